@@ -1,0 +1,50 @@
+"""64-bit mode without touching the user's JAX configuration.
+
+`import attnflow` sets no flag. A function marked `@double` runs in 64-bit mode; called on ordinary
+numbers it gives NumPy float64 back, called inside somebody's `jit`, `vmap` or `grad` it stays traced.
+Those transformations run in the caller's mode, so they are wrapped too: `af.double(jax.grad(loss))(9.0)`.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import jax
+import numpy as np
+
+from attnflow.errors import InvalidInput
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def is_traced(tree: Any) -> bool:
+    """Whether some leaf of `tree` is being traced by a JAX transformation."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def is_concrete(value: Any) -> bool:
+    """Whether `value` has numbers that a check may look at."""
+    return not isinstance(value, jax.core.Tracer)
+
+
+def to_numpy(tree: Any) -> Any:
+    """Every JAX array of `tree` as a NumPy array; other leaves as they are."""
+    return jax.tree.map(lambda a: np.asarray(a) if isinstance(a, jax.Array) else a, tree)
+
+
+def double(function: Callable[P, R]) -> Callable[P, R]:
+    """Run `function` in 64-bit mode; give NumPy back unless the result is traced."""
+
+    @functools.wraps(function)
+    def inner(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not jax.config.jax_enable_x64 and is_traced((args, kwargs)):
+            raise InvalidInput(
+                f"`{function.__name__}` is being traced by a JAX transformation in 32-bit mode; wrap the outermost one, "
+                "as in `attnflow.double(jax.grad(loss))(9.0)`, or set `jax_enable_x64`."
+            )
+        with jax.enable_x64(True):
+            result = function(*args, **kwargs)
+            return result if is_traced(result) else to_numpy(result)
+
+    return inner
