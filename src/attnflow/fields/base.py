@@ -1,0 +1,103 @@
+"""What every field has in common. A new field writes `drive`; the rest follows."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from attnflow.axes import members
+from attnflow.errors import InvalidInput
+from attnflow.precision import double, is_traced
+from attnflow.tokens import Tokens
+
+Points = Float[Array | np.ndarray, "query dim"]
+Places = Int[Array | np.ndarray, " query"]
+
+
+class AbstractField(eqx.Module):
+    """X_t[mu](x), as an ambient vector (`drive`) and as a tangent one (`velocity`). Fields add as drives."""
+
+    @abc.abstractmethod
+    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        """The vector felt at the points `x` before projection, for one system (no batch dimensions).
+
+        `place` are the places of the query points; only masks read them. Mark implementations `@double`.
+        """
+
+    @abc.abstractmethod
+    def check(self, tokens: Tokens) -> None:
+        """Refuse, in one sentence, parameters that do not fit these tokens."""
+
+    def velocity(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        """P_x drive(t, x, mu): the velocity of a particle at each of the points `x` in the measure `mu`.
+
+        Batch dimensions of the field and of `mu` come first in the result; `x` is shared by all members, or
+        has the batch dimensions of `mu` in front.
+        """
+        if is_traced((self, t, x, mu)):
+            return tangent_drive(self, t, x, mu, place)
+        self.check(mu)
+        x = np.asarray(x, dtype=mu.positions.dtype)
+        if x.shape[-1] != mu.dim or x.ndim not in (2, 2 + len(mu.dims)):
+            raise InvalidInput(f"`x` has shape {x.shape}; give query points of shape (points, {mu.dim}).")
+        if place is not None and np.shape(place) != x.shape[-2:-1]:
+            raise InvalidInput(
+                f"`place` has shape {np.shape(place)}; give one place for each of the {x.shape[-2]} query points."
+            )
+        return _velocity(self, t, x, mu, place)
+
+    def __add__(self, other: "AbstractField") -> "AbstractField":
+        if not isinstance(other, AbstractField):
+            return NotImplemented
+        return Total((self, other))
+
+
+class Total(AbstractField):
+    """The sum of several fields, added as drives before projection."""
+
+    parts: tuple[AbstractField, ...]
+
+    @double
+    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        total = self.parts[0].drive(t, x, mu, place)
+        for part in self.parts[1:]:
+            total = total + part.drive(t, x, mu, place)
+        return total
+
+    def check(self, tokens: Tokens) -> None:
+        for part in self.parts:
+            part.check(tokens)
+
+
+@double
+def tangent_drive(field: AbstractField, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+    """The pure form of `velocity`, for one system."""
+    return mu.space.tangent(x, field.drive(t, x, mu, place))
+
+
+@double
+def _velocity(field: AbstractField, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
+    systems = members(field, mu)
+    axis = None
+    if mu.dims and x.ndim > 2:
+        axis, x = 0, members(field, mu.moved(x)).positions
+    result = _velocities(
+        systems.field, systems.field_axes, jnp.asarray(t, float), x, axis, mu.system(None, None), systems.positions,
+        systems.masses, place,
+    )  # fmt: skip
+    return systems.unflatten(result)
+
+
+@eqx.filter_jit
+def _velocities(
+    field: Any, axes: Any, t: Any, x: Any, x_axis: int | None, bare: Tokens, positions: Any, masses: Any, place: Any
+) -> Any:
+    def one(field: Any, x: Any, positions: Any, masses: Any) -> Any:
+        return tangent_drive(field, t, x, bare.system(positions, masses), place)
+
+    if positions.ndim == 2:
+        return one(field, x, positions, masses)
+    return eqx.filter_vmap(one, in_axes=(axes, x_axis, 0, 0))(field, x, positions, masses)
