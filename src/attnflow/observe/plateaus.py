@@ -1,0 +1,36 @@
+"""Plateaus: long stretches of (log) time in which the clusters neither merge nor move."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Plateau(NamedTuple):
+    """One stretch of constant cluster count."""
+
+    start: float
+    end: float
+    clusters: int
+    energy: float
+
+
+def plateaus(
+    time: np.ndarray, count: np.ndarray, condensed: np.ndarray, energy: np.ndarray, *, factor: float = 2.0
+) -> list[Plateau]:
+    """Stretches of saved times with condensed tokens and one cluster count that last by `factor` in time or more.
+
+    A plateau ends at the last saved time before the count changes; its energy is the median over the stretch. The
+    final stretch of consensus is a plateau like the others.
+    """
+    found = []
+    start = 0
+    for k in range(1, len(time) + 1):
+        if k < len(time) and count[k] == count[start] and condensed[k] == condensed[start]:
+            continue
+        lasts = time[k - 1] >= factor * time[start] and time[start] > 0
+        if condensed[start] and (lasts or (k == len(time) and count[start] == 1)):
+            found.append(
+                Plateau(float(time[start]), float(time[k - 1]), int(count[start]), float(np.median(energy[start:k])))
+            )
+        start = k
+    return found
