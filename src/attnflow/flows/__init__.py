@@ -1,0 +1,49 @@
+"""Flows: integrating tokens along a field. `solve` for people, `advance` pure and differentiable."""
+
+from attnflow.flows.advance import advance
+from attnflow.flows.flowmap import FlowMap, flow_map
+from attnflow.flows.methods import (
+    AbstractMethod,
+    Adaptive,
+    Fixed,
+    Layers,
+    Project,
+    ProjectRenormalise,
+    Renormalise,
+)
+from attnflow.flows.outcome import Outcome, Progress
+from attnflow.flows.schedules import AbstractSchedule, At, Evenly, EveryLayer, LogSpaced
+from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout
+from attnflow.flows.solve import solve
+from attnflow.flows.stops import AbstractStop, Consensus, Still, When
+from attnflow.flows.trajectory import Trajectory
+
+__all__ = [
+    "AbstractMethod",
+    "AbstractSchedule",
+    "AbstractSink",
+    "AbstractStop",
+    "Adaptive",
+    "At",
+    "Checkpoint",
+    "Consensus",
+    "Evenly",
+    "EveryLayer",
+    "Fixed",
+    "FlowMap",
+    "InMemory",
+    "Layers",
+    "Layout",
+    "LogSpaced",
+    "Outcome",
+    "Progress",
+    "Project",
+    "ProjectRenormalise",
+    "Renormalise",
+    "Still",
+    "Trajectory",
+    "When",
+    "advance",
+    "flow_map",
+    "solve",
+]

@@ -1,0 +1,53 @@
+"""The pure, differentiable map from tokens at t0 to tokens at t1."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from attnflow.axes import members
+from attnflow.errors import InvalidInput
+from attnflow.fields.base import AbstractField
+from attnflow.flows.methods import AbstractMethod, Adaptive
+from attnflow.flows.system import Particles
+from attnflow.precision import double, is_concrete, is_traced
+from attnflow.tokens import Tokens
+
+
+@double
+def advance(
+    field: AbstractField, tokens: Tokens, t0: Any, t1: Any, method: AbstractMethod | None = None
+) -> Tokens:
+    """The tokens at time t1 that start as `tokens` at time t0; no disk, no progress, no stop conditions.
+
+    Use it under `jax.grad`, `jax.jvp`, `jax.vmap` or `jax.jit` with respect to anything: beta, matrices, positions,
+    masses, t1. Reverse mode works with every method as long as the number of steps is known beforehand (t0, t1 and the
+    step are plain numbers; each number of steps compiles once), forward mode with Fixed and Layers. t1 < t0 runs the
+    flow backwards (not with Layers).
+    """
+    method = Adaptive() if method is None else method
+    for name, value in (("t0", t0), ("t1", t1)):
+        if is_concrete(value) and not np.isfinite(value):
+            raise InvalidInput(f"`{name}` is {value}; give a finite time.")
+    if not is_traced((field, tokens)):
+        field.check(tokens)
+    systems = members(field, tokens)
+    count = method.count(t0, t1)
+    moved = _advance(
+        systems.field, systems.field_axes, tokens.system(None, None), jnp.asarray(systems.positions),
+        jnp.asarray(systems.masses), jnp.asarray(t0, float), jnp.asarray(t1, float), method, count,
+    )  # fmt: skip
+    return tokens.moved(systems.unflatten(moved))
+
+
+@eqx.filter_jit
+def _advance(
+    field: Any, axes: Any, bare: Tokens, positions: Any, masses: Any, t0: Any, t1: Any, method: Any, count: int | None
+) -> Any:
+    def one(field: Any, positions: Any, masses: Any) -> Any:
+        return method.advance(Particles(field, bare.system(positions, masses)), positions, t0, t1, count)
+
+    if positions.ndim == 2:
+        return one(field, positions, masses)
+    return eqx.filter_vmap(one, in_axes=(axes, 0, 0))(field, positions, masses)

@@ -1,0 +1,148 @@
+"""Adaptive steps: Dormand-Prince 8(7) of Diffrax, with its dense output."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attnflow.axes import positive
+from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
+
+
+class Adaptive(AbstractMethod):
+    """Error per step below atol + rtol |x| in every coordinate of every token (a maximum, not a mean).
+
+    The field is extended off the space as a constant along normals and states are moved back onto the space at every
+    saved time and at slice ends. The nearest point of the space is at most as far again from the solution, so the
+    order of the method is kept. `advance` is differentiable in reverse mode (recursive checkpoints), up to
+    `max_steps` steps; use `Fixed` for forward mode.
+    """
+
+    rtol: np.ndarray = eqx.field(converter=positive("rtol"), default=1e-8)
+    atol: np.ndarray = eqx.field(converter=positive("atol"), default=1e-10)
+    max_steps: int = eqx.field(static=True, default=4096)
+
+    layer_step = None
+
+    def count(self, t0: Any, t1: Any) -> int | None:
+        return None
+
+    def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, count: int | None) -> State:
+        import diffrax
+
+        solution = diffrax.diffeqsolve(
+            _term(system), diffrax.Dopri8(), t0, t1, None, state,
+            stepsize_controller=self._controller(), saveat=diffrax.SaveAt(t1=True), max_steps=self.max_steps,
+        )  # fmt: skip
+        return system.retract(jax.tree.map(lambda leaf: leaf[-1], solution.ys))
+
+    def begin(self, system: AbstractSystem, state: State, t0: Time, t1: Time) -> Time:
+        import diffrax
+
+        solver = diffrax.Dopri8()
+        first, _ = (
+            self._controller()
+            .wrap(1)
+            .init(_term(system), t0, t1, state, None, None, solver.func, solver.error_order(_term(system)))
+        )
+        return first - t0
+
+    def stretch(
+        self,
+        system: AbstractSystem,
+        t: Time,
+        state: State,
+        memory: Time,
+        times: Any,
+        frames: State,
+        limit: int,
+    ) -> Stretch:
+        import diffrax
+
+        solution = diffrax.diffeqsolve(
+            _term(system), diffrax.Dopri8(), t, times[-1], memory, state,
+            stepsize_controller=_remembering()(self._controller()),
+            saveat=diffrax.SaveAt(
+                subs=[diffrax.SubSaveAt(ts=jnp.maximum(times, t)), diffrax.SubSaveAt(t1=True)], controller_state=True
+            ),
+            max_steps=limit, throw=False,
+        )  # fmt: skip
+        reached = solution.ts[1][-1]
+        fresh = (times > t) & (times <= reached)
+
+        def fill(old: Any, new: Any) -> Any:
+            return jnp.where(fresh.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+
+        saved = jax.vmap(system.retract)(solution.ys[0])
+        end = system.retract(jax.tree.map(lambda leaf: leaf[-1], solution.ys[1]))
+        memory = solution.controller_state[1]
+        accepted = solution.stats["num_accepted_steps"]
+        fine = (solution.result == diffrax.RESULTS.successful) | (
+            solution.result == diffrax.RESULTS.max_steps_reached
+        )
+        return Stretch(
+            reached,
+            end,
+            memory,
+            jax.tree.map(fill, frames, saved),
+            jnp.stack([accepted, solution.stats["num_rejected_steps"]]),
+            ~fine | (accepted == 0),
+        )
+
+    def check(self, until: float) -> None:
+        """Any span will do."""
+
+    def _controller(self) -> Any:
+        import diffrax
+
+        return diffrax.PIDController(rtol=self.rtol, atol=self.atol, norm=_largest)
+
+
+def _largest(tree: Any) -> Any:
+    return jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(tree)]))
+
+
+def _term(system: AbstractSystem) -> Any:
+    import diffrax
+
+    return diffrax.ODETerm(lambda t, state, _: system.rate(t, state))
+
+
+def _remembering() -> Any:
+    """A controller that also remembers the step it would take next if the end of the interval did not cut it short.
+
+    (Diffrax does not tell it. Made on first use, because importing Diffrax takes as long as importing JAX.)
+    """
+    global _Remembering
+    if _Remembering is not None:
+        return _Remembering
+    import diffrax
+
+    class Remembering(diffrax.AbstractStepSizeController):
+        inner: Any
+
+        def wrap(self, direction: Any) -> Any:
+            return Remembering(self.inner.wrap(direction))
+
+        def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any) -> Any:
+            first, state = self.inner.init(terms, t0, t1, y0, dt0, args, func, error_order)
+            return first, (state, first - t0)
+
+        def adapt_step_size(
+            self, t0: Any, t1: Any, y0: Any, y1_candidate: Any, args: Any, y_error: Any, error_order: Any, state: Any
+        ) -> Any:
+            inner, planned = state
+            keep, start, end, jump, inner, result = self.inner.adapt_step_size(
+                t0, t1, y0, y1_candidate, args, y_error, error_order, inner
+            )
+            cut_short = (t1 - t0) < 0.999 * planned
+            ahead = jnp.where(keep & cut_short, jnp.maximum(end - start, planned), end - start)
+            return keep, start, end, jump, (inner, ahead), result
+
+    _Remembering = Remembering
+    return Remembering
+
+
+_Remembering: Any = None

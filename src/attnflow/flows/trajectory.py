@@ -1,0 +1,156 @@
+"""What a flow leaves: labelled frames, the outcome, and the observables read off them."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attnflow.axes import Along
+from attnflow.errors import InvalidInput
+from attnflow.flows.outcome import Outcome
+from attnflow.observe.clusters import cluster_scale, clusters
+from attnflow.observe.pairs import overlap_histogram
+from attnflow.spaces import AbstractSpace
+from attnflow.tokens import Tokens
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from attnflow.fields import AbstractField
+
+
+@dataclasses.dataclass(frozen=True)
+class Trajectory:
+    """Frames of a flow as an xarray Dataset with dimensions (batch..., time, token, dim)."""
+
+    dataset: "xr.Dataset"
+    """positions, speed, floor, resolved, spread and, where it is defined, energy; masses and places."""
+    field: "AbstractField"
+    space: AbstractSpace
+    outcome: Outcome
+    steps: dict[str, int]
+    """Accepted and rejected steps, over all members."""
+
+    @property
+    def time(self) -> "xr.DataArray":
+        """Saved times."""
+        return self.dataset["time"]
+
+    @property
+    def positions(self) -> "xr.DataArray":
+        """(batch..., time, token, dim)."""
+        return self.dataset["positions"]
+
+    @property
+    def energy(self) -> "xr.DataArray":
+        """The renormalised energy at every saved time: at most 0, and 0 at consensus."""
+        if "energy" not in self.dataset:
+            raise InvalidInput(
+                f"{type(self.field).__name__} on {self.space} has no energy here; it is defined for Attention with "
+                "Q = K = V = I on a sphere."
+            )
+        return self.dataset["energy"]
+
+    @property
+    def resolved(self) -> "xr.DataArray":
+        """Whether the largest speed of a frame stands above round-off."""
+        return self.dataset["resolved"]
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Names of the batch dimensions."""
+        return tuple(str(d) for d in self.dataset["positions"].dims[:-3])
+
+    def tokens(self, at: int = -1, **index: int) -> Tokens:
+        """The tokens of frame number `at`; for a batch pick a member: `flow.tokens(-1, seed=0)`, or get the batch."""
+        frame = self.dataset.isel(time=at, **index)
+        left = [d for d in self.dims if d not in index]
+        return Tokens(
+            frame["positions"].values,
+            frame["masses"].values,
+            space=self.space,
+            place=self.dataset["place"].values,
+            dims=left,
+            coordinates=[self.dataset[d].values for d in left],
+            dtype=frame["positions"].dtype,
+        )
+
+    def scale(self, **index: int) -> float:
+        """The linking angle of clusters for one member: `cluster_scale(beta)`."""
+        from attnflow.fields import Attention
+
+        if not isinstance(self.field, Attention):
+            raise InvalidInput(f"{type(self.field).__name__} has no beta to tie clusters to; pass `scale`.")
+        beta = self.field.beta
+        return cluster_scale(float(beta.values[index[beta.dim]] if isinstance(beta, Along) else beta))
+
+    def clusters(self, *, scale: float | None = None) -> "xr.Dataset":
+        """Clusters at every saved time: `count`, `condensed`, `label` of each token, `mass` and `centre` of each cluster.
+
+        Tokens are linked within `scale`, by default `cluster_scale(beta)`. Unused cluster slots hold mass 0 and NaN
+        centres. Where `condensed` is false the tokens still percolate and the count is not a number of clusters.
+        """
+        import xarray as xr
+
+        batch = tuple(self.dataset.sizes[d] for d in self.dims)
+        frames = self.dataset.sizes["time"]
+        found = {}
+        for member in np.ndindex(*batch):
+            index = dict(zip(self.dims, member, strict=True))
+            linking = self.scale(**index) if scale is None else scale
+            for k in range(frames):
+                found[(*member, k)] = clusters(self.tokens(k, **index), scale=linking)
+        slots = max(c.count for c in found.values())
+        shape = (*batch, frames)
+        n, d = self.dataset.sizes["token"], self.dataset.sizes["dim"]
+        count, condensed = np.zeros(shape, int), np.zeros(shape, bool)
+        label = np.zeros((*shape, n), np.int32)
+        mass, centre = np.zeros((*shape, slots)), np.full((*shape, slots, d), np.nan)
+        for where, c in found.items():
+            count[where], condensed[where], label[where] = c.count, c.condensed, c.labels
+            mass[where][: c.count], centre[where][: c.count] = c.masses, c.centres
+        dims = (*self.dims, "time")
+        return xr.Dataset(
+            {
+                "count": (dims, count),
+                "condensed": (dims, condensed),
+                "label": ((*dims, "token"), label),
+                "mass": ((*dims, "cluster"), mass),
+                "centre": ((*dims, "cluster", "dim"), centre),
+            },
+            {name: self.dataset[name] for name in dims},
+        )
+
+    def thinned(self, frames: int) -> "Trajectory":
+        """At most `frames` of the saved frames, evenly picked, the first and the last among them."""
+        total = self.dataset.sizes["time"]
+        pick = np.unique(np.linspace(0, total - 1, min(frames, total)).round().astype(int))
+        return dataclasses.replace(self, dataset=self.dataset.isel(time=pick))
+
+    def member(self, **index: int) -> "Trajectory":
+        """One system of a batch, by integer index; parameters along these dimensions are picked too."""
+        import jax
+
+        def pick(node: Any) -> Any:
+            return node.values[index[node.dim]] if isinstance(node, Along) else node
+
+        if set(index) != set(self.dims):
+            raise InvalidInput(f"`member` got {sorted(index)}; name each of the batch dimensions {self.dims}.")
+        field = jax.tree.map(pick, self.field, is_leaf=lambda node: isinstance(node, Along))
+        return dataclasses.replace(self, dataset=self.dataset.isel(index), field=field)
+
+    def overlap_histogram(self, *, bins: int = 100) -> "xr.DataArray":
+        """Density of <x_i, x_j> over pairs at every saved time, one system; dimensions (time, overlap)."""
+        import xarray as xr
+
+        rows, edges = [], np.linspace(-1, 1, bins + 1)
+        for k in range(self.dataset.sizes["time"]):
+            rows.append(overlap_histogram(self.tokens(k), bins=bins)[0])
+        middle = (edges[1:] + edges[:-1]) / 2
+        return xr.DataArray(np.array(rows), {"time": self.time.values, "overlap": middle}, ("time", "overlap"))
+
+    def map(self, start: int = 0, end: int = -1) -> Any:
+        """The flow map from frame `start` to frame `end`, as a `FlowMap` on the saved frames; one system."""
+        from attnflow.flows.flowmap import from_frames
+
+        return from_frames(self, start, end)
