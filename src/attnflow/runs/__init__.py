@@ -1,0 +1,20 @@
+"""Runs: a specification in TOML, and the folder that one execution of it leaves behind."""
+
+from attnflow.runs.execute import execute, resume
+from attnflow.runs.folder import Run, list_runs
+from attnflow.runs.presets import preset_names, preset_text
+from attnflow.runs.spec import Spec, load_spec, parse_spec
+from attnflow.runs.store import ZarrSink
+
+__all__ = [
+    "Run",
+    "Spec",
+    "ZarrSink",
+    "execute",
+    "list_runs",
+    "load_spec",
+    "parse_spec",
+    "preset_names",
+    "preset_text",
+    "resume",
+]

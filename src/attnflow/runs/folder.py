@@ -1,0 +1,203 @@
+"""The folder of a run: its specification, manifest, lock, arrays and figures."""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from attnflow.errors import RunCorrupted, RunError, RunExists, RunLocked
+from attnflow.runs.spec import Spec, parse_spec
+
+FORMAT = 1
+PACKAGES = ("attnflow", "jax", "jaxlib", "diffrax", "equinox", "numpy", "scipy", "xarray", "zarr")
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One execution on disk."""
+
+    path: Path
+
+    @property
+    def arrays(self) -> Path:
+        """The Zarr store, readable with `xarray.open_zarr`."""
+        return self.path / "arrays.zarr"
+
+    @property
+    def figures(self) -> Path:
+        """The folder of figures."""
+        return self.path / "figures"
+
+    @property
+    def report(self) -> Path:
+        """The self-contained page."""
+        return self.path / "report.html"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The state behind the last complete chunk; gone when the run is finished."""
+        return self.path / "checkpoint"
+
+    @classmethod
+    def create(cls, path: str | Path, spec: Spec) -> "Run":
+        """A new folder for `spec`; an existing one is refused."""
+        run = cls(Path(path))
+        if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
+            raise RunExists(
+                f"{str(run.path)!r} exists already; choose another --out, continue it with "
+                f"`attnflow resume {run.path}`, or remove it."
+            )
+        with writing(run.path):
+            run.path.mkdir(parents=True, exist_ok=True)
+            write_atomically(run.path / "spec.toml", spec.to_toml().encode())
+            run.update(
+                format=FORMAT,
+                name=spec.name,
+                status="created",
+                spec_hash=spec.hash,
+                seed=spec.table["tokens"].get("seed"),
+                dtype=spec.table["precision"],
+                created=now(),
+                wall_time=0.0,
+                peak_memory=0,
+                **environment(),
+            )
+        return run
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Run":
+        """An existing run folder."""
+        run = cls(Path(path))
+        if not (run.path / "manifest.json").is_file():
+            raise RunError(f"{str(path)!r} is not a run folder (no manifest.json); `attnflow list` shows the runs.")
+        if run.manifest().get("format") != FORMAT:
+            raise RunError(
+                f"{str(path)!r} was written in format {run.manifest().get('format')}, this version reads {FORMAT}."
+            )
+        return run
+
+    def manifest(self) -> dict[str, Any]:
+        """What is known about the run."""
+        try:
+            return json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise RunCorrupted(f"the manifest of {str(self.path)!r} cannot be read ({error}); run the spec again.") from None
+
+    def update(self, **changes: Any) -> None:
+        """Change entries of the manifest, in one atomic step."""
+        path = self.path / "manifest.json"
+        content = (self.manifest() if path.exists() else {}) | changes
+        write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
+
+    def spec(self) -> Spec:
+        """The resolved specification; refused if it is not the one the run was made with."""
+        try:
+            spec = parse_spec((self.path / "spec.toml").read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, ValueError) as error:
+            raise RunCorrupted(f"spec.toml of {str(self.path)!r} cannot be read ({error}); run the spec again.") from None
+        if spec.hash != self.manifest()["spec_hash"]:
+            raise RunCorrupted(
+                f"spec.toml of {str(self.path)!r} was changed after the run began; put it back, or start a new run from it."
+            )
+        return spec
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the run alone; the lock goes with the process, however it ends."""
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(str(self.path / ".lock"), timeout=0)
+        try:
+            with lock:
+                yield
+        except Timeout:
+            raise RunLocked(
+                f"another process is writing {str(self.path)!r}; wait for it, or choose another --out."
+            ) from None
+
+    def seal(self) -> None:
+        """Record checksums of everything and mark the run as finished: the last write to the folder."""
+        sums = {str(file.relative_to(self.path)): checksum(file) for file in self._files()}
+        self.update(status="finished", finished=now(), checksums=sums)
+
+    def verify(self) -> None:
+        """Compare every file of a finished run with its checksum."""
+        for name, expected in self.manifest().get("checksums", {}).items():
+            file = self.path / name
+            if not file.is_file():
+                raise RunCorrupted(f"{name!r} is missing from {str(self.path)!r}; run its spec.toml again.")
+            if checksum(file) != expected:
+                raise RunCorrupted(f"{name!r} of {str(self.path)!r} was altered or truncated; run its spec.toml again.")
+
+    def _files(self) -> list[Path]:
+        own = {"manifest.json", ".lock", "checkpoint"}
+        return sorted(f for f in self.path.rglob("*") if f.is_file() and f.name not in own)
+
+
+def list_runs(root: str | Path) -> list[Run]:
+    """The run folders directly below `root`, oldest first."""
+    found = [Run(f.parent) for f in Path(root).glob("*/manifest.json")]
+    return sorted(found, key=lambda run: run.manifest().get("created", ""))
+
+
+def checksum(file: Path) -> str:
+    """SHA-256 of a file."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Either the old file or the whole new one is there, whatever happens."""
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, path)
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn failures of the disk into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"cannot write to {str(path)!r} ({error.strerror or error}); what was saved before is intact. Free space or "
+            f"choose another --out, then `attnflow resume {path}`."
+        ) from error
+
+
+def require_space(path: Path, needed: int) -> None:
+    """Refuse a run whose arrays will not fit on the disk."""
+    free = shutil.disk_usage(path).free
+    if needed > free:
+        raise RunError(
+            f"the arrays need up to {needed / 2**30:.2f} GiB, but {str(path)!r} has {free / 2**30:.2f} GiB free; "
+            "save fewer frames or choose another --out."
+        )
+
+
+def now() -> str:
+    """The present moment, UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def environment() -> dict[str, Any]:
+    """Versions and device."""
+    import jax
+
+    device = jax.devices()[0]
+    return {
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
+        "platform": f"{platform.system()} {platform.machine()}",
+        "device": f"{device.platform}: {device.device_kind}",
+    }

@@ -1,0 +1,192 @@
+"""A run specification: plain TOML, resolved to every default it relies on, and built into objects."""
+
+import dataclasses
+import hashlib
+import inspect
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from attnflow.axes import Along
+from attnflow.errors import InvalidSpec
+from attnflow.runs.nearest import did_you_mean
+from attnflow.runs.presets import preset_names, preset_text
+from attnflow.runs.registry import DEFAULTS, HIDDEN, REGISTRY
+
+TOP = {"name": "run", "about": "", "precision": "float64"}
+SOLVE = ("until", "method", "save", "stop", "chunk")
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """A resolved specification."""
+
+    table: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What the run is called."""
+        return self.table["name"]
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the resolved content: equal hashes mean equal runs."""
+        return hashlib.sha256(json.dumps(self.table, sort_keys=True).encode()).hexdigest()
+
+    def to_toml(self) -> str:
+        """The resolved specification as TOML."""
+        return tomli_w.dumps(self.table)
+
+    def build(self) -> dict[str, Any]:
+        """The arguments of `solve`: field, tokens, until, method, save, stop, chunk."""
+        tokens = _build("tokens", self.table["tokens"])
+        if self.table["precision"] != "float64":
+            tokens = tokens.astype(np.dtype(self.table["precision"]))
+        solve = self.table["solve"]
+        return {
+            "tokens": tokens,
+            "field": _build("field", self.table["field"]),
+            "until": float(solve["until"]),
+            "method": _build("method", solve["method"]),
+            "save": _build("save", solve["save"]),
+            "stop": tuple(_build("stop", table) for table in solve["stop"]),
+            "chunk": solve["chunk"],
+        }
+
+
+def load_spec(source: str | Path, changes: Sequence[str] = ()) -> Spec:
+    """The specification in a TOML file or of a preset's name, with changes such as "field.beta=9"."""
+    path = Path(source)
+    if path.suffix == ".toml" or path.exists():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise InvalidSpec(
+                f"cannot read {str(path)!r} ({error.strerror}); give a TOML file or a preset, one of "
+                f"{', '.join(preset_names())}."
+            ) from None
+    else:
+        text = preset_text(str(source))
+    return parse_spec(text, changes)
+
+
+def parse_spec(text: str, changes: Sequence[str] = ()) -> Spec:
+    """Parse, change, resolve and check a specification; nothing is run."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidSpec(f"the specification is not valid TOML: {error}.") from None
+    for change in changes:
+        _apply(table, change)
+    spec = Spec(_resolve(table))
+    spec.build()
+    return spec
+
+
+def _apply(table: dict[str, Any], change: str) -> None:
+    key, equals, value = change.partition("=")
+    if not equals or not key.strip():
+        raise InvalidSpec(f"`--set {change}` is not of the form part.key=value, say field.beta=9.")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value
+    *path, last = key.strip().split(".")
+    for step in path:
+        table = table.setdefault(step, {})
+        if not isinstance(table, dict):
+            raise InvalidSpec(f"`--set {change}`: {step!r} is a value, not a table.")
+    table[last] = parsed
+
+
+def _resolve(table: dict[str, Any]) -> dict[str, Any]:
+    parts = ("tokens", "field", "solve")
+    for key in table:
+        if key not in (*TOP, *parts):
+            raise InvalidSpec(f"unknown key {key!r} in the specification{did_you_mean(key, (*TOP, *parts))}")
+    for part in parts:
+        if not isinstance(table.get(part), dict):
+            raise InvalidSpec(f"the specification has no table [{part}]; `attnflow presets` shows complete ones.")
+    resolved: dict[str, Any] = {key: table.get(key, default) for key, default in TOP.items()}
+    for key in ("name", "about"):
+        if not isinstance(resolved[key], str):
+            raise InvalidSpec(f"`{key}` is {resolved[key]!r}; give a text.")
+    if not resolved["name"] or set(resolved["name"]) & set("/\\\0"):
+        raise InvalidSpec(f"`name` is {resolved['name']!r}; it becomes part of a folder name, so no slashes.")
+    if resolved["precision"] not in ("float64", "float32"):
+        raise InvalidSpec(f"`precision` is {resolved['precision']!r}; use 'float64' or 'float32'.")
+    resolved["tokens"] = _fill("tokens", "tokens", table["tokens"])
+    resolved["field"] = _fill("field", "field", table["field"])
+    resolved["solve"] = _fill_solve(table["solve"])
+    return resolved
+
+
+def _fill_solve(table: dict[str, Any]) -> dict[str, Any]:
+    for key in table:
+        if key not in SOLVE:
+            raise InvalidSpec(f"unknown key 'solve.{key}'{did_you_mean(key, SOLVE)}")
+    full = DEFAULTS["solve"] | table
+    until = full.get("until")
+    if isinstance(until, bool) or not isinstance(until, int | float) or not np.isfinite(until) or until <= 0:
+        raise InvalidSpec(f"`solve.until` is {until!r}; give a positive finite time.")
+    if isinstance(full["chunk"], bool) or not isinstance(full["chunk"], int) or full["chunk"] < 1:
+        raise InvalidSpec(f"`solve.chunk` is {full['chunk']!r}; give a positive integer.")
+    if not isinstance(full["stop"], list):
+        raise InvalidSpec(f"`solve.stop` is {full['stop']!r}; give a list of tables, [{{ name = \"consensus\" }}].")
+    return {
+        "until": float(until),
+        "chunk": full["chunk"],
+        "method": _fill("method", "solve.method", full["method"]),
+        "save": _fill("save", "solve.save", full["save"]),
+        "stop": [_fill("stop", "solve.stop", item) for item in full["stop"]],
+    }
+
+
+def _fill(kind: str, where: str, table: Any) -> dict[str, Any]:
+    """`table` with the defaults of its maker written out; unknown names and keys are refused."""
+    if not isinstance(table, dict) or "name" not in table:
+        raise InvalidSpec(f"`{where}` is {table!r}; give a table with a `name`, one of {', '.join(REGISTRY[kind])}.")
+    name = table["name"]
+    if name not in REGISTRY[kind]:
+        raise InvalidSpec(f"`{where}.name` is {name!r}{did_you_mean(str(name), REGISTRY[kind])}")
+    parameters = {k: p for k, p in inspect.signature(REGISTRY[kind][name]).parameters.items() if k not in HIDDEN}
+    for key in table:
+        if key != "name" and key not in parameters:
+            raise InvalidSpec(f"unknown key '{where}.{key}'{did_you_mean(key, parameters)}")
+    filled: dict[str, Any] = {"name": name}
+    for key, parameter in parameters.items():
+        value = table.get(key, DEFAULTS.get(name, {}).get(key, parameter.default))
+        if value is inspect.Parameter.empty:
+            raise InvalidSpec(f"`{where}` of the kind {name!r} needs the key {key!r}.")
+        if key in REGISTRY:
+            filled[key] = _fill(key, f"{where}.{key}", value)
+        elif isinstance(value, bool | int | float | str | list):
+            filled[key] = value
+        elif isinstance(value, np.ndarray | np.generic) and np.ndim(value) == 0:
+            filled[key] = value.item()
+    return filled
+
+
+def _build(kind: str, table: dict[str, Any]) -> Any:
+    arguments: dict[str, Any] = {}
+    for key, value in table.items():
+        if key == "name":
+            continue
+        if key in REGISTRY:
+            arguments[key] = _build(key, value)
+        elif kind == "field" and isinstance(value, list) and value and not isinstance(value[0], list):
+            arguments[key] = Along(key, value)
+        else:
+            arguments[key] = value
+    maker = REGISTRY[kind][table["name"]]
+    positional = [
+        arguments.pop(key)
+        for key, p in inspect.signature(maker).parameters.items()
+        if p.kind is inspect.Parameter.POSITIONAL_ONLY and key in arguments
+    ]
+    return maker(*positional, **arguments)
