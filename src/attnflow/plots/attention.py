@@ -1,0 +1,44 @@
+"""The attention matrix before and after."""
+
+from typing import Any
+
+import numpy as np
+
+from attnflow.observe import attention_matrix
+from attnflow.plots.story import Story
+from attnflow.plots.style import COLUMN, clean, styled
+
+MOST_TOKENS = 512
+
+
+def draw_attention(story: Story, frames: tuple[int, int] | None = None) -> Any:
+    """Weights A_ij at two frames (by default the start and the middle of the longest plateau), tokens in the order of their clusters.
+
+    More than 512 tokens are thinned for display; each row shown still sums to one over the tokens shown.
+    """
+    moments = story.moments()
+    chosen = (0, moments[-2] if len(moments) > 2 else moments[-1]) if frames is None else frames
+    order = np.argsort(story.labels, kind="stable")
+    order = order[:: int(np.ceil(len(order) / MOST_TOKENS))]
+    from matplotlib.colors import LogNorm
+
+    from attnflow.tokens import Tokens
+
+    with styled() as figure:
+        fig = figure.Figure(figsize=(COLUMN, 1.9))
+        panels = fig.subplots(1, 2)
+        for axes, k in zip(panels, chosen, strict=True):
+            whole = story.flow.tokens(k)
+            some = Tokens(whole.positions[order], whole.masses[order], space=whole.space, place=whole.place[order])
+            weights = attention_matrix(story.flow.field, some)
+            image = axes.imshow(
+                weights * len(order), norm=LogNorm(1e-3, max(10.0, float(weights.max()) * len(order))), cmap="cividis",
+                interpolation="nearest",
+            )  # fmt: skip
+            axes.set_title(f"$t = {clean(story.times[k])}$")
+            axes.set_xticks([])
+            axes.set_yticks([])
+            axes.set_xlabel("listened to")
+        panels[0].set_ylabel("listening")
+        fig.colorbar(image, ax=panels, label=r"$n A_{ij}$", aspect=18, shrink=0.85)
+        return fig

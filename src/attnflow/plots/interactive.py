@@ -1,0 +1,111 @@
+"""The interactive picture of a run: tokens with a time slider, beside the energy."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from attnflow.plots.story import Story
+from attnflow.plots.style import COLOURS, GREY, INK, colours, is_logarithmic
+from attnflow.spaces import Sphere
+
+MOST_TOKENS = 1500
+MOST_FRAMES = 90
+
+
+def interactive(story: Story) -> Any:
+    """A Plotly figure with one frame per slider position."""
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    thin = dataclasses.replace(story, flow=story.flow.thinned(MOST_FRAMES))
+    x = thin.flow.positions.values
+    step = max(1, x.shape[1] // MOST_TOKENS)
+    x, paint = x[:, ::step], colours(story.labels[::step])
+    if x.shape[2] > 3:
+        from attnflow.plots.snapshots import projection
+
+        x = x @ projection(story)
+    solid = x.shape[2] == 3
+    times = thin.times
+    has_energy = "energy" in thin.flow.dataset
+    curve = thin.flow.energy.values if has_energy else thin.flow.dataset["speed"].values
+
+    fig = make_subplots(
+        rows=1, cols=2, column_widths=[0.58, 0.42], horizontal_spacing=0.09,
+        specs=[[{"type": "scene" if solid else "xy"}, {"type": "xy"}]],
+    )  # fmt: skip
+
+    def cloud(k: int) -> Any:
+        marker = {"size": 4 if solid else 8, "color": paint, "line": {"width": 0.5, "color": INK}}
+        if solid:
+            return go.Scatter3d(x=x[k, :, 0], y=x[k, :, 1], z=x[k, :, 2], mode="markers", marker=marker)
+        return go.Scatter(x=x[k, :, 0], y=x[k, :, -1], mode="markers", marker=marker)
+
+    def dot(k: int) -> Any:
+        return go.Scatter(x=[times[k]], y=[curve[k]], mode="markers", marker={"size": 11, "color": COLOURS[4]})
+
+    fig.add_trace(cloud(0), row=1, col=1)
+    fig.add_trace(dot(0), row=1, col=2)
+    fig.add_trace(go.Scatter(x=times, y=curve, mode="lines", line={"color": COLOURS[0]}), row=1, col=2)
+    for outline in _outline(thin, solid):
+        fig.add_trace(outline, row=1, col=1)
+    names = [f"{t:.4g}" for t in times]
+    fig.frames = [go.Frame(data=[cloud(k), dot(k)], traces=[0, 1], name=names[k]) for k in range(len(times))]
+
+    def show(name: str | None, wait: int) -> list[Any]:
+        return [[name] if name else None, {"mode": "immediate", "frame": {"duration": wait}, "transition": {"duration": 0}}]
+
+    fig.update_layout(
+        template="simple_white",
+        height=560,
+        showlegend=False,
+        margin={"l": 10, "r": 20, "t": 20, "b": 20},
+        font={"size": 13, "color": INK},
+        sliders=[{
+            "active": 0, "len": 0.86, "x": 0.12, "pad": {"t": 35},
+            "currentvalue": {"prefix": "t = ", "font": {"size": 15}},
+            "steps": [{"label": n, "method": "animate", "args": show(n, 0)} for n in names],
+        }],
+        updatemenus=[{
+            "type": "buttons", "direction": "left", "x": 0.1, "y": 0, "xanchor": "right", "pad": {"t": 60, "r": 10},
+            "buttons": [
+                {"label": "▶", "method": "animate", "args": show(None, 80)},
+                {"label": "⏸", "method": "animate", "args": [[None], {"mode": "immediate", "frame": {"duration": 0}}]},
+            ],
+        }],
+    )  # fmt: skip
+    fig.update_xaxes(title="time t", type="log" if is_logarithmic(times) else "linear", row=1, col=2)
+    fig.update_yaxes(title="energy" if has_energy else "largest speed", row=1, col=2)
+    if not has_energy:
+        fig.update_yaxes(type="log", row=1, col=2)
+    if solid:
+        bare = {"visible": False, "range": [-1.05, 1.05]} if isinstance(thin.flow.space, Sphere) else {}
+        fig.update_scenes(aspectmode="cube", xaxis=bare, yaxis=bare, zaxis=bare)
+    elif isinstance(thin.flow.space, Sphere):
+        fig.update_xaxes(visible=False, range=[-1.15, 1.15], row=1, col=1)
+        fig.update_yaxes(visible=False, range=[-1.15, 1.15], scaleanchor="x", row=1, col=1)
+    return fig
+
+
+def _outline(story: Story, solid: bool) -> list[Any]:
+    """The sphere or circle that the tokens live on."""
+    import plotly.graph_objects as go
+
+    if not isinstance(story.flow.space, Sphere):
+        return []
+    angle = np.linspace(0, 2 * np.pi, 120)
+    line = {"color": GREY, "width": 1}
+    if not solid:
+        return [go.Scatter(x=np.cos(angle), y=np.sin(angle), mode="lines", line=line, hoverinfo="skip")]
+    if story.flow.space.dim > 3:
+        return []
+    rings = []
+    for height in np.sin(np.deg2rad([-60, -30, 0, 30, 60])):
+        r = np.sqrt(1 - height**2)
+        rings.append((r * np.cos(angle), r * np.sin(angle), np.full(120, height)))
+    for turn in np.deg2rad([0, 45, 90, 135]):
+        rings.append((np.cos(turn) * np.cos(angle), np.sin(turn) * np.cos(angle), np.sin(angle)))
+    return [
+        go.Scatter3d(x=a, y=b, z=c, mode="lines", line=line, opacity=0.35, hoverinfo="skip") for a, b, c in rings
+    ]

@@ -1,0 +1,116 @@
+"""Figures and the self-contained page of a run."""
+
+import html
+import io
+from typing import Any
+
+from attnflow.flows import Trajectory
+from attnflow.observe.energy import energy_is_defined
+from attnflow.plots.attention import draw_attention
+from attnflow.plots.interactive import interactive
+from attnflow.plots.overlaps import draw_overlaps
+from attnflow.plots.series import draw_series
+from attnflow.plots.snapshots import draw_snapshots
+from attnflow.plots.story import Story, tell
+from attnflow.plots.summary import plot, summarise
+from attnflow.runs.folder import Run, write_atomically, writing
+
+CAPTIONS = {
+    "summary": "The run at a glance.",
+    "snapshots": "Tokens at chosen times, in the colours of their clusters on the most crowded plateau.",
+    "series": "Energy (with the levels that theory gives) and number of clusters. Before condensation the groups are "
+    "linked by chance and their number means nothing.",
+    "overlaps": "Share of pairs with a given overlap, through time.",
+    "attention": "Attention weights at the start and on the longest plateau, tokens sorted by cluster.",
+}
+
+
+def draw_run(run: Run, flow: Trajectory) -> dict[str, Any]:
+    """Draw all figures (PDF for print, SVG for the page), write the report, and give back the summary."""
+    story = tell(flow)
+    figures = {"summary": plot(story), "snapshots": draw_snapshots(story), "series": draw_series(story)}
+    figures["overlaps"] = draw_overlaps(story)
+    if energy_is_defined(story.flow.field, story.flow.tokens(0)):
+        figures["attention"] = draw_attention(story)
+    summary = summarise(story)
+    with writing(run.path):
+        run.figures.mkdir(exist_ok=True)
+        for name, figure in figures.items():
+            figure.savefig(run.figures / f"{name}.pdf", metadata={"CreationDate": None})
+            figure.savefig(run.figures / f"{name}.png")
+        page = _page(run, flow, story, {name: _svg(figure) for name, figure in figures.items()}, summary)
+        write_atomically(run.report, page.encode())
+    return summary
+
+
+def _svg(figure: Any) -> str:
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", metadata={"Date": None})
+    text = stream.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _page(run: Run, flow: Trajectory, story: Story, pictures: dict[str, str], summary: dict[str, Any]) -> str:
+    manifest, spec = run.manifest(), run.spec()
+    live = interactive(story).to_html(full_html=False, include_plotlyjs=True, auto_play=False)
+    batch = (
+        f"<p>The run holds a batch ({', '.join(f'{d} × {flow.dataset.sizes[d]}' for d in flow.dims)}); the figures show "
+        "its first member.</p>"
+        if flow.dims
+        else ""
+    )
+    rows = "".join(
+        f"<tr><td>{p['clusters']}</td><td>{p['start']:.4g}</td><td>{p['end']:.4g}</td>"
+        f"<td>{'–' if p['energy'] is None else format(p['energy'], '.6f')}</td></tr>"
+        for p in summary["plateaus"]
+    )
+    facts = {
+        "outcome": flow.outcome.message,
+        "steps": f"{flow.steps['accepted']} accepted, {flow.steps['rejected']} rejected",
+        "frames": flow.dataset.sizes["time"],
+        "device": manifest["device"],
+        "precision": manifest["dtype"],
+        "specification": manifest["spec_hash"][:16],
+        "versions": ", ".join(f"{k} {v}" for k, v in manifest["versions"].items()),
+    }
+    fact_rows = "".join(f"<tr><th>{k}</th><td>{html.escape(str(v))}</td></tr>" for k, v in facts.items())
+    images = "".join(
+        f"<figure>{svg}<figcaption>{html.escape(CAPTIONS[name])}</figcaption></figure>"
+        for name, svg in pictures.items()
+        if name != "summary"
+    )
+    return _TEMPLATE.format(
+        title=html.escape(spec.name),
+        about=html.escape(spec.table["about"]),
+        live=live,
+        batch=batch,
+        plateaus=rows or '<tr><td colspan="4">none</td></tr>',
+        images=images,
+        facts=fact_rows,
+        spec=html.escape(spec.to_toml()),
+    )
+
+
+_TEMPLATE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title} · attnflow</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }}
+h1 {{ margin-bottom: 0; }} h2 {{ margin-top: 2.2rem; font-size: 1.15rem; }}
+table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
+td, th {{ padding: .2rem .9rem .2rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid #e4e4e4; }}
+figure {{ margin: 1.5rem 0; }} figure svg {{ max-width: 100%; height: auto; }}
+figcaption {{ color: #555; font-size: .9rem; max-width: 46rem; }}
+pre {{ background: #f6f6f4; padding: 1rem; overflow-x: auto; font-size: .85rem; }}
+.pair {{ display: flex; flex-wrap: wrap; gap: 1rem 2rem; }}
+</style></head><body>
+<h1>{title}</h1><p>{about}</p>
+{live}
+{batch}
+<h2>Plateaus</h2>
+<table><tr><th>clusters</th><th>from t</th><th>to t</th><th>energy</th></tr>{plateaus}</table>
+<h2>Figures</h2>{images}
+<h2>The run</h2><table>{facts}</table>
+<h2>Specification</h2><pre>{spec}</pre>
+</body></html>
+"""

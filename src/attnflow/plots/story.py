@@ -1,0 +1,67 @@
+"""What a figure tells of a flow: its clusters, its plateaus, the frames worth showing."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from attnflow.fields import Attention
+from attnflow.flows import Trajectory
+from attnflow.observe import Plateau, plateaus
+
+MOST_FRAMES = 400
+
+
+@dataclasses.dataclass(frozen=True)
+class Story:
+    """One system of a flow, thinned, with what was read off it once for all figures."""
+
+    flow: Trajectory
+    clusters: Any
+    plateaus: list[Plateau]
+    labels: np.ndarray
+    """Cluster number of each token at the plateau with the most clusters: the colours of all figures."""
+
+    @property
+    def times(self) -> np.ndarray:
+        """Saved times."""
+        return self.flow.time.values
+
+    @property
+    def beta(self) -> float | None:
+        """Inverse temperature, for attention."""
+        return float(self.flow.field.beta) if isinstance(self.flow.field, Attention) else None
+
+    def frame_at(self, time: float) -> int:
+        """The saved frame nearest to `time`."""
+        return int(np.argmin(np.abs(self.times - time)))
+
+    def moments(self) -> list[int]:
+        """Four frames that tell the story: the start, the condensation, the longest plateau, the end."""
+        last = len(self.times) - 1
+        lasting = [p for p in self.plateaus if p.clusters > 1]
+        if lasting:
+            best = max(lasting, key=lambda p: np.log(p.end / p.start) if p.start > 0 else 0.0)
+            first = lasting[0]
+            chosen = [0, self.frame_at(first.start / 4), self.frame_at(np.sqrt(best.start * best.end)), last]
+        else:
+            chosen = [0, last // 8, last // 3, last]
+        return sorted(set(chosen))
+
+
+def tell(flow: Trajectory) -> Story:
+    """Look at the first member of `flow`, at MOST_FRAMES frames at most."""
+    one = flow.member(**dict.fromkeys(flow.dims, 0)).thinned(MOST_FRAMES)
+    one = dataclasses.replace(one, dataset=one.dataset.load())
+    scale = None if isinstance(one.field, Attention) else 0.1
+    found = one.clusters(scale=scale)
+    energy = one.dataset["energy"].values if "energy" in one.dataset else np.full(len(one.time), np.nan)
+    count, condensed = found["count"].values, found["condensed"].values
+    list_ = plateaus(one.time.values, count, condensed, energy)
+    several = [p for p in list_ if p.clusters > 1]
+    if several:
+        best = max(several, key=lambda p: p.clusters)
+        at = int(np.argmin(np.abs(one.time.values - np.sqrt(best.start * best.end))))
+    else:
+        at = -1
+    return Story(one, found, list_, found["label"].values[at])

@@ -1,0 +1,80 @@
+"""One look for all figures: vector output, colours that the colour-blind can tell apart, legible at column width."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+COLUMN = 3.4
+"""Width of a journal column, inches."""
+PAGE = 7.0
+"""Width of a page of two columns, inches."""
+
+# Okabe and Ito's palette without black, reordered so that the first ones differ most in lightness too
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
+GREY = "#8a8a8a"
+INK = "#1a1a1a"
+
+_RC = {
+    "font.family": "sans-serif",
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.2,
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 200,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "path",
+}
+
+
+@contextlib.contextmanager
+def styled() -> Iterator[Any]:
+    """Matplotlib without a screen, in the house look; yields `matplotlib.figure`."""
+    import matplotlib
+    import matplotlib.figure
+
+    with matplotlib.rc_context(_RC):
+        yield matplotlib.figure
+
+
+def colours(labels: np.ndarray) -> list[str]:
+    """A colour per token from its cluster number; clusters beyond the palette share grey."""
+    return [COLOURS[k] if k < len(COLOURS) else GREY for k in labels]
+
+
+def time_axis(axes: Any, times: np.ndarray) -> None:
+    """Logarithmic when the saved times span more than two decades, linear otherwise."""
+    later = times[times > 0]
+    if len(later) > 2 and is_logarithmic(times):
+        axes.set_xscale("log")
+        axes.set_xlim(later[0], later[-1])
+    else:
+        axes.set_xlim(times[0], times[-1])
+    axes.set_xlabel("time $t$")
+
+
+def is_logarithmic(times: np.ndarray) -> bool:
+    """Whether the times are spread over decades rather than evenly."""
+    later = times[times > 0]
+    return len(later) > 2 and later[-1] > 100 * later[0] and np.median(later) < 0.2 * later[-1]
+
+
+def clean(values: float) -> str:
+    """A time as it is written in a title."""
+    if values == 0:
+        return "0"
+    if 1e-2 <= abs(values) < 1e4:
+        return f"{values:.3g}" if abs(values) < 100 else f"{values:.0f}"
+    mantissa, exponent = f"{values:.1e}".split("e")
+    return rf"{mantissa}\times 10^{{{int(exponent)}}}"
