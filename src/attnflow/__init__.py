@@ -1,0 +1,66 @@
+"""attnflow: transformers as flows of measures.
+
+Depth is time, tokens are particles on the sphere, attention is their interaction. See `solve` to follow tokens,
+`Attention` for the field, `theory` for what closed forms predict.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "attnflow.axes": ["Along"],
+    "attnflow.precision": ["double"],
+    "attnflow.spaces": ["Sphere", "Euclidean"],
+    "attnflow.masks": ["Everyone", "Causal"],
+    "attnflow.tokens": [
+        "Tokens", "caps", "clustered", "equiangular", "from_array", "orthonormal", "ring", "simplex", "stack",
+        "uniform", "von_mises_fisher",
+    ],
+    "attnflow.sums": ["Tiled"],
+    "attnflow.fields": [
+        "AbstractField", "Attention", "Softmax", "Unnormalised",
+    ],
+    "attnflow.observe": [
+        "attention_matrix", "cluster_scale", "clusters", "dissipation", "distance", "effective_rank", "energy",
+        "energy0", "log_energy", "order_parameter", "overlap_histogram", "overlaps", "plateaus", "spread",
+    ],
+    "attnflow.flows": [
+        "Adaptive", "At", "Consensus", "Evenly", "EveryLayer", "Fixed", "FlowMap", "Layers", "LogSpaced", "Outcome",
+        "Progress", "Project", "ProjectRenormalise", "Renormalise", "Still", "Trajectory", "When", "advance",
+        "flow_map", "solve",
+    ],
+    "attnflow.plots": ["plot"],
+}  # fmt: skip
+_ROOMS = ["theory", "observe", "flows", "fields", "runs", "plots", "errors", "special"]
+_WHERE = {name: home for home, names in _HOME.items() for name in names}
+
+__all__ = ["__version__", *sorted(_WHERE), *_ROOMS]
+
+
+def __getattr__(name: str) -> Any:
+    """Load rooms when they are first used: plots, xarray and Diffrax cost nothing to those who do not need them."""
+    if name in _WHERE:
+        value = getattr(importlib.import_module(_WHERE[name]), name)
+    elif name in _ROOMS:
+        value = importlib.import_module(f"attnflow.{name}")
+    else:
+        raise AttributeError(f"module 'attnflow' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+if TYPE_CHECKING:
+    from attnflow import errors as errors
+    from attnflow import fields as fields
+    from attnflow import flows as flows
+    from attnflow import observe as observe
+    from attnflow import plots as plots
+    from attnflow import runs as runs
+    from attnflow import special as special
+    from attnflow import theory as theory

@@ -1,0 +1,187 @@
+"""`attnflow`: run, resume, show, list, presets.
+
+Exit codes: 0 done · 2 wrong arguments or specification · 3 the flow failed · 4 the run folder exists or is in use ·
+5 a run is damaged · 6 the disk or a file cannot be used · 130 interrupted (resume it).
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from attnflow import __version__, errors
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    help="Transformers as flows of measures: simulate, look, and compare with theory.\n\n"
+    "Example: [bold]attnflow run metastability[/bold]",
+    epilog="Exit codes: 0 done · 2 wrong arguments or specification · 3 the flow failed · 4 the run folder exists or is "
+    "in use · 5 a run is damaged · 6 the disk or a file cannot be used · 130 interrupted (resume it).",
+)
+say = Console(stderr=True, highlight=False)
+
+EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (errors.InvalidInput, 2),
+    (errors.FlowFailed, 3),
+    (errors.RunExists, 4),
+    (errors.RunLocked, 4),
+    (errors.RunCorrupted, 5),
+    (errors.RunError, 6),
+    (errors.AttnflowError, 2),
+)
+INTERRUPTED = 130
+
+Json = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on standard output.")]
+Folder = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
+
+
+def main() -> None:
+    """Run the command line; refusals are one sentence and an exit code."""
+    try:
+        app()
+    except errors.AttnflowError as error:
+        say.print(f"[bold red]error:[/bold red] {error}", soft_wrap=True)
+        sys.exit(next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
+    except KeyboardInterrupt:
+        say.print("interrupted.")
+        sys.exit(INTERRUPTED)
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"attnflow {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog="Example: attnflow run metastability --set field.beta=9 --set tokens.seed=3 --out runs/first")
+def run(
+    spec: Annotated[str, typer.Argument(help="A TOML file, or the name of a preset.", metavar="SPEC.toml|PRESET")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Change an entry of the specification.", metavar="PART.KEY=VALUE")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder; default runs/NAME-DATE-TIME.", metavar="DIR")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Carry out a specification and leave a run folder with arrays, figures and a report."""
+    from attnflow import runs
+
+    _use_compilation_cache()
+    loaded = runs.load_spec(spec, set_ or ())
+    where = out or Path("runs") / f"{loaded.name}-{datetime.now():%Y%m%d-%H%M%S}"
+    _carry_out(lambda **extra: runs.execute(loaded, where, **extra), where, loaded.name, json_)
+
+
+@app.command(epilog="Example: attnflow resume runs/metastability-20260101-120000")
+def resume(folder: Folder, json_: Json = False) -> None:
+    """Continue a run that was interrupted or killed, from its last complete chunk."""
+    from attnflow import runs
+
+    _use_compilation_cache()
+    if runs.Run.open(folder).manifest()["status"] == "finished":
+        say.print(f"{folder} is finished already.")
+        show(folder, json_)
+        return
+    _carry_out(lambda **extra: runs.resume(folder, **extra), folder, folder.name, json_)
+
+
+@app.command(epilog="Example: attnflow show runs/metastability-20260101-120000 --json")
+def show(folder: Folder, json_: Json = False) -> None:
+    """Print what a run did, after checking its files against their checksums."""
+    from attnflow import runs
+    from attnflow.cli.tables import print_run
+
+    found = runs.Run.open(folder)
+    found.verify()
+    if json_:
+        print(json.dumps({"run": str(folder), **found.manifest()}, indent=2))
+    else:
+        print_run(found)
+
+
+@app.command("list", epilog="Example: attnflow list --root runs")
+def list_(
+    root: Annotated[Path, typer.Option(help="The folder that holds the runs.", metavar="DIR")] = Path("runs"),
+    json_: Json = False,
+) -> None:
+    """List the runs below a folder."""
+    from attnflow import runs
+    from attnflow.cli.tables import print_runs
+
+    found = runs.list_runs(root)
+    if json_:
+        print(json.dumps([{"run": str(run.path), **run.manifest()} for run in found], indent=2))
+    else:
+        print_runs(found, root)
+
+
+@app.command(epilog="Example: attnflow presets metastability > mine.toml && attnflow run mine.toml")
+def presets(
+    name: Annotated[str | None, typer.Argument(help="Print this preset as TOML.", metavar="NAME")] = None,
+    json_: Json = False,
+) -> None:
+    """List the specifications that come with attnflow, or print one to start from."""
+    from attnflow import runs
+
+    if name is not None:
+        spec = runs.parse_spec(runs.preset_text(name)) if json_ else None
+        print(json.dumps(spec.table, indent=2) if spec else runs.preset_text(name), end="\n" if json_ else "")
+        return
+    known = {n: runs.parse_spec(runs.preset_text(n)).table["about"] for n in runs.preset_names()}
+    if json_:
+        print(json.dumps(known, indent=2))
+        return
+    for preset, about in known.items():
+        Console(highlight=False).print(f"[bold]{preset}[/bold]  {about}")
+
+
+def _carry_out(start: Callable[..., Any], where: Path, name: str, json_: bool) -> None:
+    """Run with a progress bar, then print the closing table."""
+    from attnflow.cli.progress import Bar
+    from attnflow.cli.tables import print_run
+    from attnflow.plots import draw_run
+
+    with Bar(say, name) as bar:
+
+        def draw(run: Any, flow: Any) -> dict[str, Any]:
+            bar.say("drawing figures and report")
+            return draw_run(run, flow)
+
+        finished, flow = start(draw=draw, on_progress=bar.update)
+    if not flow.outcome.complete:
+        say.print(f"{flow.outcome.message} Continue with: attnflow resume {where}", soft_wrap=True)
+        raise typer.Exit(INTERRUPTED)
+    if json_:
+        print(json.dumps({"run": str(where), **finished.manifest()}, indent=2))
+    else:
+        print_run(finished)
+
+
+def _use_compilation_cache() -> None:
+    """Keep compiled programs on disk, so that the second run starts at once."""
+    import os
+
+    import jax
+
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        jax.config.update("jax_compilation_cache_dir", str(base / "attnflow" / "compiled"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)

@@ -1,0 +1,56 @@
+"""The live bar of a running flow: time reached, steps per second, time left."""
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from attnflow.flows import Progress as Where
+
+
+class Bar:
+    """A bar over saved frames, so that logarithmic schedules move evenly."""
+
+    def __init__(self, console: Console, name: str):
+        self.bar = Progress(
+            TextColumn("[bold]{task.description}[/bold]"),
+            BarColumn(),
+            TextColumn("{task.fields[where]}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=console,
+            transient=False,
+        )
+        self.task = self.bar.add_task(name, total=1.0, where="compiling", left="")
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.bar.update(self.task, completed=1.0, left="")
+        self.bar.stop()
+
+    def say(self, what: str) -> None:
+        """Show what is being done instead of how far it is."""
+        self.bar.update(self.task, completed=1.0, where=what, left="")
+
+    def update(self, where: Where) -> None:
+        """Move the bar."""
+        left = "" if where.remaining != where.remaining else f"at most {_span(where.remaining)} left"
+        self.bar.update(
+            self.task,
+            completed=where.frames / where.of,
+            where=f"t = {where.time:.4g} of {where.until:.4g} · {where.rate:,.0f} steps/s",
+            left=left,
+        )
+
+
+def _span(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
