@@ -50,7 +50,7 @@ class Sphere(AbstractSpace):
     @double
     def tangent(self, x: Point, v: Point) -> Point:
         """P_x v = v - <x, v> x."""
-        x, v = jnp.asarray(x), jnp.asarray(v)
+        x, v = jnp.broadcast_arrays(x, v)
         return v - jnp.sum(x * v, axis=-1, keepdims=True) * x
 
     @double
@@ -65,7 +65,7 @@ class Sphere(AbstractSpace):
 
         (arccos <x, y> loses half the digits at both ends.)
         """
-        x, y = jnp.asarray(x), jnp.asarray(y)
+        x, y = jnp.broadcast_arrays(x, y)
         return 2.0 * jnp.arctan2(jnp.linalg.norm(x - y, axis=-1), jnp.linalg.norm(x + y, axis=-1))
 
     def sample(self, rng: np.random.Generator, n: int) -> Float[np.ndarray, "n dim"]:
@@ -97,7 +97,8 @@ class Euclidean(AbstractSpace):
     @double
     def distance(self, x: Point, y: Point) -> Float[Array | np.ndarray, "*batch"]:
         """|x - y|."""
-        return jnp.linalg.norm(jnp.asarray(x) - jnp.asarray(y), axis=-1)
+        x, y = jnp.broadcast_arrays(x, y)
+        return jnp.linalg.norm(x - y, axis=-1)
 
     def sample(self, rng: np.random.Generator, n: int) -> Float[np.ndarray, "n dim"]:
         """Standard Gaussian (R^d has no uniform law)."""

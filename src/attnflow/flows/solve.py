@@ -169,6 +169,8 @@ class _Solver:
         first, frames = self.partial
         begin = max(first - 1, 0)
         length = int(np.sum(self.times[first : first + self.size] <= self.reached))
+        if length == 0:
+            return Checkpoint(state.frames, state.positions, state.memory, state.steps, outcome)
         axis = frames.ndim - 3
         kept = frames.take(range(first - begin, first - begin + self.size), axis=axis)
         times = np.resize(self.times[first : first + self.size], self.size)

@@ -25,7 +25,7 @@ class Particles(AbstractSystem):
 
     def layer(self, layer: Any, step: Any, state: State, update: Any) -> State:
         step = jnp.asarray(step, state.dtype)
-        drive = self.field.drive(layer * step, state, self.tokens.moved(state), self.tokens.place)
+        drive = self.field.drive(jnp.asarray(layer, step.dtype) * step, state, self.tokens.moved(state), self.tokens.place)
         return update(self.tokens.space, state, drive, step)
 
 
@@ -65,7 +65,7 @@ class Carried(AbstractSystem):
         space = self.tokens.space
         x, points, logdet = state
         step = jnp.asarray(step, x.dtype)
-        t, mu = layer * step, self.tokens.moved(x)
+        t, mu = jnp.asarray(layer, step.dtype) * step, self.tokens.moved(x)
 
         def at(p: Any, place: Any) -> Any:
             p = space.retract(p[None, :])

@@ -81,8 +81,8 @@ def parse_spec(text: str, changes: Sequence[str] = ()) -> Spec:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidSpec(f"the specification is not valid TOML: {error}.") from None
-    for change in changes:
-        _apply(table, change)
+    for change in sorted(changes, key=lambda c: not c.partition("=")[0].strip().endswith(".name")):
+        _apply(table, change)  # names first: they start their part afresh
     spec = Spec(_resolve(table))
     spec.build()
     return spec
@@ -101,6 +101,8 @@ def _apply(table: dict[str, Any], change: str) -> None:
         table = table.setdefault(step, {})
         if not isinstance(table, dict):
             raise InvalidSpec(f"`--set {change}`: {step!r} is a value, not a table.")
+    if last == "name" and path and table.get("name") != parsed:
+        table.clear()  # the keys of another kind mean nothing to the new one
     table[last] = parsed
 
 
@@ -130,8 +132,9 @@ def _fill_solve(table: dict[str, Any]) -> dict[str, Any]:
     for key in table:
         if key not in SOLVE:
             raise InvalidSpec(f"unknown key 'solve.{key}'{did_you_mean(key, SOLVE)}")
-    full = DEFAULTS["solve"] | table
-    until = full.get("until")
+    full = {key: _named(table.get(key, default), default) for key, default in DEFAULTS["solve"].items()}
+    full["until"] = table.get("until")
+    until = full["until"]
     if isinstance(until, bool) or not isinstance(until, int | float) or not np.isfinite(until) or until <= 0:
         raise InvalidSpec(f"`solve.until` is {until!r}; give a positive finite time.")
     if isinstance(full["chunk"], bool) or not isinstance(full["chunk"], int) or full["chunk"] < 1:
@@ -145,6 +148,13 @@ def _fill_solve(table: dict[str, Any]) -> dict[str, Any]:
         "save": _fill("save", "solve.save", full["save"]),
         "stop": [_fill("stop", "solve.stop", item) for item in full["stop"]],
     }
+
+
+def _named(value: Any, default: Any) -> Any:
+    """A table without a name changes the default one."""
+    if isinstance(value, dict) and isinstance(default, dict) and "name" not in value:
+        return default | value
+    return value
 
 
 def _fill(kind: str, where: str, table: Any) -> dict[str, Any]:
@@ -164,7 +174,7 @@ def _fill(kind: str, where: str, table: Any) -> dict[str, Any]:
         if value is inspect.Parameter.empty:
             raise InvalidSpec(f"`{where}` of the kind {name!r} needs the key {key!r}.")
         if key in REGISTRY:
-            filled[key] = _fill(key, f"{where}.{key}", value)
+            filled[key] = _fill(key, f"{where}.{key}", _named(value, DEFAULTS.get(name, {}).get(key)))
         elif isinstance(value, bool | int | float | str | list):
             filled[key] = value
         elif isinstance(value, np.ndarray | np.generic) and np.ndim(value) == 0:

@@ -149,7 +149,7 @@ def _around(
 ) -> Tokens:
     _sphere("clustered", space)
     middle = _unit_rows(space, centres, "centres")
-    counts = np.broadcast_to(np.asarray(n), (len(middle),)) if np.ndim(n) <= 1 else np.asarray(n)
+    counts = np.full(len(middle), n) if np.ndim(n) == 0 else np.asarray(n)
     if counts.shape != (len(middle),) or counts.dtype.kind not in "iu" or (counts < 1).any():
         raise InvalidInput(f"`n` is {n!r}; give one positive integer, or one for each of the {len(middle)} centres.")
     weights = np.ones(len(middle)) if masses is None else np.asarray(masses, dtype=float)

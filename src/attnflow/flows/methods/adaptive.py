@@ -88,7 +88,7 @@ class Adaptive(AbstractMethod):
             memory,
             jax.tree.map(fill, frames, saved),
             jnp.stack([accepted, solution.stats["num_rejected_steps"]]),
-            ~fine | (accepted == 0),
+            ~fine | (reached <= t),
         )
 
     def check(self, until: float) -> None:

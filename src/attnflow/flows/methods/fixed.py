@@ -30,8 +30,8 @@ class Fixed(AbstractMethod):
 
     def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, count: int | None) -> State:
         steps = step_count(jnp.abs(t1 - t0), self.step) if count is None else count
-        h = (t1 - t0) / steps
-        return jax.lax.fori_loop(0, steps, lambda k, y: rk4(system, t0 + k * h, y, h), state)
+        h = (t1 - t0) / jnp.asarray(steps, t0.dtype)
+        return jax.lax.fori_loop(0, steps, lambda k, y: rk4(system, t0 + jnp.asarray(k, h.dtype) * h, y, h), state)
 
     def begin(self, system: AbstractSystem, state: State, t0: Time, t1: Time) -> Time:
         return jnp.zeros_like(t0)
@@ -45,8 +45,8 @@ class Fixed(AbstractMethod):
             start, end = times[target - 1], times[target]
             count = step_count(end - start, self.step)
             now = jnp.minimum(done + budget, count)
-            h = (end - start) / count
-            y = jax.lax.fori_loop(done, now, lambda k, z: rk4(system, start + k * h, z, h), y)
+            h = (end - start) / count.astype(end.dtype)
+            y = jax.lax.fori_loop(done, now, lambda k, z: rk4(system, start + k.astype(h.dtype) * h, z, h), y)
             return y, now, now >= count
 
         return leg_by_leg(leg, t, state, memory, times, frames, limit)

@@ -1,0 +1,128 @@
+"""The command line, end to end, in processes of their own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+SMALL = [
+    "--set", "tokens.n=12", "--set", "tokens.seed=0", "--set", "solve.until=20.0", "--set", "solve.save.count=30",
+]  # fmt: skip
+
+
+def attnflow(*arguments, cwd, check=None):
+    done = subprocess.run(
+        [sys.executable, "-c", "from attnflow.cli import main; main()", *arguments],
+        cwd=cwd, capture_output=True, text=True, env=os.environ | {"XDG_CACHE_HOME": str(cwd / "cache"), "COLUMNS": "200"},
+    )  # fmt: skip
+    if check is not None:
+        assert done.returncode == check, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli")
+    attnflow("run", "metastability", *SMALL, "--out", "runs/one", cwd=path, check=0)
+    return path
+
+
+def test_a_run_leaves_arrays_figures_and_a_report(place):
+    run = place / "runs" / "one"
+    for name in ("spec.toml", "manifest.json", "arrays.zarr/zarr.json", "report.html"):
+        assert (run / name).is_file(), name
+    for name in ("summary", "snapshots", "series", "overlaps", "attention"):
+        assert (run / "figures" / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
+    page = (run / "report.html").read_text()
+    assert "<script src=" not in page, "the report must not load anything"
+    assert "metastability" in page
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["status"] == "finished"
+    assert "plateaus" in manifest["summary"]
+
+
+def test_show_and_list(place):
+    table = attnflow("show", "runs/one", cwd=place, check=0).stdout
+    for word in ("wall time", "peak memory", "energy", "clusters", "report"):
+        assert word in table
+    shown = json.loads(attnflow("show", "runs/one", "--json", cwd=place, check=0).stdout)
+    listed = json.loads(attnflow("list", "--json", cwd=place, check=0).stdout)
+    assert shown["spec_hash"] == listed[0]["spec_hash"]
+    assert "finished" in attnflow("list", cwd=place, check=0).stdout
+    assert "no runs" in attnflow("list", "--root", "nowhere", cwd=place, check=0).stdout
+
+
+def test_resuming_a_finished_run_shows_it(place):
+    done = attnflow("resume", "runs/one", cwd=place, check=0)
+    assert "finished already" in done.stderr
+    assert "wall time" in done.stdout
+
+
+def test_presets_start_a_file(place):
+    text = attnflow("presets", "metastability", cwd=place, check=0).stdout
+    (place / "mine.toml").write_text(text)
+    out = attnflow("run", "mine.toml", *SMALL, "--out", "runs/two", "--json", cwd=place, check=0).stdout
+    two = json.loads(out)
+    assert two["spec_hash"] == json.loads((place / "runs/one/manifest.json").read_text())["spec_hash"]
+    assert "metastability" in attnflow("presets", cwd=place, check=0).stdout
+    assert json.loads(attnflow("presets", "metastability", "--json", cwd=place, check=0).stdout)["field"]["beta"]
+
+
+def test_version_and_help(place):
+    assert attnflow("--version", cwd=place, check=0).stdout.startswith("attnflow 0.")
+    for command in ("run", "resume", "show", "list", "presets"):
+        assert "Example:" in attnflow(command, "--help", cwd=place, check=0).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["run", "metastabilty"], 2, "did you mean 'metastability'"),
+        (["run", "metastability", "--set", "field.bta=9"], 2, "did you mean 'beta'"),
+        (["run", "metastability", "--set", "field.beta=nan"], 2, "`beta` is nan"),
+        (["run", "metastability", "--out", "runs/one"], 4, "exists already"),
+        (["run", "metastability", "--out", "mine/file/run"], 6, "cannot write"),
+        (["show", "nowhere"], 6, "not a run folder"),
+        (["resume", "nowhere"], 6, "not a run folder"),
+        (["presets", "nothing"], 2, "no preset"),
+        (["frobnicate"], 2, "No such command"),
+    ],
+)
+def test_wrong_arguments(place, arguments, code, words):
+    (place / "mine").mkdir(exist_ok=True)
+    (place / "mine" / "file").write_text("")
+    done = attnflow(*arguments, cwd=place)
+    assert done.returncode == code
+    assert words in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_a_damaged_run_is_refused(place):
+    attnflow("run", "metastability", *SMALL, "--out", "runs/three", cwd=place, check=0)
+    (place / "runs" / "three" / "report.html").write_text("")
+    done = attnflow("show", "runs/three", cwd=place)
+    assert done.returncode == 5
+    assert "report.html" in done.stderr
+
+
+def test_ctrl_c_and_resume(place):
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from attnflow.cli import main; main()", "run", "metastability", "--out", "runs/stopped",
+         "--set", "tokens.n=100", "--set", 'solve.method={name="fixed", step=0.0005}', "--set", "solve.until=10.0"],
+        cwd=place, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"XDG_CACHE_HOME": str(place / "cache")},
+    )  # fmt: skip
+    for _ in range(1200):
+        if (place / "runs" / "stopped" / "checkpoint").exists():
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "attnflow resume runs/stopped" in " ".join(errors.split())
+    attnflow("resume", "runs/stopped", cwd=place, check=0)
+    assert json.loads((place / "runs/stopped/manifest.json").read_text())["status"] == "finished"

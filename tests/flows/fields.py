@@ -1,0 +1,48 @@
+"""Small fields for tests: what `solve` does must not depend on attention."""
+
+import equinox as eqx
+import jax.numpy as jnp
+
+import attnflow as af
+from attnflow.precision import double
+
+TRACES = {"count": 0}
+
+
+class Counting(af.AbstractField):
+    """Attention that counts how often it is traced."""
+
+    inner: af.Attention
+
+    @double
+    def drive(self, t, x, mu, place=None):
+        TRACES["count"] += 1
+        return self.inner.drive(t, x, mu, place)
+
+    def check(self, tokens):
+        pass
+
+
+class Breaking(af.AbstractField):
+    """A drift that stops being finite at time 1."""
+
+    axis: tuple = eqx.field(static=True, default=(0.0, 0.0, 1.0))
+
+    @double
+    def drive(self, t, x, mu, place=None):
+        pull = jnp.broadcast_to(jnp.asarray(self.axis, x.dtype), x.shape)
+        return jnp.where(jnp.asarray(t < 1.0), pull, jnp.nan)
+
+    def check(self, tokens):
+        pass
+
+
+class Slow(af.AbstractField):
+    """A unit drift that is called very often with Layers(1e-6)."""
+
+    @double
+    def drive(self, t, x, mu, place=None):
+        return jnp.roll(jnp.asarray(x), 1, axis=0)
+
+    def check(self, tokens):
+        pass

@@ -1,0 +1,187 @@
+"""Flows against closed forms, an independent integrator, and their own orders."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import attnflow as af
+from attnflow import theory
+
+EPS = np.finfo(float).eps
+USA0 = af.Unnormalised()
+
+
+def scipy_flow(tokens, beta, times, softmax=True):
+    """DOP853 on the formulas of particles, section 1, sharing no code with attnflow."""
+    n, d, m = tokens.n, tokens.dim, np.asarray(tokens.masses)
+
+    def f(_, y):
+        x = y.reshape(n, d)
+        w = m * np.exp(beta * (x @ x.T - 1))
+        a = w @ x
+        if softmax:
+            a = a / w.sum(axis=1, keepdims=True)
+        return (a - np.sum(a * x, axis=1, keepdims=True) * x).ravel()
+
+    s = solve_ivp(f, (0, times[-1]), tokens.positions.ravel(), "DOP853", t_eval=times, rtol=1e-12, atol=1e-13)
+    return s.y.T.reshape(-1, n, d)
+
+
+@pytest.mark.parametrize("normaliser", [af.Softmax(), USA0])
+def test_adaptive_meets_its_tolerance_at_every_saved_time(normaliser):
+    """Frames between steps come from dense output; they must be as good as the steps.
+
+    Local errors of rtol per step grow by at most e^(1.5 t) (particles, section 6.7), over about 60 steps.
+    """
+    tokens = af.uniform(af.Sphere(3), n=12, seed=1)
+    times = np.linspace(0.25, 6.0, 24)
+    exact = scipy_flow(tokens, 4.0, times, isinstance(normaliser, af.Softmax))
+    errors = []
+    for rtol in (1e-5, 1e-7, 1e-9):
+        flow = af.solve(
+            af.Attention(4.0, normaliser=normaliser), tokens, 6.0, save=af.At(times),
+            method=af.Adaptive(rtol=rtol, atol=rtol / 10),
+        )  # fmt: skip
+        errors.append(np.abs(flow.positions.values[1:] - exact).max())
+        assert errors[-1] < 100 * rtol
+        assert np.max(tokens.space.defect(flow.positions.values)) < 4 * EPS
+    assert errors[2] < 0.1 * errors[0]
+
+
+def slope(steps, errors):
+    return np.polyfit(np.log(steps), np.log(errors), 1)[0]
+
+
+@pytest.mark.parametrize("model", ["SA", "USA0"])
+def test_fixed_has_order_four(model):
+    tokens = af.uniform(af.Sphere(4), n=12, seed=0)
+    field = af.Attention(3.0, normaliser=af.Softmax() if model == "SA" else USA0)
+    exact = scipy_flow(tokens, 3.0, np.array([2.0]), model == "SA")[0]
+    steps = np.array([0.4, 0.2, 0.1])
+    errors = [np.abs(af.advance(field, tokens, 0.0, 2.0, af.Fixed(h)).positions - exact).max() for h in steps]
+    # the next term of the error expansion moves the slope by O(h)
+    assert abs(slope(steps, errors) - 4) < 0.25
+    assert errors[-1] < 1e-4
+
+
+@pytest.mark.parametrize("update", [af.Renormalise(), af.ProjectRenormalise(), af.Project()])
+def test_layers_have_order_one(update):
+    """particles, section 12: L = 50 ... 400 layers to T = 2, orders .967 to .999."""
+    tokens = af.uniform(af.Sphere(4), n=12, seed=0)
+    exact = scipy_flow(tokens, 3.0, np.array([2.0]))[0]
+    layers = np.array([50, 100, 200, 400])
+    errors = [
+        np.abs(af.advance(af.Attention(3.0), tokens, 0.0, 2.0, af.Layers(2.0 / n, update)).positions - exact).max()
+        for n in layers
+    ]
+    assert abs(slope(2.0 / layers, errors) - 1) < 0.05
+    defect = tokens.space.defect(af.advance(af.Attention(3.0), tokens, 0.0, 2.0, af.Layers(0.01, update)).positions)
+    if isinstance(update, af.Project):
+        assert 1e-5 < defect.max() < 1e-1
+    else:
+        assert defect.max() < 4 * EPS
+
+
+@pytest.mark.parametrize(("n", "beta", "t", "model"), [(8, 2.0, 2.0, "SA"), (8, 2.0, 2.0, "USA0"), (32, 9.0, 100.0, "SA")])
+def test_orthonormal_tokens_follow_the_equiangular_ode(n, beta, t, model):
+    tokens = af.orthonormal(af.Sphere(n), n=n, seed=3)
+    field = af.Attention(beta, normaliser=af.Softmax() if model == "SA" else USA0)
+    flow = af.solve(field, tokens, t, save=af.Evenly(8), method=af.Adaptive(1e-10, 1e-12))
+    predicted = theory.equiangular_overlap(flow.time.values, beta, n, model=model)
+    for k in range(9):
+        gram = af.overlaps(flow.tokens(k))[~np.eye(n, dtype=bool)]
+        np.testing.assert_allclose(gram, predicted[k], atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("beta", "angle", "usa0", "sa"),
+    [(1, 0.5, 3.9983024, 3.9657298), (5, 1.0, 7.4650934, 6.0794100), (10, 1.5, 1139.5838, 572.40564)],
+)
+def test_two_clusters_merge_on_time(beta, angle, usa0, sa):
+    """particles, section 6.2: printed times from `angle` down to 0.01, for unequal numbers of equal total mass."""
+    tokens = af.clustered(af.Sphere(2), centres=[[1, 0], [np.cos(angle), np.sin(angle)]], n=[2, 3], masses=[1, 1])
+    for normaliser, time in ((USA0, usa0), (af.Softmax(), sa)):
+        end = af.advance(
+            af.Attention(beta, normaliser=normaliser), tokens, 0.0, time, af.Adaptive(1e-10, 1e-12)
+        ).positions
+        measured = float(tokens.space.distance(end[0], end[-1]))
+        # the angle closes at rate 1 near the end, so a time printed to 8 digits fixes it to time * 1e-8
+        assert abs(measured / 0.01 - 1) < 2e-8 * time + 1e-6
+
+
+@pytest.mark.parametrize("k", [1, 4, 6])
+def test_seeded_modes_grow_at_the_predicted_rate(k):
+    """A ring displaced by eps sin(k theta): the amplitude grows like e^(lambda_k t), lambda_k from Bessel functions."""
+    n, beta, t = 64, 9.0, 1.0
+    angle = 2 * np.pi * np.arange(n) / n
+
+    def amplitude(eps):
+        turned = angle + eps * np.sin(k * angle)
+        tokens = af.from_array(np.stack([np.cos(turned), np.sin(turned)], axis=1))
+        x = af.advance(af.Attention(beta), tokens, 0.0, t, af.Fixed(0.02)).positions
+        shift = np.angle((x[:, 0] + 1j * x[:, 1]) * np.exp(-1j * angle))
+        return 2 / n * np.sum(shift * np.sin(k * angle))
+
+    # plus and minus eps: the quadratic term cancels, the cubic one is eps^2
+    rate = np.log((amplitude(1e-4) - amplitude(-1e-4)) / 2e-4) / t
+    assert abs(rate - theory.growth_rates(beta, 2, k)) < 1e-6
+
+
+def test_three_clusters_on_the_circle_are_stable_exactly_below_minus_two_thirds():
+    tokens = af.ring(af.Sphere(2), n=3, jitter=1e-3, seed=2)
+    for beta, stable in ((-0.72, True), (-0.6, False)):
+        flow = af.solve(af.Attention(beta, normaliser=USA0), tokens, 20.0, save=af.Evenly(2))
+        def distance(k, flow=flow):
+            angles = np.sort(np.unwrap(np.arctan2(*flow.positions.values[k].T[::-1])))
+            return np.abs(np.diff(angles) - 2 * np.pi / 3).max()
+        assert (distance(2) < distance(0)) == stable
+
+
+@pytest.mark.parametrize("d", [3, 8])
+def test_random_tokens_reach_consensus(d):
+    flow = af.solve(af.Attention(1.0), af.uniform(af.Sphere(d), n=24, seed=range(3)), 40.0, save=af.Evenly(4))
+    for seed in range(3):
+        assert af.overlaps(flow.tokens(-1, seed=seed)).min() > 1 - 1e-6
+
+
+def test_hemisphere_is_never_left():
+    """particles, section 2.7: min <x_i, w> does not decrease for tokens in an open hemisphere."""
+    tokens = af.caps(af.Sphere(3), centres=[[0, 0, 1]], n=20, radius=1.4, seed=0)
+    flow = af.solve(af.Attention(3.0), tokens, 5.0, save=af.Evenly(50))
+    lowest = flow.positions.values[..., 2].min(axis=1)
+    assert np.diff(lowest).min() > -1e-7
+
+
+def test_usa_conserves_the_mean_angle_on_the_circle():
+    tokens = af.Tokens(af.uniform(af.Sphere(2), n=10, seed=1).positions, np.arange(1, 11))
+    flow = af.solve(af.Attention(2.0, normaliser=USA0), tokens, 10.0, save=af.Evenly(200))
+    lifted = np.unwrap(np.arctan2(flow.positions.values[..., 1], flow.positions.values[..., 0]), axis=0)
+    mean = lifted @ tokens.masses
+    assert np.abs(mean - mean[0]).max() < 1e-7
+
+
+@pytest.mark.parametrize("normaliser", [af.Softmax(), USA0])
+def test_energy_never_drops_by_more_than_the_integration_error(normaliser):
+    """A step errs by at most tol = rtol + atol in every coordinate, hence by sqrt(d) tol per token, and the slope of
+    the energy in the metric of the masses is a velocity of USA0, at most 1: each step can lose sqrt(d) tol."""
+    tokens = af.Tokens(af.uniform(af.Sphere(3), n=24, seed=5).positions, np.random.default_rng(0).random(24))
+    for method in (af.Adaptive(1e-6, 1e-8), af.Adaptive(1e-9, 1e-11)):
+        flow = af.solve(af.Attention(6.0, normaliser=normaliser), tokens, 60.0, save=af.Evenly(300), method=method)
+        bound = flow.steps["accepted"] * np.sqrt(3) * float(method.rtol + method.atol)
+        assert np.diff(flow.energy.values).min() > -bound
+        assert flow.energy.values[-1] > flow.energy.values[0]
+
+
+@pytest.mark.parametrize("beta", [0.0, 1e4])
+def test_extreme_beta_flows(beta):
+    flow = af.solve(af.Attention(beta), af.uniform(af.Sphere(3), n=12, seed=0), 5.0, save=af.Evenly(4))
+    assert np.isfinite(flow.positions.values).all()
+    if beta == 0.0:  # beta = 0 is Kuramoto: the order parameter grows
+        assert np.linalg.norm(flow.positions.values.mean(axis=1), axis=1)[-1] > 0.9
+
+
+def test_clocks_give_one_trajectory():
+    tokens, beta = af.uniform(af.Sphere(3), n=12, seed=0), 3.0
+    slow = af.solve(af.Attention(beta, normaliser=af.Unnormalised("USA0")), tokens, 4.0, save=af.Evenly(4))
+    fast = af.solve(af.Attention(beta, normaliser=af.Unnormalised("USA")), tokens, 4.0 * np.exp(-beta), save=af.Evenly(4))
+    np.testing.assert_allclose(fast.positions.values, slow.positions.values, atol=1e-7)

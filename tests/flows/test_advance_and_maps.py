@@ -1,0 +1,140 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import InvalidInput
+from tests.conftest import rotation
+
+TOKENS = af.uniform(af.Sphere(3), n=12, seed=0)
+POINTS = af.uniform(af.Sphere(3), n=5, seed=9).positions
+
+
+def loss(method, t1=1.0):
+    def f(beta, x):
+        moved = af.advance(af.Attention(beta), TOKENS.moved(x), 0.0, t1, method).positions
+        return jnp.sum(moved[:, 0] * jnp.arange(12.0))
+
+    return f
+
+
+@pytest.mark.parametrize("method", [af.Fixed(0.1), af.Layers(0.1), af.Adaptive(1e-9, 1e-11)])
+def test_reverse_mode(method):
+    f = loss(method)
+    gradient = af.double(jax.grad(f, argnums=(0, 1)))(4.0, TOKENS.positions)
+    h = 1e-5
+    with jax.enable_x64(True):
+        numeric = float(f(4.0 + h, TOKENS.positions) - f(4.0 - h, TOKENS.positions)) / (2 * h)
+        direction = TOKENS.space.tangent(TOKENS.positions, np.random.default_rng(0).standard_normal((12, 3)))
+        along = float(f(4.0, TOKENS.positions + h * direction) - f(4.0, TOKENS.positions - h * direction)) / (2 * h)
+    # central differences err by h^2 times a third derivative, and by eps/h
+    assert abs(gradient[0] / numeric - 1) < 1e-6
+    assert abs(np.sum(gradient[1] * direction) - along) < 1e-6 * abs(along) + 1e-6
+
+
+@pytest.mark.parametrize("method", [af.Fixed(0.1), af.Layers(0.1)])
+def test_forward_mode_equals_reverse_mode(method):
+    f = loss(method)
+    forward = af.double(jax.jacfwd(f))(4.0, TOKENS.positions)
+    reverse = af.double(jax.jacrev(f))(4.0, TOKENS.positions)
+    assert abs(forward / reverse - 1) < 1e-11
+
+
+def test_advance_works_under_vmap_and_jit():
+    betas = np.array([1.0, 4.0])
+
+    @af.double
+    def many(betas):
+        return jax.jit(jax.vmap(lambda b: af.advance(af.Attention(b), TOKENS, 0.0, 1.0, af.Fixed(0.1)).positions))(betas)
+
+    got = many(betas)
+    for k, beta in enumerate(betas):
+        np.testing.assert_allclose(got[k], af.advance(af.Attention(beta), TOKENS, 0.0, 1.0, af.Fixed(0.1)).positions, atol=1e-14)
+
+
+def test_there_and_back():
+    for method, tolerance in ((af.Adaptive(1e-10, 1e-12), 1e-8), (af.Fixed(0.02), 1e-6)):
+        there = af.advance(af.Attention(4.0), TOKENS, 0.0, 2.0, method)
+        back = af.advance(af.Attention(4.0), there, 2.0, 0.0, method)
+        np.testing.assert_allclose(back.positions, TOKENS.positions, atol=tolerance)
+    with pytest.raises(InvalidInput, match="backwards"):
+        af.advance(af.Attention(4.0), TOKENS, 1.0, 0.0, af.Layers(0.1))
+
+
+def test_non_finite_times_are_refused():
+    with pytest.raises(InvalidInput, match="`t1` is nan"):
+        af.advance(af.Attention(4.0), TOKENS, 0.0, np.nan)
+
+
+METHODS = [af.Adaptive(1e-9, 1e-11), af.Fixed(0.05)]
+
+
+@pytest.mark.parametrize("method", [*METHODS, af.Layers(0.25)])
+def test_the_map_moves_the_tokens_themselves(method):
+    phi = af.flow_map(af.Attention(4.0), TOKENS, 3.0, method=method)
+    flow = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.Evenly(3), method=method)
+    np.testing.assert_allclose(phi(TOKENS).positions, flow.positions.values[-1], atol=1e-8)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_inverse_and_composition(method):
+    field = af.Attention(4.0)
+    flow = af.solve(field, TOKENS, 3.0, save=af.Evenly(6), method=method)
+    whole, first, second = flow.map(), flow.map(0, 3), flow.map(3, 6)
+    end, logdet = whole.push(POINTS)
+    np.testing.assert_allclose((second @ first)(POINTS), end, atol=1e-8)
+    np.testing.assert_allclose(first.then(second).log_determinant(POINTS), logdet, atol=1e-7)
+    # points come back with errors amplified by at most e^(3 * 1.5)
+    np.testing.assert_allclose(whole.inverse()(end), POINTS, atol=1e-5)
+    np.testing.assert_allclose(whole.inverse().log_determinant(end), -logdet, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", [af.Adaptive(1e-10, 1e-12), af.Fixed(0.02), af.Layers(0.25)])
+def test_log_determinant_is_that_of_the_jacobian(method):
+    """Against central differences of the map along tangent frames."""
+    phi = af.flow_map(af.Attention(4.0), TOKENS, 1.0, method=method)
+    end, logdet = phi.push(POINTS)
+    h = 1e-5
+
+    def frame(x):
+        return np.linalg.svd(x[None, :])[2][1:]
+
+    for k, x in enumerate(POINTS):
+        steps = [phi(TOKENS.space.retract(np.stack([x + h * e, x - h * e]))) for e in frame(x)]
+        columns = [frame(end[k]) @ (pair[0] - pair[1]) / (2 * h) for pair in steps]
+        numeric = np.log(abs(np.linalg.det(np.array(columns))))
+        # central differences: h^2 = 1e-10 times third derivatives, and 1e-10/h from the integrator
+        assert abs(numeric - logdet[k]) < 1e-4
+
+
+def test_the_map_preserves_total_area():
+    """The map is a diffeomorphism of the circle, so |det D Phi| has mean 1 (trapezoidal rule, spectrally accurate)."""
+    angle = 2 * np.pi * np.arange(64) / 64
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    phi = af.flow_map(af.Attention(1.0), af.uniform(af.Sphere(2), n=12, seed=1), 1.0)
+    assert abs(np.exp(phi.log_determinant(circle)).mean() - 1) < 1e-7
+
+
+def test_maps_turn_with_the_sphere():
+    r = rotation(3, 4)
+    phi = af.flow_map(af.Attention(4.0), TOKENS, 1.0, method=af.Fixed(0.1))
+    turned = af.flow_map(af.Attention(4.0), af.from_array(TOKENS.positions @ r), 1.0, method=af.Fixed(0.1))
+    np.testing.assert_allclose(turned(POINTS @ r), phi(POINTS) @ r, atol=1e-13)
+
+
+def test_euclidean_log_determinant():
+    """beta = 0: points feel the mean only, the map is a translation and its determinant 1; V = A adds tr(A) t at beta -> 0."""
+    tokens = af.Tokens(np.random.default_rng(0).standard_normal((12, 3)), space=af.Euclidean(3))
+    phi = af.flow_map(af.Attention(0.0), tokens, 1.0, method=af.Fixed(0.1))
+    np.testing.assert_allclose(phi.log_determinant(POINTS), 0.0, atol=1e-14)
+
+
+def test_bad_maps_are_refused():
+    with pytest.raises(InvalidInput, match="no inverse"):
+        af.flow_map(af.Attention(1.0), TOKENS, 1.0, method=af.Layers(0.5)).inverse()
+    with pytest.raises(InvalidInput, match="batch dimensions"):
+        af.flow_map(af.Attention(1.0), af.uniform(af.Sphere(3), n=12, seed=[1, 2]), 1.0)
+    phi = af.flow_map(af.Attention(1.0), TOKENS, 1.0, method=af.Fixed(0.5))
+    with pytest.raises(InvalidInput, match=r"`points` has shape \(3,\)"):
+        phi(np.ones(3))

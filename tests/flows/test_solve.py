@@ -1,0 +1,270 @@
+"""What `solve` promises beyond accuracy."""
+
+import _thread
+import threading
+
+import jax
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import FlowFailed, InvalidInput
+from attnflow.flows.outcome import Ending
+from tests.flows.fields import TRACES, Breaking, Counting, Slow
+
+TOKENS = af.uniform(af.Sphere(3), n=12, seed=0)
+
+
+def test_the_result_is_labelled_and_double():
+    flow = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.Evenly(5))
+    assert flow.positions.dims == ("time", "token", "dim")
+    assert flow.positions.dtype == np.float64
+    np.testing.assert_allclose(flow.time.values, np.linspace(0, 2, 6), rtol=1e-15)
+    assert np.array_equal(flow.positions.values[0], TOKENS.positions)
+    assert flow.outcome.ending is Ending.FINISHED
+    assert flow.steps["accepted"] > 0
+    assert not jax.config.jax_enable_x64
+    np.testing.assert_allclose(flow.energy.values[3], af.energy(flow.tokens(3), 4.0), rtol=1e-12)
+
+
+def test_recorded_speed_and_spread():
+    flow = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.Evenly(3))
+    for k in range(4):
+        tokens = flow.tokens(k)
+        v = af.Attention(4.0).velocity(0.0, tokens.positions, tokens)
+        assert abs(flow.dataset["speed"].values[k] - np.linalg.norm(v, axis=1).max()) < 1e-15
+        assert abs(flow.dataset["spread"].values[k] - af.spread(tokens)) < 1e-15
+
+
+@pytest.mark.parametrize("method", [af.Adaptive(), af.Fixed(0.05), af.Layers(0.05)])
+def test_chunks_and_schedules_do_not_move_frames(method):
+    """The same times, saved in chunks of 2 or of 100: equal to integration error (to rounding with fixed steps)."""
+    small = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.Evenly(6), chunk=2, method=method)
+    large = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.Evenly(6), chunk=100, method=method)
+    tolerance = 1e-6 if isinstance(method, af.Adaptive) else 0.0
+    assert np.abs(small.positions.values - large.positions.values).max() <= tolerance
+
+
+def test_fixed_equals_advance():
+    flow = af.solve(af.Attention(4.0), TOKENS, 1.0, save=af.Evenly(1), method=af.Fixed(0.1))
+    np.testing.assert_allclose(
+        flow.positions.values[-1], af.advance(af.Attention(4.0), TOKENS, 0.0, 1.0, af.Fixed(0.1)).positions, atol=1e-15
+    )
+
+
+def test_a_batch_equals_its_members():
+    tokens = af.uniform(af.Sphere(3), n=12, seed=range(2))
+    field = af.Attention(af.Along("beta", [1.0, 6.0]))
+    flow = af.solve(field, tokens, 3.0, save=af.Evenly(4))
+    assert flow.positions.dims == ("beta", "seed", "time", "token", "dim")
+    assert flow.dataset["beta"].values.tolist() == [1.0, 6.0]
+    for i, beta in enumerate((1.0, 6.0)):
+        for j in range(2):
+            alone = af.solve(af.Attention(beta), tokens.member(seed=j), 3.0, save=af.Evenly(4))
+            np.testing.assert_allclose(flow.positions.values[i, j], alone.positions.values, atol=1e-7)
+            np.testing.assert_allclose(flow.energy.values[i, j], alone.energy.values, atol=1e-7)
+    one = flow.member(beta=1, seed=0)
+    assert float(one.field.beta) == 6.0
+    assert one.positions.dims == ("time", "token", "dim")
+    assert flow.clusters()["count"].dims == ("beta", "seed", "time")
+
+
+def test_permuting_tokens_permutes_the_flow():
+    order = np.random.default_rng(0).permutation(12)
+    a = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.Evenly(2), method=af.Fixed(0.1))
+    b = af.solve(af.Attention(4.0), af.from_array(TOKENS.positions[order]), 2.0, save=af.Evenly(2), method=af.Fixed(0.1))
+    np.testing.assert_allclose(b.positions.values, a.positions.values[:, order], atol=1e-13)
+
+
+def test_no_surprise_compiles():
+    """One plan: beta, masses, seeds, until, tolerances and steps are traced values."""
+    def count(**changes):
+        arguments = {
+            "beta": 4.0, "seed": 0, "masses": None, "until": 2.0, "method": af.Adaptive(1e-6, 1e-8), "first": 0.1,
+        } | changes  # fmt: skip
+        tokens = af.Tokens(af.uniform(af.Sphere(3), n=12, seed=arguments["seed"]).positions, arguments["masses"])
+        before = TRACES["count"]
+        af.solve(
+            Counting(af.Attention(arguments["beta"])), tokens, arguments["until"], method=arguments["method"],
+            save=af.LogSpaced(20, arguments["first"]), chunk=8,
+        )  # fmt: skip
+        return TRACES["count"] - before
+
+    assert count() > 0
+    for changes in (
+        {"beta": 9.0},
+        {"seed": 3},
+        {"masses": np.arange(1, 13)},
+        {"until": 7.5},
+        {"method": af.Adaptive(1e-4, 1e-5)},
+        {"first": 0.2},
+    ):
+        assert count(**changes) == 0, changes
+    assert count(method=af.Fixed(0.1)) > 0
+    assert count(method=af.Fixed(0.07), until=3.0, beta=1.0) == 0
+    assert count(method=af.Layers(0.1)) > 0
+    assert count(method=af.Layers(0.05), until=3.0, beta=1.0) == 0
+
+
+def test_velocity_compiles_once():
+    field = Counting(af.Attention(1.0))
+    field.velocity(0.0, TOKENS.positions, TOKENS)
+    before = TRACES["count"]
+    for beta in (2.0, 3.0):
+        Counting(af.Attention(beta)).velocity(beta, TOKENS.positions[::-1], TOKENS)
+    assert TRACES["count"] == before
+
+
+def test_schedules():
+    assert af.EveryLayer().times(1.0, 0.1).tolist() == (np.arange(11) * 0.1).tolist()
+    assert len(af.EveryLayer(4).times(1.0, 0.1)) == 4
+    times = af.LogSpaced(50, 0.1).times(1000.0, None)
+    assert times[0] == 0
+    assert times[1] == pytest.approx(0.1)
+    assert times[-1] == 1000.0
+    np.testing.assert_allclose(np.diff(np.log(times[1:])), np.log(1e4) / 49, rtol=1e-9)
+    # on layers: whole multiples, none twice
+    layers = af.LogSpaced(50, 0.01).times(10.0, 0.1) / 0.1
+    np.testing.assert_allclose(layers, np.unique(np.rint(layers)), rtol=1e-15)
+
+
+def test_layers_are_counted_by_integers():
+    """floor(t/h) is wrong for 47 of 1,000 layers at h = 0.1; rounding is not."""
+    from attnflow.flows.methods.layers import layer_number
+
+    layers = np.arange(1000)
+    assert np.array_equal(layer_number(layers * 0.1, 0.1), layers)
+    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, method=af.Layers(0.1), save=af.EveryLayer(100))
+    assert flow.steps["accepted"] == 1000
+
+
+def test_stop_at_consensus():
+    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, save=af.Evenly(100), stop=af.Consensus(1e-2))
+    assert flow.outcome.ending is Ending.STOPPED
+    assert "consensus" in flow.outcome.message
+    spreads = flow.dataset["spread"].values
+    assert spreads[-1] <= 1e-2 < spreads[-2]
+    assert flow.dataset.sizes["time"] < 101
+
+
+def test_stop_when_still_and_by_own_condition():
+    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, save=af.Evenly(100), stop=[af.Still(1e-3)])
+    assert flow.dataset["speed"].values[-1] <= 1e-3 < flow.dataset["speed"].values[-2]
+    own = af.When(lambda frame: frame.positions[:, 0, 2] > 2, "never")
+    late = af.When(lambda frame: np.array(frame.time > 3), "late")
+    flow = af.solve(af.Attention(1.0), TOKENS, 10.0, save=af.Evenly(10), stop=[own, late])
+    assert flow.time.values[-1] == 4.0
+    assert "late" in flow.outcome.message
+
+
+def test_a_batch_stops_when_all_members_agree():
+    tokens = af.uniform(af.Sphere(3), n=12, seed=range(3))
+    flow = af.solve(af.Attention(1.0), tokens, 100.0, save=af.Evenly(100), stop=af.Consensus(1e-2))
+    spreads = flow.dataset["spread"].values
+    assert (spreads[:, -1] <= 1e-2).all()
+    assert (spreads[:, -2] > 1e-2).any()
+
+
+def test_standing_still_apart_is_frozen():
+    """Two antipodal tokens: stationary, not at consensus."""
+    flow = af.solve(af.Attention(30.0), af.from_array([[1.0, 0, 0], [-1.0, 0, 0]]), 50.0)
+    assert flow.outcome.ending is Ending.FROZEN
+    assert not flow.resolved.values.any()
+    assert "round-off floor" in flow.outcome.message
+    moving = af.solve(af.Attention(1.0), TOKENS, 1.0, save=af.Evenly(3))
+    assert moving.resolved.values.all()
+
+
+def test_failure_is_an_outcome():
+    with pytest.raises(FlowFailed, match="near t = ") as caught:
+        af.solve(Breaking(), TOKENS, 3.0, save=af.Evenly(30), chunk=4)
+    kept = caught.value.trajectory
+    assert kept.outcome.ending is Ending.FAILED
+    assert 0.5 < kept.time.values[-1] <= 1.0
+    assert np.isfinite(kept.positions.values).all()
+    flow = af.solve(Breaking(), TOKENS, 3.0, save=af.Evenly(30), method=af.Fixed(0.1), check=False)
+    assert flow.outcome.ending is Ending.FAILED
+
+
+def test_progress_is_reported():
+    seen = []
+    af.solve(af.Attention(4.0), TOKENS, 20.0, save=af.Evenly(40), on_progress=seen.append)
+    assert len(seen) >= 3
+    assert seen[-1].time == 20.0
+    assert seen[-1].remaining == 0.0
+    assert all(a.time <= b.time for a, b in zip(seen, seen[1:], strict=False))
+    assert seen[-1].rate > 0
+
+
+def test_ctrl_c_keeps_what_was_computed():
+    """The interrupt arrives while compiled code is running, and is heard before the flow ends by itself."""
+    begun = threading.Event()
+
+    def interrupt():
+        if begun.wait(60):
+            _thread.interrupt_main()
+
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
+    flow = af.solve(
+        Slow(), TOKENS, 100.0, method=af.Layers(1e-6), save=af.Evenly(10_000_000 // 100), chunk=4,
+        on_progress=lambda p: begun.set() if p.frames > 8 else None,
+    )  # fmt: skip
+    thread.join()
+    assert flow.outcome.ending is Ending.INTERRUPTED
+    assert 8 < flow.dataset.sizes["time"] < 100_000
+    assert np.isfinite(flow.positions.values).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"until": 0.0}, "`until` is 0.0"),
+        ({"until": np.inf}, "`until` is inf"),
+        ({"until": np.nan}, "`until` is nan"),
+        ({"until": "long"}, "`until` is 'long'"),
+        ({"until": 1.0, "chunk": 0}, "`chunk` is 0"),
+        ({"until": 1.0, "save": af.EveryLayer()}, "EveryLayer"),
+        ({"until": 1.0, "save": af.LogSpaced(10, 2.0)}, "before `until`"),
+        ({"until": 1.0, "save": af.At([0.5])}, "make them equal"),
+        ({"until": 1.05, "method": af.Layers(0.1)}, "whole number"),
+    ],
+)
+def test_bad_requests_are_refused(arguments, words):
+    with pytest.raises(InvalidInput, match=words):
+        af.solve(af.Attention(1.0), TOKENS, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: af.Adaptive(rtol=0.0), "rtol"),
+        (lambda: af.Adaptive(rtol=np.nan), "rtol"),
+        (lambda: af.Fixed(-1.0), "step"),
+        (lambda: af.Layers(np.inf), "step"),
+        (lambda: af.Evenly(0), "count"),
+        (lambda: af.At([2.0, 1.0]), "increasing"),
+        (lambda: af.Consensus(0.0), "spread"),
+    ],
+)
+def test_bad_methods_are_refused(make, words):
+    with pytest.raises(InvalidInput, match=words):
+        make()
+
+
+def test_euclidean_flow_is_a_linear_average():
+    """beta = 0 on R^d: x' = mean, so the mean grows like e^t and differences stay."""
+    tokens = af.Tokens(np.random.default_rng(0).standard_normal((12, 3)), space=af.Euclidean(3))
+    flow = af.solve(af.Attention(0.0), tokens, 1.0, save=af.Evenly(2))
+    mean = tokens.positions.mean(axis=0)
+    expected = tokens.positions + (np.e - 1) * mean
+    np.testing.assert_allclose(flow.positions.values[-1], expected, atol=1e-7)
+    with pytest.raises(InvalidInput, match="no energy"):
+        flow.energy  # noqa: B018
+
+
+def test_float32_on_request():
+    flow = af.solve(af.Attention(4.0), TOKENS.astype(np.float32), 1.0, save=af.Evenly(2), method=af.Fixed(0.1))
+    assert flow.positions.dtype == np.float32
+    double = af.solve(af.Attention(4.0), TOKENS, 1.0, save=af.Evenly(2), method=af.Fixed(0.1))
+    np.testing.assert_allclose(flow.positions.values, double.positions.values, atol=1e-5)

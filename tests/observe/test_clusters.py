@@ -1,0 +1,85 @@
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.cluster.hierarchy import fcluster, linkage
+
+import attnflow as af
+from attnflow.errors import InvalidInput
+from attnflow.observe.clusters import _by_cells, _by_search
+from tests.conftest import rotation
+
+
+def same_partition(a, b):
+    pairs = set(zip(a.tolist(), b.tolist(), strict=True))
+    return len(pairs) == len(set(a.tolist())) == len(set(b.tolist()))
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    radius=st.floats(0.01, 0.6),
+    d=st.sampled_from([2, 3, 4]),
+    spread=st.sampled_from([0.0, 0.05, 0.3, 10.0]),
+)
+@settings(max_examples=40, deadline=None)
+def test_components_are_those_of_single_linkage(seed, radius, d, spread):
+    """Both searches against SciPy's hierarchical clustering, on tight, loose and uniform tokens."""
+    rng = np.random.default_rng(seed)
+    centres = af.Sphere(d).sample(rng, 6)
+    x = np.repeat(centres, 60, axis=0) + spread * rng.standard_normal((360, d))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    expected = fcluster(linkage(x, "single"), radius, "distance")
+    assert same_partition(_by_cells(x, radius), expected)
+    assert same_partition(_by_search(x, radius), expected)
+
+
+def test_masses_centres_and_radii():
+    centres = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])
+    tokens = af.clustered(af.Sphere(3), centres=centres, n=50, masses=[0.2, 0.5, 0.3], spread=0.01, seed=1)
+    found = af.clusters(tokens, scale=0.3)
+    assert found.count == 3
+    assert found.condensed
+    np.testing.assert_allclose(found.masses, [0.5, 0.3, 0.2], rtol=1e-12)
+    assert np.array_equal(np.argmax(found.centres, axis=1), [1, 2, 0])
+    for k in range(3):
+        angles = af.Sphere(3).distance(tokens.positions[found.labels == k], found.centres[k])
+        assert abs(found.radii[k] - angles.max()) < 1e-14
+
+
+def test_rotation_changes_nothing():
+    tokens = af.uniform(af.Sphere(3), n=800, seed=2)
+    turned = af.from_array(tokens.positions @ rotation(3, 5))
+    for scale in (0.02, 0.05, 0.08):
+        assert same_partition(af.clusters(tokens, scale=scale).labels, af.clusters(turned, scale=scale).labels)
+
+
+def test_iid_tokens_percolate_and_say_so():
+    found = af.clusters(af.uniform(af.Sphere(3), n=2000, seed=0), scale=af.cluster_scale(9.0))
+    assert found.count == 1
+    assert not found.condensed
+
+
+def test_high_dimension_and_test_particles():
+    x = af.clustered(af.Sphere(32), centres=np.eye(32)[:4], n=20, spread=0.01, seed=0).positions
+    tokens = af.Tokens(x, np.r_[np.ones(60), np.zeros(20)])
+    found = af.clusters(tokens, scale=0.5)
+    assert found.count == 4
+    assert found.masses[-1] == 0.0
+    assert np.isfinite(found.centres).all()
+
+
+def test_a_cluster_around_the_origin_has_a_centre():
+    found = af.clusters(af.ring(af.Sphere(2), n=40), scale=0.5)
+    assert found.count == 1
+    assert np.isfinite(found.centres).all()
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf])
+def test_bad_scale(scale, four):
+    with pytest.raises(InvalidInput, match="scale"):
+        af.clusters(four, scale=scale)
+
+
+def test_scale_follows_beta():
+    assert af.cluster_scale(100.0) == 0.1
+    assert af.cluster_scale(0.0) == af.cluster_scale(1.0) == 0.5

@@ -1,0 +1,125 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import InvalidInput
+from attnflow.fields.base import tangent_drive
+from attnflow.observe.energy import renormalised_energy
+
+
+def weighted(n=14, d=3, seed=0):
+    return af.Tokens(af.uniform(af.Sphere(d), n=n, seed=seed).positions, np.random.default_rng(seed).random(n) + 0.1)
+
+
+def dense_energy(tokens, beta):
+    s = np.asarray(tokens.positions) @ np.asarray(tokens.positions).T
+    return tokens.masses @ np.exp(beta * (s - 1)) @ tokens.masses / (2 * beta)
+
+
+def test_oracle(four):
+    assert abs(af.energy0(four, 2.0) - 0.1092798917) < 1e-10
+
+
+@pytest.mark.parametrize("beta", [1e-3, 1.0, 9.0, 1e4, -0.5])
+def test_agrees_with_the_definition(beta):
+    tokens = weighted()
+    expected = dense_energy(tokens, beta)
+    np.testing.assert_allclose(af.energy0(tokens, beta), expected, rtol=1e-11 if abs(beta) < 1e-2 else 1e-12)
+    np.testing.assert_allclose(af.energy(tokens, beta), expected - 1 / (2 * beta), rtol=1e-9, atol=1e-15)
+    if beta > 0:
+        np.testing.assert_allclose(af.log_energy(tokens, beta), beta + np.log(expected), rtol=1e-12)
+
+
+def test_limit_at_beta_zero():
+    tokens = weighted()
+    mean = tokens.masses @ tokens.positions
+    np.testing.assert_allclose(af.energy(tokens, 0.0), (mean @ mean - 1) / 2, rtol=1e-13)
+    with pytest.raises(InvalidInput, match="infinite"):
+        af.energy0(tokens, 0.0)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-6, 1e-10])
+def test_keeps_its_relative_accuracy_near_consensus(size):
+    """Two equal tokens at angle a: E = (e^(-2 beta sin^2(a/2)) - 1)/(4 beta)."""
+    tokens = af.from_array([[1.0, 0.0], [np.cos(size), np.sin(size)]])
+    expected = np.expm1(-2 * 9.0 * np.sin(size / 2) ** 2) / (4 * 9.0)
+    assert abs(af.energy(tokens, 9.0) / expected - 1) < 1e-6 * (1e-10 / size) + 1e-12
+
+
+def test_bound_and_consensus():
+    assert af.energy(af.from_array(np.tile([[0.6, 0.8]], (5, 1))), 3.0) == 0.0
+    for seed in range(5):
+        assert af.energy(weighted(seed=seed), 5.0) < 0
+
+
+def test_tiles_agree():
+    """2,100 tokens take several tiles; the dense formula is one."""
+    tokens = af.uniform(af.Sphere(3), n=2100, seed=1)
+    np.testing.assert_allclose(af.energy0(tokens, 9.0), dense_energy(tokens, 9.0), rtol=1e-13)
+
+
+@pytest.mark.parametrize("clock", ["USA0", "USA", "grad"])
+def test_unnormalised_attention_is_the_gradient(clock):
+    """particles, section 2.1: v_i = (1/m_i) grad_i E0, times the factor of the clock."""
+    tokens, beta = weighted(), 3.0
+    gradient = af.double(jax.grad(lambda x: renormalised_energy(x, jnp.asarray(tokens.masses), jnp.asarray(beta))))(
+        jnp.asarray(tokens.positions, jnp.float64) if jax.config.jax_enable_x64 else tokens.positions
+    )
+    expected = tokens.space.tangent(tokens.positions, gradient) / tokens.masses[:, None]
+    factor = {"USA0": 1.0, "USA": np.exp(beta), "grad": beta * np.exp(beta)}[clock]
+    field = af.Attention(beta, normaliser=af.Unnormalised(clock))
+    np.testing.assert_allclose(
+        field.velocity(0.0, tokens.positions, tokens), factor * expected, atol=1e-13 * factor
+    )
+
+
+@pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised(), af.Unnormalised("USA")])
+@pytest.mark.parametrize("beta", [0.5, 5.0])
+def test_dissipation_identity(normaliser, beta):
+    """particles, section 2.2: the derivative of the energy along the flow is a weighted sum of squared speeds."""
+    tokens, field = weighted(), af.Attention(beta, normaliser=normaliser)
+
+    @af.double
+    def along(x):
+        v = tangent_drive(field, 0.0, x, tokens.moved(x))
+        return jax.jvp(lambda y: renormalised_energy(y, jnp.asarray(tokens.masses), jnp.asarray(beta)), (x,), (v,))[1]
+
+    with jax.enable_x64(True):
+        rate = along(jnp.asarray(tokens.positions))
+    identity = af.dissipation(field, tokens)
+    assert identity > 0
+    np.testing.assert_allclose(identity, rate, rtol=1e-12)
+
+
+def wedge(weights, x, v):
+    """sum_i w_i x_i ^ v_i as an antisymmetric matrix."""
+    return np.einsum("i,ia,ib->ab", weights, x, v) - np.einsum("i,ib,ia->ab", weights, x, v)
+
+
+@pytest.mark.parametrize("d", [2, 3, 6])
+def test_wedge_invariants(d):
+    """particles, section 2.5: USA conserves the plain wedge, SA the one weighted by Z, and not the plain one."""
+    tokens, beta = weighted(d=d), 2.0
+    x = tokens.positions
+    usa = af.Attention(beta, normaliser=af.Unnormalised()).velocity(0.0, x, tokens)
+    sa = af.Attention(beta).velocity(0.0, x, tokens)
+    z = np.exp(beta * (x @ x.T - 1)) @ tokens.masses
+    assert np.abs(wedge(tokens.masses, x, usa)).max() < 1e-15
+    assert np.abs(wedge(tokens.masses * z, x, sa)).max() < 1e-15
+    assert np.abs(wedge(tokens.masses, x, sa)).max() > 1e-4
+
+
+def test_batches():
+    tokens = af.uniform(af.Sphere(3), n=6, seed=range(3))
+    values = af.energy(tokens, af.Along("beta", [1.0, 2.0]))
+    assert values.shape == (2, 3)
+    assert abs(values[1, 2] - af.energy(tokens.member(seed=2), 2.0)) < 1e-15
+
+
+def test_refusals():
+    with pytest.raises(InvalidInput, match="sphere"):
+        af.energy(af.Tokens(np.ones((2, 3)), space=af.Euclidean(3)), 1.0)
+    with pytest.raises(InvalidInput, match="Q = K = V"):
+        af.dissipation(af.Attention(1.0, value=-np.eye(3)), weighted())

@@ -1,0 +1,286 @@
+"""Run folders: what they hold, what they survive, what they refuse."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+from attnflow.errors import FlowFailed, RunCorrupted, RunError, RunExists, RunLocked
+from attnflow.flows import Adaptive
+from attnflow.runs import Run, ZarrSink, execute, list_runs, parse_spec, resume
+from attnflow.runs import folder as folder_module
+
+TEXT = """
+name = "small"
+[tokens]
+name = "uniform"
+n = 12
+seed = [0, 1]
+space = { name = "sphere", dim = 3 }
+[field]
+name = "attention"
+beta = 4.0
+[solve]
+until = 4.0
+chunk = 8
+save = { name = "evenly", count = 40 }
+"""
+
+
+def arrays(path):
+    with xr.open_zarr(path / "arrays.zarr", chunks=None, consolidated=False) as data:
+        return data.load()
+
+
+def identical(a, b):
+    for name in b.variables:
+        np.testing.assert_array_equal(a[name].values, b[name].values, err_msg=name)
+    assert set(a.variables) == set(b.variables)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "whole"
+    execute(parse_spec(TEXT), path)
+    return path
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_after(chunks, monkeypatch, kind=Stop):
+    """Make the sink die just after (or, with a half, just before) the checkpoint of a chunk."""
+    commit = ZarrSink.commit
+    seen = []
+
+    def dying(self, start, frames, checkpoint):
+        seen.append(start)
+        if chunks % 1 and len(seen) > chunks:  # the arrays are written, the checkpoint is not
+            group = zarr.open_group(self.path, mode="r+")
+            group["positions"][:, start : start + 2] = -1.0
+            raise kind
+        commit(self, start, frames, checkpoint)
+        if len(seen) == chunks:
+            raise kind
+
+    monkeypatch.setattr(ZarrSink, "commit", dying)
+
+
+def test_a_folder_holds_everything(whole):
+    run = Run.open(whole)
+    manifest = run.manifest()
+    assert manifest["status"] == "finished"
+    assert manifest["frames"] == 41
+    assert manifest["dtype"] == "float64"
+    assert manifest["seed"] == [0, 1]
+    assert manifest["versions"]["jax"]
+    assert manifest["device"].startswith("cpu")
+    assert manifest["peak_memory"] > 2**20
+    assert manifest["wall_time"] > 0
+    assert manifest["spec_hash"] == run.spec().hash
+    run.verify()
+    data = arrays(whole)
+    assert data["positions"].dims == ("seed", "time", "token", "dim")
+    assert data.attrs["outcome"] == "finished"
+    assert not (whole / "checkpoint").exists()
+
+
+def test_streamed_arrays_equal_the_library(whole):
+    import attnflow as af
+
+    flow = af.solve(
+        af.Attention(4.0), af.uniform(af.Sphere(3), n=12, seed=[0, 1]), 4.0, save=af.Evenly(40), chunk=8, method=Adaptive()
+    )
+    identical(arrays(whole), flow.dataset)
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 5, 0.5, 1.5])
+def test_a_run_that_died_resumes_bit_for_bit(chunks, whole, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        stop_after(chunks, patched)
+        with pytest.raises(Stop):
+            execute(parse_spec(TEXT), tmp_path / "run")
+    assert Run.open(tmp_path / "run").manifest()["status"] != "finished"
+    resume(tmp_path / "run")
+    identical(arrays(tmp_path / "run"), arrays(whole))
+    Run.open(tmp_path / "run").verify()
+
+
+def test_ctrl_c_then_resume(whole, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        stop_after(2, patched, KeyboardInterrupt)
+        _, flow = execute(parse_spec(TEXT), tmp_path / "run")
+    assert flow.outcome.ending.value == "interrupted"
+    assert Run.open(tmp_path / "run").manifest()["status"] == "interrupted"
+    resume(tmp_path / "run")
+    identical(arrays(tmp_path / "run"), arrays(whole))
+
+
+def test_a_stop_condition_survives_resumption(tmp_path, monkeypatch):
+    text = TEXT.replace("seed = [0, 1]", "seed = 0") + 'stop = [{ name = "still", speed = 0.2 }]\n'
+    execute(parse_spec(text), tmp_path / "whole")
+    frames = arrays(tmp_path / "whole").sizes["time"]
+    assert frames < 41
+    with monkeypatch.context() as patched:
+        stop_after((frames + 7) // 8, patched)  # dies between the last commit and the end
+        with pytest.raises(Stop):
+            execute(parse_spec(text), tmp_path / "run")
+    _, flow = resume(tmp_path / "run")
+    assert flow.outcome.ending.value == "stopped"
+    identical(arrays(tmp_path / "run"), arrays(tmp_path / "whole"))
+
+
+SCRIPT = """
+import sys
+from attnflow.runs import execute, parse_spec
+execute(parse_spec(open(sys.argv[1]).read()), sys.argv[2])
+"""
+
+
+def test_kill_minus_nine(tmp_path):
+    """A real process killed at a random instant, several times, ends with the same arrays."""
+    text = TEXT.replace("until = 4.0", "until = 400.0").replace("count = 40", "count = 400")
+    text += 'method = { name = "fixed", step = 0.002 }\n'
+    (tmp_path / "spec.toml").write_text(text)
+    execute(parse_spec(text), tmp_path / "whole")
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path / "spec.toml"), str(tmp_path / "run")])
+    checkpoint = tmp_path / "run" / "checkpoint"
+    for _ in range(600):
+        if checkpoint.exists():
+            break
+        time.sleep(0.05)
+    time.sleep(0.5)
+    with pytest.raises(RunLocked, match="another process"):
+        resume(tmp_path / "run")
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert Run.open(tmp_path / "run").manifest()["status"] == "running"
+    resume(tmp_path / "run")
+    identical(arrays(tmp_path / "run"), arrays(tmp_path / "whole"))
+
+
+def test_an_existing_folder_is_refused_and_untouched(whole):
+    before = (whole / "manifest.json").read_text()
+    with pytest.raises(RunExists, match="attnflow resume"):
+        execute(parse_spec(TEXT), whole)
+    assert (whole / "manifest.json").read_text() == before
+
+
+def test_a_finished_run_is_only_opened(whole):
+    before = (whole / "manifest.json").stat().st_mtime_ns
+    _, flow = resume(whole)
+    assert flow.positions.sizes["time"] == 41
+    assert (whole / "manifest.json").stat().st_mtime_ns == before
+
+
+def test_an_unwritable_place_is_refused_before_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="cannot write"):
+        execute(parse_spec(TEXT), tmp_path / "file" / "run")
+
+
+def test_too_small_a_disk_is_refused_before_work(tmp_path, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr(folder_module.shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(RunError, match="GiB free"):
+        execute(parse_spec(TEXT), tmp_path / "run")
+
+
+def test_a_disk_that_fills_up_loses_nothing(whole, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        write, calls = folder_module.write_atomically, []
+
+        def full(path, content):
+            if path.name == "checkpoint":
+                calls.append(path)
+                if len(calls) > 2:
+                    raise OSError(errno.ENOSPC, "No space left on device")
+            write(path, content)
+
+        patched.setattr("attnflow.runs.store.write_atomically", full)
+        with pytest.raises(RunError, match="No space left on device.*intact"):
+            execute(parse_spec(TEXT), tmp_path / "run")
+    assert Run.open(tmp_path / "run").manifest()["status"] == "failed"
+    resume(tmp_path / "run")
+    identical(arrays(tmp_path / "run"), arrays(whole))
+
+
+def unfinished(path, monkeypatch):
+    with monkeypatch.context() as patched:
+        stop_after(3, patched)
+        with pytest.raises(Stop):
+            execute(parse_spec(TEXT), path)
+
+
+def some_chunk(path):
+    return next(f for f in sorted((path / "arrays.zarr" / "positions" / "c").rglob("*")) if f.is_file())
+
+
+@pytest.mark.parametrize("harm", ["checkpoint", "arrays", "metadata", "spec", "manifest"])
+def test_damage_to_an_unfinished_run_is_noticed(harm, tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    unfinished(path, monkeypatch)
+    victim = {
+        "checkpoint": path / "checkpoint",
+        "arrays": some_chunk(path),
+        "metadata": path / "arrays.zarr" / "positions" / "zarr.json",
+        "spec": path / "spec.toml",
+        "manifest": path / "manifest.json",
+    }[harm]
+    victim.write_bytes(victim.read_bytes()[: victim.stat().st_size // 2])
+    with pytest.raises(RunCorrupted) as caught:
+        resume(path)
+    assert len(str(caught.value)) < 800
+
+
+def test_a_changed_spec_is_noticed(tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    unfinished(path, monkeypatch)
+    text = (path / "spec.toml").read_text()
+    (path / "spec.toml").write_text(text.replace("beta = 4.0", "beta = 5.0"))
+    with pytest.raises(RunCorrupted, match="changed after the run began"):
+        resume(path)
+
+
+@pytest.mark.parametrize("harm", ["truncate", "remove"])
+def test_damage_to_a_finished_run_is_noticed(harm, whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    victim = some_chunk(tmp_path / "run")
+    if harm == "remove":
+        victim.unlink()
+    else:
+        victim.write_bytes(victim.read_bytes()[:-1])
+    with pytest.raises(RunCorrupted, match="missing" if harm == "remove" else "altered"):
+        Run.open(tmp_path / "run").verify()
+
+
+def test_folders_that_are_no_runs(tmp_path):
+    with pytest.raises(RunError, match="not a run folder"):
+        Run.open(tmp_path)
+    (tmp_path / "manifest.json").write_text(json.dumps({"format": 99}))
+    with pytest.raises(RunError, match="format 99"):
+        Run.open(tmp_path)
+
+
+def test_listing(whole):
+    assert [run.path for run in list_runs(whole.parent)] == [whole]
+    assert list_runs(whole.parent / "nothing") == []
+
+
+def test_a_failed_flow_is_recorded(tmp_path):
+    text = TEXT.replace("beta = 4.0", "beta = 700.0\nnormaliser = { name = 'unnormalised', clock = 'grad' }")
+    text += 'method = { name = "fixed", step = 0.1 }\n'
+    spec = parse_spec(text.replace("name = \"attention\"", "name = \"attention\"\nquery = [[2,0,0],[0,2,0],[0,0,2]]"))
+    with pytest.raises(FlowFailed, match="not finite"):
+        execute(spec, tmp_path / "run")
+    assert Run.open(tmp_path / "run").manifest()["status"] == "failed"

@@ -1,0 +1,88 @@
+"""The house: imports point downwards only, and importing costs little."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import attnflow
+
+ROOT = Path(attnflow.__file__).parent
+FLOORS = [
+    {"errors"},
+    {"precision"},
+    {"axes", "spaces", "masks", "special"},
+    {"tokens", "sums"},
+    {"fields"},
+    {"observe"},
+    {"flows"},
+    {"runs"},
+    {"plots"},
+    {"cli"},
+]
+FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
+
+
+def room_of(module):
+    return module.split(".")[1] if "." in module else ""
+
+
+def imports(path):
+    """(room, imported attnflow rooms) of a file, function bodies included."""
+    relative = path.relative_to(ROOT).with_suffix("")
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "attnflow":
+            found |= {room_of(node.module)} if "." in node.module else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {room_of(alias.name) for alias in node.names if alias.name.split(".")[0] == "attnflow"}
+    return relative.parts[0], found - {relative.parts[0], "__version__", ""}
+
+
+FILES = [p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.name != "__init__.py"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_downwards(path):
+    room, found = imports(path)
+    if room == "theory":
+        assert found <= {"special"}, f"theory may import special alone, not {found}"
+        return
+    for other in found:
+        if other == "theory":
+            assert FLOOR[room] >= FLOOR["plots"], f"{room} belongs to the simulator and may not import theory"
+        elif other == "special":
+            assert room not in FLOOR or FLOOR[room] > FLOOR["special"]
+        else:
+            assert FLOOR[other] < FLOOR[room], f"{room} imports {other}, which is not below it"
+
+
+def test_every_room_has_a_floor():
+    rooms = {p.stem if p.is_file() else p.name for p in ROOT.iterdir() if p.name[0] != "_" and p.name != "py.typed"}
+    assert rooms == set(FLOOR) | {"theory"}
+
+
+def test_files_are_short():
+    for path in FILES:
+        assert len(path.read_text().splitlines()) <= 400, path
+
+
+def test_import_is_light_and_sets_no_flag():
+    code = (
+        "import sys, json, jax; before = dict(jax.config.values); import attnflow; attnflow.Attention; attnflow.uniform;"
+        "print(json.dumps([sorted(set(sys.modules) & {'diffrax','xarray','matplotlib','plotly','zarr','ot','pandas','typer'}),"
+        "before == dict(jax.config.values)]))"
+    )
+    heavy, same = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+    assert heavy == []
+    assert same
+
+
+def test_public_names_exist():
+    for name in attnflow.__all__:
+        assert getattr(attnflow, name) is not None
+    with pytest.raises(AttributeError):
+        attnflow.nonsense  # noqa: B018
