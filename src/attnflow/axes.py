@@ -28,9 +28,7 @@ class Along(eqx.Module):
 
     def __init__(self, dim: str, values: Sequence[float] | np.ndarray):
         if not dim.isidentifier() or dim in RESERVED:
-            raise InvalidInput(
-                f"`dim` of Along is {dim!r}; use an identifier other than {', '.join(RESERVED)}."
-            )
+            raise InvalidInput(f"`dim` of Along is {dim!r}; use an identifier other than {', '.join(RESERVED)}.")
         self.dim = dim
         self.values = np.asarray(values, dtype=np.float64)
         if self.values.ndim < 1 or self.values.shape[0] == 0:
@@ -39,7 +37,7 @@ class Along(eqx.Module):
     @property
     def coordinates(self) -> np.ndarray:
         """Labels of the members: the values themselves when they are numbers, else 0, 1, 2, ..."""
-        return self.values if self.values.ndim == 1 else np.arange(len(self.values))
+        return np.asarray(self.values) if self.values.ndim == 1 else np.arange(len(self.values))
 
 
 def scalar(name: str, *, low: float = -np.inf, high: float = np.inf) -> Any:
@@ -125,10 +123,7 @@ def members(field: Any, tokens: Any) -> Members:
         return Members({}, field, None, tokens.positions, tokens.masses)
 
     shape = tuple(len(c) for c in dims.values())
-    index = {
-        name: np.arange(np.prod(shape)) // int(np.prod(shape[k + 1 :])) % shape[k]
-        for k, name in enumerate(dims)
-    }
+    index = {name: np.arange(np.prod(shape)) // int(np.prod(shape[k + 1 :])) % shape[k] for k, name in enumerate(dims)}
     flat = jax.tree.map(
         lambda node: node.values[index[node.dim]] if _is_along(node) else node, field, is_leaf=_is_along
     )

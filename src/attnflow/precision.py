@@ -38,10 +38,10 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not jax.config.jax_enable_x64 and is_traced((args, kwargs)):
+        if not jax.config.read("jax_enable_x64") and is_traced((args, kwargs)):
             raise InvalidInput(
-                f"`{function.__name__}` is being traced by a JAX transformation in 32-bit mode; wrap the outermost one, "
-                "as in `attnflow.double(jax.grad(loss))(9.0)`, or set `jax_enable_x64`."
+                f"`{function.__name__}` is being traced by a JAX transformation in 32-bit mode; wrap the outermost "
+                "one, as in `attnflow.double(jax.grad(loss))(9.0)`, or set `jax_enable_x64`."
             )
         with jax.enable_x64(True):
             result = function(*args, **kwargs)

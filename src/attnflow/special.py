@@ -24,7 +24,7 @@ def bessel_ratios(order: float, x: ArrayLike, count: int) -> np.ndarray:
 
 
 def log_scaled_bessel(order: float, x: ArrayLike) -> np.ndarray:
-    """log(e^{-x} I_order(x)) for x > 0, by `ive` where it is normal and by the uniform expansion where it underflows."""
+    """log(e^{-x} I_order(x)) for x > 0, by `ive` where it is normal, by the uniform expansion where it underflows."""
     x = np.asarray(x, dtype=np.float64)
     with np.errstate(divide="ignore", under="ignore"):
         direct = np.log(sp.ive(order, x))

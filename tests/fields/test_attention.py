@@ -31,7 +31,7 @@ def velocity(field, tokens):
 
 
 def reference(x, m, beta, normalise):
-    """The formulas of particles, section 1, written out over all pairs."""
+    """The formulas of SA and USA0, written out over all pairs."""
     w = m[None, :] * np.exp(beta * (x @ x.T - 1))
     a = w @ x
     if normalise:
@@ -40,7 +40,7 @@ def reference(x, m, beta, normalise):
 
 
 def test_oracles(four):
-    """particles, section 1: printed to ten digits."""
+    """Printed to ten digits."""
     np.testing.assert_allclose(velocity(af.Attention(2.0), four), SA_ORACLE, atol=1e-9)
     usa0 = velocity(af.Attention(2.0, normaliser=af.Unnormalised()), four)
     np.testing.assert_allclose(usa0[0], [0, 0.0898657928, 0.0419862616], atol=1e-9)
@@ -74,7 +74,9 @@ def test_tiles_do_not_matter(sizes, name):
     np.testing.assert_allclose(cut, one, atol=1e-15)
 
 
-@given(seed=st.integers(0, 2**31), beta=st.floats(-1, 50), name=st.sampled_from(list(MODELS)), d=st.sampled_from([2, 3]))
+@given(
+    seed=st.integers(0, 2**31), beta=st.floats(-1, 50), name=st.sampled_from(list(MODELS)), d=st.sampled_from([2, 3])
+)
 @settings(max_examples=25, deadline=None)
 def test_rotation_permutation_and_tangency(seed, beta, name, d):
     tokens = af.uniform(af.Sphere(d), n=12, seed=seed)

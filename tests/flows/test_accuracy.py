@@ -12,7 +12,7 @@ USA0 = af.Unnormalised()
 
 
 def scipy_flow(tokens, beta, times, softmax=True):
-    """DOP853 on the formulas of particles, section 1, sharing no code with attnflow."""
+    """DOP853 on the formulas of SA and USA0, sharing no code with attnflow."""
     n, d, m = tokens.n, tokens.dim, np.asarray(tokens.masses)
 
     def f(_, y):
@@ -31,7 +31,7 @@ def scipy_flow(tokens, beta, times, softmax=True):
 def test_adaptive_meets_its_tolerance_at_every_saved_time(normaliser):
     """Frames between steps come from dense output; they must be as good as the steps.
 
-    Local errors of rtol per step grow by at most e^(1.5 t) (particles, section 6.7), over about 60 steps.
+    Local errors of rtol per step grow by at most e^(1.5 t), over about 60 steps.
     """
     tokens = af.uniform(af.Sphere(3), n=12, seed=1)
     times = np.linspace(0.25, 6.0, 24)
@@ -66,7 +66,7 @@ def test_fixed_has_order_four(model):
 
 @pytest.mark.parametrize("update", [af.Renormalise(), af.ProjectRenormalise(), af.Project()])
 def test_layers_have_order_one(update):
-    """particles, section 12: L = 50 ... 400 layers to T = 2, orders .967 to .999."""
+    """L = 50 ... 400 layers to T = 2, orders .967 to .999."""
     tokens = af.uniform(af.Sphere(4), n=12, seed=0)
     exact = scipy_flow(tokens, 3.0, np.array([2.0]))[0]
     layers = np.array([50, 100, 200, 400])
@@ -82,7 +82,9 @@ def test_layers_have_order_one(update):
         assert defect.max() < 4 * EPS
 
 
-@pytest.mark.parametrize(("n", "beta", "t", "model"), [(8, 2.0, 2.0, "SA"), (8, 2.0, 2.0, "USA0"), (32, 9.0, 100.0, "SA")])
+@pytest.mark.parametrize(
+    ("n", "beta", "t", "model"), [(8, 2.0, 2.0, "SA"), (8, 2.0, 2.0, "USA0"), (32, 9.0, 100.0, "SA")]
+)
 def test_orthonormal_tokens_follow_the_equiangular_ode(n, beta, t, model):
     tokens = af.orthonormal(af.Sphere(n), n=n, seed=3)
     field = af.Attention(beta, normaliser=af.Softmax() if model == "SA" else USA0)
@@ -98,7 +100,7 @@ def test_orthonormal_tokens_follow_the_equiangular_ode(n, beta, t, model):
     [(1, 0.5, 3.9983024, 3.9657298), (5, 1.0, 7.4650934, 6.0794100), (10, 1.5, 1139.5838, 572.40564)],
 )
 def test_two_clusters_merge_on_time(beta, angle, usa0, sa):
-    """particles, section 6.2: printed times from `angle` down to 0.01, for unequal numbers of equal total mass."""
+    """Printed times from `angle` down to 0.01, for unequal numbers of equal total mass."""
     tokens = af.clustered(af.Sphere(2), centres=[[1, 0], [np.cos(angle), np.sin(angle)]], n=[2, 3], masses=[1, 1])
     for normaliser, time in ((USA0, usa0), (af.Softmax(), sa)):
         end = af.advance(
@@ -131,9 +133,11 @@ def test_three_clusters_on_the_circle_are_stable_exactly_below_minus_two_thirds(
     tokens = af.ring(af.Sphere(2), n=3, jitter=1e-3, seed=2)
     for beta, stable in ((-0.72, True), (-0.6, False)):
         flow = af.solve(af.Attention(beta, normaliser=USA0), tokens, 20.0, save=af.Evenly(2))
+
         def distance(k, flow=flow):
             angles = np.sort(np.unwrap(np.arctan2(*flow.positions.values[k].T[::-1])))
             return np.abs(np.diff(angles) - 2 * np.pi / 3).max()
+
         assert (distance(2) < distance(0)) == stable
 
 
@@ -145,7 +149,7 @@ def test_random_tokens_reach_consensus(d):
 
 
 def test_hemisphere_is_never_left():
-    """particles, section 2.7: min <x_i, w> does not decrease for tokens in an open hemisphere."""
+    """Min <x_i, w> does not decrease for tokens in an open hemisphere."""
     tokens = af.caps(af.Sphere(3), centres=[[0, 0, 1]], n=20, radius=1.4, seed=0)
     flow = af.solve(af.Attention(3.0), tokens, 5.0, save=af.Evenly(50))
     lowest = flow.positions.values[..., 2].min(axis=1)
@@ -183,5 +187,7 @@ def test_extreme_beta_flows(beta):
 def test_clocks_give_one_trajectory():
     tokens, beta = af.uniform(af.Sphere(3), n=12, seed=0), 3.0
     slow = af.solve(af.Attention(beta, normaliser=af.Unnormalised("USA0")), tokens, 4.0, save=af.Evenly(4))
-    fast = af.solve(af.Attention(beta, normaliser=af.Unnormalised("USA")), tokens, 4.0 * np.exp(-beta), save=af.Evenly(4))
+    fast = af.solve(
+        af.Attention(beta, normaliser=af.Unnormalised("USA")), tokens, 4.0 * np.exp(-beta), save=af.Evenly(4)
+    )
     np.testing.assert_allclose(fast.positions.values, slow.positions.values, atol=1e-7)

@@ -46,11 +46,15 @@ def test_advance_works_under_vmap_and_jit():
 
     @af.double
     def many(betas):
-        return jax.jit(jax.vmap(lambda b: af.advance(af.Attention(b), TOKENS, 0.0, 1.0, af.Fixed(0.1)).positions))(betas)
+        return jax.jit(jax.vmap(lambda b: af.advance(af.Attention(b), TOKENS, 0.0, 1.0, af.Fixed(0.1)).positions))(
+            betas
+        )
 
     got = many(betas)
     for k, beta in enumerate(betas):
-        np.testing.assert_allclose(got[k], af.advance(af.Attention(beta), TOKENS, 0.0, 1.0, af.Fixed(0.1)).positions, atol=1e-14)
+        np.testing.assert_allclose(
+            got[k], af.advance(af.Attention(beta), TOKENS, 0.0, 1.0, af.Fixed(0.1)).positions, atol=1e-14
+        )
 
 
 def test_there_and_back():

@@ -1,6 +1,7 @@
 """What `solve` promises beyond accuracy."""
 
 import _thread
+import itertools
 import threading
 
 import jax
@@ -72,12 +73,15 @@ def test_a_batch_equals_its_members():
 def test_permuting_tokens_permutes_the_flow():
     order = np.random.default_rng(0).permutation(12)
     a = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.Evenly(2), method=af.Fixed(0.1))
-    b = af.solve(af.Attention(4.0), af.from_array(TOKENS.positions[order]), 2.0, save=af.Evenly(2), method=af.Fixed(0.1))
+    b = af.solve(
+        af.Attention(4.0), af.from_array(TOKENS.positions[order]), 2.0, save=af.Evenly(2), method=af.Fixed(0.1)
+    )
     np.testing.assert_allclose(b.positions.values, a.positions.values[:, order], atol=1e-13)
 
 
 def test_no_surprise_compiles():
     """One plan: beta, masses, seeds, until, tolerances and steps are traced values."""
+
     def count(**changes):
         arguments = {
             "beta": 4.0, "seed": 0, "masses": None, "until": 2.0, "method": af.Adaptive(1e-6, 1e-8), "first": 0.1,
@@ -192,7 +196,7 @@ def test_progress_is_reported():
     assert len(seen) >= 3
     assert seen[-1].time == 20.0
     assert seen[-1].remaining == 0.0
-    assert all(a.time <= b.time for a, b in zip(seen, seen[1:], strict=False))
+    assert all(a.time <= b.time for a, b in itertools.pairwise(seen))
     assert seen[-1].rate > 0
 
 

@@ -62,7 +62,7 @@ def test_tiles_agree():
 
 @pytest.mark.parametrize("clock", ["USA0", "USA", "grad"])
 def test_unnormalised_attention_is_the_gradient(clock):
-    """particles, section 2.1: v_i = (1/m_i) grad_i E0, times the factor of the clock."""
+    """V_i = (1/m_i) grad_i E0, times the factor of the clock."""
     tokens, beta = weighted(), 3.0
     gradient = af.double(jax.grad(lambda x: renormalised_energy(x, jnp.asarray(tokens.masses), jnp.asarray(beta))))(
         jnp.asarray(tokens.positions, jnp.float64) if jax.config.jax_enable_x64 else tokens.positions
@@ -70,15 +70,13 @@ def test_unnormalised_attention_is_the_gradient(clock):
     expected = tokens.space.tangent(tokens.positions, gradient) / tokens.masses[:, None]
     factor = {"USA0": 1.0, "USA": np.exp(beta), "grad": beta * np.exp(beta)}[clock]
     field = af.Attention(beta, normaliser=af.Unnormalised(clock))
-    np.testing.assert_allclose(
-        field.velocity(0.0, tokens.positions, tokens), factor * expected, atol=1e-13 * factor
-    )
+    np.testing.assert_allclose(field.velocity(0.0, tokens.positions, tokens), factor * expected, atol=1e-13 * factor)
 
 
 @pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised(), af.Unnormalised("USA")])
 @pytest.mark.parametrize("beta", [0.5, 5.0])
 def test_dissipation_identity(normaliser, beta):
-    """particles, section 2.2: the derivative of the energy along the flow is a weighted sum of squared speeds."""
+    """The derivative of the energy along the flow is a weighted sum of squared speeds."""
     tokens, field = weighted(), af.Attention(beta, normaliser=normaliser)
 
     @af.double
@@ -100,7 +98,7 @@ def wedge(weights, x, v):
 
 @pytest.mark.parametrize("d", [2, 3, 6])
 def test_wedge_invariants(d):
-    """particles, section 2.5: USA conserves the plain wedge, SA the one weighted by Z, and not the plain one."""
+    """USA conserves the plain wedge, SA the one weighted by Z, and not the plain one."""
     tokens, beta = weighted(d=d), 2.0
     x = tokens.positions
     usa = af.Attention(beta, normaliser=af.Unnormalised()).velocity(0.0, x, tokens)

@@ -99,7 +99,12 @@ def test_streamed_arrays_equal_the_library(whole):
     import attnflow as af
 
     flow = af.solve(
-        af.Attention(4.0), af.uniform(af.Sphere(3), n=12, seed=[0, 1]), 4.0, save=af.Evenly(40), chunk=8, method=Adaptive()
+        af.Attention(4.0),
+        af.uniform(af.Sphere(3), n=12, seed=[0, 1]),
+        4.0,
+        save=af.Evenly(40),
+        chunk=8,
+        method=Adaptive(),
     )
     identical(arrays(whole), flow.dataset)
 
@@ -280,7 +285,7 @@ def test_listing(whole):
 def test_a_failed_flow_is_recorded(tmp_path):
     text = TEXT.replace("beta = 4.0", "beta = 700.0\nnormaliser = { name = 'unnormalised', clock = 'grad' }")
     text += 'method = { name = "fixed", step = 0.1 }\n'
-    spec = parse_spec(text.replace("name = \"attention\"", "name = \"attention\"\nquery = [[2,0,0],[0,2,0],[0,0,2]]"))
+    spec = parse_spec(text.replace('name = "attention"', 'name = "attention"\nquery = [[2,0,0],[0,2,0],[0,0,2]]'))
     with pytest.raises(FlowFailed, match="not finite"):
         execute(spec, tmp_path / "run")
     assert Run.open(tmp_path / "run").manifest()["status"] == "failed"

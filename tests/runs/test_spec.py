@@ -37,7 +37,9 @@ def test_resolved_specs_are_fixed_points():
 
 
 def test_building_gives_what_the_library_gives():
-    made = parse_spec(BASE, ["tokens.seed=[1,2]", "field.beta=[1.0, 2.0]", 'field.normaliser.name="unnormalised"']).build()
+    made = parse_spec(
+        BASE, ["tokens.seed=[1,2]", "field.beta=[1.0, 2.0]", 'field.normaliser.name="unnormalised"']
+    ).build()
     assert np.array_equal(made["tokens"].positions, af.uniform(af.Sphere(3), n=12, seed=[1, 2]).positions)
     assert made["field"].beta.dim == "beta"
     assert isinstance(made["field"].normaliser, af.Unnormalised)
@@ -58,7 +60,10 @@ def test_a_new_name_starts_its_part_afresh():
 def test_matrices_and_arrays():
     made = parse_spec(BASE, ["field.value=[[1,0,0],[0,-1,0],[0,0,1]]"]).build()
     assert made["field"].value.matrix.shape == (3, 3)
-    text = BASE.replace('name = "uniform"\nn = 12\nspace = { name = "sphere", dim = 3 }', 'name = "array"\npositions = [[1,0,0],[0,1,0]]\nspace = { name = "sphere", dim = 3 }')
+    text = BASE.replace(
+        'name = "uniform"\nn = 12\nspace = { name = "sphere", dim = 3 }',
+        'name = "array"\npositions = [[1,0,0],[0,1,0]]\nspace = { name = "sphere", dim = 3 }',
+    )
     assert parse_spec(text).build()["tokens"].n == 2
 
 

@@ -53,7 +53,8 @@ def test_simplex_and_orthonormal():
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "overlap", "words"), [(5, 4, 0.3, "need dimension 5"), (5, 9, -0.5, r"in \[-0.25"), (5, 9, 1.5, "overlap")]
+    ("n", "d", "overlap", "words"),
+    [(5, 4, 0.3, "need dimension 5"), (5, 9, -0.5, r"in \[-0.25"), (5, 9, 1.5, "overlap")],
 )
 def test_impossible_equiangular_sets_are_refused(n, d, overlap, words):
     with pytest.raises(InvalidInput, match=words):

@@ -22,8 +22,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Transformers as flows of measures: simulate, look, and compare with theory.\n\n"
     "Example: [bold]attnflow run metastability[/bold]",
-    epilog="Exit codes: 0 done · 2 wrong arguments or specification · 3 the flow failed · 4 the run folder exists or is "
-    "in use · 5 a run is damaged · 6 the disk or a file cannot be used · 130 interrupted (resume it).",
+    epilog="Exit codes: 0 done · 2 wrong arguments or specification · 3 the flow failed · 4 the run folder exists "
+    "or is in use · 5 a run is damaged · 6 the disk or a file cannot be used · 130 interrupted (resume it).",
 )
 say = Console(stderr=True, highlight=False)
 

@@ -19,7 +19,7 @@ def print_run(run: Run) -> None:
     for column in ("clusters", "from t", "to t", "energy"):
         table.add_column(column, justify="right")
     for plateau in summary.get("plateaus", []):
-        energy = "–" if plateau["energy"] is None else f"{plateau['energy']:.6f}"
+        energy = "–" if plateau["energy"] is None else f"{round(plateau['energy'], 6) + 0.0:.6f}"
         table.add_row(str(plateau["clusters"]), f"{plateau['start']:.4g}", f"{plateau['end']:.4g}", energy)
     if summary.get("plateaus"):
         out.print(table)
@@ -60,6 +60,10 @@ def print_runs(found: list[Run], root: Path) -> None:
             table.add_row(str(run.path), "damaged", "", "", "")
             continue
         table.add_row(
-            str(run.path), facts["status"], facts["created"], f"{facts['wall_time']:.1f} s", str(facts.get("frames", ""))
+            str(run.path),
+            facts["status"],
+            facts["created"],
+            f"{facts['wall_time']:.1f} s",
+            str(facts.get("frames", "")),
         )
     out.print(table)

@@ -37,7 +37,7 @@ class AbstractKernel(eqx.Module):
 class Exponential(AbstractKernel):
     """exp(beta (<Qx, Ky> - 1)): with Q = K = I on the sphere at most 1, a Gaussian of bandwidth beta^(-1/2).
 
-    beta is an inverse temperature; softmax(Q K^T / sqrt(d_k)) is beta = 1/sqrt(d_k) (particles, section 1).
+    beta is an inverse temperature; softmax(Q K^T / sqrt(d_k)) is beta = 1/sqrt(d_k).
     """
 
     beta: Float[Array | np.ndarray, ""] | Along

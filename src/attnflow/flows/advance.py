@@ -16,9 +16,7 @@ from attnflow.tokens import Tokens
 
 
 @double
-def advance(
-    field: AbstractField, tokens: Tokens, t0: Any, t1: Any, method: AbstractMethod | None = None
-) -> Tokens:
+def advance(field: AbstractField, tokens: Tokens, t0: Any, t1: Any, method: AbstractMethod | None = None) -> Tokens:
     """The tokens at time t1 that start as `tokens` at time t0; no disk, no progress, no stop conditions.
 
     Use it under `jax.grad`, `jax.jvp`, `jax.vmap` or `jax.jit` with respect to anything: beta, matrices, positions,

@@ -140,9 +140,7 @@ def _leg(flow: Trajectory, method: AbstractMethod, first: int, last: int) -> _Le
 
 
 @eqx.filter_jit
-def _carry(
-    field: Any, tokens: Tokens, method: AbstractMethod, times: Any, nodes: Any, points: Any, place: Any
-) -> Any:
+def _carry(field: Any, tokens: Tokens, method: AbstractMethod, times: Any, nodes: Any, points: Any, place: Any) -> Any:
     system = Carried(field, tokens, place)
 
     def leg(carry: Any, node: Any) -> Any:

@@ -80,7 +80,9 @@ class At(AbstractSchedule):
 
     def times(self, until: float, step: float | None) -> np.ndarray:
         if not np.isclose(self.chosen[-1], until, rtol=1e-12):
-            raise InvalidInput(f"the last saved time is {self.chosen[-1]:g}, but `until` is {until:g}; make them equal.")
+            raise InvalidInput(
+                f"the last saved time is {self.chosen[-1]:g}, but `until` is {until:g}; make them equal."
+            )
         times = np.concatenate([[0.0], self.chosen])
         times[-1] = until
         return times if step is None else _on_layers(times, step)

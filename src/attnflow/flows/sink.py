@@ -90,6 +90,6 @@ class InMemory(AbstractSink):
                 else np.empty(layout.shape(name, 0), dtype)
             )
             variables[name] = ((*batch, *dims), values.take(range(frames), axis=axis))
-        variables |= {name: value for name, value in layout.static.items()}
+        variables |= dict(layout.static.items())
         coordinates = {"time": layout.times[:frames]} | dict(layout.dims)
         return xr.Dataset(variables, coordinates, attributes)

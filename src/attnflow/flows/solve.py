@@ -11,7 +11,7 @@ import numpy as np
 
 from attnflow.axes import Members, members
 from attnflow.errors import FlowFailed, InvalidInput
-from attnflow.fields.base import AbstractField
+from attnflow.fields import AbstractField, Attention
 from attnflow.flows.methods import AbstractMethod, Adaptive
 from attnflow.flows.outcome import Ending, Outcome, Progress
 from attnflow.flows.schedules import AbstractSchedule, Evenly
@@ -103,7 +103,7 @@ class _Solver:
             method,
             energy_is_defined(field, tokens),
             # work between two looks at the progress: a function of the shapes alone, so that runs repeat
-            int(np.clip(1e8 / (max(1, np.prod(self.systems.shape)) * tokens.n * max(tokens.n, 64)), 1, 256)),
+            int(np.clip(1e8 / (int(np.prod(self.systems.shape)) * tokens.n * max(tokens.n, 64)), 1, 256)),
         )
         self.pace = _Pace(float(times[-1]), len(times))
         self.partial: tuple[int, np.ndarray] | None = None
@@ -156,9 +156,7 @@ class _Solver:
         kept = np.asarray(frames).take(range(first - begin, first - begin + self.size), axis=len(batch))
         variables = self._variables(kept, np.resize(times[first - begin :], self.size), last - first)
         outcome, length = self._look(first, variables)
-        done = Checkpoint(
-            first + length, np.asarray(positions), np.asarray(memory), steps, outcome
-        )
+        done = Checkpoint(first + length, np.asarray(positions), np.asarray(memory), steps, outcome)
         self.sink.commit(first, {k: self._cut(v, length) for k, v in variables.items()}, done)
         return done
 
@@ -195,13 +193,9 @@ class _Solver:
         """Whether the flow ends within these frames, and how many of them belong to it."""
         axis = len(self.systems.dims)
         length = variables["speed"].shape[axis]
-        flat = {
-            name: np.moveaxis(self.systems.flatten(v) if axis else v[None], 1, 0) for name, v in variables.items()
-        }
+        flat = {name: np.moveaxis(self.systems.flatten(v) if axis else v[None], 1, 0) for name, v in variables.items()}
         for k in range(length):
-            frame = Frame(
-                float(self.times[first + k]), flat["positions"][k], flat["speed"][k], flat["spread"][k]
-            )
+            frame = Frame(float(self.times[first + k]), flat["positions"][k], flat["speed"][k], flat["spread"][k])
             for stop in self.stops:
                 if np.all(stop.holds(frame)):
                     return Outcome(Ending.STOPPED, f"stopped at t = {frame.time:g}: {stop.describe()}."), k + 1
@@ -225,8 +219,8 @@ class _Solver:
         which = f" in {int(failed.sum())} of {failed.size} members" if failed.ndim else ""
         return Outcome(
             Ending.FAILED,
-            f"integration failed near t = {self.reached:g}{which} after {int(steps.sum())} steps: the field is not finite "
-            "or needs steps below rounding. Check beta and the matrices, or use a smaller step.",
+            f"integration failed near t = {self.reached:g}{which} after {int(steps.sum())} steps: the field is "
+            "not finite or needs steps below rounding. Check beta and the matrices, or use a smaller step.",
         )
 
     def _layout(self) -> Layout:
@@ -234,12 +228,13 @@ class _Solver:
         names = ["speed", "floor", "spread"] + (["energy"] if self.plan.with_energy else [])
         batch = tuple(self.systems.dims)
         masses = self.systems.unflatten(np.asarray(self.systems.masses))
+        variables: dict[str, tuple[tuple[str, ...], np.dtype]] = {"positions": (("time", "token", "dim"), floating)}
+        variables |= dict.fromkeys(names, (("time",), floating))
+        variables["resolved"] = (("time",), np.dtype(bool))
         return Layout(
             self.times,
             self.systems.dims,
-            {"positions": (("time", "token", "dim"), floating)}
-            | {name: (("time",), floating) for name in names}
-            | {"resolved": (("time",), np.dtype(bool))},
+            variables,
             {"token": self.tokens.n, "dim": self.tokens.dim},
             {"masses": ((*batch, "token"), masses), "place": (("token",), np.asarray(self.tokens.place))},
             self.size,
@@ -308,7 +303,7 @@ def _measure(plan: _Plan, frames: Any, times: Any) -> Any:
             mean = jnp.sum(tokens.masses[:, None] * x, axis=0, keepdims=True)
             away = jnp.where(tokens.masses > 0, jnp.linalg.norm(x - mean, axis=1), 0.0)
             found = {"speed": speed, "floor": floor, "resolved": speed > floor, "spread": jnp.max(away)}
-            if plan.with_energy:
+            if plan.with_energy and isinstance(field, Attention):
                 found["energy"] = renormalised_energy(x, tokens.masses, jnp.asarray(field.beta, x.dtype))
             return found
 

@@ -25,7 +25,9 @@ class Particles(AbstractSystem):
 
     def layer(self, layer: Any, step: Any, state: State, update: Any) -> State:
         step = jnp.asarray(step, state.dtype)
-        drive = self.field.drive(jnp.asarray(layer, step.dtype) * step, state, self.tokens.moved(state), self.tokens.place)
+        drive = self.field.drive(
+            jnp.asarray(layer, step.dtype) * step, state, self.tokens.moved(state), self.tokens.place
+        )
         return update(self.tokens.space, state, drive, step)
 
 

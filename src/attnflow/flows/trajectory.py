@@ -62,8 +62,8 @@ class Trajectory:
         return tuple(str(d) for d in self.dataset["positions"].dims[:-3])
 
     def tokens(self, at: int = -1, **index: int) -> Tokens:
-        """The tokens of frame number `at`; for a batch pick a member: `flow.tokens(-1, seed=0)`, or get the batch."""
-        frame = self.dataset.isel(time=at, **index)
+        """The tokens of frame number `at`: of one member, `flow.tokens(-1, seed=0)`, or of the whole batch."""
+        frame = self.dataset.isel({"time": at, **index})
         left = [d for d in self.dims if d not in index]
         return Tokens(
             frame["positions"].values,
@@ -71,7 +71,7 @@ class Trajectory:
             space=self.space,
             place=self.dataset["place"].values,
             dims=left,
-            coordinates=[self.dataset[d].values for d in left],
+            coordinates=[self.dataset[d].values.tolist() for d in left],
             dtype=frame["positions"].dtype,
         )
 
@@ -85,7 +85,7 @@ class Trajectory:
         return cluster_scale(float(beta.values[index[beta.dim]] if isinstance(beta, Along) else beta))
 
     def clusters(self, *, scale: float | None = None) -> "xr.Dataset":
-        """Clusters at every saved time: `count`, `condensed`, `label` of each token, `mass` and `centre` of each cluster.
+        """Clusters at every saved time: `count`, `condensed`, `label` of tokens, `mass` and `centre` of clusters.
 
         Tokens are linked within `scale`, by default `cluster_scale(beta)`. Unused cluster slots hold mass 0 and NaN
         centres. Where `condensed` is false the tokens still percolate and the count is not a number of clusters.

@@ -5,7 +5,8 @@ linked by construction, cells are compared through their balls, and only pairs o
 surely miss are looked into: O(n log n). In higher dimension a breadth-first search by blocks costs O(n^2 d).
 """
 
-from typing import Any, NamedTuple
+import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,8 @@ LARGEST_CELL_DIMENSION = 4
 WIDEST = 0.5  # radians: at beta < 4 the kernel is so wide that a larger scale would call everything one cluster
 
 
-class Clusters(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Clusters:
     """The clusters of one system, largest mass first."""
 
     labels: np.ndarray

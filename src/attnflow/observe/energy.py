@@ -40,7 +40,7 @@ def energy0(tokens: Tokens, beta: Any) -> Any:
 
 @double
 def log_energy(tokens: Tokens, beta: Any) -> Any:
-    """log E_beta = beta + log E0, for beta > 0."""
+    """Log E_beta = beta + log E0, for beta > 0."""
     beta = _nonzero(beta, low=np.finfo(float).tiny)
     return _per_member(tokens, beta, lambda x, m, b: b + jnp.log(renormalised_energy(x, m, b) + 1 / (2 * b)))
 

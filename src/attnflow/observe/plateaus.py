@@ -27,7 +27,8 @@ def plateaus(
     for k in range(1, len(time) + 1):
         if k < len(time) and count[k] == count[start] and condensed[k] == condensed[start]:
             continue
-        lasts = time[k - 1] >= factor * time[start] and time[start] > 0
+        begin = start + 1 if time[start] == 0 and start + 1 < k else start  # no time is a multiple of 0
+        lasts = time[k - 1] >= factor * time[begin] and time[begin] > 0
         if condensed[start] and (lasts or (k == len(time) and count[start] == 1)):
             found.append(
                 Plateau(float(time[start]), float(time[k - 1]), int(count[start]), float(np.median(energy[start:k])))

@@ -13,7 +13,7 @@ def order_parameter(tokens: Tokens) -> Any:
 
 
 def effective_rank(tokens: Tokens) -> Any:
-    """exp of the entropy of the normalised eigenvalues of sum_i m_i x_i x_i^T: from 1 (a line) to d (isotropic)."""
+    """Exp of the entropy of the normalised eigenvalues of sum_i m_i x_i x_i^T: from 1 (a line) to d (isotropic)."""
     moment = np.einsum("...n,...nd,...ne->...de", tokens.masses, tokens.positions, tokens.positions)
     values = np.clip(np.linalg.eigvalsh(moment), 0.0, None)
     shares = values / values.sum(axis=-1, keepdims=True)

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.errors import InvalidInput
+from attnflow.fields import Attention
 from attnflow.observe import attention_matrix
 from attnflow.plots.story import Story
 from attnflow.plots.style import COLUMN, clean, styled
@@ -12,10 +14,13 @@ MOST_TOKENS = 512
 
 
 def draw_attention(story: Story, frames: tuple[int, int] | None = None) -> Any:
-    """Weights A_ij at two frames (by default the start and the middle of the longest plateau), tokens in the order of their clusters.
+    """Weights A_ij at two frames, by default the start and the middle of a plateau, tokens sorted by cluster.
 
     More than 512 tokens are thinned for display; each row shown still sums to one over the tokens shown.
     """
+    field = story.flow.field
+    if not isinstance(field, Attention):
+        raise InvalidInput(f"{type(field).__name__} has no attention matrix; only Attention does.")
     moments = story.moments()
     chosen = (0, moments[-2] if len(moments) > 2 else moments[-1]) if frames is None else frames
     order = np.argsort(story.labels, kind="stable")
@@ -30,7 +35,7 @@ def draw_attention(story: Story, frames: tuple[int, int] | None = None) -> Any:
         for axes, k in zip(panels, chosen, strict=True):
             whole = story.flow.tokens(k)
             some = Tokens(whole.positions[order], whole.masses[order], space=whole.space, place=whole.place[order])
-            weights = attention_matrix(story.flow.field, some)
+            weights = attention_matrix(field, some)
             image = axes.imshow(
                 weights * len(order), norm=LogNorm(1e-3, max(10.0, float(weights.max()) * len(order))), cmap="cividis",
                 interpolation="nearest",

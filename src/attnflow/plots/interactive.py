@@ -54,7 +54,10 @@ def interactive(story: Story) -> Any:
     fig.frames = [go.Frame(data=[cloud(k), dot(k)], traces=[0, 1], name=names[k]) for k in range(len(times))]
 
     def show(name: str | None, wait: int) -> list[Any]:
-        return [[name] if name else None, {"mode": "immediate", "frame": {"duration": wait}, "transition": {"duration": 0}}]
+        return [
+            [name] if name else None,
+            {"mode": "immediate", "frame": {"duration": wait}, "transition": {"duration": 0}},
+        ]
 
     fig.update_layout(
         template="simple_white",
@@ -63,15 +66,15 @@ def interactive(story: Story) -> Any:
         margin={"l": 10, "r": 20, "t": 20, "b": 20},
         font={"size": 13, "color": INK},
         sliders=[{
-            "active": 0, "len": 0.86, "x": 0.12, "pad": {"t": 35},
+            "active": 0, "len": 0.84, "x": 0.14, "pad": {"t": 35},
             "currentvalue": {"prefix": "t = ", "font": {"size": 15}},
             "steps": [{"label": n, "method": "animate", "args": show(n, 0)} for n in names],
         }],
         updatemenus=[{
-            "type": "buttons", "direction": "left", "x": 0.1, "y": 0, "xanchor": "right", "pad": {"t": 60, "r": 10},
+            "type": "buttons", "direction": "left", "x": 0.12, "y": 0, "xanchor": "right", "pad": {"t": 60, "r": 10},
             "buttons": [
-                {"label": "▶", "method": "animate", "args": show(None, 80)},
-                {"label": "⏸", "method": "animate", "args": [[None], {"mode": "immediate", "frame": {"duration": 0}}]},
+                {"label": "Play", "method": "animate", "args": show(None, 80)},
+                {"label": "Pause", "method": "animate", "args": [[None], {"mode": "immediate", "frame": {"duration": 0}}]},
             ],
         }],
     )  # fmt: skip
@@ -106,6 +109,4 @@ def _outline(story: Story, solid: bool) -> list[Any]:
         rings.append((r * np.cos(angle), r * np.sin(angle), np.full(120, height)))
     for turn in np.deg2rad([0, 45, 90, 135]):
         rings.append((np.cos(turn) * np.cos(angle), np.sin(turn) * np.cos(angle), np.sin(angle)))
-    return [
-        go.Scatter3d(x=a, y=b, z=c, mode="lines", line=line, opacity=0.35, hoverinfo="skip") for a, b, c in rings
-    ]
+    return [go.Scatter3d(x=a, y=b, z=c, mode="lines", line=line, opacity=0.35, hoverinfo="skip") for a, b, c in rings]

@@ -16,7 +16,6 @@ from attnflow.plots.summary import plot, summarise
 from attnflow.runs.folder import Run, write_atomically, writing
 
 CAPTIONS = {
-    "summary": "The run at a glance.",
     "snapshots": "Tokens at chosen times, in the colours of their clusters on the most crowded plateau.",
     "series": "Energy (with the levels that theory gives) and number of clusters. Before condensation the groups are "
     "linked by chance and their number means nothing.",
@@ -26,7 +25,7 @@ CAPTIONS = {
 
 
 def draw_run(run: Run, flow: Trajectory) -> dict[str, Any]:
-    """Draw all figures (PDF for print, SVG for the page), write the report, and give back the summary."""
+    """Draw all figures (PDF for print, one PNG, SVG in the page), write the report, and give back the summary."""
     story = tell(flow)
     figures = {"summary": plot(story), "snapshots": draw_snapshots(story), "series": draw_series(story)}
     figures["overlaps"] = draw_overlaps(story)
@@ -37,8 +36,11 @@ def draw_run(run: Run, flow: Trajectory) -> dict[str, Any]:
         run.figures.mkdir(exist_ok=True)
         for name, figure in figures.items():
             figure.savefig(run.figures / f"{name}.pdf", metadata={"CreationDate": None})
-            figure.savefig(run.figures / f"{name}.png")
-        page = _page(run, flow, story, {name: _svg(figure) for name, figure in figures.items()}, summary)
+            figure.set_layout_engine("none")  # laid out once is laid out for all formats
+        figures["summary"].savefig(run.figures / "summary.png")
+        page = _page(
+            run, flow, story, {name: _svg(figure) for name, figure in figures.items() if name != "summary"}, summary
+        )
         write_atomically(run.report, page.encode())
     return summary
 
@@ -53,15 +55,11 @@ def _svg(figure: Any) -> str:
 def _page(run: Run, flow: Trajectory, story: Story, pictures: dict[str, str], summary: dict[str, Any]) -> str:
     manifest, spec = run.manifest(), run.spec()
     live = interactive(story).to_html(full_html=False, include_plotlyjs=True, auto_play=False)
-    batch = (
-        f"<p>The run holds a batch ({', '.join(f'{d} × {flow.dataset.sizes[d]}' for d in flow.dims)}); the figures show "
-        "its first member.</p>"
-        if flow.dims
-        else ""
-    )
+    sizes = ", ".join(f"{d} × {flow.dataset.sizes[d]}" for d in flow.dims)
+    batch = f"<p>The run holds a batch ({sizes}); the figures show its first member.</p>" if flow.dims else ""
     rows = "".join(
         f"<tr><td>{p['clusters']}</td><td>{p['start']:.4g}</td><td>{p['end']:.4g}</td>"
-        f"<td>{'–' if p['energy'] is None else format(p['energy'], '.6f')}</td></tr>"
+        f"<td>{'–' if p['energy'] is None else format(round(p['energy'], 6) + 0.0, '.6f')}</td></tr>"
         for p in summary["plateaus"]
     )
     facts = {
@@ -77,7 +75,6 @@ def _page(run: Run, flow: Trajectory, story: Story, pictures: dict[str, str], su
     images = "".join(
         f"<figure>{svg}<figcaption>{html.escape(CAPTIONS[name])}</figcaption></figure>"
         for name, svg in pictures.items()
-        if name != "summary"
     )
     return _TEMPLATE.format(
         title=html.escape(spec.name),

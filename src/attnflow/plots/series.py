@@ -42,7 +42,9 @@ def draw_energy(axes: Any, story: Story) -> None:
                         zorder=4, label=r"$(\sum_q M_q^2-1)/2\beta$" if first else None,
                     )  # fmt: skip
                     first = False
-            axes.legend(loc="best")
+            low, high = axes.get_ylim()
+            axes.set_ylim(low, high + 0.04 * (high - low))
+            axes.legend(loc="upper left", bbox_to_anchor=(0, 0.93))
         axes.set_ylabel(r"energy $\hat E$")
     else:
         axes.plot(times, story.flow.dataset["speed"].values, color=COLOURS[0])
@@ -56,10 +58,10 @@ def draw_count(axes: Any, story: Story) -> None:
     times = story.times
     count = story.clusters["count"].values.astype(float)
     condensed = story.clusters["condensed"].values
-    axes.step(times, count, where="post", color=GREY, lw=0.7, label="linked groups, not condensed")
+    axes.step(times, count, where="post", color=GREY, lw=0.7, label="not condensed")
     axes.step(times, np.where(condensed, count, np.nan), where="post", color=COLOURS[2], lw=1.6, label="clusters")
     top = np.nanmax(np.where(condensed, count, np.nan)) if condensed.any() else count.max()
-    axes.set_ylim(0, min(count.max(), 3 * top) + 1)
+    axes.set_ylim(0, 1.35 * min(count.max(), 3 * top) + 0.5)
     from matplotlib.ticker import MaxNLocator
 
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))

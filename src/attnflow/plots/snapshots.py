@@ -45,6 +45,7 @@ def draw_frame(axes: Any, story: Story, frame: int, view: np.ndarray, paint: np.
         axes.set_ylim(-1.12, 1.12)
     if view.shape[1] == 2 or not on_sphere:
         axes.scatter(seen[:, 0], seen[:, 1], s=size, c=paint[::step], lw=0, zorder=3)
+        draw_masses(axes, story, frame, view, paint)
         return
     for tilt in np.deg2rad([-60, -30, 0, 30, 60]):  # parallels of the view, for depth
         angle = np.linspace(0, 2 * np.pi, 200)
@@ -54,6 +55,24 @@ def draw_frame(axes: Any, story: Story, frame: int, view: np.ndarray, paint: np.
     far = seen[:, 2] < 0
     axes.scatter(seen[far, 0], seen[far, 1], s=size, c=paint[::step][far], lw=0, alpha=0.25, zorder=2)
     axes.scatter(seen[~far, 0], seen[~far, 1], s=size, c=paint[::step][~far], lw=0.2, edgecolors=INK, zorder=3)
+    draw_masses(axes, story, frame, view, paint)
+
+
+def draw_masses(axes: Any, story: Story, frame: int, view: np.ndarray, paint: np.ndarray) -> None:
+    """Condensed clusters as discs whose area is their mass, in the colour of most of their tokens."""
+    found = story.clusters.isel(time=frame)
+    if not bool(found["condensed"]) or not isinstance(story.flow.space, Sphere):
+        return
+    labels = found["label"].values
+    for k in range(int(found["count"])):
+        own = paint[labels == k]
+        names, often = np.unique(own, return_counts=True)
+        place = found["centre"].values[k] @ view
+        behind = len(place) > 2 and place[2] < 0
+        axes.scatter(
+            place[0], place[1], s=260 * found["mass"].values[k], c=names[np.argmax(often)], edgecolors=INK, lw=0.5,
+            alpha=0.35 if behind else 1.0, zorder=4, clip_on=False,
+        )  # fmt: skip
 
 
 def projection(story: Story) -> np.ndarray:

@@ -37,16 +37,15 @@ class Story:
         return int(np.argmin(np.abs(self.times - time)))
 
     def moments(self) -> list[int]:
-        """Four frames that tell the story: the start, the condensation, the longest plateau, the end."""
+        """Frames that tell the story: start, condensation, the most crowded and the longest plateau, end."""
         last = len(self.times) - 1
-        lasting = [p for p in self.plateaus if p.clusters > 1]
-        if lasting:
-            best = max(lasting, key=lambda p: np.log(p.end / p.start) if p.start > 0 else 0.0)
-            first = lasting[0]
-            chosen = [0, self.frame_at(first.start / 4), self.frame_at(np.sqrt(best.start * best.end)), last]
-        else:
-            chosen = [0, last // 8, last // 3, last]
-        return sorted(set(chosen))
+        lasting = [p for p in self.plateaus if p.clusters > 1 and p.start > 0]
+        if not lasting:
+            return sorted({0, last // 8, last // 3, last})
+        crowded = max(lasting, key=lambda p: p.clusters)
+        longest = max(lasting, key=lambda p: p.end / p.start)
+        middles = {self.frame_at(np.sqrt(p.start * p.end)) for p in (crowded, longest)}
+        return sorted({0, self.frame_at(lasting[0].start / 3), last} | middles)
 
 
 def tell(flow: Trajectory) -> Story:

@@ -20,17 +20,16 @@ def plot(flow: Trajectory | Story) -> Any:
     story = tell(flow) if isinstance(flow, Trajectory) else flow
     frames = story.moments()
     with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 4.2))
-        grid = fig.add_gridspec(2, 12, height_ratios=[1.15, 1])
+        fig = figure.Figure(figsize=(PAGE, 4.1))
+        upper, lower = fig.subfigures(2, 1, height_ratios=[1.05, 1])
         view, paint = projection(story), np.array(colours(story.labels))
-        width = 12 // len(frames)
-        for j, k in enumerate(frames):
-            axes = fig.add_subplot(grid[0, j * width : (j + 1) * width])
+        for axes, k in zip(np.atleast_1d(upper.subplots(1, len(frames))), frames, strict=True):
             draw_frame(axes, story, k, view, paint)
             axes.set_title(f"$t = {clean(story.times[k])}$")
-        draw_energy(fig.add_subplot(grid[1, :4]), story)
-        draw_count(fig.add_subplot(grid[1, 4:8]), story)
-        draw_overlap_map(fig, fig.add_subplot(grid[1, 8:]), story)
+        left, middle, right = lower.subplots(1, 3)
+        draw_energy(left, story)
+        draw_count(middle, story)
+        draw_overlap_map(lower, right, story)
         return fig
 
 
@@ -39,7 +38,8 @@ def summarise(story: Story) -> dict[str, Any]:
     energy = story.flow.dataset.get("energy")
     return {
         "plateaus": [
-            {"start": p.start, "end": p.end, "clusters": p.clusters, "energy": _number(p.energy)} for p in story.plateaus
+            {"start": p.start, "end": p.end, "clusters": p.clusters, "energy": _number(p.energy)}
+            for p in story.plateaus
         ],
         "clusters_at_end": int(story.clusters["count"].values[-1]),
         "energy_at_start": None if energy is None else float(energy.values[0]),

@@ -58,16 +58,12 @@ def trajectory(run: Run) -> Trajectory:
     )
 
 
-def _carry_on(
-    run: Run, spec: Spec, draw: Draw | None, on_progress: Callable[[Progress], None] | None
-) -> Trajectory:
+def _carry_on(run: Run, spec: Spec, draw: Draw | None, on_progress: Callable[[Progress], None] | None) -> Trajectory:
     began, before = time.perf_counter(), run.manifest()["wall_time"]
     run.update(status="running")
     status: dict[str, Any] = {"status": "interrupted"}
     try:
-        flow = solve(
-            **spec.build(), sink=ZarrSink(run.arrays, run.checkpoint), on_progress=on_progress, check=False
-        )
+        flow = solve(**spec.build(), sink=ZarrSink(run.arrays, run.checkpoint), on_progress=on_progress, check=False)
         status = {
             "status": "drawing" if flow.outcome.complete else flow.outcome.ending.value,
             "outcome": {"ending": flow.outcome.ending.value, "message": flow.outcome.message},

@@ -89,7 +89,9 @@ class Run:
         try:
             return json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise RunCorrupted(f"the manifest of {str(self.path)!r} cannot be read ({error}); run the spec again.") from None
+            raise RunCorrupted(
+                f"the manifest of {str(self.path)!r} cannot be read ({error}); run the spec again."
+            ) from None
 
     def update(self, **changes: Any) -> None:
         """Change entries of the manifest, in one atomic step."""
@@ -102,10 +104,12 @@ class Run:
         try:
             spec = parse_spec((self.path / "spec.toml").read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, ValueError) as error:
-            raise RunCorrupted(f"spec.toml of {str(self.path)!r} cannot be read ({error}); run the spec again.") from None
+            raise RunCorrupted(
+                f"spec.toml of {str(self.path)!r} cannot be read ({error}); run the spec again."
+            ) from None
         if spec.hash != self.manifest()["spec_hash"]:
             raise RunCorrupted(
-                f"spec.toml of {str(self.path)!r} was changed after the run began; put it back, or start a new run from it."
+                f"spec.toml of {str(self.path)!r} was changed after the run began; put it back, or run it elsewhere."
             )
         return spec
 
@@ -171,8 +175,8 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise RunError(
-            f"cannot write to {str(path)!r} ({error.strerror or error}); what was saved before is intact. Free space or "
-            f"choose another --out, then `attnflow resume {path}`."
+            f"cannot write to {str(path)!r} ({error.strerror or error}); what was saved before is intact. Free "
+            f"space and `attnflow resume {path}`, or choose another --out."
         ) from error
 
 

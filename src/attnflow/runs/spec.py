@@ -140,7 +140,7 @@ def _fill_solve(table: dict[str, Any]) -> dict[str, Any]:
     if isinstance(full["chunk"], bool) or not isinstance(full["chunk"], int) or full["chunk"] < 1:
         raise InvalidSpec(f"`solve.chunk` is {full['chunk']!r}; give a positive integer.")
     if not isinstance(full["stop"], list):
-        raise InvalidSpec(f"`solve.stop` is {full['stop']!r}; give a list of tables, [{{ name = \"consensus\" }}].")
+        raise InvalidSpec(f'`solve.stop` is {full["stop"]!r}; give a list of tables, [{{ name = "consensus" }}].')
     return {
         "until": float(until),
         "chunk": full["chunk"],

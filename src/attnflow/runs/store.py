@@ -41,7 +41,7 @@ class ZarrSink(AbstractSink):
             int(np.prod(layout.shape(name, len(layout.times)))) * np.dtype(dtype).itemsize
             for name, (_, dtype) in layout.variables.items()
         )
-        with writing(self.path):
+        with writing(self.path.parent):
             require_space(self.path.parent, size)
             self._create()
         return None
@@ -49,7 +49,7 @@ class ZarrSink(AbstractSink):
     def commit(self, start: int, frames: dict[str, np.ndarray], checkpoint: Checkpoint) -> None:
         import zarr
 
-        with writing(self.path):
+        with writing(self.path.parent):
             group = zarr.open_group(self.path, mode="r+")
             for name, values in frames.items():
                 array = group[name]
@@ -62,7 +62,7 @@ class ZarrSink(AbstractSink):
         import zarr
 
         if complete:
-            with writing(self.path):
+            with writing(self.path.parent):
                 group = zarr.open_group(self.path, mode="r+")
                 for name, (dims, _) in self.layout.variables.items():
                     self._shorten(group[name], dims.index("time"), frames)
@@ -145,8 +145,8 @@ class ZarrSink(AbstractSink):
                 start = stop
         except Exception as error:
             raise RunCorrupted(
-                f"the arrays in {str(self.path)!r} do not match their checkpoint ({error}); start the run again from its "
-                "spec.toml in another folder."
+                f"the arrays in {str(self.path)!r} do not match their checkpoint ({error}); start the run again from "
+                "its spec.toml in another folder."
             ) from None
 
 

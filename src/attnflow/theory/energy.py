@@ -32,7 +32,7 @@ def energy_of_uniform(beta: ArrayLike, d: int) -> np.ndarray:
 def energy_of_clusters(masses: ArrayLike, beta: ArrayLike) -> np.ndarray:
     """The renormalised energy of tight clusters far apart: (sum_q M_q^2 - 1)/(2 beta), the height of a plateau.
 
-    Exact up to terms e^{-beta u}, u = 1 - cos(angle) of the closest pair (particles, section 6.6); clusters on the last axis.
+    Exact up to terms e^{-beta u}, u = 1 - cos(angle) of the closest pair (arXiv:2410.06833); clusters on the last axis.
     """
     masses = np.asarray(masses, dtype=np.float64)
     return (np.sum(masses**2, axis=-1) - 1) / (2 * np.asarray(beta, dtype=np.float64))

@@ -4,14 +4,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 
-def equiangular_overlap(
-    t: ArrayLike, beta: float, n: int, overlap0: float = 0.0, model: str = "SA"
-) -> np.ndarray:
+def equiangular_overlap(t: ArrayLike, beta: float, n: int, overlap0: float = 0.0, model: str = "SA") -> np.ndarray:
     """The common overlap gamma(t) of n tokens that start with <x_i, x_j> = overlap0 for all i != j.
 
-    SA: gamma' = 2 e (1-gamma)(1+(n-1)gamma)/(1+(n-1)e), e = exp(-beta (1-gamma)); USA0: (2/n) e (1-gamma)(1+(n-1)gamma);
-    USA runs e^beta faster (arXiv:2312.10794, section 6). The logarithm of 1 - gamma is integrated (LSODA, relative
-    tolerance 1e-11), so that the approach to 1 keeps its relative accuracy.
+    SA: gamma' = 2 e (1-gamma)(1+(n-1)gamma)/(1+(n-1)e), e = exp(-beta (1-gamma)); USA0 has n below; USA
+    runs e^beta faster (arXiv:2312.10794, section 6). The logarithm of 1 - gamma is integrated (LSODA, tolerance
+    1e-11), so that the approach to 1 keeps its relative accuracy.
     """
     from scipy.integrate import solve_ivp
 
@@ -19,9 +17,9 @@ def equiangular_overlap(
         raise ValueError(f"n is {n} and overlap0 is {overlap0}; they need n >= 2 and -1/(n-1) <= overlap0 < 1.")
     if model not in ("SA", "USA0", "USA"):
         raise ValueError(f"model is {model!r}; use 'SA', 'USA0' or 'USA'.")
-    times = np.atleast_1d(np.asarray(t, dtype=np.float64))
+    times = np.ravel(np.asarray(t, dtype=np.float64))
     if (times < 0).any() or not np.isfinite(times).all():
-        raise ValueError(f"t is {t}; times must be finite and at least 0.")
+        raise ValueError(f"t is {t!r}; times must be finite and at least 0.")
     clock = np.exp(beta) if model == "USA" else 1.0
 
     def slope(_: float, z: np.ndarray) -> np.ndarray:

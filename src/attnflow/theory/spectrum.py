@@ -21,7 +21,7 @@ def growth_rates(beta: float, d: int, k: ArrayLike | None = None, model: str = "
         raise ValueError(f"model is {model!r}; use 'SA', 'USA0' or 'USA'.")
     degrees = None if k is None else np.asarray(k, dtype=np.int64)
     if degrees is not None and (degrees < 0).any():
-        raise ValueError(f"k is {k}; degrees are at least 0.")
+        raise ValueError(f"k is {k!r}; degrees are at least 0.")
     top = 20 + int(12 * np.sqrt(beta + 1)) if degrees is None else int(np.max(degrees, initial=1))
     nu = d / 2 - 1
     ratios = bessel_ratios(nu, beta, max(top, 1))

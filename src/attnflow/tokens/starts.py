@@ -30,7 +30,7 @@ def von_mises_fisher(
     _sphere("von_mises_fisher", space)
     if not (np.isfinite(concentration) and concentration >= 0):
         raise InvalidInput(f"`concentration` is {concentration}; give a finite number of at least 0.")
-    axis = np.eye(space.dim)[-1] if mean is None else _unit_rows(space, [mean], "mean")[0]
+    axis = np.eye(space.dim)[-1] if mean is None else _unit_rows(space, np.atleast_2d(mean), "mean")[0]
 
     def draw(rng: np.random.Generator) -> Tokens:
         drop = _von_mises_fisher_drop(rng, n, space.dim, float(concentration))
@@ -104,7 +104,7 @@ def clustered(
     spread: float = 0.0,
     seed: Seed = 0,
 ) -> Tokens:
-    """Gaussian clusters: y = normalise(c + xi), xi tangent at the centre c with standard deviation `spread` per direction.
+    """Gaussian clusters: y = normalise(c + xi), xi tangent at the centre c, `spread` its deviation per direction.
 
     `n` is the number of tokens per cluster, one number or one per centre; `masses` are the total masses of the
     clusters (equal by default), shared equally by their tokens.
@@ -173,7 +173,7 @@ def _draw(seed: Seed, make: Callable[[np.random.Generator], Tokens]) -> Tokens:
 
 
 def _von_mises_fisher_drop(rng: np.random.Generator, n: int, d: int, kappa: float) -> np.ndarray:
-    """n draws of u = 1 - <mean, x> by rejection from a Beta envelope, without cancellation at large kappa."""
+    """N draws of u = 1 - <mean, x> by rejection from a Beta envelope, without cancellation at large kappa."""
     m = d - 1.0
     b = m / (2 * kappa + np.hypot(2 * kappa, m))
     gap = 2 * b / (1 + b)

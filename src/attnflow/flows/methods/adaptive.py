@@ -24,7 +24,9 @@ class Adaptive(AbstractMethod):
     atol: np.ndarray = eqx.field(converter=positive("atol"), default=1e-10)
     max_steps: int = eqx.field(static=True, default=4096)
 
-    layer_step = None
+    @property
+    def layer_step(self) -> float | None:
+        return None
 
     def count(self, t0: Any, t1: Any) -> int | None:
         return None
@@ -79,9 +81,7 @@ class Adaptive(AbstractMethod):
         end = system.retract(jax.tree.map(lambda leaf: leaf[-1], solution.ys[1]))
         memory = solution.controller_state[1]
         accepted = solution.stats["num_accepted_steps"]
-        fine = (solution.result == diffrax.RESULTS.successful) | (
-            solution.result == diffrax.RESULTS.max_steps_reached
-        )
+        fine = (solution.result == diffrax.RESULTS.successful) | (solution.result == diffrax.RESULTS.max_steps_reached)
         return Stretch(
             reached,
             end,

@@ -1,13 +1,15 @@
 """What a method needs to know of a system, and what a flow needs to know of a method."""
 
 import abc
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int
 
-State = PyTree[Float[Array, "..."]]
-Time = Float[Array, ""]
+State: TypeAlias = Any
+"""A pytree of arrays."""
+Time: TypeAlias = Any
+"""A scalar array."""
 
 
 class AbstractSystem(eqx.Module):
@@ -45,8 +47,10 @@ class Stretch(NamedTuple):
 class AbstractMethod(eqx.Module):
     """A way to follow a system. Numbers (tolerances, steps) are traced; only structure is compiled in."""
 
-    layer_step: eqx.AbstractVar[float | None]
-    """The step of a layer, for methods that have layers."""
+    @property
+    @abc.abstractmethod
+    def layer_step(self) -> float | None:
+        """The step of a layer, for methods that have layers."""
 
     @abc.abstractmethod
     def count(self, t0: Any, t1: Any) -> int | None:

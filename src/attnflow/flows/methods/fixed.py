@@ -15,14 +15,16 @@ from attnflow.precision import is_concrete
 class Fixed(AbstractMethod):
     """RK4 in equal steps of at most `step` between saved times; reproducible, and differentiable in both modes.
 
-    Rates of softmax attention are of order 1 for every beta (particles, section 6.7), so a step of 0.1 to 0.25 is
+    Rates of softmax attention are of order 1 for every beta (clusters contract at rate 1), so a step of 0.1 to 0.25 is
     accurate and 2.78 is the limit of stability. Written by hand because a scan of four field evaluations compiles
     and runs faster than a general solver.
     """
 
     step: np.ndarray = eqx.field(converter=positive("step"), default=0.1)
 
-    layer_step = None
+    @property
+    def layer_step(self) -> float | None:
+        return None
 
     def count(self, t0: Any, t1: Any) -> int | None:
         known = is_concrete(t0) and is_concrete(t1) and is_concrete(self.step)
@@ -75,10 +77,8 @@ def rk4(system: AbstractSystem, t: Any, y: State, h: Any) -> State:
     return system.retract(shifted(slope, h))
 
 
-def leg_by_leg(
-    leg: Any, t: Time, state: State, memory: Time, times: Any, frames: State, limit: int
-) -> Stretch:
-    """Go from saved time to saved time by `leg(target, steps done, step budget, state)` until `limit` steps are made."""
+def leg_by_leg(leg: Any, t: Time, state: State, memory: Time, times: Any, frames: State, limit: int) -> Stretch:
+    """Go from saved time to saved time by `leg(target, steps done, step budget, state)` for `limit` steps."""
 
     def go_on(carry: Any) -> Any:
         t, _, _, _, used = carry
@@ -98,9 +98,7 @@ def leg_by_leg(
 
     begin = (t, state, memory.astype(int), frames, jnp.zeros((), int))
     t, state, done, frames, used = jax.lax.while_loop(go_on, go, begin)
-    return Stretch(
-        t, state, done.astype(memory.dtype), frames, jnp.stack([used, jnp.zeros_like(used)]), ~finite(state)
-    )
+    return Stretch(t, state, done.astype(memory.dtype), frames, jnp.stack([used, jnp.zeros_like(used)]), ~finite(state))
 
 
 def put(frames: State, index: Any, state: State, when: Any) -> State:

@@ -48,15 +48,14 @@ class Project(AbstractUpdate):
 class Layers(AbstractMethod):
     """A network of T/step layers; layer k runs at time k * step, k an integer.
 
-    Converges to the flow at order 1 in `step` (particles, section 12). `advance` is differentiable in both modes.
+    Converges to the flow at order 1 in `step` (arXiv:2312.10794, section 2). `advance` is differentiable in both modes.
     """
 
     step: np.ndarray = eqx.field(converter=positive("step"), default=0.1)
     update: AbstractUpdate = Renormalise()
 
     @property
-    def layer_step(self) -> float:  # type: ignore[override]
-        """The step between layers."""
+    def layer_step(self) -> float | None:
         return float(self.step)
 
     def count(self, t0: Any, t1: Any) -> int | None:
@@ -64,7 +63,9 @@ class Layers(AbstractMethod):
             return None
         count = int(layer_number(t1, self.step) - layer_number(t0, self.step))
         if count < 0:
-            raise InvalidInput(f"t1 = {t1:g} is before t0 = {t0:g}: layers cannot be run backwards. Use Fixed or Adaptive.")
+            raise InvalidInput(
+                f"t1 = {t1:g} is before t0 = {t0:g}: layers cannot be run backwards. Use Fixed or Adaptive."
+            )
         return count
 
     def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, count: int | None) -> State:
@@ -83,9 +84,7 @@ class Layers(AbstractMethod):
         def leg(target: Any, done: Any, budget: Any, y: State) -> tuple[State, Any, Any]:
             start, end = layer_number(times[target - 1], self.step), layer_number(times[target], self.step)
             last = jnp.minimum(start + done + budget, end)
-            y = jax.lax.fori_loop(
-                start + done, last, lambda k, z: system.layer(k, self.step, z, self.update), y
-            )
+            y = jax.lax.fori_loop(start + done, last, lambda k, z: system.layer(k, self.step, z, self.update), y)
             return y, last - start, last >= end
 
         return leg_by_leg(leg, t, state, memory, times, frames, limit)
@@ -94,7 +93,7 @@ class Layers(AbstractMethod):
         layers = until / float(self.step)
         if abs(layers - round(layers)) > 1e-6 or round(layers) < 1:
             raise InvalidInput(
-                f"`until` is {until:g}, which is {layers:g} layers of step {float(self.step):g}; make it a whole number."
+                f"`until` is {until:g}, or {layers:g} layers of step {float(self.step):g}; make it a whole number."
             )
 
 

@@ -1,0 +1,47 @@
+# Everything a newcomer needs: `make demo`, `make test`. Both create .venv by themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check lint types study bench lock clean
+
+demo: $(VENV)/.installed
+	$(BIN)/attnflow run metastability
+
+test: $(VENV)/.developed
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+study: $(VENV)/.developed
+	$(BIN)/python -m pytest -m slow
+
+check: lint types test
+
+lint: $(VENV)/.developed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/.developed
+	$(BIN)/mypy
+
+bench: $(VENV)/.developed
+	$(BIN)/python benchmarks/solve.py
+	$(BIN)/python benchmarks/memory.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "attnflow needs Python 3.11 to 3.13, this is " + sys.version.split()[0] + "; use make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e .
+	touch $@
+
+$(VENV)/.developed: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e ".[dev]"
+	touch $@
+
+# pins of what is installed in a fresh .venv, without the package itself and without addresses
+lock: $(VENV)/.developed
+	$(BIN)/python -m pip freeze --exclude attnflow --exclude pip --exclude setuptools | grep -E '^[A-Za-z0-9._-]+==' > requirements.lock
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,29 @@
+"""Every Python example of the documents runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "docs" / "guide.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_examples_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S):
+        exec(block.replace("n=2_000", "n=60"), names)
+
+
+def test_links_lead_somewhere():
+    for page in [*PAGES, *(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_glossary_knows_the_words_of_the_dataset():
+    words = (ROOT / "docs" / "glossary.md").read_text()
+    for name in ("energy", "speed", "floor", "resolved", "spread", "masses", "place"):
+        assert name.removesuffix("es") in words
