@@ -71,10 +71,11 @@ def interactive(story: Story) -> Any:
             "steps": [{"label": n, "method": "animate", "args": show(n, 0)} for n in names],
         }],
         updatemenus=[{
-            "type": "buttons", "direction": "left", "x": 0.12, "y": 0, "xanchor": "right", "pad": {"t": 60, "r": 10},
+            "type": "buttons", "direction": "left", "x": 0.12, "y": 0, "xanchor": "right",
+            "pad": {"t": 60, "r": 10},
             "buttons": [
                 {"label": "Play", "method": "animate", "args": show(None, 80)},
-                {"label": "Pause", "method": "animate", "args": [[None], {"mode": "immediate", "frame": {"duration": 0}}]},
+                {"label": "Pause", "method": "animate", "args": [[None], show(None, 0)[1]]},
             ],
         }],
     )  # fmt: skip
