@@ -24,7 +24,8 @@ _HOME = {
     ],
     "attnflow.observe": [
         "attention_matrix", "cluster_scale", "clusters", "dissipation", "distance", "effective_rank", "energy",
-        "energy0", "log_energy", "order_parameter", "overlap_histogram", "overlaps", "plateaus", "spread",
+        "energy0", "log_energy", "order_parameter", "overlap_histogram", "overlaps", "plateaus", "speed",
+        "spread",
     ],
     "attnflow.flows": [
         "Adaptive", "At", "Consensus", "Evenly", "EveryLayer", "Fixed", "FlowMap", "Layers", "LogSpaced", "Outcome",

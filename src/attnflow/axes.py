@@ -91,12 +91,6 @@ class Members(NamedTuple):
         depth = len(self.dims)
         return array.reshape(-1, *array.shape[depth:]) if self.dims else array
 
-    def vmap(self, function: Any, axes: tuple[Any, ...]) -> Any:
-        """`function(field, *args)` over the members; `axes` are the batch axes of `args` (0 or None)."""
-        if not self.dims:
-            return function
-        return eqx.filter_vmap(function, in_axes=(self.field_axes, *axes))
-
 
 def _is_along(node: Any) -> bool:
     return isinstance(node, Along)

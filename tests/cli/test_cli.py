@@ -56,6 +56,15 @@ def test_show_and_list(place):
     assert "no runs" in attnflow("list", "--root", "nowhere", cwd=place, check=0).stdout
 
 
+def test_listing_survives_a_damaged_manifest(place):
+    (place / "other" / "bad").mkdir(parents=True)
+    (place / "other" / "bad" / "manifest.json").write_text("{")
+    assert "damaged" in attnflow("list", "--root", "other", cwd=place, check=0).stdout
+    assert (
+        json.loads(attnflow("list", "--root", "other", "--json", cwd=place, check=0).stdout)[0]["status"] == "damaged"
+    )
+
+
 def test_resuming_a_finished_run_shows_it(place):
     done = attnflow("resume", "runs/one", cwd=place, check=0)
     assert "finished already" in done.stderr

@@ -85,7 +85,7 @@ def test_the_map_moves_the_tokens_themselves(method):
 def test_inverse_and_composition(method):
     field = af.Attention(4.0)
     flow = af.solve(field, TOKENS, 3.0, save=af.Evenly(6), method=method)
-    whole, first, second = flow.map(), flow.map(0, 3), flow.map(3, 6)
+    whole, first, second = (af.FlowMap.of(flow, a, b, method=method) for a, b in ((0, -1), (0, 3), (3, 6)))
     end, logdet = whole.push(POINTS)
     np.testing.assert_allclose((second @ first)(POINTS), end, atol=1e-8)
     np.testing.assert_allclose(first.then(second).log_determinant(POINTS), logdet, atol=1e-7)

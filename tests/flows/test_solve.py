@@ -32,8 +32,7 @@ def test_recorded_speed_and_spread():
     flow = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.Evenly(3))
     for k in range(4):
         tokens = flow.tokens(k)
-        v = af.Attention(4.0).velocity(0.0, tokens.positions, tokens)
-        assert abs(flow.dataset["speed"].values[k] - np.linalg.norm(v, axis=1).max()) < 1e-15
+        assert abs(flow.dataset["speed"].values[k] - af.speed(af.Attention(4.0), tokens).max()) < 1e-15
         assert abs(flow.dataset["spread"].values[k] - af.spread(tokens)) < 1e-15
 
 

@@ -127,7 +127,7 @@ def list_(
 
     found = runs.list_runs(root)
     if json_:
-        print(json.dumps([{"run": str(run.path), **run.manifest()} for run in found], indent=2))
+        print(json.dumps([{"run": str(run.path), **_facts(run)} for run in found], indent=2))
     else:
         print_runs(found, root)
 
@@ -150,6 +150,13 @@ def presets(
         return
     for preset, about in known.items():
         Console(highlight=False).print(f"[bold]{preset}[/bold]  {about}")
+
+
+def _facts(run: Any) -> dict[str, Any]:
+    try:
+        return run.manifest()
+    except errors.RunCorrupted:
+        return {"status": "damaged"}
 
 
 def _carry_out(start: Callable[..., Any], where: Path, name: str, json_: bool) -> None:

@@ -50,6 +50,17 @@ class FlowMap:
 
     legs: tuple[_Leg, ...]
 
+    @classmethod
+    def of(cls, flow: Trajectory, start: int = 0, end: int = -1, *, method: AbstractMethod | None = None) -> "FlowMap":
+        """The map between two saved frames of a trajectory of one system, with all frames between them as nodes."""
+        if flow.dims:
+            raise InvalidInput(f"the trajectory has batch dimensions {flow.dims}; pick one system with `member`.")
+        frames = flow.dataset.sizes["time"]
+        first, last = start % frames, end % frames
+        if first >= last:
+            raise InvalidInput(f"frames {start} and {end} do not span any time; give an earlier and a later one.")
+        return cls((_leg(flow, Adaptive() if method is None else method, first, last),))
+
     def __call__(self, points: Any, *, place: Any = None) -> Any:
         """Where points (an array) or tokens (a measure) end up. They feel the measure of the map and exert nothing."""
         if isinstance(points, Tokens):
@@ -113,18 +124,7 @@ def flow_map(
     method = Adaptive() if method is None else method
     nodes = Evenly(max(1, int(np.ceil(until)))) if nodes is None else nodes
     flow = solve(field, tokens, until, method=method, save=nodes)
-    return FlowMap((_leg(flow, method, 0, flow.dataset.sizes["time"] - 1),))
-
-
-def from_frames(flow: Trajectory, start: int, end: int, method: AbstractMethod | None = None) -> FlowMap:
-    """The flow map between two saved frames of a trajectory, with all frames between them as nodes."""
-    if flow.dims:
-        raise InvalidInput(f"the trajectory has batch dimensions {flow.dims}; flow maps are made for one system.")
-    frames = flow.dataset.sizes["time"]
-    first, last = start % frames, end % frames
-    if first >= last:
-        raise InvalidInput(f"frames {start} and {end} do not span any time; give an earlier and a later one.")
-    return FlowMap((_leg(flow, Adaptive() if method is None else method, first, last),))
+    return FlowMap.of(flow, method=method)
 
 
 def _leg(flow: Trajectory, method: AbstractMethod, first: int, last: int) -> _Leg:

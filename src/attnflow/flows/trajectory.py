@@ -148,9 +148,3 @@ class Trajectory:
             rows.append(overlap_histogram(self.tokens(k), bins=bins)[0])
         middle = (edges[1:] + edges[:-1]) / 2
         return xr.DataArray(np.array(rows), {"time": self.time.values, "overlap": middle}, ("time", "overlap"))
-
-    def map(self, start: int = 0, end: int = -1) -> Any:
-        """The flow map from frame `start` to frame `end`, as a `FlowMap` on the saved frames; one system."""
-        from attnflow.flows.flowmap import from_frames
-
-        return from_frames(self, start, end)

@@ -5,7 +5,7 @@ from attnflow.observe.distance import distance
 from attnflow.observe.energy import dissipation, energy, energy0, log_energy
 from attnflow.observe.pairs import attention_matrix, overlap_histogram, overlaps
 from attnflow.observe.plateaus import Plateau, plateaus
-from attnflow.observe.shape import effective_rank, order_parameter, spread
+from attnflow.observe.shape import effective_rank, order_parameter, speed, spread
 
 __all__ = [
     "Clusters",
@@ -23,5 +23,6 @@ __all__ = [
     "overlap_histogram",
     "overlaps",
     "plateaus",
+    "speed",
     "spread",
 ]

@@ -1,9 +1,10 @@
-"""How spread out a measure is: order parameter, effective rank, radius about the mean."""
+"""How spread out a measure is and how fast it moves: order parameter, effective rank, radius, speed."""
 
 from typing import Any
 
 import numpy as np
 
+from attnflow.fields import AbstractField
 from attnflow.tokens import Tokens
 
 
@@ -25,3 +26,8 @@ def spread(tokens: Tokens) -> Any:
     mean = np.einsum("...n,...nd->...d", tokens.masses, tokens.positions)
     away = np.linalg.norm(np.asarray(tokens.positions) - mean[..., None, :], axis=-1)
     return np.max(np.where(np.asarray(tokens.masses) > 0, away, 0.0), axis=-1)
+
+
+def speed(field: AbstractField, tokens: Tokens, t: float = 0.0) -> Any:
+    """The speed |X_t[mu](x_i)| of every token; batch dimensions first."""
+    return np.linalg.norm(field.velocity(t, tokens.positions, tokens, tokens.place), axis=-1)

@@ -148,8 +148,14 @@ class Run:
 
 def list_runs(root: str | Path) -> list[Run]:
     """The run folders directly below `root`, oldest first."""
-    found = [Run(f.parent) for f in Path(root).glob("*/manifest.json")]
-    return sorted(found, key=lambda run: run.manifest().get("created", ""))
+
+    def age(run: Run) -> str:
+        try:
+            return run.manifest().get("created", "")
+        except RunCorrupted:
+            return ""
+
+    return sorted((Run(f.parent) for f in Path(root).glob("*/manifest.json")), key=age)
 
 
 def checksum(file: Path) -> str:

@@ -94,15 +94,6 @@ class Tokens(eqx.Module):
             dtype=np.asarray(self.positions).dtype,
         )
 
-    def with_test_points(self, points: ArrayLike) -> "Tokens":
-        """These tokens followed by `points` as test particles of mass zero."""
-        extra = np.asarray(points, dtype=np.float64)
-        return Tokens(
-            np.concatenate([np.asarray(self.positions), extra]),
-            np.concatenate([np.asarray(self.masses), np.zeros(len(extra))]),
-            space=self.space,
-        )
-
     def astype(self, dtype: DTypeLike) -> "Tokens":
         """The same tokens in another precision (float32 only where its accuracy is enough)."""
         return Tokens(

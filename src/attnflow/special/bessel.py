@@ -1,4 +1,4 @@
-"""Special functions that stay in float range for every inverse temperature and dimension."""
+"""Modified Bessel functions in ratios and logarithms, for every order and argument."""
 
 import numpy as np
 from numpy.typing import ArrayLike
