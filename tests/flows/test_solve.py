@@ -219,6 +219,16 @@ def test_ctrl_c_keeps_what_was_computed():
     assert np.isfinite(flow.positions.values).all()
 
 
+def test_ctrl_c_before_the_first_chunk(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("attnflow.flows.solve._begin", interrupted)
+    flow = af.solve(af.Attention(1.0), TOKENS, 1.0)
+    assert flow.outcome.ending is Ending.INTERRUPTED
+    assert flow.dataset.sizes["time"] == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -36,7 +36,10 @@ def test_the_story_is_right(story):
     assert len(set(story.labels[:10])) == 1
     summary = plots.summarise(story)
     assert summary["clusters_at_end"] == 2
-    assert summary["plateaus"][0]["energy"] == pytest.approx(af.theory.energy_of_clusters([0.5, 0.5], 9.0), rel=1e-2)
+    # two clusters at a right angle: the pair term is e^(-9), the clusters have contracted by e^(-30)
+    assert summary["energy_at_end"] == pytest.approx(
+        af.theory.energy_of_clusters([0.5, 0.5], 9.0), rel=2 * np.exp(-9.0)
+    )
 
 
 def test_the_interactive_figure_has_a_slider(story):

@@ -5,6 +5,7 @@ Exit codes: 0 done · 2 wrong arguments or specification · 3 the flow failed ·
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -49,9 +50,6 @@ def main() -> None:
     except errors.AttnflowError as error:
         say.print(f"[bold red]error:[/bold red] {error}", soft_wrap=True)
         sys.exit(next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
-    except KeyboardInterrupt:
-        say.print("interrupted.")
-        sys.exit(INTERRUPTED)
 
 
 def _version(value: bool) -> None:
@@ -81,9 +79,9 @@ def run(
     json_: Json = False,
 ) -> None:
     """Carry out a specification and leave a run folder with arrays, figures and a report."""
+    _use_compilation_cache()
     from attnflow import runs
 
-    _use_compilation_cache()
     loaded = runs.load_spec(spec, set_ or ())
     where = out or Path("runs") / f"{loaded.name}-{datetime.now():%Y%m%d-%H%M%S}"
     _carry_out(lambda **extra: runs.execute(loaded, where, **extra), where, loaded.name, json_)
@@ -92,9 +90,9 @@ def run(
 @app.command(epilog="Example: attnflow resume runs/metastability-20260101-120000")
 def resume(folder: Folder, json_: Json = False) -> None:
     """Continue a run that was interrupted or killed, from its last complete chunk."""
+    _use_compilation_cache()
     from attnflow import runs
 
-    _use_compilation_cache()
     if runs.Run.open(folder).manifest()["status"] == "finished":
         say.print(f"{folder} is finished already.")
         show(folder, json_)
@@ -171,10 +169,15 @@ def _carry_out(start: Callable[..., Any], where: Path, name: str, json_: bool) -
             bar.say("drawing figures and report")
             return draw_run(run, flow)
 
-        finished, flow = start(draw=draw, on_progress=bar.update)
-    if not flow.outcome.complete:
-        say.print(f"{flow.outcome.message} Continue with: attnflow resume {where}", soft_wrap=True)
-        raise typer.Exit(INTERRUPTED)
+        try:
+            finished, flow = start(draw=draw, on_progress=bar.update)
+            interrupted = not flow.outcome.complete
+        except KeyboardInterrupt:
+            interrupted = True
+    if interrupted:
+        say.print(f"interrupted; what was saved is kept. Continue with: attnflow resume {where}", soft_wrap=True)
+        sys.stdout.flush()
+        os._exit(INTERRUPTED)  # an orderly exit would first wait for compiled code that nobody needs any more
     if json_:
         print(json.dumps({"run": str(where), **finished.manifest()}, indent=2))
     else:
@@ -182,8 +185,12 @@ def _carry_out(start: Callable[..., Any], where: Path, name: str, json_: bool) -
 
 
 def _use_compilation_cache() -> None:
-    """Keep compiled programs on disk, so that the second run starts at once."""
-    import os
+    """Keep compiled programs on disk, so that the second run starts at once.
+
+    Programs that can call back into Python are not kept; Equinox puts such calls into every Diffrax solve to raise its
+    checks as errors. On the command line they become NaN instead, which ends a flow as failed.
+    """
+    os.environ.setdefault("EQX_ON_ERROR", "nan")  # read when Equinox is imported
 
     import jax
 

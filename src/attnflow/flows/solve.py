@@ -1,5 +1,6 @@
 """Follow tokens along a field: frames, stop conditions, progress, interruption, and resumption."""
 
+import dataclasses
 import time as clock
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from attnflow.axes import Members, members
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.fields import AbstractField, Attention
+from attnflow.flows.compiled import compiled
 from attnflow.flows.methods import AbstractMethod, Adaptive
 from attnflow.flows.outcome import Ending, Outcome, Progress
 from attnflow.flows.schedules import AbstractSchedule, Evenly
@@ -110,9 +112,11 @@ class _Solver:
 
     def run(self, check: bool) -> Trajectory:
         saved = self.sink.begin(self._layout())
-        state = self._start() if saved is None else saved
+        state = saved or self._nothing()
         outcome = state.outcome
         try:
+            if saved is None:
+                state = self._start()
             while outcome is None and state.frames < len(self.times):
                 state = self._chunk(state)
                 outcome = state.outcome
@@ -126,10 +130,14 @@ class _Solver:
             raise FlowFailed(outcome.message, trajectory)
         return trajectory
 
+    def _nothing(self) -> Checkpoint:
+        return Checkpoint(0, np.asarray(self.systems.positions), np.zeros(()), np.zeros(2, dtype=np.int64), None)
+
     def _start(self) -> Checkpoint:
+        """The state before the first chunk: the tokens, and the memory with which the method begins."""
         positions = jnp.asarray(self.systems.positions)
-        memory = _begin(self.plan, positions, jnp.asarray(self.times[0]), jnp.asarray(self.times[-1]))
-        return Checkpoint(0, np.asarray(positions), np.asarray(memory), np.zeros(2, dtype=np.int64), None)
+        memory = _wait(_begin(self.plan, positions, jnp.asarray(self.times[0]), jnp.asarray(self.times[-1])))
+        return dataclasses.replace(self._nothing(), memory=np.asarray(memory))
 
     def _chunk(self, state: Checkpoint) -> Checkpoint:
         """Integrate and commit one chunk."""
@@ -145,8 +153,7 @@ class _Solver:
         self.partial = (first, np.asarray(frames))
         self.reached = float(times[0])
         while self.reached < times[-1]:
-            stretch = _stretch(self.plan, t, positions, memory, jnp.asarray(times), frames)
-            _wait(stretch.t)
+            stretch = _wait(_stretch(self.plan, t, positions, memory, jnp.asarray(times), frames))
             t, positions, memory, frames = stretch.t, stretch.state, stretch.memory, stretch.frames
             steps = steps + np.asarray(stretch.steps).reshape(-1, 2).sum(axis=0)
             self.reached, self.partial = float(jnp.min(t)), (first, np.asarray(frames))
@@ -181,8 +188,7 @@ class _Solver:
 
     def _variables(self, frames: np.ndarray, times: np.ndarray, length: int) -> dict[str, np.ndarray]:
         """The variables of `length` frames, batch dimensions restored."""
-        measured = _measure(self.plan, jnp.asarray(frames), jnp.asarray(times))
-        _wait(measured["speed"])
+        measured = _wait(_measure(self.plan, jnp.asarray(frames), jnp.asarray(times)))
         values = {"positions": frames} | {name: np.asarray(value) for name, value in measured.items()}
         return {name: self._cut(self.systems.unflatten(value), length) for name, value in values.items()}
 
@@ -269,12 +275,12 @@ class _Plan(eqx.Module):
         return eqx.filter_vmap(one, in_axes=(self.axes, *[0] * (1 + len(args))))(self.field, self.masses, *args)
 
 
-@eqx.filter_jit
+@compiled
 def _begin(plan: _Plan, positions: Any, t0: Any, t1: Any) -> Any:
     return plan.over_members(lambda system, x: plan.method.begin(system, x, t0, t1), positions)
 
 
-@eqx.filter_jit
+@compiled
 def _stretch(plan: _Plan, t: Any, positions: Any, memory: Any, times: Any, frames: Any) -> Any:
     return plan.over_members(
         lambda system, t, x, memory, frames: plan.method.stretch(system, t, x, memory, times, frames, plan.limit),
@@ -282,7 +288,7 @@ def _stretch(plan: _Plan, t: Any, positions: Any, memory: Any, times: Any, frame
     )  # fmt: skip
 
 
-@eqx.filter_jit
+@compiled
 def _measure(plan: _Plan, frames: Any, times: Any) -> Any:
     """Speed, floor, spread, energy of every frame.
 
@@ -330,9 +336,11 @@ class _Pace:
         return Progress(reached, self.until, frames, self.frames, steps, elapsed, steps / max(elapsed, 1e-9), remaining)
 
 
-def _wait(array: Any) -> None:
+def _wait(tree: Any) -> Any:
     """Wait for a result while listening to Ctrl-C (a blocked call into compiled code would not)."""
     pause = 1e-4
-    while not array.is_ready():
-        clock.sleep(pause)
-        pause = min(2 * pause, 0.02)
+    for array in jax.tree.leaves(tree):
+        while not array.is_ready():
+            clock.sleep(pause)
+            pause = min(2 * pause, 0.02)
+    return tree
