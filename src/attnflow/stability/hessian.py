@@ -1,0 +1,157 @@
+"""Jacobians, Hessians, their spectra and what they say about stability."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attnflow.errors import InvalidInput, TooLarge
+from attnflow.fields import AbstractField
+from attnflow.observe.energy import renormalised_energy
+from attnflow.precision import double
+from attnflow.spaces import Sphere
+from attnflow.stability.operators import jacobian_operator, linearised, one_system, tangent_frames
+from attnflow.tokens import Tokens
+
+LARGEST_MATRIX = 6000
+
+
+@dataclasses.dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues of the linearised flow, largest real part first, with eigenvectors as tangent fields."""
+
+    eigenvalues: np.ndarray
+    vectors: np.ndarray
+    """(count, n, d): vectors[k] belongs to eigenvalues[k]."""
+    tolerance: float
+    """Real parts smaller than this are rounding or neutral directions (rotations)."""
+
+    @property
+    def index(self) -> int:
+        """Morse index: the number of unstable directions (of an ascent flow: directions in which the energy grows)."""
+        return int(np.sum(self.eigenvalues.real > self.tolerance))
+
+    @property
+    def nullity(self) -> int:
+        """The number of neutral directions."""
+        return int(np.sum(np.abs(self.eigenvalues.real) <= self.tolerance))
+
+    @property
+    def unstable(self) -> bool:
+        """Whether some direction grows: at an equilibrium that is not a maximum, a strict saddle."""
+        return self.index > 0
+
+
+def jacobian(field: AbstractField, tokens: Tokens, t: float = 0.0) -> np.ndarray:
+    """The linearised flow as a matrix of size n (dim of the space), in the frames of `tangent_frames`.
+
+    Refused above 6,000 rows; `leading_eigenpairs` needs no matrix.
+    """
+    one_system(field, tokens)
+    _small_enough(tokens)
+    return _matrix(lambda frames: _jacobian(field, tokens, jnp.asarray(t, float), frames), tokens)
+
+
+def energy_hessian(tokens: Tokens, beta: float) -> np.ndarray:
+    """The Riemannian Hessian of the energy E0 in the metric sum_i m_i <a_i, b_i>, as a symmetric matrix.
+
+    In frames scaled by m_i^(-1/2), which are orthonormal for that metric:
+    H = m^(-1/2) (P D^2 E P - <grad_i E, x_i> P) m^(-1/2), the last term from the curvature of the sphere. USA0 is the
+    ascent flow of E0 in this metric, so at every point H is similar to its Jacobian (arXiv:2312.10794).
+    """
+    if tokens.dims or not isinstance(tokens.space, Sphere):
+        raise InvalidInput(f"`tokens` must be one system on a sphere, not {tokens.space} with batch {tokens.dims}.")
+    if np.any(np.asarray(tokens.masses) <= 0):
+        raise InvalidInput(
+            "`tokens` holds test particles of mass zero, for which the metric of the masses degenerates."
+        )
+    _small_enough(tokens)
+    root = np.repeat(np.sqrt(np.asarray(tokens.masses)), tokens.dim - 1)
+    plain = _matrix(lambda frames: _hessian(tokens, jnp.asarray(beta, float), frames), tokens)
+    scaled = plain / root[:, None] / root[None, :]
+    return (scaled + scaled.T) / 2
+
+
+def spectrum(field: AbstractField, tokens: Tokens, t: float = 0.0) -> Spectrum:
+    """All eigenvalues and eigenvectors of the linearised flow."""
+    matrix = jacobian(field, tokens, t)
+    values, vectors = np.linalg.eig(matrix)
+    frames = tangent_frames(tokens)
+    fields = np.einsum("nak,nad->knd", vectors.reshape(*frames.shape[:2], -1), frames)
+    order = np.argsort(-values.real, kind="stable")
+    # eigenvalues move by eps times the norm of the matrix, more where eigenvectors are nearly parallel
+    size = max(float(np.linalg.norm(matrix, 2)), 1.0)
+    tolerance = float(100 * np.finfo(float).eps * len(matrix) * size)
+    return Spectrum(values[order], fields[order], tolerance)
+
+
+def leading_eigenpairs(
+    field: AbstractField, tokens: Tokens, count: int = 6, *, t: float = 0.0, tolerance: float = 1e-10, seed: int = 0
+) -> Spectrum:
+    """The `count` eigenvalues of largest real part, without a matrix (Arnoldi iteration; ARPACK through SciPy)."""
+    from scipy.sparse.linalg import LinearOperator, eigs
+
+    one_system(field, tokens)
+    frames = tangent_frames(tokens)
+    size = frames.shape[0] * frames.shape[1]
+    if not 1 <= count < size - 1:
+        raise InvalidInput(f"`count` is {count}; give a number from 1 to {size - 2} for this configuration.")
+    operator = jacobian_operator(field, tokens, t)
+
+    def apply(v: np.ndarray) -> np.ndarray:
+        ambient = np.einsum("na,nad->nd", v.reshape(frames.shape[:2]), frames)
+        return np.einsum("nad,nd->na", frames, operator(ambient)).ravel()
+
+    start = np.random.default_rng(seed).standard_normal(size)
+    values, vectors = eigs(
+        LinearOperator((size, size), matvec=apply, dtype=np.float64), k=count, which="LR", v0=start, tol=tolerance
+    )
+    fields = np.einsum("nak,nad->knd", vectors.reshape(*frames.shape[:2], -1), frames)
+    order = np.argsort(-values.real, kind="stable")
+    return Spectrum(values[order], fields[order], max(tolerance, 1e-12))
+
+
+def _matrix(columns: Any, tokens: Tokens) -> np.ndarray:
+    """Frames in, columns out: the matrix of a linear map in the tangent frames."""
+    frames = tangent_frames(tokens)
+    return double(columns)(frames)
+
+
+def _in_frames(apply: Any, frames: Any) -> Any:
+    n, k, d = frames.shape
+
+    def column(index: Any) -> Any:
+        i, a = index // k, index % k
+        v = jnp.zeros((n, d), frames.dtype).at[i].set(frames[i, a])
+        return jnp.einsum("nad,nd->na", frames, apply(v)).reshape(-1)
+
+    return jax.lax.map(column, jnp.arange(n * k)).T
+
+
+@eqx.filter_jit
+def _jacobian(field: AbstractField, tokens: Tokens, t: Any, frames: Any) -> Any:
+    return _in_frames(linearised(field, tokens, t), jnp.asarray(frames))
+
+
+@eqx.filter_jit
+def _hessian(tokens: Tokens, beta: Any, frames: Any) -> Any:
+    x, m, space = jnp.asarray(tokens.positions), jnp.asarray(tokens.masses), tokens.space
+    gradient = jax.grad(lambda y: renormalised_energy(y, m, beta))
+    normal = jnp.sum(gradient(x) * x, axis=1, keepdims=True)
+
+    def apply(v: Any) -> Any:
+        return space.tangent(x, jax.jvp(gradient, (x,), (v,))[1]) - normal * v
+
+    return _in_frames(apply, jnp.asarray(frames))
+
+
+def _small_enough(tokens: Tokens) -> None:
+    rows = tokens.n * (tokens.dim - isinstance(tokens.space, Sphere))
+    if rows > LARGEST_MATRIX:
+        raise TooLarge(
+            f"the matrix would have {rows} rows, {rows * rows * 8 / 2**30:.1f} GiB; the limit is {LARGEST_MATRIX}. "
+            "Use `leading_eigenpairs`, which needs no matrix."
+        )
