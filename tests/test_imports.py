@@ -19,6 +19,7 @@ FLOORS = [
     {"fields"},
     {"observe"},
     {"flows"},
+    {"stability"},
     {"runs"},
     {"plots"},
     {"cli"},

@@ -34,7 +34,7 @@ _HOME = {
     ],
     "attnflow.plots": ["plot"],
 }  # fmt: skip
-_ROOMS = ["theory", "observe", "flows", "fields", "runs", "plots", "errors", "special"]
+_ROOMS = ["theory", "stability", "observe", "flows", "fields", "runs", "plots", "errors", "special"]
 _WHERE = {name: home for home, names in _HOME.items() for name in names}
 
 __all__ = ["__version__", *sorted(_WHERE), *_ROOMS]
@@ -64,4 +64,5 @@ if TYPE_CHECKING:
     from attnflow import plots as plots
     from attnflow import runs as runs
     from attnflow import special as special
+    from attnflow import stability as stability
     from attnflow import theory as theory

@@ -1,4 +1,4 @@
-"""`attnflow`: run, resume, show, list, presets.
+"""`attnflow`: run, resume, show, list, presets, predict.
 
 Exit codes: 0 done · 2 wrong arguments or specification · 3 the flow failed · 4 the run folder exists or is in use ·
 5 a run is damaged · 6 the disk or a file cannot be used · 130 interrupted (resume it).
@@ -148,6 +148,39 @@ def presets(
         return
     for preset, about in known.items():
         Console(highlight=False).print(f"[bold]{preset}[/bold]  {about}")
+
+
+@app.command(epilog="Example: attnflow predict --beta 9 --d 3 --n 64 --figure spectrum.pdf")
+def predict(
+    beta: Annotated[float, typer.Option(help="Inverse temperature, at least 0.")],
+    d: Annotated[int, typer.Option(help="Dimension of the tokens, at least 2.")],
+    n: Annotated[int | None, typer.Option(help="Number of tokens.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw the spectrum at the uniform law into this file.", metavar="FILE")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Say what closed-form theory predicts for softmax attention on the sphere, with its conditions."""
+    import dataclasses
+
+    from attnflow import theory
+    from attnflow.cli.tables import print_forecast
+
+    try:
+        found = theory.forecast(beta, d, n)
+    except ValueError as error:
+        raise errors.InvalidInput(str(error)) from None
+    if json_:
+        print(json.dumps([dataclasses.asdict(prediction) for prediction in found], indent=2))
+    else:
+        print_forecast(found)
+    if figure is not None:
+        from attnflow.plots import draw_growth_rates
+
+        try:
+            draw_growth_rates(beta, d).savefig(figure)
+        except (OSError, ValueError) as error:
+            raise errors.RunError(f"cannot draw into {str(figure)!r} ({error}); give a file such as a.pdf.") from None
 
 
 def _facts(run: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from rich.table import Table
 
 from attnflow.errors import RunCorrupted
 from attnflow.runs import Run
+from attnflow.theory import Prediction
 
 out = Console(highlight=False)
 
@@ -67,3 +68,12 @@ def print_runs(found: list[Run], root: Path) -> None:
             str(facts.get("frames", "")),
         )
     out.print(table)
+
+
+def print_forecast(found: list[Prediction]) -> None:
+    """Predictions with their conditions, one block each."""
+    for prediction in found:
+        out.print(f"[bold]{prediction.quantity}[/bold]: {prediction.statement}", soft_wrap=True)
+        if isinstance(prediction.value, list):
+            out.print("  " + "  ".join(f"{value:.6f}" for value in prediction.value), soft_wrap=True)
+        out.print(f"  [dim]conditions: {prediction.conditions} ({prediction.source})[/dim]", soft_wrap=True)

@@ -1,0 +1,76 @@
+"""The Gaussian kernel on the sphere by degrees: how its weight is spread, and where it may be cut."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from attnflow.special import bessel_ratios
+from attnflow.theory.spectrum import checked_beta, checked_dimension, checked_integers, whole_numbers
+
+
+def degree_weights(beta: ArrayLike, d: int, count: int) -> np.ndarray:
+    """The weights p_0, ..., p_{count-1} of e^{beta (<x,y> - 1)} = sum_k p_k P_k(<x,y>), P_k(1) = 1, on S^{d-1}.
+
+    p_k = N(k, d) a_k e^{-beta}, with N the multiplicity and a_k the Funk-Hecke multiplier: a probability on degrees,
+    below Poisson(beta) for every d and equal to the law of |Skellam(beta/2, beta/2)| on the circle. Computed from
+    quotients of neighbours outwards from the largest weight, and normalised: no factor leaves float range, and
+    weights below 1e-308 are 0. Any shape of beta >= 0, degrees on a new last axis (DLMF 10.35.2 on the circle,
+    Funk-Hecke as in arXiv:2312.10794 beyond).
+    """
+    beta, d = checked_beta(beta), checked_dimension(d)
+    size = checked_integers("count", count, 1)
+    if size.ndim:
+        raise ValueError(f"count is {count!r}; it must be one integer, at least 1.")
+    rows = [_weights(float(b), d, int(size), 60.0)[: int(size)] for b in beta.ravel()]
+    return np.array(rows).reshape(*beta.shape, int(size))
+
+
+def truncation_degree(tolerance: ArrayLike, beta: ArrayLike, d: int) -> np.ndarray:
+    """The smallest K such that the kernel cut after degree K is within `tolerance` of itself, uniformly.
+
+    The error of the cut, relative to the kernel's maximum 1, is exactly sum_{k>K} p_k (all p_k >= 0, |P_k| <= 1). For
+    large beta K + (d-2)/2 is near sqrt(beta) times a quantile of chi with d-1 degrees of freedom. tolerance in
+    [1e-290, 1) and beta >= 0 broadcast.
+    """
+    tolerances, beta, d = np.asarray(tolerance, dtype=np.float64), checked_beta(beta), checked_dimension(d)
+    if not ((tolerances >= 1e-290) & (tolerances < 1)).all():
+        raise ValueError(f"tolerance is {tolerance!r}; it must be in [1e-290, 1).")
+    shape = np.broadcast_shapes(tolerances.shape, beta.shape)
+    bounds, betas = np.broadcast_to(tolerances, shape), np.broadcast_to(beta, shape)
+    found = np.zeros(shape, dtype=np.int64)
+    for value in np.unique(beta) if found.size else ():
+        here = betas == value
+        weights = _weights(float(value), d, 1, 60.0 - math.log(np.min(bounds[here])))
+        tails = np.cumsum(weights[:0:-1])[::-1]  # what lies beyond 0, 1, 2, ...: summed from the smallest
+        found[here] = np.sum(tails > bounds[here][:, None], axis=-1)
+    return found
+
+
+def basis_size(degree: ArrayLike, d: int) -> np.ndarray:
+    """The number of spherical harmonics up to a degree on S^{d-1}: C(K+d-1, d-1) + C(K+d-2, d-1).
+
+    2K+1 on the circle, (K+1)^2 on S^2. Exact integers where all fit in int64, floats otherwise.
+    """
+    d, degrees = checked_dimension(d), checked_integers("degree", degree, 0)
+    counts = [math.comb(k + d - 1, d - 1) + math.comb(k + d - 2, d - 1) for k in degrees.ravel().tolist()]
+    return whole_numbers(counts, "degree", degree).reshape(degrees.shape)
+
+
+def _weights(beta: float, d: int, count: int, depth: float) -> np.ndarray:
+    """At least `count` weights, and as many as it takes to fall e^{-depth} below the largest."""
+    top = max(count, 64 + int(10 * math.sqrt(beta)))
+    while True:
+        k = np.arange(1.0, top + 1)
+        # N(k)/N(k-1), which is 2 on the circle for k = 1, where the formula is 0/0
+        growth = (2 * k + d - 2) * (k + d - 3) / np.maximum((2 * k + d - 4) * k, 1)
+        growth[0] = d
+        with np.errstate(divide="ignore"):
+            steps = np.log(growth * bessel_ratios(d / 2 - 1, beta, top))
+        # the quotients decrease in k (but for the doubling at the start of the circle): one peak
+        peak = int(np.sum(steps > 0))
+        logs = np.concatenate([-np.cumsum(steps[:peak][::-1])[::-1], [0.0], np.cumsum(steps[peak:])])
+        if logs[-1] < -depth:
+            weights = np.exp(logs)
+            return weights / np.sum(weights)
+        top *= 2

@@ -1,0 +1,151 @@
+"""What theory says will happen to softmax attention at a given inverse temperature, dimension and number of tokens."""
+
+import dataclasses
+
+import numpy as np
+
+from attnflow.theory.equiangular import log_equiangular_time
+from attnflow.theory.hemisphere import hemisphere_probability
+from attnflow.theory.merging import log_merge_time
+from attnflow.theory.modes import expected_modes
+from attnflow.theory.spectrum import dominant_degree, growth_rates, multiplicity
+
+LOG10 = np.log(10.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """One statement of theory, with the conditions under which it is one."""
+
+    quantity: str
+    value: float | list[float] | None
+    """A number (times as log10), or None where theory gives no number under these conditions."""
+    statement: str
+    conditions: str
+    source: str
+
+
+def forecast(beta: float, d: int, n: int | None = None) -> list[Prediction]:
+    """Predictions for n iid uniform tokens on S^{d-1} under SA, in the order of events; beta >= 0, d >= 2."""
+    if not (np.isfinite(beta) and beta >= 0):
+        raise ValueError(f"beta is {beta!r}; a forecast needs a finite beta >= 0.")
+    if isinstance(d, bool) or d != int(d) or d < 2:
+        raise ValueError(f"d is {d!r}; a forecast needs an integer d >= 2.")
+    if n is not None and (isinstance(n, bool) or n != int(n) or n < 2):
+        raise ValueError(f"n is {n!r}; a forecast needs an integer n >= 2, or none.")
+    return [*_linear(beta, d), _clusters(beta, d, n), *_lifetimes(beta, d), *_collapse(beta, d, n)]
+
+
+def _linear(beta: float, d: int) -> list[Prediction]:
+    rates = growth_rates(beta, d)
+    top = int(dominant_degree(beta, d))
+    low = max(1, top - 3)
+    some = rates[low - 1 : low + 7]
+    return [
+        Prediction(
+            "growth rates",
+            [float(r) for r in some],
+            f"harmonics of degree {low} to {low + len(some) - 1} on top of the uniform law grow at these rates",
+            "infinitesimal perturbations of the uniform law",
+            "arXiv:2312.10794",
+        ),
+        Prediction(
+            "dominant degree",
+            top,
+            f"degree {top} grows fastest, at rate {rates[top - 1]:.6f}; it has {multiplicity(top, d):.0f} harmonics",
+            "infinitesimal perturbations; one degree wins only if the linear phase lasts longer than beta",
+            "arXiv:2410.23228",
+        ),
+    ]
+
+
+def _clusters(beta: float, d: int, n: int | None) -> Prediction:
+    top = int(dominant_degree(beta, d))
+    if d > 2:
+        return Prediction(
+            "clusters",
+            None,
+            f"theory has no cluster count for d = {d}; the scale of the pattern is that of degree {top}",
+            "iid tokens",
+            "–",
+        )
+    modes = float(expected_modes(beta))
+    if n is not None and n < 4 * modes:
+        return Prediction(
+            "clusters",
+            None,
+            f"{n} tokens are too few for the law of large numbers; most start as clusters of their own",
+            f"a count needs many more tokens than the {modes:.0f} modes of their density",
+            "arXiv:2412.09080",
+        )
+    return Prediction(
+        "clusters",
+        modes,
+        f"about {modes:.1f} clusters from iid tokens, up to {top} from a nearly perfect ring",
+        "n much larger than the square root of beta; counts vary by about one",
+        "arXiv:2412.09080, arXiv:2410.23228",
+    )
+
+
+def _lifetimes(beta: float, d: int) -> list[Prediction]:
+    found = []
+    if d == 2 and (count := round(float(expected_modes(beta)))) >= 3:
+        found.append(("plateau lifetime", 2 * np.pi / count, f"neighbours among {count} equispaced clusters"))
+    found.append(("merging at a right angle", np.pi / 2, "two clusters at a right angle"))
+    return [
+        Prediction(
+            name,
+            float(log_merge_time(angle, beta)) / LOG10,
+            f"{who} merge after t = 10^{float(log_merge_time(angle, beta)) / LOG10:.2f}",
+            f"two equal clusters at angle {angle:.3f} with all others farther away, down to angle 0.01; an irregular "
+            "arrangement loses its closest pair earlier",
+            "arXiv:2410.06833",
+        )
+        for name, angle, who in found
+    ]
+
+
+def _collapse(beta: float, d: int, n: int | None) -> list[Prediction]:
+    found = [
+        Prediction(
+            "consensus",
+            None,
+            "all tokens converge to one point from almost every start",
+            "finitely many tokens, beta >= 0; rings, simplices and antipodal pairs are the exceptions",
+            "arXiv:2507.22857" if d == 2 else "arXiv:2312.10794",
+        )
+    ]
+    if n is None:
+        return found
+    share = float(hemisphere_probability(n, d))
+    found.append(
+        Prediction(
+            "hemisphere",
+            share,
+            f"all {n} tokens start in one open hemisphere, and converge exponentially, with probability {share:.4g}",
+            "iid tokens with a continuous symmetric law",
+            "Wendel 1962; arXiv:2312.10794",
+        )
+    )
+    if d < n:
+        found.append(
+            Prediction(
+                "collapse time",
+                None,
+                f"no closed form for {n} tokens in dimension {d}",
+                f"the equiangular reduction needs d >= n, and describes iid tokens for d much larger than {n}",
+                "arXiv:2312.10794",
+            )
+        )
+        return found
+    log_time = float(log_equiangular_time(0.99, beta, n)) / LOG10
+    found.append(
+        Prediction(
+            "collapse time",
+            log_time,
+            f"all overlaps pass 0.99 at t = 10^{log_time:.2f}",
+            "tokens that start orthonormal; iid tokens follow within O(d^(-1/2))",
+            "arXiv:2312.10794",
+        )
+    )
+    return found

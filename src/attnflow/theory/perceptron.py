@@ -1,0 +1,237 @@
+"""Attention with a perceptron block: the energy, its first variation, and the critical measures that are known.
+
+U(x) = sum_j omega_j s(a_j . x + b_j) with s' the activation, and E[mu] = (1/2 beta) double integral of k dmu dmu
++ integral of U dmu, where k(x, y) = e^{beta <x, y>} on the USA clock and e^{beta (<x, y> - 1)} on the USA0 clock (the
+default; the two weigh U differently, so they are two problems, not one). The flow climbs E. arXiv:2601.21366.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special as sp
+
+Activation = Literal["relu", "gelu", "tanh"]
+Clock = Literal["USA0", "USA"]
+Map = Callable[[np.ndarray], np.ndarray]
+_LARGEST_USA_BETA = 700.0
+
+
+def potential(
+    x: ArrayLike, directions: ArrayLike, biases: ArrayLike, weights: ArrayLike, activation: Activation = "relu"
+) -> np.ndarray:
+    """U(x) = sum_j weights_j s(directions_j . x + biases_j) for x of shape (..., d), directions of shape (m, d).
+
+    s is the antiderivative of the activation: z_+^2/2 (relu), log cosh z (tanh), ((z^2-1) Phi(z) + z phi(z))/2 (gelu;
+    Phi and phi the normal law and density), which vanishes at minus infinity as relu's does. arXiv:2601.21366.
+    """
+    points, a, b, omega = _network(x, directions, biases, weights)
+    return np.asarray(_maps(activation)[0](points @ a.T + b) @ omega)
+
+
+def potential_gradient(
+    x: ArrayLike, directions: ArrayLike, biases: ArrayLike, weights: ArrayLike, activation: Activation = "relu"
+) -> np.ndarray:
+    """The gradient of U in R^d (not projected): sum_j weights_j sigma(directions_j . x + biases_j) directions_j."""
+    points, a, b, omega = _network(x, directions, biases, weights)
+    return np.asarray((_maps(activation)[1](points @ a.T + b) * omega) @ a)
+
+
+def perceptron_energy(
+    positions: ArrayLike,
+    masses: ArrayLike,
+    beta: float,
+    directions: ArrayLike,
+    biases: ArrayLike,
+    weights: ArrayLike,
+    activation: Activation = "relu",
+    clock: Clock = "USA0",
+) -> float:
+    """E = (1/2 beta) sum_ij m_i m_j k(x_i, x_j) + sum_i m_i U(x_i): unit vectors (n, d), masses of sum 1, beta > 0."""
+    points, mass = _measure(positions, masses)
+    pair = kernel_factor(beta, clock) * (mass @ _kernel0(points, points, beta) @ mass)
+    return float(pair / (2 * beta) + mass @ potential(points, directions, biases, weights, activation))
+
+
+def first_variation(
+    x: ArrayLike,
+    positions: ArrayLike,
+    masses: ArrayLike,
+    beta: float,
+    directions: ArrayLike,
+    biases: ArrayLike,
+    weights: ArrayLike,
+    activation: Activation = "relu",
+    clock: Clock = "USA0",
+) -> np.ndarray:
+    """Phi(x) = (1/beta) sum_j m_j k(x, x_j) + U(x) at unit vectors x (..., d): the price of mass at x."""
+    points, mass = _measure(positions, masses)
+    where = _unit(x, "x")
+    pull = kernel_factor(beta, clock) * (_kernel0(where, points, beta) @ mass)
+    return np.asarray(pull / beta + potential(where, directions, biases, weights, activation))
+
+
+def critical_residuals(
+    positions: ArrayLike,
+    masses: ArrayLike,
+    beta: float,
+    directions: ArrayLike,
+    biases: ArrayLike,
+    weights: ArrayLike,
+    activation: Activation = "relu",
+    clock: Clock = "USA0",
+) -> np.ndarray:
+    """|P_x grad Phi| at each atom, the speed of the ascent flow there: all zero exactly at a critical measure."""
+    points, mass = _measure(positions, masses)
+    factor = kernel_factor(beta, clock)
+    field = factor * (_kernel0(points, points, beta) * mass) @ points
+    field = field + potential_gradient(points, directions, biases, weights, activation)
+    return np.asarray(np.linalg.norm(_tangent(points, field), axis=-1))
+
+
+def dirac_bound(beta: ArrayLike, max_potential: ArrayLike, clock: Clock = "USA0") -> np.ndarray:
+    """The largest energy: 1/(2 beta) + max U (USA: e^beta/(2 beta) + max U), reached exactly by Diracs at argmax U."""
+    factor = kernel_factor(beta, clock)
+    return np.asarray(factor / (2 * np.asarray(beta, dtype=np.float64)) + np.asarray(max_potential, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class DiracStability:
+    """Whether a Dirac is critical, stable against splitting, stable against translation, and the numbers behind it."""
+
+    critical: bool
+    against_splitting: bool
+    against_translation: bool
+    residual: float
+    hessian_eigenvalues: np.ndarray
+
+
+def dirac_stability(
+    x0: ArrayLike,
+    beta: float,
+    directions: ArrayLike,
+    biases: ArrayLike,
+    weights: ArrayLike,
+    activation: Activation = "relu",
+    clock: Clock = "USA0",
+    tolerance: float = 1e-9,
+) -> DiracStability:
+    """The second variation of E at delta_{x0} on S^{d-1}.
+
+    Critical when P grad U(x0) = 0; stable against splitting when Hess_S U < 1 (USA: e^beta), because pulling apart
+    by v costs |v|^2/2 of attraction; stable against translation when Hess_S U <= 0. The Hessian on the sphere is
+    Hess_S U = P (hess U) P - <x0, grad U> P.
+    `tolerance` separates zero from non-zero. Relu has no Hessian where some a_j . x0 + b_j = 0: that is refused.
+    """
+    kernel_factor(beta, "USA0")
+    _check_clock(clock)
+    limit = float(beta) if clock == "USA" else 0.0  # logarithm of the threshold, so that beta may be large
+    point = _unit(x0, "x0")
+    point, a, b, omega = _network(point, directions, biases, weights)
+    if point.ndim != 1:
+        raise ValueError(f"x0 has shape {point.shape!r}; it must be one point.")
+    z = a @ point + b
+    if activation == "relu" and (np.abs(z) < 1e-12).any():
+        raise ValueError(f"x0 is {x0!r}; relu has a kink there (some a_j . x0 + b_j = 0), so U has no Hessian.")
+    gradient = potential_gradient(point, a, b, omega, activation)
+    frame = np.linalg.svd(point[None])[2][1:]  # an orthonormal basis of the tangent space
+    along = frame @ a.T
+    hessian = (along * (omega * _maps(activation)[2](z))) @ along.T - (point @ gradient) * np.eye(len(frame))
+    eigenvalues = np.linalg.eigvalsh(hessian)
+    residual = float(np.linalg.norm(frame @ gradient))
+    top = eigenvalues[-1]
+    return DiracStability(
+        critical=residual <= tolerance,
+        against_splitting=bool(top <= 0 or np.log(top) < limit),
+        against_translation=bool(top <= tolerance),
+        residual=residual,
+        hessian_eigenvalues=eigenvalues,
+    )
+
+
+def kernel_factor(beta: ArrayLike, clock: Clock) -> np.ndarray:
+    """The factor of e^{beta (<x, y> - 1)} in k: 1 (USA0) or e^beta (USA, refused where it leaves float range)."""
+    values = np.asarray(beta, dtype=np.float64)
+    _check_clock(clock)
+    if not np.isfinite(values).all() or (values <= 0).any():
+        raise ValueError(f"beta is {beta!r}; it must be finite and positive.")
+    if clock == "USA0":
+        return np.ones_like(values)
+    if (values > _LARGEST_USA_BETA).any():
+        raise ValueError(f"beta is {beta!r}; the USA clock needs beta <= {_LARGEST_USA_BETA:.0f}, use 'USA0'.")
+    return np.asarray(np.exp(values))
+
+
+def _check_clock(clock: str) -> None:
+    if clock not in ("USA0", "USA"):
+        raise ValueError(f"clock is {clock!r}; it must be 'USA0' or 'USA'.")
+
+
+def _kernel0(x: np.ndarray, y: np.ndarray, beta: float) -> np.ndarray:
+    return np.asarray(np.exp(beta * (np.minimum(x @ y.T, 1.0) - 1)))
+
+
+def _tangent(x: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return np.asarray(v - np.sum(x * v, axis=-1, keepdims=True) * x)
+
+
+def _log_cosh(z: np.ndarray) -> np.ndarray:
+    size = np.abs(z)
+    near = np.log1p(2 * np.sinh(np.minimum(size, 1.0) / 2) ** 2)  # does not cancel near 0
+    return np.where(size < 1, near, size + np.log1p(np.exp(-2 * size)) - np.log(2))
+
+
+def _normal(z: np.ndarray) -> np.ndarray:
+    return np.asarray(np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi))
+
+
+# antiderivative, activation, slope
+_ACTIVATIONS: dict[str, tuple[Map, Map, Map]] = {
+    "relu": (lambda z: np.maximum(z, 0) ** 2 / 2, lambda z: np.maximum(z, 0), lambda z: np.where(z > 0, 1.0, 0.0)),
+    "tanh": (_log_cosh, np.tanh, lambda z: 1 - np.tanh(z) ** 2),
+    "gelu": (
+        lambda z: ((z**2 - 1) * sp.ndtr(z) + z * _normal(z)) / 2,
+        lambda z: z * sp.ndtr(z),
+        lambda z: sp.ndtr(z) + z * _normal(z),
+    ),
+}
+
+
+def _maps(activation: str) -> tuple[Map, Map, Map]:
+    if activation not in _ACTIVATIONS:
+        raise ValueError(f"activation is {activation!r}; it must be 'relu', 'gelu' or 'tanh'.")
+    return _ACTIVATIONS[activation]
+
+
+def _network(
+    x: ArrayLike, directions: ArrayLike, biases: ArrayLike, weights: ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    points, a, b, omega = (np.asarray(value, dtype=np.float64) for value in (x, directions, biases, weights))
+    if a.ndim != 2 or b.shape != a.shape[:1] or omega.shape != a.shape[:1]:
+        shapes = (a.shape, b.shape, omega.shape)
+        raise ValueError(f"directions, biases, weights have shapes {shapes!r}; they must be (m, d), (m,) and (m,).")
+    if points.ndim < 1 or points.shape[-1] != a.shape[1]:
+        raise ValueError(f"x has shape {points.shape}; its last axis must be that of directions, {a.shape[1]}.")
+    for name, value in (("x", points), ("directions", a), ("biases", b), ("weights", omega)):
+        if not np.isfinite(value).all():
+            raise ValueError(f"{name} is {value!r}; every entry must be finite.")
+    return points, a, b, omega
+
+
+def _unit(x: ArrayLike, name: str) -> np.ndarray:
+    points = np.asarray(x, dtype=np.float64)
+    length = np.linalg.norm(points, axis=-1, keepdims=True) if points.ndim else np.zeros(1)
+    if not (np.abs(length - 1) <= 1e-6).all():
+        raise ValueError(f"{name} is {x!r}; every point must be a unit vector.")
+    return np.asarray(points / length)
+
+
+def _measure(positions: ArrayLike, masses: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    points, mass = _unit(positions, "positions"), np.asarray(masses, dtype=np.float64)
+    if points.ndim != 2 or mass.shape != points.shape[:1]:
+        raise ValueError(f"positions and masses have shapes {points.shape}, {mass.shape}; they must be (n, d), (n,).")
+    if not ((mass >= 0).all() and abs(mass.sum() - 1) <= 1e-9):
+        raise ValueError(f"masses is {masses!r}; it must be non-negative with sum 1.")
+    return points, mass
