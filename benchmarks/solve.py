@@ -4,8 +4,8 @@
 
 All in one process on the same tokens in float64. For each size every solver gets the loosest relative tolerance, out of
 powers of ten, with which its largest coordinate error at t = 10 is below the target; at 8192 tokens the tolerance found
-at 1024 is used and the error that it gave is printed. The reference is attnflow at rtol 1e-11, checked against SciPy at
-rtol 1e-12 up to 256 tokens. Times are the best of three runs (one at 8192), without compilation, which is reported
+at 1024 is used and the error that it gave is printed. The reference is attnflow at rtol 1e-11 (1e-7 at 8192), checked
+against SciPy at rtol 1e-12 up to 256 tokens. Times are the best of three runs (one at 8192), without compilation, which is reported
 apart. Peers are what a user would write: dense n x n arrays. Install them with `pip install torch==2.13.0 torchdiffeq`.
 Target: not slower than SciPy at n >= 256 and than torchdiffeq at any n.
 """
@@ -25,9 +25,9 @@ BETA, UNTIL = 9.0, 10.0
 Solver = Callable[[np.ndarray, float], np.ndarray]
 
 
-def with_attnflow(x: np.ndarray, rtol: float) -> np.ndarray:
+def with_attnflow(x: np.ndarray, rtol: float, until: float = UNTIL) -> np.ndarray:
     flow = af.solve(
-        af.Attention(BETA), af.from_array(x), UNTIL, save=af.Evenly(1), method=af.Adaptive(rtol, rtol / 100)
+        af.Attention(BETA), af.from_array(x), until, save=af.Evenly(1), method=af.Adaptive(rtol, rtol / 100)
     )
     return flow.positions.values[-1]
 
@@ -85,15 +85,16 @@ def main() -> None:
     for n in options.sizes:
         x = np.asarray(af.uniform(af.Sphere(3), n=n, seed=0).positions)
         large = n > 2048
-        began = time.perf_counter()
-        with_attnflow(x, 1e-3)
-        first = time.perf_counter() - began
-        again, _ = seconds(with_attnflow, x, 1e-3, 1)
-        exact = with_attnflow(x, 1e-9 if large else 1e-11)
+        moment = [0.0, 0.0]  # the end time is traced, so a very short flow compiles what the long one runs
+        for k in range(2):
+            began = time.perf_counter()
+            with_attnflow(x, 1e-3, 1e-3)
+            moment[k] = time.perf_counter() - began
+        exact = with_attnflow(x, 1e-7 if large else 1e-11)
         if n <= 256:
             gap = np.abs(with_scipy(x, 1e-12) - exact).max()
             assert gap < 0.1 * options.target, f"the reference is off by {gap}"
-        row: dict[str, Any] = {"n": n, "compile": first - again}
+        row: dict[str, Any] = {"n": n, "compile": moment[0] - moment[1]}
         for name, solver in solvers.items():
             for rtol in [tolerance[name]] if large and name in tolerance else 10.0 ** -np.arange(4, 12):
                 taken, end = seconds(solver, x, float(rtol), 1 if large else 3)
