@@ -4,10 +4,10 @@
 
 All in one process on the same tokens in float64. For each size every solver gets the loosest relative tolerance, out of
 powers of ten, with which its largest coordinate error at t = 10 is below the target; at 8192 tokens the tolerance found
-at 1024 is used and the error that it gave is printed. The reference is attnflow at rtol 1e-11 (1e-7 at 8192), checked
-against SciPy at rtol 1e-12 up to 256 tokens. Times are the best of three runs (one at 8192), without compilation, which is reported
-apart. Peers are what a user would write: dense n x n arrays. Install them with `pip install torch==2.13.0 torchdiffeq`.
-Target: not slower than SciPy at n >= 256 and than torchdiffeq at any n.
+at 1024 is used and the error that it gave is printed. The reference is attnflow at rtol 1e-11 (1e-7 at 8192),
+checked against SciPy at rtol 1e-12 up to 256 tokens. Times are the best of three runs (one at 8192), without
+compilation, which is reported apart. Peers are what a user would write: dense n x n arrays. Install them with
+`pip install torch==2.13.0 torchdiffeq`. Target: not slower than SciPy at n >= 256 and than torchdiffeq at any n.
 """
 
 import argparse
