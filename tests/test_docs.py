@@ -20,7 +20,7 @@ def test_examples_run(page, tmp_path, monkeypatch):
 def test_links_lead_somewhere():
     for page in [*PAGES, *(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"]:
         prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
-        for target in re.findall(r"\]\(([^)#]+)\)", prose):
+        for target in re.findall(r"\]\(([\w./-]+\.\w+)\)", prose):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 

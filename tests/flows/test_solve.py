@@ -2,6 +2,7 @@
 
 import _thread
 import itertools
+import sys
 import threading
 
 import jax
@@ -223,7 +224,7 @@ def test_ctrl_c_before_the_first_chunk(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("attnflow.flows.solve._begin", interrupted)
+    monkeypatch.setattr(sys.modules["attnflow.flows.solve"], "_begin", interrupted)
     flow = af.solve(af.Attention(1.0), TOKENS, 1.0)
     assert flow.outcome.ending is Ending.INTERRUPTED
     assert flow.dataset.sizes["time"] == 0

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.special import bessel_ratios
-from attnflow.theory.spectrum import checked_beta, checked_dimension, checked_integers, whole_numbers
+from attnflow.theory.checks import checked_beta, checked_dimension, checked_integers
+from attnflow.theory.spectrum import whole_numbers
 
 
 def degree_weights(beta: ArrayLike, d: int, count: int) -> np.ndarray:

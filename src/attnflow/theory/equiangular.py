@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.special import scaled_exp1, scaled_expi
-from attnflow.theory.spectrum import LARGEST_LOG, checked_beta, checked_integers, checked_model
+from attnflow.theory.checks import checked_beta, checked_integers, checked_model
+from attnflow.theory.spectrum import LARGEST_LOG
 
 
 def equiangular_overlap(

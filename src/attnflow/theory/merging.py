@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from scipy import special as sp
 
 from attnflow.special import scaled_exp1, scaled_expi
+from attnflow.theory.checks import checked_beta, checked_model
 
 _LARGEST_LOG = float(np.log(np.finfo(np.float64).max))
 _SMALLEST_LOG = float(np.log(np.finfo(np.float64).tiny))
@@ -49,8 +50,8 @@ def log_merge_time(
 ) -> np.ndarray:
     """Natural logarithm of `merge_time`, finite for every finite beta >= 0 (see there for the formula)."""
     m1, m2 = _checked_masses(masses)
-    _check_model(model)
-    angles, betas = _checked_angles(angle), _checked_beta(beta)
+    checked_model(model)
+    angles, betas = _checked_angles(angle), checked_beta(beta)
     if not until > 0 or np.any(angles <= until):
         raise ValueError(f"until is {until!r} and angle is {angle!r}; they must obey 0 < until < angle.")
 
@@ -82,8 +83,8 @@ def meeting_point(
     clusters are alone. A loop over broadcast angles and betas (two-body reduction of arXiv:2410.06833).
     """
     m1, m2 = _checked_masses(masses)
-    _check_model(model)
-    angles, betas = _checked_angles(angle), _checked_beta(beta)
+    checked_model(model)
+    angles, betas = _checked_angles(angle), checked_beta(beta)
     m1, m2 = m1 / (m1 + m2), m2 / (m1 + m2)
     if model != "SA":
         return np.broadcast_arrays(angles * m2, betas)[0].copy()
@@ -115,7 +116,7 @@ def coarse_graining_error(beta: ArrayLike, angle: ArrayLike, spread2: ArrayLike)
     tangent deviations from the centre, and `angle` is that from the centre to the particle that feels the force. It is
     the leading order in the spread, so a bound of 1 or more is no bound and is refused (cf. arXiv:2410.06833).
     """
-    betas, angles = _checked_beta(beta), np.asarray(angle, dtype=np.float64)
+    betas, angles = checked_beta(beta), np.asarray(angle, dtype=np.float64)
     spreads = np.asarray(spread2, dtype=np.float64)
     if not np.all((angles >= 0) & (angles <= np.pi)):
         raise ValueError(f"angle is {angle!r}; it must be in [0, pi].")
@@ -229,15 +230,3 @@ def _checked_angles(angle: ArrayLike) -> np.ndarray:
     if not np.all((angles > 0) & (angles < np.pi)):
         raise ValueError(f"angle is {angle!r}; it must be in (0, pi), as a pair at angle pi is in equilibrium.")
     return angles
-
-
-def _checked_beta(beta: ArrayLike) -> np.ndarray:
-    betas = np.asarray(beta, dtype=np.float64)
-    if not np.all((betas >= 0) & np.isfinite(betas)):
-        raise ValueError(f"beta is {beta!r}; it must be finite and at least 0.")
-    return betas
-
-
-def _check_model(model: str) -> None:
-    if model not in ("SA", "USA0", "USA"):
-        raise ValueError(f"model is {model!r}; it must be 'SA', 'USA0' or 'USA'.")

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import special as sp
 
 from attnflow.special import bessel_ratios
+from attnflow.theory.checks import checked_beta
 from attnflow.theory.counting import count_circle_modes, count_line_modes
 
 
@@ -26,7 +27,7 @@ def expected_modes(beta: ArrayLike) -> np.ndarray:
     Kac-Rice for the Gaussian limit: sqrt(sum_k k^4 I_k(beta)^2 / sum_k k^2 I_k(beta)^2); 1 at beta = 0,
     sqrt(3 beta/2) for large beta (cf. arXiv:2412.09080). Vectorised over beta >= 0.
     """
-    betas = _checked_beta(beta)
+    betas = checked_beta(beta)
     # I_k^2 falls like e^{-k^2/beta}: past 7 sqrt(beta) terms k^4 I_k^2 are below 1e-17 of the sum
     ratios = bessel_ratios(1.0, betas, 30 + int(np.ceil(7 * np.sqrt(np.max(betas, initial=0.0)))))
     powers = np.concatenate([np.ones((*betas.shape, 1)), np.cumprod(ratios, axis=-1)], axis=-1) ** 2
@@ -39,7 +40,7 @@ def two_point_modes(beta: ArrayLike) -> np.ndarray:
 
     There are two modes when the samples are more than 2 beta^{-1/2} apart. Vectorised over beta >= 0.
     """
-    betas = _checked_beta(beta)
+    betas = checked_beta(beta)
     root = np.sqrt(np.where(betas > 0, betas, 1.0))
     return np.where(betas > 0, 1 + sp.erfc(1 / root), 1.0)
 
@@ -52,7 +53,7 @@ def line_mode_density(x: ArrayLike, n: ArrayLike, beta: ArrayLike) -> np.ndarray
     never integrate it over the whole line. Beyond the edge |x| = sqrt(2 log(n/sqrt(beta))), where there is about one
     sample a bandwidth, it raises. Tends to sqrt(3 beta/2)/(2 pi) where noise dominates. Vectorised; beta > 0.
     """
-    betas, ns, t = _checked_beta(beta), np.asarray(n, dtype=np.float64), np.asarray(x, dtype=np.float64)
+    betas, ns, t = checked_beta(beta), np.asarray(n, dtype=np.float64), np.asarray(x, dtype=np.float64)
     if not np.all(betas > 0):
         raise ValueError(f"beta is {beta!r}; it must be positive, as a flat density has no modes.")
     if not np.all((ns >= 1) & (ns == np.floor(ns)) & np.isfinite(ns)):
@@ -123,15 +124,8 @@ def _normal(r: np.ndarray) -> np.ndarray:
     return np.exp(-0.5 * r**2) / np.sqrt(2 * np.pi)
 
 
-def _checked_beta(beta: ArrayLike) -> np.ndarray:
-    betas = np.asarray(beta, dtype=np.float64)
-    if not np.all((betas >= 0) & np.isfinite(betas)):
-        raise ValueError(f"beta is {beta!r}; it must be finite and at least 0.")
-    return betas
-
-
 def _check_number(n: int, beta: float, samples: int | None) -> None:
-    _checked_beta(beta)
+    checked_beta(beta)
     if n != int(n) or n < 1:
         raise ValueError(f"n is {n!r}; it must be an integer of at least 1.")
     if samples is not None and (samples != int(samples) or samples < 2):

@@ -6,6 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attnflow.theory.checks import checked_beta
+
 Scheme = Literal["post", "pre", "peri", "ngpt", "mix", "ln-scaling"]
 SCHEMES = ("post", "pre", "peri", "ngpt", "mix", "ln-scaling")
 
@@ -150,9 +152,8 @@ def _integrate(
 
 
 def _check(beta: ArrayLike, n: ArrayLike, scheme: str, alpha: float) -> None:
-    betas, counts = np.asarray(beta, dtype=np.float64), np.asarray(n, dtype=np.float64)
-    if not np.isfinite(betas).all() or (betas < 0).any():
-        raise ValueError(f"beta is {beta!r}; it must be finite and at least 0.")
+    checked_beta(beta)
+    counts = np.asarray(n, dtype=np.float64)
     if not np.isfinite(counts).all() or (counts < 2).any() or (counts != np.floor(counts)).any():
         raise ValueError(f"n is {n!r}; it must be an integer of at least 2.")
     if scheme not in SCHEMES:

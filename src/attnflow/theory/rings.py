@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ive
 
-from attnflow.theory.spectrum import LARGEST_LOG, checked_beta, checked_integers, checked_model
+from attnflow.theory.checks import checked_beta, checked_integers, checked_model
+from attnflow.theory.spectrum import LARGEST_LOG
 
 
 def ring_growth_rates(beta: ArrayLike, n: int, k: ArrayLike | None = None, model: str = "SA") -> np.ndarray:

@@ -1,0 +1,41 @@
+"""Arguments that most formulas share, and the sentences that refuse bad ones."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def checked_beta(beta: ArrayLike) -> np.ndarray:
+    """Beta as an array of finite numbers, at least 0."""
+    found = np.asarray(beta, dtype=np.float64)
+    if not (np.isfinite(found) & (found >= 0)).all():
+        raise ValueError(f"beta is {beta!r}; it must be finite and at least 0.")
+    return found
+
+
+def checked_integers(name: str, value: ArrayLike, least: int) -> np.ndarray:
+    """An argument as an array of integers, none below `least`."""
+    found = np.asarray(value)
+    whole = found.dtype.kind in "iuf" and np.isfinite(found).all() and (found == np.floor(found)).all()
+    if not whole or (found < least).any() or (found > 2**53).any():
+        raise ValueError(f"{name} is {value!r}; it must be an integer from {least} to 2^53.")
+    return found.astype(np.int64)
+
+
+def checked_degrees(k: ArrayLike, least: int) -> np.ndarray:
+    """Degrees as an array of integers, none below `least`."""
+    return checked_integers("k", k, least)
+
+
+def checked_dimension(d: int) -> int:
+    """The dimension of the space around the sphere S^{d-1}: one integer, at least 2."""
+    found = checked_integers("d", d, 2)
+    if found.ndim:
+        raise ValueError(f"d is {d!r}; it must be one integer, at least 2.")
+    return int(found)
+
+
+def checked_model(model: str) -> str:
+    """One of the three names of the dynamics."""
+    if model not in ("SA", "USA0", "USA"):
+        raise ValueError(f"model is {model!r}; use 'SA', 'USA0' or 'USA'.")
+    return model
