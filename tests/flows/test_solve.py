@@ -70,6 +70,18 @@ def test_a_batch_equals_its_members():
     assert flow.clusters()["count"].dims == ("beta", "seed", "time")
 
 
+@pytest.mark.parametrize("method", [af.Adaptive(), af.Fixed(0.1), af.Layers(0.1)])
+def test_slices_of_single_steps(method, monkeypatch):
+    """Members of a batch reach the end of a chunk after different numbers of slices."""
+    tokens, field = af.uniform(af.Sphere(3), n=12, seed=range(2)), af.Attention(af.Along("beta", [0.5, 20.0]))
+    whole = af.solve(field, tokens, 10.0, save=af.Evenly(5), method=method)
+    monkeypatch.setattr(sys.modules["attnflow.flows.solve"], "SLICE", 1.0)
+    cut = af.solve(field, tokens, 10.0, save=af.Evenly(5), method=method)
+    assert cut.outcome.ending is Ending.FINISHED
+    tolerance = 1e-5 if isinstance(method, af.Adaptive) else 0.0
+    assert np.abs(cut.positions.values - whole.positions.values).max() <= tolerance
+
+
 def test_permuting_tokens_permutes_the_flow():
     order = np.random.default_rng(0).permutation(12)
     a = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.Evenly(2), method=af.Fixed(0.1))

@@ -25,6 +25,8 @@ from attnflow.observe.energy import energy_is_defined, renormalised_energy
 from attnflow.tokens import Tokens
 
 FROZEN_SPREAD = 1e-6
+SLICE = 1e8
+"""Pairs times steps between two looks at the progress. Slices depend on the shapes alone, so that runs repeat."""
 
 
 def solve(
@@ -104,8 +106,7 @@ class _Solver:
             jnp.asarray(self.systems.masses),
             method,
             energy_is_defined(field, tokens),
-            # work between two looks at the progress: a function of the shapes alone, so that runs repeat
-            int(np.clip(1e8 / (int(np.prod(self.systems.shape)) * tokens.n * max(tokens.n, 64)), 1, 256)),
+            int(np.clip(SLICE / (int(np.prod(self.systems.shape)) * tokens.n * max(tokens.n, 64)), 1, 256)),
         )
         self.pace = _Pace(float(times[-1]), len(times))
         self.partial: tuple[int, np.ndarray] | None = None

@@ -79,7 +79,8 @@ class Adaptive(AbstractMethod):
 
         saved = jax.vmap(system.retract)(solution.ys[0])
         end = system.retract(jax.tree.map(lambda leaf: leaf[-1], solution.ys[1]))
-        memory = solution.controller_state[1]
+        # a member of a batch may be at the end already: Diffrax takes an empty interval for a backward one
+        memory = jnp.where(t < times[-1], solution.controller_state[1], memory)
         accepted = solution.stats["num_accepted_steps"]
         fine = (solution.result == diffrax.RESULTS.successful) | (solution.result == diffrax.RESULTS.max_steps_reached)
         return Stretch(
@@ -88,7 +89,7 @@ class Adaptive(AbstractMethod):
             memory,
             jax.tree.map(fill, frames, saved),
             jnp.stack([accepted, solution.stats["num_rejected_steps"]]),
-            ~fine | (reached <= t),
+            ~fine | ~(reached + memory > reached),  # the next step would be lost in rounding, or is not a number
         )
 
     def check(self, until: float) -> None:
