@@ -1,6 +1,6 @@
 """Time to integrate n tokens on S^2 to t = 10 at beta = 9 at equal accuracy: attnflow, SciPy DOP853, torchdiffeq.
 
-    python benchmarks/solve.py [--sizes 32 256 1024 8192] [--target 1e-6] [--json FILE]
+    python benchmarks/solve.py [--sizes 32 256 1024 8192] [--until 10] [--target 1e-6] [--json FILE]
 
 All in one process on the same tokens in float64. For each size every solver gets the loosest relative tolerance, out of
 powers of ten, with which its largest coordinate error at t = 10 is below the target; at 8192 tokens the tolerance found
@@ -21,18 +21,18 @@ from scipy.integrate import solve_ivp
 
 import attnflow as af
 
-BETA, UNTIL = 9.0, 10.0
-Solver = Callable[[np.ndarray, float], np.ndarray]
+BETA = 9.0
+Solver = Callable[[np.ndarray, float, float], np.ndarray]
 
 
-def with_attnflow(x: np.ndarray, rtol: float, until: float = UNTIL) -> np.ndarray:
+def with_attnflow(x: np.ndarray, rtol: float, until: float) -> np.ndarray:
     flow = af.solve(
         af.Attention(BETA), af.from_array(x), until, save=af.Evenly(1), method=af.Adaptive(rtol, rtol / 100)
     )
     return flow.positions.values[-1]
 
 
-def with_scipy(x: np.ndarray, rtol: float) -> np.ndarray:
+def with_scipy(x: np.ndarray, rtol: float, until: float) -> np.ndarray:
     n = len(x)
 
     def f(_: float, y: np.ndarray) -> np.ndarray:
@@ -41,10 +41,10 @@ def with_scipy(x: np.ndarray, rtol: float) -> np.ndarray:
         a = (w @ y) / w.sum(axis=1, keepdims=True)
         return (a - np.sum(a * y, axis=1, keepdims=True) * y).ravel()
 
-    return solve_ivp(f, (0, UNTIL), x.ravel(), "DOP853", rtol=rtol, atol=rtol / 100).y[:, -1].reshape(n, 3)
+    return solve_ivp(f, (0, until), x.ravel(), "DOP853", rtol=rtol, atol=rtol / 100).y[:, -1].reshape(n, 3)
 
 
-def with_torchdiffeq(x: np.ndarray, rtol: float) -> np.ndarray:
+def with_torchdiffeq(x: np.ndarray, rtol: float, until: float) -> np.ndarray:
     import torch
     from torchdiffeq import odeint
 
@@ -54,15 +54,15 @@ def with_torchdiffeq(x: np.ndarray, rtol: float) -> np.ndarray:
         return a - torch.sum(a * y, dim=1, keepdim=True) * y
 
     with torch.no_grad():
-        times = torch.tensor([0.0, UNTIL], dtype=torch.float64)
+        times = torch.tensor([0.0, until], dtype=torch.float64)
         return odeint(f, torch.from_numpy(x.copy()), times, rtol=rtol, atol=rtol / 100, method="dopri5")[-1].numpy()
 
 
-def seconds(solver: Solver, x: np.ndarray, rtol: float, repeat: int) -> tuple[float, np.ndarray]:
+def seconds(solver: Solver, x: np.ndarray, rtol: float, until: float, repeat: int) -> tuple[float, np.ndarray]:
     best = np.inf
     for _ in range(repeat):
         began = time.perf_counter()
-        end = solver(x, rtol)
+        end = solver(x, rtol, until)
         best = min(best, time.perf_counter() - began)
     return best, end
 
@@ -71,6 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[32, 256, 1024, 8192])
     parser.add_argument("--target", type=float, default=1e-6)
+    parser.add_argument("--until", type=float, default=10.0)
     parser.add_argument("--json")
     options = parser.parse_args()
     solvers: dict[str, Solver] = {"attnflow": with_attnflow, "scipy": with_scipy}
@@ -90,14 +91,14 @@ def main() -> None:
             began = time.perf_counter()
             with_attnflow(x, 1e-3, 1e-3)
             moment[k] = time.perf_counter() - began
-        exact = with_attnflow(x, 1e-7 if large else 1e-11)
+        exact = with_attnflow(x, 1e-7 if large else 1e-11, options.until)
         if n <= 256:
-            gap = np.abs(with_scipy(x, 1e-12) - exact).max()
+            gap = np.abs(with_scipy(x, 1e-12, options.until) - exact).max()
             assert gap < 0.1 * options.target, f"the reference is off by {gap}"
         row: dict[str, Any] = {"n": n, "compile": moment[0] - moment[1]}
         for name, solver in solvers.items():
             for rtol in [tolerance[name]] if large and name in tolerance else 10.0 ** -np.arange(4, 12):
-                taken, end = seconds(solver, x, float(rtol), 1 if large else 3)
+                taken, end = seconds(solver, x, float(rtol), options.until, 1 if large else 3)
                 error = float(np.abs(end - exact).max())
                 if error < options.target or large:
                     break
