@@ -108,8 +108,8 @@ def test_log_determinant_is_that_of_the_jacobian(method):
         steps = [phi(TOKENS.space.retract(np.stack([x + h * e, x - h * e]))) for e in frame(x)]
         columns = [frame(end[k]) @ (pair[0] - pair[1]) / (2 * h) for pair in steps]
         numeric = np.log(abs(np.linalg.det(np.array(columns))))
-        # central differences: h^2 = 1e-10 times third derivatives, and 1e-10/h from the integrator
-        assert abs(numeric - logdet[k]) < 1e-4
+        # differences err by h^2 = 1e-10 times third derivatives and by tolerance/h = 1e-5, once for each of two columns
+        assert abs(numeric - logdet[k]) < 2e-5
 
 
 def test_the_map_preserves_total_area():
