@@ -11,12 +11,15 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
 from attnflow.precision import is_concrete
 
+GROUP = {True: 1 << 16, False: 1 << 28}
+"""Pairs of a group of members: on the CPU (True) what a second-level cache holds, else what keeps a device busy."""
 RESERVED = ("time", "token", "dim", "cluster")
 
 
@@ -67,6 +70,15 @@ def scalar(name: str, *, low: float = -np.inf, high: float = np.inf) -> Any:
 def positive(name: str) -> Any:
     """A converter for a number that must be above zero."""
     return scalar(name, low=float(np.finfo(np.float64).tiny))
+
+
+def as_seed(value: Any) -> Any:
+    """A converter for the seed of random numbers that are drawn inside compiled code; may be traced or batched."""
+    value = scalar("seed", low=0, high=2**53)(value)
+    numbers = value.values if isinstance(value, Along) else value
+    if is_concrete(numbers) and (np.rint(numbers) != numbers).any():
+        raise InvalidInput(f"`seed` is {numbers}; give whole numbers.")
+    return value
 
 
 class Members(NamedTuple):
@@ -129,3 +141,42 @@ def members(field: Any, tokens: Any) -> Members:
         return array[pick] if tokens.dims else np.broadcast_to(array, (size, *array.shape))
 
     return Members(dims, flat, axes, spread(tokens.positions), spread(tokens.masses))
+
+
+def over_members(function: Any, axes: tuple[Any, ...], args: tuple[Any, ...], pairs: int) -> Any:
+    """`function(*args)` for each member of a batch; `axes` as for `equinox.filter_vmap`.
+
+    Members are worked through in groups whose tiles (`pairs` entries per member) fit a cache together, so that a large
+    ensemble of small systems needs neither the memory nor the memory traffic of all its pairs at once; and the members
+    of an adaptive flow wait only for the slowest of their group.
+    """
+    size = next(leaf.shape[0] for axis, arg in zip(axes, args, strict=True) for leaf in _batched_leaves(axis, arg))
+    group = max(1, GROUP[jax.default_backend() == "cpu"] // max(pairs, 1))
+    vectorised = eqx.filter_vmap(function, in_axes=axes)
+    if size <= group:
+        return vectorised(*args)
+
+    def some(first: Any) -> Any:
+        index = jnp.minimum(first + jnp.arange(group), size - 1)
+        return vectorised(*(_pick(axis, arg, index) for axis, arg in zip(axes, args, strict=True)))
+
+    found = jax.lax.map(some, jnp.arange(0, size, group))
+    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[:size], found)
+
+
+def _batched_leaves(axis: Any, arg: Any) -> list[Any]:
+    if axis is None or isinstance(axis, int):
+        return [] if axis is None else jax.tree.leaves(arg)
+    marks = jax.tree.leaves(axis, is_leaf=lambda node: node is None)
+    leaves = jax.tree.leaves(arg, is_leaf=lambda node: node is None)
+    return [leaf for mark, leaf in zip(marks, leaves, strict=True) if mark == 0]
+
+
+def _pick(axis: Any, arg: Any, index: Any) -> Any:
+    if axis is None:
+        return arg
+    if isinstance(axis, int):
+        return jax.tree.map(lambda leaf: leaf[index], arg)
+    return jax.tree.map(
+        lambda mark, leaf: leaf[index] if mark == 0 else leaf, axis, arg, is_leaf=lambda node: node is None
+    )

@@ -1,41 +1,145 @@
 """Who sees whom. A mask reads only the places of query and key."""
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
+
+from attnflow.axes import Along, scalar
+from attnflow.errors import InvalidInput
+
+Places = Int[Array, " query"]
+Bias = Float[Array, "query key"] | Float[Array, ""]
+LARGEST_TABLE = 8192
 
 
 class AbstractMask(eqx.Module):
-    """A bias added to the log weight of a pair: 0 means seen, -inf unseen."""
+    """A bias added to the log weight of a pair: 0 means seen, -inf unseen, in between seen less."""
 
-    needs_place: eqx.AbstractClassVar[bool]
+    sees_everyone: eqx.AbstractClassVar[bool]
+    """Whether the bias is 0 for all pairs, so that places do not matter."""
+
+    @property
+    @abc.abstractmethod
+    def is_causal(self) -> bool:
+        """Whether no token sees a later place, so that the first k tokens move as if they were alone."""
 
     @abc.abstractmethod
-    def bias(
-        self, query: Int[Array, " query"], key: Int[Array, " key"]
-    ) -> Float[Array, "query key"] | Float[Array, ""]:
+    def bias(self, query: Places, key: Places) -> Bias:
         """Bias of every pair, broadcastable to (query, key)."""
+
+    @abc.abstractmethod
+    def check(self, place: np.ndarray) -> None:
+        """Refuse places that the mask does not know."""
 
 
 class Everyone(AbstractMask):
     """Every token sees every token."""
 
-    needs_place = False
+    sees_everyone = True
 
-    def bias(
-        self, query: Int[Array, " query"], key: Int[Array, " key"]
-    ) -> Float[Array, "query key"] | Float[Array, ""]:
+    @property
+    def is_causal(self) -> bool:
+        return False
+
+    def bias(self, query: Places, key: Places) -> Bias:
         return jnp.zeros(())
+
+    def check(self, place: np.ndarray) -> None:
+        """Any place will do."""
 
 
 class Causal(AbstractMask):
-    """A token sees the tokens at its own place and before it."""
+    """A token sees the tokens before it and, unless `strict`, those at its own place.
 
-    needs_place = True
+    `slope` is the ALiBi slope per place: the log weight falls by `slope` with every place of distance (0 is plain
+    causal; the parameter lambda of arXiv:2605.09213 is slope * N for N tokens). A strictly causal first token sees
+    nobody and does not move.
+    """
 
-    def bias(
-        self, query: Int[Array, " query"], key: Int[Array, " key"]
-    ) -> Float[Array, "query key"] | Float[Array, ""]:
-        return jnp.where(key[None, :] <= query[:, None], 0.0, -jnp.inf)
+    slope: np.ndarray | Along = eqx.field(converter=scalar("slope", low=0.0), default=0.0)
+    strict: bool = eqx.field(static=True, default=False)
+    sees_everyone = False
+
+    @property
+    def is_causal(self) -> bool:
+        return True
+
+    def bias(self, query: Places, key: Places) -> Bias:
+        back = query[:, None] - key[None, :]
+        return _sloped(self.slope, back, back > 0 if self.strict else back >= 0)
+
+    def check(self, place: np.ndarray) -> None:
+        """Any place will do."""
+
+
+class Window(AbstractMask):
+    """A token sees the places less than `width` away: before it and its own, or (`causal=False`) on both sides."""
+
+    width: int = eqx.field(static=True)
+    slope: np.ndarray | Along = eqx.field(converter=scalar("slope", low=0.0), default=0.0)
+    causal: bool = eqx.field(static=True, default=True)
+    sees_everyone = False
+
+    def __check_init__(self) -> None:
+        if isinstance(self.width, bool) or not isinstance(self.width, int | np.integer) or self.width < 1:
+            raise InvalidInput(f"`width` is {self.width!r}; give the number of places seen, a positive integer.")
+
+    @property
+    def is_causal(self) -> bool:
+        return self.causal
+
+    def bias(self, query: Places, key: Places) -> Bias:
+        back = query[:, None] - key[None, :]
+        near = jnp.abs(back) < self.width
+        return _sloped(self.slope, back, near & (back >= 0) if self.causal else near)
+
+    def check(self, place: np.ndarray) -> None:
+        """Any place will do."""
+
+
+class Table(AbstractMask):
+    """An arbitrary matrix of shape (places, places): booleans (seen or not) or biases; row: query, column: key."""
+
+    values: Float[Array | np.ndarray, "place place"]
+    sees_everyone = False
+
+    def __init__(self, values: Any):
+        table = np.asarray(values)
+        if table.ndim != 2 or table.shape[0] != table.shape[1] or table.dtype.kind not in "biuf":
+            raise InvalidInput(
+                f"`values` of Table has shape {table.shape}; give a square matrix of booleans or biases."
+            )
+        if table.shape[0] > LARGEST_TABLE:
+            raise InvalidInput(
+                f"`values` of Table has {table.shape[0]} places; above {LARGEST_TABLE} use Causal or Window, which "
+                "are never stored."
+            )
+        if table.dtype.kind == "b":
+            table = np.where(table, 0.0, -np.inf)
+        table = table.astype(np.float64)
+        if np.isnan(table).any() or (table == np.inf).any():
+            raise InvalidInput("`values` of Table has NaN or +inf; a bias is finite, or -inf for a pair not seen.")
+        self.values = table
+
+    @property
+    def is_causal(self) -> bool:
+        return False  # whatever the numbers say, nothing may depend on them
+
+    def bias(self, query: Places, key: Places) -> Bias:
+        return jnp.asarray(self.values)[query][:, key]
+
+    def check(self, place: np.ndarray) -> None:
+        size = self.values.shape[0]
+        if place.min() < 0 or place.max() >= size:
+            raise InvalidInput(
+                f"the tokens have places {place.min()} to {place.max()}, but the Table knows 0 to {size - 1} only."
+            )
+
+
+def _sloped(slope: Any, back: Int[Array, "query key"], seen: Any) -> Bias:
+    distance = jnp.abs(back).astype(float)
+    return jnp.where(seen, -jnp.asarray(slope, distance.dtype) * distance, -jnp.inf)

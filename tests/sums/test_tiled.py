@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attnflow.sums import Tiled
-from attnflow.sums.tiled import TILE, block_sizes
+from attnflow.sums.tiled import TILE
 
 
 def dense(x, y, masses, charges, beta):
@@ -27,7 +27,7 @@ def test_any_charges_any_tiles(sizes, beta):
             lambda q, k: beta * (q @ k.T - 1.0),
             jnp.asarray(x),
             jnp.asarray(y),
-            jnp.asarray(masses),
+            jnp.log(jnp.asarray(masses)),
             jnp.asarray(charges),
         )
         got = np.asarray(jnp.exp(scale)[:, None] * sums)
@@ -38,7 +38,8 @@ def test_any_charges_any_tiles(sizes, beta):
 
 def test_a_tile_fits_the_cache_whatever_the_sizes():
     for n_query, n_key in ((1, 1), (32, 32), (1000, 100_000), (100_000, 7), (10**6, 10**6)):
-        q, k = block_sizes(n_query, n_key)
+        q, k = Tiled().sizes(n_query, n_key)
         assert q * k <= max(TILE, 2048)
+        assert Tiled().shared(64).sizes(n_query, n_key)[0] * k * 64 <= max(TILE, 2048 * 64)
         assert q <= n_query
         assert k <= n_key

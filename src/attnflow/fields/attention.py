@@ -1,20 +1,27 @@
-"""Attention as a field on measures."""
+"""Attention as a field on measures, with one head or many."""
 
 from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import Along
 from attnflow.errors import InvalidInput
-from attnflow.fields.base import AbstractField, Places, Points
+from attnflow.fields.base import AbstractField, Laws, Places, Points
+from attnflow.fields.encodings import AbstractEncoding
 from attnflow.fields.kernels import Exponential
-from attnflow.fields.linear import AbstractLinearMap, Identity, as_linear_map
-from attnflow.fields.normalisers import AbstractNormaliser, Softmax
+from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix, as_linear_map
+from attnflow.fields.normalisers import AbstractNormaliser, Softmax, Unnormalised
+from attnflow.fields.pairs import Pairs
+from attnflow.fields.weights import AbstractWeight, as_weight
 from attnflow.masks import AbstractMask, Everyone
 from attnflow.precision import double, is_concrete
 from attnflow.sums import Tiled
 from attnflow.tokens import Tokens
+
+AVERAGES = {"mean": -1.0, "root": -0.5, "sum": 0.0}
 
 
 class Attention(AbstractField):
@@ -23,6 +30,13 @@ class Attention(AbstractField):
     `Attention(beta=9.0)` is softmax self-attention with Q = K = V = I (the model SA);
     `Attention(beta=9.0, normaliser=Unnormalised())` its gradient-flow sister (USA0). The weight of a token on itself
     moves nothing, but counts in the softmax denominator. Memory is bounded by the tile of `sum`, never n x n.
+
+    Arguments:
+        query, key, value: matrices (rows, dim); the same number of rows, the key dimension, for query and key. An
+            array is shared by all layers; `PerLayer`, `Interpolated`, `Random` or a function of t change with time.
+        normaliser: `Softmax()`, `Unnormalised(clock)`, `Hardmax()` or `Sinkhorn()`.
+        mask: `Everyone()`, `Causal(slope)`, `Window(width)` or `Table(matrix)`.
+        encoding: `Rotary()` or `Sinusoidal(size)`: places in the logits.
 
     Theory: arXiv:2312.10794; USA0 is the clock of arXiv:2410.06833.
     """
@@ -42,16 +56,15 @@ class Attention(AbstractField):
         value: Any = None,
         normaliser: AbstractNormaliser | None = None,
         mask: AbstractMask | None = None,
+        encoding: AbstractEncoding | None = None,
         sum: Tiled | None = None,
     ):
-        self.kernel = Exponential(beta, query, key)
-        self.value = as_linear_map(value)
+        self.kernel = Exponential(beta, query, key, encoding)
+        self.value = as_linear_map("value", value)
         self.normaliser = Softmax() if normaliser is None else normaliser
         self.mask = Everyone() if mask is None else mask
         self.sum = Tiled() if sum is None else sum
-        number = beta.values if isinstance(beta, Along) else beta
-        if is_concrete(number):
-            self.normaliser.check(float(np.min(number)), float(np.max(number)))
+        _check_parts(self.kernel, self.normaliser, self.mask)
 
     @property
     def beta(self) -> Any:
@@ -60,26 +73,178 @@ class Attention(AbstractField):
 
     @property
     def is_plain(self) -> bool:
-        """Whether Q = K = V = I and everyone sees everyone, so that the energy is a Lyapunov function."""
-        return self.kernel.is_plain and isinstance(self.value, Identity) and isinstance(self.mask, Everyone)
+        """Whether the energy is a Lyapunov function: Q = K = V = I, everyone seen, softmax or unnormalised."""
+        plain = self.kernel.is_plain and isinstance(self.value, Identity) and self.mask.sees_everyone
+        return plain and isinstance(self.normaliser, Softmax | Unnormalised)
+
+    @property
+    def laws(self) -> Laws:
+        return _laws(self.kernel, self.value, self.normaliser, self.mask)
 
     @double
     def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
-        x = jnp.asarray(x)
-        y = jnp.asarray(mu.positions, x.dtype)
-        if place is None and self.mask.needs_place:
-            raise InvalidInput(f"the mask {self.mask} needs `place`, the places of the query points; none was given.")
-        place = jnp.zeros(x.shape[:1], int) if place is None else jnp.asarray(place)
-        charges = jnp.concatenate([jnp.ones((y.shape[0], 1), x.dtype), self.value(y)], axis=1)
-        scale, sums = self.sum(
-            lambda q, k: self.kernel.log_weight(q[0], k[0]) + self.mask.bias(q[1], k[1]).astype(x.dtype),
-            (self.kernel.query_features(x), place),
-            (self.kernel.key_features(y), jnp.asarray(mu.place)),
-            jnp.asarray(mu.masses, x.dtype),
-            charges,
-        )
-        return self.normaliser(scale, sums[:, 0], sums[:, 1:], jnp.asarray(self.beta, x.dtype))
+        pairs, values = self.pairs(t, x, mu, place)
+        return self.normaliser(pairs, values)
+
+    def pairs(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> tuple[Pairs, Any]:
+        """The pairs of queries `x` and tokens of `mu`, and the values V y_j; for use inside compiled code."""
+        return _prepare(self, t, x, mu, place)
 
     def check(self, tokens: Tokens) -> None:
         self.kernel.check(tokens.dim)
-        self.value.check("value", tokens.dim)
+        self.value.check(tokens.dim, None)
+        _square(self.value, "value", tokens.dim)
+        self.mask.check(np.asarray(tokens.place))
+
+
+class MultiHead(AbstractField):
+    """Several heads in one batched evaluation: X[mu](x) = H^(-a) sum_h O_h (attention of head h with Q_h, K_h, V_h).
+
+    Matrices have the head as first axis, (H, rows, dim); a matrix without it is shared by all heads. `average` is
+    "mean" (a = 1, the default), "root" (a = 1/2) or "sum" (a = 0); `output` are matrices O_h (H, dim, rows of V).
+    Softmax heads have no common energy: each has its own denominator.
+    """
+
+    kernel: Exponential
+    value: AbstractLinearMap
+    output: AbstractWeight | None
+    normaliser: AbstractNormaliser
+    mask: AbstractMask
+    sum: Tiled
+    average: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        beta: Any,
+        *,
+        query: Any = None,
+        key: Any = None,
+        value: Any = None,
+        output: Any = None,
+        average: str = "mean",
+        normaliser: AbstractNormaliser | None = None,
+        mask: AbstractMask | None = None,
+        encoding: AbstractEncoding | None = None,
+        sum: Tiled | None = None,
+    ):
+        self.kernel = Exponential(beta, query, key, encoding)
+        self.value = as_linear_map("value", value)
+        self.output = None if output is None else as_weight("output", output)
+        if average not in AVERAGES:
+            raise InvalidInput(f"`average` is {average!r}; use one of {', '.join(map(repr, AVERAGES))}.")
+        self.average = average
+        self.normaliser = Softmax() if normaliser is None else normaliser
+        self.mask = Everyone() if mask is None else mask
+        self.sum = Tiled() if sum is None else sum
+        _check_parts(self.kernel, self.normaliser, self.mask)
+
+    @property
+    def beta(self) -> Any:
+        """Inverse temperature."""
+        return self.kernel.beta
+
+    @property
+    def heads(self) -> int:
+        """Number of heads."""
+        return max(self._counts(), default=1)
+
+    @property
+    def laws(self) -> Laws:
+        return _laws(self.kernel, self.value, self.normaliser, self.mask, self.output)
+
+    @double
+    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        heads = self.heads
+        pairs, values = _prepare(self, t, x, mu, place)
+
+        def stacked(a: Any) -> Any:
+            return a if a.ndim == 3 else jnp.broadcast_to(a, (heads, *a.shape))
+
+        def one(query: Any, key: Any, own: Any, values: Any) -> Any:
+            head = eqx.tree_at(lambda p: (p.query, p.key, p.own), pairs, (query, key, own))
+            return self.normaliser(head, values)
+
+        pairs = eqx.tree_at(lambda p: p.sum, pairs, self.sum.shared(heads), is_leaf=lambda n: isinstance(n, Tiled))
+        each = jax.vmap(one)(stacked(pairs.query), stacked(pairs.key), stacked(pairs.own), stacked(values))
+        factor = jnp.asarray(heads ** AVERAGES[self.average], each.dtype)
+        if self.output is None:
+            return factor * jnp.sum(each, axis=0)
+        return factor * jnp.einsum("hnv,hdv->nd", each, stacked(self.output.at(t, each.dtype)))
+
+    def check(self, tokens: Tokens) -> None:
+        heads, d = self.heads, tokens.dim
+        for count in self._counts():
+            if count != heads:
+                raise InvalidInput(
+                    f"the matrices of MultiHead have {count} and {heads} heads; give one number of heads."
+                )
+        self.kernel.check(d, heads)
+        self.value.check(d, heads)
+        rows = _rows(self.value, d)
+        if self.output is None:
+            _square(self.value, "value", d)
+        elif len(self.output.shape) not in (2, 3) or self.output.shape[-2:] != (d, rows):
+            raise InvalidInput(f"`output` has shape {self.output.shape}; give ({heads}, {d}, {rows}).")
+        self.mask.check(np.asarray(tokens.place))
+
+    def _counts(self) -> list[int]:
+        maps = [m.heads for m in (self.kernel.query, self.kernel.key, self.value)]
+        if self.output is not None and len(self.output.shape) == 3:
+            maps.append(self.output.shape[0])
+        return [count for count in maps if count is not None]
+
+
+def _prepare(field: Attention | MultiHead, t: Any, x: Points, mu: Tokens, place: Places | None) -> tuple[Pairs, Any]:
+    x = jnp.asarray(x)
+    y, keys = jnp.asarray(mu.positions, x.dtype), jnp.asarray(mu.place)
+    kernel = field.kernel
+    if place is None and (kernel.encoding.uses_place or not field.mask.sees_everyone):
+        what = type(field.mask).__name__ if not field.mask.sees_everyone else type(kernel.encoding).__name__
+        raise InvalidInput(f"{what} needs `place`, the places of the query points; none was given.")
+    places = jnp.zeros(x.shape[:1], int) if place is None else jnp.asarray(place)
+    masses = jnp.asarray(mu.masses, x.dtype)
+    unit = jnp.max(masses)
+    pairs = Pairs(
+        kernel,
+        field.mask,
+        field.sum,
+        query=kernel.query_features(t, x, places),
+        query_place=places,
+        key=kernel.key_features(t, y, keys),
+        key_place=keys,
+        masses=masses / unit,
+        unit=unit,
+        own=kernel.query_features(t, y, keys),
+    )
+    return pairs, field.value(t, y)
+
+
+def _check_parts(kernel: Exponential, normaliser: AbstractNormaliser, mask: AbstractMask) -> None:
+    number = kernel.beta.values if isinstance(kernel.beta, Along) else kernel.beta
+    if is_concrete(number):
+        normaliser.check(float(np.min(number)), float(np.max(number)), mask)
+
+
+def _laws(
+    kernel: Exponential,
+    value: AbstractLinearMap,
+    normaliser: AbstractNormaliser,
+    mask: AbstractMask,
+    output: Any = None,
+) -> Laws:
+    weights = [kernel.query.is_continuous, kernel.key.is_continuous, value.is_continuous]
+    return Laws(
+        rotation=kernel.is_plain and isinstance(value, Identity) and output is None,
+        exchangeable=mask.sees_everyone and not kernel.encoding.uses_place,
+        lipschitz=normaliser.is_lipschitz,
+        steady=all(weights) and (output is None or output.is_continuous),
+    )
+
+
+def _rows(linear: AbstractLinearMap, dim: int) -> int:
+    return linear.weight.shape[-2] if isinstance(linear, Matrix) else dim
+
+
+def _square(linear: AbstractLinearMap, name: str, dim: int) -> None:
+    if _rows(linear, dim) != dim:
+        raise InvalidInput(f"`{name}` maps to dimension {_rows(linear, dim)}, but the drive lives in dimension {dim}.")

@@ -1,20 +1,38 @@
 """What every field has in common. A new field writes `drive`; the rest follows."""
 
 import abc
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from attnflow.axes import members
+from attnflow.axes import members, over_members
 from attnflow.errors import InvalidInput
 from attnflow.precision import double, is_traced
 from attnflow.tokens import Tokens
 
 Points = Float[Array | np.ndarray, "query dim"]
 Places = Int[Array | np.ndarray, " query"]
+
+
+class Laws(NamedTuple):
+    """What a field promises; the conformance test holds it to it."""
+
+    rotation: bool
+    """drive(Rx, R mu) = R drive(x, mu) for every orthogonal R."""
+    exchangeable: bool
+    """Places do not matter: permuting the tokens permutes the drives."""
+    lipschitz: bool
+    """Lipschitz in the positions: the flow exists, and derivatives do almost everywhere."""
+    steady: bool
+    """Continuous in time, so that `Layers` converge to the flow at order 1."""
+
+    def and_(self, other: "Laws") -> "Laws":
+        """What two fields promise together."""
+        return Laws(*(a and b for a, b in zip(self, other, strict=True)))
 
 
 class AbstractField(eqx.Module):
@@ -30,6 +48,11 @@ class AbstractField(eqx.Module):
     @abc.abstractmethod
     def check(self, tokens: Tokens) -> None:
         """Refuse, in one sentence, parameters that do not fit these tokens."""
+
+    @property
+    @abc.abstractmethod
+    def laws(self) -> Laws:
+        """What this field promises."""
 
     def velocity(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
         """P_x drive(t, x, mu): the velocity of a particle at each of the points `x` in the measure `mu`.
@@ -52,13 +75,14 @@ class AbstractField(eqx.Module):
     def __add__(self, other: "AbstractField") -> "AbstractField":
         if not isinstance(other, AbstractField):
             return NotImplemented
-        return Total((self, other))
+        mine, theirs = (f.parts if isinstance(f, Total) else (f,) for f in (self, other))
+        return Total(mine + theirs)
 
 
 class Total(AbstractField):
     """The sum of several fields, added as drives before projection."""
 
-    parts: tuple[AbstractField, ...]
+    parts: tuple[AbstractField, ...] = eqx.field(converter=tuple)
 
     @double
     def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
@@ -68,8 +92,26 @@ class Total(AbstractField):
         return total
 
     def check(self, tokens: Tokens) -> None:
+        if not self.parts:
+            raise InvalidInput("`parts` of Total is empty; give at least one field.")
         for part in self.parts:
+            if isinstance(part, AbstractLayered):
+                raise InvalidInput(
+                    f"{type(part).__name__} has layers of its own, which a sum would lose; wrap the sum in it instead."
+                )
             part.check(tokens)
+
+    @property
+    def laws(self) -> Laws:
+        return functools.reduce(Laws.and_, (part.laws for part in self.parts))
+
+
+class AbstractLayered(AbstractField):
+    """A field whose discrete layer is not `update(space, x, drive, step)` but a rule of its own."""
+
+    @abc.abstractmethod
+    def layer(self, t: Any, step: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        """The positions after the layer that runs at time t."""
 
 
 @double
@@ -100,4 +142,4 @@ def _velocities(
 
     if positions.ndim == 2:
         return one(field, x, positions, masses)
-    return eqx.filter_vmap(one, in_axes=(axes, x_axis, 0, 0))(field, x, positions, masses)
+    return over_members(one, (axes, x_axis, 0, 0), (field, x, positions, masses), x.shape[-2] * positions.shape[-2])

@@ -1,71 +1,69 @@
 """How much a token at x listens to a token at y."""
 
-import abc
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from attnflow.axes import Along, scalar
-from attnflow.fields.linear import AbstractLinearMap, Identity, as_linear_map
+from attnflow.errors import InvalidInput
+from attnflow.fields.encodings import AbstractEncoding, NoEncoding
+from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix, as_linear_map
 
 
-class AbstractKernel(eqx.Module):
-    """The log weight of a pair, a function of the features of query and key (computed once per point)."""
-
-    @abc.abstractmethod
-    def query_features(self, x: Float[Array, "query dim"]) -> Float[Array, "query feature"]:
-        """Features of the points that listen."""
-
-    @abc.abstractmethod
-    def key_features(self, y: Float[Array, "key dim"]) -> Float[Array, "key feature"]:
-        """Features of the tokens that are listened to."""
-
-    @abc.abstractmethod
-    def log_weight(
-        self, query: Float[Array, "query feature"], key: Float[Array, "key feature"]
-    ) -> Float[Array, "query key"]:
-        """Log of the weight of every pair."""
-
-    @abc.abstractmethod
-    def check(self, dim: int) -> None:
-        """Refuse parameters that do not fit tokens of this dimension."""
-
-
-class Exponential(AbstractKernel):
+class Exponential(eqx.Module):
     """exp(beta (<Qx, Ky> - 1)): with Q = K = I on the sphere at most 1, a Gaussian of bandwidth beta^(-1/2).
 
-    beta is an inverse temperature; softmax(Q K^T / sqrt(d_k)) is beta = 1/sqrt(d_k).
+    beta is an inverse temperature; softmax(Q K^T / sqrt(d_k)) is beta = 1/sqrt(d_k). Features are computed once per
+    point; with several heads they have the head as first axis.
     """
 
     beta: Float[Array | np.ndarray, ""] | Along
     query: AbstractLinearMap
     key: AbstractLinearMap
+    encoding: AbstractEncoding
 
-    def __init__(self, beta: Any, query: Any = None, key: Any = None):
+    def __init__(self, beta: Any, query: Any = None, key: Any = None, encoding: AbstractEncoding | None = None):
         self.beta = scalar("beta")(beta)
-        self.query = as_linear_map(query)
-        self.key = as_linear_map(key)
+        self.query = as_linear_map("query", query)
+        self.key = as_linear_map("key", key)
+        self.encoding = NoEncoding() if encoding is None else encoding
 
     @property
     def is_plain(self) -> bool:
-        """Whether Q = K = I."""
-        return isinstance(self.query, Identity) and isinstance(self.key, Identity)
+        """Whether Q = K = I and places do not enter."""
+        identities = isinstance(self.query, Identity) and isinstance(self.key, Identity)
+        return identities and not self.encoding.uses_place
 
-    def query_features(self, x: Float[Array, "query dim"]) -> Float[Array, "query feature"]:
-        return self.query(x)
+    def query_features(
+        self, t: Any, x: Float[Array, "query dim"], place: Int[Array, " query"]
+    ) -> Float[Array, "*head query feature"]:
+        """Features of the points that listen."""
+        return self.encoding.after(self.query(t, self.encoding.before(x, place)), place)
 
-    def key_features(self, y: Float[Array, "key dim"]) -> Float[Array, "key feature"]:
-        return self.key(y)
+    def key_features(
+        self, t: Any, y: Float[Array, "key dim"], place: Int[Array, " key"]
+    ) -> Float[Array, "*head key feature"]:
+        """Features of the tokens that are listened to."""
+        return self.encoding.after(self.key(t, self.encoding.before(y, place)), place)
 
     def log_weight(
         self, query: Float[Array, "query feature"], key: Float[Array, "key feature"]
     ) -> Float[Array, "query key"]:
+        """Log of the weight of every pair, for one head."""
         beta = jnp.asarray(self.beta, query.dtype)
         return (beta * query) @ key.T - beta
 
-    def check(self, dim: int) -> None:
-        self.query.check("query", dim)
-        self.key.check("key", dim)
+    def check(self, dim: int, heads: int | None = None) -> None:
+        """Refuse parameters that do not fit tokens of this dimension."""
+        self.query.check(dim, heads)
+        self.key.check(dim, heads)
+        rows = [m.weight.shape[-2] if isinstance(m, Matrix) else dim for m in (self.query, self.key)]
+        if rows[0] != rows[1]:
+            raise InvalidInput(
+                f"`query` maps to dimension {rows[0]} and `key` to {rows[1]}; their images meet in a product, "
+                "so give both the same number of rows."
+            )
+        self.encoding.check(rows[0])

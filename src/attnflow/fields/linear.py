@@ -1,66 +1,86 @@
-"""The matrices Q, K, V as linear maps; the identity costs nothing."""
+"""The matrices Q, K, V, O as linear maps; the identity costs nothing."""
 
 import abc
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
 
-from attnflow.axes import Along
 from attnflow.errors import InvalidInput
-from attnflow.precision import is_concrete
+from attnflow.fields.weights import AbstractWeight, as_weight
 
 
 class AbstractLinearMap(eqx.Module):
-    """A linear map of R^d."""
+    """A linear map of R^d, or one per head (an axis in front), that may depend on time."""
 
     @abc.abstractmethod
-    def __call__(self, x: Float[Array, "point in"]) -> Float[Array, "point out"]:
+    def __call__(self, t: Any, x: Float[Array, "point in"]) -> Float[Array, "*head point out"]:
         """The image of every row of `x`."""
 
     @abc.abstractmethod
-    def check(self, name: str, dim: int) -> None:
-        """Refuse a map that does not act on R^dim."""
+    def check(self, dim: int, heads: int | None) -> None:
+        """Refuse a map that does not act on R^dim, or has another number of heads."""
+
+    @property
+    @abc.abstractmethod
+    def heads(self) -> int | None:
+        """Number of heads that the map has matrices for; None is one matrix for all."""
+
+    @property
+    @abc.abstractmethod
+    def is_continuous(self) -> bool:
+        """Whether it changes continuously with time."""
 
 
 class Identity(AbstractLinearMap):
     """x -> x."""
 
-    def __call__(self, x: Float[Array, "point in"]) -> Float[Array, "point out"]:
+    def __call__(self, t: Any, x: Float[Array, "point in"]) -> Float[Array, "*head point out"]:
         return x
 
-    def check(self, name: str, dim: int) -> None:
+    def check(self, dim: int, heads: int | None) -> None:
         """The identity acts on every space."""
+
+    @property
+    def heads(self) -> int | None:
+        return None
+
+    @property
+    def is_continuous(self) -> bool:
+        return True
 
 
 class Matrix(AbstractLinearMap):
-    """x -> M x. `Along(dim, matrices)` gives one matrix per member of a batch."""
+    """x -> M x; a weight of shape (out, in), or (heads, out, in)."""
 
-    matrix: Float[Array | np.ndarray, "out in"] | Along
+    weight: AbstractWeight
+    role: str = eqx.field(static=True)
 
-    def __init__(self, matrix: Any):
-        if isinstance(matrix, Along) or not is_concrete(matrix):
-            self.matrix = matrix
-            return
-        values = np.asarray(matrix, dtype=np.float64)
-        if values.ndim != 2 or not np.isfinite(values).all():
-            raise InvalidInput(f"a matrix of shape {values.shape} was given; it must be 2-dimensional and finite.")
-        self.matrix = values
+    def __call__(self, t: Any, x: Float[Array, "point in"]) -> Float[Array, "*head point out"]:
+        matrix = self.weight.at(t, x.dtype)
+        if matrix.ndim == 2:
+            return x @ matrix.T
+        return (x[None] if x.ndim == 2 else x) @ matrix.mT
 
-    def __call__(self, x: Float[Array, "point in"]) -> Float[Array, "point out"]:
-        return x @ jnp.asarray(self.matrix, x.dtype).T
+    def check(self, dim: int, heads: int | None) -> None:
+        shape = self.weight.shape
+        wanted = f"(anything, {dim})" if heads is None else f"(anything, {dim}) or ({heads}, anything, {dim})"
+        if len(shape) not in ((2,) if heads is None else (2, 3)) or shape[-1] != dim:
+            raise InvalidInput(
+                f"`{self.role}` has shape {shape}, but the tokens live in dimension {dim}; give shape {wanted}."
+            )
 
-    def check(self, name: str, dim: int) -> None:
-        shape = self.matrix.values.shape[1:] if isinstance(self.matrix, Along) else self.matrix.shape
-        if len(shape) != 2 or shape[1] != dim:
-            raise InvalidInput(f"`{name}` has shape {shape}, but the tokens live in dimension {dim}.")
+    @property
+    def heads(self) -> int | None:
+        return self.weight.shape[0] if len(self.weight.shape) == 3 else None
+
+    @property
+    def is_continuous(self) -> bool:
+        return self.weight.is_continuous
 
 
-def as_linear_map(value: AbstractLinearMap | ArrayLike | Along | None) -> AbstractLinearMap:
-    """None is the identity, an array a matrix."""
+def as_linear_map(role: str, value: Any) -> AbstractLinearMap:
+    """None is the identity; an array, a function of time or a weight is a matrix."""
     if value is None:
         return Identity()
-    return value if isinstance(value, AbstractLinearMap) else Matrix(value)
+    return value if isinstance(value, AbstractLinearMap) else Matrix(as_weight(role, value), role)

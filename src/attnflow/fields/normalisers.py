@@ -2,36 +2,47 @@
 
 import abc
 import enum
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from attnflow.axes import positive, scalar
 from attnflow.errors import InvalidInput
+from attnflow.fields.pairs import Pairs
+from attnflow.masks import AbstractMask
 
-Column = Float[Array, " query"]
 Values = Float[Array, "query value"]
 
 
 class AbstractNormaliser(eqx.Module):
-    """Makes the drive from the sums Z = sum_j m_j w_j = e^scale total and N = sum_j m_j w_j V y_j = e^scale values."""
+    """Makes the drive at every query from the pairs and the values V y_j."""
+
+    is_lipschitz: eqx.AbstractClassVar[bool]
+    """Whether the drive is a Lipschitz function of the positions."""
 
     @abc.abstractmethod
-    def __call__(self, scale: Column, total: Column, values: Values, beta: Float[Array, ""]) -> Values:
-        """The drive at every query."""
+    def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
+        """The drive at every query; zero where a query sees nobody."""
 
     @abc.abstractmethod
-    def check(self, beta_min: float, beta_max: float) -> None:
-        """Refuse an inverse temperature at which the clock leaves float range."""
+    def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
+        """Refuse an inverse temperature or a mask with which the normaliser has no meaning."""
 
 
 class Softmax(AbstractNormaliser):
-    """N / Z: weights sum to one (the model SA)."""
+    """Weights sum to one over the tokens that are seen (the model SA)."""
 
-    def __call__(self, scale: Column, total: Column, values: Values, beta: Float[Array, ""]) -> Values:
-        return values / total[:, None]
+    is_lipschitz = True
 
-    def check(self, beta_min: float, beta_max: float) -> None:
+    def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
+        _, total, weighted = _totals(pairs, values)
+        return weighted / total
+
+    def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
         """Softmax weights are in [0, 1] at every beta."""
 
 
@@ -47,13 +58,15 @@ class Clock(enum.Enum):
 
 
 class Unnormalised(AbstractNormaliser):
-    """N itself: the gradient flow of the energy, on one of three clocks that differ by an exact factor.
+    """The sum itself: the gradient flow of the energy, on one of three clocks that differ by an exact factor.
 
     Velocities are computed on the clock USA0 and multiplied by e^beta (`USA`) or beta e^beta (`grad`), so the three
-    agree to the last bit up to that factor: t_USA = e^(-beta) t_USA0.
+    agree to the last bit up to that factor: t_USA = e^(-beta) t_USA0. Under a mask the masses, times e^bias, are
+    rescaled to sum to 1 over the tokens that are seen, so that a prefix does not depend on what follows it.
     """
 
     clock: Clock = eqx.field(static=True)
+    is_lipschitz = True
 
     def __init__(self, clock: str | Clock = Clock.USA0):
         try:
@@ -62,14 +75,19 @@ class Unnormalised(AbstractNormaliser):
             names = ", ".join(repr(c.value) for c in Clock)
             raise InvalidInput(f"`clock` is {clock!r}; use one of {names}.") from None
 
-    def __call__(self, scale: Column, total: Column, values: Values, beta: Float[Array, ""]) -> Values:
-        drive = jnp.exp(scale)[:, None] * values
+    def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
+        scale, sums = pairs.sums(values)
+        if pairs.mask.sees_everyone:
+            drive = pairs.unit * jnp.exp(scale)[:, None] * sums
+        else:
+            level, seen = pairs.seen()
+            seen = jnp.where(seen > 0, seen, 1.0)
+            drive = (jnp.exp(scale - level) / seen)[:, None] * sums
         if self.clock is Clock.USA0:
             return drive
-        rate = jnp.exp(beta) if self.clock is Clock.USA else beta * jnp.exp(beta)
-        return rate * drive
+        return (jnp.exp(pairs.beta) if self.clock is Clock.USA else pairs.beta * jnp.exp(pairs.beta)) * drive
 
-    def check(self, beta_min: float, beta_max: float) -> None:
+    def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
         if self.clock is not Clock.USA0 and beta_max > 700:
             raise InvalidInput(
                 f"`beta` is {beta_max:g}, where the clock {self.clock.value!r} overflows (e^beta > 1e304). "
@@ -80,3 +98,87 @@ class Unnormalised(AbstractNormaliser):
                 f"`beta` is {beta_min:g}, where unnormalised weights reach e^{{-2 beta}} and overflow. "
                 "Use Softmax(), or beta above -350."
             )
+
+
+class Hardmax(AbstractNormaliser):
+    """The limit beta -> infinity of softmax: a query listens only to the keys with the largest log weight.
+
+    Keys within `tolerance` of the largest are tied and share in proportion to their masses (so two equal tokens count
+    like one of twice the mass). The drive is piecewise constant in the logits, so the flow is that of a
+    discontinuous field: use `Layers` or `Fixed`; orders of convergence are lost where the winner changes. The beta of
+    the field only sets the weight of the logits against the bias of a mask.
+    """
+
+    tolerance: np.ndarray = eqx.field(converter=scalar("tolerance", low=0.0), default=1e-12)
+    is_lipschitz = False
+
+    def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
+        top = pairs.top()
+        charges = jnp.concatenate([jnp.ones((values.shape[0], 1), values.dtype), values], axis=1)
+        sums = pairs.tied(top, charges, jnp.asarray(self.tolerance, values.dtype))
+        return sums[:, 1:] / jnp.where(sums[:, :1] > 0, sums[:, :1], 1.0)
+
+    def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
+        if beta_min < 0:
+            raise InvalidInput(f"`beta` is {beta_min:g}; Hardmax is the limit of large beta, give at least 0.")
+
+
+class Sinkhorn(AbstractNormaliser):
+    """Doubly stochastic attention (arXiv:2110.11773): weights e^(g_j) w_ij / sum, g such that columns sum to 1 too.
+
+    In terms of masses: pi_ij = e^(f_i + g_j) w_ij with sum_j m_j pi_ij = 1 for all i and sum_i m_i pi_ij = 1 for all j,
+    the second to `tolerance`. g belongs to the measure; a query anywhere listens with weights m_j e^(g_j) w_j. The
+    potential is a fixed point and is differentiated implicitly. Convergence slows like e^(-beta): the iteration is
+    given up, with NaN, after `iterations`.
+    """
+
+    tolerance: np.ndarray = eqx.field(converter=positive("tolerance"), default=1e-10)
+    iterations: int = eqx.field(static=True, default=4096)
+    is_lipschitz = True
+
+    def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
+        _, total, weighted = _totals(pairs, values, self.potential(pairs).astype(values.dtype))
+        return weighted / total
+
+    def potential(self, pairs: Pairs) -> Float[Array, " key"]:
+        """The log factors g_j of the columns, with mean 0 over the measure; in float64 whatever the tokens are."""
+        import lineax as lx
+        import optimistix as optx
+
+        pairs = jax.tree.map(lambda a: a.astype(float) if eqx.is_inexact_array(a) else a, pairs)
+        rows, columns = pairs.among_keys(), pairs.transposed()
+        ones = jnp.ones((pairs.key.shape[0], 1), pairs.key.dtype)
+        weights = pairs.masses / jnp.sum(pairs.masses)
+
+        def log_sum(side: Pairs, offset: Any) -> Any:
+            scale, total = side.sums(ones, offset)
+            return scale + jnp.log(total[:, 0])
+
+        def once(g: Any, _: Any) -> Any:
+            new = -log_sum(columns, -log_sum(rows, g))  # rows, then columns
+            return new - jnp.sum(weights * new)
+
+        tolerance: Any = jnp.asarray(self.tolerance, pairs.key.dtype)
+        solution: Any = optx.fixed_point(
+            once,
+            optx.FixedPointIteration(rtol=0.0, atol=tolerance, norm=optx.max_norm),
+            jnp.zeros_like(pairs.masses),
+            max_steps=self.iterations,
+            adjoint=optx.ImplicitAdjoint(linear_solver=lx.GMRES(rtol=1e-10, atol=1e-12)),
+            throw=False,
+        )
+        return jnp.where(solution.result == optx.RESULTS.successful, solution.value, jnp.nan)
+
+    def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
+        if not mask.sees_everyone:
+            raise InvalidInput(
+                f"Sinkhorn with the mask {type(mask).__name__}: rows and columns cannot both sum to 1 when some pairs "
+                "are unseen (under a causal mask only the identity does). Use Softmax(), or the mask Everyone()."
+            )
+
+
+def _totals(pairs: Pairs, values: Any, offset: Any = None) -> tuple[Any, Any, Any]:
+    """(scale, sum of weights, sum of weighted values); a query that sees nobody gets sums 1 and 0."""
+    charges = jnp.concatenate([jnp.ones((values.shape[0], 1), values.dtype), values], axis=1)
+    scale, sums = pairs.sums(charges, offset)
+    return scale, jnp.where(sums[:, :1] > 0, sums[:, :1], 1.0), sums[:, 1:]

@@ -42,8 +42,11 @@ def overlap_histogram(tokens: Tokens, *, bins: int = 100, block: int = 1024) -> 
 
 
 @double
-def attention_matrix(field: Attention, tokens: Tokens, *, limit: int = LARGEST_MATRIX) -> Any:
-    """A_ij, the weight that token i gives to token j (rows sum to 1 whatever the normaliser of `field`); one system."""
+def attention_matrix(field: Attention, tokens: Tokens, *, t: float = 0.0, limit: int = LARGEST_MATRIX) -> Any:
+    """A_ij, the weight that token i gives to token j at time t; one system.
+
+    Rows sum to 1 whatever the normaliser of `field`: these are the softmax weights.
+    """
     if not isinstance(field, Attention):
         raise InvalidInput(f"`field` is {type(field).__name__}; only Attention has an attention matrix.")
     if tokens.dims:
@@ -51,7 +54,8 @@ def attention_matrix(field: Attention, tokens: Tokens, *, limit: int = LARGEST_M
     _small_enough(tokens.n, limit, "the attention matrix", "Raise `limit`, or look at fewer tokens.")
     field.check(tokens)
     x, place = jnp.asarray(tokens.positions), jnp.asarray(tokens.place)
-    logits = field.kernel.log_weight(field.kernel.query_features(x), field.kernel.key_features(x))
+    kernel = field.kernel
+    logits = kernel.log_weight(kernel.query_features(t, x, place), kernel.key_features(t, x, place))
     logits = logits + field.mask.bias(place, place).astype(x.dtype)
     return jax.nn.softmax(logits + jnp.log(jnp.asarray(tokens.masses))[None, :], axis=1)
 

@@ -1,0 +1,113 @@
+"""Positional encodings: how the place of a token enters the logits of every layer.
+
+(The place can also enter once, by adding `sinusoids` to the tokens at the start, or as the slope of a mask: ALiBi.)
+"""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from attnflow.axes import Along, positive, scalar
+from attnflow.errors import InvalidInput
+from attnflow.precision import double
+
+Features = Float[Array, "*head point feature"]
+
+
+class AbstractEncoding(eqx.Module):
+    """Changes what queries and keys are made of; values are left alone."""
+
+    uses_place: eqx.AbstractClassVar[bool]
+
+    @abc.abstractmethod
+    def before(self, x: Features, place: Int[Array, " point"]) -> Features:
+        """What the matrices Q and K are applied to."""
+
+    @abc.abstractmethod
+    def after(self, features: Features, place: Int[Array, " point"]) -> Features:
+        """What the logits are made of."""
+
+    @abc.abstractmethod
+    def check(self, features: int) -> None:
+        """Refuse a number of features that the encoding cannot act on."""
+
+
+class NoEncoding(AbstractEncoding):
+    """Places do not enter the logits."""
+
+    uses_place = False
+
+    def before(self, x: Features, place: Int[Array, " point"]) -> Features:
+        return x
+
+    def after(self, features: Features, place: Int[Array, " point"]) -> Features:
+        return features
+
+    def check(self, features: int) -> None:
+        """Any number of features will do."""
+
+
+class Sinusoidal(AbstractEncoding):
+    """Additive: Q and K act on x + size p(place), p the `sinusoids` of arXiv:1706.03762 scaled to norm 1."""
+
+    size: np.ndarray | Along = eqx.field(converter=scalar("size"), default=1.0)
+    base: np.ndarray = eqx.field(converter=positive("base"), default=1e4)
+    uses_place = True
+
+    def before(self, x: Features, place: Int[Array, " point"]) -> Features:
+        return x + jnp.asarray(self.size, x.dtype) * sinusoids(place, x.shape[-1], self.base).astype(x.dtype)
+
+    def after(self, features: Features, place: Int[Array, " point"]) -> Features:
+        return features
+
+    def check(self, features: int) -> None:
+        """Any number of features will do."""
+
+
+class Rotary(AbstractEncoding):
+    """RoPE (arXiv:2104.09864): features 2i and 2i+1 turn by the angle place * base^(-2i/features).
+
+    The logit of a pair then depends on its places through their difference alone.
+    """
+
+    base: np.ndarray = eqx.field(converter=positive("base"), default=1e4)
+    uses_place = True
+
+    def before(self, x: Features, place: Int[Array, " point"]) -> Features:
+        return x
+
+    def after(self, features: Features, place: Int[Array, " point"]) -> Features:
+        angle = _angles(place, features.shape[-1] // 2, self.base)
+        cos, sin = jnp.cos(angle).astype(features.dtype), jnp.sin(angle).astype(features.dtype)
+        shape = (*[1] * (features.ndim - 2), *cos.shape)
+        cos, sin = cos.reshape(shape), sin.reshape(shape)
+        even, odd = features[..., 0::2], features[..., 1::2]
+        return jnp.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1).reshape(features.shape)
+
+    def check(self, features: int) -> None:
+        if features % 2:
+            raise InvalidInput(
+                f"rotary encoding turns pairs of features, but there are {features}; use an even dimension, or "
+                "matrices `query` and `key` with an even number of rows."
+            )
+
+
+@double
+def sinusoids(place: Any, dim: int, base: Any = 1e4) -> Any:
+    """Vectors p(place) of norm 1 in R^dim: sqrt(2/dim) (sin, cos)(place * base^(-2i/dim)); arXiv:1706.03762.
+
+    For an odd `dim` the last coordinate is 0.
+    """
+    place = jnp.asarray(place)
+    angle = _angles(place, dim // 2, base)
+    pairs = jnp.stack([jnp.sin(angle), jnp.cos(angle)], axis=-1).reshape(place.shape[0], -1)
+    return jnp.pad(pairs, ((0, 0), (0, dim % 2))) / jnp.sqrt(jnp.asarray(max(dim // 2, 1), pairs.dtype))
+
+
+def _angles(place: Any, pairs: int, base: Any) -> Any:
+    rate = jnp.asarray(base, float) ** (-jnp.arange(pairs, dtype=float) / max(pairs, 1))
+    return place.astype(float)[:, None] * rate[None, :]

@@ -1,0 +1,221 @@
+"""Matrices and vectors of a network: constant, or changing from layer to layer."""
+
+import abc
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attnflow.axes import Along, as_seed, positive, scalar
+from attnflow.errors import InvalidInput
+from attnflow.fields.timed import AbstractTimed, layer_breaks, piece
+from attnflow.precision import is_concrete
+
+
+class AbstractWeight(AbstractTimed):
+    """An array that may depend on time."""
+
+    @property
+    @abc.abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape at one time, for one member of a batch."""
+
+    @abc.abstractmethod
+    def at(self, t: Any, dtype: Any) -> Float[Array, "..."]:
+        """The array at time t."""
+
+    @property
+    @abc.abstractmethod
+    def is_continuous(self) -> bool:
+        """Whether it changes continuously with time, so that layers converge to the flow."""
+
+
+class Constant(AbstractWeight):
+    """The same array at all times: weights shared by all layers. `Along(dim, arrays)` gives each member its own."""
+
+    value: Float[Array | np.ndarray, "..."] | Along
+
+    def __init__(self, value: Any):
+        self.value = value if isinstance(value, Along) else _numbers("a weight", value)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return _unbatched(self.value)
+
+    @property
+    def is_continuous(self) -> bool:
+        return True
+
+    def at(self, t: Any, dtype: Any) -> Float[Array, "..."]:
+        return jnp.asarray(self.value, dtype)
+
+    def breaks(self, until: Any) -> np.ndarray:
+        return np.zeros(0)
+
+
+class PerLayer(AbstractWeight):
+    """Piecewise constant: values[k] from time k step to (k+1) step, the last one for ever after."""
+
+    values: Float[Array | np.ndarray, "layer ..."]
+    step: np.ndarray = eqx.field(converter=positive("step"))
+
+    def __init__(self, values: Any, step: Any = 0.1):
+        self.values = _layers(values)
+        self.step = step
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.values.shape[1:])
+
+    @property
+    def is_continuous(self) -> bool:
+        return self.values.shape[0] == 1
+
+    def at(self, t: Any, dtype: Any) -> Float[Array, "..."]:
+        return jnp.asarray(self.values, dtype)[jnp.clip(piece(t, self.step), 0, self.values.shape[0] - 1)]
+
+    def breaks(self, until: Any) -> np.ndarray:
+        return layer_breaks(self.step, until, self.values.shape[0])
+
+
+class Interpolated(AbstractWeight):
+    """values[k] at time k step, linear in between, the last one for ever after: a network smooth in depth."""
+
+    values: Float[Array | np.ndarray, "layer ..."]
+    step: np.ndarray = eqx.field(converter=positive("step"))
+
+    def __init__(self, values: Any, step: Any = 0.1):
+        self.values = _layers(values)
+        self.step = step
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.values.shape[1:])
+
+    @property
+    def is_continuous(self) -> bool:
+        return True
+
+    def at(self, t: Any, dtype: Any) -> Float[Array, "..."]:
+        values, last = jnp.asarray(self.values, dtype), self.values.shape[0] - 1
+        where = jnp.asarray(t, float) / jnp.asarray(self.step, float)
+        k = jnp.clip(jnp.floor(where), 0, max(last - 1, 0)).astype(int)
+        part = jnp.clip(where - k.astype(where.dtype), 0.0, 1.0).astype(dtype)
+        return (1 - part) * values[k] + part * values[jnp.minimum(k + 1, last)]
+
+    def breaks(self, until: Any) -> np.ndarray:
+        return layer_breaks(self.step, until, self.values.shape[0])  # kinks: a step across one loses its order
+
+
+class Function(AbstractWeight):
+    """The array function(t), for a pure function of JAX that is continuous in t."""
+
+    function: Callable[[Any], Any] = eqx.field(static=True)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(jax.eval_shape(self.function, jax.ShapeDtypeStruct((), jnp.asarray(0.0).dtype)).shape)
+
+    @property
+    def is_continuous(self) -> bool:
+        return True
+
+    def at(self, t: Any, dtype: Any) -> Float[Array, "..."]:
+        return jnp.asarray(self.function(jnp.asarray(t, float)), dtype)
+
+    def breaks(self, until: Any) -> np.ndarray:
+        return np.zeros(0)
+
+
+class Random(AbstractWeight):
+    """Gaussian entries drawn afresh for every layer of length `step`: mean + scale N(0, 1).
+
+    `scale` is 1/sqrt(columns) when it is not given, which keeps the size of a vector. The seed fixes all layers
+    (fold_in(seed, role, layer)); weights of one seed in different roles are independent. The field says what the role
+    is (query, key, value, ...) unless it is given here.
+    `seed=Along("seed", range(8))` gives every member of a batch its own network. Random deep attention:
+    arXiv:2604.01978.
+    """
+
+    size: tuple[int, ...] = eqx.field(static=True)
+    seed: np.ndarray | Along
+    step: np.ndarray
+    scale: np.ndarray | Along
+    mean: Float[Array | np.ndarray, "..."]
+    role: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        *,
+        seed: Any = 0,
+        step: Any = 0.1,
+        scale: Any = None,
+        mean: Any = 0.0,
+        role: str = "",
+    ):
+        self.size = tuple(int(s) for s in shape)
+        if not self.size or min(self.size) < 1:
+            raise InvalidInput(f"`shape` of Random is {shape!r}; give positive lengths, (heads, out, in) or (out, in).")
+        self.seed = as_seed(seed)
+        self.step = positive("step")(step)
+        self.scale = scalar("scale", low=0)(self.size[-1] ** -0.5 if scale is None else scale)
+        self.mean = _numbers("mean", mean)
+        if self.mean.shape and self.mean.shape != self.size[-self.mean.ndim :]:
+            raise InvalidInput(f"`mean` of Random has shape {self.mean.shape}; give one number or shape {self.size}.")
+        self.role = role
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.size
+
+    @property
+    def is_continuous(self) -> bool:
+        return False
+
+    def at(self, t: Any, dtype: Any) -> Float[Array, "..."]:
+        key = jax.random.key(jnp.asarray(self.seed).astype(int), impl="threefry2x32")
+        key = jax.random.fold_in(key, zlib.crc32(self.role.encode()))
+        gaussian = jax.random.normal(jax.random.fold_in(key, piece(t, self.step)), self.size, float).astype(dtype)
+        mean = jnp.broadcast_to(jnp.asarray(self.mean, dtype), self.size)
+        return mean + jnp.asarray(self.scale, dtype) * gaussian
+
+    def breaks(self, until: Any) -> np.ndarray:
+        return layer_breaks(self.step, until)
+
+
+def as_weight(role: str, value: Any) -> AbstractWeight:
+    """A weight for the part `role` of a field: an array is constant in time, a function of t is a `Function`."""
+    if isinstance(value, Random) and not value.role:
+        return Random(value.size, seed=value.seed, step=value.step, scale=value.scale, mean=value.mean, role=role)
+    if isinstance(value, AbstractWeight):
+        return value
+    return Function(value) if callable(value) and not isinstance(value, Along) else Constant(value)
+
+
+def _numbers(name: str, value: Any) -> Any:
+    if not is_concrete(value):
+        return value
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} is {value!r}; give an array of real numbers.") from None
+    if not np.isfinite(numbers).all():
+        raise InvalidInput(f"{name} of shape {numbers.shape} has an entry that is not finite.")
+    return numbers
+
+
+def _layers(values: Any) -> Any:
+    numbers = _numbers("`values`", values)
+    if numbers.ndim < 1 or numbers.shape[0] == 0:
+        raise InvalidInput(f"`values` has shape {numbers.shape}; give one array per layer, stacked.")
+    return numbers
+
+
+def _unbatched(value: Any) -> tuple[int, ...]:
+    return tuple(value.values.shape[1:] if isinstance(value, Along) else value.shape)

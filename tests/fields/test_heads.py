@@ -1,0 +1,163 @@
+"""Several heads, matrices of key dimension, and encodings of places in the logits."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import InvalidInput
+
+EPS = np.finfo(float).eps
+N, D, H, DK = 20, 4, 3, 2
+
+
+def tokens():
+    return af.Tokens(af.uniform(af.Sphere(D), n=N, seed=1).positions, np.random.default_rng(0).random(N) + 0.1)
+
+
+def matrices(seed=0, rows=DK):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((H, rows, D)), rng.standard_normal((H, rows, D)), rng.standard_normal((H, D, D))
+
+
+def head(x, m, q, k, v, beta):
+    """One softmax head, over all pairs."""
+    logits = beta * (x @ q.T) @ (x @ k.T).T
+    w = m[None, :] * np.exp(logits - logits.max(axis=1, keepdims=True))
+    return (w / w.sum(axis=1, keepdims=True)) @ x @ v.T
+
+
+def drive(field, mu):
+    return field.drive(0.0, mu.positions, mu, mu.place)
+
+
+@pytest.mark.parametrize(("average", "factor"), [("mean", 1 / H), ("root", H**-0.5), ("sum", 1.0)])
+def test_heads_are_averaged(average, factor):
+    mu = tokens()
+    q, k, v = matrices()
+    got = drive(af.MultiHead(1.5, query=q, key=k, value=v, average=average), mu)
+    want = factor * sum(head(mu.positions, mu.masses, q[h], k[h], v[h], 1.5) for h in range(H))
+    # logits of size 1.5 |Qx||Kx| ~ 20, values of size ~ 5, three heads
+    np.testing.assert_allclose(got, want, atol=EPS * (2 * 20 + N) * 5 * H)
+
+
+def test_an_output_matrix_joins_heads_of_low_rank():
+    """V_h of shape (d_v, d), O_h of shape (d, d_v): the standard block."""
+    mu = tokens()
+    rng = np.random.default_rng(3)
+    q, k, _ = matrices()
+    v, o = rng.standard_normal((H, DK, D)), rng.standard_normal((H, D, DK))
+    got = drive(af.MultiHead(1.0, query=q, key=k, value=v, output=o, average="sum"), mu)
+    want = sum(head(mu.positions, mu.masses, q[h], k[h], v[h], 1.0) @ o[h].T for h in range(H))
+    np.testing.assert_allclose(got, want, atol=EPS * (2 * 20 + N) * 20 * H)
+
+
+def test_one_head_and_shared_matrices_are_attention():
+    mu = tokens()
+    q, k, v = matrices()
+    single = af.Attention(2.0, query=q[0], key=k[0], value=v[0])
+    np.testing.assert_allclose(
+        drive(af.MultiHead(2.0, query=q[:1], key=k[:1], value=v[:1]), mu), drive(single, mu), atol=1e-14
+    )
+    shared = af.MultiHead(2.0, query=q[0], key=k[0], value=np.repeat(v[:1], 3, axis=0))
+    np.testing.assert_allclose(drive(shared, mu), drive(single, mu), atol=1e-14)
+    plain = af.MultiHead(2.0)
+    np.testing.assert_allclose(drive(plain, mu), drive(af.Attention(2.0), mu), atol=1e-15)
+
+
+@pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised(), af.Hardmax(), af.Sinkhorn()], ids=str)
+def test_every_normaliser_and_small_tiles(normaliser):
+    """Heads side by side give what heads one by one give, and tiles do not matter."""
+    mu = tokens()
+    q, k, v = (0.5 * a for a in matrices())
+    field = af.MultiHead(1.0, query=q, key=k, value=v, normaliser=normaliser, average="sum")
+    each = [af.Attention(1.0, query=q[h], key=k[h], value=v[h], normaliser=normaliser) for h in range(H)]
+    want = sum(drive(one, mu) for one in each)
+    tolerance = 1e-8 if isinstance(normaliser, af.Sinkhorn) else 1e-13  # Sinkhorn stops at 1e-10 in log weights
+    np.testing.assert_allclose(drive(field, mu), want, atol=tolerance)
+    cut = af.MultiHead(
+        1.0, query=q, key=k, value=v, normaliser=normaliser, average="sum", sum=af.Tiled(queries=8, keys=6)
+    )
+    np.testing.assert_allclose(drive(cut, mu), want, atol=tolerance)
+
+
+def test_heads_can_be_random_per_layer_and_batched():
+    seeds = [0, 1, 2]
+    field = af.MultiHead(
+        1.0,
+        query=af.Random((H, DK, D), seed=af.Along("seed", seeds), step=0.1),
+        key=af.Random((H, DK, D), seed=af.Along("seed", seeds), step=0.1),
+        value=af.Random((H, D, D), seed=af.Along("seed", seeds), step=0.1),
+        average="root",
+    )
+    mu = tokens()
+    flow = af.solve(field, mu, 0.4, method=af.Layers(0.1), save=af.EveryLayer())
+    assert flow.positions.dims == ("seed", "time", "token", "dim")
+    one = af.MultiHead(
+        1.0,
+        query=af.Random((H, DK, D), seed=1, step=0.1),
+        key=af.Random((H, DK, D), seed=1, step=0.1),
+        value=af.Random((H, D, D), seed=1, step=0.1),
+        average="root",
+    )
+    alone = af.solve(one, mu, 0.4, method=af.Layers(0.1), save=af.EveryLayer())
+    np.testing.assert_allclose(flow.positions.sel(seed=1), alone.positions, atol=1e-13)
+    assert np.abs(flow.positions.sel(seed=1) - flow.positions.sel(seed=2)).max() > 1e-2
+
+
+def test_rotary_reads_only_differences_of_places():
+    mu = tokens()
+    field = af.Attention(3.0, encoding=af.Rotary())
+    shifted = af.Tokens(mu.positions, mu.masses, place=mu.place + 1000)
+    np.testing.assert_allclose(drive(field, shifted), drive(field, mu), atol=1e-12)  # angles of 1e3, error 1e3 eps
+    assert np.abs(drive(field, mu) - drive(af.Attention(3.0), mu)).max() > 1e-2
+
+
+def test_rotary_against_complex_numbers():
+    """Pairs of features as complex numbers, turned by e^(i place rate)."""
+    mu = tokens()
+    z = mu.positions[:, 0::2] + 1j * mu.positions[:, 1::2]
+    z = z * np.exp(1j * mu.place[:, None] * 1e4 ** (-np.arange(D // 2) / (D // 2)))
+    logits = 3.0 * (z @ z.conj().T).real
+    w = mu.masses * np.exp(logits - logits.max(axis=1, keepdims=True))
+    want = (w / w.sum(axis=1, keepdims=True)) @ mu.positions
+    np.testing.assert_allclose(drive(af.Attention(3.0, encoding=af.Rotary()), mu), want, atol=1e-13)
+
+
+def test_additive_encoding_is_attention_on_shifted_logits():
+    mu = tokens()
+    shifted = mu.positions + 0.7 * af.sinusoids(mu.place, D)
+    logits = 3.0 * shifted @ shifted.T
+    w = mu.masses * np.exp(logits - logits.max(axis=1, keepdims=True))
+    want = (w / w.sum(axis=1, keepdims=True)) @ mu.positions
+    np.testing.assert_allclose(drive(af.Attention(3.0, encoding=af.Sinusoidal(0.7)), mu), want, atol=1e-13)
+    np.testing.assert_allclose(np.linalg.norm(af.sinusoids(np.arange(50), 6), axis=1), 1.0, atol=4 * EPS)
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        (lambda: af.MultiHead(1.0, query=np.ones((2, 3, D)), key=np.ones((3, 3, D))), "2 and 3 heads"),
+        (lambda: af.MultiHead(1.0, query=np.ones((2, 3, D)), key=np.ones((2, 5, D))), "same number of rows"),
+        (lambda: af.MultiHead(1.0, value=np.ones((2, 3, D))), "`value` maps to dimension 3"),
+        (lambda: af.MultiHead(1.0, value=np.ones((2, 3, D)), output=np.ones((2, 3, D))), r"give \(2, 4, 3\)"),
+        (lambda: af.Attention(1.0, query=np.ones((2, 3, D))), "`query` has shape"),
+        (lambda: af.Attention(1.0, query=np.ones((3, D)), key=np.ones((3, D)), encoding=af.Rotary()), "even"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(field, words):
+    with pytest.raises(InvalidInput, match=words):
+        field().check(tokens())
+
+
+def test_unknown_average_is_refused():
+    with pytest.raises(InvalidInput, match="'median'"):
+        af.MultiHead(1.0, average="median")
+
+
+def test_a_function_of_time_is_a_matrix():
+    mu = tokens()
+    field = af.Attention(1.0, value=lambda t: jnp.eye(D) * jnp.cos(t))
+    np.testing.assert_allclose(
+        field.drive(0.3, mu.positions, mu), np.cos(0.3) * af.Attention(1.0).drive(0.3, mu.positions, mu), atol=1e-15
+    )
