@@ -4,6 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 import attnflow as af
+from attnflow.fields import Laws
 from attnflow.precision import double
 
 TRACES = {"count": 0}
@@ -22,6 +23,10 @@ class Counting(af.AbstractField):
     def check(self, tokens):
         pass
 
+    @property
+    def laws(self):
+        return Laws(False, True, True, True)
+
 
 class Breaking(af.AbstractField):
     """A drift that stops being finite at time 1."""
@@ -36,6 +41,10 @@ class Breaking(af.AbstractField):
     def check(self, tokens):
         pass
 
+    @property
+    def laws(self):
+        return Laws(False, True, True, True)
+
 
 class Slow(af.AbstractField):
     """A unit drift that is called very often with Layers(1e-6)."""
@@ -46,3 +55,7 @@ class Slow(af.AbstractField):
 
     def check(self, tokens):
         pass
+
+    @property
+    def laws(self):
+        return Laws(False, True, True, True)

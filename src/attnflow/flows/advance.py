@@ -6,9 +6,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import members
+from attnflow.axes import members, over_members
 from attnflow.errors import InvalidInput
-from attnflow.fields.base import AbstractField
+from attnflow.fields import AbstractField, breaks
 from attnflow.flows.methods import AbstractMethod, Adaptive
 from attnflow.flows.system import Particles
 from attnflow.precision import double, is_concrete, is_traced
@@ -31,21 +31,33 @@ def advance(field: AbstractField, tokens: Tokens, t0: Any, t1: Any, method: Abst
     if not is_traced((field, tokens)):
         field.check(tokens)
     systems = members(field, tokens)
-    count = method.count(t0, t1)
+    known = is_concrete(t0) and is_concrete(t1)
+    jumps = breaks(field, max(t0, t1) if known else (t1 if is_concrete(t0) else t0))
+    grid = method.grid(t0, t1, jumps)
     moved = _advance(
         systems.field, systems.field_axes, tokens.system(None, None), jnp.asarray(systems.positions),
-        jnp.asarray(systems.masses), jnp.asarray(t0, float), jnp.asarray(t1, float), method, count,
+        jnp.asarray(systems.masses), jnp.asarray(t0, float), jnp.asarray(t1, float), method, jnp.asarray(jumps),
+        grid if grid is None else jnp.asarray(grid),
     )  # fmt: skip
     return tokens.moved(systems.unflatten(moved))
 
 
 @eqx.filter_jit
 def _advance(
-    field: Any, axes: Any, bare: Tokens, positions: Any, masses: Any, t0: Any, t1: Any, method: Any, count: int | None
+    field: Any,
+    axes: Any,
+    bare: Tokens,
+    positions: Any,
+    masses: Any,
+    t0: Any,
+    t1: Any,
+    method: Any,
+    jumps: Any,
+    grid: Any,
 ) -> Any:
     def one(field: Any, positions: Any, masses: Any) -> Any:
-        return method.advance(Particles(field, bare.system(positions, masses)), positions, t0, t1, count)
+        return method.advance(Particles(field, bare.system(positions, masses), jumps), positions, t0, t1, grid)
 
     if positions.ndim == 2:
         return one(field, positions, masses)
-    return eqx.filter_vmap(one, in_axes=(axes, 0, 0))(field, positions, masses)
+    return over_members(one, (axes, 0, 0), (field, positions, masses), positions.shape[-2] ** 2)

@@ -14,12 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.errors import InvalidInput
-from attnflow.fields.base import AbstractField
-from attnflow.flows.methods import AbstractMethod, Adaptive, Layers
+from attnflow.fields import AbstractField, breaks
+from attnflow.flows.methods import AbstractMethod, Adaptive
 from attnflow.flows.schedules import AbstractSchedule, Evenly
 from attnflow.flows.solve import solve
 from attnflow.flows.system import Carried
 from attnflow.flows.trajectory import Trajectory
+from attnflow.spaces import Euclidean, Sphere
 from attnflow.tokens import Tokens
 
 
@@ -39,7 +40,7 @@ class _Leg:
         times, nodes = jnp.asarray(self.times[order]), jnp.asarray(self.nodes[order])
         end, logdet = _carry(
             self.field, self.tokens.system(None, jnp.asarray(self.tokens.masses)), self.method,
-            times, nodes, jnp.asarray(points), jnp.asarray(place),
+            times, nodes, jnp.asarray(points), jnp.asarray(place), jnp.asarray(breaks(self.field, self.times[-1])),
         )  # fmt: skip
         return np.asarray(end), np.asarray(logdet)
 
@@ -55,6 +56,8 @@ class FlowMap:
         """The map between two saved frames of a trajectory of one system, with all frames between them as nodes."""
         if flow.dims:
             raise InvalidInput(f"the trajectory has batch dimensions {flow.dims}; pick one system with `member`.")
+        if not isinstance(flow.space, Sphere | Euclidean):
+            raise InvalidInput(f"the trajectory lives on {flow.space}; flow maps are made for Sphere and Euclidean.")
         frames = flow.dataset.sizes["time"]
         first, last = start % frames, end % frames
         if first >= last:
@@ -92,8 +95,8 @@ class FlowMap:
     def inverse(self) -> "FlowMap":
         """The map back. Points that the flow has contracted by e^(-c) come back with errors e^c times larger."""
         for leg in self.legs:
-            if isinstance(leg.method, Layers):
-                raise InvalidInput("a map made with `Layers` has no inverse here; make it with Fixed or Adaptive.")
+            if leg.method.layer_step is not None:
+                raise InvalidInput("a map made layer by layer has no inverse here; make it with Fixed or Adaptive.")
         return FlowMap(tuple(dataclasses.replace(leg, forward=not leg.forward) for leg in reversed(self.legs)))
 
     def then(self, other: "FlowMap") -> "FlowMap":
@@ -140,8 +143,10 @@ def _leg(flow: Trajectory, method: AbstractMethod, first: int, last: int) -> _Le
 
 
 @eqx.filter_jit
-def _carry(field: Any, tokens: Tokens, method: AbstractMethod, times: Any, nodes: Any, points: Any, place: Any) -> Any:
-    system = Carried(field, tokens, place)
+def _carry(
+    field: Any, tokens: Tokens, method: AbstractMethod, times: Any, nodes: Any, points: Any, place: Any, jumps: Any
+) -> Any:
+    system = Carried(field, tokens, place, jumps)
 
     def leg(carry: Any, node: Any) -> Any:
         x, t0, t1 = node

@@ -10,18 +10,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import Members, members
+from attnflow.axes import Members, members, over_members
 from attnflow.errors import FlowFailed, InvalidInput
-from attnflow.fields import AbstractField, Attention
+from attnflow.fields import AbstractField, breaks
 from attnflow.flows.compiled import compiled
-from attnflow.flows.methods import AbstractMethod, Adaptive
+from attnflow.flows.methods import AbstractMethod, Adaptive, Layers, ProjectRenormalise
+from attnflow.flows.noise import Brownian
 from attnflow.flows.outcome import Ending, Outcome, Progress
 from attnflow.flows.schedules import AbstractSchedule, Evenly
 from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout
 from attnflow.flows.stops import AbstractStop, Frame
 from attnflow.flows.system import Particles
 from attnflow.flows.trajectory import Trajectory
-from attnflow.observe.energy import energy_is_defined, renormalised_energy
+from attnflow.observe.energy import lyapunov
 from attnflow.tokens import Tokens
 
 FROZEN_SPREAD = 1e-6
@@ -36,6 +37,7 @@ def solve(
     *,
     save: AbstractSchedule | None = None,
     method: AbstractMethod | None = None,
+    noise: Brownian | None = None,
     stop: AbstractStop | Sequence[AbstractStop] = (),
     sink: AbstractSink | None = None,
     chunk: int = 16,
@@ -51,6 +53,7 @@ def solve(
     Arguments:
         save: when frames are kept; default `Evenly(200)`.
         method: `Adaptive()` (default), `Fixed(step)` or `Layers(step)`.
+        noise: `Brownian(kappa)`; the default method is then `Layers(0.01, ProjectRenormalise())`.
         stop: conditions looked at on every saved frame; the flow ends at the first frame where one holds.
         sink: where frames go; default in memory. A run folder streams them to disk and can resume.
         chunk: frames per chunk. At each chunk end the state is retracted and integration restarts from exactly
@@ -63,7 +66,8 @@ def solve(
     Ctrl-C ends the flow at the last saved frame, with the outcome `interrupted`.
     """
     save = Evenly() if save is None else save
-    method = Adaptive() if method is None else method
+    if method is None:
+        method = Adaptive() if noise is None else Layers(np.asarray(0.01), ProjectRenormalise())
     sink = InMemory() if sink is None else sink
     stops = (stop,) if isinstance(stop, AbstractStop) else tuple(stop)
     if not (isinstance(until, int | float | np.number) and np.isfinite(until) and until > 0):
@@ -71,10 +75,12 @@ def solve(
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
         raise InvalidInput(f"`chunk` is {chunk!r}; give a positive integer.")
     field.check(tokens)
-    method.check(float(until))
+    method.check(float(until), field, noise is not None)
+    if noise is not None:
+        noise.check(tokens.space)
     times = save.times(float(until), method.layer_step)
     with jax.enable_x64(True):
-        return _Solver(field, tokens, times, method, stops, sink, chunk, on_progress).run(check)
+        return _Solver(field, tokens, times, method, noise, stops, sink, chunk, on_progress).run(check)
 
 
 class _Solver:
@@ -90,22 +96,24 @@ class _Solver:
         tokens: Tokens,
         times: np.ndarray,
         method: AbstractMethod,
+        noise: Brownian | None,
         stops: tuple[AbstractStop, ...],
         sink: AbstractSink,
         chunk: int,
         on_progress: Callable[[Progress], None] | None,
     ):
         self.field, self.tokens, self.times, self.method = field, tokens, times, method
-        self.stops, self.sink, self.on_progress = stops, sink, on_progress
+        self.noise, self.stops, self.sink, self.on_progress = noise, stops, sink, on_progress
         self.size = min(chunk, len(times))
-        self.systems: Members = members(field, tokens)
+        self.systems: Members = members((field, noise), tokens)
         self.plan = _Plan(
             self.systems.field,
             self.systems.field_axes,
             tokens.system(None, None),
             jnp.asarray(self.systems.masses),
             method,
-            energy_is_defined(field, tokens),
+            jnp.asarray(breaks(field, times[-1])),
+            lyapunov(field, tokens) is not None,
             int(np.clip(SLICE / (int(np.prod(self.systems.shape)) * tokens.n * max(tokens.n, 64)), 1, 256)),
         )
         self.pace = _Pace(float(times[-1]), len(times))
@@ -208,7 +216,7 @@ class _Solver:
                     return Outcome(Ending.STOPPED, f"stopped at t = {frame.time:g}: {stop.describe()}."), k + 1
         apart = flat["spread"] > FROZEN_SPREAD
         still = ~flat["resolved"] | ~apart
-        if still.all() and apart[-1].any() and length > 1:
+        if still.all() and apart[-1].any() and length > 1 and self.noise is None:
             return Outcome(
                 Ending.FROZEN,
                 f"frozen at t = {self.times[first + length - 1]:g}: every speed is below the round-off floor "
@@ -257,23 +265,26 @@ class _Solver:
 class _Plan(eqx.Module):
     """What compiled code needs to know: numbers are traced, the rest is compiled in."""
 
-    field: Any
+    moving: Any
     axes: Any = eqx.field(static=True)
     bare: Tokens
     masses: Any
     method: AbstractMethod
+    jumps: Any
     with_energy: bool = eqx.field(static=True)
     limit: int = eqx.field(static=True)
 
     def over_members(self, function: Callable[..., Any], *args: Any) -> Any:
         """`function(system, *args)` for each member; `args` have the members first."""
 
-        def one(field: Any, masses: Any, *args: Any) -> Any:
-            return function(Particles(field, self.bare.system(None, masses)), *args)
+        def one(moving: Any, masses: Any, *args: Any) -> Any:
+            field, noise = moving
+            return function(Particles(field, self.bare.system(None, masses), self.jumps, noise), *args)
 
         if self.masses.ndim == 1:
-            return one(self.field, self.masses, *args)
-        return eqx.filter_vmap(one, in_axes=(self.axes, *[0] * (1 + len(args))))(self.field, self.masses, *args)
+            return one(self.moving, self.masses, *args)
+        axes = (self.axes, *[0] * (1 + len(args)))
+        return over_members(one, axes, (self.moving, self.masses, *args), self.masses.shape[-1] ** 2)
 
 
 @compiled
@@ -299,6 +310,7 @@ def _measure(plan: _Plan, frames: Any, times: Any) -> Any:
 
     def one(system: Particles, frames: Any) -> Any:
         tokens, field = system.tokens, system.field
+        energy = lyapunov(field, tokens) if plan.with_energy else None
 
         def at(frame: Any) -> dict[str, Any]:
             x, t = frame
@@ -310,8 +322,8 @@ def _measure(plan: _Plan, frames: Any, times: Any) -> Any:
             mean = jnp.sum(tokens.masses[:, None] * x, axis=0, keepdims=True)
             away = jnp.where(tokens.masses > 0, jnp.linalg.norm(x - mean, axis=1), 0.0)
             found = {"speed": speed, "floor": floor, "resolved": speed > floor, "spread": jnp.max(away)}
-            if plan.with_energy and isinstance(field, Attention):
-                found["energy"] = renormalised_energy(x, tokens.masses, jnp.asarray(field.beta, x.dtype))
+            if energy is not None:
+                found["energy"] = energy(x, tokens.masses)
             return found
 
         return jax.lax.map(at, (frames, times))

@@ -2,19 +2,29 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from attnflow.fields.base import AbstractField, tangent_drive
+from attnflow.fields.base import AbstractField, AbstractLayered, Total, tangent_drive
 from attnflow.flows.methods.base import AbstractSystem, State
+from attnflow.flows.noise import Brownian
+from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Tokens
 
 
 class Particles(AbstractSystem):
-    """Tokens moving in their own field; the state is their positions."""
+    """Tokens moving in their own field, perhaps with noise; the state is their positions."""
 
     field: AbstractField
     tokens: Tokens
+    jumps: Any = eqx.field(default_factory=lambda: np.zeros(0))
+    noise: Brownian | None = None
+
+    @property
+    def breaks(self) -> Any:
+        return self.jumps
 
     def rate(self, t: Any, state: State) -> State:
         x = self.tokens.space.retract(state)
@@ -24,11 +34,19 @@ class Particles(AbstractSystem):
         return self.tokens.space.retract(state)
 
     def layer(self, layer: Any, step: Any, state: State, update: Any) -> State:
-        step = jnp.asarray(step, state.dtype)
-        drive = self.field.drive(
-            jnp.asarray(layer, step.dtype) * step, state, self.tokens.moved(state), self.tokens.place
-        )
-        return update(self.tokens.space, state, drive, step)
+        t = layer_time(layer, step)
+        return one_layer(self.field, t, step, state, self.tokens.moved(state), self.tokens.place, update)
+
+    def kick(self, label: Any, step: Any, state: State) -> State:
+        return state if self.noise is None else self.noise.kick(self.tokens.space, state, step, label)
+
+    @property
+    def diffusion(self) -> tuple[Brownian, AbstractSpace] | None:
+        return None if self.noise is None else (self.noise, self.tokens.space)
+
+    def parts(self) -> tuple[AbstractSystem, ...]:
+        fields = self.field.parts if isinstance(self.field, Total) else (self.field,)
+        return tuple(Particles(field, self.tokens, self.jumps) for field in fields)
 
 
 class Carried(AbstractSystem):
@@ -40,6 +58,11 @@ class Carried(AbstractSystem):
     field: AbstractField
     tokens: Tokens
     place: Any
+    jumps: Any = eqx.field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def breaks(self) -> Any:
+        return self.jumps
 
     def rate(self, t: Any, state: State) -> State:
         space = self.tokens.space
@@ -66,12 +89,10 @@ class Carried(AbstractSystem):
     def layer(self, layer: Any, step: Any, state: State, update: Any) -> State:
         space = self.tokens.space
         x, points, logdet = state
-        step = jnp.asarray(step, x.dtype)
-        t, mu = jnp.asarray(layer, step.dtype) * step, self.tokens.moved(x)
+        t, mu = layer_time(layer, step), self.tokens.moved(x)
 
         def at(p: Any, place: Any) -> Any:
-            p = space.retract(p[None, :])
-            return update(space, p, self.field.drive(t, p, mu, place[None]), step)[0]
+            return one_layer(self.field, t, step, space.retract(p[None, :]), mu, place[None], update)[0]
 
         def stretching(p: Any, place: Any) -> Any:
             jacobian = jax.jacfwd(at)(p, place)
@@ -80,6 +101,31 @@ class Carried(AbstractSystem):
             normal = p - space.tangent(p, p)
             return jnp.linalg.slogdet(jacobian + jnp.outer(end - space.tangent(end, end), normal))[1]
 
-        own = update(space, x, self.field.drive(t, x, mu, self.tokens.place), step)
-        moved = update(space, points, self.field.drive(t, points, mu, self.place), step)
+        own = one_layer(self.field, t, step, x, mu, self.tokens.place, update)
+        moved = one_layer(self.field, t, step, points, mu, self.place, update)
         return own, moved, logdet + jax.vmap(stretching)(points, self.place)
+
+    def kick(self, label: Any, step: Any, state: State) -> State:
+        return state  # a flow map is that of the field
+
+    @property
+    def diffusion(self) -> tuple[Brownian, AbstractSpace] | None:
+        return None
+
+    def parts(self) -> tuple[AbstractSystem, ...]:
+        fields = self.field.parts if isinstance(self.field, Total) else (self.field,)
+        return tuple(Carried(field, self.tokens, self.place, self.jumps) for field in fields)
+
+
+def layer_time(layer: Any, step: Any) -> Any:
+    """fl(layer step), a rounding error later where layers of another step have to find their piece."""
+    step = jnp.asarray(step, float)
+    return jnp.asarray(layer, float) * step * (1 + 4 * jnp.finfo(step.dtype).eps)
+
+
+def one_layer(field: AbstractField, t: Any, step: Any, x: Any, mu: Tokens, place: Any, update: Any) -> Any:
+    """Points `x` after one layer in the measure `mu`."""
+    step = jnp.asarray(step, x.dtype)
+    if isinstance(field, AbstractLayered):
+        return field.layer(t, step, x, mu, place)
+    return update(mu.space, x, field.drive(t, x, mu, place), step)

@@ -8,7 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import positive
+from attnflow.errors import InvalidInput
+from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
+from attnflow.flows.methods.fixed import not_after
 
 
 class Adaptive(AbstractMethod):
@@ -28,15 +31,15 @@ class Adaptive(AbstractMethod):
     def layer_step(self) -> float | None:
         return None
 
-    def count(self, t0: Any, t1: Any) -> int | None:
+    def grid(self, t0: Any, t1: Any, breaks: np.ndarray) -> np.ndarray | None:
         return None
 
-    def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, count: int | None) -> State:
+    def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, grid: Any) -> State:
         import diffrax
 
         solution = diffrax.diffeqsolve(
-            _term(system), diffrax.Dopri8(), t0, t1, None, state,
-            stepsize_controller=self._controller(), saveat=diffrax.SaveAt(t1=True), max_steps=self.max_steps,
+            _term(system, jnp.maximum(t0, t1)), diffrax.Dopri8(), t0, t1, None, state,
+            stepsize_controller=self._controller(system), saveat=diffrax.SaveAt(t1=True), max_steps=self.max_steps,
         )  # fmt: skip
         return system.retract(jax.tree.map(lambda leaf: leaf[-1], solution.ys))
 
@@ -45,9 +48,9 @@ class Adaptive(AbstractMethod):
 
         solver = diffrax.Dopri8()
         first, _ = (
-            self._controller()
+            self._controller(system)
             .wrap(1)
-            .init(_term(system), t0, t1, state, None, None, solver.func, solver.error_order(_term(system)))
+            .init(_term(system, t1), t0, t1, state, None, None, solver.func, solver.error_order(_term(system, t1)))
         )
         return first - t0
 
@@ -64,8 +67,8 @@ class Adaptive(AbstractMethod):
         import diffrax
 
         solution = diffrax.diffeqsolve(
-            _term(system), diffrax.Dopri8(), t, times[-1], memory, state,
-            stepsize_controller=_remembering()(self._controller()),
+            _term(system, times[-1]), diffrax.Dopri8(), t, times[-1], memory, state,
+            stepsize_controller=_remembering()(self._controller(system)),
             saveat=diffrax.SaveAt(
                 subs=[diffrax.SubSaveAt(ts=jnp.maximum(times, t)), diffrax.SubSaveAt(t1=True)], controller_state=True
             ),
@@ -92,23 +95,33 @@ class Adaptive(AbstractMethod):
             ~fine | ~(reached + memory > reached),  # the next step would be lost in rounding, or is not a number
         )
 
-    def check(self, until: float) -> None:
-        """Any span will do."""
+    def check(self, until: float, field: AbstractField, noisy: bool) -> None:
+        if noisy:
+            raise InvalidInput("`Adaptive` has no noise; use Layers(step), Fixed(step) or Heun(step) with `noise`.")
+        if not field.laws.lipschitz:
+            raise InvalidInput(
+                "`Adaptive` cannot follow a discontinuous field (hardmax): its steps shrink to nothing where the "
+                "winner changes. Use Layers(step) or Fixed(step)."
+            )
 
-    def _controller(self) -> Any:
+    def _controller(self, system: AbstractSystem) -> Any:
         import diffrax
 
-        return diffrax.PIDController(rtol=self.rtol, atol=self.atol, norm=_largest)
+        controller = diffrax.PIDController(rtol=self.rtol, atol=self.atol, norm=_largest)
+        if system.breaks.shape[0] == 0:
+            return controller
+        return diffrax.ClipStepSizeController(controller, jump_ts=system.breaks)
 
 
 def _largest(tree: Any) -> Any:
     return jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(tree)]))
 
 
-def _term(system: AbstractSystem) -> Any:
+def _term(system: AbstractSystem, end: Time) -> Any:
+    """The rate up to `end`; one that jumps there is meant from before (Diffrax looks to that at inner jumps only)."""
     import diffrax
 
-    return diffrax.ODETerm(lambda t, state, _: system.rate(t, state))
+    return diffrax.ODETerm(lambda t, state, _: system.rate(not_after(t, end), state))
 
 
 def _remembering() -> Any:

@@ -4,7 +4,12 @@ import abc
 from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Float, Int
+
+from attnflow.fields.base import AbstractField
+from attnflow.flows.noise import Brownian
+from attnflow.spaces import AbstractSpace
 
 State: TypeAlias = Any
 """A pytree of arrays."""
@@ -26,6 +31,24 @@ class AbstractSystem(eqx.Module):
     @abc.abstractmethod
     def layer(self, layer: Int[Array, ""], step: Time, state: State, update: Any) -> State:
         """One discrete layer of step `step`: `update(space, x, drive, step)` for every point."""
+
+    @abc.abstractmethod
+    def kick(self, label: Int[Array, " word"], step: Time, state: State) -> State:
+        """The state after the noise of one step, drawn from the seed and the label; without noise the state itself."""
+
+    @property
+    @abc.abstractmethod
+    def diffusion(self) -> tuple[Brownian, AbstractSpace] | None:
+        """The noise and the space of the points that it moves (the state is their array); None without noise."""
+
+    @abc.abstractmethod
+    def parts(self) -> tuple["AbstractSystem", ...]:
+        """The systems whose rates add up to this one's, without noise."""
+
+    @property
+    @abc.abstractmethod
+    def breaks(self) -> Float[Array, " break"]:
+        """Times at which the rate jumps; steps must not cross them."""
 
 
 class Stretch(NamedTuple):
@@ -53,12 +76,14 @@ class AbstractMethod(eqx.Module):
         """The step of a layer, for methods that have layers."""
 
     @abc.abstractmethod
-    def count(self, t0: Any, t1: Any) -> int | None:
-        """The number of steps from t0 to t1 where it is known before tracing, else None."""
+    def grid(self, t0: Any, t1: Any, breaks: np.ndarray) -> np.ndarray | None:
+        """Where the steps from t0 to t1 begin and end, if that is known before tracing, else None."""
 
     @abc.abstractmethod
-    def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, count: int | None) -> State:
-        """The state at t1, on the space; pure. A known `count` makes loops static, so that reverse mode passes."""
+    def advance(
+        self, system: AbstractSystem, state: State, t0: Time, t1: Time, grid: Float[Array, " node"] | None
+    ) -> State:
+        """The state at t1, on the space; pure. A known `grid` makes loops static, so that reverse mode passes."""
 
     @abc.abstractmethod
     def begin(self, system: AbstractSystem, state: State, t0: Time, t1: Time) -> Time:
@@ -82,5 +107,5 @@ class AbstractMethod(eqx.Module):
         """
 
     @abc.abstractmethod
-    def check(self, until: float) -> None:
-        """Refuse a span that the method cannot follow."""
+    def check(self, until: float, field: AbstractField, noisy: bool) -> None:
+        """Refuse a span, a field or noise that the method cannot follow."""

@@ -1,5 +1,6 @@
 """Fixed steps: classical Runge-Kutta of order 4 with a retraction after every step."""
 
+import itertools
 from typing import Any
 
 import equinox as eqx
@@ -8,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import positive
+from attnflow.errors import InvalidInput
+from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.precision import is_concrete
 
@@ -26,14 +29,30 @@ class Fixed(AbstractMethod):
     def layer_step(self) -> float | None:
         return None
 
-    def count(self, t0: Any, t1: Any) -> int | None:
-        known = is_concrete(t0) and is_concrete(t1) and is_concrete(self.step)
-        return int(step_count(abs(t1 - t0), self.step)) if known else None
+    def grid(self, t0: Any, t1: Any, breaks: np.ndarray) -> np.ndarray | None:
+        if not (is_concrete(t0) and is_concrete(t1) and is_concrete(self.step)):
+            return None
+        low, high = min(t0, t1), max(t0, t1)
+        stops = np.concatenate([[low], breaks[(breaks > low) & (breaks < high)], [high]])
+        legs = [np.linspace(a, b, int(step_count(b - a, self.step)) + 1)[:-1] for a, b in itertools.pairwise(stops)]
+        nodes = np.append(np.concatenate(legs), high)
+        return nodes if t1 >= t0 else nodes[::-1].copy()
 
-    def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, count: int | None) -> State:
-        steps = step_count(jnp.abs(t1 - t0), self.step) if count is None else count
+    def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, grid: Any) -> State:
+        if grid is not None:
+            return jax.lax.scan(
+                lambda y, span: (rk4(system, span[0], y, span[1] - span[0], span[1]), None),
+                state,
+                (grid[:-1], grid[1:]),
+            )[0]
+        if system.breaks.shape[0]:
+            raise InvalidInput(
+                "`Fixed` has to know its steps beforehand where a field jumps in time: give t0, t1 and the step as "
+                "plain numbers, or use Adaptive."
+            )
+        steps = step_count(jnp.abs(t1 - t0), self.step)
         h = (t1 - t0) / jnp.asarray(steps, t0.dtype)
-        return jax.lax.fori_loop(0, steps, lambda k, y: rk4(system, t0 + jnp.asarray(k, h.dtype) * h, y, h), state)
+        return jax.lax.fori_loop(0, steps, lambda k, y: rk4(system, t0 + jnp.asarray(k, h.dtype) * h, y, h, t1), state)
 
     def begin(self, system: AbstractSystem, state: State, t0: Time, t1: Time) -> Time:
         return jnp.zeros_like(t0)
@@ -41,20 +60,32 @@ class Fixed(AbstractMethod):
     def stretch(
         self, system: AbstractSystem, t: Time, state: State, memory: Time, times: Any, frames: State, limit: int
     ) -> Stretch:
-        """`memory` counts the steps already made since the last saved time."""
+        """`memory` counts the steps already made since the last stop."""
 
-        def leg(target: Any, done: Any, budget: Any, y: State) -> tuple[State, Any, Any]:
-            start, end = times[target - 1], times[target]
+        def leg(start: Any, end: Any, done: Any, budget: Any, y: State) -> tuple[State, Any, Any]:
             count = step_count(end - start, self.step)
             now = jnp.minimum(done + budget, count)
             h = (end - start) / count.astype(end.dtype)
-            y = jax.lax.fori_loop(done, now, lambda k, z: rk4(system, start + k.astype(h.dtype) * h, z, h), y)
-            return y, now, now >= count
+            stop = stop_label(start)
 
-        return leg_by_leg(leg, t, state, memory, times, frames, limit)
+            def step(k: Any, z: State) -> State:
+                z = rk4(system, start + k.astype(h.dtype) * h, z, h, end)
+                return system.kick(jnp.append(stop, k.astype(stop.dtype)), h, z)
 
-    def check(self, until: float) -> None:
-        """Any span will do."""
+            return jax.lax.fori_loop(done, now, step, y), now, now >= count
+
+        return leg_by_leg(leg, t, state, memory, times, system.breaks, frames, limit)
+
+    def check(self, until: float, field: AbstractField, noisy: bool) -> None:
+        """Any span and any field will do."""
+
+
+def stop_label(t: Any) -> Any:
+    """Integers that tell the noise after one stop from that after another: the bits of its time.
+
+    (Stops are given numbers. Times of steps are computed, and a last bit rounded otherwise would be another path.)
+    """
+    return jax.lax.bitcast_convert_type(t, jnp.uint32)
 
 
 def step_count(span: Any, step: Any) -> Any:
@@ -63,22 +94,41 @@ def step_count(span: Any, step: Any) -> Any:
     return xp.maximum(xp.ceil(span / step - 1e-9), 1).astype(int)
 
 
-def rk4(system: AbstractSystem, t: Any, y: State, h: Any) -> State:
-    """One step of the classical Runge-Kutta method, moved back onto the space."""
+def rk4(system: AbstractSystem, t: Any, y: State, h: Any, end: Any) -> State:
+    """One step of the classical Runge-Kutta method, moved back onto the space.
 
-    def shifted(k: State, by: Any) -> State:
-        return jax.tree.map(lambda a, b: a + jnp.asarray(by, a.dtype) * b, y, k)
+    Stages at `end` or at t, whichever is later, are evaluated just before it: a rate that jumps there is meant from
+    the side of the step.
+    """
+    last = jnp.maximum(t, end)
 
-    k1 = system.rate(t, y)
-    k2 = system.rate(t + h / 2, shifted(k1, h / 2))
-    k3 = system.rate(t + h / 2, shifted(k2, h / 2))
-    k4 = system.rate(t + h, shifted(k3, h))
+    def rate(s: Any, k: State, by: Any) -> State:
+        moved = jax.tree.map(lambda a, b: a + jnp.asarray(by, a.dtype) * b, y, k)
+        return system.rate(not_after(s, last), moved)
+
+    still = jax.tree.map(jnp.zeros_like, y)
+    k1 = rate(t, still, 0.0)
+    k2 = rate(t + h / 2, k1, h / 2)
+    k3 = rate(t + h / 2, k2, h / 2)
+    k4 = rate(t + h, k3, h)
     slope = jax.tree.map(lambda a, b, c, d: (a + 2 * (b + c) + d) / 6, k1, k2, k3, k4)
-    return system.retract(shifted(slope, h))
+    return system.retract(jax.tree.map(lambda a, b: a + jnp.asarray(h, a.dtype) * b, y, slope))
 
 
-def leg_by_leg(leg: Any, t: Time, state: State, memory: Time, times: Any, frames: State, limit: int) -> Stretch:
-    """Go from saved time to saved time by `leg(target, steps done, step budget, state)` for `limit` steps."""
+def not_after(t: Any, end: Any) -> Any:
+    """`t`, but no later than just before `end`, where a rate may jump; the derivative is that of `t`."""
+    t_, end = jax.lax.stop_gradient((t, end))
+    return t + (jnp.minimum(t_, jnp.nextafter(end, -jnp.inf)) - t_)
+
+
+def leg_by_leg(
+    leg: Any, t: Time, state: State, memory: Time, times: Any, breaks: Any, frames: State, limit: int
+) -> Stretch:
+    """Go from stop to stop by `leg(start, end, steps done, step budget, state)` for `limit` steps.
+
+    Stops are the saved times and the breaks between them; `t` is the last stop reached.
+    """
+    stops = jnp.sort(jnp.concatenate([times, jnp.clip(breaks, times[0], times[-1])])) if breaks.shape[0] else times
 
     def go_on(carry: Any) -> Any:
         t, _, _, _, used = carry
@@ -86,13 +136,14 @@ def leg_by_leg(leg: Any, t: Time, state: State, memory: Time, times: Any, frames
 
     def go(carry: Any) -> Any:
         t, state, done, frames, used = carry
-        target = jnp.minimum(jnp.sum(times <= t), times.shape[0] - 1)
-        state, now, arrived = leg(target, done, limit - used, state)
+        end = stops[jnp.minimum(jnp.sum(stops <= t), stops.shape[0] - 1)]
+        state, now, arrived = leg(t, end, done, limit - used, state)
+        frame = jnp.minimum(jnp.sum(times < end), times.shape[0] - 1)
         return (
-            jnp.where(arrived, times[target], t),
+            jnp.where(arrived, end, t),
             state,
             jnp.where(arrived, 0, now),
-            put(frames, target, state, arrived),
+            put(frames, frame, state, arrived & (times[frame] == end)),
             used + now - done,
         )
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from attnflow.axes import positive
 from attnflow.errors import InvalidInput
+from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import leg_by_leg
 from attnflow.precision import is_concrete
@@ -58,20 +59,21 @@ class Layers(AbstractMethod):
     def layer_step(self) -> float | None:
         return float(self.step)
 
-    def count(self, t0: Any, t1: Any) -> int | None:
+    def grid(self, t0: Any, t1: Any, breaks: np.ndarray) -> np.ndarray | None:
         if not (is_concrete(t0) and is_concrete(t1) and is_concrete(self.step)):
             return None
-        count = int(layer_number(t1, self.step) - layer_number(t0, self.step))
-        if count < 0:
+        first, last = int(layer_number(t0, self.step)), int(layer_number(t1, self.step))
+        if last < first:
             raise InvalidInput(
                 f"t1 = {t1:g} is before t0 = {t0:g}: layers cannot be run backwards. Use Fixed or Adaptive."
             )
-        return count
+        return np.arange(first, last)
 
-    def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, count: int | None) -> State:
-        first = layer_number(t0, self.step)
-        layers = layer_number(t1, self.step) - first if count is None else count
-        return jax.lax.fori_loop(0, layers, lambda k, y: system.layer(first + k, self.step, y, self.update), state)
+    def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, grid: Any) -> State:
+        if grid is not None:
+            return jax.lax.scan(lambda y, k: (self._layer(system, k, y), None), state, grid)[0]
+        first, last = layer_number(t0, self.step), layer_number(t1, self.step)
+        return jax.lax.fori_loop(first, last, lambda k, y: self._layer(system, k, y), state)
 
     def begin(self, system: AbstractSystem, state: State, t0: Time, t1: Time) -> Time:
         return jnp.zeros_like(t0)
@@ -81,20 +83,28 @@ class Layers(AbstractMethod):
     ) -> Stretch:
         """`memory` counts the layers already run since the last saved time."""
 
-        def leg(target: Any, done: Any, budget: Any, y: State) -> tuple[State, Any, Any]:
-            start, end = layer_number(times[target - 1], self.step), layer_number(times[target], self.step)
-            last = jnp.minimum(start + done + budget, end)
-            y = jax.lax.fori_loop(start + done, last, lambda k, z: system.layer(k, self.step, z, self.update), y)
-            return y, last - start, last >= end
+        def leg(start: Any, end: Any, done: Any, budget: Any, y: State) -> tuple[State, Any, Any]:
+            first, end = layer_number(start, self.step), layer_number(end, self.step)
+            last = jnp.minimum(first + done + budget, end)
+            y = jax.lax.fori_loop(first + done, last, lambda k, z: self._layer(system, k, z), y)
+            return y, last - first, last >= end
 
-        return leg_by_leg(leg, t, state, memory, times, frames, limit)
+        return leg_by_leg(leg, t, state, memory, times, jnp.zeros(0), frames, limit)
 
-    def check(self, until: float) -> None:
-        layers = until / float(self.step)
-        if abs(layers - round(layers)) > 1e-6 or round(layers) < 1:
-            raise InvalidInput(
-                f"`until` is {until:g}, or {layers:g} layers of step {float(self.step):g}; make it a whole number."
-            )
+    def check(self, until: float, field: AbstractField, noisy: bool) -> None:
+        check_layers(until, self.step)
+
+    def _layer(self, system: AbstractSystem, k: Any, y: State) -> State:
+        return system.kick(jnp.atleast_1d(k), self.step, system.layer(k, self.step, y, self.update))
+
+
+def check_layers(until: float, step: Any) -> None:
+    """Refuse a span that is not a whole number of layers."""
+    layers = until / float(step)
+    if abs(layers - round(layers)) > 1e-6 or round(layers) < 1:
+        raise InvalidInput(
+            f"`until` is {until:g}, or {layers:g} layers of step {float(step):g}; make it a whole number."
+        )
 
 
 def layer_number(t: Any, step: Any) -> Any:

@@ -1,0 +1,263 @@
+"""Fields whose weights change with time: the right piece in every layer, and no method looks across a jump."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import attnflow as af
+from attnflow.errors import InvalidInput
+from attnflow.fields.timed import breaks, piece
+from attnflow.fields.weights import Constant
+from attnflow.flows.methods.heun import Heun
+
+BETA = 2.0
+TOKENS = af.uniform(af.Sphere(3), n=6, seed=0)
+START = np.asarray(TOKENS.positions)
+VALUES = np.random.default_rng(1).standard_normal((4, 3, 3))
+QUERIES = np.random.default_rng(2).standard_normal((4, 3, 3))
+
+
+def jumping(step, values=VALUES, queries=QUERIES):
+    return af.Attention(BETA, query=af.PerLayer(queries, step), value=af.PerLayer(values, step))
+
+
+def normalised(x):
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def numpy_drive(x, query, value):
+    w = np.exp(BETA * (x @ query.T) @ x.T)
+    return (w / w.sum(axis=1, keepdims=True)) @ (x @ value.T)
+
+
+def numpy_layers(order, h):
+    """Post-layer-norm layers with the weights of the given numbers; all positions."""
+    frames = [START]
+    for k in order:
+        frames.append(normalised(frames[-1] + h * numpy_drive(frames[-1], QUERIES[k], VALUES[k])))
+    return np.stack(frames)
+
+
+def scipy_legs(length):
+    """Dormand-Prince 8 from SciPy, started afresh at every jump."""
+    y = START.ravel()
+    for query, value in zip(QUERIES, VALUES, strict=True):
+
+        def rate(_, y, query=query, value=value):
+            x = normalised(y.reshape(-1, 3))
+            a = numpy_drive(x, query, value)
+            return (a - np.sum(a * x, axis=1, keepdims=True) * x).ravel()
+
+        y = solve_ivp(rate, (0, length), y, "DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
+    return normalised(y.reshape(-1, 3))
+
+
+@pytest.mark.parametrize("step", [0.1, 0.3, 1 / 3])
+def test_a_layer_reads_its_own_piece(step):
+    """100,000 layers at t = k step; just before that it is still the piece before."""
+    k = np.arange(100_000)
+    t = k * step
+    numbers = af.double(piece)
+    assert np.array_equal(numbers(t, step), k)
+    assert np.array_equal(numbers(np.nextafter(t[1:], -np.inf), step), k[:-1])
+    assert (np.floor(t / step) != k).any() or step == 1 / 3  # what a plain floor would do
+    jumps = breaks(af.PerLayer(np.zeros((100_000, 1)), step), t[-1] * 2)
+    assert np.array_equal(jumps, t[1:])
+
+
+def test_layers_use_the_weights_of_their_number():
+    """Layers(0.1) against a NumPy loop, then twice as many layers as weights: 0, 0, 1, 1, ..., and the last for ever."""
+    flow = af.solve(jumping(0.1), TOKENS, 0.5, save=af.EveryLayer(), method=af.Layers(0.1))
+    np.testing.assert_allclose(flow.positions.values, numpy_layers([0, 1, 2, 3, 3], 0.1), atol=1e-14)
+    flow = af.solve(jumping(0.1), TOKENS, 0.5, save=af.EveryLayer(2), method=af.Layers(0.05))
+    expected = numpy_layers([0, 0, 1, 1, 2, 2, 3, 3, 3, 3], 0.05)
+    np.testing.assert_allclose(flow.positions.values, expected[::2], atol=1e-14)
+    moved = af.advance(jumping(0.1), TOKENS, 0.1, 0.3, af.Layers(0.1))  # a flow that starts at layer 1
+    x = START
+    for k in (1, 2):
+        x = normalised(x + 0.1 * numpy_drive(x, QUERIES[k], VALUES[k]))
+    np.testing.assert_allclose(moved.positions, x, atol=1e-14)
+
+
+def test_fixed_steps_keep_order_four_across_jumps():
+    """Error C h^4 (1 + O(h)); a stage that reads the weights behind a jump makes it C h."""
+    exact = scipy_legs(0.3)
+
+    def error(h):
+        flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.Evenly(4), method=af.Fixed(h))
+        return np.abs(flow.positions.values[-1] - exact).max()
+
+    errors = [error(h) for h in (0.1, 0.05, 0.025)]
+    # h times the norm of the matrices is up to 0.3: the next term changes an observed order by a few tenths
+    orders = np.log2(errors[:-1]) - np.log2(errors[1:])
+    assert (np.abs(orders - 4) < 0.5).all(), (errors, orders)
+    # a step that does not divide the layers, saved at other times than the jumps
+    flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.Evenly(7), method=af.Fixed(0.027))
+    assert np.abs(flow.positions.values[-1] - exact).max() < 2 * errors[-1]
+
+
+@pytest.mark.slow
+def test_heun_keeps_order_two_across_jumps():
+    """Without noise; in `solve` and in `advance`, where reverse mode agrees with central differences."""
+    exact = scipy_legs(0.3)
+
+    def solved(h):
+        return af.solve(jumping(0.3), TOKENS, 1.2, save=af.Evenly(4), method=Heun(h)).positions.values[-1]
+
+    def advanced(h):
+        return af.advance(jumping(0.3), TOKENS, 0.0, 1.2, Heun(h)).positions
+
+    for end in (solved, advanced):
+        errors = [np.abs(end(h) - exact).max() for h in (0.02, 0.01)]
+        assert abs(errors[0] / errors[1] - 4) < 0.4  # C h^2 (1 + O(h)), with rates of about 3
+
+    def loss(values):
+        field = jumping(0.3, values)
+        return jnp.sum(jnp.sin(jnp.asarray(af.advance(field, TOKENS, 0.0, 1.2, Heun(0.1)).positions)))
+
+    shift = np.zeros_like(VALUES)
+    shift[1, 0, 2] = 1e-5
+    slope = (af.double(loss)(VALUES + shift) - af.double(loss)(VALUES - shift)) / 2e-5
+    assert abs(af.double(jax.grad(loss))(VALUES)[1, 0, 2] - slope) < 1e-8  # truncation 1e-10 times third derivatives
+
+
+def test_adaptive_steps_stop_at_jumps():
+    """Saved times are jumps, and chunks end there: the end of a chunk must not look at the next weights either.
+
+    (If it does, the result is as accurate, but the error estimate shrinks the steps: 9 times as many.)
+    """
+    exact = scipy_legs(0.3)
+    flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.Evenly(4), chunk=2)
+    # rtol 1e-8 per step, some 10 steps, contraction and expansion of order e
+    assert np.abs(flow.positions.values[-1] - exact).max() < 1e-7
+    assert flow.steps["rejected"] <= flow.steps["accepted"] / 2 < 16, flow.steps
+
+
+@pytest.mark.parametrize(("method", "tolerance"), [(af.Fixed(0.01), 1e-6), (af.Adaptive(1e-10, 1e-12), 1e-8)])
+def test_backwards_is_back(method, tolerance):
+    """RK4 at 0.01 is off by (0.3 / 10)^4 times a constant of order one; what comes back is off by less than twice that."""
+    there = af.advance(jumping(0.3), TOKENS, 0.0, 1.2, method)
+    assert np.abs(there.positions - scipy_legs(0.3)).max() < tolerance
+    back = af.advance(jumping(0.3), there, 1.2, 0.0, method)
+    assert np.abs(back.positions - START).max() < 2 * tolerance
+
+
+SMOOTH = {
+    "interpolated": af.Interpolated(VALUES, 0.3),
+    "function": lambda t: jnp.asarray(VALUES[0], t.dtype) * jnp.cos(2 * t) + jnp.asarray(VALUES[1], t.dtype) * t,
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_layers_converge_to_the_flow_of_smooth_weights(name):
+    """Order 1: the error at h over that at h/2 is 2 + O(h)."""
+    field = af.Attention(BETA, value=SMOOTH[name])
+    assert field.laws.steady
+    exact = af.advance(field, TOKENS, 0.0, 1.2, af.Adaptive(1e-10, 1e-12)).positions
+
+    def error(h):
+        flow = af.solve(field, TOKENS, 1.2, save=af.Evenly(1), method=af.Layers(h))
+        return np.abs(flow.positions.values[-1] - exact).max()
+
+    errors = [error(h) for h in (0.01, 0.005)]
+    assert errors[0] < 0.1
+    assert abs(errors[0] / errors[1] - 2) < 0.2
+
+
+def test_interpolated_weights_are_linear_in_between():
+    weight = af.Interpolated(VALUES, 0.3)
+    at = af.double(lambda t: weight.at(t, jnp.float64))
+    np.testing.assert_allclose(at(0.3 * 1.25), 0.75 * VALUES[1] + 0.25 * VALUES[2], atol=1e-15)
+    for t, k in ((0.0, 0), (0.3, 1), (0.9, 3), (50.0, 3)):
+        np.testing.assert_allclose(at(t), VALUES[k], atol=1e-15)
+
+
+def test_the_derivative_with_respect_to_the_end_is_the_velocity():
+    """Also for weights that change with time, of which the last stage of a step is evaluated at the end itself."""
+    field = af.Attention(BETA, value=SMOOTH["function"])
+
+    @af.double
+    def both(t1):
+        return jax.jvp(lambda t: af.advance(field, TOKENS, 0.0, t, af.Fixed(0.05)).positions, (t1,), (np.ones(()),))
+
+    x, slope = both(np.asarray(1.0))
+    # the derivative of an RK4 solution with respect to its step: error (4 h)^4 over the rates of about 4
+    np.testing.assert_allclose(slope, field.velocity(1.0, x, TOKENS.moved(x)), atol=2e-3 * np.abs(slope).max())
+
+
+def test_an_end_that_is_traced():
+    """Refused where the field jumps, with the mend; constant matrices and functions of time do not mind."""
+
+    def slope(field, method):
+        end = af.double(lambda t: jax.jvp(lambda t: af.advance(field, TOKENS, 0.0, t, method).positions, (t,), (t,))[1])
+        return end(np.asarray(0.5))
+
+    for method in (af.Fixed(0.1), af.Layers(0.1), af.Adaptive()):
+        with pytest.raises(InvalidInput, match="plain numbers"):
+            slope(jumping(0.1), method)
+    assert np.isfinite(slope(af.Attention(BETA, value=VALUES[0]), af.Fixed(0.1))).all()
+    assert breaks(Constant(np.eye(3)), 5.0).size == 0
+
+
+RANDOM_LAYERS = 4000
+
+
+def entries(weight):
+    """The weight in many layers."""
+    times = np.arange(RANDOM_LAYERS) * 0.1
+    return af.double(lambda t: jax.vmap(lambda s: weight.at(s, jnp.float64))(jnp.asarray(t)))(times)
+
+
+def test_random_weights_have_the_law_they_say():
+    """Mean and variance of 4000 x 9 Gaussians, layers independent, roles independent: each within 4 standard errors."""
+    field = af.Attention(BETA, query=af.Random((3, 3), seed=5), value=af.Random((3, 3), seed=5, scale=2.0, mean=1.0))
+    query, value = entries(field.kernel.query.weight), entries(field.value.weight)
+    value = (value - 1.0) / 2.0
+    query = query * np.sqrt(3)
+    count = query.size
+    for sample in (query, value):
+        assert abs(sample.mean()) < 4 / np.sqrt(count)
+        assert abs(sample.var() - 1) < 4 * np.sqrt(2 / count)
+        assert abs(np.mean(sample[1:] * sample[:-1])) < 4 / np.sqrt(count)
+    assert abs(np.mean(query * value)) < 4 / np.sqrt(count)
+    assert not np.array_equal(query, entries(af.Random((3, 3), seed=6, role="query")) * np.sqrt(3))
+    assert np.array_equal(query, entries(af.Random((3, 3), seed=5, role="query")) * np.sqrt(3))
+
+
+def test_random_networks_by_seed():
+    """A batch over seeds is its members; one seed is one network, in `solve` and in a NumPy loop over its matrices."""
+
+    def end(seed):
+        field = af.Attention(BETA, query=af.Random((3, 3), seed=seed), value=af.Random((3, 3), seed=seed))
+        return af.solve(field, TOKENS, 1.0, save=af.Evenly(1), method=af.Layers(0.1)).positions.values[..., -1, :, :]
+
+    many = end(af.Along("seed", [3, 4]))
+    alone = end(4)
+    assert np.array_equal(alone, end(4))
+    np.testing.assert_allclose(many[1], alone, atol=1e-14)
+    assert np.abs(many[0] - many[1]).max() > 0.1
+    queries, values = (entries(af.Random((3, 3), seed=4, role=role)) for role in ("query", "value"))
+    x = START
+    for k in range(10):
+        x = normalised(x + 0.1 * numpy_drive(x, queries[k], values[k]))
+    np.testing.assert_allclose(alone, x, atol=1e-13)
+
+
+def test_gradients_with_respect_to_the_weights_of_layers():
+    """Reverse mode against central differences with step 1e-5: truncation 1e-10, rounding 1e-16 / 1e-5."""
+
+    def loss(values):
+        field = af.Attention(BETA, query=QUERIES[0], value=af.PerLayer(values, 0.1))
+        return jnp.sum(jnp.sin(3 * jnp.asarray(af.advance(field, TOKENS, 0.0, 0.3, af.Layers(0.1)).positions)))
+
+    gradient = af.double(jax.grad(loss))(VALUES)
+    assert gradient.shape == VALUES.shape
+    assert np.array_equal(gradient[3], np.zeros((3, 3)))  # layer 3 is not reached
+    for k, i, j in ((0, 0, 1), (1, 2, 2), (2, 1, 0)):
+        shift = np.zeros_like(VALUES)
+        shift[k, i, j] = 1e-5
+        slope = (af.double(loss)(VALUES + shift) - af.double(loss)(VALUES - shift)) / 2e-5
+        assert abs(slope - gradient[k, i, j]) < 1e-9
+        assert abs(slope) > 1e-4
