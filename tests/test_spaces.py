@@ -1,10 +1,13 @@
 import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 import attnflow as af
-from attnflow.errors import InvalidInput
+from attnflow.errors import InvalidInput, InvalidTokens
+from attnflow.spaces import CentredSphere, Ellipsoid
 
 EPS = np.finfo(float).eps
 DIMS = [2, 3, 8, 64]
@@ -64,6 +67,122 @@ def test_euclidean_is_plain():
     assert np.array_equal(space.tangent(x, v), v)
     assert np.array_equal(space.retract(x), x)
     np.testing.assert_allclose(space.distance(x, v), np.linalg.norm(x - v, axis=1), rtol=1e-15)
+
+
+GAIN = (0.5, 2.0, 1.25, 0.8, 1.6)
+IMAGES = {
+    "ellipsoid": Ellipsoid(GAIN, 5**0.5),
+    "round": Ellipsoid(np.ones(5)),
+    "centred": CentredSphere(5, radius=5**0.5),
+    "centred with gain": CentredSphere(5, GAIN, 3.0),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_images_of_norms_are_what_they_say(name):
+    """Points radius gain theta with |theta| = 1, and sum theta = 0 where centred; retraction keeps them."""
+    space, rng = IMAGES[name], np.random.default_rng(0)
+    moved = space.retract(3 * rng.standard_normal((40, 5)))
+    for x in (space.sample(rng, 40), moved, space.retract(moved)):
+        theta = x / (space.radius * np.asarray(space.gain))
+        assert np.max(np.abs(np.linalg.norm(theta, axis=1) - 1)) < 8 * EPS
+        if isinstance(space, CentredSphere):
+            assert np.max(np.abs(theta.sum(axis=1))) < 20 * EPS
+        assert np.max(space.defect(x)) < 20 * EPS
+        assert np.min(space.defect(1.01 * x)) > 0.0099
+    # a few roundings of numbers below radius max(gain) = 6
+    np.testing.assert_allclose(space.retract(moved), moved, rtol=0, atol=6 * 8 * EPS)
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_tangent_is_the_derivative_of_the_retraction(name):
+    """At points of the space; so it is idempotent, and the flow of x <- retract(x + h A) is x' = tangent(x, A)."""
+    space, rng = IMAGES[name], np.random.default_rng(1)
+    x, v = space.sample(rng, 20), rng.standard_normal((20, 5))
+    p = space.tangent(x, v)
+    derivative = af.double(lambda x, v: jax.jvp(space.retract, (jnp.asarray(x),), (jnp.asarray(v),))[1])(x, v)
+    # |v/gain| < 8, stretched by at most 2, some ten roundings
+    np.testing.assert_allclose(p, derivative, rtol=0, atol=160 * EPS)
+    np.testing.assert_allclose(space.tangent(x, p), p, rtol=0, atol=160 * EPS)
+    theta = x / (space.radius * np.asarray(space.gain))
+    assert np.max(np.abs(np.sum(theta * p / np.asarray(space.gain), axis=1))) < 160 * EPS
+
+
+def test_unit_gains_are_the_sphere():
+    rng, sphere, space = np.random.default_rng(2), af.Sphere(5), IMAGES["round"]
+    x, y, v = sphere.sample(rng, 9), sphere.sample(rng, 9), rng.standard_normal((9, 5))
+    np.testing.assert_allclose(space.retract(v), sphere.retract(v), rtol=0, atol=2 * EPS)
+    np.testing.assert_allclose(space.tangent(x, v), sphere.tangent(x, v), rtol=0, atol=8 * EPS)
+    np.testing.assert_allclose(space.distance(x, y), sphere.distance(x, y), rtol=4 * EPS)
+    np.testing.assert_allclose(space.defect(v), sphere.defect(v), rtol=0, atol=8 * EPS)
+
+
+def test_retraction_is_layer_norm():
+    x = np.random.default_rng(3).standard_normal((30, 5)) + 2.0
+    expected = (x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True)
+    # the mean is subtracted from numbers below 6, then divided by a deviation above 0.2
+    np.testing.assert_allclose(IMAGES["centred"].retract(x), expected, rtol=0, atol=4 * 6 / 0.2 * EPS)
+
+
+def test_the_centred_sphere_is_a_sphere_of_one_dimension_less():
+    """In an orthonormal basis of the hyperplane everything is as on Sphere(d - 1), attention included."""
+    basis = np.linalg.qr(np.eye(5) - 1 / 5)[0][:, :4]
+    small, large = af.uniform(af.Sphere(4), n=7, seed=0), CentredSphere(5)
+    tokens = af.Tokens(small.positions @ basis.T, space=large)
+    velocity = af.Attention(2.0).velocity(0.0, tokens.positions, tokens)
+    expected = af.Attention(2.0).velocity(0.0, small.positions, small)
+    np.testing.assert_allclose(velocity, expected @ basis.T, rtol=0, atol=60 * EPS)
+    np.testing.assert_allclose(
+        large.distance(tokens.positions[:3], tokens.positions[3:6]),
+        af.Sphere(4).distance(small.positions[:3], small.positions[3:6]),
+        rtol=20 * EPS,
+    )
+
+
+def test_distance_does_not_see_the_gain():
+    space, rng = IMAGES["ellipsoid"], np.random.default_rng(4)
+    x, y = af.Sphere(5).sample(rng, 9), af.Sphere(5).sample(rng, 9)
+    scale = np.sqrt(5) * np.asarray(GAIN)
+    np.testing.assert_allclose(
+        space.distance(scale * x, scale * y), np.sqrt(5) * af.Sphere(5).distance(x, y), rtol=20 * EPS
+    )
+
+
+def test_spaces_with_gains_compare_and_carry_batches():
+    assert Ellipsoid([1, 2, 3], 2) == Ellipsoid(np.array([1.0, 2.0, 3.0]), 2.0)
+    assert Ellipsoid([1, 2, 3]) != Ellipsoid([1, 2, 4])
+    assert Ellipsoid([1, 2, 3]) != Ellipsoid([1, 2, 3], 2.0)
+    assert CentredSphere(3) != Ellipsoid([1, 1, 1])
+    space = Ellipsoid([1.0, 2.0, 0.5], 3**0.5)
+    one = af.Tokens(space.sample(np.random.default_rng(0), 4), space=space)
+    both = af.stack("copy", [0, 1], [one, one])
+    v = af.Attention(1.0).velocity(0.0, one.positions, both)
+    np.testing.assert_allclose(v[1], af.Attention(1.0).velocity(0.0, one.positions, one), rtol=0, atol=20 * EPS)
+    with pytest.raises(InvalidTokens):
+        af.Tokens(unit_rows(one.positions), space=space)
+
+
+def unit_rows(x):
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: Ellipsoid([1.0, 0.0, 2.0]), r"`gain\[1\]` of Ellipsoid is 0"),
+        (lambda: Ellipsoid([1.0, np.nan]), "nan"),
+        (lambda: Ellipsoid(1.0), "shape"),
+        (lambda: Ellipsoid("wide"), "'wide'"),
+        (lambda: Ellipsoid([1.0]), "at least 2"),
+        (lambda: Ellipsoid([1.0, 1.0], -1.0), "`radius` of Ellipsoid is -1"),
+        (lambda: CentredSphere(2), "at least 3"),
+        (lambda: CentredSphere(3, [1.0, 1.0]), "length 2"),
+        (lambda: CentredSphere(3, radius=np.inf), "`radius`"),
+    ],
+)
+def test_bad_gains_are_refused(call, words):
+    with pytest.raises(InvalidInput, match=words):
+        call()
 
 
 @pytest.mark.parametrize("dim", [1, 0, -3, 2.5, "3", True, None])

@@ -1,6 +1,8 @@
-"""Where tokens live: the unit sphere of layer-normalised tokens, and R^d without layer norm."""
+"""Where tokens live: the images of layer norms (spheres, ellipsoids, centred spheres), and R^d without layer norm."""
 
 import abc
+from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -20,11 +22,11 @@ class AbstractSpace(eqx.Module):
 
     @abc.abstractmethod
     def tangent(self, x: Point, v: Point) -> Point:
-        """The component of `v` tangent to the space at `x`."""
+        """The derivative of `retract` at the point `x` of the space, applied to `v`: the tangent part of `v`."""
 
     @abc.abstractmethod
     def retract(self, x: Point) -> Point:
-        """The point of the space nearest to `x`."""
+        """The point of the space that `x` is moved to; points of the space stay where they are."""
 
     @abc.abstractmethod
     def distance(self, x: Point, y: Point) -> Float[Array | np.ndarray, "*batch"]:
@@ -78,6 +80,118 @@ class Sphere(AbstractSpace):
         return np.abs(np.linalg.norm(x, axis=-1) - 1.0)
 
 
+class Ellipsoid(AbstractSpace):
+    """Points radius gain * theta, |theta| = 1: the image of RMS norm with a gain per coordinate (arXiv:2510.22026).
+
+    Points move onto it along rays from the origin: dividing by the gain makes it a round sphere, on which everything
+    is as on `Sphere`. In a network radius = sqrt(dim). A layer x <- retract(x + h A) converges to
+    dx/dt = tangent(x, A) at order 1. (The rule x <- radius gain * N(x + h A), which does not divide by the gain, is
+    not the identity at h = 0 and has no flow.) `gain` is compiled in: another gain is another space.
+    """
+
+    dim: int = eqx.field(static=True)
+    gain: tuple[float, ...] = eqx.field(static=True)
+    radius: float = eqx.field(static=True)
+
+    def __init__(self, gain: Sequence[float] | np.ndarray, radius: float = 1.0):
+        self.gain = _gains("Ellipsoid", gain)
+        self.dim = _dimension("Ellipsoid", len(self.gain), least=2)
+        self.radius = _radius("Ellipsoid", radius)
+
+    @double
+    def tangent(self, x: Point, v: Point) -> Point:
+        """The vector gain * P_theta(v / gain): the part of `v` along the ray of `x` is removed."""
+        x, v = jnp.broadcast_arrays(x, v)
+        theta, v = self._round(x) / self.radius, self._round(v)
+        return self._stretched(v - jnp.sum(theta * v, axis=-1, keepdims=True) * theta)
+
+    @double
+    def retract(self, x: Point) -> Point:
+        """The point radius gain * N(x / gain), on the ray of `x`. The zero vector has no ray: it gives NaN."""
+        x = self._round(jnp.asarray(x))
+        return self._stretched(self.radius * (x / jnp.linalg.norm(x, axis=-1, keepdims=True)))
+
+    @double
+    def distance(self, x: Point, y: Point) -> Float[Array | np.ndarray, "*batch"]:
+        """The radius times the angle of the two theta: the geodesic distance after division by the gain.
+
+        (Not the length of a path on the ellipsoid, which has no closed form.)
+        """
+        x, y = jnp.broadcast_arrays(x, y)
+        x, y = self._round(x), self._round(y)
+        angle = 2.0 * jnp.arctan2(jnp.linalg.norm(x - y, axis=-1), jnp.linalg.norm(x + y, axis=-1))
+        return self.radius * angle
+
+    def sample(self, rng: np.random.Generator, n: int) -> Float[np.ndarray, "n dim"]:
+        """Uniform theta on the unit sphere."""
+        return self.radius * np.asarray(self.gain) * Sphere(self.dim).sample(rng, n)
+
+    def defect(self, x: Float[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch"]:
+        """| |theta| - 1 | for theta = x / (radius gain)."""
+        return np.abs(np.linalg.norm(x / np.asarray(self.gain), axis=-1) / self.radius - 1.0)
+
+    def _round(self, x: Any) -> Any:
+        return x / jnp.broadcast_to(jnp.asarray(self.gain, x.dtype), x.shape)
+
+    def _stretched(self, x: Any) -> Any:
+        return x * jnp.broadcast_to(jnp.asarray(self.gain, x.dtype), x.shape)
+
+
+class CentredSphere(AbstractSpace):
+    """Points radius gain * theta with sum theta = 0 and |theta| = 1, dim >= 3: the image of LayerNorm, mean subtracted.
+
+    A sphere S^(dim-2) in a hyperplane, stretched by the gain. LayerNorm in a network has radius = sqrt(dim). Without
+    `gain`, retract is LayerNorm itself; with it, `x` is divided by the gain first, as on `Ellipsoid`.
+    """
+
+    dim: int = eqx.field(static=True)
+    gain: tuple[float, ...] = eqx.field(static=True)
+    radius: float = eqx.field(static=True)
+
+    def __init__(self, dim: int, gain: Sequence[float] | np.ndarray | None = None, radius: float = 1.0):
+        self.dim = _dimension("CentredSphere", dim, least=3)
+        self.gain = _gains("CentredSphere", np.ones(self.dim) if gain is None else gain)
+        if len(self.gain) != self.dim:
+            raise InvalidInput(
+                f"`gain` of CentredSphere has length {len(self.gain)}; give {self.dim}, one per coordinate."
+            )
+        self.radius = _radius("CentredSphere", radius)
+
+    @double
+    def tangent(self, x: Point, v: Point) -> Point:
+        """The vector gain * P_theta C(v / gain), where C subtracts the mean."""
+        return self._ellipsoid.tangent(x, self._centred(jnp.asarray(v)))
+
+    @double
+    def retract(self, x: Point) -> Point:
+        """The point radius gain * N(C(x / gain)), where C subtracts the mean. NaN if C(x / gain) = 0."""
+        return self._ellipsoid.retract(self._centred(jnp.asarray(x)))
+
+    def distance(self, x: Point, y: Point) -> Float[Array | np.ndarray, "*batch"]:
+        """The radius times the angle of the two theta, as on `Ellipsoid`."""
+        return self._ellipsoid.distance(x, y)
+
+    def sample(self, rng: np.random.Generator, n: int) -> Float[np.ndarray, "n dim"]:
+        """Uniform theta on the centred unit sphere."""
+        gaussian = rng.standard_normal((n, self.dim))
+        theta = gaussian - gaussian.mean(axis=-1, keepdims=True)
+        return self.radius * np.asarray(self.gain) * (theta / np.linalg.norm(theta, axis=-1, keepdims=True))
+
+    def defect(self, x: Float[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch"]:
+        """The distance of theta = x / (radius gain) from the centred unit sphere."""
+        theta = x / (self.radius * np.asarray(self.gain))
+        mean = theta.mean(axis=-1, keepdims=True)
+        return np.hypot(np.linalg.norm(theta - mean, axis=-1) - 1.0, np.sqrt(self.dim) * mean[..., 0])
+
+    @property
+    def _ellipsoid(self) -> Ellipsoid:
+        return Ellipsoid(self.gain, self.radius)
+
+    def _centred(self, x: Any) -> Any:
+        gain = jnp.broadcast_to(jnp.asarray(self.gain, x.dtype), x.shape)
+        return x - gain * jnp.mean(x / gain, axis=-1, keepdims=True)
+
+
 class Euclidean(AbstractSpace):
     """R^dim: tokens without layer norm."""
 
@@ -113,3 +227,23 @@ def _dimension(name: str, dim: int, least: int) -> int:
     if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < least:
         raise InvalidInput(f"`dim` of {name} is {dim!r}; give an integer of at least {least}.")
     return int(dim)
+
+
+def _gains(name: str, gain: Sequence[float] | np.ndarray) -> tuple[float, ...]:
+    try:
+        values = np.asarray(gain, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"`gain` of {name} is {gain!r}; give one positive number per coordinate.") from None
+    if values.ndim != 1:
+        raise InvalidInput(f"`gain` of {name} has shape {values.shape}; give one positive number per coordinate.")
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        where = int(np.argmax(bad))
+        raise InvalidInput(f"`gain[{where}]` of {name} is {values[where]}; every gain must be finite and above 0.")
+    return tuple(values.tolist())
+
+
+def _radius(name: str, radius: float) -> float:
+    if isinstance(radius, bool) or not isinstance(radius, int | float | np.number) or not 0 < radius < np.inf:
+        raise InvalidInput(f"`radius` of {name} is {radius!r}; give a positive finite number.")
+    return float(radius)

@@ -11,8 +11,8 @@ X = np.eye(3)
     ("arguments", "words"),
     [
         ({"positions": [[1.0, 0.0], [np.nan, 0.0]]}, r"positions\[1, 0\] is nan"),
-        ({"positions": [[0.0, 0.0, 0.0]]}, "norm 0, but .*unit vectors"),
-        ({"positions": [[2.0, 0.0, 0.0]]}, "norm 2, but .*normalise=True"),
+        ({"positions": [[0.0, 0.0, 0.0]]}, "norm is 0.*unit vectors"),
+        ({"positions": [[2.0, 0.0, 0.0]]}, "1 away from .*normalise=True"),
         ({"positions": np.ones(3)}, r"shape \(3,\)"),
         ({"positions": np.ones((0, 3))}, "no token"),
         ({"positions": [["a", "b"]]}, "dtype"),

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from attnflow.axes import RESERVED
 from attnflow.errors import InvalidInput, InvalidTokens
-from attnflow.spaces import AbstractSpace, Sphere
+from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 
 NEARLY_ON_SPACE = 1e-6
 
@@ -78,8 +78,11 @@ class Tokens(eqx.Module):
 
     def system(self, positions: Any, masses: Any) -> "Tokens":
         """One system without batch dimensions, with these places and space; unchecked, for use inside compiled code."""
-        bare = Tokens(np.eye(1, self.dim), space=self.space, place=[0])
-        return eqx.tree_at(lambda t: (t.positions, t.masses, t.place), bare, (positions, masses, self.place))
+        bare = Tokens(np.eye(1, self.dim), space=Euclidean(self.dim), place=[0])  # a row that is legal there
+        return eqx.tree_at(
+            lambda t: (t.positions, t.masses, t.place, t.space), bare, (positions, masses, self.place, self.space),
+            is_leaf=lambda node: isinstance(node, AbstractSpace),
+        )  # fmt: skip
 
     def member(self, **index: int) -> "Tokens":
         """One system of a batch, by integer index: `tokens.member(seed=3)`; all names must be given."""
@@ -173,8 +176,9 @@ def _onto(space: AbstractSpace, values: np.ndarray) -> np.ndarray:
     if (defect > NEARLY_ON_SPACE).any():
         where = tuple(int(k) for k in np.unravel_index(np.argmax(defect), defect.shape))
         raise InvalidTokens(
-            f"tokens{list(where)} has norm {np.linalg.norm(values[where]):.6g}, but {space} needs unit vectors. "
-            "Pass `from_array(positions, normalise=True)` or check the initial condition."
+            f"tokens{list(where)} is {defect[where]:.3g} away from {space} (its norm is "
+            f"{np.linalg.norm(values[where]):.6g}). Pass `space.retract(positions)`, `from_array(positions, "
+            "normalise=True)` for unit vectors, or check the initial condition."
         )
     if (defect > 4 * np.finfo(values.dtype).eps).any():
         return np.asarray(space.retract(np.asarray(values, dtype=np.float64)), dtype=values.dtype)

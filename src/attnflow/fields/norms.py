@@ -1,0 +1,297 @@
+"""Layer norms as speed regulators: where a network normalises decides how fast its tokens move (arXiv:2510.22026).
+
+A scheme is a space and a wrapper around a field. With x = r theta, |theta| = 1, and A the drive of the inner field at
+the normalised tokens, directions move as d theta/dt = P_theta A / s:
+
+| scheme | how | layer | s | dr/dt |
+|---|---|---|---|---|
+| Post-LN | the bare field on a `Sphere` | theta <- N(theta + h A) | 1 | 0 |
+| Pre-LN | `Pre(field)` on `Euclidean` | x <- x + h A | r | <theta, A> |
+| Peri-LN | `Peri(field)` on `Euclidean` | x <- x + h N(A) | r abs(A) | <theta, A>/abs(A) |
+| nGPT | `Ngpt(field, alpha)` on a `Sphere` | theta <- N(theta + h alpha (N(A) - theta)) | abs(A)/alpha | 0 |
+| Mix-LN | `Mix(field, switch)` on `Euclidean` | Post before the switch, then Pre | 1, then r | 0, then <theta, A> |
+| LN-scaling | `Scaled(field)` on `Euclidean` | x <- x + h A/sqrt(1+t) | r sqrt(1+t) | <theta, A>/sqrt(1+t) |
+"""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from attnflow.axes import Along, positive
+from attnflow.errors import InvalidInput
+from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Places, Points
+from attnflow.fields.timed import Switch
+from attnflow.fields.weights import AbstractWeight, as_weight
+from attnflow.precision import double
+from attnflow.spaces import Euclidean, Sphere
+from attnflow.tokens import Tokens
+
+
+class AbstractNorm(eqx.Module):
+    """A layer norm, applied to every row. What has no direction (a zero vector) is not divided."""
+
+    @abc.abstractmethod
+    def __call__(self, t: Any, x: Points) -> Points:
+        """The normalised rows of `x`, with the gain of time t."""
+
+    @abc.abstractmethod
+    def check(self, dim: int) -> None:
+        """Refuse gains that do not act on R^dim."""
+
+    @property
+    @abc.abstractmethod
+    def is_isotropic(self) -> bool:
+        """Whether it commutes with rotations."""
+
+    @property
+    @abc.abstractmethod
+    def is_continuous(self) -> bool:
+        """Whether it changes continuously with time."""
+
+
+class Unit(AbstractNorm):
+    """N(x) = x/|x|: the norm of the theory, one unit vector per token."""
+
+    def __call__(self, t: Any, x: Points) -> Points:
+        return direction(x)
+
+    def check(self, dim: int) -> None:
+        """Every vector has a norm."""
+
+    @property
+    def is_isotropic(self) -> bool:
+        return True
+
+    @property
+    def is_continuous(self) -> bool:
+        return True
+
+
+class RmsNorm(AbstractNorm):
+    """sqrt(d) gain * x/|x| (arXiv:1910.07467, epsilon = 0); a gain other than a constant breaks the rotations."""
+
+    gain: AbstractWeight | None
+
+    def __init__(self, gain: Any = None):
+        self.gain = None if gain is None else as_weight("gain", gain)
+
+    def __call__(self, t: Any, x: Points) -> Points:
+        return _affine(t, jnp.asarray(np.sqrt(x.shape[-1]), x.dtype) * direction(x), self.gain, None)
+
+    def check(self, dim: int) -> None:
+        _check_rows(dim, gain=self.gain)
+
+    @property
+    def is_isotropic(self) -> bool:
+        return self.gain is None
+
+    @property
+    def is_continuous(self) -> bool:
+        return self.gain is None or self.gain.is_continuous
+
+
+class LayerNorm(AbstractNorm):
+    """gain * (x - mean)/std + bias, mean and std over the coordinates (arXiv:1607.06450, epsilon = 0)."""
+
+    gain: AbstractWeight | None
+    bias: AbstractWeight | None
+
+    def __init__(self, gain: Any = None, bias: Any = None):
+        self.gain = None if gain is None else as_weight("gain", gain)
+        self.bias = None if bias is None else as_weight("bias", bias)
+
+    def __call__(self, t: Any, x: Points) -> Points:
+        centred = x - jnp.mean(x, axis=-1, keepdims=True)
+        return _affine(t, jnp.asarray(np.sqrt(x.shape[-1]), x.dtype) * direction(centred), self.gain, self.bias)
+
+    def check(self, dim: int) -> None:
+        if dim < 2:
+            raise InvalidInput(f"LayerNorm in dimension {dim} leaves nothing; use tokens of dimension 2 or more.")
+        _check_rows(dim, gain=self.gain, bias=self.bias)
+
+    @property
+    def is_isotropic(self) -> bool:
+        return False
+
+    @property
+    def is_continuous(self) -> bool:
+        return all(w is None or w.is_continuous for w in (self.gain, self.bias))
+
+
+class Pre(AbstractField):
+    """X[mu](x) = A(norm(x)) in the measure of the norm(y): Pre-LN, x <- x + h A. Radii grow like t, 1 - rho ~ t^-2."""
+
+    field: AbstractField
+    norm: AbstractNorm = Unit()
+
+    @double
+    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        return _normalised(self.field, self.norm, t, x, mu, place)
+
+    def check(self, tokens: Tokens) -> None:
+        _check_stream(self, self.field, self.norm, tokens)
+
+    @property
+    def laws(self) -> Laws:
+        return _laws(self.field, self.norm)
+
+
+class Peri(AbstractField):
+    """X[mu](x) = N(A(norm(x))): Peri-LN, input and output normalised. 1 - rho ~ t^-2 from any start.
+
+    A drive of zero stays zero. The output is scaled to norm 1, whatever `norm` does to the input.
+    """
+
+    field: AbstractField
+    norm: AbstractNorm = Unit()
+
+    @double
+    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        return direction(_normalised(self.field, self.norm, t, x, mu, place))
+
+    def check(self, tokens: Tokens) -> None:
+        _check_stream(self, self.field, self.norm, tokens)
+
+    @property
+    def laws(self) -> Laws:
+        return _laws(self.field, self.norm)
+
+
+class Scaled(AbstractField):
+    """X[mu](x) = A(norm(x))/sqrt(1+t): LN-scaling, Pre-LN on the clock 2 (sqrt(1+t) - 1). 1 - rho ~ t^-1."""
+
+    field: AbstractField
+    norm: AbstractNorm = Unit()
+
+    @double
+    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        drive = _normalised(self.field, self.norm, t, x, mu, place)
+        return drive / jnp.sqrt(1.0 + jnp.asarray(t, drive.dtype))
+
+    def check(self, tokens: Tokens) -> None:
+        _check_stream(self, self.field, self.norm, tokens)
+
+    @property
+    def laws(self) -> Laws:
+        return _laws(self.field, self.norm)
+
+
+class Ngpt(AbstractField):
+    """X[mu](x) = alpha (N(A) - x) on the sphere: nGPT (arXiv:2410.01131), 1 - rho ~ e^(-2 alpha t).
+
+    With `Layers`, x <- N(x + h alpha (N(A) - x)). A drive A of zero moves nothing.
+    """
+
+    field: AbstractField
+    alpha: np.ndarray | Along = eqx.field(converter=positive("alpha"), default=1.0)
+
+    @double
+    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        x = jnp.asarray(x)
+        return jnp.asarray(self.alpha, x.dtype) * (direction(self.field.drive(t, x, mu, place)) - x)
+
+    def check(self, tokens: Tokens) -> None:
+        if not isinstance(tokens.space, Sphere):
+            raise InvalidInput(
+                f"Ngpt needs tokens on a sphere, not on {tokens.space}; "
+                f"make the tokens with space=af.Sphere({tokens.dim})."
+            )
+        _check_inner(self, self.field, tokens)
+
+    @property
+    def laws(self) -> Laws:
+        return self.field.laws
+
+
+class Mix(AbstractLayered):
+    """Post-LN before the time `switch`, Pre-LN from then: Mix-LN (arXiv:2412.13795).
+
+    With theta = x/|x| and A = A(norm(x)): before, d theta/dt = P_theta A at constant |x|, or theta <- N(theta + h A);
+    after, dx/dt = A, or x <- x + h A. `Layers` runs these rules whatever its `update`.
+    """
+
+    field: AbstractField
+    switch: Switch
+    norm: AbstractNorm
+
+    def __init__(self, field: AbstractField, switch: Any = 1.0, norm: AbstractNorm = Unit()):
+        self.field = field
+        self.switch = switch if isinstance(switch, Switch) else Switch(switch)
+        self.norm = norm
+
+    @double
+    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        x = jnp.asarray(x)
+        pull = _normalised(self.field, self.norm, t, x, mu, place)
+        theta = direction(x)
+        turn = pull - jnp.sum(theta * pull, axis=-1, keepdims=True) * theta
+        return jnp.where(self.switch.is_on(jnp.asarray(t, float)), pull, jnp.sum(theta * x, -1, keepdims=True) * turn)
+
+    @double
+    def layer(self, t: Any, step: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        x = jnp.asarray(x)
+        change = jnp.asarray(step, x.dtype) * _normalised(self.field, self.norm, t, x, mu, place)
+        theta = direction(x)
+        post = jnp.sum(theta * x, -1, keepdims=True) * direction(theta + change)
+        return jnp.where(self.switch.is_on(jnp.asarray(t, float)), x + change, post)
+
+    def check(self, tokens: Tokens) -> None:
+        _check_stream(self, self.field, self.norm, tokens)
+
+    @property
+    def laws(self) -> Laws:
+        return _laws(self.field, self.norm)._replace(steady=False)
+
+
+def direction(x: Points) -> Points:
+    """x/|x| for every row; a row of zeros stays, with finite derivatives (a network's epsilon does the same)."""
+    squares = jnp.sum(jnp.square(x), axis=-1, keepdims=True)
+    return x / jnp.sqrt(jnp.where(squares > 0, squares, 1.0))  # the derivative of the root at 0 is never taken
+
+
+def _normalised(
+    field: AbstractField, norm: AbstractNorm, t: Any, x: Points, mu: Tokens, place: Places | None
+) -> Points:
+    """The drive of `field` at the normalised points, in the normalised measure."""
+    x = jnp.asarray(x)
+    seen = mu.moved(norm(t, jnp.asarray(mu.positions, x.dtype)))
+    return field.drive(t, norm(t, x), seen, place)
+
+
+def _affine(t: Any, x: Points, gain: AbstractWeight | None, bias: AbstractWeight | None) -> Points:
+    if gain is not None:
+        x = x * gain.at(t, x.dtype)[None, :]
+    return x if bias is None else x + bias.at(t, x.dtype)[None, :]
+
+
+def _laws(field: AbstractField, norm: AbstractNorm) -> Laws:
+    laws = field.laws
+    return laws._replace(rotation=laws.rotation and norm.is_isotropic, steady=laws.steady and norm.is_continuous)
+
+
+def _check_stream(scheme: AbstractField, field: AbstractField, norm: AbstractNorm, tokens: Tokens) -> None:
+    if not isinstance(tokens.space, Euclidean):
+        raise InvalidInput(
+            f"{type(scheme).__name__} lets norms grow and needs tokens in R^d, not on {tokens.space}; "
+            f"make the tokens with space=af.Euclidean({tokens.dim})."
+        )
+    norm.check(tokens.dim)
+    _check_inner(scheme, field, tokens)
+
+
+def _check_inner(scheme: AbstractField, field: AbstractField, tokens: Tokens) -> None:
+    if isinstance(field, AbstractLayered):
+        raise InvalidInput(
+            f"`field` of {type(scheme).__name__} is {type(field).__name__}, which has a layer rule of its own that "
+            "would be lost; wrap the fields that it is made of instead."
+        )
+    field.check(tokens)
+
+
+def _check_rows(dim: int, **weights: AbstractWeight | None) -> None:
+    for name, weight in weights.items():
+        if weight is not None and weight.shape != (dim,):
+            raise InvalidInput(f"`{name}` has shape {weight.shape}; give ({dim},), one number per coordinate.")
