@@ -6,24 +6,27 @@ finite forms are E0 = e^(-beta) E_beta <= 1/(2 beta) and, with the constant remo
     E = E0 - 1/(2 beta) = (1/2 beta) sum_ij m_i m_j (e^(beta (<x_i, x_j> - 1)) - 1) <= 0,
 
 zero exactly at consensus and with the limit sum_ij m_i m_j (<x_i, x_j> - 1)/2 at beta = 0.
-USA ascends it as a gradient flow, SA for the metric weighted by Z (arXiv:2312.10794, section 3).
+USA ascends it as a gradient flow, SA for the metric weighted by Z (arXiv:2312.10794, section 3). A potential U, the
+perceptron in gradient form, adds sum_i m_i U(x_i) (arXiv:2601.21366).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import Along, members, scalar
+from attnflow.axes import Along, members, over_members, scalar
 from attnflow.errors import InvalidInput
-from attnflow.fields import Attention, Softmax
+from attnflow.fields import AbstractField, Attention, Softmax, Total, Unnormalised
 from attnflow.fields.base import tangent_drive
-from attnflow.precision import double
+from attnflow.fields.normalisers import Clock
+from attnflow.fields.perceptron import Potential
+from attnflow.precision import double, is_traced
 from attnflow.spaces import Sphere
 from attnflow.sums import over_pairs
-from attnflow.tokens import Tokens
+from attnflow.tokens import Tokens, from_array
 
 
 @double
@@ -46,20 +49,49 @@ def log_energy(tokens: Tokens, beta: Any) -> Any:
 
 
 @double
-def dissipation(field: Attention, tokens: Tokens) -> Any:
-    """dE/dt along `field` by the dissipation identity, at one system.
+def total_energy(field: AbstractField, tokens: Tokens) -> Any:
+    """The energy that the flow of `field` never decreases, at one system: E, plus sum_i m_i U(x_i) with potentials U.
 
-    USA0: sum_i m_i |v_i|^2. SA: sum_i m_i Z_i |v_i|^2 with Z_i = sum_k m_k e^(beta (<x_i, x_k> - 1)).
+    It is at most max U, reached by a consensus where U is largest (E0 has 1/(2 beta) more). Defined on the sphere for
+    Attention with Q = K = V = I, and for its sum with `Potential`s when it is `Unnormalised()` on the clock USA0.
+    """
+    _check_one_system("total_energy", field, tokens)
+    return _total_energy(field, tokens)
+
+
+@double
+def dissipation(field: AbstractField, tokens: Tokens) -> Any:
+    """The rate of `total_energy` along `field` by the dissipation identity, at one system.
+
+    USA0, with potentials too: sum_i m_i |v_i|^2. SA: sum_i m_i Z_i |v_i|^2, Z_i = sum_k m_k e^(beta (<x_i, x_k> - 1)).
     On the clocks USA and grad the rate carries the factor of the clock.
     """
-    if not energy_is_defined(field, tokens) or tokens.dims:
-        raise InvalidInput("`dissipation` needs one system on the sphere and Attention with Q = K = V = I, no mask.")
+    _check_one_system("dissipation", field, tokens)
     return _dissipation(field, tokens)
 
 
+def lyapunov(field: Any, tokens: Tokens) -> Callable[[Any, Any], Any] | None:
+    """The pure function (positions, masses) -> energy that `field` never decreases on this space, if there is one.
+
+    It reads the numbers of `field` when it is called: inside compiled code make it from the traced field.
+    """
+    found = _structure(field, tokens)
+    if found is None:
+        return None
+    attention, potentials = found
+
+    def value(x: Any, masses: Any) -> Any:
+        total = renormalised_energy(x, masses, jnp.asarray(attention.beta, x.dtype))
+        for part in potentials:
+            total = total + jnp.sum(masses * part.potential(x))
+        return total
+
+    return value
+
+
 def energy_is_defined(field: Any, tokens: Tokens) -> bool:
-    """Whether the energy is a Lyapunov function of `field`: plain attention on a sphere."""
-    return isinstance(field, Attention) and field.is_plain and isinstance(tokens.space, Sphere)
+    """Whether there is an energy that `field` never decreases."""
+    return lyapunov(field, tokens) is not None
 
 
 def renormalised_energy(x: Any, masses: Any, beta: Any) -> Any:
@@ -67,14 +99,15 @@ def renormalised_energy(x: Any, masses: Any, beta: Any) -> Any:
     x = x - jnp.sum(masses[:, None] * x, axis=0, keepdims=True)  # a common centre removes cancellation near consensus
     half = 0.5 * jnp.sum(x * x, axis=1)
 
-    def absorb(total: Any, query: Any, key: Any) -> Any:
+    def tile(query: Any, key: Any) -> Any:
         (xq, hq), ((xk, hk), mass) = query, key
         drop = jnp.minimum(xq @ xk.T - hq[:, None] - hk[None, :], 0.0)  # <x, y> - 1
-        return total + (drop * _expm1_ratio(beta * drop)) @ mass
+        return (drop * _expm1_ratio(beta * drop)) @ mass
 
     rows = over_pairs(
+        tile,
+        jnp.add,
         lambda size: jnp.zeros((size,), x.dtype),
-        absorb,
         (x, half),
         ((x, half), masses),
         x.shape[0],
@@ -91,20 +124,58 @@ def _expm1_ratio(z: Any) -> Any:
     return jnp.where(small, 1.0 + 0.5 * z, jnp.expm1(safe) / safe)
 
 
+def _structure(field: Any, tokens: Tokens) -> tuple[Attention, list[Potential]] | None:
+    """Plain attention and potentials of which `field` is the sum, if they have a common energy."""
+    parts = field.parts if isinstance(field, Total) else (field,)
+    heads = [part for part in parts if isinstance(part, Attention) and part.is_plain]
+    potentials = [part for part in parts if isinstance(part, Potential)]
+    if len(heads) != 1 or len(potentials) != len(parts) - 1 or not isinstance(tokens.space, Sphere):
+        return None
+    # U enters with weight 1: softmax divides the rest by Z, and the other clocks multiply it
+    if potentials and not (isinstance(rule := heads[0].normaliser, Unnormalised) and rule.clock is Clock.USA0):
+        return None
+    return heads[0], potentials
+
+
+def _check_one_system(name: str, field: AbstractField, tokens: Tokens) -> None:
+    if not is_traced((field, tokens)) and (batch := members(field, tokens).dims):
+        raise InvalidInput(f"`{name}` got the batch dimensions {tuple(batch)}; give one system.")
+    if not energy_is_defined(field, tokens):
+        raise InvalidInput(
+            f"`{name}`: {type(field).__name__} on {tokens.space} has no energy here. Give tokens on a sphere and "
+            "Attention with Q = K = V = I and no mask; with a Potential it must be Unnormalised() on the clock USA0."
+        )
+
+
 @eqx.filter_jit
-def _dissipation(field: Attention, tokens: Tokens) -> Any:
+def _total_energy(field: AbstractField, tokens: Tokens) -> Any:
+    function = lyapunov(field, tokens)
+    assert function is not None
+    return function(jnp.asarray(tokens.positions), jnp.asarray(tokens.masses))
+
+
+@eqx.filter_jit
+def _dissipation(field: AbstractField, tokens: Tokens) -> Any:
     x = jnp.asarray(tokens.positions)
     velocity = tangent_drive(field, 0.0, x, tokens, tokens.place)
     squares = jnp.sum(velocity**2, axis=1)
-    if isinstance(field.normaliser, Softmax):
-        scale, sums = field.sum(
-            field.kernel.log_weight, x, x, jnp.asarray(tokens.masses), jnp.ones((x.shape[0], 1), x.dtype)
-        )
-        weights = jnp.exp(scale) * sums[:, 0]
+    found = _structure(field, tokens)
+    assert found is not None
+    attention = found[0]
+    if isinstance(attention.normaliser, Softmax):
+        pairs, _ = attention.pairs(0.0, x, tokens, tokens.place)
+        scale, sums = pairs.sums(jnp.ones((x.shape[0], 1), x.dtype))
+        weights = pairs.unit * jnp.exp(scale) * sums[:, 0]
     else:
-        one = jnp.ones((1, 1), x.dtype)
-        weights = 1.0 / field.normaliser(jnp.zeros(1, x.dtype), one[0], one, jnp.asarray(field.beta))[0, 0]
+        weights = jnp.ones_like(squares) / _clock_factor(attention)
     return jnp.sum(tokens.masses * weights * squares)
+
+
+def _clock_factor(field: Attention) -> Any:
+    """How much faster than USA0 the clock of an unnormalised field runs: the drive of one token at itself."""
+    alone = from_array(np.eye(1, 2))
+    plain = Attention(field.beta, normaliser=field.normaliser)
+    return jnp.linalg.norm(plain.drive(0.0, jnp.asarray(alone.positions), alone))
 
 
 def _nonzero(beta: Any, low: float = -np.inf) -> Any:
@@ -126,4 +197,4 @@ def _per_member(tokens: Tokens, beta: Any, function: Any) -> Any:
 def _over_members(function: Any, beta: Any, axis: Any, positions: Any, masses: Any) -> Any:
     if positions.ndim == 2:
         return function(positions, masses, beta)
-    return jax.vmap(function, in_axes=(0, 0, axis))(positions, masses, beta)
+    return over_members(function, (0, 0, axis), (positions, masses, beta), positions.shape[-2] ** 2)

@@ -1,0 +1,102 @@
+"""Activations of a perceptron, with their antiderivatives: the potentials of which a block in gradient form is made."""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attnflow.errors import InvalidInput
+from attnflow.precision import double
+
+Numbers = Float[Array | np.ndarray, "*shape"]
+
+
+class AbstractActivation(eqx.Module):
+    """A Lipschitz function sigma, applied to every number, and s with s' = sigma."""
+
+    @abc.abstractmethod
+    def __call__(self, z: Any) -> Numbers:
+        """Sigma(z)."""
+
+    @abc.abstractmethod
+    def antiderivative(self, z: Any) -> Numbers:
+        """The function s with s' = sigma."""
+
+
+class Relu(AbstractActivation):
+    """max(z, 0), with s(z) = max(z, 0)^2 / 2."""
+
+    @double
+    def __call__(self, z: Any) -> Numbers:
+        return jax.nn.relu(jnp.asarray(z))
+
+    @double
+    def antiderivative(self, z: Any) -> Numbers:
+        return jax.nn.relu(jnp.asarray(z)) ** 2 / 2
+
+
+class Gelu(AbstractActivation):
+    """z Phi(z) with the normal distribution function Phi, not its tanh approximation.
+
+    s(z) = ((z^2 - 1) Phi(z) + z phi(z)) / 2 with the normal density phi; like that of `Relu` it vanishes at -infinity.
+    """
+
+    @double
+    def __call__(self, z: Any) -> Numbers:
+        return jax.nn.gelu(jnp.asarray(z), approximate=False)
+
+    @double
+    def antiderivative(self, z: Any) -> Numbers:
+        z = jnp.asarray(z)
+        density = jnp.exp(-(z**2) / 2) / np.sqrt(2 * np.pi).item()
+        return ((z**2 - 1) * jax.scipy.special.ndtr(z) + z * density) / 2
+
+
+class Tanh(AbstractActivation):
+    """tanh(z), with s(z) = log cosh z."""
+
+    @double
+    def __call__(self, z: Any) -> Numbers:
+        return jnp.tanh(jnp.asarray(z))
+
+    @double
+    def antiderivative(self, z: Any) -> Numbers:
+        z = jnp.asarray(z)
+        size = jnp.abs(z)
+        near = jnp.log1p(2 * jnp.sinh(jnp.clip(z, -1, 1) / 2) ** 2)  # accurate relative to z^2/2, and smooth at 0
+        return jnp.where(size < 1, near, size + jnp.log1p(jnp.exp(-2 * size)) - np.log(2).item())
+
+
+class Custom(AbstractActivation):
+    """Any pure Lipschitz function of JAX. It has no antiderivative here, so it makes no potential."""
+
+    function: Callable[[Any], Any] = eqx.field(static=True)
+
+    @double
+    def __call__(self, z: Any) -> Numbers:
+        return self.function(jnp.asarray(z))
+
+    def antiderivative(self, z: Any) -> Numbers:
+        raise InvalidInput(
+            f"`activation` is the function {self.function!r}, whose antiderivative is not known; use 'relu', 'gelu' or "
+            "'tanh', or write an AbstractActivation with both."
+        )
+
+
+NAMES: dict[str, type[AbstractActivation]] = {"relu": Relu, "gelu": Gelu, "tanh": Tanh}
+
+
+def as_activation(value: Any) -> AbstractActivation:
+    """An activation from itself, from its name, or from a function."""
+    if isinstance(value, AbstractActivation):
+        return value
+    if isinstance(value, str) and value in NAMES:
+        return NAMES[value]()
+    if callable(value):
+        return Custom(value)
+    raise InvalidInput(f"`activation` is {value!r}; use one of {', '.join(map(repr, NAMES))}, or a function.")

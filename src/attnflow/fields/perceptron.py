@@ -1,0 +1,157 @@
+"""Perceptron blocks: what a token feels of itself, between the attention layers."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attnflow.errors import InvalidInput
+from attnflow.fields.activations import AbstractActivation, Custom, as_activation
+from attnflow.fields.base import AbstractField, Laws, Places, Points
+from attnflow.fields.weights import AbstractWeight, Constant, as_weight
+from attnflow.precision import double
+from attnflow.tokens import Tokens
+
+
+class Perceptron(AbstractField):
+    """X(x) = W sigma(A x + b): a feed-forward block, which reads the token and not the measure.
+
+    A transformer with feed-forward blocks is the sum `Attention(...) + Perceptron(...)`; alone, with W = I, it is the
+    residual block of a ResNet. It is the gradient of a potential when W = A^T diag(omega) (see `Potential`), and
+    generically only then.
+
+    Arguments:
+        inner: A, shape (width, dim).
+        bias: b, shape (width,); none is 0.
+        outer: W, shape (dim, width); none is the identity, which needs width = dim.
+        activation: "relu", "gelu", "tanh", an activation, or a function.
+
+    Weights are arrays, `PerLayer`, `Interpolated`, `Random` or functions of t. Theory: arXiv:2601.21366.
+    """
+
+    inner: AbstractWeight
+    bias: AbstractWeight | None
+    outer: AbstractWeight | None
+    activation: AbstractActivation
+
+    def __init__(self, inner: Any, bias: Any = None, outer: Any = None, activation: Any = "relu"):
+        self.inner = as_weight("inner", inner)
+        self.bias = None if bias is None else as_weight("bias", bias)
+        self.outer = None if outer is None else as_weight("outer", outer)
+        self.activation = as_activation(activation)
+
+    @double
+    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        return self.map(t, x)
+
+    @double
+    def map(self, t: Any, x: Any) -> Any:
+        """W sigma(A x + b) for every row of `x`."""
+        x = jnp.asarray(x)
+        z = x @ self.inner.at(t, x.dtype).T
+        if self.bias is not None:
+            z = z + jnp.broadcast_to(self.bias.at(t, x.dtype), z.shape)
+        hidden = self.activation(z)
+        return hidden if self.outer is None else hidden @ self.outer.at(t, x.dtype).T
+
+    def check(self, tokens: Tokens) -> None:
+        d, shape = tokens.dim, self.inner.shape
+        if len(shape) != 2 or shape[1] != d:
+            raise InvalidInput(f"`inner` has shape {shape}, but the tokens live in dimension {d}; give (width, {d}).")
+        width = shape[0]
+        if self.bias is not None and self.bias.shape != (width,):
+            raise InvalidInput(f"`bias` has shape {self.bias.shape}, but `inner` has {width} rows; give ({width},).")
+        if self.outer is None and width != d:
+            raise InvalidInput(
+                f"`inner` has shape {shape} and `outer` is not given: the identity needs width = dim. Give `outer` of "
+                f"shape ({d}, {width})."
+            )
+        if self.outer is not None and self.outer.shape != (d, width):
+            raise InvalidInput(f"`outer` has shape {self.outer.shape}; give ({d}, {width}), back to the tokens.")
+
+    @property
+    def laws(self) -> Laws:
+        weights = (w for w in (self.inner, self.bias, self.outer) if w is not None)
+        return Laws(rotation=False, exchangeable=True, lipschitz=True, steady=all(w.is_continuous for w in weights))
+
+
+class Potential(AbstractField):
+    """X = grad U, U(x) = sum_j omega_j s(a_j . x + b_j) with s' = sigma: the perceptron in gradient form.
+
+    X(x) = sum_j omega_j sigma(a_j . x + b_j) a_j. Tokens climb where omega > 0. Together with unnormalised attention
+    (clock USA0) it is the gradient flow of the energy of attention plus sum_i m_i U(x_i); generically its critical
+    measures are finitely many atoms (arXiv:2601.21366).
+
+    Arguments: `directions` a (width, dim), `biases` b and `weights` omega (width,), constant in time.
+    """
+
+    directions: Constant
+    biases: Constant
+    weights: Constant
+    activation: AbstractActivation
+
+    def __init__(self, directions: Any, biases: Any, weights: Any, activation: Any = "relu"):
+        self.directions, self.biases, self.weights = Constant(directions), Constant(biases), Constant(weights)
+        self.activation = as_activation(activation)
+        if isinstance(self.activation, Custom):
+            raise InvalidInput(
+                f"`activation` is the function {self.activation.function!r}, whose antiderivative is not known, so it "
+                "has no potential; use 'relu', 'gelu' or 'tanh', or a Perceptron."
+            )
+
+    @double
+    def potential(self, x: Any) -> Float[Array | np.ndarray, "*point"]:
+        """U at points of shape (..., dim)."""
+        x = jnp.asarray(x)
+        return self.activation.antiderivative(self._slopes(x)) @ self.weights.at(0.0, x.dtype)
+
+    @double
+    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        x = jnp.asarray(x)
+        height = self.activation(self._slopes(x))
+        weights = jnp.broadcast_to(self.weights.at(0.0, x.dtype), height.shape)
+        return (weights * height) @ self.directions.at(0.0, x.dtype)
+
+    def check(self, tokens: Tokens) -> None:
+        shape = self.directions.shape
+        if len(shape) != 2 or shape[1] != tokens.dim:
+            raise InvalidInput(
+                f"`directions` has shape {shape}, but the tokens live in dimension {tokens.dim}; give (width, "
+                f"{tokens.dim})."
+            )
+        for name, weight in (("biases", self.biases), ("weights", self.weights)):
+            if weight.shape != shape[:1]:
+                raise InvalidInput(f"`{name}` has shape {weight.shape}; give one for each direction, {shape[:1]}.")
+
+    @property
+    def laws(self) -> Laws:
+        return Laws(rotation=False, exchangeable=True, lipschitz=True, steady=True)
+
+    def _slopes(self, x: Any) -> Any:
+        z = x @ self.directions.at(0.0, x.dtype).T
+        return z + jnp.broadcast_to(self.biases.at(0.0, x.dtype), z.shape)
+
+
+class Composed(AbstractField):
+    """X[mu](x) = outer(inner[mu](x)): the perceptron applied to what attention says, W sigma(A sum_j p_ij V y_j + b).
+
+    Use it only to reproduce texts that print the block as MLP(attention). It is not a transformer as built: there the
+    perceptron reads the token, in a layer of its own, and the limit of many layers is the sum `inner + outer`. Nor
+    has it an energy.
+    """
+
+    outer: Perceptron
+    inner: AbstractField
+
+    @double
+    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        return self.outer.map(t, self.inner.drive(t, x, mu, place))
+
+    def check(self, tokens: Tokens) -> None:
+        self.outer.check(tokens)
+        self.inner.check(tokens)
+
+    @property
+    def laws(self) -> Laws:
+        return self.outer.laws.and_(self.inner.laws)

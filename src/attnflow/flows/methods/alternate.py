@@ -1,0 +1,129 @@
+"""Layers of different kinds in turn: attention, then perceptron, then attention again."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from attnflow.axes import positive
+from attnflow.errors import InvalidInput
+from attnflow.fields.base import AbstractField, Total
+from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
+from attnflow.flows.methods.fixed import rk4
+from attnflow.flows.methods.layers import AbstractUpdate, Layers, check_layers
+
+
+class Alternate(AbstractMethod):
+    """In every step each part of a sum of fields moves the tokens in turn, in the order of the sum.
+
+    With `update=None` a part moves by one step of RK4, so that only the splitting is wrong: by O(step) over times of
+    order 1 (Lie-Trotter), or by O(step^2) with `symmetric=True` (Strang: half steps of all parts but the last, the
+    last, half steps back). With `update=Renormalise()` a part moves by one discrete layer: the network as built, in
+    which an attention layer is followed by a perceptron layer; order 1. Weights that jump in time should do so at
+    multiples of `step`. `advance` is differentiable in both modes.
+    """
+
+    step: np.ndarray = eqx.field(converter=positive("step"), default=0.1)
+    symmetric: bool = eqx.field(static=True, default=False)
+    update: AbstractUpdate | None = None
+
+    def __check_init__(self) -> None:
+        if self.symmetric and self.update is not None:
+            raise InvalidInput(
+                f"`symmetric` is True with the update {type(self.update).__name__}: a discrete layer is itself of "
+                "order 1, so half layers there and back gain nothing. Leave out `symmetric`, or `update`."
+            )
+
+    @property
+    def layer_step(self) -> float | None:
+        return float(self.step)
+
+    def grid(self, t0: Any, t1: Any, breaks: np.ndarray) -> np.ndarray | None:
+        return self._layers.grid(t0, t1, breaks)
+
+    def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, grid: Any) -> State:
+        return self._layers.advance(self._in_turn(system), state, t0, t1, grid)
+
+    def begin(self, system: AbstractSystem, state: State, t0: Time, t1: Time) -> Time:
+        return self._layers.begin(system, state, t0, t1)
+
+    def stretch(
+        self, system: AbstractSystem, t: Time, state: State, memory: Time, times: Any, frames: State, limit: int
+    ) -> Stretch:
+        """`memory` counts the steps already made since the last saved time."""
+        return self._layers.stretch(self._in_turn(system), t, state, memory, times, frames, limit)
+
+    def check(self, until: float, field: AbstractField, noisy: bool) -> None:
+        _several(len(field.parts) if isinstance(field, Total) else 1, type(field).__name__)
+        check_layers(until, self.step)
+
+    @property
+    def _layers(self) -> Layers:
+        return Layers(self.step)
+
+    def _in_turn(self, system: AbstractSystem) -> "_InTurn":
+        return _InTurn(system, self.symmetric, self.update)
+
+
+class _InTurn(AbstractSystem):
+    """A system one layer of which is a layer of each of its parts; the noise comes once, at the end."""
+
+    whole: AbstractSystem
+    symmetric: bool = eqx.field(static=True)
+    update: AbstractUpdate | None
+
+    @property
+    def breaks(self) -> Any:
+        return self.whole.breaks
+
+    def rate(self, t: Any, state: State) -> State:
+        return self.whole.rate(t, state)
+
+    def retract(self, state: State) -> State:
+        return self.whole.retract(state)
+
+    def kick(self, label: Any, step: Any, state: State) -> State:
+        return self.whole.kick(label, step, state)
+
+    @property
+    def diffusion(self) -> Any:
+        return self.whole.diffusion
+
+    def parts(self) -> tuple[AbstractSystem, ...]:
+        return self.whole.parts()
+
+    def layer(self, layer: Any, step: Any, state: State, update: Any) -> State:
+        parts = self.parts()
+        _several(len(parts), "the field")
+        if self.update is not None:
+            for part in parts:
+                state = part.layer(layer, step, state, self.update)
+            return state
+        step = jnp.asarray(step, float)
+        k = jnp.asarray(layer, step.dtype)
+        if not self.symmetric:
+            for part in parts:
+                state = _move(part, k, k + 1, step, state)
+            return state
+        for part in parts[:-1]:
+            state = _move(part, k, k + 0.5, step, state)
+        state = _move(parts[-1], k, k + 1, step, state)
+        for part in reversed(parts[:-1]):
+            state = _move(part, k + 0.5, k + 1, step, state)
+        return state
+
+
+def _move(part: AbstractSystem, first: Any, last: Any, step: Any, state: State) -> State:
+    """One part alone from time first * step to last * step."""
+    # a rounding error inwards, so that weights with layers of another step are read on the side of this one
+    inwards = 4 * jnp.finfo(step.dtype).eps
+    return rk4(part, first * step * (1 + inwards), state, (last - first) * step, last * step * (1 - inwards))
+
+
+def _several(count: int, what: str) -> None:
+    if count < 2:
+        raise InvalidInput(
+            f"`Alternate` moves the parts of a sum in turn, but {what} has {count}; give a sum such as "
+            "Attention(...) + Perceptron(...), or use Layers, Fixed or Adaptive."
+        )

@@ -1,0 +1,165 @@
+"""Alternating layers: orders of the splittings, the network as built, weights per layer, derivatives, noise, maps."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import InvalidInput
+from attnflow.fields import PerLayer
+from attnflow.fields.perceptron import Perceptron, Potential
+from attnflow.flows.methods.alternate import Alternate
+from attnflow.flows.noise import Brownian
+
+RNG = np.random.default_rng(0)
+A, B, W = RNG.standard_normal((5, 3)), RNG.standard_normal(5), RNG.standard_normal((3, 5)) / 2
+V = RNG.standard_normal((3, 3)) / 3
+TOKENS = af.uniform(af.Sphere(3), n=8, seed=0)
+BLOCK = Perceptron(A, B, W, "tanh")
+FIELD = af.Attention(2.0) + BLOCK
+
+
+@pytest.fixture(scope="module")
+def moving():
+    """A sum of two parts that both change smoothly with time, and its flow to t = 2."""
+    value = lambda t: jnp.eye(3, dtype=t.dtype) + jnp.sin(2 * t) * jnp.asarray(V, t.dtype)  # noqa: E731
+    bias = lambda t: jnp.cos(t) * jnp.asarray(B, t.dtype)  # noqa: E731
+    field = af.Attention(2.0, value=value) + Perceptron(A, bias, W, "tanh")
+    return field, af.advance(field, TOKENS, 0.0, 2.0, af.Adaptive(1e-12, 1e-12)).positions
+
+
+@pytest.mark.parametrize(
+    ("kind", "order", "gap"),
+    [({}, 1, 1), ({"symmetric": True}, 2, 2), ({"update": af.Renormalise()}, 1, 1)],
+    ids=["lie", "strang", "layers"],
+)
+def test_orders(moving, kind, order, gap):
+    """Errors C h^p (1 + c h^gap + ...): the two measured orders are p + delta 2^gap and p + delta, delta ~ c h^gap.
+
+    Taking delta from their difference must bring the order nearer to p than the last measured one, which is itself
+    within 0.1. A symmetric method has even powers only, so its gap is 2. The error of the reference is below 1e-10.
+    """
+    field, exact = moving
+    end = jax.jit(lambda h: af.advance(field, TOKENS, 0.0, 2.0, Alternate(h, **kind)).positions)
+    errors = np.array([np.abs(af.double(end)(h) - exact).max() for h in (0.05, 0.025, 0.0125)])
+    first, second = np.log2(errors[:-1] / errors[1:])
+    assert abs(second - order) < 0.1
+    assert abs(second + (second - first) / (2**gap - 1) - order) < abs(second - order)
+    assert errors[-1] > 1e-7
+
+
+def test_three_parts_there_and_back():
+    """Strang with three parts: half steps of two, one whole, half steps back; each by Fixed on the part alone."""
+    third = Potential(A, B, np.full(5, 0.3), "gelu")
+    h, x = 0.2, TOKENS
+    a, b, c = af.Attention(2.0), BLOCK, third
+    for part, span in ((a, h / 2), (b, h / 2), (c, h), (b, h / 2), (a, h / 2)):
+        x = af.advance(part, x, 0.0, span, af.Fixed(span))
+    got = af.advance(a + b + c, TOKENS, 0.0, h, Alternate(h, symmetric=True))
+    np.testing.assert_allclose(got.positions, x.positions, atol=1e-14)
+
+
+def test_the_network_as_built():
+    """x <- N(x + h attention), then x <- N(x + h perceptron), in NumPy; seven layers of rounding."""
+    x, h = TOKENS.positions, 0.1
+    for _ in range(7):
+        w = np.exp(2.0 * x @ x.T)
+        x = x + h * (w / w.sum(1, keepdims=True)) @ x
+        x = x / np.linalg.norm(x, axis=1, keepdims=True)
+        x = x + h * np.tanh(x @ A.T + B) @ W.T
+        x = x / np.linalg.norm(x, axis=1, keepdims=True)
+    method = Alternate(h, update=af.Renormalise())
+    np.testing.assert_allclose(af.advance(FIELD, TOKENS, 0.0, 0.7, method).positions, x, atol=1e-14)
+    flow = af.solve(FIELD, TOKENS, 0.7, method=method, save=af.At([0.3, 0.7]))
+    np.testing.assert_allclose(flow.positions.values[-1], x, atol=1e-14)
+    assert flow.steps["accepted"] == 7
+
+
+def test_each_step_reads_the_weights_of_its_own_layer():
+    """Ten different layers, against one `Fixed` step of each part; and weights with layers three times as short.
+
+    (10 layers of 0.3 begin up to a rounding error before the 30 of 0.1 with the same weights: 0.3 < 3 * 0.1.)
+    """
+    values, biases, h = RNG.standard_normal((10, 3, 3)) / 2, RNG.standard_normal((10, 5)), 0.3
+    x = TOKENS
+    for k in range(10):
+        x = af.advance(af.Attention(2.0, value=values[k]), x, 0.0, h, af.Fixed(h))
+        x = af.advance(Perceptron(A, biases[k], W, "tanh"), x, 0.0, h, af.Fixed(h))
+    for copies in (1, 3):
+        value, bias = (PerLayer(np.repeat(w, copies, axis=0), h / copies) for w in (values, biases))
+        field = af.Attention(2.0, value=value) + Perceptron(A, bias, W, "tanh")
+        got = af.advance(field, TOKENS, 0.0, 3.0, Alternate(h))
+        # rounding grows by at most e^(3 L) with L, the Lipschitz constant of layers with |A| |W| ~ 4, below 5
+        np.testing.assert_allclose(got.positions, x.positions, atol=1e-10)
+    other = af.advance(
+        af.Attention(2.0, value=PerLayer(values[::-1], h)) + Perceptron(A, B, W), TOKENS, 0.0, 3.0, Alternate(h)
+    )
+    assert np.abs(other.positions - x.positions).max() > 0.1
+
+
+@pytest.mark.parametrize("kind", [{"symmetric": True}, {"update": af.Renormalise()}])
+def test_derivatives_in_both_modes(kind):
+    """Reverse and forward mode agree to rounding, and with central differences to h^2 and eps/h."""
+
+    def last(numbers):
+        field = af.Attention(numbers[0]) + Perceptron(A, numbers[1] * jnp.asarray(B), W, "tanh")
+        moved = af.advance(field, TOKENS, 0.0, 0.6, Alternate(0.2, **kind)).positions
+        return jnp.sum(moved[:, 0] * jnp.arange(8.0, dtype=moved.dtype))
+
+    at, h = np.array([2.0, 1.0]), 1e-5
+    reverse, forward = af.double(jax.jit(lambda z: (jax.grad(last)(z), jax.jacfwd(last)(z))))(at)
+    np.testing.assert_allclose(reverse, forward, rtol=1e-11)
+    value = af.double(jax.jit(last))
+    numeric = [(value(at + h * e) - value(at - h * e)) / (2 * h) for e in np.eye(2)]
+    np.testing.assert_allclose(reverse, numeric, rtol=1e-6, atol=1e-8)
+
+
+def test_noise_comes_once_in_a_step():
+    """Two parts that do nothing, with noise, are one such part in `Layers`: the same kicks at the same steps."""
+    still = Perceptron(A, None, np.zeros((3, 5)))
+    noise = Brownian(0.3, seed=4)
+    two = af.solve(still + still, TOKENS, 1.0, method=Alternate(0.1), noise=noise, save=af.Evenly(2))
+    one = af.solve(still, TOKENS, 1.0, method=af.Layers(0.1), noise=noise, save=af.Evenly(2))
+    np.testing.assert_allclose(two.positions.values, one.positions.values, atol=1e-14)
+    assert np.abs(two.positions.values[-1] - TOKENS.positions).max() > 0.1
+
+
+@pytest.mark.parametrize("kind", [{"symmetric": True}, {"update": af.Renormalise()}])
+def test_flow_maps(kind):
+    """Tokens are carried with themselves; on the circle the log-determinant is that of the angle.
+
+    Layers sum the exact log-determinants of each layer; differences of step 1e-5 err by eps/h = 2e-11 and by h^2 times
+    a third derivative. RK4 integrates the divergence instead, with the error (L h)^4 / 120 of its order, L ~ 4.
+    """
+    tokens = af.uniform(af.Sphere(2), n=6, seed=1)
+    field = af.Attention(2.0) + Perceptron(A[:, :2], B, W[:2], "tanh")
+    method = Alternate(0.1, **kind)
+    mapping = af.flow_map(field, tokens, 1.0, method=method)
+    end = af.advance(field, tokens, 0.0, 1.0, method).positions
+    h = 1e-5
+    angles = np.array([0.3, 2.0, 4.0])[None, :] + h * np.array([[-1.0], [0.0], [1.0]])
+    points = np.stack([np.cos(angles), np.sin(angles)], axis=-1).reshape(-1, 2)
+    pushed, logdet = mapping.push(np.concatenate([tokens.positions, points]))
+    np.testing.assert_allclose(pushed[:6], end, atol=1e-13)
+    turned = np.unwrap(np.arctan2(pushed[6:, 1], pushed[6:, 0]).reshape(3, 3), axis=0)
+    stretching = (turned[2] - turned[0]) / (2 * h)
+    np.testing.assert_allclose(
+        logdet[9:12], np.log(stretching), atol=1e-8 if "update" in kind else (4 * 0.1) ** 4 / 120
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: af.solve(af.Attention(1.0), TOKENS, 1.0, method=Alternate(0.1)), "Attention has 1; give a sum"),
+        (lambda: af.advance(af.Attention(1.0), TOKENS, 0.0, 1.0, Alternate(0.1)), "give a sum"),
+        (lambda: Alternate(0.1, symmetric=True, update=af.Renormalise()), "half layers"),
+        (lambda: Alternate(-0.1), "`step` is -0.1"),
+        (lambda: af.solve(FIELD, TOKENS, 1.05, method=Alternate(0.1)), "10.5 layers"),
+        (lambda: af.advance(FIELD, TOKENS, 1.0, 0.0, Alternate(0.1)), "backwards"),
+    ],
+)
+def test_refusals(call, words):
+    with pytest.raises(InvalidInput, match=words):
+        call()
