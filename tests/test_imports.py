@@ -14,12 +14,12 @@ ROOT = Path(attnflow.__file__).parent
 FLOORS = [
     {"errors"},
     {"precision"},
-    {"axes", "spaces", "masks", "special"},
-    {"tokens", "sums"},
+    {"axes", "spaces", "special"},
+    {"tokens", "sums", "masks"},
     {"fields"},
     {"observe"},
     {"flows"},
-    {"stability"},
+    {"learn", "stability"},
     {"runs"},
     {"plots"},
     {"cli"},
@@ -74,7 +74,7 @@ def test_files_are_short():
 def test_import_is_light_and_sets_no_flag():
     code = (
         "import sys, json, jax; before = dict(jax.config.values); import attnflow; attnflow.Attention; attnflow.uniform;"
-        "print(json.dumps([sorted(set(sys.modules) & {'diffrax','xarray','matplotlib','plotly','zarr','ot','pandas','typer'}),"
+        "print(json.dumps([sorted(set(sys.modules) & {'diffrax','xarray','matplotlib','plotly','zarr','ot','pandas','typer','optax'}),"
         "before == dict(jax.config.values)]))"
     )
     heavy, same = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)

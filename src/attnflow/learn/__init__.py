@@ -1,0 +1,18 @@
+"""Learn: fit the weights of a field by gradients through the flow (residual networks, neural ODEs)."""
+
+from attnflow.learn.classifier import Classifier, padded
+from attnflow.learn.data import interleaved_classes
+from attnflow.learn.fit import FitProgress, Fitted, cross_entropy, fit, trainable
+from attnflow.learn.networks import residual_network
+
+__all__ = [
+    "Classifier",
+    "FitProgress",
+    "Fitted",
+    "cross_entropy",
+    "fit",
+    "interleaved_classes",
+    "padded",
+    "residual_network",
+    "trainable",
+]
