@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from attnflow.runs.spec import parse_spec
+
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "docs" / "guide.md", ROOT / "docs" / "predictions.md"]
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("guide", "models", "predictions"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -15,6 +17,13 @@ def test_examples_run(page, tmp_path, monkeypatch):
     names = {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S):
         exec(block.replace("n=2_000", "n=60"), names)
+
+
+def test_the_specification_of_the_models_page_is_one():
+    text = re.search(r"```toml\n(.*?)```", (ROOT / "docs" / "models.md").read_text(), flags=re.S).group(1)
+    made = parse_spec(text).build()
+    made["field"].check(made["tokens"])
+    assert made["noise"] is not None
 
 
 def test_links_lead_somewhere():

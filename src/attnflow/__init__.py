@@ -12,29 +12,32 @@ __version__ = "0.1.0"
 _HOME = {
     "attnflow.axes": ["Along"],
     "attnflow.precision": ["double"],
-    "attnflow.spaces": ["Sphere", "Euclidean"],
-    "attnflow.masks": ["Everyone", "Causal"],
+    "attnflow.spaces": ["CentredSphere", "Ellipsoid", "Euclidean", "Sphere"],
+    "attnflow.masks": ["Causal", "Everyone", "Table", "Window"],
     "attnflow.tokens": [
         "Tokens", "caps", "clustered", "equiangular", "from_array", "orthonormal", "ring", "simplex", "stack",
         "uniform", "von_mises_fisher",
     ],
     "attnflow.sums": ["Tiled"],
     "attnflow.fields": [
-        "AbstractField", "Attention", "Softmax", "Unnormalised",
+        "AbstractField", "Attention", "Composed", "Function", "Hardmax", "Interpolated", "LayerNorm", "Mix",
+        "MultiHead", "Ngpt", "PerLayer", "Perceptron", "Peri", "Potential", "Pre", "Random", "Rescaled", "RmsNorm",
+        "Rotary", "Scaled", "Sinkhorn", "Sinusoidal", "Softmax", "Total", "Unnormalised", "sinusoids",
     ],
     "attnflow.observe": [
-        "attention_matrix", "cluster_scale", "clusters", "dissipation", "distance", "effective_rank", "energy",
-        "energy0", "log_energy", "order_parameter", "overlap_histogram", "overlaps", "plateaus", "speed",
-        "spread",
+        "attention_matrix", "boolean_rows", "cluster_scale", "clusters", "convex_hull", "dissipation", "distance",
+        "distinct", "effective_rank", "energy", "energy0", "energy_rate", "hyperplane_coordinates",
+        "interaction_energy", "leaders", "log_energy", "order_parameter", "overlap_histogram", "overlaps",
+        "plateaus", "speed", "spread", "total_energy",
     ],
     "attnflow.flows": [
-        "Adaptive", "At", "Consensus", "Evenly", "EveryLayer", "Fixed", "FlowMap", "Layers", "LogSpaced", "Outcome",
-        "Progress", "Project", "ProjectRenormalise", "Renormalise", "Still", "Trajectory", "When", "advance",
-        "flow_map", "solve",
+        "Adaptive", "Alternate", "At", "Brownian", "Consensus", "Evenly", "EveryLayer", "Fixed", "FlowMap", "Heun",
+        "Layers", "LogSpaced", "Outcome", "Progress", "Project", "ProjectRenormalise", "Renormalise", "Still",
+        "Trajectory", "When", "advance", "flow_map", "solve",
     ],
     "attnflow.plots": ["plot"],
 }  # fmt: skip
-_ROOMS = ["theory", "stability", "observe", "flows", "fields", "runs", "plots", "errors", "special"]
+_ROOMS = ["theory", "stability", "learn", "observe", "flows", "fields", "runs", "plots", "errors", "special"]
 _WHERE = {name: home for home, names in _HOME.items() for name in names}
 
 __all__ = ["__version__", *sorted(_WHERE), *_ROOMS]
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     from attnflow import errors as errors
     from attnflow import fields as fields
     from attnflow import flows as flows
+    from attnflow import learn as learn
     from attnflow import observe as observe
     from attnflow import plots as plots
     from attnflow import runs as runs

@@ -59,7 +59,7 @@ def test_a_new_name_starts_its_part_afresh():
 
 def test_matrices_and_arrays():
     made = parse_spec(BASE, ["field.value=[[1,0,0],[0,-1,0],[0,0,1]]"]).build()
-    assert made["field"].value.matrix.shape == (3, 3)
+    assert made["field"].value.weight.shape == (3, 3)
     text = BASE.replace(
         'name = "uniform"\nn = 12\nspace = { name = "sphere", dim = 3 }',
         'name = "array"\npositions = [[1,0,0],[0,1,0]]\nspace = { name = "sphere", dim = 3 }',

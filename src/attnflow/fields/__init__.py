@@ -1,21 +1,64 @@
 """Fields: what a token at x feels from the measure mu at time t."""
 
-from attnflow.fields.attention import Attention
-from attnflow.fields.base import AbstractField, Total
-from attnflow.fields.kernels import AbstractKernel, Exponential
+from attnflow.fields.activations import AbstractActivation, Custom, Gelu, Relu, Tanh
+from attnflow.fields.attention import Attention, MultiHead
+from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Total
+from attnflow.fields.encodings import AbstractEncoding, NoEncoding, Rotary, Sinusoidal, sinusoids
+from attnflow.fields.kernels import Exponential
 from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix
-from attnflow.fields.normalisers import AbstractNormaliser, Softmax, Unnormalised
+from attnflow.fields.normalisers import AbstractNormaliser, Hardmax, Sinkhorn, Softmax, Unnormalised
+from attnflow.fields.norms import AbstractNorm, LayerNorm, Mix, Ngpt, Peri, Pre, RmsNorm, Scaled, Unit
+from attnflow.fields.pairs import Pairs
+from attnflow.fields.perceptron import Composed, Perceptron, Potential
+from attnflow.fields.rescaled import Rescaled
+from attnflow.fields.timed import breaks
+from attnflow.fields.weights import AbstractWeight, Constant, Function, Interpolated, PerLayer, Random
 
 __all__ = [
+    "AbstractActivation",
+    "AbstractEncoding",
     "AbstractField",
-    "AbstractKernel",
+    "AbstractLayered",
     "AbstractLinearMap",
+    "AbstractNorm",
     "AbstractNormaliser",
+    "AbstractWeight",
     "Attention",
+    "Composed",
+    "Constant",
+    "Custom",
     "Exponential",
+    "Function",
+    "Gelu",
+    "Hardmax",
     "Identity",
+    "Interpolated",
+    "Laws",
+    "LayerNorm",
     "Matrix",
+    "Mix",
+    "MultiHead",
+    "Ngpt",
+    "NoEncoding",
+    "Pairs",
+    "PerLayer",
+    "Perceptron",
+    "Peri",
+    "Potential",
+    "Pre",
+    "Random",
+    "Relu",
+    "Rescaled",
+    "RmsNorm",
+    "Rotary",
+    "Scaled",
+    "Sinkhorn",
+    "Sinusoidal",
     "Softmax",
+    "Tanh",
     "Total",
+    "Unit",
     "Unnormalised",
+    "breaks",
+    "sinusoids",
 ]

@@ -5,12 +5,15 @@ from attnflow.flows.flowmap import FlowMap, flow_map
 from attnflow.flows.methods import (
     AbstractMethod,
     Adaptive,
+    Alternate,
     Fixed,
+    Heun,
     Layers,
     Project,
     ProjectRenormalise,
     Renormalise,
 )
+from attnflow.flows.noise import Brownian
 from attnflow.flows.outcome import Outcome, Progress
 from attnflow.flows.schedules import AbstractSchedule, At, Evenly, EveryLayer, LogSpaced
 from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout
@@ -24,13 +27,16 @@ __all__ = [
     "AbstractSink",
     "AbstractStop",
     "Adaptive",
+    "Alternate",
     "At",
+    "Brownian",
     "Checkpoint",
     "Consensus",
     "Evenly",
     "EveryLayer",
     "Fixed",
     "FlowMap",
+    "Heun",
     "InMemory",
     "Layers",
     "Layout",

@@ -10,7 +10,7 @@ from attnflow.errors import InvalidInput
 from attnflow.flows.outcome import Outcome
 from attnflow.observe.clusters import cluster_scale, clusters
 from attnflow.observe.pairs import overlap_histogram
-from attnflow.spaces import AbstractSpace
+from attnflow.spaces import AbstractSpace, Sphere
 from attnflow.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -43,11 +43,14 @@ class Trajectory:
 
     @property
     def energy(self) -> "xr.DataArray":
-        """The renormalised energy at every saved time: at most 0, and 0 at consensus."""
+        """The energy that the flow climbs, at every saved time (`total_energy`).
+
+        For Attention alone it is the renormalised energy: at most 0, and 0 at consensus.
+        """
         if "energy" not in self.dataset:
             raise InvalidInput(
-                f"{type(self.field).__name__} on {self.space} has no energy here; it is defined for Attention with "
-                "Q = K = V = I on a sphere."
+                f"{type(self.field).__name__} on {self.space} has no energy here; it is defined on a sphere for "
+                "Attention with Q = K = V = I, and for its sum with a Potential when it is Unnormalised()."
             )
         return self.dataset["energy"]
 
@@ -77,11 +80,17 @@ class Trajectory:
 
     def scale(self, **index: int) -> float:
         """The linking angle of clusters for one member: `cluster_scale(beta)`."""
-        from attnflow.fields import Attention
+        import jax
 
-        if not isinstance(self.field, Attention):
-            raise InvalidInput(f"{type(self.field).__name__} has no beta to tie clusters to; pass `scale`.")
-        beta = self.field.beta
+        from attnflow.fields import Exponential
+
+        nodes = jax.tree.leaves(self.field, is_leaf=lambda node: isinstance(node, Exponential))
+        kernels = [node for node in nodes if isinstance(node, Exponential)]
+        if len(kernels) != 1 or not isinstance(self.space, Sphere):
+            raise InvalidInput(
+                f"{type(self.field).__name__} on {self.space} has no single beta to tie clusters to; pass `scale`."
+            )
+        beta = kernels[0].beta
         return cluster_scale(float(beta.values[index[beta.dim]] if isinstance(beta, Along) else beta))
 
     def clusters(self, *, scale: float | None = None) -> "xr.Dataset":

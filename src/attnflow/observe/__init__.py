@@ -2,22 +2,32 @@
 
 from attnflow.observe.clusters import Clusters, cluster_scale, clusters
 from attnflow.observe.distance import distance
-from attnflow.observe.energy import dissipation, energy, energy0, log_energy
+from attnflow.observe.energy import dissipation, energy, energy0, log_energy, total_energy
+from attnflow.observe.heads import energy_rate, interaction_energy
+from attnflow.observe.hull import Hull, boolean_rows, convex_hull, distinct, hyperplane_coordinates, leaders
 from attnflow.observe.pairs import attention_matrix, overlap_histogram, overlaps
 from attnflow.observe.plateaus import Plateau, plateaus
 from attnflow.observe.shape import effective_rank, order_parameter, speed, spread
 
 __all__ = [
     "Clusters",
+    "Hull",
     "Plateau",
     "attention_matrix",
+    "boolean_rows",
     "cluster_scale",
     "clusters",
+    "convex_hull",
     "dissipation",
     "distance",
+    "distinct",
     "effective_rank",
     "energy",
     "energy0",
+    "energy_rate",
+    "hyperplane_coordinates",
+    "interaction_energy",
+    "leaders",
     "log_energy",
     "order_parameter",
     "overlap_histogram",
@@ -25,4 +35,5 @@ __all__ = [
     "plateaus",
     "speed",
     "spread",
+    "total_energy",
 ]

@@ -4,8 +4,8 @@ import html
 import io
 from typing import Any
 
+from attnflow.fields import Attention
 from attnflow.flows import Trajectory
-from attnflow.observe.energy import energy_is_defined
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.interactive import interactive
 from attnflow.plots.overlaps import draw_overlaps
@@ -29,7 +29,7 @@ def draw_run(run: Run, flow: Trajectory) -> dict[str, Any]:
     story = tell(flow)
     figures = {"summary": plot(story), "snapshots": draw_snapshots(story), "series": draw_series(story)}
     figures["overlaps"] = draw_overlaps(story)
-    if energy_is_defined(story.flow.field, story.flow.tokens(0)):
+    if isinstance(story.flow.field, Attention):
         figures["attention"] = draw_attention(story)
     summary = summarise(story)
     with writing(run.path):

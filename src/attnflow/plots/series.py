@@ -45,7 +45,7 @@ def draw_energy(axes: Any, story: Story) -> None:
             low, high = axes.get_ylim()
             axes.set_ylim(low, high + 0.04 * (high - low))
             axes.legend(loc="upper left", bbox_to_anchor=(0, 0.93))
-        axes.set_ylabel(r"energy $\hat E$")
+        axes.set_ylabel(r"energy $\hat E$" if story.beta is not None else "energy")
     else:
         axes.plot(times, story.flow.dataset["speed"].values, color=COLOURS[0])
         axes.set_yscale("log")

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.flows import Trajectory
 from attnflow.observe import Plateau, plateaus
@@ -29,8 +30,9 @@ class Story:
 
     @property
     def beta(self) -> float | None:
-        """Inverse temperature, for attention."""
-        return float(self.flow.field.beta) if isinstance(self.flow.field, Attention) else None
+        """Inverse temperature, for attention with Q = K = V = I, of which theory knows the levels."""
+        field = self.flow.field
+        return float(field.beta) if isinstance(field, Attention) and field.is_plain else None
 
     def frame_at(self, time: float) -> int:
         """The saved frame nearest to `time`."""
@@ -52,7 +54,10 @@ def tell(flow: Trajectory) -> Story:
     """Look at the first member of `flow`, at MOST_FRAMES frames at most."""
     one = flow.member(**dict.fromkeys(flow.dims, 0)).thinned(MOST_FRAMES)
     one = dataclasses.replace(one, dataset=one.dataset.load())
-    scale = None if isinstance(one.field, Attention) else 0.1
+    try:
+        scale = one.scale()
+    except InvalidInput:  # no beta, or no sphere: a tenth of the unit of length
+        scale = 0.1
     found = one.clusters(scale=scale)
     energy = one.dataset["energy"].values if "energy" in one.dataset else np.full(len(one.time), np.nan)
     count, condensed = found["count"].values, found["condensed"].values

@@ -6,7 +6,12 @@ from typing import Any
 from attnflow import fields, flows, masks, spaces, tokens
 
 REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
-    "space": {"sphere": spaces.Sphere, "euclidean": spaces.Euclidean},
+    "space": {
+        "sphere": spaces.Sphere,
+        "euclidean": spaces.Euclidean,
+        "ellipsoid": spaces.Ellipsoid,
+        "centred-sphere": spaces.CentredSphere,
+    },
     "tokens": {
         "uniform": tokens.uniform,
         "von-mises-fisher": tokens.von_mises_fisher,
@@ -18,15 +23,53 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
         "caps": tokens.caps,
         "array": tokens.from_array,
     },
-    "field": {"attention": fields.Attention},
-    "normaliser": {"softmax": fields.Softmax, "unnormalised": fields.Unnormalised},
-    "mask": {"everyone": masks.Everyone, "causal": masks.Causal},
-    "method": {"adaptive": flows.Adaptive, "fixed": flows.Fixed, "layers": flows.Layers},
+    "field": {
+        "attention": fields.Attention,
+        "multi-head": fields.MultiHead,
+        "perceptron": fields.Perceptron,
+        "potential": fields.Potential,
+        "composed": fields.Composed,
+        "total": fields.Total,
+        "rescaled": fields.Rescaled,
+        "pre": fields.Pre,
+        "peri": fields.Peri,
+        "ngpt": fields.Ngpt,
+        "mix": fields.Mix,
+        "scaled": fields.Scaled,
+    },
+    "weight": {
+        "constant": fields.Constant,
+        "per-layer": fields.PerLayer,
+        "interpolated": fields.Interpolated,
+        "random": fields.Random,
+    },
+    "normaliser": {
+        "softmax": fields.Softmax,
+        "unnormalised": fields.Unnormalised,
+        "hardmax": fields.Hardmax,
+        "sinkhorn": fields.Sinkhorn,
+    },
+    "mask": {
+        "everyone": masks.Everyone,
+        "causal": masks.Causal,
+        "window": masks.Window,
+        "table": masks.Table,
+    },
+    "encoding": {"none": fields.NoEncoding, "rotary": fields.Rotary, "sinusoidal": fields.Sinusoidal},
+    "norm": {"unit": fields.Unit, "rms": fields.RmsNorm, "layer": fields.LayerNorm},
+    "method": {
+        "adaptive": flows.Adaptive,
+        "fixed": flows.Fixed,
+        "layers": flows.Layers,
+        "alternate": flows.Alternate,
+        "heun": flows.Heun,
+    },
     "update": {
         "renormalise": flows.Renormalise,
         "project-renormalise": flows.ProjectRenormalise,
         "project": flows.Project,
     },
+    "noise": {"brownian": flows.Brownian},
     "save": {
         "evenly": flows.Evenly,
         "log-spaced": flows.LogSpaced,
@@ -37,12 +80,29 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
 }
 """part of a specification -> name -> what makes it."""
 
+_WEIGHTS: dict[str, tuple[str, ...]] = dict.fromkeys(("query", "key", "value", "output", "bias", "gain"), ("weight",))
+_BLOCKS: dict[str, tuple[str, ...]] = dict.fromkeys(("inner", "outer"), ("weight", "field"))
+_FIELDS: dict[str, tuple[str, ...]] = dict.fromkeys(("field", "attention", "parts"), ("field",))
+_OTHERS: dict[str, tuple[str, ...]] = {
+    kind: (kind,) for kind in ("space", "mask", "normaliser", "encoding", "norm", "update", "method")
+}
+ARGUMENTS: dict[str, tuple[str, ...]] = _WEIGHTS | _BLOCKS | _FIELDS | _OTHERS
+"""argument -> the parts that a table given for it may name."""
+
+BATCHED = {"beta", "alpha", "kappa", "slope", "switch", "scale", "size", "seed"}
+"""Numbers of a field, a mask, a weight or noise for which a list makes a batch, along a dimension of that name."""
+
 DEFAULTS: dict[str, dict[str, Any]] = {
     "attention": {"normaliser": {"name": "softmax"}, "mask": {"name": "everyone"}},
+    "multi-head": {"normaliser": {"name": "softmax"}, "mask": {"name": "everyone"}},
     "layers": {"update": {"name": "renormalise"}},
+    "pre": {"norm": {"name": "unit"}},
+    "peri": {"norm": {"name": "unit"}},
+    "mix": {"norm": {"name": "unit"}},
+    "scaled": {"norm": {"name": "unit"}},
     "solve": {"method": {"name": "adaptive"}, "save": {"name": "evenly"}, "stop": [], "chunk": 16},
 }
 """Parts that are filled in when they are left out, by the name they belong to."""
 
-HIDDEN = {"sum", "max_steps"}
+HIDDEN = {"sum", "max_steps", "role"}
 """Arguments that do not belong in a specification: they do not change results."""

@@ -16,10 +16,10 @@ from attnflow.axes import Along
 from attnflow.errors import InvalidSpec
 from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.presets import preset_names, preset_text
-from attnflow.runs.registry import DEFAULTS, HIDDEN, REGISTRY
+from attnflow.runs.registry import ARGUMENTS, BATCHED, DEFAULTS, HIDDEN, REGISTRY
 
 TOP = {"name": "run", "about": "", "precision": "float64"}
-SOLVE = ("until", "method", "save", "stop", "chunk")
+SOLVE = ("until", "method", "noise", "save", "stop", "chunk")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Spec:
         return tomli_w.dumps(self.table)
 
     def build(self) -> dict[str, Any]:
-        """The arguments of `solve`: field, tokens, until, method, save, stop, chunk."""
+        """The arguments of `solve`: field, tokens, until, method, noise, save, stop, chunk."""
         tokens = _build("tokens", self.table["tokens"])
         if self.table["precision"] != "float64":
             tokens = tokens.astype(np.dtype(self.table["precision"]))
@@ -53,6 +53,7 @@ class Spec:
             "field": _build("field", self.table["field"]),
             "until": float(solve["until"]),
             "method": _build("method", solve["method"]),
+            "noise": _build("noise", solve["noise"]) if "noise" in solve else None,
             "save": _build("save", solve["save"]),
             "stop": tuple(_build("stop", table) for table in solve["stop"]),
             "chunk": solve["chunk"],
@@ -132,7 +133,10 @@ def _fill_solve(table: dict[str, Any]) -> dict[str, Any]:
     for key in table:
         if key not in SOLVE:
             raise InvalidSpec(f"unknown key 'solve.{key}'{did_you_mean(key, SOLVE)}")
-    full = {key: _named(table.get(key, default), default) for key, default in DEFAULTS["solve"].items()}
+    defaults = dict(DEFAULTS["solve"])
+    if "noise" in table:  # without a method of one's own, the one that `solve` takes for noise
+        defaults["method"] = {"name": "layers", "step": 0.01, "update": {"name": "project-renormalise"}}
+    full = {key: _named(table.get(key, default), default) for key, default in defaults.items()}
     full["until"] = table.get("until")
     until = full["until"]
     if isinstance(until, bool) or not isinstance(until, int | float) or not np.isfinite(until) or until <= 0:
@@ -141,7 +145,8 @@ def _fill_solve(table: dict[str, Any]) -> dict[str, Any]:
         raise InvalidSpec(f"`solve.chunk` is {full['chunk']!r}; give a positive integer.")
     if not isinstance(full["stop"], list):
         raise InvalidSpec(f'`solve.stop` is {full["stop"]!r}; give a list of tables, [{{ name = "consensus" }}].')
-    return {
+    noise = {"noise": _fill("noise", "solve.noise", table["noise"])} if "noise" in table else {}
+    return noise | {
         "until": float(until),
         "chunk": full["chunk"],
         "method": _fill("method", "solve.method", full["method"]),
@@ -171,10 +176,14 @@ def _fill(kind: str, where: str, table: Any) -> dict[str, Any]:
     filled: dict[str, Any] = {"name": name}
     for key, parameter in parameters.items():
         value = table.get(key, DEFAULTS.get(name, {}).get(key, parameter.default))
+        if value is None:
+            continue
         if value is inspect.Parameter.empty:
             raise InvalidSpec(f"`{where}` of the kind {name!r} needs the key {key!r}.")
-        if key in REGISTRY:
-            filled[key] = _fill(key, f"{where}.{key}", _named(value, DEFAULTS.get(name, {}).get(key)))
+        if isinstance(value, dict) or (isinstance(value, list) and value and isinstance(value[0], dict)):
+            filled[key] = _fill_part(name, key, f"{where}.{key}", value)
+        elif key in table and key in ARGUMENTS and "weight" not in ARGUMENTS[key]:
+            _fill(ARGUMENTS[key][0], f"{where}.{key}", value)  # refuses what is not a table
         elif isinstance(value, bool | int | float | str | list):
             filled[key] = value
         elif isinstance(value, np.ndarray | np.generic) and np.ndim(value) == 0:
@@ -182,14 +191,33 @@ def _fill(kind: str, where: str, table: Any) -> dict[str, Any]:
     return filled
 
 
+def _fill_part(name: str, key: str, where: str, value: Any) -> Any:
+    """A table, or a list of tables, given for the argument `key` of the maker `name`."""
+    if key not in ARGUMENTS:
+        raise InvalidSpec(f"`{where}` is a table; the key {key!r} of {name!r} takes a value.")
+    if isinstance(value, list):
+        return [_fill_part(name, key, f"{where}[{k}]", item) for k, item in enumerate(value)]
+    table = _named(value, DEFAULTS.get(name, {}).get(key))
+    return _fill(_kind(key, table), where, table)
+
+
+def _kind(key: str, table: Any) -> str:
+    """Which part of a specification a table for the argument `key` describes."""
+    kinds = ARGUMENTS[key]
+    return next((kind for kind in kinds if isinstance(table, dict) and table.get("name") in REGISTRY[kind]), kinds[0])
+
+
 def _build(kind: str, table: dict[str, Any]) -> Any:
+    batches = kind in ("field", "mask", "weight", "noise", "encoding")
     arguments: dict[str, Any] = {}
     for key, value in table.items():
         if key == "name":
             continue
-        if key in REGISTRY:
-            arguments[key] = _build(key, value)
-        elif kind == "field" and isinstance(value, list) and value and not isinstance(value[0], list):
+        if isinstance(value, dict):
+            arguments[key] = _build(_kind(key, value), value)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            arguments[key] = [_build(_kind(key, item), item) for item in value]
+        elif batches and key in BATCHED and isinstance(value, list):
             arguments[key] = Along(key, value)
         else:
             arguments[key] = value

@@ -1,0 +1,223 @@
+"""Every registered field, mask, normaliser, encoding, norm and weight keeps the laws it declares.
+
+New names in the registry are picked up by themselves: what can be made without arguments is, the rest needs an example
+here (as tables of a specification, so that the spec language is tested too).
+"""
+
+import copy
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.runs.registry import REGISTRY
+from attnflow.runs.spec import parse_spec
+from tests.conftest import rotation
+
+N, D = 10, 4
+EPS = np.finfo(float).eps
+RNG = np.random.default_rng(7)
+A, B, C = (0.6 * RNG.standard_normal((D, D)) for _ in range(3))
+HEADS = 0.6 * RNG.standard_normal((3, 2, D))
+SMALL = 0.6 * RNG.standard_normal((2, D))
+
+ATTENTION = {"name": "attention", "beta": 2.0}
+PERCEPTRON = {
+    "name": "perceptron", "inner": A.tolist(), "bias": [0.1, -0.2, 0.3, 0.0], "outer": B.tolist(), "activation": "tanh",
+}  # fmt: skip
+EXAMPLES = {
+    "field": {
+        "attention": {"beta": 2.0},
+        "multi-head": {"beta": 2.0, "query": HEADS.tolist(), "key": HEADS[::-1].tolist()},
+        "perceptron": PERCEPTRON,
+        "potential": {"directions": SMALL.tolist(), "biases": [0.1, -0.2], "weights": [0.5, 0.4], "activation": "gelu"},
+        "composed": {"outer": PERCEPTRON, "inner": ATTENTION},
+        "total": {"parts": [ATTENTION, PERCEPTRON]},
+        "rescaled": {"attention": {**ATTENTION, "value": A.tolist()}},
+        "pre": {"field": ATTENTION},
+        "peri": {"field": ATTENTION},
+        "ngpt": {"field": ATTENTION, "alpha": 0.7},
+        "mix": {"field": ATTENTION, "switch": 0.5},
+        "scaled": {"field": ATTENTION},
+    },
+    "mask": {"window": {"width": 4}, "table": {"values": np.sin(np.arange(N * N)).reshape(N, N).tolist()}},
+    "norm": {"rms": {"gain": [1.0, 2.0, 0.5, 1.5]}},
+    "weight": {
+        "constant": {"value": A.tolist()},
+        "per-layer": {"values": [A.tolist(), B.tolist(), C.tolist()], "step": 0.25},
+        "interpolated": {"values": [A.tolist(), B.tolist(), C.tolist()], "step": 0.25},
+        "random": {"shape": [D, D], "seed": 3, "step": 0.25},
+    },
+}
+EUCLIDEAN = {"pre", "peri", "mix", "scaled", "rescaled"}
+
+
+def table(kind, name):
+    return {"name": name, **EXAMPLES.get(kind, {}).get(name, {})}
+
+
+def wrapped():
+    """A field for every registered part: name -> table."""
+    found = {}
+    for name in REGISTRY["field"]:
+        found[f"field {name}"] = table("field", name)
+    for kind in ("mask", "normaliser", "encoding"):
+        for name in REGISTRY[kind]:
+            found[f"{kind} {name}"] = {**ATTENTION, kind: table(kind, name)}
+    for name in REGISTRY["weight"]:
+        found[f"weight {name}"] = {**ATTENTION, "value": table("weight", name)}
+    for name in REGISTRY["norm"]:
+        found[f"norm {name}"] = {"name": "pre", "field": ATTENTION, "norm": table("norm", name)}
+    return found
+
+
+MODELS = wrapped()
+
+
+def with_beta(part, beta):
+    """The same table with every `beta` in it replaced."""
+    if isinstance(part, dict):
+        return {key: beta if key == "beta" else with_beta(value, beta) for key, value in part.items()}
+    return [with_beta(item, beta) for item in part] if isinstance(part, list) else part
+
+
+def build(name, beta=2.0):
+    """(field, tokens) through a specification."""
+    import tomli_w
+
+    field = with_beta(copy.deepcopy(MODELS[name]), beta)
+    space = {"name": "euclidean" if field["name"] in EUCLIDEAN else "sphere", "dim": D}
+    x = af.uniform(af.Sphere(D), n=N, seed=5).positions
+    spec = {
+        "tokens": {"name": "array", "positions": x.tolist(), "space": space},
+        "field": field,
+        "solve": {"until": 1.0},
+    }
+    made = parse_spec(tomli_w.dumps(spec)).build()
+    return made["field"], made["tokens"]
+
+
+def has_beta(part):
+    return "beta" in str(part)
+
+
+def drive(field, mu, t=0.3):
+    return field.drive(t, mu.positions, mu, mu.place)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_shape_and_dtype(name):
+    field, mu = build(name)
+    field.check(mu)
+    assert drive(field, mu).shape == (N, D)
+    assert drive(field, mu).dtype == np.float64
+    assert drive(field, mu.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(drive(field, mu.astype(np.float32)), drive(field, mu), atol=2e-4)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_equivariance(name):
+    """Rotations where the field declares it; permutations together with the places always, without them if declared."""
+    field, mu = build(name)
+    v = drive(field, mu)
+    size = max(1.0, np.abs(v).max())
+    solver = 1e-8 if "sinkhorn" in name else 0.0  # potentials to 1e-10
+    tolerance = 200 * EPS * size + solver
+    turn = rotation(D, 1)
+    turned = drive(field, mu.moved(mu.positions @ turn))
+    if field.laws.rotation:
+        np.testing.assert_allclose(turned, v @ turn, atol=tolerance)
+    else:
+        assert np.abs(turned - v @ turn).max() > 1e-6, "declares no rotation equivariance but has it"
+    order = np.random.default_rng(1).permutation(N)
+    moved = af.Tokens(mu.positions[order], space=mu.space, place=mu.place[order])
+    np.testing.assert_allclose(drive(field, moved), v[order], atol=tolerance)
+    blind = drive(field, af.Tokens(mu.positions[order], space=mu.space))
+    if field.laws.exchangeable:
+        np.testing.assert_allclose(blind, v[order], atol=tolerance)
+    else:
+        assert np.abs(blind - v[order]).max() > 1e-6, "declares that places matter but they do not"
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if has_beta(MODELS[name])])
+def test_finite_at_large_beta(name):
+    field, mu = build(name, beta=1e4)
+    assert np.isfinite(drive(field, mu)).all()
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if has_beta(MODELS[name])])
+def test_batching(name):
+    field, mu = build(name, beta=[1.0, 3.0])
+    batch = field.velocity(0.3, mu.positions, mu, mu.place)
+    alone, _ = build(name, beta=3.0)
+    tolerance = 1e-8 if "sinkhorn" in name else 1e-13
+    np.testing.assert_allclose(batch[1], alone.velocity(0.3, mu.positions, mu, mu.place), atol=tolerance)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_differentiability(name):
+    """Forward and reverse mode against central differences, in the positions of queries and tokens together."""
+    field, mu = build(name)
+    if not field.laws.lipschitz:
+        return
+    direction = np.random.default_rng(2).standard_normal((N, D))
+
+    @af.double
+    def slopes():
+        x, v = jnp.asarray(mu.positions), jnp.asarray(direction)
+
+        def total(x):
+            return jnp.sum(jnp.sin(2 * field.drive(0.3, x, mu.moved(x), mu.place)))
+
+        h = 1e-5
+        difference = (total(x + h * v) - total(x - h * v)) / (2 * h)
+        return jax.jvp(total, (x,), (v,))[1], jnp.sum(jax.grad(total)(x) * v), difference
+
+    forward, reverse, difference = slopes()
+    # h^2 f''' ~ 1e-10 * 1e3, rounding 1e-15/h, Sinkhorn 1e-10/h
+    loose = 1e-4 if "sinkhorn" in name else 1e-6
+    np.testing.assert_allclose([forward, reverse], difference, rtol=loose, atol=loose)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_layers_converge_to_the_flow_at_order_one(name):
+    """Halving the step halves the error: within 15 %, the size of the next term h/8 at T = 1."""
+    field, mu = build(name)
+    if not (field.laws.lipschitz and field.laws.steady):
+        return
+    exact = af.advance(field, mu, 0.0, 1.0, af.Fixed(1 / 32)).positions
+
+    @af.double
+    def layers(count):
+        # a traced end compiles one program for all numbers of layers, where nothing jumps
+        end = 1.0 if af.fields.breaks(field, 1.0).size else jnp.asarray(1.0)
+        return af.advance(field, mu, 0.0, end, af.Layers(1 / count)).positions
+
+    errors = [np.abs(layers(count) - exact).max() for count in (64, 128)]
+    assert 1.7 < errors[0] / errors[1] < 2.3
+
+
+def test_what_lacks_a_law_says_so():
+    assert not build("normaliser hardmax")[0].laws.lipschitz
+    assert not build("weight random")[0].laws.steady
+    assert not build("weight per-layer")[0].laws.steady
+    assert not build("mask causal")[0].laws.exchangeable
+
+
+@pytest.mark.parametrize("name", REGISTRY["space"])
+def test_spaces(name):
+    """Retraction is idempotent and moves tangent vectors by themselves to first order."""
+    gain = [1.0, 2.0, 0.5, 1.5]
+    made = {"ellipsoid": {"gain": gain}, "centred-sphere": {"dim": D, "gain": gain}}.get(name, {"dim": D})
+    space = REGISTRY["space"][name](**made)
+    x = space.sample(np.random.default_rng(0), N)
+    v = np.random.default_rng(1).standard_normal((N, D))
+    np.testing.assert_allclose(space.retract(x), x, atol=10 * EPS)
+    assert space.defect(x).max() < 10 * EPS
+    h = 1e-5
+    moved = (space.retract(x + h * v) - space.retract(x - h * v)) / (2 * h)
+    np.testing.assert_allclose(moved, space.tangent(x, v), atol=1e-8)
+    np.testing.assert_allclose(space.tangent(x, space.tangent(x, v)), space.tangent(x, v), atol=100 * EPS)
+    assert np.all(space.distance(x, x) < 1e-7)
