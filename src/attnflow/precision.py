@@ -5,8 +5,9 @@ numbers it gives NumPy float64 back, called inside somebody's `jit`, `vmap` or `
 Those transformations run in the caller's mode, so they are wrapped too: `af.double(jax.grad(loss))(9.0)`.
 """
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 import jax
@@ -33,6 +34,13 @@ def to_numpy(tree: Any) -> Any:
     return jax.tree.map(lambda a: np.asarray(a) if isinstance(a, jax.Array) else a, tree)
 
 
+@contextlib.contextmanager
+def full_precision() -> Iterator[None]:
+    """64-bit mode, and products of float32 matrices in float32 (devices would round their entries to ten bits)."""
+    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
+        yield
+
+
 def double(function: Callable[P, R]) -> Callable[P, R]:
     """Run `function` in 64-bit mode; give NumPy back unless the result is traced."""
 
@@ -43,7 +51,7 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
                 f"`{function.__name__}` is being traced by a JAX transformation in 32-bit mode; wrap the outermost "
                 "one, as in `attnflow.double(jax.grad(loss))(9.0)`, or set `jax_enable_x64`."
             )
-        with jax.enable_x64(True):
+        with full_precision():
             result = function(*args, **kwargs)
             return result if is_traced(result) else to_numpy(result)
 

@@ -110,6 +110,7 @@ def test_heun_is_brownian_motion_along_one_path():
         near(coarse / 3 - 2 * middle + 8 * fine / 3, np.exp(-rate * until), (rate * h) ** 3)
 
 
+@pytest.mark.slow
 def test_a_pull_against_noise_has_the_von_mises_fisher_law():
     """dX = P c e dt + sqrt(2 kappa) dB: stationary density exp(a <x, e>), a = c / kappa.
 

@@ -20,6 +20,7 @@ from attnflow.flows.schedules import AbstractSchedule, Evenly
 from attnflow.flows.solve import solve
 from attnflow.flows.system import Carried
 from attnflow.flows.trajectory import Trajectory
+from attnflow.precision import full_precision
 from attnflow.spaces import Euclidean, Sphere
 from attnflow.tokens import Tokens
 
@@ -79,7 +80,7 @@ class FlowMap:
         x = np.asarray(Tokens(x, space=space).positions)
         places = np.zeros(len(x), np.int64) if place is None else np.asarray(place)
         logdet = np.zeros(len(x))
-        with jax.enable_x64(True):
+        with full_precision():
             for leg in self.legs:
                 x, change = leg.carry(x, places)
                 logdet = logdet + change

@@ -23,6 +23,7 @@ from attnflow.flows.stops import AbstractStop, Frame
 from attnflow.flows.system import Particles
 from attnflow.flows.trajectory import Trajectory
 from attnflow.observe.energy import lyapunov
+from attnflow.precision import full_precision
 from attnflow.tokens import Tokens
 
 FROZEN_SPREAD = 1e-6
@@ -79,7 +80,7 @@ def solve(
     if noise is not None:
         noise.check(tokens.space)
     times = save.times(float(until), method.layer_step)
-    with jax.enable_x64(True):
+    with full_precision():
         return _Solver(field, tokens, times, method, noise, stops, sink, chunk, on_progress).run(check)
 
 
