@@ -10,7 +10,7 @@ demo: $(VENV)/.installed
 
 # most of the suite's time is compiling programs that run once, so the compiler is told to hurry (same arithmetic)
 test: $(VENV)/.developed
-	XLA_FLAGS=--xla_backend_optimization_level=0 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	XLA_FLAGS=--xla_backend_optimization_level=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 study: $(VENV)/.developed
 	$(BIN)/python -m pytest -m slow

@@ -6,6 +6,7 @@ import numpy as np
 
 from attnflow.plots.story import Story
 from attnflow.plots.style import COLUMN, styled, time_axis
+from attnflow.spaces import Sphere
 
 
 def draw_overlaps(story: Story, *, bins: int = 120, frames: int = 160) -> Any:
@@ -30,6 +31,7 @@ def draw_overlap_map(fig: Any, axes: Any, story: Story, *, bins: int = 120, fram
         rasterized=True,
     )  # fmt: skip
     fig.colorbar(mesh, ax=axes, label="share of pairs", aspect=25)
-    axes.set_ylabel(r"overlap $\langle x_i, x_j\rangle$")
+    on_sphere = isinstance(story.flow.space, Sphere)
+    axes.set_ylabel(r"overlap $\langle x_i, x_j\rangle$" if on_sphere else r"cosine of $x_i$ and $x_j$")
     axes.set_ylim(-1, 1)
     time_axis(axes, times)

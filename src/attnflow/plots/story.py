@@ -9,6 +9,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.flows import Trajectory
 from attnflow.observe import Plateau, plateaus
+from attnflow.spaces import Euclidean
 
 MOST_FRAMES = 400
 
@@ -41,7 +42,7 @@ class Story:
     def moments(self) -> list[int]:
         """Frames that tell the story: start, condensation, the most crowded and the longest plateau, end."""
         last = len(self.times) - 1
-        lasting = [p for p in self.plateaus if p.clusters > 1 and p.start > 0]
+        lasting = [p for p in self.plateaus if _is_told(p, self.flow) and p.start > 0]
         if not lasting:
             return sorted({0, last // 8, last // 3, last})
         crowded = max(lasting, key=lambda p: p.clusters)
@@ -54,18 +55,32 @@ def tell(flow: Trajectory) -> Story:
     """Look at the first member of `flow`, at MOST_FRAMES frames at most."""
     one = flow.member(**dict.fromkeys(flow.dims, 0)).thinned(MOST_FRAMES)
     one = dataclasses.replace(one, dataset=one.dataset.load())
-    try:
-        scale = one.scale()
-    except InvalidInput:  # no beta, or no sphere: a tenth of the unit of length
-        scale = 0.1
-    found = one.clusters(scale=scale)
+    found = _grouped(one)
     energy = one.dataset["energy"].values if "energy" in one.dataset else np.full(len(one.time), np.nan)
     count, condensed = found["count"].values, found["condensed"].values
     list_ = plateaus(one.time.values, count, condensed, energy)
-    several = [p for p in list_ if p.clusters > 1]
+    several = [p for p in list_ if _is_told(p, one)]
     if several:
         best = max(several, key=lambda p: p.clusters)
         at = int(np.argmin(np.abs(one.time.values - np.sqrt(best.start * best.end))))
     else:
         at = -1
     return Story(one, found, list_, found["label"].values[at])
+
+
+def _grouped(one: Trajectory) -> Any:
+    """Clusters at the scale of beta where there is one; else within a tenth of the size of the cloud of tokens."""
+    if isinstance(one.space, Euclidean):
+        size = (one.positions**2).sum("dim").mean("token") ** 0.5
+        shown = one.dataset.assign(positions=one.positions / size.where(size > 0, 1.0))
+        return dataclasses.replace(one, dataset=shown).clusters(scale=0.1)
+    try:
+        scale = one.scale()
+    except InvalidInput:
+        scale = 0.1
+    return one.clusters(scale=scale)
+
+
+def _is_told(plateau: Plateau, flow: Trajectory) -> bool:
+    """Whether a plateau is one of clusters: more than one, and not mostly lone tokens that have not met yet."""
+    return 1 < plateau.clusters <= max(flow.dataset.sizes["token"] // 3, 8)
