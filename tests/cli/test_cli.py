@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -13,11 +15,14 @@ SMALL = [
     "--set", "tokens.n=12", "--set", "tokens.seed=0", "--set", "solve.until=20.0", "--set", "solve.save.count=30",
 ]  # fmt: skip
 
+# compiled programs are shared by all commands of one test run, as they are on a user's machine
+CACHE = str(Path(tempfile.gettempdir()) / f"attnflow-tests-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}")
+
 
 def attnflow(*arguments, cwd, check=None):
     done = subprocess.run(
         [sys.executable, "-c", "from attnflow.cli import main; main()", *arguments],
-        cwd=cwd, capture_output=True, text=True, env=os.environ | {"XDG_CACHE_HOME": str(cwd / "cache"), "COLUMNS": "200"},
+        cwd=cwd, capture_output=True, text=True, env=os.environ | {"XDG_CACHE_HOME": CACHE, "COLUMNS": "200"},
     )  # fmt: skip
     if check is not None:
         assert done.returncode == check, done.stderr
@@ -123,7 +128,7 @@ def test_ctrl_c_and_resume(place):
         [sys.executable, "-c", "from attnflow.cli import main; main()", "run", "metastability", "--out", "runs/stopped",
          "--set", "tokens.n=100", "--set", 'solve.method={name="fixed", step=0.0005}', "--set", "solve.until=10.0"],
         cwd=place, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env=os.environ | {"XDG_CACHE_HOME": str(place / "cache")},
+        env=os.environ | {"XDG_CACHE_HOME": CACHE},
     )  # fmt: skip
     for _ in range(1200):
         if (place / "runs" / "stopped" / "checkpoint").exists():

@@ -227,6 +227,7 @@ def test_far_beyond_overflow(t):
     np.testing.assert_allclose(minus.matrix(400.0, z), expected, atol=400 * EPS * 20)
 
 
+@pytest.mark.slow
 def test_derivatives_to_any_time():
     field, tokens = Rescaled(af.Attention(1.0)), points(POLYTOPE)
     method = af.Adaptive(rtol=1e-12, atol=1e-14)

@@ -183,7 +183,7 @@ class Interrupted(InMemory):
         self.checkpoints.append(dataclasses.replace(checkpoint))
 
 
-@pytest.mark.parametrize("method", [af.Layers(0.05), af.Fixed(0.03), Heun(0.03)])
+@pytest.mark.parametrize("method", [af.Layers(0.05), af.Fixed(0.03), pytest.param(Heun(0.03), marks=pytest.mark.slow)])
 def test_the_seed_fixes_the_path(method):
     """Whatever the chunk, alone or in a batch, in one go or from a checkpoint; another seed is another path."""
 

@@ -91,6 +91,7 @@ def small(**options):
     return learn.Classifier(network, np.eye(2), method=af.Layers(0.25))
 
 
+@pytest.mark.slow
 def test_the_seed_fixes_the_losses():
     points, labels = learn.interleaved_classes(40, "moons", seed=0)
     losses = [learn.fit(small(), points, labels, steps=4, seed=s, batch=16).losses for s in (0, 0, 1)]

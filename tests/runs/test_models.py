@@ -52,12 +52,15 @@ def text(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_runs_is_drawn_and_resumes_to_the_same_arrays(name, tmp_path):
+def test_a_model_runs_and_is_drawn_and_what_is_random_resumes_to_the_same_arrays(name, tmp_path):
     spec = parse_spec(text(name))
     assert parse_spec(spec.to_toml()).hash == spec.hash
     run, flow = execute(spec, tmp_path / "whole", draw=draw_run)
     assert run.manifest()["status"] == "finished"
     assert (run.figures / "summary.png").exists()
+
+    if name not in ("noisy", "random heads"):
+        return
 
     class Stopped(AttnflowError):
         pass
