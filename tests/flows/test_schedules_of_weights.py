@@ -226,6 +226,7 @@ def test_random_weights_have_the_law_they_say():
     assert np.array_equal(query, entries(af.Random((3, 3), seed=5, role="query")) * np.sqrt(3))
 
 
+@pytest.mark.slow
 def test_random_networks_by_seed():
     """A batch over seeds is its members; one seed is one network, in `solve` and in a NumPy loop over its matrices."""
 
