@@ -72,6 +72,19 @@ def positive(name: str) -> Any:
     return scalar(name, low=float(np.finfo(np.float64).tiny))
 
 
+def finite_array(name: str, value: Any) -> Any:
+    """`value` as an array of finite float64 numbers; traced values pass."""
+    if not is_concrete(value):
+        return value
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} is {value!r}; give an array of real numbers.") from None
+    if not np.isfinite(numbers).all():
+        raise InvalidInput(f"{name} of shape {numbers.shape} has an entry that is not finite; mend or remove it.")
+    return numbers
+
+
 def as_seed(value: Any) -> Any:
     """A converter for the seed of random numbers that are drawn inside compiled code; may be traced or batched."""
     value = scalar("seed", low=0, high=2**53)(value)

@@ -47,7 +47,7 @@ class Pairs(eqx.Module):
     def seen(self) -> tuple[Column, Column]:
         """(scale, sum) with sum_j m_j e^(bias_ij) = unit e^scale sum: the mass that a query sees."""
         ones = jnp.ones((self.key.shape[0], 1), self.key.dtype)
-        scale, total = self._total(lambda q, k: self._bias(q, k), ones, 0.0)
+        scale, total = self._total(self._bias, ones, 0.0)
         return scale, total[:, 0]
 
     def top(self) -> Column:

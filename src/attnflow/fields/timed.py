@@ -51,6 +51,10 @@ def breaks(field: Any, until: Any) -> np.ndarray:
 
 def layer_breaks(step: Any, until: Any, pieces: int | None = None) -> np.ndarray:
     """The times fl(k step), 0 < k, below `until`, at most pieces - 1 of them."""
+    if isinstance(step, Along):
+        raise InvalidInput(
+            f"`step` of a weight is a batch along {step.dim!r}; all members share their layers, give one."
+        )
     length, until = float(_concrete(step, "step")), _end(until)
     count = int(np.ceil(until / length)) + 1
     times = np.arange(1, count if pieces is None else min(count, pieces)) * length

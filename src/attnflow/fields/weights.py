@@ -11,10 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.axes import Along, as_seed, positive, scalar
+from attnflow.axes import Along, as_seed, finite_array, positive, scalar
 from attnflow.errors import InvalidInput
 from attnflow.fields.timed import AbstractTimed, layer_breaks, piece
-from attnflow.precision import is_concrete
 
 
 class AbstractWeight(AbstractTimed):
@@ -41,7 +40,7 @@ class Constant(AbstractWeight):
     value: Float[Array | np.ndarray, "..."] | Along
 
     def __init__(self, value: Any):
-        self.value = value if isinstance(value, Along) else _numbers("a weight", value)
+        self.value = value if isinstance(value, Along) else finite_array("a weight", value)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -165,7 +164,7 @@ class Random(AbstractWeight):
         self.seed = as_seed(seed)
         self.step = positive("step")(step)
         self.scale = scalar("scale", low=0)(self.size[-1] ** -0.5 if scale is None else scale)
-        self.mean = _numbers("mean", mean)
+        self.mean = finite_array("`mean`", mean)
         if self.mean.shape and self.mean.shape != self.size[-self.mean.ndim :]:
             raise InvalidInput(f"`mean` of Random has shape {self.mean.shape}; give one number or shape {self.size}.")
         self.role = role
@@ -198,20 +197,8 @@ def as_weight(role: str, value: Any) -> AbstractWeight:
     return Function(value) if callable(value) and not isinstance(value, Along) else Constant(value)
 
 
-def _numbers(name: str, value: Any) -> Any:
-    if not is_concrete(value):
-        return value
-    try:
-        numbers = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} is {value!r}; give an array of real numbers.") from None
-    if not np.isfinite(numbers).all():
-        raise InvalidInput(f"{name} of shape {numbers.shape} has an entry that is not finite.")
-    return numbers
-
-
 def _layers(values: Any) -> Any:
-    numbers = _numbers("`values`", values)
+    numbers = finite_array("`values`", values)
     if numbers.ndim < 1 or numbers.shape[0] == 0:
         raise InvalidInput(f"`values` has shape {numbers.shape}; give one array per layer, stacked.")
     return numbers

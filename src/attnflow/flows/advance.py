@@ -21,8 +21,8 @@ def advance(field: AbstractField, tokens: Tokens, t0: Any, t1: Any, method: Abst
 
     Use it under `jax.grad`, `jax.jvp`, `jax.vmap` or `jax.jit` with respect to anything: beta, matrices, positions,
     masses, t1. Reverse mode works with every method as long as the number of steps is known beforehand (t0, t1 and the
-    step are plain numbers; each number of steps compiles once), forward mode with Fixed and Layers. t1 < t0 runs the
-    flow backwards (not with Layers).
+    step are plain numbers; each number of steps compiles once), forward mode with Fixed, Layers and Alternate.
+    t1 < t0 runs the flow backwards (not layer by layer).
     """
     method = Adaptive() if method is None else method
     for name, value in (("t0", t0), ("t1", t1)):

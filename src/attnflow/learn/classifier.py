@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.axes import positive
+from attnflow.axes import finite_array, positive
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows import AbstractMethod, Fixed, advance
-from attnflow.precision import double, is_concrete
+from attnflow.precision import double
 from attnflow.spaces import Euclidean
 from attnflow.tokens import Tokens, from_array
 
@@ -52,10 +52,10 @@ class Classifier(eqx.Module):
         self.field = field
         self.method = Fixed() if method is None else method
         self.until = positive("until")(until)
-        self.readout = _finite("readout", readout)
+        self.readout = finite_array("`readout`", readout)
         if self.readout.ndim != 2 or self.readout.shape[0] < 2:
             raise InvalidInput(f"`readout` has shape {self.readout.shape}; give (classes, dim), at least two classes.")
-        self.bias = _finite("bias", np.zeros(self.classes) if bias is None else bias)
+        self.bias = finite_array("`bias`", np.zeros(self.classes) if bias is None else bias)
         if self.bias.shape != (self.classes,):
             raise InvalidInput(
                 f"`bias` has shape {self.bias.shape}; give one number for each of {self.classes} classes."
@@ -119,7 +119,7 @@ def padded(points: Points, dim: int) -> Float[Array | np.ndarray, "point dim"]:
     A flow is a homeomorphism and cannot undo a knot or a nesting; with room to spare it can go around
     (arXiv:1904.01681).
     """
-    points = _finite("points", points)
+    points = finite_array("`points`", points)
     if points.ndim != 2 or points.shape[0] == 0 or points.shape[1] > dim:
         raise InvalidInput(f"`points` has shape {points.shape}; give (points, coordinates), at most {dim} coordinates.")
     return jnp.pad(jnp.asarray(points), ((0, 0), (0, dim - points.shape[1])))
@@ -136,15 +136,3 @@ def checked_labels(labels: Any, n: int, classes: int) -> np.ndarray:
         bad = values[(values < 0) | (values >= classes)][0]
         raise InvalidInput(f"`labels` has the entry {bad}; classes are numbered from 0 to {classes - 1}.")
     return values.astype(np.int64)
-
-
-def _finite(name: str, value: Any) -> Any:
-    if not is_concrete(value):
-        return value
-    try:
-        numbers = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"`{name}` is {value!r}; give an array of real numbers.") from None
-    if not np.isfinite(numbers).all():
-        raise InvalidInput(f"`{name}` of shape {numbers.shape} has an entry that is not finite; leave it out.")
-    return numbers

@@ -26,7 +26,7 @@ class AbstractSystem(eqx.Module):
 
     @abc.abstractmethod
     def retract(self, state: State) -> State:
-        """The nearest state on the space."""
+        """The state moved back onto the space."""
 
     @abc.abstractmethod
     def layer(self, layer: Int[Array, ""], step: Time, state: State, update: Any) -> State:
