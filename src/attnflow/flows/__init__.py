@@ -2,6 +2,7 @@
 
 from attnflow.flows.advance import advance
 from attnflow.flows.flowmap import FlowMap, flow_map
+from attnflow.flows.longtime import LongTime, Tree, merge_times
 from attnflow.flows.methods import (
     AbstractMethod,
     Adaptive,
@@ -41,6 +42,7 @@ __all__ = [
     "Layers",
     "Layout",
     "LogSpaced",
+    "LongTime",
     "Outcome",
     "Progress",
     "Project",
@@ -48,8 +50,10 @@ __all__ = [
     "Renormalise",
     "Still",
     "Trajectory",
+    "Tree",
     "When",
     "advance",
     "flow_map",
+    "merge_times",
     "solve",
 ]

@@ -25,6 +25,8 @@ def advance(field: AbstractField, tokens: Tokens, t0: Any, t1: Any, method: Abst
     t1 < t0 runs the flow backwards (not layer by layer).
     """
     method = Adaptive() if method is None else method
+    if not isinstance(method, AbstractMethod):
+        raise InvalidInput(f"`method` is {type(method).__name__}, which is for `solve`; use Adaptive, Fixed or Layers.")
     for name, value in (("t0", t0), ("t1", t1)):
         if is_concrete(value) and not np.isfinite(value):
             raise InvalidInput(f"`{name}` is {value}; give a finite time.")

@@ -1,6 +1,7 @@
 """Compilation that leaves the caller free while the program runs."""
 
 import functools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -29,3 +30,13 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         return traced(structure, rest, [leaf for leaf, array in zip(leaves, is_array, strict=True) if array])
 
     return call
+
+
+def wait(tree: Any) -> Any:
+    """Wait for a result while listening to Ctrl-C (a blocked call into compiled code would not)."""
+    pause = 1e-4
+    for array in jax.tree.leaves(tree):
+        while not array.is_ready():
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+    return tree

@@ -52,3 +52,5 @@ class Progress:
     """Steps per second."""
     remaining: float
     """Seconds left at the present pace (an upper bound when a stop condition may end the flow); NaN at first."""
+    note: str = ""
+    """What a method says instead of the time, where that tells more."""

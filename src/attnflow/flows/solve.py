@@ -13,7 +13,9 @@ import numpy as np
 from attnflow.axes import Members, members, over_members
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.fields import AbstractField, breaks
-from attnflow.flows.compiled import compiled
+from attnflow.flows.compiled import compiled, wait
+from attnflow.flows.longtime.frames import follow
+from attnflow.flows.longtime.method import LongTime
 from attnflow.flows.methods import AbstractMethod, Adaptive, Layers, ProjectRenormalise
 from attnflow.flows.noise import Brownian
 from attnflow.flows.outcome import Ending, Outcome, Progress
@@ -37,7 +39,7 @@ def solve(
     until: float,
     *,
     save: AbstractSchedule | None = None,
-    method: AbstractMethod | None = None,
+    method: AbstractMethod | LongTime | None = None,
     noise: Brownian | None = None,
     stop: AbstractStop | Sequence[AbstractStop] = (),
     sink: AbstractSink | None = None,
@@ -53,7 +55,8 @@ def solve(
 
     Arguments:
         save: when frames are kept; default `Evenly(200)`.
-        method: `Adaptive()` (default), `Fixed(step)` or `Layers(step)`.
+        method: `Adaptive()` (default), `Fixed(step)`, `Layers(step)`, ... `LongTime()` follows attention to any time,
+            `until=math.inf` for consensus; it chooses its frames by itself and takes no `save`, `stop` or `noise`.
         noise: `Brownian(kappa)`; the default method is then `Layers(0.01, ProjectRenormalise())`.
         stop: conditions looked at on every saved frame; the flow ends at the first frame where one holds.
         sink: where frames go; default in memory. A run folder streams them to disk and can resume.
@@ -66,13 +69,26 @@ def solve(
     have not met: either they are at an equilibrium or the drift that is left cannot be seen in this clock.
     Ctrl-C ends the flow at the last saved frame, with the outcome `interrupted`.
     """
-    save = Evenly() if save is None else save
     if method is None:
         method = Adaptive() if noise is None else Layers(np.asarray(0.01), ProjectRenormalise())
     sink = InMemory() if sink is None else sink
     stops = (stop,) if isinstance(stop, AbstractStop) else tuple(stop)
-    if not (isinstance(until, int | float | np.number) and np.isfinite(until) and until > 0):
-        raise InvalidInput(f"`until` is {until!r}; give a positive finite time.")
+    if not (isinstance(until, int | float | np.number) and until > 0):
+        raise InvalidInput(f"`until` is {until!r}; give a positive time.")
+    if isinstance(method, LongTime):
+        if save is not None or stops or noise is not None:
+            raise InvalidInput(
+                "`LongTime` keeps frames of its own choice and has no noise; leave out save, stop, noise."
+            )
+        field.check(tokens)
+        method.check(field, tokens)
+        with full_precision():
+            return follow(field, tokens, float(until), method, sink, on_progress, check)
+    if not np.isfinite(until):
+        raise InvalidInput(
+            f"`until` is {until!r}; {type(method).__name__} needs a finite time. method=LongTime() goes to consensus."
+        )
+    save = Evenly() if save is None else save
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
         raise InvalidInput(f"`chunk` is {chunk!r}; give a positive integer.")
     field.check(tokens)
@@ -146,7 +162,7 @@ class _Solver:
     def _start(self) -> Checkpoint:
         """The state before the first chunk: the tokens, and the memory with which the method begins."""
         positions = jnp.asarray(self.systems.positions)
-        memory = _wait(_begin(self.plan, positions, jnp.asarray(self.times[0]), jnp.asarray(self.times[-1])))
+        memory = wait(_begin(self.plan, positions, jnp.asarray(self.times[0]), jnp.asarray(self.times[-1])))
         return dataclasses.replace(self._nothing(), memory=np.asarray(memory))
 
     def _chunk(self, state: Checkpoint) -> Checkpoint:
@@ -163,7 +179,7 @@ class _Solver:
         self.partial = (first, np.asarray(frames))
         self.reached = float(times[0])
         while self.reached < times[-1]:
-            stretch = _wait(_stretch(self.plan, t, positions, memory, jnp.asarray(times), frames))
+            stretch = wait(_stretch(self.plan, t, positions, memory, jnp.asarray(times), frames))
             t, positions, memory, frames = stretch.t, stretch.state, stretch.memory, stretch.frames
             steps = steps + np.asarray(stretch.steps).reshape(-1, 2).sum(axis=0)
             self.reached, self.partial = float(jnp.min(t)), (first, np.asarray(frames))
@@ -198,7 +214,7 @@ class _Solver:
 
     def _variables(self, frames: np.ndarray, times: np.ndarray, length: int) -> dict[str, np.ndarray]:
         """The variables of `length` frames, batch dimensions restored."""
-        measured = _wait(_measure(self.plan, jnp.asarray(frames), jnp.asarray(times)))
+        measured = wait(_measure(self.plan, jnp.asarray(frames), jnp.asarray(times)))
         values = {"positions": frames} | {name: np.asarray(value) for name, value in measured.items()}
         return {name: self._cut(self.systems.unflatten(value), length) for name, value in values.items()}
 
@@ -348,13 +364,3 @@ class _Pace:
         if reached >= self.until:
             remaining = 0.0
         return Progress(reached, self.until, frames, self.frames, steps, elapsed, steps / max(elapsed, 1e-9), remaining)
-
-
-def _wait(tree: Any) -> Any:
-    """Wait for a result while listening to Ctrl-C (a blocked call into compiled code would not)."""
-    pause = 1e-4
-    for array in jax.tree.leaves(tree):
-        while not array.is_ready():
-            clock.sleep(pause)
-            pause = min(2 * pause, 0.02)
-    return tree

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from attnflow.fields import AbstractField
+    from attnflow.flows.longtime.tree import Tree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +36,28 @@ class Trajectory:
     def time(self) -> "xr.DataArray":
         """Saved times."""
         return self.dataset["time"]
+
+    @property
+    def log_time(self) -> "xr.DataArray":
+        """Natural logarithm of the saved times, which `LongTime` knows where the times themselves overflow."""
+        if "log_time" in self.dataset:
+            return self.dataset["log_time"]
+        with np.errstate(divide="ignore"):
+            return self.time.copy(data=np.log(self.time.values)).rename("log_time")
+
+    @property
+    def tree(self) -> "Tree":
+        """Merges, staircase, plateaus and linkage of a flow of `LongTime`."""
+        from attnflow.flows.longtime.tree import Tree
+
+        if "merge_log_time" not in self.dataset:
+            raise InvalidInput("this flow was not followed through merges; use solve(..., method=LongTime()).")
+        return Tree(self.dataset, self.field)
+
+    @property
+    def merges(self) -> "xr.Dataset":
+        """The table of merges of a flow of `LongTime`: `tree.merges`."""
+        return self.tree.merges
 
     @property
     def positions(self) -> "xr.DataArray":

@@ -63,6 +63,7 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
         "layers": flows.Layers,
         "alternate": flows.Alternate,
         "heun": flows.Heun,
+        "long-time": flows.LongTime,
     },
     "update": {
         "renormalise": flows.Renormalise,

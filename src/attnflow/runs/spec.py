@@ -54,7 +54,7 @@ class Spec:
             "until": float(solve["until"]),
             "method": _build("method", solve["method"]),
             "noise": _build("noise", solve["noise"]) if "noise" in solve else None,
-            "save": _build("save", solve["save"]),
+            "save": _build("save", solve["save"]) if "save" in solve else None,
             "stop": tuple(_build("stop", table) for table in solve["stop"]),
             "chunk": solve["chunk"],
         }
@@ -137,22 +137,31 @@ def _fill_solve(table: dict[str, Any]) -> dict[str, Any]:
     if "noise" in table:  # without a method of one's own, the one that `solve` takes for noise
         defaults["method"] = {"name": "layers", "step": 0.01, "update": {"name": "project-renormalise"}}
     full = {key: _named(table.get(key, default), default) for key, default in defaults.items()}
-    full["until"] = table.get("until")
+    long = isinstance(full["method"], dict) and full["method"].get("name") == "long-time"
+    full["until"] = table.get("until", np.inf if long else None)
     until = full["until"]
-    if isinstance(until, bool) or not isinstance(until, int | float) or not np.isfinite(until) or until <= 0:
-        raise InvalidSpec(f"`solve.until` is {until!r}; give a positive finite time.")
+    if isinstance(until, bool) or not isinstance(until, int | float) or not until > 0:
+        raise InvalidSpec(f"`solve.until` is {until!r}; give a positive time.")
+    if not long and not np.isfinite(until):
+        raise InvalidSpec(f'`solve.until` is {until}; only method = {{ name = "long-time" }} goes that far.')
+    if long and "save" in table:
+        raise InvalidSpec("`solve.save` is given, but the method 'long-time' keeps frames of its own; leave it out.")
     if isinstance(full["chunk"], bool) or not isinstance(full["chunk"], int) or full["chunk"] < 1:
         raise InvalidSpec(f"`solve.chunk` is {full['chunk']!r}; give a positive integer.")
     if not isinstance(full["stop"], list):
         raise InvalidSpec(f'`solve.stop` is {full["stop"]!r}; give a list of tables, [{{ name = "consensus" }}].')
     noise = {"noise": _fill("noise", "solve.noise", table["noise"])} if "noise" in table else {}
-    return noise | {
-        "until": float(until),
-        "chunk": full["chunk"],
-        "method": _fill("method", "solve.method", full["method"]),
-        "save": _fill("save", "solve.save", full["save"]),
-        "stop": [_fill("stop", "solve.stop", item) for item in full["stop"]],
-    }
+    save = {} if long else {"save": _fill("save", "solve.save", full["save"])}
+    return (
+        noise
+        | save
+        | {
+            "until": float(until),
+            "chunk": full["chunk"],
+            "method": _fill("method", "solve.method", full["method"]),
+            "stop": [_fill("stop", "solve.stop", item) for item in full["stop"]],
+        }
+    )
 
 
 def _named(value: Any, default: Any) -> Any:

@@ -93,7 +93,8 @@ class ZarrSink(AbstractSink):
             group.create_array(name, shape=shape, chunks=chunks, dtype=dtype, dimension_names=(*batch, *dims))
         fixed = {name: ((name,), values) for name, values in layout.dims.items()}
         for name, (dims, values) in ({"time": (("time",), layout.times)} | fixed | layout.static).items():
-            group.create_array(name, data=np.ascontiguousarray(values), chunks=values.shape, dimension_names=dims)
+            chunks = tuple(max(s, 1) for s in values.shape)
+            group.create_array(name, data=np.ascontiguousarray(values), chunks=chunks, dimension_names=dims)
 
     def _pack(self, checkpoint: Checkpoint) -> bytes:
         outcome = checkpoint.outcome
