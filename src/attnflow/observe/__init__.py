@@ -5,14 +5,20 @@ from attnflow.observe.distance import distance
 from attnflow.observe.energy import dissipation, energy, energy0, log_energy, total_energy
 from attnflow.observe.heads import energy_rate, interaction_energy
 from attnflow.observe.hull import Hull, boolean_rows, convex_hull, distinct, hyperplane_coordinates, leaders
+from attnflow.observe.laws import Estimate, ExitLaw, Kolmogorov, exit_law
 from attnflow.observe.pairs import attention_matrix, overlap_histogram, overlaps
 from attnflow.observe.plateaus import Plateau, plateaus
 from attnflow.observe.shape import effective_rank, order_parameter, speed, spread
+from attnflow.observe.slow_motion import SlowMotion, slow_motion, slow_motion_along
 
 __all__ = [
     "Clusters",
+    "Estimate",
+    "ExitLaw",
     "Hull",
+    "Kolmogorov",
     "Plateau",
+    "SlowMotion",
     "attention_matrix",
     "boolean_rows",
     "cluster_scale",
@@ -25,6 +31,7 @@ __all__ = [
     "energy",
     "energy0",
     "energy_rate",
+    "exit_law",
     "hyperplane_coordinates",
     "interaction_energy",
     "leaders",
@@ -33,6 +40,8 @@ __all__ = [
     "overlap_histogram",
     "overlaps",
     "plateaus",
+    "slow_motion",
+    "slow_motion_along",
     "speed",
     "spread",
     "total_energy",

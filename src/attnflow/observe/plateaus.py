@@ -6,12 +6,23 @@ import numpy as np
 
 
 class Plateau(NamedTuple):
-    """One stretch of constant cluster count."""
+    """One stretch of constant cluster count; times as natural logarithms, for they may be beyond float range."""
 
-    start: float
-    end: float
+    log_start: float
+    """-inf for the start of the flow."""
+    log_end: float
     clusters: int
     energy: float
+
+    @property
+    def start(self) -> float:
+        """The time at which it begins, infinite where that is no float."""
+        return _time(self.log_start)
+
+    @property
+    def end(self) -> float:
+        """The time at which it ends, infinite where that is no float."""
+        return _time(self.log_end)
 
 
 def plateaus(
@@ -22,6 +33,8 @@ def plateaus(
     A plateau ends at the last saved time before the count changes; its energy is the median over the stretch. The
     final stretch of consensus is a plateau like the others.
     """
+    with np.errstate(divide="ignore"):
+        log_time = np.log(time)
     found = []
     start = 0
     for k in range(1, len(time) + 1):
@@ -30,8 +43,12 @@ def plateaus(
         begin = start + 1 if time[start] == 0 and start + 1 < k else start  # no time is a multiple of 0
         lasts = time[k - 1] >= factor * time[begin] and time[begin] > 0
         if condensed[start] and (lasts or (k == len(time) and count[start] == 1)):
-            found.append(
-                Plateau(float(time[start]), float(time[k - 1]), int(count[start]), float(np.median(energy[start:k])))
-            )
+            middle = float(np.median(energy[start:k]))
+            found.append(Plateau(float(log_time[start]), float(log_time[k - 1]), int(count[start]), middle))
         start = k
     return found
+
+
+def _time(log_time: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.exp(log_time))

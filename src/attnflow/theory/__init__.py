@@ -57,9 +57,11 @@ from attnflow.theory.spectrum import (
     multiplicity,
     switching_threshold,
 )
+from attnflow.theory.staircase import LimitStaircase, limit_staircase, log_plateau_bound
 
 __all__ = [
     "DiracStability",
+    "LimitStaircase",
     "ModeEstimate",
     "NormPath",
     "Prediction",
@@ -88,6 +90,7 @@ __all__ = [
     "hemisphere_probability",
     "largest_energy0",
     "largest_potential",
+    "limit_staircase",
     "line_mode_density",
     "line_modes",
     "linear_modes",
@@ -96,6 +99,7 @@ __all__ = [
     "log_growth_rates",
     "log_hemisphere_probability",
     "log_merge_time",
+    "log_plateau_bound",
     "log_slow_motion_time",
     "long_context_limit",
     "long_context_overlap",
