@@ -22,6 +22,7 @@ FLOORS = [
     {"learn", "stability"},
     {"runs"},
     {"plots"},
+    {"experiments"},
     {"cli"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}

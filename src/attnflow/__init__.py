@@ -26,18 +26,20 @@ _HOME = {
     ],
     "attnflow.observe": [
         "attention_matrix", "boolean_rows", "cluster_scale", "clusters", "convex_hull", "dissipation", "distance",
-        "distinct", "effective_rank", "energy", "energy0", "energy_rate", "hyperplane_coordinates",
+        "distinct", "effective_rank", "energy", "energy0", "energy_rate", "exit_law", "hyperplane_coordinates",
         "interaction_energy", "leaders", "log_energy", "order_parameter", "overlap_histogram", "overlaps",
-        "plateaus", "speed", "spread", "total_energy",
+        "plateaus", "slow_motion", "slow_motion_along", "speed", "spread", "total_energy",
     ],
     "attnflow.flows": [
         "Adaptive", "Alternate", "At", "Brownian", "Consensus", "Evenly", "EveryLayer", "Fixed", "FlowMap", "Heun",
-        "Layers", "LogSpaced", "Outcome", "Progress", "Project", "ProjectRenormalise", "Renormalise", "Still",
-        "Trajectory", "When", "advance", "flow_map", "solve",
+        "Layers", "LogSpaced", "LongTime", "Outcome", "Progress", "Project", "ProjectRenormalise", "Renormalise",
+        "Still", "Trajectory", "Tree", "When", "advance", "flow_map", "merge_times", "solve",
     ],
     "attnflow.plots": ["plot"],
 }  # fmt: skip
-_ROOMS = ["theory", "stability", "learn", "observe", "flows", "fields", "runs", "plots", "errors", "special"]
+_ROOMS = [
+    "theory", "stability", "learn", "observe", "flows", "fields", "runs", "plots", "experiments", "errors", "special",
+]  # fmt: skip
 _WHERE = {name: home for home, names in _HOME.items() for name in names}
 
 __all__ = ["__version__", *sorted(_WHERE), *_ROOMS]
@@ -61,6 +63,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from attnflow import errors as errors
+    from attnflow import experiments as experiments
     from attnflow import fields as fields
     from attnflow import flows as flows
     from attnflow import learn as learn

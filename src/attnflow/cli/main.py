@@ -1,11 +1,10 @@
-"""`attnflow`: run, resume, show, list, presets, predict.
+"""`attnflow`: run, resume, show, list, presets, predict, reproduce, experiments.
 
-Exit codes: 0 done · 2 wrong arguments or specification · 3 the flow failed · 4 the run folder exists or is in use ·
-5 a run is damaged · 6 the disk or a file cannot be used · 130 interrupted (resume it).
+Exit codes: 0 done · 1 a claim fails · 2 wrong arguments or specification · 3 the flow failed · 4 the run folder exists
+or is in use · 5 a run is damaged · 6 the disk or a file cannot be used · 130 interrupted (resume it).
 """
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -16,6 +15,9 @@ import typer
 from rich.console import Console
 
 from attnflow import __version__, errors
+from attnflow.cli import console
+from attnflow.cli.console import Folder, Json, exit_code, leave_interrupted, say, say_error
+from attnflow.cli.reproduce import experiments, follow, leave, print_found, reproduce
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,24 +25,10 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Transformers as flows of measures: simulate, look, and compare with theory.\n\n"
     "Example: [bold]attnflow run metastability[/bold]",
-    epilog="Exit codes: 0 done · 2 wrong arguments or specification · 3 the flow failed · 4 the run folder exists "
-    "or is in use · 5 a run is damaged · 6 the disk or a file cannot be used · 130 interrupted (resume it).",
+    epilog="Exit codes: 0 done · 1 a claim fails · 2 wrong arguments or specification · 3 the flow failed · 4 the run "
+    "folder exists or is in use · 5 a run is damaged · 6 the disk or a file cannot be used · 130 interrupted "
+    "(resume it).",
 )
-say = Console(stderr=True, highlight=False)
-
-EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
-    (errors.InvalidInput, 2),
-    (errors.FlowFailed, 3),
-    (errors.RunExists, 4),
-    (errors.RunLocked, 4),
-    (errors.RunCorrupted, 5),
-    (errors.RunError, 6),
-    (errors.AttnflowError, 2),
-)
-INTERRUPTED = 130
-
-Json = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on standard output.")]
-Folder = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
 
 
 def main() -> None:
@@ -48,8 +36,8 @@ def main() -> None:
     try:
         app()
     except errors.AttnflowError as error:
-        say.print(f"[bold red]error:[/bold red] {error}", soft_wrap=True)
-        sys.exit(next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
+        say_error(error)
+        sys.exit(exit_code(error))
 
 
 def _version(value: bool) -> None:
@@ -79,7 +67,7 @@ def run(
     json_: Json = False,
 ) -> None:
     """Carry out a specification and leave a run folder with arrays, figures and a report."""
-    _use_compilation_cache()
+    console.use_compilation_cache()
     from attnflow import runs
 
     loaded = runs.load_spec(spec, set_ or ())
@@ -89,13 +77,21 @@ def run(
 
 @app.command(epilog="Example: attnflow resume runs/metastability-20260101-120000")
 def resume(folder: Folder, json_: Json = False) -> None:
-    """Continue a run that was interrupted or killed, from its last complete chunk."""
-    _use_compilation_cache()
+    """Continue a run that was interrupted or killed, from its last complete chunk or part."""
+    console.use_compilation_cache()
     from attnflow import runs
 
-    if runs.Run.open(folder).manifest()["status"] == "finished":
+    manifest = runs.Run.open(folder).manifest()
+    if manifest["status"] == "finished":
         say.print(f"{folder} is finished already.")
         show(folder, json_)
+        return
+    if "experiment" in manifest:
+        from attnflow.experiments import resume as resume_experiment
+
+        found = follow(lambda on_progress: resume_experiment(folder, on_progress=on_progress), folder, manifest["name"])
+        print_found([found], json_)
+        leave([found])
         return
     _carry_out(lambda **extra: runs.resume(folder, **extra), folder, folder.name, json_)
 
@@ -109,7 +105,12 @@ def show(folder: Folder, json_: Json = False) -> None:
     found = runs.Run.open(folder)
     found.verify()
     if json_:
-        print(json.dumps({"run": str(folder), **found.manifest()}, indent=2))
+        facts = found.manifest()
+        if "experiment" in facts:
+            from attnflow.experiments import read_claims
+
+            facts["claims"] = [claim.to_json() for claim in read_claims(found)]
+        print(json.dumps({"run": str(folder), **facts}, indent=2))
     else:
         print_run(found)
 
@@ -183,6 +184,10 @@ def predict(
             raise errors.RunError(f"cannot draw into {str(figure)!r} ({error}); give a file such as a.pdf.") from None
 
 
+app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/first")(reproduce)
+app.command(epilog="Example: attnflow experiments --json")(experiments)
+
+
 def _facts(run: Any) -> dict[str, Any]:
     try:
         return run.manifest()
@@ -208,27 +213,8 @@ def _carry_out(start: Callable[..., Any], where: Path, name: str, json_: bool) -
         except KeyboardInterrupt:
             interrupted = True
     if interrupted:
-        say.print(f"interrupted; what was saved is kept. Continue with: attnflow resume {where}", soft_wrap=True)
-        sys.stdout.flush()
-        os._exit(INTERRUPTED)  # an orderly exit would first wait for compiled code that nobody needs any more
+        leave_interrupted(where)
     if json_:
         print(json.dumps({"run": str(where), **finished.manifest()}, indent=2))
     else:
         print_run(finished)
-
-
-def _use_compilation_cache() -> None:
-    """Keep compiled programs on disk, so that the second run starts at once.
-
-    Programs that can call back into Python are not kept; Equinox puts such calls into every Diffrax solve to raise its
-    checks as errors. On the command line they become NaN instead, which ends a flow as failed.
-    """
-    os.environ.setdefault("EQX_ON_ERROR", "nan")  # read when Equinox is imported
-
-    import jax
-
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jax.config.update("jax_compilation_cache_dir", str(base / "attnflow" / "compiled"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)

@@ -1,18 +1,19 @@
-"""The live bar of a running flow: time reached, steps per second, time left."""
+"""The live bar of a running flow (time reached, steps per second, time left) or experiment (what it is doing)."""
 
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from attnflow.flows import Progress as Where
 
 
 class Bar:
-    """A bar over saved frames, so that logarithmic schedules move evenly."""
+    """A bar over saved frames, so that logarithmic schedules move evenly; or over the share of an experiment."""
 
-    def __init__(self, console: Console, name: str):
+    def __init__(self, console: Console, name: str, where: str = "compiling"):
         self.bar = Progress(
             TextColumn("[bold]{task.description}[/bold]"),
             BarColumn(),
@@ -22,7 +23,7 @@ class Bar:
             console=console,
             transient=False,
         )
-        self.task = self.bar.add_task(name, total=1.0, where="compiling", left="")
+        self.task = self.bar.add_task(name, total=1.0, where=where, left="")
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -39,13 +40,17 @@ class Bar:
         """Show what is being done instead of how far it is."""
         self.bar.update(self.task, completed=1.0, where=what, left="")
 
+    def at(self, text: str, share: float) -> None:
+        """Move the bar of an experiment."""
+        self.bar.update(self.task, completed=share, where=escape(text), left="")
+
     def update(self, where: Where) -> None:
         """Move the bar."""
         left = "" if where.remaining != where.remaining else f"at most {_span(where.remaining)} left"
         self.bar.update(
             self.task,
             completed=where.frames / where.of,
-            where=f"t = {where.time:.4g} of {where.until:.4g} · {where.rate:,.0f} steps/s",
+            where=where.note or f"t = {where.time:.4g} of {where.until:.4g} · {where.rate:,.0f} steps/s",
             left=left,
         )
 

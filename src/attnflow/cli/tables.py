@@ -3,9 +3,11 @@
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from attnflow.errors import RunCorrupted
+from attnflow.experiments import Claim, Experiment, read_claims
 from attnflow.runs import Run
 from attnflow.theory import Prediction
 
@@ -13,8 +15,11 @@ out = Console(highlight=False)
 
 
 def print_run(run: Run) -> None:
-    """Plateaus, cluster counts, energy, wall time and memory of one run."""
+    """Plateaus, cluster counts, energy, wall time and memory of one run; the claims of an experiment."""
     facts = run.manifest()
+    if "experiment" in facts:
+        print_claims(run, read_claims(run))
+        return
     summary = facts.get("summary") or {}
     table = Table(title=f"{facts['name']}: plateaus", title_justify="left", title_style="bold")
     for column in ("clusters", "from t", "to t", "energy"):
@@ -44,6 +49,46 @@ def print_run(run: Run) -> None:
     for key, value in rows.items():
         grid.add_row(f"[bold]{key}[/bold]", value)
     out.print(grid)
+
+
+def print_claims(run: Run, claims: list[Claim]) -> None:
+    """What an experiment claims, with verdicts, and where its folder is."""
+    facts = run.manifest()
+    quick = ", quick version" if facts["quick"] else ""
+    table = Table(title=f"{facts['name']}{quick}: claims", title_justify="left", title_style="bold")
+    table.add_column("claim", ratio=3)
+    for column in ("predicted", "measured", "tolerance"):
+        table.add_column(column, justify="right", overflow="fold")
+    table.add_column("where it comes from", ratio=2)
+    table.add_column("verdict", no_wrap=True)
+    for claim in claims:
+        verdict = "[green]holds[/green]" if claim.holds else "[bold red]fails[/bold red]"
+        table.add_row(escape(claim.statement), *map(escape, claim.as_text()), escape(claim.source), verdict)
+    if claims:
+        out.print(table)
+    failed = sum(not claim.holds for claim in claims)
+    rows = {"status": facts["status"]}
+    if facts.get("message"):
+        rows["message"] = escape(facts["message"])
+    if claims:
+        rows["claims"] = f"{failed} of {len(claims)} fail" if failed else f"all {len(claims)} hold"
+    rows["wall time"] = f"{facts['wall_time']:.1f} s"
+    rows["folder"] = escape(str(run.path))
+    if facts["status"] == "finished":
+        rows["report"] = escape(str(run.report))
+    else:
+        rows["continue"] = escape(f"attnflow resume {run.path}")
+    grid = Table.grid(padding=(0, 2))
+    for key, value in rows.items():
+        grid.add_row(f"[bold]{key}[/bold]", value)
+    out.print(grid)
+
+
+def print_experiments(found: list[Experiment]) -> None:
+    """One line per experiment."""
+    for experiment in found:
+        papers = f" [dim]({escape(', '.join(experiment.papers))})[/dim]"
+        out.print(f"[bold]{experiment.name}[/bold]  {escape(experiment.statement)}{papers}", soft_wrap=True)
 
 
 def print_runs(found: list[Run], root: Path) -> None:

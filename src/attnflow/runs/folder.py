@@ -7,17 +7,39 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from attnflow.errors import RunCorrupted, RunError, RunExists, RunLocked
 from attnflow.runs.spec import Spec, parse_spec
 
 FORMAT = 1
 PACKAGES = ("attnflow", "jax", "jaxlib", "diffrax", "equinox", "numpy", "scipy", "xarray", "zarr")
+
+
+class AbstractSettings(Protocol):
+    """What a folder is made for: a specification, or the settings of an experiment."""
+
+    @property
+    def name(self) -> str:
+        """What the run is called."""
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The resolved content."""
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the resolved content."""
+
+    def to_toml(self) -> str:
+        """The resolved content as TOML."""
+
+
+S = TypeVar("S", bound=AbstractSettings)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,8 +69,8 @@ class Run:
         return self.path / "checkpoint"
 
     @classmethod
-    def create(cls, path: str | Path, spec: Spec) -> "Run":
-        """A new folder for `spec`; an existing one is refused."""
+    def create(cls, path: str | Path, spec: AbstractSettings, **facts: Any) -> "Run":
+        """A new folder for `spec`, with further `facts` in its manifest; an existing one is refused."""
         run = cls(Path(path))
         if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
             raise RunExists(
@@ -63,12 +85,13 @@ class Run:
                 name=spec.name,
                 status="created",
                 spec_hash=spec.hash,
-                seed=spec.table["tokens"].get("seed"),
-                dtype=spec.table["precision"],
+                seed=spec.table.get("tokens", spec.table.get("parameters", {})).get("seed"),
+                dtype=spec.table.get("precision", "float64"),
                 created=now(),
                 wall_time=0.0,
                 peak_memory=0,
                 **environment(),
+                **facts,
             )
         return run
 
@@ -100,9 +123,19 @@ class Run:
         write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
 
     def spec(self) -> Spec:
-        """The resolved specification; refused if it is not the one the run was made with."""
+        """The resolved specification of a flow; refused if it is not the one the run was made with."""
+        manifest = self.manifest()
+        if "experiment" in manifest:
+            raise RunError(
+                f"{str(self.path)!r} holds the experiment {manifest['experiment']!r}, not a flow; continue it with "
+                f"`attnflow resume {self.path}`, or open its parts with attnflow.experiments."
+            )
+        return self.read_spec(parse_spec)
+
+    def read_spec(self, parse: Callable[[str], S]) -> S:
+        """What `parse` makes of spec.toml; refused if it is not what the run was made with."""
         try:
-            spec = parse_spec((self.path / "spec.toml").read_text(encoding="utf-8"))
+            spec = parse((self.path / "spec.toml").read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, ValueError) as error:
             raise RunCorrupted(
                 f"spec.toml of {str(self.path)!r} cannot be read ({error}); run the spec again."

@@ -1,0 +1,155 @@
+"""`attnflow reproduce` and `attnflow experiments`."""
+
+import dataclasses
+import json
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from attnflow import errors
+from attnflow.cli import console
+from attnflow.cli.console import CLAIM_FAILS, Json, exit_code, leave_interrupted, say, say_error
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """How one experiment of a command ended: with claims, or with an error."""
+
+    name: str
+    run: Any = None
+    claims: Sequence[Any] = ()
+    error: Exception | None = None
+
+    @property
+    def failed(self) -> int:
+        """Number of claims that fail."""
+        return sum(not claim.holds for claim in self.claims)
+
+
+def experiments(json_: Json = False) -> None:
+    """List the published results that can be reproduced, each with its statement."""
+    from attnflow import experiments as room
+    from attnflow.cli.tables import print_experiments
+
+    found = [room.find(name) for name in room.names()]
+    if json_:
+        rows = [{"name": e.name, "statement": e.statement, "papers": list(e.papers)} for e in found]
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+    else:
+        print_experiments(found)
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments; `attnflow experiments` lists them.", metavar="NAME...")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every experiment; go on after failures.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="The small versions, for a first look.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The run folder; with several experiments DIR/NAME. Default runs/NAME-DATE-TIME.",
+                     metavar="DIR"),
+    ] = None,
+    json_: Json = False,
+) -> None:  # fmt: skip
+    """Carry out published results and say which of their claims hold; exit with 1 if one does not."""
+    console.use_compilation_cache()
+    from attnflow import experiments as room
+
+    chosen = _chosen(names or [], all_, room.names())
+    several = all_ or len(chosen) > 1
+    found = []
+    for k, name in enumerate(chosen):
+        default = Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+        where = default if out is None else out / name if several else out
+        rest = [f"not begun: {', '.join(chosen[k + 1 :])}."] if chosen[k + 1 :] else []
+
+        def start(on_progress: Callable[[str, float], None], name: str = name, where: Path = where) -> Any:
+            return room.reproduce(name, where, quick=quick, on_progress=on_progress)
+
+        try:
+            found.append(follow(start, where, name, *rest))
+        except Exception as error:
+            if not several:
+                raise
+            if isinstance(error, errors.AttnflowError):
+                say_error(error)
+            else:
+                traceback.print_exception(error)
+            found.append(Found(name, error=error))
+        if not json_:
+            print_found(found[-1:], json_)
+    if json_:
+        print_found(found, json_)
+    elif several:
+        _print_summary(found)
+    leave(found)
+
+
+def follow(start: Callable[..., Any], where: Path, name: str, *more: str) -> Found:
+    """Carry out one experiment with a progress bar; Ctrl-C ends the process with the words how to resume."""
+    from attnflow.cli.progress import Bar
+
+    try:
+        with Bar(say, name, "beginning") as bar:
+            run, claims = start(on_progress=bar.at)
+    except KeyboardInterrupt:
+        leave_interrupted(where, *more)
+    return Found(name, run, claims)
+
+
+def print_found(found: list[Found], json_: bool) -> None:
+    """Print tables of claims, or one JSON list."""
+    from attnflow.cli.tables import print_claims
+
+    if json_:
+        print(json.dumps([_entries(one) for one in found], indent=2))
+        return
+    for one in found:
+        if one.error is None:
+            print_claims(one.run, list(one.claims))
+
+
+def leave(found: list[Found]) -> None:
+    """End with the exit code of the first error, with 1 if a claim fails, or not at all."""
+    for one in found:
+        if one.error is not None:
+            sys.exit(exit_code(one.error) if isinstance(one.error, errors.AttnflowError) else CLAIM_FAILS)
+    if any(one.failed for one in found):
+        sys.exit(CLAIM_FAILS)
+
+
+def _chosen(names: list[str], all_: bool, known: list[str]) -> list[str]:
+    from attnflow import experiments as room
+
+    if all_ == bool(names):
+        raise errors.InvalidInput(
+            f"`reproduce` needs names of experiments or --all, not both; known are {', '.join(known)}."
+        )
+    for name in names:
+        room.find(name)  # refuses an unknown one before any work
+    return known if all_ else list(dict.fromkeys(names))
+
+
+def _entries(one: Found) -> dict[str, Any]:
+    if one.error is not None:
+        return {"experiment": one.name, "status": "failed", "message": str(one.error)}
+    return {"run": str(one.run.path), **one.run.manifest(), "claims": [claim.to_json() for claim in one.claims]}
+
+
+def _print_summary(found: list[Found]) -> None:
+    from attnflow.cli.tables import out
+
+    total, failed = sum(len(one.claims) for one in found), sum(one.failed for one in found)
+    good = [one for one in found if one.error is None and not one.failed]
+    bad = [one.name for one in found if one.failed]
+    broken = [one.name for one in found if one.error is not None]
+    text = f"{len(good)} of {len(found)} experiments hold ({total - failed} of {total} claims)"
+    text += f"; a claim fails in {', '.join(bad)}" if bad else ""
+    text += f"; could not be carried out: {', '.join(broken)}" if broken else ""
+    out.print(text + ".", soft_wrap=True)

@@ -1,0 +1,103 @@
+"""A claim: what was predicted, what was measured, how far apart they may be and why."""
+
+import dataclasses
+import enum
+from typing import Any
+
+import numpy as np
+
+from attnflow.errors import InvalidInput
+
+
+class Relation(enum.Enum):
+    """How the measured value has to stand to the predicted one."""
+
+    EQUAL = "equal"
+    AT_MOST = "at most"
+    AT_LEAST = "at least"
+    TRUE = "true"
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A statement that an experiment checks; made by `equal`, `at_most`, `at_least` or `true`."""
+
+    statement: str
+    relation: Relation
+    predicted: float | str
+    measured: float | str
+    tolerance: float
+    source: str
+    """Where the tolerance comes from."""
+    detail: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.source.strip():
+            raise InvalidInput(f"the claim {self.statement!r} has no source; say where its tolerance comes from.")
+        if self.tolerance < 0 or np.isinf(self.tolerance):  # one that was computed to NaN makes the claim fail
+            raise InvalidInput(
+                f"`tolerance` of {self.statement!r} is {self.tolerance}; give a finite number of at least 0."
+            )
+        if self.relation is not Relation.TRUE and not np.isfinite(float(self.predicted)):
+            raise InvalidInput(f"`predicted` of {self.statement!r} is {self.predicted}; give a finite number.")
+
+    @property
+    def holds(self) -> bool:
+        """The verdict; with a NaN on either side or as tolerance it is False."""
+        if self.relation is Relation.TRUE:
+            return self.measured == self.predicted
+        difference = float(self.measured) - float(self.predicted)
+        return bool(
+            {Relation.EQUAL: abs(difference), Relation.AT_MOST: difference, Relation.AT_LEAST: -difference}[
+                self.relation
+            ]
+            <= self.tolerance
+        )
+
+    @classmethod
+    def equal(cls, statement: str, predicted: float, measured: float, tolerance: float, source: str) -> "Claim":
+        """|measured - predicted| <= tolerance."""
+        return cls(statement, Relation.EQUAL, float(predicted), float(measured), float(tolerance), source)
+
+    @classmethod
+    def at_most(cls, statement: str, predicted: float, measured: float, tolerance: float, source: str) -> "Claim":
+        """Claims measured <= predicted + tolerance."""
+        return cls(statement, Relation.AT_MOST, float(predicted), float(measured), float(tolerance), source)
+
+    @classmethod
+    def at_least(cls, statement: str, predicted: float, measured: float, tolerance: float, source: str) -> "Claim":
+        """Claims measured >= predicted - tolerance."""
+        return cls(statement, Relation.AT_LEAST, float(predicted), float(measured), float(tolerance), source)
+
+    @classmethod
+    def true(cls, statement: str, holds: bool, detail: str, source: str) -> "Claim":
+        """Something that is so or not, with what was seen in `detail` and how it was decided in `source`."""
+        if not isinstance(holds, bool | np.bool_):
+            raise InvalidInput(f"`holds` of {statement!r} is {holds!r}; give True or False.")
+        return cls(statement, Relation.TRUE, "true", "true" if holds else "false", 0.0, source, detail)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain entries; numbers that are not finite become words, which JSON lacks numbers for."""
+        entries = dataclasses.asdict(self) | {"relation": self.relation.value, "holds": self.holds}
+        return {k: str(v) if isinstance(v, float) and not np.isfinite(v) else v for k, v in entries.items()}
+
+    @classmethod
+    def from_json(cls, entries: dict[str, Any]) -> "Claim":
+        """The claim that `to_json` was called on; the verdict is computed again."""
+        entries = {k: v for k, v in entries.items() if k != "holds"}
+        relation = Relation(entries.pop("relation"))
+        if relation is not Relation.TRUE:
+            entries |= {k: float(entries[k]) for k in ("predicted", "measured", "tolerance")}
+        return cls(relation=relation, **entries)
+
+    def as_text(self) -> tuple[str, str, str]:
+        """Predicted, measured and tolerance for a table, with as many digits as the tolerance calls for."""
+        if self.relation is Relation.TRUE:
+            return "true", self.detail or str(self.measured), "–"
+        sign = {Relation.AT_MOST: "≤ ", Relation.AT_LEAST: "≥ "}.get(self.relation, "")
+        predicted, measured = float(self.predicted), float(self.measured)
+        size = max(abs(predicted), abs(measured) if np.isfinite(measured) else 0.0)
+        digits = 6
+        if self.tolerance > 0 and size > 0:
+            digits = int(np.clip(np.ceil(np.log10(size / self.tolerance)) + 1, 3, 16))
+        return f"{sign}{predicted:.{digits}g}", f"{measured:.{digits}g}", f"{self.tolerance:.1e}"

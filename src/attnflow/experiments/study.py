@@ -1,0 +1,91 @@
+"""What an experiment computes with: parts that are kept on disk, and a way to say how far it is."""
+
+import contextlib
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnflow.errors import InvalidInput
+from attnflow.experiments.parts import open_part, pack
+from attnflow.runs.folder import write_atomically, writing
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+OnProgress = Callable[[str, float], None]
+
+
+class Study:
+    """The folder `parts` of one execution, filled part by part."""
+
+    def __init__(self, folder: str | Path, on_progress: OnProgress | None = None):
+        self.folder = Path(folder)
+        self.on_progress = on_progress
+        self.asked: set[str] = set()
+        self.interrupted = False
+
+    def part(self, name: str, make: "Callable[[], xr.Dataset]") -> "xr.Dataset":
+        """The part `name`: loaded if it is there, else made, stored in one atomic step, and loaded.
+
+        Either way the caller gets what is on disk, so a resumed study goes on from the same bits.
+        """
+        import xarray as xr
+
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+            raise InvalidInput(f"a part is called {name!r}; it becomes a file, so use letters, digits, '-', '_', '.'.")
+        if name in self.asked:
+            raise InvalidInput(f"the part {name!r} is asked for twice; give each part a name of its own.")
+        self.asked.add(name)
+        path = self.folder / f"{name}.npz"
+        if not path.exists():
+            made = make()
+            self._heed()
+            if not isinstance(made, xr.Dataset):
+                raise InvalidInput(f"the part {name!r} is a {type(made).__name__}; make an xarray Dataset.")
+            content = pack(made)
+            with writing(self.folder.parent):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                write_atomically(path, content)
+        return open_part(path)
+
+    def progress(self, text: str, share: float) -> None:
+        """Say what is being done and which share of the whole is done; call it often.
+
+        `solve` answers Ctrl-C by ending its flow early. Here, and at the end of a part, the interruption goes on
+        upwards, before anything that was cut short is stored.
+        """
+        self._heed()
+        if self.on_progress is not None:
+            self.on_progress(text, min(max(float(share), 0.0), 1.0))
+
+    def _heed(self) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Remember a Ctrl-C, even one that the code it hits takes for itself, and raise it at the end.
+
+        An error that follows on it (a flow cut short did not get where it should) is not one.
+        """
+        previous = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread() or not callable(previous):
+            yield
+            return
+
+        def note(number: int, frame: Any) -> None:
+            self.interrupted = True
+            previous(number, frame)
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+            self._heed()
+        except Exception:
+            self._heed()
+            raise
+        finally:
+            signal.signal(signal.SIGINT, previous)
