@@ -8,7 +8,7 @@ import pytest
 from attnflow.runs.spec import parse_spec
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("guide", "models", "predictions"))]
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("guide", "models", "predictions", "longtime"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -18,6 +18,7 @@ from attnflow.errors import FlowFailed, RunCorrupted, RunError, RunExists, RunLo
 from attnflow.flows import Adaptive
 from attnflow.runs import Run, ZarrSink, execute, list_runs, parse_spec, resume
 from attnflow.runs import folder as folder_module
+from attnflow.runs.execute import trajectory
 
 TEXT = """
 name = "small"
@@ -289,3 +290,47 @@ def test_a_failed_flow_is_recorded(tmp_path):
     with pytest.raises(FlowFailed, match="not finite"):
         execute(spec, tmp_path / "run")
     assert Run.open(tmp_path / "run").manifest()["status"] == "failed"
+
+
+LONG = """
+name = "long"
+[tokens]
+name = "uniform"
+n = 8
+seed = 4
+space = { name = "sphere", dim = 3 }
+[field]
+name = "attention"
+beta = 40.0
+[solve]
+method = { name = "long-time" }
+"""
+
+
+def test_a_flow_to_consensus_is_a_run_like_others(tmp_path):
+    spec = parse_spec(LONG)
+
+    def draw(run, flow):
+        raise KeyboardInterrupt  # after the frames were committed
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(spec, tmp_path / "cut", draw=draw)
+    run, flow = resume(tmp_path / "cut")
+    assert flow.outcome.ending.value == "stopped"
+    run.verify()
+    whole, again = execute(spec, tmp_path / "whole")
+    xr.testing.assert_identical(arrays(tmp_path / "cut"), arrays(tmp_path / "whole"))
+    loaded = trajectory(whole)
+    np.testing.assert_array_equal(loaded.merges["log_time"], again.merges["log_time"])
+    np.testing.assert_array_equal(loaded.tree.linkage(), again.tree.linkage())
+
+
+def test_an_interrupted_flow_to_consensus_starts_again(tmp_path):
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    run, flow = execute(parse_spec(LONG), tmp_path / "run", on_progress=stop)
+    assert flow.outcome.ending.value == "interrupted"
+    assert run.manifest()["status"] == "interrupted"
+    _, flow = resume(tmp_path / "run")
+    assert flow.outcome.ending.value == "stopped"

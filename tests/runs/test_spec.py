@@ -23,7 +23,7 @@ def test_defaults_are_written_out():
     table = parse_spec(BASE).table
     assert table["tokens"]["seed"] == 0
     assert table["field"]["normaliser"] == {"name": "softmax"}
-    assert table["solve"]["method"] == {"name": "adaptive", "rtol": 1e-8, "atol": 1e-10}
+    assert table["solve"]["method"] == {"name": "adaptive", "rtol": 1e-8, "atol": 1e-10, "implicit": False}
     assert table["solve"]["save"] == {"name": "evenly", "count": 200}
     assert table["solve"]["chunk"] == 16
 
@@ -117,3 +117,19 @@ def test_other_mistakes():
 @pytest.mark.parametrize("name", preset_names())
 def test_presets_are_complete(name):
     assert parse_spec(preset_text(name)).name == name
+
+
+def test_long_time_has_no_end_unless_one_is_given():
+    long = BASE.replace("until = 2.0", 'method = { name = "long-time" }')
+    spec = parse_spec(long)
+    assert "until" not in spec.table["solve"]
+    assert "save" not in spec.table["solve"]
+    made = spec.build()
+    assert made["until"] == np.inf
+    assert made["save"] is None
+    assert parse_spec(spec.to_toml()) == spec
+    assert parse_spec(long, ["solve.until=1e30"]).build()["until"] == 1e30
+    with pytest.raises(InvalidSpec, match="long-time"):
+        parse_spec(BASE, ["solve.until=inf"])
+    with pytest.raises(InvalidSpec, match="leave it out"):
+        parse_spec(long, ["solve.save.name=evenly"])

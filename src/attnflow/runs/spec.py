@@ -51,7 +51,7 @@ class Spec:
         return {
             "tokens": tokens,
             "field": _build("field", self.table["field"]),
-            "until": float(solve["until"]),
+            "until": float(solve.get("until", np.inf)),
             "method": _build("method", solve["method"]),
             "noise": _build("noise", solve["noise"]) if "noise" in solve else None,
             "save": _build("save", solve["save"]) if "save" in solve else None,
@@ -150,18 +150,18 @@ def _fill_solve(table: dict[str, Any]) -> dict[str, Any]:
         raise InvalidSpec(f"`solve.chunk` is {full['chunk']!r}; give a positive integer.")
     if not isinstance(full["stop"], list):
         raise InvalidSpec(f'`solve.stop` is {full["stop"]!r}; give a list of tables, [{{ name = "consensus" }}].')
-    noise = {"noise": _fill("noise", "solve.noise", table["noise"])} if "noise" in table else {}
-    save = {} if long else {"save": _fill("save", "solve.save", full["save"])}
-    return (
-        noise
-        | save
-        | {
-            "until": float(until),
-            "chunk": full["chunk"],
-            "method": _fill("method", "solve.method", full["method"]),
-            "stop": [_fill("stop", "solve.stop", item) for item in full["stop"]],
-        }
-    )
+    filled: dict[str, Any] = {
+        "chunk": full["chunk"],
+        "method": _fill("method", "solve.method", full["method"]),
+        "stop": [_fill("stop", "solve.stop", item) for item in full["stop"]],
+    }
+    if np.isfinite(until):  # left out it means consensus; JSON has no infinity
+        filled["until"] = float(until)
+    if not long:
+        filled["save"] = _fill("save", "solve.save", full["save"])
+    if "noise" in table:
+        filled["noise"] = _fill("noise", "solve.noise", table["noise"])
+    return filled
 
 
 def _named(value: Any, default: Any) -> Any:
