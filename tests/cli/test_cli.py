@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-SMALL = [
-    "--set", "tokens.n=12", "--set", "tokens.seed=0", "--set", "solve.until=20.0", "--set", "solve.save.count=30",
-]  # fmt: skip
+SMALL = ["--set", "tokens.n=8", "--set", "tokens.seed=4", "--set", "solve.method.frames=30"]
 
 # compiled programs are shared by all commands of one test run, as they are on a user's machine
 CACHE = str(Path(tempfile.gettempdir()) / f"attnflow-tests-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}")
@@ -40,7 +38,7 @@ def test_a_run_leaves_arrays_figures_and_a_report(place):
     run = place / "runs" / "one"
     for name in ("spec.toml", "manifest.json", "arrays.zarr/zarr.json", "report.html"):
         assert (run / name).is_file(), name
-    for name in ("summary", "snapshots", "series", "overlaps", "attention"):
+    for name in ("summary", "snapshots", "series", "overlaps", "attention", "staircase", "tree"):
         assert (run / "figures" / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
     page = (run / "report.html").read_text()
     assert "<script src=" not in page, "the report must not load anything"

@@ -130,6 +130,8 @@ def test_clocks_are_shifts_of_log_time():
     }
     np.testing.assert_allclose(times["USA"], times["USA0"] - 12.0, atol=1e-12)
     np.testing.assert_allclose(times["grad"], times["USA0"] - 12.0 - np.log(12.0), atol=1e-12)
+    fast, slow = (long(af.Attention(500.0, normaliser=af.Unnormalised(clock)), tokens) for clock in ("USA", "USA0"))
+    np.testing.assert_allclose(fast.dataset["log_speed"][:-1], slow.dataset["log_speed"][:-1] + 500, atol=1e-9)
 
 
 def test_errors_are_what_is_reported(eight):

@@ -92,3 +92,10 @@ def test_plateaus_are_found():
     assert [(p.clusters) for p in found] == [4, 1]
     assert found[0].start == pytest.approx(10, rel=0.3)
     assert found[0].end < 100
+    assert np.exp(found[0].log_end) == pytest.approx(found[0].end, rel=1e-15)
+
+
+def test_plateaus_hold_times_that_are_no_floats():
+    long = af.observe.Plateau(-np.inf, 1e4, 3, -0.1)
+    assert long.start == 0
+    assert long.end == np.inf

@@ -20,13 +20,18 @@ def print_run(run: Run) -> None:
     if "experiment" in facts:
         print_claims(run, read_claims(run))
         return
+    from attnflow.plots.times import is_long, symbol, written
+
     summary = facts.get("summary") or {}
     table = Table(title=f"{facts['name']}: plateaus", title_justify="left", title_style="bold")
-    for column in ("clusters", "from t", "to t", "energy"):
+    ends = [(plateau["log_start"], plateau["log_end"]) for plateau in summary.get("plateaus", [])]
+    long = is_long([*sum(ends, ()), summary.get("log_final_time")])
+    for column in ("clusters", f"from {symbol(long)}", f"to {symbol(long)}", "energy"):
         table.add_column(column, justify="right")
     for plateau in summary.get("plateaus", []):
         energy = "–" if plateau["energy"] is None else f"{round(plateau['energy'], 6) + 0.0:.6f}"
-        table.add_row(str(plateau["clusters"]), f"{plateau['start']:.4g}", f"{plateau['end']:.4g}", energy)
+        between = [written(plateau[end], long) for end in ("log_start", "log_end")]
+        table.add_row(str(plateau["clusters"]), *between, energy)
     if summary.get("plateaus"):
         out.print(table)
     else:
@@ -37,7 +42,9 @@ def print_run(run: Run) -> None:
     if summary.get("energy_at_end") is not None:
         rows["energy"] = f"{summary['energy_at_start']:.6f} at the start, {summary['energy_at_end']:.3e} at the end"
     if "clusters_at_end" in summary:
-        rows["clusters"] = f"{summary['clusters_at_end']} at t = {summary['final_time']:.4g}"
+        rows["clusters"] = (
+            f"{summary['clusters_at_end']} at {symbol(long)} = {written(summary['log_final_time'], long)}"
+        )
     if "steps" in facts:
         rows["steps"] = f"{facts['steps']['accepted']} accepted, {facts['steps']['rejected']} rejected"
     rows["wall time"] = f"{facts['wall_time']:.1f} s"

@@ -6,7 +6,9 @@ from attnflow.plots.overlaps import draw_overlaps
 from attnflow.plots.report import draw_run
 from attnflow.plots.series import draw_series
 from attnflow.plots.snapshots import draw_snapshots
+from attnflow.plots.staircase import draw_staircase
 from attnflow.plots.summary import plot, summarise
+from attnflow.plots.tree import draw_tree
 
 __all__ = [
     "draw_attention",
@@ -15,6 +17,8 @@ __all__ = [
     "draw_run",
     "draw_series",
     "draw_snapshots",
+    "draw_staircase",
+    "draw_tree",
     "plot",
     "summarise",
 ]

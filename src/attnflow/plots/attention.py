@@ -6,23 +6,26 @@ import numpy as np
 
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
+from attnflow.flows import Trajectory
 from attnflow.observe import attention_matrix
-from attnflow.plots.story import Story
-from attnflow.plots.style import COLUMN, clean, styled
+from attnflow.plots.story import Story, tell
+from attnflow.plots.style import COLUMN, styled
 
 MOST_TOKENS = 512
 
 
-def draw_attention(story: Story, frames: tuple[int, int] | None = None) -> Any:
-    """Weights A_ij at two frames, by default the start and the middle of a plateau, tokens sorted by cluster.
+def draw_attention(flow: Trajectory | Story, frames: tuple[int, int] | None = None) -> Any:
+    """Weights A_ij at two frames, by default the start and the plateau of the colours.
 
-    More than 512 tokens are thinned for display; each row shown still sums to one over the tokens shown.
+    Tokens are sorted by cluster. More than 512 are thinned for display; each row shown still sums to one over those
+    shown.
     """
+    story = tell(flow)
     field = story.flow.field
     if not isinstance(field, Attention):
         raise InvalidInput(f"{type(field).__name__} has no attention matrix; only Attention does.")
     moments = story.moments()
-    chosen = (0, moments[-2] if len(moments) > 2 else moments[-1]) if frames is None else frames
+    chosen = (0, story.shown or moments[len(moments) // 2]) if frames is None else frames
     order = np.argsort(story.labels, kind="stable")
     order = order[:: int(np.ceil(len(order) / MOST_TOKENS))]
     from matplotlib.colors import LogNorm
@@ -40,7 +43,7 @@ def draw_attention(story: Story, frames: tuple[int, int] | None = None) -> Any:
                 weights * len(order), norm=LogNorm(1e-3, max(10.0, float(weights.max()) * len(order))), cmap="cividis",
                 interpolation="nearest",
             )  # fmt: skip
-            axes.set_title(f"$t = {clean(story.times[k])}$")
+            axes.set_title(story.axis.title(story.log_time[k]))
             axes.set_xticks([])
             axes.set_yticks([])
             axes.set_xlabel("listened to")

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from attnflow.plots.story import Story
-from attnflow.plots.style import COLOURS, GREY, INK, colours, is_logarithmic
+from attnflow.plots.style import COLOURS, GREY, INK, colours
+from attnflow.plots.times import Scale, written
 from attnflow.spaces import Sphere
 
 MOST_TOKENS = 1500
@@ -27,9 +28,10 @@ def interactive(story: Story) -> Any:
 
         x = x @ projection(story)
     solid = x.shape[2] == 3
-    times = thin.times
-    has_energy = "energy" in thin.flow.dataset
-    curve = thin.flow.energy.values if has_energy else thin.flow.dataset["speed"].values
+    axis, has_energy = story.axis, story.curve is not None
+    heights = thin.flow.dataset["energy" if has_energy else "speed"].values
+    log_curve, curve = story.curve or (thin.log_time, heights)
+    times = axis.at(thin.log_time)
 
     fig = make_subplots(
         rows=1, cols=2, column_widths=[0.58, 0.42], horizontal_spacing=0.09,
@@ -43,14 +45,15 @@ def interactive(story: Story) -> Any:
         return go.Scatter(x=x[k, :, 0], y=x[k, :, -1], mode="markers", marker=marker)
 
     def dot(k: int) -> Any:
-        return go.Scatter(x=[times[k]], y=[curve[k]], mode="markers", marker={"size": 11, "color": COLOURS[4]})
+        return go.Scatter(x=[times[k]], y=[heights[k]], mode="markers", marker={"size": 11, "color": COLOURS[4]})
 
     fig.add_trace(cloud(0), row=1, col=1)
     fig.add_trace(dot(0), row=1, col=2)
-    fig.add_trace(go.Scatter(x=times, y=curve, mode="lines", line={"color": COLOURS[0]}), row=1, col=2)
+    fig.add_trace(go.Scatter(x=axis.at(log_curve), y=curve, mode="lines", line={"color": COLOURS[0]}), row=1, col=2)
     for outline in _outline(thin, solid):
         fig.add_trace(outline, row=1, col=1)
-    names = [f"{t:.4g}" for t in times]
+    names = [str(k) for k in range(len(times))]
+    labels = [written(t, axis.scale is Scale.EXPONENT) for t in thin.log_time]
     fig.frames = [go.Frame(data=[cloud(k), dot(k)], traces=[0, 1], name=names[k]) for k in range(len(times))]
 
     def show(name: str | None, wait: int) -> list[Any]:
@@ -67,8 +70,11 @@ def interactive(story: Story) -> Any:
         font={"size": 13, "color": INK},
         sliders=[{
             "active": 0, "len": 0.84, "x": 0.14, "pad": {"t": 35},
-            "currentvalue": {"prefix": "t = ", "font": {"size": 15}},
-            "steps": [{"label": n, "method": "animate", "args": show(n, 0)} for n in names],
+            "currentvalue": {"prefix": f"{axis.symbol} = ", "font": {"size": 15}},
+            "steps": [
+                {"label": label, "method": "animate", "args": show(name, 0)}
+                for name, label in zip(names, labels, strict=True)
+            ],
         }],
         updatemenus=[{
             "type": "buttons", "direction": "left", "x": 0.12, "y": 0, "xanchor": "right",
@@ -79,7 +85,7 @@ def interactive(story: Story) -> Any:
             ],
         }],
     )  # fmt: skip
-    fig.update_xaxes(title="time t", type="log" if is_logarithmic(times) else "linear", row=1, col=2)
+    fig.update_xaxes(title=axis.symbol, type="log" if axis.is_logarithmic else "linear", row=1, col=2)
     fig.update_yaxes(title="energy" if has_energy else "largest speed", row=1, col=2)
     if not has_energy:
         fig.update_yaxes(type="log", row=1, col=2)

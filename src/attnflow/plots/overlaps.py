@@ -1,37 +1,39 @@
 """The histogram of overlaps through time."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
-from attnflow.plots.story import Story
-from attnflow.plots.style import COLUMN, styled, time_axis
+from attnflow.flows import Trajectory
+from attnflow.plots.story import Story, tell
+from attnflow.plots.style import COLUMN, styled
 from attnflow.spaces import Sphere
 
 
-def draw_overlaps(story: Story, *, bins: int = 120, frames: int = 160) -> Any:
+def draw_overlaps(flow: Trajectory | Story, *, bins: int = 120, columns: int = 160) -> Any:
     """Share of pairs with overlap <x_i, x_j> (vertical) at time t (horizontal), on a logarithmic colour scale."""
     with styled() as figure:
         fig = figure.Figure(figsize=(COLUMN, 2.5))
-        draw_overlap_map(fig, fig.subplots(), story, bins=bins, frames=frames)
+        draw_overlap_map(fig, fig.subplots(), tell(flow), bins=bins, columns=columns)
         return fig
 
 
-def draw_overlap_map(fig: Any, axes: Any, story: Story, *, bins: int = 120, frames: int = 160) -> None:
-    """The histogram on given axes."""
+def draw_overlap_map(fig: Any, axes: Any, story: Story, *, bins: int = 120, columns: int = 160) -> None:
+    """The histogram on given axes; a column shows the last frame that is not after its middle."""
     from matplotlib.colors import LogNorm
 
-    histogram = story.flow.thinned(frames).overlap_histogram(bins=bins)
-    share = histogram.values.T * (2 / bins)
-    times = histogram["time"].values
-    later = times > 0
-    shown = np.where(share > 0, share, np.nan)[:, later]
+    edges = story.axis.at(story.axis.edges(columns))
+    middles = story.axis.edges(2 * columns)[1::2]
+    frames, column = np.unique([story.frame_at(middle) for middle in middles], return_inverse=True)
+    some = dataclasses.replace(story.flow, dataset=story.flow.dataset.isel(time=frames))
+    share = some.overlap_histogram(bins=bins).values.T[:, column] * (2 / bins)
+    shown = np.where(share > 0, share, np.nan)
     mesh = axes.pcolormesh(
-        times[later], histogram["overlap"].values, shown, norm=LogNorm(1e-5, 1.0), cmap="cividis", shading="nearest",
-        rasterized=True,
-    )  # fmt: skip
+        edges, np.linspace(-1, 1, bins + 1), shown, norm=LogNorm(1e-5, 1.0), cmap="cividis", rasterized=True
+    )
     fig.colorbar(mesh, ax=axes, label="share of pairs", aspect=25)
     on_sphere = isinstance(story.flow.space, Sphere)
     axes.set_ylabel(r"overlap $\langle x_i, x_j\rangle$" if on_sphere else r"cosine of $x_i$ and $x_j$")
     axes.set_ylim(-1, 1)
-    time_axis(axes, times)
+    story.axis.draw(axes)

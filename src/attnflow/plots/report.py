@@ -11,23 +11,33 @@ from attnflow.plots.interactive import interactive
 from attnflow.plots.overlaps import draw_overlaps
 from attnflow.plots.series import draw_series
 from attnflow.plots.snapshots import draw_snapshots
+from attnflow.plots.staircase import draw_staircase
 from attnflow.plots.story import Story, tell
 from attnflow.plots.summary import plot, summarise
+from attnflow.plots.times import is_long, symbol, written
+from attnflow.plots.tree import draw_tree
 from attnflow.runs.folder import Run, write_atomically, writing
 
 CAPTIONS = {
-    "snapshots": "Tokens at chosen times, in the colours of their clusters on the most crowded plateau.",
+    "snapshots": "Tokens at chosen times, in the colours of their clusters on a crowded plateau.",
+    "staircase": "Level against (log t)/β, with the limit β → ∞, and against the length of the path, which is finite. "
+    "Right: how long each plateau lasts, with what two-body theory says of its closest pair, and the lower bound of "
+    "arXiv:2410.06833 where its conditions hold.",
+    "tree": "Who merged with whom, and when; branches as thick as clusters are heavy.",
     "series": "Energy (with the levels that theory gives) and number of clusters. Before condensation the groups are "
     "linked by chance and their number means nothing.",
     "overlaps": "Share of pairs with a given overlap, through time.",
-    "attention": "Attention weights at the start and on the longest plateau, tokens sorted by cluster.",
+    "attention": "Attention weights at the start and on the plateau that gives the colours, tokens sorted by cluster.",
 }
 
 
 def draw_run(run: Run, flow: Trajectory) -> dict[str, Any]:
     """Draw all figures (PDF for print, one PNG, SVG in the page), write the report, and give back the summary."""
     story = tell(flow)
-    figures = {"summary": plot(story), "snapshots": draw_snapshots(story), "series": draw_series(story)}
+    figures = {"summary": plot(story), "snapshots": draw_snapshots(story)}
+    if story.tree is not None:
+        figures |= {"staircase": draw_staircase(story), "tree": draw_tree(story)}
+    figures["series"] = draw_series(story)
     figures["overlaps"] = draw_overlaps(story)
     if isinstance(story.flow.field, Attention):
         figures["attention"] = draw_attention(story)
@@ -57,8 +67,9 @@ def _page(run: Run, flow: Trajectory, story: Story, pictures: dict[str, str], su
     live = interactive(story).to_html(full_html=False, include_plotlyjs=True, auto_play=False)
     sizes = ", ".join(f"{d} × {flow.dataset.sizes[d]}" for d in flow.dims)
     batch = f"<p>The run holds a batch ({sizes}); the figures show its first member.</p>" if flow.dims else ""
+    long = is_long(p[end] for p in summary["plateaus"] for end in ("log_start", "log_end"))
     rows = "".join(
-        f"<tr><td>{p['clusters']}</td><td>{p['start']:.4g}</td><td>{p['end']:.4g}</td>"
+        f"<tr><td>{p['clusters']}</td><td>{written(p['log_start'], long)}</td><td>{written(p['log_end'], long)}</td>"
         f"<td>{'–' if p['energy'] is None else format(round(p['energy'], 6) + 0.0, '.6f')}</td></tr>"
         for p in summary["plateaus"]
     )
@@ -81,6 +92,7 @@ def _page(run: Run, flow: Trajectory, story: Story, pictures: dict[str, str], su
         about=html.escape(spec.table["about"]),
         live=live,
         batch=batch,
+        t=symbol(long),
         plateaus=rows or '<tr><td colspan="4">none</td></tr>',
         images=images,
         facts=fact_rows,
@@ -105,7 +117,7 @@ pre {{ background: #f6f6f4; padding: 1rem; overflow-x: auto; font-size: .85rem; 
 {live}
 {batch}
 <h2>Plateaus</h2>
-<table><tr><th>clusters</th><th>from t</th><th>to t</th><th>energy</th></tr>{plateaus}</table>
+<table><tr><th>clusters</th><th>from {t}</th><th>to {t}</th><th>energy</th></tr>{plateaus}</table>
 <h2>Figures</h2>{images}
 <h2>The run</h2><table>{facts}</table>
 <h2>Specification</h2><pre>{spec}</pre>

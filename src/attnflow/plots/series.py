@@ -5,13 +5,18 @@ from typing import Any
 import numpy as np
 
 from attnflow import theory
-from attnflow.plots.story import Story
-from attnflow.plots.style import COLOURS, COLUMN, GREY, styled, time_axis
+from attnflow.flows import Trajectory
+from attnflow.plots.story import Story, tell
+from attnflow.plots.style import COLOURS, COLUMN, GREY, styled
 from attnflow.spaces import Sphere
 
+MANY = 20
+"""More clusters than this are counted on a logarithmic axis."""
 
-def draw_series(story: Story) -> Any:
+
+def draw_series(flow: Trajectory | Story) -> Any:
     """Two panels over one time axis, with the energies that theory knows: uniform, plateaus, consensus."""
+    story = tell(flow)
     with styled() as figure:
         fig = figure.Figure(figsize=(COLUMN, 3.4))
         upper, lower = fig.subplots(2, 1, sharex=True, height_ratios=[3, 2])
@@ -24,9 +29,9 @@ def draw_series(story: Story) -> Any:
 
 def draw_energy(axes: Any, story: Story) -> None:
     """The renormalised energy and its predicted levels."""
-    times = story.times
-    if "energy" in story.flow.dataset:
-        axes.plot(times, story.flow.energy.values, color=COLOURS[0], zorder=3, label="measured")
+    if story.curve is not None:
+        log_time, energy = story.curve
+        axes.plot(story.axis.at(log_time), energy, color=COLOURS[0], zorder=3, label="measured")
         beta, space = story.beta, story.flow.space
         if beta is not None and beta > 0 and isinstance(space, Sphere):
             level = float(theory.energy_of_uniform(beta, space.dim))
@@ -35,11 +40,11 @@ def draw_energy(axes: Any, story: Story) -> None:
             first = True
             for plateau in story.plateaus:
                 if plateau.clusters > 1:
-                    k = story.frame_at(np.sqrt(plateau.start * plateau.end))
-                    predicted = float(theory.energy_of_clusters(story.clusters["mass"].values[k], beta))
+                    predicted = float(theory.energy_of_clusters(story.masses_on(plateau), beta))
+                    ends = story.axis.at([plateau.log_start, plateau.log_end])
                     axes.plot(
-                        [plateau.start, plateau.end], [predicted, predicted], color=COLOURS[4], ls="--", lw=1.0,
-                        zorder=4, label=r"$(\sum_q M_q^2-1)/2\beta$" if first else None,
+                        ends, [predicted, predicted], color=COLOURS[4], ls="--", lw=1.0, zorder=4,
+                        label=r"$(\sum_q M_q^2-1)/2\beta$" if first else None,
                     )  # fmt: skip
                     first = False
             low, high = axes.get_ylim()
@@ -47,15 +52,18 @@ def draw_energy(axes: Any, story: Story) -> None:
             axes.legend(loc="upper left", bbox_to_anchor=(0, 0.93))
         axes.set_ylabel(r"energy $\hat E$" if story.beta is not None else "energy")
     else:
-        axes.plot(times, story.flow.dataset["speed"].values, color=COLOURS[0])
+        axes.plot(story.axis.at(story.log_time), story.flow.dataset["speed"].values, color=COLOURS[0])
         axes.set_yscale("log")
         axes.set_ylabel("largest speed")
-    time_axis(axes, times)
+    story.axis.draw(axes)
 
 
 def draw_count(axes: Any, story: Story) -> None:
-    """Clusters where they exist; grey where the tokens still percolate."""
-    times = story.times
+    """Clusters where they exist, grey where the tokens still percolate; those of a long flow by their merges."""
+    if story.tree is not None:
+        _draw_merges(axes, story)
+        return
+    times = story.axis.at(story.log_time)
     count = story.clusters["count"].values.astype(float)
     condensed = story.clusters["condensed"].values
     axes.step(times, count, where="post", color=GREY, lw=0.7, label="not condensed")
@@ -67,4 +75,25 @@ def draw_count(axes: Any, story: Story) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
     axes.set_ylabel("clusters")
     axes.legend(loc="upper right")
-    time_axis(axes, times)
+    story.axis.draw(axes)
+
+
+def _draw_merges(axes: Any, story: Story) -> None:
+    assert story.tree is not None
+    merges, n = story.tree.merges["log_time"].values, story.flow.dataset.sizes["token"]
+    times = story.axis.at(np.concatenate([[-np.inf], merges, [story.axis.last]]))
+    counts = n - np.append(np.arange(len(merges) + 1), len(merges))
+    axes.step(times, counts, where="post", color=COLOURS[2], lw=1.6)
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+
+    if n > MANY:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.set_ylim(0.9, 1.2 * n)
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+        axes.set_ylim(0, n + 0.5)
+    axes.set_ylabel("clusters")
+    story.axis.draw(axes)

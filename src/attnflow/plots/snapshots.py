@@ -4,19 +4,21 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.plots.story import Story
-from attnflow.plots.style import GREY, INK, PAGE, clean, colours, styled
+from attnflow.flows import Trajectory
+from attnflow.plots.story import Story, tell
+from attnflow.plots.style import GREY, INK, PAGE, colours, styled
 from attnflow.spaces import Sphere
 
 MOST_TOKENS = 4000
 
 
-def draw_snapshots(story: Story, frames: list[int] | None = None) -> Any:
-    """A row of pictures, one per frame; tokens keep the colour of their cluster on the most crowded plateau.
+def draw_snapshots(flow: Trajectory | Story, frames: list[int] | None = None) -> Any:
+    """A row of pictures, one per frame; tokens keep the colour of their cluster on one plateau.
 
     On S^2 the view is orthographic and the far side pale; in higher dimension the first principal components of all
     frames together are shown.
     """
+    story = tell(flow)
     frames = story.moments() if frames is None else frames
     with styled() as figure:
         fig = figure.Figure(figsize=(PAGE, PAGE / max(len(frames), 3) + 0.25))
@@ -25,7 +27,7 @@ def draw_snapshots(story: Story, frames: list[int] | None = None) -> Any:
         paint = np.array(colours(story.labels))
         for axes, k in zip(panels, frames, strict=True):
             draw_frame(axes, story, k, view, paint)
-            axes.set_title(f"$t = {clean(story.times[k])}$")
+            axes.set_title(story.axis.title(story.log_time[k]))
         return fig
 
 
@@ -33,8 +35,10 @@ def draw_frame(axes: Any, story: Story, frame: int, view: np.ndarray, paint: np.
     """One frame on one pair of axes; `view` is the (dim, 3) or (dim, 2) projection."""
     x = story.flow.positions.isel(time=frame).values
     step = max(1, len(x) // MOST_TOKENS)
-    seen = (x @ view)[::step]
+    seen, paint = (x @ view)[::step], paint[::step]
     size = float(np.clip(1500 / len(seen), 1.0, 14.0))
+    apart = np.unique(np.round(seen, 3), axis=0, return_index=True)[1]  # tokens that have met are drawn once
+    seen, paint = seen[apart], paint[apart]
     axes.set_aspect("equal")
     axes.axis("off")
     on_sphere = isinstance(story.flow.space, Sphere)
@@ -44,8 +48,8 @@ def draw_frame(axes: Any, story: Story, frame: int, view: np.ndarray, paint: np.
         axes.set_xlim(-1.12, 1.12)
         axes.set_ylim(-1.12, 1.12)
     if view.shape[1] == 2 or not on_sphere:
-        axes.scatter(seen[:, 0], seen[:, 1], s=size, c=paint[::step], lw=0, zorder=3)
-        draw_masses(axes, story, frame, view, paint)
+        axes.scatter(seen[:, 0], seen[:, 1], s=size, c=paint, lw=0, zorder=3)
+        draw_masses(axes, story, frame, view)
         return
     for tilt in np.deg2rad([-60, -30, 0, 30, 60]):  # parallels of the view, for depth
         angle = np.linspace(0, 2 * np.pi, 200)
@@ -53,24 +57,22 @@ def draw_frame(axes: Any, story: Story, frame: int, view: np.ndarray, paint: np.
         flat = _tilted() @ circle
         axes.plot(*np.where(flat[2] > 0, flat[:2], np.nan), color=GREY, lw=0.3, alpha=0.6)
     far = seen[:, 2] < 0
-    axes.scatter(seen[far, 0], seen[far, 1], s=size, c=paint[::step][far], lw=0, alpha=0.25, zorder=2)
-    axes.scatter(seen[~far, 0], seen[~far, 1], s=size, c=paint[::step][~far], lw=0.2, edgecolors=INK, zorder=3)
-    draw_masses(axes, story, frame, view, paint)
+    axes.scatter(seen[far, 0], seen[far, 1], s=size, c=paint[far], lw=0, alpha=0.25, zorder=2)
+    axes.scatter(seen[~far, 0], seen[~far, 1], s=size, c=paint[~far], lw=0.2, edgecolors=INK, zorder=3)
+    draw_masses(axes, story, frame, view)
 
 
-def draw_masses(axes: Any, story: Story, frame: int, view: np.ndarray, paint: np.ndarray) -> None:
-    """Condensed clusters as discs whose area is their mass, in the colour of most of their tokens."""
+def draw_masses(axes: Any, story: Story, frame: int, view: np.ndarray) -> None:
+    """Condensed clusters as discs whose area is their mass, in the colour of most of it."""
     found = story.clusters.isel(time=frame)
     if not bool(found["condensed"]) or not isinstance(story.flow.space, Sphere):
         return
     labels = found["label"].values
     for k in range(int(found["count"])):
-        own = paint[labels == k]
-        names, often = np.unique(own, return_counts=True)
         place = found["centre"].values[k] @ view
         behind = len(place) > 2 and place[2] < 0
         axes.scatter(
-            place[0], place[1], s=260 * found["mass"].values[k], c=names[np.argmax(often)], edgecolors=INK, lw=0.5,
+            place[0], place[1], s=260 * found["mass"].values[k], c=story.colour(labels == k), edgecolors=INK, lw=0.5,
             alpha=0.35 if behind else 1.0, zorder=4, clip_on=False,
         )  # fmt: skip
 

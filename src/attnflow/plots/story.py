@@ -8,10 +8,32 @@ import numpy as np
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.flows import Trajectory
+from attnflow.flows.longtime import Tree
 from attnflow.observe import Plateau, plateaus
+from attnflow.plots.style import COLOURS, colours
+from attnflow.plots.times import TimeAxis, time_axis
 from attnflow.spaces import Euclidean
 
 MOST_FRAMES = 400
+FEW = len(COLOURS)
+"""Clusters that can be told apart in one figure: by colour, and as leaves of a tree."""
+BRANCHES = 7
+"""Clusters that give the colours of a long flow without a plateau."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Gathering:
+    """The clusters of a long flow after so many merges."""
+
+    merges: int
+    log_time: float
+    """When the last of these merges was; -inf if there was none."""
+    names: np.ndarray
+    """(cluster,) the first token of each."""
+    labels: np.ndarray
+    """(token,) the name of its cluster."""
+    centres: np.ndarray
+    masses: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,12 +44,21 @@ class Story:
     clusters: Any
     plateaus: list[Plateau]
     labels: np.ndarray
-    """Cluster number of each token at the plateau with the most clusters: the colours of all figures."""
+    """Cluster number of each token on one plateau, the heaviest first: the colours of all figures."""
+    shown: int
+    """The frame that shows this plateau; the last one where there is none."""
+    axis: TimeAxis
+    tree: Tree | None = None
+    """Merges, where the flow was followed by `LongTime`."""
+    stretches: Any = None
+    """The plateaus of the tree, as a table."""
+    leaves: Gathering | None = None
+    """The clusters that the colours name, where there is a tree."""
 
     @property
-    def times(self) -> np.ndarray:
-        """Saved times."""
-        return self.flow.time.values
+    def log_time(self) -> np.ndarray:
+        """Natural logarithm of the saved times, -inf at the start."""
+        return self.flow.log_time.values
 
     @property
     def beta(self) -> float | None:
@@ -35,37 +66,110 @@ class Story:
         field = self.flow.field
         return float(field.beta) if isinstance(field, Attention) and field.is_plain else None
 
-    def frame_at(self, time: float) -> int:
-        """The saved frame nearest to `time`."""
-        return int(np.argmin(np.abs(self.times - time)))
+    @property
+    def curve(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Log times and energies, of a long flow at every step, else at the frames; None without an energy."""
+        if self.tree is not None:
+            stairs = self.tree.staircase
+            log_time, energy = stairs["log_time"].values, stairs["energy"].values
+            return np.append(log_time, self.axis.last), np.append(energy, energy[-1])
+        return (self.log_time, self.flow.energy.values) if "energy" in self.flow.dataset else None
+
+    @property
+    def count(self) -> int:
+        """Clusters at the end."""
+        if self.tree is not None:
+            return self.flow.dataset.sizes["token"] - self.tree.merges.sizes["merge"]
+        return int(self.clusters["count"].values[-1])
+
+    def frame_at(self, log_time: float) -> int:
+        """The last saved frame that is not after this time."""
+        return _frame_at(self.log_time, log_time)
+
+    def frame_on(self, plateau: Plateau) -> int:
+        """The frame that shows a plateau: the first of a long flow, else one in the middle."""
+        if self.tree is not None:
+            return _frame_from(self.log_time, plateau.log_start)
+        return self.frame_at(_middle(plateau))
+
+    def masses_on(self, plateau: Plateau) -> np.ndarray:
+        """Masses of the clusters on a plateau."""
+        if self.tree is not None:
+            return self.gathered(int(self.stretches["merges"][self.plateaus.index(plateau)])).masses
+        return self.clusters["mass"].values[self.frame_on(plateau)]
+
+    def colour(self, tokens: np.ndarray) -> str:
+        """The colour that most of the mass of these tokens has."""
+        masses = self.flow.dataset["masses"].values[tokens]
+        return colours(np.argmax(np.bincount(self.labels[tokens], masses), keepdims=True))[0]
 
     def moments(self) -> list[int]:
-        """Frames that tell the story: start, condensation, the most crowded and the longest plateau, end."""
-        last = len(self.times) - 1
-        lasting = [p for p in self.plateaus if _is_told(p, self.flow) and p.start > 0]
-        if not lasting:
+        """Frames that tell the story: start, condensation, the first, a middle and the last plateau, end."""
+        last = len(self.log_time) - 1
+        told = [p for p in self.plateaus if _is_told(p, self.flow) and self.frame_on(p) > 0]
+        if not told:
             return sorted({0, last // 8, last // 3, last})
-        crowded = max(lasting, key=lambda p: p.clusters)
-        longest = max(lasting, key=lambda p: p.end / p.start)
-        middles = {self.frame_at(np.sqrt(p.start * p.end)) for p in (crowded, longest)}
-        return sorted({0, self.frame_at(lasting[0].start / 3), last} | middles)
+        some = [told[k] for k in np.unique(np.linspace(0, len(told) - 1, 3).round().astype(int))]
+        return sorted({0, self._condensing(told[0]), last} | {self.frame_on(p) for p in some})
+
+    def _condensing(self, first: Plateau) -> int:
+        """The frame half way in energy to the first plateau; the first frame where tokens linger from the start on."""
+        if any(self.frame_on(p) == 0 for p in self.plateaus):
+            return 0
+        if "energy" not in self.flow.dataset:
+            return self.frame_at(first.log_start - float(np.log(3)))
+        energy = self.flow.energy.values[: self.frame_on(first) + 1]
+        return int(np.argmin(np.abs(energy - (energy[0] + energy[-1]) / 2)))
+
+    def gathered(self, merges: int) -> Gathering:
+        """The clusters after so many merges of the tree."""
+        assert self.tree is not None
+        return _gathered(self.flow, self.tree, merges)
 
 
-def tell(flow: Trajectory) -> Story:
-    """Look at the first member of `flow`, at MOST_FRAMES frames at most."""
-    one = flow.member(**dict.fromkeys(flow.dims, 0)).thinned(MOST_FRAMES)
+def tell(flow: Trajectory | Story) -> Story:
+    """Look at the first member of `flow`, at MOST_FRAMES frames at most; a story is told already."""
+    if isinstance(flow, Story):
+        return flow
+    one = flow.member(**dict.fromkeys(flow.dims, 0))
+    if "merge_log_time" in one.dataset:
+        return _tell_long(dataclasses.replace(one, dataset=one.dataset.load()))
+    one = one.thinned(MOST_FRAMES)
     one = dataclasses.replace(one, dataset=one.dataset.load())
     found = _grouped(one)
     energy = one.dataset["energy"].values if "energy" in one.dataset else np.full(len(one.time), np.nan)
-    count, condensed = found["count"].values, found["condensed"].values
-    list_ = plateaus(one.time.values, count, condensed, energy)
-    several = [p for p in list_ if _is_told(p, one)]
-    if several:
-        best = max(several, key=lambda p: p.clusters)
-        at = int(np.argmin(np.abs(one.time.values - np.sqrt(best.start * best.end))))
+    list_ = plateaus(one.time.values, found["count"].values, found["condensed"].values, energy)
+    best = _colouring([p for p in list_ if _is_told(p, one)])
+    shown = len(one.time) - 1 if best is None else _frame_at(one.log_time.values, _middle(best))
+    return Story(one, found, list_, found["label"].values[shown], shown, time_axis(one))
+
+
+def _tell_long(one: Trajectory) -> Story:
+    """The story of a flow of `LongTime`, whose merges are known: nothing is counted on frames."""
+    tree = one.tree
+    table = tree.plateaus()
+    columns = (table[name].values.tolist() for name in ("log_start", "log_end", "clusters", "energy"))
+    list_ = [Plateau(*row) for row in zip(*columns, strict=True)]
+    best = _colouring([p for p in list_ if _is_told(p, one)])
+    if best is None:
+        made = min(tree.merges.sizes["merge"], one.dataset.sizes["token"] - 1)
+        merges = min(max(one.dataset.sizes["token"] - BRANCHES, 0), made)
     else:
-        at = -1
-    return Story(one, found, list_, found["label"].values[at])
+        merges = int(table["merges"][list_.index(best)])
+    leaves = _gathered(one, tree, merges)
+    rank = np.argsort(np.argsort(-leaves.masses, kind="stable"))
+    labels = rank[np.searchsorted(leaves.names, leaves.labels)]
+    shown = _frame_from(one.log_time.values, leaves.log_time)
+    return Story(one, _grouped(one), list_, labels, shown, time_axis(one), tree, table, leaves)
+
+
+def _gathered(flow: Trajectory, tree: Tree, merges: int) -> Gathering:
+    labels = tree.labels(merges)
+    log_time = -np.inf if merges == 0 else float(tree.merges["log_time"][merges - 1])
+    names = np.unique(labels)
+    masses = np.bincount(labels, flow.dataset["masses"].values)[names]
+    frame = _frame_from(flow.log_time.values, log_time)
+    return Gathering(merges, log_time, names, labels, flow.positions.values[frame][names], masses)
 
 
 def _grouped(one: Trajectory) -> Any:
@@ -84,3 +188,26 @@ def _grouped(one: Trajectory) -> Any:
 def _is_told(plateau: Plateau, flow: Trajectory) -> bool:
     """Whether a plateau is one of clusters: more than one, and not mostly lone tokens that have not met yet."""
     return 1 < plateau.clusters <= max(flow.dataset.sizes["token"] // 3, 8)
+
+
+def _colouring(told: list[Plateau]) -> Plateau | None:
+    """The plateau with the most clusters that can still be told apart, else with the fewest."""
+    few = [p for p in told if p.clusters <= FEW]
+    return max(few, key=lambda p: p.clusters) if few else min(told, key=lambda p: p.clusters, default=None)
+
+
+def _middle(plateau: Plateau) -> float:
+    """Log of a time on the plateau."""
+    if np.isfinite(plateau.log_start):
+        return (plateau.log_start + plateau.log_end) / 2
+    return plateau.log_end - float(np.log(2))
+
+
+def _frame_at(log_times: np.ndarray, log_time: float) -> int:
+    """The last frame that is not after a time."""
+    return max(int(np.searchsorted(log_times, log_time, side="right")) - 1, 0)
+
+
+def _frame_from(log_times: np.ndarray, log_time: float) -> int:
+    """The first frame that is not before a time."""
+    return min(int(np.searchsorted(log_times, log_time)), len(log_times) - 1)

@@ -11,8 +11,12 @@ COLUMN = 3.4
 PAGE = 7.0
 """Width of a page of two columns, inches."""
 
-# Okabe and Ito's palette without black, reordered so that the first ones differ most in lightness too
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
+# Okabe and Ito's palette without black, reordered so that the first ones differ most in lightness too, then darker
+# ones of Tol's muted palette, for small clusters
+COLOURS = (
+    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442",
+    "#332288", "#882255", "#999933", "#44AA99", "#661100",
+)  # fmt: skip
 GREY = "#8a8a8a"
 INK = "#1a1a1a"
 
@@ -51,30 +55,3 @@ def styled() -> Iterator[Any]:
 def colours(labels: np.ndarray) -> list[str]:
     """A colour per token from its cluster number; clusters beyond the palette share grey."""
     return [COLOURS[k] if k < len(COLOURS) else GREY for k in labels]
-
-
-def time_axis(axes: Any, times: np.ndarray) -> None:
-    """Logarithmic when the saved times span more than two decades, linear otherwise."""
-    later = times[times > 0]
-    if len(later) > 2 and is_logarithmic(times):
-        axes.set_xscale("log")
-        axes.set_xlim(later[0], later[-1])
-    else:
-        axes.set_xlim(times[0], times[-1])
-    axes.set_xlabel("time $t$")
-
-
-def is_logarithmic(times: np.ndarray) -> bool:
-    """Whether the times are spread over decades rather than evenly."""
-    later = times[times > 0]
-    return len(later) > 2 and later[-1] > 100 * later[0] and np.median(later) < 0.2 * later[-1]
-
-
-def clean(values: float) -> str:
-    """A time as it is written in a title."""
-    if values == 0:
-        return "0"
-    if 1e-2 <= abs(values) < 1e4:
-        return f"{values:.3g}" if abs(values) < 100 else f"{values:.0f}"
-    mantissa, exponent = f"{values:.1e}".split("e")
-    return rf"{mantissa}\times 10^{{{int(exponent)}}}"

@@ -76,6 +76,9 @@ class Follower:
         self.unit = mass_unit(masses)
         self.physics = method.physics(field, log_until, self.unit)
         self.shift = float(log_clock(field, self.unit))
+        softmax = isinstance(field.normaliser, Softmax)
+        self.slow = Attention(field.beta, normaliser=Softmax() if softmax else Unnormalised())
+        self.late = float(log_faster(field))  # the clock of the field runs e^late times faster than that of `slow`
         self.label = np.arange(tokens.n)
         self.names = np.arange(tokens.n)
         self.mass = np.rint(masses / self.unit) if self.unit != 1.0 else masses.copy()
@@ -115,11 +118,9 @@ class Follower:
 
     def _condense(self) -> Iterator[float]:
         """Adaptive steps until few groups are left; a group tighter than the merging angle is a cluster."""
-        softmax = isinstance(self.field.normaliser, Softmax)
-        field = Attention(self.field.beta, normaliser=Softmax() if softmax else Unnormalised())
         beta, tol = float(self.physics.beta), float(self.physics.tol)
         method = Adaptive(np.asarray(tol / (1 + beta)), np.asarray(tol / (1 + beta)))
-        late, moved, t = float(log_faster(self.field)), self.tokens, 0.0
+        moved, t = self.tokens, 0.0
         while True:
             found = clusters(moved, scale=float(self.physics.angle))
             if found.count <= SLOTS[-2] or (found.count <= SLOTS[-1] and t >= USUAL_START):
@@ -130,9 +131,9 @@ class Follower:
                     f"{SLOTS[-1]} clusters. Give fewer tokens, or a smaller beta."
                 )
             step = max(1.0, t / 4)
-            moved, t = advance(field, moved, 0.0, step, method), t + step
-            self.rows.append(self._first(math.log(t) - late, np.asarray(moved.positions)))
-            yield math.log(t) - late
+            moved, t = advance(self.slow, moved, 0.0, step, method), t + step
+            self.rows.append(self._first(math.log(t) - self.late, np.asarray(moved.positions)))
+            yield math.log(t) - self.late
         x = np.asarray(moved.positions)
         first = np.array([np.flatnonzero(found.labels == k)[0] for k in range(found.count)])
         order = np.argsort(first)
@@ -150,7 +151,7 @@ class Follower:
             name = int(self.label[token])
             both = self.unit * grown[name], self.unit * grown[token]
             meeting = point[np.searchsorted(names, name)]
-            self.merges.append(Merge(math.log(t) - late, name, int(token), both, meeting, 0.0, self.bound, tol, 0))
+            self.merges.append(Merge(math.log(t) - self.late, name, int(token), both, meeting, 0.0, self.bound, tol, 0))
             grown[name] += grown[token]
         self.names, self.mass = names, mass
         self.rows.append(dataclasses.replace(self.rows[-1], names=names, x=point, label=self.label))
@@ -159,9 +160,10 @@ class Follower:
         """A row in which no tokens have met yet."""
         masses = np.asarray(self.tokens.masses)
         energy = float(renormalised_energy(jnp.asarray(x), jnp.asarray(masses), self.physics.beta))
-        speed = np.linalg.norm(np.asarray(self.field.velocity(0.0, x, self.tokens.moved(x))), axis=1).max()
+        speed = np.linalg.norm(np.asarray(self.slow.velocity(0.0, x, self.tokens.moved(x))), axis=1).max()
         with np.errstate(divide="ignore"):
-            return Row(log_time, np.arange(len(x)), x, self.label, energy, 0.0, float(np.log(speed)))
+            log_speed = float(np.log(speed)) + self.late
+        return Row(log_time, np.arange(len(x)), x, self.label, energy, 0.0, log_speed)
 
     def _bound(self, variance: float) -> float:
         beta = float(self.physics.beta)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 FACTOR = 2.0
 """A plateau lasts by this factor in time, or more."""
+LARGEST = 600
+"""Coordinates of clusters up to which every plateau gets its rate of escape."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +84,8 @@ class Tree:
         A stretch is a plateau when it lasts by a factor of 2 in time or more and no two clusters are within
         `cluster_scale(beta)` at its beginning. log_start, log_end; clusters; merges (made before it); level, the sum of
         squared masses; energy, measured at its beginning; angle of the nearest pair; log_rate, logarithm of the
-        fastest growth of a perturbation, with which it is left (`escape` has the direction).
+        fastest growth of a perturbation, with which it is left (`escape` has the direction; NaN here where clusters
+        have more than 600 coordinates together, for which it takes long).
         """
         import xarray as xr
 
@@ -100,7 +103,7 @@ class Tree:
             if angle <= scale:
                 continue
             energy = float(self.dataset["energy"][frame])
-            rate = self.escape(k)["log_rate"].item()
+            rate = self.escape(k)["log_rate"].item() if x.size <= LARGEST else np.nan
             rows.append((times[k], times[k + 1], len(x), k, float(np.sum(mass**2)), energy, angle, rate))
         names = ("log_start", "log_end", "clusters", "merges", "level", "energy", "angle", "log_rate")
         kinds = (float, float, int, int, float, float, float, float)
@@ -164,7 +167,7 @@ def _linearised(beta: float, softmax: bool, x: np.ndarray, mass: np.ndarray) -> 
     u = 0.5 * np.sum(apart**2, axis=2)
     others = ~np.eye(k, dtype=bool)
     level = -beta * u[others].min()
-    weight = np.where(others, np.exp(-beta * u - level), 0.0) * mass[None, :]
+    weight = np.exp(np.where(others, -beta * u - level, -np.inf)) * mass[None, :]
     pull = apart + u[:, :, None] * x[:, None, :]  # P_q x_p
     tangent = np.eye(d) - x[:, :, None] * x[:, None, :]
     steep = np.einsum("qp,qpa,qb->qapb", beta * weight, pull, x)

@@ -1,0 +1,92 @@
+"""The merge tree of a long flow, as a dendrogram over time."""
+
+from typing import Any
+
+import numpy as np
+
+from attnflow.flows import Trajectory
+from attnflow.plots.staircase import long_story
+from attnflow.plots.story import FEW, Gathering, Story
+from attnflow.plots.style import COLUMN, INK, styled
+
+ALERT = "#c00000"
+"""Colour of a merge that rounding could have changed."""
+
+
+def draw_tree(flow: Trajectory | Story) -> Any:
+    """Who merged with whom and when; branches are as thick as clusters are heavy and have the colours of snapshots.
+
+    Leaves are the tokens, or, of many tokens, the clusters that give the colours, with the number of their tokens (or
+    their mass). A merge that an error of rounding size could have changed is red and dashed.
+    """
+    story = long_story(flow)
+    with styled() as figure:
+        fig = figure.Figure(figsize=(COLUMN, 2.6))
+        draw_branches(fig.subplots(), story)
+        return fig
+
+
+def draw_branches(axes: Any, story: Story) -> None:
+    """The dendrogram on given axes, time to the right."""
+    assert story.tree is not None
+    assert story.leaves is not None
+    leaves = story.gathered(0) if len(story.labels) <= FEW else story.leaves
+    axis = story.axis
+    merges, masses = story.tree.merges, story.flow.dataset["masses"].values
+    pairs = [(int(p), int(q)) for p, q in zip(merges["first"].values, merges["second"].values, strict=True)]
+    times, doubtful = merges["log_time"].values, merges["undetermined"].values
+    rows = _order(leaves, pairs)
+    height = {name: float(len(rows) - 1 - row) for row, name in enumerate(rows)}
+    tokens = {name: leaves.labels == name for name in rows}
+    born = dict.fromkeys(rows, -np.inf)
+    for k in range(leaves.merges):
+        born[int(leaves.labels[pairs[k][0]])] = times[k]
+    axes.set_yticks([height[name] for name in rows], _names(leaves, rows, masses))
+
+    def branch(name: int, end: float) -> None:
+        axes.plot(
+            axis.at([born[name], end]), [height[name]] * 2, color=story.colour(tokens[name]),
+            lw=0.8 + 4 * float(masses[tokens[name]].sum()), solid_capstyle="butt", zorder=2,
+        )  # fmt: skip
+
+    warned = False
+    for k in range(leaves.merges, len(pairs)):
+        p, q = pairs[k]
+        branch(p, times[k])
+        branch(q, times[k])
+        look = {"color": ALERT, "ls": "--", "lw": 1.4} if doubtful[k] else {"color": INK, "ls": "-", "lw": 0.8}
+        words = "undetermined by rounding" if doubtful[k] and not warned else None
+        warned |= bool(doubtful[k])
+        axes.plot(axis.at([times[k]] * 2), [height[p], height[q]], zorder=3, label=words, **look)
+        height[p], born[p], tokens[p] = (height[p] + height.pop(q)) / 2, times[k], tokens[p] | tokens[q]
+    for name in height:
+        branch(name, axis.last)
+    axis.draw(axes)
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.set_ylabel(_title(leaves, masses))
+    if warned:
+        axes.legend(loc="lower right")
+
+
+def _order(leaves: Gathering, pairs: list[tuple[int, int]]) -> list[int]:
+    """Leaves in an order in which no branches cross."""
+    order = {name: [name] for name in leaves.names.tolist()}
+    for p, q in pairs[leaves.merges :]:
+        order[p] += order.pop(q)
+    return [name for root in order.values() for name in root]
+
+
+def _names(leaves: Gathering, rows: list[int], masses: np.ndarray) -> list[str]:
+    if leaves.merges == 0:
+        return [str(name) for name in rows]
+    if np.all(masses == masses[0]):
+        return [str(int(np.sum(leaves.labels == name))) for name in rows]
+    return [f"{masses[leaves.labels == name].sum():.2g}" for name in rows]
+
+
+def _title(leaves: Gathering, masses: np.ndarray) -> str:
+    if leaves.merges == 0:
+        return "token"
+    return "tokens in cluster" if np.all(masses == masses[0]) else "mass of cluster"

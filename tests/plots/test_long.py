@@ -1,0 +1,194 @@
+"""Figures of flows of `LongTime`: on the axis of t, and on that of log t where t is no float."""
+
+import dataclasses
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow import plots
+from attnflow.errors import InvalidInput
+from attnflow.plots import tree as trees
+from attnflow.plots.interactive import interactive
+from attnflow.plots.staircase import lifetimes
+from attnflow.plots.story import tell
+from attnflow.plots.style import colours
+from attnflow.plots.times import Scale, is_long, written
+
+# eight slots at most and one dimension: all flows here share one compiled program
+GROUPS = np.array([[1, 0, 0], [0.6, 0.8, 0], [-0.6, 0.6, math.sqrt(0.28)]])
+
+
+def follow(beta, tokens, until=math.inf):
+    return af.solve(af.Attention(beta), tokens, until, method=af.LongTime())
+
+
+@pytest.fixture(scope="module")
+def groups():
+    """Three groups, at u = 0.4, 0.88 and 1.6, of 2, 3 and 3 tokens."""
+    places = np.repeat([0, 1, 2], [2, 3, 3])
+    shifts = 0.02 * np.random.default_rng(0).normal(size=(8, 3))
+    x = GROUPS[places] + shifts
+    return tell(follow(40.0, af.Tokens(x / np.linalg.norm(x, axis=1, keepdims=True))))
+
+
+@pytest.fixture(scope="module")
+def apart():
+    """Eight tokens far apart for their beta: t is beyond float range."""
+    return tell(follow(1e4, af.uniform(af.Sphere(3), n=8, seed=1)))
+
+
+@pytest.fixture(params=["groups", "apart"])
+def story(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_all_figures_are_drawn(story):
+    for draw in (
+        plots.plot,
+        plots.draw_series,
+        plots.draw_overlaps,
+        plots.draw_attention,
+        plots.draw_staircase,
+        plots.draw_tree,
+    ):
+        stream = io.StringIO()
+        draw(story).savefig(stream, format="svg")
+        assert "<path" in stream.getvalue()
+
+
+def test_plateaus_are_those_of_the_tree(story):
+    table = story.flow.tree.plateaus()
+    assert [p.clusters for p in story.plateaus] == table["clusters"].values.tolist()
+    assert [p.log_end for p in story.plateaus] == table["log_end"].values.tolist()
+    for plateau, level in zip(story.plateaus, table["level"].values, strict=True):
+        assert np.sum(story.masses_on(plateau) ** 2) == pytest.approx(level, rel=1e-14)  # eight masses are summed
+    summary = json.loads(json.dumps(plots.summarise(story), allow_nan=False))
+    assert summary["clusters_at_end"] == 1
+    assert summary["log_final_time"] == story.flow.merges["log_time"].values[-1]
+
+
+def test_the_groups_are_the_colours(groups):
+    assert [p.clusters for p in groups.plateaus] == [3, 2]
+    assert len(set(groups.labels[:2])) == len(set(groups.labels[2:5])) == len(set(groups.labels[5:])) == 1
+    assert groups.labels[0] == 2  # the lightest
+    assert groups.colour(np.arange(8) < 5) == colours(groups.labels[2:3])[0]
+
+
+def test_the_axis_holds_every_time(groups, apart):
+    assert groups.axis.scale is Scale.LOGARITHMIC
+    assert groups.axis.at(groups.log_time[-1]) == pytest.approx(float(groups.flow.time[-1]))
+    assert groups.axis.title(-np.inf) == apart.axis.title(-np.inf) == "$t = 0$"
+    assert apart.axis.scale is Scale.EXPONENT
+    assert np.isinf(apart.flow.time.values[-1])
+    assert np.isfinite(apart.axis.at(apart.log_time)).all()
+    assert apart.axis.title(345.4) == r"$\log t = 345$"
+    figure = plots.draw_series(apart)
+    assert figure.axes[-1].get_xlabel() == r"$\log t$"
+    assert interactive(apart).layout.sliders[0].currentvalue.prefix == "log t = "
+
+
+def test_times_are_written_as_people_read_them():
+    assert written(None, False) == written(-np.inf, False) == "0"
+    assert written(math.log(250.0), False) == "250"
+    assert written(12345.6, True) == "12346"
+    assert is_long([None, 301.0])
+    assert is_long([-301.0])
+    assert not is_long([None, -np.inf, 299.0])
+
+
+def test_frames_hold_until_the_next(apart):
+    """On a plateau the last frame before is the one to show, however near the next merge is."""
+    merges = apart.flow.merges["log_time"].values
+    for k, merge in enumerate(merges):
+        frame = apart.frame_at(merge - 2.0)  # e^2 before the merge in time: nothing has met
+        assert len(np.unique(apart.flow.positions.values[frame].round(6), axis=0)) == 8 - k
+
+
+def test_the_staircase_has_the_limit_laid_over(story):
+    axes = plots.draw_staircase(story).axes[0]
+    measured, limit = axes.lines
+    stairs = story.flow.tree.staircase
+    assert measured.get_ydata()[-1] == pytest.approx(1.0, abs=1e-12)
+    assert measured.get_xdata()[-2] == stairs["log_time"].values[-1] / story.beta
+    found = story.gathered(int(story.stretches["merges"][0]))
+    expected = af.theory.limit_staircase(found.centres, found.masses)
+    assert np.array_equal(limit.get_xdata()[1:-1], expected.s)
+    assert np.array_equal(limit.get_ydata()[:-1], expected.levels)
+    assert f"{len(found.names)} clusters" in limit.get_label()
+
+
+def test_lifetimes_obey_theory(story):
+    table = lifetimes(story)
+    assert np.all(table["over"] == 1)
+    # at most 28 pairs pull at a time, none harder than the closest
+    assert np.abs(table["measured"] - table["two bodies"]).max() < np.log(28)
+    bounded = np.isfinite(table["bound"])
+    assert bounded.any()
+    assert np.all(table["measured"][bounded] >= table["bound"][bounded])
+
+
+def test_lifetimes_run_on_the_clock_of_the_field(groups):
+    field = af.Attention(40.0, normaliser=af.Unnormalised("USA"))
+    late = {name: groups.flow.dataset[name] - 40.0 for name in ("log_time", "merge_log_time", "stair_log_time")}
+    fast = tell(dataclasses.replace(groups.flow, field=field, dataset=groups.flow.dataset.assign(late)))
+    assert fast.axis.first <= -40
+    table, slow = lifetimes(fast), lifetimes(groups)
+    # the bound is the same theorem, e^40 faster; logarithms of size 40 are rounded
+    np.testing.assert_allclose(table["bound"], slow["bound"] - 40, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(table["measured"], slow["measured"] - 40, rtol=0, atol=1e-13)
+
+
+def test_an_unfinished_flow_keeps_its_roots(apart):
+    merges = apart.flow.merges["log_time"].values
+    cut = tell(follow(40.0, apart.flow.tokens(0), until=1e5))
+    assert cut.count == 8 - cut.flow.merges.sizes["merge"] > 1
+    assert lifetimes(cut)["over"][-1] == 0
+    assert cut.axis.last == pytest.approx(math.log(1e5))
+    assert apart.axis.last > merges[-1]
+    assert plots.plot(cut).axes
+    assert [line.get_label() for line in plots.draw_staircase(cut).axes[2].lines][2] == "so far"
+    assert len(plots.draw_tree(cut).axes[0].get_yticks()) == 8
+
+
+def test_the_tree_has_all_merges_and_no_crossings(apart):
+    axes = plots.draw_tree(apart).axes[0]
+    merges = apart.flow.merges
+    joints = [line for line in axes.lines if np.ptp(line.get_xdata()) == 0]
+    assert [line.get_xdata()[0] for line in joints] == merges["log_time"].values.tolist()
+    assert sorted(text.get_text() for text in axes.get_yticklabels()) == [str(k) for k in range(8)]
+    for k, joint in enumerate(joints):  # a branch that crosses a joint would pass it at its time
+        low, high = sorted(joint.get_ydata())
+        for line in axes.lines:
+            (start, end), (height, *_) = line.get_xdata(), line.get_ydata()
+            inside = low < height < high and start < joint.get_xdata()[0] < end
+            assert not (np.ptp(line.get_ydata()) == 0 and inside), k
+    assert axes.get_legend() is None
+
+
+def test_many_tokens_are_collapsed_into_clusters(groups, monkeypatch):
+    monkeypatch.setattr(trees, "FEW", 4)
+    axes = plots.draw_tree(groups).axes[0]
+    assert sorted(text.get_text() for text in axes.get_yticklabels()) == ["2", "3", "3"]
+    assert axes.get_ylabel() == "tokens in cluster"
+
+
+def test_undetermined_merges_are_dashed(groups):
+    doubtful = groups.flow.dataset["merge_undetermined"].copy()
+    doubtful[-1] = True
+    marked = dataclasses.replace(groups.flow, dataset=groups.flow.dataset.assign(merge_undetermined=doubtful))
+    axes = plots.draw_tree(marked).axes[0]
+    assert [line.get_linestyle() for line in axes.lines].count("--") == 1
+    assert axes.get_legend() is not None
+
+
+def test_other_flows_have_no_staircase(groups):
+    names = [name for name in groups.flow.dataset.data_vars if str(name).startswith(("merge_", "stair_"))]
+    other = tell(dataclasses.replace(groups.flow, dataset=groups.flow.dataset.drop_vars(names)))
+    assert other.tree is None
+    for draw in (plots.draw_staircase, plots.draw_tree):
+        with pytest.raises(InvalidInput, match="LongTime"):
+            draw(other)
