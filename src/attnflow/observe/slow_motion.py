@@ -83,10 +83,10 @@ def slow_motion(tokens: Tokens, labels: ArrayLike, beta: float) -> SlowMotion:
 
 
 def slow_motion_along(
-    positions: Float[ArrayLike, "time token dim"],
-    times: Float[ArrayLike, " time"],
-    masses: Float[ArrayLike, " token"],
-    labels: Int[ArrayLike, " token"],
+    positions: ArrayLike,
+    times: ArrayLike,
+    masses: ArrayLike,
+    labels: ArrayLike,
     beta: float,
     *,
     rate: float | None = None,
