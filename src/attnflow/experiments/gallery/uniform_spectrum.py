@@ -1,0 +1,373 @@
+"""A seeded mode of the uniform law grows at the rate that the spectrum of attention gives.
+
+Tokens spread evenly over the sphere S^(d-1) are at rest. Displaced along the gradient of a spherical harmonic of degree
+k they drift away at the rate k (k+d-2) I_(k+d/2-1)(beta) / (beta I_(d/2-1)(beta)) under softmax attention (SA), and at
+the mean weight times that under its gradient-flow sister (USA0): arXiv:2312.10794, Funk and Hecke. The rates have one
+peak in k; its height tends to 2/e for large beta.
+
+Shown: the linearised field at tokens on the circle and on S^2 (quadrature nodes, degrees up to beyond the peak), and
+modes that grow by decades in the nonlinear flow on S^(d-1). Those flows are zonal: tokens of one meridian move in the
+law of their orbits under the rotations about the axis (on the circle, their mirror images), again a quadrature.
+Not shown: the end of the growth (only drawn), or iid tokens, which seed every mode at once (see cluster-count).
+
+Quadratures see only so many degrees of the kernel; what lies beyond is part of each tolerance, as are round-off, the
+step of the Runge-Kutta method and the square of the density that the mode has grown to.
+"""
+
+import dataclasses
+import functools
+import itertools
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from scipy.special import eval_jacobi, roots_jacobi
+
+from attnflow import theory
+from attnflow.experiments.claim import Claim
+from attnflow.experiments.study import Study
+from attnflow.fields import AbstractField, Attention, Softmax, Unnormalised
+from attnflow.fields.base import Laws
+from attnflow.flows import Fixed, advance
+from attnflow.plots.style import PAGE, styled
+from attnflow.precision import double
+from attnflow.stability import jacobian_operator
+from attnflow.tokens import Tokens, stack
+
+PAPERS = ("arXiv:2312.10794",)
+
+MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """What is simulated."""
+
+    circle_betas: tuple[float, ...] = (0.5, 2.0, 9.0, 30.0, 100.0, 400.0)
+    """Of the linearised field on the circle."""
+    ring: int = 512
+    """Tokens on the circle."""
+    sphere_betas: tuple[float, ...] = (0.5, 2.0, 9.0, 20.0)
+    """Of the linearised field on S^2."""
+    latitudes: int = 32
+    """Of the tokens on S^2, with twice as many longitudes."""
+    growth_betas: tuple[float, ...] = (2.0, 9.0, 20.0)
+    dims: tuple[int, ...] = (2, 3, 4, 8, 16)
+    """Of the spaces R^d around the spheres whose modes grow."""
+    degrees: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+    meridian: int = 28
+    """Tokens of a meridian."""
+    sides: int = 24
+    """Nodes of their orbits."""
+    size: float = 1e-8
+    """Root mean square of the relative density that a mode starts with."""
+    until: float = 16.0
+    """How long modes grow, on the clock of SA."""
+    step: float = 0.1
+    saturation: float = 40.0
+    """How long the modes of the figure are followed, to where they stop growing."""
+
+
+QUICK = Parameters(
+    circle_betas=(), sphere_betas=(5.0,), latitudes=16, growth_betas=(5.0,), dims=(2, 3, 8), degrees=(1, 2, 3, 4),
+    meridian=16, sides=12, until=8.0, saturation=0.0,
+)  # fmt: skip
+
+
+class Zonal(AbstractField):
+    """Attention on S^(d-1) in a law that is symmetric about an axis, as one meridian feels it.
+
+    Tokens (c, r, 0) of the meridian stand for their orbits; seen from the meridian an orbit is the law of
+    (c, r s, +-r sqrt(1 - s^2)), s = <y, u> with y uniform on S^(d-2), here a Gauss quadrature with masses `shares`. The
+    halves + and - pull equally, but for the third component of the drive, which cancels: one half is left out with it.
+    """
+
+    attention: Attention
+    sides: Any
+    shares: Any
+
+    @double
+    def drive(self, t: Any, x: Any, mu: Tokens, place: Any = None) -> Any:
+        axis, radius = mu.positions[:, 0, None], mu.positions[:, 1, None]
+        s = jnp.asarray(self.sides)[None, :]
+        orbit = jnp.stack([axis * jnp.ones_like(s), radius * s, radius * jnp.sqrt(1 - s**2)], axis=-1)
+        masses = mu.masses[:, None] * jnp.asarray(self.shares)[None, :]
+        whole = eqx.tree_at(
+            lambda m: (m.positions, m.masses, m.place),
+            mu,
+            (orbit.reshape(-1, 3), masses.reshape(-1), jnp.zeros(masses.size, int)),
+        )
+        return self.attention.drive(t, x, whole) * jnp.asarray([[1.0, 1.0, 0.0]])
+
+    def check(self, tokens: Tokens) -> None:
+        self.attention.check(tokens)
+
+    @property
+    def laws(self) -> Laws:
+        return Laws(rotation=False, exchangeable=True, lipschitz=True, steady=True)
+
+
+def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
+    """Rates of the linearised field, and amplitudes of modes along flows."""
+    flows = list(itertools.product(MODELS, parameters.growth_betas, parameters.dims))
+
+    def grow(index: int, model: str, beta: float, d: int) -> xr.Dataset:
+        study.progress(f"{model}, beta {beta:g}, S^{d - 1}", 0.1 + 0.7 * index / len(flows))
+        return grown(model, beta, d, parameters.until, parameters)
+
+    def saturate() -> xr.Dataset:
+        study.progress("SA on the circle, to the end of the growth", 0.8)
+        return grown("SA", typical(parameters), 2, parameters.saturation, parameters)
+
+    data = {}
+    for k, (space, betas) in enumerate((("circle", parameters.circle_betas), ("sphere", parameters.sphere_betas))):
+        if betas:
+            study.progress(f"the linearised field, {space}", 0.05 * k)
+            data[space] = study.part(space, functools.partial(linear_rates, space, betas, parameters))
+    made = [
+        study.part(f"{model}-beta{beta:g}-S{d - 1}", functools.partial(grow, k, model, beta, d))
+        for k, (model, beta, d) in enumerate(flows)
+    ]
+    data["growth"] = xr.concat(made, dim="flow")
+    if parameters.saturation > 0:
+        data["saturation"] = study.part("saturation", saturate)
+    return data
+
+
+def typical(parameters: Parameters) -> float:
+    """The inverse temperature of the pictures."""
+    return sorted(parameters.growth_betas)[len(parameters.growth_betas) // 2]
+
+
+def linear_rates(space: str, betas: tuple[float, ...], parameters: Parameters) -> xr.Dataset:
+    """Along gradients v of harmonics: the rate <v, DF v>/<v, v>, and what DF v, the linearised field, has beyond."""
+    tokens = even_circle(parameters.ring) if space == "circle" else even_sphere(parameters.latitudes)
+    top = int(2 * np.sqrt(2 * max(betas))) + 2  # well past sqrt(2 beta), where the rates peak
+    rows = []
+    for normaliser, beta in itertools.product(MODELS.values(), betas):
+        apply = jacobian_operator(Attention(beta, normaliser=normaliser), tokens)
+        rows.append([_on_harmonic(apply, tokens, k) for k in range(1, top + 1)])
+    table = np.reshape(rows, (len(MODELS), len(betas), top, 3))
+    return xr.Dataset(
+        {name: (("model", "beta", "degree"), table[..., k]) for k, name in enumerate(("rate", "rest", "peak"))},
+        {"model": list(MODELS), "beta": list(betas), "degree": np.arange(1, top + 1)},
+    )
+
+
+def even_circle(n: int) -> Tokens:
+    """Equispaced tokens: exact up to degree n - 1."""
+    angles = 2 * np.pi * np.arange(n) / n
+    return Tokens(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+
+
+def even_sphere(latitudes: int) -> Tokens:
+    """Gauss-Legendre latitudes, twice as many longitudes: exact up to degree 2 latitudes - 1."""
+    c, masses = _gauss(latitudes, 0.0)
+    around = np.asarray(even_circle(2 * latitudes).positions)
+    flat = np.sqrt(1 - c**2)[:, None, None] * around
+    up = np.broadcast_to(c[:, None, None], (*flat.shape[:2], 1))
+    return Tokens(np.concatenate([flat, up], axis=-1).reshape(-1, 3), np.repeat(masses, len(around)))
+
+
+def harmonic(k: int, d: int, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The zonal harmonic of degree k on S^(d-1) at <x, axis> = c, of mean square 1, and its derivative in c.
+
+    sqrt(N) P_k(c): P_k the Jacobi polynomial of parameters (d-3)/2 that is 1 at 1, N the number of such harmonics.
+    """
+    a = (d - 3) / 2
+    scale = np.sqrt(float(theory.multiplicity(k, d))) / eval_jacobi(k, a, a, 1.0)
+    slope = (k + d - 2) / 2 * eval_jacobi(k - 1, a + 1, a + 1, c)
+    return scale * eval_jacobi(k, a, a, c), scale * slope
+
+
+def _on_harmonic(apply: Any, tokens: Tokens, k: int) -> tuple[float, float, float]:
+    """Along the gradient of a harmonic of random axis: rate, largest rest, largest gradient (of mean square 1)."""
+    x, masses = np.asarray(tokens.positions), np.asarray(tokens.masses)[:, None]
+    axis = np.random.default_rng(k).standard_normal((tokens.dim,))
+    axis = axis / np.linalg.norm(axis)
+    c = x @ axis
+    v = harmonic(k, x.shape[1], c)[1][:, None] * (axis - c[:, None] * x)
+    v /= np.sqrt(np.sum(masses * v**2))
+    moved = apply(v)
+    rate = float(np.sum(masses * v * moved))
+    return rate, float(np.abs(moved - rate * v).max()), float(np.linalg.norm(v, axis=1).max())
+
+
+def grown(model: str, beta: float, d: int, until: float, parameters: Parameters) -> xr.Dataset:
+    """Amplitudes of seeded modes along a flow: the mean of the harmonic over the tokens, the odd part in the seed."""
+    c, masses = _gauss(parameters.meridian, (d - 3) / 2)
+    field = Zonal(Attention(beta, normaliser=MODELS[model]), *_orbit(parameters.sides, d))
+    # unnormalised weights are small far from the diagonal: the clock is stretched by their mean
+    unit = 1.0 if model == "SA" else 1 / float(np.sum(masses * np.exp(beta * (c - 1))))
+    angles, starts = np.arccos(c), []
+    for k, sign in itertools.product(parameters.degrees, (1, -1)):
+        slope = -np.sin(angles) * harmonic(k, d, c)[1]
+        moved = angles + sign * parameters.size / (k * (k + d - 2)) * slope
+        starts.append(Tokens(np.stack([np.cos(moved), np.sin(moved), np.zeros_like(moved)], axis=1), masses))
+    tokens = stack("start", range(len(starts)), starts)
+    times = np.arange(0, until + 0.5)
+    frames = [np.asarray(tokens.positions)]
+    for _ in times[1:]:
+        tokens = advance(field, tokens, 0.0, unit, Fixed(np.asarray(parameters.step * unit)))
+        frames.append(np.asarray(tokens.positions))
+    heights = np.stack(frames, axis=1)[..., 0]  # start, time, token
+    amplitudes = [
+        (
+            np.sum(masses * harmonic(k, d, heights[2 * i])[0], -1)
+            - np.sum(masses * harmonic(k, d, heights[2 * i + 1])[0], -1)
+        )
+        / 2
+        for i, k in enumerate(parameters.degrees)
+    ]
+    return xr.Dataset(
+        {
+            "amplitude": (("degree", "time"), np.array(amplitudes)),
+            "fourth": ("degree", np.array([np.sum(masses * harmonic(k, d, c)[0] ** 4) for k in parameters.degrees])),
+            "unit": unit,
+            "model": model,
+            "beta": beta,
+            "dimension": d,
+        },
+        {"degree": list(parameters.degrees), "time": times},
+    )
+
+
+def _orbit(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """The law of one coordinate on S^(d-2) as n nodes and masses; S^0 is two points, and the others have no mass."""
+    if d > 2:
+        return _gauss(n, (d - 4) / 2)
+    return np.where(np.arange(n) % 2, -1.0, 1.0), np.where(np.arange(n) < 2, 0.5, 0.0)
+
+
+def _gauss(n: int, power: float) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and masses of the law proportional to (1 - s^2)^power on [-1, 1]: exact up to degree 2n - 1."""
+    nodes, weights = roots_jacobi(n, power, power)
+    return nodes, weights / weights.sum()
+
+
+def compare(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
+    """One row per rate: space, model, beta, degree, measured, predicted, tolerance; all on the clock of SA."""
+    rows = []
+    for name, d, n in (("circle", 2, parameters.ring), ("sphere", 3, 2 * parameters.latitudes**2)):
+        for model, beta in itertools.product(MODELS, data[name]["beta"].values if name in data else ()):
+            found = data[name].sel(model=model, beta=beta)
+            sees = parameters.ring - 1 if name == "circle" else 2 * parameters.latitudes - 1
+            k, unit = found["degree"].values, _unit(model, beta, d)
+            # weights are off by beta eps, sums of n by (4 + sqrt(n)) eps; a derivative has a factor beta
+            round_off = EPS * (4 + np.sqrt(n) + beta) * (1 + beta) * found["peak"].values
+            predicted = theory.growth_rates(beta, d, k, model) * unit
+            rows += _rows(
+                name, d, model, beta, k, found["rate"].values * unit, predicted,
+                round_off + _beyond(beta, d, sees - k), rest=found["rest"].values * unit,
+            )  # fmt: skip
+    for _, flow in data["growth"].groupby("flow"):
+        one = flow.squeeze("flow")
+        model, beta, d = str(one["model"].values), float(one["beta"]), int(one["dimension"])
+        k, amplitude, until = one["degree"].values, one["amplitude"].values, float(one["time"][-1])
+        predicted = theory.growth_rates(beta, d, k, model) * float(one["unit"])
+        slope = np.sqrt(k * (k + d - 2.0))  # root mean square of the gradient
+        tolerance = 2 * predicted**5 * parameters.step**4 / 120
+        tolerance += 4 * EPS * slope * np.sqrt(until / parameters.step) / (parameters.size * until)
+        tolerance += amplitude[:, -1] ** 2 * one["fourth"].values / until
+        tolerance += _beyond(beta, d, 2 * min(parameters.meridian, parameters.sides) - 1 - k)
+        with np.errstate(invalid="ignore", divide="ignore"):  # a mode that is gone has no rate, and its claim fails
+            measured = np.log(amplitude[:, -1] / amplitude[:, 0]) / until
+        rows += _rows("growth", d, model, beta, k, measured, predicted, tolerance)
+    return rows
+
+
+def _rows(
+    kind: str, d: int, model: str, beta: float, degrees: np.ndarray, measured: Any, predicted: Any, tolerance: Any,
+    rest: Any = None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    labels = {"kind": kind, "d": d, "model": model, "beta": float(beta)}
+    extra = np.zeros(len(degrees)) if rest is None else rest
+    return [
+        labels | {"k": int(k), "measured": m, "predicted": p, "tolerance": t, "rest": r}
+        for k, m, p, t, r in zip(degrees, measured, predicted, tolerance, extra, strict=True)
+    ]
+
+
+def _unit(model: str, beta: float, d: int) -> float:
+    return 1.0 if model == "SA" else 1 / float(theory.degree_weights(beta, d, 1)[0])
+
+
+def _beyond(beta: float, d: int, degrees: np.ndarray) -> np.ndarray:
+    """Rate that kernel degrees above these may feign: sum of j (j+d-2) p_j/(beta p_0), p_j the kernel's weights."""
+    weights = theory.degree_weights(beta, d, int(max(degrees)) + 200)
+    j = np.arange(len(weights))
+    terms = j * (j + d - 2) * weights / (beta * weights[0])
+    return np.array([terms[int(k) + 1 :].sum() for k in degrees])
+
+
+SOURCES = {
+    "circle": "round-off, and the kernel's degrees beyond what the tokens tell apart",
+    "sphere": "round-off, and the kernel's degrees beyond the exactness of the quadrature",
+    "growth": "2 λ⁵h⁴/120 of RK4, round-off over the seed, mean fourth power of the density reached, quadrature",
+}
+
+
+def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
+    """For each sphere the rate that uses most of its tolerance; the directions; the fastest degree; the peak."""
+    rows, made = compare(parameters, data), []
+    words = {"circle": "linearised field at tokens on the circle", "sphere": "linearised field at tokens on S²"}
+    groups = [(kind, None) for kind in words if kind in data] + [("growth", d) for d in parameters.dims]
+    for kind, d in groups:
+        chosen = [row for row in rows if row["kind"] == kind and d in (None, row["d"])]
+        worst = max(chosen, key=lambda row: _used(row["measured"] - row["predicted"], row["tolerance"]))
+        decades = max(row["measured"] for row in chosen) * parameters.until / np.log(10)
+        what = words[kind] if d is None else f"modes on S^{d - 1} that grow by up to {decades:.1f} decades"
+        where = f"{worst['model']}, β = {worst['beta']:g}, degree {worst['k']}"
+        statement = f"{what}: rate λ_k (worst of {len(chosen)}: {where}), in units of the mean weight"
+        made.append(Claim.equal(statement, worst["predicted"], worst["measured"], worst["tolerance"], SOURCES[kind]))
+    linear = [row for row in rows if row["kind"] in words]
+    if linear:
+        worst = max(linear, key=lambda row: _used(row["rest"], row["tolerance"]))
+        where = f"{worst['kind']}, {worst['model']}, β = {worst['beta']:g}, degree {worst['k']}"
+        statement = (
+            f"gradients of harmonics are eigenvectors: rest of the linearised field (worst of {len(linear)}: {where})"
+        )
+        made.append(Claim.at_most(statement, 0.0, worst["rest"], worst["tolerance"], SOURCES[worst["kind"]]))
+    fastest = []
+    for kind, d, model, beta in sorted({(r["kind"], r["d"], r["model"], r["beta"]) for r in rows}):
+        some = [r for r in rows if (r["kind"], r["d"], r["model"], r["beta"]) == (kind, d, model, beta)]
+        fastest.append(max(some, key=lambda row: row["measured"])["k"] == int(theory.dominant_degree(beta, d)))
+    statement = "the degree that grows fastest is k_max, in every space, model and β"
+    made.append(Claim.true(statement, all(fastest), f"{sum(fastest)} of {len(fastest)}", "a whole number"))
+    beta = max(parameters.circle_betas, default=0.0)
+    if beta >= 100:
+        highest = max(r["measured"] for r in linear if (r["kind"], r["model"], r["beta"]) == ("circle", "SA", beta))
+        statement = f"SA on the circle, β = {beta:g}: the largest rate is near 2/e"
+        made.append(Claim.equal(statement, 2 / np.e, highest, 1 / beta, "corrections are of relative order 1/β"))
+    return made
+
+
+def _used(error: float, tolerance: float) -> float:
+    """The share of the tolerance that is used; one that is not a number uses all of it."""
+    share = abs(error) / tolerance
+    return float("inf") if np.isnan(share) else float(share)
+
+
+def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
+    """Growth of modes of the uniform law: simulation (marks: full SA, open USA0) and theory (lines).
+
+    (a) Rates of the linearised field at tokens on the circle; dotted: 2/e. (b) Means of cos(k theta) along the flow on
+    the circle; lines: e^(lambda_k t); dotted: where rates are read off. (c) Rates of growing modes on S^(d-1), in units
+    of the mean weight. (d) What is missed, and what may be missed.
+    """
+    from attnflow.experiments.gallery import _uniform_spectrum_figure as panels
+
+    rows = compare(parameters, data)
+    with styled() as figure:
+        fig = figure.Figure(figsize=(PAGE, 5.0))
+        axes = fig.subplots(2, 2)
+        panels.draw_linear(axes[0, 0], rows)
+        panels.draw_growth(axes[0, 1], parameters, typical(parameters), data)
+        panels.draw_dimensions(axes[1, 0], parameters, typical(parameters), rows)
+        panels.draw_errors(axes[1, 1], rows)
+        for letter, one in zip("abcd", axes.flat, strict=True):
+            one.set_title(f"({letter})", loc="left", fontweight="bold")
+        return fig
