@@ -1,5 +1,6 @@
-"""The command line, end to end, in processes of their own."""
+"""The command line, end to end: the first run and the interrupted one in processes of their own, the rest in this one."""
 
+import io
 import json
 import os
 import signal
@@ -7,9 +8,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+
+from attnflow.cli import console, main
 
 SMALL = ["--set", "tokens.n=8", "--set", "tokens.seed=4", "--set", "solve.method.frames=30"]
 
@@ -18,6 +22,24 @@ CACHE = str(Path(tempfile.gettempdir()) / f"attnflow-tests-{os.environ.get('PYTE
 
 
 def attnflow(*arguments, cwd, check=None):
+    """Run a command here; importing JAX anew for each would be most of the time."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(cwd)
+        patch.setenv("COLUMNS", "200")
+        patch.setattr(sys, "argv", ["attnflow", *arguments])
+        patch.setattr(console, "use_compilation_cache", lambda: None)  # it is for a process of one's own
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+    done = subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+    if check is not None:
+        assert done.returncode == check, done.stderr
+    return done
+
+
+def in_a_process(*arguments, cwd, check=None):
     done = subprocess.run(
         [sys.executable, "-c", "from attnflow.cli import main; main()", *arguments],
         cwd=cwd, capture_output=True, text=True, env=os.environ | {"XDG_CACHE_HOME": CACHE, "COLUMNS": "200"},
@@ -30,7 +52,7 @@ def attnflow(*arguments, cwd, check=None):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     path = tmp_path_factory.mktemp("cli")
-    attnflow("run", "metastability", *SMALL, "--out", "runs/one", cwd=path, check=0)
+    in_a_process("run", "metastability", *SMALL, "--out", "runs/one", cwd=path, check=0)
     return path
 
 

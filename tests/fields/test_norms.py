@@ -124,6 +124,7 @@ def orthonormal(scheme):
     return np.asarray(times), gap[..., 0], radius[..., 0]
 
 
+@pytest.mark.slow  # the experiment layer-norms compares the same paths with the same equations
 @pytest.mark.parametrize("scheme", BUILD)
 def test_printed_overlaps(scheme):
     """Printed to six decimals (radii to four)."""

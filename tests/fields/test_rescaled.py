@@ -125,6 +125,7 @@ def test_a_token_that_sees_nobody_keeps_its_x():
     np.testing.assert_allclose(drive[0], -SIMPLE @ POLYTOPE[0], rtol=4 * EPS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "start"), [(None, POLYTOPE), (SIMPLE, PLANES), (-np.eye(2), PLANES)], ids=["identity", "simple", "minus"]
 )

@@ -82,6 +82,7 @@ def test_layers_have_order_one(update):
         assert defect.max() < 4 * EPS
 
 
+@pytest.mark.slow  # the experiment equiangular
 @pytest.mark.parametrize(
     ("n", "beta", "t", "model"), [(8, 2.0, 2.0, "SA"), (8, 2.0, 2.0, "USA0"), (32, 9.0, 100.0, "SA")]
 )
@@ -141,6 +142,7 @@ def test_three_clusters_on_the_circle_are_stable_exactly_below_minus_two_thirds(
         assert (distance(2) < distance(0)) == stable
 
 
+@pytest.mark.slow  # the experiment consensus
 @pytest.mark.parametrize("d", [3, 8])
 def test_random_tokens_reach_consensus(d):
     flow = af.solve(af.Attention(1.0), af.uniform(af.Sphere(d), n=24, seed=range(3)), 40.0, save=af.Evenly(4))

@@ -79,7 +79,7 @@ def test_merges_of_a_direct_integration():
         theta, masses = np.delete(theta, q), np.delete(masses, q)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param("SA", marks=pytest.mark.slow), "USA0"])
 def test_positions_of_an_implicit_method(name):
     """Kvaerno 5(4) on the full system passes two merges; the clusters are then where ours are."""
     until, rtol = 1e5, 1e-8

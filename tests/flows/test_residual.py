@@ -177,3 +177,15 @@ def test_attention_layers_on_the_sphere(update, low, high, last):
         np.testing.assert_allclose(np.log2(np.array(off[:-1]) / off[1:]), 1.0, atol=0.05)
     else:
         assert max(off) < 4 * EPS
+
+
+def test_layers_without_a_step_are_not_a_flow():
+    """x + f(x) with f = the mean (beta = 0 on R^d): L layers give 2^L times the mean, and 2L layers its square; with
+    residuals f/L the mean grows like (1 + 1/L)^L, to e within e/(2L)."""
+    tokens = af.from_array(np.array([[1.0, 0.5], [0.2, 0.3]]), space=af.Euclidean(2))
+    mean = tokens.positions.mean(axis=0)
+    for layers in (4, 8):
+        bare = af.advance(af.Attention(0.0), tokens, 0.0, float(layers), af.Layers(1.0)).positions.mean(axis=0)
+        np.testing.assert_allclose(bare, 2.0**layers * mean, rtol=1e-12)
+        scaled = af.advance(af.Attention(0.0), tokens, 0.0, 1.0, af.Layers(1 / layers)).positions.mean(axis=0)
+        np.testing.assert_allclose(scaled, np.e * mean, rtol=1 / (2 * layers))

@@ -26,6 +26,7 @@ def test_circle_distance_is_an_assignment():
         assert abs(af.distance(circle(a), circle(b)) - best) < 1e-14
 
 
+@pytest.mark.slow
 def test_circle_distance_agrees_with_linear_programming():
     rng = np.random.default_rng(1)
     mu = circle(rng.uniform(0, 7, 30), rng.random(30))

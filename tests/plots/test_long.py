@@ -41,7 +41,7 @@ def apart():
     return tell(follow(1e4, af.uniform(af.Sphere(3), n=8, seed=1)))
 
 
-@pytest.fixture(params=["groups", "apart"])
+@pytest.fixture(params=[pytest.param("groups", marks=pytest.mark.slow), "apart"])
 def story(request):
     return request.getfixturevalue(request.param)
 
