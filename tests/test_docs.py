@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from attnflow import experiments
 from attnflow.runs.spec import parse_spec
 
 ROOT = Path(__file__).parent.parent
@@ -37,3 +38,15 @@ def test_the_glossary_knows_the_words_of_the_dataset():
     words = (ROOT / "docs" / "glossary.md").read_text()
     for name in ("energy", "speed", "floor", "resolved", "spread", "masses", "place"):
         assert name.removesuffix("es") in words
+
+
+def test_the_tests_that_the_errata_name_exist():
+    text = (ROOT / "docs" / "errata.md").read_text()
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)", text)
+    assert named
+    for file, name in named:
+        assert f"def {name}(" in (ROOT / file).read_text(), f"{file}::{name}"
+    known = set(experiments.names())
+    for line in re.findall(r"[Ee]xperiments? (`[^.\n]*)", text):
+        for name in re.findall(r"`([a-z-]+)`", line):
+            assert name in known, name

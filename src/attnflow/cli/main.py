@@ -1,4 +1,4 @@
-"""`attnflow`: run, resume, show, list, presets, predict, reproduce, experiments.
+"""`attnflow`: run, resume, show, list, presets, predict, reproduce, experiments, gallery.
 
 Exit codes: 0 done · 1 a claim fails · 2 wrong arguments or specification · 3 the flow failed · 4 the run folder exists
 or is in use · 5 a run is damaged · 6 the disk or a file cannot be used · 130 interrupted (resume it).
@@ -17,7 +17,7 @@ from rich.console import Console
 from attnflow import __version__, errors
 from attnflow.cli import console
 from attnflow.cli.console import Folder, Json, exit_code, leave_interrupted, say, say_error
-from attnflow.cli.reproduce import experiments, follow, leave, print_found, reproduce
+from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -186,6 +186,7 @@ def predict(
 
 app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/first")(reproduce)
 app.command(epilog="Example: attnflow experiments --json")(experiments)
+app.command(epilog="Example: attnflow gallery runs --out docs/gallery.md --images docs/images/gallery")(gallery)
 
 
 def _facts(run: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`attnflow reproduce` and `attnflow experiments`."""
+"""`attnflow reproduce`, `attnflow experiments` and `attnflow gallery`."""
 
 import dataclasses
 import json
@@ -89,6 +89,24 @@ def reproduce(
     elif several:
         _print_summary(found)
     leave(found)
+
+
+def gallery(
+    runs: Annotated[Path, typer.Argument(help="The folder that holds the runs of experiments.", metavar="RUNS")],
+    out: Annotated[Path, typer.Option(help="The page.", metavar="FILE")] = Path("docs/gallery.md"),
+    images: Annotated[Path, typer.Option(help="Where its pictures go.", metavar="DIR")] = Path("docs/images/gallery"),
+    json_: Json = False,
+) -> None:
+    """Write the page of the gallery from finished experiments (full versions); exit with 1 if a claim fails."""
+    from attnflow.experiments.gallery_page import to_json, write_gallery
+
+    entries = write_gallery(runs, out, images)
+    if json_:
+        print(to_json(entries))
+    else:
+        say.print(f"wrote {out} with {len(entries)} experiments.", soft_wrap=True, markup=False)
+    if any(not claim.holds for entry in entries for claim in entry.claims):
+        sys.exit(CLAIM_FAILS)
 
 
 def follow(start: Callable[..., Any], where: Path, name: str, *more: str) -> Found:

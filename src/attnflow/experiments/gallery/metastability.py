@@ -146,7 +146,9 @@ def _caps(parameters: Parameters) -> xr.Dataset:
     square = square * np.array(parameters.cap_masses) / each
     apart = np.max(np.sum((groups[:, :, :, None] - groups[:, :, None]) ** 2, axis=4), axis=(1, 2, 3))
     light = int(np.argmin(parameters.cap_masses))
-    others = (square.sum(axis=1) - square[:, light]) / square[:, light]
+    rest = square.sum(axis=1) - square[:, light]
+    # tokens of the lightest cap may coincide to the last bit
+    others = np.divide(rest, square[:, light], out=np.full_like(rest, np.inf), where=square[:, light] > 0)
     return found.assign(apart=("time", apart), others=("time", others))
 
 
