@@ -250,11 +250,14 @@ def claims(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
             all(right), f"{sum(right)} of {len(right)} rings", "whole numbers",
         )
     )  # fmt: skip
-    narrow = data["condensed"].values
+    wide = 1 - data["condensed"].mean("seed")
+    one_error = data["clusters"].std("seed", ddof=1) / math.sqrt(parameters.seeds)
+    worst = int(np.argmax((wide - one_error).values))
     made.append(
-        Claim.true(
-            "at the end every cluster is narrower than β^(-1/2), so that their number has a meaning",
-            bool(np.all(narrow)), f"{int(np.sum(narrow))} of {narrow.size} runs", "whole numbers",
+        Claim.at_most(
+            "share of runs that end with a cluster wider than β^(-1/2), so that it may be miscounted by one",
+            float(one_error.values[worst]), float(wide.values[worst]), 0.0,
+            f"one standard error of the mean count, {seeds}: that much a miscount by one could move it (worst case)",
         )
     )  # fmt: skip
     return made
