@@ -53,6 +53,13 @@ def test_energy_hessian_is_the_jacobian_of_usa0_in_the_metric_of_the_masses():
     np.testing.assert_allclose(similar, similar.T, atol=1e-14)
 
 
+def test_energy_hessian_where_tokens_coincide():
+    """At consensus d - 1 rotations are neutral and everything else contracts at the rate 1, whatever beta is."""
+    point = np.array([0.6, 0.0, 0.8])
+    rates = np.linalg.eigvalsh(stability.energy_hessian(af.Tokens(np.tile(point, (4, 1))), 3.0))
+    np.testing.assert_allclose(rates, [-1.0] * 6 + [0.0] * 2, atol=1e-13)
+
+
 def test_hessian_agrees_with_second_differences_along_geodesics():
     tokens, beta, h = weighted(), 4.0, 1e-4
     hessian, frames = stability.energy_hessian(tokens, beta), stability.tangent_frames(tokens)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -101,7 +102,9 @@ def renormalised_energy(x: Any, masses: Any, beta: Any) -> Any:
 
     def tile(query: Any, key: Any) -> Any:
         (xq, hq), ((xk, hk), mass) = query, key
-        drop = jnp.minimum(xq @ xk.T - hq[:, None] - hk[None, :], 0.0)  # <x, y> - 1
+        drop = xq @ xk.T - hq[:, None] - hk[None, :]  # <x, y> - 1
+        # not above 0 by rounding; a plain minimum would halve derivatives where tokens coincide
+        drop = drop + jax.lax.stop_gradient(jnp.minimum(drop, 0.0) - drop)
         return (drop * _expm1_ratio(beta * drop)) @ mass
 
     rows = over_pairs(
