@@ -57,7 +57,7 @@ def draw_rates(axes: Any, data: dict[str, xr.Dataset]) -> None:
     axes.axvline(THRESHOLD, color=GREY, lw=0.8, ls=":")
     axes.set_xlabel(r"inverse temperature $\beta$")
     axes.set_ylabel("growth rate at the ring of three")
-    axes.legend(loc="upper left")
+    axes.legend(loc="lower center")
 
 
 def draw_shares(axes: Any, parameters: Parameters, circle: xr.Dataset) -> None:

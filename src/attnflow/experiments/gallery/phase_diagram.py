@@ -284,5 +284,5 @@ def _draw_exponents(axes: Any, pairs: xr.Dataset) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlabel("dimension $d$")
-    axes.set_ylabel("rms of the relative deviation of $T$")
+    axes.set_ylabel("rms deviation of $T$, relative")
     axes.legend(loc="lower left")
