@@ -228,6 +228,7 @@ def test_slopes_make_a_batch():
     np.testing.assert_allclose(v[1], one, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_retrieval_closure_of_causal_attention():
     """E P_1(<x_i(t), x_j(0)>) = exp(t a_1 W)_ij + O(1/N^2) on the circle (arXiv:2605.09213), by Monte Carlo.
 

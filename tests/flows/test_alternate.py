@@ -125,6 +125,7 @@ def test_noise_comes_once_in_a_step():
     assert np.abs(two.positions.values[-1] - TOKENS.positions).max() > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [{"symmetric": True}, {"update": af.Renormalise()}])
 def test_flow_maps(kind):
     """Tokens are carried with themselves; on the circle the log-determinant is that of the angle.

@@ -50,6 +50,7 @@ def test_the_interactive_figure_has_a_slider(story):
     assert len(last.x) == 20
 
 
+@pytest.mark.slow  # the README runs as a test
 def test_the_ten_line_script():
     tokens = af.uniform(af.Sphere(3), n=50, seed=0)
     field = af.Attention(beta=9.0)

@@ -121,6 +121,7 @@ LINE = [
 ]
 
 
+@pytest.mark.slow  # the experiment kde-modes counts the same modes
 @pytest.mark.parametrize(("n", "beta", "value", "error", "samples"), LINE)
 def test_line_table(n, beta, value, error, samples):
     found = modes.line_modes(n, beta, samples=samples, seed=3)
