@@ -1,5 +1,7 @@
 """The suite runs with JAX as users have it (32-bit by default), and with its strictest promotion rules."""
 
+import gc
+
 import jax
 import numpy as np
 import pytest
@@ -8,6 +10,15 @@ import attnflow as af
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# tracing makes millions of short-lived objects beside a large constant heap; at the usual thresholds a tenth of the
+# suite's time is collections that find nothing
+gc.set_threshold(50_000, 10, 10)
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()  # modules and test items stay for the whole run
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
-"""The command line, end to end: the first run and the interrupted one in processes of their own, the rest in this one."""
+"""The command line, end to end: a run that is interrupted and resumed in processes of its own, the rest in this one."""
 
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from attnflow.cli import console, main
+from attnflow.runs import load_spec
 
 SMALL = ["--set", "tokens.n=8", "--set", "tokens.seed=4", "--set", "solve.method.frames=30"]
 
@@ -51,8 +53,11 @@ def in_a_process(*arguments, cwd, check=None):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
+    """A folder with `mine.toml`, begun from a preset, and `runs/one`, which carried it out."""
     path = tmp_path_factory.mktemp("cli")
-    in_a_process("run", "metastability", *SMALL, "--out", "runs/one", cwd=path, check=0)
+    (path / "mine.toml").write_text(attnflow("presets", "metastability", cwd=path, check=0).stdout)
+    out = attnflow("run", "mine.toml", *SMALL, "--out", "runs/one", "--json", cwd=path, check=0).stdout
+    assert json.loads(out) == json.loads((path / "runs/one/manifest.json").read_text()) | {"run": "runs/one"}
     return path
 
 
@@ -97,11 +102,8 @@ def test_resuming_a_finished_run_shows_it(place):
 
 
 def test_presets_start_a_file(place):
-    text = attnflow("presets", "metastability", cwd=place, check=0).stdout
-    (place / "mine.toml").write_text(text)
-    out = attnflow("run", "mine.toml", *SMALL, "--out", "runs/two", "--json", cwd=place, check=0).stdout
-    two = json.loads(out)
-    assert two["spec_hash"] == json.loads((place / "runs/one/manifest.json").read_text())["spec_hash"]
+    named = load_spec("metastability", SMALL[1::2])
+    assert json.loads((place / "runs/one/manifest.json").read_text())["spec_hash"] == named.hash
     assert "metastability" in attnflow("presets", cwd=place, check=0).stdout
     assert json.loads(attnflow("presets", "metastability", "--json", cwd=place, check=0).stdout)["field"]["beta"]
 
@@ -136,9 +138,10 @@ def test_wrong_arguments(place, arguments, code, words):
 
 
 def test_a_damaged_run_is_refused(place):
-    attnflow("run", "metastability", *SMALL, "--out", "runs/three", cwd=place, check=0)
-    (place / "runs" / "three" / "report.html").write_text("")
-    done = attnflow("show", "runs/three", cwd=place)
+    shutil.copytree(place / "runs" / "one", place / "copies" / "one")
+    attnflow("show", "copies/one", cwd=place, check=0)
+    (place / "copies" / "one" / "report.html").write_text("")
+    done = attnflow("show", "copies/one", cwd=place)
     assert done.returncode == 5
     assert "report.html" in done.stderr
 
@@ -146,7 +149,7 @@ def test_a_damaged_run_is_refused(place):
 def test_ctrl_c_and_resume(place):
     process = subprocess.Popen(
         [sys.executable, "-c", "from attnflow.cli import main; main()", "run", "metastability", "--out", "runs/stopped",
-         "--set", "tokens.n=100", "--set", 'solve.method={name="fixed", step=0.0005}', "--set", "solve.until=10.0"],
+         "--set", "tokens.n=8", "--set", 'solve.method={name="fixed", step=0.0005}', "--set", "solve.until=60.0"],
         cwd=place, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"XDG_CACHE_HOME": CACHE},
     )  # fmt: skip
@@ -158,8 +161,10 @@ def test_ctrl_c_and_resume(place):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "attnflow resume runs/stopped" in " ".join(errors.split())
-    attnflow("resume", "runs/stopped", cwd=place, check=0)
+    done = in_a_process("resume", "runs/stopped", cwd=place, check=0)
+    assert "wall time" in done.stdout
     assert json.loads((place / "runs/stopped/manifest.json").read_text())["status"] == "finished"
+    assert (place / "runs/stopped/report.html").is_file()
 
 
 def test_predict(place):
