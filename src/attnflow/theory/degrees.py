@@ -1,11 +1,9 @@
 """The Gaussian kernel on the sphere by degrees: how its weight is spread, and where it may be cut."""
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attnflow.special import bessel_ratios
+from attnflow.special import degrees
 from attnflow.theory.checks import checked_beta, checked_dimension, checked_integers
 from attnflow.theory.spectrum import whole_numbers
 
@@ -23,7 +21,7 @@ def degree_weights(beta: ArrayLike, d: int, count: int) -> np.ndarray:
     size = checked_integers("count", count, 1)
     if size.ndim:
         raise ValueError(f"count is {count!r}; it must be one integer, at least 1.")
-    rows = [_weights(float(b), d, int(size), 60.0)[: int(size)] for b in beta.ravel()]
+    rows = [degrees.degree_weights(float(b), d, int(size))[: int(size)] for b in beta.ravel()]
     return np.array(rows).reshape(*beta.shape, int(size))
 
 
@@ -42,9 +40,7 @@ def truncation_degree(tolerance: ArrayLike, beta: ArrayLike, d: int) -> np.ndarr
     found = np.zeros(shape, dtype=np.int64)
     for value in np.unique(beta) if found.size else ():
         here = betas == value
-        weights = _weights(float(value), d, 1, 60.0 - math.log(np.min(bounds[here])))
-        tails = np.cumsum(weights[:0:-1])[::-1]  # what lies beyond 0, 1, 2, ...: summed from the smallest
-        found[here] = np.sum(tails > bounds[here][:, None], axis=-1)
+        found[here] = degrees.truncation_degrees(bounds[here], float(value), d)
     return found
 
 
@@ -53,25 +49,6 @@ def basis_size(degree: ArrayLike, d: int) -> np.ndarray:
 
     2K+1 on the circle, (K+1)^2 on S^2. Exact integers where all fit in int64, floats otherwise.
     """
-    d, degrees = checked_dimension(d), checked_integers("degree", degree, 0)
-    counts = [math.comb(k + d - 1, d - 1) + math.comb(k + d - 2, d - 1) for k in degrees.ravel().tolist()]
-    return whole_numbers(counts, "degree", degree).reshape(degrees.shape)
-
-
-def _weights(beta: float, d: int, count: int, depth: float) -> np.ndarray:
-    """At least `count` weights, and as many as it takes to fall e^{-depth} below the largest."""
-    top = max(count, 64 + int(10 * math.sqrt(beta)))
-    while True:
-        k = np.arange(1.0, top + 1)
-        # N(k)/N(k-1), which is 2 on the circle for k = 1, where the formula is 0/0
-        growth = (2 * k + d - 2) * (k + d - 3) / np.maximum((2 * k + d - 4) * k, 1)
-        growth[0] = d
-        with np.errstate(divide="ignore"):
-            steps = np.log(growth * bessel_ratios(d / 2 - 1, beta, top))
-        # the quotients decrease in k (but for the doubling at the start of the circle): one peak
-        peak = int(np.sum(steps > 0))
-        logs = np.concatenate([-np.cumsum(steps[:peak][::-1])[::-1], [0.0], np.cumsum(steps[peak:])])
-        if logs[-1] < -depth:
-            weights = np.exp(logs)
-            return weights / np.sum(weights)
-        top *= 2
+    d, tops = checked_dimension(d), checked_integers("degree", degree, 0)
+    counts = [degrees.basis_size(k, d) for k in tops.ravel().tolist()]
+    return whole_numbers(counts, "degree", degree).reshape(tops.shape)
