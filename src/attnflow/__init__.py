@@ -18,7 +18,7 @@ _HOME = {
         "Tokens", "caps", "clustered", "equiangular", "from_array", "orthonormal", "ring", "simplex", "stack",
         "uniform", "von_mises_fisher",
     ],
-    "attnflow.sums": ["Tiled"],
+    "attnflow.sums": ["Circle", "Cutoff", "Dense", "FastSphere", "Fused", "Harmonics", "Tiled", "choose"],
     "attnflow.fields": [
         "AbstractField", "Attention", "Composed", "Function", "Hardmax", "Interpolated", "LayerNorm", "Mix",
         "MultiHead", "Ngpt", "PerLayer", "Perceptron", "Peri", "Potential", "Pre", "Random", "Rescaled", "RmsNorm",
@@ -38,7 +38,8 @@ _HOME = {
     "attnflow.plots": ["plot"],
 }  # fmt: skip
 _ROOMS = [
-    "theory", "stability", "learn", "observe", "flows", "fields", "runs", "plots", "experiments", "errors", "special",
+    "theory", "stability", "learn", "meanfield", "sums",
+    "observe", "flows", "fields", "runs", "plots", "experiments", "errors", "special",
 ]  # fmt: skip
 _WHERE = {name: home for home, names in _HOME.items() for name in names}
 

@@ -3,7 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attnflow.sums import Tiled
+from attnflow.masks import Causal, Everyone
+from attnflow.sums import Dense, Tiled, Weights
 from attnflow.sums.tiled import TILE
 
 
@@ -11,29 +12,45 @@ def dense(x, y, masses, charges, beta):
     return (masses * np.exp(beta * (x @ y.T - 1))) @ charges
 
 
-@pytest.mark.parametrize("sizes", [(None, None), (4, 6), (100, 3), (3, 100)])
+def unit(rng, n, d):
+    x = rng.standard_normal((n, d))
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def call(sum_, beta, x, y, masses, charges, mask=Everyone(), at_tokens=False):
+    with jax.enable_x64(True):
+        query, key = ((jnp.asarray(v), jnp.arange(len(v))) for v in (x, y))
+        weights = Weights(jnp.asarray(float(beta)), mask, at_tokens)
+        charges = None if charges is None else jnp.asarray(charges)
+        scale, sums = sum_(weights, query, key, jnp.log(jnp.asarray(masses)), charges)
+        return np.asarray(jnp.exp(scale)[:, None] * sums)
+
+
+@pytest.mark.parametrize("sum_", [Tiled(), Tiled(4, 6), Tiled(100, 3), Tiled(3, 100), Dense()])
 @pytest.mark.parametrize("beta", [0.0, 5.0, 400.0])
-def test_any_charges_any_tiles(sizes, beta):
+def test_any_charges_any_tiles(sum_, beta):
     """The linear map S(x; y, charges), zero masses and incomplete tiles included."""
     rng = np.random.default_rng(0)
-    x, y = (
-        v / np.linalg.norm(v, axis=1, keepdims=True)
-        for v in (rng.standard_normal((11, 3)), rng.standard_normal((17, 3)))
-    )
+    x, y = unit(rng, 11, 3), unit(rng, 17, 3)
     masses, charges = rng.random(17), rng.standard_normal((17, 4))
     masses[[2, 16]] = 0.0
-    with jax.enable_x64(True):
-        scale, sums = Tiled(*sizes)(
-            lambda q, k: beta * (q @ k.T - 1.0),
-            jnp.asarray(x),
-            jnp.asarray(y),
-            jnp.log(jnp.asarray(masses)),
-            jnp.asarray(charges),
-        )
-        got = np.asarray(jnp.exp(scale)[:, None] * sums)
+    with np.errstate(divide="ignore"):
+        got = call(sum_, beta, x, y, masses, charges)
     terms = dense(x, y, masses, np.abs(charges), beta)
     # each logit is off by 2 eps beta, each sum by a few eps of its terms
     assert np.all(np.abs(got - dense(x, y, masses, charges, beta)) <= 2.3e-16 * (8 * beta + 40) * terms + 1e-300)
+
+
+@pytest.mark.parametrize("mask", [Everyone(), Causal(0.3)])
+def test_without_a_maximum_and_with_the_charges_left_out(mask):
+    rng = np.random.default_rng(1)
+    x, masses = unit(rng, 17, 3), rng.random(17) + 0.1
+    charges = np.concatenate([np.ones((17, 1)), x], axis=1)
+    want = call(Tiled(), 30.0, x, x, masses, charges, mask, True)
+    for sizes in ((None, None), (4, 6)):
+        got = call(Tiled(*sizes, bounded=True), 30.0, x, x, masses, None, mask, True)
+        # 2 eps beta of a logit, twice, relative to the sum of absolute terms, here the first column
+        assert np.all(np.abs(got - want) <= 2.3e-16 * (16 * 30 + 40) * want[:, :1])
 
 
 def test_a_tile_fits_the_cache_whatever_the_sizes():
@@ -43,3 +60,18 @@ def test_a_tile_fits_the_cache_whatever_the_sizes():
         assert Tiled().shared(64).sizes(n_query, n_key)[0] * k * 64 <= max(TILE, 2048 * 64)
         assert q <= n_query
         assert k <= n_key
+
+
+def test_dense_says_what_would_fit():
+    x = jax.ShapeDtypeStruct((40_000, 2), np.float64)
+    with jax.enable_x64(True), pytest.raises(ValueError, match=r"23\.8 GiB .* use Tiled\(\)"):
+        jax.eval_shape(
+            lambda x: Dense()(
+                Weights(jnp.asarray(1.0), Everyone()),
+                (x, jnp.arange(40_000)),
+                (x, jnp.arange(40_000)),
+                jnp.zeros(40_000),
+                None,
+            ),
+            x,
+        )

@@ -1,5 +1,6 @@
 """Attention as a field on measures, with one head or many."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -18,7 +19,7 @@ from attnflow.fields.pairs import Pairs
 from attnflow.fields.weights import AbstractWeight, as_weight
 from attnflow.masks import AbstractMask, Everyone
 from attnflow.precision import double, is_concrete
-from attnflow.sums import Tiled
+from attnflow.sums import AbstractSum, Choice, Tiled, choose
 from attnflow.tokens import Tokens
 
 AVERAGES = {"mean": -1.0, "root": -0.5, "sum": 0.0}
@@ -37,6 +38,7 @@ class Attention(AbstractField):
         normaliser: `Softmax()`, `Unnormalised(clock)`, `Hardmax()` or `Sinkhorn()`.
         mask: `Everyone()`, `Causal(slope)`, `Window(width)` or `Table(matrix)`.
         encoding: `Rotary()` or `Sinusoidal(size)`: places in the logits.
+        sum: how pairs are summed; left out, `solve` and `prepare` choose, and a bare `velocity` uses `Tiled()`.
 
     Theory: arXiv:2312.10794; USA0 is the clock of arXiv:2410.06833.
     """
@@ -45,7 +47,7 @@ class Attention(AbstractField):
     value: AbstractLinearMap
     normaliser: AbstractNormaliser
     mask: AbstractMask
-    sum: Tiled
+    sum: AbstractSum | None
 
     def __init__(
         self,
@@ -57,13 +59,13 @@ class Attention(AbstractField):
         normaliser: AbstractNormaliser | None = None,
         mask: AbstractMask | None = None,
         encoding: AbstractEncoding | None = None,
-        sum: Tiled | None = None,
+        sum: AbstractSum | None = None,
     ):
         self.kernel = Exponential(beta, query, key, encoding)
         self.value = as_linear_map("value", value)
         self.normaliser = Softmax() if normaliser is None else normaliser
         self.mask = Everyone() if mask is None else mask
-        self.sum = Tiled() if sum is None else sum
+        self.sum = sum
         _check_parts(self.kernel, self.normaliser, self.mask)
 
     @property
@@ -95,6 +97,29 @@ class Attention(AbstractField):
         self.value.check(tokens.dim, None)
         _square(self.value, "value", tokens.dim)
         self.mask.check(np.asarray(tokens.place))
+        if self.sum is not None:
+            self.sum.check(_numbers(self.beta), tokens, self.mask, self.kernel.is_plain)
+
+    def prepare(self, tokens: Tokens, tol: float | None = None, *, flowing: bool = False) -> "Attention":
+        if self.sum is not None:
+            return self
+        chosen = self.choice(tokens, tol, flowing=flowing).sum
+        return eqx.tree_at(lambda field: field.sum, self, chosen, is_leaf=lambda node: node is None)
+
+    def error(self, dtype: Any) -> Any:
+        return 0.0 if self.sum is None else self.sum.error(dtype)
+
+    def choice(self, tokens: Tokens, tol: float | None = None, *, flowing: bool = False) -> Choice:
+        """The ways to sum the pairs of these tokens to the accuracy `tol`, and the cheapest; print its `explain()`."""
+        return choose(
+            tokens,
+            _numbers(self.beta),
+            tol=tol,
+            mask=self.mask,
+            plain=self.kernel.is_plain,
+            ratios=isinstance(self.normaliser, Softmax | Unnormalised),
+            flowing=flowing,
+        )
 
 
 class MultiHead(AbstractField):
@@ -110,7 +135,7 @@ class MultiHead(AbstractField):
     output: AbstractWeight | None
     normaliser: AbstractNormaliser
     mask: AbstractMask
-    sum: Tiled
+    sum: AbstractSum | None
     average: str = eqx.field(static=True)
 
     def __init__(
@@ -125,7 +150,7 @@ class MultiHead(AbstractField):
         normaliser: AbstractNormaliser | None = None,
         mask: AbstractMask | None = None,
         encoding: AbstractEncoding | None = None,
-        sum: Tiled | None = None,
+        sum: AbstractSum | None = None,
     ):
         self.kernel = Exponential(beta, query, key, encoding)
         self.value = as_linear_map("value", value)
@@ -135,7 +160,7 @@ class MultiHead(AbstractField):
         self.average = average
         self.normaliser = Softmax() if normaliser is None else normaliser
         self.mask = Everyone() if mask is None else mask
-        self.sum = Tiled() if sum is None else sum
+        self.sum = sum
         _check_parts(self.kernel, self.normaliser, self.mask)
 
     @property
@@ -164,7 +189,7 @@ class MultiHead(AbstractField):
             head = eqx.tree_at(lambda p: (p.query, p.key, p.own), pairs, (query, key, own))
             return self.normaliser(head, values)
 
-        pairs = eqx.tree_at(lambda p: p.sum, pairs, self.sum.shared(heads), is_leaf=lambda n: isinstance(n, Tiled))
+        pairs = dataclasses.replace(pairs, sum=pairs.sum.shared(heads), at_tokens=False)
         each = jax.vmap(one)(stacked(pairs.query), stacked(pairs.key), stacked(pairs.own), stacked(values))
         factor = jnp.asarray(heads ** AVERAGES[self.average], each.dtype)
         if self.output is None:
@@ -195,6 +220,7 @@ class MultiHead(AbstractField):
 
 
 def _prepare(field: Attention | MultiHead, t: Any, x: Points, mu: Tokens, place: Places | None) -> tuple[Pairs, Any]:
+    at_tokens = x is mu.positions and (place is None or place is mu.place)
     x = jnp.asarray(x)
     y, keys = jnp.asarray(mu.positions, x.dtype), jnp.asarray(mu.place)
     kernel = field.kernel
@@ -207,7 +233,7 @@ def _prepare(field: Attention | MultiHead, t: Any, x: Points, mu: Tokens, place:
     pairs = Pairs(
         kernel,
         field.mask,
-        field.sum,
+        Tiled() if field.sum is None else field.sum,
         query=kernel.query_features(t, x, places),
         query_place=places,
         key=kernel.key_features(t, y, keys),
@@ -215,12 +241,17 @@ def _prepare(field: Attention | MultiHead, t: Any, x: Points, mu: Tokens, place:
         masses=masses / unit,
         unit=unit,
         own=kernel.query_features(t, y, keys),
+        at_tokens=at_tokens,
     )
     return pairs, field.value(t, y)
 
 
+def _numbers(beta: Any) -> Any:
+    return beta.values if isinstance(beta, Along) else beta
+
+
 def _check_parts(kernel: Exponential, normaliser: AbstractNormaliser, mask: AbstractMask) -> None:
-    number = kernel.beta.values if isinstance(kernel.beta, Along) else kernel.beta
+    number = _numbers(kernel.beta)
     if is_concrete(number):
         normaliser.check(float(np.min(number)), float(np.max(number)), mask)
 

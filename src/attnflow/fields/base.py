@@ -54,6 +54,18 @@ class AbstractField(eqx.Module):
     def laws(self) -> Laws:
         """What this field promises."""
 
+    def prepare(self, tokens: Tokens, tol: float | None = None, *, flowing: bool = False) -> "AbstractField":
+        """The field with sums chosen for these tokens: the cheapest whose softmax mean is off by at most `tol`.
+
+        Left out, `tol` is what `sums.choose` says. `flowing`: the tokens will move. `solve` calls this; a sum that was
+        given to a field stays.
+        """
+        return self
+
+    def error(self, dtype: Any) -> Any:
+        """A bound of the error of the drive at the tokens that sums cut at a tolerance leave; 0 where all are exact."""
+        return 0.0
+
     def velocity(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
         """P_x drive(t, x, mu): the velocity of a particle at each of the points `x` in the measure `mu`.
 
@@ -100,6 +112,12 @@ class Total(AbstractField):
                     f"{type(part).__name__} has layers of its own, which a sum would lose; wrap the sum in it instead."
                 )
             part.check(tokens)
+
+    def error(self, dtype: Any) -> Any:
+        return sum(part.error(dtype) for part in self.parts)
+
+    def prepare(self, tokens: Tokens, tol: float | None = None, *, flowing: bool = False) -> "Total":
+        return Total(tuple(part.prepare(tokens, tol, flowing=flowing) for part in self.parts))
 
     @property
     def laws(self) -> Laws:

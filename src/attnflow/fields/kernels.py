@@ -11,6 +11,7 @@ from attnflow.axes import Along, scalar
 from attnflow.errors import InvalidInput
 from attnflow.fields.encodings import AbstractEncoding, NoEncoding
 from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix, as_linear_map
+from attnflow.sums import log_weight
 
 
 class Exponential(eqx.Module):
@@ -53,8 +54,7 @@ class Exponential(eqx.Module):
         self, query: Float[Array, "query feature"], key: Float[Array, "key feature"]
     ) -> Float[Array, "query key"]:
         """Log of the weight of every pair, for one head."""
-        beta = jnp.asarray(self.beta, query.dtype)
-        return (beta * query) @ key.T - beta
+        return log_weight(jnp.asarray(self.beta, query.dtype), query, key)
 
     def check(self, dim: int, heads: int | None = None) -> None:
         """Refuse parameters that do not fit tokens of this dimension."""

@@ -39,7 +39,7 @@ class Softmax(AbstractNormaliser):
     is_lipschitz = True
 
     def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
-        _, total, weighted = _totals(pairs, values)
+        _, total, weighted = pairs.totals(values)
         return weighted / total
 
     def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
@@ -137,7 +137,7 @@ class Sinkhorn(AbstractNormaliser):
     is_lipschitz = True
 
     def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
-        _, total, weighted = _totals(pairs, values, self.potential(pairs).astype(values.dtype))
+        _, total, weighted = pairs.totals(values, self.potential(pairs).astype(values.dtype))
         return weighted / total
 
     def potential(self, pairs: Pairs) -> Float[Array, " key"]:
@@ -151,7 +151,7 @@ class Sinkhorn(AbstractNormaliser):
         weights = pairs.masses / jnp.sum(pairs.masses)
 
         def log_sum(side: Pairs, offset: Any) -> Any:
-            scale, total = side.sums(ones, offset)
+            scale, total, _ = side.totals(ones[:, :0], offset)
             return scale + jnp.log(total[:, 0])
 
         def once(g: Any, _: Any) -> Any:
@@ -175,10 +175,3 @@ class Sinkhorn(AbstractNormaliser):
                 f"Sinkhorn with the mask {type(mask).__name__}: rows and columns cannot both sum to 1 when some pairs "
                 "are unseen (under a causal mask only the identity does). Use Softmax(), or the mask Everyone()."
             )
-
-
-def _totals(pairs: Pairs, values: Any, offset: Any = None) -> tuple[Any, Any, Any]:
-    """(scale, sum of weights, sum of weighted values); a query that sees nobody gets sums 1 and 0."""
-    charges = jnp.concatenate([jnp.ones((values.shape[0], 1), values.dtype), values], axis=1)
-    scale, sums = pairs.sums(charges, offset)
-    return scale, jnp.where(sums[:, :1] > 0, sums[:, :1], 1.0), sums[:, 1:]

@@ -1,5 +1,6 @@
 """The pairs of one attention head: who listens to whom and how much, ready to be summed."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -9,7 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from attnflow.fields.kernels import Exponential
 from attnflow.masks import AbstractMask
-from attnflow.sums import Tiled, over_pairs
+from attnflow.sums import AbstractSum, Arguments, Tiled, Weights, columns, over_pairs
 
 Column = Float[Array, " query"]
 
@@ -23,7 +24,7 @@ class Pairs(eqx.Module):
 
     kernel: Exponential
     mask: AbstractMask
-    sum: Tiled
+    sum: AbstractSum
     query: Float[Array, "query feature"]
     query_place: Int[Array, " query"]
     key: Float[Array, "key feature"]
@@ -32,6 +33,8 @@ class Pairs(eqx.Module):
     unit: Float[Array, ""]
     own: Float[Array, "key feature"]
     """Features of the keys as queries, for normalisers that look at the measure as a whole."""
+    at_tokens: bool = eqx.field(static=True, default=False)
+    """Whether the queries are the tokens themselves."""
 
     @property
     def beta(self) -> Any:
@@ -41,14 +44,34 @@ class Pairs(eqx.Module):
     def sums(
         self, charges: Float[Array, "key charge"], offset: Any = None
     ) -> tuple[Column, Float[Array, "query charge"]]:
-        """(scale, sums) with sum_j m_j w_ij e^(offset_j) charge_j = unit e^(scale_i) sums_i."""
-        return self._total(self._log_weight, charges, 0.0 if offset is None else offset)
+        """(scale, sums) with sum_j m_j w_ij e^(offset_j) charge_j = unit e^(scale_i) sums_i; errors are absolute."""
+        return self.sum(*self._arguments(charges, offset))
+
+    def totals(
+        self, values: Float[Array, "key value"], offset: Any = None
+    ) -> tuple[Column, Float[Array, "query 1"], Float[Array, "query value"]]:
+        """(scale, sum of weights, sum of weighted values), good for ratios; a query that sees nobody gets 1 and 0.
+
+        Where a query sees too little for the absolute error of the sum, all are summed again in tiles.
+        """
+        arguments = self._arguments(None if values is self.key else columns(values, None), offset)
+        scale, sums = self.sum(*arguments)
+        trusted = self.sum.trusted(arguments, scale, sums[:, 0])
+        if trusted is not None:
+            scale, sums = jax.lax.cond(trusted, lambda: (scale, sums), lambda: self.tiles(*arguments))
+        return scale, jnp.where(sums[:, :1] > 0, sums[:, :1], 1.0), sums[:, 1:]
 
     def seen(self) -> tuple[Column, Column]:
         """(scale, sum) with sum_j m_j e^(bias_ij) = unit e^scale sum: the mass that a query sees."""
-        ones = jnp.ones((self.key.shape[0], 1), self.key.dtype)
-        scale, total = self._total(self._bias, ones, 0.0)
+        weights, query, key, log_mass, ones = self._arguments(jnp.ones((self.key.shape[0], 1), self.key.dtype), None)
+        flat = Weights(jnp.zeros_like(weights.beta), self.mask, self.at_tokens)
+        scale, total = self.sum(flat, query, key, log_mass, ones)
         return scale, total[:, 0]
+
+    @property
+    def tiles(self) -> Tiled:
+        """The tiles for what is no sum, and for sums that the chosen way cannot deliver."""
+        return self.sum if isinstance(self.sum, Tiled) else Tiled()
 
     def top(self) -> Column:
         """The largest log weight of each query among visible keys of positive mass; finfo.min where there is none."""
@@ -57,12 +80,12 @@ class Pairs(eqx.Module):
 
         def tile(query: Any, key: Any) -> Any:
             block, closed = key
-            return jnp.max(jnp.maximum(self._log_weight(query, block) + closed[None, :], low), axis=1)
+            return jnp.max(jnp.maximum(self._weights(False).log(query, block) + closed[None, :], low), axis=1)
 
         return over_pairs(
             tile, jnp.maximum, lambda size: jnp.full((size,), low, self.query.dtype), (self.query, self.query_place),
             ((self.key, self.key_place), closed), self.query.shape[0], self.key.shape[0],
-            key_padding=(None, -jnp.inf), tiles=self.sum,
+            key_padding=(None, -jnp.inf), tiles=self.tiles,
         )  # fmt: skip
 
     def tied(self, top: Column, charges: Float[Array, "key charge"], tolerance: Any) -> Float[Array, "query charge"]:
@@ -70,33 +93,33 @@ class Pairs(eqx.Module):
 
         def tile(query: Any, key: Any) -> Any:
             (features, limit), (block, mass, charge) = query, key
-            chosen = self._log_weight(features, block) >= limit[:, None]
+            chosen = self._weights(False).log(features, block) >= limit[:, None]
             return jnp.where(chosen, mass[None, :], 0.0).astype(charge.dtype) @ charge
 
         limit = jax.lax.stop_gradient(top - tolerance)
         return over_pairs(
             tile, jnp.add, lambda size: jnp.zeros((size, charges.shape[1]), charges.dtype),
             ((self.query, self.query_place), limit), ((self.key, self.key_place), self.masses, charges),
-            self.query.shape[0], self.key.shape[0], key_padding=(None, 0.0, 0.0), tiles=self.sum,
+            self.query.shape[0], self.key.shape[0], key_padding=(None, 0.0, 0.0), tiles=self.tiles,
         )  # fmt: skip
 
     def among_keys(self) -> "Pairs":
         """The same attention with the tokens themselves as queries."""
-        return eqx.tree_at(lambda p: (p.query, p.query_place), self, (self.own, self.key_place))
+        return self._with(self.own, self.key)
 
     def transposed(self) -> "Pairs":
         """Keys listening to keys with the roles of query and key exchanged (for masks that see everyone)."""
-        return eqx.tree_at(lambda p: (p.query, p.query_place, p.key), self, (self.key, self.key_place, self.own))
+        return self._with(self.key, self.own)
 
-    def _bias(self, query: Any, key: Any) -> Any:
-        bias = self.mask.bias(query[1], key[1]).astype(self.query.dtype)
-        return jnp.broadcast_to(bias, (query[1].shape[0], key[1].shape[0]))
+    def _with(self, query: Any, key: Any) -> "Pairs":
+        new = eqx.tree_at(lambda p: (p.query, p.query_place, p.key), self, (query, self.key_place, key))
+        return dataclasses.replace(new, at_tokens=True)
 
-    def _log_weight(self, query: Any, key: Any) -> Any:
-        weight = self.kernel.log_weight(query[0], key[0])
-        return weight if self.mask.sees_everyone else weight + self._bias(query, key)
+    def _weights(self, at_tokens: bool) -> Weights:
+        return Weights(self.beta, self.mask, at_tokens)
 
-    def _total(self, log_weight: Any, charges: Any, offset: Any) -> Any:
+    def _arguments(self, charges: Any, offset: Any) -> Arguments:
         query, key = (self.query, self.query_place), (self.key, self.key_place)
-        log_mass = jnp.where(self.masses > 0, jnp.log(jnp.where(self.masses > 0, self.masses, 1.0)), -jnp.inf) + offset
-        return self.sum(log_weight, query, key, log_mass, charges)
+        log_mass = jnp.where(self.masses > 0, jnp.log(jnp.where(self.masses > 0, self.masses, 1.0)), -jnp.inf)
+        weights = self._weights(self.at_tokens and offset is None)
+        return weights, query, key, log_mass if offset is None else log_mass + offset, charges

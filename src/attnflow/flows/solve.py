@@ -26,6 +26,7 @@ from attnflow.flows.system import Particles
 from attnflow.flows.trajectory import Trajectory
 from attnflow.observe.energy import lyapunov
 from attnflow.precision import full_precision
+from attnflow.sums import interruptible
 from attnflow.tokens import Tokens
 
 FROZEN_SPREAD = 1e-6
@@ -44,6 +45,7 @@ def solve(
     stop: AbstractStop | Sequence[AbstractStop] = (),
     sink: AbstractSink | None = None,
     chunk: int = 16,
+    tol: float | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     check: bool = True,
 ) -> Trajectory:
@@ -62,6 +64,7 @@ def solve(
         sink: where frames go; default in memory. A run folder streams them to disk and can resume.
         chunk: frames per chunk. At each chunk end the state is retracted and integration restarts from exactly
             what is saved, so the chunk belongs to the specification of a reproducible run.
+        tol: accuracy of the sums over pairs (`field.prepare`), where the field was not given one.
         on_progress: called with a `Progress` several times per chunk.
         check: raise `FlowFailed` when integration cannot go on; False returns what there is.
 
@@ -96,6 +99,7 @@ def solve(
     if noise is not None:
         noise.check(tokens.space)
     times = save.times(float(until), method.layer_step)
+    field = field.prepare(tokens, tol, flowing=True)
     with full_precision():
         return _Solver(field, tokens, times, method, noise, stops, sink, chunk, on_progress).run(check)
 
@@ -143,9 +147,10 @@ class _Solver:
         try:
             if saved is None:
                 state = self._start()
-            while outcome is None and state.frames < len(self.times):
-                state = self._chunk(state)
-                outcome = state.outcome
+            with interruptible():
+                while outcome is None and state.frames < len(self.times):
+                    state = self._chunk(state)
+                    outcome = state.outcome
         except KeyboardInterrupt:
             state = self._salvage(state, Outcome(Ending.INTERRUPTED, "interrupted; the frames saved so far are kept."))
             outcome = state.outcome
@@ -321,8 +326,9 @@ def _stretch(plan: _Plan, t: Any, positions: Any, memory: Any, times: Any, frame
 def _measure(plan: _Plan, frames: Any, times: Any) -> Any:
     """Speed, floor, spread, energy of every frame.
 
-    The floor is the size of the rounding error of a velocity: a sum of n terms of size |drive| wanders by about
-    sqrt(n) units in the last place, and the product, the division and the projection add a few more.
+    The floor is the size of the error of a velocity. Rounding: a sum of n terms of size |drive| wanders by about
+    sqrt(n) units in the last place, and the product, the division and the projection add a few more. Where sums are
+    cut at a tolerance, that too.
     """
 
     def one(system: Particles, frames: Any) -> Any:
@@ -335,7 +341,7 @@ def _measure(plan: _Plan, frames: Any, times: Any) -> Any:
             velocity = tokens.space.tangent(x, drive)
             speed = jnp.max(jnp.linalg.norm(velocity, axis=1))
             unit = jnp.asarray(jnp.finfo(x.dtype).eps * (8 + np.sqrt(x.shape[0])), x.dtype)
-            floor = unit * jnp.max(jnp.linalg.norm(drive, axis=1))
+            floor = unit * jnp.max(jnp.linalg.norm(drive, axis=1)) + field.error(x.dtype)
             mean = jnp.sum(tokens.masses[:, None] * x, axis=0, keepdims=True)
             away = jnp.where(tokens.masses > 0, jnp.linalg.norm(x - mean, axis=1), 0.0)
             found = {"speed": speed, "floor": floor, "resolved": speed > floor, "spread": jnp.max(away)}

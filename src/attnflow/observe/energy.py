@@ -26,7 +26,7 @@ from attnflow.fields.normalisers import Clock
 from attnflow.fields.perceptron import Potential
 from attnflow.precision import double, is_traced
 from attnflow.spaces import Sphere
-from attnflow.sums import over_pairs
+from attnflow.sums import Dense, Tiled, over_pairs
 from attnflow.tokens import Tokens, from_array
 
 
@@ -82,7 +82,7 @@ def lyapunov(field: Any, tokens: Tokens) -> Callable[[Any, Any], Any] | None:
     attention, potentials = found
 
     def value(x: Any, masses: Any) -> Any:
-        total = renormalised_energy(x, masses, jnp.asarray(attention.beta, x.dtype))
+        total = _energy_of(attention, tokens, x, masses)
         for part in potentials:
             total = total + jnp.sum(masses * part.potential(x))
         return total
@@ -93,6 +93,23 @@ def lyapunov(field: Any, tokens: Tokens) -> Callable[[Any, Any], Any] | None:
 def energy_is_defined(field: Any, tokens: Tokens) -> bool:
     """Whether there is an energy that `field` never decreases."""
     return lyapunov(field, tokens) is not None
+
+
+def _energy_of(attention: Attention, tokens: Tokens, x: Any, masses: Any) -> Any:
+    """The energy by the sums of the field: pair by pair, or (sum_i m_i Z_i - 1)/(2 beta) where those are cut.
+
+    The second has the absolute error of the sums; relative to its size it is only good away from consensus.
+    """
+    beta = jnp.asarray(attention.beta, x.dtype)
+    if attention.sum is None or isinstance(attention.sum, Tiled | Dense):
+        return renormalised_energy(x, masses, beta)
+    pairs, _ = attention.pairs(0.0, x, eqx.tree_at(lambda t: (t.positions, t.masses), tokens, (x, masses)))
+    scale, total = pairs.sums(jnp.ones((x.shape[0], 1), x.dtype))
+    level = jnp.sum(masses * jnp.exp(scale) * total[:, 0]) * pairs.unit
+    mean = jnp.sum(masses[:, None] * x, axis=0)
+    flat = beta < 1e-6  # the limit is then off by beta/4, and the quotient by 1e-16/beta
+    safe = jnp.where(flat, 1.0, beta)
+    return jnp.where(flat, 0.5 * (jnp.sum(mean * mean) - 1.0), (level - 1.0) / (2 * safe))
 
 
 def renormalised_energy(x: Any, masses: Any, beta: Any) -> Any:

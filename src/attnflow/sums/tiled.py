@@ -4,6 +4,7 @@ Every tile keeps the running maximum of the log weights of its queries, so nothi
 far from all tokens still gets a sum with full relative accuracy.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,40 +13,54 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attnflow.sums.base import AbstractSum, Charges, Side, Sums, Weights, blocked, columns, length
+
 TILE = 1 << 18  # entries of one tile: 2 MiB in float64, the size of a second-level cache
+DEVICE_TILE = 1 << 26  # on a GPU: enough to keep it busy
 
 
-class Tiled(eqx.Module):
-    """Exact sums in tiles of `queries` by `keys` pairs (chosen from the sizes when not given).
+class Tiled(AbstractSum):
+    """Exact sums in tiles of `queries` by `keys` pairs (chosen from the sizes when not given); any kernel and mask.
 
     Round-off is absolute, about (4 + sqrt(n)) units in the last place of the largest term. With `queries` and `keys`
     given, everything is padded to whole tiles, so that a row of the result depends, bit by bit, only on the keys that
     it sees and not on how many others there are. `copies` is the number of sums that run side by side (heads, members
-    of a batch) and share the memory of one tile.
+    of a batch) and share the memory of one tile. `bounded` promises unit vectors and beta >= 0: weights are then at
+    most 1 and, where each query sees its own mass, no maximum is needed.
     """
 
     queries: int | None = eqx.field(static=True, default=None)
     keys: int | None = eqx.field(static=True, default=None)
     copies: int = eqx.field(static=True, default=1)
+    bounded: bool = eqx.field(static=True, default=False)
 
     def __call__(
         self,
-        log_weight: Callable[[Any, Any], Float[Array, "query key"]],
-        query: Any,
-        key: Any,
+        weights: Weights,
+        query: Side,
+        key: Side,
         log_mass: Float[Array, " key"],
-        charges: Float[Array, "key charge"],
-    ) -> tuple[Float[Array, " query"], Float[Array, "query charge"]]:
-        """Pairs (scale, sums) with sum_j e^(log_mass_j + log weight of (x_i, y_j)) charge_j = e^(scale_i) sums_i.
+        charges: Charges,
+    ) -> Sums:
+        charges = columns(key[0], charges)
+        run = functools.partial(over_pairs, n_query=length(query), n_key=charges.shape[0], tiles=self)
+        if self.bounded and weights.at_tokens:
+            top = jnp.max(log_mass)
+            charges = jnp.exp(log_mass - top)[:, None] * charges
 
-        `log_weight(query block, key block)` gives one tile; `query` and `key` are pytrees whose leaves have
-        the query or the key as first axis.
-        """
+            def plain(query_block: Any, key_block: Any) -> Any:
+                return jnp.exp(weights.log(query_block, key_block[0])) @ key_block[1]
+
+            def nothing(size: int) -> Any:
+                return jnp.zeros((size, charges.shape[1]), charges.dtype)
+
+            sums = run(plain, jnp.add, nothing, query, (key, charges), key_padding=(None, 0.0))
+            return jnp.full(sums.shape[:1], top), sums
         low = jnp.finfo(charges.dtype).min / 4  # finite: no -inf minus -inf for a query that sees nothing
 
         def tile(query_block: Any, key_block: Any) -> Any:
             block, log_mass_block, charge_block = key_block
-            logits = log_weight(query_block, block) + log_mass_block[None, :]
+            logits = weights.log(query_block, block) + log_mass_block[None, :]
             # the bound inside the maximum: outside it the compiler would not fuse the row into one pass
             top = jax.lax.stop_gradient(jnp.max(jnp.maximum(logits, low), axis=1))
             return top, jnp.exp(logits - top[:, None]) @ charge_block
@@ -57,19 +72,18 @@ class Tiled(eqx.Module):
         def begin(size: int) -> Any:
             return jnp.full((size,), low, charges.dtype), jnp.zeros((size, charges.shape[1]), charges.dtype)
 
-        return over_pairs(
-            tile, merge, begin, query, (key, log_mass, charges), _length(query), charges.shape[0],
-            key_padding=(None, -jnp.inf, 0.0), tiles=self,
-        )  # fmt: skip
+        parts, padding = (key, log_mass, charges), (None, -jnp.inf, 0.0)
+        result: Sums = run(tile, merge, begin, query, parts, key_padding=padding)
+        return result
 
     def shared(self, copies: int) -> "Tiled":
-        """The same tiles shared by `copies` sums that run side by side."""
-        return Tiled(self.queries, self.keys, self.copies * copies)
+        return Tiled(self.queries, self.keys, self.copies * copies, self.bounded)
 
     def sizes(self, n_query: int, n_key: int) -> tuple[int, int]:
         """Tile shape for these numbers: at most TILE pairs, whole rows of keys when they are few."""
-        k = self.keys or min(n_key, 2048)
-        q = self.queries or max(1, min(n_query, TILE // (k * self.copies)))
+        entries, widest = (TILE, 2048) if jax.default_backend() == "cpu" else (DEVICE_TILE, 16384)
+        k = self.keys or min(n_key, widest)
+        q = self.queries or max(1, min(n_query, entries // (k * self.copies)))
         return q, k
 
 
@@ -97,7 +111,7 @@ def over_pairs(
         return tile(query, key)
 
     key_blocks = tuple(
-        jax.tree.map(lambda a, fill=fill: _blocked(a, k, fill), part)
+        jax.tree.map(lambda a, fill=fill: blocked(a, k, fill), part)
         for part, fill in zip(key, key_padding, strict=True)
     )
 
@@ -109,24 +123,10 @@ def over_pairs(
         def body(carry: Any, block: Any) -> Any:
             return merge(carry, tile(query_block, block)), None
 
-        return jax.lax.scan(body, begin(_length(query_block)), key_blocks)[0]
+        return jax.lax.scan(body, begin(length(query_block)), key_blocks)[0]
 
     if one_query:
         return one(query)
-    query_blocks = jax.tree.map(lambda a: _blocked(a, q, None), query)
+    query_blocks = jax.tree.map(lambda a: blocked(a, q, None), query)
     result = jax.lax.map(one, query_blocks)
     return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[:n_query], result)
-
-
-def _length(tree: Any) -> int:
-    return jax.tree.leaves(tree)[0].shape[0]
-
-
-def _blocked(array: Array, size: int, fill: float | None) -> Array:
-    """Cut the first axis into blocks of `size`, filling up the last one."""
-    missing = -array.shape[0] % size
-    if missing:
-        shape = (missing, *array.shape[1:])
-        tail = jnp.broadcast_to(array[-1:], shape) if fill is None else jnp.full(shape, fill, array.dtype)
-        array = jnp.concatenate([array, tail])
-    return array.reshape(-1, size, *array.shape[1:])

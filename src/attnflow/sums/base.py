@@ -1,0 +1,116 @@
+"""The one interface of all sums: S(x; y, charges)_i = sum_j m_j e^(log weight of (x_i, y_j)) charge_j."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from attnflow.masks import AbstractMask
+
+Side = tuple[Float[Array, "point feature"], Int[Array, " point"]]
+"""The points of one side of the pairs: their features and their places."""
+Charges = Float[Array, "key charge"] | None
+"""What is summed, a column for each; None stands for 1 and the features of the keys: all that V = I needs."""
+Sums = tuple[Float[Array, " query"], Float[Array, "query charge"]]
+
+
+def log_weight(
+    beta: Any, query: Float[Array, "query feature"], key: Float[Array, "key feature"]
+) -> Float[Array, "query key"]:
+    """Beta (<query, key> - 1) of all pairs."""
+    return (beta * query) @ key.T - beta
+
+
+class Weights(eqx.Module):
+    """The weight of a pair, e^(beta (<query, key> - 1) + bias of the places)."""
+
+    beta: Float[Array, ""]
+    mask: AbstractMask
+    at_tokens: bool = eqx.field(static=True, default=False)
+    """Whether the queries are the tokens themselves in the order of the keys, so that each sees its own mass."""
+
+    def log(self, query: Side, key: Side) -> Float[Array, "query key"]:
+        """Log weights of all pairs of two blocks."""
+        value = log_weight(self.beta, query[0], key[0])
+        return value if self.mask.sees_everyone else value + self.bias(query, key)
+
+    def bias(self, query: Side, key: Side) -> Float[Array, "query key"]:
+        """What the mask adds to the log weights."""
+        bias = self.mask.bias(query[1], key[1]).astype(query[0].dtype)
+        return jnp.broadcast_to(bias, (query[1].shape[0], key[1].shape[0]))
+
+
+class AbstractSum(eqx.Module):
+    """One way to evaluate S, with a stated accuracy. Linear in the charges; differentiable in everything."""
+
+    @abc.abstractmethod
+    def __call__(
+        self,
+        weights: Weights,
+        query: Side,
+        key: Side,
+        log_mass: Float[Array, " key"],
+        charges: Charges,
+    ) -> Sums:
+        """Pairs (scale, sums) with sum_j e^(log_mass_j) weight_ij charge_j = e^(scale_i) sums_i."""
+
+    @abc.abstractmethod
+    def shared(self, copies: int) -> "AbstractSum":
+        """The same sum when `copies` of it run side by side (heads) and share the memory of one."""
+
+    def trusted(self, arguments: "Arguments", scale: Any, total: Any) -> Any:
+        """Whether ratios to e^scale total, the weight that each query sees of all the mass, are accurate as stated.
+
+        `arguments` are those of the call. None says that they are by construction; otherwise a traced boolean for all
+        queries together.
+        """
+        return None
+
+    def error(self, dtype: Any) -> Any:
+        """A bound of the absolute error of the softmax mean at the tokens, beyond rounding of each sum; 0 if exact."""
+        return 0.0
+
+    def check(self, beta: np.ndarray, tokens: Any, mask: AbstractMask, plain: bool) -> None:
+        """Refuse, naming the alternative, what the sum cannot honour. `plain`: features are the positions."""
+
+
+Arguments = tuple[Weights, Side, Side, Float[Array, " key"], Charges]
+"""What a sum is called with."""
+
+
+def columns(y: Float[Array, "key feature"], charges: Charges) -> Float[Array, "key charge"]:
+    """The charges as an array: columns 1 and y where none are given."""
+    return jnp.concatenate([jnp.ones((y.shape[0], 1), y.dtype), y], axis=1) if charges is None else charges
+
+
+def length(tree: Any) -> int:
+    """The number of points of a pytree whose leaves have the point as first axis."""
+    return jax.tree.leaves(tree)[0].shape[0]
+
+
+def blocked(array: Array, size: int, fill: float | None) -> Array:
+    """Cut the first axis into blocks of `size`, filling up the last one (None repeats the last row)."""
+    missing = -array.shape[0] % size
+    if missing:
+        shape = (missing, *array.shape[1:])
+        tail = jnp.broadcast_to(array[-1:], shape) if fill is None else jnp.full(shape, fill, array.dtype)
+        array = jnp.concatenate([array, tail])
+    return array.reshape(-1, size, *array.shape[1:])
+
+
+def derived_from(exact: Any, fast: Any) -> Any:
+    """`fast` with the derivatives of `exact`, a differentiable function that gives the same values."""
+
+    @jax.custom_jvp
+    def function(*args: Any) -> Any:
+        return fast(*args)
+
+    @function.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        return function(*primals), jax.jvp(exact, primals, tangents)[1]
+
+    return function

@@ -1,0 +1,48 @@
+"""What one evaluation of each sum costs: seconds per pair, per token and harmonic, per call.
+
+Measured by `python benchmarks/field.py --calibrate` on two cores of an Arm Neoverse N1 and on one NVIDIA H200. Other
+machines differ by a common factor more than in their ratios, and only ratios decide.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from attnflow.special.degrees import basis_size
+
+
+@dataclasses.dataclass(frozen=True)
+class Costs:
+    """Seconds on one kind of device, for one type of number."""
+
+    pair: tuple[float, float]
+    """Of a pair in tiles: with the maximum of each row, and without."""
+    pair_dimension: float
+    """Of a pair in tiles, for each dimension."""
+    circle: float
+    """Of a token and a function of the Fourier basis."""
+    basis: float
+    """Of a token and a spherical harmonic."""
+    call: float
+    """Of a series, whatever the number of tokens."""
+    circle_chunk: int
+    entries: int
+    """Numbers in the arrays (rows, chunk) of a recurrence for harmonics."""
+
+    def chunk(self, degree: int, d: int) -> int:
+        """Tokens that go through the recurrence together."""
+        return int(np.clip(self.entries // basis_size(degree, d - 1), 32, 1 << 17))
+
+
+_COSTS = {
+    ("cpu", "float64"): Costs((4.8e-9, 4.0e-9), 1.6e-10, 5.0e-9, 6.0e-9, 2e-4, 512, 1 << 15),
+    ("cpu", "float32"): Costs((2.6e-9, 2.0e-9), 8.0e-11, 2.5e-9, 3.0e-9, 2e-4, 512, 1 << 15),
+    ("gpu", "float64"): Costs((3.0e-11, 2.0e-11), 1.6e-13, 6.0e-11, 6.0e-11, 1e-3, 1 << 20, 1 << 23),
+    ("gpu", "float32"): Costs((8.0e-12, 4.5e-12), 1.6e-13, 3.0e-11, 3.0e-11, 1e-3, 1 << 20, 1 << 23),
+}
+
+
+def costs(backend: str, dtype: Any) -> Costs:
+    """The costs on this kind of device; whatever is no CPU counts as a GPU."""
+    return _COSTS["cpu" if backend == "cpu" else "gpu", np.dtype(dtype).name]

@@ -1,0 +1,170 @@
+"""Sums over near tokens only, for large beta and tokens that are spread out; unit vectors of any dimension.
+
+Beyond the distance r with e^(-beta r^2/2) = eps all tokens together add less than eps sum_j m_j |charge_j|. Tokens are
+taken in the order of a k-d tree, in blocks of nearby ones: a block of queries meets the keys within r of its ball, all
+at once by matrix products in coordinates around its centre, where beta (<x, y> - 1) = -beta |x - y|^2/2 is rounded
+relative to the ball and not to beta. Lists of the neighbours of single tokens hold fewer pairs, at ten times the cost
+of a pair (measured with cKDTree).
+"""
+
+import functools
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from attnflow.sums.base import AbstractSum, Arguments
+from attnflow.sums.host import AbstractHostSum, Work, cores, tol_per_mass
+from attnflow.sums.tiled import TILE, Tiled
+
+BLOCK = 64
+"""Tokens of one block, at most."""
+PRODUCT = 1 << 18
+"""Multiply-adds of the largest product that BLAS does in the calling thread: threads are over the blocks."""
+
+
+SHIFT = 2.0
+"""Added to coordinates in a k-d tree. Compiled code flushes subnormal numbers to zero, also in its callbacks: a tree
+that splits many points with the same coordinate 0, just above it, would then never end."""
+
+
+class Cutoff(AbstractHostSum):
+    """Exact sums over all tokens within `radius`, on the CPU, in `threads` threads (default: all).
+
+    What is left out is at most eps = tol min mass/4 for each unit of mass and charge. Memory is bounded also where all
+    tokens are near each other, but the time is then that of all pairs.
+    """
+
+    threads: int = eqx.field(static=True)
+
+    def __init__(self, tol: Any, *, exact: AbstractSum | None = None, threads: int | None = None):
+        self.tol = np.asarray(tol)
+        self.exact = Tiled() if exact is None else exact
+        self.threads = cores() if threads is None else threads
+
+    def _work(self) -> Work:
+        return functools.partial(_sums, threads=self.threads)
+
+    def shared(self, copies: int) -> "Cutoff":
+        return self
+
+    def trusted(self, arguments: Arguments, scale: Any, total: Any) -> Any:
+        weights, _, _, log_mass, _ = arguments
+        if weights.at_tokens:
+            return None
+        least = jnp.min(jnp.where(log_mass > -jnp.inf, log_mass, jnp.inf))
+        return jnp.min(total * jnp.exp(scale)) >= jnp.exp(least)
+
+    def radius(self, beta: float, lightest: float) -> float:
+        """The distance beyond which tokens are left out, when the lightest has this part of the mass."""
+        return _radius(beta, tol_per_mass(float(np.min(self.tol)), lightest))
+
+    def seconds(self, n: int, near: float) -> float:
+        """Predicted time of one sum at the tokens, of Z and a weighted mean, with `near` tokens within the radius."""
+        # on S^2 a block fills a square, and meets the keys within the radius of the circle around it
+        met = min(float(n), near * (1 + 1.25 * math.sqrt(BLOCK / max(near, 1.0))) ** 2)
+        return n * (SECONDS["tree"] + (SECONDS["token"] + met * SECONDS["pair"]) / self.threads)
+
+    def _check(self, beta_min: float, beta_max: float, tokens: Any) -> None:
+        """Nothing: any dimension, beta and masses, if slowly."""
+
+
+SECONDS = {"tree": 1e-6, "token": 3e-6, "pair": 1.5e-8}
+"""Measured on one Arm Neoverse N1: a token in the tree; and, shared by threads, a token outside the products and a pair
+of a query and a key that it meets."""
+
+
+def neighbours(positions: np.ndarray, radius: float, sample: int = 256, seed: int = 0) -> float:
+    """The mean number of tokens within `radius` of a token, itself included, estimated by `sample` of them."""
+    positions = np.asarray(positions, np.float64)
+    n = positions.shape[0]
+    chosen = np.arange(n) if n <= sample else np.random.default_rng(seed).choice(n, sample, replace=False)
+    found = 0
+    for rows in np.array_split(chosen, max(1, chosen.size * n // TILE)):
+        square = 2 - 2 * positions[rows] @ positions.T
+        found += int(np.count_nonzero(square <= radius**2 + 1e-14))
+    return found / chosen.size
+
+
+def _radius(beta: float, eps: float) -> float:
+    return min(math.sqrt(2 * math.log(1 / eps) / beta), 3.0) if beta > 0 else 3.0
+
+
+def _unit(x: np.ndarray) -> np.ndarray:
+    return np.asarray(x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300))
+
+
+class _Blocks:
+    """Points in blocks of nearby ones, each inside a ball."""
+
+    def __init__(self, x: np.ndarray):
+        from scipy.spatial import cKDTree
+
+        n = x.shape[0]
+        count = 1 << max(0, math.ceil(math.log2(n / BLOCK)))
+        # balanced: every leaf has n/count points but for rounding, so even cuts are cuts between leaves
+        tree = cKDTree(x + SHIFT, leafsize=BLOCK) if count > 1 else None
+        order = np.arange(n) if tree is None else tree.indices
+        edges = np.arange(count + 1) * n // count
+        size = int(np.max(np.diff(edges)))
+        places = edges[:-1, None] + np.arange(size)[None, :]
+        self.real = places < edges[1:, None]
+        """Which members are points; others repeat the last one."""
+        self.members = order[np.minimum(places, edges[1:, None] - 1)]
+        self.points = x[self.members]
+        self.centres = (np.min(self.points, axis=1) + np.max(self.points, axis=1)) / 2
+        self.radii = np.sqrt(np.max(np.sum((self.points - self.centres[:, None]) ** 2, axis=2), axis=1))
+
+
+def _sums(
+    beta: float, eps: float, x: np.ndarray, y: np.ndarray, masses: np.ndarray, charges: np.ndarray, *, threads: int
+) -> np.ndarray:
+    from scipy.spatial import cKDTree
+
+    reach = _radius(beta, eps)
+    keys = _Blocks(_unit(y))
+    queries = keys if x is y else _Blocks(_unit(x))
+    loads = (masses[:, None] * charges)[keys.members] * keys.real[:, :, None]
+    tree, widest = cKDTree(keys.centres + SHIFT), float(np.max(keys.radii))
+    result = np.empty((x.shape[0], charges.shape[1]))
+    size, width = keys.members.shape[1], max(y.shape[1] + 2, charges.shape[1])
+    many = max(1, TILE // size)  # blocks of keys that are looked at together
+    columns = max(64, PRODUCT // (queries.members.shape[1] * width))
+
+    def block(i: int) -> None:
+        centre, ball = queries.centres[i], queries.radii[i] + reach
+        found = np.asarray(tree.query_ball_point(centre + SHIFT, ball + widest + 1e-12), np.intp)
+        here = queries.points[i] - centre
+        left = np.concatenate(
+            [beta * here, np.ones((len(here), 1)), -0.5 * beta * np.sum(here**2, axis=1, keepdims=True)], axis=1
+        )
+        total = np.zeros((len(here), loads.shape[2]))
+        for start in range(0, len(found), many):
+            chosen = found[start : start + many]
+            there = keys.points[chosen].reshape(-1, y.shape[1]) - centre
+            square = np.einsum("ij,ij->i", there, there)
+            near = np.flatnonzero(square <= (ball + 1e-12) ** 2)
+            there, load = there[near], loads[chosen].reshape(-1, loads.shape[2])[near]
+            right = np.concatenate([there.T, -0.5 * beta * square[None, near], np.ones((1, near.size))], axis=0)
+            for first in range(0, near.size, columns):
+                weights = left @ right[:, first : first + columns]
+                total += np.exp(weights, out=weights) @ load[first : first + columns]
+        real = queries.real[i]
+        result[queries.members[i][real]] = total[real]
+
+    def blocks(part: np.ndarray) -> None:
+        for i in part:
+            block(int(i))
+
+    count = len(queries.centres)
+    if threads == 1 or count < 4:
+        blocks(np.arange(count))
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            parts = [pool.submit(blocks, part) for part in np.array_split(np.arange(count), 8 * threads)]
+            for part in parts:
+                part.result()
+    return result

@@ -1,0 +1,46 @@
+"""All pairs at once, as one array: for few tokens, and as the reference that other sums are compared with."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attnflow.errors import InvalidInput
+from attnflow.sums.base import AbstractSum, Charges, Side, Sums, Weights, columns, length
+
+LIMIT = 1 << 34
+"""Bytes of the largest array of weights that is allowed."""
+
+
+class Dense(AbstractSum):
+    """Exact sums through the (query, key) array of all weights; any kernel and mask. Refused above 16 GiB."""
+
+    def __call__(
+        self,
+        weights: Weights,
+        query: Side,
+        key: Side,
+        log_mass: Float[Array, " key"],
+        charges: Charges,
+    ) -> Sums:
+        charges = columns(key[0], charges)
+        needed = self.bytes(length(query), length(key), charges.dtype)
+        if needed > LIMIT:
+            raise InvalidInput(
+                f"Dense would take {needed / 2**30:.3g} GiB for {length(query)} by {length(key)} pairs; use Tiled(), "
+                "which takes 10 MiB, or `prepare`, which chooses."
+            )
+        logits = weights.log(query, key) + log_mass[None, :]
+        low = jnp.finfo(charges.dtype).min / 4
+        top = jax.lax.stop_gradient(jnp.max(jnp.maximum(logits, low), axis=1))
+        return top, jnp.exp(logits - top[:, None]) @ charges
+
+    def shared(self, copies: int) -> "Dense":
+        return self
+
+    @staticmethod
+    def bytes(queries: int, keys: int, dtype: Any) -> int:
+        """Memory of the logits and the weights of all pairs."""
+        return 2 * queries * keys * np.dtype(dtype).itemsize

@@ -1,0 +1,157 @@
+"""Sums that run outside the compiled code, in NumPy and the C++ libraries it calls. For the CPU.
+
+A callback has no derivative: these sums take those of `exact`, a sum in JAX that gives the same values. Under `vmap`
+the members of a batch are done one after the other.
+"""
+
+import abc
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attnflow.errors import InvalidInput
+from attnflow.masks import AbstractMask, Everyone
+from attnflow.spaces import Sphere
+from attnflow.sums.base import AbstractSum, Charges, Side, Sums, Weights, columns, derived_from, length
+
+Work = Callable[[float, float, np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""(beta, eps, x, y, masses, charges) -> S, in float64, off by at most eps sum_j m_j |charge_j| before rounding."""
+
+
+class AbstractHostSum(AbstractSum):
+    """Sums for unit vectors, beta >= 0 and the mask `Everyone()`; computed in float64 whatever the type of the tokens.
+
+    `tol` is the absolute error of the softmax mean at the tokens: S is off by at most tol min mass/4 before rounding.
+    Tokens that are not finite give NaN.
+    """
+
+    tol: Float[Array | np.ndarray, ""]
+    exact: AbstractSum
+
+    @abc.abstractmethod
+    def _work(self) -> Work:
+        """What is done on the host; `x is y` there when the queries are the tokens. Holds no array of this object."""
+
+    def __call__(
+        self,
+        weights: Weights,
+        query: Side,
+        key: Side,
+        log_mass: Float[Array, " key"],
+        charges: Charges,
+    ) -> Sums:
+        charges = columns(key[0], charges)
+        if not weights.mask.sees_everyone:
+            raise NotImplementedError(f"{type(self).__name__} with the mask {type(weights.mask).__name__}")
+        at_tokens, work = weights.at_tokens, self._work()
+        top = jax.lax.stop_gradient(jnp.max(log_mass))
+        top = jnp.where(jnp.isfinite(top), top, 0.0)
+        # a rule of differentiation may not close over traced arrays: everything traced is an argument
+        arrays, rest = eqx.partition(self.exact, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
+
+        def fast(beta: Any, x: Any, y: Any, log_mass: Any, charges: Any, tol: Any, arrays: Any) -> Any:
+            shape = jax.ShapeDtypeStruct((length(x), charges.shape[1], 2), jnp.uint32)
+            numbers = (beta, tol, x, y, log_mass, charges)
+
+            def answer(*words: Any) -> np.ndarray:
+                return _to_words(_answer(work, at_tokens, *map(_from_words, words)))
+
+            words = (jax.lax.bitcast_convert_type(jnp.asarray(a, jnp.float64), jnp.uint32) for a in numbers)
+            found = jax.pure_callback(answer, shape, *words, vmap_method="sequential")
+            return jax.lax.bitcast_convert_type(found, jnp.float64).astype(charges.dtype)
+
+        def exact(beta: Any, x: Any, y: Any, log_mass: Any, charges: Any, tol: Any, arrays: Any) -> Any:
+            sides = tuple((points, jnp.zeros(points.shape[:1], jnp.int32)) for points in (x, y))
+            summed = eqx.combine(arrays, rest)
+            scale, sums = summed(Weights(beta, Everyone(), at_tokens), *sides, log_mass, charges)
+            return jnp.exp(scale)[:, None] * sums
+
+        sums = derived_from(exact, fast)(
+            weights.beta, query[0], key[0], log_mass - top, charges, jnp.asarray(self.tol), arrays
+        )
+        return jnp.full(sums.shape[:1], top), sums
+
+    def error(self, dtype: Any) -> Any:
+        return jnp.asarray(self.tol, dtype)
+
+    def check(self, beta: np.ndarray, tokens: Any, mask: AbstractMask, plain: bool) -> None:
+        name = type(self).__name__
+        if not plain or not isinstance(tokens.space, Sphere):
+            raise InvalidInput(
+                f"the sum {name} is for tokens on the unit sphere with Q = K = I and no encoding, not for these on "
+                f"{tokens.space}; use sum=Tiled()."
+            )
+        if not mask.sees_everyone:
+            raise InvalidInput(
+                f"the sum {name} cannot honour the mask {type(mask).__name__}; use sum=Tiled(), which takes every mask."
+            )
+        if np.min(beta) < 0:
+            raise InvalidInput(f"`beta` is {np.min(beta):g}; the sum {name} needs beta >= 0, sum=Tiled() takes any.")
+        self._check(float(np.min(beta)), float(np.max(beta)), tokens)
+
+    @abc.abstractmethod
+    def _check(self, beta_min: float, beta_max: float, tokens: Any) -> None:
+        """What else this sum cannot honour."""
+
+
+def _to_words(numbers: np.ndarray) -> np.ndarray:
+    """Doubles as pairs of 32-bit words: a callback may run in a thread outside 64-bit mode and would cut them."""
+    return np.ascontiguousarray(numbers, np.float64)[..., None].view(np.uint32)
+
+
+def _from_words(words: Any) -> np.ndarray:
+    return np.ascontiguousarray(words).view(np.float64)[..., 0]
+
+
+def _answer(
+    work: Work, at_tokens: bool, beta: Any, tol: Any, x: Any, y: Any, log_mass: Any, charges: Any
+) -> np.ndarray:
+    x, y, masses, charges = (np.asarray(a, np.float64) for a in (x, y, np.exp(np.asarray(log_mass, float)), charges))
+    beta, tol = float(beta), float(tol)
+    shape = (x.shape[0], charges.shape[1])
+    known = all(np.all(np.isfinite(a)) for a in (x, y, masses, charges, beta, tol))
+    if not (known and beta >= 0 and tol > 0):
+        return np.full(shape, np.nan)
+    positive = masses[masses > 0]
+    if positive.size == 0:
+        return np.zeros(shape)
+    eps = tol_per_mass(tol, float(np.min(positive) / np.sum(positive)))
+    return work(beta, eps, x, x if at_tokens else y, masses, charges)
+
+
+def tol_per_mass(tol: float, lightest: float) -> float:
+    """What S may be off by, for a total mass of 1: the softmax mean is off by twice that over the least mass seen."""
+    return max(0.25 * tol * lightest, 1e-280)
+
+
+def cores() -> int:
+    """The number of processors that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Give Ctrl-C during a sum on the host back as KeyboardInterrupt; JAX logs it and raises an error of its own."""
+    log = logging.getLogger("jax._src.callback")
+
+    def quiet(record: logging.LogRecord) -> bool:
+        return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
+
+    log.addFilter(quiet)
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if "KeyboardInterrupt" not in str(error):
+            raise
+        raise KeyboardInterrupt from None
+    finally:
+        log.removeFilter(quiet)

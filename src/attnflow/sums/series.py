@@ -1,0 +1,205 @@
+"""Sums through spherical harmonics: O(n) work for each function of the basis, to a stated absolute accuracy.
+
+On S^(d-1) e^(beta (<x, y> - 1)) = sum_k p_k P_k(<x, y>), with P_k(1) = 1, p_k >= 0 and sum_k p_k = 1. Cut after
+degree K the kernel is off by at most sum_{k>K} p_k, everywhere. By the addition theorem P_k splits into harmonics of x
+and of y, so that n tokens enter through one moment per harmonic.
+
+Truncation and round-off are absolute, relative to the largest weight 1. A token sees its own mass, so the softmax mean
+is off by at most 2 (eps + round-off)/min mass: the series is cut where eps = tol min mass/4, which leaves as much to
+round-off. Where a query sees so little that round-off takes more, the sum says so (`trusted`) and its caller falls
+back on tiles.
+"""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attnflow.errors import InvalidInput
+from attnflow.masks import AbstractMask, Causal
+from attnflow.spaces import Sphere
+from attnflow.special.degrees import multiplicity_ratios, truncation_degrees
+from attnflow.sums.base import AbstractSum, Arguments, Charges, Side, Sums, Weights, blocked, columns, length
+
+ROUND_OFF = 4.0
+"""Units in the last place of the absolute error of a sum, per sqrt(degree + 1): measured at most 2.3 (benchmarks)."""
+DIRECT = 128
+"""Tokens of one chunk of causal attention, within which pairs are summed one by one."""
+
+
+class AbstractSeries(AbstractSum):
+    """Sums by harmonics up to a degree of at most `degree`, for tokens on the unit sphere and beta >= 0.
+
+    One compiled function serves every beta, tolerance and mass whose degree fits; beyond that the result is NaN
+    (`check` of the field refuses it beforehand). Masks: `Everyone()`, and `Causal` (with any slope) at the tokens.
+    """
+
+    tol: Float[Array | np.ndarray, ""]
+    degree: int = eqx.field(static=True)
+    chunk: int = eqx.field(static=True)
+    guarded: bool = eqx.field(static=True, default=True)
+    """Whether ratios must be looked at even at the tokens, because round-off over the least mass exceeds `tol`."""
+
+    @property
+    @abc.abstractmethod
+    def dim(self) -> int:
+        """D of the sphere S^(d-1)."""
+
+    @abc.abstractmethod
+    def _moments(self, x: Any, charges: Any, top: Any) -> Any:
+        """sum_j Y_b(x_j) charge_j of one chunk, for all harmonics b of degree up to `top` (traced): a pytree."""
+
+    @abc.abstractmethod
+    def _weighted(self, moments: Any, p: Any) -> Any:
+        """Moments multiplied by p_k/N(k, d)."""
+
+    @abc.abstractmethod
+    def _synthesis(self, x: Any, moments: Any, top: Any) -> Any:
+        """sum_b Y_b(x_i) moment_b at the points of one chunk."""
+
+    def __call__(
+        self,
+        weights: Weights,
+        query: Side,
+        key: Side,
+        log_mass: Float[Array, " key"],
+        charges: Charges,
+    ) -> Sums:
+        charges = columns(key[0], charges)
+        top = jnp.max(log_mass)
+        masses = jnp.exp(log_mass - top)
+        p, beyond = series_weights(weights.beta, self.dim, self.degree)
+        tails = jnp.cumsum(jnp.concatenate([p[1:], beyond[None]])[::-1])[::-1]
+        lightest = jnp.min(jnp.where(masses > 0, masses, jnp.inf))
+        eps = 0.25 * jnp.asarray(self.tol, p.dtype) * lightest / jnp.sum(masses)
+        last = jax.lax.stop_gradient(jnp.sum(tails > eps))
+        charges = masses[:, None] * charges
+        if weights.mask.sees_everyone:
+            sums = self._everyone(query[0], key[0], charges, p, last)
+        elif isinstance(weights.mask, Causal) and weights.at_tokens:
+            sums = self._causal(weights, key, charges, p, last)
+        else:
+            raise NotImplementedError(f"{type(self).__name__} with the mask {type(weights.mask).__name__}")
+        enough = (last <= self.degree) & (weights.beta >= 0)
+        return jnp.full(sums.shape[:1], top), jnp.where(enough, sums, jnp.nan)
+
+    def shared(self, copies: int) -> "AbstractSeries":
+        return self
+
+    def trusted(self, arguments: Arguments, scale: Any, total: Any) -> Any:
+        weights, _, (_, place), log_mass, _ = arguments
+        if weights.at_tokens and not self.guarded:
+            return None
+        masses = jnp.exp(log_mass)
+        least = 4 * round_off(self.degree, total.dtype) / jnp.asarray(self.tol, total.dtype)
+        if weights.mask.sees_everyone:
+            return jnp.min(total * jnp.exp(scale)) >= least * jnp.sum(masses)
+        order = jnp.argsort(place)  # what comes later has no part in the error
+        return jnp.all((total * jnp.exp(scale))[order] >= least * jnp.cumsum(masses[order]))
+
+    def error(self, dtype: Any) -> Any:
+        return jnp.asarray(self.tol, dtype)
+
+    def check(self, beta: np.ndarray, tokens: Any, mask: AbstractMask, plain: bool) -> None:
+        name, d = type(self).__name__, tokens.dim
+        if not plain or not isinstance(tokens.space, Sphere) or d != self.dim:
+            raise InvalidInput(
+                f"the sum {name} is for tokens on the unit sphere of R^{self.dim} with Q = K = I and no encoding, not "
+                f"for these on {tokens.space}; use sum=Tiled()."
+            )
+        if not (mask.sees_everyone or (isinstance(mask, Causal) and not mask.strict)):
+            raise InvalidInput(
+                f"the sum {name} cannot honour the mask {type(mask).__name__}; use sum=Tiled(), which takes every mask."
+            )
+        if np.min(beta) < 0:
+            raise InvalidInput(f"`beta` is {np.min(beta):g}; the sum {name} needs beta >= 0, sum=Tiled() takes any.")
+        needed = needed_degree(float(np.max(beta)), d, tokens.masses, float(np.min(self.tol)))
+        if needed > self.degree:
+            raise InvalidInput(
+                f"the sum {name} was made for degrees up to {self.degree}; beta = {np.max(beta):g} and these masses "
+                f"need {needed}. Call `prepare` of an unbound field again, or use sum=Tiled()."
+            )
+
+    def _everyone(self, query: Any, key: Any, charges: Any, p: Any, last: Any) -> Any:
+        size = min(self.chunk, max(length(query), length(key)))
+        blocks = (blocked(key, size, None), blocked(charges, size, 0.0))
+        one = jax.eval_shape(lambda x, c: self._moments(x, c, last), blocks[0][0], blocks[1][0])
+
+        @jax.checkpoint
+        def add(total: Any, block: Any) -> Any:
+            return jax.tree.map(jnp.add, total, self._moments(block[0], block[1], last)), None
+
+        moments, _ = jax.lax.scan(add, jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), one), blocks)
+        moments = self._weighted(moments, p)
+        sums = jax.lax.map(jax.checkpoint(lambda x: self._synthesis(x, moments, last)), blocked(query, size, None))
+        return sums.reshape(-1, charges.shape[1])[: query.shape[0]]
+
+    def _causal(self, weights: Weights, key: Side, charges: Any, p: Any, last: Any) -> Any:
+        """Chunk after chunk: what came before through the moments, what is inside pair by pair."""
+        (x, place), mask = key, weights.mask
+        order = jnp.argsort(place)
+        slope = jnp.asarray(mask.slope, x.dtype)  # type: ignore[attr-defined]
+        blocks = (
+            blocked(x[order], DIRECT, None),
+            blocked(place[order], DIRECT, None),
+            blocked(charges[order], DIRECT, 0.0),
+        )
+        one = jax.eval_shape(lambda x, c: self._moments(x, c, last), blocks[0][0], blocks[2][0])
+        zero = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), one)
+
+        @jax.checkpoint
+        def step(carry: Any, block: Any) -> Any:
+            before, at = carry  # moments of the past as seen from the place `at`
+            x, place, charge = block
+            first, final = place[0], place[-1]
+            gap = jnp.exp(-slope * (first - at).astype(x.dtype))
+            here = jax.tree.map(lambda m: m * gap, before)
+            far = self._synthesis(x, self._weighted(here, p), last)
+            fade = jnp.exp(-slope * (place - first).astype(x.dtype))
+            inside = jnp.exp(weights.log((x, place), (x, place))) @ charge
+            kept = jnp.exp(-slope * (final - place).astype(x.dtype))
+            new = self._moments(x, kept[:, None] * charge, last)
+            ahead = jnp.exp(-slope * (final - first).astype(x.dtype))
+            return (jax.tree.map(lambda a, b: ahead * a + b, here, new), final), far * fade[:, None] + inside
+
+        _, sums = jax.lax.scan(step, (zero, place[order[0]]), blocks)
+        sums = sums.reshape(-1, charges.shape[1])[: x.shape[0]]
+        return jnp.zeros_like(sums).at[order].set(sums)
+
+
+def needed_degree(beta: float, d: int, masses: Any, tol: float) -> int:
+    """The degree at which the series is cut for these masses and this tolerance of the softmax mean."""
+    masses = np.asarray(masses, np.float64)
+    lightest = np.min(masses[masses > 0]) / np.max(np.sum(masses, axis=-1))
+    return int(truncation_degrees(np.asarray(max(0.25 * tol * lightest, 1e-280)), beta, d))
+
+
+def round_off(degree: int, dtype: Any) -> float:
+    """A bound of the absolute round-off of a sum, relative to the sum of masses times charges."""
+    return ROUND_OFF * float(np.finfo(dtype).eps) * (degree + 1) ** 0.5
+
+
+def series_weights(beta: Any, d: int, degree: int) -> tuple[Any, Any]:
+    """(p_0, ..., p_degree) for a traced beta >= 0, and the sum of all later p_k.
+
+    Quotients of neighbouring Bessel functions by their downward recurrence
+    I_{v+1}/I_v = beta/(2 (v + 1) + beta I_{v+2}/I_{v+1}), v = k + d/2 - 1, which forgets where it was started.
+    """
+    beta = jnp.asarray(beta)
+    count = degree + 64
+    order = jnp.arange(count, dtype=beta.dtype) + (d / 2 - 1)
+    start = beta / (order[-1] + 1.5 + jnp.sqrt((order[-1] + 2.5) ** 2 + beta**2))
+
+    def down(ratio: Any, v: Any) -> Any:
+        ratio = beta / (2 * (v + 1) + beta * ratio)
+        return ratio, ratio
+
+    _, ratios = jax.lax.scan(down, start, order, reverse=True)
+    steps = jnp.asarray(multiplicity_ratios(d, count), beta.dtype) * ratios
+    p = jnp.concatenate([jnp.ones((1,), beta.dtype), jnp.cumprod(steps)])
+    p = p / jnp.sum(p)
+    return p[: degree + 1], jnp.sum(p[degree + 1 :])

@@ -1,0 +1,191 @@
+"""The choice of a sum, what binds it to a field, and where fields fall back."""
+
+import jax
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import InvalidInput
+from attnflow.sums import Circle, Cutoff, Fused, Harmonics, Tiled, choose
+from attnflow.sums.choose import WORTH
+from tests.sums.test_tiled import call, unit
+
+
+def chosen(choice):
+    return next(option for option in choice.options if option.sum is choice.sum)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "beta", "names"),
+    [
+        (500, 3, 9.0, {"Tiled"}),
+        (20_000, 2, 9.0, {"Circle"}),
+        (20_000, 3, 9.0, {"Harmonics", "FastSphere"}),
+        (20_000, 4, 0.5, {"Harmonics"}),
+        (20_000, 8, 9.0, {"Tiled"}),
+        (20_000, 8, 2000.0, {"Cutoff"}),
+    ],
+)
+def test_the_cheapest_that_meets_the_tolerance(n, d, beta, names):
+    choice = af.Attention(beta).choice(af.uniform(af.Sphere(d), n=n), 1e-10)
+    option = chosen(choice)
+    assert option.name in names
+    assert option.accuracy <= 1e-10
+    others = [o.seconds for o in choice.options if not o.why_not]
+    assert option.seconds == min(others) or option.seconds < WORTH
+    text = choice.explain()
+    assert f"-> {option.name}" in text
+    for o in choice.options:
+        assert o.name in text
+        assert (o.why_not in text) if o.why_not else (f"{o.seconds:.1e}" in text)
+
+
+def test_costs_decide():
+    """The time of tiles grows like n^2, that of a series like n; a GPU has costs of its own."""
+    few, many = (choose(af.uniform(af.Sphere(2), n=n), 9.0) for n in (10_000, 40_000))
+    for name, power in (("Tiled", 2), ("Circle", 1)):
+        one, other = (next(o for o in c.options if o.name == name).seconds for c in (few, many))
+        assert np.log(other / one) / np.log(4) == pytest.approx(power, abs=0.1)
+    tokens = af.uniform(af.Sphere(3), n=300_000)
+    light = af.Tokens(tokens.positions, dtype=np.float32)
+    on_gpu = choose(light, 9.0, backend="gpu")
+    assert {o.name for o in on_gpu.options if not o.why_not} >= {"Fused", "Tiled"}
+    assert next(o for o in on_gpu.options if o.name == "FastSphere").why_not
+
+
+@pytest.mark.parametrize(
+    ("tol", "dtype", "words"),
+    [
+        (1e-9, np.float32, "float32 reaches about .* give tokens in float64"),
+        (0.0, np.float64, r"in \(0, 1\)"),
+        ("fine", np.float64, "absolute error"),
+    ],
+)
+def test_tolerances_that_cannot_be_met(tol, dtype, words):
+    tokens = af.Tokens(unit(np.random.default_rng(0), 50, 2), dtype=dtype)
+    with pytest.raises(InvalidInput, match=words):
+        af.Attention(9.0).prepare(tokens, tol)
+
+
+def test_a_series_below_its_floor_is_out_and_says_why():
+    tokens = af.uniform(af.Sphere(2), n=20_000)
+    option = af.Attention(9.0).choice(tokens, 1e-15).options[2]
+    assert option.name == "Circle"
+    assert "round-off over the least weight seen" in option.why_not
+    masses = np.ones(20_000)
+    masses[0] = 0.0
+    light = af.Tokens(tokens.positions, masses)
+    assert "mass zero" in af.Attention(9.0).choice(light).options[2].why_not
+    assert "mask Window" in af.Attention(9.0, mask=af.Window(3)).choice(tokens).options[2].why_not
+    assert "beta >= 0" in af.Attention(-1.0).choice(tokens).options[2].why_not
+    assert "harmonics" in af.Attention(9.0).choice(af.uniform(af.Sphere(12), n=5000)).options[2].why_not
+
+
+def test_prepare_binds_once_and_reaches_the_parts():
+    tokens = af.uniform(af.Sphere(2), n=5000)
+    field = af.Attention(9.0).prepare(tokens, 1e-10)
+    assert isinstance(field.sum, Circle)
+    assert field.prepare(tokens, 1e-4) is field
+    both = (af.Attention(9.0) + af.Attention(1.0, value=-np.eye(2))).prepare(tokens, 1e-10)
+    assert [type(part.sum) for part in both.parts] == [Circle, Circle]
+    assert isinstance(af.MultiHead(9.0, value=np.stack([np.eye(2)] * 2)).prepare(tokens), af.MultiHead)
+    plain = af.Attention(9.0)
+    velocity = plain.velocity(0.0, tokens.positions, tokens)
+    assert np.abs(field.velocity(0.0, tokens.positions, tokens) - velocity).max() <= 1e-10
+
+
+@pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised(), af.Sinkhorn()], ids=["SA", "USA0", "sinkhorn"])
+@pytest.mark.parametrize("mask", [af.Everyone(), af.Causal(0.01)], ids=["everyone", "causal"])
+def test_all_that_is_made_of_sums(normaliser, mask):
+    """Velocities of every normaliser, with the same sums."""
+    if isinstance(normaliser, af.Sinkhorn) and not mask.sees_everyone:
+        pytest.skip("refused")
+    tokens = af.uniform(af.Sphere(2), n=200)
+    ours, theirs = (
+        af.Attention(4.0, normaliser=normaliser, mask=mask, sum=s).velocity(0.0, tokens.positions, tokens, tokens.place)
+        if mask.sees_everyone
+        else af.solve(
+            af.Attention(4.0, normaliser=normaliser, mask=mask, sum=s),
+            tokens,
+            0.1,
+            method=af.Layers(0.1),
+            save=af.At([0.1]),
+        ).positions.values[-1]
+        for s in (Circle(1e-11, 48), Tiled())
+    )
+    # Sinkhorn's iteration stops at 1e-10
+    assert np.abs(ours - theirs).max() <= (2e-10 if isinstance(normaliser, af.Sinkhorn) else 1e-11)
+
+
+@pytest.mark.parametrize("sum_", [Circle(1e-9, 64), Cutoff(1e-9)], ids=["circle", "cutoff"])
+def test_queries_far_from_all_tokens_fall_back_on_tiles(sum_):
+    """Z is e^(-2 beta) = 1e-26 at the antipode of a cluster: no absolute accuracy could give the mean there."""
+    rng = np.random.default_rng(0)
+    angle = 0.05 * rng.standard_normal(64)
+    tokens = af.from_array(np.stack([np.cos(angle), np.sin(angle)], axis=1))
+    x = np.array([[-1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    for beta in (30.0, 40.0):
+        ours, theirs = (af.Attention(beta, sum=s).velocity(0.0, x, tokens) for s in (sum_, Tiled()))
+        assert np.abs(ours - theirs).max() <= 1e-9
+
+
+def test_a_plateau_is_not_resolved_by_a_series():
+    """Four clusters at beta = 100 drift by 4e-41; a series would return its rounding as if it were real."""
+    x = np.repeat([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], 16, axis=0)
+    x[:16] = [[np.cos(0.02), np.sin(0.02)]]
+    flow = af.solve(af.Attention(100.0, sum=Circle(1e-12, 112)), af.from_array(x), 1.0, save=af.Evenly(4))
+    assert flow.outcome.ending.value == "frozen" or not flow.resolved.values.any()
+    assert (flow.dataset["floor"].values >= 1e-12).all()
+
+
+def test_solve_and_energy_use_the_sums():
+    """A flow by series is that by tiles, to the tolerance of the integration; and so is its energy."""
+    tokens = af.uniform(af.Sphere(2), n=300)
+    flows = [
+        af.solve(af.Attention(6.0, sum=s), tokens, 1.0, method=af.Fixed(0.1), save=af.Evenly(3))
+        for s in (Circle(1e-12, 48), Tiled())
+    ]
+    # ten steps of four stages, each off by 1e-12, grow by at most e^(2 t)
+    assert np.abs(flows[0].positions.values - flows[1].positions.values).max() <= 40 * 1e-12 * np.e**2
+    assert np.abs(flows[0].energy.values - flows[1].energy.values).max() <= 40 * 1e-12 * np.e**2
+
+
+@pytest.mark.parametrize("d", [2, 3, 6])
+def test_the_fused_kernel_interpreted(d):
+    """The arithmetic of the GPU kernel, run by the interpreter: sums, padding and derivatives."""
+    rng = np.random.default_rng(0)
+    x, masses = unit(rng, 70, d).astype(np.float32), (rng.random(70) + 0.1).astype(np.float32)
+    want = call(Tiled(), 9.0, x.astype(float), x.astype(float), masses.astype(float), None)
+    for charges in (None, np.concatenate([np.ones((70, 1)), x], axis=1).astype(np.float32)):
+        got = _fused(x, masses, charges)
+        error = np.abs(got[:, 1:] / got[:, :1] - want[:, 1:] / want[:, :1]).max()
+        assert error <= Fused.accuracy(70, 9.0)
+
+
+def _fused(x, masses, charges):
+    import jax.numpy as jnp
+
+    from attnflow.masks import Everyone
+    from attnflow.sums import Weights
+
+    with jax.enable_x64(True):
+        place = jnp.arange(len(x))
+        weights = Weights(jnp.asarray(9.0, jnp.float32), Everyone(), True)
+        arguments = (weights, (x, place), (x, place), jnp.log(jnp.asarray(masses)))
+        scale, sums = Fused(interpret=True)(*arguments, None if charges is None else jnp.asarray(charges))
+        return np.asarray(jnp.exp(scale)[:, None] * sums, float)
+
+
+def test_what_fused_refuses():
+    tokens = af.uniform(af.Sphere(3), n=10)
+    with pytest.raises(InvalidInput, match="float32"):
+        af.Attention(1.0, sum=Fused()).check(tokens)
+    with pytest.raises(InvalidInput, match="no mask"):
+        af.Attention(1.0, mask=af.Causal(), sum=Fused()).check(tokens)
+
+
+def test_harmonics_choose_no_degree_that_underflows():
+    option = choose(af.uniform(af.Sphere(3), n=5000), 3e4, tol=1e-10).options[2]
+    assert option.name == "Harmonics"
+    assert option.why_not
+    assert isinstance(Harmonics(1e-10, 10, 3), Harmonics)

@@ -1,0 +1,194 @@
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attnflow.errors import MissingExtra
+from attnflow.masks import Causal, Everyone
+from attnflow.special import truncation_degrees
+from attnflow.sums import Tiled, Weights
+from attnflow.sums import sht as room
+from attnflow.sums.host import _answer
+from attnflow.sums.sht import FastSphere, roundoff
+from tests.conftest import rotation
+
+pytest.importorskip("ducc0")
+BETAS = [0.0, 1e-3, 1.0, 30.0, 1e3, 1e4]
+
+
+def unit(v):
+    return v / np.linalg.norm(v, axis=-1, keepdims=True)
+
+
+def dense(x, y, masses, charges, beta):
+    return (masses * np.exp(-0.5 * beta * np.sum((x[:, None] - y) ** 2, axis=2))) @ charges
+
+
+def tokens(kind, n, beta, rng):
+    """Uniform, in clusters of the size of the kernel, or coincident at a pole and elsewhere."""
+    if kind == "uniform":
+        return unit(rng.standard_normal((n, 3)))
+    centres = unit(rng.standard_normal((3, 3)))
+    centres[0] = [0, 0, 1]
+    if kind == "coincident":
+        return centres[rng.integers(3, size=n)]
+    return unit(centres[rng.integers(3, size=n)] + rng.standard_normal((n, 3)) / np.sqrt(3 + beta))
+
+
+def on_host(total, x, y, masses, charges, beta):
+    """The sum without JAX around it."""
+    with np.errstate(divide="ignore"):
+        return _answer(total._work(), x is y, beta, total.tol, x, y, np.log(masses), charges)
+
+
+def evaluate(total, x, y, masses, charges, beta, at_tokens=False):
+    side = [(jnp.asarray(points), jnp.zeros(len(points), jnp.int32)) for points in (x, y)]
+    weights = Weights(jnp.asarray(beta, x.dtype), Everyone(), at_tokens)
+    log_mass = jnp.where(masses > 0, jnp.log(jnp.where(masses > 0, masses, 1)), -jnp.inf)
+    scale, sums = total(weights, *side, log_mass, jnp.asarray(charges))
+    return jnp.exp(scale)[:, None] * sums
+
+
+def fast(tol, beta, masses, **options):
+    eps = tol * np.min(masses[masses > 0]) / np.sum(masses) / 4
+    return FastSphere(tol, int(truncation_degrees(np.array(eps), beta, 3)), exact=Tiled(), threads=1, **options)
+
+
+@pytest.mark.parametrize(
+    ("beta", "kind"),
+    [(beta, kind) for beta in BETAS[:-1] for kind in ("uniform", "clusters", "coincident")] + [(1e4, "clusters")],
+)
+def test_within_the_stated_bound_of_a_dense_sum(beta, kind):
+    """Truncation eps = tol min mass/4, as much for the transforms, and round-off, relative to sum_j m_j |charge_j|."""
+    rng = np.random.default_rng(int(beta) + len(kind))
+    y = tokens(kind, 300, beta, rng)
+    x = np.concatenate([y[:40], tokens("uniform", 40, beta, rng), [[0, 0, 1.0], [0, 0, -1.0]]])
+    masses = rng.random(300) + 0.01
+    masses[7] = 0.0
+    ones = np.ones((300, 1))
+    for tol in (1e-4, 1e-13) if beta < 1e4 else (1e-13,):
+        total = fast(tol, beta, masses)
+        bound = tol * np.min(masses[masses > 0]) / 2 / np.sum(masses) + roundoff(total.degree, 300)
+        for charges in (np.concatenate([ones, y], axis=1), rng.standard_normal((300, 1))):
+            got = on_host(total, x, y, masses, charges, beta)
+            sizes = np.sum(masses[:, None] * np.abs(charges), axis=0)
+            assert np.all(np.abs(got - dense(x, y, masses, charges, beta)) <= bound * np.maximum(sizes, sizes[0]))
+
+
+def test_one_transform_of_the_masses_gives_what_four_give():
+    rng = np.random.default_rng(3)
+    y, masses = tokens("clusters", 200, 20.0, rng), np.full(200, 1 / 200)
+    charges = np.concatenate([np.ones((200, 1)), y], axis=1)
+    total = fast(1e-12, 20.0, masses)
+    once = on_host(total, y, y, masses, charges, 20.0)
+    each = on_host(total, y, y, masses, charges[:, ::-1], 20.0)[:, ::-1]  # not recognised in this order
+    np.testing.assert_allclose(once, each, atol=2 * roundoff(total.degree, 200) + 1e-12 / 400, rtol=0)
+
+
+def test_threads_do_not_change_a_bit():
+    y = tokens("uniform", 20_000, 9.0, np.random.default_rng(2))
+    charges = np.concatenate([np.ones((20_000, 1)), y], axis=1)
+    first, *others = (
+        room._sums(9.0, 1e-12, y, y, np.ones(20_000), charges, degree=50, threads=threads) for threads in (1, 2, 3, 2)
+    )
+    assert all(np.array_equal(first, other) for other in others)
+
+
+def test_rotations_turn_the_moments():
+    rng = np.random.default_rng(4)
+    y, masses, turn = tokens("uniform", 500, 50.0, rng), rng.random(500) + 0.5, rotation(3)
+    total = fast(1e-10, 50.0, masses)
+    first, second = (
+        on_host(total, z, z, masses, np.concatenate([np.ones((500, 1)), z], axis=1), 50.0) for z in (y, y @ turn.T)
+    )
+    bound = 2 * np.sum(masses) * (1e-10 / 500 + roundoff(total.degree, 500))
+    np.testing.assert_allclose(second[:, 0], first[:, 0], atol=bound)
+    np.testing.assert_allclose(second[:, 1:], first[:, 1:] @ turn.T, atol=bound)
+
+
+def test_the_degree_is_the_one_of_the_tail_and_one_or_two_more_for_the_moments():
+    for beta in (*BETAS, 0.3, 200.0):
+        for eps in (1e-3, 1e-8, 1e-15):
+            plain = max(1, int(truncation_degrees(np.array(eps), beta, 3)))
+            assert room._cut(beta, eps, False) == plain
+            assert plain <= room._cut(beta, eps, True) <= plain + 2
+
+
+def test_derivatives_are_those_of_the_other_sum():
+    rng = np.random.default_rng(5)
+    y, masses = tokens("clusters", 12, 5.0, rng), rng.random(12) + 0.5
+    step, total = rng.standard_normal((12, 3)), fast(1e-13, 5.0, masses)
+
+    def energy(total, z, beta):
+        charges = jnp.concatenate([jnp.ones((12, 1)), z], axis=1)
+        side = (z, jnp.zeros(12, jnp.int32))
+        scale, sums = total(Weights(beta, Everyone(), True), side, side, jnp.log(jnp.asarray(masses)), charges)
+        return jnp.sum((jnp.exp(scale)[:, None] * sums) ** 2)
+
+    with jax.enable_x64(True):
+
+        @jax.jit
+        def all_orders(total):
+            both = jax.grad(jax.jit(lambda z, b, t: energy(t, z, b)), argnums=(0, 1))  # the sum itself is traced
+            at = (jnp.asarray(y), jnp.asarray(5.0))
+            first, second = jax.jvp(lambda z: both(z, at[1], total), (at[0],), (jnp.asarray(step),))
+            forward = jax.jvp(lambda b: energy(total, at[0], b), (at[1],), (jnp.ones_like(at[1]),))[1]
+            return *first, *second, forward
+
+        for got, want in zip(all_orders(total), all_orders(Tiled()), strict=True):
+            # values enter the rule through 2 sums_i; derivatives are at most beta^2 times them
+            np.testing.assert_allclose(got, want, atol=1e-10)
+
+
+def test_batches_of_beta_and_floats_of_32_bits():
+    rng = np.random.default_rng(6)
+    y, masses = tokens("uniform", 100, 9.0, rng), np.full(100, 0.01)
+    charges = np.concatenate([np.ones((100, 1)), y], axis=1)
+    total = fast(1e-9, 9.0, masses)
+    with jax.enable_x64(True):
+        together = jax.vmap(lambda beta: evaluate(total, y, y, masses, charges, beta, True))(jnp.asarray([1.0, 9.0]))
+        for beta, got in zip((1.0, 9.0), together, strict=True):
+            # the mass 0.01 goes through its logarithm, of size 5
+            np.testing.assert_allclose(
+                got, 0.01 * on_host(total, y, y, np.ones(100), charges, beta), rtol=1e-14, atol=1e-16
+            )
+        small = [a.astype(np.float32) for a in (y, y, masses, charges)]
+        got = evaluate(fast(1e-4, 9.0, masses), *small, 9.0, True)
+    assert got.dtype == jnp.float32
+    # tokens are rounded to 6e-8, which the kernel magnifies by at most sqrt(beta)
+    np.testing.assert_allclose(got, together[1], atol=1e-4 / 200 + 1e-6)
+
+
+def test_what_it_cannot_do():
+    rng = np.random.default_rng(7)
+    y, masses = tokens("uniform", 10, 1.0, rng), np.full(10, 0.1)
+    ones = np.ones((10, 1))
+    with jax.enable_x64(True):
+        low = FastSphere(1e-10, 20)
+        assert np.all(np.isnan(on_host(low, y, y, masses, ones, 1e4)))  # needs degree 700
+        broken = np.where(np.arange(10)[:, None] == 3, np.nan, y)
+        assert np.all(np.isnan(on_host(low, broken, broken, masses, ones, 1.0)))
+        assert np.all(evaluate(low, y, y, 0 * masses, ones, 1.0, True) == 0)
+        side = (jnp.asarray(y), jnp.arange(10))
+        with pytest.raises(NotImplementedError, match="Causal"):
+            low(Weights(jnp.asarray(1.0), Causal(), True), side, side, jnp.zeros(10), jnp.asarray(ones))
+
+
+def test_trust_ends_where_a_query_sees_too_little():
+    rng = np.random.default_rng(8)
+    y, masses = unit([0, 0, 1.0] + 0.1 * rng.standard_normal((50, 3))), np.full(50, 0.02)
+    total = fast(1e-6, 30.0, masses)
+    with jax.enable_x64(True):
+        weights = Weights(jnp.asarray(30.0), Everyone())
+        for x, answer in ((y[:1], True), (-y[:1], False)):
+            seen = jnp.asarray(on_host(total, x, y, masses, np.ones((50, 1)), 30.0)[:, 0])
+            arguments = (weights, None, None, jnp.log(jnp.asarray(masses)), None)
+            assert bool(total.trusted(arguments, jnp.zeros(1), seen)) is answer
+
+
+def test_without_ducc0_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ducc0", None)
+    with pytest.raises(MissingExtra, match=r"attnflow\[fast\]"):
+        FastSphere(1e-10, 20)
