@@ -19,7 +19,7 @@ from attnflow.runs.presets import preset_names, preset_text
 from attnflow.runs.registry import ARGUMENTS, BATCHED, DEFAULTS, HIDDEN, REGISTRY
 
 TOP = {"name": "run", "about": "", "precision": "float64"}
-SOLVE = ("until", "method", "noise", "save", "stop", "chunk")
+SOLVE = ("until", "method", "noise", "save", "stop", "chunk", "tol")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Spec:
         return tomli_w.dumps(self.table)
 
     def build(self) -> dict[str, Any]:
-        """The arguments of `solve`: field, tokens, until, method, noise, save, stop, chunk."""
+        """The arguments of `solve`: field, tokens, until, method, noise, save, stop, chunk, tol."""
         tokens = _build("tokens", self.table["tokens"])
         if self.table["precision"] != "float64":
             tokens = tokens.astype(np.dtype(self.table["precision"]))
@@ -57,6 +57,7 @@ class Spec:
             "save": _build("save", solve["save"]) if "save" in solve else None,
             "stop": tuple(_build("stop", table) for table in solve["stop"]),
             "chunk": solve["chunk"],
+            "tol": solve.get("tol"),
         }
 
 
@@ -159,6 +160,10 @@ def _fill_solve(table: dict[str, Any]) -> dict[str, Any]:
         filled["until"] = float(until)
     if not long:
         filled["save"] = _fill("save", "solve.save", full["save"])
+    if "tol" in table:
+        if isinstance(table["tol"], bool) or not isinstance(table["tol"], int | float) or not 0 < table["tol"] < 1:
+            raise InvalidSpec(f"`solve.tol` is {table['tol']!r}; give the accuracy of sums over pairs, in (0, 1).")
+        filled["tol"] = float(table["tol"])
     if "noise" in table:
         filled["noise"] = _fill("noise", "solve.noise", table["noise"])
     return filled
