@@ -1,6 +1,7 @@
 """The one interface of all sums: S(x; y, charges)_i = sum_j m_j e^(log weight of (x_i, y_j)) charge_j."""
 
 import abc
+import itertools
 from typing import Any
 
 import equinox as eqx
@@ -100,6 +101,19 @@ def blocked(array: Array, size: int, fill: float | None) -> Array:
         tail = jnp.broadcast_to(array[-1:], shape) if fill is None else jnp.full(shape, fill, array.dtype)
         array = jnp.concatenate([array, tail])
     return array.reshape(-1, size, *array.shape[1:])
+
+
+def side_by_side(function: Any, blocks: Any, groups: int) -> list[Any]:
+    """`function` of consecutive groups of blocks, as loops that do not wait for each other.
+
+    On the CPU the compiler works through a loop in one thread but through independent loops at the same time. Few
+    blocks, and devices, get a single loop. The grouping depends on the shapes alone, so that results repeat.
+    """
+    count = length(blocks)
+    if count < 32 or jax.default_backend() != "cpu":
+        return [function(blocks)]
+    edges = [count * k // groups for k in range(groups + 1)]
+    return [function(jax.tree.map(lambda a, i=i, j=j: a[i:j], blocks)) for i, j in itertools.pairwise(edges)]
 
 
 def derived_from(exact: Any, fast: Any) -> Any:

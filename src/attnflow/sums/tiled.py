@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attnflow.sums.base import AbstractSum, Charges, Side, Sums, Weights, blocked, columns, length
+from attnflow.sums.base import AbstractSum, Charges, Side, Sums, Weights, blocked, columns, length, side_by_side
 
 TILE = 1 << 18  # entries of one tile: 2 MiB in float64, the size of a second-level cache
+GROUPS = 4  # loops over tiles that run at the same time
 DEVICE_TILE = 1 << 26  # on a GPU: enough to keep it busy
 
 
@@ -128,5 +129,5 @@ def over_pairs(
     if one_query:
         return one(query)
     query_blocks = jax.tree.map(lambda a: blocked(a, q, None), query)
-    result = jax.lax.map(one, query_blocks)
-    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[:n_query], result)
+    results = side_by_side(lambda blocks: jax.lax.map(one, blocks), query_blocks, GROUPS)
+    return jax.tree.map(lambda *a: jnp.concatenate(a).reshape(-1, *a[0].shape[2:])[:n_query], *results)
