@@ -136,7 +136,7 @@ def _cell(row: Row, name: str) -> str:
     one = row["methods"].get(name)
     if one is None or "seconds" not in one:
         return "-" if one is None else "failed"
-    ratio = one["seconds"] / row["methods"][row["chosen"]].get("seconds", math.nan)
+    ratio = one["seconds"] / row["methods"].get(row["chosen"], {}).get("seconds", math.nan)
     return f"{'' if one['kind'] == 'measured' else '~'}{one['seconds']:.2e} ({ratio:.3g})"
 
 

@@ -6,6 +6,7 @@ from attnflow.observe.energy import dissipation, energy, energy0, log_energy, to
 from attnflow.observe.heads import energy_rate, interaction_energy
 from attnflow.observe.hull import Hull, boolean_rows, convex_hull, distinct, hyperplane_coordinates, leaders
 from attnflow.observe.laws import Estimate, ExitLaw, Kolmogorov, exit_law
+from attnflow.observe.modes import Modes, modes
 from attnflow.observe.pairs import attention_matrix, overlap_histogram, overlaps
 from attnflow.observe.plateaus import Plateau, plateaus
 from attnflow.observe.shape import effective_rank, order_parameter, speed, spread
@@ -17,6 +18,7 @@ __all__ = [
     "ExitLaw",
     "Hull",
     "Kolmogorov",
+    "Modes",
     "Plateau",
     "SlowMotion",
     "attention_matrix",
@@ -36,6 +38,7 @@ __all__ = [
     "interaction_energy",
     "leaders",
     "log_energy",
+    "modes",
     "order_parameter",
     "overlap_histogram",
     "overlaps",

@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import InvalidInput
+
+
+@pytest.mark.parametrize("beta", [4.0, 60.0])
+def test_modes_on_the_circle_are_the_maxima_of_the_density(beta):
+    """Against the sign changes of Z' on a fine grid, each pinned by its bracket."""
+    tokens = af.uniform(af.Sphere(2), n=40, seed=1)
+    angle = np.arctan2(tokens.positions[:, 1], tokens.positions[:, 0])
+    grid = np.linspace(-np.pi, np.pi, 20_001)
+    gap = grid[:, None] - angle
+    slope = -np.sum(np.exp(beta * (np.cos(gap) - 1)) * np.sin(gap), axis=1)
+    brackets = grid[:-1][(slope[:-1] > 0) & (slope[1:] <= 0)]
+    found = af.modes(tokens, beta)
+    at = np.sort(np.arctan2(found.positions[:, 1], found.positions[:, 0]))
+    assert found.unfinished == 0
+    assert found.count == len(brackets)
+    assert np.all((at >= brackets - 1e-9) & (at <= brackets + np.diff(grid)[0] + 1e-9))
+    assert np.all(np.diff(found.heights) <= 0)
+    z = np.exp(beta * (found.positions @ tokens.positions.T - 1)).mean(axis=1)
+    assert np.abs(found.heights - z).max() <= 1e-14
+    assert found.labels.shape == (40,)
+
+
+def test_many_tokens_use_the_fast_sums_and_find_the_same_modes():
+    few = af.caps(af.Sphere(2), centres=np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]), n=2000, radius=0.2)
+    assert type(af.Attention(20.0).prepare(few).sum).__name__ == "Circle"
+    fast = af.modes(few, 20.0)
+    assert fast.count == 3
+    # by the sum over all pairs the gradient vanishes there
+    field = af.Attention(20.0, sum=af.Tiled())
+    assert np.abs(field.velocity(0.0, fast.positions, few)).max() <= 1e-9
+
+
+def test_refusals():
+    with pytest.raises(InvalidInput, match="on a sphere"):
+        af.modes(af.from_array(np.zeros((3, 2)) + 1.0, space=af.Euclidean(2)), 1.0)
