@@ -9,7 +9,10 @@ from attnflow import experiments
 from attnflow.runs.spec import parse_spec
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("guide", "models", "predictions", "longtime"))]
+PAGES = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("guide", "models", "predictions", "longtime", "meanfield")),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

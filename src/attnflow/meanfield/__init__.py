@@ -1,0 +1,91 @@
+"""The mean-field limit: densities on spheres, by their harmonics, and the tokens that stand for them.
+
+A density is relative to the uniform probability (the uniform law is 1); harmonics are orthonormal for it, and the
+kernel e^{beta (<x,y> - 1)} multiplies those of degree k by `multipliers(beta, d, degree)[k]`.
+"""
+
+from attnflow.meanfield.basis import AbstractBasis, CircleBasis, ZonalBasis
+from attnflow.meanfield.cells import Cells, cells_from_density, circle_cells, hand_over, zonal_cells
+from attnflow.meanfield.chaos import (
+    expected_distance,
+    fluctuations,
+    observable_distance,
+    wasserstein_circle,
+)
+from attnflow.meanfield.density import Density, Moments
+from attnflow.meanfield.evolve import DensityFlow, evolve
+from attnflow.meanfield.laws import (
+    empirical,
+    from_function,
+    from_tokens,
+    mixture,
+    perturbed,
+    uniform,
+    von_mises_fisher,
+    watson,
+)
+from attnflow.meanfield.linear import Linearised, Stability, linearised, rotations, stability
+from attnflow.meanfield.model import Model, as_model
+from attnflow.meanfield.multipliers import check_degree, multipliers, needed_degree
+from attnflow.meanfield.samples import quadrature, quiet, sample
+from attnflow.meanfield.sphere_basis import SphereBasis
+from attnflow.meanfield.stationary import (
+    Bifurcation,
+    Stationary,
+    bifurcation,
+    branch,
+    critical_noise,
+    free_energy,
+    stationary,
+)
+from attnflow.meanfield.volumes import CellFlow, evolve_cells
+
+__all__ = [
+    "AbstractBasis",
+    "Bifurcation",
+    "CellFlow",
+    "Cells",
+    "CircleBasis",
+    "Density",
+    "DensityFlow",
+    "Linearised",
+    "Model",
+    "Moments",
+    "SphereBasis",
+    "Stability",
+    "Stationary",
+    "ZonalBasis",
+    "as_model",
+    "bifurcation",
+    "branch",
+    "cells_from_density",
+    "check_degree",
+    "circle_cells",
+    "critical_noise",
+    "empirical",
+    "evolve",
+    "evolve_cells",
+    "expected_distance",
+    "fluctuations",
+    "free_energy",
+    "from_function",
+    "from_tokens",
+    "hand_over",
+    "linearised",
+    "mixture",
+    "multipliers",
+    "needed_degree",
+    "observable_distance",
+    "perturbed",
+    "quadrature",
+    "quiet",
+    "rotations",
+    "sample",
+    "stability",
+    "stationary",
+    "uniform",
+    "von_mises_fisher",
+    "wasserstein_circle",
+    "watson",
+    "zonal_cells",
+]

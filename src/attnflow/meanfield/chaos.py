@@ -1,0 +1,387 @@
+"""How far n tokens are from the density they stand for, and what carries that distance through time.
+
+The noise eta = sqrt(n) (mu_n - mu) of iid tokens starts as a Gaussian field with the covariance int f g dmu - int f dmu
+int g dmu and follows the linearised continuity equation along the density (Braun and Hepp, Commun. Math. Phys. 56,
+1977). A unit mass at a becomes one at X_t(a), carried by the flow of the density, plus a smooth response s_t(a):
+ds/dt = L(rho_t) s - div(rho_t grad Phi'[delta_X]), s_0 = 0, with L the derivative of the equation. Noise of all degrees
+is thereby carried exactly, and only smooth functions are expanded in harmonics.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from scipy.optimize import brentq
+
+from attnflow.errors import InvalidInput
+from attnflow.fields import AbstractField
+from attnflow.meanfield.basis import AbstractBasis, CircleBasis, ZonalBasis, circle_spectrum, whole
+from attnflow.meanfield.density import Density, tail_of
+from attnflow.meanfield.exponential import advance, begin
+from attnflow.meanfield.laws import empirical
+from attnflow.meanfield.model import Model, as_model, grid_positions
+from attnflow.meanfield.multipliers import check_degree, multipliers
+from attnflow.meanfield.samples import quadrature
+from attnflow.precision import full_precision
+from attnflow.spaces import Sphere
+from attnflow.tokens import Tokens
+
+GRID = 2**14
+"""Angles at which a distribution function is tabulated."""
+STARTS = 128
+STEPS = 100_000
+
+
+class Expected(NamedTuple):
+    """sqrt(n) E W_1 at each time, its Monte Carlo standard error, and the standard deviation of sqrt(n) W_1."""
+
+    mean: np.ndarray
+    error: np.ndarray
+    deviation: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Fluctuations:
+    """Frames of the linearised flow: where unit masses at `starts` are carried, and how the density responds."""
+
+    start: Density
+    times: np.ndarray
+    coefficients: np.ndarray
+    """(time, *coefficients): the density."""
+    starts: Tokens
+    """Points a, with masses that are a quadrature of the law at time 0."""
+    moved: np.ndarray
+    """(time, start, dim): X_t(a)."""
+    responses: np.ndarray
+    """(time, start, *coefficients): s_t(a)."""
+
+    @property
+    def basis(self) -> AbstractBasis:
+        """The basis of the density and of the responses."""
+        return self.start.basis
+
+    def density(self, at: int = -1) -> Density:
+        """The density of frame number `at`."""
+        return self.start.moved(self.coefficients[at])
+
+
+def wasserstein_circle(tokens: Tokens, density: Density, *, grid: int = GRID) -> float:
+    """W_1 between the tokens' measure and the density on the circle, for the distance of angles.
+
+    W_1 = min_c of the integral of |D - c| over the angle, D = F_tokens - F_density, c a median of D. D is read at all
+    tokens and at `grid` equispaced angles and taken as linear between; the result is off by at most
+    `quadrature_error(density, grid)`, and by rounding.
+    """
+    basis = _circle(density)
+    if tokens.dims or tokens.dim != 2:
+        raise InvalidInput(f"`tokens` has positions of shape {tokens.positions.shape}; give one system on the circle.")
+    if whole("grid", grid, 2) <= 2 * basis.degree:
+        raise InvalidInput(f"`grid` is {grid}; give more than {2 * basis.degree}, twice the degree of the density.")
+    return _distance(basis.variable(tokens.positions), np.asarray(tokens.masses), density.coefficients, grid)
+
+
+def quadrature_error(density: Density, grid: int = GRID) -> float:
+    """How far `wasserstein_circle` may be off: h^2 sup|rho'|/12 + h^4 sup|rho'''|/384 with h = 2 pi/grid.
+
+    The first is the integral of |D - its linear interpolant|, pieces being no longer than h; the second comes with the
+    values at tokens, by Hermite's cubic from the grid. Both suprema are bounded by sums of coefficients. The minimum
+    over c moves by no more than the integrals do.
+    """
+    basis, h = _circle(density), 2 * np.pi / grid
+    k, sizes = np.arange(1, basis.degree + 1), np.abs(circle_spectrum(np.asarray(density.coefficients)))
+    return float(h**2 / 12 * np.sum(k * sizes) + h**4 / 384 * np.sum(k**3 * sizes))
+
+
+def observable_distance(tokens: Tokens, density: Density, degree: int) -> float:
+    """The root of sum |c - c'|^2/(k (k+d-2)) over the harmonics of degree 1 to `degree`: tokens against density.
+
+    A negative Sobolev norm cut after `degree`: a distance by smooth observables, which is of order n^(-1/2) for iid
+    tokens on every sphere, where W_1 is not (sqrt(log n / n) on S^2). On a `ZonalBasis` zonal observables alone.
+    """
+    basis = density.basis.refined(whole("degree", degree, 1))
+    difference = empirical(basis, tokens) - np.asarray(density.basis.resized(density.coefficients, degree))
+    return float(np.sqrt(np.sum(_shares(basis) * difference**2)))
+
+
+def fluctuations(
+    field: AbstractField,
+    density: Density,
+    times: Sequence[float] | np.ndarray,
+    *,
+    starts: Tokens | None = None,
+    rtol: float = 1e-8,
+    resolution: float = 1e-6,
+) -> Fluctuations:
+    """The density along `field` without diffusion, and the tangent flow along it, at increasing `times`.
+
+    Arguments:
+        starts: where unit masses start, with masses that integrate smooth functions against the law at time 0: by
+            default 128 even angles on the circle (W_1 needs even ones), and the grid of the basis on S^2, which is
+            costly: for a law with an axis `quadrature` of its zonal form, with 4 `copies` above the degree of the
+            observables, is as good.
+        rtol: the error of a step, relative to the 2-norm of density, positions and responses together.
+        resolution: refused if the tail (see `evolve`) of the density or of a response exceeds it at one of the times.
+    """
+    basis, model = density.basis, as_model(field)
+    if isinstance(basis, ZonalBasis):
+        raise InvalidInput("`density` has a ZonalBasis, but noise has no axis; use CircleBasis or SphereBasis.")
+    if not float(model.beta) > 0:
+        raise InvalidInput(f"`beta` is {float(model.beta)}; give one above 0, so that tokens feel each other's place.")
+    check_degree(basis, float(model.beta), resolution)
+    moments = np.asarray(times, dtype=np.float64)
+    if moments.ndim != 1 or not len(moments) or moments[0] < 0 or (np.diff(moments) <= 0).any():
+        raise InvalidInput(f"`times` is {times!r}; give increasing times from 0 on.")
+    starts = _even(density) if starts is None else starts
+    frames = []
+    with full_precision():
+        c, x = jnp.asarray(density.coefficients), jnp.asarray(starts.positions)
+        flat, shaped = ravel_pytree((c, x, jnp.zeros((starts.n, *c.shape))))
+        state = begin(flat)
+        for t in moments:
+            state = _follow(model, basis, starts.n, state, jnp.asarray(t), jnp.asarray(rtol)) if t > 0 else state
+            now = shaped(state.c)
+            tail = max(float(tail_of(basis, now[0])), float(jnp.max(_tails(basis, now[2]))))
+            if not tail <= resolution or state.trouble:
+                raise InvalidInput(
+                    f"`times` goes to {t:g}, where the last degrees hold {tail:.2g} of the largest, above "
+                    f"{resolution:g}; end before, or use `basis.refined({2 * basis.degree})`."
+                )
+            frames.append([np.asarray(part) for part in now])
+    rows = [np.stack(parts) for parts in zip(*frames, strict=True)]
+    return Fluctuations(density, moments, rows[0], starts, rows[1], rows[2])
+
+
+def expected_distance(flow: Fluctuations, *, samples: int = 4096, cells: int = 512, seed: int = 0) -> Expected:
+    """The limit of sqrt(n) E W_1 on the circle for iid tokens, at every time of the linearised flow.
+
+    For a small signed measure eta of mass 0, W_1 is the integral of |G - its median|, G the primitive of eta. At time 0
+    G is a Brownian bridge at the level F_0(a), drawn at the ends of `cells` cells; at time t it is that at X_t^{-1},
+    plus the primitive of the responses. The same noise serves all times.
+    """
+    law = np.asarray(_circle(flow.start).evaluate(flow.start.coefficients, _centres(cells)))
+    masses = law / np.sum(law)
+    z = np.random.default_rng(seed).standard_normal((whole("samples", samples, 2), cells))
+    noise = np.sqrt(masses) * z - masses * (z @ np.sqrt(masses))[:, None]
+    steps, rows = np.tril(np.ones((cells, cells))), []
+    for at in range(len(flow.times)):
+        ends = _carried(flow, at, _centres(cells) + np.pi / cells)
+        gains = _waves(_coarse(flow), _centres(cells)).T @ _by_start(flow, at)  # (cell, harmonic)
+        g = noise @ (steps.T + gains @ _primitives(flow.basis, ends))  # (sample, end)
+        lengths = (np.roll(ends, -1) - np.roll(ends, 1)) / 2
+        lengths[[0, -1]] += np.pi
+        rows.append(_spread(g, lengths))
+    found = np.array(rows)
+    deviation = np.std(found, axis=1, ddof=1)
+    return Expected(np.mean(found, axis=1), deviation / np.sqrt(samples), deviation)
+
+
+def forecast(flow: Fluctuations, tokens: Tokens, *, grid: int = GRID) -> np.ndarray:
+    """W_1 at every time, on the circle, as the linearised flow has it for these very tokens at time 0.
+
+    The distance between the tokens carried to X_t and rho_t less the response to mu_n - mu_0. It misses W_1 by the
+    square of the noise, a share of order n^(-1/2).
+    """
+    basis, coarse = _circle(flow.start), _coarse(flow)
+    angles, masses = basis.variable(tokens.positions), np.asarray(tokens.masses)
+    noise = coarse.atoms(angles, masses) - np.asarray(basis.resized(flow.start.coefficients, coarse.degree))
+    rows = []
+    for at in range(len(flow.times)):
+        rest = flow.coefficients[at] - noise @ _by_start(flow, at)
+        rows.append(_distance(_carried(flow, at, angles), masses, rest, grid))
+    return np.array(rows)
+
+
+def expected_observable(flow: Fluctuations, degree: int) -> np.ndarray:
+    """The limit of the root of n E observable_distance^2 for iid tokens, at every time; no Monte Carlo.
+
+    An observable f has the variance over a of f(X_t(a)) + int f s_t(a): a quadrature over the starts.
+    """
+    basis, masses = flow.basis, np.asarray(flow.starts.masses)
+    kept = np.where(basis.degrees <= whole("degree", degree, 1), _shares(basis), 0.0)
+    if degree > basis.degree:
+        raise InvalidInput(f"`degree` is {degree}, above the {basis.degree} of the density; use `basis.refined`.")
+    found = []
+    for points, responses in zip(flow.moved, flow.responses, strict=True):
+        bare = np.stack([basis.atoms(basis.variable(x)[None], [1.0]) for x in points])
+        seen = bare + responses
+        mean = np.tensordot(masses, seen, 1)
+        found.append(np.sum(kept * (np.tensordot(masses, seen**2, 1) - mean**2)))
+    return np.sqrt(np.array(found))
+
+
+@eqx.filter_jit
+def _follow(model: Model, basis: AbstractBasis, count: int, state: Any, target: Any, rtol: Any) -> Any:
+    """Density, points and responses together up to the time `target`."""
+    shape = basis.mask.shape
+    ravelled = ravel_pytree((jnp.zeros(shape), jnp.zeros((count, basis.dim)), jnp.zeros((count, *shape))))[1]
+
+    def rate(flat: Any) -> Any:
+        c, x, s = ravelled(flat)
+        change, tangent = jax.linearize(lambda c: model.rate(basis, c), c)
+        respond = _response(model, basis, c)
+        moved = jax.vmap(_velocity(model, basis, c))(x)
+        grown = jax.lax.map(lambda one: tangent(one[0]) + respond(one[1]), (s, x), batch_size=64)
+        return ravel_pytree((change, moved, grown))[0]
+
+    return advance(rate, jnp.zeros_like(state.c), state, target, STEPS, rtol=rtol, atol=jnp.asarray(1e-12))
+
+
+def _velocity(model: Model, basis: AbstractBasis, c: Any) -> Any:
+    """The gradient of Phi at any unit vector, by quadrature on the grid."""
+    grid = jnp.asarray(grid_positions(basis)).reshape(-1, basis.dim)
+    law = (basis.weights * basis.synthesis(c)).reshape(-1)
+
+    def climb(x: Any) -> Any:
+        z = jnp.sum(law * jnp.exp(model.beta * (grid @ x - 1)))
+        phi = jnp.log(z) / model.beta if model.softmax else model.factor * z / model.beta
+        return phi + sum((part.potential(x) for part in model.potentials), jnp.zeros(()))
+
+    def velocity(x: Any) -> Any:
+        slope = jax.grad(climb)(x)
+        return slope - x * jnp.sum(slope * x)
+
+    return velocity
+
+
+def _response(model: Model, basis: AbstractBasis, c: Any) -> Any:
+    """-div(rho grad Phi'[delta_x]) in coefficients, as a function of x; 2 div(f grad g) as in `Model.rate`."""
+    grid = jnp.asarray(grid_positions(basis))
+    rho, bend = basis.synthesis(c), basis.synthesis(basis.laplacian * c)
+    per = jnp.asarray(model.factor)
+    if model.softmax:
+        level = multipliers(model.beta, basis.dim, 0)[0]
+        per = 1 / (level + model.beta * basis.synthesis(model.pull(basis) * c))
+
+    def respond(x: Any) -> Any:
+        phi_c = basis.analysis(per * jnp.exp(model.beta * (grid @ x - 1)) / model.beta)
+        phi = basis.synthesis(phi_c)
+        product = basis.laplacian * basis.analysis(rho * phi)
+        rest = basis.analysis(rho * basis.synthesis(basis.laplacian * phi_c) - phi * bend)
+        return -0.5 * jnp.where(basis.degrees == 0, 0.0, product + rest)
+
+    return respond
+
+
+@eqx.filter_jit
+def _tails(basis: AbstractBasis, responses: Any) -> Any:
+    """Those of the responses that are not 0."""
+    zero = jnp.max(jnp.abs(responses)) == 0
+    return jnp.where(zero, 0.0, jax.vmap(lambda s: tail_of(basis, s))(jnp.where(zero, 1.0, responses)))
+
+
+def _even(density: Density) -> Tokens:
+    """Even angles with their masses, enough for twice the degree of the law; or the grid."""
+    basis = density.basis
+    if not isinstance(basis, CircleBasis):
+        return quadrature(density)
+    theta = 2 * np.pi * np.arange(STARTS) / STARTS
+    return Tokens(np.stack([np.cos(theta), np.sin(theta)], axis=1), np.maximum(density(theta), 0.0), space=Sphere(2))
+
+
+def _coarse(flow: Fluctuations) -> CircleBasis:
+    """The harmonics in the start a."""
+    _circle(flow.start)
+    coarse = CircleBasis((flow.starts.n - 1) // 2, flow.starts.n)
+    even = np.exp(1j * coarse.points())
+    if np.max(np.abs(np.asarray(flow.starts.positions) @ [1, 1j] - even)) > 1e-9:
+        raise InvalidInput("`starts` are not even angles from 0, which W_1 needs; leave them out in `fluctuations`.")
+    return coarse
+
+
+def _by_start(flow: Fluctuations, at: int) -> np.ndarray:
+    """The responses as a series in the start: (harmonic of the start, harmonic)."""
+    coarse, n = _coarse(flow), flow.starts.n
+    return _waves(coarse, coarse.points()) @ flow.responses[at] / n
+
+
+def _carried(flow: Fluctuations, at: int, angles: np.ndarray) -> np.ndarray:
+    """X_t at any angles, on the real line: displacements are smooth and periodic."""
+    coarse = _coarse(flow)
+    moved = np.arctan2(flow.moved[at, :, 1], flow.moved[at, :, 0])
+    gaps = np.unwrap(moved - coarse.points())
+    gaps -= 2 * np.pi * np.round(np.mean(gaps) / (2 * np.pi))
+    return angles + coarse.evaluate(np.asarray(coarse.analysis(gaps)), angles)
+
+
+def _waves(basis: CircleBasis, angles: np.ndarray) -> np.ndarray:
+    """All harmonics at the angles, (harmonic, angle)."""
+    phases = np.outer(np.arange(1, basis.degree + 1), angles)
+    return np.concatenate([np.ones((1, len(angles))), np.sqrt(2.0) * np.cos(phases), np.sqrt(2.0) * np.sin(phases)])
+
+
+def _primitives(basis: AbstractBasis, angles: np.ndarray) -> np.ndarray:
+    """Primitives of the harmonics of degree at least 1 against dtheta/2pi, (harmonic, angle)."""
+    k = np.arange(1, basis.degree + 1)[:, None]
+    phases, scale = k * angles[None], np.sqrt(2.0) / (2 * np.pi * k)
+    return np.concatenate([np.zeros((1, len(angles))), scale * np.sin(phases), -scale * np.cos(phases)])
+
+
+def _centres(cells: int) -> np.ndarray:
+    return 2 * np.pi * (np.arange(whole("cells", cells, 8)) + 0.5) / cells
+
+
+def _spread(rows: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """sum_j lengths_j |row_j - median|, the median for these lengths, of every row."""
+    order = np.argsort(rows, axis=1)
+    reached = np.cumsum(lengths[order], axis=1)
+    middle = np.argmax(reached >= reached[:, -1:] / 2, axis=1)
+    medians = np.take_along_axis(rows, np.take_along_axis(order, middle[:, None], 1), 1)
+    return np.asarray(np.abs(rows - medians) @ lengths)
+
+
+def _distance(angles: np.ndarray, masses: np.ndarray, coefficients: Any, grid: int) -> float:
+    """min_c of the integral of |F_tokens - F - c|, F the primitive of the series, which need not be positive."""
+    h, spectrum = 2 * np.pi / grid, circle_spectrum(np.asarray(coefficients)) / (2 * np.pi)
+    nodes = h * np.arange(grid + 1)
+    k = np.arange(1, len(spectrum) + 1)
+
+    def on_grid(g: np.ndarray) -> np.ndarray:
+        padded = np.zeros(grid // 2 + 1, dtype=np.complex128)
+        padded[k] = g * (grid / 2)
+        values = np.fft.irfft(padded, grid)
+        return np.append(values, values[0])
+
+    level, slope = nodes / (2 * np.pi) + on_grid(spectrum / (1j * k)), 1 / (2 * np.pi) + on_grid(spectrum)
+    order = np.argsort(angles := np.mod(angles, 2 * np.pi))
+    theta = angles[order]
+    cell = np.minimum((theta / h).astype(int), grid - 1)
+    u = theta / h - cell
+    at = level[cell] + u**2 * (3 - 2 * u) * (level[cell + 1] - level[cell])
+    at += h * u * (1 - u) * ((1 - u) * slope[cell] - u * slope[cell + 1])
+    # pieces from each node or token to the next
+    place = np.searchsorted(theta, nodes[:-1])
+    ends = np.insert(theta, place, nodes[:-1])
+    below = np.insert(np.cumsum(masses[order]), place, np.concatenate([[0.0], np.cumsum(masses[order])])[place])
+    values = np.insert(at, place, level[:-1])
+    left, right = below - values, below - np.append(values[1:], level[-1])
+    lengths = np.diff(ends, append=2 * np.pi)
+    low, high = np.minimum(left, right), np.maximum(left, right)
+    width = np.maximum(high - low, np.finfo(np.float64).tiny)
+
+    def excess(c: float) -> float:
+        return float(np.sum(lengths * np.clip((c - low) / width, 0.0, 1.0))) - np.pi
+
+    c = float(brentq(excess, np.min(low) - 1e-9, np.max(high) + 1e-9, xtol=1e-15, rtol=1e-14))
+    left, right = np.abs(left - c), np.abs(right - c)
+    same = (low - c) * (high - c) >= 0
+    crossed = (left**2 + right**2) / np.maximum(left + right, np.finfo(np.float64).tiny)
+    return float(np.sum(lengths * np.where(same, left + right, crossed)) / 2)
+
+
+def _shares(basis: AbstractBasis) -> np.ndarray:
+    """1/(k (k+d-2)), 0 at degree 0 and where there is no coefficient."""
+    return np.where(basis.mask & (basis.degrees > 0), 1 / np.maximum(-basis.laplacian, 1.0), 0.0)
+
+
+def _circle(density: Density) -> CircleBasis:
+    if not isinstance(density.basis, CircleBasis):
+        raise InvalidInput(
+            f"`density` has a {type(density.basis).__name__}; W_1 is computed on the circle, so give a CircleBasis, "
+            "or use `observable_distance`."
+        )
+    return density.basis

@@ -1,0 +1,126 @@
+"""Attention as an equation for densities: d rho/dt + div(rho grad Phi[rho]) = kappa Laplacian rho.
+
+The velocity field of attention with Q = K = V = I is a gradient. With Z = K * mu, K = e^(beta (<x, y> - 1)):
+Phi = Z/beta for unnormalised attention on the clock USA0 (times e^beta on USA, beta e^beta on grad), and
+Phi = log Z/beta for softmax (arXiv:2312.10794); a perceptron in gradient form adds its potential U.
+Noise dX = sqrt(2 kappa) dB on the tokens is the diffusion kappa.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attnflow.axes import scalar
+from attnflow.errors import InvalidInput
+from attnflow.fields import AbstractField, Attention, Softmax, Total, Unnormalised
+from attnflow.fields.normalisers import Clock
+from attnflow.fields.perceptron import Potential
+from attnflow.meanfield.basis import AbstractBasis, Coefficients
+from attnflow.meanfield.multipliers import multipliers
+from attnflow.precision import is_concrete
+
+
+class Model(eqx.Module):
+    """The numbers of the equation, made of a field by `as_model`. `beta`, `kappa` and `factor` may be traced."""
+
+    beta: Float[Array | np.ndarray, ""]
+    kappa: Float[Array | np.ndarray, ""]
+    factor: Float[Array | np.ndarray, ""]
+    """How much faster than USA0 the clock of unnormalised attention runs; 1 for softmax."""
+    softmax: bool = eqx.field(static=True)
+    potentials: tuple[Potential, ...] = ()
+
+    def pull(self, basis: AbstractBasis) -> Any:
+        """a_k/beta at every coefficient, 0 at degree 0: (K * mu - constant)/beta has the coefficients pull * rho^.
+
+        Its limit at beta = 0 is 1/d at degree 1 and 0 beyond.
+        """
+        # a_{k-1} - a_{k+1} = 2 (k + d/2 - 1) a_k/beta, without a division by beta
+        a = multipliers(self.beta, basis.dim, basis.degree + 1)
+        k = np.arange(1.0, basis.degree + 1)
+        pulls = jnp.concatenate([jnp.zeros(1), (a[:-2] - a[2:]) / (2 * k + basis.dim - 2)])
+        return jnp.where(basis.mask, pulls[basis.degrees], 0.0)
+
+    def climb(self, basis: AbstractBasis, coefficients: Coefficients) -> Any:
+        """Phi on the grid, up to a constant: tokens move along its gradient."""
+        mean = basis.synthesis(self.pull(basis) * jnp.asarray(coefficients))  # (Z - a_0)/beta
+        if self.softmax:
+            level = multipliers(self.beta, basis.dim, 0)[0]
+            ratio = self.beta * mean / level
+            small = jnp.abs(self.beta) < 1e-12
+            phi: Any = jnp.where(small, mean / level, jnp.log1p(ratio) / jnp.where(small, 1.0, self.beta))
+        else:
+            phi = self.factor * mean
+        return phi + self.outer(basis)
+
+    def outer(self, basis: AbstractBasis) -> Any:
+        """The sum of the potentials U on the grid."""
+        raise_unless_pointwise(basis, self.potentials)
+        return sum((part.potential(grid_positions(basis)) for part in self.potentials), jnp.zeros(()))
+
+    def rate(self, basis: AbstractBasis, coefficients: Coefficients) -> Any:
+        """The time derivative of the coefficients without diffusion: minus those of div(rho grad Phi), cut at `degree`.
+
+        2 div(f grad g) = Lap(f g) + f Lap g - g Lap f: no vector field is ever formed. For softmax
+        rho grad log Z = (rho/Z) grad Z, so that the smooth factor is never cut twice.
+        """
+        c, laplacian = jnp.asarray(coefficients), basis.laplacian
+        mean_c = self.pull(basis) * c  # (Z - a_0)/beta
+        grids = jax.vmap(basis.synthesis)
+        mean, bend, rho = grids(jnp.stack([mean_c, laplacian * mean_c, c]))
+        carried: Any = rho
+        carried_c: Any = c
+        factor = jnp.asarray(self.factor)
+        if self.softmax:
+            carried_c = basis.analysis(rho / (multipliers(self.beta, basis.dim, 0)[0] + self.beta * mean))
+            carried, factor = basis.synthesis(carried_c), jnp.ones(())
+        spread = basis.synthesis(laplacian * carried_c)
+        product, rest = factor * carried * mean, factor * (carried * bend - mean * spread)
+        if self.potentials:
+            outer_c = basis.analysis(self.outer(basis))
+            outer, outer_bend, rho_spread = grids(jnp.stack([outer_c, laplacian * outer_c, laplacian * c]))
+            product, rest = product + rho * outer, rest + rho * outer_bend - outer * rho_spread
+        first, second = jax.vmap(basis.analysis)(jnp.stack([product, rest]))
+        return -0.5 * jnp.where(basis.degrees == 0, 0.0, laplacian * first + second)
+
+    def diffusion(self, basis: AbstractBasis) -> Any:
+        """The factor kappa Laplacian of every coefficient."""
+        return self.kappa * basis.laplacian
+
+
+def as_model(field: AbstractField, kappa: Any = 0.0) -> Model:
+    """The equation of attention with Q = K = V = I, softmax or unnormalised, perhaps with `Potential`s and noise."""
+    parts = field.parts if isinstance(field, Total) else (field,)
+    heads = [part for part in parts if isinstance(part, Attention) and part.is_plain]
+    potentials = tuple(part for part in parts if isinstance(part, Potential))
+    if len(heads) != 1 or len(potentials) != len(parts) - 1:
+        raise InvalidInput(
+            f"`field` is {type(field).__name__}; densities follow Attention(beta) with Q = K = V = I and no mask, "
+            "softmax or unnormalised, perhaps plus Potential(...)."
+        )
+    attention = heads[0]
+    softmax = isinstance(attention.normaliser, Softmax)
+    beta = scalar("beta", low=0.0)(attention.beta)
+    factor: Any = np.ones(())
+    if isinstance(rule := attention.normaliser, Unnormalised) and rule.clock is not Clock.USA0:
+        grown = (np if is_concrete(beta) else jnp).exp(beta)
+        factor = grown if rule.clock is Clock.USA else beta * grown
+    return Model(beta, scalar("kappa", low=0.0)(kappa), factor, softmax, potentials)
+
+
+def grid_positions(basis: AbstractBasis) -> np.ndarray:
+    """The grid as unit vectors, shape (*grid, dim); for the circle and S^2."""
+    points = np.asarray(basis.points())
+    return np.stack([np.cos(points), np.sin(points)], axis=-1) if basis.dim == 2 else points
+
+
+def raise_unless_pointwise(basis: AbstractBasis, potentials: tuple[Potential, ...]) -> None:
+    """Refuse potentials on a basis of zonal functions, which they leave."""
+    from attnflow.meanfield.basis import ZonalBasis
+
+    if potentials and isinstance(basis, ZonalBasis):
+        raise InvalidInput("`field` has a Potential, which is not zonal; use CircleBasis or SphereBasis.")

@@ -1,0 +1,114 @@
+"""Tokens from a density: independent, quiet, or on the grid."""
+
+import numpy as np
+
+from attnflow.errors import InvalidInput
+from attnflow.meanfield.basis import CircleBasis, ZonalBasis, chunks, circle_spectrum, whole
+from attnflow.meanfield.density import Density
+from attnflow.meanfield.quantiles import circle_quantiles, polar_quantiles
+from attnflow.meanfield.sphere_basis import SphereBasis
+from attnflow.spaces import Sphere
+from attnflow.tokens import Tokens
+
+GOLDEN = (np.sqrt(5) - 1) / 2
+
+
+def sample(density: Density, n: int, seed: int = 0) -> Tokens:
+    """`n` iid tokens of this law, exactly, by inverting distribution functions (longitude given latitude on S^2)."""
+    rng = np.random.default_rng(seed)
+    levels = rng.random((whole("n", n, 1), 2))
+    around = rng.standard_normal((n, density.basis.dim - 1))
+    return Tokens(_placed(density, levels, around), space=Sphere(density.basis.dim))
+
+
+def quiet(density: Density, n: int, seed: int | None = None) -> Tokens:
+    """`n` tokens of equal mass, spread evenly over this law: errors near 1/n instead of 1/sqrt(n).
+
+    The circle: the quantiles of (i + 1/2)/n. S^2: the golden lattice ((i + 1/2)/n, i golden) through the conditional
+    distribution functions. Zonal densities: those quantiles of <x, e>, with the two sides of the circle, golden turns
+    (d = 3) or Sobol' directions about the axis. A `seed` shifts the lattice at random.
+    """
+    d = density.basis.dim
+    i = np.arange(whole("n", n, 1))
+    shift = np.zeros(2) if seed is None else np.random.default_rng(seed).random(2) - [0.5, 0.0]
+    levels = np.stack([np.mod((i + 0.5 + shift[0]) / n, 1.0), np.mod(i * GOLDEN + shift[1], 1.0)], axis=1)
+    if d > 3:
+        return Tokens(_placed(density, levels, _sobol(n, d - 1, seed)), space=Sphere(d))
+    if d == 3:
+        around = np.stack([np.cos(2 * np.pi * levels[:, 1]), np.sin(2 * np.pi * levels[:, 1])], axis=1)
+        return Tokens(_placed(density, levels, around), space=Sphere(d))
+    if isinstance(density.basis, ZonalBasis):  # once around the circle, both halves alike
+        side = 2 * levels[:, :1] - 1
+        return Tokens(_placed(density, np.abs(side), np.where(side < 0, -1.0, 1.0)), space=Sphere(d))
+    return Tokens(_placed(density, levels, np.ones((n, 1))), space=Sphere(d))
+
+
+def quadrature(density: Density, *, copies: int = 1, seed: int = 0) -> Tokens:
+    """The grid of the basis as tokens, with masses weight times rho: the density itself, up to its last degrees.
+
+    A zonal grid point s becomes a set of directions about the axis: both mirror points (d = 2), 4 `copies` points of a
+    ring (d = 3), or `copies` randomly turned cross-polytopes of 2 (d - 1) points, each exact for polynomials of degree
+    3 on its sphere of latitude. Values below 0 within the tolerance of the density give mass 0.
+    """
+    basis = density.basis
+    masses = np.maximum(basis.weights * np.asarray(density.values), 0.0)
+    if isinstance(basis, CircleBasis):
+        theta = basis.points()
+        return Tokens(np.stack([np.cos(theta), np.sin(theta)], axis=1), masses, space=Sphere(2))
+    if isinstance(basis, SphereBasis):
+        return Tokens(basis.points().reshape(-1, 3), masses.reshape(-1), space=Sphere(3))
+    if not isinstance(basis, ZonalBasis):
+        raise InvalidInput(f"`density` has the basis {type(basis).__name__}, whose grid is not known here.")
+    around = _rings(basis, whole("copies", copies, 1), seed)
+    s = np.repeat(basis.points(), around.shape[1])
+    x = _about_axis(np.arccos(s), around.reshape(-1, basis.dim - 1))
+    return Tokens(x, np.repeat(masses / around.shape[1], around.shape[1]), space=Sphere(basis.dim))
+
+
+def _placed(density: Density, levels: np.ndarray, around: np.ndarray) -> np.ndarray:
+    """Points of the law at the given levels in (0, 1)^2, with the directions `around` the axis for zonal densities."""
+    basis, c = density.basis, np.asarray(density.coefficients)
+    if isinstance(basis, CircleBasis):
+        theta = circle_quantiles(c[:1], circle_spectrum(c)[:, None], levels[:, 0])
+        return np.stack([np.cos(theta), np.sin(theta)], axis=1)
+    if isinstance(basis, ZonalBasis):
+        return _about_axis(polar_quantiles(basis.dim, c, levels[:, 0]), around)
+    if not isinstance(basis, SphereBasis):
+        raise InvalidInput(f"`density` has the basis {type(basis).__name__}, which cannot be sampled.")
+    polar = polar_quantiles(3, c[0, 0], levels[:, 0])
+    x = np.empty((len(polar), 3))
+    for part in chunks(len(polar), 8 * basis.degree):
+        waves = basis.along(c, np.cos(polar[part]))
+        phi = circle_quantiles(waves[0, 0], waves[0, 1:] - 1j * waves[1, 1:], levels[part, 1])
+        x[part] = _about_axis(polar[part], np.stack([np.cos(phi), np.sin(phi)], axis=1))
+    return x
+
+
+def _about_axis(polar: np.ndarray, around: np.ndarray) -> np.ndarray:
+    """Points at angles `polar` to the last basis vector, in the directions `around` it."""
+    around = around / np.linalg.norm(around, axis=1, keepdims=True)
+    return np.concatenate([np.sin(polar)[:, None] * around, np.cos(polar)[:, None]], axis=1)
+
+
+def _sobol(n: int, dim: int, seed: int | None) -> np.ndarray:
+    """`n` vectors with directions spread evenly over the sphere of R^dim."""
+    from scipy.special import ndtri
+    from scipy.stats import qmc
+
+    power = (n - 1).bit_length()
+    shift = np.full(dim, 0.5 / 2**power) if seed is None else np.random.default_rng(seed).random(dim)
+    points = np.mod(qmc.Sobol(dim, scramble=False).random_base2(power)[:n] + shift, 1.0)
+    return ndtri(np.clip(points, 1e-12, 1 - 1e-12))
+
+
+def _rings(basis: ZonalBasis, copies: int, seed: int) -> np.ndarray:
+    """(nodes, points per node, d - 1): the directions about the axis."""
+    n, d = basis.grid, basis.dim
+    if d == 2:
+        return np.broadcast_to(np.array([[-1.0], [1.0]]), (n, 2, 1))
+    if d == 3:
+        turns = np.mod(np.arange(n) * GOLDEN, 1.0)[:, None] + np.arange(4 * copies)
+        phi = 2 * np.pi * turns / (4 * copies)
+        return np.stack([np.cos(phi), np.sin(phi)], axis=-1)
+    frames = np.linalg.qr(np.random.default_rng(seed).standard_normal((n, copies, d - 1, d - 1)))[0]
+    return np.concatenate([frames, -frames], axis=2).reshape(n, 2 * copies * (d - 1), d - 1)

@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow import meanfield as mf
+from attnflow import theory
+from attnflow.errors import InvalidInput, TooLarge
+from attnflow.meanfield.linear import free_entries, linearised, rotations, stability
+
+SA = af.Attention(4.0)
+USA0 = af.Attention(4.0, normaliser=af.Unnormalised())
+CASES = {
+    "circle": (mf.CircleBasis(20), SA, "SA"),
+    "sphere": (mf.SphereBasis(8), USA0, "USA0"),
+    "zonal": (mf.ZonalBasis(8, 12), SA, "SA"),
+    "d=64": (mf.ZonalBasis(64, 10), USA0, "USA0"),
+}
+
+
+@pytest.mark.parametrize(("basis", "field", "model"), CASES.values(), ids=CASES.keys())
+def test_uniform_law(basis, field, model):
+    """k (k+d-2) (a_k/(beta a_0) - kappa); rounding is eps times the largest rate, kappa 20^2, times a few."""
+    kappa, d = 0.01, basis.dim
+    found = linearised(field, mf.uniform(basis), kappa)
+    k = found.degrees
+    expected = theory.growth_rates(4.0, d, k, model) - kappa * k * (k + d - 2)
+    np.testing.assert_allclose(found.matrix, np.diag(expected), atol=1e-12)
+    np.testing.assert_allclose(found.spectrum, np.sort(expected)[::-1], atol=1e-12)
+    assert (np.diff(found.growth) <= 0).all()
+    # eigenfunctions are harmonics of one degree
+    sizes = np.abs(found.eigenfunctions.reshape(len(k), -1)[:, free_entries(basis)])
+    fastest = k[np.argmax(expected)]
+    assert sizes[0, k != fastest].max() < 1e-10
+    assert np.sum(sizes[0] ** 2) == pytest.approx(1)
+
+
+def test_circle_against_dense_matrices():
+    """-(rho (Phi'[h])' + h Phi')' + kappa h'' by the trapezium rule and the FFT, at a density that is not stationary.
+
+    Both are exact up to what is beyond degree 40, which is below 1e-13, times degree^2.
+    """
+    basis, kappa, beta, n = mf.CircleBasis(40), 0.1, 4.0, 256
+    density = mf.mixture([0.7, 0.3], [mf.von_mises_fisher(basis, 2.0), mf.von_mises_fisher(basis, 1.5, [1.0, 0.3])])
+    theta = 2 * np.pi * np.arange(n) / n
+    rho, h = density(theta), np.exp(np.sin(theta + 0.4))
+    h -= h.mean()
+    kernel = np.exp(beta * (np.cos(theta[:, None] - theta) - 1)) / n
+
+    def slope(f):
+        return np.fft.irfft(1j * np.arange(n // 2 + 1) * np.fft.rfft(f), n)
+
+    z = kernel @ rho
+    expected = -slope(rho * slope(kernel @ h / (beta * z)) + h * slope(np.log(z) / beta)) + kappa * slope(slope(h))
+    found = linearised(SA, density, kappa)
+    waves = np.fft.rfft(h) / n
+    c = np.sqrt(2) * np.concatenate([waves.real[1:41], -waves.imag[1:41]])
+    np.testing.assert_allclose(
+        basis.evaluate(np.concatenate([[0], found.matrix @ c]), theta), expected, atol=1e-10 * np.abs(expected).max()
+    )
+    # the first eigenfunctions solve the eigenvalue equation, also on the grid; 1e-10 for eigenvectors of the last ones
+    first = found.eigenfunctions[:5, 1:]
+    np.testing.assert_allclose(found.matrix @ first.T, first.T * found.spectrum[:5], atol=1e-10)
+    assert found.values(2).shape == (2, basis.grid)
+    np.testing.assert_allclose(found.values(1)[0].real, basis.synthesis(found.eigenfunctions[0].real), atol=1e-14)
+
+
+def test_sectors_make_up_the_sphere():
+    """On S^2 the operator at a zonal density is that of its sectors: order 0 once, the others twice."""
+    sphere, zonal = mf.SphereBasis(8), mf.ZonalBasis(3, 8)
+    whole = linearised(USA0, mf.von_mises_fisher(sphere, 1.0), 0.1)
+    parts = [linearised(USA0, mf.von_mises_fisher(zonal, 1.0), 0.1, sector=m) for m in range(8)]
+    np.testing.assert_array_equal(parts[3].degrees, np.arange(3, 9))
+    every = np.sort(np.concatenate([np.repeat(part.growth, 1 + (part.sector > 0)) for part in parts]))[::-1]
+    # the spectrum is that of a matrix of norm 10; orders up to 7 of degree 8 are there, the two of order 8 are the last
+    np.testing.assert_allclose(every[:40], whole.growth[:40], atol=1e-10)
+    assert stability(USA0, mf.von_mises_fisher(sphere, 1.0), 0.1).unstable == 0
+    # the same matrix from derivatives of the equation and from products of matrices
+    from attnflow.meanfield.linear import _sector_matrix
+    from attnflow.meanfield.model import as_model
+
+    product = _sector_matrix(as_model(USA0, 0.1), mf.von_mises_fisher(zonal, 1.0), 0)[0]
+    np.testing.assert_allclose(parts[0].matrix, product, atol=1e-12)
+
+
+@pytest.mark.parametrize("d", [2, 3, 5])
+def test_stability_counts_harmonics(d):
+    """At the uniform law degree k is unstable, N(k, d) times, where lambda_k > kappa k (k+d-2)."""
+    kappa, k = 0.05, np.arange(1, 15)
+    rates = theory.growth_rates(9.0, d, k) - kappa * k * (k + d - 2)
+    found = stability(af.Attention(9.0), mf.uniform(mf.ZonalBasis(d, 14)), kappa)
+    assert found.unstable == np.sum(theory.multiplicity(k, d)[rates > 0]) > d
+    assert found.growth == pytest.approx(rates.max(), abs=1e-12)
+    assert not found.stable
+
+
+def test_rotations():
+    """Central differences of a rotated von Mises-Fisher law; their error is h^2/6 times a third derivative below 10."""
+    h, sphere, x = 1e-5, mf.SphereBasis(8), np.array([2.0, 3.0, 6.0]) / 7
+    moved = rotations(sphere, mf.von_mises_fisher(sphere, 1.0, x).coefficients)
+    for axis, turned in zip(np.eye(3), moved, strict=True):
+        v = h * np.cross(axis, x)
+        pair = [mf.von_mises_fisher(sphere, 1.0, y).coefficients.reshape(-1) for y in (x + v, x - v)]
+        np.testing.assert_allclose(turned, (pair[0] - pair[1])[free_entries(sphere)] / (2 * h), atol=1e-9)
+    circle = mf.CircleBasis(10)
+    c = mf.von_mises_fisher(circle, 1.0, [1.0, 2.0]).coefficients
+    theta = np.linspace(0, 6, 7)
+    along = circle.evaluate(c, theta + h) - circle.evaluate(c, theta - h)
+    np.testing.assert_allclose(circle.evaluate([0, *rotations(circle, c)[0]], theta), along / (2 * h), atol=1e-9)
+    assert rotations(mf.ZonalBasis(3, 4), np.ones(5)).shape == (0, 4)
+
+
+def test_another_degree():
+    basis = mf.ZonalBasis(3, 8)
+    found = linearised(USA0, mf.uniform(basis), 0.0, 5, sector=2)
+    np.testing.assert_allclose(
+        found.growth, np.sort(theory.growth_rates(4.0, 3, [2, 3, 4, 5], "USA0"))[::-1], atol=1e-13
+    )
+
+
+def test_refusals():
+    uniform = mf.uniform(mf.CircleBasis(4))
+    with pytest.raises(InvalidInput, match="only a ZonalBasis has sectors"):
+        linearised(SA, uniform, sector=1)
+    with pytest.raises(InvalidInput, match="sectors 0 to 1"):
+        linearised(SA, mf.uniform(mf.ZonalBasis(2, 6)), sector=2)
+    with pytest.raises(InvalidInput, match="`kappa` is -1"):
+        linearised(SA, uniform, -1.0)
+    with pytest.raises(InvalidInput, match="Q = K = V = I"):
+        linearised(af.Attention(1.0, value=-np.eye(2)), uniform)
+    with pytest.raises(TooLarge, match="smaller `degree`"):
+        linearised(SA, mf.uniform(mf.CircleBasis(2100)))
+    with pytest.raises(InvalidInput, match="degrees above it may be unstable"):
+        stability(SA, mf.uniform(mf.ZonalBasis(3, 4)), 1e-6)
