@@ -167,10 +167,11 @@ def expected_distance(flow: Fluctuations, *, samples: int = 4096, cells: int = 5
     masses = law / np.sum(law)
     z = np.random.default_rng(seed).standard_normal((whole("samples", samples, 2), cells))
     noise = np.sqrt(masses) * z - masses * (z @ np.sqrt(masses))[:, None]
-    steps, rows = np.tril(np.ones((cells, cells))), []
+    coarse, steps, rows = _coarse(flow), np.tril(np.ones((cells, cells))), []
+    between = _waves(coarse, _centres(cells)).T @ _waves(coarse, coarse.points()) / coarse.grid  # starts to cells
     for at in range(len(flow.times)):
         ends = _carried(flow, at, _centres(cells) + np.pi / cells)
-        gains = _waves(_coarse(flow), _centres(cells)).T @ _by_start(flow, at)  # (cell, harmonic)
+        gains = between @ flow.responses[at]  # (cell, harmonic)
         g = noise @ (steps.T + gains @ _primitives(flow.basis, ends))  # (sample, end)
         lengths = (np.roll(ends, -1) - np.roll(ends, 1)) / 2
         lengths[[0, -1]] += np.pi
@@ -189,9 +190,9 @@ def forecast(flow: Fluctuations, tokens: Tokens, *, grid: int = GRID) -> np.ndar
     basis, coarse = _circle(flow.start), _coarse(flow)
     angles, masses = basis.variable(tokens.positions), np.asarray(tokens.masses)
     noise = coarse.atoms(angles, masses) - np.asarray(basis.resized(flow.start.coefficients, coarse.degree))
-    rows = []
+    shares, rows = noise @ _waves(coarse, coarse.points()) / coarse.grid, []
     for at in range(len(flow.times)):
-        rest = flow.coefficients[at] - noise @ _by_start(flow, at)
+        rest = flow.coefficients[at] - np.sum(shares[:, None] * flow.responses[at], axis=0)
         rows.append(_distance(_carried(flow, at, angles), masses, rest, grid))
     return np.array(rows)
 
@@ -291,12 +292,6 @@ def _coarse(flow: Fluctuations) -> CircleBasis:
     if np.max(np.abs(np.asarray(flow.starts.positions) @ [1, 1j] - even)) > 1e-9:
         raise InvalidInput("`starts` are not even angles from 0, which W_1 needs; leave them out in `fluctuations`.")
     return coarse
-
-
-def _by_start(flow: Fluctuations, at: int) -> np.ndarray:
-    """The responses as a series in the start: (harmonic of the start, harmonic)."""
-    coarse, n = _coarse(flow), flow.starts.n
-    return _waves(coarse, coarse.points()) @ flow.responses[at] / n
 
 
 def _carried(flow: Fluctuations, at: int, angles: np.ndarray) -> np.ndarray:

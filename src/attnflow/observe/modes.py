@@ -1,6 +1,7 @@
 """The modes of the kernel density estimate of tokens: where the field condenses them before clusters exist."""
 
-from typing import Any, NamedTuple
+import dataclasses
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,7 +19,8 @@ MOST = 4096
 """Tokens from which the ascent starts, if not told otherwise; of more, every k-th."""
 
 
-class Modes(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Modes:
     """Local maxima of Z(x) = sum_j m_j e^(beta (<x, y_j> - 1))."""
 
     positions: np.ndarray
