@@ -1,0 +1,73 @@
+"""Propagation of chaos: the quick version holds; noise that is not carried, or tokens of another beta, are found out."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from attnflow.experiments import Study
+from attnflow.experiments.gallery import propagation_of_chaos
+from attnflow.meanfield import sample
+
+QUICK = propagation_of_chaos.QUICK
+
+pytestmark = pytest.mark.slow  # half a minute of compilation and flows
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    return propagation_of_chaos.run(QUICK, Study(tmp_path_factory.mktemp("chaos") / "parts"))
+
+
+def verdicts(parameters, data):
+    names = ("ratio", "Gaussian", "not the initial", "the same tokens", "n W_1", "power")
+    claims = propagation_of_chaos.claims(parameters, data)
+    return {name: claim.holds for name, claim in zip(names, claims, strict=True) if name in claim.statement}
+
+
+def test_the_quick_version_holds(quick):
+    found = verdicts(QUICK, quick)
+    assert len(found) == 6
+    assert all(found.values())
+    assert len(propagation_of_chaos.draw(QUICK, quick).axes) == 4
+
+
+def test_the_data_hold_what_sampling_says(quick):
+    """Without the code of the claims: sqrt(n) W_1 at time 0 has one mean for both n, and it has grown at the end."""
+    rows = [np.sqrt(n) * quick[f"tokens-SA-{n}"]["measured"].values for n in QUICK.sizes]
+    means, errors = (
+        np.array([f(r) for r in rows]) for f in (lambda r: r.mean(0), lambda r: r.std(0) / np.sqrt(len(r)))
+    )
+    assert abs(means[0, 0] - means[1, 0]) < 3 * np.hypot(*errors[:, 0])
+    assert (means[:, -1] - 3 * errors[:, -1] > means[:, 0]).all()
+
+
+def test_noise_that_is_not_felt_is_found_out(quick):
+    """The initial noise carried by the density's flow alone, without the response, has not grown enough."""
+    part = quick["linear-SA"]
+    flow = propagation_of_chaos._flow(QUICK, part.assign(responses=0 * part["responses"]))
+    bare = propagation_of_chaos.expected_distance(flow, samples=QUICK.samples)
+    wrong = part["constant"].values.copy()
+    wrong[::2] = bare.mean
+    assert not verdicts(QUICK, quick | {"linear-SA": part.assign(constant=("fine", wrong))})["Gaussian"]
+
+
+def test_tokens_that_follow_another_beta_are_found_out(quick, monkeypatch):
+    """A thousandth of beta: quiet tokens then follow another density, from which their distance does not fall."""
+    other = dataclasses.replace(QUICK, beta=1.001 * QUICK.beta)
+    right = propagation_of_chaos._moved
+    monkeypatch.setattr(propagation_of_chaos, "_moved", lambda m, x, p, steps: right(m, x, other, steps))
+    part = propagation_of_chaos.rest(propagation_of_chaos._flow(QUICK, quick["linear-SA"]), QUICK)
+    found = verdicts(QUICK, quick | {"quiet": part})
+    assert not found["n W_1"]
+    assert not found["power"]
+
+
+def test_tokens_that_are_not_quiet_are_found_out(quick, monkeypatch):
+    """Independent ones in their place: neither the constant nor the power."""
+    law = propagation_of_chaos._law(QUICK, 1)
+    monkeypatch.setattr(propagation_of_chaos, "_quiet", lambda n, shift, parameters: sample(law, n, n + shift))
+    part = propagation_of_chaos.rest(propagation_of_chaos._flow(QUICK, quick["linear-SA"]), QUICK)
+    found = verdicts(QUICK, quick | {"quiet": part})
+    assert not found["n W_1"]
+    assert not found["power"]
