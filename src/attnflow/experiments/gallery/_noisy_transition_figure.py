@@ -25,6 +25,10 @@ def draw_branch(axes: Any, model: str, beta: float, part: xr.Dataset, rows: list
     root = np.sqrt([row["found"] for row in rows])
     bars = [row["error"] / m for row, m in zip(rows, root, strict=True)]  # twice the error of the root
     axes.errorbar(x, root, bars, fmt="o", ms=3, lw=1.0, color=COLOURS[4], label="tokens", zorder=3)
+    free = [row for row in rows if not row["ordered"]]
+    level = [np.sqrt(row["square"]) for row in free]
+    words = r"$(\kappa/(\kappa - \kappa_c)n)^{1/2}$"
+    axes.plot([row["kappa"] / onset for row in free], level, "_", ms=11, color=INK, mew=0.9, label=words)
     axes.axvline(1, color=GREY, lw=0.6, ls=":")
     axes.set_xlim(0.45, right)
     axes.set_ylim(-0.03, 1.0)

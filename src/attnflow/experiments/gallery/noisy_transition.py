@@ -55,8 +55,6 @@ MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
 BASIS = ZonalBasis(2, 64)
 CLOCK = 0.004
 """Noise times step of the tokens."""
-SHARES = 4
-"""Systems without order for each with order."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +68,8 @@ class Parameters:
     """Branches on the circle."""
     tokens: int = 1000
     seeds: int = 6
+    shares: int = 4
+    """Systems without order, each of as many tokens less, for one with order."""
     burn: float = 8.0
     """Times kappa_c: when averages over tokens begin."""
     last: float = 12.0
@@ -81,7 +81,15 @@ class Parameters:
 
 
 QUICK = Parameters(
-    dims=(2,), onset_betas=(4.0,), cases=(("USA0", 4.0),), tokens=300, burn=4.0, last=6.0, below=(0.6,), above=(1.8,)
+    dims=(2,),
+    onset_betas=(4.0,),
+    cases=(("USA0", 4.0),),
+    tokens=300,
+    shares=1,
+    burn=4.0,
+    last=6.0,
+    below=(0.6,),
+    above=(1.8,),
 )
 
 
@@ -207,7 +215,7 @@ def _one(model: str, beta: float, kappa: float, ordered: bool, onset: float, par
     growth = stability(plain, state, kappa).growth
     flow = evolve(plain, start, 25 / abs(growth), kappa=kappa, save=1)
     # without order m fluctuates, whatever the number of tokens: smaller systems, but more of them
-    parts = 1 if ordered else SHARES
+    parts = 1 if ordered else parameters.shares
     law = von_mises_fisher(BASIS, 4.0) if ordered else uniform(BASIS)
     tokens = sample(law, parameters.tokens // parts, 1)
     first = int(1e6 * kappa)  # another path for every noise
@@ -266,7 +274,7 @@ def compare(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[st
             kappa, squares = float(one["kappa"]), one["squares"].values
             error = squares.std(ddof=1) / np.sqrt(len(squares))
             ordered = bool(one["ordered"])
-            n = parameters.tokens // (1 if ordered else SHARES)
+            n = parameters.tokens // (1 if ordered else parameters.shares)
             slip, left = 8 * kappa * CLOCK / onset, np.exp(float(one["growth"]) * burn(parameters, ordered) / onset)
             square = float(one["order"]) ** 2 if ordered else kappa / ((kappa - onset) * n)
             tolerance = 4 * error + left * abs(float(one["begin"]) ** 2 - square)
@@ -316,7 +324,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         some = [row for row in rows if row["ordered"] == ordered]
         worst = max(some, key=lambda row: _used(row["found"], row["square"], row["tolerance"]))
         side = "with order" if ordered else "without order"
-        n = parameters.tokens // (1 if ordered else SHARES)
+        n = parameters.tokens // (1 if ordered else parameters.shares)
         statement = f"{n} tokens {side}: mean of m² is {words} (worst of {len(some)}: {_where(worst)})"
         source = (
             f"4 standard errors of {parameters.seeds} seeds; what is left of the start; the step's change of κ; "
