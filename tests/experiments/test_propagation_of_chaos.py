@@ -46,10 +46,15 @@ def test_noise_that_is_not_felt_is_found_out(quick):
     """The initial noise carried by the density's flow alone, without the response, has not grown enough."""
     part = quick["linear-SA"]
     flow = propagation_of_chaos._flow(QUICK, part.assign(responses=0 * part["responses"]))
-    bare = propagation_of_chaos.expected_distance(flow, samples=QUICK.samples)
     wrong = part["constant"].values.copy()
-    wrong[::2] = bare.mean
-    assert not verdicts(QUICK, quick | {"linear-SA": part.assign(constant=("fine", wrong))})["Gaussian"]
+    wrong[::2] = propagation_of_chaos.expected_distance(flow, samples=QUICK.samples).mean
+    data = quick | {"linear-SA": part.assign(constant=("fine", wrong))}
+    assert not verdicts(QUICK, data)["Gaussian"]
+    law = propagation_of_chaos._law(QUICK, 1)
+    for n, count in zip(QUICK.sizes, QUICK.seeds, strict=True):
+        rows = [propagation_of_chaos.forecast(flow, sample(law, n, n + seed)) for seed in range(count)]
+        data[f"tokens-SA-{n}"] = data[f"tokens-SA-{n}"].assign(linear=(("seed", "time"), rows))
+    assert not verdicts(QUICK, data)["the same tokens"]
 
 
 def test_tokens_that_follow_another_beta_are_found_out(quick, monkeypatch):

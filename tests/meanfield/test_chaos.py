@@ -13,6 +13,7 @@ from attnflow.meanfield import (
     ZonalBasis,
     from_function,
     perturbed,
+    quadrature,
     quiet,
     sample,
     uniform,
@@ -130,6 +131,16 @@ def test_observables_at_the_uniform_law(field, at_uniform):
     for t, found in zip(TIMES, expected_observable(at_uniform, 4), strict=True):
         exact = np.sqrt(np.sum(2 / k**2 * np.exp(2 * rate(field, k) * t)))
         assert found == pytest.approx(exact, rel=1e-6)
+
+
+def test_observables_at_the_uniform_law_of_the_sphere():
+    """(2k+1)/(k (k+1)) e^(2 lambda_k t), lambda_k = k (k+1) I_(k+1/2)/(beta I_(1/2)); rings of 4 and 5 latitudes."""
+    starts = quadrature(uniform(ZonalBasis(3, 3)))
+    flow = fluctuations(Attention(1.0), uniform(SphereBasis(9)), TIMES, starts=starts)
+    k = np.arange(1, 4)
+    growth = np.exp(2 * k * (k + 1) * ive(k + 0.5, 1.0) / ive(0.5, 1.0) * TIMES[-1])
+    exact = [np.sqrt(np.sum((2 * k + 1) / (k * (k + 1)) * g)) for g in (1.0, growth)]
+    np.testing.assert_allclose(expected_observable(flow, 3), exact, rtol=1e-6)
 
 
 def test_a_smooth_perturbation_is_carried_as_the_equation_has_it(field, at_tilted):

@@ -141,9 +141,9 @@ def fluctuations(
     with full_precision():
         c, x = jnp.asarray(density.coefficients), jnp.asarray(starts.positions)
         flat, shaped = ravel_pytree((c, x, jnp.zeros((starts.n, *c.shape))))
-        state = begin(flat)
+        state, grid = begin(flat), jnp.asarray(grid_positions(basis))
         for t in moments:
-            state = _follow(model, basis, starts.n, state, jnp.asarray(t), jnp.asarray(rtol)) if t > 0 else state
+            state = _follow(model, basis, grid, starts.n, state, jnp.asarray(t), jnp.asarray(rtol)) if t else state
             now = shaped(state.c)
             tail = max(float(tail_of(basis, now[0])), float(jnp.max(_tails(basis, now[2]))))
             if not tail <= resolution or state.trouble:
@@ -216,7 +216,7 @@ def expected_observable(flow: Fluctuations, degree: int) -> np.ndarray:
 
 
 @eqx.filter_jit
-def _follow(model: Model, basis: AbstractBasis, count: int, state: Any, target: Any, rtol: Any) -> Any:
+def _follow(model: Model, basis: AbstractBasis, grid: Any, count: int, state: Any, target: Any, rtol: Any) -> Any:
     """Density, points and responses together up to the time `target`."""
     shape = basis.mask.shape
     ravelled = ravel_pytree((jnp.zeros(shape), jnp.zeros((count, basis.dim)), jnp.zeros((count, *shape))))[1]
@@ -224,21 +224,21 @@ def _follow(model: Model, basis: AbstractBasis, count: int, state: Any, target: 
     def rate(flat: Any) -> Any:
         c, x, s = ravelled(flat)
         change, tangent = jax.linearize(lambda c: model.rate(basis, c), c)
-        respond = _response(model, basis, c)
-        moved = jax.vmap(_velocity(model, basis, c))(x)
+        respond = _response(model, basis, grid, c)
+        moved = jax.vmap(_velocity(model, basis, grid, c))(x)
         grown = jax.lax.map(lambda one: tangent(one[0]) + respond(one[1]), (s, x), batch_size=64)
         return ravel_pytree((change, moved, grown))[0]
 
     return advance(rate, jnp.zeros_like(state.c), state, target, STEPS, rtol=rtol, atol=jnp.asarray(1e-12))
 
 
-def _velocity(model: Model, basis: AbstractBasis, c: Any) -> Any:
+def _velocity(model: Model, basis: AbstractBasis, grid: Any, c: Any) -> Any:
     """The gradient of Phi at any unit vector, by quadrature on the grid."""
-    grid = jnp.asarray(grid_positions(basis)).reshape(-1, basis.dim)
+    places = grid.reshape(-1, basis.dim)
     law = (basis.weights * basis.synthesis(c)).reshape(-1)
 
     def climb(x: Any) -> Any:
-        z = jnp.sum(law * jnp.exp(model.beta * (grid @ x - 1)))
+        z = jnp.sum(law * jnp.exp(model.beta * (places @ x - 1)))
         phi = jnp.log(z) / model.beta if model.softmax else model.factor * z / model.beta
         return phi + sum((part.potential(x) for part in model.potentials), jnp.zeros(()))
 
@@ -249,9 +249,8 @@ def _velocity(model: Model, basis: AbstractBasis, c: Any) -> Any:
     return velocity
 
 
-def _response(model: Model, basis: AbstractBasis, c: Any) -> Any:
+def _response(model: Model, basis: AbstractBasis, grid: Any, c: Any) -> Any:
     """-div(rho grad Phi'[delta_x]) in coefficients, as a function of x; 2 div(f grad g) as in `Model.rate`."""
-    grid = jnp.asarray(grid_positions(basis))
     rho, bend = basis.synthesis(c), basis.synthesis(basis.laplacian * c)
     per = jnp.asarray(model.factor)
     if model.softmax:

@@ -112,10 +112,10 @@ def as_model(field: AbstractField, kappa: Any = 0.0) -> Model:
     return Model(beta, scalar("kappa", low=0.0)(kappa), factor, softmax, potentials)
 
 
-def grid_positions(basis: AbstractBasis) -> np.ndarray:
-    """The grid as unit vectors, shape (*grid, dim); for the circle and S^2."""
-    points = np.asarray(basis.points())
-    return np.stack([np.cos(points), np.sin(points)], axis=-1) if basis.dim == 2 else points
+def grid_positions(basis: AbstractBasis) -> Any:
+    """The grid as unit vectors, shape (*grid, dim); for the circle and S^2. Traced where the basis is."""
+    points = jnp.asarray(basis.points())
+    return jnp.stack([jnp.cos(points), jnp.sin(points)], axis=-1) if basis.dim == 2 else points
 
 
 def raise_unless_pointwise(basis: AbstractBasis, potentials: tuple[Potential, ...]) -> None:

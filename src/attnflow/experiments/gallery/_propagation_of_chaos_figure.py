@@ -16,16 +16,10 @@ def draw_rates(axes: Any, found: Any, part: xr.Dataset, rest: xr.Dataset) -> Non
     for k, (t, colour) in enumerate(zip(found.times, COLOURS, strict=False)):
         axes.plot(ends, constant[k] / np.sqrt(ends), color=colour, lw=0.9)
         error = found.spread[k] * found.mean[:, k] / np.sqrt(found.seeds)
-        axes.errorbar(
-            n,
-            found.mean[:, k],
-            np.minimum(error, 0.9 * found.mean[:, k]),
-            fmt="o",
-            ms=2.8,
-            lw=0.8,
-            color=colour,
-            label=f"$t = {t:g}$",
-        )
+        axes.errorbar(n, found.mean[:, k], error, fmt="none", lw=0.8, color=colour)
+        for some, face in ((found.small[:, k], colour), (~found.small[:, k], "white")):
+            label = f"$t = {t:g}$" if face == colour else None
+            axes.plot(n[some], found.mean[some, k], "o", ms=3.0, mec=colour, mfc=face, mew=0.8, label=label)
     sizes = rest["n"].values
     axes.plot(ends, np.pi / 2 / ends, color=INK, lw=0.9, ls="--")
     axes.plot(sizes, rest["measured"].values[:, 0, -1], "s", ms=3.6, mfc="white", mec=INK, mew=0.8)
@@ -57,7 +51,11 @@ def draw_constants(axes: Any, found: dict[str, Any], data: dict[str, xr.Dataset]
 def draw_departures(axes: Any, found: Any) -> None:
     """What the linearised flow misses, seed by seed."""
     for k, (t, colour) in enumerate(zip(found.times[1:], COLOURS[1:], strict=False), start=1):
-        axes.plot(found.sizes, found.departure[:, k], "o-", ms=2.8, lw=0.8, color=colour, label=f"$t = {t:g}$")
+        axes.plot(found.sizes, found.departure[:, k], "-", lw=0.8, color=colour)
+        for some, face in ((found.seeds >= 8, colour), (found.seeds < 8, "white")):
+            label = f"$t = {t:g}$" if face == colour else None
+            values = found.departure[some, k]
+            axes.plot(found.sizes[some], values, "o", ms=3.0, mec=colour, mfc=face, mew=0.8, label=label)
     ends = np.array([found.sizes[0], found.sizes[-1]], dtype=float)
     axes.plot(ends, found.departure[0, -1] * 1.6 * np.sqrt(ends[0] / ends), color=GREY, lw=0.9, ls="--")
     axes.set_xscale("log")

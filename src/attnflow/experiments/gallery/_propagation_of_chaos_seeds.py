@@ -22,8 +22,11 @@ class Summary:
     """Root mean square of W_1/(that of the linearised flow) - 1."""
     apart: np.ndarray
     """(time,): how far W_1 may be off by quadrature and by the steps of the tokens."""
+    small: np.ndarray
+    """Whether noise is small: the nonlinear share is below one standard error of the mean at this size."""
     constant: np.ndarray
-    """(time,): sqrt(n) W_1, mean over all seeds; `error` its standard error, `bias` the nonlinear share in it."""
+    """(time,): sqrt(n) W_1, mean over the seeds with small noise (NaN without any); `error` its standard error, `bias`
+    the nonlinear share in it."""
     error: np.ndarray
     bias: np.ndarray
 
@@ -40,9 +43,15 @@ class Summary:
         second = np.array([np.mean((w / v - 1) ** 2, axis=0) for w, v in zip(measured, linear, strict=True)])
         spread = np.sqrt(squares / (np.sum(seeds) - len(seeds)))
         scaled = np.sqrt(sizes)[:, None] * mean
-        constant = seeds @ scaled / np.sum(seeds)
+        small = np.abs(nonlinear) <= spread / np.sqrt(seeds)[:, None]
+        weights = seeds[:, None] * small
+        with np.errstate(invalid="ignore", divide="ignore"):
+            count = np.sum(weights, axis=0)
+            constant = np.sum(weights * scaled, axis=0) / count
+            bias = np.sum(weights * scaled * np.abs(nonlinear), axis=0) / count
+            error = spread * constant / np.sqrt(count)
         apart = part["quadrature"].values + float(part["apart"])
+        times = part["time"].values
         return cls(
-            sizes, seeds, part["time"].values, mean, spread, nonlinear, np.sqrt(second), apart, constant,
-            spread * constant / np.sqrt(np.sum(seeds)), seeds @ (scaled * np.abs(nonlinear)) / np.sum(seeds),
+            sizes, seeds, times, mean, spread, nonlinear, np.sqrt(second), apart, small, constant, error, bias
         )  # fmt: skip
