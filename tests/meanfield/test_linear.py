@@ -131,3 +131,12 @@ def test_refusals():
         linearised(SA, mf.uniform(mf.CircleBasis(2100)))
     with pytest.raises(InvalidInput, match="degrees above it may be unstable"):
         stability(SA, mf.uniform(mf.ZonalBasis(3, 4)), 1e-6)
+
+
+def test_eigenfunctions_are_drawn():
+    from attnflow.plots import draw_eigenfunctions
+
+    operator = linearised(af.Attention(2.0), mf.perturbed(mf.CircleBasis(12), 1, 0.2))
+    left, right = draw_eigenfunctions(operator, count=3).axes
+    assert len(right.lines) == 3
+    np.testing.assert_array_equal(left.lines[1].get_ydata(), operator.growth)
