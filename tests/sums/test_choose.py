@@ -53,6 +53,15 @@ def test_costs_decide():
     assert next(o for o in on_gpu.options if o.name == "FastSphere").why_not
 
 
+def test_a_batch_gets_no_sum_that_may_fall_back_on_tiles():
+    """Under vmap both branches would run: of betas as of tokens."""
+    tokens = af.uniform(af.Sphere(2), n=20_000)
+    alone, batch = (choose(tokens, beta, tol=1e-12) for beta in (9.0, np.array([9.0, 8.0])))
+    assert alone.sum.guarded
+    assert not getattr(batch.sum, "guarded", False)
+    assert "round-off" in next(o for o in batch.options if o.name == "Circle").why_not
+
+
 @pytest.mark.parametrize(
     ("tol", "dtype", "words"),
     [

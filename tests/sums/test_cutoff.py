@@ -11,39 +11,11 @@ from attnflow.masks import Causal, Everyone
 from attnflow.sums import Tiled, Weights
 from attnflow.sums import cutoff as room
 from attnflow.sums.cutoff import Cutoff, neighbours
-from attnflow.sums.host import _answer, interruptible
+from attnflow.sums.host import interruptible
 from tests.conftest import rotation
+from tests.sums.pairs import clouds, dense, derivatives_agree, evaluate, on_host
 
 EPS = np.finfo(float).eps
-
-
-def unit(v):
-    return v / np.linalg.norm(v, axis=-1, keepdims=True)
-
-
-def dense(x, y, masses, charges, beta):
-    return (masses * np.exp(-0.5 * beta * np.sum((x[:, None] - y) ** 2, axis=2))) @ charges
-
-
-def tokens(kind, n, d, beta, rng):
-    if kind == "uniform":
-        return unit(rng.standard_normal((n, d)))
-    centres = unit(rng.standard_normal((3, d)))[rng.integers(3, size=n)]
-    return centres if kind == "coincident" else unit(centres + rng.standard_normal((n, d)) / np.sqrt(3 + beta))
-
-
-def on_host(total, x, y, masses, charges, beta):
-    """The sum without JAX around it."""
-    with np.errstate(divide="ignore"):
-        return _answer(total._work(), x is y, beta, total.tol, x, y, np.log(masses), charges)
-
-
-def evaluate(total, x, y, masses, charges, beta, at_tokens=False):
-    side = [(jnp.asarray(points), jnp.zeros(len(points), jnp.int32)) for points in (x, y)]
-    weights = Weights(jnp.asarray(beta, x.dtype), Everyone(), at_tokens)
-    log_mass = jnp.where(masses > 0, jnp.log(jnp.where(masses > 0, masses, 1)), -jnp.inf)
-    scale, sums = total(weights, *side, log_mass, jnp.asarray(charges))
-    return jnp.exp(scale)[:, None] * sums
 
 
 @pytest.mark.parametrize("kind", ["uniform", "clusters", "coincident"])
@@ -52,8 +24,8 @@ def test_within_the_stated_bound_of_a_dense_sum(beta, kind):
     """What is left out is eps = tol min mass/4 for each unit of mass and charge."""
     for d in (2, 3, 6):
         rng = np.random.default_rng(int(beta) + d)
-        y = tokens(kind, 700, d, beta, rng)
-        x = np.concatenate([y[:100], tokens("uniform", 33, d, beta, rng)])
+        y = clouds(kind, 700, d, beta, rng)
+        x = np.concatenate([y[:100], clouds("uniform", 33, d, beta, rng)])
         masses, charges = rng.random(700) + 0.01, rng.standard_normal((700, 3))
         masses[7] = 0.0
         loads = np.sum(masses[:, None] * np.abs(charges), axis=0)
@@ -87,7 +59,7 @@ def test_it_leaves_out_what_is_far_and_nothing_else():
 def test_small_tiles_give_the_same(monkeypatch):
     """Many tokens in one place go through several tiles."""
     rng = np.random.default_rng(1)
-    y, masses = tokens("clusters", 1000, 3, 50.0, rng), rng.random(1000) + 0.1
+    y, masses = clouds("clusters", 1000, 3, 50.0, rng), rng.random(1000) + 0.1
     charges = rng.standard_normal((1000, 2))
     want = on_host(Cutoff(1e-12), y, y, masses, charges, 50.0)
     monkeypatch.setattr(room, "TILE", 128)
@@ -98,11 +70,11 @@ def test_small_tiles_give_the_same(monkeypatch):
 
 def test_rotations_and_the_number_of_neighbours():
     rng = np.random.default_rng(2)
-    y, masses, turn = tokens("uniform", 600, 3, 0, rng), rng.random(600) + 0.5, rotation(3)
+    y, masses, turn = clouds("uniform", 600, 3, 0, rng), rng.random(600) + 0.5, rotation(3)
     first, second = (on_host(Cutoff(1e-9), z, z, masses, z, 300.0) for z in (y, y @ turn.T))
     np.testing.assert_allclose(second, first @ turn.T, atol=2 * 1e-9 * 1.5 / 4)
     cap = 5000
-    many = tokens("uniform", cap, 3, 0, rng)
+    many = clouds("uniform", cap, 3, 0, rng)
     # a cap of chord r has the part r^2/4 of S^2; the sample of 256 sees about 200 each
     assert neighbours(many, 0.4) == pytest.approx(cap * 0.04 * 1.0, rel=0.05)
     assert neighbours(many[:10], 2.0) == 10
@@ -110,30 +82,14 @@ def test_rotations_and_the_number_of_neighbours():
 
 def test_derivatives_are_those_of_the_other_sum():
     rng = np.random.default_rng(5)
-    y, masses = tokens("clusters", 12, 4, 5.0, rng), rng.random(12) + 0.5
-    step, total = rng.standard_normal((12, 4)), Cutoff(1e-13, exact=Tiled(4, 4))
-
-    def energy(total, z, beta):
-        side = (z, jnp.zeros(12, jnp.int32))
-        scale, sums = total(Weights(beta, Everyone(), True), side, side, jnp.log(jnp.asarray(masses)), z)
-        return jnp.sum((jnp.exp(scale)[:, None] * sums) ** 2)
-
-    with jax.enable_x64(True):
-
-        @jax.jit
-        def all_orders(total):
-            both = jax.grad(jax.jit(lambda z, b, t: energy(t, z, b)), argnums=(0, 1))  # the sum itself is traced
-            at = (jnp.asarray(y), jnp.asarray(5.0))
-            first, second = jax.jvp(lambda z: both(z, at[1], total), (at[0],), (jnp.asarray(step),))
-            return *first, *second
-
-        for got, want in zip(all_orders(total), all_orders(Tiled()), strict=True):
-            np.testing.assert_allclose(got, want, atol=1e-10)  # second derivatives of order 1e3, tol 1e-13
+    y, masses = clouds("clusters", 12, 4, 5.0, rng), rng.random(12) + 0.5
+    with jax.enable_x64(True):  # second derivatives of order 1e3, tol 1e-13
+        derivatives_agree(Cutoff(1e-13, exact=Tiled(4, 4)), y, masses, lambda z: z, rng, 1e-10)
 
 
 def test_batches_of_beta_and_floats_of_32_bits():
     rng = np.random.default_rng(6)
-    y, masses = tokens("uniform", 200, 3, 0, rng), np.full(200, 1 / 200)
+    y, masses = clouds("uniform", 200, 3, 0, rng), np.full(200, 1 / 200)
     total = Cutoff(1e-9)
     with jax.enable_x64(True):
         together = jax.vmap(lambda beta: evaluate(total, y, y, masses, y, beta, True))(jnp.asarray([1.0, 90.0]))

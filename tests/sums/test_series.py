@@ -150,6 +150,21 @@ def test_causal_sums_are_those_of_the_mask(d, slope):
     assert np.abs(alone - got[first]).max() <= 1e-15
 
 
+def test_causal_sums_elsewhere_than_at_the_tokens_are_tiled():
+    """Queries with places of their own, as in a compiled velocity, where nobody knows that they are the tokens."""
+    x, masses, _ = tokens(2, "uniform", 8)
+    place = np.random.default_rng(9).permutation(N)
+    system = af.Tokens(x, masses, place=place)
+    field, plain = (af.Attention(9.0, mask=Causal(0.05), sum=sum_) for sum_ in (made(2, degree=48), Tiled()))
+    with jax.enable_x64(True):
+        look = jax.jit(lambda field, x: field.velocity(0.0, x, system, place))
+        np.testing.assert_array_equal(look(field, jnp.asarray(x)), look(plain, jnp.asarray(x)))
+    other = af.Tokens(x, masses, place=np.where(place == 0, 1, place))
+    with pytest.raises(InvalidInput, match="holds a number twice, which the sum Circle does not take under a causal"):
+        field.check(other)
+    plain.check(other)
+
+
 @pytest.mark.parametrize("d", [2, 3])
 def test_derivatives_are_those_of_the_sum_over_pairs(d):
     """Along the sphere: jvp, vjp, forward over reverse, vmap, and in beta."""

@@ -10,45 +10,12 @@ from attnflow.masks import Causal, Everyone
 from attnflow.special import truncation_degrees
 from attnflow.sums import Tiled, Weights
 from attnflow.sums import sht as room
-from attnflow.sums.host import _answer
 from attnflow.sums.sht import FastSphere, roundoff
 from tests.conftest import rotation
+from tests.sums.pairs import clouds, dense, derivatives_agree, evaluate, on_host, unit
 
 pytest.importorskip("ducc0")
 BETAS = [0.0, 1e-3, 1.0, 30.0, 1e3, 1e4]
-
-
-def unit(v):
-    return v / np.linalg.norm(v, axis=-1, keepdims=True)
-
-
-def dense(x, y, masses, charges, beta):
-    return (masses * np.exp(-0.5 * beta * np.sum((x[:, None] - y) ** 2, axis=2))) @ charges
-
-
-def tokens(kind, n, beta, rng):
-    """Uniform, in clusters of the size of the kernel, or coincident at a pole and elsewhere."""
-    if kind == "uniform":
-        return unit(rng.standard_normal((n, 3)))
-    centres = unit(rng.standard_normal((3, 3)))
-    centres[0] = [0, 0, 1]
-    if kind == "coincident":
-        return centres[rng.integers(3, size=n)]
-    return unit(centres[rng.integers(3, size=n)] + rng.standard_normal((n, 3)) / np.sqrt(3 + beta))
-
-
-def on_host(total, x, y, masses, charges, beta):
-    """The sum without JAX around it."""
-    with np.errstate(divide="ignore"):
-        return _answer(total._work(), x is y, beta, total.tol, x, y, np.log(masses), charges)
-
-
-def evaluate(total, x, y, masses, charges, beta, at_tokens=False):
-    side = [(jnp.asarray(points), jnp.zeros(len(points), jnp.int32)) for points in (x, y)]
-    weights = Weights(jnp.asarray(beta, x.dtype), Everyone(), at_tokens)
-    log_mass = jnp.where(masses > 0, jnp.log(jnp.where(masses > 0, masses, 1)), -jnp.inf)
-    scale, sums = total(weights, *side, log_mass, jnp.asarray(charges))
-    return jnp.exp(scale)[:, None] * sums
 
 
 def fast(tol, beta, masses, **options):
@@ -63,8 +30,8 @@ def fast(tol, beta, masses, **options):
 def test_within_the_stated_bound_of_a_dense_sum(beta, kind):
     """Truncation eps = tol min mass/4, as much for the transforms, and round-off, relative to sum_j m_j |charge_j|."""
     rng = np.random.default_rng(int(beta) + len(kind))
-    y = tokens(kind, 300, beta, rng)
-    x = np.concatenate([y[:40], tokens("uniform", 40, beta, rng), [[0, 0, 1.0], [0, 0, -1.0]]])
+    y = clouds(kind, 300, 3, beta, rng)
+    x = np.concatenate([y[:40], clouds("uniform", 40, 3, beta, rng), [[0, 0, 1.0], [0, 0, -1.0]]])
     masses = rng.random(300) + 0.01
     masses[7] = 0.0
     ones = np.ones((300, 1))
@@ -79,7 +46,7 @@ def test_within_the_stated_bound_of_a_dense_sum(beta, kind):
 
 def test_one_transform_of_the_masses_gives_what_four_give():
     rng = np.random.default_rng(3)
-    y, masses = tokens("clusters", 200, 20.0, rng), np.full(200, 1 / 200)
+    y, masses = clouds("clusters", 200, 3, 20.0, rng), np.full(200, 1 / 200)
     charges = np.concatenate([np.ones((200, 1)), y], axis=1)
     total = fast(1e-12, 20.0, masses)
     once = on_host(total, y, y, masses, charges, 20.0)
@@ -88,7 +55,7 @@ def test_one_transform_of_the_masses_gives_what_four_give():
 
 
 def test_the_same_threads_give_the_same_bits_and_others_the_same_numbers():
-    y = tokens("uniform", 20_000, 9.0, np.random.default_rng(2))
+    y = clouds("uniform", 20_000, 3, 9.0, np.random.default_rng(2))
     charges = np.concatenate([np.ones((20_000, 1)), y], axis=1)
     one, two, three, again = (
         room._sums(9.0, 1e-12, y, y, np.ones(20_000), charges, degree=50, threads=threads) for threads in (1, 2, 3, 2)
@@ -100,7 +67,7 @@ def test_the_same_threads_give_the_same_bits_and_others_the_same_numbers():
 
 def test_rotations_turn_the_moments():
     rng = np.random.default_rng(4)
-    y, masses, turn = tokens("uniform", 500, 50.0, rng), rng.random(500) + 0.5, rotation(3)
+    y, masses, turn = clouds("uniform", 500, 3, 50.0, rng), rng.random(500) + 0.5, rotation(3)
     total = fast(1e-10, 50.0, masses)
     first, second = (
         on_host(total, z, z, masses, np.concatenate([np.ones((500, 1)), z], axis=1), 50.0) for z in (y, y @ turn.T)
@@ -120,33 +87,15 @@ def test_the_degree_is_the_one_of_the_tail_and_one_or_two_more_for_the_moments()
 
 def test_derivatives_are_those_of_the_other_sum():
     rng = np.random.default_rng(5)
-    y, masses = tokens("clusters", 12, 5.0, rng), rng.random(12) + 0.5
-    step, total = rng.standard_normal((12, 3)), fast(1e-13, 5.0, masses)
-
-    def energy(total, z, beta):
-        charges = jnp.concatenate([jnp.ones((12, 1)), z], axis=1)
-        side = (z, jnp.zeros(12, jnp.int32))
-        scale, sums = total(Weights(beta, Everyone(), True), side, side, jnp.log(jnp.asarray(masses)), charges)
-        return jnp.sum((jnp.exp(scale)[:, None] * sums) ** 2)
-
-    with jax.enable_x64(True):
-
-        @jax.jit
-        def all_orders(total):
-            both = jax.grad(jax.jit(lambda z, b, t: energy(t, z, b)), argnums=(0, 1))  # the sum itself is traced
-            at = (jnp.asarray(y), jnp.asarray(5.0))
-            first, second = jax.jvp(lambda z: both(z, at[1], total), (at[0],), (jnp.asarray(step),))
-            forward = jax.jvp(lambda b: energy(total, at[0], b), (at[1],), (jnp.ones_like(at[1]),))[1]
-            return *first, *second, forward
-
-        for got, want in zip(all_orders(total), all_orders(Tiled()), strict=True):
-            # values enter the rule through 2 sums_i; derivatives are at most beta^2 times them
-            np.testing.assert_allclose(got, want, atol=1e-10)
+    y, masses = clouds("clusters", 12, 3, 5.0, rng), rng.random(12) + 0.5
+    with jax.enable_x64(True):  # values enter the rule through 2 sums_i; derivatives are at most beta^2 times them
+        charged = lambda z: jnp.concatenate([jnp.ones((12, 1)), z], axis=1)  # noqa: E731
+        derivatives_agree(fast(1e-13, 5.0, masses), y, masses, charged, rng, 1e-10)
 
 
 def test_batches_of_beta_and_floats_of_32_bits():
     rng = np.random.default_rng(6)
-    y, masses = tokens("uniform", 100, 9.0, rng), np.full(100, 0.01)
+    y, masses = clouds("uniform", 100, 3, 9.0, rng), np.full(100, 0.01)
     charges = np.concatenate([np.ones((100, 1)), y], axis=1)
     total = fast(1e-9, 9.0, masses)
     with jax.enable_x64(True):
@@ -165,7 +114,7 @@ def test_batches_of_beta_and_floats_of_32_bits():
 
 def test_what_it_cannot_do():
     rng = np.random.default_rng(7)
-    y, masses = tokens("uniform", 10, 1.0, rng), np.full(10, 0.1)
+    y, masses = clouds("uniform", 10, 3, 1.0, rng), np.full(10, 0.1)
     ones = np.ones((10, 1))
     with jax.enable_x64(True):
         low = FastSphere(1e-10, 20)

@@ -22,7 +22,7 @@ from attnflow.sums.cutoff import Cutoff, neighbours
 from attnflow.sums.dense import Dense
 from attnflow.sums.fused import Fused
 from attnflow.sums.harmonics import Harmonics
-from attnflow.sums.series import AbstractSeries, needed_degree, round_off
+from attnflow.sums.series import AbstractSeries, needed_degree, repeated, round_off
 from attnflow.sums.sht import FastSphere
 from attnflow.sums.tiled import Tiled
 
@@ -101,7 +101,7 @@ def choose(
     given, tol = tol is not None, max(TOLERANCE[dtype.name], 2 * floor) if tol is None else tol
     if not (isinstance(tol, int | float | np.number) and 0 < tol < 1):
         raise InvalidInput(f"`tol` is {tol!r}; give the absolute error of the softmax mean, in (0, 1).")
-    case = _Case(tokens, float(betas.min()), float(betas.max()), float(tol), mask, dtype, backend, given, flowing)
+    case = _Case(tokens, betas, float(tol), mask, dtype, backend, given, flowing)
     if tol < floor and dtype == np.float32:
         raise InvalidInput(
             f"`tol` is {tol:.0e}, but float32 reaches about {floor:.0e} at beta = {betas.max():g} and n = {tokens.n}; "
@@ -134,8 +134,7 @@ class _Case:
     def __init__(
         self,
         tokens: Any,
-        beta_min: float,
-        beta_max: float,
+        betas: np.ndarray,
         tol: float,
         mask: AbstractMask,
         dtype: Any,
@@ -144,10 +143,11 @@ class _Case:
         flowing: bool,
     ):
         self.given, self.flowing = given, flowing
-        self.tokens, self.beta_min, self.beta_max, self.tol = tokens, beta_min, beta_max, tol
+        self.tokens, self.tol = tokens, tol
+        self.beta_min, self.beta_max = float(betas.min()), float(betas.max())
         self.mask, self.dtype, self.backend = mask, dtype, backend
         self.n, self.d = tokens.n, tokens.dim
-        self.batched = bool(tokens.dims)
+        self.batched = bool(tokens.dims) or betas.ndim > 0  # a fall-back on tiles would run always
         self.sphere = isinstance(tokens.space, Sphere)
         masses = np.asarray(tokens.masses)
         self.lightest = float(np.min(masses))
@@ -172,8 +172,7 @@ class _Case:
             return ""
         if not (takes_causal and self.causal and not self.mask.strict):  # type: ignore[attr-defined]
             return f"cannot honour the mask {type(self.mask).__name__}"
-        places = np.asarray(self.tokens.place)
-        return "" if np.unique(places).size == places.size else "needs different places under a causal mask"
+        return "needs different places under a causal mask" if repeated(self.tokens.place) else ""
 
     def _degree(self) -> int:
         return needed_degree(self.beta_max, self.d, self.tokens.masses, self.tol)

@@ -35,9 +35,11 @@ from attnflow.sums.base import (
     length,
     side_by_side,
 )
+from attnflow.sums.tiled import Tiled
 
 ROUND_OFF = 4.0
-"""Units in the last place of the absolute error of a sum, per sqrt(degree + 1): measured at most 2.3 (benchmarks)."""
+"""Units in the last place of the absolute error of a sum, per sqrt(degree + 1); `python benchmarks/rounding.py` finds
+at most 2.4 in float64 and 1.7 in float32."""
 GROUPS = 2
 """Loops over chunks that run at the same time."""
 DIRECT = 128
@@ -48,7 +50,8 @@ class AbstractSeries(AbstractSum):
     """Sums by harmonics up to a degree of at most `degree`, for tokens on the unit sphere and beta >= 0.
 
     One compiled function serves every beta, tolerance and mass whose degree fits; beyond that the result is NaN
-    (`check` of the field refuses it beforehand). Masks: `Everyone()`, and `Causal` (with any slope) at the tokens.
+    (`check` of the field refuses it beforehand). Masks: `Everyone()`, and `Causal` (with any slope) for tokens at
+    different places; elsewhere than at the tokens causal sums are tiled.
     """
 
     tol: Float[Array | np.ndarray, ""]
@@ -82,6 +85,8 @@ class AbstractSeries(AbstractSum):
         log_mass: Float[Array, " key"],
         charges: Charges,
     ) -> Sums:
+        if not (weights.mask.sees_everyone or weights.at_tokens):
+            return Tiled()(weights, query, key, log_mass, charges)  # a prefix that ends between two tokens
         charges = columns(key[0], charges)
         top = jnp.max(log_mass)
         masses = jnp.exp(log_mass - top)
@@ -93,7 +98,7 @@ class AbstractSeries(AbstractSum):
         charges = masses[:, None] * charges
         if weights.mask.sees_everyone:
             sums = self._everyone(query[0], key[0], charges, p, last)
-        elif isinstance(weights.mask, Causal) and weights.at_tokens:
+        elif isinstance(weights.mask, Causal):
             sums = self._causal(weights, key, charges, p, last)
         else:
             raise NotImplementedError(f"{type(self).__name__} with the mask {type(weights.mask).__name__}")
@@ -105,7 +110,8 @@ class AbstractSeries(AbstractSum):
 
     def trusted(self, arguments: Arguments, scale: Any, total: Any) -> Any:
         weights, _, (_, place), log_mass, _ = arguments
-        if weights.at_tokens and not self.guarded:
+        tiled = not (weights.at_tokens or weights.mask.sees_everyone)
+        if tiled or (weights.at_tokens and not self.guarded):
             return None
         masses = jnp.exp(log_mass)
         least = 4 * round_off(self.degree, total.dtype) / jnp.asarray(self.tol, total.dtype)
@@ -127,6 +133,11 @@ class AbstractSeries(AbstractSum):
         if not (mask.sees_everyone or (isinstance(mask, Causal) and not mask.strict)):
             raise InvalidInput(
                 f"the sum {name} cannot honour the mask {type(mask).__name__}; use sum=Tiled(), which takes every mask."
+            )
+        if not mask.sees_everyone and repeated(tokens.place):
+            raise InvalidInput(
+                f"`place` holds a number twice, which the sum {name} does not take under a causal mask; "
+                "use sum=Tiled()."
             )
         if np.min(beta) < 0:
             raise InvalidInput(f"`beta` is {np.min(beta):g}; the sum {name} needs beta >= 0, sum=Tiled() takes any.")
@@ -184,6 +195,11 @@ class AbstractSeries(AbstractSum):
         _, sums = jax.lax.scan(step, (zero, place[order[0]]), blocks)
         sums = sums.reshape(-1, charges.shape[1])[: x.shape[0]]
         return jnp.zeros_like(sums).at[order].set(sums)
+
+
+def repeated(places: Any) -> bool:
+    """Whether two tokens of one system stand at the same place."""
+    return bool((np.diff(np.sort(np.asarray(places), axis=-1), axis=-1) == 0).any())
 
 
 def needed_degree(beta: float, d: int, masses: Any, tol: float) -> int:

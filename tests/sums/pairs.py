@@ -1,0 +1,63 @@
+"""What the tests of sums on the host have in common: clouds of tokens, the sum over all pairs, and derivatives."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attnflow.masks import Everyone
+from attnflow.sums import Tiled, Weights
+from attnflow.sums.host import _answer
+
+
+def unit(v):
+    return v / np.linalg.norm(v, axis=-1, keepdims=True)
+
+
+def dense(x, y, masses, charges, beta):
+    return (masses * np.exp(-0.5 * beta * np.sum((x[:, None] - y) ** 2, axis=2))) @ charges
+
+
+def clouds(kind, n, d, beta, rng):
+    """Uniform, in clusters of the size of the kernel, or coincident at the last basis vector and elsewhere."""
+    if kind == "uniform":
+        return unit(rng.standard_normal((n, d)))
+    centres = unit(rng.standard_normal((3, d)))
+    centres[0] = np.eye(d)[-1]
+    chosen = centres[rng.integers(3, size=n)]
+    return chosen if kind == "coincident" else unit(chosen + rng.standard_normal((n, d)) / np.sqrt(3 + beta))
+
+
+def on_host(total, x, y, masses, charges, beta):
+    """The sum without JAX around it."""
+    with np.errstate(divide="ignore"):
+        return _answer(total._work(), x is y, beta, total.tol, x, y, np.log(masses), charges)
+
+
+def evaluate(total, x, y, masses, charges, beta, at_tokens=False):
+    side = [(jnp.asarray(points), jnp.zeros(len(points), jnp.int32)) for points in (x, y)]
+    weights = Weights(jnp.asarray(beta, x.dtype), Everyone(), at_tokens)
+    log_mass = jnp.where(masses > 0, jnp.log(jnp.where(masses > 0, masses, 1)), -jnp.inf)
+    scale, sums = total(weights, *side, log_mass, jnp.asarray(charges))
+    return jnp.exp(scale)[:, None] * sums
+
+
+def derivatives_agree(total, y, masses, charged, rng, atol):
+    """First and second derivatives of a square of the sums, in tokens and beta, are those of tiles."""
+    n = len(y)
+    step = jnp.asarray(rng.standard_normal(y.shape))
+
+    def energy(total, z, beta):
+        side = (z, jnp.zeros(n, jnp.int32))
+        scale, sums = total(Weights(beta, Everyone(), True), side, side, jnp.log(jnp.asarray(masses)), charged(z))
+        return jnp.sum((jnp.exp(scale)[:, None] * sums) ** 2)
+
+    @jax.jit
+    def all_orders(total):
+        both = jax.grad(jax.jit(lambda z, b, t: energy(t, z, b)), argnums=(0, 1))  # the sum itself is traced
+        at = (jnp.asarray(y), jnp.asarray(5.0))
+        first, second = jax.jvp(lambda z: both(z, at[1], total), (at[0],), (step,))
+        forward = jax.jvp(lambda b: energy(total, at[0], b), (at[1],), (jnp.ones_like(at[1]),))[1]
+        return *first, *second, forward
+
+    for got, want in zip(all_orders(total), all_orders(Tiled()), strict=True):
+        np.testing.assert_allclose(got, want, atol=atol)
