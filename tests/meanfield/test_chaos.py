@@ -11,20 +11,19 @@ from attnflow.meanfield import (
     Density,
     SphereBasis,
     ZonalBasis,
-    from_function,
-    perturbed,
-    quadrature,
-    quiet,
-    sample,
-    uniform,
-)
-from attnflow.meanfield.chaos import (
+    carried_noise,
     expected_distance,
     expected_observable,
     fluctuations,
     forecast,
+    from_function,
     observable_distance,
+    perturbed,
+    quadrature,
     quadrature_error,
+    quiet,
+    sample,
+    uniform,
     wasserstein_circle,
 )
 from attnflow.observe import distance
@@ -131,6 +130,13 @@ def test_observables_at_the_uniform_law(field, at_uniform):
     for t, found in zip(TIMES, expected_observable(at_uniform, 4), strict=True):
         exact = np.sqrt(np.sum(2 / k**2 * np.exp(2 * rate(field, k) * t)))
         assert found == pytest.approx(exact, rel=1e-6)
+
+
+def test_carried_noise_at_the_uniform_law(field, at_uniform):
+    """Every harmonic of the noise has variance 1 and grows, without moving: sum_k 2 (e^(lambda_k t) - 1)^2."""
+    k = np.arange(1, BASIS.degree + 1)
+    exact = [np.sqrt(np.sum(2 * np.expm1(rate(field, k) * t) ** 2)) for t in TIMES]
+    np.testing.assert_allclose(carried_noise(at_uniform), exact, rtol=1e-6)
 
 
 def test_observables_at_the_uniform_law_of_the_sphere():

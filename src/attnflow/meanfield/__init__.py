@@ -7,12 +7,16 @@ kernel e^{beta (<x,y> - 1)} multiplies those of degree k by `multipliers(beta, d
 from attnflow.meanfield.basis import AbstractBasis, CircleBasis, ZonalBasis
 from attnflow.meanfield.cells import Cells, cells_from_density, circle_cells, hand_over, zonal_cells
 from attnflow.meanfield.chaos import (
+    Expected,
+    Fluctuations,
+    carried_noise,
     expected_distance,
+    expected_observable,
     fluctuations,
-    observable_distance,
-    wasserstein_circle,
+    forecast,
 )
 from attnflow.meanfield.density import Density, Moments
+from attnflow.meanfield.distances import observable_distance, quadrature_error, wasserstein_circle
 from attnflow.meanfield.evolve import DensityFlow, evolve
 from attnflow.meanfield.laws import (
     empirical,
@@ -48,6 +52,8 @@ __all__ = [
     "CircleBasis",
     "Density",
     "DensityFlow",
+    "Expected",
+    "Fluctuations",
     "Linearised",
     "Model",
     "Moments",
@@ -58,6 +64,7 @@ __all__ = [
     "as_model",
     "bifurcation",
     "branch",
+    "carried_noise",
     "cells_from_density",
     "check_degree",
     "circle_cells",
@@ -66,7 +73,9 @@ __all__ = [
     "evolve",
     "evolve_cells",
     "expected_distance",
+    "expected_observable",
     "fluctuations",
+    "forecast",
     "free_energy",
     "from_function",
     "from_tokens",
@@ -78,6 +87,7 @@ __all__ = [
     "observable_distance",
     "perturbed",
     "quadrature",
+    "quadrature_error",
     "quiet",
     "rotations",
     "sample",

@@ -1,4 +1,4 @@
-"""How far n tokens are from the density they stand for, and what carries that distance through time.
+"""What carries the distance between n tokens and the density that they stand for through time.
 
 The noise eta = sqrt(n) (mu_n - mu) of iid tokens starts as a Gaussian field with the covariance int f g dmu - int f dmu
 int g dmu and follows the linearised continuity equation along the density (Braun and Hepp, Commun. Math. Phys. 56,
@@ -16,14 +16,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from scipy.optimize import brentq
 
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
-from attnflow.meanfield.basis import AbstractBasis, CircleBasis, ZonalBasis, circle_spectrum, whole
+from attnflow.meanfield.basis import AbstractBasis, CircleBasis, ZonalBasis, whole
 from attnflow.meanfield.density import Density, tail_of
+from attnflow.meanfield.distances import GRID, circle_of, distance_to_series, sobolev_shares
 from attnflow.meanfield.exponential import advance, begin
-from attnflow.meanfield.laws import empirical
 from attnflow.meanfield.model import Model, as_model, grid_positions
 from attnflow.meanfield.multipliers import check_degree, multipliers
 from attnflow.meanfield.samples import quadrature
@@ -31,8 +30,6 @@ from attnflow.precision import full_precision
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 
-GRID = 2**14
-"""Angles at which a distribution function is tabulated."""
 STARTS = 128
 STEPS = 100_000
 
@@ -68,44 +65,6 @@ class Fluctuations:
     def density(self, at: int = -1) -> Density:
         """The density of frame number `at`."""
         return self.start.moved(self.coefficients[at])
-
-
-def wasserstein_circle(tokens: Tokens, density: Density, *, grid: int = GRID) -> float:
-    """W_1 between the tokens' measure and the density on the circle, for the distance of angles.
-
-    W_1 = min_c of the integral of |D - c| over the angle, D = F_tokens - F_density, c a median of D. D is read at all
-    tokens and at `grid` equispaced angles and taken as linear between; the result is off by at most
-    `quadrature_error(density, grid)`, and by rounding.
-    """
-    basis = _circle(density)
-    if tokens.dims or tokens.dim != 2:
-        raise InvalidInput(f"`tokens` has positions of shape {tokens.positions.shape}; give one system on the circle.")
-    if whole("grid", grid, 2) <= 2 * basis.degree:
-        raise InvalidInput(f"`grid` is {grid}; give more than {2 * basis.degree}, twice the degree of the density.")
-    return _distance(basis.variable(tokens.positions), np.asarray(tokens.masses), density.coefficients, grid)
-
-
-def quadrature_error(density: Density, grid: int = GRID) -> float:
-    """How far `wasserstein_circle` may be off: h^2 sup|rho'|/12 + h^4 sup|rho'''|/384 with h = 2 pi/grid.
-
-    The first is the integral of |D - its linear interpolant|, pieces being no longer than h; the second comes with the
-    values at tokens, by Hermite's cubic from the grid. Both suprema are bounded by sums of coefficients. The minimum
-    over c moves by no more than the integrals do.
-    """
-    basis, h = _circle(density), 2 * np.pi / grid
-    k, sizes = np.arange(1, basis.degree + 1), np.abs(circle_spectrum(np.asarray(density.coefficients)))
-    return float(h**2 / 12 * np.sum(k * sizes) + h**4 / 384 * np.sum(k**3 * sizes))
-
-
-def observable_distance(tokens: Tokens, density: Density, degree: int) -> float:
-    """The root of sum |c - c'|^2/(k (k+d-2)) over the harmonics of degree 1 to `degree`: tokens against density.
-
-    A negative Sobolev norm cut after `degree`: a distance by smooth observables, which is of order n^(-1/2) for iid
-    tokens on every sphere, where W_1 is not (sqrt(log n / n) on S^2). On a `ZonalBasis` zonal observables alone.
-    """
-    basis = density.basis.refined(whole("degree", degree, 1))
-    difference = empirical(basis, tokens) - np.asarray(density.basis.resized(density.coefficients, degree))
-    return float(np.sqrt(np.sum(_shares(basis) * difference**2)))
 
 
 def fluctuations(
@@ -163,7 +122,7 @@ def expected_distance(flow: Fluctuations, *, samples: int = 4096, cells: int = 5
     G is a Brownian bridge at the level F_0(a), drawn at the ends of `cells` cells; at time t it is that at X_t^{-1},
     plus the primitive of the responses. The same noise serves all times.
     """
-    law = np.asarray(_circle(flow.start).evaluate(flow.start.coefficients, _centres(cells)))
+    law = np.asarray(circle_of(flow.start).evaluate(flow.start.coefficients, _centres(cells)))
     masses = law / np.sum(law)
     z = np.random.default_rng(seed).standard_normal((whole("samples", samples, 2), cells))
     noise = np.sqrt(masses) * z - masses * (z @ np.sqrt(masses))[:, None]
@@ -187,13 +146,13 @@ def forecast(flow: Fluctuations, tokens: Tokens, *, grid: int = GRID) -> np.ndar
     The distance between the tokens carried to X_t and rho_t less the response to mu_n - mu_0. It misses W_1 by the
     square of the noise, a share of order n^(-1/2).
     """
-    basis, coarse = _circle(flow.start), _coarse(flow)
+    basis, coarse = circle_of(flow.start), _coarse(flow)
     angles, masses = basis.variable(tokens.positions), np.asarray(tokens.masses)
     noise = coarse.atoms(angles, masses) - np.asarray(basis.resized(flow.start.coefficients, coarse.degree))
     shares, rows = noise @ _waves(coarse, coarse.points()) / coarse.grid, []
     for at in range(len(flow.times)):
         rest = flow.coefficients[at] - np.sum(shares[:, None] * flow.responses[at], axis=0)
-        rows.append(_distance(_carried(flow, at, angles), masses, rest, grid))
+        rows.append(distance_to_series(_carried(flow, at, angles), masses, rest, grid))
     return np.array(rows)
 
 
@@ -203,7 +162,7 @@ def expected_observable(flow: Fluctuations, degree: int) -> np.ndarray:
     An observable f has the variance over a of f(X_t(a)) + int f s_t(a): a quadrature over the starts.
     """
     basis, masses = flow.basis, np.asarray(flow.starts.masses)
-    kept = np.where(basis.degrees <= whole("degree", degree, 1), _shares(basis), 0.0)
+    kept = np.where(basis.degrees <= whole("degree", degree, 1), sobolev_shares(basis), 0.0)
     if degree > basis.degree:
         raise InvalidInput(f"`degree` is {degree}, above the {basis.degree} of the density; use `basis.refined`.")
     found = []
@@ -212,6 +171,22 @@ def expected_observable(flow: Fluctuations, degree: int) -> np.ndarray:
         seen = bare + responses
         mean = np.tensordot(masses, seen, 1)
         found.append(np.sum(kept * (np.tensordot(masses, seen**2, 1) - mean**2)))
+    return np.sqrt(np.array(found))
+
+
+def carried_noise(flow: Fluctuations) -> np.ndarray:
+    """How large the noise of iid tokens is for the nonlinear flow: sqrt(n) times its share of the density, by time.
+
+    The root of E int s^2/rho, s = int s_t(a) eta(da) the response to the noise eta: without it tokens are carried by
+    the density alone, and the linearised flow is exact. What that misses is of second order in this share.
+    """
+    basis, masses = flow.basis, np.asarray(flow.starts.masses)
+    found = []
+    with full_precision():
+        for c, responses in zip(flow.coefficients, flow.responses, strict=True):
+            values = np.asarray(jax.lax.map(basis.synthesis, jnp.asarray(responses)))
+            variance = np.tensordot(masses, values**2, 1) - np.tensordot(masses, values, 1) ** 2
+            found.append(np.sum(basis.weights * variance / np.asarray(basis.synthesis(jnp.asarray(c)))))
     return np.sqrt(np.array(found))
 
 
@@ -285,7 +260,7 @@ def _even(density: Density) -> Tokens:
 
 def _coarse(flow: Fluctuations) -> CircleBasis:
     """The harmonics in the start a."""
-    _circle(flow.start)
+    circle_of(flow.start)
     coarse = CircleBasis((flow.starts.n - 1) // 2, flow.starts.n)
     even = np.exp(1j * coarse.points())
     if np.max(np.abs(np.asarray(flow.starts.positions) @ [1, 1j] - even)) > 1e-9:
@@ -326,56 +301,3 @@ def _spread(rows: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     middle = np.argmax(reached >= reached[:, -1:] / 2, axis=1)
     medians = np.take_along_axis(rows, np.take_along_axis(order, middle[:, None], 1), 1)
     return np.asarray(np.abs(rows - medians) @ lengths)
-
-
-def _distance(angles: np.ndarray, masses: np.ndarray, coefficients: Any, grid: int) -> float:
-    """min_c of the integral of |F_tokens - F - c|, F the primitive of the series, which need not be positive."""
-    h, spectrum = 2 * np.pi / grid, circle_spectrum(np.asarray(coefficients)) / (2 * np.pi)
-    nodes = h * np.arange(grid + 1)
-    k = np.arange(1, len(spectrum) + 1)
-
-    def on_grid(g: np.ndarray) -> np.ndarray:
-        padded = np.zeros(grid // 2 + 1, dtype=np.complex128)
-        padded[k] = g * (grid / 2)
-        values = np.fft.irfft(padded, grid)
-        return np.append(values, values[0])
-
-    level, slope = nodes / (2 * np.pi) + on_grid(spectrum / (1j * k)), 1 / (2 * np.pi) + on_grid(spectrum)
-    order = np.argsort(angles := np.mod(angles, 2 * np.pi))
-    theta = angles[order]
-    cell = np.minimum((theta / h).astype(int), grid - 1)
-    u = theta / h - cell
-    at = level[cell] + u**2 * (3 - 2 * u) * (level[cell + 1] - level[cell])
-    at += h * u * (1 - u) * ((1 - u) * slope[cell] - u * slope[cell + 1])
-    # pieces from each node or token to the next
-    place = np.searchsorted(theta, nodes[:-1])
-    ends = np.insert(theta, place, nodes[:-1])
-    below = np.insert(np.cumsum(masses[order]), place, np.concatenate([[0.0], np.cumsum(masses[order])])[place])
-    values = np.insert(at, place, level[:-1])
-    left, right = below - values, below - np.append(values[1:], level[-1])
-    lengths = np.diff(ends, append=2 * np.pi)
-    low, high = np.minimum(left, right), np.maximum(left, right)
-    width = np.maximum(high - low, np.finfo(np.float64).tiny)
-
-    def excess(c: float) -> float:
-        return float(np.sum(lengths * np.clip((c - low) / width, 0.0, 1.0))) - np.pi
-
-    c = float(brentq(excess, np.min(low) - 1e-9, np.max(high) + 1e-9, xtol=1e-15, rtol=1e-14))
-    left, right = np.abs(left - c), np.abs(right - c)
-    same = (low - c) * (high - c) >= 0
-    crossed = (left**2 + right**2) / np.maximum(left + right, np.finfo(np.float64).tiny)
-    return float(np.sum(lengths * np.where(same, left + right, crossed)) / 2)
-
-
-def _shares(basis: AbstractBasis) -> np.ndarray:
-    """1/(k (k+d-2)), 0 at degree 0 and where there is no coefficient."""
-    return np.where(basis.mask & (basis.degrees > 0), 1 / np.maximum(-basis.laplacian, 1.0), 0.0)
-
-
-def _circle(density: Density) -> CircleBasis:
-    if not isinstance(density.basis, CircleBasis):
-        raise InvalidInput(
-            f"`density` has a {type(density.basis).__name__}; W_1 is computed on the circle, so give a CircleBasis, "
-            "or use `observable_distance`."
-        )
-    return density.basis
