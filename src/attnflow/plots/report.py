@@ -1,7 +1,6 @@
 """Figures and the self-contained page of a run."""
 
 import html
-import io
 from typing import Any
 
 from attnflow.fields import Attention
@@ -9,6 +8,7 @@ from attnflow.flows import Trajectory
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.interactive import interactive
 from attnflow.plots.overlaps import draw_overlaps
+from attnflow.plots.page import as_page, as_svg, facts_table, toml_block, with_caption
 from attnflow.plots.series import draw_series
 from attnflow.plots.snapshots import draw_snapshots
 from attnflow.plots.staircase import draw_staircase
@@ -49,17 +49,10 @@ def draw_run(run: Run, flow: Trajectory) -> dict[str, Any]:
             figure.set_layout_engine("none")  # laid out once is laid out for all formats
         figures["summary"].savefig(run.figures / "summary.png")
         page = _page(
-            run, flow, story, {name: _svg(figure) for name, figure in figures.items() if name != "summary"}, summary
+            run, flow, story, {name: as_svg(figure) for name, figure in figures.items() if name != "summary"}, summary
         )
         write_atomically(run.report, page.encode())
     return summary
-
-
-def _svg(figure: Any) -> str:
-    stream = io.StringIO()
-    figure.savefig(stream, format="svg", metadata={"Date": None})
-    text = stream.getvalue()
-    return text[text.index("<svg") :]
 
 
 def _page(run: Run, flow: Trajectory, story: Story, pictures: dict[str, str], summary: dict[str, Any]) -> str:
@@ -77,49 +70,18 @@ def _page(run: Run, flow: Trajectory, story: Story, pictures: dict[str, str], su
         "outcome": flow.outcome.message,
         "steps": f"{flow.steps['accepted']} accepted, {flow.steps['rejected']} rejected",
         "frames": flow.dataset.sizes["time"],
-        "device": manifest["device"],
         "precision": manifest["dtype"],
-        "specification": manifest["spec_hash"][:16],
-        "versions": ", ".join(f"{k} {v}" for k, v in manifest["versions"].items()),
     }
-    fact_rows = "".join(f"<tr><th>{k}</th><td>{html.escape(str(v))}</td></tr>" for k, v in facts.items())
-    images = "".join(
-        f"<figure>{svg}<figcaption>{html.escape(CAPTIONS[name])}</figcaption></figure>"
-        for name, svg in pictures.items()
-    )
-    return _TEMPLATE.format(
-        title=html.escape(spec.name),
-        about=html.escape(spec.table["about"]),
-        live=live,
-        batch=batch,
-        t=symbol(long),
-        plateaus=rows or '<tr><td colspan="4">none</td></tr>',
-        images=images,
-        facts=fact_rows,
-        spec=html.escape(spec.to_toml()),
-    )
-
-
-_TEMPLATE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{title} · attnflow</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }}
-h1 {{ margin-bottom: 0; }} h2 {{ margin-top: 2.2rem; font-size: 1.15rem; }}
-table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
-td, th {{ padding: .2rem .9rem .2rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid #e4e4e4; }}
-figure {{ margin: 1.5rem 0; }} figure svg {{ max-width: 100%; height: auto; }}
-figcaption {{ color: #555; font-size: .9rem; max-width: 46rem; }}
-pre {{ background: #f6f6f4; padding: 1rem; overflow-x: auto; font-size: .85rem; }}
-.pair {{ display: flex; flex-wrap: wrap; gap: 1rem 2rem; }}
-</style></head><body>
-<h1>{title}</h1><p>{about}</p>
-{live}
-{batch}
-<h2>Plateaus</h2>
-<table><tr><th>clusters</th><th>from {t}</th><th>to {t}</th><th>energy</th></tr>{plateaus}</table>
-<h2>Figures</h2>{images}
-<h2>The run</h2><table>{facts}</table>
-<h2>Specification</h2><pre>{spec}</pre>
-</body></html>
-"""
+    t, none = symbol(long), '<tr><td colspan="4">none</td></tr>'
+    parts = [
+        f"<p>{html.escape(spec.table['about'])}</p>",
+        live,
+        batch,
+        "<h2>Plateaus</h2>",
+        f"<table><tr><th>clusters</th><th>from {t}</th><th>to {t}</th><th>energy</th></tr>{rows or none}</table>",
+        "<h2>Figures</h2>",
+        *(with_caption(svg, CAPTIONS[name]) for name, svg in pictures.items()),
+        facts_table(facts, manifest),
+        toml_block("Specification", spec.to_toml()),
+    ]
+    return as_page(spec.name, "\n".join(parts))
