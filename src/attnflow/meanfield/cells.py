@@ -18,7 +18,7 @@ from attnflow.fields import AbstractField
 from attnflow.meanfield.basis import CircleBasis, ZonalBasis, whole
 from attnflow.meanfield.density import Density
 from attnflow.meanfield.model import as_model
-from attnflow.meanfield.samples import GOLDEN
+from attnflow.meanfield.samples import belts
 from attnflow.spaces import Sphere
 from attnflow.special import log_scaled_bessel
 from attnflow.tokens import Tokens
@@ -146,11 +146,7 @@ def hand_over(cells: Cells, masses: ArrayLike, *, copies: int = 1, seed: int = 0
     theta, m = cells.centres[keep], found[keep]
     if not cells.zonal:
         return Tokens(np.stack([np.cos(theta), np.sin(theta)], axis=1), m, space=Sphere(2))
-    around = _directions(len(m), cells.dim, whole("copies", copies, 1), seed)
-    each = around.shape[1]
-    across = np.repeat(np.sin(theta), each)[:, None] * around.reshape(-1, cells.dim - 1)
-    x = np.concatenate([across, np.repeat(np.cos(theta), each)[:, None]], axis=1)
-    return Tokens(x, np.repeat(m / each, each), space=Sphere(cells.dim))
+    return belts(theta, m, cells.dim, whole("copies", copies, 1), seed)
 
 
 class Kernel(eqx.Module):
@@ -331,15 +327,3 @@ def _nodes(dim: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     half = np.diff(edges)[:, None] / 2
     theta = (edges[1:] + edges[:-1])[:, None] / 2 + half * x
     return theta, np.log(half * weights) + (dim - 2) * np.log(np.sin(theta))
-
-
-def _directions(count: int, dim: int, copies: int, seed: int) -> Any:
-    """(count, points, dim - 1): directions about the axis for every one of `count` latitudes."""
-    if dim == 2:
-        return np.broadcast_to(np.array([[-1.0], [1.0]]), (count, 2, 1))
-    if dim == 3:
-        turns = np.mod(np.arange(count) * GOLDEN, 1.0)[:, None] + np.arange(4 * copies)
-        phi = 2 * np.pi * turns / (4 * copies)
-        return np.stack([np.cos(phi), np.sin(phi)], axis=-1)
-    frames = np.linalg.qr(np.random.default_rng(seed).standard_normal((count, copies, dim - 1, dim - 1)))[0]
-    return np.concatenate([frames, -frames], axis=2).reshape(count, 2 * copies * (dim - 1), dim - 1)

@@ -59,10 +59,15 @@ def quadrature(density: Density, *, copies: int = 1, seed: int = 0) -> Tokens:
         return Tokens(basis.points().reshape(-1, 3), masses.reshape(-1), space=Sphere(3))
     if not isinstance(basis, ZonalBasis):
         raise InvalidInput(f"`density` has the basis {type(basis).__name__}, whose grid is not known here.")
-    around = _rings(basis, whole("copies", copies, 1), seed)
-    s = np.repeat(basis.points(), around.shape[1])
-    x = _about_axis(np.arccos(s), around.reshape(-1, basis.dim - 1))
-    return Tokens(x, np.repeat(masses / around.shape[1], around.shape[1]), space=Sphere(basis.dim))
+    return belts(np.arccos(basis.points()), masses, basis.dim, whole("copies", copies, 1), seed)
+
+
+def belts(polar: np.ndarray, masses: np.ndarray, dim: int, copies: int, seed: int) -> Tokens:
+    """Tokens at the angles `polar` to the axis, each mass shared by directions about it (see `quadrature`)."""
+    around = _directions(len(polar), dim, copies, seed)
+    each = around.shape[1]
+    x = _about_axis(np.repeat(polar, each), around.reshape(-1, dim - 1))
+    return Tokens(x, np.repeat(masses / each, each), space=Sphere(dim))
 
 
 def _placed(density: Density, levels: np.ndarray, around: np.ndarray) -> np.ndarray:
@@ -101,14 +106,13 @@ def _sobol(n: int, dim: int, seed: int | None) -> np.ndarray:
     return ndtri(np.clip(points, 1e-12, 1 - 1e-12))
 
 
-def _rings(basis: ZonalBasis, copies: int, seed: int) -> np.ndarray:
-    """(nodes, points per node, d - 1): the directions about the axis."""
-    n, d = basis.grid, basis.dim
-    if d == 2:
-        return np.broadcast_to(np.array([[-1.0], [1.0]]), (n, 2, 1))
-    if d == 3:
-        turns = np.mod(np.arange(n) * GOLDEN, 1.0)[:, None] + np.arange(4 * copies)
+def _directions(count: int, dim: int, copies: int, seed: int) -> np.ndarray:
+    """(count, points, dim - 1): directions about the axis for every one of `count` latitudes."""
+    if dim == 2:
+        return np.broadcast_to(np.array([[-1.0], [1.0]]), (count, 2, 1))
+    if dim == 3:
+        turns = np.mod(np.arange(count) * GOLDEN, 1.0)[:, None] + np.arange(4 * copies)
         phi = 2 * np.pi * turns / (4 * copies)
         return np.stack([np.cos(phi), np.sin(phi)], axis=-1)
-    frames = np.linalg.qr(np.random.default_rng(seed).standard_normal((n, copies, d - 1, d - 1)))[0]
-    return np.concatenate([frames, -frames], axis=2).reshape(n, 2 * copies * (d - 1), d - 1)
+    frames = np.linalg.qr(np.random.default_rng(seed).standard_normal((count, copies, dim - 1, dim - 1)))[0]
+    return np.concatenate([frames, -frames], axis=2).reshape(count, 2 * copies * (dim - 1), dim - 1)
