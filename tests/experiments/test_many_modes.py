@@ -51,7 +51,7 @@ def test_the_linear_phase_is_that_of_bessel_functions(quick):
     part = quick["eps40"]
     at = int(many_modes.linear_times(part)[-1])
     k = np.arange(1, many_modes.noise_degree(20.0) + 1)
-    start = many_modes.start(many_modes.QUICK, 1e-40, 0, False).coefficients
+    start = many_modes.start(many_modes.QUICK, 1e-40, many_modes.QUICK.first_seed, False).coefficients
     cosines, sines = start[1:][: len(k)], start[many_modes.QUICK.degree + 1 :][: len(k)]
     growth = np.exp(k**2 * ive(k, 20.0) / (20 * ive(0, 20.0)) * float(part["time"][at]))
     expected = np.sqrt(np.sum((cosines**2 + sines**2) * growth**2))

@@ -49,6 +49,8 @@ class Parameters:
     exponents: tuple[float, ...] = (2.0, 4.0, 12.0, 36.0, 100.0)
     """eps = 10^-exponent."""
     seeds: int = 32
+    first_seed: int = 1000
+    """Those before served while sizes and tolerances were laid down."""
     tokens: int = 10_000
     """Iid uniform tokens whose harmonics are one more start."""
     degree: int = 192
@@ -73,7 +75,7 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
         for seed in range(parameters.seeds):
             share = (sum(lengths[:index]) + lengths[index] * seed / parameters.seeds) / sum(lengths)
             study.progress(f"eps = {eps:.1g}, seed {seed}", share)
-            made.append(counted(parameters, eps, seed, tokens))
+            made.append(counted(parameters, eps, parameters.first_seed + seed, tokens))
         return xr.concat(made, dim="seed")
 
     return {

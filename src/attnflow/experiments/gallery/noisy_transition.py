@@ -67,7 +67,9 @@ class Parameters:
     cases: tuple[tuple[str, float], ...] = (("SA", 4.0), ("USA0", 1.0), ("USA0", 4.0))
     """Branches on the circle."""
     tokens: int = 1000
-    seeds: int = 6
+    seeds: int = 12
+    first_seed: int = 10_000_000
+    """Those before served while sizes and tolerances were laid down."""
     shares: int = 4
     """Systems without order, each of as many tokens less, for one with order."""
     burn: float = 8.0
@@ -85,6 +87,7 @@ QUICK = Parameters(
     onset_betas=(4.0,),
     cases=(("USA0", 4.0),),
     tokens=300,
+    seeds=6,
     shares=1,
     burn=4.0,
     last=6.0,
@@ -217,8 +220,8 @@ def _one(model: str, beta: float, kappa: float, ordered: bool, onset: float, par
     # without order m fluctuates, whatever the number of tokens: smaller systems, but more of them
     parts = 1 if ordered else parameters.shares
     law = von_mises_fisher(BASIS, 4.0) if ordered else uniform(BASIS)
-    tokens = sample(law, parameters.tokens // parts, 1)
-    first = int(1e6 * kappa)  # another path for every noise
+    tokens = sample(law, parameters.tokens // parts, parameters.first_seed)
+    first = parameters.first_seed + int(1e6 * kappa)  # another path for every noise
     moved = solve(
         field_of(model, beta),
         tokens,
