@@ -337,6 +337,27 @@ def test_tokens_continue_the_flow(lost):
     assert flow.energy[-1] == pytest.approx(float(finer.energy[-1]), abs=1e-6)
 
 
+@pytest.mark.parametrize("basis", [pytest.param(CIRCLE, marks=pytest.mark.slow), SPHERE], ids=["circle", "sphere"])
+def test_tokens_climb_the_same_potential(basis):
+    """The mean of a density is that of the tokens of its grid, which go their own way by the sum over pairs.
+
+    A grid of more than twice the degree integrates what is smooth up to what the last degrees hold, and the steps of
+    both add no more than their tolerance each.
+    """
+    directions = np.array([[1.0, 0.5, -0.7], [-0.3, 0.8, 0.4]])[:, : basis.dim]
+    field, flat = (SA(2.0) + af.Potential(directions, [0.2, -0.1], [u, 0.6 * u], "tanh") for u in (0.8, 0.0))
+    start = two_bumps(basis)
+    flow = evolve(field, start, 0.4, save=1)
+    tokens = mf.quadrature(start)
+    moved = af.solve(field, tokens, 0.4, save=af.Evenly(1), method=af.Adaptive(rtol=1e-10, atol=1e-12))
+    mean = np.asarray(tokens.masses) @ moved.dataset["positions"].values[-1]
+    tail = float(flow.dataset["tail"].max())
+    steps = 1e-9 * (flow.steps["accepted"] + moved.steps["accepted"])
+    np.testing.assert_allclose(flow.density().moments.mean, mean, atol=tail + steps)
+    assert tail + steps < 1e-6
+    assert np.linalg.norm(evolve(flat, start, 0.4, save=1).density().moments.mean - mean) > 0.01  # it matters
+
+
 @pytest.mark.slow
 def test_potentials_are_climbed():
     """The energy with a potential is that of the tokens handed over, and never falls."""

@@ -51,11 +51,7 @@ def draw_constants(axes: Any, found: dict[str, Any], data: dict[str, xr.Dataset]
 def draw_departures(axes: Any, found: Any) -> None:
     """What the linearised flow misses, seed by seed."""
     for k, (t, colour) in enumerate(zip(found.times[1:], COLOURS[1:], strict=False), start=1):
-        axes.plot(found.sizes, found.departure[:, k], "-", lw=0.8, color=colour)
-        for some, face in ((found.seeds >= 8, colour), (found.seeds < 8, "white")):
-            label = f"$t = {t:g}$" if face == colour else None
-            values = found.departure[some, k]
-            axes.plot(found.sizes[some], values, "o", ms=3.0, mec=colour, mfc=face, mew=0.8, label=label)
+        axes.plot(found.sizes, found.departure[:, k], "o-", ms=3.0, lw=0.8, color=colour, label=f"$t = {t:g}$")
     ends = np.array([found.sizes[0], found.sizes[-1]], dtype=float)
     axes.plot(ends, found.departure[0, -1] * 1.6 * np.sqrt(ends[0] / ends), color=GREY, lw=0.9, ls="--")
     axes.set_xscale("log")

@@ -326,8 +326,8 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     (a) Mean W_1 of iid tokens on the circle (SA; bars: standard errors; open: noise is not small) and the linearised
     flow (lines, slope -1/2); squares: quiet tokens, dashed: pi/(2n). (b) sqrt(n) W_1 against time where noise is small
     (bars: 3 standard errors) and the linearised flow (lines); dashed: the initial constant. (c) What the linearised
-    flow from the same tokens misses, root mean square over seeds (open: fewer than 8); dashed: slope -1/2. (d) S^2:
-    root mean square distance by observables, and the linearised flow (lines).
+    flow from the same tokens misses, root mean square over seeds; dashed: slope -1/2. (d) S^2: root mean square
+    distance by observables, and the linearised flow (lines).
     """
     from attnflow.experiments.gallery import _propagation_of_chaos_figure as panels
 
