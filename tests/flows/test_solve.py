@@ -294,3 +294,14 @@ def test_float32_on_request():
     assert flow.positions.dtype == np.float32
     double = af.solve(af.Attention(4.0), TOKENS, 1.0, save=af.Evenly(2), method=af.Fixed(0.1))
     np.testing.assert_allclose(flow.positions.values, double.positions.values, atol=1e-5)
+
+
+def test_frames_may_be_given_as_a_number_or_as_times():
+    tokens = af.uniform(af.Sphere(3), n=4, seed=0)
+    for save, times in ((2, [0.0, 0.5, 1.0]), ([0.2, 1.0], [0.0, 0.2, 1.0]), (np.array([0.0, 1.0]), [0.0, 1.0])):
+        np.testing.assert_array_equal(af.solve(af.Attention(1.0), tokens, 1.0, save=save).time, times)
+    for save in (True, "often", [[0.5, 1.0]]):
+        with pytest.raises(
+            InvalidInput, match="`save` is .*; give a schedule, a number of intervals, or increasing times"
+        ):
+            af.solve(af.Attention(1.0), tokens, 1.0, save=save)

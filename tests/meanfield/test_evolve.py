@@ -29,7 +29,7 @@ def two_bumps(basis, turn=None):
 
 def drift(flow, rtol=1e-10, atol=1e-12):
     """How much the errors of all steps can change the energy: its gradient has norm at most that of rho (a_k <= 1)."""
-    size = np.max(np.linalg.norm(flow.dataset["coefficients"].values.reshape(flow.times.size, -1), axis=1))
+    size = np.max(np.linalg.norm(flow.dataset["coefficients"].values.reshape(flow.time.size, -1), axis=1))
     return flow.steps["accepted"] * (atol + rtol * size) * size
 
 
@@ -100,9 +100,9 @@ def test_pure_diffusion_is_exact():
     """beta = 0 and mean 0: no drift, and every coefficient decays as exp(-kappa k^2 t), in as few steps as frames."""
     start = mf.Density(CIRCLE, mf.uniform(CIRCLE).coefficients + 0.3 * CIRCLE.harmonic(2) + 0.2 * CIRCLE.harmonic(30))
     flow = evolve(SA(0.0), start, 1.0, kappa=0.7, save=[0.25, 1.0])
-    exact = start.coefficients * np.exp(CIRCLE.laplacian * 0.7 * flow.times.values[:, None])
+    exact = start.coefficients * np.exp(CIRCLE.laplacian * 0.7 * flow.time.values[:, None])
     np.testing.assert_allclose(flow.dataset["coefficients"], exact, atol=50 * EPS)  # 3 steps of 6 factors
-    np.testing.assert_array_equal(flow.times, [0, 0.25, 1])
+    np.testing.assert_array_equal(flow.time, [0, 0.25, 1])
     assert flow.steps["accepted"] < 10
 
 
@@ -194,7 +194,7 @@ def lost():
 
 
 def test_resolution_loss_is_reported(lost):
-    last = float(lost.times[-1])
+    last = float(lost.time[-1])
     assert lost.outcome.ending is Ending.FAILED
     assert 1 < last < 10
     assert f"resolved until t = {last:.6g} of 50" in lost.outcome.message
@@ -204,9 +204,9 @@ def test_resolution_loss_is_reported(lost):
     assert 1e-8 < lost.dataset["tail"][-1] <= 1e-6
     with pytest.raises(FlowFailed, match="resolved until") as failure:
         evolve(SA(9.0), two_bumps(CIRCLE), 50.0)
-    np.testing.assert_array_equal(failure.value.trajectory.times, lost.times)
+    np.testing.assert_array_equal(failure.value.trajectory.time, lost.time)
     stricter = evolve(SA(9.0), two_bumps(CIRCLE), 50.0, resolution=1e-9, check=False)
-    assert 0.5 < stricter.times[-1] < last
+    assert 0.5 < stricter.time[-1] < last
 
 
 def test_patterns_do_not_hide_from_the_monitor():
@@ -233,7 +233,7 @@ def test_the_time_of_the_loss_does_not_depend_on_the_steps(lost):
     """
     careless = evolve(SA(9.0), two_bumps(CIRCLE), 50.0, rtol=1e-6, save=1, check=False)
     assert careless.steps["accepted"] < lost.steps["accepted"] / 2
-    assert careless.times[-1] == pytest.approx(float(lost.times[-1]), rel=2e-3)
+    assert careless.time[-1] == pytest.approx(float(lost.time[-1]), rel=2e-3)
 
 
 def test_tokens_take_over(lost):
@@ -265,7 +265,7 @@ def test_progress_and_interruption():
 
     flow = evolve(SA(9.0), two_bumps(CIRCLE), 1.0, save=4, on_progress=stop)
     assert flow.outcome.ending is Ending.INTERRUPTED
-    np.testing.assert_array_equal(flow.times, [0, 0.25, 0.5])
+    np.testing.assert_array_equal(flow.time, [0, 0.25, 0.5])
     assert (seen[-1].time, seen[-1].until, seen[-1].of) == (0.5, 1.0, 5)
     assert [p.steps for p in seen] == sorted(p.steps for p in seen)
 
@@ -277,7 +277,7 @@ def test_frames_are_labelled():
     np.testing.assert_allclose(flow.density(0).coefficients, two_bumps(SPHERE).coefficients)
     circle = evolve(SA(3.0), two_bumps(CIRCLE), 0.1, save=af.Evenly(2))
     np.testing.assert_array_equal(circle.dataset["degree"], CIRCLE.degrees)
-    np.testing.assert_allclose(circle.times, [0, 0.05, 0.1])
+    np.testing.assert_allclose(circle.time, [0, 0.05, 0.1])
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_tokens_continue_the_flow(lost):
     tokens = lost.hand_over()
     flow = af.solve(SA(9.0), tokens, until=0.1, save=af.Evenly(2))
     assert flow.energy[0] == pytest.approx(float(lost.energy[-1]), abs=1e-9)
-    finer = evolve(SA(9.0), two_bumps(mf.CircleBasis(160)), float(lost.times[-1]) + 0.1, save=1)
+    finer = evolve(SA(9.0), two_bumps(mf.CircleBasis(160)), float(lost.time[-1]) + 0.1, save=1)
     assert flow.energy[-1] == pytest.approx(float(finer.energy[-1]), abs=1e-6)
 
 

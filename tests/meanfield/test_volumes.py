@@ -289,7 +289,7 @@ def test_survives_concentration():
     assert seen[-1].remaining == 0
     assert seen[-1].frames == seen[-1].of == 101
     # tokens meet at K, cells at K moved by at most beta width^2/3 near the diagonal, and E has the factor 1/(2 beta)
-    assert float(af.energy(flow.tokens(), 9.0)) == pytest.approx(float(flow.energy[-1]), abs=cells.width**2 / 6)
+    assert float(af.energy(flow.hand_over(), 9.0)) == pytest.approx(float(flow.energy[-1]), abs=cells.width**2 / 6)
 
 
 def test_a_potential_and_noise():

@@ -88,6 +88,22 @@ class At(AbstractSchedule):
         return times if step is None else _on_layers(times, step)
 
 
+Save = AbstractSchedule | int | Sequence[float] | np.ndarray
+"""A schedule, a number of equal intervals, or increasing times up to `until`."""
+
+
+def as_schedule(save: Save | None, default: int = 200) -> AbstractSchedule:
+    """The schedule that is meant by `save`; None means `default` equal intervals."""
+    if isinstance(save, AbstractSchedule):
+        return save
+    if save is None or (isinstance(save, int | np.integer) and not isinstance(save, bool)):
+        return Evenly(default if save is None else int(save))
+    times = np.asarray(save)
+    if times.ndim != 1 or times.dtype.kind not in "iuf":
+        raise InvalidInput(f"`save` is {save!r}; give a schedule, a number of intervals, or increasing times.")
+    return At(times[1:].tolist() if times[:1] == [0.0] else times.tolist())
+
+
 def _on_layers(times: np.ndarray, step: float) -> np.ndarray:
     """The layers nearest to the times, without repetition."""
     return np.unique(np.rint(times / step).astype(np.int64)) * step

@@ -19,7 +19,7 @@ from attnflow.flows.longtime.method import LongTime
 from attnflow.flows.methods import AbstractMethod, Adaptive, Layers, ProjectRenormalise
 from attnflow.flows.noise import Brownian
 from attnflow.flows.outcome import Ending, Outcome, Progress
-from attnflow.flows.schedules import AbstractSchedule, Evenly
+from attnflow.flows.schedules import Save, as_schedule
 from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout
 from attnflow.flows.stops import AbstractStop, Frame
 from attnflow.flows.system import Particles
@@ -39,7 +39,7 @@ def solve(
     tokens: Tokens,
     until: float,
     *,
-    save: AbstractSchedule | None = None,
+    save: Save | None = None,
     method: AbstractMethod | LongTime | None = None,
     noise: Brownian | None = None,
     stop: AbstractStop | Sequence[AbstractStop] = (),
@@ -56,7 +56,7 @@ def solve(
     no more than the integration error allows.
 
     Arguments:
-        save: when frames are kept; default `Evenly(200)`.
+        save: when frames are kept: a schedule, a number of equal intervals (200 unless given), or increasing times.
         method: `Adaptive()` (default), `Fixed(step)`, `Layers(step)`, ... `LongTime()` follows attention to any time,
             `until=math.inf` for consensus; it chooses its frames by itself and takes no `save`, `stop` or `noise`.
         noise: `Brownian(kappa)`; the default method is then `Layers(0.01, ProjectRenormalise())`.
@@ -91,14 +91,13 @@ def solve(
         raise InvalidInput(
             f"`until` is {until!r}; {type(method).__name__} needs a finite time. method=LongTime() goes to consensus."
         )
-    save = Evenly() if save is None else save
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
         raise InvalidInput(f"`chunk` is {chunk!r}; give a positive integer.")
     field.check(tokens)
     method.check(float(until), field, noise is not None)
     if noise is not None:
         noise.check(tokens.space)
-    times = save.times(float(until), method.layer_step)
+    times = as_schedule(save).times(float(until), method.layer_step)
     field = field.prepare(tokens, tol, flowing=True)
     with full_precision():
         return _Solver(field, tokens, times, method, noise, stops, sink, chunk, on_progress).run(check)

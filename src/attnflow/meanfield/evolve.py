@@ -15,7 +15,7 @@ from attnflow.axes import Along
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows.outcome import Ending, Outcome, Progress
-from attnflow.flows.schedules import AbstractSchedule, At, Evenly
+from attnflow.flows.schedules import Save, as_schedule
 from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import Density, tail_of
 from attnflow.meanfield.exponential import STALLED, State, advance, begin
@@ -85,7 +85,7 @@ class DensityFlow:
         return self.start.basis
 
     @property
-    def times(self) -> "xr.DataArray":
+    def time(self) -> "xr.DataArray":
         """Saved times; the last one is the last resolved time if the density ceased to be resolved."""
         return self.dataset["time"]
 
@@ -112,7 +112,7 @@ class DensityFlow:
         return self.start.moved(self.dataset["coefficients"].values[at])
 
     def hand_over(self, n: int | None = None) -> Tokens:
-        """Tokens that stand for the last density, to be continued with `solve`, whose time 0 is `times[-1]`.
+        """Tokens that stand for the last density, to be continued with `solve`, whose time 0 is `time[-1]`.
 
         The grid of the basis with masses (`quadrature`), which has the density's moments up to its degree; with `n`,
         that many tokens of equal mass (`quiet`).
@@ -127,7 +127,7 @@ def evolve(
     until: float,
     *,
     kappa: float = 0.0,
-    save: AbstractSchedule | int | Sequence[float] | np.ndarray | None = None,
+    save: Save | None = None,
     rtol: float = 1e-10,
     atol: float = 1e-12,
     resolution: float = 1e-6,
@@ -158,7 +158,8 @@ def evolve(
     """
     with full_precision():
         model = _checked(field, density, until, kappa, rtol, atol, resolution)
-        return _Run(field, model, density, _times(save, float(until)), (rtol, atol, resolution), on_progress).run(check)
+        times = as_schedule(save, 50).times(float(until), None)
+        return _Run(field, model, density, times, (rtol, atol, resolution), on_progress).run(check)
 
 
 class _Run:
@@ -330,17 +331,6 @@ def _checked(field: Any, density: Any, until: Any, kappa: Any, rtol: Any, atol: 
             f"{resolution:g}; build it on `basis.refined({2 * basis.degree})`."
         )
     return model
-
-
-def _times(save: Any, until: float) -> np.ndarray:
-    if isinstance(save, AbstractSchedule):
-        return save.times(until, None)
-    if save is None or (isinstance(save, int | np.integer) and not isinstance(save, bool)):
-        return Evenly(50 if save is None else int(save)).times(until, None)
-    times = np.asarray(save, dtype=np.float64)
-    if times.ndim != 1:
-        raise InvalidInput(f"`save` is {save!r}; give a schedule, a number of intervals, or increasing times.")
-    return At(times[1:].tolist() if times[:1] == [0.0] else times.tolist()).times(until, None)
 
 
 def _is_number(value: Any) -> bool:

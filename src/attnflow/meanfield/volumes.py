@@ -22,7 +22,7 @@ from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import compiled, wait
 from attnflow.flows.outcome import Ending, Outcome, Progress
-from attnflow.flows.schedules import AbstractSchedule, Evenly
+from attnflow.flows.schedules import Save, as_schedule
 from attnflow.meanfield.cells import Cells, Scheme, hand_over, make_scheme
 from attnflow.precision import full_precision
 from attnflow.tokens import Tokens
@@ -69,12 +69,12 @@ class CellFlow:
         return self.dataset["energy"]
 
     @property
-    def density(self) -> "xr.DataArray":
-        """Mean density of every cell relative to the uniform law; NaN where that is below float range."""
+    def values(self) -> np.ndarray:
+        """Mean density (time, cell) relative to the uniform law; NaN where that is below float range."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return self.masses / self.dataset["measure"]
+            return (self.masses / self.dataset["measure"]).values
 
-    def tokens(self, at: int = -1, *, copies: int = 1, seed: int = 0) -> Tokens:
+    def hand_over(self, at: int = -1, *, copies: int = 1, seed: int = 0) -> Tokens:
         """The cells of frame number `at` as tokens, which go on where cells are too wide: `hand_over`."""
         return hand_over(self.cells, self.masses.values[at], copies=copies, seed=seed)
 
@@ -87,7 +87,7 @@ def evolve_cells(
     *,
     kappa: float = 0.0,
     tolerance: float = 1e-3,
-    save: AbstractSchedule | None = None,
+    save: Save | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> CellFlow:
     """Follow the masses of `cells` under `field` with noise `kappa`, from time 0 to `until`.
@@ -100,11 +100,11 @@ def evolve_cells(
     Second order in the width while the density is smooth. Once clusters are narrower than a cell (`narrow` is the share
     of mass in those) their places are good to a cell, as long as they move by more than 5/3 widths times their mass per
     unit time (5/3 widths for softmax); a slower drift V is too slow by about the factor log(5 width mass / (3 V)). The
-    outcome says since when, and `tokens()` hands over to particles.
+    outcome says since when, and `hand_over()` hands over to particles.
 
     Arguments: `field`, `kappa` as for `as_model`; `masses` one per cell, of sum 1 (`cells_from_density`); `tolerance`
     the local error of a step relative to the mass it moves (three-stage SSP Runge-Kutta with the second
-    order inside; with noise, Strang splitting, judged by two half steps); `save` the saved times.
+    order inside; with noise, Strang splitting, judged by two half steps); `save` as for `solve`.
 
     Raises: `InvalidInput` for masses that are negative or do not sum to 1, kappa < 0, or cells wider than the kernel.
     """
@@ -113,7 +113,7 @@ def evolve_cells(
     if not (np.isfinite(tolerance) and 0 < tolerance < 1):
         raise InvalidInput(f"`tolerance` is {tolerance!r}; give a number in (0, 1).")
     start = cells.check(masses)
-    times = (Evenly() if save is None else save).times(float(until), None)
+    times = as_schedule(save).times(float(until), None)
     with full_precision():
         scheme = make_scheme(field, cells, kappa)
         state = State(np.zeros(()), start, np.asarray(times[1]), np.zeros(2, np.int64), np.asarray(np.inf))
@@ -376,7 +376,7 @@ def _outcome(ending: Outcome | None, reached: float, since: float | None) -> Out
     return dataclasses.replace(
         found,
         message=f"{found.message} concentrated: clusters are narrower than a cell since t = {since:.4g}; they are "
-        "right as clusters, up to a cell width and a slow drift: continue with `tokens()`, or use more cells.",
+        "right as clusters, up to a cell width and a slow drift: continue with `hand_over()`, or use more cells.",
     )
 
 

@@ -237,7 +237,7 @@ def handed_over(parameters: Parameters) -> xr.Dataset:
     field = Attention(parameters.circle_beta)
     density = start(CircleBasis(parameters.lost_degree), "circle")
     flow = evolve(field, density, parameters.end, save=np.linspace(0, parameters.end, 81), check=False)
-    lost = float(flow.times[-1])
+    lost = float(flow.time[-1])
     tokens = flow.hand_over()
     cells = circle_cells(max(parameters.cells))
     volume = evolve_cells(
@@ -248,7 +248,7 @@ def handed_over(parameters: Parameters) -> xr.Dataset:
     ends = {
         "handed over": advance(field, tokens, 0.0, parameters.end - lost, step),
         "tokens alone": advance(field, quiet(density, tokens.n), 0.0, parameters.end, step),
-        "cells": _heavy(volume.tokens(), 1 / cells.count),
+        "cells": _heavy(volume.hand_over(), 1 / cells.count),
     }
     scale = cluster_scale(parameters.circle_beta)
     found = {name: clusters(end, scale=scale) for name, end in ends.items()}
@@ -265,9 +265,9 @@ def handed_over(parameters: Parameters) -> xr.Dataset:
             "border": _border(density),
             "tokens": tokens.n,
             "lost": lost,
-            "frame_time": ("frame", flow.times.values),
+            "frame_time": ("frame", flow.time.values),
             "harmonics": (("frame", "angle"), flow.values),
-            "cells": (("time", "cell"), volume.density.values),
+            "cells": (("time", "cell"), volume.values),
             "energy": ("time", volume.energy.values),
         },
         {"way": list(found), "time": volume.time.values, "angle": flow.basis.points(), "cell": cells.centres},

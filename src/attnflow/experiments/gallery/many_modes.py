@@ -115,7 +115,7 @@ def counted(parameters: Parameters, eps: float, seed: int, tokens: bool) -> xr.D
     rows = flow.dataset["coefficients"].values
     modes, size = np.full((2, frames + 1), np.nan)
     kept = min(len(rows), frames + 1)
-    kept -= int(not np.isclose(float(flow.times[kept - 1]), times[kept - 1]))  # the last one may lie between frames
+    kept -= int(not np.isclose(float(flow.time[kept - 1]), times[kept - 1]))  # the last one may lie between frames
     found = count_modes(rows, parameters.beta, density.basis.degree, parameters.points)
     modes[:kept] = found[:kept]
     size[:kept] = _scale(rows[:kept])
@@ -124,7 +124,7 @@ def counted(parameters: Parameters, eps: float, seed: int, tokens: bool) -> xr.D
             "modes": ("time", modes),
             "size": ("time", size),
             "final": int(found[-1]),
-            "end": float(flow.times[-1]),
+            "end": float(flow.time[-1]),
             "smoothed": ("angle", smoothed(rows[-1], parameters.beta, density.basis.degree, 512)),
         },
         {"time": times},

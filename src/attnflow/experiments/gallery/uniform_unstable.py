@@ -124,8 +124,8 @@ def _amplitudes(
     shape = np.asarray(basis.harmonic(k, order)).reshape(-1)
     place = int(np.argmax(np.abs(shape)))
     found = np.full(frames + 1, np.nan)
-    rows = flow.dataset["coefficients"].values.reshape(len(flow.times), -1)[: frames + 1, place]
-    reached = np.isclose(flow.times.values, np.arange(len(rows)) * until / frames)  # the last one may lie between
+    rows = flow.dataset["coefficients"].values.reshape(len(flow.time), -1)[: frames + 1, place]
+    reached = np.isclose(flow.time.values, np.arange(len(rows)) * until / frames)  # the last one may lie between
     found[: len(rows)][reached] = rows[reached] / shape[place]
     return found
 

@@ -154,7 +154,7 @@ def condensation(parameters: Parameters) -> xr.Dataset:
             law = perturbed(basis, 1, overlap * d)
             save = np.arange(0, until + TICK / 2, TICK)
             flow = evolve(Attention(parameters.beta), law, float(save[-1]), save=save, check=False)
-            t, mean = flow.times.values, flow.dataset["coefficients"].values[:, 1] / np.sqrt(d)
+            t, mean = flow.time.values, flow.dataset["coefficients"].values[:, 1] / np.sqrt(d)
             row.append(crossing(t, mean, parameters.condensed))
         times.append(row)
         chosen = [int(np.argmax(mean >= level)) for level in LEVELS if mean[-1] >= level]
