@@ -31,7 +31,7 @@ def draw_branch(axes: Any, model: str, beta: float, part: xr.Dataset, rows: list
     axes.plot([row["kappa"] / onset for row in free], level, "_", ms=11, color=INK, mew=0.9, label=words)
     axes.axvline(1, color=GREY, lw=0.6, ls=":")
     axes.set_xlim(0.45, right)
-    axes.set_ylim(-0.03, 1.0)
+    axes.set_ylim(-0.03, 1.04)
     axes.set_xlabel(rf"noise $\kappa/\kappa_c$   ({model}, $\beta = {beta:g}$)")
     axes.set_ylabel("order $m$")
     axes.legend(loc="upper right")
