@@ -1,5 +1,7 @@
+import gc
 import os
 import signal
+import time
 
 import jax
 import jax.numpy as jnp
@@ -130,3 +132,26 @@ def test_errors_and_interrupts_come_through(monkeypatch):
     monkeypatch.setattr(room, "_sums", lambda *args, **options: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         run()
+
+
+def test_an_interrupt_that_the_garbage_collector_would_drop_is_heard():
+    hits = []
+
+    def collecting(phase, info):
+        if not hits:
+            hits.append(phase)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)  # here it is raised, and dropped
+
+    def run():
+        with interruptible():
+            gc.collect()
+            time.sleep(10)
+
+    gc.callbacks.append(collecting)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run()
+    finally:
+        gc.callbacks.remove(collecting)
+    assert hits

@@ -144,9 +144,9 @@ class _Solver:
         state = saved or self._nothing()
         outcome = state.outcome
         try:
-            if saved is None:
-                state = self._start()
             with interruptible():
+                if saved is None:
+                    state = self._start()
                 while outcome is None and state.frames < len(self.times):
                     state = self._chunk(state)
                     outcome = state.outcome

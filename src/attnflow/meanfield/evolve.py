@@ -24,6 +24,7 @@ from attnflow.meanfield.multipliers import check_degree, multipliers
 from attnflow.meanfield.samples import quadrature, quiet
 from attnflow.precision import full_precision
 from attnflow.spaces import Sphere
+from attnflow.sums import interruptible
 from attnflow.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -186,10 +187,11 @@ class _Run:
     def run(self, check: bool) -> DensityFlow:
         outcome = None
         try:
-            for target in self.times:
-                outcome = self._to(float(target))
-                if outcome is not None:
-                    break
+            with interruptible():
+                for target in self.times:
+                    outcome = self._to(float(target))
+                    if outcome is not None:
+                        break
         except KeyboardInterrupt:
             outcome = Outcome(Ending.INTERRUPTED, "interrupted; the frames saved so far are kept.")
         if outcome is None:

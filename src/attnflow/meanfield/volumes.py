@@ -25,6 +25,7 @@ from attnflow.flows.outcome import Ending, Outcome, Progress
 from attnflow.flows.schedules import Save, as_schedule
 from attnflow.meanfield.cells import Cells, Scheme, hand_over, make_scheme
 from attnflow.precision import full_precision
+from attnflow.sums import interruptible
 from attnflow.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -119,19 +120,20 @@ def evolve_cells(
         state = State(np.zeros(()), start, np.asarray(times[1]), np.zeros(2, np.int64), np.asarray(np.inf))
         frames, ending, began = [start], None, clock.perf_counter()
         try:
-            while len(frames) < len(times) and ending is None:
-                goal = times[len(frames)]
-                state = wait(_stretch(scheme, state, np.asarray(goal), np.asarray(float(tolerance))))
-                if state.t < goal and not state.memory > TINY * goal:
-                    ending = Outcome(
-                        Ending.FAILED,
-                        f"integration failed near t = {float(state.t):g}: it needs steps below rounding. Check beta "
-                        "and the potentials, or use more cells.",
-                    )
-                elif state.t >= goal:
-                    frames.append(np.asarray(state.masses))
-                if on_progress is not None:
-                    on_progress(_progress(state, times, len(frames), began))
+            with interruptible():
+                while len(frames) < len(times) and ending is None:
+                    goal = times[len(frames)]
+                    state = wait(_stretch(scheme, state, np.asarray(goal), np.asarray(float(tolerance))))
+                    if state.t < goal and not state.memory > TINY * goal:
+                        ending = Outcome(
+                            Ending.FAILED,
+                            f"integration failed near t = {float(state.t):g}: it needs steps below rounding. Check "
+                            "beta and the potentials, or use more cells.",
+                        )
+                    elif state.t >= goal:
+                        frames.append(np.asarray(state.masses))
+                    if on_progress is not None:
+                        on_progress(_progress(state, times, len(frames), began))
         except KeyboardInterrupt:
             ending = Outcome(Ending.INTERRUPTED, "interrupted; the frames saved so far are kept.")
         energies, narrow = (np.asarray(a) for a in wait(_measured(scheme, np.stack(frames))))

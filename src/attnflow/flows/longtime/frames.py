@@ -14,6 +14,7 @@ from attnflow.flows.longtime.method import LongTime
 from attnflow.flows.outcome import Ending, Outcome, Progress
 from attnflow.flows.sink import AbstractSink, Checkpoint, Layout
 from attnflow.flows.trajectory import Trajectory
+from attnflow.sums import interruptible
 from attnflow.tokens import Tokens
 
 UNDETERMINED = 1e-2
@@ -38,9 +39,10 @@ def follow(
     began = clock.perf_counter()
     outcome = None
     try:
-        for log_time in follower:
-            if on_progress is not None:
-                on_progress(_progress(follower, log_time, until, clock.perf_counter() - began))
+        with interruptible():
+            for log_time in follower:
+                if on_progress is not None:
+                    on_progress(_progress(follower, log_time, until, clock.perf_counter() - began))
     except KeyboardInterrupt:
         outcome = Outcome(Ending.INTERRUPTED, "interrupted; the frames made so far are kept.")
     trajectory = _trajectory(follower, sink, outcome or _ending(follower, until))
