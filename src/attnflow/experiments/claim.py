@@ -101,3 +101,9 @@ class Claim:
         if self.tolerance > 0 and size > 0:
             digits = int(np.clip(np.ceil(np.log10(size / self.tolerance)) + 1, 3, 16))
         return f"{sign}{predicted:.{digits}g}", f"{measured:.{digits}g}", f"{self.tolerance:.1e}"
+
+
+def share_used(found: Any, expected: Any, tolerance: Any) -> float:
+    """|found - expected| over the tolerance, to find the worst of many; what is not a number is worst of all."""
+    share = abs(float(found) - float(expected)) / float(tolerance)
+    return float("inf") if np.isnan(share) else share

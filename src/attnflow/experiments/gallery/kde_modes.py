@@ -26,7 +26,7 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, share_used
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, styled
@@ -217,7 +217,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         error = np.sqrt(two * (1 - two) / parameters.pairs)
         change = abs(float(one["fine"] - one["coarse"]))
         rows.append((float(one["fine"]), 1 + two, 4 * error + change, beta))
-    found, expected, tolerance, beta = max(rows, key=_used)
+    found, expected, tolerance, beta = max(rows, key=lambda row: share_used(*row[:3]))
     statement = f"line, two samples: 1 + erfc(β^(-1/2)) modes (worst of {len(rows)}: β = {beta:g})"
     source = f"4 standard errors of {parameters.pairs} pairs; what halving the grid changes"
     made.append(Claim.equal(statement, expected, found, tolerance, source))
@@ -229,7 +229,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         if rare < 0.15 and beta >= 100:
             expected = middle(n, beta)
             rows.append((float(case["middle"]), expected, 4 * float(case["middle_error"]) + rare * expected, (n, beta)))
-    found, expected, tolerance, (n, beta) = max(rows, key=_used)
+    found, expected, tolerance, (n, beta) = max(rows, key=lambda row: share_used(*row[:3]))
     statement = f"line: modes in [-1, 1] by Kac and Rice (worst of {len(rows)}: n = {n}, β = {beta:g})"
     source = "4 standard errors; relative 1/(samples in a kernel's width), as their sum is not quite Gaussian"
     made.append(Claim.equal(statement, expected, found, tolerance, source))
@@ -248,7 +248,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         beta, (found, error) = float(case["beta"]), _mean(case["fine"])
         change = abs(found - float(case["coarse"].mean()))
         rows.append((found, float(theory.expected_modes(beta)), 4 * error + change, beta))
-    found, expected, tolerance, beta = max(rows, key=_used)
+    found, expected, tolerance, beta = max(rows, key=lambda row: share_used(*row[:3]))
     statement = f"circle, {parameters.circle} tokens: sqrt(Σk⁴I_k²/Σk²I_k²) modes (worst of {len(rows)}: β = {beta:g})"
     source = f"4 standard errors of {parameters.circle_seeds} seeds; what halving the grid changes"
     made.append(Claim.equal(statement, expected, found, tolerance, source))
@@ -263,11 +263,6 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 def _cases(data: xr.Dataset) -> list[xr.Dataset]:
     return [data.isel(case=k) for k in range(data.sizes["case"])]
-
-
-def _used(row: tuple[float, float, float, Any]) -> float:
-    share = abs(row[0] - row[1]) / row[2]
-    return float("inf") if np.isnan(share) else share
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:

@@ -27,7 +27,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, share_used
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention
 from attnflow.meanfield import CircleBasis, Density, empirical, evolve
@@ -186,7 +186,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             t, (found, error) = float(part["time"][at]), _mean(part["modes"].values[:, at])
             square = float(np.mean(part["size"].values[:, at] ** 2))
             rows.append((found, float(theory.linear_modes(t, beta)), 4 * error + square * top, t))
-        found, expected, tolerance, t = max(rows, key=lambda row: _used(*row[:3]))
+        found, expected, tolerance, t = max(rows, key=lambda row: share_used(*row[:3]))
         what = f"{parameters.tokens} iid tokens" if name == "tokens" else f"white noise of size 1e-{name[3:]}"
         statement = f"{what}: M(t) modes while it is linear (worst of {len(rows)} times: t = {t:g})"
         source = (
@@ -212,11 +212,6 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     statement = "the mean distance of the number of clusters from k_max does not rise as the fluctuation shrinks"
     made.append(Claim.true(statement, falls, words, "2 standard errors of each difference"))
     return made
-
-
-def _used(found: float, expected: float, tolerance: float) -> float:
-    share = abs(found - expected) / tolerance
-    return float("inf") if np.isnan(share) else float(share)
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:

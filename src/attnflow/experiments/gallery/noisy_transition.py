@@ -28,7 +28,7 @@ from scipy.special import ive
 
 from attnflow import theory
 from attnflow.axes import Along
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, share_used
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import Brownian, Evenly, Layers, ProjectRenormalise, solve
@@ -303,7 +303,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         k = np.arange(1, 60)
         expected = float(np.max(theory.growth_rates(beta, d, k, model) / (k * (k + d - 2))))
         rows.append((float(onset.sel(model=model, dimension=d, beta=beta)) / expected, 1.0, 1e-10, (model, d, beta)))
-    found, expected, tolerance, (model, d, beta) = max(rows, key=lambda row: _used(*row[:3]))
+    found, expected, tolerance, (model, d, beta) = max(rows, key=lambda row: share_used(*row[:3]))
     where = f"worst of {len(rows)}: {model}, S^{d - 1}, β = {beta:g}"
     statement = f"the uniform law becomes unstable at κ_c = max_k λ_k/(k(k+d-2)): quotient ({where})"
     source = "eigenvalues are exact to rounding, 1e-10 asked for"
@@ -319,13 +319,13 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         name = f"{model}-beta{beta:g}"
         made += _branch_claims(model, beta, star, data[name], data[f"near-{name}"])
     rows = compare(parameters, data)
-    worst = max(rows, key=lambda row: _used(row["equation"], row["order"], row["rounding"]))
+    worst = max(rows, key=lambda row: share_used(row["equation"], row["order"], row["rounding"]))
     statement = f"the equation with noise relaxes to the branch: m (worst of {len(rows)}: {_where(worst)})"
     source = "e^(-25) of the start; rtol 1e-10 of every step"
     made.append(Claim.equal(statement, worst["order"], worst["equation"], worst["rounding"], source))
     for ordered, words in ((True, "of the branch"), (False, "κ/((κ-κ_c)n)")):
         some = [row for row in rows if row["ordered"] == ordered]
-        worst = max(some, key=lambda row: _used(row["found"], row["square"], row["tolerance"]))
+        worst = max(some, key=lambda row: share_used(row["found"], row["square"], row["tolerance"]))
         side = "with order" if ordered else "without order"
         n = parameters.tokens // (1 if ordered else parameters.shares)
         statement = f"{n} tokens {side}: mean of m² is {words} (worst of {len(some)}: {_where(worst)})"
@@ -367,11 +367,6 @@ def _branch_claims(model: str, beta: float, star: float, part: xr.Dataset, close
 
 def _where(row: dict[str, Any]) -> str:
     return f"{row['model']}, β = {row['beta']:g}, κ = {row['kappa'] / row['onset']:.3g} κ_c"
-
-
-def _used(found: float, expected: float, tolerance: float) -> float:
-    share = abs(found - expected) / tolerance
-    return float("inf") if np.isnan(share) else float(share)
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:

@@ -26,7 +26,7 @@ import xarray as xr
 from scipy.special import eval_jacobi, roots_jacobi
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, share_used
 from attnflow.experiments.study import Study
 from attnflow.fields import AbstractField, Attention, Softmax, Unnormalised
 from attnflow.fields.base import Laws
@@ -317,7 +317,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     groups = [(kind, None) for kind in words if kind in data] + [("growth", d) for d in parameters.dims]
     for kind, d in groups:
         chosen = [row for row in rows if row["kind"] == kind and d in (None, row["d"])]
-        worst = max(chosen, key=lambda row: _used(row["measured"] - row["predicted"], row["tolerance"]))
+        worst = max(chosen, key=lambda row: share_used(row["measured"], row["predicted"], row["tolerance"]))
         decades = max(row["measured"] for row in chosen) * parameters.until / np.log(10)
         what = words[kind] if d is None else f"modes on S^{d - 1} that grow by up to {decades:.1f} decades"
         where = f"{worst['model']}, β = {worst['beta']:g}, degree {worst['k']}"
@@ -325,7 +325,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         made.append(Claim.equal(statement, worst["predicted"], worst["measured"], worst["tolerance"], SOURCES[kind]))
     linear = [row for row in rows if row["kind"] in words]
     if linear:
-        worst = max(linear, key=lambda row: _used(row["rest"], row["tolerance"]))
+        worst = max(linear, key=lambda row: share_used(row["rest"], 0.0, row["tolerance"]))
         where = f"{worst['kind']}, {worst['model']}, β = {worst['beta']:g}, degree {worst['k']}"
         statement = (
             f"gradients of harmonics are eigenvectors: rest of the linearised field (worst of {len(linear)}: {where})"
@@ -343,12 +343,6 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         statement = f"SA on the circle, β = {beta:g}: the largest rate is near 2/e"
         made.append(Claim.equal(statement, 2 / np.e, highest, 1 / beta, "corrections are of relative order 1/β"))
     return made
-
-
-def _used(error: float, tolerance: float) -> float:
-    """The share of the tolerance that is used; one that is not a number uses all of it."""
-    share = abs(error) / tolerance
-    return float("inf") if np.isnan(share) else float(share)
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:

@@ -23,7 +23,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, share_used
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.meanfield import (
@@ -213,13 +213,14 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     rows, made = lines(data), []
     for space in (s for s in SPACES if any(row["space"] == s for row in rows)):
         some = [row for row in rows if row["space"] == space]
-        worst = max(some, key=lambda row: _used(row["gap"][-1], row["tolerance"][-1]))
+        worst = max(some, key=lambda row: share_used(row["gap"][-1], 0.0, row["tolerance"][-1]))
         statement = f"{WORDS[space]}: a mode grows at the rate λ_k (worst of {len(some)}: {_where(worst)})"
         tolerance = worst["tolerance"][-1] / worst["t"][-1]
         made.append(Claim.equal(statement, worst["rate"], worst["measured"], tolerance, SOURCE))
         long = [row for row in some if row["decades"] > parameters.decades - 1e-6] or some
-        worst = max(long, key=lambda row: max(map(_used, row["gap"], row["tolerance"])))
-        at = int(np.argmax([_used(*both) for both in zip(worst["gap"], worst["tolerance"], strict=True)]))
+        shares = [list(map(share_used, row["gap"], np.zeros_like(row["gap"]), row["tolerance"])) for row in long]
+        worst, used = max(zip(long, shares, strict=True), key=lambda both: max(both[1]))
+        at = int(np.argmax(used))
         statement = (
             f"{WORDS[space]}: |log a(t) - log a(0) - λ_k t| over {min(row['decades'] for row in long):.2f} decades or "
             f"more (worst of {len(long)} modes: {_where(worst)})"
@@ -231,7 +232,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         at = int(np.nanargmax(np.where(row["a"] < 0.1, row["a"], np.nan)))
         last.append((row, at))
     if last:
-        row, at = max(last, key=lambda both: _used(*(both[0][n][both[1]] for n in ("gap", "tolerance", "bend"))))
+        row, at = max(last, key=lambda both: share_used(*(both[0][n][both[1]] for n in ("gap", "bend", "tolerance"))))
         statement = f"the circle: log a bends by third-order terms (worst of {len(last)} modes: {_where(row)})"
         source = "a⁴ of the terms of fifth order; the step's (λh)⁵/3600 of the rate"
         made.append(Claim.equal(statement, row["bend"][at], row["gap"][at], row["tolerance"][at], source))
@@ -241,11 +242,6 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 def _where(row: dict[str, Any]) -> str:
     where = "" if row.get("space") != "zonal" else f"S^{row['d'] - 1}, "
     return f"{where}{row['model']}, β = {row['beta']:g}, k = {row['k']}"
-
-
-def _used(error: float, tolerance: float, expected: float = 0.0) -> float:
-    share = abs(error - expected) / tolerance
-    return float("inf") if np.isnan(share) else float(share)
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
