@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from attnflow.errors import InvalidInput
-from attnflow.meanfield.orthogonal import gauss, orthonormal, series
+from attnflow.meanfield.orthogonal import gauss, orthonormal, series, slopes
 from attnflow.precision import double, full_precision
 
 Coefficients = Float[Array | np.ndarray, "..."]
@@ -64,6 +64,17 @@ class AbstractBasis(eqx.Module):
     @abc.abstractmethod
     def analysis(self, values: Values) -> Coefficients:
         """Coefficients of the function with these values on the grid, cut after `degree`. Pure and differentiable."""
+
+    @abc.abstractmethod
+    def gradient(self, coefficients: Coefficients) -> Values:
+        """The gradient on the grid in an orthonormal frame, (component, *grid). Pure and differentiable."""
+
+    @abc.abstractmethod
+    def inflow(self, flux: Values) -> Coefficients:
+        """The integrals of <flux, grad Y>, the adjoint of `gradient`: coefficients of -div(flux), cut after `degree`.
+
+        Exact for the products f grad g of two functions of the basis, like `analysis` for f g.
+        """
 
     @abc.abstractmethod
     def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> np.ndarray:
@@ -149,6 +160,17 @@ class CircleBasis(AbstractBasis):
         cosines = np.sqrt(2.0) * jnp.real(spectrum[1:])
         return jnp.concatenate([jnp.real(spectrum[:1]), cosines, -np.sqrt(2.0) * jnp.imag(spectrum[1:])])
 
+    @double
+    def gradient(self, coefficients: Coefficients) -> Values:
+        c, k = jnp.asarray(coefficients), np.arange(1.0, self.degree + 1)
+        turned = jnp.concatenate([jnp.zeros(1), k * c[self.degree + 1 :], -k * c[1 : self.degree + 1]])
+        return jnp.asarray(self.synthesis(turned))[None]
+
+    @double
+    def inflow(self, flux: Values) -> Coefficients:
+        f, k = jnp.asarray(self.analysis(jnp.asarray(flux)[0])), np.arange(1.0, self.degree + 1)
+        return jnp.concatenate([jnp.zeros(1), -k * f[self.degree + 1 :], k * f[1 : self.degree + 1]])
+
     def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> np.ndarray:
         theta, c = np.asarray(x, dtype=np.float64), np.asarray(coefficients)
         z, total = np.exp(1j * theta), np.zeros(theta.shape, dtype=np.complex128)
@@ -208,6 +230,8 @@ class ZonalBasis(AbstractBasis):
     nodes: Float[np.ndarray, " grid"]
     weights: Float[np.ndarray, " grid"]
     table: Float[Array | np.ndarray, "degree grid"]
+    steep: Float[Array | np.ndarray, "degree grid"]
+    """The derivatives of the harmonics in the angle to -e: sqrt(1 - s^2) phi_k'(s)."""
 
     def __init__(self, dim: int, degree: int, grid: int | None = None):
         self.dim, self.degree = whole("dim", dim, 2), whole("degree", degree, 1)
@@ -215,9 +239,11 @@ class ZonalBasis(AbstractBasis):
         with np.errstate(over="ignore", invalid="ignore"):
             nodes, weights = gauss(self.dim, self.grid)
             table = orthonormal(self.dim, self.degree, nodes)
-        if not (np.isfinite(table).all() and (weights > 0).all()):
+            rise = slopes(self.dim, self.degree)[:, None] * orthonormal(self.dim + 2, self.degree - 1, nodes)
+        steep = np.concatenate([np.zeros((1, self.grid)), np.sqrt((1 - nodes) * (1 + nodes)) * rise])
+        if not (np.isfinite(table).all() and np.isfinite(steep).all() and (weights > 0).all()):
             raise InvalidInput(f"`degree` is {degree}, at which harmonics on S^{dim - 1} leave float range; lower it.")
-        self.nodes, self.weights, self.table = nodes, weights, on_device(table)
+        self.nodes, self.weights, self.table, self.steep = nodes, weights, on_device(table), on_device(steep)
 
     @property
     def degrees(self) -> np.ndarray:
@@ -243,6 +269,14 @@ class ZonalBasis(AbstractBasis):
     @eqx.filter_jit
     def analysis(self, values: Values) -> Coefficients:
         return self.table @ (self.weights * jnp.asarray(values))
+
+    @double
+    def gradient(self, coefficients: Coefficients) -> Values:
+        return (jnp.asarray(coefficients) @ self.steep)[None]
+
+    @double
+    def inflow(self, flux: Values) -> Coefficients:
+        return self.steep @ (self.weights * jnp.asarray(flux)[0])
 
     def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> np.ndarray:
         return series(self.dim, np.asarray(coefficients), _heights(x))

@@ -24,7 +24,7 @@ from attnflow.meanfield.density import Density, tail_of
 from attnflow.meanfield.distances import GRID, circle_of, distance_to_series, sobolev_shares
 from attnflow.meanfield.exponential import advance, begin
 from attnflow.meanfield.model import Model, as_model, grid_positions
-from attnflow.meanfield.multipliers import check_degree, multipliers
+from attnflow.meanfield.multipliers import check_degree
 from attnflow.meanfield.samples import quadrature
 from attnflow.precision import full_precision
 from attnflow.spaces import Sphere
@@ -225,19 +225,17 @@ def _velocity(model: Model, basis: AbstractBasis, grid: Any, c: Any) -> Any:
 
 
 def _response(model: Model, basis: AbstractBasis, grid: Any, c: Any) -> Any:
-    """-div(rho grad Phi'[delta_x]) in coefficients, as a function of x; 2 div(f grad g) as in `Model.rate`."""
-    rho, bend = basis.synthesis(c), basis.synthesis(basis.laplacian * c)
-    per = jnp.asarray(model.factor)
-    if model.softmax:
-        level = multipliers(model.beta, basis.dim, 0)[0]
-        per = 1 / (level + model.beta * basis.synthesis(model.pull(basis) * c))
+    """-div(rho grad Phi'[delta_x]) in coefficients, as a function of x; Phi' = K_x/beta, over Z for softmax."""
+    rho = basis.synthesis(c)
+    carried = rho / model.seen(basis, c) if model.softmax else model.factor * rho
+    slope = model.drift(basis, c) if model.softmax else None  # grad Z/(beta Z)
 
     def respond(x: Any) -> Any:
-        phi_c = basis.analysis(per * jnp.exp(model.beta * (grid @ x - 1)) / model.beta)
-        phi = basis.synthesis(phi_c)
-        product = basis.laplacian * basis.analysis(rho * phi)
-        rest = basis.analysis(rho * basis.synthesis(basis.laplacian * phi_c) - phi * bend)
-        return -0.5 * jnp.where(basis.degrees == 0, 0.0, product + rest)
+        near = jnp.exp(model.beta * (grid @ x - 1))
+        pull = basis.gradient(basis.analysis(near / model.beta))
+        if slope is not None:
+            pull = pull - jnp.broadcast_to(near, slope.shape) * slope
+        return basis.inflow(jnp.broadcast_to(carried, pull.shape) * pull)
 
     return respond
 

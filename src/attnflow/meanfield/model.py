@@ -9,7 +9,6 @@ Noise dX = sqrt(2 kappa) dB on the tokens is the diffusion kappa.
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -22,6 +21,9 @@ from attnflow.fields.perceptron import Potential
 from attnflow.meanfield.basis import AbstractBasis, Coefficients
 from attnflow.meanfield.multipliers import multipliers
 from attnflow.precision import is_concrete
+
+FLOOR = 1e-14
+"""K * mu, which is at most 1, is lost in the rounding of a synthesis below this."""
 
 
 class Model(eqx.Module):
@@ -65,27 +67,24 @@ class Model(eqx.Module):
     def rate(self, basis: AbstractBasis, coefficients: Coefficients) -> Any:
         """The time derivative of the coefficients without diffusion: minus those of div(rho grad Phi), cut at `degree`.
 
-        2 div(f grad g) = Lap(f g) + f Lap g - g Lap f: no vector field is ever formed. For softmax
-        rho grad log Z = (rho/Z) grad Z, so that the smooth factor is never cut twice.
+        In weak form, the integrals of rho <grad Phi, grad Y>. For softmax grad log Z = grad Z/Z is formed on the grid
+        alone: far from the mass, where rho and Z are lost in rounding, so is their flux.
         """
-        c, laplacian = jnp.asarray(coefficients), basis.laplacian
-        mean_c = self.pull(basis) * c  # (Z - a_0)/beta
-        grids = jax.vmap(basis.synthesis)
-        mean, bend, rho = grids(jnp.stack([mean_c, laplacian * mean_c, c]))
-        carried: Any = rho
-        carried_c: Any = c
-        factor = jnp.asarray(self.factor)
-        if self.softmax:
-            carried_c = basis.analysis(rho / (multipliers(self.beta, basis.dim, 0)[0] + self.beta * mean))
-            carried, factor = basis.synthesis(carried_c), jnp.ones(())
-        spread = basis.synthesis(laplacian * carried_c)
-        product, rest = factor * carried * mean, factor * (carried * bend - mean * spread)
+        c = jnp.asarray(coefficients)
+        rho, drift = basis.synthesis(c), self.drift(basis, c)
         if self.potentials:
-            outer_c = basis.analysis(self.outer(basis))
-            outer, outer_bend, rho_spread = grids(jnp.stack([outer_c, laplacian * outer_c, laplacian * c]))
-            product, rest = product + rho * outer, rest + rho * outer_bend - outer * rho_spread
-        first, second = jax.vmap(basis.analysis)(jnp.stack([product, rest]))
-        return -0.5 * jnp.where(basis.degrees == 0, 0.0, laplacian * first + second)
+            drift = drift + basis.gradient(basis.analysis(self.outer(basis)))
+        return basis.inflow(jnp.broadcast_to(rho, drift.shape) * drift)
+
+    def drift(self, basis: AbstractBasis, c: Any) -> Any:
+        """The velocity of attention on the grid, (component, *grid)."""
+        slope = basis.gradient(self.pull(basis) * c)  # grad Z/beta
+        return slope / jnp.broadcast_to(self.seen(basis, c), slope.shape) if self.softmax else self.factor * slope
+
+    def seen(self, basis: AbstractBasis, c: Any) -> Any:
+        """Z = K * mu on the grid, but no less than what rounding leaves of it."""
+        level = multipliers(self.beta, basis.dim, 0)[0]
+        return jnp.maximum(level + self.beta * basis.synthesis(self.pull(basis) * c), FLOOR)
 
     def diffusion(self, basis: AbstractBasis) -> Any:
         """The factor kappa Laplacian of every coefficient."""

@@ -33,8 +33,8 @@ class SphereBasis(AbstractBasis):
 
     Entries with m > k, and sines of order 0, are no coefficients and stay 0 (`mask`). The grid has `grid` Gauss
     latitudes z (increasing) and at least 2 `grid` longitudes from 0: (3 degree + 2)/2 latitudes unless said otherwise
-    (the 3/2 rule). Two tables of (degree + 1)^2 `grid` numbers: 50 MB together for degree 128, eight times as much for
-    twice the degree.
+    (the 3/2 rule). Two tables of (degree + 1) (degree + 2) `grid` numbers: 50 MB together for degree 128, eight times
+    as much for twice the degree.
     """
 
     dim: int = eqx.field(static=True)
@@ -58,9 +58,9 @@ class SphereBasis(AbstractBasis):
                 "about 500, or use `ZonalBasis` if the density has an axis."
             )
         z, weights = gauss(3, self.grid)
-        table = np.zeros((degree + 1, degree + 1, self.grid))
-        for k, row in enumerate(_legendre(degree, z)):
-            table[: k + 1, k] = row
+        table = np.zeros((degree + 1, degree + 2, self.grid))  # one degree more, which gradients have
+        for k, row in enumerate(_legendre(degree + 1, z)):
+            table[: k + 1, k] = row[: degree + 1]
         self.latitudes = z
         self.by_latitude = on_device(table * weights)  # analysis integrates over latitudes
         self.by_degree = on_device(np.ascontiguousarray(np.swapaxes(table, 1, 2)))
@@ -92,19 +92,61 @@ class SphereBasis(AbstractBasis):
     @double
     @eqx.filter_jit
     def synthesis(self, coefficients: Coefficients) -> Values:
-        waves = jnp.einsum("pmk,mjk->pjm", jnp.asarray(coefficients), self.by_degree)
+        return self._values(_padded(jnp.asarray(coefficients)))
+
+    @double
+    @eqx.filter_jit
+    def analysis(self, values: Values) -> Coefficients:
+        return self._expansion(jnp.asarray(values))[..., :-1]
+
+    @double
+    @eqx.filter_jit
+    def gradient(self, coefficients: Coefficients) -> Values:
+        """Southwards and eastwards: -(1 - z^2) d/dz and d/dphi in coefficients of one degree more, over the radius.
+
+        (1 - z^2) P_km' = (k+1) e_k P_{k-1,m} - k e_{k+1} P_{k+1,m}, e_k^2 = (k^2 - m^2)/(4 k^2 - 1) (DLMF 14.10).
+        """
+        c, (k, m, e) = jnp.asarray(coefficients), self._steps()
+        before = jnp.pad(c, ((0, 0), (0, 0), (1, 0)))
+        after = jnp.pad(c[..., 1:], ((0, 0), (0, 0), (0, 2)))
+        south = before * np.stack([(k - 1) * e[:, :-1]] * 2) - after * np.stack([(k + 2) * e[:, 1:]] * 2)
+        east = _padded(jnp.stack([m * c[1], -m * c[0]]))
+        return jax.vmap(self._values)(jnp.stack([south, east])) / self._radii()
+
+    @double
+    @eqx.filter_jit
+    def inflow(self, flux: Values) -> Coefficients:
+        south, east = jax.vmap(self._expansion)(jnp.asarray(flux) / self._radii())
+        k, m, e = self._steps()
+        before = jnp.pad(south[..., :-2], ((0, 0), (0, 0), (1, 0)))
+        k = k[:, :-1]
+        found = south[..., 1:] * np.stack([k * e[:, 1:-1]] * 2) - before * np.stack([(k + 1) * e[:, :-2]] * 2)
+        return jnp.where(self.mask, found + jnp.stack([-m * east[1], m * east[0]])[..., :-1], 0.0)
+
+    def _values(self, c: Array) -> Array:
+        """On the grid, from coefficients of one degree more."""
+        waves = jnp.einsum("pmk,mjk->pjm", c, self.by_degree)
         half = np.full(self.degree + 1, self.longitudes / 2.0)
         half[0] = self.longitudes
         waves = waves * jnp.broadcast_to(half, waves.shape)
         spectrum = jax.lax.complex(waves[0], -waves[1])
         return jnp.fft.irfft(spectrum, self.longitudes, axis=-1)
 
-    @double
-    @eqx.filter_jit
-    def analysis(self, values: Values) -> Coefficients:
-        spectrum = jnp.fft.rfft(jnp.asarray(values), axis=-1)[:, : self.degree + 1] / self.longitudes
+    def _expansion(self, values: Array) -> Array:
+        """Coefficients of one degree more."""
+        spectrum = jnp.fft.rfft(values, axis=-1)[:, : self.degree + 1] / self.longitudes
         waves = jnp.stack([jnp.real(spectrum), -jnp.imag(spectrum)])
         return jnp.einsum("pjm,mkj->pmk", waves, self.by_latitude)
+
+    def _steps(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """K up to degree + 1, m as a column, and e_k for k up to degree + 2, 0 where m > k."""
+        m, k = np.arange(self.degree + 1.0)[:, None], np.arange(self.degree + 3.0)[None]
+        e = np.sqrt(np.maximum(k**2 - m**2, 0.0) / np.abs(4 * k**2 - 1))
+        return np.broadcast_to(k[:, :-1], (self.degree + 1, self.degree + 2)), m, e
+
+    def _radii(self) -> Array:
+        z = jnp.asarray(self.latitudes)[:, None]
+        return jnp.broadcast_to(jnp.sqrt((1 - z) * (1 + z)), (2, self.grid, self.longitudes))
 
     def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> np.ndarray:
         c, shape = np.asarray(coefficients), np.shape(x)[:-1]
@@ -159,6 +201,11 @@ class SphereBasis(AbstractBasis):
         c = jnp.asarray(coefficients)[:, : degree + 1, : degree + 1]
         more = degree + 1 - c.shape[-1]
         return jnp.pad(c, ((0, 0), (0, more), (0, more)))
+
+
+def _padded(c: Any) -> Array:
+    """Coefficients with one degree more."""
+    return jnp.pad(c, ((0, 0), (0, 0), (0, 1)))
 
 
 def _legendre(degree: int, z: np.ndarray) -> Iterator[np.ndarray]:
