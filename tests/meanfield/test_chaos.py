@@ -1,14 +1,17 @@
 """Distances between tokens and densities, and noise in the linearised flow."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import ive
 
 from attnflow.errors import InvalidInput
-from attnflow.fields import Attention, Unnormalised
+from attnflow.fields import Attention, Potential, Unnormalised
 from attnflow.meanfield import (
     CircleBasis,
     Density,
+    Fluctuations,
     SphereBasis,
     ZonalBasis,
     carried_noise,
@@ -26,7 +29,10 @@ from attnflow.meanfield import (
     uniform,
     wasserstein_circle,
 )
+from attnflow.meanfield.chaos import _response, _spread, _velocity
+from attnflow.meanfield.model import as_model, grid_positions
 from attnflow.observe import distance
+from attnflow.precision import full_precision
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 
@@ -137,6 +143,48 @@ def test_carried_noise_at_the_uniform_law(field, at_uniform):
     k = np.arange(1, BASIS.degree + 1)
     exact = [np.sqrt(np.sum(2 * np.expm1(rate(field, k) * t) ** 2)) for t in TIMES]
     np.testing.assert_allclose(carried_noise(at_uniform), exact, rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def two_starts():
+    """Masses 1/4 at the angle 0 and 3/4 at a quarter turn; the first is answered by sqrt2 cos. rho = 1 + cos/2."""
+    law = from_function(BASIS, lambda a: 1 + 0.5 * np.cos(a))
+    starts = ring(np.array([0.0, np.pi / 2]), [0.25, 0.75])
+    responses = np.stack([np.eye(2 * BASIS.degree + 1)[1], np.zeros(2 * BASIS.degree + 1)])
+    return Fluctuations(law, np.zeros(1), law.coefficients[None], starts, starts.positions[None], responses[None])
+
+
+def test_carried_noise_is_a_variance_over_the_density(two_starts):
+    """p (1-p) int 2 cos^2/(1 + e cos) = 2 p (1-p) (1/sqrt(1 - e^2) - 1)/e^2; the grid leaves 0.27^75."""
+    exact = 2 * 3 / 16 * (1 / np.sqrt(0.75) - 1) / 0.25
+    assert carried_noise(two_starts)[0] == pytest.approx(np.sqrt(exact), rel=1e-12)
+
+
+def test_an_observable_has_the_variance_of_two_values(two_starts):
+    """p (1-p) times squared differences: (1 + sqrt2, -sqrt2) in degree 1, (2 sqrt2, 0) in degree 2, over k^2."""
+    exact = 3 / 16 * ((1 + np.sqrt(2)) ** 2 + 2 + 8 / 4)
+    assert expected_observable(two_starts, 2)[0] == pytest.approx(np.sqrt(exact), rel=1e-12)
+
+
+def test_clocks_and_potentials_drive_noise():
+    """As tokens of the grid do; a unit mass at x is answered at the uniform law by k^2 a_k/beta Y_k(x), e^beta faster."""
+    field, x = Attention(BETA, normaliser=Unnormalised("USA")), np.array([0.6, -0.8])
+    both = field + Potential([[1.0, 0.5]], [0.2], [0.8], "tanh")
+    with full_precision():
+        grid = jnp.asarray(grid_positions(BASIS))
+        found = jax.jit(lambda c, x: _velocity(as_model(both), BASIS, grid, c)(x))(tilted().coefficients, x)
+        answer = jax.jit(lambda c, x: _response(as_model(field), BASIS, grid, c)(x))(uniform(BASIS).coefficients, x)
+    # a sum over the same grid: rounding of terms below e^beta
+    np.testing.assert_allclose(found, both.velocity(0.0, x[None], quadrature(tilted()))[0], atol=1e-13)
+    k = BASIS.degrees
+    exact = np.exp(BETA) * k**2 * ive(k, BETA) / BETA * BASIS.atoms(BASIS.variable(x)[None], [1.0])
+    np.testing.assert_allclose(answer, exact, atol=1e-11)  # rounding times 24^2
+
+
+def test_the_spread_is_about_the_median():
+    """Lengths count: of 5, 1, 2 with lengths 1, 1, 3 the median is 2, of 5, 1, 2 with 1, 4, 2 it is 1."""
+    assert _spread(np.array([[5.0, 1.0, 2.0]]), np.array([1.0, 1.0, 3.0])) == [4.0]
+    assert _spread(np.array([[5.0, 1.0, 2.0]]), np.array([1.0, 4.0, 2.0])) == [6.0]
 
 
 def test_observables_at_the_uniform_law_of_the_sphere():

@@ -103,6 +103,9 @@ def test_pure_diffusion_is_exact():
     exact = start.coefficients * np.exp(CIRCLE.laplacian * 0.7 * flow.time.values[:, None])
     np.testing.assert_allclose(flow.dataset["coefficients"], exact, atol=50 * EPS)  # 3 steps of 6 factors
     np.testing.assert_array_equal(flow.time, [0, 0.25, 1])
+    np.testing.assert_allclose(
+        flow.dataset["speed"], np.linalg.norm(0.7 * CIRCLE.laplacian * exact, axis=1), rtol=1e-12
+    )
     assert flow.steps["accepted"] < 10
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import special as sp
 
 import attnflow as af
 from attnflow import meanfield as mf
@@ -82,6 +83,46 @@ def test_sectors_make_up_the_sphere():
     np.testing.assert_allclose(parts[0].matrix, product, atol=1e-12)
 
 
+@pytest.mark.parametrize("field", [SA, af.Attention(4.0, normaliser=af.Unnormalised("USA"))], ids=["SA", "USA"])
+def test_sectors_of_softmax_and_of_other_clocks(field):
+    """Sector 0 by products of matrices and by derivatives; both cut rho/Z after degree 24, where 1e-13 is left.
+
+    On the circle sectors 0 and 1 are the even and the odd perturbations, so `stability` counts as in the full basis.
+    """
+    from attnflow.meanfield.linear import _sector_matrix
+    from attnflow.meanfield.model import as_model
+
+    zonal, circle = mf.ZonalBasis(2, 24), mf.CircleBasis(24)
+    law = mf.von_mises_fisher(zonal, 1.0)
+    found = linearised(field, law, 0.1)
+    product = _sector_matrix(as_model(field, 0.1), law, 0)[0]
+    scale = np.abs(found.matrix).max()
+    np.testing.assert_allclose(found.matrix[:12, :12], product[:12, :12], atol=1e-11 * scale)
+    odd = linearised(field, law, 0.1, sector=1)
+    whole = linearised(field, mf.von_mises_fisher(circle, 1.0, [1.0, 0.0]), 0.1)
+    both = np.sort(np.concatenate([found.growth, odd.growth]))[::-1]
+    np.testing.assert_allclose(both[:12], whole.growth[:12], atol=1e-10 * scale)
+
+
+def test_rotations_of_a_zonal_density_are_left_out():
+    """As in the full basis: the rotation is mostly of degree 8, and degree 1 stays unstable, even and odd."""
+    bases = mf.ZonalBasis(2, 24), mf.CircleBasis(24)
+    laws = [mf.mixture([1, 1], [mf.perturbed(basis, k, 0.3) for k in (1, 8)]) for basis in bases]
+    one, two = (stability(af.Attention(1.0), law, 0.2) for law in laws)
+    assert one.unstable == two.unstable == 2
+    assert one.growth == pytest.approx(two.growth, abs=1e-10)
+
+
+def test_a_potential_holds_rotations():
+    """With a potential nothing is left out: the growth is that of the whole operator."""
+    basis = mf.CircleBasis(20)
+    field = SA + af.Potential([[1.0, 0.5]], [0.2], [1.5], "tanh")
+    law = mf.von_mises_fisher(basis, 1.0, [1.0, 0.3])
+    found, whole = stability(field, law, 0.3), linearised(field, law, 0.3)
+    assert found.growth == pytest.approx(whole.growth[0], abs=1e-10)
+    assert found.unstable == np.sum(whole.growth > found.tolerance)
+
+
 @pytest.mark.parametrize("d", [2, 3, 5])
 def test_stability_counts_harmonics(d):
     """At the uniform law degree k is unstable, N(k, d) times, where lambda_k > kappa k (k+d-2)."""
@@ -131,6 +172,11 @@ def test_refusals():
         linearised(SA, mf.uniform(mf.CircleBasis(2100)))
     with pytest.raises(InvalidInput, match="degrees above it may be unstable"):
         stability(SA, mf.uniform(mf.ZonalBasis(3, 4)), 1e-6)
+    # on the circle degree k grows without end if kappa is below a_k/beta, e^beta times that on the clock USA
+    usa, last = af.Attention(4.0, normaliser=af.Unnormalised("USA")), np.exp(4.0) * sp.ive(4, 4.0) / 4
+    with pytest.raises(InvalidInput, match="degrees above it may be unstable"):
+        stability(usa, uniform, 0.99 * last)
+    assert not stability(usa, uniform, 1.01 * last).stable
 
 
 def test_eigenfunctions_are_drawn():

@@ -1,3 +1,4 @@
+import equinox as eqx
 import numpy as np
 import pytest
 from scipy import special as sp
@@ -9,6 +10,7 @@ from attnflow import theory
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.linear import linearised, rotations, stability
 from attnflow.meanfield.stationary import bifurcation, branch, critical_noise, free_energy, stationary
+from attnflow.precision import full_precision
 
 EVEN = mf.ZonalBasis(2, 32)
 
@@ -76,6 +78,46 @@ def test_bifurcation(beta, softmax, kind):
     assert abs(found.slope) < 1e-10  # the two signs are images under a rotation: rounding over the amplitude
     assert found.curvature == pytest.approx(landau(beta, softmax), rel=1e-4)  # amplitude^4 and its constant
     assert found.kind == kind
+
+
+def test_bifurcation_on_the_sphere():
+    """Degree 2 on S^2 leaves transcritically: s = x + x^2 T/2 with x = p_2 s/kappa, T = int phi_2^3 = 2 sqrt5/7.
+
+    So kappa'(0) = p_2 T/2, all of it e^beta larger on the clock USA. Extrapolation errs by amplitude^4.
+    """
+    beta, clock = 2.0, np.exp(2.0)
+    found = bifurcation(af.Attention(beta, normaliser=af.Unnormalised("USA")), 3, 2)
+    onset = clock * critical_noise(beta, 3, softmax=False, degree=2)
+    assert found.kappa == pytest.approx(onset, rel=1e-14)
+    assert abs(found.eigenvalue) < 1e-12 * clock
+    assert found.slope == pytest.approx(onset * np.sqrt(5) / 7, rel=1e-4)
+    assert found.kind == "transcritical"
+
+
+@pytest.mark.parametrize(("beta", "clock"), [(2.0, "USA"), (2.0, None), (5e-4, "USA0"), (1e-7, "USA0")])
+def test_free_energy_is_that_of_the_pairs(beta, clock):
+    """Sums over the grid, which is exact for them; also as `evolve` reads it. (e^t - 1)/beta has no cancellation."""
+    from attnflow.meanfield.evolve import _kernel, _read
+    from attnflow.meanfield.model import as_model
+
+    basis, kappa, potential = mf.CircleBasis(24), 0.3, af.Potential([[1.0, 0.5]], [0.2], [0.8], "tanh")
+    head = af.Attention(beta) if clock is None else af.Attention(beta, normaliser=af.Unnormalised(clock))
+    density = mf.mixture([1, 2], [mf.von_mises_fisher(basis, 1.0), mf.perturbed(basis, 2, 0.5)])
+    tokens = mf.quadrature(density)
+    x, m = tokens.positions, tokens.masses
+    factor = np.exp(beta) if clock == "USA" else 1.0
+    pairs = m @ np.expm1(beta * (x @ x.T - 1)) @ m / (2 * beta)
+    outer, entropy = m @ potential.potential(x), m @ np.log(density.values)
+    field = head + potential
+    # (a_0 - 1)/beta is off by rounding over beta, at most 5e-13; by beta^2 where the series is used
+    assert free_energy(field, density, kappa) == pytest.approx(factor * pairs + outer - kappa * entropy, abs=1e-12)
+    with full_precision():
+        model, c = as_model(field, kappa), np.asarray(density.coefficients)
+        read = eqx.filter_jit(_read)(model, basis, _kernel(model, basis), c, c)
+    assert float(read["energy"]) == pytest.approx(pairs + outer, abs=1e-12)
+    assert float(read["entropy"]) == pytest.approx(entropy, abs=1e-13)
+    if clock is not None:
+        assert float(read["free_energy"]) == pytest.approx(factor * pairs + outer - kappa * entropy, abs=1e-12)
 
 
 def test_branch_through_a_fold():

@@ -43,6 +43,7 @@ def stepped(scheme, masses, share):
 
 
 heated = jax.jit(volumes.diffuse)
+read = jax.jit(lambda scheme, masses: (volumes.climb(scheme, masses)[0], volumes.energy(scheme, masses)))
 
 
 def two_bumps():
@@ -62,6 +63,10 @@ def test_measure_of_cells(d):
     constant = sp.gammaln(d / 2) - sp.gammaln((d - 1) / 2) - np.log(np.pi) / 2
     np.testing.assert_allclose(cells.log_area[24], constant, atol=1e-15 * d)
     np.testing.assert_allclose(cells.centroids + cells.centroids[::-1], np.pi, rtol=1e-13)
+    if d == 3:  # the law sin: its mean is that of sin - t cos between the edges
+        t = cells.edges
+        exact = np.diff(np.sin(t) - t * np.cos(t)) / -np.diff(np.cos(t))
+        np.testing.assert_allclose(cells.centroids, exact, rtol=1e-11)  # differences of pi over 2e-3
     assert np.isfinite(zonal_cells(4096, 128).log_measure).all()
 
 
@@ -138,6 +143,25 @@ def test_a_step_keeps_mass_sign_and_climbs(values, beta, softmax, kappa, share):
         assert after >= before - 4e-15 / max(beta, 1)
 
 
+def test_the_longest_step_at_the_uniform_law():
+    """Schur's test with even masses: 1/(3 R), R the mean of |cos|, 2/pi, for beta = 0, up to the width squared."""
+    cells = circle_cells(64)
+    with full_precision():
+        scheme = make_scheme(af.Attention(0.0, normaliser=USA0), cells)
+        tau = stepped(scheme, jnp.asarray(cells.measure), 0.5)[0]
+    assert float(tau) == pytest.approx(0.5 * np.pi / 6, rel=cells.width**2)
+
+
+def test_the_error_of_a_step_is_of_order_three():
+    """Order 3 less order 2; the next term is of the order of the step, here 1e-2."""
+    cells = circle_cells(64)
+    start = cells_from_density(cells, mf.von_mises_fisher(CIRCLE, 0.5, [1.0, 0.3]))
+    with full_precision():
+        scheme = make_scheme(af.Attention(1.0), cells)
+        errors = [float(stepped(scheme, jnp.asarray(start), share)[1].error) for share in (0.1, 0.05)]
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(3, abs=0.05)
+
+
 def test_heat_from_one_cell():
     for cells in (circle_cells(64), zonal_cells(64, 64)):
         with full_precision():
@@ -167,6 +191,41 @@ def test_heat_equation(d):
         exact = cells_from_density(cells, mf.perturbed(basis, 3, 0.9 * np.exp(-0.1 * 3 * (d + 1) * 0.5)))
         errors.append(np.sum(np.abs(np.asarray(masses) - exact)))
     assert np.log2(errors[0] / errors[1]) == pytest.approx(2, abs=0.05)  # the next terms are of order 4 and 3
+
+
+def test_clocks_differ_by_their_factor():
+    """Phi is e^beta, or beta e^beta, times that of USA0; with as much more noise the energy is the same."""
+    cells, beta = circle_cells(32), 2.0
+    masses = cells_from_density(cells, two_bumps())
+    potential = af.Potential([[1.0, 0.5]], [0.2], [0.7], "tanh")
+    with full_precision():
+
+        def look(clock, factor):
+            field = af.Attention(beta, normaliser=af.Unnormalised(clock))
+            outer = af.Potential([[1.0, 0.5]], [0.2], [0.7 * factor], "tanh")
+            scheme = make_scheme(field + outer, cells, 0.3 * factor)
+            phi, energy = read(scheme, jnp.asarray(masses))
+            return np.asarray(phi) / factor, float(energy)
+
+        plain, energy = look("USA0", 1.0)
+        for clock, factor in (("USA", np.exp(beta)), ("grad", beta * np.exp(beta))):
+            phi, same = look(clock, factor)
+            np.testing.assert_allclose(phi, plain, rtol=1e-14)
+            assert same == pytest.approx(energy, rel=1e-13)
+        alone = read(make_scheme(af.Attention(beta, normaliser=USA0), cells), jnp.asarray(masses))[0]
+    x = np.stack([np.cos(cells.centres), np.sin(cells.centres)], axis=1)
+    np.testing.assert_allclose(plain - np.asarray(alone), potential.potential(x), atol=1e-14)
+    pairs = masses @ np.expm1(beta * (x @ x.T - 1)) @ masses / (2 * beta)
+    rest = masses @ potential.potential(x) - 0.3 * masses @ np.log(masses / cells.measure)
+    # neighbours meet at K moved by beta width^2/3, of which 3 of 32 pairs
+    assert energy == pytest.approx(pairs + rest, abs=cells.width**2 / 6)
+
+
+def test_the_limiter():
+    """The mean of both slopes, at most twice the smaller, and 0 at extrema."""
+    a = jnp.asarray([1.0, 1.0, -1.0, -5.0, 1.0, 0.0])
+    b = jnp.asarray([2.0, 5.0, -2.0, -1.0, -1.0, 3.0])
+    np.testing.assert_array_equal(volumes._limited(a, b), [1.5, 2.0, -1.5, -2.0, 0.0, 0.0])
 
 
 # accuracy

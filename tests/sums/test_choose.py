@@ -62,6 +62,16 @@ def test_a_batch_gets_no_sum_that_may_fall_back_on_tiles():
     assert "round-off" in next(o for o in batch.options if o.name == "Circle").why_not
 
 
+def test_one_sum_serves_all_betas_and_neighbours_are_for_tokens_at_rest():
+    tokens = af.uniform(af.Sphere(2), n=20_000)
+    betas = np.array([1.0, 50.0])
+    batch = choose(tokens, betas, tol=1e-7)
+    assert isinstance(batch.sum, Circle)
+    batch.sum.check(betas, tokens, af.Everyone(), True)  # refuses a degree that is too low
+    moving = choose(af.uniform(af.Sphere(8), n=20_000), 2000.0, tol=1e-10, flowing=True)
+    assert "condense" in next(o for o in moving.options if o.name == "Cutoff").why_not
+
+
 @pytest.mark.parametrize(
     ("tol", "dtype", "words"),
     [

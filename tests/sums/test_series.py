@@ -11,8 +11,9 @@ import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.masks import Causal, Everyone, Table
 from attnflow.special import degree_weights
+from attnflow.special.degrees import basis_size
 from attnflow.sums import Circle, Harmonics, Tiled, Weights
-from attnflow.sums.harmonics import _solid
+from attnflow.sums.harmonics import _lower_degrees, _solid
 from attnflow.sums.series import needed_degree, round_off, series_weights
 
 N = 96
@@ -103,8 +104,6 @@ def test_harmonics_are_orthonormal_polynomials(d):
     x, _, _ = tokens(d, "uniform", 3)
     with jax.enable_x64(True):
         rows = np.asarray(_solid(jnp.asarray(x), 6))
-    from attnflow.sums.harmonics import _lower_degrees
-
     degrees = _lower_degrees(d, 6)
     assert rows.shape == (len(degrees), N)
     s = np.clip(x @ x.T, -1, 1)
@@ -114,6 +113,15 @@ def test_harmonics_are_orthonormal_polynomials(d):
     for k in range(7):
         block = rows[degrees == k]
         assert np.abs(block.T @ block - len(block) * legendre[k]).max() <= 1e-13 * len(block) * (k + 1)
+
+
+def test_dropped_rows_are_of_no_harmonic():
+    """Every Y' of degree l meets every p_k with l + k up to the degree: as many as there are harmonics."""
+    for d, degree in ((3, 8), (3, 56), (4, 24)):
+        lower = _lower_degrees(d - 1, degree)
+        parts = made(d, degree=degree)._segments(lower)
+        kept = sum(np.sum(lower[:rows] <= degree - k) for first, last, rows in parts for k in range(first, last))
+        assert kept == basis_size(degree, d)
 
 
 def test_rotations_and_scales():
@@ -195,9 +203,29 @@ def test_derivatives_are_those_of_the_sum_over_pairs(d):
         assert np.abs(one - other).max() <= 32**2 * (1e-12 + 1e-14) * np.abs(other).max()
 
 
+def test_trust_counts_the_mass_that_is_seen():
+    """What a token sees is compared with the mass up to its place, times 4 round-off/tol; places in any order."""
+    sum_, place, masses = made(2, 1e-9, 16), np.array([2, 0, 3, 1]), np.array([0.4, 0.1, 0.3, 0.2])
+    least = 4 * round_off(16, np.float64) / 1e-9
+    before = np.array([0.7, 0.1, 1.0, 0.3])  # mass at places up to one's own
+    with jax.enable_x64(True):
+        for mask, seen in ((Causal(), least * before), (Everyone(), least * np.ones(4))):
+            arguments = (Weights(jnp.asarray(1.0), mask, True), None, (None, place), jnp.log(masses), None)
+            for i in range(4):
+                little = np.where(np.arange(4) == i, 0.99, 1.01) * seen
+                assert bool(sum_.trusted(arguments, jnp.zeros(4), jnp.asarray(1.01 * seen)))
+                assert not bool(sum_.trusted(arguments, jnp.zeros(4), jnp.asarray(little)))
+
+
 def test_a_degree_that_does_not_suffice_gives_nan_and_is_refused_beforehand():
     x, masses, charges = tokens(2, "uniform", 0)
     assert np.isnan(call(made(2, degree=16), 500.0, x, masses, charges)).all()
+    # the degree found in compiled code is that of the host: 16 is enough up to where 17 are needed
+    betas = np.linspace(1, 8, 141)
+    needed = np.array([needed_degree(beta, 2, masses, 1e-10) for beta in betas])
+    for degree, lost in ((16, False), (17, True)):
+        sums = call(made(2, degree=16), np.mean(betas[needed == degree]), x, masses, charges)
+        assert np.isnan(sums).all() == np.isnan(sums).any() == lost
     field = af.Attention(500.0, sum=made(2, degree=16))
     with pytest.raises(InvalidInput, match="degrees up to 16; beta = 500 and these masses need"):
         field.check(af.Tokens(x, masses))

@@ -139,6 +139,17 @@ def test_trust_ends_where_a_query_sees_too_little():
             assert bool(total.trusted(arguments, jnp.zeros(1), seen)) is answer
 
 
+def test_trust_at_the_tokens_is_relative_to_the_largest_sum():
+    """4 round-off/tol of the largest sum that a token sees."""
+    total = FastSphere(1e-9, 20, exact=Tiled(), threads=1)
+    least = 4 * roundoff(20, 3) / 1e-9
+    with jax.enable_x64(True):
+        arguments = (Weights(jnp.asarray(1.0), Everyone(), True), None, None, jnp.log(jnp.ones(3)), None)
+        for share, answer in ((1.01, True), (0.99, False)):
+            seen = jnp.asarray([0.5, 0.5 * least * share, 0.2])
+            assert bool(total.trusted(arguments, jnp.zeros(3), seen)) is answer
+
+
 def test_without_ducc0_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ducc0", None)
     with pytest.raises(MissingExtra, match=r"attnflow\[fast\]"):

@@ -53,6 +53,22 @@ def test_without_a_maximum_and_with_the_charges_left_out(mask):
         assert np.all(np.abs(got - want) <= 2.3e-16 * (16 * 30 + 40) * want[:, :1])
 
 
+@pytest.mark.parametrize("sum_", [Tiled(), Tiled(2, 3)], ids=["one", "tiles"])
+def test_a_query_far_from_all_tokens_keeps_its_mean(sum_):
+    """At the antipode of e_1 weights are e^(-2 beta), below float range: the largest is the scale, ratios are left."""
+    angle = np.array([0.0, 0.02, -0.05, 0.1])
+    y, masses = np.stack([np.cos(angle), np.sin(angle)], axis=1), np.array([1.0, 2.0, 3.0, 4.0])
+    with jax.enable_x64(True):
+        sides = [(jnp.asarray(v), jnp.arange(len(v))) for v in (np.array([[-1.0, 0.0]]), y)]
+        scale, sums = sum_(Weights(jnp.asarray(500.0), Everyone()), *sides, jnp.log(masses), jnp.asarray(y))
+        _, total = sum_(Weights(jnp.asarray(500.0), Everyone()), *sides, jnp.log(masses), jnp.ones((4, 1)))
+    logits = np.log(masses) - 500 * (np.cos(angle) + 1)
+    weights = np.exp(logits - logits.max())
+    # logits of size 1000 are rounded by 2e-13
+    assert float(scale[0]) == pytest.approx(logits.max(), abs=1e-12)
+    np.testing.assert_allclose(sums[0] / total[0], weights @ y / weights.sum(), rtol=2e-12)
+
+
 def test_a_tile_fits_the_cache_whatever_the_sizes():
     for n_query, n_key in ((1, 1), (32, 32), (1000, 100_000), (100_000, 7), (10**6, 10**6)):
         q, k = Tiled().sizes(n_query, n_key)
