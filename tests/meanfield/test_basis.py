@@ -9,6 +9,7 @@ import attnflow as af
 from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import InvalidInput, TooLarge
+from attnflow.precision import full_precision
 
 EPS = np.finfo(np.float64).eps
 BASES = {
@@ -235,3 +236,26 @@ def test_refusals(make, words):
 def test_tables_that_do_not_fit_are_refused():
     with pytest.raises(TooLarge, match=r"degree.*2000.*GB"):
         mf.SphereBasis(2000)
+
+
+@pytest.mark.parametrize(
+    "basis",
+    [mf.CircleBasis(8), mf.SphereBasis(6), mf.ZonalBasis(2, 6), mf.ZonalBasis(3, 6), mf.ZonalBasis(64, 6)],
+    ids=["circle", "sphere", "zonal 2", "zonal 3", "zonal 64"],
+)
+def test_gradients_and_their_adjoint(basis):
+    """-div grad f = -Lap f, and -2 div(f grad g) = -Lap(f g) - f Lap g + g Lap f, to rounding."""
+    rng = np.random.default_rng(0)
+    c, e = (np.where(basis.mask, rng.standard_normal(basis.mask.shape), 0.0) for _ in range(2))
+    with full_precision():
+        f, g, bent_f, bent_g = (
+            np.asarray(basis.synthesis(one)) for one in (c, e, basis.laplacian * c, basis.laplacian * e)
+        )
+        around, slope = np.asarray(basis.inflow(basis.gradient(c))), np.asarray(basis.gradient(e))
+        product = np.asarray(basis.inflow(f[None] * slope))
+        exact = -0.5 * (basis.laplacian * basis.analysis(f * g) + basis.analysis(f * bent_g - g * bent_f))
+    # sums of squares of all harmonics bound what rounding is multiplied by; some tens of operations
+    size = 64 * np.finfo(float).eps * float(np.max(np.abs(basis.laplacian)))
+    assert np.abs(around + basis.laplacian * c).max() <= size * np.abs(c).max() * basis.mask.sum()
+    assert np.abs(product - exact).max() <= size * np.sum(basis.weights * (f**2 + g**2)) * basis.mask.sum()
+    assert slope.shape == (1 if basis.dim == 2 or isinstance(basis, mf.ZonalBasis) else 2, *np.shape(f))

@@ -274,7 +274,7 @@ def test_densities_inside_compiled_code():
             lambda: mf.from_tokens(SPHERE, af.uniform(af.Sphere(3), n=5), 0.02),
             "bandwidth.*0.02, too small for degree 16",
         ),
-        (lambda: mf.from_tokens(SPHERE, af.from_array(np.eye(3)[:1])), "bandwidth.* is 0"),
+        (lambda: mf.from_tokens(SPHERE, af.from_array(np.eye(3)[:1])), "stand at one point"),
         (lambda: mf.from_tokens(SPHERE, af.uniform(af.Sphere(2), n=5)), "live in R.2"),
         (lambda: mf.from_tokens(CIRCLE, af.uniform(af.Sphere(2), n=5, seed=[1, 2])), "batch dimensions"),
         (lambda: mf.mixture([1.0, -1.0], 2 * [mf.uniform(CIRCLE)]), "weights"),
@@ -286,3 +286,44 @@ def test_refusals(make, words):
     with pytest.raises(InvalidInput, match=words) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: mf.uniform(16), "`basis` is int; give a CircleBasis"),
+        (lambda: mf.sample(1, 5), "`density` is int; give a Density"),
+        (lambda: mf.sample(mf.uniform(CIRCLE), 5, -1), "`seed` is -1; give an integer of at least 0"),
+        (lambda: mf.quiet(mf.uniform(CIRCLE), 5, 1.5), "`seed` is 1.5"),
+        (lambda: mf.von_mises_fisher(CIRCLE, -1.0), "`concentration` is -1.0; give a finite number of at least 0"),
+        (lambda: mf.von_mises_fisher(CIRCLE, "x"), "`concentration` is 'x'; give one real number"),
+        (lambda: mf.perturbed(CIRCLE, -1, 0.1), "`degree` is -1; give an integer of at least 1"),
+        (lambda: mf.perturbed(CIRCLE, 1, True), "`amplitude` is True; give one real number"),
+        (lambda: mf.from_function(CIRCLE, 3), "`function` is 3"),
+        (lambda: mf.from_function(CIRCLE, lambda x: 1j + x), "a density is real"),
+        (lambda: mf.from_function(CIRCLE, lambda x: 2 + 0 * x, tolerance=np.nan), "`tolerance` is nan"),
+        (lambda: mf.mixture([1, 1], [1, 2]), r"`densities\[0\]` is int; give a Density"),
+        (lambda: mf.needed_degree(5.0, 1), "`d` is 1; give an integer of at least 2"),
+        (lambda: mf.Density(CIRCLE, "x"), "`coefficients` are not real numbers"),
+        (lambda: mf.cells_from_density(mf.circle_cells(8), 1), "`density` is int"),
+        (lambda: mf.evolve_cells(af.Attention(1.0), CIRCLE, np.ones(8), 1.0), "`cells` is CircleBasis"),
+        (lambda: mf.evolve_cells(af.Attention(1.0), mf.circle_cells(8), "x", 1.0), "`masses` is str; give numbers"),
+        (lambda: mf.linearised(af.Attention(1.0), 1), "`density` is int"),
+        (
+            lambda: mf.stationary(af.Attention(1.0), 0.0, mf.uniform(CIRCLE)),
+            "`kappa` is 0.0; give a finite number above",
+        ),
+        (lambda: mf.stationary(af.Attention(1.0), 0.1, 1), "`start` is int"),
+        (lambda: mf.stationary(af.Attention(af.Along("b", [1.0])), 0.1, mf.uniform(CIRCLE)), "holds an Along"),
+        (lambda: mf.fluctuations(af.Attention(1.0), mf.uniform(CIRCLE), [np.nan]), "times .*not finite"),
+        (lambda: mf.wasserstein_circle(1, mf.uniform(CIRCLE)), "`tokens` is int"),
+        (lambda: mf.expected_distance("x"), "`flow` is str"),
+        (lambda: mf.quadrature_error(mf.uniform(CIRCLE), 0), "`grid` is 0"),
+        (lambda: mf.bifurcation(af.Attention(1.0), 2, amplitude=0.0), "`amplitude` is 0.0"),
+        (lambda: mf.branch(af.Attention(1.0), 0.1, mf.uniform(CIRCLE), within=[1.0]), "give two increasing numbers"),
+    ],
+)
+def test_wrong_kinds_are_refused_in_one_sentence(call, words):
+    with pytest.raises(InvalidInput, match=words) as refusal:
+        call()
+    assert "\n" not in str(refusal.value)

@@ -152,14 +152,16 @@ def test_rotations():
 
 def test_another_degree():
     basis = mf.ZonalBasis(3, 8)
-    found = linearised(USA0, mf.uniform(basis), 0.0, 5, sector=2)
+    found = linearised(USA0, mf.uniform(basis), 0.0, 7, sector=2)
     np.testing.assert_allclose(
-        found.growth, np.sort(theory.growth_rates(4.0, 3, [2, 3, 4, 5], "USA0"))[::-1], atol=1e-13
+        found.growth, np.sort(theory.growth_rates(4.0, 3, np.arange(2, 8), "USA0"))[::-1], atol=1e-13
     )
 
 
 def test_refusals():
-    uniform = mf.uniform(mf.CircleBasis(4))
+    uniform = mf.uniform(mf.CircleBasis(8))
+    with pytest.raises(InvalidInput, match="`basis` has degree 8, but the kernel of beta = 100 on S\\^1 needs 26"):
+        linearised(af.Attention(100.0), uniform)
     with pytest.raises(InvalidInput, match="only a ZonalBasis has sectors"):
         linearised(SA, uniform, sector=1)
     with pytest.raises(InvalidInput, match="sectors 0 to 1"):
@@ -171,9 +173,9 @@ def test_refusals():
     with pytest.raises(TooLarge, match="smaller `degree`"):
         linearised(SA, mf.uniform(mf.CircleBasis(2100)))
     with pytest.raises(InvalidInput, match="degrees above it may be unstable"):
-        stability(SA, mf.uniform(mf.ZonalBasis(3, 4)), 1e-6)
+        stability(SA, mf.uniform(mf.ZonalBasis(3, 6)), 1e-6)
     # on the circle degree k grows without end if kappa is below a_k/beta, e^beta times that on the clock USA
-    usa, last = af.Attention(4.0, normaliser=af.Unnormalised("USA")), np.exp(4.0) * sp.ive(4, 4.0) / 4
+    usa, last = af.Attention(4.0, normaliser=af.Unnormalised("USA")), np.exp(4.0) * sp.ive(8, 4.0) / 4
     with pytest.raises(InvalidInput, match="degrees above it may be unstable"):
         stability(usa, uniform, 0.99 * last)
     assert not stability(usa, uniform, 1.01 * last).stable

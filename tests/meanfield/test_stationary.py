@@ -9,7 +9,8 @@ from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.linear import linearised, rotations, stability
-from attnflow.meanfield.stationary import bifurcation, branch, critical_noise, free_energy, stationary
+from attnflow.meanfield.onset import bifurcation, critical_noise
+from attnflow.meanfield.stationary import branch, free_energy, stationary
 from attnflow.precision import full_precision
 
 EVEN = mf.ZonalBasis(2, 32)
@@ -207,3 +208,14 @@ def test_refusals():
     ):
         with pytest.raises(InvalidInput, match=words):
             branch(usa0(1.0), 0.2, start, **wrong)
+
+
+def test_relaxation_finds_the_stable_state():
+    """Newton's method from 1 + cos/2 at half the critical noise ends in the unstable uniform law; the map does not."""
+    field, basis = af.Attention(2.0), mf.ZonalBasis(2, 32)
+    kappa, start = 0.5 * critical_noise(2.0, 2), mf.perturbed(basis, 1, 0.5)
+    straight, relaxed = (stationary(field, kappa, start, relax=n).density for n in (0, 30))
+    assert float(np.linalg.norm(straight.moments.mean)) < 1e-9
+    assert not mf.stability(field, straight, kappa).stable
+    assert float(np.linalg.norm(relaxed.moments.mean)) > 0.5
+    assert mf.stability(field, relaxed, kappa).stable

@@ -389,7 +389,7 @@ def test_one_compilation(monkeypatch):
         ({"until": 0.0}, "`until` is 0.0"),
         ({"tolerance": 2.0}, "`tolerance` is 2.0"),
         ({"field": af.Attention(100.0)}, "at least 63"),
-        ({"field": af.Attention(af.Along("beta", [1.0, 2.0]))}, "one number"),
+        ({"field": af.Attention(af.Along("beta", [1.0, 2.0]))}, "holds an Along"),
         ({"field": af.Attention(1.0) + af.Potential([[1.0, 0.5]], [0.2], [0.5]), "cells": zonal_cells(2, 32)}, "zonal"),
         ({"field": af.Attention(20.0), "cells": zonal_cells(100, 32)}, "at least 35"),
     ],

@@ -101,7 +101,7 @@ def as_schedule(save: Save | None, default: int = 200) -> AbstractSchedule:
     times = np.asarray(save)
     if times.ndim != 1 or times.dtype.kind not in "iuf":
         raise InvalidInput(f"`save` is {save!r}; give a schedule, a number of intervals, or increasing times.")
-    return At(times[1:].tolist() if times[:1] == [0.0] else times.tolist())
+    return At(times[1:].tolist() if len(times) and times[0] == 0 else times.tolist())
 
 
 def _on_layers(times: np.ndarray, step: float) -> np.ndarray:

@@ -5,6 +5,7 @@ kernel e^{beta (<x,y> - 1)} multiplies those of degree k by `multipliers(beta, d
 """
 
 from attnflow.meanfield.basis import AbstractBasis, CircleBasis, ZonalBasis
+from attnflow.meanfield.cell_flow import CellFlow
 from attnflow.meanfield.cells import Cells, cells_from_density, circle_cells, hand_over, zonal_cells
 from attnflow.meanfield.chaos import (
     Expected,
@@ -31,18 +32,11 @@ from attnflow.meanfield.laws import (
 from attnflow.meanfield.linear import Linearised, Stability, linearised, rotations, stability
 from attnflow.meanfield.model import Model, as_model
 from attnflow.meanfield.multipliers import check_degree, multipliers, needed_degree
+from attnflow.meanfield.onset import Bifurcation, bifurcation, critical_noise
 from attnflow.meanfield.samples import quadrature, quiet, sample
 from attnflow.meanfield.sphere_basis import SphereBasis
-from attnflow.meanfield.stationary import (
-    Bifurcation,
-    Stationary,
-    bifurcation,
-    branch,
-    critical_noise,
-    free_energy,
-    stationary,
-)
-from attnflow.meanfield.volumes import CellFlow, evolve_cells
+from attnflow.meanfield.stationary import Stationary, branch, free_energy, stationary
+from attnflow.meanfield.volumes import evolve_cells
 
 __all__ = [
     "AbstractBasis",

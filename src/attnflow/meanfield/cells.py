@@ -17,6 +17,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.meanfield.basis import CircleBasis, ZonalBasis, whole
 from attnflow.meanfield.density import Density
+from attnflow.meanfield.given import of_kind
 from attnflow.meanfield.model import as_model
 from attnflow.meanfield.samples import belts
 from attnflow.spaces import Sphere
@@ -64,7 +65,12 @@ class Cells(eqx.Module):
 
     def check(self, masses: ArrayLike) -> np.ndarray:
         """`masses` as float64, or a refusal."""
-        found = np.array(masses, dtype=np.float64)
+        try:
+            found = np.array(masses, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput(
+                f"`masses` is {type(masses).__name__}; give numbers, as cells_from_density(cells, density) does."
+            ) from None
         if found.shape != (self.count,):
             raise InvalidInput(f"`masses` has shape {found.shape}; give one mass per cell, shape ({self.count},).")
         if not np.isfinite(found).all():
@@ -118,7 +124,7 @@ def cells_from_density(cells: Cells, density: Density) -> np.ndarray:
 
     Exact integrals on the circle, Gauss sums within the cells otherwise; rounding below 0 becomes 0, and the sum 1.
     """
-    basis = density.basis
+    basis = of_kind("density", density, Density, "a Density").basis
     if not isinstance(basis, ZonalBasis if cells.zonal else CircleBasis) or basis.dim != cells.dim:
         wanted = f"ZonalBasis({cells.dim}, ...)" if cells.zonal else "CircleBasis"
         raise InvalidInput(
@@ -139,14 +145,15 @@ def hand_over(cells: Cells, masses: ArrayLike, *, copies: int = 1, seed: int = 0
     """The cells as tokens that go on where the cells are too wide: one in the middle of each cell that has mass.
 
     A zonal cell becomes a set of directions about the axis, as in `quadrature`: both mirror points (d = 2), a ring of
-    4 `copies` points (d = 3), or `copies` randomly turned cross-polytopes.
+    4 `copies` points (d = 3), or `copies` randomly turned cross-polytopes (how many: see `DensityFlow.hand_over`).
     """
     found = cells.check(masses)
+    whole("copies", copies, 1)
     keep = found > 0
     theta, m = cells.centres[keep], found[keep]
     if not cells.zonal:
         return Tokens(np.stack([np.cos(theta), np.sin(theta)], axis=1), m, space=Sphere(2))
-    return belts(theta, m, cells.dim, whole("copies", copies, 1), seed)
+    return belts(theta, m, cells.dim, copies, seed)
 
 
 class Kernel(eqx.Module):
@@ -225,6 +232,7 @@ def make_scheme(field: AbstractField, cells: Cells, kappa: Any = 0.0) -> Scheme:
     model = as_model(field, kappa)
     if np.ndim(model.beta) or not isinstance(model.beta, np.ndarray | np.generic | float) or np.ndim(model.kappa):
         raise InvalidInput("`field` or `kappa` is a batch or traced; cells take one number for beta and one for kappa.")
+    field.check(Tokens(np.eye(cells.dim)[:1], space=Sphere(cells.dim)))
     beta = float(model.beta)
     cells.check_beta(beta)
     if cells.zonal and model.potentials:

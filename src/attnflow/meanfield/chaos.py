@@ -17,14 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from attnflow.axes import finite_array
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.meanfield.basis import AbstractBasis, CircleBasis, ZonalBasis, whole
 from attnflow.meanfield.density import Density, tail_of
-from attnflow.meanfield.distances import GRID, circle_of, distance_to_series, sobolev_shares
+from attnflow.meanfield.distances import GRID, circle_of, distance_to_series, on_circle, sobolev_shares
 from attnflow.meanfield.exponential import advance, begin
-from attnflow.meanfield.model import Model, as_model, grid_positions
-from attnflow.meanfield.multipliers import check_degree
+from attnflow.meanfield.given import generator, number, of_kind
+from attnflow.meanfield.model import Model, grid_positions, model_on
 from attnflow.meanfield.samples import quadrature
 from attnflow.precision import full_precision
 from attnflow.spaces import Sphere
@@ -86,16 +87,22 @@ def fluctuations(
         rtol: the error of a step, relative to the 2-norm of density, positions and responses together.
         resolution: refused if the tail (see `evolve`) of the density or of a response exceeds it at one of the times.
     """
-    basis, model = density.basis, as_model(field)
+    basis = of_kind("density", density, Density, "a Density, as uniform(basis) is one").basis
     if isinstance(basis, ZonalBasis):
         raise InvalidInput("`density` has a ZonalBasis, but noise has no axis; use CircleBasis or SphereBasis.")
+    number("rtol", rtol, 1e-13, 1.0)
+    number("resolution", resolution, 1e-14, 1.0)
+    model = model_on(field, basis, 0.0, resolution)
     if not float(model.beta) > 0:
         raise InvalidInput(f"`beta` is {float(model.beta)}; give one above 0, so that tokens feel each other's place.")
-    check_degree(basis, float(model.beta), resolution)
-    moments = np.asarray(times, dtype=np.float64)
+    moments = np.asarray(finite_array("times", times))
     if moments.ndim != 1 or not len(moments) or moments[0] < 0 or (np.diff(moments) <= 0).any():
         raise InvalidInput(f"`times` is {times!r}; give increasing times from 0 on.")
-    starts = _even(density) if starts is None else starts
+    starts = _even(density) if starts is None else of_kind("starts", starts, Tokens, "Tokens")
+    if starts.dims or starts.dim != basis.dim:
+        raise InvalidInput(
+            f"`starts` has positions of shape {starts.positions.shape}; give unit vectors of R^{basis.dim}."
+        )
     frames = []
     with full_precision():
         c, x = jnp.asarray(density.coefficients), jnp.asarray(starts.positions)
@@ -122,9 +129,9 @@ def expected_distance(flow: Fluctuations, *, samples: int = 4096, cells: int = 5
     G is a Brownian bridge at the level F_0(a), drawn at the ends of `cells` cells; at time t it is that at X_t^{-1},
     plus the primitive of the responses. The same noise serves all times.
     """
-    law = np.asarray(circle_of(flow.start).evaluate(flow.start.coefficients, _centres(cells)))
+    law = np.asarray(circle_of(_known(flow).start).evaluate(flow.start.coefficients, _centres(cells)))
     masses = law / np.sum(law)
-    z = np.random.default_rng(seed).standard_normal((whole("samples", samples, 2), cells))
+    z = generator(seed).standard_normal((whole("samples", samples, 2), cells))
     noise = np.sqrt(masses) * z - masses * (z @ np.sqrt(masses))[:, None]
     coarse, steps, rows = _coarse(flow), np.tril(np.ones((cells, cells))), []
     between = _waves(coarse, _centres(cells)).T @ _waves(coarse, coarse.points()) / coarse.grid  # starts to cells
@@ -146,7 +153,8 @@ def forecast(flow: Fluctuations, tokens: Tokens, *, grid: int = GRID) -> np.ndar
     The distance between the tokens carried to X_t and rho_t less the response to mu_n - mu_0. It misses W_1 by the
     square of the noise, a share of order n^(-1/2).
     """
-    basis, coarse = circle_of(flow.start), _coarse(flow)
+    basis, coarse = circle_of(_known(flow).start), _coarse(flow)
+    on_circle(tokens, basis, grid)
     angles, masses = basis.variable(tokens.positions), np.asarray(tokens.masses)
     noise = coarse.atoms(angles, masses) - np.asarray(basis.resized(flow.start.coefficients, coarse.degree))
     shares, rows = noise @ _waves(coarse, coarse.points()) / coarse.grid, []
@@ -188,6 +196,10 @@ def carried_noise(flow: Fluctuations) -> np.ndarray:
             variance = np.tensordot(masses, values**2, 1) - np.tensordot(masses, values, 1) ** 2
             found.append(np.sum(basis.weights * variance / np.asarray(basis.synthesis(jnp.asarray(c)))))
     return np.sqrt(np.array(found))
+
+
+def _known(flow: Fluctuations) -> Fluctuations:
+    return of_kind("flow", flow, Fluctuations, "what `fluctuations` gives")
 
 
 @eqx.filter_jit

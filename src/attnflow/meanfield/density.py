@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.basis import AbstractBasis, Coefficients, Values
+from attnflow.meanfield.given import of_kind
 from attnflow.precision import double, is_traced
 from attnflow.special.degrees import multiplicity_ratios
 
@@ -35,10 +36,12 @@ class Density(eqx.Module):
     coefficients: Coefficients
 
     def __init__(self, basis: AbstractBasis, coefficients: Any, *, tolerance: float = TOLERANCE):
-        self.basis = basis
+        self.basis = of_kind("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
         if is_traced((basis, coefficients)):
             self.coefficients = coefficients
             return
+        if not np.isrealobj(coefficients) or np.asarray(coefficients).dtype.kind not in "iuf":
+            raise InvalidInput("`coefficients` are not real numbers; give those of a real function.")
         self.coefficients = np.array(coefficients, dtype=np.float64)
         self._check(tolerance)
 

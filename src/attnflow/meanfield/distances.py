@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.basis import AbstractBasis, CircleBasis, circle_spectrum, whole
 from attnflow.meanfield.density import Density
+from attnflow.meanfield.given import of_kind
 from attnflow.meanfield.laws import empirical
 from attnflow.tokens import Tokens
 
@@ -23,10 +24,7 @@ def wasserstein_circle(tokens: Tokens, density: Density, *, grid: int = GRID) ->
     `quadrature_error(density, grid)`, and by rounding.
     """
     basis = circle_of(density)
-    if tokens.dims or tokens.dim != 2:
-        raise InvalidInput(f"`tokens` has positions of shape {tokens.positions.shape}; give one system on the circle.")
-    if whole("grid", grid, 2) <= 2 * basis.degree:
-        raise InvalidInput(f"`grid` is {grid}; give more than {2 * basis.degree}, twice the degree of the density.")
+    on_circle(tokens, basis, grid)
     return distance_to_series(basis.variable(tokens.positions), np.asarray(tokens.masses), density.coefficients, grid)
 
 
@@ -37,7 +35,7 @@ def quadrature_error(density: Density, grid: int = GRID) -> float:
     values at tokens, by Hermite's cubic from the grid. Both suprema are bounded by sums of coefficients. The minimum
     over c moves by no more than the integrals do.
     """
-    basis, h = circle_of(density), 2 * np.pi / grid
+    basis, h = circle_of(density), 2 * np.pi / whole("grid", grid, 2)
     k, sizes = np.arange(1, basis.degree + 1), np.abs(circle_spectrum(np.asarray(density.coefficients)))
     return float(h**2 / 12 * np.sum(k * sizes) + h**4 / 384 * np.sum(k**3 * sizes))
 
@@ -48,6 +46,7 @@ def observable_distance(tokens: Tokens, density: Density, degree: int) -> float:
     A negative Sobolev norm cut after `degree`: a distance by smooth observables, which is of order n^(-1/2) for iid
     tokens on every sphere, where W_1 is not (sqrt(log n / n) on S^2). On a `ZonalBasis` zonal observables alone.
     """
+    of_kind("density", density, Density, "a Density, as uniform(basis) is one")
     basis = density.basis.refined(whole("degree", degree, 1))
     difference = empirical(basis, tokens) - np.asarray(density.basis.resized(density.coefficients, degree))
     return float(np.sqrt(np.sum(sobolev_shares(basis) * difference**2)))
@@ -97,8 +96,18 @@ def sobolev_shares(basis: AbstractBasis) -> np.ndarray:
     return np.where(basis.mask & (basis.degrees > 0), 1 / np.maximum(-basis.laplacian, 1.0), 0.0)
 
 
+def on_circle(tokens: Tokens, basis: CircleBasis, grid: int) -> None:
+    """Refuse what is no single system on the circle, and too coarse a grid."""
+    of_kind("tokens", tokens, Tokens, "Tokens on the circle")
+    if tokens.dims or tokens.dim != 2:
+        raise InvalidInput(f"`tokens` has positions of shape {tokens.positions.shape}; give one system on the circle.")
+    if whole("grid", grid, 2) <= 2 * basis.degree:
+        raise InvalidInput(f"`grid` is {grid}; give more than {2 * basis.degree}, twice the degree of the density.")
+
+
 def circle_of(density: Density) -> CircleBasis:
     """The basis of a density on the circle, or a refusal."""
+    of_kind("density", density, Density, "a Density, as uniform(basis) is one")
     if not isinstance(density.basis, CircleBasis):
         raise InvalidInput(
             f"`density` has a {type(density.basis).__name__}; W_1 is computed on the circle, so give a CircleBasis, "

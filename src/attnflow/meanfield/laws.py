@@ -6,12 +6,18 @@ import equinox as eqx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attnflow.axes import finite_array
 from attnflow.errors import InvalidInput
-from attnflow.meanfield.basis import AbstractBasis, ZonalBasis
+from attnflow.meanfield.basis import AbstractBasis, ZonalBasis, whole
 from attnflow.meanfield.density import TOLERANCE, Density
+from attnflow.meanfield.given import number, of_kind
 from attnflow.meanfield.multipliers import multipliers
 from attnflow.meanfield.orthogonal import orthonormal
 from attnflow.tokens import Tokens
+
+
+def _known(basis: AbstractBasis) -> AbstractBasis:
+    return of_kind("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
 
 
 def from_function(
@@ -26,8 +32,13 @@ def from_function(
     The formula is read on the grid of the basis; look at `tail` to see whether the degree is enough. `normalise=True`
     divides by the mass; otherwise a mass that differs from 1 by more than `tolerance` is refused.
     """
-    points = basis.points()
-    raw = np.asarray(function(points), dtype=np.float64)
+    points = _known(basis).points()
+    if not callable(function):
+        raise InvalidInput(f"`function` is {function!r}; give a formula, a function of the points of the grid.")
+    number("tolerance", tolerance, 0.0)
+    raw = np.asarray(function(points))
+    if raw.dtype.kind not in "iuf":
+        raise InvalidInput(f"`function` gives numbers of type {raw.dtype}; a density is real.")
     shape = basis.sensitivity.shape
     if raw.shape not in (shape, ()):
         raise InvalidInput(f"`function` gives shape {raw.shape} on a grid of shape {shape}; give one value per point.")
@@ -49,7 +60,7 @@ def from_function(
 
 def uniform(basis: AbstractBasis) -> Density:
     """The uniform law, rho = 1."""
-    coefficients = np.zeros(basis.mask.shape)
+    coefficients = np.zeros(_known(basis).mask.shape)
     coefficients.reshape(-1)[0] = 1.0
     return Density(basis, coefficients)
 
@@ -61,7 +72,8 @@ def von_mises_fisher(
 
     Exact coefficients: a_k(concentration)/a_0(concentration) times the harmonics at `mean`.
     """
-    a = multipliers(concentration, basis.dim, basis.degree)
+    number("concentration", concentration, 0.0)
+    a = multipliers(concentration, _known(basis).dim, basis.degree)
     if a[0] == 0:
         raise InvalidInput(f"`concentration` is {concentration}, at which the density leaves float range; lower it.")
     return Density(basis, (a / a[0])[basis.degrees] * _at(basis, "mean", mean), tolerance=tolerance)
@@ -75,8 +87,8 @@ def watson(
     `axis` is the last basis vector unless given. Coefficients by Gauss quadrature in <axis, x>, on a grid that resolves
     the concentration.
     """
-    if not np.isfinite(concentration):
-        raise InvalidInput(f"`concentration` is {concentration}; give a finite number.")
+    number("concentration", concentration)
+    _known(basis)
     count = 2 * basis.degree + 64 + int(16 * np.sqrt(abs(concentration)))
     zonal = ZonalBasis(basis.dim, basis.degree, count)
     profile = zonal.analysis(np.exp(concentration * zonal.points() ** 2 - max(concentration, 0.0)))
@@ -87,8 +99,10 @@ def watson(
 
 def mixture(weights: ArrayLike, densities: Sequence[Density]) -> Density:
     """sum_i weights_i rho_i, the weights rescaled to sum to 1; all densities in one basis."""
-    densities = list(densities)
-    shares = np.asarray(weights, dtype=np.float64)
+    densities = list(densities) if isinstance(densities, Sequence) else [densities]
+    for i, density in enumerate(densities):
+        of_kind(f"densities[{i}]", density, Density, "a Density")
+    shares = finite_array("weights", weights)
     if not densities or shares.shape != (len(densities),):
         raise InvalidInput(f"`weights` has shape {shares.shape} for {len(densities)} densities; give one for each.")
     if not np.isfinite(shares).all() or (shares < 0).any() or np.sum(shares) == 0:
@@ -107,12 +121,8 @@ def perturbed(basis: AbstractBasis, degree: int, amplitude: float, order: int = 
     cos(degree theta) on the circle (the sine if `order` < 0); on S^2 the harmonic of that order (the sine of |order|
     phi if negative); P_degree(<x, e>) for order 0.
     """
-    if degree == 0:
-        raise InvalidInput("`degree` is 0, which changes the mass; give at least 1.")
-    if not abs(amplitude) <= 1:
-        raise InvalidInput(
-            f"`amplitude` is {amplitude!r}; give a number in [-1, 1], so that the density is not negative."
-        )
+    whole("degree", degree, 1)
+    number("amplitude", amplitude, -1.0, 1.0)
     return Density(basis, uniform(basis).coefficients + amplitude * basis.harmonic(degree, order))
 
 
@@ -132,8 +142,9 @@ def from_tokens(
         d, size = basis.dim, 1 / np.sum(m**2)
         spread = np.sqrt(max(1 - np.sum((m @ x) ** 2), 0.0) / (d - 1))
         bandwidth = float(spread * (4 / ((d + 1) * size)) ** (1 / (d + 3)))
-    if not (np.isfinite(bandwidth) and bandwidth > 0):
-        raise InvalidInput(f"`bandwidth` is {bandwidth}; give a finite number above 0.")
+        if not bandwidth > 0:
+            raise InvalidInput("`tokens` stand at one point, which suggests no `bandwidth`; give one.")
+    number("bandwidth", bandwidth, 0.0, open_=True)
     coefficients = np.exp(basis.laplacian * bandwidth**2 / 2) * empirical(basis, tokens)
     try:
         return Density(basis, coefficients, tolerance=tolerance)

@@ -18,7 +18,8 @@ from attnflow.errors import InvalidInput, TooLarge
 from attnflow.fields import AbstractField
 from attnflow.meanfield.basis import AbstractBasis, CircleBasis, Coefficients, ZonalBasis, whole
 from attnflow.meanfield.density import Density
-from attnflow.meanfield.model import Model, as_model
+from attnflow.meanfield.given import of_kind
+from attnflow.meanfield.model import Model, model_on
 from attnflow.meanfield.multipliers import multipliers
 from attnflow.meanfield.orthogonal import slopes
 from attnflow.meanfield.sphere_basis import SphereBasis
@@ -26,6 +27,8 @@ from attnflow.precision import double
 
 LARGEST_MATRIX = 4096
 EPS = float(np.finfo(np.float64).eps)
+KERNEL = 0.01
+"""What a basis may leave out of the kernel (of its maximum 1): degrees beyond hardly attract each other."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,8 +88,9 @@ def linearised(
     perturbations alone; `sector=m` gives those of order m about the axis (each eigenvalue then counts N(m, d-1) times),
     for even and odd ones on the circle m = 0 and 1.
     """
-    model, density = as_model(field, kappa), _resized(density, degree)
+    density = _resized(of_kind("density", density, Density, "a Density, as uniform(basis) is one"), degree)
     basis = density.basis
+    model = model_on(field, basis, kappa, KERNEL)
     _check_sector(basis, sector)
     if sector:
         matrix, basis, degrees = _sector_matrix(model, density, sector)
@@ -106,8 +110,9 @@ def stability(field: AbstractField, density: Density, kappa: float = 0.0) -> Sta
     kappa Z/rho - K_m/beta, Z = K * mu for softmax and 1 otherwise; the kernels K_m > 0 of the sectors decrease in m, so
     by Perron and Frobenius the least eigenvalue of the form rises.) Refused where degrees beyond the basis may grow.
     """
-    model = as_model(field, kappa)
+    of_kind("density", density, Density, "a Density, as `stationary` finds one")
     basis, c = density.basis, np.asarray(density.coefficients, dtype=np.float64)
+    model = model_on(field, basis, kappa, KERNEL)
     if isinstance(basis, ZonalBasis):
         unstable, growth, tolerance = 0, -np.inf, 0.0
         last = 1 if basis.dim == 2 else basis.degree - 1

@@ -9,18 +9,22 @@ Noise dX = sqrt(2 kappa) dB on the tokens is the diffusion kappa.
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.axes import scalar
+from attnflow.axes import Along, scalar
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Softmax, Total, Unnormalised
 from attnflow.fields.normalisers import Clock
 from attnflow.fields.perceptron import Potential
 from attnflow.meanfield.basis import AbstractBasis, Coefficients
-from attnflow.meanfield.multipliers import multipliers
+from attnflow.meanfield.given import of_kind
+from attnflow.meanfield.multipliers import check_degree, multipliers
 from attnflow.precision import is_concrete
+from attnflow.spaces import Sphere
+from attnflow.tokens import Tokens
 
 FLOOR = 1e-14
 """K * mu, which is at most 1, is lost in the rounding of a synthesis below this."""
@@ -93,13 +97,19 @@ class Model(eqx.Module):
 
 def as_model(field: AbstractField, kappa: Any = 0.0) -> Model:
     """The equation of attention with Q = K = V = I, softmax or unnormalised, perhaps with `Potential`s and noise."""
-    parts = field.parts if isinstance(field, Total) else (field,)
-    heads = [part for part in parts if isinstance(part, Attention) and part.is_plain]
-    potentials = tuple(part for part in parts if isinstance(part, Potential))
-    if len(heads) != 1 or len(potentials) != len(parts) - 1:
+    of_kind("field", field, AbstractField, "a field such as Attention(beta)")
+    if any(isinstance(n, Along) for n in jax.tree.leaves((field, kappa), is_leaf=lambda n: isinstance(n, Along))):
         raise InvalidInput(
-            f"`field` is {type(field).__name__}; densities follow Attention(beta) with Q = K = V = I and no mask, "
-            "softmax or unnormalised, perhaps plus Potential(...)."
+            "`field` or `kappa` holds an Along; a density is alone, so go through the values one by one."
+        )
+    parts = field.parts if isinstance(field, Total) else (field,)
+    heads = [part for part in parts if isinstance(part, Attention)]
+    potentials = tuple(part for part in parts if isinstance(part, Potential))
+    if len(heads) != 1 or len(potentials) != len(parts) - 1 or not heads[0].is_plain:
+        raise InvalidInput(
+            f"`field` has {_foreign(parts)}; densities follow Attention(beta) with Q = K = V = I (leave them out) and "
+            "no mask, softmax or unnormalised, perhaps plus Potential(...); for others use tokens, solve(field, "
+            "sample(density, n), until)."
         )
     attention = heads[0]
     softmax = isinstance(attention.normaliser, Softmax)
@@ -109,6 +119,38 @@ def as_model(field: AbstractField, kappa: Any = 0.0) -> Model:
         grown = (np if is_concrete(beta) else jnp).exp(beta)
         factor = grown if rule.clock is Clock.USA else beta * grown
     return Model(beta, scalar("kappa", low=0.0)(kappa), factor, softmax, potentials)
+
+
+def model_on(field: AbstractField, basis: AbstractBasis, kappa: Any = 0.0, tolerance: float = 1e-6) -> Model:
+    """`as_model`, for densities in `basis`: refused if the kernel or a potential does not fit there."""
+    model = as_model(field, kappa)
+    raise_unless_pointwise(basis, model.potentials)
+    field.check(Tokens(np.eye(basis.dim)[:1], space=Sphere(basis.dim)))
+    check_degree(basis, float(model.beta), tolerance)
+    return model
+
+
+def climbed(field: AbstractField, dataset: Any, name: str) -> Any:
+    """The energy or the free energy of a flow, refused where nothing is known to climb it."""
+    model = as_model(field)
+    if name == "energy" and model.potentials and (model.softmax or float(model.factor) != 1):
+        raise InvalidInput("`field` has a Potential and climbs `energy` on the clock USA0 alone; use `free_energy`.")
+    if name not in dataset:
+        raise InvalidInput("`field` is softmax attention, which climbs no free energy known here; use Unnormalised().")
+    return dataset[name]
+
+
+def _foreign(parts: Any) -> str:
+    """What of a field no density can follow."""
+    for part in parts:
+        if not isinstance(part, Attention | Potential):
+            return f"the part {type(part).__name__}"
+        if isinstance(part, Attention) and not part.is_plain:
+            if not part.mask.sees_everyone:
+                return f"the mask {type(part.mask).__name__}"
+            named = isinstance(part.normaliser, Softmax | Unnormalised)
+            return "matrices or an encoding" if named else f"the normaliser {type(part.normaliser).__name__}"
+    return f"{sum(isinstance(part, Attention) for part in parts)} attentions"
 
 
 def grid_positions(basis: AbstractBasis) -> Any:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.basis import AbstractBasis, whole
+from attnflow.meanfield.given import number
 from attnflow.precision import double, is_concrete
 from attnflow.special import truncation_degrees
 
@@ -27,9 +28,7 @@ def multipliers(beta: Any, d: int, degree: int) -> Float[Array | np.ndarray, " d
     whole("d", d, 2)
     whole("degree", degree, 0)
     if is_concrete(beta):
-        values = np.asarray(beta, dtype=np.float64)
-        if values.ndim or not (np.isfinite(values) and values >= 0):
-            raise InvalidInput(f"`beta` is {beta!r}; give one finite number of at least 0, or map over it.")
+        number("beta", beta, 0.0)
     return _multipliers(jnp.asarray(beta, jnp.float64), int(d), int(degree))
 
 
@@ -81,10 +80,9 @@ def needed_degree(beta: float, d: int, tolerance: float = 1e-10) -> int:
 
     The error is exactly sum_{k>K} N(k, d) a_k, since all terms of sum_k N a_k P_k are largest at x = y.
     """
-    if not (np.isfinite(beta) and beta >= 0):
-        raise InvalidInput(f"`beta` is {beta!r}; give a finite number of at least 0.")
-    if not 1e-250 <= tolerance < 1:
-        raise InvalidInput(f"`tolerance` is {tolerance!r}; give a number in [1e-250, 1).")
+    number("beta", beta, 0.0)
+    number("tolerance", tolerance, 1e-250, 1.0)
+    whole("d", d, 2)
     return int(truncation_degrees(np.asarray(tolerance), float(beta), d))
 
 
@@ -94,5 +92,5 @@ def check_degree(basis: AbstractBasis, beta: float, tolerance: float = 1e-10) ->
     if needed > basis.degree:
         raise InvalidInput(
             f"`basis` has degree {basis.degree}, but the kernel of beta = {beta:g} on S^{basis.dim - 1} needs {needed} "
-            f"for an error of {tolerance:g}; use `basis.refined({needed})` or a larger tolerance."
+            f"for an error of {tolerance:g}; use `basis.refined({needed})`."
         )

@@ -5,6 +5,7 @@ import numpy as np
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.basis import CircleBasis, ZonalBasis, chunks, circle_spectrum, whole
 from attnflow.meanfield.density import Density
+from attnflow.meanfield.given import generator, of_kind
 from attnflow.meanfield.quantiles import circle_quantiles, polar_quantiles
 from attnflow.meanfield.sphere_basis import SphereBasis
 from attnflow.spaces import Sphere
@@ -15,7 +16,8 @@ GOLDEN = (np.sqrt(5) - 1) / 2
 
 def sample(density: Density, n: int, seed: int = 0) -> Tokens:
     """`n` iid tokens of this law, exactly, by inverting distribution functions (longitude given latitude on S^2)."""
-    rng = np.random.default_rng(seed)
+    _known(density)
+    rng = generator(seed)
     levels = rng.random((whole("n", n, 1), 2))
     around = rng.standard_normal((n, density.basis.dim - 1))
     return Tokens(_placed(density, levels, around), space=Sphere(density.basis.dim))
@@ -28,9 +30,9 @@ def quiet(density: Density, n: int, seed: int | None = None) -> Tokens:
     distribution functions. Zonal densities: those quantiles of <x, e>, with the two sides of the circle, golden turns
     (d = 3) or Sobol' directions about the axis. A `seed` shifts the lattice at random.
     """
-    d = density.basis.dim
+    d = _known(density).basis.dim
     i = np.arange(whole("n", n, 1))
-    shift = np.zeros(2) if seed is None else np.random.default_rng(seed).random(2) - [0.5, 0.0]
+    shift = np.zeros(2) if seed is None else generator(seed).random(2) - [0.5, 0.0]
     levels = np.stack([np.mod((i + 0.5 + shift[0]) / n, 1.0), np.mod(i * GOLDEN + shift[1], 1.0)], axis=1)
     if d > 3:
         return Tokens(_placed(density, levels, _sobol(n, d - 1, seed)), space=Sphere(d))
@@ -50,7 +52,7 @@ def quadrature(density: Density, *, copies: int = 1, seed: int = 0) -> Tokens:
     ring (d = 3), or `copies` randomly turned cross-polytopes of 2 (d - 1) points, each exact for polynomials of degree
     3 on its sphere of latitude. Values below 0 within the tolerance of the density give mass 0.
     """
-    basis = density.basis
+    basis = _known(density).basis
     masses = np.maximum(basis.weights * np.asarray(density.values), 0.0)
     if isinstance(basis, CircleBasis):
         theta = basis.points()
@@ -68,6 +70,10 @@ def belts(polar: np.ndarray, masses: np.ndarray, dim: int, copies: int, seed: in
     each = around.shape[1]
     x = _about_axis(np.repeat(polar, each), around.reshape(-1, dim - 1))
     return Tokens(x, np.repeat(masses / each, each), space=Sphere(dim))
+
+
+def _known(density: Density) -> Density:
+    return of_kind("density", density, Density, "a Density, as uniform(basis) is one")
 
 
 def _placed(density: Density, levels: np.ndarray, around: np.ndarray) -> np.ndarray:
@@ -101,7 +107,7 @@ def _sobol(n: int, dim: int, seed: int | None) -> np.ndarray:
     from scipy.stats import qmc
 
     power = (n - 1).bit_length()
-    shift = np.full(dim, 0.5 / 2**power) if seed is None else np.random.default_rng(seed).random(dim)
+    shift = np.full(dim, 0.5 / 2**power) if seed is None else generator(seed).random(dim)
     points = np.mod(qmc.Sobol(dim, scramble=False).random_base2(power)[:n] + shift, 1.0)
     return ndtri(np.clip(points, 1e-12, 1 - 1e-12))
 
@@ -114,5 +120,5 @@ def _directions(count: int, dim: int, copies: int, seed: int) -> np.ndarray:
         turns = np.mod(np.arange(count) * GOLDEN, 1.0)[:, None] + np.arange(4 * copies)
         phi = 2 * np.pi * turns / (4 * copies)
         return np.stack([np.cos(phi), np.sin(phi)], axis=-1)
-    frames = np.linalg.qr(np.random.default_rng(seed).standard_normal((count, copies, dim - 1, dim - 1)))[0]
+    frames = np.linalg.qr(generator(seed).standard_normal((count, copies, dim - 1, dim - 1)))[0]
     return np.concatenate([frames, -frames], axis=2).reshape(count, 2 * copies * (dim - 1), dim - 1)

@@ -15,15 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import xlogy
 
-from attnflow.axes import positive, scalar
+from attnflow.axes import finite_array
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Total
-from attnflow.meanfield.basis import AbstractBasis, ZonalBasis, whole
+from attnflow.meanfield.basis import AbstractBasis, whole
 from attnflow.meanfield.density import Density
-from attnflow.meanfield.linear import free_entries, linearised, multipliers_of, rotations, stability
-from attnflow.meanfield.model import Model, as_model
+from attnflow.meanfield.given import number, of_kind
+from attnflow.meanfield.linear import free_entries, multipliers_of, rotations, stability
+from attnflow.meanfield.model import Model, as_model, model_on
 from attnflow.precision import double
-from attnflow.special import bessel_ratios, degree_weights
+from attnflow.special import degree_weights
 
 TOLERANCE = 1e-10
 TAIL = 1e-8
@@ -42,47 +43,11 @@ class Stationary:
     iterations: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Bifurcation:
-    """The branch of zonal states that leaves the uniform law in one degree: kappa(s) for small amplitudes s."""
-
-    degree: int
-    kappa: float
-    """The noise at which harmonics of this degree neither grow nor decay."""
-    eigenvalue: float
-    """What the linearised operator says they do there: 0 up to rounding."""
-    slope: float
-    """kappa'(0), s the coefficient of the zonal harmonic of the degree; 0 where s and -s are images of each other."""
-    curvature: float
-    """kappa''(0)/2."""
-
-    @property
-    def kind(self) -> str:
-        """Where the branch goes: "transcritical", "supercritical" (to less noise, continuous) or "subcritical"."""
-        if abs(self.slope) > 1e-6 * self.kappa:
-            return "transcritical"
-        return "supercritical" if self.curvature < 0 else "subcritical"
-
-
 class _Point(NamedTuple):
     v: np.ndarray
     p: float
     residual: float
     iterations: int
-
-
-def critical_noise(beta: float, d: int, *, softmax: bool = True, degree: int | None = None) -> float:
-    """The noise kappa_c = max_k lambda_k/(k (k+d-2)) below which the uniform law on S^(d-1) is unstable.
-
-    lambda_k is the growth rate of degree k without noise, so this is max_k a_k/beta (over a_0 for softmax; the clock
-    USA0 otherwise). The a_k decrease in k, so degree 1 always decides, whichever degree grows fastest:
-    kappa_c = I_{d/2}(beta)/(beta I_{d/2-1}(beta)) for softmax, 1/d at beta = 0. With `degree` the noise at which that
-    degree becomes neutral.
-    """
-    beta = float(scalar("beta", low=0.0)(beta))
-    top = 2 + int(4 * np.sqrt(beta)) if degree is None else whole("degree", degree, 1)
-    onsets = _onsets(beta, whole("d", d, 2), top, softmax)
-    return float(np.max(onsets) if degree is None else onsets[-1])
 
 
 def free_energy(field: AbstractField, density: Density, kappa: float) -> float:
@@ -93,20 +58,27 @@ def free_energy(field: AbstractField, density: Density, kappa: float) -> float:
     return _energies(as_model(field, kappa), density)[0]
 
 
-def stationary(field: AbstractField, kappa: float, start: Density, *, tolerance: float = TOLERANCE) -> Stationary:
+def stationary(
+    field: AbstractField, kappa: float, start: Density, *, relax: int = 0, tolerance: float = TOLERANCE
+) -> Stationary:
     """The stationary state of `field` with noise `kappa` that Newton's method reaches from `start`, in its basis.
 
-    Damped Newton steps in coefficients, and a step of the map rho -> exp(Phi[rho]/kappa) where they do not help (for
-    unnormalised attention that map ascends F). On the circle and on S^2 rotations are held by extra conditions; the
-    axis of a `ZonalBasis` removes them, with d = 2 for the even densities of the circle. Refused: kappa <= 0, a start
-    too far away, and a basis in which the state has not decayed to 1e-8 in its last degrees.
+    Damped Newton steps in coefficients, which end in stable and unstable states alike, the uniform law among them: ask
+    `stability`. With `relax` that many steps of the map rho -> exp(Phi[rho]/kappa)/mass come first; for unnormalised
+    attention they ascend F, so that some tens lead to a stable state. On the circle and on S^2 rotations are held by
+    extra conditions; the axis of a `ZonalBasis` removes them, with d = 2 for the even densities of the circle. Refused:
+    kappa <= 0, a start too far away, and a basis in which the state has not decayed to 1e-8 in its last degrees.
     """
-    problem = _Problem(field, "kappa", start.basis, kappa)
-    found = problem.solve(problem.free(start), problem.first, tolerance=tolerance)
+    problem = Problem(field, "kappa", _begun(start).basis, kappa)
+    number("tolerance", tolerance, 1e-14, 1.0)
+    v = problem.free(start)
+    for _ in range(whole("relax", relax, 0)):
+        v = v - problem.system(v, problem.first)[0]
+    found = problem.solve(v, problem.first, tolerance=tolerance)
     if found is None:
         raise InvalidInput(
             f"`start` is too far from a stationary state at kappa = {problem.first:g}, where Newton's method fails; "
-            "start nearer, or follow a `branch` to this kappa."
+            "start nearer, with `relax`, or follow a `branch` to this kappa."
         )
     density = problem.density(found.v)
     _check_resolved(density)
@@ -137,12 +109,16 @@ def branch(
     """
     if along not in PARAMETERS:
         raise InvalidInput(f"`along` is {along!r}; use 'kappa' or 'beta'.")
-    low, high = (float(x) for x in within)
+    ends = finite_array("within", within)
+    if np.shape(ends) != (2,):
+        raise InvalidInput(f"`within` is {within!r}; give two increasing numbers.")
+    low, high = (float(x) for x in ends)
+    number("step", step, 0.0, 1.0)
     if not (0 <= low < high < np.inf and (low > 0 or along == "beta")):
         raise InvalidInput(f"`within` is {tuple(within)}; give two increasing finite numbers, above 0 for kappa.")
     if towards not in (-1, 1) or not 0 < step <= 1:
         raise InvalidInput(f"`towards` is {towards} and `step` {step}; give 1 or -1, and a step in (0, 1].")
-    problem = _Problem(field, along, start.basis, kappa)
+    problem = Problem(field, along, _begun(start).basis, kappa)
     if not low <= problem.first <= high:
         raise InvalidInput(f"`within` is {(low, high)}, but {along} starts at {problem.first:g}; include it.")
     now = problem.solve(problem.free(start), problem.first)
@@ -153,37 +129,13 @@ def branch(
     return _table(problem, points, ended)
 
 
-def bifurcation(field: AbstractField, d: int, degree: int = 1, *, amplitude: float = 0.05) -> Bifurcation:
-    """Where harmonics of `degree` lose their decay at the uniform law on S^(d-1), and where their branch goes.
-
-    Measured: the eigenvalue of the linearised operator at that noise, and the noise of the states whose coefficient of
-    the zonal harmonic is +-s, for s = `amplitude` and s/2, extrapolated to s = 0 (error of the order amplitude^4).
-    """
-    basis = ZonalBasis(whole("d", d, 2), max(32, 12 * whole("degree", degree, 1)))
-    model = as_model(field)
-    onset = float(model.factor) * critical_noise(float(model.beta), d, softmax=model.softmax, degree=degree)
-    problem = _Problem(field, "kappa", basis, onset)
-    row = np.eye(basis.degree)[degree - 1]
-    shifts = []
-    for s in (amplitude, amplitude / 2):
-        pair = [problem.solve(sign * s * row, onset, row, 0.0, sign * s) for sign in (1, -1)]
-        if pair[0] is None or pair[1] is None:
-            raise InvalidInput(f"`amplitude` is {amplitude}, too large for Newton's method; lower it.")
-        up, down = pair[0].p - onset, pair[1].p - onset
-        shifts.append(((up - down) / (2 * s), (up + down) / (2 * s**2)))
-    slope, curvature = ((4 * fine - coarse) / 3 for coarse, fine in zip(*shifts, strict=True))
-    # every degree from 1 on has harmonics in sector 1
-    operator = linearised(field, problem.density(np.zeros(basis.degree)), onset, sector=1)
-    weights = np.abs(operator.eigenfunctions[:, degree - 1])
-    return Bifurcation(degree, onset, float(operator.growth[np.argmax(weights)]), float(slope), float(curvature))
-
-
-class _Problem:
+class Problem:
     """F(v, p) = v - the coefficients of exp(Phi/kappa)/mass, p the parameter, v the coefficients of degree >= 1."""
 
     def __init__(self, field: AbstractField, along: str, basis: AbstractBasis, kappa: float):
-        kappa = float(positive("kappa")(kappa))
-        model = as_model(field, kappa)
+        number("kappa", kappa, 0.0, open_=True)
+        kappa = float(kappa)
+        model = model_on(field, basis, kappa)
         self.field, self.along, self.basis = field, along, basis
         self.turns = not model.potentials
         self.fixed = {"kappa": kappa, "beta": float(model.beta)}
@@ -254,10 +206,7 @@ class _Problem:
             else:
                 if np.max(np.abs(rest)) <= tolerance / 10:
                     return _Point(v, p, float(np.max(np.abs(value))), iteration)
-                if row is not None:
-                    return None
-                there, q = v - value, p  # the map rho -> exp(Phi/kappa)
-                then = self.system(there, q)
+                return None
             v, p, (value, jacobian, by_p) = there, q, then
             if not np.isfinite(value).all():
                 return None
@@ -267,7 +216,7 @@ class _Problem:
 
 
 def _followed(
-    problem: _Problem, now: _Point, within: tuple[float, float], towards: int, step: float, most: int
+    problem: Problem, now: _Point, within: tuple[float, float], towards: int, step: float, most: int
 ) -> tuple[list[_Point], str]:
     (low, high), size = within, len(now.v)
     scale, points, length = high - low, [now], step / 4
@@ -309,7 +258,7 @@ def _followed(
     return points, f"`most` = {most} points"
 
 
-def _table(problem: _Problem, points: list[_Point], ended: str) -> Any:
+def _table(problem: Problem, points: list[_Point], ended: str) -> Any:
     import xarray as xr
 
     rows: dict[str, list[float]] = {}
@@ -343,6 +292,10 @@ def _table(problem: _Problem, points: list[_Point], ended: str) -> Any:
     ).set_coords(list(PARAMETERS))
 
 
+def _begun(start: Density) -> Density:
+    return of_kind("start", start, Density, "a Density, as von_mises_fisher(basis, 2.0) is one")
+
+
 def _check_resolved(density: Density) -> None:
     tail, degree = float(density.tail), density.basis.degree
     if tail > TAIL:
@@ -360,13 +313,6 @@ def _at(field: AbstractField, beta: Any) -> Any:
         return [part.kernel.beta for part in parts if isinstance(part, Attention)]
 
     return eqx.tree_at(places, field, [beta])
-
-
-def _onsets(beta: float, d: int, top: int, softmax: bool) -> np.ndarray:
-    """lambda_k/(k (k+d-2)) at the uniform law for k = 1, ..., top, by quotients a_{k+1}/a_k, finite at beta = 0."""
-    ratios = bessel_ratios(d / 2 - 1, beta, max(top, 2))
-    steps = np.concatenate([[1 / (d + beta * ratios[1])], ratios[1:]])[:top]
-    return np.asarray(np.cumprod(steps) * (1.0 if softmax else degree_weights(beta, d)[0]))
 
 
 def _energies(model: Model, density: Density) -> tuple[float, float, float]:

@@ -18,18 +18,19 @@ from jax.scipy.special import xlogy
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from attnflow.errors import FlowFailed, InvalidInput
+from attnflow.errors import FlowFailed
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import compiled, wait
 from attnflow.flows.outcome import Ending, Outcome, Progress
 from attnflow.flows.schedules import Save, as_schedule
-from attnflow.meanfield.cells import Cells, Scheme, hand_over, make_scheme
+from attnflow.meanfield.cell_flow import CellFlow, as_dataset
+from attnflow.meanfield.cells import Cells, Scheme, make_scheme
+from attnflow.meanfield.given import number, of_kind
 from attnflow.precision import full_precision
 from attnflow.sums import interruptible
-from attnflow.tokens import Tokens
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 Masses = Float[Array, " cell"]
 LIMIT = 256
@@ -38,46 +39,6 @@ TINY = 1e-14
 """The shortest step, as a share of the time to be reached."""
 NARROW = 0.9
 """The share of six neighbouring cells that two of them hold where a cluster counts as narrower than a cell."""
-
-
-@dataclasses.dataclass(frozen=True)
-class CellFlow:
-    """What `evolve_cells` leaves."""
-
-    dataset: "xr.Dataset"
-    """masses (time, cell), energy, narrow (time); the centres and the uniform measure of the cells."""
-    field: AbstractField
-    cells: Cells
-    outcome: Outcome
-    steps: dict[str, int]
-    """Accepted and rejected steps."""
-    concentrated: float | None
-    """The time since which half of the mass has been in clusters narrower than a cell, if it has come."""
-
-    @property
-    def time(self) -> "xr.DataArray":
-        """Saved times."""
-        return self.dataset["time"]
-
-    @property
-    def masses(self) -> "xr.DataArray":
-        """(time, cell)."""
-        return self.dataset["masses"]
-
-    @property
-    def energy(self) -> "xr.DataArray":
-        """The discrete energy at every saved time (see `evolve_cells`)."""
-        return self.dataset["energy"]
-
-    @property
-    def values(self) -> np.ndarray:
-        """Mean density (time, cell) relative to the uniform law; NaN where that is below float range."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return (self.masses / self.dataset["measure"]).values
-
-    def hand_over(self, at: int = -1, *, copies: int = 1, seed: int = 0) -> Tokens:
-        """The cells of frame number `at` as tokens, which go on where cells are too wide: `hand_over`."""
-        return hand_over(self.cells, self.masses.values[at], copies=copies, seed=seed)
 
 
 def evolve_cells(
@@ -95,8 +56,8 @@ def evolve_cells(
 
     Mass is kept to rounding, no mass is ever negative, and the energy E = (1/2 beta) sum_ij m_i m_j (K_ij - 1) (at most
     0 but for O(width^2)) never decreases, beyond rounding, for unnormalised attention, with potentials too, and for
-    softmax attention alone: steps are kept short enough (see `_flux`). With noise the saved energy has
-    -kappa sum_i m_i log(m_i / measure_i) added, and climbs up to the time-stepping error for unnormalised attention.
+    softmax attention alone: steps are kept short enough (see `_flux`). With noise the free energy, which has
+    -kappa sum_i m_i log(m_i / measure_i) added, climbs up to the time-stepping error for unnormalised attention.
 
     Second order in the width while the density is smooth. Once clusters are narrower than a cell (`narrow` is the share
     of mass in those) their places are good to a cell, as long as they move by more than 5/3 widths times their mass per
@@ -109,11 +70,9 @@ def evolve_cells(
 
     Raises: `InvalidInput` for masses that are negative or do not sum to 1, kappa < 0, or cells wider than the kernel.
     """
-    if not (isinstance(until, int | float | np.number) and np.isfinite(until) and until > 0):
-        raise InvalidInput(f"`until` is {until!r}; give a positive finite time.")
-    if not (np.isfinite(tolerance) and 0 < tolerance < 1):
-        raise InvalidInput(f"`tolerance` is {tolerance!r}; give a number in (0, 1).")
-    start = cells.check(masses)
+    number("until", until, 0.0, open_=True)
+    number("tolerance", tolerance, 0.0, 1.0, open_=True)
+    start = of_kind("cells", cells, Cells, "circle_cells(count) or zonal_cells(dim, count)").check(masses)
     times = as_schedule(save).times(float(until), None)
     with full_precision():
         scheme = make_scheme(field, cells, kappa)
@@ -136,11 +95,12 @@ def evolve_cells(
                         on_progress(_progress(state, times, len(frames), began))
         except KeyboardInterrupt:
             ending = Outcome(Ending.INTERRUPTED, "interrupted; the frames saved so far are kept.")
-        energies, narrow = (np.asarray(a) for a in wait(_measured(scheme, np.stack(frames))))
+        *energies, narrow = (np.asarray(a) for a in wait(_measured(scheme, np.stack(frames))))
     since = 0.0 if narrow[0] >= 0.5 else float(state.since) if np.isfinite(state.since) else None
     outcome = _outcome(ending, times[len(frames) - 1], since)
     steps = {"accepted": int(state.steps[0]), "rejected": int(state.steps[1])}
-    dataset = _dataset(cells, times[: len(frames)], np.stack(frames), energies, narrow)
+    dataset = as_dataset(cells, times[: len(frames)], np.stack(frames), energies, narrow)
+    dataset = dataset.drop_vars("free_energy") if scheme.softmax else dataset
     dataset.attrs |= {"outcome": outcome.ending.value, "message": outcome.message, **steps}
     flow = CellFlow(dataset, field, cells, outcome, steps, since)
     if not outcome.ok:
@@ -170,11 +130,17 @@ def climb(scheme: Scheme, masses: Masses) -> tuple[Array, Array]:
 
 
 def energy(scheme: Scheme, masses: Masses) -> Array:
-    """E, plus the potentials and minus the entropy, both on the clock of the model."""
+    """What the scheme climbs: the free energy, in units of the clock's factor."""
+    return _energies(scheme, masses)[1] / scheme.factor
+
+
+def _energies(scheme: Scheme, masses: Masses) -> tuple[Array, Array]:
+    """E plus the potentials, and the free energy: E times the clock's factor, plus potentials, minus kappa entropy."""
     sums = jnp.sum(masses * summed(scheme.kernel.table, masses))
     pairs = jnp.where(scheme.kernel.direct, (sums - jnp.sum(masses) ** 2) / jnp.maximum(scheme.beta, 1e-12), sums) / 2
     entropy = jnp.sum(xlogy(masses, masses) - masses * scheme.log_measure)
-    return pairs + (jnp.sum(masses * scheme.outer) - scheme.kappa * entropy) / scheme.factor
+    outer = jnp.sum(masses * scheme.outer)
+    return pairs + outer, scheme.factor * pairs + outer - scheme.kappa * entropy
 
 
 def narrow_share(masses: Masses) -> Array:
@@ -360,8 +326,8 @@ def _stretch(scheme: Scheme, state: State, goal: Any, tolerance: Any) -> State:
 
 
 @compiled
-def _measured(scheme: Scheme, frames: Any) -> tuple[Any, Any]:
-    return jax.lax.map(lambda m: (energy(scheme, m), narrow_share(m)), frames)
+def _measured(scheme: Scheme, frames: Any) -> tuple[Any, Any, Any]:
+    return jax.lax.map(lambda m: (*_energies(scheme, m), narrow_share(m)), frames)
 
 
 def _progress(state: State, times: np.ndarray, frames: int, began: float) -> Progress:
@@ -379,18 +345,4 @@ def _outcome(ending: Outcome | None, reached: float, since: float | None) -> Out
         found,
         message=f"{found.message} concentrated: clusters are narrower than a cell since t = {since:.4g}; they are "
         "right as clusters, up to a cell width and a slow drift: continue with `hand_over()`, or use more cells.",
-    )
-
-
-def _dataset(cells: Cells, times: np.ndarray, frames: np.ndarray, energies: Any, narrow: Any) -> "xr.Dataset":
-    import xarray as xr
-
-    return xr.Dataset(
-        {
-            "masses": (("time", "cell"), frames),
-            "energy": (("time",), energies),
-            "narrow": (("time",), narrow),
-            "measure": (("cell",), cells.measure),
-        },
-        {"time": times, "cell": cells.centres},
     )

@@ -1,0 +1,76 @@
+"""What `evolve_cells` leaves: masses of cells through time."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attnflow.fields import AbstractField
+from attnflow.flows.outcome import Outcome
+from attnflow.meanfield.cells import Cells, hand_over
+from attnflow.meanfield.model import climbed
+from attnflow.tokens import Tokens
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclasses.dataclass(frozen=True)
+class CellFlow:
+    """What `evolve_cells` leaves."""
+
+    dataset: "xr.Dataset"
+    """masses (time, cell), energy, free_energy (unnormalised), narrow (time); centres and uniform measure of cells."""
+    field: AbstractField
+    cells: Cells
+    outcome: Outcome
+    steps: dict[str, int]
+    """Accepted and rejected steps."""
+    concentrated: float | None
+    """The time since which half of the mass has been in clusters narrower than a cell, if it has come."""
+
+    @property
+    def time(self) -> "xr.DataArray":
+        """Saved times."""
+        return self.dataset["time"]
+
+    @property
+    def masses(self) -> "xr.DataArray":
+        """(time, cell)."""
+        return self.dataset["masses"]
+
+    @property
+    def energy(self) -> "xr.DataArray":
+        """As that of `DensityFlow`, discrete: see `evolve_cells`."""
+        return climbed(self.field, self.dataset, "energy")
+
+    @property
+    def free_energy(self) -> "xr.DataArray":
+        """As that of `DensityFlow`, discrete."""
+        return climbed(self.field, self.dataset, "free_energy")
+
+    @property
+    def values(self) -> np.ndarray:
+        """Mean density (time, cell) relative to the uniform law; NaN where that is below float range."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (self.masses / self.dataset["measure"]).values
+
+    def hand_over(self, at: int = -1, *, copies: int = 1, seed: int = 0) -> Tokens:
+        """The cells of frame number `at` as tokens, which go on where cells are too wide: `hand_over`."""
+        return hand_over(self.cells, self.masses.values[at], copies=copies, seed=seed)
+
+
+def as_dataset(cells: Cells, times: np.ndarray, frames: np.ndarray, energies: list[Any], narrow: Any) -> "xr.Dataset":
+    """Label frames."""
+    import xarray as xr
+
+    return xr.Dataset(
+        {
+            "masses": (("time", "cell"), frames),
+            "energy": (("time",), energies[0]),
+            "free_energy": (("time",), energies[1]),
+            "narrow": (("time",), narrow),
+            "measure": (("cell",), cells.measure),
+        },
+        {"time": times, "cell": cells.centres},
+    )
