@@ -13,7 +13,7 @@ import attnflow
 ROOT = Path(attnflow.__file__).parent
 FLOORS = [
     {"errors"},
-    {"precision"},
+    {"precision", "interrupts"},
     {"axes", "spaces", "special"},
     {"tokens", "masks"},
     {"sums"},

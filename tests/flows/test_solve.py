@@ -1,7 +1,9 @@
 """What `solve` promises beyond accuracy."""
 
 import _thread
+import contextlib
 import itertools
+import signal
 import sys
 import threading
 
@@ -230,6 +232,20 @@ def test_ctrl_c_keeps_what_was_computed():
     assert flow.outcome.ending is Ending.INTERRUPTED
     assert 8 < flow.dataset.sizes["time"] < 100_000
     assert np.isfinite(flow.positions.values).all()
+
+
+def test_ctrl_c_that_other_code_takes_for_itself():
+    """As NumPy does when it strikes within the buffer protocol."""
+
+    def swallow(progress):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+    flow = af.solve(
+        Slow(), TOKENS, 100.0, method=af.Layers(1e-6), save=af.Evenly(10_000_000 // 100), chunk=4, on_progress=swallow
+    )
+    assert flow.outcome.ending is Ending.INTERRUPTED
+    assert flow.dataset.sizes["time"] < 100
 
 
 def test_ctrl_c_before_the_first_chunk(monkeypatch):

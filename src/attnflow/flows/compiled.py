@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from attnflow.interrupts import heed
+
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """`equinox.filter_jit` without its wait for the result: arrays are traced, everything else is compiled in.
@@ -36,7 +38,9 @@ def wait(tree: Any) -> Any:
     """Wait for a result while listening to Ctrl-C (a blocked call into compiled code would not)."""
     pause = 1e-4
     for array in jax.tree.leaves(tree):
+        heed()
         while not array.is_ready():
+            heed()
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
     return tree

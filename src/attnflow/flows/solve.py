@@ -24,9 +24,9 @@ from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout
 from attnflow.flows.stops import AbstractStop, Frame
 from attnflow.flows.system import Particles
 from attnflow.flows.trajectory import Trajectory
+from attnflow.interrupts import interruptible
 from attnflow.observe.energy import lyapunov
 from attnflow.precision import full_precision
-from attnflow.sums import interruptible
 from attnflow.tokens import Tokens
 
 FROZEN_SPREAD = 1e-6

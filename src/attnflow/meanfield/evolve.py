@@ -15,6 +15,7 @@ from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows.outcome import Ending, Outcome, Progress
 from attnflow.flows.schedules import Save, as_schedule
+from attnflow.interrupts import heed, interruptible
 from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import Density, tail_of
 from attnflow.meanfield.exponential import STALLED, State, advance, begin
@@ -23,7 +24,6 @@ from attnflow.meanfield.model import Model, climbed, model_on
 from attnflow.meanfield.multipliers import multipliers
 from attnflow.meanfield.samples import quadrature, quiet
 from attnflow.precision import double, full_precision
-from attnflow.sums import interruptible
 from attnflow.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -206,6 +206,7 @@ class _Run:
         """On to one saved time; an outcome if that cannot be reached."""
         basis, (rtol, atol, resolution) = self.density.basis, self.tolerances
         while True:
+            heed()
             started, before = time.perf_counter(), int(self.state.accepted + self.state.rejected)
             goal, limit = jnp.asarray(target), jnp.asarray(self.limit)
             state, found = _slice(self.model, basis, self.kernel, self.state, goal, limit, rtol, atol, resolution)

@@ -23,11 +23,11 @@ from attnflow.fields import AbstractField
 from attnflow.flows.compiled import compiled, wait
 from attnflow.flows.outcome import Ending, Outcome, Progress
 from attnflow.flows.schedules import Save, as_schedule
+from attnflow.interrupts import interruptible
 from attnflow.meanfield.cell_flow import CellFlow, as_dataset
 from attnflow.meanfield.cells import Cells, Scheme, make_scheme
 from attnflow.meanfield.given import number, of_kind
 from attnflow.precision import full_precision
-from attnflow.sums import interruptible
 
 if TYPE_CHECKING:
     pass

@@ -7,7 +7,6 @@ from attnflow.sums.cutoff import Cutoff
 from attnflow.sums.dense import Dense
 from attnflow.sums.fused import Fused
 from attnflow.sums.harmonics import Harmonics
-from attnflow.sums.host import interruptible
 from attnflow.sums.sht import FastSphere
 from attnflow.sums.tiled import Tiled, over_pairs
 
@@ -26,7 +25,6 @@ __all__ = [
     "Weights",
     "choose",
     "columns",
-    "interruptible",
     "log_weight",
     "over_pairs",
 ]

@@ -4,14 +4,9 @@ A callback has no derivative: these sums take those of `exact`, a sum in JAX tha
 the members of a batch are done one after the other.
 """
 
-import _thread
 import abc
-import contextlib
-import logging
 import os
-import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -139,36 +134,3 @@ def cores() -> int:
     """The number of processors that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Let every Ctrl-C arrive as KeyboardInterrupt.
-
-    During a sum on the host JAX logs it and raises an error of its own; in a callback of the garbage collector, of
-    which JAX has one, Python drops it with a message (`sys.unraisablehook`): there it is raised once more.
-    """
-    log, hook = logging.getLogger("jax._src.callback"), sys.unraisablehook
-
-    def quiet(record: logging.LogRecord) -> bool:
-        return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
-
-    def again(dropped: Any) -> None:
-        if issubclass(dropped.exc_type, KeyboardInterrupt):
-            later = threading.Timer(0.02, _thread.interrupt_main)  # at once it would be dropped here too
-            later.daemon = True
-            later.start()
-        else:
-            hook(dropped)
-
-    log.addFilter(quiet)
-    sys.unraisablehook = again
-    try:
-        yield
-    except jax.errors.JaxRuntimeError as error:
-        if "KeyboardInterrupt" not in str(error):
-            raise
-        raise KeyboardInterrupt from None
-    finally:
-        sys.unraisablehook = hook
-        log.removeFilter(quiet)

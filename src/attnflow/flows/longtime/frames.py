@@ -14,7 +14,7 @@ from attnflow.flows.longtime.method import LongTime
 from attnflow.flows.outcome import Ending, Outcome, Progress
 from attnflow.flows.sink import AbstractSink, Checkpoint, Layout
 from attnflow.flows.trajectory import Trajectory
-from attnflow.sums import interruptible
+from attnflow.interrupts import interruptible
 from attnflow.tokens import Tokens
 
 UNDETERMINED = 1e-2
