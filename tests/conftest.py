@@ -1,6 +1,7 @@
 """The suite runs with JAX as users have it (32-bit by default), and with its strictest promotion rules."""
 
 import gc
+import signal
 
 import jax
 import numpy as np
@@ -14,6 +15,10 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # tracing makes millions of short-lived objects beside a large constant heap; at the usual thresholds a tenth of the
 # suite's time is collections that find nothing
 gc.set_threshold(50_000, 10, 10)
+
+# what a shell runs in the background ignores Ctrl-C, but some tests press it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish():

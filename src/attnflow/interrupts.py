@@ -23,8 +23,8 @@ def interruptible() -> Iterator[None]:
     """Let every Ctrl-C end the block as KeyboardInterrupt; long work inside calls `heed` now and then.
 
     Some code takes the exception for itself: a sum on the host (JAX logs it and raises an error of its own), callbacks
-    of the garbage collector, of which JAX has one (Python drops it with a message), the buffer protocol (NumPy tries
-    another way). So it is remembered, and `heed` raises it again.
+    of the garbage collector, of which JAX has one (Python drops it with a message). So it is remembered, and `heed`
+    raises it again.
     """
     import jax
 

@@ -235,8 +235,6 @@ def test_ctrl_c_keeps_what_was_computed():
 
 
 def test_ctrl_c_that_other_code_takes_for_itself():
-    """As NumPy does when it strikes within the buffer protocol."""
-
     def swallow(progress):
         with contextlib.suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
