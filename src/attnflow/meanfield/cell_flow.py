@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnflow.fields import AbstractField
 from attnflow.flows.outcome import Outcome
 from attnflow.meanfield.cells import Cells, hand_over
-from attnflow.meanfield.model import climbed
+from attnflow.meanfield.frames import Frames
 from attnflow.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -16,12 +15,13 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class CellFlow:
-    """What `evolve_cells` leaves."""
+class CellFlow(Frames):
+    """What `evolve_cells` leaves.
 
-    dataset: "xr.Dataset"
-    """masses (time, cell), energy, free_energy (unnormalised), narrow (time); centres and uniform measure of cells."""
-    field: AbstractField
+    In `dataset`: masses (time, cell); energy, free_energy (unnormalised attention) and narrow (time); the centres and
+    the uniform measure of the cells.
+    """
+
     cells: Cells
     outcome: Outcome
     steps: dict[str, int]
@@ -30,24 +30,9 @@ class CellFlow:
     """The time since which half of the mass has been in clusters narrower than a cell, if it has come."""
 
     @property
-    def time(self) -> "xr.DataArray":
-        """Saved times."""
-        return self.dataset["time"]
-
-    @property
     def masses(self) -> "xr.DataArray":
         """(time, cell)."""
         return self.dataset["masses"]
-
-    @property
-    def energy(self) -> "xr.DataArray":
-        """As that of `DensityFlow`, discrete: see `evolve_cells`."""
-        return climbed(self.field, self.dataset, "energy")
-
-    @property
-    def free_energy(self) -> "xr.DataArray":
-        """As that of `DensityFlow`, discrete."""
-        return climbed(self.field, self.dataset, "free_energy")
 
     @property
     def values(self) -> np.ndarray:

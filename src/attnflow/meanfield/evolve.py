@@ -19,15 +19,16 @@ from attnflow.interrupts import heed, interruptible
 from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import Density, tail_of
 from attnflow.meanfield.exponential import STALLED, State, advance, begin
+from attnflow.meanfield.frames import Frames
 from attnflow.meanfield.given import number, of_kind
-from attnflow.meanfield.model import Model, climbed, model_on
+from attnflow.meanfield.model import Model, model_on
 from attnflow.meanfield.multipliers import multipliers
 from attnflow.meanfield.samples import quadrature, quiet
 from attnflow.precision import double, full_precision
 from attnflow.tokens import Tokens
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 SLICE = 0.5
 """Seconds between two reports of progress."""
@@ -36,7 +37,7 @@ ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
 @dataclasses.dataclass(frozen=True)
-class DensityFlow:
+class DensityFlow(Frames):
     """Frames of a density as an xarray Dataset along `time`.
 
     `coefficients` (time, harmonic), or (time, part, order, degree) on S^2; `energy` (E <= 0, plus the integral of the
@@ -45,8 +46,6 @@ class DensityFlow:
     negative part), which tell how well rho is resolved; `speed`, the 2-norm of d rho/dt.
     """
 
-    dataset: "xr.Dataset"
-    field: AbstractField
     kappa: float
     start: Density
     outcome: Outcome
@@ -83,21 +82,6 @@ class DensityFlow:
     def basis(self) -> AbstractBasis:
         """The basis of every frame."""
         return self.start.basis
-
-    @property
-    def time(self) -> "xr.DataArray":
-        """Saved times; the last one is the last resolved time if the density ceased to be resolved."""
-        return self.dataset["time"]
-
-    @property
-    def energy(self) -> "xr.DataArray":
-        """The renormalised energy E <= 0 of attention, plus the integral of the potentials on the clock USA0."""
-        return climbed(self.field, self.dataset, "energy")
-
-    @property
-    def free_energy(self) -> "xr.DataArray":
-        """E times the clock's factor, plus potentials, less kappa times entropy; unnormalised attention climbs it."""
-        return climbed(self.field, self.dataset, "free_energy")
 
     @property
     def values(self) -> np.ndarray:

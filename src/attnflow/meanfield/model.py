@@ -130,16 +130,6 @@ def model_on(field: AbstractField, basis: AbstractBasis, kappa: Any = 0.0, toler
     return model
 
 
-def climbed(field: AbstractField, dataset: Any, name: str) -> Any:
-    """The energy or the free energy of a flow, refused where nothing is known to climb it."""
-    model = as_model(field)
-    if name == "energy" and model.potentials and (model.softmax or float(model.factor) != 1):
-        raise InvalidInput("`field` has a Potential and climbs `energy` on the clock USA0 alone; use `free_energy`.")
-    if name not in dataset:
-        raise InvalidInput("`field` is softmax attention, which climbs no free energy known here; use Unnormalised().")
-    return dataset[name]
-
-
 def _foreign(parts: Any) -> str:
     """What of a field no density can follow."""
     for part in parts:
