@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check lint types study bench lock clean
+.PHONY: demo test check lint types study long bench lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/attnflow run metastability
@@ -14,8 +14,13 @@ QUICKLY := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=fals
 test: $(VENV)/.developed
 	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
+# what takes too long for every change by hand: at most 45 minutes on two cores, after every change in CI
 study: $(VENV)/.developed
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+# hours, by hand: each campaign leaves a dated record that names the commit in campaigns/records
+long: $(VENV)/.developed
+	set -e; for campaign in campaigns/[a-z]*.py; do $(BIN)/python $$campaign; done
 
 check: lint types test
 
@@ -40,16 +45,24 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e ".[fast]"
 	touch $@
 
 $(VENV)/.developed: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e ".[dev]"
 	touch $@
 
-# pins of what is installed in a fresh .venv, without the package itself and without addresses
-lock: $(VENV)/.developed
-	$(BIN)/python -m pip freeze --exclude attnflow --exclude pip --exclude setuptools | grep -E '^[A-Za-z0-9._-]+==' > requirements.lock
+# pins of what pyproject.toml alone asks for, resolved in an environment of its own by the oldest Python, so that they
+# suit all; plain `name==version`, without the package, the installers and addresses
+lock:
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info[:2] == (3, 11) else "the lock is made with Python 3.11, this is " + sys.version.split()[0] + "; use make lock PYTHON=python3.11")'
+	set -e; fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+	$(PYTHON) -m venv "$$fresh"; \
+	"$$fresh/bin/python" -m pip install --quiet --disable-pip-version-check ".[dev]"; \
+	"$$fresh/bin/python" -m pip list --disable-pip-version-check --format freeze \
+	  --exclude attnflow --exclude pip --exclude setuptools --exclude wheel > "$$fresh/pins"; \
+	grep -E '^[A-Za-z0-9._-]+==[A-Za-z0-9.!+_-]+$$' "$$fresh/pins" | LC_ALL=C sort -f -t= -k1,1 > "$$fresh/sorted"; \
+	cp "$$fresh/sorted" requirements.lock
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
