@@ -1,0 +1,98 @@
+"""The record of a campaign of mutants: a JSON file, what it must agree with, and how parts are joined."""
+
+import contextlib
+import datetime
+import hashlib
+import json
+import os
+import subprocess
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+Record = dict[str, Any]
+"""date, commit, source, python, jax, seed, count, only, deselected, seconds (of tests without a change), mutants."""
+SAME = ("seed", "count", "only", "source")
+"""What two parts of one campaign share."""
+
+
+def digest(blobs: Iterable[tuple[str, str]]) -> str:
+    """One number for all Python files of the package, from (path, id of its content in git)."""
+    return hashlib.sha256("\n".join(f"{blob} {path}" for path, blob in sorted(blobs)).encode()).hexdigest()[:16]
+
+
+def of_folder(root: Path) -> str:
+    """The digest of `src/attnflow` as it lies there; needs no git."""
+    found = []
+    for path in (root / "src" / "attnflow").rglob("*.py"):
+        content = path.read_bytes()
+        blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+        found.append((path.relative_to(root).as_posix(), blob))
+    return digest(found)
+
+
+def of_commit(root: Path, commit: str) -> str:
+    """The digest of `src/attnflow` at a commit."""
+    lines = git(root, "ls-tree", "-r", commit, "src/attnflow").splitlines()
+    rows = [line.split(maxsplit=3) for line in lines if line.endswith(".py")]
+    return digest((path, blob) for _, _, blob, path in rows)
+
+
+def git(root: Path, *arguments: str) -> str:
+    """What git answers; raises `CalledProcessError` where it fails."""
+    return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True).stdout
+
+
+def equivalents(path: Path) -> dict[tuple[str, str, str], str]:
+    """The mutants that a person found to change nothing, and why: (file, before, after) -> reason."""
+    if not path.exists():
+        return {}
+    entries = tomllib.loads(path.read_text(encoding="utf-8")).get("equivalent", [])
+    return {(one["file"], one["before"].strip(), one["after"].strip()): one["reason"] for one in entries}
+
+
+def judge(record: Record, known: dict[tuple[str, str, str], str]) -> None:
+    """Call the survivors equivalent that a person did, and give the reason; no verdict of a test is touched."""
+    for one in record["mutants"]:
+        reason = known.get((one["file"], one["before"], one["after"]))
+        if one["verdict"] != "killed":
+            one["verdict"], one["why"] = ("equivalent", reason) if reason else ("survived", "")
+
+
+def load(path: Path) -> Record:
+    """Read a record."""
+    found: Record = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def save(record: Record, path: Path) -> None:
+    """Write it, all or nothing."""
+    record["date"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        os.replace(part, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            part.unlink()
+
+
+def merge(parts: list[Record]) -> Record:
+    """One record of several parts of a campaign; a mutant in two of them keeps the verdict of more tests."""
+    parts = sorted(parts, key=lambda one: one["date"])
+    for one in parts[1:]:
+        for key in SAME:
+            if one[key] != parts[0][key]:
+                raise SystemExit(f"these are records of two campaigns: {key} is {parts[0][key]} and {one[key]}.")
+    rank = {"near": 0, "whole": 1}
+    found: dict[tuple[Any, ...], Record] = {}
+    for mutant in (mutant for one in parts for mutant in one["mutants"]):
+        at = tuple(mutant[key] for key in ("file", "line", "before", "after"))
+        old = found.get(at)
+        if old is None or (old["verdict"] != "killed" and rank[mutant["suite"]] >= rank[old["suite"]]):
+            found[at] = mutant
+    times = {name: seconds for one in parts for name, seconds in one["seconds"].items()}
+    deselected = sorted({test for one in parts for test in one["deselected"]})
+    return parts[-1] | {"deselected": deselected, "seconds": times, "mutants": list(found.values())}

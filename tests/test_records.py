@@ -1,0 +1,146 @@
+"""The newest record of the mutation campaign covers the package, has no survivors and names a commit of this history."""
+
+import ast
+import collections
+import datetime
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CAMPAIGNS = ROOT / "campaigns"
+ROOMS = {"fields", "sums", "flows", "observe", "meanfield", "theory"}
+LEAST = 60
+MAKE = "run `make long` (or campaigns/mutations.py) at a commit and keep what it writes into campaigns/records"
+
+
+@pytest.fixture(scope="module")
+def parts():
+    """The modules of the campaign, which are scripts beside the package."""
+    sys.path.insert(0, str(CAMPAIGNS))
+    try:
+        yield importlib.import_module("_mutants"), importlib.import_module("_record")
+    finally:
+        sys.path.remove(str(CAMPAIGNS))
+
+
+@pytest.fixture(scope="module")
+def record():
+    found = [json.loads(path.read_text()) for path in sorted((CAMPAIGNS / "records").glob("mutations-*.json"))]
+    if not found:
+        pytest.fail(f"there is no record of the mutation campaign; {MAKE}.")
+    return max(found, key=lambda one: datetime.datetime.fromisoformat(one["date"]))
+
+
+def test_it_has_enough_mutants_of_every_room(record):
+    rooms = collections.Counter(one["file"].split("/")[0] for one in record["mutants"])
+    assert set(rooms) == ROOMS
+    assert rooms.total() == record["count"] >= LEAST, f"{rooms.total()} mutants, at least {LEAST} are needed; {MAKE}."
+    assert len({(one["file"], one["line"]) for one in record["mutants"]}) == record["count"]
+    assert record["only"] is None
+
+
+def test_no_mutant_survives(record, parts):
+    """Each was killed by something that is named, or a person said why it makes no difference."""
+    known = parts[1].equivalents(CAMPAIGNS / "equivalent.toml")
+    for one in record["mutants"]:
+        change = f"{one['file']}:{one['line']}: {one['before']} -> {one['after']}"
+        if one["verdict"] == "killed":
+            assert one["by"], change
+        else:
+            reason = known.get((one["file"], one["before"], one["after"]))
+            assert reason, f"a mutant survives, write a test that sees it: {change}"
+            assert one["suite"] == "whole" or one["verdict"] == "equivalent", change
+
+
+def test_it_names_its_time_and_a_commit_of_this_history(record, parts):
+    when = datetime.datetime.fromisoformat(record["date"])
+    assert when.tzinfo is not None
+    assert when <= datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
+    assert len(record["commit"]) == 40
+    if not (ROOT / ".git").exists():  # an unpacked archive has no history to ask
+        return
+    asked = ["git", "merge-base", "--is-ancestor", record["commit"], "HEAD"]
+    answer = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
+    assert answer.returncode == 0, f"{record['commit']} is not in the history of HEAD; {MAKE}. {answer.stderr}"
+    # what ran is what that commit holds
+    assert parts[1].of_commit(ROOT, record["commit"]) == record["source"]
+
+
+def test_a_digest_on_disk_is_that_of_git(parts, tmp_path):
+    """The content of a blob is hashed as git does it: `printf 'x = 1\\n' | git hash-object --stdin`."""
+    package = tmp_path / "src" / "attnflow"
+    package.mkdir(parents=True)
+    (package / "a.py").write_bytes(b"x = 1\n")
+    blob = "7d4290a117a4ddcc11daae7ea675841033830c8f"
+    assert parts[1].of_folder(tmp_path) == parts[1].digest([("src/attnflow/a.py", blob)])
+
+
+SOURCE = '''"""Text 1 + 1."""
+
+import math
+
+SECONDS = 3.0
+__all__ = ["f"]
+
+
+def f(x: "Float[Array, '2 3']", n: int = 2, chunk: int = 7) -> float:
+    """Text 2 * 2."""
+    if x < n and n > 0:
+        raise ValueError(f"n is {n + 1}, not {2 * n}")
+    return -math.sin(0.5 * x, axis=1)
+'''
+
+
+def test_where_lines_can_be_changed(parts):
+    found = parts[0].mutants("theory/a.py", SOURCE)
+    assert {one.line for one in found} == {9, 11, 13}
+    after = {one.after.strip() for one in found}
+    for line in (
+        "if x <= n and n > 0:",
+        "if x < n or n > 0:",
+        "return math.sin(0.5 * x, axis=1)",
+        "return -math.cos(0.5 * x, axis=1)",
+        "return -math.sin(1.0 * x, axis=1)",
+        "return -math.sin(0.5 / x, axis=1)",
+        "return -math.sin(0.5, axis=1)",
+        "return -math.sin(0.5 * x, axis=0)",
+    ):
+        assert line in after
+    assert not [line for line in after if "chunk: int = 7" not in line and "chunk" in line]
+    assert all(parts[0].differs(one, SOURCE) for one in found)
+
+
+def test_mutants_are_drawn_by_their_seed_from_every_room(parts):
+    package = ROOT / "src" / "attnflow"
+    one, again, other = (parts[0].choose(package, 9, seed, "theory/rings.py") for seed in (3, 3, 4))
+    assert one == again != other
+    assert {mutant.file for mutant in other} == {"theory/rings.py"}
+    found = parts[0].choose(package, 18, 3)
+    assert {room: sum(m.room == room for m in found) for room in ROOMS} == dict.fromkeys(ROOMS, 3)
+    for mutant in [*one, *found]:
+        lines = (package / mutant.file).read_text().splitlines()
+        assert lines[mutant.line - 1] == mutant.before != mutant.after
+        lines[mutant.line - 1] = mutant.after
+        ast.parse("\n".join(lines))
+
+
+def test_parts_of_a_campaign_are_joined(parts):
+    record = parts[1]
+    common = {"commit": "c", "source": "s", "seed": 0, "count": 3, "only": None, "deselected": [], "seconds": {}}
+
+    def entry(line, verdict, suite):
+        return {"file": "a.py", "line": line, "before": "b", "after": str(line), "verdict": verdict, "suite": suite}
+
+    first = common | {"date": "2026-01-01", "mutants": [entry(1, "killed", "near"), entry(2, "survived", "near")]}
+    second = common | {"date": "2026-01-02", "mutants": [entry(2, "killed", "whole"), entry(3, "survived", "whole")]}
+    found = record.merge([second, first])
+    assert {one["line"]: one["verdict"] for one in found["mutants"]} == {1: "killed", 2: "killed", 3: "survived"}
+    record.judge(found, {("a.py", "b", "3"): "no difference", ("a.py", "b", "1"): "wrong: a test saw it"})
+    assert [one["verdict"] for one in found["mutants"]] == ["killed", "killed", "equivalent"]
+    with pytest.raises(SystemExit, match="two campaigns: seed"):
+        record.merge([first, second | {"seed": 1}])
