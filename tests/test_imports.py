@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 import attnflow
+from tests import stub
 
 ROOT = Path(attnflow.__file__).parent
 FLOORS = [
     {"errors"},
     {"precision", "interrupts"},
+    {"checks"},
     {"axes", "spaces", "special"},
     {"tokens", "masks"},
     {"sums"},
@@ -89,3 +91,8 @@ def test_public_names_exist():
         assert getattr(attnflow, name) is not None
     with pytest.raises(AttributeError):
         attnflow.nonsense  # noqa: B018
+
+
+def test_the_type_stub_offers_the_same_names():
+    assert stub.PATH.read_text() == stub.text(), "the lists of names have changed: run `python -m tests.stub`"
+    assert (ROOT / "py.typed").exists()

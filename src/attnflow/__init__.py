@@ -5,7 +5,7 @@ Depth is time, tokens are particles on the sphere, attention is their interactio
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -47,7 +47,10 @@ __all__ = ["__version__", *sorted(_WHERE), *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
-    """Load rooms when they are first used: plots, xarray and Diffrax cost nothing to those who do not need them."""
+    """Load rooms when they are first used: plots, xarray and Diffrax cost nothing to those who do not need them.
+
+    (Editors and type checkers read `__init__.pyi` instead, which `python -m tests.stub` writes from the lists above.)
+    """
     if name in _WHERE:
         value = getattr(importlib.import_module(_WHERE[name]), name)
     elif name in _ROOMS:
@@ -60,17 +63,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-if TYPE_CHECKING:
-    from attnflow import errors as errors
-    from attnflow import experiments as experiments
-    from attnflow import fields as fields
-    from attnflow import flows as flows
-    from attnflow import learn as learn
-    from attnflow import observe as observe
-    from attnflow import plots as plots
-    from attnflow import runs as runs
-    from attnflow import special as special
-    from attnflow import stability as stability
-    from attnflow import theory as theory

@@ -3,11 +3,11 @@
 A parameter becomes a batch by `Along("beta", [1, 4, 9])`; tokens become one by `seed=range(8)` or `stack`.
 Every function that takes a field and tokens works on the outer product of the names it finds, so
 `Attention(Along("beta", betas))` with tokens of dimension `seed` gives results of shape (beta, seed, ...).
-A name that occurs twice is matched, not multiplied.
+A name that occurs twice is matched, not multiplied; the labels of its members must then agree.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence, Sized
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -15,53 +15,87 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attnflow.checks import ABOVE_ZERO, in_range, instance, not_real, reals, shown
 from attnflow.errors import InvalidInput
-from attnflow.precision import is_concrete
+from attnflow.precision import is_concrete, is_traced
 
 GROUP = {True: 1 << 16, False: 1 << 28}
 """Pairs of a group of members: on the CPU (True) what a second-level cache holds, else what keeps a device busy."""
 RESERVED = ("time", "token", "dim", "cluster")
+Label: TypeAlias = float | str
 
 
 class Along(eqx.Module):
-    """A parameter with one value per member of the batch dimension `dim`."""
+    """A parameter with one value per member of the batch dimension `dim`.
+
+    `labels` name the members. Left out, they are the values where these are numbers. Arrays have no labels: they take
+    those that others give to the dimension, else 0, 1, 2, ..., and so do numbers with `labels=()`. All labels that one
+    dimension is given must agree, so two parameters that vary together are written
+    `Attention(Along("beta", betas), encoding=Sinusoidal(Along("beta", sizes, labels=betas)))`.
+    """
 
     dim: str = eqx.field(static=True)
     values: Float[Array | np.ndarray, "member *shape"]
+    labels: tuple[Label, ...] | None = eqx.field(static=True)
+    """As given; None stands for the values, where they are numbers."""
 
-    def __init__(self, dim: str, values: Sequence[float] | np.ndarray):
+    def __init__(self, dim: str, values: Any, labels: Sequence[Label] | np.ndarray | None = None):
+        instance("dim", dim, str, "the name of the batch dimension, as in Along('beta', [1, 4, 9])")
         if not dim.isidentifier() or dim in RESERVED:
             raise InvalidInput(f"`dim` of Along is {dim!r}; use an identifier other than {', '.join(RESERVED)}.")
-        self.dim = dim
-        self.values = np.asarray(values, dtype=np.float64)
-        if self.values.ndim < 1 or self.values.shape[0] == 0:
-            raise InvalidInput(f"Along({dim!r}) needs at least one value, got {values!r}.")
+        numbers = jnp.asarray(values) if is_traced(values) else reals(values)
+        if numbers is None:
+            raise InvalidInput(
+                f"`values` of Along({dim!r}) is {shown(values)}; give real numbers, or arrays of one shape."
+            )
+        if numbers.ndim < 1 or numbers.shape[0] == 0:
+            raise InvalidInput(f"Along({dim!r}) needs at least one value, got {shown(values)}.")
+        self.dim, self.values, self.labels = dim, numbers, None
+        count = len(numbers)
+        if labels is not None:
+            none = isinstance(labels, Sized) and len(labels) == 0
+            self.labels = () if none else as_labels(f"`labels` of Along({dim!r})", labels, count)
+        elif (own := self.coordinates) is not None and (twice := _repeated(own.tolist())) is not None:
+            raise InvalidInput(
+                f"`values` of Along({dim!r}) has {twice} more than once, and values are labels; "
+                f"give distinct ones, or `labels=range({count})`."
+            )
 
     @property
-    def coordinates(self) -> np.ndarray:
-        """Labels of the members: the values themselves when they are numbers, else 0, 1, 2, ..."""
-        return np.asarray(self.values) if self.values.ndim == 1 else np.arange(len(self.values))
+    def coordinates(self) -> np.ndarray | None:
+        """Labels of the members; None where it has none of its own."""
+        if self.labels is not None:
+            return np.asarray(self.labels) if self.labels else None
+        return np.asarray(self.values) if self.values.ndim == 1 and is_concrete(self.values) else None
+
+    def map(self, function: Callable[[Any], Any]) -> "Along":
+        """The same members, with the same labels, and the values `function(values)`."""
+        own = self.coordinates
+        return Along(self.dim, function(self.values), labels=() if own is None else own)
+
+
+Number: TypeAlias = float | np.integer | np.floating | np.ndarray | jax.Array
+"""What a parameter that is one number may be given as; arrays have no axes. It is stored as an array."""
+Batched: TypeAlias = Number | Along
+"""The same, or one number per member of a batch."""
 
 
 def scalar(name: str, *, low: float = -np.inf, high: float = np.inf) -> Any:
     """A converter for a number that may be traced or batched; refuses NaN, infinities and values out of range."""
 
     def convert(value: Any) -> Any:
-        if not is_concrete(value):
-            return value
         batched = isinstance(value, Along)
-        try:
-            numbers = np.asarray(value.values if batched else value, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidInput(f"`{name}` is {value!r}; give a real number.") from None
+        given = value.values if batched else value
+        if not is_concrete(given):
+            return value
+        numbers = reals(given)
+        if numbers is None:
+            raise not_real(name, given)
         if numbers.ndim != (1 if batched else 0):
             raise InvalidInput(
                 f"`{name}` has shape {numbers.shape}; give one number, or Along('{name}', values) for a batch."
             )
-        bad = ~(np.isfinite(numbers) & (numbers >= low) & (numbers <= high))
-        if bad.any():
-            where = "finite" if np.isinf([low, high]).all() else f"finite and in [{low:g}, {high:g}]"
-            raise InvalidInput(f"`{name}` is {numbers[bad].flat[0]}; give a number that is {where}.")
+        in_range(name, numbers, low, high)
         return value if batched else numbers
 
     return convert
@@ -69,19 +103,18 @@ def scalar(name: str, *, low: float = -np.inf, high: float = np.inf) -> Any:
 
 def positive(name: str) -> Any:
     """A converter for a number that must be above zero."""
-    return scalar(name, low=float(np.finfo(np.float64).tiny))
+    return scalar(name, low=ABOVE_ZERO)
 
 
 def finite_array(name: str, value: Any) -> Any:
     """`value` as an array of finite float64 numbers; traced values pass."""
     if not is_concrete(value):
         return value
-    try:
-        numbers = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} is {value!r}; give an array of real numbers.") from None
+    numbers = reals(value)
+    if numbers is None:
+        raise InvalidInput(f"{name} is {shown(value)}; give an array of real numbers, with rows of one length.")
     if not np.isfinite(numbers).all():
-        raise InvalidInput(f"{name} of shape {numbers.shape} has an entry that is not finite; mend or remove it.")
+        raise InvalidInput(f"{name} of shape {numbers.shape} has an entry that is not finite; correct or remove it.")
     return numbers
 
 
@@ -90,8 +123,35 @@ def as_seed(value: Any) -> Any:
     value = scalar("seed", low=0, high=2**53)(value)
     numbers = value.values if isinstance(value, Along) else value
     if is_concrete(numbers) and (np.rint(numbers) != numbers).any():
-        raise InvalidInput(f"`seed` is {numbers}; give whole numbers.")
+        raise InvalidInput(f"`seed` is {shown(numbers.tolist())}; give whole numbers.")
     return value
+
+
+def as_labels(name: str, labels: Any, count: int) -> tuple[Label, ...]:
+    """`labels` as distinct labels of `count` members, numbers or texts; `name` is what a message calls them."""
+    try:
+        found = np.asarray(labels)
+    except (TypeError, ValueError):  # traced, or lists of unequal length
+        found = np.asarray(None)
+    if found.ndim != 1 or found.dtype.kind not in "iufU":
+        raise InvalidInput(f"{name} is {shown(labels)}; give one number or text per member.")
+    made: tuple[Label, ...] = tuple(found.tolist())
+    if len(made) != count:
+        raise InvalidInput(f"{name} has {len(made)} entries for {count} members; give one for each.")
+    if found.dtype.kind == "f" and np.isnan(found).any():
+        raise InvalidInput(f"{name} is {shown(list(made))}; NaN is no label, give numbers or texts.")
+    if (twice := _repeated(made)) is not None:
+        raise InvalidInput(f"{name} has {twice!r} more than once; give each member a label of its own.")
+    return made
+
+
+def _repeated(labels: Iterable[Label]) -> Label | None:
+    seen: set[Label] = set()
+    for label in labels:
+        if label in seen:
+            return label
+        seen.add(label)
+    return None
 
 
 class Members(NamedTuple):
@@ -121,23 +181,41 @@ def _is_along(node: Any) -> bool:
     return isinstance(node, Along)
 
 
-def _merge(dims: dict[str, np.ndarray], name: str, coordinates: np.ndarray) -> None:
-    known = dims.setdefault(name, coordinates)
-    if len(known) != len(coordinates):
-        raise InvalidInput(
-            f"batch dimension {name!r} has {len(known)} members in one place and {len(coordinates)} "
-            "in another; use the same values, or two names."
-        )
+def _dimensions(found: Iterable[tuple[str, int, Any]]) -> dict[str, np.ndarray]:
+    """The labels of every batch dimension, in the order of appearance, from (name, members, labels or None)."""
+    counts: dict[str, int] = {}
+    labels: dict[str, np.ndarray] = {}
+    for name, count, own in found:
+        if counts.setdefault(name, count) != count:
+            raise InvalidInput(
+                f"batch dimension {name!r} has {counts[name]} members in one place and {count} "
+                "in another; use the same values, or two names."
+            )
+        if own is not None:
+            _must_agree(name, labels.setdefault(name, np.asarray(own)).tolist(), np.asarray(own).tolist())
+    return {name: labels.get(name, np.arange(count)) for name, count in counts.items()}
+
+
+def _must_agree(name: str, first: list[Label], second: list[Label]) -> None:
+    if first == second:
+        return
+    where = next(k for k, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)
+    shift = max(0, where - 2)
+    one, other = (", ".join(map(repr, many[shift : shift + 6])) for many in (first, second))
+    some = "" if len(first) <= 6 else f" from member {shift} on"
+    raise InvalidInput(
+        f"batch dimension {name!r} has the labels [{one}] in one place and [{other}] in another{some}; use the same "
+        f"values, two names, or `Along({name!r}, values, labels=...)` with the labels of the other place."
+    )
 
 
 def members(field: Any, tokens: Any) -> Members:
     """Collect the batch dimensions of `field` and `tokens` and flatten them to one axis."""
-    dims: dict[str, np.ndarray] = {}
-    for node in jax.tree.leaves(field, is_leaf=_is_along):
-        if _is_along(node):
-            _merge(dims, node.dim, node.coordinates)
-    for name, coordinates in zip(tokens.dims, tokens.coordinates, strict=True):
-        _merge(dims, name, np.asarray(coordinates))
+    nodes = [node for node in jax.tree.leaves(field, is_leaf=_is_along) if _is_along(node)]
+    dims = _dimensions(
+        [(node.dim, len(node.values), node.coordinates) for node in nodes]
+        + list(zip(tokens.dims, tokens.positions.shape, tokens.coordinates, strict=False))
+    )
     if not dims:
         return Members({}, field, None, tokens.positions, tokens.masses)
 

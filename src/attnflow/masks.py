@@ -8,10 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from attnflow.axes import Along, scalar
+from attnflow.axes import Batched, scalar
+from attnflow.checks import flag, shown, whole
 from attnflow.errors import InvalidInput
 
-Places = Int[Array, " query"]
+Queries = Int[Array, " query"]
+Keys = Int[Array, " key"]
 Bias = Float[Array, "query key"] | Float[Array, ""]
 LARGEST_TABLE = 8192
 
@@ -27,8 +29,13 @@ class AbstractMask(eqx.Module):
     def is_causal(self) -> bool:
         """Whether no token sees a later place, so that the first k tokens move as if they were alone."""
 
+    @property
     @abc.abstractmethod
-    def bias(self, query: Places, key: Places) -> Bias:
+    def sees_itself(self) -> bool:
+        """Whether the bias is 0 for two equal places and at most 0 elsewhere: a token sees its own mass in full."""
+
+    @abc.abstractmethod
+    def bias(self, query: Queries, key: Keys) -> Bias:
         """Bias of every pair, broadcastable to (query, key)."""
 
     @abc.abstractmethod
@@ -45,7 +52,11 @@ class Everyone(AbstractMask):
     def is_causal(self) -> bool:
         return False
 
-    def bias(self, query: Places, key: Places) -> Bias:
+    @property
+    def sees_itself(self) -> bool:
+        return True
+
+    def bias(self, query: Queries, key: Keys) -> Bias:
         return jnp.zeros(())
 
     def check(self, place: np.ndarray) -> None:
@@ -60,15 +71,22 @@ class Causal(AbstractMask):
     nobody and does not move.
     """
 
-    slope: np.ndarray | Along = eqx.field(converter=scalar("slope", low=0.0), default=0.0)
+    slope: Batched = eqx.field(converter=scalar("slope", low=0.0), default=0.0)
     strict: bool = eqx.field(static=True, default=False)
     sees_everyone = False
+
+    def __check_init__(self) -> None:
+        flag("strict", self.strict)
 
     @property
     def is_causal(self) -> bool:
         return True
 
-    def bias(self, query: Places, key: Places) -> Bias:
+    @property
+    def sees_itself(self) -> bool:
+        return not self.strict
+
+    def bias(self, query: Queries, key: Keys) -> Bias:
         back = query[:, None] - key[None, :]
         return _sloped(self.slope, back, back > 0 if self.strict else back >= 0)
 
@@ -79,20 +97,23 @@ class Causal(AbstractMask):
 class Window(AbstractMask):
     """A token sees the places less than `width` away: before it and its own, or (`causal=False`) on both sides."""
 
-    width: int = eqx.field(static=True)
-    slope: np.ndarray | Along = eqx.field(converter=scalar("slope", low=0.0), default=0.0)
+    width: int = eqx.field(static=True, converter=lambda width: whole("width", width, 1))
+    slope: Batched = eqx.field(converter=scalar("slope", low=0.0), default=0.0)
     causal: bool = eqx.field(static=True, default=True)
     sees_everyone = False
 
     def __check_init__(self) -> None:
-        if isinstance(self.width, bool) or not isinstance(self.width, int | np.integer) or self.width < 1:
-            raise InvalidInput(f"`width` is {self.width!r}; give the number of places seen, a positive integer.")
+        flag("causal", self.causal)
 
     @property
     def is_causal(self) -> bool:
         return self.causal
 
-    def bias(self, query: Places, key: Places) -> Bias:
+    @property
+    def sees_itself(self) -> bool:
+        return True
+
+    def bias(self, query: Queries, key: Keys) -> Bias:
         back = query[:, None] - key[None, :]
         near = jnp.abs(back) < self.width
         return _sloped(self.slope, back, near & (back >= 0) if self.causal else near)
@@ -108,7 +129,10 @@ class Table(AbstractMask):
     sees_everyone = False
 
     def __init__(self, values: Any):
-        table = np.asarray(values)
+        try:
+            table = np.asarray(values)
+        except (TypeError, ValueError):  # traced, or rows of unequal length
+            raise InvalidInput(f"`values` of Table is {shown(values)}; give a square matrix of numbers.") from None
         if table.ndim != 2 or table.shape[0] != table.shape[1] or table.dtype.kind not in "biuf":
             raise InvalidInput(
                 f"`values` of Table has shape {table.shape}; give a square matrix of booleans or biases."
@@ -129,7 +153,11 @@ class Table(AbstractMask):
     def is_causal(self) -> bool:
         return False  # whatever the numbers say, nothing may depend on them
 
-    def bias(self, query: Places, key: Places) -> Bias:
+    @property
+    def sees_itself(self) -> bool:
+        return False
+
+    def bias(self, query: Queries, key: Keys) -> Bias:
         return jnp.asarray(self.values)[query][:, key]
 
     def check(self, place: np.ndarray) -> None:

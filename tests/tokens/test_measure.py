@@ -1,3 +1,4 @@
+import jax
 import numpy as np
 import pytest
 
@@ -16,6 +17,7 @@ X = np.eye(3)
         ({"positions": np.ones(3)}, r"shape \(3,\)"),
         ({"positions": np.ones((0, 3))}, "no token"),
         ({"positions": [["a", "b"]]}, "dtype"),
+        ({"positions": [[1.0, 0.0], [1.0]]}, "rows of one length"),
         ({"positions": X * 1j}, "dtype complex"),
         ({"positions": X, "masses": [1, -1, 1]}, r"masses\[1\] is -1"),
         ({"positions": X, "masses": [0, 0, 0]}, "sum to zero"),
@@ -24,6 +26,7 @@ X = np.eye(3)
         ({"positions": X, "space": af.Sphere(2)}, "last axis of length 2"),
         ({"positions": X, "place": [0.5, 1, 2]}, "place"),
         ({"positions": X, "dims": ("time",)}, "shape"),
+        ({"positions": X[None], "dims": ("a",), "coordinates": [[0], [1]]}, "2 entries for the batch dimensions"),
     ],
 )
 def test_bad_tokens_are_refused_in_one_sentence(arguments, words):
@@ -64,3 +67,37 @@ def test_stack_refuses_unequal_systems():
         af.stack("size", [4, 5], [a, b])
     with pytest.raises(InvalidInput, match="as many of each"):
         af.stack("size", [4], [a, a])
+    with pytest.raises(InvalidInput, match=r"`systems\[1\]` is array"):
+        af.stack("size", [4, 5], [a, a.positions])
+    with pytest.raises(InvalidInput, match="`systems` is empty"):
+        af.stack("size", [], [])
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ([0, 0], "has 0 more than once"),
+        ([0.0, np.nan], "NaN is no label"),
+        ([[0], [1]], "one number or text per member"),
+        (["a", "a"], "has 'a' more than once"),
+    ],
+)
+def test_bad_labels_are_refused(labels, words):
+    one = af.uniform(af.Sphere(3), n=4)
+    with pytest.raises(InvalidInput, match=f"`values`.*{words}"):
+        af.stack("copy", labels, [one, one])
+    with pytest.raises(InvalidInput, match=f"`coordinates` of 'copy'.*{words}"):
+        af.Tokens([one.positions] * 2, dims=("copy",), coordinates=[labels])
+
+
+def test_labels_are_kept_or_left_open():
+    one = af.uniform(af.Sphere(3), n=4)
+    assert af.stack("copy", ["a", "b"], [one, one]).astype(np.float32).coordinates == (("a", "b"),)
+    bare = af.Tokens([one.positions] * 2, dims=("copy",))
+    assert bare.astype(np.float32).coordinates == (None,)
+    assert af.stack("twice", [0, 1], [bare, bare]).coordinates == ((0, 1), None)
+
+
+def test_traced_positions_are_refused_with_the_way_out():
+    with pytest.raises(InvalidTokens, match=r"being traced.*tokens\.moved"):
+        jax.grad(lambda x: af.Tokens(x).positions.sum())(X)

@@ -1,6 +1,6 @@
 """Tokens: weighted points on a space, and the ways to make them."""
 
-from attnflow.tokens.measure import Tokens, from_array, stack
+from attnflow.tokens.measure import Tokens, from_array, onto, stack
 from attnflow.tokens.starts import (
     caps,
     clustered,
@@ -18,6 +18,7 @@ __all__ = [
     "clustered",
     "equiangular",
     "from_array",
+    "onto",
     "orthonormal",
     "ring",
     "simplex",

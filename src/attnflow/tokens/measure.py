@@ -8,8 +8,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from numpy.typing import ArrayLike, DTypeLike
 
-from attnflow.axes import RESERVED
+from attnflow.axes import RESERVED, Label, as_labels
+from attnflow.checks import instance, shown
 from attnflow.errors import InvalidInput, InvalidTokens
+from attnflow.precision import is_traced
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 
 NEARLY_ON_SPACE = 1e-6
@@ -20,7 +22,8 @@ class Tokens(eqx.Module):
 
     Masses are rescaled to sum to 1; zero is legal and makes a test particle, which is moved and exerts
     nothing. Positions within 1e-6 of the space (say, float32 data) are moved onto it; farther ones are
-    refused. Leading axes of `positions` are batch dimensions, named by `dims`.
+    refused. Leading axes of `positions` are batch dimensions, named by `dims`; `coordinates` are the labels of their
+    members, where None takes those of the field, else 0, 1, 2, ...
     """
 
     positions: Float[Array | np.ndarray, "*batch token dim"]
@@ -28,7 +31,7 @@ class Tokens(eqx.Module):
     place: Int[Array | np.ndarray, " token"]
     space: AbstractSpace
     dims: tuple[str, ...] = eqx.field(static=True)
-    coordinates: tuple[tuple[float, ...], ...] = eqx.field(static=True)
+    coordinates: tuple[tuple[Label, ...] | None, ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -38,7 +41,7 @@ class Tokens(eqx.Module):
         space: AbstractSpace | None = None,
         place: ArrayLike | None = None,
         dims: Sequence[str] = (),
-        coordinates: Sequence[Sequence[float]] | None = None,
+        coordinates: Sequence[Sequence[Label] | np.ndarray | None] | None = None,
         dtype: DTypeLike = np.float64,
     ):
         values = _numbers("positions", positions, dtype)
@@ -49,6 +52,7 @@ class Tokens(eqx.Module):
             )
         if space is None:
             space = Sphere(values.shape[-1])
+        instance("space", space, AbstractSpace, "a space such as Sphere(3)")
         if values.shape[-1] != space.dim:
             raise InvalidTokens(
                 f"`positions` has shape {values.shape}, but {space} needs a last axis of length {space.dim}."
@@ -56,7 +60,7 @@ class Tokens(eqx.Module):
         n = values.shape[-2]
         if n == 0:
             raise InvalidTokens("`positions` holds no token; give at least one row.")
-        self.positions = _onto(space, values)
+        self.positions = onto("tokens", space, values)
         self.masses = _rescaled(masses, values.shape[:-1], values.dtype)
         self.place = _places(place, n)
         self.space = space
@@ -75,6 +79,13 @@ class Tokens(eqx.Module):
     def moved(self, positions: Any) -> "Tokens":
         """The same tokens at other positions, unchecked: for use inside compiled code."""
         return eqx.tree_at(lambda tokens: tokens.positions, self, positions)
+
+    def on(self, space: AbstractSpace, positions: Any) -> "Tokens":
+        """The same tokens at other positions on another space, unchecked: for use inside compiled code."""
+        return eqx.tree_at(
+            lambda tokens: (tokens.positions, tokens.space), self, (positions, space),
+            is_leaf=lambda node: isinstance(node, AbstractSpace),
+        )  # fmt: skip
 
     def system(self, positions: Any, masses: Any) -> "Tokens":
         """One system without batch dimensions, with these places and space; unchecked, for use inside compiled code."""
@@ -132,13 +143,17 @@ def from_array(
     return Tokens(values, masses, space=space)
 
 
-def stack(dim: str, values: Sequence[float], systems: Sequence[Tokens]) -> Tokens:
+def stack(dim: str, values: Sequence[Label] | np.ndarray, systems: Sequence[Tokens]) -> Tokens:
     """Several systems of one shape as a batch along the new dimension `dim`, labelled by `values`."""
     systems = list(systems)
-    if not systems or len(systems) != len(values):
+    if not systems:
+        raise InvalidInput("`systems` is empty; give at least one system.")
+    if len(systems) != len(values):
         raise InvalidInput(f"`systems` has {len(systems)} entries and `values` {len(values)}; give as many of each.")
+    labels = as_labels("`values`", values, len(systems))
     first = systems[0]
     for k, other in enumerate(systems):
+        instance(f"systems[{k}]", other, Tokens, "tokens, as in stack('seed', [0, 1], [tokens, other])")
         if other.positions.shape != first.positions.shape or other.space != first.space:
             raise InvalidTokens(
                 f"systems[{k}] has shape {other.positions.shape} on {other.space}, but systems[0] has "
@@ -154,12 +169,20 @@ def stack(dim: str, values: Sequence[float], systems: Sequence[Tokens]) -> Token
         space=first.space,
         place=first.place,
         dims=(dim, *first.dims),
-        coordinates=(tuple(values), *first.coordinates),
+        coordinates=(labels, *first.coordinates),
     )
 
 
 def _numbers(name: str, values: Any, dtype: DTypeLike) -> np.ndarray:
-    raw = np.asarray(values)
+    if is_traced(values):
+        raise InvalidTokens(
+            f"`{name}` is being traced by a JAX transformation; make the tokens outside of it, and inside use "
+            "`tokens.moved(positions)` or `tokens.system(positions, masses)`."
+        )
+    try:
+        raw = np.asarray(values)
+    except (TypeError, ValueError):
+        raise InvalidTokens(f"`{name}` is {shown(values)}; give an array, with rows of one length.") from None
     if raw.dtype.kind not in "iuf":
         raise InvalidTokens(f"`{name}` has dtype {raw.dtype}; give real numbers.")
     array = np.array(raw, dtype=dtype)
@@ -171,12 +194,13 @@ def _numbers(name: str, values: Any, dtype: DTypeLike) -> np.ndarray:
     return array
 
 
-def _onto(space: AbstractSpace, values: np.ndarray) -> np.ndarray:
+def onto(name: str, space: AbstractSpace, values: np.ndarray) -> np.ndarray:
+    """Points that are on `space` to 1e-6, moved onto it; points farther away are refused."""
     defect = space.defect(np.asarray(values, dtype=np.float64))
     if (defect > NEARLY_ON_SPACE).any():
         where = tuple(int(k) for k in np.unravel_index(np.argmax(defect), defect.shape))
         raise InvalidTokens(
-            f"tokens{list(where)} is {defect[where]:.3g} away from {space} (its norm is "
+            f"{name}{list(where)} is {defect[where]:.3g} away from {space} (its norm is "
             f"{np.linalg.norm(values[where]):.6g}). Pass `space.retract(positions)`, `from_array(positions, "
             "normalise=True)` for unit vectors, or check the initial condition."
         )
@@ -213,14 +237,16 @@ def _places(place: Any, n: int) -> np.ndarray:
 
 def _labels(
     dims: Sequence[str], coordinates: Any, shape: tuple[int, ...]
-) -> tuple[tuple[str, ...], tuple[tuple[float, ...], ...]]:
+) -> tuple[tuple[str, ...], tuple[tuple[Label, ...] | None, ...]]:
     names = tuple(dims)
     for name in names:
+        instance("dims", name, str, "the names of the batch dimensions, as in dims=('seed',)")
         if not name.isidentifier() or name in RESERVED or names.count(name) > 1:
             raise InvalidTokens(f"`dims` is {names}; use distinct identifiers other than {', '.join(RESERVED)}.")
-    if coordinates is None:
-        coordinates = [range(size) for size in shape[: len(names)]]
-    labels = tuple(tuple(np.asarray(c).tolist()) for c in coordinates)
-    if tuple(len(c) for c in labels) != shape[: len(names)]:
-        raise InvalidTokens(f"`coordinates` do not fit the batch shape {shape[: len(names)]}.")
-    return names, labels
+    given = [None] * len(names) if coordinates is None else list(coordinates)
+    if len(given) != len(names):
+        raise InvalidTokens(f"`coordinates` has {len(given)} entries for the batch dimensions {names}; give one each.")
+    return names, tuple(
+        None if own is None else as_labels(f"`coordinates` of {name!r}", own, size)
+        for name, own, size in zip(names, given, shape, strict=False)
+    )

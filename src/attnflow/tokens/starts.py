@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attnflow.axes import finite_array
+from attnflow.checks import instance, number, shown, whole
 from attnflow.errors import InvalidInput, InvalidTokens
 from attnflow.spaces import AbstractSpace, Sphere
 from attnflow.tokens.measure import Tokens, stack
@@ -14,7 +16,8 @@ Seed = int | Iterable[int]
 
 def uniform(space: AbstractSpace, *, n: int, seed: Seed = 0) -> Tokens:
     """`n` iid tokens, uniform on the sphere (standard Gaussian on R^d)."""
-    _count(n)
+    n = whole("n", n, 1)
+    instance("space", space, AbstractSpace, "a space such as Sphere(3)")
     return _draw(seed, lambda rng: Tokens(space.sample(rng, n), space=space))
 
 
@@ -26,14 +29,13 @@ def von_mises_fisher(
     Wood's rejection method, rearranged to draw 1 - <mean, x> directly, so that a concentration of 1e12 keeps
     all its digits (SciPy's sampler works with <mean, x> and does not). `mean` defaults to the last basis vector.
     """
-    _count(n)
+    n = whole("n", n, 1)
     _sphere("von_mises_fisher", space)
-    if not (np.isfinite(concentration) and concentration >= 0):
-        raise InvalidInput(f"`concentration` is {concentration}; give a finite number of at least 0.")
+    concentration = number("concentration", concentration, low=0.0)
     axis = np.eye(space.dim)[-1] if mean is None else _unit_rows(space, np.atleast_2d(mean), "mean")[0]
 
     def draw(rng: np.random.Generator) -> Tokens:
-        drop = _von_mises_fisher_drop(rng, n, space.dim, float(concentration))
+        drop = _von_mises_fisher_drop(rng, n, space.dim, concentration)
         tangent = _tangent_directions(rng, np.broadcast_to(axis, (n, space.dim)))
         return Tokens((1 - drop)[:, None] * axis + np.sqrt(drop * (2 - drop))[:, None] * tangent, space=space)
 
@@ -46,9 +48,9 @@ def ring(space: Sphere, *, n: int, jitter: float = 0.0, seed: Seed = 0) -> Token
     `jitter` is the standard deviation of a Gaussian added to each angle. Without jitter the ring is an
     (unstable) equilibrium.
     """
-    _count(n)
+    n = whole("n", n, 1)
     _sphere("ring", space)
-    _not_negative("jitter", jitter)
+    jitter = number("jitter", jitter, low=0.0)
 
     def draw(rng: np.random.Generator) -> Tokens:
         angles = 2 * np.pi * np.arange(n) / n + jitter * rng.standard_normal(n)
@@ -64,7 +66,7 @@ def equiangular(space: Sphere, *, n: int, overlap: float, seed: Seed | None = No
 
     (At the lower end, the regular simplex, d = n - 1 is enough.) A seed turns them by a random rotation.
     """
-    _count(n)
+    n, overlap = whole("n", n, 1), number("overlap", overlap)
     _sphere("equiangular", space)
     lowest = -1.0 / (n - 1) if n > 1 else -1.0
     if not lowest - 1e-12 <= overlap <= 1:
@@ -87,6 +89,7 @@ def equiangular(space: Sphere, *, n: int, overlap: float, seed: Seed | None = No
 
 def simplex(space: Sphere, *, n: int, seed: Seed | None = None) -> Tokens:
     """The regular simplex: `n` tokens of overlap -1/(n-1), in dimension n - 1 or more."""
+    n = whole("n", n, 1)
     return equiangular(space, n=n, overlap=-1.0 / (n - 1) if n > 1 else 1.0, seed=seed)
 
 
@@ -109,7 +112,7 @@ def clustered(
     `n` is the number of tokens per cluster, one number or one per centre; `masses` are the total masses of the
     clusters (equal by default), shared equally by their tokens.
     """
-    _not_negative("spread", spread)
+    spread = number("spread", spread, low=0.0)
 
     def scatter(rng: np.random.Generator, around: np.ndarray) -> np.ndarray:
         noise = spread * rng.standard_normal(around.shape)
@@ -129,6 +132,7 @@ def caps(
     seed: Seed = 0,
 ) -> Tokens:
     """Tokens uniform on the spherical caps {x: angle(x, c) <= radius} around the centres; masses as in `clustered`."""
+    radius = number("radius", radius)
     if not 0 <= radius <= np.pi:
         raise InvalidInput(f"`radius` is {radius}; give an angle in [0, pi].")
 
@@ -151,8 +155,10 @@ def _around(
     middle = _unit_rows(space, centres, "centres")
     counts = np.full(len(middle), n) if np.ndim(n) == 0 else np.asarray(n)
     if counts.shape != (len(middle),) or counts.dtype.kind not in "iu" or (counts < 1).any():
-        raise InvalidInput(f"`n` is {n!r}; give one positive integer, or one for each of the {len(middle)} centres.")
-    weights = np.ones(len(middle)) if masses is None else np.asarray(masses, dtype=float)
+        raise InvalidInput(
+            f"`n` is {shown(n)}; give one positive integer, or one for each of the {len(middle)} centres."
+        )
+    weights = np.ones(len(middle)) if masses is None else finite_array("`masses`", masses)
     if weights.shape != (len(middle),):
         raise InvalidTokens(f"`masses` has shape {weights.shape}; give one mass per centre, shape {(len(middle),)}.")
     around = np.repeat(middle, counts, axis=0)
@@ -161,15 +167,20 @@ def _around(
 
 
 def _draw(seed: Seed, make: Callable[[np.random.Generator], Tokens]) -> Tokens:
-    def one(number: int) -> Tokens:
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
-            raise InvalidInput(f"`seed` is {number!r}; give an integer of at least 0, or a list of them.")
-        return make(np.random.default_rng(int(number)))
+    def one(label: int) -> Tokens:
+        if isinstance(label, bool) or not isinstance(label, int | np.integer) or label < 0:
+            raise InvalidInput(f"`seed` is {shown(label)}; give an integer of at least 0, or a list of them.")
+        return make(np.random.default_rng(int(label)))
 
-    if isinstance(seed, Iterable):
-        seeds = list(seed)
-        return stack("seed", seeds, [one(s) for s in seeds])
-    return one(seed)
+    if not isinstance(seed, Iterable) or isinstance(seed, str):
+        return one(seed)
+    seeds = list(seed)
+    if not seeds:
+        raise InvalidInput("`seed` is an empty list; give at least one seed.")
+    systems = [one(s) for s in seeds]
+    if len(set(seeds)) < len(seeds):
+        raise InvalidInput(f"`seed` is {shown(seeds)}, with one seed more than once; a seed labels one member.")
+    return stack("seed", seeds, systems)
 
 
 def _von_mises_fisher_drop(rng: np.random.Generator, n: int, d: int, kappa: float) -> np.ndarray:
@@ -220,26 +231,17 @@ def _helmert(n: int) -> np.ndarray:
     return rows.T
 
 
-def _count(n: int) -> None:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InvalidInput(f"`n` is {n!r}; give a positive integer.")
-
-
-def _not_negative(name: str, value: float) -> None:
-    if not (np.isfinite(value) and value >= 0):
-        raise InvalidInput(f"`{name}` is {value}; give a finite number of at least 0.")
-
-
 def _sphere(name: str, space: AbstractSpace) -> None:
+    instance("space", space, AbstractSpace, "a sphere, Sphere(d)")
     if not isinstance(space, Sphere):
         raise InvalidInput(f"`space` of {name} is {space}; it is defined on `Sphere(d)` only.")
 
 
 def _unit_rows(space: Sphere, rows: ArrayLike, name: str) -> np.ndarray:
-    values = np.asarray(rows, dtype=np.float64)
+    values = finite_array(f"`{name}`", rows)
     if values.ndim != 2 or values.shape[1] != space.dim or len(values) == 0:
         raise InvalidInput(f"`{name}` has shape {values.shape}; give rows of length {space.dim}.")
     norms = np.linalg.norm(values, axis=1, keepdims=True)
-    if not np.isfinite(norms).all() or (norms == 0).any():
-        raise InvalidInput(f"`{name}` holds a zero or non-finite row; give directions.")
+    if (norms == 0).any():
+        raise InvalidInput(f"`{name}` holds a zero row, which has no direction; remove it.")
     return values / norms

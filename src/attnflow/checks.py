@@ -1,0 +1,122 @@
+"""Checks of arguments that every room shares. A refusal is one sentence: the argument, its value and how to fix it."""
+
+import inspect
+import numbers
+from typing import Any, TypeVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from attnflow.errors import InvalidInput
+from attnflow.precision import is_concrete
+
+T = TypeVar("T")
+LONGEST = 60
+"""Characters of a value that a message shows."""
+ABOVE_ZERO = float(np.finfo(np.float64).tiny)
+"""The least number that counts as positive."""
+
+
+def shown(value: Any) -> str:
+    """`value` as a message shows it: on one line, and not too long."""
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python writes integers of up to 4300 digits
+        text = f"an integer of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def instance(name: str, value: T, kind: Any, hint: str) -> T:
+    """`value`, if it is of a `kind` (a class, or several); `hint` says what to give, "a mask such as Causal()"."""
+    if not isinstance(value, kind):
+        raise not_instance(name, value, kind, hint)
+    return value
+
+
+def not_instance(name: str, value: Any, kind: Any, hint: str) -> InvalidInput:
+    """The refusal of something that is no `kind`; a class of that kind may only lack its brackets."""
+    if not isinstance(value, type):
+        return InvalidInput(f"`{name}` is {shown(value)}; give {hint}.")
+    bare = issubclass(value, kind) and not inspect.isabstract(value) and _needs_nothing(value)
+    return InvalidInput(
+        f"`{name}` is the class {value.__name__}; {f'write {value.__name__}()' if bare else f'give {hint}'}."
+    )
+
+
+def flag(name: str, value: Any) -> bool:
+    """`value` as a bool; numbers and texts are refused, because they were meant for another argument."""
+    return bool(instance(name, value, bool | np.bool_, "True or False"))
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """`value` as an int, if it is an integer of at least `least` (and not a bool)."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        wanted = "a positive integer" if least == 1 else f"an integer of at least {least}"
+        raise InvalidInput(f"`{name}` is {shown(value)}; give {wanted}.")
+    return int(value)
+
+
+def number(name: str, value: Any, *, low: float = -np.inf, high: float = np.inf) -> float:
+    """`value` as a float, if it is one finite real number in [low, high] that is not traced."""
+    if not is_concrete(value):
+        raise InvalidInput(f"`{name}` is being traced by a JAX transformation; give a plain number.")
+    found = reals(value)
+    if found is None or found.ndim:
+        raise not_real(name, value)
+    in_range(name, found, low, high)
+    return float(found)
+
+
+def in_range(name: str, values: np.ndarray, low: float, high: float) -> None:
+    """Refuse numbers that are not finite or not in [low, high]."""
+    bad = ~(np.isfinite(values) & (values >= low) & (values <= high))
+    if not bad.any():
+        return
+    if np.isfinite(high):
+        wanted = f"a number in [{low:g}, {high:g}]" if np.isfinite(low) else f"a finite number of at most {high:g}"
+    elif low == ABOVE_ZERO:
+        wanted = "a finite number above 0"
+    else:
+        wanted = f"a finite number of at least {low:g}" if np.isfinite(low) else "a finite number"
+    raise InvalidInput(f"`{name}` is {values[bad].flat[0]}; give {wanted}.")
+
+
+def not_real(name: str, value: Any) -> InvalidInput:
+    """The refusal of something that is not one real number."""
+    too_large = isinstance(value, numbers.Real) and not _has_bool(value)
+    return InvalidInput(f"`{name}` is {shown(value)}; give a {'smaller' if too_large else 'real'} number.")
+
+
+def reals(value: Any) -> np.ndarray | None:
+    """`value` as an array of float64, or None if it does not consist of real numbers.
+
+    Texts and booleans are no numbers here, and neither are lists of unequal length, complex numbers and integers too
+    large for a float. The caller writes the message.
+    """
+    if _has_bool(value):
+        return None
+    try:
+        raw = np.asarray(value)
+        if raw.dtype == object and not all(isinstance(v, numbers.Real) and not _has_bool(v) for v in raw.flat):
+            return None
+        if raw.dtype != object and not (
+            jnp.issubdtype(raw.dtype, np.integer) or jnp.issubdtype(raw.dtype, np.floating)
+        ):
+            return None
+        return raw.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _needs_nothing(kind: type) -> bool:
+    """Whether the class can be called without arguments."""
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    arguments = inspect.signature(kind).parameters.values()
+    return all(p.default is not p.empty or p.kind in optional for p in arguments)
+
+
+def _has_bool(value: Any) -> bool:
+    """Whether a bool hides in a list of numbers, where NumPy would make a number of it."""
+    if isinstance(value, list | tuple):
+        return any(_has_bool(item) for item in value)
+    return isinstance(value, bool | np.bool_)

@@ -1,0 +1,136 @@
+"""One sentence for every argument of the wrong kind, before any work."""
+
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.checks import flag, instance, number, reals, shown, whole
+from attnflow.errors import InvalidInput
+from attnflow.fields import Perceptron, Relu
+from attnflow.flows.schedules import as_schedule
+from attnflow.masks import AbstractMask
+
+SPHERE = af.Sphere(3)
+
+
+def message(call):
+    with pytest.raises(InvalidInput) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (af.Causal, "`mask` is the class Causal; write Causal()."),
+        (af.Window, "`mask` is the class Window; give a mask such as Causal()."),
+        (AbstractMask, "`mask` is the class AbstractMask; give a mask such as Causal()."),
+        (af.Softmax, "`mask` is the class Softmax; give a mask such as Causal()."),
+        ("causal", "`mask` is 'causal'; give a mask such as Causal()."),
+        (None, "`mask` is None; give a mask such as Causal()."),
+        (af.Softmax(), "`mask` is Softmax(); give a mask such as Causal()."),
+    ],
+)
+def test_instance(value, words):
+    assert message(lambda: instance("mask", value, AbstractMask, "a mask such as Causal()")) == words
+
+
+def test_what_fits_comes_back():
+    mask = af.Causal()
+    assert instance("mask", mask, AbstractMask, "a mask") is mask
+    assert instance("mask", None, AbstractMask | None, "a mask") is None
+    assert whole("n", np.int32(3), 1) == 3
+    assert type(whole("n", np.int32(3), 1)) is int
+    assert flag("on", np.True_) is True
+    assert number("x", np.float32(0.5)) == 0.5
+
+
+@pytest.mark.parametrize("value", [0, -1, True, 2.0, "3", None, np.True_])
+def test_whole(value):
+    assert message(lambda: whole("n", value, 1)) == f"`n` is {value!r}; give a positive integer."
+
+
+def test_bounds_of_whole_numbers():
+    assert message(lambda: whole("n", 1, 2)) == "`n` is 1; give an integer of at least 2."
+
+
+def test_values_are_shown_on_one_short_line():
+    assert shown(np.eye(3)) == "array([[1., 0., 0.], [0., 1., 0.], [0., 0., 1.]])"
+    assert shown(list(range(100))).endswith("...")
+    assert len(shown("x" * 1000)) == 60
+    assert "bits" in shown(10**5000)
+
+
+def test_reals_do_not_alias():
+    """A parameter does not change when the array that it was made from does."""
+    given = np.ones(3)
+    made = reals(given)
+    given[0] = 7
+    assert made[0] == 1
+
+
+CONSTRUCTORS = [
+    ("strict", lambda: af.Causal(0.1, 3)),
+    ("slope", lambda: af.Causal("0.1")),
+    ("causal", lambda: af.Window(3, 0.1, "no")),
+    ("width", lambda: af.Window(2.5)),
+    ("values", lambda: af.Table([[0.0], [0.0, 1.0]])),
+    ("base", lambda: af.Rotary("1e4")),
+    ("size", lambda: af.Sinusoidal(True)),
+    ("tolerance", lambda: af.Hardmax(True)),
+    ("iterations", lambda: af.Sinkhorn(iterations=10.0)),
+    ("values", lambda: af.PerLayer([[1.0], [1.0, 2.0]])),
+    ("step", lambda: af.Interpolated(np.ones((2, 3, 3)), "0.1")),
+    ("function", lambda: af.Function(3)),
+    ("shape", lambda: af.Random(3)),
+    ("shape", lambda: af.Random((2.5, 3))),
+    ("seed", lambda: af.Random((3, 3), seed="0")),
+    ("role", lambda: af.Random((3, 3), role=3)),
+    ("value", lambda: af.Attention(1.0, value=af.Random)),
+    ("activation", lambda: Perceptron(np.eye(3), activation=Relu)),
+    ("activation", lambda: Perceptron(np.eye(3), activation="sigmoid")),
+    ("common", lambda: af.Brownian(0.1, 3)),
+    ("kappa", lambda: af.Brownian("0.1")),
+    ("seed", lambda: af.Brownian(0.1, seed=True)),
+    ("step", lambda: af.Fixed("0.1")),
+    ("step", lambda: af.Heun(True)),
+    ("update", lambda: af.Layers(0.1, "renormalise")),
+    ("update", lambda: af.Layers(0.1, af.Project)),
+    ("update", lambda: af.Alternate(0.1, update=af.Project)),
+    ("symmetric", lambda: af.Alternate(0.1, "yes")),
+    ("max_steps", lambda: af.Adaptive(max_steps=1e6)),
+    ("implicit", lambda: af.Adaptive(1e-8, 1e-10, 100, 1)),
+    ("count", lambda: af.Evenly(True)),
+    ("first", lambda: af.LogSpaced(10, "0.1")),
+    ("every", lambda: af.EveryLayer(0)),
+    ("times", lambda: af.At(["a"])),
+    ("times", lambda: af.At(3.0)),
+    ("save", lambda: as_schedule(af.Evenly)),
+    ("save", lambda: as_schedule("evenly")),
+    ("spread", lambda: af.Consensus("1e-3")),
+    ("speed", lambda: af.Still(True)),
+    ("condition", lambda: af.When("frame.speed < 1")),
+    ("description", lambda: af.When(lambda frame: frame.speed < 1, 3)),
+    ("tol", lambda: af.LongTime("1e-6")),
+    ("angle", lambda: af.LongTime(1e-6, "0.1")),
+    ("frames", lambda: af.LongTime(frames=100.0)),
+    ("sensitive", lambda: af.LongTime(sensitive="no")),
+    ("space", lambda: af.Tokens(np.eye(3), space="sphere")),
+    ("space", lambda: af.uniform(af.Sphere, n=3)),
+    ("space", lambda: af.ring("sphere", n=3)),
+    ("n", lambda: af.uniform(SPHERE, n=3.0)),
+    ("seed", lambda: af.uniform(SPHERE, n=3, seed="3")),
+    ("jitter", lambda: af.ring(SPHERE, n=3, jitter="0.1")),
+    ("concentration", lambda: af.von_mises_fisher(SPHERE, n=3, concentration=True)),
+    ("overlap", lambda: af.equiangular(SPHERE, n=3, overlap="0.1")),
+    ("spread", lambda: af.clustered(SPHERE, centres=np.eye(3), n=3, spread="0.1")),
+    ("centres", lambda: af.clustered(SPHERE, centres=[[1.0, 0, 0], [1.0]], n=3)),
+    ("masses", lambda: af.clustered(SPHERE, centres=np.eye(3), n=3, masses=["1", "2", "3"])),
+    ("radius", lambda: af.caps(SPHERE, centres=np.eye(3), n=3, radius="1")),
+]
+
+
+@pytest.mark.parametrize(("argument", "call"), CONSTRUCTORS)
+def test_constructors_name_the_argument(argument, call):
+    assert message(call).startswith(f"`{argument}`")
