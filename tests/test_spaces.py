@@ -189,3 +189,48 @@ def test_bad_gains_are_refused(call, words):
 def test_bad_dimensions_are_refused(dim):
     with pytest.raises(InvalidInput, match="dim"):
         af.Sphere(dim)
+
+
+UNEQUAL = np.array([1e-4, 3.0, 1e4, 0.5, 40.0])
+FRAMED = {
+    "sphere": (af.Sphere(5), 4),
+    "circle": (af.Sphere(2), 1),
+    "euclidean": (af.Euclidean(5), 5),
+    "ellipsoid": (IMAGES["ellipsoid"], 4),
+    "centred": (IMAGES["centred"], 3),
+    "centred with gain": (IMAGES["centred with gain"], 3),
+    "smallest centred": (CentredSphere(3, [1.0, 2.0, 0.5]), 1),
+    "very unequal ellipsoid": (Ellipsoid(UNEQUAL), 4),
+    "very unequal centred": (CentredSphere(5, UNEQUAL, 2.0), 3),
+}
+
+
+@pytest.mark.parametrize("name", FRAMED)
+def test_frames_are_orthonormal_bases_of_the_tangent_spaces(name):
+    """As many vectors as the space has dimensions, orthonormal in R^d, each its own tangent part."""
+    space, dimension = FRAMED[name]
+    assert space.dimension == dimension
+    points = np.concatenate([space.sample(np.random.default_rng(5), 24), np.asarray(space.retract(np.eye(space.dim)))])
+    points = np.concatenate([points, -points])
+    frames = space.frame(points)
+    assert frames.shape == (len(points), dimension, space.dim)
+    assert frames.dtype == np.float64
+    gram = frames @ np.swapaxes(frames, -1, -2)
+    np.testing.assert_allclose(gram, np.broadcast_to(np.eye(dimension), gram.shape), atol=20 * EPS)
+    # a few roundings relative to the size of the vector, once divided by the gain
+    gain = np.asarray(getattr(space, "gain", np.ones(space.dim)))
+    off = (space.tangent(points[:, None, :], frames) - frames) / gain
+    assert np.max(np.linalg.norm(off, axis=-1) / np.linalg.norm(frames / gain, axis=-1)) < 20 * EPS
+    # whatever the leading axes are; a product rounds differently there, which unequal gains magnify
+    rounding = 20 * EPS * np.max(gain) / np.min(gain)
+    projection = np.swapaxes(frames, -1, -2) @ frames
+    for shape in ((2, -1, space.dim), (-1, 1, space.dim)):
+        some = space.frame(points.reshape(shape))
+        assert some.shape == (*points.reshape(shape).shape[:-1], dimension, space.dim)
+        same = (np.swapaxes(some, -1, -2) @ some).reshape(projection.shape)
+        np.testing.assert_allclose(same, projection, rtol=0, atol=rounding)
+    assert space.frame(points[0]).shape == frames[0].shape
+    # every tangent vector is a combination of them
+    v = space.tangent(points, np.random.default_rng(6).standard_normal(points.shape))
+    again = np.einsum("na,nad->nd", np.einsum("nad,nd->na", frames, v), frames)
+    np.testing.assert_allclose(again, v, rtol=0, atol=rounding * np.abs(v).max())

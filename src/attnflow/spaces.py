@@ -20,6 +20,19 @@ class AbstractSpace(eqx.Module):
 
     dim: eqx.AbstractVar[int]
 
+    def __str__(self) -> str:
+        """On one line, as messages need it."""
+        return eqx.tree_pformat(self, width=10_000)
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """The dimension of the space itself: the number of directions in which a point can move."""
+
+    @abc.abstractmethod
+    def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
+        """An orthonormal basis (in R^dim) of the tangent space at each point `x` of the space; on the host, float64."""
+
     @abc.abstractmethod
     def tangent(self, x: Point, v: Point) -> Point:
         """The derivative of `retract` at the point `x` of the space, applied to `v`: the tangent part of `v`."""
@@ -48,6 +61,16 @@ class Sphere(AbstractSpace):
 
     def __init__(self, dim: int):
         self.dim = _dimension("Sphere", dim, least=2)
+
+    @property
+    def dimension(self) -> int:
+        """The number dim - 1."""
+        return self.dim - 1
+
+    def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
+        """The rows of the reflection that carries the last basis vector to x or -x, but for the last row."""
+        x = np.asarray(x, dtype=np.float64)
+        return _complement(x, np.full(x.shape[:-1], self.dim - 1))
 
     @double
     def tangent(self, x: Point, v: Point) -> Point:
@@ -97,6 +120,16 @@ class Ellipsoid(AbstractSpace):
         self.gain = _gains("Ellipsoid", gain)
         self.dim = _dimension("Ellipsoid", len(self.gain), least=2)
         self.radius = _radius("Ellipsoid", radius)
+
+    @property
+    def dimension(self) -> int:
+        """The number dim - 1."""
+        return self.dim - 1
+
+    def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
+        """A basis of the vectors gain * w with <w, theta> = 0: those orthogonal to theta / gain."""
+        normal = _unit(_theta(self, x) * _shrunk(self.gain))
+        return _complement(normal, np.argmax(np.abs(normal), axis=-1))
 
     @double
     def tangent(self, x: Point, v: Point) -> Point:
@@ -157,6 +190,22 @@ class CentredSphere(AbstractSpace):
             )
         self.radius = _radius("CentredSphere", radius)
 
+    @property
+    def dimension(self) -> int:
+        """The number dim - 2."""
+        return self.dim - 2
+
+    def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
+        """A basis of the vectors gain * w with sum w = 0 and <w, theta> = 0.
+
+        They are orthogonal to 1 / gain and theta / gain. The first has the larger entries, so it is removed first; no
+        entry of the second then loses more than rounding, however unequal the gains are.
+        """
+        weight = _shrunk(self.gain)
+        hyperplane = _complement(_unit(weight), np.argmax(weight))
+        normal = _unit((_theta(self, x) * weight) @ hyperplane.T)
+        return _complement(normal, np.argmax(np.abs(normal), axis=-1)) @ hyperplane
+
     @double
     def tangent(self, x: Point, v: Point) -> Point:
         """The vector gain * P_theta C(v / gain), where C subtracts the mean."""
@@ -200,6 +249,15 @@ class Euclidean(AbstractSpace):
     def __init__(self, dim: int):
         self.dim = _dimension("Euclidean", dim, least=1)
 
+    @property
+    def dimension(self) -> int:
+        """The number dim."""
+        return self.dim
+
+    def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
+        """The standard basis."""
+        return np.broadcast_to(np.eye(self.dim), (*np.shape(x)[:-1], self.dim, self.dim)).copy()
+
     def tangent(self, x: Point, v: Point) -> Point:
         """Every vector is tangent."""
         return v
@@ -221,6 +279,34 @@ class Euclidean(AbstractSpace):
     def defect(self, x: Float[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch"]:
         """Zero."""
         return np.zeros(x.shape[:-1])
+
+
+def _theta(space: "Ellipsoid | CentredSphere", x: Point) -> Float[np.ndarray, "*batch dim"]:
+    return np.asarray(x, dtype=np.float64) / (space.radius * np.asarray(space.gain))
+
+
+def _shrunk(gain: tuple[float, ...]) -> Float[np.ndarray, " dim"]:
+    """1 / gain, relative to its largest entry."""
+    return np.min(gain) / np.asarray(gain)
+
+
+def _unit(x: Float[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch dim"]:
+    x = x / np.max(np.abs(x), axis=-1, keepdims=True)
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def _complement(normal: Float[np.ndarray, "*batch dim"], pivot: Any) -> Float[np.ndarray, "*batch rest dim"]:
+    """An orthonormal basis of the vectors orthogonal to a unit vector, without cancellation.
+
+    The reflection that carries the basis vector e_pivot to -normal or +normal, whichever is farther, is symmetric: its
+    row `pivot` is the normal up to sign, and the other rows are the basis. With `pivot` at the largest entry each entry
+    of the basis is accurate relative to its own size.
+    """
+    d = normal.shape[-1]
+    at = np.arange(d) == np.asarray(pivot)[..., None]
+    w = normal + np.where(at, np.where(normal >= 0, 1.0, -1.0), 0.0)
+    reflection = np.eye(d) - 2 * w[..., :, None] * w[..., None, :] / np.sum(w**2, axis=-1)[..., None, None]
+    return reflection[~at].reshape(*normal.shape[:-1], d - 1, d)
 
 
 def _dimension(name: str, dim: int, least: int) -> int:

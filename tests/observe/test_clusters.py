@@ -83,3 +83,31 @@ def test_bad_scale(scale, four):
 def test_scale_follows_beta():
     assert af.cluster_scale(100.0) == 0.1
     assert af.cluster_scale(0.0) == af.cluster_scale(1.0) == 0.5
+    assert af.cluster_scale(np.asarray(100)) == 0.1
+    assert af.cluster_scale(1e-320) == 0.5
+    assert type(af.cluster_scale(np.float64(100.0))) is float
+
+
+@pytest.mark.parametrize(
+    ("beta", "words"),
+    [
+        (-1.0, "`beta` is -1, where tokens repel each other; give at least 0, or choose an angle as `scale`."),
+        (np.nan, "`beta` is nan; give a finite number."),
+        (np.inf, "`beta` is inf; give a finite number."),
+        (-np.inf, "`beta` is -inf; give a finite number."),
+        (True, "`beta` is True; give a real number."),
+        ("9", "`beta` is '9'; give a real number."),
+        (None, "`beta` is None; give a real number."),
+        ([1.0, 2.0], "`beta` is [1.0, 2.0]; give a real number."),
+    ],
+)
+def test_a_beta_without_a_scale_is_refused(beta, words):
+    with pytest.raises(InvalidInput) as caught:
+        af.cluster_scale(beta)
+    assert str(caught.value) == words
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, True, "wide"])
+def test_bad_scales_are_refused(scale):
+    with pytest.raises(InvalidInput, match="`scale` is"):
+        af.clusters(af.uniform(af.Sphere(3), n=3), scale=scale)

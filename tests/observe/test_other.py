@@ -60,16 +60,6 @@ def test_overlap_histogram_in_blocks():
     assert abs(np.sum(density * np.diff(edges)) - 1) < 1e-12
 
 
-def test_attention_matrix_makes_the_drive(four):
-    tokens = af.Tokens(four.positions, [0.1, 0.2, 0.3, 0.4])
-    for mask in (af.Everyone(), af.Causal()):
-        field = af.Attention(3.0, mask=mask)
-        matrix = af.attention_matrix(field, tokens)
-        np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=1e-15)
-        drive = field.drive(0.0, tokens.positions, tokens, tokens.place)
-        np.testing.assert_allclose(matrix @ tokens.positions, drive, atol=1e-15)
-
-
 def test_matrices_have_a_limit():
     tokens = af.uniform(af.Sphere(3), n=200)
     for call in (af.overlaps, lambda t, limit: af.attention_matrix(af.Attention(1.0), t, limit=limit)):

@@ -6,6 +6,7 @@ import pytest
 import attnflow as af
 from attnflow import stability, theory
 from attnflow.errors import InvalidInput, TooLarge
+from attnflow.spaces import Ellipsoid
 
 USA0 = af.Unnormalised()
 
@@ -178,8 +179,13 @@ def test_refusals():
         stability.jacobian(af.Attention(1.0), af.uniform(af.Sphere(3), n=3001))
     with pytest.raises(InvalidInput, match="mass zero"):
         stability.energy_hessian(af.Tokens(np.eye(3), [1, 1, 0]), 1.0)
-    with pytest.raises(InvalidInput, match="one system on a sphere"):
-        stability.energy_hessian(af.Tokens(np.eye(3), space=af.Euclidean(3)), 1.0)
+    for space in (af.Euclidean(3), Ellipsoid([1.0, 1.0, 1.0])):
+        with pytest.raises(InvalidInput, match="E0 is not defined; give tokens on Sphere\\(3\\)"):
+            stability.energy_hessian(af.Tokens(np.eye(3), space=space), 1.0)
+    with pytest.raises(InvalidInput, match="batch dimensions"):
+        stability.energy_hessian(batch, 1.0)
+    with pytest.raises(InvalidInput, match="`field` has batch dimensions \\('beta',\\)"):
+        stability.jacobian(af.Attention(af.Along("beta", [1.0, 2.0])), batch.member(seed=0))
     with pytest.raises(InvalidInput, match="`count` is 0"):
         stability.leading_eigenpairs(af.Attention(1.0), af.uniform(af.Sphere(3), n=9), 0)
     with pytest.raises(InvalidInput, match="at least two tokens"):

@@ -6,10 +6,12 @@ surely miss are looked into: O(n log n). In higher dimension a breadth-first sea
 """
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
 
+from attnflow.checks import number
 from attnflow.errors import InvalidInput
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
@@ -50,16 +52,23 @@ class Clusters:
 def cluster_scale(beta: float) -> float:
     """The linking angle for inverse temperature beta: beta^(-1/2), the range of the pair force, at most 0.5.
 
-    Closer than about beta^(-1/2) a pair contracts its relative disturbances (arXiv:2410.06833).
+    Closer than about beta^(-1/2) a pair contracts its relative disturbances (arXiv:2410.06833). A negative beta repels,
+    has no such range and is refused.
     """
-    return float(min(WIDEST, 1.0 / np.sqrt(beta))) if beta > 0 else WIDEST
+    beta = number("beta", beta)
+    if beta < 0:
+        raise InvalidInput(
+            f"`beta` is {beta:g}, where tokens repel each other; give at least 0, or choose an angle as `scale`."
+        )
+    return min(WIDEST, 1.0 / math.sqrt(beta)) if beta > 0 else WIDEST
 
 
 def clusters(tokens: Tokens, *, scale: float) -> Clusters:
     """The connected components of tokens linked within `scale` (an angle on the sphere), one system."""
     if tokens.dims:
         raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
-    if not (np.isfinite(scale) and scale > 0):
+    scale = number("scale", scale)
+    if not scale > 0:
         raise InvalidInput(f"`scale` is {scale}; give a positive angle, say `cluster_scale(beta)`.")
     x = np.asarray(tokens.positions, dtype=np.float64)
     sphere = isinstance(tokens.space, Sphere)

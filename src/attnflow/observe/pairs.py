@@ -2,14 +2,18 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow.axes import members
 from attnflow.errors import InvalidInput, TooLarge
-from attnflow.fields import Attention
-from attnflow.precision import double
+from attnflow.fields import Attention, MultiHead
+from attnflow.fields.pairs import Pairs
+from attnflow.precision import double, is_traced
 from attnflow.spaces import Sphere
+from attnflow.sums import Tiled
 from attnflow.tokens import Tokens
 
 LARGEST_MATRIX = 8192
@@ -17,7 +21,7 @@ LARGEST_MATRIX = 8192
 
 def overlaps(tokens: Tokens, *, limit: int = LARGEST_MATRIX) -> np.ndarray:
     """The matrix of <x_i, x_j>, shape (..., n, n), for at most `limit` tokens."""
-    _small_enough(tokens.n, limit, "overlaps", "Use `overlap_histogram`, which works in blocks.")
+    _small_enough(tokens.n, limit, "overlaps", "use `overlap_histogram`, which works in blocks")
     return np.asarray(tokens.positions) @ np.swapaxes(np.asarray(tokens.positions), -1, -2)
 
 
@@ -48,24 +52,48 @@ def overlap_histogram(tokens: Tokens, *, bins: int = 100, block: int = 1024) -> 
 
 
 @double
-def attention_matrix(field: Attention, tokens: Tokens, *, t: float = 0.0, limit: int = LARGEST_MATRIX) -> Any:
-    """A_ij, the weight that token i gives to token j at time t; one system.
+def attention_matrix(
+    field: Attention | MultiHead, tokens: Tokens, *, t: float = 0.0, limit: int = LARGEST_MATRIX
+) -> Any:
+    """A_ij, the weight of token j in the drive of token i at time t, which is sum_j A_ij V x_j; one system.
 
-    Rows sum to 1 whatever the normaliser of `field`: these are the softmax weights.
+    Masses, mask, normaliser and clock are in it: these are the numbers that the field uses. Rows sum to 1 for Softmax,
+    Hardmax and Sinkhorn (which also has sum_i m_i A_ij = m_j); those of Unnormalised have any sum. The row of a token
+    that sees nobody is 0. MultiHead gives one matrix for each head, shape (heads, n, n). Pairs are summed one by one,
+    whatever the sum of `field` is, so the only error is rounding. Time grows like n^3.
     """
-    if not isinstance(field, Attention):
-        raise InvalidInput(f"`field` is {type(field).__name__}; only Attention has an attention matrix.")
-    if tokens.dims:
-        raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
-    _small_enough(tokens.n, limit, "the attention matrix", "Raise `limit`, or look at fewer tokens.")
-    field.check(tokens)
+    if not isinstance(field, Attention | MultiHead):
+        raise InvalidInput(f"`field` is {type(field).__name__}; give Attention or MultiHead.")
+    if not is_traced((field, tokens)):
+        if batch := members(field, tokens).dims:
+            raise InvalidInput(f"`attention_matrix` got the batch dimensions {tuple(batch)}; give one system.")
+        field.check(tokens)
+    heads = field.heads if isinstance(field, MultiHead) else 1
+    _small_enough(tokens.n, limit, "the attention matrix", "raise `limit`, or look at fewer tokens", heads)
+    return _matrix(field, tokens, jnp.asarray(t, float))
+
+
+@eqx.filter_jit
+def _matrix(field: Attention | MultiHead, tokens: Tokens, t: Any) -> Any:
     x, place = jnp.asarray(tokens.positions), jnp.asarray(tokens.place)
-    kernel = field.kernel
-    logits = kernel.log_weight(kernel.query_features(t, x, place), kernel.key_features(t, x, place))
-    logits = logits + field.mask.bias(place, place).astype(x.dtype)
-    return jax.nn.softmax(logits + jnp.log(jnp.asarray(tokens.masses))[None, :], axis=1)
+    masses, kernel = jnp.asarray(tokens.masses, x.dtype), field.kernel
+    query, key = kernel.query_features(t, x, place), kernel.key_features(t, x, place)
+    unit, identity = jnp.max(masses), jnp.eye(tokens.n, dtype=x.dtype)
+
+    def one(head: tuple[Any, Any]) -> Any:
+        pairs = Pairs(
+            kernel, field.mask, Tiled(), query=head[0], query_place=place, key=head[1], key_place=place,
+            masses=masses / unit, unit=unit, own=head[0],
+        )  # fmt: skip
+        return field.normaliser(pairs, identity)
+
+    if isinstance(field, Attention):
+        return one((query, key))
+    stacked = (jnp.broadcast_to(a, (field.heads, *a.shape[-2:])) for a in (query, key))
+    return jax.lax.map(one, tuple(stacked))
 
 
-def _small_enough(n: int, limit: int, what: str, mend: str) -> None:
-    if n > limit:
-        raise TooLarge(f"{what} of {n} tokens would take {n * n * 8 / 2**30:.2f} GiB; the limit is {limit}. {mend}")
+def _small_enough(n: int, limit: int, what: str, fix: str, heads: int = 1) -> None:
+    if heads * n * n > limit * limit:
+        gib, count = heads * n * n * 8 / 2**30, f" with {heads} heads" if heads > 1 else ""
+        raise TooLarge(f"{what} of {n} tokens{count} would take {gib:.2f} GiB; the limit is {limit} tokens, so {fix}.")

@@ -1,33 +1,95 @@
-"""How spread out a measure is and how fast it moves: order parameter, effective rank, radius, speed."""
+"""How spread out a measure is and how fast it moves: order parameter, effective rank, radius, speed.
+
+Pure functions: they give float64 NumPy arrays, and stay traced under `jit`, `grad` and `vmap`. The derivative of a norm
+that vanishes is taken to be 0, which is a subgradient.
+"""
 
 from typing import Any
 
-import numpy as np
+import equinox as eqx
+import jax.numpy as jnp
 
+from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
+from attnflow.precision import double, is_traced
 from attnflow.tokens import Tokens
 
 
+@double
 def order_parameter(tokens: Tokens) -> Any:
     """|sum_i m_i x_i|: 1 at consensus, near 0 for spread-out tokens (Kuramoto's r on the circle)."""
-    return np.linalg.norm(np.einsum("...n,...nd->...d", tokens.masses, tokens.positions), axis=-1)
+    return _order_parameter(tokens.positions, tokens.masses)
 
 
+@double
 def effective_rank(tokens: Tokens) -> Any:
-    """Exp of the entropy of the normalised eigenvalues of sum_i m_i x_i x_i^T: from 1 (a line) to d (isotropic)."""
-    moment = np.einsum("...n,...nd,...ne->...de", tokens.masses, tokens.positions, tokens.positions)
-    values = np.clip(np.linalg.eigvalsh(moment), 0.0, None)
-    shares = values / values.sum(axis=-1, keepdims=True)
-    return np.exp(-np.sum(np.where(shares > 0, shares * np.log(np.where(shares > 0, shares, 1.0)), 0.0), axis=-1))
+    """Exp of the entropy of the normalised eigenvalues of sum_i m_i x_i x_i^T: from 1 (a line) to d (isotropic).
+
+    NaN where all tokens of positive mass are at the origin of R^d. It has first derivatives everywhere else, where
+    eigenvalues coincide or vanish too; second derivatives only where eigenvalues are apart.
+    """
+    return _effective_rank(tokens.positions, tokens.masses)
 
 
+@double
 def spread(tokens: Tokens) -> Any:
     """max_i |x_i - mean| over tokens of positive mass: the diameter is between it and twice it."""
-    mean = np.einsum("...n,...nd->...d", tokens.masses, tokens.positions)
-    away = np.linalg.norm(np.asarray(tokens.positions) - mean[..., None, :], axis=-1)
-    return np.max(np.where(np.asarray(tokens.masses) > 0, away, 0.0), axis=-1)
+    return _spread(tokens.positions, tokens.masses)
 
 
-def speed(field: AbstractField, tokens: Tokens, t: float = 0.0) -> Any:
-    """The speed |X_t[mu](x_i)| of every token; batch dimensions first."""
-    return np.linalg.norm(field.velocity(t, tokens.positions, tokens, tokens.place), axis=-1)
+@double
+def speed(field: AbstractField, tokens: Tokens, t: Any = 0.0) -> Any:
+    """The speed |X_t[mu](x_i)| of every token; batch dimensions first (inside `jit`, `grad` and `vmap`: one system)."""
+    if tokens.dims and is_traced((field, tokens, t)):
+        raise InvalidInput(
+            f"`tokens` has batch dimensions {tokens.dims} inside a JAX transformation; use `jax.vmap` over one system."
+        )
+    return _norm(_double(field.velocity(t, tokens.positions, tokens, tokens.place)))
+
+
+@eqx.filter_jit
+def _order_parameter(x: Any, masses: Any) -> Any:
+    x, masses = _arrays(x, masses)
+    return _norm(_mean(x, masses))
+
+
+@eqx.filter_jit
+def _effective_rank(x: Any, masses: Any) -> Any:
+    x, masses = _arrays(x, masses)
+    moment = jnp.swapaxes(masses[..., None] * x, -1, -2) @ x
+    values = jnp.maximum(jnp.linalg.eigvalsh(moment), 0.0)
+    shares = values / jnp.sum(values, axis=-1, keepdims=True)
+    # A vanishing eigenvalue is a square of distances to a hyperplane: s log s has the derivative 0 in the positions
+    # there, although it is infinite in s.
+    present = shares > 0
+    safe = jnp.where(present, shares, 1.0)
+    entropy = -jnp.sum(safe * jnp.log(safe), axis=-1)
+    return jnp.exp(jnp.where(jnp.isnan(shares[..., 0]), jnp.nan, entropy))
+
+
+@eqx.filter_jit
+def _spread(x: Any, masses: Any) -> Any:
+    x, masses = _arrays(x, masses)
+    away = _norm(x - _mean(x, masses)[..., None, :])
+    return jnp.max(jnp.where(masses > 0, away, 0.0), axis=-1)
+
+
+def _double(array: Any) -> Any:
+    return jnp.asarray(array, float)
+
+
+def _arrays(x: Any, masses: Any) -> tuple[Any, Any]:
+    """Positions and masses in float64; positions may have batch axes that the masses lack (`advance` of a batch)."""
+    x = _double(x)
+    return x, jnp.broadcast_to(_double(masses), x.shape[:-1])
+
+
+def _mean(x: Any, masses: Any) -> Any:
+    return jnp.sum(masses[..., None] * x, axis=-2)
+
+
+def _norm(x: Any) -> Any:
+    """|x| over the last axis, with the derivative 0 at 0."""
+    square = jnp.sum(x * x, axis=-1)
+    present = square > 0
+    return jnp.where(present, jnp.sqrt(jnp.where(present, square, 1.0)), 0.0)

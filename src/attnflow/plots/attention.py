@@ -17,8 +17,8 @@ MOST_TOKENS = 512
 def draw_attention(flow: Trajectory | Story, frames: tuple[int, int] | None = None) -> Any:
     """Weights A_ij at two frames, by default the start and the plateau of the colours.
 
-    Tokens are sorted by cluster. More than 512 are thinned for display; each row shown still sums to one over those
-    shown.
+    Tokens are sorted by cluster. More than 512 are thinned for display. Each row is divided by its sum over the tokens
+    shown, whatever the normaliser; a token that sees nobody has a row of zeros.
     """
     story = tell(flow)
     field = story.flow.field
@@ -39,6 +39,8 @@ def draw_attention(flow: Trajectory | Story, frames: tuple[int, int] | None = No
             whole = story.flow.tokens(k)
             some = Tokens(whole.positions[order], whole.masses[order], space=whole.space, place=whole.place[order])
             weights = attention_matrix(field, some)
+            sums = weights.sum(axis=1, keepdims=True)
+            weights = weights / np.where(sums > 0, sums, 1.0)
             image = axes.imshow(
                 weights * len(order), norm=LogNorm(1e-3, max(10.0, float(weights.max()) * len(order))), cmap="cividis",
                 interpolation="nearest",

@@ -46,7 +46,7 @@ class Spectrum:
 
 
 def jacobian(field: AbstractField, tokens: Tokens, t: float = 0.0) -> np.ndarray:
-    """The linearised flow as a matrix of size n (dim of the space), in the frames of `tangent_frames`.
+    """The linearised flow as a matrix of n times `space.dimension` rows, in the orthonormal frames of `tangent_frames`.
 
     Refused above 6,000 rows; `leading_eigenpairs` needs no matrix.
     """
@@ -62,14 +62,19 @@ def energy_hessian(tokens: Tokens, beta: float) -> np.ndarray:
     H = m^(-1/2) (P D^2 E P - <grad_i E, x_i> P) m^(-1/2), the last term from the curvature of the sphere. USA0 is the
     ascent flow of E0 in this metric, so at every point H is similar to its Jacobian (arXiv:2312.10794).
     """
-    if tokens.dims or not isinstance(tokens.space, Sphere):
-        raise InvalidInput(f"`tokens` must be one system on a sphere, not {tokens.space} with batch {tokens.dims}.")
+    if not isinstance(tokens.space, Sphere):
+        raise InvalidInput(
+            f"`tokens` live on {tokens.space}, where E0 is not defined; give tokens on Sphere({tokens.dim}), or use "
+            "`jacobian`, which takes every space."
+        )
+    if tokens.dims:
+        raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
     if np.any(np.asarray(tokens.masses) <= 0):
         raise InvalidInput(
-            "`tokens` holds test particles of mass zero, for which the metric of the masses degenerates."
+            "`tokens` holds test particles of mass zero, for which the metric has no meaning; remove them."
         )
     _small_enough(tokens)
-    root = np.repeat(np.sqrt(np.asarray(tokens.masses)), tokens.dim - 1)
+    root = np.repeat(np.sqrt(np.asarray(tokens.masses)), tokens.space.dimension)
     plain = _matrix(lambda frames: _hessian(tokens, jnp.asarray(beta, float), frames), tokens)
     scaled = plain / root[:, None] / root[None, :]
     return (scaled + scaled.T) / 2
@@ -149,7 +154,7 @@ def _hessian(tokens: Tokens, beta: Any, frames: Any) -> Any:
 
 
 def _small_enough(tokens: Tokens) -> None:
-    rows = tokens.n * (tokens.dim - isinstance(tokens.space, Sphere))
+    rows = tokens.n * tokens.space.dimension
     if rows > LARGEST_MATRIX:
         raise TooLarge(
             f"the matrix would have {rows} rows, {rows * rows * 8 / 2**30:.1f} GiB; the limit is {LARGEST_MATRIX}. "

@@ -1,7 +1,10 @@
 """The linearised flow at a configuration, as a map on tangent vectors.
 
-At x = (x_1, ..., x_n) the linearisation of the velocity F is the covariant derivative v -> P_x DF(x)[v]. It is taken by
-forward-mode differentiation of the field itself, so it is exact for every field, and it needs no matrix.
+At x = (x_1, ..., x_n) the linearisation of the velocity F is the covariant derivative v -> P_x DF(x)[v], where P_x is
+`space.tangent`. On ellipsoids and centred spheres P_x is not orthogonal: it is the orthogonal projection of the round
+sphere that division by the gain makes of the space. At an equilibrium DF(x) maps tangent vectors to tangent vectors,
+and P_x changes nothing. The derivative is taken by forward-mode differentiation of the field itself, so it is exact for
+every field, and it needs no matrix.
 """
 
 from collections.abc import Callable
@@ -12,28 +15,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow.axes import members
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.fields.base import tangent_drive
 from attnflow.precision import double
-from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 
 
 def tangent_frames(tokens: Tokens) -> np.ndarray:
-    """(n, dim of the space, d): an orthonormal basis of the tangent space at every token.
-
-    On the sphere the columns of the reflection that carries a basis vector to x, that vector left out; all of R^d else.
-    """
-    x = np.asarray(tokens.positions, dtype=np.float64)
-    n, d = x.shape
-    if not isinstance(tokens.space, Sphere):
-        return np.broadcast_to(np.eye(d), (n, d, d)).copy()
-    sign = np.where(x[:, -1] >= 0, 1.0, -1.0)
-    w = x.copy()
-    w[:, -1] += sign  # no cancellation: the reflection carries e_d to -sign x
-    reflection = np.eye(d) - 2 * w[:, :, None] * w[:, None, :] / np.sum(w**2, axis=1)[:, None, None]
-    return reflection[:, : d - 1, :]
+    """(n, dimension of the space, d): an orthonormal basis of the tangent space at every token (`space.frame`)."""
+    return tokens.space.frame(np.asarray(tokens.positions, dtype=np.float64))
 
 
 def jacobian_operator(field: AbstractField, tokens: Tokens, t: float = 0.0) -> Callable[[np.ndarray], np.ndarray]:
@@ -50,6 +42,8 @@ def one_system(field: AbstractField, tokens: Tokens) -> None:
     """Refuse batches and parameters that do not fit."""
     if tokens.dims:
         raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
+    if batch := members(field, tokens).dims:
+        raise InvalidInput(f"`field` has batch dimensions {tuple(batch)}; give the field of one member.")
     field.check(tokens)
 
 
