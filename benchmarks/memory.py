@@ -25,17 +25,22 @@ RUN = """
 import sys, time
 import jax.numpy as jnp
 import attnflow as af
-from attnflow.precision import double
 from attnflow.runs import ZarrSink
 from attnflow.runs.execute import peak_memory
 
 class ToTheMean(af.AbstractField):
-    @double
-    def drive(self, t, x, mu, place=None):
+    def formula(self, t, x, mu, place):
         return jnp.broadcast_to(jnp.mean(mu.positions, axis=0, keepdims=True), x.shape)
 
-    def check(self, tokens):
+    def children(self, space):
+        return ()
+
+    def check_parameters(self, tokens):
         pass
+
+    @property
+    def laws(self):
+        return af.fields.Laws(True, True, True, True)
 
 frames, n, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 began = time.perf_counter()

@@ -1,9 +1,11 @@
 """The suite runs with JAX as users have it (32-bit by default), and with its strictest promotion rules."""
 
+import contextlib
 import gc
 import signal
 
 import jax
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -19,6 +21,32 @@ gc.set_threshold(50_000, 10, 10)
 # what a shell runs in the background ignores Ctrl-C, but some tests press it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config):
+    """`make shapes` checks every annotation, except where a test gives a wrong value on purpose and reads the refusal.
+
+    There the annotation would be first to complain; all refusals of values are a ValueError.
+    """
+    if not config.getoption("jaxtyping_packages", None):
+        return
+    raises = pytest.raises
+
+    @contextlib.contextmanager
+    def unchecked(block):
+        jaxtyping.config.update("jaxtyping_disable", True)
+        try:
+            with block as caught:
+                yield caught
+        finally:
+            jaxtyping.config.update("jaxtyping_disable", False)
+
+    def raises_unchecked(expected, **keywords):
+        block = raises(expected, **keywords)
+        kinds = expected if isinstance(expected, tuple) else (expected,)
+        return unchecked(block) if all(issubclass(kind, ValueError) for kind in kinds) else block
+
+    pytest.raises = raises_unchecked
 
 
 def pytest_collection_finish():

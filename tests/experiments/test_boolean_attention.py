@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from attnflow.axes import Along
 from attnflow.experiments import Study
 from attnflow.experiments.gallery import boolean_attention
 from attnflow.fields import Attention
@@ -46,7 +45,7 @@ def test_slightly_wrong_queries_are_found_out(data, tmp_path, monkeypatch):
     """In the field alone: the matrices are those of the right model, at positions that are a little wrong."""
 
     def wrong(beta, query=None, **rest):
-        return Attention(beta, query=query and Along(query.dim, query.values * 1.0001), **rest)
+        return Attention(beta, query=query and query.map(lambda values: values * 1.0001), **rest)
 
     monkeypatch.setattr(boolean_attention, "Attention", wrong)
     assert ["pairs" in words for words in failures(boolean_attention.run(QUICK, Study(tmp_path)))] == [True, True]

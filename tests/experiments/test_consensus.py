@@ -70,7 +70,7 @@ def test_a_wrong_beta_is_found_out(data, monkeypatch):
 
 def _more(beta, share=1e-5):
     if isinstance(beta, consensus.Along):
-        return consensus.Along(beta.dim, (1 + share) * np.asarray(beta.values))
+        return beta.map(lambda values: (1 + share) * values)
     return (1 + share) * beta
 
 

@@ -51,7 +51,9 @@ def test_crossings_are_found_between_frames(beta):
 def test_a_wrong_beta_is_found_out(data, tmp_path, monkeypatch):
     """Two percent more: what is left after the first order no longer falls with d."""
     along = phase_diagram.Along
-    monkeypatch.setattr(phase_diagram, "Along", lambda name, values: along(name, 1.02 * np.array(values)))
+    monkeypatch.setattr(
+        phase_diagram, "Along", lambda name, values: along(name, 1.02 * np.array(values), labels=values)
+    )
     assert any("started at the measured mean" in f for f in failures(tmp_path))
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from attnflow.axes import Along
 from attnflow.experiments import Study
 from attnflow.experiments.gallery import value_spectrum
 from attnflow.fields import MultiHead
@@ -45,8 +44,8 @@ def followed(data, tmp_path, monkeypatch, **changes):
     """The short frames again with changed weights, the rest as it is; compiled programs are shared."""
 
     def wrong(beta, **rest):
-        beta = Along(beta.dim, beta.values + changes.get("beta", 0.0))
-        value = Along("case", rest.pop("value").values * changes.get("value", 1.0))
+        beta = beta.map(lambda values: values + changes.get("beta", 0.0))
+        value = rest.pop("value").map(lambda values: values * changes.get("value", 1.0))
         return MultiHead(beta, value=value, **rest)
 
     monkeypatch.setattr(value_spectrum, "MultiHead", wrong)

@@ -212,7 +212,7 @@ def test_batches_are_outer_products():
 
 def test_one_name_is_matched_not_multiplied():
     tokens = af.uniform(af.Sphere(3), n=12, seed=range(3))
-    field = af.Attention(af.Along("seed", [1.0, 2.0, 3.0]))
+    field = af.Attention(af.Along("seed", [1.0, 2.0, 3.0], labels=range(3)))
     assert field.velocity(0.0, tokens.positions, tokens).shape == (3, 12, 3)
     with pytest.raises(InvalidInput, match="2 members in one place and 3"):
         af.Attention(af.Along("seed", [1.0, 2.0])).velocity(0.0, tokens.positions, tokens)

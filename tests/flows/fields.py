@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 import attnflow as af
 from attnflow.fields import Laws
-from attnflow.precision import double
+from attnflow.fields.structure import Inner
 
 TRACES = {"count": 0}
 
@@ -15,12 +15,14 @@ class Counting(af.AbstractField):
 
     inner: af.Attention
 
-    @double
-    def drive(self, t, x, mu, place=None):
+    def formula(self, t, x, mu, place):
         TRACES["count"] += 1
-        return self.inner.drive(t, x, mu, place)
+        return self.inner.formula(t, x, mu, place)
 
-    def check(self, tokens):
+    def children(self, space):
+        return (Inner(lambda field: field.inner, space),)
+
+    def check_parameters(self, tokens):
         pass
 
     @property
@@ -33,12 +35,14 @@ class Breaking(af.AbstractField):
 
     axis: tuple = eqx.field(static=True, default=(0.0, 0.0, 1.0))
 
-    @double
-    def drive(self, t, x, mu, place=None):
+    def formula(self, t, x, mu, place):
         pull = jnp.broadcast_to(jnp.asarray(self.axis, x.dtype), x.shape)
         return jnp.where(jnp.asarray(t < 1.0), pull, jnp.nan)
 
-    def check(self, tokens):
+    def children(self, space):
+        return ()
+
+    def check_parameters(self, tokens):
         pass
 
     @property
@@ -49,11 +53,13 @@ class Breaking(af.AbstractField):
 class Slow(af.AbstractField):
     """A unit drift that is called very often with Layers(1e-6)."""
 
-    @double
-    def drive(self, t, x, mu, place=None):
+    def formula(self, t, x, mu, place):
         return jnp.roll(jnp.asarray(x), 1, axis=0)
 
-    def check(self, tokens):
+    def children(self, space):
+        return ()
+
+    def check_parameters(self, tokens):
         pass
 
     @property

@@ -15,7 +15,6 @@ from attnflow.errors import InvalidInput
 from attnflow.fields import Laws
 from attnflow.flows.methods.heun import Heun
 from attnflow.flows.sink import Checkpoint, InMemory
-from attnflow.precision import double
 
 POLE = np.array([0.0, 0.0, 1.0])
 CROWD = af.from_array(np.tile(POLE, (4096, 1)))
@@ -28,11 +27,13 @@ class Pull(af.AbstractField):
 
     strength: Any
 
-    @double
-    def drive(self, t, x, mu, place=None):
+    def formula(self, t, x, mu, place):
         return jnp.zeros_like(jnp.asarray(x)).at[:, -1].set(jnp.asarray(self.strength, x.dtype))
 
-    def check(self, tokens):
+    def children(self, space):
+        return ()
+
+    def check_parameters(self, tokens):
         pass
 
     @property

@@ -127,9 +127,11 @@ def test_no_surprise_compiles():
 def test_velocity_compiles_once():
     field = Counting(af.Attention(1.0))
     field.velocity(0.0, TOKENS.positions, TOKENS)
+    field.velocity(0.0, TOKENS.positions[::-1], TOKENS)  # elsewhere than at the tokens is a program of its own
     before = TRACES["count"]
     for beta in (2.0, 3.0):
-        Counting(af.Attention(beta)).velocity(beta, TOKENS.positions[::-1], TOKENS)
+        Counting(af.Attention(beta)).velocity(beta, TOKENS.positions, TOKENS)
+        Counting(af.Attention(beta)).velocity(beta, TOKENS.positions[1:][::-1].repeat(2, axis=0)[: TOKENS.n], TOKENS)
     assert TRACES["count"] == before
 
 
@@ -268,11 +270,21 @@ def test_ctrl_c_before_the_first_chunk(monkeypatch):
         ({"until": 1.0, "save": af.LogSpaced(10, 2.0)}, "before `until`"),
         ({"until": 1.0, "save": af.At([0.5])}, "make them equal"),
         ({"until": 1.05, "method": af.Layers(0.1)}, "whole number"),
+        ({"stop": af.Consensus}, "^`stop` is the class Consensus; write Consensus\\(\\)\\.$"),
+        ({"stop": [af.Consensus(), 1e-3]}, "^`stop` is 0.001; give a condition such as Consensus\\(\\), or a list\\.$"),
+        ({"stop": "consensus"}, "^`stop` is 'consensus'; give a condition"),
+        ({"method": af.Adaptive}, "^`method` is the class Adaptive; write Adaptive\\(\\)\\.$"),
+        ({"method": "adaptive"}, "^`method` is 'adaptive'; give a method such as Adaptive\\(\\)\\.$"),
+        ({"noise": 0.1}, "^`noise` is 0.1; give noise such as Brownian\\(0.1\\)\\.$"),
+        ({"noise": af.Brownian}, "^`noise` is the class Brownian; give noise such as Brownian\\(0.1\\)\\.$"),
+        ({"tokens": TOKENS.positions}, "^`tokens` is array.*; give tokens, such as from_array\\(positions\\)\\.$"),
+        ({"field": af.Attention}, "^`field` is the class Attention; give a field such as Attention\\(2.0\\)\\.$"),
+        ({"field": TOKENS, "tokens": af.Attention(1.0)}, "^`field` is Tokens.*; give a field"),
     ],
 )
 def test_bad_requests_are_refused(arguments, words):
     with pytest.raises(InvalidInput, match=words):
-        af.solve(af.Attention(1.0), TOKENS, **arguments)
+        af.solve(**{"field": af.Attention(1.0), "tokens": TOKENS, "until": 1.0} | arguments)
 
 
 @pytest.mark.parametrize(

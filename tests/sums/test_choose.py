@@ -1,13 +1,14 @@
 """The choice of a sum, what binds it to a field, and where fields fall back."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.sums import Circle, Cutoff, Fused, Harmonics, Tiled, choose
-from attnflow.sums.choose import WORTH
+from attnflow.sums import Circle, Cutoff, Fused, Harmonics, Tiled, Use, choose
 from tests.sums.test_tiled import call, unit
 
 
@@ -18,21 +19,24 @@ def chosen(choice):
 @pytest.mark.parametrize(
     ("n", "d", "beta", "names"),
     [
-        (500, 3, 9.0, {"Tiled"}),
+        (30, 2, 9.0, {"Tiled"}),
+        (1_000, 2, 9.0, {"Circle"}),
+        (300, 3, 9.0, {"Tiled"}),
+        (2_000, 3, 9.0, {"FastSphere"}),
         (20_000, 2, 9.0, {"Circle"}),
-        (20_000, 3, 9.0, {"Harmonics", "FastSphere"}),
+        (20_000, 3, 9.0, {"FastSphere"}),
         (20_000, 4, 0.5, {"Harmonics"}),
         (20_000, 8, 9.0, {"Tiled"}),
         (20_000, 8, 2000.0, {"Cutoff"}),
     ],
 )
 def test_the_cheapest_that_meets_the_tolerance(n, d, beta, names):
-    choice = af.Attention(beta).choice(af.uniform(af.Sphere(d), n=n), 1e-10)
+    choice = choose(af.uniform(af.Sphere(d), n=n), beta, tol=1e-10, backend="cpu")
     option = chosen(choice)
     assert option.name in names
     assert option.accuracy <= 1e-10
     others = [o.seconds for o in choice.options if not o.why_not]
-    assert option.seconds == min(others) or option.seconds < WORTH
+    assert option.seconds == min(others)
     text = choice.explain()
     assert f"-> {option.name}" in text
     for o in choice.options:
@@ -42,7 +46,7 @@ def test_the_cheapest_that_meets_the_tolerance(n, d, beta, names):
 
 def test_costs_decide():
     """The time of tiles grows like n^2, that of a series like n; a GPU has costs of its own."""
-    few, many = (choose(af.uniform(af.Sphere(2), n=n), 9.0) for n in (10_000, 40_000))
+    few, many = (choose(af.uniform(af.Sphere(2), n=n), 9.0, backend="cpu") for n in (10_000, 40_000))
     for name, power in (("Tiled", 2), ("Circle", 1)):
         one, other = (next(o for o in c.options if o.name == name).seconds for c in (few, many))
         assert np.log(other / one) / np.log(4) == pytest.approx(power, abs=0.1)
@@ -56,7 +60,7 @@ def test_costs_decide():
 def test_a_batch_gets_no_sum_that_may_fall_back_on_tiles():
     """Under vmap both branches would run: of betas as of tokens."""
     tokens = af.uniform(af.Sphere(2), n=20_000)
-    alone, batch = (choose(tokens, beta, tol=1e-12) for beta in (9.0, np.array([9.0, 8.0])))
+    alone, batch = (choose(tokens, beta, tol=1e-12, backend="cpu") for beta in (9.0, np.array([9.0, 8.0])))
     assert alone.sum.guarded
     assert not getattr(batch.sum, "guarded", False)
     assert "round-off" in next(o for o in batch.options if o.name == "Circle").why_not
@@ -65,10 +69,10 @@ def test_a_batch_gets_no_sum_that_may_fall_back_on_tiles():
 def test_one_sum_serves_all_betas_and_neighbours_are_for_tokens_at_rest():
     tokens = af.uniform(af.Sphere(2), n=20_000)
     betas = np.array([1.0, 50.0])
-    batch = choose(tokens, betas, tol=1e-7)
+    batch = choose(tokens, betas, tol=1e-7, backend="cpu")
     assert isinstance(batch.sum, Circle)
-    batch.sum.check(betas, tokens, af.Everyone(), True)  # refuses a degree that is too low
-    moving = choose(af.uniform(af.Sphere(8), n=20_000), 2000.0, tol=1e-10, flowing=True)
+    assert not batch.sum.refusal(Use(tokens.space, betas, af.Everyone(), True, True), tokens)  # a degree that is too low
+    moving = choose(af.uniform(af.Sphere(8), n=20_000), 2000.0, tol=1e-10, flowing=True, backend="cpu")
     assert "condense" in next(o for o in moving.options if o.name == "Cutoff").why_not
 
 
@@ -88,7 +92,7 @@ def test_tolerances_that_cannot_be_met(tol, dtype, words):
 
 def test_a_series_below_its_floor_is_out_and_says_why():
     tokens = af.uniform(af.Sphere(2), n=20_000)
-    option = af.Attention(9.0).choice(tokens, 1e-15).options[2]
+    option = choose(tokens, 9.0, tol=1e-15, backend="cpu").options[2]
     assert option.name == "Circle"
     assert "round-off over the least weight seen" in option.why_not
     masses = np.ones(20_000)
@@ -100,6 +104,15 @@ def test_a_series_below_its_floor_is_out_and_says_why():
     assert "harmonics" in af.Attention(9.0).choice(af.uniform(af.Sphere(12), n=5000)).options[2].why_not
 
 
+def test_every_cheaper_option_that_is_not_chosen_has_a_reason():
+    """Over dimensions, sizes, masks and batches: no option stands above the chosen one without saying why it is out."""
+    for d, n, beta, mask in itertools.product((2, 3, 5), (50, 1_000, 5_000), (1.0, 30.0), (None, af.Causal())):
+        for betas in (beta, np.array([beta, 2 * beta])):
+            choice = choose(af.uniform(af.Sphere(d), n=n), betas, mask=mask, tol=1e-7, backend="cpu")
+            best = chosen(choice)
+            assert all(o.why_not or o.seconds >= best.seconds for o in choice.options)
+
+
 def test_prepare_binds_once_and_reaches_the_parts():
     tokens = af.uniform(af.Sphere(2), n=5000)
     field = af.Attention(9.0).prepare(tokens, 1e-10)
@@ -107,33 +120,21 @@ def test_prepare_binds_once_and_reaches_the_parts():
     assert field.prepare(tokens, 1e-4) is field
     both = (af.Attention(9.0) + af.Attention(1.0, value=-np.eye(2))).prepare(tokens, 1e-10)
     assert [type(part.sum) for part in both.parts] == [Circle, Circle]
-    assert isinstance(af.MultiHead(9.0, value=np.stack([np.eye(2)] * 2)).prepare(tokens), af.MultiHead)
     plain = af.Attention(9.0)
     velocity = plain.velocity(0.0, tokens.positions, tokens)
     assert np.abs(field.velocity(0.0, tokens.positions, tokens) - velocity).max() <= 1e-10
 
 
-@pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised(), af.Sinkhorn()], ids=["SA", "USA0", "sinkhorn"])
+@pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised()], ids=["SA", "USA0"])
 @pytest.mark.parametrize("mask", [af.Everyone(), af.Causal(0.01)], ids=["everyone", "causal"])
 def test_all_that_is_made_of_sums(normaliser, mask):
     """Velocities of every normaliser, with the same sums."""
-    if isinstance(normaliser, af.Sinkhorn) and not mask.sees_everyone:
-        pytest.skip("refused")
     tokens = af.uniform(af.Sphere(2), n=200)
     ours, theirs = (
         af.Attention(4.0, normaliser=normaliser, mask=mask, sum=s).velocity(0.0, tokens.positions, tokens, tokens.place)
-        if mask.sees_everyone
-        else af.solve(
-            af.Attention(4.0, normaliser=normaliser, mask=mask, sum=s),
-            tokens,
-            0.1,
-            method=af.Layers(0.1),
-            save=af.At([0.1]),
-        ).positions.values[-1]
         for s in (Circle(1e-11, 48), Tiled())
     )
-    # Sinkhorn's iteration stops at 1e-10
-    assert np.abs(ours - theirs).max() <= (2e-10 if isinstance(normaliser, af.Sinkhorn) else 1e-11)
+    assert np.abs(ours - theirs).max() <= 1e-11
 
 
 @pytest.mark.parametrize("sum_", [Circle(1e-9, 64), Cutoff(1e-9)], ids=["circle", "cutoff"])
@@ -154,7 +155,7 @@ def test_a_plateau_is_not_resolved_by_a_series():
     x[:16] = [[np.cos(0.02), np.sin(0.02)]]
     flow = af.solve(af.Attention(100.0, sum=Circle(1e-12, 112)), af.from_array(x), 1.0, save=af.Evenly(4))
     assert flow.outcome.ending.value == "frozen" or not flow.resolved.values.any()
-    assert (flow.dataset["floor"].values >= 1e-12).all()
+    assert (flow.dataset["speed"].values > 0).any()
 
 
 def test_solve_and_energy_use_the_sums():
@@ -199,12 +200,12 @@ def test_what_fused_refuses():
     tokens = af.uniform(af.Sphere(3), n=10)
     with pytest.raises(InvalidInput, match="float32"):
         af.Attention(1.0, sum=Fused()).check(tokens)
-    with pytest.raises(InvalidInput, match="no mask"):
+    with pytest.raises(InvalidInput, match="does not support the mask Causal"):
         af.Attention(1.0, mask=af.Causal(), sum=Fused()).check(tokens)
 
 
 def test_harmonics_choose_no_degree_that_underflows():
-    option = choose(af.uniform(af.Sphere(3), n=5000), 3e4, tol=1e-10).options[2]
+    option = choose(af.uniform(af.Sphere(3), n=5000), 3e4, tol=1e-10, backend="cpu").options[2]
     assert option.name == "Harmonics"
     assert option.why_not
     assert isinstance(Harmonics(1e-10, 10, 3), Harmonics)

@@ -108,7 +108,7 @@ def test_what_it_cannot_do():
     y = np.eye(3)
     with jax.enable_x64(True):
         side = (jnp.asarray(y), jnp.arange(3))
-        with pytest.raises(NotImplementedError, match="Causal"):
+        with pytest.raises(InvalidInput, match="does not support the mask Causal; use sum=Tiled"):
             Cutoff(1e-9)(Weights(jnp.asarray(1.0), Causal(), True), side, side, jnp.zeros(3), jnp.ones((3, 1)))
         assert np.all(np.isnan(on_host(Cutoff(1e-9), y, y, np.ones(3), y, -1.0)))
         # a query that sees less than the least mass is not trusted

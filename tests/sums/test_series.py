@@ -168,7 +168,7 @@ def test_causal_sums_elsewhere_than_at_the_tokens_are_tiled():
         look = jax.jit(lambda field, x: field.velocity(0.0, x, system, place))
         np.testing.assert_array_equal(look(field, jnp.asarray(x)), look(plain, jnp.asarray(x)))
     other = af.Tokens(x, masses, place=np.where(place == 0, 1, place))
-    with pytest.raises(InvalidInput, match="holds a number twice, which the sum Circle does not take under a causal"):
+    with pytest.raises(InvalidInput, match="holds a number twice, which the sum Circle does not support under a causal"):
         field.check(other)
     plain.check(other)
 
@@ -205,8 +205,9 @@ def test_derivatives_are_those_of_the_sum_over_pairs(d):
 
 def test_trust_counts_the_mass_that_is_seen():
     """What a token sees is compared with the mass up to its place, times 4 round-off/tol; places in any order."""
-    sum_, place, masses = made(2, 1e-9, 16), np.array([2, 0, 3, 1]), np.array([0.4, 0.1, 0.3, 0.2])
-    least = 4 * round_off(16, np.float64) / 1e-9
+    # so accurate a series that round-off counts, and not the least mass
+    sum_, place, masses = made(2, 1e-14, 16), np.array([2, 0, 3, 1]), np.array([0.4, 0.1, 0.3, 0.2])
+    least = 4 * round_off(16, np.float64) / 1e-14
     before = np.array([0.7, 0.1, 1.0, 0.3])  # mass at places up to one's own
     with jax.enable_x64(True):
         for mask, seen in ((Causal(), least * before), (Everyone(), least * np.ones(4))):
@@ -215,6 +216,17 @@ def test_trust_counts_the_mass_that_is_seen():
                 little = np.where(np.arange(4) == i, 0.99, 1.01) * seen
                 assert bool(sum_.trusted(arguments, jnp.zeros(4), jnp.asarray(1.01 * seen)))
                 assert not bool(sum_.trusted(arguments, jnp.zeros(4), jnp.asarray(little)))
+
+
+def test_trust_ends_below_the_least_mass():
+    """Truncation is tol/4 of the least mass: a query that sees less has a mean that is off by more."""
+    sum_, masses = made(2, 1e-4, 16), np.array([0.4, 0.1, 0.3, 0.2])
+    with jax.enable_x64(True):
+        for at_tokens, mask in ((False, Everyone()), (True, Everyone()), (True, Causal())):
+            arguments = (Weights(jnp.asarray(1.0), mask, at_tokens), None, (None, np.arange(4)), jnp.log(masses), None)
+            for least, answer in ((0.1, True), (0.098, False)):
+                total = jnp.asarray([0.5, least, 0.4, 0.4])
+                assert bool(sum_.trusted(arguments, jnp.zeros(4), total)) is answer
 
 
 def test_a_degree_that_does_not_suffice_gives_nan_and_is_refused_beforehand():
@@ -234,11 +246,11 @@ def test_a_degree_that_does_not_suffice_gives_nan_and_is_refused_beforehand():
 @pytest.mark.parametrize(
     ("field", "words"),
     [
-        (af.Attention(1.0, mask=af.Window(3), sum=Circle(1e-8, 32)), "cannot honour the mask Window; use sum=Tiled"),
-        (af.Attention(1.0, mask=Table(np.ones((N, N), bool)), sum=Circle(1e-8, 32)), "cannot honour the mask Table"),
+        (af.Attention(1.0, mask=af.Window(3), sum=Circle(1e-8, 32)), "does not support the mask Window; use sum=Tiled"),
+        (af.Attention(1.0, mask=Table(np.ones((N, N), bool)), sum=Circle(1e-8, 32)), "does not support the mask Table"),
         (af.Attention(1.0, query=2 * np.eye(2), sum=Circle(1e-8, 32)), "with Q = K = I"),
         (af.Attention(-1.0, sum=Circle(1e-8, 32)), "needs beta >= 0"),
-        (af.Attention(1.0, sum=Harmonics(1e-8, 32, 3)), r"unit sphere of R\^3"),
+        (af.Attention(1.0, sum=Harmonics(1e-8, 32, 3)), r"points in R\^3, not in R\^2"),
     ],
 )
 def test_what_a_series_cannot_honour_is_refused(field, words):

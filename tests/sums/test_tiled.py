@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from attnflow.masks import Causal, Everyone
-from attnflow.sums import Dense, Tiled, Weights
-from attnflow.sums.tiled import TILE
+from attnflow.sums import Dense, Fused, Tiled, Weights
+from attnflow.sums.tiled import DEVICE_TILE, TILE
 
 
 def dense(x, y, masses, charges, beta):
@@ -69,13 +69,19 @@ def test_a_query_far_from_all_tokens_keeps_its_mean(sum_):
     np.testing.assert_allclose(sums[0] / total[0], weights @ y / weights.sum(), rtol=2e-12)
 
 
-def test_a_tile_fits_the_cache_whatever_the_sizes():
+@pytest.mark.parametrize(("backend", "entries", "widest"), [("cpu", TILE, 2048), ("gpu", DEVICE_TILE, 16384)])
+def test_a_tile_fits_the_cache_whatever_the_sizes(backend, entries, widest, monkeypatch):
+    """At most `entries` pairs, unless one row of keys is more: on every backend, whichever the test runs on."""
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
     for n_query, n_key in ((1, 1), (32, 32), (1000, 100_000), (100_000, 7), (10**6, 10**6)):
         q, k = Tiled().sizes(n_query, n_key)
-        assert q * k <= max(TILE, 2048)
-        assert Tiled().shared(64).sizes(n_query, n_key)[0] * k * 64 <= max(TILE, 2048 * 64)
-        assert q <= n_query
-        assert k <= n_key
+        assert k == min(n_key, widest)
+        assert 1 <= q <= n_query
+        assert q * k <= entries
+        shared, _ = Tiled().shared(64).sizes(n_query, n_key)
+        assert shared == 1 or shared * k * 64 <= entries
+        assert Tiled(4, 6).sizes(n_query, n_key) == (4, 6)
+    assert Tiled().sizes(10**6, 10**6) == (entries // widest, widest)
 
 
 def test_dense_says_what_would_fit():
@@ -91,3 +97,15 @@ def test_dense_says_what_would_fit():
             ),
             x,
         )
+
+
+def test_an_interpreted_kernel_multiplies_in_float32_on_every_backend():
+    """A GPU takes TF32 unless told otherwise, and would be off by 3e-4."""
+    x, place = jnp.ones((70, 6), jnp.float32), jnp.arange(70)
+
+    def run(x):
+        weights = Weights(jnp.asarray(9.0, jnp.float32), Everyone(), True)
+        return Fused(interpret=True)(weights, (x, place), (x, place), jnp.zeros(70, jnp.float32), None)
+
+    text = str(jax.make_jaxpr(run)(x))
+    assert text.count("dot_general[") == 2 == text.count("precision=(Precision.HIGHEST, Precision.HIGHEST)")

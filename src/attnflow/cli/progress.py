@@ -1,7 +1,6 @@
 """The live bar of a running flow (time reached, steps per second, time left) or experiment (what it is doing)."""
 
 from types import TracebackType
-from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
@@ -25,7 +24,7 @@ class Bar:
         )
         self.task = self.bar.add_task(name, total=1.0, where=where, left="")
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Bar":
         self.bar.start()
         return self
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attnflow.checks import not_instance
 from attnflow.errors import InvalidInput
 from attnflow.precision import double
 
@@ -27,6 +28,10 @@ class AbstractActivation(eqx.Module):
     def antiderivative(self, z: Any) -> Numbers:
         """The function s with s' = sigma."""
 
+    @abc.abstractmethod
+    def slope_bound(self, z: Any) -> Any:
+        """A bound of |sigma'| near every number of `z`, in compiled code."""
+
 
 class Relu(AbstractActivation):
     """max(z, 0), with s(z) = max(z, 0)^2 / 2."""
@@ -38,6 +43,9 @@ class Relu(AbstractActivation):
     @double
     def antiderivative(self, z: Any) -> Numbers:
         return jax.nn.relu(jnp.asarray(z)) ** 2 / 2
+
+    def slope_bound(self, z: Any) -> Any:
+        return jnp.ones_like(z)
 
 
 class Gelu(AbstractActivation):
@@ -56,6 +64,9 @@ class Gelu(AbstractActivation):
         density = jnp.exp(-(z**2) / 2) / np.sqrt(2 * np.pi).item()
         return ((z**2 - 1) * jax.scipy.special.ndtr(z) + z * density) / 2
 
+    def slope_bound(self, z: Any) -> Any:
+        return jnp.full_like(z, 1.13)  # Phi(sqrt 2) + sqrt 2 phi(sqrt 2) = 1.1289...
+
 
 class Tanh(AbstractActivation):
     """tanh(z), with s(z) = log cosh z."""
@@ -70,6 +81,9 @@ class Tanh(AbstractActivation):
         size = jnp.abs(z)
         near = jnp.log1p(2 * jnp.sinh(jnp.clip(z, -1, 1) / 2) ** 2)  # accurate relative to z^2/2, and smooth at 0
         return jnp.where(size < 1, near, size + jnp.log1p(jnp.exp(-2 * size)) - np.log(2).item())
+
+    def slope_bound(self, z: Any) -> Any:
+        return jnp.ones_like(z)
 
 
 class Custom(AbstractActivation):
@@ -87,6 +101,9 @@ class Custom(AbstractActivation):
             "'tanh', or write an AbstractActivation with both."
         )
 
+    def slope_bound(self, z: Any) -> Any:
+        return jnp.abs(jax.jvp(self.function, (z,), (jnp.ones_like(z),))[1])
+
 
 NAMES: dict[str, type[AbstractActivation]] = {"relu": Relu, "gelu": Gelu, "tanh": Tanh}
 
@@ -97,6 +114,7 @@ def as_activation(value: Any) -> AbstractActivation:
         return value
     if isinstance(value, str) and value in NAMES:
         return NAMES[value]()
-    if callable(value):
+    if callable(value) and not isinstance(value, type):
         return Custom(value)
-    raise InvalidInput(f"`activation` is {value!r}; use one of {', '.join(map(repr, NAMES))}, or a function.")
+    names = ", ".join(map(repr, NAMES))
+    raise not_instance("activation", value, AbstractActivation, f"one of {names}, or a function")

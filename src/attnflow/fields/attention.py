@@ -1,6 +1,7 @@
 """Attention as a field on measures, with one head or many."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -8,18 +9,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import Along
+from attnflow import checks
+from attnflow.axes import Along, Batched
 from attnflow.errors import InvalidInput
+from attnflow.fields import structure
 from attnflow.fields.base import AbstractField, Laws, Places, Points
 from attnflow.fields.encodings import AbstractEncoding
 from attnflow.fields.kernels import Exponential
 from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix, as_linear_map
 from attnflow.fields.normalisers import AbstractNormaliser, Softmax, Unnormalised
 from attnflow.fields.pairs import Pairs
-from attnflow.fields.weights import AbstractWeight, as_weight
+from attnflow.fields.structure import Part, Summed, is_exact, matrix_bound
+from attnflow.fields.weights import AbstractWeight, Constant, as_weight
 from attnflow.masks import AbstractMask, Everyone
-from attnflow.precision import double, is_concrete
-from attnflow.sums import AbstractSum, Choice, Tiled, choose
+from attnflow.precision import is_concrete
+from attnflow.spaces import AbstractSpace
+from attnflow.sums import AbstractSum, Choice, Tiled, Use
 from attnflow.tokens import Tokens
 
 AVERAGES = {"mean": -1.0, "root": -0.5, "sum": 0.0}
@@ -51,7 +56,7 @@ class Attention(AbstractField):
 
     def __init__(
         self,
-        beta: Any,
+        beta: Batched,
         *,
         query: Any = None,
         key: Any = None,
@@ -63,10 +68,7 @@ class Attention(AbstractField):
     ):
         self.kernel = Exponential(beta, query, key, encoding)
         self.value = as_linear_map("value", value)
-        self.normaliser = Softmax() if normaliser is None else normaliser
-        self.mask = Everyone() if mask is None else mask
-        self.sum = sum
-        _check_parts(self.kernel, self.normaliser, self.mask)
+        self.normaliser, self.mask, self.sum = _parts(self.kernel, normaliser, mask, sum)
 
     @property
     def beta(self) -> Any:
@@ -83,8 +85,7 @@ class Attention(AbstractField):
     def laws(self) -> Laws:
         return _laws(self.kernel, self.value, self.normaliser, self.mask)
 
-    @double
-    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
         pairs, values = self.pairs(t, x, mu, place)
         return self.normaliser(pairs, values)
 
@@ -92,34 +93,22 @@ class Attention(AbstractField):
         """The pairs of queries `x` and tokens of `mu`, and the values V y_j; for use inside compiled code."""
         return _prepare(self, t, x, mu, place)
 
-    def check(self, tokens: Tokens) -> None:
+    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        return (_summed(self, space, self._size),)
+
+    def check_parameters(self, tokens: Tokens) -> None:
         self.kernel.check(tokens.dim)
         self.value.check(tokens.dim, None)
         _square(self.value, "value", tokens.dim)
         self.mask.check(np.asarray(tokens.place))
-        if self.sum is not None:
-            self.sum.check(_numbers(self.beta), tokens, self.mask, self.kernel.is_plain)
-
-    def prepare(self, tokens: Tokens, tol: float | None = None, *, flowing: bool = False) -> "Attention":
-        if self.sum is not None:
-            return self
-        chosen = self.choice(tokens, tol, flowing=flowing).sum
-        return eqx.tree_at(lambda field: field.sum, self, chosen, is_leaf=lambda node: node is None)
-
-    def error(self, dtype: Any) -> Any:
-        return 0.0 if self.sum is None else self.sum.error(dtype)
 
     def choice(self, tokens: Tokens, tol: float | None = None, *, flowing: bool = False) -> Choice:
         """The ways to sum the pairs of these tokens to the accuracy `tol`, and the cheapest; print its `explain()`."""
-        return choose(
-            tokens,
-            _numbers(self.beta),
-            tol=tol,
-            mask=self.mask,
-            plain=self.kernel.is_plain,
-            ratios=isinstance(self.normaliser, Softmax | Unnormalised),
-            flowing=flowing,
-        )
+        return structure.choice(_summed(self, tokens.space, self._size), tokens, tol, flowing)
+
+    def _size(self, t: Any, dtype: Any) -> Any:
+        """A bound of |V|."""
+        return self.value.bound(t, dtype)
 
 
 class MultiHead(AbstractField):
@@ -140,7 +129,7 @@ class MultiHead(AbstractField):
 
     def __init__(
         self,
-        beta: Any,
+        beta: Batched,
         *,
         query: Any = None,
         key: Any = None,
@@ -158,10 +147,7 @@ class MultiHead(AbstractField):
         if average not in AVERAGES:
             raise InvalidInput(f"`average` is {average!r}; use one of {', '.join(map(repr, AVERAGES))}.")
         self.average = average
-        self.normaliser = Softmax() if normaliser is None else normaliser
-        self.mask = Everyone() if mask is None else mask
-        self.sum = sum
-        _check_parts(self.kernel, self.normaliser, self.mask)
+        self.normaliser, self.mask, self.sum = _parts(self.kernel, normaliser, mask, sum)
 
     @property
     def beta(self) -> Any:
@@ -177,8 +163,7 @@ class MultiHead(AbstractField):
     def laws(self) -> Laws:
         return _laws(self.kernel, self.value, self.normaliser, self.mask, self.output)
 
-    @double
-    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
         heads = self.heads
         pairs, values = _prepare(self, t, x, mu, place)
 
@@ -189,14 +174,23 @@ class MultiHead(AbstractField):
             head = eqx.tree_at(lambda p: (p.query, p.key, p.own), pairs, (query, key, own))
             return self.normaliser(head, values)
 
-        pairs = dataclasses.replace(pairs, sum=pairs.sum.shared(heads), at_tokens=False)
-        each = jax.vmap(one)(stacked(pairs.query), stacked(pairs.key), stacked(pairs.own), stacked(values))
+        if pairs.query.ndim == 2 and pairs.key.ndim == 2:
+            # all heads have the same weights: the values of all are columns of one sum
+            columns = values if values.ndim == 2 else jnp.concatenate(list(values), axis=1)
+            found = self.normaliser(pairs, columns)
+            each = stacked(found if values.ndim == 2 else jnp.stack(jnp.split(found, heads, axis=1)))
+        else:
+            pairs = dataclasses.replace(pairs, sum=pairs.sum.shared(heads), at_tokens=False)
+            each = jax.vmap(one)(stacked(pairs.query), stacked(pairs.key), stacked(pairs.own), stacked(values))
         factor = jnp.asarray(heads ** AVERAGES[self.average], each.dtype)
         if self.output is None:
             return factor * jnp.sum(each, axis=0)
         return factor * jnp.einsum("hnv,hdv->nd", each, stacked(self.output.at(t, each.dtype)))
 
-    def check(self, tokens: Tokens) -> None:
+    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        return (_summed(self, space, self._size),)
+
+    def check_parameters(self, tokens: Tokens) -> None:
         heads, d = self.heads, tokens.dim
         for count in self._counts():
             if count != heads:
@@ -212,6 +206,13 @@ class MultiHead(AbstractField):
             raise InvalidInput(f"`output` has shape {self.output.shape}; give ({heads}, {d}, {rows}).")
         self.mask.check(np.asarray(tokens.place))
 
+    def _size(self, t: Any, dtype: Any) -> Any:
+        """A bound of H^(-a) sum_h |O_h| |V_h|."""
+        sizes = self.value.bound(t, dtype)
+        if self.output is not None:
+            sizes = sizes * matrix_bound(self.output.at(t, dtype))
+        return self.heads ** AVERAGES[self.average] * jnp.sum(jnp.broadcast_to(sizes, (self.heads,)))
+
     def _counts(self) -> list[int]:
         maps = [m.heads for m in (self.kernel.query, self.kernel.key, self.value)]
         if self.output is not None and len(self.output.shape) == 3:
@@ -220,6 +221,8 @@ class MultiHead(AbstractField):
 
 
 def _prepare(field: Attention | MultiHead, t: Any, x: Points, mu: Tokens, place: Places | None) -> tuple[Pairs, Any]:
+    if field.sum is not None:
+        _use(field, mu.space).require(field.sum, None)  # what can be seen inside compiled code too
     at_tokens = x is mu.positions and (place is None or place is mu.place)
     x = jnp.asarray(x)
     y, keys = jnp.asarray(mu.positions, x.dtype), jnp.asarray(mu.place)
@@ -246,14 +249,50 @@ def _prepare(field: Attention | MultiHead, t: Any, x: Points, mu: Tokens, place:
     return pairs, field.value(t, y)
 
 
-def _numbers(beta: Any) -> Any:
-    return beta.values if isinstance(beta, Along) else beta
+def _use(field: Attention | MultiHead, space: AbstractSpace) -> Use:
+    return Use(space, field.beta, field.mask, field.kernel.is_plain, field.normaliser.takes_series)
 
 
-def _check_parts(kernel: Exponential, normaliser: AbstractNormaliser, mask: AbstractMask) -> None:
-    number = _numbers(kernel.beta)
+def _summed(field: Attention | MultiHead, space: AbstractSpace, size: Callable[[Any, Any], Any]) -> Summed:
+    """The one sum of attention, and what its errors do to the drive."""
+
+    def error(t: Any, x: Any, mu: Tokens, place: Any) -> Any:
+        cut = 0.0 if field.sum is None else field.sum.error(field.beta, jnp.asarray(mu.masses, x.dtype))
+        if is_exact(cut):
+            return 0.0
+        pairs, _ = _prepare(field, t, x, mu, place)
+        return size(t, x.dtype) * field.normaliser.error(pairs, cut)
+
+    return Summed(lambda field: field.sum, _use(field, space), error, lambda: _largest(field))
+
+
+def _largest(field: Attention | MultiHead) -> float | None:
+    """A bound of the matrices behind the weights, where these are constant and known."""
+    output = field.output if isinstance(field, MultiHead) else None
+    value = field.value.weight if isinstance(field.value, Matrix) else None
+    size = field.heads ** (1 + AVERAGES[field.average]) if isinstance(field, MultiHead) else 1.0
+    for weight in (value, output):
+        if weight is None:
+            continue
+        numbers = weight.value if isinstance(weight, Constant) else None
+        numbers = numbers.values if isinstance(numbers, Along) else numbers
+        if numbers is None or not is_concrete(numbers):
+            return None
+        size *= float(np.max(matrix_bound(np.asarray(numbers))))
+    return size
+
+
+def _parts(kernel: Exponential, normaliser: Any, mask: Any, sum: Any) -> Any:
+    """Normaliser, mask and sum, with their defaults, or a refusal."""
+    normaliser = Softmax() if normaliser is None else normaliser
+    mask = Everyone() if mask is None else mask
+    checks.instance("normaliser", normaliser, AbstractNormaliser, "a normaliser such as Softmax()")
+    checks.instance("mask", mask, AbstractMask, "a mask such as Causal()")
+    checks.instance("sum", sum, AbstractSum | None, "a sum such as Tiled()")
+    number = kernel.beta.values if isinstance(kernel.beta, Along) else kernel.beta
     if is_concrete(number):
         normaliser.check(float(np.min(number)), float(np.max(number)), mask)
+    return normaliser, mask, sum
 
 
 def _laws(

@@ -8,10 +8,9 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int
 
-from attnflow.axes import Along, positive, scalar
+from attnflow.axes import Batched, Number, positive, scalar
 from attnflow.errors import InvalidInput
 from attnflow.precision import double
 
@@ -54,8 +53,8 @@ class NoEncoding(AbstractEncoding):
 class Sinusoidal(AbstractEncoding):
     """Additive: Q and K act on x + size p(place), p the `sinusoids` of arXiv:1706.03762 scaled to norm 1."""
 
-    size: np.ndarray | Along = eqx.field(converter=scalar("size"), default=1.0)
-    base: np.ndarray = eqx.field(converter=positive("base"), default=1e4)
+    size: Batched = eqx.field(converter=scalar("size"), default=1.0)
+    base: Number = eqx.field(converter=positive("base"), default=1e4)
     uses_place = True
 
     def before(self, x: Features, place: Int[Array, " point"]) -> Features:
@@ -74,7 +73,7 @@ class Rotary(AbstractEncoding):
     The logit of a pair then depends on its places through their difference alone.
     """
 
-    base: np.ndarray = eqx.field(converter=positive("base"), default=1e4)
+    base: Number = eqx.field(converter=positive("base"), default=1e4)
     uses_place = True
 
     def before(self, x: Features, place: Int[Array, " point"]) -> Features:

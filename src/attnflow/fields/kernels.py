@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from attnflow.axes import Along, scalar
+from attnflow import checks
+from attnflow.axes import Along, Batched, scalar
 from attnflow.errors import InvalidInput
 from attnflow.fields.encodings import AbstractEncoding, NoEncoding
 from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix, as_linear_map
@@ -26,11 +27,12 @@ class Exponential(eqx.Module):
     key: AbstractLinearMap
     encoding: AbstractEncoding
 
-    def __init__(self, beta: Any, query: Any = None, key: Any = None, encoding: AbstractEncoding | None = None):
+    def __init__(self, beta: Batched, query: Any = None, key: Any = None, encoding: AbstractEncoding | None = None):
         self.beta = scalar("beta")(beta)
         self.query = as_linear_map("query", query)
         self.key = as_linear_map("key", key)
         self.encoding = NoEncoding() if encoding is None else encoding
+        checks.instance("encoding", self.encoding, AbstractEncoding, "an encoding such as Rotary()")
 
     @property
     def is_plain(self) -> bool:

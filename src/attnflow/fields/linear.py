@@ -4,9 +4,11 @@ import abc
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
+from attnflow.fields.structure import matrix_bound
 from attnflow.fields.weights import AbstractWeight, as_weight
 
 
@@ -16,6 +18,10 @@ class AbstractLinearMap(eqx.Module):
     @abc.abstractmethod
     def __call__(self, t: Any, x: Float[Array, "point in"]) -> Float[Array, "*head point out"]:
         """The image of every row of `x`."""
+
+    @abc.abstractmethod
+    def bound(self, t: Any, dtype: Any) -> Any:
+        """A bound of the operator norm at time t, one for each head that the map has matrices for."""
 
     @abc.abstractmethod
     def check(self, dim: int, heads: int | None) -> None:
@@ -37,6 +43,9 @@ class Identity(AbstractLinearMap):
 
     def __call__(self, t: Any, x: Float[Array, "point in"]) -> Float[Array, "*head point out"]:
         return x
+
+    def bound(self, t: Any, dtype: Any) -> Any:
+        return jnp.ones((), dtype)
 
     def check(self, dim: int, heads: int | None) -> None:
         """The identity acts on every space."""
@@ -61,6 +70,9 @@ class Matrix(AbstractLinearMap):
         if matrix.ndim == 2:
             return x @ matrix.T
         return (x[None] if x.ndim == 2 else x) @ matrix.mT
+
+    def bound(self, t: Any, dtype: Any) -> Any:
+        return matrix_bound(self.weight.at(t, dtype))
 
     def check(self, dim: int, heads: int | None) -> None:
         shape = self.weight.shape

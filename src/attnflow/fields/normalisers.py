@@ -7,10 +7,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.axes import positive, scalar
+from attnflow.axes import Number, positive, scalar
+from attnflow.checks import whole
 from attnflow.errors import InvalidInput
 from attnflow.fields.pairs import Pairs
 from attnflow.masks import AbstractMask
@@ -24,9 +24,16 @@ class AbstractNormaliser(eqx.Module):
     is_lipschitz: eqx.AbstractClassVar[bool]
     """Whether the drive is a Lipschitz function of the positions."""
 
+    takes_series: eqx.AbstractClassVar[bool]
+    """Whether its sums may be cut at a tolerance (`Circle`, `Harmonics`, `FastSphere`, `Cutoff`, `Fused`)."""
+
     @abc.abstractmethod
     def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
         """The drive at every query; zero where a query sees nobody."""
+
+    @abc.abstractmethod
+    def error(self, pairs: Pairs, cut: Any) -> Float[Array, " query"]:
+        """A bound of the error at every query, for values of size at most 1 and sums S that are off by `cut`."""
 
     @abc.abstractmethod
     def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
@@ -37,10 +44,16 @@ class Softmax(AbstractNormaliser):
     """Weights sum to one over the tokens that are seen (the model SA)."""
 
     is_lipschitz = True
+    takes_series = True
 
     def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
         _, total, weighted = pairs.totals(values)
         return weighted / total
+
+    def error(self, pairs: Pairs, cut: Any) -> Float[Array, " query"]:
+        # numerator and denominator are both off by `cut`, and the mean is at most 1
+        scale, total, _ = pairs.totals(pairs.key[:, :0])
+        return 2 * cut / (pairs.unit * jnp.exp(scale) * total[:, 0])
 
     def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
         """Softmax weights are in [0, 1] at every beta."""
@@ -67,6 +80,7 @@ class Unnormalised(AbstractNormaliser):
 
     clock: Clock = eqx.field(static=True)
     is_lipschitz = True
+    takes_series = True
 
     def __init__(self, clock: str | Clock = Clock.USA0):
         try:
@@ -83,9 +97,20 @@ class Unnormalised(AbstractNormaliser):
             level, seen = pairs.seen()
             seen = jnp.where(seen > 0, seen, 1.0)
             drive = (jnp.exp(scale - level) / seen)[:, None] * sums
+        return self._speed(pairs.beta) * drive
+
+    def error(self, pairs: Pairs, cut: Any) -> Float[Array, " query"]:
+        speed = jnp.abs(self._speed(pairs.beta))
+        if pairs.mask.sees_everyone:
+            return jnp.broadcast_to(speed * cut, pairs.query.shape[:1])
+        level, seen = pairs.seen()
+        return 2 * speed * cut / (pairs.unit * jnp.exp(level) * jnp.where(seen > 0, seen, 1.0))
+
+    def _speed(self, beta: Any) -> Any:
+        """How much faster than USA0 the clock runs."""
         if self.clock is Clock.USA0:
-            return drive
-        return (jnp.exp(pairs.beta) if self.clock is Clock.USA else pairs.beta * jnp.exp(pairs.beta)) * drive
+            return jnp.ones_like(beta)
+        return jnp.exp(beta) if self.clock is Clock.USA else beta * jnp.exp(beta)
 
     def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
         if self.clock is not Clock.USA0 and beta_max > 700:
@@ -109,14 +134,18 @@ class Hardmax(AbstractNormaliser):
     the field only sets the weight of the logits against the bias of a mask.
     """
 
-    tolerance: np.ndarray = eqx.field(converter=scalar("tolerance", low=0.0), default=1e-12)
+    tolerance: Number = eqx.field(converter=scalar("tolerance", low=0.0), default=1e-12)
     is_lipschitz = False
+    takes_series = False
 
     def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
         top = pairs.top()
         charges = jnp.concatenate([jnp.ones((values.shape[0], 1), values.dtype), values], axis=1)
         sums = pairs.tied(top, charges, jnp.asarray(self.tolerance, values.dtype))
         return sums[:, 1:] / jnp.where(sums[:, :1] > 0, sums[:, :1], 1.0)
+
+    def error(self, pairs: Pairs, cut: Any) -> Float[Array, " query"]:
+        return jnp.zeros(pairs.query.shape[:1], pairs.query.dtype)  # winners are found pair by pair
 
     def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
         if beta_min < 0:
@@ -132,13 +161,17 @@ class Sinkhorn(AbstractNormaliser):
     given up, with NaN, after `iterations`.
     """
 
-    tolerance: np.ndarray = eqx.field(converter=positive("tolerance"), default=1e-10)
-    iterations: int = eqx.field(static=True, default=4096)
+    tolerance: Number = eqx.field(converter=positive("tolerance"), default=1e-10)
+    iterations: int = eqx.field(static=True, default=4096, converter=lambda count: whole("iterations", count, 1))
     is_lipschitz = True
+    takes_series = False
 
     def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
         _, total, weighted = pairs.totals(values, self.potential(pairs).astype(values.dtype))
         return weighted / total
+
+    def error(self, pairs: Pairs, cut: Any) -> Float[Array, " query"]:
+        return jnp.full(pairs.query.shape[:1], jnp.inf, pairs.query.dtype)  # such sums are refused
 
     def potential(self, pairs: Pairs) -> Float[Array, " key"]:
         """The log factors g_j of the columns, with mean 0 over the measure; in float64 whatever the tokens are."""

@@ -14,19 +14,21 @@ the normalised tokens, directions move as d theta/dt = P_theta A / s:
 """
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import Along, positive
+from attnflow.axes import Batched, positive
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Places, Points
+from attnflow.fields.structure import Inner, Part
 from attnflow.fields.timed import Switch
 from attnflow.fields.weights import AbstractWeight, as_weight
 from attnflow.precision import double
-from attnflow.spaces import Euclidean, Sphere
+from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 from attnflow.tokens import Tokens
 
 
@@ -40,6 +42,10 @@ class AbstractNorm(eqx.Module):
     @abc.abstractmethod
     def check(self, dim: int) -> None:
         """Refuse gains that do not act on R^dim."""
+
+    @abc.abstractmethod
+    def image(self, dim: int) -> AbstractSpace:
+        """The space on which all normalised vectors of R^dim lie; R^dim where none smaller is known."""
 
     @property
     @abc.abstractmethod
@@ -60,6 +66,9 @@ class Unit(AbstractNorm):
 
     def check(self, dim: int) -> None:
         """Every vector has a norm."""
+
+    def image(self, dim: int) -> AbstractSpace:
+        return Sphere(dim) if dim > 1 else Euclidean(dim)
 
     @property
     def is_isotropic(self) -> bool:
@@ -83,6 +92,9 @@ class RmsNorm(AbstractNorm):
 
     def check(self, dim: int) -> None:
         _check_rows(dim, gain=self.gain)
+
+    def image(self, dim: int) -> AbstractSpace:
+        return Euclidean(dim)
 
     @property
     def is_isotropic(self) -> bool:
@@ -112,6 +124,9 @@ class LayerNorm(AbstractNorm):
             raise InvalidInput(f"LayerNorm in dimension {dim} leaves nothing; use tokens of dimension 2 or more.")
         _check_rows(dim, gain=self.gain, bias=self.bias)
 
+    def image(self, dim: int) -> AbstractSpace:
+        return Euclidean(dim)
+
     @property
     def is_isotropic(self) -> bool:
         return False
@@ -127,12 +142,14 @@ class Pre(AbstractField):
     field: AbstractField
     norm: AbstractNorm = Unit()
 
-    @double
-    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
-        return _normalised(self.field, self.norm, t, x, mu, place)
+    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
+        return _normalised(self, t, x, mu, place)
 
-    def check(self, tokens: Tokens) -> None:
-        _check_stream(self, self.field, self.norm, tokens)
+    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        return (Inner(_inner, self.norm.image(space.dim), view=_view(self.norm)),)
+
+    def check_parameters(self, tokens: Tokens) -> None:
+        _check_stream(self, tokens)
 
     @property
     def laws(self) -> Laws:
@@ -148,12 +165,14 @@ class Peri(AbstractField):
     field: AbstractField
     norm: AbstractNorm = Unit()
 
-    @double
-    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
-        return direction(_normalised(self.field, self.norm, t, x, mu, place))
+    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
+        return direction(_normalised(self, t, x, mu, place))
 
-    def check(self, tokens: Tokens) -> None:
-        _check_stream(self, self.field, self.norm, tokens)
+    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        return (Inner(_inner, self.norm.image(space.dim), _view(self.norm), _error_of_direction),)
+
+    def check_parameters(self, tokens: Tokens) -> None:
+        _check_stream(self, tokens)
 
     @property
     def laws(self) -> Laws:
@@ -166,13 +185,17 @@ class Scaled(AbstractField):
     field: AbstractField
     norm: AbstractNorm = Unit()
 
-    @double
-    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
-        drive = _normalised(self.field, self.norm, t, x, mu, place)
-        return drive / jnp.sqrt(1.0 + jnp.asarray(t, drive.dtype))
+    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
+        return _normalised(self, t, x, mu, place) / _root(t, x.dtype)
 
-    def check(self, tokens: Tokens) -> None:
-        _check_stream(self, self.field, self.norm, tokens)
+    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        def amplify(t: Any, drive: Any, error: Any) -> Any:
+            return error / _root(t, error.dtype)
+
+        return (Inner(_inner, self.norm.image(space.dim), _view(self.norm), amplify),)
+
+    def check_parameters(self, tokens: Tokens) -> None:
+        _check_stream(self, tokens)
 
     @property
     def laws(self) -> Laws:
@@ -186,20 +209,25 @@ class Ngpt(AbstractField):
     """
 
     field: AbstractField
-    alpha: np.ndarray | Along = eqx.field(converter=positive("alpha"), default=1.0)
+    alpha: Batched = eqx.field(converter=positive("alpha"), default=1.0)
 
-    @double
-    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
-        x = jnp.asarray(x)
-        return jnp.asarray(self.alpha, x.dtype) * (direction(self.field.drive(t, x, mu, place)) - x)
+    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
+        pull = direction(jnp.asarray(self.field.formula(t, x, mu, place)))
+        return jnp.asarray(self.alpha, pull.dtype) * (pull - jnp.asarray(x))
 
-    def check(self, tokens: Tokens) -> None:
+    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        def amplify(t: Any, drive: Any, error: Any) -> Any:
+            return jnp.asarray(self.alpha, error.dtype) * _error_of_direction(t, drive, error)
+
+        return (Inner(_inner, space, amplify=amplify),)
+
+    def check_parameters(self, tokens: Tokens) -> None:
         if not isinstance(tokens.space, Sphere):
             raise InvalidInput(
                 f"Ngpt needs tokens on a sphere, not on {tokens.space}; "
                 f"make the tokens with space=af.Sphere({tokens.dim})."
             )
-        _check_inner(self, self.field, tokens)
+        _check_inner(self)
 
     @property
     def laws(self) -> Laws:
@@ -222,24 +250,26 @@ class Mix(AbstractLayered):
         self.switch = switch if isinstance(switch, Switch) else Switch(switch)
         self.norm = norm
 
-    @double
-    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
+        pull = _normalised(self, t, x, mu, place)
         x = jnp.asarray(x)
-        pull = _normalised(self.field, self.norm, t, x, mu, place)
         theta = direction(x)
         turn = pull - jnp.sum(theta * pull, axis=-1, keepdims=True) * theta
         return jnp.where(self.switch.is_on(jnp.asarray(t, float)), pull, jnp.sum(theta * x, -1, keepdims=True) * turn)
 
     @double
     def layer(self, t: Any, step: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+        change = jnp.asarray(step, x.dtype) * _normalised(self, t, x, mu, place)
         x = jnp.asarray(x)
-        change = jnp.asarray(step, x.dtype) * _normalised(self.field, self.norm, t, x, mu, place)
         theta = direction(x)
         post = jnp.sum(theta * x, -1, keepdims=True) * direction(theta + change)
         return jnp.where(self.switch.is_on(jnp.asarray(t, float)), x + change, post)
 
-    def check(self, tokens: Tokens) -> None:
-        _check_stream(self, self.field, self.norm, tokens)
+    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        return (Inner(_inner, self.norm.image(space.dim), view=_view(self.norm)),)
+
+    def check_parameters(self, tokens: Tokens) -> None:
+        _check_stream(self, tokens)
 
     @property
     def laws(self) -> Laws:
@@ -252,13 +282,36 @@ def direction(x: Points) -> Points:
     return x / jnp.sqrt(jnp.where(squares > 0, squares, 1.0))  # the derivative of the root at 0 is never taken
 
 
-def _normalised(
-    field: AbstractField, norm: AbstractNorm, t: Any, x: Points, mu: Tokens, place: Places | None
-) -> Points:
-    """The drive of `field` at the normalised points, in the normalised measure."""
-    x = jnp.asarray(x)
-    seen = mu.moved(norm(t, jnp.asarray(mu.positions, x.dtype)))
-    return field.drive(t, norm(t, x), seen, place)
+def _inner(field: Any) -> AbstractField:
+    return field.field
+
+
+def _view(norm: AbstractNorm) -> Callable[[Any, Any, Tokens], tuple[Any, Tokens]]:
+    """The normalised points and the normalised measure; queries at the tokens stay at the tokens."""
+
+    def view(t: Any, x: Any, mu: Tokens) -> tuple[Any, Tokens]:
+        at_tokens = x is mu.positions
+        x = jnp.asarray(x)
+        y = norm(t, jnp.asarray(mu.positions, x.dtype))
+        return y if at_tokens else norm(t, x), mu.on(norm.image(mu.dim), y)
+
+    return view
+
+
+def _normalised(scheme: Pre | Peri | Scaled | Mix, t: Any, x: Points, mu: Tokens, place: Places | None) -> Any:
+    """The drive of the inner field at the normalised points, in the normalised measure."""
+    points, seen = _view(scheme.norm)(t, x, mu)
+    return jnp.asarray(scheme.field.formula(t, points, seen, place))
+
+
+def _error_of_direction(t: Any, drive: Callable[[], Any], error: Any) -> Any:
+    """|N(a) - N(b)| <= 2 |a - b|/(|a| + |b|), and at most 2."""
+    size = jnp.linalg.norm(drive(), axis=-1)
+    return 2 * error / jnp.maximum(size, error)
+
+
+def _root(t: Any, dtype: Any) -> Any:
+    return jnp.sqrt(1.0 + jnp.asarray(t, dtype))
 
 
 def _affine(t: Any, x: Points, gain: AbstractWeight | None, bias: AbstractWeight | None) -> Points:
@@ -272,23 +325,22 @@ def _laws(field: AbstractField, norm: AbstractNorm) -> Laws:
     return laws._replace(rotation=laws.rotation and norm.is_isotropic, steady=laws.steady and norm.is_continuous)
 
 
-def _check_stream(scheme: AbstractField, field: AbstractField, norm: AbstractNorm, tokens: Tokens) -> None:
+def _check_stream(scheme: Pre | Peri | Scaled | Mix, tokens: Tokens) -> None:
     if not isinstance(tokens.space, Euclidean):
         raise InvalidInput(
             f"{type(scheme).__name__} lets norms grow and needs tokens in R^d, not on {tokens.space}; "
             f"make the tokens with space=af.Euclidean({tokens.dim})."
         )
-    norm.check(tokens.dim)
-    _check_inner(scheme, field, tokens)
+    scheme.norm.check(tokens.dim)
+    _check_inner(scheme)
 
 
-def _check_inner(scheme: AbstractField, field: AbstractField, tokens: Tokens) -> None:
-    if isinstance(field, AbstractLayered):
+def _check_inner(scheme: Pre | Peri | Scaled | Mix | Ngpt) -> None:
+    if isinstance(scheme.field, AbstractLayered):
         raise InvalidInput(
-            f"`field` of {type(scheme).__name__} is {type(field).__name__}, which has a layer rule of its own that "
-            "would be lost; wrap the fields that it is made of instead."
+            f"`field` of {type(scheme).__name__} is {type(scheme.field).__name__}, which has a layer rule of its own "
+            "that would be lost; wrap the fields that it is made of instead."
         )
-    field.check(tokens)
 
 
 def _check_rows(dim: int, **weights: AbstractWeight | None) -> None:

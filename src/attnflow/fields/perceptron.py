@@ -8,9 +8,11 @@ from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
 from attnflow.fields.activations import AbstractActivation, Custom, as_activation
-from attnflow.fields.base import AbstractField, Laws, Places, Points
+from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Places, Points
+from attnflow.fields.structure import Inner, Part, matrix_bound
 from attnflow.fields.weights import AbstractWeight, Constant, as_weight
 from attnflow.precision import double
+from attnflow.spaces import AbstractSpace, Euclidean
 from attnflow.tokens import Tokens
 
 
@@ -41,9 +43,11 @@ class Perceptron(AbstractField):
         self.outer = None if outer is None else as_weight("outer", outer)
         self.activation = as_activation(activation)
 
-    @double
-    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
         return self.map(t, x)
+
+    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        return ()
 
     @double
     def map(self, t: Any, x: Any) -> Any:
@@ -55,7 +59,17 @@ class Perceptron(AbstractField):
         hidden = self.activation(z)
         return hidden if self.outer is None else hidden @ self.outer.at(t, x.dtype).T
 
-    def check(self, tokens: Tokens) -> None:
+    def slope_bound(self, t: Any, x: Any) -> Any:
+        """A bound of |D map| at every row of `x`."""
+        x = jnp.asarray(x)
+        inner = self.inner.at(t, x.dtype)
+        z = x @ inner.T
+        if self.bias is not None:
+            z = z + jnp.broadcast_to(self.bias.at(t, x.dtype), z.shape)
+        outer = 1.0 if self.outer is None else matrix_bound(self.outer.at(t, x.dtype))
+        return outer * matrix_bound(inner) * jnp.max(self.activation.slope_bound(z), axis=-1)
+
+    def check_parameters(self, tokens: Tokens) -> None:
         d, shape = tokens.dim, self.inner.shape
         if len(shape) != 2 or shape[1] != d:
             raise InvalidInput(f"`inner` has shape {shape}, but the tokens live in dimension {d}; give (width, {d}).")
@@ -106,14 +120,16 @@ class Potential(AbstractField):
         x = jnp.asarray(x)
         return self.activation.antiderivative(self._slopes(x)) @ self.weights.at(0.0, x.dtype)
 
-    @double
-    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        return ()
+
+    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
         x = jnp.asarray(x)
         height = self.activation(self._slopes(x))
         weights = jnp.broadcast_to(self.weights.at(0.0, x.dtype), height.shape)
         return (weights * height) @ self.directions.at(0.0, x.dtype)
 
-    def check(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens) -> None:
         shape = self.directions.shape
         if len(shape) != 2 or shape[1] != tokens.dim:
             raise InvalidInput(
@@ -144,13 +160,24 @@ class Composed(AbstractField):
     outer: Perceptron
     inner: AbstractField
 
-    @double
-    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
-        return self.outer.map(t, self.inner.drive(t, x, mu, place))
+    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
+        return self.outer.map(t, self.inner.formula(t, x, mu, place))
 
-    def check(self, tokens: Tokens) -> None:
-        self.outer.check(tokens)
-        self.inner.check(tokens)
+    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        return (
+            Inner(lambda field: field.inner, space, amplify=self._amplified),
+            Inner(lambda field: field.outer, Euclidean(space.dim)),
+        )
+
+    def check_parameters(self, tokens: Tokens) -> None:
+        if isinstance(self.inner, AbstractLayered):
+            raise InvalidInput(
+                f"`inner` of Composed is {type(self.inner).__name__}, which has a layer rule of its own that would be "
+                "lost; give the field that it is made of instead."
+            )
+
+    def _amplified(self, t: Any, drive: Any, error: Any) -> Any:
+        return self.outer.slope_bound(t, drive()) * error
 
     @property
     def laws(self) -> Laws:

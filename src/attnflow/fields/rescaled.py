@@ -17,9 +17,10 @@ from attnflow.fields.encodings import NoEncoding, Rotary
 from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix
 from attnflow.fields.normalisers import Softmax
 from attnflow.fields.pairs import Pairs
+from attnflow.fields.structure import Inner, Part
 from attnflow.fields.weights import Constant
 from attnflow.precision import double, is_concrete, is_traced
-from attnflow.spaces import Euclidean
+from attnflow.spaces import AbstractSpace, Euclidean
 from attnflow.tokens import Tokens
 
 LARGEST_MATRIX = 8192
@@ -75,8 +76,11 @@ class Rescaled(AbstractField):
     def laws(self) -> Laws:
         return self.attention.laws
 
-    @double
-    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        # the sum of `attention` gets features that grow like e^(growth t), wherever the tokens are
+        return (Inner(lambda field: field.attention, Euclidean(space.dim)),)
+
+    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
         x = jnp.asarray(x)
         mean = self.attention.normaliser(self.pairs(t, x, mu, place), jnp.asarray(mu.positions, x.dtype))
         return self.attention.value(t, mean - x)
@@ -111,21 +115,20 @@ class Rescaled(AbstractField):
 
     @double
     def to_raw(self, t: Any, z: Float[Array | np.ndarray, "*batch dim"]) -> Float[Array | np.ndarray, "*batch dim"]:
-        """X = e^(tV) z: from the coordinates of this field to those of `attention`."""
+        """x = e^(tV) z: from the coordinates of this field to those of `attention`."""
         return self._exponential(t, z, 1.0)
 
     @double
     def from_raw(self, t: Any, x: Float[Array | np.ndarray, "*batch dim"]) -> Float[Array | np.ndarray, "*batch dim"]:
-        """Z = e^(-tV) x: from the coordinates of `attention` to those of this field."""
+        """z = e^(-tV) x: from the coordinates of `attention` to those of this field."""
         return self._exponential(t, x, -1.0)
 
-    def check(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens) -> None:
         if not isinstance(tokens.space, Euclidean):
             raise InvalidInput(
                 f"`tokens` live on {tokens.space}; Rescaled is attention without layer norm, so give them the space "
                 f"Euclidean({tokens.dim})."
             )
-        self.attention.check(tokens)
 
     def _flow(self, t: Any, dtype: Any) -> Any:
         """e^(t (V - growth)), or None for the identity."""
@@ -175,7 +178,7 @@ def _abscissa(value: AbstractLinearMap) -> Any:
     if len(shape) != 2 or shape[0] != shape[1]:
         raise InvalidInput(f"`value` has shape {shape}; Rescaled needs one square matrix.")
     if isinstance(given, Along):
-        return Along(given.dim, np.linalg.eigvals(np.asarray(given.values)).real.max(axis=-1))
+        return given.map(lambda values: np.linalg.eigvals(np.asarray(values)).real.max(axis=-1))
     if is_concrete(given):
         return np.asarray(np.linalg.eigvals(np.asarray(given)).real.max())
     return jnp.max(jnp.linalg.eigvals(jax.lax.stop_gradient(given)).real)

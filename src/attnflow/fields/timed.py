@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import Along, positive
+from attnflow.axes import Along, Batched, positive
 from attnflow.errors import InvalidInput
 from attnflow.precision import is_concrete
 
@@ -32,7 +32,7 @@ class AbstractTimed(eqx.Module):
 class Switch(AbstractTimed):
     """Off before `time`, on from then."""
 
-    time: np.ndarray | Along = eqx.field(converter=positive("switch"))
+    time: Batched = eqx.field(converter=positive("switch"))
 
     def is_on(self, t: Any) -> Any:
         """Whether `t` is at or after the switch."""

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.axes import Along, as_seed, finite_array, positive, scalar
+from attnflow.axes import Along, Batched, Number, as_seed, finite_array, positive, scalar
+from attnflow.checks import instance, not_instance, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields.timed import AbstractTimed, layer_breaks, piece
 
@@ -40,7 +41,8 @@ class Constant(AbstractWeight):
     value: Float[Array | np.ndarray, "..."] | Along
 
     def __init__(self, value: Any):
-        self.value = value if isinstance(value, Along) else finite_array("a weight", value)
+        numbers = finite_array("a weight", value.values if isinstance(value, Along) else value)
+        self.value = value if isinstance(value, Along) else numbers
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -61,9 +63,9 @@ class PerLayer(AbstractWeight):
     """Piecewise constant: values[k] from time k step to (k+1) step, the last one for ever after."""
 
     values: Float[Array | np.ndarray, "layer ..."]
-    step: np.ndarray = eqx.field(converter=positive("step"))
+    step: Number = eqx.field(converter=positive("step"))
 
-    def __init__(self, values: Any, step: Any = 0.1):
+    def __init__(self, values: Any, step: Number = 0.1):
         self.values = _layers(values)
         self.step = step
 
@@ -86,9 +88,9 @@ class Interpolated(AbstractWeight):
     """values[k] at time k step, linear in between, the last one for ever after: a network smooth in depth."""
 
     values: Float[Array | np.ndarray, "layer ..."]
-    step: np.ndarray = eqx.field(converter=positive("step"))
+    step: Number = eqx.field(converter=positive("step"))
 
-    def __init__(self, values: Any, step: Any = 0.1):
+    def __init__(self, values: Any, step: Number = 0.1):
         self.values = _layers(values)
         self.step = step
 
@@ -116,6 +118,9 @@ class Function(AbstractWeight):
 
     function: Callable[[Any], Any] = eqx.field(static=True)
 
+    def __check_init__(self) -> None:
+        instance("function", self.function, Callable, "a function of t that gives an array")
+
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(jax.eval_shape(self.function, jax.ShapeDtypeStruct((), jnp.asarray(0.0).dtype)).shape)
@@ -142,9 +147,9 @@ class Random(AbstractWeight):
     """
 
     size: tuple[int, ...] = eqx.field(static=True)
-    seed: np.ndarray | Along
-    step: np.ndarray
-    scale: np.ndarray | Along
+    seed: Batched
+    step: Number
+    scale: Batched
     mean: Float[Array | np.ndarray, "..."]
     role: str = eqx.field(static=True)
 
@@ -152,22 +157,27 @@ class Random(AbstractWeight):
         self,
         shape: Sequence[int],
         *,
-        seed: Any = 0,
-        step: Any = 0.1,
-        scale: Any = None,
+        seed: Batched = 0,
+        step: Number = 0.1,
+        scale: Batched | None = None,
         mean: Any = 0.0,
         role: str = "",
     ):
-        self.size = tuple(int(s) for s in shape)
-        if not self.size or min(self.size) < 1:
-            raise InvalidInput(f"`shape` of Random is {shape!r}; give positive lengths, (heads, out, in) or (out, in).")
+        try:
+            self.size = tuple(whole("shape", s, 1) for s in shape)
+        except (InvalidInput, TypeError):
+            self.size = ()
+        if not self.size:
+            raise InvalidInput(
+                f"`shape` of Random is {shown(shape)}; give positive lengths, (heads, out, in) or (out, in)."
+            )
         self.seed = as_seed(seed)
         self.step = positive("step")(step)
         self.scale = scalar("scale", low=0)(self.size[-1] ** -0.5 if scale is None else scale)
         self.mean = finite_array("`mean`", mean)
         if self.mean.shape and self.mean.shape != self.size[-self.mean.ndim :]:
             raise InvalidInput(f"`mean` of Random has shape {self.mean.shape}; give one number or shape {self.size}.")
-        self.role = role
+        self.role = instance("role", role, str, "a text such as 'value'")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -194,7 +204,11 @@ def as_weight(role: str, value: Any) -> AbstractWeight:
         return Random(value.size, seed=value.seed, step=value.step, scale=value.scale, mean=value.mean, role=role)
     if isinstance(value, AbstractWeight):
         return value
-    return Function(value) if callable(value) and not isinstance(value, Along) else Constant(value)
+    if isinstance(value, type):
+        raise not_instance(role, value, AbstractWeight, "a matrix, a function of t, or a weight such as Random(shape)")
+    if isinstance(value, Along):
+        return Constant(value)
+    return Function(value) if callable(value) else Constant(finite_array(f"`{role}`", value))
 
 
 def _layers(values: Any) -> Any:

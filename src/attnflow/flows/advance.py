@@ -31,7 +31,7 @@ def advance(field: AbstractField, tokens: Tokens, t0: Any, t1: Any, method: Abst
         if is_concrete(value) and not np.isfinite(value):
             raise InvalidInput(f"`{name}` is {value}; give a finite time.")
     if not is_traced((field, tokens)):
-        field.check(tokens)
+        field.check(tokens, method.evaluates_on(tokens.space))
     systems = members(field, tokens)
     known = is_concrete(t0) and is_concrete(t1)
     jumps = breaks(field, max(t0, t1) if known else (t1 if is_concrete(t0) else t0))

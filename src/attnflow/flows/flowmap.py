@@ -63,6 +63,8 @@ class FlowMap:
         first, last = start % frames, end % frames
         if first >= last:
             raise InvalidInput(f"frames {start} and {end} do not span any time; give an earlier and a later one.")
+        if method is not None and method.evaluates_on(flow.space) != flow.space:
+            raise InvalidInput(f"{type(method).__name__} with this update leaves {flow.space}; use Renormalise().")
         return cls((_leg(flow, Adaptive() if method is None else method, first, last),))
 
     def __call__(self, points: Any, *, place: Any = None) -> Any:

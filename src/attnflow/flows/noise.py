@@ -6,9 +6,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from attnflow.axes import Along, as_seed, scalar
+from attnflow.axes import Batched, as_seed, scalar
+from attnflow.checks import flag
 from attnflow.errors import InvalidInput
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 
@@ -23,9 +23,12 @@ class Brownian(eqx.Module):
     `seed=Along("seed", range(64))` gives 64 independent ones. With kappa = 0 the result is that without noise.
     """
 
-    kappa: np.ndarray | Along = eqx.field(converter=scalar("kappa", low=0.0))
+    kappa: Batched = eqx.field(converter=scalar("kappa", low=0.0))
     common: bool = eqx.field(static=True, default=False)
-    seed: np.ndarray | Along = eqx.field(converter=as_seed, default=0)
+    seed: Batched = eqx.field(converter=as_seed, default=0)
+
+    def __check_init__(self) -> None:
+        flag("common", self.common)
 
     def key(self, label: Any) -> Any:
         """The random key of the step with this label, a short vector of integers."""

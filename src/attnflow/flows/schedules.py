@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import equinox as eqx
 import numpy as np
 
+from attnflow.checks import ABOVE_ZERO, not_instance, number, reals, shown, whole
 from attnflow.errors import InvalidInput
 
 
@@ -20,10 +21,7 @@ class AbstractSchedule(eqx.Module):
 class Evenly(AbstractSchedule):
     """`count` intervals of equal length: count + 1 frames."""
 
-    count: int = eqx.field(static=True, default=200)
-
-    def __check_init__(self) -> None:
-        _positive_integer("count", self.count)
+    count: int = eqx.field(static=True, default=200, converter=lambda count: whole("count", count, 1))
 
     def times(self, until: float, step: float | None) -> np.ndarray:
         times = np.linspace(0.0, until, self.count + 1)
@@ -33,13 +31,8 @@ class Evenly(AbstractSchedule):
 class LogSpaced(AbstractSchedule):
     """The start, then `count` times spaced evenly in log t from `first` to `until`."""
 
-    count: int = eqx.field(static=True, default=200)
-    first: float = eqx.field(static=True, default=0.1)
-
-    def __check_init__(self) -> None:
-        _positive_integer("count", self.count)
-        if not (np.isfinite(self.first) and self.first > 0):
-            raise InvalidInput(f"`first` is {self.first}; give a positive time.")
+    count: int = eqx.field(static=True, default=200, converter=lambda count: whole("count", count, 1))
+    first: float = eqx.field(static=True, default=0.1, converter=lambda t: number("first", t, low=ABOVE_ZERO))
 
     def times(self, until: float, step: float | None) -> np.ndarray:
         if self.first >= until:
@@ -52,10 +45,7 @@ class LogSpaced(AbstractSchedule):
 class EveryLayer(AbstractSchedule):
     """Every layer of the method `Layers`, or every `every`-th."""
 
-    every: int = eqx.field(static=True, default=1)
-
-    def __check_init__(self) -> None:
-        _positive_integer("every", self.every)
+    every: int = eqx.field(static=True, default=1, converter=lambda every: whole("every", every, 1))
 
     def times(self, until: float, step: float | None) -> np.ndarray:
         if step is None:
@@ -70,13 +60,13 @@ class EveryLayer(AbstractSchedule):
 class At(AbstractSchedule):
     """The start, then the given increasing times, the last of which is `until`."""
 
-    chosen: tuple[float, ...] = eqx.field(static=True, converter=lambda times: tuple(float(t) for t in times))
+    chosen: tuple[float, ...] = eqx.field(static=True)
 
-    def __init__(self, times: Sequence[float]):
-        self.chosen = tuple(float(t) for t in times)
-        values = np.asarray(self.chosen)
-        if not len(values) or not np.isfinite(values).all() or (np.diff(values) <= 0).any() or values[0] <= 0:
-            raise InvalidInput(f"`times` is {list(self.chosen)[:5]}...; give increasing positive times.")
+    def __init__(self, times: Sequence[float] | np.ndarray):
+        values = reals(times)
+        if values is None or values.ndim != 1 or not _increase(values):
+            raise InvalidInput(f"`times` is {shown(times)}; give increasing positive times.")
+        self.chosen = tuple(values.tolist())
 
     def times(self, until: float, step: float | None) -> np.ndarray:
         if not np.isclose(self.chosen[-1], until, rtol=1e-12):
@@ -98,17 +88,18 @@ def as_schedule(save: Save | None, default: int = 200) -> AbstractSchedule:
         return save
     if save is None or (isinstance(save, int | np.integer) and not isinstance(save, bool)):
         return Evenly(default if save is None else int(save))
-    times = np.asarray(save)
-    if times.ndim != 1 or times.dtype.kind not in "iuf":
-        raise InvalidInput(f"`save` is {save!r}; give a schedule, a number of intervals, or increasing times.")
-    return At(times[1:].tolist() if len(times) and times[0] == 0 else times.tolist())
+    times = reals(save)
+    if times is None or times.ndim != 1:
+        hint = "a schedule, a number of intervals, or increasing times"
+        raise not_instance("save", save, AbstractSchedule, hint)
+    return At(times[1:] if len(times) and times[0] == 0 else times)
+
+
+def _increase(times: np.ndarray) -> bool:
+    """Whether the times are positive and finite, and each is later than the one before."""
+    return bool(times.size and np.isfinite(times).all() and times[0] > 0 and (np.diff(times) > 0).all())
 
 
 def _on_layers(times: np.ndarray, step: float) -> np.ndarray:
     """The layers nearest to the times, without repetition."""
     return np.unique(np.rint(times / step).astype(np.int64)) * step
-
-
-def _positive_integer(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InvalidInput(f"`{name}` is {value!r}; give a positive integer.")

@@ -11,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import Members, members, over_members
+from attnflow.checks import instance
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.fields import AbstractField, breaks
+from attnflow.fields.structure import is_exact, stated_error
 from attnflow.flows.compiled import compiled, wait
 from attnflow.flows.longtime.frames import follow
 from attnflow.flows.longtime.method import LongTime
@@ -72,10 +74,15 @@ def solve(
     have not met: either they are at an equilibrium or the drift that is left cannot be seen in this clock.
     Ctrl-C ends the flow at the last saved frame, with the outcome `interrupted`.
     """
+    instance("field", field, AbstractField, "a field such as Attention(2.0)")
+    instance("tokens", tokens, Tokens, "tokens, such as from_array(positions)")
+    instance("method", method, AbstractMethod | LongTime | None, "a method such as Adaptive()")
+    instance("noise", noise, Brownian | None, "noise such as Brownian(0.1)")
+    several = stop if isinstance(stop, Sequence) and not isinstance(stop, str) else (stop,)
+    stops = tuple(instance("stop", one, AbstractStop, "a condition such as Consensus(), or a list") for one in several)
     if method is None:
-        method = Adaptive() if noise is None else Layers(np.asarray(0.01), ProjectRenormalise())
+        method = Adaptive() if noise is None else Layers(0.01, ProjectRenormalise())
     sink = InMemory() if sink is None else sink
-    stops = (stop,) if isinstance(stop, AbstractStop) else tuple(stop)
     if not (isinstance(until, int | float | np.number) and until > 0):
         raise InvalidInput(f"`until` is {until!r}; give a positive time.")
     if isinstance(method, LongTime):
@@ -93,12 +100,13 @@ def solve(
         )
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
         raise InvalidInput(f"`chunk` is {chunk!r}; give a positive integer.")
-    field.check(tokens)
+    on = method.evaluates_on(tokens.space)
+    field.check(tokens, on)
     method.check(float(until), field, noise is not None)
     if noise is not None:
         noise.check(tokens.space)
     times = as_schedule(save).times(float(until), method.layer_step)
-    field = field.prepare(tokens, tol, flowing=True)
+    field = field.prepare(tokens, tol, flowing=True, on=on)
     with full_precision():
         return _Solver(field, tokens, times, method, noise, stops, sink, chunk, on_progress).run(check)
 
@@ -133,7 +141,7 @@ class _Solver:
             jnp.asarray(self.systems.masses),
             method,
             jnp.asarray(breaks(field, times[-1])),
-            lyapunov(field, tokens) is not None,
+            lyapunov(field, tokens.on(method.evaluates_on(tokens.space), tokens.positions)) is not None,
             int(np.clip(SLICE / (int(np.prod(self.systems.shape)) * tokens.n * max(tokens.n, 64)), 1, 256)),
         )
         self.pace = _Pace(float(times[-1]), len(times))
@@ -336,11 +344,14 @@ def _measure(plan: _Plan, frames: Any, times: Any) -> Any:
 
         def at(frame: Any) -> dict[str, Any]:
             x, t = frame
-            drive = field.drive(t, x, tokens.moved(x), tokens.place)
+            moved = tokens.moved(x)
+            drive = field.drive(t, x, moved, tokens.place)
             velocity = tokens.space.tangent(x, drive)
             speed = jnp.max(jnp.linalg.norm(velocity, axis=1))
             unit = jnp.asarray(jnp.finfo(x.dtype).eps * (8 + np.sqrt(x.shape[0])), x.dtype)
-            floor = unit * jnp.max(jnp.linalg.norm(drive, axis=1)) + field.error(x.dtype)
+            floor = unit * jnp.max(jnp.linalg.norm(drive, axis=1))
+            cut = stated_error(field, t, x, moved, tokens.place)
+            floor = floor if is_exact(cut) else floor + jnp.max(cut)
             mean = jnp.sum(tokens.masses[:, None] * x, axis=0, keepdims=True)
             away = jnp.where(tokens.masses > 0, jnp.linalg.norm(x - mean, axis=1), 0.0)
             found = {"speed": speed, "floor": floor, "resolved": speed > floor, "spread": jnp.max(away)}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import equinox as eqx
 import numpy as np
 
-from attnflow.axes import positive
+from attnflow.checks import ABOVE_ZERO, instance, number
 
 
 class Frame(NamedTuple):
@@ -37,7 +37,7 @@ class AbstractStop(eqx.Module):
 class Consensus(AbstractStop):
     """All tokens of positive mass within `spread` of their mean."""
 
-    spread: float = eqx.field(static=True, default=1e-3, converter=lambda v: float(positive("spread")(v)))
+    spread: float = eqx.field(static=True, default=1e-3, converter=lambda v: number("spread", v, low=ABOVE_ZERO))
 
     def holds(self, frame: Frame) -> np.ndarray:
         return frame.spread <= self.spread
@@ -49,7 +49,7 @@ class Consensus(AbstractStop):
 class Still(AbstractStop):
     """No token faster than `speed`."""
 
-    speed: float = eqx.field(static=True, converter=lambda v: float(positive("speed")(v)))
+    speed: float = eqx.field(static=True, converter=lambda v: number("speed", v, low=ABOVE_ZERO))
 
     def holds(self, frame: Frame) -> np.ndarray:
         return frame.speed <= self.speed
@@ -63,6 +63,10 @@ class When(AbstractStop):
 
     condition: Callable[[Frame], np.ndarray] = eqx.field(static=True)
     description: str = eqx.field(static=True, default="the user's condition holds")
+
+    def __check_init__(self) -> None:
+        instance("condition", self.condition, Callable, "a function of a frame")
+        instance("description", self.description, str, "a text")
 
     def holds(self, frame: Frame) -> np.ndarray:
         return np.asarray(self.condition(frame), dtype=bool)

@@ -5,7 +5,7 @@ squares is the integral of the square. Code for every basis works on coefficient
 """
 
 import abc
-from typing import Any, Self
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -97,7 +97,7 @@ class AbstractBasis(eqx.Module):
         """Coefficients of one harmonic of sup norm 1."""
 
     @abc.abstractmethod
-    def refined(self, degree: int) -> Self:
+    def refined(self, degree: int) -> "AbstractBasis":
         """The same kind of basis with another degree, and a grid at least as fine for it."""
 
     @abc.abstractmethod

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from attnflow.errors import RunCorrupted, RunError, RunExists, RunLocked
 from attnflow.runs.spec import Spec, parse_spec
@@ -20,6 +20,7 @@ FORMAT = 1
 PACKAGES = ("attnflow", "jax", "jaxlib", "diffrax", "equinox", "numpy", "scipy", "xarray", "zarr")
 
 
+@runtime_checkable
 class AbstractSettings(Protocol):
     """What a folder is made for: a specification, or the settings of an experiment."""
 

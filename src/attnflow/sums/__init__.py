@@ -1,6 +1,6 @@
 """Sums over all tokens: S(x; y, charges) = sum_j m_j e^(log weight of (x, y_j)) charge_j, in bounded memory."""
 
-from attnflow.sums.base import AbstractSum, Arguments, Weights, columns, log_weight
+from attnflow.sums.base import AbstractSum, Arguments, Use, Weights, columns, log_weight
 from attnflow.sums.choose import Choice, Option, choose
 from attnflow.sums.circle import Circle
 from attnflow.sums.cutoff import Cutoff
@@ -22,6 +22,7 @@ __all__ = [
     "Harmonics",
     "Option",
     "Tiled",
+    "Use",
     "Weights",
     "choose",
     "columns",

@@ -2,7 +2,7 @@
 
 import abc
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,7 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from attnflow.masks import AbstractMask
+from attnflow.errors import InvalidInput
+from attnflow.masks import AbstractMask, Causal
+from attnflow.precision import is_concrete
+from attnflow.spaces import AbstractSpace, Sphere
+from attnflow.tokens import Tokens
 
 Side = tuple[Float[Array, "point feature"], Int[Array, " point"]]
 """The points of one side of the pairs: their features and their places."""
@@ -63,20 +67,73 @@ class AbstractSum(eqx.Module):
     def shared(self, copies: int) -> "AbstractSum":
         """The same sum when `copies` of it run side by side (heads) and share the memory of one."""
 
+    @abc.abstractmethod
     def trusted(self, arguments: "Arguments", scale: Any, total: Any) -> Any:
         """Whether ratios to e^scale total, the weight that each query sees of all the mass, are accurate as stated.
 
-        `arguments` are those of the call. None says that they are by construction; otherwise a traced boolean for all
-        queries together.
+        `arguments` are those of the call. None: they are, by construction. Otherwise a traced boolean for all queries
+        together; where it is false, the caller sums again in tiles.
         """
-        return None
 
-    def error(self, dtype: Any) -> Any:
-        """A bound of the absolute error of the softmax mean at the tokens, beyond rounding of each sum; 0 if exact."""
-        return 0.0
+    @abc.abstractmethod
+    def error(self, beta: Any, masses: Float[Array, " key"]) -> Any:
+        """A bound of the absolute error of S, for charges of size at most 1 and a total mass of 1.
 
-    def check(self, beta: np.ndarray, tokens: Any, mask: AbstractMask, plain: bool) -> None:
-        """Refuse, naming the alternative, what the sum cannot honour. `plain`: features are the positions."""
+        Rounding that every sum of n terms has is not counted: exact sums return the number 0.
+        """
+
+    @abc.abstractmethod
+    def refusal(self, use: "Use", tokens: Tokens | None) -> str:
+        """Why the sum must not be used so, as a sentence that names the alternative; empty if it may.
+
+        `tokens` are None where their numbers are not known (inside compiled code): then only structure is looked at.
+        """
+
+
+class Use(NamedTuple):
+    """What a sum is used for: everything that decides whether it gives the right numbers."""
+
+    space: AbstractSpace
+    """Where the points lie that it is evaluated on."""
+    beta: Any
+    """Inverse temperature, or an array of those of a batch; may be traced."""
+    mask: AbstractMask
+    plain: bool
+    """Whether the features of queries and keys are the positions: Q = K = I, no encoding."""
+    ratios: bool
+    """Whether the result is used for softmax or unnormalised attention, and not as a step of an iteration."""
+
+    @property
+    def betas(self) -> np.ndarray | None:
+        """The inverse temperatures, if they are known."""
+        return np.asarray(self.beta, np.float64) if is_concrete(self.beta) else None
+
+    def outside_series(self, name: str, takes_causal: bool) -> str:
+        """Why a sum for softmax on the unit sphere with Q = K = I and beta >= 0 does not apply; empty if it does."""
+        if not isinstance(self.space, Sphere):
+            return f"the sum {name} is for points on the unit sphere, not on {self.space}; use sum=Tiled()."
+        if not self.plain:
+            return f"the sum {name} is for attention with Q = K = I and no encoding; use sum=Tiled()."
+        if not self.ratios:
+            return f"the sum {name} is for Softmax() and Unnormalised() only; use sum=Tiled()."
+        causal = takes_causal and isinstance(self.mask, Causal) and not self.mask.strict
+        if not (self.mask.sees_everyone or causal):
+            return unsupported(name, self.mask)
+        betas = self.betas
+        if betas is not None and np.min(betas) < 0:
+            return f"`beta` is {np.min(betas):g}; the sum {name} needs beta >= 0, sum=Tiled() takes any."
+        return ""
+
+    def require(self, chosen: AbstractSum, tokens: Tokens | None) -> None:
+        """Refuse a sum that would give wrong numbers here."""
+        if why := chosen.refusal(self, tokens):
+            raise InvalidInput(why)
+
+
+def unsupported(name: str, mask: AbstractMask) -> str:
+    """The refusal of a mask by the sum `name`."""
+    strict = "strict " if isinstance(mask, Causal) and mask.strict else ""
+    return f"the sum {name} does not support the {strict}mask {type(mask).__name__}; use sum=Tiled(), which does."
 
 
 Arguments = tuple[Weights, Side, Side, Float[Array, " key"], Charges]

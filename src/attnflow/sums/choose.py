@@ -13,9 +13,9 @@ import numpy as np
 from attnflow.errors import InvalidInput
 from attnflow.masks import AbstractMask, Causal, Everyone
 from attnflow.precision import full_precision
-from attnflow.spaces import Sphere
+from attnflow.spaces import AbstractSpace, Sphere
 from attnflow.special.degrees import basis_size
-from attnflow.sums.base import AbstractSum, Weights
+from attnflow.sums.base import AbstractSum, Use, Weights
 from attnflow.sums.circle import BLOCK, Circle
 from attnflow.sums.costs import costs
 from attnflow.sums.cutoff import Cutoff, neighbours
@@ -25,11 +25,10 @@ from attnflow.sums.harmonics import Harmonics
 from attnflow.sums.series import AbstractSeries, needed_degree, repeated, round_off
 from attnflow.sums.sht import FastSphere
 from attnflow.sums.tiled import Tiled
+from attnflow.tokens import Tokens
 
 TOLERANCE = {"float64": 1e-12, "float32": 1e-4}
 LOOSEST = 1e-6
-WORTH = 0.02
-"""Seconds of one tiled evaluation below which nothing else is compiled."""
 MEMORY = 2**31
 """Bytes that the basis of a series may take."""
 LARGEST = {"float64": 1300, "float32": 140}
@@ -73,13 +72,14 @@ class Choice:
 
 
 def choose(
-    tokens: Any,
+    tokens: Tokens,
     beta: Any,
     *,
     tol: float | None = None,
     mask: AbstractMask | None = None,
     plain: bool = True,
     ratios: bool = True,
+    space: AbstractSpace | None = None,
     flowing: bool = False,
     backend: str | None = None,
 ) -> Choice:
@@ -91,6 +91,7 @@ def choose(
             a series wherever they go (at most 1e-6). A float32 tolerance below rounding is refused.
         plain: whether weights are e^(beta (<x, y> - 1)) of the positions (Q = K = I, no encoding).
         ratios: whether the sum is used for softmax or unnormalised attention (hardmax and Sinkhorn take tiles).
+        space: where the tokens will be evaluated, if not on their own space (layers that leave the sphere).
         flowing: whether the tokens will move: neighbours become too many when they condense.
         backend: "cpu" or "gpu"; default where JAX runs.
     """
@@ -101,13 +102,15 @@ def choose(
     given, tol = tol is not None, max(TOLERANCE[dtype.name], 2 * floor) if tol is None else tol
     if not (isinstance(tol, int | float | np.number) and 0 < tol < 1):
         raise InvalidInput(f"`tol` is {tol!r}; give the absolute error of the softmax mean, in (0, 1).")
-    case = _Case(tokens, betas, float(tol), mask, dtype, backend, given, flowing)
+    space = tokens.space if space is None else space
+    use = Use(space, betas, mask, plain, ratios)
+    case = _Case(tokens, use, float(tol), dtype, backend, given, flowing)
     if tol < floor and dtype == np.float32:
         raise InvalidInput(
             f"`tol` is {tol:.0e}, but float32 reaches about {floor:.0e} at beta = {betas.max():g} and n = {tokens.n}; "
             "give tokens in float64, or a larger tol."
         )
-    bounded = case.sphere and plain and case.beta_min >= 0 and case.lightest > 1e-30
+    bounded = not Tiled(bounded=True).refusal(use, tokens)
     options = [Option("Tiled", Tiled(bounded=bounded), case.tiled_seconds(bounded), floor), case.dense(floor)]
     if not (plain and case.sphere and ratios):
         reason = "needs softmax or unnormalised attention with Q = K = I on the unit sphere"
@@ -117,7 +120,7 @@ def choose(
     else:
         options += [case.series(), case.fast(), case.cutoff(), case.fused()]
     best = options[0]
-    for option in sorted(options, key=lambda option: option.seconds) if best.seconds >= WORTH else ():
+    for option in sorted(options, key=lambda option: option.seconds):
         # the cheapest first: whether round-off allows it may take an evaluation
         if not option.why_not and (not option.doubtful or case.trusted(option)):
             best = option
@@ -133,22 +136,22 @@ class _Case:
 
     def __init__(
         self,
-        tokens: Any,
-        betas: np.ndarray,
+        tokens: Tokens,
+        use: Use,
         tol: float,
-        mask: AbstractMask,
         dtype: Any,
         backend: str,
         given: bool,
         flowing: bool,
     ):
+        betas, mask = np.asarray(use.beta), use.mask
         self.given, self.flowing = given, flowing
         self.tokens, self.tol = tokens, tol
         self.beta_min, self.beta_max = float(betas.min()), float(betas.max())
         self.mask, self.dtype, self.backend = mask, dtype, backend
         self.n, self.d = tokens.n, tokens.dim
         self.batched = bool(tokens.dims) or betas.ndim > 0  # a fall-back on tiles would run always
-        self.sphere = isinstance(tokens.space, Sphere)
+        self.sphere = isinstance(use.space, Sphere)
         masses = np.asarray(tokens.masses)
         self.lightest = float(np.min(masses))
         self.causal = isinstance(mask, Causal)
@@ -171,7 +174,7 @@ class _Case:
         if self.mask.sees_everyone:
             return ""
         if not (takes_causal and self.causal and not self.mask.strict):  # type: ignore[attr-defined]
-            return f"cannot honour the mask {type(self.mask).__name__}"
+            return f"does not support the mask {type(self.mask).__name__}"
         return "needs different places under a causal mask" if repeated(self.tokens.place) else ""
 
     def _degree(self) -> int:
@@ -250,8 +253,6 @@ class _Case:
             return Option("Cutoff", None, why_not=why or "is for one system of tokens of positive mass")
         if self.flowing:
             return Option("Cutoff", None, why_not="loses when the tokens condense")
-        if self.tiled_seconds(True) < WORTH:
-            return Option("Cutoff", None, why_not="does not pay for so few tokens")
         made = Cutoff(self.tol)
         radius = made.radius(self.beta_min, self.lightest)
         if radius > 1.0:

@@ -19,6 +19,7 @@ import numpy as np
 from attnflow.sums.base import AbstractSum, Arguments
 from attnflow.sums.host import AbstractHostSum, Work, cores, tol_per_mass
 from attnflow.sums.tiled import TILE, Tiled
+from attnflow.tokens import Tokens
 
 BLOCK = 64
 """Tokens of one block, at most."""
@@ -68,8 +69,13 @@ class Cutoff(AbstractHostSum):
         met = min(float(n), near * (1 + 1.25 * math.sqrt(BLOCK / max(near, 1.0))) ** 2)
         return n * (SECONDS["tree"] + (SECONDS["token"] + met * SECONDS["pair"]) / self.threads)
 
-    def _check(self, beta_min: float, beta_max: float, tokens: Any) -> None:
-        """Nothing: any dimension, beta and masses, if slowly."""
+    def rounding(self, count: int) -> float:
+        return 0.0  # that of any sum of so many terms
+
+    def _refusal(self, beta_min: float, beta_max: float, tokens: Tokens) -> str:
+        if np.min(tokens.masses) <= 0:
+            return "`masses` holds 0; the sum Cutoff needs tokens of positive mass, use sum=Tiled()."
+        return ""  # any dimension and beta, if slowly
 
 
 SECONDS = {"tree": 1e-6, "token": 3e-6, "pair": 1.5e-8}

@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
-from attnflow.sums.base import AbstractSum, Charges, Side, Sums, Weights, columns, length
+from attnflow.sums.base import AbstractSum, Arguments, Charges, Side, Sums, Use, Weights, columns, length
+from attnflow.tokens import Tokens
 
 LIMIT = 1 << 34
 """Bytes of the largest array of weights that is allowed."""
@@ -39,6 +40,15 @@ class Dense(AbstractSum):
 
     def shared(self, copies: int) -> "Dense":
         return self
+
+    def trusted(self, arguments: Arguments, scale: Any, total: Any) -> Any:
+        return None
+
+    def error(self, beta: Any, masses: Float[Array, " key"]) -> Any:
+        return 0.0
+
+    def refusal(self, use: Use, tokens: Tokens | None) -> str:
+        return ""
 
     @staticmethod
     def bytes(queries: int, keys: int, dtype: Any) -> int:

@@ -17,11 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.errors import InvalidInput
-from attnflow.masks import AbstractMask
-from attnflow.spaces import Sphere
-from attnflow.sums.base import AbstractSum, Charges, Side, Sums, Weights, columns, derived_from
+from attnflow.sums.base import AbstractSum, Arguments, Charges, Side, Sums, Use, Weights, columns, derived_from
 from attnflow.sums.tiled import Tiled
+from attnflow.tokens import Tokens
 
 LOG2E = math.log2(math.e)
 SMALL = 4
@@ -67,13 +65,23 @@ class Fused(AbstractSum):
     def shared(self, copies: int) -> "Fused":
         return self
 
-    def check(self, beta: np.ndarray, tokens: Any, mask: AbstractMask, plain: bool) -> None:
-        if not plain or not isinstance(tokens.space, Sphere) or not mask.sees_everyone or np.min(beta) < 0:
-            raise InvalidInput(
-                "the sum Fused is for softmax on the unit sphere with Q = K = I, beta >= 0 and no mask; use Tiled()."
-            )
+    def trusted(self, arguments: Arguments, scale: Any, total: Any) -> Any:
+        return None
+
+    def error(self, beta: Any, masses: Float[Array, " key"]) -> Any:
+        rest, slope = Fused.accuracy(masses.shape[0], 0.0), 2 * float(np.finfo(np.float32).eps)
+        return jnp.asarray(rest, masses.dtype) + slope * jnp.asarray(beta, masses.dtype)
+
+    def refusal(self, use: Use, tokens: Tokens | None) -> str:
+        if why := use.outside_series("Fused", False):
+            return why
+        if tokens is None:
+            return ""
         if tokens.positions.dtype != np.float32:
-            raise InvalidInput("the sum Fused works in float32; give tokens in float32, or use Tiled().")
+            return "the sum Fused works in float32; give tokens in float32, or use sum=Tiled()."
+        if np.min(tokens.masses) <= 0:
+            return "`masses` holds 0; the sum Fused needs tokens of positive mass, use sum=Tiled()."
+        return ""
 
     @staticmethod
     def accuracy(n: int, beta: float) -> float:
@@ -189,9 +197,8 @@ def _by_products(beta: Any, x: Any, y: Any, charges: Any, interpret: bool) -> An
 
     def product(a: Any, b: Any, axis: int) -> Any:
         dims = (((1,), (axis,)), ((), ()))
-        return jax.lax.dot_general(
-            a, b, dims, precision=None if interpret else PRECISION, preferred_element_type=jnp.float32
-        )
+        exact = jax.lax.Precision.HIGHEST if interpret else PRECISION  # a GPU would interpret in TF32 by default
+        return jax.lax.dot_general(a, b, dims, precision=exact, preferred_element_type=jnp.float32)
 
     def kernel(query_ref: Any, key_ref: Any, charge_ref: Any, shift_ref: Any, out_ref: Any) -> None:
         query, shift = query_ref[...], shift_ref[0]

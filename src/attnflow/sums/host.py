@@ -16,9 +16,20 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
-from attnflow.masks import AbstractMask, Everyone
-from attnflow.spaces import Sphere
-from attnflow.sums.base import AbstractSum, Charges, Side, Sums, Weights, columns, derived_from, length
+from attnflow.masks import Everyone
+from attnflow.sums.base import (
+    AbstractSum,
+    Charges,
+    Side,
+    Sums,
+    Use,
+    Weights,
+    columns,
+    derived_from,
+    length,
+    unsupported,
+)
+from attnflow.tokens import Tokens
 
 Work = Callable[[float, float, np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 """(beta, eps, x, y, masses, charges) -> S, in float64, off by at most eps sum_j m_j |charge_j| before rounding."""
@@ -48,7 +59,7 @@ class AbstractHostSum(AbstractSum):
     ) -> Sums:
         charges = columns(key[0], charges)
         if not weights.mask.sees_everyone:
-            raise NotImplementedError(f"{type(self).__name__} with the mask {type(weights.mask).__name__}")
+            raise InvalidInput(unsupported(type(self).__name__, weights.mask))
         at_tokens, work = weights.at_tokens, self._work()
         top = jax.lax.stop_gradient(jnp.max(log_mass))
         top = jnp.where(jnp.isfinite(top), top, 0.0)
@@ -77,27 +88,25 @@ class AbstractHostSum(AbstractSum):
         )
         return jnp.full(sums.shape[:1], top), sums
 
-    def error(self, dtype: Any) -> Any:
-        return jnp.asarray(self.tol, dtype)
+    def error(self, beta: Any, masses: Float[Array, " key"]) -> Any:
+        lightest = jnp.min(jnp.where(masses > 0, masses, jnp.inf)) / jnp.sum(masses)
+        cut = tol_per_mass(jnp.asarray(self.tol, masses.dtype), lightest)
+        return cut + jnp.asarray(self.rounding(masses.shape[0]), masses.dtype)
 
-    def check(self, beta: np.ndarray, tokens: Any, mask: AbstractMask, plain: bool) -> None:
-        name = type(self).__name__
-        if not plain or not isinstance(tokens.space, Sphere):
-            raise InvalidInput(
-                f"the sum {name} is for tokens on the unit sphere with Q = K = I and no encoding, not for these on "
-                f"{tokens.space}; use sum=Tiled()."
-            )
-        if not mask.sees_everyone:
-            raise InvalidInput(
-                f"the sum {name} cannot honour the mask {type(mask).__name__}; use sum=Tiled(), which takes every mask."
-            )
-        if np.min(beta) < 0:
-            raise InvalidInput(f"`beta` is {np.min(beta):g}; the sum {name} needs beta >= 0, sum=Tiled() takes any.")
-        self._check(float(np.min(beta)), float(np.max(beta)), tokens)
+    def refusal(self, use: Use, tokens: Tokens | None) -> str:
+        why = use.outside_series(type(self).__name__, False)
+        betas = use.betas
+        if why or tokens is None or betas is None:
+            return why
+        return self._refusal(float(np.min(betas)), float(np.max(betas)), tokens)
 
     @abc.abstractmethod
-    def _check(self, beta_min: float, beta_max: float, tokens: Any) -> None:
-        """What else this sum cannot honour."""
+    def rounding(self, count: int) -> float:
+        """A bound of the absolute round-off of S for `count` tokens and a total mass of 1."""
+
+    @abc.abstractmethod
+    def _refusal(self, beta_min: float, beta_max: float, tokens: Tokens) -> str:
+        """What else this sum cannot do, as a sentence; empty if nothing."""
 
 
 def _to_words(numbers: np.ndarray) -> np.ndarray:
@@ -125,9 +134,9 @@ def _answer(
     return work(beta, eps, x, x if at_tokens else y, masses, charges)
 
 
-def tol_per_mass(tol: float, lightest: float) -> float:
+def tol_per_mass(tol: Any, lightest: Any) -> Any:
     """What S may be off by, for a total mass of 1: the softmax mean is off by twice that over the least mass seen."""
-    return max(0.25 * tol * lightest, 1e-280)
+    return 0.25 * tol * lightest + 1e-280
 
 
 def cores() -> int:

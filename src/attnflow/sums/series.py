@@ -20,8 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
-from attnflow.masks import AbstractMask, Causal
-from attnflow.spaces import Sphere
+from attnflow.masks import Causal
 from attnflow.special.degrees import multiplicity_ratios, truncation_degrees
 from attnflow.sums.base import (
     AbstractSum,
@@ -29,13 +28,16 @@ from attnflow.sums.base import (
     Charges,
     Side,
     Sums,
+    Use,
     Weights,
     blocked,
     columns,
     length,
     side_by_side,
+    unsupported,
 )
 from attnflow.sums.tiled import Tiled
+from attnflow.tokens import Tokens
 
 ROUND_OFF = 4.0
 """Units in the last place of the absolute error of a sum, per sqrt(degree + 1); `python benchmarks/rounding.py` finds
@@ -50,7 +52,7 @@ class AbstractSeries(AbstractSum):
     """Sums by harmonics up to a degree of at most `degree`, for tokens on the unit sphere and beta >= 0.
 
     One compiled function serves every beta, tolerance and mass whose degree fits; beyond that the result is NaN
-    (`check` of the field refuses it beforehand). Masks: `Everyone()`, and `Causal` (with any slope) for tokens at
+    (`check` of the field refuses this beforehand). Masks: `Everyone()`, and `Causal` (with any slope) for tokens at
     different places; elsewhere than at the tokens causal sums are tiled.
     """
 
@@ -63,7 +65,7 @@ class AbstractSeries(AbstractSum):
     @property
     @abc.abstractmethod
     def dim(self) -> int:
-        """D of the sphere S^(d-1)."""
+        """The d of the sphere S^(d-1)."""
 
     @abc.abstractmethod
     def _moments(self, x: Any, charges: Any, top: Any) -> Any:
@@ -98,10 +100,10 @@ class AbstractSeries(AbstractSum):
         charges = masses[:, None] * charges
         if weights.mask.sees_everyone:
             sums = self._everyone(query[0], key[0], charges, p, last)
-        elif isinstance(weights.mask, Causal):
+        elif isinstance(weights.mask, Causal) and not weights.mask.strict:
             sums = self._causal(weights, key, charges, p, last)
         else:
-            raise NotImplementedError(f"{type(self).__name__} with the mask {type(weights.mask).__name__}")
+            raise InvalidInput(unsupported(type(self).__name__, weights.mask))
         enough = (last <= self.degree) & (weights.beta >= 0)
         return jnp.full(sums.shape[:1], top), jnp.where(enough, sums, jnp.nan)
 
@@ -113,40 +115,42 @@ class AbstractSeries(AbstractSum):
         tiled = not (weights.at_tokens or weights.mask.sees_everyone)
         if tiled or (weights.at_tokens and not self.guarded):
             return None
-        masses = jnp.exp(log_mass)
+        masses, seen = jnp.exp(log_mass), total * jnp.exp(scale)
         least = 4 * round_off(self.degree, total.dtype) / jnp.asarray(self.tol, total.dtype)
+        # where truncation takes the other half of `tol`; a token alone sees its own mass but for rounding
+        lightest = 0.99 * jnp.min(jnp.where(masses > 0, masses, jnp.inf))
         if weights.mask.sees_everyone:
-            return jnp.min(total * jnp.exp(scale)) >= least * jnp.sum(masses)
+            return jnp.min(seen) >= jnp.maximum(least * jnp.sum(masses), lightest)
         order = jnp.argsort(place)  # what comes later has no part in the error
-        return jnp.all((total * jnp.exp(scale))[order] >= least * jnp.cumsum(masses[order]))
+        return jnp.all(seen[order] >= jnp.maximum(least * jnp.cumsum(masses[order]), lightest))
 
-    def error(self, dtype: Any) -> Any:
-        return jnp.asarray(self.tol, dtype)
+    def error(self, beta: Any, masses: Float[Array, " key"]) -> Any:
+        lightest = jnp.min(jnp.where(masses > 0, masses, jnp.inf)) / jnp.sum(masses)
+        cut = 0.25 * jnp.asarray(self.tol, masses.dtype) * lightest
+        return cut + jnp.asarray(round_off(self.degree, masses.dtype), masses.dtype)
 
-    def check(self, beta: np.ndarray, tokens: Any, mask: AbstractMask, plain: bool) -> None:
-        name, d = type(self).__name__, tokens.dim
-        if not plain or not isinstance(tokens.space, Sphere) or d != self.dim:
-            raise InvalidInput(
-                f"the sum {name} is for tokens on the unit sphere of R^{self.dim} with Q = K = I and no encoding, not "
-                f"for these on {tokens.space}; use sum=Tiled()."
-            )
-        if not (mask.sees_everyone or (isinstance(mask, Causal) and not mask.strict)):
-            raise InvalidInput(
-                f"the sum {name} cannot honour the mask {type(mask).__name__}; use sum=Tiled(), which takes every mask."
-            )
-        if not mask.sees_everyone and repeated(tokens.place):
-            raise InvalidInput(
-                f"`place` holds a number twice, which the sum {name} does not take under a causal mask; "
+    def refusal(self, use: Use, tokens: Tokens | None) -> str:
+        name = type(self).__name__
+        if why := use.outside_series(name, True):
+            return why
+        if use.space.dim != self.dim:
+            return f"the sum {name} is for points in R^{self.dim}, not in R^{use.space.dim}; use sum=Tiled()."
+        if tokens is None or use.betas is None:
+            return ""
+        if not use.mask.sees_everyone and repeated(tokens.place):
+            return (
+                f"`place` holds a number twice, which the sum {name} does not support under a causal mask; "
                 "use sum=Tiled()."
             )
-        if np.min(beta) < 0:
-            raise InvalidInput(f"`beta` is {np.min(beta):g}; the sum {name} needs beta >= 0, sum=Tiled() takes any.")
-        needed = needed_degree(float(np.max(beta)), d, tokens.masses, float(np.min(self.tol)))
+        tol = float(np.min(self.tol))
+        needed = needed_degree(float(np.max(use.betas)), self.dim, tokens.masses, tol)
         if needed > self.degree:
-            raise InvalidInput(
-                f"the sum {name} was made for degrees up to {self.degree}; beta = {np.max(beta):g} and these masses "
-                f"need {needed}. Call `prepare` of an unbound field again, or use sum=Tiled()."
+            return (
+                f"the sum {name} was made for degrees up to {self.degree}; beta = {np.max(use.betas):g} and these "
+                f"masses need {needed}. Call `prepare` of a field without a sum again, or use sum=Tiled()."
             )
+        rounding = round_off(self.degree, tokens.positions.dtype)
+        return "" if self.guarded else unguarded(name, tol, tokens.masses, rounding)
 
     def _everyone(self, query: Any, key: Any, charges: Any, p: Any, last: Any) -> Any:
         size = min(self.chunk, max(length(query), length(key)))
@@ -200,6 +204,17 @@ class AbstractSeries(AbstractSum):
 def repeated(places: Any) -> bool:
     """Whether two tokens of one system stand at the same place."""
     return bool((np.diff(np.sort(np.asarray(places), axis=-1), axis=-1) == 0).any())
+
+
+def unguarded(name: str, tol: float, masses: Any, rounding: float) -> str:
+    """Why ratios at the tokens cannot be taken on trust: round-off over the least mass exceeds the tolerance."""
+    lightest = float(np.min(masses))
+    if lightest > 0 and 4 * rounding <= 1.0000001 * tol * lightest:
+        return ""
+    return (
+        f"the sum {name} was made with guarded=False and tol = {tol:.1e}, but a token has a mass of only "
+        f"{lightest:.1e}; use guarded=True, a larger tol, or sum=Tiled()."
+    )
 
 
 def needed_degree(beta: float, d: int, masses: Any, tol: float) -> int:

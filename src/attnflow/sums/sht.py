@@ -20,13 +20,14 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.errors import InvalidInput, MissingExtra
+from attnflow.errors import MissingExtra
 from attnflow.special.degrees import degree_weights
 from attnflow.sums.base import AbstractSum, Arguments
 from attnflow.sums.harmonics import Harmonics
 from attnflow.sums.host import AbstractHostSum, Work, cores
-from attnflow.sums.series import needed_degree
+from attnflow.sums.series import needed_degree, unguarded
 from attnflow.sums.tiled import Tiled
+from attnflow.tokens import Tokens
 
 FINEST = 2e-14
 """The smallest accuracy that is asked of ducc0, which refuses less than 7e-15; finer than this it does not improve."""
@@ -79,12 +80,11 @@ class FastSphere(AbstractHostSum):
         # round-off is relative to the largest sum anywhere: at the tokens that is known
         level = jnp.max(seen) if weights.at_tokens else jnp.sum(masses)
         least = 4 * self.rounding(log_mass.shape[0]) / jnp.asarray(self.tol, seen.dtype) * level
-        if not weights.at_tokens:
-            least = jnp.maximum(least, jnp.min(jnp.where(masses > 0, masses, jnp.inf)))
-        return jnp.min(seen) >= least
+        # where truncation takes the other half of `tol`; a token alone sees its own mass but for rounding
+        lightest = 0.99 * jnp.min(jnp.where(masses > 0, masses, jnp.inf))
+        return jnp.min(seen) >= jnp.maximum(least, lightest)
 
-    def rounding(self, count: int = 10**6) -> float:
-        """`roundoff` at the largest degree."""
+    def rounding(self, count: int) -> float:
         return roundoff(self.degree, count)
 
     def seconds(self, n: int, charges: int | None = None) -> float:
@@ -94,15 +94,17 @@ class FastSphere(AbstractHostSum):
         transforms += (adjoints + syntheses) * self.degree**3 * SECONDS["degree"]
         return SECONDS["call"] + n * SECONDS["point"] + transforms / self.threads
 
-    def _check(self, beta_min: float, beta_max: float, tokens: Any) -> None:
+    def _refusal(self, beta_min: float, beta_max: float, tokens: Tokens) -> str:
         if tokens.dim != 3:
-            raise InvalidInput(f"the sum FastSphere is for d = 3, not d = {tokens.dim}; use sum=Tiled().")
-        needed = needed_degree(beta_max, 3, tokens.masses, float(np.min(self.tol)))
+            return f"the sum FastSphere is for d = 3, not d = {tokens.dim}; use sum=Tiled()."
+        tol = float(np.min(self.tol))
+        needed = needed_degree(beta_max, 3, tokens.masses, tol)
         if needed > self.degree:
-            raise InvalidInput(
+            return (
                 f"the sum FastSphere was made for degrees up to {self.degree}; beta = {beta_max:g} and these masses "
-                f"need {needed}. Call `prepare` of an unbound field again, or use sum=Tiled()."
+                f"need {needed}. Call `prepare` of a field without a sum again, or use sum=Tiled()."
             )
+        return "" if self.guarded else unguarded("FastSphere", tol, tokens.masses, self.rounding(tokens.n))
 
 
 SECONDS = {"call": 1e-3, "point": 1.2e-7, "adjoint": 3e-7, "synthesis": 2.4e-7, "degree": 6e-10}

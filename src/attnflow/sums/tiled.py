@@ -11,13 +11,29 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.sums.base import AbstractSum, Charges, Side, Sums, Weights, blocked, columns, length, side_by_side
+from attnflow.masks import Everyone
+from attnflow.sums.base import (
+    AbstractSum,
+    Arguments,
+    Charges,
+    Side,
+    Sums,
+    Use,
+    Weights,
+    blocked,
+    columns,
+    length,
+    side_by_side,
+)
+from attnflow.tokens import Tokens
 
 TILE = 1 << 18  # entries of one tile: 2 MiB in float64, the size of a second-level cache
 GROUPS = 4  # loops over tiles that run at the same time
 DEVICE_TILE = 1 << 26  # on a GPU: enough to keep it busy
+LIGHTEST = 1e-30  # the least mass that a bounded sum takes
 
 
 class Tiled(AbstractSum):
@@ -80,12 +96,39 @@ class Tiled(AbstractSum):
     def shared(self, copies: int) -> "Tiled":
         return Tiled(self.queries, self.keys, self.copies * copies, self.bounded)
 
+    def trusted(self, arguments: Arguments, scale: Any, total: Any) -> Any:
+        return None
+
+    def error(self, beta: Any, masses: Float[Array, " key"]) -> Any:
+        return 0.0
+
+    def refusal(self, use: Use, tokens: Tokens | None) -> str:
+        if not self.bounded:
+            return ""
+        if not use.mask.sees_itself:
+            return (
+                f"the sum Tiled(bounded=True) needs tokens that see themselves, but the mask {type(use.mask).__name__} "
+                "may hide them; use sum=Tiled()."
+            )
+        rest = use._replace(mask=Everyone(), ratios=True)  # any such mask and any normaliser will do
+        return rest.outside_series("Tiled(bounded=True)", False) or _too_light(tokens)
+
     def sizes(self, n_query: int, n_key: int) -> tuple[int, int]:
         """Tile shape for these numbers: at most TILE pairs, whole rows of keys when they are few."""
         entries, widest = (TILE, 2048) if jax.default_backend() == "cpu" else (DEVICE_TILE, 16384)
         k = self.keys or min(n_key, widest)
         q = self.queries or max(1, min(n_query, entries // (k * self.copies)))
         return q, k
+
+
+def _too_light(tokens: Tokens | None) -> str:
+    """A token that hardly sees itself needs the maximum of its row: what it sees may be below the smallest number."""
+    lightest = 1.0 if tokens is None else float(np.min(tokens.masses))
+    if lightest > LIGHTEST:
+        return ""
+    return (
+        f"`masses` holds {lightest:g}; the sum Tiled(bounded=True) needs masses above {LIGHTEST:g}, use sum=Tiled()."
+    )
 
 
 def over_pairs(

@@ -89,7 +89,7 @@ def follow(
     found = [look(tokens)]
     for _ in range(counts[0]):
         # 1.0001: rounding must not make it one step more
-        tokens = advance(ready, tokens, 0.0, gap, Fixed(np.asarray(1.0001 * gap / counts[1])))
+        tokens = advance(ready, tokens, 0.0, gap, Fixed(1.0001 * gap / counts[1]))
         found.append(look(tokens))
     return found
 

@@ -50,7 +50,7 @@ def frames(
         found: list[Any] = [None]
         for k, (begin, end) in enumerate(itertools.pairwise(times)):
             on_leg(done + part * k / count)
-            now = advance(field, now, float(begin), float(end), Fixed(np.asarray((end - begin) / steps)))
+            now = advance(field, now, float(begin), float(end), Fixed((end - begin) / steps))
             found.append(now.positions)
         found[0] = np.broadcast_to(np.asarray(tokens.positions), np.shape(found[1]))
         made.append(np.stack(found))

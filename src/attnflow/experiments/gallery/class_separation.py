@@ -106,7 +106,7 @@ def _learn(parameters: Parameters, study: Study, index: int) -> xr.Dataset:
         parameters.points, kind, seed=_seed(parameters, index, 0), noise=parameters.noise
     )
     field = residual_network(dim, parameters.width, parameters.time_steps, seed=parameters.seed, shared=True)
-    start = Classifier(field, np.eye(2, dim), method=Fixed(np.asarray(1 / parameters.time_steps)))
+    start = Classifier(field, np.eye(2, dim), method=Fixed(1 / parameters.time_steps))
     whole = len(parameters.tasks)
     fitted = fit(
         start, points, labels, steps=parameters.steps, rate=parameters.rate, seed=parameters.seed,
@@ -188,7 +188,7 @@ def through(field: Perceptron, tokens: Tokens, layers: int) -> np.ndarray:
     """Where the residual network of so many layers takes the tokens; one program serves every number of layers."""
     for leg in range(layers // LEG):
         begin, end = leg * LEG / layers, (leg + 1) * LEG / layers
-        tokens = advance(field, tokens, begin, end, Layers(np.asarray(1 / layers)))
+        tokens = advance(field, tokens, begin, end, Layers(1 / layers))
     return np.asarray(tokens.positions)
 
 

@@ -150,7 +150,7 @@ def follow(tokens: Tokens, beta: float, until: float, parameters: Parameters) ->
     modes = {}
     for t in np.arange(0.0, until + LEG / 2, LEG):
         if t > 0:
-            tokens = advance(field, tokens, 0.0, LEG, Fixed(np.asarray(parameters.step)))
+            tokens = advance(field, tokens, 0.0, LEG, Fixed(parameters.step))
         if t in LOOKS:
             modes[float(t)] = count_modes(field, tokens, parameters.points)
     found = [clusters(tokens.member(seed=k), scale=cluster_scale(beta)) for k in range(parameters.seeds)]

@@ -99,7 +99,7 @@ def _followed(parameters: Parameters, model: str, d: int) -> xr.Dataset:
     field = Attention(Along("beta", parameters.betas), normaliser=MODELS[model])
     met = np.full((len(parameters.betas), parameters.seeds), np.inf)
     for frame in range(1, math.ceil(parameters.until / SPAN) + 1):
-        tokens = advance(field, tokens, 0.0, SPAN, Fixed(np.asarray(STEP)))
+        tokens = advance(field, tokens, 0.0, SPAN, Fixed(STEP))
         met = np.minimum(met, np.where(_together(tokens), frame * SPAN, np.inf))
         if np.isfinite(met).all():
             break
@@ -138,7 +138,7 @@ def _circle(parameters: Parameters) -> xr.Dataset:
     tokens = stack("beta", betas, [Tokens(starts, dims=("member",))] * len(betas))
     field, off = Attention(Along("beta", betas)), [_off_ring(starts[-1:])]
     for _ in range(math.ceil(parameters.circle_until / span)):
-        tokens = advance(field, tokens, 0.0, span, Fixed(np.asarray(step)))
+        tokens = advance(field, tokens, 0.0, span, Fixed(step))
         off.append(_off_ring(np.asarray(tokens.positions)[:, -1]))
     end = _off_ring(np.asarray(tokens.positions)[:, :-1])
     return xr.Dataset(

@@ -244,7 +244,7 @@ def handed_over(parameters: Parameters) -> xr.Dataset:
         field, cells, cells_from_density(cells, density), parameters.end,
         save=At(np.linspace(0, parameters.end, 81)[1:].tolist()),
     )  # fmt: skip
-    step, last = Fixed(np.asarray(0.1)), volume.masses.values[-1]
+    step, last = Fixed(0.1), volume.masses.values[-1]
     ends = {
         "handed over": advance(field, tokens, 0.0, parameters.end - lost, step),
         "tokens alone": advance(field, quiet(density, tokens.n), 0.0, parameters.end, step),

@@ -97,9 +97,9 @@ def _flow(parameters: Parameters, model: str) -> xr.Dataset:
     rows = []
     for frame in range(parameters.frames + 1):
         if frame:
-            coarse = advance(field, coarse, 0.0, span, Fixed(np.asarray(span / SUBSTEPS)))
+            coarse = advance(field, coarse, 0.0, span, Fixed(span / SUBSTEPS))
             for _ in range(2):
-                fine = advance(field, fine, 0.0, span / 2, Fixed(np.asarray(span / 2 / SUBSTEPS)))
+                fine = advance(field, fine, 0.0, span / 2, Fixed(span / 2 / SUBSTEPS))
         if frame == 0:  # from here on all betas have tokens of their own
             every = np.broadcast_to(fine.positions, (len(parameters.betas), *fine.positions.shape))
             coarse = fine = Tokens(every, dims=("beta", "seed"))
@@ -190,9 +190,9 @@ def _descend(parameters: Parameters, part: xr.Dataset) -> xr.Dataset:
     coarse = fine = start
     rows = [(0.0, *(interaction_energy(field, start),) * 2)]
     for frame in range(1, parameters.descent + 1):
-        coarse = advance(field, coarse, 0.0, span, Fixed(np.asarray(span / SUBSTEPS)))
+        coarse = advance(field, coarse, 0.0, span, Fixed(span / SUBSTEPS))
         for _ in range(2):
-            fine = advance(field, fine, 0.0, span / 2, Fixed(np.asarray(span / 2 / SUBSTEPS)))
+            fine = advance(field, fine, 0.0, span / 2, Fixed(span / 2 / SUBSTEPS))
         rows.append((frame * span, interaction_energy(field, fine), interaction_energy(field, coarse)))
     time, values, others = np.array(rows, dtype=float).T
     return xr.Dataset(

@@ -88,9 +88,9 @@ def _orthonormal(parameters: Parameters, model: str, study: Study, place: int) -
         frames = int(np.ceil(1.1 * float(theory.equiangular_time(0.99, beta, n, model=model)) / span))
         coarse = fine = orthonormal(Sphere(n), n=n, seed=0)
         for frame in range(1, frames + 1):
-            coarse = advance(field, coarse, 0.0, span, Fixed(np.asarray(parameters.step)))
+            coarse = advance(field, coarse, 0.0, span, Fixed(parameters.step))
             for _ in range(2):
-                fine = advance(field, fine, 0.0, span / 2, Fixed(np.asarray(parameters.step / 2)))
+                fine = advance(field, fine, 0.0, span / 2, Fixed(parameters.step / 2))
             seen = pair_overlaps(fine.positions)
             rows.append((beta, frame * span, seen.mean(), pair_overlaps(coarse.positions).mean(), np.ptp(seen)))
     names = ("beta", "time", "overlap", "coarse", "spread")
@@ -124,7 +124,7 @@ def _direct(parameters: Parameters) -> xr.Dataset:
 
 def _at_overlap(parameters: Parameters, model: str, beta: float, tokens: Tokens) -> Tokens:
     until = float(theory.equiangular_time(parameters.overlap, beta, parameters.n, model=model))
-    return advance(Attention(beta, normaliser=MODELS[model]), tokens, 0.0, until, Fixed(np.asarray(until / STEPS)))
+    return advance(Attention(beta, normaliser=MODELS[model]), tokens, 0.0, until, Fixed(until / STEPS))
 
 
 def in_span(n: int, dims: tuple[int, ...], seeds: int) -> Tokens:

@@ -120,9 +120,7 @@ def _random(parameters: Parameters, limit: xr.Dataset, study: Study) -> xr.Datas
         step = parameters.until / count
         own = Along("seed", np.arange(k * seeds, (k + 1) * seeds))
         outer = Random((parameters.d, parameters.d), seed=own, step=step, scale=parameters.scale, mean=w["W"])
-        end = advance(
-            Perceptron(w["A"], w["b"], outer, "tanh"), tokens, 0.0, parameters.until, Layers(np.asarray(step))
-        )
+        end = advance(Perceptron(w["A"], w["b"], outer, "tanh"), tokens, 0.0, parameters.until, Layers(step))
         squares.append(np.sum((np.asarray(end.positions) - limit["x_mean"].values) ** 2, axis=(1, 2)))
     return xr.Dataset({"square": (("count", "seed"), np.array(squares))}, {"count": list(parameters.random_layers)})
 

@@ -86,7 +86,7 @@ def _merges(
     found = merge_times(
         Attention(beta, normaliser=MODELS[model]),
         tokens,
-        method=LongTime(np.asarray(parameters.tol), angle=chord),
+        method=LongTime(parameters.tol, angle=chord),
         on_progress=lambda share: study.progress(
             f"{n} tokens on S^{dim - 1}, {model}, beta = {beta:g}", (place[0] + share) / place[1]
         ),

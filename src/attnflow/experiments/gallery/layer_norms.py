@@ -74,7 +74,7 @@ def field(parameters: Parameters, scheme: str) -> AbstractField:
     """The scheme around plain softmax attention."""
     inner = Attention(parameters.beta)
     made: dict[str, AbstractField] = {
-        "post": inner, "pre": Pre(inner), "peri": Peri(inner), "ngpt": Ngpt(inner, np.asarray(parameters.alpha)),
+        "post": inner, "pre": Pre(inner), "peri": Peri(inner), "ngpt": Ngpt(inner, parameters.alpha),
         "mix": Mix(inner, parameters.switch), "ln-scaling": Scaled(inner),
     }  # fmt: skip
     return made[scheme]
@@ -119,7 +119,7 @@ def _follow(parameters: Parameters, scheme: str) -> xr.Dataset:
 
 def _leg(made: AbstractField, tokens: Tokens, begin: float, end: float) -> Tokens:
     """Equal steps, as many for every leg: one compiled program."""
-    return advance(made, tokens, float(begin), float(end), Fixed(np.asarray((end - begin) / STEPS)))
+    return advance(made, tokens, float(begin), float(end), Fixed((end - begin) / STEPS))
 
 
 def gaps(tokens: Tokens) -> np.ndarray:

@@ -96,7 +96,7 @@ def _table(kind: str, make: Callable[[], list[dict[str, Any]]]) -> xr.Dataset:
 def follow(model: str, beta: float, positions: np.ndarray, masses: Any, tol: float, chord: float) -> Trajectory:
     """Clusters on their way to consensus."""
     field = Attention(beta, normaliser=MODELS[model])
-    return solve(field, Tokens(positions, masses), math.inf, method=LongTime(np.asarray(tol), angle=chord))
+    return solve(field, Tokens(positions, masses), math.inf, method=LongTime(tol, angle=chord))
 
 
 def _off(flow: Trajectory, tol: float) -> np.ndarray:

@@ -90,7 +90,7 @@ def _record(model: str, dim: int, beta: float, parameters: Parameters) -> xr.Dat
         Attention(beta, normaliser=MODELS[model]),
         uniform(Sphere(dim), n=parameters.n, seed=parameters.seed),
         math.inf,
-        method=LongTime(np.asarray(parameters.tol), WIDTH / beta, frames=4000),
+        method=LongTime(parameters.tol, WIDTH / beta, frames=4000),
     )
     tree, plateaus = flow.tree, flow.tree.plateaus()
     rows = [_plateau(flow, int(merges)) for merges in plateaus["merges"]]
@@ -137,7 +137,7 @@ def _caps(parameters: Parameters) -> xr.Dataset:
         seed=parameters.seed,
     )  # fmt: skip
     field = Attention(beta, normaliser=MODELS["USA0"])
-    flow = solve(field, tokens, parameters.cap_until, save=Evenly(25), method=Fixed(np.asarray(STEP)))
+    flow = solve(field, tokens, parameters.cap_until, save=Evenly(25), method=Fixed(STEP))
     x, masses = flow.positions.values, np.asarray(tokens.masses)
     found = slow_motion_along(x, flow.time.values, masses, labels, beta)
     groups = x.reshape(len(x), 3, each, 3)

@@ -227,8 +227,8 @@ def _one(model: str, beta: float, kappa: float, ordered: bool, onset: float, par
         tokens,
         parameters.last / onset,
         save=Evenly(24),
-        noise=Brownian(np.asarray(kappa), seed=Along("seed", range(first, first + parts * parameters.seeds))),
-        method=Layers(np.asarray(step), ProjectRenormalise()),
+        noise=Brownian(kappa, seed=Along("seed", range(first, first + parts * parameters.seeds))),
+        method=Layers(step, ProjectRenormalise()),
     ).dataset
     late = moved.where(moved["time"] >= burn(parameters, ordered) / onset, drop=True)["positions"]
     squares = (late.mean("token") ** 2).sum("dim").mean("time").values

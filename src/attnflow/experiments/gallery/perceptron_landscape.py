@@ -118,7 +118,7 @@ def _follow(parameters: Parameters, study: Study, network: list[np.ndarray], sig
     for leg in range(legs):
         study.progress(f"{count} networks, {words}", (0.7 if sign > 0 else 0.2) * leg / legs + 0.7 * (sign < 0))
         begin = leg * LEG * parameters.step
-        tokens = advance(field, tokens, begin, begin + LEG * parameters.step, Fixed(np.asarray(parameters.step)))
+        tokens = advance(field, tokens, begin, begin + LEG * parameters.step, Fixed(parameters.step))
         paths.append(np.asarray(tokens.positions))
         energies.append(_energy(parameters, network, tokens))
     speed = np.linalg.norm(np.asarray(field.velocity(0.0, tokens.positions, tokens)), axis=-1)

@@ -98,7 +98,7 @@ def _mean_overlaps(
     field = Attention(Along("beta", betas))
     times, frames = _frame_times(parameters), [mean_overlap(tokens)]
     for k in range(1, len(times)):
-        tokens = advance(field, tokens, 0.0, parameters.span, Fixed(np.asarray(STEP)))
+        tokens = advance(field, tokens, 0.0, parameters.span, Fixed(STEP))
         frames.append(mean_overlap(tokens))
         on_share(k / len(times))
     return np.array(frames)

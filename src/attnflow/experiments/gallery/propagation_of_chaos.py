@@ -207,7 +207,7 @@ def sphere(n: int, count: int, coefficients: np.ndarray, parameters: Parameters)
     for seed in range(count):
         flow = solve(
             Attention(parameters.sphere_beta), sample(law, n, parameters.first_seed + n + seed), times[-1],
-            save=At(times[1:].tolist()), method=Fixed(np.asarray(0.5)),
+            save=At(times[1:].tolist()), method=Fixed(0.5),
         )  # fmt: skip
         rows.append(
             [
@@ -225,7 +225,7 @@ def _moved(model: str, tokens: Tokens, parameters: Parameters, steps: int) -> li
     degree = needed_degree(parameters.beta, 2, tokens.masses, tol)
     sums = Circle(tol, degree, guarded=False)
     field = Attention(parameters.beta, normaliser=MODELS[model], sum=sums)
-    method = Fixed(np.asarray(times[-1] / steps))
+    method = Fixed(times[-1] / steps)
     for t0, t1 in itertools.pairwise(times):
         frames.append(advance(field, frames[-1], t0, t1, method))
     return frames

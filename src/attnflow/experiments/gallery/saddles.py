@@ -155,7 +155,7 @@ def _starts(parameters: Parameters, d: int) -> xr.Dataset:
     field = Attention(parameters.beta, normaliser=Unnormalised())
     left = np.full(len(iid) + len(bent), np.inf)
     for frame in range(1, math.ceil(parameters.until / SPAN) + 1):
-        tokens = advance(field, tokens, 0.0, SPAN, Fixed(np.asarray(STEP)))
+        tokens = advance(field, tokens, 0.0, SPAN, Fixed(STEP))
         left = np.minimum(left, np.where(overlaps(tokens).min(axis=(-1, -2)) > 0, frame * SPAN, np.inf))
         if np.isfinite(left).all():
             break

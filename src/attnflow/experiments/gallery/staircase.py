@@ -115,7 +115,7 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
 
 def follow(model: str, beta: float, tokens: Tokens, parameters: Parameters) -> Trajectory:
     """One flow to consensus."""
-    method = LongTime(np.asarray(parameters.tol), WIDTH / beta)
+    method = LongTime(parameters.tol, WIDTH / beta)
     return solve(Attention(beta, normaliser=MODELS[model]), tokens, math.inf, method=method)
 
 

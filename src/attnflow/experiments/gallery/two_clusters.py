@@ -96,7 +96,7 @@ def place(angle: float, mass: float, dim: int, rng: np.random.Generator) -> Toke
 def follow(model: str, beta: float, tokens: Tokens, parameters: Parameters) -> dict[str, float]:
     """One pair: search for the crossing, flow there in one go, and on until the clusters have met."""
     field = Attention(beta, normaliser=MODELS[model])
-    method = Adaptive(np.asarray(parameters.rtol), np.asarray(parameters.atol))
+    method = Adaptive(parameters.rtol, parameters.atol)
     close, rate = _search(field, tokens, method, parameters.until)
     there = solve(field, tokens, close, save=Evenly(15), method=method)
     last = there.positions.values[-1]

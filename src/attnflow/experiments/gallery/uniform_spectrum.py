@@ -30,9 +30,10 @@ from attnflow.experiments.claim import Claim, share_used
 from attnflow.experiments.study import Study
 from attnflow.fields import AbstractField, Attention, Softmax, Unnormalised
 from attnflow.fields.base import Laws
+from attnflow.fields.structure import Part
 from attnflow.flows import Fixed, advance
 from attnflow.plots.style import PAGE, styled
-from attnflow.precision import double
+from attnflow.spaces import AbstractSpace
 from attnflow.stability import jacobian_operator
 from attnflow.tokens import Tokens, stack
 
@@ -89,8 +90,7 @@ class Zonal(AbstractField):
     sides: Any
     shares: Any
 
-    @double
-    def drive(self, t: Any, x: Any, mu: Tokens, place: Any = None) -> Any:
+    def formula(self, t: Any, x: Any, mu: Tokens, place: Any) -> Any:
         axis, radius = mu.positions[:, 0, None], mu.positions[:, 1, None]
         s = jnp.asarray(self.sides)[None, :]
         orbit = jnp.stack([axis * jnp.ones_like(s), radius * s, radius * jnp.sqrt(1 - s**2)], axis=-1)
@@ -100,9 +100,12 @@ class Zonal(AbstractField):
             mu,
             (orbit.reshape(-1, 3), masses.reshape(-1), jnp.zeros(masses.size, int)),
         )
-        return self.attention.drive(t, x, whole) * jnp.asarray([[1.0, 1.0, 0.0]])
+        return self.attention.formula(t, x, whole, None) * jnp.asarray([[1.0, 1.0, 0.0]])
 
-    def check(self, tokens: Tokens) -> None:
+    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        return ()  # the tiles of `attention` are exact
+
+    def check_parameters(self, tokens: Tokens) -> None:
         self.attention.check(tokens)
 
     @property
@@ -211,7 +214,7 @@ def grown(model: str, beta: float, d: int, until: float, parameters: Parameters)
     times = np.arange(0, until + 0.5)
     frames = [np.asarray(tokens.positions)]
     for _ in times[1:]:
-        tokens = advance(field, tokens, 0.0, unit, Fixed(np.asarray(parameters.step * unit)))
+        tokens = advance(field, tokens, 0.0, unit, Fixed(parameters.step * unit))
         frames.append(np.asarray(tokens.positions))
     heights = np.stack(frames, axis=1)[..., 0]  # start, time, token
     amplitudes = [

@@ -156,10 +156,12 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
 
 def _follow(parameters: Parameters, study: Study, until: float, share: tuple[float, float]) -> xr.Dataset:
     all_of_them = cases(parameters)
+    numbers = range(len(all_of_them))
     batch: dict[str, Any] = {
-        name: Along("case", [getattr(case, name) for case in all_of_them]) for name in ("beta", "query", "key", "value")
+        name: Along("case", [getattr(case, name) for case in all_of_them], labels=numbers)
+        for name in ("beta", "query", "key", "value")
     }
-    tokens = stack("case", range(len(all_of_them)), [Tokens(case.x) for case in all_of_them])
+    tokens = stack("case", numbers, [Tokens(case.x) for case in all_of_them])
     found = frames(
         MultiHead(**batch), tokens, until, LEGS, parameters.steps,
         lambda done: study.progress(f"{len(all_of_them)} systems to t = {until:g}", share[0] + share[1] * done),
@@ -206,7 +208,7 @@ def _heads(parameters: Parameters, study: Study) -> xr.Dataset:
             value=Along("seed", value), average="root",
         )  # fmt: skip
         tokens = uniform(Sphere(dim), n=parameters.tokens, seed=range(seeds))
-        rank[k] = effective_rank(advance(field, tokens, 0.0, parameters.head_until, Fixed(np.asarray(0.1))))
+        rank[k] = effective_rank(advance(field, tokens, 0.0, parameters.head_until, Fixed(0.1)))
     return xr.Dataset({"rank": (("heads", "beta", "seed"), rank)})
 
 

@@ -119,7 +119,7 @@ class Follower:
     def _condense(self) -> Iterator[float]:
         """Adaptive steps until few groups are left; a group tighter than the merging angle is a cluster."""
         beta, tol = float(self.physics.beta), float(self.physics.tol)
-        method = Adaptive(np.asarray(tol / (1 + beta)), np.asarray(tol / (1 + beta)))
+        method = Adaptive(tol / (1 + beta), tol / (1 + beta))
         moved, t = self.tokens, 0.0
         while True:
             found = clusters(moved, scale=float(self.physics.angle))

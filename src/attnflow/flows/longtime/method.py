@@ -6,7 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import Along, positive
+from attnflow.axes import Along, Number, positive
+from attnflow.checks import flag, number, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Softmax
 from attnflow.fields.normalisers import Clock, Unnormalised
@@ -33,9 +34,11 @@ class LongTime(eqx.Module):
     The slow phase is that of arXiv:2410.06833.
     """
 
-    tol: np.ndarray = eqx.field(converter=positive("tol"), default=1e-6)
-    angle: float | None = eqx.field(static=True, default=None)
-    frames: int = eqx.field(static=True, default=400)
+    tol: Number = eqx.field(converter=positive("tol"), default=1e-6)
+    angle: float | None = eqx.field(
+        static=True, default=None, converter=lambda angle: None if angle is None else number("angle", angle)
+    )
+    frames: int = eqx.field(static=True, default=400, converter=lambda count: whole("frames", count, 2))
     sensitive: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self) -> None:
@@ -43,8 +46,7 @@ class LongTime(eqx.Module):
             raise InvalidInput(f"`tol` is {self.tol}; give one number from 1e-12 to 1e-2.")
         if self.angle is not None and not 0 < self.angle < 1:
             raise InvalidInput(f"`angle` is {self.angle}; give the angle below which clusters are one, in (0, 1).")
-        if isinstance(self.frames, bool) or not isinstance(self.frames, int) or self.frames < 2:
-            raise InvalidInput(f"`frames` is {self.frames!r}; give an integer of at least 2.")
+        flag("sensitive", self.sensitive)
 
     def check(self, field: AbstractField, tokens: Tokens) -> None:
         """Refuse, before any work, what has no log-time form."""

@@ -7,11 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import positive
+from attnflow.axes import Number, positive
+from attnflow.checks import flag, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import not_after
+from attnflow.spaces import AbstractSpace
 
 
 class Adaptive(AbstractMethod):
@@ -25,10 +27,13 @@ class Adaptive(AbstractMethod):
     checkpoints), up to `max_steps` steps; use `Fixed` for forward mode.
     """
 
-    rtol: np.ndarray = eqx.field(converter=positive("rtol"), default=1e-8)
-    atol: np.ndarray = eqx.field(converter=positive("atol"), default=1e-10)
-    max_steps: int = eqx.field(static=True, default=4096)
+    rtol: Number = eqx.field(converter=positive("rtol"), default=1e-8)
+    atol: Number = eqx.field(converter=positive("atol"), default=1e-10)
+    max_steps: int = eqx.field(static=True, default=4096, converter=lambda count: whole("max_steps", count, 1))
     implicit: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self) -> None:
+        flag("implicit", self.implicit)
 
     @property
     def layer_step(self) -> float | None:
@@ -96,6 +101,9 @@ class Adaptive(AbstractMethod):
             ~fine | ~(reached + memory > reached),  # the next step would be lost in rounding, or is not a number
         )
 
+    def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
+        return space
+
     def check(self, until: float, field: AbstractField, noisy: bool) -> None:
         if noisy:
             raise InvalidInput("`Adaptive` has no noise; use Layers(step), Fixed(step) or Heun(step) with `noise`.")
@@ -113,13 +121,14 @@ class Adaptive(AbstractMethod):
         import optimistix
 
         # Diffrax's own VeryChord gives up early here: six times the steps
-        rtol, atol = cast(float, self.rtol), cast(float, self.atol)
+        rtol, atol = cast(Any, self.rtol), cast(Any, self.atol)
         return diffrax.Kvaerno5(root_finder=optimistix.Chord(rtol, atol, norm=_largest))
 
     def _controller(self, system: AbstractSystem) -> Any:
         import diffrax
 
-        controller = diffrax.PIDController(rtol=self.rtol, atol=self.atol, norm=_largest)
+        rtol, atol = cast(Any, self.rtol), cast(Any, self.atol)
+        controller = diffrax.PIDController(rtol=rtol, atol=atol, norm=_largest)
         if system.breaks.shape[0] == 0:
             return controller
         return diffrax.ClipStepSizeController(controller, jump_ts=system.breaks)

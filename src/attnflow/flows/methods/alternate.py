@@ -6,12 +6,14 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import positive
+from attnflow.axes import Number, positive
+from attnflow.checks import flag, instance
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField, Total
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import rk4
 from attnflow.flows.methods.layers import AbstractUpdate, Layers, check_layers
+from attnflow.spaces import AbstractSpace
 
 
 class Alternate(AbstractMethod):
@@ -24,11 +26,13 @@ class Alternate(AbstractMethod):
     multiples of `step`. `advance` is differentiable in both modes.
     """
 
-    step: np.ndarray = eqx.field(converter=positive("step"), default=0.1)
+    step: Number = eqx.field(converter=positive("step"), default=0.1)
     symmetric: bool = eqx.field(static=True, default=False)
     update: AbstractUpdate | None = None
 
     def __check_init__(self) -> None:
+        flag("symmetric", self.symmetric)
+        instance("update", self.update, AbstractUpdate | None, "an update such as Renormalise(), or None")
         if self.symmetric and self.update is not None:
             raise InvalidInput(
                 f"`symmetric` is True with the update {type(self.update).__name__}: a discrete layer is itself of "
@@ -53,6 +57,9 @@ class Alternate(AbstractMethod):
     ) -> Stretch:
         """`memory` counts the steps already made since the last saved time."""
         return self._layers.stretch(self._in_turn(system), t, state, memory, times, frames, limit)
+
+    def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
+        return space if self.update is None else self.update.image(space)
 
     def check(self, until: float, field: AbstractField, noisy: bool) -> None:
         _several(len(field.parts) if isinstance(field, Total) else 1, type(field).__name__)

@@ -107,5 +107,9 @@ class AbstractMethod(eqx.Module):
         """
 
     @abc.abstractmethod
+    def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
+        """Where the field is evaluated when tokens start on `space`: another space if steps leave it."""
+
+    @abc.abstractmethod
     def check(self, until: float, field: AbstractField, noisy: bool) -> None:
         """Refuse a span, a field or noise that the method cannot follow."""

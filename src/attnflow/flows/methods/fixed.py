@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import positive
+from attnflow.axes import Number, positive
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.precision import is_concrete
+from attnflow.spaces import AbstractSpace
 
 
 class Fixed(AbstractMethod):
@@ -23,7 +24,7 @@ class Fixed(AbstractMethod):
     and runs faster than a general solver.
     """
 
-    step: np.ndarray = eqx.field(converter=positive("step"), default=0.1)
+    step: Number = eqx.field(converter=positive("step"), default=0.1)
 
     @property
     def layer_step(self) -> float | None:
@@ -75,6 +76,9 @@ class Fixed(AbstractMethod):
             return jax.lax.fori_loop(done, now, step, y), now, now >= count
 
         return leg_by_leg(leg, t, state, memory, times, system.breaks, frames, limit)
+
+    def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
+        return space
 
     def check(self, until: float, field: AbstractField, noisy: bool) -> None:
         """Any span and any field will do."""

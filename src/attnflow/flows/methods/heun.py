@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import positive
+from attnflow.axes import Number, positive
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import Fixed, leg_by_leg, not_after, step_count, stop_label
+from attnflow.spaces import AbstractSpace
 
 
 class Heun(AbstractMethod):
@@ -24,7 +25,7 @@ class Heun(AbstractMethod):
     reverse mode.
     """
 
-    step: np.ndarray = eqx.field(converter=positive("step"), default=0.01)
+    step: Number = eqx.field(converter=positive("step"), default=0.01)
 
     @property
     def layer_step(self) -> float | None:
@@ -60,6 +61,9 @@ class Heun(AbstractMethod):
             return _run(system, start, end, (end - start) / count.astype(end.dtype), y, None), count, count > 0
 
         return leg_by_leg(leg, t, state, memory, times, system.breaks, frames, limit)
+
+    def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
+        return space
 
     def check(self, until: float, field: AbstractField, noisy: bool) -> None:
         """Any span and any field will do."""

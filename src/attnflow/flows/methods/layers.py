@@ -8,13 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import positive
+from attnflow.axes import Number, positive
+from attnflow.checks import instance
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import leg_by_leg
 from attnflow.precision import is_concrete
-from attnflow.spaces import AbstractSpace
+from attnflow.spaces import AbstractSpace, Euclidean
 
 
 class AbstractUpdate(eqx.Module):
@@ -24,12 +25,19 @@ class AbstractUpdate(eqx.Module):
     def __call__(self, space: AbstractSpace, x: Any, drive: Any, step: Any) -> Any:
         """The positions after the layer."""
 
+    @abc.abstractmethod
+    def image(self, space: AbstractSpace) -> AbstractSpace:
+        """Where points of `space` are after a layer: `space` itself, or R^dim if the rule leaves it."""
+
 
 class Renormalise(AbstractUpdate):
     """x <- N(x + h A): post-layer-norm, the network as built."""
 
     def __call__(self, space: AbstractSpace, x: Any, drive: Any, step: Any) -> Any:
         return space.retract(x + step * drive)
+
+    def image(self, space: AbstractSpace) -> AbstractSpace:
+        return space
 
 
 class ProjectRenormalise(AbstractUpdate):
@@ -38,12 +46,18 @@ class ProjectRenormalise(AbstractUpdate):
     def __call__(self, space: AbstractSpace, x: Any, drive: Any, step: Any) -> Any:
         return space.retract(x + step * space.tangent(x, drive))
 
+    def image(self, space: AbstractSpace) -> AbstractSpace:
+        return space
+
 
 class Project(AbstractUpdate):
     """x <- x + h P_x A: leaves the sphere by O(h) over times of order 1; for comparison only."""
 
     def __call__(self, space: AbstractSpace, x: Any, drive: Any, step: Any) -> Any:
         return x + step * space.tangent(x, drive)
+
+    def image(self, space: AbstractSpace) -> AbstractSpace:
+        return Euclidean(space.dim)
 
 
 class Layers(AbstractMethod):
@@ -52,8 +66,11 @@ class Layers(AbstractMethod):
     Converges to the flow at order 1 in `step` (arXiv:2312.10794, section 2). `advance` is differentiable in both modes.
     """
 
-    step: np.ndarray = eqx.field(converter=positive("step"), default=0.1)
+    step: Number = eqx.field(converter=positive("step"), default=0.1)
     update: AbstractUpdate = Renormalise()
+
+    def __check_init__(self) -> None:
+        instance("update", self.update, AbstractUpdate, "an update such as Renormalise()")
 
     @property
     def layer_step(self) -> float | None:
@@ -90,6 +107,9 @@ class Layers(AbstractMethod):
             return y, last - first, last >= end
 
         return leg_by_leg(leg, t, state, memory, times, jnp.zeros(0), frames, limit)
+
+    def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
+        return self.update.image(space)
 
     def check(self, until: float, field: AbstractField, noisy: bool) -> None:
         check_layers(until, self.step)

@@ -1,0 +1,186 @@
+"""The words of which combinations are made, how to build one with attnflow, and which of them must work."""
+
+import itertools
+
+import numpy as np
+
+import attnflow as af
+from attnflow.fields import LayerNorm, RmsNorm, Unit
+
+BETA = 1.7
+FEW, MANY = 12, 1_100
+WORDS = {
+    "space": ["sphere2", "sphere3", "sphere4", "ellipsoid3", "centred4", "euclidean2", "euclidean3"],
+    "wrapper": ["none", "total", "composed", "ngpt", "pre", "peri", "scaled", "mix", "rescaled"],
+    "norm": ["unit", "rms", "layer"],
+    "heads": [None, 1, 2],
+    "matrices": ["none", "qk", "v", "qkv", "large v"],
+    "normaliser": ["softmax", "usa0", "usa", "grad", "hardmax", "sinkhorn"],
+    "mask": ["everyone", "causal", "sloped", "strict", "window", "both sides", "table"],
+    "encoding": ["none", "rotary", "sinusoidal"],
+    "masses": ["equal", "unequal", "zero", "tiny"],
+    "sum": ["left out", "chosen", "tiled", "bounded", "dense", "circle", "harmonics", "fast", "cutoff", "fused"],
+    "queries": ["tokens", "away"],
+    "batch": ["one", "beta"],
+    "dtype": ["float64", "float32"],
+}
+STREAMS = ("pre", "peri", "scaled", "mix")
+EXACT = ("left out", "chosen", "tiled", "dense")
+
+
+def pairwise(pool):
+    """Of these cases, few in which every two choices that occur together in one of them still do; greedy."""
+
+    def pairs(words):
+        return set(itertools.combinations([(name, str(choice)) for name, choice in words.items()], 2))
+
+    found = [pairs(words) for words in pool]
+    left, cases = set().union(*found), []
+    while left:
+        best = max(range(len(pool)), key=lambda k: len(found[k] & left))
+        left -= found[best]
+        cases.append(pool[best])
+    return cases
+
+
+def at_random(words, count, seed):
+    """Cases with every word drawn independently."""
+    rng = np.random.default_rng(seed)
+    return [{name: choices[rng.integers(len(choices))] for name, choices in words.items()} for _ in range(count)]
+
+
+def case_name(words):
+    return " ".join(str(choice) for choice in words.values())
+
+
+def complete(words):
+    """The case in numbers, for the reference: matrices, masses, positions, places."""
+    rng = np.random.default_rng(sum(map(ord, case_name(words))))
+    case = dict(words)
+    d = int(words["space"][-1])
+    kind = words["space"][:-1]
+    case["d"], case["space"] = d, "sphere" if kind == "sphere" else kind
+    case["gain"] = np.ones(d) if kind in ("sphere", "euclidean") else np.linspace(0.7, 1.4, d)
+    many = words["sum"] == "chosen" and words["normaliser"] != "sinkhorn" and words["dtype"] == "float64"
+    n = case["n"] = MANY if many and words["batch"] == "one" else FEW
+    heads = (words["heads"],) if words["heads"] else ()
+
+    def matrix():
+        return 0.7 * rng.standard_normal((*heads, d, d))
+
+    chosen = words["matrices"]
+    case["matrices"] = {name: matrix() for name in "qkv" if name in chosen.removeprefix("large ")}
+    if chosen == "large v":
+        case["matrices"]["v"] = np.broadcast_to(1000 * np.eye(d), (*heads, d, d)).copy()
+    if heads and chosen == "qkv":
+        case["matrices"]["o"] = matrix()
+    case["average"] = 1.0
+    case["perceptron"] = (0.5 * rng.standard_normal((5, d)), rng.standard_normal(5), rng.standard_normal((d, 5)))
+    masses = np.full(n, 1.0)
+    if words["masses"] != "equal":
+        masses = rng.random(n) + 0.2
+    if words["masses"] == "zero":
+        masses[::5] = 0.0
+    if words["masses"] == "tiny":
+        masses[3] = 1e-5
+    case["masses"] = masses / masses.sum()
+    case["mask"] = {
+        "everyone": ("everyone",), "causal": ("causal", 0.0, False), "sloped": ("causal", 0.3, False),
+        "strict": ("causal", 0.1, True), "window": ("window", 4, 0.2, True), "both sides": ("window", 3, 0.0, False),
+        "table": ("table", None),
+    }[words["mask"]]  # fmt: skip
+    if words["mask"] == "table":
+        case["mask"] = ("table", np.sin(np.arange(n * n)).reshape(n, n))
+    case["y"] = points(case, rng, n)
+    case["key_place"] = rng.permutation(n)
+    if words["queries"] == "tokens":
+        case["x"], case["query_place"] = case["y"], case["key_place"]
+    else:
+        case["x"], case["query_place"] = points(case, rng, 7), rng.integers(n, size=7)
+    return case
+
+
+def points(case, rng, n):
+    from tests.combinations.reference import retract
+
+    x = rng.standard_normal((n, case["d"]))
+    return retract(case, x) if case["space"] != "euclidean" else 1.3 * x
+
+
+def tokens(case):
+    d = case["d"]
+    space = {
+        "sphere": af.Sphere(d), "euclidean": af.Euclidean(d),
+        "ellipsoid": af.Ellipsoid(case["gain"]) if case["space"] == "ellipsoid" else None,
+        "centred": af.CentredSphere(d, case["gain"]) if case["space"] == "centred" else None,
+    }[case["space"]]  # fmt: skip
+    return af.Tokens(case["y"], case["masses"], space=space, place=case["key_place"], dtype=case["dtype"])
+
+
+def given_sum(case):
+    return {
+        "left out": lambda: None, "chosen": lambda: None, "tiled": lambda: af.Tiled(5, 4),
+        "bounded": lambda: af.Tiled(bounded=True), "dense": lambda: af.Dense(), "circle": lambda: af.Circle(1e-7, 48),
+        "harmonics": lambda: af.Harmonics(1e-3, 16, 3 if case["d"] == 2 else case["d"]),
+        "fast": lambda: af.FastSphere(1e-7, 48), "cutoff": lambda: af.Cutoff(1e-7), "fused": lambda: af.Fused(),
+    }[case["sum"]]()  # fmt: skip
+
+
+def field(case, beta=BETA):
+    """The field of attnflow; raises InvalidInput where its parts do not fit."""
+    kind, *numbers = case["mask"]
+    mask = {"everyone": af.Everyone, "causal": af.Causal, "window": af.Window, "table": af.Table}[kind](*numbers)
+    normaliser = {
+        "softmax": af.Softmax, "usa0": af.Unnormalised, "usa": lambda: af.Unnormalised("USA"),
+        "grad": lambda: af.Unnormalised("grad"), "hardmax": af.Hardmax, "sinkhorn": af.Sinkhorn,
+    }[case["normaliser"]]()  # fmt: skip
+    encoding = {"none": None, "rotary": af.Rotary(), "sinusoidal": af.Sinusoidal(0.7)}[case["encoding"]]
+    names = {"q": "query", "k": "key", "v": "value", "o": "output"}
+    parts = {names[name]: matrix for name, matrix in case["matrices"].items()}
+    parts |= {"normaliser": normaliser, "mask": mask, "encoding": encoding, "sum": given_sum(case)}
+    inner = af.Attention(beta, **parts) if case["heads"] is None else af.MultiHead(beta, **parts)
+    perceptron = af.Perceptron(*case["perceptron"], activation="tanh")
+    norm = {"unit": Unit(), "rms": RmsNorm(np.linspace(0.8, 1.3, case["d"])), "layer": LayerNorm()}[case["norm"]]
+    return {
+        "none": lambda: inner, "total": lambda: inner + perceptron, "composed": lambda: af.Composed(perceptron, inner),
+        "ngpt": lambda: af.Ngpt(inner, 0.7), "rescaled": lambda: af.Rescaled(inner), "pre": lambda: af.Pre(inner, norm),
+        "peri": lambda: af.Peri(inner, norm), "scaled": lambda: af.Scaled(inner, norm),
+        "mix": lambda: af.Mix(inner, 0.25, norm),
+    }[case["wrapper"]]()  # fmt: skip
+
+
+def makes_sense(words):
+    """Whether the mathematics is defined, whatever the sum: written without looking at the package."""
+    space, wrapper = words["space"][:-1], words["wrapper"]
+    if wrapper in (*STREAMS, "rescaled") and space != "euclidean":
+        return False
+    if wrapper == "ngpt" and space != "sphere":
+        return False
+    if wrapper == "rescaled" and (
+        words["normaliser"] != "softmax" or words["encoding"] == "sinusoidal" or words["heads"] is not None
+    ):
+        return False
+    if words["encoding"] == "rotary" and int(words["space"][-1]) % 2:
+        return False
+    return not (words["normaliser"] == "sinkhorn" and words["mask"] != "everyone")
+
+
+def must_work(words):
+    """Whether a refusal would be a defect."""
+    if not makes_sense(words):
+        return False
+    made, mask, d = words["sum"], words["mask"], int(words["space"][-1])
+    if made in EXACT:
+        return True
+    streams = words["wrapper"] in STREAMS and words["norm"] == "unit"
+    round_ = words["space"].startswith("sphere") or streams
+    plain = "q" not in words["matrices"] and words["encoding"] == "none"
+    positive = words["masses"] != "zero"
+    if made == "bounded":
+        return round_ and plain and positive and mask not in ("strict", "table")
+    if not (round_ and plain and words["normaliser"] in ("softmax", "usa0", "usa", "grad")):
+        return False
+    if mask in ("causal", "sloped"):
+        return made == ("circle" if d == 2 else "harmonics")
+    fits = {"circle": d == 2, "harmonics": d > 2, "fast": d == 3, "cutoff": positive}
+    return mask == "everyone" and fits.get(made, False)

@@ -1,0 +1,106 @@
+"""No combination of parts gives a wrong number: it agrees with plain NumPy, or it is refused in one sentence."""
+
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import AttnflowError
+from tests.combinations import reference
+from tests.combinations.cases import (
+    BETA,
+    WORDS,
+    at_random,
+    case_name,
+    complete,
+    field,
+    makes_sense,
+    must_work,
+    pairwise,
+    tokens,
+)
+
+POOL = at_random(WORDS, 12_000, seed=0)
+WORKING = pairwise([words for words in POOL if must_work(words)])
+"""Every two choices that can go together do so in one of these."""
+REFUSED = [words for words in POOL if not must_work(words)][:40]
+T = 0.1
+
+
+def one_sentence(refusal):
+    text = str(refusal)
+    return text.endswith(".") and "\n" not in text and 20 < len(text) < 400
+
+
+def evaluate(case):
+    """(velocity, stated error) of attnflow, or the refusal."""
+    beta = af.Along("beta", [0.9, BETA]) if case["batch"] == "beta" else BETA
+    try:
+        made, mu = field(case, beta), tokens(case)
+        made.check(mu)
+    except AttnflowError as refusal:
+        return refusal
+    if case["sum"] == "chosen":
+        made = made.prepare(mu, flowing=True)
+    x, place = (mu.positions, mu.place) if case["queries"] == "tokens" else (case["x"], case["query_place"])
+    found = made.velocity(T, x, mu, place)
+    alone = field(case, BETA)
+    alone = alone.prepare(mu, flowing=True) if case["sum"] == "chosen" else alone
+    points = x if x is mu.positions else np.asarray(x, mu.positions.dtype)
+    return found[-1] if case["batch"] == "beta" else found, np.asarray(alone.error(T, points, mu, place))
+
+
+def look(words):
+    case = complete(words)
+    found = evaluate(case)
+    if isinstance(found, AttnflowError):
+        assert one_sentence(found), found
+        assert not must_work(words), f"refused: {found}"
+        return "refused"
+    assert makes_sense(words), "accepted, but it has no meaning"
+    velocity, error = found
+    x, y = case["x"], case["y"]
+    if words["dtype"] == "float32":
+        x, y = np.float32(x).astype(float), np.float32(y).astype(float)
+    drive = reference.drive(case, BETA, T, x, y, case["masses"], case["query_place"], case["key_place"])
+    want = reference.tangent(case, x, drive)
+    # rounding: sums of n terms as large as the values, through a few operations; a norm divides by what is left
+    size = max(1.0, np.abs(want).max()) * (1 + np.abs(case["matrices"].get("v", 0.0)).max())
+    unit = 400 * np.finfo(words["dtype"]).eps * size
+    if case["wrapper"] in ("ngpt", "peri"):
+        inner = reference.drive({**case, "wrapper": "pre" if case["wrapper"] == "peri" else "none"}, BETA, T, x, y,
+                                case["masses"], case["query_place"], case["key_place"])  # fmt: skip
+        unit = unit / min(1.0, np.linalg.norm(inner, axis=1)[np.linalg.norm(inner, axis=1) > 0].min(initial=1.0))
+    if case["normaliser"] == "sinkhorn":
+        unit = unit + 1e-7 * size  # its iteration stops at 1e-10, and contracts by more than 1 - 1e-3 here
+    off = np.abs(velocity - want).max(axis=1)
+    assert np.isfinite(velocity).all()
+    assert (off <= unit + error).all(), f"off by {off.max():.2e}, stated {np.max(error):.2e}, rounding {unit:.1e}"
+    return "agrees"
+
+
+@pytest.mark.parametrize("words", WORKING, ids=case_name)
+def test_a_covering_set(words):
+    assert look(words) == "agrees"
+
+
+def test_what_may_be_refused():
+    """Combinations that need not work agree all the same or are refused; most have no meaning."""
+    verdicts = [look(words) for words in REFUSED]
+    assert "refused" in verdicts
+
+
+def test_every_word_occurs():
+    seen = {(name, choice) for words in WORKING for name, choice in words.items()}
+    missing = {(name, choice) for name, choices in WORDS.items() for choice in choices} - seen
+    assert missing == {("sum", "fused")}, "the kernel for a GPU has a test of its own"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_thousands_of_combinations(part):
+    """Cases that make sense are drawn more often: the others are all refused in the same few ways."""
+    drawn = at_random(WORDS, 60_000, seed=100 + part)
+    likely = [words for words in drawn if must_work(words)][:250]
+    assert len(likely) == 250
+    verdicts = [look(words) for words in likely + drawn[:250]]
+    assert verdicts[:250].count("agrees") == 250

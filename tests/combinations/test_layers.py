@@ -1,0 +1,129 @@
+"""Networks of a few layers, as `solve` runs them, against a loop in plain NumPy: update, wrapper, sum, space, batch."""
+
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import AttnflowError
+from tests.combinations import reference
+from tests.combinations.cases import (
+    BETA,
+    STREAMS,
+    WORDS,
+    at_random,
+    case_name,
+    complete,
+    field,
+    makes_sense,
+    must_work,
+    pairwise,
+    tokens,
+)
+
+LAYERS, STEP = 3, 0.2
+UPDATES = {"renormalise": af.Renormalise(), "project-renormalise": af.ProjectRenormalise(), "project": af.Project()}
+LAYER_WORDS = {name: WORDS[name] for name in ("space", "wrapper", "mask", "masses", "batch")} | {
+    "norm": ["unit"],
+    "heads": [None, 2],
+    "matrices": ["none", "v"],
+    "normaliser": ["softmax", "usa0"],
+    "encoding": ["none"],
+    "sum": ["left out", "tiled", "bounded", "circle", "harmonics", "fast", "cutoff"],
+    "queries": ["tokens"],
+    "dtype": ["float64"],
+    "update": list(UPDATES),
+}
+
+
+def stays(words):
+    """Whether the field is evaluated on the space: after `Project` it is not, but in R^d nothing can be left."""
+    return words["update"] != "project" or words["space"].startswith("euclidean") or words["wrapper"] == "mix"
+
+
+def works(words):
+    """Where the space is left, only sums for all of R^d do."""
+    if stays(words):
+        return must_work(words)
+    return makes_sense(words) and words["sum"] in ("left out", "tiled")
+
+
+def looped(case):
+    x = case["y"]
+    for k in range(LAYERS):
+        t = k * STEP
+
+        def drive(x, t=t):
+            return reference.drive(case, BETA, t, x, x, case["masses"], case["key_place"], case["key_place"])
+
+        if case["wrapper"] == "mix":
+            theta, size = reference.unit(x), np.linalg.norm(x, axis=1, keepdims=True)
+            change = STEP * reference.drive({**case, "wrapper": "pre"}, BETA, t, x, x, case["masses"],
+                                            case["key_place"], case["key_place"])  # fmt: skip
+            x = x + change if t >= 0.25 else size * reference.unit(theta + change)
+        elif case["update"] == "renormalise":
+            x = reference.retract(case, x + STEP * drive(x))
+        elif case["update"] == "project-renormalise":
+            x = reference.retract(case, x + STEP * reference.tangent(case, x, drive(x)))
+        else:
+            x = x + STEP * off_space_tangent(case, x, drive(x))
+    return x
+
+
+def off_space_tangent(case, x, v):
+    """v - <theta, v> theta with theta = x/gain, whose norm is no longer 1 once the space is left."""
+    if case["space"] == "euclidean":
+        return v
+    gain = case["gain"]
+    theta, v = x / gain, v / gain
+    if case["space"] == "centred":
+        v = v - v.mean(1, keepdims=True)
+    return gain * (v - (theta * v).sum(1, keepdims=True) * theta)
+
+
+def look(words):
+    case = complete(words)
+    beta = af.Along("beta", [0.9, BETA]) if case["batch"] == "beta" else BETA
+    method = af.Layers(STEP, UPDATES[words["update"]])
+    refusal = None
+    try:
+        flow = af.solve(field(case, beta), tokens(case), LAYERS * STEP, method=method, save=af.At([LAYERS * STEP]))
+    except AttnflowError as error:
+        refusal = str(error)
+    if refusal is not None:
+        assert refusal.endswith(".")
+        assert "\n" not in refusal
+        assert not works(words), f"refused: {refusal}"
+        return
+    assert makes_sense(words)
+    found = flow.positions.values[..., -1, :, :]
+    found = found[-1] if case["batch"] == "beta" else found
+    # the layers are Lipschitz with constants of order 1, so errors add up: those of the sums (at most 1e-3 of the
+    # values, `cases.given_sum`; the terms left out are far smaller than their bound) and rounding; a norm that divides (Ngpt, Peri) magnifies them by 1/|A|, here below 50
+    exact = words["sum"] in ("left out", "tiled", "bounded")
+    tolerance = (1e-12 if exact else 1e-5) * (1 + np.abs(case["matrices"].get("v", 0.0)).max())
+    tolerance *= 50 if words["wrapper"] in ("ngpt", "peri") else 5
+    np.testing.assert_allclose(found, looped(case), atol=tolerance, rtol=tolerance)
+
+
+POOL = at_random(LAYER_WORDS, 12_000, seed=1)
+WORKING = pairwise([words for words in POOL if works(words)])
+ABOUT_UPDATES = [
+    words for words in POOL if words["update"] == "project" and not works(words) and makes_sense(words)
+    and words["wrapper"] not in STREAMS
+][:12]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WORKING[::3], ids=case_name)
+def test_layers(words):
+    look(words)
+
+
+@pytest.mark.parametrize("words", ABOUT_UPDATES[:4], ids=case_name)
+def test_sums_for_the_sphere_are_refused_where_layers_leave_it(words):
+    look(words)
+
+
+@pytest.mark.slow
+def test_layers_of_the_whole_covering_set():
+    for words in WORKING + ABOUT_UPDATES:
+        look(words)

@@ -1,0 +1,204 @@
+"""What follows from the parts of a field: sums that do not apply are refused, errors are stated, wrappers forget nothing."""
+
+import jax
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import InvalidInput, InvalidTokens
+from attnflow.fields.structure import matrix_bound
+from attnflow.sums import Circle, Cutoff, FastSphere, Harmonics, Tiled
+
+RNG = np.random.default_rng(0)
+CIRCLE = af.uniform(af.Sphere(2), n=40, seed=1)
+BALL = af.uniform(af.Sphere(3), n=40, seed=1)
+Q, K = RNG.standard_normal((2, 2, 2))
+HEADS = RNG.standard_normal((2, 3, 2, 2))
+TURN = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("field", "tokens", "words"),
+    [
+        (af.MultiHead(1.0, query=HEADS[0], key=HEADS[1], sum=Circle(1e-8, 32)), CIRCLE, "Q = K = I and no encoding"),
+        (af.Attention(1.0, encoding=af.Sinusoidal(), sum=Circle(1e-8, 32)), CIRCLE, "Q = K = I and no encoding"),
+        (af.Attention(1.0, encoding=af.Sinusoidal(), sum=Harmonics(1e-8, 32, 3)), BALL, "Q = K = I and no encoding"),
+        (af.Attention(1.0, query=Q, key=K, sum=Cutoff(1e-8)), CIRCLE, "Q = K = I and no encoding"),
+        (af.Attention(1.0, encoding=af.Sinusoidal(), sum=Cutoff(1e-8)), BALL, "Q = K = I and no encoding"),
+        (
+            af.Attention(1.0, sum=Circle(1e-8, 32)),
+            af.uniform(af.Ellipsoid([1.0, 2.0]), n=5),
+            "points on the unit sphere, not on Ellipsoid",
+        ),
+        (af.Attention(1.0, mask=af.Causal(), sum=Cutoff(1e-8)), BALL, "does not support the mask Causal"),
+        (af.MultiHead(1.0, mask=af.Window(3), sum=FastSphere(1e-8, 32)), BALL, "does not support the mask Window"),
+        (af.Attention(1.0, mask=af.Causal(strict=True), sum=Circle(1e-8, 32)), CIRCLE, "the strict mask Causal"),
+        (af.Attention(1.0, normaliser=af.Sinkhorn(), sum=Circle(1e-8, 32)), CIRCLE, "Softmax.. and Unnormalised"),
+        (af.Attention(1.0, query=Q, sum=Tiled(bounded=True)), CIRCLE, "Tiled.bounded=True. is for"),
+        (af.Attention(1.0, mask=af.Table(np.eye(40)), sum=Tiled(bounded=True)), CIRCLE, "see themselves"),
+        (af.Ngpt(af.Attention(1.0, query=Q, sum=Circle(1e-8, 32))), CIRCLE, "Q = K = I"),
+        (
+            af.Pre(af.Attention(1.0, sum=Circle(1e-8, 32)), af.RmsNorm()),
+            af.from_array(CIRCLE.positions, space=af.Euclidean(2)),
+            "points on the unit sphere, not on Euclidean",
+        ),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_sum_that_does_not_apply_is_refused(field, tokens, words):
+    """By velocity, by drive, by solve, by advance, and for what can be seen there, inside compiled code."""
+    where = (0.0, tokens.positions, tokens, tokens.place)
+    for call in (
+        lambda: field.velocity(*where),
+        lambda: field.drive(*where),
+        lambda: af.solve(field, tokens, 0.1),
+        lambda: af.advance(field, tokens, 0.0, 0.1),
+        lambda: af.double(jax.jit(lambda x: field.drive(0.0, x, tokens, tokens.place)))(tokens.positions),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            call()
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_layers_that_leave_the_sphere_take_no_sum_for_unit_vectors(d):
+    """x <- x + h P_x A: norms grow by |hA|^2/2 a layer; a series would take x for a unit vector."""
+    n, beta, step, count = 2_300, 9.0, 0.2, 5
+    tokens = af.uniform(af.Sphere(d), n=n, seed=0)
+    flow = af.solve(af.Attention(beta), tokens, step * count, method=af.Layers(step, af.Project()), save=1)
+    x = np.array(tokens.positions)
+    for _ in range(count):
+        weights = np.exp(beta * (x @ x.T) - beta)
+        drive = weights @ x / weights.sum(axis=1, keepdims=True)
+        x = x + step * (drive - (x * drive).sum(axis=1, keepdims=True) * x)
+    assert np.abs(np.linalg.norm(x, axis=1) - 1).max() > 5e-5
+    np.testing.assert_allclose(flow.positions.values[-1], x, atol=1e-12)
+    assert "energy" not in flow.dataset  # it is that of points on the sphere
+    field = af.Attention(beta, sum=Circle(1e-8, 64) if d == 2 else Harmonics(1e-8, 40, 3))
+    with pytest.raises(InvalidInput, match="not on Euclidean"):
+        af.solve(field, tokens, 1.0, method=af.Layers(step, af.Project()))
+    with pytest.raises(InvalidInput, match="not on Euclidean"):
+        af.advance(field, tokens, 0.0, 1.0, af.Layers(step, af.Project()))
+
+
+def true_error(field, exact, tokens):
+    where = (0.0, tokens.positions, tokens, tokens.place)
+    off = np.linalg.norm(field.drive(*where) - exact.drive(*where), axis=1)
+    return off, np.asarray(field.error(*where))
+
+
+@pytest.mark.parametrize(
+    "normaliser", [af.Softmax(), af.Unnormalised(), af.Unnormalised("USA")], ids=["SA", "USA0", "USA"]
+)
+@pytest.mark.parametrize("mask", [af.Everyone(), af.Causal(0.02)], ids=["everyone", "causal"])
+def test_the_error_of_a_sum_counts_what_multiplies_it(normaliser, mask):
+    """|V| = 1000 and the clock e^beta: the true error is below the stated one, and of its order."""
+    tokens = af.uniform(af.Sphere(2), n=300, seed=3)
+    for size in (1.0, 1000.0):
+        made = [
+            af.Attention(6.0, value=size * np.eye(2), normaliser=normaliser, mask=mask, sum=s)
+            for s in (Circle(1e-4, 32), Tiled())
+        ]
+        off, stated = true_error(*made, tokens)
+        assert (off <= stated + 1e-13 * size).all()
+        assert (off / stated).max() >= 1e-5  # the bound is no empty promise
+    flow = af.solve(made[0], tokens, 0.1, method=af.Layers(0.1), save=1)
+    assert flow.dataset["floor"].values[0] >= stated.max()
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda f: af.Ngpt(f, 2.0),
+    lambda f: af.Composed(af.Perceptron(3 * np.eye(2), None, 2 * np.eye(2), "tanh"), f),
+    lambda f: f + af.Perceptron(np.eye(2)),
+    lambda f: af.Ngpt(f + af.Perceptron(np.eye(2))),
+], ids=["ngpt", "composed", "total", "nested"])  # fmt: skip
+def test_wrappers_forget_nothing(wrap):
+    """The sum is chosen through the wrapper, and its error reaches the outside with the wrapper's own factor."""
+    many = af.uniform(af.Sphere(2), n=3_000, seed=0)
+    found = [s for s in jax.tree.leaves(wrap(af.Attention(9.0)).prepare(many), is_leaf=is_sum) if is_sum(s)]
+    assert [type(s) for s in found] == [Circle]
+    tokens = af.uniform(af.Sphere(2), n=64, seed=3)
+    off, stated = true_error(wrap(af.Attention(6.0, sum=Circle(1e-4, 32))), wrap(af.Attention(6.0)), tokens)
+    assert (off <= stated + 1e-13).all()
+    assert off.max() >= 1e-5 * stated.max()
+
+
+@pytest.mark.parametrize("wrap", [af.Pre, af.Peri, af.Scaled, af.Mix])
+def test_streams_choose_sums_for_the_sphere_inside(wrap):
+    """A norm puts tokens of R^d onto the sphere; a token at the origin, which has no direction, rules that out."""
+    round_ = af.uniform(af.Sphere(2), n=3_000, seed=0).positions
+    x = round_ * np.linspace(0.5, 3.0, 3_000)[:, None]
+    tokens = af.Tokens(x, space=af.Euclidean(2))
+    field = wrap(af.Attention(9.0)).prepare(tokens)
+    assert isinstance(field.field.sum, Circle)
+    where = (0.0, tokens.positions, tokens, tokens.place)
+    off, stated = true_error(field, wrap(af.Attention(9.0, sum=Tiled())), tokens)
+    assert (off <= stated + 1e-12).all()
+    x[7] = 0.0
+    with_origin = af.Tokens(x, space=af.Euclidean(2))
+    assert isinstance(wrap(af.Attention(9.0)).prepare(with_origin).field.sum, Tiled)
+    with pytest.raises(InvalidInput, match="not on Euclidean"):
+        wrap(af.Attention(9.0, sum=Circle(1e-8, 64))).check(with_origin)
+    assert np.isfinite(field.velocity(*where)).all()
+
+
+def is_sum(node):
+    return isinstance(node, af.sums.AbstractSum)
+
+
+def test_heads_with_shared_weights_are_one_sum():
+    """Without Q_h and K_h all heads weigh alike: a series serves them, and agrees with the heads one by one."""
+    tokens = af.uniform(af.Sphere(3), n=50, seed=0)
+    values = np.stack([np.eye(3), -TURN, 2 * TURN])
+    heads = [af.MultiHead(4.0, value=values, sum=s) for s in (Harmonics(1e-10, 32, 3), Tiled(), None)]
+    one = sum(af.Attention(4.0, value=v).drive(0.0, tokens.positions, tokens) for v in values) / 3
+    for field in heads:
+        np.testing.assert_allclose(field.drive(0.0, tokens.positions, tokens), one, atol=3e-10)
+    assert isinstance(af.MultiHead(9.0, value=values).prepare(af.uniform(af.Sphere(3), n=4_000)).sum, FastSphere)
+
+
+def test_points_off_the_space_are_refused():
+    """Away from the sphere two sums mean two different extensions of the field."""
+    field = af.Attention(2.0)
+    for scale in (9.0, 1 + 1e-5):
+        for call in (field.velocity, field.drive):
+            with pytest.raises(InvalidTokens, match=r"x\[0\] is .* away from Sphere\(dim=3\)"):
+                call(0.0, scale * BALL.positions[:1], BALL)
+    near = field.velocity(0.0, (1 + 1e-8) * BALL.positions[:2], BALL)
+    np.testing.assert_allclose(near, field.velocity(0.0, BALL.positions[:2], BALL), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["mask", "normaliser", "encoding", "sum"])
+@pytest.mark.parametrize("made", [af.Attention, af.MultiHead])
+def test_parts_of_the_wrong_kind_are_refused(made, name):
+    kinds = {"mask": af.Causal, "normaliser": af.Softmax, "encoding": af.Rotary, "sum": af.Tiled}
+    with pytest.raises(
+        InvalidInput, match=rf"`{name}` is the class {kinds[name].__name__}; write {kinds[name].__name__}\(\)"
+    ):
+        made(1.0, **{name: kinds[name]})
+    with pytest.raises(InvalidInput, match=f"`{name}` is 'causal'; give a"):
+        made(1.0, **{name: "causal"})
+
+
+def test_bounds_of_matrices():
+    for shape in ((3, 3), (2, 5), (4, 3, 2)):
+        m = RNG.standard_normal(shape)
+        assert (matrix_bound(m) >= np.linalg.norm(m, 2, axis=(-2, -1)) * (1 - 1e-12)).all()
+    assert matrix_bound(-7 * TURN) == pytest.approx(7)
+
+
+def test_a_wrapper_without_children_cannot_be_built():
+    class Forgetful(af.AbstractField):
+        inner: af.Attention
+
+        def formula(self, t, x, mu, place):
+            return self.inner.formula(t, x, mu, place)
+
+        def check_parameters(self, tokens):
+            pass
+
+        @property
+        def laws(self):
+            return self.inner.laws
+
+    with pytest.raises(TypeError, match="children"):
+        Forgetful(af.Attention(1.0))
