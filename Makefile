@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check lint types study long bench lock clean
+.PHONY: demo test check lint types study shapes long bench lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/attnflow run metastability
@@ -17,6 +17,15 @@ test: $(VENV)/.developed
 # what takes too long for every change by hand: at most 45 minutes on two cores, after every change in CI
 study: $(VENV)/.developed
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	$(MAKE) shapes
+
+# the tests of the numerics once more, with every annotation checked: types, shapes, and names of axes
+CHECKER := beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
+CHECKED := combinations fields flows learn meanfield observe stability sums theory tokens \
+  test_axes.py test_checks.py test_conformance.py test_spaces.py
+shapes: $(VENV)/.developed
+	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" \
+	  "--jaxtyping-packages=attnflow,$(CHECKER)" $(CHECKED:%=tests/%)
 
 # hours, by hand: each campaign leaves a dated record that names the commit in campaigns/records
 long: $(VENV)/.developed

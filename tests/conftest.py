@@ -1,6 +1,7 @@
 """The suite runs with JAX as users have it (32-bit by default), and with its strictest promotion rules."""
 
 import contextlib
+import functools
 import gc
 import signal
 
@@ -24,34 +25,39 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_configure(config):
-    """`make shapes` checks every annotation, except where a test gives a wrong value on purpose and reads the refusal.
+    """With checked annotations (`make shapes`), leave a value of a wrong type to the refusal that a test waits for."""
+    if config.getoption("jaxtyping_packages", None):
+        pytest.raises = functools.partial(_raises, pytest.raises)
 
-    There the annotation would be first to complain; all refusals of values are a ValueError.
-    """
-    if not config.getoption("jaxtyping_packages", None):
-        return
-    raises = pytest.raises
 
-    @contextlib.contextmanager
-    def unchecked(block):
-        jaxtyping.config.update("jaxtyping_disable", True)
-        try:
-            with block as caught:
-                yield caught
-        finally:
-            jaxtyping.config.update("jaxtyping_disable", False)
+@contextlib.contextmanager
+def _raises(raises, expected, **keywords):
+    kinds = expected if isinstance(expected, tuple) else (expected,)
+    of_values = all(issubclass(kind, ValueError) for kind in kinds)  # as all refusals of arguments are
+    with raises(expected, **keywords) as caught, unchecked() if of_values else contextlib.nullcontext():
+        yield caught
 
-    def raises_unchecked(expected, **keywords):
-        block = raises(expected, **keywords)
-        kinds = expected if isinstance(expected, tuple) else (expected,)
-        return unchecked(block) if all(issubclass(kind, ValueError) for kind in kinds) else block
 
-    pytest.raises = raises_unchecked
+@contextlib.contextmanager
+def unchecked():
+    """For values of wrong types, given on purpose: annotations are not checked here."""
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", before)
 
 
 def pytest_collection_finish():
     gc.collect()
     gc.freeze()  # modules and test items stay for the whole run
+
+
+@pytest.fixture
+def choices_of_a_cpu(monkeypatch):
+    """Sums are chosen as on a CPU, wherever the test runs."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
 
 
 @pytest.fixture

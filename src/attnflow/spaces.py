@@ -13,6 +13,8 @@ from attnflow.errors import InvalidInput
 from attnflow.precision import double
 
 Point = Float[Array | np.ndarray, "*batch dim"]
+Broadcast = Float[Array | np.ndarray, "*#batch dim"]
+"""One of two points or vectors whose batch axes broadcast against each other."""
 
 
 class AbstractSpace(eqx.Module):
@@ -34,7 +36,7 @@ class AbstractSpace(eqx.Module):
         """An orthonormal basis (in R^dim) of the tangent space at each point `x` of the space; on the host, float64."""
 
     @abc.abstractmethod
-    def tangent(self, x: Point, v: Point) -> Point:
+    def tangent(self, x: Broadcast, v: Broadcast) -> Point:
         """The derivative of `retract` at the point `x` of the space, applied to `v`: the tangent part of `v`."""
 
     @abc.abstractmethod
@@ -42,7 +44,7 @@ class AbstractSpace(eqx.Module):
         """The point of the space that `x` is moved to; points of the space stay where they are."""
 
     @abc.abstractmethod
-    def distance(self, x: Point, y: Point) -> Float[Array | np.ndarray, "*batch"]:
+    def distance(self, x: Broadcast, y: Broadcast) -> Float[Array | np.ndarray, "*batch"]:
         """Geodesic distance."""
 
     @abc.abstractmethod
@@ -73,7 +75,7 @@ class Sphere(AbstractSpace):
         return _complement(x, np.full(x.shape[:-1], self.dim - 1))
 
     @double
-    def tangent(self, x: Point, v: Point) -> Point:
+    def tangent(self, x: Broadcast, v: Broadcast) -> Point:
         """P_x v = v - <x, v> x."""
         x, v = jnp.broadcast_arrays(x, v)
         return v - jnp.sum(x * v, axis=-1, keepdims=True) * x
@@ -85,7 +87,7 @@ class Sphere(AbstractSpace):
         return x / jnp.linalg.norm(x, axis=-1, keepdims=True)
 
     @double
-    def distance(self, x: Point, y: Point) -> Float[Array | np.ndarray, "*batch"]:
+    def distance(self, x: Broadcast, y: Broadcast) -> Float[Array | np.ndarray, "*batch"]:
         """The angle 2 atan2(|x - y|, |x + y|), accurate for nearly equal and for nearly antipodal points.
 
         (arccos <x, y> loses half the digits at both ends.)
@@ -132,7 +134,7 @@ class Ellipsoid(AbstractSpace):
         return _complement(normal, np.argmax(np.abs(normal), axis=-1))
 
     @double
-    def tangent(self, x: Point, v: Point) -> Point:
+    def tangent(self, x: Broadcast, v: Broadcast) -> Point:
         """The vector gain * P_theta(v / gain): the part of `v` along the ray of `x` is removed."""
         x, v = jnp.broadcast_arrays(x, v)
         theta, v = self._round(x) / self.radius, self._round(v)
@@ -145,7 +147,7 @@ class Ellipsoid(AbstractSpace):
         return self._stretched(self.radius * (x / jnp.linalg.norm(x, axis=-1, keepdims=True)))
 
     @double
-    def distance(self, x: Point, y: Point) -> Float[Array | np.ndarray, "*batch"]:
+    def distance(self, x: Broadcast, y: Broadcast) -> Float[Array | np.ndarray, "*batch"]:
         """The radius times the angle of the two theta: the geodesic distance after division by the gain.
 
         (Not the length of a path on the ellipsoid, which has no closed form.)
@@ -207,7 +209,7 @@ class CentredSphere(AbstractSpace):
         return _complement(normal, np.argmax(np.abs(normal), axis=-1)) @ hyperplane
 
     @double
-    def tangent(self, x: Point, v: Point) -> Point:
+    def tangent(self, x: Broadcast, v: Broadcast) -> Point:
         """The vector gain * P_theta C(v / gain), where C subtracts the mean."""
         return self._ellipsoid.tangent(x, self._centred(jnp.asarray(v)))
 
@@ -216,7 +218,7 @@ class CentredSphere(AbstractSpace):
         """The point radius gain * N(C(x / gain)), where C subtracts the mean. NaN if C(x / gain) = 0."""
         return self._ellipsoid.retract(self._centred(jnp.asarray(x)))
 
-    def distance(self, x: Point, y: Point) -> Float[Array | np.ndarray, "*batch"]:
+    def distance(self, x: Broadcast, y: Broadcast) -> Float[Array | np.ndarray, "*batch"]:
         """The radius times the angle of the two theta, as on `Ellipsoid`."""
         return self._ellipsoid.distance(x, y)
 
@@ -258,7 +260,7 @@ class Euclidean(AbstractSpace):
         """The standard basis."""
         return np.broadcast_to(np.eye(self.dim), (*np.shape(x)[:-1], self.dim, self.dim)).copy()
 
-    def tangent(self, x: Point, v: Point) -> Point:
+    def tangent(self, x: Broadcast, v: Broadcast) -> Broadcast:
         """Every vector is tangent."""
         return v
 
@@ -267,7 +269,7 @@ class Euclidean(AbstractSpace):
         return x
 
     @double
-    def distance(self, x: Point, y: Point) -> Float[Array | np.ndarray, "*batch"]:
+    def distance(self, x: Broadcast, y: Broadcast) -> Float[Array | np.ndarray, "*batch"]:
         """|x - y|."""
         x, y = jnp.broadcast_arrays(x, y)
         return jnp.linalg.norm(x - y, axis=-1)

@@ -254,3 +254,20 @@ def test_retrieval_closure_of_causal_attention():
     want = n * closure[n // 8 : -1].mean()
     assert error < 0.1 * want
     assert abs(mean - want) < 0.02 * want + 3 * error  # finite-N bias of the closure: 1.3/N = 2 %
+
+
+@pytest.mark.parametrize(("beta", "dtype"), [(1.7, np.float32), (300.0, np.float32), (1e4, np.float64)])
+def test_hardmax_never_loses_its_winner_to_rounding(beta, dtype):
+    """A log weight is computed twice, in tiles of other shapes: an ulp between the two must not leave a query alone."""
+    rng = np.random.default_rng(0)
+    q, k = rng.standard_normal((2, 4, 4))
+    mu = af.Tokens(af.uniform(af.Sphere(4), n=200, seed=3).positions, dtype=dtype, space=af.Euclidean(4))
+    field = af.Attention(beta, query=q, key=k, normaliser=af.Hardmax(), sum=af.Tiled(5, 4))
+    drive = field.velocity(0.0, mu.positions, mu)
+    x = np.asarray(mu.positions, float)
+    logits = (x @ q.T) @ (x @ k.T).T
+    top = np.sort(logits, axis=1)
+    clear = top[:, -1] - top[:, -2] > 1e-4  # the others may tie in float32
+    assert clear.sum() > 150
+    np.testing.assert_allclose(drive[clear], x[logits.argmax(axis=1)][clear], atol=1e-6)
+    assert (np.linalg.norm(drive, axis=1) > 0.1).all()

@@ -111,6 +111,7 @@ def test_the_error_of_a_sum_counts_what_multiplies_it(normaliser, mask):
     lambda f: f + af.Perceptron(np.eye(2)),
     lambda f: af.Ngpt(f + af.Perceptron(np.eye(2))),
 ], ids=["ngpt", "composed", "total", "nested"])  # fmt: skip
+@pytest.mark.usefixtures("choices_of_a_cpu")
 def test_wrappers_forget_nothing(wrap):
     """The sum is chosen through the wrapper, and its error reaches the outside with the wrapper's own factor."""
     many = af.uniform(af.Sphere(2), n=3_000, seed=0)
@@ -123,6 +124,7 @@ def test_wrappers_forget_nothing(wrap):
 
 
 @pytest.mark.parametrize("wrap", [af.Pre, af.Peri, af.Scaled, af.Mix])
+@pytest.mark.usefixtures("choices_of_a_cpu")
 def test_streams_choose_sums_for_the_sphere_inside(wrap):
     """A norm puts tokens of R^d onto the sphere; a token at the origin, which has no direction, rules that out."""
     round_ = af.uniform(af.Sphere(2), n=3_000, seed=0).positions
@@ -145,6 +147,7 @@ def is_sum(node):
     return isinstance(node, af.sums.AbstractSum)
 
 
+@pytest.mark.usefixtures("choices_of_a_cpu")
 def test_heads_with_shared_weights_are_one_sum():
     """Without Q_h and K_h all heads weigh alike: a series serves them, and agrees with the heads one by one."""
     tokens = af.uniform(af.Sphere(3), n=50, seed=0)

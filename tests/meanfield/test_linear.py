@@ -146,7 +146,9 @@ def test_rotations():
     c = mf.von_mises_fisher(circle, 1.0, [1.0, 2.0]).coefficients
     theta = np.linspace(0, 6, 7)
     along = circle.evaluate(c, theta + h) - circle.evaluate(c, theta - h)
-    np.testing.assert_allclose(circle.evaluate([0, *rotations(circle, c)[0]], theta), along / (2 * h), atol=1e-9)
+    np.testing.assert_allclose(
+        circle.evaluate(np.append(0, rotations(circle, c)[0]), theta), along / (2 * h), atol=1e-9
+    )
     assert rotations(mf.ZonalBasis(3, 4), np.ones(5)).shape == (0, 4)
 
 

@@ -71,7 +71,9 @@ def test_one_sum_serves_all_betas_and_neighbours_are_for_tokens_at_rest():
     betas = np.array([1.0, 50.0])
     batch = choose(tokens, betas, tol=1e-7, backend="cpu")
     assert isinstance(batch.sum, Circle)
-    assert not batch.sum.refusal(Use(tokens.space, betas, af.Everyone(), True, True), tokens)  # a degree that is too low
+    assert not batch.sum.refusal(
+        Use(tokens.space, betas, af.Everyone(), True, True), tokens
+    )  # a degree that is too low
     moving = choose(af.uniform(af.Sphere(8), n=20_000), 2000.0, tol=1e-10, flowing=True, backend="cpu")
     assert "condense" in next(o for o in moving.options if o.name == "Cutoff").why_not
 
@@ -90,6 +92,7 @@ def test_tolerances_that_cannot_be_met(tol, dtype, words):
         af.Attention(9.0).prepare(tokens, tol)
 
 
+@pytest.mark.usefixtures("choices_of_a_cpu")
 def test_a_series_below_its_floor_is_out_and_says_why():
     tokens = af.uniform(af.Sphere(2), n=20_000)
     option = choose(tokens, 9.0, tol=1e-15, backend="cpu").options[2]
@@ -113,6 +116,7 @@ def test_every_cheaper_option_that_is_not_chosen_has_a_reason():
             assert all(o.why_not or o.seconds >= best.seconds for o in choice.options)
 
 
+@pytest.mark.usefixtures("choices_of_a_cpu")
 def test_prepare_binds_once_and_reaches_the_parts():
     tokens = af.uniform(af.Sphere(2), n=5000)
     field = af.Attention(9.0).prepare(tokens, 1e-10)
@@ -189,9 +193,9 @@ def _fused(x, masses, charges):
     from attnflow.sums import Weights
 
     with jax.enable_x64(True):
-        place = jnp.arange(len(x))
+        side = (jnp.asarray(x), jnp.arange(len(x)))
         weights = Weights(jnp.asarray(9.0, jnp.float32), Everyone(), True)
-        arguments = (weights, (x, place), (x, place), jnp.log(jnp.asarray(masses)))
+        arguments = (weights, side, side, jnp.log(jnp.asarray(masses)))
         scale, sums = Fused(interpret=True)(*arguments, None if charges is None else jnp.asarray(charges))
         return np.asarray(jnp.exp(scale)[:, None] * sums, float)
 

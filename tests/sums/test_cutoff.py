@@ -115,7 +115,8 @@ def test_what_it_cannot_do():
         total, weights = Cutoff(1e-9), Weights(jnp.asarray(30.0), Everyone())
         for x, answer in ((y[:1], True), (-y[:1], False)):
             seen = jnp.asarray(on_host(total, x, y, np.ones(3), np.ones((3, 1)), 30.0)[:, 0])
-            assert bool(total.trusted((weights, None, None, jnp.zeros(3), None), jnp.zeros(1), seen)) is answer
+            arguments = (weights, (jnp.asarray(x), jnp.arange(1)), side, jnp.zeros(3), None)
+            assert bool(total.trusted(arguments, jnp.zeros(1), seen)) is answer
 
 
 def test_errors_and_interrupts_come_through(monkeypatch):

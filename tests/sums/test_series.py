@@ -168,7 +168,9 @@ def test_causal_sums_elsewhere_than_at_the_tokens_are_tiled():
         look = jax.jit(lambda field, x: field.velocity(0.0, x, system, place))
         np.testing.assert_array_equal(look(field, jnp.asarray(x)), look(plain, jnp.asarray(x)))
     other = af.Tokens(x, masses, place=np.where(place == 0, 1, place))
-    with pytest.raises(InvalidInput, match="holds a number twice, which the sum Circle does not support under a causal"):
+    with pytest.raises(
+        InvalidInput, match="holds a number twice, which the sum Circle does not support under a causal"
+    ):
         field.check(other)
     plain.check(other)
 
@@ -210,8 +212,9 @@ def test_trust_counts_the_mass_that_is_seen():
     least = 4 * round_off(16, np.float64) / 1e-14
     before = np.array([0.7, 0.1, 1.0, 0.3])  # mass at places up to one's own
     with jax.enable_x64(True):
+        side = (jnp.ones((4, 2)), jnp.asarray(place))
         for mask, seen in ((Causal(), least * before), (Everyone(), least * np.ones(4))):
-            arguments = (Weights(jnp.asarray(1.0), mask, True), None, (None, place), jnp.log(masses), None)
+            arguments = (Weights(jnp.asarray(1.0), mask, True), side, side, jnp.log(masses), None)
             for i in range(4):
                 little = np.where(np.arange(4) == i, 0.99, 1.01) * seen
                 assert bool(sum_.trusted(arguments, jnp.zeros(4), jnp.asarray(1.01 * seen)))
@@ -223,7 +226,8 @@ def test_trust_ends_below_the_least_mass():
     sum_, masses = made(2, 1e-4, 16), np.array([0.4, 0.1, 0.3, 0.2])
     with jax.enable_x64(True):
         for at_tokens, mask in ((False, Everyone()), (True, Everyone()), (True, Causal())):
-            arguments = (Weights(jnp.asarray(1.0), mask, at_tokens), None, (None, np.arange(4)), jnp.log(masses), None)
+            side = (jnp.ones((4, 2)), jnp.arange(4))
+            arguments = (Weights(jnp.asarray(1.0), mask, at_tokens), side, side, jnp.log(masses), None)
             for least, answer in ((0.1, True), (0.098, False)):
                 total = jnp.asarray([0.5, least, 0.4, 0.4])
                 assert bool(sum_.trusted(arguments, jnp.zeros(4), total)) is answer

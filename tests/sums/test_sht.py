@@ -135,7 +135,8 @@ def test_trust_ends_where_a_query_sees_too_little():
         weights = Weights(jnp.asarray(30.0), Everyone())
         for x, answer in ((y[:1], True), (-y[:1], False)):
             seen = jnp.asarray(on_host(total, x, y, masses, np.ones((50, 1)), 30.0)[:, 0])
-            arguments = (weights, None, None, jnp.log(jnp.asarray(masses)), None)
+            query, key = ((jnp.asarray(points), jnp.arange(len(points))) for points in (x, y))
+            arguments = (weights, query, key, jnp.log(jnp.asarray(masses)), None)
             assert bool(total.trusted(arguments, jnp.zeros(1), seen)) is answer
 
 
@@ -144,7 +145,8 @@ def test_trust_at_the_tokens_is_relative_to_the_largest_sum():
     total = FastSphere(1e-12, 20, exact=Tiled(), threads=1)
     least = 4 * roundoff(20, 3) / 1e-12  # 0.08: a token of mass 0.01 may see as much
     with jax.enable_x64(True):
-        arguments = (Weights(jnp.asarray(1.0), Everyone(), True), None, None, jnp.log(jnp.full(3, 0.01)), None)
+        side = (jnp.eye(3), jnp.arange(3))
+        arguments = (Weights(jnp.asarray(1.0), Everyone(), True), side, side, jnp.log(jnp.full(3, 0.01)), None)
         for share, answer in ((1.01, True), (0.99, False)):
             seen = jnp.asarray([0.5, 0.5 * least * share, 0.2])
             assert bool(total.trusted(arguments, jnp.zeros(3), seen)) is answer

@@ -19,6 +19,10 @@ from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Tokens, onto
 
 Points = Float[Array | np.ndarray, "query dim"]
+Queries = Float[Array | np.ndarray, "*own query dim"]
+"""Points that all members of a batch share, or points of each member's own."""
+Velocities = Float[Array | np.ndarray, "*batch query dim"]
+"""A vector at each of the points, for each member of a batch."""
 Places = Int[Array | np.ndarray, " query"]
 F = TypeVar("F", bound="AbstractField")
 
@@ -78,7 +82,7 @@ class AbstractField(eqx.Module):
         self.check(mu)
         return _formula(self, t, x if x is mu.positions else _queries(x, mu), mu, place)
 
-    def velocity(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
+    def velocity(self, t: Any, x: Queries, mu: Tokens, place: Places | None = None) -> Velocities:
         """P_x drive(t, x, mu): the velocity of a particle at each of the points `x` in the measure `mu`.
 
         Batch dimensions of the field and of `mu` come first in the result; `x` is shared by all members, or
@@ -194,7 +198,7 @@ def tangent_drive(field: AbstractField, t: Any, x: Points, mu: Tokens, place: Pl
 
 
 @double
-def _velocity(field: AbstractField, t: Any, x: Points | None, mu: Tokens, place: Places | None) -> Points:
+def _velocity(field: AbstractField, t: Any, x: Queries | None, mu: Tokens, place: Places | None) -> Velocities:
     """`x` is None for the tokens themselves."""
     systems = members(field, mu)
     axis = None

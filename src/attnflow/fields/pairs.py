@@ -16,7 +16,7 @@ Column = Float[Array, " query"]
 
 
 class Pairs(eqx.Module):
-    """Queries, keys and masses of one head.
+    """Queries, keys and masses of one head; while several are prepared, features have the head as first axis.
 
     Masses are stored relative to the largest, `unit`: equal masses are then exactly 1, whatever the number of tokens,
     so that the first tokens of a causal system get the same numbers, bit by bit, when they are alone.
@@ -25,13 +25,13 @@ class Pairs(eqx.Module):
     kernel: Exponential
     mask: AbstractMask
     sum: AbstractSum
-    query: Float[Array, "query feature"]
+    query: Float[Array, "... query feature"]
     query_place: Int[Array, " query"]
-    key: Float[Array, "key feature"]
+    key: Float[Array, "... key feature"]
     key_place: Int[Array, " key"]
     masses: Float[Array, " key"]
     unit: Float[Array, ""]
-    own: Float[Array, "key feature"]
+    own: Float[Array, "... key feature"]
     """Features of the keys as queries, for normalisers that look at the measure as a whole."""
     at_tokens: bool = eqx.field(static=True, default=False)
     """Whether the queries are the tokens themselves."""
@@ -89,7 +89,15 @@ class Pairs(eqx.Module):
         )  # fmt: skip
 
     def tied(self, top: Column, charges: Float[Array, "key charge"], tolerance: Any) -> Float[Array, "query charge"]:
-        """Sums of m_j charge_j over the visible keys with a log weight of at least top - tolerance."""
+        """Sums of m_j charge_j over the visible keys with a log weight of at least top - tolerance, but for rounding.
+
+        The same log weight may be rounded otherwise here than in `top`, in a tile of another shape: without room for
+        that a query could lose its only winner.
+        """
+        norms = jnp.linalg.norm(self.query, axis=1), jnp.max(jnp.linalg.norm(self.key, axis=1))
+        largest = jnp.abs(self.beta) * (1 + norms[0] * norms[1]) + jnp.maximum(jnp.abs(top), 1.0)
+        blind = jnp.where(top > jnp.finfo(top.dtype).min, largest, 1.0)  # a query that sees nobody has no winner
+        tolerance = tolerance + 8 * jnp.finfo(top.dtype).eps * blind
 
         def tile(query: Any, key: Any) -> Any:
             (features, limit), (block, mass, charge) = query, key

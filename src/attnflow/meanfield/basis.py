@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.orthogonal import gauss, orthonormal, series, slopes
 from attnflow.precision import double, full_precision
+from attnflow.special.numbers import Numbers
 
 Coefficients = Float[Array | np.ndarray, "..."]
 Values = Float[Array | np.ndarray, "..."]
@@ -77,7 +78,7 @@ class AbstractBasis(eqx.Module):
         """
 
     @abc.abstractmethod
-    def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> np.ndarray:
+    def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> Numbers:
         """Values at any points, on the host."""
 
     @abc.abstractmethod
@@ -85,7 +86,7 @@ class AbstractBasis(eqx.Module):
         """The coefficients sum_i masses_i Y(x_i) of an atomic measure, on the host: the adjoint of `evaluate`."""
 
     @abc.abstractmethod
-    def variable(self, positions: ArrayLike) -> np.ndarray:
+    def variable(self, positions: ArrayLike) -> Numbers:
         """Unit vectors (n, dim) in the basis's variable."""
 
     @abc.abstractmethod
@@ -171,7 +172,7 @@ class CircleBasis(AbstractBasis):
         f, k = jnp.asarray(self.analysis(jnp.asarray(flux)[0])), np.arange(1.0, self.degree + 1)
         return jnp.concatenate([jnp.zeros(1), -k * f[self.degree + 1 :], k * f[1 : self.degree + 1]])
 
-    def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> np.ndarray:
+    def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> Numbers:
         theta, c = np.asarray(x, dtype=np.float64), np.asarray(coefficients)
         z, total = np.exp(1j * theta), np.zeros(theta.shape, dtype=np.complex128)
         for g in circle_spectrum(c)[::-1]:
@@ -187,7 +188,7 @@ class CircleBasis(AbstractBasis):
             total += np.concatenate([[np.sum(m[part])], np.sqrt(2.0) * waves.real, np.sqrt(2.0) * waves.imag])
         return total
 
-    def variable(self, positions: ArrayLike) -> np.ndarray:
+    def variable(self, positions: ArrayLike) -> Numbers:
         x = np.asarray(positions, dtype=np.float64)
         return np.arctan2(x[..., 1], x[..., 0])
 
@@ -278,7 +279,7 @@ class ZonalBasis(AbstractBasis):
     def inflow(self, flux: Values) -> Coefficients:
         return self.steep @ (self.weights * jnp.asarray(flux)[0])
 
-    def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> np.ndarray:
+    def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> Numbers:
         return series(self.dim, np.asarray(coefficients), _heights(x))
 
     def atoms(self, x: ArrayLike, masses: ArrayLike) -> np.ndarray:
@@ -287,7 +288,7 @@ class ZonalBasis(AbstractBasis):
         parts = [orthonormal(self.dim, self.degree, s[p]) @ m[p] for p in chunks(len(s), self.degree)]
         return np.sum(parts, axis=0)
 
-    def variable(self, positions: ArrayLike) -> np.ndarray:
+    def variable(self, positions: ArrayLike) -> Numbers:
         return np.asarray(positions, dtype=np.float64)[..., -1]
 
     @double
@@ -371,7 +372,7 @@ def _fast(count: int) -> int:
     return int(next_fast_len(count, real=True))
 
 
-def _heights(x: ArrayLike) -> np.ndarray:
+def _heights(x: ArrayLike) -> Numbers:
     s = np.asarray(x, dtype=np.float64)
     if not (np.abs(s) <= 1 + 1e-9).all():
         raise InvalidInput("`x` holds a number outside [-1, 1]; give s = <x, e>, as `basis.variable(positions)` does.")

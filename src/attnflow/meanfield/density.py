@@ -13,6 +13,7 @@ from attnflow.meanfield.basis import AbstractBasis, Coefficients, Values
 from attnflow.meanfield.given import of_kind
 from attnflow.precision import double, is_traced
 from attnflow.special.degrees import multiplicity_ratios
+from attnflow.special.numbers import Numbers
 
 TOLERANCE = 1e-8
 
@@ -54,7 +55,7 @@ class Density(eqx.Module):
         """Rho on the grid of the basis."""
         return self.basis.synthesis(self.coefficients)
 
-    def __call__(self, x: ArrayLike) -> np.ndarray:
+    def __call__(self, x: ArrayLike) -> Numbers:
         """Rho at any points, given in the variable of the basis (`basis.variable(positions)`)."""
         return self.basis.evaluate(self.coefficients, x)
 

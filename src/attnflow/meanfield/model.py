@@ -35,7 +35,7 @@ class Model(eqx.Module):
 
     beta: Float[Array | np.ndarray, ""]
     kappa: Float[Array | np.ndarray, ""]
-    factor: Float[Array | np.ndarray, ""]
+    factor: Float[Array | np.ndarray | np.number, ""]
     """How much faster than USA0 the clock of unnormalised attention runs; 1 for softmax."""
     softmax: bool = eqx.field(static=True)
     potentials: tuple[Potential, ...] = ()

@@ -7,6 +7,8 @@ s phi_k = b_{k+1} phi_{k+1} + b_k phi_{k-1}, b_k^2 = k (k+d-3) / ((2k+d-2) (2k+d
 
 import numpy as np
 
+from attnflow.special.numbers import Numbers
+
 
 def recurrence(d: int, count: int) -> np.ndarray:
     """b_1, ..., b_count."""
@@ -26,7 +28,7 @@ def orthonormal(d: int, degree: int, s: np.ndarray) -> np.ndarray:
     return found
 
 
-def series(d: int, coefficients: np.ndarray, s: np.ndarray) -> np.ndarray:
+def series(d: int, coefficients: np.ndarray, s: Numbers) -> Numbers:
     """sum_k coefficients_k phi_k(s), without a table."""
     b = recurrence(d, len(coefficients))
     before, here = np.zeros_like(s), np.ones_like(s)

@@ -24,6 +24,7 @@ from attnflow.meanfield.basis import (
 )
 from attnflow.meanfield.orthogonal import gauss
 from attnflow.precision import double
+from attnflow.special.numbers import Numbers
 
 LARGEST_TABLE = 2**31
 
@@ -239,7 +240,7 @@ def _largest(degree: int, order: int) -> float:
         return float(np.sqrt(2 * degree + 1))
     from scipy.optimize import minimize_scalar
 
-    def height(theta: np.ndarray) -> np.ndarray:
+    def height(theta: Numbers) -> np.ndarray:
         *_, row = _legendre(degree, np.cos(np.atleast_1d(theta)))
         return np.abs(row[order])
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.axes import Number
 from attnflow.checks import number
 from attnflow.errors import InvalidInput
 from attnflow.spaces import Sphere
@@ -49,7 +50,7 @@ class Clusters:
         return bool(self.radii.max() <= self.scale)
 
 
-def cluster_scale(beta: float) -> float:
+def cluster_scale(beta: Number) -> float:
     """The linking angle for inverse temperature beta: beta^(-1/2), the range of the pair force, at most 0.5.
 
     Closer than about beta^(-1/2) a pair contracts its relative disturbances (arXiv:2410.06833). A negative beta repels,
@@ -146,7 +147,7 @@ def _by_cells(x: np.ndarray, radius: float) -> np.ndarray:
         start = np.concatenate([[0], np.cumsum(size)])
         parent = np.arange(label.max() + 1)
 
-        def root(k: int) -> int:
+        def root(k: int | np.integer) -> int | np.integer:
             while parent[k] != k:
                 parent[k] = parent[parent[k]]
                 k = parent[k]

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from numpy.typing import ArrayLike
 
 from attnflow.errors import InvalidInput
+from attnflow.special.numbers import Numbers
 
 FLAT = 1e-12
 """Points whose extent in some direction is below this, relative to their largest extent, are flat in it."""
@@ -24,8 +26,8 @@ class Hull:
     """Indices of the vertices: from left to right in d = 1, counter-clockwise in d = 2, else ascending."""
 
 
-def convex_hull(points: Float[Any, "point dim"]) -> Hull:
-    """The convex hull of `points`, positions of one system.
+def convex_hull(points: ArrayLike) -> Hull:
+    """The convex hull of `points`, positions (point, dim) of one system.
 
     Points in a subspace of fewer dimensions (a plane, a line, a single point, up to 1e-12 of their extent) have the
     volume 0 and the vertices of their hull within that subspace. The hull of the rescaled tokens of attention with
@@ -50,14 +52,14 @@ def convex_hull(points: Float[Any, "point dim"]) -> Hull:
     return Hull(float(hull.volume), np.array(hull.vertices if rank == 2 else np.sort(hull.vertices), int))
 
 
-def leaders(matrix: Float[Any, "query key"], tolerance: float = 1e-6) -> Int[np.ndarray, " leader"]:
-    """The tokens j that some row of an attention matrix gives a weight of at least 1 - tolerance."""
+def leaders(matrix: ArrayLike, tolerance: float = 1e-6) -> Int[np.ndarray, " leader"]:
+    """The tokens j that some row of an attention matrix (query, key) gives a weight of at least 1 - tolerance."""
     a = _array("matrix", matrix, 2)
     return np.flatnonzero((a >= 1 - _tolerance(tolerance)).any(axis=0))
 
 
-def boolean_rows(matrix: Float[Any, "query key"], tolerance: float = 1e-6) -> Bool[np.ndarray, " query"]:
-    """Which rows of an attention matrix are a unit vector e_j, every entry up to `tolerance`.
+def boolean_rows(matrix: ArrayLike, tolerance: float = 1e-6) -> Bool[np.ndarray, " query"]:
+    """Which rows of an attention matrix (query, key) are a unit vector e_j, every entry up to `tolerance`.
 
     In d = 1 with V > 0 and QK > 0 all rows but at most one tend to e_j, j the leftmost or the rightmost token.
     """
@@ -66,10 +68,10 @@ def boolean_rows(matrix: Float[Any, "query key"], tolerance: float = 1e-6) -> Bo
     return np.abs(a - nearest).max(axis=1) <= _tolerance(tolerance)
 
 
-def hyperplane_coordinates(
-    points: Float[Any, "*batch dim"], value: Float[Any, "dim dim"]
-) -> Float[np.ndarray, "*batch"]:
+def hyperplane_coordinates(points: ArrayLike, value: ArrayLike) -> Numbers:
     """<phi*, z> for every point z: the coordinate that takes at most three limits under `Rescaled` attention.
+
+    `points` has shape (*batch, dim), the result (*batch), and `value` is a matrix (dim, dim).
 
     phi* is the left eigenvector of `value` for its eigenvalue of largest real part, with <phi*, phi> = 1, where the
     right eigenvector phi has norm 1 and a positive first component (the first that is not 0). The eigenvalue must be
@@ -97,9 +99,7 @@ def hyperplane_coordinates(
     return x @ (dual / (dual @ phi))
 
 
-def distinct(
-    points: Float[Any, " point"] | Float[Any, "point dim"], tolerance: float
-) -> Float[np.ndarray, "limit *dim"]:
+def distinct(points: ArrayLike, tolerance: float) -> Float[np.ndarray, "limit *dim"]:
     """One representative, the mean, of every group of `points`: numbers on the line, or points (point, dim).
 
     Points at most `tolerance` apart are in one group, and so are chains of them. Groups come in ascending

@@ -4,6 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special as sp
 
+from attnflow.special.numbers import Numbers
+
 
 def bessel_ratios(order: float, x: ArrayLike, count: int) -> np.ndarray:
     """I_{order+j}(x) / I_{order+j-1}(x) for j = 1, ..., count and x >= 0; shape (*x.shape, count).
@@ -37,7 +39,7 @@ def log_scaled_bessel(order: float, x: ArrayLike) -> np.ndarray:
     return np.where(normal, direct, np.where(few, _by_series(order, np.where(few, x, 1.0)), _uniformly(order, x)))
 
 
-def _by_series(order: float, x: np.ndarray) -> np.ndarray:
+def _by_series(order: float, x: np.ndarray) -> Numbers:
     total, term = np.ones_like(x), np.ones_like(x)
     for k in range(1, 400):
         term = term * (x * x / 4) / (k * (order + k))
@@ -45,7 +47,7 @@ def _by_series(order: float, x: np.ndarray) -> np.ndarray:
     return order * np.log(x / 2) - sp.gammaln(order + 1) - x + np.log(total)
 
 
-def _uniformly(order: float, x: np.ndarray) -> np.ndarray:
+def _uniformly(order: float, x: np.ndarray) -> Numbers:
     order = max(order, 1.0)  # only large orders come here
     root = np.hypot(order, x)
     p = order / root

@@ -4,6 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special as sp
 
+from attnflow.special.numbers import Numbers
+
 
 def scaled_exp1(x: ArrayLike) -> np.ndarray:
     """e^x E_1(x) for x > 0, where E_1(x) is the integral of e^{-t}/t over t > x: near 1/x for large x."""
@@ -25,7 +27,7 @@ def scaled_expi(x: ArrayLike) -> np.ndarray:
         return np.where(small, np.exp(-near) * sp.expi(near), _inverse_series(far))
 
 
-def _inverse_series(x: np.ndarray) -> np.ndarray:
+def _inverse_series(x: Numbers) -> Numbers:
     """sum_k k!/x^{k+1}, signed so that both integrals are positive; the 40th term is below 1e-17 for |x| >= 50."""
     total, term = np.zeros_like(x), np.ones_like(x)
     for k in range(1, 41):

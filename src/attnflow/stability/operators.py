@@ -32,7 +32,7 @@ def jacobian_operator(field: AbstractField, tokens: Tokens, t: float = 0.0) -> C
     """The map v -> P_x DF(x)[v] on arrays (n, d) of tangent vectors; one compiled field derivative per call."""
     one_system(field, tokens)
 
-    def apply(v: np.ndarray) -> np.ndarray:
+    def apply(v: np.ndarray) -> Any:
         return _apply(field, tokens, jnp.asarray(t, float), v)
 
     return double(apply)

@@ -16,8 +16,10 @@ from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace, Sphere
 from attnflow.tokens import Tokens
 
-Side = tuple[Float[Array, "point feature"], Int[Array, " point"]]
-"""The points of one side of the pairs: their features and their places."""
+QuerySide = tuple[Float[Array, "query feature"], Int[Array, " query"]]
+"""The points that listen: their features and their places."""
+KeySide = tuple[Float[Array, "key feature"], Int[Array, " key"]]
+"""The points that are listened to."""
 Charges = Float[Array, "key charge"] | None
 """What is summed, a column for each; None stands for 1 and the features of the keys: all that V = I needs."""
 Sums = tuple[Float[Array, " query"], Float[Array, "query charge"]]
@@ -38,12 +40,12 @@ class Weights(eqx.Module):
     at_tokens: bool = eqx.field(static=True, default=False)
     """Whether the queries are the tokens themselves in the order of the keys, so that each sees its own mass."""
 
-    def log(self, query: Side, key: Side) -> Float[Array, "query key"]:
+    def log(self, query: QuerySide, key: KeySide) -> Float[Array, "query key"]:
         """Log weights of all pairs of two blocks."""
         value = log_weight(self.beta, query[0], key[0])
         return value if self.mask.sees_everyone else value + self.bias(query, key)
 
-    def bias(self, query: Side, key: Side) -> Float[Array, "query key"]:
+    def bias(self, query: QuerySide, key: KeySide) -> Float[Array, "query key"]:
         """What the mask adds to the log weights."""
         bias = self.mask.bias(query[1], key[1]).astype(query[0].dtype)
         return jnp.broadcast_to(bias, (query[1].shape[0], key[1].shape[0]))
@@ -56,8 +58,8 @@ class AbstractSum(eqx.Module):
     def __call__(
         self,
         weights: Weights,
-        query: Side,
-        key: Side,
+        query: QuerySide,
+        key: KeySide,
         log_mass: Float[Array, " key"],
         charges: Charges,
     ) -> Sums:
@@ -136,7 +138,7 @@ def unsupported(name: str, mask: AbstractMask) -> str:
     return f"the sum {name} does not support the {strict}mask {type(mask).__name__}; use sum=Tiled(), which does."
 
 
-Arguments = tuple[Weights, Side, Side, Float[Array, " key"], Charges]
+Arguments = tuple[Weights, QuerySide, KeySide, Float[Array, " key"], Charges]
 """What a sum is called with."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
-from attnflow.sums.base import AbstractSum, Arguments, Charges, Side, Sums, Use, Weights, columns, length
+from attnflow.sums.base import AbstractSum, Arguments, Charges, KeySide, QuerySide, Sums, Use, Weights, columns, length
 from attnflow.tokens import Tokens
 
 LIMIT = 1 << 34
@@ -21,8 +21,8 @@ class Dense(AbstractSum):
     def __call__(
         self,
         weights: Weights,
-        query: Side,
-        key: Side,
+        query: QuerySide,
+        key: KeySide,
         log_mass: Float[Array, " key"],
         charges: Charges,
     ) -> Sums:

@@ -17,7 +17,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.sums.base import AbstractSum, Arguments, Charges, Side, Sums, Use, Weights, columns, derived_from
+from attnflow.sums.base import (
+    AbstractSum,
+    Arguments,
+    Charges,
+    KeySide,
+    QuerySide,
+    Sums,
+    Use,
+    Weights,
+    columns,
+    derived_from,
+)
 from attnflow.sums.tiled import Tiled
 from attnflow.tokens import Tokens
 
@@ -43,8 +54,8 @@ class Fused(AbstractSum):
     def __call__(
         self,
         weights: Weights,
-        query: Side,
-        key: Side,
+        query: QuerySide,
+        key: KeySide,
         log_mass: Float[Array, " key"],
         charges: Charges,
     ) -> Sums:

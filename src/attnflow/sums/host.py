@@ -20,7 +20,8 @@ from attnflow.masks import Everyone
 from attnflow.sums.base import (
     AbstractSum,
     Charges,
-    Side,
+    KeySide,
+    QuerySide,
     Sums,
     Use,
     Weights,
@@ -52,8 +53,8 @@ class AbstractHostSum(AbstractSum):
     def __call__(
         self,
         weights: Weights,
-        query: Side,
-        key: Side,
+        query: QuerySide,
+        key: KeySide,
         log_mass: Float[Array, " key"],
         charges: Charges,
     ) -> Sums:

@@ -26,7 +26,8 @@ from attnflow.sums.base import (
     AbstractSum,
     Arguments,
     Charges,
-    Side,
+    KeySide,
+    QuerySide,
     Sums,
     Use,
     Weights,
@@ -82,8 +83,8 @@ class AbstractSeries(AbstractSum):
     def __call__(
         self,
         weights: Weights,
-        query: Side,
-        key: Side,
+        query: QuerySide,
+        key: KeySide,
         log_mass: Float[Array, " key"],
         charges: Charges,
     ) -> Sums:
@@ -168,7 +169,7 @@ class AbstractSeries(AbstractSum):
         found = side_by_side(lambda some: jax.lax.map(at, some), blocked(query, size, None), GROUPS)
         return jnp.concatenate(found).reshape(-1, charges.shape[1])[: query.shape[0]]
 
-    def _causal(self, weights: Weights, key: Side, charges: Any, p: Any, last: Any) -> Any:
+    def _causal(self, weights: Weights, key: KeySide, charges: Any, p: Any, last: Any) -> Any:
         """Chunk after chunk: what came before through the moments, what is inside pair by pair."""
         (x, place), mask = key, weights.mask
         order = jnp.argsort(place)

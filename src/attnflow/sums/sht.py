@@ -107,9 +107,9 @@ class FastSphere(AbstractHostSum):
         return "" if self.guarded else unguarded("FastSphere", tol, tokens.masses, self.rounding(tokens.n))
 
 
-SECONDS = {"call": 1e-3, "point": 1.2e-7, "adjoint": 3e-7, "synthesis": 2.4e-7, "degree": 6e-10}
-"""Measured on one Arm Neoverse N1: a call; a point, its angles and its vector; and, shared by threads, a point and a
-cubed degree of each transform."""
+SECONDS = {"call": 2e-3, "point": 1.2e-7, "adjoint": 3e-7, "synthesis": 2.4e-7, "degree": 6e-10}
+"""Measured on one Arm Neoverse N1: a call (on x86, with the callback around it); a point, its angles and its vector;
+and, shared by threads, a point and a cubed degree of each transform."""
 
 
 def roundoff(degree: int, count: int = 10**6) -> float:

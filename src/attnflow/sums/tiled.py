@@ -19,7 +19,8 @@ from attnflow.sums.base import (
     AbstractSum,
     Arguments,
     Charges,
-    Side,
+    KeySide,
+    QuerySide,
     Sums,
     Use,
     Weights,
@@ -54,8 +55,8 @@ class Tiled(AbstractSum):
     def __call__(
         self,
         weights: Weights,
-        query: Side,
-        key: Side,
+        query: QuerySide,
+        key: KeySide,
         log_mass: Float[Array, " key"],
         charges: Charges,
     ) -> Sums:
@@ -126,9 +127,7 @@ def _too_light(tokens: Tokens | None) -> str:
     lightest = 1.0 if tokens is None else float(np.min(tokens.masses))
     if lightest > LIGHTEST:
         return ""
-    return (
-        f"`masses` holds {lightest:g}; the sum Tiled(bounded=True) needs masses above {LIGHTEST:g}, use sum=Tiled()."
-    )
+    return f"`masses` holds {lightest:g}; the sum Tiled(bounded=True) needs masses above {LIGHTEST:g}, use sum=Tiled()."
 
 
 def over_pairs(

@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attnflow.special.numbers import Numbers
+
 
 def long_context_overlap(c: ArrayLike, n: ArrayLike, overlap: ArrayLike) -> np.ndarray:
     """Cosine between two outputs of one softmax attention layer with beta = c log n on n equiangular unit inputs.
@@ -44,7 +46,7 @@ def long_context_limit(c: ArrayLike, overlap: ArrayLike) -> np.ndarray:
     return np.where(place < 1 - 1e-15, 1.0, above)
 
 
-def long_context_threshold(overlap: ArrayLike) -> np.ndarray:
+def long_context_threshold(overlap: ArrayLike) -> Numbers:
     """The c at which beta = c log n stops collapsing a long context: 1/(1 - overlap), 0 < overlap < 1.
 
     There a token weighs itself as much as all others together (arXiv:2510.05554).

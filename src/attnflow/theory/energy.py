@@ -4,13 +4,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.special import log_scaled_bessel
+from attnflow.special.numbers import Numbers
 from attnflow.theory.checks import checked_dimension
 
 MOST_BY_SERIES = 100.0
 """The largest beta at which the mean of e^{beta <x, y>} is summed as a power series."""
 
 
-def largest_energy0(beta: ArrayLike) -> np.ndarray:
+def largest_energy0(beta: ArrayLike) -> Numbers:
     """E0 <= 1/(2 beta), with equality exactly when all tokens coincide (beta > 0)."""
     beta = np.asarray(beta, dtype=np.float64)
     if np.any(~(beta > 0)):
@@ -18,7 +19,7 @@ def largest_energy0(beta: ArrayLike) -> np.ndarray:
     return 1 / (2 * beta)
 
 
-def energy_of_uniform(beta: ArrayLike, d: int) -> np.ndarray:
+def energy_of_uniform(beta: ArrayLike, d: int) -> Numbers:
     """The renormalised energy of the uniform law on S^{d-1}: (a_0 e^{-beta} - 1)/(2 beta).
 
     a_0 = Gamma(d/2) (2/beta)^(d/2-1) I_{d/2-1}(beta) is the mean of e^{beta <x, y>} (Funk-Hecke); beta > 0, d >= 2.
@@ -33,7 +34,7 @@ def energy_of_uniform(beta: ArrayLike, d: int) -> np.ndarray:
     return np.expm1(log_mean) / (2 * beta)
 
 
-def _mean_minus_one(beta: np.ndarray, d: int) -> np.ndarray:
+def _mean_minus_one(beta: np.ndarray, d: int) -> Numbers:
     """a_0 - 1 by its series sum_k (beta^2/4)^k / (k! (d/2)_k), k >= 1, for beta <= 100: no term is negative."""
     quarter = beta * beta / 4
     total, term = np.zeros_like(beta), np.ones_like(beta)
@@ -43,7 +44,7 @@ def _mean_minus_one(beta: np.ndarray, d: int) -> np.ndarray:
     return total
 
 
-def _log_mean(beta: np.ndarray, d: int) -> np.ndarray:
+def _log_mean(beta: np.ndarray, d: int) -> Numbers:
     """log(a_0 e^{-beta}) for beta >= 100, where it is below -3: its absolute error matters, not the relative one."""
     from scipy.special import gammaln
 
@@ -51,7 +52,7 @@ def _log_mean(beta: np.ndarray, d: int) -> np.ndarray:
     return gammaln(d / 2) + nu * np.log(2 / beta) + log_scaled_bessel(nu, beta)
 
 
-def energy_of_clusters(masses: ArrayLike, beta: ArrayLike) -> np.ndarray:
+def energy_of_clusters(masses: ArrayLike, beta: ArrayLike) -> Numbers:
     """The renormalised energy of tight clusters far apart: (sum_q M_q^2 - 1)/(2 beta), the height of a plateau.
 
     Exact up to terms e^{-beta u}, u = 1 - cos(angle) of the closest pair (arXiv:2410.06833); clusters on the last axis.

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.special import scaled_exp1, scaled_expi
+from attnflow.special.numbers import Numbers
 from attnflow.theory.checks import checked_beta, checked_integers, checked_model
 from attnflow.theory.spectrum import LARGEST_LOG
 
@@ -74,7 +75,7 @@ def log_equiangular_time(
 
 def _time(
     overlap: ArrayLike, beta: ArrayLike, n: ArrayLike, overlap0: ArrayLike, model: str
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Numbers, Numbers]:
     """Mantissa and exponent of the time between two overlaps, after the checks."""
     model = checked_model(model)
     overlap, beta, n, overlap0 = np.broadcast_arrays(
@@ -93,8 +94,8 @@ def _time(
 
 
 def _scaled_time(
-    log_odds: np.ndarray, beta: np.ndarray, n: np.ndarray, overlap0: np.ndarray, model: str
-) -> tuple[np.ndarray, np.ndarray]:
+    log_odds: Numbers, beta: np.ndarray, n: np.ndarray, overlap0: np.ndarray, model: str
+) -> tuple[Numbers, Numbers]:
     """Mantissa and exponent of the time in which the log-odds gain `log_odds` >= 0.
 
     t_USA0 = 1/2 int e^{beta (1-gamma)} dL; the factor e^{beta (1-overlap0)}, its largest value, is the exponent.
@@ -126,7 +127,7 @@ def _quadrature() -> tuple[np.ndarray, np.ndarray]:
     return np.polynomial.legendre.leggauss(24)
 
 
-def _move(log_odds: np.ndarray, n: np.ndarray, gap0: np.ndarray, height0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _move(log_odds: Numbers, n: np.ndarray, gap0: Numbers, height0: Numbers) -> tuple[Numbers, Numbers]:
     """1 - gamma and gamma - overlap0 after a gain in log-odds, both with full relative accuracy."""
     decay, lost = np.exp(-log_odds), -np.expm1(-log_odds)
     total = n * decay + height0 * lost

@@ -1,25 +1,29 @@
 """Two clusters that merge: how long, where, how exact a cluster is as one particle, and how long nothing happens."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special as sp
 
 from attnflow.special import scaled_exp1, scaled_expi
+from attnflow.special.numbers import Numbers
 from attnflow.theory.checks import checked_beta, checked_model
 
 _LARGEST_LOG = float(np.log(np.finfo(np.float64).max))
 _SMALLEST_LOG = float(np.log(np.finfo(np.float64).tiny))
 
+Masses: TypeAlias = Sequence[float] | np.ndarray
+
 
 def merge_time(
     angle: ArrayLike,
     beta: ArrayLike,
-    masses: tuple[float, float] = (0.5, 0.5),
+    masses: Masses = (0.5, 0.5),
     until: float = 0.01,
     model: str = "SA",
-) -> np.ndarray:
+) -> Numbers:
     """Time in which two clusters of these masses come from `angle` to the angle `until`, on the clock of `model`.
 
     With u = 1 - cos(angle), E = e^{beta u}, z = log(u/(2-u)) and J = int E dz over the way:
@@ -44,7 +48,7 @@ def merge_time(
 def log_merge_time(
     angle: ArrayLike,
     beta: ArrayLike,
-    masses: tuple[float, float] = (0.5, 0.5),
+    masses: Masses = (0.5, 0.5),
     until: float = 0.01,
     model: str = "SA",
 ) -> np.ndarray:
@@ -73,9 +77,7 @@ def log_merge_time(
     return np.vectorize(one, otypes=[np.float64])(angles, betas)
 
 
-def meeting_point(
-    angle: ArrayLike, beta: ArrayLike, masses: tuple[float, float] = (0.5, 0.5), model: str = "SA"
-) -> np.ndarray:
+def meeting_point(angle: ArrayLike, beta: ArrayLike, masses: Masses = (0.5, 0.5), model: str = "SA") -> np.ndarray:
     """Angle that cluster 1 travels towards cluster 2 until they meet, of the initial `angle` in (0, pi).
 
     USA, USA0: the mass mean, angle m2/(m1+m2), exactly. SA: the integral over (0, angle) of
@@ -102,14 +104,14 @@ def meeting_point(
     return np.vectorize(one, otypes=[np.float64])(angles, betas)
 
 
-def meeting_point_limit(angle: ArrayLike, masses: tuple[float, float] = (0.5, 0.5)) -> np.ndarray:
+def meeting_point_limit(angle: ArrayLike, masses: Masses = (0.5, 0.5)) -> Numbers:
     """Limit beta -> infinity of the SA `meeting_point`: angle m2^2/(m1^2 + m2^2), with an error O(beta^{-1/2})."""
     m1, m2 = _checked_masses(masses)
     ratio = m1 / m2
     return _checked_angles(angle) / (1 + ratio**2 if ratio < 1e150 else np.inf)
 
 
-def coarse_graining_error(beta: ArrayLike, angle: ArrayLike, spread2: ArrayLike) -> np.ndarray:
+def coarse_graining_error(beta: ArrayLike, angle: ArrayLike, spread2: ArrayLike) -> Numbers:
     """Bound on the relative error of the USA0 force of a tight cluster when one particle stands for it.
 
     (beta^2 sin^2(angle) + 3 beta + 1) spread2 / 2, where spread2 = tr S is the mass-weighted mean square of the
@@ -128,7 +130,7 @@ def coarse_graining_error(beta: ArrayLike, angle: ArrayLike, spread2: ArrayLike)
     return bound
 
 
-def slow_motion_time(beta: ArrayLike, overlap: ArrayLike, size: ArrayLike, n: ArrayLike) -> np.ndarray:
+def slow_motion_time(beta: ArrayLike, overlap: ArrayLike, size: ArrayLike, n: ArrayLike) -> Numbers:
     """Lower bound T_2 >= (size/n) e^{(1-overlap) beta} on the time for which n tokens stay near where they gathered.
 
     The tokens start in caps {<x, w_q> >= 1 - size}, `overlap` is the largest <x, y> between two of the caps of twice
@@ -141,7 +143,7 @@ def slow_motion_time(beta: ArrayLike, overlap: ArrayLike, size: ArrayLike, n: Ar
     return np.exp(log_time)
 
 
-def log_slow_motion_time(beta: ArrayLike, overlap: ArrayLike, size: ArrayLike, n: ArrayLike) -> np.ndarray:
+def log_slow_motion_time(beta: ArrayLike, overlap: ArrayLike, size: ArrayLike, n: ArrayLike) -> Numbers:
     """Natural logarithm of `slow_motion_time`, under the same conditions."""
     betas, overlaps, sizes, ns = (np.asarray(a, dtype=np.float64) for a in (beta, overlap, size, n))
     if not np.all((betas > 1) & np.isfinite(betas)):
@@ -161,7 +163,7 @@ def log_slow_motion_time(beta: ArrayLike, overlap: ArrayLike, size: ArrayLike, n
     return np.log(sizes) - np.log(ns) + (1 - overlaps) * betas
 
 
-def cap_overlap(size: ArrayLike) -> np.ndarray:
+def cap_overlap(size: ArrayLike) -> Numbers:
     """Largest <x, y> between caps {<x, w> >= 1 - 2 size} about orthogonal w: 4 (1-2 size) sqrt(size (1-size)).
 
     The `overlap` that `slow_motion_time` asks for, when the tokens gather about an orthogonal frame: the sine of twice
@@ -218,7 +220,7 @@ def _log_quadrature(log_h: Callable[[np.ndarray], np.ndarray], angle: float, unt
     return float(height[-1] + np.log(np.sum(half * weights * np.exp(logs - height[-1]))))
 
 
-def _checked_masses(masses: tuple[float, float]) -> tuple[float, float]:
+def _checked_masses(masses: Masses) -> tuple[float, float]:
     found = np.asarray(masses, dtype=np.float64)
     if found.shape != (2,) or not np.all((found > 0) & np.isfinite(found)):
         raise ValueError(f"masses is {masses!r}; it must be two positive finite numbers.")

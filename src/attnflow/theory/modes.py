@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import special as sp
 
 from attnflow.special import bessel_ratios
+from attnflow.special.numbers import Numbers
 from attnflow.theory.checks import checked_beta
 from attnflow.theory.counting import count_circle_modes, count_line_modes
 
@@ -21,7 +22,7 @@ class ModeEstimate:
     method: str
 
 
-def expected_modes(beta: ArrayLike) -> np.ndarray:
+def expected_modes(beta: ArrayLike) -> Numbers:
     """Expected number of modes on the circle of sum_i e^{beta cos(t - theta_i)}, theta iid uniform, as n -> infinity.
 
     Kac-Rice for the Gaussian limit: sqrt(sum_k k^4 I_k(beta)^2 / sum_k k^2 I_k(beta)^2); 1 at beta = 0,
@@ -45,7 +46,7 @@ def two_point_modes(beta: ArrayLike) -> np.ndarray:
     return np.where(betas > 0, 1 + sp.erfc(1 / root), 1.0)
 
 
-def line_mode_density(x: ArrayLike, n: ArrayLike, beta: ArrayLike) -> np.ndarray:
+def line_mode_density(x: ArrayLike, n: ArrayLike, beta: ArrayLike) -> Numbers:
     """Expected modes per unit length at x of sum_i e^{-beta (x - X_i)^2/2}, X_i iid standard normal, i = 1, ..., n.
 
     Kac-Rice with f' and f'' taken as Gaussian with their exact means and covariances (arXiv:2412.09080). That is good
@@ -120,7 +121,7 @@ def _monte_carlo(n: int, samples: int | None, draw: Callable[[], int]) -> ModeEs
     return ModeEstimate(float(counts.mean()), float(counts.std(ddof=1) / np.sqrt(size)), "Monte Carlo")
 
 
-def _normal(r: np.ndarray) -> np.ndarray:
+def _normal(r: Numbers) -> Numbers:
     return np.exp(-0.5 * r**2) / np.sqrt(2 * np.pi)
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attnflow.special.numbers import Numbers
 from attnflow.theory.checks import checked_beta
 
 Scheme = Literal["post", "pre", "peri", "ngpt", "mix", "ln-scaling"]
@@ -100,7 +101,7 @@ def norm_decay(scheme: Scheme, alpha: float = 1.0) -> tuple[str, float]:
     return table[scheme]
 
 
-def norm_initial_rate(beta: ArrayLike, n: ArrayLike, scheme: Scheme, *, alpha: float = 1.0) -> np.ndarray:
+def norm_initial_rate(beta: ArrayLike, n: ArrayLike, scheme: Scheme, *, alpha: float = 1.0) -> Numbers:
     """rho'(0) from orthonormal tokens of radius 1 (SA clock); broadcasts over beta and n.
 
     2 e/(1+(n-1)e) for post, pre, mix, ln-scaling; 2 e/sqrt(1+(n-1)e^2) for peri and alpha times that for ngpt,

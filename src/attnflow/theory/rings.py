@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ive
 
+from attnflow.special.numbers import Numbers
 from attnflow.theory.checks import checked_beta, checked_integers, checked_model
 from attnflow.theory.spectrum import LARGEST_LOG
 
@@ -51,7 +52,7 @@ def log_escape_rate(beta: ArrayLike, n: ArrayLike, model: str = "SA") -> np.ndar
     return np.array([_log_largest(float(b), int(size), model) for b, size in pairs]).reshape(pairs.shape)
 
 
-def escape_rate(beta: ArrayLike, n: ArrayLike, model: str = "SA") -> np.ndarray:
+def escape_rate(beta: ArrayLike, n: ArrayLike, model: str = "SA") -> Numbers:
     """The largest eigenvalue of a ring of n equal clusters; see `log_escape_rate`. 0 where it underflows."""
     logs = log_escape_rate(beta, n, model)
     if np.any(logs >= LARGEST_LOG):
@@ -109,7 +110,7 @@ def _fourier(q: np.ndarray, beta: float) -> np.ndarray:
     return np.asarray(q * (ive(np.abs(q - 1), beta) - ive(q + 1, beta)) / 2)
 
 
-def _sine(numerator: ArrayLike, denominator: int) -> np.ndarray:
+def _sine(numerator: ArrayLike, denominator: int) -> Numbers:
     """sin(pi numerator/denominator) of integers, reduced exactly: true zeros, and no loss of digits near them."""
     turns, rest = np.divmod(np.asarray(numerator), denominator)
     return np.where(turns % 2, -1.0, 1.0) * np.sin(np.pi * np.minimum(rest, denominator - rest) / denominator)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln, logsumexp
 
 from attnflow.special import bessel_ratios, log_scaled_bessel
+from attnflow.special.numbers import Numbers
 from attnflow.theory.checks import checked_beta, checked_degrees, checked_dimension, checked_integers, checked_model
 
 LARGEST_LOG = math.log(np.finfo(np.float64).max)
@@ -66,7 +67,7 @@ def multiplicity(k: ArrayLike, d: int) -> np.ndarray:
     return whole_numbers(counts, "k", k).reshape(degrees.shape)
 
 
-def dominant_degree(beta: ArrayLike, d: int) -> np.ndarray:
+def dominant_degree(beta: ArrayLike, d: int) -> Numbers:
     """The degree k_max whose harmonics grow fastest around the uniform measure; the same for SA, USA0 and USA.
 
     lambda_{k+1}/lambda_k is a product of two factors that both decrease in k, so the rates have one peak, and k_max
@@ -145,7 +146,7 @@ def _log_rates(steps: np.ndarray, d: int) -> np.ndarray:
     return np.concatenate([np.full((*steps.shape[:-1], 1), -np.inf), logs], -1)
 
 
-def _log_clock(beta: np.ndarray, d: int, model: str) -> np.ndarray:
+def _log_clock(beta: np.ndarray, d: int, model: str) -> Numbers:
     """Log of a model's rates over those of SA: log a_0 for USA, log a_0 - beta for USA0."""
     if model == "SA":
         return np.zeros(beta.shape)
