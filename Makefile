@@ -19,13 +19,12 @@ study: $(VENV)/.developed
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 	$(MAKE) shapes
 
-# the tests of the numerics once more, with every annotation checked: types, shapes, and names of axes
+# `make test` once more with every annotation checked as it is called: types, shapes and names of axes
 CHECKER := beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
-CHECKED := combinations fields flows learn meanfield observe stability sums theory tokens \
-  test_axes.py test_checks.py test_conformance.py test_spaces.py
+APART := imports packaging records types
 shapes: $(VENV)/.developed
 	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" \
-	  "--jaxtyping-packages=attnflow,$(CHECKER)" $(CHECKED:%=tests/%)
+	  "--jaxtyping-packages=attnflow,$(CHECKER)" $(APART:%=--ignore=tests/test_%.py)
 
 # hours, by hand: each campaign leaves a dated record that names the commit in campaigns/records
 long: $(VENV)/.developed

@@ -1,5 +1,6 @@
 """One sentence for every argument of the wrong kind, before any work."""
 
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -134,3 +135,10 @@ CONSTRUCTORS = [
 @pytest.mark.parametrize(("argument", "call"), CONSTRUCTORS)
 def test_constructors_name_the_argument(argument, call):
     assert message(call).startswith(f"`{argument}`")
+
+
+def test_annotations_are_checked_where_asked(pytestconfig):
+    """With `make shapes` a wrong type is an error of its own, unless a test waits for the refusal, as above."""
+    checked = pytestconfig.getoption("jaxtyping_packages")
+    with pytest.raises(jaxtyping.TypeCheckError if checked else InvalidInput):
+        af.Attention("2")

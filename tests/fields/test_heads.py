@@ -161,3 +161,12 @@ def test_a_function_of_time_is_a_matrix():
     np.testing.assert_allclose(
         field.drive(0.3, mu.positions, mu), np.cos(0.3) * af.Attention(1.0).drive(0.3, mu.positions, mu), atol=1e-15
     )
+
+
+def test_without_matrices_there_is_one_head():
+    mu = af.uniform(af.Sphere(3), n=9, seed=0)
+    one = af.Attention(2.0).drive(0.0, mu.positions, mu)
+    for average in ("sum", "root", "mean"):
+        field = af.MultiHead(2.0, average=average)
+        assert field.heads == 1
+        np.testing.assert_allclose(field.drive(0.0, mu.positions, mu), one, atol=1e-15)

@@ -374,3 +374,13 @@ def test_layers_on_the_images_of_norms(centred):
 def test_bad_input_is_refused(call, words, four):
     with pytest.raises(InvalidInput, match=words):
         call(four)
+
+
+def test_a_norm_on_the_line_leaves_a_sign():
+    """In R^1 there is no sphere to lie on: Pre-LN is evaluated at -1, 0 and 1, by sums for R^1."""
+    mu = af.Tokens([[2.0], [-0.5], [0.0]], space=af.Euclidean(1))
+    field = af.Pre(af.Attention(1.5)).prepare(mu)
+    s = np.array([1.0, -1.0, 0.0])
+    weights = np.exp(1.5 * s[:, None] * s)
+    want = (weights @ s) / weights.sum(axis=1)
+    np.testing.assert_allclose(field.velocity(0.0, mu.positions, mu)[:, 0], want, atol=1e-15)

@@ -151,3 +151,11 @@ def test_bad_maps_are_refused():
     phi = af.flow_map(af.Attention(1.0), TOKENS, 1.0, method=af.Fixed(0.5))
     with pytest.raises(InvalidInput, match=r"`points` has shape \(3,\)"):
         phi(np.ones(3))
+
+
+def test_heun_advances_at_order_two():
+    """Known end points (a scan) and traced ones (a loop) make the same steps."""
+    field, tokens = af.Attention(3.0), af.uniform(af.Sphere(3), n=6, seed=0)
+    exact = af.advance(field, tokens, 0.0, 1.0, af.Fixed(0.02)).positions
+    errors = [np.abs(af.advance(field, tokens, 0.0, 1.0, af.Heun(h)).positions - exact).max() for h in (0.1, 0.05)]
+    assert 3.5 < errors[0] / errors[1] < 4.5

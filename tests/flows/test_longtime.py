@@ -309,3 +309,15 @@ def test_other_refusals():
     assert short.outcome.ending.value == "finished"
     with pytest.raises(InvalidInput, match="linkage"):
         short.tree.linkage()
+
+
+def test_an_ensemble_of_more_than_eight_tokens_gives_up_slots_and_says_how_far_it_is():
+    """Clusters are kept in 32 slots, then in 8: each member goes on as it would alone."""
+    tokens, shares = af.uniform(af.Sphere(2), n=12, seed=range(2)), []
+    found = af.merge_times(af.Attention(12.0), tokens, on_progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert len(shares) > 1
+    for seed in range(2):
+        one = long(af.Attention(12.0), tokens.member(seed=seed), sensitive=False)
+        np.testing.assert_allclose(found["log_time"].values[seed], one.merges["log_time"], atol=1e-6)

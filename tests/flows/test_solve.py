@@ -331,3 +331,12 @@ def test_frames_may_be_given_as_a_number_or_as_times():
             InvalidInput, match="`save` is .*; give a schedule, a number of intervals, or increasing times"
         ):
             af.solve(af.Attention(1.0), tokens, 1.0, save=save)
+
+
+def test_histograms_of_overlaps_are_labelled_by_the_middles_of_their_bins():
+    flow = af.solve(af.Attention(1.0), TOKENS, 0.2, save=1, method=af.Layers(0.1))
+    found = flow.overlap_histogram(bins=8)
+    np.testing.assert_allclose(found["overlap"], np.arange(-0.875, 1, 0.25))
+    density, edges = af.overlap_histogram(flow.tokens(1), bins=8)
+    np.testing.assert_allclose(found.values[1], density)
+    np.testing.assert_allclose(edges, np.arange(-1, 1.01, 0.25))

@@ -11,7 +11,8 @@ import pytest
 from attnflow.errors import InvalidInput
 from attnflow.interrupts import heed, interruptible
 from attnflow.masks import Causal, Everyone
-from attnflow.sums import Tiled, Weights
+from attnflow.spaces import Sphere
+from attnflow.sums import Tiled, Use, Weights
 from attnflow.sums import cutoff as room
 from attnflow.sums.cutoff import Cutoff, neighbours
 from tests.conftest import rotation
@@ -157,3 +158,11 @@ def test_an_interrupt_that_the_garbage_collector_drops_is_heard():
     finally:
         gc.callbacks.remove(collecting)
     assert hits
+
+
+def test_what_it_states():
+    """What is left out is tol/4 of the least mass; a mask is refused before anything is computed."""
+    masses = jnp.asarray([0.5, 0.3, 0.2])
+    assert float(Cutoff(1e-6).error(1.0, masses)) == pytest.approx(0.25e-6 * 0.2, rel=1e-6)
+    assert "Causal" in Cutoff(1e-6).refusal(Use(Sphere(3), 1.0, Causal(), True, True), None)
+    assert not Cutoff(1e-6).refusal(Use(Sphere(3), 1.0, Everyone(), True, True), None)

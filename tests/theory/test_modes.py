@@ -231,3 +231,18 @@ def test_exact_cases_and_repetition():
 def test_out_of_range_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("seed", [2, 15, 32, 38, 66])
+def test_modes_that_a_coarse_grid_would_miss(seed):
+    """Samples with shallow modes, found because a grid of the width of the kernel misses one of them."""
+    rng = np.random.default_rng(seed)
+    n, beta = int(rng.integers(3, 60)), 10 ** rng.uniform(0, 3)
+    points, angles = rng.standard_normal(n), rng.uniform(0, 2 * np.pi, n)
+    t = np.arange(points.min() - 1, points.max() + 1, 1e-3 / np.sqrt(beta))
+    slope = sum((y - t) * np.exp(-0.5 * beta * (y - t) ** 2) for y in points)
+    kept = np.sign(slope[np.abs(slope) > 1e-12 * np.abs(slope).max()])  # without the empty places
+    assert count_line_modes(points, beta) == np.sum((kept[:-1] > 0) & (kept[1:] < 0))
+    t = np.arange(200_000) * (2 * np.pi / 200_000)
+    rising = sum(np.sin(y - t) * np.exp(beta * (np.cos(y - t) - 1)) for y in angles) > 0
+    assert count_circle_modes(angles, beta) == np.sum(rising & ~np.roll(rising, -1))

@@ -339,3 +339,10 @@ def test_repulsive_minimiser_at_the_ends_of_the_range():
 def test_bad_input_is_named(call, name):
     with pytest.raises(ValueError, match=name):
         call()
+
+
+def test_the_equations_of_the_atoms_are_solved_exactly():
+    """The interior point method alone leaves 6e-14 here."""
+    found = repulsive_minimiser(lambda t: 0.3 * np.cos(t) + 0.2 * np.cos(2 * t + 1), 30.0, points=240)
+    assert len(found.weights) == 3
+    assert found.violation <= 1e-15

@@ -70,7 +70,7 @@ class Claim:
         return cls(statement, Relation.AT_LEAST, float(predicted), float(measured), float(tolerance), source)
 
     @classmethod
-    def true(cls, statement: str, holds: bool, detail: str, source: str) -> "Claim":
+    def true(cls, statement: str, holds: bool | np.bool_, detail: str, source: str) -> "Claim":
         """Something that is so or not, with what was seen in `detail` and how it was decided in `source`."""
         if not isinstance(holds, bool | np.bool_):
             raise InvalidInput(f"`holds` of {statement!r} is {holds!r}; give True or False.")

@@ -10,6 +10,7 @@ import numpy as np
 from attnflow.flows import Trajectory
 from attnflow.flows.longtime.method import log_faster
 from attnflow.precision import full_precision
+from attnflow.special.numbers import Numbers
 
 FARTHEST = 300.0
 """Up to this |log t| axes show t; a float holds t up to log t = 709."""
@@ -42,7 +43,7 @@ class TimeAxis:
     last: float
     """log t at the right end."""
 
-    def at(self, log_time: Any) -> np.ndarray:
+    def at(self, log_time: Any) -> Numbers:
         """Where these times stand; what is before the left end stands there."""
         held = np.maximum(np.asarray(log_time, dtype=float), self.first)
         return held if self.scale is Scale.EXPONENT else np.exp(held)

@@ -1,7 +1,6 @@
 """Two clusters that merge: how long, where, how exact a cluster is as one particle, and how long nothing happens."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,13 +13,11 @@ from attnflow.theory.checks import checked_beta, checked_model
 _LARGEST_LOG = float(np.log(np.finfo(np.float64).max))
 _SMALLEST_LOG = float(np.log(np.finfo(np.float64).tiny))
 
-Masses: TypeAlias = Sequence[float] | np.ndarray
-
 
 def merge_time(
     angle: ArrayLike,
     beta: ArrayLike,
-    masses: Masses = (0.5, 0.5),
+    masses: ArrayLike = (0.5, 0.5),
     until: float = 0.01,
     model: str = "SA",
 ) -> Numbers:
@@ -48,7 +45,7 @@ def merge_time(
 def log_merge_time(
     angle: ArrayLike,
     beta: ArrayLike,
-    masses: Masses = (0.5, 0.5),
+    masses: ArrayLike = (0.5, 0.5),
     until: float = 0.01,
     model: str = "SA",
 ) -> np.ndarray:
@@ -77,7 +74,7 @@ def log_merge_time(
     return np.vectorize(one, otypes=[np.float64])(angles, betas)
 
 
-def meeting_point(angle: ArrayLike, beta: ArrayLike, masses: Masses = (0.5, 0.5), model: str = "SA") -> np.ndarray:
+def meeting_point(angle: ArrayLike, beta: ArrayLike, masses: ArrayLike = (0.5, 0.5), model: str = "SA") -> np.ndarray:
     """Angle that cluster 1 travels towards cluster 2 until they meet, of the initial `angle` in (0, pi).
 
     USA, USA0: the mass mean, angle m2/(m1+m2), exactly. SA: the integral over (0, angle) of
@@ -104,7 +101,7 @@ def meeting_point(angle: ArrayLike, beta: ArrayLike, masses: Masses = (0.5, 0.5)
     return np.vectorize(one, otypes=[np.float64])(angles, betas)
 
 
-def meeting_point_limit(angle: ArrayLike, masses: Masses = (0.5, 0.5)) -> Numbers:
+def meeting_point_limit(angle: ArrayLike, masses: ArrayLike = (0.5, 0.5)) -> Numbers:
     """Limit beta -> infinity of the SA `meeting_point`: angle m2^2/(m1^2 + m2^2), with an error O(beta^{-1/2})."""
     m1, m2 = _checked_masses(masses)
     ratio = m1 / m2
@@ -220,7 +217,7 @@ def _log_quadrature(log_h: Callable[[np.ndarray], np.ndarray], angle: float, unt
     return float(height[-1] + np.log(np.sum(half * weights * np.exp(logs - height[-1]))))
 
 
-def _checked_masses(masses: Masses) -> tuple[float, float]:
+def _checked_masses(masses: ArrayLike) -> tuple[float, float]:
     found = np.asarray(masses, dtype=np.float64)
     if found.shape != (2,) or not np.all((found > 0) & np.isfinite(found)):
         raise ValueError(f"masses is {masses!r}; it must be two positive finite numbers.")

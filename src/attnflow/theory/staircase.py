@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from attnflow.special.numbers import Numbers
 from attnflow.theory.checks import checked_beta, checked_integers, checked_model
-from attnflow.theory.merging import Masses, meeting_point_limit
+from attnflow.theory.merging import meeting_point_limit
 
 ROUNDING = 1e-12
 """Distances that differ by less are equal to rounding: points carry 1e-16, and a merge adds a few of it."""
@@ -40,7 +40,7 @@ class LimitStaircase:
         return self.levels[np.searchsorted(self.s, clock, side="right")]
 
 
-def limit_staircase(positions: ArrayLike, masses: Masses, model: str = "SA") -> LimitStaircase:
+def limit_staircase(positions: ArrayLike, masses: ArrayLike, model: str = "SA") -> LimitStaircase:
     """The limit beta -> infinity of clusters of these masses at these points of S^{d-1}, down to one cluster.
 
     A pair at u = 1 - cos(angle) merges in time e^{beta u}, up to powers of beta, and all others stand still meanwhile;
@@ -172,7 +172,7 @@ def _meeting_point(x: np.ndarray, y: np.ndarray, masses: tuple[float, float], mo
     return met / np.linalg.norm(met)
 
 
-def _checked_clusters(positions: ArrayLike, masses: Masses) -> tuple[np.ndarray, np.ndarray]:
+def _checked_clusters(positions: ArrayLike, masses: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     x, m = np.array(positions, dtype=np.float64), np.array(masses, dtype=np.float64)
     if x.ndim != 2 or len(x) == 0 or x.shape[1] < 2 or not np.isfinite(x).all():
         raise ValueError(f"positions has shape {x.shape}; it must be finite, (clusters, d) with d >= 2.")

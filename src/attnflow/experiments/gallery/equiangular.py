@@ -29,6 +29,7 @@ from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import Fixed, advance
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, styled
 from attnflow.spaces import Sphere
+from attnflow.special.numbers import Numbers
 from attnflow.tokens import Tokens, orthonormal, uniform
 
 PAPERS = ("arXiv:2312.10794",)
@@ -143,7 +144,7 @@ def pair_overlaps(positions: Any) -> np.ndarray:
     return np.asarray(np.sum(positions[..., first, :] * positions[..., second, :], axis=-1))
 
 
-def speeds(gamma: np.ndarray, beta: float, n: int, model: str) -> tuple[np.ndarray, np.ndarray]:
+def speeds(gamma: Numbers, beta: float, n: int, model: str) -> tuple[Numbers, np.ndarray]:
     """(gamma', rates): the speed of the common overlap, and the rates of the three parts of a small deviation.
 
     With e = exp(-beta (1 - gamma)), c = (1 - gamma)(1 + beta gamma) and the row sums R_i of a deviation D_ij, USA0 has

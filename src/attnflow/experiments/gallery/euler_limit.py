@@ -134,7 +134,7 @@ def limits(parameters: Parameters) -> xr.Dataset:
     w, shape = weights(parameters), ("token", "dim")
     found: dict[str, Any] = {}
 
-    def attention(t: float, x: np.ndarray) -> np.ndarray:
+    def attention(t: complex, x: np.ndarray) -> np.ndarray:
         pull = softmax_average(x, parameters.beta)
         return pull - np.sum(x * pull, axis=1, keepdims=True) * x
 
@@ -143,7 +143,7 @@ def limits(parameters: Parameters) -> xr.Dataset:
         along = np.sum(x * pull, axis=1, keepdims=True) * speed if rule == "N(x + hA)" else 0.0
         return -along - np.sum(speed**2, axis=1, keepdims=True) * x / 2
 
-    def network(t: float, x: np.ndarray) -> np.ndarray:
+    def network(t: complex, x: np.ndarray) -> np.ndarray:
         return np.tanh(x @ (w["A"] + w["B"] * np.sin(t)).T + w["b"]) @ w["W"].T
 
     for rule in RULES:
