@@ -231,3 +231,8 @@ def test_float32_stays_float32_on_the_sphere(method):
 def test_bad_input_is_refused(call, words):
     with pytest.raises(InvalidInput, match=words):
         call()
+
+
+def test_a_seed_in_the_place_of_a_flag_is_refused():
+    with pytest.raises(InvalidInput, match="`common` is 3; give True or False"):
+        af.Brownian(0.1, 3)

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import integrate
+from scipy.special import ive
 
 import attnflow as af
 from attnflow import meanfield as mf
@@ -80,6 +81,17 @@ def test_the_longest_step_at_the_uniform_law():
         scheme = make_scheme(af.Attention(0.0, normaliser=USA0), cells)
         tau = stepped(scheme, jnp.asarray(cells.measure), 0.5)[0]
     assert float(tau) == pytest.approx(0.5 * np.pi / 6, rel=cells.width**2)
+
+
+def test_the_longest_step_of_softmax_is_shorter_by_what_it_divides_by():
+    """At the uniform law softmax divides the flux by K * mu = e^(-beta) I_0(beta), and so the longest step too."""
+    cells, beta = circle_cells(64), 9.0
+    with full_precision():
+        limits = [
+            float(volumes._flux(make_scheme(af.Attention(beta, normaliser=rule), cells), jnp.asarray(cells.measure))[1])
+            for rule in (af.Softmax(), USA0)
+        ]
+    assert limits[0] / limits[1] == pytest.approx(1 / ive(0, beta), rel=1e-6)
 
 
 def test_the_error_of_a_step_is_of_order_three():
