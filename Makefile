@@ -14,10 +14,11 @@ QUICKLY := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=fals
 test: $(VENV)/.developed
 	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-# what takes too long for every change by hand: at most 45 minutes on two cores, after every change in CI
+# what takes too long for every change by hand: at most 45 minutes on two cores, after every change in CI; thousands of
+# combinations of parts, each compiled for itself, are compiled quickly
 study: $(VENV)/.developed
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
-	$(MAKE) shapes
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow --ignore=tests/combinations
+	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/combinations
 
 # `make test` once more with every annotation checked as it is called: types, shapes and names of axes
 CHECKER := beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))

@@ -9,7 +9,6 @@ import jax
 import jaxtyping
 import numpy as np
 import pytest
-from numpy._typing import _NestedSequence
 
 import attnflow as af
 
@@ -29,6 +28,8 @@ def pytest_configure(config):
     """With checked annotations (`make shapes`), leave a value of a wrong type to the refusal that a test waits for."""
     if config.getoption("jaxtyping_packages", None):
         pytest.raises = functools.partial(_raises, pytest.raises)
+        from numpy._typing import _NestedSequence
+
         # NumPy's ArrayLike stands for tuples too, but looks for a method that they lack
         _NestedSequence.register(tuple)
 

@@ -321,3 +321,15 @@ def test_an_ensemble_of_more_than_eight_tokens_gives_up_slots_and_says_how_far_i
     for seed in range(2):
         one = long(af.Attention(12.0), tokens.member(seed=seed), sensitive=False)
         np.testing.assert_allclose(found["log_time"].values[seed], one.merges["log_time"], atol=1e-6)
+
+
+def test_an_interrupted_flow_in_memory_keeps_its_frames():
+    def stop(progress):
+        if progress.frames >= 2:
+            raise KeyboardInterrupt
+
+    tokens = af.uniform(af.Sphere(2), n=8, seed=0)
+    flow = af.solve(af.Attention(20.0), tokens, math.inf, method=af.LongTime(), on_progress=stop)
+    assert flow.outcome.ending.value == "interrupted"
+    assert flow.positions.sizes["time"] > 1
+    assert np.isfinite(flow.positions.values).all()

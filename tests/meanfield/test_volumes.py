@@ -44,6 +44,9 @@ heated = jax.jit(volumes.diffuse)
 read = jax.jit(lambda scheme, masses: (volumes.climb(scheme, masses)[0], volumes.energy(scheme, masses)))
 
 
+read_level = jax.jit(volumes.climb)
+
+
 def two_bumps():
     return mf.mixture([1, 1], [mf.perturbed(CIRCLE, 4, 0.3), mf.von_mises_fisher(CIRCLE, 1.0, [1.0, 0.3])])
 
@@ -92,6 +95,16 @@ def test_the_longest_step_of_softmax_is_shorter_by_what_it_divides_by():
             for rule in (af.Softmax(), USA0)
         ]
     assert limits[0] / limits[1] == pytest.approx(1 / ive(0, beta), rel=1e-6)
+
+
+def test_softmax_stays_finite_where_the_kernel_is_lost_in_rounding():
+    """Opposite to all the mass K * mu is e^(-120); a Fourier transform gives rounding of either sign instead."""
+    with full_precision():
+        scheme = make_scheme(af.Attention(60.0), circle_cells(64))
+        phi, level = (np.asarray(a) for a in read_level(scheme, jnp.asarray(np.eye(64)[3])))
+    assert np.isfinite(phi).all()
+    assert np.min(level) >= np.log(0.5e-12)
+    assert -1 < np.max(level) <= 0
 
 
 def test_the_error_of_a_step_is_of_order_three():

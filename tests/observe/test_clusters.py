@@ -111,3 +111,13 @@ def test_a_beta_without_a_scale_is_refused(beta, words):
 def test_bad_scales_are_refused(scale):
     with pytest.raises(InvalidInput, match="`scale` is"):
         af.clusters(af.uniform(af.Sphere(3), n=3), scale=scale)
+
+
+def test_centres_are_means_by_mass():
+    """Of 3 : 1 the heavier token counts three times; test particles alone get their plain mean."""
+    angle = np.array([0.0, 0.1, 2.0, 2.1])
+    x = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    found = af.clusters(af.Tokens(x, [3.0, 1.0, 0.0, 0.0]), scale=0.3)
+    assert found.count == 2
+    for centre, want in zip(found.centres, (3 * x[0] + x[1], x[2] + x[3]), strict=True):
+        np.testing.assert_allclose(centre, want / np.linalg.norm(want), atol=1e-15)
