@@ -123,7 +123,7 @@ def _say(study: Study, name: str, begin: float, count: int, words: str, share: f
 
 def field_of(model: str, beta: float) -> Attention:
     """Attention on the circle, with sums fit for thousands of tokens."""
-    return Attention(beta, normaliser=MODELS[model], sum=Circle(1e-12, 32, guarded=False))
+    return Attention(beta, normaliser=MODELS[model], sum=Circle(1e-10, 32, guarded=False))
 
 
 def onsets(parameters: Parameters) -> xr.Dataset:
