@@ -205,3 +205,11 @@ def test_a_wrapper_without_children_cannot_be_built():
 
     with pytest.raises(TypeError, match="children"):
         Forgetful(af.Attention(1.0))
+
+
+def test_layers_that_leave_the_sphere_still_know_where_the_tokens_started():
+    """Ngpt inside a sum asks for tokens on a sphere: they are, though `Project` moves them off it."""
+    tokens = af.uniform(af.Sphere(3), n=6, seed=0)
+    field = af.Ngpt(af.Attention(2.0)) + af.Perceptron(0.1 * np.eye(3))
+    flow = af.solve(field, tokens, 0.2, method=af.Layers(0.1, af.Project()), save=1)
+    assert np.isfinite(flow.positions.values).all()

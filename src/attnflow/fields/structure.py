@@ -63,8 +63,7 @@ def check(field: Any, tokens: Tokens, on: AbstractSpace) -> None:
     field.check_parameters(tokens)
     for part in field.children(on):
         if isinstance(part, Inner):
-            seen = _seen(tokens, part.space)
-            check(part.where(field), seen, seen.space)
+            check(part.where(field), *_seen(tokens, on, part.space))
         elif (given := part.where(field)) is not None:
             _known(part.use).require(given, tokens)
 
@@ -73,9 +72,9 @@ def prepare(field: Any, tokens: Tokens, tol: float | None, flowing: bool, on: Ab
     """The field with a sum chosen wherever none was given."""
     for part in field.children(on):
         if isinstance(part, Inner):
-            seen = _seen(tokens, part.space)
             inner = part.where(field)
-            new = prepare(inner, seen, tol, flowing, seen.space)
+            seen, there = _seen(tokens, on, part.space)
+            new = prepare(inner, seen, tol, flowing, there)
             if new is not inner:
                 field = eqx.tree_at(part.where, field, new)
         elif part.where(field) is None:
@@ -131,13 +130,14 @@ def _known(use: Use) -> Use:
     return use._replace(beta=use.beta.values) if isinstance(use.beta, Along) else use
 
 
-def _seen(tokens: Tokens, space: AbstractSpace) -> Tokens:
-    """The tokens as an inner field sees them at the start, on its space."""
-    if space == tokens.space:
-        return tokens
+def _seen(tokens: Tokens, on: AbstractSpace, space: AbstractSpace) -> tuple[Tokens, AbstractSpace]:
+    """The tokens as an inner field sees them at the start, and where it is evaluated."""
+    if space == on:
+        return tokens, on
     if not isinstance(space, Sphere):
-        return tokens.on(space, tokens.positions)
+        return tokens.on(space, tokens.positions), space
     norms = np.linalg.norm(np.asarray(tokens.positions), axis=-1, keepdims=True)
     if (norms == 0).any():  # the origin has no direction and stays where it is
-        return tokens.on(Euclidean(space.dim), tokens.positions)
-    return tokens.on(space, np.asarray(tokens.positions) / norms)
+        flat = Euclidean(space.dim)
+        return tokens.on(flat, tokens.positions), flat
+    return tokens.on(space, np.asarray(tokens.positions) / norms), space
