@@ -32,8 +32,9 @@ _HOME = {
     ],
     "attnflow.flows": [
         "Adaptive", "Alternate", "At", "Brownian", "Consensus", "Evenly", "EveryLayer", "Fixed", "FlowMap", "Heun",
-        "Layers", "LogSpaced", "LongTime", "Outcome", "Progress", "Project", "ProjectRenormalise", "Renormalise",
-        "Still", "Trajectory", "Tree", "When", "advance", "flow_map", "merge_times", "solve",
+        "Layers", "LogSpaced", "LongFlow", "LongTime", "Observable", "Outcome", "Progress", "Project",
+        "ProjectRenormalise", "Renormalise", "Still", "Trajectory", "Tree", "When", "advance", "flow_map",
+        "merge_times", "solve", "solve_long",
     ],
     "attnflow.plots": ["plot"],
 }  # fmt: skip

@@ -1,35 +1,56 @@
-"""Ctrl-C that is heard wherever it strikes."""
+"""Ctrl-C and cancellation: long work is stopped at once wherever it is, and keeps what was done."""
 
 import contextlib
 import logging
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-_LISTENING: list[list[int]] = []
-"""The signals that came within each `interruptible` block that is open."""
+
+class Cancelled(KeyboardInterrupt):
+    """The `cancel` function of a flow returned True."""
 
 
-def heed() -> None:
-    """Raise the KeyboardInterrupt that came within the innermost `interruptible` block and did not get through."""
-    if _LISTENING and _LISTENING[-1] and threading.current_thread() is threading.main_thread():
-        raise KeyboardInterrupt
+class _Block:
+    """One open `interruptible` block: the signals that came within it, and its `cancel` function."""
+
+    def __init__(self, cancel: Callable[[], bool] | None):
+        self.cancel, self.signals = cancel, list[int]()
+
+
+class _Open(threading.local):
+    """The open blocks of a thread, outermost first."""
+
+    def __init__(self) -> None:
+        self.blocks: list[_Block] = []
+
+
+_OPEN = _Open()
+
+
+def raise_if_interrupted() -> None:
+    """Raise KeyboardInterrupt if Ctrl-C came within an open `interruptible` block or its `cancel` returns True."""
+    for block in _OPEN.blocks:
+        if block.signals:
+            raise KeyboardInterrupt
+        if block.cancel is not None and block.cancel():
+            raise Cancelled
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Let every Ctrl-C end the block as KeyboardInterrupt; long work inside calls `heed` now and then.
+def interruptible(cancel: Callable[[], bool] | None = None) -> Iterator[None]:
+    """End the block with KeyboardInterrupt when Ctrl-C comes, or with `Cancelled` when `cancel()` returns True.
 
-    Some code takes the exception for itself: a sum on the host (JAX logs it and raises an error of its own), callbacks
-    of the garbage collector, of which JAX has one (Python drops it with a message). So it is remembered, and `heed`
-    raises it again.
+    Long work inside the block calls `raise_if_interrupted` often. Ctrl-C is also remembered, because some code catches
+    KeyboardInterrupt itself: sums on the host (JAX logs it and raises another error) and callbacks of the garbage
+    collector (Python drops it with a message). An error that follows on Ctrl-C counts as the interruption. Signals
+    reach the main thread only; `cancel` works in every thread.
     """
-    import jax
-
     log, hook, previous = logging.getLogger("jax._src.callback"), sys.unraisablehook, signal.getsignal(signal.SIGINT)
-    heard: list[int] = []
+    block = _Block(cancel)
+    takes_signals = threading.current_thread() is threading.main_thread() and callable(previous)
 
     def quiet(record: logging.LogRecord) -> bool:
         return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
@@ -39,25 +60,25 @@ def interruptible() -> Iterator[None]:
             hook(exception)
 
     def listen(number: int, frame: Any) -> None:
-        heard.append(number)
+        block.signals.append(number)
         previous(number, frame)  # type: ignore[misc, operator]
 
-    if threading.current_thread() is not threading.main_thread() or not callable(previous):
-        yield
-        return
-    log.addFilter(quiet)
-    sys.unraisablehook = dropped
-    _LISTENING.append(heard)
-    signal.signal(signal.SIGINT, listen)
+    _OPEN.blocks.append(block)
+    if takes_signals:
+        log.addFilter(quiet)
+        sys.unraisablehook = dropped
+        signal.signal(signal.SIGINT, listen)
     try:
         yield
-        heed()
-    except jax.errors.JaxRuntimeError as error:
-        if "KeyboardInterrupt" not in str(error):
-            raise
-        raise KeyboardInterrupt from None
+        if block.signals:
+            raise KeyboardInterrupt
+    except Exception as error:
+        if block.signals or "KeyboardInterrupt" in str(error):
+            raise KeyboardInterrupt from None
+        raise
     finally:
-        signal.signal(signal.SIGINT, previous)
-        _LISTENING.remove(heard)
-        sys.unraisablehook = hook
-        log.removeFilter(quiet)
+        if takes_signals:
+            signal.signal(signal.SIGINT, previous)
+            sys.unraisablehook = hook
+            log.removeFilter(quiet)
+        _OPEN.blocks.remove(block)

@@ -23,7 +23,7 @@ def circle(angles, masses=None):
 
 
 def long(field, tokens, until=math.inf, **options):
-    return af.solve(field, tokens, until, method=af.LongTime(**options))
+    return af.solve_long(field, tokens, until, method=af.LongTime(**options))
 
 
 @pytest.fixture(scope="module", params=list(MODELS))
@@ -296,15 +296,12 @@ def test_other_refusals():
     for options in ({"tol": 1e-20}, {"tol": 1.0}, {"angle": 2.0}, {"frames": 1}):
         with pytest.raises(InvalidInput, match=next(iter(options))):
             af.LongTime(**options)
-    with pytest.raises(InvalidInput, match="LongTime"):
+    with pytest.raises(InvalidInput, match="solve_long"):
         af.solve(af.Attention(4.0), tokens, math.inf)
-    with pytest.raises(InvalidInput, match="leave out"):
-        af.solve(af.Attention(4.0), tokens, math.inf, method=af.LongTime(), save=af.Evenly(3))
+    with pytest.raises(InvalidInput, match="`method` is LongTime.*solve_long"):
+        af.solve(af.Attention(4.0), tokens, 1.0, method=af.LongTime())
     with pytest.raises(InvalidInput, match="solve"):
         af.advance(af.Attention(4.0), tokens, 0.0, 1.0, af.LongTime())
-    flow = af.solve(af.Attention(4.0), tokens, 1.0, method=af.Fixed(0.5), save=af.Evenly(2))
-    with pytest.raises(InvalidInput, match="LongTime"):
-        _ = flow.merges
     short = long(af.Attention(12.0), tokens, 20.0)
     assert short.outcome.ending.value == "finished"
     with pytest.raises(InvalidInput, match="linkage"):
@@ -313,11 +310,11 @@ def test_other_refusals():
 
 def test_an_ensemble_of_more_than_eight_tokens_gives_up_slots_and_says_how_far_it_is():
     """Clusters are kept in 32 slots, then in 8: each member goes on as it would alone."""
-    tokens, shares = af.uniform(af.Sphere(2), n=12, seed=range(2)), []
-    found = af.merge_times(af.Attention(12.0), tokens, on_progress=shares.append)
-    assert shares == sorted(shares)
-    assert shares[-1] == 1.0
-    assert len(shares) > 1
+    tokens, seen = af.uniform(af.Sphere(2), n=12, seed=range(2)), []
+    found = af.merge_times(af.Attention(12.0), tokens, on_progress=seen.append)
+    assert [p.frames for p in seen] == sorted(p.frames for p in seen)
+    assert seen[-1].frames == seen[-1].of == 22
+    assert len(seen) > 1
     for seed in range(2):
         one = long(af.Attention(12.0), tokens.member(seed=seed), sensitive=False)
         np.testing.assert_allclose(found["log_time"].values[seed], one.merges["log_time"], atol=1e-6)
@@ -329,7 +326,7 @@ def test_an_interrupted_flow_in_memory_keeps_its_frames():
             raise KeyboardInterrupt
 
     tokens = af.uniform(af.Sphere(2), n=8, seed=0)
-    flow = af.solve(af.Attention(20.0), tokens, math.inf, method=af.LongTime(), on_progress=stop)
+    flow = af.solve_long(af.Attention(20.0), tokens, on_progress=stop)
     assert flow.outcome.ending.value == "interrupted"
     assert flow.positions.sizes["time"] > 1
     assert np.isfinite(flow.positions.values).all()

@@ -41,11 +41,12 @@ def test_recorded_speed_and_spread():
 
 @pytest.mark.parametrize("method", [af.Adaptive(), af.Fixed(0.05), af.Layers(0.05)])
 def test_chunks_and_schedules_do_not_move_frames(method):
-    """The same times, saved in chunks of 2 or of 100: equal to integration error (to rounding with fixed steps)."""
-    small = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.Evenly(6), chunk=2, method=method)
+    """The same times, saved in chunks of 1, 2 or 100: equal bit by bit."""
     large = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.Evenly(6), chunk=100, method=method)
-    tolerance = 1e-6 if isinstance(method, af.Adaptive) else 0.0
-    assert np.abs(small.positions.values - large.positions.values).max() <= tolerance
+    for chunk in (1, 2):
+        small = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.Evenly(6), chunk=chunk, method=method)
+        assert np.array_equal(small.positions.values, large.positions.values)
+        assert small.steps == large.steps
 
 
 def test_fixed_equals_advance():
@@ -74,14 +75,15 @@ def test_a_batch_equals_its_members():
 
 @pytest.mark.parametrize("method", [af.Adaptive(), af.Fixed(0.1), af.Layers(0.1)])
 def test_slices_of_single_steps(method, monkeypatch):
-    """Members of a batch reach the end of a chunk after different numbers of slices."""
+    """Members of a batch reach the end of a chunk after different numbers of slices; where they are cut is no matter."""
     tokens, field = af.uniform(af.Sphere(3), n=12, seed=range(2)), af.Attention(af.Along("beta", [0.5, 20.0]))
     whole = af.solve(field, tokens, 10.0, save=af.Evenly(5), method=method)
-    monkeypatch.setattr(sys.modules["attnflow.flows.solve"], "SLICE", 1.0)
+    monkeypatch.setattr(sys.modules["attnflow.flows.solve"], "FIRST_SLICE", 1.0)
+    monkeypatch.setattr(sys.modules["attnflow.flows.solve"], "SECONDS", 0.0)
     cut = af.solve(field, tokens, 10.0, save=af.Evenly(5), method=method)
     assert cut.outcome.ending is Ending.FINISHED
-    tolerance = 1e-5 if isinstance(method, af.Adaptive) else 0.0
-    assert np.abs(cut.positions.values - whole.positions.values).max() <= tolerance
+    assert np.array_equal(cut.positions.values, whole.positions.values)
+    assert cut.steps == whole.steps
 
 
 def test_permuting_tokens_permutes_the_flow():
@@ -177,12 +179,21 @@ def test_stop_when_still_and_by_own_condition():
     assert "late" in flow.outcome.message
 
 
-def test_a_batch_stops_when_all_members_agree():
+def test_members_of_a_batch_stop_on_their_own():
     tokens = af.uniform(af.Sphere(3), n=12, seed=range(3))
     flow = af.solve(af.Attention(1.0), tokens, 100.0, save=af.Evenly(100), stop=af.Consensus(1e-2))
-    spreads = flow.dataset["spread"].values
-    assert (spreads[:, -1] <= 1e-2).all()
-    assert (spreads[:, -2] > 1e-2).any()
+    free = af.solve(af.Attention(1.0), tokens, 100.0, save=af.Evenly(100))
+    assert flow.outcome.ending is Ending.STOPPED
+    stopped, last = flow.stopped_at.values, flow.time.values[-1]
+    assert last == stopped.max() > stopped.min()
+    for k, at in enumerate(stopped):
+        # the first frame where the condition holds, as if the member were alone; then that frame again and again
+        frame = int(np.argmax(free.dataset["spread"].values[k] <= 1e-2))
+        assert at == free.time.values[frame]
+        assert np.array_equal(flow.positions.values[k, :frame], free.positions.values[k, :frame])
+        for name in ("positions", "speed", "spread", "energy"):
+            held = flow.dataset[name].values[k, frame:]
+            assert np.array_equal(held, np.broadcast_to(free.dataset[name].values[k, frame], held.shape)), name
 
 
 def test_standing_still_apart_is_frozen():

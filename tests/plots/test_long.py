@@ -1,4 +1,4 @@
-"""Figures of flows of `LongTime`: on the axis of t, and on that of log t where t is no float."""
+"""Figures of flows of `solve_long`: on the axis of t, and on that of log t where t is no float."""
 
 import dataclasses
 import io
@@ -23,7 +23,7 @@ GROUPS = np.array([[1, 0, 0], [0.6, 0.8, 0], [-0.6, 0.6, math.sqrt(0.28)]])
 
 
 def follow(beta, tokens, until=math.inf):
-    return af.solve(af.Attention(beta), tokens, until, method=af.LongTime())
+    return af.solve_long(af.Attention(beta), tokens, until)
 
 
 @pytest.fixture(scope="module")
@@ -190,5 +190,5 @@ def test_other_flows_have_no_staircase(groups):
     other = tell(dataclasses.replace(groups.flow, dataset=groups.flow.dataset.drop_vars(names)))
     assert other.tree is None
     for draw in (plots.draw_staircase, plots.draw_tree):
-        with pytest.raises(InvalidInput, match="LongTime"):
+        with pytest.raises(InvalidInput, match="solve_long"):
             draw(other)

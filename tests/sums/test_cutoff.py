@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attnflow.errors import InvalidInput
-from attnflow.interrupts import heed, interruptible
+from attnflow.interrupts import interruptible, raise_if_interrupted
 from attnflow.masks import Causal, Everyone
 from attnflow.spaces import Sphere
 from attnflow.sums import Tiled, Use, Weights
@@ -149,7 +149,7 @@ def test_an_interrupt_that_the_garbage_collector_drops_is_heard():
         with interruptible():
             gc.collect()
             assert hits  # nothing was raised here
-            heed()
+            raise_if_interrupted()
 
     gc.callbacks.append(collecting)
     try:

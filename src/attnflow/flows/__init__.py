@@ -2,7 +2,7 @@
 
 from attnflow.flows.advance import advance
 from attnflow.flows.flowmap import FlowMap, flow_map
-from attnflow.flows.longtime import LongTime, Tree, merge_times
+from attnflow.flows.longtime import LongFlow, LongTime, Tree, merge_times, solve_long
 from attnflow.flows.methods import (
     AbstractMethod,
     Adaptive,
@@ -15,18 +15,20 @@ from attnflow.flows.methods import (
     Renormalise,
 )
 from attnflow.flows.noise import Brownian
+from attnflow.flows.observables import Observable
 from attnflow.flows.outcome import Outcome, Progress
 from attnflow.flows.schedules import AbstractSchedule, At, Evenly, EveryLayer, LogSpaced
 from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout
 from attnflow.flows.solve import solve
-from attnflow.flows.stops import AbstractStop, Consensus, Still, When
-from attnflow.flows.trajectory import Trajectory
+from attnflow.flows.stops import AbstractStop, Consensus, Frame, Still, When
+from attnflow.flows.trajectory import AbstractTrajectory, Trajectory
 
 __all__ = [
     "AbstractMethod",
     "AbstractSchedule",
     "AbstractSink",
     "AbstractStop",
+    "AbstractTrajectory",
     "Adaptive",
     "Alternate",
     "At",
@@ -37,12 +39,15 @@ __all__ = [
     "EveryLayer",
     "Fixed",
     "FlowMap",
+    "Frame",
     "Heun",
     "InMemory",
     "Layers",
     "Layout",
     "LogSpaced",
+    "LongFlow",
     "LongTime",
+    "Observable",
     "Outcome",
     "Progress",
     "Project",
@@ -56,4 +61,5 @@ __all__ = [
     "flow_map",
     "merge_times",
     "solve",
+    "solve_long",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from attnflow.interrupts import heed
+from attnflow.interrupts import raise_if_interrupted
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,9 +38,9 @@ def wait(tree: Any) -> Any:
     """Wait for a result while listening to Ctrl-C (a blocked call into compiled code would not)."""
     pause = 1e-4
     for array in jax.tree.leaves(tree):
-        heed()
+        raise_if_interrupted()
         while not array.is_ready():
-            heed()
+            raise_if_interrupted()
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
     return tree

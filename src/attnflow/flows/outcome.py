@@ -1,11 +1,12 @@
-"""How a flow ended, and how far it has come."""
+"""How long work ended, and how far it has come."""
 
 import dataclasses
 import enum
+import time as clock
 
 
 class Ending(enum.Enum):
-    """Why integration stopped."""
+    """Why the work stopped."""
 
     FINISHED = "finished"
     STOPPED = "stopped"
@@ -28,29 +29,61 @@ class Outcome:
 
     @property
     def complete(self) -> bool:
-        """Whether there is nothing left to integrate."""
+        """Whether there is nothing left to do."""
         return self.ending in (Ending.FINISHED, Ending.STOPPED, Ending.FROZEN)
 
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """Where a running flow is."""
+    """Where running work is."""
 
     time: float
-    """Time reached by the slowest member."""
+    """Time reached by the slowest member; steps of a fit."""
     until: float
     """Time to be reached, unless a stop condition ends the flow before."""
     frames: int
-    """Frames saved."""
+    """Rows saved: frames of a flow, merges, steps of a fit."""
     of: int
-    """Frames asked for."""
+    """Rows asked for."""
     steps: int
     """Steps taken, rejected ones included, over all members."""
     elapsed: float
-    """Seconds of integration in this process."""
+    """Seconds of work in this process, compilation included."""
     rate: float
     """Steps per second."""
     remaining: float
     """Seconds left at the present pace (an upper bound when a stop condition may end the flow); NaN at first."""
     note: str = ""
-    """What a method says instead of the time, where that tells more."""
+    """What a stepper says instead of the time, where that tells more."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Reached:
+    """What a stepper says of its progress."""
+
+    time: float
+    frames: int
+    steps: int
+    note: str = ""
+
+
+class Pace:
+    """Rate and time left, from the last few looks."""
+
+    def __init__(self, until: float, of: int):
+        self.until, self.of = until, of
+        self.began = clock.perf_counter()
+        self.looks: list[tuple[float, float]] = []
+
+    def progress(self, reached: Reached) -> Progress:
+        """The progress at this moment."""
+        elapsed = clock.perf_counter() - self.began
+        self.looks = [*self.looks[-19:], (elapsed, reached.time)]
+        (then, at), (now, here) = self.looks[0], self.looks[-1]
+        remaining = (self.until - here) * (now - then) / (here - at) if here > at else float("nan")
+        if reached.time >= self.until:
+            remaining = 0.0
+        rate = reached.steps / max(elapsed, 1e-9)
+        return Progress(
+            reached.time, self.until, reached.frames, self.of, reached.steps, elapsed, rate, remaining, reached.note
+        )

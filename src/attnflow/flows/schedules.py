@@ -95,6 +95,34 @@ def as_schedule(save: Save | None, default: int = 200) -> AbstractSchedule:
     return At(times[1:] if len(times) and times[0] == 0 else times)
 
 
+def continued(before: np.ndarray, save: Save | None, until: float, step: float | None) -> np.ndarray:
+    """The times `before`, and those that `save` means for the time from the last of them to `until`.
+
+    A number counts equal intervals of that time, times are later than the last one before; None goes on with the
+    spacing of the last two.
+    """
+    last = float(before[-1])
+    if until <= last:
+        return before
+    if isinstance(save, LogSpaced):
+        more = np.geomspace(last, until, save.count + 1)[1:]
+    elif isinstance(save, EveryLayer):
+        return np.concatenate([before, (times := save.times(until, step))[times > last * (1 + 1e-12)]])
+    elif save is None or (isinstance(save, Evenly | int | np.integer) and not isinstance(save, bool)):
+        every = float(before[-1] - before[-2]) if len(before) > 1 else until - last
+        given = save.count if isinstance(save, Evenly) else save
+        count = max(1, round((until - last) / every)) if given is None else int(given)
+        more = np.linspace(last, until, whole("save", count, 1) + 1)[1:]
+    else:
+        schedule = as_schedule(save)
+        more = schedule.times(until, None)[1:]
+        if more[0] <= last:
+            raise InvalidInput(f"`save` begins at {more[0]:g}; the flow has frames up to {last:g}, give later times.")
+    more[-1] = until
+    times = np.concatenate([before, more])
+    return times if step is None else _on_layers(times, step)
+
+
 def _increase(times: np.ndarray) -> bool:
     """Whether the times are positive and finite, and each is later than the one before."""
     return bool(times.size and np.isfinite(times).all() and times[0] > 0 and (np.diff(times) > 0).all())

@@ -1,95 +1,137 @@
-"""Where frames go. A sink that keeps checkpoints can be resumed from the last committed chunk."""
+"""Where rows go. A sink that keeps checkpoints can be resumed from the last one that was committed."""
 
 import abc
 import dataclasses
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from attnflow.flows.outcome import Outcome
 
 
+class Variable(NamedTuple):
+    """One labelled array: its dimensions in order, and its type."""
+
+    dims: tuple[str, ...]
+    dtype: np.dtype
+
+
+Tables = Mapping[str, Mapping[str, np.ndarray]]
+"""Row dimension -> variable -> rows of it, dimensions as in the layout."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """What a flow is going to save."""
+    """What long work is going to save.
 
-    times: np.ndarray
-    dims: dict[str, np.ndarray]
-    variables: dict[str, tuple[tuple[str, ...], np.dtype]]
-    """name -> (dimensions after the batch, dtype); "time" comes first of them."""
+    A table is a set of variables that grow along one row dimension (`time` for frames, `merge` for merges, `step` for
+    steps). Variables without rows are `static`.
+    """
+
+    tables: dict[str, dict[str, Variable]]
     sizes: dict[str, int]
+    """Lengths of all dimensions but the row dimensions."""
+    most: dict[str, int]
+    """Rows of every table: as many, or at most as many where the number is not known beforehand."""
+    coordinates: dict[str, np.ndarray]
+    """Labels of dimensions: batch dimensions, cells, harmonics."""
     static: dict[str, tuple[tuple[str, ...], np.ndarray]]
-    """Variables without time: masses, places."""
-    chunk: int
+    chunk: dict[str, int]
+    """Rows of a table that are usually committed together."""
+    attributes: dict[str, Any]
+    """What a reader without the specification needs to know (the space); plain JSON."""
+    identity: dict[str, str]
+    """What a resumed run must have in common with the one before: observables and their fingerprints."""
 
-    def shape(self, name: str, frames: int) -> tuple[int, ...]:
-        """Shape of `frames` frames of a variable, batch dimensions first."""
-        sizes = self.sizes | {"time": frames}
-        return (*(len(c) for c in self.dims.values()), *(sizes[d] for d in self.variables[name][0]))
+    def shape(self, table: str, name: str, rows: int) -> tuple[int, ...]:
+        """Shape of `rows` rows of a variable."""
+        return tuple(rows if d == table else self.sizes[d] for d in self.tables[table][name].dims)
+
+    def axis(self, table: str, name: str) -> int:
+        """The axis of a variable along which rows are."""
+        return self.tables[table][name].dims.index(table)
 
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """Everything that the rest of a flow depends on, at the end of a chunk."""
+    """Everything that the rest of the work depends on."""
 
-    frames: int
-    """Frames committed so far."""
-    positions: np.ndarray
-    memory: np.ndarray
-    """What the method carries from chunk to chunk, one number per member (the step size of `Adaptive`)."""
-    steps: np.ndarray
-    """(accepted, rejected) step counts so far."""
+    state: Any
+    """A pytree of arrays: the state of the stepper and that of the stop conditions."""
+    rows: dict[str, int]
+    """Rows that come before `state`. Rows that are committed after them are computed again when work goes on."""
+    committed: dict[str, int]
+    """Rows committed so far."""
+    steps: dict[str, int]
+    """Counts of steps so far, by kind."""
     outcome: Outcome | None
-    """The ending, when the flow ended within the committed frames."""
+    """The ending, when the work ended within the committed rows."""
 
 
 class AbstractSink(abc.ABC):
-    """Receives frames in chunks."""
+    """Receives rows in chunks."""
 
     keeps_partial: bool
-    """Whether an interrupted chunk is worth keeping (not where whole chunks are what a resumed run repeats)."""
+    """Whether rows of an interrupted chunk are kept (not where a resumed run computes them again)."""
 
     @abc.abstractmethod
-    def begin(self, layout: Layout) -> Checkpoint | None:
-        """Prepare to receive; a checkpoint means: go on from there."""
+    def begin(self, layout: Layout) -> None:
+        """Prepare to receive."""
 
     @abc.abstractmethod
-    def commit(self, start: int, frames: dict[str, np.ndarray], checkpoint: Checkpoint) -> None:
-        """Keep the frames numbered from `start` on, then the checkpoint behind them."""
+    def load(self, state: Any) -> Checkpoint | None:
+        """The checkpoint to go on from, if there is one. `state` shows how states are structured."""
 
     @abc.abstractmethod
-    def end(self, frames: int, attributes: dict[str, Any], complete: bool) -> Any:
-        """The first `frames` frames as an xarray Dataset; `complete` says that no more will come."""
+    def commit(self, start: dict[str, int], rows: Tables, checkpoint: Checkpoint) -> None:
+        """Keep rows, numbered from `start` on in each table, then the checkpoint behind them."""
+
+    @abc.abstractmethod
+    def end(self, checkpoint: Checkpoint, static: dict[str, Any], attributes: dict[str, Any], complete: bool) -> Any:
+        """The committed rows as an xarray Dataset; `complete` says that no more will come.
+
+        `static` are variables without rows that are known only now.
+        """
 
 
 class InMemory(AbstractSink):
-    """Keeps all frames as NumPy arrays."""
+    """Keeps all rows as NumPy arrays; goes on from the rows and the checkpoint of `before`, if there is one."""
 
     keeps_partial = True
 
-    def begin(self, layout: Layout) -> Checkpoint | None:
+    def __init__(self, before: Any = None, checkpoint: Checkpoint | None = None):
+        self.before, self.checkpoint = before, checkpoint
+
+    def begin(self, layout: Layout) -> None:
         self.layout = layout
-        self.parts: dict[str, list[np.ndarray]] = {name: [] for name in layout.variables}
-        return None
+        self.parts: dict[str, dict[str, list[np.ndarray]]] = {
+            table: {name: [] for name in variables} for table, variables in layout.tables.items()
+        }
+        if self.checkpoint is not None:
+            for table, variables in layout.tables.items():
+                for name in variables:
+                    kept = self.before[name].isel({table: slice(0, self.checkpoint.rows[table])})
+                    self.parts[table][name].append(np.asarray(kept.values))
 
-    def commit(self, start: int, frames: dict[str, np.ndarray], checkpoint: Checkpoint) -> None:
-        for name, values in frames.items():
-            self.parts[name].append(values)
+    def load(self, state: Any) -> Checkpoint | None:
+        return self.checkpoint
 
-    def end(self, frames: int, attributes: dict[str, Any], complete: bool) -> Any:
+    def commit(self, start: dict[str, int], rows: Tables, checkpoint: Checkpoint) -> None:
+        for table, variables in rows.items():
+            for name, values in variables.items():
+                self.parts[table][name].append(values)
+
+    def end(self, checkpoint: Checkpoint, static: dict[str, Any], attributes: dict[str, Any], complete: bool) -> Any:
         import xarray as xr
 
         layout = self.layout
-        batch = tuple(layout.dims)
-        variables: dict[str, Any] = {}
-        for name, (dims, dtype) in layout.variables.items():
-            axis = len(batch)
-            values = (
-                np.concatenate(self.parts[name], axis=axis)
-                if self.parts[name]
-                else np.empty(layout.shape(name, 0), dtype)
-            )
-            variables[name] = ((*batch, *dims), values.take(range(frames), axis=axis))
-        variables |= dict(layout.static.items())
-        coordinates = {"time": layout.times[:frames]} | dict(layout.dims)
-        return xr.Dataset(variables, coordinates, attributes)
+        made: dict[str, Any] = {}
+        for table, variables in layout.tables.items():
+            for name, (dims, dtype) in variables.items():
+                parts = self.parts[table][name]
+                axis = layout.axis(table, name)
+                values = np.concatenate(parts, axis) if parts else np.empty(layout.shape(table, name, 0), dtype)
+                made[name] = (dims, values.take(range(checkpoint.committed[table]), axis))
+        coordinates = dict(layout.coordinates) | {name: made.pop(name) for name in layout.tables if name in made}
+        return xr.Dataset(made | layout.static | static, coordinates, layout.attributes | attributes)

@@ -1,7 +1,8 @@
-"""What a flow leaves: labelled frames, the outcome, and the observables read off them."""
+"""What flows of tokens leave: labelled frames, the outcome, and the observables read off them."""
 
+import abc
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,12 +18,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from attnflow.fields import AbstractField
-    from attnflow.flows.longtime.tree import Tree
 
 
 @dataclasses.dataclass(frozen=True)
-class Trajectory:
-    """Frames of a flow as an xarray Dataset with dimensions (batch..., time, token, dim)."""
+class AbstractTrajectory(abc.ABC):
+    """Frames of tokens as an xarray Dataset with dimensions (batch..., time, token, dim)."""
 
     dataset: "xr.Dataset"
     """positions, speed, floor, resolved, spread and, where it is defined, energy; masses and places."""
@@ -31,6 +31,10 @@ class Trajectory:
     outcome: Outcome
     steps: dict[str, int]
     """Accepted and rejected steps, over all members."""
+    checkpoint: Any = dataclasses.field(default=None, repr=False)
+    """From where `solve(from_=flow)` goes on."""
+    recipe: Any = dataclasses.field(default=None, repr=False)
+    """How the flow was made."""
 
     @property
     def time(self) -> "xr.DataArray":
@@ -38,30 +42,15 @@ class Trajectory:
         return self.dataset["time"]
 
     @property
+    @abc.abstractmethod
     def log_time(self) -> "xr.DataArray":
-        """Natural logarithm of the saved times, which `LongTime` knows where the times themselves overflow."""
-        if "log_time" in self.dataset:
-            return self.dataset["log_time"]
-        with np.errstate(divide="ignore"):
-            return self.time.copy(data=np.log(self.time.values)).rename("log_time")
-
-    @property
-    def tree(self) -> "Tree":
-        """Merges, staircase, plateaus and linkage of a flow of `LongTime`."""
-        from attnflow.flows.longtime.tree import Tree
-
-        if "merge_log_time" not in self.dataset:
-            raise InvalidInput("this flow was not followed through merges; use solve(..., method=LongTime()).")
-        return Tree(self.dataset, self.field)
-
-    @property
-    def merges(self) -> "xr.Dataset":
-        """The table of merges of a flow of `LongTime`: `tree.merges`."""
-        return self.tree.merges
+        """Natural logarithm of the saved times."""
 
     @property
     def positions(self) -> "xr.DataArray":
         """(batch..., time, token, dim)."""
+        if "positions" not in self.dataset:
+            raise InvalidInput("this flow kept no positions; make it with keep=('positions', ...).")
         return self.dataset["positions"]
 
     @property
@@ -85,10 +74,11 @@ class Trajectory:
     @property
     def dims(self) -> tuple[str, ...]:
         """Names of the batch dimensions."""
-        return tuple(str(d) for d in self.dataset["positions"].dims[:-3])
+        return tuple(str(d) for d in self.dataset["masses"].dims[:-1])
 
     def tokens(self, at: int = -1, **index: int) -> Tokens:
         """The tokens of frame number `at`: of one member, `flow.tokens(-1, seed=0)`, or of the whole batch."""
+        self.positions  # noqa: B018 (refuses where none were kept)
         frame = self.dataset.isel({"time": at, **index})
         left = [d for d in self.dims if d not in index]
         return Tokens(
@@ -153,13 +143,13 @@ class Trajectory:
             {name: self.dataset[name] for name in dims},
         )
 
-    def thinned(self, frames: int) -> "Trajectory":
+    def thinned(self, frames: int) -> Self:
         """At most `frames` of the saved frames, evenly picked, the first and the last among them."""
         total = self.dataset.sizes["time"]
         pick = np.unique(np.linspace(0, total - 1, min(frames, total)).round().astype(int))
         return dataclasses.replace(self, dataset=self.dataset.isel(time=pick))
 
-    def member(self, **index: int) -> "Trajectory":
+    def member(self, **index: int) -> Self:
         """One system of a batch, by integer index; parameters along these dimensions are picked too."""
         import jax
 
@@ -180,3 +170,20 @@ class Trajectory:
             rows.append(overlap_histogram(self.tokens(k), bins=bins)[0])
         middle = (edges[1:] + edges[:-1]) / 2
         return xr.DataArray(np.array(rows), {"time": self.time.values, "overlap": middle}, ("time", "overlap"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Trajectory(AbstractTrajectory):
+    """What `solve` returns."""
+
+    @property
+    def log_time(self) -> "xr.DataArray":
+        with np.errstate(divide="ignore"):
+            return self.time.copy(data=np.log(self.time.values)).rename("log_time")
+
+    @property
+    def stopped_at(self) -> "xr.DataArray":
+        """The time at which a stop condition held, for every member of a batch; NaN where none did."""
+        if "stopped_at" not in self.dataset:
+            raise InvalidInput("this flow had no stop conditions; give some in solve(..., stop=...).")
+        return self.dataset["stopped_at"]

@@ -2,12 +2,11 @@
 
 from attnflow.learn.classifier import Classifier, padded
 from attnflow.learn.data import interleaved_classes
-from attnflow.learn.fit import FitProgress, Fitted, cross_entropy, fit, trainable
+from attnflow.learn.fit import Fitted, cross_entropy, fit, trainable
 from attnflow.learn.networks import residual_network
 
 __all__ = [
     "Classifier",
-    "FitProgress",
     "Fitted",
     "cross_entropy",
     "fit",

@@ -1,9 +1,8 @@
 """Gradient descent on the weights of a flow."""
 
 import dataclasses
-import time as clock
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,27 +11,20 @@ import numpy as np
 from jaxtyping import Float
 
 from attnflow.axes import Along, positive
-from attnflow.errors import FlowFailed, InvalidInput, MissingExtra
+from attnflow.checks import instance
+from attnflow.errors import InvalidInput, MissingExtra
 from attnflow.fields import AbstractWeight, Constant, Interpolated, PerLayer
-from attnflow.flows.outcome import Ending, Outcome
+from attnflow.flows.compiled import wait
+from attnflow.flows.continuing import go_on, recipe_of
+from attnflow.flows.driver import AbstractStepper, Control, Driven, Rows, Slice, drive
+from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
+from attnflow.flows.sink import AbstractSink, Layout, Variable
+from attnflow.flows.stops import Frame
 from attnflow.learn.classifier import Classifier, checked_labels, padded
-from attnflow.precision import double, is_concrete, to_numpy
+from attnflow.precision import double, full_precision, is_concrete, to_numpy
 
-
-@dataclasses.dataclass(frozen=True)
-class FitProgress:
-    """Where a running fit is."""
-
-    step: int
-    """Steps made."""
-    of: int
-    """Steps asked for."""
-    loss: float
-    """Loss of the last minibatch, before its step."""
-    elapsed: float
-    """Seconds since the beginning, compilation included."""
-    remaining: float
-    """Seconds left at the pace since the first step, which compiles; NaN at that step."""
+EVERY = 50
+"""Steps between two checkpoints."""
 
 
 class Fitted(eqx.Module):
@@ -45,19 +37,40 @@ class Fitted(eqx.Module):
     """Share of the given points that are classified right at the end."""
     outcome: Outcome
     """Finished, or interrupted."""
+    dataset: Any = eqx.field(static=True, repr=False, default=None)
+    """Losses and fitted weights as they are stored in a run folder."""
+    checkpoint: Any = eqx.field(static=True, repr=False, default=None)
+    """From where `fit(from_=fitted)` goes on."""
+    recipe: Any = eqx.field(static=True, repr=False, default=None)
+    """How it was made."""
 
 
-@double
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a classifier is fitted."""
+
+    classifier: Classifier
+    points: np.ndarray
+    labels: np.ndarray
+    steps: int
+    rate: float
+    seed: int
+    batch: int
+
+
 def fit(
-    classifier: Classifier,
-    points: Any,
-    labels: Any,
+    classifier: Classifier | None = None,
+    points: Any = None,
+    labels: Any = None,
     *,
     steps: int = 300,
     rate: float = 0.02,
     seed: int = 0,
     batch: int | None = None,
-    on_progress: Callable[[FitProgress], None] | None = None,
+    sink: AbstractSink | None = None,
+    from_: Fitted | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
 ) -> Fitted:
     """Lower the cross-entropy of the classifier on labelled points by `steps` steps of Adam.
 
@@ -70,52 +83,147 @@ def fit(
         rate: learning rate of Adam, constant.
         seed: draws the minibatches, a new permutation of the points in every round.
         batch: points per step; default all.
-        on_progress: called with a `FitProgress` after every step.
+        from_: a fit to be continued to more `steps`, bit by bit as one call would have gone on.
+        sink, on_progress, cancel: as for `solve`; `Progress.note` has the loss.
 
     Ctrl-C returns what has been fitted so far, with the outcome `interrupted`. Raises `FlowFailed`, which carries what
     was fitted before, when the loss is not finite. Needs `pip install 'attnflow[learn]'` (Optax).
     """
-    optax = _optax()
-    x = np.asarray(padded(points, classifier.dim))
-    y = checked_labels(labels, len(x), classifier.classes)
-    batch = len(x) if batch is None else batch
+    control = Control(sink, on_progress, cancel)
     if not _is_count(steps):
         raise InvalidInput(f"`steps` is {steps!r}; give a positive integer.")
-    if not _is_count(batch) or batch > len(x):
-        raise InvalidInput(f"`batch` is {batch!r}; give an integer from 1 to {len(x)}, the number of points.")
-    adam = optax.adam(float(positive("rate")(rate)))
-    weights, rest = eqx.partition(classifier, trainable(classifier))
+    if from_ is not None:
+        recipe: Recipe = recipe_of(from_, Fitted, "fit")
+        given = {"classifier": classifier, "points": points, "labels": labels, "batch": batch}
+        control = go_on(from_, steps, recipe.steps, given, control)
+        recipe = dataclasses.replace(recipe, steps=steps)
+    else:
+        instance("classifier", classifier, Classifier, "a Classifier")
+        with full_precision():
+            x = np.asarray(padded(points, classifier.dim))  # type: ignore[union-attr]
+        y = checked_labels(labels, len(x), classifier.classes)  # type: ignore[union-attr]
+        batch = len(x) if batch is None else batch
+        if not _is_count(batch) or batch > len(x):
+            raise InvalidInput(f"`batch` is {batch!r}; give an integer from 1 to {len(x)}, the number of points.")
+        recipe = Recipe(classifier, x, y, steps, float(positive("rate")(rate)), seed, batch)  # type: ignore[arg-type]
+    with full_precision():
+        stepper = _Descent(recipe)
+        return drive(stepper, control, stepper.result)
 
-    @jax.jit
-    def update(weights: Any, memory: Any, x: Any, y: Any) -> Any:
-        # `rest` holds times and steps: plain numbers, so that the loops of `advance` are static and have a reverse mode
-        loss, slope = jax.value_and_grad(lambda w: cross_entropy(eqx.combine(w, rest), x, y))(weights)
-        with jax.numpy_dtype_promotion("standard"):  # Optax needs it; the user may have set "strict"
-            change, memory = adam.update(slope, memory, weights)
-            return optax.apply_updates(weights, change), memory, loss
 
-    weights = good = jax.tree.map(jnp.asarray, weights)
-    memory, pace = adam.init(weights), _Pace(steps)
-    losses: list[float] = []
-    outcome = Outcome(Ending.FINISHED, f"made {steps} steps.")
-    try:
-        for chosen in _minibatches(len(x), batch, steps, seed):
-            moved, memory, loss = update(weights, memory, jnp.asarray(x[chosen]), jnp.asarray(y[chosen]))
-            if not np.isfinite(loss):
-                message = f"the loss is {loss} after {len(losses)} steps; use a smaller `rate`, or a smaller start."
-                outcome, weights = Outcome(Ending.FAILED, message), good
-                break
-            good, weights = weights, moved
-            losses.append(float(loss))
-            if on_progress is not None:
-                on_progress(pace.look(losses))
-    except KeyboardInterrupt:
-        outcome = Outcome(Ending.INTERRUPTED, f"interrupted after {len(losses)} of {steps} steps.")
-    last = eqx.combine(to_numpy(weights), rest)
-    fitted = Fitted(last, np.array(losses), last.accuracy(x, y), outcome)
-    if not outcome.ok:
-        raise FlowFailed(outcome.message, fitted)
-    return fitted
+class _State(NamedTuple):
+    weights: Any
+    memory: Any
+    """Of Adam."""
+    done: Any
+    """Steps made."""
+    losses: Any
+    """Of the steps since the last rows were handed over."""
+
+
+class _Descent(AbstractStepper):
+    """Adam on the weights of a classifier."""
+
+    def __init__(self, recipe: Recipe):
+        optax = _optax()
+        self.recipe = recipe
+        self.weights, self.rest = eqx.partition(recipe.classifier, trainable(recipe.classifier))
+        self.adam = optax.adam(recipe.rate)
+        self.round: tuple[int, np.ndarray] | None = None
+        rest, adam = self.rest, self.adam
+
+        @jax.jit
+        def update(weights: Any, memory: Any, x: Any, y: Any) -> Any:
+            # `rest` holds times and steps: plain numbers, so that loops of `advance` are static and have a reverse mode
+            loss, slope = jax.value_and_grad(lambda w: cross_entropy(eqx.combine(w, rest), x, y))(weights)
+            with jax.numpy_dtype_promotion("standard"):  # Optax needs it; the user may have set "strict"
+                change, memory = adam.update(slope, memory, weights)
+                return optax.apply_updates(weights, change), memory, loss
+
+        self.update = update
+
+    @property
+    def batch(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def goal(self) -> tuple[float, int]:
+        return float(self.recipe.steps), self.recipe.steps
+
+    def layout(self) -> Layout:
+        losses = {"loss": Variable(("step",), np.dtype(np.float64))}
+        return Layout({"step": losses}, {}, {"step": self.recipe.steps}, {}, {}, {"step": EVERY}, {}, {})
+
+    def start(self) -> None:
+        return None
+
+    def begin(self) -> _State:
+        weights = jax.tree.map(jnp.asarray, self.weights)
+        return _State(weights, self.adam.init(weights), np.zeros((), np.int64), np.zeros(0))
+
+    def work(self, state: _State) -> Slice:
+        """One step; rows are handed over every `EVERY` steps."""
+        steps, done = self.recipe.steps, int(state.done)
+        if done >= steps:
+            return Slice(state, None, Outcome(Ending.FINISHED, f"made {steps} steps."))
+        chosen = self._minibatch(done)
+        x, y = jnp.asarray(self.recipe.points[chosen]), jnp.asarray(self.recipe.labels[chosen])
+        weights, memory, loss = wait(self.update(state.weights, state.memory, x, y))
+        if not np.isfinite(loss):
+            message = f"the loss is {loss} after {done} steps; use a smaller `rate`, or a smaller start."
+            return Slice(state, None, Outcome(Ending.FAILED, message))
+        done += 1
+        losses = np.append(state.losses, float(loss))
+        state = _State(weights, memory, np.asarray(done), losses)
+        if done % EVERY and done < steps:
+            return Slice(state, None)
+        finished = Outcome(Ending.FINISHED, f"made {steps} steps.") if done == steps else None
+        return Slice(state._replace(losses=np.zeros(0)), Rows({"step": {"loss": losses}}), finished)
+
+    def unfinished(self, state: _State) -> Rows | None:
+        return Rows({"step": {"loss": np.asarray(state.losses)}}) if len(state.losses) else None
+
+    def hold(self, state: _State, members: np.ndarray, time: float, frame: Any) -> _State:
+        return state
+
+    def is_still(self, frame: Frame) -> None:
+        return None
+
+    def reached(self, state: _State, rows: dict[str, int]) -> Reached:
+        done = int(state.done)
+        loss = f" · loss {state.losses[-1]:.4g}" if len(state.losses) else ""
+        return Reached(float(done), done, done, f"step {done} of {self.recipe.steps}{loss}")
+
+    def steps(self, state: _State) -> dict[str, int]:
+        return {"made": int(state.done)}
+
+    def finish(self, state: _State) -> dict[str, Any]:
+        found = {}
+        for path, leaf in jax.tree_util.tree_leaves_with_path(state.weights):
+            name = "weight" + jax.tree_util.keystr(path).replace(".", "_")
+            found[name] = (tuple(f"{name}_{k}" for k in range(np.ndim(leaf))), np.asarray(leaf))
+        return found
+
+    def result(self, driven: Driven) -> Fitted:
+        """What `fit` or a run folder left."""
+        like, structure = jax.tree.flatten(self.weights)
+        names = list(self.finish(_State(self.weights, None, None, None)))
+        kept = [
+            driven.dataset[name].values if name in driven.dataset else leaf
+            for name, leaf in zip(names, like, strict=True)
+        ]
+        last = eqx.combine(to_numpy(jax.tree.unflatten(structure, kept)), self.rest)
+        accuracy = last.accuracy(self.recipe.points, self.recipe.labels)
+        losses = driven.dataset["loss"].values
+        return Fitted(last, losses, accuracy, driven.outcome, driven.dataset, driven.checkpoint, self.recipe)
+
+    def _minibatch(self, step: int) -> np.ndarray:
+        """Rounds of n // batch disjoint minibatches each; what is left over waits for another round."""
+        n, batch = len(self.recipe.points), self.recipe.batch
+        number, place = divmod(step, n // batch)
+        if self.round is None or self.round[0] != number:
+            self.round = (number, np.random.default_rng([self.recipe.seed, number]).permutation(n))
+        return self.round[1][place * batch : (place + 1) * batch]
 
 
 @double
@@ -144,32 +252,6 @@ def trainable(classifier: Classifier) -> Any:
 
     marks = jax.tree.map(mark, classifier, is_leaf=lambda node: isinstance(node, AbstractWeight))
     return eqx.tree_at(lambda c: (c.readout, c.bias), marks, (True, True))
-
-
-class _Pace:
-    """Seconds since the beginning, and seconds left."""
-
-    def __init__(self, steps: int):
-        self.steps, self.begin, self.first = steps, clock.perf_counter(), 0.0
-
-    def look(self, losses: list[float]) -> FitProgress:
-        done, elapsed = len(losses), clock.perf_counter() - self.begin
-        self.first = elapsed if done == 1 else self.first
-        remaining = (elapsed - self.first) / (done - 1) * (self.steps - done) if done > 1 else float("nan")
-        return FitProgress(done, self.steps, losses[-1], elapsed, remaining)
-
-
-def _minibatches(n: int, batch: int, steps: int, seed: int) -> Iterator[np.ndarray]:
-    """Rounds of n // batch disjoint minibatches each; what is left over waits for another round."""
-    rng = np.random.default_rng(seed)
-    made = 0
-    while True:
-        order = rng.permutation(n)
-        for first in range(0, n - batch + 1, batch):
-            if made == steps:
-                return
-            made += 1
-            yield order[first : first + batch]
 
 
 def _is_count(value: Any) -> bool:

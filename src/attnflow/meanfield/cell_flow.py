@@ -28,6 +28,10 @@ class CellFlow(Frames):
     """Accepted and rejected steps."""
     concentrated: float | None
     """The time since which half of the mass has been in clusters narrower than a cell, if it has come."""
+    checkpoint: Any = dataclasses.field(default=None, repr=False)
+    """From where `evolve_cells(from_=flow)` goes on."""
+    recipe: Any = dataclasses.field(default=None, repr=False)
+    """How the flow was made."""
 
     @property
     def masses(self) -> "xr.DataArray":
@@ -43,19 +47,3 @@ class CellFlow(Frames):
     def hand_over(self, at: int = -1, *, copies: int = 1, seed: int = 0) -> Tokens:
         """The cells of frame number `at` as tokens, which go on where cells are too wide: `hand_over`."""
         return hand_over(self.cells, self.masses.values[at], copies=copies, seed=seed)
-
-
-def as_dataset(cells: Cells, times: np.ndarray, frames: np.ndarray, energies: list[Any], narrow: Any) -> "xr.Dataset":
-    """Label frames."""
-    import xarray as xr
-
-    return xr.Dataset(
-        {
-            "masses": (("time", "cell"), frames),
-            "energy": (("time",), energies[0]),
-            "free_energy": (("time",), energies[1]),
-            "narrow": (("time",), narrow),
-            "measure": (("cell",), cells.measure),
-        },
-        {"time": times, "cell": cells.centres},
-    )

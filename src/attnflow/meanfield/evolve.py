@@ -3,7 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,11 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import xlogy
 
-from attnflow.errors import FlowFailed, InvalidInput
+from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
-from attnflow.flows.outcome import Ending, Outcome, Progress
-from attnflow.flows.schedules import Save, as_schedule
-from attnflow.interrupts import heed, interruptible
+from attnflow.flows.compiled import compiled, wait
+from attnflow.flows.continuing import go_on, recipe_of
+from attnflow.flows.driver import AbstractStepper, Control, Driven, Rows, Slice, drive
+from attnflow.flows.observables import Observe, Views
+from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
+from attnflow.flows.schedules import Save, as_schedule, continued
+from attnflow.flows.sink import AbstractSink, Layout, Variable
+from attnflow.flows.stops import AbstractStop, Frame, conditions
 from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import Density, tail_of
 from attnflow.meanfield.exponential import STALLED, State, advance, begin
@@ -27,11 +32,8 @@ from attnflow.meanfield.samples import quadrature, quiet
 from attnflow.precision import double, full_precision
 from attnflow.tokens import Tokens
 
-if TYPE_CHECKING:
-    pass
-
 SLICE = 0.5
-"""Seconds between two reports of progress."""
+"""Seconds of a slice of work."""
 CUT, NEGATIVE = 1, 2
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
@@ -51,32 +53,23 @@ class DensityFlow(Frames):
     outcome: Outcome
     steps: dict[str, int]
     """Accepted and rejected steps."""
+    checkpoint: Any = dataclasses.field(default=None, repr=False)
+    """From where `evolve(from_=flow)` goes on."""
+    recipe: Any = dataclasses.field(default=None, repr=False)
+    """How the flow was made."""
 
     @classmethod
-    def of(
-        cls,
-        field: AbstractField,
-        kappa: float,
-        start: Density,
-        frames: Sequence[tuple[float, np.ndarray, dict[str, float]]],
-        outcome: Outcome,
-        steps: dict[str, int],
-    ) -> "DensityFlow":
-        """Label frames (time, coefficients, numbers by name)."""
-        import xarray as xr
-
-        shape, degrees = start.basis.mask.shape, np.arange(start.basis.degree + 1)
-        dims: tuple[str, ...] = ("harmonic",)
-        labels: dict[str, Any] = {"degree": ("harmonic", start.basis.degrees)}
-        if len(shape) == 3:
-            dims = ("part", "order", "degree")
+    def of(cls, driven: Driven, recipe: "Recipe") -> "DensityFlow":
+        """What `evolve` or a run folder left."""
+        basis, dataset = recipe.density.basis, driven.dataset
+        degrees = np.arange(basis.degree + 1)
+        labels: dict[str, Any] = {"degree": ("harmonic", basis.degrees)}
+        if len(basis.mask.shape) == 3:
             labels = {"part": ["cosine", "sine"], "order": degrees, "degree": degrees}
-        times = np.array([t for t, _, _ in frames])
-        rows = np.array([c for _, c, _ in frames]).reshape(-1, *shape)
-        names = list(frames[0][2]) if frames else []
-        variables = {name: ("time", np.array([values[name] for _, _, values in frames])) for name in names}
-        dataset = xr.Dataset({"coefficients": (("time", *dims), rows), **variables}, {"time": times, **labels})
-        return cls(dataset, field, kappa, start, outcome, steps)
+        return cls(
+            dataset.assign_coords(labels), recipe.field, recipe.kappa, recipe.density, driven.outcome, driven.steps,
+            driven.checkpoint, recipe,
+        )  # fmt: skip
 
     @property
     def basis(self) -> AbstractBasis:
@@ -106,17 +99,36 @@ class DensityFlow(Frames):
         return quadrature(last, copies=copies, seed=seed) if n is None else quiet(last, n)
 
 
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a flow of a density is made."""
+
+    field: AbstractField
+    density: Density
+    times: np.ndarray
+    kappa: float
+    tolerances: tuple[float, float, float]
+    """rtol, atol, resolution."""
+    stops: tuple[AbstractStop, ...]
+    observe: Observe
+
+
 def evolve(
-    field: AbstractField,
-    density: Density,
-    until: float,
+    field: AbstractField | None = None,
+    density: Density | None = None,
+    until: float | None = None,
     *,
     kappa: float = 0.0,
     save: Save | None = None,
     rtol: float = 1e-10,
     atol: float = 1e-12,
     resolution: float = 1e-6,
+    stop: AbstractStop | Sequence[AbstractStop] = (),
+    observe: Observe | None = None,
+    sink: AbstractSink | None = None,
+    from_: DensityFlow | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
     check: bool = True,
 ) -> DensityFlow:
     """Follow `density` along d rho/dt + div(rho X[rho]) = kappa Laplacian rho from time 0 to `until`.
@@ -134,87 +146,134 @@ def evolve(
         rtol, atol: the error of a step, in the 2-norm of rho, is at most atol + rtol |rho|.
         resolution: the density counts as resolved while the coefficients of the last tenth of the degrees are below
             this share of the largest one, and the mass of the negative part of rho is below it.
-        on_progress: called with a `Progress` about twice a second.
+        stop, observe, sink, from_, on_progress, cancel: as for `solve`; observables are functions of (t, density), and
+            stop conditions look at the saved numbers, as in `When(lambda frame: frame.energy > -0.1)`.
         check: raise `FlowFailed`, with the flow so far in `trajectory`, where the density ceases to be resolved; False
             returns that flow. Its `hand_over()` gives tokens that continue.
 
     Ctrl-C ends the flow at the last saved frame, with the outcome `interrupted`.
     Theory: arXiv:2312.10794; with noise McKean-Vlasov.
     """
+    control = Control(sink, on_progress, cancel, check)
+    if from_ is not None:
+        recipe: Recipe = recipe_of(from_, DensityFlow, "evolve")
+        given = {"field": field, "density": density, "stop": stop, "observe": observe}
+        last = float(recipe.times[-1])
+        end = last if until is None else until
+        control = go_on(from_, end, last, given, control)
+        recipe = dataclasses.replace(recipe, times=continued(recipe.times, save, float(end), None))
+    else:
+        with full_precision():
+            _checked(field, density, until, kappa, rtol, atol, resolution)
+        times = as_schedule(save, 50).times(float(until), None)  # type: ignore[arg-type]
+        tolerances = (float(rtol), float(atol), float(resolution))
+        stops = conditions(stop)
+        recipe = Recipe(field, density, times, float(kappa), tolerances, stops, dict(observe or {}))  # type: ignore[arg-type]
     with full_precision():
-        model = _checked(field, density, until, kappa, rtol, atol, resolution)
-        times = as_schedule(save, 50).times(float(until), None)
-        return _Run(field, model, density, times, (rtol, atol, resolution), on_progress).run(check)
+        return drive(
+            _Harmonics(recipe), control, lambda driven: DensityFlow.of(driven, recipe), observe=recipe.observe,
+            stops=recipe.stops,
+        )  # fmt: skip
 
 
-class _Run:
-    """One call of `evolve`."""
+class _State(NamedTuple):
+    inner: State
+    row: Any
+    """Frames so far."""
 
-    def __init__(
-        self,
-        field: AbstractField,
-        model: Model,
-        density: Density,
-        times: np.ndarray,
-        tolerances: tuple[float, float, float],
-        on_progress: Callable[[Progress], None] | None,
-    ):
-        self.field, self.model, self.density, self.times = field, model, density, times
-        self.rtol, _, self.resolution = tolerances
-        self.on_progress = on_progress
-        self.tolerances = tuple(jnp.asarray(float(value)) for value in tolerances)
-        self.kernel = _kernel(model, density.basis)
-        self.state = begin(jnp.asarray(density.coefficients))
-        self.frames: list[tuple[float, np.ndarray, dict[str, float]]] = []
-        self.began, self.pace, self.limit = time.perf_counter(), np.nan, 1
 
-    def run(self, check: bool) -> DensityFlow:
-        outcome = None
-        try:
-            with interruptible():
-                for target in self.times:
-                    outcome = self._to(float(target))
-                    if outcome is not None:
-                        break
-        except KeyboardInterrupt:
-            outcome = Outcome(Ending.INTERRUPTED, "interrupted; the frames saved so far are kept.")
-        if outcome is None:
-            outcome = Outcome(Ending.FINISHED, f"reached t = {self.times[-1]:g}.")
-        steps = {"accepted": int(self.state.accepted), "rejected": int(self.state.rejected)}
-        flow = DensityFlow.of(self.field, float(self.model.kappa), self.density, self.frames, outcome, steps)
-        if check and not outcome.ok:
-            raise FlowFailed(outcome.message, flow)
-        return flow
+class _Harmonics(AbstractStepper):
+    """A density in harmonics."""
 
-    def _to(self, target: float) -> Outcome | None:
-        """On to one saved time; an outcome if that cannot be reached."""
-        basis, (rtol, atol, resolution) = self.density.basis, self.tolerances
-        while True:
-            heed()
-            started, before = time.perf_counter(), int(self.state.accepted + self.state.rejected)
-            goal, limit = jnp.asarray(target), jnp.asarray(self.limit)
-            state, found = _slice(self.model, basis, self.kernel, self.state, goal, limit, rtol, atol, resolution)
-            self.state = jax.block_until_ready(state)
-            taken = int(state.accepted + state.rejected) - before
-            if taken and self.frames:  # the first slice also compiles
-                self.pace = (time.perf_counter() - started) / taken
-                self.limit = int(np.clip(SLICE / self.pace, 1, 100_000))
-            reached, trouble = float(state.t), int(state.trouble)
-            if reached >= target or trouble:
-                values = {name: float(value) for name, value in found.items()}
-                if not self.frames or reached > self.frames[-1][0]:
-                    self.frames.append((reached, np.asarray(state.c), values))
-                self._report()
-                return self._lost(reached, trouble) if trouble else None
-            self._report()
+    def __init__(self, recipe: Recipe):
+        self.density, self.times = recipe.density, recipe.times
+        self.rtol, _, self.resolution = recipe.tolerances
+        self.model = model_on(recipe.field, recipe.density.basis, recipe.kappa, self.resolution)
+        self.tolerances = tuple(jnp.asarray(value) for value in recipe.tolerances)
+        self.kernel = _kernel(self.model, recipe.density.basis)
+        self.limit, self.warm = 1, False
 
-    def _report(self) -> None:
-        if self.on_progress is None:
-            return
-        t, steps, until = float(self.state.t), int(self.state.accepted + self.state.rejected), float(self.times[-1])
-        elapsed = time.perf_counter() - self.began
-        left = elapsed * (until / t - 1) if t > 0 else np.nan
-        self.on_progress(Progress(t, until, len(self.frames), len(self.times), steps, elapsed, 1 / self.pace, left))
+    @property
+    def batch(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def goal(self) -> tuple[float, int]:
+        return float(self.times[-1]), len(self.times)
+
+    def layout(self) -> Layout:
+        shape = self.density.basis.mask.shape
+        dims = ("harmonic",) if len(shape) == 1 else ("part", "order", "degree")
+        numbers = ["time", "energy", "entropy", "mass", "tail", "lowest", "negative", "speed"]
+        numbers += [] if self.model.softmax else ["free_energy"]
+        frames = {name: Variable(("time",), np.dtype(np.float64)) for name in numbers}
+        frames["coefficients"] = Variable(("time", *dims), np.dtype(np.float64))
+        return Layout(
+            {"time": frames}, dict(zip(dims, shape, strict=True)), {"time": len(self.times)}, {}, {}, {"time": 16},
+            {}, {},
+        )  # fmt: skip
+
+    def start(self) -> Views:
+        return self._views(np.asarray(self.density.coefficients), 0.0)
+
+    def begin(self) -> _State:
+        return _State(begin(jnp.asarray(self.density.coefficients)), np.zeros((), np.int64))
+
+    def work(self, state: _State) -> Slice:
+        """Some steps towards the next saved time."""
+        row = int(state.row)
+        if row >= len(self.times):
+            return Slice(state, None, self._finished())
+        target = float(self.times[row])
+        began, before = time.perf_counter(), int(state.inner.accepted + state.inner.rejected)
+        inner, found = wait(
+            _slice(
+                self.model, self.density.basis, self.kernel, state.inner, jnp.asarray(target), jnp.asarray(self.limit),
+                *self.tolerances,
+            )
+        )  # fmt: skip
+        taken = int(inner.accepted + inner.rejected) - before
+        if taken and self.warm:  # the first slice also compiles
+            self.limit = int(np.clip(SLICE * taken / max(time.perf_counter() - began, 1e-6), 1, 100_000))
+        self.warm = True
+        reached, trouble = float(inner.t), int(inner.trouble)
+        if reached < target and not trouble:
+            return Slice(_State(inner, state.row), None)
+        rows = None
+        if row == 0 or reached > self.times[row - 1]:
+            numbers = {name: np.array([float(value)]) for name, value in found.items()}
+            coefficients = np.asarray(inner.c)
+            frames = {"time": np.array([reached]), "coefficients": coefficients[None]} | numbers
+            rows = Rows({"time": frames}, self._views(coefficients, reached))
+        if trouble:
+            return Slice(_State(inner, state.row), rows, self._lost(reached, trouble))
+        done = self._finished() if row + 1 == len(self.times) else None
+        return Slice(_State(inner, np.asarray(row + 1)), rows, done)
+
+    def unfinished(self, state: _State) -> None:
+        return None
+
+    def hold(self, state: _State, members: np.ndarray, time: float, frame: Any) -> _State:
+        return state
+
+    def is_still(self, frame: Frame) -> None:
+        return None
+
+    def reached(self, state: _State, rows: dict[str, int]) -> Reached:
+        return Reached(float(state.inner.t), rows["time"], int(state.inner.accepted + state.inner.rejected))
+
+    def steps(self, state: _State) -> dict[str, int]:
+        return {"accepted": int(state.inner.accepted), "rejected": int(state.inner.rejected)}
+
+    def finish(self, state: _State) -> dict[str, Any]:
+        return {}
+
+    def _views(self, coefficients: np.ndarray, t: float) -> Views:
+        fixed = jax.tree.map(lambda leaf: np.asarray(leaf)[None], self.density)
+        return Views(np.array([[t]]), coefficients[None, None], fixed, _moved)
+
+    def _finished(self) -> Outcome:
+        return Outcome(Ending.FINISHED, f"reached t = {self.times[-1]:g}.")
 
     def _lost(self, t: float, trouble: int) -> Outcome:
         degree, until = self.density.basis.degree, self.times[-1]
@@ -231,7 +290,11 @@ class _Run:
         )
 
 
-@eqx.filter_jit
+def _moved(coefficients: Any, density: Density) -> Density:
+    return density.moved(coefficients)
+
+
+@compiled
 def _slice(
     model: Model,
     basis: AbstractBasis,

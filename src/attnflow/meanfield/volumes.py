@@ -7,9 +7,8 @@ that the flow leaves, reconstructed linearly with a limiter. So F v >= 0 at ever
 """
 
 import dataclasses
-import time as clock
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,19 +17,19 @@ from jax.scipy.special import xlogy
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from attnflow.errors import FlowFailed
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import compiled, wait
-from attnflow.flows.outcome import Ending, Outcome, Progress
-from attnflow.flows.schedules import Save, as_schedule
-from attnflow.interrupts import interruptible
-from attnflow.meanfield.cell_flow import CellFlow, as_dataset
+from attnflow.flows.continuing import go_on, recipe_of
+from attnflow.flows.driver import AbstractStepper, Control, Driven, Rows, Slice, drive
+from attnflow.flows.observables import Observe, Views
+from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
+from attnflow.flows.schedules import Save, as_schedule, continued
+from attnflow.flows.sink import AbstractSink, Layout, Variable
+from attnflow.flows.stops import AbstractStop, Frame, conditions
+from attnflow.meanfield.cell_flow import CellFlow
 from attnflow.meanfield.cells import Cells, Scheme, make_scheme
 from attnflow.meanfield.given import number, of_kind
 from attnflow.precision import full_precision
-
-if TYPE_CHECKING:
-    pass
 
 Masses = Float[Array, " cell"]
 LIMIT = 256
@@ -41,16 +40,36 @@ NARROW = 0.9
 """The share of six neighbouring cells that two of them hold where a cluster counts as narrower than a cell."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a flow of masses is made."""
+
+    field: AbstractField
+    cells: Cells
+    masses: np.ndarray
+    times: np.ndarray
+    kappa: float
+    tolerance: float
+    stops: tuple[AbstractStop, ...]
+    observe: Observe
+
+
 def evolve_cells(
-    field: AbstractField,
-    cells: Cells,
-    masses: ArrayLike,
-    until: float,
+    field: AbstractField | None = None,
+    cells: Cells | None = None,
+    masses: ArrayLike | None = None,
+    until: float | None = None,
     *,
     kappa: float = 0.0,
     tolerance: float = 1e-3,
     save: Save | None = None,
+    stop: AbstractStop | Sequence[AbstractStop] = (),
+    observe: Observe | None = None,
+    sink: AbstractSink | None = None,
+    from_: CellFlow | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+    check: bool = True,
 ) -> CellFlow:
     """Follow the masses of `cells` under `field` with noise `kappa`, from time 0 to `until`.
 
@@ -66,46 +85,160 @@ def evolve_cells(
 
     Arguments: `field`, `kappa` as for `as_model`; `masses` one per cell, of sum 1 (`cells_from_density`); `tolerance`
     the local error of a step relative to the mass it moves (three-stage SSP Runge-Kutta with the second
-    order inside; with noise, Strang splitting, judged by two half steps); `save` as for `solve`.
+    order inside; with noise, Strang splitting, judged by two half steps); `save`, `stop`, `observe`, `sink`, `from_`,
+    `on_progress`, `cancel`, `check` as for `solve`; observables are functions of (t, masses).
 
     Raises: `InvalidInput` for masses that are negative or do not sum to 1, kappa < 0, or cells wider than the kernel.
     """
-    number("until", until, 0.0, open_=True)
-    number("tolerance", tolerance, 0.0, 1.0, open_=True)
-    start = of_kind("cells", cells, Cells, "circle_cells(count) or zonal_cells(dim, count)").check(masses)
-    times = as_schedule(save).times(float(until), None)
+    control = Control(sink, on_progress, cancel, check)
+    if from_ is not None:
+        recipe: Recipe = recipe_of(from_, CellFlow, "evolve_cells")
+        given = {"field": field, "cells": cells, "stop": stop, "observe": observe}
+        last = float(recipe.times[-1])
+        end = last if until is None else until
+        control = go_on(from_, end, last, given, control)
+        recipe = dataclasses.replace(recipe, times=continued(recipe.times, save, float(end), None))
+    else:
+        number("until", until, 0.0, open_=True)
+        number("tolerance", tolerance, 0.0, 1.0, open_=True)
+        found = of_kind("cells", cells, Cells, "circle_cells(count) or zonal_cells(dim, count)")
+        times = as_schedule(save).times(float(until), None)  # type: ignore[arg-type]
+        recipe = Recipe(
+            field,
+            found,
+            found.check(masses),
+            times,
+            kappa,
+            float(tolerance),
+            conditions(stop),
+            dict(observe or {}),  # type: ignore[arg-type]
+        )
     with full_precision():
-        scheme = make_scheme(field, cells, kappa)
-        state = State(np.zeros(()), start, np.asarray(times[1]), np.zeros(2, np.int64), np.asarray(np.inf))
-        frames, ending, began = [start], None, clock.perf_counter()
-        try:
-            with interruptible():
-                while len(frames) < len(times) and ending is None:
-                    goal = times[len(frames)]
-                    state = wait(_stretch(scheme, state, np.asarray(goal), np.asarray(float(tolerance))))
-                    if state.t < goal and not state.memory > TINY * goal:
-                        ending = Outcome(
-                            Ending.FAILED,
-                            f"integration failed near t = {float(state.t):g}: it needs steps below rounding. Check "
-                            "beta and the potentials, or use more cells.",
-                        )
-                    elif state.t >= goal:
-                        frames.append(np.asarray(state.masses))
-                    if on_progress is not None:
-                        on_progress(_progress(state, times, len(frames), began))
-        except KeyboardInterrupt:
-            ending = Outcome(Ending.INTERRUPTED, "interrupted; the frames saved so far are kept.")
-        *energies, narrow = (np.asarray(a) for a in wait(_measured(scheme, np.stack(frames))))
-    since = 0.0 if narrow[0] >= 0.5 else float(state.since) if np.isfinite(state.since) else None
-    outcome = _outcome(ending, times[len(frames) - 1], since)
-    steps = {"accepted": int(state.steps[0]), "rejected": int(state.steps[1])}
-    dataset = as_dataset(cells, times[: len(frames)], np.stack(frames), energies, narrow)
-    dataset = dataset.drop_vars("free_energy") if scheme.softmax else dataset
-    dataset.attrs |= {"outcome": outcome.ending.value, "message": outcome.message, **steps}
-    flow = CellFlow(dataset, field, cells, outcome, steps, since)
-    if not outcome.ok:
-        raise FlowFailed(outcome.message, flow)
-    return flow
+        return drive(
+            _Volumes(recipe), control, lambda driven: finished(driven, recipe), observe=recipe.observe,
+            stops=recipe.stops,
+        )  # fmt: skip
+
+
+def finished(driven: Driven, recipe: Recipe) -> CellFlow:
+    """What `evolve_cells` or a run folder left."""
+    since = float(driven.dataset["concentrated"])
+    return CellFlow(
+        driven.dataset, recipe.field, recipe.cells, driven.outcome, driven.steps, since if np.isfinite(since) else None,
+        driven.checkpoint, recipe,
+    )  # fmt: skip
+
+
+class State(NamedTuple):
+    """Where the integration is."""
+
+    t: Any
+    masses: Any
+    memory: Any
+    """The next step."""
+    steps: Any
+    since: Any
+    """The time since which half of the mass has been in clusters narrower than a cell; inf before."""
+    row: Any
+    """Frames so far."""
+
+
+class _Volumes(AbstractStepper):
+    """Masses of cells."""
+
+    def __init__(self, recipe: Recipe):
+        self.recipe, self.times = recipe, recipe.times
+        self.scheme = make_scheme(recipe.field, recipe.cells, recipe.kappa)
+
+    @property
+    def batch(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def goal(self) -> tuple[float, int]:
+        return float(self.times[-1]), len(self.times)
+
+    def layout(self) -> Layout:
+        cells, floating = self.recipe.cells, np.dtype(np.float64)
+        names = ["time", "energy", "narrow"] + ([] if self.scheme.softmax else ["free_energy"])
+        frames = {name: Variable(("time",), floating) for name in names}
+        frames["masses"] = Variable(("time", "cell"), floating)
+        return Layout(
+            {"time": frames}, {"cell": len(cells.centres)}, {"time": len(self.times)}, {"cell": cells.centres},
+            {"measure": (("cell",), np.asarray(cells.measure))}, {"time": 16}, {}, {},
+        )  # fmt: skip
+
+    def start(self) -> Views:
+        return self._views(self.recipe.masses, 0.0)
+
+    def begin(self) -> State:
+        first = np.asarray(self.times[1])
+        return State(
+            np.zeros(()), self.recipe.masses, first, np.zeros(2, np.int64), np.asarray(np.inf), np.zeros((), np.int64)
+        )
+
+    def work(self, state: State) -> Slice:
+        row = int(state.row)
+        if row >= len(self.times):
+            return Slice(state, None, self._finished(state))
+        goal = float(self.times[row])
+        if state.t < goal:
+            state = wait(_stretch(self.scheme, state, np.asarray(goal), np.asarray(self.recipe.tolerance)))
+            if state.t < goal:
+                if state.memory > TINY * goal:
+                    return Slice(state, None)
+                message = (
+                    f"integration failed near t = {float(state.t):g}: it needs steps below rounding. Check beta and "
+                    "the potentials, or use more cells."
+                )
+                return Slice(state, None, Outcome(Ending.FAILED, message + _concentrated(state)))
+        masses = np.asarray(state.masses)
+        energy, free, narrow = (np.asarray(a) for a in wait(_measured(self.scheme, masses[None])))
+        if row == 0 and narrow[0] >= 0.5:
+            state = state._replace(since=np.zeros(()))
+        frames = {"time": np.array([goal]), "masses": masses[None], "energy": energy, "narrow": narrow}
+        frames |= {} if self.scheme.softmax else {"free_energy": free}
+        state = state._replace(row=np.asarray(row + 1))
+        done = self._finished(state) if row + 1 == len(self.times) else None
+        return Slice(state, Rows({"time": frames}, self._views(masses, goal)), done)
+
+    def unfinished(self, state: State) -> None:
+        return None
+
+    def hold(self, state: State, members: np.ndarray, time: float, frame: Any) -> State:
+        return state
+
+    def is_still(self, frame: Frame) -> None:
+        return None
+
+    def reached(self, state: State, rows: dict[str, int]) -> Reached:
+        return Reached(float(state.t), rows["time"], int(np.sum(state.steps)))
+
+    def steps(self, state: State) -> dict[str, int]:
+        return {"accepted": int(state.steps[0]), "rejected": int(state.steps[1])}
+
+    def finish(self, state: State) -> dict[str, Any]:
+        return {"concentrated": ((), np.asarray(state.since))}
+
+    def _views(self, masses: np.ndarray, t: float) -> Views:
+        return Views(np.array([[t]]), masses[None, None], (), _themselves)
+
+    def _finished(self, state: State) -> Outcome:
+        return Outcome(Ending.FINISHED, f"reached t = {self.times[-1]:g}." + _concentrated(state))
+
+
+def _themselves(masses: Any, fixed: Any) -> Any:
+    return masses
+
+
+def _concentrated(state: State) -> str:
+    """What there is to say where half of the mass is in clusters narrower than a cell."""
+    if not np.isfinite(state.since):
+        return ""
+    return (
+        f" concentrated: clusters are narrower than a cell since t = {float(state.since):.4g}; they are right as "
+        "clusters, up to a cell width and a slow drift: continue with `hand_over()`, or use more cells."
+    )
 
 
 def summed(table: Any, charges: Masses) -> Array:
@@ -282,18 +415,6 @@ def move(scheme: Scheme, masses: Masses, tau: Any) -> Moved:
     return found._replace(error=jnp.where(noisy, jnp.sum(jnp.abs(found.masses - whole)) / 3, found.error))
 
 
-class State(NamedTuple):
-    """Where the integration is."""
-
-    t: Any
-    masses: Any
-    memory: Any
-    """The next step."""
-    steps: Any
-    since: Any
-    """The time since which half of the mass has been in clusters narrower than a cell; inf before."""
-
-
 @compiled
 def _stretch(scheme: Scheme, state: State, goal: Any, tolerance: Any) -> State:
     """Up to `LIMIT` steps towards `goal`."""
@@ -315,7 +436,7 @@ def _stretch(scheme: Scheme, state: State, goal: Any, tolerance: Any) -> State:
         masses = jnp.where(good, moved.masses, s.masses)
         since = jnp.minimum(s.since, jnp.where(narrow_share(masses) >= 0.5, t, jnp.inf))
         steps = s.steps + jnp.stack([good, ~good]).astype(s.steps.dtype)
-        return count + 1, State(t, masses, after, steps, since)
+        return count + 1, State(t, masses, after, steps, since, s.row)
 
     def unfinished(carry: tuple[Any, State]) -> Any:
         count, s = carry
@@ -328,21 +449,3 @@ def _stretch(scheme: Scheme, state: State, goal: Any, tolerance: Any) -> State:
 @compiled
 def _measured(scheme: Scheme, frames: Any) -> tuple[Any, Any, Any]:
     return jax.lax.map(lambda m: (*_energies(scheme, m), narrow_share(m)), frames)
-
-
-def _progress(state: State, times: np.ndarray, frames: int, began: float) -> Progress:
-    t, until, steps = float(state.t), float(times[-1]), int(np.sum(state.steps))
-    elapsed = clock.perf_counter() - began
-    remaining = elapsed * (until / t - 1) if t > 0 else float("nan")
-    return Progress(t, until, frames, len(times), steps, elapsed, steps / max(elapsed, 1e-9), remaining)
-
-
-def _outcome(ending: Outcome | None, reached: float, since: float | None) -> Outcome:
-    found = Outcome(Ending.FINISHED, f"reached t = {reached:g}.") if ending is None else ending
-    if since is None:
-        return found
-    return dataclasses.replace(
-        found,
-        message=f"{found.message} concentrated: clusters are narrower than a cell since t = {since:.4g}; they are "
-        "right as clusters, up to a cell width and a slow drift: continue with `hand_over()`, or use more cells.",
-    )

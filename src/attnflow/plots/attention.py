@@ -6,7 +6,7 @@ import numpy as np
 
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
-from attnflow.flows import Trajectory
+from attnflow.flows import AbstractTrajectory
 from attnflow.observe import attention_matrix
 from attnflow.plots.story import Story, tell
 from attnflow.plots.style import COLUMN, styled
@@ -14,7 +14,7 @@ from attnflow.plots.style import COLUMN, styled
 MOST_TOKENS = 512
 
 
-def draw_attention(flow: Trajectory | Story, frames: tuple[int, int] | None = None) -> Any:
+def draw_attention(flow: AbstractTrajectory | Story, frames: tuple[int, int] | None = None) -> Any:
     """Weights A_ij at two frames, by default the start and the plateau of the colours.
 
     Tokens are sorted by cluster. More than 512 are thinned for display. Each row is divided by its sum over the tokens

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.flows import Trajectory
+from attnflow.flows import AbstractTrajectory
 from attnflow.plots.story import Story, tell
 from attnflow.plots.style import COLUMN, styled
 from attnflow.spaces import Sphere
@@ -14,7 +14,7 @@ MOST = 4096
 """Tokens whose pairs are counted; of more, every k-th."""
 
 
-def draw_overlaps(flow: Trajectory | Story, *, bins: int = 120, columns: int = 160) -> Any:
+def draw_overlaps(flow: AbstractTrajectory | Story, *, bins: int = 120, columns: int = 160) -> Any:
     """Share of pairs with overlap <x_i, x_j> (vertical) at time t (horizontal), on a logarithmic colour scale."""
     with styled() as figure:
         fig = figure.Figure(figsize=(COLUMN, 2.5))

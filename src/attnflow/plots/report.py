@@ -4,7 +4,7 @@ import html
 from typing import Any
 
 from attnflow.fields import Attention
-from attnflow.flows import Trajectory
+from attnflow.flows import AbstractTrajectory
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.interactive import interactive
 from attnflow.plots.overlaps import draw_overlaps
@@ -31,7 +31,7 @@ CAPTIONS = {
 }
 
 
-def draw_run(run: Run, flow: Trajectory) -> dict[str, Any]:
+def draw_run(run: Run, flow: AbstractTrajectory) -> dict[str, Any]:
     """Draw all figures (PDF for print, one PNG, SVG in the page), write the report, and give back the summary."""
     story = tell(flow)
     figures = {"summary": plot(story), "snapshots": draw_snapshots(story)}
@@ -55,7 +55,7 @@ def draw_run(run: Run, flow: Trajectory) -> dict[str, Any]:
     return summary
 
 
-def _page(run: Run, flow: Trajectory, story: Story, pictures: dict[str, str], summary: dict[str, Any]) -> str:
+def _page(run: Run, flow: AbstractTrajectory, story: Story, pictures: dict[str, str], summary: dict[str, Any]) -> str:
     manifest, spec = run.manifest(), run.spec()
     live = interactive(story).to_html(full_html=False, include_plotlyjs=True, auto_play=False)
     sizes = ", ".join(f"{d} × {flow.dataset.sizes[d]}" for d in flow.dims)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from attnflow import theory
-from attnflow.flows import Trajectory
+from attnflow.flows import AbstractTrajectory
 from attnflow.plots.story import Story, tell
 from attnflow.plots.style import COLOURS, COLUMN, GREY, styled
 from attnflow.spaces import Sphere
@@ -14,7 +14,7 @@ MANY = 20
 """More clusters than this are counted on a logarithmic axis."""
 
 
-def draw_series(flow: Trajectory | Story) -> Any:
+def draw_series(flow: AbstractTrajectory | Story) -> Any:
     """Two panels over one time axis, with the energies that theory knows: uniform, plateaus, consensus."""
     story = tell(flow)
     with styled() as figure:

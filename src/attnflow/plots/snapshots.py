@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.flows import Trajectory
+from attnflow.flows import AbstractTrajectory
 from attnflow.plots.story import Story, tell
 from attnflow.plots.style import GREY, INK, PAGE, colours, styled
 from attnflow.spaces import Sphere
@@ -12,7 +12,7 @@ from attnflow.spaces import Sphere
 MOST_TOKENS = 4000
 
 
-def draw_snapshots(flow: Trajectory | Story, frames: list[int] | None = None) -> Any:
+def draw_snapshots(flow: AbstractTrajectory | Story, frames: list[int] | None = None) -> Any:
     """A row of pictures, one per frame; tokens keep the colour of their cluster on one plateau.
 
     On S^2 the view is orthographic and the far side pale; in higher dimension the first principal components of all

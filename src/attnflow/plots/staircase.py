@@ -7,7 +7,7 @@ import numpy as np
 from attnflow import theory
 from attnflow.errors import InvalidInput
 from attnflow.fields import Softmax
-from attnflow.flows import Trajectory
+from attnflow.flows import AbstractTrajectory
 from attnflow.flows.longtime.method import log_faster
 from attnflow.plots.story import FEW, Story, tell
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, styled
@@ -15,7 +15,7 @@ from attnflow.plots.times import BEYOND
 from attnflow.precision import full_precision
 
 
-def draw_staircase(flow: Trajectory | Story) -> Any:
+def draw_staircase(flow: AbstractTrajectory | Story) -> Any:
     """2 beta E0 against (log t)/beta and against arc length, with the limit beta -> infinity; lifetimes of plateaus.
 
     The limit (`theory.limit_staircase`) is that of the clusters on the plateau that gives the colours. Lifetimes stand
@@ -35,11 +35,11 @@ def draw_staircase(flow: Trajectory | Story) -> Any:
         return fig
 
 
-def long_story(flow: Trajectory | Story) -> Story:
-    """The story of a flow of `LongTime`; others are refused."""
+def long_story(flow: AbstractTrajectory | Story) -> Story:
+    """The story of a flow of `solve_long`; others are refused."""
     story = tell(flow)
     if story.tree is None:
-        raise InvalidInput("this flow was not followed through merges; use solve(..., method=LongTime()).")
+        raise InvalidInput("this flow was not followed through merges; use solve_long(field, tokens).")
     return story
 
 

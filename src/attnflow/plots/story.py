@@ -7,7 +7,7 @@ import numpy as np
 
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
-from attnflow.flows import Trajectory
+from attnflow.flows import AbstractTrajectory, LongFlow
 from attnflow.flows.longtime import Tree
 from attnflow.observe import Plateau, plateaus
 from attnflow.plots.style import COLOURS, colours
@@ -40,7 +40,7 @@ class Gathering:
 class Story:
     """One system of a flow, thinned, with what was read off it once for all figures."""
 
-    flow: Trajectory
+    flow: AbstractTrajectory
     clusters: Any
     plateaus: list[Plateau]
     labels: np.ndarray
@@ -49,7 +49,7 @@ class Story:
     """The frame that shows this plateau; the last one where there is none."""
     axis: TimeAxis
     tree: Tree | None = None
-    """Merges, where the flow was followed by `LongTime`."""
+    """Merges, where the flow is one of `solve_long`."""
     stretches: Any = None
     """The plateaus of the tree, as a table."""
     leaves: Gathering | None = None
@@ -127,12 +127,12 @@ class Story:
         return _gathered(self.flow, self.tree, merges)
 
 
-def tell(flow: Trajectory | Story) -> Story:
+def tell(flow: AbstractTrajectory | Story) -> Story:
     """Look at the first member of `flow`, at MOST_FRAMES frames at most; a story is told already."""
     if isinstance(flow, Story):
         return flow
     one = flow.member(**dict.fromkeys(flow.dims, 0))
-    if "merge_log_time" in one.dataset:
+    if isinstance(one, LongFlow):
         return _tell_long(dataclasses.replace(one, dataset=one.dataset.load()))
     one = one.thinned(MOST_FRAMES)
     one = dataclasses.replace(one, dataset=one.dataset.load())
@@ -144,8 +144,8 @@ def tell(flow: Trajectory | Story) -> Story:
     return Story(one, found, list_, found["label"].values[shown], shown, time_axis(one))
 
 
-def _tell_long(one: Trajectory) -> Story:
-    """The story of a flow of `LongTime`, whose merges are known: nothing is counted on frames."""
+def _tell_long(one: LongFlow) -> Story:
+    """The story of a flow of `solve_long`, whose merges are known: nothing is counted on frames."""
     tree = one.tree
     table = tree.plateaus()
     columns = (table[name].values.tolist() for name in ("log_start", "log_end", "clusters", "energy"))
@@ -163,7 +163,7 @@ def _tell_long(one: Trajectory) -> Story:
     return Story(one, _grouped(one), list_, labels, shown, time_axis(one), tree, table, leaves)
 
 
-def _gathered(flow: Trajectory, tree: Tree, merges: int) -> Gathering:
+def _gathered(flow: AbstractTrajectory, tree: Tree, merges: int) -> Gathering:
     labels = tree.labels(merges)
     log_time = -np.inf if merges == 0 else float(tree.merges["log_time"][merges - 1])
     names = np.unique(labels)
@@ -172,7 +172,7 @@ def _gathered(flow: Trajectory, tree: Tree, merges: int) -> Gathering:
     return Gathering(merges, log_time, names, labels, flow.positions.values[frame][names], masses)
 
 
-def _grouped(one: Trajectory) -> Any:
+def _grouped(one: AbstractTrajectory) -> Any:
     """Clusters at the scale of beta where there is one; else within a tenth of the size of the cloud of tokens."""
     if isinstance(one.space, Euclidean):
         size = (one.positions**2).sum("dim").mean("token") ** 0.5
@@ -185,7 +185,7 @@ def _grouped(one: Trajectory) -> Any:
     return one.clusters(scale=scale)
 
 
-def _is_told(plateau: Plateau, flow: Trajectory) -> bool:
+def _is_told(plateau: Plateau, flow: AbstractTrajectory) -> bool:
     """Whether a plateau is one of clusters: more than one, and not mostly lone tokens that have not met yet."""
     return 1 < plateau.clusters <= max(flow.dataset.sizes["token"] // 3, 8)
 

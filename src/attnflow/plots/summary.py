@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.flows import Trajectory
+from attnflow.flows import AbstractTrajectory
 from attnflow.plots.overlaps import draw_overlap_map
 from attnflow.plots.series import draw_count, draw_energy
 from attnflow.plots.snapshots import draw_frame, projection
@@ -14,10 +14,10 @@ from attnflow.plots.style import PAGE, colours, styled
 from attnflow.plots.tree import draw_branches
 
 
-def plot(flow: Trajectory | Story) -> Any:
+def plot(flow: AbstractTrajectory | Story) -> Any:
     """Tokens at a few times, energy, cluster count and overlaps, with theory laid over; a Matplotlib Figure.
 
-    Of a flow of `LongTime`: tokens, the staircase, the merge tree and the lifetimes of plateaus. Of a batch the first
+    Of a flow of `solve_long`: tokens, the staircase, the merge tree and the lifetimes of plateaus. Of a batch the first
     member is shown.
     """
     story = tell(flow)

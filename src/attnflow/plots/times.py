@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.flows import Trajectory
+from attnflow.flows import AbstractTrajectory, LongFlow
 from attnflow.flows.longtime.method import log_faster
 from attnflow.precision import full_precision
 from attnflow.special.numbers import Numbers
@@ -88,14 +88,14 @@ class TimeAxis:
         axes.set_xlabel(r"$\log t$" if self.scale is Scale.EXPONENT else "time $t$")
 
 
-def time_axis(flow: Trajectory) -> TimeAxis:
-    """For a flow of `LongTime` log t or t on a logarithmic axis; else logarithmic when the frames are spread so."""
+def time_axis(flow: AbstractTrajectory) -> TimeAxis:
+    """For a flow of `solve_long` log t or t on a logarithmic axis; else logarithmic when the frames are spread so."""
     log_time = flow.log_time.values
     finite = log_time[np.isfinite(log_time)]
-    if "merge_log_time" in flow.dataset:
+    if isinstance(flow, LongFlow):
         merges = flow.dataset["merge_log_time"].values
         with full_precision():
-            unit = -float(log_faster(flow.tree.field))  # nothing happens before t = 1 on the clocks SA and USA0
+            unit = -float(log_faster(flow.field))  # nothing happens before t = 1 on the clocks SA and USA0
         last = float(finite[-1]) if len(finite) else unit
         first = min(unit, float(merges[0] if len(merges) else last) - BEFORE)
         if len(merges) == flow.dataset.sizes["token"] - 1:  # consensus stays: show a little of it

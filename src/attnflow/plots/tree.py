@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.flows import Trajectory
+from attnflow.flows import AbstractTrajectory
 from attnflow.plots.staircase import long_story
 from attnflow.plots.story import FEW, Gathering, Story
 from attnflow.plots.style import COLUMN, INK, styled
@@ -13,7 +13,7 @@ ALERT = "#c00000"
 """Colour of a merge that rounding could have changed."""
 
 
-def draw_tree(flow: Trajectory | Story) -> Any:
+def draw_tree(flow: AbstractTrajectory | Story) -> Any:
     """Who merged with whom and when; branches are as thick as clusters are heavy and have the colours of snapshots.
 
     Leaves are the tokens, or, of many tokens, the clusters that give the colours, with the number of their tokens (or

@@ -1,154 +1,231 @@
-"""Frames on disk: a Zarr store that grows chunk by chunk and can be continued after any death of the process."""
+"""Rows on disk: a Zarr store that grows chunk by chunk and can be continued after any death of the process."""
 
+import dataclasses
 import hashlib
 import io
 import json
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
-from attnflow.errors import RunCorrupted
+from attnflow.errors import RunCorrupted, RunError
 from attnflow.flows.outcome import Ending, Outcome
-from attnflow.flows.sink import AbstractSink, Checkpoint, Layout
+from attnflow.flows.sink import AbstractSink, Checkpoint, Layout, Tables
 from attnflow.runs.folder import require_space, write_atomically, writing
 
 LARGEST_CHUNK = 1 << 25
-MAGIC = b"attnflow checkpoint 1 "
+MAGIC = b"attnflow checkpoint 2 "
+AGAIN = "start the run again from its spec.toml in another folder."
 
 
 class ZarrSink(AbstractSink):
-    """Streams frames into `arrays` (a Zarr store) and keeps a checkpoint file beside it.
+    """Streams rows into `arrays` (a Zarr store) and keeps a checkpoint file beside it.
 
-    Each commit writes the frames first and then replaces the checkpoint in one atomic step. The checkpoint carries
-    digests of all frames before it; a store that does not match them is refused.
+    Each commit writes the rows first and then replaces the checkpoint in one atomic step. The checkpoint carries
+    digests of all rows before it; a store that does not match them is refused. `extend=True` goes on behind the end of
+    a run that was finished.
     """
 
     keeps_partial = False
 
-    def __init__(self, arrays: str | Path, checkpoint: str | Path):
-        self.path, self.checkpoint = Path(arrays), Path(checkpoint)
+    def __init__(self, arrays: str | Path, checkpoint: str | Path, *, extend: bool = False):
+        self.path, self.checkpoint, self.extend = Path(arrays), Path(checkpoint), extend
 
-    def begin(self, layout: Layout) -> Checkpoint | None:
+    def begin(self, layout: Layout) -> None:
         self.layout = layout
-        self.digests: list[str] = []
-        self.axis = len(layout.dims)
-        if self.checkpoint.exists():
-            saved, self.digests = self._load()
-            self._verify(saved.frames)
-            return saved
-        size = sum(
-            int(np.prod(layout.shape(name, len(layout.times)))) * np.dtype(dtype).itemsize
-            for name, (_, dtype) in layout.variables.items()
-        )
+        self.commits: list[dict[str, Any]] = []
         with writing(self.path.parent):
+            if self.checkpoint.exists():
+                self._grow()
+                return
+            size = sum(
+                int(np.prod(layout.shape(table, name, layout.most[table]))) * np.dtype(variable.dtype).itemsize
+                for table, variables in layout.tables.items()
+                for name, variable in variables.items()
+            )
             require_space(self.path.parent, size)
             self._create()
-        return None
 
-    def commit(self, start: int, frames: dict[str, np.ndarray], checkpoint: Checkpoint) -> None:
+    def load(self, state: Any) -> Checkpoint | None:
+        if not self.checkpoint.exists():
+            return None
+        saved = self._read(state)
+        if self.extend:
+            saved = dataclasses.replace(saved, outcome=None)
+        if saved.outcome is None:  # rows behind the state are computed again
+            saved = dataclasses.replace(saved, committed=saved.rows)
+            self.commits = [c for c in self.commits if all(c["stop"][t] <= n for t, n in saved.rows.items())]
+        self._verify()
+        return saved
+
+    def commit(self, start: dict[str, int], rows: Tables, checkpoint: Checkpoint) -> None:
         import zarr
 
         with writing(self.path.parent):
             group = zarr.open_group(self.path, mode="r+")
-            for name, values in frames.items():
-                array = group[name]
-                stop = start + values.shape[self.axis]
-                array[(slice(None),) * self.axis + (slice(start, stop),)] = values  # type: ignore[index]
-            self.digests.append(_digest(frames))
+            for table, variables in rows.items():
+                for name, values in variables.items():
+                    array: Any = group[name]
+                    stop = start[table] + values.shape[self.layout.axis(table, name)]
+                    if stop > array.shape[self.layout.axis(table, name)]:
+                        self._resize(array, table, name, 2 * stop)
+                    array[self._where(table, name, start[table], stop)] = values
+            if any(variables for variables in rows.values()):
+                self.commits.append({"start": start, "stop": checkpoint.committed, "digest": _digest(rows)})
             write_atomically(self.checkpoint, self._pack(checkpoint))
 
-    def end(self, frames: int, attributes: dict[str, Any], complete: bool) -> Any:
+    def end(self, checkpoint: Checkpoint, static: dict[str, Any], attributes: dict[str, Any], complete: bool) -> Any:
         import zarr
 
         if complete:
             with writing(self.path.parent):
                 group = zarr.open_group(self.path, mode="r+")
-                for name, (dims, _) in self.layout.variables.items():
-                    self._shorten(group[name], dims.index("time"), frames)
-                self._shorten(group["time"], -self.axis, frames)
+                for table, variables in self.layout.tables.items():
+                    for name in variables:
+                        self._resize(group[name], table, name, checkpoint.committed[table])
+                self._put(group, static)
                 group.attrs.update(attributes)
-        return open_arrays(self.path).isel(time=slice(0, frames))
+        rows = {table: slice(0, count) for table, count in checkpoint.committed.items()}
+        found = open_arrays(self.path)
+        found = found if complete else found.assign(static)
+        return found.isel({table: part for table, part in rows.items() if table in found.dims})
 
-    def _shorten(self, array: Any, axis: int, frames: int) -> None:
+    def _where(self, table: str, name: str, start: int, stop: int) -> tuple[slice, ...]:
+        return (slice(None),) * self.layout.axis(table, name) + (slice(start, stop),)
+
+    def _resize(self, array: Any, table: str, name: str, rows: int) -> None:
         shape = list(array.shape)
-        shape[self.axis + axis] = frames
-        array.resize(tuple(shape))
+        shape[self.layout.axis(table, name)] = rows
+        if tuple(shape) != array.shape:
+            array.resize(tuple(shape))
+
+    def _grow(self) -> None:
+        """Room for all rows in a store that is there already."""
+        import zarr
+
+        try:
+            group = zarr.open_group(self.path, mode="r+")
+            for table, variables in self.layout.tables.items():
+                for name in variables:
+                    array: Any = group[name]
+                    rows = array.shape[self.layout.axis(table, name)]
+                    self._resize(array, table, name, max(rows, self.layout.most[table]))
+        except OSError:
+            raise
+        except Exception as error:
+            raise RunCorrupted(f"the arrays in {str(self.path)!r} cannot be opened ({error}); {AGAIN}") from None
 
     def _create(self) -> None:
-        """A fresh store with room for all frames; whatever an uncheckpointed attempt left is overwritten."""
+        """A fresh store with room for all rows; whatever an uncheckpointed attempt left is overwritten."""
         import zarr
 
         layout = self.layout
         group = zarr.create_group(self.path, overwrite=True, zarr_format=3)
-        batch = tuple(layout.dims)
-        for name, (dims, dtype) in layout.variables.items():
-            shape = layout.shape(name, len(layout.times))
-            per_frame = int(np.prod(shape)) // len(layout.times) * np.dtype(dtype).itemsize
-            frames = layout.chunk if per_frame * layout.chunk <= LARGEST_CHUNK else 1
-            chunks = tuple(
-                frames if d == "time" else max(1, min(s, LARGEST_CHUNK // 256)) if d == "token" else max(s, 1)
-                for d, s in zip((*batch, *dims), shape, strict=True)
-            )
-            group.create_array(name, shape=shape, chunks=chunks, dtype=dtype, dimension_names=(*batch, *dims))
-        fixed = {name: ((name,), values) for name, values in layout.dims.items()}
-        for name, (dims, values) in ({"time": (("time",), layout.times)} | fixed | layout.static).items():
+        for table, variables in layout.tables.items():
+            for name, (dims, dtype) in variables.items():
+                shape = layout.shape(table, name, layout.most[table])
+                per_row = int(np.prod(layout.shape(table, name, 1))) * np.dtype(dtype).itemsize
+                rows = layout.chunk[table] if per_row * layout.chunk[table] <= LARGEST_CHUNK else 1
+                chunks = tuple(
+                    rows if d == table else max(1, min(s, LARGEST_CHUNK // 256)) if d == "token" else max(s, 1)
+                    for d, s in zip(dims, shape, strict=True)
+                )
+                group.create_array(name, shape=shape, chunks=chunks, dtype=dtype, dimension_names=dims)
+        self._put(group, {name: ((name,), labels) for name, labels in layout.coordinates.items()} | layout.static)
+        group.attrs.update(layout.attributes)
+
+    def _put(self, group: Any, static: dict[str, Any]) -> None:
+        for name, (dims, values) in static.items():
+            values = np.ascontiguousarray(values)
             chunks = tuple(max(s, 1) for s in values.shape)
-            group.create_array(name, data=np.ascontiguousarray(values), chunks=chunks, dimension_names=dims)
+            group.create_array(name, data=values, chunks=chunks, dimension_names=dims, overwrite=True)
 
     def _pack(self, checkpoint: Checkpoint) -> bytes:
         outcome = checkpoint.outcome
         facts = {
-            "digests": self.digests,
-            "frames": checkpoint.frames,
+            "commits": self.commits,
+            "rows": checkpoint.rows,
+            "committed": checkpoint.committed,
+            "steps": checkpoint.steps,
             "outcome": [outcome.ending.value, outcome.message] if outcome else None,
+            "identity": self.layout.identity,
+            "paths": [path for path, _ in _leaves(checkpoint.state)],
         }
         stream = io.BytesIO()
-        np.savez(
-            stream,
-            positions=checkpoint.positions,
-            memory=checkpoint.memory,
-            steps=checkpoint.steps,
-            facts=np.array(json.dumps(facts)),
-        )
+        arrays: Any = {f"leaf{k}": leaf for k, (_, leaf) in enumerate(_leaves(checkpoint.state))}
+        np.savez(stream, facts=np.array(json.dumps(facts)), **arrays)
         payload = stream.getvalue()
         return MAGIC + hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload
 
-    def _load(self) -> tuple[Checkpoint, list[str]]:
-        content = self.checkpoint.read_bytes()
-        head, _, payload = content.partition(b"\n")
+    def _read(self, state: Any) -> Checkpoint:
+        head, _, payload = self.checkpoint.read_bytes().partition(b"\n")
         if head != MAGIC + hashlib.sha256(payload).hexdigest().encode():
-            raise RunCorrupted(
-                f"{str(self.checkpoint)!r} was truncated or altered; the run cannot be continued. Start it again from "
-                "its spec.toml in another folder."
-            )
+            raise RunCorrupted(f"{str(self.checkpoint)!r} was truncated or altered; the run cannot go on: {AGAIN}")
         with np.load(io.BytesIO(payload)) as arrays:
             facts = json.loads(str(arrays["facts"]))
-            outcome = Outcome(Ending(facts["outcome"][0]), facts["outcome"][1]) if facts["outcome"] else None
-            return (
-                Checkpoint(facts["frames"], arrays["positions"], arrays["memory"], arrays["steps"], outcome),
-                facts["digests"],
-            )
+            leaves = [arrays[f"leaf{k}"] for k in range(len(facts["paths"]))]
+        self._same_functions(facts["identity"])
+        self.commits = facts["commits"]
+        outcome = Outcome(Ending(facts["outcome"][0]), facts["outcome"][1]) if facts["outcome"] else None
+        made = _restored(state, facts["paths"], leaves, str(self.checkpoint))
+        return Checkpoint(made, facts["rows"], facts["committed"], facts["steps"], outcome)
 
-    def _verify(self, committed: int) -> None:
-        """Compare the committed chunks with their digests."""
+    def _same_functions(self, before: dict[str, str]) -> None:
+        now = self.layout.identity
+        for name in {**before, **now}:
+            if before.get(name) != now.get(name):
+                what = "is missing" if name not in now else "was not there before" if name not in before else "differs"
+                raise RunError(
+                    f"{name!r} {what}: a run goes on with the observables it began with; give the same function, or "
+                    "run the spec elsewhere."
+                )
+
+    def _verify(self) -> None:
+        """Compare the committed rows with their digests."""
         import zarr
 
-        start = 0
         try:
             group = zarr.open_group(self.path, mode="r")
-            for digest in self.digests:
-                stop = min(start + self.layout.chunk, committed)
-                where = (slice(None),) * self.axis + (slice(start, stop),)
-                frames = {name: np.asarray(group[name][where]) for name in self.layout.variables}  # type: ignore[index]
-                if _digest(frames) != digest:
-                    raise ValueError(f"frames {start} to {stop - 1} have changed")
-                start = stop
+            for commit in self.commits:
+                rows: dict[str, dict[str, np.ndarray]] = {}
+                for table, variables in self.layout.tables.items():
+                    start, stop = commit["start"][table], commit["stop"][table]
+                    if stop > start:
+                        rows[table] = {n: np.asarray(group[n][self._where(table, n, start, stop)]) for n in variables}  # type: ignore[index]
+                if _digest(rows) != commit["digest"]:
+                    raise ValueError(f"rows {commit['start']} to {commit['stop']} have changed")
         except Exception as error:
             raise RunCorrupted(
-                f"the arrays in {str(self.path)!r} do not match their checkpoint ({error}); start the run again from "
-                "its spec.toml in another folder."
+                f"the arrays in {str(self.path)!r} do not match their checkpoint ({error}); {AGAIN}"
             ) from None
+
+
+def _leaves(state: Any) -> list[tuple[str, np.ndarray]]:
+    """The leaves of a state as plain arrays, by key path; random keys as their data."""
+    found = []
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+        is_key = isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        found.append((jax.tree_util.keystr(path), np.asarray(jax.random.key_data(leaf) if is_key else leaf)))
+    return found
+
+
+def _restored(state: Any, paths: list[str], leaves: list[np.ndarray], where: str) -> Any:
+    """`state` with the stored leaves; an axis of length 0 in `state` may have any length."""
+    like = _leaves(state)
+    if [path for path, _ in like] != paths:
+        raise RunCorrupted(f"{where!r} was written by a stepper with another state; {AGAIN}")
+    for (path, own), leaf in zip(like, leaves, strict=True):
+        fits = own.ndim == leaf.ndim and all(a in (0, b) for a, b in zip(own.shape, leaf.shape, strict=True))
+        if not fits or own.dtype != leaf.dtype:
+            raise RunCorrupted(f"{path} in {where!r} is {leaf.dtype}{leaf.shape}, not {own.dtype}{own.shape}; {AGAIN}")
+    old, structure = jax.tree.flatten(state)
+    made = []
+    for leaf, stored in zip(old, leaves, strict=True):
+        is_key = isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        made.append(jax.random.wrap_key_data(stored, impl=jax.random.key_impl(leaf)) if is_key else stored)
+    return jax.tree.unflatten(structure, made)
 
 
 def open_arrays(path: Path) -> Any:
@@ -163,9 +240,11 @@ def open_arrays(path: Path) -> Any:
         ) from None
 
 
-def _digest(frames: dict[str, np.ndarray]) -> str:
+def _digest(rows: Tables) -> str:
     total = hashlib.sha256()
-    for name in sorted(frames):
-        total.update(name.encode())
-        total.update(np.ascontiguousarray(frames[name]).tobytes())
+    for table in sorted(rows):
+        for name in sorted(rows[table]):
+            if rows[table][name].size:
+                total.update(name.encode())
+                total.update(np.ascontiguousarray(rows[table][name]).tobytes())
     return total.hexdigest()

@@ -110,7 +110,7 @@ def _learn(parameters: Parameters, study: Study, index: int) -> xr.Dataset:
     whole = len(parameters.tasks)
     fitted = fit(
         start, points, labels, steps=parameters.steps, rate=parameters.rate, seed=parameters.seed,
-        on_progress=lambda p: study.progress(f"fitting {kind} in R^{dim}", (index + 0.8 * p.step / p.of) / whole),
+        on_progress=lambda p: study.progress(f"fitting {kind} in R^{dim}", (index + 0.8 * p.frames / p.of) / whole),
     )  # fmt: skip
     if fitted.outcome.ending is not Ending.FINISHED:  # Ctrl-C
         raise FlowFailed(fitted.outcome.message, fitted)

@@ -87,8 +87,8 @@ def _merges(
         Attention(beta, normaliser=MODELS[model]),
         tokens,
         method=LongTime(parameters.tol, angle=chord),
-        on_progress=lambda share: study.progress(
-            f"{n} tokens on S^{dim - 1}, {model}, beta = {beta:g}", (place[0] + share) / place[1]
+        on_progress=lambda p: study.progress(
+            f"{n} tokens on S^{dim - 1}, {model}, beta = {beta:g}", (place[0] + p.frames / p.of) / place[1]
         ),
     )
     stairs = [staircase(x, np.full(n, 1 / n), beta, model, 2 * math.asin(chord / 2)) for x in tokens.positions]

@@ -1,11 +1,11 @@
 """Two and three clusters meet when and where closed forms say, at any beta: on plateaus as long as e^19000.
 
-Weighted clusters are followed by `LongTime`, on the coordinate log t. Two of them close up in a time that is a
+Weighted clusters are followed by `solve_long`, on the coordinate log t. Two of them close up in a time that is a
 one-dimensional integral, of the order e^(beta (1 - cos angle)), and meet at the mass mean (USA0) or nearer to the
 heavier one (SA). A third cluster delays the first merge by its tide, a share e^(-beta (u_3 - u_1)) of the time with
 u = 1 - cos of the angles, and the merged cluster then meets it as a pair again. Three clusters at equal distances close
 up on the middle one; there an asymmetry grows like a power of e^(beta u), so that beyond some beta rounding decides,
-and `LongTime` has to say so (arXiv:2410.06833, arXiv:2312.10794).
+and `solve_long` has to say so (arXiv:2410.06833, arXiv:2312.10794).
 
 Shown: pairs on S^1, S^2 and S^7 at beta from 1 to 10,000 on the clocks SA, USA0 and USA; triples on the circle; four
 clusters on the circle against merge times computed elsewhere. Not shown: clusters of finite size.
@@ -28,7 +28,7 @@ from attnflow import theory
 from attnflow.experiments.claim import Claim
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
-from attnflow.flows import LongTime, Trajectory, solve
+from attnflow.flows import LongFlow, LongTime, solve_long
 from attnflow.plots.style import PAGE, styled
 from attnflow.tokens import Tokens
 
@@ -93,13 +93,13 @@ def _table(kind: str, make: Callable[[], list[dict[str, Any]]]) -> xr.Dataset:
     return xr.Dataset({name: (kind, np.array([row[name] for row in rows])) for name in rows[0]})
 
 
-def follow(model: str, beta: float, positions: np.ndarray, masses: Any, tol: float, chord: float) -> Trajectory:
+def follow(model: str, beta: float, positions: np.ndarray, masses: Any, tol: float, chord: float) -> LongFlow:
     """Clusters on their way to consensus."""
     field = Attention(beta, normaliser=MODELS[model])
-    return solve(field, Tokens(positions, masses), math.inf, method=LongTime(tol, angle=chord))
+    return solve_long(field, Tokens(positions, masses), math.inf, method=LongTime(tol, angle=chord))
 
 
-def _off(flow: Trajectory, tol: float) -> np.ndarray:
+def _off(flow: LongFlow, tol: float) -> np.ndarray:
     """Error of the log times: that of the steps, and tol for a step that ends just after the meeting.
 
     The bound on what merging does to later forces is taken out: the formulas are of merged clusters too.

@@ -27,7 +27,7 @@ from attnflow.experiments.claim import Claim
 from attnflow.experiments.gallery._pairs import WIDTH, disturbance, lives
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
-from attnflow.flows import Evenly, Fixed, LongTime, Trajectory, solve
+from attnflow.flows import Evenly, Fixed, LongFlow, LongTime, solve, solve_long
 from attnflow.observe import slow_motion_along
 from attnflow.plots.style import PAGE, styled
 from attnflow.spaces import Sphere
@@ -86,7 +86,7 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
 
 def _record(model: str, dim: int, beta: float, parameters: Parameters) -> xr.Dataset:
     """One flow to consensus."""
-    flow = solve(
+    flow = solve_long(
         Attention(beta, normaliser=MODELS[model]),
         uniform(Sphere(dim), n=parameters.n, seed=parameters.seed),
         math.inf,
@@ -110,7 +110,7 @@ def _record(model: str, dim: int, beta: float, parameters: Parameters) -> xr.Dat
     )
 
 
-def _plateau(flow: Trajectory, merges: int) -> dict[str, Any]:
+def _plateau(flow: LongFlow, merges: int) -> dict[str, Any]:
     """Clusters at the beginning of a plateau, and how the pair that leaves it moves in the first step.
 
     way: the share of the closing that the first cluster does; lean: that in the unstable direction; then: the angle

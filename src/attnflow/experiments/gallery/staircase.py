@@ -28,7 +28,7 @@ from attnflow.experiments.gallery import _pairs
 from attnflow.experiments.gallery._pairs import WIDTH, Cascade, Expansion
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
-from attnflow.flows import LongTime, Trajectory, solve
+from attnflow.flows import LongFlow, LongTime, solve_long
 from attnflow.plots.style import PAGE, styled
 from attnflow.tokens import Tokens
 
@@ -113,13 +113,13 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     return data | {"order": study.part("order", search)}
 
 
-def follow(model: str, beta: float, tokens: Tokens, parameters: Parameters) -> Trajectory:
+def follow(model: str, beta: float, tokens: Tokens, parameters: Parameters) -> LongFlow:
     """One flow to consensus."""
     method = LongTime(parameters.tol, WIDTH / beta)
-    return solve(Attention(beta, normaliser=MODELS[model]), tokens, math.inf, method=method)
+    return solve_long(Attention(beta, normaliser=MODELS[model]), tokens, math.inf, method=method)
 
 
-def _record(flow: Trajectory) -> xr.Dataset:
+def _record(flow: LongFlow) -> xr.Dataset:
     """Merges, with the level and the arc after them, and all steps."""
     names = ["log_time", "first", "second", "point", "error", "evaluations", "undetermined"]
     stairs = flow.tree.staircase

@@ -2,6 +2,7 @@
 
 from attnflow.flows.longtime.ensemble import merge_times
 from attnflow.flows.longtime.method import LongTime
+from attnflow.flows.longtime.solve import LongFlow, solve_long
 from attnflow.flows.longtime.tree import Tree
 
-__all__ = ["LongTime", "Tree", "merge_times"]
+__all__ = ["LongFlow", "LongTime", "Tree", "merge_times", "solve_long"]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,9 +13,13 @@ from attnflow.axes import members, over_members
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.flows.compiled import compiled, wait
+from attnflow.flows.driver import AbstractStepper, Control, Rows, Slice, drive
 from attnflow.flows.longtime import integrator
-from attnflow.flows.longtime.frames import UNDETERMINED
 from attnflow.flows.longtime.method import LongTime, log_clock, mass_unit
+from attnflow.flows.longtime.stepper import UNDETERMINED
+from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
+from attnflow.flows.sink import AbstractSink, Layout
+from attnflow.flows.stops import Frame
 from attnflow.precision import full_precision
 from attnflow.tokens import Tokens
 
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
 MOST = 128
 ROWS = 64
+SLOTS = (8, 32, MOST)
 
 
 def merge_times(
@@ -32,85 +37,159 @@ def merge_times(
     *,
     until: float = math.inf,
     method: LongTime | None = None,
-    on_progress: Callable[[float], None] | None = None,
+    sink: AbstractSink | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
 ) -> "xr.Dataset":
     """All merges of every member of a batch, by the method `LongTime`; at most 128 tokens each.
 
     Dimensions (batch..., merge), with the coordinate `left`, the number of clusters that a merge leaves:
     `flow["log_time"].sel(left=k)` is when k + 1 clusters became k, infinite where that has not happened until `until`.
-    Besides log_time: rounding and undetermined as in `flow.merges`, and evaluations so far. `on_progress` gets the
-    share of merges made.
+    Besides log_time: rounding and undetermined as in `flow.merges`, and evaluations so far. `on_progress`, `cancel`
+    and `sink` are those of `solve`; after Ctrl-C the merges made so far are returned, with the attribute `outcome`
+    "interrupted".
     """
-    import xarray as xr
-
     method = LongTime(sensitive=False) if method is None else method
     field.check(tokens)
     method.check(field, tokens)
     if not (isinstance(until, int | float | np.number) and until > 0):
         raise InvalidInput(f"`until` is {until!r}; give a positive time, math.inf for consensus.")
     if not 2 <= tokens.n <= MOST:
-        raise InvalidInput(f"`tokens` are {tokens.n} in each member; merge_times follows 2 to {MOST}: use solve.")
+        raise InvalidInput(f"`tokens` are {tokens.n} in each member; merge_times follows 2 to {MOST}: use solve_long.")
     with full_precision():
-        systems = members(field, tokens)
-        count = int(np.prod(systems.shape)) if systems.dims else 1
-        found = _followed(systems, tokens, method, float(until), count, on_progress)
-    dims = (*systems.dims, "merge")
-    shape = (*systems.shape, tokens.n - 1)
-    coordinates = dict(systems.dims) | {"merge": np.arange(1, tokens.n)}
-    made = xr.Dataset({name: (dims, values.reshape(shape)) for name, values in found.items()}, coordinates)
-    return made.assign_coords(left=("merge", np.arange(tokens.n - 1, 0, -1))).set_xindex("left")
+        stepper = _Ensemble(field, tokens, method, float(until))
+        return drive(stepper, Control(sink, on_progress, cancel), lambda driven: by_left(driven.dataset))
 
 
-def _followed(
-    systems: Any, tokens: Tokens, method: LongTime, until: float, count: int, on_progress: Any
-) -> dict[str, np.ndarray]:
-    n = tokens.n
-    positions = np.asarray(systems.positions).reshape(count, n, tokens.dim)
-    masses = np.asarray(systems.masses).reshape(count, n)
-    unit = mass_unit(masses)
-    size = next(s for s in (8, 32, MOST) if s >= n)
-    places = np.resize(np.arange(n), size)
-    mass = np.where(np.arange(size) < n, masses[:, places] / unit, 0.0)
-    mass = np.rint(mass) if unit != 1.0 else mass
-    axes = systems.field_axes
-    physics, shift = _physics(systems.field, axes, method, jnp.asarray(math.log(until)), unit, count)
-    keys = jax.random.split(jax.random.key(0), count)
-    state = _begin(jnp.asarray(positions[:, places]), jnp.asarray(mass), keys, method.sensitive)
-    log_time = np.full((count, n - 1), np.inf)
-    rounding = np.full((count, n - 1), np.nan)
-    evaluations = np.zeros((count, n - 1), int)
-    made = np.zeros(count, int)
-    together = True
-    while True:
-        size = state.mass.shape[1]
-        few = max([s for s in (8, 32) if s < size and together], default=1)
-        alive = int(jnp.max(jnp.sum(state.mass > 0, axis=1)))
-        if alive <= few and few > 1:
-            state = _compact(state, few)
-            continue
-        if bool(jnp.all(_over(physics, state))):
-            break
-        state, records = wait(_work(physics, state, few))
+def by_left(merges: "xr.Dataset") -> "xr.Dataset":
+    """The table of merges, also indexed by the number of clusters that a merge leaves."""
+    n = merges.sizes["merge"] + 1
+    return merges.assign_coords(left=("merge", np.arange(n - 1, 0, -1))).set_xindex("left")
+
+
+class _State(NamedTuple):
+    """Clusters of all members, in no slots at first, and the table of merges."""
+
+    clusters: integrator.Clusters
+    log_time: Any
+    rounding: Any
+    evaluations: Any
+    made: Any
+    together: Any
+
+
+class _Ensemble(AbstractStepper):
+    """Many small systems, followed side by side."""
+
+    def __init__(self, field: Attention, tokens: Tokens, method: LongTime, until: float):
+        self.tokens, self.method, self.until = tokens, method, until
+        self.systems = members(field, tokens)
+        self.count = int(np.prod(self.systems.shape)) if self.systems.dims else 1
+        self.positions = np.asarray(self.systems.positions).reshape(self.count, tokens.n, tokens.dim)
+        masses = np.asarray(self.systems.masses).reshape(self.count, tokens.n)
+        self.unit = mass_unit(masses)
+        self.masses = np.rint(masses / self.unit) if self.unit != 1.0 else masses
+        axes, log_until = self.systems.field_axes, jnp.asarray(math.log(until))
+        self.physics, self.shift = _physics(self.systems.field, axes, method, log_until, self.unit, self.count)
+
+    @property
+    def batch(self) -> tuple[str, ...]:
+        return tuple(self.systems.dims)
+
+    @property
+    def goal(self) -> tuple[float, int]:
+        return self.until, self.count * (self.tokens.n - 1)
+
+    def layout(self) -> Layout:
+        sizes = {name: len(labels) for name, labels in self.systems.dims.items()} | {"merge": self.tokens.n - 1}
+        merges = {"merge": np.arange(1, self.tokens.n)}
+        return Layout({}, sizes, {}, dict(self.systems.dims) | merges, {}, {}, {"space": str(self.tokens.space)}, {})
+
+    def start(self) -> None:
+        return None
+
+    def begin(self) -> _State:
+        count, n, d = self.positions.shape
+        none = _begin(jnp.zeros((count, 0, d)), jnp.zeros((count, 0)), _keys(count), False)
+        table = (count, n - 1)
+        return _State(
+            none, np.full(table, np.inf), np.full(table, np.nan), np.zeros(table, int), np.zeros(count, int),
+            np.asarray(True),
+        )  # fmt: skip
+
+    def work(self, state: _State) -> Slice:
+        n = self.tokens.n
+        clusters, size = state.clusters, state.clusters.mass.shape[1]
+        if size == 0:
+            size = next(s for s in SLOTS if s >= n)
+            places = np.resize(np.arange(n), size)
+            mass = np.where(np.arange(size) < n, self.masses[:, places], 0.0)
+            clusters = _begin(
+                jnp.asarray(self.positions[:, places]), jnp.asarray(mass), _keys(self.count), self.method.sensitive
+            )
+        few = max([s for s in SLOTS if s < size and bool(state.together)], default=1)
+        while few > 1 and int(jnp.max(jnp.sum(jnp.asarray(clusters.mass) > 0, axis=1))) <= few:
+            clusters, size = _compact(clusters, few), few
+            few = max([s for s in SLOTS if s < size], default=1)
+        if bool(jnp.all(_over(self.physics, clusters))):
+            done = Outcome(Ending.FINISHED, f"followed {self.count} systems to {_named(self.until)}.")
+            return Slice(state._replace(clusters=clusters), None, done)
+        clusters, records = wait(_work(self.physics, clusters, few))
+        return Slice(self._read(state._replace(clusters=clusters), records), Rows({}))
+
+    def _read(self, state: _State, records: Any) -> _State:
+        """The table with the merges of a slice."""
         first, rows = np.asarray(records.first), np.arange(ROWS)[None, :]
         is_merge = (first >= 0) & (rows < np.asarray(records.filled)[:, None])
         member, row = np.nonzero(is_merge)
-        place = (made[:, None] + np.cumsum(is_merge, axis=1) - 1)[member, row]
-        log_time[member, place] = np.asarray(records.log_t)[member, row] + np.asarray(shift)[member]
-        with np.errstate(over="ignore"):
-            rounding[member, place] = np.finfo(float).eps * np.exp(np.asarray(records.log_growth)[member, row])
+        place = (state.made[:, None] + np.cumsum(is_merge, axis=1) - 1)[member, row]
+        log_time, rounding, evaluations = (np.array(a) for a in (state.log_time, state.rounding, state.evaluations))
+        log_time[member, place] = np.asarray(records.log_t)[member, row] + np.asarray(self.shift)[member]
+        if self.method.sensitive:
+            with np.errstate(over="ignore"):
+                rounding[member, place] = np.finfo(float).eps * np.exp(np.asarray(records.log_growth)[member, row])
         evaluations[member, place] = np.asarray(records.evaluations)[member, row]
-        made += is_merge.sum(axis=1)
-        together = together and bool(np.any(np.asarray(records.filled)))  # a member that stands still keeps its slots
-        if on_progress is not None:
-            on_progress(made.sum() / log_time.size)
-    if not method.sensitive:
-        rounding[:] = np.nan
-    return {
-        "log_time": log_time,
-        "rounding": rounding,
-        "undetermined": rounding > UNDETERMINED,
-        "evaluations": evaluations,
-    }
+        together = np.asarray(bool(state.together) and bool(np.any(np.asarray(records.filled))))
+        # (a member that stands still keeps its slots)
+        made = state.made + is_merge.sum(axis=1)
+        return state._replace(
+            log_time=log_time, rounding=rounding, evaluations=evaluations, made=made, together=together
+        )
+
+    def unfinished(self, state: _State) -> None:
+        return None
+
+    def hold(self, state: _State, members: np.ndarray, time: float, frame: Any) -> _State:
+        return state
+
+    def is_still(self, frame: Frame) -> None:
+        return None
+
+    def reached(self, state: _State, rows: dict[str, int]) -> Reached:
+        made, of = int(np.sum(state.made)), self.goal[1]
+        steps = int(np.max(np.asarray(state.clusters.evaluations), initial=0))
+        return Reached(math.nan, made, steps, f"{made} of {of} merges")
+
+    def steps(self, state: _State) -> dict[str, int]:
+        return {"rejected": int(np.sum(np.asarray(state.clusters.rejected)))}
+
+    def finish(self, state: _State) -> dict[str, Any]:
+        dims, shape = (*self.batch, "merge"), (*self.systems.shape, self.tokens.n - 1)
+        found = {
+            "log_time": state.log_time,
+            "rounding": state.rounding,
+            "undetermined": state.rounding > UNDETERMINED,
+            "evaluations": state.evaluations,
+        }
+        return {name: (dims, values.reshape(shape)) for name, values in found.items()}
+
+
+def _keys(count: int) -> Any:
+    return jax.random.split(jax.random.key(0), count)
+
+
+def _named(until: float) -> str:
+    return "consensus" if math.isinf(until) else f"t = {until:g}"
 
 
 @compiled

@@ -58,6 +58,8 @@ class Clusters(NamedTuple):
     evaluations: Int[Array, ""]
     rejected: Int[Array, ""]
     frozen: Bool[Array, ""]
+    shortened: Bool[Array, ""]
+    """Whether a step was shortened to end at `log_until`, which longer flows would not do."""
 
 
 class Records(NamedTuple):
@@ -89,7 +91,7 @@ def begin(x: Any, mass: Any, sensitive: bool, key: Any) -> Clusters:
     none = jnp.zeros((), int)
     return Clusters(
         x, mass, jnp.asarray(-jnp.inf, x.dtype), zero, jnp.asarray(1e-3, x.dtype), shift, zero, zero, zero,
-        zero, none, none, jnp.asarray(False),
+        zero, none, none, jnp.asarray(False), jnp.asarray(False),
     )  # fmt: skip
 
 
@@ -276,6 +278,7 @@ def _stepped(physics: Physics, state: Clusters) -> tuple[Clusters, Any]:
     stay = state._replace(
         step=state.step * jnp.where((beyond | late) & (size <= 1.0), shorten, jnp.minimum(factor, SAFETY)),
         rejected=state.rejected + 1,
+        shortened=state.shortened | beyond,
     )
     result = jax.tree.map(lambda a, b: jnp.where(good, a, b), moved, stay)
     still = jnp.max(jnp.abs(force(physics, state.x, state.mass)[0])) == 0

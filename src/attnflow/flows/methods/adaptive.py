@@ -12,7 +12,7 @@ from attnflow.checks import flag, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
-from attnflow.flows.methods.fixed import not_after
+from attnflow.flows.methods.fixed import finite, not_after
 from attnflow.spaces import AbstractSpace
 
 
@@ -51,55 +51,85 @@ class Adaptive(AbstractMethod):
         )  # fmt: skip
         return system.retract(jax.tree.map(lambda leaf: leaf[-1], solution.ys))
 
-    def begin(self, system: AbstractSystem, state: State, t0: Time, t1: Time) -> Time:
-        solver = self._solver()
-        first, _ = (
-            self._controller(system)
-            .wrap(1)
-            .init(_term(system, t1), t0, t1, state, None, None, solver.func, solver.error_order(_term(system, t1)))
-        )
-        return first - t0
+    def begin(self, system: AbstractSystem, state: State, t0: Time) -> Any:
+        term, solver, controller = _term(system, jnp.inf), self._solver(), self._inner()
+        order = solver.error_order(term)
+        first, control = controller.init(term, t0, t0 + 1, state, None, None, solver.func, order)
+        memory = first - t0, solver.init(term, t0, first, state, None), control
+        return jax.tree.map(jnp.asarray, memory)
 
     def stretch(
-        self,
-        system: AbstractSystem,
-        t: Time,
-        state: State,
-        memory: Time,
-        times: Any,
-        frames: State,
-        limit: int,
+        self, system: AbstractSystem, at: Stretch, times: Any, after: Time, end: Time, landing: Any, limit: Any
     ) -> Stretch:
+        """`memory` is (the next step, the state of the solver, the state of the controller).
+
+        Steps end where they please; frames are read off the dense output of the step that passes them. The step that
+        passes the last frame of a chunk is made again for the next chunk if that has frames within it.
+        """
         import diffrax
 
-        solution = diffrax.diffeqsolve(
-            _term(system, times[-1]), self._solver(), t, times[-1], memory, state,
-            stepsize_controller=_remembering()(self._controller(system)),
-            saveat=diffrax.SaveAt(
-                subs=[diffrax.SubSaveAt(ts=jnp.maximum(times, t)), diffrax.SubSaveAt(t1=True)], controller_state=True
-            ),
-            max_steps=limit, throw=False,
-        )  # fmt: skip
-        reached = solution.ts[1][-1]
-        fresh = (times > t) & (times <= reached)
+        solver, controller = self._solver(), self._inner()
+        count, size = times.shape[0], jnp.asarray(times.shape[0])
 
-        def fill(old: Any, new: Any) -> Any:
-            return jnp.where(fresh.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+        def blocked(t: Any, h: Any) -> Any:
+            """The next step has to be shortened for the end, and may not be."""
+            return (t < end) & (t + h > end) & ~landing & (_next_break(system.breaks, t) > end)
 
-        saved = jax.vmap(system.retract)(solution.ys[0])
-        end = system.retract(jax.tree.map(lambda leaf: leaf[-1], solution.ys[1]))
-        # a member of a batch may be at the end already: Diffrax takes an empty interval for a backward one
-        memory = jnp.where(t < times[-1], solution.controller_state[1], memory)
-        accepted = solution.stats["num_accepted_steps"]
-        fine = (solution.result == diffrax.RESULTS.successful) | (solution.result == diffrax.RESULTS.max_steps_reached)
-        return Stretch(
-            reached,
-            end,
-            memory,
-            jax.tree.map(fill, frames, saved),
-            jnp.stack([accepted, solution.stats["num_rejected_steps"]]),
-            ~fine | ~(reached + memory > reached),  # the next step would be lost in rounding, or is not a number
-        )
+        def going(carry: Stretch) -> Any:
+            h = carry.memory[0]
+            unfinished = (carry.filled < size) & (carry.t < end) & (jnp.sum(carry.steps) < limit)
+            return unfinished & ~carry.failed & ~blocked(carry.t, h)
+
+        def go(carry: Stretch) -> Stretch:
+            t, y, (planned, solver_state, control) = carry.t, carry.state, carry.memory
+            wall = jnp.minimum(_next_break(system.breaks, t), end)
+            cut = t + planned > wall
+            then = jnp.where(cut, wall, t + planned)
+            term = _term(system, wall)
+            jumped = jnp.any(system.breaks == t) if system.breaks.shape[0] else jnp.asarray(False)
+            y1, error, dense, solver_after, result = solver.step(term, t, then, y, None, solver_state, jumped)
+            keep, start, stop, _, control_after, _ = controller.adapt_step_size(
+                t, then, y, y1, None, error, solver.error_order(term), control
+            )
+            keep = keep & (result == diffrax.RESULTS.successful) & finite(y1)
+            ahead = stop - start
+            ahead = jnp.where(keep & cut, jnp.maximum(ahead, planned), ahead)
+            step = solver.interpolation_cls(t0=t, t1=then, **dense)
+
+            def passed(inner: Any) -> Any:
+                filled, _ = inner
+                return keep & (filled < size) & (times[jnp.minimum(filled, count - 1)] <= then)
+
+            def fill(inner: Any) -> Any:
+                filled, frames = inner
+                frame = system.retract(step.evaluate(times[filled]))
+                return filled + 1, jax.tree.map(lambda f, x: f.at[filled].set(x), frames, frame)
+
+            filled, frames = jax.lax.while_loop(passed, fill, (carry.filled, carry.frames))
+            move = keep & ((filled < size) | (after > then))
+
+            def chosen(new: Any, old: Any) -> Any:
+                return jax.tree.map(lambda a, b: jnp.where(move, a, b), new, old)
+
+            again = keep & ~move  # the same step once more, for the next chunk
+            return Stretch(
+                jnp.where(move, then, t),
+                chosen(system.retract(y1), y),
+                (
+                    jnp.where(again, planned, ahead),
+                    chosen(solver_after, solver_state),
+                    jax.tree.map(lambda a, b: jnp.where(again, b, a), control_after, control),
+                ),
+                frames,
+                filled,
+                carry.steps + jnp.stack([move, ~keep]).astype(carry.steps.dtype),
+                ~(t + ahead > t),  # the next step would be lost in rounding, or is not a number
+                carry.waiting,
+            )
+
+        begun = at._replace(filled=jnp.maximum(at.filled, jnp.sum(times <= at.t)), steps=jnp.zeros_like(at.steps))
+        done = jax.lax.while_loop(going, go, begun)
+        return done._replace(waiting=(done.filled < size) & blocked(done.t, done.memory[0]))
 
     def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
         return space
@@ -124,14 +154,18 @@ class Adaptive(AbstractMethod):
         rtol, atol = cast(Any, self.rtol), cast(Any, self.atol)
         return diffrax.Kvaerno5(root_finder=optimistix.Chord(rtol, atol, norm=_largest))
 
-    def _controller(self, system: AbstractSystem) -> Any:
+    def _inner(self) -> Any:
         import diffrax
 
         rtol, atol = cast(Any, self.rtol), cast(Any, self.atol)
-        controller = diffrax.PIDController(rtol=rtol, atol=atol, norm=_largest)
+        return diffrax.PIDController(rtol=rtol, atol=atol, norm=_largest)
+
+    def _controller(self, system: AbstractSystem) -> Any:
+        import diffrax
+
         if system.breaks.shape[0] == 0:
-            return controller
-        return diffrax.ClipStepSizeController(controller, jump_ts=system.breaks)
+            return self._inner()
+        return diffrax.ClipStepSizeController(self._inner(), jump_ts=system.breaks)
 
 
 def _largest(tree: Any) -> Any:
@@ -145,39 +179,6 @@ def _term(system: AbstractSystem, end: Time) -> Any:
     return diffrax.ODETerm(lambda t, state, _: system.rate(not_after(t, end), state))
 
 
-def _remembering() -> Any:
-    """A controller that also remembers the step it would take next if the end of the interval did not cut it short.
-
-    (Diffrax does not tell it. Made on first use, because importing Diffrax takes as long as importing JAX.)
-    """
-    global _Remembering
-    if _Remembering is not None:
-        return _Remembering
-    import diffrax
-
-    class Remembering(diffrax.AbstractStepSizeController):
-        inner: Any
-
-        def wrap(self, direction: Any) -> Any:
-            return Remembering(self.inner.wrap(direction))
-
-        def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any) -> Any:
-            first, state = self.inner.init(terms, t0, t1, y0, dt0, args, func, error_order)
-            return first, (state, first - t0)
-
-        def adapt_step_size(
-            self, t0: Any, t1: Any, y0: Any, y1_candidate: Any, args: Any, y_error: Any, error_order: Any, state: Any
-        ) -> Any:
-            inner, planned = state
-            keep, start, end, jump, inner, result = self.inner.adapt_step_size(
-                t0, t1, y0, y1_candidate, args, y_error, error_order, inner
-            )
-            cut_short = (t1 - t0) < 0.999 * planned
-            ahead = jnp.where(keep & cut_short, jnp.maximum(end - start, planned), end - start)
-            return keep, start, end, jump, (inner, ahead), result
-
-    _Remembering = Remembering
-    return Remembering
-
-
-_Remembering: Any = None
+def _next_break(breaks: Any, t: Time) -> Any:
+    """The first break after `t`; inf if there is none."""
+    return jnp.min(jnp.where(breaks > t, breaks, jnp.inf), initial=jnp.inf)

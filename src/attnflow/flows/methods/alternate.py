@@ -49,14 +49,14 @@ class Alternate(AbstractMethod):
     def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, grid: Any) -> State:
         return self._layers.advance(self._in_turn(system), state, t0, t1, grid)
 
-    def begin(self, system: AbstractSystem, state: State, t0: Time, t1: Time) -> Time:
-        return self._layers.begin(system, state, t0, t1)
+    def begin(self, system: AbstractSystem, state: State, t0: Time) -> Any:
+        return self._layers.begin(system, state, t0)
 
     def stretch(
-        self, system: AbstractSystem, t: Time, state: State, memory: Time, times: Any, frames: State, limit: int
+        self, system: AbstractSystem, at: Stretch, times: Any, after: Time, end: Time, landing: Any, limit: Any
     ) -> Stretch:
         """`memory` counts the steps already made since the last saved time."""
-        return self._layers.stretch(self._in_turn(system), t, state, memory, times, frames, limit)
+        return self._layers.stretch(self._in_turn(system), at, times, after, end, landing, limit)
 
     def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
         return space if self.update is None else self.update.image(space)

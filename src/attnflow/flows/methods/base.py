@@ -57,14 +57,18 @@ class Stretch(NamedTuple):
     t: Time
     """Time reached."""
     state: State
-    memory: Time
-    """What the method carries on (a step size)."""
+    memory: Any
+    """What the method carries on: a pytree of arrays (a step size)."""
     frames: State
-    """Frames with the saved time as first axis; those not reached yet are as they came."""
+    """Frames with the saved time as first axis."""
+    filled: Int[Array, ""]
+    """How many frames are filled."""
     steps: Int[Array, "2"]
     """Accepted and rejected steps of this slice."""
     failed: Any
     """Whether the method cannot go on."""
+    waiting: Any
+    """Whether the next step would pass the last time, so that it has to be shortened (`landing`)."""
 
 
 class AbstractMethod(eqx.Module):
@@ -86,24 +90,20 @@ class AbstractMethod(eqx.Module):
         """The state at t1, on the space; pure. A known `grid` makes loops static, so that reverse mode passes."""
 
     @abc.abstractmethod
-    def begin(self, system: AbstractSystem, state: State, t0: Time, t1: Time) -> Time:
-        """The memory with which a flow starts."""
+    def begin(self, system: AbstractSystem, state: State, t0: Time) -> Any:
+        """The memory with which a flow starts: a pytree of arrays."""
 
     @abc.abstractmethod
     def stretch(
-        self,
-        system: AbstractSystem,
-        t: Time,
-        state: State,
-        memory: Time,
-        times: Float[Array, " frame"],
-        frames: State,
-        limit: int,
+        self, system: AbstractSystem, at: Stretch, times: Any, after: Time, end: Time, landing: Any, limit: Any
     ) -> Stretch:
-        """At most about `limit` steps towards times[-1], filling `frames` at the saved times passed on the way.
+        """At most about `limit` steps from `at` towards times[-1], filling frames at the saved times on the way.
 
-        The first time is where the chunk began; repeated times at the end are padding. The result does not
-        depend on anything but the arguments, so that a resumed flow repeats it bit by bit.
+        What is computed does not depend on where slices and chunks are cut: `at` holds everything that the next step
+        depends on. `times` are the saved times of the chunk; repeated ones at the end are padding. `after` is the first
+        saved time behind the chunk, or -inf if it is not known. No step passes `end`, the last time of the flow; with
+        `landing` False a method that would have to shorten a step for that waits instead, so that the state stays one
+        that longer flows pass through.
         """
 
     @abc.abstractmethod

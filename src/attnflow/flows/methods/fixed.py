@@ -55,11 +55,11 @@ class Fixed(AbstractMethod):
         h = (t1 - t0) / jnp.asarray(steps, t0.dtype)
         return jax.lax.fori_loop(0, steps, lambda k, y: rk4(system, t0 + jnp.asarray(k, h.dtype) * h, y, h, t1), state)
 
-    def begin(self, system: AbstractSystem, state: State, t0: Time, t1: Time) -> Time:
+    def begin(self, system: AbstractSystem, state: State, t0: Time) -> Any:
         return jnp.zeros_like(t0)
 
     def stretch(
-        self, system: AbstractSystem, t: Time, state: State, memory: Time, times: Any, frames: State, limit: int
+        self, system: AbstractSystem, at: Stretch, times: Any, after: Time, end: Time, landing: Any, limit: Any
     ) -> Stretch:
         """`memory` counts the steps already made since the last stop."""
 
@@ -75,7 +75,7 @@ class Fixed(AbstractMethod):
 
             return jax.lax.fori_loop(done, now, step, y), now, now >= count
 
-        return leg_by_leg(leg, t, state, memory, times, system.breaks, frames, limit)
+        return leg_by_leg(leg, at, times, system.breaks, limit)
 
     def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
         return space
@@ -125,14 +125,13 @@ def not_after(t: Any, end: Any) -> Any:
     return t + (jnp.minimum(t_, jnp.nextafter(end, -jnp.inf)) - t_)
 
 
-def leg_by_leg(
-    leg: Any, t: Time, state: State, memory: Time, times: Any, breaks: Any, frames: State, limit: int
-) -> Stretch:
+def leg_by_leg(leg: Any, at: Stretch, times: Any, breaks: Any, limit: Any) -> Stretch:
     """Go from stop to stop by `leg(start, end, steps done, step budget, state)` for `limit` steps.
 
-    Stops are the saved times and the breaks between them; `t` is the last stop reached.
+    Stops are the saved times and the breaks between them; `at.t` is the last stop reached, `at.memory` the number of
+    steps made since. Steps end on saved times, so that none has to be shortened for the end of the flow.
     """
-    stops = jnp.sort(jnp.concatenate([times, jnp.clip(breaks, times[0], times[-1])])) if breaks.shape[0] else times
+    stops = jnp.concatenate([times, jnp.where(breaks < times[-1], breaks, times[-1])]) if breaks.shape[0] else times
 
     def go_on(carry: Any) -> Any:
         t, _, _, _, used = carry
@@ -140,7 +139,7 @@ def leg_by_leg(
 
     def go(carry: Any) -> Any:
         t, state, done, frames, used = carry
-        end = stops[jnp.minimum(jnp.sum(stops <= t), stops.shape[0] - 1)]
+        end = jnp.min(jnp.where(stops > t, stops, times[-1]))
         state, now, arrived = leg(t, end, done, limit - used, state)
         frame = jnp.minimum(jnp.sum(times < end), times.shape[0] - 1)
         return (
@@ -151,9 +150,11 @@ def leg_by_leg(
             used + now - done,
         )
 
-    begin = (t, state, memory.astype(int), frames, jnp.zeros((), int))
+    begin = (at.t, at.state, at.memory.astype(int), at.frames, jnp.zeros((), int))
     t, state, done, frames, used = jax.lax.while_loop(go_on, go, begin)
-    return Stretch(t, state, done.astype(memory.dtype), frames, jnp.stack([used, jnp.zeros_like(used)]), ~finite(state))
+    steps = jnp.stack([used, jnp.zeros_like(used)]).astype(at.steps.dtype)
+    filled = jnp.sum(times <= t)
+    return Stretch(t, state, done.astype(at.memory.dtype), frames, filled, steps, ~finite(state), jnp.asarray(False))
 
 
 def put(frames: State, index: Any, state: State, when: Any) -> State:

@@ -46,11 +46,11 @@ class Heun(AbstractMethod):
             )
         return _run(system, t0, t1, (t1 - t0) / step_count(jnp.abs(t1 - t0), self.step).astype(t0.dtype), state, None)
 
-    def begin(self, system: AbstractSystem, state: State, t0: Time, t1: Time) -> Time:
+    def begin(self, system: AbstractSystem, state: State, t0: Time) -> Any:
         return jnp.zeros_like(t0)
 
     def stretch(
-        self, system: AbstractSystem, t: Time, state: State, memory: Time, times: Any, frames: State, limit: int
+        self, system: AbstractSystem, at: Stretch, times: Any, after: Time, end: Time, landing: Any, limit: Any
     ) -> Stretch:
         """`memory` is not needed: a leg is never left half done."""
 
@@ -60,7 +60,7 @@ class Heun(AbstractMethod):
             count = step_count(end - start, self.step)
             return _run(system, start, end, (end - start) / count.astype(end.dtype), y, None), count, count > 0
 
-        return leg_by_leg(leg, t, state, memory, times, system.breaks, frames, limit)
+        return leg_by_leg(leg, at, times, system.breaks, limit)
 
     def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
         return space

@@ -92,11 +92,11 @@ class Layers(AbstractMethod):
         first, last = layer_number(t0, self.step), layer_number(t1, self.step)
         return jax.lax.fori_loop(first, last, lambda k, y: self._layer(system, k, y), state)
 
-    def begin(self, system: AbstractSystem, state: State, t0: Time, t1: Time) -> Time:
+    def begin(self, system: AbstractSystem, state: State, t0: Time) -> Any:
         return jnp.zeros_like(t0)
 
     def stretch(
-        self, system: AbstractSystem, t: Time, state: State, memory: Time, times: Any, frames: State, limit: int
+        self, system: AbstractSystem, at: Stretch, times: Any, after: Time, end: Time, landing: Any, limit: Any
     ) -> Stretch:
         """`memory` counts the layers already run since the last saved time."""
 
@@ -106,7 +106,7 @@ class Layers(AbstractMethod):
             y = jax.lax.fori_loop(first + done, last, lambda k, z: self._layer(system, k, z), y)
             return y, last - first, last >= end
 
-        return leg_by_leg(leg, t, state, memory, times, jnp.zeros(0), frames, limit)
+        return leg_by_leg(leg, at, times, jnp.zeros(0), limit)
 
     def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
         return self.update.image(space)

@@ -1,0 +1,373 @@
+"""The driver: one loop for everything long. It observes, keeps, stops, reports, cancels, checkpoints and resumes.
+
+A stepper does the work in slices of a fraction of a second. Its state is a pytree of arrays from which the work can be
+taken up again: slices may be cut anywhere, and what is computed does not depend on where they were cut. Everything else
+belongs to the driver: where rows are stored, what is observed on them, when members stop, progress, Ctrl-C, resumption.
+"""
+
+import abc
+import dataclasses
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from attnflow.checks import instance
+from attnflow.errors import FlowFailed, InvalidInput
+from attnflow.flows.observables import Broken, Observe, Observers, Views
+from attnflow.flows.outcome import Ending, Outcome, Pace, Progress, Reached
+from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout, Tables, Variable
+from attnflow.flows.stops import AbstractStop, Frame
+from attnflow.interrupts import Cancelled, interruptible, raise_if_interrupted
+
+STILL_FRAMES = 16
+"""Consecutive frames without motion after which a flow counts as frozen."""
+
+
+class Rows(NamedTuple):
+    """Rows that are complete."""
+
+    tables: dict[str, dict[str, np.ndarray]]
+    """Row dimension -> variable -> rows. Variables of frames that only stop conditions need are here too."""
+    views: Views | None = None
+    """The frames among them, as observables see them."""
+
+
+class Slice(NamedTuple):
+    """What comes back from a slice of work."""
+
+    state: Any
+    rows: Rows | None
+    """Rows completed by this slice; None if there are none, and then nothing is committed."""
+    outcome: Outcome | None = None
+    """How the work ended, if it did."""
+    resume: Any = None
+    """The last state that longer work would pass through too, where that is not `state` (a last step was shortened).
+
+    Rows that are completed from then on are computed again when the work is continued.
+    """
+
+
+class AbstractStepper(abc.ABC):
+    """Something long: tokens that move, clusters that merge, densities, an optimiser."""
+
+    @property
+    @abc.abstractmethod
+    def batch(self) -> tuple[str, ...]:
+        """Names of the batch dimensions; frames have them first."""
+
+    @property
+    @abc.abstractmethod
+    def goal(self) -> tuple[float, int]:
+        """The time to be reached, and the number of rows asked for: what progress is measured by."""
+
+    @abc.abstractmethod
+    def layout(self) -> Layout:
+        """What is going to be saved, without observables."""
+
+    @abc.abstractmethod
+    def start(self) -> Views | None:
+        """The first frame, on which observables are tried out; None where there is nothing to observe."""
+
+    @abc.abstractmethod
+    def begin(self) -> Any:
+        """The state with which the work begins: a pytree of arrays."""
+
+    @abc.abstractmethod
+    def work(self, state: Any) -> Slice:
+        """A bounded amount of work: a fraction of a second, if a single step does not take longer."""
+
+    @abc.abstractmethod
+    def unfinished(self, state: Any) -> Rows | None:
+        """The complete rows of a chunk that was cut short."""
+
+    @abc.abstractmethod
+    def hold(self, state: Any, members: np.ndarray, time: float, frame: Any) -> Any:
+        """The state in which `members` (a mask) stay for ever as they are in `frame`, one row of the views."""
+
+    @abc.abstractmethod
+    def is_still(self, frame: Frame) -> tuple[np.ndarray, np.ndarray] | None:
+        """(member,) whether no motion can be resolved, and whether tokens are apart; None where that is not known."""
+
+    @abc.abstractmethod
+    def reached(self, state: Any, rows: dict[str, int]) -> Reached:
+        """How far the work has come, with so many rows committed."""
+
+    @abc.abstractmethod
+    def steps(self, state: Any) -> dict[str, int]:
+        """Counts of steps so far, by kind."""
+
+    @abc.abstractmethod
+    def finish(self, state: Any) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """Variables without rows that are known at the end."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Driven:
+    """What the driver leaves."""
+
+    dataset: Any
+    outcome: Outcome
+    steps: dict[str, int]
+    checkpoint: Checkpoint
+    """From where longer work would go on."""
+    state: Any
+    """The last state of the stepper."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Control:
+    """How the user follows long work; the same for everything that is driven."""
+
+    sink: AbstractSink | None = None
+    on_progress: Callable[[Progress], None] | None = None
+    cancel: Callable[[], bool] | None = None
+    check: bool = True
+
+    def __post_init__(self) -> None:
+        for name, value in (("on_progress", self.on_progress), ("cancel", self.cancel)):
+            if value is not None and not callable(value):
+                raise InvalidInput(f"`{name}` is {value!r}; give a function, or leave it out.")
+        instance("sink", self.sink, AbstractSink | None, "a sink such as InMemory()")
+
+
+def drive(
+    stepper: AbstractStepper,
+    control: Control,
+    result: Callable[[Driven], Any],
+    *,
+    observe: Observe | None = None,
+    keep: Collection[str] | None = None,
+    stops: Sequence[AbstractStop] = (),
+) -> Any:
+    """Carry `stepper` to its end and hand what it leaves to `result`; a failed flow raises, with its result inside.
+
+    `keep` names the variables of frames that are saved, all by default; observables are always saved.
+    """
+    driven = _Drive(stepper, control, observe, keep, tuple(stops)).run()
+    made = result(driven)
+    if control.check and not driven.outcome.ok:
+        raise FlowFailed(driven.outcome.message, made)
+    return made
+
+
+class _State(NamedTuple):
+    """What is checkpointed."""
+
+    work: Any
+    still: np.ndarray
+    """(member,) consecutive frames without motion."""
+    stopped_at: np.ndarray
+    """(member,) the time at which a stop condition held; NaN before."""
+
+
+class _Drive:
+    """One call of `drive`."""
+
+    def __init__(
+        self,
+        stepper: AbstractStepper,
+        control: Control,
+        observe: Observe | None,
+        keep: Collection[str] | None,
+        stops: tuple[AbstractStop, ...],
+    ):
+        self.stepper, self.control, self.stops = stepper, control, stops
+        self.sink = InMemory() if control.sink is None else control.sink
+        layout, start = stepper.layout(), stepper.start()
+        self.shape = tuple(layout.sizes[d] for d in stepper.batch)
+        self.members = int(np.prod(self.shape, dtype=int))
+        if start is None and observe:
+            raise InvalidInput("`observe` is given, but there are no frames to observe here; leave it out.")
+        taken = {name for table in layout.tables.values() for name in table} | set(layout.static) | set(layout.sizes)
+        self.observers = None if start is None else Observers(observe, start, taken, layout.sizes.get("token", 1) ** 2)
+        self.layout = self._with_observables(layout, keep)
+        self.pace = Pace(*stepper.goal)
+
+    def _with_observables(self, layout: Layout, keep: Collection[str] | None) -> Layout:
+        """The layout with what observables add and without what is not kept."""
+        if self.observers is None or "time" not in layout.tables:
+            return layout
+        sizes, identity, static = dict(layout.sizes), dict(layout.identity), dict(layout.static)
+        frames = layout.tables["time"]
+        if keep is not None:
+            frames = {name: variable for name, variable in frames.items() if name in keep or name == "time"}
+        for name, one in self.observers.watched.items():
+            for dim, size in zip(one.dims, one.shape, strict=True):
+                if sizes.setdefault(dim, size) != size:
+                    raise InvalidInput(
+                        f"the observable {name!r} has {size} entries along {dim!r}, which has {sizes[dim]} elsewhere; "
+                        "use another name in Observable(f, dims=...)."
+                    )
+            frames = frames | {name: Variable((*self.stepper.batch, "time", *one.dims), one.dtype)}
+        identity |= {f"observe.{name}": value for name, value in self.observers.identity().items()}
+        tables = layout.tables | {"time": frames}
+        return dataclasses.replace(layout, tables=tables, sizes=sizes, identity=identity, static=static)
+
+    def run(self) -> Driven:
+        self.sink.begin(self.layout)
+        none = dict.fromkeys(self.layout.tables, 0)
+        self.saved = Checkpoint(None, none, none, {}, None)
+        self.state: _State | None = None
+        outcome: Outcome | None = None
+        try:
+            with interruptible(self.control.cancel):
+                begun = self.stepper.begin()
+                blank = _State(begun, np.zeros(self.members, np.int64), np.full(self.members, np.nan))
+                self.saved = self.sink.load(blank) or dataclasses.replace(self.saved, state=blank)
+                self.state, outcome = self.saved.state, self.saved.outcome
+                while outcome is None:
+                    raise_if_interrupted()
+                    outcome = self._slice()
+        except KeyboardInterrupt as error:
+            if outcome is None:
+                why = "cancelled" if isinstance(error, Cancelled) else "interrupted"
+                outcome = Outcome(Ending.INTERRUPTED, f"{why}; the rows saved so far are kept.")
+        if not outcome.complete and self.state is not None:
+            self._salvage()
+        return self._end(outcome)
+
+    def _slice(self) -> Outcome | None:
+        """One slice of work, and what follows from it."""
+        assert self.state is not None
+        piece = self.stepper.work(self.state.work)
+        self.state, outcome = self.state._replace(work=piece.state), piece.outcome
+        if piece.rows is not None:
+            outcome = self._take(piece.rows, outcome, piece.resume)
+        elif outcome is not None and outcome.complete:
+            self._commit({}, outcome, piece.resume)
+        if self.control.on_progress is not None:
+            where = self.stepper.reached(self.state.work, self.saved.committed)
+            self.control.on_progress(self.pace.progress(where))
+        return outcome
+
+    def _take(self, rows: Rows, outcome: Outcome | None, resume: Any) -> Outcome | None:
+        """Observe rows, look for stops, commit; the outcome if the work ends within them."""
+        assert self.state is not None
+        tables = rows.tables
+        if rows.views is not None and "time" in tables:
+            frames, broken = self._observed(tables["time"], rows.views)
+            frames, ended = self._look(frames, rows.views)
+            tables = tables | {"time": frames}
+            if ended is not None:
+                outcome = ended
+            elif broken is not None:
+                self._commit(tables, None, self.saved.state.work)
+                return Outcome(Ending.FAILED, broken)
+            elif outcome is not None and outcome.ending is Ending.FINISHED:
+                outcome = self._frozen(frames, 2) or outcome
+        self._commit(tables, outcome, resume)
+        return outcome
+
+    def _observed(self, frames: dict[str, np.ndarray], views: Views) -> tuple[dict[str, np.ndarray], str | None]:
+        """Frames with observables, up to the first row where one cannot be evaluated, and why."""
+        assert self.observers is not None
+        message = None
+        while True:
+            try:
+                found = self.observers.evaluate(views)
+                break
+            except Broken as error:
+                message = str(error)
+                frames, views = {k: self._cut(k, v, error.row) for k, v in frames.items()}, views.first(error.row)
+        return frames | {k: v.reshape(*self.shape, *v.shape[1:]) for k, v in found.items()}, message
+
+    def _look(self, frames: dict[str, np.ndarray], views: Views) -> tuple[dict[str, np.ndarray], Outcome | None]:
+        """Hold the members that stop within these frames; the outcome if all of them have stopped."""
+        assert self.state is not None
+        frames = dict(frames)
+        count = len(frames["time"])
+        flat = {k: v.reshape(self.members, *v.shape[len(self.shape) :]) for k, v in frames.items() if k != "time"}
+        for k in range(count):
+            frame = Frame(float(frames["time"][k]), {name: values[:, k] for name, values in flat.items()})
+            still = self.stepper.is_still(frame)
+            if still is not None:
+                self.state = self.state._replace(still=np.where(still[0], self.state.still + 1, 0))
+            for stop in self.stops:
+                running = np.isnan(self.state.stopped_at)
+                now = running & np.broadcast_to(np.asarray(stop.holds(frame), bool), (self.members,))
+                if not now.any():
+                    continue
+                row = jax.tree.map(lambda a, k=k: a[:, k], views.rows)
+                self.state = self.state._replace(
+                    stopped_at=np.where(now, frame.time, self.state.stopped_at),
+                    work=self.stepper.hold(self.state.work, now, frame.time, row),
+                )
+                for name, values in flat.items():
+                    flat[name] = values = np.array(values)
+                    values[now, k + 1 :] = values[now, k : k + 1]
+                if now.all() or not np.isnan(self.state.stopped_at).any():
+                    every = "" if self.members == 1 else " (the last of all members)"
+                    message = f"stopped at t = {frame.time:g}{every}: {stop.describe()}."
+                    return self._shaped(frames, flat, k + 1), Outcome(Ending.STOPPED, message)
+            cut = self._shaped(frames, flat, k + 1)
+            if (frozen := self._frozen(cut, STILL_FRAMES)) is not None:
+                return cut, frozen
+        return self._shaped(frames, flat, count), None
+
+    def _shaped(self, frames: dict[str, np.ndarray], flat: dict[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
+        made = {name: values[:, :count].reshape(*self.shape, count, *values.shape[2:]) for name, values in flat.items()}
+        return {"time": frames["time"][:count]} | made
+
+    def _frozen(self, frames: dict[str, np.ndarray], least: int) -> Outcome | None:
+        """The outcome of a flow in which no motion has been resolved for `least` frames, although tokens are apart."""
+        assert self.state is not None
+        running = np.isnan(self.state.stopped_at)
+        if len(frames["time"]) == 0 or not running.any() or self.state.still[running].min() < least:
+            return None
+        last = {
+            k: v.reshape(self.members, *v.shape[len(self.shape) :])[:, -1] for k, v in frames.items() if k != "time"
+        }
+        t = float(frames["time"][-1])
+        still = self.stepper.is_still(Frame(t, last))
+        if still is None or not (still[1] & running).any():
+            return None
+        return Outcome(
+            Ending.FROZEN,
+            f"frozen at t = {t:g}: every speed is below the round-off floor {np.max(last['floor']):.1e} although the "
+            "tokens have not met. They stand at an equilibrium, or drift too slowly for this clock.",
+        )
+
+    def _commit(self, tables: Tables, outcome: Outcome | None, resume: Any) -> None:
+        """Store rows and the state behind them; with `resume`, the state from which they are computed again."""
+        assert self.state is not None
+        kept = {
+            table: {name: values for name, values in variables.items() if name in self.layout.tables[table]}
+            for table, variables in tables.items()
+        }
+        start, committed = self.saved.committed, dict(self.saved.committed)
+        for table, variables in kept.items():
+            name, values = next(iter(variables.items()))
+            committed[table] += values.shape[self.layout.axis(table, name)]
+        steps = self.stepper.steps(self.state.work)
+        if resume is None:
+            self.saved = Checkpoint(self.state, committed, committed, steps, outcome)
+        else:
+            state = self.saved.state._replace(work=resume)
+            self.saved = Checkpoint(state, self.saved.rows, committed, steps, outcome)
+        self.sink.commit(start, kept, self.saved)
+
+    def _salvage(self) -> None:
+        """Keep the complete rows of an unfinished chunk, where the sink does not need whole chunks to resume."""
+        assert self.state is not None
+        rows = self.stepper.unfinished(self.state.work) if self.sink.keeps_partial else None
+        if rows is None:
+            return
+        tables = rows.tables
+        if rows.views is not None and "time" in tables:
+            tables = tables | {"time": self._observed(tables["time"], rows.views)[0]}
+        self._commit(tables, None, self.saved.state.work)
+
+    def _cut(self, name: str, values: np.ndarray, rows: int) -> np.ndarray:
+        return values.take(range(rows), 0 if name == "time" else len(self.shape))
+
+    def _end(self, outcome: Outcome) -> Driven:
+        work = None if self.state is None else self.state.work
+        steps = self.saved.steps if self.state is None or outcome.complete else self.stepper.steps(work)
+        static = {} if self.state is None else self.stepper.finish(work)
+        if self.stops and self.state is not None:
+            static = static | {"stopped_at": (self.stepper.batch, self.state.stopped_at.reshape(self.shape))}
+        attributes = {"outcome": outcome.ending.value, "message": outcome.message, **steps}
+        dataset = self.sink.end(self.saved, static, attributes, outcome.complete)
+        return Driven(dataset, outcome, steps, self.saved, work)

@@ -1,0 +1,91 @@
+"""`solve_long`: through plateaus of any length to consensus."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnflow.axes import Along
+from attnflow.checks import instance
+from attnflow.errors import InvalidInput
+from attnflow.fields import AbstractField
+from attnflow.flows.continuing import go_on, recipe_of
+from attnflow.flows.driver import Control, Driven, drive
+from attnflow.flows.longtime.method import LongTime
+from attnflow.flows.longtime.stepper import Clusters
+from attnflow.flows.longtime.tree import Tree
+from attnflow.flows.observables import Observe
+from attnflow.flows.outcome import Progress
+from attnflow.flows.sink import AbstractSink
+from attnflow.flows.trajectory import AbstractTrajectory
+from attnflow.precision import full_precision
+from attnflow.tokens import Tokens
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclasses.dataclass(frozen=True)
+class LongFlow(AbstractTrajectory):
+    """What `solve_long` returns: frames on the coordinate log t, and the tree of merges."""
+
+    @property
+    def log_time(self) -> "xr.DataArray":
+        """Natural logarithm of the saved times, which is known where the times themselves overflow."""
+        return self.dataset["log_time"]
+
+    @property
+    def tree(self) -> Tree:
+        """Merges, staircase, plateaus and linkage."""
+        return Tree(self.dataset, self.field)
+
+    @property
+    def merges(self) -> "xr.Dataset":
+        """The table of merges: `tree.merges`."""
+        return self.tree.merges
+
+
+def solve_long(
+    field: AbstractField | None = None,
+    tokens: Tokens | None = None,
+    until: float = math.inf,
+    *,
+    method: LongTime | None = None,
+    observe: Observe | None = None,
+    sink: AbstractSink | None = None,
+    from_: LongFlow | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+    check: bool = True,
+) -> LongFlow:
+    """Follow softmax or unnormalised attention with Q = K = V = I on a sphere to consensus, or to a time of any size.
+
+    Frames are kept where the method chooses (see `LongTime`): about `frames` of them, spread over log t, one at the
+    beginning of every plateau, and one after each of the last merges. The arguments `observe`, `sink`, `on_progress`,
+    `cancel` and `check` are those of `solve`; `from_` continues a flow that ended at a finite `until`, bit by bit as
+    one call would have gone on.
+    """
+    control = Control(sink, on_progress, cancel, check)
+    if from_ is not None:
+        given = {"field": field, "tokens": tokens, "method": method, "observe": observe}
+        field, tokens, method, observe, last = recipe_of(from_, LongFlow, "solve_long")
+        control = go_on(from_, until, last, given, control)
+    method = instance("method", LongTime() if method is None else method, LongTime, "settings such as LongTime()")
+    field = instance("field", field, AbstractField, "a field such as Attention(2.0)")
+    tokens = instance("tokens", tokens, Tokens, "tokens, such as from_array(positions)")
+    if not (isinstance(until, int | float | np.number) and until > 0):
+        raise InvalidInput(f"`until` is {until!r}; give a positive time, math.inf for consensus.")
+    field.check(tokens)
+    method.check(field, tokens)
+    if tokens.dims or isinstance(field.beta, Along):  # type: ignore[attr-defined]
+        raise InvalidInput("solve_long follows one system; for a batch, `merge_times` gives all merges at once.")
+    recipe = (field, tokens, method, observe, float(until))
+
+    def result(driven: Driven) -> LongFlow:
+        return LongFlow(driven.dataset, field, tokens.space, driven.outcome, driven.steps, driven.checkpoint, recipe)
+
+    with full_precision():
+        stepper = Clusters(method, field, tokens, float(until))  # type: ignore[arg-type]
+        return drive(stepper, control, result, observe=observe)

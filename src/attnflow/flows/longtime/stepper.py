@@ -1,0 +1,436 @@
+"""One system on its way to consensus: clusters that move and merge, slice by slice."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attnflow.errors import InvalidInput
+from attnflow.fields import Attention, Softmax
+from attnflow.fields.normalisers import Unnormalised
+from attnflow.flows.advance import advance
+from attnflow.flows.compiled import compiled, wait
+from attnflow.flows.driver import AbstractStepper, Rows, Slice
+from attnflow.flows.longtime import integrator
+from attnflow.flows.longtime.method import LongTime, log_clock, log_faster, mass_unit
+from attnflow.flows.methods import Adaptive
+from attnflow.flows.observables import Views
+from attnflow.flows.outcome import Ending, Outcome, Reached
+from attnflow.flows.sink import Layout, Variable
+from attnflow.flows.stops import Frame
+from attnflow.observe.clusters import clusters
+from attnflow.observe.energy import renormalised_energy
+from attnflow.tokens import Tokens
+
+ROWS = 64
+"""Steps and merges of a slice."""
+SLOTS = (8, 32, 128, 512)
+"""Clusters are kept in so many slots: each number is compiled once, and merges compile nothing."""
+USUAL_START, LONGEST_START = 32.0, 1e4
+"""More than 512 tokens are first moved together (clock of SA or USA0) until 128 clusters are left; after the first of
+these times 512 will do, and after the second it is too much."""
+LATE = 64
+"""Clusters from which on every merge is followed by a frame."""
+PLATEAU = math.log(2.0)
+"""A stretch between merges that lasts so long in log t gets a frame at its beginning."""
+EARLY = 30.0
+"""Frames are evenly spaced in log t up to here, and further apart in proportion to log t beyond."""
+UNDETERMINED = 1e-2
+"""A perturbation of rounding size that has grown beyond this may have changed what happened."""
+STEPS = 1 << 14
+"""Steps that a store makes room for at first."""
+FLOAT, INT, BOOL = np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool)
+MERGE: dict[str, tuple[tuple[str, ...], np.dtype]] = {
+    "log_time": ((), FLOAT), "first": ((), INT), "second": ((), INT), "growth": ((), FLOAT), "rounding": ((), FLOAT),
+    "undetermined": ((), BOOL), "bound": ((), FLOAT), "error": ((), FLOAT), "evaluations": ((), INT),
+    "masses": (("side",), FLOAT), "point": (("dim",), FLOAT),
+}  # fmt: skip
+
+
+class Row(NamedTuple):
+    """The tokens after one step or merge."""
+
+    log_time: Any
+    energy: Any
+    log_speed: Any
+    positions: Any
+    """NaN where there is no row."""
+
+
+class Long(NamedTuple):
+    """The state: tokens while there are too many of them, then clusters."""
+
+    x: Any
+    """Tokens that are moved together before clusters are followed."""
+    t: Any
+    """Their time, on the clock of SA or USA0."""
+    clusters: integrator.Clusters
+    """In no slots until they are followed."""
+    names: Any
+    """(slot,) a cluster is called by the number of its first token."""
+    label: Any
+    """(token,) the name of the cluster of every token."""
+    bound: Any
+    """Relative error of forces by all merges so far, at most."""
+    rows: Any
+    """Steps and merges so far, and the start."""
+    merged: Any
+    last: Row
+    """The last row."""
+    pending: Row
+    """A frame that is kept unless another one at the same time replaces it."""
+    candidate: Row
+    """The row after the last merge: a frame, if a plateau follows."""
+    mark: Any
+    """The log t at which the next frame is due."""
+
+
+class Clusters(AbstractStepper):
+    """The stepper of `solve_long`."""
+
+    def __init__(self, method: LongTime, field: Attention, tokens: Tokens, until: float):
+        self.method, self.field, self.tokens, self.until = method, field, tokens, until
+        self.masses = np.asarray(tokens.masses)
+        self.unit = mass_unit(self.masses)
+        self.physics = method.physics(field, math.log(until), self.unit)
+        self.shift = float(log_clock(field, self.unit))
+        softmax = isinstance(field.normaliser, Softmax)
+        self.slow = Attention(field.beta, normaliser=Softmax() if softmax else Unnormalised())
+        self.late = float(log_faster(field))  # the clock of the field runs e^late times faster than that of `slow`
+        self.resume: Long | None = None
+
+    @property
+    def batch(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def goal(self) -> tuple[float, int]:
+        return self.until, max(self.tokens.n - 1, 1)
+
+    def layout(self) -> Layout:
+        tokens = self.tokens
+        frames = dict.fromkeys(("time", "log_time", "speed", "log_speed", "floor", "spread", "energy"), ((), FLOAT))
+        frames |= {"resolved": ((), BOOL), "positions": (("token", "dim"), FLOAT)}
+        tables = {
+            "time": {name: Variable(("time", *dims), dtype) for name, (dims, dtype) in frames.items()},
+            "merge": {f"merge_{name}": Variable(("merge", *dims), dtype) for name, (dims, dtype) in MERGE.items()},
+            "step": {f"stair_{name}": Variable(("step",), FLOAT) for name in ("log_time", "energy", "arc")},
+        }
+        return Layout(
+            tables,
+            {"token": tokens.n, "dim": tokens.dim, "side": 2},
+            {"time": 3 * self.method.frames + tokens.n, "merge": max(tokens.n - 1, 1), "step": STEPS},
+            {},
+            {"masses": (("token",), self.masses), "place": (("token",), np.asarray(tokens.place))},
+            {"time": 16, "merge": 512, "step": 512},
+            {"space": str(tokens.space)},
+            {},
+        )
+
+    def start(self) -> Views:
+        return self._views([np.asarray(self.tokens.positions)], [0.0])
+
+    def begin(self) -> Long:
+        x = np.asarray(self.tokens.positions)
+        n, d = x.shape
+        slots = integrator.begin(jnp.zeros((0, d)), jnp.zeros(0), False, jax.random.key(0))
+        none = Row(np.asarray(-np.inf), np.zeros(()), np.zeros(()), np.full((n, d), np.nan))
+        return Long(
+            x, np.zeros(()), jax.tree.map(np.asarray, slots), np.zeros(0, INT), np.arange(n), np.zeros(()),
+            np.zeros((), INT), np.zeros((), INT), none, none, none, np.asarray(-np.inf),
+        )  # fmt: skip
+
+    def work(self, state: Long) -> Slice:
+        collect = _Collected(self)
+        if int(state.rows) == 0:
+            state = collect.row(state, self._row(-math.inf, state.x, state.label), 0.0, due=True)
+            return Slice(state, collect.rows(), None)
+        if state.clusters.mass.shape[0] == 0:
+            state = self._gather(state, collect)
+            return Slice(state, collect.rows(), None)
+        if bool(integrator.is_over(self.physics, state.clusters)):
+            return self._over(state, collect)
+        before = self._compacted(state)
+        few = max([slots for slots in SLOTS if slots < len(before.names)], default=1)
+        moved, records = wait(_work(self.physics, before.clusters, few))
+        state = self._read(before, moved, jax.tree.map(np.asarray, records), collect)
+        if self.resume is None and bool(moved.shortened):
+            self.resume = before
+        if bool(integrator.is_over(self.physics, moved)):
+            return self._over(state, collect)
+        return Slice(state, collect.rows(), None, self.resume)
+
+    def _over(self, state: Long, collect: "_Collected") -> Slice:
+        state = collect.last(state)
+        outcome = self._ending(state)
+        return Slice(state, collect.rows(), outcome, self.resume)
+
+    def unfinished(self, state: Long) -> Rows | None:
+        if int(state.rows) == 0:
+            return None
+        collect = _Collected(self)
+        collect.last(state)
+        return collect.rows()
+
+    def hold(self, state: Long, members: np.ndarray, time: float, frame: Any) -> Long:
+        return state
+
+    def is_still(self, frame: Frame) -> None:
+        return None
+
+    def reached(self, state: Long, rows: dict[str, int]) -> Reached:
+        log_time, left = float(state.last.log_time), self.tokens.n - int(state.merged)
+        time = math.exp(log_time) if log_time < 700 else math.inf
+        return Reached(time, int(state.merged), int(state.rows), f"log t = {log_time:.6g} · {left} clusters")
+
+    def steps(self, state: Long) -> dict[str, int]:
+        accepted = max(int(state.rows) - 1 - int(state.merged), 0)
+        return {"accepted": accepted, "rejected": int(state.clusters.rejected)}
+
+    def finish(self, state: Long) -> dict[str, Any]:
+        return {}
+
+    def _ending(self, state: Long) -> Outcome:
+        end, left = float(state.last.log_time), self.tokens.n - int(state.merged)
+        if left == 1:
+            return Outcome(Ending.STOPPED, f"consensus at log t = {end:.9g}.")
+        if bool(state.clusters.frozen):
+            return Outcome(
+                Ending.FROZEN,
+                f"frozen at log t = {end:.9g} with {left} clusters: the forces cancel to the last bit. They stand at a "
+                "symmetric equilibrium.",
+            )
+        if bool(integrator.has_failed(state.clusters)):
+            return Outcome(
+                Ending.FAILED, f"integration failed at log t = {end:.9g}: steps below rounding. Use a larger `tol`."
+            )
+        return Outcome(Ending.FINISHED, f"reached t = {self.until:g}.")
+
+    def _gather(self, state: Long, collect: "_Collected") -> Long:
+        """Move the tokens together until few groups are left, then follow these as clusters."""
+        n, t = self.tokens.n, float(state.t)
+        if n <= SLOTS[-1]:
+            return self._followed(state, state.x, state.label, -math.inf)
+        beta, tol = float(self.physics.beta), float(self.physics.tol)
+        moved = self.tokens.moved(state.x)
+        found = clusters(moved, scale=float(self.physics.angle))
+        if found.count <= SLOTS[-2] or (found.count <= SLOTS[-1] and t >= USUAL_START):
+            return self._grouped(state, found.labels, collect)
+        if t >= LONGEST_START:
+            raise InvalidInput(
+                f"{found.count} of {n} tokens are still apart at t = {t:g}; LongTime follows at most "
+                f"{SLOTS[-1]} clusters. Give fewer tokens, or a smaller beta."
+            )
+        step = max(1.0, t / 4)
+        x = np.asarray(advance(self.slow, moved, 0.0, step, Adaptive(tol / (1 + beta), tol / (1 + beta))).positions)
+        state = state._replace(x=x, t=np.asarray(t + step))
+        return collect.row(state, self._row(math.log(t + step) - self.late, x, state.label), 0.0)
+
+    def _grouped(self, state: Long, groups: np.ndarray, collect: "_Collected") -> Long:
+        """Every group of tokens becomes a cluster at its centre of mass."""
+        x, tol = np.asarray(state.x), float(self.physics.tol)
+        mass = self._token_masses()
+        first = np.array([np.flatnonzero(groups == k)[0] for k in range(int(groups.max()) + 1)])
+        label = first[groups]
+        names = np.unique(label)
+        place = np.searchsorted(names, label)
+        weight = np.bincount(place, mass)
+        point = np.stack([np.bincount(place, mass * column) for column in x.T], axis=1)
+        point /= np.linalg.norm(point, axis=1, keepdims=True)
+        spread = np.bincount(place, mass * np.sum((x - point[place]) ** 2, axis=1))
+        bound = self._bound(float(np.max(spread / weight)))
+        log_time = math.log(float(state.t)) - self.late
+        grown = mass.copy()
+        for token in np.flatnonzero(label != np.arange(self.tokens.n)):
+            name = int(label[token])
+            both = self.unit * np.array([grown[name], grown[token]])
+            collect.merge(
+                log_time=log_time, first=name, second=int(token), growth=0.0, bound=bound, error=bound + tol,
+                evaluations=0, masses=both, point=point[np.searchsorted(names, name)],
+            )  # fmt: skip
+            grown[name] += grown[token]
+        merged = np.asarray(self.tokens.n - len(names))
+        state = state._replace(label=label, bound=np.asarray(bound), merged=merged)
+        row = Row(np.asarray(log_time), state.last.energy, state.last.log_speed, point[place])
+        return self._followed(collect.row(state, row, 0.0, due=True), point, names, log_time)
+
+    def _followed(self, state: Long, x: Any, names: np.ndarray, log_time: float) -> Long:
+        """Clusters at `x`, from now on in slots; the padding has no mass."""
+        count = len(names)
+        size = _slots(count)
+        places = np.resize(np.arange(count), size)
+        mass = np.bincount(np.searchsorted(names, state.label), self._token_masses())
+        mass = np.where(np.arange(size) < count, mass[places], 0.0)
+        key = jax.random.key(0)
+        made = integrator.begin(jnp.asarray(x[places]), jnp.asarray(mass), self.method.sensitive, key)
+        made = made._replace(log_t=jnp.asarray(log_time - self.shift, float))
+        return state._replace(clusters=made, names=names[places])
+
+    def _compacted(self, state: Long) -> Long:
+        size = _slots(int(np.sum(np.asarray(state.clusters.mass) > 0)))
+        if size >= len(state.names) or size not in SLOTS:
+            return state
+        made, order = integrator.compact(jax.tree.map(jnp.asarray, state.clusters), size)
+        return state._replace(clusters=made, names=state.names[np.asarray(order)])
+
+    def _read(self, state: Long, moved: integrator.Clusters, records: Any, collect: "_Collected") -> Long:
+        """Rows and merges out of the records of a slice."""
+        mass = np.asarray(state.clusters.mass)
+        for k in range(int(records.filled)):
+            log_time = float(records.log_t[k]) + self.shift
+            met = records.first[k] >= 0
+            if met:
+                p, q = int(records.first[k]), int(records.second[k])
+                share = mass[p] * mass[q] / (mass[p] + mass[q]) ** 2
+                bound = float(state.bound) + self._bound(share * float(self.physics.angle) ** 2)
+                first, second = int(state.names[p]), int(state.names[q])
+                collect.merge(
+                    log_time=log_time, first=first, second=second, growth=float(records.log_growth[k]), bound=bound,
+                    error=bound + float(records.error[k]), evaluations=int(records.evaluations[k]),
+                    masses=self.unit * np.array([mass[p], mass[q]]), point=records.x[k, p],
+                )  # fmt: skip
+                label = np.where(state.label == second, first, state.label)
+                state = state._replace(label=label, bound=np.asarray(bound), merged=state.merged + 1)
+            mass = records.mass[k]
+            alive = np.flatnonzero(mass > 0)
+            place = alive[np.searchsorted(state.names[alive], state.label)]
+            row = Row(
+                np.asarray(log_time),
+                np.asarray(float(records.energy[k]) * self.unit**2),
+                np.asarray(float(records.log_speed[k]) - self.shift),
+                records.x[k][place],
+            )
+            arc = float(records.arc[k]) * math.sqrt(self.unit)
+            state = collect.row(
+                state, row, arc, met=bool(met), due=bool(met) and self.tokens.n - int(state.merged) < LATE
+            )
+        return state._replace(clusters=moved)
+
+    def _row(self, log_time: float, x: np.ndarray, label: np.ndarray) -> Row:
+        """A row in which no tokens have met yet."""
+        energy = float(renormalised_energy(jnp.asarray(x), jnp.asarray(self.masses), self.physics.beta))
+        speed = np.linalg.norm(np.asarray(self.slow.velocity(0.0, x, self.tokens.moved(x))), axis=1).max()
+        with np.errstate(divide="ignore"):
+            return Row(np.asarray(log_time), np.asarray(energy), np.asarray(np.log(speed) + self.late), np.asarray(x))
+
+    def _token_masses(self) -> np.ndarray:
+        """In units of `unit`; equal masses are counted exactly."""
+        return np.rint(self.masses / self.unit) if self.unit != 1.0 else self.masses.copy()
+
+    def _bound(self, variance: float) -> float:
+        beta = float(self.physics.beta)
+        return 0.5 * (beta**2 + 3 * beta + 1) * variance
+
+    def spacing(self, log_time: float) -> float:
+        """How far apart in log t frames are."""
+        return 2 * (EARLY + 8) / self.method.frames * max(1.0, log_time / EARLY)
+
+    def _views(self, positions: list[np.ndarray], times: list[float]) -> Views:
+        fixed = jax.tree.map(lambda leaf: np.asarray(leaf)[None], self.tokens.system(None, self.masses))
+        return Views(np.array(times)[None], np.array(positions)[None], fixed, _moved)
+
+
+class _Collected:
+    """The rows of a slice, as they come."""
+
+    def __init__(self, stepper: Clusters):
+        self.stepper = stepper
+        self.frames: list[Row] = []
+        self.merges: list[dict[str, Any]] = []
+        self.stairs: list[tuple[float, float, float]] = []
+
+    def merge(self, *, growth: float, **columns: Any) -> None:
+        """Two clusters have become one."""
+        with np.errstate(over="ignore"):
+            rounding = float(np.exp(np.log(np.finfo(float).eps) + growth))
+        self.merges.append(columns | {"growth": growth, "rounding": rounding, "undetermined": rounding > UNDETERMINED})
+
+    def row(self, state: Long, row: Row, arc: float, *, met: bool = False, due: bool = False) -> Long:
+        """Take a row; frames are kept where they are due, where a mark is passed and where plateaus begin."""
+        log_time = float(row.log_time)
+        self.stairs.append((log_time, float(row.energy), arc))
+        due = due or log_time >= float(state.mark)
+        pending, candidate = state.pending, state.candidate
+        if _is_row(pending) and log_time > float(pending.log_time):
+            self.frames.append(pending)
+            pending = _none(pending)
+        if _is_row(candidate) and log_time - float(candidate.log_time) >= PLATEAU:
+            self.frames.append(candidate)
+            candidate = _none(candidate)
+        mark = state.mark
+        if due:
+            pending, candidate = row, _none(row)
+            mark = np.asarray(log_time + self.stepper.spacing(log_time) if math.isfinite(log_time) else -np.inf)
+        elif met:
+            candidate = row
+        return state._replace(rows=state.rows + 1, last=row, pending=pending, candidate=candidate, mark=mark)
+
+    def last(self, state: Long) -> Long:
+        """The last row is a frame."""
+        if _is_row(state.pending) and float(state.last.log_time) > float(state.pending.log_time):
+            self.frames.append(state.pending)
+        self.frames.append(state.last)
+        none = _none(state.last)
+        return state._replace(pending=none, candidate=none)
+
+    def rows(self) -> Rows | None:
+        """What was collected; None if that is nothing."""
+        if not (self.frames or self.merges or self.stairs):
+            return None
+        dim, frames = self.stepper.tokens.dim, self.frames
+        log_time = np.array([float(row.log_time) for row in frames])
+        log_speed = np.array([float(row.log_speed) for row in frames])
+        positions = np.array([row.positions for row in frames]).reshape(-1, self.stepper.tokens.n, dim)
+        with np.errstate(over="ignore"):
+            time, speed = np.exp(log_time), np.exp(log_speed)
+        mean = np.einsum("n,tnd->td", self.stepper.masses, positions)
+        made: dict[str, dict[str, np.ndarray]] = {
+            "time": {
+                "time": time,
+                "log_time": log_time,
+                "speed": speed,
+                "log_speed": log_speed,
+                "floor": np.zeros(len(frames)),
+                "spread": np.linalg.norm(positions - mean[:, None], axis=2).max(axis=1, initial=0.0),
+                "energy": np.array([float(row.energy) for row in frames]),
+                "resolved": np.ones(len(frames), bool),
+                "positions": positions,
+            },
+            "merge": {
+                f"merge_{name}": np.array([m[name] for m in self.merges], dtype).reshape(
+                    len(self.merges), *({"side": 2, "dim": dim}[d] for d in dims)
+                )
+                for name, (dims, dtype) in MERGE.items()
+            },
+            "step": {
+                f"stair_{name}": np.array([stair[k] for stair in self.stairs], FLOAT)
+                for k, name in enumerate(("log_time", "energy", "arc"))
+            },
+        }
+        views = self.stepper._views(list(positions), list(time)) if frames else None
+        return Rows(made, views)
+
+
+def _is_row(row: Row) -> bool:
+    return not np.isnan(np.asarray(row.positions).flat[0])
+
+
+def _none(row: Row) -> Row:
+    return Row(np.asarray(-np.inf), np.zeros(()), np.zeros(()), np.full_like(row.positions, np.nan))
+
+
+def _moved(x: Any, measure: Any) -> Any:
+    return measure.moved(x)
+
+
+def _slots(count: int) -> int:
+    """The slots for so many clusters: the next size, or exactly as many where that would be wasteful."""
+    size = next(size for size in SLOTS if size >= count)
+    return size if size <= 128 else count
+
+
+@compiled
+def _work(physics: integrator.Physics, state: integrator.Clusters, few: int) -> Any:
+    return integrator.slice_of_work(physics, state, ROWS, few, True)

@@ -1,0 +1,253 @@
+"""Observables in the loop: pure functions of (t, measure), evaluated on saved rows while a flow runs."""
+
+import hashlib
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attnflow.axes import RESERVED, over_members
+from attnflow.checks import flag, instance
+from attnflow.errors import InvalidInput
+from attnflow.flows.compiled import compiled, wait
+from attnflow.interrupts import raise_if_interrupted
+from attnflow.precision import to_numpy
+
+KINDS = "biuf"
+"""Types of numbers that an observable may give."""
+
+
+class Observable(eqx.Module):
+    """A function of (t, measure) with names for its dimensions.
+
+    `solve(..., observe={"clusters": f})` takes plain functions; `Observable(f, dims=("mode",))` names the axes of what
+    f returns (default: NAME_0, NAME_1, ...), and `allow_nan=True` accepts NaN, which otherwise ends the flow. The
+    function gives a number or an array of the same shape on every frame. A function written in JAX is compiled; any
+    other runs on the host.
+    """
+
+    function: Callable[[Any, Any], Any] = eqx.field(static=True)
+    dims: tuple[str, ...] | None = eqx.field(static=True, default=None)
+    allow_nan: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self) -> None:
+        instance("function", self.function, Callable, "a function of (t, measure)")
+        flag("allow_nan", self.allow_nan)
+        names = () if self.dims is None else self.dims
+        if isinstance(names, str) or not all(isinstance(name, str) and name.isidentifier() for name in names):
+            raise InvalidInput(f"`dims` is {self.dims!r}; give the names of the axes, as in dims=('mode',).")
+
+
+Observe = Mapping[str, Callable[[Any, Any], Any] | Observable]
+
+
+class Views(NamedTuple):
+    """Rows to look at. The object of row k of member m is `view(row[m, k], fixed[m])`."""
+
+    times: np.ndarray
+    """(member, row)"""
+    rows: Any
+    """A pytree of arrays (member, row, ...)."""
+    fixed: Any
+    """A pytree of arrays (member, ...), the same for all rows."""
+    view: Callable[[Any, Any], Any]
+    """Pure, and the same object on every call, so that programs are compiled once."""
+
+    def first(self, rows: int) -> "Views":
+        """The first rows alone."""
+        cut = jax.tree.map(lambda a: a[:, :rows], self.rows)
+        return self._replace(times=self.times[:, :rows], rows=cut)
+
+    def at(self, member: int, row: int) -> tuple[float, Any]:
+        """The time and the object of one row, in NumPy."""
+        pick = jax.tree.map(lambda a: np.asarray(a[member, row]), self.rows)
+        fixed = jax.tree.map(lambda a: np.asarray(a[member]), self.fixed)
+        return float(self.times[member, row]), to_numpy(self.view(pick, fixed))
+
+
+class Broken(Exception):
+    """An observable cannot be evaluated on row number `row`."""
+
+    def __init__(self, message: str, row: int):
+        super().__init__(message)
+        self.row = row
+
+
+class Watched(NamedTuple):
+    """One observable as it is evaluated."""
+
+    observable: Observable
+    traced: bool
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    dims: tuple[str, ...]
+
+
+class Observers:
+    """The observables of one flow, tried out on its start."""
+
+    def __init__(self, observe: Observe | None, start: Views, taken: set[str], pairs: int):
+        self.pairs = pairs
+        instance("observe", {} if observe is None else observe, Mapping, "a dictionary of names and functions")
+        self.watched: dict[str, Watched] = {}
+        for name, function in (observe or {}).items():
+            if not isinstance(name, str) or not name.isidentifier() or name in taken or name in RESERVED:
+                raise InvalidInput(
+                    f"`observe` has the name {name!r}; use an identifier other than {', '.join(sorted(taken))}."
+                )
+            one = function if isinstance(function, Observable) else Observable(function)
+            self.watched[name] = _tried(name, one, start)
+
+    def identity(self) -> dict[str, str]:
+        """A fingerprint of every observable; a resumed flow must have the same."""
+        return {name: fingerprint(one.observable) for name, one in self.watched.items()}
+
+    def evaluate(self, views: Views) -> dict[str, np.ndarray]:
+        """(member, row, ...) for every observable; `Broken` where one cannot be evaluated."""
+        found = {name: self._rows(one, views) for name, one in self.watched.items()}
+        for name, one in self.watched.items():
+            if one.dtype.kind != "f" or one.observable.allow_nan:
+                continue
+            bad = np.isnan(found[name]).reshape(*found[name].shape[:2], -1).any(axis=(0, 2))
+            if bad.any():
+                row = int(np.argmax(bad))
+                t = float(np.max(views.times[:, row]))
+                raise Broken(
+                    f"the observable {name!r} is NaN at t = {t:g}; correct it, or give Observable(f, allow_nan=True).",
+                    row,
+                )
+        return found
+
+    def _rows(self, one: Watched, views: Views) -> np.ndarray:
+        if one.traced:
+            args = (jnp.asarray(views.times), views.rows, views.fixed)
+            made = wait(_evaluate(one.observable.function, views.view, self.pairs, *args))
+            return np.asarray(made)
+        members, rows = views.times.shape
+        made = np.empty((members, rows, *one.shape), one.dtype)
+        name = next(key for key, value in self.watched.items() if value is one)
+        for row in range(rows):
+            for member in range(members):
+                raise_if_interrupted()
+                t, seen = views.at(member, row)
+                try:
+                    made[member, row] = _checked(one, one.observable.function(t, seen))
+                except Exception as error:
+                    why = str(error) if isinstance(error, _Changed) else f"raised {type(error).__name__}: {error}"
+                    message = f"the observable {name!r} {why} at t = {t:g}; correct the function."
+                    raise Broken(message, row) from error
+        return made
+
+
+class _Changed(ValueError):
+    pass
+
+
+def _checked(one: Watched, value: Any) -> np.ndarray:
+    array = np.asarray(value)
+    if array.shape != one.shape:
+        raise _Changed(f"has the shape {array.shape}, and had {one.shape} at the start,")
+    return array.astype(one.dtype)
+
+
+def _tried(name: str, one: Observable, start: Views) -> Watched:
+    """How `one` is to be evaluated, from its value at the start."""
+    t, seen = start.at(0, 0)
+    failure: Exception | None = None
+    traced = True
+    try:
+        shape = jax.eval_shape(one.function, jnp.asarray(t, float), jax.tree.map(jnp.asarray, seen))
+    except jax.errors.UnexpectedTracerError as error:
+        raise _holds_tracer(name) from error
+    except Exception as error:  # host code fails under tracing in many ways; it gets a second chance on numbers
+        traced, failure = False, error
+    if traced:
+        if not isinstance(shape, jax.ShapeDtypeStruct | np.ndarray | float | int | bool):
+            raise InvalidInput(f"the observable {name!r} returns a {type(shape).__name__}; return one number or array.")
+        made = np.zeros(np.shape(shape), getattr(shape, "dtype", np.float64))
+    else:
+        try:
+            made = np.asarray(one.function(t, seen))
+        except jax.errors.UnexpectedTracerError as error:
+            raise _holds_tracer(name) from error
+        except Exception as error:
+            raise InvalidInput(
+                f"the observable {name!r} raised {type(error).__name__} at the start: {error}; correct the function "
+                "of (t, measure)."
+            ) from failure
+    if made.dtype.kind not in KINDS:
+        raise InvalidInput(f"the observable {name!r} returns {made.dtype} values; return one number or array.")
+    dtype = made.dtype if made.dtype.kind == "b" else np.dtype(np.int64 if made.dtype.kind in "iu" else np.float64)
+    dims = one.dims if one.dims is not None else tuple(f"{name}_{k}" for k in range(made.ndim))
+    if len(dims) != made.ndim:
+        raise InvalidInput(f"the observable {name!r} has shape {made.shape} and dims {dims}; name each axis.")
+    return Watched(one, traced, made.shape, dtype, dims)
+
+
+def _holds_tracer(name: str) -> InvalidInput:
+    return InvalidInput(
+        f"the observable {name!r} holds a value that is being traced by a JAX transformation; pass plain numbers to it."
+    )
+
+
+@compiled
+def _evaluate(function: Any, view: Any, pairs: int, times: Any, rows: Any, fixed: Any) -> Any:
+    def member(times: Any, rows: Any, fixed: Any) -> Any:
+        return jax.lax.map(lambda row: jnp.asarray(function(row[0], view(row[1], fixed))), (times, rows))
+
+    return over_members(member, (0, 0, 0), (times, rows, fixed), pairs)
+
+
+def fingerprint(observable: Observable) -> str:
+    """A hash of the function (its code, its constants, the values it closes over) and of the names of its axes."""
+    total = hashlib.sha256(repr((observable.dims, observable.allow_nan)).encode())
+    for word in _words(observable.function, 0):
+        total.update(word)
+    return total.hexdigest()
+
+
+def _words(value: Any, depth: int) -> Iterator[bytes]:
+    """What makes up a function, as bytes that are the same in every process."""
+    if depth > 8:
+        return
+    function = inspect.unwrap(value) if callable(value) else value
+    if isinstance(function, types.MethodType):
+        yield from _words(function.__self__, depth + 1)
+        function = function.__func__
+    if isinstance(function, types.FunctionType):
+        yield from _code(function.__code__)
+        for cell in function.__closure__ or ():
+            yield from _words(cell.cell_contents, depth + 1)
+        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            yield from _words(default, depth + 1)
+    elif isinstance(function, types.CodeType):
+        yield from _code(function)
+    elif isinstance(function, np.ndarray | jax.Array | np.generic):
+        array = np.asarray(function)
+        yield f"{array.dtype}{array.shape}".encode() + array.tobytes()
+    elif isinstance(function, eqx.Module):
+        yield type(function).__qualname__.encode()
+        for path, leaf in jax.tree_util.tree_leaves_with_path(function):
+            yield str(path).encode()
+            yield from _words(leaf, depth + 1)
+    elif hasattr(function, "__qualname__"):
+        yield f"{function.__module__}.{function.__qualname__}".encode()
+    elif isinstance(function, int | float | str | bytes | bool | tuple | list | dict | type(None)):
+        yield repr(function).encode()
+    else:
+        yield type(function).__qualname__.encode()
+
+
+def _code(code: types.CodeType) -> Iterator[bytes]:
+    yield code.co_code
+    yield repr(code.co_names).encode()
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _code(constant)
+        else:
+            yield repr(sorted(constant, key=repr) if isinstance(constant, frozenset) else constant).encode()
