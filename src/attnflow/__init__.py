@@ -36,6 +36,8 @@ _HOME = {
         "Still", "Trajectory", "Tree", "When", "advance", "flow_map", "merge_times", "solve",
     ],
     "attnflow.plots": ["plot"],
+    "attnflow.runs": ["register"],
+    "attnflow.experiments": ["Claim", "Study"],
 }  # fmt: skip
 _ROOMS = [
     "theory", "stability", "learn", "meanfield", "sums",

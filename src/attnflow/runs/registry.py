@@ -78,6 +78,7 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
         "at": flows.At,
     },
     "stop": {"consensus": flows.Consensus, "still": flows.Still},
+    "observable": {},
 }
 """part of a specification -> name -> what makes it."""
 
