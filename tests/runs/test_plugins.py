@@ -341,3 +341,59 @@ def test_a_report_reads_the_specification_with_its_plugins(here):
     assert seen == ["warm"]
     assert json.loads((run.path / "manifest.json").read_text())["status"] == "finished"
     assert executed(here) == 1
+
+
+OBSERVABLE = """
+import numpy as np
+import attnflow as af
+
+
+@af.register("observable", "height")
+def height(axis: int = 0, power: float = 1.0):
+    return lambda tokens: np.sum(tokens.masses * tokens.positions[:, axis] ** power)
+
+
+@af.register("observable", "vector")
+def vector():
+    return lambda tokens: tokens.positions[0]
+
+
+@af.register("observable", "fragile")
+def fragile():
+    return lambda tokens: 1 / 0
+"""
+
+
+def test_observables_lie_beside_the_arrays(here):
+    (here / "seen.py").write_text(OBSERVABLE)
+    asked = 'observe = [{ name = "height", axis = 1, power = 2 }, { name = "order-parameter" }]\n'
+    spec = parse_spec(asked + PLAIN, ["tokens.seed=[0, 5]"], plugins=["seen.py"])
+    assert spec.table["observe"][1] == {"name": "order-parameter"}
+    run, flow = execute(spec, here / "run")
+    run.verify()
+    with xr.open_zarr(run.path / "observables.zarr", chunks=None, consolidated=False) as found:
+        assert found["height"].dims == ("seed", "time")
+        np.testing.assert_array_equal(found["time"], flow.time)
+        expected = (flow.positions.values[..., 1] ** 2).mean(axis=-1)
+        np.testing.assert_allclose(found["height"], expected, rtol=4e-16 * 3)  # a sum of three terms, rounded
+        last = float(af.order_parameter(flow.tokens(-1, seed=1)))
+        assert float(found["order-parameter"].sel(seed=5)[-1]) == last
+
+
+def test_observables_are_tried_before_any_folder(here):
+    (here / "seen.py").write_text(OBSERVABLE)
+    for name, words in (
+        ("vector", r"'vector' gives an array of shape \(2,\) at the tokens at the start; let it give one number"),
+        ("fragile", r"'fragile' fails at the tokens at the start \(ZeroDivisionError: division by zero\)"),
+    ):
+        spec = parse_spec(f'observe = [{{ name = "{name}" }}]\n{PLAIN}', plugins=["seen.py"])
+        with pytest.raises(InvalidInput, match=words):
+            execute(spec, here / "run")
+    for line, words in (
+        ('observe = "height"', "give a list of tables"),
+        ('observe = [{ name = "heigth" }]', "did you mean 'height'"),
+        ('observe = [{ name = "height" }, { name = "height", axis = 1 }]', "names 'height' twice"),
+    ):
+        with pytest.raises(InvalidSpec, match=words):
+            parse_spec(f"{line}\n{PLAIN}", plugins=["seen.py"])
+    assert not (here / "run").exists()

@@ -13,6 +13,7 @@ from attnflow.errors import AttnflowError, FlowFailed
 from attnflow.flows import Progress, Trajectory, solve
 from attnflow.flows.outcome import Ending, Outcome
 from attnflow.runs.folder import Run
+from attnflow.runs.observables import check_observables, write_observables
 from attnflow.runs.plugins import Given, joined
 from attnflow.runs.spec import Spec
 from attnflow.runs.store import ZarrSink, open_arrays
@@ -35,6 +36,7 @@ def execute(
     with; the manifest records the hash of each, and the folder keeps its text.
     """
     spec = dataclasses.replace(spec, plugins=joined(spec.plugins, plugins))
+    check_observables(spec)
     run = Run.create(path, spec, **spec.plugins.facts())
     with run.lock():
         return run, _carry_on(run, spec, draw, on_progress)
@@ -91,6 +93,7 @@ def _carry_on(run: Run, spec: Spec, draw: Draw | None, on_progress: Callable[[Pr
         if flow.outcome.ending is Ending.FAILED:
             raise FlowFailed(flow.outcome.message, flow)
         if flow.outcome.complete:
+            write_observables(spec, flow, run.path)
             with spec.plugins.active():  # for those who read the specification again
                 status["summary"] = draw(run, flow) if draw else {}
     except AttnflowError as error:

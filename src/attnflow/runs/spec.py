@@ -51,6 +51,11 @@ class Spec:
         with self.plugins.active():
             return self._made()
 
+    def observables(self) -> dict[str, Any]:
+        """name -> function of the tokens, for all that `observe` asks for."""
+        with self.plugins.active():
+            return {table["name"]: _build("observable", table) for table in self.table.get("observe", [])}
+
     def _made(self) -> dict[str, Any]:
         tokens = _build("tokens", self.table["tokens"])
         if self.table["precision"] != "float64":
@@ -123,8 +128,9 @@ def _apply(table: dict[str, Any], change: str) -> None:
 def _resolve(table: dict[str, Any]) -> dict[str, Any]:
     parts = ("tokens", "field", "solve")
     for key in table:
-        if key not in (*TOP, *parts):
-            raise InvalidSpec(f"unknown key {key!r} in the specification{did_you_mean(key, (*TOP, *parts))}")
+        if key not in (*TOP, *parts, "observe"):
+            known = (*TOP, *parts, "observe")
+            raise InvalidSpec(f"unknown key {key!r} in the specification{did_you_mean(key, known)}")
     for part in parts:
         if not isinstance(table.get(part), dict):
             raise InvalidSpec(f"the specification has no table [{part}]; `attnflow presets` shows complete ones.")
@@ -136,10 +142,23 @@ def _resolve(table: dict[str, Any]) -> dict[str, Any]:
         raise InvalidSpec(f"`name` is {resolved['name']!r}; it becomes part of a folder name, so no slashes.")
     if resolved["precision"] not in ("float64", "float32"):
         raise InvalidSpec(f"`precision` is {resolved['precision']!r}; use 'float64' or 'float32'.")
+    if "observe" in table:
+        resolved["observe"] = _fill_observe(table["observe"])
     resolved["tokens"] = _fill("tokens", "tokens", table["tokens"])
     resolved["field"] = _fill("field", "field", table["field"])
     resolved["solve"] = _fill_solve(table["solve"])
     return resolved
+
+
+def _fill_observe(asked: Any) -> list[dict[str, Any]]:
+    if not isinstance(asked, list):
+        raise InvalidSpec(f'`observe` is {asked!r}; give a list of tables, [{{ name = "order-parameter" }}].')
+    filled = [_fill("observable", f"observe[{k}]", item) for k, item in enumerate(asked)]
+    names = [item["name"] for item in filled]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidSpec(f"`observe` names {name!r} twice; ask for each observable once.")
+    return filled
 
 
 def _fill_solve(table: dict[str, Any]) -> dict[str, Any]:
