@@ -397,3 +397,30 @@ def test_observables_are_tried_before_any_folder(here):
         with pytest.raises(InvalidSpec, match=words):
             parse_spec(f"{line}\n{PLAIN}", plugins=["seen.py"])
     assert not (here / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "maker", "words"),
+    [
+        ("field", "lambda: 3.0", "gives a float for the field 'mine'; an AbstractField is needed"),
+        ("field", "lambda: 1 / 0", r"the field 'mine' of a plugin cannot be made \(ZeroDivisionError: division by zero\)"),
+        ("field", "lambda: af.Attention(float('nan'))", "`beta` is nan"),
+        ("tokens", "lambda: [[1.0, 0.0]]", "gives a list for the tokens 'mine'; a Tokens is needed"),
+        ("observable", "lambda: 3.0", "gives a float for the observable 'mine'; a function of tokens is needed"),
+    ],
+)  # fmt: skip
+def test_what_a_plugin_makes_is_looked_at_before_any_folder(here, kind, maker, words):
+    (here / "made.py").write_text(f"import attnflow as af\naf.register('{kind}', 'mine')({maker})\n")
+    change = f"{kind}.name=mine" if kind != "observable" else "observe=[{ name = 'mine' }]"
+    with pytest.raises(InvalidInput, match=words):
+        execute(parse_spec(PLAIN, [change], plugins=["made.py"]), here / "run")
+    assert not (here / "run").exists()
+
+
+def test_ctrl_c_while_a_file_is_loaded_is_ctrl_c(here):
+    (here / "long.py").write_text("raise KeyboardInterrupt\n")
+    modules = set(sys.modules)
+    with pytest.raises(KeyboardInterrupt):
+        load(["long.py"])
+    assert set(sys.modules) == modules
+    assert current().loaded == ()

@@ -218,19 +218,19 @@ def execute_file(source: Source) -> Plugin:
     module.__file__ = str(source.path)
     before = sys.modules.get(module.__name__)
     sys.modules[module.__name__] = module  # dataclasses and pickles look their module up there
-    token = _LOADING.set(words)
+    token, done = _LOADING.set(words), False
     try:
         exec(compile(source.content, str(source.path), "exec", dont_inherit=True), module.__dict__)
+        done = True
     except (Exception, SystemExit) as error:
-        if before is None:
-            del sys.modules[module.__name__]
-        else:
-            sys.modules[module.__name__] = before
         raise InvalidInput(
             f"{str(source.path)!r} cannot be loaded ({_reason(error, source)}); mend the file, or leave it out."
         ) from error
     finally:
         _LOADING.reset(token)
+        if not done:
+            sys.modules.pop(module.__name__)
+            sys.modules.update({} if before is None else {module.__name__: before})
     return Plugin(source, module, words)
 
 

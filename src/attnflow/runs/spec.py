@@ -14,6 +14,7 @@ import tomli_w
 
 from attnflow.axes import Along
 from attnflow.errors import InvalidSpec
+from attnflow.runs.made import make
 from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.plugins import Given, Plugins, chosen, current, words
 from attnflow.runs.presets import preset_names, preset_text
@@ -273,4 +274,4 @@ def _build(kind: str, table: dict[str, Any]) -> Any:
         for key, p in inspect.signature(maker).parameters.items()
         if p.kind is inspect.Parameter.POSITIONAL_ONLY and key in arguments
     ]
-    return maker(*positional, **arguments)
+    return make(kind, table["name"], *positional, **arguments)
