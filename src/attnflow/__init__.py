@@ -37,6 +37,8 @@ _HOME = {
         "merge_times", "solve", "solve_long",
     ],
     "attnflow.plots": ["plot"],
+    "attnflow.runs": ["register"],
+    "attnflow.experiments": ["Claim", "Study"],
 }  # fmt: skip
 _ROOMS = [
     "theory", "stability", "learn", "meanfield", "sums",

@@ -126,3 +126,6 @@ from attnflow.flows import flow_map as flow_map
 from attnflow.flows import merge_times as merge_times
 from attnflow.flows import solve as solve
 from attnflow.plots import plot as plot
+from attnflow.runs import register as register
+from attnflow.experiments import Claim as Claim
+from attnflow.experiments import Study as Study

@@ -26,6 +26,10 @@ CLAIM_FAILS = 1
 INTERRUPTED = 130
 
 Json = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on standard output.")]
+Plugin = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", help="A Python file that registers words; may be given again.", metavar="FILE.py"),
+]
 Folder = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
 
 
@@ -42,7 +46,11 @@ def say_error(error: BaseException) -> None:
 def leave_interrupted(where: Path, *more: str) -> NoReturn:
     """Say how to continue, and `more` on lines of its own, and end the process."""
     if (where / "manifest.json").exists():
-        text = f"interrupted; what was saved is kept. Continue with: attnflow resume {where}"
+        from attnflow.runs.folder import Run
+        from attnflow.runs.recorded import resume_command
+
+        command = resume_command(where, Run(where).manifest())
+        text = f"interrupted; what was saved is kept. Continue with: {command}"
     else:
         text = "interrupted before anything was saved."
     say.print("\n".join([text, *more]), soft_wrap=True, markup=False)

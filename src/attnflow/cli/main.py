@@ -16,7 +16,7 @@ from rich.console import Console
 
 from attnflow import __version__, errors
 from attnflow.cli import console
-from attnflow.cli.console import Folder, Json, exit_code, leave_interrupted, say, say_error
+from attnflow.cli.console import Folder, Json, Plugin, exit_code, leave_interrupted, say, say_error
 from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
 
 app = typer.Typer(
@@ -64,19 +64,20 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="The run folder; default runs/NAME-DATE-TIME.", metavar="DIR")
     ] = None,
+    plugin: Plugin = None,
     json_: Json = False,
 ) -> None:
     """Carry out a specification and leave a run folder with arrays, figures and a report."""
     console.use_compilation_cache()
     from attnflow import runs
 
-    loaded = runs.load_spec(spec, set_ or ())
+    loaded = runs.load_spec(spec, set_ or (), plugin or ())
     where = out or Path("runs") / f"{loaded.name}-{datetime.now():%Y%m%d-%H%M%S}"
     _carry_out(lambda **extra: runs.execute(loaded, where, **extra), where, loaded.name, json_)
 
 
 @app.command(epilog="Example: attnflow resume runs/metastability-20260101-120000")
-def resume(folder: Folder, json_: Json = False) -> None:
+def resume(folder: Folder, plugin: Plugin = None, json_: Json = False) -> None:
     """Continue a run that was interrupted or killed, from its last complete chunk or part."""
     console.use_compilation_cache()
     from attnflow import runs
@@ -89,11 +90,14 @@ def resume(folder: Folder, json_: Json = False) -> None:
     if "experiment" in manifest:
         from attnflow.experiments import resume as resume_experiment
 
-        found = follow(lambda on_progress: resume_experiment(folder, on_progress=on_progress), folder, manifest["name"])
+        def again(on_progress: Callable[[str, float], None]) -> Any:
+            return resume_experiment(folder, plugins=plugin or (), on_progress=on_progress)
+
+        found = follow(again, folder, manifest["name"])
         print_found([found], json_)
         leave([found])
         return
-    _carry_out(lambda **extra: runs.resume(folder, **extra), folder, folder.name, json_)
+    _carry_out(lambda **extra: runs.resume(folder, plugins=plugin or (), **extra), folder, folder.name, json_)
 
 
 @app.command(epilog="Example: attnflow show runs/metastability-20260101-120000 --json")

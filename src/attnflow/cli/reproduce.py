@@ -46,7 +46,11 @@ def experiments(json_: Json = False) -> None:
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments; `attnflow experiments` lists them.", metavar="NAME...")
+        list[str] | None,
+        typer.Argument(
+            help="Experiments (`attnflow experiments` lists them), or Python files with experiments of your own.",
+            metavar="NAME|FILE.py...",
+        ),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every experiment; go on after failures.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="The small versions, for a first look.")] = False,
@@ -64,13 +68,14 @@ def reproduce(
     chosen = _chosen(names or [], all_, room.names())
     several = all_ or len(chosen) > 1
     found = []
-    for k, name in enumerate(chosen):
+    for k, experiment in enumerate(chosen):
+        name = experiment.name
         default = Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
         where = default if out is None else out / name if several else out
-        rest = [f"not begun: {', '.join(chosen[k + 1 :])}."] if chosen[k + 1 :] else []
+        rest = [f"not begun: {', '.join(e.name for e in chosen[k + 1 :])}."] if chosen[k + 1 :] else []
 
-        def start(on_progress: Callable[[str, float], None], name: str = name, where: Path = where) -> Any:
-            return room.reproduce(name, where, quick=quick, on_progress=on_progress)
+        def start(on_progress: Callable[[str, float], None], experiment: Any = experiment, where: Path = where) -> Any:
+            return room.reproduce(experiment, where, quick=quick, on_progress=on_progress)
 
         try:
             found.append(follow(start, where, name, *rest))
@@ -142,16 +147,15 @@ def leave(found: list[Found]) -> None:
         sys.exit(CLAIM_FAILS)
 
 
-def _chosen(names: list[str], all_: bool, known: list[str]) -> list[str]:
+def _chosen(names: list[str], all_: bool, known: list[str]) -> list[Any]:
+    """The experiments, each looked up before any work: an unknown name or a bad file is refused here."""
     from attnflow import experiments as room
 
     if all_ == bool(names):
         raise errors.InvalidInput(
             f"`reproduce` needs names of experiments or --all, not both; known are {', '.join(known)}."
         )
-    for name in names:
-        room.find(name)  # refuses an unknown one before any work
-    return known if all_ else list(dict.fromkeys(names))
+    return [room.look_up(name) for name in (known if all_ else dict.fromkeys(names))]
 
 
 def _entries(one: Found) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from rich.table import Table
 from attnflow.errors import RunCorrupted
 from attnflow.experiments import Claim, Experiment, read_claims
 from attnflow.runs import Run
+from attnflow.runs.recorded import resume_command
 from attnflow.theory import Prediction
 
 out = Console(highlight=False)
@@ -84,7 +85,7 @@ def print_claims(run: Run, claims: list[Claim]) -> None:
     if facts["status"] == "finished":
         rows["report"] = escape(str(run.report))
     else:
-        rows["continue"] = escape(f"attnflow resume {run.path}")
+        rows["continue"] = escape(resume_command(run.path, facts))
     grid = Table.grid(padding=(0, 2))
     for key, value in rows.items():
         grid.add_row(f"[bold]{key}[/bold]", value)

@@ -11,6 +11,7 @@ from typing import Any
 from attnflow.errors import InvalidInput
 from attnflow.experiments import gallery
 from attnflow.runs.nearest import did_you_mean
+from attnflow.runs.plugins import Plugins
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,9 +24,13 @@ class Experiment:
     about: str
     """The rest of it: what is shown and what is not."""
     papers: tuple[str, ...]
+    plugins: Plugins = Plugins()
+    """The file that it comes from, when that is not the package."""
 
     def module(self) -> Any:
         """The module, imported: `Parameters`, `QUICK`, `run`, `claims`, `draw`."""
+        if self.plugins.loaded:
+            return self.plugins.loaded[0].module
         return importlib.import_module(f"{gallery.__name__}.{self.name.replace('-', '_')}")
 
 
@@ -40,8 +45,13 @@ def find(name: str) -> Experiment:
     if name not in sources:
         raise InvalidInput(f"there is no experiment {name!r}{did_you_mean(name, sources)}")
     tree = ast.parse(sources[name].read_text(encoding="utf-8"))
-    first, _, rest = inspect.cleandoc(ast.get_docstring(tree) or "").partition("\n")
-    return Experiment(name, first, rest.strip(), _papers(tree))
+    return Experiment(name, *statement_and_rest(ast.get_docstring(tree)), _papers(tree))
+
+
+def statement_and_rest(docstring: str | None) -> tuple[str, str]:
+    """The first line of a module's docstring, and what follows it."""
+    first, _, rest = inspect.cleandoc(docstring or "").partition("\n")
+    return first, rest.strip()
 
 
 def _sources() -> dict[str, Path]:

@@ -7,54 +7,77 @@ from pathlib import Path
 from typing import Any
 
 from attnflow.errors import AttnflowError, InvalidInput, RunCorrupted, RunError
-from attnflow.experiments.catalogue import find
+from attnflow.experiments.catalogue import Experiment, find
 from attnflow.experiments.claim import Claim
+from attnflow.experiments.outside import check_writable, from_file, from_plugins, is_file
 from attnflow.experiments.report import draw_report
 from attnflow.experiments.settings import Settings, parse_settings
 from attnflow.experiments.study import OnProgress, Study
 from attnflow.runs.execute import peak_memory
 from attnflow.runs.folder import Run, write_atomically, writing
+from attnflow.runs.plugins import Given
+from attnflow.runs.recorded import checked
 
 
 def reproduce(
-    name: str,
+    experiment: str | Path | Experiment,
     path: str | Path,
     *,
     quick: bool = False,
     parameters: Any = None,
     on_progress: OnProgress | None = None,
 ) -> tuple[Run, list[Claim]]:
-    """Make the folder `path` and carry out the experiment `name` in it.
+    """Make the folder `path` and carry out an experiment in it: one of the package by its name, or one of a file.
 
     The folder holds spec.toml, manifest.json, parts/, claims.json, figures/ and report.html, and is sealed when all of
     them are there. A claim that fails raises nothing: look at `holds`.
 
     Arguments:
+        experiment: a name, see `names()`; or a Python file of one's own, Path("mine.py"), which is executed. The
+            manifest records its hash, and the folder keeps its text.
         quick: the small version of the experiment, made for a first look and for tests.
         parameters: an instance of the experiment's `Parameters`, instead of the full or the quick version.
         on_progress: called with a text and the share that is done.
     """
-    module = find(name).module()
+    found = look_up(experiment)
+    name, module = found.name, found.module()
     if parameters is not None and (quick or not isinstance(parameters, module.Parameters)):
         raise InvalidInput(
             f"`parameters` is {parameters!r}; give a Parameters of the experiment {name!r}, and not quick=True with it."
         )
     chosen = module.QUICK if quick else module.Parameters() if parameters is None else parameters
+    if found.plugins.loaded:
+        check_writable(found, chosen)
     settings = Settings(name, quick, chosen)
-    run = Run.create(path, settings, experiment=name, quick=quick)
+    run = Run.create(path, settings, experiment=name, quick=quick, **found.plugins.facts())
     with run.lock():
-        return run, _carry_on(run, settings, on_progress)
+        return run, _carry_on(run, found, settings, on_progress)
 
 
-def resume(path: str | Path, *, on_progress: OnProgress | None = None) -> tuple[Run, list[Claim]]:
-    """Continue an experiment from its last complete part; a finished one is only opened."""
+def look_up(experiment: str | Path | Experiment) -> Experiment:
+    """An experiment of the package by its name, or the one in a file."""
+    if isinstance(experiment, Experiment):
+        return experiment
+    return from_file(experiment) if is_file(experiment) else find(str(experiment))
+
+
+def resume(path: str | Path, *, plugins: Given = (), on_progress: OnProgress | None = None) -> tuple[Run, list[Claim]]:
+    """Continue an experiment from its last complete part; a finished one is only opened.
+
+    `plugins` holds the file of an experiment that is not of the package. One that is missing or has changed is
+    refused, before it is executed and before anything is written.
+    """
     run = Run.open(path)
-    if "experiment" not in run.manifest():
+    manifest = run.manifest()
+    if "experiment" not in manifest:
         raise RunError(f"{str(path)!r} holds a flow, not an experiment; continue it with attnflow.runs.resume.")
     with run.lock():
         if run.manifest()["status"] == "finished":
             return run, read_claims(run)
-        return run, _carry_on(run, run.read_spec(parse_settings), on_progress)
+        loaded = checked(run.path, manifest, plugins)
+        experiment = from_plugins(loaded, manifest["experiment"]) if loaded.loaded else find(manifest["experiment"])
+        settings = run.read_spec(lambda text: parse_settings(text, experiment))
+        return run, _carry_on(run, experiment, settings, on_progress)
 
 
 def read_claims(run: Run) -> list[Claim]:
@@ -68,16 +91,16 @@ def read_claims(run: Run) -> list[Claim]:
         raise RunCorrupted(f"{str(file)!r} cannot be read ({error}); run the experiment again.") from None
 
 
-def _carry_on(run: Run, settings: Settings, on_progress: OnProgress | None) -> list[Claim]:
+def _carry_on(run: Run, experiment: Experiment, settings: Settings, on_progress: OnProgress | None) -> list[Claim]:
     manifest = run.manifest()
     began, before = time.perf_counter(), manifest["wall_time"]
+    experiment.plugins.keep(run.path)
     run.update(status="running", **{key: None for key in ("message",) if key in manifest})  # of a failure before
-    experiment = find(settings.name)
     module = experiment.module()
     study = Study(run.path / "parts", on_progress)
     status: dict[str, Any] = {"status": "interrupted"}
     try:
-        with study.listening():
+        with study.listening(), experiment.plugins.active():
             data = module.run(settings.parameters, study)
             claims = list(module.claims(settings.parameters, data))
             if not claims:

@@ -74,7 +74,7 @@ def finished(folder: str | Path) -> list[Entry]:
     for run in [*here, *list_runs(folder)]:  # oldest first
         manifest = run.manifest()
         name = manifest.get("experiment")
-        if name in known and manifest["status"] == "finished" and not manifest["quick"]:
+        if name in known and "plugins" not in manifest and manifest["status"] == "finished" and not manifest["quick"]:
             run.verify()
             found[name] = Entry(find(name), run, read_claims(run), manifest["quick"])
     return [found[name] for name in sorted(found)]

@@ -9,7 +9,7 @@ from typing import Any
 import tomli_w
 
 from attnflow.errors import InvalidSpec
-from attnflow.experiments.catalogue import find
+from attnflow.experiments.catalogue import Experiment, find
 from attnflow.runs.nearest import did_you_mean
 
 
@@ -36,8 +36,8 @@ class Settings:
         return tomli_w.dumps(self.table)
 
 
-def parse_settings(text: str) -> Settings:
-    """The settings in the text of a spec.toml."""
+def parse_settings(text: str, experiment: Experiment | None = None) -> Settings:
+    """The settings in the text of a spec.toml, of `experiment` or of the one in the package that it names."""
     table = tomllib.loads(text)
     known = ("experiment", "quick", "parameters")
     for key in table:
@@ -46,7 +46,7 @@ def parse_settings(text: str) -> Settings:
     for key, kind in zip(known, (str, bool, dict), strict=True):
         if not isinstance(table.get(key), kind):
             raise InvalidSpec(f"`{key}` is {table.get(key)!r}; it must be a {kind.__name__}.")
-    maker = find(table["experiment"]).module().Parameters
+    maker = (experiment or find(table["experiment"])).module().Parameters
     fields = {field.name for field in dataclasses.fields(maker)}
     for key in table["parameters"]:
         if key not in fields:

@@ -19,7 +19,25 @@ OnProgress = Callable[[str, float], None]
 
 
 class Study:
-    """The folder `parts` of one execution, filled part by part."""
+    """What `run(parameters, study)` of an experiment computes with: results that are kept part by part.
+
+    ```python
+    def run(parameters: Parameters, study: af.Study) -> xr.Dataset:
+        def make() -> xr.Dataset:
+            study.progress("following the tokens", 0.0)
+            flow = af.solve(af.Attention(parameters.beta), af.uniform(af.Sphere(3), n=64), 10.0)
+            return xr.Dataset({"energy": flow.energy})
+
+        return study.part("flow", make)
+    ```
+
+    A part that is finished lies in `folder` as an .npz file. When the study is resumed, after Ctrl-C or a crash, it is
+    loaded and not made again. `attnflow reproduce` makes the Study; to try `run` in Python, give it `Study("parts")`.
+
+    Arguments:
+        folder: where the parts lie; made when the first one is finished.
+        on_progress: called with a text and the share that is done.
+    """
 
     def __init__(self, folder: str | Path, on_progress: OnProgress | None = None):
         self.folder = Path(folder)

@@ -30,6 +30,8 @@ def facts_table(facts: dict[str, Any], manifest: dict[str, Any]) -> str:
         "specification": manifest["spec_hash"][:16],
         "versions": ", ".join(f"{k} {v}" for k, v in manifest["versions"].items()),
     }
+    if "plugins" in manifest:
+        own["plugins"] = ", ".join(f"{row['file']} (SHA-256 {row['sha256'][:16]})" for row in manifest["plugins"])
     rows = "".join(f"<tr><th>{k}</th><td>{html.escape(str(v))}</td></tr>" for k, v in own.items())
     return f"<h2>The run</h2><table>{rows}</table>"
 

@@ -2,6 +2,7 @@
 
 from attnflow.runs.execute import execute, resume
 from attnflow.runs.folder import Run, list_runs
+from attnflow.runs.plugins import register
 from attnflow.runs.presets import preset_names, preset_text
 from attnflow.runs.spec import Spec, load_spec, parse_spec
 from attnflow.runs.store import ZarrSink
@@ -16,5 +17,6 @@ __all__ = [
     "parse_spec",
     "preset_names",
     "preset_text",
+    "register",
     "resume",
 ]

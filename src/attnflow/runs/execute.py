@@ -1,6 +1,7 @@
 """Carry out a specification in a run folder, from the start or from where it was left."""
 
 import contextlib
+import dataclasses
 import resource
 import sys
 import time
@@ -12,6 +13,8 @@ from attnflow.errors import AttnflowError, FlowFailed
 from attnflow.flows import Progress, Trajectory, solve
 from attnflow.flows.outcome import Ending, Outcome
 from attnflow.runs.folder import Run
+from attnflow.runs.observables import check_observables, write_observables
+from attnflow.runs.plugins import Given, joined
 from attnflow.runs.spec import Spec
 from attnflow.runs.store import ZarrSink, open_arrays
 
@@ -19,32 +22,48 @@ Draw = Callable[[Run, Trajectory], dict[str, Any]]
 
 
 def execute(
-    spec: Spec, path: str | Path, *, draw: Draw | None = None, on_progress: Callable[[Progress], None] | None = None
+    spec: Spec,
+    path: str | Path,
+    *,
+    plugins: Given = (),
+    draw: Draw | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> tuple[Run, Trajectory]:
     """Make the folder `path` and run `spec` in it.
 
     `draw(run, trajectory)` makes figures and a report and gives back a summary for the manifest; it comes before the
-    folder is sealed, so a finished folder is always whole.
+    folder is sealed, so a finished folder is always whole. `plugins` are files beside those that `spec` was loaded
+    with; the manifest records the hash of each, and the folder keeps its text.
     """
-    run = Run.create(path, spec)
+    spec = dataclasses.replace(spec, plugins=joined(spec.plugins, plugins))
+    check_observables(spec)
+    run = Run.create(path, spec, **spec.plugins.facts())
     with run.lock():
         return run, _carry_on(run, spec, draw, on_progress)
 
 
 def resume(
-    path: str | Path, *, draw: Draw | None = None, on_progress: Callable[[Progress], None] | None = None
+    path: str | Path,
+    *,
+    plugins: Given = (),
+    draw: Draw | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> tuple[Run, Trajectory]:
-    """Continue a run from its last complete chunk; a finished one is only opened."""
+    """Continue a run from its last complete chunk; a finished one is only opened.
+
+    `plugins` are the files that the run was made with; one that is missing or has changed is refused, before any of
+    them is executed and before anything is written.
+    """
     run = Run.open(path)
     with run.lock():
         if run.manifest()["status"] == "finished":
-            return run, trajectory(run)
-        return run, _carry_on(run, run.spec(), draw, on_progress)
+            return run, trajectory(run, plugins)
+        return run, _carry_on(run, run.spec(plugins), draw, on_progress)
 
 
-def trajectory(run: Run) -> Trajectory:
+def trajectory(run: Run, plugins: Given = ()) -> Trajectory:
     """The frames of a run as a Trajectory, loaded as they are used."""
-    made = run.spec().build()
+    made = run.spec(plugins).build()
     manifest = run.manifest()
     dataset = open_arrays(run.arrays)
     outcome = manifest.get("outcome") or {"ending": "interrupted", "message": "the run is not finished."}
@@ -60,6 +79,7 @@ def trajectory(run: Run) -> Trajectory:
 
 def _carry_on(run: Run, spec: Spec, draw: Draw | None, on_progress: Callable[[Progress], None] | None) -> Trajectory:
     began, before = time.perf_counter(), run.manifest()["wall_time"]
+    spec.plugins.keep(run.path)
     run.update(status="running")
     status: dict[str, Any] = {"status": "interrupted"}
     try:
@@ -73,7 +93,9 @@ def _carry_on(run: Run, spec: Spec, draw: Draw | None, on_progress: Callable[[Pr
         if flow.outcome.ending is Ending.FAILED:
             raise FlowFailed(flow.outcome.message, flow)
         if flow.outcome.complete:
-            status["summary"] = draw(run, flow) if draw else {}
+            write_observables(spec, flow, run.path)
+            with spec.plugins.active():  # for those who read the specification again
+                status["summary"] = draw(run, flow) if draw else {}
     except AttnflowError as error:
         status["status"] = "failed"
         status["message"] = str(error)

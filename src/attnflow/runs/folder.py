@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from attnflow.errors import RunCorrupted, RunError, RunExists, RunLocked
+from attnflow.runs.plugins import Given
+from attnflow.runs.recorded import checked
 from attnflow.runs.spec import Spec, parse_spec
 
 FORMAT = 1
@@ -123,15 +125,16 @@ class Run:
         content = (self.manifest() if path.exists() else {}) | changes
         write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
 
-    def spec(self) -> Spec:
-        """The resolved specification of a flow; refused if it is not the one the run was made with."""
+    def spec(self, plugins: Given = ()) -> Spec:
+        """The resolved specification of a flow; refused if it or a plugin is not the one the run was made with."""
         manifest = self.manifest()
         if "experiment" in manifest:
             raise RunError(
                 f"{str(self.path)!r} holds the experiment {manifest['experiment']!r}, not a flow; continue it with "
                 f"`attnflow resume {self.path}`, or open its parts with attnflow.experiments."
             )
-        return self.read_spec(parse_spec)
+        loaded = checked(self.path, manifest, plugins)
+        return self.read_spec(lambda text: parse_spec(text, plugins=loaded))
 
     def read_spec(self, parse: Callable[[str], S]) -> S:
         """What `parse` makes of spec.toml; refused if it is not what the run was made with."""

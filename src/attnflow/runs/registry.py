@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from attnflow import fields, flows, masks, spaces, tokens
+from attnflow import fields, flows, masks, observe, spaces, tokens
 
 REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
     "space": {
@@ -78,6 +78,10 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
         "at": flows.At,
     },
     "stop": {"consensus": flows.Consensus, "still": flows.Still},
+    "observable": {
+        "order-parameter": lambda: observe.order_parameter,
+        "effective-rank": lambda: observe.effective_rank,
+    },
 }
 """part of a specification -> name -> what makes it."""
 

@@ -14,9 +14,11 @@ import tomli_w
 
 from attnflow.axes import Along
 from attnflow.errors import InvalidSpec
+from attnflow.runs.made import make
 from attnflow.runs.nearest import did_you_mean
+from attnflow.runs.plugins import Given, Plugins, chosen, current, words
 from attnflow.runs.presets import preset_names, preset_text
-from attnflow.runs.registry import ARGUMENTS, BATCHED, DEFAULTS, HIDDEN, REGISTRY
+from attnflow.runs.registry import ARGUMENTS, BATCHED, DEFAULTS, HIDDEN
 
 TOP = {"name": "run", "about": "", "precision": "float64"}
 SOLVE = ("until", "method", "noise", "save", "stop", "chunk", "tol")
@@ -27,6 +29,8 @@ class Spec:
     """A resolved specification."""
 
     table: dict[str, Any]
+    plugins: Plugins = dataclasses.field(default_factory=current, compare=False, repr=False)
+    """Where words come from that are not the package's."""
 
     @property
     def name(self) -> str:
@@ -36,7 +40,8 @@ class Spec:
     @property
     def hash(self) -> str:
         """SHA-256 of the resolved content: equal hashes mean equal runs."""
-        return hashlib.sha256(json.dumps(self.table, sort_keys=True).encode()).hexdigest()
+        content = [self.table, *self.plugins.hashes] if self.plugins.loaded else self.table
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def to_toml(self) -> str:
         """The resolved specification as TOML."""
@@ -44,6 +49,15 @@ class Spec:
 
     def build(self) -> dict[str, Any]:
         """The arguments of `solve`: field, tokens, until, method, noise, save, stop, chunk, tol."""
+        with self.plugins.active():
+            return self._made()
+
+    def observables(self) -> dict[str, Any]:
+        """name -> function of the tokens, for all that `observe` asks for."""
+        with self.plugins.active():
+            return {table["name"]: _build("observable", table) for table in self.table.get("observe", [])}
+
+    def _made(self) -> dict[str, Any]:
         tokens = _build("tokens", self.table["tokens"])
         if self.table["precision"] != "float64":
             tokens = tokens.astype(np.dtype(self.table["precision"]))
@@ -61,8 +75,11 @@ class Spec:
         }
 
 
-def load_spec(source: str | Path, changes: Sequence[str] = ()) -> Spec:
-    """The specification in a TOML file or of a preset's name, with changes such as "field.beta=9"."""
+def load_spec(source: str | Path, changes: Sequence[str] = (), plugins: Given = ()) -> Spec:
+    """The specification in a TOML file or of a preset's name, with changes such as "field.beta=9".
+
+    `plugins` are Python files that `register` further words; they are executed, a specification never is.
+    """
     path = Path(source)
     if path.suffix == ".toml" or path.exists():
         try:
@@ -74,10 +91,10 @@ def load_spec(source: str | Path, changes: Sequence[str] = ()) -> Spec:
             ) from None
     else:
         text = preset_text(str(source))
-    return parse_spec(text, changes)
+    return parse_spec(text, changes, plugins)
 
 
-def parse_spec(text: str, changes: Sequence[str] = ()) -> Spec:
+def parse_spec(text: str, changes: Sequence[str] = (), plugins: Given = ()) -> Spec:
     """Parse, change, resolve and check a specification; nothing is run."""
     try:
         table = tomllib.loads(text)
@@ -85,7 +102,8 @@ def parse_spec(text: str, changes: Sequence[str] = ()) -> Spec:
         raise InvalidSpec(f"the specification is not valid TOML: {error}.") from None
     for change in sorted(changes, key=lambda c: not c.partition("=")[0].strip().endswith(".name")):
         _apply(table, change)  # names first: they start their part afresh
-    spec = Spec(_resolve(table))
+    with chosen(plugins).active():
+        spec = Spec(_resolve(table))
     spec.build()
     return spec
 
@@ -111,8 +129,9 @@ def _apply(table: dict[str, Any], change: str) -> None:
 def _resolve(table: dict[str, Any]) -> dict[str, Any]:
     parts = ("tokens", "field", "solve")
     for key in table:
-        if key not in (*TOP, *parts):
-            raise InvalidSpec(f"unknown key {key!r} in the specification{did_you_mean(key, (*TOP, *parts))}")
+        if key not in (*TOP, *parts, "observe"):
+            known = (*TOP, *parts, "observe")
+            raise InvalidSpec(f"unknown key {key!r} in the specification{did_you_mean(key, known)}")
     for part in parts:
         if not isinstance(table.get(part), dict):
             raise InvalidSpec(f"the specification has no table [{part}]; `attnflow presets` shows complete ones.")
@@ -124,10 +143,23 @@ def _resolve(table: dict[str, Any]) -> dict[str, Any]:
         raise InvalidSpec(f"`name` is {resolved['name']!r}; it becomes part of a folder name, so no slashes.")
     if resolved["precision"] not in ("float64", "float32"):
         raise InvalidSpec(f"`precision` is {resolved['precision']!r}; use 'float64' or 'float32'.")
+    if "observe" in table:
+        resolved["observe"] = _fill_observe(table["observe"])
     resolved["tokens"] = _fill("tokens", "tokens", table["tokens"])
     resolved["field"] = _fill("field", "field", table["field"])
     resolved["solve"] = _fill_solve(table["solve"])
     return resolved
+
+
+def _fill_observe(asked: Any) -> list[dict[str, Any]]:
+    if not isinstance(asked, list):
+        raise InvalidSpec(f'`observe` is {asked!r}; give a list of tables, [{{ name = "order-parameter" }}].')
+    filled = [_fill("observable", f"observe[{k}]", item) for k, item in enumerate(asked)]
+    names = [item["name"] for item in filled]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidSpec(f"`observe` names {name!r} twice; ask for each observable once.")
+    return filled
 
 
 def _fill_solve(table: dict[str, Any]) -> dict[str, Any]:
@@ -179,11 +211,12 @@ def _named(value: Any, default: Any) -> Any:
 def _fill(kind: str, where: str, table: Any) -> dict[str, Any]:
     """`table` with the defaults of its maker written out; unknown names and keys are refused."""
     if not isinstance(table, dict) or "name" not in table:
-        raise InvalidSpec(f"`{where}` is {table!r}; give a table with a `name`, one of {', '.join(REGISTRY[kind])}.")
+        raise InvalidSpec(f"`{where}` is {table!r}; give a table with a `name`, one of {', '.join(words(kind))}.")
     name = table["name"]
-    if name not in REGISTRY[kind]:
-        raise InvalidSpec(f"`{where}.name` is {name!r}{did_you_mean(str(name), REGISTRY[kind])}")
-    parameters = {k: p for k, p in inspect.signature(REGISTRY[kind][name]).parameters.items() if k not in HIDDEN}
+    if name not in words(kind):
+        hint = f" (if it comes from a plugin, give --plugin FILE){did_you_mean(str(name), words(kind))}"
+        raise InvalidSpec(f"`{where}.name` is {name!r}{hint}")
+    parameters = {k: p for k, p in inspect.signature(words(kind)[name]).parameters.items() if k not in HIDDEN}
     for key in table:
         if key != "name" and key not in parameters:
             raise InvalidSpec(f"unknown key '{where}.{key}'{did_you_mean(key, parameters)}")
@@ -218,7 +251,7 @@ def _fill_part(name: str, key: str, where: str, value: Any) -> Any:
 def _kind(key: str, table: Any) -> str:
     """Which part of a specification a table for the argument `key` describes."""
     kinds = ARGUMENTS[key]
-    return next((kind for kind in kinds if isinstance(table, dict) and table.get("name") in REGISTRY[kind]), kinds[0])
+    return next((kind for kind in kinds if isinstance(table, dict) and table.get("name") in words(kind)), kinds[0])
 
 
 def _build(kind: str, table: dict[str, Any]) -> Any:
@@ -235,10 +268,10 @@ def _build(kind: str, table: dict[str, Any]) -> Any:
             arguments[key] = Along(key, value)
         else:
             arguments[key] = value
-    maker = REGISTRY[kind][table["name"]]
+    maker = words(kind)[table["name"]]
     positional = [
         arguments.pop(key)
         for key, p in inspect.signature(maker).parameters.items()
         if p.kind is inspect.Parameter.POSITIONAL_ONLY and key in arguments
     ]
-    return maker(*positional, **arguments)
+    return make(kind, table["name"], *positional, **arguments)

@@ -1,0 +1,48 @@
+"""What the makers of plugins make, held to what its part of a specification needs."""
+
+from typing import Any
+
+from attnflow import fields, flows, masks, spaces, tokens
+from attnflow.errors import AttnflowError, InvalidInput
+from attnflow.flows.methods import AbstractUpdate
+from attnflow.runs.plugins import words
+from attnflow.runs.registry import REGISTRY
+
+NEEDED: dict[str, type] = {
+    "space": spaces.AbstractSpace,
+    "tokens": tokens.Tokens,
+    "field": fields.AbstractField,
+    "normaliser": fields.AbstractNormaliser,
+    "mask": masks.AbstractMask,
+    "encoding": fields.AbstractEncoding,
+    "norm": fields.AbstractNorm,
+    "method": flows.AbstractMethod,
+    "update": AbstractUpdate,
+    "noise": flows.Brownian,
+    "save": flows.AbstractSchedule,
+    "stop": flows.AbstractStop,
+}
+"""Of which class the parts are; a weight may be an array, an observable is a function."""
+
+
+def make(kind: str, name: str, /, *positional: Any, **arguments: Any) -> Any:
+    """The part `name`; where a plugin fails to make one, it is named in one sentence."""
+    maker = words(kind)[name]
+    if name in REGISTRY[kind]:
+        return maker(*positional, **arguments)
+    try:
+        made = maker(*positional, **arguments)
+    except AttnflowError:
+        raise
+    except Exception as error:
+        raise InvalidInput(
+            f"the {kind} {name!r} of a plugin cannot be made ({type(error).__name__}: {error}); mend its table, or the "
+            "file."
+        ) from error
+    if not (isinstance(made, NEEDED[kind]) if kind in NEEDED else kind != "observable" or callable(made)):
+        expected = NEEDED[kind].__name__ if kind in NEEDED else "function of tokens"
+        article = "an" if expected.startswith("A") else "a"
+        raise InvalidInput(
+            f"the plugin gives a {type(made).__name__} for the {kind} {name!r}; {article} {expected} is needed."
+        )
+    return made
