@@ -246,6 +246,7 @@ class _Tokens(AbstractStepper):
             {"masses": ((*batch, "token"), masses), "place": (("token",), np.asarray(tokens.place))},
             {"time": self.size},
             {"space": str(tokens.space)},
+            float(self.times[-1]),
             {},
         )
 

@@ -122,7 +122,7 @@ def evolve_cells(
 
 def finished(driven: Driven, recipe: Recipe) -> CellFlow:
     """What `evolve_cells` or a run folder left."""
-    since = float(driven.dataset["concentrated"])
+    since = float(driven.dataset["concentrated"]) if "concentrated" in driven.dataset else np.inf
     return CellFlow(
         driven.dataset, recipe.field, recipe.cells, driven.outcome, driven.steps, since if np.isfinite(since) else None,
         driven.checkpoint, recipe,
@@ -165,7 +165,8 @@ class _Volumes(AbstractStepper):
         frames["masses"] = Variable(("time", "cell"), floating)
         return Layout(
             {"time": frames}, {"cell": len(cells.centres)}, {"time": len(self.times)}, {"cell": cells.centres},
-            {"measure": (("cell",), np.asarray(cells.measure))}, {"time": 16}, {}, {},
+            {"measure": (("cell",), np.asarray(cells.measure))}, {"time": 16}, {},
+            float(self.times[-1]), {},
         )  # fmt: skip
 
     def start(self) -> Views:

@@ -1,6 +1,6 @@
 """Runs: a specification in TOML, and the folder that one execution of it leaves behind."""
 
-from attnflow.runs.execute import execute, resume
+from attnflow.runs.execute import execute, extend, open_run, resume
 from attnflow.runs.folder import Run, list_runs
 from attnflow.runs.plugins import register
 from attnflow.runs.presets import preset_names, preset_text
@@ -12,8 +12,10 @@ __all__ = [
     "Spec",
     "ZarrSink",
     "execute",
+    "extend",
     "list_runs",
     "load_spec",
+    "open_run",
     "parse_spec",
     "preset_names",
     "preset_text",

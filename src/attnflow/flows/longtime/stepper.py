@@ -126,6 +126,7 @@ class Clusters(AbstractStepper):
             {"masses": (("token",), self.masses), "place": (("token",), np.asarray(tokens.place))},
             {"time": 16, "merge": 512, "step": 512},
             {"space": str(tokens.space)},
+            self.until,
             {},
         )
 
