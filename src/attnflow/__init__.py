@@ -37,7 +37,7 @@ _HOME = {
         "merge_times", "solve", "solve_long",
     ],
     "attnflow.plots": ["plot"],
-    "attnflow.runs": ["register"],
+    "attnflow.runs": ["open_run", "register"],
     "attnflow.experiments": ["Claim", "Study"],
 }  # fmt: skip
 _ROOMS = [

@@ -13,7 +13,7 @@ from attnflow.errors import AttnflowError, FlowFailed, RunError
 from attnflow.flows import Progress
 from attnflow.flows.driver import Driven
 from attnflow.flows.outcome import Ending, Outcome
-from attnflow.flows.sink import Checkpoint
+from attnflow.flows.sink import AbstractSink, Checkpoint, Layout, Tables
 from attnflow.runs.folder import Run
 from attnflow.runs.plugins import Given, joined
 from attnflow.runs.spec import Spec
@@ -48,9 +48,38 @@ def execute(
     text.
     """
     spec = dataclasses.replace(spec, plugins=joined(spec.plugins, plugins))
+    check_spec(spec)
     run = Run.create(path, spec, kind=spec.kind.name, **spec.plugins.facts())
     with run.lock():
         return run, _carry_on(run, spec, Watch(draw, on_progress, cancel))
+
+
+def check_spec(spec: Spec) -> None:
+    """Refuse a specification that cannot be carried out: everything up to the first step is done, and nothing saved."""
+    with contextlib.suppress(_Accepted):
+        spec.kind.function(**spec.build(), sink=_Nowhere())
+
+
+class _Accepted(Exception):
+    pass
+
+
+class _Nowhere(AbstractSink):
+    """Takes nothing."""
+
+    keeps_partial = False
+
+    def begin(self, layout: Layout) -> None:
+        raise _Accepted
+
+    def load(self, state: Any) -> Checkpoint | None:
+        raise NotImplementedError
+
+    def commit(self, start: dict[str, int], rows: Tables, checkpoint: Checkpoint) -> None:
+        raise NotImplementedError
+
+    def end(self, checkpoint: Checkpoint, static: dict[str, Any], attributes: dict[str, Any], complete: bool) -> Any:
+        raise NotImplementedError
 
 
 def resume(
@@ -99,6 +128,7 @@ def extend(
         if ending != Ending.FINISHED.value:
             raise RunError(f"{str(path)!r} has ended: {message.removesuffix('.')}; it does not go on from there.")
         longer = run.spec(plugins).extended(until, save)
+        check_spec(longer)
         run.verify()
         if not run.checkpoint.exists():
             raise RunError(f"{str(path)!r} has no checkpoint to go on from; run its spec.toml again, to {until:g}.")

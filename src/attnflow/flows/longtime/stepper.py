@@ -325,8 +325,10 @@ class Clusters(AbstractStepper):
         return 0.5 * (beta**2 + 3 * beta + 1) * variance
 
     def spacing(self, log_time: float) -> float:
-        """How far apart in log t frames are."""
-        return 2 * (EARLY + 8) / self.method.frames * max(1.0, log_time / EARLY)
+        """How far in log t the next frame is: on the clock of SA or USA0, so that frames are the same on all clocks."""
+        if math.isinf(log_time):
+            return 0.0
+        return 2 * (EARLY + 8) / self.method.frames * max(1.0, (log_time + self.late) / EARLY)
 
     def _views(self, positions: list[np.ndarray], times: list[float]) -> Views:
         fixed = jax.tree.map(lambda leaf: np.asarray(leaf)[None], self.tokens.system(None, self.masses))
@@ -363,7 +365,7 @@ class _Collected:
         mark = state.mark
         if due:
             pending, candidate = row, _none(row)
-            mark = np.asarray(log_time + self.stepper.spacing(log_time) if math.isfinite(log_time) else -np.inf)
+            mark = np.asarray(log_time + self.stepper.spacing(log_time))
         elif met:
             candidate = row
         return state._replace(rows=state.rows + 1, last=row, pending=pending, candidate=candidate, mark=mark)
