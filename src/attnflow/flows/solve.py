@@ -14,6 +14,7 @@ from attnflow.axes import Members, members, over_members
 from attnflow.checks import instance
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.fields import AbstractField, breaks
+from attnflow.fields.queries import AtTokens
 from attnflow.fields.structure import is_exact, stated_error
 from attnflow.flows.compiled import compiled, wait
 from attnflow.flows.longtime.frames import follow
@@ -29,7 +30,7 @@ from attnflow.flows.trajectory import Trajectory
 from attnflow.interrupts import interruptible
 from attnflow.observe.energy import lyapunov
 from attnflow.precision import full_precision
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 FROZEN_SPREAD = 1e-6
 SLICE = 1e8
@@ -134,11 +135,12 @@ class _Solver:
         self.noise, self.stops, self.sink, self.on_progress = noise, stops, sink, on_progress
         self.size = min(chunk, len(times))
         self.systems: Members = members((field, noise), tokens)
+        measure = self.systems.measure.moved(None)
         self.plan = _Plan(
             self.systems.field,
             self.systems.field_axes,
-            tokens.system(None, None),
-            jnp.asarray(self.systems.masses),
+            jax.tree.map(jnp.asarray, measure),
+            measure.member_axes if self.systems.dims else None,
             method,
             jnp.asarray(breaks(field, times[-1])),
             lyapunov(field, tokens.on(method.evaluates_on(tokens.space), tokens.positions)) is not None,
@@ -169,11 +171,13 @@ class _Solver:
         return trajectory
 
     def _nothing(self) -> Checkpoint:
-        return Checkpoint(0, np.asarray(self.systems.positions), np.zeros(()), np.zeros(2, dtype=np.int64), None)
+        return Checkpoint(
+            0, np.asarray(self.systems.measure.positions), np.zeros(()), np.zeros(2, dtype=np.int64), None
+        )
 
     def _start(self) -> Checkpoint:
         """The state before the first chunk: the tokens, and the memory with which the method begins."""
-        positions = jnp.asarray(self.systems.positions)
+        positions = jnp.asarray(self.systems.measure.positions)
         memory = wait(_begin(self.plan, positions, jnp.asarray(self.times[0]), jnp.asarray(self.times[-1])))
         return dataclasses.replace(self._nothing(), memory=np.asarray(memory))
 
@@ -270,8 +274,6 @@ class _Solver:
     def _layout(self) -> Layout:
         floating = np.asarray(self.tokens.positions).dtype
         names = ["speed", "floor", "spread"] + (["energy"] if self.plan.with_energy else [])
-        batch = tuple(self.systems.dims)
-        masses = self.systems.unflatten(np.asarray(self.systems.masses))
         variables: dict[str, tuple[tuple[str, ...], np.dtype]] = {"positions": (("time", "token", "dim"), floating)}
         variables |= dict.fromkeys(names, (("time",), floating))
         variables["resolved"] = (("time",), np.dtype(bool))
@@ -280,9 +282,20 @@ class _Solver:
             self.systems.dims,
             variables,
             {"token": self.tokens.n, "dim": self.tokens.dim},
-            {"masses": ((*batch, "token"), masses), "place": (("token",), np.asarray(self.tokens.place))},
+            self._atoms(),
             self.size,
         )
+
+    def _atoms(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """What does not change along the flow: masses, places and, where rows are absent, which are not."""
+        mu, dims = self.systems.measure, (*self.systems.dims, "token")
+        found = {"masses": (dims, self.systems.unflatten(np.asarray(mu.masses)))}
+        shared = np.ndim(self.tokens.place) == 1
+        place = np.asarray(self.tokens.place) if shared else self.systems.unflatten(np.asarray(mu.place))
+        found["place"] = (("token",) if shared else dims, place)
+        if mu.present is not None:
+            found["present"] = (dims, self.systems.unflatten(np.asarray(mu.present)))
+        return found
 
     def _finish(self, state: Checkpoint, outcome: Outcome) -> Trajectory:
         steps = {"accepted": int(state.steps[0]), "rejected": int(state.steps[1])}
@@ -296,8 +309,8 @@ class _Plan(eqx.Module):
 
     moving: Any
     axes: Any = eqx.field(static=True)
-    bare: Tokens
-    masses: Any
+    measure: Measure
+    measure_axes: Any = eqx.field(static=True)
     method: AbstractMethod
     jumps: Any
     with_energy: bool = eqx.field(static=True)
@@ -306,14 +319,14 @@ class _Plan(eqx.Module):
     def over_members(self, function: Callable[..., Any], *args: Any) -> Any:
         """`function(system, *args)` for each member; `args` have the members first."""
 
-        def one(moving: Any, masses: Any, *args: Any) -> Any:
+        def one(moving: Any, measure: Measure, *args: Any) -> Any:
             field, noise = moving
-            return function(Particles(field, self.bare.system(None, masses), self.jumps, noise), *args)
+            return function(Particles(field, measure, self.jumps, noise), *args)
 
-        if self.masses.ndim == 1:
-            return one(self.moving, self.masses, *args)
-        axes = (self.axes, *[0] * (1 + len(args)))
-        return over_members(one, axes, (self.moving, self.masses, *args), self.masses.shape[-1] ** 2)
+        if self.measure_axes is None:
+            return one(self.moving, self.measure, *args)
+        axes = (self.axes, self.measure_axes, *[0] * len(args))
+        return over_members(one, axes, (self.moving, self.measure, *args), self.measure.masses.shape[-1] ** 2)
 
 
 @compiled
@@ -345,12 +358,12 @@ def _measure(plan: _Plan, frames: Any, times: Any) -> Any:
         def at(frame: Any) -> dict[str, Any]:
             x, t = frame
             moved = tokens.moved(x)
-            drive = field.drive(t, x, moved, tokens.place)
-            velocity = tokens.space.tangent(x, drive)
+            drive = field.drive(t, AtTokens(), moved)
+            velocity = tokens.space.tangent(x, drive)  # 0 at absent rows, like the drive
             speed = jnp.max(jnp.linalg.norm(velocity, axis=1))
-            unit = jnp.asarray(jnp.finfo(x.dtype).eps * (8 + np.sqrt(x.shape[0])), x.dtype)
+            unit = jnp.asarray(jnp.finfo(x.dtype).eps * (8 + jnp.sqrt(moved.count)), x.dtype)
             floor = unit * jnp.max(jnp.linalg.norm(drive, axis=1))
-            cut = stated_error(field, t, x, moved, tokens.place)
+            cut = stated_error(field, t, AtTokens(), moved)
             floor = floor if is_exact(cut) else floor + jnp.max(cut)
             mean = jnp.sum(tokens.masses[:, None] * x, axis=0, keepdims=True)
             away = jnp.where(tokens.masses > 0, jnp.linalg.norm(x - mean, axis=1), 0.0)

@@ -65,8 +65,8 @@ def _followed(
     systems: Any, tokens: Tokens, method: LongTime, until: float, count: int, on_progress: Any
 ) -> dict[str, np.ndarray]:
     n = tokens.n
-    positions = np.asarray(systems.positions).reshape(count, n, tokens.dim)
-    masses = np.asarray(systems.masses).reshape(count, n)
+    positions = np.asarray(systems.measure.positions).reshape(count, n, tokens.dim)
+    masses = np.asarray(systems.measure.masses).reshape(count, n)
     unit = mass_unit(masses)
     size = next(s for s in (8, 32, MOST) if s >= n)
     places = np.resize(np.arange(n), size)

@@ -160,7 +160,7 @@ class Follower:
         """A row in which no tokens have met yet."""
         masses = np.asarray(self.tokens.masses)
         energy = float(renormalised_energy(jnp.asarray(x), jnp.asarray(masses), self.physics.beta))
-        speed = np.linalg.norm(np.asarray(self.slow.velocity(0.0, x, self.tokens.moved(x))), axis=1).max()
+        speed = np.linalg.norm(np.asarray(self.slow.velocity(0.0, None, self.tokens.moved(x))), axis=1).max()
         with np.errstate(divide="ignore"):
             log_speed = float(np.log(speed)) + self.late
         return Row(log_time, np.arange(len(x)), x, self.label, energy, 0.0, log_speed)
