@@ -88,7 +88,7 @@ class Causal(AbstractMask):
         return not self.strict
 
     def bias(self, query: Queries, key: Keys) -> Bias:
-        back = query[:, None] - key[None, :]
+        back = _back(query, key)
         return _sloped(self.slope, back, back > 0 if self.strict else back >= 0)
 
     def check(self, place: np.ndarray) -> None:
@@ -118,7 +118,7 @@ class Window(AbstractMask):
         return True
 
     def bias(self, query: Queries, key: Keys) -> Bias:
-        back = query[:, None] - key[None, :]
+        back = _back(query, key)
         near = jnp.abs(back) < self.width
         return _sloped(self.slope, back, near & (back >= 0) if self.causal else near)
 
@@ -188,6 +188,13 @@ def _whole_places(place: Any) -> None:
             f"the tokens have places of type {place.dtype}, but a Table is indexed by whole numbers; use Causal or "
             "Window, which compare real places."
         )
+
+
+def _back(query: Queries, key: Keys) -> Real[Array, "query key"]:
+    """How far each key is behind each query; whole and real places may meet."""
+    if query.dtype != key.dtype:
+        query, key = query.astype(float), key.astype(float)
+    return query[:, None] - key[None, :]
 
 
 def _sloped(slope: Any, back: Real[Array, "query key"], seen: Any) -> Bias:

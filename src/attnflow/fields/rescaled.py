@@ -160,7 +160,7 @@ def _middle(key: Any, present: Any) -> Any:
     """The mean of the keys that are present."""
     if present is None:
         return jnp.mean(key, axis=0, keepdims=True)
-    return jnp.sum(jnp.where(present[:, None], key, 0.0), axis=0, keepdims=True) / jnp.sum(present)
+    return jnp.sum(jnp.where(present[:, None], key, 0.0), axis=0, keepdims=True) / jnp.sum(present.astype(key.dtype))
 
 
 def _resolved(beta: Any, features: tuple[Any, Any, Any]) -> Any:

@@ -15,7 +15,7 @@ class Frame(NamedTuple):
 
     time: float
     positions: np.ndarray
-    """(member, token, dim)"""
+    """(member, token, dim), absent rows included; they stand still."""
     speed: np.ndarray
     """(member,) largest speed of a token."""
     spread: np.ndarray

@@ -119,13 +119,15 @@ class Tokens(eqx.Module):
         pick = tuple(index[name] for name in self.dims)
         rows = slice(None) if self.present is None else np.asarray(self.present)[pick]
         place = np.asarray(self.place)
-        return Tokens(
+        masses = np.asarray(self.masses)[pick][rows]
+        one = Tokens(
             np.asarray(self.positions)[pick][rows],
-            np.asarray(self.masses)[pick][rows],
+            masses,
             space=self.space,
             place=(place if place.ndim == 1 else place[pick])[rows],
             dtype=np.asarray(self.positions).dtype,
         )
+        return eqx.tree_at(lambda tokens: tokens.masses, one, masses)  # rescaled already, and so to the last bit
 
     def astype(self, dtype: DTypeLike) -> "Tokens":
         """The same tokens in another precision (float32 only where its accuracy is enough)."""
@@ -187,7 +189,7 @@ def stack(dim: str, values: Sequence[Label] | np.ndarray, systems: Sequence[Toke
             raise InvalidTokens(f"systems[{k}] has batch dimensions {other.dims}, systems[0] has {first.dims}.")
     largest = max(s.n for s in systems)
     place: Any = first.place
-    if not all(np.array_equal(s.place, place) for s in systems):
+    if np.ndim(place) > 1 or not all(np.array_equal(s.place, place) for s in systems):
         place = np.stack([_filled(np.broadcast_to(s.place, s.masses.shape), largest, -1) for s in systems])
     whole = all(s.present is None and s.n == largest for s in systems)
     there = [np.ones(s.masses.shape, bool) if s.present is None else np.asarray(s.present) for s in systems]
