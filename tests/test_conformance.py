@@ -106,7 +106,7 @@ def has_beta(part):
 
 
 def drive(field, mu, t=0.3):
-    return field.drive(t, mu.positions, mu, mu.place)
+    return field.drive(t, None, mu)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -152,10 +152,10 @@ def test_finite_at_large_beta(name):
 @pytest.mark.parametrize("name", [name for name in MODELS if has_beta(MODELS[name])])
 def test_batching(name):
     field, mu = build(name, beta=[1.0, 3.0])
-    batch = field.velocity(0.3, mu.positions, mu, mu.place)
+    batch = field.velocity(0.3, None, mu)
     alone, _ = build(name, beta=3.0)
     tolerance = 1e-8 if "sinkhorn" in name else 1e-13
-    np.testing.assert_allclose(batch[1], alone.velocity(0.3, mu.positions, mu, mu.place), atol=tolerance)
+    np.testing.assert_allclose(batch[1], alone.velocity(0.3, None, mu), atol=tolerance)
 
 
 def declaring(*laws):
@@ -187,7 +187,7 @@ def test_differentiability(name):
         x, v = jnp.asarray(mu.positions), jnp.asarray(direction)
 
         def total(x):
-            return jnp.sum(jnp.sin(2 * field.drive(0.3, x, mu.moved(x), mu.place)))
+            return jnp.sum(jnp.sin(2 * field.drive(0.3, None, mu.moved(x))))
 
         h = 1e-5
         difference = (total(x + h * v) - total(x - h * v)) / (2 * h)

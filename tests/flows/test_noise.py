@@ -26,8 +26,9 @@ class Pull(af.AbstractField):
 
     strength: Any
 
-    def formula(self, t, x, mu, place):
-        return jnp.zeros_like(jnp.asarray(x)).at[:, -1].set(jnp.asarray(self.strength, x.dtype))
+    def formula(self, t, query, mu):
+        x = jnp.asarray(query.points(mu))
+        return jnp.zeros_like(x).at[:, -1].set(jnp.asarray(self.strength, x.dtype))
 
     def children(self, space):
         return ()

@@ -86,8 +86,8 @@ class _Ensemble(AbstractStepper):
         self.tokens, self.method, self.until = tokens, method, until
         self.systems = members(field, tokens)
         self.count = int(np.prod(self.systems.shape)) if self.systems.dims else 1
-        self.positions = np.asarray(self.systems.positions).reshape(self.count, tokens.n, tokens.dim)
-        masses = np.asarray(self.systems.masses).reshape(self.count, tokens.n)
+        self.positions = np.asarray(self.systems.measure.positions).reshape(self.count, tokens.n, tokens.dim)
+        masses = np.asarray(self.systems.measure.masses).reshape(self.count, tokens.n)
         self.unit = mass_unit(masses)
         self.masses = np.rint(masses / self.unit) if self.unit != 1.0 else masses
         axes, log_until = self.systems.field_axes, jnp.asarray(math.log(until))

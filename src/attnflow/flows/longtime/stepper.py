@@ -312,7 +312,7 @@ class Clusters(AbstractStepper):
     def _row(self, log_time: float, x: np.ndarray, label: np.ndarray) -> Row:
         """A row in which no tokens have met yet."""
         energy = float(renormalised_energy(jnp.asarray(x), jnp.asarray(self.masses), self.physics.beta))
-        speed = np.linalg.norm(np.asarray(self.slow.velocity(0.0, x, self.tokens.moved(x))), axis=1).max()
+        speed = np.linalg.norm(np.asarray(self.slow.velocity(0.0, None, self.tokens.moved(x))), axis=1).max()
         with np.errstate(divide="ignore"):
             return Row(np.asarray(log_time), np.asarray(energy), np.asarray(np.log(speed) + self.late), np.asarray(x))
 
@@ -331,7 +331,7 @@ class Clusters(AbstractStepper):
         return 2 * (EARLY + 8) / self.method.frames * max(1.0, (log_time + self.late) / EARLY)
 
     def _views(self, positions: list[np.ndarray], times: list[float]) -> Views:
-        fixed = jax.tree.map(lambda leaf: np.asarray(leaf)[None], self.tokens.system(None, self.masses))
+        fixed = jax.tree.map(lambda leaf: np.asarray(leaf)[None], self.tokens.measure.moved(None))
         return Views(np.array(times)[None], np.array(positions)[None], fixed, _moved)
 
 
