@@ -169,6 +169,7 @@ def test_sinkhorn_derivative_is_that_of_the_fixed_point():
     direction = np.random.default_rng(0).standard_normal(mu.positions.shape)
 
     @af.double
+    @jax.jit
     def slope(x):
         x, v = jnp.asarray(x), jnp.asarray(direction)
 
