@@ -79,8 +79,8 @@ def test_causal_models_of_the_theory():
 PREFIXES = [
     ("alibi", af.Softmax()),
     ("causal", af.Unnormalised()),
-    ("strict", af.Unnormalised()),
-    ("window", af.Hardmax()),
+    pytest.param("strict", af.Unnormalised(), marks=pytest.mark.slow),
+    pytest.param("window", af.Hardmax(), marks=pytest.mark.slow),
 ]
 
 
