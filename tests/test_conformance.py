@@ -6,6 +6,7 @@ here (as tables of a specification, so that the spec language is tested too).
 
 import copy
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -105,7 +106,10 @@ def has_beta(part):
     return "beta" in str(part)
 
 
+@af.double
+@eqx.filter_jit
 def drive(field, mu, t=0.3):
+    """In one program: operation by operation every one would be compiled for itself."""
     return field.drive(t, None, mu)
 
 
@@ -183,6 +187,7 @@ def test_differentiability(name):
     direction = np.random.default_rng(2).standard_normal((N, D))
 
     @af.double
+    @jax.jit
     def slopes():
         x, v = jnp.asarray(mu.positions), jnp.asarray(direction)
 

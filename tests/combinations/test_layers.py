@@ -120,7 +120,7 @@ ABOUT_UPDATES = [
 ][:12]  # fmt: skip
 
 
-@pytest.mark.parametrize("words", WORKING[::3], ids=case_name)
+@pytest.mark.parametrize("words", WORKING[::6], ids=case_name)
 def test_layers(words):
     look(words)
 

@@ -80,8 +80,8 @@ def test_causal_models_of_the_theory():
 PREFIXES = [
     ("alibi", af.Softmax()),
     ("causal", af.Unnormalised()),
-    ("strict", af.Unnormalised()),
-    ("window", af.Hardmax()),
+    pytest.param("strict", af.Unnormalised(), marks=pytest.mark.slow),
+    pytest.param("window", af.Hardmax(), marks=pytest.mark.slow),
 ]
 
 
@@ -170,6 +170,7 @@ def test_sinkhorn_derivative_is_that_of_the_fixed_point():
     direction = np.random.default_rng(0).standard_normal(mu.positions.shape)
 
     @af.double
+    @jax.jit
     def slope(x):
         x, v = jnp.asarray(x), jnp.asarray(direction)
 

@@ -206,7 +206,7 @@ def test_the_seed_fixes_the_path(method):
     assert np.median(gap) > 0.3
 
 
-@pytest.mark.parametrize("method", [af.Fixed(0.05), Heun(0.05)])
+@pytest.mark.parametrize("method", [af.Fixed(0.05), pytest.param(Heun(0.05), marks=pytest.mark.slow)])
 def test_float32_stays_float32_on_the_sphere(method):
     x = end(method, 0.2, 0.5, strength=1.0, tokens=TWELVE.astype(np.float32), seed=0)
     assert x.dtype == np.float32

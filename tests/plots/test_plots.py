@@ -11,7 +11,9 @@ from attnflow.plots.interactive import interactive
 from attnflow.plots.story import tell
 
 
-@pytest.fixture(scope="module", params=[2, pytest.param(3, marks=pytest.mark.slow), 6])
+@pytest.fixture(
+    scope="module", params=[2, pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow)]
+)
 def story(request):
     tokens = af.clustered(af.Sphere(request.param), centres=np.eye(request.param)[:2], n=10, spread=0.1, seed=0)
     return tell(af.solve(af.Attention(9.0), tokens, 30.0, save=af.LogSpaced(30, 0.05)))

@@ -50,7 +50,7 @@ def test_costs_decide():
     for name, power in (("Tiled", 2), ("Circle", 1)):
         one, other = (next(o for o in c.options if o.name == name).seconds for c in (few, many))
         assert np.log(other / one) / np.log(4) == pytest.approx(power, abs=0.1)
-    tokens = af.uniform(af.Sphere(3), n=300_000)
+    tokens = af.uniform(af.Sphere(3), n=30_000)
     light = af.Tokens(tokens.positions, dtype=np.float32)
     on_gpu = choose(light, 9.0, backend="gpu")
     assert {o.name for o in on_gpu.options if not o.why_not} >= {"Fused", "Tiled"}

@@ -101,18 +101,11 @@ def evolve_cells(
     else:
         number("until", until, 0.0, open_=True)
         number("tolerance", tolerance, 0.0, 1.0, open_=True)
-        found = of_kind("cells", cells, Cells, "circle_cells(count) or zonal_cells(dim, count)")
+        found: Any = of_kind("cells", cells, Cells, "circle_cells(count) or zonal_cells(dim, count)")
+        along: Any = field
         times = as_schedule(save).times(float(until), None)  # type: ignore[arg-type]
-        recipe = Recipe(
-            field,
-            found,
-            found.check(masses),
-            times,
-            kappa,
-            float(tolerance),
-            conditions(stop),
-            dict(observe or {}),  # type: ignore[arg-type]
-        )
+        start = found.check(masses)
+        recipe = Recipe(along, found, start, times, kappa, float(tolerance), conditions(stop), dict(observe or {}))
     with full_precision():
         return drive(
             _Volumes(recipe), control, lambda driven: finished(driven, recipe), observe=recipe.observe,

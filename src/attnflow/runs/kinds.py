@@ -102,7 +102,7 @@ def _fitted(driven: Driven, made: dict[str, Any], keys: dict[str, Any]) -> learn
     return fitted(driven, FitRecipe(made["classifier"], points, labels, steps, rate, seed, keys.get("batch") or 1))
 
 
-_FLOW = {"stop": [], "observe": {}}
+_FLOW: dict[str, Any] = {"stop": [], "observe": {}}
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (

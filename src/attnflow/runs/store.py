@@ -234,7 +234,9 @@ def _restored(state: Any, paths: list[str], leaves: list[np.ndarray], where: str
     made = []
     for leaf, stored in zip(old, leaves, strict=True):
         is_key = isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        made.append(jax.random.wrap_key_data(stored, impl=jax.random.key_impl(leaf)) if is_key else stored)
+        made.append(
+            jax.random.wrap_key_data(jax.numpy.asarray(stored), impl=jax.random.key_impl(leaf)) if is_key else stored
+        )
     return jax.tree.unflatten(structure, made)
 
 

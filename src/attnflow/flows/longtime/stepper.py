@@ -111,7 +111,9 @@ class Clusters(AbstractStepper):
 
     def layout(self) -> Layout:
         tokens = self.tokens
-        frames = dict.fromkeys(("time", "log_time", "speed", "log_speed", "floor", "spread", "energy"), ((), FLOAT))
+        frames: dict[str, Any] = dict.fromkeys(
+            ("time", "log_time", "speed", "log_speed", "floor", "spread", "energy"), ((), FLOAT)
+        )
         frames |= {"resolved": ((), BOOL), "positions": (("token", "dim"), FLOAT)}
         tables = {
             "time": {name: Variable(("time", *dims), dtype) for name, (dims, dtype) in frames.items()},
@@ -239,7 +241,7 @@ class Clusters(AbstractStepper):
         place = np.searchsorted(names, label)
         weight = np.bincount(place, mass)
         point = np.stack([np.bincount(place, mass * column) for column in x.T], axis=1)
-        point /= np.linalg.norm(point, axis=1, keepdims=True)
+        point = point / np.linalg.norm(point, axis=1, keepdims=True)
         spread = np.bincount(place, mass * np.sum((x - point[place]) ** 2, axis=1))
         bound = self._bound(float(np.max(spread / weight)))
         log_time = math.log(float(state.t)) - self.late
