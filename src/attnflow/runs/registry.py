@@ -102,9 +102,10 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
 _WEIGHTS: dict[str, tuple[str, ...]] = dict.fromkeys(("query", "key", "value", "output", "bias", "gain"), ("weight",))
 _BLOCKS: dict[str, tuple[str, ...]] = dict.fromkeys(("inner", "outer"), ("weight", "field"))
 _FIELDS: dict[str, tuple[str, ...]] = dict.fromkeys(("field", "attention", "parts"), ("field",))
-_OTHERS: dict[str, tuple[str, ...]] = {"densities": ("density",)} | {
+_OTHERS: dict[str, tuple[str, ...]] = {
     kind: (kind,) for kind in ("space", "mask", "normaliser", "encoding", "norm", "update", "method", "basis")
 }
+_OTHERS["densities"] = ("density",)
 ARGUMENTS: dict[str, tuple[str, ...]] = _WEIGHTS | _BLOCKS | _FIELDS | _OTHERS
 """argument -> the parts that a table given for it may name."""
 
