@@ -1,5 +1,6 @@
 """The things that flow: tokens in their own field, and points carried along by them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -11,7 +12,6 @@ from attnflow.fields.base import AbstractField, AbstractLayered, Total, tangent_
 from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens
 from attnflow.flows.methods.base import AbstractSystem, State
 from attnflow.flows.noise import Brownian
-from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Measure
 
 
@@ -43,8 +43,13 @@ class Particles(AbstractSystem):
         return AtTokens().kept(self.tokens, self.noise.kick(self.tokens.space, state, step, label), state)
 
     @property
-    def diffusion(self) -> tuple[Brownian, AbstractSpace] | None:
-        return None if self.noise is None else (self.noise, self.tokens.space)
+    def diffusion(self) -> tuple[Brownian, Callable[[Any, Any], Any]] | None:
+        return None if self.noise is None else (self.noise, self._push)
+
+    def _push(self, x: Any, w: Any) -> Any:
+        assert self.noise is not None
+        space = self.tokens.space
+        return AtTokens().kept(self.tokens, self.noise.push(space, space.retract(x), w))
 
     def parts(self) -> tuple[AbstractSystem, ...]:
         fields = self.field.parts if isinstance(self.field, Total) else (self.field,)
@@ -111,7 +116,7 @@ class Carried(AbstractSystem):
         return state  # a flow map is that of the field
 
     @property
-    def diffusion(self) -> tuple[Brownian, AbstractSpace] | None:
+    def diffusion(self) -> tuple[Brownian, Callable[[Any, Any], Any]] | None:
         return None
 
     def parts(self) -> tuple[AbstractSystem, ...]:
