@@ -1,6 +1,7 @@
 """Prompts of unequal length in one batch: every member goes as it would alone, and absent rows decide nothing."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -136,12 +137,12 @@ def test_what_absent_rows_see_is_not_looked_at():
     from attnflow.sums import Moments, Weights
 
     with jax.enable_x64(True):
-        side, place = np.ones((3, 2)), np.arange(3)
+        side, place = jnp.ones((3, 2)), jnp.arange(3)
         for mask in (Everyone(), Causal()):
-            for present, answer in ((None, False), (np.array([True, False, True]), True)):
-                weights = Weights(np.asarray(1.0), mask, at_tokens=True, present=present)
-                arguments = (weights, (side, place), (side, place), np.log([0.5, 0.1, 0.4]), Moments())
-                assert bool(series.trusted(arguments, np.zeros(3), np.array([0.5, 1e-9, 0.5]))) is answer
+            for present, answer in ((None, False), (jnp.array([True, False, True]), True)):
+                weights = Weights(jnp.asarray(1.0), mask, at_tokens=True, present=present)
+                arguments = (weights, (side, place), (side, place), jnp.log(jnp.asarray([0.5, 0.1, 0.4])), Moments())
+                assert bool(series.trusted(arguments, jnp.zeros(3), jnp.asarray([0.5, 1e-9, 0.5]))) is answer
 
 
 def test_observables_leave_absent_rows_out():

@@ -11,12 +11,11 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Real
+from jaxtyping import Array, Float
 
 from attnflow.tokens import Measure
 
 Points = Float[Array | np.ndarray, "query dim"]
-Places = Real[Array | np.ndarray, " query"]
 
 
 class AbstractQuery(eqx.Module):
@@ -68,10 +67,10 @@ class AtTokens(AbstractQuery):
 
 
 class AtPoints(AbstractQuery):
-    """At any points, perhaps with places."""
+    """At any points, perhaps with places; as users give them, until `velocity` has checked them."""
 
-    x: Points
-    places: Places | None = None
+    x: Any
+    places: Any = None
 
     @property
     def at_tokens(self) -> bool:
