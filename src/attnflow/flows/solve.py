@@ -214,11 +214,9 @@ class _Tokens(AbstractStepper):
             jnp.asarray(breaks(field, self.times[-1])),
             tuple(name for name in names if name in needed and name != "positions"),
         )
-        axes = measure.member_axes if self.systems.dims else jax.tree.map(lambda _: None, measure)
-        self.measure = jax.tree.map(
-            lambda axis, leaf: np.asarray(leaf) if axis == 0 else np.broadcast_to(leaf, (self.count, *np.shape(leaf))),
-            axes, measure, is_leaf=lambda node: node is None,
-        )  # fmt: skip
+        own = jax.tree.map(lambda leaf: self._lift(np.asarray(leaf)), measure)
+        everywhere = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (self.count, *np.shape(leaf))), measure.space)
+        self.measure = own.on(everywhere, None)
         self.limit = float(np.clip(FIRST_SLICE / (self.count * tokens.n * max(tokens.n, 64)), 1, 256))
         self.path: _State | None = None
         """The state before the last steps, which were shortened."""

@@ -15,7 +15,7 @@ from attnflow.axes import Number
 from attnflow.checks import number
 from attnflow.errors import InvalidInput
 from attnflow.spaces import Sphere
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 LARGEST_CELL_DIMENSION = 4
 WIDEST = 0.5  # radians: at beta < 4 the kernel is so wide that a larger scale would call everything one cluster
@@ -64,7 +64,7 @@ def cluster_scale(beta: Number) -> float:
     return min(WIDEST, 1.0 / math.sqrt(beta)) if beta > 0 else WIDEST
 
 
-def clusters(tokens: Tokens, *, scale: float) -> Clusters:
+def clusters(tokens: Tokens | Measure, *, scale: float) -> Clusters:
     """The connected components of tokens linked within `scale` (an angle on the sphere), one system."""
     if tokens.dims:
         raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
@@ -72,8 +72,10 @@ def clusters(tokens: Tokens, *, scale: float) -> Clusters:
     if not scale > 0:
         raise InvalidInput(f"`scale` is {scale}; give a positive angle, say `cluster_scale(beta)`.")
     if tokens.present is not None:
-        found, labels = clusters(tokens.member(), scale=scale), np.full(tokens.n, -1, np.int32)
-        labels[np.asarray(tokens.present)] = found.labels
+        there = np.asarray(tokens.present)
+        own = Measure(tokens.positions[there], tokens.masses[there], place=tokens.place[there], space=tokens.space)
+        found, labels = clusters(own, scale=scale), np.full(tokens.n, -1, np.int32)
+        labels[there] = found.labels
         return dataclasses.replace(found, labels=labels)
     x = np.asarray(tokens.positions, dtype=np.float64)
     sphere = isinstance(tokens.space, Sphere)
@@ -181,7 +183,7 @@ def _closer_than(a: np.ndarray, b: np.ndarray, radius: float) -> bool:
     return bool(np.isfinite(found).any())
 
 
-def _describe(tokens: Tokens, x: np.ndarray, component: np.ndarray, scale: float) -> Clusters:
+def _describe(tokens: Tokens | Measure, x: np.ndarray, component: np.ndarray, scale: float) -> Clusters:
     mass = np.asarray(tokens.masses, dtype=np.float64)
     total = np.bincount(component, mass)
     order = np.argsort(-total, kind="stable")
