@@ -72,9 +72,14 @@ class View:
             way = np.arange(len(energy), dtype=float)
         return sorted({int(np.argmin(np.abs(way - share * way[-1]))) for share in np.linspace(0, 1, count)})
 
-    def frame_at(self, log_time: float) -> int:
-        """The last saved frame that is not after this time."""
-        return max(int(np.searchsorted(self.log_time, log_time, side="right")) - 1, 0)
+    def between(self, log_time: float) -> np.ndarray:
+        """The density at a time, linear in time between the frames around it; cells the same way."""
+        time, last = np.exp(self.log_time), len(self.log_time) - 1
+        k = int(np.clip(np.searchsorted(self.log_time, log_time, side="right") - 1, 0, max(last - 1, 0)))
+        if not last:
+            return self.values(0)
+        share = float(np.clip((np.exp(log_time) - time[k]) / (time[k + 1] - time[k]), 0, 1))
+        return (1 - share) * self.values(k) + share * self.values(k + 1)
 
     @property
     def entropy(self) -> np.ndarray:
@@ -109,7 +114,7 @@ def draw_density(flow: DensityFlow | CellFlow | View) -> Any:
             draw_image(fig, fig.subplots(), view)
             return fig
         frames = view.moments(MAPS)
-        columns = min(len(frames), 3)
+        columns = 2 if len(frames) == 4 else min(len(frames), 3)
         rows = -(-len(frames) // columns)
         fig = figure.Figure(figsize=(PAGE * columns / 3 + (0.8 if columns < 3 else 0), 1.45 * rows + 0.1))
         draw_maps(fig, fig, view, frames, columns)
@@ -212,18 +217,17 @@ def summarise_density(flow: DensityFlow | CellFlow | View) -> dict[str, Any]:
 
 
 def draw_image(fig: Any, axes: Any, view: View) -> None:
-    """Density over time (across) and angle (up) on a logarithmic colour scale; a column shows the last frame so far."""
+    """Density over time (across) and angle (up) on a logarithmic colour scale, straight between frames."""
     edges = view.axis.at(view.axis.edges(COLUMNS))
     middles = view.axis.edges(2 * COLUMNS)[1::2]
-    frames, column = np.unique([view.frame_at(middle) for middle in middles], return_inverse=True)
-    values = np.stack([view.values(k) for k in frames], axis=1)[:, column]
+    values = np.stack([view.between(middle) for middle in middles], axis=1)
     if not edges[-1] > edges[0]:
         edges = np.linspace(edges[0], edges[0] + 1, COLUMNS + 1)
     norm = _norm(values)
     mesh = axes.pcolormesh(
         edges, view.edges, np.maximum(values, norm.vmin), norm=norm, cmap="cividis", rasterized=True
     )  # fmt: skip
-    fig.colorbar(mesh, ax=axes, label=r"density $\rho$", aspect=25)
+    _plain(fig.colorbar(mesh, ax=axes, label=r"density $\rho$", aspect=25).ax.yaxis, norm.vmin, norm.vmax)
     _angle(axes.yaxis, view)
     if isinstance(view.flow, CellFlow) and view.flow.concentrated is not None:
         axes.axvline(view.axis.at(np.log(view.flow.concentrated)), color="white", lw=0.9, ls="--")
@@ -246,7 +250,9 @@ def draw_maps(fig: Any, area: Any, view: View, frames: list[int], columns: int) 
         axes.set_title(view.axis.title(view.log_time[k]))
     for axes in panels[len(frames) :]:
         axes.remove()
-    area.colorbar(mesh, ax=panels[: len(frames)].tolist(), label=r"density $\rho$", aspect=18, shrink=0.85, pad=0.02)
+    shown = panels[: len(frames)].tolist()
+    bar = area.colorbar(mesh, ax=shown, label=r"density $\rho$", aspect=18, shrink=0.85, pad=0.02)
+    _plain(bar.ax.yaxis, norm.vmin, norm.vmax)
 
 
 def draw_curves(axes: Any, view: View) -> None:
@@ -294,20 +300,24 @@ def draw_speed(axes: Any, view: View) -> None:
     """The 2-norm of the change of the density."""
     speed = view.flow.dataset["speed"].values
     _line(axes, view, speed, r"speed $\Vert\partial_t\rho\Vert_2$")
-    if (speed > 0).any():
+    some = speed[speed > 0]
+    if len(some) and some.max() > 10 * some.min():
         axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
 
 
 def draw_narrow(axes: Any, view: View) -> None:
     """The share of mass in clusters narrower than a cell, and since when it is half."""
     assert isinstance(view.flow, CellFlow)
-    _line(axes, view, view.flow.dataset["narrow"].values, "share in narrow clusters")
-    axes.set_ylim(-0.02, 1.02)
+    _line(axes, view, view.flow.dataset["narrow"].values, "mass in clusters\nnarrower than cells")
+    axes.set_ylim(-0.03, 1.4)  # room for the legend
+    axes.set_yticks([0, 0.5, 1])
     axes.axhline(0.5, color=GREY, ls=":", lw=0.8, zorder=1)
     if view.flow.concentrated is not None:
         since = view.flow.concentrated
         axes.axvline(view.axis.at(np.log(since)), color=GREY, ls="--", lw=0.9, label=f"half since $t = {since:.3g}$")
-        axes.legend(loc="best")
+        axes.legend(loc="upper left")
 
 
 def draw_degrees(axes: Any, view: View) -> None:
@@ -315,18 +325,19 @@ def draw_degrees(axes: Any, view: View) -> None:
     assert isinstance(view.flow, DensityFlow)
     frames = view.moments(3)
     degrees = np.arange(view.flow.basis.degree + 1)
-    for k, colour in zip(frames, (COLOURS[7], COLOURS[0], COLOURS[1])[-len(frames) :], strict=True):
-        sizes = by_degree(view.flow, k)
+    found = [by_degree(view.flow, k) for k in frames]
+    for k, sizes, colour in zip(frames, found, (COLOURS[7], COLOURS[0], COLOURS[1])[-len(frames) :], strict=True):
         axes.plot(degrees, np.where(sizes > 0, sizes, np.nan), ".-", ms=2.5, lw=0.8, color=colour,
                   label=view.axis.title(view.log_time[k]))  # fmt: skip
     if view.flow.recipe is not None:
         resolution = view.flow.recipe.tolerances[2]
         axes.axhline(resolution, color=GREY, ls=":", lw=0.8, zorder=1, label="resolution")
     axes.set_yscale("log")
-    axes.set_ylim(1e-17, 20)
-    axes.set_xlim(left=0)
+    low = min(np.min(sizes[sizes > 0]) for sizes in found)
+    axes.set_ylim(max(1e-17, min(low, 1e-8) / 10), 20)
+    axes.set_xlim(0, max(view.flow.basis.degree, 1))
     axes.set_xlabel("degree $k$")
-    axes.set_ylabel("coefficients, of the largest")
+    axes.set_ylabel("coefficients (relative)")
     axes.legend(loc="best", handlelength=1.2)
 
 
@@ -340,6 +351,7 @@ def by_degree(flow: DensityFlow, frame: int) -> np.ndarray:
 def _line(axes: Any, view: View, values: np.ndarray, label: str) -> None:
     mark = "o" if len(values) == 1 else None
     axes.plot(view.axis.at(view.log_time), values, color=COLOURS[0], marker=mark, ms=3, zorder=3)
+    axes.ticklabel_format(axis="y", useOffset=False)
     axes.set_ylabel(label)
     view.axis.draw(axes)
 
@@ -362,6 +374,18 @@ def _norm(values: np.ndarray) -> Any:
     top = max(float(np.nanmax(values)), 1.0)
     low = float(np.nanmin(np.where(values > 0, values, np.nan)))
     return LogNorm(min(max(low, top / DEPTH), 0.8), 1.25 * top if top < 1.25 else top)
+
+
+def _plain(axis: Any, low: float, high: float) -> None:
+    """Numbers on a logarithmic axis as people write them."""
+    from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+
+    decades = np.log10(high / low)
+    axis.set_major_locator(LogLocator(subs=(1,) if decades > 2.5 else (1, 2, 5) if decades > 1 else range(1, 10)))
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(NullFormatter())
+    if decades <= 2.5:
+        axis.set_minor_locator(NullLocator())
 
 
 def _map_axes() -> tuple[np.ndarray, np.ndarray]:

@@ -34,7 +34,9 @@ def draw_plane(fitted: Fitted) -> Any:
     if not in_plane(fitted):
         raise InvalidInput("the points of this fit are not in the plane; draw_loss and draw_paths show the rest.")
     with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE * 0.86, 3.1))
+        low, high = _box(fitted.recipe.points[:, :2])
+        width = np.clip(5.2 * (high[0] - low[0]) / (high[1] - low[1]) + 1.0, COLUMN, PAGE)
+        fig = figure.Figure(figsize=(float(width), 3.1))
         panels = fig.subplots(1, 2, sharey=True)
         for axes, classifier, when in zip(panels, _both(fitted), ("before", "after"), strict=True):
             draw_regions(axes, classifier, fitted, f"{when} the fit")

@@ -43,7 +43,8 @@ def grouped(merges: "xr.Dataset") -> list[Group]:
     found = []
     for index in np.ndindex(*(table.sizes[d] for d in apart)):
         at = dict(zip(apart, index, strict=True))
-        name = ", ".join(f"{LETTERS.get(d, d)} = {_text(times[d].values[k] if d in times.coords else k)}" for d, k in at.items())
+        labels = {d: times[d].values[k] if d in times.coords else k for d, k in at.items()}
+        name = ", ".join(f"{LETTERS.get(d, d)} = {_text(label)}" for d, label in labels.items())
         found.append(Group(name, table.isel(at).values.reshape(-1, table.sizes["merge"])))
     return found
 
@@ -60,11 +61,12 @@ def draw_laws(merges: "xr.Dataset") -> Any:
         count = 1 if len(groups) == 1 else min(2, groups[0].log_time.shape[1])
         fig = figure.Figure(figsize=(PAGE if count == 2 else COLUMN * 1.25, 2.5))
         panels = np.ravel(fig.subplots(1, count, squeeze=False, sharey=True))
+        end = _observed_until(merges)
         if len(groups) == 1:
-            draw_last(panels[0], groups[0])
+            draw_last(panels[0], groups[0], end)
         else:
             for axes, left in zip(panels, (1, 2), strict=False):
-                draw_groups(axes, groups, left)
+                draw_groups(axes, groups, left, end)
         return fig
 
 
@@ -87,10 +89,11 @@ def plot_merges(merges: "xr.Dataset") -> Any:
     with styled() as figure:
         fig = figure.Figure(figsize=(PAGE, 2.6))
         left, right = fig.subplots(1, 2)
+        end = _observed_until(merges)
         if len(groups) == 1:
-            draw_last(left, groups[0])
+            draw_last(left, groups[0], end)
         else:
-            draw_groups(left, groups, 1)
+            draw_groups(left, groups, 1, end)
         draw_quartiles(right, groups)
         return fig
 
@@ -118,20 +121,20 @@ def summarise_merges(merges: "xr.Dataset") -> dict[str, Any]:
     }
 
 
-def draw_last(axes: Any, group: Group) -> None:
-    """The laws of the last merges of one group."""
-    for left, colour in zip(range(min(LAST, group.log_time.shape[1]), 0, -1), COLOURS[::-1][-LAST:], strict=False):
-        _survival(axes, _law(group, left), _paint(left), f"{left + 1} → {left}")
-    axes.set_ylabel("share of systems still before it")
-    _finish(axes, [group], "merge, clusters")
+def draw_last(axes: Any, group: Group, end: float | None) -> None:
+    """The laws of the last merges of one group; `end` is the log time until which all systems were followed."""
+    for left in range(min(LAST, group.log_time.shape[1]), 0, -1):
+        _survival(axes, _law(group, left), _colour(left), f"{left + 1} → {left}", end)
+    axes.set_ylabel("share of systems before the merge")
+    _finish(axes, "merge of clusters")
 
 
-def draw_groups(axes: Any, groups: list[Group], left: int) -> None:
+def draw_groups(axes: Any, groups: list[Group], left: int, end: float | None) -> None:
     """The laws of one merge of several groups."""
     for group, colour in _coloured(groups):
-        _survival(axes, _law(group, left), colour, group.name)
-    axes.set_ylabel(f"share of systems before {left + 1} → {left} clusters")
-    _finish(axes, groups, None)
+        _survival(axes, _law(group, left), colour, group.name, end)
+    axes.set_ylabel("share of systems before the merge")
+    _finish(axes, f"{left + 1} → {left} clusters")
 
 
 def draw_quartiles(axes: Any, groups: list[Group]) -> None:
@@ -160,24 +163,36 @@ def draw_quartiles(axes: Any, groups: list[Group]) -> None:
     axes.legend(loc="upper left")
 
 
-def _survival(axes: Any, law: Any, colour: str, label: str) -> None:
+def _survival(axes: Any, law: Any, colour: str, label: str, end: float | None) -> None:
     times = np.unique(law.log_times[: law.exits])
+    if end is not None:
+        times = np.unique(np.append(times, end)) if law.exits < law.n else times
     if not len(times):
         return
-    at = np.concatenate([[times[0] - 0.05 * max(np.ptp(times), 1.0)], times])
+    at = np.concatenate([[times[0] - max(0.05 * np.ptp(times), 0.2)], times])
     value, low, high = law.survival(at)
     if law.band < WIDE:
         axes.fill_between(at, low, high, step="post", color=colour, alpha=0.16, lw=0)
     axes.step(at, value, where="post", color=colour, label=label)
 
 
-def _finish(axes: Any, groups: list[Group], title: str | None) -> None:
+def _observed_until(merges: "xr.Dataset") -> float | None:
+    """A log time until which every system was followed; unknown where the work was interrupted."""
+    times = merges["log_time"].values
+    seen = times[np.isfinite(times)]
+    return float(seen.max()) if len(seen) and merges.attrs.get("outcome") == "finished" else None
+
+
+def _finish(axes: Any, title: str) -> None:
     if not axes.lines:
         say(axes, "no system has made this merge")
         return
     axes.set_ylim(0, 1.02)
     axes.set_xlabel(r"$\log t$")
-    axes.legend(title=title, loc="best")
+    axes.legend(
+        title=title, loc="lower center", bbox_to_anchor=(0.5, 0.98), ncols=min(len(axes.lines), 4), handlelength=1.2,
+        columnspacing=1.2,
+    )  # fmt: skip
 
 
 def _coloured(groups: list[Group]) -> list[tuple[Group, str]]:
@@ -185,7 +200,7 @@ def _coloured(groups: list[Group]) -> list[tuple[Group, str]]:
     return list(zip(some, COLOURS, strict=False))
 
 
-def _paint(left: int) -> str:
+def _colour(left: int) -> str:
     return COLOURS[left - 1] if left <= len(COLOURS) else GREY
 
 
