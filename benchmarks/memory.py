@@ -29,8 +29,8 @@ from attnflow.runs import ZarrSink
 from attnflow.runs.execute import peak_memory
 
 class ToTheMean(af.AbstractField):
-    def formula(self, t, x, mu, place):
-        return jnp.broadcast_to(jnp.mean(mu.positions, axis=0, keepdims=True), x.shape)
+    def formula(self, t, query, mu):
+        return jnp.broadcast_to(jnp.mean(mu.positions, axis=0, keepdims=True), query.points(mu).shape)
 
     def children(self, space):
         return ()

@@ -25,6 +25,7 @@ import numpy as np
 
 import attnflow as af
 from attnflow.fields.base import tangent_drive
+from attnflow.fields.queries import AtTokens
 from attnflow.flows.methods.heun import Heun
 
 STEP, KAPPA = 0.01, 0.1
@@ -41,7 +42,7 @@ def euler(field: af.AbstractField, tokens: af.Tokens, until: float) -> Callable[
 
     def drift(t: Any, y: Any, _: Any) -> Any:
         x = y / jnp.linalg.norm(y, axis=1, keepdims=True)
-        return tangent_drive(field, t, x, tokens.moved(x), tokens.place) - KAPPA * (d - 1) * x
+        return tangent_drive(field, t, AtTokens(), tokens.measure.moved(x)) - KAPPA * (d - 1) * x
 
     def spread(t: Any, y: Any, _: Any) -> Any:
         x = y / jnp.linalg.norm(y, axis=1, keepdims=True)

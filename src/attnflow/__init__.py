@@ -15,8 +15,8 @@ _HOME = {
     "attnflow.spaces": ["CentredSphere", "Ellipsoid", "Euclidean", "Sphere"],
     "attnflow.masks": ["Causal", "Everyone", "Table", "Window"],
     "attnflow.tokens": [
-        "Tokens", "caps", "clustered", "equiangular", "from_array", "orthonormal", "ring", "simplex", "stack",
-        "uniform", "von_mises_fisher",
+        "Measure", "Tokens", "caps", "clustered", "equiangular", "from_array", "orthonormal", "ring", "simplex",
+        "stack", "uniform", "von_mises_fisher",
     ],
     "attnflow.sums": ["Circle", "Cutoff", "Dense", "FastSphere", "Fused", "Harmonics", "Tiled", "choose"],
     "attnflow.fields": [
@@ -37,7 +37,7 @@ _HOME = {
         "merge_times", "solve", "solve_long",
     ],
     "attnflow.plots": ["plot"],
-    "attnflow.runs": ["register"],
+    "attnflow.runs": ["open_run", "register"],
     "attnflow.experiments": ["Claim", "Study"],
 }  # fmt: skip
 _ROOMS = [

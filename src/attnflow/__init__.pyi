@@ -27,6 +27,7 @@ from attnflow.masks import Causal as Causal
 from attnflow.masks import Everyone as Everyone
 from attnflow.masks import Table as Table
 from attnflow.masks import Window as Window
+from attnflow.tokens import Measure as Measure
 from attnflow.tokens import Tokens as Tokens
 from attnflow.tokens import caps as caps
 from attnflow.tokens import clustered as clustered

@@ -160,8 +160,13 @@ class Members(NamedTuple):
     dims: dict[str, np.ndarray]
     field: Any
     field_axes: Any
-    positions: np.ndarray
-    masses: np.ndarray
+    measure: Any
+    """A `Measure`; with batch dimensions, every leaf but those of its space has the flattened member axis first."""
+
+    @property
+    def measure_axes(self) -> Any:
+        """The axes of the members in `measure`, as `field_axes` are those in `field`; None without batch dimensions."""
+        return self.measure.member_axes if self.dims else None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -210,14 +215,14 @@ def _must_agree(name: str, first: list[Label], second: list[Label]) -> None:
 
 
 def members(field: Any, tokens: Any) -> Members:
-    """Collect the batch dimensions of `field` and `tokens` and flatten them to one axis."""
+    """Collect the batch dimensions of `field` and `tokens` (or a measure) and flatten them to one axis."""
     nodes = [node for node in jax.tree.leaves(field, is_leaf=_is_along) if _is_along(node)]
     dims = _dimensions(
         [(node.dim, len(node.values), node.coordinates) for node in nodes]
         + list(zip(tokens.dims, tokens.positions.shape, tokens.coordinates, strict=False))
     )
     if not dims:
-        return Members({}, field, None, tokens.positions, tokens.masses)
+        return Members({}, field, None, tokens.measure)
 
     shape = tuple(len(c) for c in dims.values())
     index = {name: np.arange(np.prod(shape)) // int(np.prod(shape[k + 1 :])) % shape[k] for k, name in enumerate(dims)}
@@ -225,13 +230,7 @@ def members(field: Any, tokens: Any) -> Members:
         lambda node: node.values[index[node.dim]] if _is_along(node) else node, field, is_leaf=_is_along
     )
     axes = jax.tree.map(lambda node: 0 if _is_along(node) else None, field, is_leaf=_is_along)
-    pick = tuple(index[name] for name in tokens.dims)
-    size = int(np.prod(shape))
-
-    def spread(array: Any) -> Any:
-        return array[pick] if tokens.dims else np.broadcast_to(array, (size, *array.shape))
-
-    return Members(dims, flat, axes, spread(tokens.positions), spread(tokens.masses))
+    return Members(dims, flat, axes, tokens.for_members(index, int(np.prod(shape))))
 
 
 def over_members(function: Any, axes: tuple[Any, ...], args: tuple[Any, ...], pairs: int) -> Any:

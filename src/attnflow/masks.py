@@ -6,14 +6,14 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Real
 
 from attnflow.axes import Batched, scalar
-from attnflow.checks import flag, shown, whole
+from attnflow.checks import ABOVE_ZERO, flag, number, shown, whole
 from attnflow.errors import InvalidInput
 
-Queries = Int[Array, " query"]
-Keys = Int[Array, " key"]
+Queries = Real[Array, " query"]
+Keys = Real[Array, " key"]
 Bias = Float[Array, "query key"] | Float[Array, ""]
 LARGEST_TABLE = 8192
 
@@ -66,7 +66,8 @@ class Everyone(AbstractMask):
 class Causal(AbstractMask):
     """A token sees the tokens before it and, unless `strict`, those at its own place.
 
-    `slope` is the ALiBi slope per place: the log weight falls by `slope` with every place of distance (0 is plain
+    Places are whole or real numbers. `slope` is the ALiBi slope per place: the log weight falls by `slope` times the
+    distance of the places (0 is plain
     causal; the parameter lambda of arXiv:2605.09213 is slope * N for N tokens). A strictly causal first token sees
     nobody and does not move.
     """
@@ -87,7 +88,7 @@ class Causal(AbstractMask):
         return not self.strict
 
     def bias(self, query: Queries, key: Keys) -> Bias:
-        back = query[:, None] - key[None, :]
+        back = _back(query, key)
         return _sloped(self.slope, back, back > 0 if self.strict else back >= 0)
 
     def check(self, place: np.ndarray) -> None:
@@ -95,9 +96,12 @@ class Causal(AbstractMask):
 
 
 class Window(AbstractMask):
-    """A token sees the places less than `width` away: before it and its own, or (`causal=False`) on both sides."""
+    """A token sees the places less than `width` away: before it and its own, or (`causal=False`) on both sides.
 
-    width: int = eqx.field(static=True, converter=lambda width: whole("width", width, 1))
+    `width` is a whole number of places, or a float for real places: Window(0.1) for places in [0, 1].
+    """
+
+    width: float = eqx.field(static=True, converter=lambda width: _width(width))
     slope: Batched = eqx.field(converter=scalar("slope", low=0.0), default=0.0)
     causal: bool = eqx.field(static=True, default=True)
     sees_everyone = False
@@ -114,7 +118,7 @@ class Window(AbstractMask):
         return True
 
     def bias(self, query: Queries, key: Keys) -> Bias:
-        back = query[:, None] - key[None, :]
+        back = _back(query, key)
         near = jnp.abs(back) < self.width
         return _sloped(self.slope, back, near & (back >= 0) if self.causal else near)
 
@@ -158,9 +162,12 @@ class Table(AbstractMask):
         return False
 
     def bias(self, query: Queries, key: Keys) -> Bias:
+        for place in (query, key):
+            _whole_places(place)
         return jnp.asarray(self.values)[query][:, key]
 
     def check(self, place: np.ndarray) -> None:
+        _whole_places(place)
         size = self.values.shape[0]
         if place.min() < 0 or place.max() >= size:
             raise InvalidInput(
@@ -168,6 +175,28 @@ class Table(AbstractMask):
             )
 
 
-def _sloped(slope: Any, back: Int[Array, "query key"], seen: Any) -> Bias:
+def _width(width: Any) -> float:
+    """A whole number from 1 on, or a positive float."""
+    if isinstance(width, float | np.floating):
+        return number("width", width, low=ABOVE_ZERO)
+    return whole("width", width, 1)
+
+
+def _whole_places(place: Any) -> None:
+    if not np.issubdtype(place.dtype, np.integer):
+        raise InvalidInput(
+            f"the tokens have places of type {place.dtype}, but a Table is indexed by whole numbers; use Causal or "
+            "Window, which compare real places."
+        )
+
+
+def _back(query: Queries, key: Keys) -> Real[Array, "query key"]:
+    """How far each key is behind each query; whole and real places may meet."""
+    if query.dtype != key.dtype:
+        query, key = query.astype(float), key.astype(float)
+    return query[:, None] - key[None, :]
+
+
+def _sloped(slope: Any, back: Real[Array, "query key"], seen: Any) -> Bias:
     distance = jnp.abs(back).astype(float)
     return jnp.where(seen, -jnp.asarray(slope, distance.dtype) * distance, -jnp.inf)

@@ -146,6 +146,7 @@ def test_a_damaged_run_is_refused(place):
     assert "report.html" in done.stderr
 
 
+@pytest.mark.slow  # `make test` interrupts an experiment in test_reproduce and kills a flow in runs/test_folder
 def test_ctrl_c_and_resume(place):
     process = subprocess.Popen(
         [sys.executable, "-c", "from attnflow.cli import main; main()", "run", "metastability", "--out", "runs/stopped",

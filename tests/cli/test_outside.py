@@ -72,12 +72,12 @@ def test_the_files_of_the_page_keep_the_contract(here):
     spec = load_spec("wind.toml", plugins=["wind.py"])
     made = spec.build()
     made["field"].check(made["tokens"])
-    assert list(spec.observables()) == ["height", "order-parameter"]
+    assert list(made["observe"]) == ["height", "order"]
 
 
 def test_a_run_with_a_plugin(attnflow, here, monkeypatch):
     _, err = attnflow("run", "wind.toml", code=2)
-    assert "`observe[0].name` is 'height' (if it comes from a plugin, give --plugin FILE)" in err
+    assert "`tokens.name` is 'arc' (if it comes from a plugin, give --plugin FILE)" in err
     assert not (here / "runs").exists()
     path = begun(here, monkeypatch)
     before = everything(path)

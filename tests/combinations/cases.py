@@ -8,7 +8,7 @@ import attnflow as af
 from attnflow.fields import LayerNorm, RmsNorm, Unit
 
 BETA = 1.7
-FEW, MANY = 12, 1_100
+FEW, MANY, MORE = 12, 1_100, 2
 WORDS = {
     "space": ["sphere2", "sphere3", "sphere4", "ellipsoid3", "centred4", "euclidean2", "euclidean3"],
     "wrapper": ["none", "total", "composed", "ngpt", "pre", "peri", "scaled", "mix", "rescaled"],
@@ -22,6 +22,8 @@ WORDS = {
     "sum": ["left out", "chosen", "tiled", "bounded", "dense", "circle", "harmonics", "fast", "cutoff", "fused"],
     "queries": ["tokens", "away"],
     "batch": ["one", "beta"],
+    "rows": ["all", "absent", "prompts"],
+    "places": ["whole", "real"],
     "dtype": ["float64", "float32"],
 }
 STREAMS = ("pre", "peri", "scaled", "mix")
@@ -61,7 +63,12 @@ def complete(words):
     kind = words["space"][:-1]
     case["d"], case["space"] = d, "sphere" if kind == "sphere" else kind
     case["gain"] = np.ones(d) if kind in ("sphere", "euclidean") else np.linspace(0.7, 1.4, d)
-    many = words["sum"] == "chosen" and words["normaliser"] != "sinkhorn" and words["dtype"] == "float64"
+    many = (
+        words["sum"] == "chosen"
+        and words["rows"] != "prompts"
+        and words["normaliser"] != "sinkhorn"
+        and words["dtype"] == "float64"
+    )
     n = case["n"] = MANY if many and words["batch"] == "one" else FEW
     heads = (words["heads"],) if words["heads"] else ()
 
@@ -90,14 +97,22 @@ def complete(words):
         "table": ("table", None),
     }[words["mask"]]  # fmt: skip
     if words["mask"] == "table":
-        case["mask"] = ("table", np.sin(np.arange(n * n)).reshape(n, n))
+        case["mask"] = ("table", np.sin(np.arange((n + MORE) ** 2)).reshape(n + MORE, n + MORE))
     case["y"] = points(case, rng, n)
     case["key_place"] = rng.permutation(n)
     if words["queries"] == "tokens":
         case["x"], case["query_place"] = case["y"], case["key_place"]
     else:
         case["x"], case["query_place"] = points(case, rng, 7), rng.integers(n, size=7)
+    case["other"] = (points(case, rng, n + MORE), rng.random(n + MORE) + 0.2, rng.permutation(n + MORE))
+    if words["places"] == "real":
+        case["key_place"], case["query_place"] = real(case["key_place"]), real(case["query_place"])
+        case["other"] = (*case["other"][:2], real(case["other"][2]))
     return case
+
+
+def real(place):
+    return 0.7 * place + 0.1
 
 
 def points(case, rng, n):
@@ -114,7 +129,27 @@ def tokens(case):
         "ellipsoid": af.Ellipsoid(case["gain"]) if case["space"] == "ellipsoid" else None,
         "centred": af.CentredSphere(d, case["gain"]) if case["space"] == "centred" else None,
     }[case["space"]]  # fmt: skip
+    if case["rows"] == "prompts":
+        systems = [af.Tokens(y, m, space=space, place=p) for y, m, p in (own(case), case["other"])]
+        return af.stack("prompt", ["this", "other"], systems).astype(case["dtype"])
+    if case["rows"] == "absent":
+        # what absent rows are given is of no consequence
+        y, m, place = (np.insert(a, (0, 3, 3, len(a)), -7, axis=0) for a in own(case))
+        return af.Tokens(y, np.abs(m), space=space, place=place, present=m >= 0, dtype=case["dtype"])
     return af.Tokens(case["y"], case["masses"], space=space, place=case["key_place"], dtype=case["dtype"])
+
+
+def own(case):
+    return case["y"], case["masses"], case["key_place"]
+
+
+def present(case, values, tokens):
+    """The rows of one system that are tokens; `values` with members first, and a row for each of the queries."""
+    if case["rows"] == "prompts":
+        values = values[..., 0, :, :]
+    if case["queries"] == "away" or case["rows"] == "all":
+        return values
+    return values[..., : case["n"], :] if case["rows"] == "prompts" else values[..., tokens.present, :]
 
 
 def given_sum(case):
@@ -159,6 +194,8 @@ def makes_sense(words):
     if wrapper == "rescaled" and (
         words["normaliser"] != "softmax" or words["encoding"] == "sinusoidal" or words["heads"] is not None
     ):
+        return False
+    if words["mask"] == "table" and words["places"] == "real":
         return False
     if words["encoding"] == "rotary" and int(words["space"][-1]) % 2:
         return False

@@ -16,6 +16,7 @@ from tests.combinations.cases import (
     makes_sense,
     must_work,
     pairwise,
+    present,
     tokens,
 )
 from tests.conftest import unchecked
@@ -42,12 +43,17 @@ def evaluate(case):
         return refusal
     if case["sum"] == "chosen":
         made = made.prepare(mu, flowing=True)
-    x, place = (mu.positions, mu.place) if case["queries"] == "tokens" else (case["x"], case["query_place"])
-    found = made.velocity(T, x, mu, place)
+    x, place = (None, None) if case["queries"] == "tokens" else (case["x"], case["query_place"])
+    found = present(case, made.velocity(T, x, mu, place), mu)
     alone = field(case, BETA)
     alone = alone.prepare(mu, flowing=True) if case["sum"] == "chosen" else alone
-    points = x if x is mu.positions else np.asarray(x, mu.positions.dtype)
-    return found[-1] if case["batch"] == "beta" else found, np.asarray(alone.error(T, points, mu, place))
+    points = None if x is None else np.asarray(x, mu.positions.dtype)
+    one = mu.member(prompt=0) if case["rows"] == "prompts" else mu
+    error = np.asarray(alone.error(T, points, one, place))
+    if error.ndim and x is None and case["rows"] == "absent":
+        assert (error[~mu.present] == 0).all()
+        error = error[mu.present]
+    return found[-1] if case["batch"] == "beta" else found, error
 
 
 def decided(case, x, y, drive):

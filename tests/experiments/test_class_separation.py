@@ -44,6 +44,7 @@ def test_a_flow_the_other_way_is_found_out(quick, tmp_path, monkeypatch):
     assert any("share of the law" in words for words in failed)
 
 
+@pytest.mark.slow
 def test_a_read_out_without_a_flow_is_found_out(quick, tmp_path, monkeypatch):
     flow = cs.flow
     monkeypatch.setattr(cs, "flow", lambda learnt: flow(learnt.assign(outer=0 * learnt["outer"])))
@@ -51,6 +52,7 @@ def test_a_read_out_without_a_flow_is_found_out(quick, tmp_path, monkeypatch):
     assert len(failed) == 3, "a line is no better than the best line, and networks of no field have no order"
 
 
+@pytest.mark.slow
 def test_networks_of_another_order_are_found_out(quick, tmp_path, monkeypatch):
     """Extrapolation removes the error of order 1."""
     through = cs.through
@@ -117,6 +119,7 @@ def test_without_optax_it_says_what_to_install(tmp_path, monkeypatch, capsys):
     assert "attnflow[learn]" in Run.open(path).manifest()["message"]
 
 
+@pytest.mark.slow
 def test_the_figure_is_drawn(quick):
     axes = cs.draw(cs.QUICK, quick[1]).axes
     assert len(axes) == 6

@@ -38,6 +38,7 @@ def test_a_law_has_the_fluctuations_of_its_tokens():
         assert power.mean() == pytest.approx(1, abs=4 / np.sqrt(200))
 
 
+@pytest.mark.slow
 def test_without_attention_there_is_nothing_to_count(quick, tmp_path, monkeypatch):
     """Tokens that hardly interact (beta a thousandth) do not condense, and their modes are not M(t)."""
     monkeypatch.setattr(cluster_count, "Attention", lambda beta: Attention(beta / 1000))

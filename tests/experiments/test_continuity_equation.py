@@ -24,6 +24,20 @@ def failures(data, parameters=SMALL):
     return [claim.statement for claim in continuity_equation.claims(parameters, data) if not claim.holds]
 
 
+@pytest.mark.parametrize(("beta", "holds"), [(9.0, True), (9.0 * (1 + 1e-3), False)])
+def test_tokens_have_what_the_equation_makes_of_their_own_harmonics(beta, holds):
+    """Within what halving the number of steps changes; a thousandth of beta is more."""
+    field, density, gap, _ = continuity_equation.setting("circle", "SA", SMALL)
+    counts, low = (SMALL.legs, SMALL.steps), continuity_equation.LOW["circle"]
+    tokens, small = quiet(density, 256), density.basis.refined(32)
+    rows = _carried.follow(Attention(beta), tokens, gap, counts, lambda now: empirical(small, now))
+    found = _carried.observe(field, small, low, np.array(rows))
+    expected = _carried.galerkin(field, density, low, empirical(density.basis, tokens), gap, counts)
+    allowed = continuity_equation._step_error(field, density, low, small, gap, counts)
+    assert (np.abs(found - expected).max() <= allowed) == holds
+
+
+@pytest.mark.slow
 def test_the_version_without_the_sphere_holds(small):
     assert failures(small) == []
     assert len(continuity_equation.claims(SMALL, small)) == 5 + 1 + 2 + 3
@@ -31,6 +45,7 @@ def test_the_version_without_the_sphere_holds(small):
     assert len(figure.axes) == 5 + 1  # panels and a colour bar
 
 
+@pytest.mark.slow
 def test_a_slightly_wrong_beta_of_the_tokens_is_found_out(small, monkeypatch):
     """A thousandth of beta is far below the noise of 800 tokens, but not below that of their own harmonics."""
     right = continuity_equation.carried.follow
@@ -44,6 +59,7 @@ def test_a_slightly_wrong_beta_of_the_tokens_is_found_out(small, monkeypatch):
     assert all("own harmonics" in one or "quiet" in one for one in found)
 
 
+@pytest.mark.slow
 def test_the_sister_s_field_is_found_out(small, monkeypatch):
     right = continuity_equation.carried.follow
     field = Attention(SMALL.circle_beta, normaliser=Unnormalised())
@@ -52,6 +68,7 @@ def test_the_sister_s_field_is_found_out(small, monkeypatch):
     assert sum("own harmonics" in one for one in found) == 2
 
 
+@pytest.mark.slow
 def test_tokens_of_another_law_are_found_out(small):
     """A shift of one harmonic by six standard errors."""
     part = small["circle-SA"].copy(deep=True)
@@ -60,6 +77,7 @@ def test_tokens_of_another_law_are_found_out(small):
     assert any("iid tokens are those of the density" in one for one in found)
 
 
+@pytest.mark.slow
 def test_a_scheme_of_first_order_and_lost_mass_are_found_out(small):
     cells, ends = small["cells"].copy(deep=True), small["clusters"].copy(deep=True)
     cells["error"] *= cells["count"].astype(float)

@@ -23,6 +23,16 @@ def failures(parameters, tmp_path):
     return [claim.statement for claim in equiangular.claims(parameters, data) if not claim.holds]
 
 
+def test_orthonormal_tokens_of_softmax_hold_and_a_slightly_wrong_beta_is_found_out(tmp_path, monkeypatch):
+    """One part in a million of beta moves an overlap by some 1e-7, a hundred times what is allowed."""
+    monkeypatch.setattr(equiangular, "MODELS", {"SA": equiangular.MODELS["SA"]})
+    one, attention = dataclasses.replace(QUICK, betas=(2.0,), iid_models=()), equiangular.Attention
+    assert failures(one, tmp_path / "right") == []
+    monkeypatch.setattr(equiangular, "Attention", lambda beta, **rest: attention(beta * (1 + 1e-6), **rest))
+    assert ["|overlap" in words for words in failures(one, tmp_path / "wrong")] == [True]
+
+
+@pytest.mark.slow
 def test_the_quick_version_holds(data):
     claims = equiangular.claims(QUICK, data)
     assert len(claims) == 6
@@ -30,6 +40,7 @@ def test_the_quick_version_holds(data):
     assert len(equiangular.draw(QUICK, data).axes) == 4
 
 
+@pytest.mark.slow
 def test_the_parts_hold_what_theory_says(data):
     """Without the code of the claims: seven digits of the overlap."""
     for model in ("SA", "USA0"):
@@ -73,6 +84,7 @@ def test_a_mean_deviation_grows_with_the_speed_of_the_common_overlap():
         assert equiangular.growth(0.7, 3.0, 8, model)[0] == pytest.approx(speeds[1] / speeds[0], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_sisters_taken_for_each_other_are_found_out(data, tmp_path, monkeypatch):
     swapped = dict(zip(("SA", "USA0"), reversed(equiangular.MODELS.values()), strict=True))
     monkeypatch.setattr(equiangular, "MODELS", swapped)
@@ -80,6 +92,7 @@ def test_sisters_taken_for_each_other_are_found_out(data, tmp_path, monkeypatch)
     assert [f.split(":")[0] for f in fails if "|overlap" in f] == ["SA, orthonormal tokens", "USA0, orthonormal tokens"]
 
 
+@pytest.mark.slow
 def test_a_slightly_wrong_beta_is_found_out(data, tmp_path, monkeypatch):
     """One part in a million of beta moves an overlap by some 1e-7, a hundred times what is allowed."""
     attention = equiangular.Attention
@@ -88,6 +101,7 @@ def test_a_slightly_wrong_beta_is_found_out(data, tmp_path, monkeypatch):
     assert [f.split(",")[0] for f in fails] == ["SA", "USA0"]
 
 
+@pytest.mark.slow
 def test_a_wrong_power_of_d_is_found_out(data, tmp_path, monkeypatch):
     """Overlaps at the start multiplied by d^(1/4)/4: the same at d = 256, another power."""
     right = equiangular.in_span
@@ -104,6 +118,7 @@ def test_a_wrong_power_of_d_is_found_out(data, tmp_path, monkeypatch):
     assert any("d log rms" in f for f in fails)
 
 
+@pytest.mark.slow
 def test_a_number_that_is_none_fails(data):
     broken = {name: part.copy(deep=True) for name, part in data.items()}
     broken["orthonormal-SA"]["overlap"][3] = np.nan

@@ -25,12 +25,14 @@ def failures(data, parameters=QUICK):
     return [claim.statement for claim in exit_times.claims(parameters, data) if not claim.holds]
 
 
+@pytest.mark.slow
 def test_the_quick_version_holds(quick):
     assert failures(quick) == []
     assert len(exit_times.claims(QUICK, quick)) == 4 + 1 + 2 * 4
     assert len(exit_times.draw(QUICK, quick).axes) == 4
 
 
+@pytest.mark.slow
 def test_a_merge_that_is_not_made_or_not_known_fails(quick):
     data = {name: part.copy(deep=True) for name, part in quick.items()}
     data["2-S2-USA0-25"]["log_time"][7] = np.inf
@@ -77,6 +79,27 @@ def test_the_law_of_pairs_is_that_of_their_angles(dim, model):
     np.testing.assert_allclose(found, want, atol=1e-4)  # of the lines between points
 
 
+def test_two_tokens_hold_and_a_wrong_beta_or_law_is_found_out(tmp_path, monkeypatch):
+    """One part in a thousand is 0.02 of log T; pushed to one side, tokens meet as their angle says, but too early."""
+    pairs = dataclasses.replace(QUICK, cases=())
+    assert failures(exit_times.run(pairs, Study(tmp_path / "right")), pairs) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(exit_times, "Attention", lambda beta, **rest: Attention(beta * (1 + 1e-3), **rest))
+        found = failures(exit_times.run(pairs, Study(tmp_path / "beta")), pairs)
+    assert any("log T is that of the angle" in one for one in found)
+    monkeypatch.setattr(exit_times, "uniform", pushed)
+    found = failures(exit_times.run(pairs, Study(tmp_path / "law")), pairs)
+    assert any("Kolmogorov distance" in one for one in found)
+    assert not any("log T is that of the angle" in one for one in found)
+
+
+def pushed(space, *, n, seed):
+    """To one side."""
+    x = np.asarray(uniform(space, n=n, seed=seed).positions) + [1.0, 0.0, 0.0]
+    return Tokens(x / np.linalg.norm(x, axis=-1, keepdims=True), dims=["seed"])
+
+
+@pytest.mark.slow
 def test_a_slightly_wrong_beta_is_found_out(quick, tmp_path, monkeypatch):
     """One part in a thousand is 0.02 of log T of two tokens, and 0.1 of the exit."""
     monkeypatch.setattr(exit_times, "Attention", lambda beta, **rest: Attention(beta * (1 + 1e-3), **rest))
@@ -89,19 +112,7 @@ def test_a_slightly_wrong_beta_is_found_out(quick, tmp_path, monkeypatch):
         assert any(words in one for one in found), words
 
 
-def test_starts_of_another_law_are_found_out(quick, tmp_path, monkeypatch):
-    """Tokens pushed to one side: every seed merges as its angle says, but too early for iid ones."""
-
-    def pushed(space, *, n, seed):
-        x = np.asarray(uniform(space, n=n, seed=seed).positions) + [1.0, 0.0, 0.0]
-        return Tokens(x / np.linalg.norm(x, axis=-1, keepdims=True), dims=["seed"])
-
-    monkeypatch.setattr(exit_times, "uniform", pushed)
-    found = failures(exit_times.run(dataclasses.replace(QUICK, cases=()), Study(tmp_path / "parts")))
-    assert any("Kolmogorov distance" in one for one in found)
-    assert not any("log T is that of the angle" in one for one in found)
-
-
+@pytest.mark.slow
 def test_unequal_masses_are_found_out(quick, tmp_path, monkeypatch):
     """The theory takes tokens of mass 1/n; a lighter one makes pairs slower."""
 

@@ -60,6 +60,7 @@ def test_a_slightly_wrong_beta_is_found_out(data, tmp_path, monkeypatch):
     assert ["two clusters" in found[0], "middle plane" in found[1]] == [True, True]
 
 
+@pytest.mark.slow
 def test_an_eigenvalue_that_is_not_simple_is_found_out(data, tmp_path, monkeypatch):
     """V = I in place of all random V but that of the example: more than three values of a coordinate."""
 

@@ -36,6 +36,7 @@ def test_counting_by_hand():
     assert middle.tolist() == [1, 2, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_kernel_of_the_wrong_width_is_found_out(quick, tmp_path, monkeypatch):
     """e^(-beta x^2) for e^(-beta x^2/2): beta is doubled on the line, as in the notes that forget the half."""
     count = kde_modes.count

@@ -23,12 +23,24 @@ def fails(data, parameters=QUICK):
     return {(words.split(",")[0].split(":")[0], "path" if "theory" in words else "exponent") for words in found}
 
 
+def test_two_schemes_hold_and_a_slightly_wrong_alpha_is_found_out(tmp_path, monkeypatch):
+    """An algebraic and an exponential collapse; alpha off by 1e-4."""
+    monkeypatch.setattr(layer_norms, "NAMES", {name: layer_norms.NAMES[name] for name in ("pre", "ngpt")})
+    data = layer_norms.run(QUICK, Study(tmp_path / "parts"))
+    assert not fails(data)
+    assert len(layer_norms.claims(QUICK, data)) == 2 * 2
+    monkeypatch.setattr(layer_norms, "Ngpt", lambda inner, alpha: Ngpt(inner, 1.0001 * alpha))
+    assert fails(data | {"ngpt": layer_norms._follow(QUICK, "ngpt")}) == {("nGPT", "path"), ("nGPT", "exponent")}
+
+
+@pytest.mark.slow
 def test_the_quick_version_holds(quick):
     assert not fails(quick)
     assert len(layer_norms.claims(QUICK, quick)) == 2 * 6
     assert len(layer_norms.draw(QUICK, quick).axes) == 3
 
 
+@pytest.mark.slow
 def test_the_data_hold_what_a_second_integration_says(quick):
     """Pre-LN at t = 16 by Euler's method on the two scalar equations, extrapolated from two steps."""
 
@@ -46,12 +58,14 @@ def test_the_data_hold_what_a_second_integration_says(quick):
     assert seen == pytest.approx(2 * gap(4000) - gap(2000), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_slightly_wrong_alpha_is_found_out(quick, tmp_path, monkeypatch):
     monkeypatch.setattr(layer_norms, "Ngpt", lambda inner, alpha: Ngpt(inner, 1.0001 * alpha))
     data = quick | {"ngpt": layer_norms._follow(QUICK, "ngpt")}
     assert fails(data) == {("nGPT", "path"), ("nGPT", "exponent")}
 
 
+@pytest.mark.slow
 def test_schemes_taken_for_each_other_are_found_out(quick):
     """Pre-LN in place of the others: the exponents of peri and mix are the same, their paths are not."""
     pre = quick["pre"]
@@ -59,12 +73,14 @@ def test_schemes_taken_for_each_other_are_found_out(quick):
     assert fails(quick | {"ln-scaling": pre}) == {("LN-scaling", "path"), ("LN-scaling", "exponent")}
 
 
+@pytest.mark.slow
 def test_a_number_that_is_none_fails(quick):
     broken = quick["post"].copy(deep=True)
     broken["gap"][-1, 0] = np.nan
     assert fails(quick | {"post": broken}) == {("Post-LN", "path"), ("Post-LN", "exponent")}
 
 
+@pytest.mark.slow
 def test_an_exponent_of_the_theory_that_is_wrong_is_found_out(quick, monkeypatch):
     right = layer_norms.theory.norm_decay
     monkeypatch.setattr(layer_norms, "decay", lambda p, scheme: (right(scheme, p.alpha)[0], 1.5))

@@ -1,5 +1,7 @@
 """How many modes: the quick version holds; counting by hand; wrong kernels and laws are found out."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.special import ive
@@ -18,6 +20,25 @@ def failed(data):
     return [claim.statement for claim in many_modes.claims(many_modes.QUICK, data) if not claim.holds]
 
 
+def test_few_seeds_of_the_smallest_noise_and_a_wrong_law(tmp_path, monkeypatch):
+    """From 1e-40: M(t) modes while it is linear and k_max clusters at the end; not for a kernel of half the width."""
+    few = dataclasses.replace(many_modes.QUICK, exponents=(40.0,), tokens=0, seeds=6)
+    data = many_modes.run(few, Study(tmp_path / "parts"))
+
+    def verdicts(data):
+        found = many_modes.claims(few, data)[:2]  # the others compare two sizes of the noise
+        assert ["M(t)" in found[0].statement, "k_max" in found[1].statement] == [True, True]
+        return [claim.holds for claim in found]
+
+    assert verdicts(data) == [True, True]
+    part = data["eps40"]
+    assert verdicts({"eps40": part.assign(final=part["final"] - 1)}) == [True, False]
+    right = theory.linear_modes
+    monkeypatch.setattr(many_modes.theory, "linear_modes", lambda t, beta: right(t, 2 * beta))
+    assert not verdicts(data)[0]
+
+
+@pytest.mark.slow
 def test_the_quick_version_holds(quick):
     assert failed(quick) == []
     assert len(many_modes.claims(many_modes.QUICK, quick)) == 3 + 3
@@ -35,6 +56,7 @@ def test_counting_by_hand():
     np.testing.assert_allclose(multipliers, ive(np.arange(1, 11), beta) / ive(0, beta), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_white_noise_is_what_tokens_have():
     """Coefficients of variance eps^2 = 1/n, degrees beyond the kernel left out."""
     for tokens in (False, True):
@@ -46,6 +68,7 @@ def test_white_noise_is_what_tokens_have():
         assert np.count_nonzero(rows[0]) == 1 + some.shape[1]
 
 
+@pytest.mark.slow
 def test_the_linear_phase_is_that_of_bessel_functions(quick):
     """From 1e-40 every coefficient grows by e^(lambda_k t); read off the root mean square at its end."""
     part = quick["eps40"]
@@ -59,6 +82,7 @@ def test_the_linear_phase_is_that_of_bessel_functions(quick):
     assert float(part["size"][0, at]) == pytest.approx(expected, rel=many_modes.LINEAR**2 + 0.01)
 
 
+@pytest.mark.slow
 def test_wrong_laws_are_found_out(quick, monkeypatch):
     """A count as of tokens that never moved, and a kernel of half the width."""
     right = theory.linear_modes

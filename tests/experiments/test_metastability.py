@@ -21,6 +21,19 @@ def done(tmp_path_factory):
     return run
 
 
+def test_plateaus_of_one_flow_and_of_a_slightly_wrong_beta(monkeypatch):
+    """One part in a thousand of beta: the lifetime of two clusters tells."""
+
+    def fails():
+        part = metastability._record("SA", 3, 25.0, QUICK).assign_attrs(beta=25.0)
+        return [c.statement for c in metastability._of_plateaus("SA", [metastability.compare(part)]) if not c.holds]
+
+    assert fails() == []
+    monkeypatch.setattr(metastability, "Attention", lambda beta, **rest: Attention(beta * (1 + 1e-3), **rest))
+    assert any("log lifetime of two clusters" in words for words in fails())
+
+
+@pytest.mark.slow
 def test_the_quick_version_holds(done):
     done.verify()
     claims = read_claims(done)
@@ -30,6 +43,7 @@ def test_the_quick_version_holds(done):
         assert (done.figures / name).stat().st_size > 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES[:-1])
 def test_the_parts_hold_what_theory_says(done, name):
     """Without the code of the claims: the last plateau, of two clusters."""
@@ -60,6 +74,7 @@ def followed(folder):
     return metastability.run(QUICK, Study(folder))
 
 
+@pytest.mark.slow
 def test_a_slightly_wrong_beta_is_found_out(done, tmp_path, monkeypatch):
     """One part in a thousand of beta: lifetimes tell; levels and directions are those of the masses."""
     monkeypatch.setattr(metastability, "Attention", lambda beta, **rest: Attention(beta * (1 + 1e-3), **rest))
@@ -67,6 +82,7 @@ def test_a_slightly_wrong_beta_is_found_out(done, tmp_path, monkeypatch):
     assert {("SA", "log lifetime of two clusters"), ("USA0", "log lifetime of two clusters")} <= found
 
 
+@pytest.mark.slow
 def test_sisters_taken_for_each_other_are_found_out(done, tmp_path, monkeypatch):
     swapped = dict(zip(("SA", "USA0"), reversed(metastability.MODELS.values()), strict=True))
     monkeypatch.setattr(metastability, "MODELS", swapped)
@@ -75,6 +91,7 @@ def test_sisters_taken_for_each_other_are_found_out(done, tmp_path, monkeypatch)
         assert (model, "log lifetime of two clusters") in found
 
 
+@pytest.mark.slow
 def test_plateaus_that_end_too_soon_or_hold_too_much_are_found_out(done):
     data = {name: open_part(done.path / "parts" / f"{name}.npz") for name in NAMES}
     late = data["SA-S2-81"]

@@ -8,8 +8,6 @@ from attnflow.experiments import Study
 from attnflow.experiments.gallery import noisy_transition
 from attnflow.meanfield import bifurcation
 
-pytestmark = pytest.mark.slow  # half a minute of compilation and flows
-
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
@@ -20,6 +18,24 @@ def failed(data):
     return [claim.statement for claim in noisy_transition.claims(noisy_transition.QUICK, data) if not claim.holds]
 
 
+def test_the_branch_of_a_jump_and_wrong_ones():
+    """USA0, beta = 4: a fold above kappa_c, m ~ sqrt|kappa - kappa_c| behind it, and the closed form of third order."""
+    part = noisy_transition.followed("USA0", 4.0)
+    close = noisy_transition.near("USA0", 4.0, part)
+
+    def verdicts(part, close):
+        return [claim.holds for claim in noisy_transition._branch_claims("USA0", 4.0, 2.446918, part, close)]
+
+    assert verdicts(part, close) == [True, True, True]
+    fold = int(np.argmax(part["kappa"].values))
+    for wrong in (part.isel(point=slice(0, fold + 1)), part.assign(unstable=0 * part["unstable"])):
+        assert verdicts(wrong, close) == [False, True, True]
+    assert not verdicts(part, close.assign(order=close["order"] * (close["delta"] / 0.01) ** 0.01))[1]
+    onset = noisy_transition.critical_noise(4.0, 2, softmax=False)
+    assert float(close["onset"]) == onset == pytest.approx(ive(1, 4.0) / 4, rel=1e-12)
+
+
+@pytest.mark.slow
 def test_the_quick_version_holds(quick):
     assert failed(quick) == []
     claims = noisy_transition.claims(noisy_transition.QUICK, quick)
@@ -27,6 +43,7 @@ def test_the_quick_version_holds(quick):
     assert len(noisy_transition.draw(noisy_transition.QUICK, quick).axes) == 2
 
 
+@pytest.mark.slow
 def test_the_data_hold_what_bessel_functions_say(quick):
     """kappa_c = I_1/(beta I_0) for softmax attention on the circle; the jump begins where I_2/I_1 = 1/2."""
     found = quick["onset"]["kappa"].sel(model="SA", dimension=2, beta=4.0)
@@ -34,6 +51,7 @@ def test_the_data_hold_what_bessel_functions_say(quick):
     assert quick["jump"]["beta"].values[-1] == pytest.approx(2.446918, abs=2e-6)  # extrapolated, s = 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "beta"), [("SA", 4.0), ("USA0", 1.0)])
 def test_the_closed_form_of_third_order(model, beta):
     """Against Newton's method at amplitudes 0.05 and 0.025, with an error of fourth order."""
@@ -42,6 +60,7 @@ def test_the_closed_form_of_third_order(model, beta):
     assert noisy_transition.landau(beta, model) == pytest.approx(found.curvature, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_wrong_noise_is_found_out(quick):
     """A branch with a fifth more order is not that of the equation; tokens that keep some order are not without it."""
     name = "flows-USA0-beta4"
@@ -53,6 +72,7 @@ def test_a_wrong_noise_is_found_out(quick):
     assert any("without order" in one for one in failed(quick | {name: wrong}))
 
 
+@pytest.mark.slow
 def test_a_continuous_branch_is_no_jump(quick):
     """A branch that ends at its fold, or whose states are all stable, is found out."""
     name = "USA0-beta4"
@@ -62,6 +82,7 @@ def test_a_continuous_branch_is_no_jump(quick):
         assert any("fold above" in words for words in failed(quick | {name: wrong}))
 
 
+@pytest.mark.slow
 def test_another_exponent_is_found_out(quick):
     name = "near-USA0-beta4"
     wrong = quick[name].copy(deep=True)

@@ -1,5 +1,7 @@
 """Perceptron landscape: the quick version holds; wrong potentials, kernels and energies are found out."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -17,12 +19,32 @@ def failures(data):
     return [claim.statement for claim in pl.claims(pl.QUICK, data) if not claim.holds]
 
 
+def test_two_networks_and_the_density_at_rest_hold_and_wrong_physics_is_found_out(tmp_path, monkeypatch):
+    """Tokens gather next to peaks of U, a density rests at its own beta: a bias or a beta off by 1e-6 shows."""
+    two, flow, shift = dataclasses.replace(pl.QUICK, networks=2), pl.flow, 1e-6 * np.eye(pl.UNITS)[0]
+
+    def follow():
+        return pl.compare(two, pl._follow(two, Study(tmp_path), pl.networks(two), 1.0, "attracting"))
+
+    for row in follow():
+        assert len(row["angles"]) <= len(row["peaks"])
+        assert row["distance"] <= row["tolerance"]
+    monkeypatch.setattr(pl, "flow", lambda beta, net, sign=1.0: flow(beta, [net[0], net[1] + shift, net[2]], sign))
+    assert max(row["distance"] / row["tolerance"] for row in follow()) > 1
+    monkeypatch.setattr(pl, "flow", flow)
+    assert [claim.holds for claim in pl._exception(two, pl._rest(two))] == [True, True]
+    monkeypatch.setattr(pl, "flow", lambda beta, *rest: flow(beta * (1 + 1e-6), *rest))
+    assert [claim.holds for claim in pl._exception(two, pl._rest(two))] == [False, True]
+
+
+@pytest.mark.slow
 def test_the_quick_version_holds(quick):
     assert failures(quick) == []
     assert len(pl.claims(pl.QUICK, quick)) == 10
     assert len(pl.draw(pl.QUICK, quick).axes) == 6
 
 
+@pytest.mark.slow
 def test_the_ends_are_critical_by_the_residuals_of_theory(quick):
     """Another road than the claims take: |P grad Phi| of the measure of all tokens, not of atoms."""
     data = quick["attract"]
@@ -34,6 +56,7 @@ def test_the_ends_are_critical_by_the_residuals_of_theory(quick):
         assert residuals.max() < float(data["speed"].values[k].max()) + 64 * pl.EPS
 
 
+@pytest.mark.slow
 def test_a_slightly_wrong_bias_is_found_out(quick, tmp_path, monkeypatch):
     """A shift of one unit by 1e-6 moves peaks of U by about as much."""
     flow = pl.flow
@@ -48,6 +71,7 @@ def test_a_slightly_wrong_bias_is_found_out(quick, tmp_path, monkeypatch):
     assert any(words.startswith("place of atoms") for words in failures(quick | {"attract": moved}))
 
 
+@pytest.mark.slow
 def test_a_slightly_wrong_beta_is_found_out(quick, monkeypatch):
     """The density that rests does so for its own beta alone."""
     flow = pl.flow
@@ -57,6 +81,7 @@ def test_a_slightly_wrong_beta_is_found_out(quick, monkeypatch):
     assert "density without atoms" in failed
 
 
+@pytest.mark.slow
 def test_energies_that_fall_or_pass_their_bounds_are_found_out(quick):
     up, down = quick["attract"].copy(deep=True), quick["repel"].copy(deep=True)
     up["energy"][3, 0] -= 1.0
@@ -68,6 +93,7 @@ def test_energies_that_fall_or_pass_their_bounds_are_found_out(quick):
         assert any(words in failed for failed in failures(quick | {"repel": down}))
 
 
+@pytest.mark.slow
 def test_tokens_that_did_not_gather_are_found_out(quick):
     loose = quick["attract"].copy(deep=True)
     loose["positions"][-1] = loose["positions"][0]

@@ -57,6 +57,7 @@ def test_a_wrong_beta_is_found_out(data, tmp_path, monkeypatch):
     assert any("started at the measured mean" in f for f in failures(tmp_path))
 
 
+@pytest.mark.slow
 def test_starts_that_lean_to_one_side_are_found_out(data, tmp_path, monkeypatch):
     """A common overlap of 0.05 at the start, whatever d is."""
     right = phase_diagram.in_span

@@ -7,11 +7,9 @@ import pytest
 
 from attnflow.experiments import Study
 from attnflow.experiments.gallery import propagation_of_chaos
-from attnflow.meanfield import sample
+from attnflow.meanfield import evolve, quadrature_error, sample, wasserstein_circle
 
 QUICK = propagation_of_chaos.QUICK
-
-pytestmark = pytest.mark.slow  # half a minute of compilation and flows
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +23,26 @@ def verdicts(parameters, data):
     return {name: claim.holds for name, claim in zip(names, claims, strict=True) if name in claim.statement}
 
 
+@pytest.mark.parametrize(("share", "holds"), [(1.0, True), (1.001, False)])
+def test_quiet_tokens_stay_at_their_distance(share, holds):
+    """n W_1 is pi/2 at all times; tokens of a beta a thousandth larger follow another density."""
+    n, times = 2000, propagation_of_chaos._times("SA", QUICK)
+    law, other = propagation_of_chaos._law(QUICK), dataclasses.replace(QUICK, beta=share * QUICK.beta)
+    flow = evolve(propagation_of_chaos._field("SA", QUICK), law, times[-1], save=times)
+    tokens = propagation_of_chaos._quiet(n, 0, QUICK)
+    fine = propagation_of_chaos._moved("SA", tokens, other, 4 * QUICK.steps)
+    whole = dataclasses.replace(other, frames=1)  # as many steps in all as the others have from frame to frame
+    coarse = propagation_of_chaos._moved("SA", tokens, whole, 2 * QUICK.steps)
+    apart = np.linalg.norm(np.asarray(coarse[-1].positions) - np.asarray(fine[-1].positions), axis=1).max()
+    densities = [flow.density(k) for k in range(len(times))]
+    found = [n * wasserstein_circle(frame, law) for frame, law in zip(fine, densities, strict=True)]
+    # steps of order 4: half as long ones are off by a fifteenth of what halving changes; evolve asks for 1e-10 a step
+    allowed = n * (max(map(quadrature_error, densities)) + apart / 15 + 1e-8)
+    assert allowed < 0.1
+    assert (np.abs(np.array(found) - np.pi / 2).max() <= allowed) == holds
+
+
+@pytest.mark.slow
 def test_the_quick_version_holds(quick):
     found = verdicts(QUICK, quick)
     assert len(found) == 7
@@ -32,6 +50,7 @@ def test_the_quick_version_holds(quick):
     assert len(propagation_of_chaos.draw(QUICK, quick).axes) == 4
 
 
+@pytest.mark.slow
 def test_the_data_hold_what_sampling_says(quick):
     """Without the code of the claims: sqrt(n) W_1 at time 0 has one mean for both n, and it has grown at the end."""
     rows = [np.sqrt(n) * quick[f"tokens-SA-{n}"]["measured"].values for n in QUICK.sizes]
@@ -42,6 +61,7 @@ def test_the_data_hold_what_sampling_says(quick):
     assert (means[:, -1] - 3 * errors[:, -1] > means[:, 0]).all()
 
 
+@pytest.mark.slow
 def test_noise_that_is_not_felt_is_found_out(quick):
     """The initial noise carried by the density's flow alone, without the response, has not grown enough."""
     part = quick["linear-SA"]
@@ -59,6 +79,7 @@ def test_noise_that_is_not_felt_is_found_out(quick):
     assert not verdicts(QUICK, data)["the same tokens"]
 
 
+@pytest.mark.slow
 def test_tokens_that_follow_another_beta_are_found_out(quick, monkeypatch):
     """A thousandth of beta: quiet tokens then follow another density, from which their distance does not fall."""
     other = dataclasses.replace(QUICK, beta=1.001 * QUICK.beta)
@@ -70,6 +91,7 @@ def test_tokens_that_follow_another_beta_are_found_out(quick, monkeypatch):
     assert not found["quiet tokens: W_1"]
 
 
+@pytest.mark.slow
 def test_tokens_that_are_not_quiet_are_found_out(quick, monkeypatch):
     """Independent ones in their place: neither the constant nor the power."""
     law = propagation_of_chaos._law(QUICK, 1)

@@ -32,6 +32,7 @@ def run(tmp_path_factory):
     return Run.open(path)
 
 
+@pytest.mark.slow
 def test_the_quick_version_holds(run):
     run.verify()
     claims = read_claims(run)
@@ -42,6 +43,7 @@ def test_the_quick_version_holds(run):
         assert (run.figures / name).stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_the_parts_hold_what_theory_says(run):
     """Without the code of the claims: eight digits of time and place from the files."""
     for model in ("SA", "USA0"):
@@ -60,6 +62,19 @@ def failures(tmp_path, parameters=ONE):
     return {(claim.statement.split(",")[0], "time" if "merge time" in claim.statement else "place") for claim in found}
 
 
+def test_one_pair_of_softmax_holds_and_wrong_physics_is_found_out(tmp_path, monkeypatch):
+    """One part in a million of beta (d log T/d log beta is about 3); masses that are dropped."""
+    monkeypatch.setattr(two_clusters, "MODELS", {"SA": two_clusters.MODELS["SA"]})
+    assert failures(tmp_path / "right") == set()
+    place = two_clusters.place
+    with monkeypatch.context() as patch:
+        patch.setattr(two_clusters, "Attention", lambda beta, **rest: Attention(beta * (1 + 1e-6), **rest))
+        assert ("SA", "time") in failures(tmp_path / "beta")
+    monkeypatch.setattr(two_clusters, "place", lambda *rest: Tokens(np.asarray(place(*rest).positions)))
+    assert failures(tmp_path / "masses") == {("SA", "time"), ("SA", "place")}
+
+
+@pytest.mark.slow
 def test_dropped_masses_are_found_out(run, tmp_path, monkeypatch):
     """With equal masses USA0 keeps its time (only the sum counts), but nothing else is right."""
     place = two_clusters.place
@@ -71,6 +86,7 @@ def test_dropped_masses_are_found_out(run, tmp_path, monkeypatch):
     assert failures(tmp_path) == {("SA", "time"), ("SA", "place"), ("USA0", "place")}
 
 
+@pytest.mark.slow
 def test_a_slightly_wrong_beta_is_found_out(run, tmp_path, monkeypatch):
     """One part in a million of beta: places hardly depend on it, times do (d log T/d log beta is about 3)."""
     monkeypatch.setattr(two_clusters, "Attention", lambda beta, **rest: Attention(beta * (1 + 1e-6), **rest))
@@ -78,6 +94,7 @@ def test_a_slightly_wrong_beta_is_found_out(run, tmp_path, monkeypatch):
     assert {("SA", "time"), ("USA0", "time")} <= found
 
 
+@pytest.mark.slow
 def test_sisters_taken_for_each_other_are_found_out(run, tmp_path, monkeypatch):
     monkeypatch.setattr(
         two_clusters, "MODELS", dict(zip(("SA", "USA0"), reversed(two_clusters.MODELS.values()), strict=True))
@@ -85,6 +102,7 @@ def test_sisters_taken_for_each_other_are_found_out(run, tmp_path, monkeypatch):
     assert failures(tmp_path) == {(model, kind) for model in ("SA", "USA0") for kind in ("time", "place")}
 
 
+@pytest.mark.slow
 def test_a_number_that_is_none_fails(run):
     data = xr.concat([open_part(run.path / "parts" / f"{model}-S2.npz") for model in ("SA", "USA0")], dim="pair")
     assert data["beta"].values[5] == 5

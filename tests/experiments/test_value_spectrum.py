@@ -57,6 +57,7 @@ def test_attention_that_is_not_uniform_is_found_out(data, tmp_path, monkeypatch)
     assert failures(followed(data, tmp_path, monkeypatch, beta=1e-4)) == {"cross-ratio", "bend", "turn"}
 
 
+@pytest.mark.slow
 def test_a_slightly_wrong_value_is_found_out(data, tmp_path, monkeypatch):
     """V off by 1e-4: at beta = 0 any V will do."""
     assert failures(followed(data, tmp_path, monkeypatch, value=1 + 1e-4)) == {"consensus", "chord", "bend", "turn"}

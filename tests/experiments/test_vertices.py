@@ -52,6 +52,7 @@ def test_a_slightly_wrong_beta_is_found_out(data, tmp_path, monkeypatch):
     assert "radius of the limit" in found
 
 
+@pytest.mark.slow
 def test_tokens_that_do_not_attract_are_found_out(data, tmp_path, monkeypatch):
     """With uniform weights all tokens go to their mean: no polytope, no leaders, no approach to any."""
     monkeypatch.setattr(vertices, "Attention", lambda beta, **rest: Attention(0.0, **rest))

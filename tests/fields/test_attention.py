@@ -27,7 +27,7 @@ MODELS = {
 
 
 def velocity(field, tokens):
-    return field.velocity(0.0, tokens.positions, tokens, tokens.place)
+    return field.velocity(0.0, None, tokens)
 
 
 def reference(x, m, beta, normalise):
@@ -131,7 +131,7 @@ def test_extreme_beta_is_finite_with_finite_gradients(beta, name):
     def both(beta, x):
         def total(beta, x):
             field = af.Attention(beta, normaliser=MODELS[name])
-            return jnp.sum(jnp.sin(field.velocity(0.0, x, tokens.moved(x))))
+            return jnp.sum(jnp.sin(field.velocity(0.0, None, tokens.moved(x))))
 
         return jax.value_and_grad(total, argnums=(0, 1))(beta, x)
 
@@ -157,7 +157,7 @@ def test_gradient_through_tiles_equals_gradient_without():
 def test_usa_is_an_exact_change_of_clock(beta):
     tokens = af.uniform(af.Sphere(3), n=20, seed=0)
     usa0, usa, grad = (
-        af.Attention(beta, normaliser=af.Unnormalised(clock)).drive(0.0, tokens.positions, tokens)
+        af.Attention(beta, normaliser=af.Unnormalised(clock)).drive(0.0, None, tokens)
         for clock in ("USA0", "USA", "grad")
     )
     np.testing.assert_allclose(usa, np.exp(beta) * usa0, rtol=4e-16, atol=0)
@@ -201,7 +201,7 @@ def test_fields_add_as_drives(four):
 def test_batches_are_outer_products():
     betas = [1.0, 4.0, 9.0]
     tokens = af.uniform(af.Sphere(3), n=12, seed=range(2))
-    both = af.Attention(af.Along("beta", betas)).velocity(0.0, tokens.positions, tokens)
+    both = af.Attention(af.Along("beta", betas)).velocity(0.0, None, tokens)
     assert both.shape == (3, 2, 12, 3)
     for i, beta in enumerate(betas):
         for j in range(2):
@@ -213,9 +213,9 @@ def test_batches_are_outer_products():
 def test_one_name_is_matched_not_multiplied():
     tokens = af.uniform(af.Sphere(3), n=12, seed=range(3))
     field = af.Attention(af.Along("seed", [1.0, 2.0, 3.0], labels=range(3)))
-    assert field.velocity(0.0, tokens.positions, tokens).shape == (3, 12, 3)
+    assert field.velocity(0.0, None, tokens).shape == (3, 12, 3)
     with pytest.raises(InvalidInput, match="2 members in one place and 3"):
-        af.Attention(af.Along("seed", [1.0, 2.0])).velocity(0.0, tokens.positions, tokens)
+        af.Attention(af.Along("seed", [1.0, 2.0])).velocity(0.0, None, tokens)
 
 
 def test_float64_whatever_the_configuration(four):
@@ -223,7 +223,7 @@ def test_float64_whatever_the_configuration(four):
     v = velocity(af.Attention(2.0), four)
     assert isinstance(v, np.ndarray)
     assert v.dtype == np.float64
-    assert isinstance(af.Attention(2.0).drive(0.0, four.positions, four), np.ndarray)
+    assert isinstance(af.Attention(2.0).drive(0.0, None, four), np.ndarray)
     assert not jax.config.jax_enable_x64
 
 
@@ -235,7 +235,7 @@ def test_float32_on_request(four):
 
 def test_tracing_in_32_bit_mode_is_refused_with_the_mend(four):
     with pytest.raises(InvalidInput, match=r"attnflow\.double"):
-        jax.grad(lambda b: jnp.sum(af.Attention(b).velocity(0.0, four.positions, four)))(1.0)
+        jax.grad(lambda b: jnp.sum(af.Attention(b).velocity(0.0, None, four)))(1.0)
 
 
 @pytest.mark.parametrize(
@@ -254,6 +254,9 @@ def test_tracing_in_32_bit_mode_is_refused_with_the_mend(four):
         (lambda t: af.Attention(1.0).velocity(0.0, np.ones((3, 2)), t), r"`x` has shape \(3, 2\)"),
         (lambda t: af.Attention(1.0, mask=af.Causal()).velocity(0.0, t.positions, t), "place"),
         (lambda t: af.Attention(1.0).velocity(0.0, t.positions, t, [1]), "place"),
+        (lambda t: af.Attention(1.0).velocity(0.0, None, t, t.place), "places of their own"),
+        (lambda t: af.Attention(1.0).velocity(0.0, t.positions), r"`mu` is NoneType.*mu=tokens"),
+        (lambda t: af.Attention(1.0).drive(0.0, t), r"`mu` is NoneType.*mu=tokens"),
         (lambda t: af.Along("time", [1.0]), "identifier"),
         (lambda t: af.Along("beta", []), "at least one"),
     ],

@@ -28,7 +28,7 @@ def head(x, m, q, k, v, beta):
 
 
 def drive(field, mu):
-    return field.drive(0.0, mu.positions, mu, mu.place)
+    return field.drive(0.0, None, mu)
 
 
 @pytest.mark.parametrize(("average", "factor"), [("mean", 1 / H), ("root", H**-0.5), ("sum", 1.0)])
@@ -159,14 +159,14 @@ def test_a_function_of_time_is_a_matrix():
     mu = tokens()
     field = af.Attention(1.0, value=lambda t: jnp.eye(D) * jnp.cos(t))
     np.testing.assert_allclose(
-        field.drive(0.3, mu.positions, mu), np.cos(0.3) * af.Attention(1.0).drive(0.3, mu.positions, mu), atol=1e-15
+        field.drive(0.3, None, mu), np.cos(0.3) * af.Attention(1.0).drive(0.3, None, mu), atol=1e-15
     )
 
 
 def test_without_matrices_there_is_one_head():
     mu = af.uniform(af.Sphere(3), n=9, seed=0)
-    one = af.Attention(2.0).drive(0.0, mu.positions, mu)
+    one = af.Attention(2.0).drive(0.0, None, mu)
     for average in ("sum", "root", "mean"):
         field = af.MultiHead(2.0, average=average)
         assert field.heads == 1
-        np.testing.assert_allclose(field.drive(0.0, mu.positions, mu), one, atol=1e-15)
+        np.testing.assert_allclose(field.drive(0.0, None, mu), one, atol=1e-15)

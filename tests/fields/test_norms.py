@@ -277,7 +277,7 @@ def test_gains_do_break_rotations():
     turned = tokens.moved(tokens.positions @ r)
     for norm in (RmsNorm([0.5, 1.0, 2.0]), LayerNorm()):
         field = Pre(af.Attention(1.0), norm)
-        one, two = (field.velocity(0.0, mu.positions, mu) for mu in (tokens, turned))
+        one, two = (field.velocity(0.0, None, mu) for mu in (tokens, turned))
         assert np.abs(two - one @ r).max() > 0.1
     assert not Pre(af.Attention(1.0, value=np.eye(3))).laws.rotation  # nor what the inner field does not promise
 
@@ -287,19 +287,19 @@ def test_masks_and_places_reach_the_inner_field():
     field = Pre(af.Attention(2.0, mask=af.Causal()))
     assert not field.laws.exchangeable
     theta = af.Tokens(unit(tokens.positions), tokens.masses)
-    expected = field.field.drive(0.0, theta.positions, theta, theta.place)
-    np.testing.assert_allclose(field.drive(0.0, tokens.positions, tokens, tokens.place), expected, atol=4 * EPS)
+    expected = field.field.drive(0.0, None, theta)
+    np.testing.assert_allclose(field.drive(0.0, None, tokens), expected, atol=4 * EPS)
 
 
 def test_batches_of_gains_and_switches():
     gains, tokens = np.array([[1.0, 2.0, 0.5], [1.0, 1.0, 1.0]]), generic("mix")
-    both = Pre(af.Attention(1.0), RmsNorm(af.Along("gain", gains))).velocity(0.0, tokens.positions, tokens)
+    both = Pre(af.Attention(1.0), RmsNorm(af.Along("gain", gains))).velocity(0.0, None, tokens)
     for one, gain in zip(both, gains, strict=True):
-        expected = Pre(af.Attention(1.0), RmsNorm(gain)).velocity(0.0, tokens.positions, tokens)
+        expected = Pre(af.Attention(1.0), RmsNorm(gain)).velocity(0.0, None, tokens)
         np.testing.assert_allclose(one, expected, rtol=0, atol=1e-15)
     mixed = Mix(af.Attention(1.0), af.Along("switch", [0.25, 0.75]))
     np.testing.assert_array_equal(breaks(mixed, 1.0), [0.25, 0.75])
-    early, late = mixed.velocity(0.5, tokens.positions, tokens)
+    early, late = mixed.velocity(0.5, None, tokens)
     np.testing.assert_allclose(early, table_rate("pre", 0.5, tokens.positions, tokens.masses, 1.0), atol=1e-14)
     np.testing.assert_allclose(late, table_rate("mix", 0.0, tokens.positions, tokens.masses, 1.0), atol=1e-14)
 
@@ -311,7 +311,7 @@ def test_nothing_has_no_direction_and_finite_derivatives(scheme):
     tokens = af.Tokens(np.array([[0.0, 0, 0], [1, 2, 2]]), space=af.Euclidean(3))
 
     def total(x):
-        return jnp.sum(field.drive(0.1, x, tokens.moved(x), tokens.place))
+        return jnp.sum(field.drive(0.1, None, tokens.moved(x)))
 
     value, gradient = af.double(jax.jit(jax.value_and_grad(total)))(jnp.asarray(tokens.positions))
     assert value == 0
@@ -383,4 +383,4 @@ def test_a_norm_on_the_line_leaves_a_sign():
     s = np.array([1.0, -1.0, 0.0])
     weights = np.exp(1.5 * s[:, None] * s)
     want = (weights @ s) / weights.sum(axis=1)
-    np.testing.assert_allclose(field.velocity(0.0, mu.positions, mu)[:, 0], want, atol=1e-15)
+    np.testing.assert_allclose(field.velocity(0.0, None, mu)[:, 0], want, atol=1e-15)

@@ -92,7 +92,7 @@ def test_the_raw_model():
     raw = af.Attention(1.0)
     for a in (0.3, 1.0, 4.0, 1e6):
         tokens = points([[a], [-a]])
-        np.testing.assert_allclose(raw.drive(0.0, tokens.positions, tokens)[0, 0], a * np.tanh(a * a), rtol=8 * EPS)
+        np.testing.assert_allclose(raw.drive(0.0, None, tokens)[0, 0], a * np.tanh(a * a), rtol=8 * EPS)
 
 
 def test_permutations_and_rotations():
@@ -121,7 +121,7 @@ def test_test_particles_exert_nothing():
 def test_a_token_that_sees_nobody_keeps_its_x():
     field = Rescaled(af.Attention(1.0, value=SIMPLE, mask=af.Causal(strict=True)))
     tokens = points(POLYTOPE)
-    drive = field.drive(0.5, tokens.positions, tokens, tokens.place)
+    drive = field.drive(0.5, None, tokens)
     np.testing.assert_allclose(drive[0], -SIMPLE @ POLYTOPE[0], rtol=4 * EPS)
 
 

@@ -1,5 +1,6 @@
 """What follows from the parts of a field: sums that do not apply are refused, errors are stated, wrappers forget nothing."""
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -47,13 +48,13 @@ TURN = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 )  # fmt: skip
 def test_a_sum_that_does_not_apply_is_refused(field, tokens, words):
     """By velocity, by drive, by solve, by advance, and for what can be seen there, inside compiled code."""
-    where = (0.0, tokens.positions, tokens, tokens.place)
+    where = (0.0, None, tokens)
     for call in (
         lambda: field.velocity(*where),
         lambda: field.drive(*where),
         lambda: af.solve(field, tokens, 0.1),
         lambda: af.advance(field, tokens, 0.0, 0.1),
-        lambda: af.double(jax.jit(lambda x: field.drive(0.0, x, tokens, tokens.place)))(tokens.positions),
+        lambda: af.double(jax.jit(lambda x: field.drive(0.0, None, tokens.moved(x))))(tokens.positions),
     ):
         with pytest.raises(InvalidInput, match=words):
             call()
@@ -80,10 +81,17 @@ def test_layers_that_leave_the_sphere_take_no_sum_for_unit_vectors(d):
         af.advance(field, tokens, 0.0, 1.0, af.Layers(step, af.Project()))
 
 
+@af.double
+@eqx.filter_jit
+def drive_and_error(field, tokens):
+    """In one program: operation by operation every one would be compiled for itself."""
+    where = (0.0, None, tokens)
+    return field.drive(*where), field.error(*where)
+
+
 def true_error(field, exact, tokens):
-    where = (0.0, tokens.positions, tokens, tokens.place)
-    off = np.linalg.norm(field.drive(*where) - exact.drive(*where), axis=1)
-    return off, np.asarray(field.error(*where))
+    drive, stated = drive_and_error(field, tokens)
+    return np.linalg.norm(drive - drive_and_error(exact, tokens)[0], axis=1), np.asarray(stated)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +140,7 @@ def test_streams_choose_sums_for_the_sphere_inside(wrap):
     tokens = af.Tokens(x, space=af.Euclidean(2))
     field = wrap(af.Attention(9.0)).prepare(tokens)
     assert isinstance(field.field.sum, Circle)
-    where = (0.0, tokens.positions, tokens, tokens.place)
+    where = (0.0, None, tokens)
     off, stated = true_error(field, wrap(af.Attention(9.0, sum=Tiled())), tokens)
     assert (off <= stated + 1e-12).all()
     x[7] = 0.0
@@ -153,9 +161,9 @@ def test_heads_with_shared_weights_are_one_sum():
     tokens = af.uniform(af.Sphere(3), n=50, seed=0)
     values = np.stack([np.eye(3), -TURN, 2 * TURN])
     heads = [af.MultiHead(4.0, value=values, sum=s) for s in (Harmonics(1e-10, 32, 3), Tiled(), None)]
-    one = sum(af.Attention(4.0, value=v).drive(0.0, tokens.positions, tokens) for v in values) / 3
+    one = sum(af.Attention(4.0, value=v).drive(0.0, None, tokens) for v in values) / 3
     for field in heads:
-        np.testing.assert_allclose(field.drive(0.0, tokens.positions, tokens), one, atol=3e-10)
+        np.testing.assert_allclose(field.drive(0.0, None, tokens), one, atol=3e-10)
     assert isinstance(af.MultiHead(9.0, value=values).prepare(af.uniform(af.Sphere(3), n=4_000)).sum, FastSphere)
 
 
@@ -193,8 +201,8 @@ def test_a_wrapper_without_children_cannot_be_built():
     class Forgetful(af.AbstractField):
         inner: af.Attention
 
-        def formula(self, t, x, mu, place):
-            return self.inner.formula(t, x, mu, place)
+        def formula(self, t, query, mu):
+            return self.inner.formula(t, query, mu)
 
         def check_parameters(self, tokens):
             pass

@@ -15,9 +15,9 @@ class Counting(af.AbstractField):
 
     inner: af.Attention
 
-    def formula(self, t, x, mu, place):
+    def formula(self, t, query, mu):
         TRACES["count"] += 1
-        return self.inner.formula(t, x, mu, place)
+        return self.inner.formula(t, query, mu)
 
     def children(self, space):
         return (Inner(lambda field: field.inner, space),)
@@ -35,7 +35,8 @@ class Breaking(af.AbstractField):
 
     axis: tuple = eqx.field(static=True, default=(0.0, 0.0, 1.0))
 
-    def formula(self, t, x, mu, place):
+    def formula(self, t, query, mu):
+        x = query.points(mu)
         pull = jnp.broadcast_to(jnp.asarray(self.axis, x.dtype), x.shape)
         return jnp.where(jnp.asarray(t < 1.0), pull, jnp.nan)
 
@@ -53,8 +54,8 @@ class Breaking(af.AbstractField):
 class Slow(af.AbstractField):
     """A unit drift that is called very often with Layers(1e-6)."""
 
-    def formula(self, t, x, mu, place):
-        return jnp.roll(jnp.asarray(x), 1, axis=0)
+    def formula(self, t, query, mu):
+        return jnp.roll(jnp.asarray(query.points(mu)), 1, axis=0)
 
     def children(self, space):
         return ()

@@ -27,7 +27,7 @@ def scipy_flow(tokens, beta, times, softmax=True):
     return s.y.T.reshape(-1, n, d)
 
 
-@pytest.mark.parametrize("normaliser", [af.Softmax(), USA0])
+@pytest.mark.parametrize("normaliser", [af.Softmax(), pytest.param(USA0, marks=pytest.mark.slow)])
 def test_adaptive_meets_its_tolerance_at_every_saved_time(normaliser):
     """Frames between steps come from dense output; they must be as good as the steps.
 
@@ -166,7 +166,7 @@ def test_usa_conserves_the_mean_angle_on_the_circle():
     assert np.abs(mean - mean[0]).max() < 1e-7
 
 
-@pytest.mark.parametrize("normaliser", [af.Softmax(), USA0])
+@pytest.mark.parametrize("normaliser", [pytest.param(af.Softmax(), marks=pytest.mark.slow), USA0])
 def test_energy_never_drops_by_more_than_the_integration_error(normaliser):
     """A step errs by at most tol = rtol + atol in every coordinate, hence by sqrt(d) tol per token, and the slope of
     the energy in the metric of the masses is a velocity of USA0, at most 1: each step can lose sqrt(d) tol."""

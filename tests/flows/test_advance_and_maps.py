@@ -35,7 +35,7 @@ def test_reverse_mode(method):
     assert abs(np.sum(gradient[1] * direction) - along) < 1e-6 * abs(along) + 1e-6
 
 
-@pytest.mark.parametrize("method", [af.Fixed(0.1), af.Layers(0.1)])
+@pytest.mark.parametrize("method", [pytest.param(af.Fixed(0.1), marks=pytest.mark.slow), af.Layers(0.1)])
 def test_forward_mode_equals_reverse_mode(method):
     f = loss(method)
     forward = af.double(jax.jacfwd(f))(4.0, TOKENS.positions)
@@ -76,7 +76,7 @@ def test_non_finite_times_are_refused():
 METHODS = [af.Adaptive(1e-9, 1e-11), af.Fixed(0.05)]
 
 
-@pytest.mark.parametrize("method", [*METHODS, af.Layers(0.25)])
+@pytest.mark.parametrize("method", [METHODS[0], pytest.param(METHODS[1], marks=pytest.mark.slow), af.Layers(0.25)])
 def test_the_map_moves_the_tokens_themselves(method):
     phi = af.flow_map(af.Attention(4.0), TOKENS, 3.0, method=method)
     flow = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.Evenly(3), method=method)

@@ -79,7 +79,8 @@ def test_merges_of_a_direct_integration():
         theta, masses = np.delete(theta, q), np.delete(masses, q)
 
 
-@pytest.mark.parametrize("name", [pytest.param("SA", marks=pytest.mark.slow), "USA0"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SA", "USA0"])
 def test_positions_of_an_implicit_method(name):
     """Kvaerno 5(4) on the full system passes two merges; the clusters are then where ours are."""
     until, rtol = 1e5, 1e-8
@@ -308,6 +309,7 @@ def test_other_refusals():
         short.tree.linkage()
 
 
+@pytest.mark.slow
 def test_an_ensemble_of_more_than_eight_tokens_gives_up_slots_and_says_how_far_it_is():
     """Clusters are kept in 32 slots, then in 8: each member goes on as it would alone."""
     tokens, seen = af.uniform(af.Sphere(2), n=12, seed=range(2)), []

@@ -39,7 +39,9 @@ def test_recorded_speed_and_spread():
         assert abs(flow.dataset["spread"].values[k] - af.spread(tokens)) < 1e-15
 
 
-@pytest.mark.parametrize("method", [af.Adaptive(), af.Fixed(0.05), af.Layers(0.05)])
+@pytest.mark.parametrize(
+    "method", [af.Adaptive(), pytest.param(af.Fixed(0.05), marks=pytest.mark.slow), af.Layers(0.05)]
+)
 def test_chunks_and_schedules_do_not_move_frames(method):
     """The same times, saved in chunks of 1, 2 or 100: equal bit by bit."""
     large = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.Evenly(6), chunk=100, method=method)
@@ -73,7 +75,7 @@ def test_a_batch_equals_its_members():
     assert flow.clusters()["count"].dims == ("beta", "seed", "time")
 
 
-@pytest.mark.parametrize("method", [af.Adaptive(), af.Fixed(0.1), af.Layers(0.1)])
+@pytest.mark.parametrize("method", [af.Adaptive(), pytest.param(af.Fixed(0.1), marks=pytest.mark.slow), af.Layers(0.1)])
 def test_slices_of_single_steps(method, monkeypatch):
     """Members of a batch reach the end of a chunk after different numbers of slices; where they are cut is no matter."""
     tokens, field = af.uniform(af.Sphere(3), n=12, seed=range(2)), af.Attention(af.Along("beta", [0.5, 20.0]))
@@ -128,11 +130,11 @@ def test_no_surprise_compiles():
 
 def test_velocity_compiles_once():
     field = Counting(af.Attention(1.0))
-    field.velocity(0.0, TOKENS.positions, TOKENS)
+    field.velocity(0.0, None, TOKENS)
     field.velocity(0.0, TOKENS.positions[::-1], TOKENS)  # elsewhere than at the tokens is a program of its own
     before = TRACES["count"]
     for beta in (2.0, 3.0):
-        Counting(af.Attention(beta)).velocity(beta, TOKENS.positions, TOKENS)
+        Counting(af.Attention(beta)).velocity(beta, None, TOKENS)
         Counting(af.Attention(beta)).velocity(beta, TOKENS.positions[1:][::-1].repeat(2, axis=0)[: TOKENS.n], TOKENS)
     assert TRACES["count"] == before
 

@@ -112,7 +112,9 @@ def test_pure_diffusion_is_exact():
 # linear growth
 
 
-@pytest.mark.parametrize("d", [2, 3, 4, 8, 64])
+@pytest.mark.parametrize(
+    "d", [2, 3, pytest.param(4, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow), 64]
+)
 def test_growth_rates(d):
     """The derivative at the uniform law is diagonal, so one direction shows every rate."""
     basis, beta, kappa = AXIAL[d], 9.0, 0.01

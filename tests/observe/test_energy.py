@@ -6,6 +6,7 @@ import pytest
 import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import tangent_drive
+from attnflow.fields.queries import AtTokens
 from attnflow.observe.energy import renormalised_energy
 
 
@@ -70,7 +71,7 @@ def test_unnormalised_attention_is_the_gradient(clock):
     expected = tokens.space.tangent(tokens.positions, gradient) / tokens.masses[:, None]
     factor = {"USA0": 1.0, "USA": np.exp(beta), "grad": beta * np.exp(beta)}[clock]
     field = af.Attention(beta, normaliser=af.Unnormalised(clock))
-    np.testing.assert_allclose(field.velocity(0.0, tokens.positions, tokens), factor * expected, atol=1e-13 * factor)
+    np.testing.assert_allclose(field.velocity(0.0, None, tokens), factor * expected, atol=1e-13 * factor)
 
 
 @pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised(), af.Unnormalised("USA")])
@@ -81,7 +82,7 @@ def test_dissipation_identity(normaliser, beta):
 
     @af.double
     def along(x):
-        v = tangent_drive(field, 0.0, x, tokens.moved(x))
+        v = tangent_drive(field, 0.0, AtTokens(), tokens.measure.moved(x))
         return jax.jvp(lambda y: renormalised_energy(y, jnp.asarray(tokens.masses), jnp.asarray(beta)), (x,), (v,))[1]
 
     with jax.enable_x64(True):

@@ -44,7 +44,7 @@ PAIRS = {
 
 
 def system(function):
-    return lambda x, masses: function(TOKENS.system(x, masses))
+    return lambda x, masses: function(af.Measure(x, masses))
 
 
 TRANSFORMED = {
@@ -123,7 +123,7 @@ def test_batches_keep_their_dimensions():
         found = function(batch)
         each = [plain(batch.positions[k], batch.masses[k]) for k in range(4)]
         np.testing.assert_allclose(found, each, atol=1e-14)
-        shared = batch.system(batch.positions, batch.masses[0])  # one row of masses for all members, as `advance` gives
+        shared = af.Measure(batch.positions, batch.masses[0])  # one row of masses for all members, as `advance` gives
         np.testing.assert_allclose(function(shared), each, atol=1e-14)
         compiled = af.double(jax.jit(lambda x, f=function: f(batch.moved(x))))(np.asarray(batch.positions))
         np.testing.assert_allclose(compiled, each, atol=1e-14)
@@ -136,7 +136,7 @@ def test_the_rank_of_nothing_is_not_a_number():
 
 def test_speed_under_transformations():
     """At the tokens; d|v|/dbeta by differences, off by h^2 and eps/h; 0 at consensus with a derivative of 0."""
-    expected = np.linalg.norm(af.Attention(2.0).velocity(0.0, TOKENS.positions, TOKENS), axis=1)
+    expected = np.linalg.norm(af.Attention(2.0).velocity(0.0, None, TOKENS), axis=1)
     np.testing.assert_allclose(af.speed(af.Attention(2.0), TOKENS), expected, atol=1e-15)
     slope = af.double(jax.jit(jax.jacfwd(lambda beta: af.speed(af.Attention(beta), TOKENS))))(2.0)
     h = 1e-5

@@ -11,7 +11,9 @@ from attnflow.plots.interactive import interactive
 from attnflow.plots.story import tell
 
 
-@pytest.fixture(scope="module", params=[2, pytest.param(3, marks=pytest.mark.slow), 6])
+@pytest.fixture(
+    scope="module", params=[2, pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow)]
+)
 def story(request):
     tokens = af.clustered(af.Sphere(request.param), centres=np.eye(request.param)[:2], n=10, spread=0.1, seed=0)
     return tell(af.solve(af.Attention(9.0), tokens, 30.0, save=af.LogSpaced(30, 0.05)))
@@ -54,7 +56,7 @@ def test_the_interactive_figure_has_a_slider(story):
 def test_the_ten_line_script():
     tokens = af.uniform(af.Sphere(3), n=50, seed=0)
     field = af.Attention(beta=9.0)
-    assert field.velocity(0.0, tokens.positions, tokens).dtype == np.float64
+    assert field.velocity(0.0, None, tokens).dtype == np.float64
     flow = af.solve(field, tokens, until=40.0)
     assert flow.energy.dims == ("time",)
     assert flow.energy.dtype == np.float64

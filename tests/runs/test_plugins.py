@@ -11,8 +11,7 @@ import xarray as xr
 import attnflow as af
 from attnflow import runs
 from attnflow.errors import InvalidInput, InvalidSpec, RunError
-from attnflow.runs import Run, ZarrSink, execute, load_spec, parse_spec, resume
-from attnflow.runs.execute import trajectory
+from attnflow.runs import Run, ZarrSink, execute, load_spec, open_run, parse_spec, resume
 from attnflow.runs.plugins import current, load
 from attnflow.runs.registry import REGISTRY
 
@@ -194,7 +193,7 @@ def test_resuming_with_the_same_file_is_bit_identical(here, monkeypatch):
 def test_resuming_without_the_file_says_what_to_give(here, monkeypatch):
     path = interrupted(here, monkeypatch)
     before, times = everything(path), executed(here)
-    for act in (resume, lambda p: trajectory(Run.open(p)), lambda p: Run.open(p).spec()):
+    for act in (resume, lambda p: Run.open(p).spec()):
         with pytest.raises(
             RunError, match=r"made with the file 'mine.py', which is not given.*--plugin mine.py"
         ) as told:
@@ -350,52 +349,48 @@ import attnflow as af
 
 @af.register("observable", "height")
 def height(axis: int = 0, power: float = 1.0):
-    return lambda tokens: np.sum(tokens.masses * tokens.positions[:, axis] ** power)
-
-
-@af.register("observable", "vector")
-def vector():
-    return lambda tokens: tokens.positions[0]
+    return lambda t, mu: np.sum(np.asarray(mu.masses) * np.asarray(mu.positions)[:, axis] ** power)
 
 
 @af.register("observable", "fragile")
 def fragile():
-    return lambda tokens: 1 / 0
+    return lambda t, mu: 1 / 0
 """
 
 
-def test_observables_lie_beside_the_arrays(here):
+def test_observables_lie_among_the_arrays(here):
     (here / "seen.py").write_text(OBSERVABLE)
-    asked = 'observe = [{ name = "height", axis = 1, power = 2 }, { name = "order-parameter" }]\n'
-    spec = parse_spec(asked + PLAIN, ["tokens.seed=[0, 5]"], plugins=["seen.py"])
-    assert spec.table["observe"][1] == {"name": "order-parameter"}
+    asked = """
+[solve.observe]
+square = { name = "height", axis = 1, power = 2 }
+order = { name = "order-parameter" }
+"""
+    spec = parse_spec(PLAIN + asked, ["tokens.seed=[0, 5]"], plugins=["seen.py"])
+    assert spec.table["solve"]["observe"]["order"] == {"name": "order-parameter"}
     run, flow = execute(spec, here / "run")
     run.verify()
-    with xr.open_zarr(run.path / "observables.zarr", chunks=None, consolidated=False) as found:
-        assert found["height"].dims == ("seed", "time")
-        np.testing.assert_array_equal(found["time"], flow.time)
-        expected = (flow.positions.values[..., 1] ** 2).mean(axis=-1)
-        np.testing.assert_allclose(found["height"], expected, rtol=4e-16 * 3)  # a sum of three terms, rounded
-        last = float(af.order_parameter(flow.tokens(-1, seed=1)))
-        assert float(found["order-parameter"].sel(seed=5)[-1]) == last
+    found = open_run(run.path, plugins=["seen.py"]).dataset
+    assert found["square"].dims == ("seed", "time")
+    expected = (flow.positions.values[..., 1] ** 2).mean(axis=-1)
+    np.testing.assert_allclose(found["square"], expected, rtol=4e-16 * 3)  # a sum of three terms, rounded
+    np.testing.assert_allclose(found["order"].sel(seed=5)[-1], af.order_parameter(flow.tokens(-1, seed=1)), rtol=1e-15)
+    without = open_run(run.path)
+    np.testing.assert_array_equal(without.dataset["square"], found["square"])
+    np.testing.assert_array_equal(without.positions, flow.positions)
 
 
 def test_observables_are_tried_before_any_folder(here):
     (here / "seen.py").write_text(OBSERVABLE)
-    for name, words in (
-        ("vector", r"'vector' gives an array of shape \(2,\) at the tokens at the start; let it give one number"),
-        ("fragile", r"'fragile' fails at the tokens at the start \(ZeroDivisionError: division by zero\)"),
-    ):
-        spec = parse_spec(f'observe = [{{ name = "{name}" }}]\n{PLAIN}', plugins=["seen.py"])
-        with pytest.raises(InvalidInput, match=words):
-            execute(spec, here / "run")
+    spec = parse_spec(PLAIN + '[solve.observe]\nbad = { name = "fragile" }\n', plugins=["seen.py"])
+    with pytest.raises(InvalidInput, match="'bad' raised ZeroDivisionError at the start: division by zero"):
+        execute(spec, here / "run")
     for line, words in (
-        ('observe = "height"', "give a list of tables"),
-        ('observe = [{ name = "heigth" }]', "did you mean 'height'"),
-        ('observe = [{ name = "height" }, { name = "height", axis = 1 }]', "names 'height' twice"),
+        ('observe = "height"', "give tables by name"),
+        ('observe = { name = "height" }', "give tables by name"),
+        ('observe = { a = { name = "heigth" } }', "did you mean 'height'"),
     ):
         with pytest.raises(InvalidSpec, match=words):
-            parse_spec(f"{line}\n{PLAIN}", plugins=["seen.py"])
+            parse_spec(PLAIN.replace("[solve]", f"[solve]\n{line}"), plugins=["seen.py"])
     assert not (here / "run").exists()
 
 
@@ -406,12 +401,12 @@ def test_observables_are_tried_before_any_folder(here):
         ("field", "lambda: 1 / 0", r"the field 'mine' of a plugin cannot be made \(ZeroDivisionError: division by zero\)"),
         ("field", "lambda: af.Attention(float('nan'))", "`beta` is nan"),
         ("tokens", "lambda: [[1.0, 0.0]]", "gives a list for the tokens 'mine'; a Tokens is needed"),
-        ("observable", "lambda: 3.0", "gives a float for the observable 'mine'; a function of tokens is needed"),
+        ("observable", "lambda: 3.0", "gives a float for the observable 'mine'; a function of \(t, measure\) is needed"),
     ],
 )  # fmt: skip
 def test_what_a_plugin_makes_is_looked_at_before_any_folder(here, kind, maker, words):
     (here / "made.py").write_text(f"import attnflow as af\naf.register('{kind}', 'mine')({maker})\n")
-    change = f"{kind}.name=mine" if kind != "observable" else "observe=[{ name = 'mine' }]"
+    change = f"{kind}.name=mine" if kind != "observable" else "solve.observe={ a = { name = 'mine' } }"
     with pytest.raises(InvalidInput, match=words):
         execute(parse_spec(PLAIN, [change], plugins=["made.py"]), here / "run")
     assert not (here / "run").exists()

@@ -3,7 +3,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput, InvalidSpec
-from attnflow.runs import load_spec, parse_spec, preset_names, preset_text
+from attnflow.runs import execute, load_spec, parse_spec, preset_names, preset_text
 
 BASE = """
 name = "small"
@@ -25,7 +25,8 @@ def test_defaults_are_written_out():
     assert table["field"]["normaliser"] == {"name": "softmax"}
     assert table["solve"]["method"] == {"name": "adaptive", "rtol": 1e-8, "atol": 1e-10, "implicit": False}
     assert table["solve"]["save"] == {"name": "evenly", "count": 200}
-    assert table["solve"]["chunk"] == 16
+    assert table["solve"]["keep"] == ["positions", "speed", "floor", "resolved", "spread", "energy"]
+    assert "chunk" not in table["solve"]  # it does not change results
 
 
 def test_resolved_specs_are_fixed_points():
@@ -83,7 +84,6 @@ def test_matrices_and_arrays():
         (["field.beta=warm"], "`beta` is 'warm'"),
         (["solve.until=-1"], "`solve.until` is -1"),
         (["solve.until=inf"], "`solve.until` is inf"),
-        (["solve.chunk=0"], "`solve.chunk` is 0"),
         (["solve.stop=consensus"], "list of tables"),
         (["tokens.n=0"], "`n` is 0"),
         (["tokens.n=many"], "`n` is 'many'"),
@@ -104,8 +104,12 @@ def test_mistakes_are_named(changes, words):
 def test_other_mistakes():
     with pytest.raises(InvalidSpec, match="not valid TOML"):
         parse_spec("name = ")
-    with pytest.raises(InvalidSpec, match=r"no table \[tokens\]"):
+    with pytest.raises(InvalidSpec, match=r"none of \[solve\], .*; give one of them"):
         parse_spec("name = 'x'")
+    with pytest.raises(InvalidSpec, match=r"both \[solve\] and \[solve_long\]"):
+        parse_spec(BASE + "[solve_long]\n")
+    with pytest.raises(InvalidSpec, match=r"no table \[tokens\]"):
+        parse_spec("[solve]\nuntil = 1\n")
     with pytest.raises(InvalidSpec, match="needs the key 'n'"):
         parse_spec(BASE.replace("n = 12", ""))
     with pytest.raises(InvalidSpec, match="no preset 'metastabilty'; did you mean 'metastability'"):
@@ -120,16 +124,21 @@ def test_presets_are_complete(name):
 
 
 def test_long_time_has_no_end_unless_one_is_given():
-    long = BASE.replace("until = 2.0", 'method = { name = "long-time" }')
+    long = BASE.replace("[solve]\nuntil = 2.0", "[solve_long]")
     spec = parse_spec(long)
-    assert "until" not in spec.table["solve"]
-    assert "save" not in spec.table["solve"]
-    made = spec.build()
-    assert made["until"] == np.inf
-    assert made["save"] is None
+    assert "until" not in spec.table["solve_long"]
+    assert "until" not in spec.build()
     assert parse_spec(spec.to_toml()) == spec
-    assert parse_spec(long, ["solve.until=1e30"]).build()["until"] == 1e30
-    with pytest.raises(InvalidSpec, match="long-time"):
+    assert parse_spec(long, ["solve_long.until=1e30"]).build()["until"] == 1e30
+    with pytest.raises(InvalidSpec, match="solve_long"):
         parse_spec(BASE, ["solve.until=inf"])
-    with pytest.raises(InvalidSpec, match="leave it out"):
-        parse_spec(long, ["solve.save.name=evenly"])
+    with pytest.raises(InvalidSpec, match="unknown key 'solve_long.save'"):
+        parse_spec(long, ["solve_long.save.name=evenly"])
+
+
+def test_what_cannot_be_carried_out_is_refused_before_anything_is_saved(tmp_path):
+    for change, words in (("solve.chunk=0", "`chunk` is 0"), ("solve.keep=['speeds']", "`keep` is"),
+                          ("solve.method.name=alternate", "Alternate")):  # fmt: skip
+        with pytest.raises(InvalidInput, match=words):
+            execute(parse_spec(BASE, [change]), tmp_path / "run")
+        assert not (tmp_path / "run").exists()

@@ -56,7 +56,7 @@ def ordered(values):
 
 
 @pytest.mark.parametrize("normaliser", FIELDS)
-@pytest.mark.parametrize("name", ["ellipsoid", "centred", "centred with gain"])
+@pytest.mark.parametrize("name", ["ellipsoid", pytest.param("centred", marks=pytest.mark.slow), "centred with gain"])
 def test_spectra_agree_with_differences_in_charts(name, normaliser):
     """At an equilibrium that is no consensus, V a generic matrix; there eigenvalues do not depend on coordinates."""
     space = {

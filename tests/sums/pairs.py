@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.masks import Everyone
-from attnflow.sums import Tiled, Weights
+from attnflow.sums import Columns, Tiled, Weights
+from attnflow.sums.base import AbstractCharges
 from attnflow.sums.host import _answer
 
 
@@ -27,17 +28,22 @@ def clouds(kind, n, d, beta, rng):
     return chosen if kind == "coincident" else unit(chosen + rng.standard_normal((n, d)) / np.sqrt(3 + beta))
 
 
+def as_charges(charges, convert):
+    """Charges as sums take them: `Moments()`, or the columns of an array."""
+    return charges if isinstance(charges, AbstractCharges) else Columns(convert(charges))
+
+
 def on_host(total, x, y, masses, charges, beta):
     """The sum without JAX around it."""
     with np.errstate(divide="ignore"):
-        return _answer(total._work(), x is y, beta, total.tol, x, y, np.log(masses), charges)
+        return _answer(total._work(), x is y, beta, total.tol, x, y, np.log(masses), as_charges(charges, np.asarray))
 
 
 def evaluate(total, x, y, masses, charges, beta, at_tokens=False):
     side = [(jnp.asarray(points), jnp.zeros(len(points), jnp.int32)) for points in (x, y)]
     weights = Weights(jnp.asarray(beta, x.dtype), Everyone(), at_tokens)
     log_mass = jnp.where(masses > 0, jnp.log(jnp.where(masses > 0, masses, 1)), -jnp.inf)
-    scale, sums = total(weights, *side, log_mass, jnp.asarray(charges))
+    scale, sums = total(weights, *side, log_mass, as_charges(charges, jnp.asarray))
     return jnp.exp(scale)[:, None] * sums
 
 
@@ -48,7 +54,13 @@ def derivatives_agree(total, y, masses, charged, rng, atol):
 
     def energy(total, z, beta):
         side = (z, jnp.zeros(n, jnp.int32))
-        scale, sums = total(Weights(beta, Everyone(), True), side, side, jnp.log(jnp.asarray(masses)), charged(z))
+        scale, sums = total(
+            Weights(beta, Everyone(), True),
+            side,
+            side,
+            jnp.log(jnp.asarray(masses)),
+            as_charges(charged(z), jnp.asarray),
+        )
         return jnp.sum((jnp.exp(scale)[:, None] * sums) ** 2)
 
     @jax.jit

@@ -12,7 +12,7 @@ from attnflow.errors import InvalidInput
 from attnflow.interrupts import interruptible, raise_if_interrupted
 from attnflow.masks import Causal, Everyone
 from attnflow.spaces import Sphere
-from attnflow.sums import Tiled, Use, Weights
+from attnflow.sums import Moments, Tiled, Use, Weights
 from attnflow.sums import cutoff as room
 from attnflow.sums.cutoff import Cutoff, neighbours
 from tests.conftest import rotation
@@ -110,13 +110,13 @@ def test_what_it_cannot_do():
     with jax.enable_x64(True):
         side = (jnp.asarray(y), jnp.arange(3))
         with pytest.raises(InvalidInput, match="does not support the mask Causal; use sum=Tiled"):
-            Cutoff(1e-9)(Weights(jnp.asarray(1.0), Causal(), True), side, side, jnp.zeros(3), jnp.ones((3, 1)))
+            Cutoff(1e-9)(Weights(jnp.asarray(1.0), Causal(), True), side, side, jnp.zeros(3), Moments())
         assert np.all(np.isnan(on_host(Cutoff(1e-9), y, y, np.ones(3), y, -1.0)))
         # a query that sees less than the least mass is not trusted
         total, weights = Cutoff(1e-9), Weights(jnp.asarray(30.0), Everyone())
         for x, answer in ((y[:1], True), (-y[:1], False)):
             seen = jnp.asarray(on_host(total, x, y, np.ones(3), np.ones((3, 1)), 30.0)[:, 0])
-            arguments = (weights, (jnp.asarray(x), jnp.arange(1)), side, jnp.zeros(3), None)
+            arguments = (weights, (jnp.asarray(x), jnp.arange(1)), side, jnp.zeros(3), Moments())
             assert bool(total.trusted(arguments, jnp.zeros(1), seen)) is answer
 
 

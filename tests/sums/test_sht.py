@@ -9,7 +9,7 @@ import pytest
 from attnflow.errors import InvalidInput, MissingExtra
 from attnflow.masks import Causal, Everyone
 from attnflow.special import truncation_degrees
-from attnflow.sums import Tiled, Weights
+from attnflow.sums import Moments, Tiled, Weights
 from attnflow.sums import sht as room
 from attnflow.sums.sht import FastSphere, roundoff
 from tests.conftest import rotation
@@ -38,8 +38,8 @@ def test_within_the_stated_bound_of_a_dense_sum(beta, kind):
     for tol in (1e-4, 1e-13) if beta < 1e4 else (1e-13,):
         total = fast(tol, beta, masses)
         bound = tol * np.min(masses[masses > 0]) / 2 / np.sum(masses) + roundoff(total.degree, 300)
-        for charges in (np.concatenate([ones, y], axis=1), rng.standard_normal((300, 1))):
-            got = on_host(total, x, y, masses, charges, beta)
+        for given, charges in ((Moments(), np.concatenate([ones, y], axis=1)), 2 * [rng.standard_normal((300, 1))]):
+            got = on_host(total, x, y, masses, given, beta)
             sizes = np.sum(masses[:, None] * np.abs(charges), axis=0)
             assert np.all(np.abs(got - dense(x, y, masses, charges, beta)) <= bound * np.maximum(sizes, sizes[0]))
 
@@ -49,16 +49,15 @@ def test_one_transform_of_the_masses_gives_what_four_give():
     y, masses = clouds("clusters", 200, 3, 20.0, rng), np.full(200, 1 / 200)
     charges = np.concatenate([np.ones((200, 1)), y], axis=1)
     total = fast(1e-12, 20.0, masses)
-    once = on_host(total, y, y, masses, charges, 20.0)
-    each = on_host(total, y, y, masses, charges[:, ::-1], 20.0)[:, ::-1]  # not recognised in this order
+    once = on_host(total, y, y, masses, Moments(), 20.0)
+    each = on_host(total, y, y, masses, charges, 20.0)
     np.testing.assert_allclose(once, each, atol=2 * roundoff(total.degree, 200) + 1e-12 / 400, rtol=0)
 
 
 def test_the_same_threads_give_the_same_bits_and_others_the_same_numbers():
     y = clouds("uniform", 20_000, 3, 9.0, np.random.default_rng(2))
-    charges = np.concatenate([np.ones((20_000, 1)), y], axis=1)
     one, two, three, again = (
-        room._sums(9.0, 1e-12, y, y, np.ones(20_000), charges, degree=50, threads=threads) for threads in (1, 2, 3, 2)
+        room._sums(9.0, 1e-12, y, y, np.ones(20_000), Moments(), degree=50, threads=threads) for threads in (1, 2, 3, 2)
     )
     assert np.array_equal(two, again)
     for other in (two, three):  # sums in another order: sqrt(n) units in the last place of the mass
@@ -89,14 +88,13 @@ def test_derivatives_are_those_of_the_other_sum():
     rng = np.random.default_rng(5)
     y, masses = clouds("clusters", 12, 3, 5.0, rng), rng.random(12) + 0.5
     with jax.enable_x64(True):  # values enter the rule through 2 sums_i; derivatives are at most beta^2 times them
-        charged = lambda z: jnp.concatenate([jnp.ones((12, 1)), z], axis=1)  # noqa: E731
-        derivatives_agree(fast(1e-13, 5.0, masses), y, masses, charged, rng, 1e-10)
+        derivatives_agree(fast(1e-13, 5.0, masses), y, masses, lambda z: Moments(), rng, 1e-10)
 
 
 def test_batches_of_beta_and_floats_of_32_bits():
     rng = np.random.default_rng(6)
     y, masses = clouds("uniform", 100, 3, 9.0, rng), np.full(100, 0.01)
-    charges = np.concatenate([np.ones((100, 1)), y], axis=1)
+    charges = Moments()
     total = fast(1e-9, 9.0, masses)
     with jax.enable_x64(True):
         together = jax.vmap(lambda beta: evaluate(total, y, y, masses, charges, beta, True))(jnp.asarray([1.0, 9.0]))
@@ -105,8 +103,8 @@ def test_batches_of_beta_and_floats_of_32_bits():
             np.testing.assert_allclose(
                 got, 0.01 * on_host(total, y, y, np.ones(100), charges, beta), rtol=1e-14, atol=1e-16
             )
-        small = [a.astype(np.float32) for a in (y, y, masses, charges)]
-        got = evaluate(fast(1e-4, 9.0, masses), *small, 9.0, True)
+        small = [a.astype(np.float32) for a in (y, y, masses)]
+        got = evaluate(fast(1e-4, 9.0, masses), *small, charges, 9.0, True)
     assert got.dtype == jnp.float32
     # tokens are rounded to 6e-8, which the kernel magnifies by at most sqrt(beta)
     np.testing.assert_allclose(got, together[1], atol=1e-4 / 200 + 1e-6)
@@ -124,7 +122,7 @@ def test_what_it_cannot_do():
         assert np.all(evaluate(low, y, y, 0 * masses, ones, 1.0, True) == 0)
         side = (jnp.asarray(y), jnp.arange(10))
         with pytest.raises(InvalidInput, match="does not support the mask Causal; use sum=Tiled"):
-            low(Weights(jnp.asarray(1.0), Causal(), True), side, side, jnp.zeros(10), jnp.asarray(ones))
+            low(Weights(jnp.asarray(1.0), Causal(), True), side, side, jnp.zeros(10), Moments())
 
 
 def test_trust_ends_where_a_query_sees_too_little():
@@ -136,7 +134,7 @@ def test_trust_ends_where_a_query_sees_too_little():
         for x, answer in ((y[:1], True), (-y[:1], False)):
             seen = jnp.asarray(on_host(total, x, y, masses, np.ones((50, 1)), 30.0)[:, 0])
             query, key = ((jnp.asarray(points), jnp.arange(len(points))) for points in (x, y))
-            arguments = (weights, query, key, jnp.log(jnp.asarray(masses)), None)
+            arguments = (weights, query, key, jnp.log(jnp.asarray(masses)), Moments())
             assert bool(total.trusted(arguments, jnp.zeros(1), seen)) is answer
 
 
@@ -146,7 +144,7 @@ def test_trust_at_the_tokens_is_relative_to_the_largest_sum():
     least = 4 * roundoff(20, 3) / 1e-12  # 0.08: a token of mass 0.01 may see as much
     with jax.enable_x64(True):
         side = (jnp.eye(3), jnp.arange(3))
-        arguments = (Weights(jnp.asarray(1.0), Everyone(), True), side, side, jnp.log(jnp.full(3, 0.01)), None)
+        arguments = (Weights(jnp.asarray(1.0), Everyone(), True), side, side, jnp.log(jnp.full(3, 0.01)), Moments())
         for share, answer in ((1.01, True), (0.99, False)):
             seen = jnp.asarray([0.5, 0.5 * least * share, 0.2])
             assert bool(total.trusted(arguments, jnp.zeros(3), seen)) is answer

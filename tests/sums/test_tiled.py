@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attnflow.masks import Causal, Everyone
-from attnflow.sums import Dense, Fused, Tiled, Weights
+from attnflow.sums import Columns, Dense, Fused, Moments, Tiled, Weights
 from attnflow.sums.tiled import DEVICE_TILE, TILE
 
 
@@ -21,7 +21,7 @@ def call(sum_, beta, x, y, masses, charges, mask=Everyone(), at_tokens=False):
     with jax.enable_x64(True):
         query, key = ((jnp.asarray(v), jnp.arange(len(v))) for v in (x, y))
         weights = Weights(jnp.asarray(float(beta)), mask, at_tokens)
-        charges = None if charges is None else jnp.asarray(charges)
+        charges = Moments() if charges is None else Columns(jnp.asarray(charges))
         scale, sums = sum_(weights, query, key, jnp.log(jnp.asarray(masses)), charges)
         return np.asarray(jnp.exp(scale)[:, None] * sums)
 
@@ -60,8 +60,8 @@ def test_a_query_far_from_all_tokens_keeps_its_mean(sum_):
     y, masses = np.stack([np.cos(angle), np.sin(angle)], axis=1), np.array([1.0, 2.0, 3.0, 4.0])
     with jax.enable_x64(True):
         sides = [(jnp.asarray(v), jnp.arange(len(v))) for v in (np.array([[-1.0, 0.0]]), y)]
-        scale, sums = sum_(Weights(jnp.asarray(500.0), Everyone()), *sides, jnp.log(masses), jnp.asarray(y))
-        _, total = sum_(Weights(jnp.asarray(500.0), Everyone()), *sides, jnp.log(masses), jnp.ones((4, 1)))
+        scale, sums = sum_(Weights(jnp.asarray(500.0), Everyone()), *sides, jnp.log(masses), Columns(jnp.asarray(y)))
+        _, total = sum_(Weights(jnp.asarray(500.0), Everyone()), *sides, jnp.log(masses), Columns(jnp.ones((4, 1))))
     logits = np.log(masses) - 500 * (np.cos(angle) + 1)
     weights = np.exp(logits - logits.max())
     # logits of size 1000 are rounded by 2e-13
@@ -93,7 +93,7 @@ def test_dense_says_what_would_fit():
                 (x, jnp.arange(40_000)),
                 (x, jnp.arange(40_000)),
                 jnp.zeros(40_000),
-                None,
+                Moments(),
             ),
             x,
         )
@@ -105,7 +105,7 @@ def test_an_interpreted_kernel_multiplies_in_float32_on_every_backend():
 
     def run(x):
         weights = Weights(jnp.asarray(9.0, jnp.float32), Everyone(), True)
-        return Fused(interpret=True)(weights, (x, place), (x, place), jnp.zeros(70, jnp.float32), None)
+        return Fused(interpret=True)(weights, (x, place), (x, place), jnp.zeros(70, jnp.float32), Moments())
 
     text = str(jax.make_jaxpr(run)(x))
     assert text.count("dot_general[") == 2 == text.count("precision=(Precision.HIGHEST, Precision.HIGHEST)")

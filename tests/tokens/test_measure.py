@@ -24,7 +24,13 @@ X = np.eye(3)
         ({"positions": X, "masses": [1, 2]}, r"masses.* shape \(2,\)"),
         ({"positions": X, "masses": [1, np.inf, 1]}, r"masses\[1\] is inf"),
         ({"positions": X, "space": af.Sphere(2)}, "last axis of length 2"),
-        ({"positions": X, "place": [0.5, 1, 2]}, "place"),
+        ({"positions": X, "place": [0.5, 1]}, r"`place` has shape \(2,\)"),
+        ({"positions": X, "place": [0.5, np.nan, 2]}, r"place\[1\] is nan"),
+        ({"positions": X, "place": [True, False, True]}, "dtype bool"),
+        ({"positions": X, "present": [1, 0, 1]}, "`present` has shape .* dtype int"),
+        ({"positions": X, "present": [True, False]}, r"`present` has shape \(2,\)"),
+        ({"positions": X, "present": [False] * 3}, "`present` has no token"),
+        ({"positions": X, "present": [True, False, False], "masses": [0, 1, 1]}, "sum to zero"),
         ({"positions": X, "dims": ("time",)}, "shape"),
         ({"positions": X[None], "dims": ("a",), "coordinates": [[0], [1]]}, "2 entries for the batch dimensions"),
     ],
@@ -61,8 +67,8 @@ def test_member_picks_one_system():
         batch.member(sed=1)
 
 
-def test_stack_refuses_unequal_systems():
-    a, b = af.uniform(af.Sphere(3), n=4), af.uniform(af.Sphere(3), n=5)
+def test_stack_refuses_systems_that_do_not_fit():
+    a, b = af.uniform(af.Sphere(3), n=4), af.uniform(af.Sphere(2), n=4)
     with pytest.raises(InvalidTokens, match=r"systems\[1\] has shape"):
         af.stack("size", [4, 5], [a, b])
     with pytest.raises(InvalidInput, match="as many of each"):

@@ -1,4 +1,4 @@
-"""`attnflow`: run, resume, show, list, presets, predict, reproduce, experiments, gallery.
+"""`attnflow`: run, resume, extend, show, list, presets, predict, reproduce, experiments, gallery.
 
 Exit codes: 0 done · 1 a claim fails · 2 wrong arguments or specification · 3 the flow failed · 4 the run folder exists
 or is in use · 5 a run is damaged · 6 the disk or a file cannot be used · 130 interrupted (resume it).
@@ -98,6 +98,29 @@ def resume(folder: Folder, plugin: Plugin = None, json_: Json = False) -> None:
         leave([found])
         return
     _carry_out(lambda **extra: runs.resume(folder, plugins=plugin or (), **extra), folder, folder.name, json_)
+
+
+@app.command(epilog="Example: attnflow extend runs/metastability-20260101-120000 --until 5000")
+def extend(
+    folder: Folder,
+    until: Annotated[float, typer.Option(help="The later time to go to; steps of a fit.")],
+    save: Annotated[
+        int | None, typer.Option(help="New intervals between frames; left out, the spacing stays.", metavar="N")
+    ] = None,
+    plugin: Plugin = None,
+    json_: Json = False,
+) -> None:
+    """Continue a finished run to a later time, as one longer run would have gone on."""
+    console.use_compilation_cache()
+    from attnflow import runs
+
+    if "experiment" in runs.Run.open(folder).manifest():
+        raise errors.RunError(f"{str(folder)!r} holds an experiment, which has no later time; reproduce it again.")
+
+    def start(**extra: Any) -> Any:
+        return runs.extend(folder, until, save=save, plugins=plugin or (), **extra)
+
+    _carry_out(start, folder, folder.name, json_)
 
 
 @app.command(epilog="Example: attnflow show runs/metastability-20260101-120000 --json")
@@ -213,8 +236,8 @@ def _carry_out(start: Callable[..., Any], where: Path, name: str, json_: bool) -
             return draw_run(run, flow)
 
         try:
-            finished, flow = start(draw=draw, on_progress=bar.update)
-            interrupted = not flow.outcome.complete
+            finished, _ = start(draw=draw, on_progress=bar.update)
+            interrupted = finished.manifest()["status"] != "finished"
         except KeyboardInterrupt:
             interrupted = True
     if interrupted:

@@ -13,6 +13,7 @@ from attnflow.experiments.outside import check_writable, from_file, from_plugins
 from attnflow.experiments.report import draw_report
 from attnflow.experiments.settings import Settings, parse_settings
 from attnflow.experiments.study import OnProgress, Study
+from attnflow.interrupts import interruptible
 from attnflow.runs.execute import peak_memory
 from attnflow.runs.folder import Run, write_atomically, writing
 from attnflow.runs.plugins import Given
@@ -100,7 +101,7 @@ def _carry_on(run: Run, experiment: Experiment, settings: Settings, on_progress:
     study = Study(run.path / "parts", on_progress)
     status: dict[str, Any] = {"status": "interrupted"}
     try:
-        with study.listening(), experiment.plugins.active():
+        with interruptible(), experiment.plugins.active():
             data = module.run(settings.parameters, study)
             claims = list(module.claims(settings.parameters, data))
             if not claims:

@@ -1,15 +1,13 @@
 """What an experiment computes with: parts that are kept on disk, and a way to say how far it is."""
 
-import contextlib
 import re
-import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnflow.errors import InvalidInput
 from attnflow.experiments.parts import open_part, pack
+from attnflow.interrupts import raise_if_interrupted
 from attnflow.runs.folder import write_atomically, writing
 
 if TYPE_CHECKING:
@@ -43,7 +41,6 @@ class Study:
         self.folder = Path(folder)
         self.on_progress = on_progress
         self.asked: set[str] = set()
-        self.interrupted = False
 
     def part(self, name: str, make: "Callable[[], xr.Dataset]") -> "xr.Dataset":
         """The part `name`: loaded if it is there, else made, stored in one atomic step, and loaded.
@@ -60,7 +57,7 @@ class Study:
         path = self.folder / f"{name}.npz"
         if not path.exists():
             made = make()
-            self._heed()
+            raise_if_interrupted()
             if not isinstance(made, xr.Dataset):
                 raise InvalidInput(f"the part {name!r} is a {type(made).__name__}; make an xarray Dataset.")
             content = pack(made)
@@ -75,35 +72,6 @@ class Study:
         `solve` answers Ctrl-C by ending its flow early. Here, and at the end of a part, the interruption goes on
         upwards, before anything that was cut short is stored.
         """
-        self._heed()
+        raise_if_interrupted()
         if self.on_progress is not None:
             self.on_progress(text, min(max(float(share), 0.0), 1.0))
-
-    def _heed(self) -> None:
-        if self.interrupted:
-            raise KeyboardInterrupt
-
-    @contextlib.contextmanager
-    def listening(self) -> Iterator[None]:
-        """Remember a Ctrl-C, even one that the code it hits takes for itself, and raise it at the end.
-
-        An error that follows on it (a flow cut short did not get where it should) is not one.
-        """
-        previous = signal.getsignal(signal.SIGINT)
-        if threading.current_thread() is not threading.main_thread() or not callable(previous):
-            yield
-            return
-
-        def note(number: int, frame: Any) -> None:
-            self.interrupted = True
-            previous(number, frame)
-
-        signal.signal(signal.SIGINT, note)
-        try:
-            yield
-            self._heed()
-        except Exception:
-            self._heed()
-            raise
-        finally:
-            signal.signal(signal.SIGINT, previous)

@@ -10,6 +10,7 @@ from attnflow.fields.normalisers import AbstractNormaliser, Hardmax, Sinkhorn, S
 from attnflow.fields.norms import AbstractNorm, LayerNorm, Mix, Ngpt, Peri, Pre, RmsNorm, Scaled, Unit
 from attnflow.fields.pairs import Pairs
 from attnflow.fields.perceptron import Composed, Perceptron, Potential
+from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens
 from attnflow.fields.rescaled import Rescaled
 from attnflow.fields.timed import breaks
 from attnflow.fields.weights import AbstractWeight, Constant, Function, Interpolated, PerLayer, Random
@@ -22,7 +23,10 @@ __all__ = [
     "AbstractLinearMap",
     "AbstractNorm",
     "AbstractNormaliser",
+    "AbstractQuery",
     "AbstractWeight",
+    "AtPoints",
+    "AtTokens",
     "Attention",
     "Composed",
     "Constant",

@@ -13,19 +13,20 @@ from attnflow import checks
 from attnflow.axes import Along, Batched
 from attnflow.errors import InvalidInput
 from attnflow.fields import structure
-from attnflow.fields.base import AbstractField, Laws, Places, Points
+from attnflow.fields.base import AbstractField, Laws, Points
 from attnflow.fields.encodings import AbstractEncoding
 from attnflow.fields.kernels import Exponential
 from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix, as_linear_map
 from attnflow.fields.normalisers import AbstractNormaliser, Softmax, Unnormalised
-from attnflow.fields.pairs import Pairs
+from attnflow.fields.pairs import Keys, Pairs, Values, values_of
+from attnflow.fields.queries import AbstractQuery
 from attnflow.fields.structure import Part, Summed, is_exact, matrix_bound
 from attnflow.fields.weights import AbstractWeight, Constant, as_weight
 from attnflow.masks import AbstractMask, Everyone
 from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace
 from attnflow.sums import AbstractSum, Choice, Tiled, Use
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 AVERAGES = {"mean": -1.0, "root": -0.5, "sum": 0.0}
 
@@ -85,18 +86,18 @@ class Attention(AbstractField):
     def laws(self) -> Laws:
         return _laws(self.kernel, self.value, self.normaliser, self.mask)
 
-    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
-        pairs, values = self.pairs(t, x, mu, place)
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        pairs, values = self.pairs(t, query, mu)
         return self.normaliser(pairs, values)
 
-    def pairs(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> tuple[Pairs, Any]:
-        """The pairs of queries `x` and tokens of `mu`, and the values V y_j; for use inside compiled code."""
-        return _prepare(self, t, x, mu, place)
+    def pairs(self, t: Any, query: AbstractQuery, mu: Measure) -> tuple[Pairs, Values]:
+        """The pairs of queries and tokens of `mu`, and the values V y_j; for use inside compiled code."""
+        return _prepare(self, t, query, mu)
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return (_summed(self, space, self._size),)
 
-    def check_parameters(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
         self.kernel.check(tokens.dim)
         self.value.check(tokens.dim, None)
         _square(self.value, "value", tokens.dim)
@@ -163,9 +164,9 @@ class MultiHead(AbstractField):
     def laws(self) -> Laws:
         return _laws(self.kernel, self.value, self.normaliser, self.mask, self.output)
 
-    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
         heads = self.heads
-        pairs, values = _prepare(self, t, x, mu, place)
+        pairs, given = _prepare(self, t, query, mu)
 
         def stacked(a: Any) -> Any:
             return a if a.ndim == 3 else jnp.broadcast_to(a, (heads, *a.shape))
@@ -176,10 +177,13 @@ class MultiHead(AbstractField):
 
         if pairs.query.ndim == 2 and pairs.key.ndim == 2:
             # all heads have the same weights: the values of all are columns of one sum
-            columns = values if values.ndim == 2 else jnp.concatenate(list(values), axis=1)
-            found = self.normaliser(pairs, columns)
-            each = stacked(found if values.ndim == 2 else jnp.stack(jnp.split(found, heads, axis=1)))
+            if isinstance(given, Keys) or given.ndim == 2:
+                each = stacked(self.normaliser(pairs, given))
+            else:
+                found = self.normaliser(pairs, jnp.concatenate(list(given), axis=1))
+                each = jnp.stack(jnp.split(found, heads, axis=1))
         else:
+            values = values_of(given, pairs.key)
             pairs = dataclasses.replace(pairs, sum=pairs.sum.shared(heads), at_tokens=False)
             each = jax.vmap(one)(stacked(pairs.query), stacked(pairs.key), stacked(pairs.own), stacked(values))
         factor = jnp.asarray(heads ** AVERAGES[self.average], each.dtype)
@@ -190,7 +194,7 @@ class MultiHead(AbstractField):
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return (_summed(self, space, self._size),)
 
-    def check_parameters(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
         heads, d = self.heads, tokens.dim
         for count in self._counts():
             if count != heads:
@@ -220,16 +224,17 @@ class MultiHead(AbstractField):
         return [count for count in maps if count is not None]
 
 
-def _prepare(field: Attention | MultiHead, t: Any, x: Points, mu: Tokens, place: Places | None) -> tuple[Pairs, Any]:
+def _prepare(field: Attention | MultiHead, t: Any, query: AbstractQuery, mu: Measure) -> tuple[Pairs, Values]:
     if field.sum is not None:
         _use(field, mu.space).require(field.sum, None)  # what can be seen inside compiled code too
-    at_tokens = x is mu.positions and (place is None or place is mu.place)
-    x = jnp.asarray(x)
+    x, place = jnp.asarray(query.points(mu)), query.place(mu)
     y, keys = jnp.asarray(mu.positions, x.dtype), jnp.asarray(mu.place)
     kernel = field.kernel
     if place is None and (kernel.encoding.uses_place or not field.mask.sees_everyone):
         what = type(field.mask).__name__ if not field.mask.sees_everyone else type(kernel.encoding).__name__
-        raise InvalidInput(f"{what} needs `place`, the places of the query points; none was given.")
+        raise InvalidInput(
+            f"{what} needs `place`, the places of the query points; give it, or leave out `x` to ask at the tokens."
+        )
     places = jnp.zeros(x.shape[:1], int) if place is None else jnp.asarray(place)
     masses = jnp.asarray(mu.masses, x.dtype)
     unit = jnp.max(masses)
@@ -244,9 +249,11 @@ def _prepare(field: Attention | MultiHead, t: Any, x: Points, mu: Tokens, place:
         masses=masses / unit,
         unit=unit,
         own=kernel.query_features(t, y, keys),
-        at_tokens=at_tokens,
+        present=None if mu.present is None else jnp.asarray(mu.present),
+        at_tokens=query.at_tokens,
     )
-    return pairs, field.value(t, y)
+    keys_are_values = isinstance(field.value, Identity) and kernel.has_plain_keys
+    return pairs, Keys() if keys_are_values else field.value(t, y)
 
 
 def _use(field: Attention | MultiHead, space: AbstractSpace) -> Use:
@@ -256,12 +263,13 @@ def _use(field: Attention | MultiHead, space: AbstractSpace) -> Use:
 def _summed(field: Attention | MultiHead, space: AbstractSpace, size: Callable[[Any, Any], Any]) -> Summed:
     """The one sum of attention, and what its errors do to the drive."""
 
-    def error(t: Any, x: Any, mu: Tokens, place: Any) -> Any:
-        cut = 0.0 if field.sum is None else field.sum.error(field.beta, jnp.asarray(mu.masses, x.dtype))
+    def error(t: Any, query: AbstractQuery, mu: Measure) -> Any:
+        dtype = query.points(mu).dtype
+        cut = 0.0 if field.sum is None else field.sum.error(field.beta, jnp.asarray(mu.masses, dtype))
         if is_exact(cut):
             return 0.0
-        pairs, _ = _prepare(field, t, x, mu, place)
-        return size(t, x.dtype) * field.normaliser.error(pairs, cut)
+        pairs, _ = _prepare(field, t, query, mu)
+        return size(t, dtype) * field.normaliser.error(pairs, cut)
 
     return Summed(lambda field: field.sum, _use(field, space), error, lambda: _largest(field))
 

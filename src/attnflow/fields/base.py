@@ -8,22 +8,22 @@ from typing import Any, NamedTuple, TypeVar
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Real
 
 from attnflow.axes import members, over_members
 from attnflow.errors import InvalidInput
 from attnflow.fields import structure
+from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens, Points, as_query
 from attnflow.fields.structure import Inner, Part
 from attnflow.precision import double, full_precision, is_traced
 from attnflow.spaces import AbstractSpace
-from attnflow.tokens import Tokens, onto
+from attnflow.tokens import Measure, Tokens, onto
 
-Points = Float[Array | np.ndarray, "query dim"]
 Queries = Float[Array | np.ndarray, "*own query dim"]
 """Points that all members of a batch share, or points of each member's own."""
 Velocities = Float[Array | np.ndarray, "*batch query dim"]
 """A vector at each of the points, for each member of a batch."""
-Places = Int[Array | np.ndarray, " query"]
+Places = Real[Array | np.ndarray, "*own query"]
 F = TypeVar("F", bound="AbstractField")
 
 
@@ -51,10 +51,11 @@ class AbstractField(eqx.Module):
     """
 
     @abc.abstractmethod
-    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
-        """The vector felt at the points `x` before projection, for one system (no batch dimensions), in JAX.
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        """The vector felt at the points of `query` before projection, for one system, in JAX.
 
-        `place` are the places of the query points; only masks and encodings read them.
+        `query.points(mu)` are the points; `query.place(mu)` are their places, which only masks and encodings read. A
+        wrapper that hands on another measure hands on a query at the tokens as it is.
         """
 
     @abc.abstractmethod
@@ -65,7 +66,7 @@ class AbstractField(eqx.Module):
         """
 
     @abc.abstractmethod
-    def check_parameters(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
         """Refuse, in one sentence, parameters of this field alone that do not fit these tokens."""
 
     @property
@@ -73,34 +74,47 @@ class AbstractField(eqx.Module):
     def laws(self) -> Laws:
         """What this field promises."""
 
-    def drive(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
-        """The vector felt at the points `x` before projection, for one system (no batch dimensions)."""
-        if is_traced((self, t, x, mu, place)):
-            return _formula(self, t, x, mu, place)
+    def drive(
+        self,
+        t: Any,
+        x: Points | AbstractQuery | None = None,
+        mu: Tokens | Measure | None = None,
+        place: Places | None = None,
+    ) -> Points:
+        """The vector felt at the points `x` before projection, for one system; `x` as for `velocity`.
+
+        At the absent rows of `mu` it is 0.
+        """
+        mu, query = _given(mu), _query(x, place)
+        if is_traced((self, t, query, mu)):
+            return _drive(self, t, query, mu.measure)
         if mu.dims:
             raise InvalidInput(f"`mu` has batch dimensions {mu.dims}; use `velocity`, or pick one with `member`.")
         self.check(mu)
-        return _formula(self, t, x if x is mu.positions else _queries(x, mu), mu, place)
+        return _drive(self, t, _checked(query, mu), mu.measure)
 
-    def velocity(self, t: Any, x: Queries, mu: Tokens, place: Places | None = None) -> Velocities:
+    def velocity(
+        self,
+        t: Any,
+        x: Queries | AbstractQuery | None = None,
+        mu: Tokens | Measure | None = None,
+        place: Places | None = None,
+    ) -> Velocities:
         """P_x drive(t, x, mu): the velocity of a particle at each of the points `x` in the measure `mu`.
 
-        Batch dimensions of the field and of `mu` come first in the result; `x` is shared by all members, or
-        has the batch dimensions of `mu` in front.
-        """
-        if is_traced((self, t, x, mu, place)):
-            return tangent_drive(self, t, x, mu, place)
-        self.check(mu)
-        if x is mu.positions and (place is None or place is mu.place):
-            return _velocity(self, t, None, mu, place)
-        x = _queries(x, mu)
-        if place is not None and np.shape(place) != x.shape[-2:-1]:
-            raise InvalidInput(
-                f"`place` has shape {np.shape(place)}; give one place for each of the {x.shape[-2]} query points."
-            )
-        return _velocity(self, t, x, mu, place)
+        `x` left out, or None, stands for the tokens themselves with their places: `velocity(0.0, mu=tokens)`. That is
+        cheaper than the same points given as an array, and more accurate where sums are cut at a tolerance.
 
-    def check(self, tokens: Tokens, on: AbstractSpace | None = None) -> None:
+        Batch dimensions of the field and of `mu` come first in the result; `x` is shared by all members, or
+        has the batch dimensions of `mu` in front, and so may `place` then.
+        """
+        mu, query = _given(mu), _query(x, place)
+        if is_traced((self, t, query, mu)):
+            return tangent_drive(self, t, query, mu.measure)
+        self.check(mu)
+        return _velocity(self, t, _checked(query, mu), mu)
+
+    def check(self, tokens: Tokens | Measure, on: AbstractSpace | None = None) -> None:
         """Refuse, in one sentence, parameters and sums that do not fit these tokens, here and in all fields inside.
 
         `on` is where tokens are evaluated, if not on their own space: `Layers(update=Project())` leaves it.
@@ -119,9 +133,18 @@ class AbstractField(eqx.Module):
         """
         return structure.prepare(self, tokens, tol, flowing, tokens.space if on is None else on)
 
-    def error(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Any:
-        """A bound, for each query, of the error of the drive that sums cut at a tolerance leave; 0.0 if none are."""
-        return _stated_error(self, t, None if x is mu.positions else x, mu, place)
+    def error(
+        self,
+        t: Any,
+        x: Points | AbstractQuery | None = None,
+        mu: Tokens | Measure | None = None,
+        place: Places | None = None,
+    ) -> Any:
+        """A bound, for each query, of the error of the drive that sums cut at a tolerance leave; 0.0 if none are.
+
+        `x` as for `velocity`; one system.
+        """
+        return _stated_error(self, t, _query(x, place), _given(mu).measure)
 
     def __add__(self, other: "AbstractField") -> "AbstractField":
         if not isinstance(other, AbstractField):
@@ -139,16 +162,16 @@ class Total(AbstractField):
         if not self.parts:
             raise InvalidInput("`parts` of Total is empty; give at least one field.")
 
-    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
-        total = self.parts[0].formula(t, x, mu, place)
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        total = self.parts[0].formula(t, query, mu)
         for part in self.parts[1:]:
-            total = total + part.formula(t, x, mu, place)
+            total = total + part.formula(t, query, mu)
         return total
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return tuple(Inner(_part(k), space) for k in range(len(self.parts)))
 
-    def check_parameters(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
         for part in self.parts:
             if isinstance(part, AbstractLayered):
                 raise InvalidInput(
@@ -168,60 +191,82 @@ class AbstractLayered(AbstractField):
     """A field whose discrete layer is not `update(space, x, drive, step)` but a rule of its own."""
 
     @abc.abstractmethod
-    def layer(self, t: Any, step: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
-        """The positions after the layer that runs at time t."""
+    def layer(self, t: Any, step: Any, query: AbstractQuery, mu: Measure) -> Points:
+        """Where the layer that runs at time t puts the points of `query`."""
 
 
 @double
-def _formula(field: AbstractField, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
-    return field.formula(t, x, mu, place)
+def _drive(field: AbstractField, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+    return query.kept(mu, field.formula(t, query, mu))
+
+
+@double
+def tangent_drive(field: AbstractField, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+    """The pure form of `velocity`, for one system."""
+    return query.kept(mu, mu.space.tangent(query.points(mu), field.formula(t, query, mu)))
 
 
 @double
 @eqx.filter_jit
-def _stated_error(field: AbstractField, t: Any, x: Points | None, mu: Tokens, place: Places | None) -> Any:
-    return structure.stated_error(field, t, mu.positions if x is None else x, mu, place)
+def _stated_error(field: AbstractField, t: Any, query: AbstractQuery, mu: Measure) -> Any:
+    return structure.stated_error(field, t, query, mu)
 
 
-def _queries(x: Any, mu: Tokens) -> np.ndarray:
+def _query(x: Any, place: Any) -> AbstractQuery:
+    if place is not None and (x is None or isinstance(x, AbstractQuery)):
+        raise InvalidInput("`place` is given, but `x` is not; the tokens have places of their own, leave `place` out.")
+    return as_query(x, place)
+
+
+def _given(mu: Any) -> Any:
+    if not isinstance(mu, Tokens | Measure):
+        raise InvalidInput(f"`mu` is {type(mu).__name__}; give the tokens, as in `velocity(0.0, mu=tokens)`.")
+    return mu
+
+
+def _checked(query: AbstractQuery, mu: Tokens | Measure) -> AbstractQuery:
     """Query points, moved onto the space of `mu` if they are nearly there, as tokens are; farther ones are refused."""
-    points = np.asarray(x, dtype=mu.positions.dtype)
+    if not isinstance(query, AtPoints):
+        return query
+    points = np.asarray(query.x, dtype=mu.positions.dtype)
     if points.ndim not in (2, 2 + len(mu.dims)) or points.shape[-1] != mu.dim:
         raise InvalidInput(f"`x` has shape {points.shape}; give query points of shape (points, {mu.dim}).")
-    return onto("x", mu.space, points)
+    place = query.places
+    if place is not None and np.shape(place) not in (points.shape[-2:-1], points.shape[:-1]):
+        raise InvalidInput(
+            f"`place` has shape {np.shape(place)}; give one place for each of the {points.shape[-2]} query points."
+        )
+    return AtPoints(onto("x", mu.space, points), None if place is None else np.asarray(place))
 
 
 @double
-def tangent_drive(field: AbstractField, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
-    """The pure form of `velocity`, for one system."""
-    return mu.space.tangent(x, field.drive(t, x, mu, place))
-
-
-@double
-def _velocity(field: AbstractField, t: Any, x: Queries | None, mu: Tokens, place: Places | None) -> Velocities:
-    """`x` is None for the tokens themselves."""
+def _velocity(field: AbstractField, t: Any, query: AbstractQuery, mu: Tokens | Measure) -> Velocities:
     systems = members(field, mu)
-    axis = None
-    if x is not None and mu.dims and x.ndim > 2:
-        axis, x = 0, members(field, mu.moved(x)).positions
-    result = _velocities(
-        systems.field, systems.field_axes, jnp.asarray(t, float), x, axis, mu.system(None, None), systems.positions,
-        systems.masses, place,
-    )  # fmt: skip
-    return systems.unflatten(result)
+    axes: Any = None
+    if isinstance(query, AtPoints) and query.x.ndim > 2:
+        there = np.zeros(query.x.shape[:-1], int) if query.places is None else query.places
+        shown = eqx.tree_at(lambda tokens: (tokens.positions, tokens.place), mu, (query.x, there))
+        picked = members(field, shown).measure
+        query = AtPoints(picked.positions, None if query.places is None else picked.place)
+        axes = _first_axes(query)
+    found = _velocities(
+        systems.field, systems.field_axes, jnp.asarray(t, float), query, axes, systems.measure, systems.measure_axes
+    )
+    return systems.unflatten(found)
+
+
+def _first_axes(query: AtPoints) -> Any:
+    """The members come first in all arrays of the query."""
+    marks = (0, None if query.places is None else 0)
+    return eqx.tree_at(lambda q: (q.x, q.places), query, marks, is_leaf=lambda node: node is None)
 
 
 @eqx.filter_jit
-def _velocities(
-    field: Any, axes: Any, t: Any, x: Any, x_axis: int | None, bare: Tokens, positions: Any, masses: Any, place: Any
-) -> Any:
-    def one(field: Any, x: Any, positions: Any, masses: Any) -> Any:
-        mu = bare.system(positions, masses)
-        if x is None:
-            return tangent_drive(field, t, mu.positions, mu, None if place is None else mu.place)
-        return tangent_drive(field, t, x, mu, place)
+def _velocities(field: Any, axes: Any, t: Any, query: Any, query_axes: Any, mu: Measure, mu_axes: Any) -> Any:
+    def one(field: Any, query: Any, mu: Measure) -> Any:
+        return tangent_drive(field, t, query, mu)
 
-    if positions.ndim == 2:
-        return one(field, x, positions, masses)
-    queries = positions.shape[-2] if x is None else x.shape[-2]
-    return over_members(one, (axes, x_axis, 0, 0), (field, x, positions, masses), queries * positions.shape[-2])
+    if mu_axes is None:
+        return one(field, query, mu)
+    queries = mu.n if isinstance(query, AtTokens) else query.x.shape[-2]
+    return over_members(one, (axes, query_axes, mu_axes), (field, query, mu), queries * mu.n)

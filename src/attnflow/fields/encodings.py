@@ -8,7 +8,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Real
 
 from attnflow.axes import Batched, Number, positive, scalar
 from attnflow.errors import InvalidInput
@@ -23,11 +23,11 @@ class AbstractEncoding(eqx.Module):
     uses_place: eqx.AbstractClassVar[bool]
 
     @abc.abstractmethod
-    def before(self, x: Features, place: Int[Array, " point"]) -> Features:
+    def before(self, x: Features, place: Real[Array, " point"]) -> Features:
         """What the matrices Q and K are applied to."""
 
     @abc.abstractmethod
-    def after(self, features: Features, place: Int[Array, " point"]) -> Features:
+    def after(self, features: Features, place: Real[Array, " point"]) -> Features:
         """What the logits are made of."""
 
     @abc.abstractmethod
@@ -40,10 +40,10 @@ class NoEncoding(AbstractEncoding):
 
     uses_place = False
 
-    def before(self, x: Features, place: Int[Array, " point"]) -> Features:
+    def before(self, x: Features, place: Real[Array, " point"]) -> Features:
         return x
 
-    def after(self, features: Features, place: Int[Array, " point"]) -> Features:
+    def after(self, features: Features, place: Real[Array, " point"]) -> Features:
         return features
 
     def check(self, features: int) -> None:
@@ -57,10 +57,10 @@ class Sinusoidal(AbstractEncoding):
     base: Number = eqx.field(converter=positive("base"), default=1e4)
     uses_place = True
 
-    def before(self, x: Features, place: Int[Array, " point"]) -> Features:
+    def before(self, x: Features, place: Real[Array, " point"]) -> Features:
         return x + jnp.asarray(self.size, x.dtype) * sinusoids(place, x.shape[-1], self.base).astype(x.dtype)
 
-    def after(self, features: Features, place: Int[Array, " point"]) -> Features:
+    def after(self, features: Features, place: Real[Array, " point"]) -> Features:
         return features
 
     def check(self, features: int) -> None:
@@ -76,10 +76,10 @@ class Rotary(AbstractEncoding):
     base: Number = eqx.field(converter=positive("base"), default=1e4)
     uses_place = True
 
-    def before(self, x: Features, place: Int[Array, " point"]) -> Features:
+    def before(self, x: Features, place: Real[Array, " point"]) -> Features:
         return x
 
-    def after(self, features: Features, place: Int[Array, " point"]) -> Features:
+    def after(self, features: Features, place: Real[Array, " point"]) -> Features:
         angle = _angles(place, features.shape[-1] // 2, self.base)
         cos, sin = jnp.cos(angle).astype(features.dtype), jnp.sin(angle).astype(features.dtype)
         shape = (*[1] * (features.ndim - 2), *cos.shape)

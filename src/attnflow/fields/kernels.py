@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Real
 
 from attnflow import checks
 from attnflow.axes import Along, Batched, scalar
@@ -40,14 +40,19 @@ class Exponential(eqx.Module):
         identities = isinstance(self.query, Identity) and isinstance(self.key, Identity)
         return identities and not self.encoding.uses_place
 
+    @property
+    def has_plain_keys(self) -> bool:
+        """Whether the features of the tokens that are listened to are their positions: K = I, no encoding."""
+        return isinstance(self.key, Identity) and not self.encoding.uses_place
+
     def query_features(
-        self, t: Any, x: Float[Array, "query dim"], place: Int[Array, " query"]
+        self, t: Any, x: Float[Array, "query dim"], place: Real[Array, " query"]
     ) -> Float[Array, "*head query feature"]:
         """Features of the points that listen."""
         return self.encoding.after(self.query(t, self.encoding.before(x, place)), place)
 
     def key_features(
-        self, t: Any, y: Float[Array, "key dim"], place: Int[Array, " key"]
+        self, t: Any, y: Float[Array, "key dim"], place: Real[Array, " key"]
     ) -> Float[Array, "*head key feature"]:
         """Features of the tokens that are listened to."""
         return self.encoding.after(self.key(t, self.encoding.before(y, place)), place)

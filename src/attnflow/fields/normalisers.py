@@ -12,10 +12,10 @@ from jaxtyping import Array, Float
 from attnflow.axes import Number, positive, scalar
 from attnflow.checks import whole
 from attnflow.errors import InvalidInput
-from attnflow.fields.pairs import Pairs
+from attnflow.fields.pairs import Pairs, Values, values_of
 from attnflow.masks import AbstractMask
 
-Values = Float[Array, "query value"]
+Drive = Float[Array, "query value"]
 
 
 class AbstractNormaliser(eqx.Module):
@@ -28,7 +28,7 @@ class AbstractNormaliser(eqx.Module):
     """Whether its sums may be cut at a tolerance (`Circle`, `Harmonics`, `FastSphere`, `Cutoff`, `Fused`)."""
 
     @abc.abstractmethod
-    def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
+    def __call__(self, pairs: Pairs, values: Values) -> Drive:
         """The drive at every query; zero where a query sees nobody."""
 
     @abc.abstractmethod
@@ -46,7 +46,7 @@ class Softmax(AbstractNormaliser):
     is_lipschitz = True
     takes_series = True
 
-    def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
+    def __call__(self, pairs: Pairs, values: Values) -> Drive:
         _, total, weighted = pairs.totals(values)
         return weighted / total
 
@@ -89,8 +89,8 @@ class Unnormalised(AbstractNormaliser):
             names = ", ".join(repr(c.value) for c in Clock)
             raise InvalidInput(f"`clock` is {clock!r}; use one of {names}.") from None
 
-    def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
-        scale, sums = pairs.sums(values)
+    def __call__(self, pairs: Pairs, values: Values) -> Drive:
+        scale, sums = pairs.sums(values_of(values, pairs.key))
         if pairs.mask.sees_everyone:
             drive = pairs.unit * jnp.exp(scale)[:, None] * sums
         else:
@@ -138,8 +138,8 @@ class Hardmax(AbstractNormaliser):
     is_lipschitz = False
     takes_series = False
 
-    def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
-        top = pairs.top()
+    def __call__(self, pairs: Pairs, values: Values) -> Drive:
+        top, values = pairs.top(), values_of(values, pairs.key)
         charges = jnp.concatenate([jnp.ones((values.shape[0], 1), values.dtype), values], axis=1)
         sums = pairs.tied(top, charges, jnp.asarray(self.tolerance, values.dtype))
         return sums[:, 1:] / jnp.where(sums[:, :1] > 0, sums[:, :1], 1.0)
@@ -166,8 +166,8 @@ class Sinkhorn(AbstractNormaliser):
     is_lipschitz = True
     takes_series = False
 
-    def __call__(self, pairs: Pairs, values: Float[Array, "key value"]) -> Values:
-        _, total, weighted = pairs.totals(values, self.potential(pairs).astype(values.dtype))
+    def __call__(self, pairs: Pairs, values: Values) -> Drive:
+        _, total, weighted = pairs.totals(values, self.potential(pairs).astype(pairs.key.dtype))
         return weighted / total
 
     def error(self, pairs: Pairs, cut: Any) -> Float[Array, " query"]:
@@ -189,6 +189,7 @@ class Sinkhorn(AbstractNormaliser):
 
         def once(g: Any, _: Any) -> Any:
             new = -log_sum(columns, -log_sum(rows, g))  # rows, then columns
+            new = new if pairs.present is None else jnp.where(pairs.present, new, 0.0)
             return new - jnp.sum(weights * new)
 
         tolerance: Any = jnp.asarray(self.tolerance, pairs.key.dtype)

@@ -23,13 +23,14 @@ import numpy as np
 
 from attnflow.axes import Batched, positive
 from attnflow.errors import InvalidInput
-from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Places, Points
+from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Points
+from attnflow.fields.queries import AbstractQuery
 from attnflow.fields.structure import Inner, Part
 from attnflow.fields.timed import Switch
 from attnflow.fields.weights import AbstractWeight, as_weight
 from attnflow.precision import double
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 
 class AbstractNorm(eqx.Module):
@@ -142,13 +143,13 @@ class Pre(AbstractField):
     field: AbstractField
     norm: AbstractNorm = Unit()
 
-    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
-        return _normalised(self, t, x, mu, place)
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        return _normalised(self, t, query, mu)
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return (Inner(_inner, self.norm.image(space.dim), view=_view(self.norm)),)
 
-    def check_parameters(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
         _check_stream(self, tokens)
 
     @property
@@ -165,13 +166,13 @@ class Peri(AbstractField):
     field: AbstractField
     norm: AbstractNorm = Unit()
 
-    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
-        return direction(_normalised(self, t, x, mu, place))
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        return direction(_normalised(self, t, query, mu))
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return (Inner(_inner, self.norm.image(space.dim), _view(self.norm), _error_of_direction),)
 
-    def check_parameters(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
         _check_stream(self, tokens)
 
     @property
@@ -185,8 +186,8 @@ class Scaled(AbstractField):
     field: AbstractField
     norm: AbstractNorm = Unit()
 
-    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
-        return _normalised(self, t, x, mu, place) / _root(t, x.dtype)
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        return _normalised(self, t, query, mu) / _root(t, mu.positions.dtype)
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         def amplify(t: Any, drive: Any, error: Any) -> Any:
@@ -194,7 +195,7 @@ class Scaled(AbstractField):
 
         return (Inner(_inner, self.norm.image(space.dim), _view(self.norm), amplify),)
 
-    def check_parameters(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
         _check_stream(self, tokens)
 
     @property
@@ -211,9 +212,9 @@ class Ngpt(AbstractField):
     field: AbstractField
     alpha: Batched = eqx.field(converter=positive("alpha"), default=1.0)
 
-    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
-        pull = direction(jnp.asarray(self.field.formula(t, x, mu, place)))
-        return jnp.asarray(self.alpha, pull.dtype) * (pull - jnp.asarray(x))
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        pull = direction(jnp.asarray(self.field.formula(t, query, mu)))
+        return jnp.asarray(self.alpha, pull.dtype) * (pull - jnp.asarray(query.points(mu)))
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         def amplify(t: Any, drive: Any, error: Any) -> Any:
@@ -221,7 +222,7 @@ class Ngpt(AbstractField):
 
         return (Inner(_inner, space, amplify=amplify),)
 
-    def check_parameters(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
         if not isinstance(tokens.space, Sphere):
             raise InvalidInput(
                 f"Ngpt needs tokens on a sphere, not on {tokens.space}; "
@@ -250,17 +251,17 @@ class Mix(AbstractLayered):
         self.switch = switch if isinstance(switch, Switch) else Switch(switch)
         self.norm = norm
 
-    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
-        pull = _normalised(self, t, x, mu, place)
-        x = jnp.asarray(x)
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        pull = _normalised(self, t, query, mu)
+        x = jnp.asarray(query.points(mu))
         theta = direction(x)
         turn = pull - jnp.sum(theta * pull, axis=-1, keepdims=True) * theta
         return jnp.where(self.switch.is_on(jnp.asarray(t, float)), pull, jnp.sum(theta * x, -1, keepdims=True) * turn)
 
     @double
-    def layer(self, t: Any, step: Any, x: Points, mu: Tokens, place: Places | None = None) -> Points:
-        change = jnp.asarray(step, x.dtype) * _normalised(self, t, x, mu, place)
-        x = jnp.asarray(x)
+    def layer(self, t: Any, step: Any, query: AbstractQuery, mu: Measure) -> Points:
+        x = jnp.asarray(query.points(mu))
+        change = jnp.asarray(step, x.dtype) * _normalised(self, t, query, mu)
         theta = direction(x)
         post = jnp.sum(theta * x, -1, keepdims=True) * direction(theta + change)
         return jnp.where(self.switch.is_on(jnp.asarray(t, float)), x + change, post)
@@ -268,7 +269,7 @@ class Mix(AbstractLayered):
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return (Inner(_inner, self.norm.image(space.dim), view=_view(self.norm)),)
 
-    def check_parameters(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
         _check_stream(self, tokens)
 
     @property
@@ -286,22 +287,20 @@ def _inner(field: Any) -> AbstractField:
     return field.field
 
 
-def _view(norm: AbstractNorm) -> Callable[[Any, Any, Tokens], tuple[Any, Tokens]]:
+def _view(norm: AbstractNorm) -> Callable[[Any, AbstractQuery, Measure], tuple[AbstractQuery, Measure]]:
     """The normalised points and the normalised measure; queries at the tokens stay at the tokens."""
 
-    def view(t: Any, x: Any, mu: Tokens) -> tuple[Any, Tokens]:
-        at_tokens = x is mu.positions
-        x = jnp.asarray(x)
-        y = norm(t, jnp.asarray(mu.positions, x.dtype))
-        return y if at_tokens else norm(t, x), mu.on(norm.image(mu.dim), y)
+    def view(t: Any, query: AbstractQuery, mu: Measure) -> tuple[AbstractQuery, Measure]:
+        dtype = query.points(mu).dtype
+        seen = mu.on(norm.image(mu.dim), norm(t, jnp.asarray(mu.positions, dtype)))
+        return query.moved(lambda x: norm(t, jnp.asarray(x))), seen
 
     return view
 
 
-def _normalised(scheme: Pre | Peri | Scaled | Mix, t: Any, x: Points, mu: Tokens, place: Places | None) -> Any:
+def _normalised(scheme: Pre | Peri | Scaled | Mix, t: Any, query: AbstractQuery, mu: Measure) -> Any:
     """The drive of the inner field at the normalised points, in the normalised measure."""
-    points, seen = _view(scheme.norm)(t, x, mu)
-    return jnp.asarray(scheme.field.formula(t, points, seen, place))
+    return jnp.asarray(scheme.field.formula(t, *_view(scheme.norm)(t, query, mu)))
 
 
 def _error_of_direction(t: Any, drive: Callable[[], Any], error: Any) -> Any:
@@ -325,7 +324,7 @@ def _laws(field: AbstractField, norm: AbstractNorm) -> Laws:
     return laws._replace(rotation=laws.rotation and norm.is_isotropic, steady=laws.steady and norm.is_continuous)
 
 
-def _check_stream(scheme: Pre | Peri | Scaled | Mix, tokens: Tokens) -> None:
+def _check_stream(scheme: Pre | Peri | Scaled | Mix, tokens: Tokens | Measure) -> None:
     if not isinstance(tokens.space, Euclidean):
         raise InvalidInput(
             f"{type(scheme).__name__} lets norms grow and needs tokens in R^d, not on {tokens.space}; "

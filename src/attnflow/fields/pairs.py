@@ -6,13 +6,26 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Real
 
 from attnflow.fields.kernels import Exponential
 from attnflow.masks import AbstractMask
-from attnflow.sums import AbstractSum, Arguments, Tiled, Weights, columns, over_pairs
+from attnflow.sums import AbstractSum, Arguments, Charges, Columns, Moments, Tiled, Weights, over_pairs
 
 Column = Float[Array, " query"]
+
+
+class Keys(eqx.Module):
+    """The values are the features of the keys: V = K = I and no encoding."""
+
+
+Values = Float[Array, "... key value"] | Keys
+"""What is averaged: one row for each key, or the keys themselves."""
+
+
+def values_of(values: Values, key: Float[Array, "... key feature"]) -> Float[Array, "... key value"]:
+    """The values as an array."""
+    return key if isinstance(values, Keys) else values
 
 
 class Pairs(eqx.Module):
@@ -26,13 +39,15 @@ class Pairs(eqx.Module):
     mask: AbstractMask
     sum: AbstractSum
     query: Float[Array, "... query feature"]
-    query_place: Int[Array, " query"]
+    query_place: Real[Array, " query"]
     key: Float[Array, "... key feature"]
-    key_place: Int[Array, " key"]
+    key_place: Real[Array, " key"]
     masses: Float[Array, " key"]
     unit: Float[Array, ""]
     own: Float[Array, "... key feature"]
     """Features of the keys as queries, for normalisers that look at the measure as a whole."""
+    present: Bool[Array, " key"] | None = None
+    """Which keys are tokens; None is all. Others have mass 0, and what is found for them as queries is not used."""
     at_tokens: bool = eqx.field(static=True, default=False)
     """Whether the queries are the tokens themselves."""
 
@@ -45,16 +60,17 @@ class Pairs(eqx.Module):
         self, charges: Float[Array, "key charge"], offset: Any = None
     ) -> tuple[Column, Float[Array, "query charge"]]:
         """(scale, sums) with sum_j m_j w_ij e^(offset_j) charge_j = unit e^(scale_i) sums_i; errors are absolute."""
-        return self.sum(*self._arguments(charges, offset))
+        return self.sum(*self._arguments(Columns(charges), offset))
 
     def totals(
-        self, values: Float[Array, "key value"], offset: Any = None
+        self, values: Values, offset: Any = None
     ) -> tuple[Column, Float[Array, "query 1"], Float[Array, "query value"]]:
         """(scale, sum of weights, sum of weighted values), good for ratios; a query that sees nobody gets 1 and 0.
 
         Where a query sees too little for the absolute error of the sum, all are summed again in tiles.
         """
-        arguments = self._arguments(None if values is self.key else columns(values, None), offset)
+        charges = Moments() if isinstance(values, Keys) else Columns(Moments().array(values))
+        arguments = self._arguments(charges, offset)
         scale, sums = self.sum(*arguments)
         trusted = self.sum.trusted(arguments, scale, sums[:, 0])
         if trusted is not None:
@@ -63,8 +79,9 @@ class Pairs(eqx.Module):
 
     def seen(self) -> tuple[Column, Column]:
         """(scale, sum) with sum_j m_j e^(bias_ij) = unit e^scale sum: the mass that a query sees."""
-        weights, query, key, log_mass, ones = self._arguments(jnp.ones((self.key.shape[0], 1), self.key.dtype), None)
-        flat = Weights(jnp.zeros_like(weights.beta), self.mask, self.at_tokens)
+        ones = Columns(jnp.ones((self.key.shape[0], 1), self.key.dtype))
+        weights, query, key, log_mass, _ = self._arguments(ones, None)
+        flat = dataclasses.replace(weights, beta=jnp.zeros_like(weights.beta))
         scale, total = self.sum(flat, query, key, log_mass, ones)
         return scale, total[:, 0]
 
@@ -94,7 +111,9 @@ class Pairs(eqx.Module):
         The same log weight may be rounded otherwise here than in `top`, in a tile of another shape: without room for
         that a query could lose its only winner.
         """
-        norms = jnp.linalg.norm(self.query, axis=1), jnp.max(jnp.linalg.norm(self.key, axis=1))
+        sizes = jnp.linalg.norm(self.key, axis=1)
+        sizes = sizes if self.present is None else jnp.where(self.present, sizes, 0.0)
+        norms = jnp.linalg.norm(self.query, axis=1), jnp.max(sizes)
         largest = jnp.abs(self.beta) * (1 + norms[0] * norms[1]) + jnp.maximum(jnp.abs(top), 1.0)
         blind = jnp.where(top > jnp.finfo(top.dtype).min, largest, 1.0)  # a query that sees nobody has no winner
         tolerance = tolerance + 8 * jnp.finfo(top.dtype).eps * blind
@@ -124,9 +143,9 @@ class Pairs(eqx.Module):
         return dataclasses.replace(new, at_tokens=True)
 
     def _weights(self, at_tokens: bool) -> Weights:
-        return Weights(self.beta, self.mask, at_tokens)
+        return Weights(self.beta, self.mask, at_tokens, self.present if at_tokens else None)
 
-    def _arguments(self, charges: Any, offset: Any) -> Arguments:
+    def _arguments(self, charges: Charges, offset: Any) -> Arguments:
         query, key = (self.query, self.query_place), (self.key, self.key_place)
         log_mass = jnp.where(self.masses > 0, jnp.log(jnp.where(self.masses > 0, self.masses, 1.0)), -jnp.inf)
         weights = self._weights(self.at_tokens and offset is None)

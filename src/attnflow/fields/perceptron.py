@@ -8,12 +8,13 @@ from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
 from attnflow.fields.activations import AbstractActivation, Custom, as_activation
-from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Places, Points
+from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Points
+from attnflow.fields.queries import AbstractQuery
 from attnflow.fields.structure import Inner, Part, matrix_bound
 from attnflow.fields.weights import AbstractWeight, Constant, as_weight
 from attnflow.precision import double
 from attnflow.spaces import AbstractSpace, Euclidean
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 
 class Perceptron(AbstractField):
@@ -43,8 +44,8 @@ class Perceptron(AbstractField):
         self.outer = None if outer is None else as_weight("outer", outer)
         self.activation = as_activation(activation)
 
-    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
-        return self.map(t, x)
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        return self.map(t, query.points(mu))
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return ()
@@ -69,7 +70,7 @@ class Perceptron(AbstractField):
         outer = 1.0 if self.outer is None else matrix_bound(self.outer.at(t, x.dtype))
         return outer * matrix_bound(inner) * jnp.max(self.activation.slope_bound(z), axis=-1)
 
-    def check_parameters(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
         d, shape = tokens.dim, self.inner.shape
         if len(shape) != 2 or shape[1] != d:
             raise InvalidInput(f"`inner` has shape {shape}, but the tokens live in dimension {d}; give (width, {d}).")
@@ -123,13 +124,13 @@ class Potential(AbstractField):
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return ()
 
-    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
-        x = jnp.asarray(x)
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        x = jnp.asarray(query.points(mu))
         height = self.activation(self._slopes(x))
         weights = jnp.broadcast_to(self.weights.at(0.0, x.dtype), height.shape)
         return (weights * height) @ self.directions.at(0.0, x.dtype)
 
-    def check_parameters(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
         shape = self.directions.shape
         if len(shape) != 2 or shape[1] != tokens.dim:
             raise InvalidInput(
@@ -160,8 +161,8 @@ class Composed(AbstractField):
     outer: Perceptron
     inner: AbstractField
 
-    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
-        return self.outer.map(t, self.inner.formula(t, x, mu, place))
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        return self.outer.map(t, self.inner.formula(t, query, mu))
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return (
@@ -169,7 +170,7 @@ class Composed(AbstractField):
             Inner(lambda field: field.outer, Euclidean(space.dim)),
         )
 
-    def check_parameters(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
         if isinstance(self.inner, AbstractLayered):
             raise InvalidInput(
                 f"`inner` of Composed is {type(self.inner).__name__}, which has a layer rule of its own that would be "

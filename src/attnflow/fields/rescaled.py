@@ -12,16 +12,17 @@ from jaxtyping import Array, Float
 from attnflow.axes import Along
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.fields.attention import Attention
-from attnflow.fields.base import AbstractField, Laws, Places, Points
+from attnflow.fields.base import AbstractField, Laws, Points
 from attnflow.fields.encodings import NoEncoding, Rotary
 from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix
 from attnflow.fields.normalisers import Softmax
 from attnflow.fields.pairs import Pairs
+from attnflow.fields.queries import AbstractQuery, AtTokens
 from attnflow.fields.structure import Inner, Part
 from attnflow.fields.weights import Constant
 from attnflow.precision import double, is_concrete, is_traced
 from attnflow.spaces import AbstractSpace, Euclidean
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens, all_present
 
 LARGEST_MATRIX = 8192
 SQUARINGS = 64
@@ -80,23 +81,23 @@ class Rescaled(AbstractField):
         # the sum of `attention` gets features that grow like e^(growth t), wherever the tokens are
         return (Inner(lambda field: field.attention, Euclidean(space.dim)),)
 
-    def formula(self, t: Any, x: Points, mu: Tokens, place: Places | None) -> Points:
-        x = jnp.asarray(x)
-        mean = self.attention.normaliser(self.pairs(t, x, mu, place), jnp.asarray(mu.positions, x.dtype))
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        x = jnp.asarray(query.points(mu))
+        mean = self.attention.normaliser(self.pairs(t, query, mu), jnp.asarray(mu.positions, x.dtype))
         return self.attention.value(t, mean - x)
 
-    def pairs(self, t: Any, x: Points, mu: Tokens, place: Places | None = None) -> Pairs:
-        """The pairs of queries `x` and tokens of `mu` with the weights of time t; for use inside compiled code."""
-        x = jnp.asarray(x)
+    def pairs(self, t: Any, query: AbstractQuery, mu: Measure) -> Pairs:
+        """The pairs of queries and tokens of `mu` with the weights of time t; for use inside compiled code."""
+        x = jnp.asarray(query.points(mu))
         flow = self._flow(t, x.dtype)
 
         def carried(z: Any) -> Any:
             return z if flow is None else z @ flow.T
 
-        y = carried(jnp.asarray(mu.positions, x.dtype))
-        pairs, _ = self.attention.pairs(t, carried(x), mu.moved(y), place)
+        moved = mu.moved(carried(jnp.asarray(mu.positions, x.dtype)))
+        pairs, _ = self.attention.pairs(t, query.moved(lambda z: carried(jnp.asarray(z))), moved)
         # a vector common to all keys changes no weight, but costs digits where the logits are large
-        key = pairs.key - jax.lax.stop_gradient(jnp.mean(pairs.key, axis=0, keepdims=True))
+        key = pairs.key - jax.lax.stop_gradient(_middle(pairs.key, pairs.present))
         factor = self._factor(t, x.dtype)
         features = _resolved(pairs.beta, (factor * pairs.query, factor * pairs.own, factor * key))
         return eqx.tree_at(lambda p: (p.query, p.own, p.key), pairs, features)
@@ -109,9 +110,9 @@ class Rescaled(AbstractField):
         if tokens.n > LARGEST_MATRIX:
             raise TooLarge(f"`tokens` has {tokens.n} tokens; an attention matrix has {LARGEST_MATRIX} at most.")
         self.check(tokens)
-        x = jnp.asarray(tokens.positions)
-        pairs = self.pairs(t, x, tokens, jnp.asarray(tokens.place))
-        return self.attention.normaliser(pairs, jnp.eye(tokens.n, dtype=x.dtype))
+        all_present(tokens, "the attention matrix")
+        pairs = self.pairs(t, AtTokens(), tokens.measure)
+        return self.attention.normaliser(pairs, jnp.eye(tokens.n, dtype=pairs.key.dtype))
 
     @double
     def to_raw(self, t: Any, z: Float[Array | np.ndarray, "*batch dim"]) -> Float[Array | np.ndarray, "*batch dim"]:
@@ -123,7 +124,7 @@ class Rescaled(AbstractField):
         """z = e^(-tV) x: from the coordinates of `attention` to those of this field."""
         return self._exponential(t, x, -1.0)
 
-    def check_parameters(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
         if not isinstance(tokens.space, Euclidean):
             raise InvalidInput(
                 f"`tokens` live on {tokens.space}; Rescaled is attention without layer norm, so give them the space "
@@ -153,6 +154,13 @@ class Rescaled(AbstractField):
         if not is_traced(moved) and not np.isfinite(moved).all():
             raise InvalidInput(f"e^(tV) overflows at `t` = {sign * float(t):g}; stay in the coordinates z.")
         return moved
+
+
+def _middle(key: Any, present: Any) -> Any:
+    """The mean of the keys that are present."""
+    if present is None:
+        return jnp.mean(key, axis=0, keepdims=True)
+    return jnp.sum(jnp.where(present[:, None], key, 0.0), axis=0, keepdims=True) / jnp.sum(present.astype(key.dtype))
 
 
 def _resolved(beta: Any, features: tuple[Any, Any, Any]) -> Any:

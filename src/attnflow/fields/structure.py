@@ -14,13 +14,14 @@ import equinox as eqx
 import numpy as np
 
 from attnflow.axes import Along
+from attnflow.fields.queries import AbstractQuery
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 from attnflow.sums import AbstractSum, Choice, Use, choose
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 
-def _unchanged(t: Any, x: Any, mu: Tokens) -> tuple[Any, Tokens]:
-    return x, mu
+def _unchanged(t: Any, query: AbstractQuery, mu: Measure) -> tuple[AbstractQuery, Measure]:
+    return query, mu
 
 
 def _as_it_is(t: Any, drive: Callable[[], Any], error: Any) -> Any:
@@ -34,8 +35,8 @@ class Inner(NamedTuple):
     """From the outer field to the inner one, as for `equinox.tree_at`."""
     space: AbstractSpace
     """The space on which the inner field is evaluated."""
-    view: Callable[[Any, Any, Tokens], tuple[Any, Tokens]] = _unchanged
-    """(t, x, mu) -> the query points and the measure that the inner field sees."""
+    view: Callable[[Any, AbstractQuery, Measure], tuple[AbstractQuery, Measure]] = _unchanged
+    """(t, query, mu) -> the query and the measure that the inner field sees."""
     amplify: Callable[[Any, Callable[[], Any], Any], Any] = _as_it_is
     """(t, inner drive, error of it) -> the error of the outer drive that it causes, for each query.
 
@@ -49,8 +50,8 @@ class Summed(NamedTuple):
     where: Callable[[Any], AbstractSum | None]
     """From the field to the sum, None if none was given."""
     use: Use
-    error: Callable[[Any, Any, Tokens, Any], Any]
-    """(t, x, mu, place) -> a bound of the error of the drive that the sum causes, for each query."""
+    error: Callable[[Any, AbstractQuery, Measure], Any]
+    """(t, query, mu) -> a bound of the error of the drive that the sum causes, for each query."""
     size: Callable[[], float | None]
     """A bound of the matrices that multiply the sum, at all times; None if it is not known."""
 
@@ -58,7 +59,7 @@ class Summed(NamedTuple):
 Part = Inner | Summed
 
 
-def check(field: Any, tokens: Tokens, on: AbstractSpace) -> None:
+def check(field: Any, tokens: Tokens | Measure, on: AbstractSpace) -> None:
     """Refuse parameters that do not fit these tokens, and sums that would give wrong numbers on the space `on`."""
     field.check_parameters(tokens)
     for part in field.children(on):
@@ -94,18 +95,23 @@ def choice(part: Summed, tokens: Tokens, tol: float | None, flowing: bool) -> Ch
     )
 
 
-def stated_error(field: Any, t: Any, x: Any, mu: Tokens, place: Any) -> Any:
-    """A bound of the error of the drive at `x` that sums cut at a tolerance leave; the number 0 where all are exact."""
+def stated_error(field: Any, t: Any, query: AbstractQuery, mu: Measure) -> Any:
+    """A bound, for each query, of the error of the drive that cut sums leave; the number 0 where all are exact."""
+    found = _stated_error(field, t, query, mu)
+    return found if is_exact(found) else query.kept(mu, found)
+
+
+def _stated_error(field: Any, t: Any, query: AbstractQuery, mu: Measure) -> Any:
     total: Any = 0.0
     for part in field.children(mu.space):
         if isinstance(part, Summed):
-            found = part.error(t, x, mu, place)
+            found = part.error(t, query, mu)
         else:
             inner = part.where(field)
-            points, seen = part.view(t, x, mu)
-            found = stated_error(inner, t, points, seen, place)
+            there, seen = part.view(t, query, mu)
+            found = _stated_error(inner, t, there, seen)
             if not is_exact(found):
-                drive = _drive(inner, t, points, seen, place)
+                drive = _drive(inner, t, there, seen)
                 found = part.amplify(t, drive, found)
         total = found if is_exact(total) else total + found if not is_exact(found) else total
     return total
@@ -122,15 +128,15 @@ def matrix_bound(matrix: Any) -> Any:
     return (size.sum(axis=-1).max(axis=-1) * size.sum(axis=-2).max(axis=-1)) ** 0.5
 
 
-def _drive(field: Any, t: Any, x: Any, mu: Tokens, place: Any) -> Callable[[], Any]:
-    return lambda: field.formula(t, x, mu, place)
+def _drive(field: Any, t: Any, query: AbstractQuery, mu: Measure) -> Callable[[], Any]:
+    return lambda: field.formula(t, query, mu)
 
 
 def _known(use: Use) -> Use:
     return use._replace(beta=use.beta.values) if isinstance(use.beta, Along) else use
 
 
-def _seen(tokens: Tokens, on: AbstractSpace, space: AbstractSpace) -> tuple[Tokens, AbstractSpace]:
+def _seen(tokens: Any, on: AbstractSpace, space: AbstractSpace) -> tuple[Any, AbstractSpace]:
     """The tokens as an inner field sees them at the start, and where it is evaluated."""
     if space == on:
         return tokens, on

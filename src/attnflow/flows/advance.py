@@ -1,6 +1,6 @@
 """The pure, differentiable map from tokens at t0 to tokens at t1."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,13 +12,16 @@ from attnflow.fields import AbstractField, breaks
 from attnflow.flows.methods import AbstractMethod, Adaptive
 from attnflow.flows.system import Particles
 from attnflow.precision import double, is_concrete, is_traced
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
+
+T = TypeVar("T", Tokens, Measure)
 
 
 @double
-def advance(field: AbstractField, tokens: Tokens, t0: Any, t1: Any, method: AbstractMethod | None = None) -> Tokens:
+def advance(field: AbstractField, tokens: T, t0: Any, t1: Any, method: AbstractMethod | None = None) -> T:
     """The tokens at time t1 that start as `tokens` at time t0; no disk, no progress, no stop conditions.
 
+    `tokens` may be a `Measure`, which can be made inside these transformations; then a measure is what comes back.
     Use it under `jax.grad`, `jax.jvp`, `jax.vmap` or `jax.jit` with respect to anything: beta, matrices, positions,
     masses, t1. Reverse mode works with every method as long as the number of steps is known beforehand (t0, t1 and the
     step are plain numbers; each number of steps compiles once), forward mode with Fixed, Layers and Alternate.
@@ -37,29 +40,19 @@ def advance(field: AbstractField, tokens: Tokens, t0: Any, t1: Any, method: Abst
     jumps = breaks(field, max(t0, t1) if known else (t1 if is_concrete(t0) else t0))
     grid = method.grid(t0, t1, jumps)
     moved = _advance(
-        systems.field, systems.field_axes, tokens.system(None, None), jnp.asarray(systems.positions),
-        jnp.asarray(systems.masses), jnp.asarray(t0, float), jnp.asarray(t1, float), method, jnp.asarray(jumps),
-        grid if grid is None else jnp.asarray(grid),
+        systems.field, systems.field_axes, systems.measure, systems.measure_axes, jnp.asarray(t0, float),
+        jnp.asarray(t1, float), method, jnp.asarray(jumps), grid if grid is None else jnp.asarray(grid),
     )  # fmt: skip
     return tokens.moved(systems.unflatten(moved))
 
 
 @eqx.filter_jit
 def _advance(
-    field: Any,
-    axes: Any,
-    bare: Tokens,
-    positions: Any,
-    masses: Any,
-    t0: Any,
-    t1: Any,
-    method: Any,
-    jumps: Any,
-    grid: Any,
+    field: Any, axes: Any, mu: Measure, mu_axes: Any, t0: Any, t1: Any, method: Any, jumps: Any, grid: Any
 ) -> Any:
-    def one(field: Any, positions: Any, masses: Any) -> Any:
-        return method.advance(Particles(field, bare.system(positions, masses), jumps), positions, t0, t1, grid)
+    def one(field: Any, mu: Measure) -> Any:
+        return method.advance(Particles(field, mu, jumps), jnp.asarray(mu.positions), t0, t1, grid)
 
-    if positions.ndim == 2:
-        return one(field, positions, masses)
-    return over_members(one, (axes, 0, 0), (field, positions, masses), positions.shape[-2] ** 2)
+    if mu_axes is None:
+        return one(field, mu)
+    return over_members(one, (axes, mu_axes), (field, mu), mu.n**2)

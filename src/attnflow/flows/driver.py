@@ -210,6 +210,8 @@ class _Drive:
         none = dict.fromkeys(self.layout.tables, 0)
         self.saved = Checkpoint(None, none, none, {}, None)
         self.state: _State | None = None
+        self.resume: Any = None
+        self.committing = False
         outcome: Outcome | None = None
         try:
             with interruptible(self.control.cancel):
@@ -224,17 +226,22 @@ class _Drive:
             if outcome is None:
                 why = "cancelled" if isinstance(error, Cancelled) else "interrupted"
                 outcome = Outcome(Ending.INTERRUPTED, f"{why}; the rows saved so far are kept.")
-        if not outcome.complete and self.state is not None:
+        if outcome.ending is Ending.INTERRUPTED or (outcome.ending is Ending.FAILED and self.sink.keeps_partial):
             self._salvage()
         return self._end(outcome)
 
     def _slice(self) -> Outcome | None:
         """One slice of work, and what follows from it."""
         assert self.state is not None
-        piece = self.stepper.work(self.state.work)
-        self.state, outcome = self.state._replace(work=piece.state), piece.outcome
+        before, piece = self.state, self.stepper.work(self.state.work)
+        self.state, self.resume, outcome = before._replace(work=piece.state), piece.resume, piece.outcome
         if piece.rows is not None:
-            outcome = self._take(piece.rows, outcome, piece.resume)
+            try:
+                outcome = self._take(piece.rows, outcome, piece.resume)
+            except BaseException:
+                if not self.committing:
+                    self.state = before  # these rows are not lost: they are computed again
+                raise
         elif outcome is not None and outcome.complete:
             self._commit({}, outcome, piece.resume)
         if self.control.on_progress is not None:
@@ -346,18 +353,22 @@ class _Drive:
         else:
             state = self.saved.state._replace(work=resume)
             self.saved = Checkpoint(state, self.saved.rows, committed, steps, outcome)
+        self.committing = True
         self.sink.commit(start, kept, self.saved)
+        self.committing = False
 
     def _salvage(self) -> None:
-        """Keep the complete rows of an unfinished chunk, where the sink does not need whole chunks to resume."""
-        assert self.state is not None
-        rows = self.stepper.unfinished(self.state.work) if self.sink.keeps_partial else None
-        if rows is None:
+        """Keep the state of an interrupted flow, and the complete rows of its last chunk where the sink wants them.
+
+        (A sink that resumes gets these rows again, with the rest of their chunk.)
+        """
+        if self.state is None or self.committing:  # interrupted in a commit: what is stored is consistent, so leave it
             return
-        tables = rows.tables
-        if rows.views is not None and "time" in tables:
+        rows = self.stepper.unfinished(self.state.work) if self.sink.keeps_partial else None
+        tables = {} if rows is None else rows.tables
+        if rows is not None and rows.views is not None and "time" in tables:
             tables = tables | {"time": self._observed(tables["time"], rows.views)[0]}
-        self._commit(tables, None, self.saved.state.work)
+        self._commit(tables, None, self.state.work if self.resume is None else self.resume)
 
     def _cut(self, name: str, values: np.ndarray, rows: int) -> np.ndarray:
         return values.take(range(rows), 0 if name == "time" else len(self.shape))

@@ -22,7 +22,7 @@ from attnflow.flows.system import Carried
 from attnflow.flows.trajectory import Trajectory
 from attnflow.precision import full_precision
 from attnflow.spaces import Euclidean, Sphere
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens, all_present
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class _Leg:
         order = slice(None) if self.forward else slice(None, None, -1)
         times, nodes = jnp.asarray(self.times[order]), jnp.asarray(self.nodes[order])
         end, logdet = _carry(
-            self.field, self.tokens.system(None, jnp.asarray(self.tokens.masses)), self.method,
+            self.field, self.tokens.measure.moved(None), self.method,
             times, nodes, jnp.asarray(points), jnp.asarray(place), jnp.asarray(breaks(self.field, self.times[-1])),
         )  # fmt: skip
         return np.asarray(end), np.asarray(logdet)
@@ -59,6 +59,7 @@ class FlowMap:
             raise InvalidInput(f"the trajectory has batch dimensions {flow.dims}; pick one system with `member`.")
         if not isinstance(flow.space, Sphere | Euclidean):
             raise InvalidInput(f"the trajectory lives on {flow.space}; flow maps are made for Sphere and Euclidean.")
+        all_present(flow.tokens(0), "a flow map")
         frames = flow.dataset.sizes["time"]
         first, last = start % frames, end % frames
         if first >= last:
@@ -70,6 +71,7 @@ class FlowMap:
     def __call__(self, points: Any, *, place: Any = None) -> Any:
         """Where points (an array) or tokens (a measure) end up. They feel the measure of the map and exert nothing."""
         if isinstance(points, Tokens):
+            all_present(points, "a flow map")
             return points.moved(self.push(points.positions, place=points.place)[0])
         return self.push(points, place=place)[0]
 
@@ -127,6 +129,7 @@ def flow_map(
     """
     if tokens.dims:
         raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
+    all_present(tokens, "a flow map")
     method = Adaptive() if method is None else method
     nodes = Evenly(max(1, int(np.ceil(until)))) if nodes is None else nodes
     flow = solve(field, tokens, until, method=method, save=nodes)
@@ -147,7 +150,7 @@ def _leg(flow: Trajectory, method: AbstractMethod, first: int, last: int) -> _Le
 
 @eqx.filter_jit
 def _carry(
-    field: Any, tokens: Tokens, method: AbstractMethod, times: Any, nodes: Any, points: Any, place: Any, jumps: Any
+    field: Any, tokens: Measure, method: AbstractMethod, times: Any, nodes: Any, points: Any, place: Any, jumps: Any
 ) -> Any:
     system = Carried(field, tokens, place, jumps)
 

@@ -41,6 +41,8 @@ class Layout:
     """Rows of a table that are usually committed together."""
     attributes: dict[str, Any]
     """What a reader without the specification needs to know (the space); plain JSON."""
+    until: float
+    """How far the work goes. A finished run of which more is wanted goes on."""
     identity: dict[str, str]
     """What a resumed run must have in common with the one before: observables and their fingerprints."""
 

@@ -14,6 +14,7 @@ from attnflow.axes import Members, members, over_members
 from attnflow.checks import instance, shown
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, breaks
+from attnflow.fields.queries import AtTokens
 from attnflow.fields.structure import is_exact, stated_error
 from attnflow.flows.compiled import compiled, wait
 from attnflow.flows.continuing import go_on, recipe_of
@@ -30,7 +31,7 @@ from attnflow.flows.system import Particles
 from attnflow.flows.trajectory import Trajectory
 from attnflow.observe.energy import lyapunov
 from attnflow.precision import full_precision
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 FROZEN_SPREAD = 1e-6
 FIRST_SLICE = 1e8
@@ -203,19 +204,21 @@ class _Tokens(AbstractStepper):
         self.kept = [name for name in names if name in recipe.keep]
         needed = {name for stop in recipe.stops for name in stop.needs} | set(self.kept)
         self.can_freeze = recipe.noise is None and {"resolved", "spread"} <= set(self.kept)
+        measure = self.systems.measure.moved(None)
         self.plan = _Plan(
             self.systems.field,
             self.systems.field_axes,
-            tokens.system(None, None),
-            jnp.asarray(self.systems.masses),
+            jax.tree.map(jnp.asarray, measure),
+            measure.member_axes if self.systems.dims else None,
             method,
             jnp.asarray(breaks(field, self.times[-1])),
             tuple(name for name in names if name in needed and name != "positions"),
         )
-        bare = tokens.system(None, self._lift(np.asarray(self.systems.masses)))
+        axes = measure.member_axes if self.systems.dims else jax.tree.map(lambda _: None, measure)
         self.measure = jax.tree.map(
-            lambda leaf: leaf if leaf is bare.masses else np.broadcast_to(leaf, (self.count, *np.shape(leaf))), bare
-        )
+            lambda axis, leaf: np.asarray(leaf) if axis == 0 else np.broadcast_to(leaf, (self.count, *np.shape(leaf))),
+            axes, measure, is_leaf=lambda node: node is None,
+        )  # fmt: skip
         self.limit = float(np.clip(FIRST_SLICE / (self.count * tokens.n * max(tokens.n, 64)), 1, 256))
         self.path: _State | None = None
         """The state before the last steps, which were shortened."""
@@ -237,24 +240,35 @@ class _Tokens(AbstractStepper):
         for name in self.kept:
             own = ("token", "dim") if name == "positions" else ()
             frames[name] = Variable((*batch, "time", *own), np.dtype(bool) if name == "resolved" else floating)
-        masses = self.systems.unflatten(np.asarray(self.systems.masses))
         return Layout(
             {"time": frames},
             {name: len(labels) for name, labels in self.systems.dims.items()} | {"token": tokens.n, "dim": tokens.dim},
             {"time": len(self.times)},
             dict(self.systems.dims),
-            {"masses": ((*batch, "token"), masses), "place": (("token",), np.asarray(tokens.place))},
+            self._atoms(),
             {"time": self.size},
             {"space": str(tokens.space)},
+            float(self.times[-1]),
             {},
         )
 
+    def _atoms(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """What does not change along the flow: masses, places and, where rows are absent, which are not."""
+        mu, dims = self.systems.measure, (*self.systems.dims, "token")
+        found = {"masses": (dims, self.systems.unflatten(np.asarray(mu.masses)))}
+        shared = np.ndim(self.recipe.tokens.place) == 1
+        place = np.asarray(self.recipe.tokens.place) if shared else self.systems.unflatten(np.asarray(mu.place))
+        found["place"] = (("token",) if shared else dims, place)
+        if mu.present is not None:
+            found["present"] = (dims, self.systems.unflatten(np.asarray(mu.present)))
+        return found
+
     def start(self) -> Views:
-        positions = np.asarray(self.systems.positions)
+        positions = np.asarray(self.systems.measure.positions)
         return self._views(self._lift(positions)[:, None], np.zeros((self.count, 1)))
 
     def begin(self) -> _State:
-        x = jnp.asarray(self.systems.positions)
+        x = jnp.asarray(self.systems.measure.positions)
         batch = x.shape[:-2]
         t = jnp.asarray(np.full(batch, self.times[0]))
         memory = wait(_begin(self.plan, x, jnp.asarray(self.times[0])))
@@ -395,8 +409,8 @@ class _Plan(eqx.Module):
 
     moving: Any
     axes: Any = eqx.field(static=True)
-    bare: Tokens
-    masses: Any
+    measure: Measure
+    measure_axes: Any = eqx.field(static=True)
     method: AbstractMethod
     jumps: Any
     names: tuple[str, ...] = eqx.field(static=True)
@@ -405,14 +419,14 @@ class _Plan(eqx.Module):
     def over_members(self, function: Callable[..., Any], *args: Any) -> Any:
         """`function(system, *args)` for each member; `args` have the members first."""
 
-        def one(moving: Any, masses: Any, *args: Any) -> Any:
+        def one(moving: Any, measure: Measure, *args: Any) -> Any:
             field, noise = moving
-            return function(Particles(field, self.bare.system(None, masses), self.jumps, noise), *args)
+            return function(Particles(field, measure, self.jumps, noise), *args)
 
-        if self.masses.ndim == 1:
-            return one(self.moving, self.masses, *args)
-        axes = (self.axes, *[0] * (1 + len(args)))
-        return over_members(one, axes, (self.moving, self.masses, *args), self.masses.shape[-1] ** 2)
+        if self.measure_axes is None:
+            return one(self.moving, self.measure, *args)
+        axes = (self.axes, self.measure_axes, *[0] * len(args))
+        return over_members(one, axes, (self.moving, self.measure, *args), self.measure.masses.shape[-1] ** 2)
 
 
 @compiled
@@ -452,12 +466,12 @@ def _measure(plan: _Plan, frames: Any, times: Any) -> Any:
             found = {}
             if moving:
                 moved = tokens.moved(x)
-                drive = field.drive(t, x, moved, tokens.place)
-                velocity = tokens.space.tangent(x, drive)
+                drive = field.drive(t, AtTokens(), moved)
+                velocity = tokens.space.tangent(x, drive)  # 0 at absent rows, like the drive
                 speed = jnp.max(jnp.linalg.norm(velocity, axis=1))
-                unit = jnp.asarray(jnp.finfo(x.dtype).eps * (8 + np.sqrt(x.shape[0])), x.dtype)
+                unit = jnp.asarray(jnp.finfo(x.dtype).eps * (8 + jnp.sqrt(moved.count)), x.dtype)
                 floor = unit * jnp.max(jnp.linalg.norm(drive, axis=1))
-                cut = stated_error(field, t, x, moved, tokens.place)
+                cut = stated_error(field, t, AtTokens(), moved)
                 floor = floor if is_exact(cut) else floor + jnp.max(cut)
                 found = {"speed": speed, "floor": floor, "resolved": speed > floor}
             if "spread" in plan.names:

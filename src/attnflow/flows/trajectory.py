@@ -85,7 +85,8 @@ class AbstractTrajectory(abc.ABC):
             frame["positions"].values,
             frame["masses"].values,
             space=self.space,
-            place=self.dataset["place"].values,
+            place=frame["place"].values,
+            present=frame["present"].values if "present" in frame else None,
             dims=left,
             coordinates=[self.dataset[d].values.tolist() for d in left],
             dtype=frame["positions"].dtype,
@@ -150,7 +151,10 @@ class AbstractTrajectory(abc.ABC):
         return dataclasses.replace(self, dataset=self.dataset.isel(time=pick))
 
     def member(self, **index: int) -> Self:
-        """One system of a batch, by integer index; parameters along these dimensions are picked too."""
+        """One system of a batch, by integer index; parameters along these dimensions are picked too.
+
+        Absent rows are left out.
+        """
         import jax
 
         def pick(node: Any) -> Any:
@@ -159,7 +163,10 @@ class AbstractTrajectory(abc.ABC):
         if set(index) != set(self.dims):
             raise InvalidInput(f"`member` got {sorted(index)}; name each of the batch dimensions {self.dims}.")
         field = jax.tree.map(pick, self.field, is_leaf=lambda node: isinstance(node, Along))
-        return dataclasses.replace(self, dataset=self.dataset.isel(index), field=field)
+        picked = self.dataset.isel(index)
+        if "present" in picked:
+            picked = picked.isel(token=np.flatnonzero(picked["present"].values)).drop_vars("present")
+        return dataclasses.replace(self, dataset=picked, field=field)
 
     def overlap_histogram(self, *, bins: int = 100) -> "xr.DataArray":
         """Density of <x_i, x_j> over pairs at every saved time, one system; dimensions (time, overlap)."""

@@ -3,7 +3,7 @@
 from attnflow.learn.classifier import Classifier, padded
 from attnflow.learn.data import interleaved_classes
 from attnflow.learn.fit import Fitted, cross_entropy, fit, trainable
-from attnflow.learn.networks import residual_network
+from attnflow.learn.networks import residual_classifier, residual_network
 
 __all__ = [
     "Classifier",
@@ -12,6 +12,7 @@ __all__ = [
     "fit",
     "interleaved_classes",
     "padded",
+    "residual_classifier",
     "residual_network",
     "trainable",
 ]

@@ -71,6 +71,7 @@ def fit(
     from_: Fitted | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
+    check: bool = True,
 ) -> Fitted:
     """Lower the cross-entropy of the classifier on labelled points by `steps` steps of Adam.
 
@@ -84,12 +85,12 @@ def fit(
         seed: draws the minibatches, a new permutation of the points in every round.
         batch: points per step; default all.
         from_: a fit to be continued to more `steps`, bit by bit as one call would have gone on.
-        sink, on_progress, cancel: as for `solve`; `Progress.note` has the loss.
+        sink, on_progress, cancel, check: as for `solve`; `Progress.note` has the loss.
 
     Ctrl-C returns what has been fitted so far, with the outcome `interrupted`. Raises `FlowFailed`, which carries what
     was fitted before, when the loss is not finite. Needs `pip install 'attnflow[learn]'` (Optax).
     """
-    control = Control(sink, on_progress, cancel)
+    control = Control(sink, on_progress, cancel, check)
     if not _is_count(steps):
         raise InvalidInput(f"`steps` is {steps!r}; give a positive integer.")
     if from_ is not None:
@@ -107,8 +108,27 @@ def fit(
             raise InvalidInput(f"`batch` is {batch!r}; give an integer from 1 to {len(x)}, the number of points.")
         recipe = Recipe(classifier, x, y, steps, float(positive("rate")(rate)), seed, batch)  # type: ignore[arg-type]
     with full_precision():
-        stepper = _Descent(recipe)
-        return drive(stepper, control, stepper.result)
+        return drive(_Descent(recipe), control, lambda driven: fitted(driven, recipe))
+
+
+def fitted(driven: Driven, recipe: Recipe) -> Fitted:
+    """What `fit` or a run folder left: the classifier with the weights in the dataset."""
+    weights, rest = eqx.partition(recipe.classifier, trainable(recipe.classifier))
+    like, structure = jax.tree.flatten(weights)
+    kept = driven.dataset
+    found = [kept[name].values if name in kept else leaf for name, leaf in zip(_named(weights), like, strict=True)]
+    last = eqx.combine(to_numpy(jax.tree.unflatten(structure, found)), rest)
+    with full_precision():
+        accuracy = last.accuracy(recipe.points, recipe.labels)
+    return Fitted(last, kept["loss"].values, accuracy, driven.outcome, kept, driven.checkpoint, recipe)
+
+
+def _named(weights: Any) -> dict[str, Any]:
+    """The weights by the names that they have in a dataset."""
+    return {
+        "weight" + jax.tree_util.keystr(path).replace(".", "_"): leaf
+        for path, leaf in jax.tree_util.tree_leaves_with_path(weights)
+    }
 
 
 class _State(NamedTuple):
@@ -152,7 +172,8 @@ class _Descent(AbstractStepper):
 
     def layout(self) -> Layout:
         losses = {"loss": Variable(("step",), np.dtype(np.float64))}
-        return Layout({"step": losses}, {}, {"step": self.recipe.steps}, {}, {}, {"step": EVERY}, {}, {})
+        steps = self.recipe.steps
+        return Layout({"step": losses}, {}, {"step": steps}, {}, {}, {"step": EVERY}, {}, float(steps), {})
 
     def start(self) -> None:
         return None
@@ -198,24 +219,10 @@ class _Descent(AbstractStepper):
         return {"made": int(state.done)}
 
     def finish(self, state: _State) -> dict[str, Any]:
-        found = {}
-        for path, leaf in jax.tree_util.tree_leaves_with_path(state.weights):
-            name = "weight" + jax.tree_util.keystr(path).replace(".", "_")
-            found[name] = (tuple(f"{name}_{k}" for k in range(np.ndim(leaf))), np.asarray(leaf))
-        return found
-
-    def result(self, driven: Driven) -> Fitted:
-        """What `fit` or a run folder left."""
-        like, structure = jax.tree.flatten(self.weights)
-        names = list(self.finish(_State(self.weights, None, None, None)))
-        kept = [
-            driven.dataset[name].values if name in driven.dataset else leaf
-            for name, leaf in zip(names, like, strict=True)
-        ]
-        last = eqx.combine(to_numpy(jax.tree.unflatten(structure, kept)), self.rest)
-        accuracy = last.accuracy(self.recipe.points, self.recipe.labels)
-        losses = driven.dataset["loss"].values
-        return Fitted(last, losses, accuracy, driven.outcome, driven.dataset, driven.checkpoint, self.recipe)
+        return {
+            name: (tuple(f"{name}_{k}" for k in range(np.ndim(leaf))), np.asarray(leaf))
+            for name, leaf in _named(state.weights).items()
+        }
 
     def _minibatch(self, step: int) -> np.ndarray:
         """Rounds of n // batch disjoint minibatches each; what is left over waits for another round."""

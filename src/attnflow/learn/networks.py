@@ -8,6 +8,8 @@ from attnflow.axes import positive
 from attnflow.errors import InvalidInput
 from attnflow.fields import Interpolated, PerLayer
 from attnflow.fields.perceptron import Perceptron
+from attnflow.flows import Layers
+from attnflow.learn.classifier import Classifier
 
 
 def residual_network(
@@ -50,3 +52,24 @@ def residual_network(
         return Interpolated(values, step) if smooth else PerLayer(values, step)
 
     return Perceptron(weight(inner), weight(bias), weight(outer), activation)
+
+
+def residual_classifier(
+    dim: int,
+    width: int,
+    layers: int,
+    *,
+    classes: int = 2,
+    until: float = 1.0,
+    seed: int = 0,
+    activation: Any = "tanh",
+    shared: bool = False,
+    smooth: bool = True,
+) -> Classifier:
+    """The `residual_network` of these arguments, run layer by layer, with the first coordinates as scores at first."""
+    if isinstance(classes, bool) or not isinstance(classes, int | np.integer) or not 2 <= classes <= dim:
+        raise InvalidInput(f"`classes` is {classes!r}; give an integer from 2 to {dim}, the dimension.")
+    field = residual_network(
+        dim, width, layers, until=until, seed=seed, activation=activation, shared=shared, smooth=smooth
+    )
+    return Classifier(field, np.eye(classes, dim), method=Layers(until / layers), until=until)

@@ -210,7 +210,7 @@ class _Harmonics(AbstractStepper):
         frames["coefficients"] = Variable(("time", *dims), np.dtype(np.float64))
         return Layout(
             {"time": frames}, dict(zip(dims, shape, strict=True)), {"time": len(self.times)}, {}, {}, {"time": 16},
-            {}, {},
+            {}, float(self.times[-1]), {},
         )  # fmt: skip
 
     def start(self) -> Views:

@@ -101,18 +101,11 @@ def evolve_cells(
     else:
         number("until", until, 0.0, open_=True)
         number("tolerance", tolerance, 0.0, 1.0, open_=True)
-        found = of_kind("cells", cells, Cells, "circle_cells(count) or zonal_cells(dim, count)")
+        found: Any = of_kind("cells", cells, Cells, "circle_cells(count) or zonal_cells(dim, count)")
+        along: Any = field
         times = as_schedule(save).times(float(until), None)  # type: ignore[arg-type]
-        recipe = Recipe(
-            field,
-            found,
-            found.check(masses),
-            times,
-            kappa,
-            float(tolerance),
-            conditions(stop),
-            dict(observe or {}),  # type: ignore[arg-type]
-        )
+        start = found.check(masses)
+        recipe = Recipe(along, found, start, times, kappa, float(tolerance), conditions(stop), dict(observe or {}))
     with full_precision():
         return drive(
             _Volumes(recipe), control, lambda driven: finished(driven, recipe), observe=recipe.observe,
@@ -122,7 +115,7 @@ def evolve_cells(
 
 def finished(driven: Driven, recipe: Recipe) -> CellFlow:
     """What `evolve_cells` or a run folder left."""
-    since = float(driven.dataset["concentrated"])
+    since = float(driven.dataset["concentrated"]) if "concentrated" in driven.dataset else np.inf
     return CellFlow(
         driven.dataset, recipe.field, recipe.cells, driven.outcome, driven.steps, since if np.isfinite(since) else None,
         driven.checkpoint, recipe,
@@ -165,7 +158,8 @@ class _Volumes(AbstractStepper):
         frames["masses"] = Variable(("time", "cell"), floating)
         return Layout(
             {"time": frames}, {"cell": len(cells.centres)}, {"time": len(self.times)}, {"cell": cells.centres},
-            {"measure": (("cell",), np.asarray(cells.measure))}, {"time": 16}, {}, {},
+            {"measure": (("cell",), np.asarray(cells.measure))}, {"time": 16}, {},
+            float(self.times[-1]), {},
         )  # fmt: skip
 
     def start(self) -> Views:

@@ -26,7 +26,7 @@ class Clusters:
     """The clusters of one system, largest mass first."""
 
     labels: np.ndarray
-    """(n,) number of the cluster of each token."""
+    """(n,) number of the cluster of each token, -1 for absent rows."""
     centres: np.ndarray
     """(count, d) mass centres, on the space."""
     masses: np.ndarray
@@ -71,6 +71,10 @@ def clusters(tokens: Tokens, *, scale: float) -> Clusters:
     scale = number("scale", scale)
     if not scale > 0:
         raise InvalidInput(f"`scale` is {scale}; give a positive angle, say `cluster_scale(beta)`.")
+    if tokens.present is not None:
+        found, labels = clusters(tokens.member(), scale=scale), np.full(tokens.n, -1, np.int32)
+        labels[np.asarray(tokens.present)] = found.labels
+        return dataclasses.replace(found, labels=labels)
     x = np.asarray(tokens.positions, dtype=np.float64)
     sphere = isinstance(tokens.space, Sphere)
     if sphere and scale >= np.pi:

@@ -24,54 +24,55 @@ from attnflow.fields import AbstractField, Attention, Softmax, Total, Unnormalis
 from attnflow.fields.base import tangent_drive
 from attnflow.fields.normalisers import Clock
 from attnflow.fields.perceptron import Potential
+from attnflow.fields.queries import AtTokens
 from attnflow.precision import double, is_traced
 from attnflow.spaces import Sphere
 from attnflow.sums import Dense, Tiled, over_pairs
-from attnflow.tokens import Tokens, from_array
+from attnflow.tokens import Measure, Tokens
 
 
 @double
-def energy(tokens: Tokens, beta: Any) -> Any:
+def energy(tokens: Tokens | Measure, beta: Any) -> Any:
     """The renormalised energy E <= 0; accurate relative to its size, near consensus too. Batches give arrays."""
     return _per_member(tokens, beta, renormalised_energy)
 
 
 @double
-def energy0(tokens: Tokens, beta: Any) -> Any:
+def energy0(tokens: Tokens | Measure, beta: Any) -> Any:
     """E0 = e^(-beta) E_beta = E + 1/(2 beta), in (0, 1/(2 beta)] for beta > 0."""
     return _per_member(tokens, _nonzero(beta), lambda x, m, b: renormalised_energy(x, m, b) + 1 / (2 * b))
 
 
 @double
-def log_energy(tokens: Tokens, beta: Any) -> Any:
+def log_energy(tokens: Tokens | Measure, beta: Any) -> Any:
     """Log E_beta = beta + log E0, for beta > 0."""
     beta = _nonzero(beta, low=np.finfo(float).tiny)
     return _per_member(tokens, beta, lambda x, m, b: b + jnp.log(renormalised_energy(x, m, b) + 1 / (2 * b)))
 
 
 @double
-def total_energy(field: AbstractField, tokens: Tokens) -> Any:
+def total_energy(field: AbstractField, tokens: Tokens | Measure) -> Any:
     """The energy that the flow of `field` never decreases, at one system: E, plus sum_i m_i U(x_i) with potentials U.
 
     It is at most max U, reached by a consensus where U is largest (E0 has 1/(2 beta) more). Defined on the sphere for
     Attention with Q = K = V = I, and for its sum with `Potential`s when it is `Unnormalised()` on the clock USA0.
     """
     _check_one_system("total_energy", field, tokens)
-    return _total_energy(field, tokens)
+    return _total_energy(field, tokens.measure)
 
 
 @double
-def dissipation(field: AbstractField, tokens: Tokens) -> Any:
+def dissipation(field: AbstractField, tokens: Tokens | Measure) -> Any:
     """The rate of `total_energy` along `field` by the dissipation identity, at one system.
 
     USA0, with potentials too: sum_i m_i |v_i|^2. SA: sum_i m_i Z_i |v_i|^2, Z_i = sum_k m_k e^(beta (<x_i, x_k> - 1)).
     On the clocks USA and grad the rate carries the factor of the clock.
     """
     _check_one_system("dissipation", field, tokens)
-    return _dissipation(field, tokens)
+    return _dissipation(field, tokens.measure)
 
 
-def lyapunov(field: Any, tokens: Tokens) -> Callable[[Any, Any], Any] | None:
+def lyapunov(field: Any, tokens: Tokens | Measure) -> Callable[[Any, Any], Any] | None:
     """The pure function (positions, masses) -> energy that `field` never decreases on this space, if there is one.
 
     It reads the numbers of `field` when it is called: inside compiled code make it from the traced field.
@@ -82,7 +83,7 @@ def lyapunov(field: Any, tokens: Tokens) -> Callable[[Any, Any], Any] | None:
     attention, potentials = found
 
     def value(x: Any, masses: Any) -> Any:
-        total = _energy_of(attention, tokens, x, masses)
+        total = _energy_of(attention, Measure(x, masses, present=tokens.present, place=tokens.place), x, masses)
         for part in potentials:
             total = total + jnp.sum(masses * part.potential(x))
         return total
@@ -90,12 +91,12 @@ def lyapunov(field: Any, tokens: Tokens) -> Callable[[Any, Any], Any] | None:
     return value
 
 
-def energy_is_defined(field: Any, tokens: Tokens) -> bool:
+def energy_is_defined(field: Any, tokens: Tokens | Measure) -> bool:
     """Whether there is an energy that `field` never decreases."""
     return lyapunov(field, tokens) is not None
 
 
-def _energy_of(attention: Attention, tokens: Tokens, x: Any, masses: Any) -> Any:
+def _energy_of(attention: Attention, mu: Measure, x: Any, masses: Any) -> Any:
     """The energy by the sums of the field: pair by pair, or (sum_i m_i Z_i - 1)/(2 beta) where those are cut.
 
     The second is off by the error of sum_i m_i Z_i (round-off and cut) over 2 beta. For beta below eps^(1/3), which is
@@ -106,7 +107,7 @@ def _energy_of(attention: Attention, tokens: Tokens, x: Any, masses: Any) -> Any
     beta = jnp.asarray(attention.beta, x.dtype)
     if attention.sum is None or isinstance(attention.sum, Tiled | Dense):
         return renormalised_energy(x, masses, beta)
-    pairs, _ = attention.pairs(0.0, x, eqx.tree_at(lambda t: (t.positions, t.masses), tokens, (x, masses)))
+    pairs, _ = attention.pairs(0.0, AtTokens(), mu)
     scale, total = pairs.sums(jnp.ones((x.shape[0], 1), x.dtype))
     level = jnp.sum(masses * jnp.exp(scale) * total[:, 0]) * pairs.unit
     flat = jnp.abs(beta) < jnp.asarray(jnp.finfo(x.dtype).eps ** (1 / 3), x.dtype)
@@ -160,7 +161,7 @@ def _expm1_ratio(z: Any) -> Any:
     return jnp.where(small, 1.0 + 0.5 * z, jnp.expm1(safe) / safe)
 
 
-def _structure(field: Any, tokens: Tokens) -> tuple[Attention, list[Potential]] | None:
+def _structure(field: Any, tokens: Tokens | Measure) -> tuple[Attention, list[Potential]] | None:
     """Plain attention and potentials of which `field` is the sum, if they have a common energy."""
     parts = field.parts if isinstance(field, Total) else (field,)
     heads = [part for part in parts if isinstance(part, Attention) and part.is_plain]
@@ -173,7 +174,7 @@ def _structure(field: Any, tokens: Tokens) -> tuple[Attention, list[Potential]] 
     return heads[0], potentials
 
 
-def _check_one_system(name: str, field: AbstractField, tokens: Tokens) -> None:
+def _check_one_system(name: str, field: AbstractField, tokens: Tokens | Measure) -> None:
     if not is_traced((field, tokens)) and (batch := members(field, tokens).dims):
         raise InvalidInput(f"`{name}` got the batch dimensions {tuple(batch)}; give one system.")
     if not energy_is_defined(field, tokens):
@@ -184,22 +185,22 @@ def _check_one_system(name: str, field: AbstractField, tokens: Tokens) -> None:
 
 
 @eqx.filter_jit
-def _total_energy(field: AbstractField, tokens: Tokens) -> Any:
+def _total_energy(field: AbstractField, tokens: Measure) -> Any:
     function = lyapunov(field, tokens)
     assert function is not None
     return function(jnp.asarray(tokens.positions), jnp.asarray(tokens.masses))
 
 
 @eqx.filter_jit
-def _dissipation(field: AbstractField, tokens: Tokens) -> Any:
+def _dissipation(field: AbstractField, tokens: Measure) -> Any:
     x = jnp.asarray(tokens.positions)
-    velocity = tangent_drive(field, 0.0, x, tokens, tokens.place)
+    velocity = tangent_drive(field, 0.0, AtTokens(), tokens)
     squares = jnp.sum(velocity**2, axis=1)
     found = _structure(field, tokens)
     assert found is not None
     attention = found[0]
     if isinstance(attention.normaliser, Softmax):
-        pairs, _ = attention.pairs(0.0, x, tokens, tokens.place)
+        pairs, _ = attention.pairs(0.0, AtTokens(), tokens)
         scale, sums = pairs.sums(jnp.ones((x.shape[0], 1), x.dtype))
         weights = pairs.unit * jnp.exp(scale) * sums[:, 0]
     else:
@@ -209,9 +210,8 @@ def _dissipation(field: AbstractField, tokens: Tokens) -> Any:
 
 def _clock_factor(field: Attention) -> Any:
     """How much faster than USA0 the clock of an unnormalised field runs: the drive of one token at itself."""
-    alone = from_array(np.eye(1, 2))
     plain = Attention(field.beta, normaliser=field.normaliser)
-    return jnp.linalg.norm(plain.drive(0.0, jnp.asarray(alone.positions), alone))
+    return jnp.linalg.norm(plain.formula(0.0, AtTokens(), Measure(jnp.eye(1, 2))))
 
 
 def _nonzero(beta: Any, low: float = -np.inf) -> Any:
@@ -221,16 +221,18 @@ def _nonzero(beta: Any, low: float = -np.inf) -> Any:
     return value
 
 
-def _per_member(tokens: Tokens, beta: Any, function: Any) -> Any:
+def _per_member(tokens: Tokens | Measure, beta: Any, function: Any) -> Any:
     if not isinstance(tokens.space, Sphere):
         raise InvalidInput(f"`tokens` live on {tokens.space}; the energy is defined on a sphere.")
     systems = members(scalar("beta")(beta), tokens)
-    result = _over_members(function, systems.field, systems.field_axes, systems.positions, systems.masses)
+    mu = systems.measure
+    result = _over_members(function, systems.field, systems.field_axes, mu.positions, mu.masses)
     return systems.unflatten(result)
 
 
 @eqx.filter_jit
 def _over_members(function: Any, beta: Any, axis: Any, positions: Any, masses: Any) -> Any:
+    positions, masses = jnp.asarray(positions), jnp.asarray(masses)
     if positions.ndim == 2:
         return function(positions, masses, beta)
     return over_members(function, (0, 0, axis), (positions, masses, beta), positions.shape[-2] ** 2)

@@ -19,41 +19,42 @@ from attnflow.axes import members
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention, MultiHead
 from attnflow.fields.base import tangent_drive
+from attnflow.fields.queries import AtTokens
 from attnflow.precision import double, is_concrete, is_traced
 from attnflow.sums import over_pairs
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 
 @double
-def interaction_energy(field: Attention | MultiHead, tokens: Tokens, t: Any = 0.0) -> Any:
+def interaction_energy(field: Attention | MultiHead, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
     """E at one system, with the matrices that `field` has at time t, over all pairs whatever the mask.
 
     beta must not be 0. The energy grows with the matrices like e^(beta |Q| |K|) and is not rescaled: inf above e^709.
     """
     _check(field, tokens)
-    return _energy(field, jnp.asarray(tokens.positions), tokens, t)
+    return _energy(field, jnp.asarray(tokens.positions), tokens.measure, t)
 
 
 @double
-def energy_rate(field: Attention | MultiHead, tokens: Tokens, t: Any = 0.0) -> Any:
+def energy_rate(field: Attention | MultiHead, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
     """dE/dt at one system along the flow of `field`, by automatic differentiation, the matrices held at time t.
 
     Positive where the flow climbs E, as it always does for one head, or several USA heads, with V_h = Q_h^T K_h
     symmetric.
     """
     _check(field, tokens)
-    return _rate(field, tokens, t)
+    return _rate(field, tokens.measure, t)
 
 
 @eqx.filter_jit
-def _rate(field: Attention | MultiHead, tokens: Tokens, t: Any) -> Any:
+def _rate(field: Attention | MultiHead, tokens: Measure, t: Any) -> Any:
     x = jnp.asarray(tokens.positions)
-    velocity = tangent_drive(field, t, x, tokens, tokens.place)
+    velocity = tangent_drive(field, t, AtTokens(), tokens)
     return jax.jvp(lambda y: _energy(field, y, tokens, t), (x,), (velocity,))[1]
 
 
 @eqx.filter_jit
-def _energy(field: Attention | MultiHead, x: Any, tokens: Tokens, t: Any) -> Any:
+def _energy(field: Attention | MultiHead, x: Any, tokens: Measure, t: Any) -> Any:
     kernel, place = field.kernel, jnp.asarray(tokens.place)
     masses = jnp.asarray(tokens.masses, x.dtype)
     heads = field.heads if isinstance(field, MultiHead) else 1
@@ -76,7 +77,7 @@ def _energy(field: Attention | MultiHead, x: Any, tokens: Tokens, t: Any) -> Any
     return jnp.sum(jax.lax.map(one, (query, key))) / (2 * jnp.asarray(kernel.beta, x.dtype))
 
 
-def _check(field: Any, tokens: Tokens) -> None:
+def _check(field: Any, tokens: Tokens | Measure) -> None:
     if not isinstance(field, Attention | MultiHead):
         raise InvalidInput(f"`field` is {type(field).__name__}; this energy belongs to Attention and MultiHead.")
     if is_traced((field, tokens)):

@@ -10,10 +10,11 @@ import numpy as np
 
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
+from attnflow.fields.queries import AtPoints
 from attnflow.observe.clusters import components
 from attnflow.precision import double
 from attnflow.spaces import Sphere
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 MOST = 4096
 """Tokens from which the ascent starts, if not told otherwise; of more, every k-th."""
@@ -46,9 +47,10 @@ def modes(tokens: Tokens, beta: float, *, starts: Any = None, tol: float = 1e-9,
     """
     if not isinstance(tokens.space, Sphere) or tokens.dims:
         raise InvalidInput("`tokens` must be one system on a sphere to have modes here; pick one with `member`.")
+    tokens = tokens.member()  # without absent rows
     field = Attention(beta).prepare(tokens)
     x = np.asarray(tokens.positions)[:: -(-tokens.n // MOST)] if starts is None else np.asarray(starts, np.float64)
-    ends, moving, heights = (np.asarray(a) for a in _climb(field, tokens, jnp.asarray(x), tol, iterations))
+    ends, moving, heights = (np.asarray(a) for a in _climb(field, tokens.measure, jnp.asarray(x), tol, iterations))
     label = components(ends, max(100 * tol, 1e-3 / np.sqrt(1 + beta)))
     _, first, label = np.unique(label, return_index=True, return_inverse=True)
     order = np.argsort(-heights[first], kind="stable")
@@ -57,9 +59,9 @@ def modes(tokens: Tokens, beta: float, *, starts: Any = None, tol: float = 1e-9,
 
 
 @eqx.filter_jit
-def _climb(field: Attention, tokens: Tokens, x: Any, tol: Any, iterations: int) -> Any:
+def _climb(field: Attention, tokens: Measure, x: Any, tol: Any, iterations: int) -> Any:
     def mean(x: Any) -> Any:
-        return field.drive(0.0, x, tokens)
+        return field.drive(0.0, AtPoints(x), tokens)
 
     def body(state: Any) -> Any:
         k, x, _ = state
@@ -71,6 +73,6 @@ def _climb(field: Attention, tokens: Tokens, x: Any, tol: Any, iterations: int) 
         return (state[0] < iterations) & jnp.any(state[2] > 1e-3 * tol)
 
     _, x, step = jax.lax.while_loop(going, body, (0, x, jnp.full(x.shape[:1], jnp.inf, x.dtype)))
-    pairs, _ = field.pairs(0.0, x, tokens)
+    pairs, _ = field.pairs(0.0, AtPoints(x), tokens)
     scale, total = pairs.sums(jnp.ones((tokens.n, 1), x.dtype))
     return x, step > tol, pairs.unit * jnp.exp(scale) * total[:, 0]

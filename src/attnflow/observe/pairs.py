@@ -14,13 +14,14 @@ from attnflow.fields.pairs import Pairs
 from attnflow.precision import double, is_traced
 from attnflow.spaces import Sphere
 from attnflow.sums import Tiled
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens, all_present
 
 LARGEST_MATRIX = 8192
 
 
 def overlaps(tokens: Tokens, *, limit: int = LARGEST_MATRIX) -> np.ndarray:
     """The matrix of <x_i, x_j>, shape (..., n, n), for at most `limit` tokens."""
+    all_present(tokens, "the matrix of overlaps")
     _small_enough(tokens.n, limit, "overlaps", "use `overlap_histogram`, which works in blocks")
     return np.asarray(tokens.positions) @ np.swapaxes(np.asarray(tokens.positions), -1, -2)
 
@@ -34,6 +35,7 @@ def overlap_histogram(tokens: Tokens, *, bins: int = 100, block: int = 1024) -> 
     """
     if tokens.dims:
         raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
+    tokens = tokens.member()  # without absent rows
     edges = np.linspace(-1.0, 1.0, bins + 1)
     x, m = np.asarray(tokens.positions), np.asarray(tokens.masses)
     if not isinstance(tokens.space, Sphere):
@@ -53,7 +55,7 @@ def overlap_histogram(tokens: Tokens, *, bins: int = 100, block: int = 1024) -> 
 
 @double
 def attention_matrix(
-    field: Attention | MultiHead, tokens: Tokens, *, t: float = 0.0, limit: int = LARGEST_MATRIX
+    field: Attention | MultiHead, tokens: Tokens | Measure, *, t: float = 0.0, limit: int = LARGEST_MATRIX
 ) -> Any:
     """A_ij, the weight of token j in the drive of token i at time t, which is sum_j A_ij V x_j; one system.
 
@@ -68,13 +70,14 @@ def attention_matrix(
         if batch := members(field, tokens).dims:
             raise InvalidInput(f"`attention_matrix` got the batch dimensions {tuple(batch)}; give one system.")
         field.check(tokens)
+    all_present(tokens, "the attention matrix")
     heads = field.heads if isinstance(field, MultiHead) else 1
     _small_enough(tokens.n, limit, "the attention matrix", "raise `limit`, or look at fewer tokens", heads)
-    return _matrix(field, tokens, jnp.asarray(t, float))
+    return _matrix(field, tokens.measure, jnp.asarray(t, float))
 
 
 @eqx.filter_jit
-def _matrix(field: Attention | MultiHead, tokens: Tokens, t: Any) -> Any:
+def _matrix(field: Attention | MultiHead, tokens: Measure, t: Any) -> Any:
     x, place = jnp.asarray(tokens.positions), jnp.asarray(tokens.place)
     masses, kernel = jnp.asarray(tokens.masses, x.dtype), field.kernel
     query, key = kernel.query_features(t, x, place), kernel.key_features(t, x, place)

@@ -1,7 +1,8 @@
 """How spread out a measure is and how fast it moves: order parameter, effective rank, radius, speed.
 
-Pure functions: they give float64 NumPy arrays, and stay traced under `jit`, `grad` and `vmap`. The derivative of a norm
-that vanishes is taken to be 0, which is a subgradient.
+Pure functions of tokens or of a `Measure`: they give float64 NumPy arrays, and stay traced under `jit`, `grad` and
+`vmap`. The derivative of a norm that vanishes is taken to be 0, which is a subgradient. Absent rows have no mass and
+no part in any of them.
 """
 
 from typing import Any
@@ -12,17 +13,17 @@ import jax.numpy as jnp
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.precision import double, is_traced
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 
 @double
-def order_parameter(tokens: Tokens) -> Any:
+def order_parameter(tokens: Tokens | Measure) -> Any:
     """|sum_i m_i x_i|: 1 at consensus, near 0 for spread-out tokens (Kuramoto's r on the circle)."""
     return _order_parameter(tokens.positions, tokens.masses)
 
 
 @double
-def effective_rank(tokens: Tokens) -> Any:
+def effective_rank(tokens: Tokens | Measure) -> Any:
     """Exp of the entropy of the normalised eigenvalues of sum_i m_i x_i x_i^T: from 1 (a line) to d (isotropic).
 
     NaN where all tokens of positive mass are at the origin of R^d. It has first derivatives everywhere else, where
@@ -32,19 +33,22 @@ def effective_rank(tokens: Tokens) -> Any:
 
 
 @double
-def spread(tokens: Tokens) -> Any:
+def spread(tokens: Tokens | Measure) -> Any:
     """max_i |x_i - mean| over tokens of positive mass: the diameter is between it and twice it."""
     return _spread(tokens.positions, tokens.masses)
 
 
 @double
-def speed(field: AbstractField, tokens: Tokens, t: Any = 0.0) -> Any:
-    """The speed |X_t[mu](x_i)| of every token; batch dimensions first (inside `jit`, `grad` and `vmap`: one system)."""
+def speed(field: AbstractField, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
+    """The speed |X_t[mu](x_i)| of every token; batch dimensions first (inside `jit`, `grad` and `vmap`: one system).
+
+    That of absent rows is 0.
+    """
     if tokens.dims and is_traced((field, tokens, t)):
         raise InvalidInput(
             f"`tokens` has batch dimensions {tokens.dims} inside a JAX transformation; use `jax.vmap` over one system."
         )
-    return _norm(_double(field.velocity(t, tokens.positions, tokens, tokens.place)))
+    return _norm(_double(field.velocity(t, None, tokens)))
 
 
 @eqx.filter_jit

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from attnflow.axes import finite_array, positive
 from attnflow.errors import InvalidInput
 from attnflow.spaces import Sphere
-from attnflow.tokens import Tokens
+from attnflow.tokens import Tokens, all_present
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -77,6 +77,7 @@ def slow_motion(tokens: Tokens, labels: ArrayLike, beta: float) -> SlowMotion:
         raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
     if not isinstance(tokens.space, Sphere):
         raise InvalidInput(f"`tokens` live on {tokens.space}; the energy is defined on a sphere.")
+    all_present(tokens, "slow_motion")
     b = float(positive("beta")(beta))
     names = _members(labels, tokens.n)
     return _measure(np.asarray(tokens.positions, np.float64), np.asarray(tokens.masses, np.float64), names, b)[0]

@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def time_axis(flow: AbstractTrajectory) -> TimeAxis:
     if isinstance(flow, LongFlow):
         merges = flow.dataset["merge_log_time"].values
         with full_precision():
-            unit = -float(log_faster(flow.field))  # nothing happens before t = 1 on the clocks SA and USA0
+            unit = -float(log_faster(cast(Any, flow.field)))  # nothing happens before t = 1 on the clocks SA and USA0
         last = float(finite[-1]) if len(finite) else unit
         first = min(unit, float(merges[0] if len(merges) else last) - BEFORE)
         if len(merges) == flow.dataset.sizes["token"] - 1:  # consensus stays: show a little of it

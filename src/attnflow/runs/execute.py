@@ -1,4 +1,4 @@
-"""Carry out a specification in a run folder, from the start or from where it was left."""
+"""Carry out a specification in a run folder, from the start, from where it was left, or beyond its end."""
 
 import contextlib
 import dataclasses
@@ -9,16 +9,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attnflow.errors import AttnflowError, FlowFailed
-from attnflow.flows import Progress, Trajectory, solve
+from attnflow.errors import AttnflowError, FlowFailed, RunError
+from attnflow.flows import Progress
+from attnflow.flows.driver import Driven
 from attnflow.flows.outcome import Ending, Outcome
+from attnflow.flows.sink import AbstractSink, Checkpoint, Layout, Tables
 from attnflow.runs.folder import Run
-from attnflow.runs.observables import check_observables, write_observables
 from attnflow.runs.plugins import Given, joined
 from attnflow.runs.spec import Spec
-from attnflow.runs.store import ZarrSink, open_arrays
+from attnflow.runs.store import ZarrSink, open_arrays, read_checkpoint
 
-Draw = Callable[[Run, Trajectory], dict[str, Any]]
+Draw = Callable[[Run, Any], dict[str, Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Watch:
+    """How a person follows a run; the same for `execute`, `resume` and `extend`."""
+
+    draw: Draw | None = None
+    on_progress: Callable[[Progress], None] | None = None
+    cancel: Callable[[], bool] | None = None
 
 
 def execute(
@@ -28,18 +38,48 @@ def execute(
     plugins: Given = (),
     draw: Draw | None = None,
     on_progress: Callable[[Progress], None] | None = None,
-) -> tuple[Run, Trajectory]:
+    cancel: Callable[[], bool] | None = None,
+) -> tuple[Run, Any]:
     """Make the folder `path` and run `spec` in it.
 
-    `draw(run, trajectory)` makes figures and a report and gives back a summary for the manifest; it comes before the
-    folder is sealed, so a finished folder is always whole. `plugins` are files beside those that `spec` was loaded
-    with; the manifest records the hash of each, and the folder keeps its text.
+    The result is what `solve`, `evolve`, ... return. `draw(run, result)` makes figures and a report and gives back a
+    summary for the manifest; it comes before the folder is sealed, so a finished folder is always whole. `plugins` are
+    files beside those that `spec` was loaded with; the manifest records the hash of each, and the folder keeps its
+    text.
     """
     spec = dataclasses.replace(spec, plugins=joined(spec.plugins, plugins))
-    check_observables(spec)
-    run = Run.create(path, spec, **spec.plugins.facts())
+    check_spec(spec)
+    run = Run.create(path, spec, kind=spec.kind.name, **spec.plugins.facts())
     with run.lock():
-        return run, _carry_on(run, spec, draw, on_progress)
+        return run, _carry_on(run, spec, Watch(draw, on_progress, cancel))
+
+
+def check_spec(spec: Spec) -> None:
+    """Refuse a specification that cannot be carried out: everything up to the first step is done, and nothing saved."""
+    with contextlib.suppress(_Accepted):
+        spec.kind.function(**spec.build(), sink=_Nowhere())
+
+
+class _Accepted(Exception):
+    pass
+
+
+class _Nowhere(AbstractSink):
+    """Takes nothing."""
+
+    keeps_partial = False
+
+    def begin(self, layout: Layout) -> None:
+        raise _Accepted
+
+    def load(self, state: Any) -> Checkpoint | None:
+        raise NotImplementedError
+
+    def commit(self, start: dict[str, int], rows: Tables, checkpoint: Checkpoint) -> None:
+        raise NotImplementedError
+
+    def end(self, checkpoint: Checkpoint, static: dict[str, Any], attributes: dict[str, Any], complete: bool) -> Any:
+        raise NotImplementedError
 
 
 def resume(
@@ -48,54 +88,104 @@ def resume(
     plugins: Given = (),
     draw: Draw | None = None,
     on_progress: Callable[[Progress], None] | None = None,
-) -> tuple[Run, Trajectory]:
-    """Continue a run from its last complete chunk; a finished one is only opened.
+    cancel: Callable[[], bool] | None = None,
+) -> tuple[Run, Any]:
+    """Continue a run from its last checkpoint; a finished one is only opened.
 
     `plugins` are the files that the run was made with; one that is missing or has changed is refused, before any of
     them is executed and before anything is written.
     """
     run = Run.open(path)
     with run.lock():
+        run.settle()
         if run.manifest()["status"] == "finished":
-            return run, trajectory(run, plugins)
-        return run, _carry_on(run, run.spec(plugins), draw, on_progress)
+            return run, open_run(run.path, plugins=plugins)
+        return run, _carry_on(run, run.spec(plugins), Watch(draw, on_progress, cancel))
 
 
-def trajectory(run: Run, plugins: Given = ()) -> Trajectory:
-    """The frames of a run as a Trajectory, loaded as they are used."""
-    made = run.spec(plugins).build()
+def extend(
+    path: str | Path,
+    until: float,
+    *,
+    save: int | None = None,
+    plugins: Given = (),
+    draw: Draw | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+) -> tuple[Run, Any]:
+    """Continue a finished run to the later time `until` (a fit: to so many steps).
+
+    The folder then holds the longer run, bit by bit as one run with all save times would have made it; its
+    specification says so. `save` is the number of new intervals between frames; left out, the spacing stays.
+    """
+    run = Run.open(path)
+    with run.lock():
+        run.settle()
+        manifest = run.manifest()
+        if manifest["status"] != "finished":
+            raise RunError(f"{str(path)!r} is not finished; continue it with `attnflow resume {path}` first.")
+        ending, message = manifest["outcome"]["ending"], manifest["outcome"]["message"]
+        if ending != Ending.FINISHED.value:
+            raise RunError(f"{str(path)!r} has ended: {message.removesuffix('.')}; it does not go on from there.")
+        longer = run.spec(plugins).extended(until, save)
+        check_spec(longer)
+        run.verify()
+        if not run.checkpoint.exists():
+            raise RunError(f"{str(path)!r} has no checkpoint to go on from; run its spec.toml again, to {until:g}.")
+        run.become(longer)
+        return run, _carry_on(run, longer, Watch(draw, on_progress, cancel))
+
+
+def open_run(path: str | Path, *, plugins: Given = ()) -> Any:
+    """What a run folder holds, loaded as it is used: a `Trajectory`, `LongFlow`, `DensityFlow`, ...
+
+    An unfinished run gives the frames that it has. A run that was made with plugins opens without them: what only they
+    can make (a field, a start) is then None.
+    """
+    run = Run.open(path)
     manifest = run.manifest()
+    spec = run.spec(plugins) if plugins or not manifest.get("plugins") else run.spec_as_written()
+    found = manifest.get("outcome") or {"ending": "interrupted", "message": "the run is not finished."}
+    outcome = Outcome(Ending(found["ending"]), found["message"])
     dataset = open_arrays(run.arrays)
-    outcome = manifest.get("outcome") or {"ending": "interrupted", "message": "the run is not finished."}
-    frames = manifest.get("frames", 0)
-    return Trajectory(
-        dataset.isel(time=slice(0, frames)),
-        made["field"],
-        made["tokens"].space,
-        Outcome(Ending(outcome["ending"]), outcome["message"]),
-        manifest.get("steps", {}),
-    )
+    dataset = dataset.isel({dim: slice(0, count) for dim, count in _rows(run).items() if dim in dataset.dims})
+    driven = Driven(dataset, outcome, manifest.get("steps", {}), Checkpoint(None, {}, {}, {}, None), None)
+    return spec.kind.opened(driven, spec.parts(lenient=True), spec.keys(lenient=True))
 
 
-def _carry_on(run: Run, spec: Spec, draw: Draw | None, on_progress: Callable[[Progress], None] | None) -> Trajectory:
-    began, before = time.perf_counter(), run.manifest()["wall_time"]
+def _facts(run: Run) -> dict[str, Any]:
+    return read_checkpoint(run.checkpoint)[0] if run.checkpoint.exists() else {}
+
+
+def _rows(run: Run) -> dict[str, int]:
+    """Rows of every table that are on disk."""
+    return _facts(run).get("committed", {})
+
+
+def _carry_on(run: Run, spec: Spec, watch: Watch) -> Any:
+    began, manifest = time.perf_counter(), run.manifest()
+    before = manifest["wall_time"]
     spec.plugins.keep(run.path)
     run.update(status="running")
     status: dict[str, Any] = {"status": "interrupted"}
+    kind = spec.kind
     try:
-        flow = solve(**spec.build(), sink=ZarrSink(run.arrays, run.checkpoint), on_progress=on_progress, check=False)
+        sink = ZarrSink(run.arrays, run.checkpoint)
+        result = kind.function(
+            **spec.build(), sink=sink, on_progress=watch.on_progress, cancel=watch.cancel, check=False
+        )
+        outcome = kind.outcome(result)
         status = {
-            "status": "drawing" if flow.outcome.complete else flow.outcome.ending.value,
-            "outcome": {"ending": flow.outcome.ending.value, "message": flow.outcome.message},
-            "steps": flow.steps,
-            "frames": flow.dataset.sizes["time"],
+            "status": "drawing" if outcome.complete else outcome.ending.value,
+            "outcome": {"ending": outcome.ending.value, "message": outcome.message},
+            "frames": (result.dataset if hasattr(result, "dataset") else result).sizes.get(kind.rows, 0),
+            "steps": _facts(run).get("steps", {}),
         }
-        if flow.outcome.ending is Ending.FAILED:
-            raise FlowFailed(flow.outcome.message, flow)
-        if flow.outcome.complete:
-            write_observables(spec, flow, run.path)
+        if outcome.ending is Ending.FAILED:
+            raise FlowFailed(outcome.message, result)
+        if outcome.complete:
             with spec.plugins.active():  # for those who read the specification again
-                status["summary"] = draw(run, flow) if draw else {}
+                status["summary"] = watch.draw(run, result) if watch.draw else {}
     except AttnflowError as error:
         status["status"] = "failed"
         status["message"] = str(error)
@@ -103,10 +193,9 @@ def _carry_on(run: Run, spec: Spec, draw: Draw | None, on_progress: Callable[[Pr
     finally:
         with contextlib.suppress(OSError):  # a full disk has been reported already
             run.update(wall_time=before + time.perf_counter() - began, peak_memory=peak_memory(), **status)
-    if flow.outcome.complete:
-        run.checkpoint.unlink(missing_ok=True)
+    if outcome.complete:
         run.seal()
-    return flow
+    return result
 
 
 def peak_memory() -> int:

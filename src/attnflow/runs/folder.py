@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import shutil
+import tomllib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -68,7 +69,7 @@ class Run:
 
     @property
     def checkpoint(self) -> Path:
-        """The state behind the last complete chunk; gone when the run is finished."""
+        """The state behind the last rows; a finished run keeps it, to be extended."""
         return self.path / "checkpoint"
 
     @classmethod
@@ -88,7 +89,7 @@ class Run:
                 name=spec.name,
                 status="created",
                 spec_hash=spec.hash,
-                seed=spec.table.get("tokens", spec.table.get("parameters", {})).get("seed"),
+                seed=spec.table.get("tokens", spec.table.get("parameters", spec.table.get("fit", {}))).get("seed"),
                 dtype=spec.table.get("precision", "float64"),
                 created=now(),
                 wall_time=0.0,
@@ -144,11 +145,30 @@ class Run:
             raise RunCorrupted(
                 f"spec.toml of {str(self.path)!r} cannot be read ({error}); run the spec again."
             ) from None
-        if spec.hash != self.manifest()["spec_hash"]:
+        manifest = self.manifest()
+        if spec.hash not in (manifest["spec_hash"], (manifest.get("becoming") or {}).get("spec_hash")):
             raise RunCorrupted(
                 f"spec.toml of {str(self.path)!r} was changed after the run began; put it back, or run it elsewhere."
             )
         return spec
+
+    def spec_as_written(self) -> Spec:
+        """The specification without the plugins that it was made with: to be read, not to be run."""
+        return Spec(tomllib.loads((self.path / "spec.toml").read_text(encoding="utf-8")))
+
+    def become(self, spec: Spec) -> None:
+        """Turn a finished run into an interrupted one of a longer `spec`, whatever happens in between."""
+        self.update(status="extending", becoming={"spec_hash": spec.hash, "spec": spec.to_toml()})
+        self.settle()
+
+    def settle(self) -> None:
+        """Complete a `become` that was cut short."""
+        next_ = self.manifest().get("becoming")
+        if next_:
+            with writing(self.path):
+                write_atomically(self.path / "spec.toml", next_["spec"].encode())
+                none = dict.fromkeys(("becoming", "outcome", "summary", "finished"))
+                self.update(status="interrupted", spec_hash=next_["spec_hash"], checksums={}, **none)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

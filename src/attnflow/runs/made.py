@@ -40,7 +40,7 @@ def make(kind: str, name: str, /, *positional: Any, **arguments: Any) -> Any:
             "file."
         ) from error
     if not (isinstance(made, NEEDED[kind]) if kind in NEEDED else kind != "observable" or callable(made)):
-        expected = NEEDED[kind].__name__ if kind in NEEDED else "function of tokens"
+        expected = NEEDED[kind].__name__ if kind in NEEDED else "function of (t, measure)"
         article = "an" if expected.startswith("A") else "a"
         raise InvalidInput(
             f"the plugin gives a {type(made).__name__} for the {kind} {name!r}; {article} {expected} is needed."

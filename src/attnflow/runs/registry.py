@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from attnflow import fields, flows, masks, observe, spaces, tokens
+from attnflow import fields, flows, learn, masks, meanfield, spaces, tokens
+from attnflow.observe import watch
 
 REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
     "space": {
@@ -65,6 +66,17 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
         "heun": flows.Heun,
         "long-time": flows.LongTime,
     },
+    "basis": {"circle": meanfield.CircleBasis, "zonal": meanfield.ZonalBasis, "sphere": meanfield.SphereBasis},
+    "density": {
+        "uniform": meanfield.uniform,
+        "von-mises-fisher": meanfield.von_mises_fisher,
+        "watson": meanfield.watson,
+        "perturbed": meanfield.perturbed,
+        "mixture": meanfield.mixture,
+    },
+    "cells": {"circle": meanfield.circle_cells, "zonal": meanfield.zonal_cells},
+    "classifier": {"residual": learn.residual_classifier},
+    "data": {"interleaved": learn.interleaved_classes},
     "update": {
         "renormalise": flows.Renormalise,
         "project-renormalise": flows.ProjectRenormalise,
@@ -79,8 +91,10 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
     },
     "stop": {"consensus": flows.Consensus, "still": flows.Still},
     "observable": {
-        "order-parameter": lambda: observe.order_parameter,
-        "effective-rank": lambda: observe.effective_rank,
+        "order-parameter": lambda: watch.order_parameter,
+        "effective-rank": lambda: watch.effective_rank,
+        "spread": lambda: watch.spread,
+        "clusters": watch.Clusters,
     },
 }
 """part of a specification -> name -> what makes it."""
@@ -89,8 +103,9 @@ _WEIGHTS: dict[str, tuple[str, ...]] = dict.fromkeys(("query", "key", "value", "
 _BLOCKS: dict[str, tuple[str, ...]] = dict.fromkeys(("inner", "outer"), ("weight", "field"))
 _FIELDS: dict[str, tuple[str, ...]] = dict.fromkeys(("field", "attention", "parts"), ("field",))
 _OTHERS: dict[str, tuple[str, ...]] = {
-    kind: (kind,) for kind in ("space", "mask", "normaliser", "encoding", "norm", "update", "method")
+    kind: (kind,) for kind in ("space", "mask", "normaliser", "encoding", "norm", "update", "method", "basis")
 }
+_OTHERS["densities"] = ("density",)
 ARGUMENTS: dict[str, tuple[str, ...]] = _WEIGHTS | _BLOCKS | _FIELDS | _OTHERS
 """argument -> the parts that a table given for it may name."""
 
@@ -105,7 +120,6 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "peri": {"norm": {"name": "unit"}},
     "mix": {"norm": {"name": "unit"}},
     "scaled": {"norm": {"name": "unit"}},
-    "solve": {"method": {"name": "adaptive"}, "save": {"name": "evenly"}, "stop": [], "chunk": 16},
 }
 """Parts that are filled in when they are left out, by the name they belong to."""
 

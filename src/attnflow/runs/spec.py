@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import inspect
 import json
+import math
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,9 @@ import numpy as np
 import tomli_w
 
 from attnflow.axes import Along
-from attnflow.errors import InvalidSpec
+from attnflow.errors import AttnflowError, InvalidSpec
+from attnflow.flows.schedules import continued
+from attnflow.runs.kinds import KINDS, NEEDED, Kind
 from attnflow.runs.made import make
 from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.plugins import Given, Plugins, chosen, current, words
@@ -21,7 +24,6 @@ from attnflow.runs.presets import preset_names, preset_text
 from attnflow.runs.registry import ARGUMENTS, BATCHED, DEFAULTS, HIDDEN
 
 TOP = {"name": "run", "about": "", "precision": "float64"}
-SOLVE = ("until", "method", "noise", "save", "stop", "chunk", "tol")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,32 +49,64 @@ class Spec:
         """The resolved specification as TOML."""
         return tomli_w.dumps(self.table)
 
+    @property
+    def kind(self) -> Kind:
+        """What kind of run it is."""
+        return next(kind for name, kind in KINDS.items() if name in self.table)
+
     def build(self) -> dict[str, Any]:
-        """The arguments of `solve`: field, tokens, until, method, noise, save, stop, chunk, tol."""
+        """The arguments of the function that does the work: of `solve`, `evolve`, ..."""
+        kind = self.kind
         with self.plugins.active():
-            return self._made()
+            return kind.arguments(self.parts(), self.keys())
 
-    def observables(self) -> dict[str, Any]:
-        """name -> function of the tokens, for all that `observe` asks for."""
+    def parts(self, *, lenient: bool = False) -> dict[str, Any]:
+        """Tokens, field and what else the kind needs; with `lenient`, None for one whose words are not known."""
+        made = {}
         with self.plugins.active():
-            return {table["name"]: _build("observable", table) for table in self.table.get("observe", [])}
+            for part in self.kind.parts:
+                try:
+                    made[part] = build_part(part, self.table[part])
+                except (AttnflowError, KeyError):
+                    if not lenient:
+                        raise
+                    made[part] = None
+        if made.get("tokens") is not None and self.table["precision"] != "float64":
+            made["tokens"] = made["tokens"].astype(np.dtype(self.table["precision"]))
+        return made
 
-    def _made(self) -> dict[str, Any]:
-        tokens = _build("tokens", self.table["tokens"])
-        if self.table["precision"] != "float64":
-            tokens = tokens.astype(np.dtype(self.table["precision"]))
-        solve = self.table["solve"]
-        return {
-            "tokens": tokens,
-            "field": _build("field", self.table["field"]),
-            "until": float(solve.get("until", np.inf)),
-            "method": _build("method", solve["method"]),
-            "noise": _build("noise", solve["noise"]) if "noise" in solve else None,
-            "save": _build("save", solve["save"]) if "save" in solve else None,
-            "stop": tuple(_build("stop", table) for table in solve["stop"]),
-            "chunk": solve["chunk"],
-            "tol": solve.get("tol"),
-        }
+    def keys(self, *, lenient: bool = False) -> dict[str, Any]:
+        """The other arguments: those of the table of the kind; with `lenient`, without those that cannot be made."""
+        made: dict[str, Any] = {}
+        with self.plugins.active():
+            for key, value in self.table[self.kind.name].items():
+                try:
+                    made[key] = _argument(key, value)
+                except (AttnflowError, KeyError):
+                    if not lenient:
+                        raise
+        return made
+
+    def extended(self, until: float, save: int | None = None) -> "Spec":
+        """The specification of a longer run with all times of this one; `save` counts the new intervals."""
+        kind = self.kind
+        table = self.table[kind.name]
+        last = table.get(kind.end, math.inf)
+        if not until > last:
+            raise InvalidSpec(
+                f"`until` is {until:g}, but the run goes to {last:g} already; give a later time, or run the spec again."
+            )
+        longer = table | _end(f"{kind.name}.{kind.end}", kind.end, until, needed="save" in table)
+        if math.isinf(until):
+            longer.pop(kind.end)
+        if "save" in table:
+            keys = self.keys()
+            step = keys["method"].layer_step if "method" in keys else None
+            times = continued(keys["save"].times(float(last), step), save, float(until), step)
+            longer["save"] = {"name": "at", "times": times[1:].tolist()}
+        made = Spec(self.table | {kind.name: longer}, self.plugins)
+        made.build()
+        return made
 
 
 def load_spec(source: str | Path, changes: Sequence[str] = (), plugins: Given = ()) -> Spec:
@@ -127,12 +161,16 @@ def _apply(table: dict[str, Any], change: str) -> None:
 
 
 def _resolve(table: dict[str, Any]) -> dict[str, Any]:
-    parts = ("tokens", "field", "solve")
+    kinds = [name for name in KINDS if name in table]
+    if len(kinds) != 1:
+        given = f"both [{kinds[0]}] and [{kinds[1]}]" if kinds else f"none of [{'], ['.join(KINDS)}]"
+        raise InvalidSpec(f"the specification has {given}; give one of them. `attnflow presets` shows complete ones.")
+    kind = KINDS[kinds[0]]
+    known = (*TOP, *kind.parts, kind.name)
     for key in table:
-        if key not in (*TOP, *parts, "observe"):
-            known = (*TOP, *parts, "observe")
+        if key not in known:
             raise InvalidSpec(f"unknown key {key!r} in the specification{did_you_mean(key, known)}")
-    for part in parts:
+    for part in (*kind.parts, kind.name):
         if not isinstance(table.get(part), dict):
             raise InvalidSpec(f"the specification has no table [{part}]; `attnflow presets` shows complete ones.")
     resolved: dict[str, Any] = {key: table.get(key, default) for key, default in TOP.items()}
@@ -143,62 +181,72 @@ def _resolve(table: dict[str, Any]) -> dict[str, Any]:
         raise InvalidSpec(f"`name` is {resolved['name']!r}; it becomes part of a folder name, so no slashes.")
     if resolved["precision"] not in ("float64", "float32"):
         raise InvalidSpec(f"`precision` is {resolved['precision']!r}; use 'float64' or 'float32'.")
-    if "observe" in table:
-        resolved["observe"] = _fill_observe(table["observe"])
-    resolved["tokens"] = _fill("tokens", "tokens", table["tokens"])
-    resolved["field"] = _fill("field", "field", table["field"])
-    resolved["solve"] = _fill_solve(table["solve"])
+    for part in kind.parts:
+        resolved[part] = _fill(part, part, table[part])
+    resolved[kind.name] = _fill_keys(kind, table[kind.name])
     return resolved
 
 
-def _fill_observe(asked: Any) -> list[dict[str, Any]]:
-    if not isinstance(asked, list):
-        raise InvalidSpec(f'`observe` is {asked!r}; give a list of tables, [{{ name = "order-parameter" }}].')
-    filled = [_fill("observable", f"observe[{k}]", item) for k, item in enumerate(asked)]
-    names = [item["name"] for item in filled]
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidSpec(f"`observe` names {name!r} twice; ask for each observable once.")
-    return filled
-
-
-def _fill_solve(table: dict[str, Any]) -> dict[str, Any]:
+def _fill_keys(kind: Kind, table: dict[str, Any]) -> dict[str, Any]:
+    """The table of a kind with its defaults written out."""
     for key in table:
-        if key not in SOLVE:
-            raise InvalidSpec(f"unknown key 'solve.{key}'{did_you_mean(key, SOLVE)}")
-    defaults = dict(DEFAULTS["solve"])
+        if key not in kind.keys:
+            raise InvalidSpec(f"unknown key '{kind.name}.{key}'{did_you_mean(key, kind.keys)}")
+    defaults = dict(kind.keys)
     if "noise" in table:  # without a method of one's own, the one that `solve` takes for noise
         defaults["method"] = {"name": "layers", "step": 0.01, "update": {"name": "project-renormalise"}}
-    full = {key: _named(table.get(key, default), default) for key, default in defaults.items()}
-    long = isinstance(full["method"], dict) and full["method"].get("name") == "long-time"
-    full["until"] = table.get("until", np.inf if long else None)
-    until = full["until"]
-    if isinstance(until, bool) or not isinstance(until, int | float) or not until > 0:
-        raise InvalidSpec(f"`solve.until` is {until!r}; give a positive time.")
-    if not long and not np.isfinite(until):
-        raise InvalidSpec(f'`solve.until` is {until}; only method = {{ name = "long-time" }} goes that far.')
-    if long and "save" in table:
-        raise InvalidSpec("`solve.save` is given, but the method 'long-time' keeps frames of its own; leave it out.")
-    if isinstance(full["chunk"], bool) or not isinstance(full["chunk"], int) or full["chunk"] < 1:
-        raise InvalidSpec(f"`solve.chunk` is {full['chunk']!r}; give a positive integer.")
-    if not isinstance(full["stop"], list):
-        raise InvalidSpec(f'`solve.stop` is {full["stop"]!r}; give a list of tables, [{{ name = "consensus" }}].')
-    filled: dict[str, Any] = {
-        "chunk": full["chunk"],
-        "method": _fill("method", "solve.method", full["method"]),
-        "stop": [_fill("stop", "solve.stop", item) for item in full["stop"]],
-    }
-    if np.isfinite(until):  # left out it means consensus; JSON has no infinity
-        filled["until"] = float(until)
-    if not long:
-        filled["save"] = _fill("save", "solve.save", full["save"])
-    if "tol" in table:
-        if isinstance(table["tol"], bool) or not isinstance(table["tol"], int | float) or not 0 < table["tol"] < 1:
-            raise InvalidSpec(f"`solve.tol` is {table['tol']!r}; give the accuracy of sums over pairs, in (0, 1).")
-        filled["tol"] = float(table["tol"])
-    if "noise" in table:
-        filled["noise"] = _fill("noise", "solve.noise", table["noise"])
+    filled: dict[str, Any] = {}
+    for key, default in defaults.items():
+        value, where = _named(table.get(key, default), default), f"{kind.name}.{key}"
+        if value is NEEDED:
+            value = None  # refused below
+        if key == kind.end:
+            filled |= _end(where, key, value, needed=default is NEEDED)
+        elif key == "stop":
+            filled[key] = _list_of("stop", where, value)
+        elif key == "observe":
+            filled[key] = _observables(where, value)
+        elif value is None:
+            continue
+        elif isinstance(default, dict) or key == "noise":
+            filled[key] = _fill(_kind(key, value) if key in ARGUMENTS else key, where, value)
+        else:
+            filled[key] = value
     return filled
+
+
+def _end(where: str, key: str, until: Any, *, needed: bool) -> dict[str, Any]:
+    """How far to go; left out it means consensus (JSON has no infinity)."""
+    if until is None and not needed:
+        return {}
+    if isinstance(until, bool) or not isinstance(until, int | float) or not until > 0:
+        raise InvalidSpec(f"`{where}` is {until!r}; give a positive {'number' if key == 'steps' else 'time'}.")
+    if not math.isfinite(until):
+        if needed:
+            raise InvalidSpec(f"`{where}` is {until}; only [solve_long] and [merge_times] go that far.")
+        return {}
+    return {key: int(until) if key == "steps" else float(until)}
+
+
+def _argument(key: str, value: Any) -> Any:
+    """What a key of the table of a kind means."""
+    if key == "stop":
+        return tuple(build_part("stop", table) for table in value)
+    if key == "observe":
+        return {name: build_part("observable", table) for name, table in value.items()}
+    return build_part(key, value) if isinstance(value, dict) else value
+
+
+def _list_of(kind: str, where: str, value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list):
+        raise InvalidSpec(f'`{where}` is {value!r}; give a list of tables, [{{ name = "consensus" }}].')
+    return [_fill(kind, f"{where}[{k}]", item) for k, item in enumerate(value)]
+
+
+def _observables(where: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict) or "name" in value:
+        raise InvalidSpec(f'`{where}` is {value!r}; give tables by name, order = {{ name = "order-parameter" }}.')
+    return {name: _fill("observable", f"{where}.{name}", item) for name, item in value.items()}
 
 
 def _named(value: Any, default: Any) -> Any:
@@ -254,16 +302,17 @@ def _kind(key: str, table: Any) -> str:
     return next((kind for kind in kinds if isinstance(table, dict) and table.get("name") in words(kind)), kinds[0])
 
 
-def _build(kind: str, table: dict[str, Any]) -> Any:
+def build_part(kind: str, table: dict[str, Any]) -> Any:
+    """The object that a filled table of this kind describes."""
     batches = kind in ("field", "mask", "weight", "noise", "encoding")
     arguments: dict[str, Any] = {}
     for key, value in table.items():
         if key == "name":
             continue
         if isinstance(value, dict):
-            arguments[key] = _build(_kind(key, value), value)
+            arguments[key] = build_part(_kind(key, value), value)
         elif isinstance(value, list) and value and isinstance(value[0], dict):
-            arguments[key] = [_build(_kind(key, item), item) for item in value]
+            arguments[key] = [build_part(_kind(key, item), item) for item in value]
         elif batches and key in BATCHED and isinstance(value, list):
             arguments[key] = Along(key, value)
         else:

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import io
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from attnflow.runs.folder import require_space, write_atomically, writing
 
 LARGEST_CHUNK = 1 << 25
 MAGIC = b"attnflow checkpoint 2 "
+SCALAR = "scalar_"
+"""How attributes begin that hold single numbers."""
 AGAIN = "start the run again from its spec.toml in another folder."
 
 
@@ -24,14 +27,14 @@ class ZarrSink(AbstractSink):
     """Streams rows into `arrays` (a Zarr store) and keeps a checkpoint file beside it.
 
     Each commit writes the rows first and then replaces the checkpoint in one atomic step. The checkpoint carries
-    digests of all rows before it; a store that does not match them is refused. `extend=True` goes on behind the end of
-    a run that was finished.
+    digests of all rows before it; a store that does not match them is refused. A run that was finished goes on when its
+    layout goes farther than it did.
     """
 
     keeps_partial = False
 
-    def __init__(self, arrays: str | Path, checkpoint: str | Path, *, extend: bool = False):
-        self.path, self.checkpoint, self.extend = Path(arrays), Path(checkpoint), extend
+    def __init__(self, arrays: str | Path, checkpoint: str | Path):
+        self.path, self.checkpoint = Path(arrays), Path(checkpoint)
 
     def begin(self, layout: Layout) -> None:
         self.layout = layout
@@ -52,8 +55,6 @@ class ZarrSink(AbstractSink):
         if not self.checkpoint.exists():
             return None
         saved = self._read(state)
-        if self.extend:
-            saved = dataclasses.replace(saved, outcome=None)
         if saved.outcome is None:  # rows behind the state are computed again
             saved = dataclasses.replace(saved, committed=saved.rows)
             self.commits = [c for c in self.commits if all(c["stop"][t] <= n for t, n in saved.rows.items())]
@@ -79,17 +80,16 @@ class ZarrSink(AbstractSink):
     def end(self, checkpoint: Checkpoint, static: dict[str, Any], attributes: dict[str, Any], complete: bool) -> Any:
         import zarr
 
-        if complete:
-            with writing(self.path.parent):
-                group = zarr.open_group(self.path, mode="r+")
+        with writing(self.path.parent):
+            group = zarr.open_group(self.path, mode="r+")
+            self._put(group, static)
+            if complete:
                 for table, variables in self.layout.tables.items():
                     for name in variables:
                         self._resize(group[name], table, name, checkpoint.committed[table])
-                self._put(group, static)
                 group.attrs.update(attributes)
         rows = {table: slice(0, count) for table, count in checkpoint.committed.items()}
-        found = open_arrays(self.path)
-        found = found if complete else found.assign(static)
+        found = open_arrays(self.path).assign_attrs(attributes)
         return found.isel({table: part for table, part in rows.items() if table in found.dims})
 
     def _where(self, table: str, name: str, start: int, stop: int) -> tuple[slice, ...]:
@@ -138,6 +138,9 @@ class ZarrSink(AbstractSink):
 
     def _put(self, group: Any, static: dict[str, Any]) -> None:
         for name, (dims, values) in static.items():
+            if not dims:  # an array without dimensions cannot be told from one whose dimensions have no names
+                group.attrs[SCALAR + name] = repr(float(values))
+                continue
             values = np.ascontiguousarray(values)
             chunks = tuple(max(s, 1) for s in values.shape)
             group.create_array(name, data=values, chunks=chunks, dimension_names=dims, overwrite=True)
@@ -150,6 +153,7 @@ class ZarrSink(AbstractSink):
             "committed": checkpoint.committed,
             "steps": checkpoint.steps,
             "outcome": [outcome.ending.value, outcome.message] if outcome else None,
+            "until": None if math.isinf(self.layout.until) else self.layout.until,
             "identity": self.layout.identity,
             "paths": [path for path, _ in _leaves(checkpoint.state)],
         }
@@ -160,15 +164,11 @@ class ZarrSink(AbstractSink):
         return MAGIC + hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload
 
     def _read(self, state: Any) -> Checkpoint:
-        head, _, payload = self.checkpoint.read_bytes().partition(b"\n")
-        if head != MAGIC + hashlib.sha256(payload).hexdigest().encode():
-            raise RunCorrupted(f"{str(self.checkpoint)!r} was truncated or altered; the run cannot go on: {AGAIN}")
-        with np.load(io.BytesIO(payload)) as arrays:
-            facts = json.loads(str(arrays["facts"]))
-            leaves = [arrays[f"leaf{k}"] for k in range(len(facts["paths"]))]
+        facts, leaves = read_checkpoint(self.checkpoint)
         self._same_functions(facts["identity"])
         self.commits = facts["commits"]
-        outcome = Outcome(Ending(facts["outcome"][0]), facts["outcome"][1]) if facts["outcome"] else None
+        ended = facts["outcome"] and self.layout.until == (math.inf if facts["until"] is None else facts["until"])
+        outcome = Outcome(Ending(facts["outcome"][0]), facts["outcome"][1]) if ended else None
         made = _restored(state, facts["paths"], leaves, str(self.checkpoint))
         return Checkpoint(made, facts["rows"], facts["committed"], facts["steps"], outcome)
 
@@ -202,6 +202,16 @@ class ZarrSink(AbstractSink):
             ) from None
 
 
+def read_checkpoint(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
+    """What a checkpoint says of the run, and the leaves of its state."""
+    head, _, payload = path.read_bytes().partition(b"\n")
+    if head != MAGIC + hashlib.sha256(payload).hexdigest().encode():
+        raise RunCorrupted(f"{str(path)!r} was truncated or altered; the run cannot go on: {AGAIN}")
+    with np.load(io.BytesIO(payload)) as arrays:
+        facts = json.loads(str(arrays["facts"]))
+        return facts, [arrays[f"leaf{k}"] for k in range(len(facts["paths"]))]
+
+
 def _leaves(state: Any) -> list[tuple[str, np.ndarray]]:
     """The leaves of a state as plain arrays, by key path; random keys as their data."""
     found = []
@@ -224,7 +234,9 @@ def _restored(state: Any, paths: list[str], leaves: list[np.ndarray], where: str
     made = []
     for leaf, stored in zip(old, leaves, strict=True):
         is_key = isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        made.append(jax.random.wrap_key_data(stored, impl=jax.random.key_impl(leaf)) if is_key else stored)
+        made.append(
+            jax.random.wrap_key_data(jax.numpy.asarray(stored), impl=jax.random.key_impl(leaf)) if is_key else stored
+        )
     return jax.tree.unflatten(structure, made)
 
 
@@ -233,7 +245,10 @@ def open_arrays(path: Path) -> Any:
     import xarray as xr
 
     try:
-        return xr.open_zarr(path, chunks=None, consolidated=False)
+        found = xr.open_zarr(path, chunks=None, consolidated=False)
+        names = [str(name) for name in found.attrs if str(name).startswith(SCALAR)]
+        scalars = {name.removeprefix(SCALAR): ((), float(found.attrs.pop(name))) for name in names}
+        return found.assign(scalars)
     except Exception as error:
         raise RunCorrupted(
             f"the arrays in {str(path)!r} cannot be read ({error}); run the spec.toml beside them again."

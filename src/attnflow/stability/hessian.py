@@ -14,7 +14,7 @@ from attnflow.observe.energy import renormalised_energy
 from attnflow.precision import double
 from attnflow.spaces import Sphere
 from attnflow.stability.operators import jacobian_operator, linearised, one_system, tangent_frames
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens, all_present
 
 LARGEST_MATRIX = 6000
 
@@ -52,7 +52,7 @@ def jacobian(field: AbstractField, tokens: Tokens, t: float = 0.0) -> np.ndarray
     """
     one_system(field, tokens)
     _small_enough(tokens)
-    return _matrix(lambda frames: _jacobian(field, tokens, jnp.asarray(t, float), frames), tokens)
+    return _matrix(lambda frames: _jacobian(field, tokens.measure, jnp.asarray(t, float), frames), tokens)
 
 
 def energy_hessian(tokens: Tokens, beta: float) -> np.ndarray:
@@ -69,13 +69,14 @@ def energy_hessian(tokens: Tokens, beta: float) -> np.ndarray:
         )
     if tokens.dims:
         raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
+    all_present(tokens, "the Hessian")
     if np.any(np.asarray(tokens.masses) <= 0):
         raise InvalidInput(
             "`tokens` holds test particles of mass zero, for which the metric has no meaning; remove them."
         )
     _small_enough(tokens)
     root = np.repeat(np.sqrt(np.asarray(tokens.masses)), tokens.space.dimension)
-    plain = _matrix(lambda frames: _hessian(tokens, jnp.asarray(beta, float), frames), tokens)
+    plain = _matrix(lambda frames: _hessian(tokens.measure, jnp.asarray(beta, float), frames), tokens)
     scaled = plain / root[:, None] / root[None, :]
     return (scaled + scaled.T) / 2
 
@@ -137,12 +138,12 @@ def _in_frames(apply: Any, frames: Any) -> Any:
 
 
 @eqx.filter_jit
-def _jacobian(field: AbstractField, tokens: Tokens, t: Any, frames: Any) -> Any:
+def _jacobian(field: AbstractField, tokens: Measure, t: Any, frames: Any) -> Any:
     return _in_frames(linearised(field, tokens, t), jnp.asarray(frames))
 
 
 @eqx.filter_jit
-def _hessian(tokens: Tokens, beta: Any, frames: Any) -> Any:
+def _hessian(tokens: Measure, beta: Any, frames: Any) -> Any:
     x, m, space = jnp.asarray(tokens.positions), jnp.asarray(tokens.masses), tokens.space
     gradient = jax.grad(lambda y: renormalised_energy(y, m, beta))
     normal = jnp.sum(gradient(x) * x, axis=1, keepdims=True)

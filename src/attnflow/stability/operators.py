@@ -19,8 +19,9 @@ from attnflow.axes import members
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.fields.base import tangent_drive
+from attnflow.fields.queries import AtTokens
 from attnflow.precision import double
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens, all_present
 
 
 def tangent_frames(tokens: Tokens) -> np.ndarray:
@@ -33,7 +34,7 @@ def jacobian_operator(field: AbstractField, tokens: Tokens, t: float = 0.0) -> C
     one_system(field, tokens)
 
     def apply(v: np.ndarray) -> Any:
-        return _apply(field, tokens, jnp.asarray(t, float), v)
+        return _apply(field, tokens.measure, jnp.asarray(t, float), v)
 
     return double(apply)
 
@@ -44,17 +45,18 @@ def one_system(field: AbstractField, tokens: Tokens) -> None:
         raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
     if batch := members(field, tokens).dims:
         raise InvalidInput(f"`field` has batch dimensions {tuple(batch)}; give the field of one member.")
+    all_present(tokens, "a linearised flow")
     field.check(tokens)
 
 
-def linearised(field: AbstractField, tokens: Tokens, t: Any) -> Callable[[Any], Any]:
+def linearised(field: AbstractField, tokens: Measure, t: Any) -> Callable[[Any], Any]:
     """The pure form of `jacobian_operator`."""
     space = tokens.space
     x = jnp.asarray(tokens.positions)
 
     def velocity(y: Any) -> Any:
         y = space.retract(y)  # constant along normals, so the derivative is that of the field on the space
-        return tangent_drive(field, t, y, tokens.moved(y), tokens.place)
+        return tangent_drive(field, t, AtTokens(), tokens.moved(y))
 
     def apply(v: Any) -> Any:
         return space.tangent(x, jax.jvp(velocity, (x,), (space.tangent(x, v),))[1])
@@ -63,5 +65,5 @@ def linearised(field: AbstractField, tokens: Tokens, t: Any) -> Callable[[Any], 
 
 
 @eqx.filter_jit
-def _apply(field: AbstractField, tokens: Tokens, t: Any, v: Any) -> Any:
+def _apply(field: AbstractField, tokens: Measure, t: Any, v: Any) -> Any:
     return linearised(field, tokens, t)(jnp.asarray(v))

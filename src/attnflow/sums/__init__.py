@@ -1,6 +1,6 @@
 """Sums over all tokens: S(x; y, charges) = sum_j m_j e^(log weight of (x, y_j)) charge_j, in bounded memory."""
 
-from attnflow.sums.base import AbstractSum, Arguments, Use, Weights, columns, log_weight
+from attnflow.sums.base import AbstractSum, Arguments, Charges, Columns, Moments, Use, Weights, log_weight
 from attnflow.sums.choose import Choice, Option, choose
 from attnflow.sums.circle import Circle
 from attnflow.sums.cutoff import Cutoff
@@ -13,19 +13,21 @@ from attnflow.sums.tiled import Tiled, over_pairs
 __all__ = [
     "AbstractSum",
     "Arguments",
+    "Charges",
     "Choice",
     "Circle",
+    "Columns",
     "Cutoff",
     "Dense",
     "FastSphere",
     "Fused",
     "Harmonics",
+    "Moments",
     "Option",
     "Tiled",
     "Use",
     "Weights",
     "choose",
-    "columns",
     "log_weight",
     "over_pairs",
 ]

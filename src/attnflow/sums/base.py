@@ -8,21 +8,47 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Real
 
 from attnflow.errors import InvalidInput
 from attnflow.masks import AbstractMask, Causal
 from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace, Sphere
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
-QuerySide = tuple[Float[Array, "query feature"], Int[Array, " query"]]
+QuerySide = tuple[Float[Array, "query feature"], Real[Array, " query"]]
 """The points that listen: their features and their places."""
-KeySide = tuple[Float[Array, "key feature"], Int[Array, " key"]]
+KeySide = tuple[Float[Array, "key feature"], Real[Array, " key"]]
 """The points that are listened to."""
-Charges = Float[Array, "key charge"] | None
-"""What is summed, a column for each; None stands for 1 and the features of the keys: all that V = I needs."""
 Sums = tuple[Float[Array, " query"], Float[Array, "query charge"]]
+
+
+class AbstractCharges(eqx.Module):
+    """What is summed, a column for each."""
+
+    @abc.abstractmethod
+    def array(self, y: Any) -> Any:
+        """The columns as an array, for keys with the features `y`."""
+
+
+class Moments(AbstractCharges):
+    """1 and the features of the keys: all that V = I needs, and nothing that has to be handed over."""
+
+    def array(self, y: Any) -> Any:
+        ones = (np if isinstance(y, np.ndarray) else jnp).ones((y.shape[0], 1), y.dtype)
+        return (np if isinstance(y, np.ndarray) else jnp).concatenate([ones, y], axis=1)
+
+
+class Columns(AbstractCharges):
+    """The columns of an array, one row for each key."""
+
+    values: Float[Array | np.ndarray, "key charge"]
+
+    def array(self, y: Any) -> Any:
+        return self.values
+
+
+Charges = Moments | Columns
 
 
 def log_weight(
@@ -39,6 +65,8 @@ class Weights(eqx.Module):
     mask: AbstractMask
     at_tokens: bool = eqx.field(static=True, default=False)
     """Whether the queries are the tokens themselves in the order of the keys, so that each sees its own mass."""
+    present: Bool[Array, " query"] | None = None
+    """At the tokens: which queries matter; None is all. What absent ones see must decide nothing."""
 
     def log(self, query: QuerySide, key: KeySide) -> Float[Array, "query key"]:
         """Log weights of all pairs of two blocks."""
@@ -85,7 +113,7 @@ class AbstractSum(eqx.Module):
         """
 
     @abc.abstractmethod
-    def refusal(self, use: "Use", tokens: Tokens | None) -> str:
+    def refusal(self, use: "Use", tokens: Tokens | Measure | None) -> str:
         """Why the sum must not be used so, as a sentence that names the alternative; empty if it may.
 
         `tokens` are None where their numbers are not known (inside compiled code): then only structure is looked at.
@@ -126,10 +154,21 @@ class Use(NamedTuple):
             return f"`beta` is {np.min(betas):g}; the sum {name} needs beta >= 0, sum=Tiled() takes any."
         return ""
 
-    def require(self, chosen: AbstractSum, tokens: Tokens | None) -> None:
+    def require(self, chosen: AbstractSum, tokens: Tokens | Measure | None) -> None:
         """Refuse a sum that would give wrong numbers here."""
         if why := chosen.refusal(self, tokens):
             raise InvalidInput(why)
+
+
+def least_mass(tokens: Any) -> float:
+    """The least mass of a token; absent rows do not count."""
+    masses = np.asarray(tokens.masses)
+    return float(np.min(masses if tokens.present is None else masses[np.asarray(tokens.present)]))
+
+
+def largest(tokens: Any) -> int:
+    """The number of tokens of the largest system; absent rows do not count."""
+    return tokens.n if tokens.present is None else int(np.max(np.sum(tokens.present, axis=-1)))
 
 
 def unsupported(name: str, mask: AbstractMask) -> str:
@@ -142,9 +181,9 @@ Arguments = tuple[Weights, QuerySide, KeySide, Float[Array, " key"], Charges]
 """What a sum is called with."""
 
 
-def columns(y: Float[Array, "key feature"], charges: Charges) -> Float[Array, "key charge"]:
-    """The charges as an array: columns 1 and y where none are given."""
-    return jnp.concatenate([jnp.ones((y.shape[0], 1), y.dtype), y], axis=1) if charges is None else charges
+def seen_by_present(weights: Weights, seen: Any, other: Any) -> Any:
+    """What each query sees, with `other` for absent ones."""
+    return seen if weights.present is None else jnp.where(weights.present, seen, other)
 
 
 def length(tree: Any) -> int:

@@ -15,7 +15,7 @@ from attnflow.masks import AbstractMask, Causal, Everyone
 from attnflow.precision import full_precision
 from attnflow.spaces import AbstractSpace, Sphere
 from attnflow.special.degrees import basis_size
-from attnflow.sums.base import AbstractSum, Use, Weights
+from attnflow.sums.base import AbstractSum, Columns, Use, Weights, least_mass
 from attnflow.sums.circle import BLOCK, Circle
 from attnflow.sums.costs import costs
 from attnflow.sums.cutoff import Cutoff, neighbours
@@ -95,6 +95,8 @@ def choose(
         flowing: whether the tokens will move: neighbours become too many when they condense.
         backend: "cpu" or "gpu"; default where JAX runs.
     """
+    if tokens.present is not None and not tokens.dims:
+        tokens = tokens.member()  # the choice is that for the tokens alone
     mask = Everyone() if mask is None else mask
     backend = jax.default_backend() if backend is None else backend
     betas, dtype = np.asarray(beta, np.float64), np.dtype(tokens.positions.dtype)
@@ -152,8 +154,7 @@ class _Case:
         self.n, self.d = tokens.n, tokens.dim
         self.batched = bool(tokens.dims) or betas.ndim > 0  # a fall-back on tiles would run always
         self.sphere = isinstance(use.space, Sphere)
-        masses = np.asarray(tokens.masses)
-        self.lightest = float(np.min(masses))
+        self.lightest = least_mass(tokens)
         self.causal = isinstance(mask, Causal)
         self.costs = costs(backend, dtype)
 
@@ -175,7 +176,7 @@ class _Case:
             return ""
         if not (takes_causal and self.causal and not self.mask.strict):  # type: ignore[attr-defined]
             return f"does not support the mask {type(self.mask).__name__}"
-        return "needs different places under a causal mask" if repeated(self.tokens.place) else ""
+        return "needs different places under a causal mask" if repeated(self.tokens) else ""
 
     def _degree(self) -> int:
         return needed_degree(self.beta_max, self.d, self.tokens.masses, self.tol)
@@ -279,8 +280,8 @@ def _trusted(made: Any, tokens: Any, beta: float, mask: AbstractMask) -> bool:
 
     @jax.jit
     def look(x: Any, masses: Any, place: Any) -> Any:
-        weights = Weights(jnp.asarray(beta, x.dtype), mask, True)
-        arguments = (weights, (x, place), (x, place), jnp.log(masses), jnp.ones((x.shape[0], 1), x.dtype))
+        weights = Weights(jnp.asarray(beta, x.dtype), mask, at_tokens=True)
+        arguments = (weights, (x, place), (x, place), jnp.log(masses), Columns(jnp.ones((x.shape[0], 1), x.dtype)))
         scale, total = made(*arguments)
         return made.trusted(arguments, scale, total[:, 0])
 

@@ -16,10 +16,10 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.sums.base import AbstractSum, Arguments
+from attnflow.sums.base import AbstractSum, Arguments, Charges, least_mass
 from attnflow.sums.host import AbstractHostSum, Work, cores, tol_per_mass
 from attnflow.sums.tiled import TILE, Tiled
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 BLOCK = 64
 """Tokens of one block, at most."""
@@ -72,8 +72,8 @@ class Cutoff(AbstractHostSum):
     def rounding(self, count: int) -> float:
         return 0.0  # that of any sum of so many terms
 
-    def _refusal(self, beta_min: float, beta_max: float, tokens: Tokens) -> str:
-        if np.min(tokens.masses) <= 0:
+    def _refusal(self, beta_min: float, beta_max: float, tokens: Tokens | Measure) -> str:
+        if least_mass(tokens) <= 0:
             return "`masses` holds 0; the sum Cutoff needs tokens of positive mass, use sum=Tiled()."
         return ""  # any dimension and beta, if slowly
 
@@ -126,17 +126,18 @@ class _Blocks:
 
 
 def _sums(
-    beta: float, eps: float, x: np.ndarray, y: np.ndarray, masses: np.ndarray, charges: np.ndarray, *, threads: int
+    beta: float, eps: float, x: np.ndarray, y: np.ndarray, masses: np.ndarray, charges: Charges, *, threads: int
 ) -> np.ndarray:
     from scipy.spatial import cKDTree
 
+    charged = np.asarray(charges.array(y))
     reach = _radius(beta, eps)
     keys = _Blocks(_unit(y))
     queries = keys if x is y else _Blocks(_unit(x))
-    loads = (masses[:, None] * charges)[keys.members] * keys.real[:, :, None]
+    loads = (masses[:, None] * charged)[keys.members] * keys.real[:, :, None]
     tree, widest = cKDTree(keys.centres + SHIFT), float(np.max(keys.radii))
-    result = np.empty((x.shape[0], charges.shape[1]))
-    size, width = keys.members.shape[1], max(y.shape[1] + 2, charges.shape[1])
+    result = np.empty((x.shape[0], charged.shape[1]))
+    size, width = keys.members.shape[1], max(y.shape[1] + 2, charged.shape[1])
     many = max(1, TILE // size)  # blocks of keys that are looked at together
     columns = max(64, PRODUCT // (queries.members.shape[1] * width))
 

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
-from attnflow.sums.base import AbstractSum, Arguments, Charges, KeySide, QuerySide, Sums, Use, Weights, columns, length
-from attnflow.tokens import Tokens
+from attnflow.sums.base import AbstractSum, Arguments, Charges, KeySide, QuerySide, Sums, Use, Weights, length
+from attnflow.tokens import Measure, Tokens
 
 LIMIT = 1 << 34
 """Bytes of the largest array of weights that is allowed."""
@@ -26,17 +26,17 @@ class Dense(AbstractSum):
         log_mass: Float[Array, " key"],
         charges: Charges,
     ) -> Sums:
-        charges = columns(key[0], charges)
-        needed = self.bytes(length(query), length(key), charges.dtype)
+        columns = charges.array(key[0])
+        needed = self.bytes(length(query), length(key), columns.dtype)
         if needed > LIMIT:
             raise InvalidInput(
                 f"Dense would take {needed / 2**30:.3g} GiB for {length(query)} by {length(key)} pairs; use Tiled(), "
                 "which takes 10 MiB, or `prepare`, which chooses."
             )
         logits = weights.log(query, key) + log_mass[None, :]
-        low = jnp.finfo(charges.dtype).min / 4
+        low = jnp.finfo(columns.dtype).min / 4
         top = jax.lax.stop_gradient(jnp.max(jnp.maximum(logits, low), axis=1))
-        return top, jnp.exp(logits - top[:, None]) @ charges
+        return top, jnp.exp(logits - top[:, None]) @ columns
 
     def shared(self, copies: int) -> "Dense":
         return self
@@ -47,7 +47,7 @@ class Dense(AbstractSum):
     def error(self, beta: Any, masses: Float[Array, " key"]) -> Any:
         return 0.0
 
-    def refusal(self, use: Use, tokens: Tokens | None) -> str:
+    def refusal(self, use: Use, tokens: Tokens | Measure | None) -> str:
         return ""
 
     @staticmethod

@@ -21,16 +21,17 @@ from attnflow.sums.base import (
     AbstractSum,
     Arguments,
     Charges,
+    Columns,
     KeySide,
     QuerySide,
     Sums,
     Use,
     Weights,
-    columns,
     derived_from,
+    least_mass,
 )
 from attnflow.sums.tiled import Tiled
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 LOG2E = math.log2(math.e)
 SMALL = 4
@@ -67,7 +68,7 @@ class Fused(AbstractSum):
             return _sums(beta, x, y, log_mass, charges, self.interpret)
 
         def exact(beta: Any, x: Any, y: Any, log_mass: Any, charges: Any) -> Any:
-            same = Weights(beta, weights.mask, True)
+            same = Weights(beta, weights.mask, at_tokens=True)
             return Tiled(bounded=True)(same, (x, query[1]), (y, key[1]), log_mass, charges)[1]
 
         sums = derived_from(exact, fast)(weights.beta, query[0], key[0], log_mass - top, charges)
@@ -83,14 +84,14 @@ class Fused(AbstractSum):
         rest, slope = Fused.accuracy(masses.shape[0], 0.0), 2 * float(np.finfo(np.float32).eps)
         return jnp.asarray(rest, masses.dtype) + slope * jnp.asarray(beta, masses.dtype)
 
-    def refusal(self, use: Use, tokens: Tokens | None) -> str:
+    def refusal(self, use: Use, tokens: Tokens | Measure | None) -> str:
         if why := use.outside_series("Fused", False):
             return why
         if tokens is None:
             return ""
         if tokens.positions.dtype != np.float32:
             return "the sum Fused works in float32; give tokens in float32, or use sum=Tiled()."
-        if np.min(tokens.masses) <= 0:
+        if least_mass(tokens) <= 0:
             return "`masses` holds 0; the sum Fused needs tokens of positive mass, use sum=Tiled()."
         return ""
 
@@ -105,11 +106,11 @@ class Fused(AbstractSum):
         return 1e-4 + (n**2 * (d + 1) / 7e12 if d <= SMALL else n**2 * max(d, 16) / 1.9e13)
 
 
-def _sums(beta: Any, x: Any, y: Any, log_mass: Any, charges: Any, interpret: bool) -> Any:
-    """sum_j e^(log_mass_j + beta (<x_i, y_j> - 1)) charge_j, with the charges 1 and y_j where none are given."""
+def _sums(beta: Any, x: Any, y: Any, log_mass: Any, charges: Charges, interpret: bool) -> Any:
+    """sum_j e^(log_mass_j + beta (<x_i, y_j> - 1)) charge_j; the charges 1 and y_j are in the keys already."""
     n, d = x.shape
     if d > SMALL:
-        return _by_products(beta, x, y, jnp.exp(log_mass)[:, None] * columns(y, charges), interpret)
+        return _by_products(beta, x, y, jnp.exp(log_mass)[:, None] * charges.array(y), interpret)
     from jax.experimental import pallas as pl
     from jax.experimental.pallas import triton
 
@@ -119,9 +120,10 @@ def _sums(beta: Any, x: Any, y: Any, log_mass: Any, charges: Any, interpret: boo
     more = (0, keys + COLUMNS - y.shape[0])  # one block more, which is loaded ahead and never used
     logs = jnp.pad(LOG2E * (log_mass - beta)[None, :], ((0, 0), more), constant_values=-jnp.inf)
     load = jnp.concatenate([jnp.pad(y.T, ((0, 0), more)), logs])
-    if charges is not None:
-        load = jnp.concatenate([load, jnp.pad(charges.T, ((0, 0), more))])
-    c = d + 1 if charges is None else charges.shape[1]
+    given = charges.values if isinstance(charges, Columns) else None
+    if given is not None:
+        load = jnp.concatenate([load, jnp.pad(given.T, ((0, 0), more))])
+    c = d + 1 if given is None else given.shape[1]
     listen = jnp.pad((LOG2E * beta * x).T, ((0, 0), (0, rows - n)))
     multiply_add, power = _plain if interpret else _assembled
 
@@ -138,7 +140,7 @@ def _sums(beta: Any, x: Any, y: Any, log_mass: Any, charges: Any, interpret: boo
             for q, k in zip(query, now[:d], strict=True):
                 logit = multiply_add(q, k, logit)
             weight = power(logit)
-            if charges is None:
+            if given is None:
                 found = (
                     totals[0] + weight,
                     *(multiply_add(weight, k, t) for k, t in zip(now[:d], totals[1:], strict=True)),

@@ -20,19 +20,20 @@ from attnflow.masks import Everyone
 from attnflow.sums.base import (
     AbstractSum,
     Charges,
+    Columns,
     KeySide,
+    Moments,
     QuerySide,
     Sums,
     Use,
     Weights,
-    columns,
     derived_from,
     length,
     unsupported,
 )
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
-Work = Callable[[float, float, np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+Work = Callable[[float, float, np.ndarray, np.ndarray, np.ndarray, Charges], np.ndarray]
 """(beta, eps, x, y, masses, charges) -> S, in float64, off by at most eps sum_j m_j |charge_j| before rounding."""
 
 
@@ -58,7 +59,6 @@ class AbstractHostSum(AbstractSum):
         log_mass: Float[Array, " key"],
         charges: Charges,
     ) -> Sums:
-        charges = columns(key[0], charges)
         if not weights.mask.sees_everyone:
             raise InvalidInput(unsupported(type(self).__name__, weights.mask))
         at_tokens, work = weights.at_tokens, self._work()
@@ -67,21 +67,24 @@ class AbstractHostSum(AbstractSum):
         # a rule of differentiation may not close over traced arrays: everything traced is an argument
         arrays, rest = eqx.partition(self.exact, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
 
-        def fast(beta: Any, x: Any, y: Any, log_mass: Any, charges: Any, tol: Any, arrays: Any) -> Any:
-            shape = jax.ShapeDtypeStruct((length(x), charges.shape[1], 2), jnp.uint32)
+        def fast(beta: Any, x: Any, y: Any, log_mass: Any, charges: Charges, tol: Any, arrays: Any) -> Any:
+            count = y.shape[1] + 1 if isinstance(charges, Moments) else charges.values.shape[1]
+            shape = jax.ShapeDtypeStruct((length(x), count, 2), jnp.uint32)
             numbers = (beta, tol, x, y, log_mass, charges)
 
-            def answer(*words: Any) -> np.ndarray:
-                return _to_words(_answer(work, at_tokens, *map(_from_words, words)))
+            def answer(words: Any) -> np.ndarray:
+                return _to_words(_answer(work, at_tokens, *jax.tree.map(_from_words, words)))
 
-            words = (jax.lax.bitcast_convert_type(jnp.asarray(a, jnp.float64), jnp.uint32) for a in numbers)
-            found = jax.pure_callback(answer, shape, *words, vmap_method="sequential")
-            return jax.lax.bitcast_convert_type(found, jnp.float64).astype(charges.dtype)
+            def in_words(a: Any) -> Any:
+                return jax.lax.bitcast_convert_type(jnp.asarray(a, jnp.float64), jnp.uint32)
+
+            found = jax.pure_callback(answer, shape, jax.tree.map(in_words, numbers), vmap_method="sequential")
+            return jax.lax.bitcast_convert_type(found, jnp.float64).astype(y.dtype)
 
         def exact(beta: Any, x: Any, y: Any, log_mass: Any, charges: Any, tol: Any, arrays: Any) -> Any:
             sides = tuple((points, jnp.zeros(points.shape[:1], jnp.int32)) for points in (x, y))
             summed = eqx.combine(arrays, rest)
-            scale, sums = summed(Weights(beta, Everyone(), at_tokens), *sides, log_mass, charges)
+            scale, sums = summed(Weights(beta, Everyone(), at_tokens=at_tokens), *sides, log_mass, charges)
             return jnp.exp(scale)[:, None] * sums
 
         sums = derived_from(exact, fast)(
@@ -94,7 +97,7 @@ class AbstractHostSum(AbstractSum):
         cut = tol_per_mass(jnp.asarray(self.tol, masses.dtype), lightest)
         return cut + jnp.asarray(self.rounding(masses.shape[0]), masses.dtype)
 
-    def refusal(self, use: Use, tokens: Tokens | None) -> str:
+    def refusal(self, use: Use, tokens: Tokens | Measure | None) -> str:
         why = use.outside_series(type(self).__name__, False)
         betas = use.betas
         if why or tokens is None or betas is None:
@@ -106,7 +109,7 @@ class AbstractHostSum(AbstractSum):
         """A bound of the absolute round-off of S for `count` tokens and a total mass of 1."""
 
     @abc.abstractmethod
-    def _refusal(self, beta_min: float, beta_max: float, tokens: Tokens) -> str:
+    def _refusal(self, beta_min: float, beta_max: float, tokens: Tokens | Measure) -> str:
         """What else this sum cannot do, as a sentence; empty if nothing."""
 
 
@@ -120,12 +123,13 @@ def _from_words(words: Any) -> np.ndarray:
 
 
 def _answer(
-    work: Work, at_tokens: bool, beta: Any, tol: Any, x: Any, y: Any, log_mass: Any, charges: Any
+    work: Work, at_tokens: bool, beta: Any, tol: Any, x: Any, y: Any, log_mass: Any, charges: Charges
 ) -> np.ndarray:
-    x, y, masses, charges = (np.asarray(a, np.float64) for a in (x, y, np.exp(np.asarray(log_mass, float)), charges))
+    x, y, masses = (np.asarray(a, np.float64) for a in (x, y, np.exp(np.asarray(log_mass, float))))
     beta, tol = float(beta), float(tol)
-    shape = (x.shape[0], charges.shape[1])
-    known = all(np.all(np.isfinite(a)) for a in (x, y, masses, charges, beta, tol))
+    numbers = charges.values if isinstance(charges, Columns) else np.zeros((0, y.shape[1] + 1))
+    shape = (x.shape[0], numbers.shape[1])
+    known = all(np.all(np.isfinite(a)) for a in (x, y, masses, numbers, beta, tol))
     if not (known and beta >= 0 and tol > 0):
         return np.full(shape, np.nan)
     positive = masses[masses > 0]

@@ -32,13 +32,14 @@ from attnflow.sums.base import (
     Use,
     Weights,
     blocked,
-    columns,
+    least_mass,
     length,
+    seen_by_present,
     side_by_side,
     unsupported,
 )
 from attnflow.sums.tiled import Tiled
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 ROUND_OFF = 4.0
 """Units in the last place of the absolute error of a sum, per sqrt(degree + 1); `python benchmarks/rounding.py` finds
@@ -90,7 +91,6 @@ class AbstractSeries(AbstractSum):
     ) -> Sums:
         if not (weights.mask.sees_everyone or weights.at_tokens):
             return Tiled()(weights, query, key, log_mass, charges)  # a prefix that ends between two tokens
-        charges = columns(key[0], charges)
         top = jnp.max(log_mass)
         masses = jnp.exp(log_mass - top)
         p, beyond = series_weights(weights.beta, self.dim, self.degree)
@@ -98,11 +98,11 @@ class AbstractSeries(AbstractSum):
         lightest = jnp.min(jnp.where(masses > 0, masses, jnp.inf))
         eps = 0.25 * jnp.asarray(self.tol, p.dtype) * lightest / jnp.sum(masses)
         last = jax.lax.stop_gradient(jnp.sum(tails > eps))
-        charges = masses[:, None] * charges
+        loads = masses[:, None] * charges.array(key[0])
         if weights.mask.sees_everyone:
-            sums = self._everyone(query[0], key[0], charges, p, last)
+            sums = self._everyone(query[0], key[0], loads, p, last)
         elif isinstance(weights.mask, Causal) and not weights.mask.strict:
-            sums = self._causal(weights, key, charges, p, last)
+            sums = self._causal(weights, key, loads, p, last)
         else:
             raise InvalidInput(unsupported(type(self).__name__, weights.mask))
         enough = (last <= self.degree) & (weights.beta >= 0)
@@ -121,7 +121,8 @@ class AbstractSeries(AbstractSum):
         # where truncation takes the other half of `tol`; a token alone sees its own mass but for rounding
         lightest = 0.99 * jnp.min(jnp.where(masses > 0, masses, jnp.inf))
         if weights.mask.sees_everyone:
-            return jnp.min(seen) >= jnp.maximum(least * jnp.sum(masses), lightest)
+            return jnp.min(seen_by_present(weights, seen, jnp.inf)) >= jnp.maximum(least * jnp.sum(masses), lightest)
+        seen = seen_by_present(weights, seen, jnp.inf)
         order = jnp.argsort(place)  # what comes later has no part in the error
         return jnp.all(seen[order] >= jnp.maximum(least * jnp.cumsum(masses[order]), lightest))
 
@@ -130,7 +131,7 @@ class AbstractSeries(AbstractSum):
         cut = 0.25 * jnp.asarray(self.tol, masses.dtype) * lightest
         return cut + jnp.asarray(round_off(self.degree, masses.dtype), masses.dtype)
 
-    def refusal(self, use: Use, tokens: Tokens | None) -> str:
+    def refusal(self, use: Use, tokens: Tokens | Measure | None) -> str:
         name = type(self).__name__
         if why := use.outside_series(name, True):
             return why
@@ -138,7 +139,7 @@ class AbstractSeries(AbstractSum):
             return f"the sum {name} is for points in R^{self.dim}, not in R^{use.space.dim}; use sum=Tiled()."
         if tokens is None or use.betas is None:
             return ""
-        if not use.mask.sees_everyone and repeated(tokens.place):
+        if not use.mask.sees_everyone and repeated(tokens):
             return (
                 f"`place` holds a number twice, which the sum {name} does not support under a causal mask; "
                 "use sum=Tiled()."
@@ -151,7 +152,7 @@ class AbstractSeries(AbstractSum):
                 f"masses need {needed}. Call `prepare` of a field without a sum again, or use sum=Tiled()."
             )
         rounding = round_off(self.degree, tokens.positions.dtype)
-        return "" if self.guarded else unguarded(name, tol, tokens.masses, rounding)
+        return "" if self.guarded else unguarded(name, tol, tokens, rounding)
 
     def _everyone(self, query: Any, key: Any, charges: Any, p: Any, last: Any) -> Any:
         size = min(self.chunk, max(length(query), length(key)))
@@ -202,14 +203,17 @@ class AbstractSeries(AbstractSum):
         return jnp.zeros_like(sums).at[order].set(sums)
 
 
-def repeated(places: Any) -> bool:
-    """Whether two tokens of one system stand at the same place."""
-    return bool((np.diff(np.sort(np.asarray(places), axis=-1), axis=-1) == 0).any())
+def repeated(tokens: Any) -> bool:
+    """Whether two tokens of one system stand at the same place; absent rows do not count."""
+    places = np.asarray(tokens.place)
+    if tokens.present is not None:
+        places = np.where(np.asarray(tokens.present), places, np.nan)  # which is equal to nothing
+    return bool((np.diff(np.sort(places, axis=-1), axis=-1) == 0).any())
 
 
-def unguarded(name: str, tol: float, masses: Any, rounding: float) -> str:
+def unguarded(name: str, tol: float, tokens: Any, rounding: float) -> str:
     """Why ratios at the tokens cannot be taken on trust: round-off over the least mass exceeds the tolerance."""
-    lightest = float(np.min(masses))
+    lightest = least_mass(tokens)
     if lightest > 0 and 4 * rounding <= 1.0000001 * tol * lightest:
         return ""
     return (

@@ -22,12 +22,12 @@ import numpy as np
 
 from attnflow.errors import MissingExtra
 from attnflow.special.degrees import degree_weights
-from attnflow.sums.base import AbstractSum, Arguments
+from attnflow.sums.base import AbstractSum, Arguments, Charges, Columns, Moments, largest, seen_by_present
 from attnflow.sums.harmonics import Harmonics
 from attnflow.sums.host import AbstractHostSum, Work, cores
 from attnflow.sums.series import needed_degree, unguarded
 from attnflow.sums.tiled import Tiled
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 FINEST = 2e-14
 """The smallest accuracy that is asked of ducc0, which refuses less than 7e-15; finer than this it does not improve."""
@@ -78,11 +78,11 @@ class FastSphere(AbstractHostSum):
             return None
         seen, masses = total * jnp.exp(scale), jnp.exp(log_mass)
         # round-off is relative to the largest sum anywhere: at the tokens that is known
-        level = jnp.max(seen) if weights.at_tokens else jnp.sum(masses)
+        level = jnp.max(seen_by_present(weights, seen, 0.0)) if weights.at_tokens else jnp.sum(masses)
         least = 4 * self.rounding(log_mass.shape[0]) / jnp.asarray(self.tol, seen.dtype) * level
         # where truncation takes the other half of `tol`; a token alone sees its own mass but for rounding
         lightest = 0.99 * jnp.min(jnp.where(masses > 0, masses, jnp.inf))
-        return jnp.min(seen) >= jnp.maximum(least, lightest)
+        return jnp.min(seen_by_present(weights, seen, jnp.inf)) >= jnp.maximum(least, lightest)
 
     def rounding(self, count: int) -> float:
         return roundoff(self.degree, count)
@@ -94,7 +94,7 @@ class FastSphere(AbstractHostSum):
         transforms += (adjoints + syntheses) * self.degree**3 * SECONDS["degree"]
         return SECONDS["call"] + n * SECONDS["point"] + transforms / self.threads
 
-    def _refusal(self, beta_min: float, beta_max: float, tokens: Tokens) -> str:
+    def _refusal(self, beta_min: float, beta_max: float, tokens: Tokens | Measure) -> str:
         if tokens.dim != 3:
             return f"the sum FastSphere is for d = 3, not d = {tokens.dim}; use sum=Tiled()."
         tol = float(np.min(self.tol))
@@ -104,7 +104,7 @@ class FastSphere(AbstractHostSum):
                 f"the sum FastSphere was made for degrees up to {self.degree}; beta = {beta_max:g} and these masses "
                 f"need {needed}. Call `prepare` of a field without a sum again, or use sum=Tiled()."
             )
-        return "" if self.guarded else unguarded("FastSphere", tol, tokens.masses, self.rounding(tokens.n))
+        return "" if self.guarded else unguarded("FastSphere", tol, tokens, self.rounding(largest(tokens)))
 
 
 SECONDS = {"call": 2e-3, "point": 1.2e-7, "adjoint": 3e-7, "synthesis": 2.4e-7, "degree": 6e-10}
@@ -135,17 +135,17 @@ def _sums(
     x: np.ndarray,
     y: np.ndarray,
     masses: np.ndarray,
-    charges: np.ndarray,
+    charges: Charges,
     *,
     degree: int,
     threads: int,
 ) -> np.ndarray:
+    count = charges.values.shape[1] if isinstance(charges, Columns) else 4
     if _cut(beta, eps, False) > degree:
-        return np.full((x.shape[0], charges.shape[1]), np.nan)
+        return np.full((x.shape[0], count), np.nan)
     at_keys = _angles(y)
     at_queries = at_keys if x is y else _angles(x)
-    moments_only = charges.shape[1] == 4 and np.all(charges[:, 0] == 1) and np.array_equal(charges[:, 1:], y)
-    top = _cut(beta, eps, moments_only)
+    top = _cut(beta, eps, isinstance(charges, Moments))
     multipliers, degrees = _multipliers(beta, top), _degrees(top)
     options = {"lmax": top, "epsilon": float(np.clip(eps / 2, FINEST, 1e-3))}
     sht = _ducc()
@@ -165,9 +165,9 @@ def _sums(
         weighted = alm * multipliers[row, degrees]
         return sht.synthesis_general(alm=weighted, loc=at_queries, nthreads=threads, **kind, **options)
 
-    result = np.empty((x.shape[0], charges.shape[1]))
-    if not moments_only:
-        for column, charge in enumerate(charges.T):
+    result = np.empty((x.shape[0], count))
+    if isinstance(charges, Columns):
+        for column, charge in enumerate(np.asarray(charges.values).T):
             result[:, column] = at(analysed(masses * charge), 0, spin=0)[0]
         return result
     alm = analysed(masses)

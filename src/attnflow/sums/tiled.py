@@ -11,7 +11,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.masks import Everyone
@@ -25,11 +24,11 @@ from attnflow.sums.base import (
     Use,
     Weights,
     blocked,
-    columns,
+    least_mass,
     length,
     side_by_side,
 )
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 TILE = 1 << 18  # entries of one tile: 2 MiB in float64, the size of a second-level cache
 GROUPS = 4  # loops over tiles that run at the same time
@@ -60,21 +59,21 @@ class Tiled(AbstractSum):
         log_mass: Float[Array, " key"],
         charges: Charges,
     ) -> Sums:
-        charges = columns(key[0], charges)
-        run = functools.partial(over_pairs, n_query=length(query), n_key=charges.shape[0], tiles=self)
+        columns = charges.array(key[0])
+        run = functools.partial(over_pairs, n_query=length(query), n_key=columns.shape[0], tiles=self)
         if self.bounded and weights.at_tokens:
             top = jnp.max(log_mass)
-            charges = jnp.exp(log_mass - top)[:, None] * charges
+            columns = jnp.exp(log_mass - top)[:, None] * columns
 
             def plain(query_block: Any, key_block: Any) -> Any:
                 return jnp.exp(weights.log(query_block, key_block[0])) @ key_block[1]
 
             def nothing(size: int) -> Any:
-                return jnp.zeros((size, charges.shape[1]), charges.dtype)
+                return jnp.zeros((size, columns.shape[1]), columns.dtype)
 
-            sums = run(plain, jnp.add, nothing, query, (key, charges), key_padding=(None, 0.0))
+            sums = run(plain, jnp.add, nothing, query, (key, columns), key_padding=(None, 0.0))
             return jnp.full(sums.shape[:1], top), sums
-        low = jnp.finfo(charges.dtype).min / 4  # finite: no -inf minus -inf for a query that sees nothing
+        low = jnp.finfo(columns.dtype).min / 4  # finite: no -inf minus -inf for a query that sees nothing
 
         def tile(query_block: Any, key_block: Any) -> Any:
             block, log_mass_block, charge_block = key_block
@@ -88,9 +87,9 @@ class Tiled(AbstractSum):
             return top, sum(total * jnp.exp(level - top)[:, None] for level, total in (one, other))
 
         def begin(size: int) -> Any:
-            return jnp.full((size,), low, charges.dtype), jnp.zeros((size, charges.shape[1]), charges.dtype)
+            return jnp.full((size,), low, columns.dtype), jnp.zeros((size, columns.shape[1]), columns.dtype)
 
-        parts, padding = (key, log_mass, charges), (None, -jnp.inf, 0.0)
+        parts, padding = (key, log_mass, columns), (None, -jnp.inf, 0.0)
         result: Sums = run(tile, merge, begin, query, parts, key_padding=padding)
         return result
 
@@ -103,7 +102,7 @@ class Tiled(AbstractSum):
     def error(self, beta: Any, masses: Float[Array, " key"]) -> Any:
         return 0.0
 
-    def refusal(self, use: Use, tokens: Tokens | None) -> str:
+    def refusal(self, use: Use, tokens: Tokens | Measure | None) -> str:
         if not self.bounded:
             return ""
         if not use.mask.sees_itself:
@@ -122,9 +121,9 @@ class Tiled(AbstractSum):
         return q, k
 
 
-def _too_light(tokens: Tokens | None) -> str:
+def _too_light(tokens: Tokens | Measure | None) -> str:
     """A token that hardly sees itself needs the maximum of its row: what it sees may be below the smallest number."""
-    lightest = 1.0 if tokens is None else float(np.min(tokens.masses))
+    lightest = 1.0 if tokens is None else least_mass(tokens)
     if lightest > LIGHTEST:
         return ""
     return f"`masses` holds {lightest:g}; the sum Tiled(bounded=True) needs masses above {LIGHTEST:g}, use sum=Tiled()."

@@ -1,6 +1,7 @@
-"""Tokens: weighted points on a space, and the ways to make them."""
+"""Tokens: weighted points on a space, the ways to make them, and the pure measures that fields receive."""
 
-from attnflow.tokens.measure import Tokens, from_array, onto, stack
+from attnflow.tokens.ensemble import Tokens, from_array, onto, stack
+from attnflow.tokens.measure import Measure, all_present
 from attnflow.tokens.starts import (
     caps,
     clustered,
@@ -13,7 +14,9 @@ from attnflow.tokens.starts import (
 )
 
 __all__ = [
+    "Measure",
     "Tokens",
+    "all_present",
     "caps",
     "clustered",
     "equiangular",

@@ -1,74 +1,61 @@
-"""An atomic measure: positions, masses, places, and the space they live on."""
+"""A measure as compiled code sees it: a pure pytree that fields receive, without checks and without names."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
-from numpy.typing import ArrayLike, DTypeLike
+from jaxtyping import Array, Bool, Float, Real
 
-from attnflow.axes import RESERVED, Label, as_labels
-from attnflow.checks import instance, shown
-from attnflow.errors import InvalidInput, InvalidTokens
-from attnflow.precision import is_traced
-from attnflow.spaces import AbstractSpace, Euclidean, Sphere
-
-NEARLY_ON_SPACE = 1e-6
+from attnflow.errors import InvalidInput
+from attnflow.precision import is_concrete
+from attnflow.spaces import AbstractSpace, Sphere
 
 
-class Tokens(eqx.Module):
-    """The measure mu = sum_i masses_i delta(positions_i).
+class Measure(eqx.Module):
+    """The measure mu = sum_i masses_i delta(positions_i) of one system; nothing is checked, so it can be made anywhere.
 
-    Masses are rescaled to sum to 1; zero is legal and makes a test particle, which is moved and exerts
-    nothing. Positions within 1e-6 of the space (say, float32 data) are moved onto it; farther ones are
-    refused. Leading axes of `positions` are batch dimensions, named by `dims`; `coordinates` are the labels of their
-    members, where None takes those of the field, else 0, 1, 2, ...
+    Inside `jit`, `grad` and `vmap` write `Measure(positions)`; `Tokens` are the checked and labelled form for users,
+    and `tokens.measure` is their measure. Masses are taken as they are and should sum to 1.
+
+    Arguments:
+        masses: left out, equal masses 1/n on the rows that are present.
+        present: which rows are tokens; None is all. An absent row fills up a batch of systems of unequal size: it has
+            mass 0, is not moved, and nothing depends on it. It stands at the position and place of a present one.
+        place: whole or real numbers; left out, 0, 1, 2, ...
+        space: left out, the unit sphere of R^dim.
     """
 
     positions: Float[Array | np.ndarray, "*batch token dim"]
     masses: Float[Array | np.ndarray, "*batch token"]
-    place: Int[Array | np.ndarray, " token"]
+    present: Bool[Array | np.ndarray, "*batch token"] | None
+    place: Real[Array | np.ndarray, "*batch token"]
     space: AbstractSpace
-    dims: tuple[str, ...] = eqx.field(static=True)
-    coordinates: tuple[tuple[Label, ...] | None, ...] = eqx.field(static=True)
 
     def __init__(
         self,
-        positions: ArrayLike,
-        masses: ArrayLike | None = None,
+        positions: Any,
+        masses: Any = None,
         *,
+        present: Any = None,
+        place: Any = None,
         space: AbstractSpace | None = None,
-        place: ArrayLike | None = None,
-        dims: Sequence[str] = (),
-        coordinates: Sequence[Sequence[Label] | np.ndarray | None] | None = None,
-        dtype: DTypeLike = np.float64,
     ):
-        values = _numbers("positions", positions, dtype)
-        if values.ndim != 2 + len(dims):
-            raise InvalidTokens(
-                f"`positions` has shape {values.shape}; give (tokens, dim)"
-                + (f" behind the batch dimensions {tuple(dims)}." if dims else ", or name the leading axes in `dims`.")
-            )
-        if space is None:
-            space = Sphere(values.shape[-1])
-        instance("space", space, AbstractSpace, "a space such as Sphere(3)")
-        if values.shape[-1] != space.dim:
-            raise InvalidTokens(
-                f"`positions` has shape {values.shape}, but {space} needs a last axis of length {space.dim}."
-            )
-        n = values.shape[-2]
-        if n == 0:
-            raise InvalidTokens("`positions` holds no token; give at least one row.")
-        self.positions = onto("tokens", space, values)
-        self.masses = _rescaled(masses, values.shape[:-1], values.dtype)
-        self.place = _places(place, n)
-        self.space = space
-        self.dims, self.coordinates = _labels(dims, coordinates, values.shape)
+        shape = positions.shape[:-1]
+        if masses is None:
+            if present is None:
+                masses = np.full(shape, 1.0 / shape[-1], positions.dtype)
+            else:
+                there = present.astype(positions.dtype)
+                masses = there / there.sum(axis=-1, keepdims=True)
+        self.positions, self.masses, self.present = positions, masses, present
+        self.place = np.arange(shape[-1]) if place is None else place
+        self.space = Sphere(positions.shape[-1]) if space is None else space
 
     @property
     def n(self) -> int:
-        """Number of tokens of one system."""
+        """Number of rows of one system, absent ones included."""
         return self.positions.shape[-2]
 
     @property
@@ -76,177 +63,71 @@ class Tokens(eqx.Module):
         """Dimension of the ambient R^dim."""
         return self.space.dim
 
-    def moved(self, positions: Any) -> "Tokens":
-        """The same tokens at other positions, unchecked: for use inside compiled code."""
-        return eqx.tree_at(lambda tokens: tokens.positions, self, positions)
+    @property
+    def count(self) -> Any:
+        """Number of tokens that are present."""
+        return self.n if self.present is None else jnp.sum(self.present, axis=-1)
 
-    def on(self, space: AbstractSpace, positions: Any) -> "Tokens":
-        """The same tokens at other positions on another space, unchecked: for use inside compiled code."""
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """A measure is one system: it has no batch dimensions."""
+        return ()
+
+    @property
+    def coordinates(self) -> tuple[()]:
+        """A measure has no batch dimensions to label."""
+        return ()
+
+    @property
+    def measure(self) -> "Measure":
+        """Itself, so that a function may take `Tokens` or a `Measure`."""
+        return self
+
+    def moved(self, positions: Any) -> "Measure":
+        """The same measure at other positions."""
+        return eqx.tree_at(lambda mu: mu.positions, self, positions, is_leaf=_is_none)
+
+    def on(self, space: AbstractSpace, positions: Any) -> "Measure":
+        """The same measure at other positions on another space."""
         return eqx.tree_at(
-            lambda tokens: (tokens.positions, tokens.space), self, (positions, space),
-            is_leaf=lambda node: isinstance(node, AbstractSpace),
+            lambda mu: (mu.positions, mu.space), self, (positions, space),
+            is_leaf=lambda node: node is None or isinstance(node, AbstractSpace),
         )  # fmt: skip
 
-    def system(self, positions: Any, masses: Any) -> "Tokens":
-        """One system without batch dimensions, with these places and space; unchecked, for use inside compiled code."""
-        bare = Tokens(np.eye(1, self.dim), space=Euclidean(self.dim), place=[0])  # a row that is legal there
-        return eqx.tree_at(
-            lambda t: (t.positions, t.masses, t.place, t.space), bare, (positions, masses, self.place, self.space),
-            is_leaf=lambda node: isinstance(node, AbstractSpace),
-        )  # fmt: skip
+    @property
+    def member_axes(self) -> "Measure":
+        """Where the leaves of a measure with the members first have their members, as for `equinox.filter_vmap`."""
+        axes: Measure = jax.tree.map(lambda _: 0, self)
+        none = jax.tree.map(lambda _: None, self.space)
+        return eqx.tree_at(lambda mu: mu.space, axes, none, is_leaf=lambda node: isinstance(node, AbstractSpace))
 
-    def member(self, **index: int) -> "Tokens":
-        """One system of a batch, by integer index: `tokens.member(seed=3)`; all names must be given."""
-        if set(index) != set(self.dims):
-            raise InvalidInput(f"`member` got {sorted(index)}; name each of the batch dimensions {self.dims}.")
-        pick = tuple(index[name] for name in self.dims)
-        return Tokens(
-            self.positions[pick],
-            self.masses[pick],
-            space=self.space,
-            place=self.place,
-            dtype=np.asarray(self.positions).dtype,
-        )
-
-    def astype(self, dtype: DTypeLike) -> "Tokens":
-        """The same tokens in another precision (float32 only where its accuracy is enough)."""
-        return Tokens(
-            self.positions,
-            self.masses,
-            space=self.space,
-            place=self.place,
-            dims=self.dims,
-            coordinates=self.coordinates,
-            dtype=dtype,
-        )
+    def for_members(self, index: dict[str, np.ndarray], size: int) -> "Measure":
+        """The measure repeated for each of `size` members (`Tokens` pick those of their own by `index`)."""
+        return members_of(self, (), size)
 
 
-def from_array(
-    positions: ArrayLike,
-    *,
-    masses: ArrayLike | None = None,
-    space: AbstractSpace | None = None,
-    normalise: bool = False,
-) -> Tokens:
-    """Tokens from an array of shape (tokens, dim), on the sphere of R^dim unless `space` says otherwise.
+def members_of(mu: Any, pick: tuple[np.ndarray, ...], size: int) -> Measure:
+    """The measures of the members `pick` of tokens, member first; without batch dimensions one measure, repeated."""
 
-    `normalise=True` first divides every row by its norm.
-    """
-    values = _numbers("positions", positions, np.float64)
-    if normalise:
-        norms = np.linalg.norm(values, axis=-1, keepdims=True)
-        if (norms == 0).any():
-            raise InvalidTokens(
-                f"positions[{np.argmin(norms.reshape(-1))}] is the zero vector, which has no direction; remove it."
-            )
-        values = values / norms
-    return Tokens(values, masses, space=space)
+    def leaf(array: Any, own: int) -> Any:
+        if array is None:
+            return None
+        if pick and array.ndim > own:
+            return array[pick]
+        repeat = np.broadcast_to if is_concrete(array) and not isinstance(array, jax.Array) else jnp.broadcast_to
+        return repeat(array, (size, *array.shape))
 
-
-def stack(dim: str, values: Sequence[Label] | np.ndarray, systems: Sequence[Tokens]) -> Tokens:
-    """Several systems of one shape as a batch along the new dimension `dim`, labelled by `values`."""
-    systems = list(systems)
-    if not systems:
-        raise InvalidInput("`systems` is empty; give at least one system.")
-    if len(systems) != len(values):
-        raise InvalidInput(f"`systems` has {len(systems)} entries and `values` {len(values)}; give as many of each.")
-    labels = as_labels("`values`", values, len(systems))
-    first = systems[0]
-    for k, other in enumerate(systems):
-        instance(f"systems[{k}]", other, Tokens, "tokens, as in stack('seed', [0, 1], [tokens, other])")
-        if other.positions.shape != first.positions.shape or other.space != first.space:
-            raise InvalidTokens(
-                f"systems[{k}] has shape {other.positions.shape} on {other.space}, but systems[0] has "
-                f"{first.positions.shape} on {first.space}; a batch needs one shape and one space."
-            )
-        if other.dims != first.dims or other.coordinates != first.coordinates:
-            raise InvalidTokens(f"systems[{k}] has batch dimensions {other.dims}, systems[0] has {first.dims}.")
-        if not np.array_equal(other.place, first.place):
-            raise InvalidTokens(f"systems[{k}] has other places than systems[0]; a batch shares its places.")
-    return Tokens(
-        np.stack([s.positions for s in systems]),
-        np.stack([s.masses for s in systems]),
-        space=first.space,
-        place=first.place,
-        dims=(dim, *first.dims),
-        coordinates=(labels, *first.coordinates),
+    return Measure(
+        leaf(mu.positions, 2), leaf(mu.masses, 1), present=leaf(mu.present, 1), place=leaf(mu.place, 1), space=mu.space
     )
 
 
-def _numbers(name: str, values: Any, dtype: DTypeLike) -> np.ndarray:
-    if is_traced(values):
-        raise InvalidTokens(
-            f"`{name}` is being traced by a JAX transformation; make the tokens outside of it, and inside use "
-            "`tokens.moved(positions)` or `tokens.system(positions, masses)`."
-        )
-    try:
-        raw = np.asarray(values)
-    except (TypeError, ValueError):
-        raise InvalidTokens(f"`{name}` is {shown(values)}; give an array, with rows of one length.") from None
-    if raw.dtype.kind not in "iuf":
-        raise InvalidTokens(f"`{name}` has dtype {raw.dtype}; give real numbers.")
-    array = np.array(raw, dtype=dtype)
-    if array.dtype not in (np.float64, np.float32):
-        raise InvalidTokens(f"`dtype` is {array.dtype}; use float64, or float32 on request.")
-    if not np.isfinite(array).all():
-        where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
-        raise InvalidTokens(f"{name}{list(where)} is {array[where]}; every entry must be a finite number.")
-    return array
+def all_present(mu: Any, what: str) -> None:
+    """Refuse absent rows, in one sentence that names `what` cannot take them."""
+    if mu.present is not None:
+        fix = "pick one system with `member`, which leaves them out." if mu.dims else "leave them out by `member()`."
+        raise InvalidInput(f"`tokens` has absent rows, which {what} does not take; {fix}")
 
 
-def onto(name: str, space: AbstractSpace, values: np.ndarray) -> np.ndarray:
-    """Points that are on `space` to 1e-6, moved onto it; points farther away are refused."""
-    defect = space.defect(np.asarray(values, dtype=np.float64))
-    if (defect > NEARLY_ON_SPACE).any():
-        where = tuple(int(k) for k in np.unravel_index(np.argmax(defect), defect.shape))
-        raise InvalidTokens(
-            f"{name}{list(where)} is {defect[where]:.3g} away from {space} (its norm is "
-            f"{np.linalg.norm(values[where]):.6g}). Pass `space.retract(positions)`, `from_array(positions, "
-            "normalise=True)` for unit vectors, or check the initial condition."
-        )
-    if (defect > 4 * np.finfo(values.dtype).eps).any():
-        return np.asarray(space.retract(np.asarray(values, dtype=np.float64)), dtype=values.dtype)
-    return values
-
-
-def _rescaled(masses: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    if masses is None:
-        return np.full(shape, 1.0 / shape[-1], dtype=dtype)
-    values = _numbers("masses", masses, dtype)
-    if values.shape not in (shape, shape[-1:]):
-        raise InvalidTokens(f"`masses` has shape {values.shape}; give one mass per token, shape {shape[-1:]}.")
-    if (values < 0).any():
-        where = tuple(int(k) for k in np.argwhere(values < 0)[0])
-        raise InvalidTokens(f"masses{list(where)} is {values[where]:g}; masses must not be negative.")
-    total = values.sum(axis=-1, keepdims=True)
-    if (total <= 0).any():
-        raise InvalidTokens("`masses` sum to zero; at least one token needs a positive mass.")
-    return np.array(np.broadcast_to(values / total, shape))
-
-
-def _places(place: Any, n: int) -> np.ndarray:
-    if place is None:
-        return np.arange(n)
-    values = np.asarray(place)
-    if values.shape != (n,) or values.dtype.kind not in "iu":
-        raise InvalidTokens(
-            f"`place` has shape {values.shape} and dtype {values.dtype}; give one integer for each of the {n} tokens."
-        )
-    return values.astype(np.int64)
-
-
-def _labels(
-    dims: Sequence[str], coordinates: Any, shape: tuple[int, ...]
-) -> tuple[tuple[str, ...], tuple[tuple[Label, ...] | None, ...]]:
-    names = tuple(dims)
-    for name in names:
-        instance("dims", name, str, "the names of the batch dimensions, as in dims=('seed',)")
-        if not name.isidentifier() or name in RESERVED or names.count(name) > 1:
-            raise InvalidTokens(f"`dims` is {names}; use distinct identifiers other than {', '.join(RESERVED)}.")
-    given = [None] * len(names) if coordinates is None else list(coordinates)
-    if len(given) != len(names):
-        raise InvalidTokens(f"`coordinates` has {len(given)} entries for the batch dimensions {names}; give one each.")
-    return names, tuple(
-        None if own is None else as_labels(f"`coordinates` of {name!r}", own, size)
-        for name, own, size in zip(names, given, shape, strict=False)
-    )
+def _is_none(node: Any) -> bool:
+    return node is None

@@ -9,7 +9,7 @@ from attnflow.axes import finite_array
 from attnflow.checks import instance, number, shown, whole
 from attnflow.errors import InvalidInput, InvalidTokens
 from attnflow.spaces import AbstractSpace, Sphere
-from attnflow.tokens.measure import Tokens, stack
+from attnflow.tokens.ensemble import Tokens, stack
 
 Seed = int | Iterable[int]
 

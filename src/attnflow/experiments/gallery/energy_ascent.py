@@ -29,7 +29,7 @@ from attnflow.observe import energy, energy_rate, interaction_energy
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, styled
 from attnflow.precision import double
 from attnflow.spaces import Sphere
-from attnflow.tokens import Tokens, uniform
+from attnflow.tokens import Measure, Tokens, uniform
 
 PAPERS = ("arXiv:2312.10794", "arXiv:2512.01868")
 
@@ -136,12 +136,11 @@ def states(heads: int, size: float, draws: int, seed: list[int]) -> tuple[np.nda
 
 def _rates(parameters: Parameters, kind: str, heads: int, place: int) -> xr.Dataset:
     """dE/dt of random states by the library, the formula at the same states, its rounding error, and at others."""
-    bare = uniform(Sphere(2), n=TOKENS)
     rule = Softmax() if kind == "softmax" else Unnormalised()
 
     def one(matrices: Any, x: Any, masses: Any) -> Any:
         field = MultiHead(BETA, query=matrices, value=matrices, average="sum", normaliser=rule)
-        return energy_rate(field, bare.system(x, masses))
+        return energy_rate(field, Measure(x, masses))
 
     compiled = double(jax.jit(jax.vmap(one)))
     rows, others = [], []

@@ -121,7 +121,7 @@ def _follow(parameters: Parameters, study: Study, network: list[np.ndarray], sig
         tokens = advance(field, tokens, begin, begin + LEG * parameters.step, Fixed(parameters.step))
         paths.append(np.asarray(tokens.positions))
         energies.append(_energy(parameters, network, tokens))
-    speed = np.linalg.norm(np.asarray(field.velocity(0.0, tokens.positions, tokens)), axis=-1)
+    speed = np.linalg.norm(np.asarray(field.velocity(0.0, None, tokens)), axis=-1)
     made = xr.Dataset(
         {
             "positions": (("time", "network", "token", "dim"), np.stack(paths)),
@@ -156,7 +156,7 @@ def _rest(parameters: Parameters) -> xr.Dataset:
         weights = np.array([1.0, -1.0]) * share * limit / (2 * BIAS)
         tokens = Tokens(circle(angles), masses[-1])
         field = flow(parameters.beta, [*network, weights])
-        speeds.append(np.linalg.norm(np.asarray(field.velocity(0.0, tokens.positions, tokens)), axis=-1))
+        speeds.append(np.linalg.norm(np.asarray(field.velocity(0.0, None, tokens)), axis=-1))
     return xr.Dataset(
         {
             "speed": (("share", "token"), np.array(speeds)),

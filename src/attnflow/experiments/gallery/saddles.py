@@ -126,7 +126,7 @@ def _describe(found: Equilibrium, d: int, beta: float) -> dict[str, Any]:
         "positions": np.asarray(tokens.positions),
         "rates": rates,
         "rates_SA": np.sort(spectrum(softmax, tokens).eigenvalues.real)[::-1],
-        "speed": float(np.abs(softmax.velocity(0.0, tokens.positions, tokens)).max()),
+        "speed": float(np.abs(softmax.velocity(0.0, None, tokens)).max()),
         "index": int(np.sum(rates > NEUTRAL)),
         "labelled": labelled(gram, rank == d),
         "rank": rank,

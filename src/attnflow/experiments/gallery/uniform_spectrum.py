@@ -19,7 +19,6 @@ import functools
 import itertools
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -30,12 +29,13 @@ from attnflow.experiments.claim import Claim, share_used
 from attnflow.experiments.study import Study
 from attnflow.fields import AbstractField, Attention, Softmax, Unnormalised
 from attnflow.fields.base import Laws
+from attnflow.fields.queries import AbstractQuery, AtPoints
 from attnflow.fields.structure import Part
 from attnflow.flows import Fixed, advance
 from attnflow.plots.style import PAGE, styled
 from attnflow.spaces import AbstractSpace
 from attnflow.stability import jacobian_operator
-from attnflow.tokens import Tokens, stack
+from attnflow.tokens import Measure, Tokens, stack
 
 PAPERS = ("arXiv:2312.10794",)
 
@@ -90,22 +90,18 @@ class Zonal(AbstractField):
     sides: Any
     shares: Any
 
-    def formula(self, t: Any, x: Any, mu: Tokens, place: Any) -> Any:
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Any:
         axis, radius = mu.positions[:, 0, None], mu.positions[:, 1, None]
         s = jnp.asarray(self.sides)[None, :]
         orbit = jnp.stack([axis * jnp.ones_like(s), radius * s, radius * jnp.sqrt(1 - s**2)], axis=-1)
         masses = mu.masses[:, None] * jnp.asarray(self.shares)[None, :]
-        whole = eqx.tree_at(
-            lambda m: (m.positions, m.masses, m.place),
-            mu,
-            (orbit.reshape(-1, 3), masses.reshape(-1), jnp.zeros(masses.size, int)),
-        )
-        return self.attention.formula(t, x, whole, None) * jnp.asarray([[1.0, 1.0, 0.0]])
+        whole = Measure(orbit.reshape(-1, 3), masses.reshape(-1), space=mu.space)
+        return self.attention.formula(t, AtPoints(query.points(mu)), whole) * jnp.asarray([[1.0, 1.0, 0.0]])
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return ()  # the tiles of `attention` are exact
 
-    def check_parameters(self, tokens: Tokens) -> None:
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
         self.attention.check(tokens)
 
     @property

@@ -38,7 +38,7 @@ from attnflow.flows import Fixed, advance
 from attnflow.observe import effective_rank, energy_rate, interaction_energy
 from attnflow.precision import double
 from attnflow.spaces import Sphere
-from attnflow.tokens import Tokens, stack, uniform
+from attnflow.tokens import Measure, Tokens, stack, uniform
 
 PAPERS = ("arXiv:2312.10794",)
 
@@ -187,7 +187,7 @@ def _energies(parameters: Parameters, study: Study) -> xr.Dataset:
     heads = (heads + np.swapaxes(heads, 2, 3)) / 2
 
     def rate(matrices: Any, x: Any) -> Any:
-        field, here = MultiHead(2.0, key=matrices, value=matrices), tokens.system(x, np.ones(3) / 3)
+        field, here = MultiHead(2.0, key=matrices, value=matrices), Measure(x)
         return energy_rate(field, here) / interaction_energy(field, here)
 
     found = double(jax.jit(jax.vmap(rate)))

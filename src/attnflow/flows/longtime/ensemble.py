@@ -40,6 +40,7 @@ def merge_times(
     sink: AbstractSink | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
+    check: bool = True,
 ) -> "xr.Dataset":
     """All merges of every member of a batch, by the method `LongTime`; at most 128 tokens each.
 
@@ -58,7 +59,7 @@ def merge_times(
         raise InvalidInput(f"`tokens` are {tokens.n} in each member; merge_times follows 2 to {MOST}: use solve_long.")
     with full_precision():
         stepper = _Ensemble(field, tokens, method, float(until))
-        return drive(stepper, Control(sink, on_progress, cancel), lambda driven: by_left(driven.dataset))
+        return drive(stepper, Control(sink, on_progress, cancel, check), lambda driven: by_left(driven.dataset))
 
 
 def by_left(merges: "xr.Dataset") -> "xr.Dataset":
@@ -85,11 +86,12 @@ class _Ensemble(AbstractStepper):
         self.tokens, self.method, self.until = tokens, method, until
         self.systems = members(field, tokens)
         self.count = int(np.prod(self.systems.shape)) if self.systems.dims else 1
-        self.positions = np.asarray(self.systems.positions).reshape(self.count, tokens.n, tokens.dim)
-        masses = np.asarray(self.systems.masses).reshape(self.count, tokens.n)
+        self.positions = np.asarray(self.systems.measure.positions).reshape(self.count, tokens.n, tokens.dim)
+        masses = np.asarray(self.systems.measure.masses).reshape(self.count, tokens.n)
         self.unit = mass_unit(masses)
         self.masses = np.rint(masses / self.unit) if self.unit != 1.0 else masses
         axes, log_until = self.systems.field_axes, jnp.asarray(math.log(until))
+        self.path: _State | None = None
         self.physics, self.shift = _physics(self.systems.field, axes, method, log_until, self.unit, self.count)
 
     @property
@@ -103,7 +105,8 @@ class _Ensemble(AbstractStepper):
     def layout(self) -> Layout:
         sizes = {name: len(labels) for name, labels in self.systems.dims.items()} | {"merge": self.tokens.n - 1}
         merges = {"merge": np.arange(1, self.tokens.n)}
-        return Layout({}, sizes, {}, dict(self.systems.dims) | merges, {}, {}, {"space": str(self.tokens.space)}, {})
+        labels, space = dict(self.systems.dims) | merges, {"space": str(self.tokens.space)}
+        return Layout({}, sizes, {}, labels, {}, {}, space, self.until, {})
 
     def start(self) -> None:
         return None
@@ -133,9 +136,11 @@ class _Ensemble(AbstractStepper):
             few = max([s for s in SLOTS if s < size], default=1)
         if bool(jnp.all(_over(self.physics, clusters))):
             done = Outcome(Ending.FINISHED, f"followed {self.count} systems to {_named(self.until)}.")
-            return Slice(state._replace(clusters=clusters), None, done)
+            return Slice(state._replace(clusters=clusters), None, done, self.path)
         clusters, records = wait(_work(self.physics, clusters, few))
-        return Slice(self._read(state._replace(clusters=clusters), records), Rows({}))
+        if self.path is None and bool(jnp.any(clusters.shortened)):
+            self.path = state
+        return Slice(self._read(state._replace(clusters=clusters), records), Rows({}), None, self.path)
 
     def _read(self, state: _State, records: Any) -> _State:
         """The table with the merges of a slice."""

@@ -13,7 +13,7 @@ from attnflow.fields import AbstractField, Attention, Softmax
 from attnflow.fields.normalisers import Clock, Unnormalised
 from attnflow.flows.longtime.integrator import Physics
 from attnflow.spaces import Sphere
-from attnflow.tokens import Tokens
+from attnflow.tokens import Tokens, all_present
 
 WORKS = "LongTime follows Attention(beta) and Attention(beta, normaliser=Unnormalised()) with Q = K = V = I on a Sphere"
 
@@ -59,6 +59,7 @@ class LongTime(eqx.Module):
             raise InvalidInput(f"`beta` is {beta.min():g}; LongTime needs attraction, beta >= 0. Use Adaptive.")
         if np.asarray(tokens.positions).dtype != np.float64:
             raise InvalidInput("the tokens are float32; LongTime needs float64: use `tokens.astype(float)`.")
+        all_present(tokens, "LongTime")
         if np.asarray(tokens.masses).min() <= 0:
             raise InvalidInput("a token has mass 0; LongTime needs positive masses: remove it, or use Adaptive.")
 

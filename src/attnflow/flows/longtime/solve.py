@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -72,20 +72,19 @@ def solve_long(
         given = {"field": field, "tokens": tokens, "method": method, "observe": observe}
         field, tokens, method, observe, last = recipe_of(from_, LongFlow, "solve_long")
         control = go_on(from_, until, last, given, control)
-    method = instance("method", LongTime() if method is None else method, LongTime, "settings such as LongTime()")
-    field = instance("field", field, AbstractField, "a field such as Attention(2.0)")
-    tokens = instance("tokens", tokens, Tokens, "tokens, such as from_array(positions)")
+    long: LongTime = instance("method", LongTime() if method is None else method, LongTime, "LongTime()")
+    along: Any = instance("field", field, AbstractField, "a field such as Attention(2.0)")
+    start: Any = instance("tokens", tokens, Tokens, "tokens, such as from_array(positions)")
     if not (isinstance(until, int | float | np.number) and until > 0):
         raise InvalidInput(f"`until` is {until!r}; give a positive time, math.inf for consensus.")
-    field.check(tokens)
-    method.check(field, tokens)
-    if tokens.dims or isinstance(field.beta, Along):  # type: ignore[attr-defined]
+    along.check(start)
+    long.check(along, start)
+    if start.dims or isinstance(along.beta, Along):
         raise InvalidInput("solve_long follows one system; for a batch, `merge_times` gives all merges at once.")
-    recipe = (field, tokens, method, observe, float(until))
+    recipe = (along, start, long, observe, float(until))
 
     def result(driven: Driven) -> LongFlow:
-        return LongFlow(driven.dataset, field, tokens.space, driven.outcome, driven.steps, driven.checkpoint, recipe)
+        return LongFlow(driven.dataset, along, start.space, driven.outcome, driven.steps, driven.checkpoint, recipe)
 
     with full_precision():
-        stepper = Clusters(method, field, tokens, float(until))  # type: ignore[arg-type]
-        return drive(stepper, control, result, observe=observe)
+        return drive(Clusters(long, along, start, float(until)), control, result, observe=observe)

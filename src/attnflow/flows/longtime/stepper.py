@@ -111,7 +111,9 @@ class Clusters(AbstractStepper):
 
     def layout(self) -> Layout:
         tokens = self.tokens
-        frames = dict.fromkeys(("time", "log_time", "speed", "log_speed", "floor", "spread", "energy"), ((), FLOAT))
+        frames: dict[str, Any] = dict.fromkeys(
+            ("time", "log_time", "speed", "log_speed", "floor", "spread", "energy"), ((), FLOAT)
+        )
         frames |= {"resolved": ((), BOOL), "positions": (("token", "dim"), FLOAT)}
         tables = {
             "time": {name: Variable(("time", *dims), dtype) for name, (dims, dtype) in frames.items()},
@@ -126,6 +128,7 @@ class Clusters(AbstractStepper):
             {"masses": (("token",), self.masses), "place": (("token",), np.asarray(tokens.place))},
             {"time": 16, "merge": 512, "step": 512},
             {"space": str(tokens.space)},
+            self.until,
             {},
         )
 
@@ -238,7 +241,7 @@ class Clusters(AbstractStepper):
         place = np.searchsorted(names, label)
         weight = np.bincount(place, mass)
         point = np.stack([np.bincount(place, mass * column) for column in x.T], axis=1)
-        point /= np.linalg.norm(point, axis=1, keepdims=True)
+        point = point / np.linalg.norm(point, axis=1, keepdims=True)
         spread = np.bincount(place, mass * np.sum((x - point[place]) ** 2, axis=1))
         bound = self._bound(float(np.max(spread / weight)))
         log_time = math.log(float(state.t)) - self.late
@@ -311,7 +314,7 @@ class Clusters(AbstractStepper):
     def _row(self, log_time: float, x: np.ndarray, label: np.ndarray) -> Row:
         """A row in which no tokens have met yet."""
         energy = float(renormalised_energy(jnp.asarray(x), jnp.asarray(self.masses), self.physics.beta))
-        speed = np.linalg.norm(np.asarray(self.slow.velocity(0.0, x, self.tokens.moved(x))), axis=1).max()
+        speed = np.linalg.norm(np.asarray(self.slow.velocity(0.0, None, self.tokens.moved(x))), axis=1).max()
         with np.errstate(divide="ignore"):
             return Row(np.asarray(log_time), np.asarray(energy), np.asarray(np.log(speed) + self.late), np.asarray(x))
 
@@ -324,11 +327,13 @@ class Clusters(AbstractStepper):
         return 0.5 * (beta**2 + 3 * beta + 1) * variance
 
     def spacing(self, log_time: float) -> float:
-        """How far apart in log t frames are."""
-        return 2 * (EARLY + 8) / self.method.frames * max(1.0, log_time / EARLY)
+        """How far in log t the next frame is: on the clock of SA or USA0, so that frames are the same on all clocks."""
+        if math.isinf(log_time):
+            return 0.0
+        return 2 * (EARLY + 8) / self.method.frames * max(1.0, (log_time + self.late) / EARLY)
 
     def _views(self, positions: list[np.ndarray], times: list[float]) -> Views:
-        fixed = jax.tree.map(lambda leaf: np.asarray(leaf)[None], self.tokens.system(None, self.masses))
+        fixed = jax.tree.map(lambda leaf: np.asarray(leaf)[None], self.tokens.measure.moved(None))
         return Views(np.array(times)[None], np.array(positions)[None], fixed, _moved)
 
 
@@ -362,7 +367,7 @@ class _Collected:
         mark = state.mark
         if due:
             pending, candidate = row, _none(row)
-            mark = np.asarray(log_time + self.stepper.spacing(log_time) if math.isfinite(log_time) else -np.inf)
+            mark = np.asarray(log_time + self.stepper.spacing(log_time))
         elif met:
             candidate = row
         return state._replace(rows=state.rows + 1, last=row, pending=pending, candidate=candidate, mark=mark)

@@ -1,6 +1,7 @@
 """What a method needs to know of a system, and what a flow needs to know of a method."""
 
 import abc
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
@@ -38,8 +39,11 @@ class AbstractSystem(eqx.Module):
 
     @property
     @abc.abstractmethod
-    def diffusion(self) -> tuple[Brownian, AbstractSpace] | None:
-        """The noise and the space of the points that it moves (the state is their array); None without noise."""
+    def diffusion(self) -> tuple[Brownian, Callable[[Any, Any], Any]] | None:
+        """The noise, and the function (x, w) -> by how much an increment w of W moves the points x; None without noise.
+
+        The state is then the array of the points.
+        """
 
     @abc.abstractmethod
     def parts(self) -> tuple["AbstractSystem", ...]:

@@ -87,12 +87,12 @@ def _run(system: AbstractSystem, start: Time, end: Time, h: Time, state: State, 
     last = jnp.maximum(start, end)
     terms: Any = diffrax.ODETerm(rate)
     if system.diffusion is not None:
-        noise, space = system.diffusion
+        noise, push = system.diffusion
         driver = noise.driver(fine)
         path = diffrax.VirtualBrownianTree(start, end, h / 2, driver, noise.key(stop_label(start)))
 
         def spread(t: Any, y: State, _: Any) -> Any:
-            return lineax.FunctionLinearOperator(lambda w: noise.push(space, space.retract(y), w), driver)
+            return lineax.FunctionLinearOperator(lambda w: push(y, w), driver)
 
         terms = diffrax.MultiTerm(terms, diffrax.ControlTerm(spread, path))
     solution = diffrax.diffeqsolve(

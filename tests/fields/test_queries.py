@@ -1,0 +1,130 @@
+"""Where a field is asked is said by types: at the tokens, or at points; and so is what is summed."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.fields.queries import AtPoints, AtTokens, as_query
+from attnflow.sums import AbstractSum, Columns, Moments, Tiled, fused
+
+EPS = np.finfo(float).eps
+SPHERE = af.uniform(af.Sphere(3), n=9, seed=1)
+FLAT = af.Tokens(SPHERE.positions, space=af.Euclidean(3))
+SEEN = []
+
+
+class Spy(AbstractSum):
+    """Tiles that note what they are asked."""
+
+    def __call__(self, weights, query, key, log_mass, charges):
+        SEEN.append((weights.at_tokens, type(charges)))
+        return Tiled()(weights, query, key, log_mass, charges)
+
+    def shared(self, copies):
+        return self
+
+    def trusted(self, arguments, scale, total):
+        return None
+
+    def error(self, beta, masses):
+        return 0.0
+
+    def refusal(self, use, tokens):
+        return ""
+
+
+SPIED = af.Attention(2.0, sum=Spy())
+FIELDS = {
+    "attention": (SPIED, SPHERE), "usa": (af.Attention(2.0, normaliser=af.Unnormalised(), sum=Spy()), SPHERE),
+    "causal": (af.Attention(2.0, mask=af.Causal(), sum=Spy()), SPHERE), "total": (SPIED + SPIED, SPHERE),
+    "composed": (af.Composed(af.Perceptron(np.eye(3)), SPIED), SPHERE), "ngpt": (af.Ngpt(SPIED), SPHERE),
+    "pre": (af.Pre(SPIED), FLAT), "peri": (af.Peri(SPIED, af.RmsNorm()), FLAT), "scaled": (af.Scaled(SPIED), FLAT),
+    "mix": (af.Mix(SPIED), FLAT), "rescaled": (af.Rescaled(SPIED), FLAT),
+    "rescaled by V": (af.Rescaled(af.Attention(2.0, value=np.diag([1.0, 2.0, 3.0]), sum=Spy())), FLAT),
+    "twice": (af.Ngpt(af.Ngpt(SPIED)), SPHERE),
+}  # fmt: skip
+
+
+def asked(call):
+    SEEN.clear()
+    jax.clear_caches()
+    found = call()
+    assert SEEN
+    return found, {at_tokens for at_tokens, _ in SEEN}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_at_the_tokens_stays_at_the_tokens(name):
+    """Through every wrapper, by every way in; the same positions given as an array are points like any others."""
+    field, tokens = FIELDS[name]
+    here, kinds = asked(lambda: field.velocity(0.1, None, tokens))
+    assert kinds == {True}
+    for call in (
+        lambda: field.velocity(0.1, mu=tokens),
+        lambda: field.velocity(0.1, AtTokens(), tokens),
+        lambda: field.velocity(0.1, mu=tokens.measure),
+        lambda: af.double(jax.jit(lambda x: field.velocity(0.1, None, tokens.moved(x))))(tokens.positions),
+        lambda: af.double(jax.jit(lambda x: field.velocity(0.1, mu=tokens.measure.moved(x))))(tokens.positions),
+    ):
+        again, kinds = asked(call)
+        assert kinds == {True}
+        np.testing.assert_allclose(again, here, atol=40 * EPS)
+    for call in (
+        lambda: field.drive(0.1, None, tokens),
+        lambda: af.advance(field, tokens, 0.0, 0.1, af.Layers(0.1)),
+        lambda: af.advance(field, tokens, 0.0, 0.1, af.Fixed(0.1)),
+        lambda: af.solve(field, tokens, 0.1, method=af.Fixed(0.1), save=1),
+    ):
+        assert asked(call)[1] == {True}
+    there, kinds = asked(lambda: field.velocity(0.1, tokens.positions, tokens, tokens.place))
+    assert kinds == {False}
+    np.testing.assert_allclose(there, here, atol=40 * EPS)
+
+
+def test_charges_are_moments_where_the_values_are_the_keys():
+    """V = K = I and no encoding; Q may be anything."""
+    turn = np.eye(4)[[1, 2, 3, 0]]
+    tokens = af.uniform(af.Sphere(4), n=5)
+    for arguments, kind in (
+        ({}, Moments), ({"query": turn}, Moments), ({"mask": af.Causal()}, Moments), ({"key": turn}, Columns),
+        ({"value": turn}, Columns), ({"encoding": af.Rotary()}, Columns), ({"encoding": af.Sinusoidal()}, Columns),
+    ):  # fmt: skip
+        for made in (af.Attention, af.MultiHead):
+            asked(lambda made=made, arguments=arguments: made(1.0, sum=Spy(), **arguments).velocity(0.0, mu=tokens))
+            assert {charges for _, charges in SEEN} == {kind}
+
+
+def test_the_fused_kernel_is_reached_through_velocity(monkeypatch):
+    calls, kernel = [], fused._sums
+    monkeypatch.setattr(fused, "_sums", lambda *arguments: calls.append(1) or kernel(*arguments))
+    tokens = af.uniform(af.Sphere(3), n=40).astype(np.float32)
+    found = af.Attention(3.0, sum=af.Fused(interpret=True)).velocity(0.0, mu=tokens)
+    assert calls
+    exact = af.Attention(3.0).velocity(0.0, mu=tokens.astype(float))
+    # the kernel states its error; tokens are rounded to 6e-8, which the kernel magnifies by at most 2 beta
+    assert np.abs(found - exact).max() <= af.Fused.accuracy(40, 3.0) + 6e-7
+
+
+def test_queries():
+    mu = SPHERE.measure
+    assert as_query(None).points(mu) is mu.positions
+    assert as_query(None).place(mu) is mu.place
+    assert as_query(AtTokens()).at_tokens
+    points = as_query(SPHERE.positions[:2], [4, 5])
+    assert points.place(mu) == [4, 5]
+    assert not points.at_tokens
+    np.testing.assert_array_equal(points.moved(lambda x: 2 * x).points(mu), 2 * SPHERE.positions[:2])
+    assert AtTokens().moved(lambda x: 2 * x).points(mu) is mu.positions
+    np.testing.assert_array_equal(AtPoints(jnp.ones((2, 3))).kept(mu, np.ones(2)), np.ones(2))
+
+
+def test_places_of_queries_may_differ_between_members():
+    tokens = af.uniform(af.Sphere(3), n=6, seed=[0, 1])
+    field = af.Attention(2.0, mask=af.Causal(0.3))
+    x, place = tokens.positions[:, :4], np.array([[0, 2, 4, 5], [3.5, 1, 1, 0]])
+    found = field.velocity(0.0, x, tokens, place)
+    for k in range(2):
+        alone = field.velocity(0.0, x[k], tokens.member(seed=k), place[k])
+        np.testing.assert_allclose(found[k], alone, atol=10 * EPS)

@@ -1,0 +1,180 @@
+"""Observables in the loop: what they see, what is saved, and what is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import FlowFailed, InvalidInput
+from attnflow.flows.observables import fingerprint
+from attnflow.flows.outcome import Ending
+
+TOKENS = af.uniform(af.Sphere(3), n=10, seed=0)
+BATCH = af.uniform(af.Sphere(3), n=10, seed=range(3))
+FIELD = af.Attention(4.0)
+
+
+def mean(t, mu):
+    return mu.masses @ mu.positions
+
+
+def height(t, mu):
+    """Host code: float() of a tracer fails."""
+    return float(np.asarray(mu.positions)[:, 2].max())
+
+
+def clock(t, mu):
+    return 2 * t
+
+
+@pytest.mark.parametrize("method", [af.Adaptive(), af.Fixed(0.1), af.Layers(0.1)])
+def test_observables_are_those_of_the_saved_frames(method):
+    watch = {"mean": af.Observable(mean, dims=("dim",)), "height": height, "clock": clock}
+    flow = af.solve(FIELD, BATCH, 2.0, save=20, method=method, observe=watch, chunk=8)
+    plain = af.solve(FIELD, BATCH, 2.0, save=20, method=method, chunk=8)
+    for name in plain.dataset:
+        assert np.array_equal(flow.dataset[name], plain.dataset[name]), name  # watching changes nothing
+    assert flow.dataset["mean"].dims == ("seed", "time", "dim")
+    assert flow.dataset["height"].dims == ("seed", "time")
+    np.testing.assert_allclose(flow.dataset["mean"], flow.positions.values.mean(axis=2), atol=1e-16 * 10)
+    np.testing.assert_array_equal(flow.dataset["height"], flow.positions.values[..., 2].max(axis=2))
+    np.testing.assert_array_equal(flow.dataset["clock"], np.broadcast_to(2 * flow.time.values, (3, 21)))
+
+
+def test_only_what_is_asked_for_is_kept():
+    flow = af.solve(FIELD, BATCH, 2.0, save=20, observe={"mean": mean}, keep=())
+    assert set(flow.dataset.data_vars) == {"mean", "masses", "place"}
+    assert flow.dataset["mean"].dims == ("seed", "time", "mean_0")
+    assert flow.dims == ("seed",)
+    whole = af.solve(FIELD, BATCH, 2.0, save=20, observe={"mean": mean})
+    assert np.array_equal(flow.dataset["mean"], whole.dataset["mean"])
+    for act in (lambda: flow.positions, lambda: flow.tokens(-1), lambda: flow.clusters(scale=0.1)):
+        with pytest.raises(InvalidInput, match="kept no positions"):
+            act()
+    with pytest.raises(InvalidInput, match="no energy here|kept no energy"):
+        _ = flow.energy
+    few = af.solve(FIELD, TOKENS, 2.0, save=4, keep=("spread", "positions"))
+    assert set(few.dataset.data_vars) == {"positions", "spread", "masses", "place"}
+
+
+def test_stop_conditions_look_at_what_is_not_kept():
+    watch = {"order": lambda t, mu: jnp.linalg.norm(mean(t, mu))}
+    free = af.solve(FIELD, TOKENS, 8.0, save=40, observe=watch)
+    at = int(np.argmax(free.dataset["order"].values > 0.5))
+    assert 0 < at < 40
+    by_own = af.solve(
+        FIELD, TOKENS, 8.0, save=40, observe=watch, keep=(), stop=af.When(lambda frame: frame.order > 0.5)
+    )
+    assert float(by_own.stopped_at) == by_own.time.values[-1] == free.time.values[at]
+    speed = free.dataset["speed"].values
+    slow = float(speed[20])
+    built_in = af.solve(FIELD, TOKENS, 8.0, save=40, keep=(), stop=af.Still(slow))
+    assert built_in.time.values[-1] == free.time.values[np.argmax(speed <= slow)]
+    with pytest.raises(InvalidInput, match="asks for 'speed'.*Name what else it needs in `needs`"):
+        af.solve(FIELD, TOKENS, 8.0, save=40, keep=(), stop=af.When(lambda frame: frame.speed < slow))
+    needy = af.When(lambda frame: frame.speed <= slow, "slow", needs=("speed",))
+    named = af.solve(FIELD, TOKENS, 8.0, save=40, keep=(), stop=needy)
+    assert named.time.values[-1] == built_in.time.values[-1]
+
+
+def test_a_bad_observable_is_one_sentence_before_any_work():
+    def wrong(t, mu):
+        raise ValueError("no such thing")
+
+    for watch, words in (
+        ({"a": wrong}, "the observable 'a' raised ValueError at the start: no such thing; correct the function"),
+        ({"a": lambda t, mu: {"b": 1.0}}, "the observable 'a' returns a dict; return one number or array"),
+        ({"a": lambda t, mu: "text"}, "the observable 'a' returns <U4 values; return one number or array"),
+        ({"positions": mean}, "`observe` has the name 'positions'"),
+        ({"not a name": mean}, "`observe` has the name 'not a name'"),
+        ({"a": 3.0}, "`function` is 3.0; give a function of \\(t, measure\\)"),
+        ({"a": af.Observable(mean, dims=("x", "y"))}, "has shape \\(3,\\) and dims \\('x', 'y'\\); name each axis"),
+        ({"a": af.Observable(lambda t, mu: mu.masses, dims=("dim",))}, "10 entries along 'dim', which has 3"),
+        ([mean], "`observe` is .*; give a dictionary of names and functions"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            af.solve(FIELD, TOKENS, 1.0, save=2, observe=watch)
+
+
+def test_an_observable_that_holds_a_tracer_is_refused():
+    held = []
+
+    @jax.jit
+    def leak(x):
+        held.append(x)
+        return x
+
+    leak(1.0)
+    with pytest.raises(InvalidInput, match="'a' holds a value that is being traced"):
+        af.solve(FIELD, TOKENS, 1.0, save=2, observe={"a": lambda t, mu: held[0] + t})
+
+
+@pytest.mark.parametrize(
+    ("late", "words"),
+    [
+        (lambda t, mu: 1 / float(t < 1.0), "'a' raised ZeroDivisionError"),
+        (lambda t, mu: np.zeros(3 if float(t) < 1.0 else 2), r"'a' has the shape \(2,\), and had \(3,\) at the start"),
+        (lambda t, mu: jnp.where(t < 1.0, t, jnp.nan), "'a' is NaN at t = 1; correct it, or give Observable"),
+        (lambda t, mu: float("nan") if float(t) >= 1.0 else 0.0, "'a' is NaN at t = 1"),
+    ],
+)
+def test_an_observable_that_fails_on_the_way_keeps_what_was_done(late, words):
+    with pytest.raises(FlowFailed, match=words) as caught:
+        af.solve(FIELD, BATCH, 2.0, save=20, observe={"a": late, "b": clock}, chunk=4)
+    kept = caught.value.trajectory
+    assert kept.outcome.ending is Ending.FAILED
+    np.testing.assert_allclose(kept.time, np.arange(10) / 10, atol=1e-15)
+    assert np.isfinite(kept.positions.values).all()
+    assert kept.dataset["a"].sizes["time"] == kept.dataset["b"].sizes["time"] == 10
+
+
+def test_nan_may_be_allowed():
+    late = af.Observable(lambda t, mu: jnp.where(t < 1.0, t, jnp.nan), allow_nan=True)
+    flow = af.solve(FIELD, TOKENS, 2.0, save=4, observe={"a": late})
+    np.testing.assert_array_equal(flow.dataset["a"], [0.0, 0.5, np.nan, np.nan, np.nan])
+
+
+def test_fingerprints_tell_functions_apart():
+    def made(k):
+        return lambda t, mu: k * t
+
+    prints = [fingerprint(af.Observable(f)) for f in (mean, height, clock, made(1), made(2), made(np.ones(2)))]
+    assert len(set(prints)) == len(prints)
+    assert fingerprint(af.Observable(made(1))) == prints[3]
+    assert fingerprint(af.Observable(mean, dims=("dim",))) != prints[0]
+
+
+def test_absent_rows_are_in_the_measure_and_say_so():
+    prompts = af.stack("prompt", ["a", "b"], [af.uniform(af.Sphere(3), n=n, seed=0) for n in (4, 7)])
+    watch = {
+        "count": lambda t, mu: jnp.sum(mu.present),
+        "order": lambda t, mu: af.order_parameter(mu),
+        "clusters": lambda t, mu: np.int64(af.clusters(mu, scale=0.3).count),
+    }
+    flow = af.solve(FIELD, prompts, 1.0, save=4, method=af.Fixed(0.1), observe=watch)
+    assert flow.dataset["count"].values.tolist() == [[4] * 5, [7] * 5]
+    for name in ("a", "b"):
+        own = prompts.member(prompt=("a", "b").index(name))
+        alone = af.solve(
+            FIELD, own, 1.0, save=4, method=af.Fixed(0.1), observe={k: watch[k] for k in ("order", "clusters")}
+        )
+        np.testing.assert_allclose(flow.dataset["order"].sel(prompt=name), alone.dataset["order"], atol=1e-13)
+        np.testing.assert_array_equal(flow.dataset["clusters"].sel(prompt=name), alone.dataset["clusters"])
+
+
+def test_long_flows_densities_and_cells_are_observed_too():
+    mf = af.meanfield
+    flow = af.solve_long(af.Attention(9.0), TOKENS, observe={"mean": mean})
+    np.testing.assert_allclose(flow.dataset["mean"], flow.positions.values.mean(axis=1), atol=1e-15)
+    start = mf.perturbed(mf.CircleBasis(16), 1, 0.3)
+    grown = mf.evolve(af.Attention(2.0), start, 1.0, save=5, observe={"top": lambda t, rho: rho.values.max()})
+    np.testing.assert_allclose(grown.dataset["top"], grown.values.max(axis=1), rtol=1e-14)
+    cells = mf.circle_cells(32)
+    masses = mf.evolve_cells(
+        af.Attention(2.0), cells, mf.cells_from_density(cells, start), 1.0, save=5, observe={"top": lambda t, m: m.max()},
+        stop=af.When(lambda frame: frame.top > 0.045, "peaked"),
+    )  # fmt: skip
+    np.testing.assert_array_equal(masses.dataset["top"], masses.masses.values.max(axis=1))
+    assert masses.outcome.ending is Ending.STOPPED
+    assert masses.dataset["top"].values[-2] <= 0.045 < masses.dataset["top"].values[-1]
