@@ -1,6 +1,7 @@
 """Runs as tables for people."""
 
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -16,47 +17,98 @@ out = Console(highlight=False)
 
 
 def print_run(run: Run) -> None:
-    """Plateaus, cluster counts, energy, wall time and memory of one run; the claims of an experiment."""
+    """What a run found, how it ended, wall time and memory; the claims of an experiment."""
     facts = run.manifest()
     if "experiment" in facts:
         print_claims(run, read_claims(run))
         return
-    from attnflow.plots.times import is_long, symbol, written
-
     summary = facts.get("summary") or {}
-    table = Table(title=f"{facts['name']}: plateaus", title_justify="left", title_style="bold")
-    ends = [(plateau["log_start"], plateau["log_end"]) for plateau in summary.get("plateaus", [])]
-    long = is_long([*sum(ends, ()), summary.get("log_final_time")])
-    for column in ("clusters", f"from {symbol(long)}", f"to {symbol(long)}", "energy"):
-        table.add_column(column, justify="right")
-    for plateau in summary.get("plateaus", []):
-        energy = "–" if plateau["energy"] is None else f"{round(plateau['energy'], 6) + 0.0:.6f}"
-        between = [written(plateau[end], long) for end in ("log_start", "log_end")]
-        table.add_row(str(plateau["clusters"]), *between, energy)
-    if summary.get("plateaus"):
-        out.print(table)
-    else:
-        out.print(f"[bold]{facts['name']}[/bold]: no plateau")
     rows = {"status": facts["status"]}
-    if "outcome" in facts:
+    if facts.get("outcome"):
         rows["outcome"] = facts["outcome"]["message"]
-    if summary.get("energy_at_end") is not None:
-        rows["energy"] = f"{summary['energy_at_start']:.6f} at the start, {summary['energy_at_end']:.3e} at the end"
-    if "clusters_at_end" in summary:
-        rows["clusters"] = (
-            f"{summary['clusters_at_end']} at {symbol(long)} = {written(summary['log_final_time'], long)}"
-        )
-    if "steps" in facts:
-        rows["steps"] = f"{facts['steps']['accepted']} accepted, {facts['steps']['rejected']} rejected"
+    rows |= _ROWS.get(summary.get("kind", ""), _flow)(facts["name"], summary)
+    if facts.get("steps"):
+        rows["steps"] = ", ".join(f"{count} {kind}" for kind, count in facts["steps"].items())
     rows["wall time"] = f"{facts['wall_time']:.1f} s"
     rows["peak memory"] = f"{facts['peak_memory'] / 2**20:.0f} MiB"
     rows["folder"] = str(run.path)
     if run.report.exists():
         rows["report"] = str(run.report)
+    if facts["status"] not in ("finished", "failed"):
+        rows["continue"] = resume_command(run.path, facts)
+    _print_rows(rows)
+
+
+def _print_rows(rows: dict[str, str]) -> None:
     grid = Table.grid(padding=(0, 2))
     for key, value in rows.items():
-        grid.add_row(f"[bold]{key}[/bold]", value)
+        grid.add_row(f"[bold]{key}[/bold]", escape(value))
     out.print(grid)
+
+
+def _flow(name: str, summary: dict[str, Any]) -> dict[str, str]:
+    """Of tokens: prints the plateaus; rows of clusters and energy."""
+    from attnflow.plots.times import is_long, symbol, written
+
+    if "plateaus" not in summary:
+        out.print(f"[bold]{name}[/bold]")
+        return {}
+    ends = [(plateau["log_start"], plateau["log_end"]) for plateau in summary["plateaus"]]
+    long = is_long([*sum(ends, ()), summary.get("log_final_time")])
+    table = Table(title=f"{name}: plateaus", title_justify="left", title_style="bold")
+    for column in ("clusters", f"from {symbol(long)}", f"to {symbol(long)}", "energy"):
+        table.add_column(column, justify="right")
+    for plateau in summary["plateaus"]:
+        energy = "–" if plateau["energy"] is None else f"{round(plateau['energy'], 6) + 0.0:.6f}"
+        between = [written(plateau[end], long) for end in ("log_start", "log_end")]
+        table.add_row(str(plateau["clusters"]), *between, energy)
+    out.print(table if summary["plateaus"] else f"[bold]{name}[/bold]: no plateau")
+    rows = _energy(summary)
+    if "clusters_at_end" in summary:
+        final = written(summary["log_final_time"], long)
+        rows["clusters"] = f"{summary['clusters_at_end']} at {symbol(long)} = {final}"
+    return rows
+
+
+def _energy(summary: dict[str, Any]) -> dict[str, str]:
+    if summary.get("energy_at_end") is None:
+        return {}
+    return {"energy": f"{summary['energy_at_start']:.6f} at the start, {summary['energy_at_end']:.3e} at the end"}
+
+
+def _density(name: str, summary: dict[str, Any]) -> dict[str, str]:
+    out.print(f"[bold]{name}[/bold]: a density, {summary['frames']} frames to t = {summary['time']:.6g}")
+    return _energy(summary) | {"resolution": f"tail {summary['tail']:.1e}, negative mass {summary['negative']:.1e}"}
+
+
+def _cells(name: str, summary: dict[str, Any]) -> dict[str, str]:
+    out.print(f"[bold]{name}[/bold]: masses of cells, {summary['frames']} frames to t = {summary['time']:.6g}")
+    since = summary["concentrated_since"]
+    narrow = f"{summary['narrow']:.3g} of the mass" + ("" if since is None else f", half of it since t = {since:.4g}")
+    return _energy(summary) | {"narrow clusters": narrow}
+
+
+def _merges(name: str, summary: dict[str, Any]) -> dict[str, str]:
+    table = Table(title=f"{name}: last merges", title_justify="left", title_style="bold")
+    for column in ("group", "left", "made", "log t: quartile", "median", "quartile"):
+        table.add_column(column, justify="right")
+    for row in summary["last_merges"]:
+        times = [
+            "–" if row[key] is None else f"{row[key]:.4g}" for key in ("lower_quartile", "median", "upper_quartile")
+        ]
+        table.add_row(str(row["group"] or ""), str(row["left"]), f"{row['made']} of {row['of']}", *times)
+    out.print(table)
+    return {"systems": f"{summary['systems']} of {summary['tokens']} tokens"}
+
+
+def _fit(name: str, summary: dict[str, Any]) -> dict[str, str]:
+    out.print(f"[bold]{name}[/bold]: a fit, {summary['points']} points in {summary['classes']} classes")
+    first, last = summary["loss_at_start"], summary["loss_at_end"]
+    loss = {} if first is None else {"loss": f"{first:.4g} at the start, {last:.4g} at the end"}
+    return loss | {"accuracy": f"{summary['accuracy']:.4f}, was {summary['accuracy_at_start']:.4f}"}
+
+
+_ROWS = {"density": _density, "cells": _cells, "merges": _merges, "fit": _fit}
 
 
 def print_claims(run: Run, claims: list[Claim]) -> None:
@@ -77,19 +129,16 @@ def print_claims(run: Run, claims: list[Claim]) -> None:
     failed = sum(not claim.holds for claim in claims)
     rows = {"status": facts["status"]}
     if facts.get("message"):
-        rows["message"] = escape(facts["message"])
+        rows["message"] = facts["message"]
     if claims:
         rows["claims"] = f"{failed} of {len(claims)} fail" if failed else f"all {len(claims)} hold"
     rows["wall time"] = f"{facts['wall_time']:.1f} s"
-    rows["folder"] = escape(str(run.path))
+    rows["folder"] = str(run.path)
     if facts["status"] == "finished":
-        rows["report"] = escape(str(run.report))
+        rows["report"] = str(run.report)
     else:
-        rows["continue"] = escape(resume_command(run.path, facts))
-    grid = Table.grid(padding=(0, 2))
-    for key, value in rows.items():
-        grid.add_row(f"[bold]{key}[/bold]", value)
-    out.print(grid)
+        rows["continue"] = resume_command(run.path, facts)
+    _print_rows(rows)
 
 
 def print_experiments(found: list[Experiment]) -> None:

@@ -1,8 +1,12 @@
-"""Pictures of flows, with theory laid over them: Matplotlib for print, one interactive page per run."""
+"""Pictures of results, with theory laid over them: Matplotlib for print, one page per run."""
 
 from attnflow.plots.attention import draw_attention
+from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles
 from attnflow.plots.eigenfunctions import draw_eigenfunctions
+from attnflow.plots.fit import draw_loss, draw_paths, draw_plane
 from attnflow.plots.forecast import draw_growth_rates
+from attnflow.plots.merges import draw_laws, draw_medians
+from attnflow.plots.observables import draw_numbers, draw_observables
 from attnflow.plots.overlaps import draw_overlaps
 from attnflow.plots.report import draw_run
 from attnflow.plots.series import draw_series
@@ -13,9 +17,20 @@ from attnflow.plots.tree import draw_tree
 
 __all__ = [
     "draw_attention",
+    "draw_decay",
+    "draw_density",
     "draw_eigenfunctions",
+    "draw_energies",
     "draw_growth_rates",
+    "draw_laws",
+    "draw_loss",
+    "draw_medians",
+    "draw_numbers",
+    "draw_observables",
     "draw_overlaps",
+    "draw_paths",
+    "draw_plane",
+    "draw_profiles",
     "draw_run",
     "draw_series",
     "draw_snapshots",

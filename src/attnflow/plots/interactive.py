@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.plots.observables import NUMBERS
 from attnflow.plots.story import Story
 from attnflow.plots.style import COLOURS, GREY, INK, colours
 from attnflow.plots.times import Scale, written
@@ -28,8 +29,8 @@ def interactive(story: Story) -> Any:
 
         x = x @ projection(story)
     solid = x.shape[2] == 3
-    axis, has_energy = story.axis, story.curve is not None
-    heights = thin.flow.dataset["energy" if has_energy else "speed"].values
+    axis = story.axis
+    name, heights = thin.height or ("", np.full(len(thin.log_time), np.nan))
     log_curve, curve = story.curve or (thin.log_time, heights)
     times = axis.at(thin.log_time)
 
@@ -86,8 +87,8 @@ def interactive(story: Story) -> Any:
         }],
     )  # fmt: skip
     fig.update_xaxes(title=axis.symbol, type="log" if axis.is_logarithmic else "linear", row=1, col=2)
-    fig.update_yaxes(title="energy" if has_energy else "largest speed", row=1, col=2)
-    if not has_energy:
+    fig.update_yaxes(title=NUMBERS.get(name, "no energy or speed was kept"), row=1, col=2)
+    if name in ("speed", "spread"):
         fig.update_yaxes(type="log", row=1, col=2)
     if solid:
         bare = {"visible": False, "range": [-1.05, 1.05]} if isinstance(thin.flow.space, Sphere) else {}

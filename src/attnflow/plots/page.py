@@ -23,6 +23,13 @@ def with_caption(svg: str, caption: str) -> str:
     return f"<figure>{svg}<figcaption>{html.escape(caption)}</figcaption></figure>"
 
 
+def table(heads: list[str], rows: list[list[Any]]) -> str:
+    """A table with headings; `none` where it has no rows."""
+    none = f'<tr><td colspan="{len(heads)}">none</td></tr>'
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><tr>{''.join(f'<th>{html.escape(head)}</th>' for head in heads)}</tr>{body or none}</table>"
+
+
 def facts_table(facts: dict[str, Any], manifest: dict[str, Any]) -> str:
     """Facts of the page's own, then the ones that every manifest holds."""
     own = facts | {

@@ -1,18 +1,30 @@
 """Figures and the self-contained page of a run."""
 
+import dataclasses
+import functools
 import html
 from typing import Any
 
+import numpy as np
+import xarray as xr
+
+from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.flows import AbstractTrajectory
+from attnflow.learn import Fitted
+from attnflow.meanfield import CellFlow, DensityFlow
 from attnflow.plots.attention import draw_attention
+from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles, look
+from attnflow.plots.fit import draw_loss, draw_paths, draw_plane, in_plane
 from attnflow.plots.interactive import interactive
+from attnflow.plots.merges import draw_laws, draw_medians, grouped
+from attnflow.plots.observables import MOST, NUMBERS, draw_numbers, draw_observables, observed
 from attnflow.plots.overlaps import draw_overlaps
-from attnflow.plots.page import as_page, as_svg, facts_table, toml_block, with_caption
+from attnflow.plots.page import as_page, as_svg, facts_table, table, toml_block, with_caption
 from attnflow.plots.series import draw_series
 from attnflow.plots.snapshots import draw_snapshots
 from attnflow.plots.staircase import draw_staircase
-from attnflow.plots.story import Story, tell
+from attnflow.plots.story import tell
 from attnflow.plots.summary import plot, summarise
 from attnflow.plots.times import is_long, symbol, written
 from attnflow.plots.tree import draw_tree
@@ -28,11 +40,94 @@ CAPTIONS = {
     "linked by chance and their number means nothing.",
     "overlaps": "Share of pairs with a given overlap, through time.",
     "attention": "Attention weights at the start and on the plateau that gives the colours, tokens sorted by cluster.",
+    "numbers": "The numbers that were kept of every frame, against time; a thin line for each member of a batch.",
+    "observables": "Observables against time; a thin line for each member of a batch.",
+    "density": "The density relative to the uniform law, on a logarithmic colour scale.",
+    "profiles": "The density at times between which its energy changes by equal amounts.",
+    "energies": "Energy, entropy relative to the uniform law, and speed against time.",
+    "decay": "The norm of the coefficients of every degree, as a share of the largest. The density is resolved while "
+    "the last ones are below the dotted line.",
+    "cells": "Energy, entropy relative to the uniform law, and the share of mass in clusters narrower than a cell. The "
+    "dashed line marks since when half of the mass is in such clusters: from there on cells are too wide.",
+    "laws": "The share of systems that have not made a merge by time t. Shaded: a band that holds the whole true law "
+    "with probability 95 % (Dvoretzky–Kiefer–Wolfowitz).",
+    "medians": "Log time of every merge against the number of clusters that it leaves: median and quartiles over "
+    "systems.",
+    "loss": "The loss of every step, before that step.",
+    "plane": "The points, and the probabilities of the classes over the plane as mixtures of their colours; lines are "
+    "borders between classes, points with a dark rim are classified wrongly.",
+    "paths": "Where the fitted flow takes some of the points, from small dots to large ones. Dashed: the border of the "
+    "read-out at the end.",
 }
 
 
-def draw_run(run: Run, flow: AbstractTrajectory) -> dict[str, Any]:
-    """Draw all figures (PDF for print, one PNG, SVG in the page), write the report, and give back the summary."""
+@dataclasses.dataclass(frozen=True)
+class Account:
+    """What is told of a result."""
+
+    figures: dict[str, Any]
+    """By name, `summary` among them."""
+    summary: dict[str, Any]
+    """Numbers for the manifest."""
+    facts: dict[str, Any]
+    """For the table at the end of the page."""
+    before: list[str] = dataclasses.field(default_factory=list)
+    """HTML above the figures."""
+    live: Any = None
+    """The interactive picture, where there is one."""
+
+
+def draw_run(run: Run, result: Any) -> dict[str, Any]:
+    """Draw all figures (PDF for print, one PNG, SVG in the page), write the report, and give back the summary.
+
+    `result` is what `solve`, `solve_long`, `merge_times`, `evolve`, `evolve_cells` or `fit` returned.
+    """
+    told = _account(result)
+    with writing(run.path):
+        run.figures.mkdir(exist_ok=True)
+        for name, figure in told.figures.items():
+            figure.savefig(run.figures / f"{name}.pdf", metadata={"CreationDate": None})
+            figure.set_layout_engine("none")  # laid out once is laid out for all formats
+        told.figures["summary"].savefig(run.figures / "summary.png")
+        write_atomically(run.report, _page(run, told).encode())
+    return told.summary
+
+
+def _page(run: Run, told: Account) -> str:
+    manifest, spec = run.manifest(), run.spec()
+    pictures = {name: as_svg(figure) for name, figure in told.figures.items() if name != "summary"}
+    live = "" if told.live is None else told.live.to_html(full_html=False, include_plotlyjs=True, auto_play=False)
+    parts = [
+        f"<p>{html.escape(spec.table['about'])}</p>",
+        live,
+        *told.before,
+        "<h2>Figures</h2>",
+        *(with_caption(svg, CAPTIONS[name]) for name, svg in pictures.items()),
+        facts_table(told.facts | {"precision": manifest["dtype"]}, manifest),
+        toml_block("Specification", spec.to_toml()),
+    ]
+    return as_page(spec.name, "\n".join(parts))
+
+
+@functools.singledispatch
+def _account(result: Any) -> Account:
+    raise InvalidInput(
+        f"`result` is {type(result).__name__}; a run holds what solve, solve_long, merge_times, evolve, evolve_cells "
+        "or fit returned."
+    )
+
+
+@_account.register
+def _(flow: AbstractTrajectory) -> Account:
+    facts = {"outcome": flow.outcome.message, "steps": _steps(flow.steps), "frames": flow.dataset.sizes["time"]}
+    sizes = ", ".join(f"{d} × {flow.dataset.sizes[d]}" for d in flow.dims)
+    if "positions" not in flow.dataset or not flow.dataset.sizes["time"]:
+        before = ["<p>No positions were kept: there are no pictures of tokens, clusters and overlaps.</p>"]
+        if flow.dims:
+            before.append(f"<p>The run holds a batch ({sizes}).</p>")
+        drawn = {"numbers": _without(flow)} if any(name in flow.dataset for name in NUMBERS) else {}
+        more, words = _observables(flow)
+        return Account({"summary": plot(flow)} | drawn | more, summarise(flow), facts, before + words)
     story = tell(flow)
     figures = {"summary": plot(story), "snapshots": draw_snapshots(story)}
     if story.tree is not None:
@@ -41,47 +136,117 @@ def draw_run(run: Run, flow: AbstractTrajectory) -> dict[str, Any]:
     figures["overlaps"] = draw_overlaps(story)
     if isinstance(story.flow.field, Attention):
         figures["attention"] = draw_attention(story)
+    more, words = _observables(flow)
     summary = summarise(story)
-    with writing(run.path):
-        run.figures.mkdir(exist_ok=True)
-        for name, figure in figures.items():
-            figure.savefig(run.figures / f"{name}.pdf", metadata={"CreationDate": None})
-            figure.set_layout_engine("none")  # laid out once is laid out for all formats
-        figures["summary"].savefig(run.figures / "summary.png")
-        page = _page(
-            run, flow, story, {name: as_svg(figure) for name, figure in figures.items() if name != "summary"}, summary
-        )
-        write_atomically(run.report, page.encode())
-    return summary
-
-
-def _page(run: Run, flow: AbstractTrajectory, story: Story, pictures: dict[str, str], summary: dict[str, Any]) -> str:
-    manifest, spec = run.manifest(), run.spec()
-    live = interactive(story).to_html(full_html=False, include_plotlyjs=True, auto_play=False)
-    sizes = ", ".join(f"{d} × {flow.dataset.sizes[d]}" for d in flow.dims)
-    batch = f"<p>The run holds a batch ({sizes}); the figures show its first member.</p>" if flow.dims else ""
     long = is_long(p[end] for p in summary["plateaus"] for end in ("log_start", "log_end"))
-    rows = "".join(
-        f"<tr><td>{p['clusters']}</td><td>{written(p['log_start'], long)}</td><td>{written(p['log_end'], long)}</td>"
-        f"<td>{'–' if p['energy'] is None else format(round(p['energy'], 6) + 0.0, '.6f')}</td></tr>"
+    rows = [
+        [
+            p["clusters"],
+            written(p["log_start"], long),
+            written(p["log_end"], long),
+            "–" if p["energy"] is None else format(round(p["energy"], 6) + 0.0, ".6f"),
+        ]
         for p in summary["plateaus"]
-    )
-    facts = {
-        "outcome": flow.outcome.message,
-        "steps": f"{flow.steps['accepted']} accepted, {flow.steps['rejected']} rejected",
-        "frames": flow.dataset.sizes["time"],
-        "precision": manifest["dtype"],
-    }
-    t, none = symbol(long), '<tr><td colspan="4">none</td></tr>'
-    parts = [
-        f"<p>{html.escape(spec.table['about'])}</p>",
-        live,
-        batch,
-        "<h2>Plateaus</h2>",
-        f"<table><tr><th>clusters</th><th>from {t}</th><th>to {t}</th><th>energy</th></tr>{rows or none}</table>",
-        "<h2>Figures</h2>",
-        *(with_caption(svg, CAPTIONS[name]) for name, svg in pictures.items()),
-        facts_table(facts, manifest),
-        toml_block("Specification", spec.to_toml()),
     ]
-    return as_page(spec.name, "\n".join(parts))
+    batch = f"<p>The run holds a batch ({sizes}); the figures show its first member, observables all of them.</p>"
+    heads = ["clusters", f"from {symbol(long)}", f"to {symbol(long)}", "energy"]
+    before = [batch if flow.dims else "", "<h2>Plateaus</h2>", table(heads, rows), *words]
+    return Account(figures | more, summary, facts, before, interactive(story))
+
+
+@_account.register
+def _(flow: DensityFlow) -> Account:
+    view = look(flow)
+    figures = {"summary": plot(view), "density": draw_density(view)}
+    if view.edges is not None:
+        figures["profiles"] = draw_profiles(view)
+    figures |= {"energies": draw_energies(view), "decay": draw_decay(view)}
+    return _of_density(flow, figures, summarise(view), {"basis": f"{type(flow.basis).__name__}, {_size(flow)}"})
+
+
+@_account.register
+def _(flow: CellFlow) -> Account:
+    view = look(flow)
+    figures = {"summary": plot(view), "density": draw_density(view), "profiles": draw_profiles(view)}
+    figures["cells"] = draw_energies(view)
+    kind = "belts" if flow.cells.zonal else "arcs"
+    cells = f"{flow.cells.count} {kind} of S^{flow.cells.dim - 1}, {flow.cells.width:.3g} wide"
+    return _of_density(flow, figures, summarise(view), {"cells": cells})
+
+
+@_account.register
+def _(merges: xr.Dataset) -> Account:
+    figures = {"summary": plot(merges), "laws": draw_laws(merges), "medians": draw_medians(merges)}
+    summary, attributes = summarise(merges), merges.attrs
+    several = len(grouped(merges)) > 1
+    columns = ("lower_quartile", "median", "upper_quartile")
+    rows = [
+        [row["group"]] * several
+        + [f"{row['left'] + 1} → {row['left']}", f"{row['made']} of {row['of']}"]
+        + ["–" if row[name] is None else f"{row[name]:.4g}" for name in columns]
+        for row in summary["last_merges"]
+    ]
+    heads = ["systems"] * several + ["clusters", "made by", "lower quartile of log t", "median", "upper quartile"]
+    late = "<p>A merge that has not been made counts as later than all others.</p>"
+    unmade = not np.isfinite(merges["log_time"].values).all()
+    before = ["<h2>The last merges</h2>", table(heads, rows), late if unmade else ""]
+    doubtful = int(merges["undetermined"].sum()) if "undetermined" in merges else 0
+    facts = {"outcome": attributes.get("message", ""), "systems": summary["systems"], "tokens": summary["tokens"]}
+    if doubtful:
+        facts["undetermined"] = f"{doubtful} merges depend on rounding"
+    return Account(figures, summary, facts, before)
+
+
+@_account.register
+def _(fitted: Fitted) -> Account:
+    figures = {"summary": plot(fitted), "loss": draw_loss(fitted)}
+    if in_plane(fitted):
+        figures["plane"] = draw_plane(fitted)
+    if fitted.recipe is not None:
+        figures["paths"] = draw_paths(fitted)
+    summary = summarise(fitted)
+    rows = [
+        ["loss", _written(summary["loss_at_start"]), _written(summary["loss_at_end"])],
+        ["accuracy", _written(summary["accuracy_at_start"]), _written(summary["accuracy"])],
+    ]
+    facts = {"outcome": fitted.outcome.message, "steps": summary["steps"], "points": summary["points"]}
+    before = ["<h2>The fit</h2>", table(["", "at the start", "at the end"], rows)]
+    return Account(figures, summary, facts, before)
+
+
+def _of_density(flow: Any, figures: dict[str, Any], summary: dict[str, Any], own: dict[str, Any]) -> Account:
+    more, words = _observables(flow)
+    facts = {"outcome": flow.outcome.message, "steps": _steps(flow.steps), "frames": summary["frames"]} | own
+    rows = [
+        [name, _written(summary[f"{name}_at_start"]), _written(summary[f"{name}_at_end"])]
+        for name in ("energy", "entropy")
+    ]
+    end = "the end" if summary["time"] is None else f"t = {summary['time']:.6g}"
+    before = ["<h2>The density</h2>", table(["", "at the start", f"at {end}"], rows), *words]
+    return Account(figures | more, summary, facts, before)
+
+
+def _observables(result: Any) -> tuple[dict[str, Any], list[str]]:
+    """The figure of observables, if there are some, and what it leaves out."""
+    names = observed(result)
+    if not names:
+        return {}, []
+    words = f"<p>The figure of observables shows {MOST} of {len(names)}.</p>" if len(names) > MOST else ""
+    return {"observables": draw_observables(result)}, [words]
+
+
+def _without(flow: AbstractTrajectory) -> Any:
+    """The numbers of a flow that kept no positions, without its observables, which have a figure of their own."""
+    return draw_numbers(dataclasses.replace(flow, dataset=flow.dataset.drop_vars(observed(flow))))
+
+
+def _size(flow: DensityFlow) -> str:
+    return f"degree {flow.basis.degree}, on S^{flow.basis.dim - 1}"
+
+
+def _steps(steps: dict[str, int]) -> str:
+    return f"{steps['accepted']} accepted, {steps['rejected']} rejected"
+
+
+def _written(value: float | None) -> str:
+    return "–" if value is None else f"{round(value, 12) + 0.0:.6g}"

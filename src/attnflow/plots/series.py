@@ -6,8 +6,9 @@ import numpy as np
 
 from attnflow import theory
 from attnflow.flows import AbstractTrajectory
+from attnflow.plots.observables import NUMBERS
 from attnflow.plots.story import Story, tell
-from attnflow.plots.style import COLOURS, COLUMN, GREY, styled
+from attnflow.plots.style import COLOURS, COLUMN, GREY, say, styled
 from attnflow.spaces import Sphere
 
 MANY = 20
@@ -51,10 +52,15 @@ def draw_energy(axes: Any, story: Story) -> None:
             axes.set_ylim(low, high + 0.04 * (high - low))
             axes.legend(loc="upper left", bbox_to_anchor=(0, 0.93))
         axes.set_ylabel(r"energy $\hat E$" if story.beta is not None else "energy")
+    elif story.height is not None:
+        name, values = story.height
+        axes.plot(story.axis.at(story.log_time), values, color=COLOURS[0])
+        if (values > 0).any():
+            axes.set_yscale("log")
+        axes.set_ylabel(NUMBERS[name])
     else:
-        axes.plot(story.axis.at(story.log_time), story.flow.dataset["speed"].values, color=COLOURS[0])
-        axes.set_yscale("log")
-        axes.set_ylabel("largest speed")
+        say(axes, "no energy or speed was kept")
+        return
     story.axis.draw(axes)
 
 

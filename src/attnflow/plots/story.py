@@ -76,6 +76,13 @@ class Story:
         return (self.log_time, self.flow.energy.values) if "energy" in self.flow.dataset else None
 
     @property
+    def height(self) -> tuple[str, np.ndarray] | None:
+        """The name and the values, frame by frame, of what climbs or falls: energy, else speed, else spread."""
+        kept = (name for name in ("energy", "speed", "spread") if name in self.flow.dataset)
+        name = next(kept, None)
+        return None if name is None else (name, self.flow.dataset[name].values)
+
+    @property
     def count(self) -> int:
         """Clusters at the end."""
         if self.tree is not None:

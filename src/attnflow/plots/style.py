@@ -55,3 +55,24 @@ def styled() -> Iterator[Any]:
 def colours(labels: np.ndarray) -> list[str]:
     """A colour per token from its cluster number; clusters beyond the palette share grey."""
     return [COLOURS[k] if k < len(COLOURS) else GREY for k in labels]
+
+
+def shades(count: int) -> list[Any]:
+    """Colours for frames in their order, dark to light, all of them legible on white."""
+    import matplotlib
+
+    return [matplotlib.colormaps["cividis"](share) for share in np.linspace(0.0, 0.82, max(count, 1))][:count]
+
+
+def blank(words: str) -> Any:
+    """A figure that says why there is none."""
+    with styled() as figure:
+        fig = figure.Figure(figsize=(COLUMN, 0.6))
+        say(fig.subplots(), words)
+        return fig
+
+
+def say(axes: Any, words: str) -> None:
+    """Words in the place of a panel."""
+    axes.axis("off")
+    axes.text(0.5, 0.5, words, color=GREY, ha="center", va="center", transform=axes.transAxes)

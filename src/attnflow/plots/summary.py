@@ -1,26 +1,82 @@
-"""The whole flow in one figure, and in a few numbers."""
+"""A whole result in one figure, and in a few numbers."""
 
+import functools
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
+from attnflow.errors import InvalidInput
 from attnflow.flows import AbstractTrajectory
+from attnflow.learn import Fitted
+from attnflow.meanfield import CellFlow, DensityFlow
+from attnflow.plots.density import View, plot_density, summarise_density
+from attnflow.plots.fit import plot_fit, summarise_fit
+from attnflow.plots.merges import plot_merges, summarise_merges
+from attnflow.plots.observables import draw_numbers
 from attnflow.plots.overlaps import draw_overlap_map
 from attnflow.plots.series import draw_count, draw_energy
 from attnflow.plots.snapshots import draw_frame, projection
 from attnflow.plots.staircase import draw_levels, draw_lifetimes
 from attnflow.plots.story import Story, tell
-from attnflow.plots.style import PAGE, colours, styled
+from attnflow.plots.style import PAGE, blank, colours, styled
 from attnflow.plots.tree import draw_branches
 
 
-def plot(flow: AbstractTrajectory | Story) -> Any:
-    """Tokens at a few times, energy, cluster count and overlaps, with theory laid over; a Matplotlib Figure.
+def plot(result: Any) -> Any:
+    """What `solve`, `solve_long`, `merge_times`, `evolve`, `evolve_cells` or `fit` returned, in one Matplotlib Figure.
 
-    Of a flow of `solve_long`: tokens, the staircase, the merge tree and the lifetimes of plateaus. Of a batch the first
-    member is shown.
+    Of a flow of tokens: tokens at a few times, energy, cluster count and overlaps, with theory laid over; of one of
+    `solve_long` the staircase, the merge tree and the lifetimes of plateaus; of one without positions the numbers that
+    were kept. Of a batch the first member is shown. Of a density: its history, energy, entropy and resolution. Of
+    merges: their laws and quartiles. Of a fit: losses, regions of the plane and paths.
     """
-    story = tell(flow)
+    return _plot(result)
+
+
+def summarise(result: Any) -> dict[str, Any]:
+    """The numbers of the closing table, as JSON can hold them; `kind` says of what.
+
+    Of tokens: plateaus, cluster counts, energies; times as logarithms, None for log 0.
+    """
+    return _summarise(result)
+
+
+@functools.singledispatch
+def _plot(result: Any) -> Any:
+    raise _unknown(result)
+
+
+@functools.singledispatch
+def _summarise(result: Any) -> dict[str, Any]:
+    raise _unknown(result)
+
+
+_plot.register(DensityFlow | CellFlow | View)(plot_density)
+_summarise.register(DensityFlow | CellFlow | View)(summarise_density)
+_plot.register(xr.Dataset)(plot_merges)
+_summarise.register(xr.Dataset)(summarise_merges)
+_plot.register(Fitted)(plot_fit)
+_summarise.register(Fitted)(summarise_fit)
+
+
+@_plot.register
+def _(flow: AbstractTrajectory) -> Any:
+    if not flow.dataset.sizes["time"]:
+        return blank("no frame was saved")
+    return plot(tell(flow)) if "positions" in flow.dataset else draw_numbers(flow)
+
+
+@_summarise.register
+def _(flow: AbstractTrajectory) -> dict[str, Any]:
+    if "positions" in flow.dataset and flow.dataset.sizes["time"]:
+        return summarise(tell(flow))
+    one = flow.member(**dict.fromkeys(flow.dims, 0))
+    return _numbers(one, one.log_time.values)
+
+
+@_plot.register
+def _(story: Story) -> Any:
     frames = story.moments()
     with styled() as figure:
         heights = PAGE / max(len(frames), 4) + 0.3, 2.1
@@ -45,25 +101,41 @@ def plot(flow: AbstractTrajectory | Story) -> Any:
         return fig
 
 
-def summarise(story: Story) -> dict[str, Any]:
-    """The numbers of the closing table: plateaus, cluster counts, energies; times as logarithms, None for log 0."""
-    energy = story.flow.dataset.get("energy")
+@_summarise.register
+def _(story: Story) -> dict[str, Any]:
+    plateaus = [
+        {
+            "log_start": _number(p.log_start),
+            "log_end": _number(p.log_end),
+            "clusters": p.clusters,
+            "energy": _number(p.energy),
+        }
+        for p in story.plateaus
+    ]
+    return {"plateaus": plateaus, "clusters_at_end": story.count} | _numbers(story.flow, story.log_time)
+
+
+def _numbers(flow: AbstractTrajectory, log_time: np.ndarray) -> dict[str, Any]:
+    """What can be said of one system without its positions."""
+
+    def at(name: str, frame: int) -> Any:
+        return flow.dataset[name].values[frame] if name in flow.dataset and len(log_time) else None
+
+    start, end, resolved = at("energy", 0), at("energy", -1), at("resolved", -1)
     return {
-        "plateaus": [
-            {
-                "log_start": _number(p.log_start),
-                "log_end": _number(p.log_end),
-                "clusters": p.clusters,
-                "energy": _number(p.energy),
-            }
-            for p in story.plateaus
-        ],
-        "clusters_at_end": story.count,
-        "energy_at_start": None if energy is None else float(energy.values[0]),
-        "energy_at_end": None if energy is None else float(energy.values[-1]) + 0.0,  # not -0
-        "log_final_time": _number(story.log_time[-1]),
-        "resolved": bool(story.flow.resolved.values[-1]),
+        "kind": "tokens",
+        "energy_at_start": None if start is None else float(start),
+        "energy_at_end": None if end is None else float(end) + 0.0,  # not -0
+        "log_final_time": _number(log_time[-1]) if len(log_time) else None,
+        "resolved": None if resolved is None else bool(resolved),
     }
+
+
+def _unknown(result: Any) -> InvalidInput:
+    return InvalidInput(
+        f"`result` is {type(result).__name__}; give what solve, solve_long, merge_times, evolve, evolve_cells or fit "
+        "returned."
+    )
 
 
 def _number(value: float) -> float | None:

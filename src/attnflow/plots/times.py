@@ -9,6 +9,7 @@ import numpy as np
 
 from attnflow.flows import AbstractTrajectory, LongFlow
 from attnflow.flows.longtime.method import log_faster
+from attnflow.meanfield.frames import Frames
 from attnflow.precision import full_precision
 from attnflow.special.numbers import Numbers
 
@@ -101,11 +102,25 @@ def time_axis(flow: AbstractTrajectory) -> TimeAxis:
         if len(merges) == flow.dataset.sizes["token"] - 1:  # consensus stays: show a little of it
             last += BEYOND * (last - first)
         return TimeAxis(Scale.EXPONENT if is_long([first, last]) else Scale.LOGARITHMIC, first, last)
+    return frames_axis(log_time)
+
+
+def frames_axis(log_time: np.ndarray) -> TimeAxis:
+    """The axis of frames at these log times: logarithmic when they are spread so."""
+    finite = log_time[np.isfinite(log_time)]
     last = float(finite[-1]) if len(finite) else 0.0
     spread = len(finite) > 2 and last > finite[0] + DECADES and np.median(finite) < last + np.log(0.2)
     if spread:
         return TimeAxis(Scale.LOGARITHMIC, float(finite[0]), last)
-    return TimeAxis(Scale.LINEAR, float(log_time[0]), last)
+    return TimeAxis(Scale.LINEAR, float(log_time[0]) if len(log_time) else -np.inf, last)
+
+
+def log_times(result: AbstractTrajectory | Frames) -> np.ndarray:
+    """Natural logarithm of the saved times of a flow of tokens or of a density, -inf at the start."""
+    if isinstance(result, AbstractTrajectory):
+        return result.log_time.values
+    with np.errstate(divide="ignore"):
+        return np.log(result.time.values)
 
 
 def is_long(log_times: Iterable[float | None]) -> bool:

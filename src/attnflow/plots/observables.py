@@ -1,0 +1,80 @@
+"""Numbers of the frames against time: observables of a flow, and what else was kept without positions."""
+
+from typing import Any
+
+import numpy as np
+
+from attnflow.flows import AbstractTrajectory
+from attnflow.meanfield import CellFlow, DensityFlow
+from attnflow.plots.style import COLOURS, PAGE, blank, styled
+from attnflow.plots.times import TimeAxis, frames_axis, log_times, time_axis
+
+MOST = 12
+"""Observables in one figure."""
+MOST_MEMBERS = 200
+"""Members of a batch in one panel; of more, every k-th."""
+OWN: dict[type, tuple[str, ...]] = {
+    AbstractTrajectory: ("positions", "speed", "floor", "resolved", "spread", "energy", "log_time", "log_speed"),
+    DensityFlow: ("energy", "entropy", "free_energy", "mass", "tail", "lowest", "negative", "speed"),
+    CellFlow: ("energy", "free_energy", "narrow"),
+}
+"""What the frames of a flow hold by themselves."""
+NUMBERS = {"energy": "energy", "speed": "largest speed", "spread": "spread"}
+"""Numbers that a flow of tokens may hold, and what they are called on an axis."""
+
+
+def observed(result: AbstractTrajectory | DensityFlow | CellFlow) -> list[str]:
+    """The names of scalar observables."""
+    own = next(names for kind, names in OWN.items() if isinstance(result, kind))
+    return [
+        str(name)
+        for name, values in result.dataset.data_vars.items()
+        if name not in own and values.dims == (*_batch(result), "time") and values.dtype.kind in "biuf"
+    ]
+
+
+def draw_observables(result: AbstractTrajectory | DensityFlow | CellFlow) -> Any:
+    """One panel per scalar observable against time; the members of a batch as thin lines."""
+    names = observed(result)[:MOST]
+    return _draw(result, {name: name.replace("_", " ") for name in names}, "this flow has no scalar observable")
+
+
+def draw_numbers(flow: AbstractTrajectory) -> Any:
+    """Energy, speed and spread, as far as they were kept, and the observables: what there is without positions."""
+    kept = {name: words for name, words in NUMBERS.items() if name in flow.dataset}
+    names = kept | {name: name.replace("_", " ") for name in observed(flow)}
+    return _draw(flow, dict(list(names.items())[:MOST]), "this flow kept nothing that can be drawn")
+
+
+def draw_lines(axes: Any, axis: TimeAxis, log_time: np.ndarray, values: np.ndarray, label: str) -> None:
+    """Values (member, time) against time; whole numbers and truths as steps."""
+    whole, members = values.dtype.kind in "biu", len(values)
+    look = {"lw": 1.2} if members == 1 else {"lw": 0.5, "alpha": float(np.clip(8 / members, 0.2, 0.7))}
+    some = values[:: -(-members // MOST_MEMBERS)].astype(float)
+    axes.plot(axis.at(log_time), some.T, color=COLOURS[0], drawstyle="steps-post" if whole else "default", **look)
+    axes.set_ylabel(label)
+    axis.draw(axes)
+
+
+def _draw(result: Any, names: dict[str, str], none: str) -> Any:
+    if not names or not result.dataset.sizes["time"]:
+        return blank(none if not names else "no frame was saved")
+    columns = min(len(names), 3)
+    rows = -(-len(names) // columns)
+    log_time = log_times(result)
+    axis = time_axis(result) if isinstance(result, AbstractTrajectory) else frames_axis(log_time)
+    with styled() as figure:
+        fig = figure.Figure(figsize=(PAGE * max(columns, 1.5) / 3, 1.8 * rows + 0.2))
+        panels = np.ravel(fig.subplots(rows, columns, squeeze=False))
+        for axes, (name, words) in zip(panels, names.items(), strict=False):
+            values = result.dataset[name].values
+            draw_lines(axes, axis, log_time, values.reshape(-1, values.shape[-1]), words)
+            if name == "speed" and (values > 0).all():
+                axes.set_yscale("log")
+        for axes in panels[len(names) :]:
+            axes.remove()
+        return fig
+
+
+def _batch(result: Any) -> tuple[str, ...]:
+    return result.dims if isinstance(result, AbstractTrajectory) else ()
