@@ -75,7 +75,7 @@ CONSTRUCTORS = [
     ("strict", lambda: af.Causal(0.1, 3)),
     ("slope", lambda: af.Causal("0.1")),
     ("causal", lambda: af.Window(3, 0.1, "no")),
-    ("width", lambda: af.Window(2.5)),
+    ("width", lambda: af.Window("2.5")),
     ("values", lambda: af.Table([[0.0], [0.0, 1.0]])),
     ("base", lambda: af.Rotary("1e4")),
     ("size", lambda: af.Sinusoidal(True)),

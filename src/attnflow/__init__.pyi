@@ -112,7 +112,9 @@ from attnflow.flows import FlowMap as FlowMap
 from attnflow.flows import Heun as Heun
 from attnflow.flows import Layers as Layers
 from attnflow.flows import LogSpaced as LogSpaced
+from attnflow.flows import LongFlow as LongFlow
 from attnflow.flows import LongTime as LongTime
+from attnflow.flows import Observable as Observable
 from attnflow.flows import Outcome as Outcome
 from attnflow.flows import Progress as Progress
 from attnflow.flows import Project as Project
@@ -126,7 +128,9 @@ from attnflow.flows import advance as advance
 from attnflow.flows import flow_map as flow_map
 from attnflow.flows import merge_times as merge_times
 from attnflow.flows import solve as solve
+from attnflow.flows import solve_long as solve_long
 from attnflow.plots import plot as plot
+from attnflow.runs import open_run as open_run
 from attnflow.runs import register as register
 from attnflow.experiments import Claim as Claim
 from attnflow.experiments import Study as Study

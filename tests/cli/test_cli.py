@@ -17,7 +17,7 @@ import pytest
 from attnflow.cli import console, main
 from attnflow.runs import load_spec
 
-SMALL = ["--set", "tokens.n=8", "--set", "tokens.seed=4", "--set", "solve.method.frames=30"]
+SMALL = ["--set", "tokens.n=8", "--set", "tokens.seed=4", "--set", "solve_long.method.frames=30"]
 
 # compiled programs are shared by all commands of one test run, as they are on a user's machine
 CACHE = str(Path(tempfile.gettempdir()) / f"attnflow-tests-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}")
@@ -149,8 +149,9 @@ def test_a_damaged_run_is_refused(place):
 @pytest.mark.slow  # `make test` interrupts an experiment in test_reproduce and kills a flow in runs/test_folder
 def test_ctrl_c_and_resume(place):
     process = subprocess.Popen(
-        [sys.executable, "-c", "from attnflow.cli import main; main()", "run", "metastability", "--out", "runs/stopped",
-         "--set", "tokens.n=8", "--set", 'solve.method={name="fixed", step=0.0005}', "--set", "solve.until=60.0"],
+        [sys.executable, "-c", "from attnflow.cli import main; main()", "run", "million", "--out", "runs/stopped",
+         "--set", "tokens.n=1", "--set", 'solve.method={name="fixed", step=0.0005}', "--set", "solve.until=60.0",
+         "--set", "solve.save.count=40"],
         cwd=place, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"XDG_CACHE_HOME": CACHE},
     )  # fmt: skip

@@ -9,7 +9,7 @@ from attnflow.experiments import Study, open_part, read_claims, reproduce
 from attnflow.experiments.gallery import metastability
 from attnflow.fields import Attention
 from attnflow.flows.compiled import compiled
-from attnflow.flows.longtime import follow, integrator
+from attnflow.flows.longtime import integrator, stepper
 
 QUICK = metastability.QUICK
 NAMES = ("SA-S2-9", "SA-S2-25", "SA-S2-81", "USA0-S2-25", "caps")
@@ -122,7 +122,7 @@ def test_a_force_without_masses_is_found_out(tmp_path, monkeypatch):
         return right(physics, x, jnp.where(mass > 0, jnp.ones_like(mass), jnp.zeros_like(mass)))
 
     monkeypatch.setattr(integrator, "force", wrong)
-    monkeypatch.setattr(follow, "_work", compiled(follow._work.__wrapped__))
+    monkeypatch.setattr(stepper, "_work", compiled(stepper._work.__wrapped__))
     found = failures(followed(tmp_path))
     for model in ("SA", "USA0"):
         assert {

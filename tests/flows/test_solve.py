@@ -80,8 +80,8 @@ def test_slices_of_single_steps(method, monkeypatch):
     """Members of a batch reach the end of a chunk after different numbers of slices; where they are cut is no matter."""
     tokens, field = af.uniform(af.Sphere(3), n=12, seed=range(2)), af.Attention(af.Along("beta", [0.5, 20.0]))
     whole = af.solve(field, tokens, 10.0, save=af.Evenly(5), method=method)
-    monkeypatch.setattr(sys.modules["attnflow.flows.solve"], "FIRST_SLICE", 1.0)
-    monkeypatch.setattr(sys.modules["attnflow.flows.solve"], "SECONDS", 0.0)
+    monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "FIRST_SLICE", 1.0)
+    monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "SECONDS", 0.0)
     cut = af.solve(field, tokens, 10.0, save=af.Evenly(5), method=method)
     assert cut.outcome.ending is Ending.FINISHED
     assert np.array_equal(cut.positions.values, whole.positions.values)
@@ -265,7 +265,7 @@ def test_ctrl_c_before_the_first_chunk(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["attnflow.flows.solve"], "_begin", interrupted)
+    monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "_begin", interrupted)
     flow = af.solve(af.Attention(1.0), TOKENS, 1.0)
     assert flow.outcome.ending is Ending.INTERRUPTED
     assert flow.dataset.sizes["time"] == 0

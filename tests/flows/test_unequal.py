@@ -188,7 +188,7 @@ def test_pure_observables_of_a_measure():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda t: af.solve(af.Attention(1.0), t, 1.0, method=af.LongTime()),
+        lambda t: af.solve_long(af.Attention(1.0), t, 1.0),
         lambda t: af.merge_times(af.Attention(1.0), t),
         lambda t: af.overlaps(t),
         lambda t: af.attention_matrix(af.Attention(1.0), t),

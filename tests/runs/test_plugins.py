@@ -401,7 +401,7 @@ def test_observables_are_tried_before_any_folder(here):
         ("field", "lambda: 1 / 0", r"the field 'mine' of a plugin cannot be made \(ZeroDivisionError: division by zero\)"),
         ("field", "lambda: af.Attention(float('nan'))", "`beta` is nan"),
         ("tokens", "lambda: [[1.0, 0.0]]", "gives a list for the tokens 'mine'; a Tokens is needed"),
-        ("observable", "lambda: 3.0", "gives a float for the observable 'mine'; a function of \(t, measure\) is needed"),
+        ("observable", "lambda: 3.0", r"gives a float for the observable 'mine'; a function of \(t, measure\) is needed"),
     ],
 )  # fmt: skip
 def test_what_a_plugin_makes_is_looked_at_before_any_folder(here, kind, maker, words):

@@ -5,8 +5,8 @@ taken up again: slices may be cut anywhere, and what is computed does not depend
 belongs to the driver: where rows are stored, what is observed on them, when members stop, progress, Ctrl-C, resumption.
 """
 
-import abc
 import dataclasses
+import time as clock
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -16,91 +16,16 @@ import numpy as np
 from attnflow.checks import instance
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.flows.observables import Broken, Observe, Observers, Views
-from attnflow.flows.outcome import Ending, Outcome, Pace, Progress, Reached
+from attnflow.flows.outcome import Ending, Outcome, Pace, Progress
 from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout, Tables, Variable
+from attnflow.flows.stepper import AbstractStepper, Rows
 from attnflow.flows.stops import AbstractStop, Frame
 from attnflow.interrupts import Cancelled, interruptible, raise_if_interrupted
 
+SECONDS = 60.0
+"""A run folder gets a checkpoint at least so often."""
 STILL_FRAMES = 16
 """Consecutive frames without motion after which a flow counts as frozen."""
-
-
-class Rows(NamedTuple):
-    """Rows that are complete."""
-
-    tables: dict[str, dict[str, np.ndarray]]
-    """Row dimension -> variable -> rows. Variables of frames that only stop conditions need are here too."""
-    views: Views | None = None
-    """The frames among them, as observables see them."""
-
-
-class Slice(NamedTuple):
-    """What comes back from a slice of work."""
-
-    state: Any
-    rows: Rows | None
-    """Rows completed by this slice; None if there are none, and then nothing is committed."""
-    outcome: Outcome | None = None
-    """How the work ended, if it did."""
-    resume: Any = None
-    """The last state that longer work would pass through too, where that is not `state` (a last step was shortened).
-
-    Rows that are completed from then on are computed again when the work is continued.
-    """
-
-
-class AbstractStepper(abc.ABC):
-    """Something long: tokens that move, clusters that merge, densities, an optimiser."""
-
-    @property
-    @abc.abstractmethod
-    def batch(self) -> tuple[str, ...]:
-        """Names of the batch dimensions; frames have them first."""
-
-    @property
-    @abc.abstractmethod
-    def goal(self) -> tuple[float, int]:
-        """The time to be reached, and the number of rows asked for: what progress is measured by."""
-
-    @abc.abstractmethod
-    def layout(self) -> Layout:
-        """What is going to be saved, without observables."""
-
-    @abc.abstractmethod
-    def start(self) -> Views | None:
-        """The first frame, on which observables are tried out; None where there is nothing to observe."""
-
-    @abc.abstractmethod
-    def begin(self) -> Any:
-        """The state with which the work begins: a pytree of arrays."""
-
-    @abc.abstractmethod
-    def work(self, state: Any) -> Slice:
-        """A bounded amount of work: a fraction of a second, if a single step does not take longer."""
-
-    @abc.abstractmethod
-    def unfinished(self, state: Any) -> Rows | None:
-        """The complete rows of a chunk that was cut short."""
-
-    @abc.abstractmethod
-    def hold(self, state: Any, members: np.ndarray, time: float, frame: Any) -> Any:
-        """The state in which `members` (a mask) stay for ever as they are in `frame`, one row of the views."""
-
-    @abc.abstractmethod
-    def is_still(self, frame: Frame) -> tuple[np.ndarray, np.ndarray] | None:
-        """(member,) whether no motion can be resolved, and whether tokens are apart; None where that is not known."""
-
-    @abc.abstractmethod
-    def reached(self, state: Any, rows: dict[str, int]) -> Reached:
-        """How far the work has come, with so many rows committed."""
-
-    @abc.abstractmethod
-    def steps(self, state: Any) -> dict[str, int]:
-        """Counts of steps so far, by kind."""
-
-    @abc.abstractmethod
-    def finish(self, state: Any) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-        """Variables without rows that are known at the end."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,7 +136,7 @@ class _Drive:
         self.saved = Checkpoint(None, none, none, {}, None)
         self.state: _State | None = None
         self.resume: Any = None
-        self.committing = False
+        self.committing, self.stored = False, clock.perf_counter()
         outcome: Outcome | None = None
         try:
             with interruptible(self.control.cancel):
@@ -242,12 +167,16 @@ class _Drive:
                 if not self.committing:
                     self.state = before  # these rows are not lost: they are computed again
                 raise
-        elif outcome is not None and outcome.complete:
+        elif (outcome is not None and outcome.complete) or (outcome is None and self._is_due()):
             self._commit({}, outcome, piece.resume)
         if self.control.on_progress is not None:
             where = self.stepper.reached(self.state.work, self.saved.committed)
             self.control.on_progress(self.pace.progress(where))
         return outcome
+
+    def _is_due(self) -> bool:
+        """Whether the last checkpoint is so long ago that the state is stored within a chunk, to lose little."""
+        return not self.sink.keeps_partial and clock.perf_counter() - self.stored > SECONDS
 
     def _take(self, rows: Rows, outcome: Outcome | None, resume: Any) -> Outcome | None:
         """Observe rows, look for stops, commit; the outcome if the work ends within them."""
@@ -308,9 +237,11 @@ class _Drive:
                     every = "" if self.members == 1 else " (the last of all members)"
                     message = f"stopped at t = {frame.time:g}{every}: {stop.describe()}."
                     return self._shaped(frames, flat, k + 1), Outcome(Ending.STOPPED, message)
-            cut = self._shaped(frames, flat, k + 1)
-            if (frozen := self._frozen(cut, STILL_FRAMES)) is not None:
-                return cut, frozen
+            running = np.isnan(self.state.stopped_at)
+            if still is not None and running.any() and self.state.still[running].min() >= STILL_FRAMES:
+                cut = self._shaped(frames, flat, k + 1)
+                if (frozen := self._frozen(cut, STILL_FRAMES)) is not None:
+                    return cut, frozen
         return self._shaped(frames, flat, count), None
 
     def _shaped(self, frames: dict[str, np.ndarray], flat: dict[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
@@ -353,7 +284,7 @@ class _Drive:
         else:
             state = self.saved.state._replace(work=resume)
             self.saved = Checkpoint(state, self.saved.rows, committed, steps, outcome)
-        self.committing = True
+        self.committing, self.stored = True, clock.perf_counter()
         self.sink.commit(start, kept, self.saved)
         self.committing = False
 

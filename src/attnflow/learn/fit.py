@@ -16,9 +16,10 @@ from attnflow.errors import InvalidInput, MissingExtra
 from attnflow.fields import AbstractWeight, Constant, Interpolated, PerLayer
 from attnflow.flows.compiled import wait
 from attnflow.flows.continuing import go_on, recipe_of
-from attnflow.flows.driver import AbstractStepper, Control, Driven, Rows, Slice, drive
+from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
 from attnflow.flows.sink import AbstractSink, Layout, Variable
+from attnflow.flows.stepper import AbstractStepper, Rows, Slice
 from attnflow.flows.stops import Frame
 from attnflow.learn.classifier import Classifier, checked_labels, padded
 from attnflow.precision import double, full_precision, is_concrete, to_numpy

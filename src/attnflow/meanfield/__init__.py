@@ -19,6 +19,7 @@ from attnflow.meanfield.chaos import (
 from attnflow.meanfield.density import Density, Moments
 from attnflow.meanfield.distances import observable_distance, quadrature_error, wasserstein_circle
 from attnflow.meanfield.evolve import DensityFlow, evolve
+from attnflow.meanfield.evolve_cells import evolve_cells
 from attnflow.meanfield.laws import (
     empirical,
     from_function,
@@ -36,7 +37,6 @@ from attnflow.meanfield.onset import Bifurcation, bifurcation, critical_noise
 from attnflow.meanfield.samples import quadrature, quiet, sample
 from attnflow.meanfield.sphere_basis import SphereBasis
 from attnflow.meanfield.stationary import Stationary, branch, free_energy, stationary
-from attnflow.meanfield.volumes import evolve_cells
 
 __all__ = [
     "AbstractBasis",

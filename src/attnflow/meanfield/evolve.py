@@ -15,12 +15,13 @@ from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import compiled, wait
 from attnflow.flows.continuing import go_on, recipe_of
-from attnflow.flows.driver import AbstractStepper, Control, Driven, Rows, Slice, drive
+from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
 from attnflow.flows.schedules import Save, as_schedule, continued
 from attnflow.flows.sink import AbstractSink, Layout, Variable
-from attnflow.flows.stops import AbstractStop, Frame, conditions
+from attnflow.flows.stepper import AbstractSingle, Rows, Slice
+from attnflow.flows.stops import AbstractStop, conditions
 from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import Density, tail_of
 from attnflow.meanfield.exponential import STALLED, State, advance, begin
@@ -182,7 +183,7 @@ class _State(NamedTuple):
     """Frames so far."""
 
 
-class _Harmonics(AbstractStepper):
+class _Harmonics(AbstractSingle):
     """A density in harmonics."""
 
     def __init__(self, recipe: Recipe):
@@ -192,10 +193,6 @@ class _Harmonics(AbstractStepper):
         self.tolerances = tuple(jnp.asarray(value) for value in recipe.tolerances)
         self.kernel = _kernel(self.model, recipe.density.basis)
         self.limit, self.warm = 1, False
-
-    @property
-    def batch(self) -> tuple[str, ...]:
-        return ()
 
     @property
     def goal(self) -> tuple[float, int]:
@@ -249,15 +246,6 @@ class _Harmonics(AbstractStepper):
             return Slice(_State(inner, state.row), rows, self._lost(reached, trouble))
         done = self._finished() if row + 1 == len(self.times) else None
         return Slice(_State(inner, np.asarray(row + 1)), rows, done)
-
-    def unfinished(self, state: _State) -> None:
-        return None
-
-    def hold(self, state: _State, members: np.ndarray, time: float, frame: Any) -> _State:
-        return state
-
-    def is_still(self, frame: Frame) -> None:
-        return None
 
     def reached(self, state: _State, rows: dict[str, int]) -> Reached:
         return Reached(float(state.inner.t), rows["time"], int(state.inner.accepted + state.inner.rejected))

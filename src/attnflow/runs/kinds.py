@@ -10,12 +10,12 @@ from attnflow import flows, learn, meanfield
 from attnflow.flows.driver import Driven
 from attnflow.flows.longtime.ensemble import by_left
 from attnflow.flows.outcome import Ending, Outcome
-from attnflow.flows.solve import BUILT_IN
+from attnflow.flows.particles import BUILT_IN
 from attnflow.learn.fit import Recipe as FitRecipe
 from attnflow.learn.fit import fitted
 from attnflow.meanfield.evolve import Recipe as DensityRecipe
-from attnflow.meanfield.volumes import Recipe as CellRecipe
-from attnflow.meanfield.volumes import finished as cells_finished
+from attnflow.meanfield.evolve_cells import Recipe as CellRecipe
+from attnflow.meanfield.evolve_cells import finished as cells_finished
 
 NEEDED = object()
 """Stands for the default of a key that must be given."""

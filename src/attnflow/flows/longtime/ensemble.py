@@ -13,12 +13,13 @@ from attnflow.axes import members, over_members
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.flows.compiled import compiled, wait
-from attnflow.flows.driver import AbstractStepper, Control, Rows, Slice, drive
+from attnflow.flows.driver import Control, drive
 from attnflow.flows.longtime import integrator
 from attnflow.flows.longtime.method import LongTime, log_clock, mass_unit
-from attnflow.flows.longtime.stepper import UNDETERMINED
+from attnflow.flows.longtime.rows import UNDETERMINED
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
 from attnflow.flows.sink import AbstractSink, Layout
+from attnflow.flows.stepper import AbstractStepper, Rows, Slice
 from attnflow.flows.stops import Frame
 from attnflow.precision import full_precision
 from attnflow.tokens import Tokens

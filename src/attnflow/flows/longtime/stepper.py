@@ -1,7 +1,7 @@
 """One system on its way to consensus: clusters that move and merge, slice by slice."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,14 +12,14 @@ from attnflow.fields import Attention, Softmax
 from attnflow.fields.normalisers import Unnormalised
 from attnflow.flows.advance import advance
 from attnflow.flows.compiled import compiled, wait
-from attnflow.flows.driver import AbstractStepper, Rows, Slice
 from attnflow.flows.longtime import integrator
 from attnflow.flows.longtime.method import LongTime, log_clock, log_faster, mass_unit
+from attnflow.flows.longtime.rows import BOOL, FLOAT, INT, MERGE, Collected, Long, Row, views
 from attnflow.flows.methods import Adaptive
 from attnflow.flows.observables import Views
 from attnflow.flows.outcome import Ending, Outcome, Reached
 from attnflow.flows.sink import Layout, Variable
-from attnflow.flows.stops import Frame
+from attnflow.flows.stepper import AbstractSingle, Rows, Slice
 from attnflow.observe.clusters import clusters
 from attnflow.observe.energy import renormalised_energy
 from attnflow.tokens import Tokens
@@ -33,61 +33,11 @@ USUAL_START, LONGEST_START = 32.0, 1e4
 these times 512 will do, and after the second it is too much."""
 LATE = 64
 """Clusters from which on every merge is followed by a frame."""
-PLATEAU = math.log(2.0)
-"""A stretch between merges that lasts so long in log t gets a frame at its beginning."""
-EARLY = 30.0
-"""Frames are evenly spaced in log t up to here, and further apart in proportion to log t beyond."""
-UNDETERMINED = 1e-2
-"""A perturbation of rounding size that has grown beyond this may have changed what happened."""
 STEPS = 1 << 14
 """Steps that a store makes room for at first."""
-FLOAT, INT, BOOL = np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool)
-MERGE: dict[str, tuple[tuple[str, ...], np.dtype]] = {
-    "log_time": ((), FLOAT), "first": ((), INT), "second": ((), INT), "growth": ((), FLOAT), "rounding": ((), FLOAT),
-    "undetermined": ((), BOOL), "bound": ((), FLOAT), "error": ((), FLOAT), "evaluations": ((), INT),
-    "masses": (("side",), FLOAT), "point": (("dim",), FLOAT),
-}  # fmt: skip
 
 
-class Row(NamedTuple):
-    """The tokens after one step or merge."""
-
-    log_time: Any
-    energy: Any
-    log_speed: Any
-    positions: Any
-    """NaN where there is no row."""
-
-
-class Long(NamedTuple):
-    """The state: tokens while there are too many of them, then clusters."""
-
-    x: Any
-    """Tokens that are moved together before clusters are followed."""
-    t: Any
-    """Their time, on the clock of SA or USA0."""
-    clusters: integrator.Clusters
-    """In no slots until they are followed."""
-    names: Any
-    """(slot,) a cluster is called by the number of its first token."""
-    label: Any
-    """(token,) the name of the cluster of every token."""
-    bound: Any
-    """Relative error of forces by all merges so far, at most."""
-    rows: Any
-    """Steps and merges so far, and the start."""
-    merged: Any
-    last: Row
-    """The last row."""
-    pending: Row
-    """A frame that is kept unless another one at the same time replaces it."""
-    candidate: Row
-    """The row after the last merge: a frame, if a plateau follows."""
-    mark: Any
-    """The log t at which the next frame is due."""
-
-
-class Clusters(AbstractStepper):
+class Clusters(AbstractSingle):
     """The stepper of `solve_long`."""
 
     def __init__(self, method: LongTime, field: Attention, tokens: Tokens, until: float):
@@ -99,11 +49,8 @@ class Clusters(AbstractStepper):
         softmax = isinstance(field.normaliser, Softmax)
         self.slow = Attention(field.beta, normaliser=Softmax() if softmax else Unnormalised())
         self.late = float(log_faster(field))  # the clock of the field runs e^late times faster than that of `slow`
+        self.measure = tokens.measure.moved(None)
         self.resume: Long | None = None
-
-    @property
-    def batch(self) -> tuple[str, ...]:
-        return ()
 
     @property
     def goal(self) -> tuple[float, int]:
@@ -133,7 +80,7 @@ class Clusters(AbstractStepper):
         )
 
     def start(self) -> Views:
-        return self._views([np.asarray(self.tokens.positions)], [0.0])
+        return views(self.measure, np.asarray(self.tokens.positions)[None], np.zeros(1))
 
     def begin(self) -> Long:
         x = np.asarray(self.tokens.positions)
@@ -146,7 +93,7 @@ class Clusters(AbstractStepper):
         )  # fmt: skip
 
     def work(self, state: Long) -> Slice:
-        collect = _Collected(self)
+        collect = self._collected()
         if int(state.rows) == 0:
             state = collect.row(state, self._row(-math.inf, state.x, state.label), 0.0, due=True)
             return Slice(state, collect.rows(), None)
@@ -165,7 +112,10 @@ class Clusters(AbstractStepper):
             return self._over(state, collect)
         return Slice(state, collect.rows(), None, self.resume)
 
-    def _over(self, state: Long, collect: "_Collected") -> Slice:
+    def _collected(self) -> Collected:
+        return Collected(self.measure, self.method.frames, self.late)
+
+    def _over(self, state: Long, collect: Collected) -> Slice:
         state = collect.last(state)
         outcome = self._ending(state)
         return Slice(state, collect.rows(), outcome, self.resume)
@@ -173,15 +123,9 @@ class Clusters(AbstractStepper):
     def unfinished(self, state: Long) -> Rows | None:
         if int(state.rows) == 0:
             return None
-        collect = _Collected(self)
+        collect = self._collected()
         collect.last(state)
         return collect.rows()
-
-    def hold(self, state: Long, members: np.ndarray, time: float, frame: Any) -> Long:
-        return state
-
-    def is_still(self, frame: Frame) -> None:
-        return None
 
     def reached(self, state: Long, rows: dict[str, int]) -> Reached:
         log_time, left = float(state.last.log_time), self.tokens.n - int(state.merged)
@@ -211,7 +155,7 @@ class Clusters(AbstractStepper):
             )
         return Outcome(Ending.FINISHED, f"reached t = {self.until:g}.")
 
-    def _gather(self, state: Long, collect: "_Collected") -> Long:
+    def _gather(self, state: Long, collect: Collected) -> Long:
         """Move the tokens together until few groups are left, then follow these as clusters."""
         n, t = self.tokens.n, float(state.t)
         if n <= SLOTS[-1]:
@@ -231,7 +175,7 @@ class Clusters(AbstractStepper):
         state = state._replace(x=x, t=np.asarray(t + step))
         return collect.row(state, self._row(math.log(t + step) - self.late, x, state.label), 0.0)
 
-    def _grouped(self, state: Long, groups: np.ndarray, collect: "_Collected") -> Long:
+    def _grouped(self, state: Long, groups: np.ndarray, collect: Collected) -> Long:
         """Every group of tokens becomes a cluster at its centre of mass."""
         x, tol = np.asarray(state.x), float(self.physics.tol)
         mass = self._token_masses()
@@ -278,7 +222,7 @@ class Clusters(AbstractStepper):
         made, order = integrator.compact(jax.tree.map(jnp.asarray, state.clusters), size)
         return state._replace(clusters=made, names=state.names[np.asarray(order)])
 
-    def _read(self, state: Long, moved: integrator.Clusters, records: Any, collect: "_Collected") -> Long:
+    def _read(self, state: Long, moved: integrator.Clusters, records: Any, collect: Collected) -> Long:
         """Rows and merges out of the records of a slice."""
         mass = np.asarray(state.clusters.mass)
         for k in range(int(records.filled)):
@@ -325,109 +269,6 @@ class Clusters(AbstractStepper):
     def _bound(self, variance: float) -> float:
         beta = float(self.physics.beta)
         return 0.5 * (beta**2 + 3 * beta + 1) * variance
-
-    def spacing(self, log_time: float) -> float:
-        """How far in log t the next frame is: on the clock of SA or USA0, so that frames are the same on all clocks."""
-        if math.isinf(log_time):
-            return 0.0
-        return 2 * (EARLY + 8) / self.method.frames * max(1.0, (log_time + self.late) / EARLY)
-
-    def _views(self, positions: list[np.ndarray], times: list[float]) -> Views:
-        fixed = jax.tree.map(lambda leaf: np.asarray(leaf)[None], self.tokens.measure.moved(None))
-        return Views(np.array(times)[None], np.array(positions)[None], fixed, _moved)
-
-
-class _Collected:
-    """The rows of a slice, as they come."""
-
-    def __init__(self, stepper: Clusters):
-        self.stepper = stepper
-        self.frames: list[Row] = []
-        self.merges: list[dict[str, Any]] = []
-        self.stairs: list[tuple[float, float, float]] = []
-
-    def merge(self, *, growth: float, **columns: Any) -> None:
-        """Two clusters have become one."""
-        with np.errstate(over="ignore"):
-            rounding = float(np.exp(np.log(np.finfo(float).eps) + growth))
-        self.merges.append(columns | {"growth": growth, "rounding": rounding, "undetermined": rounding > UNDETERMINED})
-
-    def row(self, state: Long, row: Row, arc: float, *, met: bool = False, due: bool = False) -> Long:
-        """Take a row; frames are kept where they are due, where a mark is passed and where plateaus begin."""
-        log_time = float(row.log_time)
-        self.stairs.append((log_time, float(row.energy), arc))
-        due = due or log_time >= float(state.mark)
-        pending, candidate = state.pending, state.candidate
-        if _is_row(pending) and log_time > float(pending.log_time):
-            self.frames.append(pending)
-            pending = _none(pending)
-        if _is_row(candidate) and log_time - float(candidate.log_time) >= PLATEAU:
-            self.frames.append(candidate)
-            candidate = _none(candidate)
-        mark = state.mark
-        if due:
-            pending, candidate = row, _none(row)
-            mark = np.asarray(log_time + self.stepper.spacing(log_time))
-        elif met:
-            candidate = row
-        return state._replace(rows=state.rows + 1, last=row, pending=pending, candidate=candidate, mark=mark)
-
-    def last(self, state: Long) -> Long:
-        """The last row is a frame."""
-        if _is_row(state.pending) and float(state.last.log_time) > float(state.pending.log_time):
-            self.frames.append(state.pending)
-        self.frames.append(state.last)
-        none = _none(state.last)
-        return state._replace(pending=none, candidate=none)
-
-    def rows(self) -> Rows | None:
-        """What was collected; None if that is nothing."""
-        if not (self.frames or self.merges or self.stairs):
-            return None
-        dim, frames = self.stepper.tokens.dim, self.frames
-        log_time = np.array([float(row.log_time) for row in frames])
-        log_speed = np.array([float(row.log_speed) for row in frames])
-        positions = np.array([row.positions for row in frames]).reshape(-1, self.stepper.tokens.n, dim)
-        with np.errstate(over="ignore"):
-            time, speed = np.exp(log_time), np.exp(log_speed)
-        mean = np.einsum("n,tnd->td", self.stepper.masses, positions)
-        made: dict[str, dict[str, np.ndarray]] = {
-            "time": {
-                "time": time,
-                "log_time": log_time,
-                "speed": speed,
-                "log_speed": log_speed,
-                "floor": np.zeros(len(frames)),
-                "spread": np.linalg.norm(positions - mean[:, None], axis=2).max(axis=1, initial=0.0),
-                "energy": np.array([float(row.energy) for row in frames]),
-                "resolved": np.ones(len(frames), bool),
-                "positions": positions,
-            },
-            "merge": {
-                f"merge_{name}": np.array([m[name] for m in self.merges], dtype).reshape(
-                    len(self.merges), *({"side": 2, "dim": dim}[d] for d in dims)
-                )
-                for name, (dims, dtype) in MERGE.items()
-            },
-            "step": {
-                f"stair_{name}": np.array([stair[k] for stair in self.stairs], FLOAT)
-                for k, name in enumerate(("log_time", "energy", "arc"))
-            },
-        }
-        views = self.stepper._views(list(positions), list(time)) if frames else None
-        return Rows(made, views)
-
-
-def _is_row(row: Row) -> bool:
-    return not np.isnan(np.asarray(row.positions).flat[0])
-
-
-def _none(row: Row) -> Row:
-    return Row(np.asarray(-np.inf), np.zeros(()), np.zeros(()), np.full_like(row.positions, np.nan))
-
-
-def _moved(x: Any, measure: Any) -> Any:
-    return measure.moved(x)
 
 
 def _slots(count: int) -> int:

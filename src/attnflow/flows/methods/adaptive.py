@@ -1,5 +1,6 @@
 """Adaptive steps: Dormand-Prince 8(7) of Diffrax, with its dense output."""
 
+import dataclasses
 from typing import Any, cast
 
 import equinox as eqx
@@ -69,6 +70,8 @@ class Adaptive(AbstractMethod):
         import diffrax
 
         solver, controller = self._solver(), self._inner()
+        if isinstance(solver, diffrax.AbstractERK):  # no reverse mode is needed here, so the stages are a plain loop
+            solver = dataclasses.replace(solver, scan_kind="lax")
         count, size = times.shape[0], jnp.asarray(times.shape[0])
 
         def blocked(t: Any, h: Any) -> Any:

@@ -1,0 +1,373 @@
+"""Tokens that follow a field, as the driver moves them."""
+
+import dataclasses
+import time as clock
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attnflow.axes import Members, members, over_members
+from attnflow.fields import AbstractField, breaks
+from attnflow.fields.queries import AtTokens
+from attnflow.fields.structure import is_exact, stated_error
+from attnflow.flows.compiled import compiled, wait
+from attnflow.flows.methods import AbstractMethod
+from attnflow.flows.methods.base import Stretch
+from attnflow.flows.noise import Brownian
+from attnflow.flows.observables import Observe, Views
+from attnflow.flows.outcome import Ending, Outcome, Reached
+from attnflow.flows.sink import Layout, Variable
+from attnflow.flows.stepper import AbstractStepper, Rows, Slice
+from attnflow.flows.stops import AbstractStop, Frame
+from attnflow.flows.system import Particles
+from attnflow.observe.energy import lyapunov
+from attnflow.tokens import Measure, Tokens
+
+FROZEN_SPREAD = 1e-6
+FIRST_SLICE = 1e8
+"""Pairs times steps of the first slice of work; later ones last about `SECONDS`."""
+SECONDS = 0.2
+BUILT_IN = ("positions", "speed", "floor", "resolved", "spread", "energy")
+"""What `solve` can keep of every frame."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a flow was made: what `solve(from_=flow)` goes on with."""
+
+    field: AbstractField
+    tokens: Tokens
+    times: np.ndarray
+    method: AbstractMethod
+    noise: Brownian | None
+    stops: tuple[AbstractStop, ...]
+    observe: Observe
+    keep: tuple[str, ...]
+    chunk: int
+
+
+class _State(NamedTuple):
+    """Where the tokens are; arrays have the members first if there is a batch."""
+
+    t: Any
+    x: Any
+    memory: Any
+    frames: Any
+    """Frames of the chunk in hand; none between chunks."""
+    filled: Any
+    steps: np.ndarray
+    """Accepted and rejected steps of all members."""
+    row: np.ndarray
+    """Rows before the chunk in hand."""
+    held: np.ndarray
+    """(member,) the time at which a member was held; inf before."""
+
+
+class FlowingTokens(AbstractStepper):
+    """Tokens that follow a field. Chunk k holds the frames k chunk, ..., (k + 1) chunk - 1."""
+
+    def __init__(self, recipe: Recipe):
+        self.recipe = recipe
+        tokens, method, field = recipe.tokens, recipe.method, recipe.field
+        self.times = recipe.times
+        self.size = recipe.chunk
+        self.systems: Members = members((field, recipe.noise), tokens)
+        self.count = int(np.prod(self.systems.shape)) if self.systems.dims else 1
+        has_energy = lyapunov(field, tokens.on(method.evaluates_on(tokens.space), tokens.positions)) is not None
+        names = [name for name in BUILT_IN if name != "energy" or has_energy]
+        self.kept = [name for name in names if name in recipe.keep]
+        needed = {name for stop in recipe.stops for name in stop.needs} | set(self.kept)
+        self.can_freeze = recipe.noise is None and {"resolved", "spread"} <= set(self.kept)
+        measure = self.systems.measure.moved(None)
+        self.plan = _Plan(
+            self.systems.field,
+            self.systems.field_axes,
+            jax.tree.map(jnp.asarray, measure),
+            measure.member_axes if self.systems.dims else None,
+            method,
+            jnp.asarray(breaks(field, self.times[-1])),
+            tuple(name for name in names if name in needed and name != "positions"),
+        )
+        own = jax.tree.map(lambda leaf: self._lift(np.asarray(leaf)), measure)
+        everywhere = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (self.count, *np.shape(leaf))), measure.space)
+        self.measure = own.on(everywhere, None)
+        self.limit = float(np.clip(FIRST_SLICE / (self.count * tokens.n * max(tokens.n, 64)), 1, 256))
+        self.path: _State | None = None
+        """The state before the last steps, which were shortened."""
+        self.scratch: Any = None
+        """Room for the frames of a chunk."""
+        batch, floating = (self.count,) * bool(self.systems.dims), np.asarray(tokens.positions).dtype
+        self.none = jnp.zeros((*batch, 0, tokens.n, tokens.dim), floating)
+        self.unfilled = jnp.zeros(batch, int)
+        self.warm = False
+        """Whether a slice has run, so that the next one does not compile."""
+
+    @property
+    def batch(self) -> tuple[str, ...]:
+        return tuple(self.systems.dims)
+
+    @property
+    def goal(self) -> tuple[float, int]:
+        return float(self.times[-1]), len(self.times)
+
+    def layout(self) -> Layout:
+        floating = np.asarray(self.recipe.tokens.positions).dtype
+        batch, tokens = self.batch, self.recipe.tokens
+        frames = {"time": Variable(("time",), np.dtype(np.float64))}
+        for name in self.kept:
+            own = ("token", "dim") if name == "positions" else ()
+            frames[name] = Variable((*batch, "time", *own), np.dtype(bool) if name == "resolved" else floating)
+        return Layout(
+            {"time": frames},
+            {name: len(labels) for name, labels in self.systems.dims.items()} | {"token": tokens.n, "dim": tokens.dim},
+            {"time": len(self.times)},
+            dict(self.systems.dims),
+            self._atoms(),
+            {"time": self.size},
+            {"space": str(tokens.space)},
+            float(self.times[-1]),
+            {},
+        )
+
+    def _atoms(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """What does not change along the flow: masses, places and, where rows are absent, which are not."""
+        mu, dims = self.systems.measure, (*self.systems.dims, "token")
+        found = {"masses": (dims, self.systems.unflatten(np.asarray(mu.masses)))}
+        shared = np.ndim(self.recipe.tokens.place) == 1
+        place = np.asarray(self.recipe.tokens.place) if shared else self.systems.unflatten(np.asarray(mu.place))
+        found["place"] = (("token",) if shared else dims, place)
+        if mu.present is not None:
+            found["present"] = (dims, self.systems.unflatten(np.asarray(mu.present)))
+        return found
+
+    def start(self) -> Views:
+        positions = np.asarray(self.systems.measure.positions)
+        return self._views(self._lift(positions)[:, None], np.zeros((self.count, 1)))
+
+    def begin(self) -> _State:
+        x = jnp.asarray(self.systems.measure.positions)
+        batch = x.shape[:-2]
+        t = jnp.asarray(np.full(batch, self.times[0]))
+        memory = wait(_begin(self.plan, x, jnp.asarray(self.times[0])))
+        return _State(
+            t, x, memory, self.none, self.unfilled, np.zeros(2, np.int64), np.zeros((), np.int64),
+            np.full(self.count, np.inf),
+        )  # fmt: skip
+
+    def work(self, state: _State) -> Slice:
+        row = int(state.row)
+        if row >= len(self.times):
+            return Slice(state, None, self._finished())
+        last = min(row + self.size, len(self.times))
+        chunk = np.concatenate([self.times[row:last], np.full(self.size - (last - row), self.times[last - 1])])
+        after = np.asarray(self.times[last] if last < len(self.times) else -np.inf)  # an array: no weak type
+        state = self._with_frames(state)
+        began, limit = clock.perf_counter(), np.asarray(int(self.limit))
+        done: Stretch = wait(
+            _stretch(
+                self.plan, state.t, state.x, state.memory, state.frames, state.filled, jnp.asarray(chunk),
+                after, np.asarray(self.times[-1]), np.asarray(self.path is not None), limit,
+            )
+        )  # fmt: skip
+        steps = np.asarray(done.steps).reshape(-1, 2).sum(axis=0)
+        self._adapt(clock.perf_counter() - began, int(steps.sum()))
+        moved = state._replace(
+            t=done.t, x=done.state, memory=done.memory, frames=done.frames, filled=done.filled,
+            steps=state.steps + steps,
+        )  # fmt: skip
+        if np.any(done.failed):
+            return Slice(moved, None, self._failure(np.asarray(done.failed), moved), self.path)
+        full = np.asarray(done.filled) >= self.size
+        if not full.all():
+            if self.path is None and np.all(full | np.asarray(done.waiting)):
+                self.path = moved  # from here on steps are shortened to end in time
+            return Slice(moved, None, None, self.path)
+        rows = self._rows(moved, last - row)
+        self.scratch = moved.frames
+        moved = moved._replace(frames=self.none, filled=self.unfilled, row=np.asarray(last))
+        return Slice(moved, rows, self._finished() if last == len(self.times) else None, self.path)
+
+    def unfinished(self, state: _State) -> Rows | None:
+        row = int(state.row)
+        length = min(int(np.min(np.asarray(state.filled))), len(self.times) - row)
+        if length == 0 or state.frames.shape[-3] == 0:
+            return None
+        good = np.isfinite(self._lift(np.asarray(state.frames))[:, :length]).all(axis=(0, 2, 3))
+        length = length if good.all() else int(np.argmin(good))
+        return self._rows(state, length) if length else None
+
+    def hold(self, state: _State, members: np.ndarray, time: float, frame: Any) -> _State:
+        if not self.systems.dims:
+            return state._replace(x=jnp.asarray(frame[0]), t=jnp.asarray(np.inf), held=np.full(1, time))
+        held = jnp.asarray(members)
+        return state._replace(
+            x=jnp.where(held[:, None, None], jnp.asarray(frame), state.x),
+            t=jnp.where(held, jnp.inf, state.t),
+            held=np.where(members, time, state.held),
+        )
+
+    def is_still(self, frame: Frame) -> tuple[np.ndarray, np.ndarray] | None:
+        if not self.can_freeze:
+            return None
+        apart = frame["spread"] > FROZEN_SPREAD
+        return ~frame["resolved"] | ~apart, apart
+
+    def reached(self, state: _State, rows: dict[str, int]) -> Reached:
+        time = float(np.min(np.minimum(np.asarray(state.t), self.times[-1])))
+        full = int(state.row) >= len(self.times)
+        return Reached(float(self.times[-1]) if full else time, rows["time"], int(state.steps.sum()))
+
+    def steps(self, state: _State) -> dict[str, int]:
+        return {"accepted": int(state.steps[0]), "rejected": int(state.steps[1])}
+
+    def finish(self, state: _State) -> dict[str, Any]:
+        return {}
+
+    def _finished(self) -> Outcome:
+        return Outcome(Ending.FINISHED, f"reached t = {self.times[-1]:g}.")
+
+    def _with_frames(self, state: _State) -> _State:
+        """The state with room for the frames of a chunk, which are initialised where they are filled."""
+        have = state.frames.shape[-3]
+        if have == self.size:
+            return state
+        if have == 0 and self.scratch is not None:
+            return state._replace(frames=self.scratch)
+        axis = state.x.ndim - 2
+        more = jnp.zeros((*state.x.shape[:axis], self.size - have, *state.x.shape[axis:]), state.x.dtype)
+        return state._replace(frames=jnp.concatenate([state.frames, more], axis=axis))
+
+    def _adapt(self, elapsed: float, steps: int) -> None:
+        """Slices that last about as long as they should; the first one, which compiles, tells nothing."""
+        if steps and self.warm:
+            self.limit = float(np.clip(steps / self.count * SECONDS / max(elapsed, 1e-6), 1, 4 * self.limit))
+        self.warm = True
+
+    def _rows(self, state: _State, length: int) -> Rows:
+        """The first `length` frames of the chunk in hand, measured."""
+        row = int(state.row)
+        frames = self._lift(np.asarray(state.frames))
+        times = np.resize(self.times[row : row + length], self.size)
+        own = np.minimum(times[None, :], state.held[:, None])
+        measured = {}
+        if self.plan.names:
+            at = own if self.systems.dims else own[0]
+            measured = {
+                name: self._lift(np.asarray(value))[:, :length]
+                for name, value in wait(_measure(self.plan, state.frames, at, np.asarray(length))).items()
+            }
+        variables = {"positions": frames[:, :length]} | measured
+        shaped = {name: value.reshape(*self.systems.shape, *value.shape[1:]) for name, value in variables.items()}
+        views = self._views(frames[:, :length], own[:, :length])
+        return Rows({"time": {"time": times[:length]} | shaped}, views)
+
+    def _views(self, frames: np.ndarray, times: np.ndarray) -> Views:
+        return Views(times, frames, self.measure, _moved)
+
+    def _lift(self, array: np.ndarray) -> np.ndarray:
+        """With the members first, also where there is no batch."""
+        return array if self.systems.dims else array[None]
+
+    def _failure(self, failed: np.ndarray, state: _State) -> Outcome:
+        which = f" in {int(failed.sum())} of {failed.size} members" if failed.ndim else ""
+        t = float(np.min(np.asarray(state.t)))
+        return Outcome(
+            Ending.FAILED,
+            f"integration failed near t = {t:g}{which} after {int(state.steps.sum())} steps: the field is not finite "
+            "or needs steps below rounding. Check beta and the matrices, or use a smaller step.",
+        )
+
+
+def _moved(x: Any, measure: Any) -> Any:
+    return measure.moved(x)
+
+
+class _Plan(eqx.Module):
+    """What compiled code needs to know: numbers are traced, the rest is compiled in."""
+
+    moving: Any
+    axes: Any = eqx.field(static=True)
+    measure: Measure
+    measure_axes: Any = eqx.field(static=True)
+    method: AbstractMethod
+    jumps: Any
+    names: tuple[str, ...] = eqx.field(static=True)
+    """What is measured of every frame."""
+
+    def over_members(self, function: Callable[..., Any], *args: Any) -> Any:
+        """`function(system, *args)` for each member; `args` have the members first."""
+
+        def one(moving: Any, measure: Measure, *args: Any) -> Any:
+            field, noise = moving
+            return function(Particles(field, measure, self.jumps, noise), *args)
+
+        if self.measure_axes is None:
+            return one(self.moving, self.measure, *args)
+        axes = (self.axes, self.measure_axes, *[0] * len(args))
+        return over_members(one, axes, (self.moving, self.measure, *args), self.measure.masses.shape[-1] ** 2)
+
+
+@compiled
+def _begin(plan: _Plan, positions: Any, t0: Any) -> Any:
+    return plan.over_members(lambda system, x: plan.method.begin(system, x, t0), positions)
+
+
+@compiled
+def _stretch(
+    plan: _Plan, t: Any, x: Any, memory: Any, frames: Any, filled: Any, times: Any, after: Any, end: Any, landing: Any,
+    limit: Any,
+) -> Any:  # fmt: skip
+    def one(system: Particles, t: Any, x: Any, memory: Any, frames: Any, filled: Any) -> Stretch:
+        no = jnp.asarray(False)
+        frames = jnp.where(filled > 0, frames, x)  # of a member that is held, or at the start, it is what is there
+        at = Stretch(t, x, memory, frames, filled, jnp.zeros(2, int), no, no)
+        return plan.method.stretch(system, at, times, after, end, landing, limit)
+
+    return plan.over_members(one, t, x, memory, frames, filled)
+
+
+@compiled
+def _measure(plan: _Plan, frames: Any, times: Any, length: Any) -> Any:
+    """Speed, floor, resolved, spread, energy of the first `length` frames, as far as the plan names them.
+
+    The floor is the size of the error of a velocity. Rounding: a sum of n terms of size |drive| wanders by about
+    sqrt(n) units in the last place, and the product, the division and the projection add a few more. Where sums are
+    cut at a tolerance, that too.
+    """
+    moving = {"speed", "floor", "resolved"} & set(plan.names)
+
+    def one(system: Particles, frames: Any, times: Any) -> Any:
+        tokens, field = system.tokens, system.field
+        energy = lyapunov(field, tokens) if "energy" in plan.names else None
+
+        def at(x: Any, t: Any) -> dict[str, Any]:
+            found = {}
+            if moving:
+                moved = tokens.moved(x)
+                drive = field.drive(t, AtTokens(), moved)
+                velocity = tokens.space.tangent(x, drive)  # 0 at absent rows, like the drive
+                speed = jnp.max(jnp.linalg.norm(velocity, axis=1))
+                unit = jnp.asarray(jnp.finfo(x.dtype).eps * (8 + jnp.sqrt(moved.count)), x.dtype)
+                floor = unit * jnp.max(jnp.linalg.norm(drive, axis=1))
+                cut = stated_error(field, t, AtTokens(), moved)
+                floor = floor if is_exact(cut) else floor + jnp.max(cut)
+                found = {"speed": speed, "floor": floor, "resolved": speed > floor}
+            if "spread" in plan.names:
+                mean = jnp.sum(tokens.masses[:, None] * x, axis=0, keepdims=True)
+                found["spread"] = jnp.max(jnp.where(tokens.masses > 0, jnp.linalg.norm(x - mean, axis=1), 0.0))
+            if energy is not None:
+                found["energy"] = energy(x, tokens.masses)
+            return {name: found[name] for name in plan.names}
+
+        def put(k: Any, found: dict[str, Any]) -> dict[str, Any]:
+            return jax.tree.map(lambda all_, one: all_.at[k].set(one), found, at(frames[k], times[k]))
+
+        shapes = jax.eval_shape(at, frames[0], times[0])
+        none = {name: jnp.zeros((frames.shape[0], *like.shape), like.dtype) for name, like in shapes.items()}
+        return jax.lax.fori_loop(0, length, put, none)
+
+    return plan.over_members(one, frames, times)
