@@ -215,10 +215,13 @@ class _Tokens(AbstractStepper):
             tuple(name for name in names if name in needed and name != "positions"),
         )
         axes = measure.member_axes if self.systems.dims else jax.tree.map(lambda _: None, measure)
-        self.measure = jax.tree.map(
-            lambda axis, leaf: np.asarray(leaf) if axis == 0 else np.broadcast_to(leaf, (self.count, *np.shape(leaf))),
-            axes, measure, is_leaf=lambda node: node is None,
-        )  # fmt: skip
+
+        def each(axis: Any, leaf: Any) -> Any:
+            if leaf is None or axis == 0:
+                return None if leaf is None else np.asarray(leaf)
+            return np.broadcast_to(leaf, (self.count, *np.shape(leaf)))
+
+        self.measure = jax.tree.map(each, axes, measure, is_leaf=lambda node: node is None)
         self.limit = float(np.clip(FIRST_SLICE / (self.count * tokens.n * max(tokens.n, 64)), 1, 256))
         self.path: _State | None = None
         """The state before the last steps, which were shortened."""
