@@ -83,12 +83,15 @@ def boundaries(root, at):
             setattr(os, name, function)
 
 
-def remains(root, into):
-    """What a death at each boundary leaves of `root`: a function for `boundaries`, and the copies it makes in `into`."""
+def remains(root, into, halves=False):
+    """What a death at each boundary leaves of `root`: a function for `boundaries`, and the copies it makes in `into`.
+
+    States that differ only in how much of an unfinished file was written count as one, unless `halves` are wanted too.
+    """
     found, seen = {}, set()
 
     def copy(k):
-        state = hash(frozenset(_contents(root)))
+        state = hash(frozenset(_contents(Path(root), halves)))
         if state not in seen:
             seen.add(state)
             found[k] = Path(into) / str(k)
@@ -98,13 +101,15 @@ def remains(root, into):
     return copy, found
 
 
-def _contents(root):
-    """Names and contents; the names of unfinished files are random and do not matter."""
-    for file in Path(root).rglob("*"):
+def _contents(root, halves):
+    """Names and contents; the names of unfinished files in a Zarr store are random and do not matter."""
+    for file in root.rglob("*"):
         name = str(file.relative_to(root))
-        if not name.endswith(".lock"):
-            name = name[: name.rindex(".", 0, -8)] if name.endswith(".partial") else name
-            yield name, file.read_bytes() if file.is_file() else None
+        unfinished = file.suffix in (".partial", ".tmp")
+        if file.suffix == ".partial":
+            name = name.rsplit(".", 2)[0]
+        if file.name != ".lock":
+            yield name, unfinished, file.read_bytes() if file.is_file() and (halves or not unfinished) else None
 
 
 def main(what, spec, path, until, die_at):

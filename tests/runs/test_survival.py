@@ -485,26 +485,29 @@ CASES = {
         "field": af.Attention(UNEQUAL),
         "observe": {"order": lambda t, mu: jnp.linalg.norm(mu.masses @ mu.positions), "host": lambda t, mu: float(np.asarray(mu.positions)[0, 0])},
     },
-    "float32": lambda: {"field": af.Attention(UNEQUAL), "tokens": six(dtype=np.float32)},
+    "float32": lambda: {"field": af.Attention(UNEQUAL), "tokens": six(dtype=np.float32), "method": af.Fixed(0.07)},
     "float32, layers": lambda: {"field": af.Attention(UNEQUAL), "tokens": six(dtype=np.float32), "method": af.Layers(0.1)},
     "jumps": lambda: {"field": jumping(), "chunk": 3},
     "jumps, fixed": lambda: {"field": jumping(), "method": af.Fixed(0.06)},
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+AT_ONCE = ("stop", "layers", "jumps")
+"""Cases that `make test` looks at; `make study` looks at all others."""
+
+
+@pytest.mark.parametrize("case", [c if c in AT_ONCE else pytest.param(c, marks=pytest.mark.slow) for c in CASES])
 def test_a_flow_that_goes_on_is_the_flow_of_one_call(case):
     given = {"tokens": six()} | CASES[case]()
     times = np.array([0.6, 1.0, 2.0, 2.4, 4.0, 4.4, 6.0])
-    with jax.numpy_dtype_promotion("standard"):  # Diffrax needs it for float32
-        whole = af.solve(**given, until=6.0, save=times)
-        first = af.solve(**given, until=2.0, save=times[:3])
-        middle = af.solve(from_=first, until=4.0, save=times[3:5])
-        same(af.solve(from_=middle, until=6.0, save=times[5:]).dataset, whole.dataset)
-        for calls in (2, 8):  # before the first step, and on the way
-            cut = af.solve(**given, until=6.0, save=times, cancel=after(calls, lambda: True))
-            assert cut.outcome.ending.value == "interrupted"
-            same(af.solve(from_=cut).dataset, whole.dataset)
+    whole = af.solve(**given, until=6.0, save=times)
+    first = af.solve(**given, until=2.0, save=times[:3])
+    middle = af.solve(from_=first, until=4.0, save=times[3:5])
+    same(af.solve(from_=middle, until=6.0, save=times[5:]).dataset, whole.dataset)
+    for calls in (2, 8):  # before the first step, and on the way
+        cut = af.solve(**given, until=6.0, save=times, cancel=after(calls, lambda: True))
+        assert cut.outcome.ending.value == "interrupted"
+        same(af.solve(from_=cut).dataset, whole.dataset)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "merge_times"])
