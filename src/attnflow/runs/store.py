@@ -171,7 +171,7 @@ class ZarrSink(AbstractSink):
         self._same_functions(facts["identity"])
         self.commits = facts["commits"]
         as_far = self.layout.until == (math.inf if facts["until"] is None else facts["until"])
-        ended = facts["outcome"] and as_far and not facts["earlier"]
+        ended = facts["outcome"] and as_far and not facts.get("earlier", True)
         outcome = Outcome(Ending(facts["outcome"][0]), facts["outcome"][1]) if ended else None
         made = _restored(state, facts["paths"], leaves, str(self.checkpoint))
         return Checkpoint(made, facts["rows"], facts["committed"], facts["steps"], outcome)
