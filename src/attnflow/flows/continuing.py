@@ -30,6 +30,8 @@ def go_on(flow: Any, until: Any, last: float, given: dict[str, Any], control: Co
         raise InvalidInput(f"`until` is {until!r}; give a time after {last:g}, where the flow ends.")
     if until < last or (until == last and flow.outcome.ending is not Ending.INTERRUPTED):
         raise InvalidInput(f"`until` is {until:g}, but the flow goes to {last:g} already; give a later time.")
+    if flow.checkpoint.state is None:  # interrupted before it began
+        return dataclasses.replace(control, sink=InMemory())
     saved = dataclasses.replace(flow.checkpoint, committed=flow.checkpoint.rows, outcome=None)
     return dataclasses.replace(control, sink=InMemory(flow.dataset, saved))
 
@@ -37,6 +39,6 @@ def go_on(flow: Any, until: Any, last: float, given: dict[str, Any], control: Co
 def recipe_of(flow: Any, kind: Any, made_by: str) -> Any:
     """How `flow` was made, if it can be continued."""
     instance("from_", flow, kind, f"a flow that `{made_by}` returned")
-    if flow.recipe is None or flow.checkpoint is None or flow.checkpoint.state is None:
+    if flow.recipe is None or flow.checkpoint is None:
         raise InvalidInput("`from_` does not know how it was made; continue a run folder with `attnflow extend RUN`.")
     return flow.recipe

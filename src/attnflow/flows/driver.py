@@ -148,6 +148,7 @@ class _Drive:
                     raise_if_interrupted()
                     outcome = self._slice()
         except KeyboardInterrupt as error:
+            outcome = outcome or self.saved.outcome  # the work may have ended in this slice
             if outcome is None:
                 why = "cancelled" if isinstance(error, Cancelled) else "interrupted"
                 outcome = Outcome(Ending.INTERRUPTED, f"{why}; the rows saved so far are kept.")
@@ -164,8 +165,8 @@ class _Drive:
             try:
                 outcome = self._take(piece.rows, outcome, piece.resume)
             except BaseException:
-                if not self.committing:
-                    self.state = before  # these rows are not lost: they are computed again
+                # these rows are not lost: they are computed again
+                self.state = self.saved.state if self.committing else before
                 raise
         elif (outcome is not None and outcome.complete) or (outcome is None and self._is_due()):
             self._commit({}, outcome, piece.resume)
@@ -280,13 +281,13 @@ class _Drive:
             committed[table] += values.shape[self.layout.axis(table, name)]
         steps = self.stepper.steps(self.state.work)
         if resume is None:
-            self.saved = Checkpoint(self.state, committed, committed, steps, outcome)
+            saved = Checkpoint(self.state, committed, committed, steps, outcome)
         else:
             state = self.saved.state._replace(work=resume)
-            self.saved = Checkpoint(state, self.saved.rows, committed, steps, outcome)
+            saved = Checkpoint(state, self.saved.rows, committed, steps, outcome, earlier=True)
         self.committing, self.stored = True, clock.perf_counter()
-        self.sink.commit(start, kept, self.saved)
-        self.committing = False
+        self.sink.commit(start, kept, saved)
+        self.saved, self.committing = saved, False
 
     def _salvage(self) -> None:
         """Keep the state of an interrupted flow, and the complete rows of its last chunk where the sink wants them.

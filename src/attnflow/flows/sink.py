@@ -69,6 +69,8 @@ class Checkpoint:
     """Counts of steps so far, by kind."""
     outcome: Outcome | None
     """The ending, when the work ended within the committed rows."""
+    earlier: bool = False
+    """Whether the work ended beyond `state`. What is known only at the end is then computed again from `state`."""
 
 
 class AbstractSink(abc.ABC):
@@ -107,22 +109,21 @@ class InMemory(AbstractSink):
 
     def begin(self, layout: Layout) -> None:
         self.layout = layout
-        self.parts: dict[str, dict[str, list[np.ndarray]]] = {
-            table: {name: [] for name in variables} for table, variables in layout.tables.items()
-        }
+        self.parts: list[Tables] = []
         if self.checkpoint is not None:
-            for table, variables in layout.tables.items():
-                for name in variables:
-                    kept = self.before[name].isel({table: slice(0, self.checkpoint.rows[table])})
-                    self.parts[table][name].append(np.asarray(kept.values))
+            kept = {
+                table: self.before[list(variables)].isel({table: slice(0, self.checkpoint.rows[table])})
+                for table, variables in layout.tables.items()
+            }
+            self.parts.append(
+                {t: {name: np.asarray(kept[t][name].values) for name in v} for t, v in layout.tables.items()}
+            )
 
     def load(self, state: Any) -> Checkpoint | None:
         return self.checkpoint
 
     def commit(self, start: dict[str, int], rows: Tables, checkpoint: Checkpoint) -> None:
-        for table, variables in rows.items():
-            for name, values in variables.items():
-                self.parts[table][name].append(values)
+        self.parts.append(rows)  # in one piece, so that Ctrl-C leaves all of it or nothing
 
     def end(self, checkpoint: Checkpoint, static: dict[str, Any], attributes: dict[str, Any], complete: bool) -> Any:
         import xarray as xr
@@ -131,7 +132,7 @@ class InMemory(AbstractSink):
         made: dict[str, Any] = {}
         for table, variables in layout.tables.items():
             for name, (dims, dtype) in variables.items():
-                parts = self.parts[table][name]
+                parts = [rows[table][name] for rows in self.parts if table in rows]
                 axis = layout.axis(table, name)
                 values = np.concatenate(parts, axis) if parts else np.empty(layout.shape(table, name, 0), dtype)
                 made[name] = (dims, values.take(range(checkpoint.committed[table]), axis))

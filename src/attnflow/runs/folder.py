@@ -20,6 +20,8 @@ from attnflow.runs.recorded import checked
 from attnflow.runs.spec import Spec, parse_spec
 
 FORMAT = 1
+CREATING = {"spec.toml", "spec.toml.tmp", "manifest.json.tmp"}
+"""What a folder may hold before it is a run: its manifest comes last."""
 PACKAGES = ("attnflow", "jax", "jaxlib", "diffrax", "equinox", "numpy", "scipy", "xarray", "zarr")
 
 
@@ -76,7 +78,7 @@ class Run:
     def create(cls, path: str | Path, spec: AbstractSettings, **facts: Any) -> "Run":
         """A new folder for `spec`, with further `facts` in its manifest; an existing one is refused."""
         run = cls(Path(path))
-        if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
+        if run.path.exists() and not run._is_bare(spec):
             raise RunExists(
                 f"{str(run.path)!r} exists already; choose another --out, continue it with "
                 f"`attnflow resume {run.path}`, or remove it."
@@ -98,6 +100,13 @@ class Run:
                 **facts,
             )
         return run
+
+    def _is_bare(self, spec: AbstractSettings) -> bool:
+        """Whether the folder holds nothing, or only what `create` left when it was cut short."""
+        if not self.path.is_dir() or not {f.name for f in self.path.iterdir()} <= CREATING:
+            return False
+        written = self.path / "spec.toml"
+        return not written.exists() or written.read_bytes() == spec.to_toml().encode()
 
     @classmethod
     def open(cls, path: str | Path) -> "Run":

@@ -99,7 +99,8 @@ def _cell_flow(driven: Driven, made: dict[str, Any], keys: dict[str, Any]) -> me
 def _fitted(driven: Driven, made: dict[str, Any], keys: dict[str, Any]) -> learn.Fitted:
     points, labels = made["data"]
     steps, rate, seed = keys["steps"], keys["rate"], keys["seed"]
-    return fitted(driven, FitRecipe(made["classifier"], points, labels, steps, rate, seed, keys.get("batch") or 1))
+    recipe = FitRecipe(made["classifier"], points, labels, steps, rate, seed, keys.get("batch") or 1)
+    return dataclasses.replace(fitted(driven, recipe), checkpoint=None, recipe=None)
 
 
 _FLOW: dict[str, Any] = {"stop": [], "observe": {}}

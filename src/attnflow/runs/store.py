@@ -41,6 +41,8 @@ class ZarrSink(AbstractSink):
         self.commits: list[dict[str, Any]] = []
         with writing(self.path.parent):
             if self.checkpoint.exists():
+                for left in self.path.rglob("*.partial"):  # files that Zarr was writing when the process died
+                    left.unlink()
                 self._grow()
                 return
             size = sum(
@@ -153,6 +155,7 @@ class ZarrSink(AbstractSink):
             "committed": checkpoint.committed,
             "steps": checkpoint.steps,
             "outcome": [outcome.ending.value, outcome.message] if outcome else None,
+            "earlier": checkpoint.earlier,
             "until": None if math.isinf(self.layout.until) else self.layout.until,
             "identity": self.layout.identity,
             "paths": [path for path, _ in _leaves(checkpoint.state)],
@@ -167,7 +170,8 @@ class ZarrSink(AbstractSink):
         facts, leaves = read_checkpoint(self.checkpoint)
         self._same_functions(facts["identity"])
         self.commits = facts["commits"]
-        ended = facts["outcome"] and self.layout.until == (math.inf if facts["until"] is None else facts["until"])
+        as_far = self.layout.until == (math.inf if facts["until"] is None else facts["until"])
+        ended = facts["outcome"] and as_far and not facts.get("earlier", True)
         outcome = Outcome(Ending(facts["outcome"][0]), facts["outcome"][1]) if ended else None
         made = _restored(state, facts["paths"], leaves, str(self.checkpoint))
         return Checkpoint(made, facts["rows"], facts["committed"], facts["steps"], outcome)
