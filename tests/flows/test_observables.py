@@ -60,21 +60,22 @@ def test_only_what_is_asked_for_is_kept():
 
 def test_stop_conditions_look_at_what_is_not_kept():
     watch = {"order": lambda t, mu: jnp.linalg.norm(mean(t, mu))}
-    free = af.solve(FIELD, TOKENS, 8.0, save=40, observe=watch)
+    field = af.Attention(1.0)
+    free = af.solve(field, TOKENS, 8.0, save=40, observe=watch)
     at = int(np.argmax(free.dataset["order"].values > 0.5))
     assert 0 < at < 40
     by_own = af.solve(
-        FIELD, TOKENS, 8.0, save=40, observe=watch, keep=(), stop=af.When(lambda frame: frame.order > 0.5)
+        field, TOKENS, 8.0, save=40, observe=watch, keep=(), stop=af.When(lambda frame: frame.order > 0.5)
     )
     assert float(by_own.stopped_at) == by_own.time.values[-1] == free.time.values[at]
     speed = free.dataset["speed"].values
     slow = float(speed[20])
-    built_in = af.solve(FIELD, TOKENS, 8.0, save=40, keep=(), stop=af.Still(slow))
+    built_in = af.solve(field, TOKENS, 8.0, save=40, keep=(), stop=af.Still(slow))
     assert built_in.time.values[-1] == free.time.values[np.argmax(speed <= slow)]
     with pytest.raises(InvalidInput, match="asks for 'speed'.*Name what else it needs in `needs`"):
-        af.solve(FIELD, TOKENS, 8.0, save=40, keep=(), stop=af.When(lambda frame: frame.speed < slow))
+        af.solve(field, TOKENS, 8.0, save=40, keep=(), stop=af.When(lambda frame: frame.speed < slow))
     needy = af.When(lambda frame: frame.speed <= slow, "slow", needs=("speed",))
-    named = af.solve(FIELD, TOKENS, 8.0, save=40, keep=(), stop=needy)
+    named = af.solve(field, TOKENS, 8.0, save=40, keep=(), stop=needy)
     assert named.time.values[-1] == built_in.time.values[-1]
 
 

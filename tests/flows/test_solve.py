@@ -221,7 +221,7 @@ def test_failure_is_an_outcome():
 
 def test_progress_is_reported():
     seen = []
-    af.solve(af.Attention(4.0), TOKENS, 20.0, save=af.Evenly(40), on_progress=seen.append)
+    af.solve(af.Attention(4.0), TOKENS, 20.0, save=af.Evenly(40), chunk=8, on_progress=seen.append)
     assert len(seen) >= 3
     assert seen[-1].time == 20.0
     assert seen[-1].remaining == 0.0
@@ -333,6 +333,8 @@ def test_float32_on_request():
     assert flow.positions.dtype == np.float32
     double = af.solve(af.Attention(4.0), TOKENS, 1.0, save=af.Evenly(2), method=af.Fixed(0.1))
     np.testing.assert_allclose(flow.positions.values, double.positions.values, atol=1e-5)
+    with pytest.raises(InvalidInput, match="float32, and Adaptive works in float64; use Fixed"):
+        af.solve(af.Attention(4.0), TOKENS.astype(np.float32), 1.0)
 
 
 def test_frames_may_be_given_as_a_number_or_as_times():

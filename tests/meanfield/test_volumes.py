@@ -17,8 +17,8 @@ from attnflow import theory
 from attnflow.errors import InvalidInput
 from attnflow.meanfield import volumes
 from attnflow.meanfield.cells import cells_from_density, circle_cells, make_scheme, zonal_cells
+from attnflow.meanfield.evolve_cells import evolve_cells
 from attnflow.meanfield.model import as_model
-from attnflow.meanfield.volumes import evolve_cells
 from attnflow.precision import full_precision
 
 USA0 = af.Unnormalised()

@@ -271,14 +271,14 @@ class _Drive:
     def _commit(self, tables: Tables, outcome: Outcome | None, resume: Any) -> None:
         """Store rows and the state behind them; with `resume`, the state from which they are computed again."""
         assert self.state is not None
-        kept = {
-            table: {name: values for name, values in variables.items() if name in self.layout.tables[table]}
-            for table, variables in tables.items()
-        }
         start, committed = self.saved.committed, dict(self.saved.committed)
-        for table, variables in kept.items():
-            name, values = next(iter(variables.items()))
-            committed[table] += values.shape[self.layout.axis(table, name)]
+        kept: dict[str, dict[str, np.ndarray]] = {}
+        for table, variables in tables.items():
+            own = {name: values for name, values in variables.items() if name in self.layout.tables[table]}
+            name, values = next(iter(own.items()))
+            if count := values.shape[self.layout.axis(table, name)]:
+                kept[table] = own
+                committed[table] += count
         steps = self.stepper.steps(self.state.work)
         if resume is None:
             saved = Checkpoint(self.state, committed, committed, steps, outcome)

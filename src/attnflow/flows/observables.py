@@ -161,7 +161,9 @@ def _tried(name: str, one: Observable, start: Views) -> Watched:
     failure: Exception | None = None
     traced = True
     try:
-        shape = jax.eval_shape(one.function, jnp.asarray(t, float), jax.tree.map(jnp.asarray, seen))
+        arguments = jnp.asarray(t, float), jax.tree.map(jnp.asarray, seen)
+        shape = jax.eval_shape(one.function, *arguments)
+        jax.jit(one.function).lower(*arguments)  # finds values of other traces, which the shapes do not
     except jax.errors.UnexpectedTracerError as error:
         raise _holds_tracer(name) from error
     except Exception as error:  # host code fails under tracing in many ways; it gets a second chance on numbers

@@ -1,7 +1,7 @@
 """Follow tokens along a field: frames, observables, stop conditions, progress, interruption, continuation."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,6 +105,7 @@ def _recipe(
     instance("method", method, AbstractMethod | None, "a method such as Adaptive()")
     instance("noise", noise, Brownian | None, "noise such as Brownian(0.1)")
     stops = conditions(stop)
+    observe = instance("observe", {} if observe is None else observe, Mapping, "a dictionary of names and functions")
     if method is None:
         method = Adaptive() if noise is None else Layers(0.01, ProjectRenormalise())
     if not (isinstance(until, int | float | np.number) and until > 0):
@@ -117,6 +118,8 @@ def _recipe(
         raise InvalidInput(f"`chunk` is {chunk!r}; give a positive integer.")
     if isinstance(keep, str) or not isinstance(keep, Collection) or not set(keep) <= set(BUILT_IN):
         raise InvalidInput(f"`keep` is {shown(keep)}; give names out of {', '.join(BUILT_IN)}.")
+    if isinstance(method, Adaptive) and np.asarray(tokens.positions).dtype == np.float32:
+        raise InvalidInput("`tokens` are float32, and Adaptive works in float64; use Fixed(step) or Layers(step).")
     on = method.evaluates_on(tokens.space)
     field.check(tokens, on)
     method.check(float(until), field, noise is not None)
@@ -129,7 +132,7 @@ def _recipe(
         dims = members((field, noise), tokens).dims
         numbers = int(np.prod([len(labels) for labels in dims.values()])) * tokens.n * tokens.dim
         chunk = int(np.clip(LARGEST_CHUNK // numbers, FEWEST, MOST_OF_A_BATCH if dims else MOST))
-    return Recipe(field, tokens, times, method, noise, stops, dict(observe or {}), kept, chunk)
+    return Recipe(field, tokens, times, method, noise, stops, dict(observe), kept, chunk)
 
 
 def _run(recipe: Recipe, control: Control) -> Trajectory:

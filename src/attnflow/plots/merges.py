@@ -1,6 +1,7 @@
 """When the clusters of many systems merge: laws of log t over seeds, and quartiles by the clusters that are left."""
 
 import dataclasses
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,12 @@ class Group:
     name: str
     log_time: np.ndarray
     """(system, merge), infinite where a merge did not happen."""
+
+
+def is_dataset(result: Any) -> bool:
+    """Whether `result` is an xarray Dataset, as `merge_times` returns one (xarray is not imported to find out)."""
+    xarray = sys.modules.get("xarray")
+    return xarray is not None and isinstance(result, xarray.Dataset)
 
 
 def grouped(merges: "xr.Dataset") -> list[Group]:

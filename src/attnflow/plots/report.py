@@ -6,7 +6,6 @@ import html
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
@@ -17,7 +16,7 @@ from attnflow.plots.attention import draw_attention
 from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles, look
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane, in_plane
 from attnflow.plots.interactive import interactive
-from attnflow.plots.merges import draw_laws, draw_medians, grouped
+from attnflow.plots.merges import draw_laws, draw_medians, grouped, is_dataset
 from attnflow.plots.observables import MOST, NUMBERS, draw_numbers, draw_observables, observed
 from attnflow.plots.overlaps import draw_overlaps
 from attnflow.plots.page import as_page, as_svg, facts_table, table, toml_block, with_caption
@@ -111,6 +110,8 @@ def _page(run: Run, told: Account) -> str:
 
 @functools.singledispatch
 def _account(result: Any) -> Account:
+    if is_dataset(result):
+        return _of_merges(result)
     raise InvalidInput(
         f"`result` is {type(result).__name__}; a run holds what solve, solve_long, merge_times, evolve, evolve_cells "
         "or fit returned."
@@ -174,8 +175,7 @@ def _(flow: CellFlow) -> Account:
     return _of_density(flow, figures, summarise(view), {"cells": cells})
 
 
-@_account.register
-def _(merges: xr.Dataset) -> Account:
+def _of_merges(merges: Any) -> Account:
     figures = {"summary": plot(merges), "laws": draw_laws(merges), "medians": draw_medians(merges)}
     summary, attributes = summarise(merges), merges.attrs
     several = len(grouped(merges)) > 1

@@ -4,7 +4,6 @@ import functools
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from attnflow.errors import InvalidInput
 from attnflow.flows import AbstractTrajectory
@@ -12,7 +11,7 @@ from attnflow.learn import Fitted
 from attnflow.meanfield import CellFlow, DensityFlow
 from attnflow.plots.density import View, plot_density, summarise_density
 from attnflow.plots.fit import plot_fit, summarise_fit
-from attnflow.plots.merges import plot_merges, summarise_merges
+from attnflow.plots.merges import is_dataset, plot_merges, summarise_merges
 from attnflow.plots.observables import draw_numbers
 from attnflow.plots.overlaps import draw_overlap_map
 from attnflow.plots.series import draw_count, draw_energy
@@ -44,18 +43,20 @@ def summarise(result: Any) -> dict[str, Any]:
 
 @functools.singledispatch
 def _plot(result: Any) -> Any:
+    if is_dataset(result):
+        return plot_merges(result)
     raise _unknown(result)
 
 
 @functools.singledispatch
 def _summarise(result: Any) -> dict[str, Any]:
+    if is_dataset(result):
+        return summarise_merges(result)
     raise _unknown(result)
 
 
 _plot.register(DensityFlow | CellFlow | View)(plot_density)
 _summarise.register(DensityFlow | CellFlow | View)(summarise_density)
-_plot.register(xr.Dataset)(plot_merges)
-_summarise.register(xr.Dataset)(summarise_merges)
 _plot.register(Fitted)(plot_fit)
 _summarise.register(Fitted)(summarise_fit)
 
