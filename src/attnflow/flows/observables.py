@@ -124,13 +124,15 @@ class Observers:
         return found
 
     def _rows(self, one: Watched, views: Views) -> np.ndarray:
+        name = next(key for key, value in self.watched.items() if value is one)
         if one.traced:
             args = (jnp.asarray(views.times), views.rows, views.fixed)
-            made = wait(_evaluate(one.observable.function, views.view, self.pairs, *args))
-            return np.asarray(made)
+            try:
+                return np.asarray(wait(_evaluate(one.observable.function, views.view, self.pairs, *args)))
+            except jax.errors.UnexpectedTracerError as error:  # which shapes do not show
+                raise _holds_tracer(name) from error
         members, rows = views.times.shape
         made = np.empty((members, rows, *one.shape), one.dtype)
-        name = next(key for key, value in self.watched.items() if value is one)
         for row in range(rows):
             for member in range(members):
                 raise_if_interrupted()
@@ -161,9 +163,7 @@ def _tried(name: str, one: Observable, start: Views) -> Watched:
     failure: Exception | None = None
     traced = True
     try:
-        arguments = jnp.asarray(t, float), jax.tree.map(jnp.asarray, seen)
-        shape = jax.eval_shape(one.function, *arguments)
-        jax.jit(one.function).lower(*arguments)  # finds values of other traces, which the shapes do not
+        shape = jax.eval_shape(one.function, jnp.asarray(t, float), jax.tree.map(jnp.asarray, seen))
     except jax.errors.UnexpectedTracerError as error:
         raise _holds_tracer(name) from error
     except Exception as error:  # host code fails under tracing in many ways; it gets a second chance on numbers
