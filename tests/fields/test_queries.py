@@ -55,7 +55,13 @@ def asked(call):
     return found, {at_tokens for at_tokens, _ in SEEN}
 
 
-@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("attention", "total", "pre", "ngpt") else pytest.mark.slow)
+        for name in FIELDS
+    ],
+)
 def test_at_the_tokens_stays_at_the_tokens(name):
     """Through every wrapper, by every way in; the same positions given as an array are points like any others."""
     field, tokens = FIELDS[name]

@@ -34,7 +34,10 @@ FIELDS = {
 }
 
 
-@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in ("softmax", "causal", "ngpt") else pytest.mark.slow) for name in FIELDS],
+)
 def test_members_go_as_they_would_alone(name):
     """Positions, speeds, spreads and energies to rounding, and the same steps.
 
@@ -59,7 +62,9 @@ def test_members_go_as_they_would_alone(name):
 
 
 @pytest.mark.parametrize("method", [af.Layers(0.1), af.Fixed(0.1), af.Alternate(0.1)], ids=lambda m: type(m).__name__)
-@pytest.mark.parametrize("noise", [None, af.Brownian(0.1, seed=3), af.Brownian(0.1, common=True)])
+@pytest.mark.parametrize(
+    "noise", [None, *(pytest.param(af.Brownian(0.1, common, 3), marks=pytest.mark.slow) for common in (False, True))]
+)
 def test_other_methods_and_noise(method, noise):
     if noise is not None and isinstance(method, af.Alternate):
         method = af.Heun(0.1)
