@@ -52,7 +52,7 @@ def test_only_what_is_asked_for_is_kept():
     for act in (lambda: flow.positions, lambda: flow.tokens(-1), lambda: flow.clusters(scale=0.1)):
         with pytest.raises(InvalidInput, match="kept no positions"):
             act()
-    with pytest.raises(InvalidInput, match="no energy here|kept no energy"):
+    with pytest.raises(InvalidInput, match="kept no energy"):
         _ = flow.energy
     few = af.solve(FIELD, TOKENS, 2.0, save=4, keep=("spread", "positions"))
     assert set(few.dataset.data_vars) == {"positions", "spread", "masses", "place"}

@@ -59,6 +59,8 @@ class AbstractTrajectory(abc.ABC):
 
         For Attention alone it is the renormalised energy: at most 0, and 0 at consensus.
         """
+        if "energy" not in self.dataset and self.recipe is not None and "energy" not in self.recipe.keep:
+            raise InvalidInput("this flow kept no energy; make it with keep=('energy', ...).")
         if "energy" not in self.dataset:
             raise InvalidInput(
                 f"{type(self.field).__name__} on {self.space} has no energy here; it is defined on a sphere for "
