@@ -1,4 +1,4 @@
-"""The ways a request can be refused. Every message names the thing, shows the value and says the mend."""
+"""The ways a request can be refused. Every message names the thing, shows the value and says how to fix it."""
 
 
 class AttnflowError(Exception):

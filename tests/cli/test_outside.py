@@ -106,7 +106,7 @@ def test_a_run_with_a_plugin(attnflow, here, monkeypatch):
 def test_bad_plugins_are_one_sentence(attnflow, here):
     (here / "bad.py").write_text("import attnflow as af\naf.register('mask', 'neighbours')(af.Causal)\n1 / 0\n")
     _, err = attnflow("run", "wind.toml", "--plugin", "wind.py", "--plugin", "bad.py", "--out", "run", code=2)
-    assert "error: 'bad.py' cannot be loaded (line 3: ZeroDivisionError: division by zero); mend the file" in err
+    assert "error: 'bad.py' cannot be loaded (line 3: ZeroDivisionError: division by zero); correct the file" in err
     (here / "bad.py").write_text("import attnflow as af\naf.register('mask', 'neighbours')(af.Causal)\n")
     _, err = attnflow("run", "wind.toml", "--plugin", "wind.py", "--plugin", "bad.py", "--out", "run", code=2)
     assert "'wind.py' and 'bad.py' both register the mask 'neighbours'" in err

@@ -1,5 +1,7 @@
 """Observables in the loop: what they see, what is saved, and what is refused."""
 
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,8 @@ import attnflow as af
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.flows.observables import fingerprint
 from attnflow.flows.outcome import Ending
+from attnflow.observe import watch
+from attnflow.runs import ZarrSink
 
 TOKENS = af.uniform(af.Sphere(3), n=10, seed=0)
 BATCH = af.uniform(af.Sphere(3), n=10, seed=range(3))
@@ -144,6 +148,60 @@ def test_fingerprints_tell_functions_apart():
     assert len(set(prints)) == len(prints)
     assert fingerprint(af.Observable(made(1))) == prints[3]
     assert fingerprint(af.Observable(mean, dims=("dim",))) != prints[0]
+
+
+SCALE = 2.0
+
+
+def scaled(t, mu):
+    return SCALE * helped(t)
+
+
+def helped(t):
+    return t
+
+
+def test_fingerprints_count_settings_and_what_a_function_names(monkeypatch):
+    by_scale = [fingerprint(af.Observable(watch.Clusters(scale))) for scale in (0.1, 0.2, 0.1)]
+    assert by_scale[0] == by_scale[2] != by_scale[1]
+    before = fingerprint(af.Observable(scaled))
+    assert fingerprint(af.Observable(scaled)) == before
+    here = sys.modules[__name__]
+    with monkeypatch.context() as patched:
+        patched.setattr(here, "SCALE", 3.0)
+        assert fingerprint(af.Observable(scaled)) != before
+    with monkeypatch.context() as patched:
+        patched.setattr(here, "helped", lambda t: t + 1)
+        assert fingerprint(af.Observable(scaled)) != before
+
+
+def test_float32_observables_are_stored_and_resumed_as_float64(tmp_path):
+    """The tokens are float32, what is observed is saved as float64: in memory as on disk, or no digest would agree."""
+    tokens, calls = TOKENS.astype(np.float32), []
+
+    def cancel():
+        calls.append(None)
+        return len(calls) > 30
+
+    def run(**more):
+        sink = ZarrSink(tmp_path / "arrays", tmp_path / "checkpoint")
+        arguments = {"save": 20, "chunk": 3, "method": af.Fixed(0.1), "observe": {"mean": mean}}
+        return af.solve(FIELD, tokens, 2.0, sink=sink, **arguments, **more)
+
+    assert run(cancel=cancel).outcome.ending is Ending.INTERRUPTED
+    assert (tmp_path / "checkpoint").exists()
+    resumed = run()
+    whole = af.solve(FIELD, tokens, 2.0, save=20, method=af.Fixed(0.1), observe={"mean": mean})
+    assert resumed.dataset["mean"].dtype == whole.dataset["mean"].dtype == np.float64
+    assert np.array_equal(resumed.dataset["mean"], whole.dataset["mean"])
+
+
+def test_a_frozen_flow_may_keep_no_floor():
+    pair = af.from_array([[1.0, 0, 0], [-1.0, 0, 0]])
+    flow = af.solve(af.Attention(30.0), pair, 50.0, keep=("resolved", "spread"))
+    assert flow.outcome.ending is Ending.FROZEN
+    assert "floor" not in flow.dataset
+    assert af.solve(af.Attention(30.0), pair, 50.0, keep=("spread",)).outcome.ending is Ending.FINISHED
 
 
 def test_absent_rows_are_in_the_measure_and_say_so():

@@ -188,7 +188,7 @@ def test_the_derivative_with_respect_to_the_end_is_the_velocity():
 
 
 def test_an_end_that_is_traced():
-    """Refused where the field jumps, with the mend; constant matrices and functions of time do not mind."""
+    """Refused where the field jumps, with how to fix it; constant matrices and functions of time do not mind."""
 
     def slope(field, method):
         end = af.double(lambda t: jax.jvp(lambda t: af.advance(field, TOKENS, 0.0, t, method).positions, (t,), (t,))[1])

@@ -276,7 +276,7 @@ def test_a_bad_file_is_one_sentence(here, text, words):
     with pytest.raises(InvalidInput, match=words) as told:
         load_spec("mine.toml", plugins=["bad.py"])
     assert str(told.value).startswith("'bad.py' cannot be loaded (")
-    assert str(told.value).endswith("; mend the file, or leave it out.")
+    assert str(told.value).endswith("; correct the file, or leave it out.")
     assert "\n" not in str(told.value)
     assert not {name for name in set(sys.modules) - modules if name.startswith("attnflow_plugin")}
 

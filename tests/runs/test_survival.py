@@ -520,6 +520,24 @@ def test_an_earlier_end_is_refused(kind, uninterrupted):
             function(kind)(from_=in_memory(kind), **{of(kind).kind.end: 10 if kind == "fit" else 0.1})
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        ("solve", "tol", 1e-6),
+        ("solve", "keep", ("spread",)),
+        ("evolve", "kappa", 0.1),
+        ("evolve", "rtol", 1e-6),
+        ("evolve_cells", "kappa", 0.1),
+        ("evolve_cells", "masses", np.ones(32) / 32),
+        ("fit", "rate", 0.1),
+        ("fit", "points", np.zeros((4, 2))),
+    ],
+)
+def test_arguments_of_the_beginning_are_refused_when_a_flow_goes_on(kind, name, value):
+    with pytest.raises(InvalidInput, match=f"`{name}` is given with `from_`"):
+        function(kind)(from_=in_memory(kind), **{of(kind).kind.end: LATER[kind], name: value})
+
+
 def test_a_flow_that_has_stopped_does_not_go_on(tmp_path):
     text = TEXTS["solve"].replace("[1.0, 9.0]", "1.0")
     run, flow = execute(parse_spec(text), tmp_path / "run")

@@ -18,7 +18,7 @@ def go_on(flow: Any, until: Any, last: float, given: dict[str, Any], control: Co
     `given` are arguments that only a new flow takes. An interrupted flow may be carried to where it was going.
     """
     for name, value in given.items():
-        if value is not None and value != ():
+        if value is not None and not (isinstance(value, tuple) and not value):
             raise InvalidInput(f"`{name}` is given with `from_`; the flow goes on as it began, leave it out.")
     if control.sink is not None:
         raise InvalidInput("`sink` is given with `from_`; continue a run folder with `attnflow extend RUN`.")
@@ -34,6 +34,11 @@ def go_on(flow: Any, until: Any, last: float, given: dict[str, Any], control: Co
         return dataclasses.replace(control, sink=InMemory())
     saved = dataclasses.replace(flow.checkpoint, committed=flow.checkpoint.rows, outcome=None)
     return dataclasses.replace(control, sink=InMemory(flow.dataset, saved))
+
+
+def changed(numbers: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
+    """From (value, default): the values that are not the default, None for the others."""
+    return {name: None if value == default else value for name, (value, default) in numbers.items()}
 
 
 def recipe_of(flow: Any, kind: Any, made_by: str) -> Any:

@@ -1,5 +1,6 @@
 """Observables in the loop: pure functions of (t, measure), evaluated on saved rows while a flow runs."""
 
+import dataclasses
 import hashlib
 import inspect
 import types
@@ -105,7 +106,13 @@ class Observers:
 
     def identity(self) -> dict[str, str]:
         """A fingerprint of every observable; a resumed flow must have the same."""
-        return {name: fingerprint(one.observable) for name, one in self.watched.items()}
+        found = {}
+        for name, one in self.watched.items():
+            try:
+                found[name] = fingerprint(one.observable)
+            except jax.errors.TracerArrayConversionError as error:
+                raise _holds_tracer(name) from error
+        return found
 
     def evaluate(self, views: Views) -> dict[str, np.ndarray]:
         """(member, row, ...) for every observable; `Broken` where one cannot be evaluated."""
@@ -128,22 +135,23 @@ class Observers:
         if one.traced:
             args = (jnp.asarray(views.times), views.rows, views.fixed)
             try:
-                return np.asarray(wait(_evaluate(one.observable.function, views.view, self.pairs, *args)))
+                made = wait(_evaluate(one.observable.function, views.view, self.pairs, *args))
+                return np.asarray(made).astype(one.dtype)
             except jax.errors.UnexpectedTracerError as error:  # which shapes do not show
                 raise _holds_tracer(name) from error
         members, rows = views.times.shape
-        made = np.empty((members, rows, *one.shape), one.dtype)
+        found = np.empty((members, rows, *one.shape), one.dtype)
         for row in range(rows):
             for member in range(members):
                 raise_if_interrupted()
                 t, seen = views.at(member, row)
                 try:
-                    made[member, row] = _checked(one, one.observable.function(t, seen))
+                    found[member, row] = _checked(one, one.observable.function(t, seen))
                 except Exception as error:
                     why = str(error) if isinstance(error, _Changed) else f"raised {type(error).__name__}: {error}"
                     message = f"the observable {name!r} {why} at t = {t:g}; correct the function."
                     raise Broken(message, row) from error
-        return made
+        return found
 
 
 class _Changed(ValueError):
@@ -206,50 +214,61 @@ def _evaluate(function: Any, view: Any, pairs: int, times: Any, rows: Any, fixed
 
 
 def fingerprint(observable: Observable) -> str:
-    """A hash of the function (its code, its constants, the values it closes over) and of the names of its axes."""
+    """A hash of the function and of the names of its axes.
+
+    The function counts with its code, its constants, the values it closes over, and the functions and numbers of its
+    module that it names; not with what those modules import.
+    """
     total = hashlib.sha256(repr((observable.dims, observable.allow_nan)).encode())
-    for word in _words(observable.function, 0):
+    for word in _words(observable.function, set()):
         total.update(word)
     return total.hexdigest()
 
 
-def _words(value: Any, depth: int) -> Iterator[bytes]:
-    """What makes up a function, as bytes that are the same in every process."""
-    if depth > 8:
-        return
-    function = inspect.unwrap(value) if callable(value) else value
-    if isinstance(function, types.MethodType):
-        yield from _words(function.__self__, depth + 1)
-        function = function.__func__
-    if isinstance(function, types.FunctionType):
-        yield from _code(function.__code__)
-        for cell in function.__closure__ or ():
-            yield from _words(cell.cell_contents, depth + 1)
-        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            yield from _words(default, depth + 1)
-    elif isinstance(function, types.CodeType):
-        yield from _code(function)
-    elif isinstance(function, np.ndarray | jax.Array | np.generic):
-        array = np.asarray(function)
+def _words(value: Any, seen: set[int]) -> Iterator[bytes]:
+    """What makes up a value, as bytes that are the same in every process."""
+    value = inspect.unwrap(value) if callable(value) else value
+    if isinstance(value, int | float | str | bytes | bool | type(None)):
+        yield repr(value).encode()
+    elif isinstance(value, np.ndarray | jax.Array | np.generic):
+        array = np.asarray(value)
         yield f"{array.dtype}{array.shape}".encode() + array.tobytes()
-    elif isinstance(function, eqx.Module):
-        yield type(function).__qualname__.encode()
-        for path, leaf in jax.tree_util.tree_leaves_with_path(function):
-            yield str(path).encode()
-            yield from _words(leaf, depth + 1)
-    elif hasattr(function, "__qualname__"):
-        yield f"{function.__module__}.{function.__qualname__}".encode()
-    elif isinstance(function, int | float | str | bytes | bool | tuple | list | dict | type(None)):
-        yield repr(function).encode()
+    elif id(value) in seen:
+        return
     else:
-        yield type(function).__qualname__.encode()
+        seen.add(id(value))
+        yield type(value).__qualname__.encode()
+        for part in _parts(value):
+            yield from _words(part, seen)
 
 
-def _code(code: types.CodeType) -> Iterator[bytes]:
-    yield code.co_code
-    yield repr(code.co_names).encode()
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _code(constant)
-        else:
-            yield repr(sorted(constant, key=repr) if isinstance(constant, frozenset) else constant).encode()
+def _parts(value: Any) -> list[Any]:
+    """The values that a function, a method, a container or an object is made of."""
+    if isinstance(value, types.MethodType):
+        return [value.__self__, value.__func__]
+    if isinstance(value, types.FunctionType):
+        known = value.__globals__
+        named = [known[name] for name in sorted(_names(value.__code__)) if name in known]
+        used = [one for one in named if isinstance(one, _COUNTED)]
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        return [value.__code__, *cells, *(value.__defaults__ or ()), value.__kwdefaults__, *used]
+    if isinstance(value, types.CodeType):
+        return [value.co_code, value.co_names, *value.co_consts]
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    if isinstance(value, tuple | list):
+        return list(value)
+    if isinstance(value, eqx.Module):
+        return [type(value).__module__, *(getattr(value, field.name) for field in dataclasses.fields(value))]
+    return [getattr(value, "__module__", ""), getattr(value, "__qualname__", "")]
+
+
+_COUNTED = types.FunctionType | int | float | str | bytes | tuple | list | np.ndarray | jax.Array | eqx.Module
+"""Values of a module that count where a function of it names them."""
+
+
+def _names(code: types.CodeType) -> set[str]:
+    inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
+    return set(code.co_names).union(*(_names(one) for one in inner))

@@ -82,6 +82,7 @@ class FlowingTokens(AbstractStepper):
         self.kept = [name for name in names if name in recipe.keep]
         needed = {name for stop in recipe.stops for name in stop.needs} | set(self.kept)
         self.can_freeze = recipe.noise is None and {"resolved", "spread"} <= set(self.kept)
+        needed |= {"floor"} if self.can_freeze else set()  # which the message names
         measure = self.systems.measure.moved(None)
         self.plan = _Plan(
             self.systems.field,

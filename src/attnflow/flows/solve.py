@@ -12,6 +12,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows.continuing import go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
+from attnflow.flows.longtime.method import LongTime
 from attnflow.flows.methods import AbstractMethod, Adaptive, Layers, ProjectRenormalise
 from attnflow.flows.noise import Brownian
 from attnflow.flows.observables import Observe
@@ -83,7 +84,7 @@ def solve(
         old: Recipe = recipe_of(from_, Trajectory, "solve")
         last = float(old.times[-1])
         given = {"field": field, "tokens": tokens, "method": method, "noise": noise, "stop": stop, "observe": observe,
-                 "chunk": chunk, "tol": tol}  # fmt: skip
+                 "chunk": chunk, "tol": tol, "keep": None if keep == BUILT_IN else keep}  # fmt: skip
         control = go_on(from_, last if until is None else until, last, given, control)
         end = last if until is None else float(until)
         old.method.check(end, old.field, old.noise is not None)
@@ -100,7 +101,7 @@ def _recipe(
     """The checked arguments of `solve`."""
     instance("field", field, AbstractField, "a field such as Attention(2.0)")
     instance("tokens", tokens, Tokens, "tokens, such as from_array(positions)")
-    if not isinstance(method, AbstractMethod | None) and hasattr(method, "physics"):
+    if isinstance(method, LongTime):
         raise InvalidInput("`method` is LongTime, which is not a method of `solve`; use solve_long(field, tokens).")
     instance("method", method, AbstractMethod | None, "a method such as Adaptive()")
     instance("noise", noise, Brownian | None, "noise such as Brownian(0.1)")

@@ -15,7 +15,7 @@ from attnflow.checks import instance
 from attnflow.errors import InvalidInput, MissingExtra
 from attnflow.fields import AbstractWeight, Constant, Interpolated, PerLayer
 from attnflow.flows.compiled import wait
-from attnflow.flows.continuing import go_on, recipe_of
+from attnflow.flows.continuing import changed, go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
 from attnflow.flows.sink import AbstractSink, Layout, Variable
@@ -97,6 +97,7 @@ def fit(
     if from_ is not None:
         recipe: Recipe = recipe_of(from_, Fitted, "fit")
         given = {"classifier": classifier, "points": points, "labels": labels, "batch": batch}
+        given |= changed({"rate": (rate, 0.02), "seed": (seed, 0)})
         control = go_on(from_, steps, recipe.steps, given, control)
         recipe = dataclasses.replace(recipe, steps=steps)
     else:

@@ -14,7 +14,7 @@ from jax.scipy.special import xlogy
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import compiled, wait
-from attnflow.flows.continuing import go_on, recipe_of
+from attnflow.flows.continuing import changed, go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
@@ -158,7 +158,13 @@ def evolve(
     control = Control(sink, on_progress, cancel, check)
     if from_ is not None:
         recipe: Recipe = recipe_of(from_, DensityFlow, "evolve")
-        given = {"field": field, "density": density, "stop": stop, "observe": observe}
+        numbers = {
+            "kappa": (kappa, 0.0),
+            "rtol": (rtol, 1e-10),
+            "atol": (atol, 1e-12),
+            "resolution": (resolution, 1e-6),
+        }
+        given = {"field": field, "density": density, "stop": stop, "observe": observe} | changed(numbers)
         last = float(recipe.times[-1])
         end = last if until is None else until
         control = go_on(from_, end, last, given, control)

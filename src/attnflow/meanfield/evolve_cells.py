@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import wait
-from attnflow.flows.continuing import go_on, recipe_of
+from attnflow.flows.continuing import changed, go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
@@ -77,7 +77,8 @@ def evolve_cells(
     control = Control(sink, on_progress, cancel, check)
     if from_ is not None:
         recipe: Recipe = recipe_of(from_, CellFlow, "evolve_cells")
-        given = {"field": field, "cells": cells, "stop": stop, "observe": observe}
+        given = {"field": field, "cells": cells, "masses": masses, "stop": stop, "observe": observe}
+        given |= changed({"kappa": (kappa, 0.0), "tolerance": (tolerance, 1e-3)})
         last = float(recipe.times[-1])
         end = last if until is None else until
         control = go_on(from_, end, last, given, control)

@@ -1,4 +1,4 @@
-"""What is handed in, checked: every refusal is one sentence with the name, the value and the mend."""
+"""What is handed in, checked: every refusal is one sentence with the name, the value and how to fix it."""
 
 from typing import Any, TypeVar
 

@@ -48,16 +48,21 @@ def execute(
     text.
     """
     spec = dataclasses.replace(spec, plugins=joined(spec.plugins, plugins))
-    check_spec(spec)
+    arguments = check_spec(spec)
     run = Run.create(path, spec, kind=spec.kind.name, **spec.plugins.facts())
     with run.lock():
-        return run, _carry_on(run, spec, Watch(draw, on_progress, cancel))
+        return run, _carry_on(run, spec, arguments, Watch(draw, on_progress, cancel))
 
 
-def check_spec(spec: Spec) -> None:
-    """Refuse a specification that cannot be carried out: everything up to the first step is done, and nothing saved."""
+def check_spec(spec: Spec) -> dict[str, Any]:
+    """Refuse a specification that cannot be carried out: everything up to the first step is done, and nothing saved.
+
+    Returns the arguments of the function that does the work.
+    """
+    arguments = spec.build()
     with contextlib.suppress(_Accepted):
-        spec.kind.function(**spec.build(), sink=_Nowhere())
+        spec.kind.function(**arguments, sink=_Nowhere())
+    return arguments
 
 
 class _Accepted(Exception):
@@ -100,7 +105,8 @@ def resume(
         run.settle()
         if run.manifest()["status"] == "finished":
             return run, open_run(run.path, plugins=plugins)
-        return run, _carry_on(run, run.spec(plugins), Watch(draw, on_progress, cancel))
+        spec = run.spec(plugins)
+        return run, _carry_on(run, spec, spec.build(), Watch(draw, on_progress, cancel))
 
 
 def extend(
@@ -128,12 +134,12 @@ def extend(
         if ending != Ending.FINISHED.value:
             raise RunError(f"{str(path)!r} has ended: {message.removesuffix('.')}; it does not go on from there.")
         longer = run.spec(plugins).extended(until, save)
-        check_spec(longer)
+        arguments = check_spec(longer)
         run.verify()
         if not run.checkpoint.exists():
             raise RunError(f"{str(path)!r} has no checkpoint to go on from; run its spec.toml again, to {until:g}.")
         run.become(longer)
-        return run, _carry_on(run, longer, Watch(draw, on_progress, cancel))
+        return run, _carry_on(run, longer, arguments, Watch(draw, on_progress, cancel))
 
 
 def open_run(path: str | Path, *, plugins: Given = ()) -> Any:
@@ -162,7 +168,7 @@ def _rows(run: Run) -> dict[str, int]:
     return _facts(run).get("committed", {})
 
 
-def _carry_on(run: Run, spec: Spec, watch: Watch) -> Any:
+def _carry_on(run: Run, spec: Spec, arguments: dict[str, Any], watch: Watch) -> Any:
     began, manifest = time.perf_counter(), run.manifest()
     before = manifest["wall_time"]
     spec.plugins.keep(run.path)
@@ -171,14 +177,12 @@ def _carry_on(run: Run, spec: Spec, watch: Watch) -> Any:
     kind = spec.kind
     try:
         sink = ZarrSink(run.arrays, run.checkpoint)
-        result = kind.function(
-            **spec.build(), sink=sink, on_progress=watch.on_progress, cancel=watch.cancel, check=False
-        )
+        result = kind.function(**arguments, sink=sink, on_progress=watch.on_progress, cancel=watch.cancel, check=False)
         outcome = kind.outcome(result)
         status = {
             "status": "drawing" if outcome.complete else outcome.ending.value,
             "outcome": {"ending": outcome.ending.value, "message": outcome.message},
-            "frames": (result.dataset if hasattr(result, "dataset") else result).sizes.get(kind.rows, 0),
+            "frames": kind.dataset(result).sizes.get(kind.rows, 0),
             "steps": _facts(run).get("steps", {}),
         }
         if outcome.ending is Ending.FAILED:

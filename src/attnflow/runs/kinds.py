@@ -42,9 +42,14 @@ class Kind:
 
     def outcome(self, result: Any) -> Outcome:
         """How a result ended."""
-        if hasattr(result, "outcome") and isinstance(result.outcome, Outcome):
-            return result.outcome
-        return Outcome(Ending(result.attrs["outcome"]), result.attrs["message"])
+        facts = self.dataset(result).attrs
+        return Outcome(Ending(facts["outcome"]), facts["message"])
+
+    def dataset(self, result: Any) -> Any:
+        """The arrays of a result, which is a Dataset itself or holds one."""
+        import xarray as xr
+
+        return result if isinstance(result, xr.Dataset) else result.dataset
 
 
 def _tokens(made: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:

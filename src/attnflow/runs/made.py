@@ -36,8 +36,8 @@ def make(kind: str, name: str, /, *positional: Any, **arguments: Any) -> Any:
         raise
     except Exception as error:
         raise InvalidInput(
-            f"the {kind} {name!r} of a plugin cannot be made ({type(error).__name__}: {error}); mend its table, or the "
-            "file."
+            f"the {kind} {name!r} of a plugin cannot be made ({type(error).__name__}: {error}); correct its table, or "
+            "the file."
         ) from error
     if not (isinstance(made, NEEDED[kind]) if kind in NEEDED else kind != "observable" or callable(made)):
         expected = NEEDED[kind].__name__ if kind in NEEDED else "function of (t, measure)"

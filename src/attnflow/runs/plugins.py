@@ -224,7 +224,7 @@ def execute_file(source: Source) -> Plugin:
         done = True
     except (Exception, SystemExit) as error:
         raise InvalidInput(
-            f"{str(source.path)!r} cannot be loaded ({_reason(error, source)}); mend the file, or leave it out."
+            f"{str(source.path)!r} cannot be loaded ({_reason(error, source)}); correct the file, or leave it out."
         ) from error
     finally:
         _LOADING.reset(token)

@@ -26,8 +26,8 @@ class LongTime(eqx.Module):
     nearer than `angle`; by default beta * angle = sqrt(tol), and at most 1e-3 beta^(-1/2). The relative error of forces
     that this makes, at most (beta^2 + 3 beta + 1)/2 times the variance of the pair, is reported with every merge. A
     small perturbation is carried along to tell what rounding has become (`sensitive`); a merge that rounding could have
-    changed is marked `undetermined`. About `frames` frames are kept, evenly spread in log t, and one after each of the
-    last merges.
+    changed is marked `undetermined`. Frames are kept at marks of log t (half of `frames` up to log t = 30, and as
+    many again for every factor of 3.5 in log t beyond), where plateaus begin, and after each of the last merges.
 
     More than 512 tokens are moved by `Adaptive` at first, until 128 clusters are left (or 512, where beta is so large
     that more stay); the times of merges before that are known to the steps between which they were looked for.

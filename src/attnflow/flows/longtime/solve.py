@@ -62,8 +62,8 @@ def solve_long(
 ) -> LongFlow:
     """Follow softmax or unnormalised attention with Q = K = V = I on a sphere to consensus, or to a time of any size.
 
-    Frames are kept where the method chooses (see `LongTime`): about `frames` of them, spread over log t, one at the
-    beginning of every plateau, and one after each of the last merges. The arguments `observe`, `sink`, `on_progress`,
+    Frames are kept where the method chooses (see `LongTime`): at marks of log t, at the
+    beginning of every plateau, and after each of the last merges. The arguments `observe`, `sink`, `on_progress`,
     `cancel` and `check` are those of `solve`; `from_` continues a flow that ended at a finite `until`, bit by bit as
     one call would have gone on.
     """

@@ -20,12 +20,12 @@ from attnflow.spaces import AbstractSpace
 class Adaptive(AbstractMethod):
     """Error per step below atol + rtol |x| in every coordinate of every token (a maximum, not a mean).
 
-    The field is extended off the space as a constant along normals and states are moved back onto the space at every
-    saved time and at slice ends. The nearest point of the space is at most as far again from the solution, so the
+    The field is extended off the space as a constant along normals; states are moved back onto the space after every
+    step, frames at saved times. The nearest point of the space is at most as far again from the solution, so the
     order of the method is kept. The method is Dormand-Prince 8(7); `implicit=True` takes Kvaerno 5(4) instead, which
     factorises a matrix of (n d)^2 entries per step and whose steps are not bounded by the contraction inside clusters
-    (a reference for few tokens and long times; see `LongTime`). `advance` is differentiable in reverse mode (recursive
-    checkpoints), up to `max_steps` steps; use `Fixed` for forward mode.
+    (a reference for few tokens and long times; see `solve_long`). `advance` is differentiable in reverse mode
+    (recursive checkpoints), up to `max_steps` steps; use `Fixed` for forward mode.
     """
 
     rtol: Number = eqx.field(converter=positive("rtol"), default=1e-8)
