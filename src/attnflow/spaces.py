@@ -31,6 +31,11 @@ class AbstractSpace(eqx.Module):
     def dimension(self) -> int:
         """The dimension of the space itself: the number of directions in which a point can move."""
 
+    @property
+    @abc.abstractmethod
+    def is_riemannian(self) -> bool:
+        """Whether `tangent` is the orthogonal projection, so that P_X o dW is Brownian motion on the space."""
+
     @abc.abstractmethod
     def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """An orthonormal basis (in R^dim) of the tangent space at each point `x` of the space; on the host, float64."""
@@ -68,6 +73,10 @@ class Sphere(AbstractSpace):
     def dimension(self) -> int:
         """The number dim - 1."""
         return self.dim - 1
+
+    @property
+    def is_riemannian(self) -> bool:
+        return True
 
     def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """The rows of the reflection that carries the last basis vector to x or -x, but for the last row."""
@@ -127,6 +136,10 @@ class Ellipsoid(AbstractSpace):
     def dimension(self) -> int:
         """The number dim - 1."""
         return self.dim - 1
+
+    @property
+    def is_riemannian(self) -> bool:
+        return len(set(self.gain)) == 1
 
     def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """A basis of the vectors gain * w with <w, theta> = 0: those orthogonal to theta / gain."""
@@ -197,6 +210,10 @@ class CentredSphere(AbstractSpace):
         """The number dim - 2."""
         return self.dim - 2
 
+    @property
+    def is_riemannian(self) -> bool:
+        return len(set(self.gain)) == 1
+
     def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """A basis of the vectors gain * w with sum w = 0 and <w, theta> = 0.
 
@@ -255,6 +272,10 @@ class Euclidean(AbstractSpace):
     def dimension(self) -> int:
         """The number dim."""
         return self.dim
+
+    @property
+    def is_riemannian(self) -> bool:
+        return True
 
     def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """The standard basis."""

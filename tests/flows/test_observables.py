@@ -87,7 +87,7 @@ def test_a_bad_observable_is_one_sentence_before_any_work():
     def wrong(t, mu):
         raise ValueError("no such thing")
 
-    for watch, words in (
+    for observed, words in (
         ({"a": wrong}, "the observable 'a' raised ValueError at the start: no such thing; correct the function"),
         ({"a": lambda t, mu: {"b": 1.0}}, "the observable 'a' returns a dict; return one number or array"),
         ({"a": lambda t, mu: "text"}, "the observable 'a' returns <U4 values; return one number or array"),
@@ -99,7 +99,7 @@ def test_a_bad_observable_is_one_sentence_before_any_work():
         ([mean], "`observe` is .*; give a dictionary of names and functions"),
     ):
         with pytest.raises(InvalidInput, match=words):
-            af.solve(FIELD, TOKENS, 1.0, save=2, observe=watch)
+            af.solve(FIELD, TOKENS, 1.0, save=2, observe=observed)
 
 
 def test_an_observable_that_holds_a_tracer_is_refused():

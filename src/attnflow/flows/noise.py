@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from attnflow.axes import Batched, as_seed, scalar
 from attnflow.checks import flag
 from attnflow.errors import InvalidInput
-from attnflow.spaces import AbstractSpace, Euclidean, Sphere
+from attnflow.spaces import AbstractSpace
 
 
 class Brownian(eqx.Module):
@@ -61,5 +61,7 @@ class Brownian(eqx.Module):
 
     def check(self, space: AbstractSpace) -> None:
         """Refuse a space on which this is not Brownian motion."""
-        if not isinstance(space, Sphere | Euclidean):
-            raise InvalidInput(f"`noise` on {space}: Brownian motion is made for Sphere and Euclidean only.")
+        if not space.is_riemannian:
+            raise InvalidInput(
+                f"`noise` on {space}: P_X o dW is Brownian motion only where `tangent` is the orthogonal projection."
+            )
