@@ -36,6 +36,7 @@ import numpy as np
 
 import attnflow as af
 from _peers import CORES, PEERS, Run, exact, missing, numbers, race, release
+from attnflow.kernels import Exponential
 from attnflow.special.degrees import basis_size
 from attnflow.sums import Circle, Fused, Harmonics, Tiled
 from attnflow.sums.costs import costs
@@ -302,7 +303,7 @@ def calibrate(n: int, rounds: int) -> None:
         now, series, chunks = costs(backend, dtype), [], []
         for d in (2, 3):
             tokens, few = tokens_on(d, 16 * n, dtype), tokens_on(d, 64, dtype)
-            degree = needed_degree(10.0, d, tokens.masses, tol)
+            degree = needed_degree([Exponential(10.0)], d, tokens.masses, tol)[0]
             size = basis_size(degree, d)
 
             def made(chunk: int, d: int = d, degree: int = degree) -> Any:

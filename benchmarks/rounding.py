@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow.kernels import Exponential
 from attnflow.masks import Everyone
 from attnflow.special.degrees import truncation_degrees
 from attnflow.sums import Circle, Harmonics, Weights
@@ -51,7 +52,7 @@ def units(x: np.ndarray, beta: float, dtype: str, rng: np.random.Generator) -> t
     @jax.jit
     def look(x: jax.Array, masses: jax.Array, beta: jax.Array) -> jax.Array:
         side = (x, place)
-        scale, sums = made(Weights(beta, Everyone(), True), side, side, jnp.log(masses), None)
+        scale, sums = made(Weights(Exponential(beta), Everyone(), True), side, side, jnp.log(masses), None)
         return jnp.exp(scale)[:, None] * sums
 
     found = np.asarray(look(x, masses, jnp.asarray(beta, dtype)))[chosen].astype(np.float64)

@@ -54,7 +54,7 @@ def test_parameters_are_zipped_by_giving_labels():
     assert labels(field) == {"beta": [1, 2], "seed": [0, 1]}
     flat = members(field, SEEDS).field
     np.testing.assert_array_equal(flat.kernel.beta, [1, 1, 2, 2])
-    np.testing.assert_array_equal(flat.kernel.encoding.size, [0.1, 0.1, 0.2, 0.2])
+    np.testing.assert_array_equal(flat.features.encoding.size, [0.1, 0.1, 0.2, 0.2])
 
 
 def test_what_has_no_labels_takes_those_of_others():

@@ -31,7 +31,6 @@ PERCEPTRON = {
 EXAMPLES = {
     "field": {
         "attention": {"beta": 2.0},
-        "multi-head": {"beta": 2.0, "query": HEADS.tolist(), "key": HEADS[::-1].tolist()},
         "perceptron": PERCEPTRON,
         "potential": {"directions": SMALL.tolist(), "biases": [0.1, -0.2], "weights": [0.5, 0.4], "activation": "gelu"},
         "composed": {"outer": PERCEPTRON, "inner": ATTENTION},
@@ -44,6 +43,7 @@ EXAMPLES = {
         "scaled": {"field": ATTENTION},
     },
     "mask": {"window": {"width": 4}, "table": {"values": np.sin(np.arange(N * N)).reshape(N, N).tolist()}},
+    "kernel": {"exponential": {"beta": 2.0}, "gaussian": {"beta": 2.0}, "polynomial": {"degree": 3, "offset": 0.5}},
     "norm": {"rms": {"gain": [1.0, 2.0, 0.5, 1.5]}},
     "weight": {
         "constant": {"value": A.tolist()},
@@ -52,6 +52,7 @@ EXAMPLES = {
         "random": {"shape": [D, D], "seed": 3, "step": 0.25},
     },
 }
+SIGNED = {"polynomial", "cosine"}
 EUCLIDEAN = {"pre", "peri", "mix", "scaled", "rescaled"}
 
 
@@ -64,6 +65,10 @@ def wrapped():
     found = {}
     for name in REGISTRY["field"]:
         found[f"field {name}"] = table("field", name)
+    found["field heads"] = {**ATTENTION, "query": HEADS.tolist(), "key": HEADS[::-1].tolist()}
+    for name in REGISTRY["kernel"]:
+        signed = {"normaliser": {"name": "unnormalised"}} if name in SIGNED else {}
+        found[f"kernel {name}"] = {"name": "attention", "kernel": table("kernel", name), **signed}
     for kind in ("mask", "normaliser", "encoding"):
         for name in REGISTRY[kind]:
             found[f"{kind} {name}"] = {**ATTENTION, kind: table(kind, name)}
@@ -75,7 +80,7 @@ def wrapped():
 
 
 MODELS = wrapped()
-MAIN = [name for name in MODELS if name.split()[0] in ("field", "mask", "normaliser")]
+MAIN = [name for name in MODELS if name.split()[0] in ("field", "kernel", "mask", "normaliser")]
 """What the two laws that take a compilation each are checked on; weights, norms and encodings have tests of their own."""
 
 

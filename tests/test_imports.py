@@ -17,7 +17,7 @@ FLOORS = [
     {"precision", "interrupts"},
     {"checks"},
     {"axes", "spaces", "special"},
-    {"tokens", "masks"},
+    {"tokens", "masks", "kernels"},
     {"sums"},
     {"fields"},
     {"observe"},

@@ -21,7 +21,7 @@ _HOME = {
     "attnflow.sums": ["Circle", "Cutoff", "Dense", "FastSphere", "Fused", "Harmonics", "Tiled", "choose"],
     "attnflow.fields": [
         "AbstractField", "Attention", "Composed", "Function", "Hardmax", "Interpolated", "LayerNorm", "Mix",
-        "MultiHead", "Ngpt", "PerLayer", "Perceptron", "Peri", "Potential", "Pre", "Random", "Rescaled", "RmsNorm",
+        "Ngpt", "PerLayer", "Perceptron", "Peri", "Potential", "Pre", "Random", "Rescaled", "RmsNorm",
         "Rotary", "Scaled", "Sinkhorn", "Sinusoidal", "Softmax", "Total", "Unnormalised", "sinusoids",
     ],
     "attnflow.observe": [

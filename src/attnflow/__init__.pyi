@@ -55,7 +55,6 @@ from attnflow.fields import Hardmax as Hardmax
 from attnflow.fields import Interpolated as Interpolated
 from attnflow.fields import LayerNorm as LayerNorm
 from attnflow.fields import Mix as Mix
-from attnflow.fields import MultiHead as MultiHead
 from attnflow.fields import Ngpt as Ngpt
 from attnflow.fields import PerLayer as PerLayer
 from attnflow.fields import Perceptron as Perceptron

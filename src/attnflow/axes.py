@@ -98,6 +98,7 @@ def scalar(name: str, *, low: float = -np.inf, high: float = np.inf) -> Any:
         in_range(name, numbers, low, high)
         return value if batched else numbers
 
+    convert.takes_batches = True  # type: ignore[attr-defined]  # lists in a specification make a batch
     return convert
 
 

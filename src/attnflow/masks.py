@@ -43,6 +43,39 @@ class AbstractMask(eqx.Module):
         """Refuse places that the mask does not know."""
 
 
+class AbstractPrefix(AbstractMask):
+    """A mask under which a token sees all earlier places and, unless `strict`, its own; perhaps fading with distance.
+
+    Series sum it by moments of prefixes, in O(n) steps for each function of the basis.
+    """
+
+    strict: eqx.AbstractVar[bool]
+    sees_everyone = False
+
+    @abc.abstractmethod
+    def decay(self, later: Real[Array, "..."], earlier: Real[Array, "..."]) -> Float[Array, "..."]:
+        """The bias of a key at the place `earlier` for a query at the place `later`: at most 0, and 0 for equal places.
+
+        It adds up along places: decay(c, a) = decay(c, b) + decay(b, a) for a <= b <= c. Acts on arrays that broadcast.
+        """
+
+    @property
+    def is_causal(self) -> bool:
+        return True
+
+    @property
+    def sees_itself(self) -> bool:
+        return not self.strict
+
+    def bias(self, query: Queries, key: Keys) -> Bias:
+        later, earlier = _outer(query, key)
+        seen = later > earlier if self.strict else later >= earlier
+        return jnp.where(seen, self.decay(jnp.maximum(later, earlier), earlier), -jnp.inf)
+
+    def check(self, place: np.ndarray) -> None:
+        """Any place will do."""
+
+
 class Everyone(AbstractMask):
     """Every token sees every token."""
 
@@ -63,36 +96,23 @@ class Everyone(AbstractMask):
         """Any place will do."""
 
 
-class Causal(AbstractMask):
+class Causal(AbstractPrefix):
     """A token sees the tokens before it and, unless `strict`, those at its own place.
 
     Places are whole or real numbers. `slope` is the ALiBi slope per place: the log weight falls by `slope` times the
-    distance of the places (0 is plain
-    causal; the parameter lambda of arXiv:2605.09213 is slope * N for N tokens). A strictly causal first token sees
-    nobody and does not move.
+    distance of the places (0 is plain causal; the parameter lambda of arXiv:2605.09213 is slope * N for N tokens). A
+    strictly causal first token sees nobody and does not move.
     """
 
     slope: Batched = eqx.field(converter=scalar("slope", low=0.0), default=0.0)
     strict: bool = eqx.field(static=True, default=False)
-    sees_everyone = False
 
     def __check_init__(self) -> None:
         flag("strict", self.strict)
 
-    @property
-    def is_causal(self) -> bool:
-        return True
-
-    @property
-    def sees_itself(self) -> bool:
-        return not self.strict
-
-    def bias(self, query: Queries, key: Keys) -> Bias:
-        back = _back(query, key)
-        return _sloped(self.slope, back, back > 0 if self.strict else back >= 0)
-
-    def check(self, place: np.ndarray) -> None:
-        """Any place will do."""
+    def decay(self, later: Real[Array, "..."], earlier: Real[Array, "..."]) -> Float[Array, "..."]:
+        distance = (later - earlier).astype(float)
+        return -jnp.asarray(self.slope, distance.dtype) * distance
 
 
 class Window(AbstractMask):
@@ -118,9 +138,12 @@ class Window(AbstractMask):
         return True
 
     def bias(self, query: Queries, key: Keys) -> Bias:
-        back = _back(query, key)
+        later, earlier = _outer(query, key)
+        back = later - earlier
         near = jnp.abs(back) < self.width
-        return _sloped(self.slope, back, near & (back >= 0) if self.causal else near)
+        distance = jnp.abs(back).astype(float)
+        bias = -jnp.asarray(self.slope, distance.dtype) * distance
+        return jnp.where(near & (back >= 0) if self.causal else near, bias, -jnp.inf)
 
     def check(self, place: np.ndarray) -> None:
         """Any place will do."""
@@ -190,13 +213,8 @@ def _whole_places(place: Any) -> None:
         )
 
 
-def _back(query: Queries, key: Keys) -> Real[Array, "query key"]:
-    """How far each key is behind each query; whole and real places may meet."""
+def _outer(query: Queries, key: Keys) -> tuple[Real[Array, "query 1"], Real[Array, "1 key"]]:
+    """The places of queries and keys, ready to be compared pair by pair; whole and real places may meet."""
     if query.dtype != key.dtype:
         query, key = query.astype(float), key.astype(float)
-    return query[:, None] - key[None, :]
-
-
-def _sloped(slope: Any, back: Real[Array, "query key"], seen: Any) -> Bias:
-    distance = jnp.abs(back).astype(float)
-    return jnp.where(seen, -jnp.asarray(slope, distance.dtype) * distance, -jnp.inf)
+    return query[:, None], key[None, :]

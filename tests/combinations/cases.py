@@ -173,7 +173,7 @@ def field(case, beta=BETA):
     names = {"q": "query", "k": "key", "v": "value", "o": "output"}
     parts = {names[name]: matrix for name, matrix in case["matrices"].items()}
     parts |= {"normaliser": normaliser, "mask": mask, "encoding": encoding, "sum": given_sum(case)}
-    inner = af.Attention(beta, **parts) if case["heads"] is None else af.MultiHead(beta, **parts)
+    inner = af.Attention(beta, **parts)
     perceptron = af.Perceptron(*case["perceptron"], activation="tanh")
     norm = {"unit": Unit(), "rms": RmsNorm(np.linspace(0.8, 1.3, case["d"])), "layer": LayerNorm()}[case["norm"]]
     return {

@@ -5,7 +5,7 @@ import pytest
 
 from attnflow.experiments import Study
 from attnflow.experiments.gallery import value_spectrum
-from attnflow.fields import MultiHead
+from attnflow.fields import Attention
 from attnflow.stability import jacobian
 from attnflow.tokens import Tokens
 
@@ -31,7 +31,7 @@ def test_the_quick_version_holds(data):
 def test_rates_are_those_of_the_jacobian():
     """Of two tokens at phi and -phi: both bend and turn towards both other eigenvectors; 4 by 4, by differentiation."""
     for case in [one for one in value_spectrum.cases(QUICK) if one.kind == "pair"][:2]:
-        field = MultiHead(case.beta, query=case.query, key=case.key, value=case.value)
+        field = Attention(case.beta, query=case.query, key=case.key, value=case.value)
         found = np.linalg.eigvals(jacobian(field, Tokens(np.outer([1, -1], case.frame[:, 0]))))
         swapped = case._replace(spectra=case.spectra[:, [0, 2, 1]])
         expected = [*value_spectrum.pair_rates(case), *value_spectrum.pair_rates(swapped)]
@@ -46,9 +46,9 @@ def followed(data, tmp_path, monkeypatch, **changes):
     def wrong(beta, **rest):
         beta = beta.map(lambda values: values + changes.get("beta", 0.0))
         value = rest.pop("value").map(lambda values: values * changes.get("value", 1.0))
-        return MultiHead(beta, value=value, **rest)
+        return Attention(beta, value=value, **rest)
 
-    monkeypatch.setattr(value_spectrum, "MultiHead", wrong)
+    monkeypatch.setattr(value_spectrum, "Attention", wrong)
     return data | {"short": value_spectrum._follow(QUICK, Study(tmp_path), QUICK.until, (0.0, 1.0))}
 
 

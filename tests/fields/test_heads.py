@@ -35,7 +35,7 @@ def drive(field, mu):
 def test_heads_are_averaged(average, factor):
     mu = tokens()
     q, k, v = matrices()
-    got = drive(af.MultiHead(1.5, query=q, key=k, value=v, average=average), mu)
+    got = drive(af.Attention(1.5, query=q, key=k, value=v, average=average), mu)
     want = factor * sum(head(mu.positions, mu.masses, q[h], k[h], v[h], 1.5) for h in range(H))
     # logits of size 1.5 |Qx||Kx| ~ 20, values of size ~ 5, three heads
     np.testing.assert_allclose(got, want, atol=EPS * (2 * 20 + N) * 5 * H)
@@ -47,7 +47,7 @@ def test_an_output_matrix_joins_heads_of_low_rank():
     rng = np.random.default_rng(3)
     q, k, _ = matrices()
     v, o = rng.standard_normal((H, DK, D)), rng.standard_normal((H, D, DK))
-    got = drive(af.MultiHead(1.0, query=q, key=k, value=v, output=o, average="sum"), mu)
+    got = drive(af.Attention(1.0, query=q, key=k, value=v, output=o, average="sum"), mu)
     want = sum(head(mu.positions, mu.masses, q[h], k[h], v[h], 1.0) @ o[h].T for h in range(H))
     np.testing.assert_allclose(got, want, atol=EPS * (2 * 20 + N) * 20 * H)
 
@@ -57,11 +57,11 @@ def test_one_head_and_shared_matrices_are_attention():
     q, k, v = matrices()
     single = af.Attention(2.0, query=q[0], key=k[0], value=v[0])
     np.testing.assert_allclose(
-        drive(af.MultiHead(2.0, query=q[:1], key=k[:1], value=v[:1]), mu), drive(single, mu), atol=1e-14
+        drive(af.Attention(2.0, query=q[:1], key=k[:1], value=v[:1]), mu), drive(single, mu), atol=1e-14
     )
-    shared = af.MultiHead(2.0, query=q[0], key=k[0], value=np.repeat(v[:1], 3, axis=0))
+    shared = af.Attention(2.0, query=q[0], key=k[0], value=np.repeat(v[:1], 3, axis=0))
     np.testing.assert_allclose(drive(shared, mu), drive(single, mu), atol=1e-14)
-    plain = af.MultiHead(2.0)
+    plain = af.Attention(2.0)
     np.testing.assert_allclose(drive(plain, mu), drive(af.Attention(2.0), mu), atol=1e-15)
 
 
@@ -70,12 +70,12 @@ def test_every_normaliser_and_small_tiles(normaliser):
     """Heads side by side give what heads one by one give, and tiles do not matter."""
     mu = tokens()
     q, k, v = (0.5 * a for a in matrices())
-    field = af.MultiHead(1.0, query=q, key=k, value=v, normaliser=normaliser, average="sum")
+    field = af.Attention(1.0, query=q, key=k, value=v, normaliser=normaliser, average="sum")
     each = [af.Attention(1.0, query=q[h], key=k[h], value=v[h], normaliser=normaliser) for h in range(H)]
     want = sum(drive(one, mu) for one in each)
     tolerance = 1e-8 if isinstance(normaliser, af.Sinkhorn) else 1e-13  # Sinkhorn stops at 1e-10 in log weights
     np.testing.assert_allclose(drive(field, mu), want, atol=tolerance)
-    cut = af.MultiHead(
+    cut = af.Attention(
         1.0, query=q, key=k, value=v, normaliser=normaliser, average="sum", sum=af.Tiled(queries=8, keys=6)
     )
     np.testing.assert_allclose(drive(cut, mu), want, atol=tolerance)
@@ -83,7 +83,7 @@ def test_every_normaliser_and_small_tiles(normaliser):
 
 def test_heads_can_be_random_per_layer_and_batched():
     seeds = [0, 1, 2]
-    field = af.MultiHead(
+    field = af.Attention(
         1.0,
         query=af.Random((H, DK, D), seed=af.Along("seed", seeds), step=0.1),
         key=af.Random((H, DK, D), seed=af.Along("seed", seeds), step=0.1),
@@ -93,7 +93,7 @@ def test_heads_can_be_random_per_layer_and_batched():
     mu = tokens()
     batch = af.advance(field, mu, 0.0, 0.4, af.Layers(0.1)).positions
     assert batch.shape == (3, N, D)
-    one = af.MultiHead(
+    one = af.Attention(
         1.0,
         query=af.Random((H, DK, D), seed=1, step=0.1),
         key=af.Random((H, DK, D), seed=1, step=0.1),
@@ -137,11 +137,13 @@ def test_additive_encoding_is_attention_on_shifted_logits():
 @pytest.mark.parametrize(
     ("field", "words"),
     [
-        (lambda: af.MultiHead(1.0, query=np.ones((2, 3, D)), key=np.ones((3, 3, D))), "2 and 3 heads"),
-        (lambda: af.MultiHead(1.0, query=np.ones((2, 3, D)), key=np.ones((2, 5, D))), "same number of rows"),
-        (lambda: af.MultiHead(1.0, value=np.ones((2, 3, D))), "`value` maps to dimension 3"),
-        (lambda: af.MultiHead(1.0, value=np.ones((2, 3, D)), output=np.ones((2, 3, D))), r"give \(2, 4, 3\)"),
-        (lambda: af.Attention(1.0, query=np.ones((2, 3, D))), "`query` has shape"),
+        (lambda: af.Attention(1.0, query=np.ones((2, 3, D)), key=np.ones((3, 3, D))), "2 and 3 heads"),
+        (lambda: af.Attention(1.0, query=np.ones((2, 3, D)), key=np.ones((2, 5, D))), "same number of rows"),
+        (lambda: af.Attention(1.0, value=np.ones((2, 3, D))), "`value` maps to dimension 3"),
+        (lambda: af.Attention(1.0, value=np.ones((2, 3, D)), output=np.ones((2, 3, D))), r"give \(2, 4, 3\)"),
+        (lambda: af.Attention(1.0, query=np.ones((2, 3, D))), "same number of rows"),
+        (lambda: af.Attention(1.0, query=np.ones((2, 3, D + 1))), "`query` has shape"),
+        (lambda: af.Attention(1.0, output=np.ones((3, D))), r"give \(4, 4\)"),
         (lambda: af.Attention(1.0, query=np.ones((3, D)), key=np.ones((3, D)), encoding=af.Rotary()), "even"),
     ],
 )
@@ -152,7 +154,7 @@ def test_shapes_that_do_not_fit_are_refused(field, words):
 
 def test_unknown_average_is_refused():
     with pytest.raises(InvalidInput, match="'median'"):
-        af.MultiHead(1.0, average="median")
+        af.Attention(1.0, average="median")
 
 
 def test_a_function_of_time_is_a_matrix():
@@ -167,6 +169,6 @@ def test_without_matrices_there_is_one_head():
     mu = af.uniform(af.Sphere(3), n=9, seed=0)
     one = af.Attention(2.0).drive(0.0, None, mu)
     for average in ("sum", "root", "mean"):
-        field = af.MultiHead(2.0, average=average)
-        assert field.heads == 1
+        field = af.Attention(2.0, average=average)
+        assert field.heads is None
         np.testing.assert_allclose(field.drive(0.0, None, mu), one, atol=1e-15)

@@ -156,7 +156,7 @@ def test_sinkhorn_is_doubly_stochastic(beta):
             pairs, _ = field.pairs(0.0, AtTokens(), mu.measure)
             g = np.asarray(field.normaliser.potential(pairs))
         x, m = mu.positions, mu.masses
-        a, b = (x, x) if field.kernel.is_plain else (x @ q.T, x @ k.T)
+        a, b = (x, x) if field.features.is_plain else (x @ q.T, x @ k.T)
         logits = beta * a @ b.T
         kernel = np.exp(logits + g[None, :])
         pi = kernel / (kernel @ m)[:, None]

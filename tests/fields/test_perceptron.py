@@ -9,7 +9,7 @@ import pytest
 import attnflow as af
 from attnflow import theory
 from attnflow.errors import InvalidInput
-from attnflow.fields import Interpolated, MultiHead, PerLayer, Random
+from attnflow.fields import Attention, Interpolated, PerLayer, Random
 from attnflow.fields.activations import Custom, Gelu, Relu, Tanh, as_activation
 from attnflow.fields.perceptron import Composed, Perceptron, Potential
 from attnflow.observe.energy import lyapunov, total_energy
@@ -134,7 +134,7 @@ def test_composed_is_the_perceptron_of_the_attention():
     one = Composed(outer, af.Attention(2.0))
     np.testing.assert_allclose(drive_of(one), np.tanh(mean @ A.T + B) @ A, atol=1e-14)
     values = RNG.standard_normal((2, 3, 3))
-    two = drive_of(Composed(outer, MultiHead(2.0, value=values)))
+    two = drive_of(Composed(outer, Attention(2.0, value=values)))
     np.testing.assert_allclose(two, np.tanh(mean @ values.mean(0).T @ A.T + B) @ A, atol=1e-14)
     standard = drive_of(af.Attention(2.0) + outer)
     np.testing.assert_allclose(standard, mean + np.tanh(X @ A.T + B) @ A, atol=1e-14)

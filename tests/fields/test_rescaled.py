@@ -13,6 +13,7 @@ from scipy.spatial import ConvexHull
 import attnflow as af
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.fields.rescaled import Rescaled
+from attnflow.kernels import Gaussian
 from attnflow.observe.hull import boolean_rows, convex_hull, distinct, hyperplane_coordinates, leaders
 from tests.conftest import rotation
 
@@ -288,7 +289,9 @@ def test_batches():
 @pytest.mark.parametrize(
     ("build", "match"),
     [
-        (lambda: af.MultiHead(1.0), "MultiHead"),
+        (lambda: af.Perceptron(np.eye(2)), "Perceptron"),
+        (lambda: af.Attention(1.0, value=np.ones((2, 2, 2))), "heads"),
+        (lambda: af.Attention(kernel=Gaussian(1.0)), "the kernel Gaussian"),
         (lambda: af.Attention(1.0, normaliser=af.Unnormalised()), "Unnormalised"),
         (lambda: af.Attention(1.0, encoding=af.fields.Sinusoidal()), "Sinusoidal"),
         (lambda: af.Attention(1.0, value=lambda t: t * jnp.eye(2)), "changes with time"),

@@ -21,7 +21,7 @@ TURN = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 @pytest.mark.parametrize(
     ("field", "tokens", "words"),
     [
-        (af.MultiHead(1.0, query=HEADS[0], key=HEADS[1], sum=Circle(1e-8, 32)), CIRCLE, "Q = K = I and no encoding"),
+        (af.Attention(1.0, query=HEADS[0], key=HEADS[1], sum=Circle(1e-8, 32)), CIRCLE, "Q = K = I and no encoding"),
         (af.Attention(1.0, encoding=af.Sinusoidal(), sum=Circle(1e-8, 32)), CIRCLE, "Q = K = I and no encoding"),
         (af.Attention(1.0, encoding=af.Sinusoidal(), sum=Harmonics(1e-8, 32, 3)), BALL, "Q = K = I and no encoding"),
         (af.Attention(1.0, query=Q, key=K, sum=Cutoff(1e-8)), CIRCLE, "Q = K = I and no encoding"),
@@ -32,10 +32,10 @@ TURN = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
             "points on the unit sphere, not on Ellipsoid",
         ),
         (af.Attention(1.0, mask=af.Causal(), sum=Cutoff(1e-8)), BALL, "does not support the mask Causal"),
-        (af.MultiHead(1.0, mask=af.Window(3), sum=FastSphere(1e-8, 32)), BALL, "does not support the mask Window"),
+        (af.Attention(1.0, mask=af.Window(3), sum=FastSphere(1e-8, 32)), BALL, "does not support the mask Window"),
         (af.Attention(1.0, mask=af.Causal(strict=True), sum=Circle(1e-8, 32)), CIRCLE, "the strict mask Causal"),
         (af.Attention(1.0, normaliser=af.Sinkhorn(), sum=Circle(1e-8, 32)), CIRCLE, "Softmax.. and Unnormalised"),
-        (af.Attention(1.0, query=Q, sum=Tiled(bounded=True)), CIRCLE, "Tiled.bounded=True. is for"),
+        (af.Attention(1.0, query=Q, sum=Tiled(bounded=True)), CIRCLE, "Tiled.bounded=True. needs weights of at most 1"),
         (af.Attention(1.0, mask=af.Table(np.eye(40)), sum=Tiled(bounded=True)), CIRCLE, "see themselves"),
         (af.Ngpt(af.Attention(1.0, query=Q, sum=Circle(1e-8, 32))), CIRCLE, "Q = K = I"),
         (
@@ -160,11 +160,11 @@ def test_heads_with_shared_weights_are_one_sum():
     """Without Q_h and K_h all heads weigh alike: a series serves them, and agrees with the heads one by one."""
     tokens = af.uniform(af.Sphere(3), n=50, seed=0)
     values = np.stack([np.eye(3), -TURN, 2 * TURN])
-    heads = [af.MultiHead(4.0, value=values, sum=s) for s in (Harmonics(1e-10, 32, 3), Tiled(), None)]
+    heads = [af.Attention(4.0, value=values, sum=s) for s in (Harmonics(1e-10, 32, 3), Tiled(), None)]
     one = sum(af.Attention(4.0, value=v).drive(0.0, None, tokens) for v in values) / 3
     for field in heads:
         np.testing.assert_allclose(field.drive(0.0, None, tokens), one, atol=3e-10)
-    assert isinstance(af.MultiHead(9.0, value=values).prepare(af.uniform(af.Sphere(3), n=4_000)).sum, FastSphere)
+    assert isinstance(af.Attention(9.0, value=values).prepare(af.uniform(af.Sphere(3), n=4_000)).sum, FastSphere)
 
 
 def test_points_off_the_space_are_refused():
@@ -179,7 +179,7 @@ def test_points_off_the_space_are_refused():
 
 
 @pytest.mark.parametrize("name", ["mask", "normaliser", "encoding", "sum"])
-@pytest.mark.parametrize("made", [af.Attention, af.MultiHead])
+@pytest.mark.parametrize("made", [af.Attention])
 def test_parts_of_the_wrong_kind_are_refused(made, name):
     kinds = {"mask": af.Causal, "normaliser": af.Softmax, "encoding": af.Rotary, "sum": af.Tiled}
     with pytest.raises(

@@ -279,7 +279,7 @@ def test_an_ensemble_may_stop_early():
     ("field", "tokens", "words"),
     [
         (af.Attention(4.0, mask=af.Causal()), circle(ANGLES), "no log-time form"),
-        (af.MultiHead(4.0, value=np.stack([np.eye(2)] * 2)), circle(ANGLES), "MultiHead has no log-time form"),
+        (af.Attention(4.0, value=np.stack([np.eye(2)] * 2)), circle(ANGLES), "Attention has no log-time form"),
         (af.Attention(-1.0), circle(ANGLES), "attraction"),
         (af.Attention(4.0), circle(ANGLES).astype(np.float32), "float32"),
         (af.Attention(4.0), circle(ANGLES, [1, 1, 0, 1]), "mass 0"),

@@ -213,7 +213,7 @@ def entries(weight):
 def test_random_weights_have_the_law_they_say():
     """Mean and variance of 4000 x 9 Gaussians, layers independent, roles independent: each within 4 standard errors."""
     field = af.Attention(BETA, query=af.Random((3, 3), seed=5), value=af.Random((3, 3), seed=5, scale=2.0, mean=1.0))
-    query, value = entries(field.kernel.query.weight), entries(field.value.weight)
+    query, value = entries(field.features.query.weight), entries(field.value.weight)
     value = (value - 1.0) / 2.0
     query = query * np.sqrt(3)
     count = query.size

@@ -7,6 +7,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
+from attnflow.kernels import Exponential
 from attnflow.observe import interaction_energy, total_energy
 from attnflow.sums import Circle, Tiled
 
@@ -28,7 +29,7 @@ FIELDS = {
     "softmax": af.Attention(3.0),
     "causal": af.Attention(3.0, mask=af.Causal(0.2)),
     "windows": af.Attention(3.0, normaliser=af.Unnormalised(), mask=af.Window(3)),
-    "heads": af.MultiHead(2.0, query=np.random.default_rng(0).standard_normal((2, 3, 3))),
+    "heads": af.Attention(2.0, query=np.random.default_rng(0).standard_normal((2, 3, 3))),
     "ngpt": af.Ngpt(af.Attention(2.0, encoding=af.Sinusoidal(0.5))),
     "sum": af.Attention(2.0, normaliser=af.Unnormalised()) + af.Potential(np.eye(3), np.zeros(3), np.ones(3), "tanh"),
 }
@@ -145,7 +146,7 @@ def test_what_absent_rows_see_is_not_looked_at():
         side, place = jnp.ones((3, 2)), jnp.arange(3)
         for mask in (Everyone(), Causal()):
             for present, answer in ((None, False), (jnp.array([True, False, True]), True)):
-                weights = Weights(jnp.asarray(1.0), mask, at_tokens=True, present=present)
+                weights = Weights(Exponential(jnp.asarray(1.0)), mask, at_tokens=True, present=present)
                 arguments = (weights, (side, place), (side, place), jnp.log(jnp.asarray([0.5, 0.1, 0.4])), Moments())
                 assert bool(series.trusted(arguments, jnp.zeros(3), jnp.asarray([0.5, 1e-9, 0.5]))) is answer
 
@@ -161,7 +162,7 @@ def test_observables_leave_absent_rows_out():
             lambda t: af.log_energy(t, beta), lambda t: total_energy(af.Attention(beta), t),
             lambda t: total_energy(af.Attention(beta, sum=af.Harmonics(1e-12, 40, 3)), t),
             lambda t: af.dissipation(af.Attention(beta), t), lambda t: interaction_energy(af.Attention(beta), t),
-            lambda t: af.energy_rate(af.MultiHead(beta), t), lambda t: af.distance(t, systems[0]),
+            lambda t: af.energy_rate(af.Attention(beta), t), lambda t: af.distance(t, systems[0]),
             lambda t: af.overlap_histogram(t)[0], lambda t: af.modes(t, 20.0).heights,
         ):  # fmt: skip
             np.testing.assert_allclose(function(padded), function(alone), atol=100 * EPS, rtol=100 * EPS)

@@ -102,7 +102,7 @@ def test_only_weights_and_read_out_are_trainable():
     field = af.Attention(2.0, value=af.Random((2, 2)), query=np.eye(2))
     marks = learn.trainable(learn.Classifier(field, np.eye(2), method=af.Layers(0.1)))
     assert sum(jax.tree.leaves(marks)) == 3  # Q, R, r: neither beta nor the random matrix
-    assert marks.field.kernel.query.weight.value is True
+    assert marks.field.features.query.weight.value is True
 
 
 def test_networks():

@@ -11,7 +11,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.fields import MultiHead
+from attnflow.fields import Attention
 from attnflow.observe.heads import energy_rate, interaction_energy
 
 BETA, COUNT = 2.0, 300
@@ -30,7 +30,7 @@ def rates(normaliser, heads):
     """dE/dt of every configuration, by the library."""
 
     def one(b, x, m):
-        field = MultiHead(BETA, query=b, value=b, average="sum", normaliser=normaliser)
+        field = Attention(BETA, query=b, value=b, average="sum", normaliser=normaliser)
         return energy_rate(field, af.Measure(x, m))
 
     return af.double(jax.jit(jax.vmap(one)))(MATRICES[:, :heads], X, MASSES)
@@ -66,7 +66,7 @@ def test_several_softmax_heads_may_go_down():
     # the worst one, seen on the flow itself: a step of h lowers the energy by h times the rate
     k = down[np.argmin(got[down] / interaction_of(down))]
     tokens = af.Tokens(X[k], MASSES[k])
-    field = MultiHead(BETA, query=MATRICES[k], value=MATRICES[k], average="sum")
+    field = Attention(BETA, query=MATRICES[k], value=MATRICES[k], average="sum")
     h = 1e-4
     later = af.advance(field, tokens, 0.0, h, af.Fixed(h))
     earlier = af.advance(field, tokens, 0.0, -h, af.Fixed(h))
@@ -119,7 +119,7 @@ def test_gradient_structure():
     b = RNG.standard_normal((2, 3, 3))
     symmetric = (b + b.mT) / 2
     assert misfit(af.Attention(1.5, query=symmetric[0], value=symmetric[0], normaliser=USA0)) < 1e-13
-    assert misfit(MultiHead(1.5, query=symmetric, value=symmetric, average="sum", normaliser=USA0)) < 1e-13
+    assert misfit(Attention(1.5, query=symmetric, value=symmetric, average="sum", normaliser=USA0)) < 1e-13
     assert misfit(af.Attention(1.5, query=b[0], value=b[0], normaliser=USA0)) > 0.1
     assert misfit(af.Attention(1.5, query=symmetric[0], normaliser=USA0)) > 0.1
     assert misfit(af.Attention(1.5, query=symmetric[0], value=symmetric[0])) > 0.1
@@ -131,9 +131,9 @@ def test_energy_against_the_dense_formula():
     x, m = TOKENS.positions, TOKENS.masses
     logits = np.einsum("hra,ia,rb,jb->hij", q, x, k, x)
     expected = np.einsum("i,hij,j->", m, np.exp(1.5 * (logits - 1)), m) / 3
-    got = interaction_energy(MultiHead(1.5, query=q, key=k), TOKENS)
+    got = interaction_energy(Attention(1.5, query=q, key=k), TOKENS)
     np.testing.assert_allclose(got, expected, rtol=1e-13)
-    moving = MultiHead(1.5, query=lambda t: t * jax.numpy.asarray(q, t.dtype), key=k)
+    moving = Attention(1.5, query=lambda t: t * jax.numpy.asarray(q, t.dtype), key=k)
     np.testing.assert_allclose(interaction_energy(moving, TOKENS, 1.0), expected, rtol=1e-13)
     np.testing.assert_allclose(interaction_energy(af.Attention(3.0), TOKENS), af.energy0(TOKENS, 3.0), rtol=1e-13)
     many = af.uniform(af.Sphere(3), n=2100, seed=1)

@@ -122,7 +122,7 @@ def test_heads_have_a_matrix_each(shared):
     query = np.eye(D) if shared else rng.standard_normal((2, D, D))
     value, output = rng.standard_normal((2, 4, D)), rng.standard_normal((2, D, 4))
     tokens = af.Tokens(X, MASSES)
-    field = af.MultiHead(BETA, query=query, value=value, output=output, mask=af.Causal())
+    field = af.Attention(BETA, query=query, value=value, output=output, mask=af.Causal())
     matrices = af.attention_matrix(field, tokens)
     assert matrices.shape == (2, N, N)
     for head in range(2):
@@ -148,12 +148,12 @@ def test_matrices_at_a_time_and_under_transformations():
 
 def test_refusals():
     tokens = af.Tokens(X)
-    with pytest.raises(InvalidInput, match="`field` is Total; give Attention or MultiHead"):
+    with pytest.raises(InvalidInput, match="`field` is Total; give Attention"):
         af.attention_matrix(af.Attention(1.0) + af.Attention(2.0), tokens)
     with pytest.raises(InvalidInput, match="batch dimensions \\('beta',\\)"):
         af.attention_matrix(af.Attention(af.Along("beta", [1.0, 2.0])), tokens)
     with pytest.raises(InvalidInput, match="batch dimensions \\('seed',\\)"):
         af.attention_matrix(af.Attention(1.0), af.uniform(af.Sphere(3), n=3, seed=[0, 1]))
     with pytest.raises(TooLarge, match="7 tokens with 4 heads"):
-        af.attention_matrix(af.MultiHead(1.0, query=np.ones((4, D, D))), tokens, limit=13)
-    af.attention_matrix(af.MultiHead(1.0, query=np.ones((4, D, D))), tokens, limit=14)
+        af.attention_matrix(af.Attention(1.0, query=np.ones((4, D, D))), tokens, limit=13)
+    af.attention_matrix(af.Attention(1.0, query=np.ones((4, D, D))), tokens, limit=14)

@@ -26,7 +26,7 @@ IDENTITY = "[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]"
 MODELS = {
     "noisy": ('name = "attention"\nbeta = [2.0, 4.0]', 'noise = { name = "brownian", kappa = 0.1, seed = 3 }'),
     "random heads": (
-        'name = "multi-head"\nbeta = 1.0\nvalue = { name = "random", shape = [2, 3, 3], seed = 1 }\n'
+        'name = "attention"\nbeta = 1.0\nvalue = { name = "random", shape = [2, 3, 3], seed = 1 }\n'
         'mask = { name = "causal", slope = 0.1 }',
         'method = { name = "layers", step = 0.125 }',
     ),
@@ -80,7 +80,7 @@ def test_a_model_runs_and_is_drawn_and_what_is_random_resumes_to_the_same_arrays
     [
         ('name = "attention"\nbeta = 1.0\nmask = { name = "causal" }\nnormaliser = { name = "sinkhorn" }', "rows and"),
         ('name = "pre"\nfield = { name = "attention", bet = 1.0 }', "field.field.bet"),
-        ('name = "multi-head"\nbeta = 1.0\nquery = { name = "randon", shape = [2, 2, 3] }', "randon"),
+        ('name = "attention"\nbeta = 1.0\nquery = { name = "randon", shape = [2, 2, 3] }', "randon"),
         ('name = "total"\nparts = [{ name = "attention" }]', "needs the key 'beta'"),
         ('name = "attention"\nbeta = { name = "random" }', "takes a value"),
         ('name = "perceptron"\ninner = [[1.0, 0.0, 0.0]]\nactivation = "swish"', "swish"),

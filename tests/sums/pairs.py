@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow.kernels import Exponential
 from attnflow.masks import Everyone
 from attnflow.sums import Columns, Tiled, Weights
 from attnflow.sums.base import AbstractCharges
@@ -35,13 +36,15 @@ def as_charges(charges, convert):
 
 def on_host(total, x, y, masses, charges, beta):
     """The sum without JAX around it."""
+    with jax.enable_x64(True):
+        kernel = jax.tree.map(np.asarray, total._numbers(Exponential(beta))[1])
     with np.errstate(divide="ignore"):
-        return _answer(total._work(), x is y, beta, total.tol, x, y, np.log(masses), as_charges(charges, np.asarray))
+        return _answer(total._work(), x is y, kernel, total.tol, x, y, np.log(masses), as_charges(charges, np.asarray))
 
 
 def evaluate(total, x, y, masses, charges, beta, at_tokens=False):
     side = [(jnp.asarray(points), jnp.zeros(len(points), jnp.int32)) for points in (x, y)]
-    weights = Weights(jnp.asarray(beta, x.dtype), Everyone(), at_tokens)
+    weights = Weights(Exponential(jnp.asarray(beta, x.dtype)), Everyone(), at_tokens)
     log_mass = jnp.where(masses > 0, jnp.log(jnp.where(masses > 0, masses, 1)), -jnp.inf)
     scale, sums = total(weights, *side, log_mass, as_charges(charges, jnp.asarray))
     return jnp.exp(scale)[:, None] * sums
@@ -55,7 +58,7 @@ def derivatives_agree(total, y, masses, charged, rng, atol):
     def energy(total, z, beta):
         side = (z, jnp.zeros(n, jnp.int32))
         scale, sums = total(
-            Weights(beta, Everyone(), True),
+            Weights(Exponential(beta), Everyone(), True),
             side,
             side,
             jnp.log(jnp.asarray(masses)),

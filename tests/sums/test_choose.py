@@ -8,6 +8,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
+from attnflow.kernels import Exponential
 from attnflow.sums import Circle, Cutoff, Fused, Harmonics, Tiled, Use, choose
 from tests.sums.test_tiled import call, unit
 
@@ -60,7 +61,7 @@ def test_costs_decide():
 def test_a_batch_gets_no_sum_that_may_fall_back_on_tiles():
     """Under vmap both branches would run: of betas as of tokens."""
     tokens = af.uniform(af.Sphere(2), n=20_000)
-    alone, batch = (choose(tokens, beta, tol=1e-12, backend="cpu") for beta in (9.0, np.array([9.0, 8.0])))
+    alone, batch = (choose(tokens, beta, tol=1e-12, backend="cpu") for beta in (9.0, af.Along("beta", [9.0, 8.0])))
     assert alone.sum.guarded
     assert not getattr(batch.sum, "guarded", False)
     assert "round-off" in next(o for o in batch.options if o.name == "Circle").why_not
@@ -68,11 +69,11 @@ def test_a_batch_gets_no_sum_that_may_fall_back_on_tiles():
 
 def test_one_sum_serves_all_betas_and_neighbours_are_for_tokens_at_rest():
     tokens = af.uniform(af.Sphere(2), n=20_000)
-    betas = np.array([1.0, 50.0])
+    betas = af.Along("beta", [1.0, 50.0])
     batch = choose(tokens, betas, tol=1e-7, backend="cpu")
     assert isinstance(batch.sum, Circle)
     assert not batch.sum.refusal(
-        Use(tokens.space, betas, af.Everyone(), True, True), tokens
+        Use(tokens.space, Exponential(betas), af.Everyone(), True, True), tokens
     )  # a degree that is too low
     moving = choose(af.uniform(af.Sphere(8), n=20_000), 2000.0, tol=1e-10, flowing=True, backend="cpu")
     assert "condense" in next(o for o in moving.options if o.name == "Cutoff").why_not
@@ -110,7 +111,7 @@ def test_a_series_below_its_floor_is_out_and_says_why():
 def test_every_cheaper_option_that_is_not_chosen_has_a_reason():
     """Over dimensions, sizes, masks and batches: no option stands above the chosen one without saying why it is out."""
     for d, n, beta, mask in itertools.product((2, 3, 5), (50, 1_000, 5_000), (1.0, 30.0), (None, af.Causal())):
-        for betas in (beta, np.array([beta, 2 * beta])):
+        for betas in (beta, af.Along("beta", [beta, 2 * beta])):
             choice = choose(af.uniform(af.Sphere(d), n=n), betas, mask=mask, tol=1e-7, backend="cpu")
             best = chosen(choice)
             assert all(o.why_not or o.seconds >= best.seconds for o in choice.options)
@@ -194,7 +195,7 @@ def _fused(x, masses, charges):
 
     with jax.enable_x64(True):
         side = (jnp.asarray(x), jnp.arange(len(x)))
-        weights = Weights(jnp.asarray(9.0, jnp.float32), Everyone(), True)
+        weights = Weights(Exponential(jnp.asarray(9.0, jnp.float32)), Everyone(), True)
         arguments = (weights, side, side, jnp.log(jnp.asarray(masses)))
         scale, sums = Fused(interpret=True)(*arguments, Moments() if charges is None else Columns(jnp.asarray(charges)))
         return np.asarray(jnp.exp(scale)[:, None] * sums, float)

@@ -10,6 +10,7 @@ import pytest
 
 from attnflow.errors import InvalidInput
 from attnflow.interrupts import interruptible, raise_if_interrupted
+from attnflow.kernels import Exponential
 from attnflow.masks import Causal, Everyone
 from attnflow.spaces import Sphere
 from attnflow.sums import Moments, Tiled, Use, Weights
@@ -110,10 +111,10 @@ def test_what_it_cannot_do():
     with jax.enable_x64(True):
         side = (jnp.asarray(y), jnp.arange(3))
         with pytest.raises(InvalidInput, match="does not support the mask Causal; use sum=Tiled"):
-            Cutoff(1e-9)(Weights(jnp.asarray(1.0), Causal(), True), side, side, jnp.zeros(3), Moments())
+            Cutoff(1e-9)(Weights(Exponential(jnp.asarray(1.0)), Causal(), True), side, side, jnp.zeros(3), Moments())
         assert np.all(np.isnan(on_host(Cutoff(1e-9), y, y, np.ones(3), y, -1.0)))
         # a query that sees less than the least mass is not trusted
-        total, weights = Cutoff(1e-9), Weights(jnp.asarray(30.0), Everyone())
+        total, weights = Cutoff(1e-9), Weights(Exponential(jnp.asarray(30.0)), Everyone())
         for x, answer in ((y[:1], True), (-y[:1], False)):
             seen = jnp.asarray(on_host(total, x, y, np.ones(3), np.ones((3, 1)), 30.0)[:, 0])
             arguments = (weights, (jnp.asarray(x), jnp.arange(1)), side, jnp.zeros(3), Moments())
@@ -163,6 +164,6 @@ def test_an_interrupt_that_the_garbage_collector_drops_is_heard():
 def test_what_it_states():
     """What is left out is tol/4 of the least mass; a mask is refused before anything is computed."""
     masses = jnp.asarray([0.5, 0.3, 0.2])
-    assert float(Cutoff(1e-6).error(1.0, masses)) == pytest.approx(0.25e-6 * 0.2, rel=1e-6)
-    assert "Causal" in Cutoff(1e-6).refusal(Use(Sphere(3), 1.0, Causal(), True, True), None)
-    assert not Cutoff(1e-6).refusal(Use(Sphere(3), 1.0, Everyone(), True, True), None)
+    assert float(Cutoff(1e-6).error(Exponential(1.0), masses)) == pytest.approx(0.25e-6 * 0.2, rel=1e-6)
+    assert "Causal" in Cutoff(1e-6).refusal(Use(Sphere(3), Exponential(1.0), Causal(), True, True), None)
+    assert not Cutoff(1e-6).refusal(Use(Sphere(3), Exponential(1.0), Everyone(), True, True), None)

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 import attnflow as af
 from attnflow.errors import InvalidInput
+from attnflow.kernels import Exponential
 from attnflow.masks import Causal, Everyone, Table
 from attnflow.special import degree_weights
 from attnflow.special.degrees import basis_size
 from attnflow.sums import Circle, Columns, Harmonics, Moments, Tiled, Weights
 from attnflow.sums.harmonics import _lower_degrees, _solid
-from attnflow.sums.series import needed_degree, round_off, series_weights
+from attnflow.sums.series import needed_degree, round_off
 
 N = 96
 TOP = {2: 832, 3: 56, 4: 24}
@@ -34,7 +35,7 @@ def _call(sum_, weights, x, y, masses, charges, place):
 def call(sum_, beta, x, masses, charges, mask=Everyone(), place=None, y=None):
     with jax.enable_x64(True):
         place = np.arange(len(masses)) if place is None else place
-        weights = Weights(jnp.asarray(float(beta)), mask, y is None)
+        weights = Weights(Exponential(jnp.asarray(float(beta))), mask, y is None)
         return np.asarray(
             _call(sum_, weights, jnp.asarray(x), jnp.asarray(x if y is None else y), masses, charges, place)
         )
@@ -77,7 +78,7 @@ def test_the_softmax_mean_is_within_the_tolerance(d, log_beta, log_tol, kind, se
     """Every beta and tolerance in one compiled function; and sums themselves are within eps = tol min mass/4."""
     tol, beta = 10.0**log_tol, 0.0 if zero else 10.0 ** min(log_beta, {2: 4.0, 3: 1.5, 4: 0.5}[d])
     x, masses, charges = tokens(d, kind, seed)
-    assert needed_degree(beta, d, masses, tol) <= TOP[d]
+    assert needed_degree([Exponential(beta)], d, masses, tol)[0] <= TOP[d]
     sum_ = made(d, tol)
     got, want = call(sum_, beta, x, masses, charges), pairs(x, masses, charges, beta)
     eps = tol * masses.min() / 4
@@ -91,7 +92,8 @@ def test_the_softmax_mean_is_within_the_tolerance(d, log_beta, log_tol, kind, se
 @pytest.mark.parametrize(("beta", "degree"), [(0.0, 40), (1e-6, 40), (0.7, 40), (30.0, 64), (1e4, 928)])
 def test_traced_weights_are_those_of_the_host(d, beta, degree):
     with jax.enable_x64(True):
-        p, beyond = map(np.asarray, jax.jit(series_weights, static_argnums=(1, 2))(beta, d, degree))
+        found = jax.jit(lambda beta: Exponential(beta).expansion(d, degree))(beta)
+    p, beyond = np.asarray(found.p), float(found.rest)
     want = degree_weights(beta, d, degree + 1)
     # absolute errors count: a product of k quotients, each off by a few units in the last place
     assert np.all(np.abs(p - want[: degree + 1]) <= 4 * 2.3e-16 * (degree + 1) * want.max())
@@ -187,7 +189,9 @@ def test_derivatives_are_those_of_the_sum_over_pairs(d):
         def value(sum_, x, beta):
             x = x / jnp.linalg.norm(x, axis=1, keepdims=True)
             place = jnp.arange(N)
-            scale, sums = sum_(Weights(beta, Everyone(), True), (x, place), (x, place), jnp.log(masses), Moments())
+            scale, sums = sum_(
+                Weights(Exponential(beta), Everyone(), True), (x, place), (x, place), jnp.log(masses), Moments()
+            )
             return jnp.sum(weight * jnp.exp(scale)[:, None] * sums)
 
         arrow = jnp.asarray(rng.standard_normal((N, d)))
@@ -214,7 +218,7 @@ def test_trust_counts_the_mass_that_is_seen():
     with jax.enable_x64(True):
         side = (jnp.ones((4, 2)), jnp.asarray(place))
         for mask, seen in ((Causal(), least * before), (Everyone(), least * np.ones(4))):
-            arguments = (Weights(jnp.asarray(1.0), mask, True), side, side, jnp.log(masses), Moments())
+            arguments = (Weights(Exponential(jnp.asarray(1.0)), mask, True), side, side, jnp.log(masses), Moments())
             for i in range(4):
                 little = np.where(np.arange(4) == i, 0.99, 1.01) * seen
                 assert bool(sum_.trusted(arguments, jnp.zeros(4), jnp.asarray(1.01 * seen)))
@@ -227,7 +231,13 @@ def test_trust_ends_below_the_least_mass():
     with jax.enable_x64(True):
         for at_tokens, mask in ((False, Everyone()), (True, Everyone()), (True, Causal())):
             side = (jnp.ones((4, 2)), jnp.arange(4))
-            arguments = (Weights(jnp.asarray(1.0), mask, at_tokens), side, side, jnp.log(masses), Moments())
+            arguments = (
+                Weights(Exponential(jnp.asarray(1.0)), mask, at_tokens),
+                side,
+                side,
+                jnp.log(masses),
+                Moments(),
+            )
             for least, answer in ((0.1, True), (0.098, False)):
                 total = jnp.asarray([0.5, least, 0.4, 0.4])
                 assert bool(sum_.trusted(arguments, jnp.zeros(4), total)) is answer
@@ -238,7 +248,7 @@ def test_a_degree_that_does_not_suffice_gives_nan_and_is_refused_beforehand():
     assert np.isnan(call(made(2, degree=16), 500.0, x, masses, charges)).all()
     # the degree found in compiled code is that of the host: 16 is enough up to where 17 are needed
     betas = np.linspace(1, 8, 141)
-    needed = np.array([needed_degree(beta, 2, masses, 1e-10) for beta in betas])
+    needed = np.array([needed_degree([Exponential(beta)], 2, masses, 1e-10)[0] for beta in betas])
     for degree, lost in ((16, False), (17, True)):
         sums = call(made(2, degree=16), np.mean(betas[needed == degree]), x, masses, charges)
         assert np.isnan(sums).all() == np.isnan(sums).any() == lost

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from attnflow.errors import InvalidInput, MissingExtra
+from attnflow.kernels import Exponential
 from attnflow.masks import Causal, Everyone
 from attnflow.special import truncation_degrees
 from attnflow.sums import Moments, Tiled, Weights
@@ -56,8 +57,11 @@ def test_one_transform_of_the_masses_gives_what_four_give():
 
 def test_the_same_threads_give_the_same_bits_and_others_the_same_numbers():
     y = clouds("uniform", 20_000, 3, 9.0, np.random.default_rng(2))
+    with jax.enable_x64(True):
+        numbers = jax.tree.map(np.asarray, FastSphere(1e-12, 50)._numbers(Exponential(9.0))[1])
     one, two, three, again = (
-        room._sums(9.0, 1e-12, y, y, np.ones(20_000), Moments(), degree=50, threads=threads) for threads in (1, 2, 3, 2)
+        room._sums(numbers, 1e-12, y, y, np.ones(20_000), Moments(), degree=50, threads=threads)
+        for threads in (1, 2, 3, 2)
     )
     assert np.array_equal(two, again)
     for other in (two, three):  # sums in another order: sqrt(n) units in the last place of the mass
@@ -80,8 +84,11 @@ def test_the_degree_is_the_one_of_the_tail_and_one_or_two_more_for_the_moments()
     for beta in (*BETAS, 0.3, 200.0):
         for eps in (1e-3, 1e-8, 1e-15):
             plain = max(1, int(truncation_degrees(np.array(eps), beta, 3)))
-            assert room._cut(beta, eps, False) == plain
-            assert plain <= room._cut(beta, eps, True) <= plain + 2
+            with jax.enable_x64(True):
+                p, rest, _ = jax.tree.map(np.asarray, FastSphere(1e-12, plain)._numbers(Exponential(beta))[1])
+            kernels = room._kernels(p)
+            assert room._cut(kernels[:1], eps, float(rest)) == plain
+            assert plain <= room._cut(kernels, eps, float(rest)) <= plain + 2
 
 
 def test_derivatives_are_those_of_the_other_sum():
@@ -122,7 +129,7 @@ def test_what_it_cannot_do():
         assert np.all(evaluate(low, y, y, 0 * masses, ones, 1.0, True) == 0)
         side = (jnp.asarray(y), jnp.arange(10))
         with pytest.raises(InvalidInput, match="does not support the mask Causal; use sum=Tiled"):
-            low(Weights(jnp.asarray(1.0), Causal(), True), side, side, jnp.zeros(10), Moments())
+            low(Weights(Exponential(jnp.asarray(1.0)), Causal(), True), side, side, jnp.zeros(10), Moments())
 
 
 def test_trust_ends_where_a_query_sees_too_little():
@@ -130,7 +137,7 @@ def test_trust_ends_where_a_query_sees_too_little():
     y, masses = unit([0, 0, 1.0] + 0.1 * rng.standard_normal((50, 3))), np.full(50, 0.02)
     total = fast(1e-6, 30.0, masses)
     with jax.enable_x64(True):
-        weights = Weights(jnp.asarray(30.0), Everyone())
+        weights = Weights(Exponential(jnp.asarray(30.0)), Everyone())
         for x, answer in ((y[:1], True), (-y[:1], False)):
             seen = jnp.asarray(on_host(total, x, y, masses, np.ones((50, 1)), 30.0)[:, 0])
             query, key = ((jnp.asarray(points), jnp.arange(len(points))) for points in (x, y))
@@ -144,7 +151,13 @@ def test_trust_at_the_tokens_is_relative_to_the_largest_sum():
     least = 4 * roundoff(20, 3) / 1e-12  # 0.08: a token of mass 0.01 may see as much
     with jax.enable_x64(True):
         side = (jnp.eye(3), jnp.arange(3))
-        arguments = (Weights(jnp.asarray(1.0), Everyone(), True), side, side, jnp.log(jnp.full(3, 0.01)), Moments())
+        arguments = (
+            Weights(Exponential(jnp.asarray(1.0)), Everyone(), True),
+            side,
+            side,
+            jnp.log(jnp.full(3, 0.01)),
+            Moments(),
+        )
         for share, answer in ((1.01, True), (0.99, False)):
             seen = jnp.asarray([0.5, 0.5 * least * share, 0.2])
             assert bool(total.trusted(arguments, jnp.zeros(3), seen)) is answer

@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attnflow.kernels import Exponential
 from attnflow.masks import Causal, Everyone
 from attnflow.sums import Columns, Dense, Fused, Moments, Tiled, Weights
 from attnflow.sums.tiled import DEVICE_TILE, TILE
@@ -20,7 +21,7 @@ def unit(rng, n, d):
 def call(sum_, beta, x, y, masses, charges, mask=Everyone(), at_tokens=False):
     with jax.enable_x64(True):
         query, key = ((jnp.asarray(v), jnp.arange(len(v))) for v in (x, y))
-        weights = Weights(jnp.asarray(float(beta)), mask, at_tokens)
+        weights = Weights(Exponential(jnp.asarray(float(beta))), mask, at_tokens)
         charges = Moments() if charges is None else Columns(jnp.asarray(charges))
         scale, sums = sum_(weights, query, key, jnp.log(jnp.asarray(masses)), charges)
         return np.asarray(jnp.exp(scale)[:, None] * sums)
@@ -60,8 +61,12 @@ def test_a_query_far_from_all_tokens_keeps_its_mean(sum_):
     y, masses = np.stack([np.cos(angle), np.sin(angle)], axis=1), np.array([1.0, 2.0, 3.0, 4.0])
     with jax.enable_x64(True):
         sides = [(jnp.asarray(v), jnp.arange(len(v))) for v in (np.array([[-1.0, 0.0]]), y)]
-        scale, sums = sum_(Weights(jnp.asarray(500.0), Everyone()), *sides, jnp.log(masses), Columns(jnp.asarray(y)))
-        _, total = sum_(Weights(jnp.asarray(500.0), Everyone()), *sides, jnp.log(masses), Columns(jnp.ones((4, 1))))
+        scale, sums = sum_(
+            Weights(Exponential(jnp.asarray(500.0)), Everyone()), *sides, jnp.log(masses), Columns(jnp.asarray(y))
+        )
+        _, total = sum_(
+            Weights(Exponential(jnp.asarray(500.0)), Everyone()), *sides, jnp.log(masses), Columns(jnp.ones((4, 1)))
+        )
     logits = np.log(masses) - 500 * (np.cos(angle) + 1)
     weights = np.exp(logits - logits.max())
     # logits of size 1000 are rounded by 2e-13
@@ -89,7 +94,7 @@ def test_dense_says_what_would_fit():
     with jax.enable_x64(True), pytest.raises(ValueError, match=r"23\.8 GiB .* use Tiled\(\)"):
         jax.eval_shape(
             lambda x: Dense()(
-                Weights(jnp.asarray(1.0), Everyone()),
+                Weights(Exponential(jnp.asarray(1.0)), Everyone()),
                 (x, jnp.arange(40_000)),
                 (x, jnp.arange(40_000)),
                 jnp.zeros(40_000),
@@ -104,7 +109,7 @@ def test_an_interpreted_kernel_multiplies_in_float32_on_every_backend():
     x, place = jnp.ones((70, 6), jnp.float32), jnp.arange(70)
 
     def run(x):
-        weights = Weights(jnp.asarray(9.0, jnp.float32), Everyone(), True)
+        weights = Weights(Exponential(jnp.asarray(9.0, jnp.float32)), Everyone(), True)
         return Fused(interpret=True)(weights, (x, place), (x, place), jnp.zeros(70, jnp.float32), Moments())
 
     text = str(jax.make_jaxpr(run)(x))

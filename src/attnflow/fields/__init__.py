@@ -1,10 +1,10 @@
 """Fields: what a token at x feels from the measure mu at time t."""
 
 from attnflow.fields.activations import AbstractActivation, Custom, Gelu, Relu, Tanh
-from attnflow.fields.attention import Attention, MultiHead
+from attnflow.fields.attention import Attention
 from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Total
 from attnflow.fields.encodings import AbstractEncoding, NoEncoding, Rotary, Sinusoidal, sinusoids
-from attnflow.fields.kernels import Exponential
+from attnflow.fields.features import Features
 from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix
 from attnflow.fields.normalisers import AbstractNormaliser, Hardmax, Sinkhorn, Softmax, Unnormalised
 from attnflow.fields.norms import AbstractNorm, LayerNorm, Mix, Ngpt, Peri, Pre, RmsNorm, Scaled, Unit
@@ -31,7 +31,7 @@ __all__ = [
     "Composed",
     "Constant",
     "Custom",
-    "Exponential",
+    "Features",
     "Function",
     "Gelu",
     "Hardmax",
@@ -41,7 +41,6 @@ __all__ = [
     "LayerNorm",
     "Matrix",
     "Mix",
-    "MultiHead",
     "Ngpt",
     "NoEncoding",
     "Pairs",

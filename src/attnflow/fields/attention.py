@@ -1,7 +1,6 @@
 """Attention as a field on measures, with one head or many."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -15,13 +14,14 @@ from attnflow.errors import InvalidInput
 from attnflow.fields import structure
 from attnflow.fields.base import AbstractField, Laws, Points
 from attnflow.fields.encodings import AbstractEncoding
-from attnflow.fields.kernels import Exponential
+from attnflow.fields.features import Features
 from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix, as_linear_map
 from attnflow.fields.normalisers import AbstractNormaliser, Softmax, Unnormalised
 from attnflow.fields.pairs import Keys, Pairs, Values, values_of
 from attnflow.fields.queries import AbstractQuery
 from attnflow.fields.structure import Part, Summed, is_exact, matrix_bound
 from attnflow.fields.weights import AbstractWeight, Constant, as_weight
+from attnflow.kernels import AbstractKernel, Exponential, cast, members_of
 from attnflow.masks import AbstractMask, Everyone
 from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace
@@ -38,9 +38,18 @@ class Attention(AbstractField):
     `Attention(beta=9.0, normaliser=Unnormalised())` its gradient-flow sister (USA0). The weight of a token on itself
     moves nothing, but counts in the softmax denominator. Memory is bounded by the tile of `sum`, never n x n.
 
+    Matrices with the head as first axis, (heads, rows, dim), make several heads in one batched evaluation:
+    X[mu](x) = H^(-a) sum_h O_h (attention of head h with Q_h, K_h, V_h). A matrix without that axis is shared by all
+    heads. Softmax heads have no common energy: each has its own denominator.
+
     Arguments:
+        beta: inverse temperature of the kernel exp(beta (<Qx, Ky> - 1)).
+        kernel: another kernel in its place, such as `kernels.Gaussian(4.0)`. Kernels that change sign take
+            `Unnormalised()`.
         query, key, value: matrices (rows, dim); the same number of rows, the key dimension, for query and key. An
             array is shared by all layers; `PerLayer`, `Interpolated`, `Random` or a function of t change with time.
+        output: matrices O_h, (heads, dim, rows of V) or (dim, rows of V); the identity if left out.
+        average: of the heads: "mean" (a = 1), "root" (a = 1/2) or "sum" (a = 0).
         normaliser: `Softmax()`, `Unnormalised(clock)`, `Hardmax()` or `Sinkhorn()`.
         mask: `Everyone()`, `Causal(slope)`, `Window(width)` or `Table(matrix)`.
         encoding: `Rotary()` or `Sinusoidal(size)`: places in the logits.
@@ -49,78 +58,8 @@ class Attention(AbstractField):
     Theory: arXiv:2312.10794; USA0 is the clock of arXiv:2410.06833.
     """
 
-    kernel: Exponential
-    value: AbstractLinearMap
-    normaliser: AbstractNormaliser
-    mask: AbstractMask
-    sum: AbstractSum | None
-
-    def __init__(
-        self,
-        beta: Batched,
-        *,
-        query: Any = None,
-        key: Any = None,
-        value: Any = None,
-        normaliser: AbstractNormaliser | None = None,
-        mask: AbstractMask | None = None,
-        encoding: AbstractEncoding | None = None,
-        sum: AbstractSum | None = None,
-    ):
-        self.kernel = Exponential(beta, query, key, encoding)
-        self.value = as_linear_map("value", value)
-        self.normaliser, self.mask, self.sum = _parts(self.kernel, normaliser, mask, sum)
-
-    @property
-    def beta(self) -> Any:
-        """Inverse temperature."""
-        return self.kernel.beta
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the energy is a Lyapunov function: Q = K = V = I, everyone seen, softmax or unnormalised."""
-        plain = self.kernel.is_plain and isinstance(self.value, Identity) and self.mask.sees_everyone
-        return plain and isinstance(self.normaliser, Softmax | Unnormalised)
-
-    @property
-    def laws(self) -> Laws:
-        return _laws(self.kernel, self.value, self.normaliser, self.mask)
-
-    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
-        pairs, values = self.pairs(t, query, mu)
-        return self.normaliser(pairs, values)
-
-    def pairs(self, t: Any, query: AbstractQuery, mu: Measure) -> tuple[Pairs, Values]:
-        """The pairs of queries and tokens of `mu`, and the values V y_j; for use inside compiled code."""
-        return _prepare(self, t, query, mu)
-
-    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
-        return (_summed(self, space, self._size),)
-
-    def check_parameters(self, tokens: Tokens | Measure) -> None:
-        self.kernel.check(tokens.dim)
-        self.value.check(tokens.dim, None)
-        _square(self.value, "value", tokens.dim)
-        self.mask.check(np.asarray(tokens.place))
-
-    def choice(self, tokens: Tokens, tol: float | None = None, *, flowing: bool = False) -> Choice:
-        """The ways to sum the pairs of these tokens to the accuracy `tol`, and the cheapest; print its `explain()`."""
-        return structure.choice(_summed(self, tokens.space, self._size), tokens, tol, flowing)
-
-    def _size(self, t: Any, dtype: Any) -> Any:
-        """A bound of |V|."""
-        return self.value.bound(t, dtype)
-
-
-class MultiHead(AbstractField):
-    """Several heads in one batched evaluation: X[mu](x) = H^(-a) sum_h O_h (attention of head h with Q_h, K_h, V_h).
-
-    Matrices have the head as first axis, (H, rows, dim); a matrix without it is shared by all heads. `average` is
-    "mean" (a = 1, the default), "root" (a = 1/2) or "sum" (a = 0); `output` are matrices O_h (H, dim, rows of V).
-    Softmax heads have no common energy: each has its own denominator.
-    """
-
-    kernel: Exponential
+    kernel: AbstractKernel
+    features: Features
     value: AbstractLinearMap
     output: AbstractWeight | None
     normaliser: AbstractNormaliser
@@ -130,8 +69,9 @@ class MultiHead(AbstractField):
 
     def __init__(
         self,
-        beta: Batched,
+        beta: Batched | None = None,
         *,
+        kernel: AbstractKernel | None = None,
         query: Any = None,
         key: Any = None,
         value: Any = None,
@@ -142,31 +82,64 @@ class MultiHead(AbstractField):
         encoding: AbstractEncoding | None = None,
         sum: AbstractSum | None = None,
     ):
-        self.kernel = Exponential(beta, query, key, encoding)
-        self.value = as_linear_map("value", value)
-        self.output = None if output is None else as_weight("output", output)
+        if (beta is None) == (kernel is None):
+            what = "neither `beta` nor `kernel`" if beta is None else "both `beta` and `kernel`"
+            raise InvalidInput(f"Attention got {what}; give one of them, say beta=9.0 or kernel=Gaussian(4.0).")
+        if kernel is not None:
+            checks.instance("kernel", kernel, AbstractKernel, "a kernel such as Gaussian(4.0)")
         if average not in AVERAGES:
             raise InvalidInput(f"`average` is {average!r}; use one of {', '.join(map(repr, AVERAGES))}.")
+        self.kernel = Exponential(beta) if kernel is None else kernel  # type: ignore[arg-type]
+        self.features = Features(query, key, encoding)
+        self.value = as_linear_map("value", value)
+        self.output = None if output is None else as_weight("output", output)
         self.average = average
-        self.normaliser, self.mask, self.sum = _parts(self.kernel, normaliser, mask, sum)
+        self.normaliser = Softmax() if normaliser is None else normaliser
+        self.mask = Everyone() if mask is None else mask
+        self.sum = sum
+        checks.instance("normaliser", self.normaliser, AbstractNormaliser, "a normaliser such as Softmax()")
+        checks.instance("mask", self.mask, AbstractMask, "a mask such as Causal()")
+        checks.instance("sum", sum, AbstractSum | None, "a sum such as Tiled()")
+        for member in members_of(self.kernel) or ():
+            self.normaliser.check(member, self.mask)
 
     @property
     def beta(self) -> Any:
-        """Inverse temperature."""
+        """Inverse temperature of the kernel exp(beta (<Qx, Ky> - 1))."""
+        if not isinstance(self.kernel, Exponential):
+            raise InvalidInput(f"the kernel {type(self.kernel).__name__} is not Exponential(beta) and has no `beta`.")
         return self.kernel.beta
 
     @property
-    def heads(self) -> int:
-        """Number of heads."""
-        return max(self._counts(), default=1)
+    def heads(self) -> int | None:
+        """The number of heads; None for one head whose matrices have no axis for heads."""
+        return max(self._counts(), default=None)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the energy is a Lyapunov function: exp(beta <x, y>), Q = K = V = I, no mask, softmax or USA."""
+        bare = self.features.is_plain and isinstance(self.value, Identity) and self.output is None
+        known = isinstance(self.normaliser, Softmax | Unnormalised) and isinstance(self.kernel, Exponential)
+        return bare and known and self.mask.sees_everyone
 
     @property
     def laws(self) -> Laws:
-        return _laws(self.kernel, self.value, self.normaliser, self.mask, self.output)
+        features, output = self.features, self.output
+        weights = [features.query.is_continuous, features.key.is_continuous, self.value.is_continuous]
+        bare = features.is_plain and isinstance(self.value, Identity) and output is None
+        return Laws(
+            rotation=bare and self.kernel.is_isotropic,
+            exchangeable=self.mask.sees_everyone and not features.encoding.uses_place,
+            lipschitz=self.normaliser.is_lipschitz,
+            steady=all(weights) and (output is None or output.is_continuous),
+        )
 
     def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
-        heads = self.heads
-        pairs, given = _prepare(self, t, query, mu)
+        pairs, given = self.pairs(t, query, mu)
+        heads, output = self.heads, self.output
+        if heads is None and output is None:
+            return self.normaliser(pairs, given)
+        heads = heads or 1
 
         def stacked(a: Any) -> Any:
             return a if a.ndim == 3 else jnp.broadcast_to(a, (heads, *a.shape))
@@ -187,142 +160,111 @@ class MultiHead(AbstractField):
             pairs = dataclasses.replace(pairs, sum=pairs.sum.shared(heads), at_tokens=False)
             each = jax.vmap(one)(stacked(pairs.query), stacked(pairs.key), stacked(pairs.own), stacked(values))
         factor = jnp.asarray(heads ** AVERAGES[self.average], each.dtype)
-        if self.output is None:
+        if output is None:
             return factor * jnp.sum(each, axis=0)
-        return factor * jnp.einsum("hnv,hdv->nd", each, stacked(self.output.at(t, each.dtype)))
+        return factor * jnp.einsum("hnv,hdv->nd", each, stacked(output.at(t, each.dtype)))
+
+    def pairs(self, t: Any, query: AbstractQuery, mu: Measure) -> tuple[Pairs, Values]:
+        """The pairs of queries and tokens of `mu`, and the values V y_j; for use inside compiled code."""
+        if self.sum is not None:
+            self._use(mu.space).require(self.sum, None)  # what can be seen inside compiled code too
+        features = self.features
+        x, place = jnp.asarray(query.points(mu)), query.place(mu)
+        y, keys = jnp.asarray(mu.positions, x.dtype), jnp.asarray(mu.place)
+        if place is None and (features.encoding.uses_place or not self.mask.sees_everyone):
+            what = type(features.encoding if self.mask.sees_everyone else self.mask).__name__
+            raise InvalidInput(
+                f"{what} needs `place`, the places of the query points; give it, or leave out `x` to ask at the tokens."
+            )
+        places = jnp.zeros(x.shape[:1], int) if place is None else jnp.asarray(place)
+        masses = jnp.asarray(mu.masses, x.dtype)
+        unit = jnp.max(masses)
+        pairs = Pairs(
+            cast(self.kernel, x.dtype),
+            self.mask,
+            Tiled() if self.sum is None else self.sum,
+            query=features.of_queries(t, x, places),
+            query_place=places,
+            key=features.of_keys(t, y, keys),
+            key_place=keys,
+            masses=masses / unit,
+            unit=unit,
+            own=features.of_queries(t, y, keys),
+            present=None if mu.present is None else jnp.asarray(mu.present),
+            at_tokens=query.at_tokens,
+        )
+        keys_are_values = isinstance(self.value, Identity) and features.has_plain_keys
+        return pairs, Keys() if keys_are_values else self.value(t, y)
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
-        return (_summed(self, space, self._size),)
+        return (self._summed(space),)
 
     def check_parameters(self, tokens: Tokens | Measure) -> None:
         heads, d = self.heads, tokens.dim
         for count in self._counts():
             if count != heads:
                 raise InvalidInput(
-                    f"the matrices of MultiHead have {count} and {heads} heads; give one number of heads."
+                    f"the matrices of Attention have {count} and {heads} heads; give one number of heads."
                 )
-        self.kernel.check(d, heads)
+        self.features.check(d, heads)
         self.value.check(d, heads)
         rows = _rows(self.value, d)
-        if self.output is None:
-            _square(self.value, "value", d)
-        elif len(self.output.shape) not in (2, 3) or self.output.shape[-2:] != (d, rows):
-            raise InvalidInput(f"`output` has shape {self.output.shape}; give ({heads}, {d}, {rows}).")
+        if self.output is not None:
+            shape = (d, rows) if heads is None else (heads, d, rows)
+            if len(self.output.shape) not in (2, 3) or self.output.shape[-2:] != (d, rows):
+                raise InvalidInput(f"`output` has shape {self.output.shape}; give {shape}.")
+        elif rows != d:
+            raise InvalidInput(f"`value` maps to dimension {rows}, but the drive lives in dimension {d}.")
         self.mask.check(np.asarray(tokens.place))
+
+    def choice(self, tokens: Tokens, tol: float | None = None, *, flowing: bool = False) -> Choice:
+        """The ways to sum the pairs of these tokens to the accuracy `tol`, and the cheapest; print its `explain()`."""
+        return structure.choice(self._summed(tokens.space), tokens, tol, flowing)
+
+    def _use(self, space: AbstractSpace) -> Use:
+        return Use(space, self.kernel, self.mask, self.features.is_plain, self.normaliser.takes_series)
+
+    def _summed(self, space: AbstractSpace) -> Summed:
+        """The one sum of attention, and what its errors do to the drive."""
+
+        def error(t: Any, query: AbstractQuery, mu: Measure) -> Any:
+            dtype = query.points(mu).dtype
+            cut = 0.0 if self.sum is None else self.sum.error(self.kernel, jnp.asarray(mu.masses, dtype))
+            if is_exact(cut):
+                return 0.0
+            pairs, _ = self.pairs(t, query, mu)
+            return self._size(t, dtype) * self.normaliser.error(pairs, cut)
+
+        return Summed(lambda field: field.sum, self._use(space), error, self._largest)
 
     def _size(self, t: Any, dtype: Any) -> Any:
         """A bound of H^(-a) sum_h |O_h| |V_h|."""
         sizes = self.value.bound(t, dtype)
         if self.output is not None:
             sizes = sizes * matrix_bound(self.output.at(t, dtype))
-        return self.heads ** AVERAGES[self.average] * jnp.sum(jnp.broadcast_to(sizes, (self.heads,)))
+        heads = self.heads or 1
+        return heads ** AVERAGES[self.average] * jnp.sum(jnp.broadcast_to(sizes, (heads,)))
+
+    def _largest(self) -> float | None:
+        """A bound of the matrices behind the weights, where these are constant and known."""
+        value = self.value.weight if isinstance(self.value, Matrix) else None
+        size = float((self.heads or 1) ** (1 + AVERAGES[self.average]))
+        for weight in (value, self.output):
+            if weight is None:
+                continue
+            numbers = weight.value if isinstance(weight, Constant) else None
+            numbers = numbers.values if isinstance(numbers, Along) else numbers
+            if numbers is None or not is_concrete(numbers):
+                return None
+            size *= float(np.max(matrix_bound(np.asarray(numbers))))
+        return size
 
     def _counts(self) -> list[int]:
-        maps = [m.heads for m in (self.kernel.query, self.kernel.key, self.value)]
+        maps = [m.heads for m in (self.features.query, self.features.key, self.value)]
         if self.output is not None and len(self.output.shape) == 3:
             maps.append(self.output.shape[0])
         return [count for count in maps if count is not None]
 
 
-def _prepare(field: Attention | MultiHead, t: Any, query: AbstractQuery, mu: Measure) -> tuple[Pairs, Values]:
-    if field.sum is not None:
-        _use(field, mu.space).require(field.sum, None)  # what can be seen inside compiled code too
-    x, place = jnp.asarray(query.points(mu)), query.place(mu)
-    y, keys = jnp.asarray(mu.positions, x.dtype), jnp.asarray(mu.place)
-    kernel = field.kernel
-    if place is None and (kernel.encoding.uses_place or not field.mask.sees_everyone):
-        what = type(field.mask).__name__ if not field.mask.sees_everyone else type(kernel.encoding).__name__
-        raise InvalidInput(
-            f"{what} needs `place`, the places of the query points; give it, or leave out `x` to ask at the tokens."
-        )
-    places = jnp.zeros(x.shape[:1], int) if place is None else jnp.asarray(place)
-    masses = jnp.asarray(mu.masses, x.dtype)
-    unit = jnp.max(masses)
-    pairs = Pairs(
-        kernel,
-        field.mask,
-        Tiled() if field.sum is None else field.sum,
-        query=kernel.query_features(t, x, places),
-        query_place=places,
-        key=kernel.key_features(t, y, keys),
-        key_place=keys,
-        masses=masses / unit,
-        unit=unit,
-        own=kernel.query_features(t, y, keys),
-        present=None if mu.present is None else jnp.asarray(mu.present),
-        at_tokens=query.at_tokens,
-    )
-    keys_are_values = isinstance(field.value, Identity) and kernel.has_plain_keys
-    return pairs, Keys() if keys_are_values else field.value(t, y)
-
-
-def _use(field: Attention | MultiHead, space: AbstractSpace) -> Use:
-    return Use(space, field.beta, field.mask, field.kernel.is_plain, field.normaliser.takes_series)
-
-
-def _summed(field: Attention | MultiHead, space: AbstractSpace, size: Callable[[Any, Any], Any]) -> Summed:
-    """The one sum of attention, and what its errors do to the drive."""
-
-    def error(t: Any, query: AbstractQuery, mu: Measure) -> Any:
-        dtype = query.points(mu).dtype
-        cut = 0.0 if field.sum is None else field.sum.error(field.beta, jnp.asarray(mu.masses, dtype))
-        if is_exact(cut):
-            return 0.0
-        pairs, _ = _prepare(field, t, query, mu)
-        return size(t, dtype) * field.normaliser.error(pairs, cut)
-
-    return Summed(lambda field: field.sum, _use(field, space), error, lambda: _largest(field))
-
-
-def _largest(field: Attention | MultiHead) -> float | None:
-    """A bound of the matrices behind the weights, where these are constant and known."""
-    output = field.output if isinstance(field, MultiHead) else None
-    value = field.value.weight if isinstance(field.value, Matrix) else None
-    size = field.heads ** (1 + AVERAGES[field.average]) if isinstance(field, MultiHead) else 1.0
-    for weight in (value, output):
-        if weight is None:
-            continue
-        numbers = weight.value if isinstance(weight, Constant) else None
-        numbers = numbers.values if isinstance(numbers, Along) else numbers
-        if numbers is None or not is_concrete(numbers):
-            return None
-        size *= float(np.max(matrix_bound(np.asarray(numbers))))
-    return size
-
-
-def _parts(kernel: Exponential, normaliser: Any, mask: Any, sum: Any) -> Any:
-    """Normaliser, mask and sum, with their defaults, or a refusal."""
-    normaliser = Softmax() if normaliser is None else normaliser
-    mask = Everyone() if mask is None else mask
-    checks.instance("normaliser", normaliser, AbstractNormaliser, "a normaliser such as Softmax()")
-    checks.instance("mask", mask, AbstractMask, "a mask such as Causal()")
-    checks.instance("sum", sum, AbstractSum | None, "a sum such as Tiled()")
-    number = kernel.beta.values if isinstance(kernel.beta, Along) else kernel.beta
-    if is_concrete(number):
-        normaliser.check(float(np.min(number)), float(np.max(number)), mask)
-    return normaliser, mask, sum
-
-
-def _laws(
-    kernel: Exponential,
-    value: AbstractLinearMap,
-    normaliser: AbstractNormaliser,
-    mask: AbstractMask,
-    output: Any = None,
-) -> Laws:
-    weights = [kernel.query.is_continuous, kernel.key.is_continuous, value.is_continuous]
-    return Laws(
-        rotation=kernel.is_plain and isinstance(value, Identity) and output is None,
-        exchangeable=mask.sees_everyone and not kernel.encoding.uses_place,
-        lipschitz=normaliser.is_lipschitz,
-        steady=all(weights) and (output is None or output.is_continuous),
-    )
-
-
 def _rows(linear: AbstractLinearMap, dim: int) -> int:
     return linear.weight.shape[-2] if isinstance(linear, Matrix) else dim
-
-
-def _square(linear: AbstractLinearMap, name: str, dim: int) -> None:
-    if _rows(linear, dim) != dim:
-        raise InvalidInput(f"`{name}` maps to dimension {_rows(linear, dim)}, but the drive lives in dimension {dim}.")

@@ -13,6 +13,7 @@ from attnflow.axes import Number, positive, scalar
 from attnflow.checks import whole
 from attnflow.errors import InvalidInput
 from attnflow.fields.pairs import Pairs, Values, values_of
+from attnflow.kernels import AbstractKernel, Exponential
 from attnflow.masks import AbstractMask
 
 Drive = Float[Array, "query value"]
@@ -36,8 +37,8 @@ class AbstractNormaliser(eqx.Module):
         """A bound of the error at every query, for values of size at most 1 and sums S that are off by `cut`."""
 
     @abc.abstractmethod
-    def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
-        """Refuse an inverse temperature or a mask with which the normaliser has no meaning."""
+    def check(self, kernel: AbstractKernel, mask: AbstractMask) -> None:
+        """Refuse a kernel, its parameters known, or a mask with which the normaliser has no meaning."""
 
 
 class Softmax(AbstractNormaliser):
@@ -55,8 +56,8 @@ class Softmax(AbstractNormaliser):
         scale, total, _ = pairs.totals(pairs.key[:, :0])
         return 2 * cut / (pairs.unit * jnp.exp(scale) * total[:, 0])
 
-    def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
-        """Softmax weights are in [0, 1] at every beta."""
+    def check(self, kernel: AbstractKernel, mask: AbstractMask) -> None:
+        _positive(self, kernel)
 
 
 class Clock(enum.Enum):
@@ -97,30 +98,39 @@ class Unnormalised(AbstractNormaliser):
             level, seen = pairs.seen()
             seen = jnp.where(seen > 0, seen, 1.0)
             drive = (jnp.exp(scale - level) / seen)[:, None] * sums
-        return self._speed(pairs.beta) * drive
+        return self._speed(pairs) * drive
 
     def error(self, pairs: Pairs, cut: Any) -> Float[Array, " query"]:
-        speed = jnp.abs(self._speed(pairs.beta))
+        speed = jnp.abs(self._speed(pairs))
         if pairs.mask.sees_everyone:
             return jnp.broadcast_to(speed * cut, pairs.query.shape[:1])
         level, seen = pairs.seen()
         return 2 * speed * cut / (pairs.unit * jnp.exp(level) * jnp.where(seen > 0, seen, 1.0))
 
-    def _speed(self, beta: Any) -> Any:
+    def _speed(self, pairs: Pairs) -> Any:
         """How much faster than USA0 the clock runs."""
         if self.clock is Clock.USA0:
-            return jnp.ones_like(beta)
+            return jnp.ones((), pairs.query.dtype)
+        beta = pairs.kernel.beta  # type: ignore[attr-defined]
         return jnp.exp(beta) if self.clock is Clock.USA else beta * jnp.exp(beta)
 
-    def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
-        if self.clock is not Clock.USA0 and beta_max > 700:
+    def check(self, kernel: AbstractKernel, mask: AbstractMask) -> None:
+        if not isinstance(kernel, Exponential):
+            if self.clock is not Clock.USA0:
+                raise InvalidInput(
+                    f"`clock` is {self.clock.value!r}, which is for the kernel Exponential; with "
+                    f"{type(kernel).__name__} use Unnormalised('USA0'), the sum itself."
+                )
+            return
+        beta = float(kernel.beta)
+        if self.clock is not Clock.USA0 and beta > 700:
             raise InvalidInput(
-                f"`beta` is {beta_max:g}, where the clock {self.clock.value!r} overflows (e^beta > 1e304). "
+                f"`beta` is {beta:g}, where the clock {self.clock.value!r} overflows (e^beta > 1e304). "
                 "Use Unnormalised('USA0'), the same flow with time multiplied by e^beta."
             )
-        if beta_min < -350:
+        if beta < -350:
             raise InvalidInput(
-                f"`beta` is {beta_min:g}, where unnormalised weights reach e^{{-2 beta}} and overflow. "
+                f"`beta` is {beta:g}, where unnormalised weights reach e^{{-2 beta}} and overflow. "
                 "Use Softmax(), or beta above -350."
             )
 
@@ -147,9 +157,16 @@ class Hardmax(AbstractNormaliser):
     def error(self, pairs: Pairs, cut: Any) -> Float[Array, " query"]:
         return jnp.zeros(pairs.query.shape[:1], pairs.query.dtype)  # winners are found pair by pair
 
-    def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
-        if beta_min < 0:
-            raise InvalidInput(f"`beta` is {beta_min:g}; Hardmax is the limit of large beta, give at least 0.")
+    def check(self, kernel: AbstractKernel, mask: AbstractMask) -> None:
+        _positive(self, kernel)
+        if kernel.magnitude(1.0, 1.0) is None:
+            raise InvalidInput(
+                f"`kernel` is {type(kernel).__name__}, whose rounding is not known (`magnitude`), so that Hardmax "
+                "cannot tell ties; use Softmax()."
+            )
+        beta = float(getattr(kernel, "beta", 0.0))
+        if beta < 0:
+            raise InvalidInput(f"`beta` is {beta:g}; Hardmax is the limit of large beta, give at least 0.")
 
 
 class Sinkhorn(AbstractNormaliser):
@@ -203,9 +220,19 @@ class Sinkhorn(AbstractNormaliser):
         )
         return jnp.where(solution.result == optx.RESULTS.successful, solution.value, jnp.nan)
 
-    def check(self, beta_min: float, beta_max: float, mask: AbstractMask) -> None:
+    def check(self, kernel: AbstractKernel, mask: AbstractMask) -> None:
+        _positive(self, kernel)
         if not mask.sees_everyone:
             raise InvalidInput(
                 f"Sinkhorn with the mask {type(mask).__name__}: rows and columns cannot both sum to 1 when some pairs "
                 "are unseen (under a causal mask only the identity does). Use Softmax(), or the mask Everyone()."
             )
+
+
+def _positive(normaliser: AbstractNormaliser, kernel: AbstractKernel) -> None:
+    if kernel.is_signed:
+        name = type(normaliser).__name__
+        raise InvalidInput(
+            f"`kernel` is {type(kernel).__name__}, which changes sign, so that {name} would divide by sums near 0; use "
+            "Unnormalised()."
+        )

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Real
 
-from attnflow.fields.kernels import Exponential
+from attnflow.kernels import AbstractKernel, Exponential
 from attnflow.masks import AbstractMask
 from attnflow.sums import AbstractSum, Arguments, Charges, Columns, Moments, Tiled, Weights, over_pairs
 
@@ -35,7 +35,8 @@ class Pairs(eqx.Module):
     so that the first tokens of a causal system get the same numbers, bit by bit, when they are alone.
     """
 
-    kernel: Exponential
+    kernel: AbstractKernel
+    """With parameters of the type of the features."""
     mask: AbstractMask
     sum: AbstractSum
     query: Float[Array, "... query feature"]
@@ -50,11 +51,6 @@ class Pairs(eqx.Module):
     """Which keys are tokens; None is all. Others have mass 0, and what is found for them as queries is not used."""
     at_tokens: bool = eqx.field(static=True, default=False)
     """Whether the queries are the tokens themselves."""
-
-    @property
-    def beta(self) -> Any:
-        """Inverse temperature."""
-        return jnp.asarray(self.kernel.beta, self.query.dtype)
 
     def sums(
         self, charges: Float[Array, "key charge"], offset: Any = None
@@ -81,13 +77,13 @@ class Pairs(eqx.Module):
         """(scale, sum) with sum_j m_j e^(bias_ij) = unit e^scale sum: the mass that a query sees."""
         ones = Columns(jnp.ones((self.key.shape[0], 1), self.key.dtype))
         weights, query, key, log_mass, _ = self._arguments(ones, None)
-        flat = dataclasses.replace(weights, beta=jnp.zeros_like(weights.beta))
+        flat = dataclasses.replace(weights, kernel=Exponential(jnp.zeros((), self.key.dtype)))
         scale, total = self.sum(flat, query, key, log_mass, ones)
         return scale, total[:, 0]
 
     @property
     def tiles(self) -> Tiled:
-        """The tiles for what is no sum, and for sums that the chosen way cannot deliver."""
+        """Tiles for maxima and ties, and for sums that the chosen way cannot deliver."""
         return self.sum if isinstance(self.sum, Tiled) else Tiled()
 
     def top(self) -> Column:
@@ -114,7 +110,7 @@ class Pairs(eqx.Module):
         sizes = jnp.linalg.norm(self.key, axis=1)
         sizes = sizes if self.present is None else jnp.where(self.present, sizes, 0.0)
         norms = jnp.linalg.norm(self.query, axis=1), jnp.max(sizes)
-        largest = jnp.abs(self.beta) * (1 + norms[0] * norms[1]) + jnp.maximum(jnp.abs(top), 1.0)
+        largest = self.kernel.magnitude(*norms) + jnp.maximum(jnp.abs(top), 1.0)
         blind = jnp.where(top > jnp.finfo(top.dtype).min, largest, 1.0)  # a query that sees nobody has no winner
         tolerance = tolerance + 8 * jnp.finfo(top.dtype).eps * blind
 
@@ -143,7 +139,7 @@ class Pairs(eqx.Module):
         return dataclasses.replace(new, at_tokens=True)
 
     def _weights(self, at_tokens: bool) -> Weights:
-        return Weights(self.beta, self.mask, at_tokens, self.present if at_tokens else None)
+        return Weights(self.kernel, self.mask, at_tokens, self.present if at_tokens else None)
 
     def _arguments(self, charges: Charges, offset: Any) -> Arguments:
         query, key = (self.query, self.query_place), (self.key, self.key_place)

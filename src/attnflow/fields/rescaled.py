@@ -20,6 +20,7 @@ from attnflow.fields.pairs import Pairs
 from attnflow.fields.queries import AbstractQuery, AtTokens
 from attnflow.fields.structure import Inner, Part
 from attnflow.fields.weights import Constant
+from attnflow.kernels import Exponential
 from attnflow.precision import double, is_concrete, is_traced
 from attnflow.spaces import AbstractSpace, Euclidean
 from attnflow.tokens import Measure, Tokens, all_present
@@ -65,9 +66,16 @@ class Rescaled(AbstractField):
                 f"`attention` has the normaliser {type(attention.normaliser).__name__}; Rescaled needs weights that "
                 "sum to 1, so give Softmax()."
             )
-        if not isinstance(attention.kernel.encoding, NoEncoding | Rotary):
+        if not isinstance(attention.kernel, Exponential):
             raise InvalidInput(
-                f"`attention` has the encoding {type(attention.kernel.encoding).__name__}, which does not scale with "
+                f"`attention` has the kernel {type(attention.kernel).__name__}, whose logits do not scale with the "
+                "tokens; give beta."
+            )
+        if attention.heads is not None or attention.output is not None:
+            raise InvalidInput("`attention` has heads or an output matrix; Rescaled needs one head with one V.")
+        if not isinstance(attention.features.encoding, NoEncoding | Rotary):
+            raise InvalidInput(
+                f"`attention` has the encoding {type(attention.features.encoding).__name__}, which does not scale with "
                 "the tokens; use Rotary(), or none."
             )
         self.attention = attention
@@ -99,7 +107,8 @@ class Rescaled(AbstractField):
         # a vector common to all keys changes no weight, but costs digits where the logits are large
         key = pairs.key - jax.lax.stop_gradient(_middle(pairs.key, pairs.present))
         factor = self._factor(t, x.dtype)
-        features = _resolved(pairs.beta, (factor * pairs.query, factor * pairs.own, factor * key))
+        beta = jnp.asarray(self.attention.beta, x.dtype)
+        features = _resolved(beta, (factor * pairs.query, factor * pairs.own, factor * key))
         return eqx.tree_at(lambda p: (p.query, p.own, p.key), pairs, features)
 
     @double

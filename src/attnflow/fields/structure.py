@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import numpy as np
 
-from attnflow.axes import Along
 from attnflow.fields.queries import AbstractQuery
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 from attnflow.sums import AbstractSum, Choice, Use, choose
@@ -66,7 +65,7 @@ def check(field: Any, tokens: Tokens | Measure, on: AbstractSpace) -> None:
         if isinstance(part, Inner):
             check(part.where(field), *_seen(tokens, on, part.space))
         elif (given := part.where(field)) is not None:
-            _known(part.use).require(given, tokens)
+            part.use.require(given, tokens)
 
 
 def prepare(field: Any, tokens: Tokens, tol: float | None, flowing: bool, on: AbstractSpace) -> Any:
@@ -86,12 +85,12 @@ def prepare(field: Any, tokens: Tokens, tol: float | None, flowing: bool, on: Ab
 
 def choice(part: Summed, tokens: Tokens, tol: float | None, flowing: bool) -> Choice:
     """What `sums.choose` says; `tol` is the error of what the field makes of the sum."""
-    use = _known(part.use)
+    use = part.use
     if tol is not None and isinstance(tol, int | float | np.number) and tol > 0:
         size = part.size()
         tol = min(float(tol) / max(size, 1e-300), 0.5) if size is not None and size > 1.0 else tol
     return choose(
-        tokens, use.beta, tol=tol, mask=use.mask, plain=use.plain, ratios=use.ratios, space=use.space, flowing=flowing
+        tokens, use.kernel, tol=tol, mask=use.mask, plain=use.plain, ratios=use.ratios, space=use.space, flowing=flowing
     )
 
 
@@ -130,10 +129,6 @@ def matrix_bound(matrix: Any) -> Any:
 
 def _drive(field: Any, t: Any, query: AbstractQuery, mu: Measure) -> Callable[[], Any]:
     return lambda: field.formula(t, query, mu)
-
-
-def _known(use: Use) -> Use:
-    return use._replace(beta=use.beta.values) if isinstance(use.beta, Along) else use
 
 
 def _seen(tokens: Any, on: AbstractSpace, space: AbstractSpace) -> tuple[Any, AbstractSpace]:

@@ -98,7 +98,7 @@ class AbstractTrajectory(abc.ABC):
         """The linking angle of clusters for one member: `cluster_scale(beta)`."""
         import jax
 
-        from attnflow.fields import Exponential
+        from attnflow.kernels import Exponential
 
         nodes = jax.tree.leaves(self.field, is_leaf=lambda node: isinstance(node, Exponential))
         kernels = [node for node in nodes if isinstance(node, Exponential)]

@@ -7,7 +7,7 @@ rho log rho, and its stationary states are the critical points of F; for softmax
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -310,7 +310,7 @@ def _at(field: AbstractField, beta: Any) -> Any:
 
     def places(tree: Any) -> list[Any]:
         parts = tree.parts if isinstance(tree, Total) else (tree,)
-        return [part.kernel.beta for part in parts if isinstance(part, Attention)]
+        return [cast(Any, part.kernel).beta for part in parts if isinstance(part, Attention)]
 
     return eqx.tree_at(places, field, [beta])
 

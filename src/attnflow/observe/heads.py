@@ -4,7 +4,7 @@
 
 Let B_h = Q_h^T K_h be symmetric and V_h = B_h. A single head never decreases E: unnormalised attention (USA0) is its
 gradient flow, v_i = (1/m_i) P grad_i E, and softmax divides each v_i by Z_i > 0. Several USA heads add up to the
-gradient flow of E (times H^(-a), the average of `MultiHead`). Several softmax heads do not: each has its own Z_i,h,
+gradient flow of E (times H^(-a), the average of `Attention`). Several softmax heads do not: each has its own Z_i,h,
 the sum is no gradient, and E may go down.
 """
 
@@ -17,16 +17,17 @@ import numpy as np
 
 from attnflow.axes import members
 from attnflow.errors import InvalidInput
-from attnflow.fields import Attention, MultiHead
+from attnflow.fields import Attention
 from attnflow.fields.base import tangent_drive
 from attnflow.fields.queries import AtTokens
+from attnflow.kernels import cast
 from attnflow.precision import double, is_concrete, is_traced
 from attnflow.sums import over_pairs
 from attnflow.tokens import Measure, Tokens
 
 
 @double
-def interaction_energy(field: Attention | MultiHead, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
+def interaction_energy(field: Attention, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
     """E at one system, with the matrices that `field` has at time t, over all pairs whatever the mask.
 
     beta must not be 0. The energy grows with the matrices like e^(beta |Q| |K|) and is not rescaled: inf above e^709.
@@ -36,7 +37,7 @@ def interaction_energy(field: Attention | MultiHead, tokens: Tokens | Measure, t
 
 
 @double
-def energy_rate(field: Attention | MultiHead, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
+def energy_rate(field: Attention, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
     """dE/dt at one system along the flow of `field`, by automatic differentiation, the matrices held at time t.
 
     Positive where the flow climbs E, as it always does for one head, or several USA heads, with V_h = Q_h^T K_h
@@ -47,26 +48,26 @@ def energy_rate(field: Attention | MultiHead, tokens: Tokens | Measure, t: Any =
 
 
 @eqx.filter_jit
-def _rate(field: Attention | MultiHead, tokens: Measure, t: Any) -> Any:
+def _rate(field: Attention, tokens: Measure, t: Any) -> Any:
     x = jnp.asarray(tokens.positions)
     velocity = tangent_drive(field, t, AtTokens(), tokens)
     return jax.jvp(lambda y: _energy(field, y, tokens, t), (x,), (velocity,))[1]
 
 
 @eqx.filter_jit
-def _energy(field: Attention | MultiHead, x: Any, tokens: Measure, t: Any) -> Any:
-    kernel, place = field.kernel, jnp.asarray(tokens.place)
+def _energy(field: Attention, x: Any, tokens: Measure, t: Any) -> Any:
+    kernel, features, place = cast(field.kernel, x.dtype), field.features, jnp.asarray(tokens.place)
     masses = jnp.asarray(tokens.masses, x.dtype)
-    heads = field.heads if isinstance(field, MultiHead) else 1
+    heads = field.heads or 1
     query, key = (
-        jnp.broadcast_to(features, (heads, *features.shape[-2:]))
-        for features in (kernel.query_features(t, x, place), kernel.key_features(t, x, place))
+        jnp.broadcast_to(side, (heads, *side.shape[-2:]))
+        for side in (features.of_queries(t, x, place), features.of_keys(t, x, place))
     )
 
     def one(head: tuple[Any, Any]) -> Any:
         def tile(queries: Any, keys: Any) -> Any:
             features, mass = keys
-            return jnp.exp(kernel.log_weight(queries, features)) @ mass
+            return jnp.exp(kernel.block(queries, features)) @ mass
 
         rows = over_pairs(
             tile, jnp.add, lambda size: jnp.zeros((size,), x.dtype), head[0], (head[1], masses), x.shape[0], x.shape[0],
@@ -74,12 +75,12 @@ def _energy(field: Attention | MultiHead, x: Any, tokens: Measure, t: Any) -> An
         )  # fmt: skip
         return jnp.sum(masses * rows)
 
-    return jnp.sum(jax.lax.map(one, (query, key))) / (2 * jnp.asarray(kernel.beta, x.dtype))
+    return jnp.sum(jax.lax.map(one, (query, key))) / (2 * jnp.asarray(field.beta, x.dtype))
 
 
 def _check(field: Any, tokens: Tokens | Measure) -> None:
-    if not isinstance(field, Attention | MultiHead):
-        raise InvalidInput(f"`field` is {type(field).__name__}; this energy belongs to Attention and MultiHead.")
+    if not isinstance(field, Attention):
+        raise InvalidInput(f"`field` is {type(field).__name__}; this energy belongs to Attention.")
     if is_traced((field, tokens)):
         return
     if batch := members(field, tokens).dims:

@@ -9,8 +9,9 @@ import numpy as np
 
 from attnflow.axes import members
 from attnflow.errors import InvalidInput, TooLarge
-from attnflow.fields import Attention, MultiHead
+from attnflow.fields import Attention
 from attnflow.fields.pairs import Pairs
+from attnflow.kernels import cast
 from attnflow.precision import double, is_traced
 from attnflow.spaces import Sphere
 from attnflow.sums import Tiled
@@ -54,33 +55,31 @@ def overlap_histogram(tokens: Tokens, *, bins: int = 100, block: int = 1024) -> 
 
 
 @double
-def attention_matrix(
-    field: Attention | MultiHead, tokens: Tokens | Measure, *, t: float = 0.0, limit: int = LARGEST_MATRIX
-) -> Any:
+def attention_matrix(field: Attention, tokens: Tokens | Measure, *, t: float = 0.0, limit: int = LARGEST_MATRIX) -> Any:
     """A_ij, the weight of token j in the drive of token i at time t, which is sum_j A_ij V x_j; one system.
 
     Masses, mask, normaliser and clock are in it: these are the numbers that the field uses. Rows sum to 1 for Softmax,
     Hardmax and Sinkhorn (which also has sum_i m_i A_ij = m_j); those of Unnormalised have any sum. The row of a token
-    that sees nobody is 0. MultiHead gives one matrix for each head, shape (heads, n, n). Pairs are summed one by one,
-    whatever the sum of `field` is, so the only error is rounding. Time grows like n^3.
+    that sees nobody is 0. A field with heads gives one matrix for each, shape (heads, n, n). Pairs are summed one by
+    one, whatever the sum of `field` is, so the only error is rounding. Time grows like n^3.
     """
-    if not isinstance(field, Attention | MultiHead):
-        raise InvalidInput(f"`field` is {type(field).__name__}; give Attention or MultiHead.")
+    if not isinstance(field, Attention):
+        raise InvalidInput(f"`field` is {type(field).__name__}; give Attention.")
     if not is_traced((field, tokens)):
         if batch := members(field, tokens).dims:
             raise InvalidInput(f"`attention_matrix` got the batch dimensions {tuple(batch)}; give one system.")
         field.check(tokens)
     all_present(tokens, "the attention matrix")
-    heads = field.heads if isinstance(field, MultiHead) else 1
+    heads = field.heads or 1
     _small_enough(tokens.n, limit, "the attention matrix", "raise `limit`, or look at fewer tokens", heads)
     return _matrix(field, tokens.measure, jnp.asarray(t, float))
 
 
 @eqx.filter_jit
-def _matrix(field: Attention | MultiHead, tokens: Measure, t: Any) -> Any:
+def _matrix(field: Attention, tokens: Measure, t: Any) -> Any:
     x, place = jnp.asarray(tokens.positions), jnp.asarray(tokens.place)
-    masses, kernel = jnp.asarray(tokens.masses, x.dtype), field.kernel
-    query, key = kernel.query_features(t, x, place), kernel.key_features(t, x, place)
+    masses, kernel = jnp.asarray(tokens.masses, x.dtype), cast(field.kernel, x.dtype)
+    query, key = field.features.of_queries(t, x, place), field.features.of_keys(t, x, place)
     unit, identity = jnp.max(masses), jnp.eye(tokens.n, dtype=x.dtype)
 
     def one(head: tuple[Any, Any]) -> Any:
@@ -90,7 +89,7 @@ def _matrix(field: Attention | MultiHead, tokens: Measure, t: Any) -> Any:
         )  # fmt: skip
         return field.normaliser(pairs, identity)
 
-    if isinstance(field, Attention):
+    if field.heads is None:
         return one((query, key))
     stacked = (jnp.broadcast_to(a, (field.heads, *a.shape[-2:])) for a in (query, key))
     return jax.lax.map(one, tuple(stacked))

@@ -17,13 +17,13 @@ MOST_TOKENS = 512
 def draw_attention(flow: AbstractTrajectory | Story, frames: tuple[int, int] | None = None) -> Any:
     """Weights A_ij at two frames, by default the start and the plateau of the colours.
 
-    Tokens are sorted by cluster. More than 512 are thinned for display. Each row is divided by its sum over the tokens
-    shown, whatever the normaliser; a token that sees nobody has a row of zeros.
+    Tokens are sorted by cluster. More than 512 are thinned for display. Each row of |A_ij| is divided by its sum over
+    the tokens shown, whatever the normaliser; a token that sees nobody has a row of zeros.
     """
     story = tell(flow)
     field = story.flow.field
-    if not isinstance(field, Attention):
-        raise InvalidInput(f"{type(field).__name__} has no attention matrix; only Attention does.")
+    if not isinstance(field, Attention) or field.heads is not None:
+        raise InvalidInput(f"{type(field).__name__} has no single attention matrix; Attention with one head has one.")
     moments = story.moments()
     chosen = (0, story.shown or moments[len(moments) // 2]) if frames is None else frames
     order = np.argsort(story.labels, kind="stable")
@@ -38,7 +38,7 @@ def draw_attention(flow: AbstractTrajectory | Story, frames: tuple[int, int] | N
         for axes, k in zip(panels, chosen, strict=True):
             whole = story.flow.tokens(k)
             some = Tokens(whole.positions[order], whole.masses[order], space=whole.space, place=whole.place[order])
-            weights = attention_matrix(field, some)
+            weights = np.abs(attention_matrix(field, some))
             sums = weights.sum(axis=1, keepdims=True)
             weights = weights / np.where(sums > 0, sums, 1.0)
             image = axes.imshow(

@@ -135,7 +135,7 @@ def _(flow: AbstractTrajectory) -> Account:
         figures |= {"staircase": draw_staircase(story), "tree": draw_tree(story)}
     figures["series"] = draw_series(story)
     figures["overlaps"] = draw_overlaps(story)
-    if isinstance(story.flow.field, Attention):
+    if isinstance(story.flow.field, Attention) and story.flow.field.heads is None:
         figures["attention"] = draw_attention(story)
     more, words = _observables(flow)
     summary = summarise(story)

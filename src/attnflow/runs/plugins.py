@@ -42,9 +42,10 @@ def register(kind: str, name: str) -> Callable[[M], M]:
     ```
 
     With that file, `attnflow run mine.toml --plugin mine.py` understands `mask = { name = "neighbours", reach = 2 }`.
-    The keys of the table are the arguments of the maker, with its defaults. A list for `beta`, `alpha`, `kappa`,
-    `slope`, `switch`, `scale`, `size` or `seed` of a field, mask, weight or noise makes a batch, and a table for
-    `field`, `mask`, `query` and the like is built first, as for the words of the package.
+    The keys of the table are the arguments of the maker, with its defaults. A list makes a batch for `beta`, `alpha`,
+    `kappa`, `slope`, `switch`, `scale`, `size` or `seed` of a field, kernel, mask, weight or noise, and for a number
+    that a class converts by `axes.scalar`. A table for `field`, `mask`, `query` and the like is built first, as for the
+    words of the package.
 
     Outside of a plugin that is being loaded (a file that is imported by its own tests, say) nothing is registered.
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from attnflow import fields, flows, learn, masks, meanfield, spaces, tokens
+from attnflow import fields, flows, kernels, learn, masks, meanfield, spaces, tokens
 from attnflow.observe import watch
 
 REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
@@ -26,7 +26,6 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
     },
     "field": {
         "attention": fields.Attention,
-        "multi-head": fields.MultiHead,
         "perceptron": fields.Perceptron,
         "potential": fields.Potential,
         "composed": fields.Composed,
@@ -55,6 +54,12 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
         "causal": masks.Causal,
         "window": masks.Window,
         "table": masks.Table,
+    },
+    "kernel": {
+        "exponential": kernels.Exponential,
+        "gaussian": kernels.Gaussian,
+        "polynomial": kernels.Polynomial,
+        "cosine": kernels.Cosine,
     },
     "encoding": {"none": fields.NoEncoding, "rotary": fields.Rotary, "sinusoidal": fields.Sinusoidal},
     "norm": {"unit": fields.Unit, "rms": fields.RmsNorm, "layer": fields.LayerNorm},
@@ -103,18 +108,18 @@ _WEIGHTS: dict[str, tuple[str, ...]] = dict.fromkeys(("query", "key", "value", "
 _BLOCKS: dict[str, tuple[str, ...]] = dict.fromkeys(("inner", "outer"), ("weight", "field"))
 _FIELDS: dict[str, tuple[str, ...]] = dict.fromkeys(("field", "attention", "parts"), ("field",))
 _OTHERS: dict[str, tuple[str, ...]] = {
-    kind: (kind,) for kind in ("space", "mask", "normaliser", "encoding", "norm", "update", "method", "basis")
+    kind: (kind,) for kind in ("space", "kernel", "mask", "normaliser", "encoding", "norm", "update", "method", "basis")
 }
 _OTHERS["densities"] = ("density",)
 ARGUMENTS: dict[str, tuple[str, ...]] = _WEIGHTS | _BLOCKS | _FIELDS | _OTHERS
 """argument -> the parts that a table given for it may name."""
 
 BATCHED = {"beta", "alpha", "kappa", "slope", "switch", "scale", "size", "seed"}
-"""Numbers of a field, a mask, a weight or noise for which a list makes a batch, along a dimension of that name."""
+"""Numbers of a field, a kernel, a mask, a weight or noise for which a list makes a batch, along a dimension of that
+name; so do numbers that a class converts by `axes.scalar`."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "attention": {"normaliser": {"name": "softmax"}, "mask": {"name": "everyone"}},
-    "multi-head": {"normaliser": {"name": "softmax"}, "mask": {"name": "everyone"}},
     "layers": {"update": {"name": "renormalise"}},
     "pre": {"norm": {"name": "unit"}},
     "peri": {"norm": {"name": "unit"}},
@@ -125,3 +130,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 
 HIDDEN = {"sum", "max_steps", "role"}
 """Arguments that do not belong in a specification: they do not change results."""
+
+
+def takes_batches(maker: Callable[..., Any], key: str) -> bool:
+    """Whether the number `key` of a class may be a batch: its converter is one of `axes.scalar`."""
+    field = getattr(maker, "__dataclass_fields__", {}).get(key)
+    return field is not None and getattr(field.metadata.get("converter"), "takes_batches", False)

@@ -21,7 +21,7 @@ from attnflow.runs.made import make
 from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.plugins import Given, Plugins, chosen, current, words
 from attnflow.runs.presets import preset_names, preset_text
-from attnflow.runs.registry import ARGUMENTS, BATCHED, DEFAULTS, HIDDEN
+from attnflow.runs.registry import ARGUMENTS, BATCHED, DEFAULTS, HIDDEN, takes_batches
 
 TOP = {"name": "run", "about": "", "precision": "float64"}
 
@@ -304,7 +304,8 @@ def _kind(key: str, table: Any) -> str:
 
 def build_part(kind: str, table: dict[str, Any]) -> Any:
     """The object that a filled table of this kind describes."""
-    batches = kind in ("field", "mask", "weight", "noise", "encoding")
+    maker = words(kind)[table["name"]]
+    batches = kind in ("field", "kernel", "mask", "weight", "noise", "encoding")
     arguments: dict[str, Any] = {}
     for key, value in table.items():
         if key == "name":
@@ -313,11 +314,10 @@ def build_part(kind: str, table: dict[str, Any]) -> Any:
             arguments[key] = build_part(_kind(key, value), value)
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             arguments[key] = [build_part(_kind(key, item), item) for item in value]
-        elif batches and key in BATCHED and isinstance(value, list):
+        elif batches and isinstance(value, list) and (key in BATCHED or takes_batches(maker, key)):
             arguments[key] = Along(key, value)
         else:
             arguments[key] = value
-    maker = words(kind)[table["name"]]
     positional = [
         arguments.pop(key)
         for key, p in inspect.signature(maker).parameters.items()

@@ -1,18 +1,20 @@
 """Sums over all tokens: S(x; y, charges) = sum_j m_j e^(log weight of (x, y_j)) charge_j, in bounded memory."""
 
-from attnflow.sums.base import AbstractSum, Arguments, Charges, Columns, Moments, Use, Weights, log_weight
-from attnflow.sums.choose import Choice, Option, choose
+from attnflow.sums.base import AbstractSum, Arguments, Charges, Columns, Moments, Use, Weights
+from attnflow.sums.choose import Choice, choose, consider
 from attnflow.sums.circle import Circle
 from attnflow.sums.cutoff import Cutoff
 from attnflow.sums.dense import Dense
 from attnflow.sums.fused import Fused
 from attnflow.sums.harmonics import Harmonics
+from attnflow.sums.offers import Case, Offer
 from attnflow.sums.sht import FastSphere
 from attnflow.sums.tiled import Tiled, over_pairs
 
 __all__ = [
     "AbstractSum",
     "Arguments",
+    "Case",
     "Charges",
     "Choice",
     "Circle",
@@ -23,11 +25,11 @@ __all__ = [
     "Fused",
     "Harmonics",
     "Moments",
-    "Option",
+    "Offer",
     "Tiled",
     "Use",
     "Weights",
     "choose",
-    "log_weight",
+    "consider",
     "over_pairs",
 ]

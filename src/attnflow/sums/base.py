@@ -2,7 +2,7 @@
 
 import abc
 import itertools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,16 +11,22 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Real
 
 from attnflow.errors import InvalidInput
-from attnflow.masks import AbstractMask, Causal
-from attnflow.precision import is_concrete
+from attnflow.kernels import AbstractKernel, Exponential, members_of
+from attnflow.masks import AbstractMask, AbstractPrefix
 from attnflow.spaces import AbstractSpace, Sphere
 from attnflow.tokens import Measure, Tokens
+
+if TYPE_CHECKING:
+    from attnflow.sums.offers import Case, Offer
 
 QuerySide = tuple[Float[Array, "query feature"], Real[Array, " query"]]
 """The points that listen: their features and their places."""
 KeySide = tuple[Float[Array, "key feature"], Real[Array, " key"]]
 """The points that are listened to."""
 Sums = tuple[Float[Array, " query"], Float[Array, "query charge"]]
+
+
+EXPONENTIAL = "needs the kernel Exponential with beta >= 0, Q = K = I on the unit sphere and no mask"
 
 
 class AbstractCharges(eqx.Module):
@@ -51,17 +57,10 @@ class Columns(AbstractCharges):
 Charges = Moments | Columns
 
 
-def log_weight(
-    beta: Any, query: Float[Array, "query feature"], key: Float[Array, "key feature"]
-) -> Float[Array, "query key"]:
-    """Beta (<query, key> - 1) of all pairs."""
-    return (beta * query) @ key.T - beta
-
-
 class Weights(eqx.Module):
-    """The weight of a pair, e^(beta (<query, key> - 1) + bias of the places)."""
+    """The weight of a pair: K(features of query and key) e^(bias of their places)."""
 
-    beta: Float[Array, ""]
+    kernel: AbstractKernel
     mask: AbstractMask
     at_tokens: bool = eqx.field(static=True, default=False)
     """Whether the queries are the tokens themselves in the order of the keys, so that each sees its own mass."""
@@ -69,9 +68,16 @@ class Weights(eqx.Module):
     """At the tokens: which queries matter; None is all. What absent ones see must decide nothing."""
 
     def log(self, query: QuerySide, key: KeySide) -> Float[Array, "query key"]:
-        """Log weights of all pairs of two blocks."""
-        value = log_weight(self.beta, query[0], key[0])
+        """Log weights of all pairs of two blocks, for a kernel that does not change sign."""
+        value = self.kernel.block(query[0], key[0])
         return value if self.mask.sees_everyone else value + self.bias(query, key)
+
+    def values(self, query: QuerySide, key: KeySide) -> Float[Array, "query key"]:
+        """Weights of all pairs of two blocks."""
+        if not self.kernel.is_signed:
+            return jnp.exp(self.log(query, key))
+        value = self.kernel.block(query[0], key[0])
+        return value if self.mask.sees_everyone else value * jnp.exp(self.bias(query, key))
 
     def bias(self, query: QuerySide, key: KeySide) -> Float[Array, "query key"]:
         """What the mask adds to the log weights."""
@@ -106,7 +112,7 @@ class AbstractSum(eqx.Module):
         """
 
     @abc.abstractmethod
-    def error(self, beta: Any, masses: Float[Array, " key"]) -> Any:
+    def error(self, kernel: AbstractKernel, masses: Float[Array, " key"]) -> Any:
         """A bound of the absolute error of S, for charges of size at most 1 and a total mass of 1.
 
         Rounding that every sum of n terms has is not counted: exact sums return the number 0.
@@ -119,14 +125,19 @@ class AbstractSum(eqx.Module):
         `tokens` are None where their numbers are not known (inside compiled code): then only structure is looked at.
         """
 
+    @classmethod
+    @abc.abstractmethod
+    def offers(cls, case: "Case") -> tuple["Offer", ...]:
+        """What this way to sum costs in this case and how accurate it is, or why it is out; none is no offer."""
+
 
 class Use(NamedTuple):
     """What a sum is used for: everything that decides whether it gives the right numbers."""
 
     space: AbstractSpace
     """Where the points lie that it is evaluated on."""
-    beta: Any
-    """Inverse temperature, or an array of those of a batch; may be traced."""
+    kernel: AbstractKernel
+    """Its parameters may be batched or traced."""
     mask: AbstractMask
     plain: bool
     """Whether the features of queries and keys are the positions: Q = K = I, no encoding."""
@@ -134,25 +145,46 @@ class Use(NamedTuple):
     """Whether the result is used for softmax or unnormalised attention, and not as a step of an iteration."""
 
     @property
-    def betas(self) -> np.ndarray | None:
-        """The inverse temperatures, if they are known."""
-        return np.asarray(self.beta, np.float64) if is_concrete(self.beta) else None
+    def kernels(self) -> list[AbstractKernel] | None:
+        """The kernels of the members, if their parameters are known."""
+        return members_of(self.kernel)
 
-    def outside_series(self, name: str, takes_causal: bool) -> str:
-        """Why a sum for softmax on the unit sphere with Q = K = I and beta >= 0 does not apply; empty if it does."""
+    @property
+    def unit(self) -> bool:
+        """Whether features are unit vectors."""
+        return self.plain and isinstance(self.space, Sphere)
+
+    def outside_sphere(self, name: str) -> str:
+        """Why a sum of plain features on the unit sphere does not apply; empty if it does."""
         if not isinstance(self.space, Sphere):
             return f"the sum {name} is for points on the unit sphere, not on {self.space}; use sum=Tiled()."
         if not self.plain:
             return f"the sum {name} is for attention with Q = K = I and no encoding; use sum=Tiled()."
         if not self.ratios:
             return f"the sum {name} is for Softmax() and Unnormalised() only; use sum=Tiled()."
-        causal = takes_causal and isinstance(self.mask, Causal) and not self.mask.strict
-        if not (self.mask.sees_everyone or causal):
-            return unsupported(name, self.mask)
+        return ""
+
+    def outside_mask(self, name: str, takes_prefix: bool) -> str:
+        """Why a sum for `Everyone()`, perhaps for causal masks too, does not apply; empty if it does."""
+        prefix = takes_prefix and isinstance(self.mask, AbstractPrefix) and self.mask.sees_itself
+        return "" if self.mask.sees_everyone or prefix else unsupported(name, self.mask)
+
+    def outside_exponential(self, name: str) -> str:
+        """Why a sum for softmax on the unit sphere with Q = K = I, beta >= 0 and no mask does not apply."""
+        if why := self.outside_sphere(name) or self.outside_mask(name, False):
+            return why
+        if not isinstance(self.kernel, Exponential):
+            return f"the sum {name} is for the kernel Exponential, not {type(self.kernel).__name__}; use sum=Tiled()."
         betas = self.betas
         if betas is not None and np.min(betas) < 0:
             return f"`beta` is {np.min(betas):g}; the sum {name} needs beta >= 0, sum=Tiled() takes any."
         return ""
+
+    @property
+    def betas(self) -> np.ndarray | None:
+        """The inverse temperatures of the kernel Exponential, if they are known."""
+        kernels = self.kernels
+        return None if kernels is None else np.array([float(np.asarray(kernel.beta)) for kernel in kernels])  # type: ignore[attr-defined]
 
     def require(self, chosen: AbstractSum, tokens: Tokens | Measure | None) -> None:
         """Refuse a sum that would give wrong numbers here."""
@@ -173,7 +205,7 @@ def largest(tokens: Any) -> int:
 
 def unsupported(name: str, mask: AbstractMask) -> str:
     """The refusal of a mask by the sum `name`."""
-    strict = "strict " if isinstance(mask, Causal) and mask.strict else ""
+    strict = "strict " if isinstance(mask, AbstractPrefix) and mask.strict else ""
     return f"the sum {name} does not support the {strict}mask {type(mask).__name__}; use sum=Tiled(), which does."
 
 

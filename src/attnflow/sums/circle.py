@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow.sums.offers import Case
 from attnflow.sums.series import AbstractSeries
 
 BLOCK = 16
@@ -28,6 +29,14 @@ class Circle(AbstractSeries):
     @property
     def dim(self) -> int:
         return 2
+
+    @classmethod
+    def _serves(cls, d: int) -> bool:
+        return d == 2
+
+    @classmethod
+    def _made(cls, case: Case, degree: int, tol: float, guarded: bool) -> "Circle":
+        return cls(tol, degree, chunk=case.costs.circle_chunk, guarded=guarded)
 
     def _moments(self, x: Any, charges: Any, top: Any) -> Any:
         powers, stride = _powers(x)

@@ -30,6 +30,10 @@ class Costs:
     entries: int
     """Numbers in the arrays (rows, chunk) of a recurrence for harmonics."""
 
+    def tiles(self, n: int, d: int, bounded: bool) -> float:
+        """Seconds of all pairs of n tokens in tiles."""
+        return n**2 * (self.pair[bounded] + d * self.pair_dimension)
+
     def chunk(self, degree: int, d: int) -> int:
         """Tokens that go through the recurrence together."""
         return int(np.clip(self.entries // basis_size(degree, d - 1), 32, 1 << 17))

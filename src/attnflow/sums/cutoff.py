@@ -16,8 +16,10 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.sums.base import AbstractSum, Arguments, Charges, least_mass
+from attnflow.kernels import AbstractKernel
+from attnflow.sums.base import EXPONENTIAL, AbstractSum, Arguments, Charges, Use, least_mass
 from attnflow.sums.host import AbstractHostSum, Work, cores, tol_per_mass
+from attnflow.sums.offers import Case, Offer
 from attnflow.sums.tiled import TILE, Tiled
 from attnflow.tokens import Measure, Tokens
 
@@ -46,6 +48,10 @@ class Cutoff(AbstractHostSum):
         self.exact = Tiled() if exact is None else exact
         self.threads = cores() if threads is None else threads
 
+    def _numbers(self, kernel: AbstractKernel) -> tuple[Any, Any]:
+        beta = jnp.asarray(kernel.beta)  # type: ignore[attr-defined]
+        return jnp.zeros_like(beta), jnp.where(beta >= 0, beta, jnp.nan)
+
     def _work(self) -> Work:
         return functools.partial(_sums, threads=self.threads)
 
@@ -72,10 +78,34 @@ class Cutoff(AbstractHostSum):
     def rounding(self, count: int) -> float:
         return 0.0  # that of any sum of so many terms
 
-    def _refusal(self, beta_min: float, beta_max: float, tokens: Tokens | Measure) -> str:
-        if least_mass(tokens) <= 0:
+    def refusal(self, use: Use, tokens: Tokens | Measure | None) -> str:
+        if why := use.outside_exponential("Cutoff"):
+            return why
+        if tokens is not None and least_mass(tokens) <= 0:
             return "`masses` holds 0; the sum Cutoff needs tokens of positive mass, use sum=Tiled()."
         return ""  # any dimension and beta, if slowly
+
+    @classmethod
+    def offers(cls, case: Case) -> tuple[Offer, ...]:
+        def out(why: str) -> tuple[Offer, ...]:
+            return (Offer("Cutoff", None, why_not=why),)
+
+        if case.backend != "cpu":
+            return out("is for the CPU")
+        if case.use.outside_exponential(""):
+            return out(EXPONENTIAL)
+        if case.lightest <= 0 or case.batched:
+            return out("is for one system of tokens of positive mass")
+        if case.flowing:
+            return out("loses when the tokens condense")
+        made = cls(case.tol)
+        betas = case.use.betas
+        assert betas is not None
+        radius = made.radius(float(np.min(betas)), case.lightest)
+        if radius > 1.0:
+            return out(f"tokens hear each other up to a distance of {min(radius, 2.0):.2g}")
+        near = neighbours(np.asarray(case.tokens.positions), radius)
+        return (Offer("Cutoff", made, made.seconds(case.n, near), case.tol),)
 
 
 SECONDS = {"tree": 1e-6, "token": 3e-6, "pair": 1.5e-8}
@@ -126,10 +156,11 @@ class _Blocks:
 
 
 def _sums(
-    beta: float, eps: float, x: np.ndarray, y: np.ndarray, masses: np.ndarray, charges: Charges, *, threads: int
+    numbers: Any, eps: float, x: np.ndarray, y: np.ndarray, masses: np.ndarray, charges: Charges, *, threads: int
 ) -> np.ndarray:
     from scipy.spatial import cKDTree
 
+    beta = float(numbers)
     charged = np.asarray(charges.array(y))
     reach = _radius(beta, eps)
     keys = _Blocks(_unit(y))

@@ -8,7 +8,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
+from attnflow.kernels import AbstractKernel
 from attnflow.sums.base import AbstractSum, Arguments, Charges, KeySide, QuerySide, Sums, Use, Weights, length
+from attnflow.sums.offers import MEMORY, Case, Offer
 from attnflow.tokens import Measure, Tokens
 
 LIMIT = 1 << 34
@@ -33,6 +35,11 @@ class Dense(AbstractSum):
                 f"Dense would take {needed / 2**30:.3g} GiB for {length(query)} by {length(key)} pairs; use Tiled(), "
                 "which takes 10 MiB, or `prepare`, which chooses."
             )
+        if weights.kernel.is_signed:
+            top = jnp.max(log_mass)
+            return jnp.full(query[0].shape[:1], top), weights.values(query, key) @ (
+                jnp.exp(log_mass - top)[:, None] * columns
+            )
         logits = weights.log(query, key) + log_mass[None, :]
         low = jnp.finfo(columns.dtype).min / 4
         top = jax.lax.stop_gradient(jnp.max(jnp.maximum(logits, low), axis=1))
@@ -44,11 +51,18 @@ class Dense(AbstractSum):
     def trusted(self, arguments: Arguments, scale: Any, total: Any) -> Any:
         return None
 
-    def error(self, beta: Any, masses: Float[Array, " key"]) -> Any:
+    def error(self, kernel: AbstractKernel, masses: Float[Array, " key"]) -> Any:
         return 0.0
 
     def refusal(self, use: Use, tokens: Tokens | Measure | None) -> str:
         return ""
+
+    @classmethod
+    def offers(cls, case: Case) -> tuple[Offer, ...]:
+        needed = cls.bytes(case.n, case.n, case.dtype)
+        if needed > MEMORY:
+            return (Offer("Dense", None, why_not=f"would take {needed / 2**30:.3g} GiB for the weights of all pairs"),)
+        return (Offer("Dense", cls(), 1.1 * case.costs.tiles(case.n, case.d, False), case.floor),)
 
     @staticmethod
     def bytes(queries: int, keys: int, dtype: Any) -> int:

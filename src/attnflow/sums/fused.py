@@ -17,7 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attnflow.kernels import AbstractKernel, Exponential
 from attnflow.sums.base import (
+    EXPONENTIAL,
     AbstractSum,
     Arguments,
     Charges,
@@ -30,6 +32,7 @@ from attnflow.sums.base import (
     derived_from,
     least_mass,
 )
+from attnflow.sums.offers import Case, Offer
 from attnflow.sums.tiled import Tiled
 from attnflow.tokens import Measure, Tokens
 
@@ -62,16 +65,16 @@ class Fused(AbstractSum):
     ) -> Sums:
         if not weights.at_tokens:
             return Tiled()(weights, query, key, log_mass, charges)
-        top = jnp.max(log_mass)
+        top, beta = jnp.max(log_mass), jnp.asarray(weights.kernel.beta, query[0].dtype)  # type: ignore[attr-defined]
 
         def fast(beta: Any, x: Any, y: Any, log_mass: Any, charges: Any) -> Any:
             return _sums(beta, x, y, log_mass, charges, self.interpret)
 
         def exact(beta: Any, x: Any, y: Any, log_mass: Any, charges: Any) -> Any:
-            same = Weights(beta, weights.mask, at_tokens=True)
+            same = Weights(Exponential(beta), weights.mask, at_tokens=True)
             return Tiled(bounded=True)(same, (x, query[1]), (y, key[1]), log_mass, charges)[1]
 
-        sums = derived_from(exact, fast)(weights.beta, query[0], key[0], log_mass - top, charges)
+        sums = derived_from(exact, fast)(beta, query[0], key[0], log_mass - top, charges)
         return jnp.full(sums.shape[:1], top), sums
 
     def shared(self, copies: int) -> "Fused":
@@ -80,12 +83,12 @@ class Fused(AbstractSum):
     def trusted(self, arguments: Arguments, scale: Any, total: Any) -> Any:
         return None
 
-    def error(self, beta: Any, masses: Float[Array, " key"]) -> Any:
+    def error(self, kernel: AbstractKernel, masses: Float[Array, " key"]) -> Any:
         rest, slope = Fused.accuracy(masses.shape[0], 0.0), 2 * float(np.finfo(np.float32).eps)
-        return jnp.asarray(rest, masses.dtype) + slope * jnp.asarray(beta, masses.dtype)
+        return jnp.asarray(rest, masses.dtype) + slope * jnp.asarray(kernel.beta, masses.dtype)  # type: ignore[attr-defined]
 
     def refusal(self, use: Use, tokens: Tokens | Measure | None) -> str:
-        if why := use.outside_series("Fused", False):
+        if why := use.outside_exponential("Fused"):
             return why
         if tokens is None:
             return ""
@@ -94,6 +97,26 @@ class Fused(AbstractSum):
         if least_mass(tokens) <= 0:
             return "`masses` holds 0; the sum Fused needs tokens of positive mass, use sum=Tiled()."
         return ""
+
+    @classmethod
+    def offers(cls, case: Case) -> tuple[Offer, ...]:
+        def out(why: str) -> tuple[Offer, ...]:
+            return (Offer("Fused", None, why_not=why),)
+
+        if case.backend != "gpu":
+            return out("is for GPUs")
+        if case.dtype != np.float32:
+            return out("works in float32")
+        if case.use.outside_exponential(""):
+            return out(EXPONENTIAL)
+        if case.lightest <= 0:
+            return out("tokens of mass zero may see nothing in float32")
+        betas = case.use.betas
+        assert betas is not None
+        accuracy = cls.accuracy(case.n, float(np.max(betas)))
+        if accuracy > case.tol:
+            return out(f"is accurate to {accuracy:.0e} only")
+        return (Offer("Fused", cls(), cls.seconds(case.n, case.d), accuracy),)
 
     @staticmethod
     def accuracy(n: int, beta: float) -> float:

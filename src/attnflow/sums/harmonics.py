@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.special.degrees import basis_size, multiplicity_ratios
+from attnflow.sums.offers import Case
 from attnflow.sums.series import AbstractSeries
 
 SEGMENTS = (0, 1 / 4, 1 / 2, 3 / 4)
@@ -41,6 +42,14 @@ class Harmonics(AbstractSeries):
     @property
     def dim(self) -> int:
         return self.d
+
+    @classmethod
+    def _serves(cls, d: int) -> bool:
+        return d > 2
+
+    @classmethod
+    def _made(cls, case: Case, degree: int, tol: float, guarded: bool) -> "Harmonics":
+        return cls(tol, degree, case.d, chunk=case.costs.chunk(degree, case.d), guarded=guarded)
 
     def _moments(self, x: Any, charges: Any, top: Any) -> Any:
         moments = []

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
+from attnflow.kernels import AbstractKernel, cast
 from attnflow.masks import Everyone
 from attnflow.sums.base import (
     AbstractSum,
@@ -25,20 +26,19 @@ from attnflow.sums.base import (
     Moments,
     QuerySide,
     Sums,
-    Use,
     Weights,
     derived_from,
     length,
     unsupported,
 )
-from attnflow.tokens import Measure, Tokens
 
-Work = Callable[[float, float, np.ndarray, np.ndarray, np.ndarray, Charges], np.ndarray]
-"""(beta, eps, x, y, masses, charges) -> S, in float64, off by at most eps sum_j m_j |charge_j| before rounding."""
+Work = Callable[[Any, float, np.ndarray, np.ndarray, np.ndarray, Charges], np.ndarray]
+"""(numbers of the kernel, eps, x, y, masses, charges) -> S, in float64, off by at most eps sum_j m_j |charge_j| before
+rounding."""
 
 
 class AbstractHostSum(AbstractSum):
-    """Sums for unit vectors, beta >= 0 and the mask `Everyone()`; computed in float64 whatever the type of the tokens.
+    """Sums for unit vectors and the mask `Everyone()`; computed in float64 whatever the type of the tokens.
 
     `tol` is the absolute error of the softmax mean at the tokens: S is off by at most tol min mass/4 before rounding.
     Tokens that are not finite give NaN.
@@ -46,6 +46,10 @@ class AbstractHostSum(AbstractSum):
 
     tol: Float[Array | np.ndarray, ""]
     exact: AbstractSum
+
+    @abc.abstractmethod
+    def _numbers(self, kernel: AbstractKernel) -> tuple[Any, Any]:
+        """(scale, what the host needs to know of the kernel over e^scale: a pytree of arrays); traced."""
 
     @abc.abstractmethod
     def _work(self) -> Work:
@@ -65,12 +69,13 @@ class AbstractHostSum(AbstractSum):
         top = jax.lax.stop_gradient(jnp.max(log_mass))
         top = jnp.where(jnp.isfinite(top), top, 0.0)
         # a rule of differentiation may not close over traced arrays: everything traced is an argument
-        arrays, rest = eqx.partition(self.exact, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
+        arrays, rest = eqx.partition((weights.kernel, self.exact), eqx.is_array)
 
-        def fast(beta: Any, x: Any, y: Any, log_mass: Any, charges: Charges, tol: Any, arrays: Any) -> Any:
+        def fast(x: Any, y: Any, log_mass: Any, charges: Charges, tol: Any, arrays: Any) -> Any:
             count = y.shape[1] + 1 if isinstance(charges, Moments) else charges.values.shape[1]
             shape = jax.ShapeDtypeStruct((length(x), count, 2), jnp.uint32)
-            numbers = (beta, tol, x, y, log_mass, charges)
+            kernel: AbstractKernel = eqx.combine(arrays, rest)[0]
+            numbers = (self._numbers(kernel)[1], tol, x, y, log_mass, charges)
 
             def answer(words: Any) -> np.ndarray:
                 return _to_words(_answer(work, at_tokens, *jax.tree.map(_from_words, words)))
@@ -81,36 +86,24 @@ class AbstractHostSum(AbstractSum):
             found = jax.pure_callback(answer, shape, jax.tree.map(in_words, numbers), vmap_method="sequential")
             return jax.lax.bitcast_convert_type(found, jnp.float64).astype(y.dtype)
 
-        def exact(beta: Any, x: Any, y: Any, log_mass: Any, charges: Any, tol: Any, arrays: Any) -> Any:
+        def exact(x: Any, y: Any, log_mass: Any, charges: Any, tol: Any, arrays: Any) -> Any:
             sides = tuple((points, jnp.zeros(points.shape[:1], jnp.int32)) for points in (x, y))
-            summed = eqx.combine(arrays, rest)
-            scale, sums = summed(Weights(beta, Everyone(), at_tokens=at_tokens), *sides, log_mass, charges)
-            return jnp.exp(scale)[:, None] * sums
+            kernel, summed = eqx.combine(arrays, rest)
+            scale, sums = summed(Weights(kernel, Everyone(), at_tokens=at_tokens), *sides, log_mass, charges)
+            return jnp.exp(scale - self._numbers(kernel)[0].astype(scale.dtype))[:, None] * sums
 
-        sums = derived_from(exact, fast)(
-            weights.beta, query[0], key[0], log_mass - top, charges, jnp.asarray(self.tol), arrays
-        )
-        return jnp.full(sums.shape[:1], top), sums
+        sums = derived_from(exact, fast)(query[0], key[0], log_mass - top, charges, jnp.asarray(self.tol), arrays)
+        return jnp.full(sums.shape[:1], top + self._numbers(weights.kernel)[0].astype(top.dtype)), sums
 
-    def error(self, beta: Any, masses: Float[Array, " key"]) -> Any:
+    def error(self, kernel: AbstractKernel, masses: Float[Array, " key"]) -> Any:
         lightest = jnp.min(jnp.where(masses > 0, masses, jnp.inf)) / jnp.sum(masses)
         cut = tol_per_mass(jnp.asarray(self.tol, masses.dtype), lightest)
-        return cut + jnp.asarray(self.rounding(masses.shape[0]), masses.dtype)
-
-    def refusal(self, use: Use, tokens: Tokens | Measure | None) -> str:
-        why = use.outside_series(type(self).__name__, False)
-        betas = use.betas
-        if why or tokens is None or betas is None:
-            return why
-        return self._refusal(float(np.min(betas)), float(np.max(betas)), tokens)
+        scale = self._numbers(cast(kernel, masses.dtype))[0]
+        return jnp.exp(scale) * (cut + jnp.asarray(self.rounding(masses.shape[0]), masses.dtype))
 
     @abc.abstractmethod
     def rounding(self, count: int) -> float:
         """A bound of the absolute round-off of S for `count` tokens and a total mass of 1."""
-
-    @abc.abstractmethod
-    def _refusal(self, beta_min: float, beta_max: float, tokens: Tokens | Measure) -> str:
-        """What else this sum cannot do, as a sentence; empty if nothing."""
 
 
 def _to_words(numbers: np.ndarray) -> np.ndarray:
@@ -123,20 +116,20 @@ def _from_words(words: Any) -> np.ndarray:
 
 
 def _answer(
-    work: Work, at_tokens: bool, beta: Any, tol: Any, x: Any, y: Any, log_mass: Any, charges: Charges
+    work: Work, at_tokens: bool, kernel: Any, tol: Any, x: Any, y: Any, log_mass: Any, charges: Charges
 ) -> np.ndarray:
     x, y, masses = (np.asarray(a, np.float64) for a in (x, y, np.exp(np.asarray(log_mass, float))))
-    beta, tol = float(beta), float(tol)
+    tol = float(tol)
     numbers = charges.values if isinstance(charges, Columns) else np.zeros((0, y.shape[1] + 1))
     shape = (x.shape[0], numbers.shape[1])
-    known = all(np.all(np.isfinite(a)) for a in (x, y, masses, numbers, beta, tol))
-    if not (known and beta >= 0 and tol > 0):
+    known = all(np.all(np.isfinite(a)) for a in (x, y, masses, numbers, tol, *jax.tree.leaves(kernel)))
+    if not (known and tol > 0):
         return np.full(shape, np.nan)
     positive = masses[masses > 0]
     if positive.size == 0:
         return np.zeros(shape)
     eps = tol_per_mass(tol, float(np.min(positive) / np.sum(positive)))
-    return work(beta, eps, x, x if at_tokens else y, masses, charges)
+    return work(kernel, eps, x, x if at_tokens else y, masses, charges)
 
 
 def tol_per_mass(tol: Any, lightest: Any) -> Any:

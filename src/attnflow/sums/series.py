@@ -20,8 +20,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
-from attnflow.masks import Causal
-from attnflow.special.degrees import multiplicity_ratios, truncation_degrees
+from attnflow.kernels import AbstractKernel, Expansion, Exponential, cast, first_member
+from attnflow.masks import AbstractPrefix
+from attnflow.special.degrees import basis_size
 from attnflow.sums.base import (
     AbstractSum,
     Arguments,
@@ -38,12 +39,16 @@ from attnflow.sums.base import (
     side_by_side,
     unsupported,
 )
+from attnflow.sums.offers import MEMORY, Case, Offer, named
 from attnflow.sums.tiled import Tiled
 from attnflow.tokens import Measure, Tokens
 
 ROUND_OFF = 4.0
 """Units in the last place of the absolute error of a sum, per sqrt(degree + 1); `python benchmarks/rounding.py` finds
 at most 2.4 in float64 and 1.7 in float32."""
+LARGEST = {"float64": 1300, "float32": 140}
+"""Degrees beyond which harmonics underflow before they can grow again."""
+NO_EXPANSION = "needs a kernel with an expansion in degrees (for Exponential, beta >= 0)"
 GROUPS = 2
 """Loops over chunks that run at the same time."""
 DIRECT = 128
@@ -93,20 +98,21 @@ class AbstractSeries(AbstractSum):
             return Tiled()(weights, query, key, log_mass, charges)  # a prefix that ends between two tokens
         top = jnp.max(log_mass)
         masses = jnp.exp(log_mass - top)
-        p, beyond = series_weights(weights.beta, self.dim, self.degree)
-        tails = jnp.cumsum(jnp.concatenate([p[1:], beyond[None]])[::-1])[::-1]
+        expansion = weights.kernel.expansion(self.dim, self.degree)
+        assert expansion is not None  # or the sum would have been refused
+        p = expansion.p
+        tails = jnp.cumsum(jnp.concatenate([jnp.abs(p[1:]), expansion.rest[None]])[::-1])[::-1]
         lightest = jnp.min(jnp.where(masses > 0, masses, jnp.inf))
         eps = 0.25 * jnp.asarray(self.tol, p.dtype) * lightest / jnp.sum(masses)
-        last = jax.lax.stop_gradient(jnp.sum(tails > eps))
+        last = jax.lax.stop_gradient(jnp.sum(tails > jnp.maximum(eps, expansion.noise)))
         loads = masses[:, None] * charges.array(key[0])
         if weights.mask.sees_everyone:
             sums = self._everyone(query[0], key[0], loads, p, last)
-        elif isinstance(weights.mask, Causal) and not weights.mask.strict:
-            sums = self._causal(weights, key, loads, p, last)
+        elif isinstance(weights.mask, AbstractPrefix) and not weights.mask.strict:
+            sums = self._prefix(weights.mask, weights, key, loads, expansion, last)
         else:
             raise InvalidInput(unsupported(type(self).__name__, weights.mask))
-        enough = (last <= self.degree) & (weights.beta >= 0)
-        return jnp.full(sums.shape[:1], top), jnp.where(enough, sums, jnp.nan)
+        return jnp.full(sums.shape[:1], top + expansion.scale), jnp.where(last <= self.degree, sums, jnp.nan)
 
     def shared(self, copies: int) -> "AbstractSeries":
         return self
@@ -116,8 +122,12 @@ class AbstractSeries(AbstractSum):
         tiled = not (weights.at_tokens or weights.mask.sees_everyone)
         if tiled or (weights.at_tokens and not self.guarded):
             return None
-        masses, seen = jnp.exp(log_mass), total * jnp.exp(scale)
-        least = 4 * round_off(self.degree, total.dtype) / jnp.asarray(self.tol, total.dtype)
+        masses = jnp.exp(log_mass)
+        expansion = weights.kernel.expansion(self.dim, self.degree)
+        assert expansion is not None
+        rounding = round_off(self.degree, total.dtype) + expansion.noise
+        least = 4 * rounding / jnp.asarray(self.tol, total.dtype)
+        seen = total * jnp.exp(scale - expansion.scale)
         # where truncation takes the other half of `tol`; a token alone sees its own mass but for rounding
         lightest = 0.99 * jnp.min(jnp.where(masses > 0, masses, jnp.inf))
         if weights.mask.sees_everyone:
@@ -126,18 +136,23 @@ class AbstractSeries(AbstractSum):
         order = jnp.argsort(place)  # what comes later has no part in the error
         return jnp.all(seen[order] >= jnp.maximum(least * jnp.cumsum(masses[order]), lightest))
 
-    def error(self, beta: Any, masses: Float[Array, " key"]) -> Any:
+    def error(self, kernel: AbstractKernel, masses: Float[Array, " key"]) -> Any:
+        expansion = cast(kernel, masses.dtype).expansion(self.dim, self.degree)
+        assert expansion is not None
         lightest = jnp.min(jnp.where(masses > 0, masses, jnp.inf)) / jnp.sum(masses)
-        cut = 0.25 * jnp.asarray(self.tol, masses.dtype) * lightest
-        return cut + jnp.asarray(round_off(self.degree, masses.dtype), masses.dtype)
+        cut = 0.25 * jnp.asarray(self.tol, masses.dtype) * lightest + expansion.noise
+        rounding = jnp.asarray(round_off(self.degree, masses.dtype), masses.dtype) * jnp.sum(jnp.abs(expansion.p))
+        return jnp.exp(expansion.scale) * (cut + rounding)
 
     def refusal(self, use: Use, tokens: Tokens | Measure | None) -> str:
         name = type(self).__name__
-        if why := use.outside_series(name, True):
+        if why := use.outside_sphere(name) or use.outside_mask(name, True):
             return why
         if use.space.dim != self.dim:
             return f"the sum {name} is for points in R^{self.dim}, not in R^{use.space.dim}; use sum=Tiled()."
-        if tokens is None or use.betas is None:
+        if why := outside_expansions(name, use, self.dim):
+            return why
+        if tokens is None or use.kernels is None:
             return ""
         if not use.mask.sees_everyone and repeated(tokens):
             return (
@@ -145,14 +160,52 @@ class AbstractSeries(AbstractSum):
                 "use sum=Tiled()."
             )
         tol = float(np.min(self.tol))
-        needed = needed_degree(float(np.max(use.betas)), self.dim, tokens.masses, tol)
-        if needed > self.degree:
-            return (
-                f"the sum {name} was made for degrees up to {self.degree}; beta = {np.max(use.betas):g} and these "
-                f"masses need {needed}. Call `prepare` of a field without a sum again, or use sum=Tiled()."
-            )
-        rounding = round_off(self.degree, tokens.positions.dtype)
-        return "" if self.guarded else unguarded(name, tol, tokens, rounding)
+        if why := too_few_degrees(name, use.kernels, self.dim, tokens.masses, tol, self.degree):
+            return why
+        if self.guarded:
+            return ""
+        needed = needed_degree(use.kernels, self.dim, tokens.masses, tol)
+        rounding = round_off(self.degree, tokens.positions.dtype) + (0.0 if needed is None else needed[1])
+        return unguarded(name, tol, tokens, rounding)
+
+    @classmethod
+    @abc.abstractmethod
+    def _made(cls, case: Case, degree: int, tol: float, guarded: bool) -> "AbstractSeries":
+        """The sum for a case of the right dimension."""
+
+    @classmethod
+    @abc.abstractmethod
+    def _serves(cls, d: int) -> bool:
+        """Whether this series is for S^(d-1)."""
+
+    @classmethod
+    def offers(cls, case: Case) -> tuple[Offer, ...]:
+        name, d, n = cls.__name__, case.d, case.n
+        if not cls._serves(d):
+            return ()
+
+        def out(why: str) -> tuple[Offer, ...]:
+            return (Offer(name, None, why_not=why),)
+
+        if why := not_for_series(case, True):
+            return out(why)
+        needed = needed_degree(case.kernels, d, case.tokens.masses, case.tol)
+        if needed is None:
+            return out(NO_EXPANSION)
+        degree, noise = needed
+        size = float(basis_size(degree, d))
+        if size > n and d > 2 and case.costs.tiles(n, d, True) < size * n * case.costs.basis:
+            return out(f"its {size:.3g} harmonics up to degree {degree} outnumber the tokens")
+        limit = LARGEST[case.dtype.name]
+        if degree > limit and d > 2:
+            return out(f"degree {degree} is above {limit}, where harmonics leave float range")
+        if 64 * size > MEMORY:
+            return out(f"its {size:.3g} harmonics would take {64 * size / 2**30:.3g} GiB")
+        seconds = case.costs.call + n * size * (case.costs.circle if d == 2 else case.costs.basis)
+        if not case.use.mask.sees_everyone:
+            seconds += n * (DIRECT * case.costs.pair[True] + 0.3 * size * case.costs.basis)
+        rounding = noise + round_off(cls._made(case, degree, case.tol, True).degree, case.dtype)
+        return (case.cut(name, lambda tol, guarded: cls._made(case, degree, tol, guarded), seconds, rounding),)
 
     def _everyone(self, query: Any, key: Any, charges: Any, p: Any, last: Any) -> Any:
         size = min(self.chunk, max(length(query), length(key)))
@@ -170,11 +223,16 @@ class AbstractSeries(AbstractSum):
         found = side_by_side(lambda some: jax.lax.map(at, some), blocked(query, size, None), GROUPS)
         return jnp.concatenate(found).reshape(-1, charges.shape[1])[: query.shape[0]]
 
-    def _causal(self, weights: Weights, key: KeySide, charges: Any, p: Any, last: Any) -> Any:
+    def _prefix(
+        self, mask: AbstractPrefix, weights: Weights, key: KeySide, charges: Any, expansion: Expansion, last: Any
+    ) -> Any:
         """Chunk after chunk: what came before through the moments, what is inside pair by pair."""
-        (x, place), mask = key, weights.mask
+        x, place = key
         order = jnp.argsort(place)
-        slope = jnp.asarray(mask.slope, x.dtype)  # type: ignore[attr-defined]
+
+        def fade(later: Any, earlier: Any) -> Any:
+            return jnp.exp(mask.decay(later, earlier).astype(x.dtype))
+
         blocks = (
             blocked(x[order], DIRECT, None),
             blocked(place[order], DIRECT, None),
@@ -188,19 +246,30 @@ class AbstractSeries(AbstractSum):
             before, at = carry  # moments of the past as seen from the place `at`
             x, place, charge = block
             first, final = place[0], place[-1]
-            gap = jnp.exp(-slope * (first - at).astype(x.dtype))
+            gap = fade(first, at)
             here = jax.tree.map(lambda m: m * gap, before)
-            far = self._synthesis(x, self._weighted(here, p), last)
-            fade = jnp.exp(-slope * (place - first).astype(x.dtype))
-            inside = jnp.exp(weights.log((x, place), (x, place))) @ charge
-            kept = jnp.exp(-slope * (final - place).astype(x.dtype))
-            new = self._moments(x, kept[:, None] * charge, last)
-            ahead = jnp.exp(-slope * (final - first).astype(x.dtype))
-            return (jax.tree.map(lambda a, b: ahead * a + b, here, new), final), far * fade[:, None] + inside
+            far = self._synthesis(x, self._weighted(here, expansion.p), last)
+            inside = weights.values((x, place), (x, place)) @ charge * jnp.exp(-expansion.scale)
+            new = self._moments(x, fade(final, place)[:, None] * charge, last)
+            ahead = fade(final, first)
+            total = far * fade(place, first)[:, None] + inside
+            return (jax.tree.map(lambda a, b: ahead * a + b, here, new), final), total
 
         _, sums = jax.lax.scan(step, (zero, place[order[0]]), blocks)
         sums = sums.reshape(-1, charges.shape[1])[: x.shape[0]]
         return jnp.zeros_like(sums).at[order].set(sums)
+
+
+def not_for_series(case: Case, takes_prefix: bool) -> str:
+    """Why no series is for this case; empty if one may be."""
+    use = case.use
+    if use.outside_sphere(""):
+        return "needs softmax or unnormalised attention with Q = K = I on the unit sphere"
+    if use.outside_mask("", takes_prefix):
+        return f"does not support the mask {type(use.mask).__name__}"
+    if not use.mask.sees_everyone and repeated(case.tokens):
+        return "needs different places under a causal mask"
+    return "tokens of mass zero may see less than the error of a series" if case.lightest <= 0 else ""
 
 
 def repeated(tokens: Any) -> bool:
@@ -222,35 +291,45 @@ def unguarded(name: str, tol: float, tokens: Any, rounding: float) -> str:
     )
 
 
-def needed_degree(beta: float, d: int, masses: Any, tol: float) -> int:
-    """The degree at which the series is cut for these masses and this tolerance of the softmax mean."""
+def needed_degree(kernels: list[AbstractKernel], d: int, masses: Any, tol: float) -> tuple[int, float] | None:
+    """(degree, noise) of all kernels for these masses and this tolerance of the softmax mean; None if one has none."""
     masses = np.asarray(masses, np.float64)
-    lightest = np.min(masses[masses > 0]) / np.max(np.sum(masses, axis=-1))
-    return int(truncation_degrees(np.asarray(max(0.25 * tol * lightest, 1e-280)), beta, d))
+    lightest = float(np.min(masses[masses > 0]) / np.max(np.sum(masses, axis=-1)))
+    found = [kernel.needed_degree(d, max(0.25 * tol * lightest, 1e-280)) for kernel in kernels]
+    known = [one for one in found if one is not None]
+    return (max(one[0] for one in known), max(one[1] for one in known)) if len(known) == len(found) else None
+
+
+def too_few_degrees(name: str, kernels: list[AbstractKernel], d: int, masses: Any, tol: float, degree: int) -> str:
+    """Why a series up to `degree` does not do; empty if it does."""
+    needed = needed_degree(kernels, d, masses, tol)
+    if needed is None:
+        return without_expansion(name, kernels)
+    if needed[0] <= degree:
+        return ""
+    return (
+        f"the sum {name} was made for degrees up to {degree}; {named(kernels)} and these masses need {needed[0]}. "
+        "Call `prepare` of a field without a sum again, or use sum=Tiled()."
+    )
+
+
+def outside_expansions(name: str, use: Use, d: int) -> str:
+    """Why the kernel cannot be expanded, by its structure; empty if it can."""
+    kernel = first_member(use.kernel)
+    found = jax.eval_shape(lambda: kernel.expansion(d, 1))
+    return "" if found is not None else without_expansion(name, [kernel])
+
+
+def without_expansion(name: str, kernels: list[AbstractKernel]) -> str:
+    """The refusal of a kernel by the series `name`."""
+    if isinstance(kernels[0], Exponential):
+        return f"`beta` is negative; the sum {name} needs beta >= 0, sum=Tiled() takes any."
+    return (
+        f"the sum {name} needs a kernel with an expansion in degrees, which {type(kernels[0]).__name__} has not; "
+        "use sum=Tiled()."
+    )
 
 
 def round_off(degree: int, dtype: Any) -> float:
     """A bound of the absolute round-off of a sum, relative to the sum of masses times charges."""
     return ROUND_OFF * float(np.finfo(dtype).eps) * (degree + 1) ** 0.5
-
-
-def series_weights(beta: Any, d: int, degree: int) -> tuple[Any, Any]:
-    """(p_0, ..., p_degree) for a traced beta >= 0, and the sum of all later p_k.
-
-    Quotients of neighbouring Bessel functions by their downward recurrence
-    I_{v+1}/I_v = beta/(2 (v + 1) + beta I_{v+2}/I_{v+1}), v = k + d/2 - 1, which forgets where it was started.
-    """
-    beta = jnp.asarray(beta)
-    count = degree + 64
-    order = jnp.arange(count, dtype=beta.dtype) + (d / 2 - 1)
-    start = beta / (order[-1] + 1.5 + jnp.sqrt((order[-1] + 2.5) ** 2 + beta**2))
-
-    def down(ratio: Any, v: Any) -> Any:
-        ratio = beta / (2 * (v + 1) + beta * ratio)
-        return ratio, ratio
-
-    _, ratios = jax.lax.scan(down, start, order, reverse=True)
-    steps = jnp.asarray(multiplicity_ratios(d, count), beta.dtype) * ratios
-    p = jnp.concatenate([jnp.ones((1,), beta.dtype), jnp.cumprod(steps)])
-    p = p / jnp.sum(p)
-    return p[: degree + 1], jnp.sum(p[degree + 1 :])

@@ -1,16 +1,17 @@
 """Sums on S^2 through the fast spherical harmonic transforms of ducc0: O(n + K^2 log K) work.
 
-e^(beta (<x, y> - 1)) = sum_l p_l P_l(<x, y>), and 4 pi P_l(<x, y>) = (2l + 1) sum_m Y_lm(x) conj Y_lm(y): the charges
+K(<x, y>) = sum_l p_l P_l(<x, y>), and 4 pi P_l(<x, y>) = (2l + 1) sum_m Y_lm(x) conj Y_lm(y): the charges
 enter by the adjoint of a synthesis, each degree is multiplied by 4 pi p_l/(2l + 1), and a synthesis gives the sums at
 the queries.
 
 For the charges 1 and y, all that softmax attention needs when V = I, one adjoint transform of the masses is enough:
-the radial part of N = sum_j m_j w_j y_j has the kernel s e^(beta (s - 1)), the tangential part is the surface gradient
-of sum_j m_j G(<x, y_j>) with G' = e^(beta (s - 1)). Measured 1.4 to 2 times faster than four transforms each way.
+the radial part of N = sum_j m_j K(<x, y_j>) y_j has the kernel s K(s), the tangential part is the surface gradient of
+sum_j m_j G(<x, y_j>) with G' = K. Measured 1.4 to 2 times faster than four transforms each way.
 """
 
 import functools
 import importlib
+import importlib.util
 import math
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
@@ -21,11 +22,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.errors import MissingExtra
-from attnflow.special.degrees import degree_weights
-from attnflow.sums.base import AbstractSum, Arguments, Charges, Columns, Moments, largest, seen_by_present
+from attnflow.kernels import BEYOND, AbstractKernel
+from attnflow.sums.base import AbstractSum, Arguments, Charges, Columns, Moments, Use, largest, seen_by_present
 from attnflow.sums.harmonics import Harmonics
 from attnflow.sums.host import AbstractHostSum, Work, cores
-from attnflow.sums.series import needed_degree, unguarded
+from attnflow.sums.offers import Case, Offer
+from attnflow.sums.series import (
+    NO_EXPANSION,
+    needed_degree,
+    not_for_series,
+    outside_expansions,
+    too_few_degrees,
+    unguarded,
+)
 from attnflow.sums.tiled import Tiled
 from attnflow.tokens import Measure, Tokens
 
@@ -66,6 +75,11 @@ class FastSphere(AbstractHostSum):
         self.guarded = guarded
         self.exact = (Harmonics(tol, degree, 3) if degree <= 1300 else Tiled()) if exact is None else exact
 
+    def _numbers(self, kernel: AbstractKernel) -> tuple[Any, Any]:
+        found = kernel.expansion(3, self.degree + BEYOND)
+        assert found is not None  # or the sum would have been refused
+        return found.scale, (found.p, found.rest, found.noise)
+
     def _work(self) -> Work:
         return functools.partial(_sums, degree=self.degree, threads=self.threads)
 
@@ -94,17 +108,42 @@ class FastSphere(AbstractHostSum):
         transforms += (adjoints + syntheses) * self.degree**3 * SECONDS["degree"]
         return SECONDS["call"] + n * SECONDS["point"] + transforms / self.threads
 
-    def _refusal(self, beta_min: float, beta_max: float, tokens: Tokens | Measure) -> str:
-        if tokens.dim != 3:
-            return f"the sum FastSphere is for d = 3, not d = {tokens.dim}; use sum=Tiled()."
+    def refusal(self, use: Use, tokens: Tokens | Measure | None) -> str:
+        if why := use.outside_sphere("FastSphere") or use.outside_mask("FastSphere", False):
+            return why
+        if use.space.dim != 3:
+            return f"the sum FastSphere is for d = 3, not d = {use.space.dim}; use sum=Tiled()."
+        if why := outside_expansions("FastSphere", use, 3):
+            return why
+        if tokens is None or use.kernels is None:
+            return ""
         tol = float(np.min(self.tol))
-        needed = needed_degree(beta_max, 3, tokens.masses, tol)
-        if needed > self.degree:
-            return (
-                f"the sum FastSphere was made for degrees up to {self.degree}; beta = {beta_max:g} and these masses "
-                f"need {needed}. Call `prepare` of a field without a sum again, or use sum=Tiled()."
-            )
+        if why := too_few_degrees("FastSphere", use.kernels, 3, tokens.masses, tol, self.degree):
+            return why
         return "" if self.guarded else unguarded("FastSphere", tol, tokens, self.rounding(largest(tokens)))
+
+    @classmethod
+    def offers(cls, case: Case) -> tuple[Offer, ...]:
+        def out(why: str) -> tuple[Offer, ...]:
+            return (Offer("FastSphere", None, why_not=why),)
+
+        if case.d != 3 or case.backend != "cpu":
+            return out("is for S^2 on the CPU")
+        if importlib.util.find_spec("ducc0") is None:
+            return out("needs `pip install attnflow[fast]`")
+        if why := not_for_series(case, False):
+            return out(why)
+        needed = needed_degree(case.kernels, 3, case.tokens.masses, case.tol)
+        if needed is None:
+            return out(NO_EXPANSION)
+        degree, noise = needed
+        one = cls(case.tol, degree)
+        rounding = noise + one.rounding(case.n)
+        return (
+            case.cut(
+                "FastSphere", lambda tol, guarded: cls(tol, degree, guarded=guarded), one.seconds(case.n), rounding
+            ),
+        )
 
 
 SECONDS = {"call": 2e-3, "point": 1.2e-7, "adjoint": 3e-7, "synthesis": 2.4e-7, "degree": 6e-10}
@@ -130,7 +169,7 @@ def _ducc() -> ModuleType:
 
 
 def _sums(
-    beta: float,
+    numbers: Any,
     eps: float,
     x: np.ndarray,
     y: np.ndarray,
@@ -141,12 +180,14 @@ def _sums(
     threads: int,
 ) -> np.ndarray:
     count = charges.values.shape[1] if isinstance(charges, Columns) else 4
-    if _cut(beta, eps, False) > degree:
+    p, rest, noise = numbers
+    eps, kernels = max(eps, float(noise)), _kernels(p)
+    if _cut(kernels[:1], eps, float(rest)) > degree:
         return np.full((x.shape[0], count), np.nan)
     at_keys = _angles(y)
     at_queries = at_keys if x is y else _angles(x)
-    top = _cut(beta, eps, isinstance(charges, Moments))
-    multipliers, degrees = _multipliers(beta, top), _degrees(top)
+    top = _cut(kernels if isinstance(charges, Moments) else kernels[:1], eps, float(rest))
+    multipliers, degrees = 4 * np.pi * kernels / (2 * np.arange(kernels.shape[1]) + 1), _degrees(top)
     options = {"lmax": top, "epsilon": float(np.clip(eps / 2, FINEST, 1e-3))}
     sht = _ducc()
 
@@ -196,9 +237,9 @@ def _degrees(top: int) -> np.ndarray:
 
 
 def _kernels(p: np.ndarray) -> np.ndarray:
-    """Coefficients of P_l in e^(beta (s-1)), in s e^(beta (s-1)) and in an integral of e^(beta (s-1)), one degree less.
+    """Coefficients of P_l in K(s), in s K(s) and in an integral of K(s), one degree less.
 
-    By s P_l = ((l+1) P_{l+1} + l P_{l-1})/(2l+1) and (2l+1) P_l = P'_{l+1} - P'_{l-1}; no division by beta.
+    By s P_l = ((l+1) P_{l+1} + l P_{l-1})/(2l+1) and (2l+1) P_l = P'_{l+1} - P'_{l-1}.
     """
     l = np.arange(len(p) - 1.0)  # noqa: E741
     below = np.concatenate([[0.0], p[:-2]]) / np.maximum(2 * l - 1, 1)
@@ -206,22 +247,13 @@ def _kernels(p: np.ndarray) -> np.ndarray:
     return np.stack([p[:-1], l * below + (l + 1) * above, np.where(l > 0, below - above, 0.0)])
 
 
-@functools.lru_cache(64)
-def _cut(beta: float, eps: float, moments: bool) -> int:
-    """The smallest degree, at least 1, beyond which the kernels add up to at most eps.
+def _cut(kernels: np.ndarray, eps: float, rest: float) -> int:
+    """The smallest degree, at least 1, beyond which the kernels (the gradient is the third) add up to at most eps.
 
-    For the gradient |grad P_l(<x, y>)| <= sqrt(l (l+1)/2), from the sum of |grad Y_lm|^2 over m.
+    For the gradient |grad P_l(<x, y>)| <= sqrt(l (l+1)/2), from the sum of |grad Y_lm|^2 over m. `rest` is what the
+    first kernel has beyond the last degree.
     """
-    kernels = _kernels(degree_weights(beta, 3, 3, 60.0 - np.log(eps)))
     l = np.arange(kernels.shape[1])  # noqa: E741
-    sizes = np.abs(kernels) * np.stack([l >= 0, l >= 0, np.sqrt(l * (l + 1) / 2)])
-    tails = np.cumsum(sizes[:, :0:-1], axis=1)[:, ::-1]  # summed from the smallest
-    needed = np.sum(tails > eps, axis=1)
-    return max(1, int(np.max(needed if moments else needed[0])))
-
-
-@functools.lru_cache(64)
-def _multipliers(beta: float, top: int) -> np.ndarray:
-    """What the coefficients of each degree are multiplied by, for the three kernels."""
-    kernels = _kernels(degree_weights(beta, 3, top + 2))[:, : top + 1]
-    return np.asarray(4 * np.pi * kernels / (2 * np.arange(top + 1) + 1))
+    sizes = np.abs(kernels) * np.stack([l >= 0, l >= 0, np.sqrt(l * (l + 1) / 2)])[: len(kernels)]
+    tails = rest + np.cumsum(sizes[:, :0:-1], axis=1)[:, ::-1]  # summed from the smallest
+    return max(1, int(np.max(np.sum(tails > eps, axis=1))))

@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attnflow.masks import Everyone
+from attnflow.kernels import AbstractKernel, first_member
+from attnflow.precision import is_concrete
 from attnflow.sums.base import (
     AbstractSum,
     Arguments,
@@ -28,6 +29,7 @@ from attnflow.sums.base import (
     length,
     side_by_side,
 )
+from attnflow.sums.offers import Case, Offer, named
 from attnflow.tokens import Measure, Tokens
 
 TILE = 1 << 18  # entries of one tile: 2 MiB in float64, the size of a second-level cache
@@ -42,8 +44,8 @@ class Tiled(AbstractSum):
     Round-off is absolute, about (4 + sqrt(n)) units in the last place of the largest term. With `queries` and `keys`
     given, everything is padded to whole tiles, so that a row of the result depends, bit by bit, only on the keys that
     it sees and not on how many others there are. `copies` is the number of sums that run side by side (heads, members
-    of a batch) and share the memory of one tile. `bounded` promises unit vectors and beta >= 0: weights are then at
-    most 1 and, where each query sees its own mass, no maximum is needed.
+    of a batch) and share the memory of one tile. `bounded` promises weights of at most 1, and 1 for equal features
+    (unit vectors and beta >= 0): where each query sees its own mass, no maximum is needed.
     """
 
     queries: int | None = eqx.field(static=True, default=None)
@@ -61,12 +63,12 @@ class Tiled(AbstractSum):
     ) -> Sums:
         columns = charges.array(key[0])
         run = functools.partial(over_pairs, n_query=length(query), n_key=columns.shape[0], tiles=self)
-        if self.bounded and weights.at_tokens:
+        if weights.kernel.is_signed or (self.bounded and weights.at_tokens):
             top = jnp.max(log_mass)
             columns = jnp.exp(log_mass - top)[:, None] * columns
 
             def plain(query_block: Any, key_block: Any) -> Any:
-                return jnp.exp(weights.log(query_block, key_block[0])) @ key_block[1]
+                return weights.values(query_block, key_block[0]) @ key_block[1]
 
             def nothing(size: int) -> Any:
                 return jnp.zeros((size, columns.shape[1]), columns.dtype)
@@ -99,7 +101,7 @@ class Tiled(AbstractSum):
     def trusted(self, arguments: Arguments, scale: Any, total: Any) -> Any:
         return None
 
-    def error(self, beta: Any, masses: Float[Array, " key"]) -> Any:
+    def error(self, kernel: AbstractKernel, masses: Float[Array, " key"]) -> Any:
         return 0.0
 
     def refusal(self, use: Use, tokens: Tokens | Measure | None) -> str:
@@ -110,8 +112,20 @@ class Tiled(AbstractSum):
                 f"the sum Tiled(bounded=True) needs tokens that see themselves, but the mask {type(use.mask).__name__} "
                 "may hide them; use sum=Tiled()."
             )
-        rest = use._replace(mask=Everyone(), ratios=True)  # any such mask and any normaliser will do
-        return rest.outside_series("Tiled(bounded=True)", False) or _too_light(tokens)
+        kernels = use.kernels or [first_member(use.kernel)]
+        bounds = [kernel.is_bounded(use.unit) for kernel in kernels]
+        if not all(bound for bound in bounds if is_concrete(bound)):
+            where = f"features on {use.space}" if use.plain else "features with Q, K or an encoding"
+            return (
+                f"the sum Tiled(bounded=True) needs weights of at most 1, but {named(kernels)} on {where} may have "
+                "larger ones; use sum=Tiled()."
+            )
+        return _too_light(tokens)
+
+    @classmethod
+    def offers(cls, case: Case) -> tuple[Offer, ...]:
+        bounded = not cls(bounded=True).refusal(case.use, case.tokens)
+        return (Offer("Tiled", cls(bounded=bounded), case.costs.tiles(case.n, case.d, bounded), case.floor),)
 
     def sizes(self, n_query: int, n_key: int) -> tuple[int, int]:
         """Tile shape for these numbers: at most TILE pairs, whole rows of keys when they are few."""

@@ -23,7 +23,7 @@ import xarray as xr
 from attnflow.axes import Along
 from attnflow.experiments.claim import Claim
 from attnflow.experiments.study import Study
-from attnflow.fields import Attention, MultiHead, Softmax, Unnormalised
+from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import Fixed, advance
 from attnflow.observe import energy, energy_rate, interaction_energy
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, styled
@@ -139,7 +139,7 @@ def _rates(parameters: Parameters, kind: str, heads: int, place: int) -> xr.Data
     rule = Softmax() if kind == "softmax" else Unnormalised()
 
     def one(matrices: Any, x: Any, masses: Any) -> Any:
-        field = MultiHead(BETA, query=matrices, value=matrices, average="sum", normaliser=rule)
+        field = Attention(BETA, query=matrices, value=matrices, average="sum", normaliser=rule)
         return energy_rate(field, Measure(x, masses))
 
     compiled = double(jax.jit(jax.vmap(one)))
@@ -183,7 +183,7 @@ def _descend(parameters: Parameters, part: xr.Dataset) -> xr.Dataset:
     level = np.einsum("ni,nhij,nj->n", drawn[2], np.exp(logits), drawn[2]) / (2 * BETA)
     k = int(np.argmin(part["rate"].values[0] / level))
     matrices, start = drawn[0][k], Tokens(drawn[1][k], drawn[2][k])
-    field = MultiHead(BETA, query=matrices, value=matrices, average="sum")
+    field = Attention(BETA, query=matrices, value=matrices, average="sum")
     # E falls by its own size in about 1/|relative rate|, and the heads turn tokens at rates up to beta |B|^2
     span = 2.0 ** np.floor(np.log2(2 / parameters.descent * level[k] / abs(float(part["rate"].values[0, k]))))
     coarse = fine = start

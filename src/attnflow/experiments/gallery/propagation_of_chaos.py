@@ -31,6 +31,7 @@ from attnflow.experiments.gallery._propagation_of_chaos_seeds import Summary, no
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import At, Fixed, advance, solve
+from attnflow.kernels import Exponential
 from attnflow.meanfield import (
     CircleBasis,
     Fluctuations,
@@ -222,8 +223,9 @@ def _moved(model: str, tokens: Tokens, parameters: Parameters, steps: int) -> li
     """The tokens at all times."""
     times, frames = _times(model, parameters), [tokens]
     tol = 4 * SUMS * tokens.n  # for a token that would see no other; those here see the whole law
-    degree = needed_degree(parameters.beta, 2, tokens.masses, tol)
-    sums = Circle(tol, degree, guarded=False)
+    needed = needed_degree([Exponential(parameters.beta)], 2, tokens.masses, tol)
+    assert needed is not None
+    sums = Circle(tol, needed[0], guarded=False)
     field = Attention(parameters.beta, normaliser=MODELS[model], sum=sums)
     method = Fixed(times[-1] / steps)
     for t0, t1 in itertools.pairwise(times):

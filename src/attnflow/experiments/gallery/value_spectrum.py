@@ -33,7 +33,7 @@ from attnflow.axes import Along
 from attnflow.experiments.claim import Claim
 from attnflow.experiments.gallery._frames import frames, worst
 from attnflow.experiments.study import Study
-from attnflow.fields import MultiHead
+from attnflow.fields import Attention
 from attnflow.flows import Fixed, advance
 from attnflow.observe import effective_rank, energy_rate, interaction_energy
 from attnflow.precision import double
@@ -163,7 +163,7 @@ def _follow(parameters: Parameters, study: Study, until: float, share: tuple[flo
     }
     tokens = stack("case", numbers, [Tokens(case.x) for case in all_of_them])
     found = frames(
-        MultiHead(**batch), tokens, until, LEGS, parameters.steps,
+        Attention(**batch), tokens, until, LEGS, parameters.steps,
         lambda done: study.progress(f"{len(all_of_them)} systems to t = {until:g}", share[0] + share[1] * done),
     )  # fmt: skip
     return xr.Dataset(
@@ -187,7 +187,7 @@ def _energies(parameters: Parameters, study: Study) -> xr.Dataset:
     heads = (heads + np.swapaxes(heads, 2, 3)) / 2
 
     def rate(matrices: Any, x: Any) -> Any:
-        field, here = MultiHead(2.0, key=matrices, value=matrices), Measure(x)
+        field, here = Attention(2.0, key=matrices, value=matrices), Measure(x)
         return energy_rate(field, here) / interaction_energy(field, here)
 
     found = double(jax.jit(jax.vmap(rate)))
@@ -203,7 +203,7 @@ def _heads(parameters: Parameters, study: Study) -> xr.Dataset:
         study.progress(f"{count} random heads", 0.7 + 0.3 * k / len(parameters.heads))
         rng = np.random.default_rng([parameters.seed, 2, count])
         query, key, value = rng.standard_normal((3, seeds, count, dim, dim)) / np.sqrt(dim)
-        field = MultiHead(
+        field = Attention(
             Along("beta", parameters.head_betas), query=Along("seed", query), key=Along("seed", key),
             value=Along("seed", value), average="root",
         )  # fmt: skip

@@ -1,34 +1,27 @@
-"""How much a token at x listens to a token at y."""
+"""What queries and keys are made of: Q x, K y and their places."""
 
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Real
 
 from attnflow import checks
-from attnflow.axes import Along, Batched, scalar
 from attnflow.errors import InvalidInput
 from attnflow.fields.encodings import AbstractEncoding, NoEncoding
 from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix, as_linear_map
-from attnflow.sums import log_weight
 
 
-class Exponential(eqx.Module):
-    """exp(beta (<Qx, Ky> - 1)): with Q = K = I on the sphere at most 1, a Gaussian of bandwidth beta^(-1/2).
+class Features(eqx.Module):
+    """Q x of the points that listen and K y of those that are listened to, with an encoding of their places.
 
-    beta is an inverse temperature; softmax(Q K^T / sqrt(d_k)) is beta = 1/sqrt(d_k). Features are computed once per
-    point; with several heads they have the head as first axis.
+    Features are computed once per point; with several heads they have the head as first axis.
     """
 
-    beta: Float[Array | np.ndarray, ""] | Along
     query: AbstractLinearMap
     key: AbstractLinearMap
     encoding: AbstractEncoding
 
-    def __init__(self, beta: Batched, query: Any = None, key: Any = None, encoding: AbstractEncoding | None = None):
-        self.beta = scalar("beta")(beta)
+    def __init__(self, query: Any = None, key: Any = None, encoding: AbstractEncoding | None = None):
         self.query = as_linear_map("query", query)
         self.key = as_linear_map("key", key)
         self.encoding = NoEncoding() if encoding is None else encoding
@@ -45,23 +38,17 @@ class Exponential(eqx.Module):
         """Whether the features of the tokens that are listened to are their positions: K = I, no encoding."""
         return isinstance(self.key, Identity) and not self.encoding.uses_place
 
-    def query_features(
+    def of_queries(
         self, t: Any, x: Float[Array, "query dim"], place: Real[Array, " query"]
     ) -> Float[Array, "*head query feature"]:
         """Features of the points that listen."""
         return self.encoding.after(self.query(t, self.encoding.before(x, place)), place)
 
-    def key_features(
+    def of_keys(
         self, t: Any, y: Float[Array, "key dim"], place: Real[Array, " key"]
     ) -> Float[Array, "*head key feature"]:
         """Features of the tokens that are listened to."""
         return self.encoding.after(self.key(t, self.encoding.before(y, place)), place)
-
-    def log_weight(
-        self, query: Float[Array, "query feature"], key: Float[Array, "key feature"]
-    ) -> Float[Array, "query key"]:
-        """Log of the weight of every pair, for one head."""
-        return log_weight(jnp.asarray(self.beta, query.dtype), query, key)
 
     def check(self, dim: int, heads: int | None = None) -> None:
         """Refuse parameters that do not fit tokens of this dimension."""
