@@ -298,7 +298,7 @@ def members_of(kernel: AbstractKernel) -> list[AbstractKernel] | None:
     return list(found.values())
 
 
-def degree_by_quadrature(kernel: AbstractKernel, d: int, error: float, most: int = 2048) -> tuple[int, float] | None:
+def degree_by_quadrature(kernel: AbstractKernel, d: int, error: float, most: int = 512) -> tuple[int, float] | None:
     """`needed_degree` by expansions of more and more degrees.
 
     A kernel with log values that is much larger elsewhere than at equal points has none: a token would see little
@@ -322,31 +322,43 @@ def degree_by_quadrature(kernel: AbstractKernel, d: int, error: float, most: int
 def by_quadrature(profile: Callable[[Any], Any], is_signed: bool, d: int, degree: int) -> Expansion:
     """The expansion of a function of <x, y>: p_k = N(k, d) times the mean of K P_k over the sphere.
 
-    Gauss quadrature for the weight (1 - s^2)^((d-3)/2), exact for polynomials K of degree up to 3 `degree`.
+    `noise` takes the values of K and the numbers N w P_k to be off by a few units in the last place each.
     """
-    nodes, weighted, size = _quadrature(d, degree)
-    s = jnp.append(jnp.asarray(nodes), 1.0)
-    values = profile(s)
+    nodes, matrix = _quadrature(d, degree + BEYOND)
+    values = profile(jnp.append(jnp.asarray(nodes), 1.0))
     scale = jnp.log(jnp.max(jnp.abs(values))) if is_signed else values[-1]
     k = values[:-1] * jnp.exp(-scale) if is_signed else jnp.exp(values[:-1] - scale)
-    p = jnp.asarray(weighted, k.dtype) @ k
-    noise = 4 * jnp.finfo(k.dtype).eps * (jnp.asarray(size, k.dtype) @ jnp.abs(k))
-    return Expansion(scale, p[: degree + 1], jnp.sum(jnp.abs(p[degree + 1 :])), noise)
+    weights = jnp.asarray(matrix, k.dtype)
+    p, noise = weights @ k, 8 * jnp.finfo(k.dtype).eps * (jnp.abs(weights) @ jnp.abs(k))
+    beyond = jnp.maximum(jnp.abs(p) - noise, 0.0)[degree + 1 :]
+    return Expansion(scale, p[: degree + 1], jnp.sum(beyond), jnp.sum(noise[: degree + 1]))
 
 
 @functools.lru_cache(16)
-def _quadrature(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes s_i; the matrix N(k, d) w_i P_k(s_i), k up to degree + BEYOND; and the size of its columns."""
-    from scipy.special import roots_jacobi
+def _quadrature(d: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes s_i, and the matrix N(k, d) w_i P_k(s_i) for k = 0, ..., last.
 
-    last = degree + BEYOND
-    nodes, w = roots_jacobi(2 * last, (d - 3) / 2, (d - 3) / 2)
+    At s = cos(theta), theta evenly spaced. The weight of the sphere is sin^(d-2) d theta: for even d a trigonometric
+    polynomial, which equal weights integrate exactly; for odd d a polynomial in s times ds, for which there is Fejer's
+    rule. Both are exact for K P_k of degrees up to 3 `last`, with weights known to the last digit.
+    """
+    from scipy.fft import dct
+
+    count = 4 * last + d
+    theta = (np.arange(count) + 0.5) * np.pi / count
+    if d % 2:
+        even = np.arange(0, count, 2)
+        series = np.zeros(count)
+        series[even] = 1 / (1 - even**2.0)
+        w = dct(series, 3) * np.sin(theta) ** (d - 3)
+    else:
+        w = np.sin(theta) ** (d - 2)
+    nodes = np.cos(theta)
     rows = [np.ones_like(nodes), nodes]
     for k in range(1, last):
         rows.append(((2 * k + d - 2) * nodes * rows[k] - k * rows[k - 1]) / (k + d - 2))
     counts = np.cumprod(np.concatenate([[1.0], multiplicity_ratios(d, last)]))
-    matrix = counts[:, None] * np.stack(rows) * (w / np.sum(w))[None, :]
-    return nodes, matrix, np.sqrt(np.sum(matrix**2, axis=0))
+    return nodes, counts[:, None] * np.stack(rows) * (w / np.sum(w))[None, :]
 
 
 def _directions(x: Any) -> Any:

@@ -1,11 +1,14 @@
 """The words of which combinations are made, how to build one with attnflow, and which of them must work."""
 
 import itertools
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 import attnflow as af
 from attnflow.fields import LayerNorm, RmsNorm, Unit
+from attnflow.kernels import AbstractPair, Cosine, Exponential, Gaussian, Polynomial
 
 BETA = 1.7
 FEW, MANY, MORE = 12, 1_100, 2
@@ -13,6 +16,7 @@ WORDS = {
     "space": ["sphere2", "sphere3", "sphere4", "ellipsoid3", "centred4", "euclidean2", "euclidean3"],
     "wrapper": ["none", "total", "composed", "ngpt", "pre", "peri", "scaled", "mix", "rescaled"],
     "norm": ["unit", "rms", "layer"],
+    "kernel": ["exponential", "exponential", "exponential", "gaussian", "polynomial", "cosine", "pair"],
     "heads": [None, 1, 2],
     "matrices": ["none", "qk", "v", "qkv", "large v"],
     "normaliser": ["softmax", "usa0", "usa", "grad", "hardmax", "sinkhorn"],
@@ -161,6 +165,24 @@ def given_sum(case):
     }[case["sum"]]()  # fmt: skip
 
 
+class Laplace(AbstractPair):
+    """exp(-sqrt(1 + beta^2 |q - k|^2)), as an outsider would write it: for one pair."""
+
+    beta: Any
+    is_isotropic = True
+    is_signed = False
+
+    def pair(self, query, key):
+        return -jnp.sqrt(1 + self.beta**2 * jnp.sum((query - key) ** 2))
+
+
+KERNELS = {
+    "exponential": Exponential, "gaussian": Gaussian, "polynomial": lambda beta: Polynomial(3, beta),
+    "cosine": lambda beta: Cosine(), "pair": Laplace,
+}  # fmt: skip
+SIGNED = ("polynomial", "cosine")
+
+
 def field(case, beta=BETA):
     """The field of attnflow; raises InvalidInput where its parts do not fit."""
     kind, *numbers = case["mask"]
@@ -173,7 +195,7 @@ def field(case, beta=BETA):
     names = {"q": "query", "k": "key", "v": "value", "o": "output"}
     parts = {names[name]: matrix for name, matrix in case["matrices"].items()}
     parts |= {"normaliser": normaliser, "mask": mask, "encoding": encoding, "sum": given_sum(case)}
-    inner = af.Attention(beta, **parts)
+    inner = af.Attention(kernel=KERNELS[case["kernel"]](beta), **parts)
     perceptron = af.Perceptron(*case["perceptron"], activation="tanh")
     norm = {"unit": Unit(), "rms": RmsNorm(np.linspace(0.8, 1.3, case["d"])), "layer": LayerNorm()}[case["norm"]]
     return {
@@ -195,6 +217,13 @@ def makes_sense(words):
         words["normaliser"] != "softmax" or words["encoding"] == "sinusoidal" or words["heads"] is not None
     ):
         return False
+    kernel = words["kernel"]
+    if kernel != "exponential" and (words["normaliser"] in ("usa", "grad") or wrapper == "rescaled"):
+        return False
+    if kernel in SIGNED and words["normaliser"] != "usa0":
+        return False
+    if kernel == "pair" and words["normaliser"] == "hardmax":
+        return False
     if words["mask"] == "table" and words["places"] == "real":
         return False
     if words["encoding"] == "rotary" and int(words["space"][-1]) % 2:
@@ -213,8 +242,12 @@ def must_work(words):
     round_ = words["space"].startswith("sphere") or streams
     plain = "q" not in words["matrices"] and words["encoding"] == "none"
     positive = words["masses"] != "zero"
+    kernel = words["kernel"]
     if made == "bounded":
-        return round_ and plain and positive and mask not in ("strict", "table")
+        bounded = kernel == "gaussian" or (kernel == "exponential" and round_)
+        return bounded and plain and positive and mask not in ("strict", "table")
+    if kernel == "pair" or (kernel != "exponential" and made in ("cutoff", "fused")):
+        return False
     if not (round_ and plain and words["normaliser"] in ("softmax", "usa0", "usa", "grad")):
         return False
     if mask in ("causal", "sloped"):

@@ -51,12 +51,28 @@ def bias(mask, query, key):
     return np.where(seen, -slope * np.abs(back), -np.inf)
 
 
+def kernel(case, beta, q, k):
+    """log K of all pairs, K itself where it changes sign."""
+    if case["kernel"] == "polynomial":
+        return ((beta + q @ k.T) / (beta + 1)) ** 3
+    if case["kernel"] == "cosine":
+        return unit(q) @ unit(k).T
+    square = ((q[:, None, :] - k[None, :, :]) ** 2).sum(2)
+    if case["kernel"] == "gaussian":
+        return -0.5 * beta * square
+    return -np.sqrt(1 + beta**2 * square) if case["kernel"] == "pair" else beta * (q @ k.T - 1)
+
+
 def head(case, beta, query, key, value, x, y, m, query_place, key_place):
     """What one head says at the points x, in the measure of the points y with masses m."""
     q, k = features(case, query, x, query_place), features(case, key, y, key_place)
     shift = bias(case["mask"], query_place, key_place)
-    log_weight = beta * (q @ k.T - 1) + shift
     values = rows(value, y)
+    if case["kernel"] in ("polynomial", "cosine"):
+        mass = (np.exp(shift) * m[None, :]).sum(1) if case["mask"][0] != "everyone" else np.ones(len(x))
+        weights = kernel(case, beta, q, k) * np.exp(shift) * m[None, :]
+        return weights @ values / np.where(mass > 0, mass, 1.0)[:, None]
+    log_weight = kernel(case, beta, q, k) + shift
     kind = case["normaliser"]
     with np.errstate(divide="ignore"):
         log_mass = np.log(m)[None, :]
@@ -71,7 +87,7 @@ def head(case, beta, query, key, value, x, y, m, query_place, key_place):
         return speed * (np.exp(log_weight) * m[None, :]) @ values / np.where(mass > 0, mass, 1.0)[:, None]
     if kind == "sinkhorn":
         own = features(case, query, y, key_place)
-        log_weight = log_weight + columns(beta * (own @ k.T - 1), m)[None, :]
+        log_weight = log_weight + columns(kernel(case, beta, own, k), m)[None, :]
     logits = log_weight + log_mass
     top = logits.max(axis=1, keepdims=True)
     weights = np.exp(logits - np.where(np.isfinite(top), top, 0.0))

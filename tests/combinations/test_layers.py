@@ -25,6 +25,7 @@ LAYERS, STEP = 3, 0.2
 UPDATES = {"renormalise": af.Renormalise(), "project-renormalise": af.ProjectRenormalise(), "project": af.Project()}
 LAYER_WORDS = {name: WORDS[name] for name in ("space", "wrapper", "mask", "masses", "batch", "rows", "places")} | {
     "norm": ["unit"],
+    "kernel": ["exponential", "gaussian"],
     "heads": [None, 2],
     "matrices": ["none", "v"],
     "normaliser": ["softmax", "usa0"],

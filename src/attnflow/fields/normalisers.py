@@ -96,8 +96,9 @@ class Unnormalised(AbstractNormaliser):
             drive = pairs.unit * jnp.exp(scale)[:, None] * sums
         else:
             level, seen = pairs.seen()
-            seen = jnp.where(seen > 0, seen, 1.0)
-            drive = (jnp.exp(scale - level) / seen)[:, None] * sums
+            some = seen > 0
+            share = jnp.exp(scale - jnp.where(some, level, scale)) / jnp.where(some, seen, 1.0)
+            drive = jnp.where(some, share, 0.0)[:, None] * sums
         return self._speed(pairs) * drive
 
     def error(self, pairs: Pairs, cut: Any) -> Float[Array, " query"]:

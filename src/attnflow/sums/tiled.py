@@ -113,7 +113,8 @@ class Tiled(AbstractSum):
                 "may hide them; use sum=Tiled()."
             )
         kernels = use.kernels or [first_member(use.kernel)]
-        bounds = [kernel.is_bounded(use.unit) for kernel in kernels]
+        # a token sees itself in full where queries and keys have the same features
+        bounds = [use.plain and kernel.is_bounded(use.unit) for kernel in kernels]
         if not all(bound for bound in bounds if is_concrete(bound)):
             where = f"features on {use.space}" if use.plain else "features with Q, K or an encoding"
             return (

@@ -1,0 +1,256 @@
+"""Kernels: expansions in degrees, sums by them, and refusals."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import InvalidInput
+from attnflow.kernels import (
+    AbstractPair,
+    AbstractZonal,
+    Cosine,
+    Exponential,
+    Gaussian,
+    Polynomial,
+    members_of,
+)
+from attnflow.sums import Circle, Columns, Dense, FastSphere, Harmonics, Tiled, Weights, choose
+
+EPS = np.finfo(float).eps
+
+
+class Learned(AbstractZonal):
+    """log K(s) = a network of s."""
+
+    network: eqx.nn.MLP
+    is_signed = False
+
+    def profile(self, s):
+        return jax.vmap(self.network)(s.reshape(-1)).reshape(s.shape)
+
+
+class Profile(AbstractZonal):
+    function: object = eqx.field(static=True)
+    is_signed: bool = eqx.field(static=True, default=False)
+
+    def profile(self, s):
+        return self.function(s)
+
+
+def learned():
+    with jax.enable_x64(True):
+        network = eqx.nn.MLP("scalar", "scalar", 8, 1, jnp.tanh, key=jax.random.key(3), dtype=float)
+    return Learned(jax.tree.map(lambda a: np.asarray(a, float) if eqx.is_array(a) else a, network))
+
+
+def expansion(kernel, d, degree):
+    with jax.enable_x64(True):
+        return jax.tree.map(np.asarray, kernel.expansion(d, degree))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "d", "want"),
+    [
+        (Polynomial(2), 3, [1 / 3, 0, 2 / 3]),  # s^2 = (P_0 + 2 P_2)/3
+        (Polynomial(2), 2, [1 / 2, 0, 1 / 2]),  # cos^2 = (1 + cos 2a)/2
+        (Polynomial(3), 3, [0, 3 / 5, 0, 2 / 5]),
+        (Polynomial(2), 4, [1 / 4, 0, 3 / 4]),  # U_2 = 4 s^2 - 1, P_2 = U_2/3
+        (Polynomial(2, 1.0), 3, [1 / 4 + 1 / 12, 1 / 2, 1 / 6]),
+        (Cosine(), 5, [0, 1]),
+    ],
+)
+def test_polynomials_have_their_classical_coefficients(kernel, d, want):
+    found = expansion(kernel, d, 6)
+    np.testing.assert_allclose(found.p * np.exp(found.scale), np.pad(want, (0, 7 - len(want))), atol=1e-14)
+    assert found.rest < 1e-13
+    assert kernel.needed_degree(d, 1e-10)[0] == len(want) - 1
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 6])
+@pytest.mark.parametrize("beta", [0.0, 1.0, 20.0])
+def test_quadrature_finds_the_expansion_of_the_exponential(d, beta):
+    by_nodes, exact = expansion(Profile(lambda s: beta * (s - 1)), d, 40), expansion(Exponential(beta), d, 40)
+    assert np.abs(by_nodes.p - exact.p).sum() <= by_nodes.noise + 41 * 8 * EPS * exact.p.max()
+    np.testing.assert_allclose(by_nodes.scale, 0.0, atol=1e-15)
+    degree, noise = Profile(lambda s: beta * (s - 1)).needed_degree(d, 1e-9)
+    assert noise < 1e-9
+    assert degree == Exponential(beta).needed_degree(d, 1e-9)[0]
+
+
+def sums(made, kernel, x, masses, charges, mask):
+    with jax.enable_x64(True):
+        found, stated = _sums(made, kernel, mask, jnp.asarray(x), jnp.asarray(masses), jnp.asarray(charges))
+        return np.asarray(found), float(stated)
+
+
+@eqx.filter_jit
+def _sums(made, kernel, mask, x, masses, charges):
+    side = (x, jnp.arange(len(x)))
+    scale, found = made(Weights(kernel, mask, True), side, side, jnp.log(masses), Columns(charges))
+    return jnp.exp(scale)[:, None] * found, made.error(kernel, masses)
+
+
+SMOOTH = {
+    "gaussian": Gaussian(7.0), "polynomial": Polynomial(5, 0.3), "cosine": Cosine(), "learned": learned(),
+    "signed": Profile(lambda s: jnp.cos(4 * s), True), "large": Profile(lambda s: 40 + 5 * s),
+}  # fmt: skip
+
+
+QUICK = {
+    ("learned", 2, False),
+    ("signed", 3, False),
+    ("large", 3, True),
+    ("polynomial", 4, True),
+    ("gaussian", 2, True),
+}
+"""What `make test` looks at; `make study` looks at all."""
+CASES = [(name, d, causal) for name in SMOOTH for d in (2, 3, 4) for causal in (False, True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "d", "causal"), [c if c in QUICK else pytest.param(*c, marks=pytest.mark.slow) for c in CASES]
+)
+def test_every_series_takes_a_kernel_with_an_expansion(name, d, causal):
+    """Off by at most what the sum states, and by at least a little: the bound is no wild guess."""
+    kernel, rng, mask = SMOOTH[name], np.random.default_rng(d), af.Causal(0.05) if causal else af.Everyone()
+    x, masses = af.uniform(af.Sphere(d), n=150, seed=1).positions, rng.random(150) + 0.5
+    masses, charges = masses / masses.sum(), np.concatenate([np.ones((150, 1)), x], axis=1)
+    place = np.arange(150.0)
+    with jax.enable_x64(True):
+        values = np.asarray(kernel.block(jnp.asarray(x), jnp.asarray(x)))
+    weights = values if kernel.is_signed else np.exp(values)
+    if not mask.sees_everyone:
+        back = place[:, None] - place[None, :]
+        weights = weights * np.where(back >= 0, np.exp(-0.05 * np.maximum(back, 0)), 0.0)
+    want = (weights * masses[None, :]) @ charges
+    made = [Circle(1e-9, 64)] if d == 2 else [Harmonics(1e-9, 64, d)]
+    made += [FastSphere(1e-9, 64)] if d == 3 and mask.sees_everyone else []
+    for one in made:
+        found, stated = sums(one, kernel, x, masses, charges, mask)
+        assert np.abs(found - want).max() <= stated + 50 * EPS * np.abs(weights).max()
+        assert stated < 1e-8 * np.abs(weights).max()
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_the_series_is_chosen_and_gives_the_velocity_of_tiles(d):
+    tokens = af.uniform(af.Sphere(d), n=3000, seed=0)
+    for kernel, normaliser in ((learned(), None), (Polynomial(4), af.Unnormalised())):
+        field = af.Attention(kernel=kernel, normaliser=normaliser)
+        choice = field.choice(tokens, 1e-8)
+        assert isinstance(choice.sum, Circle | Harmonics | FastSphere)
+        assert type(kernel).__name__ in choice.explain()
+        fast = field.prepare(tokens, tol=1e-8).velocity(0.0, None, tokens)
+        assert np.abs(fast - field.velocity(0.0, None, tokens)).max() < 1e-8
+
+
+@pytest.mark.parametrize("normaliser", [None, af.Unnormalised(), af.Hardmax(), af.Sinkhorn()])
+def test_a_gaussian_on_the_sphere_is_the_exponential(normaliser):
+    tokens = af.uniform(af.Sphere(3), n=12, seed=4)
+    one, other = (
+        af.Attention(kernel=kernel, normaliser=normaliser).velocity(0.0, None, tokens)
+        for kernel in (Gaussian(6.0), Exponential(6.0))
+    )
+    np.testing.assert_allclose(one, other, atol=1e-13 if not isinstance(normaliser, af.Sinkhorn) else 1e-8)
+
+
+def test_a_gaussian_does_not_see_a_translation():
+    """Positions of size 1e6: rounding of differences is that of the positions, 1e6 EPS, and no more."""
+    x = af.uniform(af.Sphere(2), n=30, seed=2).positions
+    field = af.Attention(kernel=Gaussian(5.0), normaliser=af.Unnormalised(), value=None)
+    with jax.enable_x64(True):
+        far = np.asarray(field.kernel.block(jnp.asarray(x + 1e6), jnp.asarray(x + 1e6)))
+    want = -2.5 * ((x[:, None] - x[None, :]) ** 2).sum(2)
+    assert np.abs(far - want).max() < 5 * 4 * 1e6 * 4 * EPS
+
+
+def test_batches_and_derivatives():
+    tokens = af.uniform(af.Euclidean(2), n=20, seed=0)
+    batch = af.Attention(kernel=Gaussian(af.Along("beta", [1.0, 3.0]))).velocity(0.0, None, tokens)
+    assert batch.shape == (2, 20, 2)
+    for k, beta in enumerate((1.0, 3.0)):
+        np.testing.assert_allclose(
+            batch[k], af.Attention(kernel=Gaussian(beta)).velocity(0.0, None, tokens), atol=1e-14
+        )
+
+    def size(beta):
+        return jnp.sum(af.Attention(kernel=Gaussian(beta)).velocity(0.0, None, tokens) ** 2)
+
+    slope, size = af.double(jax.grad(size))(2.0), af.double(size)
+    step = 1e-5
+    assert slope == pytest.approx((size(2 + step) - size(2 - step)) / (2 * step), rel=1e-8)
+    assert len(members_of(Gaussian(af.Along("beta", [1.0, 3.0])))) == 2
+    assert len(members_of(Gaussian(af.Along("beta", [1.0, 1.0], labels=[0, 1])))) == 1
+
+
+def test_parameters_of_a_learned_kernel_have_derivatives_through_a_series():
+    tokens = af.uniform(af.Sphere(2), n=40, seed=0)
+    kernel = learned()
+
+    def size(kernel, made):
+        field = af.Attention(kernel=kernel, sum=made)
+        return jnp.sum(field.velocity(0.0, None, tokens) ** 2)
+
+    for made in (Circle(1e-9, 32), Tiled()):
+        slope = af.double(eqx.filter_grad(size))(kernel, made)
+        leaves = np.concatenate([np.ravel(a) for a in jax.tree.leaves(eqx.filter(slope, eqx.is_array))])
+        found = leaves if isinstance(made, Circle) else found
+        np.testing.assert_allclose(found, leaves, atol=1e-7 * np.abs(leaves).max())
+    assert np.abs(leaves).max() > 1e-3
+
+
+def test_float32():
+    tokens = af.uniform(af.Sphere(3), n=50, seed=0)
+    for kernel, rule in ((Gaussian(4.0), None), (Polynomial(3, 0.5), af.Unnormalised()), (learned(), None)):
+        field = af.Attention(kernel=kernel, normaliser=rule)
+        single = field.velocity(0.0, None, tokens.astype(np.float32))
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, field.velocity(0.0, None, tokens), atol=5e-6)
+
+
+class Kinked(AbstractPair):
+    is_isotropic = True
+    is_signed = False
+
+    def pair(self, query, key):
+        return -jnp.sum(jnp.abs(query - key))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: af.Attention(), "neither `beta` nor `kernel`"),
+        (lambda: af.Attention(2.0, kernel=Gaussian(1.0)), "both `beta` and `kernel`"),
+        (lambda: af.Attention(kernel=2.0), "`kernel` is 2.0; give a kernel such as"),
+        (lambda: af.Attention(kernel=Cosine()), "Cosine, which changes sign, so that Softmax"),
+        (lambda: af.Attention(kernel=Polynomial(2), normaliser=af.Sinkhorn()), "changes sign, so that Sinkhorn"),
+        (lambda: af.Attention(kernel=Gaussian(1.0), normaliser=af.Unnormalised("USA")), "`clock` is 'USA'"),
+        (lambda: af.Attention(kernel=Kinked(), normaliser=af.Hardmax()), "Hardmax cannot tell ties"),
+        (lambda: af.Attention(kernel=Gaussian(1.0)).beta, "Gaussian is not Exponential"),
+        (lambda: Polynomial(0), "`degree` is 0"),
+        (lambda: Polynomial(2, -0.5), "`offset` is -0.5"),
+        (lambda: Gaussian(np.nan), "`beta` is nan"),
+        (lambda: af.energy_rate(af.Attention(kernel=Gaussian(1.0)), af.uniform(af.Sphere(3), n=4)), "no `beta`"),
+        (lambda: af.solve_long(af.Attention(kernel=Gaussian(1.0)), af.uniform(af.Sphere(3), n=4)), "no log-time form"),
+        (lambda: choose(af.uniform(af.Sphere(3), n=4), Gaussian), "`kernel` is the class Gaussian"),
+    ],
+)
+def test_refusals(make, words):
+    with pytest.raises(InvalidInput, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    "kernel", [Kinked(), Profile(lambda s: -jnp.abs(s)), Profile(lambda s: -9 * s)], ids=["pair", "kink", "repulsive"]
+)
+def test_no_series_without_a_good_expansion(kernel):
+    """A kink has no fast expansion; where tokens hardly see themselves an absolute error is no use."""
+    tokens = af.uniform(af.Sphere(2), n=200, seed=0)
+    field = af.Attention(kernel=kernel, sum=Circle(1e-9, 64))
+    with pytest.raises(InvalidInput, match="needs a kernel with an expansion in degrees"):
+        field.velocity(0.0, None, tokens)
+    chosen = choose(tokens, kernel, tol=1e-9)
+    assert isinstance(chosen.sum, Tiled | Dense)
+    assert next(o for o in chosen.options if o.name == "Circle").why_not
