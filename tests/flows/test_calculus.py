@@ -171,6 +171,7 @@ def test_fixed_steps_and_alternating_layers_are_ito_too():
         near(last(field, PATHS, method, GeometricIto()), np.exp(A * T), 0.01 * np.exp(A * T) / 64)
 
 
+@pytest.mark.slow
 def test_geometric_brownian_motion_in_the_sense_of_stratonovich():
     """X(T) = exp(a T + sigma W(T)), mean e^((a + sigma^2/2) T); strong order 1 along the same W, as W is one number."""
     exact = np.exp(A * T + SIGMA * brownian_tree(GeometricStratonovich(), PATHS))

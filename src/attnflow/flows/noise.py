@@ -136,8 +136,8 @@ class RandomValues(AbstractIto):
     X[mu] is the drive of `field`: of Attention(beta) the softmax mean. W is one matrix for all tokens, with independent
     entries of variance t/d. This is the limit h -> 0 of layers x <- N(x + sqrt(2 kappa h) V X[mu](x)) whose V are drawn
     afresh with entries N(0, 1/d), that is of `Attention(beta, value=Random((d, d), scale=(d h)**-0.5, step=h))` with
-    `Layers(h)` for kappa = 1/2. Time is then tau = eta^2 L / H of arXiv:2604.01978, and of Q and K too if they are
-    `Random` with the same step. Sums over many tokens are fast with `RandomValues(field.prepare(tokens))`.
+    `Layers(h)` for kappa = 1/2; t is then the time tau = eta^2 L / H of arXiv:2604.01978. Q and K that are `Random`
+    with the step of `Layers` are drawn afresh with V. Many tokens are summed fast with `field.prepare(tokens)` as field.
     """
 
     field: AbstractField  # type: ignore[misc]  # mypy counts the abstract variables, which are no fields

@@ -17,13 +17,13 @@ from attnflow.spaces import AbstractSpace
 
 
 class Heun(AbstractMethod):
-    """dX = rate dt + sqrt(2 kappa) P_X o dW by Heun's method in equal steps of at most `step` between saved times.
+    """dX = rate dt + sqrt(2 kappa) P_X G o dW by Heun's method in equal steps of at most `step` between saved times.
 
     Weak order 1 with noise, order 2 without. W is a Brownian tree between two saved times (or jumps of the field):
     a function of time that the seed fixes, whatever the step, so that halving the step follows the same path more
     closely. That, and the general solver around it, make it slower than `Layers` and `Fixed`, for which it is the
-    reference. All steps between two saved times are one slice of work. `advance` (without noise) is differentiable in
-    reverse mode.
+    reference. All steps between two saved times are one slice of work. `advance` is differentiable in reverse
+    mode.
     """
 
     step: Number = eqx.field(converter=positive("step"), default=0.01)
