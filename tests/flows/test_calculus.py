@@ -123,6 +123,26 @@ class Neither(AbstractNoise):
         pass
 
 
+class TwoDrivers(AbstractIto, AbstractStratonovich):
+    """dX = sqrt(2 kappa) (dW + dV), W private and V common; or a mistake."""
+
+    kappa: float = 0.5
+    seed: int = 0
+    mistake: str = ""
+
+    def driver(self, mu):
+        shape, dtype = mu.positions.shape, mu.positions.dtype
+        if self.mistake == "driver":
+            return shape
+        return {"own": jax.ShapeDtypeStruct(shape, dtype), "common": jax.ShapeDtypeStruct(shape[-1:], dtype)}
+
+    def push(self, t, query, mu, w):
+        return w["common"] if self.mistake == "push" else w["own"] + w["common"][None, :]
+
+    def check(self, tokens):
+        pass
+
+
 def last(field, tokens, method, noise):
     return af.solve(field, tokens, T, save=1, method=method, noise=noise, keep=["positions"]).positions.values[-1]
 
@@ -209,6 +229,41 @@ def test_a_wind_on_the_circle_in_the_sense_of_stratonovich_has_a_known_path():
     assert 1.6 < errors[0] / errors[1] < 2.6
 
 
+@pytest.mark.parametrize("method", [af.Layers(0.25), pytest.param(af.Heun(0.5), marks=pytest.mark.slow)])
+def test_a_driver_may_be_several_arrays(method):
+    """In R^2, exactly: variance 2 T, covariance T of the same coordinate of two tokens, 0 of different coordinates."""
+    tokens = af.from_array(np.zeros((3, 2)), space=af.Euclidean(2))
+    field, noise = Growth(0.0), TwoDrivers(seed=af.Along("seed", range(8192)))
+    x = af.solve(field, tokens, T, save=1, method=method, noise=noise, keep=["positions"]).positions.values[:, -1]
+    want = np.kron(np.ones((3, 3)) + np.eye(3), np.eye(2)) * T
+    # a product of two Gaussians of variance 2 has a standard deviation of at most sqrt(8)
+    assert np.abs(x.reshape(-1, 6).T @ x.reshape(-1, 6) / 8192 - want).max() < 4.5 * np.sqrt(8 / 8192)
+
+
+EXAMPLES = {"brownian": {"kappa": 0.1}, "random-values": {"field": af.Attention(2.0)}}
+
+
+@pytest.mark.parametrize("name", REGISTRY["noise"])
+def test_every_registered_noise_is_linear_tangent_and_leaves_absent_rows(name):
+    noise = REGISTRY["noise"][name](**EXAMPLES.get(name, {}))
+    there = np.array([True, True, True, False, True])
+    for dtype, rounding in ((np.float64, 1e-14), (np.float32, 1e-5)):
+        mu = af.Tokens(FIVE.positions, present=there).astype(np.dtype(dtype)).measure
+
+        @af.double
+        def moved(k, mu=mu):
+            w, v = (noise.draw(jnp.array([k, j]), mu, 1.0) for j in range(2))
+            both = jax.tree.map(lambda a, b: 2 * a - 3 * b, w, v)
+            return tuple(noise.displacement(0.2, mu, u) for u in (w, v, both))
+
+        w, v, both = jax.tree.map(np.asarray, moved(0))
+        assert w.dtype == dtype
+        np.testing.assert_allclose(2 * w - 3 * v, both, atol=rounding)
+        assert np.abs(np.sum(w * mu.positions, axis=-1)).max() < rounding
+        assert (w[3] == 0).all()
+        assert (np.abs(w[there]).max(axis=1) > 1e-3).all()
+
+
 NOISES = {"ito": GeometricIto(), "stratonovich": GeometricStratonovich(), "both": af.Brownian(0.1)}
 FITS = {
     "adaptive": (), "fixed": ("ito", "both"), "layers": ("ito", "both"), "alternate": ("ito", "both"),
@@ -243,6 +298,8 @@ def test_a_method_refuses_noise_in_another_sense(name):
         (lambda: GeometricIto(-1.0), "`kappa` is -1"),
         (lambda: GeometricIto(seed=0.5), "`seed` is 0.5"),
         (lambda: af.Brownian(0.1, seed=jax.random.split(jax.random.key(0), 3)), r"`seed` is an array of keys.*\(3,\)"),
+        (lambda: af.solve(Growth(), FIVE, 1.0, noise=TwoDrivers(mistake="driver")), "`driver` is 5; give jax.Shape"),
+        (lambda: af.solve(Growth(), FIVE, 1.0, noise=TwoDrivers(mistake="push")), r"`push`.*\(3,\); give \(5, 3\)"),
         (lambda: RandomValues(2.0), "`field` is 2.0; give a field"),
         (
             lambda: af.solve(Growth(), FIVE, 1.0, noise=RandomValues(af.Attention(1.0, value=np.eye(2)))),

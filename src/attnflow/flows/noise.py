@@ -60,9 +60,18 @@ class AbstractNoise(eqx.Module):
             key = jax.random.fold_in(key, label[k])
         return key
 
+    def shapes(self, mu: Measure) -> Any:
+        """What `driver` gives, if it consists of shapes."""
+        found = self.driver(mu)
+        for leaf in jax.tree.leaves(found):
+            instance(
+                "driver", leaf, jax.ShapeDtypeStruct, "jax.ShapeDtypeStruct(shape, mu.positions.dtype), or several"
+            )
+        return found
+
     def draw(self, label: Any, mu: Measure, step: Any) -> Any:
         """The increment of W over a step: independent Gaussian numbers of variance `step`."""
-        leaves, tree = jax.tree.flatten(self.driver(mu))
+        leaves, tree = jax.tree.flatten(self.shapes(mu))
         key = self.key(label)
         keys = [key] if len(leaves) == 1 else jax.random.split(key, len(leaves))
 
@@ -73,8 +82,12 @@ class AbstractNoise(eqx.Module):
 
     def displacement(self, t: Any, mu: Measure, w: Any) -> Points:
         """sqrt(2 kappa) P_x G(t, x, mu) w at the tokens x of `mu`; 0 at absent rows."""
-        size = jnp.sqrt(2 * jnp.asarray(self.kappa, mu.positions.dtype))
-        return AtTokens().kept(mu, size * mu.space.tangent(mu.positions, self.push(t, AtTokens(), mu, w)))
+        x, moved = mu.positions, self.push(t, AtTokens(), mu, w)
+        if moved.shape != x.shape:
+            raise InvalidInput(
+                f"`push` of {type(self).__name__} gives shape {moved.shape}; give {x.shape}, as the points."
+            )
+        return AtTokens().kept(mu, jnp.sqrt(2 * jnp.asarray(self.kappa, x.dtype)) * mu.space.tangent(x, moved))
 
     def kick(self, t: Any, mu: Measure, step: Any, label: Any) -> Points:
         """The tokens of `mu` after the noise of one step: retract(x + sqrt(2 kappa) P_x G w), of weak order 1.
@@ -137,7 +150,7 @@ class RandomValues(AbstractIto):
     entries of variance t/d. This is the limit h -> 0 of layers x <- N(x + sqrt(2 kappa h) V X[mu](x)) whose V are drawn
     afresh with entries N(0, 1/d), that is of `Attention(beta, value=Random((d, d), scale=(d h)**-0.5, step=h))` with
     `Layers(h)` for kappa = 1/2; t is then the time tau = eta^2 L / H of arXiv:2604.01978. Q and K that are `Random`
-    with the step of `Layers` are drawn afresh with V. Many tokens are summed fast with `field.prepare(tokens)` as field.
+    with the step of `Layers` are drawn afresh with V. Many tokens are summed fast with `field.prepare(tokens)`.
     """
 
     field: AbstractField  # type: ignore[misc]  # mypy counts the abstract variables, which are no fields

@@ -95,7 +95,7 @@ def _run(system: AbstractSystem, start: Time, end: Time, h: Time, state: State, 
     terms: Any = diffrax.ODETerm(rate)
     if system.diffusion is not None:
         noise, mu = system.diffusion
-        shapes = noise.driver(mu.moved(state))
+        shapes = noise.shapes(mu.moved(state))
         driver = jax.tree.map(lambda w: jax.ShapeDtypeStruct(w.shape, start.dtype), shapes)
         path = diffrax.VirtualBrownianTree(start, end, h / 2, driver, noise.key(stop_label(start)))
 
