@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Integer
 
 from attnflow.fields.base import AbstractField
 from attnflow.flows.noise import AbstractNoise
@@ -47,7 +47,7 @@ class AbstractSystem(eqx.Module):
     def breaks(self) -> Float[Array, " break"]:
         """Times at which the rate jumps; steps must not cross them."""
 
-    def kick(self, label: Int[Array, " word"], t: Time, step: Time, state: State) -> State:
+    def kick(self, label: Integer[Array, " word"], t: Time, step: Time, state: State) -> State:
         """The state after the noise of the step that began at t, drawn from the seed and the label."""
         if self.diffusion is None:
             return state
