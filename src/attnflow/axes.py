@@ -120,12 +120,29 @@ def finite_array(name: str, value: Any) -> Any:
 
 
 def as_seed(value: Any) -> Any:
-    """A converter for the seed of random numbers that are drawn inside compiled code; may be traced or batched."""
+    """A converter for the seed of random numbers that are drawn inside compiled code; may be traced or batched.
+
+    A `jax.random.key` stays as it is.
+    """
+    if _is_key(value):
+        if value.ndim:
+            raise InvalidInput(f"`seed` is an array of keys of shape {value.shape}; give one key, or use `jax.vmap`.")
+        return value
     value = scalar("seed", low=0, high=2**53)(value)
     numbers = value.values if isinstance(value, Along) else value
     if is_concrete(numbers) and (np.rint(numbers) != numbers).any():
         raise InvalidInput(f"`seed` is {shown(numbers.tolist())}; give whole numbers.")
     return value
+
+
+def random_key(seed: Any) -> Any:
+    """The random key of a seed for one member of a batch; a key is its own."""
+    # the generator is named so that numbers do not depend on the user's configuration of JAX
+    return seed if _is_key(seed) else jax.random.key(jnp.asarray(seed).astype(int), impl="threefry2x32")
+
+
+def _is_key(value: Any) -> bool:
+    return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 
 def as_labels(name: str, labels: Any, count: int) -> tuple[Label, ...]:

@@ -71,6 +71,12 @@ def piece(t: Any, step: Any) -> Any:
     return k.astype(int)
 
 
+def layer_time(layer: Any, step: Any) -> Any:
+    """fl(layer step), a rounding error later where layers of another step have to find their piece."""
+    step = jnp.asarray(step, float)
+    return jnp.asarray(layer, float) * step * (1 + 4 * jnp.finfo(step.dtype).eps)
+
+
 def _concrete(value: Any, name: str) -> np.ndarray:
     value = value.values if isinstance(value, Along) else value
     if not is_concrete(value):

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.axes import Along, Batched, Number, as_seed, finite_array, positive, scalar
+from attnflow.axes import Along, Batched, Number, as_seed, finite_array, positive, random_key, scalar
 from attnflow.checks import instance, not_instance, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields.timed import AbstractTimed, layer_breaks, piece
@@ -188,8 +188,7 @@ class Random(AbstractWeight):
         return False
 
     def at(self, t: Any, dtype: Any) -> Float[Array, "..."]:
-        key = jax.random.key(jnp.asarray(self.seed).astype(int), impl="threefry2x32")
-        key = jax.random.fold_in(key, zlib.crc32(self.role.encode()))
+        key = jax.random.fold_in(random_key(self.seed), zlib.crc32(self.role.encode()))
         gaussian = jax.random.normal(jax.random.fold_in(key, piece(t, self.step)), self.size, float).astype(dtype)
         mean = jnp.broadcast_to(jnp.asarray(self.mean, dtype), self.size)
         return mean + jnp.asarray(self.scale, dtype) * gaussian

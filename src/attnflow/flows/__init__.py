@@ -14,7 +14,7 @@ from attnflow.flows.methods import (
     ProjectRenormalise,
     Renormalise,
 )
-from attnflow.flows.noise import Brownian
+from attnflow.flows.noise import AbstractIto, AbstractNoise, AbstractStratonovich, Brownian, RandomValues
 from attnflow.flows.observables import Observable
 from attnflow.flows.outcome import Outcome, Progress
 from attnflow.flows.schedules import AbstractSchedule, At, Evenly, EveryLayer, LogSpaced
@@ -24,10 +24,13 @@ from attnflow.flows.stops import AbstractStop, Consensus, Frame, Still, When
 from attnflow.flows.trajectory import AbstractTrajectory, Trajectory
 
 __all__ = [
+    "AbstractIto",
     "AbstractMethod",
+    "AbstractNoise",
     "AbstractSchedule",
     "AbstractSink",
     "AbstractStop",
+    "AbstractStratonovich",
     "AbstractTrajectory",
     "Adaptive",
     "Alternate",
@@ -52,6 +55,7 @@ __all__ = [
     "Progress",
     "Project",
     "ProjectRenormalise",
+    "RandomValues",
     "Renormalise",
     "Still",
     "Trajectory",

@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import members, over_members
+from attnflow.checks import instance
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, breaks
-from attnflow.flows.methods import AbstractMethod, Adaptive
+from attnflow.flows.methods import AbstractMethod, Adaptive, Layers, ProjectRenormalise
+from attnflow.flows.noise import AbstractNoise, check_noise
 from attnflow.flows.system import Particles
 from attnflow.precision import double, is_concrete, is_traced
 from attnflow.tokens import Measure, Tokens
@@ -17,17 +19,36 @@ from attnflow.tokens import Measure, Tokens
 T = TypeVar("T", Tokens, Measure)
 
 
+def default_method(noise: AbstractNoise | None) -> AbstractMethod:
+    """The method of `solve` and `advance` where none is given."""
+    return Adaptive() if noise is None else Layers(0.01, ProjectRenormalise())
+
+
 @double
-def advance(field: AbstractField, tokens: T, t0: Any, t1: Any, method: AbstractMethod | None = None) -> T:
+def advance(
+    field: AbstractField,
+    tokens: T,
+    t0: Any,
+    t1: Any,
+    method: AbstractMethod | None = None,
+    *,
+    noise: AbstractNoise | None = None,
+) -> T:
     """The tokens at time t1 that start as `tokens` at time t0; no disk, no progress, no stop conditions.
 
     `tokens` may be a `Measure`, which can be made inside these transformations; then a measure is what comes back.
     Use it under `jax.grad`, `jax.jvp`, `jax.vmap` or `jax.jit` with respect to anything: beta, matrices, positions,
     masses, t1. Reverse mode works with every method as long as the number of steps is known beforehand (t0, t1 and the
     step are plain numbers; each number of steps compiles once), forward mode with Fixed, Layers and Alternate.
-    t1 < t0 runs the flow backwards (not layer by layer).
+    t1 < t0 runs the flow backwards (not layer by layer, and not with noise).
+
+    `noise` as for `solve`, with derivatives along the path that the seed fixes, also with respect to kappa > 0; the
+    default method is then `Layers(0.01, ProjectRenormalise())`. `jax.vmap` over `seed` gives many paths. With `Layers`
+    and `Alternate` the noise of a layer is that of `solve`. With `Fixed` and `Heun` it is that of `solve` from t0 with
+    t1 as the only saved time (with `Heun`, if neither field nor noise jumps). Results then agree to rounding.
     """
-    method = Adaptive() if method is None else method
+    instance("noise", noise, AbstractNoise | None, "noise such as Brownian(0.1)")
+    method = default_method(noise) if method is None else method
     if not isinstance(method, AbstractMethod):
         raise InvalidInput(f"`method` is {type(method).__name__}, which is for `solve`; use Adaptive, Fixed or Layers.")
     for name, value in (("t0", t0), ("t1", t1)):
@@ -35,9 +56,13 @@ def advance(field: AbstractField, tokens: T, t0: Any, t1: Any, method: AbstractM
             raise InvalidInput(f"`{name}` is {value}; give a finite time.")
     if not is_traced((field, tokens)):
         field.check(tokens, method.evaluates_on(tokens.space))
-    systems = members(field, tokens)
     known = is_concrete(t0) and is_concrete(t1)
-    jumps = breaks(field, max(t0, t1) if known else (t1 if is_concrete(t0) else t0))
+    if noise is not None:
+        check_noise(noise, method, tokens)
+        if known and t1 < t0:
+            raise InvalidInput(f"t1 = {t1:g} is before t0 = {t0:g}: noise does not run backwards; exchange them.")
+    systems = members((field, noise), tokens)
+    jumps = breaks((field, noise), max(t0, t1) if known else (t1 if is_concrete(t0) else t0))
     grid = method.grid(t0, t1, jumps)
     moved = _advance(
         systems.field, systems.field_axes, systems.measure, systems.measure_axes, jnp.asarray(t0, float),
@@ -48,11 +73,11 @@ def advance(field: AbstractField, tokens: T, t0: Any, t1: Any, method: AbstractM
 
 @eqx.filter_jit
 def _advance(
-    field: Any, axes: Any, mu: Measure, mu_axes: Any, t0: Any, t1: Any, method: Any, jumps: Any, grid: Any
+    moving: Any, axes: Any, mu: Measure, mu_axes: Any, t0: Any, t1: Any, method: Any, jumps: Any, grid: Any
 ) -> Any:
-    def one(field: Any, mu: Measure) -> Any:
-        return method.advance(Particles(field, mu, jumps), jnp.asarray(mu.positions), t0, t1, grid)
+    def one(moving: Any, mu: Measure) -> Any:
+        return method.advance(Particles(moving[0], mu, jumps, moving[1]), jnp.asarray(mu.positions), t0, t1, grid)
 
     if mu_axes is None:
-        return one(field, mu)
-    return over_members(one, (axes, mu_axes), (field, mu), mu.n**2)
+        return one(moving, mu)
+    return over_members(one, (axes, mu_axes), (moving, mu), mu.n**2)

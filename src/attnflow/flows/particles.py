@@ -17,7 +17,7 @@ from attnflow.fields.structure import is_exact, stated_error
 from attnflow.flows.compiled import compiled, wait
 from attnflow.flows.methods import AbstractMethod
 from attnflow.flows.methods.base import Stretch
-from attnflow.flows.noise import Brownian
+from attnflow.flows.noise import AbstractNoise
 from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Ending, Outcome, Reached
 from attnflow.flows.sink import Layout, Variable
@@ -43,7 +43,7 @@ class Recipe:
     tokens: Tokens
     times: np.ndarray
     method: AbstractMethod
-    noise: Brownian | None
+    noise: AbstractNoise | None
     stops: tuple[AbstractStop, ...]
     observe: Observe
     keep: tuple[str, ...]
@@ -90,7 +90,7 @@ class FlowingTokens(AbstractStepper):
             jax.tree.map(jnp.asarray, measure),
             measure.member_axes if self.systems.dims else None,
             method,
-            jnp.asarray(breaks(field, self.times[-1])),
+            jnp.asarray(breaks((field, recipe.noise), self.times[-1])),
             tuple(name for name in names if name in needed and name != "positions"),
         )
         own = jax.tree.map(lambda leaf: self._lift(np.asarray(leaf)), measure)

@@ -10,11 +10,12 @@ from attnflow.axes import members
 from attnflow.checks import instance, shown
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
+from attnflow.flows.advance import default_method
 from attnflow.flows.continuing import go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.longtime.method import LongTime
-from attnflow.flows.methods import AbstractMethod, Adaptive, Layers, ProjectRenormalise
-from attnflow.flows.noise import Brownian
+from attnflow.flows.methods import AbstractMethod, Adaptive
+from attnflow.flows.noise import AbstractNoise, check_noise
 from attnflow.flows.observables import Observe
 from attnflow.flows.outcome import Progress
 from attnflow.flows.particles import BUILT_IN, FlowingTokens, Recipe
@@ -36,7 +37,7 @@ def solve(
     *,
     save: Save | None = None,
     method: AbstractMethod | None = None,
-    noise: Brownian | None = None,
+    noise: AbstractNoise | None = None,
     stop: AbstractStop | Sequence[AbstractStop] = (),
     observe: Observe | None = None,
     keep: Collection[str] = BUILT_IN,
@@ -57,7 +58,8 @@ def solve(
     Arguments:
         save: when frames are kept: a schedule, a number of equal intervals (200 unless given), or increasing times.
         method: `Adaptive()` (default), `Fixed(step)`, `Layers(step)`, ...
-        noise: `Brownian(kappa)`; the default method is then `Layers(0.01, ProjectRenormalise())`.
+        noise: `Brownian(kappa)`, `RandomValues(field)` or any `AbstractNoise`; the default method is then
+            `Layers(0.01, ProjectRenormalise())`.
         stop: conditions looked at on every saved frame. A member of a batch stops where one holds: its later frames
             repeat that frame, `stopped_at` has the time. The flow ends when all members have stopped.
         observe: functions of (t, measure) by name, evaluated on every saved frame while the flow runs, as in
@@ -87,7 +89,7 @@ def solve(
                  "chunk": chunk, "tol": tol, "keep": None if keep == BUILT_IN else keep}  # fmt: skip
         control = go_on(from_, last if until is None else until, last, given, control)
         end = last if until is None else float(until)
-        old.method.check(end, old.field, old.noise is not None)
+        old.method.check(end, old.field)
         times = continued(old.times, save, end, old.method.layer_step)
         return _run(dataclasses.replace(old, times=times), control)
     recipe = _recipe(field, tokens, until, save, method, noise, stop, observe, keep, chunk, tol)
@@ -104,11 +106,10 @@ def _recipe(
     if isinstance(method, LongTime):
         raise InvalidInput("`method` is LongTime, which is not a method of `solve`; use solve_long(field, tokens).")
     instance("method", method, AbstractMethod | None, "a method such as Adaptive()")
-    instance("noise", noise, Brownian | None, "noise such as Brownian(0.1)")
+    instance("noise", noise, AbstractNoise | None, "noise such as Brownian(0.1)")
     stops = conditions(stop)
     observe = instance("observe", {} if observe is None else observe, Mapping, "a dictionary of names and functions")
-    if method is None:
-        method = Adaptive() if noise is None else Layers(0.01, ProjectRenormalise())
+    method = default_method(noise) if method is None else method
     if not (isinstance(until, int | float | np.number) and until > 0):
         raise InvalidInput(f"`until` is {until!r}; give a positive time.")
     if not np.isfinite(until):
@@ -123,9 +124,9 @@ def _recipe(
         raise InvalidInput("`tokens` are float32, and Adaptive works in float64; use Fixed(step) or Layers(step).")
     on = method.evaluates_on(tokens.space)
     field.check(tokens, on)
-    method.check(float(until), field, noise is not None)
+    method.check(float(until), field)
     if noise is not None:
-        noise.check(tokens.space)
+        check_noise(noise, method, tokens)
     times = as_schedule(save).times(float(until), method.layer_step)
     field = field.prepare(tokens, tol, flowing=True, on=on)
     kept = tuple(name for name in BUILT_IN if name in keep)

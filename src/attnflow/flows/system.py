@@ -1,6 +1,5 @@
 """The things that flow: tokens in their own field, and points carried along by them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -10,8 +9,9 @@ import numpy as np
 
 from attnflow.fields.base import AbstractField, AbstractLayered, Total, tangent_drive
 from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens
+from attnflow.fields.timed import layer_time
 from attnflow.flows.methods.base import AbstractSystem, State
-from attnflow.flows.noise import Brownian
+from attnflow.flows.noise import AbstractNoise
 from attnflow.tokens import Measure
 
 
@@ -21,7 +21,7 @@ class Particles(AbstractSystem):
     field: AbstractField
     tokens: Measure
     jumps: Any = eqx.field(default_factory=lambda: np.zeros(0))
-    noise: Brownian | None = None
+    noise: AbstractNoise | None = None
 
     @property
     def breaks(self) -> Any:
@@ -37,19 +37,9 @@ class Particles(AbstractSystem):
         t = layer_time(layer, step)
         return one_layer(self.field, t, step, AtTokens(), self.tokens.moved(state), update)
 
-    def kick(self, label: Any, step: Any, state: State) -> State:
-        if self.noise is None:
-            return state
-        return AtTokens().kept(self.tokens, self.noise.kick(self.tokens.space, state, step, label), state)
-
     @property
-    def diffusion(self) -> tuple[Brownian, Callable[[Any, Any], Any]] | None:
-        return None if self.noise is None else (self.noise, self._push)
-
-    def _push(self, x: Any, w: Any) -> Any:
-        assert self.noise is not None
-        space = self.tokens.space
-        return AtTokens().kept(self.tokens, self.noise.push(space, space.retract(x), w))
+    def diffusion(self) -> tuple[AbstractNoise, Measure] | None:
+        return None if self.noise is None else (self.noise, self.tokens)
 
     def parts(self) -> tuple[AbstractSystem, ...]:
         fields = self.field.parts if isinstance(self.field, Total) else (self.field,)
@@ -112,22 +102,13 @@ class Carried(AbstractSystem):
         moved = one_layer(self.field, t, step, AtPoints(points, self.place), mu, update)
         return own, moved, logdet + jax.vmap(stretching)(points, self.place)
 
-    def kick(self, label: Any, step: Any, state: State) -> State:
-        return state  # a flow map is that of the field
-
     @property
-    def diffusion(self) -> tuple[Brownian, Callable[[Any, Any], Any]] | None:
-        return None
+    def diffusion(self) -> tuple[AbstractNoise, Measure] | None:
+        return None  # a flow map is that of the field
 
     def parts(self) -> tuple[AbstractSystem, ...]:
         fields = self.field.parts if isinstance(self.field, Total) else (self.field,)
         return tuple(Carried(field, self.tokens, self.place, self.jumps) for field in fields)
-
-
-def layer_time(layer: Any, step: Any) -> Any:
-    """fl(layer step), a rounding error later where layers of another step have to find their piece."""
-    step = jnp.asarray(step, float)
-    return jnp.asarray(layer, float) * step * (1 + 4 * jnp.finfo(step.dtype).eps)
 
 
 def one_layer(field: AbstractField, t: Any, step: Any, query: AbstractQuery, mu: Measure, update: Any) -> Any:

@@ -61,7 +61,7 @@ class Classifier(eqx.Module):
                 f"`bias` has shape {self.bias.shape}; give one number for each of {self.classes} classes."
             )
         field.check(self._tokens(1))
-        self.method.check(float(self.until), field, False)
+        self.method.check(float(self.until), field)
 
     @property
     def classes(self) -> int:
@@ -94,7 +94,7 @@ class Classifier(eqx.Module):
         frames, x, now = [], padded(points, self.dim), 0.0
         for stop in stops:
             if stop > now:
-                self.method.check(float(stop), self.field, False)  # layers end at multiples of their step
+                self.method.check(float(stop), self.field)  # layers end at multiples of their step
                 x, now = self._moved(x, now, stop), stop
             frames.append(x)
         return np.stack([np.asarray(frame) for frame in frames])

@@ -18,7 +18,7 @@ NEEDED: dict[str, type] = {
     "norm": fields.AbstractNorm,
     "method": flows.AbstractMethod,
     "update": AbstractUpdate,
-    "noise": flows.Brownian,
+    "noise": flows.AbstractNoise,
     "save": flows.AbstractSchedule,
     "stop": flows.AbstractStop,
 }

@@ -87,7 +87,7 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
         "project-renormalise": flows.ProjectRenormalise,
         "project": flows.Project,
     },
-    "noise": {"brownian": flows.Brownian},
+    "noise": {"brownian": flows.Brownian, "random-values": flows.RandomValues},
     "save": {
         "evenly": flows.Evenly,
         "log-spaced": flows.LogSpaced,

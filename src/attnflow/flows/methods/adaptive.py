@@ -14,6 +14,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import finite, not_after
+from attnflow.flows.noise import AbstractNoise
 from attnflow.spaces import AbstractSpace
 
 
@@ -137,9 +138,11 @@ class Adaptive(AbstractMethod):
     def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
         return space
 
-    def check(self, until: float, field: AbstractField, noisy: bool) -> None:
-        if noisy:
-            raise InvalidInput("`Adaptive` has no noise; use Layers(step), Fixed(step) or Heun(step) with `noise`.")
+    @property
+    def calculus(self) -> type[AbstractNoise] | None:
+        return None
+
+    def check(self, until: float, field: AbstractField) -> None:
         if not field.laws.lipschitz:
             raise InvalidInput(
                 "`Adaptive` cannot follow a discontinuous field (hardmax): its steps shrink to nothing where the "

@@ -13,6 +13,7 @@ from attnflow.fields.base import AbstractField, Total
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import rk4
 from attnflow.flows.methods.layers import AbstractUpdate, Layers, check_layers
+from attnflow.flows.noise import AbstractIto, AbstractNoise
 from attnflow.spaces import AbstractSpace
 
 
@@ -61,7 +62,11 @@ class Alternate(AbstractMethod):
     def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
         return space if self.update is None else self.update.image(space)
 
-    def check(self, until: float, field: AbstractField, noisy: bool) -> None:
+    @property
+    def calculus(self) -> type[AbstractNoise] | None:
+        return AbstractIto
+
+    def check(self, until: float, field: AbstractField) -> None:
         _several(len(field.parts) if isinstance(field, Total) else 1, type(field).__name__)
         check_layers(until, self.step)
 
@@ -89,9 +94,6 @@ class _InTurn(AbstractSystem):
 
     def retract(self, state: State) -> State:
         return self.whole.retract(state)
-
-    def kick(self, label: Any, step: Any, state: State) -> State:
-        return self.whole.kick(label, step, state)
 
     @property
     def diffusion(self) -> Any:

@@ -1,16 +1,16 @@
 """What a method needs to know of a system, and what a flow needs to know of a method."""
 
 import abc
-from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Integer
 
 from attnflow.fields.base import AbstractField
-from attnflow.flows.noise import Brownian
+from attnflow.flows.noise import AbstractNoise
 from attnflow.spaces import AbstractSpace
+from attnflow.tokens import Measure
 
 State: TypeAlias = Any
 """A pytree of arrays."""
@@ -33,17 +33,10 @@ class AbstractSystem(eqx.Module):
     def layer(self, layer: Int[Array, ""], step: Time, state: State, update: Any) -> State:
         """One discrete layer of step `step`: `update(space, x, drive, step)` for every point."""
 
-    @abc.abstractmethod
-    def kick(self, label: Int[Array, " word"], step: Time, state: State) -> State:
-        """The state after the noise of one step, drawn from the seed and the label; without noise the state itself."""
-
     @property
     @abc.abstractmethod
-    def diffusion(self) -> tuple[Brownian, Callable[[Any, Any], Any]] | None:
-        """The noise, and the function (x, w) -> by how much an increment w of W moves the points x; None without noise.
-
-        The state is then the array of the points.
-        """
+    def diffusion(self) -> tuple[AbstractNoise, Measure] | None:
+        """The noise and the measure whose positions, which are the state, it moves; None without noise."""
 
     @abc.abstractmethod
     def parts(self) -> tuple["AbstractSystem", ...]:
@@ -53,6 +46,13 @@ class AbstractSystem(eqx.Module):
     @abc.abstractmethod
     def breaks(self) -> Float[Array, " break"]:
         """Times at which the rate jumps; steps must not cross them."""
+
+    def kick(self, label: Integer[Array, " word"], t: Time, step: Time, state: State) -> State:
+        """The state after the noise of the step that began at t, drawn from the seed and the label."""
+        if self.diffusion is None:
+            return state
+        noise, mu = self.diffusion
+        return noise.kick(t, mu.moved(state), step, label)
 
 
 class Stretch(NamedTuple):
@@ -114,6 +114,11 @@ class AbstractMethod(eqx.Module):
     def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
         """Where the field is evaluated when tokens start on `space`: another space if steps leave it."""
 
+    @property
     @abc.abstractmethod
-    def check(self, until: float, field: AbstractField, noisy: bool) -> None:
-        """Refuse a span, a field or noise that the method cannot follow."""
+    def calculus(self) -> type[AbstractNoise] | None:
+        """The noise that the steps converge to: `AbstractIto` or `AbstractStratonovich`; None: the method has none."""
+
+    @abc.abstractmethod
+    def check(self, until: float, field: AbstractField) -> None:
+        """Refuse a span or a field that the method cannot follow."""

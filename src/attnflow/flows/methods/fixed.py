@@ -12,6 +12,7 @@ from attnflow.axes import Number, positive
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
+from attnflow.flows.noise import AbstractIto, AbstractNoise
 from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace
 
@@ -41,11 +42,12 @@ class Fixed(AbstractMethod):
 
     def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, grid: Any) -> State:
         if grid is not None:
-            return jax.lax.scan(
-                lambda y, span: (rk4(system, span[0], y, span[1] - span[0], span[1]), None),
-                state,
-                (grid[:-1], grid[1:]),
-            )[0]
+
+            def step(y: State, span: Any) -> Any:
+                t, end, label = span
+                return system.kick(label, t, end - t, rk4(system, t, y, end - t, end)), None
+
+            return jax.lax.scan(step, state, (grid[:-1], grid[1:], _labels(grid, system.breaks)))[0]
         if system.breaks.shape[0]:
             raise InvalidInput(
                 "`Fixed` has to know its steps beforehand where a field jumps in time: give t0, t1 and the step as "
@@ -53,7 +55,12 @@ class Fixed(AbstractMethod):
             )
         steps = step_count(jnp.abs(t1 - t0), self.step)
         h = (t1 - t0) / jnp.asarray(steps, t0.dtype)
-        return jax.lax.fori_loop(0, steps, lambda k, y: rk4(system, t0 + jnp.asarray(k, h.dtype) * h, y, h, t1), state)
+
+        def numbered(k: Any, y: State) -> State:
+            t = t0 + jnp.asarray(k, h.dtype) * h
+            return system.kick(_label(t0, k), t, h, rk4(system, t, y, h, t1))
+
+        return jax.lax.fori_loop(0, steps, numbered, state)
 
     def begin(self, system: AbstractSystem, state: State, t0: Time) -> Any:
         return jnp.zeros_like(t0)
@@ -67,11 +74,10 @@ class Fixed(AbstractMethod):
             count = step_count(end - start, self.step)
             now = jnp.minimum(done + budget, count)
             h = (end - start) / count.astype(end.dtype)
-            stop = stop_label(start)
 
             def step(k: Any, z: State) -> State:
-                z = rk4(system, start + k.astype(h.dtype) * h, z, h, end)
-                return system.kick(jnp.append(stop, k.astype(stop.dtype)), h, z)
+                t = start + k.astype(h.dtype) * h
+                return system.kick(_label(start, k), t, h, rk4(system, t, z, h, end))
 
             return jax.lax.fori_loop(done, now, step, y), now, now >= count
 
@@ -80,7 +86,11 @@ class Fixed(AbstractMethod):
     def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
         return space
 
-    def check(self, until: float, field: AbstractField, noisy: bool) -> None:
+    @property
+    def calculus(self) -> type[AbstractNoise] | None:
+        return AbstractIto
+
+    def check(self, until: float, field: AbstractField) -> None:
         """Any span and any field will do."""
 
 
@@ -90,6 +100,18 @@ def stop_label(t: Any) -> Any:
     (Stops are given numbers. Times of steps are computed, and a last bit rounded otherwise would be another path.)
     """
     return jax.lax.bitcast_convert_type(t, jnp.uint32)
+
+
+def _label(stop: Any, k: Any) -> Any:
+    """The label of the noise of step k after a stop."""
+    return jnp.append(stop_label(stop), jnp.asarray(k, jnp.uint32))
+
+
+def _labels(grid: Any, breaks: Any) -> Any:
+    """The labels of the steps of a grid, whose stops are its beginning and the breaks."""
+    k = jnp.arange(grid.shape[0] - 1)
+    last = jax.lax.cummax(jnp.where(jnp.isin(grid[:-1], breaks), k, 0))
+    return jax.vmap(_label)(grid[last], k - last)
 
 
 def step_count(span: Any, step: Any) -> Any:

@@ -12,17 +12,18 @@ from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import Fixed, leg_by_leg, not_after, step_count, stop_label
+from attnflow.flows.noise import AbstractNoise, AbstractStratonovich
 from attnflow.spaces import AbstractSpace
 
 
 class Heun(AbstractMethod):
-    """dX = rate dt + sqrt(2 kappa) P_X o dW by Heun's method in equal steps of at most `step` between saved times.
+    """dX = rate dt + sqrt(2 kappa) P_X G o dW by Heun's method in equal steps of at most `step` between saved times.
 
     Weak order 1 with noise, order 2 without. W is a Brownian tree between two saved times (or jumps of the field):
     a function of time that the seed fixes, whatever the step, so that halving the step follows the same path more
     closely. That, and the general solver around it, make it slower than `Layers` and `Fixed`, for which it is the
-    reference. All steps between two saved times are one slice of work. `advance` (without noise) is differentiable in
-    reverse mode.
+    reference. All steps between two saved times are one slice of work. `advance` is differentiable in reverse
+    mode.
     """
 
     step: Number = eqx.field(converter=positive("step"), default=0.01)
@@ -35,7 +36,9 @@ class Heun(AbstractMethod):
         return Fixed(self.step).grid(t0, t1, breaks)
 
     def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, grid: Any) -> State:
-        if grid is not None:
+        # with noise and without jumps all steps are one leg, as in `stretch`, so that W is the same
+        known = None if grid is None else grid.shape[0] - 1
+        if grid is not None and (system.diffusion is None or system.breaks.shape[0]):
             return jax.lax.scan(
                 lambda y, span: (_run(system, *span, span[1] - span[0], y, 1), None), state, (grid[:-1], grid[1:])
             )[0]
@@ -44,7 +47,7 @@ class Heun(AbstractMethod):
                 "`Heun` has to know its steps beforehand where a field jumps in time: give t0, t1 and the step as "
                 "plain numbers, or use Adaptive."
             )
-        return _run(system, t0, t1, (t1 - t0) / step_count(jnp.abs(t1 - t0), self.step).astype(t0.dtype), state, None)
+        return _run(system, t0, t1, (t1 - t0) / step_count(jnp.abs(t1 - t0), self.step).astype(t0.dtype), state, known)
 
     def begin(self, system: AbstractSystem, state: State, t0: Time) -> Any:
         return jnp.zeros_like(t0)
@@ -65,7 +68,11 @@ class Heun(AbstractMethod):
     def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
         return space
 
-    def check(self, until: float, field: AbstractField, noisy: bool) -> None:
+    @property
+    def calculus(self) -> type[AbstractNoise] | None:
+        return AbstractStratonovich
+
+    def check(self, until: float, field: AbstractField) -> None:
         """Any span and any field will do."""
 
 
@@ -87,12 +94,19 @@ def _run(system: AbstractSystem, start: Time, end: Time, h: Time, state: State, 
     last = jnp.maximum(start, end)
     terms: Any = diffrax.ODETerm(rate)
     if system.diffusion is not None:
-        noise, push = system.diffusion
-        driver = noise.driver(fine)
+        noise, mu = system.diffusion
+        shapes = noise.shapes(mu.moved(state))
+        driver = jax.tree.map(lambda w: jax.ShapeDtypeStruct(w.shape, start.dtype), shapes)
         path = diffrax.VirtualBrownianTree(start, end, h / 2, driver, noise.key(stop_label(start)))
 
         def spread(t: Any, y: State, _: Any) -> Any:
-            return lineax.FunctionLinearOperator(lambda w: push(y, w), driver)
+            at = mu.moved(system.retract(coarse(y)))
+
+            def push(w: Any) -> Any:
+                w = jax.tree.map(lambda leaf, like: leaf.astype(like.dtype), w, shapes)
+                return noise.displacement(not_after(t, last), at, w).astype(start.dtype)
+
+            return lineax.FunctionLinearOperator(push, driver)
 
         terms = diffrax.MultiTerm(terms, diffrax.ControlTerm(spread, path))
     solution = diffrax.diffeqsolve(

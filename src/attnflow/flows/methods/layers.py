@@ -12,8 +12,10 @@ from attnflow.axes import Number, positive
 from attnflow.checks import instance
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
+from attnflow.fields.timed import layer_time
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import leg_by_leg
+from attnflow.flows.noise import AbstractIto, AbstractNoise
 from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace, Euclidean
 
@@ -111,11 +113,16 @@ class Layers(AbstractMethod):
     def evaluates_on(self, space: AbstractSpace) -> AbstractSpace:
         return self.update.image(space)
 
-    def check(self, until: float, field: AbstractField, noisy: bool) -> None:
+    @property
+    def calculus(self) -> type[AbstractNoise] | None:
+        return AbstractIto
+
+    def check(self, until: float, field: AbstractField) -> None:
         check_layers(until, self.step)
 
     def _layer(self, system: AbstractSystem, k: Any, y: State) -> State:
-        return system.kick(jnp.atleast_1d(k), self.step, system.layer(k, self.step, y, self.update))
+        moved = system.layer(k, self.step, y, self.update)
+        return system.kick(jnp.atleast_1d(k), layer_time(k, self.step), self.step, moved)
 
 
 def check_layers(until: float, step: Any) -> None:
