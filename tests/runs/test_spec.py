@@ -23,7 +23,7 @@ def test_defaults_are_written_out():
     table = parse_spec(BASE).table
     assert table["tokens"]["seed"] == 0
     assert table["field"]["normaliser"] == {"name": "softmax"}
-    assert table["solve"]["method"] == {"name": "adaptive", "rtol": 1e-8, "atol": 1e-10, "implicit": False}
+    assert table["solve"]["method"] == {"name": "adaptive", "rtol": 1e-8, "atol": 1e-10}
     assert table["solve"]["save"] == {"name": "evenly", "count": 200}
     assert table["solve"]["keep"] == ["positions", "speed", "floor", "resolved", "spread", "energy"]
     assert "chunk" not in table["solve"]  # it does not change results

@@ -5,14 +5,20 @@ from attnflow.flows.flowmap import FlowMap, flow_map
 from attnflow.flows.longtime import LongFlow, LongTime, Tree, merge_times, solve_long
 from attnflow.flows.methods import (
     AbstractMethod,
+    AbstractRule,
+    AdamsBashforth,
     Adaptive,
     Alternate,
+    Euler,
+    Exact,
     Fixed,
     Heun,
     Layers,
     Project,
     ProjectRenormalise,
     Renormalise,
+    Rk4,
+    rate_until,
 )
 from attnflow.flows.noise import Brownian
 from attnflow.flows.observables import Observable
@@ -25,18 +31,22 @@ from attnflow.flows.trajectory import AbstractTrajectory, Trajectory
 
 __all__ = [
     "AbstractMethod",
+    "AbstractRule",
     "AbstractSchedule",
     "AbstractSink",
     "AbstractStop",
     "AbstractTrajectory",
+    "AdamsBashforth",
     "Adaptive",
     "Alternate",
     "At",
     "Brownian",
     "Checkpoint",
     "Consensus",
+    "Euler",
     "Evenly",
     "EveryLayer",
+    "Exact",
     "Fixed",
     "FlowMap",
     "Frame",
@@ -53,6 +63,7 @@ __all__ = [
     "Project",
     "ProjectRenormalise",
     "Renormalise",
+    "Rk4",
     "Still",
     "Trajectory",
     "Tree",
@@ -60,6 +71,7 @@ __all__ = [
     "advance",
     "flow_map",
     "merge_times",
+    "rate_until",
     "solve",
     "solve_long",
 ]

@@ -34,6 +34,10 @@ class AbstractSystem(eqx.Module):
         """One discrete layer of step `step`: `update(space, x, drive, step)` for every point."""
 
     @abc.abstractmethod
+    def exact(self, t0: Time, t1: Time, state: State) -> State:
+        """The state at t1 in the flow that the field knows of itself, from the one at t0; nothing jumps in between."""
+
+    @abc.abstractmethod
     def kick(self, label: Int[Array, " word"], step: Time, state: State) -> State:
         """The state after the noise of one step, drawn from the seed and the label; without noise the state itself."""
 
