@@ -18,6 +18,7 @@ from attnflow.flows.methods import (
     ProjectRenormalise,
     Renormalise,
     Rk4,
+    moved_by,
     rate_until,
 )
 from attnflow.flows.noise import Brownian
@@ -71,6 +72,7 @@ __all__ = [
     "advance",
     "flow_map",
     "merge_times",
+    "moved_by",
     "rate_until",
     "solve",
     "solve_long",

@@ -13,7 +13,7 @@ from attnflow.flows.methods.layers import (
     ProjectRenormalise,
     Renormalise,
 )
-from attnflow.flows.methods.rules import AbstractRule, AdamsBashforth, Euler, Rk4, rate_until
+from attnflow.flows.methods.rules import AbstractRule, AdamsBashforth, Euler, Rk4, moved_by, rate_until
 
 __all__ = [
     "AbstractMethod",
@@ -32,5 +32,6 @@ __all__ = [
     "ProjectRenormalise",
     "Renormalise",
     "Rk4",
+    "moved_by",
     "rate_until",
 ]

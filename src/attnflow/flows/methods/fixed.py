@@ -63,7 +63,8 @@ class Fixed(AbstractMethod):
         h = (t1 - t0) / jnp.asarray(steps, t0.dtype)
 
         def one(k: Any, carry: Any) -> Any:
-            return self.rule.step(system, t0 + jnp.asarray(k, h.dtype) * h, h, *carry, t1)
+            y, memory = carry
+            return self.rule.step(system, t0 + jnp.asarray(k, h.dtype) * h, h, y, memory, t1)
 
         return jax.lax.fori_loop(0, steps, one, (state, memory))[0]
 
@@ -83,7 +84,8 @@ class Fixed(AbstractMethod):
             memory = self._begun_at_breaks(system, start, y, memory, done == 0)
 
             def step(k: Any, carry: Any) -> Any:
-                z, memory = self.rule.step(system, start + k.astype(h.dtype) * h, h, *carry, end)
+                z, memory = carry
+                z, memory = self.rule.step(system, start + k.astype(h.dtype) * h, h, z, memory, end)
                 return system.kick(jnp.append(stop, k.astype(stop.dtype)), h, z), memory
 
             return *jax.lax.fori_loop(done, now, step, (y, memory)), now, now >= count

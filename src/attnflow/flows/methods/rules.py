@@ -40,12 +40,12 @@ class Rk4(AbstractRule):
     def step(self, system: AbstractSystem, t: Time, h: Time, state: State, memory: Any, end: Time) -> tuple[State, Any]:
         rate = rate_until(system, t, end)
         still = jax.tree.map(jnp.zeros_like, state)
-        k1 = rate(t, moved(state, 0.0, still))
-        k2 = rate(t + h / 2, moved(state, h / 2, k1))
-        k3 = rate(t + h / 2, moved(state, h / 2, k2))
-        k4 = rate(t + h, moved(state, h, k3))
+        k1 = rate(t, moved_by(state, 0.0, still))
+        k2 = rate(t + h / 2, moved_by(state, h / 2, k1))
+        k3 = rate(t + h / 2, moved_by(state, h / 2, k2))
+        k4 = rate(t + h, moved_by(state, h, k3))
         slope = jax.tree.map(lambda a, b, c, d: (a + 2 * (b + c) + d) / 6, k1, k2, k3, k4)
-        return system.retract(moved(state, h, slope)), memory
+        return system.retract(moved_by(state, h, slope)), memory
 
 
 class Euler(AbstractRule):
@@ -58,7 +58,7 @@ class Euler(AbstractRule):
         return ()
 
     def step(self, system: AbstractSystem, t: Time, h: Time, state: State, memory: Any, end: Time) -> tuple[State, Any]:
-        return system.retract(moved(state, h, rate_until(system, t, end)(t, state))), memory
+        return system.retract(moved_by(state, h, rate_until(system, t, end)(t, state))), memory
 
 
 class AdamsBashforth(AbstractRule):
@@ -77,8 +77,8 @@ class AdamsBashforth(AbstractRule):
     def step(self, system: AbstractSystem, t: Time, h: Time, state: State, memory: Any, end: Time) -> tuple[State, Any]:
         before, last = memory
         now = rate_until(system, t, end)(t, state)
-        slope = moved(now, h / last / 2, jax.tree.map(jnp.subtract, now, before))
-        return system.retract(moved(state, h, slope)), (now, jnp.asarray(h, t.dtype))
+        slope = moved_by(now, h / last / 2, jax.tree.map(jnp.subtract, now, before))
+        return system.retract(moved_by(state, h, slope)), (now, jnp.asarray(h, t.dtype))
 
 
 def rate_until(system: AbstractSystem, t: Time, end: Time) -> Callable[[Time, State], State]:
@@ -90,7 +90,7 @@ def rate_until(system: AbstractSystem, t: Time, end: Time) -> Callable[[Time, St
     return lambda s, state: system.rate(not_after(s, last), state)
 
 
-def moved(state: State, by: Any, rate: State) -> State:
+def moved_by(state: State, by: Any, rate: State) -> State:
     """state + by * rate, in the precision of the state."""
     return jax.tree.map(lambda a, b: a + jnp.asarray(by, a.dtype) * b, state, rate)
 

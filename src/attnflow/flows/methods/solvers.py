@@ -47,9 +47,10 @@ def inside(solver: Any, change: Callable[[Any], Any]) -> Any:
     """`solver`, or the one that it wraps, changed."""
     import diffrax
 
-    if isinstance(solver, diffrax.AbstractWrappedSolver):
-        return dataclasses.replace(solver, solver=inside(solver.solver, change))
-    return change(solver)
+    if not isinstance(solver, diffrax.AbstractWrappedSolver):
+        return change(solver)
+    wrapper: Any = solver
+    return dataclasses.replace(wrapper, solver=inside(solver.solver, change))
 
 
 def as_plain_loop(solver: Any) -> Any:
@@ -79,7 +80,8 @@ def with_tolerances(solver: Any, rtol: Any, atol: Any, norm: Callable[[Any], Any
         return solver
     import optimistix
 
-    finder: Any = solver.root_finder
+    made: Any = solver
+    finder = made.root_finder
     unset = diffrax.with_stepsize_controller_tols(optimistix.Chord)().rtol
     if not any(leaf is unset for leaf in jax.tree.leaves(finder)):
         return solver
@@ -87,4 +89,4 @@ def with_tolerances(solver: Any, rtol: Any, atol: Any, norm: Callable[[Any], Any
         finder = optimistix.Chord(rtol, atol, norm=norm)
     else:
         finder = eqx.tree_at(lambda f: (f.rtol, f.atol, f.norm), finder, (rtol, atol, norm))
-    return dataclasses.replace(solver, root_finder=finder)
+    return dataclasses.replace(made, root_finder=finder)
