@@ -72,7 +72,7 @@ def is_coarse(step: Any, order: int | None) -> bool:
 def with_tolerances(solver: Any, rtol: Any, atol: Any, norm: Callable[[Any], Any]) -> Any:
     """An implicit solver whose root finder has no tolerances of its own, with these; any other one as it is.
 
-    Diffrax's default `VeryChord` gives up early here and takes six times the steps of `Chord`, which takes its place.
+    Diffrax's default `VeryChord` gives up early here and takes 5 to 9 times the steps of `Chord`, which replaces it.
     """
     import diffrax
 
