@@ -53,15 +53,18 @@ def test_the_default_is_dormand_prince_8():
         af.solve(JUMPING, TOKENS, 1.2, save=af.Evenly(5), method=af.Adaptive(solver=solver))
         for solver in (None, diffrax.Dopri8())
     )
-    assert np.array_equal(default.positions.values, given.positions.values)
+    # the first stage of a step is that of the last one, or is evaluated again at the retracted point: rounding
+    np.testing.assert_allclose(default.positions.values, given.positions.values, atol=1e-13)
     assert default.steps == given.steps
 
 
 @pytest.mark.parametrize("name", ["tsit5", "heun", pytest.param("kvaerno5", marks=pytest.mark.slow)])
 def test_a_cut_leaves_no_trace(name):
     """A flow that is continued, and one that is cancelled in its middle, equal one that went through: bit by bit."""
-    method, batch = adaptive(name, 1e-6), af.uniform(af.Sphere(3), n=6, seed=range(2))
+    method, batch = adaptive(name, 1e-6), af.uniform(af.Sphere(3), n=6, seed=range(3))
     whole = af.solve(JUMPING, batch, 1.5, save=af.Evenly(6), method=method, chunk=2)
+    other = af.solve(JUMPING, batch, 1.5, save=af.Evenly(6), method=method, chunk=1)
+    assert np.array_equal(other.positions.values, whole.positions.values)
     first = af.solve(JUMPING, batch, 0.75, save=af.Evenly(3), method=method, chunk=2)
     longer = af.solve(from_=first, until=1.5, save=3)
     assert np.array_equal(longer.positions.values, whole.positions.values)

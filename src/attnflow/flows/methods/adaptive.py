@@ -31,7 +31,8 @@ class Adaptive(AbstractMethod):
             `diffrax.Dopri8()` (Dormand-Prince 8(7)). An implicit one such as `diffrax.Kvaerno5()` factorises a matrix
             of (n d)^2 entries per step, and its steps are not bounded by the contraction inside clusters: a reference
             for few tokens and long times (see `solve_long`). A root finder without tolerances of its own gets those
-            of the steps.
+            of the steps. Every step of a given solver evaluates its first stage, so that members of a batch do not
+            depend on when others start or pass a jump.
     """
 
     rtol: Number = eqx.field(converter=positive("rtol"), default=1e-8)
@@ -95,7 +96,11 @@ class Adaptive(AbstractMethod):
             cut = t + planned > wall
             then = jnp.where(cut, wall, t + planned)
             term = _term(system, wall)
-            jumped = jnp.any(system.breaks == t) if system.breaks.shape[0] else jnp.asarray(False)
+            if self.solver is not None:
+                # Diffrax decides for all members of a batch together whether the first stage is that of the last step
+                jumped = jnp.asarray(True)
+            else:
+                jumped = jnp.any(system.breaks == t) if system.breaks.shape[0] else jnp.asarray(False)
             y1, error, dense, solver_after, result = solver.step(term, t, then, y, None, solver_state, jumped)
             keep, start, stop, _, control_after, _ = controller.adapt_step_size(
                 t, then, y, y1, None, error, solver.error_order(term), control
