@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import diffrax
 import numpy as np
 from scipy import integrate
 from scipy.optimize import brentq
@@ -64,7 +65,7 @@ def with_scipy(name: str, x: np.ndarray, until: float, seconds: float) -> Work |
 
 
 def with_adaptive(implicit: bool, x: np.ndarray, until: float, seconds: float) -> Work | None:
-    method = af.Adaptive(RTOL, ATOL, implicit=implicit)
+    method = af.Adaptive(RTOL, ATOL, solver=diffrax.Kvaerno5() if implicit else None)
     flow = af.solve(af.Attention(BETA), af.from_array(x), until, method=method, save=af.At([until]))
     steps = sum(flow.steps.values())
     work: Work = {"steps": steps, "end": flow.positions.values[-1]}
@@ -88,7 +89,7 @@ SOLVERS: dict[str, Callable[[np.ndarray, float, float], Work | None]] = {
     "Adaptive": lambda *a: with_adaptive(False, *a),
     "LSODA": lambda *a: with_scipy("LSODA", *a),
     "Radau": lambda *a: with_scipy("Radau", *a),
-    "Adaptive(implicit)": lambda *a: with_adaptive(True, *a),
+    "Adaptive(Kvaerno5)": lambda *a: with_adaptive(True, *a),
     "LongTime": with_long_time,
 }
 

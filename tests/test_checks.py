@@ -1,5 +1,6 @@
 """One sentence for every argument of the wrong kind, before any work."""
 
+import diffrax
 import jaxtyping
 import numpy as np
 import pytest
@@ -7,7 +8,8 @@ import pytest
 import attnflow as af
 from attnflow.checks import flag, instance, number, reals, shown, whole
 from attnflow.errors import InvalidInput
-from attnflow.fields import Perceptron, Relu
+from attnflow.fields import Affine, Perceptron, Pieces, Relu
+from attnflow.flows import Rk4
 from attnflow.flows.schedules import as_schedule
 from attnflow.masks import AbstractMask
 
@@ -101,7 +103,12 @@ CONSTRUCTORS = [
     ("update", lambda: af.Alternate(0.1, update=af.Project)),
     ("symmetric", lambda: af.Alternate(0.1, "yes")),
     ("max_steps", lambda: af.Adaptive(max_steps=1e6)),
-    ("implicit", lambda: af.Adaptive(1e-8, 1e-10, 100, 1)),
+    ("solver", lambda: af.Adaptive(solver="tsit5")),
+    ("solver", lambda: af.Adaptive(solver=diffrax.Tsit5)),
+    ("rule", lambda: af.Fixed(0.1, "rk4")),
+    ("rule", lambda: af.Fixed(0.1, Rk4)),
+    ("times", lambda: Pieces([0.0, "a"], [1.0, 2.0])),
+    ("matrix", lambda: Affine(Pieces)),
     ("count", lambda: af.Evenly(True)),
     ("first", lambda: af.LogSpaced(10, "0.1")),
     ("every", lambda: af.EveryLayer(0)),

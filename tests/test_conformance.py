@@ -31,6 +31,7 @@ PERCEPTRON = {
 EXAMPLES = {
     "field": {
         "attention": {"beta": 2.0},
+        "affine": {"matrix": A.tolist()},
         "perceptron": PERCEPTRON,
         "potential": {"directions": SMALL.tolist(), "biases": [0.1, -0.2], "weights": [0.5, 0.4], "activation": "gelu"},
         "composed": {"outer": PERCEPTRON, "inner": ATTENTION},
@@ -48,6 +49,7 @@ EXAMPLES = {
     "weight": {
         "constant": {"value": A.tolist()},
         "per-layer": {"values": [A.tolist(), B.tolist(), C.tolist()], "step": 0.25},
+        "pieces": {"times": [0.0, 0.2, 0.7], "values": [A.tolist(), B.tolist(), C.tolist()]},
         "interpolated": {"values": [A.tolist(), B.tolist(), C.tolist()], "step": 0.25},
         "random": {"shape": [D, D], "seed": 3, "step": 0.25},
     },
@@ -174,7 +176,7 @@ def declaring(*laws):
 
 LACKING = {
     "lipschitz": {"normaliser hardmax"},
-    "steady": {"field mix", "weight per-layer", "weight random"},
+    "steady": {"field mix", "weight per-layer", "weight pieces", "weight random"},
     "exchangeable": {"mask causal", "mask window", "mask table", "encoding rotary", "encoding sinusoidal"},
 }
 """Who does not promise what: a field that stops declaring a law is not tested for it, and must be written here."""
@@ -223,6 +225,46 @@ def test_layers_converge_to_the_flow_at_order_one(name):
 
     errors = [np.abs(layers(count) - exact).max() for count in (64, 128)]
     assert 1.7 < errors[0] / errors[1] < 2.3
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name in MODELS if name.startswith("field") and isinstance(build(name)[0], af.fields.AbstractExact)],
+)
+def test_exact_flows(name):
+    """`carry` starts with the velocity, `stretching` with its divergence; both compose, and are undone backwards."""
+    field, mu = build(name)
+
+    @af.double
+    @jax.jit
+    def found():
+        x, at = jnp.asarray(mu.positions), mu.measure
+
+        def end(t0, t1, x):
+            there = mu.moved(x).measure
+            query = af.fields.AtPoints(x)
+            return field.carry(t0, t1, query, there), field.stretching(t0, t1, query, there)
+
+        (_, _), rates = jax.jvp(lambda t: end(0.3, t, x), (0.3,), (1.0,))
+        two, one = end(0.5, 0.9, end(0.3, 0.5, x)[0])[0], end(0.3, 0.9, x)
+        back = end(0.9, 0.3, one[0])
+        tokens = field.carry(0.3, 0.9, af.fields.AtTokens(), at)
+        automatic = af.fields.carry_stretching(field, 0.3, 0.9, af.fields.AtPoints(x), at)
+        slope = jax.vmap(lambda p: jnp.trace(jax.jacfwd(lambda q: _velocity(field, at, q))(p)))(x)
+        return rates, slope, two, one, back, tokens, automatic
+
+    rates, slope, two, one, back, tokens, automatic = found()
+    np.testing.assert_allclose(rates[0], field.velocity(0.3, None, mu), atol=1e-13)
+    np.testing.assert_allclose(rates[1], slope, atol=1e-12)
+    np.testing.assert_allclose(two, one[0], atol=1e-13)
+    np.testing.assert_allclose(tokens, one[0], atol=1e-13)
+    np.testing.assert_allclose(back[0], mu.positions, atol=1e-13)
+    np.testing.assert_allclose([back[1], -automatic], [-one[1], -one[1]], atol=1e-12)
+
+
+def _velocity(field, mu, p):
+    """At one point, constant along the normals of the space."""
+    return field.velocity(0.3, mu.space.retract(p[None]), mu)[0]
 
 
 @pytest.mark.parametrize("name", REGISTRY["space"])

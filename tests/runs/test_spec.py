@@ -23,7 +23,7 @@ def test_defaults_are_written_out():
     table = parse_spec(BASE).table
     assert table["tokens"]["seed"] == 0
     assert table["field"]["normaliser"] == {"name": "softmax"}
-    assert table["solve"]["method"] == {"name": "adaptive", "rtol": 1e-8, "atol": 1e-10, "implicit": False}
+    assert table["solve"]["method"] == {"name": "adaptive", "rtol": 1e-8, "atol": 1e-10}
     assert table["solve"]["save"] == {"name": "evenly", "count": 200}
     assert table["solve"]["keep"] == ["positions", "speed", "floor", "resolved", "spread", "energy"]
     assert "chunk" not in table["solve"]  # it does not change results
@@ -48,14 +48,14 @@ def test_building_gives_what_the_library_gives():
 
 def test_changes_without_quotes_and_new_tables():
     spec = parse_spec(BASE, ["solve.method.name=fixed", "solve.method.step=0.05", "precision=float32"])
-    assert spec.table["solve"]["method"] == {"name": "fixed", "step": 0.05}
+    assert spec.table["solve"]["method"] == {"name": "fixed", "step": 0.05, "rule": {"name": "rk4"}}
     assert spec.build()["tokens"].positions.dtype == np.float32
 
 
 def test_a_new_name_starts_its_part_afresh():
     text = parse_spec(BASE, ["solve.method.rtol=1e-6"]).to_toml()
     spec = parse_spec(text, ["solve.method.step=0.05", "solve.method.name=fixed"])
-    assert spec.table["solve"]["method"] == {"name": "fixed", "step": 0.05}
+    assert spec.table["solve"]["method"] == {"name": "fixed", "step": 0.05, "rule": {"name": "rk4"}}
 
 
 def test_matrices_and_arrays():

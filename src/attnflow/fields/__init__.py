@@ -1,9 +1,11 @@
 """Fields: what a token at x feels from the measure mu at time t."""
 
 from attnflow.fields.activations import AbstractActivation, Custom, Gelu, Relu, Tanh
+from attnflow.fields.affine import Affine
 from attnflow.fields.attention import Attention
 from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Total
 from attnflow.fields.encodings import AbstractEncoding, NoEncoding, Rotary, Sinusoidal, sinusoids
+from attnflow.fields.exact import AbstractExact, carry_stretching
 from attnflow.fields.features import Features
 from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix
 from attnflow.fields.normalisers import AbstractNormaliser, Hardmax, Sinkhorn, Softmax, Unnormalised
@@ -13,11 +15,12 @@ from attnflow.fields.perceptron import Composed, Perceptron, Potential
 from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens
 from attnflow.fields.rescaled import Rescaled
 from attnflow.fields.timed import breaks
-from attnflow.fields.weights import AbstractWeight, Constant, Function, Interpolated, PerLayer, Random
+from attnflow.fields.weights import AbstractWeight, Constant, Function, Interpolated, PerLayer, Pieces, Random
 
 __all__ = [
     "AbstractActivation",
     "AbstractEncoding",
+    "AbstractExact",
     "AbstractField",
     "AbstractLayered",
     "AbstractLinearMap",
@@ -25,6 +28,7 @@ __all__ = [
     "AbstractNormaliser",
     "AbstractQuery",
     "AbstractWeight",
+    "Affine",
     "AtPoints",
     "AtTokens",
     "Attention",
@@ -47,6 +51,7 @@ __all__ = [
     "PerLayer",
     "Perceptron",
     "Peri",
+    "Pieces",
     "Potential",
     "Pre",
     "Random",
@@ -63,5 +68,6 @@ __all__ = [
     "Unit",
     "Unnormalised",
     "breaks",
+    "carry_stretching",
     "sinusoids",
 ]

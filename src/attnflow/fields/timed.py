@@ -39,14 +39,19 @@ class Switch(AbstractTimed):
         return t >= jnp.asarray(self.time, jnp.result_type(t))
 
     def breaks(self, until: Any) -> np.ndarray:
-        times = np.atleast_1d(_concrete(self.time, "switch"))
-        return times[times < _end(until)]
+        return times_before(self.time, until, "switch")
 
 
 def breaks(field: Any, until: Any) -> np.ndarray:
     """All times in (0, until) at which some part of `field` jumps."""
     timed = [node for node in jax.tree.leaves(field, is_leaf=_is_timed) if _is_timed(node)]
     return np.unique(np.concatenate([np.zeros(0), *(node.breaks(until) for node in timed)]))
+
+
+def times_before(times: Any, until: Any, name: str) -> np.ndarray:
+    """Those of the given times that are below `until`."""
+    found = np.atleast_1d(_concrete(times, name))
+    return found[found < _end(until)] if found.size else found
 
 
 def layer_breaks(step: Any, until: Any, pieces: int | None = None) -> np.ndarray:

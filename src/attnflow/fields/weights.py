@@ -14,7 +14,8 @@ from jaxtyping import Array, Float
 from attnflow.axes import Along, Batched, Number, as_seed, finite_array, positive, random_key, scalar
 from attnflow.checks import instance, not_instance, shown, whole
 from attnflow.errors import InvalidInput
-from attnflow.fields.timed import AbstractTimed, layer_breaks, piece
+from attnflow.fields.timed import AbstractTimed, layer_breaks, piece, times_before
+from attnflow.precision import is_concrete
 
 
 class AbstractWeight(AbstractTimed):
@@ -34,6 +35,11 @@ class AbstractWeight(AbstractTimed):
     def is_continuous(self) -> bool:
         """Whether it changes continuously with time, so that layers converge to the flow."""
 
+    @property
+    @abc.abstractmethod
+    def is_piecewise(self) -> bool:
+        """Whether it is constant between its breaks, so that a flow may be known exactly there."""
+
 
 class Constant(AbstractWeight):
     """The same array at all times: weights shared by all layers. `Along(dim, arrays)` gives each member its own."""
@@ -50,6 +56,10 @@ class Constant(AbstractWeight):
 
     @property
     def is_continuous(self) -> bool:
+        return True
+
+    @property
+    def is_piecewise(self) -> bool:
         return True
 
     def at(self, t: Any, dtype: Any) -> Float[Array, "..."]:
@@ -77,11 +87,54 @@ class PerLayer(AbstractWeight):
     def is_continuous(self) -> bool:
         return self.values.shape[0] == 1
 
+    @property
+    def is_piecewise(self) -> bool:
+        return True
+
     def at(self, t: Any, dtype: Any) -> Float[Array, "..."]:
         return jnp.asarray(self.values, dtype)[jnp.clip(piece(t, self.step), 0, self.values.shape[0] - 1)]
 
     def breaks(self, until: Any) -> np.ndarray:
         return layer_breaks(self.step, until, self.values.shape[0])
+
+
+class Pieces(AbstractWeight):
+    """Piecewise constant, in pieces of any length: values[k] from times[k] to times[k+1], the last one for ever after.
+
+    `times` start at 0 and increase. `PerLayer` is the case of equal lengths.
+    """
+
+    times: Float[Array | np.ndarray, " piece"]
+    values: Float[Array | np.ndarray, "piece ..."]
+
+    def __init__(self, times: Any, values: Any):
+        self.times, self.values = finite_array("`times`", times), _layers(values)
+        if self.times.shape != self.values.shape[:1]:
+            raise InvalidInput(
+                f"`times` of Pieces has shape {self.times.shape} for {self.values.shape[0]} values; give the time at "
+                "which each one begins."
+            )
+        if is_concrete(self.times) and (self.times[0] != 0 or (np.diff(self.times) <= 0).any()):
+            raise InvalidInput(f"`times` of Pieces is {shown(self.times.tolist())}; begin at 0 and increase.")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.values.shape[1:])
+
+    @property
+    def is_continuous(self) -> bool:
+        return self.values.shape[0] == 1
+
+    @property
+    def is_piecewise(self) -> bool:
+        return True
+
+    def at(self, t: Any, dtype: Any) -> Float[Array, "..."]:
+        begun = jnp.sum(jnp.asarray(self.times, float) <= jnp.asarray(t, float))
+        return jnp.asarray(self.values, dtype)[jnp.maximum(begun - 1, 0)]
+
+    def breaks(self, until: Any) -> np.ndarray:
+        return times_before(self.times[1:], until, "times")
 
 
 class Interpolated(AbstractWeight):
@@ -101,6 +154,10 @@ class Interpolated(AbstractWeight):
     @property
     def is_continuous(self) -> bool:
         return True
+
+    @property
+    def is_piecewise(self) -> bool:
+        return False
 
     def at(self, t: Any, dtype: Any) -> Float[Array, "..."]:
         values, last = jnp.asarray(self.values, dtype), self.values.shape[0] - 1
@@ -128,6 +185,10 @@ class Function(AbstractWeight):
     @property
     def is_continuous(self) -> bool:
         return True
+
+    @property
+    def is_piecewise(self) -> bool:
+        return False
 
     def at(self, t: Any, dtype: Any) -> Float[Array, "..."]:
         return jnp.asarray(self.function(jnp.asarray(t, float)), dtype)
@@ -186,6 +247,10 @@ class Random(AbstractWeight):
     @property
     def is_continuous(self) -> bool:
         return False
+
+    @property
+    def is_piecewise(self) -> bool:
+        return True
 
     def at(self, t: Any, dtype: Any) -> Float[Array, "..."]:
         key = jax.random.fold_in(random_key(self.seed), zlib.crc32(self.role.encode()))

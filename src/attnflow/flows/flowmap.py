@@ -15,14 +15,15 @@ import numpy as np
 
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, breaks
-from attnflow.flows.methods import AbstractMethod, Adaptive
+from attnflow.flows.methods import AbstractMethod, AbstractSystem, Adaptive
+from attnflow.flows.methods.layers import layer_number
 from attnflow.flows.schedules import AbstractSchedule, Evenly
 from attnflow.flows.solve import solve
-from attnflow.flows.system import Carried
+from attnflow.flows.system import Carried, Particles
 from attnflow.flows.trajectory import Trajectory
 from attnflow.precision import full_precision
 from attnflow.spaces import Euclidean, Sphere
-from attnflow.tokens import Measure, Tokens, all_present
+from attnflow.tokens import Tokens, all_present
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,10 +40,25 @@ class _Leg:
     def carry(self, points: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         order = slice(None) if self.forward else slice(None, None, -1)
         times, nodes = jnp.asarray(self.times[order]), jnp.asarray(self.nodes[order])
-        end, logdet = _carry(
-            self.field, self.tokens.measure.moved(None), self.method,
-            times, nodes, jnp.asarray(points), jnp.asarray(place), jnp.asarray(breaks(self.field, self.times[-1])),
+        system = Carried(
+            self.field, self.tokens.measure.moved(None), jnp.asarray(place),
+            jnp.asarray(breaks(self.field, self.times[-1])),
         )  # fmt: skip
+        if self.forward or self.method.layer_step is None:
+            end, logdet = _carry(system, self.method, times, nodes, jnp.asarray(points))
+        else:
+            numbers = layer_number(self.times, self.method.layer_step)
+            layers = np.arange(numbers[0], numbers[-1])
+            last = np.searchsorted(numbers, layers, side="right") - 1
+            end, logdet = _carry_back(
+                system, self.method, self.method.layer_step, jnp.asarray(layers), jnp.asarray(last),
+                jnp.asarray(numbers[last] == layers), jnp.asarray(self.nodes), jnp.asarray(points),
+            )  # fmt: skip
+            if (lost := int(np.isnan(end).any(axis=1).sum())) > 0:
+                raise InvalidInput(
+                    f"{lost} of the {len(points)} `points` have no way back through layers of step "
+                    f"{self.method.layer_step:g}: no point goes there, or the layer folds; use a smaller step."
+                )
         return np.asarray(end), np.asarray(logdet)
 
 
@@ -98,10 +114,11 @@ class FlowMap:
         return self.push(points, place=place)[1]
 
     def inverse(self) -> "FlowMap":
-        """The map back. Points that the flow has contracted by e^(-c) come back with errors e^c times larger."""
-        for leg in self.legs:
-            if leg.method.layer_step is not None:
-                raise InvalidInput("a map made layer by layer has no inverse here; make it with Fixed or Adaptive.")
+        """The map back. Points that the flow has contracted by e^(-c) come back with errors e^c times larger.
+
+        Layers are inverted one by one, by Newton's method to rounding. Points that no point goes to are refused when
+        they are pushed.
+        """
         return FlowMap(tuple(dataclasses.replace(leg, forward=not leg.forward) for leg in reversed(self.legs)))
 
     def then(self, other: "FlowMap") -> "FlowMap":
@@ -149,11 +166,7 @@ def _leg(flow: Trajectory, method: AbstractMethod, first: int, last: int) -> _Le
 
 
 @eqx.filter_jit
-def _carry(
-    field: Any, tokens: Measure, method: AbstractMethod, times: Any, nodes: Any, points: Any, place: Any, jumps: Any
-) -> Any:
-    system = Carried(field, tokens, place, jumps)
-
+def _carry(system: Carried, method: AbstractMethod, times: Any, nodes: Any, points: Any) -> Any:
     def leg(carry: Any, node: Any) -> Any:
         x, t0, t1 = node
         points, logdet = carry
@@ -162,4 +175,61 @@ def _carry(
 
     begin = (points, jnp.zeros(points.shape[0], points.dtype))
     end, _ = jax.lax.scan(leg, begin, (nodes[:-1], times[:-1], times[1:]))
+    return end
+
+
+@eqx.filter_jit
+def _carry_back(
+    system: Carried, method: AbstractMethod, step: Any, layers: Any, last: Any, fresh: Any, nodes: Any, points: Any
+) -> Any:
+    """Points before `layers`, from those behind them; NaN where a layer cannot be inverted.
+
+    The tokens go through the layers first, from the node `last` where one is `fresh`, so that the way back sees the
+    measures of the way there.
+    """
+    space, step = system.tokens.space, jnp.asarray(step, points.dtype)
+    tokens = Particles(system.field, system.tokens, system.jumps)
+
+    def layer(system: AbstractSystem, k: Any, state: Any) -> Any:
+        t = k.astype(step.dtype)
+        return method.advance(system, state, t * step, (t + 1) * step, k[None])
+
+    def along(x: Any, at: Any) -> Any:
+        k, node, is_fresh = at
+        x = jnp.where(is_fresh, nodes[node], x)
+        return layer(tokens, k, x), x
+
+    def back(carry: Any, at: Any) -> Any:
+        k, x = at
+
+        def one(y: Any, place: Any) -> Any:
+            alone = Carried(system.field, system.tokens, place[None], system.jumps)
+
+            def miss(p: Any) -> Any:
+                on = space.retract(p[None])
+                return layer(alone, k, (x, on, None))[1][0] - y + p - on[0]  # p - on makes the derivative invertible
+
+            def newton(carry: Any) -> Any:
+                """The best of several lengths of Newton's step, as long as one comes nearer."""
+                p, _, _, count = carry
+                slope, off = jax.jacfwd(lambda q: (miss(q),) * 2, has_aux=True)(p)
+                shares = 0.5 ** jnp.arange(8, dtype=p.dtype)
+                tried = space.retract(p[None] - shares[:, None] * jnp.linalg.solve(slope, off)[None])
+                sizes = jnp.max(jnp.abs(jax.vmap(miss)(tried)), axis=1)
+                best, nearer = jnp.argmin(sizes), jnp.min(sizes) < jnp.max(jnp.abs(off))
+                return jnp.where(nearer, tried[best], p), jnp.linalg.det(slope) > 0, nearer, count + 1
+
+            begin = (y, jnp.asarray(False), jnp.asarray(True), 0)
+            p, unfolded, _, _ = jax.lax.while_loop(lambda carry: carry[2] & (carry[3] < 64), newton, begin)
+            _, end, logdet = layer(alone, k, (x, p[None], jnp.zeros(1, p.dtype)))
+            close = jnp.max(jnp.abs(end[0] - y)) <= 64 * jnp.finfo(y.dtype).eps * (1 + jnp.max(jnp.abs(y)))
+            return jnp.where(close & unfolded, p, jnp.nan), -logdet[0]
+
+        points, logdet = carry
+        points, change = jax.vmap(one)(points, system.place)
+        return (points, logdet + change), None
+
+    _, path = jax.lax.scan(along, nodes[0], (layers, last, fresh))
+    begin = (points, jnp.zeros(points.shape[0], points.dtype))
+    end, _ = jax.lax.scan(back, begin, (layers, path), reverse=True)
     return end

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.fields.base import AbstractField, AbstractLayered, Total, tangent_drive
+from attnflow.fields.exact import as_exact, stretching
 from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens
 from attnflow.fields.timed import layer_time
 from attnflow.flows.methods.base import AbstractSystem, State
@@ -37,6 +38,10 @@ class Particles(AbstractSystem):
         t = layer_time(layer, step)
         return one_layer(self.field, t, step, AtTokens(), self.tokens.moved(state), update)
 
+    def exact(self, t0: Any, t1: Any, state: State) -> State:
+        mu = self.tokens.moved(state)
+        return AtTokens().kept(mu, as_exact(self.field).carry(t0, t1, AtTokens(), mu), state)
+
     @property
     def diffusion(self) -> tuple[AbstractNoise, Measure] | None:
         return None if self.noise is None else (self.noise, self.tokens)
@@ -49,7 +54,8 @@ class Particles(AbstractSystem):
 class Carried(AbstractSystem):
     """Tokens, points that feel them and exert nothing, and the log-determinant of the flow map at the points.
 
-    State: (positions of the tokens, points, log-determinants). The points have the places `place`.
+    State: (positions of the tokens, points, log-determinants, or None where they are not wanted). The points have the
+    places `place`.
     """
 
     field: AbstractField
@@ -63,7 +69,7 @@ class Carried(AbstractSystem):
 
     def rate(self, t: Any, state: State) -> State:
         space = self.tokens.space
-        x, points, _ = state
+        x, points, logdet = state
         x, points = space.retract(x), space.retract(points)
         mu = self.tokens.moved(x)
         own = tangent_drive(self.field, t, AtTokens(), mu)
@@ -77,30 +83,31 @@ class Carried(AbstractSystem):
             return jnp.trace(jax.jacfwd(at)(p, place))
 
         moved = tangent_drive(self.field, t, AtPoints(points, self.place), mu)
-        return own, moved, jax.vmap(divergence)(points, self.place)
+        return own, moved, None if logdet is None else jax.vmap(divergence)(points, self.place)
 
     def retract(self, state: State) -> State:
         x, points, logdet = state
         return self.tokens.space.retract(x), self.tokens.space.retract(points), logdet
 
     def layer(self, layer: Any, step: Any, state: State, update: Any) -> State:
-        space = self.tokens.space
         x, points, logdet = state
         t, mu = layer_time(layer, step), self.tokens.moved(x)
 
-        def at(p: Any, place: Any) -> Any:
-            return one_layer(self.field, t, step, AtPoints(space.retract(p[None, :]), place[None]), mu, update)[0]
+        def stretched(p: Any, place: Any) -> Any:
+            def move(x: Any) -> Any:
+                return one_layer(self.field, t, step, AtPoints(x[None], place[None]), mu, update)[0]
 
-        def stretching(p: Any, place: Any) -> Any:
-            jacobian = jax.jacfwd(at)(p, place)
-            end = at(p, place)
-            # in R^d the normal space is empty; on the sphere x -> end completes the tangent map to an invertible one
-            normal = p - space.tangent(p, p)
-            return jnp.linalg.slogdet(jacobian + jnp.outer(end - space.tangent(end, end), normal))[1]
+            return stretching(self.tokens.space, move, p)
 
         own = one_layer(self.field, t, step, AtTokens(), mu, update)
         moved = one_layer(self.field, t, step, AtPoints(points, self.place), mu, update)
-        return own, moved, logdet + jax.vmap(stretching)(points, self.place)
+        return own, moved, None if logdet is None else logdet + jax.vmap(stretched)(points, self.place)
+
+    def exact(self, t0: Any, t1: Any, state: State) -> State:
+        x, points, logdet = state
+        field, mu, query = as_exact(self.field), self.tokens.moved(x), AtPoints(points, self.place)
+        own, moved = field.carry(t0, t1, AtTokens(), mu), field.carry(t0, t1, query, mu)
+        return own, moved, None if logdet is None else logdet + field.stretching(t0, t1, query, mu)
 
     @property
     def diffusion(self) -> tuple[AbstractNoise, Measure] | None:

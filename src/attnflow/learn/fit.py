@@ -13,7 +13,7 @@ from jaxtyping import Float
 from attnflow.axes import Along, positive
 from attnflow.checks import instance
 from attnflow.errors import InvalidInput, MissingExtra
-from attnflow.fields import AbstractWeight, Constant, Interpolated, PerLayer
+from attnflow.fields import AbstractWeight, Constant, Interpolated, PerLayer, Pieces
 from attnflow.flows.compiled import wait
 from attnflow.flows.continuing import changed, go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
@@ -76,8 +76,8 @@ def fit(
 ) -> Fitted:
     """Lower the cross-entropy of the classifier on labelled points by `steps` steps of Adam.
 
-    The weights of the field (arrays, `PerLayer`, `Interpolated`) and the read-out are fitted, by the exact gradient of
-    the discrete flow (through `advance`), in float64. The same arguments give the same losses.
+    The weights of the field (arrays, `PerLayer`, `Pieces`, `Interpolated`) and the read-out are fitted, by the exact
+    gradient of the discrete flow (through `advance`), in float64. The same arguments give the same losses.
 
     Arguments:
         points: shape (points, coordinates); fewer coordinates than the flow has are padded with zeros.
@@ -255,7 +255,7 @@ def trainable(classifier: Classifier) -> Any:
         marks = jax.tree.map(lambda _: False, node)
         if isinstance(node, Constant) and not isinstance(node.value, Along):
             return eqx.tree_at(lambda w: w.value, marks, True)
-        if isinstance(node, PerLayer | Interpolated):
+        if isinstance(node, PerLayer | Pieces | Interpolated):
             return eqx.tree_at(lambda w: w.values, marks, True)
         return marks
 

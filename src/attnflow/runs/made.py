@@ -17,6 +17,7 @@ NEEDED: dict[str, type] = {
     "encoding": fields.AbstractEncoding,
     "norm": fields.AbstractNorm,
     "method": flows.AbstractMethod,
+    "rule": flows.AbstractRule,
     "update": AbstractUpdate,
     "noise": flows.AbstractNoise,
     "save": flows.AbstractSchedule,

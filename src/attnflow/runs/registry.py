@@ -1,12 +1,31 @@
 """The words of a specification. Strings are resolved here, once, and nowhere else."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from attnflow import fields, flows, kernels, learn, masks, meanfield, spaces, tokens
+from attnflow.flows.methods.solvers import solvers
 from attnflow.observe import watch
 
-REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
+
+class Later(Mapping[str, Callable[..., Any]]):
+    """Words of another package, which is imported when one is looked up."""
+
+    def __init__(self, find: Callable[[], dict[str, Callable[..., Any]]]):
+        self.find = functools.cache(find)
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return self.find()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.find())
+
+    def __len__(self) -> int:
+        return len(self.find())
+
+
+REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
     "space": {
         "sphere": spaces.Sphere,
         "euclidean": spaces.Euclidean,
@@ -26,6 +45,7 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
     },
     "field": {
         "attention": fields.Attention,
+        "affine": fields.Affine,
         "perceptron": fields.Perceptron,
         "potential": fields.Potential,
         "composed": fields.Composed,
@@ -40,6 +60,7 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
     "weight": {
         "constant": fields.Constant,
         "per-layer": fields.PerLayer,
+        "pieces": fields.Pieces,
         "interpolated": fields.Interpolated,
         "random": fields.Random,
     },
@@ -66,11 +87,14 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
     "method": {
         "adaptive": flows.Adaptive,
         "fixed": flows.Fixed,
+        "exact": flows.Exact,
         "layers": flows.Layers,
         "alternate": flows.Alternate,
         "heun": flows.Heun,
         "long-time": flows.LongTime,
     },
+    "solver": Later(solvers),
+    "rule": {"rk4": flows.Rk4, "euler": flows.Euler, "adams-bashforth": flows.AdamsBashforth},
     "basis": {"circle": meanfield.CircleBasis, "zonal": meanfield.ZonalBasis, "sphere": meanfield.SphereBasis},
     "density": {
         "uniform": meanfield.uniform,
@@ -104,11 +128,26 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
 }
 """part of a specification -> name -> what makes it."""
 
-_WEIGHTS: dict[str, tuple[str, ...]] = dict.fromkeys(("query", "key", "value", "output", "bias", "gain"), ("weight",))
+_WEIGHTS: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("query", "key", "value", "output", "matrix", "bias", "gain"), ("weight",)
+)
 _BLOCKS: dict[str, tuple[str, ...]] = dict.fromkeys(("inner", "outer"), ("weight", "field"))
 _FIELDS: dict[str, tuple[str, ...]] = dict.fromkeys(("field", "attention", "parts"), ("field",))
 _OTHERS: dict[str, tuple[str, ...]] = {
-    kind: (kind,) for kind in ("space", "kernel", "mask", "normaliser", "encoding", "norm", "update", "method", "basis")
+    kind: (kind,)
+    for kind in (
+        "space",
+        "kernel",
+        "mask",
+        "normaliser",
+        "encoding",
+        "norm",
+        "update",
+        "method",
+        "rule",
+        "solver",
+        "basis",
+    )
 }
 _OTHERS["densities"] = ("density",)
 ARGUMENTS: dict[str, tuple[str, ...]] = _WEIGHTS | _BLOCKS | _FIELDS | _OTHERS
@@ -120,6 +159,7 @@ name; so do numbers that a class converts by `axes.scalar`."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "attention": {"normaliser": {"name": "softmax"}, "mask": {"name": "everyone"}},
+    "fixed": {"rule": {"name": "rk4"}},
     "layers": {"update": {"name": "renormalise"}},
     "pre": {"norm": {"name": "unit"}},
     "peri": {"norm": {"name": "unit"}},

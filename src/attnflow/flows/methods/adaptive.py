@@ -1,6 +1,5 @@
-"""Adaptive steps: Dormand-Prince 8(7) of Diffrax, with its dense output."""
+"""Adaptive steps: a solver of Diffrax, with its dense output."""
 
-import dataclasses
 from typing import Any, cast
 
 import equinox as eqx
@@ -9,11 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import Number, positive
-from attnflow.checks import flag, whole
+from attnflow.checks import whole
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
-from attnflow.flows.methods.fixed import finite, not_after
+from attnflow.flows.methods.fixed import finite
+from attnflow.flows.methods.rules import not_after
+from attnflow.flows.methods.solvers import as_plain_loop, check_solver, inside, is_coarse, with_tolerances
 from attnflow.flows.noise import AbstractNoise
 from attnflow.spaces import AbstractSpace
 
@@ -23,19 +24,26 @@ class Adaptive(AbstractMethod):
 
     The field is extended off the space as a constant along normals; states are moved back onto the space after every
     step, frames at saved times. The nearest point of the space is at most as far again from the solution, so the
-    order of the method is kept. The method is Dormand-Prince 8(7); `implicit=True` takes Kvaerno 5(4) instead, which
-    factorises a matrix of (n d)^2 entries per step and whose steps are not bounded by the contraction inside clusters
-    (a reference for few tokens and long times; see `solve_long`). `advance` is differentiable in reverse mode
-    (recursive checkpoints), up to `max_steps` steps; use `Fixed` for forward mode.
+    order of the method is kept. `advance` is differentiable in reverse mode (recursive checkpoints), up to `max_steps`
+    steps; use `Fixed` for forward mode.
+
+    Arguments:
+        solver: a solver of Diffrax for one ODE that estimates its error, such as `diffrax.Tsit5()`; left out,
+            `diffrax.Dopri8()` (Dormand-Prince 8(7)). An implicit one such as `diffrax.Kvaerno5()` factorises a matrix
+            of (n d)^2 entries per step, and its steps are not bounded by the contraction inside clusters: a reference
+            for few tokens and long times (see `solve_long`). A root finder without tolerances of its own gets those
+            of the steps. Every step of a given solver evaluates its first stage, so that members of a batch do not
+            depend on when others start or pass a jump.
     """
 
     rtol: Number = eqx.field(converter=positive("rtol"), default=1e-8)
     atol: Number = eqx.field(converter=positive("atol"), default=1e-10)
     max_steps: int = eqx.field(static=True, default=4096, converter=lambda count: whole("max_steps", count, 1))
-    implicit: bool = eqx.field(static=True, default=False)
+    solver: Any = None
 
     def __check_init__(self) -> None:
-        flag("implicit", self.implicit)
+        if self.solver is not None:
+            check_solver(self.solver)
 
     @property
     def layer_step(self) -> float | None:
@@ -65,14 +73,13 @@ class Adaptive(AbstractMethod):
     ) -> Stretch:
         """`memory` is (the next step, the state of the solver, the state of the controller).
 
-        Steps end where they please; frames are read off the dense output of the step that passes them. The step that
-        passes the last frame of a chunk is made again for the next chunk if that has frames within it.
+        Steps end where they please; frames are read off the dense output of the step that passes them, or, where that
+        is of lower order than the solver, come from a shorter step of their own. The step that passes the last frame
+        of a chunk is made again for the next chunk if that has frames within it.
         """
         import diffrax
 
-        solver, controller = self._solver(), self._inner()
-        if isinstance(solver, diffrax.AbstractERK):  # no reverse mode is needed here, so the stages are a plain loop
-            solver = dataclasses.replace(solver, scan_kind="lax")
+        solver, controller = inside(self._solver(), as_plain_loop), self._inner()  # no reverse mode is needed here
         count, size = times.shape[0], jnp.asarray(times.shape[0])
 
         def blocked(t: Any, h: Any) -> Any:
@@ -90,7 +97,11 @@ class Adaptive(AbstractMethod):
             cut = t + planned > wall
             then = jnp.where(cut, wall, t + planned)
             term = _term(system, wall)
-            jumped = jnp.any(system.breaks == t) if system.breaks.shape[0] else jnp.asarray(False)
+            if self.solver is not None:
+                # Diffrax decides for all members of a batch together whether the first stage is that of the last step
+                jumped = jnp.asarray(True)
+            else:
+                jumped = jnp.any(system.breaks == t) if system.breaks.shape[0] else jnp.asarray(False)
             y1, error, dense, solver_after, result = solver.step(term, t, then, y, None, solver_state, jumped)
             keep, start, stop, _, control_after, _ = controller.adapt_step_size(
                 t, then, y, y1, None, error, solver.error_order(term), control
@@ -106,7 +117,12 @@ class Adaptive(AbstractMethod):
 
             def fill(inner: Any) -> Any:
                 filled, frames = inner
-                frame = system.retract(step.evaluate(times[filled]))
+                if is_coarse(step, solver.order(term)):
+                    frame, _, _, _, made = solver.step(term, t, times[filled], y, None, solver_state, jumped)
+                    frame = jax.tree.map(lambda x: jnp.where(made == diffrax.RESULTS.successful, x, jnp.nan), frame)
+                else:
+                    frame = step.evaluate(times[filled])
+                frame = system.retract(frame)
                 return filled + 1, jax.tree.map(lambda f, x: f.at[filled].set(x), frames, frame)
 
             filled, frames = jax.lax.while_loop(passed, fill, (carry.filled, carry.frames))
@@ -152,13 +168,8 @@ class Adaptive(AbstractMethod):
     def _solver(self) -> Any:
         import diffrax
 
-        if not self.implicit:
-            return diffrax.Dopri8()
-        import optimistix
-
-        # Diffrax's own VeryChord gives up early here: six times the steps
-        rtol, atol = cast(Any, self.rtol), cast(Any, self.atol)
-        return diffrax.Kvaerno5(root_finder=optimistix.Chord(rtol, atol, norm=_largest))
+        solver = diffrax.Dopri8() if self.solver is None else self.solver
+        return inside(solver, lambda one: with_tolerances(one, self.rtol, self.atol, _largest))
 
     def _inner(self) -> Any:
         import diffrax

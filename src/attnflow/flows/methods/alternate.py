@@ -11,8 +11,8 @@ from attnflow.checks import flag, instance
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField, Total
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
-from attnflow.flows.methods.fixed import rk4
 from attnflow.flows.methods.layers import AbstractUpdate, Layers, check_layers
+from attnflow.flows.methods.rules import Rk4
 from attnflow.flows.noise import AbstractIto, AbstractNoise
 from attnflow.spaces import AbstractSpace
 
@@ -95,6 +95,9 @@ class _InTurn(AbstractSystem):
     def retract(self, state: State) -> State:
         return self.whole.retract(state)
 
+    def exact(self, t0: Any, t1: Any, state: State) -> State:
+        return self.whole.exact(t0, t1, state)
+
     @property
     def diffusion(self) -> Any:
         return self.whole.diffusion
@@ -127,7 +130,8 @@ def _move(part: AbstractSystem, first: Any, last: Any, step: Any, state: State) 
     """One part alone from time first * step to last * step."""
     # a rounding error inwards, so that weights with layers of another step are read on the side of this one
     inwards = 4 * jnp.finfo(step.dtype).eps
-    return rk4(part, first * step * (1 + inwards), state, (last - first) * step, last * step * (1 - inwards))
+    start, end = first * step * (1 + inwards), last * step * (1 - inwards)
+    return Rk4().step(part, start, (last - first) * step, state, (), end)[0]
 
 
 def _several(count: int, what: str) -> None:

@@ -33,6 +33,10 @@ class AbstractSystem(eqx.Module):
     def layer(self, layer: Int[Array, ""], step: Time, state: State, update: Any) -> State:
         """One discrete layer of step `step`: `update(space, x, drive, step)` for every point."""
 
+    @abc.abstractmethod
+    def exact(self, t0: Time, t1: Time, state: State) -> State:
+        """The state at t1 in the flow that the field knows of itself, from the one at t0; nothing jumps in between."""
+
     @property
     @abc.abstractmethod
     def diffusion(self) -> tuple[AbstractNoise, Measure] | None:

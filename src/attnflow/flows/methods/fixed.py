@@ -1,4 +1,4 @@
-"""Fixed steps: classical Runge-Kutta of order 4 with a retraction after every step."""
+"""Fixed steps by a rule, with a retraction after every step."""
 
 import itertools
 from typing import Any
@@ -9,23 +9,29 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import Number, positive
+from attnflow.checks import instance
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
+from attnflow.flows.methods.rules import AbstractRule, Rk4
 from attnflow.flows.noise import AbstractIto, AbstractNoise
 from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace
 
 
 class Fixed(AbstractMethod):
-    """RK4 in equal steps of at most `step` between saved times; reproducible, and differentiable in both modes.
+    """Equal steps of at most `step` between saved times by `rule`; reproducible, and differentiable in both modes.
 
-    Rates of softmax attention are of order 1 for every beta (clusters contract at rate 1), so a step of 0.1 to 0.25 is
-    accurate and 2.78 is the limit of stability. Written by hand because a scan of four field evaluations compiles
-    and runs faster than a general solver.
+    Rates of softmax attention are of order 1 for every beta (clusters contract at rate 1), so that a step of 0.1 to
+    0.25 is accurate with the default rule `Rk4()`. Written by hand because a scan of field evaluations compiles and
+    runs faster than a general solver. With noise the weak order is 1 for every rule.
     """
 
     step: Number = eqx.field(converter=positive("step"), default=0.1)
+    rule: AbstractRule = Rk4()
+
+    def __check_init__(self) -> None:
+        instance("rule", self.rule, AbstractRule, "a rule such as Rk4()")
 
     @property
     def layer_step(self) -> float | None:
@@ -34,20 +40,24 @@ class Fixed(AbstractMethod):
     def grid(self, t0: Any, t1: Any, breaks: np.ndarray) -> np.ndarray | None:
         if not (is_concrete(t0) and is_concrete(t1) and is_concrete(self.step)):
             return None
-        low, high = min(t0, t1), max(t0, t1)
-        stops = np.concatenate([[low], breaks[(breaks > low) & (breaks < high)], [high]])
+        stops = stops_between(t0, t1, breaks)
         legs = [np.linspace(a, b, int(step_count(b - a, self.step)) + 1)[:-1] for a, b in itertools.pairwise(stops)]
-        nodes = np.append(np.concatenate(legs), high)
+        nodes = np.append(np.concatenate(legs), stops[-1])
         return nodes if t1 >= t0 else nodes[::-1].copy()
 
     def advance(self, system: AbstractSystem, state: State, t0: Time, t1: Time, grid: Any) -> State:
+        memory = self._begun(system, t0, state)
         if grid is not None:
 
-            def step(y: State, span: Any) -> Any:
-                t, end, label = span
-                return system.kick(label, t, end - t, rk4(system, t, y, end - t, end)), None
+            def span(carry: Any, ends: Any) -> Any:
+                y, memory = carry
+                t, end, label = ends
+                memory = self._begun_at_breaks(system, t, y, memory)
+                y, memory = self.rule.step(system, t, end - t, y, memory, end)
+                return (system.kick(label, t, end - t, y), memory), None
 
-            return jax.lax.scan(step, state, (grid[:-1], grid[1:], _labels(grid, system.breaks)))[0]
+            spans = (grid[:-1], grid[1:], _labels(grid, system.breaks))
+            return jax.lax.scan(span, (state, memory), spans)[0][0]
         if system.breaks.shape[0]:
             raise InvalidInput(
                 "`Fixed` has to know its steps beforehand where a field jumps in time: give t0, t1 and the step as "
@@ -56,30 +66,35 @@ class Fixed(AbstractMethod):
         steps = step_count(jnp.abs(t1 - t0), self.step)
         h = (t1 - t0) / jnp.asarray(steps, t0.dtype)
 
-        def numbered(k: Any, y: State) -> State:
+        def one(k: Any, carry: Any) -> Any:
+            y, memory = carry
             t = t0 + jnp.asarray(k, h.dtype) * h
-            return system.kick(_label(t0, k), t, h, rk4(system, t, y, h, t1))
+            y, memory = self.rule.step(system, t, h, y, memory, t1)
+            return system.kick(_label(t0, k), t, h, y), memory
 
-        return jax.lax.fori_loop(0, steps, numbered, state)
+        return jax.lax.fori_loop(0, steps, one, (state, memory))[0]
 
     def begin(self, system: AbstractSystem, state: State, t0: Time) -> Any:
-        return jnp.zeros_like(t0)
+        return count_from_stop(self._begun(system, t0, state))
 
     def stretch(
         self, system: AbstractSystem, at: Stretch, times: Any, after: Time, end: Time, landing: Any, limit: Any
     ) -> Stretch:
-        """`memory` counts the steps already made since the last stop."""
+        """`memory` is (the number of steps made since the last stop, the memory of the rule)."""
 
-        def leg(start: Any, end: Any, done: Any, budget: Any, y: State) -> tuple[State, Any, Any]:
+        def leg(start: Any, end: Any, done: Any, budget: Any, y: State, memory: Any) -> Any:
             count = step_count(end - start, self.step)
             now = jnp.minimum(done + budget, count)
             h = (end - start) / count.astype(end.dtype)
+            memory = self._begun_at_breaks(system, start, y, memory, done == 0)
 
-            def step(k: Any, z: State) -> State:
+            def step(k: Any, carry: Any) -> Any:
+                z, memory = carry
                 t = start + k.astype(h.dtype) * h
-                return system.kick(_label(start, k), t, h, rk4(system, t, z, h, end))
+                z, memory = self.rule.step(system, t, h, z, memory, end)
+                return system.kick(_label(start, k), t, h, z), memory
 
-            return jax.lax.fori_loop(done, now, step, y), now, now >= count
+            return *jax.lax.fori_loop(done, now, step, (y, memory)), now, now >= count
 
         return leg_by_leg(leg, at, times, system.breaks, limit)
 
@@ -92,6 +107,27 @@ class Fixed(AbstractMethod):
 
     def check(self, until: float, field: AbstractField) -> None:
         """Any span and any field will do."""
+
+    def _begun(self, system: AbstractSystem, t: Time, state: State) -> Any:
+        return jax.tree.map(jnp.asarray, self.rule.begin(system, t, state))
+
+    def _begun_at_breaks(self, system: AbstractSystem, t: Time, y: State, memory: Any, here: Any = True) -> Any:
+        """The memory, begun afresh if `t` is a break and it holds that the step starts `here`."""
+        if not system.breaks.shape[0] or not jax.tree.leaves(memory):
+            return memory
+        jumps = jnp.any(system.breaks == t) & here
+        return jax.lax.cond(jumps, lambda: self._begun(system, t, y), lambda: memory)
+
+
+def stops_between(t0: Any, t1: Any, breaks: np.ndarray) -> np.ndarray:
+    """The earlier of two times, the breaks between them, the later one."""
+    low, high = min(t0, t1), max(t0, t1)
+    return np.concatenate([[low], breaks[(breaks > low) & (breaks < high)], [high]])
+
+
+def count_from_stop(memory: Any = ()) -> Any:
+    """The memory with which `leg_by_leg` starts: no steps yet, and what the method remembers besides."""
+    return jnp.zeros((), int), memory
 
 
 def stop_label(t: Any) -> Any:
@@ -120,63 +156,39 @@ def step_count(span: Any, step: Any) -> Any:
     return xp.maximum(xp.ceil(span / step - 1e-9), 1).astype(int)
 
 
-def rk4(system: AbstractSystem, t: Any, y: State, h: Any, end: Any) -> State:
-    """One step of the classical Runge-Kutta method, moved back onto the space.
-
-    Stages at `end` or at t, whichever is later, are evaluated just before it: a rate that jumps there is meant from
-    the side of the step.
-    """
-    last = jnp.maximum(t, end)
-
-    def rate(s: Any, k: State, by: Any) -> State:
-        moved = jax.tree.map(lambda a, b: a + jnp.asarray(by, a.dtype) * b, y, k)
-        return system.rate(not_after(s, last), moved)
-
-    still = jax.tree.map(jnp.zeros_like, y)
-    k1 = rate(t, still, 0.0)
-    k2 = rate(t + h / 2, k1, h / 2)
-    k3 = rate(t + h / 2, k2, h / 2)
-    k4 = rate(t + h, k3, h)
-    slope = jax.tree.map(lambda a, b, c, d: (a + 2 * (b + c) + d) / 6, k1, k2, k3, k4)
-    return system.retract(jax.tree.map(lambda a, b: a + jnp.asarray(h, a.dtype) * b, y, slope))
-
-
-def not_after(t: Any, end: Any) -> Any:
-    """`t`, but no later than just before `end`, where a rate may jump; the derivative is that of `t`."""
-    t_, end = jax.lax.stop_gradient((t, end))
-    return t + (jnp.minimum(t_, jnp.nextafter(end, -jnp.inf)) - t_)
-
-
 def leg_by_leg(leg: Any, at: Stretch, times: Any, breaks: Any, limit: Any) -> Stretch:
-    """Go from stop to stop by `leg(start, end, steps done, step budget, state)` for `limit` steps.
+    """Go from stop to stop by `leg` for `limit` steps.
 
-    Stops are the saved times and the breaks between them; `at.t` is the last stop reached, `at.memory` the number of
-    steps made since. Steps end on saved times, so that none has to be shortened for the end of the flow.
+    leg(start, end, steps done, step budget, state, memory) gives (state, memory, steps done, whether it arrived).
+    Stops are the saved times and the breaks between them; `at.t` is the last stop reached, `at.memory` is (the number
+    of steps made since, the memory of the legs). Steps end on saved times, so that none has to be shortened for the
+    end of the flow.
     """
     stops = jnp.concatenate([times, jnp.where(breaks < times[-1], breaks, times[-1])]) if breaks.shape[0] else times
 
     def go_on(carry: Any) -> Any:
-        t, _, _, _, used = carry
+        t, _, _, _, _, used = carry
         return (t < times[-1]) & (used < limit)
 
     def go(carry: Any) -> Any:
-        t, state, done, frames, used = carry
+        t, state, done, memory, frames, used = carry
         end = jnp.min(jnp.where(stops > t, stops, times[-1]))
-        state, now, arrived = leg(t, end, done, limit - used, state)
+        state, memory, now, arrived = leg(t, end, done, limit - used, state, memory)
         frame = jnp.minimum(jnp.sum(times < end), times.shape[0] - 1)
         return (
             jnp.where(arrived, end, t),
             state,
             jnp.where(arrived, 0, now),
+            memory,
             put(frames, frame, state, arrived & (times[frame] == end)),
             used + now - done,
         )
 
-    begin = (at.t, at.state, at.memory.astype(int), at.frames, jnp.zeros((), int))
-    t, state, done, frames, used = jax.lax.while_loop(go_on, go, begin)
+    begin = (at.t, at.state, *at.memory, at.frames, jnp.zeros((), int))
+    t, state, done, memory, frames, used = jax.lax.while_loop(go_on, go, begin)
     steps = jnp.stack([used, jnp.zeros_like(used)]).astype(at.steps.dtype)
     filled = jnp.sum(times <= t)
-    return Stretch(t, state, done.astype(at.memory.dtype), frames, filled, steps, ~finite(state), jnp.asarray(False))
+    return Stretch(t, state, (done, memory), frames, filled, steps, ~finite(state), jnp.asarray(False))
 
 
 def put(frames: State, index: Any, state: State, when: Any) -> State:

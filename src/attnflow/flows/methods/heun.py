@@ -11,7 +11,8 @@ from attnflow.axes import Number, positive
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
-from attnflow.flows.methods.fixed import Fixed, leg_by_leg, not_after, step_count, stop_label
+from attnflow.flows.methods.fixed import Fixed, count_from_stop, leg_by_leg, step_count, stop_label
+from attnflow.flows.methods.rules import not_after
 from attnflow.flows.noise import AbstractNoise, AbstractStratonovich
 from attnflow.spaces import AbstractSpace
 
@@ -50,18 +51,19 @@ class Heun(AbstractMethod):
         return _run(system, t0, t1, (t1 - t0) / step_count(jnp.abs(t1 - t0), self.step).astype(t0.dtype), state, known)
 
     def begin(self, system: AbstractSystem, state: State, t0: Time) -> Any:
-        return jnp.zeros_like(t0)
+        return count_from_stop()
 
     def stretch(
         self, system: AbstractSystem, at: Stretch, times: Any, after: Time, end: Time, landing: Any, limit: Any
     ) -> Stretch:
         """`memory` is not needed: a leg is never left half done."""
 
-        def leg(start: Any, end: Any, done: Any, budget: Any, y: State) -> tuple[State, Any, Any]:
+        def leg(start: Any, end: Any, done: Any, budget: Any, y: State, memory: Any) -> Any:
             # a member of a batch may be at the end already; what is computed for it then is thrown away
             end = jnp.where(end > start, end, start + 1)
             count = step_count(end - start, self.step)
-            return _run(system, start, end, (end - start) / count.astype(end.dtype), y, None), count, count > 0
+            y = _run(system, start, end, (end - start) / count.astype(end.dtype), y, None)
+            return y, memory, count, count > 0
 
         return leg_by_leg(leg, at, times, system.breaks, limit)
 

@@ -14,7 +14,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.fields.timed import layer_time
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
-from attnflow.flows.methods.fixed import leg_by_leg
+from attnflow.flows.methods.fixed import count_from_stop, leg_by_leg
 from attnflow.flows.noise import AbstractIto, AbstractNoise
 from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace, Euclidean
@@ -95,18 +95,18 @@ class Layers(AbstractMethod):
         return jax.lax.fori_loop(first, last, lambda k, y: self._layer(system, k, y), state)
 
     def begin(self, system: AbstractSystem, state: State, t0: Time) -> Any:
-        return jnp.zeros_like(t0)
+        return count_from_stop()
 
     def stretch(
         self, system: AbstractSystem, at: Stretch, times: Any, after: Time, end: Time, landing: Any, limit: Any
     ) -> Stretch:
         """`memory` counts the layers already run since the last saved time."""
 
-        def leg(start: Any, end: Any, done: Any, budget: Any, y: State) -> tuple[State, Any, Any]:
+        def leg(start: Any, end: Any, done: Any, budget: Any, y: State, memory: Any) -> Any:
             first, end = layer_number(start, self.step), layer_number(end, self.step)
             last = jnp.minimum(first + done + budget, end)
             y = jax.lax.fori_loop(first + done, last, lambda k, z: self._layer(system, k, z), y)
-            return y, last - first, last >= end
+            return y, memory, last - first, last >= end
 
         return leg_by_leg(leg, at, times, jnp.zeros(0), limit)
 

@@ -1,0 +1,67 @@
+"""Fields whose flow is known exactly."""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from attnflow.errors import InvalidInput
+from attnflow.fields.base import AbstractField
+from attnflow.fields.queries import AbstractQuery, AtPoints, Points
+from attnflow.spaces import AbstractSpace
+from attnflow.tokens import Measure
+
+
+class AbstractExact(AbstractField):
+    """A field that knows its own flow between two jumps; the method `Exact` asks for it.
+
+    Both members are for one system and in JAX. No part of the field jumps between t0 and t1, but parts may jump at
+    either of them, so weights are read in between, at (t0 + t1)/2. t1 < t0 is the inverse map. `check_parameters`
+    refuses spaces and weights for which the flow is not known.
+    """
+
+    @abc.abstractmethod
+    def carry(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> Points:
+        """The positions at time t1 of the points of `query` in the flow of the measure that is `mu` at time t0."""
+
+    @abc.abstractmethod
+    def stretching(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> Float[Array, " query"]:
+        """log|det D carry| at the points of `query`: of the map on the space, in the measure `mu`.
+
+        `carry_stretching(self, t0, t1, query, mu)` finds it by automatic differentiation, with a determinant for every
+        point; a closed form is faster.
+        """
+
+
+def as_exact(field: AbstractField) -> AbstractExact:
+    """The field, if it knows its own flow."""
+    if not isinstance(field, AbstractExact):
+        raise InvalidInput(
+            f"`Exact` needs a field that knows its own flow, and {type(field).__name__} does not; use Adaptive()."
+        )
+    return field
+
+
+def carry_stretching(field: AbstractExact, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> Any:
+    """log|det D carry| at the points of `query`, by automatic differentiation of `carry`."""
+
+    def one(p: Any, place: Any) -> Any:
+        there = None if place is None else place[None]
+        return stretching(mu.space, lambda x: field.carry(t0, t1, AtPoints(x[None], there), mu)[0], p)
+
+    return jax.vmap(one)(query.points(mu), query.place(mu))
+
+
+def stretching(space: AbstractSpace, move: Callable[[Any], Any], p: Any) -> Any:
+    """log|det D move| at the point `p`, for a map of `space` into itself."""
+
+    def at(x: Any) -> Any:
+        return move(space.retract(x[None])[0])
+
+    end = at(p)
+    # in R^d the normal space is empty; on the sphere p -> end completes the tangent map to an invertible one
+    normal = p - space.tangent(p, p)
+    return jnp.linalg.slogdet(jax.jacfwd(at)(p) + jnp.outer(end - space.tangent(end, end), normal))[1]

@@ -1,0 +1,205 @@
+"""Rules of `Fixed`: their orders, also with steps that change and fields that jump; their memory leaves no trace."""
+
+import itertools
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import InvalidInput
+from attnflow.fields import Pieces
+from attnflow.flows import AdamsBashforth, Euler, Rk4
+from attnflow.flows.outcome import Ending
+from attnflow.runs import execute, load_spec, parse_spec, resume
+from attnflow.runs.plugins import load
+from attnflow.runs.store import ZarrSink
+
+TOKENS = af.uniform(af.Sphere(3), n=6, seed=0)
+VALUES = np.random.default_rng(1).standard_normal((3, 3, 3))
+TIMES = [0.0, 0.25, 0.65]
+JUMPING = af.Attention(2.0, value=Pieces(TIMES, VALUES))
+OUTSIDE = Path(__file__).parent.parent / "outside" / "method.py"
+OUR = {"rk4": (Rk4(), 4), "euler": (Euler(), 1), "adams-bashforth": (AdamsBashforth(), 2)}
+
+
+def outside(name):
+    with load([OUTSIDE]).active():
+        from attnflow.runs.plugins import words
+
+        return words("rule")[name]()
+
+
+RULES = {**OUR, "midpoint": (outside("midpoint"), 2), "smoothed": (outside("smoothed"), 1)}
+
+
+def velocity(x, k):
+    """The same field in plain NumPy: softmax attention with the value of piece k."""
+    weight = np.exp(2.0 * x @ x.T)
+    drive = weight @ x @ VALUES[k].T / weight.sum(axis=1, keepdims=True)
+    return drive - np.sum(drive * x, axis=1, keepdims=True) * x
+
+
+def unit(x):
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def pieces_of(stops):
+    """(start, end, piece) of the legs between stops."""
+    return [(a, b, int(np.searchsorted(TIMES, a, side="right")) - 1) for a, b in itertools.pairwise(stops)]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_orders(name):
+    """Halving the step divides the error by 2^order: across jumps, with stops that no step divides.
+
+    The next term of the error changes the observed order by about h times rates of 3, so 0.3 at most.
+    """
+    rule, order = RULES[name]
+    exact = af.advance(JUMPING, TOKENS, 0.0, 1.0, af.Adaptive(1e-12, 1e-13)).positions
+
+    def error(h):
+        flow = af.solve(JUMPING, TOKENS, 1.0, save=af.At([0.1, 0.47, 1.0]), method=af.Fixed(h, rule))
+        return np.abs(flow.positions.values[-1] - exact).max()
+
+    coarse, fine = (error(h) for h in ((0.04, 0.02) if order > 2 else (0.01, 0.005)))
+    assert abs(np.log2(coarse / fine) - order) < 0.35, (coarse, fine)
+
+
+@pytest.mark.parametrize("name", ["euler", "adams-bashforth"])
+def test_against_plain_numpy(name):
+    """The formulas written again: unequal steps, one start for the flow and one for every jump, none at saved times."""
+    x, h, last, before = TOKENS.positions, 0.06, np.inf, np.zeros((6, 3))
+    stops = np.array([0.0, 0.1, 0.25, 0.47, 0.65, 1.0])
+    for start, end, k in pieces_of(stops):
+        if start in TIMES:
+            last = np.inf
+        count = int(np.ceil((end - start) / h - 1e-9))
+        for _ in range(count):
+            step, now = (end - start) / count, velocity(x, k)
+            bend = step / last / 2 if name == "adams-bashforth" else 0.0
+            x, before, last = unit(x + step * (now + bend * (now - before))), now, step
+    flow = af.solve(JUMPING, TOKENS, 1.0, save=af.At([0.1, 0.47, 1.0]), method=af.Fixed(h, OUR[name][0]))
+    np.testing.assert_allclose(flow.positions.values[-1], x, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["adams-bashforth", "smoothed"])
+def test_memory_leaves_no_trace(name, monkeypatch):
+    """Chunks, slices of single steps, continuing and cancelling: equal bit by bit, in a batch."""
+    method, batch = af.Fixed(0.04, RULES[name][0]), af.uniform(af.Sphere(3), n=6, seed=range(2))
+    run = {"save": af.Evenly(6), "method": method}
+    whole = af.solve(JUMPING, batch, 1.5, **run)
+    first = af.solve(JUMPING, batch, 0.75, save=af.Evenly(3), method=method)
+    assert np.array_equal(af.solve(from_=first, until=1.5, save=3).positions.values, whole.positions.values)
+    monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "FIRST_SLICE", 1.0)
+    monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "SECONDS", 0.0)
+    sliced = af.solve(JUMPING, batch, 1.5, **run, chunk=2)
+    assert np.array_equal(sliced.positions.values, whole.positions.values)
+    seen = []
+    cut = af.solve(JUMPING, batch, 1.5, **run, on_progress=seen.append, cancel=lambda: len(seen) > 5)
+    assert cut.outcome.ending is Ending.INTERRUPTED
+    assert np.array_equal(af.solve(from_=cut).positions.values, whole.positions.values)
+    alone = af.solve(JUMPING, batch.member(seed=1), 1.5, **run)
+    np.testing.assert_allclose(alone.positions.values, whole.positions.values[1], atol=1e-13)
+
+
+def test_backwards_stops_and_float32():
+    there = af.advance(JUMPING, TOKENS, 0.0, 1.0, af.Fixed(0.002, AdamsBashforth()))
+    back = af.advance(JUMPING, there, 1.0, 0.0, af.Fixed(0.002, AdamsBashforth()))
+    # of order h^2 with rates of about 3, as far back again; a stage on the wrong side of a jump costs h
+    assert np.abs(back.positions - TOKENS.positions).max() < 1e-4
+    method = af.Fixed(0.02, AdamsBashforth())
+    single = af.solve(JUMPING, TOKENS.astype(np.float32), 1.0, save=af.Evenly(2), method=method)
+    twice = af.solve(JUMPING, TOKENS, 1.0, save=af.Evenly(2), method=method)
+    assert single.positions.dtype == np.float32
+    np.testing.assert_allclose(single.positions.values, twice.positions.values, atol=2e-5)
+    # a member that is held in one place leaves the memory of the other one alone
+    batch = af.uniform(af.Sphere(3), n=6, seed=range(2))
+    calm = af.Attention(1.0)
+    stopped = af.solve(calm, batch, 12.0, save=af.Evenly(24), method=method, stop=af.Consensus(0.1))
+    free = af.solve(calm, batch, 12.0, save=af.Evenly(24), method=method)
+    assert len(set(stopped.stopped_at.values)) == 2
+    for k, at in enumerate(stopped.stopped_at.values):
+        frame = int(np.argmax(free.time.values == at))
+        assert np.array_equal(stopped.positions.values[k, : frame + 1], free.positions.values[k, : frame + 1])
+
+
+def test_derivatives_pass_the_memory():
+    """Forward mode, reverse mode and central differences (h^2 times a third derivative, eps/h)."""
+
+    def loss(values):
+        field = af.Attention(2.0, value=Pieces(TIMES, values))
+        moved = af.advance(field, TOKENS, 0.0, 1.0, af.Fixed(0.1, AdamsBashforth())).positions
+        return jnp.sum(jnp.sin(jnp.asarray(moved)))
+
+    shift = np.zeros_like(VALUES)
+    shift[1, 0, 2] = 1.0
+    slope = (af.double(loss)(VALUES + 1e-5 * shift) - af.double(loss)(VALUES - 1e-5 * shift)) / 2e-5
+    reverse = af.double(jax.grad(loss))(VALUES)[1, 0, 2]
+    forward = af.double(lambda v: jax.jvp(loss, (v,), (shift,))[1])(VALUES)
+    assert abs(reverse - slope) < 1e-8
+    assert abs(reverse - forward) < 1e-13
+
+
+def test_noise_with_memory():
+    """kappa = 0 is the flow without noise, bit by bit, and a seed fixes the path."""
+    method = af.Fixed(0.05, AdamsBashforth())
+    quiet, loud, again, none = (
+        af.solve(af.Attention(2.0), TOKENS, 1.0, save=af.Evenly(4), method=method, noise=noise).positions.values
+        for noise in (af.Brownian(0.0), af.Brownian(0.1), af.Brownian(0.1), None)
+    )
+    assert np.array_equal(quiet, none)
+    assert np.array_equal(loud, again)
+    assert np.abs(loud - none).max() > 0.1
+
+
+SPEC = """
+name = "rule"
+[tokens]
+name = "uniform"
+n = 6
+space = { name = "sphere", dim = 3 }
+[field]
+name = "attention"
+beta = 2.0
+[solve]
+until = 1.0
+save = { name = "evenly", count = 8 }
+method = { name = "fixed", step = 0.02, rule = { name = "NAME" } }
+"""
+
+
+def test_a_rule_of_a_file_survives_a_crash(tmp_path, monkeypatch):
+    """A run of the user's file that died after a chunk goes on to the same numbers; the memory is in the checkpoint."""
+    (tmp_path / "run.toml").write_text(SPEC.replace("NAME", "smoothed"))
+    spec = load_spec(tmp_path / "run.toml", plugins=[OUTSIDE])
+    assert spec.table["solve"]["method"]["rule"] == {"name": "smoothed", "share": 0.5}
+    _, whole = execute(spec, tmp_path / "whole")
+    commit, chunks = ZarrSink.commit, []
+
+    def dying(self, *arguments):
+        commit(self, *arguments)
+        chunks.append(1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["attnflow.flows.solve"], "MOST", 4)
+    with monkeypatch.context() as patched:
+        patched.setattr(ZarrSink, "commit", dying)
+        execute(spec, tmp_path / "cut")
+    assert chunks
+    _, flow = resume(tmp_path / "cut", plugins=[OUTSIDE])
+    assert np.array_equal(flow.positions.values, whole.positions.values)
+
+
+def test_specifications_and_refusals():
+    made = parse_spec(SPEC.replace("NAME", "adams-bashforth")).build()["method"]
+    assert isinstance(made.rule, AdamsBashforth)
+    plain = parse_spec(SPEC.replace(', rule = { name = "NAME" }', ""))
+    assert plain.table["solve"]["method"]["rule"] == {"name": "rk4"}
+    with pytest.raises(InvalidInput, match="'smoothed'.*plugin"):
+        parse_spec(SPEC.replace("NAME", "smoothed"))
+    with pytest.raises(InvalidInput, match="`rule` is the class Euler; write Euler()"):
+        af.Fixed(0.1, Euler)
