@@ -83,7 +83,7 @@ class Carried(AbstractSystem):
             return tangent_drive(self.field, t, AtPoints(p, place[None]), mu)[0]
 
         def divergence(p: Any, place: Any) -> Any:
-            # at() is constant along normals, so the ambient trace is the divergence on the space
+            # at() is constant along normals, so the ambient trace is the divergence on the space (`space.normals`)
             return jnp.trace(jax.jacfwd(at)(p, place))
 
         moved = tangent_drive(self.field, t, AtPoints(points, self.place), mu)
@@ -103,10 +103,12 @@ class Carried(AbstractSystem):
 
         def stretching(p: Any, place: Any) -> Any:
             jacobian = jax.jacfwd(at)(p, place)
-            end = at(p, place)
-            # in R^d the normal space is empty; on the sphere x -> end completes the tangent map to an invertible one
-            normal = p - space.tangent(p, p)
-            return jnp.linalg.slogdet(jacobian + jnp.outer(end - space.tangent(end, end), normal))[1]
+            if space.dimension == space.dim:
+                return jnp.linalg.slogdet(jacobian)[1]
+            # the normals at p go to those at the end: the determinant is that of the tangent map times det(n n^T)
+            normals = space.normals(p)
+            gram = jnp.linalg.slogdet(normals @ normals.T)[1]
+            return jnp.linalg.slogdet(jacobian + space.normals(at(p, place)).T @ normals)[1] - gram
 
         own = one_layer(self.field, t, step, AtTokens(), mu, update)
         moved = one_layer(self.field, t, step, AtPoints(points, self.place), mu, update)

@@ -12,6 +12,8 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
         "euclidean": spaces.Euclidean,
         "ellipsoid": spaces.Ellipsoid,
         "centred-sphere": spaces.CentredSphere,
+        "torus": spaces.Torus,
+        "product": lambda factors: spaces.Product(*factors),
     },
     "tokens": {
         "uniform": tokens.uniform,
@@ -105,7 +107,7 @@ _FIELDS: dict[str, tuple[str, ...]] = dict.fromkeys(("field", "attention", "part
 _OTHERS: dict[str, tuple[str, ...]] = {
     kind: (kind,) for kind in ("space", "mask", "normaliser", "encoding", "norm", "update", "method", "basis")
 }
-_OTHERS["densities"] = ("density",)
+_OTHERS |= {"densities": ("density",), "factors": ("space",)}
 ARGUMENTS: dict[str, tuple[str, ...]] = _WEIGHTS | _BLOCKS | _FIELDS | _OTHERS
 """argument -> the parts that a table given for it may name."""
 
