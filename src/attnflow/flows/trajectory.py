@@ -115,8 +115,9 @@ class AbstractTrajectory(abc.ABC):
     def clusters(self, *, scale: float | np.ndarray | None = None) -> "xr.Dataset":
         """Clusters at every saved time: `count`, `condensed`, `label` of tokens, `mass` and `centre` of clusters.
 
-        Tokens are linked within `scale`, one number or one for each frame, by default `cluster_scale(beta)`. Unused cluster slots hold mass 0 and NaN
-        centres. Where `condensed` is false the tokens still percolate and the count is not a number of clusters.
+        Tokens are linked within `scale`, one number or one for each frame, by default `cluster_scale(beta)`. Unused
+        cluster slots hold mass 0 and NaN centres. Where `condensed` is false the tokens still percolate and the count
+        is not a number of clusters.
         """
         import xarray as xr
 

@@ -11,11 +11,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import Number
 from attnflow.checks import number
 from attnflow.errors import InvalidInput
+from attnflow.precision import double
 from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Measure, Tokens
 
@@ -80,7 +83,7 @@ def clusters(tokens: Tokens | Measure, *, scale: float) -> Clusters:
         labels[there] = found.labels
         return dataclasses.replace(found, labels=labels)
     x = np.asarray(tokens.positions, dtype=np.float64)
-    links = _Links(*tokens.space.chords(scale), lambda a, b: _distances(tokens.space, a, b) <= scale)
+    links = _Links(*tokens.space.chords(scale), lambda a, b: _filled_up(_distances, tokens.space, a, b) <= scale)
     return _describe(tokens, x, _components(x, links), scale)
 
 
@@ -108,12 +111,23 @@ class _Links:
         return linked
 
 
-def _distances(space: AbstractSpace, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Distances of pairs, filled up to a power of two: few sizes are compiled."""
-    if not len(a):
+def _filled_up(function: Callable[..., Any], space: AbstractSpace, *rows: np.ndarray) -> np.ndarray:
+    """What `function` makes of rows, filled up to a power of two: few sizes are compiled."""
+    count = len(rows[0])
+    if not count:
         return np.zeros(0)
-    pad = [(0, (1 << (len(a) - 1).bit_length()) - len(a)), (0, 0)]
-    return np.asarray(space.distance(np.pad(a, pad, "edge"), np.pad(b, pad, "edge")))[: len(a)]
+    pad = [(0, (1 << (count - 1).bit_length()) - count), (0, 0)]
+    return np.asarray(double(function)(space, *(np.pad(a, pad, "edge") for a in rows)))[:count]
+
+
+@eqx.filter_jit
+def _distances(space: AbstractSpace, a: Any, b: Any) -> Any:
+    return space.distance(jnp.asarray(a), jnp.asarray(b))
+
+
+@eqx.filter_jit
+def _retracted(space: AbstractSpace, x: Any) -> Any:
+    return space.retract(jnp.asarray(x))
 
 
 def _components(x: np.ndarray, links: _Links) -> np.ndarray:
@@ -224,10 +238,10 @@ def _describe(tokens: Tokens | Measure, x: np.ndarray, component: np.ndarray, sc
     sums = np.stack([np.bincount(labels, weight * column) for column in x.T], axis=1)
     centres: Any = sums / np.bincount(labels, weight)[:, None]
     member = x[np.unique(labels, return_index=True)[1]]
-    nudged = np.asarray(tokens.space.retract(centres + 1e-12 * member))
-    centres = np.asarray(tokens.space.retract(centres))
+    nudged = _filled_up(_retracted, tokens.space, centres + 1e-12 * member)
+    centres = _filled_up(_retracted, tokens.space, centres)
     # where the mean has no nearest point, as in a cluster that surrounds the origin, any member will do
     centres = np.where(np.linalg.norm(centres - nudged, axis=1, keepdims=True) < 0.1, centres, nudged)
     radii = np.zeros(len(order))
-    np.maximum.at(radii, labels, np.asarray(tokens.space.distance(x, centres[labels])))
+    np.maximum.at(radii, labels, _filled_up(_distances, tokens.space, x, centres[labels]))
     return Clusters(labels.astype(np.int32), centres, total[order], radii, float(scale))

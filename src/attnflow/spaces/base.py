@@ -91,8 +91,8 @@ class AbstractSpace(eqx.Module):
         """(sure, possible), lengths in R^dim that say which points are within the distance `scale`.
 
         For points of the space, |x - y| <= r implies distance(x, y) <= scale r / sure wherever r <= sure, and
-        distance(x, y) <= scale implies |x - y| <= possible. Searches for neighbours use both; (0, inf) is always true
-        and leaves every pair to `distance`.
+        distance(x, y) <= scale implies |x - y| <= possible; possible/scale does not grow with `scale`. Searches for
+        neighbours use both; (0, inf) is always true and leaves every pair to `distance`.
         """
 
     @abc.abstractmethod

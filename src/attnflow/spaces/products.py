@@ -23,14 +23,11 @@ class Torus(AbstractSpace):
     """
 
     circles: int = eqx.field(static=True)
+    dim: int = eqx.field(static=True, repr=False)
 
     def __init__(self, circles: int):
         self.circles = size("Torus", "circles", circles, least=1)
-
-    @property
-    def dim(self) -> int:
-        """The number 2 circles."""
-        return 2 * self.circles
+        self.dim = 2 * self.circles
 
     @property
     def dimension(self) -> int:
@@ -125,6 +122,7 @@ class Product(AbstractSpace):
     """
 
     factors: tuple[AbstractSpace, ...]
+    dim: int = eqx.field(static=True, repr=False)
 
     def __init__(self, *factors: AbstractSpace):
         for k, factor in enumerate(factors):
@@ -135,11 +133,7 @@ class Product(AbstractSpace):
         if not factors:
             raise InvalidInput("Product has no factors; give at least one space.")
         self.factors = tuple(f for one in factors for f in (one.factors if isinstance(one, Product) else (one,)))
-
-    @property
-    def dim(self) -> int:
-        """The sum of those of the factors."""
-        return sum(factor.dim for factor in self.factors)
+        self.dim = sum(factor.dim for factor in self.factors)
 
     @property
     def dimension(self) -> int:
@@ -190,9 +184,12 @@ class Product(AbstractSpace):
         return jnp.linalg.norm(jnp.stack([factor.distance(a, b) for factor, a, b in triples], axis=-1), axis=-1)
 
     def chords(self, scale: float) -> tuple[float, float]:
-        """The least of the sure chords; the root of the sum of squares of the possible ones."""
-        sure, possible = zip(*(factor.chords(scale) for factor in self.factors), strict=True)
-        return min(sure), math.hypot(*possible)
+        """The least sure chord; `scale` times the largest ratio of chord and distance, which near points have."""
+        small = 1e-6 * scale
+        return (
+            min(factor.chords(scale)[0] for factor in self.factors),
+            scale * max(factor.chords(small)[1] / small for factor in self.factors),
+        )
 
     def sample(self, rng: np.random.Generator, n: int) -> Float[np.ndarray, "n dim"]:
         """Independent points of the factors."""

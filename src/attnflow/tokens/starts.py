@@ -109,8 +109,8 @@ def clustered(
 ) -> Tokens:
     """Gaussian clusters: y = retract(c + xi), xi tangent at the centre c, `spread` its deviation per direction.
 
-    Centres are moved onto the space (on the sphere: normalised). `n` is the number of tokens per cluster, one number or one per centre; `masses` are the total masses of the
-    clusters (equal by default), shared equally by their tokens.
+    Centres are moved onto the space (on the sphere: normalised). `n` is the number of tokens per cluster, one number or
+    one per centre; `masses` are the total masses of the clusters (equal by default), shared equally by their tokens.
     """
     spread = number("spread", spread, low=0.0)
     instance("space", space, AbstractSpace, "a space such as Sphere(3)")
