@@ -81,7 +81,6 @@ def _draw_frame(axes: Any, story: Story, frame: int, view: View, paint: np.ndarr
     width = np.abs(seen).max() or 1.0
     apart = np.unique(np.round(seen / width, 3), axis=0, return_index=True)[1]  # tokens that have met are drawn once
     seen, paint = seen[apart], paint[apart]
-    axes.set_aspect("equal")
     _draw_axes(axes, view)
     near = np.ones(len(seen), bool)
     if view.unit:
@@ -103,6 +102,8 @@ def _draw_frame(axes: Any, story: Story, frame: int, view: View, paint: np.ndarr
 
 def _draw_axes(axes: Any, view: View) -> None:
     """A box with names where the coordinates have some; else nothing."""
+    axes.margins(0.1)
+    axes.set_aspect("equal")
     if view.unit:
         axes.set_xlim(-1.12, 1.12)
         axes.set_ylim(-1.12, 1.12)
@@ -114,8 +115,11 @@ def _draw_axes(axes: Any, view: View) -> None:
     axes.set_xlabel(view.labels[0], labelpad=0)
     axes.locator_params(nbins=4)
     axes.tick_params(length=2, pad=1.5)
-    if len(view.labels) == 1:
+    if len(view.labels) == 1:  # a line
+        axes.set_aspect("auto")
+        axes.set_box_aspect(0.2)
         axes.set_yticks([])
+        axes.set_ylim(-1, 1)
     if view.limits is not None:
         if view.limits == (-math.pi, math.pi):
             axes.set_xticks([-math.pi, 0, math.pi], ["−π", "0", "π"])
