@@ -64,7 +64,7 @@ class Torus(AbstractSpace):
     def normals(self, x: Point) -> Float[Array | np.ndarray, "*batch codimension dim"]:
         """The unit vector (cos a_i, sin a_i) in the plane of each circle."""
         x = jnp.asarray(x)
-        return blocks([self._pairs(x)[..., k : k + 1, :] for k in range(self.circles)])
+        return _blocks(jnp, [self._pairs(x)[..., k : k + 1, :] for k in range(self.circles)])
 
     @double
     def tangent(self, x: Broadcast, v: Broadcast) -> Point:
@@ -157,12 +157,12 @@ class Product(AbstractSpace):
     def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """The frames of the factors, with zeros for the coordinates of the others."""
         frames = [factor.frame(part) for factor, part in self._each(np.asarray(x, dtype=np.float64))]
-        return np.asarray(double(blocks)(frames))
+        return _blocks(np, frames)
 
     @double
     def normals(self, x: Point) -> Float[Array | np.ndarray, "*batch codimension dim"]:
         """The normals of the factors, with zeros for the coordinates of the others."""
-        return blocks([factor.normals(part) for factor, part in self._each(jnp.asarray(x))])
+        return _blocks(jnp, [factor.normals(part) for factor, part in self._each(jnp.asarray(x))])
 
     @double
     def tangent(self, x: Broadcast, v: Broadcast) -> Point:
@@ -207,11 +207,11 @@ class Product(AbstractSpace):
         return zip(self.factors, self.parts(x), strict=True)
 
 
-def blocks(rows: list[Any]) -> Any:
+def _blocks(xp: Any, rows: list[Any]) -> Any:
     """Matrices (..., rows, columns) along a diagonal, with zeros elsewhere."""
     total, before, wide = sum(block.shape[-1] for block in rows), 0, []
     for block in rows:
         after = total - before - block.shape[-1]
-        wide.append(jnp.pad(block, [*[(0, 0)] * (block.ndim - 1), (before, after)]))
+        wide.append(xp.pad(block, [*[(0, 0)] * (block.ndim - 1), (before, after)]))
         before += block.shape[-1]
-    return jnp.concatenate(wide, axis=-2)
+    return xp.concatenate(wide, axis=-2)
