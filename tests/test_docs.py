@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [
     ROOT / "README.md",
     *(ROOT / "docs" / f"{name}.md" for name in ("guide", "models", "predictions", "longtime", "meanfield")),
+    *sorted((ROOT / "docs" / "add").glob("*.md")),
 ]
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.spaces import CentredSphere, Ellipsoid, Euclidean, Product, Sphere, Torus
+from tests.outside.space import Rotations
 
 EPS = np.finfo(float).eps
 GAIN = (0.5, 2.0, 1.25, 0.8)
@@ -23,6 +24,7 @@ SPACES = {
     "torus": Torus(3),
     "sphere and circle": Product(Sphere(3), Torus(1)),
     "cylinder": Product(Euclidean(1), Sphere(2)),
+    "from outside": Rotations(),
     "nested": Product(Torus(2), Product(Ellipsoid(GAIN), Euclidean(2)), CentredSphere(3)),
 }
 SHAPES = {  # dim, dimension, whether tangent is orthogonal, volume
@@ -35,6 +37,7 @@ SHAPES = {  # dim, dimension, whether tangent is orthogonal, volume
     "torus": (6, 3, True, (2 * np.pi) ** 3),
     "sphere and circle": (5, 3, True, 8 * np.pi**2),
     "cylinder": (3, 2, True, np.inf),
+    "from outside": (9, 3, True, 8 * np.pi**2 * 8**0.5),
     "nested": (13, 8, False, np.inf),
 }
 EVERY = pytest.mark.parametrize("name", SPACES)
@@ -139,7 +142,8 @@ def test_distance_is_a_distance(name, seed, close):
     xy, yz, xz = space.distance(x, y), space.distance(y, z), space.distance(x, z)
     np.testing.assert_array_equal(xy, space.distance(y, x))
     assert (space.distance(x, x) == 0).all()
-    assert (xz <= xy + yz + 40 * EPS).all()
+    # the arcsine of the space from outside loses half the digits at its end
+    assert (xz <= xy + yz + (1e-7 if name == "from outside" else 40 * EPS)).all()
     assert space.distance(x[:, None], z[None]).shape == (12, 12)
 
 

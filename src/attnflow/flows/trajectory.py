@@ -81,6 +81,8 @@ class AbstractTrajectory(abc.ABC):
     def tokens(self, at: int = -1, **index: int) -> Tokens:
         """The tokens of frame number `at`: of one member, `flow.tokens(-1, seed=0)`, or of the whole batch."""
         self.positions  # noqa: B018 (refuses where none were kept)
+        if self.space is None:
+            raise InvalidInput("the space of this run comes from a plugin; open it with open_run(path, plugins=[...]).")
         frame = self.dataset.isel({"time": at, **index})
         left = [d for d in self.dims if d not in index]
         return Tokens(

@@ -180,7 +180,7 @@ def _gathered(flow: AbstractTrajectory, tree: Tree, merges: int) -> Gathering:
 
 def _grouped(one: AbstractTrajectory) -> Any:
     """Clusters at the scale of beta where there is one; else within a tenth of the size of the cloud of tokens."""
-    if not np.isfinite(one.space.volume):
+    if not np.isfinite(one.tokens(0).space.volume):
         size = (one.positions**2).sum("dim").mean("token").values ** 0.5
         return one.clusters(scale=0.1 * np.where(size > 0, size, 1.0))
     try:
