@@ -13,7 +13,7 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
         "ellipsoid": spaces.Ellipsoid,
         "centred-sphere": spaces.CentredSphere,
         "torus": spaces.Torus,
-        "product": lambda factors: spaces.Product(*factors),
+        "product": lambda factors: spaces.Product(*(factors if isinstance(factors, list) else [factors])),
     },
     "tokens": {
         "uniform": tokens.uniform,
