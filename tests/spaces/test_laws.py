@@ -201,7 +201,7 @@ def test_angles_and_points():
     torus, rng = Torus(3), np.random.default_rng(0)
     angles = rng.uniform(-np.pi, np.pi, (5, 7, 3))
     np.testing.assert_allclose(torus.angles(torus.at(angles)), angles, atol=4 * EPS)
-    assert (torus.angles([[-1.0, -0.0, 1.0, 0.0, -1.0, 0.0]]) == [np.pi, 0.0, np.pi]).all()
+    assert (torus.angles(np.array([[-1.0, -0.0, 1.0, 0.0, -1.0, 0.0]])) == [np.pi, 0.0, np.pi]).all()
     # around the seam at pi, and no more than pi on each circle
     assert torus.distance(torus.at([3.0, 0, 0]), torus.at([-3.0, 0, 0])) == pytest.approx(2 * np.pi - 6, rel=1e-14)
     assert torus.distance(torus.at([0.0, 0, 0]), torus.at([np.pi] * 3)) == pytest.approx(np.pi * 3**0.5, rel=1e-14)

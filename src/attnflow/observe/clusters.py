@@ -189,8 +189,12 @@ def _by_cells(x: np.ndarray, links: _Links) -> np.ndarray:
         return connected_components(graph, directed=False)[1]
 
     sure = apart + slack <= links.sure
+    open_ = ~sure & (apart - slack <= links.possible)
+    if links.asked is not None:  # about lone points all at once
+        lone = open_ & (size[pairs] == 1).all(axis=1)
+        sure[lone], open_ = links.asked(*np.moveaxis(centre[pairs[lone]], 1, 0)), open_ & ~lone
     label = join(pairs[sure])
-    open_ = ~sure & (apart - slack <= links.possible) & (label[pairs[:, 0]] != label[pairs[:, 1]])
+    open_ &= label[pairs[:, 0]] != label[pairs[:, 1]]
     if open_.any():
         order = np.argsort(cell, kind="stable")
         start = np.concatenate([[0], np.cumsum(size)])
@@ -223,8 +227,10 @@ def _any_linked(a: np.ndarray, b: np.ndarray, links: _Links) -> bool:
         return bool(links.between(a, b).any())
     small, large = (a, b) if len(a) < len(b) else (b, a)
     found, _ = cKDTree(large).query(small, distance_upper_bound=np.nextafter(links.possible, np.inf))
-    some = small[np.isfinite(found)]
-    return bool((found <= links.sure).any() or any(links.between(one[None], large).any() for one in some))
+    if (found <= links.sure).any():
+        return True
+    some, step = small[np.isfinite(found)], max(1, (1 << 20) // len(large))
+    return any(links.between(some[k : k + step], large).any() for k in range(0, len(some), step))
 
 
 def _describe(tokens: Tokens | Measure, x: np.ndarray, component: np.ndarray, scale: float) -> Clusters:
