@@ -14,7 +14,7 @@ import pytest
 
 import attnflow as af
 from attnflow.runs.registry import REGISTRY
-from attnflow.runs.spec import parse_spec
+from attnflow.runs.spec import build_part, parse_spec
 from tests.conftest import rotation
 
 N, D = 10, 4
@@ -271,8 +271,14 @@ def _velocity(field, mu, p):
 def test_spaces(name):
     """Retraction is idempotent and moves tangent vectors by themselves to first order."""
     gain = [1.0, 2.0, 0.5, 1.5]
-    made = {"ellipsoid": {"gain": gain}, "centred-sphere": {"dim": D, "gain": gain}}.get(name, {"dim": D})
-    space = REGISTRY["space"][name](**made)
+    made = {
+        "ellipsoid": {"gain": gain},
+        "centred-sphere": {"dim": D, "gain": gain},
+        "torus": {"circles": D // 2},
+        "product": {"factors": [{"name": "euclidean", "dim": 2}, {"name": "torus", "circles": 1}]},
+    }.get(name, {"dim": D})
+    space = build_part("space", {"name": name, **made})
+    assert space.dim == D
     x = space.sample(np.random.default_rng(0), N)
     v = np.random.default_rng(1).standard_normal((N, D))
     np.testing.assert_allclose(space.retract(x), x, atol=10 * EPS)

@@ -9,11 +9,22 @@ import numpy as np
 import attnflow as af
 from attnflow.fields import LayerNorm, RmsNorm, Unit
 from attnflow.kernels import AbstractPair, Cosine, Exponential, Gaussian, Polynomial
+from attnflow.spaces import Product, Torus
 
 BETA = 1.7
 FEW, MANY, MORE = 12, 1_100, 2
 WORDS = {
-    "space": ["sphere2", "sphere3", "sphere4", "ellipsoid3", "centred4", "euclidean2", "euclidean3"],
+    "space": [
+        "sphere2",
+        "sphere3",
+        "sphere4",
+        "ellipsoid3",
+        "centred4",
+        "euclidean2",
+        "euclidean3",
+        "torus4",
+        "product5",
+    ],
     "wrapper": ["none", "total", "composed", "ngpt", "pre", "peri", "scaled", "mix", "rescaled"],
     "norm": ["unit", "rms", "layer"],
     "kernel": ["exponential", "exponential", "exponential", "gaussian", "polynomial", "cosine", "pair"],
@@ -66,7 +77,7 @@ def complete(words):
     d = int(words["space"][-1])
     kind = words["space"][:-1]
     case["d"], case["space"] = d, "sphere" if kind == "sphere" else kind
-    case["gain"] = np.ones(d) if kind in ("sphere", "euclidean") else np.linspace(0.7, 1.4, d)
+    case["gain"] = np.linspace(0.7, 1.4, d) if kind in ("ellipsoid", "centred") else np.ones(d)
     many = (
         words["sum"] == "chosen"
         and words["rows"] != "prompts"
@@ -132,6 +143,7 @@ def tokens(case):
         "sphere": af.Sphere(d), "euclidean": af.Euclidean(d),
         "ellipsoid": af.Ellipsoid(case["gain"]) if case["space"] == "ellipsoid" else None,
         "centred": af.CentredSphere(d, case["gain"]) if case["space"] == "centred" else None,
+        "torus": Torus(2), "product": Product(af.Sphere(3), Torus(1)),
     }[case["space"]]  # fmt: skip
     if case["rows"] == "prompts":
         systems = [af.Tokens(y, m, space=space, place=p) for y, m, p in (own(case), case["other"])]

@@ -172,10 +172,10 @@ def tangent(case, x, v):
     kind, gain = case["space"], case["gain"]
     if kind == "euclidean":
         return v
-    v, theta = v / gain, unit(x / gain)
+    v, theta = v / gain, spherical(kind, x / gain)
     if kind == "centred":
         v = v - v.mean(1, keepdims=True)
-    return gain * (v - (theta * v).sum(1, keepdims=True) * theta)
+    return gain * without(kind, theta, v)
 
 
 def retract(case, x):
@@ -185,4 +185,20 @@ def retract(case, x):
     x = x / gain
     if kind == "centred":
         x = x - x.mean(1, keepdims=True)
-    return gain * unit(x)
+    return gain * spherical(kind, x)
+
+
+def spheres(kind, x):
+    """The coordinates of each of the round spheres of which a space is made."""
+    ends = {"torus": [2, 4], "product": [3, 5]}.get(kind, [x.shape[1]])
+    return np.split(x, ends[:-1], axis=1)
+
+
+def spherical(kind, x):
+    return np.concatenate([unit(part) for part in spheres(kind, x)], axis=1)
+
+
+def without(kind, theta, v):
+    """v - <theta, v> theta on every sphere."""
+    pairs = zip(spheres(kind, theta), spheres(kind, v), strict=True)
+    return np.concatenate([b - (a * b).sum(1, keepdims=True) * a for a, b in pairs], axis=1)

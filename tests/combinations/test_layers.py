@@ -79,7 +79,7 @@ def off_space_tangent(case, x, v):
     theta, v = x / gain, v / gain
     if case["space"] == "centred":
         v = v - v.mean(1, keepdims=True)
-    return gain * (v - (theta * v).sum(1, keepdims=True) * theta)
+    return gain * reference.without(case["space"], theta, v)
 
 
 def look(words):

@@ -81,7 +81,10 @@ def test_pieces_change_at_their_times():
         (lambda: af.solve(af.Attention(1.0), ROUND, 1.0, method=Exact()), "and Attention does not; use Adaptive"),
         (lambda: af.solve(TURNING + TURNING, ROUND, 1.0, method=Exact()), "and Total does not"),
         (lambda: af.advance(af.Attention(1.0), ROUND, 0.0, 1.0, Exact()), "and Attention does not"),
-        (lambda: af.solve(TURNING, ROUND, 1.0, method=Exact(), noise=af.Brownian(0.1)), "`Exact` has no noise"),
+        (
+            lambda: af.solve(TURNING, ROUND, 1.0, method=Exact(), noise=af.Brownian(0.1)),
+            "`method` is Exact, which follows no noise",
+        ),
     ],
 )
 def test_refusals(make, words):

@@ -6,7 +6,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.observe.clusters import _by_cells, _by_search
+from attnflow.observe.clusters import _by_cells, _by_search, _Links
 from tests.conftest import rotation
 
 
@@ -29,8 +29,8 @@ def test_components_are_those_of_single_linkage(seed, radius, d, spread):
     x = np.repeat(centres, 60, axis=0) + spread * rng.standard_normal((360, d))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     expected = fcluster(linkage(x, "single"), radius, "distance")
-    assert same_partition(_by_cells(x, radius), expected)
-    assert same_partition(_by_search(x, radius), expected)
+    assert same_partition(_by_cells(x, _Links(radius, radius)), expected)
+    assert same_partition(_by_search(x, _Links(radius, radius)), expected)
 
 
 def test_masses_centres_and_radii():

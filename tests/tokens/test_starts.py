@@ -107,7 +107,7 @@ def test_same_seed_same_tokens():
         (lambda: af.von_mises_fisher(af.Sphere(3), n=5, concentration=np.nan), "concentration"),
         (lambda: af.ring(af.Euclidean(3), n=5), "Sphere"),
         (lambda: af.caps(af.Sphere(3), centres=[[1.0, 0, 0]], n=5, radius=4), "radius"),
-        (lambda: af.clustered(af.Sphere(3), centres=[[0.0, 0, 0]], n=5), "zero row"),
+        (lambda: af.clustered(af.Sphere(3), centres=[[0.0, 0, 0]], n=5), "no nearest point"),
         (lambda: af.clustered(af.Sphere(3), centres=[[np.nan, 0, 0]], n=5), "not finite"),
         (lambda: af.clustered(af.Sphere(3), centres=np.eye(3), n=[1, 2]), "one for each of the 3"),
     ],

@@ -56,12 +56,15 @@ def carry_stretching(field: AbstractExact, t0: Any, t1: Any, query: AbstractQuer
 
 
 def stretching(space: AbstractSpace, move: Callable[[Any], Any], p: Any) -> Any:
-    """log|det D move| at the point `p`, for a map of `space` into itself."""
+    """log|det D move| at the point `p`, for a map of `space` into itself, relative to its reference measure."""
 
     def at(x: Any) -> Any:
         return move(space.retract(x[None])[0])
 
-    end = at(p)
-    # in R^d the normal space is empty; on the sphere p -> end completes the tangent map to an invertible one
-    normal = p - space.tangent(p, p)
-    return jnp.linalg.slogdet(jax.jacfwd(at)(p) + jnp.outer(end - space.tangent(end, end), normal))[1]
+    jacobian = jax.jacfwd(at)(p)
+    if space.dimension == space.dim:
+        return jnp.linalg.slogdet(jacobian)[1]
+    # the normals at p go to those at the end: the determinant is that of the tangent map times det(n n^T)
+    normals = space.normals(p)
+    gram = jnp.linalg.slogdet(normals @ normals.T)[1]
+    return jnp.linalg.slogdet(jacobian + space.normals(at(p)).T @ normals)[1] - gram

@@ -22,7 +22,6 @@ from attnflow.flows.solve import solve
 from attnflow.flows.system import Carried, Particles
 from attnflow.flows.trajectory import Trajectory
 from attnflow.precision import full_precision
-from attnflow.spaces import Euclidean, Sphere
 from attnflow.tokens import Tokens, all_present
 
 
@@ -73,8 +72,6 @@ class FlowMap:
         """The map between two saved frames of a trajectory of one system, with all frames between them as nodes."""
         if flow.dims:
             raise InvalidInput(f"the trajectory has batch dimensions {flow.dims}; pick one system with `member`.")
-        if not isinstance(flow.space, Sphere | Euclidean):
-            raise InvalidInput(f"the trajectory lives on {flow.space}; flow maps are made for Sphere and Euclidean.")
         all_present(flow.tokens(0), "a flow map")
         frames = flow.dataset.sizes["time"]
         first, last = start % frames, end % frames
@@ -92,7 +89,7 @@ class FlowMap:
         return self.push(points, place=place)[0]
 
     def push(self, points: Any, *, place: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """(end points, log|det D Phi| at the points): the Jacobian is that of the map on the space."""
+        """(end points, log|det D Phi| at the points), relative to the reference measure of the space."""
         space = self.legs[0].tokens.space
         x = np.asarray(points, dtype=np.float64)
         if x.ndim != 2 or x.shape[1] != space.dim:

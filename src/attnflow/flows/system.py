@@ -79,7 +79,7 @@ class Carried(AbstractSystem):
             return tangent_drive(self.field, t, AtPoints(p, place[None]), mu)[0]
 
         def divergence(p: Any, place: Any) -> Any:
-            # at() is constant along normals, so the ambient trace is the divergence on the space
+            # at() is constant along normals, so the ambient trace is the divergence on the space (`space.normals`)
             return jnp.trace(jax.jacfwd(at)(p, place))
 
         moved = tangent_drive(self.field, t, AtPoints(points, self.place), mu)

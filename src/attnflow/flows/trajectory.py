@@ -11,7 +11,7 @@ from attnflow.errors import InvalidInput
 from attnflow.flows.outcome import Outcome
 from attnflow.observe.clusters import cluster_scale, clusters
 from attnflow.observe.pairs import overlap_histogram
-from attnflow.spaces import AbstractSpace, Sphere
+from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ class AbstractTrajectory(abc.ABC):
     def tokens(self, at: int = -1, **index: int) -> Tokens:
         """The tokens of frame number `at`: of one member, `flow.tokens(-1, seed=0)`, or of the whole batch."""
         self.positions  # noqa: B018 (refuses where none were kept)
+        if self.space is None:
+            raise InvalidInput("the space of this run comes from a plugin; open it with open_run(path, plugins=[...]).")
         frame = self.dataset.isel({"time": at, **index})
         left = [d for d in self.dims if d not in index]
         return Tokens(
@@ -95,25 +97,29 @@ class AbstractTrajectory(abc.ABC):
         )
 
     def scale(self, **index: int) -> float:
-        """The linking angle of clusters for one member: `cluster_scale(beta)`."""
+        """The linking distance of clusters for one member: `cluster_scale(beta)`.
+
+        On a compact space with its distance from R^d (`is_riemannian`), where e^(beta <x, y>) has that range.
+        """
         import jax
 
         from attnflow.kernels import Exponential
 
         nodes = jax.tree.leaves(self.field, is_leaf=lambda node: isinstance(node, Exponential))
         kernels = [node for node in nodes if isinstance(node, Exponential)]
-        if len(kernels) != 1 or not isinstance(self.space, Sphere):
+        if len(kernels) != 1 or not (self.space.is_riemannian and np.isfinite(self.space.volume)):
             raise InvalidInput(
                 f"{type(self.field).__name__} on {self.space} has no single beta to tie clusters to; pass `scale`."
             )
         beta = kernels[0].beta
         return cluster_scale(float(beta.values[index[beta.dim]] if isinstance(beta, Along) else beta))
 
-    def clusters(self, *, scale: float | None = None) -> "xr.Dataset":
+    def clusters(self, *, scale: float | np.ndarray | None = None) -> "xr.Dataset":
         """Clusters at every saved time: `count`, `condensed`, `label` of tokens, `mass` and `centre` of clusters.
 
-        Tokens are linked within `scale`, by default `cluster_scale(beta)`. Unused cluster slots hold mass 0 and NaN
-        centres. Where `condensed` is false the tokens still percolate and the count is not a number of clusters.
+        Tokens are linked within `scale`, one number or one for each frame, by default `cluster_scale(beta)`. Unused
+        cluster slots hold mass 0 and NaN centres. Where `condensed` is false the tokens still percolate and the count
+        is not a number of clusters.
         """
         import xarray as xr
 
@@ -122,9 +128,9 @@ class AbstractTrajectory(abc.ABC):
         found = {}
         for member in np.ndindex(*batch):
             index = dict(zip(self.dims, member, strict=True))
-            linking = self.scale(**index) if scale is None else scale
+            linking = np.broadcast_to(self.scale(**index) if scale is None else scale, frames)
             for k in range(frames):
-                found[(*member, k)] = clusters(self.tokens(k, **index), scale=linking)
+                found[(*member, k)] = clusters(self.tokens(k, **index), scale=linking[k])
         slots = max(c.count for c in found.values())
         shape = (*batch, frames)
         n, d = self.dataset.sizes["token"], self.dataset.sizes["dim"]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnflow.errors import InvalidInput, MissingExtra, TooLarge
-from attnflow.spaces import Sphere
+from attnflow.spaces import Sphere, Torus
 from attnflow.tokens import Tokens
 
 LARGEST_PLAN = 4000
@@ -20,7 +20,7 @@ def distance(mu: Tokens, nu: Tokens, *, limit: int = LARGEST_PLAN) -> float:
     if mu.dims or nu.dims:
         raise InvalidInput("`mu` and `nu` must be single systems; pick one with `member`.")
     mu, nu = mu.member(), nu.member()  # without absent rows
-    if isinstance(mu.space, Sphere) and mu.dim == 2:
+    if isinstance(mu.space, Sphere | Torus) and mu.dim == 2:
         return _on_circle(mu, nu)
     if max(mu.n, nu.n) > limit:
         raise TooLarge(

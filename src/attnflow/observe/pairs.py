@@ -13,7 +13,6 @@ from attnflow.fields import Attention
 from attnflow.fields.pairs import Pairs
 from attnflow.kernels import cast
 from attnflow.precision import double, is_traced
-from attnflow.spaces import Sphere
 from attnflow.sums import Tiled
 from attnflow.tokens import Measure, Tokens, all_present
 
@@ -28,9 +27,7 @@ def overlaps(tokens: Tokens, *, limit: int = LARGEST_MATRIX) -> np.ndarray:
 
 
 def overlap_histogram(tokens: Tokens, *, bins: int = 100, block: int = 1024) -> tuple[np.ndarray, np.ndarray]:
-    """(density, edges): histogram over [-1, 1] of <x_i, x_j>, i < j, each pair weighing m_i m_j; one system.
-
-    For tokens that are not on a unit sphere it is the histogram of the cosines of x_i and x_j.
+    """(density, edges): histogram over [-1, 1] of <x_i, x_j>/(|x_i| |x_j|), i < j, weights m_i m_j; one system.
 
     Works through blocks of `block` tokens, so memory is O(block^2).
     """
@@ -39,9 +36,8 @@ def overlap_histogram(tokens: Tokens, *, bins: int = 100, block: int = 1024) -> 
     tokens = tokens.member()  # without absent rows
     edges = np.linspace(-1.0, 1.0, bins + 1)
     x, m = np.asarray(tokens.positions), np.asarray(tokens.masses)
-    if not isinstance(tokens.space, Sphere):
-        norms = np.linalg.norm(x, axis=1, keepdims=True)
-        x = x / np.where(norms > 0, norms, 1.0)
+    norms = np.linalg.norm(x, axis=1, keepdims=True)
+    x = x / np.where(norms > 0, norms, 1.0)
     counts = np.zeros(bins)
     for i in range(0, tokens.n, block):
         for j in range(i, tokens.n, block):

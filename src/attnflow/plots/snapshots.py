@@ -1,5 +1,7 @@
-"""Tokens on the circle and on the sphere at chosen times."""
+"""Tokens on their space at chosen times."""
 
+import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -7,87 +9,137 @@ import numpy as np
 from attnflow.flows import AbstractTrajectory
 from attnflow.plots.story import Story, tell
 from attnflow.plots.style import GREY, INK, PAGE, colours, styled
-from attnflow.spaces import Sphere
 
 MOST_TOKENS = 4000
+MOST_VIEWS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """How one of the pictures of a space is put on the page."""
+
+    part: int
+    """The number of the picture."""
+    projection: np.ndarray
+    """(coordinates, 2 or 3); the third coordinate is the depth."""
+    labels: tuple[str, ...]
+    limits: tuple[float, float] | None
+    unit: bool
+
+    def points(self, story: Story, x: np.ndarray) -> np.ndarray:
+        """Positions as they are seen: two coordinates, and the depth where there is one."""
+        return story.flow.space.pictures(x)[self.part].points @ self.projection
 
 
 def draw_snapshots(flow: AbstractTrajectory | Story, frames: list[int] | None = None) -> Any:
     """A row of pictures, one per frame; tokens keep the colour of their cluster on one plateau.
 
-    On S^2 the view is orthographic and the far side pale; in higher dimension the first principal components of all
-    frames together are shown.
+    S^2 is seen from afar, its far side pale; a torus is shown as squares of angles, a product as a row for each factor.
+    In higher dimension the first principal components of all frames together are shown.
     """
     story = tell(flow)
     frames = story.moments() if frames is None else frames
+    rows = len(views(story))
     with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, PAGE / max(len(frames), 3) + 0.25))
-        panels = np.atleast_1d(fig.subplots(1, len(frames)))
-        view = projection(story)
-        paint = np.array(colours(story.labels))
-        for axes, k in zip(panels, frames, strict=True):
-            draw_frame(axes, story, k, view, paint)
-            axes.set_title(story.axis.title(story.log_time[k]))
+        fig = figure.Figure(figsize=(PAGE, rows * PAGE / max(len(frames), 3) + 0.25))
+        draw_frames(fig.subplots(rows, len(frames), squeeze=False), story, frames)
         return fig
 
 
-def draw_frame(axes: Any, story: Story, frame: int, view: np.ndarray, paint: np.ndarray) -> None:
-    """One frame on one pair of axes; `view` is the (dim, 3) or (dim, 2) projection."""
+def draw_frames(panels: Any, story: Story, frames: list[int]) -> None:
+    """Frames in the columns of an array of axes, the views of the space in its rows."""
+    paint = np.array(colours(story.labels))
+    for row, view in zip(panels, views(story), strict=True):
+        for axes, k in zip(row, frames, strict=True):
+            _draw_frame(axes, story, k, view, paint)
+        if view.labels:
+            row[0].set_ylabel(view.labels[1] if len(view.labels) > 1 else "", labelpad=0)
+    for axes, k in zip(panels[0], frames, strict=True):
+        axes.set_title(story.axis.title(story.log_time[k]))
+
+
+def views(story: Story) -> list[View]:
+    """The views of a space: plane pictures as they are, S^2 from a fixed place, others by principal components."""
+    x = story.flow.positions
+    cloud = x.isel(time=slice(None, None, max(1, x.sizes["time"] // 20))).values.reshape(-1, x.sizes["dim"])
+    found = []
+    for k, picture in enumerate(story.flow.space.pictures(cloud[:: max(1, len(cloud) // 20000)])[:MOST_VIEWS]):
+        size = picture.points.shape[-1]
+        if size <= 2:
+            found.append(View(k, np.eye(size, 2), picture.labels, picture.limits, picture.unit))
+            continue
+        turn = _tilted() if size == 3 else np.linalg.svd(picture.points, full_matrices=False)[2][:3]
+        found.append(View(k, turn.T, (), None, picture.unit))
+    return found
+
+
+def _draw_frame(axes: Any, story: Story, frame: int, view: View, paint: np.ndarray) -> None:
     x = story.flow.positions.isel(time=frame).values
     step = max(1, len(x) // MOST_TOKENS)
-    seen, paint = (x @ view)[::step], paint[::step]
+    seen, paint = view.points(story, x[::step]), paint[::step]
     size = float(np.clip(1500 / len(seen), 1.0, 14.0))
-    apart = np.unique(np.round(seen, 3), axis=0, return_index=True)[1]  # tokens that have met are drawn once
+    width = np.abs(seen).max() or 1.0
+    apart = np.unique(np.round(seen / width, 3), axis=0, return_index=True)[1]  # tokens that have met are drawn once
     seen, paint = seen[apart], paint[apart]
-    axes.set_aspect("equal")
-    axes.axis("off")
-    on_sphere = isinstance(story.flow.space, Sphere)
-    if on_sphere:
+    _draw_axes(axes, view)
+    near = np.ones(len(seen), bool)
+    if view.unit:
         angle = np.linspace(0, 2 * np.pi, 200)
         axes.plot(np.cos(angle), np.sin(angle), color=GREY, lw=0.6)
+        if seen.shape[1] > 2:
+            near = seen[:, 2] >= 0
+            for tilt in np.deg2rad([-60, -30, 0, 30, 60]):  # parallels of the view, for depth
+                circle = np.stack(
+                    [np.cos(tilt) * np.cos(angle), np.full(200, np.sin(tilt)), np.cos(tilt) * np.sin(angle)]
+                )
+                flat = _tilted() @ circle
+                axes.plot(*np.where(flat[2] > 0, flat[:2], np.nan), color=GREY, lw=0.3, alpha=0.6)
+            axes.scatter(seen[~near, 0], seen[~near, 1], s=size, c=paint[~near], lw=0, alpha=0.25, zorder=2)
+    rim = 0.2 if view.unit and seen.shape[1] > 2 else 0
+    axes.scatter(seen[near, 0], seen[near, 1], s=size, c=paint[near], lw=rim, edgecolors=INK, zorder=3)
+    _draw_masses(axes, story, frame, view)
+
+
+def _draw_axes(axes: Any, view: View) -> None:
+    """A box with names where the coordinates have some; else nothing."""
+    axes.margins(0.1)
+    axes.set_aspect("equal")
+    if view.unit:
         axes.set_xlim(-1.12, 1.12)
         axes.set_ylim(-1.12, 1.12)
-    if view.shape[1] == 2 or not on_sphere:
-        axes.scatter(seen[:, 0], seen[:, 1], s=size, c=paint, lw=0, zorder=3)
-        draw_masses(axes, story, frame, view)
+    if not view.labels:
+        axes.axis("off")
         return
-    for tilt in np.deg2rad([-60, -30, 0, 30, 60]):  # parallels of the view, for depth
-        angle = np.linspace(0, 2 * np.pi, 200)
-        circle = np.stack([np.cos(tilt) * np.cos(angle), np.full(200, np.sin(tilt)), np.cos(tilt) * np.sin(angle)])
-        flat = _tilted() @ circle
-        axes.plot(*np.where(flat[2] > 0, flat[:2], np.nan), color=GREY, lw=0.3, alpha=0.6)
-    far = seen[:, 2] < 0
-    axes.scatter(seen[far, 0], seen[far, 1], s=size, c=paint[far], lw=0, alpha=0.25, zorder=2)
-    axes.scatter(seen[~far, 0], seen[~far, 1], s=size, c=paint[~far], lw=0.2, edgecolors=INK, zorder=3)
-    draw_masses(axes, story, frame, view)
+    for spine in axes.spines.values():
+        spine.set(visible=True, color=GREY, lw=0.5)
+    axes.set_xlabel(view.labels[0], labelpad=0)
+    axes.locator_params(nbins=4)
+    axes.tick_params(length=2, pad=1.5)
+    if len(view.labels) == 1:  # a line
+        axes.set_aspect("auto")
+        axes.set_box_aspect(0.2)
+        axes.set_yticks([])
+        axes.set_ylim(-1, 1)
+    if view.limits is not None:
+        if view.limits == (-math.pi, math.pi):
+            axes.set_xticks([-math.pi, 0, math.pi], ["−π", "0", "π"])
+            axes.set_yticks([-math.pi, 0, math.pi], ["−π", "0", "π"])
+        axes.set_xlim(*view.limits)
+        axes.set_ylim(*view.limits)
 
 
-def draw_masses(axes: Any, story: Story, frame: int, view: np.ndarray) -> None:
+def _draw_masses(axes: Any, story: Story, frame: int, view: View) -> None:
     """Condensed clusters as discs whose area is their mass, in the colour of most of it."""
     found = story.clusters.isel(time=frame)
-    if not bool(found["condensed"]) or not isinstance(story.flow.space, Sphere):
+    if not bool(found["condensed"]):
         return
-    labels = found["label"].values
-    for k in range(int(found["count"])):
-        place = found["centre"].values[k] @ view
-        behind = len(place) > 2 and place[2] < 0
+    labels, count = found["label"].values, int(found["count"])
+    for k, place in enumerate(view.points(story, found["centre"].values[:count])):
+        behind = view.unit and len(place) > 2 and place[2] < 0
         axes.scatter(
             place[0], place[1], s=260 * found["mass"].values[k], c=story.colour(labels == k), edgecolors=INK, lw=0.5,
             alpha=0.35 if behind else 1.0, zorder=4, clip_on=False,
         )  # fmt: skip
-
-
-def projection(story: Story) -> np.ndarray:
-    """(dim, 2) on the circle, (dim, 3) on S^2 (a fixed view) and beyond (principal components)."""
-    x = story.flow.positions
-    d = x.sizes["dim"]
-    if d <= 2:
-        return np.eye(max(d, 1), 2)
-    if d == 3:
-        return _tilted().T
-    cloud = x.isel(time=slice(None, None, max(1, x.sizes["time"] // 20))).values.reshape(-1, d)
-    _, _, directions = np.linalg.svd(cloud[:: max(1, len(cloud) // 20000)], full_matrices=False)
-    return directions[:3].T
 
 
 def _tilted() -> np.ndarray:

@@ -12,7 +12,6 @@ from attnflow.flows.longtime import Tree
 from attnflow.observe import Plateau, plateaus
 from attnflow.plots.style import COLOURS, colours
 from attnflow.plots.times import TimeAxis, time_axis
-from attnflow.spaces import Euclidean
 
 MOST_FRAMES = 400
 FEW = len(COLOURS)
@@ -181,10 +180,9 @@ def _gathered(flow: AbstractTrajectory, tree: Tree, merges: int) -> Gathering:
 
 def _grouped(one: AbstractTrajectory) -> Any:
     """Clusters at the scale of beta where there is one; else within a tenth of the size of the cloud of tokens."""
-    if isinstance(one.space, Euclidean):
-        size = (one.positions**2).sum("dim").mean("token") ** 0.5
-        shown = one.dataset.assign(positions=one.positions / size.where(size > 0, 1.0))
-        return dataclasses.replace(one, dataset=shown).clusters(scale=0.1)
+    if not np.isfinite(one.tokens(0).space.volume):
+        size = (one.positions**2).sum("dim").mean("token").values ** 0.5
+        return one.clusters(scale=0.1 * np.where(size > 0, size, 1.0))
     try:
         scale = one.scale()
     except InvalidInput:

@@ -15,10 +15,10 @@ from attnflow.plots.merges import is_dataset, plot_merges, summarise_merges
 from attnflow.plots.observables import draw_numbers
 from attnflow.plots.overlaps import draw_overlap_map
 from attnflow.plots.series import draw_count, draw_energy
-from attnflow.plots.snapshots import draw_frame, projection
+from attnflow.plots.snapshots import draw_frames, views
 from attnflow.plots.staircase import draw_levels, draw_lifetimes
 from attnflow.plots.story import Story, tell
-from attnflow.plots.style import PAGE, blank, colours, styled
+from attnflow.plots.style import PAGE, blank, styled
 from attnflow.plots.tree import draw_branches
 
 
@@ -78,15 +78,12 @@ def _(flow: AbstractTrajectory) -> dict[str, Any]:
 
 @_plot.register
 def _(story: Story) -> Any:
-    frames = story.moments()
+    frames, rows = story.moments(), len(views(story))
     with styled() as figure:
-        heights = PAGE / max(len(frames), 4) + 0.3, 2.1
+        heights = rows * PAGE / max(len(frames), 4) + 0.3, 2.1
         fig = figure.Figure(figsize=(PAGE, sum(heights)))
         upper, lower = fig.subfigures(2, 1, height_ratios=heights)
-        view, paint = projection(story), np.array(colours(story.labels))
-        for axes, k in zip(np.atleast_1d(upper.subplots(1, len(frames))), frames, strict=True):
-            draw_frame(axes, story, k, view, paint)
-            axes.set_title(story.axis.title(story.log_time[k]))
+        draw_frames(upper.subplots(rows, len(frames), squeeze=False), story, frames)
         left, middle, right = lower.subplots(1, 3)
         if story.tree is None:
             draw_energy(left, story)

@@ -73,7 +73,12 @@ def _space(driven: Driven, made: dict[str, Any]) -> Any:
     from attnflow import spaces
 
     name = str(driven.dataset.attrs["space"]).partition("(")[0]
-    sized = {"Sphere": spaces.Sphere, "Euclidean": spaces.Euclidean, "CentredSphere": spaces.CentredSphere}
+    sized: dict[str, Callable[[int], Any]] = {
+        "Sphere": spaces.Sphere,
+        "Euclidean": spaces.Euclidean,
+        "CentredSphere": spaces.CentredSphere,
+        "Torus": lambda dim: spaces.Torus(dim // 2),
+    }
     return sized[name](driven.dataset.sizes["dim"]) if name in sized else None
 
 

@@ -31,6 +31,8 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "euclidean": spaces.Euclidean,
         "ellipsoid": spaces.Ellipsoid,
         "centred-sphere": spaces.CentredSphere,
+        "torus": spaces.Torus,
+        "product": lambda factors: spaces.Product(*(factors if isinstance(factors, list) else [factors])),
     },
     "tokens": {
         "uniform": tokens.uniform,
@@ -149,7 +151,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
         "basis",
     )
 }
-_OTHERS["densities"] = ("density",)
+_OTHERS |= {"densities": ("density",), "factors": ("space",)}
 ARGUMENTS: dict[str, tuple[str, ...]] = _WEIGHTS | _BLOCKS | _FIELDS | _OTHERS
 """argument -> the parts that a table given for it may name."""
 

@@ -15,7 +15,7 @@ Seed = int | Iterable[int]
 
 
 def uniform(space: AbstractSpace, *, n: int, seed: Seed = 0) -> Tokens:
-    """`n` iid tokens, uniform on the sphere (standard Gaussian on R^d)."""
+    """`n` iid tokens of the reference law: uniform on compact spaces, standard Gaussian on R^d."""
     n = whole("n", n, 1)
     instance("space", space, AbstractSpace, "a space such as Sphere(3)")
     return _draw(seed, lambda rng: Tokens(space.sample(rng, n), space=space))
@@ -32,7 +32,7 @@ def von_mises_fisher(
     n = whole("n", n, 1)
     _sphere("von_mises_fisher", space)
     concentration = number("concentration", concentration, low=0.0)
-    axis = np.eye(space.dim)[-1] if mean is None else _unit_rows(space, np.atleast_2d(mean), "mean")[0]
+    axis = np.eye(space.dim)[-1] if mean is None else _rows(space, np.atleast_2d(mean), "mean")[0]
 
     def draw(rng: np.random.Generator) -> Tokens:
         drop = _von_mises_fisher_drop(rng, n, space.dim, concentration)
@@ -99,7 +99,7 @@ def orthonormal(space: Sphere, *, n: int, seed: Seed | None = None) -> Tokens:
 
 
 def clustered(
-    space: Sphere,
+    space: AbstractSpace,
     *,
     centres: ArrayLike,
     n: int | Sequence[int],
@@ -107,17 +107,17 @@ def clustered(
     spread: float = 0.0,
     seed: Seed = 0,
 ) -> Tokens:
-    """Gaussian clusters: y = normalise(c + xi), xi tangent at the centre c, `spread` its deviation per direction.
+    """Gaussian clusters: y = retract(c + xi), xi tangent at the centre c, `spread` its deviation per direction.
 
-    `n` is the number of tokens per cluster, one number or one per centre; `masses` are the total masses of the
-    clusters (equal by default), shared equally by their tokens.
+    Centres are moved onto the space (on the sphere: normalised). `n` is the number of tokens per cluster, one number or
+    one per centre; `masses` are the total masses of the clusters (equal by default), shared equally by their tokens.
     """
     spread = number("spread", spread, low=0.0)
+    instance("space", space, AbstractSpace, "a space such as Sphere(3)")
 
     def scatter(rng: np.random.Generator, around: np.ndarray) -> np.ndarray:
         noise = spread * rng.standard_normal(around.shape)
-        moved = around + noise - np.sum(noise * around, axis=1, keepdims=True) * around
-        return moved / np.linalg.norm(moved, axis=1, keepdims=True)
+        return np.asarray(space.retract(around + np.asarray(space.tangent(around, noise))))
 
     return _around(space, centres, n, masses, seed, scatter)
 
@@ -132,6 +132,7 @@ def caps(
     seed: Seed = 0,
 ) -> Tokens:
     """Tokens uniform on the spherical caps {x: angle(x, c) <= radius} around the centres; masses as in `clustered`."""
+    _sphere("caps", space)
     radius = number("radius", radius)
     if not 0 <= radius <= np.pi:
         raise InvalidInput(f"`radius` is {radius}; give an angle in [0, pi].")
@@ -144,15 +145,14 @@ def caps(
 
 
 def _around(
-    space: Sphere,
+    space: AbstractSpace,
     centres: ArrayLike,
     n: int | Sequence[int],
     masses: ArrayLike | None,
     seed: Seed,
     scatter: Callable[[np.random.Generator, np.ndarray], np.ndarray],
 ) -> Tokens:
-    _sphere("clustered", space)
-    middle = _unit_rows(space, centres, "centres")
+    middle = _rows(space, centres, "centres")
     counts = np.full(len(middle), n) if np.ndim(n) == 0 else np.asarray(n)
     if counts.shape != (len(middle),) or counts.dtype.kind not in "iu" or (counts < 1).any():
         raise InvalidInput(
@@ -237,11 +237,13 @@ def _sphere(name: str, space: AbstractSpace) -> None:
         raise InvalidInput(f"`space` of {name} is {space}; it is defined on `Sphere(d)` only.")
 
 
-def _unit_rows(space: Sphere, rows: ArrayLike, name: str) -> np.ndarray:
+def _rows(space: AbstractSpace, rows: ArrayLike, name: str) -> np.ndarray:
+    """Points, moved onto the space."""
     values = finite_array(f"`{name}`", rows)
     if values.ndim != 2 or values.shape[1] != space.dim or len(values) == 0:
         raise InvalidInput(f"`{name}` has shape {values.shape}; give rows of length {space.dim}.")
-    norms = np.linalg.norm(values, axis=1, keepdims=True)
-    if (norms == 0).any():
-        raise InvalidInput(f"`{name}` holds a zero row, which has no direction; remove it.")
-    return values / norms
+    points = np.asarray(space.retract(values))
+    if not np.isfinite(points).all():
+        row = int(np.argmin(np.isfinite(points).all(axis=1)))
+        raise InvalidInput(f"`{name}[{row}]` has no nearest point on {space}; remove it.")
+    return points

@@ -1,6 +1,6 @@
-"""Where tokens live: the images of layer norms (spheres, ellipsoids, centred spheres), and R^d without layer norm."""
+"""The images of layer norms: spheres, ellipsoids, centred spheres."""
 
-import abc
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,54 +11,7 @@ from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
 from attnflow.precision import double
-
-Point = Float[Array | np.ndarray, "*batch dim"]
-Broadcast = Float[Array | np.ndarray, "*#batch dim"]
-"""One of two points or vectors whose batch axes broadcast against each other."""
-
-
-class AbstractSpace(eqx.Module):
-    """A submanifold of R^dim. Methods act on the last axis and broadcast over the others."""
-
-    dim: eqx.AbstractVar[int]
-
-    def __str__(self) -> str:
-        """On one line, as messages need it."""
-        return eqx.tree_pformat(self, width=10_000)
-
-    @property
-    @abc.abstractmethod
-    def dimension(self) -> int:
-        """The dimension of the space itself: the number of directions in which a point can move."""
-
-    @property
-    @abc.abstractmethod
-    def is_riemannian(self) -> bool:
-        """Whether `tangent` is the orthogonal projection, so that P_X o dW is Brownian motion on the space."""
-
-    @abc.abstractmethod
-    def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
-        """An orthonormal basis (in R^dim) of the tangent space at each point `x` of the space; on the host, float64."""
-
-    @abc.abstractmethod
-    def tangent(self, x: Broadcast, v: Broadcast) -> Point:
-        """The derivative of `retract` at the point `x` of the space, applied to `v`: the tangent part of `v`."""
-
-    @abc.abstractmethod
-    def retract(self, x: Point) -> Point:
-        """The point of the space that `x` is moved to; points of the space stay where they are."""
-
-    @abc.abstractmethod
-    def distance(self, x: Broadcast, y: Broadcast) -> Float[Array | np.ndarray, "*batch"]:
-        """Geodesic distance."""
-
-    @abc.abstractmethod
-    def sample(self, rng: np.random.Generator, n: int) -> Float[np.ndarray, "n dim"]:
-        """`n` independent points of the reference law of the space."""
-
-    @abc.abstractmethod
-    def defect(self, x: Float[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch"]:
-        """How far `x` is from lying on the space."""
+from attnflow.spaces.base import AbstractSpace, Broadcast, Picture, Point, size
 
 
 class Sphere(AbstractSpace):
@@ -67,7 +20,7 @@ class Sphere(AbstractSpace):
     dim: int = eqx.field(static=True)
 
     def __init__(self, dim: int):
-        self.dim = _dimension("Sphere", dim, least=2)
+        self.dim = size("Sphere", "dim", dim, least=2)
 
     @property
     def dimension(self) -> int:
@@ -78,10 +31,20 @@ class Sphere(AbstractSpace):
     def is_riemannian(self) -> bool:
         return True
 
+    @property
+    def volume(self) -> float:
+        """2 pi^(dim/2) / Gamma(dim/2)."""
+        return 2 * math.exp(self.dim / 2 * math.log(math.pi) - math.lgamma(self.dim / 2))
+
     def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """The rows of the reflection that carries the last basis vector to x or -x, but for the last row."""
         x = np.asarray(x, dtype=np.float64)
         return _complement(x, np.full(x.shape[:-1], self.dim - 1))
+
+    @double
+    def normals(self, x: Point) -> Float[Array | np.ndarray, "*batch codimension dim"]:
+        """The point x itself."""
+        return jnp.asarray(x)[..., None, :]
 
     @double
     def tangent(self, x: Broadcast, v: Broadcast) -> Point:
@@ -104,6 +67,11 @@ class Sphere(AbstractSpace):
         x, y = jnp.broadcast_arrays(x, y)
         return 2.0 * jnp.arctan2(jnp.linalg.norm(x - y, axis=-1), jnp.linalg.norm(x + y, axis=-1))
 
+    def chords(self, scale: float) -> tuple[float, float]:
+        """2 sin(scale/2), both; from scale = pi on, more than the diameter 2."""
+        chord = 2 * math.sin(scale / 2) if scale < math.pi else 2 * scale / math.pi * (1 + 1e-12)
+        return chord, chord
+
     def sample(self, rng: np.random.Generator, n: int) -> Float[np.ndarray, "n dim"]:
         """Uniform on the sphere."""
         gaussian = rng.standard_normal((n, self.dim))
@@ -112,6 +80,10 @@ class Sphere(AbstractSpace):
     def defect(self, x: Float[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch"]:
         """| |x| - 1 |."""
         return np.abs(np.linalg.norm(x, axis=-1) - 1.0)
+
+    def pictures(self, x: Float[np.ndarray, "*batch dim"]) -> tuple[Picture, ...]:
+        """The points themselves."""
+        return (Picture(np.asarray(x, dtype=np.float64), unit=True),)
 
 
 class Ellipsoid(AbstractSpace):
@@ -129,7 +101,7 @@ class Ellipsoid(AbstractSpace):
 
     def __init__(self, gain: Sequence[float] | np.ndarray, radius: float = 1.0):
         self.gain = _gains("Ellipsoid", gain)
-        self.dim = _dimension("Ellipsoid", len(self.gain), least=2)
+        self.dim = size("Ellipsoid", "dim", len(self.gain), least=2)
         self.radius = _radius("Ellipsoid", radius)
 
     @property
@@ -141,10 +113,20 @@ class Ellipsoid(AbstractSpace):
     def is_riemannian(self) -> bool:
         return len(set(self.gain)) == 1
 
+    @property
+    def volume(self) -> float:
+        """That of the round sphere of this radius: radius^(dim-1) |S^(dim-1)|."""
+        return self.radius**self.dimension * Sphere(self.dim).volume
+
     def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """A basis of the vectors gain * w with <w, theta> = 0: those orthogonal to theta / gain."""
         normal = _unit(_theta(self, x) * _shrunk(self.gain))
         return _complement(normal, np.argmax(np.abs(normal), axis=-1))
+
+    @double
+    def normals(self, x: Point) -> Float[Array | np.ndarray, "*batch codimension dim"]:
+        """The ray of x."""
+        return jnp.asarray(x)[..., None, :]
 
     @double
     def tangent(self, x: Broadcast, v: Broadcast) -> Point:
@@ -170,6 +152,11 @@ class Ellipsoid(AbstractSpace):
         angle = 2.0 * jnp.arctan2(jnp.linalg.norm(x - y, axis=-1), jnp.linalg.norm(x + y, axis=-1))
         return self.radius * angle
 
+    def chords(self, scale: float) -> tuple[float, float]:
+        """Those of the round sphere, stretched by the least and by the largest gain."""
+        chord = self.radius * Sphere(self.dim).chords(scale / self.radius)[0]
+        return min(self.gain) * chord, max(self.gain) * chord
+
     def sample(self, rng: np.random.Generator, n: int) -> Float[np.ndarray, "n dim"]:
         """Uniform theta on the unit sphere."""
         return self.radius * np.asarray(self.gain) * Sphere(self.dim).sample(rng, n)
@@ -177,6 +164,10 @@ class Ellipsoid(AbstractSpace):
     def defect(self, x: Float[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch"]:
         """| |theta| - 1 | for theta = x / (radius gain)."""
         return np.abs(np.linalg.norm(x / np.asarray(self.gain), axis=-1) / self.radius - 1.0)
+
+    def pictures(self, x: Float[np.ndarray, "*batch dim"]) -> tuple[Picture, ...]:
+        """The unit vectors theta."""
+        return (Picture(_theta(self, x), unit=True),)
 
     def _round(self, x: Any) -> Any:
         return x / jnp.broadcast_to(jnp.asarray(self.gain, x.dtype), x.shape)
@@ -197,7 +188,7 @@ class CentredSphere(AbstractSpace):
     radius: float = eqx.field(static=True)
 
     def __init__(self, dim: int, gain: Sequence[float] | np.ndarray | None = None, radius: float = 1.0):
-        self.dim = _dimension("CentredSphere", dim, least=3)
+        self.dim = size("CentredSphere", "dim", dim, least=3)
         self.gain = _gains("CentredSphere", np.ones(self.dim) if gain is None else gain)
         if len(self.gain) != self.dim:
             raise InvalidInput(
@@ -214,6 +205,11 @@ class CentredSphere(AbstractSpace):
     def is_riemannian(self) -> bool:
         return len(set(self.gain)) == 1
 
+    @property
+    def volume(self) -> float:
+        """That of the round sphere of this radius: radius^(dim-2) |S^(dim-2)|."""
+        return self.radius**self.dimension * Sphere(self.dim - 1).volume
+
     def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """A basis of the vectors gain * w with sum w = 0 and <w, theta> = 0.
 
@@ -224,6 +220,12 @@ class CentredSphere(AbstractSpace):
         hyperplane = _complement(_unit(weight), np.argmax(weight))
         normal = _unit((_theta(self, x) * weight) @ hyperplane.T)
         return _complement(normal, np.argmax(np.abs(normal), axis=-1)) @ hyperplane
+
+    @double
+    def normals(self, x: Point) -> Float[Array | np.ndarray, "*batch codimension dim"]:
+        """The ray of x, and the gain: what subtracting the mean removes."""
+        x = jnp.asarray(x)
+        return jnp.stack([x, jnp.broadcast_to(jnp.asarray(self.gain, x.dtype), x.shape)], axis=-2)
 
     @double
     def tangent(self, x: Broadcast, v: Broadcast) -> Point:
@@ -239,6 +241,10 @@ class CentredSphere(AbstractSpace):
         """The radius times the angle of the two theta, as on `Ellipsoid`."""
         return self._ellipsoid.distance(x, y)
 
+    def chords(self, scale: float) -> tuple[float, float]:
+        """As on `Ellipsoid`."""
+        return self._ellipsoid.chords(scale)
+
     def sample(self, rng: np.random.Generator, n: int) -> Float[np.ndarray, "n dim"]:
         """Uniform theta on the centred unit sphere."""
         gaussian = rng.standard_normal((n, self.dim))
@@ -251,6 +257,10 @@ class CentredSphere(AbstractSpace):
         mean = theta.mean(axis=-1, keepdims=True)
         return np.hypot(np.linalg.norm(theta - mean, axis=-1) - 1.0, np.sqrt(self.dim) * mean[..., 0])
 
+    def pictures(self, x: Float[np.ndarray, "*batch dim"]) -> tuple[Picture, ...]:
+        """The unit vectors theta, in an orthonormal basis of the hyperplane sum theta = 0."""
+        return (Picture(_theta(self, x) @ _complement(np.full(self.dim, self.dim**-0.5), 0).T, unit=True),)
+
     @property
     def _ellipsoid(self) -> Ellipsoid:
         return Ellipsoid(self.gain, self.radius)
@@ -258,50 +268,6 @@ class CentredSphere(AbstractSpace):
     def _centred(self, x: Any) -> Any:
         gain = jnp.broadcast_to(jnp.asarray(self.gain, x.dtype), x.shape)
         return x - gain * jnp.mean(x / gain, axis=-1, keepdims=True)
-
-
-class Euclidean(AbstractSpace):
-    """R^dim: tokens without layer norm."""
-
-    dim: int = eqx.field(static=True)
-
-    def __init__(self, dim: int):
-        self.dim = _dimension("Euclidean", dim, least=1)
-
-    @property
-    def dimension(self) -> int:
-        """The number dim."""
-        return self.dim
-
-    @property
-    def is_riemannian(self) -> bool:
-        return True
-
-    def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
-        """The standard basis."""
-        return np.broadcast_to(np.eye(self.dim), (*np.shape(x)[:-1], self.dim, self.dim)).copy()
-
-    def tangent(self, x: Broadcast, v: Broadcast) -> Broadcast:
-        """Every vector is tangent."""
-        return v
-
-    def retract(self, x: Point) -> Point:
-        """Every point is on the space."""
-        return x
-
-    @double
-    def distance(self, x: Broadcast, y: Broadcast) -> Float[Array | np.ndarray, "*batch"]:
-        """|x - y|."""
-        x, y = jnp.broadcast_arrays(x, y)
-        return jnp.linalg.norm(x - y, axis=-1)
-
-    def sample(self, rng: np.random.Generator, n: int) -> Float[np.ndarray, "n dim"]:
-        """Standard Gaussian (R^d has no uniform law)."""
-        return rng.standard_normal((n, self.dim))
-
-    def defect(self, x: Float[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch"]:
-        """Zero."""
-        return np.zeros(x.shape[:-1])
 
 
 def _theta(space: "Ellipsoid | CentredSphere", x: Point) -> Float[np.ndarray, "*batch dim"]:
@@ -330,12 +296,6 @@ def _complement(normal: Float[np.ndarray, "*batch dim"], pivot: Any) -> Float[np
     w = normal + np.where(at, np.where(normal >= 0, 1.0, -1.0), 0.0)
     reflection = np.eye(d) - 2 * w[..., :, None] * w[..., None, :] / np.sum(w**2, axis=-1)[..., None, None]
     return reflection[~at].reshape(*normal.shape[:-1], d - 1, d)
-
-
-def _dimension(name: str, dim: int, least: int) -> int:
-    if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < least:
-        raise InvalidInput(f"`dim` of {name} is {dim!r}; give an integer of at least {least}.")
-    return int(dim)
 
 
 def _gains(name: str, gain: Sequence[float] | np.ndarray) -> tuple[float, ...]:
