@@ -205,9 +205,9 @@ class Scheme(eqx.Module):
     kernel: Kernel
     beta: np.ndarray
     kappa: np.ndarray
-    factor: np.ndarray
+    clock_factor: np.ndarray
     softmax: np.ndarray
-    outer: np.ndarray
+    external_potential: np.ndarray
     """The potential U in the middle of every cell."""
     width: np.ndarray
     gap: np.ndarray
@@ -248,7 +248,7 @@ def make_scheme(field: AbstractField, cells: Cells, kappa: Any = 0.0) -> Scheme:
         kernel(cells, beta),
         np.asarray(beta),
         np.asarray(float(model.kappa)),
-        np.asarray(model.factor, np.float64),
+        np.asarray(model.clock_factor, np.float64),
         np.asarray(model.softmax),
         outer,
         np.asarray(cells.width),

@@ -224,13 +224,13 @@ def _velocity(model: Model, basis: AbstractBasis, grid: Any, c: Any) -> Any:
     places = grid.reshape(-1, basis.dim)
     law = (basis.weights * basis.synthesis(c)).reshape(-1)
 
-    def climb(x: Any) -> Any:
+    def velocity_potential(x: Any) -> Any:
         z = jnp.sum(law * jnp.exp(model.beta * (places @ x - 1)))
-        phi = jnp.log(z) / model.beta if model.softmax else model.factor * z / model.beta
+        phi = jnp.log(z) / model.beta if model.softmax else model.clock_factor * z / model.beta
         return phi + sum((part.potential(x) for part in model.potentials), jnp.zeros(()))
 
     def velocity(x: Any) -> Any:
-        slope = jax.grad(climb)(x)
+        slope = jax.grad(velocity_potential)(x)
         return slope - x * jnp.sum(slope * x)
 
     return velocity
@@ -239,15 +239,15 @@ def _velocity(model: Model, basis: AbstractBasis, grid: Any, c: Any) -> Any:
 def _response(model: Model, basis: AbstractBasis, grid: Any, c: Any) -> Any:
     """-div(rho grad Phi'[delta_x]) in coefficients, as a function of x; Phi' = K_x/beta, over Z for softmax."""
     rho = basis.synthesis(c)
-    carried = rho / model.seen(basis, c) if model.softmax else model.factor * rho
-    slope = model.drift(basis, c) if model.softmax else None  # grad Z/(beta Z)
+    carried = rho / model.convolved(basis, c) if model.softmax else model.clock_factor * rho
+    slope = model.attention_velocity(basis, c) if model.softmax else None  # grad Z/(beta Z)
 
     def respond(x: Any) -> Any:
         near = jnp.exp(model.beta * (grid @ x - 1))
-        pull = basis.gradient(basis.analysis(near / model.beta))
+        change = basis.gradient(basis.analysis(near / model.beta))
         if slope is not None:
-            pull = pull - jnp.broadcast_to(near, slope.shape) * slope
-        return basis.inflow(jnp.broadcast_to(carried, pull.shape) * pull)
+            change = change - jnp.broadcast_to(near, slope.shape) * slope
+        return basis.inflow(jnp.broadcast_to(carried, change.shape) * change)
 
     return respond
 

@@ -319,13 +319,13 @@ def _slice(
 def _read(model: Model, basis: AbstractBasis, kernel: tuple[Any, Any], c: Any, change: Any) -> dict[str, Any]:
     values = basis.synthesis(c)
     law = basis.weights * values
-    pull, level = kernel
-    energy = 0.5 * (jnp.sum(pull * c**2) + level)
-    outer = jnp.sum(law * model.outer(basis)) if model.potentials else jnp.zeros(())
+    interaction, level = kernel
+    energy = 0.5 * (jnp.sum(interaction * c**2) + level)
+    external = jnp.sum(law * model.external_potential(basis)) if model.potentials else jnp.zeros(())
     positive = jnp.maximum(values, 0.0)
     entropy = jnp.sum(basis.weights * xlogy(positive, positive))
     found = {
-        "energy": energy + outer,
+        "energy": energy + external,
         "entropy": entropy,
         "mass": c.reshape(-1)[0],
         "tail": tail_of(basis, c),
@@ -333,7 +333,11 @@ def _read(model: Model, basis: AbstractBasis, kernel: tuple[Any, Any], c: Any, c
         "negative": _below(basis, values),
         "speed": jnp.sqrt(jnp.sum(change**2)),
     }
-    return found if model.softmax else found | {"free_energy": model.factor * energy + outer - model.kappa * entropy}
+    return (
+        found
+        if model.softmax
+        else found | {"free_energy": model.clock_factor * energy + external - model.kappa * entropy}
+    )
 
 
 def _below(basis: AbstractBasis, values: Any) -> Any:
@@ -343,7 +347,7 @@ def _below(basis: AbstractBasis, values: Any) -> Any:
 @eqx.filter_jit
 def _kernel(model: Model, basis: AbstractBasis) -> tuple[Any, Any]:
     """What the energy needs to know of the kernel."""
-    return model.pull(basis), _level(model.beta, basis.dim)
+    return model.interaction_multipliers(basis), _level(model.beta, basis.dim)
 
 
 def _level(beta: Any, d: int) -> Any:
@@ -361,8 +365,8 @@ def _checked(field: Any, density: Any, until: Any, kappa: Any, rtol: Any, atol: 
         number(name, value, low, 1.0)
     model = model_on(field, basis, kappa, resolution)
     if model.potentials:
-        outer = np.asarray(basis.analysis(double(model.outer)(basis)))
-        if (rough := float(tail_of(basis, outer))) > resolution:
+        external = np.asarray(basis.analysis(double(model.external_potential)(basis)))
+        if (rough := float(tail_of(basis, external))) > resolution:
             raise InvalidInput(
                 f"`field` has a Potential whose last degrees hold {rough:.2g} of the largest, above `resolution` "
                 f"{resolution:g}; use a smooth activation ('tanh', 'gelu'), more degrees, or `evolve_cells`."

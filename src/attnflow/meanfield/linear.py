@@ -227,16 +227,16 @@ def _sector_matrix(model: Model, density: Density, m: int) -> tuple[np.ndarray, 
 
     degrees = np.arange(m, top + 1)
     bend = -(degrees * (degrees + d - 2.0))
-    pull, phi, _ = _ingredients(model, basis, c)
+    interaction, phi, _ = _ingredients(model, basis, c)
     rho = density(s)
     along = bend[:, None] * times(rho) + times(rho) * bend - times(basis.evaluate(basis.laplacian * c, s))
     height = times(basis.evaluate(phi, s))
     across = bend[:, None] * height + times(basis.evaluate(basis.laplacian * phi, s)) - height * bend
     if model.softmax:
-        answer = times(1 / (1 + float(model.beta) * basis.evaluate(pull * c, s)))
+        answer = times(1 / (1 + float(model.beta) * basis.evaluate(interaction * c, s)))
     else:
-        answer = float(model.factor) * np.eye(len(degrees))
-    matrix = -0.5 * (along @ (answer * pull[m:]) + across) + np.diag(float(model.kappa) * bend)
+        answer = float(model.clock_factor) * np.eye(len(degrees))
+    matrix = -0.5 * (along @ (answer * interaction[m:]) + across) + np.diag(float(model.kappa) * bend)
     return (matrix, inner, degrees) if m else (matrix[1:, 1:], inner, degrees[1:])
 
 
@@ -245,18 +245,18 @@ def _sector_matrix(model: Model, density: Density, m: int) -> tuple[np.ndarray, 
 def _ingredients(model: Model, basis: AbstractBasis, coefficients: Any) -> Any:
     """The multipliers of Phi (for softmax over a_0), Phi by coefficients, and on the grid Z = K * mu/a_0, else 1."""
     c = jnp.asarray(coefficients)
-    phi = basis.analysis(model.climb(basis, c))
+    phi = basis.analysis(model.velocity_potential(basis, c))
     if not model.softmax:
-        return model.pull(basis), phi, jnp.ones(np.shape(basis.weights))
-    pull = model.pull(basis) / multipliers(model.beta, basis.dim, 0)[0]
-    return pull, phi, 1 + model.beta * basis.synthesis(pull * c)
+        return model.interaction_multipliers(basis), phi, jnp.ones(np.shape(basis.weights))
+    interaction = model.interaction_multipliers(basis) / multipliers(model.beta, basis.dim, 0)[0]
+    return interaction, phi, 1 + model.beta * basis.synthesis(interaction * c)
 
 
 def _ends(model: Model, density: Density) -> bool:
     """Whether kappa Z/rho is above the multiplier of Phi at the last degree, so that nothing grows beyond it."""
     basis, rho = density.basis, np.asarray(density.values)
-    pull, _, z = _ingredients(model, basis, np.asarray(density.coefficients, dtype=np.float64))
-    last = float(model.factor) * np.max(pull[(basis.degrees == basis.degree) & basis.mask])
+    interaction, _, z = _ingredients(model, basis, np.asarray(density.coefficients, dtype=np.float64))
+    last = float(model.clock_factor) * np.max(interaction[(basis.degrees == basis.degree) & basis.mask])
     return bool(last * np.max(rho / z) <= model.kappa)
 
 

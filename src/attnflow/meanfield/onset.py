@@ -62,7 +62,7 @@ def bifurcation(field: AbstractField, d: int, degree: int = 1, *, amplitude: flo
     number("amplitude", amplitude, 0.0, 1.0, open_=True)
     least = max(32, 12 * whole("degree", degree, 1))
     basis = ZonalBasis(whole("d", d, 2), max(least, needed_degree(float(model.beta), d, 1e-8)))
-    onset = float(model.factor) * critical_noise(float(model.beta), d, softmax=model.softmax, degree=degree)
+    onset = float(model.clock_factor) * critical_noise(float(model.beta), d, softmax=model.softmax, degree=degree)
     problem = Problem(field, "kappa", basis, onset)
     row = np.eye(basis.degree)[degree - 1]
     shifts = []

@@ -320,9 +320,11 @@ def _energies(model: Model, density: Density) -> tuple[float, float, float]:
     basis, c, rho = density.basis, np.asarray(density.coefficients), np.maximum(density.values, 0.0)
     beta, level = float(model.beta), degree_weights(float(model.beta), basis.dim)[0]
     floor = (level - 1) / beta if beta > 1e-6 else -1 + beta * (0.5 + 0.5 / basis.dim)
-    pull = multipliers_of(model, density) * (level if model.softmax else 1.0)
-    outer = double(model.outer)(basis)
-    energy = float(model.factor) * 0.5 * (np.sum(pull * c**2) + floor) + np.sum(basis.weights * rho * outer)
+    interaction = multipliers_of(model, density) * (level if model.softmax else 1.0)
+    external = double(model.external_potential)(basis)
+    energy = float(model.clock_factor) * 0.5 * (np.sum(interaction * c**2) + floor) + np.sum(
+        basis.weights * rho * external
+    )
     entropy = np.sum(basis.weights * xlogy(rho, rho))
     return float(energy - model.kappa * entropy), float(energy), float(entropy)
 
@@ -335,7 +337,7 @@ def _system(field: Any, along: str, basis: AbstractBasis, v: Any, kappa: Any, be
     def gap(v: Any, p: Any) -> Any:
         now = values | {along: p}
         c = jnp.zeros(basis.mask.size).at[0].set(1.0).at[index].set(v).reshape(basis.mask.shape)
-        phi = as_model(_at(field, now["beta"]), now["kappa"]).climb(basis, c)
+        phi = as_model(_at(field, now["beta"]), now["kappa"]).velocity_potential(basis, c)
         raw = basis.analysis(jnp.exp((phi - jnp.max(phi)) / now["kappa"])).reshape(-1)
         return v - raw[index] / raw[0]
 

@@ -30,7 +30,7 @@ def observed(model: Model, basis: AbstractBasis, low: int, coefficients: Any) ->
     """The harmonics of degree 1 to `low`, and the energy (1/2 beta) int int (K - 1) <= 0. Pure."""
     c = jnp.asarray(coefficients)
     level = (multipliers(model.beta, basis.dim, 0)[0] - 1) / model.beta
-    energy = 0.5 * (jnp.sum(model.pull(basis) * c**2) + level)
+    energy = 0.5 * (jnp.sum(model.interaction_multipliers(basis) * c**2) + level)
     return jnp.append(c.reshape(-1)[entries(basis, low)], energy)
 
 
