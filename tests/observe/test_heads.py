@@ -151,7 +151,7 @@ def test_refusals():
         energy_rate(af.Attention(1.0) + af.Attention(2.0), TOKENS)
     with pytest.raises(InvalidInput, match="`beta` is 0"):
         interaction_energy(af.Attention(0.0), TOKENS)
-    with pytest.raises(InvalidInput, match="one system"):
+    with pytest.raises(InvalidInput, match="the field of one member"):
         interaction_energy(af.Attention(af.Along("beta", [1.0, 2.0])), TOKENS)
     with pytest.raises(InvalidInput, match="`query` has shape"):
         interaction_energy(af.Attention(1.0, query=np.ones((2, 5))), TOKENS)

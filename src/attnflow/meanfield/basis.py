@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from attnflow.checks import whole
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.orthogonal import gauss, orthonormal, series, slopes
 from attnflow.precision import double, full_precision
@@ -338,21 +339,13 @@ def on_device(values: np.ndarray) -> Array:
         return jnp.asarray(values, jnp.float64)
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """An integer of at least `least`, or a refusal."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidInput(f"`{name}` is {value!r}; give an integer of at least {least}.")
-    return int(value)
-
-
 def checked_harmonic(basis: AbstractBasis, degree: int, order: int) -> None:
     """Refuse a harmonic that `basis` does not hold."""
     if whole("degree", degree, 0) > basis.degree:
         raise InvalidInput(
             f"`degree` is {degree}, above the {basis.degree} of the basis; use `basis.refined({degree})`."
         )
-    if isinstance(order, bool) or not isinstance(order, int | np.integer) or abs(order) > degree:
-        raise InvalidInput(f"`order` is {order!r}; give an integer between -{degree} and {degree}.")
+    whole("order", order, -degree, degree)
 
 
 def chunks(count: int, width: int) -> list[slice]:

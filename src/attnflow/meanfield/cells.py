@@ -13,11 +13,11 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy import special as sp
 
+from attnflow.checks import instance, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
-from attnflow.meanfield.basis import CircleBasis, ZonalBasis, whole
+from attnflow.meanfield.basis import CircleBasis, ZonalBasis
 from attnflow.meanfield.density import Density
-from attnflow.meanfield.given import of_kind
 from attnflow.meanfield.model import as_model
 from attnflow.meanfield.samples import belts
 from attnflow.spaces import Sphere
@@ -124,7 +124,7 @@ def cells_from_density(cells: Cells, density: Density) -> np.ndarray:
 
     Exact integrals on the circle, Gauss sums within the cells otherwise; rounding below 0 becomes 0, and the sum 1.
     """
-    basis = of_kind("density", density, Density, "a Density").basis
+    basis = instance("density", density, Density, "a Density").basis
     if not isinstance(basis, ZonalBasis if cells.zonal else CircleBasis) or basis.dim != cells.dim:
         wanted = f"ZonalBasis({cells.dim}, ...)" if cells.zonal else "CircleBasis"
         raise InvalidInput(

@@ -18,13 +18,13 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from attnflow.axes import finite_array
+from attnflow.checks import generator, instance, number, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
-from attnflow.meanfield.basis import AbstractBasis, CircleBasis, ZonalBasis, whole
+from attnflow.meanfield.basis import AbstractBasis, CircleBasis, ZonalBasis
 from attnflow.meanfield.density import Density, tail_of
 from attnflow.meanfield.distances import GRID, circle_of, distance_to_series, on_circle, sobolev_shares
 from attnflow.meanfield.exponential import advance, begin
-from attnflow.meanfield.given import generator, number, of_kind
 from attnflow.meanfield.model import Model, grid_positions, model_on
 from attnflow.meanfield.samples import quadrature
 from attnflow.precision import full_precision
@@ -87,18 +87,18 @@ def fluctuations(
         rtol: the error of a step, relative to the 2-norm of density, positions and responses together.
         resolution: refused if the tail (see `evolve`) of the density or of a response exceeds it at one of the times.
     """
-    basis = of_kind("density", density, Density, "a Density, as uniform(basis) is one").basis
+    basis = instance("density", density, Density, "a Density, as uniform(basis) is one").basis
     if isinstance(basis, ZonalBasis):
         raise InvalidInput("`density` has a ZonalBasis, but noise has no axis; use CircleBasis or SphereBasis.")
-    number("rtol", rtol, 1e-13, 1.0)
-    number("resolution", resolution, 1e-14, 1.0)
+    number("rtol", rtol, low=1e-13, high=1.0)
+    number("resolution", resolution, low=1e-14, high=1.0)
     model = model_on(field, basis, 0.0, resolution)
     if not float(model.beta) > 0:
         raise InvalidInput(f"`beta` is {float(model.beta)}; give one above 0, so that tokens feel each other's place.")
     moments = np.asarray(finite_array("times", times))
     if moments.ndim != 1 or not len(moments) or moments[0] < 0 or (np.diff(moments) <= 0).any():
         raise InvalidInput(f"`times` is {times!r}; give increasing times from 0 on.")
-    starts = _even(density) if starts is None else of_kind("starts", starts, Tokens, "Tokens")
+    starts = _even(density) if starts is None else instance("starts", starts, Tokens, "Tokens")
     if starts.dims or starts.dim != basis.dim:
         raise InvalidInput(
             f"`starts` has positions of shape {starts.positions.shape}; give unit vectors of R^{basis.dim}."
@@ -199,7 +199,7 @@ def carried_noise(flow: Fluctuations) -> np.ndarray:
 
 
 def _known(flow: Fluctuations) -> Fluctuations:
-    return of_kind("flow", flow, Fluctuations, "what `fluctuations` gives")
+    return instance("flow", flow, Fluctuations, "what `fluctuations` gives")
 
 
 @eqx.filter_jit

@@ -8,9 +8,9 @@ import numpy as np
 from jax.scipy.special import xlogy
 from numpy.typing import ArrayLike
 
+from attnflow.checks import instance
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.basis import AbstractBasis, Coefficients, Values
-from attnflow.meanfield.given import of_kind
 from attnflow.precision import double, is_traced
 from attnflow.special.degrees import multiplicity_ratios
 from attnflow.special.numbers import Numbers
@@ -37,7 +37,7 @@ class Density(eqx.Module):
     coefficients: Coefficients
 
     def __init__(self, basis: AbstractBasis, coefficients: Any, *, tolerance: float = TOLERANCE):
-        self.basis = of_kind("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
+        self.basis = instance("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
         if is_traced((basis, coefficients)):
             self.coefficients = coefficients
             return

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import xlogy
 
+from attnflow.checks import ABOVE_ZERO, instance, number
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import compiled, wait
@@ -26,7 +27,6 @@ from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import Density, tail_of
 from attnflow.meanfield.exponential import STALLED, State, advance, begin
 from attnflow.meanfield.frames import Frames
-from attnflow.meanfield.given import number, of_kind
 from attnflow.meanfield.model import Model, model_on
 from attnflow.meanfield.multipliers import multipliers
 from attnflow.meanfield.samples import quadrature, quiet
@@ -359,10 +359,10 @@ def _level(beta: Any, d: int) -> Any:
 
 def _checked(field: Any, density: Any, until: Any, kappa: Any, rtol: Any, atol: Any, resolution: Any) -> Model:
     """The model of the field; everything that cannot work is refused here."""
-    basis = of_kind("density", density, Density, "a Density, as uniform(basis) is one").basis
-    number("until", until, 0.0, open_=True)
+    basis = instance("density", density, Density, "a Density, as uniform(basis) is one").basis
+    number("until", until, low=ABOVE_ZERO)
     for name, value, low in (("rtol", rtol, 1e-13), ("atol", atol, 0.0), ("resolution", resolution, 1e-14)):
-        number(name, value, low, 1.0)
+        number(name, value, low=low, high=1.0)
     model = model_on(field, basis, kappa, resolution)
     if model.potentials:
         external = np.asarray(basis.analysis(double(model.external_potential)(basis)))

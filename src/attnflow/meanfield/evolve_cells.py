@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attnflow.checks import ABOVE_ZERO, instance, number
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import wait
 from attnflow.flows.continuing import changed, go_on, recipe_of
@@ -19,7 +20,6 @@ from attnflow.flows.stepper import AbstractSingle, Rows, Slice
 from attnflow.flows.stops import AbstractStop, conditions
 from attnflow.meanfield.cell_flow import CellFlow
 from attnflow.meanfield.cells import Cells, make_scheme
-from attnflow.meanfield.given import number, of_kind
 from attnflow.meanfield.volumes import TINY, State, measured, stretch
 from attnflow.precision import full_precision
 
@@ -84,9 +84,9 @@ def evolve_cells(
         control = go_on(from_, end, last, given, control)
         recipe = dataclasses.replace(recipe, times=continued(recipe.times, save, float(end), None))
     else:
-        number("until", until, 0.0, open_=True)
-        number("tolerance", tolerance, 0.0, 1.0, open_=True)
-        found: Any = of_kind("cells", cells, Cells, "circle_cells(count) or zonal_cells(dim, count)")
+        number("until", until, low=ABOVE_ZERO)
+        number("tolerance", tolerance, low=ABOVE_ZERO, high=1.0)
+        found: Any = instance("cells", cells, Cells, "circle_cells(count) or zonal_cells(dim, count)")
         along: Any = field
         times = as_schedule(save).times(float(until), None)  # type: ignore[arg-type]
         start = found.check(masses)

@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow.checks import instance, whole
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.fields import AbstractField
-from attnflow.meanfield.basis import AbstractBasis, CircleBasis, Coefficients, ZonalBasis, whole
+from attnflow.meanfield.basis import AbstractBasis, CircleBasis, Coefficients, ZonalBasis
 from attnflow.meanfield.density import Density
-from attnflow.meanfield.given import of_kind
 from attnflow.meanfield.model import Model, model_on
 from attnflow.meanfield.multipliers import multipliers
 from attnflow.meanfield.orthogonal import slopes
@@ -88,7 +88,7 @@ def linearised(
     perturbations alone; `sector=m` gives those of order m about the axis (each eigenvalue then counts N(m, d-1) times),
     for even and odd ones on the circle m = 0 and 1.
     """
-    density = _resized(of_kind("density", density, Density, "a Density, as uniform(basis) is one"), degree)
+    density = _resized(instance("density", density, Density, "a Density, as uniform(basis) is one"), degree)
     basis = density.basis
     model = model_on(field, basis, kappa, KERNEL)
     _check_sector(basis, sector)
@@ -110,7 +110,7 @@ def stability(field: AbstractField, density: Density, kappa: float = 0.0) -> Sta
     kappa Z/rho - K_m/beta, Z = K * mu for softmax and 1 otherwise; the kernels K_m > 0 of the sectors decrease in m, so
     by Perron and Frobenius the least eigenvalue of the form rises.) Refused where degrees beyond the basis may grow.
     """
-    of_kind("density", density, Density, "a Density, as `stationary` finds one")
+    instance("density", density, Density, "a Density, as `stationary` finds one")
     basis, c = density.basis, np.asarray(density.coefficients, dtype=np.float64)
     model = model_on(field, basis, kappa, KERNEL)
     if isinstance(basis, ZonalBasis):

@@ -15,12 +15,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.axes import Along, scalar
+from attnflow.checks import instance
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Softmax, Total, Unnormalised
 from attnflow.fields.normalisers import Clock
 from attnflow.fields.perceptron import Potential
 from attnflow.meanfield.basis import AbstractBasis, Coefficients
-from attnflow.meanfield.given import of_kind
 from attnflow.meanfield.multipliers import check_degree, multipliers
 from attnflow.precision import is_concrete
 from attnflow.spaces import Sphere
@@ -101,7 +101,7 @@ class Model(eqx.Module):
 
 def as_model(field: AbstractField, kappa: Any = 0.0) -> Model:
     """The equation of attention with Q = K = V = I, softmax or unnormalised, perhaps with `Potential`s and noise."""
-    of_kind("field", field, AbstractField, "a field such as Attention(beta)")
+    instance("field", field, AbstractField, "a field such as Attention(beta)")
     if any(isinstance(n, Along) for n in jax.tree.leaves((field, kappa), is_leaf=lambda n: isinstance(n, Along))):
         raise InvalidInput(
             "`field` or `kappa` holds an Along; a density is alone, so go through the values one by one."

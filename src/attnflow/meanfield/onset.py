@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 
 from attnflow.axes import scalar
+from attnflow.checks import ABOVE_ZERO, number, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
-from attnflow.meanfield.basis import ZonalBasis, whole
-from attnflow.meanfield.given import number
+from attnflow.meanfield.basis import ZonalBasis
 from attnflow.meanfield.linear import linearised
 from attnflow.meanfield.model import as_model
 from attnflow.meanfield.multipliers import needed_degree
@@ -59,7 +59,7 @@ def bifurcation(field: AbstractField, d: int, degree: int = 1, *, amplitude: flo
     the zonal harmonic is +-s, for s = `amplitude` and s/2, extrapolated to s = 0 (error of the order amplitude^4).
     """
     model = as_model(field)
-    number("amplitude", amplitude, 0.0, 1.0, open_=True)
+    number("amplitude", amplitude, low=ABOVE_ZERO, high=1.0)
     least = max(32, 12 * whole("degree", degree, 1))
     basis = ZonalBasis(whole("d", d, 2), max(least, needed_degree(float(model.beta), d, 1e-8)))
     onset = float(model.clock_factor) * critical_noise(float(model.beta), d, softmax=model.softmax, degree=degree)

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from attnflow.checks import generator, instance, whole
 from attnflow.errors import InvalidInput
-from attnflow.meanfield.basis import CircleBasis, ZonalBasis, chunks, circle_spectrum, whole
+from attnflow.meanfield.basis import CircleBasis, ZonalBasis, chunks, circle_spectrum
 from attnflow.meanfield.density import Density
-from attnflow.meanfield.given import generator, of_kind
 from attnflow.meanfield.quantiles import circle_quantiles, polar_quantiles
 from attnflow.meanfield.sphere_basis import SphereBasis
 from attnflow.spaces import Sphere
@@ -73,7 +73,7 @@ def belts(polar: np.ndarray, masses: np.ndarray, dim: int, copies: int, seed: in
 
 
 def _known(density: Density) -> Density:
-    return of_kind("density", density, Density, "a Density, as uniform(basis) is one")
+    return instance("density", density, Density, "a Density, as uniform(basis) is one")
 
 
 def _placed(density: Density, levels: np.ndarray, around: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from attnflow.checks import whole
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.meanfield.basis import (
     AbstractBasis,
@@ -20,7 +21,6 @@ from attnflow.meanfield.basis import (
     finer,
     full_moments,
     on_device,
-    whole,
 )
 from attnflow.meanfield.orthogonal import gauss
 from attnflow.precision import double

@@ -16,11 +16,11 @@ import numpy as np
 from scipy.special import xlogy
 
 from attnflow.axes import finite_array
+from attnflow.checks import ABOVE_ZERO, instance, number, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Total
-from attnflow.meanfield.basis import AbstractBasis, whole
+from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import Density
-from attnflow.meanfield.given import number, of_kind
 from attnflow.meanfield.linear import free_entries, multipliers_of, rotations, stability
 from attnflow.meanfield.model import Model, as_model, model_on
 from attnflow.precision import double
@@ -70,7 +70,7 @@ def stationary(
     kappa <= 0, a start too far away, and a basis in which the state has not decayed to 1e-8 in its last degrees.
     """
     problem = Problem(field, "kappa", _begun(start).basis, kappa)
-    number("tolerance", tolerance, 1e-14, 1.0)
+    number("tolerance", tolerance, low=1e-14, high=1.0)
     v = problem.free(start)
     for _ in range(whole("relax", relax, 0)):
         v = v - problem.system(v, problem.first)[0]
@@ -113,7 +113,7 @@ def branch(
     if np.shape(ends) != (2,):
         raise InvalidInput(f"`within` is {within!r}; give two increasing numbers.")
     low, high = (float(x) for x in ends)
-    number("step", step, 0.0, 1.0)
+    number("step", step, low=0.0, high=1.0)
     if not (0 <= low < high < np.inf and (low > 0 or along == "beta")):
         raise InvalidInput(f"`within` is {tuple(within)}; give two increasing finite numbers, above 0 for kappa.")
     if towards not in (-1, 1) or not 0 < step <= 1:
@@ -133,7 +133,7 @@ class Problem:
     """F(v, p) = v - the coefficients of exp(Phi/kappa)/mass, p the parameter, v the coefficients of degree >= 1."""
 
     def __init__(self, field: AbstractField, along: str, basis: AbstractBasis, kappa: float):
-        number("kappa", kappa, 0.0, open_=True)
+        number("kappa", kappa, low=ABOVE_ZERO)
         kappa = float(kappa)
         model = model_on(field, basis, kappa)
         self.field, self.along, self.basis = field, along, basis
@@ -293,7 +293,7 @@ def _table(problem: Problem, points: list[_Point], ended: str) -> Any:
 
 
 def _begun(start: Density) -> Density:
-    return of_kind("start", start, Density, "a Density, as von_mises_fisher(basis, 2.0) is one")
+    return instance("start", start, Density, "a Density, as von_mises_fisher(basis, 2.0) is one")
 
 
 def _check_resolved(density: Density) -> None:

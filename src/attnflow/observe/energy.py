@@ -18,14 +18,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import Along, members, over_members, scalar
+from attnflow.axes import Along, members, one_system, over_members, scalar
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Softmax, Total, Unnormalised
 from attnflow.fields.base import tangent_drive
 from attnflow.fields.normalisers import Clock
 from attnflow.fields.perceptron import Potential
 from attnflow.fields.queries import AtTokens
-from attnflow.precision import double, is_traced
+from attnflow.precision import double
 from attnflow.spaces import Sphere
 from attnflow.sums import Dense, Tiled, over_pairs
 from attnflow.tokens import Measure, Tokens
@@ -57,7 +57,7 @@ def total_energy(field: AbstractField, tokens: Tokens | Measure) -> Any:
     It is at most max U, reached by a consensus where U is largest (E0 has 1/(2 beta) more). Defined on the sphere for
     Attention with Q = K = V = I, and for its sum with `Potential`s when it is `Unnormalised()` on the clock USA0.
     """
-    _check_one_system("total_energy", field, tokens)
+    _check("total_energy", field, tokens)
     return _total_energy(field, tokens.measure)
 
 
@@ -68,7 +68,7 @@ def dissipation(field: AbstractField, tokens: Tokens | Measure) -> Any:
     USA0, with potentials too: sum_i m_i |v_i|^2. SA: sum_i m_i Z_i |v_i|^2, Z_i = sum_k m_k e^(beta (<x_i, x_k> - 1)).
     On the clocks USA and grad the rate carries the factor of the clock.
     """
-    _check_one_system("dissipation", field, tokens)
+    _check("dissipation", field, tokens)
     return _dissipation(field, tokens.measure)
 
 
@@ -174,9 +174,8 @@ def _structure(field: Any, tokens: Tokens | Measure) -> tuple[Attention, list[Po
     return heads[0], potentials
 
 
-def _check_one_system(name: str, field: AbstractField, tokens: Tokens | Measure) -> None:
-    if not is_traced((field, tokens)) and (batch := members(field, tokens).dims):
-        raise InvalidInput(f"`{name}` got the batch dimensions {tuple(batch)}; give one system.")
+def _check(name: str, field: AbstractField, tokens: Tokens | Measure) -> None:
+    one_system(field, tokens)
     if not energy_is_defined(field, tokens):
         raise InvalidInput(
             f"`{name}`: {type(field).__name__} on {tokens.space} has no energy here. Give tokens on a sphere and "
