@@ -145,7 +145,8 @@ def test_annotations_are_checked_where_asked(pytestconfig):
 
 
 def test_a_number_above_zero_with_a_largest_value_and_an_integer_between_two_say_their_range():
-    assert number("share", 1, low=ABOVE_ZERO, high=1.0) == 1.0 and whole("k", np.int64(2), 1, 2) == 2
+    assert number("share", 1, low=ABOVE_ZERO, high=1.0) == 1.0
+    assert whole("k", np.int64(2), 1, 2) == 2
     with pytest.raises(InvalidInput, match=r"`share` is 0.0; give a number in \(0, 1\]"):
         number("share", 0, low=ABOVE_ZERO, high=1.0)
     with pytest.raises(InvalidInput, match="`k` is 3; give an integer from -2 to 2"):

@@ -54,7 +54,7 @@ class AbstractSpace(eqx.Module):
 
     @abc.abstractmethod
     def sample(self, rng: np.random.Generator, n: int) -> Float[np.ndarray, "n dim"]:
-        """`n` independent points of the reference law of the space."""
+        """`n` independent points of the reference distribution of the space."""
 
     @abc.abstractmethod
     def defect(self, x: Float[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch"]:
@@ -296,7 +296,7 @@ class Euclidean(AbstractSpace):
         return jnp.linalg.norm(x - y, axis=-1)
 
     def sample(self, rng: np.random.Generator, n: int) -> Float[np.ndarray, "n dim"]:
-        """Standard Gaussian (R^d has no uniform law)."""
+        """Standard Gaussian (R^d has no uniform measure)."""
         return rng.standard_normal((n, self.dim))
 
     def defect(self, x: Float[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch"]:

@@ -46,7 +46,7 @@ def test_hemispheres_are_found():
 
 
 def test_intervals_are_exact():
-    """Nobody of 100: 1 - (alpha/2)^(1/100); all but the end points by the tails of the binomial law."""
+    """Nobody of 100: 1 - (alpha/2)^(1/100); all but the end points by the tails of the binomial distribution."""
     from scipy.stats import binom
 
     low, high = consensus.interval(np.array([0, 30, 100]), 100)

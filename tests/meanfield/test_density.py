@@ -152,7 +152,7 @@ def test_heat_estimate_shrinks_moments(basis):
 
 
 def test_samples_of_the_sphere_follow_their_law():
-    """<x, mean> of a von Mises-Fisher law on S^2 has the distribution function (e^{kappa(t-1)} - e^{-2 kappa}) / ..."""
+    """<x, mean> of a von Mises-Fisher distribution on S^2 has the distribution function (e^{kappa(t-1)} - e^{-2 kappa}) / ..."""
     direction = np.array([2.0, -1.0, 2.0]) / 3
     rho = mf.von_mises_fisher(SPHERE, KAPPA, direction)
     x = mf.sample(rho, 2000, seed=4).positions
@@ -190,7 +190,7 @@ def test_quiet_zonal_tokens_have_equal_masses_between_them(dim):
 
 
 def _share(s, d):
-    """The mass of the von Mises-Fisher law above s = <x, e>."""
+    """The mass of the von Mises-Fisher distribution above s = <x, e>."""
     a0, _ = bessel(KAPPA, d)
     constant = sp.gamma(d / 2) / sp.gamma((d - 1) / 2) / np.sqrt(np.pi)
     return integrate.quad(

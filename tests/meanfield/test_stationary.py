@@ -8,7 +8,7 @@ import attnflow as af
 from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import InvalidInput
-from attnflow.meanfield.linear import linearised, rotations, stability
+from attnflow.meanfield.linearised import linearised, rotations, stability
 from attnflow.meanfield.onset import bifurcation, critical_noise
 from attnflow.meanfield.stationary import branch, free_energy, stationary
 from attnflow.precision import full_precision
@@ -127,7 +127,7 @@ def test_branch_through_a_fold():
     start = stationary(field, onset, mf.von_mises_fisher(EVEN, 10.0)).density
     found = branch(field, onset, start, within=(0.9 * onset, 2 * onset), step=0.2)
     kappa, turn = found.kappa.values, int(np.argmax(found.kappa.values))
-    assert found.attrs["ended"] == "the branch reached the uniform law"
+    assert found.attrs["ended"] == "the branch reached the uniform measure"
     assert found.fold.values.sum() == 1
     assert found.fold.values[turn]
     assert kappa[turn] > 1.05 * onset
@@ -211,7 +211,7 @@ def test_refusals():
 
 
 def test_relaxation_finds_the_stable_state():
-    """Newton's method from 1 + cos/2 at half the critical noise ends in the unstable uniform law; the map does not."""
+    """Newton's method from 1 + cos/2 at half the critical noise ends in the unstable uniform measure; the map does not."""
     field, basis = af.Attention(2.0), mf.ZonalBasis(2, 32)
     kappa, start = 0.5 * critical_noise(2.0, 2), mf.perturbed(basis, 1, 0.5)
     straight, relaxed = (stationary(field, kappa, start, relax=n).density for n in (0, 30))

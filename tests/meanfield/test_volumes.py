@@ -87,7 +87,7 @@ def test_the_longest_step_at_the_uniform_law():
 
 
 def test_the_longest_step_of_softmax_is_shorter_by_what_it_divides_by():
-    """At the uniform law softmax divides the flux by K * mu = e^(-beta) I_0(beta), and so the longest step too."""
+    """At the uniform measure softmax divides the flux by K * mu = e^(-beta) I_0(beta), and so the longest step too."""
     cells, beta = circle_cells(64), 9.0
     with full_precision():
         limits = [

@@ -1,7 +1,7 @@
 """The energy of attention with matrices: who climbs it. One head and several USA heads do, several softmax heads need not.
 
 Random configurations: 300 of three tokens on the circle, beta = 2, B_h = 3 times a symmetrised Gaussian matrix,
-V_h = B_h. How many of them fail depends much on this law (about 12 in 100 here, none in 100 with six tokens in R^3
+V_h = B_h. How many of them fail depends much on this distribution (about 12 in 100 here, none in 100 with six tokens in R^3
 and B_h a third as large), so only their existence is a fact of the theory.
 """
 

@@ -184,7 +184,7 @@ def predict(
     d: Annotated[int, typer.Option(help="Dimension of the tokens, at least 2.")],
     n: Annotated[int | None, typer.Option(help="Number of tokens.")] = None,
     figure: Annotated[
-        Path | None, typer.Option(help="Draw the spectrum at the uniform law into this file.", metavar="FILE")
+        Path | None, typer.Option(help="Draw the spectrum at the uniform measure into this file.", metavar="FILE")
     ] = None,
     json_: Json = False,
 ) -> None:
@@ -192,16 +192,16 @@ def predict(
     import dataclasses
 
     from attnflow import theory
-    from attnflow.cli.tables import print_forecast
+    from attnflow.cli.tables import print_predictions
 
     try:
-        found = theory.forecast(beta, d, n)
+        found = theory.predict(beta, d, n)
     except ValueError as error:
         raise errors.InvalidInput(str(error)) from None
     if json_:
         print(json.dumps([dataclasses.asdict(prediction) for prediction in found], indent=2))
     else:
-        print_forecast(found)
+        print_predictions(found)
     if figure is not None:
         from attnflow.plots import draw_growth_rates
 

@@ -37,21 +37,21 @@ def advance(field: AbstractField, tokens: T, t0: Any, t1: Any, method: AbstractM
         field.check(tokens, method.evaluates_on(tokens.space))
     systems = members(field, tokens)
     known = is_concrete(t0) and is_concrete(t1)
-    jumps = breaks(field, max(t0, t1) if known else (t1 if is_concrete(t0) else t0))
-    grid = method.grid(t0, t1, jumps)
+    break_times = breaks(field, max(t0, t1) if known else (t1 if is_concrete(t0) else t0))
+    grid = method.grid(t0, t1, break_times)
     moved = _advance(
         systems.field, systems.field_axes, systems.measure, systems.measure_axes, jnp.asarray(t0, float),
-        jnp.asarray(t1, float), method, jnp.asarray(jumps), grid if grid is None else jnp.asarray(grid),
+        jnp.asarray(t1, float), method, jnp.asarray(break_times), grid if grid is None else jnp.asarray(grid),
     )  # fmt: skip
     return tokens.moved(systems.unflatten(moved))
 
 
 @eqx.filter_jit
 def _advance(
-    field: Any, axes: Any, mu: Measure, mu_axes: Any, t0: Any, t1: Any, method: Any, jumps: Any, grid: Any
+    field: Any, axes: Any, mu: Measure, mu_axes: Any, t0: Any, t1: Any, method: Any, breaks: Any, grid: Any
 ) -> Any:
     def one(field: Any, mu: Measure) -> Any:
-        return method.advance(Particles(field, mu, jumps), jnp.asarray(mu.positions), t0, t1, grid)
+        return method.advance(Particles(field, mu, breaks), jnp.asarray(mu.positions), t0, t1, grid)
 
     if mu_axes is None:
         return one(field, mu)

@@ -295,7 +295,7 @@ class _Plan(eqx.Module):
     measure: Measure
     measure_axes: Any = eqx.field(static=True)
     method: AbstractMethod
-    jumps: Any
+    breaks: Any
     names: tuple[str, ...] = eqx.field(static=True)
     """What is measured of every frame."""
 
@@ -304,7 +304,7 @@ class _Plan(eqx.Module):
 
         def one(moving: Any, measure: Measure, *args: Any) -> Any:
             field, noise = moving
-            return function(Particles(field, measure, self.jumps, noise), *args)
+            return function(Particles(field, measure, self.breaks, noise), *args)
 
         if self.measure_axes is None:
             return one(self.moving, self.measure, *args)

@@ -7,7 +7,7 @@ import numpy as np
 
 from attnflow.flows.outcome import Outcome
 from attnflow.meanfield.cells import Cells, hand_over
-from attnflow.meanfield.frames import Frames
+from attnflow.meanfield.density_flow import AbstractDensityFlow
 from attnflow.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class CellFlow(Frames):
+class CellFlow(AbstractDensityFlow):
     """What `evolve_cells` leaves.
 
     In `dataset`: masses (time, cell); energy, free_energy (unnormalised attention) and narrow (time); the centres and
@@ -40,7 +40,7 @@ class CellFlow(Frames):
 
     @property
     def values(self) -> np.ndarray:
-        """Mean density (time, cell) relative to the uniform law; NaN where that is below float range."""
+        """Mean density (time, cell) relative to the uniform measure; NaN where that is below float range."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return (self.masses / self.dataset["measure"]).values
 

@@ -46,7 +46,7 @@ class Cells(eqx.Module):
     log_area: Float[np.ndarray, " edge"]
     """Logarithm of the uniform probability per angle at every edge; -inf where no mass can pass."""
     centroids: Float[np.ndarray, " cell"]
-    """The mean angle of the uniform law in every cell."""
+    """The mean angle of the uniform measure in every cell."""
 
     @property
     def width(self) -> float:
@@ -60,7 +60,7 @@ class Cells(eqx.Module):
 
     @property
     def measure(self) -> np.ndarray:
-        """The uniform probability of every cell: the masses of the uniform law."""
+        """The uniform probability of every cell: the masses of the uniform measure."""
         return np.exp(self.log_measure)
 
     def check(self, masses: ArrayLike) -> np.ndarray:
@@ -83,7 +83,7 @@ class Cells(eqx.Module):
         return found
 
     def check_beta(self, beta: float) -> None:
-        """Refuse cells wider than the kernel, beta^{-1/2}, or than the uniform law of the angle, (d-2)^{-1/2}."""
+        """Refuse cells wider than the kernel, beta^{-1/2}, or than the uniform measure of the angle, (d-2)^{-1/2}."""
         whole_angle, scale = self.width * self.count, math.sqrt(beta + self.dim - 2)
         needed = math.ceil(whole_angle * scale)
         if self.count < needed:
@@ -104,7 +104,7 @@ def circle_cells(count: int) -> Cells:
 def zonal_cells(dim: int, count: int) -> Cells:
     """`count` belts of S^{dim-1} about the last axis, of equal width in the polar angle.
 
-    The uniform law of that angle has density proportional to sin^{dim-2}. Its share of a cell is a Gauss sum of
+    The uniform measure of that angle has density proportional to sin^{dim-2}. Its share of a cell is a Gauss sum of
     positive terms within the cell, in logarithms: differences of incomplete Beta functions would cancel for large dim.
     """
     whole("dim", dim, 2)
@@ -178,7 +178,7 @@ def kernel(cells: Cells, beta: float) -> Kernel:
 
     Averaged over rotations about the axis it is e^{beta (cos(s - t) - 1)} a_0(z) with z = beta sin s sin t and a_0 that
     of S^{d-2}: Gamma(n/2) (2/z)^{n/2-1} e^{-z} I_{n/2-1}(z), n = d-1. Zonal matrices are scaled on both sides by
-    1 + O(width^2) so that the uniform law stands still exactly, as it does on the circle by symmetry.
+    1 + O(width^2) so that the uniform measure stands still exactly, as it does on the circle by symmetry.
     """
     direct = beta > 1
     unit = cells.width**2 * (beta if direct else 1.0)
@@ -308,7 +308,7 @@ def _log_mean(beta: float, across: np.ndarray, n: int) -> np.ndarray:
 
 
 def _balanced(cells: Cells, logs: np.ndarray, beta: float) -> np.ndarray:
-    """logs_ij + c_i + c_j such that the uniform law has K * mu constant: Newton's method for a symmetric scaling."""
+    """logs_ij + c_i + c_j such that K * mu is constant for the uniform measure: Newton's method for a scaling."""
     measure, shift = cells.measure, np.zeros(cells.count)
     for _ in range(4):
         scaled = logs + (shift[:, None] + shift[None, :])

@@ -52,7 +52,7 @@ class Fluctuations:
     coefficients: np.ndarray
     """(time, *coefficients): the density."""
     starts: Tokens
-    """Points a, with masses that are a quadrature of the law at time 0."""
+    """Points a, with masses that are a quadrature of the distribution at time 0."""
     moved: np.ndarray
     """(time, start, dim): X_t(a)."""
     responses: np.ndarray
@@ -80,10 +80,11 @@ def fluctuations(
     """The density along `field` without diffusion, and the tangent flow along it, at increasing `times`.
 
     Arguments:
-        starts: where unit masses start, with masses that integrate smooth functions against the law at time 0: by
+        starts: where unit masses start, with masses that integrate smooth functions against the distribution at time 0:
+        by
             default 128 even angles on the circle (W_1 needs even ones), and the grid of the basis on S^2, which is
-            costly: for a law with an axis `quadrature` of its zonal form, with 4 `copies` above the degree of the
-            observables, is as good.
+            costly: for a distribution with an axis `quadrature` of its zonal form, with 4 `copies` above the degree of
+            the observables, is as good.
         rtol: the error of a step, relative to the 2-norm of density, positions and responses together.
         resolution: refused if the tail (see `evolve`) of the density or of a response exceeds it at one of the times.
     """
@@ -129,8 +130,8 @@ def expected_distance(flow: Fluctuations, *, samples: int = 4096, cells: int = 5
     G is a Brownian bridge at the level F_0(a), drawn at the ends of `cells` cells; at time t it is that at X_t^{-1},
     plus the primitive of the responses. The same noise serves all times.
     """
-    law = np.asarray(circle_of(_known(flow).start).evaluate(flow.start.coefficients, _centres(cells)))
-    masses = law / np.sum(law)
+    rho = np.asarray(circle_of(_known(flow).start).evaluate(flow.start.coefficients, _centres(cells)))
+    masses = rho / np.sum(rho)
     z = generator(seed).standard_normal((whole("samples", samples, 2), cells))
     noise = np.sqrt(masses) * z - masses * (z @ np.sqrt(masses))[:, None]
     coarse, steps, rows = _coarse(flow), np.tril(np.ones((cells, cells))), []
@@ -147,7 +148,7 @@ def expected_distance(flow: Fluctuations, *, samples: int = 4096, cells: int = 5
     return Expected(np.mean(found, axis=1), deviation / np.sqrt(samples), deviation)
 
 
-def forecast(flow: Fluctuations, tokens: Tokens, *, grid: int = GRID) -> np.ndarray:
+def linearised_distance(flow: Fluctuations, tokens: Tokens, *, grid: int = GRID) -> np.ndarray:
     """W_1 at every time, on the circle, as the linearised flow has it for these very tokens at time 0.
 
     The distance between the tokens carried to X_t and rho_t less the response to mu_n - mu_0. It misses W_1 by the
@@ -222,10 +223,10 @@ def _follow(model: Model, basis: AbstractBasis, grid: Any, count: int, state: An
 def _velocity(model: Model, basis: AbstractBasis, grid: Any, c: Any) -> Any:
     """The gradient of Phi at any unit vector, by quadrature on the grid."""
     places = grid.reshape(-1, basis.dim)
-    law = (basis.weights * basis.synthesis(c)).reshape(-1)
+    masses = (basis.weights * basis.synthesis(c)).reshape(-1)
 
     def velocity_potential(x: Any) -> Any:
-        z = jnp.sum(law * jnp.exp(model.beta * (places @ x - 1)))
+        z = jnp.sum(masses * jnp.exp(model.beta * (places @ x - 1)))
         phi = jnp.log(z) / model.beta if model.softmax else model.clock_factor * z / model.beta
         return phi + sum((part.potential(x) for part in model.potentials), jnp.zeros(()))
 
@@ -260,7 +261,7 @@ def _tails(basis: AbstractBasis, responses: Any) -> Any:
 
 
 def _even(density: Density) -> Tokens:
-    """Even angles with their masses, enough for twice the degree of the law; or the grid."""
+    """Even angles with their masses, enough for twice the degree of the distribution; or the grid."""
     basis = density.basis
     if not isinstance(basis, CircleBasis):
         return quadrature(density)

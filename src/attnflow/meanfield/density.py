@@ -1,4 +1,4 @@
-"""A probability density on a sphere, relative to the uniform law."""
+"""A probability density on a sphere, relative to the uniform measure."""
 
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ class Moments(NamedTuple):
 
 
 class Density(eqx.Module):
-    """mu = rho sigma with sigma the uniform probability: rho has mean 1, and the uniform law is rho = 1.
+    """mu = rho sigma with sigma the uniform probability: rho has mean 1, and the uniform measure is rho = 1.
 
     `coefficients` are those of rho in `basis`. A density whose mass differs from 1, or which is negative on the grid,
     by more than `tolerance` is refused (negative values within rounding of the basis are not); inside compiled code
@@ -75,7 +75,7 @@ class Density(eqx.Module):
     @double
     @eqx.filter_jit
     def entropy(self) -> Any:
-        """The integral of rho log rho against sigma, by quadrature on the grid: 0 for the uniform law, else above."""
+        """The integral of rho log rho against sigma, by quadrature on the grid; 0 for the uniform measure alone."""
         values = jnp.maximum(jnp.asarray(self.values), 0.0)
         return jnp.sum(self.basis.weights * xlogy(values, values))
 
@@ -106,7 +106,7 @@ class Density(eqx.Module):
             raise InvalidInput("`coefficients` is not 0 where `basis.mask` is False; multiply it by the mask.")
         if abs(self.mass - 1) > tolerance:
             raise InvalidInput(
-                f"`coefficients` have mass {self.mass:.10g}; a density relative to the uniform law has mass 1: "
+                f"`coefficients` have mass {self.mass:.10g}; a density relative to the uniform measure has mass 1: "
                 "divide by the first coefficient."
             )
         values = np.asarray(self.values)

@@ -8,8 +8,8 @@ from scipy.optimize import brentq
 from attnflow.checks import instance, whole
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.basis import AbstractBasis, CircleBasis, circle_spectrum
+from attnflow.meanfield.densities import empirical
 from attnflow.meanfield.density import Density
-from attnflow.meanfield.laws import empirical
 from attnflow.tokens import Tokens
 
 GRID = 2**14

@@ -25,8 +25,8 @@ from attnflow.flows.stepper import AbstractSingle, Rows, Slice
 from attnflow.flows.stops import AbstractStop, conditions
 from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import Density, tail_of
-from attnflow.meanfield.exponential import STALLED, State, advance, begin
-from attnflow.meanfield.frames import Frames
+from attnflow.meanfield.density_flow import AbstractDensityFlow
+from attnflow.meanfield.exponential import STALLED, HarmonicState, advance, begin
 from attnflow.meanfield.model import Model, model_on
 from attnflow.meanfield.multipliers import multipliers
 from attnflow.meanfield.samples import quadrature, quiet
@@ -40,7 +40,7 @@ ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
 @dataclasses.dataclass(frozen=True)
-class DensityFlow(Frames):
+class DensityFlow(AbstractDensityFlow):
     """Frames of a density as an xarray Dataset along `time`.
 
     `coefficients` (time, harmonic), or (time, part, order, degree) on S^2; `energy` (E <= 0, plus the integral of the
@@ -184,7 +184,7 @@ def evolve(
 
 
 class _State(NamedTuple):
-    inner: State
+    inner: HarmonicState
     row: Any
     """Frames so far."""
 
@@ -293,13 +293,13 @@ def _slice(
     model: Model,
     basis: AbstractBasis,
     kernel: tuple[Any, Any],
-    state: State,
+    state: HarmonicState,
     target: Any,
     limit: Any,
     rtol: Any,
     atol: Any,
     resolution: Any,
-) -> tuple[State, dict[str, Any]]:
+) -> tuple[HarmonicState, dict[str, Any]]:
     """Some steps towards `target`, and what there is to say about the state reached."""
 
     def watch(c: Any) -> Any:
@@ -318,10 +318,9 @@ def _slice(
 
 def _read(model: Model, basis: AbstractBasis, kernel: tuple[Any, Any], c: Any, change: Any) -> dict[str, Any]:
     values = basis.synthesis(c)
-    law = basis.weights * values
     interaction, level = kernel
     energy = 0.5 * (jnp.sum(interaction * c**2) + level)
-    external = jnp.sum(law * model.external_potential(basis)) if model.potentials else jnp.zeros(())
+    external = jnp.sum(basis.weights * values * model.external_potential(basis)) if model.potentials else jnp.zeros(())
     positive = jnp.maximum(values, 0.0)
     entropy = jnp.sum(basis.weights * xlogy(positive, positive))
     found = {

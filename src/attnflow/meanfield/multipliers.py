@@ -66,7 +66,7 @@ def _by_quotients(beta: Array, d: int, degree: int) -> Array:
         state = step(k, state)
         return state, state[0]
 
-    # beyond `top` the weights N a are below rounding: they are near the law of sqrt(beta) chi_{d-1} - (d-2)/2
+    # beyond `top` the weights N a are below rounding: they are near the distribution of sqrt(beta) chi_{d-1} - (d-2)/2
     extra = 64 + jnp.ceil((math.sqrt(d) + 9) * jnp.sqrt(beta)).astype(jnp.int64)
     top = degree + extra
     state = jax.lax.fori_loop(jnp.zeros((), jnp.int64), extra, inwards, (jnp.zeros(()), jnp.zeros(())))

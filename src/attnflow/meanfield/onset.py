@@ -1,4 +1,4 @@
-"""Where the uniform law loses its stability as the noise falls, and which way the ordered states go from there."""
+"""Where the uniform measure loses its stability as the noise falls, and which way the ordered states go from there."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ from attnflow.checks import ABOVE_ZERO, number, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.meanfield.basis import ZonalBasis
-from attnflow.meanfield.linear import linearised
+from attnflow.meanfield.linearised import linearised
 from attnflow.meanfield.model import as_model
 from attnflow.meanfield.multipliers import needed_degree
 from attnflow.meanfield.stationary import Problem
@@ -18,7 +18,7 @@ from attnflow.special import bessel_ratios, degree_weights
 
 @dataclasses.dataclass(frozen=True)
 class Bifurcation:
-    """The branch of zonal states that leaves the uniform law in one degree: kappa(s) for small amplitudes s."""
+    """The branch of zonal states that leaves the uniform measure in one degree: kappa(s) for small amplitudes s."""
 
     degree: int
     kappa: float
@@ -39,7 +39,7 @@ class Bifurcation:
 
 
 def critical_noise(beta: float, d: int, *, softmax: bool = True, degree: int | None = None) -> float:
-    """The noise kappa_c = max_k lambda_k/(k (k+d-2)) below which the uniform law on S^(d-1) is unstable.
+    """The noise kappa_c = max_k lambda_k/(k (k+d-2)) below which the uniform measure on S^(d-1) is unstable.
 
     lambda_k is the growth rate of degree k without noise, so this is max_k a_k/beta (over a_0 for softmax; the clock
     USA0 otherwise). The a_k decrease in k, so degree 1 always decides, whichever degree grows fastest:
@@ -53,7 +53,7 @@ def critical_noise(beta: float, d: int, *, softmax: bool = True, degree: int | N
 
 
 def bifurcation(field: AbstractField, d: int, degree: int = 1, *, amplitude: float = 0.05) -> Bifurcation:
-    """Where harmonics of `degree` lose their decay at the uniform law on S^(d-1), and where their branch goes.
+    """Where harmonics of `degree` lose their decay at the uniform measure on S^(d-1), and where their branch goes.
 
     Measured: the eigenvalue of the linearised operator at that noise, and the noise of the states whose coefficient of
     the zonal harmonic is +-s, for s = `amplitude` and s/2, extrapolated to s = 0 (error of the order amplitude^4).
@@ -80,7 +80,7 @@ def bifurcation(field: AbstractField, d: int, degree: int = 1, *, amplitude: flo
 
 
 def _onsets(beta: float, d: int, top: int, softmax: bool) -> np.ndarray:
-    """lambda_k/(k (k+d-2)) at the uniform law for k = 1, ..., top, by quotients a_{k+1}/a_k, finite at beta = 0."""
+    """lambda_k/(k (k+d-2)) at the uniform measure for k = 1, ..., top, by quotients a_{k+1}/a_k, finite at beta = 0."""
     ratios = bessel_ratios(d / 2 - 1, beta, max(top, 2))
     steps = np.concatenate([[1 / (d + beta * ratios[1])], ratios[1:]])[:top]
     return np.asarray(np.cumprod(steps) * (1.0 if softmax else degree_weights(beta, d)[0]))

@@ -15,7 +15,7 @@ GOLDEN = (np.sqrt(5) - 1) / 2
 
 
 def sample(density: Density, n: int, seed: int = 0) -> Tokens:
-    """`n` iid tokens of this law, exactly, by inverting distribution functions (longitude given latitude on S^2)."""
+    """`n` iid tokens of this density, exactly, by inverse distribution functions (longitude given latitude on S^2)."""
     _known(density)
     rng = generator(seed)
     levels = rng.random((whole("n", n, 1), 2))
@@ -24,7 +24,7 @@ def sample(density: Density, n: int, seed: int = 0) -> Tokens:
 
 
 def quiet(density: Density, n: int, seed: int | None = None) -> Tokens:
-    """`n` tokens of equal mass, spread evenly over this law: errors near 1/n instead of 1/sqrt(n).
+    """`n` tokens of equal mass, spread evenly over this density: errors near 1/n instead of 1/sqrt(n).
 
     The circle: the quantiles of (i + 1/2)/n. S^2: the golden lattice ((i + 1/2)/n, i golden) through the conditional
     distribution functions. Zonal densities: those quantiles of <x, e>, with the two sides of the circle, golden turns
@@ -77,7 +77,7 @@ def _known(density: Density) -> Density:
 
 
 def _placed(density: Density, levels: np.ndarray, around: np.ndarray) -> np.ndarray:
-    """Points of the law at the given levels in (0, 1)^2, with the directions `around` the axis for zonal densities."""
+    """Points of the density at given levels in (0, 1)^2, with the directions `around` the axis for zonal densities."""
     basis, c = density.basis, np.asarray(density.coefficients)
     if isinstance(basis, CircleBasis):
         theta = circle_quantiles(c[:1], circle_spectrum(c)[:, None], levels[:, 0])

@@ -25,7 +25,7 @@ NARROW = 0.9
 """The share of six neighbouring cells that two of them hold where a cluster counts as narrower than a cell."""
 
 
-class State(NamedTuple):
+class CellState(NamedTuple):
     """Where the integration is."""
 
     t: Any
@@ -214,11 +214,11 @@ def move(scheme: Scheme, masses: Masses, tau: Any) -> Moved:
 
 
 @compiled
-def stretch(scheme: Scheme, state: State, goal: Any, tolerance: Any) -> State:
+def stretch(scheme: Scheme, state: CellState, goal: Any, tolerance: Any) -> CellState:
     """Up to `LIMIT` steps towards `goal`."""
     spare = jnp.where(scheme.kappa > 0, 1e-2, 1e-8)  # mass per time that counts as moved, at rest too
 
-    def attempt(carry: tuple[Any, State]) -> tuple[Any, State]:
+    def attempt(carry: tuple[Any, CellState]) -> tuple[Any, CellState]:
         count, s = carry
         tau = jnp.minimum(s.memory, goal - s.t)
         moved = move(scheme, s.masses, tau)
@@ -234,9 +234,9 @@ def stretch(scheme: Scheme, state: State, goal: Any, tolerance: Any) -> State:
         masses = jnp.where(good, moved.masses, s.masses)
         since = jnp.minimum(s.since, jnp.where(narrow_share(masses) >= 0.5, t, jnp.inf))
         steps = s.steps + jnp.stack([good, ~good]).astype(s.steps.dtype)
-        return count + 1, State(t, masses, after, steps, since, s.row)
+        return count + 1, CellState(t, masses, after, steps, since, s.row)
 
-    def unfinished(carry: tuple[Any, State]) -> Any:
+    def unfinished(carry: tuple[Any, CellState]) -> Any:
         count, s = carry
         return (count < LIMIT) & (s.t < goal) & (s.memory > TINY * goal)
 

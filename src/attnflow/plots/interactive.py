@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.plots.figure_data import FigureData
 from attnflow.plots.observables import NUMBERS
-from attnflow.plots.story import Story
 from attnflow.plots.style import COLOURS, GREY, INK, colours
 from attnflow.plots.times import Scale, written
 from attnflow.spaces import Sphere
@@ -15,23 +15,23 @@ MOST_TOKENS = 1500
 MOST_FRAMES = 90
 
 
-def interactive(story: Story) -> Any:
+def interactive(data: FigureData) -> Any:
     """A Plotly figure with one frame per slider position."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
-    thin = dataclasses.replace(story, flow=story.flow.thinned(MOST_FRAMES))
+    thin = dataclasses.replace(data, flow=data.flow.thinned(MOST_FRAMES))
     x = thin.flow.positions.values
     step = max(1, x.shape[1] // MOST_TOKENS)
-    x, paint = x[:, ::step], colours(story.labels[::step])
+    x, paint = x[:, ::step], colours(data.labels[::step])
     if x.shape[2] > 3:
         from attnflow.plots.snapshots import projection
 
-        x = x @ projection(story)
+        x = x @ projection(data)
     solid = x.shape[2] == 3
-    axis = story.axis
+    axis = data.axis
     name, heights = thin.height or ("", np.full(len(thin.log_time), np.nan))
-    log_curve, curve = story.curve or (thin.log_time, heights)
+    log_curve, curve = data.curve or (thin.log_time, heights)
     times = axis.at(thin.log_time)
 
     fig = make_subplots(
@@ -99,17 +99,17 @@ def interactive(story: Story) -> Any:
     return fig
 
 
-def _outline(story: Story, solid: bool) -> list[Any]:
+def _outline(data: FigureData, solid: bool) -> list[Any]:
     """The sphere or circle that the tokens live on."""
     import plotly.graph_objects as go
 
-    if not isinstance(story.flow.space, Sphere):
+    if not isinstance(data.flow.space, Sphere):
         return []
     angle = np.linspace(0, 2 * np.pi, 120)
     line = {"color": GREY, "width": 1}
     if not solid:
         return [go.Scatter(x=np.cos(angle), y=np.sin(angle), mode="lines", line=line, hoverinfo="skip")]
-    if story.flow.space.dim > 3:
+    if data.flow.space.dim > 3:
         return []
     rings = []
     for height in np.sin(np.deg2rad([-60, -30, 0, 30, 60])):

@@ -5,35 +5,35 @@ from typing import Any
 import numpy as np
 
 from attnflow.flows import AbstractTrajectory
-from attnflow.plots.story import Story, tell
+from attnflow.plots.figure_data import FigureData
 from attnflow.plots.style import GREY, INK, PAGE, colours, styled
 from attnflow.spaces import Sphere
 
 MOST_TOKENS = 4000
 
 
-def draw_snapshots(flow: AbstractTrajectory | Story, frames: list[int] | None = None) -> Any:
+def draw_snapshots(flow: AbstractTrajectory | FigureData, frames: list[int] | None = None) -> Any:
     """A row of pictures, one per frame; tokens keep the colour of their cluster on one plateau.
 
     On S^2 the view is orthographic and the far side pale; in higher dimension the first principal components of all
     frames together are shown.
     """
-    story = tell(flow)
-    frames = story.moments() if frames is None else frames
+    data = FigureData.of(flow)
+    frames = data.moments() if frames is None else frames
     with styled() as figure:
         fig = figure.Figure(figsize=(PAGE, PAGE / max(len(frames), 3) + 0.25))
         panels = np.atleast_1d(fig.subplots(1, len(frames)))
-        view = projection(story)
-        paint = np.array(colours(story.labels))
+        view = projection(data)
+        paint = np.array(colours(data.labels))
         for axes, k in zip(panels, frames, strict=True):
-            draw_frame(axes, story, k, view, paint)
-            axes.set_title(story.axis.title(story.log_time[k]))
+            draw_frame(axes, data, k, view, paint)
+            axes.set_title(data.axis.title(data.log_time[k]))
         return fig
 
 
-def draw_frame(axes: Any, story: Story, frame: int, view: np.ndarray, paint: np.ndarray) -> None:
+def draw_frame(axes: Any, data: FigureData, frame: int, view: np.ndarray, paint: np.ndarray) -> None:
     """One frame on one pair of axes; `view` is the (dim, 3) or (dim, 2) projection."""
-    x = story.flow.positions.isel(time=frame).values
+    x = data.flow.positions.isel(time=frame).values
     step = max(1, len(x) // MOST_TOKENS)
     seen, paint = (x @ view)[::step], paint[::step]
     size = float(np.clip(1500 / len(seen), 1.0, 14.0))
@@ -41,7 +41,7 @@ def draw_frame(axes: Any, story: Story, frame: int, view: np.ndarray, paint: np.
     seen, paint = seen[apart], paint[apart]
     axes.set_aspect("equal")
     axes.axis("off")
-    on_sphere = isinstance(story.flow.space, Sphere)
+    on_sphere = isinstance(data.flow.space, Sphere)
     if on_sphere:
         angle = np.linspace(0, 2 * np.pi, 200)
         axes.plot(np.cos(angle), np.sin(angle), color=GREY, lw=0.6)
@@ -49,7 +49,7 @@ def draw_frame(axes: Any, story: Story, frame: int, view: np.ndarray, paint: np.
         axes.set_ylim(-1.12, 1.12)
     if view.shape[1] == 2 or not on_sphere:
         axes.scatter(seen[:, 0], seen[:, 1], s=size, c=paint, lw=0, zorder=3)
-        draw_masses(axes, story, frame, view)
+        draw_masses(axes, data, frame, view)
         return
     for tilt in np.deg2rad([-60, -30, 0, 30, 60]):  # parallels of the view, for depth
         angle = np.linspace(0, 2 * np.pi, 200)
@@ -59,27 +59,27 @@ def draw_frame(axes: Any, story: Story, frame: int, view: np.ndarray, paint: np.
     far = seen[:, 2] < 0
     axes.scatter(seen[far, 0], seen[far, 1], s=size, c=paint[far], lw=0, alpha=0.25, zorder=2)
     axes.scatter(seen[~far, 0], seen[~far, 1], s=size, c=paint[~far], lw=0.2, edgecolors=INK, zorder=3)
-    draw_masses(axes, story, frame, view)
+    draw_masses(axes, data, frame, view)
 
 
-def draw_masses(axes: Any, story: Story, frame: int, view: np.ndarray) -> None:
+def draw_masses(axes: Any, data: FigureData, frame: int, view: np.ndarray) -> None:
     """Condensed clusters as discs whose area is their mass, in the colour of most of it."""
-    found = story.clusters.isel(time=frame)
-    if not bool(found["condensed"]) or not isinstance(story.flow.space, Sphere):
+    found = data.clusters.isel(time=frame)
+    if not bool(found["condensed"]) or not isinstance(data.flow.space, Sphere):
         return
     labels = found["label"].values
     for k in range(int(found["count"])):
         place = found["centre"].values[k] @ view
         behind = len(place) > 2 and place[2] < 0
         axes.scatter(
-            place[0], place[1], s=260 * found["mass"].values[k], c=story.colour(labels == k), edgecolors=INK, lw=0.5,
+            place[0], place[1], s=260 * found["mass"].values[k], c=data.colour(labels == k), edgecolors=INK, lw=0.5,
             alpha=0.35 if behind else 1.0, zorder=4, clip_on=False,
         )  # fmt: skip
 
 
-def projection(story: Story) -> np.ndarray:
+def projection(data: FigureData) -> np.ndarray:
     """(dim, 2) on the circle, (dim, 3) on S^2 (a fixed view) and beyond (principal components)."""
-    x = story.flow.positions
+    x = data.flow.positions
     d = x.sizes["dim"]
     if d <= 2:
         return np.eye(max(d, 1), 2)

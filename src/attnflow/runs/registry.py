@@ -94,7 +94,7 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
         "order-parameter": lambda: watch.order_parameter,
         "effective-rank": lambda: watch.effective_rank,
         "spread": lambda: watch.spread,
-        "clusters": watch.Clusters,
+        "clusters": watch.ClusterCount,
     },
 }
 """part of a specification -> name -> what makes it."""

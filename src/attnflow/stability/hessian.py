@@ -14,7 +14,7 @@ from attnflow.fields import AbstractField
 from attnflow.observe.energy import renormalised_energy
 from attnflow.precision import double
 from attnflow.spaces import Sphere
-from attnflow.stability.operators import check, jacobian_operator, linearised, tangent_frames
+from attnflow.stability.operators import check, jacobian_operator, tangent_frames, tangent_map
 from attnflow.tokens import Measure, Tokens, all_present
 
 LARGEST_MATRIX = 6000
@@ -139,7 +139,7 @@ def _in_frames(apply: Any, frames: Any) -> Any:
 
 @eqx.filter_jit
 def _jacobian(field: AbstractField, tokens: Measure, t: Any, frames: Any) -> Any:
-    return _in_frames(linearised(field, tokens, t), jnp.asarray(frames))
+    return _in_frames(tangent_map(field, tokens, t), jnp.asarray(frames))
 
 
 @eqx.filter_jit

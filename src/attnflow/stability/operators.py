@@ -45,7 +45,7 @@ def check(field: AbstractField, tokens: Tokens) -> None:
     field.check(tokens)
 
 
-def linearised(field: AbstractField, tokens: Measure, t: Any) -> Callable[[Any], Any]:
+def tangent_map(field: AbstractField, tokens: Measure, t: Any) -> Callable[[Any], Any]:
     """The pure form of `jacobian_operator`."""
     space = tokens.space
     x = jnp.asarray(tokens.positions)
@@ -62,4 +62,4 @@ def linearised(field: AbstractField, tokens: Measure, t: Any) -> Callable[[Any],
 
 @eqx.filter_jit
 def _apply(field: AbstractField, tokens: Measure, t: Any, v: Any) -> Any:
-    return linearised(field, tokens, t)(jnp.asarray(v))
+    return tangent_map(field, tokens, t)(jnp.asarray(v))

@@ -9,7 +9,6 @@ from attnflow.theory.counting import count_circle_modes, count_line_modes
 from attnflow.theory.degrees import basis_size, degree_weights, truncation_degree
 from attnflow.theory.energy import energy_of_clusters, energy_of_uniform, largest_energy0
 from attnflow.theory.equiangular import equiangular_overlap, equiangular_time, log_equiangular_time
-from attnflow.theory.forecast import Prediction, forecast
 from attnflow.theory.hemisphere import hemisphere_probability, log_hemisphere_probability
 from attnflow.theory.merging import (
     cap_overlap,
@@ -40,6 +39,7 @@ from attnflow.theory.perceptron import (
     potential,
     potential_gradient,
 )
+from attnflow.theory.predictions import Prediction, predict
 from attnflow.theory.repulsion import (
     RepulsiveMinimiser,
     circle_points,
@@ -85,7 +85,6 @@ __all__ = [
     "escape_rate",
     "expected_modes",
     "first_variation",
-    "forecast",
     "growth_rates",
     "hemisphere_probability",
     "largest_energy0",
@@ -116,6 +115,7 @@ __all__ = [
     "perceptron_energy",
     "potential",
     "potential_gradient",
+    "predict",
     "repulsive_minimiser",
     "ring_growth_rates",
     "slow_motion_time",

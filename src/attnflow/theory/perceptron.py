@@ -25,7 +25,7 @@ def potential(
     """U(x) = sum_j weights_j s(directions_j . x + biases_j) for x of shape (..., d), directions of shape (m, d).
 
     s is the antiderivative of the activation: z_+^2/2 (relu), log cosh z (tanh), ((z^2-1) Phi(z) + z phi(z))/2 (gelu;
-    Phi and phi the normal law and density), which vanishes at minus infinity as relu's does. arXiv:2601.21366.
+    Phi and phi the normal distribution and density), which vanishes at minus infinity as relu's does. arXiv:2601.21366.
     """
     points, a, b, omega = _network(x, directions, biases, weights)
     return np.asarray(_maps(activation)[0](points @ a.T + b) @ omega)

@@ -7,8 +7,8 @@ sum; softmax heads divide every gradient by a denominator of its own, and the su
 
 Shown: the energy gained along flows with B = I against the integral of the right-hand sides; for random symmetric
 matrices the rate of E under the field of the library, by automatic differentiation, and how often it is negative; one
-flow of two softmax heads that descends. The share of descending states is that of one law (three tokens of random
-masses on the circle, beta = 2, B_h = s times a symmetrised Gaussian matrix) and depends much on it.
+flow of two softmax heads that descends. The share of descending states is that of one distribution (three tokens of
+random masses on the circle, beta = 2, B_h = s times a symmetrised Gaussian matrix) and depends much on it.
 Formulas are evaluated in NumPy on states of their own, or on saved frames.
 """
 

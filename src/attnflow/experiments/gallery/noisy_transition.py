@@ -1,7 +1,7 @@
-"""With noise the uniform law is stable above kappa_c; below it order sets in, continuously or with a jump.
+"""With noise the uniform measure is stable above kappa_c; below it order sets in, continuously or with a jump.
 
 Tokens with noise dX = X[mu] dt + sqrt(2 kappa) dB have the density rho of d rho/dt + div(rho grad Phi) = kappa Lap rho.
-A harmonic of degree k of the uniform law on S^(d-1) then grows at the rate lambda_k - kappa k (k+d-2)
+A harmonic of degree k of the uniform measure on S^(d-1) then grows at the rate lambda_k - kappa k (k+d-2)
 (arXiv:2312.10794 for lambda_k), and the first to grow is always k = 1, at
 kappa_c = I_(d/2)(beta)/(beta I_(d/2-1)(beta)) for softmax attention (SA) and the mean weight times that for its
 gradient-flow sister (USA0). Ordered states are fixed points rho ~ exp(Phi[rho]/kappa). On the circle
@@ -69,7 +69,7 @@ class Parameters:
     tokens: int = 1000
     seeds: int = 12
     first_seed: int = 10_000_000
-    """Those before served while sizes and tolerances were laid down."""
+    """Held-out seeds: sizes and tolerances were chosen on smaller ones."""
     shares: int = 4
     """Systems without order, each of as many tokens less, for one with order."""
     burn: float = 8.0
@@ -127,7 +127,7 @@ def field_of(model: str, beta: float) -> Attention:
 
 
 def onsets(parameters: Parameters) -> xr.Dataset:
-    """The noise at which the largest eigenvalue at the uniform law is 0; it is linear in the noise."""
+    """The noise at which the largest eigenvalue at the uniform measure is 0; it is linear in the noise."""
     shape = (len(MODELS), len(parameters.dims), len(parameters.onset_betas))
     found = np.empty(shape)
     for i, d in enumerate(parameters.dims):
@@ -157,7 +157,7 @@ def jump() -> xr.Dataset:
 
 
 def followed(model: str, beta: float) -> xr.Dataset:
-    """The branch of ordered states from 0.48 kappa_c to the uniform law."""
+    """The branch of ordered states from 0.48 kappa_c to the uniform measure."""
     field = Attention(beta, normaliser=MODELS[model])
     onset = critical_noise(beta, 2, softmax=model == "SA")
     begin = stationary(field, 0.48 * onset, von_mises_fisher(BASIS, 8.0)).density
@@ -219,8 +219,8 @@ def _one(model: str, beta: float, kappa: float, ordered: bool, onset: float, par
     flow = evolve(plain, start, 25 / abs(growth), kappa=kappa, save=1)
     # without order m fluctuates, whatever the number of tokens: smaller systems, but more of them
     parts = 1 if ordered else parameters.shares
-    law = von_mises_fisher(BASIS, 4.0) if ordered else uniform(BASIS)
-    tokens = sample(law, parameters.tokens // parts, parameters.first_seed)
+    density = von_mises_fisher(BASIS, 4.0) if ordered else uniform(BASIS)
+    tokens = sample(density, parameters.tokens // parts, parameters.first_seed)
     first = parameters.first_seed + int(1e6 * kappa)  # another path for every noise
     moved = solve(
         field_of(model, beta),
@@ -305,7 +305,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         rows.append((float(onset.sel(model=model, dimension=d, beta=beta)) / expected, 1.0, 1e-10, (model, d, beta)))
     found, expected, tolerance, (model, d, beta) = max(rows, key=lambda row: share_used(*row[:3]))
     where = f"worst of {len(rows)}: {model}, S^{d - 1}, β = {beta:g}"
-    statement = f"the uniform law becomes unstable at κ_c = max_k λ_k/(k(k+d-2)): quotient ({where})"
+    statement = f"the uniform measure becomes unstable at κ_c = max_k λ_k/(k(k+d-2)): quotient ({where})"
     source = "eigenvalues are exact to rounding, 1e-10 asked for"
     made.append(Claim.equal(statement, expected, found, tolerance, source))
 

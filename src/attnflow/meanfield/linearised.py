@@ -1,8 +1,8 @@
 """The linearised equation at any density: its matrix in harmonics, its spectrum, and what of it is unstable.
 
 A perturbation h of mass 0 of the density rho follows dh/dt = -div(rho grad Phi'[h]) - div(h grad Phi) + kappa Lap h.
-At the uniform law harmonics of degree k are eigenfunctions with eigenvalue k (k+d-2) (a_k/beta - kappa), a_k divided by
-a_0 for softmax (arXiv:2312.10794 at kappa = 0).
+At the uniform measure harmonics of degree k are eigenfunctions with eigenvalue k (k+d-2) (a_k/beta - kappa), a_k
+divided by a_0 for softmax (arXiv:2312.10794 at kappa = 0).
 """
 
 import dataclasses
@@ -170,7 +170,7 @@ def rotations(basis: AbstractBasis, coefficients: Coefficients) -> np.ndarray:
 
 
 def multipliers_of(model: Model, density: Density) -> np.ndarray:
-    """The derivative of Phi at the uniform law by coefficients: a_k/beta on the clock USA0, over a_0 for softmax."""
+    """The derivative of Phi at the uniform measure by degree: a_k/beta on the clock USA0, a_k/(beta a_0) for SA."""
     return np.asarray(_ingredients(model, density.basis, np.asarray(density.coefficients, dtype=np.float64))[0])
 
 

@@ -50,7 +50,7 @@ def from_function(
     mass = float(np.sum(basis.weights * values))
     if not normalise and abs(mass - 1) > tolerance:
         raise InvalidInput(
-            f"`function` has mass {mass:.10g} relative to the uniform law; divide it by that, or pass `normalise=True`."
+            f"`function` has mass {mass:.10g} against the uniform measure; divide it by that, or pass `normalise=True`."
         )
     if mass <= 0:
         raise InvalidInput("`function` is 0 on the whole grid; give a formula with positive mass.")
@@ -59,7 +59,7 @@ def from_function(
 
 
 def uniform(basis: AbstractBasis) -> Density:
-    """The uniform law, rho = 1."""
+    """The uniform measure, rho = 1."""
     coefficients = np.zeros(_known(basis).mask.shape)
     coefficients.reshape(-1)[0] = 1.0
     return Density(basis, coefficients)
@@ -68,7 +68,7 @@ def uniform(basis: AbstractBasis) -> Density:
 def von_mises_fisher(
     basis: AbstractBasis, concentration: float, mean: ArrayLike | None = None, *, tolerance: float = TOLERANCE
 ) -> Density:
-    """The law with density proportional to exp(concentration <mean, x>), `mean` the last basis vector unless given.
+    """The density proportional to exp(concentration <mean, x>), `mean` the last basis vector unless given.
 
     Exact coefficients: a_k(concentration)/a_0(concentration) times the harmonics at `mean`.
     """
@@ -82,7 +82,7 @@ def von_mises_fisher(
 def watson(
     basis: AbstractBasis, concentration: float, axis: ArrayLike | None = None, *, tolerance: float = TOLERANCE
 ) -> Density:
-    """The law with density proportional to exp(concentration <axis, x>^2): two poles, or a girdle if negative.
+    """The density proportional to exp(concentration <axis, x>^2): two poles, or a girdle if negative.
 
     `axis` is the last basis vector unless given. Coefficients by Gauss quadrature in <axis, x>, on a grid that resolves
     the concentration.

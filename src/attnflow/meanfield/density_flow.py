@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Frames:
+class AbstractDensityFlow:
     """An xarray Dataset along `time`, and the field that moved it."""
 
     dataset: "xr.Dataset"
