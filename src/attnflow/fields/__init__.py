@@ -2,7 +2,7 @@
 
 from attnflow.fields.activations import AbstractActivation, Custom, Gelu, Relu, Tanh
 from attnflow.fields.attention import Attention, MultiHead
-from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Total
+from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Multiple, Total
 from attnflow.fields.encodings import AbstractEncoding, NoEncoding, Rotary, Sinusoidal, sinusoids
 from attnflow.fields.kernels import Exponential
 from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix
@@ -42,6 +42,7 @@ __all__ = [
     "Matrix",
     "Mix",
     "MultiHead",
+    "Multiple",
     "Ngpt",
     "NoEncoding",
     "Pairs",

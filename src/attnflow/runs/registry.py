@@ -31,6 +31,7 @@ REGISTRY: dict[str, dict[str, Callable[..., Any]]] = {
         "potential": fields.Potential,
         "composed": fields.Composed,
         "total": fields.Total,
+        "multiple": fields.Multiple,
         "rescaled": fields.Rescaled,
         "pre": fields.Pre,
         "peri": fields.Peri,
@@ -109,7 +110,7 @@ _OTHERS["densities"] = ("density",)
 ARGUMENTS: dict[str, tuple[str, ...]] = _WEIGHTS | _BLOCKS | _FIELDS | _OTHERS
 """argument -> the parts that a table given for it may name."""
 
-BATCHED = {"beta", "alpha", "kappa", "slope", "switch", "scale", "size", "seed"}
+BATCHED = {"beta", "alpha", "kappa", "slope", "switch", "scale", "size", "seed", "factor"}
 """Numbers of a field, a mask, a weight or noise for which a list makes a batch, along a dimension of that name."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
