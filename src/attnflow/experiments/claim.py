@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -118,3 +118,20 @@ def share_used(found: Any, expected: Any, tolerance: Any) -> float:
     """|found - expected| over the tolerance, to find the worst of many; what is not a number is worst of all."""
     share = abs(float(found) - float(expected)) / float(tolerance)
     return float("inf") if np.isnan(share) else share
+
+
+def worst(off: Any, tolerance: Any = 1.0) -> tuple[int, ...]:
+    """Index of what uses most of its tolerance; what is not a number uses most of all."""
+    used = np.asarray(off) / tolerance
+    return tuple(int(k) for k in np.unravel_index(np.argmax(np.where(np.isnan(used), np.inf, used)), used.shape))
+
+
+def share_interval(
+    hits: Any, draws: int, confidence: float, method: Literal["exact", "wilson"] = "exact"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the confidence interval of a probability, of which `hits` of `draws` trials came true."""
+    from scipy.stats import binomtest
+
+    found = [binomtest(int(k), draws).proportion_ci(confidence, method) for k in np.ravel(hits)]
+    low, high = np.array([(one.low, one.high) for one in found]).T.reshape(2, *np.shape(hits))
+    return low, high

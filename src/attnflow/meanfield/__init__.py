@@ -33,7 +33,7 @@ from attnflow.meanfield.evolve_cells import evolve_cells
 from attnflow.meanfield.linearised import Linearised, Stability, linearised, rotations, stability
 from attnflow.meanfield.model import Model, as_model
 from attnflow.meanfield.multipliers import check_degree, multipliers, needed_degree
-from attnflow.meanfield.onset import Bifurcation, bifurcation, critical_noise
+from attnflow.meanfield.onset import Bifurcation, bifurcation
 from attnflow.meanfield.samples import quadrature, quiet, sample
 from attnflow.meanfield.sphere_basis import SphereBasis
 from attnflow.meanfield.stationary import Stationary, branch, free_energy, stationary
@@ -62,7 +62,6 @@ __all__ = [
     "cells_from_density",
     "check_degree",
     "circle_cells",
-    "critical_noise",
     "empirical",
     "evolve",
     "evolve_cells",

@@ -50,6 +50,7 @@ from attnflow.theory.repulsion import (
 )
 from attnflow.theory.rings import escape_rate, log_escape_rate, ring_growth_rates
 from attnflow.theory.spectrum import (
+    critical_noise,
     dominant_degree,
     growth_rates,
     linear_modes,
@@ -73,6 +74,7 @@ __all__ = [
     "coarse_graining_error",
     "count_circle_modes",
     "count_line_modes",
+    "critical_noise",
     "critical_residuals",
     "degree_weights",
     "dirac_bound",

@@ -200,9 +200,9 @@ def side(learnt: xr.Dataset, positions: np.ndarray) -> np.ndarray:
 
 def lower_limit(right: int, total: int) -> float:
     """The share below which so many right ones would have a chance of at most LEVEL (Clopper and Pearson)."""
-    from scipy.stats import beta
+    from scipy.stats import binomtest
 
-    return float(beta.ppf(LEVEL, right, total - right + 1)) if right else 0.0
+    return float(binomtest(right, total, alternative="greater").proportion_ci(1 - LEVEL).low)
 
 
 def best_line(points: np.ndarray, labels: np.ndarray) -> float:

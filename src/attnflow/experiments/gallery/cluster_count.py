@@ -28,7 +28,7 @@ import xarray as xr
 from scipy.optimize import brentq
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, share_used
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention
 from attnflow.flows import Fixed, advance
@@ -202,7 +202,7 @@ def claims(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
     """Modes at the start and in the linear phase; clusters against k_max."""
     made, n, seeds = [], parameters.tokens, f"{parameters.seeds} seeds"
     start = [(float(c["beta"]), *mean(c["modes"].sel(time=0.0))) for c in cases(data, "iid")]
-    beta, count, error = max(start, key=lambda row: _share(row[1] - float(theory.expected_modes(row[0])), row[2]))
+    beta, count, error = max(start, key=lambda row: share_used(row[1], theory.expected_modes(row[0]), row[2]))
     made.append(
         Claim.equal(
             f"{n} iid tokens, t = 0: modes of the smoothed density (worst of {len(start)}: β = {beta:g})",
@@ -210,7 +210,7 @@ def claims(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
         )
     )  # fmt: skip
     looks = linear_looks(parameters, data)
-    beta, t, count, error, predicted = max(looks, key=lambda row: _share(row[2] - row[4], row[3]))
+    beta, t, count, error, predicted = max(looks, key=lambda row: share_used(row[2], row[4], row[3]))
     made.append(
         Claim.equal(
             f"density of {max(parameters.densities):.0e} tokens, small fluctuations: M(t) modes "
@@ -262,11 +262,6 @@ def claims(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
         )
     )  # fmt: skip
     return made
-
-
-def _share(error: float, tolerance: float) -> float:
-    share = abs(error) / tolerance
-    return float("inf") if np.isnan(share) else share
 
 
 def draw(parameters: Parameters, data: xr.Dataset) -> Any:

@@ -37,7 +37,6 @@ from attnflow.meanfield import (
     ZonalBasis,
     bifurcation,
     branch,
-    critical_noise,
     evolve,
     linearised,
     sample,
@@ -134,7 +133,7 @@ def onsets(parameters: Parameters) -> xr.Dataset:
         density = uniform(ZonalBasis(d, 48))
         for (j, model), (k, beta) in itertools.product(enumerate(MODELS), enumerate(parameters.onset_betas)):
             field = Attention(beta, normaliser=MODELS[model])
-            scale = float(theory.growth_rates(beta, d, 1, model)) / (d - 1)
+            scale = float(theory.critical_noise(beta, d, model=model))
 
             def growth(kappa: float, field: Any = field, density: Density = density) -> float:
                 return float(linearised(field, density, kappa, sector=1).growth[0])
@@ -159,7 +158,7 @@ def jump() -> xr.Dataset:
 def followed(model: str, beta: float) -> xr.Dataset:
     """The branch of ordered states from 0.48 kappa_c to the uniform measure."""
     field = Attention(beta, normaliser=MODELS[model])
-    onset = critical_noise(beta, 2, softmax=model == "SA")
+    onset = float(theory.critical_noise(beta, 2, model=model))
     begin = stationary(field, 0.48 * onset, von_mises_fisher(BASIS, 8.0)).density
     return branch(field, 0.48 * onset, begin, within=(0.45 * onset, 3 * onset), step=0.08)
 
@@ -167,7 +166,7 @@ def followed(model: str, beta: float) -> xr.Dataset:
 def near(model: str, beta: float, part: xr.Dataset) -> xr.Dataset:
     """Order at kappa_c (1 - delta), or at kappa_c (1 + delta) behind the fold of a jump, delta halved four times."""
     field = Attention(beta, normaliser=MODELS[model])
-    shape, onset = bifurcation(field, 2), critical_noise(beta, 2, softmax=model == "SA")
+    shape, onset = bifurcation(field, 2), float(theory.critical_noise(beta, 2, model=model))
     side = float(np.sign(shape.curvature))
     fold = int(np.argmax(part["kappa"].values)) if side > 0 else 0
     late = np.abs(part["kappa"].values[fold:] - onset * (1 + 0.01 * side))
@@ -187,7 +186,7 @@ def flows(model: str, beta: float, part: xr.Dataset, parameters: Parameters, say
 
     `ordered` tells from which side tokens and equation start, and thus which state is meant.
     """
-    onset = critical_noise(beta, 2, softmax=model == "SA")
+    onset = float(theory.critical_noise(beta, 2, model=model))
     fold = float(part["kappa"].max())
     points = [(share * onset, True) for share in parameters.below]
     if fold > 1.01 * onset:

@@ -23,7 +23,7 @@ import xarray as xr
 from attnflow import theory
 from attnflow.axes import Along
 from attnflow.experiments.claim import Claim
-from attnflow.experiments.gallery.equiangular import ERRORS, fit, in_span, log_rms
+from attnflow.experiments.gallery.equiangular import ERRORS, fit, in_span, log_rms, worst_row
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention
 from attnflow.flows import Fixed, advance
@@ -175,7 +175,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     largest = pairs.isel(d=-1)
     d, made = int(largest["d"]), []
     off = np.abs(largest["time"].transpose("beta", "seed").values - largest["predicted"].values[:, None])
-    row, label = _worst(largest, off.max(axis=1) / largest["spread"].values)
+    row, label = worst_row(largest, off.max(axis=1) / largest["spread"].values)
     k = int(np.argmax(np.abs(row["time"].values - float(row["predicted"]))))
     made.append(
         Claim.equal(
@@ -203,12 +203,6 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             )
         )
     return made
-
-
-def _worst(table: xr.Dataset, used: np.ndarray) -> tuple[xr.Dataset, str]:
-    """The beta that is farthest off (one that is not a number is), and what to call it."""
-    row = table.isel(beta=int(np.argmax(np.where(np.isnan(used), np.inf, used))))
-    return row, f"worst of {table.sizes['beta']}: β = {float(row['beta']):g}"
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
