@@ -264,7 +264,7 @@ def make_scheme(field: AbstractField, cells: Cells, kappa: Any = 0.0) -> Scheme:
 
 
 def _averaged(cells: Cells, beta: float) -> np.ndarray:
-    """Log K / beta between the centres, averaged over rotations.
+    """log K / beta between the centres, averaged over rotations.
 
     On the diagonal two thirds of K between two points one width apart, next to it one third of K at distance 0, both
     about the same angle; across a pole too.
@@ -286,7 +286,7 @@ def _averaged(cells: Cells, beta: float) -> np.ndarray:
 
 
 def _log_mean(beta: float, across: np.ndarray, n: int) -> np.ndarray:
-    """Log a_0(z) / beta on S^{n-1}, z = beta across: by the series e^z a_0 = 0F1(n/2; z^2/4) or by Bessel functions."""
+    """log a_0(z) / beta on S^{n-1}, z = beta across: by the series e^z a_0 = 0F1(n/2; z^2/4) or by Bessel functions."""
     z = beta * across
     few = z * z <= 16 * n
     square = np.where(few, z, 0.0) ** 2 / 4

@@ -52,11 +52,11 @@ class Density(eqx.Module):
 
     @property
     def values(self) -> Values:
-        """Rho on the grid of the basis."""
+        """rho on the grid of the basis."""
         return self.basis.synthesis(self.coefficients)
 
     def __call__(self, x: ArrayLike) -> Numbers:
-        """Rho at any points, given in the variable of the basis (`basis.variable(positions)`)."""
+        """rho at any points, given in the variable of the basis (`basis.variable(positions)`)."""
         return self.basis.evaluate(self.coefficients, x)
 
     @property

@@ -79,7 +79,7 @@ class DensityFlow(AbstractDensityFlow):
 
     @property
     def values(self) -> np.ndarray:
-        """Rho on the grid of the basis at every frame, (time, *grid)."""
+        """rho on the grid of the basis at every frame, (time, *grid)."""
         rows = self.dataset["coefficients"].values
         return np.stack([np.asarray(self.basis.synthesis(c)) for c in rows])
 

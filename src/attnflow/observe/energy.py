@@ -46,7 +46,7 @@ def energy0(tokens: Tokens | Measure, beta: Any) -> Any:
 
 @double
 def log_energy(tokens: Tokens | Measure, beta: Any) -> Any:
-    """Log E_beta = beta + log E0, for beta > 0."""
+    """log E_beta = beta + log E0, for beta > 0."""
     beta = _nonzero(beta, low=np.finfo(float).tiny)
     return _per_member(tokens, beta, lambda x, m, b: b + jnp.log(renormalised_energy(x, m, b) + 1 / (2 * b)))
 

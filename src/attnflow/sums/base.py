@@ -54,7 +54,7 @@ Charges = Moments | Columns
 def log_weight(
     beta: Any, query: Float[Array, "query feature"], key: Float[Array, "key feature"]
 ) -> Float[Array, "query key"]:
-    """Beta (<query, key> - 1) of all pairs."""
+    """beta (<query, key> - 1) of all pairs."""
     return (beta * query) @ key.T - beta
 
 

@@ -182,7 +182,7 @@ def _draw(seed: Seed, make: Callable[[np.random.Generator], Tokens]) -> Tokens:
 
 
 def _von_mises_fisher_drop(rng: np.random.Generator, n: int, d: int, kappa: float) -> np.ndarray:
-    """N draws of u = 1 - <mean, x> by rejection from a Beta envelope, without cancellation at large kappa."""
+    """n draws of u = 1 - <mean, x> by rejection from a Beta envelope, without cancellation at large kappa."""
     m = d - 1.0
     b = m / (2 * kappa + np.hypot(2 * kappa, m))
     gap = 2 * b / (1 + b)

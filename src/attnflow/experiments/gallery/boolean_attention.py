@@ -133,7 +133,7 @@ def _frame(times: np.ndarray, time: float) -> int:
 
 
 def pair_square(time: float, radius: float, value: float, product: float) -> float:
-    """U = x^2 at `time`: t = int_{a^2}^u du/(2 V u tanh(QK u)), the integral over log u."""
+    """u = x^2 at `time`: t = int_{a^2}^u du/(2 V u tanh(QK u)), the integral over log u."""
     from scipy.integrate import quad
     from scipy.optimize import brentq
 

@@ -134,7 +134,7 @@ def _pull(dim: int, corners: int, u: Any) -> Any:
 
 
 def limit_radius(dim: int, corners: int, radius: float) -> float:
-    """R exp(-int_{r^2}^infinity (1 - g)/(2 u g) du), the integral over log u."""
+    """r exp(-int_{r^2}^infinity (1 - g)/(2 u g) du), the integral over log u."""
     from scipy.integrate import quad
 
     def rate(s: float) -> float:
