@@ -10,7 +10,7 @@ from attnflow.errors import InvalidInput
 
 
 class Relation(enum.Enum):
-    """How the measured value has to stand to the predicted one."""
+    """The relation that a claim states between the measured and the predicted value."""
 
     EQUAL = "equal"
     AT_MOST = "at most"
@@ -82,13 +82,13 @@ class Claim:
 
     @classmethod
     def true(cls, statement: str, holds: bool | np.bool_, detail: str, source: str) -> "Claim":
-        """Something that is so or not, with what was seen in `detail` and how it was decided in `source`."""
+        """A statement without a number: `detail` is what was found, `source` how `holds` was decided."""
         if not isinstance(holds, bool | np.bool_):
             raise InvalidInput(f"`holds` of {statement!r} is {holds!r}; give True or False.")
         return cls(statement, Relation.TRUE, "true", "true" if holds else "false", 0.0, source, detail)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain entries; numbers that are not finite become words, which JSON lacks numbers for."""
+        """Plain entries; numbers that are not finite become texts, because JSON has no such numbers."""
         entries = dataclasses.asdict(self) | {"relation": self.relation.value, "holds": self.holds}
         return {k: str(v) if isinstance(v, float) and not np.isfinite(v) else v for k, v in entries.items()}
 

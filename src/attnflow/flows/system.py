@@ -125,7 +125,7 @@ class Carried(AbstractSystem):
 
 
 def layer_time(layer: Any, step: Any) -> Any:
-    """fl(layer step), a rounding error later where layers of another step have to find their piece."""
+    """fl(layer step), moved up by 4 ulp, so that a weight with another step is read on its new piece."""
     step = jnp.asarray(step, float)
     return jnp.asarray(layer, float) * step * (1 + 4 * jnp.finfo(step.dtype).eps)
 

@@ -29,7 +29,7 @@ EVERY = 50
 
 
 class Fitted(eqx.Module):
-    """What came out of `fit`."""
+    """The result of `fit`."""
 
     classifier: Classifier
     losses: Float[np.ndarray, " step"]

@@ -1,4 +1,4 @@
-"""The mean-field limit: densities on spheres, by their harmonics, and the tokens that stand for them.
+"""The mean-field limit: densities on spheres, by their harmonics, and tokens that represent them.
 
 A density is relative to the uniform probability (the uniform measure is 1); harmonics are orthonormal for it, and the
 kernel e^{beta (<x,y> - 1)} multiplies those of degree k by `multipliers(beta, d, degree)[k]`.

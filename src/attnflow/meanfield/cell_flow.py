@@ -1,4 +1,4 @@
-"""What `evolve_cells` leaves: masses of cells through time."""
+"""The result of `evolve_cells`: masses of cells through time."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class CellFlow(AbstractDensityFlow):
-    """What `evolve_cells` leaves.
+    """The result of `evolve_cells`.
 
     In `dataset`: masses (time, cell); energy, free_energy (unnormalised attention) and narrow (time); the centres and
     the uniform measure of the cells.
@@ -45,5 +45,5 @@ class CellFlow(AbstractDensityFlow):
             return (self.masses / self.dataset["measure"]).values
 
     def hand_over(self, at: int = -1, *, copies: int = 1, seed: int = 0) -> Tokens:
-        """The cells of frame number `at` as tokens, which go on where cells are too wide: `hand_over`."""
+        """The cells of frame number `at` as tokens, which continue where cells are too wide: `hand_over`."""
         return hand_over(self.cells, self.masses.values[at], copies=copies, seed=seed)

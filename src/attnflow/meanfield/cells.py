@@ -142,7 +142,7 @@ def cells_from_density(cells: Cells, density: Density) -> np.ndarray:
 
 
 def hand_over(cells: Cells, masses: ArrayLike, *, copies: int = 1, seed: int = 0) -> Tokens:
-    """The cells as tokens that go on where the cells are too wide: one in the middle of each cell that has mass.
+    """The cells as tokens, which continue where the cells are too wide: one in the middle of each cell that has mass.
 
     A zonal cell becomes a set of directions about the axis, as in `quadrature`: both mirror points (d = 2), a ring of
     4 `copies` points (d = 3), or `copies` randomly turned cross-polytopes (how many: see `DensityFlow.hand_over`).

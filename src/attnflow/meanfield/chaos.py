@@ -1,10 +1,10 @@
-"""What carries the distance between n tokens and the density that they stand for through time.
+"""The distance between n tokens and the density from which they are drawn, through time.
 
 The noise eta = sqrt(n) (mu_n - mu) of iid tokens starts as a Gaussian field with the covariance int f g dmu - int f dmu
 int g dmu and follows the linearised continuity equation along the density (Braun and Hepp, Commun. Math. Phys. 56,
 1977). A unit mass at a becomes one at X_t(a), carried by the flow of the density, plus a smooth response s_t(a):
 ds/dt = L(rho_t) s - div(rho_t grad Phi'[delta_X]), s_0 = 0, with L the derivative of the equation. Noise of all degrees
-is thereby carried exactly, and only smooth functions are expanded in harmonics.
+is moved exactly in this way, and only smooth functions are expanded in harmonics.
 """
 
 import dataclasses
@@ -130,7 +130,7 @@ def expected_distance(flow: Fluctuations, *, samples: int = 4096, cells: int = 5
     G is a Brownian bridge at the level F_0(a), drawn at the ends of `cells` cells; at time t it is that at X_t^{-1},
     plus the primitive of the responses. The same noise serves all times.
     """
-    rho = np.asarray(circle_of(_known(flow).start).evaluate(flow.start.coefficients, _centres(cells)))
+    rho = np.asarray(circle_of(_checked(flow).start).evaluate(flow.start.coefficients, _centres(cells)))
     masses = rho / np.sum(rho)
     z = generator(seed).standard_normal((whole("samples", samples, 2), cells))
     noise = np.sqrt(masses) * z - masses * (z @ np.sqrt(masses))[:, None]
@@ -149,12 +149,12 @@ def expected_distance(flow: Fluctuations, *, samples: int = 4096, cells: int = 5
 
 
 def linearised_distance(flow: Fluctuations, tokens: Tokens, *, grid: int = GRID) -> np.ndarray:
-    """W_1 at every time, on the circle, as the linearised flow has it for these very tokens at time 0.
+    """W_1 at every time, on the circle, by the linearised flow, for these tokens at time 0.
 
-    The distance between the tokens carried to X_t and rho_t less the response to mu_n - mu_0. It misses W_1 by the
-    square of the noise, a share of order n^(-1/2).
+    The distance between the tokens carried to X_t and rho_t less the response to mu_n - mu_0. The result differs from
+    W_1 by the square of the noise, a share of order n^(-1/2).
     """
-    basis, coarse = circle_of(_known(flow).start), _coarse(flow)
+    basis, coarse = circle_of(_checked(flow).start), _coarse(flow)
     on_circle(tokens, basis, grid)
     angles, masses = basis.variable(tokens.positions), np.asarray(tokens.masses)
     noise = coarse.atoms(angles, masses) - np.asarray(basis.resized(flow.start.coefficients, coarse.degree))
@@ -199,7 +199,7 @@ def carried_noise(flow: Fluctuations) -> np.ndarray:
     return np.sqrt(np.array(found))
 
 
-def _known(flow: Fluctuations) -> Fluctuations:
+def _checked(flow: Fluctuations) -> Fluctuations:
     return instance("flow", flow, Fluctuations, "what `fluctuations` gives")
 
 
@@ -255,7 +255,7 @@ def _response(model: Model, basis: AbstractBasis, grid: Any, c: Any) -> Any:
 
 @eqx.filter_jit
 def _tails(basis: AbstractBasis, responses: Any) -> Any:
-    """Those of the responses that are not 0."""
+    """The tail of every response; 0 at time 0, where all responses are 0."""
     zero = jnp.max(jnp.abs(responses)) == 0
     return jnp.where(zero, 0.0, jax.vmap(lambda s: tail_of(basis, s))(jnp.where(zero, 1.0, responses)))
 
@@ -270,7 +270,7 @@ def _even(density: Density) -> Tokens:
 
 
 def _coarse(flow: Fluctuations) -> CircleBasis:
-    """The harmonics in the start a."""
+    """The basis for functions of the start a."""
     circle_of(flow.start)
     coarse = CircleBasis((flow.starts.n - 1) // 2, flow.starts.n)
     even = np.exp(1j * coarse.points())

@@ -16,7 +16,7 @@ from attnflow.meanfield.orthogonal import orthonormal
 from attnflow.tokens import Tokens
 
 
-def _known(basis: AbstractBasis) -> AbstractBasis:
+def _checked(basis: AbstractBasis) -> AbstractBasis:
     return instance("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
 
 
@@ -32,7 +32,7 @@ def from_function(
     The formula is read on the grid of the basis; look at `tail` to see whether the degree is enough. `normalise=True`
     divides by the mass; otherwise a mass that differs from 1 by more than `tolerance` is refused.
     """
-    points = _known(basis).points()
+    points = _checked(basis).points()
     if not callable(function):
         raise InvalidInput(f"`function` is {function!r}; give a formula, a function of the points of the grid.")
     number("tolerance", tolerance, low=0.0)
@@ -60,7 +60,7 @@ def from_function(
 
 def uniform(basis: AbstractBasis) -> Density:
     """The uniform measure, rho = 1."""
-    coefficients = np.zeros(_known(basis).mask.shape)
+    coefficients = np.zeros(_checked(basis).mask.shape)
     coefficients.reshape(-1)[0] = 1.0
     return Density(basis, coefficients)
 
@@ -73,7 +73,7 @@ def von_mises_fisher(
     Exact coefficients: a_k(concentration)/a_0(concentration) times the harmonics at `mean`.
     """
     number("concentration", concentration, low=0.0)
-    a = multipliers(concentration, _known(basis).dim, basis.degree)
+    a = multipliers(concentration, _checked(basis).dim, basis.degree)
     if a[0] == 0:
         raise InvalidInput(f"`concentration` is {concentration}, at which the density leaves float range; lower it.")
     return Density(basis, (a / a[0])[basis.degrees] * _at(basis, "mean", mean), tolerance=tolerance)
@@ -88,7 +88,7 @@ def watson(
     the concentration.
     """
     number("concentration", concentration)
-    _known(basis)
+    _checked(basis)
     count = 2 * basis.degree + 64 + int(16 * np.sqrt(abs(concentration)))
     zonal = ZonalBasis(basis.dim, basis.degree, count)
     profile = zonal.analysis(np.exp(concentration * zonal.points() ** 2 - max(concentration, 0.0)))

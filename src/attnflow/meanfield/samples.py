@@ -16,7 +16,7 @@ GOLDEN = (np.sqrt(5) - 1) / 2
 
 def sample(density: Density, n: int, seed: int = 0) -> Tokens:
     """`n` iid tokens of this density, exactly, by inverse distribution functions (longitude given latitude on S^2)."""
-    _known(density)
+    _checked(density)
     rng = generator(seed)
     levels = rng.random((whole("n", n, 1), 2))
     around = rng.standard_normal((n, density.basis.dim - 1))
@@ -30,7 +30,7 @@ def quiet(density: Density, n: int, seed: int | None = None) -> Tokens:
     distribution functions. Zonal densities: those quantiles of <x, e>, with the two sides of the circle, golden turns
     (d = 3) or Sobol' directions about the axis. A `seed` shifts the lattice at random.
     """
-    d = _known(density).basis.dim
+    d = _checked(density).basis.dim
     i = np.arange(whole("n", n, 1))
     shift = np.zeros(2) if seed is None else generator(seed).random(2) - [0.5, 0.0]
     levels = np.stack([np.mod((i + 0.5 + shift[0]) / n, 1.0), np.mod(i * GOLDEN + shift[1], 1.0)], axis=1)
@@ -52,7 +52,7 @@ def quadrature(density: Density, *, copies: int = 1, seed: int = 0) -> Tokens:
     ring (d = 3), or `copies` randomly turned cross-polytopes of 2 (d - 1) points, each exact for polynomials of degree
     3 on its sphere of latitude. Values below 0 within the tolerance of the density give mass 0.
     """
-    basis = _known(density).basis
+    basis = _checked(density).basis
     masses = np.maximum(basis.weights * np.asarray(density.values), 0.0)
     if isinstance(basis, CircleBasis):
         theta = basis.points()
@@ -72,7 +72,7 @@ def belts(polar: np.ndarray, masses: np.ndarray, dim: int, copies: int, seed: in
     return Tokens(x, np.repeat(masses / each, each), space=Sphere(dim))
 
 
-def _known(density: Density) -> Density:
+def _checked(density: Density) -> Density:
     return instance("density", density, Density, "a Density, as uniform(basis) is one")
 
 

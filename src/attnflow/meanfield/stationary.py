@@ -70,7 +70,7 @@ def stationary(
     circle. Refused: kappa <= 0, a start too far away, and a basis in which the state has not decayed to 1e-8 in its
     last degrees.
     """
-    problem = Problem(field, "kappa", _begun(start).basis, kappa)
+    problem = Problem(field, "kappa", _checked(start).basis, kappa)
     number("tolerance", tolerance, low=1e-14, high=1.0)
     v = problem.free(start)
     for _ in range(whole("relax", relax, 0)):
@@ -119,7 +119,7 @@ def branch(
         raise InvalidInput(f"`within` is {tuple(within)}; give two increasing finite numbers, above 0 for kappa.")
     if towards not in (-1, 1) or not 0 < step <= 1:
         raise InvalidInput(f"`towards` is {towards} and `step` {step}; give 1 or -1, and a step in (0, 1].")
-    problem = Problem(field, along, _begun(start).basis, kappa)
+    problem = Problem(field, along, _checked(start).basis, kappa)
     if not low <= problem.first <= high:
         raise InvalidInput(f"`within` is {(low, high)}, but {along} starts at {problem.first:g}; include it.")
     now = problem.solve(problem.free(start), problem.first)
@@ -293,7 +293,7 @@ def _table(problem: Problem, points: list[_Point], ended: str) -> Any:
     ).set_coords(list(PARAMETERS))
 
 
-def _begun(start: Density) -> Density:
+def _checked(start: Density) -> Density:
     return instance("start", start, Density, "a Density, as von_mises_fisher(basis, 2.0) is one")
 
 

@@ -29,7 +29,7 @@ class Kolmogorov(NamedTuple):
 
     @property
     def rejects(self) -> bool:
-        """Whether the sample speaks against F at the confidence of the distribution."""
+        """Whether the sample rejects F at the confidence of the distribution."""
         return self.distance > self.critical
 
 

@@ -1,4 +1,4 @@
-"""Pictures of results, with theory laid over them: Matplotlib for print, one page per run."""
+"""Figures of results, with theory overlaid: Matplotlib for print, one page per run."""
 
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles

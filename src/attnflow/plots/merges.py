@@ -89,7 +89,7 @@ def draw_medians(merges: "xr.Dataset") -> Any:
 
 
 def plot_merges(merges: "xr.Dataset") -> Any:
-    """Laws of the last merges, and the medians of all."""
+    """Survival functions of the last merges, and the medians of all."""
     groups = grouped(merges)
     if not _any(groups):
         return blank("no merge has been made")

@@ -25,7 +25,7 @@ from attnflow.plots.tree import draw_branches
 def plot(result: Any) -> Any:
     """What `solve`, `solve_long`, `merge_times`, `evolve`, `evolve_cells` or `fit` returned, in one Matplotlib Figure.
 
-    Of a flow of tokens: tokens at a few times, energy, cluster count and overlaps, with theory laid over; of one of
+    Of a flow of tokens: tokens at a few times, energy, cluster count and overlaps, with theory overlaid; of one of
     `solve_long` the staircase, the merge tree and the lifetimes of plateaus; of one without positions the numbers that
     were kept. Of a batch the first member is shown. Of a density: its history, energy, entropy and resolution. Of
     merges: their distributions and quartiles. Of a fit: losses, regions of the plane and paths.

@@ -1,4 +1,4 @@
-"""Frames of an ensemble in fixed steps, made twice, so that their error can be told from their difference."""
+"""Frames of an ensemble in fixed steps, made with two step sizes whose difference estimates the error."""
 
 import itertools
 from collections.abc import Callable, Iterable

@@ -4,7 +4,7 @@ For d much larger than n, all overlaps of iid tokens go from about 0 to 1 at abo
 the common overlap gamma(t) of orthonormal tokens passes a level has a closed form: that is the transition curve
 (arXiv:2312.10794, section 6).
 
-Shown: maps of the mean overlap for a small, a middling and a large d, SA, with the curve laid over; and how far the
+Shown: maps of the mean overlap for a small, a middling and a large d, SA, with the curve overlaid; and how far the
 measured curve is from the predicted one. To first order only the mean overlap at the start matters, of variance
 2/(n (n-1) d), and a shift of gamma at 0 is a shift of time by that over gamma'(0). So the curve of one draw is off by
 about d^(-1/2), with a known constant; the same theory started from the measured mean overlap should be off by 1/d only.

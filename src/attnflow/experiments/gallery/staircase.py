@@ -190,8 +190,8 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 def _of_cascade(parameters: Parameters, kind: str, model: str, data: xr.Dataset) -> list[Claim]:
     words = {
         "log t of a merge": "reported error; share of their time that other pairs use up",
-        "distance from the point where a pair alone meets": "that of log t, over β",
-        "arc length at a merge": "that of log t, over β; the angle at which clusters are one",
+        "distance from the point where a pair alone meets": "the bound for log t, divided by β",
+        "arc length at a merge": "the bound for log t, divided by β; the angle at which clusters are one",
     }
     rows: dict[str, list[tuple[float, float, float, str]]] = {name: [] for name in words}
     others = 0
@@ -250,7 +250,7 @@ def _of_limit(parameters: Parameters, kind: str, model: str, data: xr.Dataset) -
             form.at(beta)[far], float(last["log_time"][far]) / beta, off[far], terms,
         ),
         Claim.equal(
-            f"{label}: area between profile and limit", expected, area, slack, "recorded steps; that of log t, over β"
+            f"{label}: area between profile and limit", expected, area, slack, "recorded steps; bound for log t over β"
         ),
         Claim.equal(f"{model}, {kind} masses, β ≥ {parameters.fit_from:g}: {what}", predicted, fit, loose, terms),
     ]  # fmt: skip
