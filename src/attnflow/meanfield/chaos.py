@@ -80,10 +80,9 @@ def fluctuations(
     """The density along `field` without diffusion, and the tangent flow along it, at increasing `times`.
 
     Arguments:
-        starts: where unit masses start, with masses that integrate smooth functions against the distribution at time 0:
-        by
+        starts: where unit masses start, with masses that integrate smooth functions against the density at time 0: by
             default 128 even angles on the circle (W_1 needs even ones), and the grid of the basis on S^2, which is
-            costly: for a distribution with an axis `quadrature` of its zonal form, with 4 `copies` above the degree of
+            costly: for a density with an axis `quadrature` of its zonal form, with 4 `copies` above the degree of
             the observables, is as good.
         rtol: the error of a step, relative to the 2-norm of density, positions and responses together.
         resolution: refused if the tail (see `evolve`) of the density or of a response exceeds it at one of the times.

@@ -332,11 +332,8 @@ def _read(model: Model, basis: AbstractBasis, kernel: tuple[Any, Any], c: Any, c
         "negative": _below(basis, values),
         "speed": jnp.sqrt(jnp.sum(change**2)),
     }
-    return (
-        found
-        if model.softmax
-        else found | {"free_energy": model.clock_factor * energy + external - model.kappa * entropy}
-    )
+    free_energy = model.clock_factor * energy + external - model.kappa * entropy
+    return found if model.softmax else found | {"free_energy": free_energy}
 
 
 def _below(basis: AbstractBasis, values: Any) -> Any:

@@ -41,8 +41,7 @@ def polar_quantiles(d: int, coefficients: np.ndarray, levels: np.ndarray) -> np.
     """The angles t in [0, pi] to the axis below which sum_k coefficients_k phi_k(cos t) has the share `levels`.
 
     The share above s = cos t is I(sin^2(t/2)) + C_d (1-s^2)^{(d-1)/2} sum_k c_k phi_k'(s) / (k (k+d-2)), I the
-    incomplete Beta function of the uniform measure: each phi_k is an eigenfunction, so its integral is its own
-    derivative.
+    incomplete Beta function of the uniform measure: phi_k is an eigenfunction, so that phi_k' gives its integral.
     """
     degree = len(coefficients) - 1
     k = np.arange(1.0, degree + 1)

@@ -67,8 +67,7 @@ def stationary(
     ask `stability`. With `relax` that many steps of the map rho -> exp(Phi[rho]/kappa)/mass come first; for
     unnormalised attention they ascend F, so that some tens lead to a stable state. On the circle and on S^2 rotations
     are held by extra conditions; the axis of a `ZonalBasis` removes them, with d = 2 for the even densities of the
-    circle. Refused: kappa <= 0, a start too far away, and a basis in which the state has not decayed to 1e-8 in its
-    last degrees.
+    circle. Refused: kappa <= 0, a start too far away, and a basis whose last degrees hold more than 1e-8.
     """
     problem = Problem(field, "kappa", _checked(start).basis, kappa)
     number("tolerance", tolerance, low=1e-14, high=1.0)

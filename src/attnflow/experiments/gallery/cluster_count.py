@@ -10,8 +10,7 @@ Shown, for softmax attention: M(t) against counts along flows; the number of clu
 and for densities with the fluctuations of up to 10^16 of them; and rings seeded with one mode, which give as many
 clusters as it has crests, k_max or not. k_max fails for iid tokens in numbers that can be simulated: they give fewer
 clusters at beta of 25 and more, and even at 10^16 tokens single runs scatter about it. Not shown: a formula for the
-count after condensation (clusters that form close together merge at once, and the count goes on falling), or higher
-dimensions.
+count after condensation (clusters that form close together merge at once, and the count keeps falling); d > 2.
 
 Very many tokens are not simulated one by one: a ring is displaced so that its Fourier coefficients are those of n iid
 tokens, independent Gaussians of variance 1/n, in every degree that the kernel sees. Modes are counted where the
@@ -269,9 +268,7 @@ def draw(parameters: Parameters, data: xr.Dataset) -> Any:
 
     (a) Clusters from iid tokens, and their modes at t = 0. (b) Modes of the smoothed density against time, for the
     density of the most tokens (full; lines: M(t)) and for iid tokens (open). (c) Clusters against the number of tokens,
-    iid
-    (open) or from a density (full); lines: M(t) at the end of the linear phase. (d) How often a number of clusters is
-    seen.
+    iid (open) or of a density (full); lines: M(t) at the end of the linear phase. (d) How often each number is seen.
     """
     with styled() as figure:
         fig = figure.Figure(figsize=(PAGE, 5.0))

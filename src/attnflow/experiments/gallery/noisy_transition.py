@@ -265,8 +265,7 @@ def compare(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[st
 
     With order m^2 is that of the branch. Without, m fluctuates with mean square kappa/((kappa - kappa_c) n), as the
     linear equation with its noise says. The noise of a step of length h turns a token by arctan(v), v normal of
-    variance 2 kappa h: its diffusion is kappa (1 - 4 kappa h); Euler's rule for the drift is assumed to contribute as
-    much.
+    variance 2 kappa h: its diffusion is kappa (1 - 4 kappa h); Euler's rule for the drift is taken to add as much.
     """
     rows = []
     for model, beta in parameters.cases:

@@ -9,8 +9,7 @@ measured curve is from the predicted one. To first order only the mean overlap a
 2/(n (n-1) d), and a shift of gamma at 0 is a shift of time by that over gamma'(0). So the curve of one draw is off by
 about d^(-1/2), with a known constant; the same theory started from the measured mean overlap should be off by 1/d only.
 Both exponents and the constant are claims. Not shown: what replaces the transition when d is small (metastable
-clusters: the map for the smallest d shows that the curve is wrong there), and other distributions of the initial
-tokens.
+clusters: the map for the smallest d shows that the curve is wrong there), and other initial distributions.
 """
 
 import dataclasses

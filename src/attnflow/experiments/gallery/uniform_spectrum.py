@@ -7,8 +7,7 @@ peak in k; its height tends to 2/e for large beta.
 
 Shown: the linearised field at tokens on the circle and on S^2 (quadrature nodes, degrees up to beyond the peak), and
 modes that grow by decades in the nonlinear flow on S^(d-1). Those flows are zonal: tokens of one meridian move in the
-distribution of their orbits under the rotations about the axis (on the circle, their mirror images), again a
-quadrature.
+measure of their orbits under rotations about the axis (on the circle, mirror images), again a quadrature.
 Not shown: the end of the growth (only drawn), or iid tokens, which seed every mode at once (see cluster-count).
 
 Quadratures see only so many degrees of the kernel; what lies beyond is part of each tolerance, as are round-off, the
