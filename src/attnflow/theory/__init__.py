@@ -31,13 +31,12 @@ from attnflow.theory.modes import (
 from attnflow.theory.norms import NormPath, norm_decay, norm_initial_rate, norm_overlap
 from attnflow.theory.perceptron import (
     DiracStability,
+    Landscape,
     critical_residuals,
     dirac_bound,
     dirac_stability,
     first_variation,
     perceptron_energy,
-    potential,
-    potential_gradient,
 )
 from attnflow.theory.predictions import Prediction, predict
 from attnflow.theory.repulsion import (
@@ -62,6 +61,7 @@ from attnflow.theory.staircase import LimitStaircase, limit_staircase, log_plate
 
 __all__ = [
     "DiracStability",
+    "Landscape",
     "LimitStaircase",
     "ModeEstimate",
     "NormPath",
@@ -115,8 +115,6 @@ __all__ = [
     "norm_initial_rate",
     "norm_overlap",
     "perceptron_energy",
-    "potential",
-    "potential_gradient",
     "predict",
     "repulsive_minimiser",
     "ring_growth_rates",
