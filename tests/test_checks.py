@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.checks import flag, instance, number, reals, shown, whole
+from attnflow.checks import ABOVE_ZERO, flag, generator, instance, number, reals, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import Affine, Perceptron, Pieces, Relu
 from attnflow.flows import Rk4
@@ -149,3 +149,14 @@ def test_annotations_are_checked_where_asked(pytestconfig):
     checked = pytestconfig.getoption("jaxtyping_packages")
     with pytest.raises(jaxtyping.TypeCheckError if checked else InvalidInput):
         af.Attention("2")
+
+
+def test_a_number_above_zero_with_a_largest_value_and_an_integer_between_two_say_their_range():
+    assert number("share", 1, low=ABOVE_ZERO, high=1.0) == 1.0
+    assert whole("k", np.int64(2), 1, 2) == 2
+    with pytest.raises(InvalidInput, match=r"`share` is 0.0; give a number in \(0, 1\]"):
+        number("share", 0, low=ABOVE_ZERO, high=1.0)
+    with pytest.raises(InvalidInput, match="`k` is 3; give an integer from -2 to 2"):
+        whole("k", 3, -2, 2)
+    with pytest.raises(InvalidInput, match="`seed` is -1; give an integer of at least 0"):
+        generator(-1)

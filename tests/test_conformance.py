@@ -36,6 +36,7 @@ EXAMPLES = {
         "potential": {"directions": SMALL.tolist(), "biases": [0.1, -0.2], "weights": [0.5, 0.4], "activation": "gelu"},
         "composed": {"outer": PERCEPTRON, "inner": ATTENTION},
         "total": {"parts": [ATTENTION, PERCEPTRON]},
+        "multiple": {"field": ATTENTION, "factor": -1.5},
         "rescaled": {"attention": {**ATTENTION, "value": A.tolist()}},
         "pre": {"field": ATTENTION},
         "peri": {"field": ATTENTION},

@@ -45,6 +45,29 @@ def test_the_glossary_knows_the_words_of_the_dataset():
         assert name.removesuffix("es") in words
 
 
+INSTEAD = {
+    r"\blaws?\b(?! of large)": "distribution",
+    r"\bforecast": "prediction",
+    r"\bheed\b|\bmend\b|laid down": "plain English",
+}
+"""Patterns that no text of the package matches outside `fields`, whose laws are promises; and what to write."""
+
+
+@pytest.mark.parametrize("pattern", INSTEAD)
+def test_a_word_has_one_meaning(pattern):
+    for file in (ROOT / "src" / "attnflow").rglob("*.py"):
+        if file.parent.name not in ("fields", "sums"):
+            text = re.sub(r"\.laws\b|def laws\b|(power|linear) laws?", "", file.read_text())
+            found = re.search(f".*({pattern}).*", text)
+            assert found is None, f"{file.name}: {found.group(0)}; write {INSTEAD[pattern]}"
+
+
+def test_the_glossary_explains_a_word_once():
+    rows = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs" / "glossary.md").read_text(), flags=re.M)[2:]
+    words = [word for row in rows for word in row.split(", ")]
+    assert len(words) == len(set(words)), sorted(word for word in words if words.count(word) > 1)
+
+
 def test_the_tests_that_the_errata_name_exist():
     text = (ROOT / "docs" / "errata.md").read_text()
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)", text)

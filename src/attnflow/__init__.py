@@ -26,7 +26,7 @@ _HOME = {
     ],
     "attnflow.observe": [
         "attention_matrix", "boolean_rows", "cluster_scale", "clusters", "convex_hull", "dissipation", "distance",
-        "distinct", "effective_rank", "energy", "energy0", "energy_rate", "exit_law", "hyperplane_coordinates",
+        "distinct", "effective_rank", "energy", "energy0", "energy_rate", "exit_distribution", "hyperplane_coordinates",
         "interaction_energy", "leaders", "log_energy", "modes", "order_parameter", "overlap_histogram", "overlaps",
         "plateaus", "slow_motion", "slow_motion_along", "speed", "spread", "total_energy",
     ],

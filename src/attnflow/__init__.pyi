@@ -84,7 +84,7 @@ from attnflow.observe import effective_rank as effective_rank
 from attnflow.observe import energy as energy
 from attnflow.observe import energy0 as energy0
 from attnflow.observe import energy_rate as energy_rate
-from attnflow.observe import exit_law as exit_law
+from attnflow.observe import exit_distribution as exit_distribution
 from attnflow.observe import hyperplane_coordinates as hyperplane_coordinates
 from attnflow.observe import interaction_energy as interaction_energy
 from attnflow.observe import leaders as leaders

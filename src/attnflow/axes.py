@@ -251,6 +251,13 @@ def members(field: Any, tokens: Any) -> Members:
     return Members(dims, flat, axes, tokens.for_members(index, int(np.prod(shape))))
 
 
+def one_system(field: Any, tokens: Any) -> None:
+    """Refuse a batch, of tokens or of parameters of the field."""
+    tokens.single()
+    if batch := {node.dim: None for node in jax.tree.leaves(field, is_leaf=_is_along) if _is_along(node)}:
+        raise InvalidInput(f"`field` has batch dimensions {tuple(batch)}; give the field of one member.")
+
+
 def over_members(function: Any, axes: tuple[Any, ...], args: tuple[Any, ...], pairs: int) -> Any:
     """`function(*args)` for each member of a batch; `axes` as for `equinox.filter_vmap`.
 

@@ -48,10 +48,12 @@ def flag(name: str, value: Any) -> bool:
     return bool(instance(name, value, bool | np.bool_, "True or False"))
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """`value` as an int, if it is an integer of at least `least` (and not a bool)."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """`value` as an int, if it is an integer in [least, most] (and not a bool)."""
+    fits = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not fits or value < least or (most is not None and value > most):
         wanted = "a positive integer" if least == 1 else f"an integer of at least {least}"
+        wanted = wanted if most is None else f"an integer from {least} to {most}"
         raise InvalidInput(f"`{name}` is {shown(value)}; give {wanted}.")
     return int(value)
 
@@ -67,13 +69,19 @@ def number(name: str, value: Any, *, low: float = -np.inf, high: float = np.inf)
     return float(found)
 
 
+def generator(seed: Any) -> np.random.Generator:
+    """NumPy's random numbers from a seed, an integer of at least 0."""
+    return np.random.default_rng(whole("seed", seed, 0))
+
+
 def in_range(name: str, values: np.ndarray, low: float, high: float) -> None:
     """Refuse numbers that are not finite or not in [low, high]."""
     bad = ~(np.isfinite(values) & (values >= low) & (values <= high))
     if not bad.any():
         return
     if np.isfinite(high):
-        wanted = f"a number in [{low:g}, {high:g}]" if np.isfinite(low) else f"a finite number of at most {high:g}"
+        left = "(0" if low == ABOVE_ZERO else f"[{low:g}"
+        wanted = f"a number in {left}, {high:g}]" if np.isfinite(low) else f"a finite number of at most {high:g}"
     elif low == ABOVE_ZERO:
         wanted = "a finite number above 0"
     else:

@@ -25,7 +25,7 @@ WORDS = {
         "torus4",
         "product5",
     ],
-    "wrapper": ["none", "total", "composed", "ngpt", "pre", "peri", "scaled", "mix", "rescaled"],
+    "wrapper": ["none", "total", "multiple", "composed", "ngpt", "pre", "peri", "scaled", "mix", "rescaled"],
     "norm": ["unit", "rms", "layer"],
     "kernel": ["exponential", "exponential", "exponential", "gaussian", "polynomial", "cosine", "pair"],
     "heads": [None, 1, 2],
@@ -211,7 +211,8 @@ def field(case, beta=BETA):
     perceptron = af.Perceptron(*case["perceptron"], activation="tanh")
     norm = {"unit": Unit(), "rms": RmsNorm(np.linspace(0.8, 1.3, case["d"])), "layer": LayerNorm()}[case["norm"]]
     return {
-        "none": lambda: inner, "total": lambda: inner + perceptron, "composed": lambda: af.Composed(perceptron, inner),
+        "none": lambda: inner, "total": lambda: inner + perceptron, "multiple": lambda: -1.5 * inner,
+        "composed": lambda: af.Composed(perceptron, inner),
         "ngpt": lambda: af.Ngpt(inner, 0.7), "rescaled": lambda: af.Rescaled(inner), "pre": lambda: af.Pre(inner, norm),
         "peri": lambda: af.Peri(inner, norm), "scaled": lambda: af.Scaled(inner, norm),
         "mix": lambda: af.Mix(inner, 0.25, norm),

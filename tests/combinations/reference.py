@@ -137,6 +137,8 @@ def drive(case, beta, t, x, y, m, query_place, key_place):
         return inner(x, y)
     if kind == "total":
         return inner(x, y) + perceptron(case, x)
+    if kind == "multiple":
+        return -1.5 * inner(x, y)
     if kind == "composed":
         return perceptron(case, inner(x, y))
     if kind == "ngpt":

@@ -41,7 +41,7 @@ def test_a_flow_the_other_way_is_found_out(quick, tmp_path, monkeypatch):
     flow = cs.flow
     monkeypatch.setattr(cs, "flow", lambda learnt: flow(learnt.assign(outer=-learnt["outer"])))
     failed = again(quick, tmp_path)
-    assert any("share of the law" in words for words in failed)
+    assert any("share of the distribution" in words for words in failed)
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def test_the_quick_version_holds(quick):
     assert len(cluster_count.draw(QUICK, quick).axes) == 4
 
 
-def test_a_law_has_the_fluctuations_of_its_tokens():
+def test_a_density_has_the_fluctuations_of_its_tokens():
     """Fourier coefficients of variance 1/n in every degree, and nothing where the ring cannot carry it."""
     size, ring = 1e6, 96
     angles = []

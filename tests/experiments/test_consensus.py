@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attnflow.experiments import Study
+from attnflow.experiments.claim import share_interval
 from attnflow.experiments.gallery import consensus
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens, uniform
@@ -46,10 +47,10 @@ def test_hemispheres_are_found():
 
 
 def test_intervals_are_exact():
-    """Nobody of 100: 1 - (alpha/2)^(1/100); all but the end points by the tails of the binomial law."""
+    """Nobody of 100: 1 - (alpha/2)^(1/100); all but the end points by the tails of the binomial distribution."""
     from scipy.stats import binom
 
-    low, high = consensus.interval(np.array([0, 30, 100]), 100)
+    low, high = share_interval(np.array([0, 30, 100]), 100, consensus.CONFIDENCE)
     assert low[0] == 0
     assert high[2] == 1
     assert high[0] == pytest.approx(1 - 0.0005**0.01)

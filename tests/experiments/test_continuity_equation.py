@@ -1,4 +1,4 @@
-"""Continuity equation: a version without S^2 holds; a wrong beta, the sister's field, a wrong law are found out."""
+"""Continuity equation: a version without S^2 holds; a wrong beta, the sister's field, a wrong density are found out."""
 
 import dataclasses
 
@@ -88,18 +88,18 @@ def test_a_scheme_of_first_order_and_lost_mass_are_found_out(small):
 
 
 def test_the_influence_is_the_change_of_the_observables():
-    """Along a direction, against a difference of flows; and at time 0 the harmonics have the deviations of the law."""
+    """Along a direction, against a difference of flows; and at time 0 the harmonics have the deviations of the density."""
     basis = CircleBasis(48)
-    law, field = continuity_equation.start(basis, "circle"), Attention(9.0)
-    found = _carried.influence(field, law, 4, 0.4, (2, 4))
+    density, field = continuity_equation.start(basis, "circle"), Attention(9.0)
+    found = _carried.influence(field, density, 4, 0.4, (2, 4))
     way = 1e-4 * np.cos(np.arange(97.0)) * (basis.degrees > 0) / (1 + basis.degrees) ** 3
-    up, down = (_carried.galerkin(field, law, 4, law.coefficients + s * way, 0.4, (2, 4)) for s in (1, -1))
+    up, down = (_carried.galerkin(field, density, 4, density.coefficients + s * way, 0.4, (2, 4)) for s in (1, -1))
     # the cubic term: |way|^3 times derivatives of order 1 to 100
     np.testing.assert_allclose(found @ way, (up - down) / 2, atol=1e-9)
-    theta, rho = basis.points(), np.asarray(law.values)
+    theta, rho = basis.points(), np.asarray(density.values)
     waves = np.sqrt(2) * np.cos(theta)
     variance = np.mean(rho * waves**2) - np.mean(rho * waves) ** 2
-    assert _carried.deviations(law, found)[0, 0] == pytest.approx(np.sqrt(variance), rel=1e-10)
+    assert _carried.deviations(density, found)[0, 0] == pytest.approx(np.sqrt(variance), rel=1e-10)
 
 
 def test_the_energy_of_tokens_is_the_sum_over_pairs():

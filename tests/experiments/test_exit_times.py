@@ -88,7 +88,7 @@ def test_two_tokens_hold_and_a_wrong_beta_or_law_is_found_out(tmp_path, monkeypa
         found = failures(exit_times.run(pairs, Study(tmp_path / "beta")), pairs)
     assert any("log T is that of the angle" in one for one in found)
     monkeypatch.setattr(exit_times, "uniform", pushed)
-    found = failures(exit_times.run(pairs, Study(tmp_path / "law")), pairs)
+    found = failures(exit_times.run(pairs, Study(tmp_path / "distribution")), pairs)
     assert any("Kolmogorov distance" in one for one in found)
     assert not any("log T is that of the angle" in one for one in found)
 

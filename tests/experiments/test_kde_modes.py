@@ -1,4 +1,4 @@
-"""Modes of kernel densities: the quick version holds; wrong kernels, laws and formulas are found out."""
+"""Modes of kernel densities: the quick version holds; wrong kernels, distributions and formulas are found out."""
 
 import dataclasses
 

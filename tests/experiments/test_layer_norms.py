@@ -18,12 +18,12 @@ def quick(tmp_path_factory):
 
 
 def fails(data, parameters=QUICK):
-    """Scheme and kind (path or exponent) of the claims that fail."""
+    """Placement and kind (path or exponent) of the claims that fail."""
     found = [claim.statement for claim in layer_norms.claims(parameters, data) if not claim.holds]
     return {(words.split(",")[0].split(":")[0], "path" if "theory" in words else "exponent") for words in found}
 
 
-def test_two_schemes_hold_and_a_slightly_wrong_alpha_is_found_out(tmp_path, monkeypatch):
+def test_two_placements_hold_and_a_slightly_wrong_alpha_is_found_out(tmp_path, monkeypatch):
     """An algebraic and an exponential collapse; alpha off by 1e-4."""
     monkeypatch.setattr(layer_norms, "NAMES", {name: layer_norms.NAMES[name] for name in ("pre", "ngpt")})
     data = layer_norms.run(QUICK, Study(tmp_path / "parts"))
@@ -66,7 +66,7 @@ def test_a_slightly_wrong_alpha_is_found_out(quick, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_schemes_taken_for_each_other_are_found_out(quick):
+def test_placements_taken_for_each_other_are_found_out(quick):
     """Pre-LN in place of the others: the exponents of peri and mix are the same, their paths are not."""
     pre = quick["pre"]
     assert fails(quick | {"peri": pre}) == {("Peri-LN", "path")}
@@ -83,7 +83,7 @@ def test_a_number_that_is_none_fails(quick):
 @pytest.mark.slow
 def test_an_exponent_of_the_theory_that_is_wrong_is_found_out(quick, monkeypatch):
     right = layer_norms.theory.norm_decay
-    monkeypatch.setattr(layer_norms, "decay", lambda p, scheme: (right(scheme, p.alpha)[0], 1.5))
+    monkeypatch.setattr(layer_norms, "decay", lambda p, placement: (right(placement, p.alpha)[0], 1.5))
     assert {name for name, kind in fails(quick, dataclasses.replace(QUICK)) if kind == "exponent"} == {
         "Post-LN", "Pre-LN", "Peri-LN", "nGPT", "Mix-LN", "LN-scaling",
     }  # fmt: skip

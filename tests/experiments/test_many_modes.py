@@ -1,4 +1,4 @@
-"""How many modes: the quick version holds; counting by hand; wrong kernels and laws are found out."""
+"""How many modes: the quick version holds; counting by hand; wrong kernels and distributions are found out."""
 
 import dataclasses
 

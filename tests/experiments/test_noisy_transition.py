@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ive
 
+from attnflow import theory
 from attnflow.experiments import Study
 from attnflow.experiments.gallery import noisy_transition
 from attnflow.meanfield import bifurcation
@@ -31,7 +32,7 @@ def test_the_branch_of_a_jump_and_wrong_ones():
     for wrong in (part.isel(point=slice(0, fold + 1)), part.assign(unstable=0 * part["unstable"])):
         assert verdicts(wrong, close) == [False, True, True]
     assert not verdicts(part, close.assign(order=close["order"] * (close["delta"] / 0.01) ** 0.01))[1]
-    onset = noisy_transition.critical_noise(4.0, 2, softmax=False)
+    onset = theory.critical_noise(4.0, 2, model="USA0")
     assert float(close["onset"]) == onset == pytest.approx(ive(1, 4.0) / 4, rel=1e-12)
 
 

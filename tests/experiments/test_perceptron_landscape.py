@@ -51,7 +51,7 @@ def test_the_ends_are_critical_by_the_residuals_of_theory(quick):
     n = data.sizes["token"]
     for k in range(data.sizes["network"]):
         ends = data["positions"].values[-1, k]
-        residuals = theory.critical_residuals(ends, np.full(n, 1 / n), pl.QUICK.beta, *pl.network_of(data, k))
+        residuals = theory.critical_residuals(ends, np.full(n, 1 / n), pl.QUICK.beta, pl.network_of(data, k))
         # sums of n terms of size 1/n and of five units of size 3 at most
         assert residuals.max() < float(data["speed"].values[k].max()) + 64 * pl.EPS
 

@@ -1,4 +1,4 @@
-"""The transition of iid tokens: the quick version holds, and a wrong beta or a wrong law of the starts is found out."""
+"""The transition of iid tokens: the quick version holds, and a wrong beta or a wrong distribution of the starts is found out."""
 
 import numpy as np
 import pytest

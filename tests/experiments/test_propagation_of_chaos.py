@@ -27,15 +27,15 @@ def verdicts(parameters, data):
 def test_quiet_tokens_stay_at_their_distance(share, holds):
     """n W_1 is pi/2 at all times; tokens of a beta a thousandth larger follow another density."""
     n, times = 2000, propagation_of_chaos._times("SA", QUICK)
-    law, other = propagation_of_chaos._law(QUICK), dataclasses.replace(QUICK, beta=share * QUICK.beta)
-    flow = evolve(propagation_of_chaos._field("SA", QUICK), law, times[-1], save=times)
+    density, other = propagation_of_chaos._density(QUICK), dataclasses.replace(QUICK, beta=share * QUICK.beta)
+    flow = evolve(propagation_of_chaos._field("SA", QUICK), density, times[-1], save=times)
     tokens = propagation_of_chaos._quiet(n, 0, QUICK)
     fine = propagation_of_chaos._moved("SA", tokens, other, 4 * QUICK.steps)
     whole = dataclasses.replace(other, frames=1)  # as many steps in all as the others have from frame to frame
     coarse = propagation_of_chaos._moved("SA", tokens, whole, 2 * QUICK.steps)
     apart = np.linalg.norm(np.asarray(coarse[-1].positions) - np.asarray(fine[-1].positions), axis=1).max()
     densities = [flow.density(k) for k in range(len(times))]
-    found = [n * wasserstein_circle(frame, law) for frame, law in zip(fine, densities, strict=True)]
+    found = [n * wasserstein_circle(frame, density) for frame, density in zip(fine, densities, strict=True)]
     # steps of order 4: half as long ones are off by a fifteenth of what halving changes; evolve asks for 1e-10 a step
     allowed = n * (max(map(quadrature_error, densities)) + apart / 15 + 1e-8)
     assert allowed < 0.1
@@ -70,10 +70,11 @@ def test_noise_that_is_not_felt_is_found_out(quick):
     wrong[::2] = propagation_of_chaos.expected_distance(flow, samples=QUICK.samples).mean
     data = quick | {"linear-SA": part.assign(constant=("fine", wrong))}
     assert not verdicts(QUICK, data)["Gaussian"]
-    law = propagation_of_chaos._law(QUICK, 1)
+    density = propagation_of_chaos._density(QUICK, 1)
     for n, count in zip(QUICK.sizes, QUICK.seeds, strict=True):
         rows = [
-            propagation_of_chaos.forecast(flow, sample(law, n, QUICK.first_seed + n + seed)) for seed in range(count)
+            propagation_of_chaos.linearised_distance(flow, sample(density, n, QUICK.first_seed + n + seed))
+            for seed in range(count)
         ]
         data[f"tokens-SA-{n}"] = data[f"tokens-SA-{n}"].assign(linear=(("seed", "time"), rows))
     assert not verdicts(QUICK, data)["the same tokens"]
@@ -94,8 +95,8 @@ def test_tokens_that_follow_another_beta_are_found_out(quick, monkeypatch):
 @pytest.mark.slow
 def test_tokens_that_are_not_quiet_are_found_out(quick, monkeypatch):
     """Independent ones in their place: neither the constant nor the power."""
-    law = propagation_of_chaos._law(QUICK, 1)
-    monkeypatch.setattr(propagation_of_chaos, "_quiet", lambda n, shift, parameters: sample(law, n, n + shift))
+    density = propagation_of_chaos._density(QUICK, 1)
+    monkeypatch.setattr(propagation_of_chaos, "_quiet", lambda n, shift, parameters: sample(density, n, n + shift))
     part = propagation_of_chaos.rest(propagation_of_chaos._flow(QUICK, quick["linear-SA"]), QUICK)
     found = verdicts(QUICK, quick | {"quiet": part})
     assert not found["n W_1"]

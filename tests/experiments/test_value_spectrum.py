@@ -53,7 +53,7 @@ def followed(data, tmp_path, monkeypatch, **changes):
 
 
 def test_attention_that_is_not_uniform_is_found_out(data, tmp_path, monkeypatch):
-    """Beta off by 1e-4: consensus does not care, cross-ratios and two clusters do."""
+    """beta off by 1e-4: consensus does not care, cross-ratios and two clusters do."""
     assert failures(followed(data, tmp_path, monkeypatch, beta=1e-4)) == {"cross-ratio", "bend", "turn"}
 
 

@@ -1,4 +1,4 @@
-"""Zonal densities: a small version holds; a wrong dimension, a wrong beta, a wrong law of the tokens are found out."""
+"""Zonal densities: a small version holds; a wrong dimension, a wrong beta, a wrong distribution of the tokens are found out."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Layer-norm schemes: printed overlaps, decay laws, the table of arXiv:2510.22026 in NumPy, layers, rotations, norms."""
+"""Layer-norm placements: printed overlaps, decay laws, the table of arXiv:2510.22026 in NumPy, layers, rotations, norms."""
 
 import functools
 
@@ -53,7 +53,7 @@ def softmax_average(x, masses, beta):
     return weights @ x / weights.sum(axis=1, keepdims=True)
 
 
-def regulation(scheme, t, r, theta, a):
+def regulation(placement, t, r, theta, a):
     """s and dr/dt of the table, as columns."""
     size, along = np.linalg.norm(a, axis=1, keepdims=True), np.sum(theta * a, axis=1, keepdims=True)
     root = np.sqrt(1 + t)
@@ -64,34 +64,34 @@ def regulation(scheme, t, r, theta, a):
         "ngpt": (size / ALPHA, 0.0),
         "mix": (1.0, 0.0) if t < SWITCH else (r, along),
         "ln-scaling": (r * root, along / root),
-    }[scheme]
+    }[placement]
 
 
-def table_rate(scheme, t, x, masses, beta):
+def table_rate(placement, t, x, masses, beta):
     """dx/dt = r dtheta/dt + dr/dt theta."""
     r, theta = np.linalg.norm(x, axis=1, keepdims=True), unit(x)
     a = softmax_average(theta, masses, beta)
-    s, growth = regulation(scheme, t, r, theta, a)
+    s, growth = regulation(placement, t, r, theta, a)
     return r * across(theta, a) / s + growth * theta
 
 
-def table_layer(scheme, t, h, x, masses, beta):
+def table_layer(placement, t, h, x, masses, beta):
     """The layer maps of the table."""
     r, theta = np.linalg.norm(x, axis=1, keepdims=True), unit(x)
     a = softmax_average(theta, masses, beta)
-    if scheme == "post" or (scheme == "mix" and t < SWITCH):
+    if placement == "post" or (placement == "mix" and t < SWITCH):
         return r * unit(theta + h * a)
-    if scheme == "ngpt":
+    if placement == "ngpt":
         return unit(theta + h * ALPHA * (unit(a) - theta))
-    return x + h * {"peri": unit(a), "ln-scaling": a / np.sqrt(1 + t)}.get(scheme, a)
+    return x + h * {"peri": unit(a), "ln-scaling": a / np.sqrt(1 + t)}.get(placement, a)
 
 
-def generic(scheme, seed=0):
+def generic(placement, seed=0):
     """Six tokens of R^3 in a half-space, so that |A| stays well away from 0; any radii where radii are free."""
     rng = np.random.default_rng(seed)
     theta = unit(rng.standard_normal((6, 3)) + np.array([1.5, 0, 0]))
     masses = rng.uniform(0.5, 2.0, 6)
-    if scheme in ON_SPHERE:
+    if placement in ON_SPHERE:
         return af.Tokens(theta, masses)
     return af.Tokens(theta * rng.uniform(0.7, 1.6, (6, 1)), masses, space=af.Euclidean(3))
 
@@ -103,16 +103,16 @@ def layers(field, tokens, step, until):
 
 
 @functools.cache
-def orthonormal(scheme):
+def orthonormal(placement):
     """Times, overlaps, log gaps and radii from 8 orthonormal tokens at beta = 2; nGPT for several alpha at once."""
-    late = {"post": (8.0,), "ngpt": (2.5, 4.0, 8.0, 10.0, 16.0), "ln-scaling": (1e4, 1e5)}.get(scheme, (1e3, 1e4))
+    late = {"post": (8.0,), "ngpt": (2.5, 4.0, 8.0, 10.0, 16.0), "ln-scaling": (1e4, 1e5)}.get(placement, (1e3, 1e4))
     times = tuple(sorted(TIMES + late))
     field = af.Attention(2.0)
-    if scheme == "ngpt":
+    if placement == "ngpt":
         field = Ngpt(field, af.Along("alpha", [0.5, 1.0, 2.0]))
     else:
-        field = Mix(field) if scheme == "mix" else BUILD[scheme](field)
-    tokens = af.Tokens(np.eye(8), space=af.Sphere(8) if scheme in ON_SPHERE else af.Euclidean(8))
+        field = Mix(field) if placement == "mix" else BUILD[placement](field)
+    tokens = af.Tokens(np.eye(8), space=af.Sphere(8) if placement in ON_SPHERE else af.Euclidean(8))
     flow = af.solve(field, tokens, times[-1], save=af.At(times), method=af.Adaptive(1e-12, 1e-13))
     x = flow.positions.values[..., 1:, :, :]
     theta = unit(x)
@@ -125,26 +125,26 @@ def orthonormal(scheme):
 
 
 @pytest.mark.slow  # the experiment layer-norms compares the same paths with the same equations
-@pytest.mark.parametrize("scheme", BUILD)
-def test_printed_overlaps(scheme):
+@pytest.mark.parametrize("placement", BUILD)
+def test_printed_overlaps(placement):
     """Printed to six decimals (radii to four)."""
-    times, gap, radius = orthonormal(scheme)
-    if scheme == "ngpt":
+    times, gap, radius = orthonormal(placement)
+    if placement == "ngpt":
         gap, radius = gap[1], radius[1]
     at = np.searchsorted(times, TIMES)
-    overlaps, last = TABLE[scheme]
+    overlaps, last = TABLE[placement]
     np.testing.assert_allclose(1 - gap[at], overlaps, rtol=0, atol=1e-6)
     if last is not None:
         assert abs(radius[at[-1]] - last) < 6e-5
 
 
-@pytest.mark.parametrize("scheme", BUILD)
-def test_theory_agrees_with_the_simulation(scheme):
+@pytest.mark.parametrize("placement", BUILD)
+def test_theory_agrees_with_the_simulation(placement):
     """Both integrate to 1e-11 or better per step: 1e-9 in log(1 - rho) and log r after some hundred steps."""
-    times, gap, radius = orthonormal(scheme)
-    for k, alpha in enumerate([0.5, 1.0, 2.0] if scheme == "ngpt" else [None]):
+    times, gap, radius = orthonormal(placement)
+    for k, alpha in enumerate([0.5, 1.0, 2.0] if placement == "ngpt" else [None]):
         found, r = (gap, radius) if alpha is None else (gap[k], radius[k])
-        path = norm_overlap(times, 2.0, 8, scheme, alpha=1.0 if alpha is None else alpha)
+        path = norm_overlap(times, 2.0, 8, placement, alpha=1.0 if alpha is None else alpha)
         np.testing.assert_allclose(1 - found, path.overlap, rtol=0, atol=2e-9)
         np.testing.assert_allclose(r, path.radius, rtol=2e-9)
         # positions carry 1e-12 absolutely, so that the distance sqrt(2 gap) of two tokens is good while it is above 1e-4
@@ -152,76 +152,76 @@ def test_theory_agrees_with_the_simulation(scheme):
         np.testing.assert_allclose(np.log(found[seen]), path.log_gap[seen], rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize("scheme", BUILD)
-def test_decay_laws(scheme):
+@pytest.mark.parametrize("placement", BUILD)
+def test_decay_laws(placement):
     """Slopes between two late times, to 0.05.
 
     Algebraic: r = t + O(1) makes the slope -2 (1 + O(1/t)), t >= 1e3; LN-scaling has r = 2 sqrt(t) - 3.5 and so the
     slope -1/(1 - 1.75/sqrt(t)), which is -1.02 at t = 1e4. Exponential: the rate is 2 alpha (1 + O(gap)), from
     a gap below 2e-3.
     """
-    times, gap, _ = orthonormal(scheme)
+    times, gap, _ = orthonormal(placement)
 
     def slope(gap, start, end, clock):
         i, j = np.searchsorted(times, [start, end])
         return np.log(gap[i] / gap[j]) / (clock(end) - clock(start))
 
-    if scheme == "ngpt":
+    if placement == "ngpt":
         for k, alpha in enumerate([0.5, 1.0, 2.0]):
             kind, rate = norm_decay("ngpt", alpha)
             assert kind == "exponential"
             assert rate == 2 * alpha
             assert abs(slope(gap[k], 5 / alpha, 8 / alpha, float) - rate) < 0.05
-    elif scheme == "post":
+    elif placement == "post":
         assert abs(slope(gap, 5.0, 8.0, float) - 2) < 0.05
     else:
-        start, end, power = (1e4, 1e5, 1) if scheme == "ln-scaling" else (1e3, 1e4, 2)
-        assert norm_decay(scheme) == ("algebraic", power)
+        start, end, power = (1e4, 1e5, 1) if placement == "ln-scaling" else (1e3, 1e4, 2)
+        assert norm_decay(placement) == ("algebraic", power)
         assert abs(slope(gap, start, end, np.log) - power) < 0.05
 
 
 @pytest.mark.parametrize("t", [0.3, 1.7])
-@pytest.mark.parametrize("scheme", BUILD)
-def test_polar_identities(scheme, t):
+@pytest.mark.parametrize("placement", BUILD)
+def test_polar_identities(placement, t):
     """Directions and radii of generic tokens; |v| is of order 1 and a few dozen operations make it."""
-    tokens = generic(scheme)
+    tokens = generic(placement)
     x, masses = tokens.positions, tokens.masses
-    v = BUILD[scheme](af.Attention(2.0)).velocity(t, x, tokens)
+    v = BUILD[placement](af.Attention(2.0)).velocity(t, x, tokens)
     r, theta = np.linalg.norm(x, axis=1, keepdims=True), unit(x)
     a = softmax_average(theta, masses, 2.0)
-    s, growth = regulation(scheme, t, r, theta, a)
+    s, growth = regulation(placement, t, r, theta, a)
     np.testing.assert_allclose(across(theta, v) / r, across(theta, a) / s, rtol=0, atol=1e-14)
     np.testing.assert_allclose(np.sum(theta * v, axis=1), np.broadcast_to(growth, (6, 1))[:, 0], rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("scheme", BUILD)
-def test_layers_are_those_of_the_table(scheme):
+@pytest.mark.parametrize("placement", BUILD)
+def test_layers_are_those_of_the_table(placement):
     """Three layers of step 0.4, the first two of Mix before its switch at 0.5.
 
     A layer makes a few eps of error and lets errors grow by 1 + h L, L = 10 (see below): 125 in all.
     """
-    tokens = generic(scheme)
+    tokens = generic(placement)
     x = tokens.positions
     for k in range(3):
-        x = table_layer(scheme, 0.4 * k, 0.4, x, tokens.masses, 1.0)
-    found = layers(BUILD[scheme](af.Attention(1.0)), tokens, 0.4, 1.2)
+        x = table_layer(placement, 0.4 * k, 0.4, x, tokens.masses, 1.0)
+    found = layers(BUILD[placement](af.Attention(1.0)), tokens, 0.4, 1.2)
     np.testing.assert_allclose(found, x, rtol=0, atol=4 * 125 * EPS)
 
 
-@pytest.mark.parametrize("scheme", BUILD)
-def test_layers_converge_to_the_flow_at_order_one(scheme):
+@pytest.mark.parametrize("placement", BUILD)
+def test_layers_converge_to_the_flow_at_order_one(placement):
     """The ODE of the table by SciPy (error 1e-10) against layers of step h and h/2.
 
     The errors are c1 h + c2 h^2 and their ratio 2 + (c2/c1) h, where c2/c1 is about the Lipschitz constant L of the
     drive: 1 + 3 beta for the softmax average of unit vectors, 1 for the projection, and twice that where A, |A| > 1/2,
     is normalised. So L = 10 at beta = 1, and the ratio is off by at most 10 h = 0.1.
     """
-    tokens = generic(scheme)
-    masses, field = tokens.masses, BUILD[scheme](af.Attention(1.0))
+    tokens = generic(placement)
+    masses, field = tokens.masses, BUILD[placement](af.Attention(1.0))
 
     def leg(x, start, end):
         def rate(t, x):  # the last stage must not look beyond the switch
-            return table_rate(scheme, min(t, np.nextafter(end, 0)), x.reshape(6, 3), masses, 1.0).ravel()
+            return table_rate(placement, min(t, np.nextafter(end, 0)), x.reshape(6, 3), masses, 1.0).ravel()
 
         return solve_ivp(rate, (start, end), x, "DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
 
@@ -233,11 +233,11 @@ def test_layers_converge_to_the_flow_at_order_one(scheme):
 
 @given(seed=st.integers(0, 2**31))
 @settings(max_examples=5, deadline=None)
-@pytest.mark.parametrize("scheme", BUILD)
-def test_rotations_pass_through_fifty_layers(scheme, seed):
+@pytest.mark.parametrize("placement", BUILD)
+def test_rotations_pass_through_fifty_layers(placement, seed):
     """To T = 1 rounding errors, 20 eps a layer, grow by at most e^(L T), L = 10: 5e-9."""
-    field, tokens, r = BUILD[scheme](af.Attention(1.0)), generic(scheme, seed), rotation(3, seed % 1000)
-    assert field.laws == Laws(True, True, True, scheme != "mix")
+    field, tokens, r = BUILD[placement](af.Attention(1.0)), generic(placement, seed), rotation(3, seed % 1000)
+    assert field.laws == Laws(True, True, True, placement != "mix")
     turned = af.Tokens(tokens.positions @ r, tokens.masses, space=tokens.space)
     end = layers(field, tokens, 0.02, 1.0)
     np.testing.assert_allclose(layers(field, turned, 0.02, 1.0), end @ r, rtol=0, atol=5e-9)
@@ -304,10 +304,10 @@ def test_batches_of_gains_and_switches():
     np.testing.assert_allclose(late, table_rate("mix", 0.0, tokens.positions, tokens.masses, 1.0), atol=1e-14)
 
 
-@pytest.mark.parametrize("scheme", ["pre", "peri", "mix", "ln-scaling"])
-def test_nothing_has_no_direction_and_finite_derivatives(scheme):
+@pytest.mark.parametrize("placement", ["pre", "peri", "mix", "ln-scaling"])
+def test_nothing_has_no_direction_and_finite_derivatives(placement):
     """A token at the origin, and an inner drive of zero (V = 0)."""
-    field = BUILD[scheme](af.Attention(1.0, value=np.zeros((3, 3))))
+    field = BUILD[placement](af.Attention(1.0, value=np.zeros((3, 3))))
     tokens = af.Tokens(np.array([[0.0, 0, 0], [1, 2, 2]]), space=af.Euclidean(3))
 
     def total(x):

@@ -40,9 +40,9 @@ def test_activations_against_the_closed_forms(name):
     """Values up to 450 are right to a few units in the last place; s' = sigma by automatic differentiation."""
     z, sigma = np.linspace(-30, 30, 601), as_activation(name)
     one, zero = np.ones((1, 1)), np.zeros(1)
-    np.testing.assert_allclose(sigma(z), closed_form.potential_gradient(z[:, None], one, zero, one[0], name)[:, 0],
+    np.testing.assert_allclose(sigma(z), closed_form.Landscape(one, zero, one[0], name).gradient(z[:, None])[:, 0],
                                rtol=8 * EPS, atol=8 * EPS)  # fmt: skip
-    np.testing.assert_allclose(sigma.antiderivative(z), closed_form.potential(z[:, None], one, zero, one[0], name),
+    np.testing.assert_allclose(sigma.antiderivative(z), closed_form.Landscape(one, zero, one[0], name).potential(z[:, None]),
                                rtol=8 * EPS, atol=8 * EPS)  # fmt: skip
     slope = af.double(jax.jit(jax.vmap(jax.grad(sigma.antiderivative))))(z)
     # the derivative of s sums terms of size up to z^2 times a density, at most 1: a few eps, plus eps |z|
@@ -109,8 +109,8 @@ def test_gradient_form(name):
     # 5 terms of size up to |omega| |z| |a|, about 30
     tolerance = {"atol": 1e-13, "rtol": 0}
     np.testing.assert_allclose(drive, af.double(jax.vmap(jax.grad(field.potential)))(X), **tolerance)
-    np.testing.assert_allclose(drive, closed_form.potential_gradient(X, A, B, OMEGA, name), **tolerance)
-    np.testing.assert_allclose(field.potential(X), closed_form.potential(X, A, B, OMEGA, name), **tolerance)
+    np.testing.assert_allclose(drive, closed_form.Landscape(A, B, OMEGA, name).gradient(X), **tolerance)
+    np.testing.assert_allclose(field.potential(X), closed_form.Landscape(A, B, OMEGA, name).potential(X), **tolerance)
     np.testing.assert_allclose(drive, Perceptron(A, B, A.T * OMEGA, name).drive(0.0, X, TOKENS), **tolerance)
 
 
@@ -191,7 +191,9 @@ def test_attention_and_potential_are_one_gradient_flow(name):
     gradient = af.double(jax.jit(jax.grad(energy)))(X, TOKENS.masses)
     velocity = field.velocity(0.0, X, TOKENS)
     np.testing.assert_allclose(velocity, tangent(X, gradient / TOKENS.masses[:, None]), atol=1e-13)
-    expected = closed_form.perceptron_energy(X, TOKENS.masses, beta, A, B, OMEGA, name) - 1 / (2 * beta)
+    expected = closed_form.perceptron_energy(X, TOKENS.masses, beta, closed_form.Landscape(A, B, OMEGA, name)) - 1 / (
+        2 * beta
+    )
     assert abs(total_energy(field, TOKENS) - expected) < 1e-13
     rate = np.sum(TOKENS.masses * np.sum(velocity**2, axis=1))
     np.testing.assert_allclose(af.dissipation(field, TOKENS), rate, rtol=1e-13)
@@ -212,7 +214,7 @@ def test_fields_without_an_energy():
             total_energy(field, TOKENS)
     flat = af.Tokens(X, space=af.Euclidean(3))
     assert lyapunov(plain + potential, flat) is None
-    with pytest.raises(InvalidInput, match="one system"):
+    with pytest.raises(InvalidInput, match="the field of one member"):
         total_energy(af.Attention(af.Along("beta", [1.0, 2.0])), TOKENS)
     assert total_energy(af.Attention(3.0), TOKENS) == af.energy(TOKENS, 3.0)
 
@@ -248,12 +250,14 @@ def test_the_energy_climbs_and_respects_the_dirac_bound(climb):
     assert np.diff(values).min() > -climb.steps["accepted"] * np.sqrt(2) * TOL * slope
     assert values[-1] > values[0] + 0.05
     angles = np.linspace(0, 2 * np.pi, 100_001)
-    top = closed_form.potential(np.stack([np.cos(angles), np.sin(angles)], axis=1), *REFERENCE).max()
+    top = closed_form.Landscape(*REFERENCE).potential(np.stack([np.cos(angles), np.sin(angles)], axis=1)).max()
     bound = float(theory.dirac_bound(9.0, top)) - 1 / 18  # E0 is 1/(2 beta) more than the energy saved
     assert abs(bound + 1 / 18 - 0.215556) < 5e-7
     assert values.max() <= bound
     last = climb.tokens(-1)
-    expected = closed_form.perceptron_energy(last.positions, last.masses, 9.0, *REFERENCE) - 1 / 18
+    expected = (
+        closed_form.perceptron_energy(last.positions, last.masses, 9.0, closed_form.Landscape(*REFERENCE)) - 1 / 18
+    )
     assert abs(values[-1] - expected) < 1e-14
 
 
@@ -275,4 +279,7 @@ def test_two_atoms_where_the_potential_is_largest(climb):
     # errors of sqrt(2) TOL per step are forgotten at the rate of the stiffness, above 0.3: steps of 1 leave 4 of them
     for atom, where in ((angles[~left], predicted[0]), (angles[left], predicted[1])):
         assert np.abs(atom - where).max() < 8 * TOL
-    assert closed_form.critical_residuals(last.positions, last.masses, 9.0, *REFERENCE).max() < 8 * TOL
+    assert (
+        closed_form.critical_residuals(last.positions, last.masses, 9.0, closed_form.Landscape(*REFERENCE)).max()
+        < 8 * TOL
+    )

@@ -57,7 +57,7 @@ def weights(x, m, query, key, seen=None):
 
 
 def reference(z0, v, times):
-    """Z of dz_i/dt = sum_j A_ij V (z_j - z_i) by LSODA, with SciPy's matrix exponential."""
+    """z of dz_i/dt = sum_j A_ij V (z_j - z_i) by LSODA, with SciPy's matrix exponential."""
     n, d = z0.shape
 
     def rate(t, state):

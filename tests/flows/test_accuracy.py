@@ -151,7 +151,7 @@ def test_random_tokens_reach_consensus(d):
 
 
 def test_hemisphere_is_never_left():
-    """Min <x_i, w> does not decrease for tokens in an open hemisphere."""
+    """min <x_i, w> does not decrease for tokens in an open hemisphere."""
     tokens = af.caps(af.Sphere(3), centres=[[0, 0, 1]], n=20, radius=1.4, seed=0)
     flow = af.solve(af.Attention(3.0), tokens, 5.0, save=af.Evenly(50))
     lowest = flow.positions.values[..., 2].min(axis=1)

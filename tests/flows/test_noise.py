@@ -1,4 +1,4 @@
-"""Brownian noise: its law, its seeds, and what it leaves alone."""
+"""Brownian noise: its distribution, its seeds, and what it leaves alone."""
 
 import itertools
 from typing import Any
@@ -115,7 +115,7 @@ def test_heun_is_brownian_motion_along_one_path():
 def test_a_pull_against_noise_has_the_von_mises_fisher_law():
     """dX = P c e dt + sqrt(2 kappa) dB: stationary density exp(a <x, e>), a = c / kappa.
 
-    Mean L = coth a - 1/a, second moment 1 - 2 L / a. All rates are at most 2 c here: the law is off by O(c h).
+    Mean L = coth a - 1/a, second moment 1 - 2 L / a. All rates are at most 2 c here: the distribution is off by O(c h).
     """
     strength, kappa, h, until = 1.0, 0.5, 0.02, 6.0
     x = -end(af.Layers(h, af.ProjectRenormalise()), kappa, until, strength=-strength)  # from the pole away from it

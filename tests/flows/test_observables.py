@@ -162,7 +162,7 @@ def helped(t):
 
 
 def test_fingerprints_count_settings_and_what_a_function_names(monkeypatch):
-    by_scale = [fingerprint(af.Observable(watch.Clusters(scale))) for scale in (0.1, 0.2, 0.1)]
+    by_scale = [fingerprint(af.Observable(watch.ClusterCount(scale))) for scale in (0.1, 0.2, 0.1)]
     assert by_scale[0] == by_scale[2] != by_scale[1]
     before = fingerprint(af.Observable(scaled))
     assert fingerprint(af.Observable(scaled)) == before

@@ -63,8 +63,8 @@ def test_a_layer_reads_its_own_piece(step):
     assert np.array_equal(numbers(t, step), k)
     assert np.array_equal(numbers(np.nextafter(t[1:], -np.inf), step), k[:-1])
     assert (np.floor(t / step) != k).any() or step == 1 / 3  # what a plain floor would do
-    jumps = breaks(af.PerLayer(np.zeros((100_000, 1)), step), t[-1] * 2)
-    assert np.array_equal(jumps, t[1:])
+    found = breaks(af.PerLayer(np.zeros((100_000, 1)), step), t[-1] * 2)
+    assert np.array_equal(found, t[1:])
 
 
 def test_layers_use_the_weights_of_their_number():

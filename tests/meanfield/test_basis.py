@@ -117,8 +117,8 @@ def test_funk_hecke(basis):
     beta, x = 2.0, af.uniform(af.Sphere(basis.dim), n=4, seed=8).positions
     f = some(basis, 7, top=6)
     y = fine.points() if basis.dim == 3 else np.stack([np.cos(fine.points()), np.sin(fine.points())], axis=-1)
-    law = fine.weights * fine.synthesis(basis.resized(f, fine.degree))
-    brute = np.exp(beta * (x @ y.reshape(-1, basis.dim).T - 1)) @ law.reshape(-1)
+    distribution = fine.weights * fine.synthesis(basis.resized(f, fine.degree))
+    brute = np.exp(beta * (x @ y.reshape(-1, basis.dim).T - 1)) @ distribution.reshape(-1)
     a = mf.multipliers(beta, basis.dim, 30)
     np.testing.assert_allclose(basis.evaluate(a[basis.degrees] * f, basis.variable(x)), brute, atol=1e-13)
 

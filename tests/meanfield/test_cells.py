@@ -28,7 +28,7 @@ def test_measure_of_cells(d):
     constant = sp.gammaln(d / 2) - sp.gammaln((d - 1) / 2) - np.log(np.pi) / 2
     np.testing.assert_allclose(cells.log_area[24], constant, atol=1e-15 * d)
     np.testing.assert_allclose(cells.centroids + cells.centroids[::-1], np.pi, rtol=1e-13)
-    if d == 3:  # the law sin: its mean is that of sin - t cos between the edges
+    if d == 3:  # the distribution sin: its mean is that of sin - t cos between the edges
         t = cells.edges
         exact = np.diff(np.sin(t) - t * np.cos(t)) / -np.diff(np.cos(t))
         np.testing.assert_allclose(cells.centroids, exact, rtol=1e-11)  # differences of pi over 2e-3
@@ -63,7 +63,7 @@ def test_kernel_between_belts(d, beta):
     scheme = make_scheme(af.Attention(beta), cells)
     np.testing.assert_array_equal(scheme.kernel.table, scheme.kernel.table.T)
     with full_precision():
-        assert np.max(np.abs(rate(scheme, jnp.asarray(cells.measure)))) < 1e-13  # the uniform law stands still
+        assert np.max(np.abs(rate(scheme, jnp.asarray(cells.measure)))) < 1e-13  # the uniform measure stands still
 
 
 @pytest.mark.parametrize("d", [2, 3, 5])

@@ -18,8 +18,8 @@ from attnflow.meanfield import (
     expected_distance,
     expected_observable,
     fluctuations,
-    forecast,
     from_function,
+    linearised_distance,
     observable_distance,
     perturbed,
     quadrature,
@@ -46,9 +46,9 @@ def ring(angles, masses=None):
     return Tokens(np.stack([np.cos(angles), np.sin(angles)], axis=1), masses, space=Sphere(2))
 
 
-def even(n, law=None):
+def even(n, distribution=None):
     theta = 2 * np.pi * np.arange(n) / n
-    return ring(theta, None if law is None else law(theta))
+    return ring(theta, None if distribution is None else distribution(theta))
 
 
 def tilted():
@@ -148,10 +148,12 @@ def test_carried_noise_at_the_uniform_law(field, at_uniform):
 @pytest.fixture(scope="module")
 def two_starts():
     """Masses 1/4 at the angle 0 and 3/4 at a quarter turn; the first is answered by sqrt2 cos. rho = 1 + cos/2."""
-    law = from_function(BASIS, lambda a: 1 + 0.5 * np.cos(a))
+    distribution = from_function(BASIS, lambda a: 1 + 0.5 * np.cos(a))
     starts = ring(np.array([0.0, np.pi / 2]), [0.25, 0.75])
     responses = np.stack([np.eye(2 * BASIS.degree + 1)[1], np.zeros(2 * BASIS.degree + 1)])
-    return Fluctuations(law, np.zeros(1), law.coefficients[None], starts, starts.positions[None], responses[None])
+    return Fluctuations(
+        distribution, np.zeros(1), distribution.coefficients[None], starts, starts.positions[None], responses[None]
+    )
 
 
 def test_carried_noise_is_a_variance_over_the_density(two_starts):
@@ -167,7 +169,7 @@ def test_an_observable_has_the_variance_of_two_values(two_starts):
 
 
 def test_clocks_and_potentials_drive_noise():
-    """As tokens of the grid do; a unit mass at x is answered at the uniform law by k^2 a_k/beta Y_k(x), e^beta faster."""
+    """As tokens of the grid do; a unit mass at x is answered at the uniform measure by k^2 a_k/beta Y_k(x), e^beta faster."""
     field, x = Attention(BETA, normaliser=Unnormalised("USA")), np.array([0.6, -0.8])
     both = field + Potential([[1.0, 0.5]], [0.2], [0.8], "tanh")
     with full_precision():
@@ -209,23 +211,28 @@ def test_a_smooth_perturbation_is_carried_as_the_equation_has_it(field, at_tilte
     found = bare + np.tensordot(weights, at_tilted.responses[-1], 1)
     shape = np.asarray(BASIS.harmonic(1) + BASIS.harmonic(3, -3))
     starts = at_tilted.starts  # the same program serves
-    laws = [Density(BASIS, tilted().coefficients + s * size * shape) for s in (1, -1)]
-    ends = [fluctuations(field, law, TIMES, starts=starts, rtol=1e-10).coefficients[-1] for law in laws]
+    distributions = [Density(BASIS, tilted().coefficients + s * size * shape) for s in (1, -1)]
+    ends = [
+        fluctuations(field, distribution, TIMES, starts=starts, rtol=1e-10).coefficients[-1]
+        for distribution in distributions
+    ]
     np.testing.assert_allclose(found, (ends[0] - ends[1]) / (2 * size), atol=3e-6)
 
 
-def test_the_forecast_is_linear_in_the_noise(field, at_tilted):
+def test_the_linearised_distance_is_linear_in_the_noise(field, at_tilted):
     """At time 0 it is W_1 itself; quiet tokens, whose noise is a sawtooth that nothing feels, stay at pi/(2n)."""
     tokens = quiet(tilted(), 300)
-    found = forecast(at_tilted, tokens)
+    found = linearised_distance(at_tilted, tokens)
     assert found[0] == wasserstein_circle(tokens, tilted())
     np.testing.assert_allclose(found, np.pi / 600, rtol=1e-4)
 
 
-def test_the_expected_distance_is_the_mean_of_forecasts(field, at_tilted):
+def test_the_expected_distance_is_the_mean_of_linearised_distances(field, at_tilted):
     """Two routes: Gaussian fields, and iid tokens (whose mean differs by the order 1/n)."""
     expected = expected_distance(at_tilted, samples=1000, cells=128)
-    rows = np.sqrt(200) * np.array([forecast(at_tilted, sample(tilted(), 200, s), grid=256) for s in range(100)])
+    rows = np.sqrt(200) * np.array(
+        [linearised_distance(at_tilted, sample(tilted(), 200, s), grid=256) for s in range(100)]
+    )
     error = np.hypot(expected.error, rows.std(axis=0, ddof=1) / np.sqrt(len(rows)))
     # cells of 1/128 leave out the bridge within, of variance 1/(6 128) against some 1/12: below 1 %
     assert (np.abs(rows.mean(axis=0) - expected.mean) <= 3 * error + 0.01 * expected.mean).all()
@@ -235,17 +242,17 @@ def test_the_expected_distance_is_the_mean_of_forecasts(field, at_tilted):
 
 
 def test_refusals():
-    law = tilted()
+    distribution = tilted()
     with pytest.raises(InvalidInput, match="CircleBasis"):
         wasserstein_circle(even(3), uniform(SphereBasis(2)))
     with pytest.raises(InvalidInput, match="one system on the circle"):
-        wasserstein_circle(Tokens(np.eye(3)), law)
+        wasserstein_circle(Tokens(np.eye(3)), distribution)
     with pytest.raises(InvalidInput, match="`grid` is 20"):
-        wasserstein_circle(even(3), law, grid=20)
+        wasserstein_circle(even(3), distribution, grid=20)
     with pytest.raises(InvalidInput, match="increasing"):
-        fluctuations(Attention(BETA), law, [1.0, 1.0])
+        fluctuations(Attention(BETA), distribution, [1.0, 1.0])
     with pytest.raises(InvalidInput, match="above 0"):
-        fluctuations(Attention(0.0), law, [1.0])
+        fluctuations(Attention(0.0), distribution, [1.0])
     with pytest.raises(InvalidInput, match="no axis"):
         fluctuations(Attention(BETA), perturbed(ZonalBasis(3, 8), 1, 0.5), [1.0])
 

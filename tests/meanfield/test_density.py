@@ -152,7 +152,7 @@ def test_heat_estimate_shrinks_moments(basis):
 
 
 def test_samples_of_the_sphere_follow_their_law():
-    """<x, mean> of a von Mises-Fisher law on S^2 has the distribution function (e^{kappa(t-1)} - e^{-2 kappa}) / ..."""
+    """<x, mean> of a von Mises-Fisher distribution on S^2 has the distribution function (e^{kappa(t-1)} - e^{-2 kappa}) / ..."""
     direction = np.array([2.0, -1.0, 2.0]) / 3
     rho = mf.von_mises_fisher(SPHERE, KAPPA, direction)
     x = mf.sample(rho, 2000, seed=4).positions
@@ -190,7 +190,7 @@ def test_quiet_zonal_tokens_have_equal_masses_between_them(dim):
 
 
 def _share(s, d):
-    """The mass of the von Mises-Fisher law above s = <x, e>."""
+    """The mass of the von Mises-Fisher distribution above s = <x, e>."""
     a0, _ = bessel(KAPPA, d)
     constant = sp.gamma(d / 2) / sp.gamma((d - 1) / 2) / np.sqrt(np.pi)
     return integrate.quad(
@@ -291,33 +291,33 @@ def test_refusals(make, words):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: mf.uniform(16), "`basis` is int; give a CircleBasis"),
-        (lambda: mf.sample(1, 5), "`density` is int; give a Density"),
+        (lambda: mf.uniform(16), "`basis` is 16; give a CircleBasis"),
+        (lambda: mf.sample(1, 5), "`density` is 1; give a Density"),
         (lambda: mf.sample(mf.uniform(CIRCLE), 5, -1), "`seed` is -1; give an integer of at least 0"),
         (lambda: mf.quiet(mf.uniform(CIRCLE), 5, 1.5), "`seed` is 1.5"),
         (lambda: mf.von_mises_fisher(CIRCLE, -1.0), "`concentration` is -1.0; give a finite number of at least 0"),
-        (lambda: mf.von_mises_fisher(CIRCLE, "x"), "`concentration` is 'x'; give one real number"),
-        (lambda: mf.perturbed(CIRCLE, -1, 0.1), "`degree` is -1; give an integer of at least 1"),
-        (lambda: mf.perturbed(CIRCLE, 1, True), "`amplitude` is True; give one real number"),
+        (lambda: mf.von_mises_fisher(CIRCLE, "x"), "`concentration` is 'x'; give a real number"),
+        (lambda: mf.perturbed(CIRCLE, -1, 0.1), "`degree` is -1; give a positive integer"),
+        (lambda: mf.perturbed(CIRCLE, 1, True), "`amplitude` is True; give a real number"),
         (lambda: mf.from_function(CIRCLE, 3), "`function` is 3"),
         (lambda: mf.from_function(CIRCLE, lambda x: 1j + x), "a density is real"),
         (lambda: mf.from_function(CIRCLE, lambda x: 2 + 0 * x, tolerance=np.nan), "`tolerance` is nan"),
-        (lambda: mf.mixture([1, 1], [1, 2]), r"`densities\[0\]` is int; give a Density"),
+        (lambda: mf.mixture([1, 1], [1, 2]), r"`densities\[0\]` is 1; give a Density"),
         (lambda: mf.needed_degree(5.0, 1), "`d` is 1; give an integer of at least 2"),
         (lambda: mf.Density(CIRCLE, "x"), "`coefficients` are not real numbers"),
-        (lambda: mf.cells_from_density(mf.circle_cells(8), 1), "`density` is int"),
+        (lambda: mf.cells_from_density(mf.circle_cells(8), 1), "`density` is 1"),
         (lambda: mf.evolve_cells(af.Attention(1.0), CIRCLE, np.ones(8), 1.0), "`cells` is CircleBasis"),
         (lambda: mf.evolve_cells(af.Attention(1.0), mf.circle_cells(8), "x", 1.0), "`masses` is str; give numbers"),
-        (lambda: mf.linearised(af.Attention(1.0), 1), "`density` is int"),
+        (lambda: mf.linearised(af.Attention(1.0), 1), "`density` is 1"),
         (
             lambda: mf.stationary(af.Attention(1.0), 0.0, mf.uniform(CIRCLE)),
             "`kappa` is 0.0; give a finite number above",
         ),
-        (lambda: mf.stationary(af.Attention(1.0), 0.1, 1), "`start` is int"),
+        (lambda: mf.stationary(af.Attention(1.0), 0.1, 1), "`start` is 1"),
         (lambda: mf.stationary(af.Attention(af.Along("b", [1.0])), 0.1, mf.uniform(CIRCLE)), "holds an Along"),
         (lambda: mf.fluctuations(af.Attention(1.0), mf.uniform(CIRCLE), [np.nan]), "times .*not finite"),
-        (lambda: mf.wasserstein_circle(1, mf.uniform(CIRCLE)), "`tokens` is int"),
-        (lambda: mf.expected_distance("x"), "`flow` is str"),
+        (lambda: mf.wasserstein_circle(1, mf.uniform(CIRCLE)), "`tokens` is 1"),
+        (lambda: mf.expected_distance("x"), "`flow` is 'x'"),
         (lambda: mf.quadrature_error(mf.uniform(CIRCLE), 0), "`grid` is 0"),
         (lambda: mf.bifurcation(af.Attention(1.0), 2, amplitude=0.0), "`amplitude` is 0.0"),
         (lambda: mf.branch(af.Attention(1.0), 0.1, mf.uniform(CIRCLE), within=[1.0]), "give two increasing numbers"),

@@ -21,7 +21,7 @@ EPS = np.finfo(np.float64).eps
 
 
 def two_bumps(basis, turn=None):
-    """A smooth law without symmetry, turned by an orthogonal matrix."""
+    """A smooth distribution without symmetry, turned by an orthogonal matrix."""
     means = np.eye(basis.dim)[:2] + [0.2, 0.5, 0.4][: basis.dim]
     means = means if turn is None else means @ turn.T
     return mf.mixture([1, 2], [mf.von_mises_fisher(basis, k, m) for k, m in zip((0.5, 1.0), means, strict=True)])
@@ -37,7 +37,7 @@ def drift(flow, rtol=1e-10, atol=1e-12):
 
 
 def poisson(basis, a, axis):
-    """The uniform law under the Moebius map that takes 0 to a: ((1 - |a|^2)/|x - a|^2)^{d-1}."""
+    """The uniform measure under the Moebius map that takes 0 to a: ((1 - |a|^2)/|x - a|^2)^{d-1}."""
     x = basis.points()
     if isinstance(basis, mf.CircleBasis):
         x = np.stack([np.cos(x), np.sin(x)], axis=-1)
@@ -116,7 +116,7 @@ def test_pure_diffusion_is_exact():
     "d", [2, 3, pytest.param(4, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow), 64]
 )
 def test_growth_rates(d):
-    """The derivative at the uniform law is diagonal, so one direction shows every rate."""
+    """The derivative at the uniform measure is diagonal, so one direction shows every rate."""
     basis, beta, kappa = AXIAL[d], 9.0, 0.01
     c = mf.uniform(basis).coefficients
     for kind, name in ((SA, "SA"), (USA0, "USA0"))[: 2 if d == 8 else 1]:
@@ -297,15 +297,15 @@ def test_frames_are_labelled():
         ({"resolution": 2.0}, "`resolution` is 2.0"),
         ({"save": 0}, "`count` is 0"),
         ({"save": []}, "give increasing positive times"),
-        ({"until": True}, "`until` is True; give one real number"),
+        ({"until": True}, "`until` is True; give a real number"),
         ({"field": af.Attention(9.0, value=np.eye(2))}, "matrices or an encoding"),
         ({"field": af.Attention(9.0, normaliser=af.Hardmax())}, "the normaliser Hardmax"),
         ({"field": af.Attention(9.0) + af.Attention(1.0)}, "2 attentions"),
         ({"field": af.Attention(9.0) + af.Potential([[1.0, 0.0]], [-0.2], [0.5])}, "use a smooth activation"),
         ({"save": [0.5, 0.2]}, "increasing"),
         ({"save": [0.5]}, "make them equal"),
-        ({"density": "uniform"}, "`density` is str"),
-        ({"field": 9.0}, "`field` is float"),
+        ({"density": "uniform"}, "`density` is 'uniform'"),
+        ({"field": 9.0}, "`field` is 9.0"),
         ({"field": af.Attention(900.0)}, r"degree 40, but the kernel of beta = 900 on S\^1 needs 1\d\d "),
         ({"field": af.Attention(9.0, mask=af.Causal())}, "`field` has the mask Causal"),
         ({"field": af.Attention(af.Along("beta", [1.0, 2.0]))}, "holds an Along"),

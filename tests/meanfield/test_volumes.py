@@ -41,10 +41,10 @@ def stepped(scheme, masses, share):
 
 
 heated = jax.jit(volumes.diffuse)
-read = jax.jit(lambda scheme, masses: (volumes.climb(scheme, masses)[0], volumes.energy(scheme, masses)))
+read = jax.jit(lambda scheme, masses: (volumes.velocity_potential(scheme, masses)[0], volumes.energy(scheme, masses)))
 
 
-read_level = jax.jit(volumes.climb)
+read_level = jax.jit(volumes.velocity_potential)
 
 
 def two_bumps():
@@ -87,7 +87,7 @@ def test_the_longest_step_at_the_uniform_law():
 
 
 def test_the_longest_step_of_softmax_is_shorter_by_what_it_divides_by():
-    """At the uniform law softmax divides the flux by K * mu = e^(-beta) I_0(beta), and so the longest step too."""
+    """At the uniform measure softmax divides the flux by K * mu = e^(-beta) I_0(beta), and so the longest step too."""
     cells, beta = circle_cells(64), 9.0
     with full_precision():
         limits = [
@@ -313,7 +313,7 @@ def test_a_potential_and_noise():
     flow = evolve_cells(field, cells, cells.measure, 12.0, kappa=kappa, save=af.Evenly(12))
     last = flow.masses.values[-1]
     with full_precision():
-        phi = np.asarray(volumes.climb(make_scheme(field, cells, kappa), jnp.asarray(last))[0])
+        phi = np.asarray(volumes.velocity_potential(make_scheme(field, cells, kappa), jnp.asarray(last))[0])
     gibbs = np.exp(phi / kappa)
     # second order: the linear reconstruction errs by width^2 rho''/8 rho or less, |rho''/rho| and |v/kappa| are below 4
     np.testing.assert_allclose(last, gibbs / np.sum(gibbs), rtol=2 * cells.width**2)

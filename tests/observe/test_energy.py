@@ -63,7 +63,7 @@ def test_tiles_agree():
 
 @pytest.mark.parametrize("clock", ["USA0", "USA", "grad"])
 def test_unnormalised_attention_is_the_gradient(clock):
-    """V_i = (1/m_i) grad_i E0, times the factor of the clock."""
+    """v_i = (1/m_i) grad_i E0, times the factor of the clock."""
     tokens, beta = weighted(), 3.0
     gradient = af.double(jax.grad(lambda x: renormalised_energy(x, jnp.asarray(tokens.masses), jnp.asarray(beta))))(
         jnp.asarray(tokens.positions, jnp.float64) if jax.config.jax_enable_x64 else tokens.positions

@@ -1,7 +1,7 @@
 """The energy of attention with matrices: who climbs it. One head and several USA heads do, several softmax heads need not.
 
 Random configurations: 300 of three tokens on the circle, beta = 2, B_h = 3 times a symmetrised Gaussian matrix,
-V_h = B_h. How many of them fail depends much on this law (about 12 in 100 here, none in 100 with six tokens in R^3
+V_h = B_h. How many of them fail depends much on this distribution (about 12 in 100 here, none in 100 with six tokens in R^3
 and B_h a third as large), so only their existence is a fact of the theory.
 """
 
@@ -151,7 +151,7 @@ def test_refusals():
         energy_rate(af.Attention(1.0) + af.Attention(2.0), TOKENS)
     with pytest.raises(InvalidInput, match="`beta` is 0"):
         interaction_energy(af.Attention(0.0), TOKENS)
-    with pytest.raises(InvalidInput, match="one system"):
+    with pytest.raises(InvalidInput, match="the field of one member"):
         interaction_energy(af.Attention(af.Along("beta", [1.0, 2.0])), TOKENS)
     with pytest.raises(InvalidInput, match="`query` has shape"):
         interaction_energy(af.Attention(1.0, query=np.ones((2, 5))), TOKENS)

@@ -12,9 +12,9 @@ import attnflow as af
 from attnflow import plots
 from attnflow.errors import InvalidInput
 from attnflow.plots import tree as trees
+from attnflow.plots.figure_data import FigureData
 from attnflow.plots.interactive import interactive
 from attnflow.plots.staircase import lifetimes
-from attnflow.plots.story import tell
 from attnflow.plots.style import colours
 from attnflow.plots.times import Scale, is_long, written
 
@@ -32,43 +32,43 @@ def groups():
     places = np.repeat([0, 1, 2], [2, 3, 3])
     shifts = 0.02 * np.random.default_rng(0).normal(size=(8, 3))
     x = GROUPS[places] + shifts
-    return tell(follow(40.0, af.Tokens(x / np.linalg.norm(x, axis=1, keepdims=True))))
+    return FigureData.of(follow(40.0, af.Tokens(x / np.linalg.norm(x, axis=1, keepdims=True))))
 
 
 @pytest.fixture(scope="module")
 def apart():
     """Eight tokens far apart for their beta: t is beyond float range."""
-    return tell(follow(1e4, af.uniform(af.Sphere(3), n=8, seed=1)))
+    return FigureData.of(follow(1e4, af.uniform(af.Sphere(3), n=8, seed=1)))
 
 
 @pytest.fixture(params=[pytest.param("groups", marks=pytest.mark.slow), "apart"])
-def story(request):
+def data(request):
     return request.getfixturevalue(request.param)
 
 
-def test_all_figures_are_drawn(story):
+def test_all_figures_are_drawn(data):
     for draw in (
         plots.plot,
-        plots.draw_series,
+        plots.draw_energy_and_count,
         plots.draw_overlaps,
         plots.draw_attention,
         plots.draw_staircase,
         plots.draw_tree,
     ):
         stream = io.StringIO()
-        draw(story).savefig(stream, format="svg")
+        draw(data).savefig(stream, format="svg")
         assert "<path" in stream.getvalue()
 
 
-def test_plateaus_are_those_of_the_tree(story):
-    table = story.flow.tree.plateaus()
-    assert [p.clusters for p in story.plateaus] == table["clusters"].values.tolist()
-    assert [p.log_end for p in story.plateaus] == table["log_end"].values.tolist()
-    for plateau, level in zip(story.plateaus, table["level"].values, strict=True):
-        assert np.sum(story.masses_on(plateau) ** 2) == pytest.approx(level, rel=1e-14)  # eight masses are summed
-    summary = json.loads(json.dumps(plots.summarise(story), allow_nan=False))
+def test_plateaus_are_those_of_the_tree(data):
+    table = data.flow.tree.plateaus()
+    assert [p.clusters for p in data.plateaus] == table["clusters"].values.tolist()
+    assert [p.log_end for p in data.plateaus] == table["log_end"].values.tolist()
+    for plateau, level in zip(data.plateaus, table["level"].values, strict=True):
+        assert np.sum(data.masses_on(plateau) ** 2) == pytest.approx(level, rel=1e-14)  # eight masses are summed
+    summary = json.loads(json.dumps(plots.summarise(data), allow_nan=False))
     assert summary["clusters_at_end"] == 1
-    assert summary["log_final_time"] == story.flow.merges["log_time"].values[-1]
+    assert summary["log_final_time"] == data.flow.merges["log_time"].values[-1]
 
 
 def test_the_groups_are_the_colours(groups):
@@ -86,7 +86,7 @@ def test_the_axis_holds_every_time(groups, apart):
     assert np.isinf(apart.flow.time.values[-1])
     assert np.isfinite(apart.axis.at(apart.log_time)).all()
     assert apart.axis.title(345.4) == r"$\log t = 345$"
-    figure = plots.draw_series(apart)
+    figure = plots.draw_energy_and_count(apart)
     assert figure.axes[-1].get_xlabel() == r"$\log t$"
     assert interactive(apart).layout.sliders[0].currentvalue.prefix == "log t = "
 
@@ -108,21 +108,21 @@ def test_frames_hold_until_the_next(apart):
         assert len(np.unique(apart.flow.positions.values[frame].round(6), axis=0)) == 8 - k
 
 
-def test_the_staircase_has_the_limit_laid_over(story):
-    axes = plots.draw_staircase(story).axes[0]
+def test_the_staircase_has_the_limit_laid_over(data):
+    axes = plots.draw_staircase(data).axes[0]
     measured, limit = axes.lines
-    stairs = story.flow.tree.staircase
+    stairs = data.flow.tree.staircase
     assert measured.get_ydata()[-1] == pytest.approx(1.0, abs=1e-12)
-    assert measured.get_xdata()[-2] == stairs["log_time"].values[-1] / story.beta
-    found = story.gathered(int(story.stretches["merges"][0]))
+    assert measured.get_xdata()[-2] == stairs["log_time"].values[-1] / data.beta
+    found = data.gathered(int(data.stretches["merges"][0]))
     expected = af.theory.limit_staircase(found.centres, found.masses)
     assert np.array_equal(limit.get_xdata()[1:-1], expected.s)
     assert np.array_equal(limit.get_ydata()[:-1], expected.levels)
     assert f"{len(found.names)} clusters" in limit.get_label()
 
 
-def test_lifetimes_obey_theory(story):
-    table = lifetimes(story)
+def test_lifetimes_obey_theory(data):
+    table = lifetimes(data)
     assert np.all(table["over"] == 1)
     # at most 28 pairs pull at a time, none harder than the closest
     assert np.abs(table["measured"] - table["two bodies"]).max() < np.log(28)
@@ -134,7 +134,7 @@ def test_lifetimes_obey_theory(story):
 def test_lifetimes_run_on_the_clock_of_the_field(groups):
     field = af.Attention(40.0, normaliser=af.Unnormalised("USA"))
     late = {name: groups.flow.dataset[name] - 40.0 for name in ("log_time", "merge_log_time", "stair_log_time")}
-    fast = tell(dataclasses.replace(groups.flow, field=field, dataset=groups.flow.dataset.assign(late)))
+    fast = FigureData.of(dataclasses.replace(groups.flow, field=field, dataset=groups.flow.dataset.assign(late)))
     assert fast.axis.first <= -40
     table, slow = lifetimes(fast), lifetimes(groups)
     # the bound is the same theorem, e^40 faster; logarithms of size 40 are rounded
@@ -144,7 +144,7 @@ def test_lifetimes_run_on_the_clock_of_the_field(groups):
 
 def test_an_unfinished_flow_keeps_its_roots(apart):
     merges = apart.flow.merges["log_time"].values
-    cut = tell(follow(40.0, apart.flow.tokens(0), until=1e5))
+    cut = FigureData.of(follow(40.0, apart.flow.tokens(0), until=1e5))
     assert cut.count == 8 - cut.flow.merges.sizes["merge"] > 1
     assert lifetimes(cut)["over"][-1] == 0
     assert cut.axis.last == pytest.approx(math.log(1e5))
@@ -186,7 +186,9 @@ def test_undetermined_merges_are_dashed(groups):
 
 
 def test_other_flows_have_no_staircase():
-    other = tell(af.solve(af.Attention(4.0), af.uniform(af.Sphere(3), n=4, seed=0), 1.0, save=2, method=af.Fixed(0.5)))
+    other = FigureData.of(
+        af.solve(af.Attention(4.0), af.uniform(af.Sphere(3), n=4, seed=0), 1.0, save=2, method=af.Fixed(0.5))
+    )
     assert other.tree is None
     for draw in (plots.draw_staircase, plots.draw_tree):
         with pytest.raises(InvalidInput, match="solve_long"):

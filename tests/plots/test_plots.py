@@ -8,8 +8,8 @@ import pytest
 import attnflow as af
 from attnflow import plots
 from attnflow.errors import AttnflowError
+from attnflow.plots.figure_data import FigureData
 from attnflow.plots.interactive import interactive
-from attnflow.plots.story import tell
 from attnflow.runs import execute, open_run, parse_spec
 from attnflow.spaces import CentredSphere, Euclidean, Product, Torus
 
@@ -17,29 +17,29 @@ from attnflow.spaces import CentredSphere, Euclidean, Product, Torus
 @pytest.fixture(
     scope="module", params=[2, pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow)]
 )
-def story(request):
+def data(request):
     tokens = af.clustered(af.Sphere(request.param), centres=np.eye(request.param)[:2], n=10, spread=0.1, seed=0)
-    return tell(af.solve(af.Attention(9.0), tokens, 30.0, save=af.LogSpaced(30, 0.05)))
+    return FigureData.of(af.solve(af.Attention(9.0), tokens, 30.0, save=af.LogSpaced(30, 0.05)))
 
 
-def test_all_figures_are_drawn(story):
+def test_all_figures_are_drawn(data):
     for figure in (
-        plots.plot(story),
-        plots.draw_snapshots(story),
-        plots.draw_series(story),
-        plots.draw_overlaps(story),
-        plots.draw_attention(story),
+        plots.plot(data),
+        plots.draw_snapshots(data),
+        plots.draw_energy_and_count(data),
+        plots.draw_overlaps(data),
+        plots.draw_attention(data),
     ):
         stream = io.StringIO()
         figure.savefig(stream, format="svg")
         assert "<path" in stream.getvalue()
 
 
-def test_the_story_is_right(story):
-    assert [p.clusters for p in story.plateaus] == [2]
-    assert set(story.labels) == {0, 1}
-    assert len(set(story.labels[:10])) == 1
-    summary = plots.summarise(story)
+def test_the_story_is_right(data):
+    assert [p.clusters for p in data.plateaus] == [2]
+    assert set(data.labels) == {0, 1}
+    assert len(set(data.labels[:10])) == 1
+    summary = plots.summarise(data)
     assert summary["clusters_at_end"] == 2
     # two clusters at a right angle: the pair term is e^(-9), the clusters have contracted by e^(-30)
     assert summary["energy_at_end"] == pytest.approx(
@@ -47,8 +47,8 @@ def test_the_story_is_right(story):
     )
 
 
-def test_the_interactive_figure_has_a_slider(story):
-    figure = interactive(story)
+def test_the_interactive_figure_has_a_slider(data):
+    figure = interactive(data)
     steps = figure.layout.sliders[0].steps
     assert len(steps) == len(figure.frames) == 31
     last = figure.frames[-1].data[0]
@@ -90,7 +90,7 @@ def test_batches_and_fields_without_energy_are_drawn():
 )
 def test_every_space_has_figures(space, rows, labels):
     flow = af.solve(af.Attention(2.0), af.uniform(space, n=12, seed=1), 1.0, save=af.Evenly(4), method=af.Fixed(0.125))
-    story = tell(flow)
+    story = FigureData.of(flow)
     figure = plots.draw_snapshots(story, frames=[0, 4])
     assert len(figure.axes) == 2 * rows
     first = figure.axes[0]

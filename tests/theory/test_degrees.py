@@ -113,8 +113,8 @@ def test_a_probability_on_degrees():
             assert cut <= stats.poisson.isf(1e-8, beta) + 1 if beta else cut == 0
     # the circle: |Skellam|, and its bound on the cut
     weights = degrees.degree_weights(30.0, 2, 40)
-    law = stats.skellam.pmf(np.arange(40), 15.0, 15.0) * np.where(np.arange(40), 2, 1)
-    np.testing.assert_allclose(weights, law, rtol=1e-9, atol=1e-14)
+    distribution = stats.skellam.pmf(np.arange(40), 15.0, 15.0) * np.where(np.arange(40), 2, 1)
+    np.testing.assert_allclose(weights, distribution, rtol=1e-9, atol=1e-14)
     ell = np.log(2 / TOLERANCES)
     for beta in BETAS:
         bound = ell / 3 + np.sqrt(ell**2 / 9 + 2 * beta * ell)

@@ -1,4 +1,4 @@
-"""The energy of the uniform law against mpmath, from the smallest beta to the largest."""
+"""The energy of the uniform measure against mpmath, from the smallest beta to the largest."""
 
 import mpmath as mp
 import numpy as np

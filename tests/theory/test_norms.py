@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnflow.theory.norms import SCHEMES, norm_decay, norm_initial_rate, norm_overlap
+from attnflow.theory.norms import PLACEMENTS, norm_decay, norm_initial_rate, norm_overlap
 
 pytestmark = pytest.mark.filterwarnings("error")
 TIMES = np.array([0.5, 1, 2, 5, 20])
 
 
 @pytest.mark.parametrize(
-    ("scheme", "overlaps", "radius"),
+    ("placement", "overlaps", "radius"),
     [
         ("post", [0.089365, 0.230696, 0.659874, 0.998646, 1], 1.0),
         ("pre", [0.077329, 0.168810, 0.375593, 0.803124, 0.989247], 18.6118),
@@ -23,9 +23,9 @@ TIMES = np.array([0.5, 1, 2, 5, 20])
         ("ln-scaling", [0.068829, 0.136023, 0.262872, 0.550999, 0.903508], 6.1397),
     ],
 )
-def test_printed_values(scheme, overlaps, radius):
+def test_printed_values(placement, overlaps, radius):
     """n = 8, beta = 2 from orthonormal tokens: six printed decimals, so half a unit of the last one and 1e-9 of ODE."""
-    path = norm_overlap(TIMES, 2.0, 8, scheme)
+    path = norm_overlap(TIMES, 2.0, 8, placement)
     np.testing.assert_allclose(path.overlap, overlaps, rtol=0, atol=5.1e-7)
     if radius is not None:
         assert abs(path.radius[-1] - radius) < 5.1e-5
@@ -33,29 +33,29 @@ def test_printed_values(scheme, overlaps, radius):
 
 def test_initial_rates():
     for beta, gentle, quick in ((1.0, 0.205798, 0.527247), (4.0, 0.032469, 0.036588)):
-        for scheme in ("post", "pre", "mix", "ln-scaling"):
-            assert abs(norm_initial_rate(beta, 8, scheme) - gentle) < 5.1e-7
-        for scheme in ("peri", "ngpt"):
-            assert abs(norm_initial_rate(beta, 8, scheme) - quick) < 5.1e-7
+        for placement in ("post", "pre", "mix", "ln-scaling"):
+            assert abs(norm_initial_rate(beta, 8, placement) - gentle) < 5.1e-7
+        for placement in ("peri", "ngpt"):
+            assert abs(norm_initial_rate(beta, 8, placement) - quick) < 5.1e-7
     assert norm_initial_rate([[0.0], [1e4]], [2, 8, 4096], "peri").shape == (2, 3)
     assert norm_initial_rate(1.0, 8, "ngpt", alpha=3.0) == pytest.approx(3 * norm_initial_rate(1.0, 8, "peri"))
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_initial_rate_is_the_slope_of_the_path(scheme):
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_initial_rate_is_the_slope_of_the_path(placement):
     # rho(h) = rho'(0) h + O(h^2): from h = 1e-4 and 2e-4 the extrapolated slope errs by O(h^2) = 1e-8 and by
     # the integration error 1e-11/h = 1e-7
     h = 1e-4
-    one, two = norm_overlap([h, 2 * h], 1.5, 5, scheme, alpha=0.7).overlap
-    assert (4 * one - two) / (2 * h) == pytest.approx(norm_initial_rate(1.5, 5, scheme, alpha=0.7), abs=1e-6)
+    one, two = norm_overlap([h, 2 * h], 1.5, 5, placement, alpha=0.7).overlap
+    assert (4 * one - two) / (2 * h) == pytest.approx(norm_initial_rate(1.5, 5, placement, alpha=0.7), abs=1e-6)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("alpha", [1.0, 0.4])
-def test_decay_is_the_measured_one(scheme, alpha):
-    kind, exponent = norm_decay(scheme, alpha)
+def test_decay_is_the_measured_one(placement, alpha):
+    kind, exponent = norm_decay(placement, alpha)
     t = np.array([1e5, 1e6])
-    low, high = norm_overlap(t, 2.0, 8, scheme, alpha=alpha).log_gap
+    low, high = norm_overlap(t, 2.0, 8, placement, alpha=alpha).log_gap
     span = np.log(10) if kind == "algebraic" else t[1] - t[0]
     assert abs((low - high) / span - exponent) < 0.05
 
@@ -71,31 +71,33 @@ def _radius(rho, beta, n):
     return mp.exp((pull - (n - 1) * mp.log(gap) - mp.log(q)) / (2 * n))
 
 
-@given(beta=st.floats(0.0, 4.0), n=st.integers(2, 64), scheme=st.sampled_from(["pre", "peri", "ln-scaling"]))
+@given(beta=st.floats(0.0, 4.0), n=st.integers(2, 64), placement=st.sampled_from(["pre", "peri", "ln-scaling"]))
 @settings(max_examples=30, deadline=None)
-def test_orbits_and_times_agree_with_mpmath(beta, n, scheme):
+def test_orbits_and_times_agree_with_mpmath(beta, n, placement):
     """The time to a given overlap by quadrature along the closed form r(rho), then the ODE at that time."""
     target = mp.mpf("0.8")
 
     def slowness(rho):
         e = mp.exp(-beta * (1 - rho))
         a = 1 + (n - 1) * e
-        size = mp.sqrt(1 + 2 * (n - 1) * rho * e + (n - 1) * e**2 * (1 + (n - 2) * rho)) / a if scheme == "peri" else 1
+        size = (
+            mp.sqrt(1 + 2 * (n - 1) * rho * e + (n - 1) * e**2 * (1 + (n - 2) * rho)) / a if placement == "peri" else 1
+        )
         return _radius(rho, beta, n) * size * a / (2 * e * (1 - rho) * (1 + (n - 1) * rho))
 
     with mp.workdps(20):
         clock = mp.quad(slowness, mp.linspace(0, target, 5))
-        t = float(clock if scheme != "ln-scaling" else (1 + clock / 2) ** 2 - 1)
+        t = float(clock if placement != "ln-scaling" else (1 + clock / 2) ** 2 - 1)
         radius = float(_radius(target, beta, n))
-    path = norm_overlap(t, beta, n, scheme)
+    path = norm_overlap(t, beta, n, placement)
     # tolerance 1e-11 a step over some hundred steps gives 1e-9 in log(1-rho); in time that is 1e-9, and time counts
     # beta-fold in the escape from orthogonality and enters log r once more
     assert abs(path.overlap - 0.8) < 1e-7
     assert abs(path.radius / radius - 1) < 1e-7
 
 
-@pytest.mark.parametrize("scheme", ["post", "pre", "peri", "ngpt", "ln-scaling"])
-def test_layers_converge_to_the_path(scheme):
+@pytest.mark.parametrize("placement", ["post", "pre", "peri", "ngpt", "ln-scaling"])
+def test_layers_converge_to_the_path(placement):
     """The layer maps themselves on 6 orthonormal tokens, steps h and h/2: they are of order 1, so that the difference
     of the two estimates the error, and extrapolation leaves O(h) of that difference (h = 0.01; allowed: 5 h)."""
     beta, n, end, alpha = 1.5, 6, 2.0, 0.8
@@ -109,17 +111,17 @@ def test_layers_converge_to_the_path(scheme):
             theta = unit(x)
             weights = np.exp(beta * (theta @ theta.T - 1))
             average = weights / weights.sum(axis=1, keepdims=True) @ theta
-            if scheme == "post":
+            if placement == "post":
                 x = unit(theta + h * average)
-            elif scheme == "ngpt":
+            elif placement == "ngpt":
                 x = unit(theta + h * alpha * (unit(average) - theta))
             else:
-                speed = 1 / np.sqrt(1 + k * h) if scheme == "ln-scaling" else 1.0
-                x = x + h * speed * (unit(average) if scheme == "peri" else average)
+                speed = 1 / np.sqrt(1 + k * h) if placement == "ln-scaling" else 1.0
+                x = x + h * speed * (unit(average) if placement == "peri" else average)
         return np.array([unit(x)[0] @ unit(x)[1], np.linalg.norm(x[0])])
 
     coarse, fine = run(0.01), run(0.005)
-    path = norm_overlap(end, beta, n, scheme, alpha=alpha)
+    path = norm_overlap(end, beta, n, placement, alpha=alpha)
     error = np.abs(2 * fine - coarse - [path.overlap, path.radius])
     assert (error <= 0.05 * np.abs(fine - coarse) + 1e-12).all()
 
@@ -174,11 +176,11 @@ def test_ode_of_ln_scaling_written_out():
     np.testing.assert_allclose([path.overlap, path.radius], y, rtol=1e-8)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("beta", [0.0, 30.0, 1e4])
 @pytest.mark.parametrize("overlap0", [0.0, 0.9995, -0.14])
-def test_whole_range_stays_finite_and_monotone(scheme, beta, overlap0):
-    path = norm_overlap([0.0, 1.0, 30.0, 1e6], beta, 8, scheme, overlap0=overlap0)
+def test_whole_range_stays_finite_and_monotone(placement, beta, overlap0):
+    path = norm_overlap([0.0, 1.0, 30.0, 1e6], beta, 8, placement, overlap0=overlap0)
     assert path.overlap[0] == pytest.approx(overlap0, abs=1e-15)
     assert np.isfinite(path.log_gap).all()
     assert np.isfinite(path.radius).all()
@@ -203,14 +205,14 @@ def test_least_overlap_is_an_equilibrium():
         (lambda: norm_overlap(1.0, np.inf, 4, "pre"), "beta is"),
         (lambda: norm_overlap(1.0, 1.0, 1, "pre"), "n is"),
         (lambda: norm_overlap(1.0, 1.0, 2.5, "pre"), "n is"),
-        (lambda: norm_overlap(1.0, 1.0, 4, "rms"), "scheme is"),
+        (lambda: norm_overlap(1.0, 1.0, 4, "rms"), "placement is"),
         (lambda: norm_overlap(1.0, 1.0, 4, "pre", overlap0=1.0), "overlap0 is"),
         (lambda: norm_overlap(1.0, 1.0, 4, "pre", overlap0=-0.5), "overlap0 is"),
         (lambda: norm_overlap(1.0, 0.0, 2, "peri", overlap0=-1.0), "overlap0 is"),
         (lambda: norm_overlap(1.0, 1.0, 4, "pre", radius0=0.0), "radius0 is"),
         (lambda: norm_overlap(1.0, 1.0, 4, "ngpt", alpha=-1.0), "alpha is"),
         (lambda: norm_overlap(1.0, 1.0, 4, "mix", switch=np.nan), "switch is"),
-        (lambda: norm_decay("rms"), "scheme is"),
+        (lambda: norm_decay("rms"), "placement is"),
         (lambda: norm_decay("ngpt", 0.0), "alpha is"),
         (lambda: norm_initial_rate(1.0, [4, 1], "post"), "n is"),
     ],

@@ -7,13 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnflow.theory.perceptron import (
+    Landscape,
     critical_residuals,
     dirac_bound,
     dirac_stability,
     first_variation,
     perceptron_energy,
-    potential,
-    potential_gradient,
 )
 from attnflow.theory.repulsion import (
     circle_points,
@@ -39,7 +38,7 @@ def _random(seed, d=2, n=7, m=3):
 
 
 def _on_circle(angles):
-    return potential(circle_points(angles), *NETWORK)
+    return Landscape(*NETWORK).potential(circle_points(angles))
 
 
 @given(z=st.floats(-12, 12), activation=st.sampled_from(ACTIVATIONS))
@@ -54,15 +53,15 @@ def test_potential_agrees_with_mpmath(z, activation):
     with mp.workdps(25):
         knots = sorted({mp.mpf(start), mp.mpf(z), *(mp.mpf(k) for k in range(-40, 13, 4) if start < k < z)})
         exact = mp.quad(sigma, knots) if z >= start else -mp.quad(sigma, [z, z / 2, start])
-    assert abs(potential([z], [[1.0]], [0.0], [1.0], activation) - float(exact)) < 1e-13
+    assert abs(Landscape([[1.0]], [0.0], [1.0], activation).potential([z]) - float(exact)) < 1e-13
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_potential_far_out(activation):
-    assert potential([1e6], [[1.0]], [0.0], [1.0], activation) == pytest.approx(
+    assert Landscape([[1.0]], [0.0], [1.0], activation).potential([1e6]) == pytest.approx(
         1e6 - np.log(2) if activation == "tanh" else 5e11, rel=1e-12
     )
-    far = potential([-1e6], [[1.0]], [0.0], [1.0], activation)
+    far = Landscape([[1.0]], [0.0], [1.0], activation).potential([-1e6])
     assert far == (pytest.approx(1e6 - np.log(2)) if activation == "tanh" else 0)
 
 
@@ -73,10 +72,12 @@ def test_gradient_by_central_differences(activation, d):
     # h^2/6 times the third derivative (below 2 |omega| |a|^3 < 100) and EPS/h: 2e-9 and 2e-11 at h = 1e-5;
     # relu's second derivative jumps, but none of these points is within h of a kink
     h = 1e-5
-    found = potential_gradient(x, *network, activation)
+    found = Landscape(*network, activation).gradient(x)
     for k in range(d):
         step = h * np.eye(d)[k]
-        slope = (potential(x + step, *network, activation) - potential(x - step, *network, activation)) / (2 * h)
+        slope = (
+            Landscape(*network, activation).potential(x + step) - Landscape(*network, activation).potential(x - step)
+        ) / (2 * h)
         np.testing.assert_allclose(slope, found[:, k], rtol=0, atol=3e-9)
 
 
@@ -86,7 +87,7 @@ def test_first_variation_is_the_slope_of_the_energy(seed, beta, activation, d):
     """E((1-s) mu + s delta_x) is quadratic in s, so two values give its slope Phi(x) - mean of Phi at s = 0 exactly."""
     x, masses, network = _random(seed, d)
     point = np.roll(x[:1], 1, axis=1)
-    rest = (beta, *network, activation)
+    rest = (beta, Landscape(*network, activation))
 
     def energy(s):
         return perceptron_energy(np.vstack([x, point]), np.append((1 - s) * masses, s), *rest)
@@ -94,7 +95,7 @@ def test_first_variation_is_the_slope_of_the_energy(seed, beta, activation, d):
     slope = 4 * energy(0.5) - energy(1.0) - 3 * energy(0.0)
     phi = first_variation(np.vstack([x, point]), x, masses, *rest)
     # eight energies, each a sum of some tens of terms of the size below; beta multiplies the rounding of <x, y>
-    size = 1 / beta + 1 + np.abs(potential(np.vstack([x, point]), *network, activation)).max()
+    size = 1 / beta + 1 + np.abs(Landscape(*network, activation).potential(np.vstack([x, point]))).max()
     assert abs(slope - (phi[-1] - masses @ phi[:-1])) < 400 * EPS * size
 
 
@@ -103,9 +104,9 @@ def test_first_variation_is_the_slope_of_the_energy(seed, beta, activation, d):
 def test_no_measure_exceeds_the_dirac_bound(seed, beta, clock):
     beta = min(beta, 700.0) if clock == "USA" else beta
     x, masses, network = _random(seed)
-    height, angle = largest_potential(*network)
+    height, angle = largest_potential(Landscape(*network))
     bound = dirac_bound(beta, height, clock)
-    rest = (beta, *network, "relu", clock)
+    rest = (beta, Landscape(*network), clock)
     assert perceptron_energy(x, masses, *rest) <= bound
     top = perceptron_energy(circle_points([angle]), [1.0], *rest)
     # the Dirac reaches it: |x|^2 rounds to 1 - EPS, which beta multiplies in the exponent
@@ -113,34 +114,36 @@ def test_no_measure_exceeds_the_dirac_bound(seed, beta, clock):
 
 
 def test_printed_example():
-    height, angle = largest_potential(*NETWORK)
+    height, angle = largest_potential(Landscape(*NETWORK))
     assert height == pytest.approx(0.16, abs=1e-15)
     assert min(angle, 2 * np.pi - angle) < 1e-12
     assert abs(dirac_bound(9.0, height) - 0.215556) < 5e-7
     second = np.pi - np.arctan(0.2)
     # both peaks of U; with masses on both, the pull over the distance is e^{-9 (1 - cos 2.944)} < 2e-8
     for atom in (0.0, second):
-        assert critical_residuals(circle_points([atom]), [1.0], 9.0, *NETWORK)[0] < 1e-15
-    assert critical_residuals(circle_points([0.0, second]), [0.6, 0.4], 9.0, *NETWORK).max() < 2e-8
-    assert critical_residuals(circle_points([0.3]), [1.0], 9.0, *NETWORK)[0] > 0.05
+        assert critical_residuals(circle_points([atom]), [1.0], 9.0, Landscape(*NETWORK))[0] < 1e-15
+    assert critical_residuals(circle_points([0.0, second]), [0.6, 0.4], 9.0, Landscape(*NETWORK)).max() < 2e-8
+    assert critical_residuals(circle_points([0.3]), [1.0], 9.0, Landscape(*NETWORK))[0] > 0.05
 
 
 @given(seed=seeds, activation=st.sampled_from(ACTIVATIONS))
 @settings(max_examples=30, deadline=None)
 def test_largest_potential_is_largest(seed, activation):
     _, _, network = _random(seed, m=6)
-    height, angle = largest_potential(*network, activation)
-    assert potential(circle_points(angle), *network, activation) == pytest.approx(height, abs=1e-14)
+    height, angle = largest_potential(Landscape(*network, activation))
+    assert Landscape(*network, activation).potential(circle_points(angle)) == pytest.approx(height, abs=1e-14)
     dense = np.linspace(0, 2 * np.pi, 50_001)
-    assert potential(circle_points(dense), *network, activation).max() <= height + 1e-13
+    assert Landscape(*network, activation).potential(circle_points(dense)).max() <= height + 1e-13
 
 
 def test_residual_is_the_derivative_of_the_first_variation():
     x, masses, network = _random(3)
     angles = np.arctan2(x[:, 1], x[:, 0])
-    found = critical_residuals(x, masses, 4.0, *network, "gelu")
+    found = critical_residuals(x, masses, 4.0, Landscape(*network, "gelu"))
     h = 1e-5
-    up, down = (first_variation(circle_points(angles + s), x, masses, 4.0, *network, "gelu") for s in (h, -h))
+    up, down = (
+        first_variation(circle_points(angles + s), x, masses, 4.0, Landscape(*network, "gelu")) for s in (h, -h)
+    )
     # h^2/6 times Phi''' (of the order of beta^2 + |omega||a|^3 < 100), and EPS/h
     np.testing.assert_allclose(np.abs(up - down) / (2 * h), found, rtol=0, atol=3e-9)
 
@@ -184,18 +187,18 @@ def test_dirac_stability_by_hand():
     # sphere is -omega (1+b) in each of the d-1 directions
     for d in (2, 3, 6):
         pole = np.eye(d)[0]
-        peak = dirac_stability(pole, 2.0, pole[None], [0.5], [0.4])
+        peak = dirac_stability(pole, 2.0, Landscape(pole[None], [0.5], [0.4]))
         assert (peak.critical, peak.against_splitting, peak.against_translation) == (True, True, True)
         np.testing.assert_allclose(peak.hessian_eigenvalues, np.full(d - 1, -0.6), atol=1e-15)
-        valley = dirac_stability(pole, 2.0, pole[None], [0.5], [-0.4])  # Hessian +0.6: below 1, above 0
+        valley = dirac_stability(pole, 2.0, Landscape(pole[None], [0.5], [-0.4]))  # Hessian +0.6: below 1, above 0
         assert (valley.critical, valley.against_splitting, valley.against_translation) == (True, True, False)
-        deep = dirac_stability(pole, 2.0, pole[None], [0.5], [-2.0])  # Hessian 3: above 1 but below e^2
+        deep = dirac_stability(pole, 2.0, Landscape(pole[None], [0.5], [-2.0]))  # Hessian 3: above 1 but below e^2
         assert not deep.against_splitting
-        assert dirac_stability(pole, 2.0, pole[None], [0.5], [-2.0], clock="USA").against_splitting
-        assert not dirac_stability(pole, 1.0, pole[None], [0.5], [-2.0], clock="USA").against_splitting
-        assert dirac_stability(pole, 1e4, pole[None], [0.5], [-2.0], clock="USA").against_splitting
+        assert dirac_stability(pole, 2.0, Landscape(pole[None], [0.5], [-2.0]), clock="USA").against_splitting
+        assert not dirac_stability(pole, 1.0, Landscape(pole[None], [0.5], [-2.0]), clock="USA").against_splitting
+        assert dirac_stability(pole, 1e4, Landscape(pole[None], [0.5], [-2.0]), clock="USA").against_splitting
         # across: x_1 = 0 with b = 0.5 has gradient omega b e_1, tangent to the sphere
-        across = dirac_stability(np.eye(d)[1], 2.0, pole[None], [0.5], [0.4])
+        across = dirac_stability(np.eye(d)[1], 2.0, Landscape(pole[None], [0.5], [0.4]))
         assert not across.critical
         assert across.residual == pytest.approx(0.2)
 
@@ -203,7 +206,7 @@ def test_dirac_stability_by_hand():
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_hessian_is_the_second_derivative_along_great_circles(activation):
     x, _, network = _random(11, d=3)
-    found = dirac_stability(x[0], 1.0, *network, activation)
+    found = dirac_stability(x[0], 1.0, Landscape(*network, activation))
     tangent = np.linalg.svd(x[:1])[2][1:]
     h = 1e-4
     phis = np.linspace(0, np.pi, 181)
@@ -211,7 +214,7 @@ def test_hessian_is_the_second_derivative_along_great_circles(activation):
     for phi in phis:
         v = np.cos(phi) * tangent[0] + np.sin(phi) * tangent[1]
         ends = [np.cos(s) * x[0] + np.sin(s) * v for s in (-h, 0, h)]
-        second.append(np.array([1, -2, 1]) @ potential(np.array(ends), *network, activation) / h**2)
+        second.append(np.array([1, -2, 1]) @ Landscape(*network, activation).potential(np.array(ends)) / h**2)
     # the extreme directions are missed by at most half a degree: (pi/360)^2 times the spread; plus 4 EPS/h^2 = 1e-7
     spread = np.ptp(found.hessian_eigenvalues)
     np.testing.assert_allclose(
@@ -222,9 +225,9 @@ def test_hessian_is_the_second_derivative_along_great_circles(activation):
 def test_splitting_changes_the_energy_as_the_second_variation_says():
     """Halves at +-h: E changes by (Hess - 1) h^2/2 on the USA0 clock, up to O(h^4) (relative h^2 (1 + beta))."""
     network, beta, h = (np.array([[1.0, 0.0]]), np.array([0.5]), np.array([-2.0])), 2.0, 1e-3
-    hessian = dirac_stability([1.0, 0.0], beta, *network).hessian_eigenvalues[0]
-    whole = perceptron_energy(circle_points([0.0]), [1.0], beta, *network)
-    halves = perceptron_energy(circle_points([h, -h]), [0.5, 0.5], beta, *network)
+    hessian = dirac_stability([1.0, 0.0], beta, Landscape(*network)).hessian_eigenvalues[0]
+    whole = perceptron_energy(circle_points([0.0]), [1.0], beta, Landscape(*network))
+    halves = perceptron_energy(circle_points([h, -h]), [0.5, 0.5], beta, Landscape(*network))
     # rounding: 4 EPS/(h^2/2) = 2e-9; next order: some 10 h^2 = 1e-5
     assert (halves - whole) / (h**2 / 2) == pytest.approx(hessian - 1, abs=2e-5)
 
@@ -244,8 +247,10 @@ def test_repulsive_minimiser_of_the_printed_example():
         # the certificate of the circle bounds the distance of the two energies, whichever grid is the better one
         assert found.energy - min(printed.energy, fine.energy) <= found.circle_gap
     points = circle_points(fine.angles)
-    assert perceptron_energy(points, fine.weights, 9.0, *NETWORK) == pytest.approx(fine.energy, rel=1e-13)
-    phi = first_variation(circle_points(np.linspace(0, 2 * np.pi, 5001)), points, fine.weights, 9.0, *NETWORK)
+    assert perceptron_energy(points, fine.weights, 9.0, Landscape(*NETWORK)) == pytest.approx(fine.energy, rel=1e-13)
+    phi = first_variation(
+        circle_points(np.linspace(0, 2 * np.pi, 5001)), points, fine.weights, 9.0, Landscape(*NETWORK)
+    )
     # Phi may dip between the 16-fold finer points by |Phi''| h^2/8, with h = 2 pi/11520 and |Phi''| below 2
     assert fine.constant - phi.min() <= fine.circle_gap + 2 * (2 * np.pi / 11520) ** 2 / 8
     # 1/(2 beta) + max U bounds every energy, the smallest one included
@@ -260,7 +265,7 @@ def test_repulsive_minimiser_is_unique_and_minimal(seed, beta, shift):
     count = 100
 
     def field(angles):
-        return potential(circle_points(angles), *network)
+        return Landscape(*network).potential(circle_points(angles))
 
     found = repulsive_minimiser(field, beta, points=count)
     turned = repulsive_minimiser(lambda t: field(t + 2 * np.pi * shift / count), beta, points=count)
@@ -274,7 +279,7 @@ def test_repulsive_minimiser_is_unique_and_minimal(seed, beta, shift):
     rng = np.random.default_rng(seed)
     for _ in range(5):
         chosen = 2 * np.pi * rng.integers(0, count, 6) / count
-        other = perceptron_energy(circle_points(chosen), rng.dirichlet(np.ones(6)), beta, *network)
+        other = perceptron_energy(circle_points(chosen), rng.dirichlet(np.ones(6)), beta, Landscape(*network))
         assert other >= found.energy - found.gap - 1e-13 * scale
 
 
@@ -308,24 +313,24 @@ def test_repulsive_minimiser_at_the_ends_of_the_range():
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (lambda: potential([1.0, 0.0, 0.0], *NETWORK), "x has shape"),
-        (lambda: potential(1.0, *NETWORK), "x has shape"),
-        (lambda: potential([np.nan, 0.0], *NETWORK), "x is"),
-        (lambda: potential([1.0, 0.0], [[1.0, 0.0]], [0.0, 1.0], [1.0]), "biases"),
-        (lambda: potential([1.0, 0.0], [[1.0, 0.0]], [0.0], [np.inf]), "weights is"),
-        (lambda: potential([1.0, 0.0], *NETWORK, "swish"), "activation is"),
-        (lambda: perceptron_energy([[1.0, 1.0]], [1.0], 1.0, *NETWORK), "positions is"),
-        (lambda: perceptron_energy([[1.0, 0.0]], [0.5], 1.0, *NETWORK), "masses is"),
-        (lambda: perceptron_energy([[1.0, 0.0]], [0.5, 0.5], 1.0, *NETWORK), "masses have"),
-        (lambda: perceptron_energy([[1.0, 0.0]], [1.0], 0.0, *NETWORK), "beta is"),
-        (lambda: perceptron_energy([[1.0, 0.0]], [1.0], 800.0, *NETWORK, clock="USA"), "beta is"),
-        (lambda: first_variation([2.0, 0.0], [[1.0, 0.0]], [1.0], 1.0, *NETWORK), "x is"),
-        (lambda: critical_residuals([[1.0, 0.0]], [1.0], 1.0, *NETWORK, clock="SA"), "clock is"),
+        (lambda: Landscape(*NETWORK).potential([1.0, 0.0, 0.0]), "x has shape"),
+        (lambda: Landscape(*NETWORK).potential(1.0), "x has shape"),
+        (lambda: Landscape(*NETWORK).potential([np.nan, 0.0]), "x is"),
+        (lambda: Landscape([[1.0, 0.0]], [0.0, 1.0], [1.0]).potential([1.0, 0.0]), "biases"),
+        (lambda: Landscape([[1.0, 0.0]], [0.0], [np.inf]).potential([1.0, 0.0]), "weights is"),
+        (lambda: Landscape(*NETWORK, "swish").potential([1.0, 0.0]), "activation is"),
+        (lambda: perceptron_energy([[1.0, 1.0]], [1.0], 1.0, Landscape(*NETWORK)), "positions is"),
+        (lambda: perceptron_energy([[1.0, 0.0]], [0.5], 1.0, Landscape(*NETWORK)), "masses is"),
+        (lambda: perceptron_energy([[1.0, 0.0]], [0.5, 0.5], 1.0, Landscape(*NETWORK)), "masses have"),
+        (lambda: perceptron_energy([[1.0, 0.0]], [1.0], 0.0, Landscape(*NETWORK)), "beta is"),
+        (lambda: perceptron_energy([[1.0, 0.0]], [1.0], 800.0, Landscape(*NETWORK), clock="USA"), "beta is"),
+        (lambda: first_variation([2.0, 0.0], [[1.0, 0.0]], [1.0], 1.0, Landscape(*NETWORK)), "x is"),
+        (lambda: critical_residuals([[1.0, 0.0]], [1.0], 1.0, Landscape(*NETWORK), clock="SA"), "clock is"),
         (lambda: dirac_bound(-1.0, 0.0), "beta is"),
-        (lambda: largest_potential(np.eye(3), np.zeros(3), np.ones(3)), "directions have shape"),
-        (lambda: dirac_stability([[1.0, 0.0]], 1.0, *NETWORK), "x0 has shape"),
-        (lambda: dirac_stability([0.2, np.sqrt(0.96)], 1.0, *NETWORK), "kink"),
-        (lambda: dirac_stability([1.0, 0.0], 1.0, *NETWORK, clock="SA"), "clock is"),
+        (lambda: largest_potential(Landscape(np.eye(3), np.zeros(3), np.ones(3))), "directions have shape"),
+        (lambda: dirac_stability([[1.0, 0.0]], 1.0, Landscape(*NETWORK)), "x0 has shape"),
+        (lambda: dirac_stability([0.2, np.sqrt(0.96)], 1.0, Landscape(*NETWORK)), "kink"),
+        (lambda: dirac_stability([1.0, 0.0], 1.0, Landscape(*NETWORK), clock="SA"), "clock is"),
         (lambda: non_atomic_density(0.0, 0.0142, 9.0), "u is"),
         (lambda: non_atomic_density(0.0, np.nan, 9.0), "u is"),
         (lambda: non_atomic_threshold(0.0), "beta is"),

@@ -65,6 +65,9 @@ def test_member_picks_one_system():
     assert np.array_equal(batch.member(seed=1).positions, af.uniform(af.Sphere(3), n=4, seed=9).positions)
     with pytest.raises(InvalidInput, match="batch dimensions"):
         batch.member(sed=1)
+    assert batch.member(seed=1).single().measure.single("mu").n == 4
+    with pytest.raises(InvalidInput, match=r"`mu` has batch dimensions \('seed',\); pick one system with `member`"):
+        batch.single("mu")
 
 
 def test_stack_refuses_systems_that_do_not_fit():

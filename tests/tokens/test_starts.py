@@ -8,7 +8,7 @@ from attnflow.errors import InvalidInput
 
 
 def mean_cosine(kappa, d):
-    """E <mean, x> of the von Mises-Fisher law, I_{d/2}/I_{d/2-1}."""
+    """E <mean, x> of the von Mises-Fisher distribution, I_{d/2}/I_{d/2-1}."""
     return ive(d / 2, kappa) / ive(d / 2 - 1, kappa)
 
 

@@ -1,4 +1,4 @@
-"""What all commands share: how they speak, how they end, and where compiled programs are kept."""
+"""What all commands share: output, exit codes, and the cache of compiled programs."""
 
 import os
 import sys

@@ -73,7 +73,7 @@ def run(
 
     loaded = runs.load_spec(spec, set_ or (), plugin or ())
     where = out or Path("runs") / f"{loaded.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    _carry_out(lambda **extra: runs.execute(loaded, where, **extra), where, loaded.name, json_)
+    _perform(lambda **extra: runs.execute(loaded, where, **extra), where, loaded.name, json_)
 
 
 @app.command(epilog="Example: attnflow resume runs/metastability-20260101-120000")
@@ -97,7 +97,7 @@ def resume(folder: Folder, plugin: Plugin = None, json_: Json = False) -> None:
         print_found([found], json_)
         leave([found])
         return
-    _carry_out(lambda **extra: runs.resume(folder, plugins=plugin or (), **extra), folder, folder.name, json_)
+    _perform(lambda **extra: runs.resume(folder, plugins=plugin or (), **extra), folder, folder.name, json_)
 
 
 @app.command(epilog="Example: attnflow extend runs/metastability-20260101-120000 --until 5000")
@@ -120,7 +120,7 @@ def extend(
     def start(**extra: Any) -> Any:
         return runs.extend(folder, until, save=save, plugins=plugin or (), **extra)
 
-    _carry_out(start, folder, folder.name, json_)
+    _perform(start, folder, folder.name, json_)
 
 
 @app.command(epilog="Example: attnflow show runs/metastability-20260101-120000 --json")
@@ -184,7 +184,7 @@ def predict(
     d: Annotated[int, typer.Option(help="Dimension of the tokens, at least 2.")],
     n: Annotated[int | None, typer.Option(help="Number of tokens.")] = None,
     figure: Annotated[
-        Path | None, typer.Option(help="Draw the spectrum at the uniform law into this file.", metavar="FILE")
+        Path | None, typer.Option(help="Draw the spectrum at the uniform measure into this file.", metavar="FILE")
     ] = None,
     json_: Json = False,
 ) -> None:
@@ -192,16 +192,16 @@ def predict(
     import dataclasses
 
     from attnflow import theory
-    from attnflow.cli.tables import print_forecast
+    from attnflow.cli.tables import print_predictions
 
     try:
-        found = theory.forecast(beta, d, n)
+        found = theory.predict(beta, d, n)
     except ValueError as error:
         raise errors.InvalidInput(str(error)) from None
     if json_:
         print(json.dumps([dataclasses.asdict(prediction) for prediction in found], indent=2))
     else:
-        print_forecast(found)
+        print_predictions(found)
     if figure is not None:
         from attnflow.plots import draw_growth_rates
 
@@ -223,7 +223,7 @@ def _facts(run: Any) -> dict[str, Any]:
         return {"status": "damaged"}
 
 
-def _carry_out(start: Callable[..., Any], where: Path, name: str, json_: bool) -> None:
+def _perform(start: Callable[..., Any], where: Path, name: str, json_: bool) -> None:
     """Run with a progress bar, then print the closing table."""
     from attnflow.cli.progress import Bar
     from attnflow.cli.tables import print_run

@@ -115,7 +115,7 @@ def gallery(
 
 
 def follow(start: Callable[..., Any], where: Path, name: str, *more: str) -> Found:
-    """Carry out one experiment with a progress bar; Ctrl-C ends the process with the words how to resume."""
+    """Carry out one experiment with a progress bar; Ctrl-C ends the process and prints how to resume."""
     from attnflow.cli.progress import Bar
 
     try:

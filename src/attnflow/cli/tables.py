@@ -172,7 +172,7 @@ def print_runs(found: list[Run], root: Path) -> None:
     out.print(table)
 
 
-def print_forecast(found: list[Prediction]) -> None:
+def print_predictions(found: list[Prediction]) -> None:
     """Predictions with their conditions, one block each."""
     for prediction in found:
         out.print(f"[bold]{prediction.quantity}[/bold]: {prediction.statement}", soft_wrap=True)

@@ -35,7 +35,7 @@ class Experiment:
 
 
 def names() -> list[str]:
-    """Names of the experiments, as the command line spells them; modules that begin with _ are not meant."""
+    """Names of the experiments, as the command line spells them; modules whose name begins with _ are left out."""
     return sorted(_sources())
 
 

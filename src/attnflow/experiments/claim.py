@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from attnflow.errors import InvalidInput
 
 
 class Relation(enum.Enum):
-    """How the measured value has to stand to the predicted one."""
+    """The relation that a claim states between the measured and the predicted value."""
 
     EQUAL = "equal"
     AT_MOST = "at most"
@@ -82,13 +82,13 @@ class Claim:
 
     @classmethod
     def true(cls, statement: str, holds: bool | np.bool_, detail: str, source: str) -> "Claim":
-        """Something that is so or not, with what was seen in `detail` and how it was decided in `source`."""
+        """A statement without a number: `detail` is what was found, `source` how `holds` was decided."""
         if not isinstance(holds, bool | np.bool_):
             raise InvalidInput(f"`holds` of {statement!r} is {holds!r}; give True or False.")
         return cls(statement, Relation.TRUE, "true", "true" if holds else "false", 0.0, source, detail)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain entries; numbers that are not finite become words, which JSON lacks numbers for."""
+        """Plain entries; numbers that are not finite become texts, because JSON has no such numbers."""
         entries = dataclasses.asdict(self) | {"relation": self.relation.value, "holds": self.holds}
         return {k: str(v) if isinstance(v, float) and not np.isfinite(v) else v for k, v in entries.items()}
 
@@ -118,3 +118,20 @@ def share_used(found: Any, expected: Any, tolerance: Any) -> float:
     """|found - expected| over the tolerance, to find the worst of many; what is not a number is worst of all."""
     share = abs(float(found) - float(expected)) / float(tolerance)
     return float("inf") if np.isnan(share) else share
+
+
+def worst(off: Any, tolerance: Any = 1.0) -> tuple[int, ...]:
+    """Index of what uses most of its tolerance; what is not a number uses most of all."""
+    used = np.asarray(off) / tolerance
+    return tuple(int(k) for k in np.unravel_index(np.argmax(np.where(np.isnan(used), np.inf, used)), used.shape))
+
+
+def share_interval(
+    hits: Any, draws: int, confidence: float, method: Literal["exact", "wilson"] = "exact"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the confidence interval of a probability, of which `hits` of `draws` trials came true."""
+    from scipy.stats import binomtest
+
+    found = [binomtest(int(k), draws).proportion_ci(confidence, method) for k in np.ravel(hits)]
+    low, high = np.array([(one.low, one.high) for one in found]).T.reshape(2, *np.shape(hits))
+    return low, high

@@ -52,7 +52,7 @@ def reproduce(
     settings = Settings(name, quick, chosen)
     run = Run.create(path, settings, experiment=name, quick=quick, **found.plugins.facts())
     with run.lock():
-        return run, _carry_on(run, found, settings, on_progress)
+        return run, _complete(run, found, settings, on_progress)
 
 
 def look_up(experiment: str | Path | Experiment) -> Experiment:
@@ -78,7 +78,7 @@ def resume(path: str | Path, *, plugins: Given = (), on_progress: OnProgress | N
         loaded = checked(run.path, manifest, plugins)
         experiment = from_plugins(loaded, manifest["experiment"]) if loaded.loaded else find(manifest["experiment"])
         settings = run.read_spec(lambda text: parse_settings(text, experiment))
-        return run, _carry_on(run, experiment, settings, on_progress)
+        return run, _complete(run, experiment, settings, on_progress)
 
 
 def read_claims(run: Run) -> list[Claim]:
@@ -92,7 +92,7 @@ def read_claims(run: Run) -> list[Claim]:
         raise RunCorrupted(f"{str(file)!r} cannot be read ({error}); run the experiment again.") from None
 
 
-def _carry_on(run: Run, experiment: Experiment, settings: Settings, on_progress: OnProgress | None) -> list[Claim]:
+def _complete(run: Run, experiment: Experiment, settings: Settings, on_progress: OnProgress | None) -> list[Claim]:
     manifest = run.manifest()
     began, before = time.perf_counter(), manifest["wall_time"]
     experiment.plugins.keep(run.path)

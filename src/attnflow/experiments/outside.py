@@ -1,4 +1,4 @@
-"""An experiment in a file of one's own, held to the contract of the gallery before anything is carried out."""
+"""An experiment in a file outside the package, checked against the contract of the gallery before it runs."""
 
 import dataclasses
 from pathlib import Path
@@ -21,7 +21,7 @@ CONTRACT = {
 
 
 def is_file(name: str | Path) -> bool:
-    """Whether a file is meant, and not an experiment of the package."""
+    """Whether the argument is a file, not the name of an experiment of the package."""
     if isinstance(name, Path) or name.endswith(".py"):
         return True
     return name not in names() and Path(name).is_file()

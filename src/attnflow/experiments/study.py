@@ -69,8 +69,8 @@ class Study:
     def progress(self, text: str, share: float) -> None:
         """Say what is being done and which share of the whole is done; call it often.
 
-        `solve` answers Ctrl-C by ending its flow early. Here, and at the end of a part, the interruption goes on
-        upwards, before anything that was cut short is stored.
+        After Ctrl-C `solve` ends its flow early. This method, and the end of a part, then raise KeyboardInterrupt, so
+        that nothing incomplete is stored.
         """
         raise_if_interrupted()
         if self.on_progress is not None:

@@ -3,7 +3,7 @@
 from attnflow.fields.activations import AbstractActivation, Custom, Gelu, Relu, Tanh
 from attnflow.fields.affine import Affine
 from attnflow.fields.attention import Attention
-from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Total
+from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Multiple, Total
 from attnflow.fields.encodings import AbstractEncoding, NoEncoding, Rotary, Sinusoidal, sinusoids
 from attnflow.fields.exact import AbstractExact, carry_stretching
 from attnflow.fields.features import Features
@@ -45,6 +45,7 @@ __all__ = [
     "LayerNorm",
     "Matrix",
     "Mix",
+    "Multiple",
     "Ngpt",
     "NoEncoding",
     "Pairs",

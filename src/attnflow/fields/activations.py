@@ -22,7 +22,7 @@ class AbstractActivation(eqx.Module):
 
     @abc.abstractmethod
     def __call__(self, z: Any) -> Numbers:
-        """Sigma(z)."""
+        """sigma(z)."""
 
     @abc.abstractmethod
     def antiderivative(self, z: Any) -> Numbers:

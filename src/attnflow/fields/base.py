@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Real
 
-from attnflow.axes import members, over_members
+from attnflow.axes import Along, Batched, members, over_members, scalar
 from attnflow.errors import InvalidInput
 from attnflow.fields import structure
 from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens, Points, as_query
 from attnflow.fields.structure import Inner, Part
-from attnflow.precision import double, full_precision, is_traced
+from attnflow.precision import double, full_precision, is_concrete, is_traced
 from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Measure, Tokens, onto
 
@@ -45,7 +45,9 @@ class Laws(NamedTuple):
 
 
 class AbstractField(eqx.Module):
-    """X_t[mu](x), as an ambient vector (`drive`) and as a tangent one (`velocity`). Fields add as drives.
+    """X_t[mu](x), as an ambient vector (`drive`) and as a tangent one (`velocity`).
+
+    Fields form a vector space, as drives: `f + g`, `f - g`, `-f`, `2 * f`, `f / 2`, `sum([f, g])`.
 
     A new field writes the four abstract members; everything else follows from them and is not overridden.
     """
@@ -152,6 +154,36 @@ class AbstractField(eqx.Module):
         mine, theirs = (f.parts if isinstance(f, Total) else (f,) for f in (self, other))
         return Total(mine + theirs)
 
+    def __radd__(self, other: Any) -> "AbstractField":
+        """0 + f, with which `sum` begins."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __mul__(self, factor: Any) -> "AbstractField":
+        """The field times a number, which may be traced or an `Along`."""
+        if isinstance(self, Total):
+            return Total(tuple(part * factor for part in self.parts))
+        inner, factor = self, scalar("factor")(factor)
+        if isinstance(self, Multiple) and not (isinstance(self.factor, Along) and isinstance(factor, Along)):
+            inner, factor = self.field, _product(self.factor, factor)
+        is_one = not isinstance(factor, Along) and is_concrete(factor) and factor == 1
+        return inner if is_one else Multiple(inner, factor)
+
+    __rmul__ = __mul__
+    __array_ufunc__ = None
+    """NumPy's numbers leave `number * field` to `__rmul__`."""
+
+    def __truediv__(self, divisor: Any) -> "AbstractField":
+        """The field times 1/divisor."""
+        divisor = scalar("divisor")(divisor)
+        with np.errstate(divide="ignore"):
+            return self * (divisor.map(lambda v: 1 / v) if isinstance(divisor, Along) else 1 / divisor)
+
+    def __neg__(self) -> "AbstractField":
+        return self * -1.0
+
+    def __sub__(self, other: "AbstractField") -> "AbstractField":
+        return self + -other if isinstance(other, AbstractField) else NotImplemented
+
 
 class Total(AbstractField):
     """The sum of several fields, added as drives before projection."""
@@ -181,6 +213,50 @@ class Total(AbstractField):
     @property
     def laws(self) -> Laws:
         return functools.reduce(Laws.and_, (part.laws for part in self.parts))
+
+
+class Multiple(AbstractField):
+    """`factor` times the drive of `field`: what `factor * field` makes."""
+
+    field: AbstractField
+    factor: Batched = eqx.field(converter=scalar("factor"))
+
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        drive = jnp.asarray(self.field.formula(t, query, mu))
+        return jnp.asarray(self.factor, drive.dtype) * drive
+
+    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        def amplify(t: Any, drive: Any, error: Any) -> Any:
+            return jnp.abs(jnp.asarray(self.factor, error.dtype)) * error
+
+        return (Inner(lambda field: field.field, space, amplify=amplify),)
+
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
+        if isinstance(self.field, AbstractLayered):
+            raise InvalidInput(
+                f"{type(self.field).__name__} has layers of its own, which a multiple would lose; multiply the field "
+                "inside it instead."
+            )
+
+    @property
+    def laws(self) -> Laws:
+        return self.field.laws
+
+
+def terms(field: AbstractField) -> list[tuple[tuple[Any, ...], AbstractField]]:
+    """The field as a linear combination of fields that are neither a `Total` nor a `Multiple`: (factors, field)."""
+    if isinstance(field, Total):
+        return [term for part in field.parts for term in terms(part)]
+    if isinstance(field, Multiple):
+        return [((field.factor, *factors), inner) for factors, inner in terms(field.field)]
+    return [((), field)]
+
+
+def _product(a: Any, b: Any) -> Any:
+    """The product of two factors, at most one of them an `Along`, whose labels it keeps."""
+    if isinstance(a, Along):
+        return a.map(lambda values: values * b)
+    return b.map(lambda values: a * values) if isinstance(b, Along) else a * b
 
 
 def _part(k: int) -> Callable[[Any], AbstractField]:

@@ -1,9 +1,9 @@
 """Layer norms as speed regulators: where a network normalises decides how fast its tokens move (arXiv:2510.22026).
 
-A scheme is a space and a wrapper around a field. With x = r theta, |theta| = 1, and A the drive of the inner field at
-the normalised tokens, directions move as d theta/dt = P_theta A / s:
+A placement is a space and a wrapper around a field. With x = r theta, |theta| = 1, and A the drive of the inner field
+at the normalised tokens, directions move as d theta/dt = P_theta A / s:
 
-| scheme | how | layer | s | dr/dt |
+| placement | how | layer | s | dr/dt |
 |---|---|---|---|---|
 | Post-LN | the bare field on a `Sphere` | theta <- N(theta + h A) | 1 | 0 |
 | Pre-LN | `Pre(field)` on `Euclidean` | x <- x + h A | r | <theta, A> |
@@ -298,9 +298,9 @@ def _view(norm: AbstractNorm) -> Callable[[Any, AbstractQuery, Measure], tuple[A
     return view
 
 
-def _normalised(scheme: Pre | Peri | Scaled | Mix, t: Any, query: AbstractQuery, mu: Measure) -> Any:
+def _normalised(placement: Pre | Peri | Scaled | Mix, t: Any, query: AbstractQuery, mu: Measure) -> Any:
     """The drive of the inner field at the normalised points, in the normalised measure."""
-    return jnp.asarray(scheme.field.formula(t, *_view(scheme.norm)(t, query, mu)))
+    return jnp.asarray(placement.field.formula(t, *_view(placement.norm)(t, query, mu)))
 
 
 def _error_of_direction(t: Any, drive: Callable[[], Any], error: Any) -> Any:
@@ -324,20 +324,20 @@ def _laws(field: AbstractField, norm: AbstractNorm) -> Laws:
     return laws._replace(rotation=laws.rotation and norm.is_isotropic, steady=laws.steady and norm.is_continuous)
 
 
-def _check_stream(scheme: Pre | Peri | Scaled | Mix, tokens: Tokens | Measure) -> None:
+def _check_stream(placement: Pre | Peri | Scaled | Mix, tokens: Tokens | Measure) -> None:
     if not isinstance(tokens.space, Euclidean):
         raise InvalidInput(
-            f"{type(scheme).__name__} lets norms grow and needs tokens in R^d, not on {tokens.space}; "
+            f"{type(placement).__name__} lets norms grow and needs tokens in R^d, not on {tokens.space}; "
             f"make the tokens with space=af.Euclidean({tokens.dim})."
         )
-    scheme.norm.check(tokens.dim)
-    _check_inner(scheme)
+    placement.norm.check(tokens.dim)
+    _check_inner(placement)
 
 
-def _check_inner(scheme: Pre | Peri | Scaled | Mix | Ngpt) -> None:
-    if isinstance(scheme.field, AbstractLayered):
+def _check_inner(placement: Pre | Peri | Scaled | Mix | Ngpt) -> None:
+    if isinstance(placement.field, AbstractLayered):
         raise InvalidInput(
-            f"`field` of {type(scheme).__name__} is {type(scheme.field).__name__}, which has a layer rule of its own "
+            f"`field` of {type(placement).__name__} is {type(placement.field).__name__}, which has its own layer rule "
             "that would be lost; wrap the fields that it is made of instead."
         )
 

@@ -114,8 +114,7 @@ class Rescaled(AbstractField):
     @double
     def matrix(self, t: Any, tokens: Tokens) -> Float[Array | np.ndarray, "token token"]:
         """A_ij, the weight that token i gives to token j at time t, z_i the positions of `tokens`; one system."""
-        if tokens.dims:
-            raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
+        tokens.single()
         if tokens.n > LARGEST_MATRIX:
             raise TooLarge(f"`tokens` has {tokens.n} tokens; an attention matrix has {LARGEST_MATRIX} at most.")
         self.check(tokens)

@@ -62,21 +62,21 @@ def advance(
         if known and t1 < t0:
             raise InvalidInput(f"t1 = {t1:g} is before t0 = {t0:g}: noise does not run backwards; exchange them.")
     systems = members((field, noise), tokens)
-    jumps = breaks((field, noise), max(t0, t1) if known else (t1 if is_concrete(t0) else t0))
-    grid = method.grid(t0, t1, jumps)
+    break_times = breaks((field, noise), max(t0, t1) if known else (t1 if is_concrete(t0) else t0))
+    grid = method.grid(t0, t1, break_times)
     moved = _advance(
         systems.field, systems.field_axes, systems.measure, systems.measure_axes, jnp.asarray(t0, float),
-        jnp.asarray(t1, float), method, jnp.asarray(jumps), grid if grid is None else jnp.asarray(grid),
+        jnp.asarray(t1, float), method, jnp.asarray(break_times), grid if grid is None else jnp.asarray(grid),
     )  # fmt: skip
     return tokens.moved(systems.unflatten(moved))
 
 
 @eqx.filter_jit
 def _advance(
-    moving: Any, axes: Any, mu: Measure, mu_axes: Any, t0: Any, t1: Any, method: Any, jumps: Any, grid: Any
+    moving: Any, axes: Any, mu: Measure, mu_axes: Any, t0: Any, t1: Any, method: Any, breaks: Any, grid: Any
 ) -> Any:
     def one(moving: Any, mu: Measure) -> Any:
-        return method.advance(Particles(moving[0], mu, jumps, moving[1]), jnp.asarray(mu.positions), t0, t1, grid)
+        return method.advance(Particles(moving[0], mu, breaks, moving[1]), jnp.asarray(mu.positions), t0, t1, grid)
 
     if mu_axes is None:
         return one(moving, mu)

@@ -185,7 +185,7 @@ def _carry_back(
     measures of the way there.
     """
     space, step = system.tokens.space, jnp.asarray(step, points.dtype)
-    tokens = Particles(system.field, system.tokens, system.jumps)
+    tokens = Particles(system.field, system.tokens, system.break_times)
 
     def layer(system: AbstractSystem, k: Any, state: Any) -> Any:
         t = k.astype(step.dtype)
@@ -200,7 +200,7 @@ def _carry_back(
         k, x = at
 
         def one(y: Any, place: Any) -> Any:
-            alone = Carried(system.field, system.tokens, place[None], system.jumps)
+            alone = Carried(system.field, system.tokens, place[None], system.break_times)
 
             def miss(p: Any) -> Any:
                 on = space.retract(p[None])

@@ -57,12 +57,12 @@ class _State(NamedTuple):
     x: Any
     memory: Any
     frames: Any
-    """Frames of the chunk in hand; none between chunks."""
+    """Frames of the current chunk; none between chunks."""
     filled: Any
     steps: np.ndarray
     """Accepted and rejected steps of all members."""
     row: np.ndarray
-    """Rows before the chunk in hand."""
+    """Rows before the current chunk."""
     held: np.ndarray
     """(member,) the time at which a member was held; inf before."""
 
@@ -249,7 +249,7 @@ class FlowingTokens(AbstractStepper):
         self.warm = True
 
     def _rows(self, state: _State, length: int) -> Rows:
-        """The first `length` frames of the chunk in hand, measured."""
+        """The first `length` frames of the current chunk, measured."""
         row = int(state.row)
         frames = self._lift(np.asarray(state.frames))
         times = np.resize(self.times[row : row + length], self.size)
@@ -295,7 +295,7 @@ class _Plan(eqx.Module):
     measure: Measure
     measure_axes: Any = eqx.field(static=True)
     method: AbstractMethod
-    jumps: Any
+    breaks: Any
     names: tuple[str, ...] = eqx.field(static=True)
     """What is measured of every frame."""
 
@@ -304,7 +304,7 @@ class _Plan(eqx.Module):
 
         def one(moving: Any, measure: Measure, *args: Any) -> Any:
             field, noise = moving
-            return function(Particles(field, measure, self.jumps, noise), *args)
+            return function(Particles(field, measure, self.breaks, noise), *args)
 
         if self.measure_axes is None:
             return one(self.moving, self.measure, *args)

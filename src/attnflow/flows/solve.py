@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.axes import members
-from attnflow.checks import instance, shown
+from attnflow.checks import instance, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows.advance import default_method
@@ -116,8 +116,8 @@ def _recipe(
         raise InvalidInput(
             f"`until` is {until!r}; {type(method).__name__} needs a finite time. solve_long goes to consensus."
         )
-    if chunk is not None and (isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1):
-        raise InvalidInput(f"`chunk` is {chunk!r}; give a positive integer.")
+    if chunk is not None:
+        whole("chunk", chunk, 1)
     if isinstance(keep, str) or not isinstance(keep, Collection) or not set(keep) <= set(BUILT_IN):
         raise InvalidInput(f"`keep` is {shown(keep)}; give names out of {', '.join(BUILT_IN)}.")
     if isinstance(method, Adaptive) and np.asarray(tokens.positions).dtype == np.float32:

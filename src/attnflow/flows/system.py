@@ -21,12 +21,12 @@ class Particles(AbstractSystem):
 
     field: AbstractField
     tokens: Measure
-    jumps: Any = eqx.field(default_factory=lambda: np.zeros(0))
+    break_times: Any = eqx.field(default_factory=lambda: np.zeros(0))
     noise: AbstractNoise | None = None
 
     @property
     def breaks(self) -> Any:
-        return self.jumps
+        return self.break_times
 
     def rate(self, t: Any, state: State) -> State:
         return tangent_drive(self.field, t, AtTokens(), self.tokens.moved(self.tokens.space.retract(state)))
@@ -48,7 +48,7 @@ class Particles(AbstractSystem):
 
     def parts(self) -> tuple[AbstractSystem, ...]:
         fields = self.field.parts if isinstance(self.field, Total) else (self.field,)
-        return tuple(Particles(field, self.tokens, self.jumps) for field in fields)
+        return tuple(Particles(field, self.tokens, self.break_times) for field in fields)
 
 
 class Carried(AbstractSystem):
@@ -61,11 +61,11 @@ class Carried(AbstractSystem):
     field: AbstractField
     tokens: Measure
     place: Any
-    jumps: Any = eqx.field(default_factory=lambda: np.zeros(0))
+    break_times: Any = eqx.field(default_factory=lambda: np.zeros(0))
 
     @property
     def breaks(self) -> Any:
-        return self.jumps
+        return self.break_times
 
     def rate(self, t: Any, state: State) -> State:
         space = self.tokens.space
@@ -115,7 +115,7 @@ class Carried(AbstractSystem):
 
     def parts(self) -> tuple[AbstractSystem, ...]:
         fields = self.field.parts if isinstance(self.field, Total) else (self.field,)
-        return tuple(Carried(field, self.tokens, self.place, self.jumps) for field in fields)
+        return tuple(Carried(field, self.tokens, self.place, self.break_times) for field in fields)
 
 
 def one_layer(field: AbstractField, t: Any, step: Any, query: AbstractQuery, mu: Measure, update: Any) -> Any:

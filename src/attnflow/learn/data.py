@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float, Int
 
+from attnflow.checks import generator, number, whole
 from attnflow.errors import InvalidInput
 
 TURN = 1.5 * np.pi
@@ -24,13 +25,11 @@ def interleaved_classes(
 
     `noise` is the standard deviation of a Gaussian added to every coordinate.
     """
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
-        raise InvalidInput(f"`n` is {n!r}; give an integer of at least 2.")
+    whole("n", n, 2)
     if kind not in _CURVES:
         raise InvalidInput(f"`kind` is {kind!r}; use one of {', '.join(map(repr, _CURVES))}.")
-    if not (np.isfinite(noise) and noise >= 0):
-        raise InvalidInput(f"`noise` is {noise!r}; give a finite number of at least 0.")
-    rng = np.random.default_rng(seed)
+    number("noise", noise, low=0.0)
+    rng = generator(seed)
     labels = np.arange(n) % 2
     curve = _CURVES[kind](rng.uniform(size=n), labels)
     return curve + noise * rng.standard_normal((n, 2)), labels

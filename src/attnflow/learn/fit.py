@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Float
 
 from attnflow.axes import Along, positive
-from attnflow.checks import instance
-from attnflow.errors import InvalidInput, MissingExtra
+from attnflow.checks import instance, whole
+from attnflow.errors import MissingExtra
 from attnflow.fields import AbstractWeight, Constant, Interpolated, PerLayer, Pieces
 from attnflow.flows.compiled import wait
 from attnflow.flows.continuing import changed, go_on, recipe_of
@@ -29,7 +29,7 @@ EVERY = 50
 
 
 class Fitted(eqx.Module):
-    """What came out of `fit`."""
+    """The result of `fit`."""
 
     classifier: Classifier
     losses: Float[np.ndarray, " step"]
@@ -92,8 +92,7 @@ def fit(
     was fitted before, when the loss is not finite. Needs `pip install 'attnflow[learn]'` (Optax).
     """
     control = Control(sink, on_progress, cancel, check)
-    if not _is_count(steps):
-        raise InvalidInput(f"`steps` is {steps!r}; give a positive integer.")
+    whole("steps", steps, 1)
     if from_ is not None:
         recipe: Recipe = recipe_of(from_, Fitted, "fit")
         given = {"classifier": classifier, "points": points, "labels": labels, "batch": batch}
@@ -106,8 +105,7 @@ def fit(
             x = np.asarray(padded(points, classifier.dim))  # type: ignore[union-attr]
         y = checked_labels(labels, len(x), classifier.classes)  # type: ignore[union-attr]
         batch = len(x) if batch is None else batch
-        if not _is_count(batch) or batch > len(x):
-            raise InvalidInput(f"`batch` is {batch!r}; give an integer from 1 to {len(x)}, the number of points.")
+        whole("batch", batch, 1, len(x))
         recipe = Recipe(classifier, x, y, steps, float(positive("rate")(rate)), seed, batch)  # type: ignore[arg-type]
     with full_precision():
         return drive(_Descent(recipe), control, lambda driven: fitted(driven, recipe))
@@ -261,10 +259,6 @@ def trainable(classifier: Classifier) -> Any:
 
     marks = jax.tree.map(mark, classifier, is_leaf=lambda node: isinstance(node, AbstractWeight))
     return eqx.tree_at(lambda c: (c.readout, c.bias), marks, (True, True))
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
 
 
 def _optax() -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.axes import positive
-from attnflow.errors import InvalidInput
+from attnflow.checks import generator, whole
 from attnflow.fields import Interpolated, PerLayer
 from attnflow.fields.perceptron import Perceptron
 from attnflow.flows import Layers
@@ -37,10 +37,9 @@ def residual_network(
             be refined or run backwards; False holds them constant over each layer (`PerLayer`).
     """
     for name, value in (("dim", dim), ("width", width), ("layers", layers)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise InvalidInput(f"`{name}` is {value!r}; give a positive integer.")
+        whole(name, value, 1)
     step = positive("until")(until) / layers
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     inner = rng.standard_normal((width, dim))
     bias = rng.standard_normal(width)
     outer = 0.1 * rng.standard_normal((dim, width)) / np.sqrt(width)
@@ -67,8 +66,7 @@ def residual_classifier(
     smooth: bool = True,
 ) -> Classifier:
     """The `residual_network` of these arguments, run layer by layer, with the first coordinates as scores at first."""
-    if isinstance(classes, bool) or not isinstance(classes, int | np.integer) or not 2 <= classes <= dim:
-        raise InvalidInput(f"`classes` is {classes!r}; give an integer from 2 to {dim}, the dimension.")
+    whole("classes", classes, 2, whole("dim", dim, 2))
     field = residual_network(
         dim, width, layers, until=until, seed=seed, activation=activation, shared=shared, smooth=smooth
     )

@@ -1,6 +1,6 @@
-"""The mean-field limit: densities on spheres, by their harmonics, and the tokens that stand for them.
+"""The mean-field limit: densities on spheres, by their harmonics, and tokens that represent them.
 
-A density is relative to the uniform probability (the uniform law is 1); harmonics are orthonormal for it, and the
+A density is relative to the uniform probability (the uniform measure is 1); harmonics are orthonormal for it, and the
 kernel e^{beta (<x,y> - 1)} multiplies those of degree k by `multipliers(beta, d, degree)[k]`.
 """
 
@@ -14,13 +14,9 @@ from attnflow.meanfield.chaos import (
     expected_distance,
     expected_observable,
     fluctuations,
-    forecast,
+    linearised_distance,
 )
-from attnflow.meanfield.density import Density, Moments
-from attnflow.meanfield.distances import observable_distance, quadrature_error, wasserstein_circle
-from attnflow.meanfield.evolve import DensityFlow, evolve
-from attnflow.meanfield.evolve_cells import evolve_cells
-from attnflow.meanfield.laws import (
+from attnflow.meanfield.densities import (
     empirical,
     from_function,
     from_tokens,
@@ -30,10 +26,14 @@ from attnflow.meanfield.laws import (
     von_mises_fisher,
     watson,
 )
-from attnflow.meanfield.linear import Linearised, Stability, linearised, rotations, stability
+from attnflow.meanfield.density import Density, Moments
+from attnflow.meanfield.distances import observable_distance, quadrature_error, wasserstein_circle
+from attnflow.meanfield.evolve import DensityFlow, evolve
+from attnflow.meanfield.evolve_cells import evolve_cells
+from attnflow.meanfield.linearised import Linearised, Stability, linearised, rotations, stability
 from attnflow.meanfield.model import Model, as_model
 from attnflow.meanfield.multipliers import check_degree, multipliers, needed_degree
-from attnflow.meanfield.onset import Bifurcation, bifurcation, critical_noise
+from attnflow.meanfield.onset import Bifurcation, bifurcation
 from attnflow.meanfield.samples import quadrature, quiet, sample
 from attnflow.meanfield.sphere_basis import SphereBasis
 from attnflow.meanfield.stationary import Stationary, branch, free_energy, stationary
@@ -62,19 +62,18 @@ __all__ = [
     "cells_from_density",
     "check_degree",
     "circle_cells",
-    "critical_noise",
     "empirical",
     "evolve",
     "evolve_cells",
     "expected_distance",
     "expected_observable",
     "fluctuations",
-    "forecast",
     "free_energy",
     "from_function",
     "from_tokens",
     "hand_over",
     "linearised",
+    "linearised_distance",
     "mixture",
     "multipliers",
     "needed_degree",

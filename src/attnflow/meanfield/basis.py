@@ -14,8 +14,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from attnflow.checks import whole
 from attnflow.errors import InvalidInput
-from attnflow.meanfield.orthogonal import gauss, orthonormal, series, slopes
+from attnflow.meanfield.orthogonal import expansion, gauss, orthonormal, slopes
 from attnflow.precision import double, full_precision
 from attnflow.special.numbers import Numbers
 
@@ -220,9 +221,9 @@ class CircleBasis(AbstractBasis):
 class ZonalBasis(AbstractBasis):
     """Functions of s = <x, e>, e the last basis vector of R^d: phi_k(s) = sqrt(N(k, d)) P_k(s), any d >= 2.
 
-    The grid has `grid` Gauss nodes for the law of s, increasing: at least (3 degree + 2)/2 unless said otherwise. For
-    large d the harmonics are huge near s = +-1 (see `sensitivity`): values there have the absolute error that goes with
-    it, at points which carry next to no mass.
+    The grid has `grid` Gauss nodes for the distribution of s, increasing: at least (3 degree + 2)/2 unless said
+    otherwise. For large d the harmonics are huge near s = +-1 (see `sensitivity`): values there have the absolute error
+    that goes with it, at points which carry next to no mass.
     """
 
     dim: int = eqx.field(static=True)
@@ -280,7 +281,7 @@ class ZonalBasis(AbstractBasis):
         return self.steep @ (self.weights * jnp.asarray(flux)[0])
 
     def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> Numbers:
-        return series(self.dim, np.asarray(coefficients), _heights(x))
+        return expansion(self.dim, np.asarray(coefficients), _heights(x))
 
     def atoms(self, x: ArrayLike, masses: ArrayLike) -> np.ndarray:
         """The coefficients of the atomic measure after averaging over rotations about the axis."""
@@ -294,12 +295,12 @@ class ZonalBasis(AbstractBasis):
     @double
     @eqx.filter_jit
     def moments(self, values: Values) -> tuple[Array, Array]:
-        law = self.weights * jnp.asarray(values)
+        masses = self.weights * jnp.asarray(values)
         axis = np.eye(self.dim)[-1]
-        along = jnp.sum(law * self.nodes**2)
-        across = (jnp.sum(law) - along) / (self.dim - 1)
+        along = jnp.sum(masses * self.nodes**2)
+        across = (jnp.sum(masses) - along) / (self.dim - 1)
         line = np.outer(axis, axis)
-        return jnp.sum(law * self.nodes) * axis, along * line + across * (np.eye(self.dim) - line)
+        return jnp.sum(masses * self.nodes) * axis, along * line + across * (np.eye(self.dim) - line)
 
     def harmonic(self, degree: int, order: int = 0) -> np.ndarray:
         """Coefficients of P_degree(s); the only order is 0."""
@@ -326,10 +327,10 @@ def circle_spectrum(coefficients: np.ndarray) -> np.ndarray:
     return np.sqrt(2.0) * (cosines - 1j * sines)
 
 
-def full_moments(law: Any, x: Any) -> tuple[Array, Array]:
+def full_moments(masses: Any, x: Any) -> tuple[Array, Array]:
     """The integrals of x and x x^T, for grids of any shape."""
-    law, x = law.reshape(-1), x.reshape(-1, x.shape[-1])
-    return law @ x, (x.T * jnp.broadcast_to(law, x.T.shape)) @ x
+    masses, x = masses.reshape(-1), x.reshape(-1, x.shape[-1])
+    return masses @ x, (x.T * jnp.broadcast_to(masses, x.T.shape)) @ x
 
 
 def on_device(values: np.ndarray) -> Array:
@@ -338,21 +339,13 @@ def on_device(values: np.ndarray) -> Array:
         return jnp.asarray(values, jnp.float64)
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """An integer of at least `least`, or a refusal."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidInput(f"`{name}` is {value!r}; give an integer of at least {least}.")
-    return int(value)
-
-
 def checked_harmonic(basis: AbstractBasis, degree: int, order: int) -> None:
     """Refuse a harmonic that `basis` does not hold."""
     if whole("degree", degree, 0) > basis.degree:
         raise InvalidInput(
             f"`degree` is {degree}, above the {basis.degree} of the basis; use `basis.refined({degree})`."
         )
-    if isinstance(order, bool) or not isinstance(order, int | np.integer) or abs(order) > degree:
-        raise InvalidInput(f"`order` is {order!r}; give an integer between -{degree} and {degree}.")
+    whole("order", order, -degree, degree)
 
 
 def chunks(count: int, width: int) -> list[slice]:

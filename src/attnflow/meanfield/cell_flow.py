@@ -1,4 +1,4 @@
-"""What `evolve_cells` leaves: masses of cells through time."""
+"""The result of `evolve_cells`: masses of cells through time."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
@@ -7,7 +7,7 @@ import numpy as np
 
 from attnflow.flows.outcome import Outcome
 from attnflow.meanfield.cells import Cells, hand_over
-from attnflow.meanfield.frames import Frames
+from attnflow.meanfield.density_flow import AbstractDensityFlow
 from attnflow.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class CellFlow(Frames):
-    """What `evolve_cells` leaves.
+class CellFlow(AbstractDensityFlow):
+    """The result of `evolve_cells`.
 
     In `dataset`: masses (time, cell); energy, free_energy (unnormalised attention) and narrow (time); the centres and
     the uniform measure of the cells.
@@ -40,10 +40,10 @@ class CellFlow(Frames):
 
     @property
     def values(self) -> np.ndarray:
-        """Mean density (time, cell) relative to the uniform law; NaN where that is below float range."""
+        """Mean density (time, cell) relative to the uniform measure; NaN where that is below float range."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return (self.masses / self.dataset["measure"]).values
 
     def hand_over(self, at: int = -1, *, copies: int = 1, seed: int = 0) -> Tokens:
-        """The cells of frame number `at` as tokens, which go on where cells are too wide: `hand_over`."""
+        """The cells of frame number `at` as tokens, which continue where cells are too wide: `hand_over`."""
         return hand_over(self.cells, self.masses.values[at], copies=copies, seed=seed)

@@ -13,11 +13,11 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy import special as sp
 
+from attnflow.checks import instance, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
-from attnflow.meanfield.basis import CircleBasis, ZonalBasis, whole
+from attnflow.meanfield.basis import CircleBasis, ZonalBasis
 from attnflow.meanfield.density import Density
-from attnflow.meanfield.given import of_kind
 from attnflow.meanfield.model import as_model
 from attnflow.meanfield.samples import belts
 from attnflow.spaces import Sphere
@@ -46,7 +46,7 @@ class Cells(eqx.Module):
     log_area: Float[np.ndarray, " edge"]
     """Logarithm of the uniform probability per angle at every edge; -inf where no mass can pass."""
     centroids: Float[np.ndarray, " cell"]
-    """The mean angle of the uniform law in every cell."""
+    """The mean angle of the uniform measure in every cell."""
 
     @property
     def width(self) -> float:
@@ -60,7 +60,7 @@ class Cells(eqx.Module):
 
     @property
     def measure(self) -> np.ndarray:
-        """The uniform probability of every cell: the masses of the uniform law."""
+        """The uniform probability of every cell: the masses of the uniform measure."""
         return np.exp(self.log_measure)
 
     def check(self, masses: ArrayLike) -> np.ndarray:
@@ -83,7 +83,7 @@ class Cells(eqx.Module):
         return found
 
     def check_beta(self, beta: float) -> None:
-        """Refuse cells wider than the kernel, beta^{-1/2}, or than the uniform law of the angle, (d-2)^{-1/2}."""
+        """Refuse cells wider than the kernel, beta^{-1/2}, or than the uniform measure of the angle, (d-2)^{-1/2}."""
         whole_angle, scale = self.width * self.count, math.sqrt(beta + self.dim - 2)
         needed = math.ceil(whole_angle * scale)
         if self.count < needed:
@@ -104,7 +104,7 @@ def circle_cells(count: int) -> Cells:
 def zonal_cells(dim: int, count: int) -> Cells:
     """`count` belts of S^{dim-1} about the last axis, of equal width in the polar angle.
 
-    The uniform law of that angle has density proportional to sin^{dim-2}. Its share of a cell is a Gauss sum of
+    The uniform measure of that angle has density proportional to sin^{dim-2}. Its share of a cell is a Gauss sum of
     positive terms within the cell, in logarithms: differences of incomplete Beta functions would cancel for large dim.
     """
     whole("dim", dim, 2)
@@ -124,7 +124,7 @@ def cells_from_density(cells: Cells, density: Density) -> np.ndarray:
 
     Exact integrals on the circle, Gauss sums within the cells otherwise; rounding below 0 becomes 0, and the sum 1.
     """
-    basis = of_kind("density", density, Density, "a Density").basis
+    basis = instance("density", density, Density, "a Density").basis
     if not isinstance(basis, ZonalBasis if cells.zonal else CircleBasis) or basis.dim != cells.dim:
         wanted = f"ZonalBasis({cells.dim}, ...)" if cells.zonal else "CircleBasis"
         raise InvalidInput(
@@ -142,7 +142,7 @@ def cells_from_density(cells: Cells, density: Density) -> np.ndarray:
 
 
 def hand_over(cells: Cells, masses: ArrayLike, *, copies: int = 1, seed: int = 0) -> Tokens:
-    """The cells as tokens that go on where the cells are too wide: one in the middle of each cell that has mass.
+    """The cells as tokens, which continue where the cells are too wide: one in the middle of each cell that has mass.
 
     A zonal cell becomes a set of directions about the axis, as in `quadrature`: both mirror points (d = 2), a ring of
     4 `copies` points (d = 3), or `copies` randomly turned cross-polytopes (how many: see `DensityFlow.hand_over`).
@@ -178,7 +178,7 @@ def kernel(cells: Cells, beta: float) -> Kernel:
 
     Averaged over rotations about the axis it is e^{beta (cos(s - t) - 1)} a_0(z) with z = beta sin s sin t and a_0 that
     of S^{d-2}: Gamma(n/2) (2/z)^{n/2-1} e^{-z} I_{n/2-1}(z), n = d-1. Zonal matrices are scaled on both sides by
-    1 + O(width^2) so that the uniform law stands still exactly, as it does on the circle by symmetry.
+    1 + O(width^2) so that the uniform measure stands still exactly, as it does on the circle by symmetry.
     """
     direct = beta > 1
     unit = cells.width**2 * (beta if direct else 1.0)
@@ -205,9 +205,9 @@ class Scheme(eqx.Module):
     kernel: Kernel
     beta: np.ndarray
     kappa: np.ndarray
-    factor: np.ndarray
+    clock_factor: np.ndarray
     softmax: np.ndarray
-    outer: np.ndarray
+    external_potential: np.ndarray
     """The potential U in the middle of every cell."""
     width: np.ndarray
     gap: np.ndarray
@@ -248,7 +248,7 @@ def make_scheme(field: AbstractField, cells: Cells, kappa: Any = 0.0) -> Scheme:
         kernel(cells, beta),
         np.asarray(beta),
         np.asarray(float(model.kappa)),
-        np.asarray(model.factor, np.float64),
+        np.asarray(model.clock_factor, np.float64),
         np.asarray(model.softmax),
         outer,
         np.asarray(cells.width),
@@ -264,7 +264,7 @@ def make_scheme(field: AbstractField, cells: Cells, kappa: Any = 0.0) -> Scheme:
 
 
 def _averaged(cells: Cells, beta: float) -> np.ndarray:
-    """Log K / beta between the centres, averaged over rotations.
+    """log K / beta between the centres, averaged over rotations.
 
     On the diagonal two thirds of K between two points one width apart, next to it one third of K at distance 0, both
     about the same angle; across a pole too.
@@ -286,7 +286,7 @@ def _averaged(cells: Cells, beta: float) -> np.ndarray:
 
 
 def _log_mean(beta: float, across: np.ndarray, n: int) -> np.ndarray:
-    """Log a_0(z) / beta on S^{n-1}, z = beta across: by the series e^z a_0 = 0F1(n/2; z^2/4) or by Bessel functions."""
+    """log a_0(z) / beta on S^{n-1}, z = beta across: by the series e^z a_0 = 0F1(n/2; z^2/4) or by Bessel functions."""
     z = beta * across
     few = z * z <= 16 * n
     square = np.where(few, z, 0.0) ** 2 / 4
@@ -308,7 +308,7 @@ def _log_mean(beta: float, across: np.ndarray, n: int) -> np.ndarray:
 
 
 def _balanced(cells: Cells, logs: np.ndarray, beta: float) -> np.ndarray:
-    """logs_ij + c_i + c_j such that the uniform law has K * mu constant: Newton's method for a symmetric scaling."""
+    """logs_ij + c_i + c_j such that K * mu is constant for the uniform measure: Newton's method for a scaling."""
     measure, shift = cells.measure, np.zeros(cells.count)
     for _ in range(4):
         scaled = logs + (shift[:, None] + shift[None, :])

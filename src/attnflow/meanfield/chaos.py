@@ -1,10 +1,10 @@
-"""What carries the distance between n tokens and the density that they stand for through time.
+"""The distance between n tokens and the density from which they are drawn, through time.
 
 The noise eta = sqrt(n) (mu_n - mu) of iid tokens starts as a Gaussian field with the covariance int f g dmu - int f dmu
 int g dmu and follows the linearised continuity equation along the density (Braun and Hepp, Commun. Math. Phys. 56,
 1977). A unit mass at a becomes one at X_t(a), carried by the flow of the density, plus a smooth response s_t(a):
 ds/dt = L(rho_t) s - div(rho_t grad Phi'[delta_X]), s_0 = 0, with L the derivative of the equation. Noise of all degrees
-is thereby carried exactly, and only smooth functions are expanded in harmonics.
+is moved exactly in this way, and only smooth functions are expanded in harmonics.
 """
 
 import dataclasses
@@ -18,13 +18,13 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from attnflow.axes import finite_array
+from attnflow.checks import generator, instance, number, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
-from attnflow.meanfield.basis import AbstractBasis, CircleBasis, ZonalBasis, whole
+from attnflow.meanfield.basis import AbstractBasis, CircleBasis, ZonalBasis
 from attnflow.meanfield.density import Density, tail_of
 from attnflow.meanfield.distances import GRID, circle_of, distance_to_series, on_circle, sobolev_shares
 from attnflow.meanfield.exponential import advance, begin
-from attnflow.meanfield.given import generator, number, of_kind
 from attnflow.meanfield.model import Model, grid_positions, model_on
 from attnflow.meanfield.samples import quadrature
 from attnflow.precision import full_precision
@@ -52,7 +52,7 @@ class Fluctuations:
     coefficients: np.ndarray
     """(time, *coefficients): the density."""
     starts: Tokens
-    """Points a, with masses that are a quadrature of the law at time 0."""
+    """Points a, with masses that are a quadrature of the distribution at time 0."""
     moved: np.ndarray
     """(time, start, dim): X_t(a)."""
     responses: np.ndarray
@@ -80,25 +80,25 @@ def fluctuations(
     """The density along `field` without diffusion, and the tangent flow along it, at increasing `times`.
 
     Arguments:
-        starts: where unit masses start, with masses that integrate smooth functions against the law at time 0: by
+        starts: where unit masses start, with masses that integrate smooth functions against the density at time 0: by
             default 128 even angles on the circle (W_1 needs even ones), and the grid of the basis on S^2, which is
-            costly: for a law with an axis `quadrature` of its zonal form, with 4 `copies` above the degree of the
-            observables, is as good.
+            costly: for a density with an axis `quadrature` of its zonal form, with 4 `copies` above the degree of
+            the observables, is as good.
         rtol: the error of a step, relative to the 2-norm of density, positions and responses together.
         resolution: refused if the tail (see `evolve`) of the density or of a response exceeds it at one of the times.
     """
-    basis = of_kind("density", density, Density, "a Density, as uniform(basis) is one").basis
+    basis = instance("density", density, Density, "a Density, as uniform(basis) is one").basis
     if isinstance(basis, ZonalBasis):
         raise InvalidInput("`density` has a ZonalBasis, but noise has no axis; use CircleBasis or SphereBasis.")
-    number("rtol", rtol, 1e-13, 1.0)
-    number("resolution", resolution, 1e-14, 1.0)
+    number("rtol", rtol, low=1e-13, high=1.0)
+    number("resolution", resolution, low=1e-14, high=1.0)
     model = model_on(field, basis, 0.0, resolution)
     if not float(model.beta) > 0:
         raise InvalidInput(f"`beta` is {float(model.beta)}; give one above 0, so that tokens feel each other's place.")
     moments = np.asarray(finite_array("times", times))
     if moments.ndim != 1 or not len(moments) or moments[0] < 0 or (np.diff(moments) <= 0).any():
         raise InvalidInput(f"`times` is {times!r}; give increasing times from 0 on.")
-    starts = _even(density) if starts is None else of_kind("starts", starts, Tokens, "Tokens")
+    starts = _even(density) if starts is None else instance("starts", starts, Tokens, "Tokens")
     if starts.dims or starts.dim != basis.dim:
         raise InvalidInput(
             f"`starts` has positions of shape {starts.positions.shape}; give unit vectors of R^{basis.dim}."
@@ -129,8 +129,8 @@ def expected_distance(flow: Fluctuations, *, samples: int = 4096, cells: int = 5
     G is a Brownian bridge at the level F_0(a), drawn at the ends of `cells` cells; at time t it is that at X_t^{-1},
     plus the primitive of the responses. The same noise serves all times.
     """
-    law = np.asarray(circle_of(_known(flow).start).evaluate(flow.start.coefficients, _centres(cells)))
-    masses = law / np.sum(law)
+    rho = np.asarray(circle_of(_checked(flow).start).evaluate(flow.start.coefficients, _centres(cells)))
+    masses = rho / np.sum(rho)
     z = generator(seed).standard_normal((whole("samples", samples, 2), cells))
     noise = np.sqrt(masses) * z - masses * (z @ np.sqrt(masses))[:, None]
     coarse, steps, rows = _coarse(flow), np.tril(np.ones((cells, cells))), []
@@ -147,13 +147,13 @@ def expected_distance(flow: Fluctuations, *, samples: int = 4096, cells: int = 5
     return Expected(np.mean(found, axis=1), deviation / np.sqrt(samples), deviation)
 
 
-def forecast(flow: Fluctuations, tokens: Tokens, *, grid: int = GRID) -> np.ndarray:
-    """W_1 at every time, on the circle, as the linearised flow has it for these very tokens at time 0.
+def linearised_distance(flow: Fluctuations, tokens: Tokens, *, grid: int = GRID) -> np.ndarray:
+    """W_1 at every time, on the circle, by the linearised flow, for these tokens at time 0.
 
-    The distance between the tokens carried to X_t and rho_t less the response to mu_n - mu_0. It misses W_1 by the
-    square of the noise, a share of order n^(-1/2).
+    The distance between the tokens carried to X_t and rho_t less the response to mu_n - mu_0. The result differs from
+    W_1 by the square of the noise, a share of order n^(-1/2).
     """
-    basis, coarse = circle_of(_known(flow).start), _coarse(flow)
+    basis, coarse = circle_of(_checked(flow).start), _coarse(flow)
     on_circle(tokens, basis, grid)
     angles, masses = basis.variable(tokens.positions), np.asarray(tokens.masses)
     noise = coarse.atoms(angles, masses) - np.asarray(basis.resized(flow.start.coefficients, coarse.degree))
@@ -198,8 +198,8 @@ def carried_noise(flow: Fluctuations) -> np.ndarray:
     return np.sqrt(np.array(found))
 
 
-def _known(flow: Fluctuations) -> Fluctuations:
-    return of_kind("flow", flow, Fluctuations, "what `fluctuations` gives")
+def _checked(flow: Fluctuations) -> Fluctuations:
+    return instance("flow", flow, Fluctuations, "what `fluctuations` gives")
 
 
 @eqx.filter_jit
@@ -222,15 +222,15 @@ def _follow(model: Model, basis: AbstractBasis, grid: Any, count: int, state: An
 def _velocity(model: Model, basis: AbstractBasis, grid: Any, c: Any) -> Any:
     """The gradient of Phi at any unit vector, by quadrature on the grid."""
     places = grid.reshape(-1, basis.dim)
-    law = (basis.weights * basis.synthesis(c)).reshape(-1)
+    masses = (basis.weights * basis.synthesis(c)).reshape(-1)
 
-    def climb(x: Any) -> Any:
-        z = jnp.sum(law * jnp.exp(model.beta * (places @ x - 1)))
-        phi = jnp.log(z) / model.beta if model.softmax else model.factor * z / model.beta
+    def velocity_potential(x: Any) -> Any:
+        z = jnp.sum(masses * jnp.exp(model.beta * (places @ x - 1)))
+        phi = jnp.log(z) / model.beta if model.softmax else model.clock_factor * z / model.beta
         return phi + sum((part.potential(x) for part in model.potentials), jnp.zeros(()))
 
     def velocity(x: Any) -> Any:
-        slope = jax.grad(climb)(x)
+        slope = jax.grad(velocity_potential)(x)
         return slope - x * jnp.sum(slope * x)
 
     return velocity
@@ -239,28 +239,28 @@ def _velocity(model: Model, basis: AbstractBasis, grid: Any, c: Any) -> Any:
 def _response(model: Model, basis: AbstractBasis, grid: Any, c: Any) -> Any:
     """-div(rho grad Phi'[delta_x]) in coefficients, as a function of x; Phi' = K_x/beta, over Z for softmax."""
     rho = basis.synthesis(c)
-    carried = rho / model.seen(basis, c) if model.softmax else model.factor * rho
-    slope = model.drift(basis, c) if model.softmax else None  # grad Z/(beta Z)
+    carried = rho / model.convolved(basis, c) if model.softmax else model.clock_factor * rho
+    slope = model.attention_velocity(basis, c) if model.softmax else None  # grad Z/(beta Z)
 
     def respond(x: Any) -> Any:
         near = jnp.exp(model.beta * (grid @ x - 1))
-        pull = basis.gradient(basis.analysis(near / model.beta))
+        change = basis.gradient(basis.analysis(near / model.beta))
         if slope is not None:
-            pull = pull - jnp.broadcast_to(near, slope.shape) * slope
-        return basis.inflow(jnp.broadcast_to(carried, pull.shape) * pull)
+            change = change - jnp.broadcast_to(near, slope.shape) * slope
+        return basis.inflow(jnp.broadcast_to(carried, change.shape) * change)
 
     return respond
 
 
 @eqx.filter_jit
 def _tails(basis: AbstractBasis, responses: Any) -> Any:
-    """Those of the responses that are not 0."""
+    """The tail of every response; 0 at time 0, where all responses are 0."""
     zero = jnp.max(jnp.abs(responses)) == 0
     return jnp.where(zero, 0.0, jax.vmap(lambda s: tail_of(basis, s))(jnp.where(zero, 1.0, responses)))
 
 
 def _even(density: Density) -> Tokens:
-    """Even angles with their masses, enough for twice the degree of the law; or the grid."""
+    """Even angles with their masses, enough for twice the degree of the distribution; or the grid."""
     basis = density.basis
     if not isinstance(basis, CircleBasis):
         return quadrature(density)
@@ -269,7 +269,7 @@ def _even(density: Density) -> Tokens:
 
 
 def _coarse(flow: Fluctuations) -> CircleBasis:
-    """The harmonics in the start a."""
+    """The basis for functions of the start a."""
     circle_of(flow.start)
     coarse = CircleBasis((flow.starts.n - 1) // 2, flow.starts.n)
     even = np.exp(1j * coarse.points())

@@ -1,4 +1,4 @@
-"""A probability density on a sphere, relative to the uniform law."""
+"""A probability density on a sphere, relative to the uniform measure."""
 
 from typing import Any, NamedTuple
 
@@ -8,9 +8,9 @@ import numpy as np
 from jax.scipy.special import xlogy
 from numpy.typing import ArrayLike
 
+from attnflow.checks import instance
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.basis import AbstractBasis, Coefficients, Values
-from attnflow.meanfield.given import of_kind
 from attnflow.precision import double, is_traced
 from attnflow.special.degrees import multiplicity_ratios
 from attnflow.special.numbers import Numbers
@@ -26,7 +26,7 @@ class Moments(NamedTuple):
 
 
 class Density(eqx.Module):
-    """mu = rho sigma with sigma the uniform probability: rho has mean 1, and the uniform law is rho = 1.
+    """mu = rho sigma with sigma the uniform probability: rho has mean 1, and the uniform measure is rho = 1.
 
     `coefficients` are those of rho in `basis`. A density whose mass differs from 1, or which is negative on the grid,
     by more than `tolerance` is refused (negative values within rounding of the basis are not); inside compiled code
@@ -37,7 +37,7 @@ class Density(eqx.Module):
     coefficients: Coefficients
 
     def __init__(self, basis: AbstractBasis, coefficients: Any, *, tolerance: float = TOLERANCE):
-        self.basis = of_kind("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
+        self.basis = instance("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
         if is_traced((basis, coefficients)):
             self.coefficients = coefficients
             return
@@ -52,11 +52,11 @@ class Density(eqx.Module):
 
     @property
     def values(self) -> Values:
-        """Rho on the grid of the basis."""
+        """rho on the grid of the basis."""
         return self.basis.synthesis(self.coefficients)
 
     def __call__(self, x: ArrayLike) -> Numbers:
-        """Rho at any points, given in the variable of the basis (`basis.variable(positions)`)."""
+        """rho at any points, given in the variable of the basis (`basis.variable(positions)`)."""
         return self.basis.evaluate(self.coefficients, x)
 
     @property
@@ -75,7 +75,7 @@ class Density(eqx.Module):
     @double
     @eqx.filter_jit
     def entropy(self) -> Any:
-        """The integral of rho log rho against sigma, by quadrature on the grid: 0 for the uniform law, else above."""
+        """The integral of rho log rho against sigma, by quadrature on the grid; 0 for the uniform measure alone."""
         values = jnp.maximum(jnp.asarray(self.values), 0.0)
         return jnp.sum(self.basis.weights * xlogy(values, values))
 
@@ -106,7 +106,7 @@ class Density(eqx.Module):
             raise InvalidInput("`coefficients` is not 0 where `basis.mask` is False; multiply it by the mask.")
         if abs(self.mass - 1) > tolerance:
             raise InvalidInput(
-                f"`coefficients` have mass {self.mass:.10g}; a density relative to the uniform law has mass 1: "
+                f"`coefficients` have mass {self.mass:.10g}; a density relative to the uniform measure has mass 1: "
                 "divide by the first coefficient."
             )
         values = np.asarray(self.values)

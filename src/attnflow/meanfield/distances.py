@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from attnflow.checks import instance, whole
 from attnflow.errors import InvalidInput
-from attnflow.meanfield.basis import AbstractBasis, CircleBasis, circle_spectrum, whole
+from attnflow.meanfield.basis import AbstractBasis, CircleBasis, circle_spectrum
+from attnflow.meanfield.densities import empirical
 from attnflow.meanfield.density import Density
-from attnflow.meanfield.given import of_kind
-from attnflow.meanfield.laws import empirical
 from attnflow.tokens import Tokens
 
 GRID = 2**14
@@ -46,7 +46,7 @@ def observable_distance(tokens: Tokens, density: Density, degree: int) -> float:
     A negative Sobolev norm cut after `degree`: a distance by smooth observables, which is of order n^(-1/2) for iid
     tokens on every sphere, where W_1 is not (sqrt(log n / n) on S^2). On a `ZonalBasis` zonal observables alone.
     """
-    of_kind("density", density, Density, "a Density, as uniform(basis) is one")
+    instance("density", density, Density, "a Density, as uniform(basis) is one")
     basis = density.basis.refined(whole("degree", degree, 1))
     difference = empirical(basis, tokens) - np.asarray(density.basis.resized(density.coefficients, degree))
     return float(np.sqrt(np.sum(sobolev_shares(basis) * difference**2)))
@@ -98,7 +98,7 @@ def sobolev_shares(basis: AbstractBasis) -> np.ndarray:
 
 def on_circle(tokens: Tokens, basis: CircleBasis, grid: int) -> None:
     """Refuse what is no single system on the circle, and too coarse a grid."""
-    of_kind("tokens", tokens, Tokens, "Tokens on the circle")
+    instance("tokens", tokens, Tokens, "Tokens on the circle")
     if tokens.dims or tokens.dim != 2:
         raise InvalidInput(f"`tokens` has positions of shape {tokens.positions.shape}; give one system on the circle.")
     if whole("grid", grid, 2) <= 2 * basis.degree:
@@ -107,7 +107,7 @@ def on_circle(tokens: Tokens, basis: CircleBasis, grid: int) -> None:
 
 def circle_of(density: Density) -> CircleBasis:
     """The basis of a density on the circle, or a refusal."""
-    of_kind("density", density, Density, "a Density, as uniform(basis) is one")
+    instance("density", density, Density, "a Density, as uniform(basis) is one")
     if not isinstance(density.basis, CircleBasis):
         raise InvalidInput(
             f"`density` has a {type(density.basis).__name__}; W_1 is computed on the circle, so give a CircleBasis, "

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import xlogy
 
+from attnflow.checks import ABOVE_ZERO, instance, number
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import compiled, wait
@@ -24,9 +25,8 @@ from attnflow.flows.stepper import AbstractSingle, Rows, Slice
 from attnflow.flows.stops import AbstractStop, conditions
 from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import Density, tail_of
-from attnflow.meanfield.exponential import STALLED, State, advance, begin
-from attnflow.meanfield.frames import Frames
-from attnflow.meanfield.given import number, of_kind
+from attnflow.meanfield.density_flow import AbstractDensityFlow
+from attnflow.meanfield.exponential import STALLED, HarmonicState, advance, begin
 from attnflow.meanfield.model import Model, model_on
 from attnflow.meanfield.multipliers import multipliers
 from attnflow.meanfield.samples import quadrature, quiet
@@ -40,7 +40,7 @@ ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
 @dataclasses.dataclass(frozen=True)
-class DensityFlow(Frames):
+class DensityFlow(AbstractDensityFlow):
     """Frames of a density as an xarray Dataset along `time`.
 
     `coefficients` (time, harmonic), or (time, part, order, degree) on S^2; `energy` (E <= 0, plus the integral of the
@@ -79,7 +79,7 @@ class DensityFlow(Frames):
 
     @property
     def values(self) -> np.ndarray:
-        """Rho on the grid of the basis at every frame, (time, *grid)."""
+        """rho on the grid of the basis at every frame, (time, *grid)."""
         rows = self.dataset["coefficients"].values
         return np.stack([np.asarray(self.basis.synthesis(c)) for c in rows])
 
@@ -184,7 +184,7 @@ def evolve(
 
 
 class _State(NamedTuple):
-    inner: State
+    inner: HarmonicState
     row: Any
     """Frames so far."""
 
@@ -293,13 +293,13 @@ def _slice(
     model: Model,
     basis: AbstractBasis,
     kernel: tuple[Any, Any],
-    state: State,
+    state: HarmonicState,
     target: Any,
     limit: Any,
     rtol: Any,
     atol: Any,
     resolution: Any,
-) -> tuple[State, dict[str, Any]]:
+) -> tuple[HarmonicState, dict[str, Any]]:
     """Some steps towards `target`, and what there is to say about the state reached."""
 
     def watch(c: Any) -> Any:
@@ -318,14 +318,13 @@ def _slice(
 
 def _read(model: Model, basis: AbstractBasis, kernel: tuple[Any, Any], c: Any, change: Any) -> dict[str, Any]:
     values = basis.synthesis(c)
-    law = basis.weights * values
-    pull, level = kernel
-    energy = 0.5 * (jnp.sum(pull * c**2) + level)
-    outer = jnp.sum(law * model.outer(basis)) if model.potentials else jnp.zeros(())
+    interaction, level = kernel
+    energy = 0.5 * (jnp.sum(interaction * c**2) + level)
+    external = jnp.sum(basis.weights * values * model.external_potential(basis)) if model.potentials else jnp.zeros(())
     positive = jnp.maximum(values, 0.0)
     entropy = jnp.sum(basis.weights * xlogy(positive, positive))
     found = {
-        "energy": energy + outer,
+        "energy": energy + external,
         "entropy": entropy,
         "mass": c.reshape(-1)[0],
         "tail": tail_of(basis, c),
@@ -333,7 +332,8 @@ def _read(model: Model, basis: AbstractBasis, kernel: tuple[Any, Any], c: Any, c
         "negative": _below(basis, values),
         "speed": jnp.sqrt(jnp.sum(change**2)),
     }
-    return found if model.softmax else found | {"free_energy": model.factor * energy + outer - model.kappa * entropy}
+    free_energy = model.clock_factor * energy + external - model.kappa * entropy
+    return found if model.softmax else found | {"free_energy": free_energy}
 
 
 def _below(basis: AbstractBasis, values: Any) -> Any:
@@ -343,7 +343,7 @@ def _below(basis: AbstractBasis, values: Any) -> Any:
 @eqx.filter_jit
 def _kernel(model: Model, basis: AbstractBasis) -> tuple[Any, Any]:
     """What the energy needs to know of the kernel."""
-    return model.pull(basis), _level(model.beta, basis.dim)
+    return model.interaction_multipliers(basis), _level(model.beta, basis.dim)
 
 
 def _level(beta: Any, d: int) -> Any:
@@ -355,14 +355,14 @@ def _level(beta: Any, d: int) -> Any:
 
 def _checked(field: Any, density: Any, until: Any, kappa: Any, rtol: Any, atol: Any, resolution: Any) -> Model:
     """The model of the field; everything that cannot work is refused here."""
-    basis = of_kind("density", density, Density, "a Density, as uniform(basis) is one").basis
-    number("until", until, 0.0, open_=True)
+    basis = instance("density", density, Density, "a Density, as uniform(basis) is one").basis
+    number("until", until, low=ABOVE_ZERO)
     for name, value, low in (("rtol", rtol, 1e-13), ("atol", atol, 0.0), ("resolution", resolution, 1e-14)):
-        number(name, value, low, 1.0)
+        number(name, value, low=low, high=1.0)
     model = model_on(field, basis, kappa, resolution)
     if model.potentials:
-        outer = np.asarray(basis.analysis(double(model.outer)(basis)))
-        if (rough := float(tail_of(basis, outer))) > resolution:
+        external = np.asarray(basis.analysis(double(model.external_potential)(basis)))
+        if (rough := float(tail_of(basis, external))) > resolution:
             raise InvalidInput(
                 f"`field` has a Potential whose last degrees hold {rough:.2g} of the largest, above `resolution` "
                 f"{resolution:g}; use a smooth activation ('tanh', 'gelu'), more degrees, or `evolve_cells`."

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attnflow.checks import ABOVE_ZERO, instance, number
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import wait
 from attnflow.flows.continuing import changed, go_on, recipe_of
@@ -19,8 +20,7 @@ from attnflow.flows.stepper import AbstractSingle, Rows, Slice
 from attnflow.flows.stops import AbstractStop, conditions
 from attnflow.meanfield.cell_flow import CellFlow
 from attnflow.meanfield.cells import Cells, make_scheme
-from attnflow.meanfield.given import number, of_kind
-from attnflow.meanfield.volumes import TINY, State, measured, stretch
+from attnflow.meanfield.volumes import TINY, CellState, measured, stretch
 from attnflow.precision import full_precision
 
 
@@ -84,9 +84,9 @@ def evolve_cells(
         control = go_on(from_, end, last, given, control)
         recipe = dataclasses.replace(recipe, times=continued(recipe.times, save, float(end), None))
     else:
-        number("until", until, 0.0, open_=True)
-        number("tolerance", tolerance, 0.0, 1.0, open_=True)
-        found: Any = of_kind("cells", cells, Cells, "circle_cells(count) or zonal_cells(dim, count)")
+        number("until", until, low=ABOVE_ZERO)
+        number("tolerance", tolerance, low=ABOVE_ZERO, high=1.0)
+        found: Any = instance("cells", cells, Cells, "circle_cells(count) or zonal_cells(dim, count)")
         along: Any = field
         times = as_schedule(save).times(float(until), None)  # type: ignore[arg-type]
         start = found.check(masses)
@@ -132,13 +132,13 @@ class _Volumes(AbstractSingle):
     def start(self) -> Views:
         return self._views(self.recipe.masses, 0.0)
 
-    def begin(self) -> State:
+    def begin(self) -> CellState:
         first = np.asarray(self.times[1])
-        return State(
+        return CellState(
             np.zeros(()), self.recipe.masses, first, np.zeros(2, np.int64), np.asarray(np.inf), np.zeros((), np.int64)
         )
 
-    def work(self, state: State) -> Slice:
+    def work(self, state: CellState) -> Slice:
         row = int(state.row)
         if row >= len(self.times):
             return Slice(state, None, self._finished(state))
@@ -163,19 +163,19 @@ class _Volumes(AbstractSingle):
         done = self._finished(state) if row + 1 == len(self.times) else None
         return Slice(state, Rows({"time": frames}, self._views(masses, goal)), done)
 
-    def reached(self, state: State, rows: dict[str, int]) -> Reached:
+    def reached(self, state: CellState, rows: dict[str, int]) -> Reached:
         return Reached(float(state.t), rows["time"], int(np.sum(state.steps)))
 
-    def steps(self, state: State) -> dict[str, int]:
+    def steps(self, state: CellState) -> dict[str, int]:
         return {"accepted": int(state.steps[0]), "rejected": int(state.steps[1])}
 
-    def finish(self, state: State) -> dict[str, Any]:
+    def finish(self, state: CellState) -> dict[str, Any]:
         return {"concentrated": ((), np.asarray(state.since))}
 
     def _views(self, masses: np.ndarray, t: float) -> Views:
         return Views(np.array([[t]]), masses[None, None], (), _themselves)
 
-    def _finished(self, state: State) -> Outcome:
+    def _finished(self, state: CellState) -> Outcome:
         return Outcome(Ending.FINISHED, f"reached t = {self.times[-1]:g}." + _concentrated(state))
 
 
@@ -183,7 +183,7 @@ def _themselves(masses: Any, fixed: Any) -> Any:
     return masses
 
 
-def _concentrated(state: State) -> str:
+def _concentrated(state: CellState) -> str:
     """What there is to say where half of the mass is in clusters narrower than a cell."""
     if not np.isfinite(state.since):
         return ""

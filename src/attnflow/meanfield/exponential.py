@@ -34,7 +34,7 @@ SAFETY, SLOWEST, FASTEST = 0.9, 0.2, 5.0
 STALLED = -1
 
 
-class State(eqx.Module):
+class HarmonicState(eqx.Module):
     """Where an integration stands; everything that the next step depends on."""
 
     t: Float[Array, ""]
@@ -62,10 +62,10 @@ class Attempt(NamedTuple):
     error: Array
 
 
-def begin(c: Array) -> State:
+def begin(c: Array) -> HarmonicState:
     """The state at time 0."""
     zero, count = jnp.zeros(()), jnp.zeros((), jnp.int64)
-    return State(zero, c, jnp.zeros_like(c), zero, jnp.ones(()), count == 0, count != 0, count, count, count)
+    return HarmonicState(zero, c, jnp.zeros_like(c), zero, jnp.ones(()), count == 0, count != 0, count, count, count)
 
 
 def step(rate: Rate, linear: Array, c: Array, slope: Array, h: Any) -> Attempt:
@@ -90,14 +90,14 @@ def step(rate: Rate, linear: Array, c: Array, slope: Array, h: Any) -> Attempt:
 def advance(
     rate: Rate,
     linear: Array,
-    state: State,
+    state: HarmonicState,
     target: Any,
     limit: Any,
     *,
     rtol: Any,
     atol: Any,
     watch: Callable[[Array], Array] = lambda c: jnp.zeros((), jnp.int64),
-) -> State:
+) -> HarmonicState:
     """At most `limit` steps towards the time `target`, which is met exactly. Pure; slices may be cut anywhere.
 
     A step is accepted if the 2-norm of its error estimate is at most atol + rtol |c|; the next one is chosen with
@@ -107,11 +107,11 @@ def advance(
     target = jnp.asarray(target)
     before = state.accepted + state.rejected
 
-    def going(s: State) -> Array:
+    def going(s: HarmonicState) -> Array:
         unfinished = (s.trouble == 0) & (s.accepted + s.rejected - before < limit)
         return s.fresh | (unfinished & (s.t < target))
 
-    def body(s: State) -> State:
+    def body(s: HarmonicState) -> HarmonicState:
         left = target - s.t
         # neither beyond the target nor so near to it that a tiny step remains; the first evaluation is a step of 0
         h = jnp.where(s.step >= left, left, jnp.minimum(s.step, jnp.maximum(left / 2, 0.0)))
@@ -130,7 +130,7 @@ def advance(
         growth = jnp.where(lost == 0, growth, SLOWEST)
         wanted = jnp.where(taken & (h < s.step), jnp.maximum(s.step, growth * h), growth * h)
         first = jnp.minimum((tolerance / _norm(linear * tried.c + tried.slope)) ** 0.2, 1.0)
-        return State(
+        return HarmonicState(
             t=jnp.where(taken, jnp.where(h == left, target, s.t + h), s.t),
             c=jnp.where(taken, tried.c, s.c),
             slope=jnp.where(taken, tried.slope, s.slope),

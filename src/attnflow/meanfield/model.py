@@ -15,12 +15,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.axes import Along, scalar
+from attnflow.checks import instance
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Softmax, Total, Unnormalised
 from attnflow.fields.normalisers import Clock
 from attnflow.fields.perceptron import Potential
+from attnflow.kernels import Exponential
 from attnflow.meanfield.basis import AbstractBasis, Coefficients
-from attnflow.meanfield.given import of_kind
 from attnflow.meanfield.multipliers import check_degree, multipliers
 from attnflow.precision import is_concrete
 from attnflow.spaces import Sphere
@@ -31,39 +32,39 @@ FLOOR = 1e-14
 
 
 class Model(eqx.Module):
-    """The numbers of the equation, made of a field by `as_model`. `beta`, `kappa` and `factor` may be traced."""
+    """The numbers of the equation, read off a field by `as_model`. `beta`, `kappa`, `clock_factor` may be traced."""
 
     beta: Float[Array | np.ndarray, ""]
     kappa: Float[Array | np.ndarray, ""]
-    factor: Float[Array | np.ndarray | np.number, ""]
+    clock_factor: Float[Array | np.ndarray | np.number, ""]
     """How much faster than USA0 the clock of unnormalised attention runs; 1 for softmax."""
     softmax: bool = eqx.field(static=True)
     potentials: tuple[Potential, ...] = ()
 
-    def pull(self, basis: AbstractBasis) -> Any:
-        """a_k/beta at every coefficient, 0 at degree 0: (K * mu - constant)/beta has the coefficients pull * rho^.
+    def interaction_multipliers(self, basis: AbstractBasis) -> Any:
+        """a_k/beta at every coefficient, 0 at degree 0; (Z - a_0)/beta has the coefficients a_k/beta rho^_k.
 
-        Its limit at beta = 0 is 1/d at degree 1 and 0 beyond.
+        The limit at beta = 0 is 1/d at degree 1 and 0 beyond.
         """
         # a_{k-1} - a_{k+1} = 2 (k + d/2 - 1) a_k/beta, without a division by beta
         a = multipliers(self.beta, basis.dim, basis.degree + 1)
         k = np.arange(1.0, basis.degree + 1)
-        pulls = jnp.concatenate([jnp.zeros(1), (a[:-2] - a[2:]) / (2 * k + basis.dim - 2)])
-        return jnp.where(basis.mask, pulls[basis.degrees], 0.0)
+        by_degree = jnp.concatenate([jnp.zeros(1), (a[:-2] - a[2:]) / (2 * k + basis.dim - 2)])
+        return jnp.where(basis.mask, by_degree[basis.degrees], 0.0)
 
-    def climb(self, basis: AbstractBasis, coefficients: Coefficients) -> Any:
+    def velocity_potential(self, basis: AbstractBasis, coefficients: Coefficients) -> Any:
         """Phi on the grid, up to a constant: tokens move along its gradient."""
-        mean = basis.synthesis(self.pull(basis) * jnp.asarray(coefficients))  # (Z - a_0)/beta
+        mean = basis.synthesis(self.interaction_multipliers(basis) * jnp.asarray(coefficients))  # (Z - a_0)/beta
         if self.softmax:
             level = multipliers(self.beta, basis.dim, 0)[0]
             ratio = self.beta * mean / level
             small = jnp.abs(self.beta) < 1e-12
             phi: Any = jnp.where(small, mean / level, jnp.log1p(ratio) / jnp.where(small, 1.0, self.beta))
         else:
-            phi = self.factor * mean
-        return phi + self.outer(basis)
+            phi = self.clock_factor * mean
+        return phi + self.external_potential(basis)
 
-    def outer(self, basis: AbstractBasis) -> Any:
+    def external_potential(self, basis: AbstractBasis) -> Any:
         """The sum of the potentials U on the grid."""
         raise_unless_pointwise(basis, self.potentials)
         return sum((part.potential(grid_positions(basis)) for part in self.potentials), jnp.zeros(()))
@@ -71,33 +72,37 @@ class Model(eqx.Module):
     def rate(self, basis: AbstractBasis, coefficients: Coefficients) -> Any:
         """The time derivative of the coefficients without diffusion: minus those of div(rho grad Phi), cut at `degree`.
 
-        In weak form, the integrals of rho <grad Phi, grad Y>. For softmax grad log Z = grad Z/Z is formed on the grid
-        alone: far from the mass, where rho and Z are lost in rounding, so is their flux.
+        In weak form, the integrals of rho <grad Phi, grad Y>. For softmax, grad log Z = grad Z/Z is computed on the
+        grid alone: far from the mass, where rho and Z are lost in rounding, the flux is lost as well.
         """
         c = jnp.asarray(coefficients)
-        rho, drift = basis.synthesis(c), self.drift(basis, c)
+        rho, velocity = basis.synthesis(c), self.attention_velocity(basis, c)
         if self.potentials:
-            drift = drift + basis.gradient(basis.analysis(self.outer(basis)))
-        return basis.inflow(jnp.broadcast_to(rho, drift.shape) * drift)
+            velocity = velocity + basis.gradient(basis.analysis(self.external_potential(basis)))
+        return basis.inflow(jnp.broadcast_to(rho, velocity.shape) * velocity)
 
-    def drift(self, basis: AbstractBasis, c: Any) -> Any:
-        """The velocity of attention on the grid, (component, *grid)."""
-        slope = basis.gradient(self.pull(basis) * c)  # grad Z/beta
-        return slope / jnp.broadcast_to(self.seen(basis, c), slope.shape) if self.softmax else self.factor * slope
+    def attention_velocity(self, basis: AbstractBasis, c: Any) -> Any:
+        """The velocity of attention, without that of the potentials, on the grid: (component, *grid)."""
+        slope = basis.gradient(self.interaction_multipliers(basis) * c)  # grad Z/beta
+        return (
+            slope / jnp.broadcast_to(self.convolved(basis, c), slope.shape)
+            if self.softmax
+            else self.clock_factor * slope
+        )
 
-    def seen(self, basis: AbstractBasis, c: Any) -> Any:
-        """Z = K * mu on the grid, but no less than what rounding leaves of it."""
+    def convolved(self, basis: AbstractBasis, c: Any) -> Any:
+        """Z = K * mu on the grid, at least `FLOOR`."""
         level = multipliers(self.beta, basis.dim, 0)[0]
-        return jnp.maximum(level + self.beta * basis.synthesis(self.pull(basis) * c), FLOOR)
+        return jnp.maximum(level + self.beta * basis.synthesis(self.interaction_multipliers(basis) * c), FLOOR)
 
     def diffusion(self, basis: AbstractBasis) -> Any:
-        """The factor kappa Laplacian of every coefficient."""
+        """The eigenvalue of kappa Laplacian at every coefficient."""
         return self.kappa * basis.laplacian
 
 
 def as_model(field: AbstractField, kappa: Any = 0.0) -> Model:
     """The equation of attention with Q = K = V = I, softmax or unnormalised, perhaps with `Potential`s and noise."""
-    of_kind("field", field, AbstractField, "a field such as Attention(beta)")
+    instance("field", field, AbstractField, "a field such as Attention(beta)")
     if any(isinstance(n, Along) for n in jax.tree.leaves((field, kappa), is_leaf=lambda n: isinstance(n, Along))):
         raise InvalidInput(
             "`field` or `kappa` holds an Along; a density is alone, so go through the values one by one."
@@ -114,11 +119,11 @@ def as_model(field: AbstractField, kappa: Any = 0.0) -> Model:
     attention = heads[0]
     softmax = isinstance(attention.normaliser, Softmax)
     beta = scalar("beta", low=0.0)(attention.beta)
-    factor: Any = np.ones(())
+    clock_factor: Any = np.ones(())
     if isinstance(rule := attention.normaliser, Unnormalised) and rule.clock is not Clock.USA0:
         grown = (np if is_concrete(beta) else jnp).exp(beta)
-        factor = grown if rule.clock is Clock.USA else beta * grown
-    return Model(beta, scalar("kappa", low=0.0)(kappa), factor, softmax, potentials)
+        clock_factor = grown if rule.clock is Clock.USA else beta * grown
+    return Model(beta, scalar("kappa", low=0.0)(kappa), clock_factor, softmax, potentials)
 
 
 def model_on(field: AbstractField, basis: AbstractBasis, kappa: Any = 0.0, tolerance: float = 1e-6) -> Model:
@@ -138,6 +143,8 @@ def _foreign(parts: Any) -> str:
         if isinstance(part, Attention) and not part.is_plain:
             if not part.mask.sees_everyone:
                 return f"the mask {type(part.mask).__name__}"
+            if not isinstance(part.kernel, Exponential):
+                return f"the kernel {type(part.kernel).__name__}"
             named = isinstance(part.normaliser, Softmax | Unnormalised)
             return "matrices or an encoding" if named else f"the normaliser {type(part.normaliser).__name__}"
     return f"{sum(isinstance(part, Attention) for part in parts)} attentions"

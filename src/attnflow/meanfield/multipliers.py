@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attnflow.checks import number, whole
 from attnflow.errors import InvalidInput
-from attnflow.meanfield.basis import AbstractBasis, whole
-from attnflow.meanfield.given import number
+from attnflow.meanfield.basis import AbstractBasis
 from attnflow.precision import double, is_concrete
 from attnflow.special import truncation_degrees
 
@@ -28,7 +28,7 @@ def multipliers(beta: Any, d: int, degree: int) -> Float[Array | np.ndarray, " d
     whole("d", d, 2)
     whole("degree", degree, 0)
     if is_concrete(beta):
-        number("beta", beta, 0.0)
+        number("beta", beta, low=0.0)
     return _multipliers(jnp.asarray(beta, jnp.float64), int(d), int(degree))
 
 
@@ -66,7 +66,7 @@ def _by_quotients(beta: Array, d: int, degree: int) -> Array:
         state = step(k, state)
         return state, state[0]
 
-    # beyond `top` the weights N a are below rounding: they are near the law of sqrt(beta) chi_{d-1} - (d-2)/2
+    # beyond `top` the weights N a are below rounding: they are near the distribution of sqrt(beta) chi_{d-1} - (d-2)/2
     extra = 64 + jnp.ceil((math.sqrt(d) + 9) * jnp.sqrt(beta)).astype(jnp.int64)
     top = degree + extra
     state = jax.lax.fori_loop(jnp.zeros((), jnp.int64), extra, inwards, (jnp.zeros(()), jnp.zeros(())))
@@ -80,8 +80,8 @@ def needed_degree(beta: float, d: int, tolerance: float = 1e-10) -> int:
 
     The error is exactly sum_{k>K} N(k, d) a_k, since all terms of sum_k N a_k P_k are largest at x = y.
     """
-    number("beta", beta, 0.0)
-    number("tolerance", tolerance, 1e-250, 1.0)
+    number("beta", beta, low=0.0)
+    number("tolerance", tolerance, low=1e-250, high=1.0)
     whole("d", d, 2)
     return int(truncation_degrees(np.asarray(tolerance), float(beta), d))
 

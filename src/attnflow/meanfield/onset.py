@@ -1,24 +1,23 @@
-"""Where the uniform law loses its stability as the noise falls, and which way the ordered states go from there."""
+"""Where the uniform measure loses its stability as the noise falls, and which way the ordered states go from there."""
 
 import dataclasses
 
 import numpy as np
 
-from attnflow.axes import scalar
+from attnflow.checks import ABOVE_ZERO, number, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
-from attnflow.meanfield.basis import ZonalBasis, whole
-from attnflow.meanfield.given import number
-from attnflow.meanfield.linear import linearised
+from attnflow.meanfield.basis import ZonalBasis
+from attnflow.meanfield.densities import uniform
+from attnflow.meanfield.linearised import linearised, multipliers_of
 from attnflow.meanfield.model import as_model
 from attnflow.meanfield.multipliers import needed_degree
 from attnflow.meanfield.stationary import Problem
-from attnflow.special import bessel_ratios, degree_weights
 
 
 @dataclasses.dataclass(frozen=True)
 class Bifurcation:
-    """The branch of zonal states that leaves the uniform law in one degree: kappa(s) for small amplitudes s."""
+    """The branch of zonal states that leaves the uniform measure in one degree: kappa(s) for small amplitudes s."""
 
     degree: int
     kappa: float
@@ -38,31 +37,17 @@ class Bifurcation:
         return "supercritical" if self.curvature < 0 else "subcritical"
 
 
-def critical_noise(beta: float, d: int, *, softmax: bool = True, degree: int | None = None) -> float:
-    """The noise kappa_c = max_k lambda_k/(k (k+d-2)) below which the uniform law on S^(d-1) is unstable.
-
-    lambda_k is the growth rate of degree k without noise, so this is max_k a_k/beta (over a_0 for softmax; the clock
-    USA0 otherwise). The a_k decrease in k, so degree 1 always decides, whichever degree grows fastest:
-    kappa_c = I_{d/2}(beta)/(beta I_{d/2-1}(beta)) for softmax, 1/d at beta = 0. With `degree` the noise at which that
-    degree becomes neutral.
-    """
-    beta = float(scalar("beta", low=0.0)(beta))
-    top = 2 + int(4 * np.sqrt(beta)) if degree is None else whole("degree", degree, 1)
-    onsets = _onsets(beta, whole("d", d, 2), top, softmax)
-    return float(np.max(onsets) if degree is None else onsets[-1])
-
-
 def bifurcation(field: AbstractField, d: int, degree: int = 1, *, amplitude: float = 0.05) -> Bifurcation:
-    """Where harmonics of `degree` lose their decay at the uniform law on S^(d-1), and where their branch goes.
+    """Where harmonics of `degree` lose their decay at the uniform measure on S^(d-1), and where their branch goes.
 
     Measured: the eigenvalue of the linearised operator at that noise, and the noise of the states whose coefficient of
     the zonal harmonic is +-s, for s = `amplitude` and s/2, extrapolated to s = 0 (error of the order amplitude^4).
     """
     model = as_model(field)
-    number("amplitude", amplitude, 0.0, 1.0, open_=True)
+    number("amplitude", amplitude, low=ABOVE_ZERO, high=1.0)
     least = max(32, 12 * whole("degree", degree, 1))
     basis = ZonalBasis(whole("d", d, 2), max(least, needed_degree(float(model.beta), d, 1e-8)))
-    onset = float(model.factor) * critical_noise(float(model.beta), d, softmax=model.softmax, degree=degree)
+    onset = float(model.clock_factor * multipliers_of(model, uniform(basis))[degree])
     problem = Problem(field, "kappa", basis, onset)
     row = np.eye(basis.degree)[degree - 1]
     shifts = []
@@ -77,10 +62,3 @@ def bifurcation(field: AbstractField, d: int, degree: int = 1, *, amplitude: flo
     operator = linearised(field, problem.density(np.zeros(basis.degree)), onset, sector=1)
     weights = np.abs(operator.eigenfunctions[:, degree - 1])
     return Bifurcation(degree, onset, float(operator.growth[np.argmax(weights)]), float(slope), float(curvature))
-
-
-def _onsets(beta: float, d: int, top: int, softmax: bool) -> np.ndarray:
-    """lambda_k/(k (k+d-2)) at the uniform law for k = 1, ..., top, by quotients a_{k+1}/a_k, finite at beta = 0."""
-    ratios = bessel_ratios(d / 2 - 1, beta, max(top, 2))
-    steps = np.concatenate([[1 / (d + beta * ratios[1])], ratios[1:]])[:top]
-    return np.asarray(np.cumprod(steps) * (1.0 if softmax else degree_weights(beta, d)[0]))

@@ -1,7 +1,7 @@
-"""Polynomials orthonormal for the law of one coordinate of a uniform point of S^{d-1}, on the host.
+"""Polynomials orthonormal for the distribution of one coordinate of a uniform point of S^{d-1}, on the host.
 
-The law of s = <x, e> has density C_d (1 - s^2)^{(d-3)/2}; phi_k = sqrt(N(k, d)) P_k with P_k(1) = 1 are its orthonormal
-polynomials (Gegenbauer; Chebyshev on the circle, Legendre on S^2). The orthonormal recurrence
+The distribution of s = <x, e> has density C_d (1 - s^2)^{(d-3)/2}; phi_k = sqrt(N(k, d)) P_k with P_k(1) = 1 are its
+orthonormal polynomials (Gegenbauer; Chebyshev on the circle, Legendre on S^2). The orthonormal recurrence
 s phi_k = b_{k+1} phi_{k+1} + b_k phi_{k-1}, b_k^2 = k (k+d-3) / ((2k+d-2) (2k+d-4)), never forms N (DLMF 18.9).
 """
 
@@ -28,7 +28,7 @@ def orthonormal(d: int, degree: int, s: np.ndarray) -> np.ndarray:
     return found
 
 
-def series(d: int, coefficients: np.ndarray, s: Numbers) -> Numbers:
+def expansion(d: int, coefficients: np.ndarray, s: Numbers) -> Numbers:
     """sum_k coefficients_k phi_k(s), without a table."""
     b = recurrence(d, len(coefficients))
     before, here = np.zeros_like(s), np.ones_like(s)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special as sp
 
 from attnflow.meanfield.basis import chunks
-from attnflow.meanfield.orthogonal import series, slopes
+from attnflow.meanfield.orthogonal import expansion, slopes
 
 
 def circle_quantiles(mean: np.ndarray, spectrum: np.ndarray, levels: np.ndarray) -> np.ndarray:
@@ -41,7 +41,7 @@ def polar_quantiles(d: int, coefficients: np.ndarray, levels: np.ndarray) -> np.
     """The angles t in [0, pi] to the axis below which sum_k coefficients_k phi_k(cos t) has the share `levels`.
 
     The share above s = cos t is I(sin^2(t/2)) + C_d (1-s^2)^{(d-1)/2} sum_k c_k phi_k'(s) / (k (k+d-2)), I the
-    incomplete Beta function of the uniform law: each phi_k is an eigenfunction, so its integral is its own derivative.
+    incomplete Beta function of the uniform measure: phi_k is an eigenfunction, so that phi_k' gives its integral.
     """
     degree = len(coefficients) - 1
     k = np.arange(1.0, degree + 1)
@@ -50,10 +50,10 @@ def polar_quantiles(d: int, coefficients: np.ndarray, levels: np.ndarray) -> np.
 
     def risen(t: np.ndarray) -> np.ndarray:
         even = sp.betainc((d - 1) / 2, (d - 1) / 2, np.sin(t / 2) ** 2)
-        return even + constant * np.sin(t) ** (d - 1) * series(d + 2, primitive, np.cos(t))
+        return even + constant * np.sin(t) ** (d - 1) * expansion(d + 2, primitive, np.cos(t))
 
     def slope(t: np.ndarray) -> np.ndarray:
-        return constant * np.sin(t) ** (d - 2) * series(d, coefficients / coefficients[0], np.cos(t))
+        return constant * np.sin(t) ** (d - 2) * expansion(d, coefficients / coefficients[0], np.cos(t))
 
     ends = np.linspace(0, np.pi, 4 * degree + 65)
     return _invert(risen, slope, ends, risen(ends)[:, None], np.asarray(levels, dtype=np.float64))

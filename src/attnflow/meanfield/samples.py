@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from attnflow.checks import generator, instance, whole
 from attnflow.errors import InvalidInput
-from attnflow.meanfield.basis import CircleBasis, ZonalBasis, chunks, circle_spectrum, whole
+from attnflow.meanfield.basis import CircleBasis, ZonalBasis, chunks, circle_spectrum
 from attnflow.meanfield.density import Density
-from attnflow.meanfield.given import generator, of_kind
 from attnflow.meanfield.quantiles import circle_quantiles, polar_quantiles
 from attnflow.meanfield.sphere_basis import SphereBasis
 from attnflow.spaces import Sphere
@@ -15,8 +15,8 @@ GOLDEN = (np.sqrt(5) - 1) / 2
 
 
 def sample(density: Density, n: int, seed: int = 0) -> Tokens:
-    """`n` iid tokens of this law, exactly, by inverting distribution functions (longitude given latitude on S^2)."""
-    _known(density)
+    """`n` iid tokens of this density, exactly, by inverse distribution functions (longitude given latitude on S^2)."""
+    _checked(density)
     rng = generator(seed)
     levels = rng.random((whole("n", n, 1), 2))
     around = rng.standard_normal((n, density.basis.dim - 1))
@@ -24,13 +24,13 @@ def sample(density: Density, n: int, seed: int = 0) -> Tokens:
 
 
 def quiet(density: Density, n: int, seed: int | None = None) -> Tokens:
-    """`n` tokens of equal mass, spread evenly over this law: errors near 1/n instead of 1/sqrt(n).
+    """`n` tokens of equal mass, spread evenly over this density: errors near 1/n instead of 1/sqrt(n).
 
     The circle: the quantiles of (i + 1/2)/n. S^2: the golden lattice ((i + 1/2)/n, i golden) through the conditional
     distribution functions. Zonal densities: those quantiles of <x, e>, with the two sides of the circle, golden turns
     (d = 3) or Sobol' directions about the axis. A `seed` shifts the lattice at random.
     """
-    d = _known(density).basis.dim
+    d = _checked(density).basis.dim
     i = np.arange(whole("n", n, 1))
     shift = np.zeros(2) if seed is None else generator(seed).random(2) - [0.5, 0.0]
     levels = np.stack([np.mod((i + 0.5 + shift[0]) / n, 1.0), np.mod(i * GOLDEN + shift[1], 1.0)], axis=1)
@@ -52,7 +52,7 @@ def quadrature(density: Density, *, copies: int = 1, seed: int = 0) -> Tokens:
     ring (d = 3), or `copies` randomly turned cross-polytopes of 2 (d - 1) points, each exact for polynomials of degree
     3 on its sphere of latitude. Values below 0 within the tolerance of the density give mass 0.
     """
-    basis = _known(density).basis
+    basis = _checked(density).basis
     masses = np.maximum(basis.weights * np.asarray(density.values), 0.0)
     if isinstance(basis, CircleBasis):
         theta = basis.points()
@@ -72,12 +72,12 @@ def belts(polar: np.ndarray, masses: np.ndarray, dim: int, copies: int, seed: in
     return Tokens(x, np.repeat(masses / each, each), space=Sphere(dim))
 
 
-def _known(density: Density) -> Density:
-    return of_kind("density", density, Density, "a Density, as uniform(basis) is one")
+def _checked(density: Density) -> Density:
+    return instance("density", density, Density, "a Density, as uniform(basis) is one")
 
 
 def _placed(density: Density, levels: np.ndarray, around: np.ndarray) -> np.ndarray:
-    """Points of the law at the given levels in (0, 1)^2, with the directions `around` the axis for zonal densities."""
+    """Points of the density at given levels in (0, 1)^2, with the directions `around` the axis for zonal densities."""
     basis, c = density.basis, np.asarray(density.coefficients)
     if isinstance(basis, CircleBasis):
         theta = circle_quantiles(c[:1], circle_spectrum(c)[:, None], levels[:, 0])

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from attnflow.checks import whole
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.meanfield.basis import (
     AbstractBasis,
@@ -20,7 +21,6 @@ from attnflow.meanfield.basis import (
     finer,
     full_moments,
     on_device,
-    whole,
 )
 from attnflow.meanfield.orthogonal import gauss
 from attnflow.precision import double
@@ -140,7 +140,7 @@ class SphereBasis(AbstractBasis):
         return jnp.einsum("pjm,mkj->pmk", waves, self.by_latitude)
 
     def _steps(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """K up to degree + 1, m as a column, and e_k for k up to degree + 2, 0 where m > k."""
+        """k up to degree + 1, m as a column, and e_k for k up to degree + 2, 0 where m > k."""
         m, k = np.arange(self.degree + 1.0)[:, None], np.arange(self.degree + 3.0)[None]
         e = np.sqrt(np.maximum(k**2 - m**2, 0.0) / np.abs(4 * k**2 - 1))
         return np.broadcast_to(k[:, :-1], (self.degree + 1, self.degree + 2)), m, e

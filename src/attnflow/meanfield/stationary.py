@@ -16,12 +16,12 @@ import numpy as np
 from scipy.special import xlogy
 
 from attnflow.axes import finite_array
+from attnflow.checks import ABOVE_ZERO, instance, number, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Total
-from attnflow.meanfield.basis import AbstractBasis, whole
+from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import Density
-from attnflow.meanfield.given import number, of_kind
-from attnflow.meanfield.linear import free_entries, multipliers_of, rotations, stability
+from attnflow.meanfield.linearised import free_entries, multipliers_of, rotations, stability
 from attnflow.meanfield.model import Model, as_model, model_on
 from attnflow.precision import double
 from attnflow.special import degree_weights
@@ -63,14 +63,14 @@ def stationary(
 ) -> Stationary:
     """The stationary state of `field` with noise `kappa` that Newton's method reaches from `start`, in its basis.
 
-    Damped Newton steps in coefficients, which end in stable and unstable states alike, the uniform law among them: ask
-    `stability`. With `relax` that many steps of the map rho -> exp(Phi[rho]/kappa)/mass come first; for unnormalised
-    attention they ascend F, so that some tens lead to a stable state. On the circle and on S^2 rotations are held by
-    extra conditions; the axis of a `ZonalBasis` removes them, with d = 2 for the even densities of the circle. Refused:
-    kappa <= 0, a start too far away, and a basis in which the state has not decayed to 1e-8 in its last degrees.
+    Damped Newton steps in coefficients, which end in stable and unstable states alike, the uniform measure among them:
+    ask `stability`. With `relax` that many steps of the map rho -> exp(Phi[rho]/kappa)/mass come first; for
+    unnormalised attention they ascend F, so that some tens lead to a stable state. On the circle and on S^2 rotations
+    are held by extra conditions; the axis of a `ZonalBasis` removes them, with d = 2 for the even densities of the
+    circle. Refused: kappa <= 0, a start too far away, and a basis whose last degrees hold more than 1e-8.
     """
-    problem = Problem(field, "kappa", _begun(start).basis, kappa)
-    number("tolerance", tolerance, 1e-14, 1.0)
+    problem = Problem(field, "kappa", _checked(start).basis, kappa)
+    number("tolerance", tolerance, low=1e-14, high=1.0)
     v = problem.free(start)
     for _ in range(whole("relax", relax, 0)):
         v = v - problem.system(v, problem.first)[0]
@@ -100,7 +100,7 @@ def branch(
 
     Pseudo-arclength continuation: steps of length at most `step` in (coefficients v of degree >= 1 over 1 + |v|,
     parameter over the length of `within`), first in the direction in which the parameter grows (`towards=1`) or falls
-    (`towards=-1`), until it leaves `within`, the branch passes through the uniform law, outgrows the basis, or has
+    (`towards=-1`), until it leaves `within`, the branch passes through the uniform measure, outgrows the basis, or has
     `most` points; the attribute `ended` says which.
 
     Returns: an xarray Dataset along `point` with `kappa`, `beta`, `order` (the length of the mean of x), `free_energy`,
@@ -113,12 +113,12 @@ def branch(
     if np.shape(ends) != (2,):
         raise InvalidInput(f"`within` is {within!r}; give two increasing numbers.")
     low, high = (float(x) for x in ends)
-    number("step", step, 0.0, 1.0)
+    number("step", step, low=0.0, high=1.0)
     if not (0 <= low < high < np.inf and (low > 0 or along == "beta")):
         raise InvalidInput(f"`within` is {tuple(within)}; give two increasing finite numbers, above 0 for kappa.")
     if towards not in (-1, 1) or not 0 < step <= 1:
         raise InvalidInput(f"`towards` is {towards} and `step` {step}; give 1 or -1, and a step in (0, 1].")
-    problem = Problem(field, along, _begun(start).basis, kappa)
+    problem = Problem(field, along, _checked(start).basis, kappa)
     if not low <= problem.first <= high:
         raise InvalidInput(f"`within` is {(low, high)}, but {along} starts at {problem.first:g}; include it.")
     now = problem.solve(problem.free(start), problem.first)
@@ -133,11 +133,11 @@ class Problem:
     """F(v, p) = v - the coefficients of exp(Phi/kappa)/mass, p the parameter, v the coefficients of degree >= 1."""
 
     def __init__(self, field: AbstractField, along: str, basis: AbstractBasis, kappa: float):
-        number("kappa", kappa, 0.0, open_=True)
+        number("kappa", kappa, low=ABOVE_ZERO)
         kappa = float(kappa)
         model = model_on(field, basis, kappa)
         self.field, self.along, self.basis = field, along, basis
-        self.turns = not model.potentials
+        self.is_invariant = not model.potentials
         self.fixed = {"kappa": kappa, "beta": float(model.beta)}
         self.first = self.fixed[along]
 
@@ -161,18 +161,18 @@ class Problem:
         arrays = _system(self.field, self.along, self.basis, v, *(np.asarray(values[name]) for name in PARAMETERS))
         return np.asarray(arrays[0]), np.asarray(arrays[1]), np.asarray(arrays[2])
 
-    def frame(self, v: np.ndarray) -> np.ndarray:
+    def rotated(self, v: np.ndarray) -> np.ndarray:
         """Orthonormal directions in which rotations move the state."""
-        if not self.turns or np.linalg.norm(v) < 1e-8:
+        if not self.is_invariant or np.linalg.norm(v) < 1e-8:
             return np.zeros((0, len(v)))
         sizes, axes = np.linalg.svd(rotations(self.basis, self.coefficients(v)), full_matrices=False)[1:]
         return np.asarray(axes[sizes > 1e-6 * np.max(sizes, initial=0.0)])
 
-    def bordered(self, jacobian: np.ndarray, by_p: np.ndarray, frame: np.ndarray, row: np.ndarray, by: float) -> Any:
+    def bordered(self, jacobian: np.ndarray, by_p: np.ndarray, turns: np.ndarray, row: np.ndarray, by: float) -> Any:
         """The matrix of Newton's equations, with a multiplier for every rotation that is held."""
-        corner = np.zeros((len(frame), len(frame) + 1))
-        last = np.concatenate([row, np.zeros(len(frame)), [by]])
-        return np.vstack([np.hstack([jacobian, frame.T, by_p[:, None]]), np.hstack([frame, corner]), last])
+        corner = np.zeros((len(turns), len(turns) + 1))
+        last = np.concatenate([row, np.zeros(len(turns)), [by]])
+        return np.vstack([np.hstack([jacobian, turns.T, by_p[:, None]]), np.hstack([turns, corner]), last])
 
     def solve(
         self,
@@ -187,12 +187,12 @@ class Problem:
         """The solution of F = 0 with row . v + by p = target (p fixed, unless said otherwise) near (v, p)."""
         line = np.zeros(len(v)) if row is None else row
         goal = by * p if target is None else target
-        frame, size = self.frame(v), len(v)
+        turns, size = self.rotated(v), len(v)
         value, jacobian, by_p = self.system(v, p)
         for iteration in range(MOST_NEWTON):
-            rest = np.concatenate([value, np.zeros(len(frame)), [line @ v + by * p - goal]])
+            rest = np.concatenate([value, np.zeros(len(turns)), [line @ v + by * p - goal]])
             try:
-                move = -np.linalg.solve(self.bordered(jacobian, by_p, frame, line, by), rest)
+                move = -np.linalg.solve(self.bordered(jacobian, by_p, turns, line, by), rest)
             except np.linalg.LinAlgError:
                 return None
             settled = np.max(np.abs(move)) <= 1e-13 * (1 + np.max(np.abs(v)))
@@ -224,7 +224,7 @@ def _followed(
     while len(points) < most:
         reach = 1 + float(np.linalg.norm(now.v))
         _, jacobian, by_p = problem.system(now.v, now.p)
-        matrix = problem.bordered(jacobian, by_p, problem.frame(now.v), heading / reach**2, slope / scale**2)
+        matrix = problem.bordered(jacobian, by_p, problem.rotated(now.v), heading / reach**2, slope / scale**2)
         try:
             tangent = np.linalg.solve(matrix, np.eye(len(matrix))[-1])
         except np.linalg.LinAlgError:
@@ -249,7 +249,7 @@ def _followed(
             if length < 1e-6 * step:
                 return points, "Newton's method failed"
         if through:
-            return points, "the branch reached the uniform law"
+            return points, "the branch reached the uniform measure"
         if float(problem.density(ahead.v).tail) > TAIL:
             return points, f"the state outgrew degree {problem.basis.degree}; refine the basis"
         now = ahead
@@ -292,8 +292,8 @@ def _table(problem: Problem, points: list[_Point], ended: str) -> Any:
     ).set_coords(list(PARAMETERS))
 
 
-def _begun(start: Density) -> Density:
-    return of_kind("start", start, Density, "a Density, as von_mises_fisher(basis, 2.0) is one")
+def _checked(start: Density) -> Density:
+    return instance("start", start, Density, "a Density, as von_mises_fisher(basis, 2.0) is one")
 
 
 def _check_resolved(density: Density) -> None:
@@ -320,9 +320,11 @@ def _energies(model: Model, density: Density) -> tuple[float, float, float]:
     basis, c, rho = density.basis, np.asarray(density.coefficients), np.maximum(density.values, 0.0)
     beta, level = float(model.beta), degree_weights(float(model.beta), basis.dim)[0]
     floor = (level - 1) / beta if beta > 1e-6 else -1 + beta * (0.5 + 0.5 / basis.dim)
-    pull = multipliers_of(model, density) * (level if model.softmax else 1.0)
-    outer = double(model.outer)(basis)
-    energy = float(model.factor) * 0.5 * (np.sum(pull * c**2) + floor) + np.sum(basis.weights * rho * outer)
+    interaction = multipliers_of(model, density) * (level if model.softmax else 1.0)
+    external = double(model.external_potential)(basis)
+    energy = float(model.clock_factor) * 0.5 * (np.sum(interaction * c**2) + floor) + np.sum(
+        basis.weights * rho * external
+    )
     entropy = np.sum(basis.weights * xlogy(rho, rho))
     return float(energy - model.kappa * entropy), float(energy), float(entropy)
 
@@ -335,7 +337,7 @@ def _system(field: Any, along: str, basis: AbstractBasis, v: Any, kappa: Any, be
     def gap(v: Any, p: Any) -> Any:
         now = values | {along: p}
         c = jnp.zeros(basis.mask.size).at[0].set(1.0).at[index].set(v).reshape(basis.mask.shape)
-        phi = as_model(_at(field, now["beta"]), now["kappa"]).climb(basis, c)
+        phi = as_model(_at(field, now["beta"]), now["kappa"]).velocity_potential(basis, c)
         raw = basis.analysis(jnp.exp((phi - jnp.max(phi)) / now["kappa"])).reshape(-1)
         return v - raw[index] / raw[0]
 

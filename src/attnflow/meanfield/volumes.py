@@ -25,7 +25,7 @@ NARROW = 0.9
 """The share of six neighbouring cells that two of them hold where a cluster counts as narrower than a cell."""
 
 
-class State(NamedTuple):
+class CellState(NamedTuple):
     """Where the integration is."""
 
     t: Any
@@ -48,21 +48,21 @@ def summed(table: Any, charges: Masses) -> Array:
     return jnp.fft.irfft(jax.lax.complex(table * spectrum.real, table * spectrum.imag), charges.shape[0])
 
 
-def climb(scheme: Scheme, masses: Masses) -> tuple[Array, Array]:
+def velocity_potential(scheme: Scheme, masses: Masses) -> tuple[Array, Array]:
     """Phi in every cell, and log(K * mu) where softmax divides by it (else 0)."""
     beta, direct = scheme.beta, scheme.kernel.direct
     sums, safe = summed(scheme.kernel.table, masses), jnp.maximum(scheme.beta, 1e-12)
     level = jnp.where(
         direct, jnp.log(jnp.maximum(sums, scheme.kernel.floor)), jnp.log1p(jnp.where(direct, 0.0, beta * sums))
     )
-    linear = scheme.factor * jnp.where(direct, sums / safe, sums)
+    linear = scheme.clock_factor * jnp.where(direct, sums / safe, sums)
     phi = jnp.where(scheme.softmax, jnp.where(beta < safe, sums, level / safe), linear)
-    return phi + scheme.outer, jnp.where(scheme.softmax, level, 0.0)
+    return phi + scheme.external_potential, jnp.where(scheme.softmax, level, 0.0)
 
 
 def energy(scheme: Scheme, masses: Masses) -> Array:
     """What the scheme climbs: the free energy, in units of the clock's factor."""
-    return _energies(scheme, masses)[1] / scheme.factor
+    return _energies(scheme, masses)[1] / scheme.clock_factor
 
 
 def _energies(scheme: Scheme, masses: Masses) -> tuple[Array, Array]:
@@ -70,8 +70,8 @@ def _energies(scheme: Scheme, masses: Masses) -> tuple[Array, Array]:
     sums = jnp.sum(masses * summed(scheme.kernel.table, masses))
     pairs = jnp.where(scheme.kernel.direct, (sums - jnp.sum(masses) ** 2) / jnp.maximum(scheme.beta, 1e-12), sums) / 2
     entropy = jnp.sum(xlogy(masses, masses) - masses * scheme.log_measure)
-    outer = jnp.sum(masses * scheme.outer)
-    return pairs + outer, scheme.factor * pairs + outer - scheme.kappa * entropy
+    external = jnp.sum(masses * scheme.external_potential)
+    return pairs + external, scheme.clock_factor * pairs + external - scheme.kappa * entropy
 
 
 def narrow_share(masses: Masses) -> Array:
@@ -92,7 +92,7 @@ def _flux(scheme: Scheme, masses: Masses) -> tuple[Array, Array]:
     (softmax, K * mu small), Schur's test with the carried masses as weights gives f.G f <= R D with R of order 1; the
     weights may change within a step, so 1/(3 R) is kept to.
     """
-    phi, level = climb(scheme, masses)
+    phi, level = velocity_potential(scheme, masses)
     v = (jnp.roll(phi, -1) - phi) / scheme.width
     rise = (jnp.roll(masses, -1) * scheme.up - masses) / scheme.gap  # slopes at the edge, times the measure of cell i
     past = (masses - jnp.roll(masses * scheme.down, 1)) / jnp.roll(scheme.gap, 1)
@@ -105,7 +105,7 @@ def _flux(scheme: Scheme, masses: Masses) -> tuple[Array, Array]:
     carried = jnp.where(v > 0, outgoing, incoming)
     loss = scheme.right * jnp.maximum(v, 0.0) + jnp.roll(scheme.left * jnp.maximum(-v, 0.0), 1)
     inverse = jnp.exp(-(level + jnp.roll(level, -1)) / 2)  # at least the inverse of the logarithmic mean of K * mu
-    weight = scheme.width * scheme.factor * inverse
+    weight = scheme.width * scheme.clock_factor * inverse
     crude, most_lost = 1.5 * scheme.kernel.curvature * jnp.sum(carried * weight), 2 * jnp.max(loss)
 
     def finer() -> Array:
@@ -214,11 +214,11 @@ def move(scheme: Scheme, masses: Masses, tau: Any) -> Moved:
 
 
 @compiled
-def stretch(scheme: Scheme, state: State, goal: Any, tolerance: Any) -> State:
+def stretch(scheme: Scheme, state: CellState, goal: Any, tolerance: Any) -> CellState:
     """Up to `LIMIT` steps towards `goal`."""
     spare = jnp.where(scheme.kappa > 0, 1e-2, 1e-8)  # mass per time that counts as moved, at rest too
 
-    def attempt(carry: tuple[Any, State]) -> tuple[Any, State]:
+    def attempt(carry: tuple[Any, CellState]) -> tuple[Any, CellState]:
         count, s = carry
         tau = jnp.minimum(s.memory, goal - s.t)
         moved = move(scheme, s.masses, tau)
@@ -234,9 +234,9 @@ def stretch(scheme: Scheme, state: State, goal: Any, tolerance: Any) -> State:
         masses = jnp.where(good, moved.masses, s.masses)
         since = jnp.minimum(s.since, jnp.where(narrow_share(masses) >= 0.5, t, jnp.inf))
         steps = s.steps + jnp.stack([good, ~good]).astype(s.steps.dtype)
-        return count + 1, State(t, masses, after, steps, since, s.row)
+        return count + 1, CellState(t, masses, after, steps, since, s.row)
 
-    def unfinished(carry: tuple[Any, State]) -> Any:
+    def unfinished(carry: tuple[Any, CellState]) -> Any:
         count, s = carry
         return (count < LIMIT) & (s.t < goal) & (s.memory > TINY * goal)
 

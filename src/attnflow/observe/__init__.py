@@ -3,9 +3,9 @@
 from attnflow.observe.clusters import Clusters, cluster_scale, clusters
 from attnflow.observe.distance import distance
 from attnflow.observe.energy import dissipation, energy, energy0, log_energy, total_energy
+from attnflow.observe.exits import Estimate, ExitDistribution, Kolmogorov, exit_distribution
 from attnflow.observe.heads import energy_rate, interaction_energy
 from attnflow.observe.hull import Hull, boolean_rows, convex_hull, distinct, hyperplane_coordinates, leaders
-from attnflow.observe.laws import Estimate, ExitLaw, Kolmogorov, exit_law
 from attnflow.observe.modes import Modes, modes
 from attnflow.observe.pairs import attention_matrix, overlap_histogram, overlaps
 from attnflow.observe.plateaus import Plateau, plateaus
@@ -15,7 +15,7 @@ from attnflow.observe.slow_motion import SlowMotion, slow_motion, slow_motion_al
 __all__ = [
     "Clusters",
     "Estimate",
-    "ExitLaw",
+    "ExitDistribution",
     "Hull",
     "Kolmogorov",
     "Modes",
@@ -33,7 +33,7 @@ __all__ = [
     "energy",
     "energy0",
     "energy_rate",
-    "exit_law",
+    "exit_distribution",
     "hyperplane_coordinates",
     "interaction_energy",
     "leaders",

@@ -71,8 +71,7 @@ def cluster_scale(beta: Number) -> float:
 
 def clusters(tokens: Tokens | Measure, *, scale: float) -> Clusters:
     """The connected components of tokens linked within the distance `scale` (an angle on the sphere), one system."""
-    if tokens.dims:
-        raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
+    tokens.single()
     scale = number("scale", scale)
     if not scale > 0:
         raise InvalidInput(f"`scale` is {scale}; give a positive angle, say `cluster_scale(beta)`.")

@@ -17,8 +17,8 @@ def distance(mu: Tokens, nu: Tokens, *, limit: int = LARGEST_PLAN) -> float:
     """
     if mu.space != nu.space:
         raise InvalidInput(f"`mu` lives on {mu.space} and `nu` on {nu.space}; they must share a space.")
-    if mu.dims or nu.dims:
-        raise InvalidInput("`mu` and `nu` must be single systems; pick one with `member`.")
+    mu.single("mu")
+    nu.single("nu")
     mu, nu = mu.member(), nu.member()  # without absent rows
     if isinstance(mu.space, Sphere | Torus) and mu.dim == 2:
         return _on_circle(mu, nu)

@@ -10,6 +10,7 @@ USA ascends it as a gradient flow, SA for the metric weighted by Z (arXiv:2312.1
 perceptron in gradient form, adds sum_i m_i U(x_i) (arXiv:2601.21366).
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,14 +19,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import Along, members, over_members, scalar
+from attnflow.axes import Along, members, one_system, over_members, scalar
 from attnflow.errors import InvalidInput
-from attnflow.fields import AbstractField, Attention, Softmax, Total, Unnormalised
-from attnflow.fields.base import tangent_drive
+from attnflow.fields import AbstractField, Attention, Softmax, Unnormalised
+from attnflow.fields.base import tangent_drive, terms
 from attnflow.fields.normalisers import Clock
 from attnflow.fields.perceptron import Potential
 from attnflow.fields.queries import AtTokens
-from attnflow.precision import double, is_traced
+from attnflow.precision import double
 from attnflow.spaces import Sphere
 from attnflow.sums import Dense, Tiled, over_pairs
 from attnflow.tokens import Measure, Tokens
@@ -45,7 +46,7 @@ def energy0(tokens: Tokens | Measure, beta: Any) -> Any:
 
 @double
 def log_energy(tokens: Tokens | Measure, beta: Any) -> Any:
-    """Log E_beta = beta + log E0, for beta > 0."""
+    """log E_beta = beta + log E0, for beta > 0."""
     beta = _nonzero(beta, low=np.finfo(float).tiny)
     return _per_member(tokens, beta, lambda x, m, b: b + jnp.log(renormalised_energy(x, m, b) + 1 / (2 * b)))
 
@@ -55,9 +56,10 @@ def total_energy(field: AbstractField, tokens: Tokens | Measure) -> Any:
     """The energy that the flow of `field` never decreases, at one system: E, plus sum_i m_i U(x_i) with potentials U.
 
     It is at most max U, reached by a consensus where U is largest (E0 has 1/(2 beta) more). Defined on the sphere for
-    Attention with Q = K = V = I, and for its sum with `Potential`s when it is `Unnormalised()` on the clock USA0.
+    Attention with Q = K = V = I, and for its sum with `Potential`s when it is `Unnormalised()` on the clock USA0. A
+    multiple of one of these enters with its factor: a X_1 + b grad U climbs a E + b sum_i m_i U(x_i).
     """
-    _check_one_system("total_energy", field, tokens)
+    _check("total_energy", field, tokens)
     return _total_energy(field, tokens.measure)
 
 
@@ -68,7 +70,7 @@ def dissipation(field: AbstractField, tokens: Tokens | Measure) -> Any:
     USA0, with potentials too: sum_i m_i |v_i|^2. SA: sum_i m_i Z_i |v_i|^2, Z_i = sum_k m_k e^(beta (<x_i, x_k> - 1)).
     On the clocks USA and grad the rate carries the factor of the clock.
     """
-    _check_one_system("dissipation", field, tokens)
+    _check("dissipation", field, tokens)
     return _dissipation(field, tokens.measure)
 
 
@@ -80,12 +82,13 @@ def lyapunov(field: Any, tokens: Tokens | Measure) -> Callable[[Any, Any], Any] 
     found = _structure(field, tokens)
     if found is None:
         return None
-    attention, potentials = found
+    (own, attention), potentials = found
 
     def value(x: Any, masses: Any) -> Any:
-        total = _energy_of(attention, Measure(x, masses, present=tokens.present, place=tokens.place), x, masses)
-        for part in potentials:
-            total = total + jnp.sum(masses * part.potential(x))
+        energy = _energy_of(attention, Measure(x, masses, present=tokens.present, place=tokens.place), x, masses)
+        total = jnp.asarray(math.prod(own), x.dtype) * energy
+        for factors, part in potentials:
+            total = total + jnp.asarray(math.prod(factors), x.dtype) * jnp.sum(masses * part.potential(x))
         return total
 
     return value
@@ -161,22 +164,23 @@ def _expm1_ratio(z: Any) -> Any:
     return jnp.where(small, 1.0 + 0.5 * z, jnp.expm1(safe) / safe)
 
 
-def _structure(field: Any, tokens: Tokens | Measure) -> tuple[Attention, list[Potential]] | None:
-    """Plain attention and potentials of which `field` is the sum, if they have a common energy."""
-    parts = field.parts if isinstance(field, Total) else (field,)
-    heads = [part for part in parts if isinstance(part, Attention) and part.is_plain]
-    potentials = [part for part in parts if isinstance(part, Potential)]
+def _structure(
+    field: Any, tokens: Tokens | Measure
+) -> tuple[tuple[Any, Attention], list[tuple[Any, Potential]]] | None:
+    """Plain attention and potentials, with their factors, of which `field` is the sum, if they have a common energy."""
+    parts = terms(field)
+    heads = [(factors, part) for factors, part in parts if isinstance(part, Attention) and part.is_plain]
+    potentials = [(factors, part) for factors, part in parts if isinstance(part, Potential)]
     if len(heads) != 1 or len(potentials) != len(parts) - 1 or not isinstance(tokens.space, Sphere):
         return None
     # U enters with weight 1: softmax divides the rest by Z, and the other clocks multiply it
-    if potentials and not (isinstance(rule := heads[0].normaliser, Unnormalised) and rule.clock is Clock.USA0):
+    if potentials and not (isinstance(rule := heads[0][1].normaliser, Unnormalised) and rule.clock is Clock.USA0):
         return None
     return heads[0], potentials
 
 
-def _check_one_system(name: str, field: AbstractField, tokens: Tokens | Measure) -> None:
-    if not is_traced((field, tokens)) and (batch := members(field, tokens).dims):
-        raise InvalidInput(f"`{name}` got the batch dimensions {tuple(batch)}; give one system.")
+def _check(name: str, field: AbstractField, tokens: Tokens | Measure) -> None:
+    one_system(field, tokens)
     if not energy_is_defined(field, tokens):
         raise InvalidInput(
             f"`{name}`: {type(field).__name__} on {tokens.space} has no energy here. Give tokens on a sphere and "
@@ -198,7 +202,7 @@ def _dissipation(field: AbstractField, tokens: Measure) -> Any:
     squares = jnp.sum(velocity**2, axis=1)
     found = _structure(field, tokens)
     assert found is not None
-    attention = found[0]
+    _, attention = found[0]
     if isinstance(attention.normaliser, Softmax):
         pairs, _ = attention.pairs(0.0, AtTokens(), tokens)
         scale, sums = pairs.sums(jnp.ones((x.shape[0], 1), x.dtype))

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import members
+from attnflow.axes import one_system
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.fields.base import tangent_drive
@@ -83,8 +83,7 @@ def _check(field: Any, tokens: Tokens | Measure) -> None:
         raise InvalidInput(f"`field` is {type(field).__name__}; this energy belongs to Attention.")
     if is_traced((field, tokens)):
         return
-    if batch := members(field, tokens).dims:
-        raise InvalidInput(f"the field or the tokens have batch dimensions {tuple(batch)}; give one system.")
+    one_system(field, tokens)
     if is_concrete(field.beta) and np.asarray(field.beta) == 0:
         raise InvalidInput("`beta` is 0, where the energy is infinite; give another number.")
     field.check(tokens)

@@ -17,7 +17,7 @@ from attnflow.spaces import Sphere
 from attnflow.tokens import Measure, Tokens
 
 MOST = 4096
-"""Tokens from which the ascent starts, if not told otherwise; of more, every k-th."""
+"""Tokens from which the ascent starts, unless `starts` is given; of more tokens, every k-th."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import members
+from attnflow.axes import one_system
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.fields import Attention
 from attnflow.fields.pairs import Pairs
@@ -31,8 +31,7 @@ def overlap_histogram(tokens: Tokens, *, bins: int = 100, block: int = 1024) -> 
 
     Works through blocks of `block` tokens, so memory is O(block^2).
     """
-    if tokens.dims:
-        raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
+    tokens.single()
     tokens = tokens.member()  # without absent rows
     edges = np.linspace(-1.0, 1.0, bins + 1)
     x, m = np.asarray(tokens.positions), np.asarray(tokens.masses)
@@ -62,8 +61,7 @@ def attention_matrix(field: Attention, tokens: Tokens | Measure, *, t: float = 0
     if not isinstance(field, Attention):
         raise InvalidInput(f"`field` is {type(field).__name__}; give Attention.")
     if not is_traced((field, tokens)):
-        if batch := members(field, tokens).dims:
-            raise InvalidInput(f"`attention_matrix` got the batch dimensions {tuple(batch)}; give one system.")
+        one_system(field, tokens)
         field.check(tokens)
     all_present(tokens, "the attention matrix")
     heads = field.heads or 1

@@ -73,8 +73,7 @@ def slow_motion(tokens: Tokens, labels: ArrayLike, beta: float) -> SlowMotion:
     Differences are taken between tokens, never between energies, so that every number keeps its relative accuracy
     however tight the groups are. O(n^2).
     """
-    if tokens.dims:
-        raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
+    tokens.single()
     if not isinstance(tokens.space, Sphere):
         raise InvalidInput(f"`tokens` live on {tokens.space}; the energy is defined on a sphere.")
     all_present(tokens, "slow_motion")

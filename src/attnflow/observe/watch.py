@@ -25,7 +25,7 @@ def spread(t: Any, measure: Any) -> Any:
     return shape.spread(measure)
 
 
-class Clusters(eqx.Module):
+class ClusterCount(eqx.Module):
     """The number of clusters when tokens within the angle `scale` are linked (see `clusters`)."""
 
     scale: float = eqx.field(static=True, converter=lambda v: number("scale", v, low=ABOVE_ZERO))

@@ -1,15 +1,15 @@
-"""Pictures of results, with theory laid over them: Matplotlib for print, one page per run."""
+"""Figures of results, with theory overlaid: Matplotlib for print, one page per run."""
 
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles
 from attnflow.plots.eigenfunctions import draw_eigenfunctions
+from attnflow.plots.energy import draw_energy_and_count
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane
-from attnflow.plots.forecast import draw_growth_rates
-from attnflow.plots.merges import draw_laws, draw_medians
+from attnflow.plots.growth_rates import draw_growth_rates
+from attnflow.plots.merges import draw_medians, draw_survival
 from attnflow.plots.observables import draw_numbers, draw_observables
 from attnflow.plots.overlaps import draw_overlaps
 from attnflow.plots.report import draw_run
-from attnflow.plots.series import draw_series
 from attnflow.plots.snapshots import draw_snapshots
 from attnflow.plots.staircase import draw_staircase
 from attnflow.plots.summary import plot, summarise
@@ -21,8 +21,8 @@ __all__ = [
     "draw_density",
     "draw_eigenfunctions",
     "draw_energies",
+    "draw_energy_and_count",
     "draw_growth_rates",
-    "draw_laws",
     "draw_loss",
     "draw_medians",
     "draw_numbers",
@@ -32,9 +32,9 @@ __all__ = [
     "draw_plane",
     "draw_profiles",
     "draw_run",
-    "draw_series",
     "draw_snapshots",
     "draw_staircase",
+    "draw_survival",
     "draw_tree",
     "plot",
     "summarise",

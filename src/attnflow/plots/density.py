@@ -49,7 +49,7 @@ class View:
         return self.edges is not None and self.edges[-1] < 4
 
     def values(self, frame: int) -> np.ndarray:
-        """The density of a frame, relative to the uniform law, at `angles`."""
+        """The density of a frame, relative to the uniform measure, at `angles`."""
         flow = self.flow
         if isinstance(flow, CellFlow):
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -274,12 +274,12 @@ def draw_curves(axes: Any, view: View) -> None:
 
 
 def draw_level(axes: Any, view: View) -> None:
-    """The energy, with what theory knows of the uniform law and of consensus."""
+    """The energy, with what theory knows of the uniform measure and of consensus."""
     _line(axes, view, view.flow.dataset["energy"].values, "energy $E$")
     field, dim = view.flow.field, view.flow.cells.dim if isinstance(view.flow, CellFlow) else view.flow.basis.dim
     if isinstance(field, Attention) and field.is_plain and float(field.beta) > 0:
         level = float(theory.energy_of_uniform(float(field.beta), dim))
-        axes.axhline(level, color=GREY, ls=":", lw=0.8, zorder=1, label="uniform law")
+        axes.axhline(level, color=GREY, ls=":", lw=0.8, zorder=1, label="uniform measure")
         energy = view.flow.dataset["energy"].values
         if energy.max() > 0.5 * level:  # else it would squeeze the curve
             axes.axhline(0.0, color=GREY, ls="-.", lw=0.8, zorder=1, label="consensus")
@@ -292,7 +292,7 @@ def draw_free_energy(axes: Any, view: View) -> None:
 
 
 def draw_entropy(axes: Any, view: View) -> None:
-    """The entropy relative to the uniform law, 0 for that law."""
+    """The entropy relative to the uniform measure, 0 for that measure."""
     _line(axes, view, view.entropy, r"entropy $\int \rho\log\rho$")
 
 

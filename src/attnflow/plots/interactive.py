@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.plots.figure_data import FigureData
 from attnflow.plots.observables import NUMBERS
 from attnflow.plots.snapshots import View, views
-from attnflow.plots.story import Story
 from attnflow.plots.style import COLOURS, GREY, INK, colours
 from attnflow.plots.times import Scale, written
 
@@ -16,20 +16,20 @@ MOST_FRAMES = 90
 MOST_VIEWS = 2
 
 
-def interactive(story: Story) -> Any:
+def interactive(data: FigureData) -> Any:
     """A Plotly figure with one frame per slider position; it shows at most two of the pictures of the space."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
-    thin = dataclasses.replace(story, flow=story.flow.thinned(MOST_FRAMES))
+    thin = dataclasses.replace(data, flow=data.flow.thinned(MOST_FRAMES))
     x = thin.flow.positions.values
     step = max(1, x.shape[1] // MOST_TOKENS)
-    x, paint = x[:, ::step], colours(story.labels[::step])
-    parts = views(story)[:MOST_VIEWS]
-    seen = [_coordinates(story, view, x) for view in parts]
-    axis = story.axis
+    x, paint = x[:, ::step], colours(data.labels[::step])
+    parts = views(data)[:MOST_VIEWS]
+    seen = [_coordinates(data, view, x) for view in parts]
+    axis = data.axis
     name, heights = thin.height or ("", np.full(len(thin.log_time), np.nan))
-    log_curve, curve = story.curve or (thin.log_time, heights)
+    log_curve, curve = data.curve or (thin.log_time, heights)
     times = axis.at(thin.log_time)
 
     fig = make_subplots(
@@ -102,9 +102,9 @@ def interactive(story: Story) -> Any:
     return fig
 
 
-def _coordinates(story: Story, view: View, x: np.ndarray) -> np.ndarray:
+def _coordinates(data: FigureData, view: View, x: np.ndarray) -> np.ndarray:
     """Two or three coordinates; those of a solid as they are, since it can be turned."""
-    points = story.flow.space.pictures(x)[view.part].points
+    points = data.flow.space.pictures(x)[view.part].points
     return points if points.shape[-1] == 3 else points @ view.projection
 
 

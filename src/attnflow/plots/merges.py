@@ -1,4 +1,4 @@
-"""When the clusters of many systems merge: laws of log t over seeds, and quartiles by the clusters that are left."""
+"""When the clusters of many systems merge: survival functions of log t, and quartiles by the clusters that are left."""
 
 import dataclasses
 import sys
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnflow.errors import InvalidInput
-from attnflow.observe import exit_law
+from attnflow.observe import exit_distribution
 from attnflow.plots.style import COLOURS, COLUMN, GREY, PAGE, blank, say, styled
 
 if TYPE_CHECKING:
     import xarray as xr
 
 LAST = 4
-"""The last merges, whose laws are drawn."""
+"""The last merges, whose distributions are drawn."""
 GROUPS = 6
 """Groups of systems in one panel; of more, some."""
 WIDE = 0.45
@@ -56,7 +56,7 @@ def grouped(merges: "xr.Dataset") -> list[Group]:
     return found
 
 
-def draw_laws(merges: "xr.Dataset") -> Any:
+def draw_survival(merges: "xr.Dataset") -> Any:
     """The share of systems that have not made each of the last merges by log t, with a confidence band of 95 %.
 
     Where systems differ by more than a seed, a panel per merge, for the last two, with a curve for each group.
@@ -89,7 +89,7 @@ def draw_medians(merges: "xr.Dataset") -> Any:
 
 
 def plot_merges(merges: "xr.Dataset") -> Any:
-    """Laws of the last merges, and the medians of all."""
+    """Survival functions of the last merges, and the medians of all."""
     groups = grouped(merges)
     if not _any(groups):
         return blank("no merge has been made")
@@ -114,10 +114,10 @@ def summarise_merges(merges: "xr.Dataset") -> dict[str, Any]:
     rows = []
     for group in groups:
         for left in range(min(LAST, group.log_time.shape[1]), 0, -1):
-            law = _law(group, left)
-            low, median, high = (_number(q) for q in law.quantile([0.25, 0.5, 0.75]).value)
+            exits = _exits(group, left)
+            low, median, high = (_number(q) for q in exits.quantile([0.25, 0.5, 0.75]).value)
             rows.append(
-                {"group": group.name, "left": left, "made": law.exits, "of": law.n, "lower_quartile": low,
+                {"group": group.name, "left": left, "made": exits.exits, "of": exits.n, "lower_quartile": low,
                  "median": median, "upper_quartile": high}
             )  # fmt: skip
     return {
@@ -129,17 +129,17 @@ def summarise_merges(merges: "xr.Dataset") -> dict[str, Any]:
 
 
 def draw_last(axes: Any, group: Group, end: float | None) -> None:
-    """The laws of the last merges of one group; `end` is the log time until which all systems were followed."""
+    """The last merges of one group; `end` is the log time until which all systems were followed."""
     for left in range(min(LAST, group.log_time.shape[1]), 0, -1):
-        _survival(axes, _law(group, left), _colour(left), f"{left + 1} → {left}", end)
+        _survival(axes, _exits(group, left), _colour(left), f"{left + 1} → {left}", end)
     axes.set_ylabel("share of systems before the merge")
     _finish(axes, "merge of clusters")
 
 
 def draw_groups(axes: Any, groups: list[Group], left: int, end: float | None) -> None:
-    """The laws of one merge of several groups."""
+    """One merge of several groups."""
     for group, colour in _coloured(groups):
-        _survival(axes, _law(group, left), colour, group.name, end)
+        _survival(axes, _exits(group, left), colour, group.name, end)
     axes.set_ylabel("share of systems before the merge")
     _finish(axes, f"{left + 1} → {left} clusters")
 
@@ -151,7 +151,7 @@ def draw_quartiles(axes: Any, groups: list[Group]) -> None:
     several = len(groups) > 1
     for group, colour in _coloured(groups):
         left = np.arange(group.log_time.shape[1], 0, -1)
-        rows = np.stack([_law(group, int(k)).quantile([0.25, 0.5, 0.75]).value for k in left])
+        rows = np.stack([_exits(group, int(k)).quantile([0.25, 0.5, 0.75]).value for k in left])
         low, median, high = np.where(np.isfinite(rows), rows, np.nan).T
         axes.fill_between(left, low, high, color=colour, alpha=0.2, lw=0, label=None if several else "quartiles")
         axes.plot(left, median, "o-", ms=3, lw=1.0, color=colour, label=group.name if several else "median")
@@ -170,15 +170,15 @@ def draw_quartiles(axes: Any, groups: list[Group]) -> None:
     axes.legend(loc="upper left")
 
 
-def _survival(axes: Any, law: Any, colour: str, label: str, end: float | None) -> None:
-    times = np.unique(law.log_times[: law.exits])
+def _survival(axes: Any, exits: Any, colour: str, label: str, end: float | None) -> None:
+    times = np.unique(exits.log_times[: exits.exits])
     if end is not None:
-        times = np.unique(np.append(times, end)) if law.exits < law.n else times
+        times = np.unique(np.append(times, end)) if exits.exits < exits.n else times
     if not len(times):
         return
     at = np.concatenate([[times[0] - max(0.05 * np.ptp(times), 0.2)], times])
-    value, low, high = law.survival(at)
-    if law.band < WIDE:
+    value, low, high = exits.survival(at)
+    if exits.band < WIDE:
         axes.fill_between(at, low, high, step="post", color=colour, alpha=0.16, lw=0)
     axes.step(at, value, where="post", color=colour, label=label)
 
@@ -211,8 +211,8 @@ def _colour(left: int) -> str:
     return COLOURS[left - 1] if left <= len(COLOURS) else GREY
 
 
-def _law(group: Group, left: int) -> Any:
-    return exit_law(group.log_time[:, -left])
+def _exits(group: Group, left: int) -> Any:
+    return exit_distribution(group.log_time[:, -left])
 
 
 def _any(groups: list[Group]) -> bool:

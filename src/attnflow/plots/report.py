@@ -14,16 +14,16 @@ from attnflow.learn import Fitted
 from attnflow.meanfield import CellFlow, DensityFlow
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles, look
+from attnflow.plots.energy import draw_energy_and_count
+from attnflow.plots.figure_data import FigureData
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane, in_plane
 from attnflow.plots.interactive import interactive
-from attnflow.plots.merges import draw_laws, draw_medians, grouped, is_dataset
+from attnflow.plots.merges import draw_medians, draw_survival, grouped, is_dataset
 from attnflow.plots.observables import MOST, NUMBERS, draw_numbers, draw_observables, observed
 from attnflow.plots.overlaps import draw_overlaps
 from attnflow.plots.page import as_page, as_svg, facts_table, table, toml_block, with_caption
-from attnflow.plots.series import draw_series
 from attnflow.plots.snapshots import draw_snapshots
 from attnflow.plots.staircase import draw_staircase
-from attnflow.plots.story import tell
 from attnflow.plots.summary import plot, summarise
 from attnflow.plots.times import is_long, symbol, written
 from attnflow.plots.tree import draw_tree
@@ -41,14 +41,14 @@ CAPTIONS = {
     "attention": "Attention weights at the start and on the plateau that gives the colours, tokens sorted by cluster.",
     "numbers": "The numbers that were kept of every frame, against time; a thin line for each member of a batch.",
     "observables": "Observables against time; a thin line for each member of a batch.",
-    "density": "The density relative to the uniform law, on a logarithmic colour scale.",
+    "density": "The density relative to the uniform measure, on a logarithmic colour scale.",
     "profiles": "The density at times between which its energy changes by equal amounts.",
-    "energies": "Energy, entropy relative to the uniform law, and speed against time.",
+    "energies": "Energy, entropy relative to the uniform measure, and speed against time.",
     "decay": "The norm of the coefficients of every degree, as a share of the largest. The density is resolved while "
     "the last ones are below the dotted line.",
-    "cells": "Energy, entropy relative to the uniform law, and the share of mass in clusters narrower than a cell. The "
+    "cells": "Energy, entropy against the uniform measure, and the share of mass in clusters narrower than a cell. The "
     "dashed line marks since when half of the mass is in such clusters: from there on cells are too wide.",
-    "laws": "The share of systems that have not made a merge by time t. Shaded: a band that holds the whole true law "
+    "survival": "The share of systems that have not made a merge by time t. Shaded: a band that holds the true curve "
     "with probability 95 % (Dvoretzky–Kiefer–Wolfowitz).",
     "medians": "Log time of every merge against the number of clusters that it leaves: median and quartiles over "
     "systems.",
@@ -62,7 +62,7 @@ CAPTIONS = {
 
 @dataclasses.dataclass(frozen=True)
 class Account:
-    """What is told of a result."""
+    """The figures, numbers and texts of a report."""
 
     figures: dict[str, Any]
     """By name, `summary` among them."""
@@ -81,28 +81,28 @@ def draw_run(run: Run, result: Any) -> dict[str, Any]:
 
     `result` is what `solve`, `solve_long`, `merge_times`, `evolve`, `evolve_cells` or `fit` returned.
     """
-    told = _account(result)
+    account = _account(result)
     with writing(run.path):
         run.figures.mkdir(exist_ok=True)
-        for name, figure in told.figures.items():
+        for name, figure in account.figures.items():
             figure.savefig(run.figures / f"{name}.pdf", metadata={"CreationDate": None})
             figure.set_layout_engine("none")  # laid out once is laid out for all formats
-        told.figures["summary"].savefig(run.figures / "summary.png")
-        write_atomically(run.report, _page(run, told).encode())
-    return told.summary
+        account.figures["summary"].savefig(run.figures / "summary.png")
+        write_atomically(run.report, _page(run, account).encode())
+    return account.summary
 
 
-def _page(run: Run, told: Account) -> str:
+def _page(run: Run, account: Account) -> str:
     manifest, spec = run.manifest(), run.spec()
-    pictures = {name: as_svg(figure) for name, figure in told.figures.items() if name != "summary"}
-    live = "" if told.live is None else told.live.to_html(full_html=False, include_plotlyjs=True, auto_play=False)
+    pictures = {name: as_svg(figure) for name, figure in account.figures.items() if name != "summary"}
+    live = "" if account.live is None else account.live.to_html(full_html=False, include_plotlyjs=True, auto_play=False)
     parts = [
         f"<p>{html.escape(spec.table['about'])}</p>",
         live,
-        *told.before,
+        *account.before,
         "<h2>Figures</h2>",
         *(with_caption(svg, CAPTIONS[name]) for name, svg in pictures.items()),
-        facts_table(told.facts | {"precision": manifest["dtype"]}, manifest),
+        facts_table(account.facts | {"precision": manifest["dtype"]}, manifest),
         toml_block("Specification", spec.to_toml()),
     ]
     return as_page(spec.name, "\n".join(parts))
@@ -129,16 +129,16 @@ def _(flow: AbstractTrajectory) -> Account:
         drawn = {"numbers": _without(flow)} if any(name in flow.dataset for name in NUMBERS) else {}
         more, words = _observables(flow)
         return Account({"summary": plot(flow)} | drawn | more, summarise(flow), facts, before + words)
-    story = tell(flow)
-    figures = {"summary": plot(story), "snapshots": draw_snapshots(story)}
-    if story.tree is not None:
-        figures |= {"staircase": draw_staircase(story), "tree": draw_tree(story)}
-    figures["series"] = draw_series(story)
-    figures["overlaps"] = draw_overlaps(story)
-    if isinstance(story.flow.field, Attention) and story.flow.field.heads is None:
-        figures["attention"] = draw_attention(story)
+    data = FigureData.of(flow)
+    figures = {"summary": plot(data), "snapshots": draw_snapshots(data)}
+    if data.tree is not None:
+        figures |= {"staircase": draw_staircase(data), "tree": draw_tree(data)}
+    figures["series"] = draw_energy_and_count(data)
+    figures["overlaps"] = draw_overlaps(data)
+    if isinstance(data.flow.field, Attention) and data.flow.field.heads is None:
+        figures["attention"] = draw_attention(data)
     more, words = _observables(flow)
-    summary = summarise(story)
+    summary = summarise(data)
     long = is_long(p[end] for p in summary["plateaus"] for end in ("log_start", "log_end"))
     rows = [
         [
@@ -152,7 +152,7 @@ def _(flow: AbstractTrajectory) -> Account:
     batch = f"<p>The run holds a batch ({sizes}); the figures show its first member, observables all of them.</p>"
     heads = ["clusters", f"from {symbol(long)}", f"to {symbol(long)}", "energy"]
     before = [batch if flow.dims else "", "<h2>Plateaus</h2>", table(heads, rows), *words]
-    return Account(figures | more, summary, facts, before, interactive(story))
+    return Account(figures | more, summary, facts, before, interactive(data))
 
 
 @_account.register
@@ -176,7 +176,7 @@ def _(flow: CellFlow) -> Account:
 
 
 def _of_merges(merges: Any) -> Account:
-    figures = {"summary": plot(merges), "laws": draw_laws(merges), "medians": draw_medians(merges)}
+    figures = {"summary": plot(merges), "survival": draw_survival(merges), "medians": draw_medians(merges)}
     summary, attributes = summarise(merges), merges.attrs
     several = len(grouped(merges)) > 1
     columns = ("lower_quartile", "median", "upper_quartile")

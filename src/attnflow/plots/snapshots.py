@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.flows import AbstractTrajectory
-from attnflow.plots.story import Story, tell
+from attnflow.plots.figure_data import FigureData
 from attnflow.plots.style import GREY, INK, PAGE, colours, styled
 
 MOST_TOKENS = 4000
@@ -26,44 +26,44 @@ class View:
     limits: tuple[float, float] | None
     unit: bool
 
-    def points(self, story: Story, x: np.ndarray) -> np.ndarray:
+    def points(self, data: FigureData, x: np.ndarray) -> np.ndarray:
         """Positions as they are seen: two coordinates, and the depth where there is one."""
-        return story.flow.space.pictures(x)[self.part].points @ self.projection
+        return data.flow.space.pictures(x)[self.part].points @ self.projection
 
 
-def draw_snapshots(flow: AbstractTrajectory | Story, frames: list[int] | None = None) -> Any:
+def draw_snapshots(flow: AbstractTrajectory | FigureData, frames: list[int] | None = None) -> Any:
     """A row of pictures, one per frame; tokens keep the colour of their cluster on one plateau.
 
     S^2 is seen from afar, its far side pale; a torus is shown as squares of angles, a product as a row for each factor.
     In higher dimension the first principal components of all frames together are shown.
     """
-    story = tell(flow)
-    frames = story.moments() if frames is None else frames
-    rows = len(views(story))
+    data = FigureData.of(flow)
+    frames = data.moments() if frames is None else frames
+    rows = len(views(data))
     with styled() as figure:
         fig = figure.Figure(figsize=(PAGE, rows * PAGE / max(len(frames), 3) + 0.25))
-        draw_frames(fig.subplots(rows, len(frames), squeeze=False), story, frames)
+        draw_frames(fig.subplots(rows, len(frames), squeeze=False), data, frames)
         return fig
 
 
-def draw_frames(panels: Any, story: Story, frames: list[int]) -> None:
+def draw_frames(panels: Any, data: FigureData, frames: list[int]) -> None:
     """Frames in the columns of an array of axes, the views of the space in its rows."""
-    paint = np.array(colours(story.labels))
-    for row, view in zip(panels, views(story), strict=True):
+    paint = np.array(colours(data.labels))
+    for row, view in zip(panels, views(data), strict=True):
         for axes, k in zip(row, frames, strict=True):
-            _draw_frame(axes, story, k, view, paint)
+            _draw_frame(axes, data, k, view, paint)
         if view.labels:
             row[0].set_ylabel(view.labels[1] if len(view.labels) > 1 else "", labelpad=0)
     for axes, k in zip(panels[0], frames, strict=True):
-        axes.set_title(story.axis.title(story.log_time[k]))
+        axes.set_title(data.axis.title(data.log_time[k]))
 
 
-def views(story: Story) -> list[View]:
+def views(data: FigureData) -> list[View]:
     """The views of a space: plane pictures as they are, S^2 from a fixed place, others by principal components."""
-    x = story.flow.positions
+    x = data.flow.positions
     cloud = x.isel(time=slice(None, None, max(1, x.sizes["time"] // 20))).values.reshape(-1, x.sizes["dim"])
     found = []
-    for k, picture in enumerate(story.flow.space.pictures(cloud[:: max(1, len(cloud) // 20000)])[:MOST_VIEWS]):
+    for k, picture in enumerate(data.flow.space.pictures(cloud[:: max(1, len(cloud) // 20000)])[:MOST_VIEWS]):
         size = picture.points.shape[-1]
         if size <= 2:
             found.append(View(k, np.eye(size, 2), picture.labels, picture.limits, picture.unit))
@@ -73,10 +73,10 @@ def views(story: Story) -> list[View]:
     return found
 
 
-def _draw_frame(axes: Any, story: Story, frame: int, view: View, paint: np.ndarray) -> None:
-    x = story.flow.positions.isel(time=frame).values
+def _draw_frame(axes: Any, data: FigureData, frame: int, view: View, paint: np.ndarray) -> None:
+    x = data.flow.positions.isel(time=frame).values
     step = max(1, len(x) // MOST_TOKENS)
-    seen, paint = view.points(story, x[::step]), paint[::step]
+    seen, paint = view.points(data, x[::step]), paint[::step]
     size = float(np.clip(1500 / len(seen), 1.0, 14.0))
     width = np.abs(seen).max() or 1.0
     apart = np.unique(np.round(seen / width, 3), axis=0, return_index=True)[1]  # tokens that have met are drawn once
@@ -97,7 +97,7 @@ def _draw_frame(axes: Any, story: Story, frame: int, view: View, paint: np.ndarr
             axes.scatter(seen[~near, 0], seen[~near, 1], s=size, c=paint[~near], lw=0, alpha=0.25, zorder=2)
     rim = 0.2 if view.unit and seen.shape[1] > 2 else 0
     axes.scatter(seen[near, 0], seen[near, 1], s=size, c=paint[near], lw=rim, edgecolors=INK, zorder=3)
-    _draw_masses(axes, story, frame, view)
+    _draw_masses(axes, data, frame, view)
 
 
 def _draw_axes(axes: Any, view: View) -> None:
@@ -128,16 +128,16 @@ def _draw_axes(axes: Any, view: View) -> None:
         axes.set_ylim(*view.limits)
 
 
-def _draw_masses(axes: Any, story: Story, frame: int, view: View) -> None:
+def _draw_masses(axes: Any, data: FigureData, frame: int, view: View) -> None:
     """Condensed clusters as discs whose area is their mass, in the colour of most of it."""
-    found = story.clusters.isel(time=frame)
+    found = data.clusters.isel(time=frame)
     if not bool(found["condensed"]):
         return
     labels, count = found["label"].values, int(found["count"])
-    for k, place in enumerate(view.points(story, found["centre"].values[:count])):
+    for k, place in enumerate(view.points(data, found["centre"].values[:count])):
         behind = view.unit and len(place) > 2 and place[2] < 0
         axes.scatter(
-            place[0], place[1], s=260 * found["mass"].values[k], c=story.colour(labels == k), edgecolors=INK, lw=0.5,
+            place[0], place[1], s=260 * found["mass"].values[k], c=data.colour(labels == k), edgecolors=INK, lw=0.5,
             alpha=0.35 if behind else 1.0, zorder=4, clip_on=False,
         )  # fmt: skip
 

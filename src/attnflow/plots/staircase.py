@@ -9,48 +9,48 @@ from attnflow.errors import InvalidInput
 from attnflow.fields import Softmax
 from attnflow.flows import AbstractTrajectory
 from attnflow.flows.longtime.method import log_faster
-from attnflow.plots.story import FEW, Story, tell
+from attnflow.plots.figure_data import FEW, FigureData
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, styled
 from attnflow.plots.times import BEYOND
 from attnflow.precision import full_precision
 
 
-def draw_staircase(flow: AbstractTrajectory | Story) -> Any:
+def draw_staircase(flow: AbstractTrajectory | FigureData) -> Any:
     """2 beta E0 against (log t)/beta and against arc length, with the limit beta -> infinity; lifetimes of plateaus.
 
     The limit (`theory.limit_staircase`) is that of the clusters on the plateau that gives the colours. Lifetimes stand
     against u = 1 - cos(angle) of the closest pair, with the lifetime that two bodies have (`theory.log_merge_time`)
     and the lower bound T_2 of arXiv:2410.06833 (`theory.log_plateau_bound`), where its conditions hold.
     """
-    story = long_story(flow)
+    data = long_data(flow)
     with styled() as figure:
         fig = figure.Figure(figsize=(PAGE, 2.5))
         left, middle, right = fig.subplots(1, 3, width_ratios=[1.15, 0.85, 1])
-        draw_levels(left, story)
-        draw_path(middle, story)
+        draw_levels(left, data)
+        draw_path(middle, data)
         middle.sharey(left)
         middle.tick_params(labelleft=False)
         middle.set_ylabel("")
-        draw_lifetimes(right, story)
+        draw_lifetimes(right, data)
         return fig
 
 
-def long_story(flow: AbstractTrajectory | Story) -> Story:
-    """The story of a flow of `solve_long`; others are refused."""
-    story = tell(flow)
-    if story.tree is None:
+def long_data(flow: AbstractTrajectory | FigureData) -> FigureData:
+    """The data of a flow of `solve_long`; others are refused."""
+    data = FigureData.of(flow)
+    if data.tree is None:
         raise InvalidInput("this flow was not followed through merges; use solve_long(field, tokens).")
-    return story
+    return data
 
 
-def draw_levels(axes: Any, story: Story) -> None:
+def draw_levels(axes: Any, data: FigureData) -> None:
     """The level 2 beta E0 against (log t)/beta, for beta <= 1 against log t."""
-    assert story.tree is not None
-    stairs, scale = story.tree.staircase, _scale(story)
-    clock = np.append(np.maximum(stairs["log_time"].values, story.axis.first), story.axis.last) / scale
+    assert data.tree is not None
+    stairs, scale = data.tree.staircase, _scale(data)
+    clock = np.append(np.maximum(stairs["log_time"].values, data.axis.first), data.axis.last) / scale
     level = np.append(stairs["level"].values, stairs["level"].values[-1])
-    axes.plot(clock, level, color=COLOURS[0], zorder=3, label=rf"measured, $\beta = {story.beta:g}$")
-    end, limit = clock[-1], _limit(story)
+    axes.plot(clock, level, color=COLOURS[0], zorder=3, label=rf"measured, $\beta = {data.beta:g}$")
+    end, limit = clock[-1], _limit(data)
     if limit is not None:
         s, levels, words = limit
         end = max(end, s[-1] + BEYOND * (s[-1] - clock[0]))
@@ -64,24 +64,24 @@ def draw_levels(axes: Any, story: Story) -> None:
     axes.legend(loc="upper left")
 
 
-def draw_path(axes: Any, story: Story) -> None:
+def draw_path(axes: Any, data: FigureData) -> None:
     """The level against the length of the path, on which the whole flow takes a finite time."""
-    assert story.tree is not None
-    stairs = story.tree.staircase
+    assert data.tree is not None
+    stairs = data.tree.staircase
     axes.plot(stairs["arc"].values, stairs["level"].values, color=COLOURS[0])
     axes.set_xlabel("arc length of the path")
     axes.set_xlim(0, None)
     _level_axis(axes, stairs["level"].values)
 
 
-def draw_lifetimes(axes: Any, story: Story) -> None:
+def draw_lifetimes(axes: Any, data: FigureData) -> None:
     """(log lifetime)/beta of each plateau against 1 - cos(angle) of its closest pair, measured and predicted."""
-    table = lifetimes(story)
-    scale, u = _scale(story), 2 * np.sin(table["angle"] / 2) ** 2
+    table = lifetimes(data)
+    scale, u = _scale(data), 2 * np.sin(table["angle"] / 2) ** 2
     top = max(2.0 if len(u) == 0 else 1.1 * u.max(), 0.1)
     if scale != 1:
         line = np.array([0.0, top])
-        axes.plot(line, line - _faster(story) / scale, color=GREY, lw=0.8, label=r"limit $\beta\to\infty$")
+        axes.plot(line, line - _faster(data) / scale, color=GREY, lw=0.8, label=r"limit $\beta\to\infty$")
     over = table["over"] > 0
     axes.plot(u[over], table["measured"][over] / scale, "o", ms=4, color=COLOURS[0], label="measured")
     if not over.all():
@@ -101,24 +101,24 @@ def draw_lifetimes(axes: Any, story: Story) -> None:
     axes.legend(loc="upper left")
 
 
-def lifetimes(story: Story) -> dict[str, np.ndarray]:
+def lifetimes(data: FigureData) -> dict[str, np.ndarray]:
     """Of each plateau the angle of its closest pair, and log lifetimes: measured, of two bodies, at least (T_2).
 
     T_2 is for equal masses; NaN where there is no statement. `over` is 0 where the flow ended before the plateau.
     """
-    table, beta, faster = story.stretches, _beta(story), _faster(story)
-    masses, made = story.flow.dataset["masses"].values, story.flow.dataset.sizes["merge"]
+    table, beta, faster = data.stretches, _beta(data), _faster(data)
+    masses, made = data.flow.dataset["masses"].values, data.flow.dataset.sizes["merge"]
     near = 1e-3 / max(beta, 1.0)  # where LongTime calls two clusters one, by default
     rows = []
     for start, end, merges in zip(*(table[name].values for name in ("log_start", "log_end", "merges")), strict=True):
-        found = story.gathered(int(merges))
+        found = data.gathered(int(merges))
         apart = np.linalg.norm(found.centres[:, None] - found.centres, axis=2) + 4 * np.eye(len(found.names))
         pair = np.unravel_index(np.argmin(apart), apart.shape)
         angle = 2 * np.arcsin(min(apart[pair] / 2, 1.0))
         bound = two = np.nan
         if angle < np.pi:
             weights = float(found.masses[pair[0]]), float(found.masses[pair[1]])
-            two = float(theory.log_merge_time(angle, beta, weights, near, _model(story))) - faster
+            two = float(theory.log_merge_time(angle, beta, weights, near, _model(data))) - faster
         if np.all(masses == masses[0]):
             bound = float(theory.log_plateau_bound(beta, angle, len(masses))) - faster
         rows.append((angle, end + np.log1p(-np.exp(start - end)), two, bound, merges < made))
@@ -126,20 +126,20 @@ def lifetimes(story: Story) -> dict[str, np.ndarray]:
     return dict(zip(("angle", "measured", "two bodies", "bound", "over"), columns, strict=True))
 
 
-def _limit(story: Story) -> tuple[np.ndarray, np.ndarray, str] | None:
+def _limit(data: FigureData) -> tuple[np.ndarray, np.ndarray, str] | None:
     """Clock, level and name of the limit staircase; none without a plateau to begin with, or if undetermined."""
-    leaves = story.leaves
+    leaves = data.leaves
     assert leaves is not None
-    lingering = leaves.merges in story.stretches["merges"].values
-    if not lingering or len(leaves.names) > FEW or _scale(story) == 1:
+    lingering = leaves.merges in data.stretches["merges"].values
+    if not lingering or len(leaves.names) > FEW or _scale(data) == 1:
         return None
     try:
-        limit = theory.limit_staircase(leaves.centres, leaves.masses, _model(story))
+        limit = theory.limit_staircase(leaves.centres, leaves.masses, _model(data))
     except ValueError:  # two pairs are equally close
         return None
-    s = limit.s - _faster(story) / _scale(story)
-    start = min(max(leaves.log_time, story.axis.first) / _scale(story), s[0])
-    when = story.axis.title(leaves.log_time)
+    s = limit.s - _faster(data) / _scale(data)
+    start = min(max(leaves.log_time, data.axis.first) / _scale(data), s[0])
+    when = data.axis.title(leaves.log_time)
     return np.append(start, s), limit.levels, f"$\\beta\\to\\infty$, of the {len(leaves.names)} clusters\nat {when}"
 
 
@@ -149,23 +149,23 @@ def _level_axis(axes: Any, level: np.ndarray) -> None:
     axes.set_ylabel(r"level $2\beta E_0$")
 
 
-def _model(story: Story) -> str:
-    assert story.tree is not None
-    return "SA" if isinstance(story.tree.field.normaliser, Softmax) else "USA0"
+def _model(data: FigureData) -> str:
+    assert data.tree is not None
+    return "SA" if isinstance(data.tree.field.normaliser, Softmax) else "USA0"
 
 
-def _beta(story: Story) -> float:
-    assert story.tree is not None
-    return float(story.tree.field.beta)
+def _beta(data: FigureData) -> float:
+    assert data.tree is not None
+    return float(data.tree.field.beta)
 
 
-def _scale(story: Story) -> float:
+def _scale(data: FigureData) -> float:
     """What log t is divided by: beta, where that is large enough to make a staircase."""
-    return max(_beta(story), 1.0)
+    return max(_beta(data), 1.0)
 
 
-def _faster(story: Story) -> float:
+def _faster(data: FigureData) -> float:
     """How much faster the clock of the field is than SA or USA0, as a logarithm."""
-    assert story.tree is not None
+    assert data.tree is not None
     with full_precision():
-        return float(log_faster(story.tree.field))
+        return float(log_faster(data.tree.field))

@@ -10,14 +10,14 @@ from attnflow.flows import AbstractTrajectory
 from attnflow.learn import Fitted
 from attnflow.meanfield import CellFlow, DensityFlow
 from attnflow.plots.density import View, plot_density, summarise_density
+from attnflow.plots.energy import draw_count, draw_energy
+from attnflow.plots.figure_data import FigureData
 from attnflow.plots.fit import plot_fit, summarise_fit
 from attnflow.plots.merges import is_dataset, plot_merges, summarise_merges
 from attnflow.plots.observables import draw_numbers
 from attnflow.plots.overlaps import draw_overlap_map
-from attnflow.plots.series import draw_count, draw_energy
 from attnflow.plots.snapshots import draw_frames, views
 from attnflow.plots.staircase import draw_levels, draw_lifetimes
-from attnflow.plots.story import Story, tell
 from attnflow.plots.style import PAGE, blank, styled
 from attnflow.plots.tree import draw_branches
 
@@ -25,10 +25,10 @@ from attnflow.plots.tree import draw_branches
 def plot(result: Any) -> Any:
     """What `solve`, `solve_long`, `merge_times`, `evolve`, `evolve_cells` or `fit` returned, in one Matplotlib Figure.
 
-    Of a flow of tokens: tokens at a few times, energy, cluster count and overlaps, with theory laid over; of one of
+    Of a flow of tokens: tokens at a few times, energy, cluster count and overlaps, with theory overlaid; of one of
     `solve_long` the staircase, the merge tree and the lifetimes of plateaus; of one without positions the numbers that
     were kept. Of a batch the first member is shown. Of a density: its history, energy, entropy and resolution. Of
-    merges: their laws and quartiles. Of a fit: losses, regions of the plane and paths.
+    merges: their distributions and quartiles. Of a fit: losses, regions of the plane and paths.
     """
     return _plot(result)
 
@@ -65,42 +65,42 @@ _summarise.register(Fitted)(summarise_fit)
 def _(flow: AbstractTrajectory) -> Any:
     if not flow.dataset.sizes["time"]:
         return blank("no frame was saved")
-    return plot(tell(flow)) if "positions" in flow.dataset else draw_numbers(flow)
+    return plot(FigureData.of(flow)) if "positions" in flow.dataset else draw_numbers(flow)
 
 
 @_summarise.register
 def _(flow: AbstractTrajectory) -> dict[str, Any]:
     if "positions" in flow.dataset and flow.dataset.sizes["time"]:
-        return summarise(tell(flow))
+        return summarise(FigureData.of(flow))
     one = flow.member(**dict.fromkeys(flow.dims, 0))
     return _numbers(one, one.log_time.values)
 
 
 @_plot.register
-def _(story: Story) -> Any:
-    frames, rows = story.moments(), len(views(story))
+def _(data: FigureData) -> Any:
+    frames, rows = data.moments(), len(views(data))
     with styled() as figure:
         heights = rows * PAGE / max(len(frames), 4) + 0.3, 2.1
         fig = figure.Figure(figsize=(PAGE, sum(heights)))
         upper, lower = fig.subfigures(2, 1, height_ratios=heights)
-        draw_frames(upper.subplots(rows, len(frames), squeeze=False), story, frames)
+        draw_frames(upper.subplots(rows, len(frames), squeeze=False), data, frames)
         left, middle, right = lower.subplots(1, 3)
-        if story.tree is None:
-            draw_energy(left, story)
-            draw_count(middle, story)
-            draw_overlap_map(lower, right, story)
+        if data.tree is None:
+            draw_energy(left, data)
+            draw_count(middle, data)
+            draw_overlap_map(lower, right, data)
         else:
-            draw_levels(left, story)
-            draw_branches(middle, story)
-            if story.plateaus:
-                draw_lifetimes(right, story)
+            draw_levels(left, data)
+            draw_branches(middle, data)
+            if data.plateaus:
+                draw_lifetimes(right, data)
             else:
-                draw_overlap_map(lower, right, story)
+                draw_overlap_map(lower, right, data)
         return fig
 
 
 @_summarise.register
-def _(story: Story) -> dict[str, Any]:
+def _(data: FigureData) -> dict[str, Any]:
     plateaus = [
         {
             "log_start": _number(p.log_start),
@@ -108,9 +108,9 @@ def _(story: Story) -> dict[str, Any]:
             "clusters": p.clusters,
             "energy": _number(p.energy),
         }
-        for p in story.plateaus
+        for p in data.plateaus
     ]
-    return {"plateaus": plateaus, "clusters_at_end": story.count} | _numbers(story.flow, story.log_time)
+    return {"plateaus": plateaus, "clusters_at_end": data.count} | _numbers(data.flow, data.log_time)
 
 
 def _numbers(flow: AbstractTrajectory, log_time: np.ndarray) -> dict[str, Any]:

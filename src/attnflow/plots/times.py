@@ -9,7 +9,7 @@ import numpy as np
 
 from attnflow.flows import AbstractTrajectory, LongFlow
 from attnflow.flows.longtime.method import log_faster
-from attnflow.meanfield.frames import Frames
+from attnflow.meanfield.density_flow import AbstractDensityFlow
 from attnflow.precision import full_precision
 from attnflow.special.numbers import Numbers
 
@@ -115,7 +115,7 @@ def frames_axis(log_time: np.ndarray) -> TimeAxis:
     return TimeAxis(Scale.LINEAR, float(log_time[0]) if len(log_time) else -np.inf, last)
 
 
-def log_times(result: AbstractTrajectory | Frames) -> np.ndarray:
+def log_times(result: AbstractTrajectory | AbstractDensityFlow) -> np.ndarray:
     """Natural logarithm of the saved times of a flow of tokens or of a density, -inf at the start."""
     if isinstance(result, AbstractTrajectory):
         return result.log_time.values

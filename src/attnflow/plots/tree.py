@@ -5,34 +5,34 @@ from typing import Any
 import numpy as np
 
 from attnflow.flows import AbstractTrajectory
-from attnflow.plots.staircase import long_story
-from attnflow.plots.story import FEW, Gathering, Story
+from attnflow.plots.figure_data import FEW, FigureData, Gathering
+from attnflow.plots.staircase import long_data
 from attnflow.plots.style import COLUMN, INK, styled
 
 ALERT = "#c00000"
 """Colour of a merge that rounding could have changed."""
 
 
-def draw_tree(flow: AbstractTrajectory | Story) -> Any:
+def draw_tree(flow: AbstractTrajectory | FigureData) -> Any:
     """Who merged with whom and when; branches are as thick as clusters are heavy and have the colours of snapshots.
 
     Leaves are the tokens, or, of many tokens, the clusters that give the colours, with the number of their tokens (or
     their mass). A merge that an error of rounding size could have changed is red and dashed.
     """
-    story = long_story(flow)
+    data = long_data(flow)
     with styled() as figure:
         fig = figure.Figure(figsize=(COLUMN, 2.6))
-        draw_branches(fig.subplots(), story)
+        draw_branches(fig.subplots(), data)
         return fig
 
 
-def draw_branches(axes: Any, story: Story) -> None:
+def draw_branches(axes: Any, data: FigureData) -> None:
     """The dendrogram on given axes, time to the right."""
-    assert story.tree is not None
-    assert story.leaves is not None
-    leaves = story.gathered(0) if len(story.labels) <= FEW else story.leaves
-    axis = story.axis
-    merges, masses = story.tree.merges, story.flow.dataset["masses"].values
+    assert data.tree is not None
+    assert data.leaves is not None
+    leaves = data.gathered(0) if len(data.labels) <= FEW else data.leaves
+    axis = data.axis
+    merges, masses = data.tree.merges, data.flow.dataset["masses"].values
     pairs = [(int(p), int(q)) for p, q in zip(merges["first"].values, merges["second"].values, strict=True)]
     times, doubtful = merges["log_time"].values, merges["undetermined"].values
     rows = _order(leaves, pairs)
@@ -45,7 +45,7 @@ def draw_branches(axes: Any, story: Story) -> None:
 
     def branch(name: int, end: float) -> None:
         axes.plot(
-            axis.at([born[name], end]), [height[name]] * 2, color=story.colour(tokens[name]),
+            axis.at([born[name], end]), [height[name]] * 2, color=data.colour(tokens[name]),
             lw=0.8 + 4 * float(masses[tokens[name]].sum()), solid_capstyle="butt", zorder=2,
         )  # fmt: skip
 

@@ -51,7 +51,7 @@ def execute(
     arguments = check_spec(spec)
     run = Run.create(path, spec, kind=spec.kind.name, **spec.plugins.facts())
     with run.lock():
-        return run, _carry_on(run, spec, arguments, Watch(draw, on_progress, cancel))
+        return run, _complete(run, spec, arguments, Watch(draw, on_progress, cancel))
 
 
 def check_spec(spec: Spec) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def resume(
         if run.manifest()["status"] == "finished":
             return run, open_run(run.path, plugins=plugins)
         spec = run.spec(plugins)
-        return run, _carry_on(run, spec, spec.build(), Watch(draw, on_progress, cancel))
+        return run, _complete(run, spec, spec.build(), Watch(draw, on_progress, cancel))
 
 
 def extend(
@@ -119,7 +119,7 @@ def extend(
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> tuple[Run, Any]:
-    """Continue a finished run to the later time `until` (a fit: to so many steps).
+    """Continue a finished run to the later time `until` (a fit: to more steps).
 
     The folder then holds the longer run, bit by bit as one run with all save times would have made it; its
     specification says so. `save` is the number of new intervals between frames; left out, the spacing stays.
@@ -139,7 +139,7 @@ def extend(
         if not run.checkpoint.exists():
             raise RunError(f"{str(path)!r} has no checkpoint to go on from; run its spec.toml again, to {until:g}.")
         run.become(longer)
-        return run, _carry_on(run, longer, arguments, Watch(draw, on_progress, cancel))
+        return run, _complete(run, longer, arguments, Watch(draw, on_progress, cancel))
 
 
 def open_run(path: str | Path, *, plugins: Given = ()) -> Any:
@@ -168,7 +168,7 @@ def _rows(run: Run) -> dict[str, int]:
     return _facts(run).get("committed", {})
 
 
-def _carry_on(run: Run, spec: Spec, arguments: dict[str, Any], watch: Watch) -> Any:
+def _complete(run: Run, spec: Spec, arguments: dict[str, Any], watch: Watch) -> Any:
     began, manifest = time.perf_counter(), run.manifest()
     before = manifest["wall_time"]
     spec.plugins.keep(run.path)

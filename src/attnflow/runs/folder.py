@@ -71,7 +71,7 @@ class Run:
 
     @property
     def checkpoint(self) -> Path:
-        """The state behind the last rows; a finished run keeps it, to be extended."""
+        """The state after the last rows; a finished run keeps it, to be extended."""
         return self.path / "checkpoint"
 
     @classmethod
@@ -181,7 +181,7 @@ class Run:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the run alone; the lock goes with the process, however it ends."""
+        """Hold the run alone; the lock ends with the process, however the process ends."""
         from filelock import FileLock, Timeout
 
         lock = FileLock(str(self.path / ".lock"), timeout=0)

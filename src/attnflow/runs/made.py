@@ -1,4 +1,4 @@
-"""What the makers of plugins make, held to what its part of a specification needs."""
+"""What the makers of plugins return, checked against what that part of a specification needs."""
 
 from typing import Any
 

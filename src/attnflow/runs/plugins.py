@@ -236,7 +236,7 @@ def execute_file(source: Source) -> Plugin:
 
 
 def _reason(error: BaseException, source: Source) -> str:
-    """What went wrong and in which line of the file, in one breath."""
+    """What went wrong and in which line of the file, on one line."""
     text = " ".join(str(error).split()).removesuffix(".")
     if isinstance(error, SyntaxError):
         line, text = error.lineno, f"{type(error).__name__}: {error.msg}"

@@ -52,6 +52,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "potential": fields.Potential,
         "composed": fields.Composed,
         "total": fields.Total,
+        "multiple": fields.Multiple,
         "rescaled": fields.Rescaled,
         "pre": fields.Pre,
         "peri": fields.Peri,
@@ -125,7 +126,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "order-parameter": lambda: watch.order_parameter,
         "effective-rank": lambda: watch.effective_rank,
         "spread": lambda: watch.spread,
-        "clusters": watch.Clusters,
+        "clusters": watch.ClusterCount,
     },
 }
 """part of a specification -> name -> what makes it."""
@@ -155,7 +156,7 @@ _OTHERS |= {"densities": ("density",), "factors": ("space",)}
 ARGUMENTS: dict[str, tuple[str, ...]] = _WEIGHTS | _BLOCKS | _FIELDS | _OTHERS
 """argument -> the parts that a table given for it may name."""
 
-BATCHED = {"beta", "alpha", "kappa", "slope", "switch", "scale", "size", "seed"}
+BATCHED = {"beta", "alpha", "kappa", "slope", "switch", "scale", "size", "seed", "factor"}
 """Numbers of a field, a kernel, a mask, a weight or noise for which a list makes a batch, along a dimension of that
 name; so do numbers that a class converts by `axes.scalar`."""
 

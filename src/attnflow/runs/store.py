@@ -1,4 +1,4 @@
-"""Rows on disk: a Zarr store that grows chunk by chunk and can be continued after any death of the process."""
+"""Rows on disk: a Zarr store that grows chunk by chunk and can be continued after the process was killed."""
 
 import dataclasses
 import hashlib

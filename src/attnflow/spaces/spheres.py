@@ -54,7 +54,7 @@ class Sphere(AbstractSpace):
 
     @double
     def retract(self, x: Point) -> Point:
-        """X / |x|. The zero vector has no nearest point: it gives NaN."""
+        """x / |x|. The zero vector has no nearest point: it gives NaN."""
         x = jnp.asarray(x)
         return x / jnp.linalg.norm(x, axis=-1, keepdims=True)
 

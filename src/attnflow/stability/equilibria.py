@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from attnflow.checks import generator
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Unnormalised
 from attnflow.observe import Clusters, clusters, energy, overlaps
@@ -97,7 +98,7 @@ def find_equilibria(n: int, d: int, beta: float, *, starts: int = 100, seed: int
     """
     if n < 2 or starts < 1:
         raise InvalidInput(f"`n` is {n} and `starts` {starts}; give at least two tokens and one start.")
-    space, field, rng = Sphere(d), Attention(beta, normaliser=Unnormalised()), np.random.default_rng(seed)
+    space, field, rng = Sphere(d), Attention(beta, normaliser=Unnormalised()), generator(seed)
     found: list[tuple[np.ndarray, Equilibrium]] = []
     for k in range(starts):
         distinct = n if k % 2 == 0 else int(rng.integers(1, n + 1))

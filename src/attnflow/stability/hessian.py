@@ -8,12 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow.checks import generator
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.fields import AbstractField
 from attnflow.observe.energy import renormalised_energy
 from attnflow.precision import double
 from attnflow.spaces import Sphere
-from attnflow.stability.operators import jacobian_operator, linearised, one_system, tangent_frames
+from attnflow.stability.operators import check, jacobian_operator, tangent_frames, tangent_map
 from attnflow.tokens import Measure, Tokens, all_present
 
 LARGEST_MATRIX = 6000
@@ -50,7 +51,7 @@ def jacobian(field: AbstractField, tokens: Tokens, t: float = 0.0) -> np.ndarray
 
     Refused above 6,000 rows; `leading_eigenpairs` needs no matrix.
     """
-    one_system(field, tokens)
+    check(field, tokens)
     _small_enough(tokens)
     return _matrix(lambda frames: _jacobian(field, tokens.measure, jnp.asarray(t, float), frames), tokens)
 
@@ -67,8 +68,7 @@ def energy_hessian(tokens: Tokens, beta: float) -> np.ndarray:
             f"`tokens` live on {tokens.space}, where E0 is not defined; give tokens on Sphere({tokens.dim}), or use "
             "`jacobian`, which takes every space."
         )
-    if tokens.dims:
-        raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
+    tokens.single()
     all_present(tokens, "the Hessian")
     if np.any(np.asarray(tokens.masses) <= 0):
         raise InvalidInput(
@@ -100,7 +100,7 @@ def leading_eigenpairs(
     """The `count` eigenvalues of largest real part, without a matrix (Arnoldi iteration; ARPACK through SciPy)."""
     from scipy.sparse.linalg import LinearOperator, eigs
 
-    one_system(field, tokens)
+    check(field, tokens)
     frames = tangent_frames(tokens)
     size = frames.shape[0] * frames.shape[1]
     if not 1 <= count < size - 1:
@@ -111,7 +111,7 @@ def leading_eigenpairs(
         ambient = np.einsum("na,nad->nd", v.reshape(frames.shape[:2]), frames)
         return np.einsum("nad,nd->na", frames, operator(ambient)).ravel()
 
-    start = np.random.default_rng(seed).standard_normal(size)
+    start = generator(seed).standard_normal(size)
     values, vectors = eigs(
         LinearOperator((size, size), matvec=apply, dtype=np.float64), k=count, which="LR", v0=start, tol=tolerance
     )
@@ -139,7 +139,7 @@ def _in_frames(apply: Any, frames: Any) -> Any:
 
 @eqx.filter_jit
 def _jacobian(field: AbstractField, tokens: Measure, t: Any, frames: Any) -> Any:
-    return _in_frames(linearised(field, tokens, t), jnp.asarray(frames))
+    return _in_frames(tangent_map(field, tokens, t), jnp.asarray(frames))
 
 
 @eqx.filter_jit

@@ -15,8 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import members
-from attnflow.errors import InvalidInput
+from attnflow.axes import one_system
 from attnflow.fields import AbstractField
 from attnflow.fields.base import tangent_drive
 from attnflow.fields.queries import AtTokens
@@ -31,7 +30,7 @@ def tangent_frames(tokens: Tokens) -> np.ndarray:
 
 def jacobian_operator(field: AbstractField, tokens: Tokens, t: float = 0.0) -> Callable[[np.ndarray], np.ndarray]:
     """The map v -> P_x DF(x)[v] on arrays (n, d) of tangent vectors; one compiled field derivative per call."""
-    one_system(field, tokens)
+    check(field, tokens)
 
     def apply(v: np.ndarray) -> Any:
         return _apply(field, tokens.measure, jnp.asarray(t, float), v)
@@ -39,17 +38,14 @@ def jacobian_operator(field: AbstractField, tokens: Tokens, t: float = 0.0) -> C
     return double(apply)
 
 
-def one_system(field: AbstractField, tokens: Tokens) -> None:
-    """Refuse batches and parameters that do not fit."""
-    if tokens.dims:
-        raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
-    if batch := members(field, tokens).dims:
-        raise InvalidInput(f"`field` has batch dimensions {tuple(batch)}; give the field of one member.")
+def check(field: AbstractField, tokens: Tokens) -> None:
+    """Refuse batches, absent rows and parameters that do not fit."""
+    one_system(field, tokens)
     all_present(tokens, "a linearised flow")
     field.check(tokens)
 
 
-def linearised(field: AbstractField, tokens: Measure, t: Any) -> Callable[[Any], Any]:
+def tangent_map(field: AbstractField, tokens: Measure, t: Any) -> Callable[[Any], Any]:
     """The pure form of `jacobian_operator`."""
     space = tokens.space
     x = jnp.asarray(tokens.positions)
@@ -66,4 +62,4 @@ def linearised(field: AbstractField, tokens: Measure, t: Any) -> Callable[[Any],
 
 @eqx.filter_jit
 def _apply(field: AbstractField, tokens: Measure, t: Any, v: Any) -> Any:
-    return linearised(field, tokens, t)(jnp.asarray(v))
+    return tangent_map(field, tokens, t)(jnp.asarray(v))

@@ -9,7 +9,6 @@ from attnflow.theory.counting import count_circle_modes, count_line_modes
 from attnflow.theory.degrees import basis_size, degree_weights, truncation_degree
 from attnflow.theory.energy import energy_of_clusters, energy_of_uniform, largest_energy0
 from attnflow.theory.equiangular import equiangular_overlap, equiangular_time, log_equiangular_time
-from attnflow.theory.forecast import Prediction, forecast
 from attnflow.theory.hemisphere import hemisphere_probability, log_hemisphere_probability
 from attnflow.theory.merging import (
     cap_overlap,
@@ -32,14 +31,14 @@ from attnflow.theory.modes import (
 from attnflow.theory.norms import NormPath, norm_decay, norm_initial_rate, norm_overlap
 from attnflow.theory.perceptron import (
     DiracStability,
+    Landscape,
     critical_residuals,
     dirac_bound,
     dirac_stability,
     first_variation,
     perceptron_energy,
-    potential,
-    potential_gradient,
 )
+from attnflow.theory.predictions import Prediction, predict
 from attnflow.theory.repulsion import (
     RepulsiveMinimiser,
     circle_points,
@@ -50,6 +49,7 @@ from attnflow.theory.repulsion import (
 )
 from attnflow.theory.rings import escape_rate, log_escape_rate, ring_growth_rates
 from attnflow.theory.spectrum import (
+    critical_noise,
     dominant_degree,
     growth_rates,
     linear_modes,
@@ -61,6 +61,7 @@ from attnflow.theory.staircase import LimitStaircase, limit_staircase, log_plate
 
 __all__ = [
     "DiracStability",
+    "Landscape",
     "LimitStaircase",
     "ModeEstimate",
     "NormPath",
@@ -73,6 +74,7 @@ __all__ = [
     "coarse_graining_error",
     "count_circle_modes",
     "count_line_modes",
+    "critical_noise",
     "critical_residuals",
     "degree_weights",
     "dirac_bound",
@@ -85,7 +87,6 @@ __all__ = [
     "escape_rate",
     "expected_modes",
     "first_variation",
-    "forecast",
     "growth_rates",
     "hemisphere_probability",
     "largest_energy0",
@@ -114,8 +115,7 @@ __all__ = [
     "norm_initial_rate",
     "norm_overlap",
     "perceptron_energy",
-    "potential",
-    "potential_gradient",
+    "predict",
     "repulsive_minimiser",
     "ring_growth_rates",
     "slow_motion_time",

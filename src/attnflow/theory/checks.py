@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 
 def checked_beta(beta: ArrayLike) -> np.ndarray:
-    """Beta as an array of finite numbers, at least 0."""
+    """beta as an array of finite numbers, at least 0."""
     found = np.asarray(beta, dtype=np.float64)
     if not (np.isfinite(found) & (found >= 0)).all():
         raise ValueError(f"beta is {beta!r}; it must be finite and at least 0.")

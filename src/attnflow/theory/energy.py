@@ -20,7 +20,7 @@ def largest_energy0(beta: ArrayLike) -> Numbers:
 
 
 def energy_of_uniform(beta: ArrayLike, d: int) -> Numbers:
-    """The renormalised energy of the uniform law on S^{d-1}: (a_0 e^{-beta} - 1)/(2 beta).
+    """The renormalised energy of the uniform measure on S^{d-1}: (a_0 e^{-beta} - 1)/(2 beta).
 
     a_0 = Gamma(d/2) (2/beta)^(d/2-1) I_{d/2-1}(beta) is the mean of e^{beta <x, y>} (Funk-Hecke); beta > 0, d >= 2.
     The relative error is below 1e-14 for every beta and d.

@@ -6,7 +6,7 @@ from scipy import special as sp
 
 
 def hemisphere_probability(n: ArrayLike, d: ArrayLike) -> np.ndarray:
-    """Probability that n iid tokens of a symmetric continuous law on S^{d-1} lie in one open hemisphere.
+    """Probability that n iid tokens of a symmetric continuous distribution on S^{d-1} lie in one open hemisphere.
 
     Wendel: 2^{1-n} sum_{k<d} C(n-1, k), the chance of fewer than d heads in n - 1 tosses, computed as an incomplete
     beta function; 1 for n <= d. In a hemisphere SA and USA converge to one point exponentially fast

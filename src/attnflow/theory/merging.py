@@ -173,7 +173,7 @@ def cap_overlap(size: ArrayLike) -> Numbers:
 
 
 def _log_half_tangent(angle: float) -> float:
-    """Z = log(u/(2-u)) = 2 log tan(angle/2): the clock in which free motion (beta = 0) is uniform."""
+    """z = log(u/(2-u)) = 2 log tan(angle/2): the clock in which free motion (beta = 0) is uniform."""
     return 2 * float(np.log(np.tan(angle / 2)))
 
 

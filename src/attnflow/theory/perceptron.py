@@ -19,40 +19,55 @@ Map = Callable[[np.ndarray], np.ndarray]
 _LARGEST_USA_BETA = 700.0
 
 
-def potential(
-    x: ArrayLike, directions: ArrayLike, biases: ArrayLike, weights: ArrayLike, activation: Activation = "relu"
-) -> np.ndarray:
-    """U(x) = sum_j weights_j s(directions_j . x + biases_j) for x of shape (..., d), directions of shape (m, d).
+class Landscape:
+    """U(x) = sum_j weights_j s(directions_j . x + biases_j), directions of shape (m, d).
 
     s is the antiderivative of the activation: z_+^2/2 (relu), log cosh z (tanh), ((z^2-1) Phi(z) + z phi(z))/2 (gelu;
-    Phi and phi the normal law and density), which vanishes at minus infinity as relu's does. arXiv:2601.21366.
+    Phi and phi the normal distribution and density), which vanishes at minus infinity as relu's does. arXiv:2601.21366.
     """
-    points, a, b, omega = _network(x, directions, biases, weights)
-    return np.asarray(_maps(activation)[0](points @ a.T + b) @ omega)
 
+    def __init__(self, directions: ArrayLike, biases: ArrayLike, weights: ArrayLike, activation: Activation = "relu"):
+        parts = (np.asarray(part, dtype=np.float64) for part in (directions, biases, weights))
+        self.directions, self.biases, self.weights = parts
+        self.activation = activation
+        for name in ("directions", "biases", "weights"):
+            if not np.isfinite(value := getattr(self, name)).all():
+                raise ValueError(f"{name} is {value!r}; every entry must be finite.")
+        shapes = a, b, omega = (self.directions.shape, self.biases.shape, self.weights.shape)
+        if len(a) != 2 or b != a[:1] or omega != a[:1]:
+            raise ValueError(f"directions, biases, weights have shapes {shapes!r}; they must be (m, d), (m,) and (m,).")
+        if activation not in _ACTIVATIONS:
+            raise ValueError(f"activation is {activation!r}; it must be 'relu', 'gelu' or 'tanh'.")
 
-def potential_gradient(
-    x: ArrayLike, directions: ArrayLike, biases: ArrayLike, weights: ArrayLike, activation: Activation = "relu"
-) -> np.ndarray:
-    """The gradient of U in R^d (not projected): sum_j weights_j sigma(directions_j . x + biases_j) directions_j."""
-    points, a, b, omega = _network(x, directions, biases, weights)
-    return np.asarray((_maps(activation)[1](points @ a.T + b) * omega) @ a)
+    def potential(self, x: ArrayLike) -> np.ndarray:
+        """U at points of shape (..., d)."""
+        return np.asarray(_ACTIVATIONS[self.activation][0](self.arguments(x)) @ self.weights)
+
+    def gradient(self, x: ArrayLike) -> np.ndarray:
+        """The gradient of U in R^d (not projected): sum_j weights_j sigma(directions_j . x + biases_j) directions_j."""
+        return np.asarray((_ACTIVATIONS[self.activation][1](self.arguments(x)) * self.weights) @ self.directions)
+
+    def arguments(self, x: ArrayLike) -> np.ndarray:
+        """directions_j . x + biases_j, shape (..., m)."""
+        points, a = np.asarray(x, dtype=np.float64), self.directions
+        if points.ndim < 1 or points.shape[-1] != a.shape[1]:
+            raise ValueError(f"x has shape {points.shape}; its last axis must be that of directions, {a.shape[1]}.")
+        if not np.isfinite(points).all():
+            raise ValueError(f"x is {x!r}; every entry must be finite.")
+        return np.asarray(points @ a.T + self.biases)
 
 
 def perceptron_energy(
     positions: ArrayLike,
     masses: ArrayLike,
     beta: float,
-    directions: ArrayLike,
-    biases: ArrayLike,
-    weights: ArrayLike,
-    activation: Activation = "relu",
+    landscape: Landscape,
     clock: Clock = "USA0",
 ) -> float:
     """E = (1/2 beta) sum_ij m_i m_j k(x_i, x_j) + sum_i m_i U(x_i): unit vectors (n, d), masses of sum 1, beta > 0."""
     points, mass = _measure(positions, masses)
     pair = kernel_factor(beta, clock) * (mass @ _kernel0(points, points, beta) @ mass)
-    return float(pair / (2 * beta) + mass @ potential(points, directions, biases, weights, activation))
+    return float(pair / (2 * beta) + mass @ landscape.potential(points))
 
 
 def first_variation(
@@ -60,34 +75,28 @@ def first_variation(
     positions: ArrayLike,
     masses: ArrayLike,
     beta: float,
-    directions: ArrayLike,
-    biases: ArrayLike,
-    weights: ArrayLike,
-    activation: Activation = "relu",
+    landscape: Landscape,
     clock: Clock = "USA0",
 ) -> np.ndarray:
     """Phi(x) = (1/beta) sum_j m_j k(x, x_j) + U(x) at unit vectors x (..., d): the price of mass at x."""
     points, mass = _measure(positions, masses)
     where = _unit(x, "x")
-    pull = kernel_factor(beta, clock) * (_kernel0(where, points, beta) @ mass)
-    return np.asarray(pull / beta + potential(where, directions, biases, weights, activation))
+    convolved = kernel_factor(beta, clock) * (_kernel0(where, points, beta) @ mass)
+    return np.asarray(convolved / beta + landscape.potential(where))
 
 
 def critical_residuals(
     positions: ArrayLike,
     masses: ArrayLike,
     beta: float,
-    directions: ArrayLike,
-    biases: ArrayLike,
-    weights: ArrayLike,
-    activation: Activation = "relu",
+    landscape: Landscape,
     clock: Clock = "USA0",
 ) -> np.ndarray:
     """|P_x grad Phi| at each atom, the speed of the ascent flow there: all zero exactly at a critical measure."""
     points, mass = _measure(positions, masses)
     factor = kernel_factor(beta, clock)
     field = factor * (_kernel0(points, points, beta) * mass) @ points
-    field = field + potential_gradient(points, directions, biases, weights, activation)
+    field = field + landscape.gradient(points)
     return np.asarray(np.linalg.norm(_tangent(points, field), axis=-1))
 
 
@@ -111,10 +120,7 @@ class DiracStability:
 def dirac_stability(
     x0: ArrayLike,
     beta: float,
-    directions: ArrayLike,
-    biases: ArrayLike,
-    weights: ArrayLike,
-    activation: Activation = "relu",
+    landscape: Landscape,
     clock: Clock = "USA0",
     tolerance: float = 1e-9,
 ) -> DiracStability:
@@ -129,16 +135,15 @@ def dirac_stability(
     _check_clock(clock)
     limit = float(beta) if clock == "USA" else 0.0  # logarithm of the threshold, so that beta may be large
     point = _unit(x0, "x0")
-    point, a, b, omega = _network(point, directions, biases, weights)
     if point.ndim != 1:
         raise ValueError(f"x0 has shape {point.shape!r}; it must be one point.")
-    z = a @ point + b
-    if activation == "relu" and (np.abs(z) < 1e-12).any():
+    z = landscape.arguments(point)
+    if landscape.activation == "relu" and (np.abs(z) < 1e-12).any():
         raise ValueError(f"x0 is {x0!r}; relu has a kink there (some a_j . x0 + b_j = 0), so U has no Hessian.")
-    gradient = potential_gradient(point, a, b, omega, activation)
+    gradient = landscape.gradient(point)
     frame = np.linalg.svd(point[None])[2][1:]  # an orthonormal basis of the tangent space
-    along = frame @ a.T
-    hessian = (along * (omega * _maps(activation)[2](z))) @ along.T - (point @ gradient) * np.eye(len(frame))
+    along, slope = frame @ landscape.directions.T, _ACTIVATIONS[landscape.activation][2](z)
+    hessian = (along * (landscape.weights * slope)) @ along.T - (point @ gradient) * np.eye(len(frame))
     eigenvalues = np.linalg.eigvalsh(hessian)
     residual = float(np.linalg.norm(frame @ gradient))
     top = eigenvalues[-1]
@@ -197,27 +202,6 @@ _ACTIVATIONS: dict[str, tuple[Map, Map, Map]] = {
         lambda z: sp.ndtr(z) + z * _normal(z),
     ),
 }
-
-
-def _maps(activation: str) -> tuple[Map, Map, Map]:
-    if activation not in _ACTIVATIONS:
-        raise ValueError(f"activation is {activation!r}; it must be 'relu', 'gelu' or 'tanh'.")
-    return _ACTIVATIONS[activation]
-
-
-def _network(
-    x: ArrayLike, directions: ArrayLike, biases: ArrayLike, weights: ArrayLike
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    points, a, b, omega = (np.asarray(value, dtype=np.float64) for value in (x, directions, biases, weights))
-    if a.ndim != 2 or b.shape != a.shape[:1] or omega.shape != a.shape[:1]:
-        shapes = (a.shape, b.shape, omega.shape)
-        raise ValueError(f"directions, biases, weights have shapes {shapes!r}; they must be (m, d), (m,) and (m,).")
-    if points.ndim < 1 or points.shape[-1] != a.shape[1]:
-        raise ValueError(f"x has shape {points.shape}; its last axis must be that of directions, {a.shape[1]}.")
-    for name, value in (("x", points), ("directions", a), ("biases", b), ("weights", omega)):
-        if not np.isfinite(value).all():
-            raise ValueError(f"{name} is {value!r}; every entry must be finite.")
-    return points, a, b, omega
 
 
 def _unit(x: ArrayLike, name: str) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special as sp
 
-from attnflow.theory.perceptron import Activation, Clock, kernel_factor, potential, potential_gradient
+from attnflow.theory.perceptron import Clock, Landscape, kernel_factor
 
 _FINER = 16  # the factor by which the circle is looked at more finely than the grid of the atoms
 
@@ -19,9 +19,7 @@ def circle_points(angles: ArrayLike) -> np.ndarray:
     return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
 
-def largest_potential(
-    directions: ArrayLike, biases: ArrayLike, weights: ArrayLike, activation: Activation = "relu"
-) -> tuple[float, float]:
+def largest_potential(landscape: Landscape) -> tuple[float, float]:
     """(max U, an angle in [0, 2 pi) where it is reached) on the circle (d = 2).
 
     A grid finer than the narrowest unit (1/|a_j|), then the zero of dU/dtheta next to its highest peaks. A peak that
@@ -29,24 +27,24 @@ def largest_potential(
     """
     from scipy.optimize import brentq
 
-    a = np.atleast_2d(np.asarray(directions, dtype=np.float64))
+    a = landscape.directions
     if a.shape[-1] != 2:
         raise ValueError(f"directions have shape {a.shape!r}; the largest potential is found on the circle, d = 2.")
 
     def slope(angle: float) -> float:
-        gradient = potential_gradient(circle_points(angle), a, biases, weights, activation)
+        gradient = landscape.gradient(circle_points(angle))
         return float(gradient @ np.array([-np.sin(angle), np.cos(angle)]))
 
     size = np.linalg.norm(a, axis=1).max(initial=1.0)
     grid = np.linspace(0, 2 * np.pi, int(np.clip(256 * size, 4096, 2**18)), endpoint=False)
-    values = potential(circle_points(grid), a, biases, weights, activation)
+    values = landscape.potential(circle_points(grid))
     peaks = np.flatnonzero((values >= np.roll(values, 1)) & (values >= np.roll(values, -1)))
     candidates = [float(grid[values.argmax()])]
     for i in peaks[np.argsort(-values[peaks])][:16]:
         low, high = float(grid[i] - grid[1]), float(grid[i] + grid[1])
         if slope(low) > 0 > slope(high):
             candidates.append(float(brentq(slope, low, high, xtol=1e-15)))
-    heights = potential(circle_points(candidates), a, biases, weights, activation)
+    heights = landscape.potential(circle_points(candidates))
     return float(heights.max()), float(np.mod(candidates[int(heights.argmax())], 2 * np.pi))
 
 

@@ -54,6 +54,17 @@ def log_growth_rates(beta: ArrayLike, d: int, k: ArrayLike, model: str = "SA") -
     return _pick(beta, _log_rates(steps, d) + _log_clock(beta, d, model)[..., None], degrees)
 
 
+def critical_noise(beta: ArrayLike, d: int, k: ArrayLike = 1, model: str = "SA") -> np.ndarray:
+    """The noise kappa_k = lambda_k/(k (k+d-2)) at which degree k is neutral: it grows below and decays above.
+
+    Brownian noise sqrt(2 kappa) dB on S^{d-1} lowers the growth rate of degree k by kappa k (k+d-2), so kappa_k is
+    a_k/(beta a_0) for SA and decreases in k. Degree 1 decides, whichever degree grows fastest without noise: the
+    uniform measure is unstable below kappa_1 = I_{d/2}(beta)/(beta I_{d/2-1}(beta)), 1/d at beta = 0.
+    """
+    degrees = checked_degrees(k, 1)
+    return growth_rates(beta, d, degrees, model) / (degrees * (degrees + d - 2))
+
+
 def multiplicity(k: ArrayLike, d: int) -> np.ndarray:
     """How many independent spherical harmonics of degree k there are on S^{d-1}.
 

@@ -99,9 +99,14 @@ class Tokens(eqx.Module):
     @property
     def measure(self) -> Measure:
         """The measure of one system, without names: what fields receive."""
-        if self.dims:
-            raise InvalidInput(f"`tokens` has batch dimensions {self.dims}; pick one system with `member`.")
+        self.single()
         return Measure(self.positions, self.masses, present=self.present, place=self.place, space=self.space)
+
+    def single(self, name: str = "tokens") -> "Tokens":
+        """These tokens, if they are one system; `name` is what the refusal of a batch calls them."""
+        if self.dims:
+            raise InvalidInput(f"`{name}` has batch dimensions {self.dims}; pick one system with `member`.")
+        return self
 
     def for_members(self, index: dict[str, np.ndarray], size: int) -> Measure:
         """The measures of `size` members, member first; `index` has those of each batch dimension."""

@@ -83,6 +83,10 @@ class Measure(eqx.Module):
         """Itself, so that a function may take `Tokens` or a `Measure`."""
         return self
 
+    def single(self, name: str = "tokens") -> "Measure":
+        """Itself: a measure is one system."""
+        return self
+
     def moved(self, positions: Any) -> "Measure":
         """The same measure at other positions."""
         return eqx.tree_at(lambda mu: mu.positions, self, positions, is_leaf=_is_none)

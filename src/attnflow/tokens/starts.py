@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.axes import finite_array
-from attnflow.checks import instance, number, shown, whole
+from attnflow.checks import generator, instance, number, shown, whole
 from attnflow.errors import InvalidInput, InvalidTokens
 from attnflow.spaces import AbstractSpace, Sphere
 from attnflow.tokens.ensemble import Tokens, stack
@@ -168,9 +168,7 @@ def _around(
 
 def _draw(seed: Seed, make: Callable[[np.random.Generator], Tokens]) -> Tokens:
     def one(label: int) -> Tokens:
-        if isinstance(label, bool) or not isinstance(label, int | np.integer) or label < 0:
-            raise InvalidInput(f"`seed` is {shown(label)}; give an integer of at least 0, or a list of them.")
-        return make(np.random.default_rng(int(label)))
+        return make(generator(label))
 
     if not isinstance(seed, Iterable) or isinstance(seed, str):
         return one(seed)
@@ -184,7 +182,7 @@ def _draw(seed: Seed, make: Callable[[np.random.Generator], Tokens]) -> Tokens:
 
 
 def _von_mises_fisher_drop(rng: np.random.Generator, n: int, d: int, kappa: float) -> np.ndarray:
-    """N draws of u = 1 - <mean, x> by rejection from a Beta envelope, without cancellation at large kappa."""
+    """n draws of u = 1 - <mean, x> by rejection from a Beta envelope, without cancellation at large kappa."""
     m = d - 1.0
     b = m / (2 * kappa + np.hypot(2 * kappa, m))
     gap = 2 * b / (1 + b)

@@ -1,4 +1,4 @@
-"""Harmonics and energy of a law along the continuity equation, and how sampling noise at the start is carried there.
+"""Harmonics and energy of a density along the continuity equation, and the effect of sampling noise at the start.
 
 The tangent flow: if the start changes by a small measure xi, an observable at time t changes by the integral of its
 influence against xi. The influence is the derivative of the observable in the coefficients of the start, so that iid
@@ -30,7 +30,7 @@ def observed(model: Model, basis: AbstractBasis, low: int, coefficients: Any) ->
     """The harmonics of degree 1 to `low`, and the energy (1/2 beta) int int (K - 1) <= 0. Pure."""
     c = jnp.asarray(coefficients)
     level = (multipliers(model.beta, basis.dim, 0)[0] - 1) / model.beta
-    energy = 0.5 * (jnp.sum(model.pull(basis) * c**2) + level)
+    energy = 0.5 * (jnp.sum(model.interaction_multipliers(basis) * c**2) + level)
     return jnp.append(c.reshape(-1)[entries(basis, low)], energy)
 
 
@@ -68,10 +68,10 @@ def deviations(density: Density, found: np.ndarray) -> np.ndarray:
     basis = density.basis
     with full_precision():
         values = np.array([basis.synthesis(c) for c in found.reshape(-1, *basis.mask.shape)])
-    law = (basis.weights * np.asarray(density.values)).reshape(-1)
+    masses = (basis.weights * np.asarray(density.values)).reshape(-1)
     values = values.reshape(*found.shape[:2], -1)
-    mean = values @ law
-    return np.asarray(np.sqrt((values - mean[..., None]) ** 2 @ law))
+    mean = values @ masses
+    return np.asarray(np.sqrt((values - mean[..., None]) ** 2 @ masses))
 
 
 def last_degrees(density: Density, found: np.ndarray) -> float:

@@ -6,7 +6,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.gallery.consensus import SPAN, THRESHOLD, Parameters, interval, simulated_rates
+from attnflow.experiments.claim import share_interval
+from attnflow.experiments.gallery.consensus import CONFIDENCE, SPAN, THRESHOLD, Parameters, simulated_rates
 from attnflow.plots.style import COLOURS, GREY, INK
 
 
@@ -34,7 +35,7 @@ def draw_hemispheres(axes: Any, parameters: Parameters, seen: xr.Dataset) -> Non
     d = seen["d"].values
     for n, colour in zip(seen["n"].values, COLOURS, strict=False):
         hits = seen["hits"].sel(n=n).values
-        low, high = interval(hits, parameters.draws)
+        low, high = share_interval(hits, parameters.draws, CONFIDENCE)
         share = hits / parameters.draws
         axes.plot(d, theory.hemisphere_probability(int(n), d), color=colour, lw=1.0)
         bars = np.maximum([share - low, high - share], 0)
@@ -63,7 +64,7 @@ def draw_rates(axes: Any, data: dict[str, xr.Dataset]) -> None:
 def draw_shares(axes: Any, parameters: Parameters, circle: xr.Dataset) -> None:
     """Three tokens on the circle on both sides of -2/3."""
     hits = circle["together"].sum("seed").values
-    low, high = interval(hits, parameters.circle_seeds)
+    low, high = share_interval(hits, parameters.circle_seeds, CONFIDENCE)
     share = hits / parameters.circle_seeds
     axes.axvline(THRESHOLD, color=GREY, lw=0.8, ls=":")
     axes.axhline(float(theory.hemisphere_probability(3, 2)), color=GREY, lw=0.8, ls=":")

@@ -1,4 +1,4 @@
-"""Frames of an ensemble in fixed steps, made twice, so that their error can be told from their difference."""
+"""Frames of an ensemble in fixed steps, made with two step sizes whose difference estimates the error."""
 
 import itertools
 from collections.abc import Callable, Iterable
@@ -78,9 +78,3 @@ def rates(before: Any, after: Any, span: float, extra: Any, sure: Any) -> tuple[
     first = np.where(sure, before[0], np.exp(span) if np.any(sure) else np.nan)
     rate = -np.log(np.where(sure, after[0], 1.0) / first) / span
     return rate, np.where(sure, off / first * np.exp(span) / span, 1e-300)
-
-
-def worst(off: np.ndarray, tolerance: np.ndarray) -> tuple[int, ...]:
-    """Index of what uses most of its tolerance; what is not a number uses all of it."""
-    used = off / tolerance
-    return tuple(int(k) for k in np.unravel_index(np.argmax(np.where(np.isnan(used), np.inf, used)), used.shape))

@@ -45,7 +45,7 @@ def draw_tree(axes: Any, flow: xr.Dataset) -> None:
 
 
 def _log_expm1(height: np.ndarray) -> np.ndarray:
-    """Log t from log(1 + t); the start is put at t = 0.01."""
+    """log t from log(1 + t); the start is put at t = 0.01."""
     with np.errstate(divide="ignore"):
         return np.maximum(height + np.log(-np.expm1(-height)), np.log(1e-2))
 

@@ -9,7 +9,7 @@ from attnflow.plots.style import COLOURS, GREY, INK
 
 
 def draw_branch(axes: Any, model: str, beta: float, part: xr.Dataset, rows: list[dict[str, Any]]) -> None:
-    """The branch with its stability, the uniform law, tokens and the equation."""
+    """The branch with its stability, the uniform measure, tokens and the equation."""
     onset = rows[0]["onset"]
     kappa, order, unstable = part["kappa"].values / onset, part["order"].values, part["unstable"].values > 0
     kappa, order, unstable = np.append(kappa, 1.0), np.append(order, 0.0), np.append(unstable, unstable[-1])

@@ -51,7 +51,7 @@ def _paths(axes: Any, data: xr.Dataset, row: dict[str, Any], k: int, network_of:
     for angle in row["predicted"]:
         axes.plot([0, end], [angle, angle], "--", color=COLOURS[4], lw=0.9)
     grid = np.linspace(0, TURN, 400)
-    height = theory.potential(theory.circle_points(grid), *network_of(data, k))
+    height = network_of(data, k).potential(theory.circle_points(grid))
     beside = end * (1.05 + 0.25 * (height - height.min()) / np.ptp(height))
     axes.fill_betweenx(grid, end * 1.05, beside, color=GREY, alpha=0.35, lw=0)
     axes.plot(beside, grid, color=INK, lw=0.8)
@@ -64,7 +64,7 @@ def _paths(axes: Any, data: xr.Dataset, row: dict[str, Any], k: int, network_of:
 
 def _energies(axes: Any, parameters: Any, data: xr.Dataset, network_of: Callable[..., Any]) -> None:
     for k in range(data.sizes["network"]):
-        bound = theory.dirac_bound(parameters.beta, theory.largest_potential(*network_of(data, k))[0])
+        bound = theory.dirac_bound(parameters.beta, theory.largest_potential(network_of(data, k))[0])
         below = float(bound) - data["energy"].values[:, k]
         axes.plot(data["time"], np.maximum(below, 1e-17), color=COLOURS[k % 6], lw=0.7)
     axes.set_yscale("log")
@@ -112,7 +112,7 @@ def _minimiser(axes: Any, parameters: Any, data: xr.Dataset, network_of: Callabl
     on = best["weight"].values > 0
     sites, weights = best["angle"].values[on], best["weight"].values[on]
     phi = theory.first_variation(
-        theory.circle_points(grid), theory.circle_points(sites), weights, parameters.beta, *network
+        theory.circle_points(grid), theory.circle_points(sites), weights, parameters.beta, network
     )
     excess = phi - float(best["constant"])
     axes.plot(grid, excess, color=INK, lw=1.0)

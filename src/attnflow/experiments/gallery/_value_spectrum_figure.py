@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from attnflow.experiments.claim import share_interval
 from attnflow.experiments.gallery.value_spectrum import (
     KINDS,
     SHOWN,
@@ -18,14 +19,6 @@ from attnflow.experiments.gallery.value_spectrum import (
     two_ended,
 )
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, styled
-
-
-def wilson(found: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the 95% interval of a probability, of which `found` of `count` trials came true."""
-    z2, share = 1.96**2, found / count
-    middle = (share + z2 / (2 * count)) / (1 + z2 / count)
-    half = np.sqrt(z2 * share * (1 - share) / count + z2**2 / (4 * count**2)) / (1 + z2 / count)
-    return middle - half, middle + half
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
@@ -83,7 +76,7 @@ def _draw_chords(axes: Any, known: list[Case], short: xr.Dataset) -> None:
 
 def _draw_ends(axes: Any, parameters: Parameters, known: list[Case], data: dict[str, xr.Dataset]) -> None:
     betas, found = np.array(parameters.betas), two_ended(parameters, known, data["long"]).sum(axis=1)
-    low, high = wilson(found, parameters.seeds)
+    low, high = share_interval(found, parameters.seeds, 0.95, "wilson")
     share = found / parameters.seeds
     axes.errorbar(
         betas, share, [np.maximum(share - low, 0), np.maximum(high - share, 0)], fmt="o", ms=4, color=COLOURS[0],

@@ -27,28 +27,28 @@ def draw(fig: Any, parameters: Any, data: dict[str, xr.Dataset]) -> Any:
 
 
 def _profiles(axes: Any, part: xr.Dataset) -> None:
-    """The law of the polar angle, each curve over its own largest value in the dimension."""
+    """The distribution of the polar angle, each curve over its own largest value in the dimension."""
     dims, theta = part["dimension"].values, part["angle"].values
     chosen = dims[np.unique(np.linspace(0, len(dims) - 1, 4).astype(int))]
     for j, d in enumerate(chosen):
         density = np.sin(theta) ** (int(d) - 2)
         density /= np.trapezoid(density, theta)
-        laws = part["profile"].sel(dimension=d).values * density
-        peak = np.nanmax(laws)
-        for k, law in enumerate(laws):
+        distributions = part["profile"].sel(dimension=d).values * density
+        peak = np.nanmax(distributions)
+        for k, distribution in enumerate(distributions):
             look = (
                 {"color": GREY, "ls": "--", "lw": 0.9}
                 if k == 0
                 else {"color": HUES[j], "alpha": (0.4, 0.7, 1.0)[k - 1]}
             )
-            axes.plot(theta, j + 0.85 * law / peak, **({"lw": 1.1} | look))
+            axes.plot(theta, j + 0.85 * distribution / peak, **({"lw": 1.1} | look))
         axes.text(np.pi, j + (0.1 if d > 3 else 0.5), f"$d = {d}$", color=HUES[j], fontsize=7, ha="right", va="bottom")
     axes.set_xticks([0, np.pi / 2, np.pi], ["0", "π/2", "π"])
     axes.set_yticks([])
     axes.set_xlim(0, np.pi)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("angle to the axis")
-    axes.set_ylabel("law of the angle (scaled, shifted)")
+    axes.set_ylabel("distribution of the angle (scaled, shifted)")
 
 
 def _rates(axes: Any, parameters: Any, part: xr.Dataset) -> None:

@@ -23,8 +23,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow.axes import Along
-from attnflow.experiments.claim import Claim
-from attnflow.experiments.gallery._frames import frames, worst
+from attnflow.experiments.claim import Claim, worst
+from attnflow.experiments.gallery._frames import frames
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Rescaled
 from attnflow.observe import attention_matrix, boolean_rows, leaders
@@ -133,7 +133,7 @@ def _frame(times: np.ndarray, time: float) -> int:
 
 
 def pair_square(time: float, radius: float, value: float, product: float) -> float:
-    """U = x^2 at `time`: t = int_{a^2}^u du/(2 V u tanh(QK u)), the integral over log u."""
+    """u = x^2 at `time`: t = int_{a^2}^u du/(2 V u tanh(QK u)), the integral over log u."""
     from scipy.integrate import quad
     from scipy.optimize import brentq
 

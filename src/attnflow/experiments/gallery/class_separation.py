@@ -1,9 +1,9 @@
 """A learned flow carries interleaved classes to the two sides of a line, where no line parted them before.
 
 A neural ODE dx/dt = W tanh(A x + b) moves labelled points for the time 1, and a linear read-out follows
-(arXiv:1806.07366). Weights and read-out are fitted to some points and judged by others of the same law. The residual
-network with the same weights, x <- x + h W tanh(A x + b) in 1/h layers, is off by O(h), whether or not layers share
-their weights, as long as these are smooth in depth (arXiv:2206.06929).
+(arXiv:1806.07366). Weights and read-out are fitted to some points and judged by others of the same distribution. The
+residual network with the same weights, x <- x + h W tanh(A x + b) in 1/h layers, is off by O(h), whether or not layers
+share their weights, as long as these are smooth in depth (arXiv:2206.06929).
 
 A flow of the plane is a homeomorphism: of two nested circles the outer one goes on surrounding the inner one, so that
 no fitted flow separates them whole, only all but a slit; a third dimension removes the obstruction (arXiv:1904.01681).
@@ -73,7 +73,7 @@ class Parameters:
     layers: tuple[int, ...] = (256, 512, 1024, 2048)
     """Of residual networks, each twice the one before, multiples of 32."""
     separated: float = 0.99
-    """The share of the law that a separating flow has to get right."""
+    """The share of the distribution that a separating flow has to get right."""
     seed: int = 0
 
 
@@ -200,9 +200,9 @@ def side(learnt: xr.Dataset, positions: np.ndarray) -> np.ndarray:
 
 def lower_limit(right: int, total: int) -> float:
     """The share below which so many right ones would have a chance of at most LEVEL (Clopper and Pearson)."""
-    from scipy.stats import beta
+    from scipy.stats import binomtest
 
-    return float(beta.ppf(LEVEL, right, total - right + 1)) if right else 0.0
+    return float(binomtest(right, total, alternative="greater").proportion_ci(1 - LEVEL).low)
 
 
 def best_line(points: np.ndarray, labels: np.ndarray) -> float:
@@ -242,7 +242,9 @@ def claims(parameters: Parameters, data: dict[str, dict[str, xr.Dataset]]) -> li
         counted = f"{right} of {total} held-out points right; exact binomial limit, missed with chance {LEVEL:g}"
         if (kind, dim) != ("circles", 2):
             made.append(
-                Claim.at_least(f"{words}: share of the law on its side", parameters.separated, low, 0.0, counted)
+                Claim.at_least(
+                    f"{words}: share of the distribution on its side", parameters.separated, low, 0.0, counted
+                )
             )
         line = best_line(seen["held"].values[0, :, :2], labels)
         source = f"all lines in {DIRECTIONS} directions, those between counted in; the flow: {counted}"

@@ -1,16 +1,16 @@
 """Random tokens on the circle condense into fewer clusters than the fastest mode has crests, unless they are very many.
 
-Around the uniform law the mode of degree k_max, near sqrt(2 beta), grows fastest, and it is tempting to expect as many
-clusters (arXiv:2312.10794). But n iid tokens seed all modes alike, and the density that attention smooths has
+Around the uniform measure the mode of degree k_max, near sqrt(2 beta), grows fastest, and it is tempting to expect as
+many clusters (arXiv:2312.10794). But n iid tokens seed all modes alike, and the density that attention smooths has
 sqrt(3 beta/2) modes to begin with (arXiv:2412.09080). While fluctuations are small their expected number at time t is
 M(t) = sqrt(sum k^4 I_k^2 e^(2 lambda_k t) / sum k^2 I_k^2 e^(2 lambda_k t)). It climbs to k_max in time, but the linear
 phase ends at t near log(n)/1.5, and one mode outgrows its neighbours only by t of order beta.
 
 Shown, for softmax attention: M(t) against counts along flows; the number of clusters after condensation, for iid tokens
-and for laws with the fluctuations of up to 10^16 of them; and rings seeded with one mode, which give as many clusters
-as it has crests, k_max or not. k_max fails for iid tokens in numbers that can be simulated: they give fewer clusters
-at beta of 25 and more, and even at 10^16 tokens single runs scatter about it. Not shown: a law for the count after
-condensation (clusters that form close together merge at once, and the count goes on falling), or higher dimensions.
+and for densities with the fluctuations of up to 10^16 of them; and rings seeded with one mode, which give as many
+clusters as it has crests, k_max or not. k_max fails for iid tokens in numbers that can be simulated: they give fewer
+clusters at beta of 25 and more, and even at 10^16 tokens single runs scatter about it. Not shown: a formula for the
+count after condensation (clusters that form close together merge at once, and the count keeps falling); d > 2.
 
 Very many tokens are not simulated one by one: a ring is displaced so that its Fourier coefficients are those of n iid
 tokens, independent Gaussians of variance 1/n, in every degree that the kernel sees. Modes are counted where the
@@ -27,7 +27,7 @@ import xarray as xr
 from scipy.optimize import brentq
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, share_used
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention
 from attnflow.flows import Fixed, advance
@@ -55,28 +55,28 @@ class Parameters:
     betas: tuple[float, ...] = (4.0, 8.0, 16.0, 25.0, 49.0, 100.0)
     """Of iid tokens."""
     tokens: int = 400
-    law_betas: tuple[float, ...] = (8.0, 25.0, 100.0)
-    """Of the laws of very many tokens, and of seeded rings."""
-    laws: tuple[float, ...] = (1e4, 1e8, 1e16)
-    """How many tokens the fluctuations of a law are those of."""
+    density_betas: tuple[float, ...] = (8.0, 25.0, 100.0)
+    """Of the densities of very many tokens, and of seeded rings."""
+    densities: tuple[float, ...] = (1e4, 1e8, 1e16)
+    """How many tokens the fluctuations of a density are those of."""
     ring: int = 192
-    """Tokens that carry such a law."""
+    """Tokens that carry such a density."""
     seeds: int = 40
     first_seed: int = 100
-    """The claims were laid down after a look at seeds 0 to 15; these are others."""
+    """Held-out seeds: the claims were chosen on seeds 0 to 15."""
     step: float = 0.5
     points: int = 1024
     """Test particles around the circle."""
 
 
-QUICK = Parameters(betas=(25.0,), tokens=96, law_betas=(25.0,), laws=(1e12,), ring=96, seeds=20, points=256)
+QUICK = Parameters(betas=(25.0,), tokens=96, density_betas=(25.0,), densities=(1e12,), ring=96, seeds=20, points=256)
 
 
 def run(parameters: Parameters, study: Study) -> xr.Dataset:
     """Numbers of modes at the looks, and of clusters at the end, seed by seed."""
     jobs = [("iid", float(parameters.tokens), beta) for beta in parameters.betas]
-    jobs += [("law", size, beta) for size in parameters.laws for beta in parameters.law_betas]
-    jobs += [("seeded", math.inf, beta) for beta in parameters.law_betas]
+    jobs += [("density", size, beta) for size in parameters.densities for beta in parameters.density_betas]
+    jobs += [("seeded", math.inf, beta) for beta in parameters.density_betas]
 
     def make(index: int, start: str, size: float, beta: float) -> xr.Dataset:
         study.progress(f"{start}, {size:g} tokens, beta {beta:g}", index / len(jobs))
@@ -93,7 +93,7 @@ def run(parameters: Parameters, study: Study) -> xr.Dataset:
 def _start(start: str, size: float, beta: float, parameters: Parameters) -> Tokens:
     if start == "iid":
         return uniform(Sphere(2), n=parameters.tokens, seed=_seeds(parameters))
-    draw = functools.partial(many, size) if start == "law" else functools.partial(one_mode, beta)
+    draw = functools.partial(many, size) if start == "density" else functools.partial(one_mode, beta)
     systems = [draw(parameters.ring, seed) for seed in _seeds(parameters)]
     return stack("seed", _seeds(parameters), systems)
 
@@ -187,12 +187,12 @@ def cases(data: xr.Dataset, start: str) -> list[xr.Dataset]:
 
 
 def linear_looks(parameters: Parameters, data: xr.Dataset) -> list[tuple[float, float, float, float, float]]:
-    """(beta, t, mean number of modes, its standard error, M(t)) of the largest law, while fluctuations are small."""
+    """(beta, t, mean number of modes, standard error, M(t)) of the largest density, while fluctuations are small."""
     rows = []
-    for case in cases(data, "law"):
+    for case in cases(data, "density"):
         beta, size = float(case["beta"]), float(case["size"])
         for t in LOOKS:
-            if size == max(parameters.laws) and t <= linear_time(beta, size) - EARLY:
+            if size == max(parameters.densities) and t <= linear_time(beta, size) - EARLY:
                 rows.append((beta, t, *mean(case["modes"].sel(time=t)), float(theory.linear_modes(t, beta))))
     return rows
 
@@ -201,7 +201,7 @@ def claims(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
     """Modes at the start and in the linear phase; clusters against k_max."""
     made, n, seeds = [], parameters.tokens, f"{parameters.seeds} seeds"
     start = [(float(c["beta"]), *mean(c["modes"].sel(time=0.0))) for c in cases(data, "iid")]
-    beta, count, error = max(start, key=lambda row: _share(row[1] - float(theory.expected_modes(row[0])), row[2]))
+    beta, count, error = max(start, key=lambda row: share_used(row[1], theory.expected_modes(row[0]), row[2]))
     made.append(
         Claim.equal(
             f"{n} iid tokens, t = 0: modes of the smoothed density (worst of {len(start)}: β = {beta:g})",
@@ -209,10 +209,10 @@ def claims(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
         )
     )  # fmt: skip
     looks = linear_looks(parameters, data)
-    beta, t, count, error, predicted = max(looks, key=lambda row: _share(row[2] - row[4], row[3]))
+    beta, t, count, error, predicted = max(looks, key=lambda row: share_used(row[2], row[4], row[3]))
     made.append(
         Claim.equal(
-            f"law of {max(parameters.laws):.0e} tokens, small fluctuations: M(t) modes "
+            f"density of {max(parameters.densities):.0e} tokens, small fluctuations: M(t) modes "
             f"(worst of {len(looks)}: β = {beta:g}, t = {t:g})",
             predicted, count, 4 * error, f"4 standard errors, {seeds}",
         )
@@ -227,14 +227,14 @@ def claims(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
                     f"measured: mean {count:.3f} and 4 standard errors, {seeds}",
                 )
             )  # fmt: skip
-    beta = max(set(parameters.betas) & set(parameters.law_betas))
+    beta = max(set(parameters.betas) & set(parameters.density_betas))
     few, many_ = (
         mean(next(c for c in cases(data, kind) if float(c["beta"]) == beta and float(c["size"]) == size)["clusters"])
-        for kind, size in (("iid", float(n)), ("law", max(parameters.laws)))
+        for kind, size in (("iid", float(n)), ("density", max(parameters.densities)))
     )
     made.append(
         Claim.at_least(
-            f"β = {beta:g}: clusters from the law of {max(parameters.laws):.0e} tokens less those from {n} iid tokens",
+            f"β = {beta:g}: clusters from a density of {max(parameters.densities):.0e} tokens less those of {n} iid",
             0.0, many_[0] - few[0] - 4 * math.hypot(few[1], many_[1]), 0.0,
             f"measured: {many_[0]:.3f} - {few[0]:.3f} less 4 standard errors, {seeds} each",
         )
@@ -263,24 +263,19 @@ def claims(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
     return made
 
 
-def _share(error: float, tolerance: float) -> float:
-    share = abs(error) / tolerance
-    return float("inf") if np.isnan(share) else share
-
-
 def draw(parameters: Parameters, data: xr.Dataset) -> Any:
     """Softmax attention on the circle; bars: two standard errors (thick), standard deviation over seeds (thin).
 
-    (a) Clusters from iid tokens, and their modes at t = 0. (b) Modes of the smoothed density against time, for the law
-    of the most tokens (full; lines: M(t)) and for iid tokens (open). (c) Clusters against the number of tokens, iid
-    (open) or in law (full); lines: M(t) at the end of the linear phase. (d) How often a number of clusters is seen.
+    (a) Clusters from iid tokens, and their modes at t = 0. (b) Modes of the smoothed density against time, for the
+    density of the most tokens (full; lines: M(t)) and for iid tokens (open). (c) Clusters against the number of tokens,
+    iid (open) or of a density (full); lines: M(t) at the end of the linear phase. (d) How often each number is seen.
     """
     with styled() as figure:
         fig = figure.Figure(figsize=(PAGE, 5.0))
         axes = fig.subplots(2, 2)
         _draw_iid(axes[0, 0], parameters, data)
         _draw_modes(axes[0, 1], parameters, data)
-        _draw_laws(axes[1, 0], parameters, data)
+        _draw_densities(axes[1, 0], parameters, data)
         _draw_histogram(axes[1, 1], parameters, data)
         for letter, one in zip("abcd", axes.flat, strict=True):
             one.set_title(f"({letter})", loc="left", fontweight="bold")
@@ -319,7 +314,9 @@ def _draw_iid(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
 
 def _draw_modes(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
     times = np.linspace(0, max(LOOKS) + 1, 200)
-    for k, (beta, colour) in enumerate(zip(parameters.law_betas, (COLOURS[0], COLOURS[4], COLOURS[2]), strict=False)):
+    for k, (beta, colour) in enumerate(
+        zip(parameters.density_betas, (COLOURS[0], COLOURS[4], COLOURS[2]), strict=False)
+    ):
         scale, shift = float(theory.dominant_degree(beta, 2)), 0.25 * (k - 1)
         axes.plot(times, theory.linear_modes(times, beta) / scale, color=colour, lw=1.0)
         for t, count, error in ((row[1], row[2], row[3]) for row in linear_looks(parameters, data) if row[0] == beta):
@@ -336,13 +333,15 @@ def _draw_modes(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
     axes.legend(loc="lower right", ncols=3)
 
 
-def _draw_laws(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
-    sizes = np.geomspace(min(parameters.tokens, *parameters.laws) / 3, 3 * max(parameters.laws), 60)
-    for k, (beta, colour) in enumerate(zip(parameters.law_betas, (COLOURS[0], COLOURS[4], COLOURS[2]), strict=False)):
+def _draw_densities(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
+    sizes = np.geomspace(min(parameters.tokens, *parameters.densities) / 3, 3 * max(parameters.densities), 60)
+    for k, (beta, colour) in enumerate(
+        zip(parameters.density_betas, (COLOURS[0], COLOURS[4], COLOURS[2]), strict=False)
+    ):
         scale = float(theory.dominant_degree(beta, 2))
         end = [float(theory.linear_modes(linear_time(beta, size), beta)) / scale for size in sizes]
         axes.plot(sizes, end, color=colour, lw=1.0)
-        for case in cases(data, "iid") + cases(data, "law"):
+        for case in cases(data, "iid") + cases(data, "density"):
             if float(case["beta"]) == beta:
                 open_ = "white" if str(case["start"].values) == "iid" else None
                 _bars(axes, float(case["size"]) * 1.8 ** (k - 1), case["clusters"], scale, colour, open_)
@@ -356,10 +355,16 @@ def _draw_laws(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
 
 
 def _draw_histogram(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
-    beta = max(set(parameters.betas) & set(parameters.law_betas))
+    beta = max(set(parameters.betas) & set(parameters.density_betas))
     kinds = (
         ("iid", float(parameters.tokens), f"{parameters.tokens} iid tokens", COLOURS[4], -0.2),
-        ("law", max(parameters.laws), rf"law of $10^{{{math.log10(max(parameters.laws)):.0f}}}$", COLOURS[0], 0.2),
+        (
+            "density",
+            max(parameters.densities),
+            rf"density of $10^{{{math.log10(max(parameters.densities)):.0f}}}$",
+            COLOURS[0],
+            0.2,
+        ),
     )
     for start, size, words, colour, shift in kinds:
         case = next(c for c in cases(data, start) if float(c["beta"]) == beta and float(c["size"]) == size)

@@ -21,7 +21,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.axes import Along
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, share_interval
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import Fixed, advance, merge_times
@@ -196,16 +196,6 @@ def _off_ring(positions: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.norm(gaps - 2 * np.pi / 3, axis=-1))
 
 
-def interval(hits: Any, draws: int) -> tuple[np.ndarray, np.ndarray]:
-    """The exact (Clopper and Pearson) confidence interval of a share."""
-    from scipy.special import betaincinv
-
-    hits, tail = np.asarray(hits, dtype=float), (1 - CONFIDENCE) / 2
-    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), draws - hits + 1, tail), 0.0)
-    high = np.where(hits < draws, betaincinv(hits + 1, np.maximum(draws - hits, 1), 1 - tail), 1.0)
-    return low, high
-
-
 def simulated_rates(circle: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
     """Growth rate of the displacement of the ring over the first frame, and what it may be off by.
 
@@ -334,7 +324,7 @@ def _of(hits: np.ndarray) -> str:
 
 def bounded(hits: np.ndarray) -> str:
     """How many of independent draws do, and the exact bound on the probability of those that do not."""
-    _, high = interval(np.sum(~hits), hits.size)
+    _, high = share_interval(np.sum(~hits), hits.size, CONFIDENCE)
     return f"{_of(hits)}; others have probability at most {float(high):.1e} (confidence {100 * CONFIDENCE:g} %)"
 
 

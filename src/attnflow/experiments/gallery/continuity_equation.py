@@ -145,7 +145,7 @@ def setting(space: str, model: str, parameters: Parameters) -> tuple[Attention, 
 
 
 def start(basis: AbstractBasis, space: str) -> Density:
-    """A mixture of von Mises-Fisher laws."""
+    """A mixture of von Mises-Fisher densities."""
     masses, directions = BUMPS[space]
     return mixture(masses, [von_mises_fisher(basis, HEIGHT, direction) for direction in directions])
 

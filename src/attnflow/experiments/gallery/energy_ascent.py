@@ -7,13 +7,14 @@ sum; softmax heads divide every gradient by a denominator of its own, and the su
 
 Shown: the energy gained along flows with B = I against the integral of the right-hand sides; for random symmetric
 matrices the rate of E under the field of the library, by automatic differentiation, and how often it is negative; one
-flow of two softmax heads that descends. The share of descending states is that of one law (three tokens of random
-masses on the circle, beta = 2, B_h = s times a symmetrised Gaussian matrix) and depends much on it.
+flow of two softmax heads that descends. The share of descending states is that of one distribution (three tokens of
+random masses on the circle, beta = 2, B_h = s times a symmetrised Gaussian matrix) and depends much on it.
 Formulas are evaluated in NumPy on states of their own, or on saved frames.
 """
 
 import dataclasses
 import functools
+import math
 from typing import Any
 
 import jax
@@ -21,7 +22,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow.axes import Along
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, share_interval, worst
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import Fixed, advance
@@ -233,8 +234,7 @@ def _flow_claims(parameters: Parameters, model: str, flow: xr.Dataset) -> list[C
     stepping = np.max(np.abs(values - flow["coarse"].values), axis=-1)
     rounding = 8 * EPS * parameters.n
     tolerance = np.abs(integral - rough) + stepping + rounding
-    used = np.abs(gain - integral) / tolerance
-    k = np.unravel_index(int(np.argmax(np.where(np.isnan(used), np.inf, used))), gain.shape)
+    k = worst(np.abs(gain - integral), tolerance)
     falls = float(np.max(values[..., :-1] - values[..., 1:]))
     return [
         Claim.equal(f"{model}: energy gained until t = {parameters.until:g} is the integral of the squared speeds"
@@ -270,7 +270,7 @@ def _rate_claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Cl
             continue
         k = len(parameters.sizes) // 2
         down, draws, other = int(falling[k]), parameters.draws, float(part["other_share"][k])
-        low, high = interval(down, draws)
+        low, high = (float(end) for end in interval(down, draws))
         words += f", s = {parameters.sizes[k]:g}"
         if heads == parameters.heads[0]:
             made.append(
@@ -286,11 +286,9 @@ def _rate_claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Cl
     return made
 
 
-def interval(count: int, draws: int) -> tuple[float, float]:
+def interval(count: Any, draws: int) -> tuple[np.ndarray, np.ndarray]:
     """Wilson's interval of `ERRORS` standard errors for a share."""
-    share, z2 = count / draws, ERRORS**2 / draws
-    middle, half = share + z2 / 2, np.sqrt(z2 * (share * (1 - share) + z2 / 4))
-    return float((middle - half) / (1 + z2)), float((middle + half) / (1 + z2))
+    return share_interval(count, draws, math.erf(ERRORS / math.sqrt(2)), "wilson")
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
@@ -340,7 +338,7 @@ def _draw_shares(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
     for heads, colour in zip(parameters.heads, COLOURS, strict=False):
         part = data[f"softmax-{heads}"]
         down = np.sum(part["rate"].values < -part["rounding"].values, axis=1)
-        ends = np.array([interval(int(k), parameters.draws) for k in down]).T
+        ends = np.array(interval(down, parameters.draws))
         share = down / parameters.draws
         axes.plot(sizes, part["other_share"], color=colour, lw=0.9)
         bars = np.abs(ends - share)

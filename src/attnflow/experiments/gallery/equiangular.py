@@ -23,7 +23,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, worst
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import Fixed, advance
@@ -226,7 +226,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             ),
             ("spread", "largest difference of two overlaps", "round-off of every step, grown by linear response"),
         ):
-            row, label = _worst(table, table[name].values / table[f"{name}_tolerance"].values)
+            row, label = worst_row(table, table[name].values / table[f"{name}_tolerance"].values)
             made.append(
                 Claim.at_most(
                     f"{model}, orthonormal tokens: {words} up to γ = 0.99 ({label})",
@@ -250,7 +250,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             ("ratio", "rms(overlap - γ) √d, over that of linear response", 1.0),
         ):
             tolerance = ERRORS * table[f"{name}_error"].values
-            row, label = _worst(table, np.abs(table[name].values - predicted) / tolerance)
+            row, label = worst_row(table, np.abs(table[name].values - predicted) / tolerance)
             made.append(
                 Claim.equal(
                     f"{model}, iid tokens at γ = {parameters.overlap:g}: {words} ({label})",
@@ -275,9 +275,9 @@ def exponents(parameters: Parameters, part: xr.Dataset, model: str) -> xr.Datase
     return xr.Dataset(columns, {"beta": part["beta"].values})
 
 
-def _worst(table: xr.Dataset, used: np.ndarray) -> tuple[xr.Dataset, str]:
+def worst_row(table: xr.Dataset, used: np.ndarray) -> tuple[xr.Dataset, str]:
     """The row that uses most of its tolerance (one that is not a number uses all of it), and what to call it."""
-    row = table.isel(beta=int(np.argmax(np.where(np.isnan(used), np.inf, used))))
+    row = table.isel(beta=worst(used)[0])
     return row, f"worst of {table.sizes['beta']}: β = {float(row['beta']):g}"
 
 

@@ -1,15 +1,16 @@
-"""Over many seeds, exit times from plateaus follow the law of the starts, pushed through the merge times of pairs.
+"""Over many seeds, exit times from plateaus follow the starts, pushed through the merge times of pairs.
 
-Two iid tokens on a sphere are at a random angle, and they meet in a time that is an increasing function of it: the law
-of log T has a closed form. Of more tokens the nearest two meet first, and so on; as long as the next nearest pair is
-much slower (a factor e^(beta gap)) each merge is that of a pair, and the exit time from every plateau is a sum of pair
-times, the staircase. As beta -> infinity only (log T)/beta remains, which is the largest u = 1 - cos of the angles so
-far: the limit law is that of a random variable made of positions alone (arXiv:2410.06833, arXiv:2312.10794).
+Two iid tokens on a sphere are at a random angle, and they meet in a time that is an increasing function of it: the
+distribution of log T has a closed form. Of more tokens the nearest two meet first, and so on; as long as the next
+nearest pair is much slower (a factor e^(beta gap)) each merge is that of a pair, and the exit time from every plateau
+is a sum of pair times, the staircase. As beta -> infinity only (log T)/beta remains, which is the largest u = 1 - cos
+of the angles so far: the limit distribution is that of a random variable made of positions alone (arXiv:2410.06833,
+arXiv:2312.10794).
 
-Shown: laws over seeds of log T of two tokens, of the first merge of several, and of the exit from their last plateau,
-that of two clusters, with intervals that assume no shape. Seeds in which two pairs are about equally fast are counted
-as unclear and left out of the comparison seed by seed, not of the laws. Not shown: many tokens, where the first
-plateaus are crowded.
+Shown: distributions over seeds of log T of two tokens, of the first merge of several, and of the exit from their last
+plateau, that of two clusters, with intervals that assume no shape. Seeds in which two pairs are about equally fast are
+counted as unclear and left out of the comparison seed by seed, not of the distributions. Not shown: many tokens, where
+the first plateaus are crowded.
 """
 
 import dataclasses
@@ -25,7 +26,7 @@ from attnflow.experiments.claim import Claim
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import LongTime, merge_times
-from attnflow.observe import exit_law
+from attnflow.observe import exit_distribution
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, styled
 from attnflow.spaces import Sphere
 from attnflow.tokens import uniform
@@ -178,8 +179,8 @@ def _angles(x: np.ndarray) -> np.ndarray:
 def pair_law(dim: int, beta: float, model: str, until: float) -> tuple[np.ndarray, np.ndarray]:
     """(log times, probabilities): the distribution function of log T of two iid tokens.
 
-    The angle has the law angle/pi on the circle and (1 - cos angle)/2 on S^2. Points are 0.03 apart in log tan(angle/2)
-    and a line between them is off by less than 1e-4.
+    The angle has the distribution angle/pi on the circle and (1 - cos angle)/2 on S^2. Points are 0.03 apart in log
+    tan(angle/2) and a line between them is off by less than 1e-4.
     """
     z = np.linspace(math.log(math.tan(until / 2)) + 1e-9, 16.0, 1000)
     angle = 2 * np.arctan(np.exp(z))
@@ -195,7 +196,7 @@ def steps_off(part: xr.Dataset, tol: float) -> np.ndarray:
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
-    """Laws against laws, and seed by seed the one that uses most of its tolerance."""
+    """Distributions against their limits, and seed by seed the one that uses most of its tolerance."""
     made = []
     for part in data.values():
         beta, n = float(part.attrs["beta"]), int(part.attrs["n"])
@@ -209,17 +210,23 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 def _pair_claims(parameters: Parameters, part: xr.Dataset, title: str) -> list[Claim]:
     beta, dim, model = float(part.attrs["beta"]), int(part.attrs["dim"]), str(part.attrs["model"])
     until = 2 * math.asin(_chord(beta, parameters.tol) / 2)
-    law = exit_law(part["log_time"].values[:, 0], parameters.confidence)
+    exits = exit_distribution(part["log_time"].values[:, 0], parameters.confidence)
     log_times, shares = pair_law(dim, beta, model, until)
-    found = law.kolmogorov(lambda at: np.interp(at, log_times, shares))
-    level = f"{law.n} seeds, level {1 - law.confidence:.1g}"
+    found = exits.kolmogorov(lambda at: np.interp(at, log_times, shares))
+    level = f"{exits.n} seeds, level {1 - exits.confidence:.1g}"
     middle = float(theory.log_merge_time(np.pi / 2, beta, (0.5, 0.5), until, model))
     return [
         Claim.at_most(
-            f"{title}: Kolmogorov distance of log T to its closed law", 0.0, found.distance, found.critical, level
+            f"{title}: Kolmogorov distance of log T to its closed-form distribution",
+            0.0,
+            found.distance,
+            found.critical,
+            level,
         ),
-        _median(f"{title}: median of log T", law, middle, 0.0, "order statistics, " + level),
-        _worst(f"{title}: log T is that of the angle", part, 0, np.full(law.n, True), steps_off(part, parameters.tol)),
+        _median(f"{title}: median of log T", exits, middle, 0.0, "order statistics, " + level),
+        _worst(
+            f"{title}: log T is that of the angle", part, 0, np.full(exits.n, True), steps_off(part, parameters.tol)
+        ),
     ]
 
 
@@ -231,7 +238,7 @@ def _exit_claims(parameters: Parameters, part: xr.Dataset, title: str) -> list[C
     for merge, words in zip((0, n - 2), KINDS.values(), strict=True):
         clear = part["doubt"].values[:, merge] <= UNCLEAR
         scaled, limit = part["log_time"].values[:, merge] / beta, part["limit"].values[:, merge]
-        law = exit_law(scaled, parameters.confidence)
+        exits = exit_distribution(scaled, parameters.confidence)
         if clear.any():
             made.append(_worst(f"{title}: {words}, log T is a sum of pairs'", part, merge, clear, tolerance))
         if part.attrs["model"] == "SA" and merge > 0:
@@ -242,13 +249,13 @@ def _exit_claims(parameters: Parameters, part: xr.Dataset, title: str) -> list[C
             made.append(
                 Claim.at_most(f"{title}: {words}, |(log T)/β - s|, {clear.sum()} clear seeds", 0.0, off, slack, source)
             )
-        about = f"{source}; order statistics, {law.n} seeds, level {1 - law.confidence:.1g}"
-        made.append(_median(f"{title}: {words}, median of (log T)/β", law, float(np.median(limit)), slack, about))
+        about = f"{source}; order statistics, {exits.n} seeds, level {1 - exits.confidence:.1g}"
+        made.append(_median(f"{title}: {words}, median of (log T)/β", exits, float(np.median(limit)), slack, about))
         made.append(
             Claim.at_most(
-                f"{title}: {words}, the law of (log T)/β leaves the limit law (other seeds), moved by log(nβ)/β, by",
-                0.0, _leaves(scaled, part["limit_of_others"].values[:, merge], slack), 2 * law.band,
-                f"bands of both samples, level {1 - law.confidence:.1g} each",
+                f"{title}: {words}, (log T)/β leaves its limit distribution (other seeds), moved by log(nβ)/β, by",
+                0.0, _leaves(scaled, part["limit_of_others"].values[:, merge], slack), 2 * exits.band,
+                f"bands of both samples, level {1 - exits.confidence:.1g} each",
             )
         )  # fmt: skip
     return made
@@ -264,13 +271,13 @@ def _worst(words: str, part: xr.Dataset, merge: int, chosen: np.ndarray, toleran
     return Claim.equal(statement, predicted[seed], measured[seed], tolerance[seed, merge], source)
 
 
-def _median(words: str, law: Any, predicted: float, slack: float, source: str) -> Claim:
-    value, low, high = law.quantile(0.5)
+def _median(words: str, exits: Any, predicted: float, slack: float, source: str) -> Claim:
+    value, low, high = exits.quantile(0.5)
     return Claim.equal(words, predicted, float(value), float(max(value - low, high - value)) + slack, source)
 
 
 def _leaves(sample: np.ndarray, other: np.ndarray, slack: float) -> float:
-    """How much the law of `sample` leaves that of `other` moved by up to `slack` either way."""
+    """How much the distribution of `sample` leaves that of `other` moved by up to `slack` either way."""
     at = np.sort(np.concatenate([sample, other - slack, other + slack]))
 
     def share(values: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -282,12 +289,12 @@ def _leaves(sample: np.ndarray, other: np.ndarray, slack: float) -> float:
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
-    """Laws over seeds; shaded are the bands that hold the true law at all times at once.
+    """Distributions over seeds; shaded are the bands that hold the true distribution at all times at once.
 
     (a) Two tokens: share that has not met, and its closed form (dashed). (b), (c) The first merge of several tokens on
-    S^2, and the exit from their last plateau, two clusters, with the limit law for beta -> infinity (dashed, of other
-    seeds). (d) Seeds that are clear: what the staircase of pairs misses of log T of the exit, against the bound that
-    the pull of the others gives; on the line the bound would be reached.
+    S^2, and the exit from their last plateau, two clusters, with the limit distribution for beta -> infinity (dashed,
+    of other seeds). (d) Seeds that are clear: what the staircase of pairs misses of log T of the exit, against the
+    bound that the pull of the others gives; on the line the bound would be reached.
     """
     with styled() as figure:
         fig = figure.Figure(figsize=(PAGE, 4.8))
@@ -306,8 +313,8 @@ def _label(part: xr.Dataset) -> str:
     return rf"{part.attrs['model']}, $\beta = {part.attrs['beta']:g}$"
 
 
-def _survival(axes: Any, law: Any, at: np.ndarray, colour: str, label: str) -> None:
-    value, low, high = law.survival(at)
+def _survival(axes: Any, exits: Any, at: np.ndarray, colour: str, label: str) -> None:
+    value, low, high = exits.survival(at)
     axes.fill_between(at, low, high, color=colour, alpha=0.2, lw=0)
     axes.plot(at, value, color=colour, label=label)
 
@@ -317,8 +324,8 @@ def _draw_pairs(axes: Any, parameters: Parameters, parts: list[xr.Dataset]) -> N
         beta, dim, model = part.attrs["beta"], part.attrs["dim"], part.attrs["model"]
         log_times, shares = pair_law(dim, beta, model, 2 * math.asin(_chord(beta, parameters.tol) / 2))
         at = np.linspace(0.0, log_times[shares < 1 - 1e-6][-1], 400)
-        law = exit_law(part["log_time"].values[:, 0], parameters.confidence)
-        _survival(axes, law, at, colour, f"S$^{dim - 1}$, {_label(part)}")
+        exits = exit_distribution(part["log_time"].values[:, 0], parameters.confidence)
+        _survival(axes, exits, at, colour, f"S$^{dim - 1}$, {_label(part)}")
         axes.plot(at, 1 - np.interp(at, log_times, shares), color=INK, lw=0.7, ls="--")
     axes.set(xlabel=r"$\log t$", ylabel=r"$P(\log T > \log t)$, two tokens", ylim=(0, 1.02))
     axes.legend(loc="lower left")
@@ -328,8 +335,8 @@ def _draw_law(axes: Any, parameters: Parameters, parts: list[xr.Dataset], merge:
     last = max(float(np.max(part["limit"].values[:, merge])) for part in parts)
     at = np.linspace(0, 1.05 * last, 400)
     for part, colour in zip(parts, COLOURS, strict=False):
-        law = exit_law(part["log_time"].values[:, merge] / part.attrs["beta"], parameters.confidence)
-        _survival(axes, law, at, colour, _label(part))
+        exits = exit_distribution(part["log_time"].values[:, merge] / part.attrs["beta"], parameters.confidence)
+        _survival(axes, exits, at, colour, _label(part))
     limit = np.sort(parts[0]["limit_of_others"].values[:, merge])
     axes.plot(at, 1 - np.searchsorted(limit, at) / len(limit), color=INK, lw=0.9, ls="--", label=r"$\beta \to \infty$")
     axes.set(xlabel=r"$(\log t)/\beta$", ylabel=f"share before the {words}", ylim=(0, 1.02), xlim=(0, at[-1]))

@@ -27,8 +27,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow.axes import Along
-from attnflow.experiments.claim import Claim
-from attnflow.experiments.gallery._frames import frames, leaders, rates, worst
+from attnflow.experiments.claim import Claim, worst
+from attnflow.experiments.gallery._frames import frames, leaders, rates
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Rescaled
 from attnflow.observe import attention_matrix, distinct, hyperplane_coordinates

@@ -1,12 +1,12 @@
 """Where a network normalises sets how tokens collapse: exponentially (post, nGPT), like t^-2 (pre, peri, mix) or t^-1.
 
-With x = r theta and A the softmax average of the directions, directions turn as theta' = P A/s, and a scheme chooses
+With x = r theta and A the softmax average of the directions, directions turn as theta' = P A/s, and a placement chooses
 s: 1 (Post-LN), r (Pre-LN), r |A| (Peri-LN), |A|/alpha (nGPT), 1 then r (Mix-LN), r sqrt(1+t) (LN-scaling).
 Radii grow like t, so the gap 1 - rho to consensus falls like e^(-2t), t^-2, t^-2, e^(-2 alpha t), t^-2 and t^-1
 (arXiv:2510.22026).
 
-Shown: the flow of every scheme from orthonormal tokens against the two scalar equations for rho and r, which hold for
-equal overlaps, and the exponents at late times, from orthonormal and from iid tokens (root mean square of their
+Shown: the flow of every placement from orthonormal tokens against the two scalar equations for rho and r, which hold
+for equal overlaps, and the exponents at late times, from orthonormal and from iid tokens (root mean square of their
 distances). Not shown: gains, LayerNorm's subtraction of the mean, matrices; with the identity as values |A| -> 1.
 
 Rates fall like 1/t where radii grow, so a step in proportion to t is as accurate late as early: a few hundred steps
@@ -62,49 +62,49 @@ QUICK = Parameters(last=8)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
-    """Gap and radius at every frame, per scheme and start."""
+    """Gap and radius at every frame, per placement and start."""
     found = {}
-    for k, scheme in enumerate(NAMES):
-        study.progress(f"{NAMES[scheme]}, step and half the step", k / len(NAMES))
-        found[scheme] = study.part(scheme, functools.partial(_follow, parameters, scheme))
+    for k, placement in enumerate(NAMES):
+        study.progress(f"{NAMES[placement]}, step and half the step", k / len(NAMES))
+        found[placement] = study.part(placement, functools.partial(_follow, parameters, placement))
     return found
 
 
-def field(parameters: Parameters, scheme: str) -> AbstractField:
-    """The scheme around plain softmax attention."""
+def field(parameters: Parameters, placement: str) -> AbstractField:
+    """The placement around plain softmax attention."""
     inner = Attention(parameters.beta)
     made: dict[str, AbstractField] = {
         "post": inner, "pre": Pre(inner), "peri": Peri(inner), "ngpt": Ngpt(inner, parameters.alpha),
         "mix": Mix(inner, parameters.switch), "ln-scaling": Scaled(inner),
     }  # fmt: skip
-    return made[scheme]
+    return made[placement]
 
 
-def starts(parameters: Parameters, scheme: str) -> Tokens:
+def starts(parameters: Parameters, placement: str) -> Tokens:
     """Orthonormal and iid tokens, side by side."""
-    n, flat = parameters.n, decay(parameters, scheme)[0] == "algebraic"
+    n, flat = parameters.n, decay(parameters, placement)[0] == "algebraic"
     positions = [orthonormal(Sphere(n), n=n).positions, uniform(Sphere(n), n=n, seed=parameters.seed).positions]
     return Tokens(np.stack(positions), space=Euclidean(n) if flat else Sphere(n), dims=("start",))
 
 
-def decay(parameters: Parameters, scheme: str) -> tuple[str, float]:
+def decay(parameters: Parameters, placement: str) -> tuple[str, float]:
     """Kind and exponent of the collapse, from the theory."""
-    return theory.norm_decay(scheme, parameters.alpha)  # type: ignore[arg-type]
+    return theory.norm_decay(placement, parameters.alpha)  # type: ignore[arg-type]
 
 
-def times(parameters: Parameters, scheme: str) -> np.ndarray:
+def times(parameters: Parameters, placement: str) -> np.ndarray:
     """Frames: in proportion where radii grow, evenly where they do not; the switch is one of them."""
-    kind, rate = decay(parameters, scheme)
+    kind, rate = decay(parameters, placement)
     if kind == "exponential":
         span = -np.log(parameters.gap) / rate
         return np.linspace(0.0, span, int(np.ceil(2 * span)) + 1)
     frames = np.concatenate([[0.0], np.geomspace(0.125, 1.0, 4), 2.0 ** (np.arange(1, 2 * parameters.last + 1) / 2)])
-    return np.unique(np.append(frames, parameters.switch)) if scheme == "mix" else frames
+    return np.unique(np.append(frames, parameters.switch)) if placement == "mix" else frames
 
 
-def _follow(parameters: Parameters, scheme: str) -> xr.Dataset:
-    frames, made = times(parameters, scheme), field(parameters, scheme)
-    coarse = fine = starts(parameters, scheme)
+def _follow(parameters: Parameters, placement: str) -> xr.Dataset:
+    frames, made = times(parameters, placement), field(parameters, placement)
+    coarse = fine = starts(parameters, placement)
     rows = [(gaps(fine), gaps(coarse), radii(fine))]
     for begin, end in itertools.pairwise(frames):
         coarse, middle = _leg(made, coarse, begin, end), (begin + end) / 2
@@ -136,10 +136,10 @@ def radii(tokens: Tokens) -> np.ndarray:
     return np.asarray(np.mean(np.linalg.norm(np.asarray(tokens.positions), axis=-1), axis=-1))
 
 
-def exponents(parameters: Parameters, scheme: str, part: xr.Dataset, start: str) -> tuple[np.ndarray, float]:
+def exponents(parameters: Parameters, placement: str, part: xr.Dataset, start: str) -> tuple[np.ndarray, float]:
     """The last two local exponents, over a factor of four in t or over two units of time, and their rounding error."""
     log_gap, time = np.log(part["gap"].sel(start=start).values), part["time"].values
-    clock, lag = (time, 4) if decay(parameters, scheme)[0] == "exponential" else (np.log(np.maximum(time, EPS)), 4)
+    clock, lag = (time, 4) if decay(parameters, placement)[0] == "exponential" else (np.log(np.maximum(time, EPS)), 4)
     picked = [-1 - 2 * lag, -1 - lag, -1]
     found = -np.diff(log_gap[picked]) / np.diff(clock[picked])
     # distances are off by a few units in the last place of 1, relative to sqrt(2 gap)
@@ -152,11 +152,11 @@ def rounding_error(parameters: Parameters, gap: Any) -> Any:
     return 2 * EPS * np.sqrt(parameters.n * 40 * STEPS) / np.sqrt(2 * gap)
 
 
-def compare(parameters: Parameters, scheme: str, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def compare(parameters: Parameters, placement: str, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(log gap - theory, log radius - theory, tolerance) at the frames of orthonormal tokens."""
     own = part.sel(start="orthonormal")
     path = theory.norm_overlap(
-        part["time"].values, parameters.beta, parameters.n, scheme,  # type: ignore[arg-type]
+        part["time"].values, parameters.beta, parameters.n, placement,  # type: ignore[arg-type]
         alpha=parameters.alpha, switch=parameters.switch,
     )  # fmt: skip
     gap = own["gap"].values
@@ -167,26 +167,26 @@ def compare(parameters: Parameters, scheme: str, part: xr.Dataset) -> tuple[np.n
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
-    """Per scheme the whole path of orthonormal tokens, and the exponent from both starts."""
+    """Per placement the whole path of orthonormal tokens, and the exponent from both starts."""
     made = []
-    for scheme, name in NAMES.items():
-        gap, radius, tolerance = compare(parameters, scheme, data[scheme])
+    for placement, name in NAMES.items():
+        gap, radius, tolerance = compare(parameters, placement, data[placement])
         used = np.maximum(np.abs(gap), np.abs(radius))
         worst = int(np.argmax(np.where(np.isnan(used), np.inf, used / tolerance)))
         made.append(
             Claim.at_most(
                 f"{name}, orthonormal tokens: |log gap - theory| and |log r - theory|"
-                f" (worst of {len(used)} frames: t = {data[scheme]['time'].values[worst]:.3g})",
+                f" (worst of {len(used)} frames: t = {data[placement]['time'].values[worst]:.3g})",
                 0.0, used[worst], tolerance[worst],
                 "change of log gap when the step is halved, rounding, and 1e-9 for the integration of the theory",
             )
         )  # fmt: skip
-    for scheme, name in NAMES.items():
-        kind, predicted = decay(parameters, scheme)
+    for placement, name in NAMES.items():
+        kind, predicted = decay(parameters, placement)
         what = "rate of e^(-ct)" if kind == "exponential" else "exponent of t^-p"
         rows = []
         for start in STARTS:
-            found, rounding = exponents(parameters, scheme, data[scheme], start)
+            found, rounding = exponents(parameters, placement, data[placement], start)
             # LN-scaling lives on the clock sqrt(t): over a factor of four its correction halves, others fall faster
             tolerance = 2 * abs(found[-1] - found[-2]) + rounding
             used = abs(found[-1] - predicted) / tolerance
@@ -208,8 +208,8 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     with styled() as figure:
         fig = figure.Figure(figsize=(PAGE, 2.9))
         axes = fig.subplots(1, 3, width_ratios=(1.35, 0.9, 0.9))
-        for (scheme, name), colour in zip(NAMES.items(), COLOURS, strict=False):
-            _draw_scheme(axes, parameters, scheme, name, colour, data[scheme])
+        for (placement, name), colour in zip(NAMES.items(), COLOURS, strict=False):
+            _draw_one(axes, parameters, placement, name, colour, data[placement])
         last = 2.0**parameters.last
         for power, height, side in ((2, 0.15, "top"), (1, 100.0, "bottom")):
             late = np.array([last / 30, last])
@@ -238,11 +238,11 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
         return fig
 
 
-def _draw_scheme(axes: Any, parameters: Parameters, scheme: str, name: str, colour: str, part: xr.Dataset) -> None:
+def _draw_one(axes: Any, parameters: Parameters, placement: str, name: str, colour: str, part: xr.Dataset) -> None:
     frames = part["time"].values
     line = np.geomspace(frames[1], frames[-1], 200)
     path = theory.norm_overlap(
-        line, parameters.beta, parameters.n, scheme,  # type: ignore[arg-type]
+        line, parameters.beta, parameters.n, placement,  # type: ignore[arg-type]
         alpha=parameters.alpha, switch=parameters.switch,
     )  # fmt: skip
     for one in axes[:2]:

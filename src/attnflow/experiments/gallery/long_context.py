@@ -22,7 +22,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.axes import Along
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, worst
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, styled
@@ -166,16 +166,16 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     made = []
     for n in parameters.counts:
         found = data[f"all-{n}"]["cosine"]
-        worst, tolerance = _worst(parameters, found.expand_dims(n=[n], axis=1), lambda n: n)
+        error, tolerance = _worst(parameters, found.expand_dims(n=[n], axis=1), lambda n: n)
         made.append(
-            Claim.at_most(f"{n} tokens: |cosine - exact cosine|, worst of {found.size} (c, ρ)", 0.0, worst, tolerance,
+            Claim.at_most(f"{n} tokens: |cosine - exact cosine|, worst of {found.size} (c, ρ)", 0.0, error, tolerance,
                           "sums of n terms in logits and outputs are off by at most n eps; beta times that in weights")
         )  # fmt: skip
     lumped = data["lumped"]["cosine"]
-    worst, tolerance = _worst(parameters, lumped, lambda n: 3)
+    error, tolerance = _worst(parameters, lumped, lambda n: 3)
     made.append(
         Claim.at_most(f"others replaced by their mean: |cosine - exact cosine|, worst of {lumped.size} (c, n, ρ)",
-                      0.0, worst, tolerance, "sums of 3 terms in logits and outputs; beta times that in weights")
+                      0.0, error, tolerance, "sums of 3 terms in logits and outputs; beta times that in weights")
     )  # fmt: skip
     largest = max(parameters.large)
     for overlap in parameters.overlaps:
@@ -197,7 +197,7 @@ def _worst(parameters: Parameters, found: xr.DataArray, terms: Any) -> tuple[flo
             # relative errors of weights pass to the cosine with a factor of at most 4
             tolerances.append(4 * EPS * (1 + c * np.log(n)) * (8 + terms(n)))
     used = np.concatenate(errors) / np.concatenate(tolerances)
-    k = int(np.argmax(np.where(np.isnan(used), np.inf, used)))
+    k = worst(used)[0]
     return float(np.concatenate(errors)[k]), float(np.concatenate(tolerances)[k])
 
 

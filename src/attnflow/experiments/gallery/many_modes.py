@@ -50,7 +50,7 @@ class Parameters:
     """eps = 10^-exponent."""
     seeds: int = 32
     first_seed: int = 1000
-    """Those before served while sizes and tolerances were laid down."""
+    """Held-out seeds: sizes and tolerances were chosen on smaller ones."""
     tokens: int = 10_000
     """Iid uniform tokens whose harmonics are one more start."""
     degree: int = 192

@@ -25,7 +25,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, worst
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import LongFlow, LongTime, solve_long
@@ -308,11 +308,11 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     found, made = compare(parameters, data), []
     steps = "estimated errors of the steps, and tol"
 
-    def worst(table: xr.Dataset, name: str, words: str, source: str) -> None:
+    def say(table: xr.Dataset, name: str, words: str, source: str) -> None:
         (kind,) = table.sizes
         off, allowed = table[name] - table[f"predicted_{name}"], table[f"{name}_tolerance"]
         used = np.abs(off.values) / allowed.values
-        row = table.isel({kind: int(np.argmax(np.where(np.isnan(used), np.inf, used)))})
+        row = table.isel({kind: worst(used)[0]})
         parts = [f"{key} {row[key].item():g}" for key in ("beta", "angle", "mass", "gap") if key in row]
         where = ", ".join(([f"S^{int(row['dim']) - 1}"] if "dim" in row else []) + parts)
         predicted, measured, tolerance = (float(row[key]) for key in (f"predicted_{name}", name, f"{name}_tolerance"))
@@ -322,10 +322,10 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     for model in MODELS:
         pairs = _some(found["pair"], model=model)
         for beta in np.unique(pairs["beta"]):
-            worst(_some(pairs, beta=beta), "log_time", f"{model}, β = {beta:g}: log T of two clusters", steps)
-        worst(pairs, "way", f"{model}: way of cluster 1 to where they meet",
+            say(_some(pairs, beta=beta), "log_time", f"{model}, β = {beta:g}: log T of two clusters", steps)
+        say(pairs, "way", f"{model}: way of cluster 1 to where they meet",
               "errors of positions of all steps; the mean instead of SA from the merging chord on")  # fmt: skip
-        worst(pairs, "aside", f"{model}: distance from the great circle", "errors of positions of all steps")
+        say(pairs, "aside", f"{model}: distance from the great circle", "errors of positions of all steps")
     for model in FOUR_TIMES:
         three = _some(found["triple"], model=model)
         made.append(
@@ -335,19 +335,19 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             )
         )  # fmt: skip
         source = f"{steps}; the tide times expm1((β + 1/sin) shift), what the third moves meanwhile"
-        worst(three, "delay", f"{model}: what a third cluster adds to log T is its tide", source)
-        worst(three, "second", f"{model}: log T of the second merge of three, a pair again", steps)
+        say(three, "delay", f"{model}: what a third cluster adds to log T is its tide", source)
+        say(three, "second", f"{model}: log T of the second merge of three, a pair again", steps)
         symmetric = _some(found["symmetric"], model=model)
         certain = symmetric.isel(symmetric=~symmetric["undetermined"].values)
-        worst(certain, "first", f"{model}: log T of a symmetric triple", steps)
-        worst(certain, "second", f"{model}: log T of its second merge", steps)
+        say(certain, "first", f"{model}: log T of a symmetric triple", steps)
+        say(certain, "second", f"{model}: log T of its second merge", steps)
         # every evaluation may add a rounding error, which grows like the perturbation does
         slack = float((certain["rounding"] * certain["evaluations"]).max())
         made.append(Claim.at_most(f"{model}: way of the middle cluster of a symmetric triple", 0.0,
                                   float(certain["end"].max()), slack, "rounding × evaluations"))  # fmt: skip
         clear = certain.isel(symmetric=certain["beta"].values >= 12)
         clear = clear.assign(growth_tolerance=0 * clear["growth"] + 3.0)
-        worst(clear, "growth", f"{model}: log growth of an asymmetry, (b/a) log(g*/g)",
+        say(clear, "growth", f"{model}: log growth of an asymmetry, (b/a) log(g*/g)",
               "of a normal random number |log| exceeds 3 in 4% of draws")  # fmt: skip
         wanted = symmetric["predicted_growth"] + np.log(EPS) > np.log(1e-2) + 3
         made.append(

@@ -23,7 +23,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, worst
 from attnflow.experiments.gallery._pairs import WIDTH, disturbance, lives
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
@@ -234,7 +234,7 @@ def _of_plateaus(label: str, data: list[xr.Dataset]) -> list[Claim]:
             continue
         sign = -1 if name == "lifetime" else None
         used = [(b - a) / c * sign if sign else abs(b - a) / c for a, b, c, _ in rows[name]]
-        theirs, ours, tolerance, where = rows[name][int(np.argmax(np.where(np.isnan(used), np.inf, used)))]
+        theirs, ours, tolerance, where = rows[name][worst(used)[0]]
         make = Claim.at_least if name == "lifetime" else Claim.equal
         made.append(make(f"{label}: {words} (worst of {len(used)}: {where})", theirs, ours, tolerance, source))
     return made

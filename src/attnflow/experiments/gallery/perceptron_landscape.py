@@ -191,7 +191,7 @@ def _minimise(parameters: Parameters, study: Study, network: list[np.ndarray]) -
 
 
 def _height(network: list[np.ndarray], angles: np.ndarray) -> np.ndarray:
-    return theory.potential(circle(angles), network[0], network[1], network[2])
+    return theory.Landscape(network[0], network[1], network[2]).potential(circle(angles))
 
 
 def atoms(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -216,7 +216,7 @@ def critical_atoms(start: np.ndarray, masses: np.ndarray, beta: float, network: 
 
     def pull(angles: np.ndarray) -> np.ndarray:
         gap = angles - angles[:, None]
-        slope = theory.potential_gradient(circle(angles), *network)
+        slope = network.gradient(circle(angles))
         tangent = np.stack([-np.sin(angles), np.cos(angles)], axis=-1)
         return np.asarray((np.exp(beta * (np.cos(gap) - 1)) * np.sin(gap)) @ masses + (slope * tangent).sum(axis=-1))
 
@@ -229,7 +229,7 @@ def critical_atoms(start: np.ndarray, masses: np.ndarray, beta: float, network: 
 def peaks(network: Any, count: int = 4096) -> np.ndarray:
     """Angles at which U is larger than at its neighbours on a grid."""
     grid = 2 * np.pi * np.arange(count) / count
-    height = theory.potential(circle(grid), *network)
+    height = network.potential(circle(grid))
     return np.asarray(grid[(height > np.roll(height, 1)) & (height >= np.roll(height, -1))])
 
 
@@ -238,9 +238,9 @@ def apart(a: Any, b: Any) -> np.ndarray:
     return np.abs((np.asarray(a) - np.asarray(b) + np.pi) % (2 * np.pi) - np.pi)
 
 
-def network_of(data: xr.Dataset, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Directions, biases and weights of network k."""
-    return data["directions"].values[k], data["biases"].values[k], data["weights"].values[k]
+def network_of(data: xr.Dataset, k: int) -> theory.Landscape:
+    """Network k."""
+    return theory.Landscape(*(data[name].values[k] for name in ("directions", "biases", "weights")))
 
 
 def compare(parameters: Parameters, data: xr.Dataset) -> list[dict[str, Any]]:
@@ -268,7 +268,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     up, rows = data["attract"], compare(parameters, data["attract"])
     many = max(len(row["angles"]) - len(row["peaks"]) for row in rows)
     worst = max(rows, key=lambda row: _bad(row["distance"] / row["tolerance"]))
-    limits = [float(theory.dirac_bound(parameters.beta, theory.largest_potential(*network_of(up, k))[0]))
+    limits = [float(theory.dirac_bound(parameters.beta, theory.largest_potential(network_of(up, k))[0]))
               for k in range(up.sizes["network"])]  # fmt: skip
     energy, rounding = up["energy"].values, 64 * EPS * (1 + max(limits))
     gathered = [k for k, row in enumerate(rows) if len(row["angles"]) == 1 and len(row["peaks"]) == 1]
@@ -338,7 +338,7 @@ def certificate(parameters: Parameters, data: xr.Dataset, k: int) -> float:
     """Mean less smallest value of Phi at the end of repelling tokens: they are at most so far above the minimum."""
     ends, network = data["positions"].values[-1, k], network_of(data, k)
     masses = np.full(len(ends), 1 / len(ends))
-    rest = (ends, masses, parameters.beta, *network)
+    rest = (ends, masses, parameters.beta, network)
     fine = circle(2 * np.pi * np.arange(20_000) / 20_000)
     return float(masses @ theory.first_variation(ends, *rest) - theory.first_variation(fine, *rest).min())
 

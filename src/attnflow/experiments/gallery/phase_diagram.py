@@ -4,12 +4,12 @@ For d much larger than n, all overlaps of iid tokens go from about 0 to 1 at abo
 the common overlap gamma(t) of orthonormal tokens passes a level has a closed form: that is the transition curve
 (arXiv:2312.10794, section 6).
 
-Shown: maps of the mean overlap for a small, a middling and a large d, SA, with the curve laid over; and how far the
+Shown: maps of the mean overlap for a small, a middling and a large d, SA, with the curve overlaid; and how far the
 measured curve is from the predicted one. To first order only the mean overlap at the start matters, of variance
 2/(n (n-1) d), and a shift of gamma at 0 is a shift of time by that over gamma'(0). So the curve of one draw is off by
 about d^(-1/2), with a known constant; the same theory started from the measured mean overlap should be off by 1/d only.
 Both exponents and the constant are claims. Not shown: what replaces the transition when d is small (metastable
-clusters: the map for the smallest d shows that the curve is wrong there), and other laws of the initial tokens.
+clusters: the map for the smallest d shows that the curve is wrong there), and other initial distributions.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ import xarray as xr
 from attnflow import theory
 from attnflow.axes import Along
 from attnflow.experiments.claim import Claim
-from attnflow.experiments.gallery.equiangular import ERRORS, fit, in_span, log_rms
+from attnflow.experiments.gallery.equiangular import ERRORS, fit, in_span, log_rms, worst_row
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention
 from attnflow.flows import Fixed, advance
@@ -174,7 +174,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     largest = pairs.isel(d=-1)
     d, made = int(largest["d"]), []
     off = np.abs(largest["time"].transpose("beta", "seed").values - largest["predicted"].values[:, None])
-    row, label = _worst(largest, off.max(axis=1) / largest["spread"].values)
+    row, label = worst_row(largest, off.max(axis=1) / largest["spread"].values)
     k = int(np.argmax(np.abs(row["time"].values - float(row["predicted"]))))
     made.append(
         Claim.equal(
@@ -202,12 +202,6 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             )
         )
     return made
-
-
-def _worst(table: xr.Dataset, used: np.ndarray) -> tuple[xr.Dataset, str]:
-    """The beta that is farthest off (one that is not a number is), and what to call it."""
-    row = table.isel(beta=int(np.argmax(np.where(np.isnan(used), np.inf, used))))
-    return row, f"worst of {table.sizes['beta']}: β = {float(row['beta']):g}"
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:

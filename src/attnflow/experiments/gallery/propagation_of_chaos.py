@@ -1,12 +1,12 @@
 """The distance of n tokens to the density falls like n^(-1/2), with the constant of the linearised flow.
 
-As n grows the measure of iid tokens follows the continuity equation of its law (arXiv:2312.10794 for attention;
+As n grows the measure of iid tokens follows the continuity equation of its density (arXiv:2312.10794 for attention;
 propagation of chaos: arXiv:2203.00446). Sampling noise of size n^(-1/2) is carried by the linearised equation along the
-evolving density (Braun and Hepp, Commun. Math. Phys. 56, 1977): where the law is unstable it is amplified, so that the
-constant at a later time is not the one that sampling starts with.
+evolving density (Braun and Hepp, Commun. Math. Phys. 56, 1977): where the density is unstable it is amplified, so that
+the constant at a later time is not the one that sampling starts with.
 
-Shown: W_1 on the circle, softmax (SA) and unnormalised (USA0) attention, from the law 1 + cos(theta)/2: the mean at n
-and 4n, the constant against a Gaussian field carried by the linearised flow, and seed by seed against the linearised
+Shown: W_1 on the circle, softmax (SA) and unnormalised (USA0) attention, from the density 1 + cos(theta)/2: the mean at
+n and 4n, the constant against a Gaussian field carried by the linearised flow, and seed by seed against the linearised
 flow from the very same tokens. Quiet tokens (at the quantiles (i + 1/2)/n) stay at the distance pi/(2n), whatever the
 time: their noise is a sawtooth that no token feels. On S^2, where W_1 of iid tokens has a factor sqrt(log n), a
 distance by smooth observables. Not shown: times at which noise has grown to the size of the density, where n tokens
@@ -41,7 +41,7 @@ from attnflow.meanfield import (
     expected_distance,
     expected_observable,
     fluctuations,
-    forecast,
+    linearised_distance,
     observable_distance,
     perturbed,
     quadrature,
@@ -68,7 +68,7 @@ class Parameters:
 
     beta: float = 9.0
     amplitude: float = 0.5
-    """The law is 1 + amplitude cos(theta), or 1 + amplitude z on S^2."""
+    """The density is 1 + amplitude cos(theta), or 1 + amplitude z on S^2."""
     degree: int = 96
     sizes: tuple[int, ...] = (1000, 4000, 16000, 64000, 256000, 1024000)
     seeds: tuple[int, ...] = (192, 96, 48, 24, 16, 8)
@@ -118,7 +118,9 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
             for seed in range(count):
                 share = 0.05 + 0.8 * (done + seed * (n + 1000)) / cost[-1]
                 study.progress(f"{model}: {n} tokens, seed {seed + 1} of {count}", share)
-                tokens = sample(_law(parameters, 1), n, parameters.first_seed + n + seed)  # no part of a larger sample
+                tokens = sample(
+                    _density(parameters, 1), n, parameters.first_seed + n + seed
+                )  # no part of a larger sample
                 rows.append(distances(model, tokens, flow, parameters))
             return xr.Dataset({name: (("seed", "time"), [row[name] for row in rows]) for name in rows[0]})
 
@@ -140,9 +142,9 @@ def linear(model: str, parameters: Parameters) -> xr.Dataset:
     """The linearised flow at twice as many times, the constants of it, and the error of the tokens' time steps."""
     field, times = _field(model, parameters), _times(model, parameters)
     fine = np.unique(np.concatenate([times, (times[1:] + times[:-1]) / 2]))
-    flow = fluctuations(field, _law(parameters), fine)
+    flow = fluctuations(field, _density(parameters), fine)
     expected = expected_distance(flow, samples=parameters.samples)
-    tokens = quiet(_law(parameters, 1), _sizes(parameters, model)[0][0])
+    tokens = quiet(_density(parameters, 1), _sizes(parameters, model)[0][0])
     halves = [_moved(model, tokens, parameters, k * parameters.steps)[-1].positions for k in (1, 2)]
     apart = np.max(np.linalg.norm(halves[0] - halves[1], axis=1))
     return xr.Dataset(
@@ -165,7 +167,7 @@ def distances(model: str, tokens: Tokens, flow: Fluctuations, parameters: Parame
     """W_1 of tokens to the density, through time, and as the linearised flow has it."""
     frames = _moved(model, tokens, parameters, parameters.steps)
     measured = [wasserstein_circle(frame, flow.density(k)) for k, frame in enumerate(frames)]
-    return {"measured": np.array(measured), "linear": forecast(flow, tokens)}
+    return {"measured": np.array(measured), "linear": linearised_distance(flow, tokens)}
 
 
 def rest(flow: Fluctuations, parameters: Parameters) -> xr.Dataset:
@@ -202,12 +204,12 @@ def sphere_linear(parameters: Parameters) -> xr.Dataset:
 
 def sphere(n: int, count: int, coefficients: np.ndarray, parameters: Parameters) -> xr.Dataset:
     """The distance by observables of iid tokens on S^2 to the density."""
-    law = perturbed(SphereBasis(1), 1, parameters.amplitude)
+    start = perturbed(SphereBasis(1), 1, parameters.amplitude)
     density = perturbed(SphereBasis(parameters.sphere_degree), 1, parameters.amplitude)
     times, rows = _sphere_times(parameters), []
     for seed in range(count):
         flow = solve(
-            Attention(parameters.sphere_beta), sample(law, n, parameters.first_seed + n + seed), times[-1],
+            Attention(parameters.sphere_beta), sample(start, n, parameters.first_seed + n + seed), times[-1],
             save=At(times[1:].tolist()), method=Fixed(0.5),
         )  # fmt: skip
         rows.append(
@@ -222,7 +224,7 @@ def sphere(n: int, count: int, coefficients: np.ndarray, parameters: Parameters)
 def _moved(model: str, tokens: Tokens, parameters: Parameters, steps: int) -> list[Tokens]:
     """The tokens at all times."""
     times, frames = _times(model, parameters), [tokens]
-    tol = 4 * SUMS * tokens.n  # for a token that would see no other; those here see the whole law
+    tol = 4 * SUMS * tokens.n  # for a token that would see no other; those here see the whole density
     needed = needed_degree([Exponential(parameters.beta)], 2, tokens.masses, tol)
     assert needed is not None
     sums = Circle(tol, needed[0], guarded=False)
@@ -234,14 +236,14 @@ def _moved(model: str, tokens: Tokens, parameters: Parameters, steps: int) -> li
 
 
 def _quiet(n: int, shift: int, parameters: Parameters) -> Tokens:
-    return quiet(_law(parameters, 1), n, seed=shift)
+    return quiet(_density(parameters, 1), n, seed=shift)
 
 
 def _field(model: str, parameters: Parameters) -> Attention:
     return Attention(parameters.beta, normaliser=MODELS[model])
 
 
-def _law(parameters: Parameters, degree: int | None = None) -> Any:
+def _density(parameters: Parameters, degree: int | None = None) -> Any:
     return perturbed(CircleBasis(parameters.degree if degree is None else degree), 1, parameters.amplitude)
 
 
@@ -262,13 +264,13 @@ def _sizes(parameters: Parameters, model: str) -> list[tuple[int, int]]:
 
 def _flow(parameters: Parameters, part: xr.Dataset) -> Fluctuations:
     """The linearised flow at the times of the tokens, from what was stored."""
-    law, n = _law(parameters), part.sizes["start"]
+    density, n = _density(parameters), part.sizes["start"]
     theta = 2 * np.pi * np.arange(n) / n
-    starts = Tokens(np.stack([np.cos(theta), np.sin(theta)], axis=1), law(theta))
+    starts = Tokens(np.stack([np.cos(theta), np.sin(theta)], axis=1), density(theta))
     kept = part.isel(fine=slice(None, None, 2))
     names = ("coefficients", "moved", "responses")
     coefficients, moved, responses = (kept[name].values for name in names)
-    return Fluctuations(law, kept["fine"].values, coefficients, starts, moved, responses)
+    return Fluctuations(density, kept["fine"].values, coefficients, starts, moved, responses)
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:

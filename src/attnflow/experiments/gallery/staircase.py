@@ -23,7 +23,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, share_used, worst
 from attnflow.experiments.gallery import _pairs
 from attnflow.experiments.gallery._pairs import WIDTH, Cascade, Expansion
 from attnflow.experiments.study import Study
@@ -190,8 +190,8 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 def _of_cascade(parameters: Parameters, kind: str, model: str, data: xr.Dataset) -> list[Claim]:
     words = {
         "log t of a merge": "reported error; share of their time that other pairs use up",
-        "distance from the point where a pair alone meets": "that of log t, over β",
-        "arc length at a merge": "that of log t, over β; the angle at which clusters are one",
+        "distance from the point where a pair alone meets": "the bound for log t, divided by β",
+        "arc length at a merge": "the bound for log t, divided by β; the angle at which clusters are one",
     }
     rows: dict[str, list[tuple[float, float, float, str]]] = {name: [] for name in words}
     others = 0
@@ -214,7 +214,7 @@ def _of_cascade(parameters: Parameters, kind: str, model: str, data: xr.Dataset)
     for name, source in words.items():
         if not rows[name]:
             continue
-        predicted, measured, tolerance, where = rows[name][_worst([(b - a) / c for a, b, c, _ in rows[name]])]
+        predicted, measured, tolerance, where = max(rows[name], key=lambda row: share_used(row[1], row[0], row[2]))
         statement = f"{label}: {name} (worst of {len(rows[name])}: {where})"
         made.append(Claim.equal(statement, predicted, measured, tolerance, source))
     most = int(np.diff(data["evaluations"].values, axis=1, prepend=0).max())
@@ -225,11 +225,6 @@ def _of_cascade(parameters: Parameters, kind: str, model: str, data: xr.Dataset)
     ]
 
 
-def _worst(used: Any) -> int:
-    """Which uses most of its tolerance; one that is not a number uses all of it."""
-    return int(np.argmax(np.where(np.isnan(used), np.inf, np.abs(used))))
-
-
 def _of_limit(parameters: Parameters, kind: str, model: str, data: xr.Dataset) -> list[Claim]:
     """At the largest beta, and from `fit_from` on."""
     beta = max(parameters.betas)
@@ -238,9 +233,9 @@ def _of_limit(parameters: Parameters, kind: str, model: str, data: xr.Dataset) -
     same = np.array_equal(last["first"], stairs.first) and np.array_equal(last["second"], stairs.second)
     # u of the nearest pair at a plateau's beginning is that of its merge; half of it, for u at this beta differs
     rest = np.append((1 - stairs.levels[1:-1]) * np.exp(-beta * stairs.s[1:] / 2), 0.0) + 8 * EPS
-    high = _worst((last["level"].values - stairs.levels[1:]) / rest)
+    high = worst(np.abs(last["level"].values - stairs.levels[1:]), rest)[0]
     off = form.off(beta) + last["error"].values / beta
-    far = _worst((last["log_time"].values / beta - form.at(beta)) / off)
+    far = worst(np.abs(last["log_time"].values / beta - form.at(beta)), off)[0]
     area, expected, slack = _area(last, stairs, cascade(parameters, kind, model, beta), beta)
     fit, predicted, loose, what = _fit(parameters, form, data)
     terms, count = "twice the next terms of the expansion; reported error", len(stairs.s)
@@ -255,7 +250,7 @@ def _of_limit(parameters: Parameters, kind: str, model: str, data: xr.Dataset) -
             form.at(beta)[far], float(last["log_time"][far]) / beta, off[far], terms,
         ),
         Claim.equal(
-            f"{label}: area between profile and limit", expected, area, slack, "recorded steps; that of log t, over β"
+            f"{label}: area between profile and limit", expected, area, slack, "recorded steps; bound for log t over β"
         ),
         Claim.equal(f"{model}, {kind} masses, β ≥ {parameters.fit_from:g}: {what}", predicted, fit, loose, terms),
     ]  # fmt: skip
@@ -275,7 +270,7 @@ def _fit(parameters: Parameters, form: Expansion, data: xr.Dataset) -> tuple[flo
     x = np.log(betas)
     row = (x - x.mean()) / np.sum((x - x.mean()) ** 2) * betas
     slopes, allowed = row @ gap, np.abs(row) @ off
-    k = _worst((slopes + 1) / allowed)
+    k = worst(np.abs(slopes + 1), allowed)[0]
     return float(slopes[k]), -1.0, float(allowed[k]), f"coefficient of (log β)/β in s (worst: merge {k + 1})"
 
 

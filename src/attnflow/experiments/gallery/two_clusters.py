@@ -23,7 +23,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.errors import FlowFailed
-from attnflow.experiments.claim import Claim
+from attnflow.experiments.claim import Claim, worst
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import Adaptive, Evenly, LogSpaced, Trajectory, When, solve
@@ -217,7 +217,7 @@ def claims(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
 def _worst(chosen: xr.Dataset, error: xr.DataArray, tolerance: xr.DataArray) -> tuple[xr.Dataset, str]:
     """The pair that uses most of its tolerance (one that is not a number uses all of it), and what to call it."""
     used = np.abs(error.values) / tolerance.values
-    row = chosen.isel(pair=int(np.argmax(np.where(np.isnan(used), np.inf, used))))
+    row = chosen.isel(pair=worst(used)[0])
     where = f"S^{int(row['dim']) - 1}, angle {float(row['angle']):g}, mass {float(row['mass']):g}"
     return row, f"worst of {chosen.sizes['pair']}: {where}"
 

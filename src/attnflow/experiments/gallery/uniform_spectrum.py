@@ -1,4 +1,4 @@
-"""A seeded mode of the uniform law grows at the rate that the spectrum of attention gives.
+"""A seeded mode of the uniform measure grows at the rate that the spectrum of attention gives.
 
 Tokens spread evenly over the sphere S^(d-1) are at rest. Displaced along the gradient of a spherical harmonic of degree
 k they drift away at the rate k (k+d-2) I_(k+d/2-1)(beta) / (beta I_(d/2-1)(beta)) under softmax attention (SA), and at
@@ -7,7 +7,7 @@ peak in k; its height tends to 2/e for large beta.
 
 Shown: the linearised field at tokens on the circle and on S^2 (quadrature nodes, degrees up to beyond the peak), and
 modes that grow by decades in the nonlinear flow on S^(d-1). Those flows are zonal: tokens of one meridian move in the
-law of their orbits under the rotations about the axis (on the circle, their mirror images), again a quadrature.
+measure of their orbits under rotations about the axis (on the circle, mirror images), again a quadrature.
 Not shown: the end of the growth (only drawn), or iid tokens, which seed every mode at once (see cluster-count).
 
 Quadratures see only so many degrees of the kernel; what lies beyond is part of each tolerance, as are round-off, the
@@ -79,9 +79,9 @@ QUICK = Parameters(
 
 
 class Zonal(AbstractField):
-    """Attention on S^(d-1) in a law that is symmetric about an axis, as one meridian feels it.
+    """Attention on S^(d-1) in a distribution that is symmetric about an axis, as one meridian feels it.
 
-    Tokens (c, r, 0) of the meridian stand for their orbits; seen from the meridian an orbit is the law of
+    Tokens (c, r, 0) of the meridian stand for their orbits; seen from the meridian an orbit is the distribution of
     (c, r s, +-r sqrt(1 - s^2)), s = <y, u> with y uniform on S^(d-2), here a Gauss quadrature with masses `shares`. The
     halves + and - pull equally, but for the third component of the drive, which cancels: one half is left out with it.
     """
@@ -235,14 +235,14 @@ def grown(model: str, beta: float, d: int, until: float, parameters: Parameters)
 
 
 def _orbit(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """The law of one coordinate on S^(d-2) as n nodes and masses; S^0 is two points, and the others have no mass."""
+    """The measure of one coordinate on S^(d-2) as n nodes and masses; S^0 is two points, other nodes have no mass."""
     if d > 2:
         return _gauss(n, (d - 4) / 2)
     return np.where(np.arange(n) % 2, -1.0, 1.0), np.where(np.arange(n) < 2, 0.5, 0.0)
 
 
 def _gauss(n: int, power: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and masses of the law proportional to (1 - s^2)^power on [-1, 1]: exact up to degree 2n - 1."""
+    """Nodes and masses of the distribution proportional to (1 - s^2)^power on [-1, 1]: exact up to degree 2n - 1."""
     nodes, weights = roots_jacobi(n, power, power)
     return nodes, weights / weights.sum()
 
@@ -345,7 +345,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
-    """Growth of modes of the uniform law: simulation (marks: full SA, open USA0) and theory (lines).
+    """Growth of modes of the uniform measure: simulation (marks: full SA, open USA0) and theory (lines).
 
     (a) Rates of the linearised field at tokens on the circle; dotted: 2/e. (b) Means of cos(k theta) along the flow on
     the circle; lines: e^(lambda_k t); dotted: where rates are read off. (c) Rates of growing modes on S^(d-1), in units

@@ -30,8 +30,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow.axes import Along
-from attnflow.experiments.claim import Claim
-from attnflow.experiments.gallery._frames import frames, worst
+from attnflow.experiments.claim import Claim, worst
+from attnflow.experiments.gallery._frames import frames
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention
 from attnflow.flows import Fixed, advance

@@ -23,8 +23,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow.axes import Along
-from attnflow.experiments.claim import Claim
-from attnflow.experiments.gallery._frames import frames, leaders, rates, worst
+from attnflow.experiments.claim import Claim, worst
+from attnflow.experiments.gallery._frames import frames, leaders, rates
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Rescaled
 from attnflow.observe import convex_hull, distinct
@@ -134,7 +134,7 @@ def _pull(dim: int, corners: int, u: Any) -> Any:
 
 
 def limit_radius(dim: int, corners: int, radius: float) -> float:
-    """R exp(-int_{r^2}^infinity (1 - g)/(2 u g) du), the integral over log u."""
+    """r exp(-int_{r^2}^infinity (1 - g)/(2 u g) du), the integral over log u."""
     from scipy.integrate import quad
 
     def rate(s: float) -> float:

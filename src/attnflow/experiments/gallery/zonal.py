@@ -1,11 +1,11 @@
-"""Laws with an axis on S^(d-1), d = 2 to 64, grow and condense at the rates of theory, however they are followed.
+"""Densities with an axis on S^(d-1), d = 2 to 64, grow and condense at the rates of theory, however they are followed.
 
-A law that is symmetric about an axis stays so, and its continuity equation has one variable, the overlap s = <x, axis>,
-in every dimension. Degree k of a perturbed uniform law grows at the rate k (k+d-2) I_(k+d/2-1)(beta) /
+A density that is symmetric about an axis stays so, and its continuity equation has one variable, the overlap s = <x,
+axis>, in every dimension. Degree k of a perturbed uniform measure grows at the rate k (k+d-2) I_(k+d/2-1)(beta) /
 (beta I_(d/2-1)(beta)) under softmax attention (SA), and at the mean weight times that under its gradient-flow sister
 (USA0): arXiv:2312.10794, Funk and Hecke.
 
-Shown: the rates of the linearised equation; the time in which a law of small mean overlap condenses, which grows by
+Shown: the rates of the linearised equation; the time in which a density of small mean overlap condenses, which grows by
 log 10 over the first rate when the overlap is divided by ten; zonal solvers against those of the circle and of S^2
 (harmonics), finite volumes against harmonics in every d, and tokens on S^7 against the density.
 Not shown: perturbations that break the symmetry, which other modes would amplify.
@@ -58,7 +58,7 @@ class Parameters:
     """What is simulated."""
 
     dims: tuple[int, ...] = (2, 3, 4, 8, 16, 32, 64)
-    """Of the spaces R^d around the spheres on which laws condense."""
+    """Of the spaces R^d around the spheres on which densities condense."""
     rate_dims: tuple[int, ...] = (2, 3, 4, 8, 16, 32, 64)
     """Of those of the rates."""
     betas: tuple[float, ...] = (1.0, 4.0, 16.0)
@@ -72,9 +72,9 @@ class Parameters:
     beta: float = 1.0
     """Of the condensation."""
     overlaps: tuple[float, ...] = (1e-2, 1e-3, 1e-4)
-    """Mean overlaps that laws start with."""
+    """Mean overlaps that densities start with."""
     condensed: float = 0.5
-    """The mean overlap at which a law counts as condensed."""
+    """The mean overlap at which a density counts as condensed."""
     degree: int = 80
     """Of the basis of the condensation."""
     flow_beta: float = 4.0
@@ -121,13 +121,13 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
 
 
 def rates(parameters: Parameters) -> xr.Dataset:
-    """The matrix of the linearised equation at the uniform law: its diagonal, and the largest entry beside it."""
+    """The matrix of the linearised equation at the uniform measure: its diagonal, and the largest entry beside it."""
     shape = (len(parameters.models), len(parameters.rate_dims), len(parameters.betas))
     rate, rest = np.empty((*shape, parameters.degrees)), np.empty((*shape, parameters.degrees))
     for place in np.ndindex(shape):
         model, d, beta = parameters.models[place[0]], parameters.rate_dims[place[1]], parameters.betas[place[2]]
-        law = uniform(ZonalBasis(d, parameters.rate_degree))
-        matrix = linearised(Attention(beta, normaliser=MODELS[model]), law).matrix
+        density = uniform(ZonalBasis(d, parameters.rate_degree))
+        matrix = linearised(Attention(beta, normaliser=MODELS[model]), density).matrix
         rate[place] = np.diag(matrix)[: parameters.degrees]
         rest[place] = np.abs(matrix - np.diag(np.diag(matrix))).max(axis=0)[: parameters.degrees]
     by = ("model", "dimension", "beta", "degree")
@@ -143,7 +143,7 @@ def rates(parameters: Parameters) -> xr.Dataset:
 
 
 def condensation(parameters: Parameters) -> xr.Dataset:
-    """SA from the law 1 + overlap d s: times at which the mean overlap is `condensed`, and densities on the way."""
+    """SA from the density 1 + overlap d s: times at which the mean overlap is `condensed`, and densities on the way."""
     times, profiles, overlaps = [], [], []
     for d in parameters.dims:
         basis = ZonalBasis(d, parameters.degree)
@@ -151,9 +151,9 @@ def condensation(parameters: Parameters) -> xr.Dataset:
         row = []
         for overlap in parameters.overlaps:
             until = TICK * np.ceil((np.log(1 / overlap) / first + 3) / TICK)
-            law = perturbed(basis, 1, overlap * d)
+            density = perturbed(basis, 1, overlap * d)
             save = np.arange(0, until + TICK / 2, TICK)
-            flow = evolve(Attention(parameters.beta), law, float(save[-1]), save=save, check=False)
+            flow = evolve(Attention(parameters.beta), density, float(save[-1]), save=save, check=False)
             t, mean = flow.time.values, flow.dataset["coefficients"].values[:, 1] / np.sqrt(d)
             row.append(crossing(t, mean, parameters.condensed))
         times.append(row)
@@ -188,7 +188,7 @@ def crossing(times: np.ndarray, values: np.ndarray, level: float) -> float:
 
 
 def two_poles(basis: AbstractBasis) -> Density:
-    """A law with a bump at either end of the last axis."""
+    """A density with a bump at either end of the last axis."""
     axis = np.eye(basis.dim)[-1]
     return mixture((0.7, 0.3), [von_mises_fisher(basis, 3.0, axis), von_mises_fisher(basis, 3.0, -axis)])
 
@@ -336,9 +336,10 @@ def _time_claim(parameters: Parameters, part: xr.Dataset, d: int) -> Claim:
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
-    """Laws with an axis on S^(d-1) under softmax attention.
+    """Densities with an axis on S^(d-1) under softmax attention.
 
-    (a) The law of the angle to the axis, for several d (shifted upwards), at mean overlaps 0 (dashed), 0.1, 0.3 and 0.5
+    (a) The distribution of the angle to the axis, for several d (shifted upwards), at mean overlaps 0 (dashed), 0.1,
+    0.3 and 0.5
     (darker). (b) Growth rates: linearised equation (marks) and closed form (lines), at the middle beta. (c) Time to the
     mean overlap of condensation against d, from small mean overlaps; lines: straight on at the rate of degree 1.
     (d) Mean overlap of tokens less that of the density (marks: seeds; band: 2 standard errors); inset: both. (e) Finite

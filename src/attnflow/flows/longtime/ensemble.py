@@ -1,4 +1,4 @@
-"""Merges of many systems at once: the laws of exit times."""
+"""Merges of many systems at once: the distributions of exit times."""
 
 import math
 from collections.abc import Callable
@@ -72,7 +72,7 @@ def by_left(merges: "xr.Dataset") -> "xr.Dataset":
 class _State(NamedTuple):
     """Clusters of all members, in no slots at first, and the table of merges."""
 
-    clusters: integrator.Clusters
+    clusters: integrator.ClusterState
     log_time: Any
     rounding: Any
     evaluations: Any

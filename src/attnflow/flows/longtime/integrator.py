@@ -37,7 +37,7 @@ class Physics(eqx.Module):
     """Whether a small perturbation is carried along."""
 
 
-class Clusters(NamedTuple):
+class ClusterState(NamedTuple):
     """What moves."""
 
     x: Float[Array, "slot dim"]
@@ -82,14 +82,14 @@ class Records(NamedTuple):
     filled: Int[Array, ""]
 
 
-def begin(x: Any, mass: Any, sensitive: bool, key: Any) -> Clusters:
+def begin(x: Any, mass: Any, sensitive: bool, key: Any) -> ClusterState:
     """Clusters at time 0. A perturbation, where one is carried, has entries of size 1, at random."""
     n, d = x.shape
     shift = jax.random.normal(key, (n, d), x.dtype) if sensitive else jnp.zeros((n, d), x.dtype)
     shift = shift - jnp.sum(shift * x, axis=1, keepdims=True) * x
     zero = jnp.zeros((), x.dtype)
     none = jnp.zeros((), int)
-    return Clusters(
+    return ClusterState(
         x, mass, jnp.asarray(-jnp.inf, x.dtype), zero, jnp.asarray(1e-3, x.dtype), shift, zero, zero, zero,
         zero, none, none, jnp.asarray(False), jnp.asarray(False),
     )  # fmt: skip
@@ -125,13 +125,15 @@ def energy(physics: Physics, x: Any, mass: Any) -> Any:
     return -0.5 * jnp.sum(jnp.where(real, u * ratio, 0.0) * mass[:, None] * mass[None, :])
 
 
-def compact(clusters: Clusters, size: int) -> tuple[Clusters, Int[Array, " slot"]]:
+def compact(clusters: ClusterState, size: int) -> tuple[ClusterState, Int[Array, " slot"]]:
     """The clusters in `size` slots, in the order in which they were, and the slots that they had."""
     order = jnp.argsort(clusters.mass <= 0, stable=True)[:size]
     return clusters._replace(x=clusters.x[order], mass=clusters.mass[order], shift=clusters.shift[order]), order
 
 
-def slice_of_work(physics: Physics, clusters: Clusters, rows: int, few: int, keep: bool) -> tuple[Clusters, Records]:
+def slice_of_work(
+    physics: Physics, clusters: ClusterState, rows: int, few: int, keep: bool
+) -> tuple[ClusterState, Records]:
     """Steps and merges until `rows` of them are recorded, at most `few` clusters are left, or the time is up.
 
     `keep=False` does not record positions and masses (ensembles do not need them).
@@ -184,18 +186,18 @@ def slice_of_work(physics: Physics, clusters: Clusters, rows: int, few: int, kee
     return state, records
 
 
-def is_over(physics: Physics, clusters: Clusters) -> Any:
+def is_over(physics: Physics, clusters: ClusterState) -> Any:
     """Whether one cluster is left, the time is up, or nothing can move."""
     alone = jnp.sum(clusters.mass > 0) <= 1
     return alone | (clusters.log_t >= physics.log_until) | clusters.frozen | has_failed(clusters)
 
 
-def has_failed(clusters: Clusters) -> Any:
+def has_failed(clusters: ClusterState) -> Any:
     """Whether steps have become too small to go on."""
     return ~(clusters.step > SMALLEST)
 
 
-def _merged(physics: Physics, state: Clusters, first: Any, second: Any) -> Clusters:
+def _merged(physics: Physics, state: ClusterState, first: Any, second: Any) -> ClusterState:
     """The second cluster taken over by the first, at their centre of mass (which a tight pair conserves).
 
     The next step is one in which the clock changes by a factor of about e^(1/2).
@@ -219,7 +221,7 @@ def _merged(physics: Physics, state: Clusters, first: Any, second: Any) -> Clust
     )
 
 
-def _stepped(physics: Physics, state: Clusters) -> tuple[Clusters, Any]:
+def _stepped(physics: Physics, state: ClusterState) -> tuple[ClusterState, Any]:
     """One attempted step of Dormand-Prince 8(7) and whether it was accepted."""
     import diffrax
 
@@ -285,13 +287,13 @@ def _stepped(physics: Physics, state: Clusters) -> tuple[Clusters, Any]:
     return result._replace(evaluations=state.evaluations + EVALUATIONS, frozen=still), good
 
 
-def _log_size(state: Clusters) -> Any:
+def _log_size(state: ClusterState) -> Any:
     """Logarithm of the present size of the perturbation; 0 where none is carried."""
     size = jnp.max(jnp.abs(state.shift))
     return jnp.where(size > 0, state.log_unit + jnp.log(jnp.maximum(size, 1e-300)), 0.0)
 
 
-def _meeting(physics: Physics, state: Clusters, x: Any, error: Any) -> tuple[Any, Any]:
+def _meeting(physics: Physics, state: ClusterState, x: Any, error: Any) -> tuple[Any, Any]:
     """Of the pair that is nearest at the end `x` of a step, whose distance falls like e^(-s) when it meets:
 
     the share of the step after which it is as near as the merging angle (1 if it is not), and the relative error of

@@ -40,7 +40,7 @@ class Long(NamedTuple):
     """Tokens that are moved together before clusters are followed."""
     t: Any
     """Their time, on the clock of SA or USA0."""
-    clusters: integrator.Clusters
+    clusters: integrator.ClusterState
     """In no slots until they are followed."""
     names: Any
     """(slot,) a cluster is called by the number of its first token."""

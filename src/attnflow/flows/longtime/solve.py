@@ -14,7 +14,7 @@ from attnflow.fields import AbstractField
 from attnflow.flows.continuing import go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.longtime.method import LongTime
-from attnflow.flows.longtime.stepper import Clusters
+from attnflow.flows.longtime.stepper import ClusterStepper
 from attnflow.flows.longtime.tree import Tree
 from attnflow.flows.observables import Observe
 from attnflow.flows.outcome import Progress
@@ -87,4 +87,4 @@ def solve_long(
         return LongFlow(driven.dataset, along, start.space, driven.outcome, driven.steps, driven.checkpoint, recipe)
 
     with full_precision():
-        return drive(Clusters(long, along, start, float(until)), control, result, observe=observe)
+        return drive(ClusterStepper(long, along, start, float(until)), control, result, observe=observe)

@@ -37,7 +37,7 @@ STEPS = 1 << 14
 """Steps that a store makes room for at first."""
 
 
-class Clusters(AbstractSingle):
+class ClusterStepper(AbstractSingle):
     """The stepper of `solve_long`."""
 
     def __init__(self, method: LongTime, field: Attention, tokens: Tokens, until: float):
@@ -222,7 +222,7 @@ class Clusters(AbstractSingle):
         made, order = integrator.compact(jax.tree.map(jnp.asarray, state.clusters), size)
         return state._replace(clusters=made, names=state.names[np.asarray(order)])
 
-    def _read(self, state: Long, moved: integrator.Clusters, records: Any, collect: Collected) -> Long:
+    def _read(self, state: Long, moved: integrator.ClusterState, records: Any, collect: Collected) -> Long:
         """Rows and merges out of the records of a slice."""
         mass = np.asarray(state.clusters.mass)
         for k in range(int(records.filled)):
@@ -278,5 +278,5 @@ def _slots(count: int) -> int:
 
 
 @compiled
-def _work(physics: integrator.Physics, state: integrator.Clusters, few: int) -> Any:
+def _work(physics: integrator.Physics, state: integrator.ClusterState, few: int) -> Any:
     return integrator.slice_of_work(physics, state, ROWS, few, True)

@@ -1,8 +1,8 @@
 """The linearised equation at any density: its matrix in harmonics, its spectrum, and what of it is unstable.
 
 A perturbation h of mass 0 of the density rho follows dh/dt = -div(rho grad Phi'[h]) - div(h grad Phi) + kappa Lap h.
-At the uniform law harmonics of degree k are eigenfunctions with eigenvalue k (k+d-2) (a_k/beta - kappa), a_k divided by
-a_0 for softmax (arXiv:2312.10794 at kappa = 0).
+At the uniform measure harmonics of degree k are eigenfunctions with eigenvalue k (k+d-2) (a_k/beta - kappa), a_k
+divided by a_0 for softmax (arXiv:2312.10794 at kappa = 0).
 """
 
 import dataclasses
@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow.checks import instance, whole
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.fields import AbstractField
-from attnflow.meanfield.basis import AbstractBasis, CircleBasis, Coefficients, ZonalBasis, whole
+from attnflow.meanfield.basis import AbstractBasis, CircleBasis, Coefficients, ZonalBasis
 from attnflow.meanfield.density import Density
-from attnflow.meanfield.given import of_kind
 from attnflow.meanfield.model import Model, model_on
 from attnflow.meanfield.multipliers import multipliers
 from attnflow.meanfield.orthogonal import slopes
@@ -88,7 +88,7 @@ def linearised(
     perturbations alone; `sector=m` gives those of order m about the axis (each eigenvalue then counts N(m, d-1) times),
     for even and odd ones on the circle m = 0 and 1.
     """
-    density = _resized(of_kind("density", density, Density, "a Density, as uniform(basis) is one"), degree)
+    density = _resized(instance("density", density, Density, "a Density, as uniform(basis) is one"), degree)
     basis = density.basis
     model = model_on(field, basis, kappa, KERNEL)
     _check_sector(basis, sector)
@@ -110,7 +110,7 @@ def stability(field: AbstractField, density: Density, kappa: float = 0.0) -> Sta
     kappa Z/rho - K_m/beta, Z = K * mu for softmax and 1 otherwise; the kernels K_m > 0 of the sectors decrease in m, so
     by Perron and Frobenius the least eigenvalue of the form rises.) Refused where degrees beyond the basis may grow.
     """
-    of_kind("density", density, Density, "a Density, as `stationary` finds one")
+    instance("density", density, Density, "a Density, as `stationary` finds one")
     basis, c = density.basis, np.asarray(density.coefficients, dtype=np.float64)
     model = model_on(field, basis, kappa, KERNEL)
     if isinstance(basis, ZonalBasis):
@@ -170,7 +170,7 @@ def rotations(basis: AbstractBasis, coefficients: Coefficients) -> np.ndarray:
 
 
 def multipliers_of(model: Model, density: Density) -> np.ndarray:
-    """The derivative of Phi at the uniform law by coefficients: a_k/beta on the clock USA0, over a_0 for softmax."""
+    """The derivative of Phi at the uniform measure by degree: a_k/beta on the clock USA0, a_k/(beta a_0) for SA."""
     return np.asarray(_ingredients(model, density.basis, np.asarray(density.coefficients, dtype=np.float64))[0])
 
 
@@ -227,16 +227,16 @@ def _sector_matrix(model: Model, density: Density, m: int) -> tuple[np.ndarray, 
 
     degrees = np.arange(m, top + 1)
     bend = -(degrees * (degrees + d - 2.0))
-    pull, phi, _ = _ingredients(model, basis, c)
+    interaction, phi, _ = _ingredients(model, basis, c)
     rho = density(s)
     along = bend[:, None] * times(rho) + times(rho) * bend - times(basis.evaluate(basis.laplacian * c, s))
     height = times(basis.evaluate(phi, s))
     across = bend[:, None] * height + times(basis.evaluate(basis.laplacian * phi, s)) - height * bend
     if model.softmax:
-        answer = times(1 / (1 + float(model.beta) * basis.evaluate(pull * c, s)))
+        answer = times(1 / (1 + float(model.beta) * basis.evaluate(interaction * c, s)))
     else:
-        answer = float(model.factor) * np.eye(len(degrees))
-    matrix = -0.5 * (along @ (answer * pull[m:]) + across) + np.diag(float(model.kappa) * bend)
+        answer = float(model.clock_factor) * np.eye(len(degrees))
+    matrix = -0.5 * (along @ (answer * interaction[m:]) + across) + np.diag(float(model.kappa) * bend)
     return (matrix, inner, degrees) if m else (matrix[1:, 1:], inner, degrees[1:])
 
 
@@ -245,18 +245,18 @@ def _sector_matrix(model: Model, density: Density, m: int) -> tuple[np.ndarray, 
 def _ingredients(model: Model, basis: AbstractBasis, coefficients: Any) -> Any:
     """The multipliers of Phi (for softmax over a_0), Phi by coefficients, and on the grid Z = K * mu/a_0, else 1."""
     c = jnp.asarray(coefficients)
-    phi = basis.analysis(model.climb(basis, c))
+    phi = basis.analysis(model.velocity_potential(basis, c))
     if not model.softmax:
-        return model.pull(basis), phi, jnp.ones(np.shape(basis.weights))
-    pull = model.pull(basis) / multipliers(model.beta, basis.dim, 0)[0]
-    return pull, phi, 1 + model.beta * basis.synthesis(pull * c)
+        return model.interaction_multipliers(basis), phi, jnp.ones(np.shape(basis.weights))
+    interaction = model.interaction_multipliers(basis) / multipliers(model.beta, basis.dim, 0)[0]
+    return interaction, phi, 1 + model.beta * basis.synthesis(interaction * c)
 
 
 def _ends(model: Model, density: Density) -> bool:
     """Whether kappa Z/rho is above the multiplier of Phi at the last degree, so that nothing grows beyond it."""
     basis, rho = density.basis, np.asarray(density.values)
-    pull, _, z = _ingredients(model, basis, np.asarray(density.coefficients, dtype=np.float64))
-    last = float(model.factor) * np.max(pull[(basis.degrees == basis.degree) & basis.mask])
+    interaction, _, z = _ingredients(model, basis, np.asarray(density.coefficients, dtype=np.float64))
+    last = float(model.clock_factor) * np.max(interaction[(basis.degrees == basis.degree) & basis.mask])
     return bool(last * np.max(rho / z) <= model.kappa)
 
 

@@ -27,6 +27,6 @@ def draw_growth_rates(beta: float, d: int) -> Any:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
         axes.set_xlabel("degree $k$")
         axes.set_ylabel(r"growth rate $\lambda_k$")
-        axes.set_title(rf"uniform law on $S^{{{d - 1}}}$, softmax, $\beta = {beta:g}$")
+        axes.set_title(rf"uniform measure on $S^{{{d - 1}}}$, softmax, $\beta = {beta:g}$")
         axes.legend(loc="upper right")
         return fig

@@ -25,14 +25,14 @@ class Prediction:
     source: str
 
 
-def forecast(beta: float, d: int, n: int | None = None) -> list[Prediction]:
+def predict(beta: float, d: int, n: int | None = None) -> list[Prediction]:
     """Predictions for n iid uniform tokens on S^{d-1} under SA, in the order of events; beta >= 0, d >= 2."""
     if not (np.isfinite(beta) and beta >= 0):
-        raise ValueError(f"beta is {beta!r}; a forecast needs a finite beta >= 0.")
+        raise ValueError(f"beta is {beta!r}; a prediction needs a finite beta >= 0.")
     if isinstance(d, bool) or d != int(d) or d < 2:
-        raise ValueError(f"d is {d!r}; a forecast needs an integer d >= 2.")
+        raise ValueError(f"d is {d!r}; a prediction needs an integer d >= 2.")
     if n is not None and (isinstance(n, bool) or n != int(n) or n < 2):
-        raise ValueError(f"n is {n!r}; a forecast needs an integer n >= 2, or none.")
+        raise ValueError(f"n is {n!r}; a prediction needs an integer n >= 2, or none.")
     return [*_linear(beta, d), _clusters(beta, d, n), *_lifetimes(beta, d), *_collapse(beta, d, n)]
 
 
@@ -45,8 +45,8 @@ def _linear(beta: float, d: int) -> list[Prediction]:
         Prediction(
             "growth rates",
             [float(r) for r in some],
-            f"harmonics of degree {low} to {low + len(some) - 1} on top of the uniform law grow at these rates",
-            "infinitesimal perturbations of the uniform law",
+            f"harmonics of degree {low} to {low + len(some) - 1} on top of the uniform measure grow at these rates",
+            "infinitesimal perturbations of the uniform measure",
             "arXiv:2312.10794",
         ),
         Prediction(
@@ -123,7 +123,7 @@ def _collapse(beta: float, d: int, n: int | None) -> list[Prediction]:
             "hemisphere",
             share,
             f"all {n} tokens start in one open hemisphere, and converge exponentially, with probability {share:.4g}",
-            "iid tokens with a continuous symmetric law",
+            "iid tokens with a continuous symmetric distribution",
             "Wendel 1962; arXiv:2312.10794",
         )
     )

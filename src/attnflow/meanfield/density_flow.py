@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Frames:
+class AbstractDensityFlow:
     """An xarray Dataset along `time`, and the field that moved it."""
 
     dataset: "xr.Dataset"
@@ -27,7 +27,7 @@ class Frames:
     def energy(self) -> "xr.DataArray":
         """The renormalised energy E <= 0 of attention, plus the integral of the potentials on the clock USA0."""
         model = as_model(self.field)
-        if model.potentials and (model.softmax or float(model.factor) != 1):
+        if model.potentials and (model.softmax or float(model.clock_factor) != 1):
             raise InvalidInput("`field` has a Potential and climbs `energy` on USA0 alone; use `free_energy`.")
         return self.dataset["energy"]
 

@@ -7,17 +7,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.axes import finite_array
+from attnflow.checks import ABOVE_ZERO, instance, number, whole
 from attnflow.errors import InvalidInput
-from attnflow.meanfield.basis import AbstractBasis, ZonalBasis, whole
+from attnflow.meanfield.basis import AbstractBasis, ZonalBasis
 from attnflow.meanfield.density import TOLERANCE, Density
-from attnflow.meanfield.given import number, of_kind
 from attnflow.meanfield.multipliers import multipliers
 from attnflow.meanfield.orthogonal import orthonormal
 from attnflow.tokens import Tokens
 
 
-def _known(basis: AbstractBasis) -> AbstractBasis:
-    return of_kind("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
+def _checked(basis: AbstractBasis) -> AbstractBasis:
+    return instance("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
 
 
 def from_function(
@@ -32,10 +32,10 @@ def from_function(
     The formula is read on the grid of the basis; look at `tail` to see whether the degree is enough. `normalise=True`
     divides by the mass; otherwise a mass that differs from 1 by more than `tolerance` is refused.
     """
-    points = _known(basis).points()
+    points = _checked(basis).points()
     if not callable(function):
         raise InvalidInput(f"`function` is {function!r}; give a formula, a function of the points of the grid.")
-    number("tolerance", tolerance, 0.0)
+    number("tolerance", tolerance, low=0.0)
     raw = np.asarray(function(points))
     if raw.dtype.kind not in "iuf":
         raise InvalidInput(f"`function` gives numbers of type {raw.dtype}; a density is real.")
@@ -50,7 +50,7 @@ def from_function(
     mass = float(np.sum(basis.weights * values))
     if not normalise and abs(mass - 1) > tolerance:
         raise InvalidInput(
-            f"`function` has mass {mass:.10g} relative to the uniform law; divide it by that, or pass `normalise=True`."
+            f"`function` has mass {mass:.10g} against the uniform measure; divide it by that, or pass `normalise=True`."
         )
     if mass <= 0:
         raise InvalidInput("`function` is 0 on the whole grid; give a formula with positive mass.")
@@ -59,8 +59,8 @@ def from_function(
 
 
 def uniform(basis: AbstractBasis) -> Density:
-    """The uniform law, rho = 1."""
-    coefficients = np.zeros(_known(basis).mask.shape)
+    """The uniform measure, rho = 1."""
+    coefficients = np.zeros(_checked(basis).mask.shape)
     coefficients.reshape(-1)[0] = 1.0
     return Density(basis, coefficients)
 
@@ -68,12 +68,12 @@ def uniform(basis: AbstractBasis) -> Density:
 def von_mises_fisher(
     basis: AbstractBasis, concentration: float, mean: ArrayLike | None = None, *, tolerance: float = TOLERANCE
 ) -> Density:
-    """The law with density proportional to exp(concentration <mean, x>), `mean` the last basis vector unless given.
+    """The density proportional to exp(concentration <mean, x>), `mean` the last basis vector unless given.
 
     Exact coefficients: a_k(concentration)/a_0(concentration) times the harmonics at `mean`.
     """
-    number("concentration", concentration, 0.0)
-    a = multipliers(concentration, _known(basis).dim, basis.degree)
+    number("concentration", concentration, low=0.0)
+    a = multipliers(concentration, _checked(basis).dim, basis.degree)
     if a[0] == 0:
         raise InvalidInput(f"`concentration` is {concentration}, at which the density leaves float range; lower it.")
     return Density(basis, (a / a[0])[basis.degrees] * _at(basis, "mean", mean), tolerance=tolerance)
@@ -82,13 +82,13 @@ def von_mises_fisher(
 def watson(
     basis: AbstractBasis, concentration: float, axis: ArrayLike | None = None, *, tolerance: float = TOLERANCE
 ) -> Density:
-    """The law with density proportional to exp(concentration <axis, x>^2): two poles, or a girdle if negative.
+    """The density proportional to exp(concentration <axis, x>^2): two poles, or a girdle if negative.
 
     `axis` is the last basis vector unless given. Coefficients by Gauss quadrature in <axis, x>, on a grid that resolves
     the concentration.
     """
     number("concentration", concentration)
-    _known(basis)
+    _checked(basis)
     count = 2 * basis.degree + 64 + int(16 * np.sqrt(abs(concentration)))
     zonal = ZonalBasis(basis.dim, basis.degree, count)
     profile = zonal.analysis(np.exp(concentration * zonal.points() ** 2 - max(concentration, 0.0)))
@@ -101,7 +101,7 @@ def mixture(weights: ArrayLike, densities: Sequence[Density]) -> Density:
     """sum_i weights_i rho_i, the weights rescaled to sum to 1; all densities in one basis."""
     densities = list(densities) if isinstance(densities, Sequence) else [densities]
     for i, density in enumerate(densities):
-        of_kind(f"densities[{i}]", density, Density, "a Density")
+        instance(f"densities[{i}]", density, Density, "a Density")
     shares = finite_array("weights", weights)
     if not densities or shares.shape != (len(densities),):
         raise InvalidInput(f"`weights` has shape {shares.shape} for {len(densities)} densities; give one for each.")
@@ -122,7 +122,7 @@ def perturbed(basis: AbstractBasis, degree: int, amplitude: float, order: int = 
     phi if negative); P_degree(<x, e>) for order 0.
     """
     whole("degree", degree, 1)
-    number("amplitude", amplitude, -1.0, 1.0)
+    number("amplitude", amplitude, low=-1.0, high=1.0)
     return Density(basis, uniform(basis).coefficients + amplitude * basis.harmonic(degree, order))
 
 
@@ -144,7 +144,7 @@ def from_tokens(
         bandwidth = float(spread * (4 / ((d + 1) * size)) ** (1 / (d + 3)))
         if not bandwidth > 0:
             raise InvalidInput("`tokens` stand at one point, which suggests no `bandwidth`; give one.")
-    number("bandwidth", bandwidth, 0.0, open_=True)
+    number("bandwidth", bandwidth, low=ABOVE_ZERO)
     coefficients = np.exp(basis.laplacian * bandwidth**2 / 2) * empirical(basis, tokens)
     try:
         return Density(basis, coefficients, tolerance=tolerance)
@@ -162,8 +162,7 @@ def empirical(basis: AbstractBasis, tokens: Tokens) -> np.ndarray:
 
 
 def _system(basis: AbstractBasis, tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
-    if tokens.dims:
-        raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
+    tokens.single()
     if tokens.dim != basis.dim:
         raise InvalidInput(
             f"`tokens` live in R^{tokens.dim}, but the basis is on S^{basis.dim - 1}; use one dimension."

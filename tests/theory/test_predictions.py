@@ -8,8 +8,8 @@ def by_name(found):
     return {p.quantity: p for p in found}
 
 
-def test_a_forecast_on_the_circle():
-    found = by_name(theory.forecast(9.0, 2))
+def test_a_prediction_on_the_circle():
+    found = by_name(theory.predict(9.0, 2))
     assert found["dominant degree"].value == 4
     assert found["clusters"].value == pytest.approx(3.659448, abs=1e-6)
     assert found["growth rates"].value[3] == pytest.approx(0.704497, abs=1e-6)
@@ -17,25 +17,25 @@ def test_a_forecast_on_the_circle():
     assert "hemisphere" not in found
 
 
-def test_a_forecast_says_where_theory_ends():
-    found = by_name(theory.forecast(9.0, 3, 64))
+def test_a_prediction_says_where_theory_ends():
+    found = by_name(theory.predict(9.0, 3, 64))
     assert found["clusters"].value is None
     assert found["collapse time"].value is None
-    assert by_name(theory.forecast(1e4, 2, 8))["clusters"].value is None
-    many = by_name(theory.forecast(4.0, 128, 32))
+    assert by_name(theory.predict(1e4, 2, 8))["clusters"].value is None
+    many = by_name(theory.predict(4.0, 128, 32))
     assert 10 ** many["collapse time"].value == pytest.approx(5.79725, rel=1e-5)
     assert many["hemisphere"].value == 1
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.3, 1e4])
 @pytest.mark.parametrize("d", [2, 3, 4096])
-def test_forecasts_stay_in_range(beta, d):
-    for p in theory.forecast(beta, d, 64):
+def test_predictions_stay_in_range(beta, d):
+    for p in theory.predict(beta, d, 64):
         assert p.conditions
         assert p.value is None or np.isfinite(p.value).all()
 
 
 @pytest.mark.parametrize("arguments", [(np.nan, 3), (-1.0, 3), (1.0, 1), (1.0, 2.5), (1.0, 3, 1), (1.0, 3, 2.5)])
 def test_bad_requests(arguments):
-    with pytest.raises(ValueError, match="a forecast needs"):
-        theory.forecast(*arguments)
+    with pytest.raises(ValueError, match="a prediction needs"):
+        theory.predict(*arguments)

@@ -1,4 +1,4 @@
-"""What a figure tells of a flow: its clusters, its plateaus, the frames worth showing."""
+"""What all figures of a flow need: its clusters, its plateaus, the frames that are shown."""
 
 import dataclasses
 from typing import Any
@@ -36,8 +36,8 @@ class Gathering:
 
 
 @dataclasses.dataclass(frozen=True)
-class Story:
-    """One system of a flow, thinned, with what was read off it once for all figures."""
+class FigureData:
+    """One system of a flow, thinned, with its clusters and plateaus, computed once for all figures."""
 
     flow: AbstractTrajectory
     clusters: Any
@@ -53,6 +53,23 @@ class Story:
     """The plateaus of the tree, as a table."""
     leaves: Gathering | None = None
     """The clusters that the colours name, where there is a tree."""
+
+    @classmethod
+    def of(cls, flow: "AbstractTrajectory | FigureData") -> "FigureData":
+        """The data of the first member of `flow`, at most MOST_FRAMES frames of it."""
+        if isinstance(flow, FigureData):
+            return flow
+        one = flow.member(**dict.fromkeys(flow.dims, 0))
+        if isinstance(one, LongFlow):
+            return _of_long(dataclasses.replace(one, dataset=one.dataset.load()))
+        one = one.thinned(MOST_FRAMES)
+        one = dataclasses.replace(one, dataset=one.dataset.load())
+        found = _grouped(one)
+        energy = one.dataset["energy"].values if "energy" in one.dataset else np.full(len(one.time), np.nan)
+        list_ = plateaus(one.time.values, found["count"].values, found["condensed"].values, energy)
+        best = _colouring([p for p in list_ if _has_clusters(p, one)])
+        shown = len(one.time) - 1 if best is None else _frame_at(one.log_time.values, _middle(best))
+        return cls(one, found, list_, found["label"].values[shown], shown, time_axis(one))
 
     @property
     def log_time(self) -> np.ndarray:
@@ -110,13 +127,13 @@ class Story:
         return colours(np.argmax(np.bincount(self.labels[tokens], masses), keepdims=True))[0]
 
     def moments(self) -> list[int]:
-        """Frames that tell the story: start, condensation, the first, a middle and the last plateau, end."""
+        """The frames to show: start, condensation, the first, a middle and the last plateau, end."""
         last = len(self.log_time) - 1
-        told = [p for p in self.plateaus if _is_told(p, self.flow) and self.frame_on(p) > 0]
-        if not told:
+        lasting = [p for p in self.plateaus if _has_clusters(p, self.flow) and self.frame_on(p) > 0]
+        if not lasting:
             return sorted({0, last // 8, last // 3, last})
-        some = [told[k] for k in np.unique(np.linspace(0, len(told) - 1, 3).round().astype(int))]
-        return sorted({0, self._condensing(told[0]), last} | {self.frame_on(p) for p in some})
+        some = [lasting[k] for k in np.unique(np.linspace(0, len(lasting) - 1, 3).round().astype(int))]
+        return sorted({0, self._condensing(lasting[0]), last} | {self.frame_on(p) for p in some})
 
     def _condensing(self, first: Plateau) -> int:
         """The frame half way in energy to the first plateau; the first frame where tokens linger from the start on."""
@@ -133,30 +150,13 @@ class Story:
         return _gathered(self.flow, self.tree, merges)
 
 
-def tell(flow: AbstractTrajectory | Story) -> Story:
-    """Look at the first member of `flow`, at MOST_FRAMES frames at most; a story is told already."""
-    if isinstance(flow, Story):
-        return flow
-    one = flow.member(**dict.fromkeys(flow.dims, 0))
-    if isinstance(one, LongFlow):
-        return _tell_long(dataclasses.replace(one, dataset=one.dataset.load()))
-    one = one.thinned(MOST_FRAMES)
-    one = dataclasses.replace(one, dataset=one.dataset.load())
-    found = _grouped(one)
-    energy = one.dataset["energy"].values if "energy" in one.dataset else np.full(len(one.time), np.nan)
-    list_ = plateaus(one.time.values, found["count"].values, found["condensed"].values, energy)
-    best = _colouring([p for p in list_ if _is_told(p, one)])
-    shown = len(one.time) - 1 if best is None else _frame_at(one.log_time.values, _middle(best))
-    return Story(one, found, list_, found["label"].values[shown], shown, time_axis(one))
-
-
-def _tell_long(one: LongFlow) -> Story:
-    """The story of a flow of `solve_long`, whose merges are known: nothing is counted on frames."""
+def _of_long(one: LongFlow) -> FigureData:
+    """The data of a flow of `solve_long`, whose tree knows the merges: nothing is counted on frames."""
     tree = one.tree
     table = tree.plateaus()
     columns = (table[name].values.tolist() for name in ("log_start", "log_end", "clusters", "energy"))
     list_ = [Plateau(*row) for row in zip(*columns, strict=True)]
-    best = _colouring([p for p in list_ if _is_told(p, one)])
+    best = _colouring([p for p in list_ if _has_clusters(p, one)])
     if best is None:
         made = min(tree.merges.sizes["merge"], one.dataset.sizes["token"] - 1)
         merges = min(max(one.dataset.sizes["token"] - BRANCHES, 0), made)
@@ -166,7 +166,7 @@ def _tell_long(one: LongFlow) -> Story:
     rank = np.argsort(np.argsort(-leaves.masses, kind="stable"))
     labels = rank[np.searchsorted(leaves.names, leaves.labels)]
     shown = _frame_from(one.log_time.values, leaves.log_time)
-    return Story(one, _grouped(one), list_, labels, shown, time_axis(one), tree, table, leaves)
+    return FigureData(one, _grouped(one), list_, labels, shown, time_axis(one), tree, table, leaves)
 
 
 def _gathered(flow: AbstractTrajectory, tree: Tree, merges: int) -> Gathering:
@@ -190,15 +190,15 @@ def _grouped(one: AbstractTrajectory) -> Any:
     return one.clusters(scale=scale)
 
 
-def _is_told(plateau: Plateau, flow: AbstractTrajectory) -> bool:
+def _has_clusters(plateau: Plateau, flow: AbstractTrajectory) -> bool:
     """Whether a plateau is one of clusters: more than one, and not mostly lone tokens that have not met yet."""
     return 1 < plateau.clusters <= max(flow.dataset.sizes["token"] // 3, 8)
 
 
-def _colouring(told: list[Plateau]) -> Plateau | None:
+def _colouring(candidates: list[Plateau]) -> Plateau | None:
     """The plateau with the most clusters that can still be told apart, else with the fewest."""
-    few = [p for p in told if p.clusters <= FEW]
-    return max(few, key=lambda p: p.clusters) if few else min(told, key=lambda p: p.clusters, default=None)
+    few = [p for p in candidates if p.clusters <= FEW]
+    return max(few, key=lambda p: p.clusters) if few else min(candidates, key=lambda p: p.clusters, default=None)
 
 
 def _middle(plateau: Plateau) -> float:

@@ -1,4 +1,4 @@
-"""The law of exit times over many seeds: survival, quantiles and mean, with intervals that assume no shape."""
+"""The distribution of exit times over many seeds: survival, quantiles and mean, with intervals that assume no shape."""
 
 import dataclasses
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from attnflow.errors import InvalidInput
 
 
 class Estimate(NamedTuple):
-    """A number read off a sample, and the interval that holds the true one with the confidence of the law."""
+    """A number read off a sample, and the interval that holds the true one with the confidence of the distribution."""
 
     value: np.ndarray
     low: np.ndarray
@@ -20,22 +20,22 @@ class Estimate(NamedTuple):
 
 
 class Kolmogorov(NamedTuple):
-    """How far an empirical law is from a distribution function."""
+    """How far an empirical distribution is from a distribution function."""
 
     distance: float
     """sup |F_n - F| over the times that were observed."""
     critical: float
-    """What the distance exceeds with probability 1 - confidence if F is the law."""
+    """What the distance exceeds with probability 1 - confidence if F is the distribution."""
 
     @property
     def rejects(self) -> bool:
-        """Whether the sample speaks against F at the confidence of the law."""
+        """Whether the sample rejects F at the confidence of the distribution."""
         return self.distance > self.critical
 
 
 @dataclasses.dataclass(frozen=True)
-class ExitLaw:
-    """The empirical law of log exit times; make it with `exit_law`."""
+class ExitDistribution:
+    """The empirical distribution of log exit times; make it with `exit_distribution`."""
 
     log_times: Float[np.ndarray, " seed"]
     """Sorted; infinite for a seed that did not exit."""
@@ -70,7 +70,8 @@ class ExitLaw:
     def band(self) -> float:
         """Half the width of the band about the survival function, sqrt(log(2/(1 - confidence))/(2n)).
 
-        The empirical law is within it at all x at once with probability `confidence`, whatever the law and for every n
+        The empirical distribution is within it at all x at once with probability `confidence`, whatever the
+        distribution and for every n
         (Dvoretzky, Kiefer, Wolfowitz 1956, with the constant of Massart 1990).
         """
         return float(np.sqrt(np.log(2 / (1 - self.confidence)) / (2 * self.n)))
@@ -89,7 +90,7 @@ class ExitLaw:
         """The least log time before or at which a share q in (0, 1) has exited, between two order statistics.
 
         The number of seeds before the true quantile is binomial (n, q), so the l-th and the u-th smallest time hold it
-        between them with the stated confidence for every law, where each of P(B < l) and P(B >= u) is at most
+        between them with the stated confidence for every distribution, where each of P(B < l) and P(B >= u) is at most
         (1 - confidence)/2. An end is infinite where the sample has no such order statistic or it did not exit; such
         values exceed `until` rather than being known.
         """
@@ -107,10 +108,10 @@ class ExitLaw:
         return Estimate(padded[middle], padded[low], padded[high])
 
     def kolmogorov(self, cdf: Callable[[np.ndarray], Any]) -> Kolmogorov:
-        """The distance to the law with the continuous distribution function `cdf` of log times.
+        """The distance to the distribution with the continuous distribution function `cdf` of log times.
 
-        The critical value is exact for a law without atoms that was fixed beforehand; fitted to the same times it would
-        be smaller. Seeds that did not exit count up to `until`, which makes the test more cautious.
+        The critical value is exact for a distribution without atoms that was fixed beforehand; fitted to the same times
+        it would be smaller. Seeds that did not exit count up to `until`, which makes the test more cautious.
         """
         from scipy.stats import kstwo
 
@@ -126,8 +127,8 @@ class ExitLaw:
         return Kolmogorov(distance, float(kstwo.ppf(self.confidence, self.n)))
 
 
-def exit_law(log_times: ArrayLike, confidence: float = 0.95, *, until: float = np.inf) -> ExitLaw:
-    """The law of the logarithms of exit times, one for each of independent seeds.
+def exit_distribution(log_times: ArrayLike, confidence: float = 0.95, *, until: float = np.inf) -> ExitDistribution:
+    """The distribution of the logarithms of exit times, one for each of independent seeds.
 
     A seed that did not exit has NaN or infinity and counts as later than everything, which is right for times up to
     the end of observation: give its logarithm as `until` and nothing is said beyond it.
@@ -141,4 +142,4 @@ def exit_law(log_times: ArrayLike, confidence: float = 0.95, *, until: float = n
     exits = times[times < np.inf]
     if np.isnan(until) or (len(exits) and exits[-1] > until):
         raise InvalidInput(f"`until` is {until!r} and the last exit is at {exits[-1:]}; no exit is seen after `until`.")
-    return ExitLaw(times, float(confidence), float(until))
+    return ExitDistribution(times, float(confidence), float(until))

@@ -6,7 +6,7 @@ import attnflow as af
 from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import InvalidInput, TooLarge
-from attnflow.meanfield.linear import free_entries, linearised, rotations, stability
+from attnflow.meanfield.linearised import free_entries, linearised, rotations, stability
 
 SA = af.Attention(4.0)
 USA0 = af.Attention(4.0, normaliser=af.Unnormalised())
@@ -76,7 +76,7 @@ def test_sectors_make_up_the_sphere():
     np.testing.assert_allclose(every[:40], whole.growth[:40], atol=1e-10)
     assert stability(USA0, mf.von_mises_fisher(sphere, 1.0), 0.1).unstable == 0
     # the same matrix from derivatives of the equation and from products of matrices
-    from attnflow.meanfield.linear import _sector_matrix
+    from attnflow.meanfield.linearised import _sector_matrix
     from attnflow.meanfield.model import as_model
 
     product = _sector_matrix(as_model(USA0, 0.1), mf.von_mises_fisher(zonal, 1.0), 0)[0]
@@ -89,16 +89,16 @@ def test_sectors_of_softmax_and_of_other_clocks(field):
 
     On the circle sectors 0 and 1 are the even and the odd perturbations, so `stability` counts as in the full basis.
     """
-    from attnflow.meanfield.linear import _sector_matrix
+    from attnflow.meanfield.linearised import _sector_matrix
     from attnflow.meanfield.model import as_model
 
     zonal, circle = mf.ZonalBasis(2, 24), mf.CircleBasis(24)
-    law = mf.von_mises_fisher(zonal, 1.0)
-    found = linearised(field, law, 0.1)
-    product = _sector_matrix(as_model(field, 0.1), law, 0)[0]
+    distribution = mf.von_mises_fisher(zonal, 1.0)
+    found = linearised(field, distribution, 0.1)
+    product = _sector_matrix(as_model(field, 0.1), distribution, 0)[0]
     scale = np.abs(found.matrix).max()
     np.testing.assert_allclose(found.matrix[:12, :12], product[:12, :12], atol=1e-11 * scale)
-    odd = linearised(field, law, 0.1, sector=1)
+    odd = linearised(field, distribution, 0.1, sector=1)
     whole = linearised(field, mf.von_mises_fisher(circle, 1.0, [1.0, 0.0]), 0.1)
     both = np.sort(np.concatenate([found.growth, odd.growth]))[::-1]
     np.testing.assert_allclose(both[:12], whole.growth[:12], atol=1e-10 * scale)
@@ -107,8 +107,8 @@ def test_sectors_of_softmax_and_of_other_clocks(field):
 def test_rotations_of_a_zonal_density_are_left_out():
     """As in the full basis: the rotation is mostly of degree 8, and degree 1 stays unstable, even and odd."""
     bases = mf.ZonalBasis(2, 24), mf.CircleBasis(24)
-    laws = [mf.mixture([1, 1], [mf.perturbed(basis, k, 0.3) for k in (1, 8)]) for basis in bases]
-    one, two = (stability(af.Attention(1.0), law, 0.2) for law in laws)
+    distributions = [mf.mixture([1, 1], [mf.perturbed(basis, k, 0.3) for k in (1, 8)]) for basis in bases]
+    one, two = (stability(af.Attention(1.0), distribution, 0.2) for distribution in distributions)
     assert one.unstable == two.unstable == 2
     assert one.growth == pytest.approx(two.growth, abs=1e-10)
 
@@ -117,15 +117,15 @@ def test_a_potential_holds_rotations():
     """With a potential nothing is left out: the growth is that of the whole operator."""
     basis = mf.CircleBasis(20)
     field = SA + af.Potential([[1.0, 0.5]], [0.2], [1.5], "tanh")
-    law = mf.von_mises_fisher(basis, 1.0, [1.0, 0.3])
-    found, whole = stability(field, law, 0.3), linearised(field, law, 0.3)
+    distribution = mf.von_mises_fisher(basis, 1.0, [1.0, 0.3])
+    found, whole = stability(field, distribution, 0.3), linearised(field, distribution, 0.3)
     assert found.growth == pytest.approx(whole.growth[0], abs=1e-10)
     assert found.unstable == np.sum(whole.growth > found.tolerance)
 
 
 @pytest.mark.parametrize("d", [2, 3, 5])
 def test_stability_counts_harmonics(d):
-    """At the uniform law degree k is unstable, N(k, d) times, where lambda_k > kappa k (k+d-2)."""
+    """At the uniform measure degree k is unstable, N(k, d) times, where lambda_k > kappa k (k+d-2)."""
     kappa, k = 0.05, np.arange(1, 15)
     rates = theory.growth_rates(9.0, d, k) - kappa * k * (k + d - 2)
     found = stability(af.Attention(9.0), mf.uniform(mf.ZonalBasis(d, 14)), kappa)
@@ -135,7 +135,7 @@ def test_stability_counts_harmonics(d):
 
 
 def test_rotations():
-    """Central differences of a rotated von Mises-Fisher law; their error is h^2/6 times a third derivative below 10."""
+    """Central differences of a rotated von Mises-Fisher distribution; their error is h^2/6 times a third derivative below 10."""
     h, sphere, x = 1e-5, mf.SphereBasis(8), np.array([2.0, 3.0, 6.0]) / 7
     moved = rotations(sphere, mf.von_mises_fisher(sphere, 1.0, x).coefficients)
     for axis, turned in zip(np.eye(3), moved, strict=True):
