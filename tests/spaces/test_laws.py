@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.spaces import CentredSphere, Ellipsoid, Euclidean, Product, Sphere, Torus
+from attnflow.spaces import AbstractSpace, CentredSphere, Ellipsoid, Euclidean, Product, Sphere, Torus
 from tests.outside.space import Rotations
 
 EPS = np.finfo(float).eps
@@ -185,7 +185,7 @@ def test_pictures_show_every_point(name):
         (CentredSphere(4, GAIN, 2.0), lambda r: 2 * np.pi * 2**2 * (1 - np.cos(r / 2))),
         (Product(Sphere(2), Torus(1)), lambda r: np.pi * r**2),
     ],
-    ids=str,
+    ids=lambda given: str(given) if isinstance(given, AbstractSpace) else "ball",
 )
 def test_volume_distance_and_samples_belong_together(space, ball):
     """The share of samples within r of a point is the volume of the ball over that of the space (five deviations)."""
