@@ -15,7 +15,8 @@ __version__: str
 
 def text():
     """One import for every name of `_HOME` and every room of `_ROOMS`; `as` marks it as public."""
-    lines = [f"from attnflow import {room} as {room}" for room in attnflow._ROOMS]
+    where = {room: path.rsplit(".", 1) for room, path in attnflow._ROOMS.items()}
+    lines = [f"from {parent} import {module} as {room}" for room, (parent, module) in where.items()]
     lines += [f"from {home} import {name} as {name}" for home, names in attnflow._HOME.items() for name in names]
     return HEADER + "\n" + "\n".join(lines) + "\n"
 

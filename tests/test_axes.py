@@ -36,7 +36,7 @@ def test_labels_that_disagree_are_refused():
         r"'seed' has the labels \[5\.0, 7\.0\] in one place and \[0, 1\] in another.*labels=",
         lambda: members(af.Attention(Along("seed", [5, 7])), SEEDS),
     )
-    encoding = af.Sinusoidal(Along("beta", [0.1, 0.2]))
+    encoding = af.encodings.Sinusoidal(Along("beta", [0.1, 0.2]))
     refused(
         r"'beta' has the labels \[1\.0, 2\.0\] .* \[0\.1, 0\.2\]",
         lambda: members(af.Attention(Along("beta", [1.0, 2.0]), encoding=encoding), SEEDS),
@@ -50,7 +50,7 @@ def test_labels_that_disagree_are_refused():
 
 def test_parameters_are_zipped_by_giving_labels():
     sizes = Along("beta", [0.1, 0.2], labels=[1.0, 2.0])
-    field = af.Attention(Along("beta", [1.0, 2.0]), encoding=af.Sinusoidal(sizes))
+    field = af.Attention(Along("beta", [1.0, 2.0]), encoding=af.encodings.Sinusoidal(sizes))
     assert labels(field) == {"beta": [1, 2], "seed": [0, 1]}
     flat = members(field, SEEDS).field
     np.testing.assert_array_equal(flat.kernel.beta, [1, 1, 2, 2])

@@ -12,38 +12,32 @@ __version__ = "0.1.0"
 _HOME = {
     "attnflow.axes": ["Along"],
     "attnflow.precision": ["double"],
-    "attnflow.spaces": ["CentredSphere", "Ellipsoid", "Euclidean", "Sphere"],
-    "attnflow.masks": ["Causal", "Everyone", "Table", "Window"],
-    "attnflow.tokens": [
-        "Measure", "Tokens", "caps", "clustered", "equiangular", "from_array", "orthonormal", "ring", "simplex",
-        "stack", "uniform", "von_mises_fisher",
-    ],
-    "attnflow.sums": ["Circle", "Cutoff", "Dense", "FastSphere", "Fused", "Harmonics", "Tiled", "choose"],
+    "attnflow.spaces": ["Euclidean", "Product", "Sphere", "Torus"],
+    "attnflow.tokens": ["Measure", "Tokens", "from_array", "stack", "uniform"],
+    "attnflow.masks": ["Causal", "Window"],
     "attnflow.fields": [
-        "AbstractField", "Attention", "Composed", "Function", "Hardmax", "Interpolated", "LayerNorm", "Mix",
-        "Ngpt", "PerLayer", "Perceptron", "Peri", "Potential", "Pre", "Random", "Rescaled", "RmsNorm",
-        "Rotary", "Scaled", "Sinkhorn", "Sinusoidal", "Softmax", "Total", "Unnormalised", "sinusoids",
-    ],
-    "attnflow.observe": [
-        "attention_matrix", "boolean_rows", "cluster_scale", "clusters", "convex_hull", "dissipation", "distance",
-        "distinct", "effective_rank", "energy", "energy0", "energy_rate", "exit_distribution", "hyperplane_coordinates",
-        "interaction_energy", "leaders", "log_energy", "modes", "order_parameter", "overlap_histogram", "overlaps",
-        "plateaus", "slow_motion", "slow_motion_along", "speed", "spread", "total_energy",
+        "AbstractField", "Attention", "Composed", "Hardmax", "Perceptron", "Potential", "Rescaled", "Sinkhorn",
+        "Softmax", "Unnormalised",
     ],
     "attnflow.flows": [
-        "Adaptive", "Alternate", "At", "Brownian", "Consensus", "Evenly", "EveryLayer", "Fixed", "FlowMap", "Heun",
-        "Layers", "LogSpaced", "LongFlow", "LongTime", "Observable", "Outcome", "Progress", "Project",
-        "ProjectRenormalise", "Renormalise", "Still", "Trajectory", "Tree", "When", "advance", "flow_map",
-        "merge_times", "solve", "solve_long",
+        "Adaptive", "Alternate", "Brownian", "Exact", "Fixed", "Heun", "Layers", "LongTime", "Observable", "advance",
+        "flow_map", "merge_times", "solve", "solve_long",
     ],
     "attnflow.plots": ["plot"],
     "attnflow.runs": ["open_run", "register"],
-    "attnflow.experiments": ["Claim", "Study"],
 }  # fmt: skip
-_ROOMS = [
-    "theory", "stability", "learn", "meanfield", "sums",
-    "observe", "flows", "fields", "runs", "plots", "experiments", "errors", "special",
-]  # fmt: skip
+"""What stands at the top, by where it comes from."""
+_ROOMS = {
+    "tokens": "attnflow.tokens", "spaces": "attnflow.spaces", "kernels": "attnflow.kernels", "masks": "attnflow.masks",
+    "sums": "attnflow.sums", "fields": "attnflow.fields", "weights": "attnflow.fields.weights",
+    "norms": "attnflow.fields.norms", "encodings": "attnflow.fields.encodings", "flows": "attnflow.flows",
+    "save": "attnflow.flows.schedules", "stop": "attnflow.flows.stops", "updates": "attnflow.flows.methods.layers",
+    "rules": "attnflow.flows.methods.rules", "noises": "attnflow.flows.noise", "observe": "attnflow.observe",
+    "meanfield": "attnflow.meanfield", "stability": "attnflow.stability", "learn": "attnflow.learn",
+    "theory": "attnflow.theory", "special": "attnflow.special", "runs": "attnflow.runs", "plots": "attnflow.plots",
+    "experiments": "attnflow.experiments", "errors": "attnflow.errors",
+}  # fmt: skip
+"""Where the rest stands: the room, and the module that it is."""
 _WHERE = {name: home for home, names in _HOME.items() for name in names}
 
 __all__ = ["__version__", *sorted(_WHERE), *_ROOMS]
@@ -57,7 +51,7 @@ def __getattr__(name: str) -> Any:
     if name in _WHERE:
         value = getattr(importlib.import_module(_WHERE[name]), name)
     elif name in _ROOMS:
-        value = importlib.import_module(f"attnflow.{name}")
+        value = importlib.import_module(_ROOMS[name])
     else:
         raise AttributeError(f"module 'attnflow' has no attribute {name!r}")
     globals()[name] = value

@@ -141,8 +141,8 @@ def tokens(case):
     d = case["d"]
     space = {
         "sphere": af.Sphere(d), "euclidean": af.Euclidean(d),
-        "ellipsoid": af.Ellipsoid(case["gain"]) if case["space"] == "ellipsoid" else None,
-        "centred": af.CentredSphere(d, case["gain"]) if case["space"] == "centred" else None,
+        "ellipsoid": af.spaces.Ellipsoid(case["gain"]) if case["space"] == "ellipsoid" else None,
+        "centred": af.spaces.CentredSphere(d, case["gain"]) if case["space"] == "centred" else None,
         "torus": Torus(2), "product": Product(af.Sphere(3), Torus(1)),
     }[case["space"]]  # fmt: skip
     if case["rows"] == "prompts":
@@ -170,10 +170,10 @@ def present(case, values, tokens):
 
 def given_sum(case):
     return {
-        "left out": lambda: None, "chosen": lambda: None, "tiled": lambda: af.Tiled(5, 4),
-        "bounded": lambda: af.Tiled(bounded=True), "dense": lambda: af.Dense(), "circle": lambda: af.Circle(1e-7, 48),
-        "harmonics": lambda: af.Harmonics(1e-3, 16, 3 if case["d"] == 2 else case["d"]),
-        "fast": lambda: af.FastSphere(1e-7, 48), "cutoff": lambda: af.Cutoff(1e-7), "fused": lambda: af.Fused(),
+        "left out": lambda: None, "chosen": lambda: None, "tiled": lambda: af.sums.Tiled(5, 4),
+        "bounded": lambda: af.sums.Tiled(bounded=True), "dense": lambda: af.sums.Dense(), "circle": lambda: af.sums.Circle(1e-7, 48),
+        "harmonics": lambda: af.sums.Harmonics(1e-3, 16, 3 if case["d"] == 2 else case["d"]),
+        "fast": lambda: af.sums.FastSphere(1e-7, 48), "cutoff": lambda: af.sums.Cutoff(1e-7), "fused": lambda: af.sums.Fused(),
     }[case["sum"]]()  # fmt: skip
 
 
@@ -198,12 +198,16 @@ SIGNED = ("polynomial", "cosine")
 def field(case, beta=BETA):
     """The field of attnflow; raises InvalidInput where its parts do not fit."""
     kind, *numbers = case["mask"]
-    mask = {"everyone": af.Everyone, "causal": af.Causal, "window": af.Window, "table": af.Table}[kind](*numbers)
+    mask = {"everyone": af.masks.Everyone, "causal": af.Causal, "window": af.Window, "table": af.masks.Table}[kind](
+        *numbers
+    )
     normaliser = {
         "softmax": af.Softmax, "usa0": af.Unnormalised, "usa": lambda: af.Unnormalised("USA"),
         "grad": lambda: af.Unnormalised("grad"), "hardmax": af.Hardmax, "sinkhorn": af.Sinkhorn,
     }[case["normaliser"]]()  # fmt: skip
-    encoding = {"none": None, "rotary": af.Rotary(), "sinusoidal": af.Sinusoidal(0.7)}[case["encoding"]]
+    encoding = {"none": None, "rotary": af.encodings.Rotary(), "sinusoidal": af.encodings.Sinusoidal(0.7)}[
+        case["encoding"]
+    ]
     names = {"q": "query", "k": "key", "v": "value", "o": "output"}
     parts = {names[name]: matrix for name, matrix in case["matrices"].items()}
     parts |= {"normaliser": normaliser, "mask": mask, "encoding": encoding, "sum": given_sum(case)}
@@ -213,9 +217,9 @@ def field(case, beta=BETA):
     return {
         "none": lambda: inner, "total": lambda: inner + perceptron, "multiple": lambda: -1.5 * inner,
         "composed": lambda: af.Composed(perceptron, inner),
-        "ngpt": lambda: af.Ngpt(inner, 0.7), "rescaled": lambda: af.Rescaled(inner), "pre": lambda: af.Pre(inner, norm),
-        "peri": lambda: af.Peri(inner, norm), "scaled": lambda: af.Scaled(inner, norm),
-        "mix": lambda: af.Mix(inner, 0.25, norm),
+        "ngpt": lambda: af.norms.Ngpt(inner, 0.7), "rescaled": lambda: af.Rescaled(inner), "pre": lambda: af.norms.Pre(inner, norm),
+        "peri": lambda: af.norms.Peri(inner, norm), "scaled": lambda: af.norms.Scaled(inner, norm),
+        "mix": lambda: af.norms.Mix(inner, 0.25, norm),
     }[case["wrapper"]]()  # fmt: skip
 
 

@@ -22,7 +22,11 @@ from tests.combinations.cases import (
 )
 
 LAYERS, STEP = 3, 0.2
-UPDATES = {"renormalise": af.Renormalise(), "project-renormalise": af.ProjectRenormalise(), "project": af.Project()}
+UPDATES = {
+    "renormalise": af.updates.Renormalise(),
+    "project-renormalise": af.updates.ProjectRenormalise(),
+    "project": af.updates.Project(),
+}
 LAYER_WORDS = {name: WORDS[name] for name in ("space", "wrapper", "mask", "masses", "batch", "rows", "places")} | {
     "norm": ["unit"],
     "kernel": ["exponential", "gaussian"],
@@ -89,7 +93,7 @@ def look(words):
     refusal = None
     try:
         mu = tokens(case)
-        flow = af.solve(field(case, beta), mu, LAYERS * STEP, method=method, save=af.At([LAYERS * STEP]))
+        flow = af.solve(field(case, beta), mu, LAYERS * STEP, method=method, save=af.save.At([LAYERS * STEP]))
     except FlowFailed:
         with np.errstate(all="ignore"):
             grown = looped(case)

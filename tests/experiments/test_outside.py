@@ -194,5 +194,5 @@ def test_words_of_the_file_are_known_inside_its_study(mine):
 
 
 def test_the_public_names():
-    assert af.Study is experiments.Study
-    assert af.Claim is experiments.Claim
+    assert af.experiments.Study is experiments.Study
+    assert af.experiments.Claim is experiments.Claim

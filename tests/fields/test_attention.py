@@ -70,7 +70,7 @@ def test_agrees_with_the_dense_formula(beta, name, d):
 def test_tiles_do_not_matter(sizes, name):
     tokens = af.uniform(af.Sphere(3), n=40, seed=3)
     one = velocity(af.Attention(9.0, normaliser=MODELS[name]), tokens)
-    cut = velocity(af.Attention(9.0, normaliser=MODELS[name], sum=af.Tiled(*sizes)), tokens)
+    cut = velocity(af.Attention(9.0, normaliser=MODELS[name], sum=af.sums.Tiled(*sizes)), tokens)
     np.testing.assert_allclose(cut, one, atol=1e-15)
 
 
@@ -150,7 +150,7 @@ def test_gradient_through_tiles_equals_gradient_without():
 
         return af.double(jax.grad(total))(3.0)
 
-    assert abs(grad(af.Tiled(8, 8)) - grad(af.Tiled())) < 1e-13
+    assert abs(grad(af.sums.Tiled(8, 8)) - grad(af.sums.Tiled())) < 1e-13
 
 
 @pytest.mark.parametrize("beta", [0.5, 9.0, 50.0])

@@ -76,7 +76,7 @@ def test_every_normaliser_and_small_tiles(normaliser):
     tolerance = 1e-8 if isinstance(normaliser, af.Sinkhorn) else 1e-13  # Sinkhorn stops at 1e-10 in log weights
     np.testing.assert_allclose(drive(field, mu), want, atol=tolerance)
     cut = af.Attention(
-        1.0, query=q, key=k, value=v, normaliser=normaliser, average="sum", sum=af.Tiled(queries=8, keys=6)
+        1.0, query=q, key=k, value=v, normaliser=normaliser, average="sum", sum=af.sums.Tiled(queries=8, keys=6)
     )
     np.testing.assert_allclose(drive(cut, mu), want, atol=tolerance)
 
@@ -85,9 +85,9 @@ def test_heads_can_be_random_per_layer_and_batched():
     seeds = [0, 1, 2]
     field = af.Attention(
         1.0,
-        query=af.Random((H, DK, D), seed=af.Along("seed", seeds), step=0.1),
-        key=af.Random((H, DK, D), seed=af.Along("seed", seeds), step=0.1),
-        value=af.Random((H, D, D), seed=af.Along("seed", seeds), step=0.1),
+        query=af.weights.Random((H, DK, D), seed=af.Along("seed", seeds), step=0.1),
+        key=af.weights.Random((H, DK, D), seed=af.Along("seed", seeds), step=0.1),
+        value=af.weights.Random((H, D, D), seed=af.Along("seed", seeds), step=0.1),
         average="root",
     )
     mu = tokens()
@@ -95,9 +95,9 @@ def test_heads_can_be_random_per_layer_and_batched():
     assert batch.shape == (3, N, D)
     one = af.Attention(
         1.0,
-        query=af.Random((H, DK, D), seed=1, step=0.1),
-        key=af.Random((H, DK, D), seed=1, step=0.1),
-        value=af.Random((H, D, D), seed=1, step=0.1),
+        query=af.weights.Random((H, DK, D), seed=1, step=0.1),
+        key=af.weights.Random((H, DK, D), seed=1, step=0.1),
+        value=af.weights.Random((H, D, D), seed=1, step=0.1),
         average="root",
     )
     alone = af.advance(one, mu, 0.0, 0.4, af.Layers(0.1)).positions
@@ -107,7 +107,7 @@ def test_heads_can_be_random_per_layer_and_batched():
 
 def test_rotary_reads_only_differences_of_places():
     mu = tokens()
-    field = af.Attention(3.0, encoding=af.Rotary())
+    field = af.Attention(3.0, encoding=af.encodings.Rotary())
     shifted = af.Tokens(mu.positions, mu.masses, place=mu.place + 1000)
     np.testing.assert_allclose(drive(field, shifted), drive(field, mu), atol=1e-12)  # angles of 1e3, error 1e3 eps
     assert np.abs(drive(field, mu) - drive(af.Attention(3.0), mu)).max() > 1e-2
@@ -121,17 +121,17 @@ def test_rotary_against_complex_numbers():
     logits = 3.0 * (z @ z.conj().T).real
     w = mu.masses * np.exp(logits - logits.max(axis=1, keepdims=True))
     want = (w / w.sum(axis=1, keepdims=True)) @ mu.positions
-    np.testing.assert_allclose(drive(af.Attention(3.0, encoding=af.Rotary()), mu), want, atol=1e-13)
+    np.testing.assert_allclose(drive(af.Attention(3.0, encoding=af.encodings.Rotary()), mu), want, atol=1e-13)
 
 
 def test_additive_encoding_is_attention_on_shifted_logits():
     mu = tokens()
-    shifted = mu.positions + 0.7 * af.sinusoids(mu.place, D)
+    shifted = mu.positions + 0.7 * af.encodings.sinusoids(mu.place, D)
     logits = 3.0 * shifted @ shifted.T
     w = mu.masses * np.exp(logits - logits.max(axis=1, keepdims=True))
     want = (w / w.sum(axis=1, keepdims=True)) @ mu.positions
-    np.testing.assert_allclose(drive(af.Attention(3.0, encoding=af.Sinusoidal(0.7)), mu), want, atol=1e-13)
-    np.testing.assert_allclose(np.linalg.norm(af.sinusoids(np.arange(50), 6), axis=1), 1.0, atol=4 * EPS)
+    np.testing.assert_allclose(drive(af.Attention(3.0, encoding=af.encodings.Sinusoidal(0.7)), mu), want, atol=1e-13)
+    np.testing.assert_allclose(np.linalg.norm(af.encodings.sinusoids(np.arange(50), 6), axis=1), 1.0, atol=4 * EPS)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_additive_encoding_is_attention_on_shifted_logits():
         (lambda: af.Attention(1.0, query=np.ones((2, 3, D))), "same number of rows"),
         (lambda: af.Attention(1.0, query=np.ones((2, 3, D + 1))), "`query` has shape"),
         (lambda: af.Attention(1.0, output=np.ones((3, D))), r"give \(4, 4\)"),
-        (lambda: af.Attention(1.0, query=np.ones((3, D)), key=np.ones((3, D)), encoding=af.Rotary()), "even"),
+        (lambda: af.Attention(1.0, query=np.ones((3, D)), key=np.ones((3, D)), encoding=af.encodings.Rotary()), "even"),
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(field, words):

@@ -39,8 +39,8 @@ MASKS = {
     "strict": (af.Causal(0.2, strict=True), np.where(back() > 0, -0.2 * back(), -np.inf)),
     "window": (af.Window(5), np.where((back() >= 0) & (back() < 5), 0.0, -np.inf)),
     "two-sided": (af.Window(5, 0.1, causal=False), np.where(np.abs(back()) < 5, -0.1 * np.abs(back()), -np.inf)),
-    "table": (af.Table(np.sin(back() + 0.0)), np.sin(back() + 0.0)),
-    "boolean": (af.Table(back() % 3 == 0), np.where(back() % 3 == 0, 0.0, -np.inf)),
+    "table": (af.masks.Table(np.sin(back() + 0.0)), np.sin(back() + 0.0)),
+    "boolean": (af.masks.Table(back() % 3 == 0), np.where(back() % 3 == 0, 0.0, -np.inf)),
 }
 
 
@@ -56,7 +56,7 @@ def test_masked_softmax_and_prefix_normalised_sums(name, sizes):
     alone = seen == 0  # strictly causal: the first token sees nobody and is not driven
     soft = np.where(alone, 0.0, w @ mu.positions / np.where(alone, 1, total))
     plain = np.where(alone, 0.0, w @ mu.positions / np.where(alone, 1, seen))
-    tiles = af.Tiled(*sizes)
+    tiles = af.sums.Tiled(*sizes)
     np.testing.assert_allclose(drive(af.Attention(4.0, mask=mask, sum=tiles), mu), soft, atol=100 * EPS)
     usa0 = af.Attention(4.0, mask=mask, normaliser=af.Unnormalised(), sum=tiles)
     np.testing.assert_allclose(drive(usa0, mu), plain, atol=100 * EPS)
@@ -96,7 +96,7 @@ def test_a_prefix_alone_gives_the_same_trajectories(name, normaliser):
         first = af.advance(field, mu, 0.0, 1.0, af.Fixed(0.1))
         return np.stack([first.positions, af.advance(field, first, 1.0, 2.0, af.Fixed(0.1)).positions])
 
-    tiled = af.Attention(5.0, mask=mask, normaliser=normaliser, sum=af.Tiled(8, 8))
+    tiled = af.Attention(5.0, mask=mask, normaliser=normaliser, sum=af.sums.Tiled(8, 8))
     long, short = at_two_times(tiled, whole)[:, :10], at_two_times(tiled, prefix)
     assert np.array_equal(long, short)
     free = af.Attention(5.0, mask=mask, normaliser=normaliser)
@@ -105,8 +105,8 @@ def test_a_prefix_alone_gives_the_same_trajectories(name, normaliser):
 
 def test_solve_repeats_a_prefix_bitwise():
     whole = tokens(equal=True)
-    field = af.Attention(5.0, mask=af.Causal(0.1), sum=af.Tiled(8, 8))
-    arguments = {"method": af.Fixed(0.1), "save": af.At([1.0, 3.0])}
+    field = af.Attention(5.0, mask=af.Causal(0.1), sum=af.sums.Tiled(8, 8))
+    arguments = {"method": af.Fixed(0.1), "save": af.save.At([1.0, 3.0])}
     long = af.solve(field, whole, 3.0, **arguments).positions.values[:, :10]
     short = af.solve(field, af.from_array(whole.positions[:10]), 3.0, **arguments).positions.values
     assert np.array_equal(long, short)
@@ -125,7 +125,7 @@ def test_the_first_token_never_moves(normaliser):
 def test_hardmax_is_the_limit_of_large_beta():
     mu = tokens()
     x = mu.positions
-    others = af.Table(~np.eye(N, dtype=bool))  # without itself the winner is the nearest other token
+    others = af.masks.Table(~np.eye(N, dtype=bool))  # without itself the winner is the nearest other token
     hard = drive(af.Attention(1.0, mask=others, normaliser=af.Hardmax()), mu)
     nearest = np.argmax(x @ x.T - 4 * np.eye(N), axis=1)
     np.testing.assert_allclose(hard, x[nearest], atol=2 * EPS)  # m x / m
@@ -191,12 +191,12 @@ def test_sinkhorn_gives_up_with_a_word():
     """Convergence is refused, not faked: too few iterations give a failed flow."""
     field = af.Attention(8.0, normaliser=af.Sinkhorn(1e-12, iterations=2))
     assert np.isnan(drive(field, tokens())).all()
-    flow = af.solve(field, tokens(), 1.0, method=af.Layers(0.5), save=af.EveryLayer(), check=False)
+    flow = af.solve(field, tokens(), 1.0, method=af.Layers(0.5), save=af.save.EveryLayer(), check=False)
     assert flow.outcome.ending.value == "failed"
 
 
 @pytest.mark.parametrize(
-    "mask", [af.Causal(), af.Window(3), af.Table(np.zeros((N, N)))], ids=["causal", "window", "table"]
+    "mask", [af.Causal(), af.Window(3), af.masks.Table(np.zeros((N, N)))], ids=["causal", "window", "table"]
 )
 def test_sinkhorn_refuses_masks_with_a_reason(mask):
     with pytest.raises(InvalidInput, match="rows and columns"):
@@ -208,10 +208,10 @@ def test_sinkhorn_refuses_masks_with_a_reason(mask):
     [
         (lambda: af.Window(0), "`width` is 0"),
         (lambda: af.Causal(-0.1), "`slope` is -0.1"),
-        (lambda: af.Table(np.ones((2, 3))), r"shape \(2, 3\)"),
-        (lambda: af.Table([[0.0, np.nan], [0.0, 0.0]]), "NaN"),
-        (lambda: af.Table(np.zeros((9000, 9000), bool)), "Causal or Window"),
-        (lambda: af.Attention(1.0, mask=af.Table(np.eye(3, dtype=bool))).check(tokens()), "knows 0 to 2"),
+        (lambda: af.masks.Table(np.ones((2, 3))), r"shape \(2, 3\)"),
+        (lambda: af.masks.Table([[0.0, np.nan], [0.0, 0.0]]), "NaN"),
+        (lambda: af.masks.Table(np.zeros((9000, 9000), bool)), "Causal or Window"),
+        (lambda: af.Attention(1.0, mask=af.masks.Table(np.eye(3, dtype=bool))).check(tokens()), "knows 0 to 2"),
         (lambda: af.Attention(-1.0, normaliser=af.Hardmax()), "`beta` is -1"),
         (lambda: af.solve(af.Attention(1.0, normaliser=af.Hardmax()), tokens(), 1.0), "discontinuous"),
         (lambda: af.Attention(1.0, mask=af.Window(3)).drive(0.0, tokens().positions, tokens()), "Window needs `place`"),
@@ -264,7 +264,7 @@ def test_hardmax_never_loses_its_winner_to_rounding(beta, dtype):
     rng = np.random.default_rng(0)
     q, k = rng.standard_normal((2, 4, 4))
     mu = af.Tokens(af.uniform(af.Sphere(4), n=200, seed=3).positions, dtype=dtype, space=af.Euclidean(4))
-    field = af.Attention(beta, query=q, key=k, normaliser=af.Hardmax(), sum=af.Tiled(5, 4))
+    field = af.Attention(beta, query=q, key=k, normaliser=af.Hardmax(), sum=af.sums.Tiled(5, 4))
     drive = field.velocity(0.0, None, mu)
     x = np.asarray(mu.positions, float)
     logits = (x @ q.T) @ (x @ k.T).T

@@ -98,7 +98,7 @@ def generic(placement, seed=0):
 
 def layers(field, tokens, step, until):
     """The tokens at the end of a network; one compilation per field, whatever the step and the depth."""
-    flow = af.solve(field, tokens, until, save=af.At((until,)), method=af.Layers(step))
+    flow = af.solve(field, tokens, until, save=af.save.At((until,)), method=af.Layers(step))
     return flow.positions.values[-1]
 
 
@@ -113,7 +113,7 @@ def orthonormal(placement):
     else:
         field = Mix(field) if placement == "mix" else BUILD[placement](field)
     tokens = af.Tokens(np.eye(8), space=af.Sphere(8) if placement in ON_SPHERE else af.Euclidean(8))
-    flow = af.solve(field, tokens, times[-1], save=af.At(times), method=af.Adaptive(1e-12, 1e-13))
+    flow = af.solve(field, tokens, times[-1], save=af.save.At(times), method=af.Adaptive(1e-12, 1e-13))
     x = flow.positions.values[..., 1:, :, :]
     theta = unit(x)
     gap = np.sum((theta[..., :1, :] - theta[..., 1:, :]) ** 2, axis=-1) / 2  # no cancellation as rho -> 1
@@ -347,7 +347,7 @@ def test_layers_on_the_images_of_norms(centred):
     coarse, fine = (np.linalg.norm(layers(field, tokens, h, 1.0) - exact) for h in (0.01, 0.005))
     assert 1e-5 < fine < 0.05
     assert abs(coarse / fine - 2) < 0.06
-    flow = af.solve(field, tokens, 1.0, save=af.Evenly(1), method=af.Fixed(0.02))
+    flow = af.solve(field, tokens, 1.0, save=af.save.Evenly(1), method=af.Fixed(0.02))
     assert space.defect(flow.positions.values).max() < 8 * EPS
     # RK4 errs by L (L h)^4/120 = 1e-5
     np.testing.assert_allclose(flow.positions.values[-1], exact, rtol=0, atol=1e-5)
@@ -379,7 +379,7 @@ def test_bad_input_is_refused(call, words, four):
 def test_a_norm_on_the_line_leaves_a_sign():
     """In R^1 there is no sphere to lie on: Pre-LN is evaluated at -1, 0 and 1, by sums for R^1."""
     mu = af.Tokens([[2.0], [-0.5], [0.0]], space=af.Euclidean(1))
-    field = af.Pre(af.Attention(1.5)).prepare(mu)
+    field = af.norms.Pre(af.Attention(1.5)).prepare(mu)
     s = np.array([1.0, -1.0, 0.0])
     weights = np.exp(1.5 * s[:, None] * s)
     want = (weights @ s) / weights.sum(axis=1)

@@ -196,7 +196,7 @@ def test_attention_and_potential_are_one_gradient_flow(name):
     )
     assert abs(total_energy(field, TOKENS) - expected) < 1e-13
     rate = np.sum(TOKENS.masses * np.sum(velocity**2, axis=1))
-    np.testing.assert_allclose(af.dissipation(field, TOKENS), rate, rtol=1e-13)
+    np.testing.assert_allclose(af.observe.dissipation(field, TOKENS), rate, rtol=1e-13)
 
 
 def test_fields_without_an_energy():
@@ -216,14 +216,14 @@ def test_fields_without_an_energy():
     assert lyapunov(plain + potential, flat) is None
     with pytest.raises(InvalidInput, match="the field of one member"):
         total_energy(af.Attention(af.Along("beta", [1.0, 2.0])), TOKENS)
-    assert total_energy(af.Attention(3.0), TOKENS) == af.energy(TOKENS, 3.0)
+    assert total_energy(af.Attention(3.0), TOKENS) == af.observe.energy(TOKENS, 3.0)
 
 
 def test_saved_energies_of_a_batch():
     """Each member has its own beta and its own weights, inside the compiled flow too."""
     omega = np.stack([OMEGA, -OMEGA])
     field = af.Attention(af.Along("beta", [1.0, 4.0]), normaliser=USA0) + Potential(A, B, af.Along("beta", omega))
-    flow = af.solve(field, TOKENS, 0.4, save=af.Evenly(2), method=af.Fixed(0.1))
+    flow = af.solve(field, TOKENS, 0.4, save=af.save.Evenly(2), method=af.Fixed(0.1))
     for k, beta in enumerate((1.0, 4.0)):
         alone = af.Attention(beta, normaliser=USA0) + Potential(A, B, omega[k])
         assert abs(flow.energy.values[k, -1] - total_energy(alone, flow.tokens(-1, beta=k))) < 1e-14
@@ -239,7 +239,7 @@ def climb():
     """The reference configuration of arXiv:2601.21366 on the circle: beta = 9, clock USA0."""
     field = af.Attention(9.0, normaliser=USA0) + Potential(*REFERENCE)
     tokens = af.uniform(af.Sphere(2), n=32, seed=0)
-    return af.solve(field, tokens, 200.0, save=af.Evenly(100), method=af.Adaptive(TOL / 2, TOL / 2))
+    return af.solve(field, tokens, 200.0, save=af.save.Evenly(100), method=af.Adaptive(TOL / 2, TOL / 2))
 
 
 def test_the_energy_climbs_and_respects_the_dirac_bound(climb):

@@ -43,11 +43,11 @@ SPIED = af.Attention(2.0, sum=Spy())
 FIELDS = {
     "attention": (SPIED, SPHERE), "usa": (af.Attention(2.0, normaliser=af.Unnormalised(), sum=Spy()), SPHERE),
     "causal": (af.Attention(2.0, mask=af.Causal(), sum=Spy()), SPHERE), "total": (SPIED + SPIED, SPHERE),
-    "composed": (af.Composed(af.Perceptron(np.eye(3)), SPIED), SPHERE), "ngpt": (af.Ngpt(SPIED), SPHERE),
-    "pre": (af.Pre(SPIED), FLAT), "peri": (af.Peri(SPIED, af.RmsNorm()), FLAT), "scaled": (af.Scaled(SPIED), FLAT),
-    "mix": (af.Mix(SPIED), FLAT), "rescaled": (af.Rescaled(SPIED), FLAT),
+    "composed": (af.Composed(af.Perceptron(np.eye(3)), SPIED), SPHERE), "ngpt": (af.norms.Ngpt(SPIED), SPHERE),
+    "pre": (af.norms.Pre(SPIED), FLAT), "peri": (af.norms.Peri(SPIED, af.norms.RmsNorm()), FLAT), "scaled": (af.norms.Scaled(SPIED), FLAT),
+    "mix": (af.norms.Mix(SPIED), FLAT), "rescaled": (af.Rescaled(SPIED), FLAT),
     "rescaled by V": (af.Rescaled(af.Attention(2.0, value=np.diag([1.0, 2.0, 3.0]), sum=Spy())), FLAT),
-    "twice": (af.Ngpt(af.Ngpt(SPIED)), SPHERE),
+    "twice": (af.norms.Ngpt(af.norms.Ngpt(SPIED)), SPHERE),
 }  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def test_charges_are_moments_where_the_values_are_the_keys():
     tokens = af.uniform(af.Sphere(4), n=5)
     for arguments, kind in (
         ({}, Moments), ({"query": turn}, Moments), ({"mask": af.Causal()}, Moments), ({"key": turn}, Columns),
-        ({"value": turn}, Columns), ({"encoding": af.Rotary()}, Columns), ({"encoding": af.Sinusoidal()}, Columns),
+        ({"value": turn}, Columns), ({"encoding": af.encodings.Rotary()}, Columns), ({"encoding": af.encodings.Sinusoidal()}, Columns),
     ):  # fmt: skip
         for made in (af.Attention,):
             asked(lambda made=made, arguments=arguments: made(1.0, sum=Spy(), **arguments).velocity(0.0, mu=tokens))
@@ -110,11 +110,11 @@ def test_the_fused_kernel_is_reached_through_velocity(monkeypatch):
     calls, kernel = [], fused._sums
     monkeypatch.setattr(fused, "_sums", lambda *arguments: calls.append(1) or kernel(*arguments))
     tokens = af.uniform(af.Sphere(3), n=40).astype(np.float32)
-    found = af.Attention(3.0, sum=af.Fused(interpret=True)).velocity(0.0, mu=tokens)
+    found = af.Attention(3.0, sum=af.sums.Fused(interpret=True)).velocity(0.0, mu=tokens)
     assert calls
     exact = af.Attention(3.0).velocity(0.0, mu=tokens.astype(float))
     # the kernel states its error; tokens are rounded to 6e-8, which the kernel magnifies by at most 2 beta
-    assert np.abs(found - exact).max() <= af.Fused.accuracy(40, 3.0) + 6e-7
+    assert np.abs(found - exact).max() <= af.sums.Fused.accuracy(40, 3.0) + 6e-7
 
 
 def test_queries():

@@ -69,7 +69,7 @@ def reference(z0, v, times):
     return solution.y.T.reshape(-1, n, d)
 
 
-@pytest.mark.parametrize("mask", [af.Everyone(), af.Causal()], ids=["everyone", "causal"])
+@pytest.mark.parametrize("mask", [af.masks.Everyone(), af.Causal()], ids=["everyone", "causal"])
 @pytest.mark.parametrize("value", VALUES)
 def test_the_formula(value, mask):
     rng = np.random.default_rng(1)
@@ -137,7 +137,7 @@ def test_both_coordinates_tell_one_story(value, start):
     x, z = follow(raw, start, [0.0, 2.0])[1], follow(field, start, [0.0, 2.0])[1]
     np.testing.assert_allclose(field.from_raw(2.0, x), z, atol=1e-8)
     np.testing.assert_allclose(field.to_raw(2.0, z), x, atol=1e-8 * np.exp(2.0))
-    np.testing.assert_allclose(field.matrix(2.0, points(z)), af.attention_matrix(raw, points(x)), atol=1e-6)
+    np.testing.assert_allclose(field.matrix(2.0, points(z)), af.observe.attention_matrix(raw, points(x)), atol=1e-6)
     assert np.abs(x - z).max() > 1
 
 
@@ -158,7 +158,7 @@ def test_boolean_limit_on_the_line():
     limit = np.zeros((6, 6))
     limit[:2, 0] = limit[2:, 5] = 1
     z, x = (follow(f, LINE, [0.0, 8.0], af.Fixed(0.01))[1] for f in (field, raw))
-    for a in (field.matrix(8.0, points(z)), af.attention_matrix(raw, points(x))):
+    for a in (field.matrix(8.0, points(z)), af.observe.attention_matrix(raw, points(x))):
         np.testing.assert_allclose(a, limit, atol=1e-6)
         assert np.linalg.matrix_rank(a, tol=1e-6) == 2
         assert boolean_rows(a).all()
@@ -225,7 +225,7 @@ def test_far_beyond_overflow(t):
     # V = -I at t = 400, where z = e^400 x: the weights are those of x; 400 eps from the exponential, times the logits
     minus = Rescaled(af.Attention(1.0, value=-np.eye(2)))
     z = points(np.exp(400.0) * POLYTOPE)
-    expected = af.attention_matrix(af.Attention(1.0), tokens)
+    expected = af.observe.attention_matrix(af.Attention(1.0), tokens)
     np.testing.assert_allclose(minus.matrix(400.0, z), expected, atol=400 * EPS * 20)
 
 

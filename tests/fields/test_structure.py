@@ -22,13 +22,13 @@ TURN = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     ("field", "tokens", "words"),
     [
         (af.Attention(1.0, query=HEADS[0], key=HEADS[1], sum=Circle(1e-8, 32)), CIRCLE, "Q = K = I and no encoding"),
-        (af.Attention(1.0, encoding=af.Sinusoidal(), sum=Circle(1e-8, 32)), CIRCLE, "Q = K = I and no encoding"),
-        (af.Attention(1.0, encoding=af.Sinusoidal(), sum=Harmonics(1e-8, 32, 3)), BALL, "Q = K = I and no encoding"),
+        (af.Attention(1.0, encoding=af.encodings.Sinusoidal(), sum=Circle(1e-8, 32)), CIRCLE, "Q = K = I and no encoding"),
+        (af.Attention(1.0, encoding=af.encodings.Sinusoidal(), sum=Harmonics(1e-8, 32, 3)), BALL, "Q = K = I and no encoding"),
         (af.Attention(1.0, query=Q, key=K, sum=Cutoff(1e-8)), CIRCLE, "Q = K = I and no encoding"),
-        (af.Attention(1.0, encoding=af.Sinusoidal(), sum=Cutoff(1e-8)), BALL, "Q = K = I and no encoding"),
+        (af.Attention(1.0, encoding=af.encodings.Sinusoidal(), sum=Cutoff(1e-8)), BALL, "Q = K = I and no encoding"),
         (
             af.Attention(1.0, sum=Circle(1e-8, 32)),
-            af.uniform(af.Ellipsoid([1.0, 2.0]), n=5),
+            af.uniform(af.spaces.Ellipsoid([1.0, 2.0]), n=5),
             "points on the unit sphere, not on Ellipsoid",
         ),
         (af.Attention(1.0, mask=af.Causal(), sum=Cutoff(1e-8)), BALL, "does not support the mask Causal"),
@@ -36,10 +36,10 @@ TURN = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
         (af.Attention(1.0, mask=af.Causal(strict=True), sum=Circle(1e-8, 32)), CIRCLE, "the strict mask Causal"),
         (af.Attention(1.0, normaliser=af.Sinkhorn(), sum=Circle(1e-8, 32)), CIRCLE, "Softmax.. and Unnormalised"),
         (af.Attention(1.0, query=Q, sum=Tiled(bounded=True)), CIRCLE, "Tiled.bounded=True. needs weights of at most 1"),
-        (af.Attention(1.0, mask=af.Table(np.eye(40)), sum=Tiled(bounded=True)), CIRCLE, "see themselves"),
-        (af.Ngpt(af.Attention(1.0, query=Q, sum=Circle(1e-8, 32))), CIRCLE, "Q = K = I"),
+        (af.Attention(1.0, mask=af.masks.Table(np.eye(40)), sum=Tiled(bounded=True)), CIRCLE, "see themselves"),
+        (af.norms.Ngpt(af.Attention(1.0, query=Q, sum=Circle(1e-8, 32))), CIRCLE, "Q = K = I"),
         (
-            af.Pre(af.Attention(1.0, sum=Circle(1e-8, 32)), af.RmsNorm()),
+            af.norms.Pre(af.Attention(1.0, sum=Circle(1e-8, 32)), af.norms.RmsNorm()),
             af.from_array(CIRCLE.positions, space=af.Euclidean(2)),
             "points on the unit sphere, not on Euclidean",
         ),
@@ -65,7 +65,7 @@ def test_layers_that_leave_the_sphere_take_no_sum_for_unit_vectors(d):
     """x <- x + h P_x A: norms grow by |hA|^2/2 a layer; a series would take x for a unit vector."""
     n, beta, step, count = 2_300, 9.0, 0.2, 5
     tokens = af.uniform(af.Sphere(d), n=n, seed=0)
-    flow = af.solve(af.Attention(beta), tokens, step * count, method=af.Layers(step, af.Project()), save=1)
+    flow = af.solve(af.Attention(beta), tokens, step * count, method=af.Layers(step, af.updates.Project()), save=1)
     x = np.array(tokens.positions)
     for _ in range(count):
         weights = np.exp(beta * (x @ x.T) - beta)
@@ -76,9 +76,9 @@ def test_layers_that_leave_the_sphere_take_no_sum_for_unit_vectors(d):
     assert "energy" not in flow.dataset  # it is that of points on the sphere
     field = af.Attention(beta, sum=Circle(1e-8, 64) if d == 2 else Harmonics(1e-8, 40, 3))
     with pytest.raises(InvalidInput, match="not on Euclidean"):
-        af.solve(field, tokens, 1.0, method=af.Layers(step, af.Project()))
+        af.solve(field, tokens, 1.0, method=af.Layers(step, af.updates.Project()))
     with pytest.raises(InvalidInput, match="not on Euclidean"):
-        af.advance(field, tokens, 0.0, 1.0, af.Layers(step, af.Project()))
+        af.advance(field, tokens, 0.0, 1.0, af.Layers(step, af.updates.Project()))
 
 
 @af.double
@@ -97,7 +97,7 @@ def true_error(field, exact, tokens):
 @pytest.mark.parametrize(
     "normaliser", [af.Softmax(), af.Unnormalised(), af.Unnormalised("USA")], ids=["SA", "USA0", "USA"]
 )
-@pytest.mark.parametrize("mask", [af.Everyone(), af.Causal(0.02)], ids=["everyone", "causal"])
+@pytest.mark.parametrize("mask", [af.masks.Everyone(), af.Causal(0.02)], ids=["everyone", "causal"])
 def test_the_error_of_a_sum_counts_what_multiplies_it(normaliser, mask):
     """|V| = 1000 and the clock e^beta: the true error is below the stated one, and of its order."""
     tokens = af.uniform(af.Sphere(2), n=300, seed=3)
@@ -114,10 +114,10 @@ def test_the_error_of_a_sum_counts_what_multiplies_it(normaliser, mask):
 
 
 @pytest.mark.parametrize("wrap", [
-    lambda f: af.Ngpt(f, 2.0),
+    lambda f: af.norms.Ngpt(f, 2.0),
     lambda f: af.Composed(af.Perceptron(3 * np.eye(2), None, 2 * np.eye(2), "tanh"), f),
     lambda f: f + af.Perceptron(np.eye(2)),
-    lambda f: af.Ngpt(f + af.Perceptron(np.eye(2))),
+    lambda f: af.norms.Ngpt(f + af.Perceptron(np.eye(2))),
 ], ids=["ngpt", "composed", "total", "nested"])  # fmt: skip
 @pytest.mark.usefixtures("choices_of_a_cpu")
 def test_wrappers_forget_nothing(wrap):
@@ -131,7 +131,7 @@ def test_wrappers_forget_nothing(wrap):
     assert off.max() >= 1e-5 * stated.max()
 
 
-@pytest.mark.parametrize("wrap", [af.Pre, af.Peri, af.Scaled, af.Mix])
+@pytest.mark.parametrize("wrap", [af.norms.Pre, af.norms.Peri, af.norms.Scaled, af.norms.Mix])
 @pytest.mark.usefixtures("choices_of_a_cpu")
 def test_streams_choose_sums_for_the_sphere_inside(wrap):
     """A norm puts tokens of R^d onto the sphere; a token at the origin, which has no direction, rules that out."""
@@ -181,7 +181,7 @@ def test_points_off_the_space_are_refused():
 @pytest.mark.parametrize("name", ["mask", "normaliser", "encoding", "sum"])
 @pytest.mark.parametrize("made", [af.Attention])
 def test_parts_of_the_wrong_kind_are_refused(made, name):
-    kinds = {"mask": af.Causal, "normaliser": af.Softmax, "encoding": af.Rotary, "sum": af.Tiled}
+    kinds = {"mask": af.Causal, "normaliser": af.Softmax, "encoding": af.encodings.Rotary, "sum": af.sums.Tiled}
     with pytest.raises(
         InvalidInput, match=rf"`{name}` is the class {kinds[name].__name__}; write {kinds[name].__name__}\(\)"
     ):
@@ -218,6 +218,6 @@ def test_a_wrapper_without_children_cannot_be_built():
 def test_layers_that_leave_the_sphere_still_know_where_the_tokens_started():
     """Ngpt inside a sum asks for tokens on a sphere: they are, though `Project` moves them off it."""
     tokens = af.uniform(af.Sphere(3), n=6, seed=0)
-    field = af.Ngpt(af.Attention(2.0)) + af.Perceptron(0.1 * np.eye(3))
-    flow = af.solve(field, tokens, 0.2, method=af.Layers(0.1, af.Project()), save=1)
+    field = af.norms.Ngpt(af.Attention(2.0)) + af.Perceptron(0.1 * np.eye(3))
+    flow = af.solve(field, tokens, 0.2, method=af.Layers(0.1, af.updates.Project()), save=1)
     assert np.isfinite(flow.positions.values).all()

@@ -134,14 +134,14 @@ def test_parts_move_in_turn():
 
 
 def test_breaks_are_those_inside():
-    jumping = af.Attention(1.0, value=af.PerLayer(np.stack([np.eye(3), 2 * np.eye(3)]), 0.25))
+    jumping = af.Attention(1.0, value=af.weights.PerLayer(np.stack([np.eye(3), 2 * np.eye(3)]), 0.25))
     np.testing.assert_array_equal(breaks(FIELDS[0] - 2 * jumping, 1.0), [0.25])
 
 
 def test_refusals():
     f = FIELDS[0]
     with pytest.raises(InvalidInput, match="Mix has layers of its own, which a multiple would lose"):
-        (2 * af.Mix(f)).check(af.uniform(af.Euclidean(3), n=4))
+        (2 * af.norms.Mix(f)).check(af.uniform(af.Euclidean(3), n=4))
     with pytest.raises(InvalidInput, match="`factor` is nan; give a finite number"):
         np.nan * f
     with pytest.raises(InvalidInput, match="`factor` is inf; give a finite number"):

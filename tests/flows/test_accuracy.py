@@ -39,7 +39,7 @@ def test_adaptive_meets_its_tolerance_at_every_saved_time(normaliser):
     errors = []
     for rtol in (1e-5, 1e-7, 1e-9):
         flow = af.solve(
-            af.Attention(4.0, normaliser=normaliser), tokens, 6.0, save=af.At(times),
+            af.Attention(4.0, normaliser=normaliser), tokens, 6.0, save=af.save.At(times),
             method=af.Adaptive(rtol=rtol, atol=rtol / 10),
         )  # fmt: skip
         errors.append(np.abs(flow.positions.values[1:] - exact).max())
@@ -64,7 +64,7 @@ def test_fixed_has_order_four(model):
     assert errors[-1] < 1e-4
 
 
-@pytest.mark.parametrize("update", [af.Renormalise(), af.ProjectRenormalise(), af.Project()])
+@pytest.mark.parametrize("update", [af.updates.Renormalise(), af.updates.ProjectRenormalise(), af.updates.Project()])
 def test_layers_have_order_one(update):
     """L = 50 ... 400 layers to T = 2, orders .967 to .999."""
     tokens = af.uniform(af.Sphere(4), n=12, seed=0)
@@ -76,7 +76,7 @@ def test_layers_have_order_one(update):
     ]
     assert abs(slope(2.0 / layers, errors) - 1) < 0.05
     defect = tokens.space.defect(af.advance(af.Attention(3.0), tokens, 0.0, 2.0, af.Layers(0.01, update)).positions)
-    if isinstance(update, af.Project):
+    if isinstance(update, af.updates.Project):
         assert 1e-5 < defect.max() < 1e-1
     else:
         assert defect.max() < 4 * EPS
@@ -87,12 +87,12 @@ def test_layers_have_order_one(update):
     ("n", "beta", "t", "model"), [(8, 2.0, 2.0, "SA"), (8, 2.0, 2.0, "USA0"), (32, 9.0, 100.0, "SA")]
 )
 def test_orthonormal_tokens_follow_the_equiangular_ode(n, beta, t, model):
-    tokens = af.orthonormal(af.Sphere(n), n=n, seed=3)
+    tokens = af.tokens.orthonormal(af.Sphere(n), n=n, seed=3)
     field = af.Attention(beta, normaliser=af.Softmax() if model == "SA" else USA0)
-    flow = af.solve(field, tokens, t, save=af.Evenly(8), method=af.Adaptive(1e-10, 1e-12))
+    flow = af.solve(field, tokens, t, save=af.save.Evenly(8), method=af.Adaptive(1e-10, 1e-12))
     predicted = theory.equiangular_overlap(flow.time.values, beta, n, model=model)
     for k in range(9):
-        gram = af.overlaps(flow.tokens(k))[~np.eye(n, dtype=bool)]
+        gram = af.observe.overlaps(flow.tokens(k))[~np.eye(n, dtype=bool)]
         np.testing.assert_allclose(gram, predicted[k], atol=1e-8)
 
 
@@ -102,7 +102,9 @@ def test_orthonormal_tokens_follow_the_equiangular_ode(n, beta, t, model):
 )
 def test_two_clusters_merge_on_time(beta, angle, usa0, sa):
     """Printed times from `angle` down to 0.01, for unequal numbers of equal total mass."""
-    tokens = af.clustered(af.Sphere(2), centres=[[1, 0], [np.cos(angle), np.sin(angle)]], n=[2, 3], masses=[1, 1])
+    tokens = af.tokens.clustered(
+        af.Sphere(2), centres=[[1, 0], [np.cos(angle), np.sin(angle)]], n=[2, 3], masses=[1, 1]
+    )
     for normaliser, time in ((USA0, usa0), (af.Softmax(), sa)):
         end = af.advance(
             af.Attention(beta, normaliser=normaliser), tokens, 0.0, time, af.Adaptive(1e-10, 1e-12)
@@ -131,9 +133,9 @@ def test_seeded_modes_grow_at_the_predicted_rate(k):
 
 
 def test_three_clusters_on_the_circle_are_stable_exactly_below_minus_two_thirds():
-    tokens = af.ring(af.Sphere(2), n=3, jitter=1e-3, seed=2)
+    tokens = af.tokens.ring(af.Sphere(2), n=3, jitter=1e-3, seed=2)
     for beta, stable in ((-0.72, True), (-0.6, False)):
-        flow = af.solve(af.Attention(beta, normaliser=USA0), tokens, 20.0, save=af.Evenly(2))
+        flow = af.solve(af.Attention(beta, normaliser=USA0), tokens, 20.0, save=af.save.Evenly(2))
 
         def distance(k, flow=flow):
             angles = np.sort(np.unwrap(np.arctan2(*flow.positions.values[k].T[::-1])))
@@ -145,22 +147,22 @@ def test_three_clusters_on_the_circle_are_stable_exactly_below_minus_two_thirds(
 @pytest.mark.slow  # the experiment consensus
 @pytest.mark.parametrize("d", [3, 8])
 def test_random_tokens_reach_consensus(d):
-    flow = af.solve(af.Attention(1.0), af.uniform(af.Sphere(d), n=24, seed=range(3)), 40.0, save=af.Evenly(4))
+    flow = af.solve(af.Attention(1.0), af.uniform(af.Sphere(d), n=24, seed=range(3)), 40.0, save=af.save.Evenly(4))
     for seed in range(3):
-        assert af.overlaps(flow.tokens(-1, seed=seed)).min() > 1 - 1e-6
+        assert af.observe.overlaps(flow.tokens(-1, seed=seed)).min() > 1 - 1e-6
 
 
 def test_hemisphere_is_never_left():
     """min <x_i, w> does not decrease for tokens in an open hemisphere."""
-    tokens = af.caps(af.Sphere(3), centres=[[0, 0, 1]], n=20, radius=1.4, seed=0)
-    flow = af.solve(af.Attention(3.0), tokens, 5.0, save=af.Evenly(50))
+    tokens = af.tokens.caps(af.Sphere(3), centres=[[0, 0, 1]], n=20, radius=1.4, seed=0)
+    flow = af.solve(af.Attention(3.0), tokens, 5.0, save=af.save.Evenly(50))
     lowest = flow.positions.values[..., 2].min(axis=1)
     assert np.diff(lowest).min() > -1e-7
 
 
 def test_usa_conserves_the_mean_angle_on_the_circle():
     tokens = af.Tokens(af.uniform(af.Sphere(2), n=10, seed=1).positions, np.arange(1, 11))
-    flow = af.solve(af.Attention(2.0, normaliser=USA0), tokens, 10.0, save=af.Evenly(200))
+    flow = af.solve(af.Attention(2.0, normaliser=USA0), tokens, 10.0, save=af.save.Evenly(200))
     lifted = np.unwrap(np.arctan2(flow.positions.values[..., 1], flow.positions.values[..., 0]), axis=0)
     mean = lifted @ tokens.masses
     assert np.abs(mean - mean[0]).max() < 1e-7
@@ -172,7 +174,7 @@ def test_energy_never_drops_by_more_than_the_integration_error(normaliser):
     the energy in the metric of the masses is a velocity of USA0, at most 1: each step can lose sqrt(d) tol."""
     tokens = af.Tokens(af.uniform(af.Sphere(3), n=24, seed=5).positions, np.random.default_rng(0).random(24))
     for method in (af.Adaptive(1e-6, 1e-8), af.Adaptive(1e-9, 1e-11)):
-        flow = af.solve(af.Attention(6.0, normaliser=normaliser), tokens, 60.0, save=af.Evenly(300), method=method)
+        flow = af.solve(af.Attention(6.0, normaliser=normaliser), tokens, 60.0, save=af.save.Evenly(300), method=method)
         bound = flow.steps["accepted"] * np.sqrt(3) * float(method.rtol + method.atol)
         assert np.diff(flow.energy.values).min() > -bound
         assert flow.energy.values[-1] > flow.energy.values[0]
@@ -180,7 +182,7 @@ def test_energy_never_drops_by_more_than_the_integration_error(normaliser):
 
 @pytest.mark.parametrize("beta", [0.0, 1e4])
 def test_extreme_beta_flows(beta):
-    flow = af.solve(af.Attention(beta), af.uniform(af.Sphere(3), n=12, seed=0), 5.0, save=af.Evenly(4))
+    flow = af.solve(af.Attention(beta), af.uniform(af.Sphere(3), n=12, seed=0), 5.0, save=af.save.Evenly(4))
     assert np.isfinite(flow.positions.values).all()
     if beta == 0.0:  # beta = 0 is Kuramoto: the order parameter grows
         assert np.linalg.norm(flow.positions.values.mean(axis=1), axis=1)[-1] > 0.9
@@ -188,8 +190,8 @@ def test_extreme_beta_flows(beta):
 
 def test_clocks_give_one_trajectory():
     tokens, beta = af.uniform(af.Sphere(3), n=12, seed=0), 3.0
-    slow = af.solve(af.Attention(beta, normaliser=af.Unnormalised("USA0")), tokens, 4.0, save=af.Evenly(4))
+    slow = af.solve(af.Attention(beta, normaliser=af.Unnormalised("USA0")), tokens, 4.0, save=af.save.Evenly(4))
     fast = af.solve(
-        af.Attention(beta, normaliser=af.Unnormalised("USA")), tokens, 4.0 * np.exp(-beta), save=af.Evenly(4)
+        af.Attention(beta, normaliser=af.Unnormalised("USA")), tokens, 4.0 * np.exp(-beta), save=af.save.Evenly(4)
     )
     np.testing.assert_allclose(fast.positions.values, slow.positions.values, atol=1e-7)

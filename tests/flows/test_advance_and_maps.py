@@ -79,15 +79,15 @@ METHODS = [af.Adaptive(1e-9, 1e-11), af.Fixed(0.05)]
 @pytest.mark.parametrize("method", [METHODS[0], pytest.param(METHODS[1], marks=pytest.mark.slow), af.Layers(0.25)])
 def test_the_map_moves_the_tokens_themselves(method):
     phi = af.flow_map(af.Attention(4.0), TOKENS, 3.0, method=method)
-    flow = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.Evenly(3), method=method)
+    flow = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.save.Evenly(3), method=method)
     np.testing.assert_allclose(phi(TOKENS).positions, flow.positions.values[-1], atol=1e-8)
 
 
 @pytest.mark.parametrize("method", METHODS[:1])
 def test_inverse_and_composition(method):
     field = af.Attention(4.0)
-    flow = af.solve(field, TOKENS, 3.0, save=af.Evenly(6), method=method)
-    whole, first, second = (af.FlowMap.of(flow, a, b, method=method) for a, b in ((0, -1), (0, 3), (3, 6)))
+    flow = af.solve(field, TOKENS, 3.0, save=af.save.Evenly(6), method=method)
+    whole, first, second = (af.flows.FlowMap.of(flow, a, b, method=method) for a, b in ((0, -1), (0, 3), (3, 6)))
     end, logdet = whole.push(POINTS)
     np.testing.assert_allclose((second @ first)(POINTS), end, atol=1e-8)
     np.testing.assert_allclose(first.then(second).log_determinant(POINTS), logdet, atol=1e-7)

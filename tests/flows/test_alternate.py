@@ -31,7 +31,7 @@ def moving():
 
 @pytest.mark.parametrize(
     ("kind", "order", "gap"),
-    [({}, 1, 1), ({"symmetric": True}, 2, 2), ({"update": af.Renormalise()}, 1, 1)],
+    [({}, 1, 1), ({"symmetric": True}, 2, 2), ({"update": af.updates.Renormalise()}, 1, 1)],
     ids=["lie", "strang", "layers"],
 )
 def test_orders(moving, kind, order, gap):
@@ -69,9 +69,9 @@ def test_the_network_as_built():
         x = x / np.linalg.norm(x, axis=1, keepdims=True)
         x = x + h * np.tanh(x @ A.T + B) @ W.T
         x = x / np.linalg.norm(x, axis=1, keepdims=True)
-    method = Alternate(h, update=af.Renormalise())
+    method = Alternate(h, update=af.updates.Renormalise())
     np.testing.assert_allclose(af.advance(FIELD, TOKENS, 0.0, 0.7, method).positions, x, atol=1e-14)
-    flow = af.solve(FIELD, TOKENS, 0.7, method=method, save=af.At([0.3, 0.7]))
+    flow = af.solve(FIELD, TOKENS, 0.7, method=method, save=af.save.At([0.3, 0.7]))
     np.testing.assert_allclose(flow.positions.values[-1], x, atol=1e-14)
     assert flow.steps["accepted"] == 7
 
@@ -98,7 +98,7 @@ def test_each_step_reads_the_weights_of_its_own_layer():
     assert np.abs(other.positions - x.positions).max() > 0.1
 
 
-@pytest.mark.parametrize("kind", [{"update": af.Renormalise()}])
+@pytest.mark.parametrize("kind", [{"update": af.updates.Renormalise()}])
 def test_derivatives_in_both_modes(kind):
     """Reverse and forward mode agree to rounding, and with central differences to h^2 and eps/h."""
 
@@ -119,14 +119,14 @@ def test_noise_comes_once_in_a_step():
     """Two parts that do nothing, with noise, are one such part in `Layers`: the same kicks at the same steps."""
     still = Perceptron(A, None, np.zeros((3, 5)))
     noise = Brownian(0.3, seed=4)
-    two = af.solve(still + still, TOKENS, 1.0, method=Alternate(0.1), noise=noise, save=af.Evenly(2))
-    one = af.solve(still, TOKENS, 1.0, method=af.Layers(0.1), noise=noise, save=af.Evenly(2))
+    two = af.solve(still + still, TOKENS, 1.0, method=Alternate(0.1), noise=noise, save=af.save.Evenly(2))
+    one = af.solve(still, TOKENS, 1.0, method=af.Layers(0.1), noise=noise, save=af.save.Evenly(2))
     np.testing.assert_allclose(two.positions.values, one.positions.values, atol=1e-14)
     assert np.abs(two.positions.values[-1] - TOKENS.positions).max() > 0.1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [{"symmetric": True}, {"update": af.Renormalise()}])
+@pytest.mark.parametrize("kind", [{"symmetric": True}, {"update": af.updates.Renormalise()}])
 def test_flow_maps(kind):
     """Tokens are carried with themselves; on the circle the log-determinant is that of the angle.
 
@@ -155,7 +155,7 @@ def test_flow_maps(kind):
     [
         (lambda: af.solve(af.Attention(1.0), TOKENS, 1.0, method=Alternate(0.1)), "Attention has 1; give a sum"),
         (lambda: af.advance(af.Attention(1.0), TOKENS, 0.0, 1.0, Alternate(0.1)), "give a sum"),
-        (lambda: Alternate(0.1, symmetric=True, update=af.Renormalise()), "half layers"),
+        (lambda: Alternate(0.1, symmetric=True, update=af.updates.Renormalise()), "half layers"),
         (lambda: Alternate(-0.1), "`step` is -0.1"),
         (lambda: af.solve(FIELD, TOKENS, 1.05, method=Alternate(0.1)), "10.5 layers"),
         (lambda: af.advance(FIELD, TOKENS, 1.0, 0.0, Alternate(0.1)), "backwards"),

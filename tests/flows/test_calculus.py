@@ -306,7 +306,9 @@ def test_a_method_refuses_noise_in_another_sense(name):
             r"`value` has shape \(2, 2\)",
         ),
         (
-            lambda: af.advance(Growth(), af.uniform(af.Ellipsoid([1.0, 2.0]), n=3), 0.0, 1.0, noise=af.Brownian(0.1)),
+            lambda: af.advance(
+                Growth(), af.uniform(af.spaces.Ellipsoid([1.0, 2.0]), n=3), 0.0, 1.0, noise=af.Brownian(0.1)
+            ),
             "`noise` on Ellipsoid.*orthogonal projection",
         ),
     ],
@@ -321,7 +323,7 @@ def test_a_key_is_a_seed():
     key = jax.random.key(3, impl="threefry2x32")
     for make in (
         lambda seed: {"field": Growth(), "noise": af.Brownian(0.1, seed=seed)},
-        lambda seed: {"field": af.Perceptron(af.Random((3, 3), seed=seed))},
+        lambda seed: {"field": af.Perceptron(af.weights.Random((3, 3), seed=seed))},
     ):
         one, other, third = (
             af.solve(**make(seed), tokens=FIVE, until=0.5, method=af.Layers(0.1), save=1).positions.values
@@ -336,7 +338,7 @@ def test_advance_follows_the_path_of_solve(method):
     """Also under `vmap` over seeds or keys, from any time on, with jumps of the field (not with `Heun`)."""
     noise = af.Brownian(0.2, seed=3)
     values = np.eye(3) + 0.3 * np.random.default_rng(0).standard_normal((6, 3, 3))
-    fields = [af.Perceptron(values[0]), af.Perceptron(af.PerLayer(values, 0.3))]
+    fields = [af.Perceptron(values[0]), af.Perceptron(af.weights.PerLayer(values, 0.3))]
     for field in fields[: 1 if isinstance(method, af.Heun) else 2]:
         pure = af.advance(field, FIVE, 0.0, 1.0, method, noise=noise).positions
         flow = af.solve(field, FIVE, 1.0, save=1, method=method, noise=noise).positions.values[-1]

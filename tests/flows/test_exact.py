@@ -59,7 +59,7 @@ def test_pieces_change_at_their_times():
     assert np.array_equal(breaks(weight, 1.0), TIMES[1:3])
     assert np.array_equal(breaks(Pieces([0.0], MATRICES[:1]), 1.0), [])
     equal = np.arange(4) * 0.1
-    layers = af.PerLayer(MATRICES, 0.1)
+    layers = af.weights.PerLayer(MATRICES, 0.1)
     for t in np.concatenate([equal, np.nextafter(equal, -np.inf), [0.17, 9.0]]):
         assert np.array_equal(
             af.double(lambda t: Pieces(equal, MATRICES).at(t, jnp.float64))(t),
@@ -76,8 +76,8 @@ def test_pieces_change_at_their_times():
         (lambda: af.solve(AFFINE, ROUND, 1.0), "`bias` of Affine is for tokens in R"),
         (lambda: af.solve(Affine(np.eye(2)), FLAT, 1.0), r"`matrix` of Affine has shape \(2, 2\)"),
         (lambda: af.solve(Affine(lambda t: jnp.eye(3)), FLAT, 1.0), "Function, which changes between its jumps"),
-        (lambda: af.solve(Affine(af.Interpolated(MATRICES)), FLAT, 1.0), "Interpolated, which changes"),
-        (lambda: Affine(np.eye(3)).check(af.uniform(af.Ellipsoid([1.0, 2.0, 3.0]), n=3)), "Sphere or Euclidean"),
+        (lambda: af.solve(Affine(af.weights.Interpolated(MATRICES)), FLAT, 1.0), "Interpolated, which changes"),
+        (lambda: Affine(np.eye(3)).check(af.uniform(af.spaces.Ellipsoid([1.0, 2.0, 3.0]), n=3)), "Sphere or Euclidean"),
         (lambda: af.solve(af.Attention(1.0), ROUND, 1.0, method=Exact()), "and Attention does not; use Adaptive"),
         (lambda: af.solve(TURNING + TURNING, ROUND, 1.0, method=Exact()), "and Total does not"),
         (lambda: af.advance(af.Attention(1.0), ROUND, 0.0, 1.0, Exact()), "and Attention does not"),
@@ -120,14 +120,17 @@ def test_exact_equals_adaptive(name):
     """Frames, `advance` there and back, maps and log-determinants; steps of 1e-11 grow by at most e^(4 * 1.5)."""
     field, tokens = CASES[name]
     exact, adaptive = (
-        af.solve(field, tokens, 1.5, save=af.Evenly(4), method=method)
+        af.solve(field, tokens, 1.5, save=af.save.Evenly(4), method=method)
         for method in (Exact(), af.Adaptive(1e-11, 1e-11))
     )
     np.testing.assert_allclose(exact.positions.values, adaptive.positions.values, atol=1e-7)
     there = af.advance(field, tokens, 0.0, 1.5, Exact())
     np.testing.assert_allclose(there.positions, exact.positions.values[-1], atol=1e-12)
     np.testing.assert_allclose(af.advance(field, there, 1.5, 0.0, Exact()).positions, tokens.positions, atol=1e-12)
-    phi, psi = af.FlowMap.of(exact, method=Exact()), af.FlowMap.of(adaptive, method=af.Adaptive(1e-11, 1e-11))
+    phi, psi = (
+        af.flows.FlowMap.of(exact, method=Exact()),
+        af.flows.FlowMap.of(adaptive, method=af.Adaptive(1e-11, 1e-11)),
+    )
     end, logdet = phi.push(POINTS)
     for found, wanted in zip((end, logdet), psi.push(POINTS), strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-5 if name == "relu" else 1e-7)  # a kink in the divergence
@@ -154,16 +157,16 @@ def test_stretching_is_the_determinant_of_the_map(name):
 def test_cuts_batches_and_single_precision(monkeypatch):
     """Continued, cancelled, in a batch, in float32."""
     field = Affine(af.Along("matrix", MATRICES[:2]))
-    whole = af.solve(field, ROUND, 1.5, save=af.Evenly(6), method=Exact(), chunk=2)
+    whole = af.solve(field, ROUND, 1.5, save=af.save.Evenly(6), method=Exact(), chunk=2)
     assert whole.positions.dims == ("matrix", "time", "token", "dim")
-    first = af.solve(field, ROUND, 0.75, save=af.Evenly(3), method=Exact())
+    first = af.solve(field, ROUND, 0.75, save=af.save.Evenly(3), method=Exact())
     assert np.array_equal(af.solve(from_=first, until=1.5, save=3).positions.values, whole.positions.values)
     seen = []
     cut = af.solve(
         field,
         ROUND,
         1.5,
-        save=af.Evenly(6),
+        save=af.save.Evenly(6),
         method=Exact(),
         chunk=2,
         on_progress=seen.append,
@@ -175,9 +178,9 @@ def test_cuts_batches_and_single_precision(monkeypatch):
         x = ROUND.positions @ expm(1.5 * MATRICES[k]).T
         found = whole.positions.values[k, -1]
         np.testing.assert_allclose(found, x / np.linalg.norm(x, axis=1, keepdims=True), atol=1e-13)
-    single = af.solve(TURNING, ROUND.astype(np.float32), 1.5, save=af.Evenly(3), method=Exact())
+    single = af.solve(TURNING, ROUND.astype(np.float32), 1.5, save=af.save.Evenly(3), method=Exact())
     assert single.positions.dtype == np.float32
-    exact = af.solve(TURNING, ROUND, 1.5, save=af.Evenly(3), method=Exact())
+    exact = af.solve(TURNING, ROUND, 1.5, save=af.save.Evenly(3), method=Exact())
     np.testing.assert_allclose(single.positions.values, exact.positions.values, atol=1e-4)
 
 
@@ -235,8 +238,8 @@ def test_tokens_that_feel_one_another():
         af.solve(Mean(), tokens, 2.0, save=2, method=method) for method in (Exact(), af.Adaptive(1e-11, 1e-12))
     )
     np.testing.assert_allclose(exact.positions.values, adaptive.positions.values, atol=1e-9)
-    phi = af.FlowMap.of(exact, method=Exact())
-    np.testing.assert_allclose(phi(POINTS), af.FlowMap.of(adaptive)(POINTS), atol=1e-6)
+    phi = af.flows.FlowMap.of(exact, method=Exact())
+    np.testing.assert_allclose(phi(POINTS), af.flows.FlowMap.of(adaptive)(POINTS), atol=1e-6)
     np.testing.assert_allclose(phi.inverse()(phi(POINTS)), POINTS, atol=1e-14)
     np.testing.assert_allclose(phi.log_determinant(POINTS), 0.0, atol=1e-14)
     few = af.stack("size", [5, 3], [tokens, af.Tokens(FLAT.positions[:3], space=af.Euclidean(3))])
@@ -248,9 +251,13 @@ def test_tokens_that_feel_one_another():
 SUM = af.Attention(2.0) + af.Perceptron(0.5 * MATRICES[0], bias=BIASES[0], outer=0.5 * MATRICES[1])
 LAYERED = {
     "renormalise": (af.Attention(4.0), ROUND, af.Layers(0.25)),
-    "jumping": (af.Attention(2.0, value=Pieces(TIMES, MATRICES)), ROUND, af.Layers(0.05, af.ProjectRenormalise())),
-    "flat": (af.Pre(af.Attention(1.0)), FLAT, af.Layers(0.25)),
-    "turn": (SUM, ROUND, af.Alternate(0.25, update=af.Renormalise())),
+    "jumping": (
+        af.Attention(2.0, value=Pieces(TIMES, MATRICES)),
+        ROUND,
+        af.Layers(0.05, af.updates.ProjectRenormalise()),
+    ),
+    "flat": (af.norms.Pre(af.Attention(1.0)), FLAT, af.Layers(0.25)),
+    "turn": (SUM, ROUND, af.Alternate(0.25, update=af.updates.Renormalise())),
     "split": (SUM, ROUND, af.Alternate(0.25, symmetric=True)),
 }
 
@@ -262,7 +269,7 @@ LAYERED = {
 def test_layers_are_inverted(name):
     """To rounding: 8 to 30 layers, each of which stretches distances by at most 2. Nodes lie apart from layers."""
     field, tokens, method = LAYERED[name]
-    phi = af.flow_map(field, tokens, 1.5, method=method, nodes=af.At([0.5, 1.5]))
+    phi = af.flow_map(field, tokens, 1.5, method=method, nodes=af.save.At([0.5, 1.5]))
     end, logdet = phi.push(POINTS)
     back, minus = phi.inverse().push(end)
     np.testing.assert_allclose(back, POINTS, atol=1e-11)

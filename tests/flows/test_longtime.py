@@ -87,7 +87,7 @@ def test_positions_of_an_implicit_method(name):
     until, rtol = 1e5, 1e-8
     field = af.Attention(12.0, normaliser=MODELS[name])
     method = af.Adaptive(rtol, 1e-11, solver=diffrax.Kvaerno5())
-    flow = af.solve(field, circle(ANGLES, MASSES), until, method=method, save=af.At([until]), chunk=1)
+    flow = af.solve(field, circle(ANGLES, MASSES), until, method=method, save=af.save.At([until]), chunk=1)
     ours = long(field, circle(ANGLES, MASSES), until, tol=1e-8)
     np.testing.assert_allclose(float(ours.log_time[-1]), math.log(until), atol=1e-8)
     # errors of steps add up, and perturbations shrink or stay (growth below e of the flow that was followed)
@@ -222,7 +222,7 @@ def test_symmetric_configurations():
     pair = long(af.Attention(8.0), af.from_array(np.array([[1.0, 0, 0], [-1.0, 0, 0]])))
     assert pair.outcome.ending.value == "frozen"
     assert pair.merges.sizes["merge"] == 0
-    hexagon = long(af.Attention(8.0), af.ring(af.Sphere(2), n=6))
+    hexagon = long(af.Attention(8.0), af.tokens.ring(af.Sphere(2), n=6))
     assert hexagon.outcome.ending.value == "stopped"
     assert hexagon.merges["undetermined"].values.all()
     skew = long(af.Attention(8.0), circle(np.array([0.0, 0.7, 1.8, 3.3, 4.9])))
@@ -243,7 +243,9 @@ def test_triple_merges_and_stragglers():
 
 @pytest.mark.slow
 def test_many_tokens_start_with_fast_steps():
-    tokens = af.clustered(af.Sphere(3), centres=af.simplex(af.Sphere(3), n=4).positions, n=150, spread=0.02, seed=0)
+    tokens = af.tokens.clustered(
+        af.Sphere(3), centres=af.tokens.simplex(af.Sphere(3), n=4).positions, n=150, spread=0.02, seed=0
+    )
     flow = long(af.Attention(30.0), tokens, tol=1e-4)
     assert flow.outcome.ending.value == "stopped"
     assert flow.merges.sizes["merge"] == 599

@@ -16,7 +16,7 @@ tokens = af.uniform(af.Sphere(2), n=n, seed=0)
 watch = {
     "order": lambda t, mu: jnp.linalg.norm(mu.masses @ mu.positions),
     "second": lambda t, mu: (mu.masses[:, None] * mu.positions).T @ mu.positions,
-    "rank": lambda t, mu: af.effective_rank(mu),
+    "rank": lambda t, mu: af.observe.effective_rank(mu),
 }
 flow = af.solve(
     af.Attention(4.0), tokens, frames * 0.05, save=frames, method=af.Layers(0.05), observe=watch, keep=(), tol=1e-8

@@ -69,16 +69,16 @@ def test_stop_conditions_look_at_what_is_not_kept():
     at = int(np.argmax(free.dataset["order"].values > 0.5))
     assert 0 < at < 40
     by_own = af.solve(
-        field, TOKENS, 8.0, save=40, observe=watch, keep=(), stop=af.When(lambda frame: frame.order > 0.5)
+        field, TOKENS, 8.0, save=40, observe=watch, keep=(), stop=af.stop.When(lambda frame: frame.order > 0.5)
     )
     assert float(by_own.stopped_at) == by_own.time.values[-1] == free.time.values[at]
     speed = free.dataset["speed"].values
     slow = float(speed[20])
-    built_in = af.solve(field, TOKENS, 8.0, save=40, keep=(), stop=af.Still(slow))
+    built_in = af.solve(field, TOKENS, 8.0, save=40, keep=(), stop=af.stop.Still(slow))
     assert built_in.time.values[-1] == free.time.values[np.argmax(speed <= slow)]
     with pytest.raises(InvalidInput, match="asks for 'speed'.*Name what else it needs in `needs`"):
-        af.solve(field, TOKENS, 8.0, save=40, keep=(), stop=af.When(lambda frame: frame.speed < slow))
-    needy = af.When(lambda frame: frame.speed <= slow, "slow", needs=("speed",))
+        af.solve(field, TOKENS, 8.0, save=40, keep=(), stop=af.stop.When(lambda frame: frame.speed < slow))
+    needy = af.stop.When(lambda frame: frame.speed <= slow, "slow", needs=("speed",))
     named = af.solve(field, TOKENS, 8.0, save=40, keep=(), stop=needy)
     assert named.time.values[-1] == built_in.time.values[-1]
 
@@ -208,8 +208,8 @@ def test_absent_rows_are_in_the_measure_and_say_so():
     prompts = af.stack("prompt", ["a", "b"], [af.uniform(af.Sphere(3), n=n, seed=0) for n in (4, 7)])
     watch = {
         "count": lambda t, mu: jnp.sum(mu.present),
-        "order": lambda t, mu: af.order_parameter(mu),
-        "clusters": lambda t, mu: np.int64(af.clusters(mu, scale=0.3).count),
+        "order": lambda t, mu: af.observe.order_parameter(mu),
+        "clusters": lambda t, mu: np.int64(af.observe.clusters(mu, scale=0.3).count),
     }
     flow = af.solve(FIELD, prompts, 1.0, save=4, method=af.Fixed(0.1), observe=watch)
     assert flow.dataset["count"].values.tolist() == [[4] * 5, [7] * 5]
@@ -232,7 +232,7 @@ def test_long_flows_densities_and_cells_are_observed_too():
     cells = mf.circle_cells(32)
     masses = mf.evolve_cells(
         af.Attention(2.0), cells, mf.cells_from_density(cells, start), 1.0, save=5, observe={"top": lambda t, m: m.max()},
-        stop=af.When(lambda frame: frame.top > 0.0435, "peaked"),
+        stop=af.stop.When(lambda frame: frame.top > 0.0435, "peaked"),
     )  # fmt: skip
     np.testing.assert_array_equal(masses.dataset["top"], masses.masses.values.max(axis=1))
     assert masses.outcome.ending is Ending.STOPPED

@@ -78,7 +78,7 @@ def test_the_overlap_has_the_drift_and_the_variance_of_its_generator():
     h, until, seeds = 0.02, 1.0, 4096
     noise = RandomValues(af.Attention(BETA), seed=af.Along("seed", range(seeds)))
     start = af.from_array(np.eye(D)[:2])
-    x = solved(STILL, start, until, af.Layers(h, af.ProjectRenormalise()), noise, save=af.EveryLayer())
+    x = solved(STILL, start, until, af.Layers(h, af.updates.ProjectRenormalise()), noise, save=af.save.EveryLayer())
     overlap = np.sum(x[:, :, 0] * x[:, :, 1], axis=-1)
     m = softmax_means(x[:, :-1])
     s = np.einsum("stid,stjd->stij", m, m)
@@ -102,8 +102,8 @@ def test_layers_with_random_values_converge_to_it_in_law(size):
     beta, n, seeds = size
     d, h = 8, 0.02
     seed = af.Along("seed", range(seeds))
-    start = af.equiangular(af.Sphere(d), n=n, overlap=0.2)
-    network = af.Attention(beta, value=af.Random((d, d), seed=seed, step=h, scale=(d * h) ** -0.5))
+    start = af.tokens.equiangular(af.Sphere(d), n=n, overlap=0.2)
+    network = af.Attention(beta, value=af.weights.Random((d, d), seed=seed, step=h, scale=(d * h) ** -0.5))
     layers = solved(network, start, 1.0, af.Layers(h))
     still = af.Perceptron(np.eye(d), outer=np.zeros((d, d)))
     sde = solved(still, start, 1.0, af.Fixed(2 * h), RandomValues(af.Attention(beta), seed=seed))

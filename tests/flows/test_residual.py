@@ -29,7 +29,7 @@ def weights(*lead, seed=1, width=WIDTH):
 def smooth():
     """A perceptron whose weights are piecewise linear in depth, another at every layer."""
     parts = [w + v / 2 for w, v in zip(weights(), weights(KNOTS, seed=2), strict=True)]
-    return Perceptron(*(af.Interpolated(w, UNTIL / (KNOTS - 1)) for w in parts), activation="tanh")
+    return Perceptron(*(af.weights.Interpolated(w, UNTIL / (KNOTS - 1)) for w in parts), activation="tanh")
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
@@ -39,7 +39,7 @@ def test_layers_of_a_perceptron_are_the_resnet(activation, shared, outer):
     layers, step = 20, 0.1
     width = WIDTH if outer else DIM
     values = weights(*(() if shared else (layers,)), width=width)
-    parts = values if shared else [af.PerLayer(w, step) for w in values]
+    parts = values if shared else [af.weights.PerLayer(w, step) for w in values]
     field = Perceptron(*parts[: 3 if outer else 2], activation=activation)
     tokens = starts()
     x = tokens.positions
@@ -56,7 +56,7 @@ def test_a_thousand_layers_read_their_own_weights():
     """Layer k reads values[k] also where k * 0.1 / 0.1 is rounded below k; a slip would cost 1e-2."""
     layers, step = 1000, 0.1
     a, b, _ = weights(layers, width=DIM)
-    field = Perceptron(af.PerLayer(0.01 * a, step), af.PerLayer(b, step), activation="tanh")
+    field = Perceptron(af.weights.PerLayer(0.01 * a, step), af.weights.PerLayer(b, step), activation="tanh")
     tokens = starts()
     x = tokens.positions
     for k in range(layers):
@@ -68,7 +68,7 @@ def test_a_thousand_layers_read_their_own_weights():
 
 def frames(method):
     """Positions at the times k/50."""
-    return af.solve(smooth(), starts(), UNTIL, method=method, save=af.Evenly(50), chunk=51).positions.values
+    return af.solve(smooth(), starts(), UNTIL, method=method, save=af.save.Evenly(50), chunk=51).positions.values
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_layers_drawn_independently_do_not_converge_to_a_flow_of_their_own(scale
 
     def network(layers, first):
         step = UNTIL / layers
-        inner = af.Random((DIM, DIM), seed=af.Along("seed", np.arange(first, first + members)), step=step)
+        inner = af.weights.Random((DIM, DIM), seed=af.Along("seed", np.arange(first, first + members)), step=step)
         outer = np.eye(DIM) * (1.0 if scale == 1.0 else step**scale)
         return af.advance(
             Perceptron(inner, outer=outer, activation="tanh"), tokens, 0.0, UNTIL, af.Layers(step)
@@ -157,9 +157,9 @@ def test_layers_drawn_independently_do_not_converge_to_a_flow_of_their_own(scale
 @pytest.mark.parametrize(
     ("update", "low", "high", "last"),
     [
-        (af.ProjectRenormalise(), 0.994, 0.999, 1.072e-3),
-        (af.Renormalise(), 0.967, 0.992, 3.411e-3),
-        (af.Project(), 0.990, 0.997, 1.148e-3),
+        (af.updates.ProjectRenormalise(), 0.994, 0.999, 1.072e-3),
+        (af.updates.Renormalise(), 0.967, 0.992, 3.411e-3),
+        (af.updates.Project(), 0.990, 0.997, 1.148e-3),
     ],
 )
 def test_attention_layers_on_the_sphere(update, low, high, last):
@@ -173,7 +173,7 @@ def test_attention_layers_on_the_sphere(update, low, high, last):
     assert orders.max() <= high + 5e-4
     np.testing.assert_allclose(errors[-1], last, rtol=0, atol=5e-7)
     off = [tokens.space.defect(end).max() for end in ends]
-    if isinstance(update, af.Project):  # |x + h P A|^2 = |x|^2 + h^2 |P A|^2: off the sphere by O(h) in time 2
+    if isinstance(update, af.updates.Project):  # |x + h P A|^2 = |x|^2 + h^2 |P A|^2: off the sphere by O(h) in time 2
         np.testing.assert_allclose(np.log2(np.array(off[:-1]) / off[1:]), 1.0, atol=0.05)
     else:
         assert max(off) < 4 * EPS

@@ -62,7 +62,7 @@ def test_orders(name):
     exact = af.advance(JUMPING, TOKENS, 0.0, 1.0, af.Adaptive(1e-12, 1e-13)).positions
 
     def error(h):
-        flow = af.solve(JUMPING, TOKENS, 1.0, save=af.At([0.1, 0.47, 1.0]), method=af.Fixed(h, rule))
+        flow = af.solve(JUMPING, TOKENS, 1.0, save=af.save.At([0.1, 0.47, 1.0]), method=af.Fixed(h, rule))
         return np.abs(flow.positions.values[-1] - exact).max()
 
     coarse, fine = (error(h) for h in ((0.04, 0.02) if order > 2 else (0.01, 0.005)))
@@ -82,7 +82,7 @@ def test_against_plain_numpy(name):
             step, now = (end - start) / count, velocity(x, k)
             bend = step / last / 2 if name == "adams-bashforth" else 0.0
             x, before, last = unit(x + step * (now + bend * (now - before))), now, step
-    flow = af.solve(JUMPING, TOKENS, 1.0, save=af.At([0.1, 0.47, 1.0]), method=af.Fixed(h, OUR[name][0]))
+    flow = af.solve(JUMPING, TOKENS, 1.0, save=af.save.At([0.1, 0.47, 1.0]), method=af.Fixed(h, OUR[name][0]))
     np.testing.assert_allclose(flow.positions.values[-1], x, atol=1e-14)
 
 
@@ -90,9 +90,9 @@ def test_against_plain_numpy(name):
 def test_memory_leaves_no_trace(name, monkeypatch):
     """Chunks, slices of single steps, continuing and cancelling: equal bit by bit, in a batch."""
     method, batch = af.Fixed(0.04, RULES[name][0]), af.uniform(af.Sphere(3), n=6, seed=range(2))
-    run = {"save": af.Evenly(6), "method": method}
+    run = {"save": af.save.Evenly(6), "method": method}
     whole = af.solve(JUMPING, batch, 1.5, **run)
-    first = af.solve(JUMPING, batch, 0.75, save=af.Evenly(3), method=method)
+    first = af.solve(JUMPING, batch, 0.75, save=af.save.Evenly(3), method=method)
     assert np.array_equal(af.solve(from_=first, until=1.5, save=3).positions.values, whole.positions.values)
     monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "FIRST_SLICE", 1.0)
     monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "SECONDS", 0.0)
@@ -112,15 +112,15 @@ def test_backwards_stops_and_float32():
     # of order h^2 with rates of about 3, as far back again; a stage on the wrong side of a jump costs h
     assert np.abs(back.positions - TOKENS.positions).max() < 1e-4
     method = af.Fixed(0.02, AdamsBashforth())
-    single = af.solve(JUMPING, TOKENS.astype(np.float32), 1.0, save=af.Evenly(2), method=method)
-    twice = af.solve(JUMPING, TOKENS, 1.0, save=af.Evenly(2), method=method)
+    single = af.solve(JUMPING, TOKENS.astype(np.float32), 1.0, save=af.save.Evenly(2), method=method)
+    twice = af.solve(JUMPING, TOKENS, 1.0, save=af.save.Evenly(2), method=method)
     assert single.positions.dtype == np.float32
     np.testing.assert_allclose(single.positions.values, twice.positions.values, atol=2e-5)
     # a member that is held in one place leaves the memory of the other one alone
     batch = af.uniform(af.Sphere(3), n=6, seed=range(2))
     calm = af.Attention(1.0)
-    stopped = af.solve(calm, batch, 12.0, save=af.Evenly(24), method=method, stop=af.Consensus(0.1))
-    free = af.solve(calm, batch, 12.0, save=af.Evenly(24), method=method)
+    stopped = af.solve(calm, batch, 12.0, save=af.save.Evenly(24), method=method, stop=af.stop.Consensus(0.1))
+    free = af.solve(calm, batch, 12.0, save=af.save.Evenly(24), method=method)
     assert len(set(stopped.stopped_at.values)) == 2
     for k, at in enumerate(stopped.stopped_at.values):
         frame = int(np.argmax(free.time.values == at))
@@ -148,7 +148,7 @@ def test_noise_with_memory():
     """kappa = 0 is the flow without noise, bit by bit, and a seed fixes the path."""
     method = af.Fixed(0.05, AdamsBashforth())
     quiet, loud, again, none = (
-        af.solve(af.Attention(2.0), TOKENS, 1.0, save=af.Evenly(4), method=method, noise=noise).positions.values
+        af.solve(af.Attention(2.0), TOKENS, 1.0, save=af.save.Evenly(4), method=method, noise=noise).positions.values
         for noise in (af.Brownian(0.0), af.Brownian(0.1), af.Brownian(0.1), None)
     )
     assert np.array_equal(quiet, none)

@@ -20,7 +20,7 @@ QUERIES = np.random.default_rng(2).standard_normal((4, 3, 3))
 
 
 def jumping(step, values=VALUES, queries=QUERIES):
-    return af.Attention(BETA, query=af.PerLayer(queries, step), value=af.PerLayer(values, step))
+    return af.Attention(BETA, query=af.weights.PerLayer(queries, step), value=af.weights.PerLayer(values, step))
 
 
 def normalised(x):
@@ -63,15 +63,15 @@ def test_a_layer_reads_its_own_piece(step):
     assert np.array_equal(numbers(t, step), k)
     assert np.array_equal(numbers(np.nextafter(t[1:], -np.inf), step), k[:-1])
     assert (np.floor(t / step) != k).any() or step == 1 / 3  # what a plain floor would do
-    found = breaks(af.PerLayer(np.zeros((100_000, 1)), step), t[-1] * 2)
+    found = breaks(af.weights.PerLayer(np.zeros((100_000, 1)), step), t[-1] * 2)
     assert np.array_equal(found, t[1:])
 
 
 def test_layers_use_the_weights_of_their_number():
     """Layers(0.1) against a NumPy loop, then twice as many layers as weights: 0, 0, 1, 1, ..., and the last for ever."""
-    flow = af.solve(jumping(0.1), TOKENS, 0.5, save=af.EveryLayer(), method=af.Layers(0.1))
+    flow = af.solve(jumping(0.1), TOKENS, 0.5, save=af.save.EveryLayer(), method=af.Layers(0.1))
     np.testing.assert_allclose(flow.positions.values, numpy_layers([0, 1, 2, 3, 3], 0.1), atol=1e-14)
-    flow = af.solve(jumping(0.1), TOKENS, 0.5, save=af.EveryLayer(2), method=af.Layers(0.05))
+    flow = af.solve(jumping(0.1), TOKENS, 0.5, save=af.save.EveryLayer(2), method=af.Layers(0.05))
     expected = numpy_layers([0, 0, 1, 1, 2, 2, 3, 3, 3, 3], 0.05)
     np.testing.assert_allclose(flow.positions.values, expected[::2], atol=1e-14)
     moved = af.advance(jumping(0.1), TOKENS, 0.1, 0.3, af.Layers(0.1))  # a flow that starts at layer 1
@@ -86,7 +86,7 @@ def test_fixed_steps_keep_order_four_across_jumps():
     exact = scipy_legs(0.3)
 
     def error(h):
-        flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.Evenly(4), method=af.Fixed(h))
+        flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.save.Evenly(4), method=af.Fixed(h))
         return np.abs(flow.positions.values[-1] - exact).max()
 
     errors = [error(h) for h in (0.1, 0.05, 0.025)]
@@ -94,7 +94,7 @@ def test_fixed_steps_keep_order_four_across_jumps():
     orders = np.log2(errors[:-1]) - np.log2(errors[1:])
     assert (np.abs(orders - 4) < 0.5).all(), (errors, orders)
     # a step that does not divide the layers, saved at other times than the jumps
-    flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.Evenly(7), method=af.Fixed(0.027))
+    flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.save.Evenly(7), method=af.Fixed(0.027))
     assert np.abs(flow.positions.values[-1] - exact).max() < 2 * errors[-1]
 
 
@@ -104,7 +104,7 @@ def test_heun_keeps_order_two_across_jumps():
     exact = scipy_legs(0.3)
 
     def solved(h):
-        return af.solve(jumping(0.3), TOKENS, 1.2, save=af.Evenly(4), method=Heun(h)).positions.values[-1]
+        return af.solve(jumping(0.3), TOKENS, 1.2, save=af.save.Evenly(4), method=Heun(h)).positions.values[-1]
 
     def advanced(h):
         return af.advance(jumping(0.3), TOKENS, 0.0, 1.2, Heun(h)).positions
@@ -129,7 +129,7 @@ def test_adaptive_steps_stop_at_jumps():
     (If it does, the result is as accurate, but the error estimate shrinks the steps: 9 times as many.)
     """
     exact = scipy_legs(0.3)
-    flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.Evenly(4), chunk=2)
+    flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.save.Evenly(4), chunk=2)
     # rtol 1e-8 per step, some 10 steps, contraction and expansion of order e
     assert np.abs(flow.positions.values[-1] - exact).max() < 1e-7
     assert flow.steps["rejected"] <= flow.steps["accepted"] / 2 < 16, flow.steps
@@ -145,7 +145,7 @@ def test_backwards_is_back(method, tolerance):
 
 
 SMOOTH = {
-    "interpolated": af.Interpolated(VALUES, 0.3),
+    "interpolated": af.weights.Interpolated(VALUES, 0.3),
     "function": lambda t: jnp.asarray(VALUES[0], t.dtype) * jnp.cos(2 * t) + jnp.asarray(VALUES[1], t.dtype) * t,
 }
 
@@ -158,7 +158,7 @@ def test_layers_converge_to_the_flow_of_smooth_weights(name):
     exact = af.advance(field, TOKENS, 0.0, 1.2, af.Adaptive(1e-10, 1e-12)).positions
 
     def error(h):
-        flow = af.solve(field, TOKENS, 1.2, save=af.Evenly(1), method=af.Layers(h))
+        flow = af.solve(field, TOKENS, 1.2, save=af.save.Evenly(1), method=af.Layers(h))
         return np.abs(flow.positions.values[-1] - exact).max()
 
     errors = [error(h) for h in (0.01, 0.005)]
@@ -167,7 +167,7 @@ def test_layers_converge_to_the_flow_of_smooth_weights(name):
 
 
 def test_interpolated_weights_are_linear_in_between():
-    weight = af.Interpolated(VALUES, 0.3)
+    weight = af.weights.Interpolated(VALUES, 0.3)
     at = af.double(lambda t: weight.at(t, jnp.float64))
     np.testing.assert_allclose(at(0.3 * 1.25), 0.75 * VALUES[1] + 0.25 * VALUES[2], atol=1e-15)
     for t, k in ((0.0, 0), (0.3, 1), (0.9, 3), (50.0, 3)):
@@ -212,7 +212,9 @@ def entries(weight):
 
 def test_random_weights_have_the_law_they_say():
     """Mean and variance of 4000 x 9 Gaussians, layers independent, roles independent: each within 4 standard errors."""
-    field = af.Attention(BETA, query=af.Random((3, 3), seed=5), value=af.Random((3, 3), seed=5, scale=2.0, mean=1.0))
+    field = af.Attention(
+        BETA, query=af.weights.Random((3, 3), seed=5), value=af.weights.Random((3, 3), seed=5, scale=2.0, mean=1.0)
+    )
     query, value = entries(field.features.query.weight), entries(field.value.weight)
     value = (value - 1.0) / 2.0
     query = query * np.sqrt(3)
@@ -222,8 +224,8 @@ def test_random_weights_have_the_law_they_say():
         assert abs(sample.var() - 1) < 4 * np.sqrt(2 / count)
         assert abs(np.mean(sample[1:] * sample[:-1])) < 4 / np.sqrt(count)
     assert abs(np.mean(query * value)) < 4 / np.sqrt(count)
-    assert not np.array_equal(query, entries(af.Random((3, 3), seed=6, role="query")) * np.sqrt(3))
-    assert np.array_equal(query, entries(af.Random((3, 3), seed=5, role="query")) * np.sqrt(3))
+    assert not np.array_equal(query, entries(af.weights.Random((3, 3), seed=6, role="query")) * np.sqrt(3))
+    assert np.array_equal(query, entries(af.weights.Random((3, 3), seed=5, role="query")) * np.sqrt(3))
 
 
 @pytest.mark.slow
@@ -231,15 +233,19 @@ def test_random_networks_by_seed():
     """A batch over seeds is its members; one seed is one network, in `solve` and in a NumPy loop over its matrices."""
 
     def end(seed):
-        field = af.Attention(BETA, query=af.Random((3, 3), seed=seed), value=af.Random((3, 3), seed=seed))
-        return af.solve(field, TOKENS, 1.0, save=af.Evenly(1), method=af.Layers(0.1)).positions.values[..., -1, :, :]
+        field = af.Attention(
+            BETA, query=af.weights.Random((3, 3), seed=seed), value=af.weights.Random((3, 3), seed=seed)
+        )
+        return af.solve(field, TOKENS, 1.0, save=af.save.Evenly(1), method=af.Layers(0.1)).positions.values[
+            ..., -1, :, :
+        ]
 
     many = end(af.Along("seed", [3, 4]))
     alone = end(4)
     assert np.array_equal(alone, end(4))
     np.testing.assert_allclose(many[1], alone, atol=1e-14)
     assert np.abs(many[0] - many[1]).max() > 0.1
-    queries, values = (entries(af.Random((3, 3), seed=4, role=role)) for role in ("query", "value"))
+    queries, values = (entries(af.weights.Random((3, 3), seed=4, role=role)) for role in ("query", "value"))
     x = START
     for k in range(10):
         x = normalised(x + 0.1 * numpy_drive(x, queries[k], values[k]))
@@ -250,7 +256,7 @@ def test_gradients_with_respect_to_the_weights_of_layers():
     """Reverse mode against central differences with step 1e-5: truncation 1e-10, rounding 1e-16 / 1e-5."""
 
     def loss(values):
-        field = af.Attention(BETA, query=QUERIES[0], value=af.PerLayer(values, 0.1))
+        field = af.Attention(BETA, query=QUERIES[0], value=af.weights.PerLayer(values, 0.1))
         return jnp.sum(jnp.sin(3 * jnp.asarray(af.advance(field, TOKENS, 0.0, 0.3, af.Layers(0.1)).positions)))
 
     gradient = af.double(jax.grad(loss))(VALUES)

@@ -20,7 +20,7 @@ TOKENS = af.uniform(af.Sphere(3), n=12, seed=0)
 
 
 def test_the_result_is_labelled_and_double():
-    flow = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.Evenly(5))
+    flow = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.save.Evenly(5))
     assert flow.positions.dims == ("time", "token", "dim")
     assert flow.positions.dtype == np.float64
     np.testing.assert_allclose(flow.time.values, np.linspace(0, 2, 6), rtol=1e-15)
@@ -28,15 +28,15 @@ def test_the_result_is_labelled_and_double():
     assert flow.outcome.ending is Ending.FINISHED
     assert flow.steps["accepted"] > 0
     assert not jax.config.jax_enable_x64
-    np.testing.assert_allclose(flow.energy.values[3], af.energy(flow.tokens(3), 4.0), rtol=1e-12)
+    np.testing.assert_allclose(flow.energy.values[3], af.observe.energy(flow.tokens(3), 4.0), rtol=1e-12)
 
 
 def test_recorded_speed_and_spread():
-    flow = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.Evenly(3))
+    flow = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.save.Evenly(3))
     for k in range(4):
         tokens = flow.tokens(k)
-        assert abs(flow.dataset["speed"].values[k] - af.speed(af.Attention(4.0), tokens).max()) < 1e-15
-        assert abs(flow.dataset["spread"].values[k] - af.spread(tokens)) < 1e-15
+        assert abs(flow.dataset["speed"].values[k] - af.observe.speed(af.Attention(4.0), tokens).max()) < 1e-15
+        assert abs(flow.dataset["spread"].values[k] - af.observe.spread(tokens)) < 1e-15
 
 
 @pytest.mark.parametrize(
@@ -44,15 +44,15 @@ def test_recorded_speed_and_spread():
 )
 def test_chunks_and_schedules_do_not_move_frames(method):
     """The same times, saved in chunks of 1, 2 or 100: equal bit by bit."""
-    large = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.Evenly(6), chunk=100, method=method)
+    large = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.save.Evenly(6), chunk=100, method=method)
     for chunk in (1, 2):
-        small = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.Evenly(6), chunk=chunk, method=method)
+        small = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.save.Evenly(6), chunk=chunk, method=method)
         assert np.array_equal(small.positions.values, large.positions.values)
         assert small.steps == large.steps
 
 
 def test_fixed_equals_advance():
-    flow = af.solve(af.Attention(4.0), TOKENS, 1.0, save=af.Evenly(1), method=af.Fixed(0.1))
+    flow = af.solve(af.Attention(4.0), TOKENS, 1.0, save=af.save.Evenly(1), method=af.Fixed(0.1))
     np.testing.assert_allclose(
         flow.positions.values[-1], af.advance(af.Attention(4.0), TOKENS, 0.0, 1.0, af.Fixed(0.1)).positions, atol=1e-15
     )
@@ -61,12 +61,12 @@ def test_fixed_equals_advance():
 def test_a_batch_equals_its_members():
     tokens = af.uniform(af.Sphere(3), n=12, seed=range(2))
     field = af.Attention(af.Along("beta", [1.0, 6.0]))
-    flow = af.solve(field, tokens, 3.0, save=af.Evenly(4))
+    flow = af.solve(field, tokens, 3.0, save=af.save.Evenly(4))
     assert flow.positions.dims == ("beta", "seed", "time", "token", "dim")
     assert flow.dataset["beta"].values.tolist() == [1.0, 6.0]
     for i, beta in enumerate((1.0, 6.0)):
         for j in range(2):
-            alone = af.solve(af.Attention(beta), tokens.member(seed=j), 3.0, save=af.Evenly(4))
+            alone = af.solve(af.Attention(beta), tokens.member(seed=j), 3.0, save=af.save.Evenly(4))
             np.testing.assert_allclose(flow.positions.values[i, j], alone.positions.values, atol=1e-7)
             np.testing.assert_allclose(flow.energy.values[i, j], alone.energy.values, atol=1e-7)
     one = flow.member(beta=1, seed=0)
@@ -79,10 +79,10 @@ def test_a_batch_equals_its_members():
 def test_slices_of_single_steps(method, monkeypatch):
     """Members of a batch reach the end of a chunk after different numbers of slices; where they are cut is no matter."""
     tokens, field = af.uniform(af.Sphere(3), n=12, seed=range(2)), af.Attention(af.Along("beta", [0.5, 20.0]))
-    whole = af.solve(field, tokens, 10.0, save=af.Evenly(5), method=method)
+    whole = af.solve(field, tokens, 10.0, save=af.save.Evenly(5), method=method)
     monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "FIRST_SLICE", 1.0)
     monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "SECONDS", 0.0)
-    cut = af.solve(field, tokens, 10.0, save=af.Evenly(5), method=method)
+    cut = af.solve(field, tokens, 10.0, save=af.save.Evenly(5), method=method)
     assert cut.outcome.ending is Ending.FINISHED
     assert np.array_equal(cut.positions.values, whole.positions.values)
     assert cut.steps == whole.steps
@@ -90,9 +90,9 @@ def test_slices_of_single_steps(method, monkeypatch):
 
 def test_permuting_tokens_permutes_the_flow():
     order = np.random.default_rng(0).permutation(12)
-    a = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.Evenly(2), method=af.Fixed(0.1))
+    a = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.save.Evenly(2), method=af.Fixed(0.1))
     b = af.solve(
-        af.Attention(4.0), af.from_array(TOKENS.positions[order]), 2.0, save=af.Evenly(2), method=af.Fixed(0.1)
+        af.Attention(4.0), af.from_array(TOKENS.positions[order]), 2.0, save=af.save.Evenly(2), method=af.Fixed(0.1)
     )
     np.testing.assert_allclose(b.positions.values, a.positions.values[:, order], atol=1e-13)
 
@@ -108,7 +108,7 @@ def test_no_surprise_compiles():
         before = TRACES["count"]
         af.solve(
             Counting(af.Attention(arguments["beta"])), tokens, arguments["until"], method=arguments["method"],
-            save=af.LogSpaced(20, arguments["first"]), chunk=8,
+            save=af.save.LogSpaced(20, arguments["first"]), chunk=8,
         )  # fmt: skip
         return TRACES["count"] - before
 
@@ -140,15 +140,15 @@ def test_velocity_compiles_once():
 
 
 def test_schedules():
-    assert af.EveryLayer().times(1.0, 0.1).tolist() == (np.arange(11) * 0.1).tolist()
-    assert len(af.EveryLayer(4).times(1.0, 0.1)) == 4
-    times = af.LogSpaced(50, 0.1).times(1000.0, None)
+    assert af.save.EveryLayer().times(1.0, 0.1).tolist() == (np.arange(11) * 0.1).tolist()
+    assert len(af.save.EveryLayer(4).times(1.0, 0.1)) == 4
+    times = af.save.LogSpaced(50, 0.1).times(1000.0, None)
     assert times[0] == 0
     assert times[1] == pytest.approx(0.1)
     assert times[-1] == 1000.0
     np.testing.assert_allclose(np.diff(np.log(times[1:])), np.log(1e4) / 49, rtol=1e-9)
     # on layers: whole multiples, none twice
-    layers = af.LogSpaced(50, 0.01).times(10.0, 0.1) / 0.1
+    layers = af.save.LogSpaced(50, 0.01).times(10.0, 0.1) / 0.1
     np.testing.assert_allclose(layers, np.unique(np.rint(layers)), rtol=1e-15)
 
 
@@ -158,12 +158,12 @@ def test_layers_are_counted_by_integers():
 
     layers = np.arange(1000)
     assert np.array_equal(layer_number(layers * 0.1, 0.1), layers)
-    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, method=af.Layers(0.1), save=af.EveryLayer(100))
+    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, method=af.Layers(0.1), save=af.save.EveryLayer(100))
     assert flow.steps["accepted"] == 1000
 
 
 def test_stop_at_consensus():
-    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, save=af.Evenly(100), stop=af.Consensus(1e-2))
+    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, save=af.save.Evenly(100), stop=af.stop.Consensus(1e-2))
     assert flow.outcome.ending is Ending.STOPPED
     assert "consensus" in flow.outcome.message
     spreads = flow.dataset["spread"].values
@@ -172,19 +172,19 @@ def test_stop_at_consensus():
 
 
 def test_stop_when_still_and_by_own_condition():
-    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, save=af.Evenly(100), stop=[af.Still(1e-3)])
+    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, save=af.save.Evenly(100), stop=[af.stop.Still(1e-3)])
     assert flow.dataset["speed"].values[-1] <= 1e-3 < flow.dataset["speed"].values[-2]
-    own = af.When(lambda frame: frame.positions[:, 0, 2] > 2, "never")
-    late = af.When(lambda frame: np.array(frame.time > 3), "late")
-    flow = af.solve(af.Attention(1.0), TOKENS, 10.0, save=af.Evenly(10), stop=[own, late])
+    own = af.stop.When(lambda frame: frame.positions[:, 0, 2] > 2, "never")
+    late = af.stop.When(lambda frame: np.array(frame.time > 3), "late")
+    flow = af.solve(af.Attention(1.0), TOKENS, 10.0, save=af.save.Evenly(10), stop=[own, late])
     assert flow.time.values[-1] == 4.0
     assert "late" in flow.outcome.message
 
 
 def test_members_of_a_batch_stop_on_their_own():
     tokens = af.uniform(af.Sphere(3), n=12, seed=range(3))
-    flow = af.solve(af.Attention(1.0), tokens, 100.0, save=af.Evenly(100), stop=af.Consensus(1e-2))
-    free = af.solve(af.Attention(1.0), tokens, 100.0, save=af.Evenly(100))
+    flow = af.solve(af.Attention(1.0), tokens, 100.0, save=af.save.Evenly(100), stop=af.stop.Consensus(1e-2))
+    free = af.solve(af.Attention(1.0), tokens, 100.0, save=af.save.Evenly(100))
     assert flow.outcome.ending is Ending.STOPPED
     stopped, last = flow.stopped_at.values, flow.time.values[-1]
     assert last == stopped.max() > stopped.min()
@@ -204,24 +204,24 @@ def test_standing_still_apart_is_frozen():
     assert flow.outcome.ending is Ending.FROZEN
     assert not flow.resolved.values.any()
     assert "round-off floor" in flow.outcome.message
-    moving = af.solve(af.Attention(1.0), TOKENS, 1.0, save=af.Evenly(3))
+    moving = af.solve(af.Attention(1.0), TOKENS, 1.0, save=af.save.Evenly(3))
     assert moving.resolved.values.all()
 
 
 def test_failure_is_an_outcome():
     with pytest.raises(FlowFailed, match="near t = ") as caught:
-        af.solve(Breaking(), TOKENS, 3.0, save=af.Evenly(30), chunk=4)
+        af.solve(Breaking(), TOKENS, 3.0, save=af.save.Evenly(30), chunk=4)
     kept = caught.value.trajectory
     assert kept.outcome.ending is Ending.FAILED
     assert 0.5 < kept.time.values[-1] <= 1.0
     assert np.isfinite(kept.positions.values).all()
-    flow = af.solve(Breaking(), TOKENS, 3.0, save=af.Evenly(30), method=af.Fixed(0.1), check=False)
+    flow = af.solve(Breaking(), TOKENS, 3.0, save=af.save.Evenly(30), method=af.Fixed(0.1), check=False)
     assert flow.outcome.ending is Ending.FAILED
 
 
 def test_progress_is_reported():
     seen = []
-    af.solve(af.Attention(4.0), TOKENS, 20.0, save=af.Evenly(40), chunk=8, on_progress=seen.append)
+    af.solve(af.Attention(4.0), TOKENS, 20.0, save=af.save.Evenly(40), chunk=8, on_progress=seen.append)
     assert len(seen) >= 3
     assert seen[-1].time == 20.0
     assert seen[-1].remaining == 0.0
@@ -240,7 +240,7 @@ def test_ctrl_c_keeps_what_was_computed():
     thread = threading.Thread(target=interrupt, daemon=True)
     thread.start()
     flow = af.solve(
-        Slow(), TOKENS, 100.0, method=af.Layers(1e-6), save=af.Evenly(10_000_000 // 100), chunk=4,
+        Slow(), TOKENS, 100.0, method=af.Layers(1e-6), save=af.save.Evenly(10_000_000 // 100), chunk=4,
         on_progress=lambda p: begun.set() if p.frames > 8 else None,
     )  # fmt: skip
     thread.join()
@@ -255,7 +255,13 @@ def test_ctrl_c_that_other_code_takes_for_itself():
             signal.raise_signal(signal.SIGINT)
 
     flow = af.solve(
-        Slow(), TOKENS, 100.0, method=af.Layers(1e-6), save=af.Evenly(10_000_000 // 100), chunk=4, on_progress=swallow
+        Slow(),
+        TOKENS,
+        100.0,
+        method=af.Layers(1e-6),
+        save=af.save.Evenly(10_000_000 // 100),
+        chunk=4,
+        on_progress=swallow,
     )
     assert flow.outcome.ending is Ending.INTERRUPTED
     assert flow.dataset.sizes["time"] < 100
@@ -279,12 +285,15 @@ def test_ctrl_c_before_the_first_chunk(monkeypatch):
         ({"until": np.nan}, "`until` is nan"),
         ({"until": "long"}, "`until` is 'long'"),
         ({"until": 1.0, "chunk": 0}, "`chunk` is 0"),
-        ({"until": 1.0, "save": af.EveryLayer()}, "EveryLayer"),
-        ({"until": 1.0, "save": af.LogSpaced(10, 2.0)}, "before `until`"),
-        ({"until": 1.0, "save": af.At([0.5])}, "make them equal"),
+        ({"until": 1.0, "save": af.save.EveryLayer()}, "EveryLayer"),
+        ({"until": 1.0, "save": af.save.LogSpaced(10, 2.0)}, "before `until`"),
+        ({"until": 1.0, "save": af.save.At([0.5])}, "make them equal"),
         ({"until": 1.05, "method": af.Layers(0.1)}, "whole number"),
-        ({"stop": af.Consensus}, "^`stop` is the class Consensus; write Consensus\\(\\)\\.$"),
-        ({"stop": [af.Consensus(), 1e-3]}, "^`stop` is 0.001; give a condition such as Consensus\\(\\), or a list\\.$"),
+        ({"stop": af.stop.Consensus}, "^`stop` is the class Consensus; write Consensus\\(\\)\\.$"),
+        (
+            {"stop": [af.stop.Consensus(), 1e-3]},
+            "^`stop` is 0.001; give a condition such as Consensus\\(\\), or a list\\.$",
+        ),
         ({"stop": "consensus"}, "^`stop` is 'consensus'; give a condition"),
         ({"method": af.Adaptive}, "^`method` is the class Adaptive; write Adaptive\\(\\)\\.$"),
         ({"method": "adaptive"}, "^`method` is 'adaptive'; give a method such as Adaptive\\(\\)\\.$"),
@@ -307,9 +316,9 @@ def test_bad_requests_are_refused(arguments, words):
         (lambda: af.Adaptive(rtol=np.nan), "rtol"),
         (lambda: af.Fixed(-1.0), "step"),
         (lambda: af.Layers(np.inf), "step"),
-        (lambda: af.Evenly(0), "count"),
-        (lambda: af.At([2.0, 1.0]), "increasing"),
-        (lambda: af.Consensus(0.0), "spread"),
+        (lambda: af.save.Evenly(0), "count"),
+        (lambda: af.save.At([2.0, 1.0]), "increasing"),
+        (lambda: af.stop.Consensus(0.0), "spread"),
     ],
 )
 def test_bad_methods_are_refused(make, words):
@@ -320,7 +329,7 @@ def test_bad_methods_are_refused(make, words):
 def test_euclidean_flow_is_a_linear_average():
     """beta = 0 on R^d: x' = mean, so the mean grows like e^t and differences stay."""
     tokens = af.Tokens(np.random.default_rng(0).standard_normal((12, 3)), space=af.Euclidean(3))
-    flow = af.solve(af.Attention(0.0), tokens, 1.0, save=af.Evenly(2))
+    flow = af.solve(af.Attention(0.0), tokens, 1.0, save=af.save.Evenly(2))
     mean = tokens.positions.mean(axis=0)
     expected = tokens.positions + (np.e - 1) * mean
     np.testing.assert_allclose(flow.positions.values[-1], expected, atol=1e-7)
@@ -329,9 +338,9 @@ def test_euclidean_flow_is_a_linear_average():
 
 
 def test_float32_on_request():
-    flow = af.solve(af.Attention(4.0), TOKENS.astype(np.float32), 1.0, save=af.Evenly(2), method=af.Fixed(0.1))
+    flow = af.solve(af.Attention(4.0), TOKENS.astype(np.float32), 1.0, save=af.save.Evenly(2), method=af.Fixed(0.1))
     assert flow.positions.dtype == np.float32
-    double = af.solve(af.Attention(4.0), TOKENS, 1.0, save=af.Evenly(2), method=af.Fixed(0.1))
+    double = af.solve(af.Attention(4.0), TOKENS, 1.0, save=af.save.Evenly(2), method=af.Fixed(0.1))
     np.testing.assert_allclose(flow.positions.values, double.positions.values, atol=1e-5)
     with pytest.raises(InvalidInput, match="float32, and Adaptive works in float64; use Fixed"):
         af.solve(af.Attention(4.0), TOKENS.astype(np.float32), 1.0)
@@ -352,6 +361,6 @@ def test_histograms_of_overlaps_are_labelled_by_the_middles_of_their_bins():
     flow = af.solve(af.Attention(1.0), TOKENS, 0.2, save=1, method=af.Layers(0.1))
     found = flow.overlap_histogram(bins=8)
     np.testing.assert_allclose(found["overlap"], np.arange(-0.875, 1, 0.25))
-    density, edges = af.overlap_histogram(flow.tokens(1), bins=8)
+    density, edges = af.observe.overlap_histogram(flow.tokens(1), bins=8)
     np.testing.assert_allclose(found.values[1], density)
     np.testing.assert_allclose(edges, np.arange(-1, 1.01, 0.25))

@@ -16,7 +16,7 @@ from attnflow.runs.registry import REGISTRY
 TOKENS = af.uniform(af.Sphere(3), n=6, seed=0)
 FIELD = af.Attention(4.0)
 VALUES = np.random.default_rng(1).standard_normal((3, 3, 3))
-JUMPING = af.Attention(2.0, value=af.PerLayer(VALUES, 0.4))
+JUMPING = af.Attention(2.0, value=af.weights.PerLayer(VALUES, 0.4))
 SOLVERS = {
     "tsit5": diffrax.Tsit5(),
     "kvaerno5": diffrax.Kvaerno5(),
@@ -42,15 +42,15 @@ def test_solvers_agree(name, field):
     one below 3 over times of 0.4); frames of Kvaerno's method would be off by 4e-5 if they came from its dense output.
     """
     tol = 1e-3 if name == "implicit-euler" else 1e-5
-    exact = af.solve(field, TOKENS, 1.2, save=af.Evenly(7), method=af.Adaptive(1e-11, 1e-13))
-    flow = af.solve(field, TOKENS, 1.2, save=af.Evenly(7), method=adaptive(name, tol))
+    exact = af.solve(field, TOKENS, 1.2, save=af.save.Evenly(7), method=af.Adaptive(1e-11, 1e-13))
+    flow = af.solve(field, TOKENS, 1.2, save=af.save.Evenly(7), method=adaptive(name, tol))
     assert np.abs(flow.positions.values - exact.positions.values).max() < 2 * tol * np.exp(2) * flow.steps["accepted"]
     assert flow.steps["rejected"] <= 2 + flow.steps["accepted"] / 2
 
 
 def test_the_default_is_dormand_prince_8():
     default, given = (
-        af.solve(JUMPING, TOKENS, 1.2, save=af.Evenly(5), method=af.Adaptive(solver=solver))
+        af.solve(JUMPING, TOKENS, 1.2, save=af.save.Evenly(5), method=af.Adaptive(solver=solver))
         for solver in (None, diffrax.Dopri8())
     )
     # the first stage of a step is that of the last one, or is evaluated again at the retracted point: rounding
@@ -62,10 +62,10 @@ def test_the_default_is_dormand_prince_8():
 def test_a_cut_leaves_no_trace(name):
     """A flow that is continued, and one that is cancelled in its middle, equal one that went through: bit by bit."""
     method, batch = adaptive(name, 1e-6), af.uniform(af.Sphere(3), n=6, seed=range(3))
-    whole = af.solve(JUMPING, batch, 1.5, save=af.Evenly(6), method=method, chunk=2)
-    other = af.solve(JUMPING, batch, 1.5, save=af.Evenly(6), method=method, chunk=1)
+    whole = af.solve(JUMPING, batch, 1.5, save=af.save.Evenly(6), method=method, chunk=2)
+    other = af.solve(JUMPING, batch, 1.5, save=af.save.Evenly(6), method=method, chunk=1)
     assert np.array_equal(other.positions.values, whole.positions.values)
-    first = af.solve(JUMPING, batch, 0.75, save=af.Evenly(3), method=method, chunk=2)
+    first = af.solve(JUMPING, batch, 0.75, save=af.save.Evenly(3), method=method, chunk=2)
     longer = af.solve(from_=first, until=1.5, save=3)
     assert np.array_equal(longer.positions.values, whole.positions.values)
     seen = []
@@ -73,7 +73,7 @@ def test_a_cut_leaves_no_trace(name):
         JUMPING,
         batch,
         1.5,
-        save=af.Evenly(6),
+        save=af.save.Evenly(6),
         method=method,
         chunk=2,
         on_progress=seen.append,
@@ -163,7 +163,7 @@ method = { name = "adaptive", rtol = 1e-5, atol = 1e-5, solver = { name = "NAME"
 
 def test_a_specification_names_a_solver(tmp_path):
     _, flow = execute(parse_spec(SPEC.replace("NAME", "heun")), tmp_path / "run")
-    same = af.solve(FIELD, TOKENS, 1.0, save=af.Evenly(3), method=adaptive("heun"))
+    same = af.solve(FIELD, TOKENS, 1.0, save=af.save.Evenly(3), method=adaptive("heun"))
     assert np.array_equal(flow.positions.values, same.positions.values)
     table = parse_spec(SPEC.replace("NAME", "kvaerno5")).table["solve"]["method"]
     assert table["solver"] == {"name": "kvaerno5", "root_find_max_steps": 10}

@@ -30,7 +30,7 @@ FIELDS = {
     "causal": af.Attention(3.0, mask=af.Causal(0.2)),
     "windows": af.Attention(3.0, normaliser=af.Unnormalised(), mask=af.Window(3)),
     "heads": af.Attention(2.0, query=np.random.default_rng(0).standard_normal((2, 3, 3))),
-    "ngpt": af.Ngpt(af.Attention(2.0, encoding=af.Sinusoidal(0.5))),
+    "ngpt": af.norms.Ngpt(af.Attention(2.0, encoding=af.encodings.Sinusoidal(0.5))),
     "sum": af.Attention(2.0, normaliser=af.Unnormalised()) + af.Potential(np.eye(3), np.zeros(3), np.ones(3), "tanh"),
 }
 
@@ -80,7 +80,10 @@ def test_other_methods_and_noise(method, noise):
 
 
 def test_layers_of_mix_and_rescaled_flows():
-    for field in (af.Mix(af.Attention(2.0), 0.25), af.Rescaled(af.Attention(1.0, value=np.diag([1.0, 0.5, -0.2])))):
+    for field in (
+        af.norms.Mix(af.Attention(2.0), 0.25),
+        af.Rescaled(af.Attention(1.0, value=np.diag([1.0, 0.5, -0.2]))),
+    ):
         systems = prompts(space=af.Euclidean(3))
         together = af.advance(field, batch(systems), 0.0, 0.5, af.Layers(0.1))
         for k, alone in enumerate(systems):
@@ -105,7 +108,7 @@ def test_an_absent_row_is_not_a_test_particle():
     masses = np.append(np.ones(n), 0.0)
     test_particle = af.Tokens(x, masses)
     absent = af.Tokens(x, present=np.arange(n + 1) < n)
-    for mask in (af.Everyone(), af.Causal(0.01)):
+    for mask in (af.masks.Everyone(), af.Causal(0.01)):
         field = af.Attention(6.0, mask=mask)
         assert isinstance(field.prepare(test_particle, flowing=True).sum, Tiled)
         chosen = field.prepare(absent, flowing=True).sum
@@ -121,7 +124,7 @@ def test_an_absent_row_is_not_a_test_particle():
         np.testing.assert_allclose(error[:n], made.error(0.0, mu=whole), rtol=1e-6)
         both = af.stack("prompt", [0, 1], [whole, af.uniform(af.Sphere(2), n=n - 9, seed=1)])
         assert isinstance(field.prepare(both, flowing=True).sum, Circle)
-    for sum_ in (af.Cutoff(1e-6), Tiled(bounded=True)):
+    for sum_ in (af.sums.Cutoff(1e-6), Tiled(bounded=True)):
         af.Attention(6.0, sum=sum_).check(absent)
         with pytest.raises(InvalidInput, match="holds 0"):
             af.Attention(6.0, sum=sum_).check(test_particle)
@@ -158,17 +161,19 @@ def test_observables_leave_absent_rows_out():
         rows = together.present[k]
         padded = af.Tokens(together.positions[k], together.masses[k], place=together.place[k], present=rows)
         for function in (
-            af.order_parameter, af.effective_rank, af.spread, lambda t: af.energy(t, beta), lambda t: af.energy0(t, beta),
-            lambda t: af.log_energy(t, beta), lambda t: total_energy(af.Attention(beta), t),
-            lambda t: total_energy(af.Attention(beta, sum=af.Harmonics(1e-12, 40, 3)), t),
-            lambda t: af.dissipation(af.Attention(beta), t), lambda t: interaction_energy(af.Attention(beta), t),
-            lambda t: af.energy_rate(af.Attention(beta), t), lambda t: af.distance(t, systems[0]),
-            lambda t: af.overlap_histogram(t)[0], lambda t: af.modes(t, 20.0).heights,
+            af.observe.order_parameter, af.observe.effective_rank, af.observe.spread, lambda t: af.observe.energy(t, beta), lambda t: af.observe.energy0(t, beta),
+            lambda t: af.observe.log_energy(t, beta), lambda t: total_energy(af.Attention(beta), t),
+            lambda t: total_energy(af.Attention(beta, sum=af.sums.Harmonics(1e-12, 40, 3)), t),
+            lambda t: af.observe.dissipation(af.Attention(beta), t), lambda t: interaction_energy(af.Attention(beta), t),
+            lambda t: af.observe.energy_rate(af.Attention(beta), t), lambda t: af.observe.distance(t, systems[0]),
+            lambda t: af.observe.overlap_histogram(t)[0], lambda t: af.observe.modes(t, 20.0).heights,
         ):  # fmt: skip
             np.testing.assert_allclose(function(padded), function(alone), atol=100 * EPS, rtol=100 * EPS)
-        np.testing.assert_allclose(af.energy(together, beta)[k], af.energy(alone, beta), rtol=100 * EPS)
-        np.testing.assert_allclose(af.speed(af.Attention(1.0), padded)[rows], af.speed(af.Attention(1.0), alone))
-        found, want = (af.clusters(t, scale=0.5) for t in (padded, alone))
+        np.testing.assert_allclose(af.observe.energy(together, beta)[k], af.observe.energy(alone, beta), rtol=100 * EPS)
+        np.testing.assert_allclose(
+            af.observe.speed(af.Attention(1.0), padded)[rows], af.observe.speed(af.Attention(1.0), alone)
+        )
+        found, want = (af.observe.clusters(t, scale=0.5) for t in (padded, alone))
         np.testing.assert_array_equal(found.labels[rows], want.labels)
         assert (found.labels[~rows] == -1).all()
         np.testing.assert_allclose(found.centres, want.centres, atol=10 * EPS)
@@ -179,7 +184,12 @@ def test_pure_observables_of_a_measure():
     alone = prompts()[0]
     there = np.array([True] * 4 + [False] * 2)
     x = np.concatenate([alone.positions, alone.positions[:2]])
-    for function in (af.order_parameter, af.effective_rank, af.spread, lambda mu: af.energy(mu, 2.0)):
+    for function in (
+        af.observe.order_parameter,
+        af.observe.effective_rank,
+        af.observe.spread,
+        lambda mu: af.observe.energy(mu, 2.0),
+    ):
 
         def value(x, function=function):
             return function(af.Measure(x, present=there))
@@ -196,9 +206,9 @@ def test_pure_observables_of_a_measure():
     [
         lambda t: af.solve_long(af.Attention(1.0), t, 1.0),
         lambda t: af.merge_times(af.Attention(1.0), t),
-        lambda t: af.overlaps(t),
-        lambda t: af.attention_matrix(af.Attention(1.0), t),
-        lambda t: af.slow_motion(t, np.zeros(t.n, int), 1.0),
+        lambda t: af.observe.overlaps(t),
+        lambda t: af.observe.attention_matrix(af.Attention(1.0), t),
+        lambda t: af.observe.slow_motion(t, np.zeros(t.n, int), 1.0),
         lambda t: af.flow_map(af.Attention(1.0), t, 1.0),
         lambda t: af.stability.jacobian(af.Attention(1.0), t),
         lambda t: af.stability.energy_hessian(t, 1.0),
@@ -218,5 +228,5 @@ def test_clusters_and_maps_of_a_member():
     assert (labels[0, :, : SIZES[0]] >= 0).all()
     one = flow.member(prompt=0)
     np.testing.assert_allclose(
-        af.FlowMap.of(one)(one.tokens(0)).positions, one.tokens(-1).positions, atol=1e-7
+        af.flows.FlowMap.of(one)(one.tokens(0)).positions, one.tokens(-1).positions, atol=1e-7
     )  # two integrations to 1e-8

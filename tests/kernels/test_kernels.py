@@ -115,7 +115,7 @@ CASES = [(name, d, causal) for name in SMOOTH for d in (2, 3, 4) for causal in (
 )
 def test_every_series_takes_a_kernel_with_an_expansion(name, d, causal):
     """Off by at most what the sum states, and by at least a little: the bound is no wild guess."""
-    kernel, rng, mask = SMOOTH[name], np.random.default_rng(d), af.Causal(0.05) if causal else af.Everyone()
+    kernel, rng, mask = SMOOTH[name], np.random.default_rng(d), af.Causal(0.05) if causal else af.masks.Everyone()
     x, masses = af.uniform(af.Sphere(d), n=150, seed=1).positions, rng.random(150) + 0.5
     masses, charges = masses / masses.sum(), np.concatenate([np.ones((150, 1)), x], axis=1)
     place = np.arange(150.0)
@@ -232,7 +232,10 @@ class Kinked(AbstractPair):
         (lambda: Polynomial(0), "`degree` is 0"),
         (lambda: Polynomial(2, -0.5), "`offset` is -0.5"),
         (lambda: Gaussian(np.nan), "`beta` is nan"),
-        (lambda: af.energy_rate(af.Attention(kernel=Gaussian(1.0)), af.uniform(af.Sphere(3), n=4)), "no `beta`"),
+        (
+            lambda: af.observe.energy_rate(af.Attention(kernel=Gaussian(1.0)), af.uniform(af.Sphere(3), n=4)),
+            "no `beta`",
+        ),
         (lambda: af.solve_long(af.Attention(kernel=Gaussian(1.0)), af.uniform(af.Sphere(3), n=4)), "no log-time form"),
         (lambda: choose(af.uniform(af.Sphere(3), n=4), Gaussian), "`kernel` is the class Gaussian"),
     ],

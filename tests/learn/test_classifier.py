@@ -99,7 +99,7 @@ def test_only_weights_and_read_out_are_trainable():
     assert sum(jax.tree.leaves(marks)) == 5
     assert marks.readout is marks.bias is marks.field.inner.values is True
     assert marks.field.inner.step is marks.until is marks.method.step is False
-    field = af.Attention(2.0, value=af.Random((2, 2)), query=np.eye(2))
+    field = af.Attention(2.0, value=af.weights.Random((2, 2)), query=np.eye(2))
     marks = learn.trainable(learn.Classifier(field, np.eye(2), method=af.Layers(0.1)))
     assert sum(jax.tree.leaves(marks)) == 3  # Q, R, r: neither beta nor the random matrix
     assert marks.field.features.query.weight.value is True
@@ -107,13 +107,13 @@ def test_only_weights_and_read_out_are_trainable():
 
 def test_networks():
     smooth = learn.residual_network(2, 4, 5, until=2.0, seed=3)
-    assert isinstance(smooth.inner, af.Interpolated)
+    assert isinstance(smooth.inner, af.weights.Interpolated)
     assert smooth.inner.values.shape == (6, 4, 2)
     assert smooth.bias.values.shape == (6, 4)
     assert smooth.outer.values.shape == (6, 2, 4)
     assert float(smooth.outer.step) == 0.4
     layered = learn.residual_network(2, 4, 5, seed=3, smooth=False)
-    assert isinstance(layered.outer, af.PerLayer)
+    assert isinstance(layered.outer, af.weights.PerLayer)
     assert layered.outer.values.shape == (5, 2, 4)
     shared = learn.residual_network(2, 4, 5, seed=3, shared=True)
     # one start for all: the three are the same flow until they are fitted

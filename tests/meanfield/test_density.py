@@ -167,7 +167,7 @@ def test_samples_of_the_sphere_follow_their_law():
 def test_samples_of_circle_and_zonal_densities_follow_their_law():
     x = mf.sample(mf.von_mises_fisher(CIRCLE, KAPPA, [1.0, 0.0]), 2000, seed=6).positions
     assert stats.kstest(np.arctan2(x[:, 1], x[:, 0]), stats.vonmises(KAPPA).cdf).pvalue > 1e-3
-    other = af.von_mises_fisher(af.Sphere(5), n=4000, concentration=KAPPA, seed=7).positions
+    other = af.tokens.von_mises_fisher(af.Sphere(5), n=4000, concentration=KAPPA, seed=7).positions
     x = mf.sample(mf.von_mises_fisher(ZONAL, KAPPA), 2000, seed=8).positions
     for k in (-1, 0):
         assert stats.ks_2samp(x[:, k], other[:, k]).pvalue > 1e-3

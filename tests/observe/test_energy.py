@@ -20,25 +20,25 @@ def dense_energy(tokens, beta):
 
 
 def test_oracle(four):
-    assert abs(af.energy0(four, 2.0) - 0.1092798917) < 1e-10
+    assert abs(af.observe.energy0(four, 2.0) - 0.1092798917) < 1e-10
 
 
 @pytest.mark.parametrize("beta", [1e-3, 1.0, 9.0, 1e4, -0.5])
 def test_agrees_with_the_definition(beta):
     tokens = weighted()
     expected = dense_energy(tokens, beta)
-    np.testing.assert_allclose(af.energy0(tokens, beta), expected, rtol=1e-11 if abs(beta) < 1e-2 else 1e-12)
-    np.testing.assert_allclose(af.energy(tokens, beta), expected - 1 / (2 * beta), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(af.observe.energy0(tokens, beta), expected, rtol=1e-11 if abs(beta) < 1e-2 else 1e-12)
+    np.testing.assert_allclose(af.observe.energy(tokens, beta), expected - 1 / (2 * beta), rtol=1e-9, atol=1e-15)
     if beta > 0:
-        np.testing.assert_allclose(af.log_energy(tokens, beta), beta + np.log(expected), rtol=1e-12)
+        np.testing.assert_allclose(af.observe.log_energy(tokens, beta), beta + np.log(expected), rtol=1e-12)
 
 
 def test_limit_at_beta_zero():
     tokens = weighted()
     mean = tokens.masses @ tokens.positions
-    np.testing.assert_allclose(af.energy(tokens, 0.0), (mean @ mean - 1) / 2, rtol=1e-13)
+    np.testing.assert_allclose(af.observe.energy(tokens, 0.0), (mean @ mean - 1) / 2, rtol=1e-13)
     with pytest.raises(InvalidInput, match="infinite"):
-        af.energy0(tokens, 0.0)
+        af.observe.energy0(tokens, 0.0)
 
 
 @pytest.mark.parametrize("size", [1e-3, 1e-6, 1e-10])
@@ -46,19 +46,19 @@ def test_keeps_its_relative_accuracy_near_consensus(size):
     """Two equal tokens at angle a: E = (e^(-2 beta sin^2(a/2)) - 1)/(4 beta)."""
     tokens = af.from_array([[1.0, 0.0], [np.cos(size), np.sin(size)]])
     expected = np.expm1(-2 * 9.0 * np.sin(size / 2) ** 2) / (4 * 9.0)
-    assert abs(af.energy(tokens, 9.0) / expected - 1) < 1e-6 * (1e-10 / size) + 1e-12
+    assert abs(af.observe.energy(tokens, 9.0) / expected - 1) < 1e-6 * (1e-10 / size) + 1e-12
 
 
 def test_bound_and_consensus():
-    assert af.energy(af.from_array(np.tile([[0.6, 0.8]], (5, 1))), 3.0) == 0.0
+    assert af.observe.energy(af.from_array(np.tile([[0.6, 0.8]], (5, 1))), 3.0) == 0.0
     for seed in range(5):
-        assert af.energy(weighted(seed=seed), 5.0) < 0
+        assert af.observe.energy(weighted(seed=seed), 5.0) < 0
 
 
 def test_tiles_agree():
     """2,100 tokens take several tiles; the dense formula is one."""
     tokens = af.uniform(af.Sphere(3), n=2100, seed=1)
-    np.testing.assert_allclose(af.energy0(tokens, 9.0), dense_energy(tokens, 9.0), rtol=1e-13)
+    np.testing.assert_allclose(af.observe.energy0(tokens, 9.0), dense_energy(tokens, 9.0), rtol=1e-13)
 
 
 @pytest.mark.parametrize("clock", ["USA0", "USA", "grad"])
@@ -87,7 +87,7 @@ def test_dissipation_identity(normaliser, beta):
 
     with jax.enable_x64(True):
         rate = along(jnp.asarray(tokens.positions))
-    identity = af.dissipation(field, tokens)
+    identity = af.observe.dissipation(field, tokens)
     assert identity > 0
     np.testing.assert_allclose(identity, rate, rtol=1e-12)
 
@@ -112,12 +112,12 @@ def test_wedge_invariants(d):
 
 def test_batches():
     tokens = af.uniform(af.Sphere(3), n=6, seed=range(3))
-    values = af.energy(tokens, af.Along("beta", [1.0, 2.0]))
+    values = af.observe.energy(tokens, af.Along("beta", [1.0, 2.0]))
     assert values.shape == (2, 3)
-    assert abs(values[1, 2] - af.energy(tokens.member(seed=2), 2.0)) < 1e-15
+    assert abs(values[1, 2] - af.observe.energy(tokens.member(seed=2), 2.0)) < 1e-15
 
 
-SUMS = {2: lambda: af.Circle(1e-14, 48), 3: lambda: af.Harmonics(1e-14, 24, 3)}
+SUMS = {2: lambda: af.sums.Circle(1e-14, 48), 3: lambda: af.sums.Harmonics(1e-14, 24, 3)}
 
 
 @pytest.mark.parametrize("start", ["uniform", "opposite"])
@@ -133,16 +133,16 @@ def test_energies_by_series_at_every_beta(d, start):
         tokens = af.Tokens(np.outer(np.where(np.arange(40) % 2, 1.0, -1.0), np.eye(d)[0]))
     for beta in (0.0, 1e-9, 1e-7, 1e-6, 5e-6, 1e-5, 3e-5, 1e-4, 1e-3, 0.1, 1.0):
         bound = 2 * beta**2 / 3 + 2e-15 if beta < 6e-6 else 2e-15 / (2 * beta) + 2e-15
-        found = af.total_energy(af.Attention(beta, sum=SUMS[d]()), tokens)
-        assert abs(found - af.energy(tokens, beta)) < bound, beta
+        found = af.observe.total_energy(af.Attention(beta, sum=SUMS[d]()), tokens)
+        assert abs(found - af.observe.energy(tokens, beta)) < bound, beta
 
 
 def test_energies_by_series_in_single_precision():
     """eps^(1/3) = 5e-3, and errors of a few eps^(2/3) = 2e-5 there."""
     tokens = weighted(n=40, d=2)
     for beta in (0.0, 1e-6, 1e-4, 4e-3, 6e-3, 0.1, 1.0):
-        field = af.Attention(beta, sum=af.Circle(1e-5, 32))
-        assert abs(af.total_energy(field, tokens.astype(np.float32)) - af.energy(tokens, beta)) < 1e-4
+        field = af.Attention(beta, sum=af.sums.Circle(1e-5, 32))
+        assert abs(af.observe.total_energy(field, tokens.astype(np.float32)) - af.observe.energy(tokens, beta)) < 1e-4
 
 
 def test_energies_by_series_have_derivatives_where_the_expansion_is_used():
@@ -154,7 +154,7 @@ def test_energies_by_series_have_derivatives_where_the_expansion_is_used():
     @af.double
     def slope(x, beta):
         def value(x, beta):
-            return af.total_energy(af.Attention(beta, sum=af.Circle(1e-14, 16)), tokens.moved(x))
+            return af.observe.total_energy(af.Attention(beta, sum=af.sums.Circle(1e-14, 16)), tokens.moved(x))
 
         return jax.jvp(value, (jnp.asarray(x), jnp.asarray(beta)), (jnp.asarray(v), jnp.asarray(w)))[1]
 
@@ -164,6 +164,6 @@ def test_energies_by_series_have_derivatives_where_the_expansion_is_used():
 
 def test_refusals():
     with pytest.raises(InvalidInput, match="sphere"):
-        af.energy(af.Tokens(np.ones((2, 3)), space=af.Euclidean(3)), 1.0)
+        af.observe.energy(af.Tokens(np.ones((2, 3)), space=af.Euclidean(3)), 1.0)
     with pytest.raises(InvalidInput, match="Q = K = V"):
-        af.dissipation(af.Attention(1.0, value=-np.eye(3)), weighted())
+        af.observe.dissipation(af.Attention(1.0, value=-np.eye(3)), weighted())

@@ -135,14 +135,16 @@ def test_energy_against_the_dense_formula():
     np.testing.assert_allclose(got, expected, rtol=1e-13)
     moving = Attention(1.5, query=lambda t: t * jax.numpy.asarray(q, t.dtype), key=k)
     np.testing.assert_allclose(interaction_energy(moving, TOKENS, 1.0), expected, rtol=1e-13)
-    np.testing.assert_allclose(interaction_energy(af.Attention(3.0), TOKENS), af.energy0(TOKENS, 3.0), rtol=1e-13)
+    np.testing.assert_allclose(
+        interaction_energy(af.Attention(3.0), TOKENS), af.observe.energy0(TOKENS, 3.0), rtol=1e-13
+    )
     many = af.uniform(af.Sphere(3), n=2100, seed=1)
-    np.testing.assert_allclose(interaction_energy(af.Attention(3.0), many), af.energy0(many, 3.0), rtol=1e-13)
+    np.testing.assert_allclose(interaction_energy(af.Attention(3.0), many), af.observe.energy0(many, 3.0), rtol=1e-13)
 
 
 def test_rate_of_plain_attention_is_its_dissipation():
     for field in (af.Attention(3.0), af.Attention(3.0, normaliser=USA0)):
-        np.testing.assert_allclose(energy_rate(field, TOKENS), af.dissipation(field, TOKENS), rtol=1e-12)
+        np.testing.assert_allclose(energy_rate(field, TOKENS), af.observe.dissipation(field, TOKENS), rtol=1e-12)
     assert energy_rate(af.Attention(3.0, value=-np.eye(3)), TOKENS) < 0
 
 

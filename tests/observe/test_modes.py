@@ -14,7 +14,7 @@ def test_modes_on_the_circle_are_the_maxima_of_the_density(beta):
     gap = grid[:, None] - angle
     slope = -np.sum(np.exp(beta * (np.cos(gap) - 1)) * np.sin(gap), axis=1)
     brackets = grid[:-1][(slope[:-1] > 0) & (slope[1:] <= 0)]
-    found = af.modes(tokens, beta)
+    found = af.observe.modes(tokens, beta)
     at = np.sort(np.arctan2(found.positions[:, 1], found.positions[:, 0]))
     assert found.unfinished == 0
     assert found.count == len(brackets)
@@ -27,22 +27,22 @@ def test_modes_on_the_circle_are_the_maxima_of_the_density(beta):
 
 def test_many_tokens_use_the_fast_sums_and_find_the_same_modes():
     """Which sum is the fastest depends on the machine; on a CPU it is the Fourier series."""
-    few = af.caps(af.Sphere(2), centres=np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]), n=2000, radius=0.2)
-    assert isinstance(af.choose(few, 20.0, backend="cpu").sum, af.Circle)
-    fast = af.modes(few, 20.0)
+    few = af.tokens.caps(af.Sphere(2), centres=np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]), n=2000, radius=0.2)
+    assert isinstance(af.sums.choose(few, 20.0, backend="cpu").sum, af.sums.Circle)
+    fast = af.observe.modes(few, 20.0)
     assert fast.count == 3
     # by the sum over all pairs the gradient vanishes there
-    field = af.Attention(20.0, sum=af.Tiled())
+    field = af.Attention(20.0, sum=af.sums.Tiled())
     assert np.abs(field.velocity(0.0, fast.positions, few)).max() <= 1e-9
 
 
-@pytest.mark.parametrize("sum", [af.Tiled(), af.Circle(1e-12, 64)], ids=["pairs", "series"])
+@pytest.mark.parametrize("sum", [af.sums.Tiled(), af.sums.Circle(1e-12, 64)], ids=["pairs", "series"])
 def test_modes_do_not_depend_on_the_sum(sum, monkeypatch):
     """Whatever `prepare` chooses on this machine: softmax means are off by 1e-12, so the modes are too, times |Hessian|^-1."""
-    tokens = af.caps(af.Sphere(2), centres=np.array([[1.0, 0.0], [-1.0, 0.0]]), n=60, radius=0.2)
-    expected = af.modes(tokens, 20.0)
+    tokens = af.tokens.caps(af.Sphere(2), centres=np.array([[1.0, 0.0], [-1.0, 0.0]]), n=60, radius=0.2)
+    expected = af.observe.modes(tokens, 20.0)
     monkeypatch.setattr(af.Attention, "prepare", lambda field, tokens: af.Attention(field.beta, sum=sum))
-    found = af.modes(tokens, 20.0)
+    found = af.observe.modes(tokens, 20.0)
     assert found.count == expected.count == 2
     np.testing.assert_allclose(found.positions, expected.positions, atol=1e-8)
     np.testing.assert_allclose(found.heights, expected.heights, atol=1e-11)
@@ -50,4 +50,4 @@ def test_modes_do_not_depend_on_the_sum(sum, monkeypatch):
 
 def test_refusals():
     with pytest.raises(InvalidInput, match="on a sphere"):
-        af.modes(af.from_array(np.zeros((3, 2)) + 1.0, space=af.Euclidean(2)), 1.0)
+        af.observe.modes(af.from_array(np.zeros((3, 2)) + 1.0, space=af.Euclidean(2)), 1.0)

@@ -12,8 +12,8 @@ def circle(angles, masses=None):
 
 
 def test_circle_distance_of_two_atoms():
-    assert abs(af.distance(circle([0.0]), circle([1.0])) - 1.0) < 1e-15
-    assert abs(af.distance(circle([0.1]), circle([2 * np.pi - 0.2])) - 0.3) < 1e-14
+    assert abs(af.observe.distance(circle([0.0]), circle([1.0])) - 1.0) < 1e-15
+    assert abs(af.observe.distance(circle([0.1]), circle([2 * np.pi - 0.2])) - 0.3) < 1e-14
 
 
 def test_circle_distance_is_an_assignment():
@@ -23,7 +23,7 @@ def test_circle_distance_is_an_assignment():
         a, b = rng.uniform(0, 2 * np.pi, (2, 5))
         gap = np.abs(np.angle(np.exp(1j * (a[:, None] - b[None, :]))))
         best = min(sum(gap[i, p[i]] for i in range(5)) for p in itertools.permutations(range(5))) / 5
-        assert abs(af.distance(circle(a), circle(b)) - best) < 1e-14
+        assert abs(af.observe.distance(circle(a), circle(b)) - best) < 1e-14
 
 
 @pytest.mark.slow
@@ -32,29 +32,29 @@ def test_circle_distance_agrees_with_linear_programming():
     mu = circle(rng.uniform(0, 7, 30), rng.random(30))
     nu = circle(rng.uniform(0, 7, 40), rng.random(40))
     lifted = [af.Tokens(np.hstack([t.positions, np.zeros((t.n, 1))]), t.masses) for t in (mu, nu)]
-    assert abs(af.distance(mu, nu) - af.distance(*lifted)) < 1e-12
+    assert abs(af.observe.distance(mu, nu) - af.observe.distance(*lifted)) < 1e-12
 
 
 def test_distance_is_a_metric_and_turns_with_the_sphere():
     a, b, c = (af.uniform(af.Sphere(3), n=12, seed=s) for s in range(3))
-    ab, bc, ac = af.distance(a, b), af.distance(b, c), af.distance(a, c)
+    ab, bc, ac = af.observe.distance(a, b), af.observe.distance(b, c), af.observe.distance(a, c)
     assert ac <= ab + bc
-    assert abs(ab - af.distance(b, a)) < 1e-13
-    assert af.distance(a, a) < 1e-15
+    assert abs(ab - af.observe.distance(b, a)) < 1e-13
+    assert af.observe.distance(a, a) < 1e-15
 
 
 def test_distance_refusals():
     with pytest.raises(InvalidInput, match="share a space"):
-        af.distance(circle([0.0]), af.uniform(af.Sphere(3), n=2))
+        af.observe.distance(circle([0.0]), af.uniform(af.Sphere(3), n=2))
     with pytest.raises(TooLarge, match="limit of 10"):
-        af.distance(*[af.uniform(af.Sphere(3), n=11)] * 2, limit=10)
+        af.observe.distance(*[af.uniform(af.Sphere(3), n=11)] * 2, limit=10)
 
 
 def test_overlap_histogram_in_blocks():
     tokens = af.Tokens(af.uniform(af.Sphere(3), n=300).positions, np.random.default_rng(0).random(300))
-    density, edges = af.overlap_histogram(tokens, bins=20, block=64)
+    density, edges = af.observe.overlap_histogram(tokens, bins=20, block=64)
     i, j = np.triu_indices(300, 1)
-    values, weights = af.overlaps(tokens)[i, j], tokens.masses[i] * tokens.masses[j]
+    values, weights = af.observe.overlaps(tokens)[i, j], tokens.masses[i] * tokens.masses[j]
     expected, _ = np.histogram(values, edges, weights=weights, density=True)
     np.testing.assert_allclose(density, expected, rtol=1e-10)
     assert abs(np.sum(density * np.diff(edges)) - 1) < 1e-12
@@ -62,24 +62,29 @@ def test_overlap_histogram_in_blocks():
 
 def test_matrices_have_a_limit():
     tokens = af.uniform(af.Sphere(3), n=200)
-    for call in (af.overlaps, lambda t, limit: af.attention_matrix(af.Attention(1.0), t, limit=limit)):
+    for call in (af.observe.overlaps, lambda t, limit: af.observe.attention_matrix(af.Attention(1.0), t, limit=limit)):
         with pytest.raises(TooLarge, match="GiB; the limit is 100"):
             call(tokens, limit=100)
 
 
 def test_order_parameter_and_effective_rank():
-    assert abs(af.order_parameter(af.from_array([[1.0, 0], [0, 1.0]])) - np.sqrt(0.5)) < 1e-15
-    assert abs(af.effective_rank(af.orthonormal(af.Sphere(5), n=5)) - 5) < 1e-12
-    assert abs(af.effective_rank(af.from_array(np.tile([[0.6, 0.8]], (4, 1)))) - 1) < 1e-7
+    assert abs(af.observe.order_parameter(af.from_array([[1.0, 0], [0, 1.0]])) - np.sqrt(0.5)) < 1e-15
+    assert abs(af.observe.effective_rank(af.tokens.orthonormal(af.Sphere(5), n=5)) - 5) < 1e-12
+    assert abs(af.observe.effective_rank(af.from_array(np.tile([[0.6, 0.8]], (4, 1)))) - 1) < 1e-7
     batch = af.uniform(af.Sphere(3), n=10, seed=range(4))
-    assert af.order_parameter(batch).shape == af.effective_rank(batch).shape == af.spread(batch).shape == (4,)
+    assert (
+        af.observe.order_parameter(batch).shape
+        == af.observe.effective_rank(batch).shape
+        == af.observe.spread(batch).shape
+        == (4,)
+    )
 
 
 def test_plateaus_are_found():
     time = np.geomspace(1, 1000, 31)
     count = np.where(time < 10, 9, np.where(time < 100, 4, np.where(time < 150, 3, 1)))
     condensed = time > 5
-    found = af.plateaus(time, count, condensed, -1.0 / time)
+    found = af.observe.plateaus(time, count, condensed, -1.0 / time)
     assert [(p.clusters) for p in found] == [4, 1]
     assert found[0].start == pytest.approx(10, rel=0.3)
     assert found[0].end < 100

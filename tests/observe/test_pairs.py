@@ -20,11 +20,11 @@ TABLE[4] = -np.inf
 TABLE[4, 2] = 0.0  # token 4 sees only a token of mass zero
 BACK = np.arange(N)[:, None] - np.arange(N)
 MASKS = {
-    "everyone": (af.Everyone(), np.zeros((N, N))),
+    "everyone": (af.masks.Everyone(), np.zeros((N, N))),
     "causal": (af.Causal(0.3), np.where(BACK >= 0, -0.3 * BACK, -np.inf)),
     "strict": (af.Causal(strict=True), np.where(BACK > 0, 0.0, -np.inf)),
     "window": (af.Window(2), np.where((BACK >= 0) & (BACK < 2), 0.0, -np.inf)),
-    "table": (af.Table(TABLE), TABLE),
+    "table": (af.masks.Table(TABLE), TABLE),
 }
 NORMALISERS = {
     "softmax": af.Softmax(),
@@ -63,7 +63,7 @@ def test_the_matrix_is_that_of_the_field(name, mask, masses):
     """Against the definition, and sum_j A_ij V x_j against the drive; e^beta beta = 30 is the largest factor."""
     tokens = af.Tokens(X, masses)
     field = af.Attention(BETA, value=VALUE, normaliser=NORMALISERS[name], mask=MASKS[mask][0])
-    matrix = af.attention_matrix(field, tokens)
+    matrix = af.observe.attention_matrix(field, tokens)
     assert matrix.dtype == np.float64
     np.testing.assert_allclose(matrix, expected(name, MASKS[mask][1], tokens.masses, mask == "everyone"), atol=1e-13)
     drive = field.drive(0.0, None, tokens)
@@ -74,14 +74,14 @@ def test_the_matrix_is_that_of_the_field(name, mask, masses):
 def test_a_token_that_sees_nobody_has_a_row_of_zeros():
     for normaliser in NORMALISERS.values():
         field = af.Attention(BETA, normaliser=normaliser, mask=af.Causal(strict=True))
-        assert np.array_equal(af.attention_matrix(field, af.Tokens(X))[0], np.zeros(N))
+        assert np.array_equal(af.observe.attention_matrix(field, af.Tokens(X))[0], np.zeros(N))
 
 
 def test_sinkhorn_is_doubly_stochastic_in_the_masses():
     """Rows sum to 1, and sum_i m_i A_ij = m_j up to the tolerance of the potentials; here no softmax does that."""
     masses = np.where(MASSES > 0, MASSES, 0.02)
     tokens, field = af.Tokens(X, masses), af.Attention(BETA, normaliser=af.Sinkhorn())
-    matrix = af.attention_matrix(field, tokens)
+    matrix = af.observe.attention_matrix(field, tokens)
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=1e-14)
     np.testing.assert_allclose(tokens.masses @ matrix, tokens.masses, atol=1e-9)
     # alternate scaling in plain NumPy
@@ -91,7 +91,7 @@ def test_sinkhorn_is_doubly_stochastic_in_the_masses():
         plan /= plan.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(matrix, plan, atol=1e-9)
     np.testing.assert_allclose(matrix @ X, field.drive(0.0, None, tokens), atol=1e-14)
-    softmax = af.attention_matrix(af.Attention(BETA), tokens)
+    softmax = af.observe.attention_matrix(af.Attention(BETA), tokens)
     assert np.abs(tokens.masses @ softmax - tokens.masses).max() > 1e-2
 
 
@@ -99,18 +99,18 @@ def test_hardmax_rows_are_shared_by_ties():
     """Tokens 0 and 1 coincide: whoever listens to them listens to both, in proportion to their masses."""
     x = np.array([[1.0, 0.0], [1.0, 0.0], [0.8, 0.6], [-1.0, 0.0]])
     tokens = af.Tokens(x, [0.1, 0.3, 0.4, 0.2])
-    matrix = af.attention_matrix(af.Attention(BETA, normaliser=af.Hardmax()), tokens)
+    matrix = af.observe.attention_matrix(af.Attention(BETA, normaliser=af.Hardmax()), tokens)
     expected = [[0.25, 0.75, 0, 0], [0.25, 0.75, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
     np.testing.assert_allclose(matrix, expected, atol=1e-15)
-    alone = af.attention_matrix(af.Attention(BETA, normaliser=af.Hardmax()), af.Tokens(X))
+    alone = af.observe.attention_matrix(af.Attention(BETA, normaliser=af.Hardmax()), af.Tokens(X))
     assert np.array_equal(alone, np.eye(N))
 
 
 def test_a_sum_that_is_cut_does_not_touch_the_matrix():
     """The series is cut at 1e-3, the matrix is not."""
     tokens = af.uniform(af.Sphere(2), n=20, seed=0)
-    loose = af.attention_matrix(af.Attention(30.0, sum=af.Circle(1e-3, 64)), tokens)
-    exact = af.attention_matrix(af.Attention(30.0, sum=af.Dense()), tokens)
+    loose = af.observe.attention_matrix(af.Attention(30.0, sum=af.sums.Circle(1e-3, 64)), tokens)
+    exact = af.observe.attention_matrix(af.Attention(30.0, sum=af.sums.Dense()), tokens)
     weights = np.exp(30.0 * (tokens.positions @ tokens.positions.T - 1))
     assert np.array_equal(loose, exact)
     np.testing.assert_allclose(loose, weights / weights.sum(axis=1, keepdims=True), atol=1e-14)
@@ -123,11 +123,11 @@ def test_heads_have_a_matrix_each(shared):
     value, output = rng.standard_normal((2, 4, D)), rng.standard_normal((2, D, 4))
     tokens = af.Tokens(X, MASSES)
     field = af.Attention(BETA, query=query, value=value, output=output, mask=af.Causal())
-    matrices = af.attention_matrix(field, tokens)
+    matrices = af.observe.attention_matrix(field, tokens)
     assert matrices.shape == (2, N, N)
     for head in range(2):
         one = af.Attention(BETA, query=query if shared else query[head], mask=af.Causal())
-        np.testing.assert_allclose(matrices[head], af.attention_matrix(one, tokens), atol=1e-15)
+        np.testing.assert_allclose(matrices[head], af.observe.attention_matrix(one, tokens), atol=1e-15)
     drive = field.drive(0.0, None, tokens)
     each = np.einsum("hij,hvd,jd,hev->ie", matrices, value, X, output) / 2
     np.testing.assert_allclose(each, drive, atol=1e-13)
@@ -138,22 +138,24 @@ def test_matrices_at_a_time_and_under_transformations():
     tokens = af.Tokens(X)
     moving = af.Attention(BETA, query=lambda t: (1 + t) * np.eye(D))
     np.testing.assert_allclose(
-        af.attention_matrix(moving, tokens, t=0.5), af.attention_matrix(af.Attention(1.5 * BETA), tokens), atol=1e-14
+        af.observe.attention_matrix(moving, tokens, t=0.5),
+        af.observe.attention_matrix(af.Attention(1.5 * BETA), tokens),
+        atol=1e-14,
     )
-    slope = af.double(jax.jit(jax.grad(lambda b: af.attention_matrix(af.Attention(b), tokens)[0, 1])))(BETA)
+    slope = af.double(jax.jit(jax.grad(lambda b: af.observe.attention_matrix(af.Attention(b), tokens)[0, 1])))(BETA)
     h = 1e-5
-    ends = [af.attention_matrix(af.Attention(BETA + s), tokens)[0, 1] for s in (h, -h)]
+    ends = [af.observe.attention_matrix(af.Attention(BETA + s), tokens)[0, 1] for s in (h, -h)]
     assert abs(slope - (ends[0] - ends[1]) / (2 * h)) < 1e-9  # h^2 and eps/h
 
 
 def test_refusals():
     tokens = af.Tokens(X)
     with pytest.raises(InvalidInput, match="`field` is Total; give Attention"):
-        af.attention_matrix(af.Attention(1.0) + af.Attention(2.0), tokens)
+        af.observe.attention_matrix(af.Attention(1.0) + af.Attention(2.0), tokens)
     with pytest.raises(InvalidInput, match="batch dimensions \\('beta',\\)"):
-        af.attention_matrix(af.Attention(af.Along("beta", [1.0, 2.0])), tokens)
+        af.observe.attention_matrix(af.Attention(af.Along("beta", [1.0, 2.0])), tokens)
     with pytest.raises(InvalidInput, match="batch dimensions \\('seed',\\)"):
-        af.attention_matrix(af.Attention(1.0), af.uniform(af.Sphere(3), n=3, seed=[0, 1]))
+        af.observe.attention_matrix(af.Attention(1.0), af.uniform(af.Sphere(3), n=3, seed=[0, 1]))
     with pytest.raises(TooLarge, match="7 tokens with 4 heads"):
-        af.attention_matrix(af.Attention(1.0, query=np.ones((4, D, D))), tokens, limit=13)
-    af.attention_matrix(af.Attention(1.0, query=np.ones((4, D, D))), tokens, limit=14)
+        af.observe.attention_matrix(af.Attention(1.0, query=np.ones((4, D, D))), tokens, limit=13)
+    af.observe.attention_matrix(af.Attention(1.0, query=np.ones((4, D, D))), tokens, limit=14)

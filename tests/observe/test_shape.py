@@ -37,9 +37,9 @@ def numpy_spread(x, m):
 
 
 PAIRS = {
-    "order_parameter": (af.order_parameter, numpy_order_parameter),
-    "effective_rank": (af.effective_rank, numpy_effective_rank),
-    "spread": (af.spread, numpy_spread),
+    "order_parameter": (af.observe.order_parameter, numpy_order_parameter),
+    "effective_rank": (af.observe.effective_rank, numpy_effective_rank),
+    "spread": (af.observe.spread, numpy_spread),
 }
 
 
@@ -131,21 +131,21 @@ def test_batches_keep_their_dimensions():
 
 def test_the_rank_of_nothing_is_not_a_number():
     tokens = af.Tokens([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]], [1, 1, 0], space=af.Euclidean(2))
-    assert np.isnan(af.effective_rank(tokens))
+    assert np.isnan(af.observe.effective_rank(tokens))
 
 
 def test_speed_under_transformations():
     """At the tokens; d|v|/dbeta by differences, off by h^2 and eps/h; 0 at consensus with a derivative of 0."""
     expected = np.linalg.norm(af.Attention(2.0).velocity(0.0, None, TOKENS), axis=1)
-    np.testing.assert_allclose(af.speed(af.Attention(2.0), TOKENS), expected, atol=1e-15)
-    slope = af.double(jax.jit(jax.jacfwd(lambda beta: af.speed(af.Attention(beta), TOKENS))))(2.0)
+    np.testing.assert_allclose(af.observe.speed(af.Attention(2.0), TOKENS), expected, atol=1e-15)
+    slope = af.double(jax.jit(jax.jacfwd(lambda beta: af.observe.speed(af.Attention(beta), TOKENS))))(2.0)
     h = 1e-5
-    ends = [af.speed(af.Attention(2.0 + s), TOKENS) for s in (h, -h)]
+    ends = [af.observe.speed(af.Attention(2.0 + s), TOKENS) for s in (h, -h)]
     np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * h), atol=1e-9)
     still = CASES["consensus"]
-    total = af.double(jax.jit(jax.grad(lambda x: jnp.sum(af.speed(af.Attention(2.0), still.moved(x))))))
+    total = af.double(jax.jit(jax.grad(lambda x: jnp.sum(af.observe.speed(af.Attention(2.0), still.moved(x))))))
     assert np.isfinite(total(np.asarray(still.positions))).all()
     batch = af.uniform(af.Sphere(3), n=4, seed=[0, 1])
-    assert af.speed(af.Attention(2.0), batch).shape == (2, 4)
+    assert af.observe.speed(af.Attention(2.0), batch).shape == (2, 4)
     with pytest.raises(InvalidInput, match="batch dimensions \\('seed',\\)"):
-        af.double(jax.grad(lambda beta: jnp.sum(af.speed(af.Attention(beta), batch))))(2.0)
+        af.double(jax.grad(lambda beta: jnp.sum(af.observe.speed(af.Attention(beta), batch))))(2.0)

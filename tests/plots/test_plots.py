@@ -18,8 +18,8 @@ from attnflow.spaces import CentredSphere, Euclidean, Product, Torus
     scope="module", params=[2, pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow)]
 )
 def data(request):
-    tokens = af.clustered(af.Sphere(request.param), centres=np.eye(request.param)[:2], n=10, spread=0.1, seed=0)
-    return FigureData.of(af.solve(af.Attention(9.0), tokens, 30.0, save=af.LogSpaced(30, 0.05)))
+    tokens = af.tokens.clustered(af.Sphere(request.param), centres=np.eye(request.param)[:2], n=10, spread=0.1, seed=0)
+    return FigureData.of(af.solve(af.Attention(9.0), tokens, 30.0, save=af.save.LogSpaced(30, 0.05)))
 
 
 def test_all_figures_are_drawn(data):
@@ -70,7 +70,7 @@ def test_the_ten_line_script():
 
 def test_batches_and_fields_without_energy_are_drawn():
     tokens = af.uniform(af.Sphere(3), n=12, seed=range(2))
-    flow = af.solve(af.Attention(af.Along("beta", [2.0, 4.0]), value=-np.eye(3)), tokens, 2.0, save=af.Evenly(10))
+    flow = af.solve(af.Attention(af.Along("beta", [2.0, 4.0]), value=-np.eye(3)), tokens, 2.0, save=af.save.Evenly(10))
     assert plots.plot(flow).axes
     assert "energy" not in flow.dataset
 
@@ -89,7 +89,9 @@ def test_batches_and_fields_without_energy_are_drawn():
     ids=str,
 )
 def test_every_space_has_figures(space, rows, labels):
-    flow = af.solve(af.Attention(2.0), af.uniform(space, n=12, seed=1), 1.0, save=af.Evenly(4), method=af.Fixed(0.125))
+    flow = af.solve(
+        af.Attention(2.0), af.uniform(space, n=12, seed=1), 1.0, save=af.save.Evenly(4), method=af.Fixed(0.125)
+    )
     story = FigureData.of(flow)
     figure = plots.draw_snapshots(story, frames=[0, 4])
     assert len(figure.axes) == 2 * rows
@@ -106,7 +108,7 @@ def test_every_space_has_figures(space, rows, labels):
 def test_the_square_of_a_torus_shows_the_angles():
     torus = Torus(2)
     angles = np.array([[3.0, -1.0], [0.5, 2.0], [-2.0, 0.1]])
-    flow = af.solve(af.Attention(2.0), af.Tokens(torus.at(angles), space=torus), 0.1, save=af.Evenly(1))
+    flow = af.solve(af.Attention(2.0), af.Tokens(torus.at(angles), space=torus), 0.1, save=af.save.Evenly(1))
     axes = plots.draw_snapshots(flow, frames=[0]).axes[0]
     dots = np.concatenate([np.asarray(part.get_offsets()) for part in axes.collections])
     assert np.abs(dots[:, None] - angles[None]).sum(axis=-1).min(axis=0).max() < 1e-12

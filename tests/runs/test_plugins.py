@@ -26,7 +26,7 @@ with open(os.environ["PLUGIN_LOG"], "a") as log:
 
 @af.register("field", "warm")
 def warm(heat: float = 0.5, mask: af.Window | None = None):
-    return af.Attention(1.0 / heat, mask=mask or af.Everyone())
+    return af.Attention(1.0 / heat, mask=mask or af.masks.Everyone())
 
 
 @af.register("mask", "neighbours")
@@ -160,7 +160,7 @@ def test_a_run_records_and_keeps_its_plugins(here):
     same = af.solve(
         af.Attention(4.0, mask=af.Window(3, causal=False)),
         af.from_array(np.array([[1.0, 0.0], [np.cos(1.5), np.sin(1.5)]])),
-        2.0, save=af.Evenly(12), chunk=4,
+        2.0, save=af.save.Evenly(12), chunk=4,
     )  # fmt: skip
     np.testing.assert_array_equal(flow.positions, same.positions)
     execute(parse_spec(PLAIN), here / "plain")
@@ -373,7 +373,9 @@ order = { name = "order-parameter" }
     assert found["square"].dims == ("seed", "time")
     expected = (flow.positions.values[..., 1] ** 2).mean(axis=-1)
     np.testing.assert_allclose(found["square"], expected, rtol=4e-16 * 3)  # a sum of three terms, rounded
-    np.testing.assert_allclose(found["order"].sel(seed=5)[-1], af.order_parameter(flow.tokens(-1, seed=1)), rtol=1e-15)
+    np.testing.assert_allclose(
+        found["order"].sel(seed=5)[-1], af.observe.order_parameter(flow.tokens(-1, seed=1)), rtol=1e-15
+    )
     without = open_run(run.path)
     np.testing.assert_array_equal(without.dataset["square"], found["square"])
     np.testing.assert_array_equal(without.positions, flow.positions)

@@ -156,13 +156,15 @@ def test_a_torus_flow_is_that_of_its_angles():
 
     tokens = af.Tokens(torus.at(angles), masses, space=torus)
     betas = [1.0, 4.0]
-    flow = af.solve(af.Attention(af.Along("beta", betas)), tokens, 3.0, save=af.At([1.0, 3.0]))
+    flow = af.solve(af.Attention(af.Along("beta", betas)), tokens, 3.0, save=af.save.At([1.0, 3.0]))
     for k, beta in enumerate(betas):
         exact = solve_ivp(rate, (0, 3), angles.ravel(), args=(beta,), rtol=1e-11, atol=1e-12, t_eval=[1.0, 3.0])
         found = flow.positions.values[k, 1:] if flow.dataset.sizes["time"] == 3 else flow.positions.values[k]
         np.testing.assert_allclose(found, torus.at(exact.y.T.reshape(2, 10, 2)), atol=1e-6)  # rtol 1e-8, e^(4)
     assert torus.defect(flow.positions.values).max() < 8e-16
-    single = af.solve(af.Attention(4.0), tokens.astype(np.float32), 3.0, save=af.At([1.0, 3.0]), method=af.Fixed(0.05))
+    single = af.solve(
+        af.Attention(4.0), tokens.astype(np.float32), 3.0, save=af.save.At([1.0, 3.0]), method=af.Fixed(0.05)
+    )
     assert single.positions.dtype == np.float32
     np.testing.assert_allclose(single.positions.values[-1], flow.positions.values[1, -1], atol=1e-4)
 
@@ -170,10 +172,10 @@ def test_a_torus_flow_is_that_of_its_angles():
 def test_a_torus_run_goes_on_where_it_ended():
     tokens, times = af.uniform(Torus(2), n=8, seed=0), np.linspace(0.5, 4.0, 8)
     noise = Brownian(0.1, seed=3)
-    settings = {"method": af.Layers(0.125, af.ProjectRenormalise()), "noise": noise}
-    whole = af.solve(af.Attention(3.0), tokens, 4.0, save=af.At(times), **settings)
-    part = af.solve(af.Attention(3.0), tokens, 2.0, save=af.At(times[:4]), **settings)
-    rest = af.solve(from_=part, until=4.0, save=af.At(times[4:]))
+    settings = {"method": af.Layers(0.125, af.updates.ProjectRenormalise()), "noise": noise}
+    whole = af.solve(af.Attention(3.0), tokens, 4.0, save=af.save.At(times), **settings)
+    part = af.solve(af.Attention(3.0), tokens, 2.0, save=af.save.At(times[:4]), **settings)
+    rest = af.solve(from_=part, until=4.0, save=af.save.At(times[4:]))
     np.testing.assert_array_equal(rest.positions.values, whole.positions.values)
 
 
@@ -250,8 +252,13 @@ def test_brownian_motion(name):
     space = ROUND[name][0]
     first = Torus(2).at([0.0, 0.0]) if name == "torus" else np.array([0.0, 0, 1, 1, 0])
     tokens = af.Tokens(np.tile(first, (4096, 1)), space=space)
-    noise, method = Brownian(kappa, seed=af.Along("seed", range(6))), af.Layers(until / steps, af.ProjectRenormalise())
-    flow = af.solve(rest(space.dim), tokens, until, save=af.Evenly(1), method=method, noise=noise, keep=("positions",))
+    noise, method = (
+        Brownian(kappa, seed=af.Along("seed", range(6))),
+        af.Layers(until / steps, af.updates.ProjectRenormalise()),
+    )
+    flow = af.solve(
+        rest(space.dim), tokens, until, save=af.save.Evenly(1), method=method, noise=noise, keep=("positions",)
+    )
     x = flow.positions.values[:, -1]
     assert space.defect(x).max() < 1e-15 * 4
     size = 2 * kappa * until / steps
@@ -288,7 +295,7 @@ def test_clusters_are_those_of_single_linkage(space, scale):
     rng = np.random.default_rng(1)
     centres = space.sample(rng, 8)
     centres[0] = np.asarray(space.retract(np.tile([-1.0, 1e-3], space.dim)[: space.dim]))
-    tokens = af.clustered(space, centres=centres, n=75, spread=0.1, seed=2)
+    tokens = af.tokens.clustered(space, centres=centres, n=75, spread=0.1, seed=2)
     x = np.asarray(tokens.positions)
     matrix = np.asarray(space.distance(x[:, None], x[None]))
     matrix = (matrix + matrix.T) / 2 * (1 - np.eye(len(x)))
@@ -296,7 +303,7 @@ def test_clusters_are_those_of_single_linkage(space, scale):
     for some in (np.arange(600), np.arange(0, 600, 2)):  # cells for more than 512 tokens in low dimension, else search
         want = expected if len(some) == 600 else fcluster(
             linkage(squareform(matrix[np.ix_(some, some)]), "single"), scale, "distance")  # fmt: skip
-        found = af.clusters(af.Tokens(x[some], space=space), scale=scale)
+        found = af.observe.clusters(af.Tokens(x[some], space=space), scale=scale)
         pairs = set(zip(found.labels.tolist(), want.tolist(), strict=True))
         assert len(pairs) == found.count == len(set(want.tolist()))
 
@@ -304,13 +311,13 @@ def test_clusters_are_those_of_single_linkage(space, scale):
 def test_a_cluster_across_the_seam():
     torus = Torus(2)
     offsets = np.random.default_rng(0).uniform(-0.1, 0.1, (20, 2))
-    found = af.clusters(af.Tokens(torus.at([np.pi, -np.pi] + offsets), space=torus), scale=0.2)
+    found = af.observe.clusters(af.Tokens(torus.at([np.pi, -np.pi] + offsets), space=torus), scale=0.2)
     assert found.count == 1
     assert found.condensed
     assert np.abs(np.abs(torus.angles(found.centres[0])) - np.pi).max() < 0.1
     assert found.radii[0] == pytest.approx(torus.distance(torus.at([np.pi, np.pi] + offsets), found.centres[0]).max())
     # opposite points of one circle have no mean there: the centre is a member's, finite and on the torus
-    pair = af.clusters(af.Tokens(torus.at([[0.0, 1.0], [np.pi, 1.0]]), space=torus), scale=4.0)
+    pair = af.observe.clusters(af.Tokens(torus.at([[0.0, 1.0], [np.pi, 1.0]]), space=torus), scale=4.0)
     assert pair.count == 1
     np.testing.assert_allclose(torus.distance(torus.at([0.0, 1.0]), pair.centres[0]), 0.0, atol=1e-3)
 
@@ -326,40 +333,42 @@ def test_cells_ask_the_space_about_doubtful_pairs():
         assert sure < np.linalg.norm(x[0] - x[300]) < possible
         links = _Links(sure, possible, lambda a, b, s=scale: np.asarray(torus.distance(a, b)) <= s)
         assert len(set(_by_cells(x, links).tolist())) == count
-        assert af.clusters(af.Tokens(x, space=torus), scale=scale).count == count
+        assert af.observe.clusters(af.Tokens(x, space=torus), scale=scale).count == count
 
 
 def test_the_scale_of_clusters_is_that_of_the_kernel():
     """e^(beta (<x, y> - |x|^2)) = e^(-beta |x - y|^2 / 2) wherever |x| is constant."""
     for space in (Torus(2), Product(Sphere(3), Torus(1)), CentredSphere(4)):
-        flow = af.solve(af.Attention(16.0), af.uniform(space, n=4), 0.1, save=af.Evenly(1))
+        flow = af.solve(af.Attention(16.0), af.uniform(space, n=4), 0.1, save=af.save.Evenly(1))
         assert flow.scale() == 0.25
-    flow = af.solve(af.Attention(16.0), af.uniform(Product(Euclidean(1), Torus(1)), n=4), 0.1, save=af.Evenly(1))
+    flow = af.solve(af.Attention(16.0), af.uniform(Product(Euclidean(1), Torus(1)), n=4), 0.1, save=af.save.Evenly(1))
     with pytest.raises(InvalidInput, match="pass `scale`"):
         flow.scale()
 
 
 @pytest.mark.parametrize("space", [Torus(2), Product(Euclidean(2), Torus(1)), Euclidean(2)], ids=str)
 def test_starts(space):
-    tokens = af.clustered(space, centres=space.sample(np.random.default_rng(0), 2), n=[30, 20], spread=0.01, seed=1)
-    assert af.clusters(tokens, scale=0.1).count == 2
+    tokens = af.tokens.clustered(
+        space, centres=space.sample(np.random.default_rng(0), 2), n=[30, 20], spread=0.01, seed=1
+    )
+    assert af.observe.clusters(tokens, scale=0.1).count == 2
     assert af.uniform(space, n=5, seed=[0, 1]).positions.shape == (2, 5, space.dim)
-    for make in (af.caps, af.ring, af.simplex):
+    for make in (af.tokens.caps, af.tokens.ring, af.tokens.simplex):
         with pytest.raises(InvalidInput, match=r"defined on `Sphere\(d\)` only"):
-            make(space, n=3, **({"centres": np.eye(space.dim)[:1], "radius": 0.1} if make is af.caps else {}))
+            make(space, n=3, **({"centres": np.eye(space.dim)[:1], "radius": 0.1} if make is af.tokens.caps else {}))
 
 
 def test_refusals_name_the_space():
     """What holds on the unit sphere only: energies, fast sums, long times."""
     tokens = af.uniform(Torus(2), n=6, seed=0)
     for call, words in (
-        (lambda: af.energy(tokens, 1.0), "defined on a sphere"),
+        (lambda: af.observe.energy(tokens, 1.0), "defined on a sphere"),
         (lambda: af.solve_long(af.Attention(4.0), tokens), "Torus"),
         (lambda: stability.energy_hessian(tokens, 1.0), r"Torus\(circles=2\)"),
     ):
         with pytest.raises(InvalidInput, match=words):
             call()
-    for made in (af.Tiled(bounded=True), af.Cutoff(1e-6), af.Harmonics(1e-3, 16, 4)):
+    for made in (af.sums.Tiled(bounded=True), af.sums.Cutoff(1e-6), af.sums.Harmonics(1e-3, 16, 4)):
         with pytest.raises(InvalidInput, match=r"for points on the unit sphere, not on Torus\(circles=2\)"):
             af.Attention(2.0, sum=made).check(tokens)
     # weights beyond e^(beta (d - 1)) = e^(1000): tiles divide by the largest
@@ -370,7 +379,7 @@ def test_refusals_name_the_space():
 def test_transport_on_a_circle_by_either_name():
     mu, nu = (af.uniform(Sphere(2), n=20, seed=seed) for seed in (0, 1))
     other = [af.Tokens(tokens.positions, space=Torus(1)) for tokens in (mu, nu)]
-    assert af.distance(*other) == pytest.approx(af.distance(mu, nu), rel=1e-14)
+    assert af.observe.distance(*other) == pytest.approx(af.observe.distance(mu, nu), rel=1e-14)
 
 
 def test_every_pair_of_factors_flows():

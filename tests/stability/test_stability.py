@@ -72,7 +72,7 @@ def test_hessian_agrees_with_second_differences_along_geodesics():
 
         def along(s, ambient=ambient, speed=speed):
             return float(
-                af.energy(
+                af.observe.energy(
                     tokens.moved(np.cos(s * speed) * tokens.positions + np.sin(s * speed) * ambient / speed), beta
                 )
             )
@@ -87,7 +87,7 @@ def test_hessian_agrees_with_second_differences_along_geodesics():
 )
 def test_ring_eigenvalues_are_the_printed_ones(n, rates):
     """USA at beta = 5: modes 1, 2, 3; each but the last (n even) comes twice."""
-    found = stability.spectrum(af.Attention(5.0, normaliser=af.Unnormalised("USA")), af.ring(af.Sphere(2), n=n))
+    found = stability.spectrum(af.Attention(5.0, normaliser=af.Unnormalised("USA")), af.tokens.ring(af.Sphere(2), n=n))
     for rate in rates:
         assert np.min(np.abs(found.eigenvalues - rate)) < 1e-8
 
@@ -95,7 +95,9 @@ def test_ring_eigenvalues_are_the_printed_ones(n, rates):
 def test_ring_eigenvalues_agree_with_theory():
     for model, normaliser in (("SA", af.Softmax()), ("USA0", USA0)):
         found = np.sort(
-            stability.spectrum(af.Attention(9.0, normaliser=normaliser), af.ring(af.Sphere(2), n=7)).eigenvalues.real
+            stability.spectrum(
+                af.Attention(9.0, normaliser=normaliser), af.tokens.ring(af.Sphere(2), n=7)
+            ).eigenvalues.real
         )
         predicted = theory.ring_growth_rates(9.0, 7, np.arange(7), model=model)
         np.testing.assert_allclose(found, np.sort(predicted), atol=1e-10)
@@ -122,7 +124,7 @@ def test_antipodal_clusters_grow_at_the_closed_form_rate():
 
 @pytest.mark.parametrize("beta", [-0.72, -0.6])
 def test_the_three_ring_changes_stability_at_minus_two_thirds(beta):
-    found = stability.spectrum(af.Attention(beta, normaliser=af.Unnormalised("USA")), af.ring(af.Sphere(2), n=3))
+    found = stability.spectrum(af.Attention(beta, normaliser=af.Unnormalised("USA")), af.tokens.ring(af.Sphere(2), n=3))
     transverse = (1 / 2 + 3 * beta / 4) * np.exp(-beta / 2)
     assert np.sum(np.abs(found.eigenvalues - transverse) < 1e-13) == 2
     assert found.unstable == (beta > -2 / 3)
@@ -142,7 +144,7 @@ def test_leading_eigenpairs_without_a_matrix():
 @pytest.mark.slow
 def test_leading_eigenpairs_at_ten_thousand_tokens():
     """A ring of 10,000: the most unstable pair is cos and sin of k_max theta, at lambda_kmax."""
-    found = stability.leading_eigenpairs(af.Attention(9.0), af.ring(af.Sphere(2), n=10_000), 2, tolerance=1e-9)
+    found = stability.leading_eigenpairs(af.Attention(9.0), af.tokens.ring(af.Sphere(2), n=10_000), 2, tolerance=1e-9)
     np.testing.assert_allclose(found.eigenvalues.real, theory.growth_rates(9.0, 2, 4), atol=1e-7)
 
 
@@ -151,17 +153,17 @@ def test_equilibria_of_four_tokens_are_strict_saddles_but_consensus():
     assert found[-1].is_consensus
     assert not found[-1].is_strict_saddle
     assert len(found) >= 3
-    energies = [float(af.energy(e.tokens, 1.0)) for e in found]
+    energies = [float(af.observe.energy(e.tokens, 1.0)) for e in found]
     assert energies == sorted(energies)
     for e in found[:-1]:
         assert e.residual < 1e-11
         assert e.is_strict_saddle
     # the regular simplex is among them, the lowest
-    np.testing.assert_allclose(np.sort(af.overlaps(found[0].tokens)[np.triu_indices(4, 1)]), -1 / 3, atol=1e-6)
+    np.testing.assert_allclose(np.sort(af.observe.overlaps(found[0].tokens)[np.triu_indices(4, 1)]), -1 / 3, atol=1e-6)
 
 
 def test_continuation_follows_the_ring():
-    ring = af.ring(af.Sphere(2), n=5, jitter=1e-3, seed=1)
+    ring = af.tokens.ring(af.Sphere(2), n=5, jitter=1e-3, seed=1)
     betas = np.linspace(0.5, 5.0, 5)
     path = list(stability.continue_equilibrium(lambda b: af.Attention(b), ring, betas))
     assert len(path) == 5

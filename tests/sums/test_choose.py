@@ -73,7 +73,7 @@ def test_one_sum_serves_all_betas_and_neighbours_are_for_tokens_at_rest():
     batch = choose(tokens, betas, tol=1e-7, backend="cpu")
     assert isinstance(batch.sum, Circle)
     assert not batch.sum.refusal(
-        Use(tokens.space, Exponential(betas), af.Everyone(), True, True), tokens
+        Use(tokens.space, Exponential(betas), af.masks.Everyone(), True, True), tokens
     )  # a degree that is too low
     moving = choose(af.uniform(af.Sphere(8), n=20_000), 2000.0, tol=1e-10, flowing=True, backend="cpu")
     assert "condense" in next(o for o in moving.options if o.name == "Cutoff").why_not
@@ -131,7 +131,7 @@ def test_prepare_binds_once_and_reaches_the_parts():
 
 
 @pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised()], ids=["SA", "USA0"])
-@pytest.mark.parametrize("mask", [af.Everyone(), af.Causal(0.01)], ids=["everyone", "causal"])
+@pytest.mark.parametrize("mask", [af.masks.Everyone(), af.Causal(0.01)], ids=["everyone", "causal"])
 def test_all_that_is_made_of_sums(normaliser, mask):
     """Velocities of every normaliser, with the same sums."""
     tokens = af.uniform(af.Sphere(2), n=200)
@@ -158,7 +158,7 @@ def test_a_plateau_is_not_resolved_by_a_series():
     """Four clusters at beta = 100 drift by 4e-41; a series would return its rounding as if it were real."""
     x = np.repeat([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], 16, axis=0)
     x[:16] = [[np.cos(0.02), np.sin(0.02)]]
-    flow = af.solve(af.Attention(100.0, sum=Circle(1e-12, 112)), af.from_array(x), 1.0, save=af.Evenly(4))
+    flow = af.solve(af.Attention(100.0, sum=Circle(1e-12, 112)), af.from_array(x), 1.0, save=af.save.Evenly(4))
     assert flow.outcome.ending.value == "frozen" or not flow.resolved.values.any()
     assert (flow.dataset["speed"].values > 0).any()
 
@@ -167,7 +167,7 @@ def test_solve_and_energy_use_the_sums():
     """A flow by series is that by tiles, to the tolerance of the integration; and so is its energy."""
     tokens = af.uniform(af.Sphere(2), n=300)
     flows = [
-        af.solve(af.Attention(6.0, sum=s), tokens, 1.0, method=af.Fixed(0.1), save=af.Evenly(3))
+        af.solve(af.Attention(6.0, sum=s), tokens, 1.0, method=af.Fixed(0.1), save=af.save.Evenly(3))
         for s in (Circle(1e-12, 48), Tiled())
     ]
     # ten steps of four stages, each off by 1e-12, grow by at most e^(2 t)

@@ -89,16 +89,16 @@ def test_energy_of_the_uniform_law(d, beta):
     """Against iid tokens: a U-statistic plus the diagonal, n pairs of which are equal."""
     n, seeds = 400, 12
     values = [
-        2 * beta * af.energy(af.uniform(af.Sphere(d), n=n, seed=s), beta) * n / (n - 1) for s in range(seeds)
+        2 * beta * af.observe.energy(af.uniform(af.Sphere(d), n=n, seed=s), beta) * n / (n - 1) for s in range(seeds)
     ]  # removes the diagonal, where the integrand vanishes
     predicted = 2 * beta * theory.energy_of_uniform(beta, d)
     assert abs(np.mean(values) - predicted) < 5 * np.std(values) / np.sqrt(seeds)
 
 
 def test_energy_of_clusters_is_the_height_of_plateaus():
-    tokens = af.clustered(af.Sphere(3), centres=np.eye(3), n=4, masses=[0.5, 0.3, 0.2])
+    tokens = af.tokens.clustered(af.Sphere(3), centres=np.eye(3), n=4, masses=[0.5, 0.3, 0.2])
     # the clusters are orthogonal: the missing terms are of order e^(-beta)
-    assert abs(af.energy(tokens, 30.0) - theory.energy_of_clusters([0.5, 0.3, 0.2], 30.0)) < np.exp(-30.0)
+    assert abs(af.observe.energy(tokens, 30.0) - theory.energy_of_clusters([0.5, 0.3, 0.2], 30.0)) < np.exp(-30.0)
     assert theory.largest_energy0(4.0) == 0.125
     assert theory.energy_of_clusters([1.0], 4.0) == 0
 

@@ -102,7 +102,7 @@ def test_places_of_each_member():
     both = af.stack("order", [0, 1], [one, other])
     assert both.place.shape == (2, 4)
     assert both.present is None
-    field = af.Attention(2.0, mask=af.Causal(0.5), encoding=af.Sinusoidal(0.3))
+    field = af.Attention(2.0, mask=af.Causal(0.5), encoding=af.encodings.Sinusoidal(0.3))
     found = field.velocity(0.0, mu=both)
     for k, alone in enumerate((one, other)):
         np.testing.assert_allclose(found[k], field.velocity(0.0, mu=alone), atol=10 * EPS)
@@ -125,7 +125,10 @@ def test_masks_compare_real_places(width):
 
 
 def test_a_table_refuses_real_places():
-    field, tokens = af.Attention(1.0, mask=af.Table(np.eye(3, dtype=bool))), af.Tokens(np.eye(3), place=[0.0, 1.0, 2.0])
+    field, tokens = (
+        af.Attention(1.0, mask=af.masks.Table(np.eye(3, dtype=bool))),
+        af.Tokens(np.eye(3), place=[0.0, 1.0, 2.0]),
+    )
     for call in (lambda: field.velocity(0.0, mu=tokens), lambda: af.double(jax.jit(lambda x: field.drive(0.0, mu=tokens.moved(x))))(np.eye(3))):  # fmt: skip
         with pytest.raises(InvalidInput, match="float64.*Causal or Window"):
             call()

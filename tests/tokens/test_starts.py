@@ -16,7 +16,7 @@ def mean_cosine(kappa, d):
 @pytest.mark.parametrize("kappa", [0.0, 0.5, 10.0, 1000.0])
 def test_von_mises_fisher_has_the_right_mean(d, kappa):
     n = 20_000
-    x = af.von_mises_fisher(af.Sphere(d), n=n, concentration=kappa, seed=1).positions
+    x = af.tokens.von_mises_fisher(af.Sphere(d), n=n, concentration=kappa, seed=1).positions
     cosine = x[:, -1]
     expected = mean_cosine(kappa, d) if kappa else 0.0
     assert abs(cosine.mean() - expected) < 5 * cosine.std() / np.sqrt(n)
@@ -28,27 +28,27 @@ def test_von_mises_fisher_has_the_right_mean(d, kappa):
 def test_von_mises_fisher_at_huge_concentration_is_gaussian(d):
     """kappa |x - mean|^2 = 2 kappa (1 - <mean, x>) is chi-squared with d - 1 degrees of freedom."""
     kappa = 1e12
-    x = af.von_mises_fisher(af.Sphere(d), n=5000, concentration=kappa, seed=2).positions
+    x = af.tokens.von_mises_fisher(af.Sphere(d), n=5000, concentration=kappa, seed=2).positions
     mean = np.eye(d)[-1]
     assert stats.kstest(kappa * np.sum((x - mean) ** 2, axis=1), stats.chi2(d - 1).cdf).pvalue > 1e-4
 
 
 def test_von_mises_fisher_on_the_circle_is_von_mises():
-    x = af.von_mises_fisher(af.Sphere(2), n=20_000, concentration=3.0, mean=[1.0, 0.0], seed=3).positions
+    x = af.tokens.von_mises_fisher(af.Sphere(2), n=20_000, concentration=3.0, mean=[1.0, 0.0], seed=3).positions
     assert stats.kstest(np.arctan2(x[:, 1], x[:, 0]), stats.vonmises(3.0).cdf).pvalue > 1e-4
 
 
 @pytest.mark.parametrize(("n", "d", "overlap"), [(5, 5, 0.0), (5, 9, 0.7), (8, 8, -0.1), (4, 3, -1 / 3), (3, 2, -0.5)])
 def test_equiangular_has_one_overlap(n, d, overlap):
     for seed in (None, 4):
-        tokens = af.equiangular(af.Sphere(d), n=n, overlap=overlap, seed=seed)
-        gram = af.overlaps(tokens)
+        tokens = af.tokens.equiangular(af.Sphere(d), n=n, overlap=overlap, seed=seed)
+        gram = af.observe.overlaps(tokens)
         np.testing.assert_allclose(gram, overlap + (1 - overlap) * np.eye(n), atol=1e-14)
 
 
 def test_simplex_and_orthonormal():
-    assert np.allclose(af.overlaps(af.orthonormal(af.Sphere(6), n=4)), np.eye(4), atol=1e-15)
-    gram = af.overlaps(af.simplex(af.Sphere(6), n=7))
+    assert np.allclose(af.observe.overlaps(af.tokens.orthonormal(af.Sphere(6), n=4)), np.eye(4), atol=1e-15)
+    gram = af.observe.overlaps(af.tokens.simplex(af.Sphere(6), n=7))
     np.testing.assert_allclose(gram[~np.eye(7, dtype=bool)], -1 / 6, atol=1e-14)
 
 
@@ -58,14 +58,14 @@ def test_simplex_and_orthonormal():
 )
 def test_impossible_equiangular_sets_are_refused(n, d, overlap, words):
     with pytest.raises(InvalidInput, match=words):
-        af.equiangular(af.Sphere(d), n=n, overlap=overlap)
+        af.tokens.equiangular(af.Sphere(d), n=n, overlap=overlap)
 
 
 def test_ring_is_equispaced_and_jitter_moves_it():
-    x = af.ring(af.Sphere(3), n=6).positions
+    x = af.tokens.ring(af.Sphere(3), n=6).positions
     angles = np.unwrap(np.arctan2(x[:, 1], x[:, 0]))
     np.testing.assert_allclose(np.diff(angles), np.pi / 3, rtol=1e-14)
-    moved = af.ring(af.Sphere(2), n=1000, jitter=1e-3, seed=1).positions
+    moved = af.tokens.ring(af.Sphere(2), n=1000, jitter=1e-3, seed=1).positions
     shift = np.arctan2(moved[:, 1], moved[:, 0]) - 2 * np.pi * np.arange(1000) / 1000
     shift = np.angle(np.exp(1j * shift))
     assert abs(shift.std() / 1e-3 - 1) < 5 / np.sqrt(2000)
@@ -74,15 +74,17 @@ def test_ring_is_equispaced_and_jitter_moves_it():
 def test_caps_are_uniform_in_their_cap():
     """On S^2 the height 1 - cos(angle) of a uniform point of a cap is uniform."""
     radius, n = 0.8, 20_000
-    tokens = af.caps(af.Sphere(3), centres=[[0, 0, 1.0]], n=n, radius=radius, seed=5)
+    tokens = af.tokens.caps(af.Sphere(3), centres=[[0, 0, 1.0]], n=n, radius=radius, seed=5)
     height = 1 - tokens.positions[:, 2]
     assert stats.kstest(height / (1 - np.cos(radius)), "uniform").pvalue > 1e-4
 
 
 def test_clustered_has_the_given_masses_and_spread():
     centres = np.eye(4)[:3]
-    tokens = af.clustered(af.Sphere(4), centres=centres, n=[2000, 4000, 1000], masses=[0.5, 0.3, 0.2], spread=1e-3)
-    found = af.clusters(tokens, scale=0.3)
+    tokens = af.tokens.clustered(
+        af.Sphere(4), centres=centres, n=[2000, 4000, 1000], masses=[0.5, 0.3, 0.2], spread=1e-3
+    )
+    found = af.observe.clusters(tokens, scale=0.3)
     np.testing.assert_allclose(found.masses, [0.5, 0.3, 0.2], rtol=1e-12)
     np.testing.assert_allclose(np.abs(found.centres @ centres.T), np.eye(3), atol=2e-3)
     first = tokens.positions[:2000, 1]
@@ -103,13 +105,13 @@ def test_same_seed_same_tokens():
         (lambda: af.uniform(af.Sphere(3), n=5, seed=1.5), "`seed` is 1.5"),
         (lambda: af.uniform(af.Sphere(3), n=5, seed=[]), "`seed` is an empty list; give at least one seed"),
         (lambda: af.uniform(af.Sphere(3), n=5, seed=[0, 3, 0]), r"`seed` is \[0, 3, 0\], with one seed more than once"),
-        (lambda: af.von_mises_fisher(af.Sphere(3), n=5, concentration=-1), "concentration"),
-        (lambda: af.von_mises_fisher(af.Sphere(3), n=5, concentration=np.nan), "concentration"),
-        (lambda: af.ring(af.Euclidean(3), n=5), "Sphere"),
-        (lambda: af.caps(af.Sphere(3), centres=[[1.0, 0, 0]], n=5, radius=4), "radius"),
-        (lambda: af.clustered(af.Sphere(3), centres=[[0.0, 0, 0]], n=5), "no nearest point"),
-        (lambda: af.clustered(af.Sphere(3), centres=[[np.nan, 0, 0]], n=5), "not finite"),
-        (lambda: af.clustered(af.Sphere(3), centres=np.eye(3), n=[1, 2]), "one for each of the 3"),
+        (lambda: af.tokens.von_mises_fisher(af.Sphere(3), n=5, concentration=-1), "concentration"),
+        (lambda: af.tokens.von_mises_fisher(af.Sphere(3), n=5, concentration=np.nan), "concentration"),
+        (lambda: af.tokens.ring(af.Euclidean(3), n=5), "Sphere"),
+        (lambda: af.tokens.caps(af.Sphere(3), centres=[[1.0, 0, 0]], n=5, radius=4), "radius"),
+        (lambda: af.tokens.clustered(af.Sphere(3), centres=[[0.0, 0, 0]], n=5), "no nearest point"),
+        (lambda: af.tokens.clustered(af.Sphere(3), centres=[[np.nan, 0, 0]], n=5), "not finite"),
+        (lambda: af.tokens.clustered(af.Sphere(3), centres=np.eye(3), n=[1, 2]), "one for each of the 3"),
     ],
 )
 def test_bad_starts_are_refused(call, words):

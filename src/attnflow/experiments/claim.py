@@ -23,9 +23,9 @@ class Claim:
     """A statement that an experiment checks; made by `equal`, `at_most`, `at_least` or `true`.
 
     ```python
-    half = af.Claim.equal("share of heads", 0.5, 0.52, 0.03, "three standard errors of 2500 throws")
+    half = af.experiments.Claim.equal("share of heads", 0.5, 0.52, 0.03, "three standard errors of 2500 throws")
     assert half.holds
-    seen = af.Claim.true("both sides come up", True, "1300 heads, 1200 tails", "counted")
+    seen = af.experiments.Claim.true("both sides come up", True, "1300 heads, 1200 tails", "counted")
     ```
 
     `claims(parameters, data)` of an experiment gives back a list of them. A claim that fails raises nothing: it is

@@ -14,7 +14,7 @@ CONTRACT = {
     "Parameters": "a frozen dataclass whose fields all have defaults",
     "QUICK": "the Parameters of the small version",
     "run": "run(parameters, study), which computes and gives back data",
-    "claims": "claims(parameters, data), which gives back a list of attnflow.Claim",
+    "claims": "claims(parameters, data), which gives back a list of attnflow.experiments.Claim",
     "draw": "draw(parameters, data), which gives back a Matplotlib figure",
 }
 """What a file has to define, and how."""

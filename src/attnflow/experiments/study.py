@@ -20,7 +20,7 @@ class Study:
     """What `run(parameters, study)` of an experiment computes with: results that are kept part by part.
 
     ```python
-    def run(parameters: Parameters, study: af.Study) -> xr.Dataset:
+    def run(parameters: Parameters, study: af.experiments.Study) -> xr.Dataset:
         def make() -> xr.Dataset:
             study.progress("following the tokens", 0.0)
             flow = af.solve(af.Attention(parameters.beta), af.uniform(af.Sphere(3), n=64), 10.0)

@@ -62,7 +62,7 @@ class Euclidean(AbstractSpace):
         return scale, scale
 
     def sample(self, rng: np.random.Generator, n: int) -> Float[np.ndarray, "n dim"]:
-        """Standard Gaussian (R^d has no uniform law)."""
+        """Standard Gaussian (R^d has no uniform distribution)."""
         return rng.standard_normal((n, self.dim))
 
     def defect(self, x: Float[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch"]:

@@ -15,7 +15,7 @@ Seed = int | Iterable[int]
 
 
 def uniform(space: AbstractSpace, *, n: int, seed: Seed = 0) -> Tokens:
-    """`n` iid tokens of the reference law: uniform on compact spaces, standard Gaussian on R^d."""
+    """`n` iid tokens of the reference distribution: uniform on compact spaces, standard Gaussian on R^d."""
     n = whole("n", n, 1)
     instance("space", space, AbstractSpace, "a space such as Sphere(3)")
     return _draw(seed, lambda rng: Tokens(space.sample(rng, n), space=space))
