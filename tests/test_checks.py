@@ -10,7 +10,7 @@ from attnflow.checks import ABOVE_ZERO, flag, generator, instance, number, reals
 from attnflow.errors import InvalidInput
 from attnflow.fields import Affine, Perceptron, Pieces, Relu
 from attnflow.flows import Rk4
-from attnflow.flows.schedules import as_schedule
+from attnflow.flows.save import as_schedule
 from attnflow.masks import AbstractMask
 
 SPHERE = af.Sphere(3)

@@ -14,7 +14,11 @@ from attnflow.fields import weights as weights
 from attnflow.fields import norms as norms
 from attnflow.fields import encodings as encodings
 from attnflow import flows as flows
+from attnflow.flows import save as save
+from attnflow.flows import stop as stop
+from attnflow.flows.methods import updates as updates
 from attnflow.flows.methods import rules as rules
+from attnflow.flows import noises as noises
 from attnflow import observe as observe
 from attnflow import meanfield as meanfield
 from attnflow import stability as stability

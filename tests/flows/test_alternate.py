@@ -10,7 +10,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields import PerLayer
 from attnflow.fields.perceptron import Perceptron, Potential
 from attnflow.flows.methods.alternate import Alternate
-from attnflow.flows.noise import Brownian
+from attnflow.flows.noises import Brownian
 
 RNG = np.random.default_rng(0)
 A, B, W = RNG.standard_normal((5, 3)), RNG.standard_normal(5), RNG.standard_normal((3, 5)) / 2

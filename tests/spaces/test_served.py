@@ -15,7 +15,7 @@ from scipy.stats import norm
 import attnflow as af
 from attnflow import stability
 from attnflow.errors import InvalidInput
-from attnflow.flows.noise import Brownian
+from attnflow.flows.noises import Brownian
 from attnflow.observe.clusters import _by_cells, _Links
 from attnflow.spaces import CentredSphere, Ellipsoid, Euclidean, Product, Sphere, Torus
 

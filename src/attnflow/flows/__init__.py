@@ -21,13 +21,13 @@ from attnflow.flows.methods import (
     moved_by,
     rate_until,
 )
-from attnflow.flows.noise import AbstractIto, AbstractNoise, AbstractStratonovich, Brownian, RandomValues
+from attnflow.flows.noises import AbstractIto, AbstractNoise, AbstractStratonovich, Brownian, RandomValues
 from attnflow.flows.observables import Observable
 from attnflow.flows.outcome import Outcome, Progress
-from attnflow.flows.schedules import AbstractSchedule, At, Evenly, EveryLayer, LogSpaced
+from attnflow.flows.save import AbstractSchedule, At, Evenly, EveryLayer, LogSpaced
 from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout
 from attnflow.flows.solve import solve
-from attnflow.flows.stops import AbstractStop, Consensus, Frame, Still, When
+from attnflow.flows.stop import AbstractStop, Consensus, Frame, Still, When
 from attnflow.flows.trajectory import AbstractTrajectory, Trajectory
 
 __all__ = [

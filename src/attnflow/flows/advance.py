@@ -11,7 +11,7 @@ from attnflow.checks import instance
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, breaks
 from attnflow.flows.methods import AbstractMethod, Adaptive, Layers, ProjectRenormalise
-from attnflow.flows.noise import AbstractNoise, check_noise
+from attnflow.flows.noises import AbstractNoise, check_noise
 from attnflow.flows.system import Particles
 from attnflow.precision import double, is_concrete, is_traced
 from attnflow.tokens import Measure, Tokens

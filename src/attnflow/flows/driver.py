@@ -19,7 +19,7 @@ from attnflow.flows.observables import Broken, Observe, Observers, Views
 from attnflow.flows.outcome import Ending, Outcome, Pace, Progress
 from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout, Tables, Variable
 from attnflow.flows.stepper import AbstractStepper, Rows
-from attnflow.flows.stops import AbstractStop, Frame
+from attnflow.flows.stop import AbstractStop, Frame
 from attnflow.interrupts import Cancelled, interruptible, raise_if_interrupted
 
 SECONDS = 60.0

@@ -17,12 +17,12 @@ from attnflow.fields.structure import is_exact, stated_error
 from attnflow.flows.compiled import compiled, wait
 from attnflow.flows.methods import AbstractMethod
 from attnflow.flows.methods.base import Stretch
-from attnflow.flows.noise import AbstractNoise
+from attnflow.flows.noises import AbstractNoise
 from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Ending, Outcome, Reached
 from attnflow.flows.sink import Layout, Variable
 from attnflow.flows.stepper import AbstractStepper, Rows, Slice
-from attnflow.flows.stops import AbstractStop, Frame
+from attnflow.flows.stop import AbstractStop, Frame
 from attnflow.flows.system import Particles
 from attnflow.observe.energy import lyapunov
 from attnflow.tokens import Measure, Tokens

@@ -15,13 +15,13 @@ from attnflow.flows.continuing import go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.longtime.method import LongTime
 from attnflow.flows.methods import AbstractMethod, Adaptive
-from attnflow.flows.noise import AbstractNoise, check_noise
+from attnflow.flows.noises import AbstractNoise, check_noise
 from attnflow.flows.observables import Observe
 from attnflow.flows.outcome import Progress
 from attnflow.flows.particles import BUILT_IN, FlowingTokens, Recipe
-from attnflow.flows.schedules import Save, as_schedule, continued
+from attnflow.flows.save import Save, as_schedule, continued
 from attnflow.flows.sink import AbstractSink
-from attnflow.flows.stops import AbstractStop, conditions
+from attnflow.flows.stop import AbstractStop, conditions
 from attnflow.flows.trajectory import Trajectory
 from attnflow.precision import full_precision
 from attnflow.tokens import Tokens

@@ -8,7 +8,7 @@ import numpy as np
 from attnflow.flows.observables import Views
 from attnflow.flows.outcome import Outcome, Reached
 from attnflow.flows.sink import Layout
-from attnflow.flows.stops import Frame
+from attnflow.flows.stop import Frame
 
 
 class Rows(NamedTuple):

@@ -12,7 +12,7 @@ from attnflow.fields.exact import as_exact, stretching
 from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens
 from attnflow.fields.timed import layer_time
 from attnflow.flows.methods.base import AbstractSystem, State
-from attnflow.flows.noise import AbstractNoise
+from attnflow.flows.noises import AbstractNoise
 from attnflow.tokens import Measure
 
 

@@ -20,7 +20,7 @@ from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
 from attnflow.flows.sink import AbstractSink, Layout, Variable
 from attnflow.flows.stepper import AbstractStepper, Rows, Slice
-from attnflow.flows.stops import Frame
+from attnflow.flows.stop import Frame
 from attnflow.learn.classifier import Classifier, checked_labels, padded
 from attnflow.precision import double, full_precision, is_concrete, to_numpy
 

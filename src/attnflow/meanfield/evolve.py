@@ -19,10 +19,10 @@ from attnflow.flows.continuing import changed, go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
-from attnflow.flows.schedules import Save, as_schedule, continued
+from attnflow.flows.save import Save, as_schedule, continued
 from attnflow.flows.sink import AbstractSink, Layout, Variable
 from attnflow.flows.stepper import AbstractSingle, Rows, Slice
-from attnflow.flows.stops import AbstractStop, conditions
+from attnflow.flows.stop import AbstractStop, conditions
 from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import Density, tail_of
 from attnflow.meanfield.density_flow import AbstractDensityFlow

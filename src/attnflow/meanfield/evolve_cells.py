@@ -14,10 +14,10 @@ from attnflow.flows.continuing import changed, go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
-from attnflow.flows.schedules import Save, as_schedule, continued
+from attnflow.flows.save import Save, as_schedule, continued
 from attnflow.flows.sink import AbstractSink, Layout, Variable
 from attnflow.flows.stepper import AbstractSingle, Rows, Slice
-from attnflow.flows.stops import AbstractStop, conditions
+from attnflow.flows.stop import AbstractStop, conditions
 from attnflow.meanfield.cell_flow import CellFlow
 from attnflow.meanfield.cells import Cells, make_scheme
 from attnflow.meanfield.volumes import TINY, CellState, measured, stretch

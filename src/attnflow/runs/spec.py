@@ -15,7 +15,7 @@ import tomli_w
 
 from attnflow.axes import Along
 from attnflow.errors import AttnflowError, InvalidSpec
-from attnflow.flows.schedules import continued
+from attnflow.flows.save import continued
 from attnflow.runs.kinds import KINDS, NEEDED, Kind
 from attnflow.runs.made import make
 from attnflow.runs.nearest import did_you_mean

@@ -97,7 +97,7 @@ class AbstractSpace(eqx.Module):
 
     @abc.abstractmethod
     def sample(self, rng: np.random.Generator, n: int) -> Float[np.ndarray, "n dim"]:
-        """`n` independent points of the reference distribution: the reference measure over `volume`, where that is finite."""
+        """`n` independent points of the reference measure, divided by `volume` where that is finite."""
 
     @abc.abstractmethod
     def defect(self, x: Float[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch"]:

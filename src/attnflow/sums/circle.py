@@ -16,8 +16,9 @@ BLOCK = 16
 class Circle(AbstractSeries):
     """Sums on S^1: z^k = e^(ik theta) as powers of the position z = x + iy, in blocks of 16 degrees.
 
-    sum_j c_j e^(beta (cos(theta - phi_j) - 1)) = sum_k p_k Re(z^k conj M_k), M_k = sum_j c_j w_j^k, p_k the distribution of
-    |Skellam(beta/2, beta/2)|. Powers are formed by repeated doubling; measured absolute errors are below 1e-15.
+    sum_j c_j K(cos(theta - phi_j)) = sum_k p_k Re(z^k conj M_k), M_k = sum_j c_j w_j^k; for `Exponential(beta)` p_k is
+    the distribution of |Skellam(beta/2, beta/2)|. Powers are formed by repeated doubling; measured absolute errors are
+    below 1e-15.
     """
 
     def __init__(self, tol: Any, degree: int, *, chunk: int = 512, guarded: bool = True):

@@ -20,7 +20,7 @@ from attnflow.flows.longtime.rows import UNDETERMINED
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
 from attnflow.flows.sink import AbstractSink, Layout
 from attnflow.flows.stepper import AbstractStepper, Rows, Slice
-from attnflow.flows.stops import Frame
+from attnflow.flows.stop import Frame
 from attnflow.precision import full_precision
 from attnflow.tokens import Tokens
 

@@ -15,7 +15,7 @@ from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, S
 from attnflow.flows.methods.fixed import finite
 from attnflow.flows.methods.rules import not_after
 from attnflow.flows.methods.solvers import as_plain_loop, check_solver, inside, is_coarse, with_tolerances
-from attnflow.flows.noise import AbstractNoise
+from attnflow.flows.noises import AbstractNoise
 from attnflow.spaces import AbstractSpace
 
 

@@ -11,9 +11,10 @@ from attnflow.checks import flag, instance
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField, Total
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
-from attnflow.flows.methods.layers import AbstractUpdate, Layers, check_layers
+from attnflow.flows.methods.layers import Layers, check_layers
 from attnflow.flows.methods.rules import Rk4
-from attnflow.flows.noise import AbstractIto, AbstractNoise
+from attnflow.flows.methods.updates import AbstractUpdate
+from attnflow.flows.noises import AbstractIto, AbstractNoise
 from attnflow.spaces import AbstractSpace
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
 from attnflow.fields.base import AbstractField
-from attnflow.flows.noise import AbstractNoise
+from attnflow.flows.noises import AbstractNoise
 from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Measure
 

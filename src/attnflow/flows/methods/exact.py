@@ -10,7 +10,7 @@ from attnflow.fields.base import AbstractField
 from attnflow.fields.exact import as_exact
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import count_from_stop, leg_by_leg, stops_between
-from attnflow.flows.noise import AbstractNoise
+from attnflow.flows.noises import AbstractNoise
 from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace
 

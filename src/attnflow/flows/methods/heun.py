@@ -13,7 +13,7 @@ from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import Fixed, count_from_stop, leg_by_leg, step_count, stop_label
 from attnflow.flows.methods.rules import not_after
-from attnflow.flows.noise import AbstractNoise, AbstractStratonovich
+from attnflow.flows.noises import AbstractNoise, AbstractStratonovich
 from attnflow.spaces import AbstractSpace
 
 

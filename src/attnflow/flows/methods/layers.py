@@ -1,6 +1,5 @@
 """The discrete network itself: one residual attention layer per step."""
 
-import abc
 from typing import Any
 
 import equinox as eqx
@@ -15,51 +14,10 @@ from attnflow.fields.base import AbstractField
 from attnflow.fields.timed import layer_time
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import count_from_stop, leg_by_leg
-from attnflow.flows.noise import AbstractIto, AbstractNoise
+from attnflow.flows.methods.updates import AbstractUpdate, Renormalise
+from attnflow.flows.noises import AbstractIto, AbstractNoise
 from attnflow.precision import is_concrete
-from attnflow.spaces import AbstractSpace, Euclidean
-
-
-class AbstractUpdate(eqx.Module):
-    """What a layer does with its attention output A: three rules with one ODE limit, all of order 1."""
-
-    @abc.abstractmethod
-    def __call__(self, space: AbstractSpace, x: Any, drive: Any, step: Any) -> Any:
-        """The positions after the layer."""
-
-    @abc.abstractmethod
-    def image(self, space: AbstractSpace) -> AbstractSpace:
-        """Where points of `space` are after a layer: `space` itself, or R^dim if the rule leaves it."""
-
-
-class Renormalise(AbstractUpdate):
-    """x <- N(x + h A): post-layer-norm, the network as built."""
-
-    def __call__(self, space: AbstractSpace, x: Any, drive: Any, step: Any) -> Any:
-        return space.retract(x + step * drive)
-
-    def image(self, space: AbstractSpace) -> AbstractSpace:
-        return space
-
-
-class ProjectRenormalise(AbstractUpdate):
-    """x <- N(x + h P_x A)."""
-
-    def __call__(self, space: AbstractSpace, x: Any, drive: Any, step: Any) -> Any:
-        return space.retract(x + step * space.tangent(x, drive))
-
-    def image(self, space: AbstractSpace) -> AbstractSpace:
-        return space
-
-
-class Project(AbstractUpdate):
-    """x <- x + h P_x A: leaves the sphere by O(h) over times of order 1; for comparison only."""
-
-    def __call__(self, space: AbstractSpace, x: Any, drive: Any, step: Any) -> Any:
-        return x + step * space.tangent(x, drive)
-
-    def image(self, space: AbstractSpace) -> AbstractSpace:
-        return Euclidean(space.dim)
+from attnflow.spaces import AbstractSpace
 
 
 class Layers(AbstractMethod):
