@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from attnflow.fields import AbstractField
+
+T = TypeVar("T", bound="AbstractTrajectory")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,13 +154,13 @@ class AbstractTrajectory(abc.ABC):
             {name: self.dataset[name] for name in dims},
         )
 
-    def thinned(self, frames: int) -> Self:
+    def thinned(self: T, frames: int) -> T:
         """At most `frames` of the saved frames, evenly picked, the first and the last among them."""
         total = self.dataset.sizes["time"]
         pick = np.unique(np.linspace(0, total - 1, min(frames, total)).round().astype(int))
         return dataclasses.replace(self, dataset=self.dataset.isel(time=pick))
 
-    def member(self, **index: int) -> Self:
+    def member(self: T, **index: int) -> T:
         """One system of a batch, by integer index; parameters along these dimensions are picked too.
 
         Absent rows are left out.
