@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.errors import InvalidInput
+from attnflow.errors import AttnflowError, InvalidInput
 from attnflow.precision import is_concrete
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ def not_instance(name: str, value: Any, kind: Any, hint: str) -> InvalidInput:
     """The refusal of something that is no `kind`; a class of that kind may only lack its brackets."""
     if not isinstance(value, type):
         return InvalidInput(f"`{name}` is {shown(value)}; give {hint}.")
-    bare = issubclass(value, kind) and not inspect.isabstract(value) and _needs_nothing(value)
+    bare = issubclass(value, kind) and not inspect.isabstract(value) and _works_bare(value)
     return InvalidInput(
         f"`{name}` is the class {value.__name__}; {f'write {value.__name__}()' if bare else f'give {hint}'}."
     )
@@ -116,11 +116,13 @@ def reals(value: Any) -> np.ndarray | None:
         return None
 
 
-def _needs_nothing(kind: type) -> bool:
+def _works_bare(kind: type) -> bool:
     """Whether the class can be called without arguments."""
-    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    arguments = inspect.signature(kind).parameters.values()
-    return all(p.default is not p.empty or p.kind in optional for p in arguments)
+    try:
+        kind()
+    except (TypeError, AttnflowError):
+        return False
+    return True
 
 
 def _has_bool(value: Any) -> bool:

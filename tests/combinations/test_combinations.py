@@ -21,7 +21,7 @@ from tests.combinations.cases import (
 )
 from tests.conftest import unchecked
 
-POOL = at_random(WORDS, 12_000, seed=0)
+POOL = at_random(WORDS, 30_000, seed=0)
 WORKING = pairwise([words for words in POOL if must_work(words)])
 """Every two choices that can go together do so in one of these."""
 REFUSED = [words for words in POOL if not must_work(words)][:40]

@@ -81,7 +81,7 @@ def test_a_model_runs_and_is_drawn_and_what_is_random_resumes_to_the_same_arrays
         ('name = "attention"\nbeta = 1.0\nmask = { name = "causal" }\nnormaliser = { name = "sinkhorn" }', "rows and"),
         ('name = "pre"\nfield = { name = "attention", bet = 1.0 }', "field.field.bet"),
         ('name = "attention"\nbeta = 1.0\nquery = { name = "randon", shape = [2, 2, 3] }', "randon"),
-        ('name = "total"\nparts = [{ name = "attention" }]', "needs the key 'beta'"),
+        ('name = "total"\nparts = [{ name = "attention" }]', "neither `beta` nor `kernel`"),
         ('name = "attention"\nbeta = { name = "random" }', "takes a value"),
         ('name = "perceptron"\ninner = [[1.0, 0.0, 0.0]]\nactivation = "swish"', "swish"),
     ],

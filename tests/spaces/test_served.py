@@ -369,7 +369,7 @@ def test_refusals_name_the_space():
         with pytest.raises(InvalidInput, match=words):
             call()
     for made in (af.sums.Tiled(bounded=True), af.sums.Cutoff(1e-6), af.sums.Harmonics(1e-3, 16, 4)):
-        with pytest.raises(InvalidInput, match=r"for points on the unit sphere, not on Torus\(circles=2\)"):
+        with pytest.raises(InvalidInput, match=r"on Torus\(circles=2\)"):
             af.Attention(2.0, sum=made).check(tokens)
     # weights beyond e^(beta (d - 1)) = e^(1000): tiles divide by the largest
     large = af.Attention(500.0).velocity(0.0, None, af.uniform(Torus(3), n=6, seed=0))

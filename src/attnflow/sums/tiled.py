@@ -116,10 +116,10 @@ class Tiled(AbstractSum):
         # a token sees itself in full where queries and keys have the same features
         bounds = [use.plain and kernel.is_bounded(use.unit) for kernel in kernels]
         if not all(bound for bound in bounds if is_concrete(bound)):
-            where = f"features on {use.space}" if use.plain else "features with Q, K or an encoding"
+            where = f"on {use.space}" if use.plain else "behind Q, K or an encoding"
             return (
-                f"the sum Tiled(bounded=True) needs weights of at most 1, but {named(kernels)} on {where} may have "
-                "larger ones; use sum=Tiled()."
+                f"the sum Tiled(bounded=True) needs weights of at most 1, and {named(kernels)} {where} may have larger "
+                "ones; use sum=Tiled()."
             )
         return _too_light(tokens)
 
