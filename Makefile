@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check lint types study shapes long bench lock clean
+.PHONY: demo test check lint types study tiers shapes long bench lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/attnflow run metastability
@@ -19,6 +19,12 @@ test: $(VENV)/.developed
 study: $(VENV)/.developed
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow --ignore=tests/combinations
 	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/combinations
+
+# which cases are studies: the suite with its durations, and the list written anew from them
+tiers: $(VENV)/.developed
+	rm -f tests/studies.txt
+	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --durations=0 > durations.log || true
+	$(BIN)/python -m tests.tiers durations.log && rm durations.log
 
 # `make test` once more with every annotation checked as it is called: types, shapes and names of axes
 CHECKER := beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))

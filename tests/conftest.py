@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import attnflow as af
+from tests import tiers
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -51,6 +52,14 @@ def unchecked():
         yield
     finally:
         jaxtyping.config.update("jaxtyping_disable", before)
+
+
+def pytest_collection_modifyitems(items):
+    """Cases that are studies because they take long (`tests/tiers.py`)."""
+    studies = tiers.names()
+    for item in items:
+        if item.nodeid in studies:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish():

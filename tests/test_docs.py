@@ -58,8 +58,10 @@ def test_a_word_has_one_meaning(pattern):
     for file in (ROOT / "src" / "attnflow").rglob("*.py"):
         if file.parent.name not in ("fields", "sums"):
             text = re.sub(r"\.laws\b|def laws\b|(power|linear) laws?", "", file.read_text())
-            found = re.search(f".*({pattern}).*", text)
-            assert found is None, f"{file.name}: {found.group(0)}; write {INSTEAD[pattern]}"
+            found = re.search(pattern, text)
+            assert found is None, (
+                f"{file.name}: {text[found.start() - 40 : found.end() + 40]}; write {INSTEAD[pattern]}"
+            )
 
 
 def test_the_glossary_explains_a_word_once():
