@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 PATH = Path(__file__).parent / "studies.txt"
-CASE, ALONE = 0.45, 3.3
+CASE, ALONE = 0.3, 2.9
 STAYS = ("tests/cli/", "tests/runs/test_folder.py::test_kill_minus_nine")
 
 
