@@ -54,6 +54,12 @@ def tokens(af: Any, n: int, dim: int = 3, seed: Any = 0) -> Any:
     return af.uniform(af.Sphere(dim), n=n, seed=seed)
 
 
+def prepared(af: Any, field: Any, tokens: Any) -> Any:
+    """Ten velocities at the tokens, with the sum that is chosen once."""
+    made = field.prepare(tokens, tol=1e-8)
+    return [made.velocity(0.0, None, tokens) for _ in range(10)]
+
+
 def density(af: Any) -> Any:
     mf = af.meanfield
     return mf.evolve(af.Attention(9.0), mf.perturbed(mf.CircleBasis(256), 1, 0.5), 2.0, kappa=0.02, save=20)
@@ -89,6 +95,10 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "velocity, 2,000 tokens on S^7": lambda af: [
         af.Attention(9.0).velocity(0.0, tokens(af, 2000, 8).positions, tokens(af, 2000, 8)) for _ in range(10)
     ],
+    "velocity, 10^5 tokens on S^2": lambda af: prepared(af, af.Attention(30.0), tokens(af, 100_000)),
+    "velocity, causal, 20,000 on S^1": lambda af: prepared(
+        af, af.Attention(9.0, mask=af.Causal(0.01)), tokens(af, 20_000, 2)
+    ),
     "density, circle, 256 modes": density,
     "cells, circle, 512": cells,
     "fit, 100 steps": fit,

@@ -56,7 +56,8 @@ class AbstractPrefix(AbstractMask):
     def decay(self, later: Real[Array, "..."], earlier: Real[Array, "..."]) -> Float[Array, "..."]:
         """The bias of a key at the place `earlier` for a query at the place `later`: at most 0, and 0 for equal places.
 
-        It adds up along places: decay(c, a) = decay(c, b) + decay(b, a) for a <= b <= c. Acts on arrays that broadcast.
+        It adds up along places: decay(c, a) = decay(c, b) + decay(b, a) for a <= b <= c. Acts on arrays that broadcast;
+        values for later < earlier are not used, but must be finite.
         """
 
     @property
@@ -70,7 +71,7 @@ class AbstractPrefix(AbstractMask):
     def bias(self, query: Queries, key: Keys) -> Bias:
         later, earlier = _outer(query, key)
         seen = later > earlier if self.strict else later >= earlier
-        return jnp.where(seen, self.decay(jnp.maximum(later, earlier), earlier), -jnp.inf)
+        return jnp.where(seen, self.decay(later, earlier), -jnp.inf)
 
     def check(self, place: np.ndarray) -> None:
         """Any place will do."""

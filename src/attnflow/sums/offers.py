@@ -5,11 +5,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import jax
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
 from attnflow.kernels import AbstractKernel, cast
+from attnflow.masks import AbstractMask
 from attnflow.precision import full_precision
 from attnflow.sums.base import AbstractSum, Columns, Use, Weights, least_mass
 from attnflow.sums.costs import costs
@@ -74,7 +75,8 @@ class Case:
         """Whether every token sees enough for the absolute error of the sum."""
         assert offer.sum is not None
         with full_precision():
-            return all(_trusted(offer.sum, self.tokens, kernel, self.use.mask) for kernel in self.kernels)
+            given = [jnp.asarray(a) for a in (self.tokens.positions, self.tokens.masses, self.tokens.place)]
+            return all(bool(_trusted(offer.sum, kernel, self.use.mask, *given)) for kernel in self.kernels)
 
     def refused(self, offer: Offer) -> Offer:
         """The same offer, out because of its round-off."""
@@ -93,14 +95,10 @@ def named(kernels: list[AbstractKernel]) -> str:
     return f"beta = {min(betas):g}" + ("" if min(betas) == max(betas) else f" to {max(betas):g}")
 
 
-def _trusted(made: AbstractSum, tokens: Tokens, kernel: AbstractKernel, mask: Any) -> bool:
+@eqx.filter_jit
+def _trusted(made: AbstractSum, kernel: AbstractKernel, mask: AbstractMask, x: Any, masses: Any, place: Any) -> Any:
     """Whether every token sees enough, by the sum itself."""
-
-    @jax.jit
-    def look(x: Any, masses: Any, place: Any) -> Any:
-        weights = Weights(cast(kernel, x.dtype), mask, at_tokens=True)
-        arguments = (weights, (x, place), (x, place), jnp.log(masses), Columns(jnp.ones((x.shape[0], 1), x.dtype)))
-        scale, total = made(*arguments)
-        return made.trusted(arguments, scale, total[:, 0])
-
-    return bool(look(jnp.asarray(tokens.positions), jnp.asarray(tokens.masses), jnp.asarray(tokens.place)))
+    weights = Weights(cast(kernel, x.dtype), mask, at_tokens=True)
+    arguments = (weights, (x, place), (x, place), jnp.log(masses), Columns(jnp.ones((x.shape[0], 1), x.dtype)))
+    scale, total = made(*arguments)
+    return made.trusted(arguments, scale, total[:, 0])

@@ -150,21 +150,19 @@ class AbstractSeries(AbstractSum):
             return why
         if use.space.dim != self.dim:
             return f"the sum {name} is for points in R^{self.dim}, not in R^{use.space.dim}; use sum=Tiled()."
-        if why := outside_expansions(name, use, self.dim):
-            return why
-        if tokens is None or use.kernels is None:
-            return ""
+        if tokens is None or (kernels := use.kernels) is None:
+            return outside_expansions(name, use, self.dim)
         if not use.mask.sees_everyone and repeated(tokens):
             return (
                 f"`place` holds a number twice, which the sum {name} does not support under a causal mask; "
                 "use sum=Tiled()."
             )
         tol = float(np.min(self.tol))
-        if why := too_few_degrees(name, use.kernels, self.dim, tokens.masses, tol, self.degree):
+        if why := too_few_degrees(name, kernels, self.dim, tokens.masses, tol, self.degree):
             return why
         if self.guarded:
             return ""
-        needed = needed_degree(use.kernels, self.dim, tokens.masses, tol)
+        needed = needed_degree(kernels, self.dim, tokens.masses, tol)
         rounding = round_off(self.degree, tokens.positions.dtype) + (0.0 if needed is None else needed[1])
         return unguarded(name, tol, tokens, rounding)
 

@@ -113,12 +113,10 @@ class FastSphere(AbstractHostSum):
             return why
         if use.space.dim != 3:
             return f"the sum FastSphere is for d = 3, not d = {use.space.dim}; use sum=Tiled()."
-        if why := outside_expansions("FastSphere", use, 3):
-            return why
-        if tokens is None or use.kernels is None:
-            return ""
+        if tokens is None or (kernels := use.kernels) is None:
+            return outside_expansions("FastSphere", use, 3)
         tol = float(np.min(self.tol))
-        if why := too_few_degrees("FastSphere", use.kernels, 3, tokens.masses, tol, self.degree):
+        if why := too_few_degrees("FastSphere", kernels, 3, tokens.masses, tol, self.degree):
             return why
         return "" if self.guarded else unguarded("FastSphere", tol, tokens, self.rounding(largest(tokens)))
 
