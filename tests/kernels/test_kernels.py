@@ -201,6 +201,24 @@ def test_parameters_of_a_learned_kernel_have_derivatives_through_a_series():
     assert np.abs(leaves).max() > 1e-3
 
 
+def test_clusters_are_linked_within_the_range_of_a_gaussian():
+    """In R^2, without a `scale`: beta^(-1/2), which joins what is 0.4 apart at beta = 4 and not at beta = 9."""
+    x = np.array([[0.0, 0.0], [0.4, 0.0], [5.0, 0.0]])
+    for beta, count in ((4.0, 2), (9.0, 3)):
+        flow = af.solve(
+            af.Attention(kernel=Gaussian(beta)) - af.Attention(kernel=Gaussian(beta)),
+            af.from_array(x, space=af.Euclidean(2)),
+            1.0,
+            save=1,
+        )
+        with pytest.raises(InvalidInput, match="no single beta"):
+            flow.clusters()
+        still = af.solve(
+            0.0 * af.Attention(kernel=Gaussian(beta)), af.from_array(x, space=af.Euclidean(2)), 1.0, save=1
+        )
+        assert still.clusters()["count"].values.tolist() == [count, count]
+
+
 def test_float32():
     tokens = af.uniform(af.Sphere(3), n=50, seed=0)
     for kernel, rule in ((Gaussian(4.0), None), (Polynomial(3, 0.5), af.Unnormalised()), (learned(), None)):
@@ -224,6 +242,7 @@ class Kinked(AbstractPair):
         (lambda: af.Attention(), "neither `beta` nor `kernel`"),
         (lambda: af.Attention(2.0, kernel=Gaussian(1.0)), "both `beta` and `kernel`"),
         (lambda: af.Attention(kernel=2.0), "`kernel` is 2.0; give a kernel such as"),
+        (lambda: af.Attention(Gaussian(2.0)), "`beta` is the kernel Gaussian; write Attention"),
         (lambda: af.Attention(kernel=Cosine()), "Cosine, which changes sign, so that Softmax"),
         (lambda: af.Attention(kernel=Polynomial(2), normaliser=af.Sinkhorn()), "changes sign, so that Sinkhorn"),
         (lambda: af.Attention(kernel=Gaussian(1.0), normaliser=af.Unnormalised("USA")), "`clock` is 'USA'"),

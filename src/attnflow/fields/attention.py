@@ -82,6 +82,8 @@ class Attention(AbstractField):
         encoding: AbstractEncoding | None = None,
         sum: AbstractSum | None = None,
     ):
+        if isinstance(beta, AbstractKernel):
+            raise InvalidInput(f"`beta` is the kernel {type(beta).__name__}; write Attention(kernel=...).")
         if (beta is None) == (kernel is None):
             what = "neither `beta` nor `kernel`" if beta is None else "both `beta` and `kernel`"
             raise InvalidInput(f"Attention got {what}; give one of them, say beta=9.0 or kernel=Gaussian(4.0).")

@@ -99,22 +99,26 @@ class AbstractTrajectory(abc.ABC):
         )
 
     def scale(self, **index: int) -> float:
-        """The linking distance of clusters for one member: `cluster_scale(beta)`.
+        """The linking distance of clusters for one member, the range beta^(-1/2) of the kernel: `cluster_scale(beta)`.
 
-        On a compact space with its distance from R^d (`is_riemannian`), where e^(beta <x, y>) has that range.
+        On a compact space with its distance from R^d (`is_riemannian`), where e^(beta <x, y>) has that range; for the
+        kernel `Gaussian` also on R^d.
         """
         import jax
 
-        from attnflow.kernels import Exponential
+        from attnflow.kernels import AbstractKernel, Exponential, Gaussian
 
-        nodes = jax.tree.leaves(self.field, is_leaf=lambda node: isinstance(node, Exponential))
-        kernels = [node for node in nodes if isinstance(node, Exponential)]
-        if len(kernels) != 1 or not (self.space.is_riemannian and np.isfinite(self.space.volume)):
+        nodes = jax.tree.leaves(self.field, is_leaf=lambda node: isinstance(node, AbstractKernel))
+        kernels = [node for node in nodes if isinstance(node, AbstractKernel)]
+        compact, kernel = np.isfinite(self.space.volume), kernels[0] if len(kernels) == 1 else None
+        known = isinstance(kernel, Gaussian) or (compact and isinstance(kernel, Exponential))
+        if not (known and self.space.is_riemannian):
             raise InvalidInput(
                 f"{type(self.field).__name__} on {self.space} has no single beta to tie clusters to; pass `scale`."
             )
-        beta = kernels[0].beta
-        return cluster_scale(float(beta.values[index[beta.dim]] if isinstance(beta, Along) else beta))
+        assert isinstance(kernel, Exponential | Gaussian)
+        beta = kernel.beta.values[index[kernel.beta.dim]] if isinstance(kernel.beta, Along) else kernel.beta
+        return cluster_scale(float(beta)) if compact or not beta > 0 else float(beta) ** -0.5
 
     def clusters(self, *, scale: float | np.ndarray | None = None) -> "xr.Dataset":
         """Clusters at every saved time: `count`, `condensed`, `label` of tokens, `mass` and `centre` of clusters.
