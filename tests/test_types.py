@@ -35,6 +35,8 @@ af.solve(many + af.Perceptron(np.eye(3)), tokens, 2.0, method=af.Alternate(0.1),
 af.solve(af.Rescaled(many), tokens, 2, method=af.Adaptive(1e-8, 1e-10), stop=af.stop.Consensus(1e-3), save=[1.0, 2.0])
 af.solve_long(field, tokens, method=af.LongTime(1e-8, angle=0.01)).tree.merges
 af.Attention(2, value=af.weights.Random((3, 3), seed=1, step=0.5, scale=0.1), normaliser=af.Sinkhorn(1e-8))
+af.Attention(kernel=af.kernels.Polynomial(3, 0.5), normaliser=af.Unnormalised()), af.kernels.Gaussian(sizes)
+af.solve(2 * field - many / 2, af.uniform(af.Product(af.Torus(2), af.Euclidean(1)), n=8), 1.0, method=af.Fixed(0.1))
 af.weights.PerLayer(np.ones((2, 3, 3)), 0.5), af.Window(3, af.Along("slope", [0.1, 0.2])), af.norms.Mix(field, 0.5)
 """
 )
@@ -47,7 +49,7 @@ af.Fixed("a")
 af.solve(tokens, field, 1.0)
 af.solve(field, tokens, 1.0, kep=())
 af.Attention("2")
-af.Attention("2")
+af.Attention(kernel="gaussian")
 af.Attention(beta=2.0, mask="causal")
 af.Attention(beta=2.0, mask=af.Causal)
 af.Brownian(0.1, seeds=3)

@@ -50,8 +50,14 @@ class AbstractKernel(eqx.Module):
 
     is_isotropic: eqx.AbstractClassVar[bool]
     """Whether K(Rq, Rk) = K(q, k) for every rotation R."""
-    is_signed: eqx.AbstractVar[bool]
-    """Whether K changes sign: `block` then holds K itself, and only `Unnormalised` takes the kernel."""
+
+    @property
+    @abc.abstractmethod
+    def is_signed(self) -> bool:
+        """Whether K changes sign: `block` then holds K itself, and only `Unnormalised` takes the kernel.
+
+        A subclass has it as a constant, or as a field.
+        """
 
     @abc.abstractmethod
     def block(self, query: Float[Array, "query feature"], key: Float[Array, "key feature"]) -> Block:

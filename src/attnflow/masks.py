@@ -49,8 +49,12 @@ class AbstractPrefix(AbstractMask):
     Series sum it by moments of prefixes, in O(n) steps for each function of the basis.
     """
 
-    strict: eqx.AbstractVar[bool]
     sees_everyone = False
+
+    @property
+    @abc.abstractmethod
+    def strict(self) -> bool:
+        """Whether a token does not see its own place. A subclass has it as a field, or as a constant."""
 
     @abc.abstractmethod
     def decay(self, later: Real[Array, "..."], earlier: Real[Array, "..."]) -> Float[Array, "..."]:
