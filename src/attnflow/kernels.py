@@ -225,7 +225,7 @@ class Polynomial(AbstractZonal):
     """((offset + <q, k>) / (offset + 1))^degree, 1 for equal unit vectors; signed."""
 
     degree: int = eqx.field(static=True, converter=lambda degree: whole("degree", degree, 1))
-    offset: Float[Array | np.ndarray, ""] | Along = eqx.field(converter=scalar("offset", low=0.0), default=0.0)
+    offset: Batched = eqx.field(converter=scalar("offset", low=0.0), default=0.0)
     is_signed = True
 
     def profile(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
