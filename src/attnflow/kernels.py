@@ -126,7 +126,8 @@ class AbstractZonal(AbstractKernel):
         return self.profile(query @ key.T)
 
     def expansion(self, d: int, degree: int) -> Expansion | None:
-        return by_quadrature(self.profile, self.is_signed, d, degree)
+        types = [leaf.dtype for leaf in jax.tree.leaves(self) if eqx.is_inexact_array(leaf)]
+        return by_quadrature(self.profile, self.is_signed, d, degree, types[0] if types else float)
 
     def needed_degree(self, d: int, error: float) -> tuple[int, float] | None:
         return degree_by_quadrature(self, d, error)
@@ -274,6 +275,13 @@ def cast(kernel: AbstractKernel, dtype: Any) -> AbstractKernel:
     return jax.tree.map(one, kernel)
 
 
+def expanded(kernel: AbstractKernel, d: int, degree: int, dtype: Any) -> Expansion:
+    """The expansion of a kernel that has one, in numbers of this type."""
+    found = kernel.expansion(d, degree)
+    assert found is not None  # or the sum would have been refused
+    return Expansion(*(jnp.asarray(number, dtype) for number in found))
+
+
 def first_member(kernel: AbstractKernel) -> AbstractKernel:
     """The kernel of the first member of a batch; parameters may be traced."""
     return jax.tree.map(
@@ -325,13 +333,13 @@ def degree_by_quadrature(kernel: AbstractKernel, d: int, error: float, most: int
     return None
 
 
-def by_quadrature(profile: Callable[[Any], Any], is_signed: bool, d: int, degree: int) -> Expansion:
+def by_quadrature(profile: Callable[[Any], Any], is_signed: bool, d: int, degree: int, dtype: Any = float) -> Expansion:
     """The expansion of a function of <x, y>: p_k = N(k, d) times the mean of K P_k over the sphere.
 
     `noise` takes the values of K and the numbers N w P_k to be off by a few units in the last place each.
     """
     nodes, matrix = _quadrature(d, degree + BEYOND)
-    values = profile(jnp.append(jnp.asarray(nodes), 1.0))
+    values = profile(jnp.append(jnp.asarray(nodes, dtype), jnp.ones((), dtype)))
     scale = jnp.log(jnp.max(jnp.abs(values))) if is_signed else values[-1]
     k = values[:-1] * jnp.exp(-scale) if is_signed else jnp.exp(values[:-1] - scale)
     weights = jnp.asarray(matrix, k.dtype)

@@ -221,11 +221,19 @@ def test_clusters_are_linked_within_the_range_of_a_gaussian():
 
 def test_float32():
     tokens = af.uniform(af.Sphere(3), n=50, seed=0)
-    for kernel, rule in ((Gaussian(4.0), None), (Polynomial(3, 0.5), af.Unnormalised()), (learned(), None)):
+    for kernel, rule in (
+        (Gaussian(4.0), None), (Polynomial(3, 0.5), af.Unnormalised()), (learned(), None), (Cosine(), af.Unnormalised()),
+    ):  # fmt: skip
         field = af.Attention(kernel=kernel, normaliser=rule)
         single = field.velocity(0.0, None, tokens.astype(np.float32))
         assert single.dtype == np.float32
         np.testing.assert_allclose(single, field.velocity(0.0, None, tokens), atol=5e-6)
+        for made in (af.sums.Harmonics(1e-3, 16, 3), af.sums.FastSphere(1e-3, 16)):
+            cut = af.Attention(kernel=kernel, normaliser=rule, sum=made)
+            found = cut.velocity(0.0, None, tokens.astype(np.float32))
+            assert found.dtype == np.float32
+            off = np.abs(found - single).max(axis=1)
+            assert (off <= cut.error(0.0, None, tokens.astype(np.float32)) + 5e-6).all()
 
 
 class Kinked(AbstractPair):

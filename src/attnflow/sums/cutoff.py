@@ -48,9 +48,9 @@ class Cutoff(AbstractHostSum):
         self.exact = Tiled() if exact is None else exact
         self.threads = cores() if threads is None else threads
 
-    def _numbers(self, kernel: AbstractKernel) -> tuple[Any, Any]:
+    def _numbers(self, kernel: AbstractKernel) -> tuple[Any, Any, Any]:
         beta = jnp.asarray(kernel.beta)  # type: ignore[attr-defined]
-        return jnp.zeros_like(beta), jnp.where(beta >= 0, beta, jnp.nan)
+        return jnp.zeros_like(beta), jnp.where(beta >= 0, beta, jnp.nan), jnp.zeros_like(beta)
 
     def _work(self) -> Work:
         return functools.partial(_sums, threads=self.threads)

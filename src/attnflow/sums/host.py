@@ -48,8 +48,8 @@ class AbstractHostSum(AbstractSum):
     exact: AbstractSum
 
     @abc.abstractmethod
-    def _numbers(self, kernel: AbstractKernel) -> tuple[Any, Any]:
-        """(scale, what the host needs to know of the kernel over e^scale: a pytree of arrays); traced."""
+    def _numbers(self, kernel: AbstractKernel) -> tuple[Any, Any, Any]:
+        """(scale, what the host needs to know of the kernel over e^scale: a pytree of arrays, its error); traced."""
 
     @abc.abstractmethod
     def _work(self) -> Work:
@@ -98,8 +98,9 @@ class AbstractHostSum(AbstractSum):
     def error(self, kernel: AbstractKernel, masses: Float[Array, " key"]) -> Any:
         lightest = jnp.min(jnp.where(masses > 0, masses, jnp.inf)) / jnp.sum(masses)
         cut = tol_per_mass(jnp.asarray(self.tol, masses.dtype), lightest)
-        scale = self._numbers(cast(kernel, masses.dtype))[0]
-        return jnp.exp(scale) * (cut + jnp.asarray(self.rounding(masses.shape[0]), masses.dtype))
+        scale, _, noise = self._numbers(cast(kernel, masses.dtype))
+        cut = cut + noise.astype(masses.dtype) + jnp.asarray(self.rounding(masses.shape[0]), masses.dtype)
+        return jnp.exp(scale).astype(masses.dtype) * cut
 
     @abc.abstractmethod
     def rounding(self, count: int) -> float:

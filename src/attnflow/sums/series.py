@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
-from attnflow.kernels import AbstractKernel, Expansion, Exponential, cast, first_member
+from attnflow.kernels import AbstractKernel, Expansion, Exponential, cast, expanded, first_member
 from attnflow.masks import AbstractPrefix
 from attnflow.special.degrees import basis_size
 from attnflow.sums.base import (
@@ -98,8 +98,7 @@ class AbstractSeries(AbstractSum):
             return Tiled()(weights, query, key, log_mass, charges)  # a prefix that ends between two tokens
         top = jnp.max(log_mass)
         masses = jnp.exp(log_mass - top)
-        expansion = weights.kernel.expansion(self.dim, self.degree)
-        assert expansion is not None  # or the sum would have been refused
+        expansion = expanded(weights.kernel, self.dim, self.degree, key[0].dtype)
         p = expansion.p
         tails = jnp.cumsum(jnp.concatenate([jnp.abs(p[1:]), expansion.rest[None]])[::-1])[::-1]
         lightest = jnp.min(jnp.where(masses > 0, masses, jnp.inf))
@@ -123,8 +122,7 @@ class AbstractSeries(AbstractSum):
         if tiled or (weights.at_tokens and not self.guarded):
             return None
         masses = jnp.exp(log_mass)
-        expansion = weights.kernel.expansion(self.dim, self.degree)
-        assert expansion is not None
+        expansion = expanded(weights.kernel, self.dim, self.degree, total.dtype)
         rounding = round_off(self.degree, total.dtype) + expansion.noise
         least = 4 * rounding / jnp.asarray(self.tol, total.dtype)
         seen = total * jnp.exp(scale - expansion.scale)
@@ -137,8 +135,7 @@ class AbstractSeries(AbstractSum):
         return jnp.all(seen[order] >= jnp.maximum(least * jnp.cumsum(masses[order]), lightest))
 
     def error(self, kernel: AbstractKernel, masses: Float[Array, " key"]) -> Any:
-        expansion = cast(kernel, masses.dtype).expansion(self.dim, self.degree)
-        assert expansion is not None
+        expansion = expanded(cast(kernel, masses.dtype), self.dim, self.degree, masses.dtype)
         lightest = jnp.min(jnp.where(masses > 0, masses, jnp.inf)) / jnp.sum(masses)
         cut = 0.25 * jnp.asarray(self.tol, masses.dtype) * lightest + expansion.noise
         rounding = jnp.asarray(round_off(self.degree, masses.dtype), masses.dtype) * jnp.sum(jnp.abs(expansion.p))

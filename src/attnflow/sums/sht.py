@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.errors import MissingExtra
-from attnflow.kernels import BEYOND, AbstractKernel
+from attnflow.kernels import BEYOND, AbstractKernel, expanded
 from attnflow.sums.base import AbstractSum, Arguments, Charges, Columns, Moments, Use, largest, seen_by_present
 from attnflow.sums.harmonics import Harmonics
 from attnflow.sums.host import AbstractHostSum, Work, cores
@@ -75,10 +75,9 @@ class FastSphere(AbstractHostSum):
         self.guarded = guarded
         self.exact = (Harmonics(tol, degree, 3) if degree <= 1300 else Tiled()) if exact is None else exact
 
-    def _numbers(self, kernel: AbstractKernel) -> tuple[Any, Any]:
-        found = kernel.expansion(3, self.degree + BEYOND)
-        assert found is not None  # or the sum would have been refused
-        return found.scale, (found.p, found.rest, found.noise)
+    def _numbers(self, kernel: AbstractKernel) -> tuple[Any, Any, Any]:
+        found = expanded(kernel, 3, self.degree + BEYOND, float)
+        return found.scale, (found.p, found.rest, found.noise), found.noise
 
     def _work(self) -> Work:
         return functools.partial(_sums, degree=self.degree, threads=self.threads)
