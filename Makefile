@@ -17,7 +17,8 @@ test: $(VENV)/.developed
 # what takes too long for every change by hand: at most 45 minutes on two cores, after every change in CI; thousands of
 # combinations of parts, each compiled for itself, are compiled quickly
 study: $(VENV)/.developed
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow --ignore=tests/combinations
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not costly" --ignore=tests/combinations
+	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m costly --ignore=tests/combinations
 	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/combinations
 
 # which cases are studies: the suite with its durations, and the list written anew from them
