@@ -303,7 +303,7 @@ def calibrate(n: int, rounds: int) -> None:
         now, series, chunks = costs(backend, dtype), [], []
         for d in (2, 3):
             tokens, few = tokens_on(d, 16 * n, dtype), tokens_on(d, 64, dtype)
-            degree = needed_degree([Exponential(10.0)], d, tokens.masses, tol)[0]
+            degree = needed_degree([Exponential(10.0)], d, tokens, tol)[0]
             size = basis_size(degree, d)
 
             def made(chunk: int, d: int = d, degree: int = degree) -> Any:

@@ -200,8 +200,14 @@ class Members(NamedTuple):
         return array.reshape(-1, *array.shape[depth:]) if self.dims else array
 
 
-def _is_along(node: Any) -> bool:
+def is_along(node: Any) -> bool:
+    """Whether a node of a pytree is a batch of parameters."""
     return isinstance(node, Along)
+
+
+def batches(tree: Any) -> list[Along]:
+    """The batches of parameters in a pytree."""
+    return [node for node in jax.tree.leaves(tree, is_leaf=is_along) if is_along(node)]
 
 
 def _dimensions(found: Iterable[tuple[str, int, Any]]) -> dict[str, np.ndarray]:
@@ -234,7 +240,7 @@ def _must_agree(name: str, first: list[Label], second: list[Label]) -> None:
 
 def members(field: Any, tokens: Any) -> Members:
     """Collect the batch dimensions of `field` and `tokens` (or a measure) and flatten them to one axis."""
-    nodes = [node for node in jax.tree.leaves(field, is_leaf=_is_along) if _is_along(node)]
+    nodes = [node for node in jax.tree.leaves(field, is_leaf=is_along) if is_along(node)]
     dims = _dimensions(
         [(node.dim, len(node.values), node.coordinates) for node in nodes]
         + list(zip(tokens.dims, tokens.positions.shape, tokens.coordinates, strict=False))
@@ -244,17 +250,15 @@ def members(field: Any, tokens: Any) -> Members:
 
     shape = tuple(len(c) for c in dims.values())
     index = {name: np.arange(np.prod(shape)) // int(np.prod(shape[k + 1 :])) % shape[k] for k, name in enumerate(dims)}
-    flat = jax.tree.map(
-        lambda node: node.values[index[node.dim]] if _is_along(node) else node, field, is_leaf=_is_along
-    )
-    axes = jax.tree.map(lambda node: 0 if _is_along(node) else None, field, is_leaf=_is_along)
+    flat = jax.tree.map(lambda node: node.values[index[node.dim]] if is_along(node) else node, field, is_leaf=is_along)
+    axes = jax.tree.map(lambda node: 0 if is_along(node) else None, field, is_leaf=is_along)
     return Members(dims, flat, axes, tokens.for_members(index, int(np.prod(shape))))
 
 
 def one_system(field: Any, tokens: Any) -> None:
     """Refuse a batch, of tokens or of parameters of the field."""
     tokens.single()
-    if batch := {node.dim: None for node in jax.tree.leaves(field, is_leaf=_is_along) if _is_along(node)}:
+    if batch := {node.dim: None for node in jax.tree.leaves(field, is_leaf=is_along) if is_along(node)}:
         raise InvalidInput(f"`field` has batch dimensions {tuple(batch)}; give the field of one member.")
 
 

@@ -19,12 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.axes import Along, Batched, scalar
+from attnflow.axes import Batched, batches, is_along, scalar
 from attnflow.checks import instance, whole
 from attnflow.precision import full_precision, is_traced
 from attnflow.special.degrees import multiplicity_ratios, truncation_degrees
 
-Features = Float[Array, "... feature"]
 Block = Float[Array, "query key"]
 BEYOND = 64
 """Degrees beyond the last that tell how much an expansion leaves out."""
@@ -284,21 +283,14 @@ def expanded(kernel: AbstractKernel, d: int, degree: int, dtype: Any) -> Expansi
 
 def first_member(kernel: AbstractKernel) -> AbstractKernel:
     """The kernel of the first member of a batch; parameters may be traced."""
-    return jax.tree.map(
-        lambda a: a.values[0] if isinstance(a, Along) else a, kernel, is_leaf=lambda node: isinstance(node, Along)
-    )
+    return jax.tree.map(lambda a: a.values[0] if is_along(a) else a, kernel, is_leaf=is_along)
 
 
 def members_of(kernel: AbstractKernel) -> list[AbstractKernel] | None:
     """The kernels of a batch, equal ones once; None where their parameters are traced."""
-
-    def is_along(node: Any) -> bool:
-        return isinstance(node, Along)
-
-    leaves = jax.tree.leaves(kernel, is_leaf=is_along)
-    if is_traced([leaf.values if is_along(leaf) else leaf for leaf in leaves]):
+    if is_traced(kernel):
         return None
-    along = [leaf for leaf in leaves if is_along(leaf)]
+    along = batches(kernel)
     if not along:
         return [kernel]
     # members of one batch may differ in several parameters along several dimensions: take every combination

@@ -1,4 +1,4 @@
-"""Continuity equation: a version without S^2 holds; a wrong beta, the sister's field, a wrong density are found out."""
+"""Continuity equation: a version without S^2 holds; a wrong beta, the field of the other model and a wrong density make a claim fail."""
 
 import dataclasses
 

@@ -236,6 +236,33 @@ def test_float32():
             assert (off <= cut.error(0.0, None, tokens.astype(np.float32)) + 5e-6).all()
 
 
+@pytest.mark.parametrize(
+    "made", [af.sums.FastSphere(1e-8, 64), af.sums.Harmonics(1e-8, 64, 3)], ids=["fast", "harmonics"]
+)
+@pytest.mark.parametrize("level", [-300.0, 300.0])
+def test_trust_does_not_depend_on_the_size_of_a_kernel(made, level):
+    """K and e^300 K are one softmax: trusted at the tokens, and not where a query sees e^(-80) of that."""
+    kernel = Profile(lambda s: level + 40 * (s - 1))
+    spread = np.random.default_rng(0).standard_normal((60, 3)) * 0.1 + np.array([0.0, 0.0, 1.0])
+    tokens = af.from_array(spread, space=af.Sphere(3), normalise=True)
+    away = -tokens.positions[:20]
+    exact = af.Attention(40.0)
+    for points in (None, away):
+        found = af.Attention(kernel=kernel, sum=made).velocity(0.0, points, tokens)
+        assert np.abs(found - exact.velocity(0.0, points, tokens)).max() < 2e-8
+    with jax.enable_x64(True):
+        for points, trusted in ((tokens.positions, True), (away, False)):
+            sides = [(jnp.asarray(p), jnp.arange(len(p))) for p in (points, tokens.positions)]
+            given = (
+                Weights(kernel, af.masks.Everyone()),
+                *sides,
+                jnp.full(60, -np.log(60.0)),
+                Columns(jnp.ones((60, 1))),
+            )
+            scale, sums = made(*given)
+            assert bool(made.trusted(given, scale, jnp.abs(sums[:, 0]))) == trusted
+
+
 class Kinked(AbstractPair):
     is_isotropic = True
     is_signed = False

@@ -67,6 +67,17 @@ def test_a_batch_gets_no_sum_that_may_fall_back_on_tiles():
     assert "round-off" in next(o for o in batch.options if o.name == "Circle").why_not
 
 
+def test_a_batch_of_masks_is_a_batch():
+    """Slopes side by side, with as many tokens as make a series doubtful for one of them."""
+    tokens = af.uniform(af.Sphere(2), n=20_000)
+    field = af.Attention(9.0, mask=af.Causal(af.Along("slope", [0.01, 0.02])))
+    chosen = field.choice(tokens, 1e-12)
+    assert "round-off" in next(o for o in chosen.options if o.name == "Circle").why_not
+    loose = field.choice(tokens, 1e-7)
+    assert isinstance(loose.sum, Circle)
+    assert not loose.sum.guarded
+
+
 def test_one_sum_serves_all_betas_and_neighbours_are_for_tokens_at_rest():
     tokens = af.uniform(af.Sphere(2), n=20_000)
     betas = af.Along("beta", [1.0, 50.0])

@@ -16,6 +16,7 @@ from attnflow.special.degrees import basis_size
 from attnflow.sums import Circle, Columns, Harmonics, Moments, Tiled, Weights
 from attnflow.sums.harmonics import _lower_degrees, _solid
 from attnflow.sums.series import needed_degree, round_off
+from attnflow.tokens import Measure
 
 N = 96
 TOP = {2: 832, 3: 56, 4: 24}
@@ -78,7 +79,7 @@ def test_the_softmax_mean_is_within_the_tolerance(d, log_beta, log_tol, kind, se
     """Every beta and tolerance in one compiled function; and sums themselves are within eps = tol min mass/4."""
     tol, beta = 10.0**log_tol, 0.0 if zero else 10.0 ** min(log_beta, {2: 4.0, 3: 1.5, 4: 0.5}[d])
     x, masses, charges = tokens(d, kind, seed)
-    assert needed_degree([Exponential(beta)], d, masses, tol)[0] <= TOP[d]
+    assert needed_degree([Exponential(beta)], d, Measure(x, masses), tol)[0] <= TOP[d]
     sum_ = made(d, tol)
     got, want = call(sum_, beta, x, masses, charges), pairs(x, masses, charges, beta)
     eps = tol * masses.min() / 4
@@ -248,7 +249,7 @@ def test_a_degree_that_does_not_suffice_gives_nan_and_is_refused_beforehand():
     assert np.isnan(call(made(2, degree=16), 500.0, x, masses, charges)).all()
     # the degree found in compiled code is that of the host: 16 is enough up to where 17 are needed
     betas = np.linspace(1, 8, 141)
-    needed = np.array([needed_degree([Exponential(beta)], 2, masses, 1e-10)[0] for beta in betas])
+    needed = np.array([needed_degree([Exponential(beta)], 2, Measure(x, masses), 1e-10)[0] for beta in betas])
     for degree, lost in ((16, False), (17, True)):
         sums = call(made(2, degree=16), np.mean(betas[needed == degree]), x, masses, charges)
         assert np.isnan(sums).all() == np.isnan(sums).any() == lost

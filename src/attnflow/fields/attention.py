@@ -35,7 +35,7 @@ class Attention(AbstractField):
     """X[mu](x) = sum_j A_j(x) V y_j, weights A_j(x) proportional to m_j exp(beta <Qx, Ky_j>).
 
     `Attention(beta=9.0)` is softmax self-attention with Q = K = V = I (the model SA);
-    `Attention(beta=9.0, normaliser=Unnormalised())` its gradient-flow sister (USA0). The weight of a token on itself
+    `Attention(beta=9.0, normaliser=Unnormalised())` its gradient-flow variant (USA0). The weight of a token on itself
     moves nothing, but counts in the softmax denominator. Memory is bounded by the tile of `sum`, never n x n.
 
     Matrices with the head as first axis, (heads, rows, dim), make several heads in one batched evaluation:

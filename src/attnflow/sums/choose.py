@@ -99,7 +99,8 @@ def choose(
             f"the parameters of {type(use.kernel).__name__} are being traced by a JAX transformation; choose before."
         )
     dtype = np.dtype(tokens.positions.dtype)
-    sizes = [float(size) for one in kernels if (size := one.magnitude(1.0, 1.0)) is not None]
+    norm = 1.0 if use.unit else float(np.max(np.linalg.norm(np.asarray(tokens.positions), axis=-1)))
+    sizes = [float(size) for one in kernels if (size := one.magnitude(norm, norm)) is not None]
     floor = float(np.finfo(dtype).eps) * (4 + math.sqrt(tokens.n) + max(sizes, default=0.0))
     if tol is not None and not (isinstance(tol, int | float | np.number) and 0 < tol < 1):
         raise InvalidInput(f"`tol` is {tol!r}; give the absolute error of the softmax mean, in (0, 1).")

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow.axes import batches
 from attnflow.kernels import AbstractKernel, cast
 from attnflow.masks import AbstractMask
 from attnflow.precision import full_precision
@@ -49,7 +50,8 @@ class Case:
         self.tol = max(TOLERANCE[dtype.name], 2 * floor) if tol is None else tol
         self.kernels: list[AbstractKernel] = use.kernels or []
         self.n, self.d = tokens.n, tokens.dim
-        self.batched = bool(tokens.dims) or len(self.kernels) > 1  # a fall-back on tiles would run always
+        self.batched = bool(tokens.dims) or bool(batches((use.kernel, use.mask)))
+        """Whether members run side by side: a fall-back on tiles would then run always."""
         self.lightest = least_mass(tokens)
         """The least mass of a token."""
         self.costs = costs(backend, dtype)
@@ -76,7 +78,7 @@ class Case:
         assert offer.sum is not None
         with full_precision():
             given = [jnp.asarray(a) for a in (self.tokens.positions, self.tokens.masses, self.tokens.place)]
-            return all(bool(_trusted(offer.sum, kernel, self.use.mask, *given)) for kernel in self.kernels)
+            return bool(_trusted(offer.sum, self.use.kernel, self.use.mask, *given))
 
     def refused(self, offer: Offer) -> Offer:
         """The same offer, out because of its round-off."""

@@ -123,7 +123,7 @@ class AbstractSeries(AbstractSum):
             return None
         masses = jnp.exp(log_mass)
         expansion = expanded(weights.kernel, self.dim, self.degree, total.dtype)
-        rounding = round_off(self.degree, total.dtype) + expansion.noise
+        rounding = round_off(self.degree, total.dtype) + 2 * expansion.noise
         least = 4 * rounding / jnp.asarray(self.tol, total.dtype)
         seen = total * jnp.exp(scale - expansion.scale)
         # where truncation takes the other half of `tol`; a token alone sees its own mass but for rounding
@@ -137,7 +137,8 @@ class AbstractSeries(AbstractSum):
     def error(self, kernel: AbstractKernel, masses: Float[Array, " key"]) -> Any:
         expansion = expanded(cast(kernel, masses.dtype), self.dim, self.degree, masses.dtype)
         lightest = jnp.min(jnp.where(masses > 0, masses, jnp.inf)) / jnp.sum(masses)
-        cut = 0.25 * jnp.asarray(self.tol, masses.dtype) * lightest + expansion.noise
+        # coefficients are off by the noise, and a cut below the noise is made at the noise
+        cut = 0.25 * jnp.asarray(self.tol, masses.dtype) * lightest + 2 * expansion.noise
         rounding = jnp.asarray(round_off(self.degree, masses.dtype), masses.dtype) * jnp.sum(jnp.abs(expansion.p))
         return jnp.exp(expansion.scale) * (cut + rounding)
 
@@ -155,13 +156,11 @@ class AbstractSeries(AbstractSum):
                 "use sum=Tiled()."
             )
         tol = float(np.min(self.tol))
-        if why := too_few_degrees(name, kernels, self.dim, tokens.masses, tol, self.degree):
-            return why
-        if self.guarded:
-            return ""
-        needed = needed_degree(kernels, self.dim, tokens.masses, tol)
-        rounding = round_off(self.degree, tokens.positions.dtype) + (0.0 if needed is None else needed[1])
-        return unguarded(name, tol, tokens, rounding)
+        needed = needed_degree(kernels, self.dim, tokens, tol)
+        if needed is None or needed[0] > self.degree:
+            return too_few_degrees(name, kernels, needed, self.degree)
+        rounding = round_off(self.degree, tokens.positions.dtype) + needed[1]
+        return "" if self.guarded else unguarded(name, tol, tokens, rounding)
 
     @classmethod
     @abc.abstractmethod
@@ -184,7 +183,7 @@ class AbstractSeries(AbstractSum):
 
         if why := not_for_series(case, True):
             return out(why)
-        needed = needed_degree(case.kernels, d, case.tokens.masses, case.tol)
+        needed = needed_degree(case.kernels, d, case.tokens, case.tol)
         if needed is None:
             return out(NO_EXPANSION)
         degree, noise = needed
@@ -286,22 +285,27 @@ def unguarded(name: str, tol: float, tokens: Any, rounding: float) -> str:
     )
 
 
-def needed_degree(kernels: list[AbstractKernel], d: int, masses: Any, tol: float) -> tuple[int, float] | None:
-    """(degree, noise) of all kernels for these masses and this tolerance of the softmax mean; None if one has none."""
-    masses = np.asarray(masses, np.float64)
+def needed_degree(
+    kernels: list[AbstractKernel], d: int, tokens: Tokens | Measure, tol: float
+) -> tuple[int, float] | None:
+    """(degree, noise) of all kernels for these tokens and this tolerance of the softmax mean; None if one has none.
+
+    The noise is what the rounding of coefficients, in the precision of the tokens, may add to a sum.
+    """
+    masses, dtype = np.asarray(tokens.masses, np.float64), tokens.positions.dtype
     lightest = float(np.min(masses[masses > 0]) / np.max(np.sum(masses, axis=-1)))
     found = [kernel.needed_degree(d, max(0.25 * tol * lightest, 1e-280)) for kernel in kernels]
     known = [one for one in found if one is not None]
-    return (max(one[0] for one in known), max(one[1] for one in known)) if len(known) == len(found) else None
+    if len(known) < len(found):
+        return None
+    coarser = float(np.finfo(dtype).eps / np.finfo(np.float64).eps)
+    return max(one[0] for one in known), 2 * coarser * max(one[1] for one in known)
 
 
-def too_few_degrees(name: str, kernels: list[AbstractKernel], d: int, masses: Any, tol: float, degree: int) -> str:
-    """Why a series up to `degree` does not do; empty if it does."""
-    needed = needed_degree(kernels, d, masses, tol)
+def too_few_degrees(name: str, kernels: list[AbstractKernel], needed: tuple[int, float] | None, degree: int) -> str:
+    """The refusal of kernels that need more than `degree` degrees, or have no expansion."""
     if needed is None:
         return without_expansion(name, kernels)
-    if needed[0] <= degree:
-        return ""
     return (
         f"the sum {name} was made for degrees up to {degree}; {named(kernels)} and these masses need {needed[0]}. "
         "Call `prepare` of a field without a sum again, or use sum=Tiled()."

@@ -77,7 +77,7 @@ class FastSphere(AbstractHostSum):
 
     def _numbers(self, kernel: AbstractKernel) -> tuple[Any, Any, Any]:
         found = expanded(kernel, 3, self.degree + BEYOND, float)
-        return found.scale, (found.p, found.rest, found.noise), found.noise
+        return found.scale, (found.p, found.rest, found.noise), 2 * found.noise
 
     def _work(self) -> Work:
         return functools.partial(_sums, degree=self.degree, threads=self.threads)
@@ -89,10 +89,12 @@ class FastSphere(AbstractHostSum):
         weights, _, _, log_mass, _ = arguments
         if weights.at_tokens and not self.guarded:
             return None
-        seen, masses = total * jnp.exp(scale), jnp.exp(log_mass)
+        own, _, noise = self._numbers(weights.kernel)
+        seen, masses = total * jnp.exp(scale - own.astype(scale.dtype)), jnp.exp(log_mass)
         # round-off is relative to the largest sum anywhere: at the tokens that is known
         level = jnp.max(seen_by_present(weights, seen, 0.0)) if weights.at_tokens else jnp.sum(masses)
-        least = 4 * self.rounding(log_mass.shape[0]) / jnp.asarray(self.tol, seen.dtype) * level
+        rounding = self.rounding(log_mass.shape[0]) + noise.astype(seen.dtype)
+        least = 4 * rounding / jnp.asarray(self.tol, seen.dtype) * level
         # where truncation takes the other half of `tol`; a token alone sees its own mass but for rounding
         lightest = 0.99 * jnp.min(jnp.where(masses > 0, masses, jnp.inf))
         return jnp.min(seen_by_present(weights, seen, jnp.inf)) >= jnp.maximum(least, lightest)
@@ -115,9 +117,11 @@ class FastSphere(AbstractHostSum):
         if tokens is None or (kernels := use.kernels) is None:
             return outside_expansions("FastSphere", use, 3)
         tol = float(np.min(self.tol))
-        if why := too_few_degrees("FastSphere", kernels, 3, tokens.masses, tol, self.degree):
-            return why
-        return "" if self.guarded else unguarded("FastSphere", tol, tokens, self.rounding(largest(tokens)))
+        needed = needed_degree(kernels, 3, tokens, tol)
+        if needed is None or needed[0] > self.degree:
+            return too_few_degrees("FastSphere", kernels, needed, self.degree)
+        rounding = self.rounding(largest(tokens)) + needed[1]
+        return "" if self.guarded else unguarded("FastSphere", tol, tokens, rounding)
 
     @classmethod
     def offers(cls, case: Case) -> tuple[Offer, ...]:
@@ -130,7 +134,7 @@ class FastSphere(AbstractHostSum):
             return out("needs `pip install attnflow[fast]`")
         if why := not_for_series(case, False):
             return out(why)
-        needed = needed_degree(case.kernels, 3, case.tokens.masses, case.tol)
+        needed = needed_degree(case.kernels, 3, case.tokens, case.tol)
         if needed is None:
             return out(NO_EXPANSION)
         degree, noise = needed

@@ -1,6 +1,6 @@
 """Almost every start ends in one point for beta >= 0; on the circle three equal clusters are stable below beta = -2/3.
 
-Softmax attention (SA) and its gradient-flow sister (USA0) bring iid tokens to consensus with probability 1 for d >= 3
+Softmax attention (SA) and its gradient-flow variant (USA0) bring iid tokens to consensus with probability 1 for d >= 3
 and every beta >= 0 (arXiv:2312.10794), and on the circle too (arXiv:2507.22857). In an open hemisphere consensus is
 certain for every real beta, because all weights are positive; n iid tokens lie in one with the probability of Wendel.
 On the circle the statement ends somewhere below 0: for beta < -2/3 three equal clusters at 120 degrees are stable.

@@ -5,7 +5,7 @@ drawn from the density at the start miss its harmonics and its energy by a stand
 that grows with time, for attention amplifies the noise; the constant comes from the linearised equation. Tokens spread
 quietly over the density (quantiles) miss it by far less: on the circle by no more than the steps in time do.
 
-Shown: softmax attention (SA) and its gradient-flow sister (USA0) on the circle and on S^2, from a smooth start; that
+Shown: softmax attention (SA) and its gradient-flow variant (USA0) on the circle and on S^2, from a smooth start; that
 what tokens miss is what the equation itself makes of the harmonics that they missed at the start, to all orders; finite
 volumes against harmonics; and the hand-over to tokens when the density is no longer resolved, up to clusters.
 Not shown: the rate in n (see propagation-of-chaos), noise on the tokens, spikes on S^2.

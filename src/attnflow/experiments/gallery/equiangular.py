@@ -1,7 +1,7 @@
 """Orthonormal tokens follow one scalar ODE, and iid tokens in high dimension follow it up to d^(-1/2).
 
 If all overlaps <x_i, x_j> are equal they stay so, and the common one, gamma(t), has a closed form for softmax attention
-(SA) and for its gradient-flow sister (USA0) (arXiv:2312.10794, section 6). Overlaps of iid tokens start with the
+(SA) and for its gradient-flow variant (USA0) (arXiv:2312.10794, section 6). Overlaps of iid tokens start with the
 standard deviation d^(-1/2), hence the theorem that they stay near gamma(t) when d is large.
 
 Shown: orthonormal tokens against the closed form, to the accuracy of the integrator; iid tokens at the time at which

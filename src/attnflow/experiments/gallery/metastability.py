@@ -6,7 +6,7 @@ with the energy (sum M_q^2 - 1)/(2 beta) up to e^(-beta u) of the nearest pair a
 merges, after the time of the two-body formula, and the next plateau begins, down to consensus. A plateau is left along
 its unstable direction, in which the pair approaches, after about one over the rate of it.
 
-Shown: flows on the circle and on the sphere, for softmax attention (SA) and once for its gradient-flow sister (USA0),
+Shown: flows on the circle and on the sphere, for softmax attention (SA) and once for its gradient-flow variant (USA0),
 followed to consensus through times up to e^160; each plateau against the theorem, the two-body formulas and its escape
 rate. Besides, the hypotheses under which Otto and Reznikoff prove slow motion (used in arXiv:2410.06833), measured
 along the fast phase of USA0 from three caps, with their conclusion beside. Not shown: many seeds (see exit-times), and

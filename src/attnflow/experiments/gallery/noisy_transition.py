@@ -4,7 +4,7 @@ Tokens with noise dX = X[mu] dt + sqrt(2 kappa) dB have the density rho of d rho
 A harmonic of degree k of the uniform measure on S^(d-1) then grows at the rate lambda_k - kappa k (k+d-2)
 (arXiv:2312.10794 for lambda_k), and the first to grow is always k = 1, at
 kappa_c = I_(d/2)(beta)/(beta I_(d/2-1)(beta)) for softmax attention (SA) and the mean weight times that for its
-gradient-flow sister (USA0). Ordered states are fixed points rho ~ exp(Phi[rho]/kappa). On the circle
+gradient-flow variant (USA0). Ordered states are fixed points rho ~ exp(Phi[rho]/kappa). On the circle
 kappa = kappa_c + 2 c m^2 + ... along them, m = |mean of x|, with c in closed form by expanding to third order: c < 0
 for SA at the beta shown, and for USA0 below the beta* with I_2/I_1 = 1/2, where the transition turns from a continuous
 one into a jump, with a fold above kappa_c and two stable states between.

@@ -225,7 +225,7 @@ def _moved(model: str, tokens: Tokens, parameters: Parameters, steps: int) -> li
     """The tokens at all times."""
     times, frames = _times(model, parameters), [tokens]
     tol = 4 * SUMS * tokens.n  # for a token that would see no other; those here see the whole density
-    needed = needed_degree([Exponential(parameters.beta)], 2, tokens.masses, tol)
+    needed = needed_degree([Exponential(parameters.beta)], 2, tokens, tol)
     assert needed is not None
     sums = Circle(tol, needed[0], guarded=False)
     field = Attention(parameters.beta, normaliser=MODELS[model], sum=sums)

@@ -1,6 +1,6 @@
 """Every equilibrium but consensus is a saddle for beta > 0, and that is why almost every start reaches consensus.
 
-Equilibria of attention are critical points of its energy, the same ones for softmax attention (SA) and its sister, the
+Equilibria of attention are critical points of its energy, the same ones for softmax attention (SA) and its variant, the
 gradient flow (USA0). If all but consensus have an unstable direction, the starts that end in one of them form a null
 set (arXiv:2312.10794, arXiv:2507.22857). For few tokens the equilibria can be listed.
 

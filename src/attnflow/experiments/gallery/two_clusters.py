@@ -1,7 +1,7 @@
 """Two weighted clusters merge at the time and at the point that the two-body formulas give.
 
 Clusters of masses m and 1 - m at an angle close up on their great circle. For softmax attention (SA) and for its
-gradient-flow sister (USA0) the time to the angle 0.01 is a one-dimensional integral (in exponential integrals for
+gradient-flow variant (USA0) the time to the angle 0.01 is a one-dimensional integral (in exponential integrals for
 USA0 and for equal masses), growing like e^(beta (1 - cos angle)); the point where they meet is the mass mean for USA0
 and approaches the mean weighted by squares of masses for SA as beta grows (arXiv:2410.06833, arXiv:2312.10794).
 

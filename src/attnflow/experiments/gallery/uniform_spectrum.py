@@ -2,7 +2,7 @@
 
 Tokens spread evenly over the sphere S^(d-1) are at rest. Displaced along the gradient of a spherical harmonic of degree
 k they drift away at the rate k (k+d-2) I_(k+d/2-1)(beta) / (beta I_(d/2-1)(beta)) under softmax attention (SA), and at
-the mean weight times that under its gradient-flow sister (USA0): arXiv:2312.10794, Funk and Hecke. The rates have one
+the mean weight times that under its gradient-flow variant (USA0): arXiv:2312.10794, Funk and Hecke. The rates have one
 peak in k; its height tends to 2/e for large beta.
 
 Shown: the linearised field at tokens on the circle and on S^2 (quadrature nodes, degrees up to beyond the peak), and

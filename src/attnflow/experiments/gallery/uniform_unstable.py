@@ -2,7 +2,7 @@
 
 The density 1 + a h, h a spherical harmonic of degree k on S^(d-1), solves the continuity equation of attention with
 a' = lambda_k a while a is small, lambda_k = k (k+d-2) I_(k+d/2-1)(beta) / (beta I_(d/2-1)(beta)) under softmax
-attention (SA) and the mean weight times that under its gradient-flow sister (USA0): arXiv:2312.10794, Funk and Hecke.
+attention (SA) and the mean weight times that under its gradient-flow variant (USA0): arXiv:2312.10794, Funk and Hecke.
 
 Shown: the continuity equation itself, solved in harmonics, on the circle, on S^2 (harmonics that are not zonal) and for
 zonal densities on higher spheres, from a = 1e-9 up by decades; and, on the circle, how the line begins to bend: by

@@ -2,7 +2,7 @@
 
 A density that is symmetric about an axis stays so, and its continuity equation has one variable, the overlap s = <x,
 axis>, in every dimension. Degree k of a perturbed uniform measure grows at the rate k (k+d-2) I_(k+d/2-1)(beta) /
-(beta I_(d/2-1)(beta)) under softmax attention (SA), and at the mean weight times that under its gradient-flow sister
+(beta I_(d/2-1)(beta)) under softmax attention (SA), and at the mean weight times that under its gradient-flow variant
 (USA0): arXiv:2312.10794, Funk and Hecke.
 
 Shown: the rates of the linearised equation; the time in which a density of small mean overlap condenses, which grows by
