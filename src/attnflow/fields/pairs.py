@@ -32,7 +32,7 @@ class Pairs(eqx.Module):
     """Queries, keys and masses of one head; while several are prepared, features have the head as first axis.
 
     Masses are stored relative to the largest, `unit`: equal masses are then exactly 1, whatever the number of tokens,
-    so that the first tokens of a causal system get the same numbers, bit by bit, when they are alone.
+    so that the first tokens of a causal system are summed with the same weights when they are alone.
     """
 
     kernel: AbstractKernel
