@@ -109,3 +109,28 @@ def test_edges():
 def test_out_of_range_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("d", [2, 3, 64])
+@pytest.mark.parametrize("b", [0.3, 5.0, 40.0])
+def test_exponential_moments_are_integrals_over_the_overlap(b, d):
+    """The overlap t of a uniform unit vector has the density (1 - t^2)^((d-3)/2) over its integral."""
+    angle = (np.arange(20_000) + 0.5) * np.pi / 20_000  # t = cos angle; the midpoint rule
+    weight = np.sin(angle) ** (d - 2)
+    tilted = weight * np.exp(b * (np.cos(angle) - 1))
+    log_mean, slope = context.exponential_moments(b, d)
+    # the midpoint rule with step h misses h^2/24 times the jump of the slope at the ends, 2 for d = 3, over 1/b
+    missed = 2e-9 * (1 + b)
+    assert log_mean == pytest.approx(np.log(tilted.sum() / weight.sum()) + b, abs=missed)
+    assert slope == pytest.approx((tilted * np.cos(angle)).sum() / tilted.sum(), abs=missed)
+
+
+def test_iid_tokens_in_many_dimensions_have_equal_overlaps():
+    """For d -> inf the exact cosine of equal overlaps, but for the queries, whose own overlap is 2 rho - 1."""
+    c, n, rho = np.array([1.0, 2.0, 3.0]), 1e8, 0.5
+    found = context.long_context_iid_overlap(c, n, np.inf, rho)
+    y = n ** (1 - c * (1 - rho))  # weight of the others; outputs are sqrt(rho) e (1 + y) +- sqrt(1 - rho) u
+    ratio = (1 - rho) / (rho * (1 + y) ** 2)
+    np.testing.assert_allclose(found, (1 - ratio) / (1 + ratio), atol=1e-6)
+    finite = context.long_context_iid_overlap(c, n, 1e7, rho)
+    np.testing.assert_allclose(finite, found, atol=1e-3)

@@ -49,3 +49,37 @@ def test_the_mean_is_as_small_as_the_shortcut_says():
 def test_bad_arguments_are_refused(beta, d, words):
     with pytest.raises(ValueError, match=words):
         theory.energy_of_uniform(beta, d)
+
+
+@pytest.mark.parametrize("model", ["SA", "USA0"])
+def test_rates_of_the_energy_are_derivatives_along_the_field(model):
+    """A short step of the field, forwards and backwards, in NumPy; one head with B = I is the plain model."""
+    rng = np.random.default_rng(3)
+    beta, h, n, heads = 1.7, 1e-5, 5, 3
+    x = rng.standard_normal((n, 3))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    matrices = rng.standard_normal((heads, 3, 3))
+    matrices = matrices + np.swapaxes(matrices, 1, 2)
+
+    def derivative(matrices):
+        def level(x):
+            return (
+                np.mean(np.exp(beta * (np.einsum("ia,hab,jb->hij", x, matrices, x) - 1)), axis=(1, 2)).sum() / 2 / beta
+            )
+
+        velocity = 0
+        for matrix in matrices:
+            weights = np.exp(beta * (x @ matrix @ x.T - 1)) / n
+            pull = weights @ x @ matrix
+            velocity = velocity + pull / (weights.sum(axis=1, keepdims=True) if model == "SA" else 1)
+        velocity = velocity - np.sum(velocity * x, axis=1, keepdims=True) * x
+        both = [x + sign * h * velocity for sign in (1, -1)]
+        both = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in both]
+        return (level(both[0]) - level(both[1])) / (2 * h)
+
+    rate, error = theory.energy_rate_of_heads(matrices, x, np.full(n, 1 / n), beta, model)
+    assert rate == pytest.approx(derivative(matrices), rel=1e-6)
+    assert 0 < error < 1e-8 * abs(rate)
+    assert theory.energy_rate_of_tokens(x, beta, model) == pytest.approx(derivative(np.eye(3)[None]), rel=1e-6)
+    with pytest.raises(ValueError, match="USA0"):
+        theory.energy_rate_of_tokens(x, beta, "USA")

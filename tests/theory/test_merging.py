@@ -12,6 +12,8 @@ from attnflow.theory import merging
 pytestmark = pytest.mark.filterwarnings("error")
 ANGLES = [0.5, 1, 1.5, 2, 3]
 EPS = np.finfo(float).eps
+END = 0.01
+"""The angle at which the printed times end."""
 USA0 = {
     1: [3.9983024, 4.9897675, 6.0545718, 7.7439639, 21.856616],
     5: [4.3052060, 7.4650934, 27.695491, 265.39922, 28367.725],
@@ -29,17 +31,17 @@ SA = {
 @pytest.mark.parametrize("beta", [1, 5, 10, 20])
 def test_merge_time_tables(beta):
     # eight digits are printed: half a unit of the last is at most 5e-8 of the value
-    np.testing.assert_allclose(merging.merge_time(ANGLES, beta, (0.3, 0.7), model="USA0"), USA0[beta], rtol=5e-8)
-    np.testing.assert_allclose(merging.merge_time(ANGLES, beta), SA[beta], rtol=5e-8)
+    np.testing.assert_allclose(merging.merge_time(ANGLES, beta, (0.3, 0.7), END, "USA0"), USA0[beta], rtol=5e-8)
+    np.testing.assert_allclose(merging.merge_time(ANGLES, beta, until=END), SA[beta], rtol=5e-8)
 
 
 def test_other_masses_and_logarithms():
-    times = merging.merge_time(np.pi / 2, [5, 10, 20], (0.8, 0.2))
+    times = merging.merge_time(np.pi / 2, [5, 10, 20], (0.8, 0.2), END)
     np.testing.assert_allclose(times, [12.806941, 535.55068, 5737302.7], rtol=5e-8)
-    assert merging.merge_time(np.pi / 2, 5, (0.6, 0.4)) == pytest.approx(19.763725, abs=6e-7)
-    assert merging.merge_time(np.pi / 2, 5, (0.6, 0.4), model="USA0") == pytest.approx(36.551586, abs=6e-7)
+    assert merging.merge_time(np.pi / 2, 5, (0.6, 0.4), END) == pytest.approx(19.763725, abs=6e-7)
+    assert merging.merge_time(np.pi / 2, 5, (0.6, 0.4), END, "USA0") == pytest.approx(36.551586, abs=6e-7)
     logs = merging.log_merge_time(
-        [0.5, 1.5, 0.5, 1, 1, np.pi / 2], [100, 100, 1000, 1000, 1e4, 1e4], (0.5, 0.5), model="USA0"
+        [0.5, 1.5, 0.5, 1, 1, np.pi / 2], [100, 100, 1000, 1000, 1e4, 1e4], (0.5, 0.5), END, "USA0"
     )
     printed = [9.196899792, 88.32775354, 116.9877509, 453.1366788, 4588.111961, 9990.789660]
     np.testing.assert_allclose(logs, printed, rtol=0, atol=6e-7)  # half of the last digit of the longest
@@ -116,11 +118,11 @@ def test_time_and_meeting_point_of_the_two_body_ode(model, masses):
             return [m2 * pull, -m1 * pull]
         return [m2 * pull / (m1 + m2 * q), -m1 * pull / (m2 + m1 * q)]
 
-    met = lambda _, x: x[1] - x[0] - 0.01  # noqa: E731
+    met = lambda _, x: x[1] - x[0] - END  # noqa: E731
     met.terminal = True
     way = solve_ivp(field, (0, 1e4), [0.0, angle], "DOP853", rtol=1e-12, atol=1e-13, events=met)
     # dense output of the event is of seventh order: 1e-8 is generous
-    assert merging.merge_time(angle, beta, masses, model=model) == pytest.approx(way.t_events[0][0], rel=1e-8)
+    assert merging.merge_time(angle, beta, masses, END, model) == pytest.approx(way.t_events[0][0], rel=1e-8)
     # the last 0.01 are shared as the masses are (q = 1 - 2e-4): cluster 1 gets m2 of them, off by 1e-2 * 2e-4
     place = way.y_events[0][0][0] + 0.01 * m2
     assert merging.meeting_point(angle, beta, masses, model) == pytest.approx(place, abs=2e-6)
@@ -161,11 +163,24 @@ def test_meeting_point_agrees_with_mpmath(angle, log_beta, ratio):
     assert found + merging.meeting_point(angle, beta, (m2, 1.0)) == pytest.approx(angle, rel=1e-13)
 
 
+def test_clusters_are_one_at_the_merging_angle_by_default():
+    betas = np.array([0.0, 0.5, 1.0, 5.0, 1e4])
+    near = merging.merging_angle(betas)
+    np.testing.assert_array_equal(near, [1e-3, 1e-3, 1e-3, 2e-4, 1e-7])
+    # one particle stands for a pair of that angle, whose variance is a quarter of its square
+    assert np.all(merging.coarse_graining_error(betas, np.pi / 2, near**2 / 4) < 7e-7)
+    for beta, end in zip(betas, near, strict=True):
+        for model in ("SA", "USA0", "USA"):
+            given = merging.log_merge_time(1.0, beta, (0.3, 0.7), end, model)
+            assert merging.log_merge_time(1.0, beta, (0.3, 0.7), model=model) == given
+    assert np.all(merging.log_merge_time(1.0, betas) == [merging.log_merge_time(1.0, beta) for beta in betas])
+
+
 def test_limits_of_merge_times():
     # beta = 0: angle' = -sin(angle)
     free = np.log(np.tan(0.6) / np.tan(0.005))
     for model in ["SA", "USA0", "USA"]:
-        assert merging.merge_time(1.2, 0.0, (0.6, 0.4), model=model) == pytest.approx(free, rel=1e-14)
+        assert merging.merge_time(1.2, 0.0, (0.6, 0.4), END, model) == pytest.approx(free, rel=1e-14)
     assert merging.merge_time(1.2, 0.0, until=1e-300) == pytest.approx(
         np.log(np.tan(0.6)) + 300 * np.log(10) + np.log(2)
     )
@@ -222,7 +237,8 @@ def test_slow_motion():
     ("call", "message"),
     [
         (lambda: merging.merge_time(np.pi, 1.0), "angle is"),
-        (lambda: merging.merge_time(0.005, 1.0), "until is"),
+        (lambda: merging.merge_time(0.005, 1.0, until=END), "until is"),
+        (lambda: merging.merge_time(0.0009, 1.0), "until is the merging angle of beta = 1.0"),
         (lambda: merging.merge_time(1.0, 1.0, until=0.0), "until is"),
         (lambda: merging.merge_time(1.0, 1.0, until=np.nan), "until is"),
         (lambda: merging.merge_time(np.nan, 1.0), "angle is"),

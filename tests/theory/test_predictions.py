@@ -35,7 +35,23 @@ def test_predictions_stay_in_range(beta, d):
         assert p.value is None or np.isfinite(p.value).all()
 
 
-@pytest.mark.parametrize("arguments", [(np.nan, 3), (-1.0, 3), (1.0, 1), (1.0, 2.5), (1.0, 3, 1), (1.0, 3, 2.5)])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (np.nan, 3),
+        (-1.0, 3),
+        (1.0, 1),
+        (1.0, 2.5),
+        (1.0, 3, 1),
+        (1.0, 3, 2.5),
+        ("a", 3),
+        ([1.0, 2.0], 3),
+        (1e308, 3),
+        (10**400, 3),
+        (1.0, 10**400),
+        (1.0, 3, 10**400),
+    ],
+)
 def test_bad_requests(arguments):
-    with pytest.raises(ValueError, match="a prediction needs"):
+    with pytest.raises(ValueError, match=r"^(beta|d|n) is .*; (it must be|a prediction needs)"):
         theory.predict(*arguments)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ive
 
 from attnflow.theory import rings, spectrum
 
@@ -336,3 +337,16 @@ def test_ring_rates_are_eigenvalues_of_the_field(n, beta, model):
 def test_out_of_range_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize(("n", "beta"), [(400, 9.0), (1e16, 100.0), (1e4, 0.3)])
+def test_linear_time(n, beta):
+    """Mean square of the smoothed fluctuations, summed with Bessel functions."""
+    t, k = spectrum.linear_time(n, beta), np.arange(1, 80)
+    ratios = ive(k, beta) / ive(0, beta)
+    assert np.sum(2 * ratios**2 * np.exp(2 * k**2 * ratios / beta * t)) == pytest.approx(n, rel=1e-9)
+    assert spectrum.linear_time(1, 100.0) == 0.0
+    with pytest.raises(ValueError, match="n is"):
+        spectrum.linear_time(0, beta)
+    with pytest.raises(ValueError, match="beta is"):
+        spectrum.linear_time(n, 0.0)

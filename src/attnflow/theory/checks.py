@@ -6,7 +6,10 @@ from numpy.typing import ArrayLike
 
 def checked_beta(beta: ArrayLike) -> np.ndarray:
     """beta as an array of finite numbers, at least 0."""
-    found = np.asarray(beta, dtype=np.float64)
+    try:
+        found = np.asarray(beta, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"beta is {beta!r}; it must be a real number.") from None
     if not (np.isfinite(found) & (found >= 0)).all():
         raise ValueError(f"beta is {beta!r}; it must be finite and at least 0.")
     return found
@@ -15,6 +18,8 @@ def checked_beta(beta: ArrayLike) -> np.ndarray:
 def checked_integers(name: str, value: ArrayLike, least: int) -> np.ndarray:
     """An argument as an array of integers, none below `least`."""
     found = np.asarray(value)
+    if isinstance(value, int) and abs(value) > 2**53:
+        found = np.asarray(np.inf)
     whole = found.dtype.kind in "iuf" and np.isfinite(found).all() and (found == np.floor(found)).all()
     if not whole or (found < least).any() or (found > 2**53).any():
         raise ValueError(f"{name} is {value!r}; it must be an integer from {least} to 2^53.")

@@ -2,7 +2,9 @@
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import gammaln
 
+from attnflow.special.bessel import log_scaled_bessel
 from attnflow.special.numbers import Numbers
 
 
@@ -52,6 +54,42 @@ def long_context_threshold(overlap: ArrayLike) -> Numbers:
     There a token weighs itself as much as all others together (arXiv:2510.05554).
     """
     return 1 / (1 - _between(overlap))
+
+
+def exponential_moments(b: ArrayLike, d: float) -> tuple[np.ndarray, np.ndarray]:
+    """log M(b) and M'(b)/M(b), M(b) = E e^{b <u, v>}, for u uniform on the sphere of R^d and a fixed unit vector v.
+
+    M(b) = Gamma(d/2) (2/b)^nu I_nu(b) and M'/M = I_{nu+1}(b)/I_nu(b) with nu = d/2 - 1: the integral representation of
+    Bessel's functions. b > 0, d >= 2; for d = inf the overlap <u, v> is 0, so that log M = M'/M = 0.
+    """
+    b = _numbers("b", b)
+    if (b <= 0).any():
+        raise ValueError(f"b is {b!r}; it must be positive.")
+    if not d >= 2:
+        raise ValueError(f"d is {d!r}; it must be at least 2.")
+    if np.isinf(d):
+        return np.zeros_like(b), np.zeros_like(b)
+    nu = d / 2 - 1
+    first, second = log_scaled_bessel(nu, b), log_scaled_bessel(nu + 1, b)
+    return np.asarray(gammaln(nu + 1) + nu * np.log(2 / b) + first + b), np.exp(second - first)
+
+
+def long_context_iid_overlap(c: ArrayLike, n: float, d: float, overlap: float) -> np.ndarray:
+    """Cosine of the outputs at the opposite queries u_1 = -u_2 of one layer with beta = c log n on iid tokens.
+
+    Tokens are x_j = sqrt(rho) e + sqrt(1-rho) u_j, rho = `overlap`, u_j uniform on the unit sphere orthogonal to e in
+    R^d. With b = beta (1-rho) and M of `exponential_moments` in dimension d - 1, the other tokens weigh
+    W = (n-2) e^{-b} M(b) in the mean and point to sqrt(rho) e + sqrt(1-rho) (M'/M) u_1; a token itself weighs 1, its
+    opposite e^{-2b}. Fluctuations of the sums over the others are left out: n large. In the limit d -> inf the overlaps
+    are all rho, up to that of the two queries.
+    """
+    c, rho = _numbers("c", c), float(_between(overlap))
+    b = c * np.log(n) * (1 - rho)
+    log_mean, slope = exponential_moments(b, d - 1)
+    others = (n - 2) * np.exp(log_mean - b)
+    across = (1 - np.exp(-2 * b) + others * slope) / (1 + others + np.exp(-2 * b))
+    ratio = (1 - rho) / rho * across**2
+    return np.asarray((1 - ratio) / (1 + ratio))
 
 
 def _numbers(name: str, value: ArrayLike) -> np.ndarray:

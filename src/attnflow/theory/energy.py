@@ -1,11 +1,11 @@
-"""Energies that can be written down: the bound, the uniform measure, tight clusters."""
+"""Energies that can be written down: the bound, the uniform measure, tight clusters; and rates at which they rise."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.special import log_scaled_bessel
 from attnflow.special.numbers import Numbers
-from attnflow.theory.checks import checked_dimension
+from attnflow.theory.checks import checked_dimension, checked_model
 
 MOST_BY_SERIES = 100.0
 """The largest beta at which the mean of e^{beta <x, y>} is summed as a power series."""
@@ -59,3 +59,44 @@ def energy_of_clusters(masses: ArrayLike, beta: ArrayLike) -> Numbers:
     """
     masses = np.asarray(masses, dtype=np.float64)
     return (np.sum(masses**2, axis=-1) - 1) / (2 * np.asarray(beta, dtype=np.float64))
+
+
+def energy_rate_of_tokens(positions: ArrayLike, beta: float, model: str = "SA") -> np.ndarray:
+    """dE/dt of equal tokens under Q = K = V = I, E = (1/2 beta n^2) sum_ij e^{beta (<x_i, x_j> - 1)}.
+
+    USA0: (1/n) sum_i |v_i|^2; SA: (1/n) sum_i Z_i |v_i|^2 with Z_i = (1/n) sum_j e^{beta (<x_i, x_j> - 1)}
+    (arXiv:2312.10794, section 3). Positions (..., n, d) on the sphere.
+    """
+    x = np.asarray(positions, dtype=np.float64)
+    if checked_model(model) == "USA":
+        raise ValueError("model is 'USA'; use 'USA0', the clock of this energy.")
+    weights = np.exp(beta * (x @ np.swapaxes(x, -1, -2) - 1)) / x.shape[-2]
+    pull = weights @ x
+    pull = pull - np.sum(pull * x, axis=-1, keepdims=True) * x
+    squares = np.sum(pull**2, axis=-1)  # |v|^2 of USA0, Z^2 |v|^2 of SA
+    return np.asarray(np.mean(squares / weights.sum(axis=-1) if model == "SA" else squares, axis=-1))
+
+
+def energy_rate_of_heads(
+    matrices: ArrayLike, positions: ArrayLike, masses: ArrayLike, beta: float, model: str = "SA"
+) -> tuple[np.ndarray, np.ndarray]:
+    """(dE/dt, rounding error) of heads with V_h = B_h = B_h^T that add up, E = sum_h E_h.
+
+    With g_ih = P_i sum_j m_j w_ij,h B_h x_j and w_ij,h = e^{beta (<x_i, B_h x_j> - 1)} it is
+    sum_i m_i <sum_h g_ih/Z_ih, sum_h g_ih>; Z_ih = sum_j m_j w_ij,h for SA and 1 for USA0. So USA0 never descends, SA
+    never with one head. Matrices (..., heads, d, d), positions (..., n, d), masses (..., n). The error counts a few
+    eps |beta B| of the logits in all products of gradients, added without their signs.
+    """
+    b, x, m = (np.asarray(v, dtype=np.float64) for v in (matrices, positions, masses))
+    if checked_model(model) == "USA":
+        raise ValueError("model is 'USA'; use 'USA0', the clock of this energy.")
+    logits = beta * (np.einsum("...ia,...hab,...jb->...hij", x, b, x) - 1)
+    weights = m[..., None, None, :] * np.exp(logits)
+    whole = np.einsum("...hij,...hab,...jb->...hia", weights, b, x)
+    gradients = whole - np.sum(whole * x[..., None, :, :], axis=-1, keepdims=True) * x[..., None, :, :]
+    z = weights.sum(axis=-1) if model == "SA" else np.ones(weights.shape[:-1])
+    total = np.sum(gradients / z[..., None], axis=-3)
+    rate = np.einsum("...i,...ia,...ia->...", m, total, gradients.sum(axis=-3))
+    sizes = np.linalg.norm(whole, axis=-1)
+    error = np.finfo(float).eps * (10 + 8 * np.abs(logits).max(axis=(-1, -2, -3)))
+    return rate, error * np.einsum("...i,...hi,...gi->...", m, sizes, sizes / z)

@@ -4,11 +4,12 @@ import dataclasses
 
 import numpy as np
 
+from attnflow.theory.checks import checked_beta, checked_dimension, checked_integers
 from attnflow.theory.equiangular import log_equiangular_time
 from attnflow.theory.hemisphere import hemisphere_probability
-from attnflow.theory.merging import log_merge_time
+from attnflow.theory.merging import log_merge_time, merging_angle
 from attnflow.theory.modes import expected_modes
-from attnflow.theory.spectrum import dominant_degree, growth_rates, multiplicity
+from attnflow.theory.spectrum import STEEPEST, dominant_degree, growth_rates, multiplicity
 
 LOG10 = np.log(10.0)
 
@@ -27,12 +28,11 @@ class Prediction:
 
 def predict(beta: float, d: int, n: int | None = None) -> list[Prediction]:
     """Predictions for n iid uniform tokens on S^{d-1} under SA, in the order of events; beta >= 0, d >= 2."""
-    if not (np.isfinite(beta) and beta >= 0):
-        raise ValueError(f"beta is {beta!r}; a prediction needs a finite beta >= 0.")
-    if isinstance(d, bool) or d != int(d) or d < 2:
-        raise ValueError(f"d is {d!r}; a prediction needs an integer d >= 2.")
-    if n is not None and (isinstance(n, bool) or n != int(n) or n < 2):
-        raise ValueError(f"n is {n!r}; a prediction needs an integer n >= 2, or none.")
+    if (found := checked_beta(beta)).ndim or found > STEEPEST:
+        raise ValueError(f"beta is {beta!r}; a prediction needs one number of at most {STEEPEST:g}.")
+    checked_dimension(d)
+    if n is not None:
+        checked_integers("n", n, 2)
     return [*_linear(beta, d), _clusters(beta, d, n), *_lifetimes(beta, d), *_collapse(beta, d, n)]
 
 
@@ -47,7 +47,7 @@ def _linear(beta: float, d: int) -> list[Prediction]:
             [float(r) for r in some],
             f"harmonics of degree {low} to {low + len(some) - 1} on top of the uniform measure grow at these rates",
             "infinitesimal perturbations of the uniform measure",
-            "arXiv:2312.10794",
+            "arXiv:2410.23228",
         ),
         Prediction(
             "dominant degree",
@@ -82,7 +82,8 @@ def _clusters(beta: float, d: int, n: int | None) -> Prediction:
         "clusters",
         modes,
         f"about {modes:.1f} clusters from iid tokens, up to {top} from a nearly perfect ring",
-        "n much larger than the square root of beta; counts vary by about one",
+        f"a few hundred tokens, many more than modes; the mean rises towards {top} as n grows, slowly; counts vary by "
+        "about one",
         "arXiv:2412.09080, arXiv:2410.23228",
     )
 
@@ -97,8 +98,8 @@ def _lifetimes(beta: float, d: int) -> list[Prediction]:
             name,
             float(log_merge_time(angle, beta)) / LOG10,
             f"{who} merge after t = 10^{float(log_merge_time(angle, beta)) / LOG10:.2f}",
-            f"two equal clusters at angle {angle:.3f} with all others farther away, down to angle 0.01; an irregular "
-            "arrangement loses its closest pair earlier",
+            f"two equal clusters at angle {angle:.3f} with all others farther away, down to the merging angle "
+            f"{float(merging_angle(beta)):.1e}; an irregular arrangement loses its closest pair earlier",
             "arXiv:2410.06833",
         )
         for name, angle, who in found
@@ -112,7 +113,7 @@ def _collapse(beta: float, d: int, n: int | None) -> list[Prediction]:
             None,
             "all tokens converge to one point from almost every start",
             "finitely many tokens, beta >= 0; rings, simplices and antipodal pairs are the exceptions",
-            "arXiv:2507.22857" if d == 2 else "arXiv:2312.10794",
+            "arXiv:2507.22857" if d == 2 else "Markdahl et al. 2018; arXiv:2405.18273",
         )
     ]
     if n is None:

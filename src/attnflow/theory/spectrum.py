@@ -10,6 +10,8 @@ from attnflow.special import bessel_ratios, log_scaled_bessel
 from attnflow.special.numbers import Numbers
 from attnflow.theory.checks import checked_beta, checked_degrees, checked_dimension, checked_integers, checked_model
 
+STEEPEST = 1e10
+"""The largest beta for which all growing degrees are listed, of which there are about sqrt(beta)."""
 LARGEST_LOG = math.log(np.finfo(np.float64).max)
 
 
@@ -17,7 +19,7 @@ def growth_rates(beta: ArrayLike, d: int, k: ArrayLike | None = None, model: str
     """Growth rate of a degree-k harmonic perturbation of the uniform measure on S^{d-1}.
 
     lambda_k = k (k+d-2) a_k / (beta a_0) for SA, with a_k/a_0 = I_{k+nu}(beta)/I_nu(beta), nu = d/2 - 1;
-    USA0 multiplies by e^{-beta} a_0, USA by a_0 (arXiv:2312.10794; Funk-Hecke). beta and k broadcast, beta >= 0,
+    USA0 multiplies by e^{-beta} a_0, USA by a_0 (arXiv:2410.23228; Funk-Hecke). beta and k broadcast, beta >= 0,
     d >= 2. Without k, beta is one number and the degrees are 1, 2, ... as long as the SA rate is above 1e-12 (the
     models differ in their clock alone). Rates too large for a float (USA, beta > 700) are refused, rates too small
     are 0: `log_growth_rates` gives both.
@@ -25,6 +27,8 @@ def growth_rates(beta: ArrayLike, d: int, k: ArrayLike | None = None, model: str
     beta, d, model = checked_beta(beta), checked_dimension(d), checked_model(model)
     if k is None and beta.ndim:
         raise ValueError(f"beta is {beta!r}; without k it must be one number.")
+    if k is None and beta > STEEPEST:
+        raise ValueError(f"beta is {float(beta):g}; without k it may be at most {STEEPEST:g}.")
     degrees = np.arange(1, 21 + int(12 * np.sqrt(beta + 1))) if k is None else checked_degrees(k, 0)
     steps, clock = _steps(beta, d, int(np.max(degrees, initial=1))), _log_clock(beta, d, model)
     logs = _pick(beta, _log_rates(steps, d) + clock[..., None], degrees)
@@ -59,7 +63,8 @@ def critical_noise(beta: ArrayLike, d: int, k: ArrayLike = 1, model: str = "SA")
 
     Brownian noise sqrt(2 kappa) dB on S^{d-1} lowers the growth rate of degree k by kappa k (k+d-2), so kappa_k is
     a_k/(beta a_0) for SA and decreases in k. Degree 1 decides, whichever degree grows fastest without noise: the
-    uniform measure is unstable below kappa_1 = I_{d/2}(beta)/(beta I_{d/2-1}(beta)), 1/d at beta = 0.
+    uniform measure is unstable below kappa_1 = I_{d/2}(beta)/(beta I_{d/2-1}(beta)), 1/d at beta = 0. The threshold
+    of USA is that of arXiv:2606.05140.
     """
     degrees = checked_degrees(k, 1)
     return growth_rates(beta, d, degrees, model) / (degrees * (degrees + d - 2))
@@ -83,7 +88,7 @@ def dominant_degree(beta: ArrayLike, d: int) -> Numbers:
 
     lambda_{k+1}/lambda_k is a product of two factors that both decrease in k, so the rates have one peak, and k_max
     is one more than the number of degrees where that quotient exceeds 1. k_max (k_max+d-2) is near 2 beta for large
-    beta (sqrt(2 beta) on the circle); at beta = 0 it is 1. beta >= 0, any shape (arXiv:2312.10794).
+    beta (sqrt(2 beta) on the circle); at beta = 0 it is 1. beta >= 0, any shape (arXiv:2410.23228).
     """
     beta, d = checked_beta(beta), checked_dimension(d)
     # log of the quotient is below 2/k - k/beta up to terms that help, so the peak lies below 2 sqrt(beta)
@@ -121,7 +126,7 @@ def linear_modes(t: ArrayLike, beta: ArrayLike, model: str = "SA") -> np.ndarray
     """Expected number M(t) of modes of the smoothed density of iid uniform tokens on the circle, while it is linear.
 
     M(t) = sqrt(sum k^4 I_k^2 e^{2 lambda_k t} / sum k^2 I_k^2 e^{2 lambda_k t}), the Kac-Rice count of a Gaussian
-    field with a flat initial spectrum (arXiv:2312.10794 for lambda_k, arXiv:2412.09080 for the modes): from near
+    field with a flat initial spectrum (arXiv:2410.23228 for lambda_k, arXiv:2412.09080 for the modes): from near
     sqrt(3 beta/2) at t = 0 to k_max. Many tokens and small fluctuations, d = 2; t >= 0 and beta >= 0 broadcast.
     """
     beta, model = checked_beta(beta), checked_model(model)
@@ -140,6 +145,29 @@ def linear_modes(t: ArrayLike, beta: ArrayLike, model: str = "SA") -> np.ndarray
         log_bessel = np.cumsum(np.log(steps), -1)  # log(I_k / (beta I_0)): the constant cancels
         weights = 2 * (np.log(k) + log_bessel) + 2 * rates * clock[..., None]
         return np.asarray(np.exp((logsumexp(weights + 2 * np.log(k), -1) - logsumexp(weights, -1)) / 2))
+
+
+def linear_time(n: float, beta: float) -> float:
+    """When the smoothed fluctuations of n iid uniform tokens on the circle reach the mean, by linear theory, for SA.
+
+    The root t of sum_k 2 (I_k/I_0)^2 e^{2 lambda_k t} = n: K * mu has relative variance sum_k 2 (I_k/I_0)^2/n at t = 0,
+    and degree k grows like e^{lambda_k t} (arXiv:2410.23228 for lambda_k). 0 if the sum exceeds n from the beginning.
+    n >= 1, beta > 0; near log(n) e/4 for large n.
+    """
+    from scipy.optimize import brentq
+
+    if not (np.isfinite(n) and n >= 1):
+        raise ValueError(f"n is {n!r}; it must be finite and at least 1.")
+    if not float(checked_beta(beta)) > 0:
+        raise ValueError(f"beta is {beta!r}; it must be positive, as a flat kernel smooths all fluctuations away.")
+    k = np.arange(1, 30 + int(10 * np.sqrt(beta)))
+    rates = growth_rates(beta, 2, k)
+    logs = np.log(2 * (beta * rates / k**2) ** 2)  # (I_k/I_0)^2
+
+    def excess(t: float) -> float:
+        return float(logsumexp(logs + 2 * rates * t) - np.log(n))
+
+    return 0.0 if excess(0.0) >= 0 else float(brentq(excess, 0.0, 1 + (np.log(n) - logs.max()) / rates[logs.argmax()]))
 
 
 def _steps(beta: np.ndarray, d: int, top: int) -> np.ndarray:

@@ -54,7 +54,7 @@ def limit_staircase(positions: ArrayLike, masses: ArrayLike, model: str = "SA") 
     and antipodal clusters are in equilibrium: both are refused (two-body reduction of arXiv:2410.06833).
     """
     checked_model(model)
-    x, m = _checked_clusters(positions, masses)
+    x, m = checked_clusters(positions, masses)
     k = len(m)
     apart = np.full((k, k), np.inf)  # |x_p - x_q| for p < q, infinite where there is no pair
     for p in range(k - 1):
@@ -172,7 +172,8 @@ def _meeting_point(x: np.ndarray, y: np.ndarray, masses: tuple[float, float], mo
     return met / np.linalg.norm(met)
 
 
-def _checked_clusters(positions: ArrayLike, masses: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def checked_clusters(positions: ArrayLike, masses: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Unit vectors and masses, as copies."""
     x, m = np.array(positions, dtype=np.float64), np.array(masses, dtype=np.float64)
     if x.ndim != 2 or len(x) == 0 or x.shape[1] < 2 or not np.isfinite(x).all():
         raise ValueError(f"positions has shape {x.shape}; it must be finite, (clusters, d) with d >= 2.")
