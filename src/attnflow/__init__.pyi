@@ -28,8 +28,10 @@ from attnflow import special as special
 from attnflow import runs as runs
 from attnflow import plots as plots
 from attnflow import experiments as experiments
+from attnflow import references as references
 from attnflow import errors as errors
 from attnflow.axes import Along as Along
+from attnflow.compilations import cache_compilations as cache_compilations
 from attnflow.precision import double as double
 from attnflow.spaces import Euclidean as Euclidean
 from attnflow.spaces import Product as Product
@@ -66,6 +68,7 @@ from attnflow.flows import flow_map as flow_map
 from attnflow.flows import merge_times as merge_times
 from attnflow.flows import solve as solve
 from attnflow.flows import solve_long as solve_long
+from attnflow.plots import animate as animate
 from attnflow.plots import plot as plot
 from attnflow.runs import open_run as open_run
 from attnflow.runs import register as register

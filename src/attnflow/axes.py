@@ -42,7 +42,7 @@ class Along(eqx.Module):
     def __init__(self, dim: str, values: Any, labels: Sequence[Label] | np.ndarray | None = None):
         instance("dim", dim, str, "the name of the batch dimension, as in Along('beta', [1, 4, 9])")
         if not dim.isidentifier() or dim in RESERVED:
-            raise InvalidInput(f"`dim` of Along is {dim!r}; use an identifier other than {', '.join(RESERVED)}.")
+            raise InvalidInput(f"`dim` of Along is {shown(dim)}; use an identifier other than {', '.join(RESERVED)}.")
         numbers = jnp.asarray(values) if is_traced(values) else reals(values)
         if numbers is None:
             raise InvalidInput(
@@ -80,11 +80,13 @@ Batched: TypeAlias = Number | Along
 """The same, or one number per member of a batch."""
 
 
-def scalar(name: str, *, low: float = -np.inf, high: float = np.inf) -> Any:
-    """A converter for a number that may be traced or batched; refuses NaN, infinities and values out of range."""
+def scalar(name: str, *, low: float = -np.inf, high: float = np.inf, batch: bool = True) -> Any:
+    """A converter for a number that may be traced or, with `batch`, batched; refuses NaN, infinities, other ranges."""
 
     def convert(value: Any) -> Any:
         batched = isinstance(value, Along)
+        if batched and not batch:
+            raise InvalidInput(f"`{name}` is a batch along {value.dim!r}; all members share it, give one number.")
         given = value.values if batched else value
         if not is_concrete(given):
             return value
@@ -98,13 +100,13 @@ def scalar(name: str, *, low: float = -np.inf, high: float = np.inf) -> Any:
         in_range(name, numbers, low, high)
         return value if batched else numbers
 
-    convert.takes_batches = True  # type: ignore[attr-defined]  # lists in a specification make a batch
+    convert.takes_batches = batch  # type: ignore[attr-defined]  # lists in a specification make a batch
     return convert
 
 
-def positive(name: str) -> Any:
+def positive(name: str, *, batch: bool = True) -> Any:
     """A converter for a number that must be above zero."""
-    return scalar(name, low=ABOVE_ZERO)
+    return scalar(name, low=ABOVE_ZERO, batch=batch)
 
 
 def finite_array(name: str, value: Any) -> Any:
@@ -240,9 +242,8 @@ def _must_agree(name: str, first: list[Label], second: list[Label]) -> None:
 
 def members(field: Any, tokens: Any) -> Members:
     """Collect the batch dimensions of `field` and `tokens` (or a measure) and flatten them to one axis."""
-    nodes = [node for node in jax.tree.leaves(field, is_leaf=is_along) if is_along(node)]
     dims = _dimensions(
-        [(node.dim, len(node.values), node.coordinates) for node in nodes]
+        [(node.dim, len(node.values), node.coordinates) for node in batches(field)]
         + list(zip(tokens.dims, tokens.positions.shape, tokens.coordinates, strict=False))
     )
     if not dims:
@@ -258,7 +259,7 @@ def members(field: Any, tokens: Any) -> Members:
 def one_system(field: Any, tokens: Any) -> None:
     """Refuse a batch, of tokens or of parameters of the field."""
     tokens.single()
-    if batch := {node.dim: None for node in jax.tree.leaves(field, is_leaf=is_along) if is_along(node)}:
+    if batch := {node.dim: None for node in batches(field)}:
         raise InvalidInput(f"`field` has batch dimensions {tuple(batch)}; give the field of one member.")
 
 

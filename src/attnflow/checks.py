@@ -9,21 +9,11 @@ import numpy as np
 
 from attnflow.errors import AttnflowError, InvalidInput
 from attnflow.precision import is_concrete
+from attnflow.wording import shown as shown
 
 T = TypeVar("T")
-LONGEST = 60
-"""Characters of a value that a message shows."""
 ABOVE_ZERO = float(np.finfo(np.float64).tiny)
 """The least number that counts as positive."""
-
-
-def shown(value: Any) -> str:
-    """`value` as a message shows it: on one line, and not too long."""
-    try:
-        text = " ".join(repr(value).split())
-    except ValueError:  # Python writes integers of up to 4300 digits
-        text = f"an integer of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
 def instance(name: str, value: T, kind: Any, hint: str) -> T:
@@ -48,13 +38,15 @@ def flag(name: str, value: Any) -> bool:
     return bool(instance(name, value, bool | np.bool_, "True or False"))
 
 
-def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """`value` as an int, if it is an integer in [least, most] (and not a bool)."""
+def whole(name: str, value: Any, least: int, most: int | None = None, *, largest: int = 2**53) -> int:
+    """`value` as an int, if it is an integer in [least, most] (and not a bool); `largest` where `most` is not given."""
     fits = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not fits or value < least or (most is not None and value > most):
         wanted = "a positive integer" if least == 1 else f"an integer of at least {least}"
         wanted = wanted if most is None else f"an integer from {least} to {most}"
         raise InvalidInput(f"`{name}` is {shown(value)}; give {wanted}.")
+    if value > largest and most is None:
+        raise InvalidInput(f"`{name}` is {shown(value)}; give a smaller integer.")
     return int(value)
 
 
@@ -69,9 +61,18 @@ def number(name: str, value: Any, *, low: float = -np.inf, high: float = np.inf)
     return float(found)
 
 
+def end_time(value: Any, *, endless: bool = False) -> float:
+    """The argument `until` as a float: a time above 0, which is finite unless `endless`."""
+    if isinstance(value, float | np.floating) and value == np.inf:
+        if endless:
+            return float(np.inf)
+        raise InvalidInput("`until` is inf; give a finite time, or use solve_long, which goes to consensus.")
+    return number("until", value, low=ABOVE_ZERO)
+
+
 def generator(seed: Any) -> np.random.Generator:
     """NumPy's random numbers from a seed, an integer of at least 0."""
-    return np.random.default_rng(whole("seed", seed, 0))
+    return np.random.default_rng(whole("seed", seed, 0, largest=1 << 1024))
 
 
 def in_range(name: str, values: np.ndarray, low: float, high: float) -> None:

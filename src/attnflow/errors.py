@@ -13,6 +13,14 @@ class InvalidTokens(InvalidInput):
     """Positions, masses or places do not describe a measure on the space."""
 
 
+class NotFinite(InvalidInput):
+    """A field has no finite value at these tokens."""
+
+
+class NoSuchItem(InvalidInput, IndexError):
+    """There is no frame, member or token of this number."""
+
+
 class InvalidSpec(InvalidInput):
     """A run specification cannot be understood."""
 

@@ -27,6 +27,10 @@ from attnflow.special.degrees import multiplicity_ratios, truncation_degrees
 Block = Float[Array, "query key"]
 BEYOND = 64
 """Degrees beyond the last that tell how much an expansion leaves out."""
+STEEPEST = 1e10
+"""The largest beta of an expansion, which has about 10 sqrt(beta) degrees."""
+LARGEST_BETA = 1e15
+"""Beyond, rounding of <q, k> changes the weights of `Exponential` by more than a factor of e: it is `Hardmax`."""
 
 
 class Expansion(NamedTuple):
@@ -141,13 +145,13 @@ class AbstractZonal(AbstractKernel):
 class Exponential(AbstractKernel):
     """exp(beta (<q, k> - 1)): on the unit sphere at most 1 for beta >= 0, a Gaussian of bandwidth beta^(-1/2).
 
-    beta is an inverse temperature; softmax(Q K^T / sqrt(d_k)) is beta = 1/sqrt(d_k).
+    beta is an inverse temperature, at most 1e15 in size; softmax(Q K^T / sqrt(d_k)) is beta = 1/sqrt(d_k).
     """
 
     beta: Any
 
     def __init__(self, beta: Batched):
-        self.beta = scalar("beta")(beta)
+        self.beta = scalar("beta", low=-LARGEST_BETA, high=LARGEST_BETA)(beta)
 
     is_isotropic = True
     is_signed = False
@@ -180,7 +184,7 @@ class Exponential(AbstractKernel):
 
     def needed_degree(self, d: int, error: float) -> tuple[int, float] | None:
         beta = float(np.asarray(self.beta))
-        return None if beta < 0 else (int(truncation_degrees(np.asarray(error), beta, d)), 0.0)
+        return None if not 0 <= beta <= STEEPEST else (int(truncation_degrees(np.asarray(error), beta, d)), 0.0)
 
     def is_bounded(self, unit: bool) -> Any:
         return unit and self.beta >= 0
@@ -224,7 +228,7 @@ class Gaussian(AbstractKernel):
 class Polynomial(AbstractZonal):
     """((offset + <q, k>) / (offset + 1))^degree, 1 for equal unit vectors; signed."""
 
-    degree: int = eqx.field(static=True, converter=lambda degree: whole("degree", degree, 1))
+    degree: int = eqx.field(static=True, converter=lambda degree: whole("degree", degree, 1, 10**6))
     offset: Batched = eqx.field(converter=scalar("offset", low=0.0), default=0.0)
     is_signed = True
 

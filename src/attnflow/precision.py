@@ -7,7 +7,9 @@ Those transformations run in the caller's mode, so they are wrapped too: `af.dou
 
 import contextlib
 import functools
+import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import jax
@@ -15,6 +17,11 @@ import numpy as np
 
 from attnflow.errors import InvalidInput
 
+NOT_TRACEABLE = (
+    jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError,
+)  # fmt: skip
+"""What JAX raises where traced code needs numbers."""
+_PACKAGE = Path(__file__).parent
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -37,8 +44,22 @@ def to_numpy(tree: Any) -> Any:
 @contextlib.contextmanager
 def full_precision() -> Iterator[None]:
     """64-bit mode, and products of float32 matrices in float32 (devices would round their entries to ten bits)."""
-    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
-        yield
+    try:
+        with jax.enable_x64(True), jax.default_matmul_precision("highest"):
+            yield
+    except NOT_TRACEABLE as error:
+        raise InvalidInput(
+            f"code that JAX traces asks for the value of an array{_place(error)}; write it with jax.numpy instead of "
+            "NumPy, and with jnp.where instead of `if`."
+        ) from error
+
+
+def _place(error: BaseException) -> str:
+    """Where outside of the packages an error comes from, in brackets; empty if that is not known."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if "site-packages" not in frame.filename and not Path(frame.filename).is_relative_to(_PACKAGE):
+            return f" ({Path(frame.filename).name}, line {frame.lineno})"
+    return ""
 
 
 def double(function: Callable[P, R]) -> Callable[P, R]:

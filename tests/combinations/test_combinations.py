@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.errors import AttnflowError
+from attnflow.errors import AttnflowError, NotFinite
 from tests.combinations import reference
 from tests.combinations.cases import (
     BETA,
@@ -35,7 +35,7 @@ def one_sentence(refusal):
 
 
 def evaluate(case):
-    """(velocity, stated error) of attnflow, or the refusal."""
+    """(velocity, stated error) of attnflow, or the refusal; NaN where attnflow says that a velocity is not finite."""
     batched = case["batch"] == "beta" and case["kernel"] != "cosine"  # which has no number
     beta = af.Along("beta", [0.9, BETA]) if batched else BETA
     try:
@@ -46,7 +46,11 @@ def evaluate(case):
     if case["sum"] == "chosen":
         made = made.prepare(mu, flowing=True)
     x, place = (None, None) if case["queries"] == "tokens" else (case["x"], case["query_place"])
-    found = present(case, made.velocity(T, x, mu, place), mu)
+    try:
+        found = present(case, made.velocity(T, x, mu, place), mu)
+    except NotFinite as refusal:
+        assert one_sentence(refusal), refusal
+        return np.full(case["x"].shape, np.nan), np.zeros(())
     alone = field(case, BETA)
     alone = alone.prepare(mu, flowing=True) if case["sum"] == "chosen" else alone
     points = None if x is None else np.asarray(x, mu.positions.dtype)

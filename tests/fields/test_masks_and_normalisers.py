@@ -198,7 +198,8 @@ def test_sinkhorn_derivative_is_that_of_the_fixed_point():
 def test_sinkhorn_gives_up_with_a_word():
     """Convergence is refused, not faked: too few iterations give a failed flow."""
     field = af.Attention(8.0, normaliser=af.Sinkhorn(1e-12, iterations=2))
-    assert np.isnan(drive(field, tokens())).all()
+    with pytest.raises(InvalidInput, match="not finite at .* points.*Sinkhorn does not converge"):
+        drive(field, tokens())
     flow = af.solve(field, tokens(), 1.0, method=af.Layers(0.5), save=af.save.EveryLayer(), check=False)
     assert flow.outcome.ending.value == "failed"
 
@@ -281,3 +282,10 @@ def test_hardmax_never_loses_its_winner_to_rounding(beta, dtype):
     assert clear.sum() > 150
     np.testing.assert_allclose(drive[clear], x[logits.argmax(axis=1)][clear], atol=1e-6)
     assert (np.linalg.norm(drive, axis=1) > 0.1).all()
+
+
+def test_a_velocity_inside_of_other_traced_code_is_left_alone():
+    mu = tokens()
+    with jax.enable_x64(True):
+        found = jax.jit(lambda s: s * af.Attention(2.0).velocity(0.0, mu=mu).sum())(1.0)
+        assert float(found) == pytest.approx(float(np.sum(af.Attention(2.0).velocity(0.0, mu=mu))))

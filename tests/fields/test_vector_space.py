@@ -92,10 +92,13 @@ def test_float32_stays():
     assert (2 * FIELDS[0]).velocity(0.0, mu=few).dtype == np.float32
 
 
-def test_sums_are_chosen_inside_and_their_error_is_multiplied():
+def test_sums_are_chosen_inside():
     many = af.uniform(af.Sphere(2), n=3000, seed=0)
     chosen = (af.Attention(4.0) + -3.0 * af.Attention(9.0)).prepare(many)
     assert isinstance(chosen.parts[1].field.sum, Circle)
+
+
+def test_the_stated_error_is_multiplied():
     few = af.uniform(af.Sphere(2), n=40, seed=1)
     cut = af.Attention(4.0, sum=Circle(1e-3, 6))
     stated = [np.asarray(field.error(0.0, None, few)) for field in (cut, -3.0 * cut, 2 * cut + cut / 2)]

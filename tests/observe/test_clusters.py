@@ -3,10 +3,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.sparse.csgraph import connected_components
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.observe.clusters import _by_cells, _by_search, _Links
+from attnflow.observe import linked
+from attnflow.observe.linked import Links, by_cells, by_search, mass_around, squares_of, within
 from tests.conftest import rotation
 
 
@@ -29,8 +31,60 @@ def test_components_are_those_of_single_linkage(seed, radius, d, spread):
     x = np.repeat(centres, 60, axis=0) + spread * rng.standard_normal((360, d))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     expected = fcluster(linkage(x, "single"), radius, "distance")
-    assert same_partition(_by_cells(x, _Links(radius, radius)), expected)
-    assert same_partition(_by_search(x, _Links(radius, radius)), expected)
+    assert same_partition(by_cells(x, Links(radius, radius)), expected)
+    assert same_partition(by_search(x, Links(radius, radius)), expected)
+
+
+@pytest.mark.parametrize("d", [9, 40, 576])
+@pytest.mark.parametrize("kind", ["uniform", "coincident", "at the length", "large", "not finite"])
+def test_the_gram_matrix_decides_as_the_differences_do(d, kind):
+    """Pair by pair the same booleans, also where distances are the length to the last bit or cancel altogether."""
+    rng = np.random.default_rng(d)
+    a, b = af.Sphere(d).sample(rng, 40), af.Sphere(d).sample(rng, 30)
+    if kind == "coincident":
+        b = a[:30] + 1e-13 * rng.standard_normal((30, d))
+    if kind == "large":
+        a, b = 1e8 + a, 1e8 + b
+    if kind == "not finite":
+        a[3], b[4, 0] = np.inf, np.nan
+    with np.errstate(invalid="ignore"):
+        squares = squares_of(a[:, None], b[None])
+        lengths = np.sqrt(squares.ravel()[:: len(squares.ravel()) // 20])
+        if kind == "at the length":
+            lengths = np.concatenate([lengths, np.nextafter(lengths, 0), np.nextafter(lengths, 9)])
+        for length, found in zip(lengths, within(a, b, *lengths), strict=True):
+            np.testing.assert_array_equal(found, squares <= length**2)
+
+
+@pytest.mark.parametrize("d", [3, 20])
+def test_searches_link_what_is_linked_pair_by_pair(d):
+    rng = np.random.default_rng(0)
+    x = np.repeat(af.Sphere(d).sample(rng, 40), 20, axis=0) + 0.02 * rng.standard_normal((800, d))
+    for radius in (0.05, 0.15, 0.4):
+        pairs = squares_of(x[:, None], x[None]) <= radius**2
+        expected = connected_components(pairs)[1]
+        np.testing.assert_array_equal(by_search(x, Links(radius, radius)), expected)
+        if d == 3:
+            assert same_partition(by_cells(x, Links(radius, radius)), expected)
+
+
+def test_pairs_of_cells_are_decided_in_small_batches_and_one_by_one(monkeypatch):
+    x = af.uniform(af.Sphere(3), n=900, seed=3).positions
+    expected = by_search(x, Links(0.1, 0.1))
+    for name, value in (("BATCH", 1), ("LARGE", 0), ("LARGE", 3)):
+        with monkeypatch.context() as change:
+            change.setattr(linked, name, value)
+            assert same_partition(by_cells(x, Links(0.1, 0.1)), expected)
+
+
+def test_the_mass_around_a_token_counts_cells_whose_centres_are_near():
+    tokens = af.Tokens(af.uniform(af.Sphere(2), n=300, seed=1).positions, np.random.default_rng(1).random(300))
+    x, mass = np.asarray(tokens.positions), np.asarray(tokens.masses)
+    near = np.sqrt(squares_of(x[:, None], x[None]))
+    found = mass_around(x, mass, 0.2)
+    half = 0.2 / 4  # of the diagonal of a cell
+    assert np.all(found >= (near <= 0.2 - 2 * half) @ mass - 1e-15)
+    assert np.all(found <= (near <= 0.2 + 2 * half) @ mass + 1e-15)
 
 
 def test_masses_centres_and_radii():
@@ -123,3 +177,39 @@ def test_centres_are_means_by_mass():
     assert found.count == 2
     for centre, want in zip(found.centres, (3 * x[0] + x[1], x[2] + x[3]), strict=True):
         np.testing.assert_allclose(centre, want / np.linalg.norm(want), atol=1e-15)
+
+
+@pytest.mark.parametrize("d", [3, 6])
+def test_stragglers_that_link_clusters_are_left_out(d):
+    """Two tight clusters and a chain of nine tokens between them: one component, or two clusters of 99 % of the mass."""
+    turn = np.linspace(0, np.pi / 2, 11)[1:-1]
+    ends = np.eye(d)[:2]
+    chain = np.cos(turn)[:, None] * ends[0] + np.sin(turn)[:, None] * ends[1]
+    tokens = af.from_array(np.concatenate([np.repeat(ends, 600, axis=0), chain]))
+    assert af.observe.clusters(tokens, scale=0.2).count == 1
+    found = af.observe.clusters(tokens, scale=0.2, share=0.99)
+    assert found.count == 2
+    assert found.condensed
+    assert np.sum(found.labels[-9:] == -1) >= 7  # those away from both ends
+    assert set(found.labels[:600]) | set(found.labels[600:1200]) <= {-1, 0, 1}
+    assert 0.99 <= found.masses.sum() <= 1.0
+    loose = af.uniform(af.Sphere(d), n=1500, seed=0)
+    assert not af.observe.clusters(loose, scale=1.0, share=0.99).condensed
+    with pytest.raises(InvalidInput, match="share"):
+        af.observe.clusters(tokens, scale=0.2, share=0.2)
+
+
+@pytest.mark.parametrize(
+    ("d", "n", "scale", "share"), [(4, 600, 1e-5, 1.0), (3, 600, 1e-6, 1.0), (4, 5, 1e-4, 0.9), (3, 20, 1e-6, 0.9)]
+)
+def test_more_cells_than_integers(d, n, scale, share):
+    tokens = af.uniform(af.Sphere(d), n=n, seed=0)
+    found = af.observe.clusters(tokens, scale=scale, share=share)
+    assert found.count == n if share == 1 else found.count <= n
+
+
+def test_many_lone_tokens_take_no_more_rows_than_needed():
+    from attnflow.observe.clusters import LADDER, _filled_up
+
+    assert len(_filled_up(np.zeros((513, 2)), LADDER)) == 1024
+    assert len(_filled_up(np.zeros((9, 2)), LADDER)) == 64

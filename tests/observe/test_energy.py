@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +8,8 @@ import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import tangent_drive
 from attnflow.fields.queries import AtTokens
-from attnflow.observe.energy import renormalised_energy
+from attnflow.observe.energy import NEAR, frame, renormalised_energy
+from attnflow.tokens import Measure
 
 
 def weighted(n=14, d=3, seed=0):
@@ -167,3 +169,25 @@ def test_refusals():
         af.observe.energy(af.Tokens(np.ones((2, 3)), space=af.Euclidean(3)), 1.0)
     with pytest.raises(InvalidInput, match="Q = K = V"):
         af.observe.dissipation(af.Attention(1.0, value=-np.eye(3)), weighted())
+
+
+@pytest.mark.parametrize("spread", [1e-9, 1e-4, 0.03, 0.1, 1.0])
+@pytest.mark.parametrize("beta", [0.0, 1e-9, 1e-3, 2.0, 100.0])
+def test_the_energy_of_a_frame_by_one_sum_is_that_of_all_pairs(spread, beta):
+    """Near consensus and at small beta relative to its size; elsewhere up to the round-off of the level over NEAR."""
+    rng = np.random.default_rng(0)
+    x = np.eye(3)[0] + spread * rng.standard_normal((40, 3))
+    mu = Measure(x / np.linalg.norm(x, axis=1, keepdims=True), np.arange(1.0, 41.0) / 820)
+    field = af.Attention(beta)
+    drive, error, found = af.double(eqx.filter_jit(frame))(field, 0.0, mu, True)
+    assert error == 0.0
+    np.testing.assert_allclose(drive, field.drive(0.0, None, mu), rtol=1e-13)
+    assert found == pytest.approx(float(af.observe.energy(mu, beta)), rel=20 * np.finfo(float).eps / NEAR)
+
+
+@pytest.mark.parametrize(("beta", "radius"), [(1e8, 1e-4), (1e12, 1e-6), (1e4, 1e-2), (3e3, 0.1)])
+def test_steep_kernels_of_tight_tokens(beta, radius):
+    """The energy of a frame is that of the pairs: round-off of <x, y> is multiplied by beta."""
+    tokens = af.tokens.clustered(af.Sphere(3), centres=np.eye(3)[:1], n=20, spread=radius, seed=0)
+    flow = af.solve(af.Attention(beta), tokens, 1e-9, save=1, method=af.Fixed(1e-9))
+    assert float(flow.energy[0]) == pytest.approx(float(af.observe.energy(tokens, beta)), rel=2e-10)

@@ -7,6 +7,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
+from attnflow.tokens import Measure
 
 TURN = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
 BASIS = np.vstack([TURN, TURN[:1]])
@@ -149,3 +150,20 @@ def test_speed_under_transformations():
     assert af.observe.speed(af.Attention(2.0), batch).shape == (2, 4)
     with pytest.raises(InvalidInput, match="batch dimensions \\('seed',\\)"):
         af.double(jax.grad(lambda beta: jnp.sum(af.observe.speed(af.Attention(beta), batch))))(2.0)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "coincident", "a test particle"])
+def test_the_effective_rank_of_few_tokens_in_many_dimensions(kind):
+    """Fewer tokens than dimensions go through the Gram matrix; derivatives are those of the moments."""
+    rng = np.random.default_rng(0)
+    x, masses = af.Sphere(12).sample(rng, 5), rng.random(5)
+    x[1] = x[0] if kind == "coincident" else x[1]
+    masses[1] = 0.0 if kind == "a test particle" else masses[1]
+    x[1] = (x[0] + x[2]) / np.linalg.norm(x[0] + x[2]) if kind == "a test particle" else x[1]
+    masses /= masses.sum()
+    rank = lambda m: af.observe.effective_rank(Measure(jnp.asarray(x), m))  # noqa: E731
+    assert af.double(jax.jit(rank))(masses) == pytest.approx(numpy_effective_rank(x, masses), rel=1e-12)
+    step, at = 1e-6, np.array([0.0, 1.0, 0.0, 0.0, 0.0])
+    # one-sided, error O(step): masses are not negative
+    slope = (numpy_effective_rank(x, masses + step * at) - numpy_effective_rank(x, masses)) / step
+    assert af.double(jax.grad(rank))(masses)[1] == pytest.approx(slope, rel=1e-3)

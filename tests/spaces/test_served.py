@@ -16,7 +16,7 @@ import attnflow as af
 from attnflow import stability
 from attnflow.errors import InvalidInput
 from attnflow.flows.noises import Brownian
-from attnflow.observe.clusters import _by_cells, _Links
+from attnflow.observe.linked import Links, by_cells
 from attnflow.spaces import CentredSphere, Ellipsoid, Euclidean, Product, Sphere, Torus
 
 GAIN = np.array([0.7, 1.3, 1.0, 1.1])
@@ -331,8 +331,8 @@ def test_cells_ask_the_space_about_doubtful_pairs():
     for scale, count in ((apart * (1 + 1e-6), 1), (apart * (1 - 1e-6), 2)):
         sure, possible = torus.chords(scale)
         assert sure < np.linalg.norm(x[0] - x[300]) < possible
-        links = _Links(sure, possible, lambda a, b, s=scale: np.asarray(torus.distance(a, b)) <= s)
-        assert len(set(_by_cells(x, links).tolist())) == count
+        links = Links(sure, possible, lambda a, b, s=scale: np.asarray(torus.distance(a, b)) <= s)
+        assert len(set(by_cells(x, links).tolist())) == count
         assert af.observe.clusters(af.Tokens(x, space=torus), scale=scale).count == count
 
 

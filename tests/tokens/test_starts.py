@@ -12,6 +12,14 @@ def mean_cosine(kappa, d):
     return ive(d / 2, kappa) / ive(d / 2 - 1, kappa)
 
 
+@pytest.mark.parametrize("d", [2, 3, 8])
+def test_pairs_of_uniform_tokens_over_seeds_have_uniform_angles(d):
+    """One pair per seed, 4,000 seeds: sin^2(angle/2) has the beta distribution with both parameters (d-1)/2."""
+    x, y = np.moveaxis(af.uniform(af.Sphere(d), n=2, seed=range(4000)).positions, 1, 0)
+    half = np.sum((x - y) ** 2, axis=1) / 4
+    assert stats.kstest(half, stats.beta((d - 1) / 2, (d - 1) / 2).cdf).pvalue > 1e-4
+
+
 @pytest.mark.parametrize("d", [2, 3, 5, 40])
 @pytest.mark.parametrize("kappa", [0.0, 0.5, 10.0, 1000.0])
 def test_von_mises_fisher_has_the_right_mean(d, kappa):

@@ -10,6 +10,7 @@ import numpy as np
 
 from attnflow import checks
 from attnflow.axes import Along, Batched
+from attnflow.checks import shown
 from attnflow.errors import InvalidInput
 from attnflow.fields import structure
 from attnflow.fields.base import AbstractField, Laws, Points
@@ -18,7 +19,7 @@ from attnflow.fields.features import Features
 from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix, as_linear_map
 from attnflow.fields.normalisers import AbstractNormaliser, Softmax, Unnormalised
 from attnflow.fields.pairs import Keys, Pairs, Values, values_of
-from attnflow.fields.queries import AbstractQuery
+from attnflow.fields.queries import AbstractQuery, AtTokens
 from attnflow.fields.structure import Part, Summed, is_exact, matrix_bound
 from attnflow.fields.weights import AbstractWeight, Constant, as_weight
 from attnflow.kernels import AbstractKernel, Exponential, cast, members_of
@@ -90,7 +91,7 @@ class Attention(AbstractField):
         if kernel is not None:
             checks.instance("kernel", kernel, AbstractKernel, "a kernel such as Gaussian(4.0)")
         if average not in AVERAGES:
-            raise InvalidInput(f"`average` is {average!r}; use one of {', '.join(map(repr, AVERAGES))}.")
+            raise InvalidInput(f"`average` is {shown(average)}; use one of {', '.join(map(repr, AVERAGES))}.")
         self.kernel = Exponential(beta) if kernel is None else kernel  # type: ignore[arg-type]
         self.features = Features(query, key, encoding)
         self.value = as_linear_map("value", value)
@@ -166,6 +167,21 @@ class Attention(AbstractField):
             return factor * jnp.sum(each, axis=0)
         return factor * jnp.einsum("hnv,hdv->nd", each, stacked(output.at(t, each.dtype)))
 
+    def at_tokens(self, t: Any, mu: Measure) -> tuple[Points, Any, Any] | None:
+        """(drive, error, seen) at the tokens by one sum over pairs: `error` as `stated_error` gives it, `seen` is Z_i.
+
+        Of softmax with one head, which divides by Z; None for others. For use inside compiled code.
+        """
+        if not isinstance(self.normaliser, Softmax) or self.heads is not None or self.output is not None:
+            return None
+        query, dtype = AtTokens(), jnp.asarray(mu.positions).dtype
+        pairs, given = self.pairs(t, query, mu)
+        scale, total, weighted = pairs.totals(given)
+        seen = pairs.unit * jnp.exp(scale) * total[:, 0]
+        cut = self._cut(mu, dtype)
+        error = cut if is_exact(cut) else query.kept(mu, self._size(t, dtype) * self.normaliser.bound(cut, seen))
+        return query.kept(mu, weighted / total), error, seen
+
     def pairs(self, t: Any, query: AbstractQuery, mu: Measure) -> tuple[Pairs, Values]:
         """The pairs of queries and tokens of `mu`, and the values V y_j; for use inside compiled code."""
         if self.sum is not None:
@@ -231,13 +247,17 @@ class Attention(AbstractField):
 
         def error(t: Any, query: AbstractQuery, mu: Measure) -> Any:
             dtype = query.points(mu).dtype
-            cut = 0.0 if self.sum is None else self.sum.error(self.kernel, jnp.asarray(mu.masses, dtype))
+            cut = self._cut(mu, dtype)
             if is_exact(cut):
                 return 0.0
             pairs, _ = self.pairs(t, query, mu)
             return self._size(t, dtype) * self.normaliser.error(pairs, cut)
 
         return Summed(lambda field: field.sum, self._use(space), error, self._largest)
+
+    def _cut(self, mu: Measure, dtype: Any) -> Any:
+        """How far the sums S are off; the number 0 where they are exact."""
+        return 0.0 if self.sum is None else self.sum.error(self.kernel, jnp.asarray(mu.masses, dtype))
 
     def _size(self, t: Any, dtype: Any) -> Any:
         """A bound of H^(-a) sum_h |O_h| |V_h|."""

@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Real
 
-from attnflow.axes import Along, Batched, members, over_members, scalar
-from attnflow.errors import InvalidInput
+from attnflow.axes import Along, Batched, finite_array, members, over_members, scalar
+from attnflow.checks import number
+from attnflow.describe import brief, html_table
+from attnflow.errors import InvalidInput, NotFinite
 from attnflow.fields import structure
 from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens, Points, as_query
 from attnflow.fields.structure import Inner, Part
@@ -52,6 +54,18 @@ class AbstractField(eqx.Module):
     A new field writes the four abstract members; everything else follows from them and is not overridden.
     """
 
+    def __repr__(self) -> str:
+        return brief(self)
+
+    def _repr_html_(self) -> str:
+        return html_table(brief(self), {"laws": ", ".join(name for name, held in self.laws._asdict().items() if held)})
+
+    def plot(self, tokens: Tokens, t: float = 0.0) -> Any:
+        """Tokens and their velocities in one Matplotlib Figure: `attnflow.plots.draw_velocities`."""
+        import attnflow
+
+        return attnflow.plots.draw_velocities(self, tokens, t)
+
     @abc.abstractmethod
     def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
         """The vector felt at the points of `query` before projection, for one system, in JAX.
@@ -88,12 +102,13 @@ class AbstractField(eqx.Module):
         At the absent rows of `mu` it is 0.
         """
         mu, query = _given(mu), _query(x, place)
+        _moment(t)
         if is_traced((self, t, query, mu)):
             return _drive(self, t, query, mu.measure)
         if mu.dims:
             raise InvalidInput(f"`mu` has batch dimensions {mu.dims}; use `velocity`, or pick one with `member`.")
         self.check(mu)
-        return _drive(self, t, _checked(query, mu), mu.measure)
+        return _finite("drive", _drive(self, t, _checked(query, mu), mu.measure))
 
     def velocity(
         self,
@@ -111,10 +126,11 @@ class AbstractField(eqx.Module):
         has the batch dimensions of `mu` in front, and so may `place` then.
         """
         mu, query = _given(mu), _query(x, place)
+        _moment(t)
         if is_traced((self, t, query, mu)):
             return tangent_drive(self, t, query, mu.measure)
         self.check(mu)
-        return _velocity(self, t, _checked(query, mu), mu)
+        return _finite("velocity", _velocity(self, t, _checked(query, mu), mu))
 
     def check(self, tokens: Tokens | Measure, on: AbstractSpace | None = None) -> None:
         """Refuse, in one sentence, parameters and sums that do not fit these tokens, here and in all fields inside.
@@ -291,7 +307,14 @@ def _stated_error(field: AbstractField, t: Any, query: AbstractQuery, mu: Measur
 def _query(x: Any, place: Any) -> AbstractQuery:
     if place is not None and (x is None or isinstance(x, AbstractQuery)):
         raise InvalidInput("`place` is given, but `x` is not; the tokens have places of their own, leave `place` out.")
+    if x is not None and not isinstance(x, AbstractQuery):
+        finite_array("`x`", x)
     return as_query(x, place)
+
+
+def _moment(t: Any) -> None:
+    if is_concrete(t):
+        number("t", t)
 
 
 def _given(mu: Any) -> Any:
@@ -313,6 +336,19 @@ def _checked(query: AbstractQuery, mu: Tokens | Measure) -> AbstractQuery:
             f"`place` has shape {np.shape(place)}; give one place for each of the {points.shape[-2]} query points."
         )
     return AtPoints(onto("x", mu.space, points), None if place is None else np.asarray(place))
+
+
+def _finite(name: str, found: Any) -> Any:
+    """`found`, if every entry is a number; compiled code cannot refuse, and says NaN."""
+    if is_traced(found):
+        return found
+    points = ~np.isfinite(np.asarray(found)).all(axis=-1)
+    if points.any():
+        raise NotFinite(
+            f"the {name} is not finite at {points.sum()} of {points.size} points: exponentials overflow, or "
+            "an iteration such as that of Sinkhorn does not converge; use a smaller beta, or more iterations."
+        )
+    return found
 
 
 @double

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attnflow.axes import Number, positive, scalar
-from attnflow.checks import whole
+from attnflow.checks import shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields.pairs import Pairs, Values, values_of
 from attnflow.kernels import AbstractKernel, Exponential
@@ -52,9 +52,12 @@ class Softmax(AbstractNormaliser):
         return weighted / total
 
     def error(self, pairs: Pairs, cut: Any) -> Float[Array, " query"]:
-        # numerator and denominator are both off by `cut`, and the mean is at most 1
         scale, total, _ = pairs.totals(pairs.key[:, :0])
-        return 2 * cut / (pairs.unit * jnp.exp(scale) * total[:, 0])
+        return self.bound(cut, pairs.unit * jnp.exp(scale) * total[:, 0])
+
+    def bound(self, cut: Any, seen: Any) -> Any:
+        """The error of a mean of vectors of size at most 1, when numerator and denominator `seen` are off by `cut`."""
+        return 2 * cut / seen
 
     def check(self, kernel: AbstractKernel, mask: AbstractMask) -> None:
         _positive(self, kernel)
@@ -88,7 +91,7 @@ class Unnormalised(AbstractNormaliser):
             self.clock = Clock(clock)
         except ValueError:
             names = ", ".join(repr(c.value) for c in Clock)
-            raise InvalidInput(f"`clock` is {clock!r}; use one of {names}.") from None
+            raise InvalidInput(f"`clock` is {shown(clock)}; use one of {names}.") from None
 
     def __call__(self, pairs: Pairs, values: Values) -> Drive:
         scale, sums = pairs.sums(values_of(values, pairs.key))
@@ -180,7 +183,7 @@ class Sinkhorn(AbstractNormaliser):
     """
 
     tolerance: Number = eqx.field(converter=positive("tolerance"), default=1e-10)
-    iterations: int = eqx.field(static=True, default=4096, converter=lambda count: whole("iterations", count, 1))
+    iterations: int = eqx.field(static=True, default=4096, converter=lambda count: whole("iterations", count, 1, 10**6))
     is_lipschitz = True
     takes_series = False
 

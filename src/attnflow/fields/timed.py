@@ -15,6 +15,7 @@ import numpy as np
 
 from attnflow.axes import Along, Batched, positive
 from attnflow.errors import InvalidInput
+from attnflow.feasible import require_steps
 from attnflow.precision import is_concrete
 
 
@@ -61,8 +62,11 @@ def layer_breaks(step: Any, until: Any, pieces: int | None = None) -> np.ndarray
             f"`step` of a weight is a batch along {step.dim!r}; all members share their layers, give one."
         )
     length, until = float(_concrete(step, "step")), _end(until)
-    count = int(np.ceil(until / length)) + 1
-    times = np.arange(1, count if pieces is None else min(count, pieces)) * length
+    with np.errstate(over="ignore"):
+        count = np.ceil(np.float64(until) / length) + 1
+    count = count if pieces is None else min(count, pieces)
+    require_steps(count, f"`step` of a weight is {length:g}: a time of {until:g}", "use a larger `step`")
+    times = np.arange(1, int(count)) * length
     return times[times < until]
 
 

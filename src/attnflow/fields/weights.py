@@ -1,6 +1,7 @@
 """Matrices and vectors of a network: constant, or changing from layer to layer."""
 
 import abc
+import math
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +14,8 @@ from jaxtyping import Array, Float
 
 from attnflow.axes import Along, Batched, Number, as_seed, finite_array, positive, random_key, scalar
 from attnflow.checks import instance, not_instance, shown, whole
-from attnflow.errors import InvalidInput
+from attnflow.errors import InvalidInput, TooLarge
+from attnflow.feasible import require_memory
 from attnflow.fields.timed import AbstractTimed, layer_breaks, piece, times_before
 from attnflow.precision import is_concrete
 
@@ -226,6 +228,9 @@ class Random(AbstractWeight):
     ):
         try:
             self.size = tuple(whole("shape", s, 1) for s in shape)
+            require_memory(8 * math.prod(self.size), f"`shape` of Random is {shown(shape)}, which", "make it smaller")
+        except TooLarge:
+            raise
         except (InvalidInput, TypeError):
             self.size = ()
         if not self.size:

@@ -4,10 +4,9 @@ from typing import Any, TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 
 from attnflow.axes import members, over_members
-from attnflow.checks import instance
+from attnflow.checks import instance, number
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, breaks
 from attnflow.flows.methods import AbstractMethod, Adaptive, Layers, ProjectRenormalise
@@ -47,13 +46,15 @@ def advance(
     and `Alternate` the noise of a layer is that of `solve`. With `Fixed` and `Heun` it is that of `solve` from t0 with
     t1 as the only saved time (with `Heun`, if neither field nor noise jumps). Results then agree to rounding.
     """
+    instance("field", field, AbstractField, "a field such as Attention(2.0)")
+    instance("tokens", tokens, Tokens | Measure, "tokens, such as from_array(positions)")
     instance("noise", noise, AbstractNoise | None, "noise such as Brownian(0.1)")
     method = default_method(noise) if method is None else method
     if not isinstance(method, AbstractMethod):
         raise InvalidInput(f"`method` is {type(method).__name__}, which is for `solve`; use Adaptive, Fixed or Layers.")
     for name, value in (("t0", t0), ("t1", t1)):
-        if is_concrete(value) and not np.isfinite(value):
-            raise InvalidInput(f"`{name}` is {value}; give a finite time.")
+        if is_concrete(value):
+            number(name, value)
     if not is_traced((field, tokens)):
         field.check(tokens, method.evaluates_on(tokens.space))
     known = is_concrete(t0) and is_concrete(t1)

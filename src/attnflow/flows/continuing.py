@@ -3,9 +3,7 @@
 import dataclasses
 from typing import Any
 
-import numpy as np
-
-from attnflow.checks import instance
+from attnflow.checks import end_time, instance
 from attnflow.errors import InvalidInput
 from attnflow.flows.driver import Control
 from attnflow.flows.outcome import Ending
@@ -26,8 +24,7 @@ def go_on(flow: Any, until: Any, last: float, given: dict[str, Any], control: Co
         raise InvalidInput(
             f"`from_` has ended: {flow.outcome.message.removesuffix('.')}; it does not go on from there."
         )
-    if not isinstance(until, int | float | np.number) or np.isnan(until):
-        raise InvalidInput(f"`until` is {until!r}; give a time after {last:g}, where the flow ends.")
+    end_time(until, endless=True)
     if until < last or (until == last and flow.outcome.ending is not Ending.INTERRUPTED):
         raise InvalidInput(f"`until` is {until:g}, but the flow goes to {last:g} already; give a later time.")
     if flow.checkpoint.state is None:  # interrupted before it began

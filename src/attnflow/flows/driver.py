@@ -5,6 +5,7 @@ taken up again: slices may be cut anywhere, and what is computed does not depend
 belongs to the driver: where rows are stored, what is observed on them, when members stop, progress, Ctrl-C, resumption.
 """
 
+import contextlib
 import dataclasses
 import time as clock
 from collections.abc import Callable, Collection, Sequence
@@ -13,8 +14,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from attnflow.checks import instance
+from attnflow.checks import flag, instance, shown
+from attnflow.compilations import make_room
 from attnflow.errors import FlowFailed, InvalidInput
+from attnflow.flows.heartbeat import Heartbeat, is_wanted
 from attnflow.flows.observables import Broken, Observe, Observers, Views
 from attnflow.flows.outcome import Ending, Outcome, Pace, Progress
 from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout, Tables, Variable
@@ -53,7 +56,8 @@ class Control:
     def __post_init__(self) -> None:
         for name, value in (("on_progress", self.on_progress), ("cancel", self.cancel)):
             if value is not None and not callable(value):
-                raise InvalidInput(f"`{name}` is {value!r}; give a function, or leave it out.")
+                raise InvalidInput(f"`{name}` is {shown(value)}; give a function, or leave it out.")
+        flag("check", self.check)
         instance("sink", self.sink, AbstractSink | None, "a sink such as InMemory()")
 
 
@@ -68,9 +72,14 @@ def drive(
 ) -> Any:
     """Carry `stepper` to its end and hand what it leaves to `result`; a failed flow raises, with its result inside.
 
-    `keep` names the variables of frames that are saved, all by default; observables are always saved.
+    `keep` names the variables of frames that are saved, all by default; observables are always saved. Without
+    `on_progress` a terminal shows a line after two seconds (`ATTNFLOW_PROGRESS=off`: none).
     """
-    driven = _Drive(stepper, control, observe, keep, tuple(stops)).run()
+    make_room()
+    with contextlib.ExitStack() as stack:
+        if control.on_progress is None and is_wanted():
+            control = dataclasses.replace(control, on_progress=stack.enter_context(Heartbeat()).update)
+        driven = _Drive(stepper, control, observe, keep, tuple(stops)).run()
     made = result(driven)
     if control.check and not driven.outcome.ok:
         raise FlowFailed(driven.outcome.message, made)
@@ -223,7 +232,7 @@ class _Drive:
                 self.state = self.state._replace(still=np.where(still[0], self.state.still + 1, 0))
             for stop in self.stops:
                 running = np.isnan(self.state.stopped_at)
-                now = running & np.broadcast_to(np.asarray(stop.holds(frame), bool), (self.members,))
+                now = running & self._per_member(stop.holds(frame))
                 if not now.any():
                     continue
                 row = jax.tree.map(lambda a, k=k: a[:, k], views.rows)
@@ -244,6 +253,16 @@ class _Drive:
                 if (frozen := self._frozen(cut, STILL_FRAMES)) is not None:
                     return cut, frozen
         return self._shaped(frames, flat, count), None
+
+    def _per_member(self, holds: Any) -> np.ndarray:
+        """What a stop condition says, for every member."""
+        found = np.asarray(holds, bool)
+        if found.shape not in ((), (1,), (self.members,)):
+            raise InvalidInput(
+                f"a stop condition returns {shown(holds)}, of shape {found.shape}; return one truth value, or one for "
+                f"each of the {self.members} members."
+            )
+        return np.broadcast_to(found, (self.members,))
 
     def _shaped(self, frames: dict[str, np.ndarray], flat: dict[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
         made = {name: values[:, :count].reshape(*self.shape, count, *values.shape[2:]) for name, values in flat.items()}

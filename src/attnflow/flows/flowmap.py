@@ -6,6 +6,7 @@ short enough for the contraction of the clusters not to be amplified.
 """
 
 import dataclasses
+import math
 from typing import Any
 
 import equinox as eqx
@@ -13,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow.checks import end_time, instance
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, breaks
 from attnflow.flows.methods import AbstractMethod, AbstractSystem, Adaptive
@@ -141,11 +143,10 @@ def flow_map(
 
     `nodes` says where the path of the tokens is kept: by default at least once per unit of time.
     """
-    if tokens.dims:
-        raise InvalidInput(f"`tokens` has batch dimensions {tokens.dims}; pick one system with `member`.")
+    instance("tokens", tokens, Tokens, "tokens, such as from_array(positions)").single()
     all_present(tokens, "a flow map")
     method = Adaptive() if method is None else method
-    nodes = Evenly(max(1, int(np.ceil(until)))) if nodes is None else nodes
+    nodes = Evenly(max(1, math.ceil(end_time(until)))) if nodes is None else nodes
     flow = solve(field, tokens, until, method=method, save=nodes)
     return FlowMap.of(flow, method=method)
 

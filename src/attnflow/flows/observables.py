@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import RESERVED, over_members
-from attnflow.checks import flag, instance
+from attnflow.checks import flag, instance, shown
 from attnflow.errors import InvalidInput
 from attnflow.flows.compiled import compiled, wait
 from attnflow.interrupts import raise_if_interrupted
@@ -41,7 +41,7 @@ class Observable(eqx.Module):
         flag("allow_nan", self.allow_nan)
         names = () if self.dims is None else self.dims
         if isinstance(names, str) or not all(isinstance(name, str) and name.isidentifier() for name in names):
-            raise InvalidInput(f"`dims` is {self.dims!r}; give the names of the axes, as in dims=('mode',).")
+            raise InvalidInput(f"`dims` is {shown(self.dims)}; give the names of the axes, as in dims=('mode',).")
 
 
 Observe = Mapping[str, Callable[[Any, Any], Any] | Observable]

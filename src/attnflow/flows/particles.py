@@ -12,8 +12,7 @@ import numpy as np
 
 from attnflow.axes import Members, members, over_members
 from attnflow.fields import AbstractField, breaks
-from attnflow.fields.queries import AtTokens
-from attnflow.fields.structure import is_exact, stated_error
+from attnflow.fields.structure import is_exact
 from attnflow.flows.compiled import compiled, wait
 from attnflow.flows.methods import AbstractMethod
 from attnflow.flows.methods.base import Stretch
@@ -24,7 +23,7 @@ from attnflow.flows.sink import Layout, Variable
 from attnflow.flows.stepper import AbstractStepper, Rows, Slice
 from attnflow.flows.stop import AbstractStop, Frame
 from attnflow.flows.system import Particles
-from attnflow.observe.energy import lyapunov
+from attnflow.observe.energy import frame, lyapunov
 from attnflow.tokens import Measure, Tokens
 
 FROZEN_SPREAD = 1e-6
@@ -343,25 +342,26 @@ def _measure(plan: _Plan, frames: Any, times: Any, length: Any) -> Any:
 
     def one(system: Particles, frames: Any, times: Any) -> Any:
         tokens, field = system.tokens, system.field
-        energy = lyapunov(field, tokens) if "energy" in plan.names else None
 
         def at(x: Any, t: Any) -> dict[str, Any]:
             found = {}
+            moved = tokens.moved(x)
             if moving:
-                moved = tokens.moved(x)
-                drive = field.drive(t, AtTokens(), moved)
+                drive, cut, energy = frame(field, t, moved, "energy" in plan.names)
+                found["energy"] = energy
                 velocity = tokens.space.tangent(x, drive)  # 0 at absent rows, like the drive
                 speed = jnp.max(jnp.linalg.norm(velocity, axis=1))
-                unit = jnp.asarray(jnp.finfo(x.dtype).eps * (8 + jnp.sqrt(moved.count)), x.dtype)
+                unit = jnp.finfo(x.dtype).eps * (8 + jnp.sqrt(jnp.asarray(moved.count, x.dtype)))
                 floor = unit * jnp.max(jnp.linalg.norm(drive, axis=1))
-                cut = stated_error(field, t, AtTokens(), moved)
                 floor = floor if is_exact(cut) else floor + jnp.max(cut)
-                found = {"speed": speed, "floor": floor, "resolved": speed > floor}
+                found |= {"speed": speed, "floor": floor, "resolved": speed > floor}
             if "spread" in plan.names:
                 mean = jnp.sum(tokens.masses[:, None] * x, axis=0, keepdims=True)
                 found["spread"] = jnp.max(jnp.where(tokens.masses > 0, jnp.linalg.norm(x - mean, axis=1), 0.0))
-            if energy is not None:
-                found["energy"] = energy(x, tokens.masses)
+            if "energy" in plan.names and not moving:
+                own = lyapunov(field, tokens)
+                assert own is not None
+                found["energy"] = own(x, tokens.masses)
             return {name: found[name] for name in plan.names}
 
         def put(k: Any, found: dict[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import equinox as eqx
 import numpy as np
 
-from attnflow.checks import ABOVE_ZERO, not_instance, number, reals, shown, whole
+from attnflow.checks import ABOVE_ZERO, end_time, not_instance, number, reals, shown, whole
 from attnflow.errors import InvalidInput
+from attnflow.feasible import length
 
 
 class AbstractSchedule(eqx.Module):
@@ -21,7 +22,7 @@ class AbstractSchedule(eqx.Module):
 class Evenly(AbstractSchedule):
     """`count` intervals of equal length: count + 1 frames."""
 
-    count: int = eqx.field(static=True, default=200, converter=lambda count: whole("count", count, 1))
+    count: int = eqx.field(static=True, default=200, converter=lambda count: length("count", count, 1, 4))
 
     def times(self, until: float, step: float | None) -> np.ndarray:
         times = np.linspace(0.0, until, self.count + 1)
@@ -31,7 +32,7 @@ class Evenly(AbstractSchedule):
 class LogSpaced(AbstractSchedule):
     """The start, then `count` times spaced evenly in log t from `first` to `until`."""
 
-    count: int = eqx.field(static=True, default=200, converter=lambda count: whole("count", count, 1))
+    count: int = eqx.field(static=True, default=200, converter=lambda count: length("count", count, 1, 4))
     first: float = eqx.field(static=True, default=0.1, converter=lambda t: number("first", t, low=ABOVE_ZERO))
 
     def times(self, until: float, step: float | None) -> np.ndarray:
@@ -95,13 +96,24 @@ def as_schedule(save: Save | None, default: int = 200) -> AbstractSchedule:
     return At(times[1:] if len(times) and times[0] == 0 else times)
 
 
+def saved_times(save: Save | None, until: float, step: float | None, default: int = 200) -> np.ndarray:
+    """The times of all frames up to `until`; `default` equal intervals where `save` is None."""
+    times = as_schedule(save, default).times(until, step)
+    if len(times) > 1 and (gap := float(np.diff(times).min())) < ABOVE_ZERO:
+        raise InvalidInput(
+            f"`until` is {until:g} with {len(times)} frames: saved times are {gap:g} apart, which compiled code takes "
+            "for 0; give a later time, or save fewer frames."
+        )
+    return times
+
+
 def continued(before: np.ndarray, save: Save | None, until: float, step: float | None) -> np.ndarray:
     """The times `before`, and those that `save` means for the time from the last of them to `until`.
 
     A number counts equal intervals of that time, times are later than the last one before; None goes on with the
     spacing of the last two.
     """
-    last = float(before[-1])
+    last, until = float(before[-1]), end_time(until)
     if until <= last:
         return before
     if isinstance(save, LogSpaced):
@@ -112,7 +124,7 @@ def continued(before: np.ndarray, save: Save | None, until: float, step: float |
         every = float(before[-1] - before[-2]) if len(before) > 1 else until - last
         given = save.count if isinstance(save, Evenly) else save
         count = max(1, round((until - last) / every)) if given is None else int(given)
-        more = np.linspace(last, until, whole("save", count, 1) + 1)[1:]
+        more = np.linspace(last, until, length("save", count, 1) + 1)[1:]
     else:
         schedule = as_schedule(save)
         more = schedule.times(until, None)[1:]

@@ -2,11 +2,13 @@
 
 import abc
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from attnflow.feasible import require_memory
 from attnflow.flows.outcome import Outcome
 
 
@@ -45,10 +47,21 @@ class Layout:
     """How far the work goes. A finished run of which more is wanted goes on."""
     identity: dict[str, str]
     """What a resumed run must have in common with the one before: observables and their fingerprints."""
+    exact: bool = True
+    """Whether `most` are the rows that come, unless the work stops early; else far fewer may come."""
 
     def shape(self, table: str, name: str, rows: int) -> tuple[int, ...]:
         """Shape of `rows` rows of a variable."""
         return tuple(rows if d == table else self.sizes[d] for d in self.tables[table][name].dims)
+
+    @property
+    def size(self) -> int:
+        """Bytes of `most` rows of all tables."""
+        return sum(
+            math.prod(self.shape(table, name, self.most[table])) * np.dtype(variable.dtype).itemsize
+            for table, variables in self.tables.items()
+            for name, variable in variables.items()
+        )
 
     def axis(self, table: str, name: str) -> int:
         """The axis of a variable along which rows are."""
@@ -108,6 +121,9 @@ class InMemory(AbstractSink):
         self.before, self.checkpoint = before, checkpoint
 
     def begin(self, layout: Layout) -> None:
+        rows = " and ".join(f"{count} {table}s" for table, count in layout.most.items())
+        fix = "save fewer frames, keep fewer variables, or stream them into a run folder"
+        require_memory(layout.size if layout.exact else 0, f"what is saved at {rows}", fix)
         self.layout = layout
         self.parts: list[Tables] = []
         if self.checkpoint is not None:

@@ -1,14 +1,16 @@
 """Follow tokens along a field: frames, observables, stop conditions, progress, interruption, continuation."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from attnflow.axes import members
-from attnflow.checks import instance, shown, whole
+from attnflow.checks import end_time, instance, shown, whole
 from attnflow.errors import InvalidInput
+from attnflow.feasible import require_memory
 from attnflow.fields import AbstractField
 from attnflow.flows.advance import default_method
 from attnflow.flows.continuing import go_on, recipe_of
@@ -19,7 +21,7 @@ from attnflow.flows.noises import AbstractNoise, check_noise
 from attnflow.flows.observables import Observe
 from attnflow.flows.outcome import Progress
 from attnflow.flows.particles import BUILT_IN, FlowingTokens, Recipe
-from attnflow.flows.save import Save, as_schedule, continued
+from attnflow.flows.save import Save, continued, saved_times
 from attnflow.flows.sink import AbstractSink
 from attnflow.flows.stop import AbstractStop, conditions
 from attnflow.flows.trajectory import Trajectory
@@ -28,6 +30,8 @@ from attnflow.tokens import Tokens
 
 LARGEST_CHUNK, FEWEST, MOST, MOST_OF_A_BATCH = 1 << 22, 4, 64, 16
 """Numbers that a chunk of frames may hold, its least and largest length, and that of a batch, whose loops copy it."""
+COPIES = 6
+"""Arrays of all positions that a step needs at a time, at least: the frames of a chunk, the state and a stage."""
 
 
 def solve(
@@ -73,7 +77,8 @@ def solve(
         from_: a flow to be continued to a later `until`, as in `solve(from_=flow, until=20)`. The result has all frames
             and is bit by bit that of one call with the concatenated save times. All else is as it was there. An
             interrupted flow goes on to its own end by `solve(from_=flow)`.
-        on_progress: called with a `Progress` several times a second.
+        on_progress: called with a `Progress` several times a second. Without it a terminal or notebook shows one line
+            after two seconds (not with `ATTNFLOW_PROGRESS=off` in the environment).
         cancel: called several times a second; when it returns True the flow ends as after Ctrl-C. Works in any thread.
         check: raise `FlowFailed` when integration cannot go on; False returns what there is.
 
@@ -110,30 +115,27 @@ def _recipe(
     stops = conditions(stop)
     observe = instance("observe", {} if observe is None else observe, Mapping, "a dictionary of names and functions")
     method = default_method(noise) if method is None else method
-    if not (isinstance(until, int | float | np.number) and until > 0):
-        raise InvalidInput(f"`until` is {until!r}; give a positive time.")
-    if not np.isfinite(until):
-        raise InvalidInput(
-            f"`until` is {until!r}; {type(method).__name__} needs a finite time. solve_long goes to consensus."
-        )
+    until = end_time(until)
     if chunk is not None:
         whole("chunk", chunk, 1)
-    if isinstance(keep, str) or not isinstance(keep, Collection) or not set(keep) <= set(BUILT_IN):
+    if isinstance(keep, str | np.ndarray) or not isinstance(keep, Collection) or not all(k in BUILT_IN for k in keep):
         raise InvalidInput(f"`keep` is {shown(keep)}; give names out of {', '.join(BUILT_IN)}.")
     if isinstance(method, Adaptive) and np.asarray(tokens.positions).dtype == np.float32:
         raise InvalidInput("`tokens` are float32, and Adaptive works in float64; use Fixed(step) or Layers(step).")
     on = method.evaluates_on(tokens.space)
     field.check(tokens, on)
-    method.check(float(until), field)
+    method.check(until, field)
     if noise is not None:
         check_noise(noise, method, tokens)
-    times = as_schedule(save).times(float(until), method.layer_step)
+    times = saved_times(save, until, method.layer_step)
+    sizes = [len(labels) for labels in members((field, noise), tokens).dims.values()]
+    numbers = math.prod(sizes) * tokens.n * tokens.dim
+    itemsize = np.asarray(tokens.positions).dtype.itemsize
+    require_memory(itemsize * COPIES * numbers, f"a flow of {numbers} coordinates", "use fewer tokens or members")
     field = field.prepare(tokens, tol, flowing=True, on=on)
     kept = tuple(name for name in BUILT_IN if name in keep)
     if chunk is None:
-        dims = members((field, noise), tokens).dims
-        numbers = int(np.prod([len(labels) for labels in dims.values()])) * tokens.n * tokens.dim
-        chunk = int(np.clip(LARGEST_CHUNK // numbers, FEWEST, MOST_OF_A_BATCH if dims else MOST))
+        chunk = int(np.clip(LARGEST_CHUNK // numbers, FEWEST, MOST_OF_A_BATCH if sizes else MOST))
     return Recipe(field, tokens, times, method, noise, stops, dict(observe), kept, chunk)
 
 

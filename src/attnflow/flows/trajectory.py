@@ -2,17 +2,20 @@
 
 import abc
 import dataclasses
-from typing import TYPE_CHECKING, Any, TypeVar
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
-from attnflow.axes import Along
-from attnflow.errors import InvalidInput
-from attnflow.flows.outcome import Outcome
-from attnflow.observe.clusters import cluster_scale, clusters
+from attnflow.axes import is_along
+from attnflow.checks import shown, whole
+from attnflow.describe import brief, html_table
+from attnflow.errors import InvalidInput, NoSuchItem
+from attnflow.flows.outcome import Ending, Outcome
+from attnflow.observe.clusters import Clusters, cluster_scale, clusters
 from attnflow.observe.pairs import overlap_histogram
 from attnflow.spaces import AbstractSpace
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="AbstractTrajectory")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class AbstractTrajectory(abc.ABC):
     """Frames of tokens as an xarray Dataset with dimensions (batch..., time, token, dim)."""
 
@@ -80,11 +83,75 @@ class AbstractTrajectory(abc.ABC):
         """Names of the batch dimensions."""
         return tuple(str(d) for d in self.dataset["masses"].dims[:-1])
 
+    def __len__(self) -> int:
+        """Number of saved frames."""
+        return self.dataset.sizes["time"]
+
+    @overload
+    def __getitem__(self, at: int) -> Tokens: ...
+    @overload
+    def __getitem__(self: T, at: slice) -> T: ...
+    def __getitem__(self: T, at: int | slice) -> Tokens | T:
+        """The tokens of a frame, `flow[-1]`, or a flow of some of the frames, `flow[::10]`."""
+        if isinstance(at, slice):
+            if at.step is not None and not (isinstance(at.step, int) and at.step > 0):
+                raise InvalidInput(f"the step of the slice is {shown(at.step)}; frames go forwards, give one above 0.")
+            return dataclasses.replace(
+                self, dataset=self._cut(at), outcome=self._outcome_of(at), checkpoint=None, recipe=None
+            )
+        frame = whole("at", at, -sys.maxsize)
+        if not -len(self) <= frame < len(self):
+            raise NoSuchItem(f"frame {at} was asked for; the flow has {len(self)}, counted from 0.")
+        return self.tokens(frame)
+
+    def _cut(self, at: slice) -> Any:
+        """The dataset of some of the frames."""
+        return self.dataset.isel(time=at)
+
+    def _outcome_of(self, at: slice) -> Outcome:
+        """That of the flow, if its last frame is among these; else that there is more of it."""
+        if len(self) and len(self) - 1 in range(*at.indices(len(self))):
+            return self.outcome
+        return Outcome(Ending.INTERRUPTED, f"these are frames of a longer flow, which ended so: {self.outcome.message}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}: {value}' for key, value in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return html_table(type(self).__name__, self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        """What the flow is, in a few words."""
+        sizes, last = self.dataset.sizes, ""
+        if len(self):
+            time, log_time = float(self.time[-1]), float(self.log_time[-1])
+            last = f" to t = {time:.6g}" if np.isfinite(time) else f" to log t = {log_time:.6g}"
+        batch = {"members": " × ".join(f"{sizes[d]} {d}" for d in self.dims)} if self.dims else {}
+        return {
+            "frames": f"{len(self)}{last}",
+            "tokens": f"{sizes['token']} on {self.space}",
+            **batch,
+            "field": brief(self.field),
+            "outcome": self.outcome.message,
+            "saved": " ".join(str(name) for name in self.dataset.data_vars),
+        }
+
+    def plot(self) -> Any:
+        """The flow in one Matplotlib Figure: `attnflow.plot(flow)`."""
+        import attnflow
+
+        return attnflow.plot(self)
+
     def tokens(self, at: int = -1, **index: int) -> Tokens:
         """The tokens of frame number `at`: of one member, `flow.tokens(-1, seed=0)`, or of the whole batch."""
         self.positions  # noqa: B018 (refuses where none were kept)
         if self.space is None:
             raise InvalidInput("the space of this run comes from a plugin; open it with open_run(path, plugins=[...]).")
+        sizes = {"at": self.dataset.sizes["time"]} | {name: self.dataset.sizes[name] for name in self.dims}
+        for name, k in {"at": at, **index}.items():
+            if name not in sizes:
+                raise InvalidInput(f"`tokens` got {name!r}; the batch dimensions of this flow are {tuple(self.dims)}.")
+            whole(name, k, -sizes[name], sizes[name] - 1)
         frame = self.dataset.isel({"time": at, **index})
         left = [d for d in self.dims if d not in index]
         return Tokens(
@@ -117,15 +184,17 @@ class AbstractTrajectory(abc.ABC):
                 f"{type(self.field).__name__} on {self.space} has no single beta to tie clusters to; pass `scale`."
             )
         assert isinstance(kernel, Exponential | Gaussian)
-        beta = kernel.beta.values[index[kernel.beta.dim]] if isinstance(kernel.beta, Along) else kernel.beta
+        beta = kernel.beta.values[index[kernel.beta.dim]] if is_along(kernel.beta) else kernel.beta
         return cluster_scale(float(beta)) if compact or not beta > 0 else float(beta) ** -0.5
 
-    def clusters(self, *, scale: float | np.ndarray | None = None) -> "xr.Dataset":
+    def clusters(self, *, scale: float | np.ndarray | None = None, share: float = 1.0) -> "xr.Dataset":
         """Clusters at every saved time: `count`, `condensed`, `label` of tokens, `mass` and `centre` of clusters.
 
         Tokens are linked within `scale`, one number or one for each frame, by default `cluster_scale(beta)`. Unused
         cluster slots hold mass 0 and NaN centres. Where `condensed` is false the tokens still percolate and the count
-        is not a number of clusters.
+        is not a number of clusters. With `share` < 1 frames that percolate are grouped without the loneliest tokens, up
+        to a mass of 1 - share, whose label is -1; where that leaves condensed clusters, they are given (and `share` of
+        the frame is less than 1).
         """
         import xarray as xr
 
@@ -135,15 +204,20 @@ class AbstractTrajectory(abc.ABC):
         for member in np.ndindex(*batch):
             index = dict(zip(self.dims, member, strict=True))
             linking = np.broadcast_to(self.scale(**index) if scale is None else scale, frames)
+            if not frames:
+                continue
+            mu = self.tokens(0, **index).measure
             for k in range(frames):
-                found[(*member, k)] = clusters(self.tokens(k, **index), scale=linking[k])
-        slots = max(c.count for c in found.values())
+                frame = mu.moved(self.positions.isel({"time": k, **index}).values)
+                found[(*member, k)] = _clusters(frame, linking[k], share)
+        slots = max((c.count for c, _ in found.values()), default=0)
         shape = (*batch, frames)
         n, d = self.dataset.sizes["token"], self.dataset.sizes["dim"]
         count, condensed = np.zeros(shape, int), np.zeros(shape, bool)
         label = np.zeros((*shape, n), np.int32)
         mass, centre = np.zeros((*shape, slots)), np.full((*shape, slots, d), np.nan)
-        for where, c in found.items():
+        held = np.ones(shape)
+        for where, (c, held[where]) in found.items():
             count[where], condensed[where], label[where] = c.count, c.condensed, c.labels
             mass[where][: c.count], centre[where][: c.count] = c.masses, c.centres
         dims = (*self.dims, "time")
@@ -151,6 +225,7 @@ class AbstractTrajectory(abc.ABC):
             {
                 "count": (dims, count),
                 "condensed": (dims, condensed),
+                "share": (dims, held),
                 "label": ((*dims, "token"), label),
                 "mass": ((*dims, "cluster"), mass),
                 "centre": ((*dims, "cluster", "dim"), centre),
@@ -172,11 +247,11 @@ class AbstractTrajectory(abc.ABC):
         import jax
 
         def pick(node: Any) -> Any:
-            return node.values[index[node.dim]] if isinstance(node, Along) else node
+            return node.values[index[node.dim]] if is_along(node) else node
 
         if set(index) != set(self.dims):
             raise InvalidInput(f"`member` got {sorted(index)}; name each of the batch dimensions {self.dims}.")
-        field = jax.tree.map(pick, self.field, is_leaf=lambda node: isinstance(node, Along))
+        field = jax.tree.map(pick, self.field, is_leaf=is_along)
         picked = self.dataset.isel(index)
         if "present" in picked:
             picked = picked.isel(token=np.flatnonzero(picked["present"].values)).drop_vars("present")
@@ -190,10 +265,12 @@ class AbstractTrajectory(abc.ABC):
         for k in range(self.dataset.sizes["time"]):
             rows.append(overlap_histogram(self.tokens(k), bins=bins)[0])
         middle = (edges[1:] + edges[:-1]) / 2
-        return xr.DataArray(np.array(rows), {"time": self.time.values, "overlap": middle}, ("time", "overlap"))
+        return xr.DataArray(
+            np.reshape(rows, (-1, bins)), {"time": self.time.values, "overlap": middle}, ("time", "overlap")
+        )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Trajectory(AbstractTrajectory):
     """What `solve` returns."""
 
@@ -208,3 +285,12 @@ class Trajectory(AbstractTrajectory):
         if "stopped_at" not in self.dataset:
             raise InvalidInput("this flow had no stop conditions; give some in solve(..., stop=...).")
         return self.dataset["stopped_at"]
+
+
+def _clusters(tokens: Measure, scale: float, share: float) -> tuple[Clusters, float]:
+    """The clusters of a frame, and the share of mass that they hold for sure; less than 1 only where that helps."""
+    found = clusters(tokens, scale=scale)
+    if share == 1 or found.condensed:
+        return found, 1.0
+    fewer = clusters(tokens, scale=scale, share=share)
+    return (fewer, share) if fewer.condensed else (found, 1.0)

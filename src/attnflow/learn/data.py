@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float, Int
 
-from attnflow.checks import generator, number, whole
+from attnflow.checks import generator, number, shown
 from attnflow.errors import InvalidInput
+from attnflow.feasible import length
 
 TURN = 1.5 * np.pi
 """Angle that an arm of the spirals turns through."""
@@ -25,9 +26,9 @@ def interleaved_classes(
 
     `noise` is the standard deviation of a Gaussian added to every coordinate.
     """
-    whole("n", n, 2)
-    if kind not in _CURVES:
-        raise InvalidInput(f"`kind` is {kind!r}; use one of {', '.join(map(repr, _CURVES))}.")
+    length("n", n, 2, 4)
+    if not isinstance(kind, str) or kind not in _CURVES:
+        raise InvalidInput(f"`kind` is {shown(kind)}; use one of {', '.join(map(repr, _CURVES))}.")
     number("noise", noise, low=0.0)
     rng = generator(seed)
     labels = np.arange(n) % 2

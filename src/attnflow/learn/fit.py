@@ -11,8 +11,9 @@ import numpy as np
 from jaxtyping import Float
 
 from attnflow.axes import Along, positive
-from attnflow.checks import instance, whole
+from attnflow.checks import instance, shown, whole
 from attnflow.errors import MissingExtra
+from attnflow.feasible import require_steps
 from attnflow.fields import AbstractWeight, Constant, Interpolated, PerLayer, Pieces
 from attnflow.flows.compiled import wait
 from attnflow.flows.continuing import changed, go_on, recipe_of
@@ -92,7 +93,7 @@ def fit(
     was fitted before, when the loss is not finite. Needs `pip install 'attnflow[learn]'` (Optax).
     """
     control = Control(sink, on_progress, cancel, check)
-    whole("steps", steps, 1)
+    require_steps(whole("steps", steps, 1), f"`steps` is {shown(steps)}: the fit", "give a smaller number")
     if from_ is not None:
         recipe: Recipe = recipe_of(from_, Fitted, "fit")
         given = {"classifier": classifier, "points": points, "labels": labels, "batch": batch}
@@ -106,6 +107,7 @@ def fit(
         y = checked_labels(labels, len(x), classifier.classes)  # type: ignore[union-attr]
         batch = len(x) if batch is None else batch
         whole("batch", batch, 1, len(x))
+        whole("seed", seed, 0, largest=1 << 1024)
         recipe = Recipe(classifier, x, y, steps, float(positive("rate")(rate)), seed, batch)  # type: ignore[arg-type]
     with full_precision():
         return drive(_Descent(recipe), control, lambda driven: fitted(driven, recipe))

@@ -6,6 +6,7 @@ import numpy as np
 
 from attnflow.axes import positive
 from attnflow.checks import generator, whole
+from attnflow.feasible import require_memory
 from attnflow.fields import Interpolated, PerLayer
 from attnflow.fields.perceptron import Perceptron
 from attnflow.flows import Layers
@@ -38,6 +39,7 @@ def residual_network(
     """
     for name, value in (("dim", dim), ("width", width), ("layers", layers)):
         whole(name, value, 1)
+    require_memory(16 * dim * width * (1 if shared else layers), "the weights of the network", "make it smaller")
     step = positive("until")(until) / layers
     rng = generator(seed)
     inner = rng.standard_normal((width, dim))

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from attnflow.checks import whole
 from attnflow.errors import InvalidInput
+from attnflow.feasible import LARGEST_DIM, length
 from attnflow.meanfield.orthogonal import expansion, gauss, orthonormal, slopes
 from attnflow.precision import double, full_precision
 from attnflow.special.numbers import Numbers
@@ -126,8 +127,8 @@ class CircleBasis(AbstractBasis):
     weights: Float[np.ndarray, " grid"]
 
     def __init__(self, degree: int, grid: int | None = None):
-        self.dim, self.degree = 2, whole("degree", degree, 1)
-        self.grid = _fast(3 * degree + 1) if grid is None else whole("grid", grid, 2 * degree + 1)
+        self.dim, self.degree = 2, length("degree", degree, 1, 12)
+        self.grid = _fast(3 * degree + 1) if grid is None else length("grid", grid, 2 * degree + 1)
         self.weights = np.full(self.grid, 1.0 / self.grid)
 
     @property
@@ -236,8 +237,9 @@ class ZonalBasis(AbstractBasis):
     """The derivatives of the harmonics in the angle to -e: sqrt(1 - s^2) phi_k'(s)."""
 
     def __init__(self, dim: int, degree: int, grid: int | None = None):
-        self.dim, self.degree = whole("dim", dim, 2), whole("degree", degree, 1)
+        self.dim, self.degree = whole("dim", dim, 2, LARGEST_DIM), whole("degree", degree, 1)
         self.grid = (3 * degree + 2) // 2 if grid is None else whole("grid", grid, degree + 1)
+        length("degree", degree, 1, 2 * self.grid)
         with np.errstate(over="ignore", invalid="ignore"):
             nodes, weights = gauss(self.dim, self.grid)
             table = orthonormal(self.dim, self.degree, nodes)

@@ -15,6 +15,7 @@ from scipy import special as sp
 
 from attnflow.checks import instance, whole
 from attnflow.errors import InvalidInput
+from attnflow.feasible import length
 from attnflow.fields import AbstractField
 from attnflow.meanfield.basis import CircleBasis, ZonalBasis
 from attnflow.meanfield.density import Density
@@ -24,6 +25,8 @@ from attnflow.spaces import Sphere
 from attnflow.special import log_scaled_bessel
 from attnflow.tokens import Tokens
 
+CELL = 16
+"""Numbers that are stored for a cell, at least."""
 TOLERANCE = 1e-8
 """How far from 1 the masses may sum."""
 FLOOR = 1e-12
@@ -95,7 +98,7 @@ class Cells(eqx.Module):
 
 def circle_cells(count: int) -> Cells:
     """`count` equal arcs of the circle, the first one from the angle 0."""
-    whole("count", count, 8)
+    length("count", count, 8, CELL)
     edges = 2 * np.pi * np.arange(count + 1) / count
     even = np.full(count, -math.log(count))
     return Cells(2, count, False, edges, even, np.full(count + 1, -math.log(2 * np.pi)), (edges[1:] + edges[:-1]) / 2)
@@ -108,7 +111,7 @@ def zonal_cells(dim: int, count: int) -> Cells:
     positive terms within the cell, in logarithms: differences of incomplete Beta functions would cancel for large dim.
     """
     whole("dim", dim, 2)
-    whole("count", count, 8)
+    length("count", count, 8, CELL)
     edges = np.pi * np.arange(count + 1) / count
     theta, logs = _nodes(dim, edges)
     sums = sp.logsumexp(logs, axis=1)

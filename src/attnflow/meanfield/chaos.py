@@ -18,7 +18,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from attnflow.axes import finite_array
-from attnflow.checks import generator, instance, number, whole
+from attnflow.checks import generator, instance, number, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.meanfield.basis import AbstractBasis, CircleBasis, ZonalBasis
@@ -97,7 +97,7 @@ def fluctuations(
         raise InvalidInput(f"`beta` is {float(model.beta)}; give one above 0, so that tokens feel each other's place.")
     moments = np.asarray(finite_array("times", times))
     if moments.ndim != 1 or not len(moments) or moments[0] < 0 or (np.diff(moments) <= 0).any():
-        raise InvalidInput(f"`times` is {times!r}; give increasing times from 0 on.")
+        raise InvalidInput(f"`times` is {shown(times)}; give increasing times from 0 on.")
     starts = _even(density) if starts is None else instance("starts", starts, Tokens, "Tokens")
     if starts.dims or starts.dim != basis.dim:
         raise InvalidInput(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.axes import finite_array
-from attnflow.checks import ABOVE_ZERO, instance, number, whole
+from attnflow.checks import ABOVE_ZERO, instance, number, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.basis import AbstractBasis, ZonalBasis
 from attnflow.meanfield.density import TOLERANCE, Density
@@ -34,7 +34,7 @@ def from_function(
     """
     points = _checked(basis).points()
     if not callable(function):
-        raise InvalidInput(f"`function` is {function!r}; give a formula, a function of the points of the grid.")
+        raise InvalidInput(f"`function` is {shown(function)}; give a formula, a function of the points of the grid.")
     number("tolerance", tolerance, low=0.0)
     raw = np.asarray(function(points))
     if raw.dtype.kind not in "iuf":
@@ -178,7 +178,7 @@ def _at(basis: AbstractBasis, name: str, direction: ArrayLike | None) -> np.ndar
     vector = np.eye(basis.dim)[-1] if direction is None else np.asarray(direction, dtype=np.float64)
     size = np.linalg.norm(vector)
     if vector.shape != (basis.dim,) or not (np.isfinite(size) and size > 0):
-        raise InvalidInput(f"`{name}` is {direction!r}; give a direction of R^{basis.dim}.")
+        raise InvalidInput(f"`{name}` is {shown(direction)}; give a direction of R^{basis.dim}.")
     vector = vector / size
     if isinstance(basis, ZonalBasis) and abs(vector[-1]) < 1 - 1e-12:
         raise InvalidInput(f"`{name}` is off the axis of the zonal basis; give plus or minus the last basis vector.")

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from attnflow.checks import instance, whole
 from attnflow.errors import InvalidInput
@@ -80,6 +79,8 @@ def distance_to_series(angles: np.ndarray, masses: np.ndarray, coefficients: Any
     lengths = np.diff(ends, append=2 * np.pi)
     low, high = np.minimum(left, right), np.maximum(left, right)
     width = np.maximum(high - low, np.finfo(np.float64).tiny)
+
+    from scipy.optimize import brentq
 
     def excess(c: float) -> float:
         return float(np.sum(lengths * np.clip((c - low) / width, 0.0, 1.0))) - np.pi

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import xlogy
 
-from attnflow.checks import ABOVE_ZERO, instance, number
+from attnflow.checks import end_time, instance, number
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import compiled, wait
@@ -19,7 +19,7 @@ from attnflow.flows.continuing import changed, go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
-from attnflow.flows.save import Save, as_schedule, continued
+from attnflow.flows.save import Save, continued, saved_times
 from attnflow.flows.sink import AbstractSink, Layout, Variable
 from attnflow.flows.stepper import AbstractSingle, Rows, Slice
 from attnflow.flows.stop import AbstractStop, conditions
@@ -172,7 +172,7 @@ def evolve(
     else:
         with full_precision():
             _checked(field, density, until, kappa, rtol, atol, resolution)
-        times = as_schedule(save, 50).times(float(until), None)  # type: ignore[arg-type]
+        times = saved_times(save, float(until), None, 50)  # type: ignore[arg-type]
         tolerances = (float(rtol), float(atol), float(resolution))
         stops = conditions(stop)
         recipe = Recipe(field, density, times, float(kappa), tolerances, stops, dict(observe or {}))  # type: ignore[arg-type]
@@ -356,7 +356,7 @@ def _level(beta: Any, d: int) -> Any:
 def _checked(field: Any, density: Any, until: Any, kappa: Any, rtol: Any, atol: Any, resolution: Any) -> Model:
     """The model of the field; everything that cannot work is refused here."""
     basis = instance("density", density, Density, "a Density, as uniform(basis) is one").basis
-    number("until", until, low=ABOVE_ZERO)
+    end_time(until)
     for name, value, low in (("rtol", rtol, 1e-13), ("atol", atol, 0.0), ("resolution", resolution, 1e-14)):
         number(name, value, low=low, high=1.0)
     model = model_on(field, basis, kappa, resolution)

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attnflow.checks import ABOVE_ZERO, instance, number
+from attnflow.checks import end_time, instance, number
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import wait
 from attnflow.flows.continuing import changed, go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
-from attnflow.flows.save import Save, as_schedule, continued
+from attnflow.flows.save import Save, continued, saved_times
 from attnflow.flows.sink import AbstractSink, Layout, Variable
 from attnflow.flows.stepper import AbstractSingle, Rows, Slice
 from attnflow.flows.stop import AbstractStop, conditions
@@ -84,11 +84,11 @@ def evolve_cells(
         control = go_on(from_, end, last, given, control)
         recipe = dataclasses.replace(recipe, times=continued(recipe.times, save, float(end), None))
     else:
-        number("until", until, low=ABOVE_ZERO)
-        number("tolerance", tolerance, low=ABOVE_ZERO, high=1.0)
+        end_time(until)
+        number("tolerance", tolerance, low=1e-13, high=1.0)
         found: Any = instance("cells", cells, Cells, "circle_cells(count) or zonal_cells(dim, count)")
         along: Any = field
-        times = as_schedule(save).times(float(until), None)  # type: ignore[arg-type]
+        times = saved_times(save, float(until), None)  # type: ignore[arg-type]
         start = found.check(masses)
         recipe = Recipe(along, found, start, times, kappa, float(tolerance), conditions(stop), dict(observe or {}))
     with full_precision():

@@ -9,12 +9,11 @@ Noise dX = sqrt(2 kappa) dB on the tokens is the diffusion kappa.
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.axes import Along, scalar
+from attnflow.axes import batches, scalar
 from attnflow.checks import instance
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Softmax, Total, Unnormalised
@@ -103,7 +102,7 @@ class Model(eqx.Module):
 def as_model(field: AbstractField, kappa: Any = 0.0) -> Model:
     """The equation of attention with Q = K = V = I, softmax or unnormalised, perhaps with `Potential`s and noise."""
     instance("field", field, AbstractField, "a field such as Attention(beta)")
-    if any(isinstance(n, Along) for n in jax.tree.leaves((field, kappa), is_leaf=lambda n: isinstance(n, Along))):
+    if batches((field, kappa)):
         raise InvalidInput(
             "`field` or `kappa` holds an Along; a density is alone, so go through the values one by one."
         )

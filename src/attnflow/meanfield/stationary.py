@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from attnflow.axes import finite_array
-from attnflow.checks import ABOVE_ZERO, instance, number, whole
+from attnflow.checks import ABOVE_ZERO, instance, number, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Total
 from attnflow.meanfield.basis import AbstractBasis
@@ -108,10 +108,10 @@ def branch(
     parameter turned there), `residual`, `tail`, and the `coefficients`.
     """
     if along not in PARAMETERS:
-        raise InvalidInput(f"`along` is {along!r}; use 'kappa' or 'beta'.")
+        raise InvalidInput(f"`along` is {shown(along)}; use 'kappa' or 'beta'.")
     ends = finite_array("within", within)
     if np.shape(ends) != (2,):
-        raise InvalidInput(f"`within` is {within!r}; give two increasing numbers.")
+        raise InvalidInput(f"`within` is {shown(within)}; give two increasing numbers.")
     low, high = (float(x) for x in ends)
     number("step", step, low=0.0, high=1.0)
     if not (0 <= low < high < np.inf and (low > 0 or along == "beta")):

@@ -1,14 +1,12 @@
 """Clusters by connectivity: two tokens are linked when their distance on the space is at most a scale.
 
-Labels are the connected components, found exactly. In low dimension points of one cell of side scale/sqrt(d) are
-linked by construction, cells are compared through their balls, and only pairs of balls that neither surely touch nor
-surely miss are looked into: O(n log n). In higher dimension a breadth-first search by blocks costs O(n^2 d). Chords in
-R^d decide where they can (`space.chords`), the distance on the space elsewhere.
+Labels are the connected components, found exactly (`observe/linked.py`). Chords in R^d decide where they can
+(`space.chords`), the distance on the space elsewhere.
 """
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -18,11 +16,14 @@ import numpy as np
 from attnflow.axes import Number
 from attnflow.checks import number
 from attnflow.errors import InvalidInput
+from attnflow.fields.given import given
+from attnflow.observe.linked import Links, components, mass_around
 from attnflow.precision import double
 from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Measure, Tokens
 
-LARGEST_CELL_DIMENSION = 4
+LADDER = 8
+"""Clusters are described in arrays of 1, 8, 64, 512 rows, then of powers of two."""
 WIDEST = 0.5  # radians: at beta < 4 the kernel is so wide that a larger scale would call everything one cluster
 
 
@@ -31,7 +32,7 @@ class Clusters:
     """The clusters of one system, largest mass first."""
 
     labels: np.ndarray
-    """(n,) number of the cluster of each token, -1 for absent rows."""
+    """(n,) number of the cluster of each token, -1 for absent rows and for tokens that `share` leaves out."""
     centres: np.ndarray
     """(count, d) mass centres, on the space."""
     masses: np.ndarray
@@ -69,54 +70,36 @@ def cluster_scale(beta: Number) -> float:
     return min(WIDEST, 1.0 / math.sqrt(beta)) if beta > 0 else WIDEST
 
 
-def clusters(tokens: Tokens | Measure, *, scale: float) -> Clusters:
-    """The connected components of tokens linked within the distance `scale` (an angle on the sphere), one system."""
+@given
+def clusters(tokens: Tokens | Measure, *, scale: float, share: float = 1.0) -> Clusters:
+    """The connected components of tokens linked within the distance `scale` (an angle on the sphere), one system.
+
+    With `share` < 1 the tokens that have least mass around them (within about scale/2) are left out, up to a mass of
+    1 - share: among many tokens a chain of a few stragglers would link clusters that hold nearly all mass.
+    """
     tokens.single()
-    scale = number("scale", scale)
+    scale, share = number("scale", scale), number("share", share, low=0.5, high=1.0)
     if not scale > 0:
         raise InvalidInput(f"`scale` is {scale}; give a positive angle, say `cluster_scale(beta)`.")
     if tokens.present is not None:
-        there = np.asarray(tokens.present)
-        own = Measure(tokens.positions[there], tokens.masses[there], place=tokens.place[there], space=tokens.space)
-        found, labels = clusters(own, scale=scale), np.full(tokens.n, -1, np.int32)
-        labels[there] = found.labels
-        return dataclasses.replace(found, labels=labels)
+        return _of_some(tokens, np.asarray(tokens.present), scale, share)
     x = np.asarray(tokens.positions, dtype=np.float64)
-    links = _Links(*tokens.space.chords(scale), lambda a, b: _filled_up(_distances, tokens.space, a, b) <= scale)
-    return _describe(tokens, x, _components(x, links), scale)
+    if share < 1:
+        mass = np.asarray(tokens.masses, dtype=np.float64)
+        around = mass_around(x, mass, min(tokens.space.chords(scale / 2)[1], scale))
+        order = np.argsort(around, kind="stable")
+        kept = np.ones(len(x), bool)
+        kept[order[np.cumsum(mass[order]) <= (1 - share) * mass.sum() * (1 + 1e-9)]] = False
+        return _of_some(tokens, kept, scale, 1.0)
+    links = Links(*tokens.space.chords(scale), functools.partial(_are_near, tokens.space, scale))
+    return _describe(tokens, x, components(x, links), scale)
 
 
-def components(x: np.ndarray, radius: float) -> np.ndarray:
-    """Component numbers (0, 1, ...) of the graph that links points at Euclidean distance <= radius."""
-    return _components(x, _Links(radius, radius))
-
-
-@dataclasses.dataclass(frozen=True)
-class _Links:
-    """Which points are linked: those at most `sure` apart in R^d, and of those up to `possible` the ones of `asked`."""
-
-    sure: float
-    possible: float
-    asked: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
-    """Of pairs (a_k, b_k); not needed where both lengths are the same."""
-
-    def between(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """(len(a), len(b)) whether two points are linked."""
-        squares = _squares(a, b)
-        linked = squares <= self.sure**2
-        if self.asked is not None and self.possible > self.sure:
-            i, j = np.nonzero(~linked & (squares <= self.possible**2))
-            linked[i, j] = self.asked(a[i], b[j])
-        return linked
-
-
-def _filled_up(function: Callable[..., Any], space: AbstractSpace, *rows: np.ndarray) -> np.ndarray:
-    """What `function` makes of rows, filled up to a power of two: few sizes are compiled."""
-    count = len(rows[0])
-    if not count:
-        return np.zeros(0)
-    pad = [(0, (1 << (count - 1).bit_length()) - count), (0, 0)]
-    return np.asarray(double(function)(space, *(np.pad(a, pad, "edge") for a in rows)))[:count]
+def _of_some(tokens: Tokens | Measure, kept: np.ndarray, scale: float, share: float) -> Clusters:
+    own = Measure(tokens.positions[kept], tokens.masses[kept], place=tokens.place[kept], space=tokens.space)
+    found, labels = clusters(own, scale=scale, share=share), np.full(tokens.n, -1, np.int32)
+    labels[kept] = found.labels
+    return dataclasses.replace(found, labels=labels)
 
 
 @eqx.filter_jit
@@ -125,111 +108,30 @@ def _distances(space: AbstractSpace, a: Any, b: Any) -> Any:
 
 
 @eqx.filter_jit
-def _retracted(space: AbstractSpace, x: Any) -> Any:
-    return space.retract(jnp.asarray(x))
+def _described(space: AbstractSpace, x: Any, labels: Any, means: Any, members: Any) -> Any:
+    """The centres of clusters, and how far each point is from its own.
+
+    Where a mean has no nearest point, as in a cluster that surrounds the origin, any member will do.
+    """
+    means, members = jnp.asarray(means), jnp.asarray(members)
+    centres, nudged = space.retract(means), space.retract(means + 1e-12 * members)
+    stable = jnp.linalg.norm(centres - nudged, axis=1, keepdims=True) < 0.1
+    centres = jnp.where(stable, centres, nudged)
+    return centres, space.distance(jnp.asarray(x), centres[labels])
 
 
-def _components(x: np.ndarray, links: _Links) -> np.ndarray:
-    if len(x) > 512 and x.shape[1] <= LARGEST_CELL_DIMENSION and links.sure > 0:
-        return _by_cells(x, links)
-    return _by_search(x, links)
+def _filled_up(rows: np.ndarray, factor: int = 2) -> np.ndarray:
+    """Rows filled up with copies of the last one to a power of `factor`, of 2 beyond 512: few sizes are compiled."""
+    size = 1
+    while size < len(rows):
+        size *= factor if size < 512 else 2
+    return np.pad(rows, [(0, size - len(rows))] + [(0, 0)] * (rows.ndim - 1), "edge")
 
 
-def _by_search(x: np.ndarray, links: _Links, block: int = 512) -> np.ndarray:
-    """Breadth-first search; each point is compared once with all that are still unlabelled."""
-    labels = np.full(len(x), -1, dtype=np.int64)
-    count = 0
-    for seed in range(len(x)):
-        if labels[seed] >= 0:
-            continue
-        labels[seed] = count
-        frontier = np.array([seed])
-        while len(frontier):
-            rest = np.flatnonzero(labels < 0)
-            if not len(rest):
-                break
-            now, frontier = frontier[:block], frontier[block:]
-            near = links.between(x[rest], x[now]).any(axis=1)
-            labels[rest[near]] = count
-            frontier = np.concatenate([frontier, rest[near]])
-        count += 1
-    return labels
-
-
-def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """|a_i - b_j|^2 without cancellation for close points."""
-    total = np.zeros((len(a), len(b)))
-    for k in range(a.shape[1]):
-        total += (a[:, k, None] - b[None, :, k]) ** 2
-    return total
-
-
-def _by_cells(x: np.ndarray, links: _Links) -> np.ndarray:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-    from scipy.spatial import cKDTree
-
-    side = links.sure / np.sqrt(x.shape[1])
-    corner = np.floor((x - x.min(axis=0)) / side).astype(np.int64)
-    code = np.ravel_multi_index(tuple(corner.T), tuple(corner.max(axis=0) + 1))
-    _, cell, size = np.unique(code, return_inverse=True, return_counts=True)
-    cells = len(size)
-    centre = np.stack([np.bincount(cell, column, cells) for column in x.T], axis=1) / size[:, None]
-    reach = np.zeros(cells)
-    np.maximum.at(reach, cell, np.linalg.norm(x - centre[cell], axis=1))
-
-    tree = cKDTree(centre)
-    pairs = tree.query_pairs(links.possible + 2 * reach.max(), output_type="ndarray")
-    apart = np.linalg.norm(centre[pairs[:, 0]] - centre[pairs[:, 1]], axis=1)
-    slack = reach[pairs[:, 0]] + reach[pairs[:, 1]]
-
-    def join(links: np.ndarray) -> np.ndarray:
-        graph = coo_array((np.ones(len(links), bool), (links[:, 0], links[:, 1])), shape=(cells, cells))
-        return connected_components(graph, directed=False)[1]
-
-    sure = apart + slack <= links.sure
-    open_ = ~sure & (apart - slack <= links.possible)
-    if links.asked is not None:  # about lone points all at once
-        lone = open_ & (size[pairs] == 1).all(axis=1)
-        sure[lone], open_ = links.asked(*np.moveaxis(centre[pairs[lone]], 1, 0)), open_ & ~lone
-    label = join(pairs[sure])
-    open_ &= label[pairs[:, 0]] != label[pairs[:, 1]]
-    if open_.any():
-        order = np.argsort(cell, kind="stable")
-        start = np.concatenate([[0], np.cumsum(size)])
-        parent = np.arange(label.max() + 1)
-
-        def root(k: int | np.integer) -> int | np.integer:
-            while parent[k] != k:
-                parent[k] = parent[parent[k]]
-                k = parent[k]
-            return k
-
-        doubtful = pairs[open_][np.argsort(apart[open_] - slack[open_])]
-        for a, b in doubtful:
-            ra, rb = root(label[a]), root(label[b])
-            if ra == rb:
-                continue
-            members_a = x[order[start[a] : start[a + 1]]]
-            members_b = x[order[start[b] : start[b + 1]]]
-            if _any_linked(members_a, members_b, links):
-                parent[rb] = ra
-        label = np.unique([root(k) for k in label], return_inverse=True)[1]
-    return label[cell]
-
-
-def _any_linked(a: np.ndarray, b: np.ndarray, links: _Links) -> bool:
-    """Whether some point of `a` is linked to some point of `b`."""
-    from scipy.spatial import cKDTree
-
-    if len(a) * len(b) <= 4096:
-        return bool(links.between(a, b).any())
-    small, large = (a, b) if len(a) < len(b) else (b, a)
-    found, _ = cKDTree(large).query(small, distance_upper_bound=np.nextafter(links.possible, np.inf))
-    if (found <= links.sure).any():
-        return True
-    some, step = small[np.isfinite(found)], max(1, (1 << 20) // len(large))
-    return any(links.between(some[k : k + step], large).any() for k in range(0, len(some), step))
+def _are_near(space: AbstractSpace, scale: float, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if not len(a):
+        return np.zeros(0, bool)
+    return np.asarray(double(_distances)(space, _filled_up(a), _filled_up(b)))[: len(a)] <= scale
 
 
 def _describe(tokens: Tokens | Measure, x: np.ndarray, component: np.ndarray, scale: float) -> Clusters:
@@ -240,13 +142,12 @@ def _describe(tokens: Tokens | Measure, x: np.ndarray, component: np.ndarray, sc
     rank[order] = np.arange(len(order))
     labels = rank[component]
     weight = np.where(total[component] > 0, mass, 1.0)  # clusters of test particles get their plain mean
-    sums = np.stack([np.bincount(labels, weight * column) for column in x.T], axis=1)
-    centres: Any = sums / np.bincount(labels, weight)[:, None]
-    member = x[np.unique(labels, return_index=True)[1]]
-    nudged = _filled_up(_retracted, tokens.space, centres + 1e-12 * member)
-    centres = _filled_up(_retracted, tokens.space, centres)
-    # where the mean has no nearest point, as in a cluster that surrounds the origin, any member will do
-    centres = np.where(np.linalg.norm(centres - nudged, axis=1, keepdims=True) < 0.1, centres, nudged)
+    grouped = np.argsort(labels, kind="stable")
+    first = np.searchsorted(labels[grouped], np.arange(len(order)))
+    sums = np.add.reduceat((weight[:, None] * x)[grouped], first, axis=0)
+    means = sums / np.bincount(labels, weight)[:, None]
+    given = _filled_up(x), _filled_up(labels), _filled_up(means, LADDER), _filled_up(x[grouped[first]], LADDER)
+    centres, away = (np.asarray(found) for found in double(_described)(tokens.space, *given))
     radii = np.zeros(len(order))
-    np.maximum.at(radii, labels, _filled_up(_distances, tokens.space, x, centres[labels]))
-    return Clusters(labels.astype(np.int32), centres, total[order], radii, float(scale))
+    np.maximum.at(radii, labels, away[: len(x)])
+    return Clusters(labels.astype(np.int32), np.array(centres[: len(order)]), total[order], radii, float(scale))

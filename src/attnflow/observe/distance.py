@@ -3,12 +3,14 @@
 import numpy as np
 
 from attnflow.errors import InvalidInput, MissingExtra, TooLarge
+from attnflow.fields.given import given
 from attnflow.spaces import Sphere, Torus
 from attnflow.tokens import Tokens
 
 LARGEST_PLAN = 4000
 
 
+@given
 def distance(mu: Tokens, nu: Tokens, *, limit: int = LARGEST_PLAN) -> float:
     """W_1(mu, nu), exact: by sorting on the circle, by linear programming (POT) on other spaces.
 

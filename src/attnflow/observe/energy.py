@@ -23,27 +23,37 @@ from attnflow.axes import Along, members, one_system, over_members, scalar
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Softmax, Unnormalised
 from attnflow.fields.base import tangent_drive, terms
+from attnflow.fields.given import given
 from attnflow.fields.normalisers import Clock
 from attnflow.fields.perceptron import Potential
 from attnflow.fields.queries import AtTokens
+from attnflow.fields.structure import stated_error
 from attnflow.precision import double
 from attnflow.spaces import Sphere
 from attnflow.sums import Dense, Tiled, over_pairs
 from attnflow.tokens import Measure, Tokens
 
+NEAR = 0.01
+"""How close to 1 the level sum_i m_i Z_i is when the energy is summed pair by pair."""
+STEEP = 1e-12
+"""The same for the round-off beta eps of the level: for beta above 4,500 in float64, always in float32."""
 
+
+@given
 @double
 def energy(tokens: Tokens | Measure, beta: Any) -> Any:
     """The renormalised energy E <= 0; accurate relative to its size, near consensus too. Batches give arrays."""
     return _per_member(tokens, beta, renormalised_energy)
 
 
+@given
 @double
 def energy0(tokens: Tokens | Measure, beta: Any) -> Any:
     """E0 = e^(-beta) E_beta = E + 1/(2 beta), in (0, 1/(2 beta)] for beta > 0."""
     return _per_member(tokens, _nonzero(beta), lambda x, m, b: renormalised_energy(x, m, b) + 1 / (2 * b))
 
 
+@given
 @double
 def log_energy(tokens: Tokens | Measure, beta: Any) -> Any:
     """log E_beta = beta + log E0, for beta > 0."""
@@ -51,6 +61,7 @@ def log_energy(tokens: Tokens | Measure, beta: Any) -> Any:
     return _per_member(tokens, beta, lambda x, m, b: b + jnp.log(renormalised_energy(x, m, b) + 1 / (2 * b)))
 
 
+@given
 @double
 def total_energy(field: AbstractField, tokens: Tokens | Measure) -> Any:
     """The energy that the flow of `field` never decreases, at one system: E, plus sum_i m_i U(x_i) with potentials U.
@@ -63,6 +74,7 @@ def total_energy(field: AbstractField, tokens: Tokens | Measure) -> Any:
     return _total_energy(field, tokens.measure)
 
 
+@given
 @double
 def dissipation(field: AbstractField, tokens: Tokens | Measure) -> Any:
     """The rate of `total_energy` along `field` by the dissipation identity, at one system.
@@ -99,20 +111,60 @@ def energy_is_defined(field: Any, tokens: Tokens | Measure) -> bool:
     return lyapunov(field, tokens) is not None
 
 
-def _energy_of(attention: Attention, mu: Measure, x: Any, masses: Any) -> Any:
-    """The energy by the sums of the field: pair by pair, or (sum_i m_i Z_i - 1)/(2 beta) where those are cut.
+def frame(field: Any, t: Any, tokens: Measure, energy: bool) -> tuple[Any, Any, Any]:
+    """(drive, error, energy) at the tokens; `error` is the number 0 where sums are exact, energy None if not asked for.
 
-    The second is off by the error of sum_i m_i Z_i (round-off and cut) over 2 beta. For beta below eps^(1/3), which is
-    6e-6 in float64, the expansion of the energy to first order in beta takes over; two moments give it in closed form.
-    Where sums are cut below round-off the error is then at most a few eps^(2/3), below 1e-10 in float64. It is
-    absolute: relative to the energy it is small only away from consensus.
+    Of softmax attention alone they come from one sum over pairs: Z_i divides the drive, scales its error, and
+    sum_i m_i Z_i is the energy but for a constant (`_energy_at_level`).
     """
-    beta = jnp.asarray(attention.beta, x.dtype)
-    if attention.sum is None or isinstance(attention.sum, Tiled | Dense):
-        return renormalised_energy(x, masses, beta)
+    shared = field.at_tokens(t, tokens) if isinstance(field, Attention) else None
+    if shared is None:
+        drive, error = field.drive(t, AtTokens(), tokens), stated_error(field, t, AtTokens(), tokens)
+    else:
+        drive, error, seen = shared
+    found = _structure(field, tokens) if energy else None
+    if found is None:
+        return drive, error, None
+    if shared is None:
+        own = lyapunov(field, tokens)
+        assert own is not None
+        return drive, error, own(tokens.positions, tokens.masses)
+    level = jnp.sum(tokens.masses * seen)
+    return drive, error, _energy_at_level(found[0][1], tokens.positions, tokens.masses, level)
+
+
+def _energy_of(attention: Attention, mu: Measure, x: Any, masses: Any) -> Any:
+    """The energy by the sums of the field: pair by pair where these are exact, else by the level."""
+    if _is_exact(attention):
+        return renormalised_energy(x, masses, jnp.asarray(attention.beta, x.dtype))
     pairs, _ = attention.pairs(0.0, AtTokens(), mu)
     scale, total = pairs.sums(jnp.ones((x.shape[0], 1), x.dtype))
     level = jnp.sum(masses * jnp.exp(scale) * total[:, 0]) * pairs.unit
+    return _energy_at_level(attention, x, masses, level)
+
+
+def _is_exact(attention: Attention) -> bool:
+    return attention.sum is None or isinstance(attention.sum, Tiled | Dense)
+
+
+def _energy_at_level(attention: Attention, x: Any, masses: Any, level: Any) -> Any:
+    """The energy (level - 1)/(2 beta) from the level sum_i m_i Z_i.
+
+    It is off by the error of the level (round-off and cut) over 2 beta; round-off of <x, y> alone is beta eps. Where
+    sums are exact and the level is within NEAR of 1, near consensus or at small beta, or beta eps exceeds STEEP, the
+    energy is summed pair by pair instead: elsewhere it is off by at most STEEP/NEAR = 1e-10 of itself. Where sums are
+    cut, for beta below eps^(1/3), which is 6e-6 in float64, the expansion of the energy to first order in beta takes
+    over; two moments give it in closed form. Where sums are cut below round-off the error is then at most a few
+    eps^(2/3), below 1e-10 in float64. It is absolute: relative to the energy it is small only away from consensus.
+    """
+    beta = jnp.asarray(attention.beta, x.dtype)
+    if _is_exact(attention):
+        steep = jnp.abs(beta) * float(jnp.finfo(x.dtype).eps) > STEEP
+        near = steep | (jnp.abs(level - 1.0) < jnp.asarray(NEAR, x.dtype))
+        safe = jnp.where(near, 1.0, beta)
+        return jax.lax.cond(
+            near, lambda: renormalised_energy(x, masses, beta), lambda: (level - 1.0) / (2 * safe)
+        )  # fmt: skip
     flat = jnp.abs(beta) < jnp.asarray(jnp.finfo(x.dtype).eps ** (1 / 3), x.dtype)
     safe = jnp.where(flat, 1.0, beta)
     return jnp.where(flat, _nearly_flat_energy(x, masses, beta), (level - 1.0) / (2 * safe))

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from attnflow.checks import shown
 from attnflow.errors import InvalidInput
 
 
@@ -80,7 +81,7 @@ class ExitDistribution:
         """The share S(x) of seeds whose log exit time exceeds x, with its band; past `until`, 0 <= S(x) <= S(until)."""
         at = np.asarray(x, dtype=np.float64)
         if np.isnan(at).any():
-            raise InvalidInput(f"`x` is {x!r}; give logarithms of times.")
+            raise InvalidInput(f"`x` is {shown(x)}; give logarithms of times.")
         seen = at <= self.until
         value = 1 - np.searchsorted(self.log_times, np.minimum(at, self.until), side="right") / self.n
         low = np.where(seen, np.maximum(value - self.band, 0), 0.0)
@@ -98,7 +99,7 @@ class ExitDistribution:
 
         share = np.asarray(q, dtype=np.float64)
         if not np.all((share > 0) & (share < 1)):
-            raise InvalidInput(f"`q` is {q!r}; give shares strictly between 0 and 1.")
+            raise InvalidInput(f"`q` is {shown(q)}; give shares strictly between 0 and 1.")
         tail = (1 - self.confidence) / 2
         padded = np.concatenate([[-np.inf], self.log_times, [np.inf]])
         # n q is rounded: a product within its rounding of an integer is that integer
@@ -137,9 +138,10 @@ def exit_distribution(log_times: ArrayLike, confidence: float = 0.95, *, until: 
     if times.ndim != 1 or len(times) == 0:
         raise InvalidInput(f"`log_times` has shape {times.shape}; give one for each seed, shape (seeds,).")
     if not 0 < confidence < 1:
-        raise InvalidInput(f"`confidence` is {confidence!r}; give a probability strictly between 0 and 1.")
+        raise InvalidInput(f"`confidence` is {shown(confidence)}; give a probability strictly between 0 and 1.")
     times[np.isnan(times)] = np.inf
     exits = times[times < np.inf]
     if np.isnan(until) or (len(exits) and exits[-1] > until):
-        raise InvalidInput(f"`until` is {until!r} and the last exit is at {exits[-1:]}; no exit is seen after `until`.")
+        last = exits[-1:]
+        raise InvalidInput(f"`until` is {shown(until)} and the last exit is at {last}; no exit is seen after `until`.")
     return ExitDistribution(times, float(confidence), float(until))

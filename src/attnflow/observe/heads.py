@@ -19,6 +19,7 @@ from attnflow.axes import one_system
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.fields.base import tangent_drive
+from attnflow.fields.given import given
 from attnflow.fields.queries import AtTokens
 from attnflow.kernels import cast
 from attnflow.precision import double, is_concrete, is_traced
@@ -26,6 +27,7 @@ from attnflow.sums import over_pairs
 from attnflow.tokens import Measure, Tokens
 
 
+@given
 @double
 def interaction_energy(field: Attention, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
     """E at one system, with the matrices that `field` has at time t, over all pairs whatever the mask.
@@ -36,6 +38,7 @@ def interaction_energy(field: Attention, tokens: Tokens | Measure, t: Any = 0.0)
     return _energy(field, jnp.asarray(tokens.positions), tokens.measure, t)
 
 
+@given
 @double
 def energy_rate(field: Attention, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
     """dE/dt at one system along the flow of `field`, by automatic differentiation, the matrices held at time t.

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
+from attnflow.checks import shown
 from attnflow.errors import InvalidInput
 from attnflow.special.numbers import Numbers
 
@@ -132,5 +133,5 @@ def _array(name: str, values: Any, ndim: int) -> np.ndarray:
 
 def _tolerance(tolerance: float) -> float:
     if not (np.isfinite(tolerance) and tolerance >= 0):
-        raise InvalidInput(f"`tolerance` is {tolerance!r}; give a number of at least 0.")
+        raise InvalidInput(f"`tolerance` is {shown(tolerance)}; give a number of at least 0.")
     return float(tolerance)

@@ -10,8 +10,9 @@ import numpy as np
 
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
+from attnflow.fields.given import given
 from attnflow.fields.queries import AtPoints
-from attnflow.observe.clusters import components
+from attnflow.observe.linked import components
 from attnflow.precision import double
 from attnflow.spaces import Sphere
 from attnflow.tokens import Measure, Tokens
@@ -37,6 +38,7 @@ class Modes:
         return len(self.positions)
 
 
+@given
 @double
 def modes(tokens: Tokens, beta: float, *, starts: Any = None, tol: float = 1e-9, iterations: int = 20_000) -> Modes:
     """Climb from `starts` (default: the tokens, at most 4096) to the maxima of Z by mean shift; one system on a sphere.

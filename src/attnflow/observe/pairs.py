@@ -1,5 +1,6 @@
 """Observables of pairs: overlaps and attention weights."""
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -8,8 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import one_system
+from attnflow.checks import whole
 from attnflow.errors import InvalidInput, TooLarge
+from attnflow.feasible import length
 from attnflow.fields import Attention
+from attnflow.fields.given import given
 from attnflow.fields.pairs import Pairs
 from attnflow.kernels import cast
 from attnflow.precision import double, is_traced
@@ -19,6 +23,7 @@ from attnflow.tokens import Measure, Tokens, all_present
 LARGEST_MATRIX = 8192
 
 
+@given
 def overlaps(tokens: Tokens, *, limit: int = LARGEST_MATRIX) -> np.ndarray:
     """The matrix of <x_i, x_j>, shape (..., n, n), for at most `limit` tokens."""
     all_present(tokens, "the matrix of overlaps")
@@ -26,6 +31,7 @@ def overlaps(tokens: Tokens, *, limit: int = LARGEST_MATRIX) -> np.ndarray:
     return np.asarray(tokens.positions) @ np.swapaxes(np.asarray(tokens.positions), -1, -2)
 
 
+@given
 def overlap_histogram(tokens: Tokens, *, bins: int = 100, block: int = 1024) -> tuple[np.ndarray, np.ndarray]:
     """(density, edges): histogram over [-1, 1] of <x_i, x_j>/(|x_i| |x_j|), i < j, weights m_i m_j; one system.
 
@@ -33,22 +39,41 @@ def overlap_histogram(tokens: Tokens, *, bins: int = 100, block: int = 1024) -> 
     """
     tokens.single()
     tokens = tokens.member()  # without absent rows
+    length("bins", bins, 1, 4)
+    whole("block", block, 1)
     edges = np.linspace(-1.0, 1.0, bins + 1)
     x, m = np.asarray(tokens.positions), np.asarray(tokens.masses)
     norms = np.linalg.norm(x, axis=1, keepdims=True)
     x = x / np.where(norms > 0, norms, 1.0)
     counts = np.zeros(bins)
+    equal = m.size > 0 and bool(np.all(m == m[0]))
     for i in range(0, tokens.n, block):
         for j in range(i, tokens.n, block):
-            values = np.clip(x[i : i + block] @ x[j : j + block].T, -1.0, 1.0)
-            weights = np.outer(m[i : i + block], m[j : j + block])
+            a, b = x[i : i + block], x[j : j + block]
+            # in few dimensions waking the threads of a matrix product costs more than the product
+            values = np.einsum("id,jd->ij", a, b) if x.shape[1] <= 8 else a @ b.T
+            weights = None if equal else np.outer(m[i : i + block], m[j : j + block])
             if i == j:
-                weights = np.triu(weights, 1)
-            counts += np.histogram(values, edges, weights=weights)[0]
+                upper = _upper(len(values))
+                values, weights = values[upper], None if weights is None else weights[upper]
+            counts += _counted(values, weights, bins)
     total = counts.sum()
     return (counts / (total * np.diff(edges)) if total > 0 else counts), edges
 
 
+@functools.lru_cache(2)
+def _upper(size: int) -> np.ndarray:
+    """Which entries of a square matrix are above its diagonal."""
+    return np.triu(np.ones((size, size), bool), 1)
+
+
+def _counted(values: np.ndarray, weights: np.ndarray | None, bins: int) -> np.ndarray:
+    """The weight in each of `bins` equal bins of [-1, 1]; a value on an edge belongs to the upper bin."""
+    place = ((values.ravel() + 1.0) * (bins / 2)).astype(np.intp)
+    return np.bincount(np.clip(place, 0, bins - 1), None if weights is None else weights.ravel(), bins)
+
+
+@given
 @double
 def attention_matrix(field: Attention, tokens: Tokens | Measure, *, t: float = 0.0, limit: int = LARGEST_MATRIX) -> Any:
     """A_ij, the weight of token j in the drive of token i at time t, which is sum_j A_ij V x_j; one system.

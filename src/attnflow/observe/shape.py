@@ -8,20 +8,24 @@ no part in any of them.
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
+from attnflow.fields.given import given
 from attnflow.precision import double, is_traced
 from attnflow.tokens import Measure, Tokens
 
 
+@given
 @double
 def order_parameter(tokens: Tokens | Measure) -> Any:
     """|sum_i m_i x_i|: 1 at consensus, near 0 for spread-out tokens (Kuramoto's r on the circle)."""
     return _order_parameter(tokens.positions, tokens.masses)
 
 
+@given
 @double
 def effective_rank(tokens: Tokens | Measure) -> Any:
     """Exp of the entropy of the normalised eigenvalues of sum_i m_i x_i x_i^T: from 1 (a line) to d (isotropic).
@@ -32,12 +36,14 @@ def effective_rank(tokens: Tokens | Measure) -> Any:
     return _effective_rank(tokens.positions, tokens.masses)
 
 
+@given
 @double
 def spread(tokens: Tokens | Measure) -> Any:
     """max_i |x_i - mean| over tokens of positive mass: the diameter is between it and twice it."""
     return _spread(tokens.positions, tokens.masses)
 
 
+@given
 @double
 def speed(field: AbstractField, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
     """The speed |X_t[mu](x_i)| of every token; batch dimensions first (inside `jit`, `grad` and `vmap`: one system).
@@ -59,9 +65,32 @@ def _order_parameter(x: Any, masses: Any) -> Any:
 
 @eqx.filter_jit
 def _effective_rank(x: Any, masses: Any) -> Any:
-    x, masses = _arrays(x, masses)
-    moment = jnp.swapaxes(masses[..., None] * x, -1, -2) @ x
-    values = jnp.maximum(jnp.linalg.eigvalsh(moment), 0.0)
+    return _rank(*_arrays(x, masses))
+
+
+@jax.custom_jvp
+def _rank(x: Any, masses: Any) -> Any:
+    """Of fewer tokens than dimensions by the Gram matrix of the sqrt(m_i) x_i, which has the same positive eigenvalues.
+
+    Its derivative is that of the moments, since the root of a mass has none at 0.
+    """
+    if x.shape[-2] >= x.shape[-1]:
+        return _rank_by_moments(x, masses)
+    weighted = jnp.sqrt(masses)[..., None] * x
+    return _rank_of(weighted @ jnp.swapaxes(weighted, -1, -2))
+
+
+@_rank.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    return jax.jvp(_rank_by_moments, primals, tangents)
+
+
+def _rank_by_moments(x: Any, masses: Any) -> Any:
+    return _rank_of(jnp.swapaxes(masses[..., None] * x, -1, -2) @ x)
+
+
+def _rank_of(matrix: Any) -> Any:
+    values = jnp.maximum(jnp.linalg.eigvalsh(matrix), 0.0)
     shares = values / jnp.sum(values, axis=-1, keepdims=True)
     # A vanishing eigenvalue is a square of distances to a hyperplane: s log s has the derivative 0 in the positions
     # there, although it is infinite in s.

@@ -23,7 +23,9 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
 from attnflow.axes import finite_array, positive
+from attnflow.checks import shown
 from attnflow.errors import InvalidInput
+from attnflow.fields.given import given
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens, all_present
 
@@ -66,6 +68,7 @@ class _Groups(NamedTuple):
     drop: Float[np.ndarray, " token"]
 
 
+@given
 def slow_motion(tokens: Tokens, labels: ArrayLike, beta: float) -> SlowMotion:
     """The hypotheses of slow motion for one system on a sphere whose groups are named by `labels`, an integer a token.
 
@@ -110,7 +113,7 @@ def slow_motion_along(
             f"`positions` has shape {frames.shape} and `times` {clock.shape}; give one frame a time, ascending."
         )
     if not 0 < slack < 1:
-        raise InvalidInput(f"`slack` is {slack!r}; give a number strictly between 0 and 1.")
+        raise InvalidInput(f"`slack` is {shown(slack)}; give a number strictly between 0 and 1.")
     given = None if rate is None else float(positive("rate")(rate))
     b, names = float(positive("beta")(beta)), _members(labels, frames.shape[1])
     tokens = Tokens(frames, masses, dims=("frame",))

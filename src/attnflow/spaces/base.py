@@ -7,7 +7,9 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.errors import InvalidInput
+from attnflow.checks import shown
+from attnflow.errors import InvalidInput, TooLarge
+from attnflow.feasible import LARGEST_DIM, limited
 
 Point = Float[Array | np.ndarray, "*batch dim"]
 Broadcast = Float[Array | np.ndarray, "*#batch dim"]
@@ -111,5 +113,7 @@ class AbstractSpace(eqx.Module):
 def size(space: str, name: str, value: int, least: int) -> int:
     """The argument `name` of a space: an integer."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidInput(f"`{name}` of {space} is {value!r}; give an integer of at least {least}.")
+        raise InvalidInput(f"`{name}` of {space} is {shown(value)}; give an integer of at least {least}.")
+    if value > LARGEST_DIM and limited():
+        raise TooLarge(f"`{name}` of {space} is {shown(value)}; give at most {LARGEST_DIM}.")
     return int(value)

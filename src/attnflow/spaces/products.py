@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attnflow.checks import shown
 from attnflow.errors import InvalidInput
 from attnflow.precision import double
 from attnflow.spaces.base import AbstractSpace, Broadcast, Picture, Point, size
@@ -128,7 +129,7 @@ class Product(AbstractSpace):
         for k, factor in enumerate(factors):
             if not isinstance(factor, AbstractSpace):
                 raise InvalidInput(
-                    f"factor {k} of Product is {factor!r}; give spaces, as in Product(Sphere(3), Torus(1))."
+                    f"factor {k} of Product is {shown(factor)}; give spaces, as in Product(Sphere(3), Torus(1))."
                 )
         if not factors:
             raise InvalidInput("Product has no factors; give at least one space.")

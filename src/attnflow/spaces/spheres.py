@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attnflow.checks import reals, shown
 from attnflow.errors import InvalidInput
 from attnflow.precision import double
 from attnflow.spaces.base import AbstractSpace, Broadcast, Picture, Point, size
@@ -302,7 +303,7 @@ def _gains(name: str, gain: Sequence[float] | np.ndarray) -> tuple[float, ...]:
     try:
         values = np.asarray(gain, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(f"`gain` of {name} is {gain!r}; give one positive number per coordinate.") from None
+        raise InvalidInput(f"`gain` of {name} is {shown(gain)}; give one positive number per coordinate.") from None
     if values.ndim != 1:
         raise InvalidInput(f"`gain` of {name} has shape {values.shape}; give one positive number per coordinate.")
     bad = ~(np.isfinite(values) & (values > 0))
@@ -313,6 +314,7 @@ def _gains(name: str, gain: Sequence[float] | np.ndarray) -> tuple[float, ...]:
 
 
 def _radius(name: str, radius: float) -> float:
-    if isinstance(radius, bool) or not isinstance(radius, int | float | np.number) or not 0 < radius < np.inf:
-        raise InvalidInput(f"`radius` of {name} is {radius!r}; give a positive finite number.")
-    return float(radius)
+    found = reals(radius)
+    if found is None or found.ndim or not 0 < found < np.inf:
+        raise InvalidInput(f"`radius` of {name} is {shown(radius)}; give a positive finite number.")
+    return float(found)

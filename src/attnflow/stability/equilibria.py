@@ -8,6 +8,7 @@ import numpy as np
 from attnflow.checks import generator
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Unnormalised
+from attnflow.fields.given import given
 from attnflow.observe import Clusters, clusters, energy, overlaps
 from attnflow.spaces import Sphere
 from attnflow.stability.hessian import Spectrum, jacobian, spectrum
@@ -43,6 +44,7 @@ class Equilibrium:
         return self.spectrum.unstable
 
 
+@given
 def find_equilibrium(
     field: AbstractField, tokens: Tokens, *, tolerance: float = 1e-12, most: int = 200
 ) -> Equilibrium | None:

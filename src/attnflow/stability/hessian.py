@@ -11,6 +11,7 @@ import numpy as np
 from attnflow.checks import generator
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.fields import AbstractField
+from attnflow.fields.given import given
 from attnflow.observe.energy import renormalised_energy
 from attnflow.precision import double
 from attnflow.spaces import Sphere
@@ -46,6 +47,7 @@ class Spectrum:
         return self.index > 0
 
 
+@given
 def jacobian(field: AbstractField, tokens: Tokens, t: float = 0.0) -> np.ndarray:
     """The linearised flow as a matrix of n times `space.dimension` rows, in the orthonormal frames of `tangent_frames`.
 
@@ -56,6 +58,7 @@ def jacobian(field: AbstractField, tokens: Tokens, t: float = 0.0) -> np.ndarray
     return _matrix(lambda frames: _jacobian(field, tokens.measure, jnp.asarray(t, float), frames), tokens)
 
 
+@given
 def energy_hessian(tokens: Tokens, beta: float) -> np.ndarray:
     """The Riemannian Hessian of the energy E0 in the metric sum_i m_i <a_i, b_i>, as a symmetric matrix.
 
@@ -81,6 +84,7 @@ def energy_hessian(tokens: Tokens, beta: float) -> np.ndarray:
     return (scaled + scaled.T) / 2
 
 
+@given
 def spectrum(field: AbstractField, tokens: Tokens, t: float = 0.0) -> Spectrum:
     """All eigenvalues and eigenvectors of the linearised flow."""
     matrix = jacobian(field, tokens, t)
@@ -94,6 +98,7 @@ def spectrum(field: AbstractField, tokens: Tokens, t: float = 0.0) -> Spectrum:
     return Spectrum(values[order], fields[order], tolerance)
 
 
+@given
 def leading_eigenpairs(
     field: AbstractField, tokens: Tokens, count: int = 6, *, t: float = 0.0, tolerance: float = 1e-10, seed: int = 0
 ) -> Spectrum:

@@ -18,16 +18,19 @@ import numpy as np
 from attnflow.axes import one_system
 from attnflow.fields import AbstractField
 from attnflow.fields.base import tangent_drive
+from attnflow.fields.given import given
 from attnflow.fields.queries import AtTokens
 from attnflow.precision import double
 from attnflow.tokens import Measure, Tokens, all_present
 
 
+@given
 def tangent_frames(tokens: Tokens) -> np.ndarray:
     """(n, dimension of the space, d): an orthonormal basis of the tangent space at every token (`space.frame`)."""
     return tokens.space.frame(np.asarray(tokens.positions, dtype=np.float64))
 
 
+@given
 def jacobian_operator(field: AbstractField, tokens: Tokens, t: float = 0.0) -> Callable[[np.ndarray], np.ndarray]:
     """The map v -> P_x DF(x)[v] on arrays (n, d) of tangent vectors; one compiled field derivative per call."""
     check(field, tokens)

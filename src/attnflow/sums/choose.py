@@ -103,7 +103,7 @@ def choose(
     sizes = [float(size) for one in kernels if (size := one.magnitude(norm, norm)) is not None]
     floor = float(np.finfo(dtype).eps) * (4 + math.sqrt(tokens.n) + max(sizes, default=0.0))
     if tol is not None and not (isinstance(tol, int | float | np.number) and 0 < tol < 1):
-        raise InvalidInput(f"`tol` is {tol!r}; give the absolute error of the softmax mean, in (0, 1).")
+        raise InvalidInput(f"`tol` is {shown(tol)}; give the absolute error of the softmax mean, in (0, 1).")
     case = Case(tokens, use, tol, dtype, jax.default_backend() if backend is None else backend, flowing, floor)
     if case.tol < floor and dtype == np.float32:
         raise InvalidInput(

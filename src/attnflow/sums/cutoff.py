@@ -126,7 +126,7 @@ def neighbours(positions: np.ndarray, radius: float, sample: int = 256, seed: in
 
 
 def _radius(beta: float, eps: float) -> float:
-    return min(math.sqrt(2 * math.log(1 / eps) / beta), 3.0) if beta > 0 else 3.0
+    return min(math.sqrt(2 * max(math.log(1 / eps), 0.0) / beta), 3.0) if beta > 0 else 3.0
 
 
 def _unit(x: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
-from attnflow.kernels import AbstractKernel, Expansion, Exponential, cast, expanded, first_member
+from attnflow.kernels import STEEPEST, AbstractKernel, Expansion, Exponential, cast, expanded, first_member
 from attnflow.masks import AbstractPrefix
 from attnflow.special.degrees import basis_size
 from attnflow.sums.base import (
@@ -322,6 +322,8 @@ def outside_expansions(name: str, use: Use, d: int) -> str:
 def without_expansion(name: str, kernels: list[AbstractKernel]) -> str:
     """The refusal of a kernel by the series `name`."""
     if isinstance(kernels[0], Exponential):
+        if max(float(np.asarray(kernel.beta)) for kernel in kernels) > STEEPEST:  # type: ignore[attr-defined]
+            return f"`beta` is above {STEEPEST:g}, where the sum {name} needs too many degrees; sum=Tiled() takes any."
         return f"`beta` is negative; the sum {name} needs beta >= 0, sum=Tiled() takes any."
     return (
         f"the sum {name} needs a kernel with an expansion in degrees, which {type(kernels[0]).__name__} has not; "

@@ -1,7 +1,9 @@
 """Tokens: weighted points on a space, the ways to make them, and the pure measures that fields receive."""
 
-from attnflow.tokens.ensemble import Tokens, from_array, onto, stack
+from attnflow.tokens.ensemble import Tokens, from_array, onto
+from attnflow.tokens.ladder import padded
 from attnflow.tokens.measure import Measure, all_present
+from attnflow.tokens.stacking import stack
 from attnflow.tokens.starts import (
     caps,
     clustered,
@@ -23,6 +25,7 @@ __all__ = [
     "from_array",
     "onto",
     "orthonormal",
+    "padded",
     "ring",
     "simplex",
     "stack",

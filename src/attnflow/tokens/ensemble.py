@@ -1,16 +1,19 @@
 """Tokens: the checked, labelled, batched ensembles of measures that users make and get."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Real
 from numpy.typing import ArrayLike, DTypeLike
 
 from attnflow.axes import RESERVED, Label, as_labels
-from attnflow.checks import instance, shown
-from attnflow.errors import InvalidInput, InvalidTokens
+from attnflow.checks import flag, instance, shown, whole
+from attnflow.describe import html_table, listed
+from attnflow.errors import InvalidInput, InvalidTokens, NoSuchItem
 from attnflow.precision import is_traced
 from attnflow.spaces import AbstractSpace, Sphere
 from attnflow.tokens.measure import Measure, members_of
@@ -52,6 +55,8 @@ class Tokens(eqx.Module):
         coordinates: Sequence[Sequence[Label] | np.ndarray | None] | None = None,
         dtype: DTypeLike = np.float64,
     ):
+        if isinstance(dims, str) or not isinstance(dims, Sequence):
+            raise InvalidTokens(f"`dims` is {shown(dims)}; give the names of the leading axes, as in dims=('seed',).")
         values, there = _present(positions, present, dtype)
         if values.ndim != 2 + len(dims):
             raise InvalidTokens(
@@ -74,6 +79,56 @@ class Tokens(eqx.Module):
         self.present = there
         self.space = space
         self.dims, self.coordinates = _labels(dims, coordinates, values.shape)
+
+    def __repr__(self) -> str:
+        if not isinstance(self.masses, np.ndarray | jax.Array) or not self.masses.size:  # a tree of something else
+            return eqx.tree_pformat(self)
+        return f"Tokens({', '.join(f'{key}: {value}' for key, value in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return html_table("Tokens", self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        """What the tokens are, in a few words."""
+        if is_traced((self.positions, self.masses)):
+            return {"positions": f"traced {self.positions.shape}", "space": str(self.space)}
+        here = np.asarray(self.masses)
+        equal = self.present is None and bool(np.all(here == here.flat[0]))
+        batch = {
+            d: listed(list(range(size)) if labels is None else list(labels))
+            for d, labels, size in zip(self.dims, self.coordinates, self.positions.shape, strict=False)
+        }
+        rest = {} if self.present is None else {"present": f"{int(np.sum(self.present))} of {self.present.size} rows"}
+        mass = {"masses": "equal" if equal else f"{here[here > 0].min():.3g} to {here.max():.3g}"}
+        kind = {} if self.positions.dtype == np.float64 else {"precision": str(self.positions.dtype)}
+        return {"n": str(self.n), "space": str(self.space)} | batch | mass | rest | kind
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise InvalidTokens("tokens are not an array: they have masses and a space; use tokens.positions.")
+
+    def __len__(self) -> int:
+        """Number of rows, absent ones among them; of a batch the size of its first dimension."""
+        return int(self.positions.shape[0])
+
+    def __getitem__(self, at: int) -> Any:
+        """The position of row number `at`; of a batch along one dimension the tokens of member number `at`."""
+        number = whole("at", at, -sys.maxsize)
+        if not -len(self) <= number < len(self):
+            raise NoSuchItem(f"number {at} was asked for; there are {len(self)}, counted from 0.")
+        if not self.dims:
+            return self.positions[number]
+        if len(self.dims) > 1:
+            raise InvalidInput(f"the tokens are a batch along {self.dims}; use member({self.dims[0]}={at}, ...).")
+        return self.member(**{self.dims[0]: number})
+
+    def plot(self) -> Any:
+        """The tokens in one Matplotlib Figure: `attnflow.plot(tokens)`."""
+        import attnflow
+
+        return attnflow.plot(self)
 
     @property
     def n(self) -> int:
@@ -121,7 +176,8 @@ class Tokens(eqx.Module):
             raise InvalidInput(f"`member` got {sorted(index)}; name each of the batch dimensions {self.dims}.")
         if not self.dims and self.present is None:
             return self
-        pick = tuple(index[name] for name in self.dims)
+        sizes = dict(zip(self.dims, self.positions.shape, strict=False))
+        pick = tuple(whole(name, index[name], -sizes[name], sizes[name] - 1) for name in self.dims)
         rows = slice(None) if self.present is None else np.asarray(self.present)[pick]
         place = np.asarray(self.place)
         masses = np.asarray(self.masses)[pick][rows]
@@ -160,7 +216,8 @@ def from_array(
     `normalise=True` first divides every row by its norm.
     """
     values = _numbers("positions", positions, np.float64)
-    if normalise:
+    if flag("normalise", normalise) and values.size and values.ndim:
+        values = values / np.maximum(np.abs(values).max(axis=-1, keepdims=True), np.finfo(float).tiny)  # no overflow
         norms = np.linalg.norm(values, axis=-1, keepdims=True)
         if (norms == 0).any():
             raise InvalidTokens(
@@ -170,61 +227,14 @@ def from_array(
     return Tokens(values, masses, space=space)
 
 
-def stack(dim: str, values: Sequence[Label] | np.ndarray, systems: Sequence[Tokens]) -> Tokens:
-    """Several systems as a batch along the new dimension `dim`, labelled by `values`.
-
-    Systems with fewer tokens than the largest are filled up by absent rows (`present`); places may differ.
-    """
-    systems = list(systems)
-    if not systems:
-        raise InvalidInput("`systems` is empty; give at least one system.")
-    if len(systems) != len(values):
-        raise InvalidInput(f"`systems` has {len(systems)} entries and `values` {len(values)}; give as many of each.")
-    labels = as_labels("`values`", values, len(systems))
-    first = systems[0]
-    for k, other in enumerate(systems):
-        instance(f"systems[{k}]", other, Tokens, "tokens, as in stack('seed', [0, 1], [tokens, other])")
-        if other.positions.shape[:-2] != first.positions.shape[:-2] or other.space != first.space:
-            raise InvalidTokens(
-                f"systems[{k}] has shape {other.positions.shape} on {other.space}, but systems[0] has "
-                f"{first.positions.shape} on {first.space}; a batch needs one space and one shape but for the number "
-                "of tokens."
-            )
-        if other.dims != first.dims or other.coordinates != first.coordinates:
-            raise InvalidTokens(f"systems[{k}] has batch dimensions {other.dims}, systems[0] has {first.dims}.")
-    largest = max(s.n for s in systems)
-    place: Any = first.place
-    if np.ndim(place) > 1 or not all(np.array_equal(s.place, place) for s in systems):
-        place = np.stack([_filled(np.broadcast_to(s.place, s.masses.shape), largest, -1) for s in systems])
-    whole = all(s.present is None and s.n == largest for s in systems)
-    there = [np.ones(s.masses.shape, bool) if s.present is None else np.asarray(s.present) for s in systems]
-    return Tokens(
-        np.stack([_filled(s.positions, largest, -2) for s in systems]),
-        np.stack([_filled(s.masses, largest, -1) for s in systems]),
-        space=first.space,
-        place=place,
-        present=None if whole else np.stack([_filled(one, largest, -1) for one in there]),
-        dims=(dim, *first.dims),
-        coordinates=(labels, *first.coordinates),
-    )
-
-
-def _filled(array: Any, length: int, axis: int) -> np.ndarray:
-    """`array` with zeros up to `length` along the axis of the tokens."""
-    array = np.asarray(array)
-    widths = [(0, 0)] * array.ndim
-    widths[axis] = (0, length - array.shape[axis])
-    return np.pad(array, widths)
-
-
 def _present(positions: Any, present: Any, dtype: DTypeLike) -> tuple[np.ndarray, np.ndarray | None]:
     """Positions whose absent rows are filled, and which rows are present, None for all."""
     if present is None:
         return _numbers("positions", positions, dtype), None
     if is_traced(present):
         raise InvalidTokens("`present` is being traced by a JAX transformation; inside it use `attnflow.Measure`.")
-    there = np.asarray(present)
-    raw = np.asarray(positions) if not is_traced(positions) else np.zeros(0)
+    there = _array("present", present)
+    raw = np.zeros(0) if is_traced(positions) else _array("positions", positions)
     if there.dtype.kind != "b" or (raw.ndim >= 2 and there.shape not in (raw.shape[:-1], raw.shape[-2:-1])):
         raise InvalidTokens(
             f"`present` has shape {there.shape} and dtype {there.dtype}; give True or False for each token, shape "
@@ -250,19 +260,26 @@ def _copied(values: np.ndarray, present: np.ndarray) -> np.ndarray:
     return np.take_along_axis(values, np.broadcast_to(rows, values.shape), axis=present.ndim - 1)
 
 
+def _array(name: str, values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):
+        raise InvalidTokens(f"`{name}` is {shown(values)}; give an array, with rows of one length.") from None
+
+
 def _numbers(name: str, values: Any, dtype: DTypeLike) -> np.ndarray:
     if is_traced(values):
         raise InvalidTokens(
             f"`{name}` is being traced by a JAX transformation; make the tokens outside of it, and inside use "
             "`tokens.moved(positions)` or `attnflow.Measure(positions, masses)`."
         )
-    try:
-        raw = np.asarray(values)
-    except (TypeError, ValueError):
-        raise InvalidTokens(f"`{name}` is {shown(values)}; give an array, with rows of one length.") from None
+    raw = _array(name, values)
     if raw.dtype.kind not in "iuf":
         raise InvalidTokens(f"`{name}` has dtype {raw.dtype}; give real numbers.")
-    array = np.array(raw, dtype=dtype)
+    try:
+        array = np.array(raw, dtype=dtype)
+    except TypeError:
+        raise InvalidTokens(f"`dtype` is {shown(dtype)}; use float64, or float32 on request.") from None
     if array.dtype not in (np.float64, np.float32):
         raise InvalidTokens(f"`dtype` is {array.dtype}; use float64, or float32 on request.")
     if not np.isfinite(array).all():

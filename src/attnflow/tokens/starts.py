@@ -1,6 +1,7 @@
 """Initial conditions. Randomness is drawn on the host from an integer seed; a list of seeds makes a batch."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,16 +9,20 @@ from numpy.typing import ArrayLike
 from attnflow.axes import finite_array
 from attnflow.checks import generator, instance, number, shown, whole
 from attnflow.errors import InvalidInput, InvalidTokens
+from attnflow.feasible import length, require_memory
 from attnflow.spaces import AbstractSpace, Sphere
-from attnflow.tokens.ensemble import Tokens, stack
+from attnflow.tokens.ensemble import Tokens
+from attnflow.tokens.stacking import stack
 
 Seed = int | Iterable[int]
+COPIES = 2
+"""Arrays of all positions that exist at a time while tokens are made, at least."""
 
 
 def uniform(space: AbstractSpace, *, n: int, seed: Seed = 0) -> Tokens:
     """`n` iid tokens of the reference distribution: uniform on compact spaces, standard Gaussian on R^d."""
-    n = whole("n", n, 1)
     instance("space", space, AbstractSpace, "a space such as Sphere(3)")
+    n = length("n", n, 1, COPIES * space.dim)
     return _draw(seed, lambda rng: Tokens(space.sample(rng, n), space=space))
 
 
@@ -29,8 +34,8 @@ def von_mises_fisher(
     Wood's rejection method, rearranged to draw 1 - <mean, x> directly, so that a concentration of 1e12 keeps
     all its digits (SciPy's sampler works with <mean, x> and does not). `mean` defaults to the last basis vector.
     """
-    n = whole("n", n, 1)
     _sphere("von_mises_fisher", space)
+    n = length("n", n, 1, COPIES * space.dim)
     concentration = number("concentration", concentration, low=0.0)
     axis = np.eye(space.dim)[-1] if mean is None else _rows(space, np.atleast_2d(mean), "mean")[0]
 
@@ -48,8 +53,8 @@ def ring(space: Sphere, *, n: int, jitter: float = 0.0, seed: Seed = 0) -> Token
     `jitter` is the standard deviation of a Gaussian added to each angle. Without jitter the ring is an
     (unstable) equilibrium.
     """
-    n = whole("n", n, 1)
     _sphere("ring", space)
+    n = length("n", n, 1, COPIES * space.dim)
     jitter = number("jitter", jitter, low=0.0)
 
     def draw(rng: np.random.Generator) -> Tokens:
@@ -66,8 +71,8 @@ def equiangular(space: Sphere, *, n: int, overlap: float, seed: Seed | None = No
 
     (At the lower end, the regular simplex, d = n - 1 is enough.) A seed turns them by a random rotation.
     """
-    n, overlap = whole("n", n, 1), number("overlap", overlap)
     _sphere("equiangular", space)
+    n, overlap = length("n", n, 1, COPIES * space.dim), number("overlap", overlap)
     lowest = -1.0 / (n - 1) if n > 1 else -1.0
     if not lowest - 1e-12 <= overlap <= 1:
         raise InvalidInput(f"`overlap` is {overlap}; {n} tokens can have overlaps in [{lowest:.6g}, 1].")
@@ -89,7 +94,7 @@ def equiangular(space: Sphere, *, n: int, overlap: float, seed: Seed | None = No
 
 def simplex(space: Sphere, *, n: int, seed: Seed | None = None) -> Tokens:
     """The regular simplex: `n` tokens of overlap -1/(n-1), in dimension n - 1 or more."""
-    n = whole("n", n, 1)
+    whole("n", n, 1)
     return equiangular(space, n=n, overlap=-1.0 / (n - 1) if n > 1 else 1.0, seed=seed)
 
 
@@ -161,6 +166,7 @@ def _around(
     weights = np.ones(len(middle)) if masses is None else finite_array("`masses`", masses)
     if weights.shape != (len(middle),):
         raise InvalidTokens(f"`masses` has shape {weights.shape}; give one mass per centre, shape {(len(middle),)}.")
+    length("n", int(counts.sum(dtype=object)), 1, COPIES * space.dim)
     around = np.repeat(middle, counts, axis=0)
     each = np.repeat(weights / counts, counts)
     return _draw(seed, lambda rng: Tokens(scatter(rng, around), each, space=space))
@@ -170,9 +176,12 @@ def _draw(seed: Seed, make: Callable[[np.random.Generator], Tokens]) -> Tokens:
     def one(label: int) -> Tokens:
         return make(generator(label))
 
-    if not isinstance(seed, Iterable) or isinstance(seed, str):
-        return one(seed)
-    seeds = list(seed)
+    given: Any = seed
+    if not isinstance(given, Iterable) or isinstance(given, str) or getattr(given, "ndim", 1) == 0:
+        return one(given)
+    if isinstance(given, Sized):
+        require_memory(len(given) << 10, f"`seed` has {len(given)} members, which", "give fewer seeds")
+    seeds = list(given)
     if not seeds:
         raise InvalidInput("`seed` is an empty list; give at least one seed.")
     systems = [one(s) for s in seeds]

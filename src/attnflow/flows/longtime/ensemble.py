@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import members, over_members
+from attnflow.checks import end_time, instance
 from attnflow.errors import InvalidInput
-from attnflow.fields import Attention
+from attnflow.fields import AbstractField, Attention
 from attnflow.flows.compiled import compiled, wait
 from attnflow.flows.driver import Control, drive
 from attnflow.flows.longtime import integrator
@@ -47,19 +48,21 @@ def merge_times(
 
     Dimensions (batch..., merge), with the coordinate `left`, the number of clusters that a merge leaves:
     `flow["log_time"].sel(left=k)` is when k + 1 clusters became k, infinite where that has not happened until `until`.
-    Besides log_time: rounding and undetermined as in `flow.merges`, and evaluations so far. `on_progress`, `cancel`
-    and `sink` are those of `solve`; after Ctrl-C the merges made so far are returned, with the attribute `outcome`
-    "interrupted".
+    Two clusters are one when they are nearer than the angle of `method`, by default 10^(-3)/max(beta, 1), where
+    `theory.log_merge_time` ends too. Besides log_time: rounding and undetermined as in `flow.merges`, and evaluations
+    so far. `on_progress`, `cancel` and `sink` are those of `solve`; after Ctrl-C the merges made so far are returned,
+    with the attribute `outcome` "interrupted".
     """
-    method = LongTime(sensitive=False) if method is None else method
+    method = instance("method", LongTime(sensitive=False) if method is None else method, LongTime, "LongTime()")
+    instance("field", field, AbstractField, "a field such as Attention(2.0)")
+    instance("tokens", tokens, Tokens, "tokens, such as from_array(positions)")
+    until = end_time(until, endless=True)
     field.check(tokens)
     method.check(field, tokens)
-    if not (isinstance(until, int | float | np.number) and until > 0):
-        raise InvalidInput(f"`until` is {until!r}; give a positive time, math.inf for consensus.")
     if not 2 <= tokens.n <= MOST:
         raise InvalidInput(f"`tokens` are {tokens.n} in each member; merge_times follows 2 to {MOST}: use solve_long.")
     with full_precision():
-        stepper = _Ensemble(field, tokens, method, float(until))
+        stepper = _Ensemble(field, tokens, method, until)
         return drive(stepper, Control(sink, on_progress, cancel, check), lambda driven: by_left(driven.dataset))
 
 

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import Along, Number, positive
-from attnflow.checks import flag, number, whole
+from attnflow.checks import flag, number
 from attnflow.errors import InvalidInput
+from attnflow.feasible import length
 from attnflow.fields import AbstractField, Attention, Softmax
 from attnflow.fields.normalisers import Clock, Unnormalised
 from attnflow.flows.longtime.integrator import Physics
@@ -38,7 +39,7 @@ class LongTime(eqx.Module):
     angle: float | None = eqx.field(
         static=True, default=None, converter=lambda angle: None if angle is None else number("angle", angle)
     )
-    frames: int = eqx.field(static=True, default=400, converter=lambda count: whole("frames", count, 2))
+    frames: int = eqx.field(static=True, default=400, converter=lambda count: length("frames", count, 2))
     sensitive: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnflow.axes import Along
-from attnflow.checks import instance
+from attnflow.checks import end_time, instance
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows.continuing import go_on, recipe_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class LongFlow(AbstractTrajectory):
     """What `solve_long` returns: frames on the coordinate log t, and the tree of merges."""
 
@@ -45,6 +45,19 @@ class LongFlow(AbstractTrajectory):
     def merges(self) -> "xr.Dataset":
         """The table of merges: `tree.merges`."""
         return self.tree.merges
+
+    def _cut(self, at: slice) -> Any:
+        """The first frames, with the merges and stairs up to the last of them."""
+        first, last, step = at.indices(len(self))
+        if first != 0 or step != 1:
+            raise InvalidInput(
+                "the frames of a long flow belong to its merges; cut it from its start, as in flow[:20]."
+            )
+        end = float(self.log_time[last - 1]) if last > 0 else -math.inf
+        found = self.dataset.isel(time=at)
+        for name, dim in (("merge_log_time", "merge"), ("stair_log_time", "step")):
+            found = found.isel({dim: np.flatnonzero(found[name].values <= end)})
+        return found
 
 
 def solve_long(
@@ -75,16 +88,15 @@ def solve_long(
     long: LongTime = instance("method", LongTime() if method is None else method, LongTime, "LongTime()")
     along: Any = instance("field", field, AbstractField, "a field such as Attention(2.0)")
     start: Any = instance("tokens", tokens, Tokens, "tokens, such as from_array(positions)")
-    if not (isinstance(until, int | float | np.number) and until > 0):
-        raise InvalidInput(f"`until` is {until!r}; give a positive time, math.inf for consensus.")
+    until = end_time(until, endless=True)
     along.check(start)
     long.check(along, start)
     if start.dims or isinstance(along.beta, Along):
         raise InvalidInput("solve_long follows one system; for a batch, `merge_times` gives all merges at once.")
-    recipe = (along, start, long, observe, float(until))
+    recipe = (along, start, long, observe, until)
 
     def result(driven: Driven) -> LongFlow:
         return LongFlow(driven.dataset, along, start.space, driven.outcome, driven.steps, driven.checkpoint, recipe)
 
     with full_precision():
-        return drive(ClusterStepper(long, along, start, float(until)), control, result, observe=observe)
+        return drive(ClusterStepper(long, along, start, until), control, result, observe=observe)

@@ -77,6 +77,7 @@ class ClusterStepper(AbstractSingle):
             {"space": str(tokens.space)},
             self.until,
             {},
+            exact=False,
         )
 
     def start(self) -> Views:

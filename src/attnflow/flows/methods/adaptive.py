@@ -16,6 +16,7 @@ from attnflow.flows.methods.fixed import finite
 from attnflow.flows.methods.rules import not_after
 from attnflow.flows.methods.solvers import as_plain_loop, check_solver, inside, is_coarse, with_tolerances
 from attnflow.flows.noises import AbstractNoise
+from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace
 
 
@@ -36,14 +37,20 @@ class Adaptive(AbstractMethod):
             depend on when others start or pass a jump.
     """
 
-    rtol: Number = eqx.field(converter=positive("rtol"), default=1e-8)
-    atol: Number = eqx.field(converter=positive("atol"), default=1e-10)
-    max_steps: int = eqx.field(static=True, default=4096, converter=lambda count: whole("max_steps", count, 1))
+    rtol: Number = eqx.field(converter=positive("rtol", batch=False), default=1e-8)
+    atol: Number = eqx.field(converter=positive("atol", batch=False), default=1e-10)
+    max_steps: int = eqx.field(static=True, default=4096, converter=lambda count: whole("max_steps", count, 1, 10**9))
     solver: Any = None
 
     def __check_init__(self) -> None:
         if self.solver is not None:
             check_solver(self.solver)
+        rounding = float(np.finfo(np.float64).eps)
+        if is_concrete(self.rtol) and is_concrete(self.atol) and max(self.rtol, self.atol) < rounding:
+            raise InvalidInput(
+                f"`rtol` is {float(self.rtol):g} and `atol` is {float(self.atol):g}, both below the rounding of a "
+                f"float64, {rounding:.1e}, so that no step would pass; give an `rtol` of at least 1e-14."
+            )
 
     @property
     def layer_step(self) -> float | None:

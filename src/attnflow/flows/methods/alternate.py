@@ -28,7 +28,7 @@ class Alternate(AbstractMethod):
     multiples of `step`. `advance` is differentiable in both modes.
     """
 
-    step: Number = eqx.field(converter=positive("step"), default=0.1)
+    step: Number = eqx.field(converter=positive("step", batch=False), default=0.1)
     symmetric: bool = eqx.field(static=True, default=False)
     update: AbstractUpdate | None = None
 

@@ -11,6 +11,7 @@ import numpy as np
 from attnflow.axes import Number, positive
 from attnflow.checks import instance
 from attnflow.errors import InvalidInput
+from attnflow.feasible import require_memory, require_steps
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.rules import AbstractRule, Rk4
@@ -27,7 +28,7 @@ class Fixed(AbstractMethod):
     runs faster than a general solver. With noise the weak order is 1 for every rule.
     """
 
-    step: Number = eqx.field(converter=positive("step"), default=0.1)
+    step: Number = eqx.field(converter=positive("step", batch=False), default=0.1)
     rule: AbstractRule = Rk4()
 
     def __check_init__(self) -> None:
@@ -40,6 +41,7 @@ class Fixed(AbstractMethod):
     def grid(self, t0: Any, t1: Any, breaks: np.ndarray) -> np.ndarray | None:
         if not (is_concrete(t0) and is_concrete(t1) and is_concrete(self.step)):
             return None
+        check_steps(abs(t1 - t0), self.step, listed=True)
         stops = stops_between(t0, t1, breaks)
         legs = [np.linspace(a, b, int(step_count(b - a, self.step)) + 1)[:-1] for a, b in itertools.pairwise(stops)]
         nodes = np.append(np.concatenate(legs), stops[-1])
@@ -106,7 +108,8 @@ class Fixed(AbstractMethod):
         return AbstractIto
 
     def check(self, until: float, field: AbstractField) -> None:
-        """Any span and any field will do."""
+        """Any field will do, and any span that can be stepped through."""
+        check_steps(until, self.step)
 
     def _begun(self, system: AbstractSystem, t: Time, state: State) -> Any:
         return jax.tree.map(jnp.asarray, self.rule.begin(system, t, state))
@@ -117,6 +120,17 @@ class Fixed(AbstractMethod):
             return memory
         jumps = jnp.any(system.breaks == t) & here
         return jax.lax.cond(jumps, lambda: self._begun(system, t, y), lambda: memory)
+
+
+def check_steps(span: float, step: Any, *, listed: bool = False) -> None:
+    """Refuse more steps than anybody waits for; or than memory holds, where their times are `listed`."""
+    if not is_concrete(step):
+        return
+    with np.errstate(over="ignore"):
+        count = float(span / np.asarray(step, np.float64))
+    require_steps(count, f"`step` is {float(step):g}: a time of {span:g}", "use a larger `step`, or Adaptive()")
+    if listed and np.isfinite(count):
+        require_memory(int(32 * count), f"a list of {count:.3g} steps", "use a larger `step`, or `solve`")
 
 
 def stops_between(t0: Any, t1: Any, breaks: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from attnflow.axes import Number, positive
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
-from attnflow.flows.methods.fixed import Fixed, count_from_stop, leg_by_leg, step_count, stop_label
+from attnflow.flows.methods.fixed import Fixed, check_steps, count_from_stop, leg_by_leg, step_count, stop_label
 from attnflow.flows.methods.rules import not_after
 from attnflow.flows.noises import AbstractNoise, AbstractStratonovich
 from attnflow.spaces import AbstractSpace
@@ -27,7 +27,7 @@ class Heun(AbstractMethod):
     mode.
     """
 
-    step: Number = eqx.field(converter=positive("step"), default=0.01)
+    step: Number = eqx.field(converter=positive("step", batch=False), default=0.01)
 
     @property
     def layer_step(self) -> float | None:
@@ -75,7 +75,8 @@ class Heun(AbstractMethod):
         return AbstractStratonovich
 
     def check(self, until: float, field: AbstractField) -> None:
-        """Any span and any field will do."""
+        """Any field will do, and any span that can be stepped through."""
+        check_steps(until, self.step)
 
 
 def _run(system: AbstractSystem, start: Time, end: Time, h: Time, state: State, steps: int | None) -> State:

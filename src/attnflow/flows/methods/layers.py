@@ -13,7 +13,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.fields.timed import layer_time
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
-from attnflow.flows.methods.fixed import count_from_stop, leg_by_leg
+from attnflow.flows.methods.fixed import check_steps, count_from_stop, leg_by_leg
 from attnflow.flows.methods.updates import AbstractUpdate, Renormalise
 from attnflow.flows.noises import AbstractIto, AbstractNoise
 from attnflow.precision import is_concrete
@@ -26,7 +26,7 @@ class Layers(AbstractMethod):
     Converges to the flow at order 1 in `step` (arXiv:2312.10794, section 2). `advance` is differentiable in both modes.
     """
 
-    step: Number = eqx.field(converter=positive("step"), default=0.1)
+    step: Number = eqx.field(converter=positive("step", batch=False), default=0.1)
     update: AbstractUpdate = Renormalise()
 
     def __check_init__(self) -> None:
@@ -39,6 +39,7 @@ class Layers(AbstractMethod):
     def grid(self, t0: Any, t1: Any, breaks: np.ndarray) -> np.ndarray | None:
         if not (is_concrete(t0) and is_concrete(t1) and is_concrete(self.step)):
             return None
+        check_steps(abs(t1 - t0), self.step, listed=True)
         first, last = int(layer_number(t0, self.step)), int(layer_number(t1, self.step))
         if last < first:
             raise InvalidInput(
@@ -84,7 +85,8 @@ class Layers(AbstractMethod):
 
 
 def check_layers(until: float, step: Any) -> None:
-    """Refuse a span that is not a whole number of layers."""
+    """Refuse a span that is not a whole number of layers, or has too many."""
+    check_steps(until, step)
     layers = until / float(step)
     if abs(layers - round(layers)) > 1e-6 or round(layers) < 1:
         raise InvalidInput(

@@ -1,0 +1,31 @@
+"""Names that a package loads when they are first used, so that a command that needs few modules imports few."""
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+
+def loader(
+    package: str, home: Mapping[str, Sequence[str]], rooms: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of `package`: names by the module that has them, and modules by their names.
+
+    No name may be that of a module of the package, which Python would put in its place when that module is imported.
+    """
+    where = {name: module for module, names in home.items() for name in names}
+
+    def get(name: str) -> Any:
+        if name in where:
+            value = getattr(importlib.import_module(where[name]), name)
+        elif rooms is not None and name in rooms:
+            value = importlib.import_module(rooms[name])
+        else:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *where, *(rooms or {})})
+
+    return get, names

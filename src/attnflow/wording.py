@@ -1,0 +1,36 @@
+"""Values and paths as refusals show them. Light: the command line needs it before anything else is imported."""
+
+import os
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+from attnflow.errors import InvalidInput
+
+LONGEST = 60
+"""Characters of a value that a message shows."""
+LONGEST_NAME = 200
+"""Bytes of the name of a file; most file systems take 255, and names get endings."""
+
+
+def shown(value: Any) -> str:
+    """`value` as a message shows it: on one line, and not too long."""
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python writes integers of up to 4300 digits
+        text = f"an integer of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def fresh_path(name: str, path: str | Path) -> Path:
+    """A path for something new, if a person can type it again: no option, on one line, not too long."""
+    if not isinstance(path, str | Path):
+        raise InvalidInput(f"`{name}` is {shown(path)}; give the path of a folder or file.")
+    text = str(path)
+    if text.startswith("-"):
+        raise InvalidInput(f"`{name}` is {shown(text)}, which reads like an option; begin with another character.")
+    if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in text):
+        raise InvalidInput(f"`{name}` is {shown(text)}; give a path without line breaks and control characters.")
+    if any(len(os.fsencode(part)) > LONGEST_NAME for part in Path(text).parts) or len(text) > 4096:
+        raise InvalidInput(f"`{name}` is {shown(text)}, {len(text)} characters; give a shorter path.")
+    return Path(path)
