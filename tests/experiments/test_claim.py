@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnflow.errors import InvalidInput
-from attnflow.experiments import Claim
+from attnflow.experiments import NUMERICS, Claim, consequence, published
 
 MAKERS = [Claim.equal, Claim.at_most, Claim.at_least]
 
@@ -73,8 +73,49 @@ def test_json_keeps_claims(claim):
     assert again.to_json() == claim.to_json()
 
 
-def test_digits_follow_the_tolerance():
-    assert Claim.equal("x", 3.14159265, 3.14159266, 1e-6, "s").as_text() == ("3.1415927", "3.1415927", "1.0e-06")
-    assert Claim.at_most("x", 0.0, 2e-14, 1e-9, "s").as_text() == ("≤ 0", "2e-14", "1.0e-09")
-    assert Claim.at_least("x", 1.0, np.nan, 0.0, "s").as_text() == ("≥ 1", "nan", "0.0e+00")
-    assert Claim.true("x", True, "all of them", "s").as_text() == ("true", "all of them", "–")
+def test_what_a_table_shows():
+    def shown(claim):
+        return claim.expected, claim.found
+
+    equal = Claim.equal("x", 3.14159265, 3.14159266, 1e-6, "s")
+    assert shown(equal) == ("3.1415927", "off by +1.0e-08 of ±1.0e-06 (1 %)")
+    assert shown(Claim.at_most("x", 0.0, 2e-14, 1e-9, "s")) == ("≤ 0", "2e-14 (± 1.0e-09)")
+    assert shown(Claim.at_least("x", 1.0, np.nan, 0.0, "s")) == ("≥ 1", "nan")
+    assert shown(Claim.equal("x", 3, 3, 0, "s")) == ("3", "3")
+    assert shown(Claim.true("x", True, "all of them", "s")) == ("true", "all of them")
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_of_many_values_the_worst_counts(maker):
+    sign = -1 if maker == Claim.at_least else 1
+    measured, tolerance = sign * np.array([[0.1, 0.5], [0.9, 0.2]]), np.array([1.0, 0.25])
+    found = maker("x", 0.0, measured, tolerance, "s", labels=lambda at: "abcd"[2 * at[0] + at[1]], detail="more")
+    assert (found.measured, found.tolerance, found.holds) == (sign * 0.5, 0.25, False)
+    assert found.detail == "worst of 4: b; more"
+    assert maker("x", 0.0, [0.0, np.nan, sign * 9.0], 1.0, "s", labels="abc").detail == "worst of 3: b"
+    assert not maker("x", 0.0, [], 1.0, "s").holds
+    assert maker("x", 0.0, [0.0, 0.0], 0.0, "s").holds
+
+
+def test_without_a_tolerance_the_largest_counts():
+    assert Claim.at_most("x", 1.0, [0.2, 0.7, 0.5], 0.0, "s").measured == 0.7
+    assert Claim.at_least("x", 0.0, [0.2, 0.7, 0.1], 0.0, "s").measured == 0.1
+    assert Claim.equal("x", 0.0, [0.0, 2.0, 5.0], 0.0, "s").measured == 5.0
+    assert np.isnan(Claim.at_most("x", 1.0, [0.2, np.nan, 5.0], 0.0, "s").measured)
+
+
+def test_keys_forget_numbers_only():
+    a = Claim.equal("n = 24, 120 starts: S^2, USA0, β = 1e-3, −2.5", 0, 0, 0, "s")
+    b = Claim.equal("n = 6, 12 starts: S^3, USA0, β = 7, 8", 0, 0, 0, "s")
+    assert a.key == b.key == "n = #, # starts: S^#, USA0, β = #, #"
+
+
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [(published("a2020", "Theorem 3"), "published a2020, Theorem 3"), (published("a2020"), "published a2020"),
+     (consequence("A heading"), "consequence A heading"), (NUMERICS, "numerics")],
+)  # fmt: skip
+def test_origins(origin, words):
+    claim = Claim.equal("x", 1.0, 1.0, 0.0, "s", origin=origin)
+    assert str(claim.origin) == words
+    assert Claim.from_json(json.loads(json.dumps(claim.to_json()))) == claim

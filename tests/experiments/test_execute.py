@@ -12,7 +12,7 @@ from attnflow import runs
 from attnflow.errors import InvalidInput, RunCorrupted, RunError, RunExists, RunLocked
 from attnflow.experiments import find, open_part, read_claims, reproduce, resume
 from attnflow.runs import Run
-from tests.experiments.tiny import command, install
+from tests.experiments.tiny import BARE, command, install
 
 
 @pytest.fixture
@@ -44,6 +44,7 @@ def test_a_folder_holds_everything(log, tmp_path):
     Run.open(run.path).verify()
     assert read_claims(run) == claims
     page = run.report.read_text()
+    assert page.index("<figure>") < page.index("<h2>Claims</h2>")
     for words in (
         "The mean of a few numbers is what it is.",
         "five standard errors",
@@ -150,6 +151,6 @@ def test_flows_and_changed_or_locked_folders_are_refused(log, tmp_path, monkeypa
     with pytest.raises(RunCorrupted, match="cannot be read"):
         resume(tmp_path / "run")
     (tmp_path / "flow").mkdir()
-    (tmp_path / "flow" / "manifest.json").write_text(json.dumps({"format": 1, "status": "finished"}))
+    (tmp_path / "flow" / "manifest.json").write_text(json.dumps(BARE | {"status": "finished"}))
     with pytest.raises(RunError, match="holds a flow"):
         resume(tmp_path / "flow")

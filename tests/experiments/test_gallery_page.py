@@ -10,12 +10,16 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from attnflow.cli.reproduce import gallery
-from attnflow.errors import RunCorrupted, RunError
+from attnflow.errors import InvalidInput, RunCorrupted, RunError
 from attnflow.experiments import reproduce
 from attnflow.experiments.claim import Claim
-from attnflow.experiments.gallery_page import LARGEST_IMAGE, _row, thumbnail, write_gallery
+from attnflow.experiments.gallery_page import _row, picture, write_gallery
+from attnflow.experiments.mutation import Matrix
+from attnflow.experiments.randomness import read_replications
+from attnflow.plots.style import COLOURS
 from attnflow.runs import Run
-from tests.experiments.tiny import SOURCE, install
+from attnflow.runs.environment import processor
+from tests.experiments.tiny import install
 
 
 @pytest.fixture
@@ -23,36 +27,93 @@ def log(tmp_path, monkeypatch):
     return install(tmp_path / "gallery", monkeypatch)
 
 
-def write(tmp_path, runs="runs"):
-    return write_gallery(tmp_path / runs, tmp_path / "docs" / "page.md", tmp_path / "docs" / "images" / "g")
+def write(tmp_path, runs="runs", matrices=None, replications=None):
+    docs = tmp_path / "docs"
+    return write_gallery(tmp_path / runs, docs / "page.md", docs / "images" / "g", matrices, replications)
 
 
-def test_a_page_from_a_finished_run(log, tmp_path):
+def test_a_page_says_what_fresh_random_numbers_gave(log, tmp_path):
     reproduce("tiny-mean", tmp_path / "runs" / "one")
-    (entry,) = write(tmp_path)
+    failed = [{"statement": "the mean is 0", "why": "level 1e-6"}]
+    good, bad = {"claims": 2, "failed": []}, {"claims": 2, "failed": failed}
+    for runs, words in (
+        ({"1": good, "2": good}, r"With fresh random numbers (salts 1, 2) all 2 claims hold too."),
+        ({"1": good, "2": bad}, r"(salts 1, 2) 1 of 2 × 2 claims fail: the mean is 0 (salt 2: level 1e-6)."),
+    ):
+        (tmp_path / "record.json").write_text(json.dumps({"runs": {"tiny-mean": runs}}))
+        write(tmp_path, replications=read_replications(tmp_path / "record.json"))
+        assert words in (tmp_path / "docs" / "page" / "tiny-mean.md").read_text()
+    with pytest.raises(InvalidInput, match="is no record of campaigns/replicate.py"):
+        read_replications(tmp_path / "missing.json")
+
+
+def test_pages_from_a_finished_run(log, tmp_path):
+    reproduce("tiny-mean", tmp_path / "runs" / "one")
+    matrix = Matrix(("the mean is #", "there are three"), ("no noise", "twice"), ((True, False), (False, True)), {})
+    (entry,) = write(tmp_path, matrices={"tiny-mean": matrix})
     assert entry.experiment.name == "tiny-mean"
-    page = (tmp_path / "docs" / "page.md").read_text()
-    claim = entry.claims[0]
-    row = f"| the mean is 0 | {claim.as_text()[0]} | {claim.as_text()[1]} | {claim.as_text()[2]} | five standard errors"
-    lines = len(SOURCE.splitlines())
+    listed = (tmp_path / "docs" / "page.md").read_text()
+    assert "1 experiments, all 2 claims hold" in listed
+    assert "| [tiny-mean](page/tiny-mean.md) | The mean of a few numbers is what it is. | all 2 claims hold" in listed
+    page = (tmp_path / "docs" / "page" / "tiny-mean.md").read_text()
     for words in (
-        "1 experiments, all 2 claims hold",
-        "## tiny-mean",
-        "The mean of a few numbers is what it is.",
-        "![tiny-mean](images/g/tiny-mean.png)",
-        row,
+        "# tiny-mean",
+        "**The mean of a few numbers is what it is.**",
+        "Shown: nothing of interest.",
+        "![tiny-mean](../images/g/tiny-mean.png)",
+        r"*The first part, a \< b.*",
+        f"| the mean is 0 |  | 0 | {entry.claims[0].found} | five standard errors | holds |",
+        "A: no noise; B: twice",
+        "| the mean is # | × |  |",
         "`attnflow reproduce tiny-mean`",
-        "[arXiv:0000.00000](https://arxiv.org/abs/0000.00000)",
-        f"[tiny_mean.py](../gallery/tiny_mean.py), {lines} lines",
+        "[arXiv:2312.10794](https://arxiv.org/abs/2312.10794)",
+        "[source](../../gallery/tiny_mean.py)",
+        f"cores, {processor()}",
+        "[All experiments](../page.md)",
     ):
         assert words in page
     picture = (tmp_path / "docs" / "images" / "g" / "tiny-mean.png").read_bytes()
-    assert len(picture) <= LARGEST_IMAGE
     assert Image.open(io.BytesIO(picture)).format == "PNG"
-    before = page, picture
-    write(tmp_path)
-    assert ((tmp_path / "docs" / "page.md").read_text(), picture) == before, "the same runs give the same page"
+    before = listed, page, picture
+    write(tmp_path, matrices={"tiny-mean": matrix})
+    after = [(tmp_path / "docs" / name).read_text() for name in ("page.md", "page/tiny-mean.md")]
+    assert (*after, picture) == before, "the same runs give the same pages"
     assert write(tmp_path, "runs/one")[0].run.path.name == "one", "a run folder itself will do"
+
+
+def test_an_animation_stands_below_the_figure(log, tmp_path):
+    moving = """
+
+class Still:
+    def save(self, path):
+        path.write_bytes(b"GIF89a")
+
+
+def motion(parameters):
+    '''Nothing moves.'''
+    return Still()
+"""
+    text = (log.parent / "tiny_mean.py").read_text()
+    (log.parent / "tiny_mean.py").write_text(text + moving)
+    reproduce("tiny-mean", tmp_path / "runs" / "quick", quick=True)
+    assert not (tmp_path / "runs" / "quick" / "figures" / "tiny-mean.gif").exists()
+    reproduce("tiny-mean", tmp_path / "runs" / "one")
+    write(tmp_path)
+    page = (tmp_path / "docs" / "page" / "tiny-mean.md").read_text()
+    assert "![tiny-mean in motion](../images/g/tiny-mean.gif)\n\n*Nothing moves.*" in page
+    assert (tmp_path / "docs" / "images" / "g" / "tiny-mean.gif").read_bytes() == b"GIF89a"
+
+
+def test_many_claims_are_folded(log, tmp_path, monkeypatch):
+    text = (log.parent / "tiny_mean.py").read_text()
+    (log.parent / "tiny_mean.py").write_text(
+        text.replace("    return [\n        Claim", "    return 9 * [\n        Claim")
+    )
+    reproduce("tiny-mean", tmp_path / "runs" / "one")
+    write(tmp_path)
+    page = (tmp_path / "docs" / "page" / "tiny-mean.md").read_text()
+    assert "<summary>12 more claims</summary>" in page
+    assert page.index("the mean is 0") < page.index("<details>")
 
 
 def test_which_runs_count(log, tmp_path, monkeypatch):
@@ -75,25 +136,28 @@ def test_which_runs_count(log, tmp_path, monkeypatch):
         write(tmp_path)
 
 
-def test_figures_shrink_until_they_fit(tmp_path):
-    noise = np.random.default_rng(0).integers(0, 256, (1000, 320, 3)).astype(np.uint8)
-    smooth = np.broadcast_to(np.linspace(0, 255, 1400).astype(np.uint8)[None, :, None], (470, 1400, 3))
-    for name, pixels in (("noise", noise), ("smooth", smooth)):
-        Image.fromarray(np.ascontiguousarray(pixels)).save(tmp_path / f"{name}.png")
-    small = Image.open(io.BytesIO(thumbnail(tmp_path / "smooth.png")))
-    assert small.size == (1000, 336)
-    with pytest.raises(RunError, match="cannot be made smaller"):
-        thumbnail(tmp_path / "noise.png")
-    Image.fromarray(noise[:300, :300]).save(tmp_path / "little.png")
-    assert len(thumbnail(tmp_path / "little.png")) <= LARGEST_IMAGE
+def test_pictures_keep_their_colours(tmp_path):
+    """Thin lines of the palette on white and a photograph beside them: every colour of a line survives."""
+    pixels = np.full((400, 2000, 3), 255, np.uint8)
+    lines = [tuple(bytes.fromhex(colour[1:])) for colour in COLOURS]
+    for k, colour in enumerate(lines):
+        pixels[10 + 6 * k : 13 + 6 * k, :1000] = colour
+    pixels[100:, :] = np.random.default_rng(0).integers(0, 256, (300, 2000, 3))
+    Image.fromarray(pixels).save(tmp_path / "big.png")
+    made = Image.open(io.BytesIO(picture(tmp_path / "big.png")))
+    assert made.size == (1400, 280)
+    seen = np.asarray(made.convert("RGB")).astype(int)
+    rows = [round((11 + 6 * k) * 0.7) for k in range(len(lines))]
+    shown = [tuple(seen[row, 300]) for row in rows]
+    assert len(set(shown)) == len(lines), "different lines have different colours"
     (tmp_path / "bad.png").write_bytes(b"no picture")
     with pytest.raises(RunCorrupted, match="cannot be read"):
-        thumbnail(tmp_path / "bad.png")
+        picture(tmp_path / "bad.png")
 
 
 def test_a_table_is_not_broken_by_what_it_holds():
-    row = _row(Claim.true("|x| < *y*_z", False, "[a](b)", "a\nsource"))
-    assert row == r"| \|x\| \< \*y\*\_z | true | \[a\](b) | – | a source | **fails** |"
+    row = _row(Claim.true("|x| < *y*_z", False, "[a](b)", "a\nreason"))
+    assert row == r"| \|x\| \< \*y\*\_z |  | true | \[a\](b) | a reason | **fails** |"
 
 
 def test_the_command(log, tmp_path, monkeypatch):
@@ -110,4 +174,4 @@ def test_the_command(log, tmp_path, monkeypatch):
     done = CliRunner().invoke(app, [str(tmp_path / "runs"), *where])
     assert done.exit_code == 1
     assert "1 of 2 claims fail" in (tmp_path / "g.md").read_text()
-    assert "**fails**" in (tmp_path / "g.md").read_text()
+    assert "**fails**" in (tmp_path / "g" / "tiny-mean.md").read_text()

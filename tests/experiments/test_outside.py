@@ -13,7 +13,7 @@ from attnflow.experiments import look_up, read_claims, reproduce, resume
 from attnflow.experiments.gallery_page import finished
 from attnflow.runs import Run
 from tests.experiments.test_execute import results
-from tests.experiments.tiny import SOURCE
+from tests.experiments.tiny import BARE, SOURCE
 
 
 @pytest.fixture
@@ -123,12 +123,12 @@ def test_a_finished_folder_opens_without_the_file(mine):
     mine.unlink()
     assert resume(run.path)[1] == claims
     assert read_claims(Run.open(run.path)) == claims
-    assert finished("runs") == [], "the gallery shows the package's own"
+    assert finished("runs", {}, {}) == [], "the gallery shows the package's own"
 
 
 def test_a_gallery_run_takes_no_plugin(mine, tmp_path):
     (tmp_path / "run").mkdir()
-    facts = {"format": 1, "status": "failed", "experiment": "two-clusters", "name": "two-clusters", "quick": True}
+    facts = BARE | {"status": "failed", "experiment": "two-clusters", "name": "two-clusters", "quick": True}
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(facts))
     with pytest.raises(RunError, match=r"made without the file .*my_mean.py'; leave it out"):
         resume(tmp_path / "run", plugins=[mine])
@@ -149,7 +149,7 @@ def test_settings_are_still_checked(mine, monkeypatch):
         ("import dataclasses", "import dataclasses\nimport nothing_like_it", r"ModuleNotFoundError: No module named"),
         (SOURCE[: SOURCE.index("import dataclasses")], "", r"has no docstring; begin it with one"),
         ("PAPERS =", "OTHERS =", r"has no `PAPERS`; define a tuple of references"),
-        ('PAPERS = ("arXiv:0000.00000",)', "PAPERS = 3", r"`PAPERS` of .* is 3; give a tuple"),
+        ('PAPERS = ("geshkovski2025perspective",)', "PAPERS = 3", r"`PAPERS` of .* is 3; give a tuple"),
         ("class Parameters:", "class Other:", r"cannot be loaded \(line \d+: NameError"),
         ("QUICK = Parameters(size=100)", "", r"has no `QUICK`; define the Parameters of the small version"),
         ("QUICK = Parameters(size=100)", "QUICK = 3", r"`QUICK` of .* is 3; give the Parameters of the small version"),

@@ -6,6 +6,11 @@ from pathlib import Path
 
 from attnflow.experiments import gallery
 
+BARE = {
+    "format": 1, "name": "tiny-mean", "status": "created", "spec_hash": "", "created": "2026-01-01T00:00:00",
+    "wall_time": 0.0, "peak_memory": 0,
+}  # fmt: skip
+"""The least that a manifest holds."""
 SOURCE = '''"""The mean of a few numbers is what it is.
 
 Shown: nothing of interest.
@@ -21,7 +26,7 @@ import xarray as xr
 from attnflow.experiments import Claim
 from attnflow.plots.style import styled
 
-PAPERS = ("arXiv:0000.00000",)
+PAPERS = ("geshkovski2025perspective",)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Figures are looked at by people; here: they exist, show what they should, and are vector graphics."""
 
 import io
+import json
 
 import numpy as np
 import pytest
@@ -8,8 +9,11 @@ import pytest
 import attnflow as af
 from attnflow import plots
 from attnflow.errors import AttnflowError
+from attnflow.plots import overlaps
+from attnflow.plots.animation import Animation, live
 from attnflow.plots.figure_data import FigureData
-from attnflow.plots.interactive import interactive
+from attnflow.plots.player import player_data
+from attnflow.plots.scenes import TokenScene
 from attnflow.runs import execute, open_run, parse_spec
 from attnflow.spaces import CentredSphere, Euclidean, Product, Torus
 
@@ -35,6 +39,18 @@ def test_all_figures_are_drawn(data):
         assert "<path" in stream.getvalue()
 
 
+def test_overlaps_of_many_tokens_are_those_of_a_sample_and_say_so(data, monkeypatch):
+    label = [axes.get_ylabel() for axes in plots.draw_overlaps(data).axes]
+    assert "share of pairs" in label
+    monkeypatch.setattr(overlaps, "SAMPLE", 7)
+    chosen, weights = overlaps.sampled(np.ones(20))
+    np.testing.assert_array_equal(chosen, overlaps.sampled(np.ones(20))[0])
+    np.testing.assert_array_equal(weights, 1.0)
+    assert len(set(chosen.tolist())) == 7
+    assert set(chosen.tolist()) <= set(range(20))
+    assert "share of pairs (of 7 tokens)" in [axes.get_ylabel() for axes in plots.draw_overlaps(data).axes]
+
+
 def test_the_story_is_right(data):
     assert [p.clusters for p in data.plateaus] == [2]
     assert set(data.labels) == {0, 1}
@@ -47,12 +63,21 @@ def test_the_story_is_right(data):
     )
 
 
-def test_the_interactive_figure_has_a_slider(data):
-    figure = interactive(data)
-    steps = figure.layout.sliders[0].steps
-    assert len(steps) == len(figure.frames) == 31
-    last = figure.frames[-1].data[0]
-    assert len(last.x) == 20
+def test_the_report_has_a_player(data):
+    page = live(data)
+    assert page.count("<canvas") == page.count('<input type="range"') == 1
+    made = player_data(Animation(TokenScene(data), 12.0, 12, 900))
+    assert max(made["frame"]) == 30  # all 31 frames
+    assert made["views"][0]["count"] == 20
+
+
+def test_the_player_of_frames_that_percolate_holds_only_numbers():
+    tokens = af.uniform(af.Sphere(2), n=12, seed=0)
+    data = FigureData.of(af.solve(af.Attention(2.0), tokens, 20.0, save=10))
+    assert np.isnan(data.counts[1][0])
+    made = player_data(Animation(TokenScene(data), 12.0, 12, 900))
+    assert None in made["panels"][1]["y"]
+    json.dumps(made, allow_nan=False)
 
 
 @pytest.mark.slow  # the README runs as a test
@@ -98,10 +123,9 @@ def test_every_space_has_figures(space, rows, labels):
     first = figure.axes[0]
     assert (first.get_xlabel(), first.get_ylabel()) == labels
     figure.savefig(io.BytesIO(), format="svg")
-    live = interactive(story)
-    clouds = live.frames[-1].data[:-1]
-    assert len(clouds) == rows
-    assert all(len(cloud.x) == 12 for cloud in clouds)
+    made = Animation(TokenScene(story), 3.0, 4, 240)
+    assert next(made.pictures()).shape[1] == 240
+    assert [view["count"] for view in player_data(made)["views"]] == [12] * rows
     assert plots.summarise(story)["clusters_at_end"] >= 1
 
 
@@ -113,6 +137,9 @@ def test_the_square_of_a_torus_shows_the_angles():
     dots = np.concatenate([np.asarray(part.get_offsets()) for part in axes.collections])
     assert np.abs(dots[:, None] - angles[None]).sum(axis=-1).min(axis=0).max() < 1e-12
     assert axes.get_xlim() == axes.get_ylim() == (-np.pi, np.pi)
+    moving = plots.animate(flow, seconds=2, fps=2, width=240)
+    dots = np.asarray(moving.scene.dots[0].get_offsets())
+    assert np.abs(dots[:, None] - angles[None]).sum(axis=-1).min(axis=0).max() < 1e-12
 
 
 SPEC = """
@@ -159,3 +186,30 @@ def test_bad_products_are_one_sentence():
         with pytest.raises(AttnflowError, match=words) as refused:
             parse_spec(SPEC.replace('{ name = "SPACE" }', table))
         assert str(refused.value).endswith((".", "?"))
+
+
+def test_a_sample_of_overlaps_sees_what_has_mass():
+    from attnflow.plots.overlaps import LARGER_SAMPLE, SAMPLE, sampled
+
+    masses = np.zeros(1000)
+    masses[[3, 500, 999]] = 1.0
+    chosen, weights = sampled(masses)
+    np.testing.assert_array_equal(chosen, [3, 500, 999])
+    np.testing.assert_array_equal(weights, 1.0)
+    assert len(sampled(np.ones(5000))[0]) == SAMPLE
+    unequal = 1.0 + (np.arange(20_000) < 100) * 1000.0
+    chosen, weights = sampled(unequal)
+    assert weights.sum() == LARGER_SAMPLE
+    # of the mass, 100 * 1001/(100 * 1001 + 19900) = 0.834 is in the first hundred; 5 standard deviations of 4096 draws
+    assert weights[chosen < 100].sum() / LARGER_SAMPLE == pytest.approx(0.834, abs=5 * 0.006)
+    heavy = np.where(np.arange(1000) < 3, 1e6, 1.0)
+    assert len(sampled(heavy)[0]) == 1000
+
+
+def test_a_flow_of_few_masses_and_many_test_particles_is_drawn():
+    masses = np.zeros(600)
+    masses[-4:] = 1.0
+    tokens = af.Tokens(af.uniform(af.Sphere(3), n=600, seed=0).positions, masses, space=af.Sphere(3))
+    flow = af.solve(af.Attention(2.0), tokens, 0.5, save=2, method=af.Fixed(0.25))
+    figure = plots.draw_overlaps(flow)
+    assert np.isfinite(figure.axes[0].collections[0].get_array().filled(np.nan)).any()

@@ -5,21 +5,49 @@ one module of `gallery`; nothing else has to know about it. A file of one's own 
 out by `reproduce(Path("mine.py"), path)`.
 """
 
-from attnflow.experiments.catalogue import Experiment, find, names
-from attnflow.experiments.claim import Claim
-from attnflow.experiments.execute import look_up, read_claims, reproduce, resume
-from attnflow.experiments.parts import open_part
-from attnflow.experiments.study import Study
+from typing import TYPE_CHECKING
+
+from attnflow.lazy import loader
+
+if TYPE_CHECKING:
+    from attnflow.experiments.catalogue import Experiment, find, names
+    from attnflow.experiments.citation import Citation, cited
+    from attnflow.experiments.claim import NUMERICS, Claim, Origin, consequence, published
+    from attnflow.experiments.execute import look_up, read_claims, reproduce, resume
+    from attnflow.experiments.mutation import Mutation, kill_matrix
+    from attnflow.experiments.parts import open_part
+    from attnflow.experiments.randomness import Salted
+    from attnflow.experiments.study import Study
 
 __all__ = [
+    "NUMERICS",
+    "Citation",
     "Claim",
     "Experiment",
+    "Mutation",
+    "Origin",
+    "Salted",
     "Study",
+    "cited",
+    "consequence",
     "find",
+    "kill_matrix",
     "look_up",
     "names",
     "open_part",
+    "published",
     "read_claims",
     "reproduce",
     "resume",
 ]
+_HOME = {
+    "attnflow.experiments.catalogue": ["Experiment", "find", "names"],
+    "attnflow.experiments.citation": ["Citation", "cited"],
+    "attnflow.experiments.claim": ["NUMERICS", "Claim", "Origin", "consequence", "published"],
+    "attnflow.experiments.execute": ["look_up", "read_claims", "reproduce", "resume"],
+    "attnflow.experiments.mutation": ["Mutation", "kill_matrix"],
+    "attnflow.experiments.parts": ["open_part"],
+    "attnflow.experiments.randomness": ["Salted"],
+    "attnflow.experiments.study": ["Study"],
+}
+__getattr__, __dir__ = loader(__name__, _HOME)

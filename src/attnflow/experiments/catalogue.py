@@ -28,7 +28,7 @@ class Experiment:
     """The file that it comes from, when that is not the package."""
 
     def module(self) -> Any:
-        """The module, imported: `Parameters`, `QUICK`, `run`, `claims`, `draw`."""
+        """The module, imported: `Parameters`, `QUICK`, `run`, `claims`, `draw`, `MUTATIONS`."""
         if self.plugins.loaded:
             return self.plugins.loaded[0].module
         return importlib.import_module(f"{gallery.__name__}.{self.name.replace('-', '_')}")
@@ -45,7 +45,7 @@ def find(name: str) -> Experiment:
     if name not in sources:
         raise InvalidInput(f"there is no experiment {name!r}{did_you_mean(name, sources)}")
     tree = ast.parse(sources[name].read_text(encoding="utf-8"))
-    return Experiment(name, *statement_and_rest(ast.get_docstring(tree)), _papers(tree))
+    return Experiment(name, *statement_and_rest(ast.get_docstring(tree)), papers_of(tree))
 
 
 def statement_and_rest(docstring: str | None) -> tuple[str, str]:
@@ -63,7 +63,8 @@ def _sources() -> dict[str, Path]:
     return found
 
 
-def _papers(tree: ast.Module) -> tuple[str, ...]:
+def papers_of(tree: ast.Module) -> tuple[str, ...]:
+    """`PAPERS` of a module that is read, not executed."""
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         value = getattr(node, "value", None)

@@ -1,12 +1,17 @@
-"""A claim: what was predicted, what was measured, how far apart they may be and why."""
+"""A claim: what was predicted, what was measured, how far apart they may be and why, and whose statement it is."""
 
 import dataclasses
 import enum
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from attnflow.errors import InvalidInput
+
+Labels = Sequence[str] | Callable[[tuple[int, ...]], str]
+"""Names of the entries of an array: a list for one axis, or a function of the index."""
 
 
 class Relation(enum.Enum):
@@ -16,6 +21,45 @@ class Relation(enum.Enum):
     AT_MOST = "at most"
     AT_LEAST = "at least"
     TRUE = "true"
+
+
+class Kind(enum.Enum):
+    """Whose statement a claim checks."""
+
+    PUBLISHED = "published"
+    """A paper states it."""
+    CONSEQUENCE = "consequence"
+    """It follows from published results; the derivation is in the documents."""
+    NUMERICS = "numerics"
+    """It compares one program with another."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """Where the statement of a claim comes from; made by `published`, `consequence`, or the constant `NUMERICS`."""
+
+    kind: Kind
+    source: str = ""
+    """A key of the bibliography, or a heading of the experiment's derivation.md."""
+    place: str = ""
+    """Theorem, formula or section in the paper."""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.kind.value, self.source + "," * bool(self.place), self.place)))
+
+
+def published(key: str, place: str = "") -> Origin:
+    """A statement of the paper `key` of the bibliography, at `place` ("Theorem 4.1") where that is known."""
+    return Origin(Kind.PUBLISHED, key, place)
+
+
+def consequence(heading: str) -> Origin:
+    """A statement that derivation.md of the experiment derives under the heading `heading`."""
+    return Origin(Kind.CONSEQUENCE, heading)
+
+
+NUMERICS = Origin(Kind.NUMERICS)
+"""One program against another."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +74,13 @@ class Claim:
 
     `claims(parameters, data)` of an experiment gives back a list of them. A claim that fails raises nothing: it is
     printed and written down with its verdict, and `attnflow reproduce` ends with the exit code 1. Whatever is not a
-    number fails. `source` says where the tolerance comes from; a claim without one is refused.
+    number fails. `reason` says where the tolerance comes from; a claim without one is refused.
+
+    Predicted, measured and tolerance may be arrays. Then the claim is about the entry that uses most of its tolerance,
+    and `detail` says which one it is, by `labels`. Nothing to compare counts as failed.
+
+    The statement depends on the parameters of an experiment, never on its data: the same claim can then be recognised
+    after other random numbers and after a mutation.
     """
 
     statement: str
@@ -38,13 +88,15 @@ class Claim:
     predicted: float | str
     measured: float | str
     tolerance: float
-    source: str
+    reason: str
     """Where the tolerance comes from."""
     detail: str = ""
+    origin: Origin | None = None
+    """Whose statement it is."""
 
     def __post_init__(self) -> None:
-        if not self.source.strip():
-            raise InvalidInput(f"the claim {self.statement!r} has no source; say where its tolerance comes from.")
+        if not self.reason.strip():
+            raise InvalidInput(f"the claim {self.statement!r} has no reason; say where its tolerance comes from.")
         if self.tolerance < 0 or np.isinf(self.tolerance):  # one that was computed to NaN makes the claim fail
             raise InvalidInput(
                 f"`tolerance` of {self.statement!r} is {self.tolerance}; give a finite number of at least 0."
@@ -53,77 +105,135 @@ class Claim:
             raise InvalidInput(f"`predicted` of {self.statement!r} is {self.predicted}; give a finite number.")
 
     @property
+    def key(self) -> str:
+        """The statement with # for its numbers: equal for the full and the quick version of an experiment."""
+        return re.sub(r"(?<![A-Za-z_])[+\-−]?\d+(\.\d+)?(e[+-]?\d+)?", "#", self.statement)
+
+    @property
+    def excess(self) -> float:
+        """How far the measured value goes beyond the predicted one, in the direction that the claim excludes."""
+        return float(_excess(self.relation, float(self.predicted), float(self.measured)))
+
+    @property
     def holds(self) -> bool:
         """The verdict; with a NaN on either side or as tolerance it is False."""
         if self.relation is Relation.TRUE:
             return self.measured == self.predicted
-        difference = float(self.measured) - float(self.predicted)
-        return bool(
-            {Relation.EQUAL: abs(difference), Relation.AT_MOST: difference, Relation.AT_LEAST: -difference}[
-                self.relation
-            ]
-            <= self.tolerance
-        )
+        return bool(self.excess <= self.tolerance)
+
+    @property
+    def used(self) -> float | None:
+        """|measured - predicted| over the tolerance; None for claims that are no equation with a tolerance."""
+        if self.relation is not Relation.EQUAL or not self.tolerance > 0:
+            return None
+        return self.excess / self.tolerance
 
     @classmethod
-    def equal(cls, statement: str, predicted: float, measured: float, tolerance: float, source: str) -> "Claim":
+    def equal(cls, statement: str, predicted: Any, measured: Any, tolerance: Any, reason: str, *,
+              origin: Origin | None = None, labels: Labels | None = None, detail: str = "") -> "Claim":  # fmt: skip
         """|measured - predicted| <= tolerance."""
-        return cls(statement, Relation.EQUAL, float(predicted), float(measured), float(tolerance), source)
+        return cls._of(Relation.EQUAL, statement, predicted, measured, tolerance, reason, origin, labels, detail)
 
     @classmethod
-    def at_most(cls, statement: str, predicted: float, measured: float, tolerance: float, source: str) -> "Claim":
+    def at_most(cls, statement: str, predicted: Any, measured: Any, tolerance: Any, reason: str, *,
+                origin: Origin | None = None, labels: Labels | None = None, detail: str = "") -> "Claim":  # fmt: skip
         """Claims measured <= predicted + tolerance."""
-        return cls(statement, Relation.AT_MOST, float(predicted), float(measured), float(tolerance), source)
+        return cls._of(Relation.AT_MOST, statement, predicted, measured, tolerance, reason, origin, labels, detail)
 
     @classmethod
-    def at_least(cls, statement: str, predicted: float, measured: float, tolerance: float, source: str) -> "Claim":
+    def at_least(cls, statement: str, predicted: Any, measured: Any, tolerance: Any, reason: str, *,
+                 origin: Origin | None = None, labels: Labels | None = None, detail: str = "") -> "Claim":  # fmt: skip
         """Claims measured >= predicted - tolerance."""
-        return cls(statement, Relation.AT_LEAST, float(predicted), float(measured), float(tolerance), source)
+        return cls._of(Relation.AT_LEAST, statement, predicted, measured, tolerance, reason, origin, labels, detail)
 
     @classmethod
-    def true(cls, statement: str, holds: bool | np.bool_, detail: str, source: str) -> "Claim":
-        """A statement without a number: `detail` is what was found, `source` how `holds` was decided."""
+    def true(cls, statement: str, holds: bool | np.bool_, detail: str, reason: str, *,
+             origin: Origin | None = None) -> "Claim":  # fmt: skip
+        """A statement without a number: `detail` is what was found, `reason` how `holds` was decided."""
         if not isinstance(holds, bool | np.bool_):
             raise InvalidInput(f"`holds` of {statement!r} is {holds!r}; give True or False.")
-        return cls(statement, Relation.TRUE, "true", "true" if holds else "false", 0.0, source, detail)
+        return cls(statement, Relation.TRUE, "true", "true" if holds else "false", 0.0, reason, detail, origin)
+
+    @classmethod
+    def _of(cls, relation: Relation, statement: str, predicted: Any, measured: Any, tolerance: Any, reason: str,
+            origin: Origin | None, labels: Labels | None, detail: str) -> "Claim":  # fmt: skip
+        rows = np.broadcast_arrays(*(np.asarray(v, float) for v in (predicted, measured, tolerance)))
+        if rows[0].ndim == 0:
+            return cls(statement, relation, float(rows[0]), float(rows[1]), float(rows[2]), reason, detail, origin)
+        if rows[0].size == 0:
+            return cls(statement, relation, 0.0, np.nan, 0.0, reason, "nothing to compare", origin)
+        at = worst(_excess(relation, rows[0], rows[1]), rows[2])
+        found = f"worst of {rows[0].size}"
+        if labels is not None:
+            found += f": {labels(at) if callable(labels) else labels[at[0]]}"
+        words = "; ".join(filter(None, (found, detail)))
+        one = [float(row[at]) for row in rows]
+        return cls(statement, relation, one[0], one[1], one[2], reason, words, origin)
 
     def to_json(self) -> dict[str, Any]:
         """Plain entries; numbers that are not finite become texts, because JSON has no such numbers."""
-        entries = dataclasses.asdict(self) | {"relation": self.relation.value, "holds": self.holds}
+        origin = None if self.origin is None else dataclasses.asdict(self.origin) | {"kind": self.origin.kind.value}
+        changed = {"relation": self.relation.value, "origin": origin, "holds": self.holds}
+        entries = dataclasses.asdict(self) | changed
         return {k: str(v) if isinstance(v, float) and not np.isfinite(v) else v for k, v in entries.items()}
 
     @classmethod
     def from_json(cls, entries: dict[str, Any]) -> "Claim":
         """The claim that `to_json` was called on; the verdict is computed again."""
         entries = {k: v for k, v in entries.items() if k != "holds"}
-        relation = Relation(entries.pop("relation"))
+        relation, origin = Relation(entries.pop("relation")), entries.pop("origin", None)
+        if origin is not None:
+            origin = Origin(Kind(origin["kind"]), origin["source"], origin["place"])
         if relation is not Relation.TRUE:
             entries |= {k: float(entries[k]) for k in ("predicted", "measured", "tolerance")}
-        return cls(relation=relation, **entries)
+        return cls(relation=relation, origin=origin, **entries)
 
-    def as_text(self) -> tuple[str, str, str]:
-        """Predicted, measured and tolerance for a table, with as many digits as the tolerance calls for."""
+    @property
+    def expected(self) -> str:
+        """The predicted value for a table, with as many digits as the tolerance calls for."""
         if self.relation is Relation.TRUE:
-            return "true", self.detail or str(self.measured), "–"
+            return "true"
         sign = {Relation.AT_MOST: "≤ ", Relation.AT_LEAST: "≥ "}.get(self.relation, "")
+        return f"{sign}{float(self.predicted):.{self._digits}g}"
+
+    @property
+    def found(self) -> str:
+        """What was measured, for a table: the error and its tolerance for an equation, else the value."""
+        if self.relation is Relation.TRUE:
+            return self.detail or str(self.measured)
+        if self.used is None:
+            allowed = f" (± {self.tolerance:.1e})" if self.tolerance > 0 else ""
+            return f"{float(self.measured):.{self._digits}g}{allowed}"
+        error = float(self.measured) - float(self.predicted)
+        return f"off by {error:+.1e} of ±{self.tolerance:.1e} ({100 * self.used:.0f} %)"
+
+    @property
+    def _digits(self) -> int:
         predicted, measured = float(self.predicted), float(self.measured)
         size = max(abs(predicted), abs(measured) if np.isfinite(measured) else 0.0)
-        digits = 6
         if self.tolerance > 0 and size > 0:
-            digits = int(np.clip(np.ceil(np.log10(size / self.tolerance)) + 1, 3, 16))
-        return f"{sign}{predicted:.{digits}g}", f"{measured:.{digits}g}", f"{self.tolerance:.1e}"
+            return int(np.clip(np.ceil(np.log10(size / self.tolerance)) + 1, 3, 16))
+        return 6
 
 
-def share_used(found: Any, expected: Any, tolerance: Any) -> float:
-    """|found - expected| over the tolerance, to find the worst of many; what is not a number is worst of all."""
-    share = abs(float(found) - float(expected)) / float(tolerance)
-    return float("inf") if np.isnan(share) else share
+def _excess(relation: Relation, predicted: Any, measured: Any) -> Any:
+    difference = measured - predicted
+    if relation is Relation.EQUAL:
+        return abs(difference)
+    return difference if relation is Relation.AT_MOST else -difference
 
 
 def worst(off: Any, tolerance: Any = 1.0) -> tuple[int, ...]:
-    """Index of what uses most of its tolerance; what is not a number uses most of all."""
-    used = np.asarray(off) / tolerance
-    return tuple(int(k) for k in np.unravel_index(np.argmax(np.where(np.isnan(used), np.inf, used)), used.shape))
+    """Index of what uses most of its tolerance; of equals, and without a tolerance, what is farthest off.
+
+    What is not a number uses most of all.
+    """
+    off, tolerance = np.broadcast_arrays(np.asarray(off, float), np.asarray(tolerance, float))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        used = np.where(tolerance == 0, np.where(off > 0, np.inf, 0.0), off / tolerance)
+    none = np.isnan(off) | np.isnan(tolerance)
+    used, off = (np.where(none, np.inf, one).ravel() for one in (used, off))
+    return tuple(int(k) for k in np.unravel_index(np.lexsort((off, used))[-1], tolerance.shape))
 
 
 def share_interval(

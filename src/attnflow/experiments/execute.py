@@ -10,11 +10,12 @@ from attnflow.errors import AttnflowError, InvalidInput, RunCorrupted, RunError
 from attnflow.experiments.catalogue import Experiment, find
 from attnflow.experiments.claim import Claim
 from attnflow.experiments.outside import check_writable, from_file, from_plugins, is_file
+from attnflow.experiments.randomness import salted
 from attnflow.experiments.report import draw_report
 from attnflow.experiments.settings import Settings, parse_settings
 from attnflow.experiments.study import OnProgress, Study
 from attnflow.interrupts import interruptible
-from attnflow.runs.execute import peak_memory
+from attnflow.runs.execution import peak_memory
 from attnflow.runs.folder import Run, write_atomically, writing
 from attnflow.runs.plugins import Given
 from attnflow.runs.recorded import checked
@@ -25,18 +26,21 @@ def reproduce(
     path: str | Path,
     *,
     quick: bool = False,
+    salt: int = 0,
     parameters: Any = None,
     on_progress: OnProgress | None = None,
 ) -> tuple[Run, list[Claim]]:
     """Make the folder `path` and carry out an experiment in it: one of the package by its name, or one of a file.
 
     The folder holds spec.toml, manifest.json, parts/, claims.json, figures/ and report.html, and is sealed when all of
-    them are there. A claim that fails raises nothing: look at `holds`.
+    them are there. An experiment with a function `motion(parameters)`, which gives an `af.animate(...)`, leaves a GIF
+    beside its figure (full version). A claim that fails raises nothing: look at `holds`.
 
     Arguments:
         experiment: a name, see `names()`; or a Python file of one's own, Path("mine.py"), which is executed. The
             manifest records its hash, and the folder keeps its text.
         quick: the small version of the experiment, made for a first look and for tests.
+        salt: another family of random streams; the `Parameters` of the experiment derive from `Salted`.
         parameters: an instance of the experiment's `Parameters`, instead of the full or the quick version.
         on_progress: called with a text and the share that is done.
     """
@@ -47,10 +51,12 @@ def reproduce(
             f"`parameters` is {parameters!r}; give a Parameters of the experiment {name!r}, and not quick=True with it."
         )
     chosen = module.QUICK if quick else module.Parameters() if parameters is None else parameters
+    if salt:
+        chosen = salted(name, chosen, salt)
     if found.plugins.loaded:
         check_writable(found, chosen)
     settings = Settings(name, quick, chosen)
-    run = Run.create(path, settings, experiment=name, quick=quick, **found.plugins.facts())
+    run = Run.create(path, settings, experiment=name, quick=quick, salt=salt, **found.plugins.facts())
     with run.lock():
         return run, _complete(run, found, settings, on_progress)
 
@@ -94,12 +100,23 @@ def read_claims(run: Run) -> list[Claim]:
 
 def _complete(run: Run, experiment: Experiment, settings: Settings, on_progress: OnProgress | None) -> list[Claim]:
     manifest = run.manifest()
-    began, before = time.perf_counter(), manifest["wall_time"]
+    began, before, used = (
+        time.perf_counter(),
+        run.wall_time(manifest),
+        manifest.get("cpu_time", 0.0) - time.process_time(),
+    )
     experiment.plugins.keep(run.path)
-    run.update(status="running", **{key: None for key in ("message",) if key in manifest})  # of a failure before
+    run.update(
+        status="running", began=time.time(), wall_time=before, **{key: None for key in ("message",) if key in manifest}
+    )  # of a failure before
     module = experiment.module()
     study = Study(run.path / "parts", on_progress)
     status: dict[str, Any] = {"status": "interrupted"}
+
+    def finish() -> None:
+        wall_time, cpu_time = before + time.perf_counter() - began, used + time.process_time()
+        run.update(wall_time=wall_time, began=None, cpu_time=cpu_time, peak_memory=peak_memory(), **status)
+
     try:
         with interruptible(), experiment.plugins.active():
             data = module.run(settings.parameters, study)
@@ -112,16 +129,20 @@ def _complete(run: Run, experiment: Experiment, settings: Settings, on_progress:
                 text = json.dumps([claim.to_json() for claim in claims], indent=2, allow_nan=False)
                 write_atomically(run.path / "claims.json", (text + "\n").encode())
                 draw_report(run, experiment, settings, claims, figure)
+            if hasattr(module, "motion") and not settings.quick:
+                study.progress("drawing the animation", 1.0)
+                module.motion(settings.parameters).save(run.figures / f"{settings.name}.gif")
             status = {
                 "status": "drawing",
                 "summary": {"claims": len(claims), "failed": sum(not claim.holds for claim in claims)},
             }
-    except Exception as error:
-        known = isinstance(error, AttnflowError)
-        status = {"status": "failed", "message": str(error) if known else f"{type(error).__name__}: {error}"}
+    except BaseException as error:
+        if isinstance(error, Exception):
+            known = isinstance(error, AttnflowError)
+            status = {"status": "failed", "message": str(error) if known else f"{type(error).__name__}: {error}"}
+        with contextlib.suppress(RunError):  # the first error is the one to report
+            finish()
         raise
-    finally:
-        with contextlib.suppress(OSError):  # a full disk has been reported already
-            run.update(wall_time=before + time.perf_counter() - began, peak_memory=peak_memory(), **status)
+    finish()
     run.seal()
     return claims

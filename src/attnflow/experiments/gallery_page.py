@@ -1,11 +1,13 @@
-"""The page of the gallery, written from finished experiments: figures made small, statements, claims, commands."""
+"""The pages of the gallery, written from finished experiments: one page each, and one that lists them."""
 
+import collections
 import dataclasses
+import inspect
 import io
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,58 +15,92 @@ from attnflow.errors import MissingExtra, RunCorrupted, RunError
 from attnflow.experiments.catalogue import Experiment, find, names
 from attnflow.experiments.claim import Claim
 from attnflow.experiments.execute import read_claims
+from attnflow.experiments.mutation import Matrix
+from attnflow.experiments.randomness import Replication
+from attnflow.references import linked
 from attnflow.runs.folder import Run, list_runs, write_atomically, writing
 
-LARGEST_IMAGE = 60_000
-"""Bytes of a figure on the page."""
-WIDTHS = (1000, 800, 640, 512, 400, 320)
-"""Pixels; the first that is small enough is taken."""
-SHADES = (64, 32)
-"""Colours of the palette."""
+WIDTH = 1400
+"""Pixels of a figure on its page, at most."""
+SHOWN = 6
+"""Claims that a page shows at first; the rest is folded."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One finished experiment of the page."""
+    """One finished experiment of the gallery."""
 
     experiment: Experiment
     run: Run
     claims: list[Claim]
-    quick: bool
+    matrix: Matrix | None = None
+    replication: Replication | None = None
 
     @property
     def figure(self) -> Path:
         """The figure as the experiment left it."""
         return self.run.figures / f"{self.experiment.name}.png"
 
+    @property
+    def motion(self) -> Path:
+        """The animation, if the experiment has one."""
+        return self.figure.with_suffix(".gif")
 
-def write_gallery(folder: str | Path, page: str | Path, images: str | Path) -> list[Entry]:
-    """Write `page` (Markdown) and its pictures into `images` from the experiments in and directly below `folder`.
+    @property
+    def verdict(self) -> str:
+        """How many claims there are, of which kind, and whether they hold."""
+        count, failed = len(self.claims), sum(not claim.holds for claim in self.claims)
+        kinds = collections.Counter(claim.origin.kind.value for claim in self.claims if claim.origin)
+        used = max((claim.used for claim in self.claims if claim.used is not None), default=None)
+        words = f"{failed} of {count} claims fail" if failed else f"all {count} claims hold"
+        words += f" ({', '.join(f'{number} {kind}' for kind, number in kinds.items())})" if kinds else ""
+        return words + (f"; the tightest uses {100 * used:.0f} % of its tolerance" if used is not None else "")
 
-    Full versions only: a quick, unfinished or failed run is passed over, and of several runs of one experiment the
-    newest counts. Every file of a run is checked against its checksum first. Experiments come in the order of their
-    names. Returns what the page shows, claims that fail included.
+
+def write_gallery(
+    folder: str | Path,
+    page: str | Path,
+    images: str | Path,
+    matrices: Mapping[str, Matrix] | None = None,
+    replications: Mapping[str, Replication] | None = None,
+) -> list[Entry]:
+    """Write the list `page` (Markdown), a page per experiment into the folder beside it, pictures into `images`.
+
+    With page = docs/gallery.md the pages of experiments are docs/gallery/NAME.md. Full versions with salt 0 only: a
+    quick, unfinished or failed run is passed over, and of several runs of one experiment the newest counts. Every file
+    of a run is checked against its checksum first. Returns what the pages show, claims that fail included.
+
+    Arguments:
+        matrices: which mutations make which claims fail, by experiment; printed where given.
+        replications: what became of the claims with fresh random numbers, by experiment; printed where given.
 
     Raises `RunError` when no run can be used, or a file cannot be written.
     """
     page, images = Path(page), Path(images)
-    entries = finished(folder)
+    entries = finished(folder, matrices or {}, replications or {})
     if not entries:
         raise RunError(
             f"{str(folder)!r} holds no finished experiment in its full version; run `attnflow reproduce --all --out "
             f"{folder}` first."
         )
-    pictures = {entry.experiment.name: thumbnail(entry.figure) for entry in entries}
+    pictures = {entry.experiment.name: picture(entry.figure) for entry in entries}
+    own = page.with_suffix("")
     with writing(page.parent), writing(images):
         images.mkdir(parents=True, exist_ok=True)
-        page.parent.mkdir(parents=True, exist_ok=True)
-        for name, content in pictures.items():
-            write_atomically(images / f"{name}.png", content)
-        write_atomically(page, page_text(entries, page, images).encode())
+        own.mkdir(parents=True, exist_ok=True)
+        for entry in entries:
+            name = entry.experiment.name
+            write_atomically(images / f"{name}.png", pictures[name])
+            if entry.motion.exists():
+                write_atomically(images / f"{name}.gif", entry.motion.read_bytes())
+            write_atomically(own / f"{name}.md", _page(entry, own, images).encode())
+        write_atomically(page, _list(entries, page, images).encode())
     return entries
 
 
-def finished(folder: str | Path) -> list[Entry]:
+def finished(
+    folder: str | Path, matrices: Mapping[str, Matrix], replications: Mapping[str, Replication]
+) -> list[Entry]:
     """The newest finished full run of every experiment, in the order of names."""
     if not Path(folder).is_dir():
         raise RunError(f"{str(folder)!r} is no folder; give one that holds runs of experiments.")
@@ -72,97 +108,165 @@ def finished(folder: str | Path) -> list[Entry]:
     known = set(names())
     found: dict[str, Entry] = {}
     for run in [*here, *list_runs(folder)]:  # oldest first
-        manifest = run.manifest()
+        try:
+            manifest = run.manifest()
+        except RunCorrupted:
+            continue
         name = manifest.get("experiment")
-        if name in known and "plugins" not in manifest and manifest["status"] == "finished" and not manifest["quick"]:
+        if name in known and "plugins" not in manifest and manifest["status"] == "finished":
+            if manifest["quick"] or manifest.get("salt"):
+                continue
             run.verify()
-            found[name] = Entry(find(name), run, read_claims(run), manifest["quick"])
+            found[name] = Entry(find(name), run, read_claims(run), matrices.get(name), replications.get(name))
     return [found[name] for name in sorted(found)]
 
 
-def thumbnail(figure: Path) -> bytes:
-    """The figure as a PNG of at most LARGEST_IMAGE bytes: with a palette, and as wide as that allows."""
+def picture(figure: Path) -> bytes:
+    """The figure as a PNG of at most WIDTH pixels, with a palette of 256 colours that keeps those of every line."""
     try:
         from PIL import Image  # comes with Matplotlib
     except ImportError:
-        raise MissingExtra("the gallery page needs Pillow; install it with `pip install pillow`.") from None
+        raise MissingExtra("the gallery needs Pillow; install it with `pip install pillow`.") from None
     try:
         with Image.open(figure) as file:
-            picture = file.convert("RGB")
+            made = file.convert("RGB")
     except OSError as error:
         raise RunCorrupted(f"{str(figure)!r} cannot be read ({error}); run the experiment again.") from None
-    for width in sorted({min(width, picture.width) for width in WIDTHS}, reverse=True):
-        height = max(1, round(picture.height * width / picture.width))
-        small = picture.resize((width, height), Image.Resampling.LANCZOS)
-        for shades in SHADES:
-            stream = io.BytesIO()
-            flat = small.quantize(shades, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-            flat.save(stream, format="PNG", optimize=True)
-            if len(stream.getvalue()) <= LARGEST_IMAGE:
-                return stream.getvalue()
-    raise RunError(f"{str(figure)!r} cannot be made smaller than {LARGEST_IMAGE} bytes; simplify the figure.")
+    if made.width > WIDTH:
+        made = made.resize((WIDTH, max(1, round(made.height * WIDTH / made.width))), Image.Resampling.LANCZOS)
+    stream = io.BytesIO()
+    # an octree keeps rare colours; median cut spends its palette on common ones and merges the colours of lines
+    made.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
+        stream, format="PNG", optimize=True
+    )
+    return stream.getvalue()
 
 
-def page_text(entries: Iterable[Entry], page: Path, images: Path) -> str:
-    """The Markdown of the page."""
-    entries = list(entries)
+def _list(entries: list[Entry], page: Path, images: Path) -> str:
     claims = [claim for entry in entries for claim in entry.claims]
     failed = sum(not claim.holds for claim in claims)
     verdict = f"all {len(claims)} claims hold" if not failed else f"{failed} of {len(claims)} claims fail"
+    minutes = sum(entry.run.manifest()["cpu_time"] for entry in entries) / 60
     lines = [
         "# Gallery",
         "",
-        f"Published results, each made runnable by one module: {len(entries)} experiments, {verdict}. This page is "
-        "written by `attnflow gallery` from finished runs; numbers are those of the runs.",
+        f"Published results and consequences of them, each made runnable: {len(entries)} experiments, {verdict}. Every "
+        "claim says whose statement it is: *published* (a paper states it), *consequence* (derived on the page of "
+        "the experiment) or *numerics* (one program against another), and where its tolerance comes from. Pages are "
+        f"written by `attnflow gallery` from finished runs, which took {minutes:.0f} CPU minutes.",
         "",
-        *(f"* [{entry.experiment.name}](#{entry.experiment.name}): {_plain(entry.experiment.statement)}"
-          for entry in entries),
-        "",
-    ]  # fmt: skip
+        "| experiment | statement | claims |",
+        "|---|---|---|",
+    ]
+    own = page.with_suffix("").name
     for entry in entries:
-        lines += _section(entry, page, images)
+        name = entry.experiment.name
+        lines.append(f"| [{name}]({own}/{name}.md) | {_plain(entry.experiment.statement)} | {entry.verdict} |")
+    return "\n".join(lines) + "\n"
+
+
+def _page(entry: Entry, folder: Path, images: Path) -> str:
+    experiment, manifest = entry.experiment, entry.run.manifest()
+    source = Path(experiment.module().__file__)
+    source = source.parent if source.name == "__init__.py" else source
+    caption = " ".join((inspect.getdoc(experiment.module().draw) or "").split())
+    derivation = source / "derivation.md"
+    lines = [
+        f"# {experiment.name}",
+        "",
+        f"**{_plain(experiment.statement)}**",
+        "",
+        f"![{experiment.name}]({_relative(images / f'{experiment.name}.png', folder)})",
+        "",
+        f"*{_plain(caption)}*",
+        "",
+        *_motion(entry, folder, images),
+        *(line for paragraph in experiment.about.split("\n\n") for line in (_plain(paragraph), "")),
+        "## Claims",
+        "",
+        f"{entry.verdict[0].upper()}{entry.verdict[1:]}. {_plain(str(entry.replication or ''))}".strip(),
+        "",
+        *_table(entry.claims[:SHOWN]),
+        *(_folded(f"{len(entry.claims) - SHOWN} more claims", _table(entry.claims[SHOWN:]))
+          if entry.claims[SHOWN:] else []),
+    ]  # fmt: skip
+    if derivation.is_dir() or derivation.exists():
+        lines += ["## Derivations", "", derivation.read_text(encoding="utf-8").strip(), ""]
+    if entry.matrix is not None:
+        lines += _matrix(entry.matrix)
+    lines += [
+        "## Run it",
+        "",
+        f"`attnflow reproduce {experiment.name}` · [source]({_relative(source, folder)}) · "
+        f"`attnflow cite {experiment.name}`",
+        "",
+        _facts(manifest),
+        "",
+        *(f"* {linked(paper)}" for paper in experiment.papers),
+        "",
+        f"[All experiments](../{folder.name}.md)",
+    ]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(entry: Entry, page: Path, images: Path) -> list[str]:
-    experiment = entry.experiment
-    source = Path(experiment.module().__file__)
-    link = _relative(source, page.parent)
-    count = len(source.read_text(encoding="utf-8").splitlines())
-    picture = _relative(images / f"{experiment.name}.png", page.parent)
-    manifest = entry.run.manifest()
-    return [
-        f"## {experiment.name}",
-        "",
-        _plain(experiment.statement),
-        "",
-        f"![{experiment.name}]({picture})",
-        "",
-        "| claim | predicted | measured | tolerance | where it comes from | verdict |",
-        "|---|---|---|---|---|---|",
-        *(_row(claim) for claim in entry.claims),
-        "",
-        f"`attnflow reproduce {experiment.name}` · {_papers(experiment.papers)} · "
-        f"[{source.name}]({link}), {count} lines · attnflow {manifest['versions']['attnflow']}",
-        "",
-    ]
+def _motion(entry: Entry, folder: Path, images: Path) -> list[str]:
+    if not entry.motion.exists():
+        return []
+    caption = " ".join((inspect.getdoc(entry.experiment.module().motion) or "").split())
+    path = _relative(images / f"{entry.experiment.name}.gif", folder)
+    return [f"![{entry.experiment.name} in motion]({path})", "", f"*{_plain(caption)}*", ""]
+
+
+def _facts(manifest: Mapping[str, Any]) -> str:
+    versions = manifest["versions"]
+    commit = f", commit {manifest['commit'][:12]}" if manifest.get("commit") else ""
+    machine = manifest.get("processor", manifest["platform"])
+    return (
+        f"{manifest['cpu_time']:.0f} CPU s on {machine}, {manifest['created'][:10]}, "
+        f"attnflow {versions['attnflow']}{commit}, JAX {versions['jax']}, Python {versions['python']}."
+    )
+
+
+def _table(claims: Iterable[Claim]) -> list[str]:
+    head = ["| claim | whose | predicted | found | tolerance from | |", "|---|---|---|---|---|---|"]
+    return [*head, *map(_row, claims), ""]
 
 
 def _row(claim: Claim) -> str:
-    cells = (claim.statement, *claim.as_text(), claim.source, "holds" if claim.holds else "**fails**")
-    return "| " + " | ".join(_plain(cell) if k < 5 else cell for k, cell in enumerate(cells)) + " |"
+    found = claim.found + (f" ({claim.detail})" if claim.detail and claim.detail != claim.found else "")
+    origin = str(claim.origin or "")
+    cells = (claim.statement, origin, claim.expected, found, claim.reason)
+    return "| " + " | ".join(map(_plain, cells)) + (" | holds |" if claim.holds else " | **fails** |")
+
+
+def _matrix(matrix: Matrix) -> list[str]:
+    """Which change of the simulation makes which claim fail, as a folded table."""
+    letters = [chr(ord("A") + k) for k in range(len(matrix.mutations))]
+    rows = [
+        f"| {_plain(claim)} | " + " | ".join("×" if killed else "" for killed in row) + " |"
+        for claim, row in zip(matrix.claims, matrix.killed, strict=True)
+    ]
+    words = "; ".join(f"{letter}: {_plain(name)}" for letter, name in zip(letters, matrix.mutations, strict=True))
+    return [
+        "## What would be noticed",
+        "",
+        "The simulation is changed, run again (quick version) and compared with the same predictions; × marks claims "
+        f"that then fail. {words}.",
+        "",
+        *_folded(
+            f"{len(matrix.claims)} kinds of claims, {len(letters)} mutations",
+            [f"| claim | {' | '.join(letters)} |", "|---|" + "---|" * len(letters), *rows, ""],
+        ),
+    ]
+
+
+def _folded(summary: str, lines: list[str]) -> list[str]:
+    return ["<details>", f"<summary>{summary}</summary>", "", *lines, "</details>", ""]
 
 
 def _plain(text: str) -> str:
     """Text that Markdown leaves alone, in one line."""
     return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", " ".join(text.split()))
-
-
-def _papers(papers: Iterable[str]) -> str:
-    return ", ".join(
-        f"[{paper}](https://arxiv.org/abs/{paper.removeprefix('arXiv:')})" if paper.startswith("arXiv:") else paper
-        for paper in papers
-    )
 
 
 def _relative(path: Path, base: Path) -> str:

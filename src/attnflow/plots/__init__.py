@@ -1,5 +1,6 @@
 """Figures of results, with theory overlaid: Matplotlib for print, one page per run."""
 
+from attnflow.plots.animation import Animation, animate
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles
 from attnflow.plots.eigenfunctions import draw_eigenfunctions
@@ -12,10 +13,13 @@ from attnflow.plots.overlaps import draw_overlaps
 from attnflow.plots.report import draw_run
 from attnflow.plots.snapshots import draw_snapshots
 from attnflow.plots.staircase import draw_staircase
+from attnflow.plots.still import draw_tokens, draw_velocities
 from attnflow.plots.summary import plot, summarise
 from attnflow.plots.tree import draw_tree
 
 __all__ = [
+    "Animation",
+    "animate",
     "draw_attention",
     "draw_decay",
     "draw_density",
@@ -35,7 +39,9 @@ __all__ = [
     "draw_snapshots",
     "draw_staircase",
     "draw_survival",
+    "draw_tokens",
     "draw_tree",
+    "draw_velocities",
     "plot",
     "summarise",
 ]

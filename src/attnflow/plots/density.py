@@ -60,7 +60,7 @@ class View:
     def mapped(self, frame: int) -> np.ndarray:
         """The density of a frame on S^2, (latitude, longitude) from south-west to north-east."""
         assert isinstance(self.flow, DensityFlow)
-        up, over = np.meshgrid(*_map_axes(), indexing="ij")
+        up, over = np.meshgrid(*map_axes(), indexing="ij")
         x = np.stack([np.cos(up) * np.cos(over), np.cos(up) * np.sin(over), np.sin(up)], axis=-1)
         return np.asarray(self.flow.basis.evaluate(self.flow.dataset["coefficients"].values[frame], x))
 
@@ -223,12 +223,12 @@ def draw_image(fig: Any, axes: Any, view: View) -> None:
     values = np.stack([view.between(middle) for middle in middles], axis=1)
     if not edges[-1] > edges[0]:
         edges = np.linspace(edges[0], edges[0] + 1, COLUMNS + 1)
-    norm = _norm(values)
+    norm = colour_scale(values)
     mesh = axes.pcolormesh(
         edges, view.edges, np.maximum(values, norm.vmin), norm=norm, cmap="cividis", rasterized=True
     )  # fmt: skip
-    _plain(fig.colorbar(mesh, ax=axes, label=r"density $\rho$", aspect=25).ax.yaxis, norm.vmin, norm.vmax)
-    _angle(axes.yaxis, view)
+    plain_numbers(fig.colorbar(mesh, ax=axes, label=r"density $\rho$", aspect=25).ax.yaxis, norm.vmin, norm.vmax)
+    angle_axis(axes.yaxis, view)
     if isinstance(view.flow, CellFlow) and view.flow.concentrated is not None:
         axes.axvline(view.axis.at(np.log(view.flow.concentrated)), color="white", lw=0.9, ls="--")
     view.axis.draw(axes)
@@ -236,9 +236,9 @@ def draw_image(fig: Any, axes: Any, view: View) -> None:
 
 def draw_maps(fig: Any, area: Any, view: View, frames: list[int], columns: int) -> None:
     """Frames on S^2 in Mollweide's projection, which keeps areas; the pole e_3 is up, e_1 in the middle."""
-    latitudes, longitudes = _map_axes()
+    latitudes, longitudes = map_axes()
     values = [view.mapped(k) for k in frames]
-    norm = _norm(np.stack(values))
+    norm = colour_scale(np.stack(values))
     rows = -(-len(frames) // columns)
     panels = np.ravel(area.subplots(rows, columns, subplot_kw={"projection": "mollweide"}, squeeze=False))
     for axes, k, value in zip(panels, frames, values, strict=False):
@@ -252,7 +252,7 @@ def draw_maps(fig: Any, area: Any, view: View, frames: list[int], columns: int) 
         axes.remove()
     shown = panels[: len(frames)].tolist()
     bar = area.colorbar(mesh, ax=shown, label=r"density $\rho$", aspect=18, shrink=0.85, pad=0.02)
-    _plain(bar.ax.yaxis, norm.vmin, norm.vmax)
+    plain_numbers(bar.ax.yaxis, norm.vmin, norm.vmax)
 
 
 def draw_curves(axes: Any, view: View) -> None:
@@ -268,7 +268,7 @@ def draw_curves(axes: Any, view: View) -> None:
         axes.set_ylim(0.7 * max(low, 2e-1 / DEPTH * top), 2 * top)
     else:
         axes.set_ylim(0, 1.05 * top)
-    _angle(axes.xaxis, view)
+    angle_axis(axes.xaxis, view)
     axes.set_ylabel(r"density $\rho$")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), handlelength=1.2, borderaxespad=0.2)
 
@@ -356,7 +356,7 @@ def _line(axes: Any, view: View, values: np.ndarray, label: str) -> None:
     view.axis.draw(axes)
 
 
-def _angle(axis: Any, view: View) -> None:
+def angle_axis(axis: Any, view: View) -> None:
     """Ticks and label of the angle, across or up."""
     if view.is_zonal:
         axis.set_ticks([0, np.pi / 2, np.pi], labels=["0", "π/2", "π"])
@@ -368,7 +368,8 @@ def _angle(axis: Any, view: View) -> None:
     (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(0, view.edges[-1])
 
 
-def _norm(values: np.ndarray) -> Any:
+def colour_scale(values: np.ndarray) -> Any:
+    """A logarithmic scale that spans at most the factor DEPTH."""
     from matplotlib.colors import LogNorm
 
     top = max(float(np.nanmax(values)), 1.0)
@@ -376,7 +377,7 @@ def _norm(values: np.ndarray) -> Any:
     return LogNorm(min(max(low, top / DEPTH), 0.8), 1.25 * top if top < 1.25 else top)
 
 
-def _plain(axis: Any, low: float, high: float) -> None:
+def plain_numbers(axis: Any, low: float, high: float) -> None:
     """Numbers on a logarithmic axis as people write them."""
     from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
@@ -388,7 +389,8 @@ def _plain(axis: Any, low: float, high: float) -> None:
         axis.set_minor_locator(NullLocator())
 
 
-def _map_axes() -> tuple[np.ndarray, np.ndarray]:
+def map_axes() -> tuple[np.ndarray, np.ndarray]:
+    """Latitudes and longitudes of `mapped`."""
     return np.linspace(-np.pi / 2, np.pi / 2, LATITUDES), np.linspace(-np.pi, np.pi, LONGITUDES)
 
 

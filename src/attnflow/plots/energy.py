@@ -6,13 +6,16 @@ import numpy as np
 
 from attnflow import theory
 from attnflow.flows import AbstractTrajectory
-from attnflow.plots.figure_data import FigureData
+from attnflow.plots.figure_data import SHARE, FigureData
 from attnflow.plots.observables import NUMBERS
 from attnflow.plots.style import COLOURS, COLUMN, GREY, say, styled
 from attnflow.spaces import Sphere
 
 MANY = 20
 """More clusters than this are counted on a logarithmic axis."""
+SHADE = "#e6e6e4"
+FEW_FRAMES = 20
+"""Fewer frames than this are marked each."""
 
 
 def draw_energy_and_count(flow: AbstractTrajectory | FigureData) -> Any:
@@ -37,7 +40,9 @@ def draw_energy(axes: Any, data: FigureData) -> None:
         if beta is not None and beta > 0 and isinstance(space, Sphere):
             level = float(theory.energy_of_uniform(beta, space.dim))
             axes.axhline(level, color=GREY, ls=":", lw=0.8, label="uniform measure")
-            axes.axhline(0.0, color=GREY, ls="-.", lw=0.8, label="consensus")
+            near = bool(energy.max() > 0.5 * level)
+            if near:  # else it would squeeze the curve
+                axes.axhline(0.0, color=GREY, ls="-.", lw=0.8, label="consensus")
             first = True
             for plateau in data.plateaus:
                 if plateau.clusters > 1:
@@ -50,7 +55,7 @@ def draw_energy(axes: Any, data: FigureData) -> None:
                     first = False
             low, high = axes.get_ylim()
             axes.set_ylim(low, high + 0.04 * (high - low))
-            axes.legend(loc="upper left", bbox_to_anchor=(0, 0.93))
+            axes.legend(**{"loc": "upper left", "bbox_to_anchor": (0, 0.93)} if near else {"loc": "best"})
         axes.set_ylabel(r"energy $\hat E$" if data.beta is not None else "energy")
     elif data.height is not None:
         name, values = data.height
@@ -65,41 +70,55 @@ def draw_energy(axes: Any, data: FigureData) -> None:
 
 
 def draw_count(axes: Any, data: FigureData) -> None:
-    """Clusters where they exist, grey where the tokens still percolate; those of a long flow by their merges."""
+    """Clusters where they exist, a grey area where the tokens still percolate; those of a long flow by their merges."""
     if data.tree is not None:
         _draw_merges(axes, data)
         return
-    times = data.axis.at(data.log_time)
-    count = data.clusters["count"].values.astype(float)
-    condensed = data.clusters["condensed"].values
-    axes.step(times, count, where="post", color=GREY, lw=0.7, label="not condensed")
-    axes.step(times, np.where(condensed, count, np.nan), where="post", color=COLOURS[2], lw=1.6, label="clusters")
-    top = np.nanmax(np.where(condensed, count, np.nan)) if condensed.any() else count.max()
-    axes.set_ylim(0, 1.35 * min(count.max(), 3 * top) + 0.5)
+    times, shown = data.axis.at(data.log_time), data.counts[1]
+    condensed = np.isfinite(shown)
+    words = "not condensed"
+    for start, end in _runs(~condensed):
+        axes.axvspan(times[start], times[min(end, len(times) - 1)], fc=SHADE, ec="none", zorder=0, label=words)
+        words = ""
+    mark = "o" if condensed.sum() < FEW_FRAMES else None
+    if condensed.any():
+        axes.step(times, shown, where="post", color=COLOURS[2], lw=1.6, marker=mark, ms=3, label="condensed")
+    axes.set_ylim(0, 1.35 * float(shown[condensed].max(initial=1.0)) + 0.5)
     from matplotlib.ticker import MaxNLocator
 
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-    axes.set_ylabel("clusters")
-    axes.legend(loc="upper right")
+    trimmed = bool((data.clusters["share"].values < 1).any())
+    axes.set_ylabel(f"clusters that hold\n{100 * SHARE:g} % of the mass" if trimmed else "clusters")
+    if not condensed.all():
+        legend = axes.legend(loc="upper right", frameon=True, facecolor="white", edgecolor="none", framealpha=1.0)
+        legend.set_zorder(4)
     data.axis.draw(axes)
 
 
+def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
+    """(first, one after the last) of every stretch that is true."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(int)))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
 def _draw_merges(axes: Any, data: FigureData) -> None:
-    assert data.tree is not None
-    merges, n = data.tree.merges["log_time"].values, data.flow.dataset.sizes["token"]
-    times = data.axis.at(np.concatenate([[-np.inf], merges, [data.axis.last]]))
-    counts = n - np.append(np.arange(len(merges) + 1), len(merges))
-    axes.step(times, counts, where="post", color=COLOURS[2], lw=1.6)
+    log_time, counts = data.counts
+    axes.step(data.axis.at(log_time), counts, where="post", color=COLOURS[2], lw=1.6)
+    scale_of_counts(axes, data.flow.dataset.sizes["token"])
+    axes.set_ylabel("clusters")
+    data.axis.draw(axes)
+
+
+def scale_of_counts(axes: Any, most: float) -> None:
+    """Whole numbers from 0, or from 1 on a logarithmic axis where there are MANY."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
-    if n > MANY:
+    if most > MANY:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.set_ylim(0.9, 1.2 * n)
+        axes.set_ylim(0.9, 1.2 * most)
     else:
         axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-        axes.set_ylim(0, n + 0.5)
-    axes.set_ylabel("clusters")
-    data.axis.draw(axes)
+        axes.set_ylim(0, most + 0.5)

@@ -10,12 +10,14 @@ from attnflow.fields import Attention
 from attnflow.flows import AbstractTrajectory, LongFlow
 from attnflow.flows.longtime import Tree
 from attnflow.observe import Plateau, plateaus
-from attnflow.plots.style import COLOURS, colours
+from attnflow.plots.style import COLOURS, PALETTE, colours
 from attnflow.plots.times import TimeAxis, time_axis
 
 MOST_FRAMES = 400
 FEW = len(COLOURS)
 """Clusters that can be told apart in one figure: by colour, and as leaves of a tree."""
+MANY, SHARE = 1000, 0.99
+"""Clusters of at least so many tokens are those that hold this share of the mass, if all tokens percolate."""
 BRANCHES = 7
 """Clusters that give the colours of a long flow without a plateau."""
 
@@ -64,12 +66,14 @@ class FigureData:
             return _of_long(dataclasses.replace(one, dataset=one.dataset.load()))
         one = one.thinned(MOST_FRAMES)
         one = dataclasses.replace(one, dataset=one.dataset.load())
-        found = _grouped(one)
+        found = grouped(one)
         energy = one.dataset["energy"].values if "energy" in one.dataset else np.full(len(one.time), np.nan)
         list_ = plateaus(one.time.values, found["count"].values, found["condensed"].values, energy)
         best = _colouring([p for p in list_ if _has_clusters(p, one)])
         shown = len(one.time) - 1 if best is None else _frame_at(one.log_time.values, _middle(best))
-        return cls(one, found, list_, found["label"].values[shown], shown, time_axis(one))
+        label = found["label"].values[shown]
+        labels = np.where(label < 0, max(len(PALETTE), label.max() + 1), label)  # stragglers are grey
+        return cls(one, found, list_, labels, shown, time_axis(one))
 
     @property
     def log_time(self) -> np.ndarray:
@@ -97,6 +101,16 @@ class FigureData:
         kept = (name for name in ("energy", "speed", "spread") if name in self.flow.dataset)
         name = next(kept, None)
         return None if name is None else (name, self.flow.dataset[name].values)
+
+    @property
+    def counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Log times and numbers of clusters, NaN where tokens percolate; of a long flow at its merges."""
+        if self.tree is not None:
+            merges, n = self.tree.merges["log_time"].values, self.flow.dataset.sizes["token"]
+            left = n - np.append(np.arange(len(merges) + 1), len(merges))
+            return np.concatenate([[-np.inf], merges, [self.axis.last]]), left.astype(float)
+        counted = self.clusters["count"].values.astype(float)
+        return self.log_time, np.where(self.clusters["condensed"].values, counted, np.nan)
 
     @property
     def count(self) -> int:
@@ -166,7 +180,7 @@ def _of_long(one: LongFlow) -> FigureData:
     rank = np.argsort(np.argsort(-leaves.masses, kind="stable"))
     labels = rank[np.searchsorted(leaves.names, leaves.labels)]
     shown = _frame_from(one.log_time.values, leaves.log_time)
-    return FigureData(one, _grouped(one), list_, labels, shown, time_axis(one), tree, table, leaves)
+    return FigureData(one, grouped(one), list_, labels, shown, time_axis(one), tree, table, leaves)
 
 
 def _gathered(flow: AbstractTrajectory, tree: Tree, merges: int) -> Gathering:
@@ -178,16 +192,20 @@ def _gathered(flow: AbstractTrajectory, tree: Tree, merges: int) -> Gathering:
     return Gathering(merges, log_time, names, labels, flow.positions.values[frame][names], masses)
 
 
-def _grouped(one: AbstractTrajectory) -> Any:
-    """Clusters at the scale of beta where there is one; else within a tenth of the size of the cloud of tokens."""
+def grouped(one: AbstractTrajectory) -> Any:
+    """Clusters at the scale of beta where there is one; else within a tenth of the size of the cloud of tokens.
+
+    Of MANY tokens or more those that hold SHARE of the mass, where a few stragglers would link them all.
+    """
+    share = SHARE if one.dataset.sizes["token"] >= MANY and not isinstance(one, LongFlow) else 1.0
     if not np.isfinite(one.tokens(0).space.volume):
         size = (one.positions**2).sum("dim").mean("token").values ** 0.5
-        return one.clusters(scale=0.1 * np.where(size > 0, size, 1.0))
+        return one.clusters(scale=0.1 * np.where(size > 0, size, 1.0), share=share)
     try:
         scale = one.scale()
     except InvalidInput:
         scale = 0.1
-    return one.clusters(scale=scale)
+    return one.clusters(scale=scale, share=share)
 
 
 def _has_clusters(plateau: Plateau, flow: AbstractTrajectory) -> bool:

@@ -12,18 +12,20 @@ from attnflow.fields import Attention
 from attnflow.flows import AbstractTrajectory
 from attnflow.learn import Fitted
 from attnflow.meanfield import CellFlow, DensityFlow
+from attnflow.plots.animation import live
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles, look
 from attnflow.plots.energy import draw_energy_and_count
 from attnflow.plots.figure_data import FigureData
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane, in_plane
-from attnflow.plots.interactive import interactive
+from attnflow.plots.members import member_counts, member_name, member_table, summarise_members
 from attnflow.plots.merges import draw_medians, draw_survival, grouped, is_dataset
 from attnflow.plots.observables import MOST, NUMBERS, draw_numbers, draw_observables, observed
-from attnflow.plots.overlaps import draw_overlaps
+from attnflow.plots.overlaps import SAMPLE, draw_overlaps
 from attnflow.plots.page import as_page, as_svg, facts_table, table, toml_block, with_caption
 from attnflow.plots.snapshots import draw_snapshots
 from attnflow.plots.staircase import draw_staircase
+from attnflow.plots.style import lay_out
 from attnflow.plots.summary import plot, summarise
 from attnflow.plots.times import is_long, symbol, written
 from attnflow.plots.tree import draw_tree
@@ -37,7 +39,8 @@ CAPTIONS = {
     "tree": "Who merged with whom, and when; branches as thick as clusters are heavy.",
     "series": "Energy (with the levels that theory gives) and number of clusters. Before condensation the groups are "
     "linked by chance and their number means nothing.",
-    "overlaps": "Share of pairs with a given overlap, through time.",
+    "overlaps": f"Share of pairs with a given overlap, through time. Of more than {SAMPLE} tokens the pairs of "
+    f"{SAMPLE} are counted, the same in every frame, drawn with a fixed seed.",
     "attention": "Attention weights at the start and on the plateau that gives the colours, tokens sorted by cluster.",
     "numbers": "The numbers that were kept of every frame, against time; a thin line for each member of a batch.",
     "observables": "Observables against time; a thin line for each member of a batch.",
@@ -72,8 +75,8 @@ class Account:
     """For the table at the end of the page."""
     before: list[str] = dataclasses.field(default_factory=list)
     """HTML above the figures."""
-    live: Any = None
-    """The interactive picture, where there is one."""
+    player: str = ""
+    """HTML of the animation, where there is one."""
 
 
 def draw_run(run: Run, result: Any) -> dict[str, Any]:
@@ -85,8 +88,8 @@ def draw_run(run: Run, result: Any) -> dict[str, Any]:
     with writing(run.path):
         run.figures.mkdir(exist_ok=True)
         for name, figure in account.figures.items():
+            lay_out(figure)
             figure.savefig(run.figures / f"{name}.pdf", metadata={"CreationDate": None})
-            figure.set_layout_engine("none")  # laid out once is laid out for all formats
         account.figures["summary"].savefig(run.figures / "summary.png")
         write_atomically(run.report, _page(run, account).encode())
     return account.summary
@@ -95,10 +98,9 @@ def draw_run(run: Run, result: Any) -> dict[str, Any]:
 def _page(run: Run, account: Account) -> str:
     manifest, spec = run.manifest(), run.spec()
     pictures = {name: as_svg(figure) for name, figure in account.figures.items() if name != "summary"}
-    live = "" if account.live is None else account.live.to_html(full_html=False, include_plotlyjs=True, auto_play=False)
     parts = [
         f"<p>{html.escape(spec.table['about'])}</p>",
-        live,
+        account.player,
         *account.before,
         "<h2>Figures</h2>",
         *(with_caption(svg, CAPTIONS[name]) for name, svg in pictures.items()),
@@ -138,7 +140,7 @@ def _(flow: AbstractTrajectory) -> Account:
     if isinstance(data.flow.field, Attention) and data.flow.field.heads is None:
         figures["attention"] = draw_attention(data)
     more, words = _observables(flow)
-    summary = summarise(data)
+    summary = summarise(data) | summarise_members(flow)
     long = is_long(p[end] for p in summary["plateaus"] for end in ("log_start", "log_end"))
     rows = [
         [
@@ -149,10 +151,15 @@ def _(flow: AbstractTrajectory) -> Account:
         ]
         for p in summary["plateaus"]
     ]
-    batch = f"<p>The run holds a batch ({sizes}); the figures show its first member, observables all of them.</p>"
     heads = ["clusters", f"from {symbol(long)}", f"to {symbol(long)}", "energy"]
-    before = [batch if flow.dims else "", "<h2>Plateaus</h2>", table(heads, rows), *words]
-    return Account(figures | more, summary, facts, before, interactive(data))
+    of, batch = "", []
+    if flow.dims:
+        of = f" of {member_name(summary['batch'])}"
+        words_ = f"The run holds a batch ({sizes}). Figures and plateaus are{of}; observables are of all."
+        counts = [f"{key}: {value}." for key, value in member_counts(summary["batch"]).items()]
+        batch = [f"<p>{html.escape(' '.join([words_, *counts]))}</p>", table(*member_table(summary["batch"]))]
+    before = [*batch, f"<h2>Plateaus{html.escape(of)}</h2>", table(heads, rows), *words]
+    return Account(figures | more, summary, facts, before, live(data))
 
 
 @_account.register

@@ -9,9 +9,12 @@ import numpy as np
 from attnflow.flows import AbstractTrajectory
 from attnflow.plots.figure_data import FigureData
 from attnflow.plots.style import GREY, INK, PAGE, colours, styled
+from attnflow.spaces import AbstractSpace
 
 MOST_TOKENS = 4000
 MOST_VIEWS = 3
+MOST_BEHIND = 1000
+"""Of more tokens than this, those on the far side of S^2 are left out: so many would hide the near side."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,15 +30,20 @@ class View:
     unit: bool
 
     def points(self, data: FigureData, x: np.ndarray) -> np.ndarray:
-        """Positions as they are seen: two coordinates, and the depth where there is one."""
-        return data.flow.space.pictures(x)[self.part].points @ self.projection
+        """Positions of a flow as they are seen: two coordinates, and the depth where there is one."""
+        return self.seen(data.flow.space, x)
+
+    def seen(self, space: AbstractSpace, x: np.ndarray) -> np.ndarray:
+        """The same, of any positions on the space."""
+        return space.pictures(x)[self.part].points @ self.projection
 
 
 def draw_snapshots(flow: AbstractTrajectory | FigureData, frames: list[int] | None = None) -> Any:
     """A row of pictures, one per frame; tokens keep the colour of their cluster on one plateau.
 
-    S^2 is seen from afar, its far side pale; a torus is shown as squares of angles, a product as a row for each factor.
-    In higher dimension the first principal components of all frames together are shown.
+    S^2 is seen from afar, its far side pale (of more than MOST_BEHIND tokens it is left out); a torus is shown as
+    squares of angles, a product as a row for each factor. In higher dimension the first principal components of all
+    frames together are shown.
     """
     data = FigureData.of(flow)
     frames = data.moments() if frames is None else frames
@@ -59,16 +67,23 @@ def draw_frames(panels: Any, data: FigureData, frames: list[int]) -> None:
 
 
 def views(data: FigureData) -> list[View]:
-    """The views of a space: plane pictures as they are, S^2 from a fixed place, others by principal components."""
+    """The views of the space of a flow, for all of its frames."""
     x = data.flow.positions
     cloud = x.isel(time=slice(None, None, max(1, x.sizes["time"] // 20))).values.reshape(-1, x.sizes["dim"])
+    return views_of(data.flow.space, cloud)
+
+
+def views_of(space: AbstractSpace, cloud: np.ndarray) -> list[View]:
+    """The views of a space: plane pictures as they are, S^2 from a fixed place, others by principal components."""
     found = []
-    for k, picture in enumerate(data.flow.space.pictures(cloud[:: max(1, len(cloud) // 20000)])[:MOST_VIEWS]):
+    for k, picture in enumerate(space.pictures(cloud[:: max(1, len(cloud) // 20000)])[:MOST_VIEWS]):
         size = picture.points.shape[-1]
         if size <= 2:
             found.append(View(k, np.eye(size, 2), picture.labels, picture.limits, picture.unit))
             continue
-        turn = _tilted() if size == 3 else np.linalg.svd(picture.points, full_matrices=False)[2][:3]
+        # with rows of zeros there are three directions for fewer than three points, too
+        rows = np.pad(picture.points, ((0, 3), (0, 0)))
+        turn = _tilted() if size == 3 else np.linalg.svd(rows, full_matrices=False)[2][:3]
         found.append(View(k, turn.T, (), None, picture.unit))
     return found
 
@@ -81,26 +96,44 @@ def _draw_frame(axes: Any, data: FigureData, frame: int, view: View, paint: np.n
     width = np.abs(seen).max() or 1.0
     apart = np.unique(np.round(seen / width, 3), axis=0, return_index=True)[1]  # tokens that have met are drawn once
     seen, paint = seen[apart], paint[apart]
-    _draw_axes(axes, view)
+    draw_axes(axes, view)
     near = np.ones(len(seen), bool)
-    if view.unit:
-        angle = np.linspace(0, 2 * np.pi, 200)
-        axes.plot(np.cos(angle), np.sin(angle), color=GREY, lw=0.6)
-        if seen.shape[1] > 2:
-            near = seen[:, 2] >= 0
-            for tilt in np.deg2rad([-60, -30, 0, 30, 60]):  # parallels of the view, for depth
-                circle = np.stack(
-                    [np.cos(tilt) * np.cos(angle), np.full(200, np.sin(tilt)), np.cos(tilt) * np.sin(angle)]
-                )
-                flat = _tilted() @ circle
-                axes.plot(*np.where(flat[2] > 0, flat[:2], np.nan), color=GREY, lw=0.3, alpha=0.6)
+    graticule(axes, view)
+    if view.unit and seen.shape[1] > 2:
+        near = seen[:, 2] >= 0
+        if len(seen) <= MOST_BEHIND:
             axes.scatter(seen[~near, 0], seen[~near, 1], s=size, c=paint[~near], lw=0, alpha=0.25, zorder=2)
-    rim = 0.2 if view.unit and seen.shape[1] > 2 else 0
+    rim = 0.2 if view.unit and seen.shape[1] > 2 and size > 2 else 0
     axes.scatter(seen[near, 0], seen[near, 1], s=size, c=paint[near], lw=rim, edgecolors=INK, zorder=3)
     _draw_masses(axes, data, frame, view)
 
 
-def _draw_axes(axes: Any, view: View) -> None:
+def graticule(axes: Any, view: View, body: str = "none") -> list[Any]:
+    """The circle or the sphere that the tokens live on, filled with the colour `body`; nothing for other spaces.
+
+    Gives back the lines on the sphere.
+    """
+    if not view.unit:
+        return []
+    angle = np.linspace(0, 2 * np.pi, 200)
+    axes.fill(np.cos(angle), np.sin(angle), fc=body, ec=GREY, lw=0.6, zorder=1)
+    if len(view.projection.T) < 3:
+        return []
+    look: dict[str, Any] = {"color": GREY, "lw": 0.3, "alpha": 0.6, "zorder": 1.5}
+    return [line for c in tilted_parallels() for line in axes.plot(*np.where(c[:, 2:] > 0, c[:, :2], np.nan).T, **look)]
+
+
+def tilted_parallels() -> list[np.ndarray]:
+    """Circles on S^2 that give a view depth, each as points (across, up, towards the eye)."""
+    angle = np.linspace(0, 2 * np.pi, 200)
+    return [
+        np.stack([np.cos(tilt) * np.cos(angle), np.full(200, np.sin(tilt)), np.cos(tilt) * np.sin(angle)], axis=1)
+        @ _tilted().T
+        for tilt in np.deg2rad([-60, -30, 0, 30, 60])
+    ]
+
+
+def draw_axes(axes: Any, view: View) -> None:
     """A box with names where the coordinates have some; else nothing."""
     axes.margins(0.1)
     axes.set_aspect("equal")

@@ -17,8 +17,12 @@ COLOURS = (
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442",
     "#332288", "#882255", "#999933", "#44AA99", "#661100",
 )  # fmt: skip
+# the same darker, for clusters beyond the first twelve
+DARKER = tuple("#" + "".join(f"{round(0.6 * int(c[k : k + 2], 16)):02x}" for k in (1, 3, 5)) for c in COLOURS)
 GREY = "#8a8a8a"
 INK = "#1a1a1a"
+PALETTE = (*COLOURS, *DARKER, GREY)
+"""The colours of clusters by number; the last is that of all others."""
 
 _RC: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -32,6 +36,7 @@ _RC: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.6,
+    "axes.formatter.use_mathtext": True,  # 10^6 on every axis, never 1e6
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
     "lines.linewidth": 1.2,
@@ -53,8 +58,8 @@ def styled() -> Iterator[Any]:
 
 
 def colours(labels: np.ndarray) -> list[str]:
-    """A colour per token from its cluster number; clusters beyond the palette share grey."""
-    return [COLOURS[k] if k < len(COLOURS) else GREY for k in labels]
+    """A colour per token from its cluster number; after twelve colours come darker ones, then all share grey."""
+    return [PALETTE[min(k, len(PALETTE) - 1)] for k in labels]
 
 
 def shades(count: int) -> list[Any]:
@@ -76,3 +81,28 @@ def say(axes: Any, words: str) -> None:
     """Words in the place of a panel."""
     axes.axis("off")
     axes.text(0.5, 0.5, words, color=GREY, ha="center", va="center", transform=axes.transAxes)
+
+
+def panel(axes: Any, letter: str, title: str = "") -> None:
+    """The letter of a panel in bold, and what it shows."""
+    axes.set_title(rf"$\bf{{({letter})}}$ {title}".rstrip(), loc="left")
+
+
+def lay_out(figure: Any) -> None:
+    """Lay a figure out once for all formats; numbers at ticks become plain text, which draws faster than formulas."""
+    import matplotlib
+    from matplotlib.ticker import ScalarFormatter
+
+    scalar = [
+        formatter
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+        if isinstance(formatter := axis.get_major_formatter(), ScalarFormatter)
+    ]
+    for formatter in scalar:
+        formatter.set_useMathText(False)
+    figure.draw_without_rendering()
+    for formatter in scalar:
+        formatter.set_useMathText(bool(formatter.get_offset()))
+    with matplotlib.rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)

@@ -9,17 +9,21 @@ from attnflow.errors import InvalidInput
 from attnflow.flows import AbstractTrajectory
 from attnflow.learn import Fitted
 from attnflow.meanfield import CellFlow, DensityFlow
+from attnflow.plots.compare import plot_several
 from attnflow.plots.density import View, plot_density, summarise_density
 from attnflow.plots.energy import draw_count, draw_energy
 from attnflow.plots.figure_data import FigureData
 from attnflow.plots.fit import plot_fit, summarise_fit
+from attnflow.plots.members import summarise_members
 from attnflow.plots.merges import is_dataset, plot_merges, summarise_merges
 from attnflow.plots.observables import draw_numbers
 from attnflow.plots.overlaps import draw_overlap_map
 from attnflow.plots.snapshots import draw_frames, views
 from attnflow.plots.staircase import draw_levels, draw_lifetimes
+from attnflow.plots.still import draw_tokens
 from attnflow.plots.style import PAGE, blank, styled
 from attnflow.plots.tree import draw_branches
+from attnflow.tokens import Tokens
 
 
 def plot(result: Any) -> Any:
@@ -29,14 +33,19 @@ def plot(result: Any) -> Any:
     `solve_long` the staircase, the merge tree and the lifetimes of plateaus; of one without positions the numbers that
     were kept. Of a batch the first member is shown. Of a density: its history, energy, entropy and resolution. Of
     merges: their distributions and quartiles. Of a fit: losses, regions of the plane and paths.
+
+    Several flows of tokens are overlaid, as lines of energy, mean overlap and number of clusters: `plot([a, b])` names
+    them by what differs between them, `plot({"soft": a, "hard": b})` as you say. Of a batch up to 8 members are lines.
+    Tokens are drawn on their space, and `field.plot(tokens)` draws their velocities.
     """
-    return _plot(result)
+    return plot_several(result) if isinstance(result, list | tuple | dict) else _plot(result)
 
 
 def summarise(result: Any) -> dict[str, Any]:
     """The numbers of the closing table, as JSON can hold them; `kind` says of what.
 
-    Of tokens: plateaus, cluster counts, energies; times as logarithms, None for log 0.
+    Of tokens: plateaus, cluster counts, energies; times as logarithms, None for log 0. Of a batch these are the numbers
+    of the first member, and `batch` holds the mean, the least and the largest over all members.
     """
     return _summarise(result)
 
@@ -58,6 +67,7 @@ def _summarise(result: Any) -> dict[str, Any]:
 _plot.register(DensityFlow | CellFlow | View)(plot_density)
 _summarise.register(DensityFlow | CellFlow | View)(summarise_density)
 _plot.register(Fitted)(plot_fit)
+_plot.register(Tokens)(draw_tokens)
 _summarise.register(Fitted)(summarise_fit)
 
 
@@ -71,9 +81,9 @@ def _(flow: AbstractTrajectory) -> Any:
 @_summarise.register
 def _(flow: AbstractTrajectory) -> dict[str, Any]:
     if "positions" in flow.dataset and flow.dataset.sizes["time"]:
-        return summarise(FigureData.of(flow))
+        return summarise(FigureData.of(flow)) | summarise_members(flow)
     one = flow.member(**dict.fromkeys(flow.dims, 0))
-    return _numbers(one, one.log_time.values)
+    return _numbers(one, one.log_time.values) | summarise_members(flow)
 
 
 @_plot.register
@@ -132,7 +142,7 @@ def _numbers(flow: AbstractTrajectory, log_time: np.ndarray) -> dict[str, Any]:
 def _unknown(result: Any) -> InvalidInput:
     return InvalidInput(
         f"`result` is {type(result).__name__}; give what solve, solve_long, merge_times, evolve, evolve_cells or fit "
-        "returned."
+        "returned, or tokens."
     )
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -113,6 +113,13 @@ def frames_axis(log_time: np.ndarray) -> TimeAxis:
     if spread:
         return TimeAxis(Scale.LOGARITHMIC, float(finite[0]), last)
     return TimeAxis(Scale.LINEAR, float(log_time[0]) if len(log_time) else -np.inf, last)
+
+
+def joined(axes: Sequence[TimeAxis]) -> TimeAxis:
+    """One axis for all of these: the scale that suits the longest times, from the first time to the last."""
+    scale = max((axis.scale for axis in axes), key=list(Scale).index)
+    first = min(axis.first for axis in axes if scale is Scale.LINEAR or np.isfinite(axis.first))
+    return TimeAxis(scale, first, max(axis.last for axis in axes))
 
 
 def log_times(result: AbstractTrajectory | AbstractDensityFlow) -> np.ndarray:

@@ -1,0 +1,260 @@
+"""Branches of stationary states, the equation with noise, and tokens with noise."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.optimize import brentq
+
+from attnflow import theory
+from attnflow.axes import Along
+from attnflow.experiments.randomness import Salted
+from attnflow.experiments.study import Study
+from attnflow.fields import Attention, Softmax, Unnormalised
+from attnflow.flows import At, Brownian, Fixed, Layers, ProjectRenormalise, solve
+from attnflow.meanfield import (
+    Density,
+    ZonalBasis,
+    bifurcation,
+    branch,
+    evolve,
+    perturbed,
+    quiet,
+    sample,
+    stability,
+    stationary,
+    uniform,
+    von_mises_fisher,
+)
+from attnflow.sums import Circle
+from attnflow.tokens import Tokens
+
+MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
+BASIS = ZonalBasis(2, 64)
+AMPLITUDES = (0.1, 0.05)
+"""Of the ordered states from which the coefficient of third order is measured."""
+SMALL = 0.02
+"""The small order whose growth is measured."""
+RELAXED = 25.0
+"""For how many relaxation times the equation is followed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters(Salted):
+    """What is simulated. Times are in units of 1/kappa_c."""
+
+    dims: tuple[int, ...] = (2, 3, 8)
+    """Of the spaces R^d around the spheres on which beta* is looked for."""
+    cases: tuple[tuple[str, float], ...] = (("SA", 4.0), ("USA0", 1.0), ("USA0", 4.0))
+    """Branches on the circle."""
+    step: float = 0.01
+    """Of Euler's rule, for tokens near the uniform measure."""
+    growing: tuple[float, ...] = (0.5, 1.5)
+    """Noise over kappa_c at which the growth of a small order is measured."""
+    growth_tokens: int = 1000
+    growth_seeds: int = 128
+    growth_time: float = 0.5
+    above: tuple[float, ...] = (2.0,)
+    """Noise over kappa_c, or over the noise of the fold, of tokens without order."""
+    free_tokens: int = 125
+    free_seeds: int = 200
+    free_burn: float = 3.0
+    free_window: float = 15.0
+    below: tuple[float, ...] = (0.5, 0.75)
+    """Noise over kappa_c of tokens with order."""
+    between: tuple[float, ...] = (0.2,)
+    """Where there is a fold, more noise with order: the share of the way from kappa_c to the fold."""
+    ordered_tokens: int = 1000
+    ordered_seeds: int = 16
+    ordered_step: float = 0.15
+    """Of the Runge-Kutta rule of order 4, for tokens with order; a time, not in units of 1/kappa_c."""
+    ordered_burn: float = 5.0
+    """In relaxation times of the branch."""
+    ordered_window: float = 6.0
+    """The same."""
+    frames: int = 30
+    """Over which averages are taken."""
+
+
+QUICK = Parameters(
+    dims=(2,), cases=(("SA", 4.0),), step=0.025, growth_tokens=400, growth_seeds=40, free_tokens=64, free_seeds=320,
+    free_burn=2.5, free_window=6.0, below=(0.6,), between=(), ordered_tokens=300, ordered_seeds=8,
+    ordered_step=0.25, frames=20,
+)  # fmt: skip
+
+
+def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
+    """beta*; then for every model and beta the branch, states near kappa_c, the equation, and tokens."""
+    study.progress("where the jump begins", 0.0)
+    data = {"jump": study.part("jump", functools.partial(jump, parameters))}
+    for index, (model, beta) in enumerate(parameters.cases):
+        name, begin = f"{model}-beta{beta:g}", 0.1 + 0.9 * index / len(parameters.cases)
+
+        def say(words: str, share: float, name: str = name, begin: float = begin) -> None:
+            study.progress(f"{name}: {words}", begin + 0.9 * share / len(parameters.cases))
+
+        say("the branch", 0.0)
+        data[name] = study.part(name, functools.partial(followed, model, beta))
+        say("near the onset", 0.1)
+        data[f"near-{name}"] = study.part(f"near-{name}", functools.partial(near, model, beta, data[name]))
+        say("growth of a small order of tokens", 0.15)
+        data[f"growth-{name}"] = study.part(
+            f"growth-{name}", functools.partial(growing, parameters, model, beta, 100_000 + 1000 * index)
+        )
+        make = functools.partial(flows, parameters, model, beta, data[name], 10_000 * index, say)
+        data[f"flows-{name}"] = study.part(f"flows-{name}", make)
+    return data
+
+
+def onset_of(model: str, beta: float) -> float:
+    """kappa_c on the circle."""
+    return float(theory.critical_noise(beta, 2, model=model))
+
+
+def jump(parameters: Parameters) -> xr.Dataset:
+    """The beta at which ordered states of small amplitude lie at kappa_c to second order, found by Newton's method."""
+
+    def curvature(beta: float, d: int, amplitude: float) -> float:
+        return bifurcation(Attention(beta, normaliser=Unnormalised()), d, amplitude=amplitude).curvature
+
+    found = [[brentq(curvature, 1.1, 2.7, args=(d, s), xtol=1e-9) for s in AMPLITUDES] for d in parameters.dims]
+    return xr.Dataset(
+        {"beta": (("dimension", "amplitude"), found)},
+        {"dimension": list(parameters.dims), "amplitude": list(AMPLITUDES)},
+    )
+
+
+def followed(model: str, beta: float) -> xr.Dataset:
+    """The branch of ordered states from 0.48 kappa_c to the uniform measure."""
+    field, onset = Attention(beta, normaliser=MODELS[model]), onset_of(model, beta)
+    begin = stationary(field, 0.48 * onset, von_mises_fisher(BASIS, 8.0)).density
+    return branch(field, 0.48 * onset, begin, within=(0.45 * onset, 3 * onset), step=0.08)
+
+
+def near(model: str, beta: float, part: xr.Dataset) -> xr.Dataset:
+    """Order at kappa_c (1 - delta), or at kappa_c (1 + delta) behind the fold of a jump, delta halved four times."""
+    field, onset = Attention(beta, normaliser=MODELS[model]), onset_of(model, beta)
+    side = 1.0 if part["kappa"].max() > 1.01 * onset else -1.0
+    fold = int(np.argmax(part["kappa"].values)) if side > 0 else 0
+    late = np.abs(part["kappa"].values[fold:] - onset * (1 + 0.01 * side))
+    guess = part["coefficients"].values[fold + int(np.argmin(late))]
+    deltas, orders = 0.01 * 0.5 ** np.arange(5), []
+    for delta in deltas:
+        state = stationary(field, onset * (1 + side * delta), Density(BASIS, guess, tolerance=np.inf)).density
+        orders.append(float(np.linalg.norm(state.moments.mean)))
+        guess = np.asarray(state.coefficients) * 0.5 ** (BASIS.degrees / 2)  # degree k goes with m^k
+    return xr.Dataset({"order": ("delta", orders), "side": side}, {"delta": deltas})
+
+
+def growing(parameters: Parameters, model: str, beta: float, first: int) -> xr.Dataset:
+    """m(t)/m(0) of tokens with a small order m(0) = +-SMALL, by seed.
+
+    Both signs feel the same noise: in the difference of their means most of it cancels.
+    """
+    onset, step = onset_of(model, beta), parameters.step / onset_of(model, beta)
+    pair = [quiet(perturbed(BASIS, 1, sign * 2 * SMALL), parameters.growth_tokens).positions for sign in (1, -1)]
+    tokens = Tokens(np.stack(pair), dims=("sign",))
+    before, rows = _half_difference(np.asarray(tokens.positions)), []
+    for k, share in enumerate(parameters.growing):
+        seeds = parameters.seeds(range(first + 100 * k, first + 100 * k + parameters.growth_seeds))
+        flow = moved(model, beta, tokens, share * onset, seeds, _euler(step), [parameters.growth_time / onset])
+        after = flow["positions"].isel(time=-1).transpose("seed", "sign", "token", "dim").values
+        rows.append(_half_difference(after) / before)
+    return xr.Dataset({"gain": (("share", "seed"), np.array(rows))}, {"share": list(parameters.growing)})
+
+
+def _half_difference(x: np.ndarray) -> np.ndarray:
+    """Half the difference of the means of the two signs, along the axis of the order (the last coordinate)."""
+    means = x[..., -1].mean(axis=-1)
+    return np.asarray((means[..., 0] - means[..., 1]) / 2)
+
+
+def flows(parameters: Parameters, model: str, beta: float, part: xr.Dataset, first: int, say: Any) -> xr.Dataset:
+    """At each noise: order and growth of the branch, order of the equation in the end, m^2 of tokens by seed.
+
+    `ordered` tells from which side tokens and equation start, and thus which state is meant.
+    """
+    onset, fold = onset_of(model, beta), float(part["kappa"].max())
+    points = [(share * onset, True) for share in parameters.below]
+    if fold > 1.01 * onset:
+        points += [(onset + share * (fold - onset), True) for share in parameters.between]
+    points += [(share * max(fold, onset), False) for share in parameters.above]
+    rows = []
+    for k, (kappa, ordered) in enumerate(points):
+        say(f"kappa = {kappa:.3g}", 0.2 + 0.8 * k / len(points))
+        one = _with_order if ordered else _without_order
+        rows.append(one(parameters, model, beta, kappa, first + 1000 * k) | {"kappa": kappa, "ordered": ordered})
+    most = max(len(row["squares"]) for row in rows)
+    squares = [np.append(one, np.full(most - len(one), np.nan)) for one in (row.pop("squares") for row in rows)]
+    columns = {name: ("point", [row[name] for row in rows]) for name in rows[0]}
+    return xr.Dataset(columns | {"squares": (("point", "seed"), squares)})
+
+
+def _with_order(parameters: Parameters, model: str, beta: float, kappa: float, first: int) -> dict[str, Any]:
+    plain, start = Attention(beta, normaliser=MODELS[model]), von_mises_fisher(BASIS, 4.0)
+    step = parameters.ordered_step
+    state = stationary(plain, kappa, von_mises_fisher(BASIS, 8.0)).density
+    # what the step may do to the noise, see derivation.md
+    other = stationary(plain, kappa * (1 - step**2 / 3), state).density
+    rate = -stability(plain, state, kappa).growth
+    seeds = parameters.seeds(range(first + 1, first + 1 + parameters.ordered_seeds))
+    tokens = sample(start, parameters.ordered_tokens, parameters.seed(first))
+    times = _frames(parameters.ordered_burn / rate, parameters.ordered_window / rate, parameters.frames, step)
+    return {
+        "order": float(np.linalg.norm(state.moments.mean)),
+        "shifted": float(np.linalg.norm(other.moments.mean)),
+        "rate": rate,
+        "begin": float(np.linalg.norm(np.mean(np.asarray(tokens.positions), axis=0))),
+        "squares": _squares(moved(model, beta, tokens, kappa, seeds, Fixed(step), times), times),
+    } | _equation(plain, start, kappa, rate)
+
+
+def _without_order(parameters: Parameters, model: str, beta: float, kappa: float, first: int) -> dict[str, Any]:
+    plain, onset = Attention(beta, normaliser=MODELS[model]), onset_of(model, beta)
+    step, rate = parameters.step / onset, -stability(plain, uniform(BASIS), kappa).growth
+    seeds = parameters.seeds(range(first + 1, first + 1 + parameters.free_seeds))
+    tokens = sample(uniform(BASIS), parameters.free_tokens, parameters.seed(first))
+    times = _frames(parameters.free_burn / onset, parameters.free_window / onset, parameters.frames, step)
+    return {
+        "order": 0.0,
+        "shifted": 0.0,
+        "rate": rate,
+        "begin": float(np.linalg.norm(np.mean(np.asarray(tokens.positions), axis=0))),
+        "squares": _squares(moved(model, beta, tokens, kappa, seeds, _euler(step), times), times),
+    } | _equation(plain, von_mises_fisher(BASIS, 0.2), kappa, rate)
+
+
+def _equation(plain: Attention, start: Density, kappa: float, rate: float) -> dict[str, Any]:
+    """The order that the equation with noise reaches from `start`."""
+    flow = evolve(plain, start, RELAXED / rate, kappa=kappa, save=1)
+    return {"equation": float(np.linalg.norm(flow.density().moments.mean)), "steps": flow.steps["accepted"]}
+
+
+def _frames(burn: float, window: float, count: int, step: float) -> list[float]:
+    """Times of averages: `count` of them, evenly over the window, at whole steps."""
+    stride, first = max(round(window / count / step), 1), round(burn / step)
+    return [float(step * (first + stride * k)) for k in range(1, count + 1)]
+
+
+def _squares(flow: xr.Dataset, times: list[float]) -> np.ndarray:
+    late = flow["positions"].isel(time=slice(-len(times), None))
+    return np.asarray((late.mean("token") ** 2).sum("dim").mean("time").values)
+
+
+def moved(
+    model: str, beta: float, tokens: Tokens, kappa: float, seeds: tuple[int, ...], method: Any, times: list[float]
+) -> xr.Dataset:
+    """Tokens with noise on the circle, at `times`, one path a seed.
+
+    A step turns a token by arctan(v), v normal of variance 2 kappa h, whose variance is 2 kappa h (1 - 4 kappa h):
+    noise that is larger by this share turns it by what was asked for.
+    """
+    field = Attention(beta, normaliser=MODELS[model], sum=Circle(1e-6, 16, guarded=False))
+    noise = Brownian(kappa * (1 + 4 * kappa * float(method.step)), seed=Along("seed", seeds))
+    return solve(field, tokens, times[-1], save=At(times), noise=noise, method=method).dataset
+
+
+def _euler(step: float) -> Layers:
+    return Layers(step, ProjectRenormalise())

@@ -1,0 +1,136 @@
+"""Equilibria by Newton's method, and exit times of iid starts and of two almost antipodal groups."""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.experiments.randomness import Salted
+from attnflow.experiments.study import Study
+from attnflow.fields import Attention, Unnormalised
+from attnflow.flows import Fixed, advance
+from attnflow.observe import energy, overlaps
+from attnflow.spaces import Sphere
+from attnflow.stability import Equilibrium, find_equilibria, spectrum
+from attnflow.tokens import Tokens, uniform
+
+NEUTRAL = 1e-8
+"""Eigenvalues below this are neutral: equilibria are found to 1e-12, and the slowest rate here is e^(-8) = 3e-4."""
+STEP, SPAN = 0.25, 1.0
+"""Time step, and time between frames, of flows."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters(Salted):
+    """What is looked for and simulated."""
+
+    cases: tuple[tuple[int, int], ...] = ((3, 2), (4, 2), (5, 2), (6, 2), (3, 3), (4, 3), (5, 3), (6, 3))
+    """Numbers of tokens and dimensions."""
+    betas: tuple[float, ...] = (1.0, 4.0)
+    starts: int = 8
+    """Of Newton's method in one batch, for three tokens; three times as many for each token more."""
+    batches: int = 6
+    """Even."""
+    dims: tuple[int, ...] = (2, 3)
+    n: int = 4
+    """Tokens of iid starts."""
+    beta: float = 1.0
+    draws: int = 60_000
+    bends: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
+    """How far two antipodal groups are from being antipodal, in angle."""
+    until: float = 180.0
+
+
+QUICK = Parameters(
+    cases=((3, 2), (4, 3)), betas=(1.0,), batches=4, dims=(3,), draws=4000, bends=(1e-1, 1e-2), until=60.0
+)
+
+
+def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
+    """Equilibria with their spectra, and exit times of iid and of bent starts."""
+    found = {}
+    jobs = [(n, d, beta) for n, d in parameters.cases for beta in parameters.betas]
+    for k, (n, d, beta) in enumerate(jobs):
+        study.progress(f"equilibria of {n} tokens on S^{d - 1}, beta = {beta:g}", 0.8 * k / len(jobs))
+        found[name(n, d, beta)] = study.part(name(n, d, beta), functools.partial(_list, parameters, n, d, beta))
+    for k, d in enumerate(parameters.dims):
+        study.progress(f"iid starts on S^{d - 1}", 0.8 + 0.1 * k)
+        found[f"starts-S{d - 1}"] = study.part(f"starts-S{d - 1}", functools.partial(_starts, parameters, d))
+    return found
+
+
+def name(n: int, d: int, beta: float) -> str:
+    """Of a list of equilibria."""
+    return f"{n}-S{d - 1}-beta{beta:g}"
+
+
+def _list(parameters: Parameters, n: int, d: int, beta: float) -> xr.Dataset:
+    """The equilibria that all batches of starts find, lowest energy first, with the first batch that finds each."""
+    rows: list[dict[str, Any]] = []
+    starts = parameters.starts * 3 ** (n - 3)
+    for batch in range(parameters.batches):
+        for one in find_equilibria(n, d, beta, starts=starts, seed=parameters.seed(batch)):
+            if all(np.abs(_mark(one.tokens.positions) - _mark(row["positions"])).max() > 1e-6 for row in rows):
+                rows.append(_describe(one, d, beta) | {"batch": batch})
+    attrs = {"n": n, "d": d, "beta": beta, "starts": starts * parameters.batches}
+    return _table(rows).assign_attrs(attrs).sortby("energy")
+
+
+def _table(rows: list[dict[str, Any]]) -> xr.Dataset:
+    dims: dict[str, tuple[str, ...]] = {"rates": ("mode",), "rates_SA": ("mode",), "positions": ("token", "dim")}
+    columns = {key: np.array([row[key] for row in rows]) for key in rows[0]}
+    return xr.Dataset({key: (("equilibrium", *dims.get(key, ())), column) for key, column in columns.items()})
+
+
+def _mark(positions: Any) -> np.ndarray:
+    """Numbers that see neither rotations nor the order of tokens."""
+    gram = np.asarray(positions) @ np.asarray(positions).T
+    return np.concatenate([np.linalg.eigvalsh(gram), np.sort(gram.sum(axis=1)), np.sort(gram.ravel())])
+
+
+def _describe(found: Equilibrium, d: int, beta: float) -> dict[str, Any]:
+    tokens, gram = found.tokens, overlaps(found.tokens)
+    softmax = Attention(beta)
+    rates = np.sort(found.spectrum.eigenvalues.real)[::-1]
+    rank = int(np.sum(np.linalg.eigvalsh(gram) > 1e-6))
+    return {
+        "positions": np.asarray(tokens.positions),
+        "rates": rates,
+        "rates_SA": np.sort(spectrum(softmax, tokens).eigenvalues.real)[::-1],
+        "speed": float(np.abs(softmax.velocity(0.0, None, tokens)).max()),
+        "index": int(np.sum(rates > NEUTRAL)),
+        "labelled": theory.labelled_configurations(gram, rank == d),
+        "rank": rank,
+        "clusters": found.clusters.count,
+        "energy": float(energy(tokens, beta)),
+    }
+
+
+def _starts(parameters: Parameters, d: int) -> xr.Dataset:
+    """When all overlaps have become positive, to one frame; infinite if they have not. USA0."""
+    seeds = parameters.seeds(range(d * parameters.draws, (d + 1) * parameters.draws))
+    iid = np.asarray(uniform(Sphere(d), n=parameters.n, seed=seeds).positions)
+    bent = np.array([_groups(parameters.n, d, bend) for bend in parameters.bends])
+    tokens = Tokens(np.concatenate([iid, bent]), dims=("member",))
+    field = Attention(parameters.beta, normaliser=Unnormalised())
+    left = np.full(len(iid) + len(bent), np.inf)
+    for frame in range(1, math.ceil(parameters.until / SPAN) + 1):
+        tokens = advance(field, tokens, 0.0, SPAN, Fixed(STEP))
+        left = np.minimum(left, np.where(overlaps(tokens).min(axis=(-1, -2)) > 0, frame * SPAN, np.inf))
+        if np.isfinite(left).all():
+            break
+    return xr.Dataset(
+        {"left": ("seed", left[: len(iid)]), "bent": ("bend", left[len(iid) :])}, {"bend": list(parameters.bends)}
+    )
+
+
+def _groups(n: int, d: int, bend: float) -> np.ndarray:
+    """Two groups of n/2 tokens at the angle pi - bend."""
+    positions = np.zeros((n, d))
+    positions[: n // 2, 0] = 1.0
+    positions[n // 2 :, 0], positions[n // 2 :, 1] = -math.cos(bend), math.sin(bend)
+    return positions

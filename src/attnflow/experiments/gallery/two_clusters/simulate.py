@@ -1,0 +1,150 @@
+"""Two clusters followed in plain time to where they meet, and on the coordinate log t at large beta."""
+
+import dataclasses
+import functools
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from attnflow.errors import FlowFailed
+from attnflow.experiments.randomness import Salted
+from attnflow.experiments.study import Study
+from attnflow.fields import Attention, Softmax, Unnormalised
+from attnflow.flows import Adaptive, Evenly, LogSpaced, LongTime, Trajectory, When, solve, solve_long
+from attnflow.tokens import Tokens
+
+MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
+HORIZON = 1e7
+"""Where the search for a crossing gives up."""
+AFTER = 30.0
+"""How long a pair is followed beyond the crossing; the angle falls like e^(-t), to round-off."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters(Salted):
+    """What is simulated."""
+
+    betas: tuple[float, ...] = (1.0, 3.0, 5.0, 10.0, 20.0, 40.0, 100.0)
+    angles: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0)
+    masses: tuple[float, ...] = (0.5, 0.7, 0.9)
+    """Mass of the first cluster."""
+    dims: tuple[int, ...] = (2, 3)
+    until: float = 0.01
+    """The angle at which the clusters count as merged."""
+    reach: float = 14.0
+    """Largest beta (1 - cos angle) in plain time: beyond it the speed nears round-off."""
+    rtol: float = 1e-11
+    atol: float = 1e-12
+    large_betas: tuple[float, float] = (1000.0, 2000.0)
+    """Where the large-beta expansion is tried, on the coordinate log t."""
+    large_tol: float = 1e-9
+
+
+QUICK = Parameters(betas=(1.0, 5.0), angles=(1.0, 1.5), masses=(0.5, 0.7), dims=(3,))
+
+
+def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
+    """Merge time and meeting point of every pair, with what their errors depend on; log times at large beta."""
+    pairs = [
+        (beta, angle, mass)
+        for beta, angle, mass in itertools.product(parameters.betas, parameters.angles, parameters.masses)
+        if beta * (1 - np.cos(angle)) <= parameters.reach
+    ]
+    parts = list(itertools.product(MODELS, parameters.dims))
+
+    def make(index: int, model: str, dim: int) -> xr.Dataset:
+        rng = parameters.rng(0, dim)
+        rows = []
+        for k, (beta, angle, mass) in enumerate(pairs):
+            study.progress(
+                f"{model} on S^{dim - 1}: pair {k + 1} of {len(pairs)}", (index + k / len(pairs)) / (len(parts) + 1)
+            )
+            labels = {"model": model, "dim": dim, "beta": beta, "angle": angle, "mass": mass}
+            rows.append(labels | follow(model, beta, place(angle, mass, dim, rng), parameters))
+        return _table(rows)
+
+    made = [study.part(f"{m}-S{d - 1}", functools.partial(make, k, m, d)) for k, (m, d) in enumerate(parts)]
+    study.progress("large beta", len(parts) / (len(parts) + 1))
+    return {"pairs": xr.concat(made, dim="pair"), "large": study.part("large", functools.partial(_large, parameters))}
+
+
+def _table(rows: list[dict[str, Any]]) -> xr.Dataset:
+    return xr.Dataset({name: ("pair", np.array([row[name] for row in rows])) for name in rows[0]})
+
+
+def place(angle: float, mass: float, dim: int, rng: np.random.Generator) -> Tokens:
+    """Two clusters at `angle` on a random great circle."""
+    frame, _ = np.linalg.qr(rng.standard_normal((dim, 2)))
+    return Tokens(np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]]) @ frame.T, [mass, 1 - mass])
+
+
+def follow(model: str, beta: float, tokens: Tokens, parameters: Parameters) -> dict[str, float]:
+    """One pair: search for the crossing, flow there in one go, and on until the clusters have met."""
+    field = Attention(beta, normaliser=MODELS[model])
+    method = Adaptive(parameters.rtol, parameters.atol)
+    close, rate = _search(field, tokens, method, parameters.until)
+    there = solve(field, tokens, close, save=Evenly(15), method=method)
+    last = there.positions.values[-1]
+    time = close + np.log(_angle(last) / parameters.until) / rate
+    after = solve(field, Tokens(last, tokens.masses), AFTER, save=Evenly(15), method=method)
+    begin, end = np.asarray(tokens.positions), after.positions.values[-1]
+    normal = begin[1] - (begin[0] @ begin[1]) * begin[0]
+    circle = np.array([begin[0], normal / np.linalg.norm(normal)])
+    along = circle @ end[0]
+    return {
+        "time": time,
+        "travelled": float(np.arctan2(along[1], along[0])),
+        "rest": _angle(end),
+        "steps_to_time": there.steps["accepted"],
+        "steps": there.steps["accepted"] + after.steps["accepted"],
+        "slowness": float(np.max(1 / there.dataset["speed"].values)),
+        "floor": float(np.max(there.dataset["floor"].values)),
+    }
+
+
+def _large(parameters: Parameters) -> xr.Dataset:
+    """Log times of the most unequal pairs at large beta, and their errors as reported."""
+    rng, mass, rows = parameters.rng(1), max(parameters.masses), []
+    method = LongTime(parameters.large_tol, angle=2 * math.sin(parameters.until / 2))
+    for model, angle, beta in itertools.product(MODELS, parameters.angles, parameters.large_betas):
+        field = Attention(beta, normaliser=MODELS[model])
+        merges = solve_long(field, place(angle, mass, 3, rng), math.inf, method=method).merges
+        off = float(merges["error"][0] - merges["bound"][0]) + parameters.large_tol
+        labels = {"model": model, "angle": angle, "mass": mass, "beta": beta}
+        rows.append(labels | {"log_time": float(merges["log_time"][0]), "off": off})
+    return _table(rows)
+
+
+def _search(field: Attention, tokens: Tokens, method: Adaptive, until: float) -> tuple[float, float]:
+    """A time close to the crossing of the angle `until`, and the rate at which log(angle) falls there.
+
+    Frames around the crossing are taken ever denser, until the angle falls by less than 1% between two of them.
+    """
+    crossed = When(lambda frame: _angle(frame.positions) <= until, f"the angle is {until:g}")
+    flow = solve(field, tokens, HORIZON, save=LogSpaced(800, 0.1), method=method, stop=crossed)
+    begin = 0.0
+    while True:
+        span, fall, begin, tokens = _bracket(flow, begin, tokens)
+        if fall < 0.01:
+            rate = fall / span
+            return begin + float(np.log(_angle(np.asarray(tokens.positions)) / until)) / rate, rate
+        flow = solve(field, tokens, span, save=Evenly(64), method=method, stop=crossed)
+
+
+def _bracket(flow: Trajectory, begin: float, tokens: Tokens) -> tuple[float, float, float, Tokens]:
+    """Length of the last interval between frames, fall of log(angle) over it, and its beginning."""
+    if flow.outcome.ending.value != "stopped":
+        raise FlowFailed(f"the clusters did not merge: {flow.outcome.message}", flow)
+    before, after = flow.positions.values[-2:]
+    low, high = flow.time.values[-2:]
+    fall = np.log(_angle(before)) - np.log(max(_angle(after), 1e-300))
+    return float(high - low), float(fall), begin + float(low), Tokens(before, tokens.masses)
+
+
+def _angle(positions: np.ndarray) -> Any:
+    """The angle of a pair, accurate when it is small: positions (..., 2, dim)."""
+    x, y = positions[..., 0, :], positions[..., 1, :]
+    return 2 * np.arctan2(np.linalg.norm(x - y, axis=-1), np.linalg.norm(x + y, axis=-1))

@@ -1,0 +1,127 @@
+"""The continuity equation in harmonics, from one harmonic of small amplitude."""
+
+import dataclasses
+import functools
+import itertools
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.experiments.study import Study
+from attnflow.fields import Attention, Softmax, Unnormalised
+from attnflow.meanfield import (
+    AbstractBasis,
+    CircleBasis,
+    SphereBasis,
+    ZonalBasis,
+    evolve,
+    needed_degree,
+    perturbed,
+)
+
+MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
+START, GROWN = 1e-9, 1e-4
+"""Amplitudes at the start: of the pairs, and of the modes that are followed until they stop growing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """What is simulated."""
+
+    circle_betas: tuple[float, ...] = (2.0, 9.0, 100.0)
+    circle_degrees: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+    sphere_betas: tuple[float, ...] = (5.0, 20.0)
+    sphere_degrees: tuple[int, ...] = (1, 2, 3, 4, 6)
+    zonal_betas: tuple[float, ...] = (5.0, 20.0)
+    zonal_degrees: tuple[int, ...] = (1, 2, 3, 4)
+    dims: tuple[int, ...] = (4, 8, 64)
+    """Of the spaces R^d around the spheres with zonal densities."""
+    decades: float = 5.0
+    """That a mode grows by, if its rate is at least half of the largest one; others have the time of such a one."""
+    frames: int = 160
+    bends: tuple[float, ...] = (2.0, 9.0)
+    """Inverse temperatures at which modes of the circle are followed until they stop growing."""
+
+
+QUICK = Parameters(
+    circle_betas=(5.0,), circle_degrees=(1, 4), sphere_betas=(), zonal_betas=(5.0,), zonal_degrees=(1, 2), dims=(8,),
+    bends=(5.0,),
+)  # fmt: skip
+
+
+def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
+    """Amplitudes of modes along pairs of flows."""
+    flows = [("circle", 2, beta, parameters.circle_degrees) for beta in parameters.circle_betas]
+    flows += [("zonal", d, beta, parameters.zonal_degrees) for d in parameters.dims for beta in parameters.zonal_betas]
+    flows += [("sphere", 3, beta, parameters.sphere_degrees) for beta in parameters.sphere_betas]
+    todo = list(itertools.product(MODELS, flows))
+
+    def grow(index: int, model: str, space: str, d: int, beta: float, degrees: tuple[int, ...]) -> xr.Dataset:
+        study.progress(f"{model}, beta {beta:g}, {space}, d = {d}", 0.8 * index / len(todo))
+        return grown(model, space, d, beta, degrees, parameters)
+
+    data = {}
+    for k, (model, (space, d, beta, degrees)) in enumerate(todo):
+        name = f"{model}-{space}-d{d}-beta{beta:g}"
+        data[name] = study.part(name, functools.partial(grow, k, model, space, d, beta, degrees))
+    for model, beta in itertools.product(MODELS, parameters.bends):
+        name = f"{model}-bend-beta{beta:g}"
+        study.progress(f"{model}, beta {beta:g}, to the end of the growth", 0.9)
+        data[name] = study.part(name, functools.partial(bent, model, beta, parameters))
+    return data
+
+
+def basis_of(space: str, d: int, beta: float) -> AbstractBasis:
+    """Degrees with room for the kernel to rounding, and for powers of each mode."""
+    if space == "circle":
+        return CircleBasis(128)
+    return SphereBasis(max(needed_degree(beta, d, 1e-13), 24)) if space == "sphere" else ZonalBasis(d, 64)
+
+
+def grown(model: str, space: str, d: int, beta: float, degrees: tuple[int, ...], parameters: Parameters) -> xr.Dataset:
+    """Amplitudes from +START and -START along the flow: (degree, sign, frame), the frames `interval` apart."""
+    field, basis = Attention(beta, normaliser=MODELS[model]), basis_of(space, d, beta)
+    rates = theory.growth_rates(beta, d, np.arange(1, 60), model)
+    spans = parameters.decades * np.log(10) / np.maximum(rates[np.array(degrees) - 1], rates.max() / 2)
+    rows = [
+        [_amplitudes(field, basis, k, sign * START, float(span), parameters.frames, space) for sign in (1, -1)]
+        for k, span in zip(degrees, spans, strict=True)
+    ]
+    return xr.Dataset(
+        {"amplitude": (("degree", "sign", "frame"), np.array(rows)), "interval": ("degree", spans / parameters.frames)},
+        {"degree": list(degrees), "sign": [1, -1], "frame": np.arange(parameters.frames + 1)},
+        {"model": model, "space": space, "d": d, "beta": beta},
+    )
+
+
+def _amplitudes(
+    field: Attention, basis: AbstractBasis, k: int, size: float, until: float, frames: int, space: str
+) -> np.ndarray:
+    """The coefficient of the seeded harmonic, in units in which the harmonic has the maximum 1."""
+    order = k // 2 if space == "sphere" else 0
+    flow = evolve(field, perturbed(basis, k, size, order), until, save=frames, check=False)
+    shape = np.asarray(basis.harmonic(k, order)).reshape(-1)
+    place = int(np.argmax(np.abs(shape)))
+    found = np.full(frames + 1, np.nan)
+    rows = flow.dataset["coefficients"].values.reshape(len(flow.time), -1)[: frames + 1, place]
+    reached = np.isclose(flow.time.values, np.arange(len(rows)) * until / frames)  # the last one may lie between
+    found[: len(rows)][reached] = rows[reached] / shape[place]
+    return found
+
+
+def bent(model: str, beta: float, parameters: Parameters) -> xr.Dataset:
+    """Modes on the circle from k_max on, from 1e-4 until the density is no longer resolved."""
+    field, basis = Attention(beta, normaliser=MODELS[model]), basis_of("circle", 2, beta)
+    degrees = int(theory.dominant_degree(beta, 2)) + np.arange(3)
+    rates = theory.growth_rates(beta, 2, degrees, model)
+    spans, frames = 13.0 / rates, 2 * parameters.frames
+    rows = [
+        _amplitudes(field, basis, int(k), GROWN, float(span), frames, "circle")
+        for k, span in zip(degrees, spans, strict=True)
+    ]
+    return xr.Dataset(
+        {"amplitude": (("degree", "frame"), np.array(rows)), "interval": ("degree", spans / frames)},
+        {"degree": degrees, "frame": np.arange(frames + 1)},
+        {"model": model, "space": "bend", "d": 2, "beta": beta},
+    )

@@ -1,0 +1,54 @@
+"""Statistics that several experiments use: means and counts with bounds, root mean squares, weighted fits, levels."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from attnflow.experiments.claim import share_interval
+
+CONFIDENCE = 0.999
+"""Of the bounds that `counted` gives."""
+
+
+def of(hits: np.ndarray) -> str:
+    """How many of all, in words."""
+    return f"{int(np.sum(hits))} of {np.size(hits)}"
+
+
+def counted(hits: np.ndarray) -> str:
+    """How many of independent draws are hits, and the exact binomial bound on the probability of the others."""
+    _, high = share_interval(np.sum(~hits), hits.size, CONFIDENCE)
+    return f"{of(hits)}; others have probability at most {float(high):.1e} (confidence {100 * CONFIDENCE:g} %)"
+
+
+def fit(terms: Sequence[np.ndarray], values: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted least squares: coefficients of `terms` and their standard errors."""
+    matrix = np.stack(terms, axis=1) / errors[:, None]
+    covariance = np.linalg.inv(matrix.T @ matrix)
+    return covariance @ matrix.T @ (values / errors), np.sqrt(np.diag(covariance))
+
+
+def log_rms(square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log of the root of the mean over the last axis (independent draws), and its standard error."""
+    mean, error = square.mean(axis=-1), square.std(axis=-1, ddof=1) / np.sqrt(square.shape[-1])
+    return np.log(mean) / 2, error / mean / 2
+
+
+def mean_error(counts: Any) -> tuple[float, float]:
+    """Mean and standard error of whole numbers; the variance is raised by 1/draws, as if one draw were off by one.
+
+    Draws that are all alike then have a standard error of 1/draws, not 0.
+    """
+    values = np.asarray(counts, dtype=np.float64)
+    return float(values.mean()), float(np.sqrt((values.var(ddof=1) + 1 / values.size) / values.size))
+
+
+def student(level: float, draws: int, tests: int = 1) -> float:
+    """How many standard errors a mean of `draws` may be off: Student's two-sided test.
+
+    With `tests` of them the probability that any fails by chance is at most `level` (Bonferroni).
+    """
+    from scipy.stats import t
+
+    return float(t.isf(level / 2 / max(tests, 1), draws - 1))

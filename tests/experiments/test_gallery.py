@@ -1,0 +1,129 @@
+"""What holds for every experiment of the gallery: marked claims, derivations, figures, and mutations that are noticed."""
+
+import io
+import itertools
+import re
+from pathlib import Path
+
+import matplotlib.colors
+import numpy as np
+import pytest
+from matplotlib.lines import Line2D
+from PIL import Image
+
+from attnflow.experiments import Salted, Study, find, names
+from attnflow.experiments.claim import Kind
+from attnflow.experiments.gallery_page import picture
+from attnflow.experiments.mutation import claims_of, read_matrices
+from attnflow.plots.style import styled
+
+RECORDS = Path(__file__).parents[2] / "campaigns" / "records"
+MAKE = "run campaigns/physics.py at a commit and keep what it writes into campaigns/records"
+
+
+def folder(name):
+    """The folder of an experiment."""
+    found = Path(find(name).module().__file__)
+    assert found.name == "__init__.py", "an experiment is a folder"
+    return found.parent
+
+
+@pytest.fixture(scope="module")
+def matrices():
+    found = sorted(RECORDS.glob("physics-*.json"))
+    assert found, f"there is no record of mutated physics; {MAKE}"
+    return read_matrices(found[-1])
+
+
+def recorded(name, matrices):
+    assert name in matrices, f"the record of mutated physics lacks {name}; {MAKE}"
+    return matrices[name]
+
+
+@pytest.mark.parametrize("name", names())
+def test_files_are_short_and_randomness_is_salted(name):
+    for path in folder(name).glob("*.py"):
+        text = path.read_text()
+        assert len(text.splitlines()) <= 300, f"{path.name} of {name} has more than 300 lines"
+        assert not re.search(
+            r"np\.random\.(?!Generator)|numpy\.random|jax\.random|PRNGKey|(?<!sel\()\bseed=\d", text
+        ), f"{path.name} of {name} draws random numbers that no salt changes; use parameters.rng, parameters.seeds"
+
+
+@pytest.mark.parametrize("name", names())
+def test_no_claim_survives_all_mutations(name, matrices):
+    module, found = find(name).module(), recorded(name, matrices)
+    assert [one.name for one in module.MUTATIONS] == list(found.mutations), f"mutations changed; {MAKE}"
+    assert not found.survivors, "claims that no broken physics makes fail"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+def test_the_quick_version_holds_and_a_mutation_is_noticed(name, matrices, tmp_path):
+    module, found = find(name).module(), recorded(name, matrices)
+    data = module.run(module.QUICK, Study(tmp_path / "parts"))
+    claims = list(module.claims(module.QUICK, data))
+    assert [(claim.statement, claim.found) for claim in claims if not claim.holds] == []
+    check_origins(name, module, claims)
+    check_colours(module.draw(module.QUICK, data))
+    keys = tuple(dict.fromkeys(claim.key for claim in claims))
+    assert keys == found.claims, f"claims changed; {MAKE}"
+    kills = [sum(column) for column in zip(*found.killed, strict=True)]
+    at = int(np.argmax(kills))
+    with module.MUTATIONS[at].applied():
+        wrong = claims_of(module, module.QUICK)
+    assert {claim.key for claim in wrong if not claim.holds}, f"{module.MUTATIONS[at].name} is not noticed"
+
+
+def check_origins(name, module, claims):
+    """Every claim says whose statement it is, and that can be looked up."""
+    derivation = folder(name) / "derivation.md"
+    headings = set(re.findall(r"(?m)^#+ (.+)$", derivation.read_text())) if derivation.exists() else set()
+    for claim in claims:
+        assert claim.origin is not None, claim.statement
+        if claim.origin.kind is Kind.PUBLISHED:
+            assert claim.origin.source in module.PAPERS, claim.statement
+        if claim.origin.kind is Kind.CONSEQUENCE:
+            assert claim.origin.source in headings, claim.statement
+
+
+def shown_colour(handle):
+    """The opaque colour that a handle of a legend shows: of its line, else of its markers, else of its face."""
+    if isinstance(handle, Line2D):
+        drawn = handle.get_linestyle() not in ("None", "", " ")
+        found = [handle.get_color()] if drawn else [handle.get_markerfacecolor(), handle.get_markeredgecolor()]
+    else:
+        found = [getattr(handle, getter)() for getter in ("get_facecolor", "get_edgecolor") if hasattr(handle, getter)]
+    for colour in found:
+        rgba = matplotlib.colors.to_rgba_array(colour)
+        if len(rgba) and rgba[0, 3] == 1 and tuple(rgba[0, :3]) != (1, 1, 1):
+            return tuple(round(255 * c) for c in rgba[0, :3])
+    return None
+
+
+def legend_colours(figure):
+    """The colours of every legend of a figure."""
+    legends = [axes.get_legend() for axes in figure.axes] + list(figure.legends)
+    return [{c for c in map(shown_colour, one.legend_handles) if c is not None} for one in legends if one is not None]
+
+
+def check_colours(figure):
+    """The published picture shows series of different colours in different colours, close to those intended."""
+    with styled():
+        stream = io.BytesIO()
+        figure.savefig(stream, format="png")
+    path = io.BytesIO(picture(stream))
+    palette = np.unique(np.asarray(Image.open(path).convert("RGB")).reshape(-1, 3), axis=0).astype(int)
+    for legend in legend_colours(figure):
+        shown = {c: tuple(palette[np.argmin(np.sum((palette - c) ** 2, axis=1))]) for c in legend}
+        for intended, seen in shown.items():
+            assert np.linalg.norm(np.subtract(intended, seen)) <= 16, f"{intended} became {seen}"
+        for one, other in itertools.combinations(shown, 2):
+            assert shown[one] != shown[other], f"{one} and {other} became one colour"
+
+
+@pytest.mark.parametrize("name", names())
+def test_parameters_take_a_salt(name):
+    """All but experiments without random numbers derive from Salted."""
+    module = find(name).module()
+    assert issubclass(module.Parameters, Salted) or "rng" not in (folder(name) / "simulate.py").read_text()
