@@ -83,7 +83,7 @@ def test_show_and_list(place):
     listed = json.loads(attnflow("list", "--json", cwd=place, check=0).stdout)
     assert shown["spec_hash"] == listed[0]["spec_hash"]
     assert "finished" in attnflow("list", cwd=place, check=0).stdout
-    assert "no runs" in attnflow("list", "--root", "nowhere", cwd=place, check=0).stdout
+    assert "no runs" in attnflow("list", cwd=place / "runs" / "one", check=0).stdout
 
 
 def test_listing_survives_a_damaged_manifest(place):
@@ -93,6 +93,33 @@ def test_listing_survives_a_damaged_manifest(place):
     assert (
         json.loads(attnflow("list", "--root", "other", "--json", cwd=place, check=0).stdout)[0]["status"] == "damaged"
     )
+
+
+def test_a_run_is_animated(place):
+    short = ["--seconds", "3", "--fps", "4", "--width", "240"]
+    done = attnflow("animate", "runs/one", "--out", "one.gif", *short, cwd=place, check=0)
+    assert done.stdout.strip() == "one.gif"
+    assert "batch" not in done.stderr
+    assert (place / "one.gif").read_bytes()[:6] == b"GIF89a"
+    attnflow("animate", "runs/one", *short, cwd=place, check=0)
+    assert "http" not in (place / "runs" / "one.html").read_text()
+    (place / "runs" / "one.html").unlink()
+    for more, code, words in (
+        (["runs/none"], 6, "is not a run folder"),
+        (["runs/one", "--out", "a.avi"], 2, "html, gif or mp4"),
+        (["runs/one", "--format", "webm"], 2, "`format` is 'webm'"),
+        (["runs/one", "--member", "seed"], 2, "such as seed=1"),
+        (["runs/one", "--member", "seed=1"], 2, "it is one system"),
+        (["runs/one", "--out", "nowhere/a.gif", *short], 6, "cannot write"),
+    ):
+        refused = attnflow("animate", *more, cwd=place, check=code)
+        assert words in refused.stderr
+        assert refused.stderr.strip().endswith(".")
+    manifest = place / "runs" / "one" / "manifest.json"
+    whole = manifest.read_text()
+    manifest.write_text(whole.replace('"status": "finished"', '"status": "interrupted"'))
+    assert "attnflow resume runs/one" in attnflow("animate", "runs/one", cwd=place, check=6).stderr
+    manifest.write_text(whole)
 
 
 def test_resuming_a_finished_run_shows_it(place):
@@ -171,7 +198,7 @@ def test_ctrl_c_and_resume(place):
 
 def test_predict(place):
     text = attnflow("predict", "--beta", "9", "--d", "2", "--n", "64", cwd=place, check=0).stdout
-    for word in ("growth rates", "degree 4", "3.7 clusters", "plateau lifetime", "conditions:"):
+    for word in ("growth rates", "degree 4", "3.7 clusters", "plateau lifetime", "conditions, source"):
         assert word in text
     found = json.loads(
         attnflow("predict", "--beta", "9", "--d", "3", "--json", "--figure", "a.pdf", cwd=place, check=0).stdout

@@ -120,7 +120,7 @@ def test_an_experiment_of_a_file(attnflow, here):
     assert "mine, quick version: claims" in out
     assert "all 2 hold" in out
     (here / "mine.py").unlink()
-    assert "five standard errors" in attnflow("show", "runs/one")[0]
+    assert "the mean is 0" in attnflow("show", "runs/one")[0]
     assert "finished" in attnflow("list")[0]
     assert "finished already" in attnflow("resume", "runs/one")[1]
     _, err = attnflow("reproduce", "./mine.py", "--out", "runs/two", code=2)

@@ -5,7 +5,7 @@ import pytest
 
 from attnflow.errors import AttnflowError, InvalidSpec
 from attnflow.plots.report import draw_run
-from attnflow.runs.execute import execute, resume
+from attnflow.runs.execution import execute, resume
 from attnflow.runs.spec import parse_spec
 
 START = """

@@ -90,7 +90,7 @@ def test_matrices_and_arrays():
         (["tokens.space.dim=1"], "`dim` of Sphere is 1"),
         (["precision=float16"], "precision"),
         (["name=a/b"], "no slashes"),
-        (["field"], "not of the form"),
+        (["field"], "write part.key=value"),
         (["field.beta.x=1"], "is a value, not a table"),
         (["solve.method.rtol=0"], "`rtol` is 0"),
     ],

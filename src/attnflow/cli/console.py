@@ -1,15 +1,18 @@
 """What all commands share: output, exit codes, and the cache of compiled programs."""
 
+import contextlib
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 from attnflow import errors
+from attnflow.cli import complete
+from attnflow.compilations import cache_compilations
 
 say = Console(stderr=True, highlight=False)
 
@@ -30,7 +33,10 @@ Plugin = Annotated[
     list[Path] | None,
     typer.Option("--plugin", help="A Python file that registers words; may be given again.", metavar="FILE.py"),
 ]
-Folder = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
+NoFigures = Annotated[
+    bool, typer.Option("--no-figures", help="Leave out figures and report; `attnflow report RUN` draws them.")
+]
+Folder = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN", autocompletion=complete.run_folders)]
 
 
 def exit_code(error: errors.AttnflowError) -> int:
@@ -59,18 +65,15 @@ def leave_interrupted(where: Path, *more: str) -> NoReturn:
     os._exit(INTERRUPTED)  # an orderly exit would first wait for compiled code that nobody needs any more
 
 
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a Matplotlib figure into a file that a person named."""
+    try:
+        figure.savefig(path)
+    except (OSError, ValueError) as error:
+        raise errors.RunError(f"cannot draw into {str(path)!r} ({error}); give a file such as a.pdf.") from None
+
+
 def use_compilation_cache() -> None:
-    """Keep compiled programs on disk, so that the second run starts at once.
-
-    Programs that can call back into Python are not kept; Equinox puts such calls into every Diffrax solve to raise its
-    checks as errors. On the command line they become NaN instead, which ends a flow as failed.
-    """
-    os.environ.setdefault("EQX_ON_ERROR", "nan")  # read when Equinox is imported
-
-    import jax
-
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jax.config.update("jax_compilation_cache_dir", str(base / "attnflow" / "compiled"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+    """Keep compiled programs on disk (`attnflow.cache_compilations`) where that is possible: in a fresh process."""
+    with contextlib.suppress(errors.InvalidInput):
+        cache_compilations()

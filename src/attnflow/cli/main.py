@@ -1,27 +1,32 @@
-"""`attnflow`: run, resume, extend, show, list, presets, predict, reproduce, experiments, gallery.
+"""`attnflow`: the commands, with what they print and how they end.
 
 Exit codes: 0 done · 1 a claim fails · 2 wrong arguments or specification · 3 the flow failed · 4 the run folder exists
 or is in use · 5 a run is damaged · 6 the disk or a file cannot be used · 130 interrupted (resume it).
 """
 
 import json
+import os
 import sys
+import tomllib
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
 from attnflow import __version__, errors
-from attnflow.cli import console
-from attnflow.cli.console import Folder, Json, Plugin, exit_code, leave_interrupted, say, say_error
+from attnflow.cli import complete, console
+from attnflow.cli.animate import animate
+from attnflow.cli.cite import cite
+from attnflow.cli.compare import compare
+from attnflow.cli.console import Folder, Json, NoFigures, Plugin, exit_code, leave_interrupted, say, say_error
 from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
+from attnflow.wording import fresh_path, shown
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     help="Transformers as flows of measures: simulate, look, and compare with theory.\n\n"
     "Example: [bold]attnflow run metastability[/bold]",
@@ -33,11 +38,21 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; refusals are one sentence and an exit code."""
+    os.environ.setdefault("ATTNFLOW_PROGRESS", "off")  # commands show bars of their own
     try:
-        app()
+        app(prog_name="attnflow")
     except errors.AttnflowError as error:
-        say_error(error)
-        sys.exit(exit_code(error))
+        _leave(error)
+    except OSError as error:
+        where = f" {shown(str(error.filename))}" if error.filename else " a file"
+        _leave(errors.RunError(f"cannot use{where} ({error.strerror or error}); give another path."))
+    except MemoryError:
+        _leave(errors.TooLarge("the memory of this machine is not enough; use fewer tokens, members or frames."))
+
+
+def _leave(error: errors.AttnflowError) -> NoReturn:
+    say_error(error)
+    sys.exit(exit_code(error))
 
 
 def _version(value: bool) -> None:
@@ -57,7 +72,14 @@ def _options(
 
 @app.command(epilog="Example: attnflow run metastability --set field.beta=9 --set tokens.seed=3 --out runs/first")
 def run(
-    spec: Annotated[str, typer.Argument(help="A TOML file, or the name of a preset.", metavar="SPEC.toml|PRESET")],
+    spec: Annotated[
+        str,
+        typer.Argument(
+            help="A TOML file, or the name of a preset.",
+            metavar="SPEC.toml|PRESET",
+            autocompletion=complete.specifications,
+        ),
+    ],
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Change an entry of the specification.", metavar="PART.KEY=VALUE")
     ] = None,
@@ -65,6 +87,7 @@ def run(
         Path | None, typer.Option(help="The run folder; default runs/NAME-DATE-TIME.", metavar="DIR")
     ] = None,
     plugin: Plugin = None,
+    no_figures: NoFigures = False,
     json_: Json = False,
 ) -> None:
     """Carry out a specification and leave a run folder with arrays, figures and a report."""
@@ -72,12 +95,12 @@ def run(
     from attnflow import runs
 
     loaded = runs.load_spec(spec, set_ or (), plugin or ())
-    where = out or Path("runs") / f"{loaded.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    _perform(lambda **extra: runs.execute(loaded, where, **extra), where, loaded.name, json_)
+    where = fresh_path("--out", out) if out else Path("runs") / f"{loaded.name}-{datetime.now():%Y%m%d-%H%M%S}"
+    _perform(lambda **extra: runs.execute(loaded, where, **extra), where, loaded.name, json_, not no_figures)
 
 
 @app.command(epilog="Example: attnflow resume runs/metastability-20260101-120000")
-def resume(folder: Folder, plugin: Plugin = None, json_: Json = False) -> None:
+def resume(folder: Folder, plugin: Plugin = None, no_figures: NoFigures = False, json_: Json = False) -> None:
     """Continue a run that was interrupted or killed, from its last complete chunk or part."""
     console.use_compilation_cache()
     from attnflow import runs
@@ -97,7 +120,9 @@ def resume(folder: Folder, plugin: Plugin = None, json_: Json = False) -> None:
         print_found([found], json_)
         leave([found])
         return
-    _perform(lambda **extra: runs.resume(folder, plugins=plugin or (), **extra), folder, folder.name, json_)
+    _perform(
+        lambda **extra: runs.resume(folder, plugins=plugin or (), **extra), folder, folder.name, json_, not no_figures
+    )
 
 
 @app.command(epilog="Example: attnflow extend runs/metastability-20260101-120000 --until 5000")
@@ -108,6 +133,7 @@ def extend(
         int | None, typer.Option(help="New intervals between frames; left out, the spacing stays.", metavar="N")
     ] = None,
     plugin: Plugin = None,
+    no_figures: NoFigures = False,
     json_: Json = False,
 ) -> None:
     """Continue a finished run to a later time, as one longer run would have gone on."""
@@ -120,7 +146,16 @@ def extend(
     def start(**extra: Any) -> Any:
         return runs.extend(folder, until, save=save, plugins=plugin or (), **extra)
 
-    _perform(start, folder, folder.name, json_)
+    _perform(start, folder, folder.name, json_, not no_figures)
+
+
+@app.command(epilog="Example: attnflow report runs/metastability-20260101-120000")
+def report(folder: Folder, plugin: Plugin = None, json_: Json = False) -> None:
+    """Draw the figures and the report of a finished run, as after `run --no-figures`."""
+    console.use_compilation_cache()
+    from attnflow import runs
+
+    _perform(lambda **extra: runs.redraw(folder, plugins=plugin or (), **extra), folder, folder.name, json_)
 
 
 @app.command(epilog="Example: attnflow show runs/metastability-20260101-120000 --json")
@@ -132,7 +167,7 @@ def show(folder: Folder, json_: Json = False) -> None:
     found = runs.Run.open(folder)
     found.verify()
     if json_:
-        facts = found.manifest()
+        facts = found.facts()
         if "experiment" in facts:
             from attnflow.experiments import read_claims
 
@@ -149,18 +184,22 @@ def list_(
 ) -> None:
     """List the runs below a folder."""
     from attnflow import runs
-    from attnflow.cli.tables import print_runs
+    from attnflow.cli.tables import print_runs, run_facts
 
+    if not root.is_dir() and root != Path("runs"):
+        raise errors.RunError(f"there is no folder {shown(str(root))}; give the one that holds the runs.")
     found = runs.list_runs(root)
     if json_:
-        print(json.dumps([{"run": str(run.path), **_facts(run)} for run in found], indent=2))
+        print(json.dumps([{"run": str(run.path), **run_facts(run)} for run in found], indent=2))
     else:
         print_runs(found, root)
 
 
 @app.command(epilog="Example: attnflow presets metastability > mine.toml && attnflow run mine.toml")
 def presets(
-    name: Annotated[str | None, typer.Argument(help="Print this preset as TOML.", metavar="NAME")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Print this preset as TOML.", metavar="NAME", autocompletion=complete.presets)
+    ] = None,
     json_: Json = False,
 ) -> None:
     """List the specifications that come with attnflow, or print one to start from."""
@@ -170,7 +209,7 @@ def presets(
         spec = runs.parse_spec(runs.preset_text(name)) if json_ else None
         print(json.dumps(spec.table, indent=2) if spec else runs.preset_text(name), end="\n" if json_ else "")
         return
-    known = {n: runs.parse_spec(runs.preset_text(n)).table["about"] for n in runs.preset_names()}
+    known = {n: tomllib.loads(runs.preset_text(n))["about"] for n in runs.preset_names()}
     if json_:
         print(json.dumps(known, indent=2))
         return
@@ -194,6 +233,8 @@ def predict(
     from attnflow import theory
     from attnflow.cli.tables import print_predictions
 
+    if figure is not None and not fresh_path("--figure", figure).suffix:
+        raise errors.InvalidInput(f"`--figure` is {shown(str(figure))}; give a file such as spectrum.pdf.")
     try:
         found = theory.predict(beta, d, n)
     except ValueError as error:
@@ -205,35 +246,28 @@ def predict(
     if figure is not None:
         from attnflow.plots import draw_growth_rates
 
-        try:
-            draw_growth_rates(beta, d).savefig(figure)
-        except (OSError, ValueError) as error:
-            raise errors.RunError(f"cannot draw into {str(figure)!r} ({error}); give a file such as a.pdf.") from None
+        console.save_figure(draw_growth_rates(beta, d), figure)
 
 
+app.command(epilog="Example: attnflow animate runs/metastability-20260101-120000 --out metastability.gif")(animate)
+app.command(epilog="Example: attnflow compare runs/cold runs/warm --figure both.pdf")(compare)
 app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/first")(reproduce)
 app.command(epilog="Example: attnflow experiments --json")(experiments)
+app.command(epilog="Example: attnflow cite staircase > references.bib")(cite)
 app.command(epilog="Example: attnflow gallery runs --out docs/gallery.md --images docs/images/gallery")(gallery)
 
 
-def _facts(run: Any) -> dict[str, Any]:
-    try:
-        return run.manifest()
-    except errors.RunCorrupted:
-        return {"status": "damaged"}
-
-
-def _perform(start: Callable[..., Any], where: Path, name: str, json_: bool) -> None:
+def _perform(start: Callable[..., Any], where: Path, name: str, json_: bool, figures: bool = True) -> None:
     """Run with a progress bar, then print the closing table."""
     from attnflow.cli.progress import Bar
     from attnflow.cli.tables import print_run
-    from attnflow.plots import draw_run
+    from attnflow.plots import draw_run, summarise
 
     with Bar(say, name) as bar:
 
         def draw(run: Any, flow: Any) -> dict[str, Any]:
-            bar.say("drawing figures and report")
-            return draw_run(run, flow)
+            bar.say("drawing figures and report" if figures else "reading off numbers")
+            return draw_run(run, flow) if figures else summarise(flow)
 
         try:
             finished, _ = start(draw=draw, on_progress=bar.update)

@@ -1,12 +1,14 @@
 """The live bar of a running flow (time reached, steps per second, time left) or experiment (what it is doing)."""
 
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from attnflow.flows import Progress as Where
+if TYPE_CHECKING:
+    from attnflow.flows import Progress as Where
 
 
 class Bar:
@@ -43,7 +45,7 @@ class Bar:
         """Move the bar of an experiment."""
         self.bar.update(self.task, completed=share, where=escape(text), left="")
 
-    def update(self, where: Where) -> None:
+    def update(self, where: "Where") -> None:
         """Move the bar."""
         left = "" if where.remaining != where.remaining else f"at most {_span(where.remaining)} left"
         self.bar.update(

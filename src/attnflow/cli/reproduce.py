@@ -12,8 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from attnflow import errors
-from attnflow.cli import console
-from attnflow.cli.console import CLAIM_FAILS, Json, exit_code, leave_interrupted, say, say_error
+from attnflow.cli import complete, console
+from attnflow.cli.console import CLAIM_FAILS, INTERRUPTED, Json, exit_code, leave_interrupted, say, say_error
+from attnflow.cli.progress import Bar
+from attnflow.wording import fresh_path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Found:
 
 
 def experiments(json_: Json = False) -> None:
-    """List the published results that can be reproduced, each with its statement."""
+    """List the experiments: published results and consequences, each with its statement."""
     from attnflow import experiments as room
     from attnflow.cli.tables import print_experiments
 
@@ -50,10 +52,13 @@ def reproduce(
         typer.Argument(
             help="Experiments (`attnflow experiments` lists them), or Python files with experiments of your own.",
             metavar="NAME|FILE.py...",
+            autocompletion=complete.experiments,
         ),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every experiment; go on after failures.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="The small versions, for a first look.")] = False,
+    salt: Annotated[int, typer.Option(help="Another family of random numbers: a number of your choice.", min=0)] = 0,
+    jobs: Annotated[int, typer.Option(help="Experiments at a time, each in a process of its own.", min=1)] = 1,
     out: Annotated[
         Path | None,
         typer.Option(help="The run folder; with several experiments DIR/NAME. Default runs/NAME-DATE-TIME.",
@@ -61,21 +66,31 @@ def reproduce(
     ] = None,
     json_: Json = False,
 ) -> None:  # fmt: skip
-    """Carry out published results and say which of their claims hold; exit with 1 if one does not."""
+    """Carry out experiments and say which of their claims hold; exit with 1 if one does not.
+
+    Example: attnflow reproduce staircase --quick --salt 7
+    """
     console.use_compilation_cache()
     from attnflow import experiments as room
 
     chosen = _chosen(names or [], all_, room.names())
+    out = fresh_path("--out", out) if out else None
     several = all_ or len(chosen) > 1
-    found = []
-    for k, experiment in enumerate(chosen):
+    found: list[Found] = []
+    if jobs > 1 and several:
+        options = ["--quick"] * quick + (["--salt", str(salt)] if salt else [])
+        folder = out or Path("runs") / f"experiments-{datetime.now():%Y%m%d-%H%M%S}"
+        _side_by_side([(given, e.name, folder / e.name, options) for given, e in chosen.items()], jobs, found, json_)
+        return
+    experiments = list(chosen.values())
+    for k, experiment in enumerate(experiments):
         name = experiment.name
         default = Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
         where = default if out is None else out / name if several else out
-        rest = [f"not begun: {', '.join(e.name for e in chosen[k + 1 :])}."] if chosen[k + 1 :] else []
+        rest = [f"not begun: {', '.join(e.name for e in experiments[k + 1 :])}."] if experiments[k + 1 :] else []
 
         def start(on_progress: Callable[[str, float], None], experiment: Any = experiment, where: Path = where) -> Any:
-            return room.reproduce(experiment, where, quick=quick, on_progress=on_progress)
+            return room.reproduce(experiment, where, quick=quick, salt=salt, on_progress=on_progress)
 
         try:
             found.append(follow(start, where, name, *rest))
@@ -100,12 +115,28 @@ def gallery(
     runs: Annotated[Path, typer.Argument(help="The folder that holds the runs of experiments.", metavar="RUNS")],
     out: Annotated[Path, typer.Option(help="The page.", metavar="FILE")] = Path("docs/gallery.md"),
     images: Annotated[Path, typer.Option(help="Where its pictures go.", metavar="DIR")] = Path("docs/images/gallery"),
+    mutations: Annotated[
+        Path | None,
+        typer.Option(help="The record of campaigns/physics.py: which mutations claims notice.", metavar="FILE"),
+    ] = None,
+    replications: Annotated[
+        Path | None,
+        typer.Option(help="The record of campaigns/replicate.py: claims with fresh random numbers.", metavar="FILE"),
+    ] = None,
     json_: Json = False,
 ) -> None:
-    """Write the page of the gallery from finished experiments (full versions); exit with 1 if a claim fails."""
+    """Write the pages of the gallery from finished experiments (full versions); exit with 1 if a claim fails."""
     from attnflow.experiments.gallery_page import to_json, write_gallery
+    from attnflow.experiments.mutation import read_matrices
+    from attnflow.experiments.randomness import read_replications
 
-    entries = write_gallery(runs, out, images)
+    entries = write_gallery(
+        runs,
+        out,
+        images,
+        read_matrices(mutations) if mutations else None,
+        read_replications(replications) if replications else None,
+    )
     if json_:
         print(to_json(entries))
     else:
@@ -116,8 +147,6 @@ def gallery(
 
 def follow(start: Callable[..., Any], where: Path, name: str, *more: str) -> Found:
     """Carry out one experiment with a progress bar; Ctrl-C ends the process and prints how to resume."""
-    from attnflow.cli.progress import Bar
-
     try:
         with Bar(say, name, "beginning") as bar:
             run, claims = start(on_progress=bar.at)
@@ -147,15 +176,44 @@ def leave(found: list[Found]) -> None:
         sys.exit(CLAIM_FAILS)
 
 
-def _chosen(names: list[str], all_: bool, known: list[str]) -> list[Any]:
-    """The experiments, each looked up before any work: an unknown name or a bad file is refused here."""
+def _side_by_side(work: list[tuple[str, str, Path, list[str]]], jobs: int, found: list[Found], json_: bool) -> None:
+    from attnflow import experiments as room
+    from attnflow.cli.jobs import in_processes
+
+    names = {given: name for given, name, _, _ in work}
+    with Bar(say, "experiments", f"{jobs} at a time") as bar:
+
+        def ended(given: str, run: Any, error: Exception | None) -> None:
+            name = names[given]
+            found.append(Found(name, error=error) if error else Found(name, run, room.read_claims(run)))
+            bar.at(f"{name} ended", len(found) / len(work))
+
+        try:
+            in_processes([(given, where, options) for given, _, where, options in work], jobs, ended)
+        except KeyboardInterrupt:
+            done = {one.name for one in found}
+            rest = [str(where) for _, name, where, _ in work if name not in done and (where / "manifest.json").exists()]
+            say.print(f"interrupted; continue with: {'; '.join(f'attnflow resume {where}' for where in rest)}",
+                      soft_wrap=True, markup=False)  # fmt: skip
+            sys.exit(INTERRUPTED)
+    for one in found:
+        if one.error is not None and not json_:
+            say_error(one.error)
+    print_found(found, json_)
+    if not json_:
+        _print_summary(found)
+    leave(found)
+
+
+def _chosen(names: list[str], all_: bool, known: list[str]) -> dict[str, Any]:
+    """The experiments by their arguments, each looked up before any work: an unknown name or a bad file is refused."""
     from attnflow import experiments as room
 
     if all_ == bool(names):
         raise errors.InvalidInput(
             f"`reproduce` needs names of experiments or --all, not both; known are {', '.join(known)}."
         )
-    return [room.look_up(name) for name in (known if all_ else dict.fromkeys(names))]
+    return {name: room.look_up(name) for name in (known if all_ else dict.fromkeys(names))}
 
 
 def _entries(one: Found) -> dict[str, Any]:
@@ -175,3 +233,7 @@ def _print_summary(found: list[Found]) -> None:
     text += f"; a claim fails in {', '.join(bad)}" if bad else ""
     text += f"; could not be carried out: {', '.join(broken)}" if broken else ""
     out.print(text + ".", soft_wrap=True)
+    used = {one.name: one.run.manifest()["cpu_time"] for one in found if one.run is not None}
+    if used:
+        longest = max(used, key=lambda name: used[name])
+        out.print(f"CPU time {sum(used.values()):.0f} s, at most {used[longest]:.0f} s an experiment ({longest}).")

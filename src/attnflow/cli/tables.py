@@ -1,25 +1,29 @@
 """Runs as tables for people."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from attnflow.errors import RunCorrupted
-from attnflow.experiments import Claim, Experiment, read_claims
-from attnflow.runs import Run
+from attnflow.errors import RunError
+from attnflow.runs.folder import Run
 from attnflow.runs.recorded import resume_command
-from attnflow.theory import Prediction
+
+if TYPE_CHECKING:
+    from attnflow.experiments import Claim, Experiment
+    from attnflow.theory import Prediction
 
 out = Console(highlight=False)
 
 
 def print_run(run: Run) -> None:
     """What a run found, how it ended, wall time and memory; the claims of an experiment."""
-    facts = run.manifest()
+    facts = run.facts()
     if "experiment" in facts:
+        from attnflow.experiments import read_claims
+
         print_claims(run, read_claims(run))
         return
     summary = facts.get("summary") or {}
@@ -30,11 +34,13 @@ def print_run(run: Run) -> None:
     if facts.get("steps"):
         rows["steps"] = ", ".join(f"{count} {kind}" for kind, count in facts["steps"].items())
     rows["wall time"] = f"{facts['wall_time']:.1f} s"
-    rows["peak memory"] = f"{facts['peak_memory'] / 2**20:.0f} MiB"
+    if facts["peak_memory"]:
+        rows["peak memory"] = f"{facts['peak_memory'] / 2**20:.0f} MiB"
     rows["folder"] = str(run.path)
-    if run.report.exists():
-        rows["report"] = str(run.report)
-    if facts["status"] not in ("finished", "failed"):
+    if facts["status"] == "finished":
+        none = f"none; draw it with: attnflow report {run.path}"
+        rows["report"] = str(run.report) if run.report.exists() else none
+    elif facts["status"] == "interrupted":
         rows["continue"] = resume_command(run.path, facts)
     _print_rows(rows)
 
@@ -48,26 +54,49 @@ def _print_rows(rows: dict[str, str]) -> None:
 
 def _flow(name: str, summary: dict[str, Any]) -> dict[str, str]:
     """Of tokens: prints the plateaus; rows of clusters and energy."""
+    from attnflow.plots.members import member_name
     from attnflow.plots.times import is_long, symbol, written
 
     if "plateaus" not in summary:
         out.print(f"[bold]{name}[/bold]")
-        return {}
+        return _members(summary["batch"]) if "batch" in summary else {}
     ends = [(plateau["log_start"], plateau["log_end"]) for plateau in summary["plateaus"]]
     long = is_long([*sum(ends, ()), summary.get("log_final_time")])
-    table = Table(title=f"{name}: plateaus", title_justify="left", title_style="bold")
+    batch = summary.get("batch")
+    of = f" of {member_name(batch)}" if batch else ""
+    table = Table()
     for column in ("clusters", f"from {symbol(long)}", f"to {symbol(long)}", "energy"):
         table.add_column(column, justify="right")
     for plateau in summary["plateaus"]:
         energy = "–" if plateau["energy"] is None else f"{round(plateau['energy'], 6) + 0.0:.6f}"
         between = [written(plateau[end], long) for end in ("log_start", "log_end")]
         table.add_row(str(plateau["clusters"]), *between, energy)
-    out.print(table if summary["plateaus"] else f"[bold]{name}[/bold]: no plateau")
+    out.print(f"[bold]{name}: {'plateaus' if summary['plateaus'] else 'no plateau'}{escape(of)}[/bold]")
+    if summary["plateaus"]:
+        out.print(table)
     rows = _energy(summary)
     if "clusters_at_end" in summary:
         final = written(summary["log_final_time"], long)
         rows["clusters"] = f"{summary['clusters_at_end']} at {symbol(long)} = {final}"
-    return rows
+    if not batch:
+        return rows
+    own = ", ".join(f"{key} {value}" for key, value in rows.items())
+    return {"shown member": own} | _members(batch)
+
+
+def _members(batch: dict[str, Any]) -> dict[str, str]:
+    """Prints the table of all members of a batch; rows of what is counted."""
+    from attnflow.plots.members import member_counts, member_table
+
+    heads, rows = member_table(batch)
+    table = Table()
+    for k, head in enumerate(heads):
+        table.add_column(head, justify="right" if k else "left")
+    for row in rows:
+        table.add_row(*row)
+    if rows:
+        out.print(table)
+    return member_counts(batch)
 
 
 def _energy(summary: dict[str, Any]) -> dict[str, str]:
@@ -111,19 +140,17 @@ def _fit(name: str, summary: dict[str, Any]) -> dict[str, str]:
 _ROWS = {"density": _density, "cells": _cells, "merges": _merges, "fit": _fit}
 
 
-def print_claims(run: Run, claims: list[Claim]) -> None:
+def print_claims(run: Run, claims: list["Claim"]) -> None:
     """What an experiment claims, with verdicts, and where its folder is."""
-    facts = run.manifest()
+    facts = run.facts()
     quick = ", quick version" if facts["quick"] else ""
-    table = Table(title=f"{facts['name']}{quick}: claims", title_justify="left", title_style="bold")
-    table.add_column("claim", ratio=3)
-    for column in ("predicted", "measured", "tolerance"):
-        table.add_column(column, justify="right", overflow="fold")
-    table.add_column("where it comes from", ratio=2)
+    table = Table(title=f"{facts['name']}{quick}: claims", title_justify="left", title_style="bold", show_lines=True)
+    table.add_column("claim, what is predicted and what was found", ratio=1)
     table.add_column("verdict", no_wrap=True)
     for claim in claims:
         verdict = "[green]holds[/green]" if claim.holds else "[bold red]fails[/bold red]"
-        table.add_row(escape(claim.statement), *map(escape, claim.as_text()), escape(claim.source), verdict)
+        numbers = f"[dim]predicted[/dim] {escape(claim.expected)} [dim]· found[/dim] {escape(claim.found)}"
+        table.add_row(f"{escape(claim.statement)}\n{numbers}", verdict)
     if claims:
         out.print(table)
     failed = sum(not claim.holds for claim in claims)
@@ -136,15 +163,17 @@ def print_claims(run: Run, claims: list[Claim]) -> None:
     rows["folder"] = str(run.path)
     if facts["status"] == "finished":
         rows["report"] = str(run.report)
-    else:
+    elif facts["status"] != "running":
         rows["continue"] = resume_command(run.path, facts)
     _print_rows(rows)
 
 
-def print_experiments(found: list[Experiment]) -> None:
+def print_experiments(found: list["Experiment"]) -> None:
     """One line per experiment."""
+    from attnflow.references import short
+
     for experiment in found:
-        papers = f" [dim]({escape(', '.join(experiment.papers))})[/dim]"
+        papers = f" [dim]({escape(', '.join(map(short, experiment.papers)))})[/dim]"
         out.print(f"[bold]{experiment.name}[/bold]  {escape(experiment.statement)}{papers}", soft_wrap=True)
 
 
@@ -157,25 +186,61 @@ def print_runs(found: list[Run], root: Path) -> None:
     for column in ("run", "status", "created", "wall time", "frames"):
         table.add_column(column)
     for run in found:
-        try:
-            facts = run.manifest()
-        except RunCorrupted:
-            table.add_row(str(run.path), "damaged", "", "", "")
+        facts = run_facts(run)
+        if facts["status"] == "damaged":
+            table.add_row(escape(str(run.path)), escape(f"damaged: {facts['message']}"), "", "", "")
             continue
         table.add_row(
-            str(run.path),
+            escape(str(run.path)),
             facts["status"],
-            facts["created"],
+            escape(facts["created"]),
             f"{facts['wall_time']:.1f} s",
             str(facts.get("frames", "")),
         )
     out.print(table)
+    if any(run_facts(run).get("status") == "interrupted" for run in found):
+        out.print("continue an interrupted run with: attnflow resume RUN")
 
 
-def print_predictions(found: list[Prediction]) -> None:
-    """Predictions with their conditions, one block each."""
+def run_facts(run: Run) -> dict[str, Any]:
+    """The facts of a run; of a damaged one, that it is damaged and why."""
+    try:
+        return run.facts()
+    except RunError as error:
+        return {"status": "damaged", "message": str(error)}
+
+
+def print_comparison(folders: list[Path], differs: dict[str, list[Any]], found: dict[str, list[Any]]) -> None:
+    """A column for each run: what differs in the specifications, then what was found."""
+    table = Table(title_justify="left", title_style="bold", title="what differs, and what was found")
+    for column in ("", *map(str, folders)):
+        table.add_column(escape(column), overflow="fold", justify="left")
+    for rows, last in ((differs, True), (found, False)):
+        for k, (key, row) in enumerate(rows.items()):
+            end = last and k == len(rows) - 1
+            table.add_row(f"[bold]{escape(key)}[/bold]", *(escape(_cell(value)) for value in row), end_section=end)
+    out.print(table)
+    if not differs:
+        out.print("the specifications are the same.")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def print_predictions(found: list["Prediction"]) -> None:
+    """Predictions with their conditions and sources, one row each."""
+    table = Table(show_lines=True)
+    table.add_column("quantity", style="bold", max_width=16)
+    table.add_column("prediction", ratio=1)
+    table.add_column("conditions, source", ratio=1)
     for prediction in found:
-        out.print(f"[bold]{prediction.quantity}[/bold]: {prediction.statement}", soft_wrap=True)
+        said = escape(prediction.statement)
         if isinstance(prediction.value, list):
-            out.print("  " + "  ".join(f"{value:.6f}" for value in prediction.value), soft_wrap=True)
-        out.print(f"  [dim]conditions: {prediction.conditions} ({prediction.source})[/dim]", soft_wrap=True)
+            said += ": " + ", ".join(f"{value:.6f}" for value in prediction.value)
+        table.add_row(
+            prediction.quantity, said, f"{escape(prediction.conditions)} [dim]({escape(prediction.source)})[/dim]"
+        )
+    out.print(table)

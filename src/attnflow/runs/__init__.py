@@ -1,11 +1,16 @@
 """Runs: a specification in TOML, and the folder that one execution of it leaves behind."""
 
-from attnflow.runs.execute import check_spec, execute, extend, open_run, resume
-from attnflow.runs.folder import Run, list_runs
-from attnflow.runs.plugins import register
-from attnflow.runs.presets import preset_names, preset_text
-from attnflow.runs.spec import Spec, load_spec, parse_spec
-from attnflow.runs.store import ZarrSink
+from typing import TYPE_CHECKING
+
+from attnflow.lazy import loader
+
+if TYPE_CHECKING:
+    from attnflow.runs.execution import check_spec, execute, extend, open_run, redraw, resume
+    from attnflow.runs.folder import Run, list_runs
+    from attnflow.runs.plugins import register
+    from attnflow.runs.presets import preset_names, preset_text
+    from attnflow.runs.spec import Spec, load_spec, parse_spec
+    from attnflow.runs.store import ZarrSink
 
 __all__ = [
     "Run",
@@ -20,6 +25,16 @@ __all__ = [
     "parse_spec",
     "preset_names",
     "preset_text",
+    "redraw",
     "register",
     "resume",
 ]
+_HOME = {
+    "attnflow.runs.execution": ["check_spec", "execute", "extend", "open_run", "redraw", "resume"],
+    "attnflow.runs.folder": ["Run", "list_runs"],
+    "attnflow.runs.plugins": ["register"],
+    "attnflow.runs.presets": ["preset_names", "preset_text"],
+    "attnflow.runs.spec": ["Spec", "load_spec", "parse_spec"],
+    "attnflow.runs.store": ["ZarrSink"],
+}
+__getattr__, __dir__ = loader(__name__, _HOME)

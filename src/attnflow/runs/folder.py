@@ -5,24 +5,42 @@ import dataclasses
 import hashlib
 import json
 import os
-import platform
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
-from attnflow.errors import RunCorrupted, RunError, RunExists, RunLocked
+from attnflow.errors import InvalidInput, RunCorrupted, RunError, RunExists, RunLocked
+from attnflow.runs.environment import environment
 from attnflow.runs.plugins import Given
 from attnflow.runs.recorded import checked
-from attnflow.runs.spec import Spec, parse_spec
+from attnflow.wording import fresh_path, shown
+
+if TYPE_CHECKING:
+    from attnflow.runs.spec import Spec
 
 FORMAT = 1
+ENTRIES: dict[str, Any] = {
+    "format": int, "name": str, "status": str, "spec_hash": str, "created": str, "wall_time": int | float,
+    "peak_memory": int | float,
+}  # fmt: skip
+"""What every manifest has, and of which type."""
+OPTIONAL: dict[str, Any] = {
+    "checksums": dict, "outcome": dict, "summary": dict, "steps": dict, "plugins": list, "becoming": dict,
+    "experiment": str, "message": str, "frames": int, "quick": bool, "kind": str,
+}  # fmt: skip
+"""What it may have besides; None stands for nothing."""
+STATUSES = ("created", "running", "drawing", "interrupted", "failed", "extending", "finished")
 CREATING = {"spec.toml", "spec.toml.tmp", "manifest.json.tmp"}
 """What a folder may hold before it is a run: its manifest comes last."""
-PACKAGES = ("attnflow", "jax", "jaxlib", "diffrax", "equinox", "numpy", "scipy", "xarray", "zarr")
+
+
+UNDER_WAY = ("created", "running", "drawing", "extending")
+"""What the manifest of a run says while a process works on it."""
+GLANCE = 0.2
+"""Seconds for which a lock is waited for: whoever looks whether it is held (`is_held`) holds it for a moment."""
 
 
 @runtime_checkable
@@ -78,6 +96,7 @@ class Run:
     def create(cls, path: str | Path, spec: AbstractSettings, **facts: Any) -> "Run":
         """A new folder for `spec`, with further `facts` in its manifest; an existing one is refused."""
         run = cls(Path(path))
+        fresh_path("path", path)
         if run.path.exists() and not run._is_bare(spec):
             raise RunExists(
                 f"{str(run.path)!r} exists already; choose another --out, continue it with "
@@ -111,31 +130,70 @@ class Run:
     @classmethod
     def open(cls, path: str | Path) -> "Run":
         """An existing run folder."""
+        if not isinstance(path, str | Path):
+            raise InvalidInput(f"`path` is {shown(path)}; give the path of a run folder.")
         run = cls(Path(path))
         if not (run.path / "manifest.json").is_file():
             raise RunError(f"{str(path)!r} is not a run folder (no manifest.json); `attnflow list` shows the runs.")
-        if run.manifest().get("format") != FORMAT:
-            raise RunError(
-                f"{str(path)!r} was written in format {run.manifest().get('format')}, this version reads {FORMAT}."
-            )
+        run.manifest()
         return run
 
     def manifest(self) -> dict[str, Any]:
-        """What is known about the run."""
+        """What is known about the run; one that is damaged is refused."""
         try:
-            return json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            found = json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
             raise RunCorrupted(
                 f"the manifest of {str(self.path)!r} cannot be read ({error}); run the spec again."
             ) from None
+        if isinstance(found, dict) and isinstance(other := found.get("format"), int) and other != FORMAT:
+            raise RunError(f"{str(self.path)!r} was written in format {other}, this version reads {FORMAT}.")
+        if reason := damage(found):
+            raise RunCorrupted(f"the manifest of {str(self.path)!r} is damaged ({reason}); run the spec again.")
+        return dict(found)
+
+    def facts(self) -> dict[str, Any]:
+        """The manifest as things stand now.
+
+        A run whose process is gone, so that its lock is free, is interrupted; it has taken the time up to its last
+        checkpoint or part.
+        """
+        found = self.manifest()
+        if found.get("status") in UNDER_WAY and self.is_held() is False:
+            found |= {"status": "interrupted", "wall_time": self.wall_time(found)}
+        return found
+
+    def is_held(self) -> bool | None:
+        """Whether a process is writing the run at this moment; None where the file system does not tell."""
+        import fcntl
+
+        try:
+            with (self.path / ".lock").open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return None
+        return False
+
+    def wall_time(self, manifest: dict[str, Any]) -> float:
+        """Seconds that the run has taken; of one that was killed, up to its last checkpoint or part."""
+        total, began = float(manifest.get("wall_time", 0.0)), manifest.get("began")
+        if manifest.get("status") not in UNDER_WAY or not isinstance(began, int | float):
+            return total
+        saved = [file for file in (self.checkpoint, *self.path.glob("parts/**/*")) if file.is_file()]
+        return total + max(0.0, max((file.stat().st_mtime for file in saved), default=began) - began)
 
     def update(self, **changes: Any) -> None:
         """Change entries of the manifest, in one atomic step."""
         path = self.path / "manifest.json"
         content = (self.manifest() if path.exists() else {}) | changes
-        write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
+        with writing(self.path):
+            write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
 
-    def spec(self, plugins: Given = ()) -> Spec:
+    def spec(self, plugins: Given = ()) -> "Spec":
         """The resolved specification of a flow; refused if it or a plugin is not the one the run was made with."""
         manifest = self.manifest()
         if "experiment" in manifest:
@@ -143,6 +201,8 @@ class Run:
                 f"{str(self.path)!r} holds the experiment {manifest['experiment']!r}, not a flow; continue it with "
                 f"`attnflow resume {self.path}`, or open its parts with attnflow.experiments."
             )
+        from attnflow.runs.spec import parse_spec
+
         loaded = checked(self.path, manifest, plugins)
         return self.read_spec(lambda text: parse_spec(text, plugins=loaded))
 
@@ -161,11 +221,32 @@ class Run:
             )
         return spec
 
-    def spec_as_written(self) -> Spec:
+    def spec_as_written(self) -> "Spec":
         """The specification without the plugins that it was made with: to be read, not to be run."""
-        return Spec(tomllib.loads((self.path / "spec.toml").read_text(encoding="utf-8")))
+        from attnflow.runs.spec import Spec
 
-    def become(self, spec: Spec) -> None:
+        return Spec(self._table())
+
+    def _table(self) -> dict[str, Any]:
+        try:
+            return tomllib.loads((self.path / "spec.toml").read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise RunCorrupted(
+                f"spec.toml of {str(self.path)!r} cannot be read ({error}); run the spec again."
+            ) from None
+
+    def _same_hash(self, manifest: dict[str, Any]) -> None:
+        """Compare spec.toml, and the plugins that the manifest lists, with the hash that the run was made with."""
+        from attnflow.runs.spec import content_hash
+
+        plugins = sorted(entry["sha256"] for entry in manifest.get("plugins") or [])
+        if content_hash(self._table(), plugins) != manifest["spec_hash"]:
+            raise RunCorrupted(
+                f"spec.toml of {str(self.path)!r} is not the one that the run was made with (its hash differs); put it "
+                "back, or run it elsewhere."
+            )
+
+    def become(self, spec: "Spec") -> None:
         """Turn a finished run into an interrupted one of a longer `spec`, whatever happens in between."""
         self.update(status="extending", becoming={"spec_hash": spec.hash, "spec": spec.to_toml()})
         self.settle()
@@ -184,14 +265,22 @@ class Run:
         """Hold the run alone; the lock ends with the process, however the process ends."""
         from filelock import FileLock, Timeout
 
-        lock = FileLock(str(self.path / ".lock"), timeout=0)
+        lock = FileLock(str(self.path / ".lock"), timeout=GLANCE, poll_interval=GLANCE / 10)
         try:
-            with lock:
-                yield
+            lock.acquire()
         except Timeout:
             raise RunLocked(
                 f"another process is writing {str(self.path)!r}; wait for it, or choose another --out."
             ) from None
+        except (OSError, NotImplementedError) as error:
+            raise RunError(
+                f"cannot write to {str(self.path)!r} ({getattr(error, 'strerror', None) or error}); copy the run to a "
+                "folder that can be written to."
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
 
     def seal(self) -> None:
         """Record checksums of everything and mark the run as finished: the last write to the folder."""
@@ -199,8 +288,16 @@ class Run:
         self.update(status="finished", finished=now(), checksums=sums)
 
     def verify(self) -> None:
-        """Compare every file of a finished run with its checksum."""
-        for name, expected in self.manifest().get("checksums", {}).items():
+        """Compare every file of a finished run with its checksum, and the specification with its hash."""
+        manifest = self.manifest()
+        sums = manifest.get("checksums") or {}
+        if manifest["status"] == "finished" and not sums:
+            raise RunCorrupted(
+                f"the manifest of {str(self.path)!r} has no checksums although it is finished; run its spec.toml again."
+            )
+        if "experiment" not in manifest and not manifest.get("becoming"):
+            self._same_hash(manifest)
+        for name, expected in sums.items():
             file = self.path / name
             if not file.is_file():
                 raise RunCorrupted(f"{name!r} is missing from {str(self.path)!r}; run its spec.toml again.")
@@ -213,15 +310,41 @@ class Run:
 
 
 def list_runs(root: str | Path) -> list[Run]:
-    """The run folders directly below `root`, oldest first."""
+    """The run folders directly below `root`, oldest first; damaged ones come before the others."""
+    return sorted((Run(file.parent) for file in sorted(Path(root).glob("*/manifest.json"))), key=_created)
 
-    def age(run: Run) -> str:
-        try:
-            return run.manifest().get("created", "")
-        except RunCorrupted:
-            return ""
 
-    return sorted((Run(f.parent) for f in Path(root).glob("*/manifest.json")), key=age)
+def _created(run: Run) -> str:
+    try:
+        return str(run.manifest()["created"])
+    except RunError:
+        return ""
+
+
+def damage(manifest: Any) -> str:
+    """What is wrong with the content of a manifest; empty if nothing is."""
+    if not isinstance(manifest, dict):
+        return f"it is {shown(manifest)}"
+    for key, kind in ENTRIES.items():
+        if key not in manifest:
+            return f"it has no {key!r}"
+        if not isinstance(manifest[key], kind) or isinstance(manifest[key], bool):
+            return f"{key!r} is {shown(manifest[key])}"
+    if manifest["status"] not in STATUSES:
+        return f"'status' is {shown(manifest['status'])}"
+    for key, kind in OPTIONAL.items():
+        if manifest.get(key) is not None and not isinstance(manifest[key], kind):
+            return f"{key!r} is {shown(manifest[key])}"
+    outcome = manifest.get("outcome")
+    if outcome is not None and not all(isinstance(outcome.get(key), str) for key in ("ending", "message")):
+        return f"'outcome' is {shown(outcome)}"
+    for entry in manifest.get("plugins") or []:
+        if not isinstance(entry, dict) or not all(isinstance(entry.get(k), str) for k in ("file", "path", "sha256")):
+            return f"'plugins' has {shown(entry)}"
+    sums = manifest.get("checksums") or {}
+    if not all(isinstance(value, str) for value in sums.values()):
+        return "'checksums' has an entry that is no text"
+    return ""
 
 
 def checksum(file: Path) -> str:
@@ -233,11 +356,16 @@ def checksum(file: Path) -> str:
 def write_atomically(path: Path, content: bytes) -> None:
     """Either the old file or the whole new one is there, whatever happens."""
     temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, path)
+    try:
+        with temporary.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
 
 
 @contextlib.contextmanager
@@ -265,15 +393,3 @@ def require_space(path: Path, needed: int) -> None:
 def now() -> str:
     """The present moment, UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def environment() -> dict[str, Any]:
-    """Versions and device."""
-    import jax
-
-    device = jax.devices()[0]
-    return {
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
-        "platform": f"{platform.system()} {platform.machine()}",
-        "device": f"{device.platform}: {device.device_kind}",
-    }

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from attnflow.errors import AttnflowError, InvalidInput
 from attnflow.runs.nearest import did_you_mean
-from attnflow.runs.registry import REGISTRY
+from attnflow.wording import shown
 
 M = TypeVar("M", bound=Callable[..., Any])
 Words = dict[str, dict[str, Callable[..., Any]]]
@@ -53,11 +53,13 @@ def register(kind: str, name: str) -> Callable[[M], M]:
         kind: the part of a specification: "field", "mask", "weight", "tokens", "observable" and so on.
         name: the new word; one that the package or another plugin has is refused.
     """
+    from attnflow.runs.registry import REGISTRY
+
     if kind not in REGISTRY:
-        raise InvalidInput(f"`kind` is {kind!r}{did_you_mean(str(kind), REGISTRY)}")
+        raise InvalidInput(f"`kind` is {shown(kind)}{did_you_mean(str(kind), REGISTRY)}")
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise InvalidInput(
-            f"`name` is {name!r}; use small letters and digits with '-' between words, as in 'my-{kind}'."
+            f"`name` is {shown(name)}; use small letters and digits with '-' between words, as in 'my-{kind}'."
         )
     if name in REGISTRY[kind]:
         raise InvalidInput(f"the package has the {kind} {name!r} already; choose another name.")
@@ -122,6 +124,8 @@ class Plugins:
 
     def words(self, kind: str) -> dict[str, Callable[..., Any]]:
         """name -> maker, those of the package first."""
+        from attnflow.runs.registry import REGISTRY
+
         found = dict(REGISTRY[kind])
         for plugin in self.loaded:
             found |= plugin.words[kind]
@@ -214,6 +218,8 @@ def read(given: Sequence[str | Path]) -> list[Source]:
 
 def execute_file(source: Source) -> Plugin:
     """The one place where a file of the user's is executed."""
+    from attnflow.runs.registry import REGISTRY
+
     words: Words = {kind: {} for kind in REGISTRY}
     module = ModuleType(f"attnflow_plugin_{re.sub(r'[^A-Za-z0-9_]', '_', source.path.stem)}_{source.sha256[:12]}")
     module.__file__ = str(source.path)

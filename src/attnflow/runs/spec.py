@@ -14,6 +14,7 @@ import numpy as np
 import tomli_w
 
 from attnflow.axes import Along
+from attnflow.checks import instance, shown
 from attnflow.errors import AttnflowError, InvalidSpec
 from attnflow.flows.save import continued
 from attnflow.runs.kinds import KINDS, NEEDED, Kind
@@ -22,6 +23,7 @@ from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.plugins import Given, Plugins, chosen, current, words
 from attnflow.runs.presets import preset_names, preset_text
 from attnflow.runs.registry import ARGUMENTS, BATCHED, DEFAULTS, HIDDEN, takes_batches
+from attnflow.wording import fresh_path
 
 TOP = {"name": "run", "about": "", "precision": "float64"}
 
@@ -42,8 +44,7 @@ class Spec:
     @property
     def hash(self) -> str:
         """SHA-256 of the resolved content: equal hashes mean equal runs."""
-        content = [self.table, *self.plugins.hashes] if self.plugins.loaded else self.table
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return content_hash(self.table, self.plugins.hashes)
 
     def to_toml(self) -> str:
         """The resolved specification as TOML."""
@@ -109,31 +110,36 @@ class Spec:
         return made
 
 
+def content_hash(table: dict[str, Any], plugins: Sequence[str]) -> str:
+    """SHA-256 of a resolved table and of the hashes of its plugins, sorted."""
+    content = [table, *plugins] if plugins else table
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
 def load_spec(source: str | Path, changes: Sequence[str] = (), plugins: Given = ()) -> Spec:
     """The specification in a TOML file or of a preset's name, with changes such as "field.beta=9".
 
     `plugins` are Python files that `register` further words; they are executed, a specification never is.
     """
-    path = Path(source)
-    if path.suffix == ".toml" or path.exists():
-        try:
-            text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise InvalidSpec(
-                f"cannot read {str(path)!r} ({error.strerror}); give a TOML file or a preset, one of "
-                f"{', '.join(preset_names())}."
-            ) from None
-    else:
-        text = preset_text(str(source))
+    path = Path(instance("source", source, str | Path, "a TOML file, or the name of a preset"))
+    try:
+        if path.suffix == ".toml" or path.exists():
+            text = path.read_text(encoding="utf-8-sig")
+        else:
+            text = preset_text(str(source))
+    except OSError as error:
+        raise InvalidSpec(
+            f"cannot read {shown(str(path))} ({error.strerror}); give a TOML file or a preset, one of "
+            f"{', '.join(preset_names())}."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise InvalidSpec(f"{shown(str(path))} is not text in UTF-8 (byte {error.start}); save it as UTF-8.") from None
     return parse_spec(text, changes, plugins)
 
 
 def parse_spec(text: str, changes: Sequence[str] = (), plugins: Given = ()) -> Spec:
     """Parse, change, resolve and check a specification; nothing is run."""
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidSpec(f"the specification is not valid TOML: {error}.") from None
+    table = _read_toml(instance("text", text, str, "the text of a TOML file; load_spec reads files"))
     for change in sorted(changes, key=lambda c: not c.partition("=")[0].strip().endswith(".name")):
         _apply(table, change)  # names first: they start their part afresh
     with chosen(plugins).active():
@@ -142,25 +148,50 @@ def parse_spec(text: str, changes: Sequence[str] = (), plugins: Given = ()) -> S
     return spec
 
 
+def _read_toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidSpec(f"the specification is not valid TOML: {' '.join(str(error).split())}.") from None
+    except RecursionError:
+        raise InvalidSpec("the specification is nested too deeply; write it with fewer brackets.") from None
+    except ValueError:  # Python reads integers of up to 4300 digits
+        raise InvalidSpec("the specification has a number of thousands of digits; write a smaller one.") from None
+
+
 def _apply(table: dict[str, Any], change: str) -> None:
     key, equals, value = change.partition("=")
     if not equals or not key.strip():
-        raise InvalidSpec(f"`--set {change}` is not of the form part.key=value, say field.beta=9.")
+        raise InvalidSpec(f"`--set` is {shown(change)}; write part.key=value, say field.beta=9.")
     try:
-        parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        parsed = value
+        found = tomllib.loads(f"value = {value}")
+    except (ValueError, RecursionError):
+        found = {}
+    parsed = found["value"] if len(found) == 1 else value  # what is no TOML value is a text
     *path, last = key.strip().split(".")
     for step in path:
         table = table.setdefault(step, {})
         if not isinstance(table, dict):
-            raise InvalidSpec(f"`--set {change}`: {step!r} is a value, not a table.")
+            raise InvalidSpec(f"`--set` is {shown(change)}, but {shown(step)} is a value, not a table; change that.")
     if last == "name" and path and table.get("name") != parsed:
         table.clear()  # the keys of another kind mean nothing to the new one
     table[last] = parsed
 
 
+def _plain(where: str, value: Any) -> None:
+    """Refuse what TOML knows and specifications do not: dates and times."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _plain(f"{where}.{key}" if where else key, item)
+    elif isinstance(value, list):
+        for item in value:
+            _plain(where, item)
+    elif not isinstance(value, bool | int | float | str):
+        raise InvalidSpec(f"`{where}` is the date or time {value}; give a number, a text, a list or a table.")
+
+
 def _resolve(table: dict[str, Any]) -> dict[str, Any]:
+    _plain("", table)
     kinds = [name for name in KINDS if name in table]
     if len(kinds) != 1:
         given = f"both [{kinds[0]}] and [{kinds[1]}]" if kinds else f"none of [{'], ['.join(KINDS)}]"
@@ -169,18 +200,19 @@ def _resolve(table: dict[str, Any]) -> dict[str, Any]:
     known = (*TOP, *kind.parts, kind.name)
     for key in table:
         if key not in known:
-            raise InvalidSpec(f"unknown key {key!r} in the specification{did_you_mean(key, known)}")
+            raise InvalidSpec(f"unknown key {shown(key)} in the specification{did_you_mean(key, known)}")
     for part in (*kind.parts, kind.name):
         if not isinstance(table.get(part), dict):
             raise InvalidSpec(f"the specification has no table [{part}]; `attnflow presets` shows complete ones.")
     resolved: dict[str, Any] = {key: table.get(key, default) for key, default in TOP.items()}
     for key in ("name", "about"):
         if not isinstance(resolved[key], str):
-            raise InvalidSpec(f"`{key}` is {resolved[key]!r}; give a text.")
-    if not resolved["name"] or set(resolved["name"]) & set("/\\\0"):
-        raise InvalidSpec(f"`name` is {resolved['name']!r}; it becomes part of a folder name, so no slashes.")
+            raise InvalidSpec(f"`{key}` is {shown(resolved[key])}; give a text.")
+    if not resolved["name"].strip(". ") or set(resolved["name"]) & set("/\\"):
+        raise InvalidSpec(f"`name` is {shown(resolved['name'])}; it names the folder, so give letters, and no slashes.")
+    fresh_path("name", resolved["name"])
     if resolved["precision"] not in ("float64", "float32"):
-        raise InvalidSpec(f"`precision` is {resolved['precision']!r}; use 'float64' or 'float32'.")
+        raise InvalidSpec(f"`precision` is {shown(resolved['precision'])}; use 'float64' or 'float32'.")
     for part in kind.parts:
         resolved[part] = _fill(part, part, table[part])
     resolved[kind.name] = _fill_keys(kind, table[kind.name])
@@ -220,7 +252,9 @@ def _end(where: str, key: str, until: Any, *, needed: bool) -> dict[str, Any]:
     if until is None and not needed:
         return {}
     if isinstance(until, bool) or not isinstance(until, int | float) or not until > 0:
-        raise InvalidSpec(f"`{where}` is {until!r}; give a positive {'number' if key == 'steps' else 'time'}.")
+        raise InvalidSpec(f"`{where}` is {shown(until)}; give a positive {'number' if key == 'steps' else 'time'}.")
+    if isinstance(until, int) and until > 2**53:
+        raise InvalidSpec(f"`{where}` is {shown(until)}; give a smaller number.")
     if not math.isfinite(until):
         if needed:
             raise InvalidSpec(f"`{where}` is {until}; only [solve_long] and [merge_times] go that far.")
@@ -239,13 +273,13 @@ def _argument(key: str, value: Any) -> Any:
 
 def _list_of(kind: str, where: str, value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list):
-        raise InvalidSpec(f'`{where}` is {value!r}; give a list of tables, [{{ name = "consensus" }}].')
+        raise InvalidSpec(f'`{where}` is {shown(value)}; give a list of tables, [{{ name = "consensus" }}].')
     return [_fill(kind, f"{where}[{k}]", item) for k, item in enumerate(value)]
 
 
 def _observables(where: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict) or "name" in value:
-        raise InvalidSpec(f'`{where}` is {value!r}; give tables by name, order = {{ name = "order-parameter" }}.')
+        raise InvalidSpec(f'`{where}` is {shown(value)}; give tables by name, order = {{ name = "order-parameter" }}.')
     return {name: _fill("observable", f"{where}.{name}", item) for name, item in value.items()}
 
 
@@ -259,11 +293,11 @@ def _named(value: Any, default: Any) -> Any:
 def _fill(kind: str, where: str, table: Any) -> dict[str, Any]:
     """`table` with the defaults of its maker written out; unknown names and keys are refused."""
     if not isinstance(table, dict) or "name" not in table:
-        raise InvalidSpec(f"`{where}` is {table!r}; give a table with a `name`, one of {', '.join(words(kind))}.")
+        raise InvalidSpec(f"`{where}` is {shown(table)}; give a table with a `name`, one of {', '.join(words(kind))}.")
     name = table["name"]
-    if name not in words(kind):
+    if not isinstance(name, str) or name not in words(kind):
         hint = f" (if it comes from a plugin, give --plugin FILE){did_you_mean(str(name), words(kind))}"
-        raise InvalidSpec(f"`{where}.name` is {name!r}{hint}")
+        raise InvalidSpec(f"`{where}.name` is {shown(name)}{hint}")
     parameters = {k: p for k, p in inspect.signature(words(kind)[name]).parameters.items() if k not in HIDDEN}
     for key in table:
         if key != "name" and key not in parameters:
@@ -299,7 +333,8 @@ def _fill_part(name: str, key: str, where: str, value: Any) -> Any:
 def _kind(key: str, table: Any) -> str:
     """Which part of a specification a table for the argument `key` describes."""
     kinds = ARGUMENTS[key]
-    return next((kind for kind in kinds if isinstance(table, dict) and table.get("name") in words(kind)), kinds[0])
+    name = table.get("name") if isinstance(table, dict) else None
+    return next((kind for kind in kinds if isinstance(name, str) and name in words(kind)), kinds[0])
 
 
 def build_part(kind: str, table: dict[str, Any]) -> Any:

@@ -45,12 +45,7 @@ class ZarrSink(AbstractSink):
                     left.unlink()
                 self._grow()
                 return
-            size = sum(
-                int(np.prod(layout.shape(table, name, layout.most[table]))) * np.dtype(variable.dtype).itemsize
-                for table, variables in layout.tables.items()
-                for name, variable in variables.items()
-            )
-            require_space(self.path.parent, size)
+            require_space(self.path.parent, layout.size)
             self._create()
 
     def load(self, state: Any) -> Checkpoint | None:

@@ -4,6 +4,7 @@ from importlib.resources import files
 
 from attnflow.errors import InvalidSpec
 from attnflow.runs.nearest import did_you_mean
+from attnflow.wording import shown
 
 
 def preset_names() -> list[str]:
@@ -14,5 +15,5 @@ def preset_names() -> list[str]:
 def preset_text(name: str) -> str:
     """The TOML text of a preset, with its comments."""
     if name not in preset_names():
-        raise InvalidSpec(f"there is no preset {name!r}{did_you_mean(name, preset_names())}")
+        raise InvalidSpec(f"there is no preset {shown(name)}{did_you_mean(name, preset_names())}")
     return (files(__name__) / f"{name}.toml").read_text(encoding="utf-8")

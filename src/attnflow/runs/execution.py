@@ -9,12 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from attnflow.checks import instance
 from attnflow.errors import AttnflowError, FlowFailed, RunError
 from attnflow.flows import Progress
 from attnflow.flows.driver import Driven
 from attnflow.flows.outcome import Ending, Outcome
 from attnflow.flows.sink import AbstractSink, Checkpoint, Layout, Tables
-from attnflow.runs.folder import Run
+from attnflow.runs.folder import Run, require_space
 from attnflow.runs.plugins import Given, joined
 from attnflow.runs.spec import Spec
 from attnflow.runs.store import ZarrSink, open_arrays, read_checkpoint
@@ -47,21 +48,22 @@ def execute(
     files beside those that `spec` was loaded with; the manifest records the hash of each, and the folder keeps its
     text.
     """
+    instance("spec", spec, Spec, "a specification, such as load_spec('mine.toml')")
     spec = dataclasses.replace(spec, plugins=joined(spec.plugins, plugins))
-    arguments = check_spec(spec)
+    arguments = check_spec(spec, path)
     run = Run.create(path, spec, kind=spec.kind.name, **spec.plugins.facts())
     with run.lock():
         return run, _complete(run, spec, arguments, Watch(draw, on_progress, cancel))
 
 
-def check_spec(spec: Spec) -> dict[str, Any]:
+def check_spec(spec: Spec, path: str | Path | None = None) -> dict[str, Any]:
     """Refuse a specification that cannot be carried out: everything up to the first step is done, and nothing saved.
 
-    Returns the arguments of the function that does the work.
+    `path` is where its arrays would have to find room. Returns the arguments of the function that does the work.
     """
     arguments = spec.build()
     with contextlib.suppress(_Accepted):
-        spec.kind.function(**arguments, sink=_Nowhere())
+        spec.kind.function(**arguments, sink=_Nowhere(path))
     return arguments
 
 
@@ -74,7 +76,13 @@ class _Nowhere(AbstractSink):
 
     keeps_partial = False
 
+    def __init__(self, path: str | Path | None):
+        self.path = path
+
     def begin(self, layout: Layout) -> None:
+        if self.path is not None:
+            above = Path(self.path).absolute().parents
+            require_space(next((folder for folder in above if folder.is_dir()), Path.cwd()), layout.size)
         raise _Accepted
 
     def load(self, state: Any) -> Checkpoint | None:
@@ -142,6 +150,28 @@ def extend(
         return run, _complete(run, longer, arguments, Watch(draw, on_progress, cancel))
 
 
+def redraw(
+    path: str | Path,
+    *,
+    plugins: Given = (),
+    draw: Draw | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+) -> tuple[Run, Any]:
+    """Draw the figures and the report of a finished run again; its arrays stay as they are."""
+    run = Run.open(path)
+    with run.lock():
+        run.settle()
+        if run.manifest()["status"] != "finished":
+            raise RunError(f"{str(path)!r} is not finished; continue it with `attnflow resume {path}` first.")
+        spec = run.spec(plugins)
+        run.verify()
+        if not run.checkpoint.exists():
+            raise RunError(f"{str(path)!r} has lost its checkpoint; run its spec.toml again to get figures.")
+        run.update(status="interrupted", checksums={})  # whatever happens now, `resume` completes it
+        return run, _complete(run, spec, spec.build(), Watch(draw, on_progress, cancel))
+
+
 def open_run(path: str | Path, *, plugins: Given = ()) -> Any:
     """What a run folder holds, loaded as it is used: a `Trajectory`, `LongFlow`, `DensityFlow`, ...
 
@@ -170,11 +200,15 @@ def _rows(run: Run) -> dict[str, int]:
 
 def _complete(run: Run, spec: Spec, arguments: dict[str, Any], watch: Watch) -> Any:
     began, manifest = time.perf_counter(), run.manifest()
-    before = manifest["wall_time"]
+    before = run.wall_time(manifest)
     spec.plugins.keep(run.path)
-    run.update(status="running")
+    run.update(status="running", began=time.time(), wall_time=before)
     status: dict[str, Any] = {"status": "interrupted"}
     kind = spec.kind
+
+    def finish() -> None:
+        run.update(wall_time=before + time.perf_counter() - began, began=None, peak_memory=peak_memory(), **status)
+
     try:
         sink = ZarrSink(run.arrays, run.checkpoint)
         result = kind.function(**arguments, sink=sink, on_progress=watch.on_progress, cancel=watch.cancel, check=False)
@@ -190,13 +224,13 @@ def _complete(run: Run, spec: Spec, arguments: dict[str, Any], watch: Watch) -> 
         if outcome.complete:
             with spec.plugins.active():  # for those who read the specification again
                 status["summary"] = watch.draw(run, result) if watch.draw else {}
-    except AttnflowError as error:
-        status["status"] = "failed"
-        status["message"] = str(error)
+    except BaseException as error:
+        if isinstance(error, AttnflowError):
+            status |= {"status": "failed", "message": str(error)}
+        with contextlib.suppress(RunError):  # the first error is the one to report
+            finish()
         raise
-    finally:
-        with contextlib.suppress(OSError):  # a full disk has been reported already
-            run.update(wall_time=before + time.perf_counter() - began, peak_memory=peak_memory(), **status)
+    finish()
     if outcome.complete:
         run.seal()
     return result

@@ -1,0 +1,233 @@
+"""What tables say of batches, of killed runs and of runs without figures; comparing runs."""
+
+import io
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import attnflow as af
+from attnflow.cli import complete, tables
+from attnflow.experiments import Claim, names
+from attnflow.runs import Run, preset_names, redraw
+from tests.cli.test_cli import attnflow
+from tests.experiments.tiny import BARE
+
+SPEC = """
+name = "batch"
+[tokens]
+name = "uniform"
+n = 8
+seed = [0, 1, 2]
+space = { name = "sphere", dim = 2 }
+[field]
+name = "attention"
+beta = 9.0
+[solve]
+until = 6.0
+save = { name = "evenly", count = 4 }
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Two runs of three members that differ in beta, made without figures."""
+    path = tmp_path_factory.mktemp("walls")
+    (path / "batch.toml").write_text(SPEC)
+    for beta in (4, 9):
+        run = attnflow(
+            "run",
+            "batch.toml",
+            "--set",
+            f"field.beta={beta}",
+            "--out",
+            f"runs/{beta}",
+            "--no-figures",
+            cwd=path,
+            check=0,
+        )
+        (path / f"{beta}.txt").write_text(run.stdout)
+    return path
+
+
+def test_tables_of_a_batch_say_which_member_and_summarise_all(place):
+    shown = attnflow("show", "runs/9", cwd=place, check=0).stdout
+    assert shown.split("wall time")[0] == (place / "9.txt").read_text().split("wall time")[0]
+    assert "seed = 0, the first of 3 members" in shown
+    assert "all 3 members at the end" in shown
+    batch = json.loads((place / "runs/9/manifest.json").read_text())["summary"]["batch"]
+    opened = af.open_run(place / "runs" / "9")
+    energy = opened.energy.values[:, -1]
+    assert batch["energy_at_end"] == {"mean": energy.mean(), "min": energy.min(), "max": energy.max()}
+    counts = opened.clusters()["count"].values[:, -1]
+    assert batch["clusters_at_end"] == {"mean": counts.mean(), "min": counts.min(), "max": counts.max()}
+    assert sum(batch["clusters"].values()) == batch["members"] == 3
+
+
+def test_figures_are_left_out_and_drawn_later(place):
+    shutil.copytree(place / "runs/9", place / "later")
+    run = Run.open(place / "later")
+    assert not run.report.exists()
+    assert not run.figures.exists()
+    assert "attnflow report runs/9" in (place / "9.txt").read_text()
+    before = run.manifest()["checksums"]
+    drawn = attnflow("report", "later", cwd=place, check=0).stdout
+    assert "report.html" in drawn
+    assert (run.figures / "summary.pdf").exists()
+    page = run.report.read_text()
+    assert "seed = 0, the first of 3 members" in page
+    assert "all 3 members at the end" in page
+    run.verify()
+    after = run.manifest()
+    assert after["status"] == "finished"
+    assert set(before.items()) <= set(after["checksums"].items()), "arrays stay as they are"
+
+
+def test_what_is_not_finished_has_no_report(place):
+    shutil.copytree(place / "runs/9", place / "half")
+    Run.open(place / "half").update(status="interrupted")
+    assert "attnflow resume half" in attnflow("report", "half", cwd=place, check=6).stderr
+
+
+def test_a_killed_run_is_interrupted(place):
+    shutil.copytree(place / "runs/9", place / "other" / "killed")
+    run = Run.open(place / "other" / "killed")
+    run.update(status="running", began=1000.0, wall_time=2.0, summary=None, outcome=None, checksums={})
+    os.utime(run.checkpoint, (1007.5, 1007.5))
+    shown = attnflow("show", "other/killed", cwd=place, check=0).stdout
+    assert "interrupted" in shown
+    assert "attnflow resume other/killed" in shown
+    assert "9.5 s" in shown
+    listed = attnflow("list", "--root", "other", cwd=place, check=0).stdout
+    assert "interrupted" in listed
+    assert "attnflow resume RUN" in listed
+    assert json.loads(attnflow("list", "--root", "other", "--json", cwd=place, check=0).stdout)[0]["wall_time"] == 9.5
+    with run.lock():
+        assert run.is_held()
+        assert run.facts()["status"] == "running"
+        assert "resume" not in attnflow("show", "other/killed", cwd=place, check=0).stdout
+    assert not run.is_held()
+    attnflow("resume", "other/killed", "--no-figures", cwd=place, check=0)
+    assert run.manifest()["wall_time"] > 9.5
+
+
+def test_runs_are_compared(place):
+    done = attnflow("compare", "runs/4", "runs/9", "--figure", "both.pdf", cwd=place, check=0).stdout
+    assert (place / "both.pdf").read_bytes()[:4] == b"%PDF"
+    for word in ("field.beta", "energy at the end", "runs/4", "runs/9", "finished"):
+        assert word in done
+    found = json.loads(attnflow("compare", "runs/4", "runs/9", "--json", cwd=place, check=0).stdout)
+    assert found["differs"] == {"field.beta": [4, 9]}
+    summary = Run.open(place / "runs/9").manifest()["summary"]
+    assert found["found"]["energy_at_end"][1] == summary["energy_at_end"]
+    assert "are the same" in attnflow("compare", "runs/4", "runs/4", cwd=place, check=0).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["runs/4"], 2, "give two folders"),
+        (["runs/4", "runs/none"], 6, "not a run folder"),
+        (["runs/4", "runs/9", "--figure", "nowhere/a.pdf"], 6, "cannot draw"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(place, arguments, code, said):
+    assert said in attnflow("compare", *arguments, cwd=place, check=code).stderr
+
+
+def test_redraw_gives_back_the_flow(place):
+    run, flow = redraw(place / "runs" / "4")
+    assert flow.dataset.sizes["time"] == 5
+    run.verify()
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """Tables as a terminal of 80 columns shows them."""
+    stream = io.StringIO()
+    monkeypatch.setattr(tables, "out", Console(file=stream, width=80, highlight=False))
+    return stream
+
+
+def test_claims_are_readable_at_80_columns(narrow, tmp_path):
+    statement = "the measured exponent of the decay of correlations agrees with the one that theory predicts"
+    claim = Claim.equal(statement, 0.123456789, 0.123456788, 1e-6, "rounding")
+    run = Run(tmp_path)
+    run.update(**BARE | {"status": "finished", "quick": True, "wall_time": 1.0})
+    tables.print_claims(run, [claim])
+    text = narrow.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    inside = [line[2:68].strip() for line in text.splitlines() if line.startswith("│")]
+    assert " ".join(inside[:2]) == statement
+    assert inside[2].startswith("predicted 0.123")
+    assert "found off by -1.0e-09" in inside[2]
+
+
+def test_predictions_are_a_table_at_80_columns(narrow):
+    tables.print_predictions(af.theory.predict(9.0, 2, 64))
+    lines = narrow.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("├") for line in lines) == len(af.theory.predict(9.0, 2, 64)) - 1
+    assert all(len(line.split("│")[2].strip()) < 30 for line in lines if line.startswith("│"))
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("attnflow run me", ["mean-shift", "metastability", "mete.toml"]),
+        ("attnflow presets mi", ["million"]),
+        ("attnflow reproduce st", ["staircase"]),
+        ("attnflow reproduce staircase two", ["two-clusters"]),
+        ("attnflow cite two", ["two-clusters"]),
+        ("attnflow show runs/", ["runs/4", "runs/9"]),
+        ("attnflow compare runs/4 runs/9", ["runs/9"]),
+    ],
+)
+def test_shells_complete_names(place, words, offered, monkeypatch):
+    (place / "mete.toml").touch()
+    monkeypatch.setenv("_ATTNFLOW_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    assert attnflow(cwd=place).stdout.split() == offered
+
+
+def test_completion_knows_what_there_is():
+    assert complete.presets("") == preset_names()
+    assert complete.experiments("") == names()
+
+
+def test_a_path_may_have_wide_spaces(tmp_path):
+    from attnflow.wording import fresh_path
+
+    for name in ("研究\u3000結果", "My\u00a0runs"):
+        assert fresh_path("--out", tmp_path / name).name == name
+    with pytest.raises(af.errors.InvalidInput, match="another character"):
+        fresh_path("--out", Path("-x"))
+    for name in ("a\nb", "a\u2028b", "a\x00b"):
+        with pytest.raises(af.errors.InvalidInput, match="line breaks"):
+            fresh_path("--out", name)
+
+
+def test_a_run_that_lost_its_checkpoint_is_not_computed_again(tmp_path):
+    from attnflow.runs import execute, parse_spec
+    from tests.runs.kinds import TEXTS
+
+    run, _ = execute(parse_spec(TEXTS["merge_times"]), tmp_path / "run")
+    run.checkpoint.unlink()
+    with pytest.raises(af.errors.RunError, match="lost its checkpoint"):
+        redraw(tmp_path / "run")
+    assert run.manifest()["status"] == "finished"
+
+
+def test_a_lock_that_cannot_be_asked_leaves_the_status(tmp_path, monkeypatch):
+    run = Run(tmp_path)
+    run.update(**BARE | {"status": "running"})
+    (tmp_path / ".lock").write_bytes(b"")
+    assert run.is_held() is False
+    assert run.facts()["status"] == "interrupted"
+    monkeypatch.setattr("fcntl.flock", lambda *_: (_ for _ in ()).throw(OSError(38, "Function not implemented")))
+    assert run.is_held() is None
+    assert run.facts()["status"] == "running"

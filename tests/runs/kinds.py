@@ -1,0 +1,135 @@
+"""The kinds of runs, a small one of each, and what makes two of them the same."""
+
+import functools
+
+import numpy as np
+import xarray as xr
+
+from attnflow.runs import Run, parse_spec
+
+TOKENS = """
+[field]
+name = "attention"
+beta = {beta}
+[tokens]
+name = "uniform"
+space = {{ name = "sphere", dim = 3 }}
+n = 6
+seed = 0
+"""
+DENSITY = """
+[field]
+name = "attention"
+beta = 4.0
+[density]
+name = "perturbed"
+basis = { name = "circle", degree = 16 }
+degree = 1
+amplitude = 0.3
+"""
+TEXTS = {
+    "solve": TOKENS.format(beta="[1.0, 9.0]")
+    + """
+[solve]
+until = 7.0
+chunk = 3
+save = { name = "evenly", count = 7 }
+stop = [{ name = "consensus", spread = 0.7 }]
+[solve.observe]
+order = { name = "order-parameter" }
+clusters = { name = "clusters", scale = 0.3 }
+""",
+    "solve_long": TOKENS.format(beta=9.0) + "[solve_long]\nuntil = 20.0\nmethod = { frames = 8 }\n",
+    "merge_times": TOKENS.format(beta=9.0).replace("n = 6", "n = 12") + "[merge_times]\nuntil = 50.0\n",
+    "evolve": DENSITY + '[evolve]\nuntil = 0.5\nsave = { name = "evenly", count = 3 }\nkappa = 0.05\n',
+    "evolve_cells": DENSITY
+    + """
+[evolve_cells]
+until = 0.5
+save = { name = "evenly", count = 3 }
+kappa = 0.05
+[cells]
+name = "circle"
+count = 32
+""",
+    "fit": """
+[classifier]
+name = "residual"
+dim = 2
+width = 3
+layers = 2
+[data]
+name = "interleaved"
+n = 20
+[fit]
+steps = 60
+batch = 8
+""",
+}
+LATER = {"solve": 10.0, "solve_long": 50.0, "merge_times": 5000.0, "evolve": 0.9, "evolve_cells": 0.9, "fit": 110}
+"""To where runs are extended."""
+KINDS = tuple(TEXTS)
+CONTINUED = tuple(kind for kind in KINDS if kind != "merge_times")
+"""Kinds whose results go on by `from_`; merge_times returns a table."""
+
+
+def of(kind):
+    return parse_spec(TEXTS[kind])
+
+
+def arrays(path):
+    with xr.open_zarr(path / "arrays.zarr", chunks=None, consolidated=False) as data:
+        return data.load()
+
+
+def same(found, expected):
+    """The same variables with the same types, dimensions and bits, NaN included."""
+    assert set(found.variables) == set(expected.variables)
+    for name in expected.variables:
+        a, b = found[name], expected[name]
+        assert (a.dims, a.dtype, a.shape) == (b.dims, b.dtype, b.shape), name
+        np.testing.assert_array_equal(a.values, b.values, err_msg=name)
+
+
+def is_the_run(path, expected):
+    """`path` is finished and whole, and holds bit by bit what `expected` holds."""
+    run, whole = Run.open(path), Run.open(expected).manifest()
+    found = run.manifest()
+    assert found["status"] == "finished"
+    run.verify()
+    for key in ("spec_hash", "outcome", "frames", "steps"):
+        assert found[key] == whole[key], key
+    same(arrays(path), arrays(expected))
+    assert arrays(path).attrs == arrays(expected).attrs
+    left = {str(f.relative_to(path)) for f in path.rglob("*") if f.suffix in (".tmp", ".partial")}
+    assert not left
+    assert set(found["checksums"]) == set(whole["checksums"])
+
+
+def data(result):
+    return result if isinstance(result, xr.Dataset) else result.dataset
+
+
+def function(kind):
+    return of(kind).kind.function
+
+
+@functools.cache
+def in_memory(kind):
+    return function(kind)(**of(kind).build())
+
+
+def press():
+    """Press Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def after(calls, do):
+    """A function that does `do` from its call number `calls` on."""
+    count = []
+
+    def called(*_):
+        count.append(None)
+        return do() if len(count) >= calls else False
+
+    return called

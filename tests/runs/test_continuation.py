@@ -1,0 +1,161 @@
+"""Going on is the same as having gone, and what cannot go on is refused."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import FlowFailed, InvalidInput, InvalidSpec, RunCorrupted, RunError
+from attnflow.runs import ZarrSink, execute, extend, parse_spec, resume
+from tests.runs.kinds import KINDS, LATER, TEXTS, after, function, in_memory, of, press, same
+
+
+def six(seed=0, dtype=np.float64):
+    return af.uniform(af.Sphere(3), n=6, seed=seed).astype(np.dtype(dtype))
+
+
+UNEQUAL = af.Along("beta", [0.5, 20.0])
+
+
+def jumping():
+    rng = np.random.default_rng(0)
+    return af.Attention(2.0, value=af.fields.PerLayer(np.eye(3) + 0.3 * rng.standard_normal((6, 3, 3)), 0.7))
+
+
+CASES = {
+    "adaptive, chunk 1": lambda: {"field": af.Attention(UNEQUAL), "chunk": 1},
+    "adaptive, chunk 100": lambda: {"field": af.Attention(UNEQUAL), "chunk": 100},
+    "fixed": lambda: {"field": af.Attention(UNEQUAL), "method": af.Fixed(0.07), "chunk": 4},
+    "layers": lambda: {"field": af.Attention(UNEQUAL), "method": af.Layers(0.1), "chunk": 100},
+    "noise": lambda: {"field": af.Attention(2.0), "noise": af.Brownian(0.05), "method": af.Layers(0.1, af.updates.ProjectRenormalise())},
+    "stop": lambda: {"field": af.Attention(UNEQUAL), "stop": af.stop.Consensus(0.8), "chunk": 3},
+    "observed": lambda: {
+        "field": af.Attention(UNEQUAL),
+        "observe": {"order": lambda t, mu: jnp.linalg.norm(mu.masses @ mu.positions), "host": lambda t, mu: float(np.asarray(mu.positions)[0, 0])},
+    },
+    "float32": lambda: {"field": af.Attention(UNEQUAL), "tokens": six(dtype=np.float32), "method": af.Fixed(0.07)},
+    "float32, layers": lambda: {"field": af.Attention(UNEQUAL), "tokens": six(dtype=np.float32), "method": af.Layers(0.1)},
+    "jumps": lambda: {"field": jumping(), "chunk": 3},
+    "jumps, fixed": lambda: {"field": jumping(), "method": af.Fixed(0.06)},
+}  # fmt: skip
+
+
+AT_ONCE = ("stop", "layers", "jumps")
+"""Cases that `make test` looks at; `make study` looks at all others."""
+
+
+@pytest.mark.parametrize("case", [c if c in AT_ONCE else pytest.param(c, marks=pytest.mark.slow) for c in CASES])
+def test_a_flow_that_goes_on_is_the_flow_of_one_call(case):
+    given = {"tokens": six()} | CASES[case]()
+    times = np.array([0.6, 1.0, 2.0, 2.4, 4.0, 4.4, 6.0])
+    whole = af.solve(**given, until=6.0, save=times)
+    first = af.solve(**given, until=2.0, save=times[:3])
+    middle = af.solve(from_=first, until=4.0, save=times[3:5])
+    same(af.solve(from_=middle, until=6.0, save=times[5:]).dataset, whole.dataset)
+    for calls in (2, 8):  # before the first step, and on the way
+        cut = af.solve(**given, until=6.0, save=times, cancel=after(calls, lambda: True))
+        assert cut.outcome.ending.value == "interrupted"
+        same(af.solve(from_=cut).dataset, whole.dataset)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "merge_times"])
+def test_other_flows_that_go_on_are_those_of_one_call(kind):
+    key = of(kind).kind.end
+    longer = of(kind).extended(LATER[kind])
+    whole = function(kind)(**longer.build())
+    same(function(kind)(from_=in_memory(kind), **{key: LATER[kind]}).dataset, whole.dataset)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_earlier_end_is_refused(kind, uninterrupted):
+    before = (uninterrupted(kind) / "manifest.json").read_bytes()
+    with pytest.raises(InvalidSpec, match="goes to .* already"):
+        extend(uninterrupted(kind), 0.1 if kind != "fit" else 10)
+    assert (uninterrupted(kind) / "manifest.json").read_bytes() == before
+    if kind != "merge_times":
+        with pytest.raises(InvalidInput, match="goes to .* already"):
+            function(kind)(from_=in_memory(kind), **{of(kind).kind.end: 10 if kind == "fit" else 0.1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        ("solve", "tol", 1e-6),
+        ("solve", "keep", ("spread",)),
+        ("evolve", "kappa", 0.1),
+        ("evolve", "rtol", 1e-6),
+        ("evolve_cells", "kappa", 0.1),
+        ("evolve_cells", "masses", np.ones(32) / 32),
+        ("fit", "rate", 0.1),
+        ("fit", "points", np.zeros((4, 2))),
+    ],
+)
+def test_arguments_of_the_beginning_are_refused_when_a_flow_goes_on(kind, name, value):
+    with pytest.raises(InvalidInput, match=f"`{name}` is given with `from_`"):
+        function(kind)(from_=in_memory(kind), **{of(kind).kind.end: LATER[kind], name: value})
+
+
+def test_a_flow_that_has_stopped_does_not_go_on(tmp_path):
+    text = TEXTS["solve"].replace("[1.0, 9.0]", "1.0")
+    run, flow = execute(parse_spec(text), tmp_path / "run")
+    assert flow.outcome.ending.value == "stopped"
+    with pytest.raises(RunError, match="has ended: stopped at .*does not go on"):
+        extend(run.path, 9.0)
+    stopped = af.solve(**parse_spec(text).build())
+    with pytest.raises(InvalidInput, match="has ended: stopped at .*does not go on"):
+        af.solve(from_=stopped, until=9.0)
+
+
+def test_a_run_goes_on_with_its_own_observables_only(tmp_path):
+    given = {"field": af.Attention(2.0), "tokens": six(), "until": 2.0, "save": 8, "chunk": 2}
+
+    def go(power, **more):
+        sink = ZarrSink(tmp_path / "arrays.zarr", tmp_path / "checkpoint")
+        return af.solve(**given, observe={"seen": lambda t, mu: jnp.sum(mu.positions**power)}, sink=sink, **more)
+
+    go(2, on_progress=lambda progress: press() if progress.frames else None)
+    with pytest.raises(RunError, match="'observe.seen' differs: a run goes on with the observables it began with"):
+        go(3)
+    sink = ZarrSink(tmp_path / "arrays.zarr", tmp_path / "checkpoint")
+    with pytest.raises(RunError, match="'observe.seen' is missing"):
+        af.solve(**given, sink=sink)
+    whole = af.solve(**given, observe={"seen": lambda t, mu: jnp.sum(mu.positions**2)})
+    same(go(2).dataset.load(), whole.dataset)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_checkpoint_is_refused(kind, tmp_path):
+    run, _ = execute(of(kind), tmp_path / "run", on_progress=after(2, press))
+    content = bytearray(run.checkpoint.read_bytes())
+    content[len(content) // 2] ^= 1
+    run.checkpoint.write_bytes(content)
+    with pytest.raises(RunCorrupted, match="truncated or altered"):
+        resume(run.path)
+
+
+@pytest.mark.parametrize(
+    ("late", "words"),
+    [
+        (lambda: 1 / 0, "raised ZeroDivisionError"),
+        (lambda: np.zeros(2), "has the shape"),
+        (lambda: np.nan, "is NaN"),
+    ],
+    ids=["raises", "changes its shape", "is NaN"],
+)
+def test_an_observable_that_fails_on_the_way_leaves_the_rows_before_it(late, words, tmp_path):
+    given = {"field": af.Attention(2.0), "tokens": six(), "until": 2.0, "save": 8, "chunk": 3}
+    whole = af.solve(**given)
+
+    def seen(t, mu):
+        return late() if float(t) > 1.1 else float(np.asarray(mu.positions)[0, 0])
+
+    sink = ZarrSink(tmp_path / "arrays.zarr", tmp_path / "checkpoint")
+    for where in (None, sink):
+        with pytest.raises(FlowFailed, match=words) as caught:
+            af.solve(**given, observe={"seen": seen}, sink=where)
+        kept = caught.value.trajectory.dataset.load()
+        assert kept.sizes["time"] == 5
+        np.testing.assert_array_equal(kept["positions"], whole.dataset["positions"][:5])

@@ -1,0 +1,131 @@
+"""Ctrl-C, cancellation and errors in one process, for every kind of run."""
+
+import threading
+
+import pytest
+
+import attnflow as af
+from attnflow.errors import RunError
+from attnflow.flows.sink import InMemory
+from attnflow.runs import ZarrSink, execute, open_run, parse_spec, resume
+from tests.runs.kinds import CONTINUED, KINDS, TEXTS, after, data, function, in_memory, is_the_run, of, press, same
+
+
+def gone_on(kind, part):
+    """What the interrupted flow `part` becomes when it goes on to its end."""
+    end = {"solve_long": {"until": 20.0}, "fit": {"steps": 60}}.get(kind, {})
+    return function(kind)(from_=part, **end)
+
+
+WAYS = {
+    "Ctrl-C": lambda calls: {"on_progress": after(calls, press)},
+    "cancel": lambda calls: {"cancel": after(calls, lambda: True)},
+}
+
+
+def is_interrupted(kind, part):
+    assert of(kind).kind.outcome(part).ending.value == "interrupted"
+    whole = data(in_memory(kind))
+    rows = of(kind).kind.rows
+    if rows != "merge":
+        assert data(part).sizes[rows] <= whole.sizes[rows]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", CONTINUED)
+def test_an_interrupted_flow_keeps_what_was_done_and_goes_on_bit_for_bit(kind, way):
+    part = function(kind)(**of(kind).build(), **WAYS[way](2))
+    is_interrupted(kind, part)
+    whole = gone_on(kind, part)
+    same(whole.dataset, in_memory(kind).dataset)
+    assert whole.outcome == in_memory(kind).outcome
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interrupted_run_keeps_what_was_done_and_resumes_bit_for_bit(kind, way, uninterrupted, tmp_path):
+    run, part = execute(of(kind), tmp_path / "run", **WAYS[way](2))
+    is_interrupted(kind, part)
+    assert run.manifest()["status"] == "interrupted"
+    open_run(run.path)
+    resume(run.path)
+    is_the_run(run.path, uninterrupted(kind))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")], ids=["Ctrl-C", "full"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_in_the_middle_of_a_commit_loses_no_run(kind, error, uninterrupted, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:  # rows are written, the checkpoint behind them is not
+        original, count = ZarrSink._pack, []
+
+        def pack(self, checkpoint):
+            count.append(None)
+            if len(count) == 2:
+                raise error
+            return original(self, checkpoint)
+
+        patched.setattr(ZarrSink, "_pack", pack)
+        if isinstance(error, OSError):
+            with pytest.raises(RunError, match="No space left"):
+                execute(of(kind), tmp_path / "run")
+        else:
+            run, part = execute(of(kind), tmp_path / "run")
+            is_interrupted(kind, part)
+            if of(kind).kind.rows != "merge":  # as many rows as are committed, not those of which some are missing
+                assert data(part).sizes == data(open_run(run.path)).sizes
+    resume(tmp_path / "run")
+    is_the_run(tmp_path / "run", uninterrupted(kind))
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("kind", CONTINUED)
+def test_ctrl_c_in_the_middle_of_a_commit_in_memory_goes_on_bit_for_bit(kind, kept, monkeypatch):
+    with monkeypatch.context() as patched:
+        commit, count = InMemory.commit, []
+
+        def cut(self, start, rows, checkpoint):
+            count.append(None)
+            if kept or len(count) != 2:
+                commit(self, start, rows, checkpoint)
+            if len(count) == 2:
+                raise KeyboardInterrupt
+
+        patched.setattr(InMemory, "commit", cut)
+        part = function(kind)(**of(kind).build())
+    is_interrupted(kind, part)
+    same(gone_on(kind, part).dataset, in_memory(kind).dataset)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ctrl_c_after_the_last_step_comes_too_late(kind, uninterrupted, tmp_path):
+    """A flow that has ended stays ended: it is not continued from behind its stop."""
+    calls = []
+    function(kind)(**of(kind).build(), on_progress=calls.append)
+    run, _ = execute(of(kind), tmp_path / "run", on_progress=after(len(calls), press))
+    resume(run.path)
+    is_the_run(run.path, uninterrupted(kind))
+
+
+def test_ctrl_c_at_the_stop_of_a_flow_does_not_undo_it(tmp_path):
+    text = TEXTS["solve"].replace("[1.0, 9.0]", "1.0").replace("chunk = 3", "chunk = 6")
+    _, whole = execute(parse_spec(text), tmp_path / "whole")
+    assert whole.outcome.ending.value == "stopped"
+
+    def late(progress):
+        if progress.frames:
+            raise KeyboardInterrupt
+
+    run, flow = execute(parse_spec(text), tmp_path / "run", on_progress=late)
+    assert flow.outcome.ending.value in ("stopped", "interrupted")
+    resume(run.path)
+    is_the_run(run.path, tmp_path / "whole")
+
+
+def test_cancel_works_in_another_thread():
+    found = []
+    build = of("solve").build()
+    worker = threading.Thread(target=lambda: found.append(af.solve(**build, cancel=after(2, lambda: True))))
+    worker.start()
+    worker.join()
+    assert found[0].outcome.ending.value == "interrupted"
+    same(af.solve(from_=found[0]).dataset, in_memory("solve").dataset)
