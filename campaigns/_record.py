@@ -39,6 +39,14 @@ def of_commit(root: Path, commit: str) -> str:
     return digest((path, blob) for _, _, blob, path in rows)
 
 
+def begin(root: Path, name: str, given: Path | None, **facts: Any) -> tuple[Path, Record]:
+    """Where the record of a campaign goes, and its beginning: the commit and its source, which must not be changed."""
+    if git(root, "status", "--porcelain", "src"):
+        raise SystemExit("src differs from the commit that the record will name; commit first.")
+    path = given or root / "campaigns" / "records" / f"{name}-{datetime.date.today()}.json"
+    return path, {"commit": git(root, "rev-parse", "HEAD").strip(), "source": of_folder(root), **facts}
+
+
 def git(root: Path, *arguments: str) -> str:
     """What git answers; raises `CalledProcessError` where it fails."""
     return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True).stdout

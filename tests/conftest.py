@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import attnflow as af
+from attnflow.compilations import make_room
 from tests import tiers
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -66,6 +67,11 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish():
     gc.collect()
     gc.freeze()  # modules and test items stay for the whole run
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown():
+    make_room(0.3)  # hundreds of tests compile programs of their own
 
 
 @pytest.fixture

@@ -1,6 +1,9 @@
 """Every Python example of the documents runs."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,9 +14,21 @@ from attnflow.runs.spec import parse_spec
 ROOT = Path(__file__).parent.parent
 PAGES = [
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("guide", "models", "predictions", "longtime", "meanfield")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("guide", "models", "predictions", "longtime", "meanfield", "working")),
     *sorted((ROOT / "docs" / "add").glob("*.md")),
 ]
+
+
+@pytest.mark.slow
+def test_the_ten_lines_run_as_they_are_printed(tmp_path):
+    """In a process of its own, with the flags that users have: no variable of XLA, no smaller numbers."""
+    (lines,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
+    assert "n=2_000" in lines
+    own = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    done = subprocess.run([sys.executable, "-c", lines], cwd=tmp_path, env=own, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "flow.pdf").read_bytes()[:4] == b"%PDF"
+    assert "<canvas" in (tmp_path / "flow.html").read_text()
 
 
 @pytest.mark.slow
@@ -70,13 +85,25 @@ def test_the_glossary_explains_a_word_once():
     assert len(words) == len(set(words)), sorted(word for word in words if words.count(word) > 1)
 
 
-def test_the_tests_that_the_errata_name_exist():
-    text = (ROOT / "docs" / "errata.md").read_text()
+MISREADINGS = re.split(r"^\*\*(?=\d+\. )", (ROOT / "docs" / "misreadings.md").read_text(), flags=re.M)[1:]
+
+
+@pytest.mark.parametrize("item", MISREADINGS, ids=lambda item: item.partition(".")[0])
+def test_a_misreading_has_a_place_a_paper_and_tests_that_exist(item):
+    number, text = item.partition(".")[0], item.partition("\n## ")[0]
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)", text)
-    assert named
     for file, name in named:
         assert f"def {name}(" in (ROOT / file).read_text(), f"{file}::{name}"
     known = set(experiments.names())
-    for line in re.findall(r"[Ee]xperiments? (`[^.\n]*)", text):
+    for line in re.findall(r"[Ee]xperiments? (`[^.;\n]*)", text):
         for name in re.findall(r"`([a-z-]+)`", line):
             assert name in known, name
+    if "Notation" not in text:
+        assert re.findall(r"^\* (Where|Correct|Papers?): ", text, flags=re.M)[:2] == ["Where", "Correct"]
+        assert re.search(r"^\* Papers?: \[\w+\]\(references\.md#", text, flags=re.M), number
+        assert named or "Nothing to test" in text, number
+
+
+def test_misreadings_are_numbered():
+    assert [item.partition(".")[0] for item in MISREADINGS] == [str(k + 1) for k in range(len(MISREADINGS))]
+    assert len(MISREADINGS) > 20

@@ -1,7 +1,9 @@
 """The house: imports point downwards only, and importing costs little."""
 
 import ast
+import importlib
 import json
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +15,12 @@ from tests import stub
 
 ROOT = Path(attnflow.__file__).parent
 FLOORS = [
-    {"errors"},
-    {"precision", "interrupts"},
+    {"errors", "lazy"},
+    {"precision", "interrupts", "wording", "compilations"},
     {"checks"},
+    {"feasible"},
     {"axes", "spaces", "special"},
+    {"describe"},
     {"tokens", "masks", "kernels"},
     {"sums"},
     {"fields"},
@@ -24,7 +28,7 @@ FLOORS = [
     {"flows"},
     {"learn", "meanfield", "stability"},
     {"runs"},
-    {"plots"},
+    {"plots", "references"},
     {"experiments"},
     {"cli"},
 ]
@@ -78,12 +82,33 @@ def test_files_are_short():
 def test_import_is_light_and_sets_no_flag():
     code = (
         "import sys, json, jax; before = dict(jax.config.values); import attnflow; attnflow.Attention; attnflow.uniform;"
-        "print(json.dumps([sorted(set(sys.modules) & {'diffrax','xarray','matplotlib','plotly','zarr','ot','pandas','typer','optax'}),"
+        "print(json.dumps([sorted(set(sys.modules) & {'diffrax','xarray','matplotlib','PIL','zarr','ot','pandas','typer','optax'}),"
         "before == dict(jax.config.values)]))"
     )
     heavy, same = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
     assert heavy == []
     assert same
+
+
+@pytest.mark.parametrize("command", ["--version", "list", "presets", "experiments"])
+def test_a_command_that_lists_does_not_load_the_simulator(command, tmp_path):
+    code = (
+        "import sys\nfrom attnflow.cli import main\n"
+        f"sys.argv[1:] = [{command!r}]\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(sorted(set(sys.modules) & {'jax', 'equinox', 'scipy', 'xarray', 'matplotlib'}), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, cwd=tmp_path, text=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_no_lazy_name_is_that_of_a_module():
+    """Importing the module would put it in the place of the name."""
+    for package in ("attnflow.runs", "attnflow.experiments"):
+        room = importlib.import_module(package)
+        names = {name for names in room._HOME.values() for name in names}
+        assert names == set(room.__all__)
+        assert not names & {module.name for module in pkgutil.iter_modules(room.__path__)}
+        assert all(getattr(room, name) is not None for name in names)
 
 
 def test_public_names_exist():

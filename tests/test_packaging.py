@@ -129,7 +129,7 @@ def test_every_extra_that_is_named_exists():
             named |= dict.fromkeys(re.split(r", *", extras), path.name)
     for extras in re.findall(r"\.\[([\w,]+)\]", makefile):
         named |= dict.fromkeys(extras.split(","), "Makefile")
-    assert set(named) >= {"fast", "learn", "transport", "dev"}
+    assert set(named) >= {"fast", "learn", "transport", "video", "dev"}
     for extra, where in named.items():
         assert extra in EXTRAS, f"{where} names the extra {extra!r}"
 
@@ -146,7 +146,7 @@ def requirements(entries):
 
 def test_extras_contain_each_other():
     names = {extra: {canonicalize_name(r.name) for r in requirements(EXTRAS[extra])} for extra in EXTRAS}
-    assert names["all"] == names["fast"] | names["learn"] | names["transport"]
+    assert names["all"] == names["fast"] | names["learn"] | names["transport"] | names["video"]
     assert names["all"] < names["test"] < names["dev"]
     assert {"ducc0", "beartype"} <= names["test"]
     for requirement in requirements([*PROJECT["dependencies"], *EXTRAS["dev"]]):

@@ -5,13 +5,13 @@ import collections
 import datetime
 import importlib
 import json
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.extremes import FIELDS
+from tests.history import ROOT, in_history
+
 CAMPAIGNS = ROOT / "campaigns"
 ROOMS = {"fields", "sums", "flows", "observe", "meanfield", "theory"}
 LEAST = 60
@@ -62,13 +62,9 @@ def test_it_names_its_time_and_a_commit_of_this_history(record, parts):
     assert when.tzinfo is not None
     assert when <= datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
     assert len(record["commit"]) == 40
-    if not (ROOT / ".git").exists():  # an unpacked archive has no history to ask
-        return
-    asked = ["git", "merge-base", "--is-ancestor", record["commit"], "HEAD"]
-    answer = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
-    assert answer.returncode == 0, f"{record['commit']} is not in the history of HEAD; {MAKE}. {answer.stderr}"
-    # what ran is what that commit holds
-    assert parts[1].of_commit(ROOT, record["commit"]) == record["source"]
+    assert in_history(record["commit"]), f"{record['commit']} is not in the history of HEAD; {MAKE}."
+    if (ROOT / ".git").exists():  # what ran is what that commit holds
+        assert parts[1].of_commit(ROOT, record["commit"]) == record["source"]
 
 
 def test_a_digest_on_disk_is_that_of_git(parts, tmp_path):
@@ -144,3 +140,47 @@ def test_parts_of_a_campaign_are_joined(parts):
     assert [one["verdict"] for one in found["mutants"]] == ["killed", "killed", "equivalent"]
     with pytest.raises(SystemExit, match="two campaigns: seed"):
         record.merge([first, second | {"seed": 1}])
+
+
+def newest(pattern, parts):
+    """The newest record of a campaign; its commit is one of this history, with the source that it names."""
+    found = [json.loads(path.read_text()) for path in sorted((CAMPAIGNS / "records").glob(pattern))]
+    assert found, f"there is no record {pattern}; run the campaign at a commit and keep what it writes."
+    one = max(found, key=lambda record: datetime.datetime.fromisoformat(record["date"]))
+    assert parts[1].of_commit(ROOT, one["commit"]) == one["source"] if (ROOT / ".git").exists() else True
+    return one
+
+
+def test_the_newest_crashes_left_nothing_broken(parts):
+    """Hundreds of processes died in every phase of a run, and every run was carried on to the same bits."""
+    deaths = newest("crash-*.json", parts)["deaths"]
+    assert deaths["findings"] == []
+    assert set(deaths["counts"]) == {"import", "compile", "rows", "figures"}
+    assert min(deaths["counts"].values()) >= 20
+    assert sum(deaths["counts"].values()) == sum(not one["too late"] for one in deaths["all"])
+    assert {one["kind"] for one in deaths["all"]} == {
+        "solve",
+        "solve_long",
+        "merge_times",
+        "evolve",
+        "evolve_cells",
+        "fit",
+    }
+
+
+def test_every_field_was_finite_or_refused_at_extremes(parts):
+    fields = newest("extremes-*.json", parts)["fields"]
+    assert set(fields) == set(FIELDS)
+    for name, one in fields.items():
+        assert one["findings"] == [], name
+        assert one["counts"]["finite"] > 0, name
+
+
+def test_the_newest_fuzzing_has_no_findings(parts):
+    """Every example of `campaigns/fuzz.py` ended in an answer or in one sentence, and every kind of input was tried."""
+    record = newest("fuzz-*.json", parts)
+    kinds = {"specifications", "calls", "command lines", "files", "damaged folders"}
+    assert kinds <= set(record["kinds"])
+    for kind, one in record["kinds"].items():
+        assert one["examples"] > 0, kind
+        assert one["findings"] == [], kind

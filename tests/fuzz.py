@@ -1,0 +1,392 @@
+"""A grammar of bad and good input: specifications, command lines, calls of the API, damaged folders.
+
+`check_*` carry one example out in this process and raise `Finding` if it ends in anything but an answer or a refusal:
+one sentence of an `AttnflowError`, on the command line with the exit code that belongs to it, and no file outside of
+the folder that was asked for. `tests/test_fuzz.py` runs some of these, `campaigns/fuzz.py` very many.
+"""
+
+import contextlib
+import copy
+import io
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+import tomli_w
+from hypothesis import strategies as st
+
+import attnflow as af
+from attnflow import observe, stability
+from attnflow.cli import console, main
+from attnflow.errors import AttnflowError
+from attnflow.runs import check_spec, parse_spec
+from attnflow.runs.kinds import KINDS
+from attnflow.runs.registry import REGISTRY
+
+CODES = {0, 1, 2, 3, 4, 5, 6}
+LONGEST_SENTENCE = 1200
+
+
+class Finding(AssertionError):
+    """Something that must not happen."""
+
+
+class Overdue(BaseException):
+    """An example has used more than its budget."""
+
+
+@contextlib.contextmanager
+def budget(seconds):
+    """CPU seconds that an example may use: work that compiled code does not give back at once counts too."""
+
+    def late(*_):
+        raise Overdue
+
+    before = signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    except Overdue:
+        raise Finding(f"not done after {seconds} CPU seconds") from None
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def sentence(text):
+    """Refuse what is not one sentence for a person."""
+    if "\n" in text or not text.strip() or len(text) > LONGEST_SENTENCE:
+        raise Finding(f"not one sentence: {text[:300]!r}")
+    if not text.rstrip().endswith((".", "?", ")")) or re.search(r"object at 0x|Traceback|\bTracer<", text):
+        raise Finding(f"shows internals or has no end: {text[:300]!r}")
+
+
+@contextlib.contextmanager
+def answered(seconds=30.0):
+    """An answer or a refusal, in time and without warnings of NumPy."""
+    with budget(seconds), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        except AttnflowError as error:
+            sentence(str(error))
+        except Finding:
+            raise
+        except Exception as error:
+            raise Finding(f"{type(error).__name__}: {str(error)[:200]}{place_of(error)}") from error
+
+
+def place_of(error):
+    """Where in the package an error comes from."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/attnflow/" in f.filename]
+    return f" ({frames[-1].filename.rpartition('/attnflow/')[2]}:{frames[-1].lineno})" if frames else ""
+
+
+# values, mostly wrong ones
+numbers = st.one_of(
+    st.sampled_from([0, 1, 2, 3, 8, -1, 0.0, -0.0, 0.1, 0.5, 1.0, 2.5, 9.0, -1.0, math.inf, -math.inf, math.nan]),
+    st.sampled_from(
+        [1e-320, 5e-324, 1e-30, 1e-12, 1e12, 1e15, 1e300, 10**12, 10**19, 2**63, 2**64, 10**400, -(10**30)]
+    ),
+    st.integers(-3, 70),
+    st.floats(-4, 20),
+)
+texts = st.sampled_from(
+    ["", "a", "softmax", "beta", "2", "../up", "a/b", "x" * 300, "ü", "a\nb", "--json", "name", "."]
+)
+scalars = st.one_of(numbers, texts, st.booleans())
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4), max_leaves=8)
+WORDS = {kind: sorted(words) for kind, words in REGISTRY.items() if kind != "solver"}
+KEYS = sorted({"n", "seed", "beta", "dim", "space", "name", "step", "mask", "kernel", "value", "query", "until", "save",
+               "method", "noise", "stop", "keep", "observe", "tol", "chunk", "positions", "centres", "count"})  # fmt: skip
+
+GOOD = {
+    "solve": {
+        "field": {"name": "attention", "beta": 2.0},
+        "tokens": {"name": "uniform", "space": {"name": "sphere", "dim": 3}, "n": 4, "seed": 0},
+        "solve": {"until": 1.0, "method": {"name": "fixed", "step": 0.5}, "save": {"name": "evenly", "count": 2}},
+    },
+    "solve_long": {
+        "field": {"name": "attention", "beta": 4.0},
+        "tokens": {"name": "uniform", "space": {"name": "sphere", "dim": 2}, "n": 4, "seed": 0},
+        "solve_long": {"until": 5.0, "method": {"name": "long-time", "frames": 8}},
+    },
+    "merge_times": {
+        "field": {"name": "attention", "beta": 4.0},
+        "tokens": {"name": "ring", "space": {"name": "sphere", "dim": 2}, "n": 4, "jitter": 0.1, "seed": [0, 1]},
+        "merge_times": {"until": 5.0},
+    },
+    "evolve": {
+        "field": {"name": "attention", "beta": 2.0},
+        "density": {"name": "perturbed", "basis": {"name": "circle", "degree": 8}, "degree": 1, "amplitude": 0.1},
+        "evolve": {"until": 0.2, "save": {"name": "evenly", "count": 2}},
+    },
+    "evolve_cells": {
+        "field": {"name": "attention", "beta": 2.0},
+        "density": {"name": "uniform", "basis": {"name": "circle", "degree": 8}},
+        "cells": {"name": "circle", "count": 32},
+        "evolve_cells": {"until": 0.2, "save": {"name": "evenly", "count": 2}},
+    },
+    "fit": {
+        "classifier": {"name": "residual", "dim": 2, "width": 3, "layers": 2},
+        "data": {"name": "interleaved", "n": 8},
+        "fit": {"steps": 2},
+    },
+}
+
+
+def parts(kind):
+    """A table of a part of a specification, right or wrong."""
+    keys = st.dictionaries(st.sampled_from(KEYS), values, max_size=3)
+    return st.builds(lambda name, rest: {"name": name} | rest, st.sampled_from(WORDS[kind]), keys)
+
+
+def _paths(table, before=()):
+    for key, value in table.items():
+        yield (*before, key)
+        if isinstance(value, dict):
+            yield from _paths(value, (*before, key))
+
+
+@st.composite
+def specifications(draw, most=3):
+    """A good specification with up to `most` changes: other values, other parts, keys too many, keys missing."""
+    table = copy.deepcopy(GOOD[draw(st.sampled_from(sorted(GOOD)))])
+    for _ in range(draw(st.integers(0, most))):
+        path = draw(st.sampled_from(sorted(_paths(table))))
+        inner = table
+        for key in path[:-1]:
+            inner = inner[key]
+        change = draw(st.sampled_from(["value", "part", "extra", "missing"]))
+        if change == "value":
+            inner[path[-1]] = draw(values)
+        elif change == "missing":
+            inner.pop(path[-1])
+        elif change == "part":
+            key = draw(st.sampled_from(sorted(WORDS)))
+            inner[key if draw(st.booleans()) else path[-1]] = draw(parts(key))
+        else:
+            inner[draw(st.sampled_from(KEYS))] = draw(values)
+        if not any(_paths(table)):
+            break
+    return table
+
+
+def as_toml(table):
+    """The text of a specification; what TOML has no word for is left out by its author."""
+    return tomli_w.dumps(table)
+
+
+def check_specification(table):
+    """Read and check a specification without running it."""
+    with answered():
+        check_spec(parse_spec(as_toml(table)))
+
+
+@st.composite
+def texts_of_files(draw):
+    """Bytes that somebody might call a specification."""
+    good = as_toml(GOOD["solve"]).encode()
+    cut = draw(st.integers(0, len(good)))
+    junk = draw(
+        st.one_of(st.binary(max_size=12), st.sampled_from([b"\xff\xfe", b"\xef\xbb\xbf", b"[" * 600, b"\x00", b"="]))
+    )
+    return draw(st.sampled_from([good[:cut] + junk + good[cut:], junk, good[:cut], junk + good]))
+
+
+COMMANDS = [
+    "run", "resume", "extend", "show", "list", "animate", "presets", "predict", "experiments", "cite", "--version",
+]  # fmt: skip
+WORDS_OF_COMMANDS = st.one_of(
+    st.sampled_from(["good.toml", "bad.toml", "run", "broken", "nothing", "metastability", "staircase", ".", "/", ""]),
+    st.sampled_from(["--out", "--json", "--set", "--root", "--until", "--save", "--beta", "--d", "--n", "--figure",
+                     "--plugin", "--format", "--seconds", "--fps", "--help", "--", "-x", "--nonsense"]),
+    st.sampled_from(["out", "--json", "a\nb", "x" * 300, "field.beta=2", "field.beta=", "=", "a.b.c=3", "tokens.n=1e3",
+                     "solve.until=1e300", "tokens=3", "2", "-1", "1e308", "nan", "3", "0", "1e6", "fig", "fig.nope"]),
+)  # fmt: skip
+command_lines = st.builds(
+    lambda first, rest: [first, *rest], st.sampled_from(COMMANDS), st.lists(WORDS_OF_COMMANDS, max_size=6)
+)
+
+
+def command(arguments, cwd):
+    """(exit code, what is printed, what is said) of a command in this process."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    before, argv, cache, columns = Path.cwd(), sys.argv, console.use_compilation_cache, os.environ.get("COLUMNS")
+    os.chdir(cwd)
+    sys.argv, console.use_compilation_cache, os.environ["COLUMNS"] = ["attnflow", *arguments], lambda: None, "4000"
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            main()
+    except SystemExit as ended:
+        code = ended.code or 0
+    finally:
+        os.chdir(before)
+        sys.argv, console.use_compilation_cache = argv, cache
+        os.environ.pop("COLUMNS")
+        os.environ |= {} if columns is None else {"COLUMNS": columns}
+    return code, out.getvalue(), err.getvalue()
+
+
+def check_command(arguments, place, *, runs=False, seconds=60.0):
+    """Carry a command out; `runs` says that the first argument may do work, else `run` is checked and not carried out."""
+    if not runs and arguments[0] in ("run", "resume", "extend", "animate", "cite"):
+        arguments = [*arguments, "--nonsense-that-ends-it"] if arguments[0] != "run" else [*arguments, "--set", "a"]
+    allowed = {a for a in arguments if a and not a.startswith("-")} | {"runs"}
+    before = {p.name for p in place.iterdir()}
+    above = {p.name for p in place.parent.iterdir()}
+    with budget(seconds), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            code, _, err = command(arguments, place)
+        except Finding:
+            raise
+        except Exception as error:
+            raise Finding(f"{arguments}: {type(error).__name__}: {str(error)[:200]}{place_of(error)}") from error
+    if code not in CODES:
+        raise Finding(f"{arguments}: exit code {code}")
+    if code and "Usage:" not in err and "─ Error ─" not in err:  # an option without its value has no usage
+        said = [line for line in err.splitlines() if line.startswith("error: ")]
+        if len(said) != 1:
+            raise Finding(f"{arguments}: exit code {code} with {len(said)} sentences: {err[-300:]!r}")
+        sentence(said[0])
+    new = {p.name for p in place.iterdir()} - before
+    if {p.name for p in place.parent.iterdir()} != above or not new <= {
+        Path(a).parts[0] for a in allowed if Path(a).parts
+    }:
+        raise Finding(f"{arguments}: leaves {sorted(new)}")
+    if code == 2 and new:
+        raise Finding(f"{arguments}: refused, and leaves {sorted(new)}")
+
+
+@st.composite
+def damages(draw):
+    """(file of a run, what becomes of it)."""
+    file = draw(st.sampled_from(["manifest.json", "spec.toml", "checkpoint", "arrays.zarr", "report.html", "figures"]))
+    if file == "manifest.json" and draw(st.integers(0, 3)):
+        keys = ["format", "name", "status", "spec_hash", "created", "wall_time", "peak_memory", "checksums", "outcome",
+                "summary", "steps", "plugins", "becoming", "experiment", "frames", "kind", "message"]  # fmt: skip
+        value = draw(st.one_of(st.none(), values, st.dictionaries(texts, scalars, max_size=2)))
+        return file, {draw(st.sampled_from(keys)): value}
+    return file, draw(st.one_of(st.none(), st.binary(max_size=20), st.sampled_from([b"[1, 2]", b"{}", b"null", b"["])))
+
+
+def damage(run, file, change):
+    """Damage a run folder: entries of its manifest (a dict), a file (bytes), or remove it (None)."""
+    path = run / file
+    if isinstance(change, dict):
+        path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    elif change is None:
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    elif path.is_dir():
+        next(p for p in sorted(path.rglob("*")) if p.is_file()).write_bytes(change)
+    else:
+        path.write_bytes(change)
+
+
+X = np.eye(3)
+SPHERE = af.Sphere(3)
+OBJECTS = {
+    "X": X, "list": X.tolist(), "ragged": [[1.0, 0.0], [1.0]], "tokens": af.uniform(SPHERE, n=3), "sphere": SPHERE,
+    "batch": af.uniform(SPHERE, n=3, seed=[0, 1]), "field": af.Attention(2.0), "class": af.Attention,
+    "method class": af.Adaptive, "fixed": af.Fixed(0.5), "mask": af.Causal(), "along": af.Along("beta", [1.0, 2.0]),
+    "seeds": af.Along("seed", [5.0, 7.0]), "function": lambda *args: True, "none": None, "string array": np.array("a"),
+    "complex": 1j * X, "empty": np.zeros((0, 3)), "float32": X.astype(np.float32), "dict": {"a": 1}, "nan": X * np.nan,
+}  # fmt: skip
+anything = st.one_of(scalars, values, st.sampled_from(sorted(OBJECTS)).map(lambda name: OBJECTS[name]))
+CALLS = {
+    "Attention": (af.Attention, ["kernel"], ["normaliser", "mask", "query", "key", "value", "encoding"]),
+    "Sphere": (af.Sphere, ["dim"], []),
+    "uniform": (af.uniform, ["space"], ["n", "seed"]),
+    "ring": (af.tokens.ring, ["space"], ["n", "jitter", "seed"]),
+    "clustered": (af.tokens.clustered, ["space"], ["centres", "n", "masses", "spread", "seed"]),
+    "from_array": (af.from_array, ["positions"], ["masses", "space", "normalise"]),
+    "Tokens": (af.Tokens, ["positions", "masses"], ["space", "place", "present", "dims", "dtype"]),
+    "stack": (af.stack, ["dim", "values", "systems"], []),
+    "Along": (af.Along, ["dim", "values", "labels"], []),
+    "Adaptive": (af.Adaptive, [], ["rtol", "atol", "max_steps", "solver"]),
+    "Fixed": (af.Fixed, ["step", "rule"], []),
+    "Layers": (af.Layers, ["step", "update"], []),
+    "Brownian": (af.Brownian, ["kappa"], ["common", "seed"]),
+    "Evenly": (af.save.Evenly, ["count"], []),
+    "LogSpaced": (af.save.LogSpaced, ["count", "first"], []),
+    "At": (af.save.At, ["times"], []),
+    "LongTime": (af.LongTime, [], ["tol", "angle", "frames", "sensitive"]),
+    "Causal": (af.Causal, ["slope", "strict"], []),
+    "Window": (af.Window, ["width"], ["slope", "causal"]),
+    "Sinkhorn": (af.Sinkhorn, [], ["tolerance", "iterations"]),
+    "Hardmax": (af.Hardmax, [], ["tolerance"]),
+    "Perceptron": (af.Perceptron, ["inner"], ["bias", "outer", "activation"]),
+    "Random": (af.weights.Random, ["shape"], ["seed", "step", "scale", "mean"]),
+    "clusters": (observe.clusters, ["tokens"], ["scale", "share"]),
+    "overlap_histogram": (observe.overlap_histogram, ["tokens"], ["bins"]),
+    "cluster_scale": (observe.cluster_scale, ["beta"], []),
+    "velocity": (af.Attention(2.0).velocity, ["t", "x", "mu"], ["place"]),
+    "spectrum": (stability.spectrum, ["field", "tokens"], []),
+}
+PLAIN = (TypeError,)
+"""What Python itself raises for arguments that are missing or too many."""
+
+
+@st.composite
+def calls(draw, solve=True):
+    """(name, positional arguments, keywords) of a call; `solve` is checked up to its first step."""
+    name = draw(st.sampled_from(sorted([*CALLS, *["solve"] * 1] if solve else CALLS)))
+    if name == "solve":
+        base = {
+            "field": OBJECTS["field"],
+            "tokens": OBJECTS["tokens"],
+            "until": 1.0,
+            "method": OBJECTS["fixed"],
+            "save": 1,
+        }
+        wrong = draw(st.lists(st.sampled_from([*base, "noise", "stop", "observe", "keep", "chunk", "tol", "check"]),
+                              min_size=1, max_size=2))  # fmt: skip
+        return name, [], base | {key: draw(anything) for key in wrong}
+    _, positional, keywords = CALLS[name]
+    given = [draw(anything) for _ in positional]
+    chosen = draw(st.lists(st.sampled_from(keywords), max_size=2, unique=True)) if keywords else []
+    needed = {"uniform": ["n"], "ring": ["n"], "clustered": ["centres", "n"], "clusters": ["scale"]}.get(name, [])
+    return name, given, {key: draw(anything) for key in {*chosen, *needed}}
+
+
+class _Enough(Exception):
+    pass
+
+
+class _Before(af.flows.sink.InMemory):
+    def begin(self, layout):
+        super().begin(layout)
+        raise _Enough
+
+
+def check_call(name, positional, keywords):
+    """Carry a call out; `solve` up to its first step."""
+    with answered(), contextlib.suppress(_Enough):
+        if name == "solve":
+            af.solve(**keywords, sink=_Before())
+        else:
+            CALLS[name][0](*positional, **keywords)
+
+
+SMALL = {"until": 1.0, "steps": 2}
+"""How far the runs of a campaign go."""
+
+
+def small(table):
+    """Whether a specification is so small that it may be run: few tokens, few frames, fixed steps that end soon."""
+    text = json.dumps(table, default=str)
+    large = [
+        float(n)
+        for n in re.findall(r"-?\d+\.?\d*(?:[eE][+-]?\d+)?", text)
+        if abs(float(n)) > 40 or 0 < abs(float(n)) < 1e-2
+    ]
+    return not large and any(kind in table for kind in KINDS)

@@ -1,0 +1,67 @@
+"""Compiled programs are kept on disk and read back by another process."""
+
+import subprocess
+import sys
+
+import pytest
+
+from attnflow import compilations
+from attnflow.errors import InvalidInput
+
+SOLVE = """
+import sys, attnflow as af
+print(af.cache_compilations(sys.argv[1]))
+import jax
+hits = []
+jax.monitoring.register_event_listener(lambda name, **_: hits.append(name))
+af.solve(af.Attention(1.0), af.uniform(af.Sphere(4), n=3), 0.1, save=1)
+print(sum(name.endswith("cache_hits") for name in hits), sum(name.endswith("cache_misses") for name in hits))
+"""
+
+
+def run(code, *args):
+    return subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True)
+
+
+def test_a_second_process_reads_the_programs_of_the_first(tmp_path):
+    first, second = (run(SOLVE, str(tmp_path)).stdout.split() for _ in range(2))
+    assert first[0] == str(tmp_path)
+    assert list(tmp_path.iterdir())
+    assert int(second[1]) > int(first[1])
+    assert int(second[2]) < int(first[2])
+
+
+def test_it_must_come_first():
+    done = run("import equinox, attnflow as af; af.cache_compilations()")
+    assert "InvalidInput: Equinox is imported already" in done.stderr.splitlines()[-1]
+    assert "call attnflow.cache_compilations() before anything else" in done.stderr.splitlines()[-1]
+
+
+def test_a_user_without_a_home(monkeypatch, tmp_path):
+    monkeypatch.setattr(compilations.Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    with pytest.raises(InvalidInput, match="give a folder"):
+        compilations._default()
+
+
+def test_programs_make_room_for_others():
+    """Programs are forgotten when they hold many maps of memory, and work again when they are called again."""
+    import jax
+    import jax.numpy as jnp
+
+    with open("/proc/self/maps") as maps, open("/proc/sys/vm/max_map_count") as limit:
+        used = sum(1 for _ in maps) / int(limit.read())
+    traced = []
+
+    @jax.jit
+    def square(x):
+        traced.append(x)
+        return x * x
+
+    assert square(jnp.arange(3.0))[2] == 4
+    assert not compilations.make_room(2 * used)
+    assert square(jnp.arange(3.0))[2] == 4
+    assert len(traced) == 1
+    assert compilations.make_room(used / 2)
+    assert square(jnp.arange(3.0))[2] == 4
+    assert len(traced) == 2
