@@ -48,8 +48,7 @@ def evaluate(case):
     x, place = (None, None) if case["queries"] == "tokens" else (case["x"], case["query_place"])
     try:
         found = present(case, made.velocity(T, x, mu, place), mu)
-    except NotFinite as refusal:
-        assert one_sentence(refusal), refusal
+    except NotFinite:
         return np.full(case["x"].shape, np.nan), np.zeros(())
     alone = field(case, BETA)
     alone = alone.prepare(mu, flowing=True) if case["sum"] == "chosen" else alone
