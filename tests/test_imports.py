@@ -26,7 +26,7 @@ FLOORS = [
     {"fields"},
     {"observe"},
     {"flows"},
-    {"learn", "meanfield", "stability"},
+    {"decoders", "learn", "meanfield", "stability"},
     {"runs"},
     {"plots", "references"},
     {"experiments"},

@@ -33,9 +33,10 @@ _ROOMS = {
     "norms": "attnflow.fields.norms", "encodings": "attnflow.fields.encodings", "flows": "attnflow.flows",
     "save": "attnflow.flows.save", "stop": "attnflow.flows.stop", "updates": "attnflow.flows.methods.updates",
     "rules": "attnflow.flows.methods.rules", "noises": "attnflow.flows.noises", "observe": "attnflow.observe",
-    "meanfield": "attnflow.meanfield", "stability": "attnflow.stability", "learn": "attnflow.learn",
-    "theory": "attnflow.theory", "special": "attnflow.special", "runs": "attnflow.runs", "plots": "attnflow.plots",
-    "experiments": "attnflow.experiments", "references": "attnflow.references", "errors": "attnflow.errors",
+    "meanfield": "attnflow.meanfield", "decoders": "attnflow.decoders", "stability": "attnflow.stability",
+    "learn": "attnflow.learn", "theory": "attnflow.theory", "special": "attnflow.special", "runs": "attnflow.runs",
+    "plots": "attnflow.plots", "experiments": "attnflow.experiments", "references": "attnflow.references",
+    "errors": "attnflow.errors",
 }  # fmt: skip
 """Where the rest stands: the room, and the module that it is."""
 

@@ -21,6 +21,7 @@ from attnflow.flows.methods import rules as rules
 from attnflow.flows import noises as noises
 from attnflow import observe as observe
 from attnflow import meanfield as meanfield
+from attnflow import decoders as decoders
 from attnflow import stability as stability
 from attnflow import learn as learn
 from attnflow import theory as theory
