@@ -206,9 +206,11 @@ COMMANDS = [
     "run", "resume", "extend", "show", "list", "animate", "presets", "predict", "experiments", "cite", "--version",
 ]  # fmt: skip
 WORDS_OF_COMMANDS = st.one_of(
-    st.sampled_from(["good.toml", "bad.toml", "run", "broken", "nothing", "metastability", "staircase", ".", "/", ""]),
+    st.sampled_from(["good.toml", "bad.toml", "run", "broken", "nothing", "metastability", "staircase", ".", "/", "",
+                     "particles", "middle", "depth"]),
     st.sampled_from(["--out", "--json", "--set", "--root", "--until", "--save", "--beta", "--d", "--n", "--figure",
-                     "--plugin", "--format", "--seconds", "--fps", "--help", "--", "-x", "--nonsense"]),
+                     "--plugin", "--format", "--seconds", "--fps", "--help", "--", "-x", "--nonsense", "--context",
+                     "--alibi", "--depth", "--share", "--layers", "--heads", "--d-k", "--step", "--logit-scale"]),
     st.sampled_from(["out", "--json", "a\nb", "x" * 300, "field.beta=2", "field.beta=", "=", "a.b.c=3", "tokens.n=1e3",
                      "solve.until=1e300", "tokens=3", "2", "-1", "1e308", "nan", "3", "0", "1e6", "fig", "fig.nope"]),
 )  # fmt: skip

@@ -85,8 +85,8 @@ def test_specifications(place, old, new, words):
         (["show", "a" * 5000], 6, "File name too long"),
         (["list", "--root", "nofile"], 6, "there is no folder 'nofile'"),
         (["list", "--root", "a" * 5000], 6, "File name too long"),
-        (["predict", "--d", "3", "--beta", "1e308"], 2, "at most 1e+10"),
-        (["predict", "--d", "3", "--beta", "5", "--figure", "."], 2, "spectrum.pdf"),
+        (["predict", "particles", "--d", "3", "--beta", "1e308"], 2, "at most 1e+10"),
+        (["predict", "particles", "--d", "3", "--beta", "5", "--figure", "."], 2, "spectrum.pdf"),
     ],
 )
 def test_command_lines(place, arguments, code, words):

@@ -22,6 +22,7 @@ from attnflow.cli.animate import animate
 from attnflow.cli.cite import cite
 from attnflow.cli.compare import compare
 from attnflow.cli.console import Folder, Json, NoFigures, Plugin, exit_code, leave_interrupted, say, say_error
+from attnflow.cli.predict import predict
 from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
 from attnflow.wording import fresh_path, shown
 
@@ -217,38 +218,7 @@ def presets(
         Console(highlight=False).print(f"[bold]{preset}[/bold]  {about}")
 
 
-@app.command(epilog="Example: attnflow predict --beta 9 --d 3 --n 64 --figure spectrum.pdf")
-def predict(
-    beta: Annotated[float, typer.Option(help="Inverse temperature, at least 0.")],
-    d: Annotated[int, typer.Option(help="Dimension of the tokens, at least 2.")],
-    n: Annotated[int | None, typer.Option(help="Number of tokens.")] = None,
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw the spectrum at the uniform measure into this file.", metavar="FILE")
-    ] = None,
-    json_: Json = False,
-) -> None:
-    """Say what closed-form theory predicts for softmax attention on the sphere, with its conditions."""
-    import dataclasses
-
-    from attnflow import theory
-    from attnflow.cli.tables import print_predictions
-
-    if figure is not None and not fresh_path("--figure", figure).suffix:
-        raise errors.InvalidInput(f"`--figure` is {shown(str(figure))}; give a file such as spectrum.pdf.")
-    try:
-        found = theory.predict(beta, d, n)
-    except ValueError as error:
-        raise errors.InvalidInput(str(error)) from None
-    if json_:
-        print(json.dumps([dataclasses.asdict(prediction) for prediction in found], indent=2))
-    else:
-        print_predictions(found)
-    if figure is not None:
-        from attnflow.plots import draw_growth_rates
-
-        console.save_figure(draw_growth_rates(beta, d), figure)
-
-
+app.add_typer(predict, name="predict")
 app.command(epilog="Example: attnflow animate runs/metastability-20260101-120000 --out metastability.gif")(animate)
 app.command(epilog="Example: attnflow compare runs/cold runs/warm --figure both.pdf")(compare)
 app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/first")(reproduce)

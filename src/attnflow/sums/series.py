@@ -51,8 +51,12 @@ LARGEST = {"float64": 1300, "float32": 140}
 NO_EXPANSION = "needs a kernel with an expansion in degrees (for Exponential, beta >= 0)"
 GROUPS = 2
 """Loops over chunks that run at the same time."""
-DIRECT = 128
-"""Tokens of one chunk of causal attention, within which pairs are summed one by one."""
+DIRECT = {2: 32, 3: 128}
+"""Tokens of one block of causal attention, within which pairs are summed one by one; the last entry for d > 3 too."""
+TOGETHER = {2: 16, 3: 1}
+"""Blocks of causal attention that one operation takes together: many small ones, or one that is large enough."""
+BUNDLE = 512
+"""Blocks of causal attention whose moments are in memory at the same time."""
 
 
 class AbstractSeries(AbstractSum):
@@ -197,7 +201,7 @@ class AbstractSeries(AbstractSum):
             return out(f"its {size:.3g} harmonics would take {64 * size / 2**30:.3g} GiB")
         seconds = case.costs.call + n * size * (case.costs.circle if d == 2 else case.costs.basis)
         if not case.use.mask.sees_everyone:
-            seconds += n * (DIRECT * case.costs.pair[True] + 0.3 * size * case.costs.basis)
+            seconds += n * (DIRECT[min(d, 3)] * case.costs.pair[True] + 0.3 * size * case.costs.basis)
         rounding = noise + round_off(cls._made(case, degree, case.tol, True).degree, case.dtype)
         return (case.cut(name, lambda tol, guarded: cls._made(case, degree, tol, guarded), seconds, rounding),)
 
@@ -220,38 +224,58 @@ class AbstractSeries(AbstractSum):
     def _prefix(
         self, mask: AbstractPrefix, weights: Weights, key: KeySide, charges: Any, expansion: Expansion, last: Any
     ) -> Any:
-        """Chunk after chunk: what came before through the moments, what is inside pair by pair."""
+        """What came before a block of tokens through moments, what is inside pair by pair.
+
+        Moments of blocks and sums at their tokens are independent of other blocks; only the running total of moments
+        goes from block to block.
+        """
         x, place = key
         order = jnp.argsort(place)
+        size, together = (sizes[min(self.dim, 3)] for sizes in (DIRECT, TOGETHER))
 
         def fade(later: Any, earlier: Any) -> Any:
             return jnp.exp(mask.decay(later, earlier).astype(x.dtype))
 
-        blocks = (
-            blocked(x[order], DIRECT, None),
-            blocked(place[order], DIRECT, None),
-            blocked(charges[order], DIRECT, 0.0),
-        )
-        one = jax.eval_shape(lambda x, c: self._moments(x, c, last), blocks[0][0], blocks[2][0])
-        zero = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), one)
+        def moments(x: Any, place: Any, charge: Any) -> Any:
+            return self._moments(x, fade(place[-1], place)[:, None] * charge, last)
+
+        def total(x: Any, place: Any, charge: Any, before: Any) -> Any:
+            far = self._synthesis(x, self._weighted(before, expansion.p), last)
+            inside = weights.values((x, place), (x, place)) @ charge * jnp.exp(-expansion.scale)
+            return far * fade(place, place[0])[:, None] + inside
+
+        def along(carry: Any, block: Any) -> Any:
+            past, at = carry  # moments of all earlier blocks as seen from the place `at`
+            own, first, final = block
+            here = jax.tree.map(lambda m: m * fade(first, at), past)
+            ahead = fade(final, first)
+            return (jax.tree.map(lambda a, b: ahead * a + b, here, own), final), here
 
         @jax.checkpoint
-        def step(carry: Any, block: Any) -> Any:
-            before, at = carry  # moments of the past as seen from the place `at`
-            x, place, charge = block
-            first, final = place[0], place[-1]
-            gap = fade(first, at)
-            here = jax.tree.map(lambda m: m * gap, before)
-            far = self._synthesis(x, self._weighted(here, expansion.p), last)
-            inside = weights.values((x, place), (x, place)) @ charge * jnp.exp(-expansion.scale)
-            new = self._moments(x, fade(final, place)[:, None] * charge, last)
-            ahead = fade(final, first)
-            total = far * fade(place, first)[:, None] + inside
-            return (jax.tree.map(lambda a, b: ahead * a + b, here, new), final), total
+        def bundle(carry: Any, blocks: Any) -> Any:
+            own = _each(moments, blocks, together)
+            carry, before = jax.lax.scan(along, carry, (own, blocks[1][:, 0], blocks[1][:, -1]))
+            return carry, _each(total, (*blocks, before), together)
 
-        _, sums = jax.lax.scan(step, (zero, place[order[0]]), blocks)
+        fills = (None, None, 0.0)
+        parts = [blocked(a[order], size, fill) for a, fill in zip((x, place, charges), fills, strict=True)]
+        many = min(BUNDLE, length(parts))
+        parts = [blocked(a, many, fill) for a, fill in zip(parts, fills, strict=True)]
+        one = jax.eval_shape(moments, *(a[0, 0] for a in parts))
+        zero = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), one)
+        _, sums = jax.lax.scan(bundle, (zero, place[order[0]]), tuple(parts))
         sums = sums.reshape(-1, charges.shape[1])[: x.shape[0]]
         return jnp.zeros_like(sums).at[order].set(sums)
+
+
+def _each(function: Any, blocks: Any, together: int) -> Any:
+    """`function` of every block, `together` at a time, in loops that run side by side."""
+    count = length(blocks)
+    function = function if together == 1 else jax.vmap(function)
+    groups = blocks if together == 1 else jax.tree.map(lambda a: blocked(a, together, None), blocks)
+    found = side_by_side(lambda some: jax.lax.map(lambda one: function(*one), some), groups, GROUPS)
+    joined = jax.tree.map(lambda *a: jnp.concatenate(a), *found)
+    return joined if together == 1 else jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[:count], joined)
 
 
 def not_for_series(case: Case, takes_prefix: bool) -> str:

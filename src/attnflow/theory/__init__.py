@@ -62,7 +62,7 @@ from attnflow.theory.perceptron import (
     first_variation,
     perceptron_energy,
 )
-from attnflow.theory.predictions import Prediction, predict
+from attnflow.theory.predictions import Prediction, predict_particles
 from attnflow.theory.repulsion import (
     RepulsiveMinimiser,
     circle_points,
@@ -195,7 +195,7 @@ __all__ = [
     "pair_lives",
     "pair_time_probability",
     "perceptron_energy",
-    "predict",
+    "predict_particles",
     "quadratic_growth",
     "regular_radius",
     "repulsive_minimiser",

@@ -1,0 +1,129 @@
+"""`attnflow predict particles|middle|depth`: what closed-form theory says, with its conditions."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from attnflow import errors
+from attnflow.cli import console
+from attnflow.cli.console import Json
+from attnflow.wording import fresh_path, shown
+
+if TYPE_CHECKING:
+    from attnflow.theory import Prediction
+
+predict = typer.Typer(
+    no_args_is_help=True,
+    help="Say what closed-form theory predicts, with its conditions: for tokens on the sphere, for the middle of a long "
+    "prompt, for the depth of a network at initialisation.\n\n"
+    "Example: [bold]attnflow predict particles --beta 9 --d 3 --n 64[/bold]",
+)
+Figure = Annotated[Path | None, typer.Option(help="Draw a figure into this file.", metavar="FILE")]
+
+
+@predict.command(epilog="Example: attnflow predict particles --beta 9 --d 3 --n 64 --figure spectrum.pdf")
+def particles(
+    beta: Annotated[float, typer.Option(help="Inverse temperature, at least 0.")],
+    d: Annotated[int, typer.Option(help="Dimension of the tokens, at least 2.")],
+    n: Annotated[int | None, typer.Option(help="Number of tokens.")] = None,
+    figure: Figure = None,
+    json_: Json = False,
+) -> None:
+    """Softmax attention on the sphere: growth rates, clusters, lifetimes, collapse. The figure is the spectrum."""
+    from attnflow import theory
+
+    def draw() -> Any:
+        from attnflow.plots import draw_growth_rates
+
+        return draw_growth_rates(beta, d)
+
+    _answer(lambda: theory.predict_particles(beta, d, n), draw, figure, json_)
+
+
+@predict.command(
+    epilog="Example: attnflow predict middle --context 4096 --alibi 0.0005 --beta 1 --depth 2 --figure middle.pdf"
+)
+def middle(
+    context: Annotated[int, typer.Option(help="Number of tokens of the prompt.")],
+    beta: Annotated[float, typer.Option(help="Inverse temperature, at least 0.")],
+    depth: Annotated[float, typer.Option(help="Depth as time of the flow: layers times the step of a layer.")],
+    alibi: Annotated[
+        float, typer.Option(help="ALiBi slope per token, at least 0; 0 is a plain causal mask.", metavar="SLOPE")
+    ] = 0.0,
+    d: Annotated[int, typer.Option(help="Dimension of the tokens, at least 2.")] = 64,
+    share: Annotated[float, typer.Option(help="Share of the prompt that an early topic fills.")] = 0.1,
+    figure: Figure = None,
+    json_: Json = False,
+) -> None:
+    """Lost in the middle: which token of a prompt the last one knows least, and when an early topic takes over.
+
+    For causal softmax attention with Q = K = V = I. The figure is the profile over the prompt.
+    """
+    from attnflow import theory
+
+    def draw() -> Any:
+        from attnflow.plots import draw_middle
+
+        return draw_middle(context, alibi, beta, depth, d)
+
+    _answer(
+        lambda: theory.predict_middle(context, alibi, beta, depth, d=d, share=share), draw, figure, json_
+    )  # fmt: skip
+
+
+@predict.command(
+    epilog="Example: attnflow predict depth --layers 96 --heads 64 --d 4096 --d-k 128 --context 8192 --step 1"
+)
+def depth(
+    layers: Annotated[int, typer.Option(help="Number of layers.")],
+    heads: Annotated[int, typer.Option(help="Number of heads.")],
+    d: Annotated[int, typer.Option(help="Dimension of the tokens.")],
+    d_k: Annotated[int, typer.Option("--d-k", help="Dimension of queries and keys of a head.")],
+    context: Annotated[int, typer.Option(help="Number of tokens.")],
+    step: Annotated[
+        float, typer.Option(help="Size of a residual branch: x <- N(x + (step/heads) sum of heads).")
+    ] = 1.0,
+    logit_scale: Annotated[
+        float, typer.Option(help="Standard deviation of a logit; 1 for the usual initialisation.", metavar="B")
+    ] = 1.0,
+    figure: Figure = None,
+    json_: Json = False,
+) -> None:
+    """A network at initialisation: overlap of tokens through depth, the layer of collapse, and what moves that layer.
+
+    For attention with random weights and layer norm. The figure is the mean overlap over the layers.
+    """
+    from attnflow import theory
+
+    def draw() -> Any:
+        from attnflow.plots import draw_depth
+
+        return draw_depth(layers, heads, d, d_k, context, step, logit_scale)
+
+    _answer(
+        lambda: theory.predict_depth(layers, heads, d, d_k, context, step, logit_scale), draw, figure, json_
+    )  # fmt: skip
+
+
+def _answer(
+    say: Callable[[], list["Prediction"]], draw: Callable[[], Any], figure: Path | None, json_: bool
+) -> None:
+    """Print predictions, as a table or as JSON, and draw the figure if one is asked for."""
+    from attnflow.cli.tables import print_predictions
+
+    if figure is not None and not fresh_path("--figure", figure).suffix:
+        raise errors.InvalidInput(f"`--figure` is {shown(str(figure))}; give a file such as spectrum.pdf.")
+    try:
+        found = say()
+    except ValueError as error:
+        raise errors.InvalidInput(str(error)) from None
+    if json_:
+        print(json.dumps([dataclasses.asdict(prediction) for prediction in found], indent=2))
+    else:
+        print_predictions(found)
+    if figure is not None:
+        console.save_figure(draw(), figure)
