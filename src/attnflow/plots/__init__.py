@@ -10,6 +10,7 @@ from attnflow.plots.growth_rates import draw_growth_rates
 from attnflow.plots.merges import draw_medians, draw_survival
 from attnflow.plots.observables import draw_numbers, draw_observables
 from attnflow.plots.overlaps import draw_overlaps
+from attnflow.plots.predicted import draw_depth, draw_middle
 from attnflow.plots.report import draw_run
 from attnflow.plots.snapshots import draw_snapshots
 from attnflow.plots.staircase import draw_staircase
@@ -23,12 +24,14 @@ __all__ = [
     "draw_attention",
     "draw_decay",
     "draw_density",
+    "draw_depth",
     "draw_eigenfunctions",
     "draw_energies",
     "draw_energy_and_count",
     "draw_growth_rates",
     "draw_loss",
     "draw_medians",
+    "draw_middle",
     "draw_numbers",
     "draw_observables",
     "draw_overlaps",

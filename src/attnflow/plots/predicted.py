@@ -1,0 +1,48 @@
+"""Figures of predictions for networks: the middle of a prompt, and the depth of a network at initialisation."""
+
+from typing import Any
+
+import numpy as np
+
+from attnflow import theory
+from attnflow.plots.style import COLOURS, COLUMN, GREY, styled
+
+
+def draw_middle(context: int, slope: float, beta: float, depth: float, d: int = 64) -> Any:
+    """What the last token keeps of every token of the prompt, N E<x_N(t), x_j(0)>, the least heard one marked."""
+    tokens, values = theory.middle_curve(context, slope, beta, depth, d)
+    least = int(np.argmin(values))
+    with styled() as figure:
+        fig = figure.Figure(figsize=(COLUMN, 2.3))
+        axes = fig.subplots()
+        axes.plot(tokens, values, color=COLOURS[0])
+        if 0 < least < len(tokens) - 1:
+            axes.plot(tokens[least], values[least], "o", ms=5, color=COLOURS[4], label=f"token {tokens[least]}")
+            axes.legend(loc="upper center")
+        inner = values[(tokens > 0.02 * context) | (tokens >= tokens[-1])]
+        axes.set_ylim(0, 1.25 * float(inner.max()))
+        axes.set_xlim(0, context)
+        axes.set_xlabel("token $j$ of the prompt")
+        axes.set_ylabel(r"$N\,\mathrm{E}\langle x_N(t), x_j(0)\rangle$")
+        axes.set_title(rf"$N = {context}$, $\beta = {beta:g}$, $t = {depth:g}$, slope {slope:g}")
+        return fig
+
+
+def draw_depth(
+    layers: int, heads: int, d: int, d_k: int, context: int, step: float = 1.0, logit_scale: float = 1.0
+) -> Any:
+    """Mean overlap of tokens over the layers of a network at initialisation, from orthonormal tokens."""
+    at, overlap = theory.depth_curve(layers, heads, d, d_k, context, step, logit_scale)
+    with styled() as figure:
+        fig = figure.Figure(figsize=(COLUMN, 2.3))
+        axes = fig.subplots()
+        axes.plot(at, overlap, color=COLOURS[0])
+        for level in (0.5, 0.9):
+            axes.axhline(level, color=GREY, ls=":", lw=0.8)
+        top = float(np.max(overlap))
+        axes.set_ylim(0, 1 if top > 0.4 else 1.2 * max(top, 1e-12))
+        axes.set_xlim(0, float(at[-1]))
+        axes.set_xlabel("layer")
+        axes.set_ylabel(r"mean overlap $\langle x_i, x_j\rangle$")
+        axes.set_title(rf"$d = {d}$, {heads} heads, {context} tokens, step {step:g}")
+        return fig
