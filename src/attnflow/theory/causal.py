@@ -227,12 +227,12 @@ def _places(place: ArrayLike, source: ArrayLike, slope: ArrayLike) -> tuple[np.n
     return found[0], found[1], found[2]
 
 
-def _visible(place: np.ndarray, slope: np.ndarray, q: ArrayLike) -> Numbers:
+def _visible(place: np.ndarray, slope: np.ndarray, q: float | np.ndarray) -> Numbers:
     """The weight that a place sees: (1 - e^{-slope place})/slope, with what dilution adds to u, per slope e^{...}."""
     return place * exprel(-slope * place) + q / (1 + q * slope) * np.exp(-slope * place)
 
 
-def _log_weight(place: np.ndarray, source: np.ndarray, slope: np.ndarray, q: ArrayLike) -> Numbers:
+def _log_weight(place: np.ndarray, source: np.ndarray, slope: np.ndarray, q: float | np.ndarray) -> Numbers:
     return -slope * (place - source) - np.log(_visible(place, slope, q))
 
 

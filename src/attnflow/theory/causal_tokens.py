@@ -2,9 +2,10 @@
 
 W is the strictly lower triangular matrix of the weights of ALiBi, w_ik = r^{i-k-1}/(1 + r + ... + r^{i-2}) with
 r = e^{-slope/N}; `slope` is the slope per token times N. To first order in 1/N around iid uniform tokens,
-E P_k(<x_i(t), x_j(0)>) = [exp(cW)]_ij with c = a_k t (arXiv:2605.09213). `dilution` is the weight of a token on itself in
-softmax, `softmax_dilution(beta, d)`, which makes w_ik = v_ik/(sum_{k<i} v_ik + dilution), v_ik = r^{i-k} (ours); None
-leaves the token itself out. All sums have positive terms, so that entries above 1e-100 keep their relative accuracy.
+E P_k(<x_i(t), x_j(0)>) = [exp(cW)]_ij with c = a_k t (arXiv:2605.09213). `dilution` is the weight of a token on itself
+in softmax, `softmax_dilution(beta, d)`, which makes w_ik = v_ik/(sum_{k<i} v_ik + dilution), v_ik = r^{i-k} (ours);
+None leaves the token itself out. All sums have positive terms, so that entries above 1e-100 keep their relative
+accuracy.
 """
 
 from collections.abc import Callable
@@ -69,7 +70,7 @@ def last_row_correlations(c: float, n: int, slope: float, dilution: float | None
     """The last row of exp(cW): E P_k(<x_n(t), x_j(0)>) for j = 1, ..., n, the retrieval profile of the last token.
 
     The Taylor series of exp(cW^T) e_n, each term by one scan with decay from the end, until no entry above
-    1e-100 changes (arXiv:2605.09213 for exp(cW)). Time n times about c + 6 sqrt(c) + 20 terms, more at large slope; n <= 10^7,
+    1e-100 changes (arXiv:2605.09213 for exp(cW)). About c + 6 sqrt(c) + 20 terms, more at large slope; n <= 10^7 and
     c <= 700. n times it tends to `causal_correlation` at place 1.
     """
     n = _size(n, LONGEST)
@@ -84,7 +85,7 @@ def prefix_noise(c: ArrayLike, slope: float = 0.0) -> np.ndarray:
     e^{2c} I_0(2c) at slope 0, near e^{4c}/sqrt(4 pi c): the mean of a prefix has norm 2 on L^2, so that noise grows at
     twice the rate of a signal; without a mask it is e^{2c} (ours). In general it is the integral over s of
     (1 + integral of g(p, s) dp)^2 with g of `causal_correlation`, by quadrature to about 1e-11; for large slope
-    it tends to e^{2c}. Linear theory: n must be much larger. c <= 350, with slope > 0 c <= 50.
+    it tends to e^{2c}. Linear theory: n must be much larger. Up to c near 178, with slope > 0 to 50.
     """
     logs = log_prefix_noise(c, slope)
     if np.any(logs >= LARGEST_LOG):
@@ -105,8 +106,8 @@ def log_prefix_noise(c: ArrayLike, slope: float = 0.0) -> np.ndarray:
 def attended_noise(c: ArrayLike, slope: ArrayLike = 0.0) -> np.ndarray:
     """n E|F|^2 for the mean F that the last token attends to, weighted by ALiBi, of n iid uniform tokens at depth c.
 
-    a e^{2c} I_0(2c) + (slope/2) e^c I_0(c) with a = slope/(e^slope - 1) (ours: the integral of (a + slope e^{-y}) e^{-y}
-    I_0(2 sqrt(c y))^2 over y > 0). Many tokens, linear theory: n must be much larger. Equal to `prefix_noise` at
+    a e^{2c} I_0(2c) + (slope/2) e^c I_0(c) with a = slope/(e^slope - 1) (ours: the integral of (a + slope e^{-y})
+    e^{-y} I_0(2 sqrt(c y))^2 over y > 0). Many tokens, linear theory: n must be much larger. Equal to `prefix_noise` at
     slope 0; refused beyond float range, c near 175.
     """
     depths, slopes = np.broadcast_arrays(checked_depth(c), checked_slope(slope))

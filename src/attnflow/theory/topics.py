@@ -1,8 +1,8 @@
 """Two topics in one causal context: which of them the last token follows, and from which depth on.
 
-The first tokens, up to the place `share` in (0, 1], lean towards one direction, the later ones towards another. In linear
-theory dg/dc = mean of g over what a place hears, which is the plain mean in u = e^{slope place} - 1 (place itself at slope
-0). With y = log(u(place)/u(share)), N_c and N_y independent Poisson variables of means c and y, the early signal at a
+The first tokens, up to the place `share` in (0, 1], lean towards one direction, the later ones towards another. In
+linear theory dg/dc is the mean of g over what a place hears, the plain mean in u = e^{slope place} - 1 (u = place at
+slope 0). With y = log(u(place)/u(share)), N_c and N_y independent Poisson variables of means c and y, the early signal at a
 later place is e^c P(N_c > N_y) and the late one e^c P(N_c <= N_y) (ours; many tokens, leanings that stay small). Depth
 c = a_k t with a_k of `causal_rates`; `slope` is the slope of ALiBi per token times the number of tokens.
 """
@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ive
 
-from attnflow.theory.causal import LARGEST_LOG, checked_depth, checked_place, checked_slope, log_place_ratio
+from attnflow.theory.causal import (
+    LARGEST_LOG,
+    checked_amount,
+    checked_depth,
+    checked_place,
+    checked_slope,
+    log_place_ratio,
+)
 
 
 def early_share(c: ArrayLike, share: ArrayLike, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
@@ -49,26 +56,45 @@ def log_late_signal(c: ArrayLike, share: ArrayLike, slope: ArrayLike = 0.0, plac
     return np.asarray(checked_depth(c) + _log_tails(c, share, slope, place)[1])
 
 
-def takeover_depth(share: ArrayLike, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
+def takeover_depth(
+    share: ArrayLike, slope: ArrayLike = 0.0, place: ArrayLike = 1.0, relative_dilution: float = 0.0
+) -> np.ndarray:
     """The depth c at which the early topic owns half of the signal at `place`: the root of P(N_c > N_y) = 1/2.
 
     Near y + 1/2 for a small share, log(1/share) + 1/2 at slope 0 and place 1; log 2 just behind the switch, and 0 up to
-    it, where there is nothing late (ours). Arguments broadcast.
+    it, where there is nothing late. With `relative_dilution` q of softmax (see `causal_correlation`) the whole signal
+    is e^c P(N_c <= N_z) with z the y of place 0, c becomes c/(1 + slope q) and u is shifted (ours). Arguments broadcast.
     """
-    from scipy.optimize import brentq
-
-    y, behind = _distance(share, slope, place)
-
-    def lead(c: float, other: float) -> float:
-        early, late = log_poisson_order(np.asarray(c), np.asarray(other))
-        return float(early - late)
-
-    # the median of N_c - N_y: c - y falls from log 2 to 1/2
+    dilution = float(checked_amount("relative_dilution", relative_dilution))
+    y, behind = _distance(share, slope, place, dilution)
+    slopes, places = np.broadcast_arrays(slope, place, y)[:2]
     found = [
-        float(brentq(lead, one + 0.4, one + 0.7, args=(one,), xtol=1e-14, rtol=1e-15)) if there else 0.0
-        for one, there in zip(y.ravel(), behind.ravel(), strict=True)
+        _takeover(float(one), float(_whole(at, steep, dilution))) * (1 + float(steep) * dilution) if there else 0.0
+        for one, there, steep, at in zip(y.ravel(), behind.ravel(), slopes.ravel(), places.ravel(), strict=True)
     ]
     return np.array(found).reshape(y.shape)
+
+
+def _takeover(y: float, whole: float) -> float:
+    from scipy.optimize import brentq
+
+    def lead(c: float) -> float:
+        early, late = log_poisson_order(np.asarray(c), np.asarray(y))
+        if whole == np.inf:
+            return float(early - late)
+        return float(log_poisson_order(np.asarray(c), np.asarray(whole))[1] - late - np.log(2))
+
+    high = y + 0.7  # without dilution c - y falls from log 2 to 1/2, dilution delays it
+    while not lead(high) > 0:
+        high *= 1.5
+    return float(brentq(lead, y, high, xtol=1e-14, rtol=1e-15))
+
+
+def _whole(place: ArrayLike, slope: ArrayLike, dilution: float) -> np.ndarray:
+    """y of the very beginning: infinite without dilution."""
+    if dilution == 0:
+        return np.asarray(np.inf)
+    return log_place_ratio(place, np.finfo(np.float64).tiny, slope, dilution)
 
 
 def log_poisson_order(c: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -100,12 +126,14 @@ def _gap(c: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.asarray((c - y) / np.where(both > 0, both, 1.0))
 
 
-def _distance(share: ArrayLike, slope: ArrayLike, place: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def _distance(
+    share: ArrayLike, slope: ArrayLike, place: ArrayLike, dilution: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """y of a place behind the switch (0 up to it), and whether it is behind."""
     share, slope, place = np.broadcast_arrays(
         checked_place("share", share), checked_slope(slope), checked_place("place", place)
     )
-    return log_place_ratio(place, np.minimum(share, place), slope), place > share
+    return log_place_ratio(place, np.minimum(share, place), slope, dilution), place > share
 
 
 def _log_tails(c: ArrayLike, share: ArrayLike, slope: ArrayLike, place: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
