@@ -2,9 +2,9 @@
 
 The first tokens, up to the place `share` in (0, 1], lean towards one direction, the later ones towards another. In
 linear theory dg/dc is the mean of g over what a place hears, the plain mean in u = e^{slope place} - 1 (u = place at
-slope 0). With y = log(u(place)/u(share)), N_c and N_y independent Poisson variables of means c and y, the early signal at a
-later place is e^c P(N_c > N_y) and the late one e^c P(N_c <= N_y) (ours; many tokens, leanings that stay small). Depth
-c = a_k t with a_k of `causal_rates`; `slope` is the slope of ALiBi per token times the number of tokens.
+slope 0). With y = log(u(place)/u(share)), N_c and N_y independent Poisson variables of means c and y, the early signal
+at a later place is e^c P(N_c > N_y) and the late one e^c P(N_c <= N_y) (ours; many tokens, leanings that stay small).
+Depth c = a_k t with a_k of `causal_rates`; `slope` is the slope of ALiBi per token times the number of tokens.
 """
 
 import numpy as np
@@ -63,7 +63,7 @@ def takeover_depth(
 
     Near y + 1/2 for a small share, log(1/share) + 1/2 at slope 0 and place 1; log 2 just behind the switch, and 0 up to
     it, where there is nothing late. With `relative_dilution` q of softmax (see `causal_correlation`) the whole signal
-    is e^c P(N_c <= N_z) with z the y of place 0, c becomes c/(1 + slope q) and u is shifted (ours). Arguments broadcast.
+    is e^c P(N_c <= N_z) with z the y of place 0, c becomes c/(1 + slope q) and u is shifted (ours).
     """
     dilution = float(checked_amount("relative_dilution", relative_dilution))
     y, behind = _distance(share, slope, place, dilution)
