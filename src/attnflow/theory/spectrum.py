@@ -189,10 +189,10 @@ def _log_clock(beta: np.ndarray, d: int, model: str) -> Numbers:
     """Log of a model's rates over those of SA: log a_0 for USA, log a_0 - beta for USA0."""
     if model == "SA":
         return np.zeros(beta.shape)
-    return _log_mean_kernel(beta, d) + (beta if model == "USA" else 0.0)
+    return log_mean_kernel(beta, d) + (beta if model == "USA" else 0.0)
 
 
-def _log_mean_kernel(beta: np.ndarray, d: int) -> np.ndarray:
+def log_mean_kernel(beta: np.ndarray, d: int) -> np.ndarray:
     """log(e^{-beta} a_0), a_0 = Gamma(d/2) (2/beta)^nu I_nu(beta) = sum_m (beta^2/4)^m / (m! (d/2)_m)."""
     nu, positive = d / 2 - 1, np.where(beta >= 1, beta, 1.0)
     log_bessel = log_scaled_bessel(nu, positive)
