@@ -43,7 +43,7 @@ def attention_moments(logit_scale: float, d: int, d_k: int | None) -> tuple[floa
     mean does not exist. Trapezoidal rule in log U and log V, 1e-9 relative for d up to 4096. Infinitely many means many
     more than e^{b sqrt(d)} tokens. Ours.
     """
-    d, keys = checked_dimension(d), _keys(d_k)
+    d, keys = checked_dimension(d), checked_keys(d_k)
     b = _scale(logit_scale)
     if b == math.inf:
         return 1.0, _stretch(d) * (_stretch(keys) if keys else 1.0)
@@ -72,7 +72,7 @@ def critical_logit_scale(d: int, d_k: int | None) -> float | None:
     The zero of Lambda with A and B of `attention_moments`; it exists iff d_k < d - 1 and d >= 4, and is found to 1e-9.
     The collapsed state stays stable above b_c: clustering is mitigated, not impossible. Ours.
     """
-    d, keys = checked_dimension(d), _keys(d_k)
+    d, keys = checked_dimension(d), checked_keys(d_k)
     if keys is None or d < 4 or keys >= d - 1:
         return None
 
@@ -102,7 +102,7 @@ def zero_temperature_exponent(d: int, d_k: int | None) -> float:
     d_k = None (Q^T K with independent Gaussian entries) has -(d-1)/(d (d-2)). For d_k <= 2 < d - 1 it is +inf, for
     d = 3 always -2/3 and for d = 2 -inf: these are the limits b -> inf of Lambda with `attention_moments`. Ours.
     """
-    d, keys = checked_dimension(d), _keys(d_k)
+    d, keys = checked_dimension(d), checked_keys(d_k)
     if d == 2:
         return -math.inf
     if d == 3:
@@ -154,7 +154,8 @@ def _stretch(k: int) -> float:
     return (k - 1) / (k - 2) if k > 2 else math.inf
 
 
-def _keys(d_k: int | None) -> int | None:
+def checked_keys(d_k: int | None) -> int | None:
+    """The number of rows of Q and K, or None for infinitely many."""
     if d_k is None or d_k == math.inf:
         return None
     found = checked_integers("d_k", d_k, 1)
