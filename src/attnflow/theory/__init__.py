@@ -14,6 +14,7 @@ from attnflow.theory.cascade import (
     pair_lives,
     staircase_expansion,
 )
+from attnflow.theory.common_noise import poisson_log_order, poisson_order_mean, uniform_products, uniform_start_power
 from attnflow.theory.context import (
     exponential_moments,
     long_context_iid_overlap,
@@ -21,8 +22,22 @@ from attnflow.theory.context import (
     long_context_overlap,
     long_context_threshold,
 )
+from attnflow.theory.cosines import cosine_drift_constant, mean_cosine
 from attnflow.theory.counting import count_circle_modes, count_line_modes
 from attnflow.theory.degrees import basis_size, degree_weights, truncation_degree
+from attnflow.theory.depth import (
+    DepthRegime,
+    canonical_time,
+    depth_regime,
+    hot_mean_square,
+    hot_overlap,
+    hot_pair_collapse_probability,
+    logit_scale,
+    one_token_decay,
+    overlap_drift,
+    overlap_variation,
+    small_logit_products,
+)
 from attnflow.theory.energy import (
     energy_of_clusters,
     energy_of_uniform,
@@ -32,6 +47,15 @@ from attnflow.theory.energy import (
 )
 from attnflow.theory.equiangular import equiangular_overlap, equiangular_time, log_equiangular_time
 from attnflow.theory.exits import pair_angle_probability, pair_time_probability
+from attnflow.theory.exponents import (
+    antipodal_exponent,
+    attention_moments,
+    critical_logit_scale,
+    pair_exponent,
+    pair_exponent_spread,
+    zero_temperature_exponent,
+)
+from attnflow.theory.gaussian_softmax import simplex_weights
 from attnflow.theory.hemisphere import hemisphere_probability, log_hemisphere_probability
 from attnflow.theory.merging import (
     cap_overlap,
@@ -62,6 +86,7 @@ from attnflow.theory.perceptron import (
     first_variation,
     perceptron_energy,
 )
+from attnflow.theory.practice_depth import depth_curve, predict_depth
 from attnflow.theory.predictions import Prediction, predict
 from attnflow.theory.repulsion import (
     RepulsiveMinimiser,
@@ -81,6 +106,7 @@ from attnflow.theory.saddles import (
     morse_quotient,
     ring_spectrum,
 )
+from attnflow.theory.simplex import collapse_time, simplex_drift, simplex_growth, simplex_path
 from attnflow.theory.spectrum import (
     critical_noise,
     dominant_degree,
@@ -108,6 +134,7 @@ from attnflow.theory.triples import (
 __all__ = [
     "Balance",
     "Delay",
+    "DepthRegime",
     "DiracStability",
     "Landscape",
     "LimitStaircase",
@@ -117,19 +144,27 @@ __all__ = [
     "Prediction",
     "RepulsiveMinimiser",
     "StaircaseExpansion",
+    "antipodal_exponent",
     "antipodal_spectrum",
+    "attention_moments",
     "basis_size",
+    "canonical_time",
     "cap_overlap",
     "circle_modes",
     "circle_points",
     "coarse_graining_error",
+    "collapse_time",
     "collapse_time_spread",
+    "cosine_drift_constant",
     "count_circle_modes",
     "count_line_modes",
+    "critical_logit_scale",
     "critical_noise",
     "critical_residuals",
     "cubic_growth",
     "degree_weights",
+    "depth_curve",
+    "depth_regime",
     "dirac_bound",
     "dirac_stability",
     "dominant_degree",
@@ -146,6 +181,9 @@ __all__ = [
     "first_variation",
     "growth_rates",
     "hemisphere_probability",
+    "hot_mean_square",
+    "hot_overlap",
+    "hot_pair_collapse_probability",
     "jump_threshold",
     "labelled_configurations",
     "landau_coefficient",
@@ -167,10 +205,12 @@ __all__ = [
     "log_pair_escape_rate",
     "log_plateau_bound",
     "log_slow_motion_time",
+    "logit_scale",
     "long_context_iid_overlap",
     "long_context_limit",
     "long_context_overlap",
     "long_context_threshold",
+    "mean_cosine",
     "meeting_point",
     "meeting_point_limit",
     "merge_arc_length",
@@ -184,24 +224,37 @@ __all__ = [
     "norm_decay",
     "norm_initial_rate",
     "norm_overlap",
+    "one_token_decay",
+    "overlap_drift",
     "overlap_growth",
     "overlap_rates",
     "overlap_spread",
+    "overlap_variation",
     "pair_angle_probability",
     "pair_cascade",
     "pair_delay",
     "pair_departure",
     "pair_disturbance",
+    "pair_exponent",
+    "pair_exponent_spread",
     "pair_lives",
     "pair_time_probability",
     "perceptron_energy",
+    "poisson_log_order",
+    "poisson_order_mean",
     "predict",
+    "predict_depth",
     "quadratic_growth",
     "regular_radius",
     "repulsive_minimiser",
     "ring_growth_rates",
     "ring_spectrum",
+    "simplex_drift",
+    "simplex_growth",
+    "simplex_path",
+    "simplex_weights",
     "slow_motion_time",
+    "small_logit_products",
     "staircase_expansion",
     "switching_threshold",
     "third_cluster_delay",
@@ -209,4 +262,7 @@ __all__ = [
     "three_clusters",
     "truncation_degree",
     "two_point_modes",
+    "uniform_products",
+    "uniform_start_power",
+    "zero_temperature_exponent",
 ]

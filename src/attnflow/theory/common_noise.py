@@ -163,5 +163,7 @@ def _rows(d_k: int) -> int:
 def _order(u0: ArrayLike, *, positive: bool) -> np.ndarray:
     found = real("u0", u0, 0.0)
     if (found > 1).any() or (positive and (found == 0).any()):
-        raise ValueError(f"u0 is {u0!r}; an order parameter lies between 0 and 1{', and not at 0' if positive else ''}.")
+        raise ValueError(
+            f"u0 is {u0!r}; an order parameter lies between 0 and 1{', and not at 0' if positive else ''}."
+        )
     return found

@@ -21,10 +21,12 @@ from scipy.interpolate import BarycentricInterpolator
 from scipy.special import expit, ndtr
 
 from attnflow.theory.checks import checked_integers
-from attnflow.theory.weights import REACH, common_weight
+from attnflow.theory.gaussian_softmax import REACH, common_weight
 
 FINEST = 64
 """The largest degree of the polynomials that stand for f and g."""
+STEEPEST = 1e3
+"""The largest finite logit scale; hardmax is inf."""
 
 
 def simplex_drift(overlap: ArrayLike, n: int, b: float, d: float = math.inf) -> np.ndarray:
@@ -187,9 +189,9 @@ def _checked(n: int, b: float, d: float) -> tuple[int, float, float]:
     size = checked_integers("n", n, 2)
     if size.ndim:
         raise ValueError(f"n is {n!r}; it must be one integer, at least 2.")
-    if not np.ndim(b) == 0 or not b >= 0:
-        raise ValueError(f"b is {b!r}; a logit scale is one number, at least 0 (inf is hardmax).")
-    if not np.ndim(d) == 0 or not d >= 2:
+    if np.ndim(b) or not (0 <= b <= STEEPEST or b == math.inf):
+        raise ValueError(f"b is {b!r}; a logit scale is one number from 0 to {STEEPEST:g}, or inf (hardmax).")
+    if np.ndim(d) or not d >= 2:
         raise ValueError(f"d is {d!r}; it must be an integer, at least 2, or inf.")
     return int(size), float(b), float(d)
 
