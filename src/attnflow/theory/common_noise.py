@@ -51,23 +51,23 @@ def uniform_start_power(k: int, b: float, d_k: int = 2) -> float:
     """E |c_k|^2/tau for the k-th Fourier coefficient of the density from the uniform start, to first order in tau.
 
     (k^2/4) (S_{k-1} + S_{k+1}), where S_k are the coefficients (1/2 pi) int s(phi) cos(k phi) dphi of
-    s(phi) = E <m(0), m(phi)> (`uniform_products`). 0 for odd k: the density stays antipodally symmetric on every path, so
-    that it can end in antipodal pairs, not in consensus. d = 2, k >= 1, b >= 0, d_k >= 1 rows of Q and K. Ours.
+    s(phi) = E <m(0), m(phi)> (`uniform_products`). 0 for odd k: the density stays antipodally symmetric on every path,
+    so that it can end in antipodal pairs, not in consensus. d = 2, k >= 1, b >= 0, d_k >= 1 rows of Q and K. Ours.
     """
     degree = checked_degrees(k, 1)
-    if degree.ndim or degree > ANGLES // 4:
-        raise ValueError(f"k is {k!r}; it must be one degree, from 1 to {ANGLES // 4}.")
+    if degree.ndim or degree > ANGLES // 2:
+        raise ValueError(f"k is {k!r}; it must be one degree, from 1 to {ANGLES // 2}.")
     powers = _powers(float(real("b", b, 0.0)), _rows(d_k))
     half = int(degree) // 2
     return 0.0 if degree % 2 else float(half**2 * (powers[half - 1] + powers[half]))
 
 
 def uniform_products(angle: ArrayLike, b: float, d_k: int = 2) -> np.ndarray:
-    """s(phi) = E <m(0), m(phi)>, the mean product of the softmax means of two queries at angle phi; uniform keys, d = 2.
+    """s(phi) = E <m(0), m(phi)> for the softmax means m of two queries at angle phi over uniform keys; d = 2.
 
     m(x) = r(|a|) a/|a| with a = M x, M = (b/sqrt(d_k)) Q^T K and r = I_1/I_0. As a map of the plane of complex numbers,
-    M z = P z + Q' conj(z); given V ~ Gamma(d_k) and c^2 ~ Beta(1, (d_k-1)/2), P and Q' are complex Gaussian with variance
-    V b^2/d_k and coherence c. Quadrature over |P|, |Q'| and c, 1e-7. s(0) = A of `attention_moments`. Ours.
+    M z = P z + Q' conj(z); given V ~ Gamma(d_k) and c^2 ~ Beta(1, (d_k-1)/2), P and Q' are complex Gaussian numbers of
+    variance V b^2/d_k and coherence c. Quadrature over |P|, |Q'| and c, 1e-7. s(0) = A of `attention_moments`. Ours.
     """
     phi = real("angle", angle, -math.inf)
     powers = _powers(float(real("b", b, 0.0)), _rows(d_k))
@@ -95,7 +95,7 @@ def _order_mean(u0: float, tau: float) -> float:
 
 @functools.lru_cache(maxsize=64)
 def _powers(b: float, d_k: int) -> np.ndarray:
-    """S_k for odd k = 1, 3, ...: half of E(|z_k|^2 + |z_{-k}|^2) for the Fourier coefficients z_k of m, where m is odd."""
+    """S_k for odd k = 1, 3, ...: half of E(|z_k|^2 + |z_{-k}|^2) for the Fourier coefficients z_k of m, which is odd."""
     if b == 0:
         return np.zeros(ANGLES // 2)
     zeta, share, log_w, density = _ellipses(d_k)
@@ -117,7 +117,7 @@ def _ellipses(d_k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     """The distribution of |P|^2 = W cos^2(pi/4 - zeta) and |Q'|^2 = W sin^2(pi/4 - zeta) for b^2 = d_k.
 
     Given V and c, p = W/V has the density p sin(2w)/(1-c^2) exp(-p/(1-c^2)) I_0(c p sin(2w)/(1-c^2)), w = pi/4 - zeta.
-    1 - c^2 = U^{2/(d_k-1)} for a uniform number U. Its sum over c has a logarithm at zeta = 0, hence nodes in its fifth root.
+    1 - c^2 = U^{2/(d_k-1)} for a uniform number U. Its sum over c has a logarithm at zeta = 0, hence fifth powers.
     Returns zeta, its masses, log W and the conditional masses of log W, one column for each zeta.
     """
     gap = min(0.25, 0.35 / math.sqrt(d_k))
@@ -163,7 +163,6 @@ def _rows(d_k: int) -> int:
 def _order(u0: ArrayLike, *, positive: bool) -> np.ndarray:
     found = real("u0", u0, 0.0)
     if (found > 1).any() or (positive and (found == 0).any()):
-        raise ValueError(
-            f"u0 is {u0!r}; an order parameter lies between 0 and 1{', and not at 0' if positive else ''}."
-        )
+        bound = "above 0 and at most 1" if positive else "from 0 to 1"
+        raise ValueError(f"u0 is {u0!r}; an order parameter is a number {bound}.")
     return found

@@ -15,6 +15,8 @@ from attnflow.theory.checks import checked_integers
 
 REACH = 10.5
 """Normal numbers are integrated up to here: what lies beyond has probability 1e-25."""
+MOST = 10**8
+"""The largest number of tokens."""
 LOWEST = -64.0
 """Where e^y is as good as 0."""
 
@@ -28,17 +30,23 @@ def simplex_weights(n: int, s: ArrayLike, rho: ArrayLike) -> np.ndarray:
     probability that z and z' have their largest entry at the same place. Trapezoidal rules in logarithms: 1e-11
     relative for n <= 1e6. n >= 1, s >= 0, -1 <= rho <= 1 broadcast (ours; the simplex of arXiv:2604.01978).
     """
-    size = checked_integers("n", n, 1)
-    if size.ndim:
-        raise ValueError(f"n is {n!r}; it must be one integer, at least 1.")
+    size = checked_count(n, 1)
     s, rho = np.asarray(s, dtype=np.float64), np.asarray(rho, dtype=np.float64)
     if not (s >= 0).all():
         raise ValueError(f"s is {s!r}; it must be at least 0 (inf is hardmax).")
     if not (np.abs(rho) <= 1).all():
         raise ValueError(f"rho is {rho!r}; a correlation lies between -1 and 1.")
     pairs = np.broadcast(s, rho)
-    found = [common_weight(int(size), float(one), float(other)) for one, other in pairs]
+    found = [common_weight(size, float(one), float(other)) for one, other in pairs]
     return np.reshape(np.array(found), pairs.shape)
+
+
+def checked_count(n: int, least: int) -> int:
+    """A number of tokens, up to which the tails of normal numbers that are left out do not count."""
+    found = checked_integers("n", n, least)
+    if found.ndim or found > MOST:
+        raise ValueError(f"n is {n!r}; it must be one integer from {least} to {MOST:,}.")
+    return int(found)
 
 
 @functools.lru_cache(maxsize=4096)

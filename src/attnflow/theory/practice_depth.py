@@ -1,4 +1,4 @@
-"""What theory says of a deep transformer at initialisation: how far depth mixes its tokens, and which knob moves that."""
+"""A deep transformer at initialisation: how far depth mixes its tokens, and which knob moves that."""
 
 import math
 
@@ -27,7 +27,7 @@ def predict_depth(
 ) -> list[Prediction]:
     """Predictions for `layers` layers of attention with fresh Gaussian weights in every layer and head.
 
-    A layer is x <- N(x + (step/heads) sum_h V_h m_h(x)), V with entries of variance 1/d; `context` tokens of dimension d
+    A layer is x <- N(x + (step/heads) sum_h V_h m_h(x)), V with entries of variance 1/d; `context` tokens of R^d
     start orthonormal, Q and K have d_k rows, and logits have the deviation `logit_scale`. Every value is a number, a
     list (elasticities), or None where a layer lies beyond the network. layers, heads, d_k >= 1, d >= 4, context >= 2.
     """
@@ -118,7 +118,8 @@ def _knobs(d: int, context: int, b: float) -> Prediction:
     return Prediction(
         name,
         values,
-        f"the layer at which the overlap passes 1/2 is proportional to these powers: {listed}; {KNOBS[best]} moves it most",
+        f"the layer at which the overlap passes 1/2 is proportional to these powers: {listed}; {KNOBS[best]} moves it "
+        "most",
         conditions,
         OURS,
     )

@@ -20,8 +20,7 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import BarycentricInterpolator
 from scipy.special import expit, ndtr
 
-from attnflow.theory.checks import checked_integers
-from attnflow.theory.gaussian_softmax import REACH, common_weight
+from attnflow.theory.gaussian_softmax import REACH, checked_count, common_weight
 
 FINEST = 64
 """The largest degree of the polynomials that stand for f and g."""
@@ -56,7 +55,7 @@ def simplex_growth(n: int, b: float) -> tuple[float, float]:
 def simplex_path(
     n: int, b: float, tau: ArrayLike, overlap0: float = 0.0, d: float = math.inf, *, gap: bool = False
 ) -> np.ndarray:
-    """The common overlap at the times tau, from `overlap0` at tau = 0; with `gap`, 1 - overlap to full relative accuracy.
+    """The common overlap at the times tau, from `overlap0` at tau = 0; with `gap` 1 - overlap, accurate near 1.
 
     Solves gamma' = D(gamma) for v = log(u/(1-u)), u = (1+(n-1) gamma)/n = |mean token|^2, which is v' = 1 for b = 0 and
     d = inf: gamma = (n u - 1)/(n - 1), u = u_0/(u_0 + (1-u_0) e^{-tau}). f and g are interpolated to 1e-6 or better.
@@ -186,14 +185,12 @@ def _logit(gamma: np.ndarray, n: int) -> np.ndarray:
 
 
 def _checked(n: int, b: float, d: float) -> tuple[int, float, float]:
-    size = checked_integers("n", n, 2)
-    if size.ndim:
-        raise ValueError(f"n is {n!r}; it must be one integer, at least 2.")
+    size = checked_count(n, 2)
     if np.ndim(b) or not (0 <= b <= STEEPEST or b == math.inf):
         raise ValueError(f"b is {b!r}; a logit scale is one number from 0 to {STEEPEST:g}, or inf (hardmax).")
     if np.ndim(d) or not d >= 2:
         raise ValueError(f"d is {d!r}; it must be an integer, at least 2, or inf.")
-    return int(size), float(b), float(d)
+    return size, float(b), float(d)
 
 
 def _overlaps(overlap: ArrayLike, n: int) -> np.ndarray:
