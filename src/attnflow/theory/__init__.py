@@ -39,6 +39,7 @@ from attnflow.theory.causal_tokens import (
     prefix_noise,
 )
 from attnflow.theory.centres import renyi_centres, strong_centres
+from attnflow.theory.common_noise import poisson_log_order, poisson_order_mean, uniform_products, uniform_start_power
 from attnflow.theory.context import (
     exponential_moments,
     long_context_iid_overlap,
@@ -46,8 +47,22 @@ from attnflow.theory.context import (
     long_context_overlap,
     long_context_threshold,
 )
+from attnflow.theory.cosines import cosine_drift_constant, mean_cosine
 from attnflow.theory.counting import count_circle_modes, count_line_modes
 from attnflow.theory.degrees import basis_size, degree_weights, truncation_degree
+from attnflow.theory.depth import (
+    DepthRegime,
+    canonical_time,
+    depth_regime,
+    hot_mean_square,
+    hot_overlap,
+    hot_pair_collapse_probability,
+    logit_scale,
+    one_token_decay,
+    overlap_drift,
+    overlap_variation,
+    small_logit_products,
+)
 from attnflow.theory.energy import (
     energy_of_clusters,
     energy_of_uniform,
@@ -57,6 +72,15 @@ from attnflow.theory.energy import (
 )
 from attnflow.theory.equiangular import equiangular_overlap, equiangular_time, log_equiangular_time
 from attnflow.theory.exits import pair_angle_probability, pair_time_probability
+from attnflow.theory.exponents import (
+    antipodal_exponent,
+    attention_moments,
+    critical_logit_scale,
+    pair_exponent,
+    pair_exponent_spread,
+    zero_temperature_exponent,
+)
+from attnflow.theory.gaussian_softmax import simplex_weights
 from attnflow.theory.hemisphere import hemisphere_probability, log_hemisphere_probability
 from attnflow.theory.merging import (
     cap_overlap,
@@ -99,6 +123,7 @@ from attnflow.theory.perceptron import (
     perceptron_energy,
 )
 from attnflow.theory.practice import middle_curve, predict_middle
+from attnflow.theory.practice_depth import depth_curve, predict_depth
 from attnflow.theory.predictions import Prediction, predict_particles
 from attnflow.theory.repulsion import (
     RepulsiveMinimiser,
@@ -118,6 +143,7 @@ from attnflow.theory.saddles import (
     morse_quotient,
     ring_spectrum,
 )
+from attnflow.theory.simplex import collapse_time, simplex_drift, simplex_growth, simplex_path
 from attnflow.theory.spectrum import (
     critical_noise,
     dominant_degree,
@@ -153,6 +179,7 @@ from attnflow.theory.triples import (
 __all__ = [
     "Balance",
     "Delay",
+    "DepthRegime",
     "DiracStability",
     "Landscape",
     "LimitStaircase",
@@ -163,9 +190,12 @@ __all__ = [
     "Prediction",
     "RepulsiveMinimiser",
     "StaircaseExpansion",
+    "antipodal_exponent",
     "antipodal_spectrum",
     "attended_noise",
+    "attention_moments",
     "basis_size",
+    "canonical_time",
     "cap_overlap",
     "causal_correlation",
     "causal_graphon",
@@ -175,14 +205,19 @@ __all__ = [
     "circle_modes",
     "circle_points",
     "coarse_graining_error",
+    "collapse_time",
     "collapse_time_spread",
     "correlation_matrix",
+    "cosine_drift_constant",
     "count_circle_modes",
     "count_line_modes",
+    "critical_logit_scale",
     "critical_noise",
     "critical_residuals",
     "cubic_growth",
     "degree_weights",
+    "depth_curve",
+    "depth_regime",
     "dirac_bound",
     "dirac_stability",
     "discrete_prefix_noise",
@@ -207,6 +242,9 @@ __all__ = [
     "hemisphere_probability",
     "hop_ratios",
     "hop_sum",
+    "hot_mean_square",
+    "hot_overlap",
+    "hot_pair_collapse_probability",
     "jump_threshold",
     "labelled_configurations",
     "landau_coefficient",
@@ -239,10 +277,12 @@ __all__ = [
     "log_prefix_noise",
     "log_slow_motion_time",
     "log_softmax_dilution",
+    "logit_scale",
     "long_context_iid_overlap",
     "long_context_limit",
     "long_context_overlap",
     "long_context_threshold",
+    "mean_cosine",
     "meeting_point",
     "meeting_point_limit",
     "merge_arc_length",
@@ -257,17 +297,25 @@ __all__ = [
     "norm_decay",
     "norm_initial_rate",
     "norm_overlap",
+    "one_token_decay",
+    "overlap_drift",
     "overlap_growth",
     "overlap_rates",
     "overlap_spread",
+    "overlap_variation",
     "pair_angle_probability",
     "pair_cascade",
     "pair_delay",
     "pair_departure",
     "pair_disturbance",
+    "pair_exponent",
+    "pair_exponent_spread",
     "pair_lives",
     "pair_time_probability",
     "perceptron_energy",
+    "poisson_log_order",
+    "poisson_order_mean",
+    "predict_depth",
     "predict_middle",
     "predict_particles",
     "prefix_noise",
@@ -278,7 +326,12 @@ __all__ = [
     "repulsive_minimiser",
     "ring_growth_rates",
     "ring_spectrum",
+    "simplex_drift",
+    "simplex_growth",
+    "simplex_path",
+    "simplex_weights",
     "slow_motion_time",
+    "small_logit_products",
     "soft_accuracy",
     "soft_critical_time",
     "soft_profile",
@@ -293,4 +346,7 @@ __all__ = [
     "three_clusters",
     "truncation_degree",
     "two_point_modes",
+    "uniform_products",
+    "uniform_start_power",
+    "zero_temperature_exponent",
 ]
