@@ -208,3 +208,16 @@ def test_predict(place):
     assert attnflow("predict", "particles", "--beta", "nan", "--d", "3", cwd=place).returncode == 2
     assert attnflow("predict", "particles", "--beta", "9", "--d", "1", cwd=place).returncode == 2
     assert attnflow("predict", "particles", "--beta", "9", "--d", "3", "--figure", "no/where/a.pdf", cwd=place).returncode == 6
+
+
+def test_predict_middle_and_depth(place):
+    middle = ["predict", "middle", "--context", "4096", "--alibi", "0.0005", "--beta", "1", "--depth", "1"]
+    found = {one["quantity"]: one for one in json.loads(attnflow(*middle, "--json", cwd=place, check=0).stdout)}
+    assert 900 < found["middle"]["value"] < 920
+    text = attnflow(*middle, "--figure", "m.pdf", cwd=place, check=0).stdout
+    assert "takeover" in text
+    assert (place / "m.pdf").read_bytes()[:4] == b"%PDF"
+    depth = ["predict", "depth", "--layers", "96", "--heads", "64", "--d", "512", "--d-k", "128", "--context", "256"]
+    found = json.loads(attnflow(*depth, "--json", "--figure", "d.pdf", cwd=place, check=0).stdout)
+    assert found[0]["value"] == 1.5
+    assert (place / "d.pdf").read_bytes()[:4] == b"%PDF"

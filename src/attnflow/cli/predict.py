@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 predict = typer.Typer(
     no_args_is_help=True,
-    help="Say what closed-form theory predicts, with its conditions: for tokens on the sphere, for the middle of a long "
-    "prompt, for the depth of a network at initialisation.\n\n"
+    help="Say what closed-form theory predicts, with its conditions: for tokens on the sphere, for the middle of a "
+    "long prompt, for the depth of a network at initialisation.\n\n"
     "Example: [bold]attnflow predict particles --beta 9 --d 3 --n 64[/bold]",
 )
 Figure = Annotated[Path | None, typer.Option(help="Draw a figure into this file.", metavar="FILE")]
