@@ -132,12 +132,12 @@ def test_pairs_of_many_tokens(slope):
     c, source = 0.9, np.array([0.9, 0.995])
     found = theory.causal_pair_correlation(c, 1.0, source, slope)
     errors = []
-    for n in (400, 1600):
+    for n in (200, 800):
         matrix = theory.equal_time_correlations(c, n, slope)
         errors.append(np.abs(n * matrix[-1, np.round(source * n).astype(int) - 1] / found - 1))
     # the first tokens, which many paths share, leave about n^(-1/2): a factor 2
     assert np.all(errors[1] < 0.6 * errors[0])
-    assert np.all(errors[1] < 0.03)
+    assert np.all(errors[1] < 0.04)
 
 
 def test_printed_noise():
@@ -168,7 +168,10 @@ def test_noise_is_the_square_of_all_paths(slope):
 
 def test_limits_of_noise():
     np.testing.assert_allclose(theory.prefix_noise(1.0, 1e-7), theory.prefix_noise(1.0), rtol=1e-6)
-    # all but a layer of 1/slope has e^{2c}
+    # all but a layer of 1/slope has e^{2c}; panels of every kind of slope lie on one curve e^{2c} + b/slope
+    steep = np.array([60.0, 130.0, 1000.0])
+    layers = [s * (theory.prefix_noise(1.0, s) - np.exp(2)) for s in steep]
+    np.testing.assert_allclose(layers, layers[-1], rtol=1e-10)
     np.testing.assert_allclose(theory.prefix_noise(1.0, 1e4), np.exp(2), rtol=1e-3)
     np.testing.assert_allclose(theory.attended_noise([0.5, 3.0]), theory.prefix_noise([0.5, 3.0]), rtol=1e-14)
 

@@ -247,7 +247,7 @@ def test_strong_centres_of_a_simulation():
 def test_caps():
     # on S^2 a cap has measure (1 - cos)/2; its complement is the cap around the antipode
     np.testing.assert_allclose(theory.strong_centres(10**9, [0.3, 2.0], 3), 2 / (1 - np.cos([0.3, 2.0])), rtol=1e-12)
-    np.testing.assert_allclose(theory.strong_centres(7, np.pi / 2, [5][0]), 2 * (1 - 0.5**7), rtol=1e-12)
+    np.testing.assert_allclose(theory.strong_centres(7, np.pi / 2, 5), 2 * (1 - 0.5**7), rtol=1e-12)
     assert theory.strong_centres(7, np.pi, 3) == 1
     assert theory.strong_centres(1000, 0.1, 4096) == 1000
 
@@ -328,6 +328,10 @@ def test_limits_of_validity_are_told():
     np.testing.assert_allclose(
         10 ** found["sampling noise"].value, theory.prefix_noise(found["depth"].value), rtol=1e-12
     )
+    # on the circle at beta = 9 degree 3 or 4 is faster than degree 1, and decides
+    fast = float(theory.causal_rates(int(theory.dominant_degree(9.0, 2)), 9.0, 2, "SA"))
+    noise = by_name(4096, 2**-10, 9.0, 0.5, 2)["sampling noise"].value
+    np.testing.assert_allclose(10**noise, theory.prefix_noise(fast * 0.5), rtol=1e-12)
     assert "OUTSIDE" not in found["middle"].conditions
     assert "OUTSIDE" in found["takeover"].conditions
     assert "OUTSIDE" in by_name(4096, 2**-10, 1.0, 2.0)["middle"].conditions

@@ -67,6 +67,7 @@ def test_shares_far_out():
     assert theory.early_share(c, share) == 1
     np.testing.assert_allclose(theory.log_early_signal(c, share), c, rtol=1e-15)
     assert theory.early_share(1e-3, 1e-300) < 1e-150
+    np.testing.assert_allclose(theory.late_signal(1.0, 1e-300), np.e, rtol=4 * EPS)
     np.testing.assert_allclose(theory.takeover_depth(1e-300) - y, 0.5, atol=1e-3)
     np.testing.assert_allclose(theory.takeover_depth(1e-5, 1e4), 1e4 + 2.2521684610 + 0.5, atol=1e-3)
     with pytest.raises(ValueError, match="use log_early_signal"):

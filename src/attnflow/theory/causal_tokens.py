@@ -184,7 +184,7 @@ def _noise(c: float, slope: float) -> float:
     y, weights = gauss_panels(edges, 24)
     q = (v - y)[:, None]  # log u(s)
     end = np.minimum(np.sqrt(y), np.sqrt(np.maximum(-q[:, 0], 0.0)) + np.sqrt(c) + 8)[:, None]
-    nodes, inner = gauss_panels(np.linspace(0.0, 1.0, 2 + int(2 * np.max(end))), 24)
+    nodes, inner = gauss_panels(np.linspace(0.0, 1.0, 2 + int(np.max(end))), 24)
     stops = (end * nodes) ** 2
     paths = hop_sum(c, stops) * np.exp(np.logaddexp(0, q) - np.logaddexp(0, q + stops))
     heard = 1 + np.sum(2 * end**2 * nodes * inner * paths, axis=1)
