@@ -308,6 +308,17 @@ def _checked(field: Any, density: Any, until: Any, kappa: Any, rtol: Any, atol: 
     for name, value, low in (("rtol", rtol, 1e-13), ("atol", atol, 0.0), ("resolution", resolution, 1e-14)):
         number(name, value, low=low, high=1.0)
     model = model_on(field, basis, kappa, resolution)
+    check_potentials(model, basis, resolution)
+    if (tail := float(density.tail)) > resolution:
+        raise InvalidInput(
+            f"`density` has a tail of {tail:.2g} in degree {basis.degree}, above the `resolution` of "
+            f"{resolution:g}; build it on `basis.refined({2 * basis.degree})`."
+        )
+    return model
+
+
+def check_potentials(model: Model, basis: AbstractBasis, resolution: float) -> None:
+    """Refuse potentials that `basis` does not resolve."""
     if model.potentials:
         external = np.asarray(basis.analysis(double(model.external_potential)(basis)))
         if (rough := float(tail_of(basis, external))) > resolution:
@@ -315,9 +326,3 @@ def _checked(field: Any, density: Any, until: Any, kappa: Any, rtol: Any, atol: 
                 f"`field` has a Potential whose last degrees hold {rough:.2g} of the largest, above `resolution` "
                 f"{resolution:g}; use a smooth activation ('tanh', 'gelu'), more degrees, or `evolve_cells`."
             )
-    if (tail := float(density.tail)) > resolution:
-        raise InvalidInput(
-            f"`density` has a tail of {tail:.2g} in degree {basis.degree}, above the `resolution` of "
-            f"{resolution:g}; build it on `basis.refined({2 * basis.degree})`."
-        )
-    return model

@@ -24,7 +24,7 @@ from attnflow.flows.stop import AbstractStop, conditions
 from attnflow.masks import AbstractMask, Causal, Everyone
 from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import tail_of
-from attnflow.meanfield.evolve import below, harmonic_dims, harmonic_labels, trouble_of, why_lost
+from attnflow.meanfield.evolve import below, check_potentials, harmonic_dims, harmonic_labels, trouble_of, why_lost
 from attnflow.meanfield.exponential import HarmonicState, advance
 from attnflow.meanfield.harmonic_stepper import Equation, HarmonicStepper
 from attnflow.meanfield.model import Model, model_on
@@ -223,7 +223,7 @@ def _checked(
         number(name, value, low=low, high=1.0)
     with full_precision():
         bare, _ = bare_and_mask(field)
-        model_on(bare, density.basis, kappa, tolerances[2])
+        check_potentials(model_on(bare, density.basis, kappa, tolerances[2]), density.basis, tolerances[2])
         tails = [float(tail_of(density.basis, row)) for row in np.asarray(density.coefficients)]
     if max(tails) > tolerances[2]:
         degree = density.basis.degree
@@ -245,10 +245,12 @@ def _equation(recipe: _Recipe) -> Equation:
     bare, mask = bare_and_mask(recipe.field)
     model = model_on(bare, basis, recipe.kappa, resolution)
     seen, weights = seen_from(density.places, mask), density.places.weights
-    modes, tolerances = density.places.legendre(), tuple(jnp.asarray(value) for value in recipe.tolerances)
+    modes, degrees = density.places.legendre()
+    ending = degrees >= max(density.places.nodes - 2, 1)
+    tolerances = tuple(jnp.asarray(value) for value in recipe.tolerances)
 
     def further(state: HarmonicState, target: Any, limit: Any) -> tuple[HarmonicState, dict[str, Any]]:
-        return _slice(model, basis, seen, weights, modes, state, target, limit, *tolerances)
+        return _slice(model, basis, seen, weights, (modes, ending), state, target, limit, *tolerances)
 
     def views(coefficients: np.ndarray, t: float) -> Views:
         fixed = jax.tree.map(lambda leaf: np.asarray(leaf)[None], density)
@@ -307,11 +309,11 @@ def _slice(
 
 def _read(basis: AbstractBasis, weights: Any, modes: Any, c: Any, change: Any) -> dict[str, Any]:
     values = jax.vmap(basis.synthesis)(c)
-    count = len(modes)
-    waves = jnp.abs(jnp.einsum("km,pmh->pkh", modes, c.reshape(-1, count, basis.mask.size)))
+    transform, ending = modes
+    waves = jnp.max(jnp.abs(transform @ c.reshape(len(c), -1)), axis=1)
     return {
         "tail": jnp.max(jax.vmap(lambda row: tail_of(basis, row))(c)),
-        "place_tail": jnp.max(waves[:, max(count - 2, 1) :]) / jnp.max(waves),
+        "place_tail": jnp.max(jnp.where(ending, waves, 0.0)) / jnp.max(waves),
         "lowest": jnp.min(values),
         "negative": jnp.max(jax.vmap(lambda row: below(basis, row))(values)),
         "speed": jnp.sqrt(jnp.sum(weights * jnp.sum(change.reshape(len(c), -1) ** 2, axis=1))),

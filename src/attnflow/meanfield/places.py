@@ -118,9 +118,9 @@ class Places(eqx.Module):
                 weights[m * self.nodes : (m + 1) * self.nodes] = (b - a) * w @ _lagrange(self.nodes, local)
         return weights / (high - low)
 
-    def legendre(self) -> np.ndarray:
-        """The matrix (nodes, nodes) that takes values on one piece to orthonormal Legendre coefficients."""
-        return _transform(self.nodes)
+    def legendre(self) -> tuple[np.ndarray, np.ndarray]:
+        """The matrix that takes values to orthonormal Legendre coefficients on the pieces, and the degrees of these."""
+        return np.kron(np.eye(self.pieces), _transform(self.nodes)), np.tile(np.arange(self.nodes), self.pieces)
 
     @property
     def _ends(self) -> list[tuple[float, float]]:
