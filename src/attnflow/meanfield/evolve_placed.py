@@ -182,7 +182,10 @@ def bare_and_mask(field: AbstractField) -> tuple[AbstractField, AbstractMask]:
     parts = field.parts if isinstance(field, Total) else (field,)
     heads = [k for k, part in enumerate(parts) if isinstance(part, Attention)]
     if len(heads) != 1:
-        return field, Everyone()  # which `as_model` refuses
+        raise InvalidInput(
+            f"`field` has {len(heads)} attentions; densities with places follow one Attention(beta, mask=Causal()), "
+            "perhaps plus Potential(...)."
+        )
     attention = parts[heads[0]]
     assert isinstance(attention, Attention)
     mask = attention.mask
