@@ -15,7 +15,7 @@ from attnflow.errors import InvalidInput, NoSuchItem
 EPS = np.finfo(np.float64).eps
 CIRCLE, ZONAL = mf.CircleBasis(4), mf.ZonalBasis(3, 3)
 SWITCH = mf.Places((0, 0.25, 1), 6)
-few = settings(deadline=None, max_examples=25)
+few = settings(deadline=None, max_examples=25, derandomize=True)
 
 
 @st.composite
@@ -78,7 +78,7 @@ def test_a_place_sees_what_is_before_it(made, slope):
     block = np.repeat(np.arange(made.pieces), made.nodes)
     assert (matrix[block[:, None] < block[None, :]] == 0).all()
     # the weight of the earlier pieces is u(b)/u(sigma), u = e^{slope sigma} - 1; 0/0 at slope 0
-    u = (lambda s: np.expm1(slope * s)) if slope > 1e-9 else (lambda s: s)
+    u = (lambda s: np.expm1(slope * s)) if slope > 1e-290 else (lambda s: s)
     for m, end in enumerate(made.breaks[1:-1], 1):
         later = made.points > end
         share = np.sum(matrix[later][:, : m * made.nodes], axis=1)
