@@ -152,9 +152,9 @@ def evolve_placed(
         kappa, save, resolution, stop, observe, sink, from_, on_progress, cancel, check: as for `evolve`; observables
             are functions of (t, placed density), and resolution holds at every node.
 
-    Near the uniform measure 1 + e g(sigma) h, h a harmonic of degree k, dg/dc = F[g] with c = t times the growth rate of
-    k: g = u^p grows as e^{c/(p+1)}, u = e^{lambda sigma} - 1, and the part of a topic before s reaches sigma > s as
-    e^c P(N_c > N_y), y = log(u(sigma)/u(s)), N independent Poisson numbers (ours).
+    Close to the uniform measure, f = 1 + e g(sigma) h with a harmonic h of degree k, g obeys dg/dc = F[g] with c = t
+    times the growth rate of k: g = u^p grows as e^{c/(p+1)}, u = e^{lambda sigma} - 1, and a topic of the places before
+    s has the amplitude e^c P(N_c > N_y) behind s, y = log(u(sigma)/u(s)), with independent Poisson numbers N (ours).
     """
     control = Control(sink, on_progress, cancel, check)
     if from_ is not None:

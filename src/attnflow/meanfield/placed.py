@@ -1,5 +1,6 @@
 """A density f(sigma, x) with a place sigma in [0, 1] as a coordinate: the mean field of a prompt."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -132,9 +133,8 @@ def placed(
     if basis is None:
         raise InvalidInput("`basis` is missing; a formula needs one, as in placed(places, formula, CircleBasis(32)).")
     instance("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
-    function = start
     rows = [
-        from_function(basis, lambda x, s=s: function(s, x), normalise=normalise, tolerance=tolerance).coefficients
+        from_function(basis, functools.partial(start, s), normalise=normalise, tolerance=tolerance).coefficients
         for s in places.points.tolist()
     ]
     return PlacedDensity(places, basis, np.stack(rows), tolerance=tolerance)
