@@ -30,10 +30,13 @@ from attnflow.meanfield.density import Density, Moments
 from attnflow.meanfield.distances import observable_distance, quadrature_error, wasserstein_circle
 from attnflow.meanfield.evolve import DensityFlow, evolve
 from attnflow.meanfield.evolve_cells import evolve_cells
+from attnflow.meanfield.evolve_placed import PlacedFlow, evolve_placed
 from attnflow.meanfield.linearised import Linearised, Stability, linearised, rotations, stability
 from attnflow.meanfield.model import Model, as_model
 from attnflow.meanfield.multipliers import check_degree, multipliers, needed_degree
 from attnflow.meanfield.onset import Bifurcation, bifurcation
+from attnflow.meanfield.placed import PlacedDensity, placed
+from attnflow.meanfield.places import Places
 from attnflow.meanfield.samples import quadrature, quiet, sample
 from attnflow.meanfield.sphere_basis import SphereBasis
 from attnflow.meanfield.stationary import Stationary, branch, free_energy, stationary
@@ -51,6 +54,9 @@ __all__ = [
     "Linearised",
     "Model",
     "Moments",
+    "PlacedDensity",
+    "PlacedFlow",
+    "Places",
     "SphereBasis",
     "Stability",
     "Stationary",
@@ -65,6 +71,7 @@ __all__ = [
     "empirical",
     "evolve",
     "evolve_cells",
+    "evolve_placed",
     "expected_distance",
     "expected_observable",
     "fluctuations",
@@ -79,6 +86,7 @@ __all__ = [
     "needed_degree",
     "observable_distance",
     "perturbed",
+    "placed",
     "quadrature",
     "quadrature_error",
     "quiet",

@@ -1,9 +1,8 @@
 """The continuity equation by harmonics: exponentially accurate as long as the density is resolved."""
 
 import dataclasses
-import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,27 +13,25 @@ from jax.scipy.special import xlogy
 from attnflow.checks import end_time, instance, number
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
-from attnflow.flows.compiled import compiled, wait
+from attnflow.flows.compiled import compiled
 from attnflow.flows.continuing import changed, go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.observables import Observe, Views
-from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
+from attnflow.flows.outcome import Outcome, Progress
 from attnflow.flows.save import Save, continued, saved_times
-from attnflow.flows.sink import AbstractSink, Layout, Variable
-from attnflow.flows.stepper import AbstractSingle, Rows, Slice
+from attnflow.flows.sink import AbstractSink
 from attnflow.flows.stop import AbstractStop, conditions
 from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import Density, tail_of
 from attnflow.meanfield.density_flow import AbstractDensityFlow
-from attnflow.meanfield.exponential import STALLED, HarmonicState, advance, begin
+from attnflow.meanfield.exponential import STALLED, HarmonicState, advance
+from attnflow.meanfield.harmonic_stepper import Equation, HarmonicStepper
 from attnflow.meanfield.model import Model, model_on
 from attnflow.meanfield.multipliers import multipliers
 from attnflow.meanfield.samples import quadrature, quiet
 from attnflow.precision import double, full_precision
 from attnflow.tokens import Tokens
 
-SLICE = 0.5
-"""Seconds of a slice of work."""
 CUT, NEGATIVE = 1, 2
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
@@ -62,14 +59,10 @@ class DensityFlow(AbstractDensityFlow):
     @classmethod
     def of(cls, driven: Driven, recipe: "Recipe") -> "DensityFlow":
         """What `evolve` or a run folder left."""
-        basis, dataset = recipe.density.basis, driven.dataset
-        degrees = np.arange(basis.degree + 1)
-        labels: dict[str, Any] = {"degree": ("harmonic", basis.degrees)}
-        if len(basis.mask.shape) == 3:
-            labels = {"part": ["cosine", "sine"], "order": degrees, "degree": degrees}
+        labels = harmonic_labels(recipe.density.basis)
         return cls(
-            dataset.assign_coords(labels), recipe.field, recipe.kappa, recipe.density, driven.outcome, driven.steps,
-            driven.checkpoint, recipe,
+            driven.dataset.assign_coords(labels), recipe.field, recipe.kappa, recipe.density, driven.outcome,
+            driven.steps, driven.checkpoint, recipe,
         )  # fmt: skip
 
     @property
@@ -178,110 +171,60 @@ def evolve(
         recipe = Recipe(field, density, times, float(kappa), tolerances, stops, dict(observe or {}))  # type: ignore[arg-type]
     with full_precision():
         return drive(
-            _Harmonics(recipe), control, lambda driven: DensityFlow.of(driven, recipe), observe=recipe.observe,
-            stops=recipe.stops,
+            HarmonicStepper(_equation(recipe), recipe.times), control, lambda driven: DensityFlow.of(driven, recipe),
+            observe=recipe.observe, stops=recipe.stops,
         )  # fmt: skip
 
 
-class _State(NamedTuple):
-    inner: HarmonicState
-    row: Any
-    """Frames so far."""
+def _equation(recipe: Recipe) -> Equation:
+    """The coefficients of a density, and how they change."""
+    density, basis = recipe.density, recipe.density.basis
+    rtol, _, resolution = recipe.tolerances
+    model = model_on(recipe.field, basis, recipe.kappa, resolution)
+    kernel, tolerances = _kernel(model, basis), tuple(jnp.asarray(value) for value in recipe.tolerances)
+    numbers = ("energy", "entropy", "mass", "tail", "lowest", "negative", "speed")
 
+    def further(state: HarmonicState, target: Any, limit: Any) -> tuple[HarmonicState, dict[str, Any]]:
+        return _slice(model, basis, kernel, state, target, limit, *tolerances)
 
-class _Harmonics(AbstractSingle):
-    """A density in harmonics."""
-
-    def __init__(self, recipe: Recipe):
-        self.density, self.times = recipe.density, recipe.times
-        self.rtol, _, self.resolution = recipe.tolerances
-        self.model = model_on(recipe.field, recipe.density.basis, recipe.kappa, self.resolution)
-        self.tolerances = tuple(jnp.asarray(value) for value in recipe.tolerances)
-        self.kernel = _kernel(self.model, recipe.density.basis)
-        self.limit, self.warm = 1, False
-
-    @property
-    def goal(self) -> tuple[float, int]:
-        return float(self.times[-1]), len(self.times)
-
-    def layout(self) -> Layout:
-        shape = self.density.basis.mask.shape
-        dims = ("harmonic",) if len(shape) == 1 else ("part", "order", "degree")
-        numbers = ["time", "energy", "entropy", "mass", "tail", "lowest", "negative", "speed"]
-        numbers += [] if self.model.softmax else ["free_energy"]
-        frames = {name: Variable(("time",), np.dtype(np.float64)) for name in numbers}
-        frames["coefficients"] = Variable(("time", *dims), np.dtype(np.float64))
-        return Layout(
-            {"time": frames}, dict(zip(dims, shape, strict=True)), {"time": len(self.times)}, {}, {}, {"time": 16},
-            {}, float(self.times[-1]), {},
-        )  # fmt: skip
-
-    def start(self) -> Views:
-        return self._views(np.asarray(self.density.coefficients), 0.0)
-
-    def begin(self) -> _State:
-        return _State(begin(jnp.asarray(self.density.coefficients)), np.zeros((), np.int64))
-
-    def work(self, state: _State) -> Slice:
-        """Some steps towards the next saved time."""
-        row = int(state.row)
-        if row >= len(self.times):
-            return Slice(state, None, self._finished())
-        target = float(self.times[row])
-        began, before = time.perf_counter(), int(state.inner.accepted + state.inner.rejected)
-        inner, found = wait(
-            _slice(
-                self.model, self.density.basis, self.kernel, state.inner, jnp.asarray(target), jnp.asarray(self.limit),
-                *self.tolerances,
-            )
-        )  # fmt: skip
-        taken = int(inner.accepted + inner.rejected) - before
-        if taken and self.warm:  # the first slice also compiles
-            self.limit = int(np.clip(SLICE * taken / max(time.perf_counter() - began, 1e-6), 1, 100_000))
-        self.warm = True
-        reached, trouble = float(inner.t), int(inner.trouble)
-        if reached < target and not trouble:
-            return Slice(_State(inner, state.row), None)
-        rows = None
-        if row == 0 or reached > self.times[row - 1]:
-            numbers = {name: np.array([float(value)]) for name, value in found.items()}
-            coefficients = np.asarray(inner.c)
-            frames = {"time": np.array([reached]), "coefficients": coefficients[None]} | numbers
-            rows = Rows({"time": frames}, self._views(coefficients, reached))
-        if trouble:
-            return Slice(_State(inner, state.row), rows, self._lost(reached, trouble))
-        done = self._finished() if row + 1 == len(self.times) else None
-        return Slice(_State(inner, np.asarray(row + 1)), rows, done)
-
-    def reached(self, state: _State, rows: dict[str, int]) -> Reached:
-        return Reached(float(state.inner.t), rows["time"], int(state.inner.accepted + state.inner.rejected))
-
-    def steps(self, state: _State) -> dict[str, int]:
-        return {"accepted": int(state.inner.accepted), "rejected": int(state.inner.rejected)}
-
-    def finish(self, state: _State) -> dict[str, Any]:
-        return {}
-
-    def _views(self, coefficients: np.ndarray, t: float) -> Views:
-        fixed = jax.tree.map(lambda leaf: np.asarray(leaf)[None], self.density)
+    def views(coefficients: np.ndarray, t: float) -> Views:
+        fixed = jax.tree.map(lambda leaf: np.asarray(leaf)[None], density)
         return Views(np.array([[t]]), coefficients[None, None], fixed, _moved)
 
-    def _finished(self) -> Outcome:
-        return Outcome(Ending.FINISHED, f"reached t = {self.times[-1]:g}.")
-
-    def _lost(self, t: float, trouble: int) -> Outcome:
-        degree, until = self.density.basis.degree, self.times[-1]
-        why = {
-            CUT: f"its coefficients next to degree {degree} exceed {self.resolution:g} of the largest one",
-            NEGATIVE: f"the mass of its negative part exceeds {self.resolution:g} at rtol = {self.rtol:g}",
-            STALLED: "its field is not finite or needs steps below rounding",
-        }[trouble]
-        return Outcome(
-            Ending.FAILED,
-            f"the density is resolved until t = {t:.6g} of {until:g} and no longer: {why}; use "
-            f"`basis.refined({2 * degree})` or `evolve_cells`, or continue with tokens, evolve(..., "
-            "check=False).hand_over() (`trajectory.hand_over()` of this error).",
+    def lost(t: float, trouble: int) -> str:
+        return (
+            f"the density is resolved until t = {t:.6g} of {recipe.times[-1]:g} and no longer: "
+            f"{why_lost(trouble, basis.degree, resolution, rtol)}; use `basis.refined({2 * basis.degree})` or "
+            "`evolve_cells`, or continue with tokens, evolve(..., check=False).hand_over() (`trajectory.hand_over()` "
+            "of this error)."
         )
+
+    return Equation(
+        np.asarray(density.coefficients), harmonic_dims(basis),
+        numbers if model.softmax else (*numbers, "free_energy"), further, views, lost,
+    )  # fmt: skip
+
+
+def harmonic_dims(basis: AbstractBasis) -> tuple[str, ...]:
+    """Names of the axes of coefficients."""
+    return ("harmonic",) if len(basis.mask.shape) == 1 else ("part", "order", "degree")
+
+
+def harmonic_labels(basis: AbstractBasis) -> dict[str, Any]:
+    """Coordinates of the axes of coefficients."""
+    if len(basis.mask.shape) == 1:
+        return {"degree": ("harmonic", basis.degrees)}
+    degrees = np.arange(basis.degree + 1)
+    return {"part": ["cosine", "sine"], "order": degrees, "degree": degrees}
+
+
+def why_lost(trouble: int, degree: int, resolution: float, rtol: float) -> str:
+    """Why a density cannot be followed any further."""
+    return {
+        CUT: f"its coefficients next to degree {degree} exceed {resolution:g} of the largest one",
+        NEGATIVE: f"the mass of its negative part exceeds {resolution:g} at rtol = {rtol:g}",
+        STALLED: "its field is not finite or needs steps below rounding",
+    }[trouble]
 
 
 def _moved(coefficients: Any, density: Density) -> Density:
@@ -302,17 +245,13 @@ def _slice(
 ) -> tuple[HarmonicState, dict[str, Any]]:
     """Some steps towards `target`, and what there is to say about the state reached."""
 
-    def watch(c: Any) -> Any:
-        size = jnp.sqrt(jnp.sum(c**2))
-        cut = tail_of(basis, c) > resolution
-        negative = _below(basis, basis.synthesis(c)) > jnp.maximum(resolution, ROUNDING * size)
-        return jnp.where(cut, CUT, jnp.where(negative, NEGATIVE, 0))
-
     def rate(c: Any) -> Any:
         return model.rate(basis, c)
 
     linear = model.diffusion(basis)
-    state = advance(rate, linear, state, target, limit, rtol=rtol, atol=atol, watch=watch)
+    state = advance(
+        rate, linear, state, target, limit, rtol=rtol, atol=atol, watch=lambda c: trouble_of(basis, c, resolution)
+    )
     return state, _read(model, basis, kernel, state.c, linear * state.c + state.slope)
 
 
@@ -329,14 +268,23 @@ def _read(model: Model, basis: AbstractBasis, kernel: tuple[Any, Any], c: Any, c
         "mass": c.reshape(-1)[0],
         "tail": tail_of(basis, c),
         "lowest": jnp.min(values),
-        "negative": _below(basis, values),
+        "negative": below(basis, values),
         "speed": jnp.sqrt(jnp.sum(change**2)),
     }
     free_energy = model.clock_factor * energy + external - model.kappa * entropy
     return found if model.softmax else found | {"free_energy": free_energy}
 
 
-def _below(basis: AbstractBasis, values: Any) -> Any:
+def trouble_of(basis: AbstractBasis, c: Any, resolution: Any) -> Any:
+    """0 while a density is resolved, else `CUT` or `NEGATIVE`."""
+    size = jnp.sqrt(jnp.sum(c**2))
+    cut = tail_of(basis, c) > resolution
+    negative = below(basis, basis.synthesis(c)) > jnp.maximum(resolution, ROUNDING * size)
+    return jnp.where(cut, CUT, jnp.where(negative, NEGATIVE, 0))
+
+
+def below(basis: AbstractBasis, values: Any) -> Any:
+    """The mass of the negative part."""
     return jnp.sum(basis.weights * jnp.maximum(-values, 0.0))
 
 
@@ -360,6 +308,17 @@ def _checked(field: Any, density: Any, until: Any, kappa: Any, rtol: Any, atol: 
     for name, value, low in (("rtol", rtol, 1e-13), ("atol", atol, 0.0), ("resolution", resolution, 1e-14)):
         number(name, value, low=low, high=1.0)
     model = model_on(field, basis, kappa, resolution)
+    check_potentials(model, basis, resolution)
+    if (tail := float(density.tail)) > resolution:
+        raise InvalidInput(
+            f"`density` has a tail of {tail:.2g} in degree {basis.degree}, above the `resolution` of "
+            f"{resolution:g}; build it on `basis.refined({2 * basis.degree})`."
+        )
+    return model
+
+
+def check_potentials(model: Model, basis: AbstractBasis, resolution: float) -> None:
+    """Refuse potentials that `basis` does not resolve."""
     if model.potentials:
         external = np.asarray(basis.analysis(double(model.external_potential)(basis)))
         if (rough := float(tail_of(basis, external))) > resolution:
@@ -367,9 +326,3 @@ def _checked(field: Any, density: Any, until: Any, kappa: Any, rtol: Any, atol: 
                 f"`field` has a Potential whose last degrees hold {rough:.2g} of the largest, above `resolution` "
                 f"{resolution:g}; use a smooth activation ('tanh', 'gelu'), more degrees, or `evolve_cells`."
             )
-    if (tail := float(density.tail)) > resolution:
-        raise InvalidInput(
-            f"`density` has a tail of {tail:.2g} in degree {basis.degree}, above the `resolution` of "
-            f"{resolution:g}; build it on `basis.refined({2 * basis.degree})`."
-        )
-    return model

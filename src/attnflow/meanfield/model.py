@@ -68,14 +68,15 @@ class Model(eqx.Module):
         raise_unless_pointwise(basis, self.potentials)
         return sum((part.potential(grid_positions(basis)) for part in self.potentials), jnp.zeros(()))
 
-    def rate(self, basis: AbstractBasis, coefficients: Coefficients) -> Any:
+    def rate(self, basis: AbstractBasis, coefficients: Coefficients, seen: Coefficients | None = None) -> Any:
         """The time derivative of the coefficients without diffusion: minus those of div(rho grad Phi), cut at `degree`.
 
         In weak form, the integrals of rho <grad Phi, grad Y>. For softmax, grad log Z = grad Z/Z is computed on the
-        grid alone: far from the mass, where rho and Z are lost in rounding, the flux is lost as well.
+        grid alone: far from the mass, where rho and Z are lost in rounding, the flux is lost as well. Phi is that of
+        the density `seen`, by default of the one that is moved.
         """
         c = jnp.asarray(coefficients)
-        rho, velocity = basis.synthesis(c), self.attention_velocity(basis, c)
+        rho, velocity = basis.synthesis(c), self.attention_velocity(basis, c if seen is None else jnp.asarray(seen))
         if self.potentials:
             velocity = velocity + basis.gradient(basis.analysis(self.external_potential(basis)))
         return basis.inflow(jnp.broadcast_to(rho, velocity.shape) * velocity)

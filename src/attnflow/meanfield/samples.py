@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from attnflow.checks import generator, instance, whole
+from attnflow.checks import generator, instance, number, whole
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.basis import CircleBasis, ZonalBasis, chunks, circle_spectrum
 from attnflow.meanfield.density import Density
+from attnflow.meanfield.placed import PlacedDensity
 from attnflow.meanfield.quantiles import circle_quantiles, polar_quantiles
 from attnflow.meanfield.sphere_basis import SphereBasis
 from attnflow.spaces import Sphere
@@ -14,8 +15,13 @@ from attnflow.tokens import Tokens
 GOLDEN = (np.sqrt(5) - 1) / 2
 
 
-def sample(density: Density, n: int, seed: int = 0) -> Tokens:
-    """`n` iid tokens of this density, exactly, by inverse distribution functions (longitude given latitude on S^2)."""
+def sample(density: Density | PlacedDensity, n: int, seed: int = 0) -> Tokens:
+    """`n` iid tokens of this density, exactly, by inverse distribution functions (longitude given latitude on S^2).
+
+    Of a `PlacedDensity` on the circle: independent tokens at the places (i - 1/2)/n, in this order.
+    """
+    if isinstance(density, PlacedDensity):
+        return _prompt(density, generator(seed).random(whole("n", n, 1)))
     _checked(density)
     rng = generator(seed)
     levels = rng.random((whole("n", n, 1), 2))
@@ -23,17 +29,26 @@ def sample(density: Density, n: int, seed: int = 0) -> Tokens:
     return Tokens(_placed(density, levels, around), space=Sphere(density.basis.dim))
 
 
-def quiet(density: Density, n: int, seed: int | None = None) -> Tokens:
+def quiet(density: Density | PlacedDensity, n: int, seed: int | None = None, *, shift: float | None = None) -> Tokens:
     """`n` tokens of equal mass, spread evenly over this density: errors near 1/n instead of 1/sqrt(n).
 
     The circle: the quantiles of (i + 1/2)/n. S^2: the golden lattice ((i + 1/2)/n, i golden) through the conditional
     distribution functions. Zonal densities: those quantiles of <x, e>, with the two sides of the circle, golden turns
     (d = 3) or Sobol' directions about the axis. A `seed` shifts the lattice at random.
+
+    A `PlacedDensity` on the circle: the token at the place (i - 1/2)/n, i = 1, ..., n, is the quantile {i golden +
+    shift} of its density, so that every prefix is spread evenly (ours). A `seed` gives a random `shift`, which is 0
+    otherwise. A single start has no error bar; the spread over several shifts is one.
     """
+    if isinstance(density, PlacedDensity):
+        start = (0.0 if seed is None else generator(seed).random()) if shift is None else number("shift", shift)
+        return _prompt(density, np.mod(np.arange(1, whole("n", n, 1) + 1) * GOLDEN + start, 1.0))
+    if shift is not None:
+        raise InvalidInput("`shift` is given for a density without places; a `seed` shifts its lattice.")
     d = _checked(density).basis.dim
     i = np.arange(whole("n", n, 1))
-    shift = np.zeros(2) if seed is None else generator(seed).random(2) - [0.5, 0.0]
-    levels = np.stack([np.mod((i + 0.5 + shift[0]) / n, 1.0), np.mod(i * GOLDEN + shift[1], 1.0)], axis=1)
+    moved = np.zeros(2) if seed is None else generator(seed).random(2) - [0.5, 0.0]
+    levels = np.stack([np.mod((i + 0.5 + moved[0]) / n, 1.0), np.mod(i * GOLDEN + moved[1], 1.0)], axis=1)
     if d > 3:
         return Tokens(_placed(density, levels, _sobol(n, d - 1, seed)), space=Sphere(d))
     if d == 3:
@@ -73,7 +88,22 @@ def belts(polar: np.ndarray, masses: np.ndarray, dim: int, copies: int, seed: in
 
 
 def _checked(density: Density) -> Density:
-    return instance("density", density, Density, "a Density, as uniform(basis) is one")
+    return instance("density", density, Density, "a Density, as uniform(basis) is one, or a PlacedDensity")
+
+
+def _prompt(density: PlacedDensity, levels: np.ndarray) -> Tokens:
+    """Tokens at the places (i - 1/2)/n of the circle, each at its level of the distribution function there."""
+    if not isinstance(density.basis, CircleBasis):
+        raise InvalidInput(
+            f"`density` has places and the basis {type(density.basis).__name__}; tokens with places are made on the "
+            "circle alone, with CircleBasis."
+        )
+    n, coefficients = len(levels), np.asarray(density.coefficients)
+    place, theta = (np.arange(n) + 0.5) / n, np.empty(n)
+    for part in chunks(n, 8 * coefficients.shape[1]):
+        rows = density.places.at(coefficients, place[part]).T
+        theta[part] = circle_quantiles(rows[0], circle_spectrum(rows), levels[part])
+    return Tokens(np.stack([np.cos(theta), np.sin(theta)], axis=1), space=Sphere(2), place=place)
 
 
 def _placed(density: Density, levels: np.ndarray, around: np.ndarray) -> np.ndarray:
