@@ -34,6 +34,7 @@ _ROOMS = {
     "save": "attnflow.flows.save", "stop": "attnflow.flows.stop", "updates": "attnflow.flows.methods.updates",
     "rules": "attnflow.flows.methods.rules", "noises": "attnflow.flows.noises", "observe": "attnflow.observe",
     "meanfield": "attnflow.meanfield", "stability": "attnflow.stability", "learn": "attnflow.learn",
+    "depth": "attnflow.depth",
     "theory": "attnflow.theory", "special": "attnflow.special", "runs": "attnflow.runs", "plots": "attnflow.plots",
     "experiments": "attnflow.experiments", "references": "attnflow.references", "errors": "attnflow.errors",
 }  # fmt: skip
