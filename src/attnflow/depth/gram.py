@@ -143,13 +143,27 @@ def _start(gram: Any, n: int | None) -> np.ndarray:
     if given.ndim != 2 or given.shape[0] != given.shape[1] or len(given) < 2 or n not in (None, len(given)):
         raise InvalidInput(f"`gram` has shape {given.shape}; give one overlap, or the (n, n) matrix of at least two.")
     bad = max(np.abs(given - given.T).max(), np.abs(np.diag(given) - 1).max())
-    values, vectors = np.linalg.eigh((given + given.T) / 2)
-    if bad > NEARLY_A_GRAM or values[0] < -NEARLY_A_GRAM * len(given):
+    given = (given + given.T) / 2
+    least = np.linalg.eigvalsh(given)[0]
+    if bad > NEARLY_A_GRAM or least < -NEARLY_A_GRAM * len(given):
         raise InvalidInput(
             f"`gram` is no matrix of overlaps of unit vectors (diagonal or symmetry off by {bad:.1e}, least eigenvalue "
-            f"{values[0]:.1e}); give <x_i, x_j>."
+            f"{least:.1e}); give <x_i, x_j>."
         )
-    rows = vectors * np.sqrt(np.maximum(values, 0.0))
+    return _cholesky(given)
+
+
+def _cholesky(gram: np.ndarray) -> np.ndarray:
+    """The triangular factor of a matrix of any rank, rows of norm 1: pivots of rounding size are 0, so twins stay so.
+
+    (An eigenvalue of rounding size would put twins 10^-8 apart.)
+    """
+    n = len(gram)
+    left, rows = gram.copy(), np.zeros((n, n))
+    for k in range(n):
+        if left[k, k] > 8 * n * np.finfo(float).eps:
+            rows[k:, k] = left[k:, k] / np.sqrt(left[k, k])
+            left[k:, k:] -= np.outer(rows[k:, k], rows[k:, k])
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 

@@ -173,15 +173,13 @@ class RandomValues(AbstractIto):
         return jax.ShapeDtypeStruct((rows, mu.dim), mu.positions.dtype)
 
     def push(self, t: Any, query: AbstractQuery, mu: Measure, w: Any) -> Points:
+        if self._is_low(mu) and not query.at_tokens:
+            raise InvalidInput("RandomValues(low_rank=True) is known at the tokens alone; use low_rank=False at points.")
         back = mu.space.retract  # a layer may have left the space, for which the sums of the field were made
         drive = self.field.formula(t, query.moved(back), mu.moved(back(mu.positions)))
         scale = jnp.sqrt(jnp.asarray(mu.dim, w.dtype))
         if not self._is_low(mu):
             return drive @ w.T / scale
-        if not query.at_tokens:
-            raise InvalidInput(
-                "RandomValues(low_rank=True) is known at the tokens alone; use low_rank=False at points."
-            )
         factor = jnp.linalg.qr(drive.T, mode="r")
         # a positive diagonal makes the factor unique, hence continuous in the drives
         signs = jnp.where(jnp.diag(factor) < 0, -1, 1).astype(w.dtype)
