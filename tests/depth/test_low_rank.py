@@ -67,7 +67,12 @@ def test_paths_have_the_same_moments():
 
 def _moments(x):
     gram = np.einsum("sia,sja->sij", x, x)
-    return x.reshape(len(x), -1), np.einsum("sia,sjb->siajb", x, x).reshape(len(x), -1), gram[:, 0, 1:], gram[:, 0, 1:] ** 2
+    return (
+        x.reshape(len(x), -1),
+        np.einsum("sia,sjb->siajb", x, x).reshape(len(x), -1),
+        gram[:, 0, 1:],
+        gram[:, 0, 1:] ** 2,
+    )
 
 
 def test_tokens_at_one_point_stay_together_and_rank_one_is_one_vector():
@@ -78,7 +83,9 @@ def test_tokens_at_one_point_stay_together_and_rank_one_is_one_vector():
     assert np.abs(found[1] - found[4]).max() < 1e-14
     assert np.abs(found[0] - x[0]).max() > 0.05
     w = np.random.default_rng(0).standard_normal((1, 3, D))
-    moved = displacements(RandomValues(af.Attention(0.0), low_rank=True), af.Tokens(x, space=af.Euclidean(D)).measure, w)
+    moved = displacements(
+        RandomValues(af.Attention(0.0), low_rank=True), af.Tokens(x, space=af.Euclidean(D)).measure, w
+    )
     assert np.abs(np.diff(moved[0], axis=0)).max() < 1e-15
 
 

@@ -43,7 +43,7 @@ def boost(points: ArrayLike, b: ArrayLike) -> Any:
     """
     x, b = _ball("points", points), _vectors("b", b)
     x, b = _together(x, b)
-    return _flat(lambda x, b: _boost(x, _gap(x), b)[0], x, b)
+    return _rows(x, _gap(x), b)[0]
 
 
 @double
@@ -56,7 +56,7 @@ def boost_log_det(points: ArrayLike, b: ArrayLike) -> Any:
     x, b = _together(x, b)
     if is_concrete(x) and np.max(np.abs(_gap(np.asarray(x))), initial=0.0) > 1e-6:
         raise InvalidInput("`points` has a row inside the ball; give unit vectors, whose sphere the boost stretches.")
-    return _flat(lambda x, b: (x.shape[-1] - 1) * jnp.log(_boost(x, jnp.zeros(()), b)[1]), x, b)
+    return (x.shape[-1] - 1) * jnp.log(_rows(x, jnp.zeros(x.shape[:-1]), b)[1])
 
 
 class PoissonKernel(eqx.Module):
@@ -109,7 +109,7 @@ class PoissonKernel(eqx.Module):
         by = jnp.asarray(_vectors("b", b))
         if by.shape != self.w.shape:
             raise InvalidInput(f"`b` has shape {by.shape}; give a vector of R^{self.dim}, as `w` is.")
-        w, factor = _boost(jnp.asarray(self.w), jnp.asarray(self.gap), by)
+        w, factor = _rows(jnp.asarray(self.w), jnp.asarray(self.gap), by)
         return eqx.tree_at(lambda kernel: (kernel.w, kernel.gap), self, (w, jnp.asarray(self.gap) * factor))
 
 
@@ -258,9 +258,9 @@ def _together(x: Any, b: Any) -> tuple[Any, Any]:
     return jnp.broadcast_to(jnp.asarray(x), shape), jnp.broadcast_to(jnp.asarray(b), shape)
 
 
-@eqx.filter_jit
-def _flat(function: Any, x: Any, b: Any) -> Any:
-    """`function` of every pair of rows."""
-    d = x.shape[-1]
-    found = jax.vmap(function)(x.reshape(-1, d), b.reshape(-1, d))
-    return found.reshape(*x.shape[:-1], *found.shape[1:])
+@jax.jit
+def _rows(x: Any, gap: Any, b: Any) -> Any:
+    """`_boost` of every row."""
+    d, shape = x.shape[-1], x.shape[:-1]
+    moved, factor = jax.vmap(_boost)(x.reshape(-1, d), gap.reshape(-1), b.reshape(-1, d))
+    return moved.reshape(x.shape), factor.reshape(shape)

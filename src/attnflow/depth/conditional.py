@@ -48,7 +48,9 @@ class ConditionalDensity:
     angles: np.ndarray
     """(..., frame, label) where they are, in (-pi, pi]."""
     log_density: np.ndarray
-    """(..., frame, label) log rho there, relative to the uniform probability."""
+    """(..., frame, label) log rho there, relative to the uniform probability; NaN once a layer has folded."""
+    folded: np.ndarray
+    """(..., frame) whether a layer has folded the circle over itself, so that several labels share a position."""
 
     def fourier(self, degree: int = 8) -> np.ndarray:
         """(..., frame, degree + 1) the coefficients c_k, the integrals of e^(i k theta)."""
@@ -80,7 +82,9 @@ def conditional_density(
             the same field with `Layers(step)` see the same heads. `seed=Along("seed", range(64))` makes a batch.
         until, step, save: as for `solve` with `Layers(step)`; `save` is 1 interval unless given.
 
-    Raises `InvalidInput` where a layer folds the circle, so that there is no density of this form: use a smaller step.
+    A layer with a long step or a large logit scale may fold the circle: some label has T' < 0. Positions, masses and
+    Fourier coefficients stay right, but the density at a position is then a sum over labels: `log_density` is NaN from
+    there on and `folded` says so. Use a smaller step.
     """
     instance("field", field, AbstractField, "a field such as random_attention(2, 2.0)")
     until, step = end_time(until), number("step", step, low=1e-300)
@@ -101,13 +105,10 @@ def conditional_density(
                      layer_number(times, step))
         )  # fmt: skip
         angles, stretch = (np.asarray(systems.unflatten(a)) for a in found)
-    if np.isnan(stretch).any():
-        raise InvalidInput(
-            f"`step` is {step:g}, at which a layer folds the circle over itself, so that labels do not carry the "
-            "density; use a smaller step."
-        )
+    folded = np.isnan(stretch).any(axis=-1)
     with np.errstate(divide="ignore"):
-        return ConditionalDensity(systems.dims, times, alpha, rho / count, angles, np.log(rho) - stretch)
+        log_density = np.where(folded[..., None], np.nan, np.log(rho) - stretch)
+    return ConditionalDensity(systems.dims, times, alpha, rho / count, angles, log_density, folded)
 
 
 def _values(density: Any, alpha: np.ndarray) -> np.ndarray:

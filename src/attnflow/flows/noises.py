@@ -174,7 +174,9 @@ class RandomValues(AbstractIto):
 
     def push(self, t: Any, query: AbstractQuery, mu: Measure, w: Any) -> Points:
         if self._is_low(mu) and not query.at_tokens:
-            raise InvalidInput("RandomValues(low_rank=True) is known at the tokens alone; use low_rank=False at points.")
+            raise InvalidInput(
+                "RandomValues(low_rank=True) is known at the tokens alone; use low_rank=False at points."
+            )
         back = mu.space.retract  # a layer may have left the space, for which the sums of the field were made
         drive = self.field.formula(t, query.moved(back), mu.moved(back(mu.positions)))
         scale = jnp.sqrt(jnp.asarray(mu.dim, w.dtype))
