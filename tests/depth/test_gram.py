@@ -88,20 +88,20 @@ def test_one_layer_has_the_drift_and_the_variation_of_the_generator():
     [
         (0.3, 4, 44, 0.1952, 0.0040, 0.218),
         pytest.param(0.1, 1, 100, 0.1967, 0.0040, 0.221, marks=pytest.mark.slow),
-        pytest.param(1.0, 64, 64, 0.1943, 0.0040, 0.221, marks=pytest.mark.slow),
+        pytest.param(1.0, 16, 16, 0.1965, 0.0017, 0.215, marks=pytest.mark.slow),
     ],
 )
 def test_the_scalings_have_one_limit(step, heads, layers, want, error, deviation):
     """n = 4, d = d_k = 8, b = 1 from orthonormal tokens, tau = 1: mean overlap and its deviation, at 4 standard errors.
 
-    (The table of the theory has 3,000 seeds. Its entry .1850 for eta = 1, H = L = 16 is wrong: 16,000 vectors in NumPy
-    give .1965 +- .0017, and these layers .1985 +- .0017.)
+    (The table of the theory has 3,000 seeds. Its entry for eta = 1, H = L = 16 is .1850 +- .0039; the number here is
+    that of 16,000 vectors in NumPy, by the function above.)
     """
-    path = gram_layers(np.eye(4), 1.0, step, layers, 8, 8, heads, replicas=1000, seed=3, keep=False)
+    path = gram_layers(np.eye(4), 1.0, step, layers, 8, 8, heads, replicas=500, seed=3, keep=False)
     mean, own = path.mean()
     assert abs(path.tau[-1] - 1) < 0.02
     assert abs(mean[-1] - want) < 4 * np.hypot(own[-1], error)
-    assert abs(path.overlap[:, -1].std() - deviation) < 4 * deviation * np.sqrt(1 / 2000 + 1 / 6000)
+    assert abs(path.overlap[:, -1].std() - deviation) < 4 * deviation * np.sqrt(1 / 1000 + 1 / 6000)
 
 
 def test_a_mean_value_gives_the_flow_with_noise():

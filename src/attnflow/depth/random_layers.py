@@ -10,6 +10,7 @@ from attnflow.errors import InvalidInput
 from attnflow.feasible import LARGEST_DIM
 from attnflow.fields import Attention
 from attnflow.fields.weights import Random
+from attnflow.precision import is_concrete
 from attnflow.tokens import Measure, Tokens
 
 
@@ -54,6 +55,8 @@ def random_attention(
     mean = finite_array("`mean_value`", mean_value)
     if mean.shape not in ((), (d, d)):
         raise InvalidInput(f"`mean_value` is {shown(mean_value)}; give a number or a matrix of shape ({d}, {d}).")
+    if not mean.shape and not (is_concrete(mean) and mean == 0):
+        mean = mean * np.eye(d)
     axis = () if heads == 1 else (heads,)
 
     def drawn(rows: int, scale: float, mean: Any = 0.0) -> Random:
@@ -63,5 +66,5 @@ def random_attention(
         logit_scale,
         query=drawn(d_k, d_k**-0.25),
         key=drawn(d_k, d_k**-0.25),
-        value=drawn(d, d**-0.5, mean if mean.shape else mean * np.eye(d)),
+        value=drawn(d, d**-0.5, mean),
     )
