@@ -27,6 +27,7 @@ FLOORS = [
     {"observe"},
     {"flows"},
     {"decoders", "learn", "meanfield", "stability"},
+    {"depth"},
     {"runs"},
     {"plots", "references"},
     {"experiments"},

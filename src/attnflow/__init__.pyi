@@ -24,6 +24,7 @@ from attnflow import meanfield as meanfield
 from attnflow import decoders as decoders
 from attnflow import stability as stability
 from attnflow import learn as learn
+from attnflow import depth as depth
 from attnflow import theory as theory
 from attnflow import special as special
 from attnflow import runs as runs

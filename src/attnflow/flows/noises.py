@@ -151,22 +151,44 @@ class RandomValues(AbstractIto):
     afresh with entries N(0, 1/d), that is of `Attention(beta, value=Random((d, d), scale=(d h)**-0.5, step=h))` with
     `Layers(h)` for kappa = 1/2; t is then the time tau = eta^2 L / H of arXiv:2604.01978. Q and K that are `Random`
     with the step of `Layers` are drawn afresh with V. Many tokens are summed fast with `field.prepare(tokens)`.
+
+    `low_rank=True` draws n d numbers instead of d^2 where there are n < d rows: the displacements W X of the n tokens
+    are Gaussian with covariance S_ij = <X_i, X_j>/d in every coordinate, so that C Xi with C C^T = S has the same
+    distribution, at a cost of O(n^2 d). C is the triangular factor of the drives by QR, so that nothing is added to a
+    diagonal and tokens at one point stay together; S may have any rank (for beta = 0 it is 1). Paths differ from those
+    of `low_rank=False` with the same seed. Derivatives need S of full rank.
     """
 
     field: AbstractField  # type: ignore[misc]  # mypy counts the abstract variables, which are no fields
     kappa: Batched = eqx.field(converter=scalar("kappa", low=0.0), default=0.5)
     seed: Batched = eqx.field(converter=as_seed, default=0)
+    low_rank: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self) -> None:
         instance("field", self.field, AbstractField, "a field such as Attention(2.0)")
+        flag("low_rank", self.low_rank)
 
     def driver(self, mu: Measure) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct((mu.dim, mu.dim), mu.positions.dtype)
+        rows = mu.n if self._is_low(mu) else mu.dim
+        return jax.ShapeDtypeStruct((rows, mu.dim), mu.positions.dtype)
 
     def push(self, t: Any, query: AbstractQuery, mu: Measure, w: Any) -> Points:
+        if self._is_low(mu) and not query.at_tokens:
+            raise InvalidInput(
+                "RandomValues(low_rank=True) is known at the tokens alone; use low_rank=False at points."
+            )
         back = mu.space.retract  # a layer may have left the space, for which the sums of the field were made
         drive = self.field.formula(t, query.moved(back), mu.moved(back(mu.positions)))
-        return drive @ w.T / jnp.sqrt(jnp.asarray(mu.dim, w.dtype))
+        scale = jnp.sqrt(jnp.asarray(mu.dim, w.dtype))
+        if not self._is_low(mu):
+            return drive @ w.T / scale
+        factor = jnp.linalg.qr(drive.T, mode="r")
+        # a positive diagonal makes the factor unique, hence continuous in the drives
+        signs = jnp.where(jnp.diag(factor) < 0, -1, 1).astype(w.dtype)
+        return (factor * signs[:, None]).T @ w / scale
+
+    def _is_low(self, mu: Measure) -> bool:
+        return self.low_rank and mu.n < mu.dim
 
     def check(self, tokens: Tokens | Measure) -> None:
         if not is_traced((self.field, tokens)):

@@ -1,0 +1,27 @@
+"""Random deep attention: networks whose weights are drawn afresh in every layer, and what is left of them in the limit.
+
+`random_attention` is the network as a field for `solve` with `Layers`, `gram_layers` its overlaps alone in any
+dimension. Given the heads nothing diffuses: `conditional_density` carries a density on the circle, `poisson_path` is
+the closed form at infinite temperature, and `conditional_mean` averages over the heads (arXiv:2604.01978).
+"""
+
+from attnflow.depth.boosts import PoissonKernel, PoissonPath, boost, boost_log_det, poisson_path
+from attnflow.depth.conditional import ConditionalDensity, conditional_density
+from attnflow.depth.gram import GramPath, gram_layers
+from attnflow.depth.random_layers import random_attention
+from attnflow.depth.two_level import TwoLevel, conditional_mean
+
+__all__ = [
+    "ConditionalDensity",
+    "GramPath",
+    "PoissonKernel",
+    "PoissonPath",
+    "TwoLevel",
+    "boost",
+    "boost_log_det",
+    "conditional_density",
+    "conditional_mean",
+    "gram_layers",
+    "poisson_path",
+    "random_attention",
+]
