@@ -14,7 +14,10 @@ from attnflow.runs.spec import parse_spec
 ROOT = Path(__file__).parent.parent
 PAGES = [
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("guide", "models", "predictions", "longtime", "meanfield", "working", "decoders", "depth")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("guide", "models", "predictions", "longtime", "meanfield", "working", "decoders", "depth")
+    ),
     *sorted((ROOT / "docs" / "add").glob("*.md")),
 ]
 

@@ -24,13 +24,13 @@ from attnflow import meanfield as meanfield
 from attnflow import decoders as decoders
 from attnflow import stability as stability
 from attnflow import learn as learn
-from attnflow import depth as depth
 from attnflow import theory as theory
 from attnflow import special as special
 from attnflow import runs as runs
 from attnflow import plots as plots
 from attnflow import experiments as experiments
 from attnflow import references as references
+from attnflow import depth as depth
 from attnflow import errors as errors
 from attnflow.axes import Along as Along
 from attnflow.compilations import cache_compilations as cache_compilations

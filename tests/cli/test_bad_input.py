@@ -91,8 +91,16 @@ def test_specifications(place, old, new, words):
         (["predict", "middle", "--context", "64", "--beta", "1", "--depth", "0"], 2, "depth is 0"),
         (["predict", "middle", "--context", "64", "--beta", "1", "--depth", "1", "--alibi", "-1"], 2, "slope is -1"),
         (["predict", "middle", "--context", "64", "--beta", "1", "--depth", "1", "--share", "2"], 2, "share is 2"),
-        (["predict", "depth", "--layers", "0", "--heads", "1", "--d", "8", "--d-k", "8", "--context", "8"], 2, "layers"),
-        (["predict", "depth", "--layers", "9", "--heads", "1", "--d", "1", "--d-k", "8", "--context", "8"], 2, "d is 1"),
+        (
+            ["predict", "depth", "--layers", "0", "--heads", "1", "--d", "8", "--d-k", "8", "--context", "8"],
+            2,
+            "layers",
+        ),
+        (
+            ["predict", "depth", "--layers", "9", "--heads", "1", "--d", "1", "--d-k", "8", "--context", "8"],
+            2,
+            "d is 1",
+        ),
     ],
 )
 def test_command_lines(place, arguments, code, words):

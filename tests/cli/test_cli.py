@@ -201,13 +201,18 @@ def test_predict(place):
     for word in ("growth rates", "degree 4", "3.7 clusters", "plateau lifetime", "conditions, source"):
         assert word in text
     found = json.loads(
-        attnflow("predict", "particles", "--beta", "9", "--d", "3", "--json", "--figure", "a.pdf", cwd=place, check=0).stdout
+        attnflow(
+            "predict", "particles", "--beta", "9", "--d", "3", "--json", "--figure", "a.pdf", cwd=place, check=0
+        ).stdout
     )
     assert found[1]["value"] == 4
     assert (place / "a.pdf").read_bytes()[:4] == b"%PDF"
     assert attnflow("predict", "particles", "--beta", "nan", "--d", "3", cwd=place).returncode == 2
     assert attnflow("predict", "particles", "--beta", "9", "--d", "1", cwd=place).returncode == 2
-    assert attnflow("predict", "particles", "--beta", "9", "--d", "3", "--figure", "no/where/a.pdf", cwd=place).returncode == 6
+    assert (
+        attnflow("predict", "particles", "--beta", "9", "--d", "3", "--figure", "no/where/a.pdf", cwd=place).returncode
+        == 6
+    )
 
 
 def test_predict_middle_and_depth(place):

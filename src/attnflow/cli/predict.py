@@ -109,9 +109,7 @@ def depth(
     )  # fmt: skip
 
 
-def _answer(
-    say: Callable[[], list["Prediction"]], draw: Callable[[], Any], figure: Path | None, json_: bool
-) -> None:
+def _answer(say: Callable[[], list["Prediction"]], draw: Callable[[], Any], figure: Path | None, json_: bool) -> None:
     """Print predictions, as a table or as JSON, and draw the figure if one is asked for."""
     from attnflow.cli.tables import print_predictions
 

@@ -95,7 +95,7 @@ def _order_mean(u0: float, tau: float) -> float:
 
 @functools.lru_cache(maxsize=64)
 def _powers(b: float, d_k: int) -> np.ndarray:
-    """S_k for odd k = 1, 3, ...: half of E(|z_k|^2 + |z_{-k}|^2), z_k the Fourier coefficients of m, which is odd."""
+    """S_k for odd k = 1, 3, ...: E(|z_k|^2 + |z_{-k}|^2)/2 for the Fourier coefficients z_k of m, an odd map."""
     if b == 0:
         return np.zeros(ANGLES // 2)
     zeta, share, log_w, density = _ellipses(d_k)

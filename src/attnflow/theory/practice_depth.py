@@ -129,7 +129,7 @@ def _pairs(d: int, d_k: int, b: float) -> list[Prediction]:
     first, second = attention_moments(b, d, d_k)
     cold = b == math.inf
     exponent = zero_temperature_exponent(d, d_k) if cold else float(pair_exponent(first, second, d))
-    spread = float(pair_exponent_spread(first, second, d))
+    spread = math.inf if math.isinf(second) else float(pair_exponent_spread(first, second, d))
     critical = critical_logit_scale(d, d_k)
     conditions = "tokens spread uniformly, many more than e^(b sqrt(d)); a collapsed population stays stable"
     reason = f"d_k = {d_k} is at least d - 1 = {d - 1}" if critical is None else f"the threshold is b = {critical:.4f}"
