@@ -62,7 +62,13 @@ def texts():
 
 
 COMMAND = typer.main.get_command(app)
-OPTIONS = {name: {opt for p in found.params for opt in p.opts} | {"--help"} for name, found in COMMAND.commands.items()}
+FOUND = {
+    name: one
+    for first, found in COMMAND.commands.items()
+    for name, one in {first: found, **{f"{first} {k}": v for k, v in getattr(found, "commands", {}).items()}}.items()
+}
+"""Commands, and commands of commands as `predict particles`."""
+OPTIONS = {name: {opt for p in found.params for opt in p.opts} | {"--help"} for name, found in FOUND.items()}
 OPTIONS[None] = {opt for p in COMMAND.params for opt in p.opts} | {"--help"}
 SCRIPT_OPTIONS = {p.relative_to(ROOT).as_posix(): set(re.findall(r'"(--[a-z][\w-]*)"', p.read_text())) for p in SCRIPTS}
 
@@ -77,6 +83,10 @@ def wrong_words(words):
         name = next((word for word in words[1:2] if not word.startswith("-")), None)
         if name not in OPTIONS:
             return {name}
+        if hasattr(FOUND[name], "commands") and len(words) > 2:
+            name = f"{name} {words[2]}"
+            if name not in OPTIONS:
+                return {words[2]}
         wrong = given(words) - OPTIONS[name]
         for word in words[2:3]:
             known = {"run": runs.preset_names, "presets": runs.preset_names, "reproduce": experiments.names}.get(name)

@@ -91,8 +91,8 @@ def _shared_weight(n: int, s: float, rho: float) -> float:
 def _given_common(t: np.ndarray, step: float, common: float, own: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The first two means of `_smoothed` at t + common w for nodes w of a standard normal number, and their masses."""
     if common < 0.15:  # few nodes serve a narrow common part
-        w, mass = np.polynomial.hermite_e.hermegauss(20)
-        missing, slope = _smoothed((t[:, None] + common * w).ravel(), own)
+        nodes, mass = np.polynomial.hermite_e.hermegauss(20)
+        missing, slope = _smoothed((t[:, None] + common * nodes).ravel(), own)
         return missing.reshape(len(t), -1), slope.reshape(len(t), -1), mass / math.sqrt(2 * math.pi)
     parts = math.ceil(step / (0.45 * common))  # t + common w runs over one grid, `parts` times finer than t
     gap = step / (parts * common)
