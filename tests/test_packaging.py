@@ -83,7 +83,7 @@ def wrong_words(words):
         name = next((word for word in words[1:2] if not word.startswith("-")), None)
         if name not in OPTIONS:
             return {name}
-        if hasattr(FOUND[name], "commands") and len(words) > 2:
+        if hasattr(FOUND.get(name), "commands") and len(words) > 2:
             name = f"{name} {words[2]}"
             if name not in OPTIONS:
                 return {words[2]}

@@ -1,4 +1,4 @@
-"""`attnflow predict particles|middle|depth`: what closed-form theory says, with its conditions."""
+"""`attnflow predict`, with its commands particles, middle and depth: what closed-form theory says, with conditions."""
 
 import dataclasses
 import json
