@@ -63,7 +63,7 @@ def test_one_layer_has_the_drift_and_the_variation_of_the_generator():
 
     s_ij = E <m_i, m_j> by 2 10^5 draws in NumPy. Layers are off by O(eta^2) relative: the bound is 1 of it.
     """
-    d, d_k, heads, b, r, eta, replicas = 6, 3, 2, 1.5, -0.6, 0.25, 100_000
+    d, d_k, heads, b, r, replicas = 6, 3, 2, 1.5, -0.6, 100_000
     rng = np.random.default_rng(0)
     x = np.array([[1.0, 0.0], [r, np.sqrt(1 - r**2)]])
     q, k = (rng.standard_normal((200_000, d_k, 2)) for _ in range(2))
@@ -72,15 +72,16 @@ def test_one_layer_has_the_drift_and_the_variation_of_the_generator():
     s = np.einsum("sia,sja->ij", m, m) / len(m)
     drift = ((d - 2 + r**2) * s[0, 1] - (d - 1) * r * (s[0, 0] + s[1, 1]) / 2) / d
     spread = (1 - r**2) * (s[0, 0] + s[1, 1] - 2 * r * s[0, 1]) / d
-    path = gram_layers(r, b, eta, 1, d, d_k, heads, n=2, replicas=replicas, seed=5, keep=False)
-    tau = path.tau[-1]
-    assert tau == eta**2 / heads
-    change = (path.overlap[:, -1] - path.overlap[:, 0]) / np.sqrt(tau)
-    error = change.std() / np.sqrt(replicas)
-    assert abs(change.mean() - drift * np.sqrt(tau)) < 4 * error + eta**2 * abs(drift) * np.sqrt(tau)
-    assert abs(change.mean()) > 15 * error, "the drift is seen"
-    squares = change**2
-    assert abs(squares.mean() - spread) < 4 * squares.std() / np.sqrt(replicas) + eta**2 * spread
+    for eta in (0.25, 0.1):  # the drift is seen at the first, the variation is sharp at the second
+        path = gram_layers(r, b, eta, 1, d, d_k, heads, n=2, replicas=replicas, seed=5, keep=False)
+        tau = path.tau[-1]
+        assert tau == eta**2 / heads
+        change = (path.overlap[:, -1] - path.overlap[:, 0]) / np.sqrt(tau)
+        error = change.std() / np.sqrt(replicas)
+        assert abs(change.mean() - drift * np.sqrt(tau)) < 4 * error + eta**2 * abs(drift) * np.sqrt(tau)
+        assert abs(change.mean()) > 15 * error
+        squares = change**2
+        assert abs(squares.mean() - spread) < 4 * squares.std() / np.sqrt(replicas) + eta**2 * spread
 
 
 @pytest.mark.parametrize(
@@ -144,12 +145,14 @@ def test_a_replica_is_itself_whatever_is_saved_with_it():
 def test_near_collapse_gaps_keep_their_digits():
     """To first order in the gap a layer acts linearly on differences of tokens: with one seed, gaps have one ratio.
 
-    The next order is 10^-4, and the start 1 - 10^-12 is itself rounded by 10^-4 of its gap.
+    The start 1 - 10^-12 is itself rounded by 10^-4 of its gap. Sixty layers take it down to 10^-20, where differences
+    of tokens, 10^-10, have 6 digits.
     """
     given = {"n": 3, "replicas": 4, "seed": 2}
-    small, tiny = (gram_layers(1 - gap, 1.0, 0.3, 5, 12, 4, **given).gap for gap in (1e-8, 1e-12))
+    small, tiny = (gram_layers(1 - gap, 1.0, 0.6, 60, 12, 4, **given).gap for gap in (1e-8, 1e-12))
     np.testing.assert_allclose(tiny / tiny[:, :1], small / small[:, :1], rtol=2e-3)
-    together = gram_layers(1.0, 1.0, 0.3, 5, 12, 4, **given)
+    assert tiny[:, -1].min() < 1e-18
+    together = gram_layers(1.0, 1.0, 0.6, 60, 12, 4, **given)
     assert together.gap.max() < 1e-29
     twins = gram_layers(np.array([[1.0, 1.0, 0.2], [1.0, 1.0, 0.2], [0.2, 0.2, 1.0]]), 1.0, 0.3, 5, 12, 4, replicas=4)
     rows = twins.factor
