@@ -1,7 +1,5 @@
 """Equal overlaps through random layers: tables, Gauss-Hermite quadrature, samples, a plain integrator."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,8 +19,8 @@ def by_hermite(n, s, rho, count):
     """F_n for n = 2 or 3 tokens by Gauss-Hermite quadrature over n - 1 differences of logits for each query."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(count)
     size = 2 * (n - 1)
-    grid = np.array(list(itertools.product(nodes, repeat=size)))
-    mass = np.prod(np.array(list(itertools.product(weights / weights.sum(), repeat=size))), axis=1)
+    grid = np.stack(np.meshgrid(*[nodes] * size), axis=-1).reshape(-1, size)
+    mass = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * size), axis=-1).reshape(-1, size), axis=1)
     inner = np.eye(n - 1) + 1
     values, vectors = np.linalg.eigh(s * s * np.kron(np.array([[1, rho], [rho, 1]]), inner))
     logits = (grid * np.sqrt(np.maximum(values, 0))) @ vectors.T
