@@ -1,7 +1,5 @@
 """The clock of depth, overlaps, hot tokens: tables, Gaussian quadrature, sampled layers."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -120,8 +118,8 @@ def test_two_tokens_alone_on_the_circle():
 def exact_products(gram, b, i, j):
     """E <m_i, m_j> for three tokens: four differences of logits, by Gauss-Hermite quadrature."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(16)
-    grid = np.array(list(itertools.product(nodes, repeat=4)))
-    mass = np.prod(np.array(list(itertools.product(weights / weights.sum(), repeat=4))), axis=1)
+    grid = np.stack(np.meshgrid(*[nodes] * 4), axis=-1).reshape(-1, 4)
+    mass = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * 4), axis=-1).reshape(-1, 4), axis=1)
     differences = np.array([[1.0, 0, -1], [0, 1, -1]])
     inner = differences @ gram @ differences.T
     queries = gram[np.ix_([i, j], [i, j])]

@@ -138,6 +138,16 @@ def test_antipodal_pairs():
     assert theory.pair_exponent_spread(1, 0, 8) == 0.5
 
 
+def test_exponents_are_those_of_the_overlap_near_one():
+    a, second, d, gap = 0.4, 0.7, 6, 1e-6
+    s = a - second * gap  # E <m(0), m(angle)> = A - B angle^2/2, and angle^2/2 = 1 - R
+    drift = theory.overlap_drift(1 - gap, s, a, a, d) / gap
+    variation = theory.overlap_variation(1 - gap, s, a, a, d) / gap**2
+    # Ito: d log(1-R) = -dR/(1-R) - d<R>/(2 (1-R)^2); the next order is the gap, rounding is eps/gap
+    np.testing.assert_allclose(-drift - variation / 2, theory.pair_exponent(a, second, d), rtol=1e-5)
+    np.testing.assert_allclose(variation, theory.pair_exponent_spread(a, second, d), rtol=1e-5)
+
+
 @pytest.mark.parametrize("d", [2, 3, 64, 401, 4096])
 def test_images_under_one_matrix_agree_with_mpmath(d):
     r = [1e-3, 0.3, -0.7, 0.99, 0.999999, 1.0]
@@ -158,6 +168,13 @@ def test_images_under_a_product_agree_with_samples(d, d_k, r):
     x, y = (np.einsum("cdk,ck->cd", q, part) for part in (x, y))
     cosine = np.sum(x * y, axis=1) / np.linalg.norm(x, axis=1) / np.linalg.norm(y, axis=1)
     assert abs(cosine.mean() - theory.mean_cosine(r, d, d_k)) < 5 * cosine.std() / np.sqrt(count)
+
+
+@pytest.mark.parametrize("d_k", [2, 3, 17, 300])
+def test_a_last_matrix_with_many_rows_keeps_angles(d_k):
+    r, d = np.array([-0.9, 0.2, 0.7, 0.999]), 2**20
+    # the last matrix turns by (r - r^3)/(2d); what is left is the hypergeometric mean of the first, from Fisher's density
+    np.testing.assert_allclose(theory.mean_cosine(r, d, d_k), theory.mean_cosine(r, d_k), rtol=0, atol=0.2 / d)
 
 
 def test_expansions_of_cosines():
