@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, owens_t
+from scipy.special import log_ndtr, ndtr, owens_t
 
 from attnflow.theory.checks import checked_integers
 
@@ -108,10 +108,12 @@ def _hard_weight(n: int, rho: float) -> float:
     """n P(z_1 and z'_1 are the largest): a double integral over (z + z')/2 and (z - z')/2, each in its own units."""
     wide, narrow = math.sqrt((1 + rho) / 2), math.sqrt((1 - rho) / 2)
     fine = 0.3 / math.sqrt(1 + 2 * math.log(n))
-    m = fine * np.arange(-math.ceil(REACH / fine), math.ceil(REACH / fine) + 1)[:, None]
-    m = m + fine / math.pi  # z = 0 is a special place of Owen's function
-    z, other = wide * m + narrow * m.T, wide * m - narrow * m.T
-    density = np.exp(-(m * m + m.T * m.T) / 2) * fine * fine / (2 * math.pi)
+    half = math.ceil(REACH / fine)
+    m = fine * np.arange(-half, half + 1)[:, None] + fine / math.pi  # z = 0 is a special place of Owen's function
+    m = m[(n - 1) * log_ndtr(wide * m[:, 0]) > -80]  # one of z and z' lies below their mean
+    apart = fine * (np.arange(half + 1) + 0.5)  # and as much for the opposite sign
+    z, other = wide * m + narrow * apart, wide * m - narrow * apart
+    density = np.exp(-(m * m + apart * apart) / 2) * fine * fine / math.pi
     return float(n * np.sum(density * np.exp((n - 1) * np.log(np.maximum(_both_below(z, other, rho), 1e-300)))))
 
 
