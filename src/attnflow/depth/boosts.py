@@ -38,8 +38,8 @@ def boost(points: ArrayLike, b: ArrayLike) -> Any:
 
     which on the circle is z -> (z + t e)/(1 + t conj(e) z), t = tanh(|b|/2). Inside the ball the same formula is the
     isometry of hyperbolic space, w' = (1+|w|^2) b/2 - <w, b> w, which moves the parameter of a `PoissonKernel`. Boosts
-    along one axis add; others make a boost and a rotation. All terms of the denominator are positive: it keeps its
-    relative accuracy for boosts of every length.
+    along one axis add; others make a boost and a rotation. All terms of the denominator are positive, so that
+    boosts of every length are exact to the rounding of x and e.
     """
     x, b = _ball("points", points), _vectors("b", b)
     x, b = _together(x, b)
@@ -210,6 +210,7 @@ def _boost(x: Any, gap: Any, b: Any) -> tuple[Any, Any]:
     to, fro = jnp.sum((x + e) ** 2), jnp.sum((x - e) ** 2)
     # x - <x, e> e by the nearer of e and -e, where the difference loses nothing
     across = jnp.where(to < fro, x + e - (to + gap) / 2 * e, x - e + (fro + gap) / 2 * e)
+    across = across - jnp.sum(across * e) * e  # what rounding of e has left, which a long boost would show
     below = to + 2 * q * gap + q**2 * fro
     moved = ((to - q**2 * fro) * e + 4 * q * across) / below
     return jnp.where(moves, moved, x), jnp.where(moves, 4 * q / below, 1.0)
