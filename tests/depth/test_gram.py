@@ -61,12 +61,12 @@ def test_the_same_distribution_as_vectors(d, d_k, heads, mean):
 def test_one_layer_has_the_drift_and_the_variation_of_the_generator():
     """D = [(d-2+R^2) s_12 - (d-1) R (s_11+s_22)/2]/d and (1-R^2)(s_11+s_22-2 R s_12)/d, times tau = eta^2/H.
 
-    s_ij = E <m_i, m_j> by 2 10^5 draws in NumPy. Layers are off by O(eta^2) relative: the bound is 1 of it.
+    s_ij = E <m_i, m_j> by 10^5 draws in NumPy. Layers are off by O(eta^2) relative: the bound is 1 of it.
     """
-    d, d_k, heads, b, r, replicas = 6, 3, 2, 1.5, -0.6, 100_000
+    d, d_k, heads, b, r, replicas = 6, 3, 2, 1.5, -0.6, 50_000
     rng = np.random.default_rng(0)
     x = np.array([[1.0, 0.0], [r, np.sqrt(1 - r**2)]])
-    q, k = (rng.standard_normal((200_000, d_k, 2)) for _ in range(2))
+    q, k = (rng.standard_normal((100_000, d_k, 2)) for _ in range(2))
     weights = np.exp(b / np.sqrt(d_k) * (x @ q.mT) @ (x @ k.mT).mT)
     m = weights / weights.sum(axis=-1, keepdims=True) @ x
     s = np.einsum("sia,sja->ij", m, m) / len(m)
@@ -79,7 +79,7 @@ def test_one_layer_has_the_drift_and_the_variation_of_the_generator():
         change = (path.overlap[:, -1] - path.overlap[:, 0]) / np.sqrt(tau)
         error = change.std() / np.sqrt(replicas)
         assert abs(change.mean() - drift * np.sqrt(tau)) < 4 * error + eta**2 * abs(drift) * np.sqrt(tau)
-        assert abs(change.mean()) > 15 * error
+        assert abs(change.mean()) > 10 * error
         squares = change**2
         assert abs(squares.mean() - spread) < 4 * squares.std() / np.sqrt(replicas) + eta**2 * spread
 
