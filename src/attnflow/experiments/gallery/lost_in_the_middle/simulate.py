@@ -60,7 +60,7 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    sizes=(32, 64), prompts=(768, 384), late_prompts=384, softmax_prompts=256, sphere_prompts=256, plain_prompts=512,
+    sizes=(32, 64), prompts=(768, 320), late_prompts=768, softmax_prompts=256, sphere_prompts=256, plain_prompts=512,
     ends=(1.0, 3.0, 8.0, 30.0), end_prompts=256,
 )  # fmt: skip
 
@@ -264,7 +264,7 @@ def sums(parameters: Parameters) -> xr.Dataset:
     centres = [-1, *range(CENTRES)]
     begin = 0.0
     for end in parameters.ends:
-        tokens = advance(field, tokens, begin, end, Fixed(0.25))
+        tokens = advance(field, tokens, begin, end, Fixed(0.25 if end - begin <= 5 else 0.5))
         begin = end
         q = np.einsum("pd,pjd->pj", np.asarray(tokens.positions)[:, -1], start[:, :-1])
         for name, w in (("first", np.ones(1)), ("soft", weights)):
