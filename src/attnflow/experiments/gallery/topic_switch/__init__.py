@@ -9,7 +9,7 @@ larger, and the take-over later.
 Shown, on the circle with softmax at beta = 1: densities with places (`evolve_placed`), whose amplitudes tend to the
 closed forms as the leaning eps tends to 0, with an error of order eps^2; the depth of the take-over for several shares,
 with and without a slope; quiet prompts of tokens (a golden-ratio sequence of quantiles), which follow the density of
-the same eps the better the more they are, and are taken over at the same time.
+the same eps the better the more they are.
 
 Not shown: iid prompts, whose noise grows as e^{2c} I_0(2c)/N and hides leanings that are this small (see
 causal-correlations); topics of other degrees; long times, when everything collapses. Leanings of 0.05 and 0.1 are no

@@ -4,8 +4,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import NUMERICS, Claim, consequence, published
-from attnflow.experiments.gallery.topic_switch.simulate import LAST, Parameters, crossing
+from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments.gallery.topic_switch.simulate import LAST, Parameters
 
 LINEAR = consequence("The signal of each topic")
 DEPTH = consequence("The depth of the take-over")
@@ -41,14 +41,13 @@ def measured(part: xr.Dataset) -> np.ndarray:
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
-    """Linear theory; the depth and the rule; tokens over density; tokens take over; the nonlinear part."""
+    """Linear theory; the depth and the rule; the order of what it misses; tokens over density."""
     return [
         _linear(parameters, data),
         _depth(parameters, data),
         _rule(parameters, data),
         _second(parameters, data),
         _tokens(parameters, data),
-        _takeover(parameters, data),
     ]
 
 
@@ -61,7 +60,7 @@ def _linear(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         exact, second = signals(parameters, case, part["time"].values), (wide - small) * 4 / 3
         off.append((small - (wide - small) / 3) / exact - 1)
         tail = float(part["place_tail"].max())
-        room.append((2 * (second / exact) ** 2 + ROUND / exact + 10 * tail / exact))
+        room.append(2 * (second / exact) ** 2 + ROUND / exact + 10 * tail / exact)
         labels.append(name)
     times = [data[f"density-{case}"]["time"].values[1:] for case in range(len(labels))]
     return Claim.equal(
@@ -145,30 +144,4 @@ def _tokens(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         f"twice the root mean square for {few} tokens, times N^(-1/2); quiet starts fall faster", origin=LIMIT,
         labels=lambda at: f"{cases(parameters)[at[0]]}, {('early', 'late')[at[1]]}, t = {times[at[0]][at[2]]:g}",
         detail="root mean squares " + ", ".join(f"{a:.1e} to {b:.1e}" for a, b in size),
-    )  # fmt: skip
-
-
-def crossings(parameters: Parameters, data: dict[str, xr.Dataset], case: int) -> tuple[float, float, float]:
-    """Times of the take-over over the last places: tokens, density, and the slope of log(early/late) there."""
-    tokens, density = data[f"tokens-{case}"], data[f"density-{case}"].isel(eps=0)
-    early, late = (tokens[name].values[1].mean(axis=0) for name in ("early", "late"))
-    found = crossing(tokens["time"].values, early, late)
-    times, e, la = density["time"].values, density["early"].values, density["late"].values
-    exact = crossing(times[:: parameters.frames // parameters.reads], *(one[:: parameters.frames // parameters.reads] for one in (e, la)))
-    slope = np.interp(exact, times[1:], np.gradient(np.log(e[1:] / la[1:]), times[1:]))
-    return found, exact, float(slope)
-
-
-def _takeover(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    found, exact, slope = np.array([crossings(parameters, data, case) for case in range(len(parameters.shares))]).T
-    few, many = parameters.tokens
-    # at the crossing both are half of the signal: an error x of each moves log(early/late) by 4x
-    room = 2 * errors(parameters, data)[:, 0] * np.sqrt(few / many) * 4 / slope
-    return Claim.equal(
-        f"{many} tokens: time at which the early topic takes the last 4 % of places over, against the density", exact,
-        found, room, "what the tolerance of the amplitudes moves", origin=NUMERICS, labels=cases(parameters),
-        detail="closed form at the place 1: " + ", ".join(
-            f"{theory.takeover_depth(s, lam) / rate(parameters):.2f}"
-            for s, lam in zip(parameters.shares, parameters.slopes, strict=True)
-        ),
     )  # fmt: skip
