@@ -1,4 +1,4 @@
-"""Lost in the middle: derivatives give the same means as plain averages; a small core holds, and no mask is found out."""
+"""Lost in the middle: derivatives give the means of plain averages; no mask is found out."""
 
 import dataclasses
 

@@ -142,7 +142,7 @@ def _middle(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         labels.extend(f"slope {slope:g}, {place_of(b)} over {place_of(lowest)}" for b in others)
     return Claim.at_least(
         "slopes above 0: the bin with the predicted minimum is the lowest: height of the others over it", 0.0, above,
-        0.0, "paired differences of the same prompts, mean of both N; the predicted ones are 4 standard errors and more",
+        0.0, "paired differences of the same prompts, mean of both N; predicted to be 4 standard errors or more",
         origin=MIDDLE, labels=labels, detail=f"smallest in standard errors {np.min(np.array(above) / errors):.1f}",
     )  # fmt: skip
 
@@ -252,7 +252,7 @@ def _turned(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     formula = closure_sums(parameters, times[[early, late]])
     means = rows[:, [early, late]].mean(axis=0)
     return Claim.at_least(
-        "the sum over all sources falls from t = 3 to t = 8, where the formula grows: fall less its standard errors", 0.0,
+        "the sum over all sources falls from t = 3 to 8, where the formula grows: fall less its standard errors", 0.0,
         fall - limit * error, 0.0, f"paired differences; {limit:.1f} standard errors", origin=END,
         detail=f"measured {means[0]:.2f}, {means[1]:.2f}; formula {formula[0]:.2f}, {formula[1]:.1f}; no sum exceeds "
         f"√(N-1) = {np.sqrt(parameters.sizes[0] - 1):.1f}",

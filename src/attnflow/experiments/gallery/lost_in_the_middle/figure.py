@@ -110,7 +110,7 @@ def _draw_end(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) ->
         axes.errorbar(times, mean / unit, 3 * error / unit, fmt=mark, ms=4, lw=0.9, color=colour, label=label)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_ylim(0.1, 100)
+    axes.set_ylim(0.01, 100)  # room for the legend
     axes.set_xlim(fine[0], fine[-1])
     axes.set_xlabel("time $t$")
     axes.set_ylabel("sum over all sources")

@@ -7,6 +7,7 @@ into means of it without any error (derivation.md). Standard errors are ten time
 
 import dataclasses
 import functools
+import itertools
 from typing import Any
 
 import equinox as eqx
@@ -151,7 +152,7 @@ def plain_profiles(parameters: Parameters) -> xr.Dataset:
 def groups(n: int) -> list[np.ndarray]:
     """The tokens j - 1, for j = 1, ..., n - 1, of every bin."""
     at = np.arange(1, n) / n
-    pairs = zip(EDGES[:-1], EDGES[1:], strict=True)
+    pairs = itertools.pairwise(EDGES)
     return [np.flatnonzero((at > low + 1e-12) & (at <= high + 1e-12)) for low, high in pairs]
 
 

@@ -139,7 +139,7 @@ def _tokens(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     size = errors(parameters, data)
     times = [data[f"tokens-{case}"]["time"].values[1:] for case in range(len(parameters.shares))]
     return Claim.equal(
-        f"{many} tokens: amplitudes of both topics less those of the density, over the whole signal, mean of quiet starts",
+        f"{many} tokens: amplitudes of both topics less those of the density, over the signal, mean of quiet starts",
         0.0, off, 2 * size[:, 0, None, None] * np.sqrt(few / many) + 0 * off,
         f"twice the root mean square for {few} tokens, times N^(-1/2); quiet starts fall faster", origin=LIMIT,
         labels=lambda at: f"{cases(parameters)[at[0]]}, {('early', 'late')[at[1]]}, t = {times[at[0]][at[2]]:g}",

@@ -1,7 +1,8 @@
-"""Two topics in one causal prompt: as tokens, and as a density with places, for leanings that stay small and for others."""
+"""Two topics in one causal prompt: as tokens, and as a density with places, for small and for larger leanings."""
 
 import dataclasses
 import functools
+import itertools
 
 import numpy as np
 import xarray as xr
@@ -125,7 +126,7 @@ def followed(field: Attention, start: PlacedDensity, n: int, shift: float, times
     last = np.asarray(tokens.place) > LAST
     ready = field.prepare(tokens, 1e-8, flowing=True)
     means = [np.asarray(tokens.positions)[last].mean(axis=0)]
-    for begin, end in zip(times[:-1], times[1:], strict=True):
+    for begin, end in itertools.pairwise(times):
         # 1.0001: rounding must not make it one step more
         tokens = advance(ready, tokens, float(begin), float(end), Fixed(1.0001 * (times[1] - times[0]) / 4))
         means.append(np.asarray(tokens.positions)[last].mean(axis=0))
