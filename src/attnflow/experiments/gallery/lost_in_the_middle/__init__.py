@@ -2,8 +2,8 @@
 
 Tokens are iid and uniform. The last of N causal tokens keeps a trace of size 1/N of every source j: N E<x_N(t), x_j(0)>
 is, to first order in 1/N, the last row of N exp(a t W), W the matrix of causal weights (arXiv:2605.09213). Early
-sources arrive through many paths, late ones through the slope of ALiBi: the profile is U-shaped, with a minimum at a place that
-theory gives. Without a slope it falls; past the depth a t = 2 (1 - e^-slope) the rise at the end is gone.
+sources arrive through many paths, late ones through the slope of ALiBi: the profile is U-shaped, with a minimum at a
+place that theory gives. Without a slope it falls; past the depth a t = 2 (1 - e^-slope) the rise at the end is gone.
 
 Shown: profiles on the circle for three slopes and two N, with standard errors below 1 %, against exp(a t W), and the
 error of it, which is of order 1/N; the place of the minimum; both sides of the threshold; softmax, where a token's own
