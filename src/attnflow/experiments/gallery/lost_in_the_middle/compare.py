@@ -254,7 +254,7 @@ def _turned(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     return Claim.at_least(
         "the sum over all sources falls from t = 3 to 8, where the formula grows: fall less its standard errors", 0.0,
         fall - limit * error, 0.0, f"paired differences; {limit:.1f} standard errors", origin=END,
-        detail=f"measured {means[0]:.2f}, {means[1]:.2f}; formula {formula[0]:.2f}, {formula[1]:.1f}; no sum exceeds "
+        detail=f"measured {means[0]:.2f}, {means[1]:.2f}; formula {formula[0]:.2f}, {formula[1]:.1f}; no mean exceeds "
         f"√(N-1) = {np.sqrt(parameters.sizes[0] - 1):.1f}",
     )  # fmt: skip
 
