@@ -51,7 +51,7 @@ class Deviation:
         matrix = (1.0 / self.sizes[:, None] ** np.arange(first, 3)) / self.error[:, None]
         covariance = np.linalg.inv(matrix.T @ matrix)
         found = covariance @ matrix.T @ (self.off / self.error)
-        return float(found[0]), float(np.sqrt(covariance[0, 0]))
+        return float(found[0]), float(np.sqrt(max(covariance[0, 0], 0.0)))
 
 
 def depth(parameters: Parameters, name: str) -> float:

@@ -32,7 +32,6 @@ MUTATIONS = (
     Mutation("time of the tokens 30 % longer", simulate, "advance", scaled("t1", 1.3)),
     Mutation("no mask", simulate, "Causal", _everyone),
     Mutation("no token hears itself", simulate, "Causal", given(strict=True)),
-    Mutation("every token hears itself", simulate, "Causal", given(strict=False)),
     Mutation("slope 8 times as large", simulate, "Causal", altered("slope", lambda slope: 8 * slope)),
     Mutation("tokens lean to one side", simulate, "uniform_prompts", result(_leaning)),
     Mutation("every second token is opposite", simulate, "uniform_prompts", result(_paired)),

@@ -21,9 +21,9 @@ STYLES = (("masked", COLOURS[0], "o"), ("unmasked", COLOURS[4], "s"))
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     """Prompts with and without a causal mask.
 
-    (a) The density of softmax at the end without a mask (line) and at the first, a middle and the last place under
-    Causal with ALiBi slopes 0 and 2 (marks); dotted: the start. (b) Mean order parameter of iid prompts of N tokens,
-    less that of the density (dashes), with standard errors, to the left of it what the noise of one prompt is (bars).
+    (a) The density of softmax at the end without a mask (line) and at the first, a middle and the last place (circles,
+    squares, triangles) under Causal with two ALiBi slopes; dotted: the start. (b) Mean order parameter of iid prompts
+    of N tokens, less that of the density (dashes): thick bars are standard errors, thin ones the noise of one prompt.
     (c) N times the mean square of the noise (marks, standard errors) and noise carried by the linearised flow (lines).
     (d) A change of topic at the dotted place: mean of cos(theta) by places, tokens (marks) and placed densities
     (lines); shaded: the quarter of which the claims speak.
@@ -52,11 +52,11 @@ def _draw_densities(axes: Any, parameters: Parameters, part: xr.Dataset) -> None
         for k, (node, mark) in enumerate(shapes):
             some = theta[4 * k + 12 * s :: 24]
             values = start.basis.evaluate(part["placed"].values[0, s, node], some)
-            words = rf"$\lambda = {slope:g}$, $\sigma = {part['place'].values[node]:.2f}$"
+            words = None if k else rf"$\lambda = {slope:g}$"
             axes.plot(some, values, mark, color=colour, ms=3.5, mfc="white" if s else colour, mew=0.8, label=words)
     axes.set_xlabel(r"angle $\theta$")
     axes.set_ylabel(rf"density, $\beta = {parameters.strong_beta:g}$, $t = {parameters.strong_until:g}$")
-    axes.legend(loc="upper left", fontsize=6)
+    axes.legend(loc="upper left")
 
 
 def _draw_means(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
@@ -71,6 +71,8 @@ def _draw_means(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
         axes.errorbar(x, np.ravel(means), np.ravel(errors), fmt=mark, color=colour, ms=3.5, lw=1.6, label=mask)
     axes.axhline(0, color=INK, lw=0.8, ls="--")
     axes.set_xscale("log")
+    axes.set_xticks(parameters.sizes, [str(n) for n in parameters.sizes], minor=False)
+    axes.set_xticks([], minor=True)
     axes.set_xlabel("tokens $N$")
     axes.set_ylabel(r"$\mathrm{E}\,z$ less that of the density")
     axes.legend(loc="lower right")
@@ -104,4 +106,5 @@ def _draw_switch(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
                       color=colour, ms=3.5, lw=1.0, label=mask)  # fmt: skip
     axes.set_xlabel(r"place $\sigma$")
     axes.set_ylabel(r"mean of $\cos\theta$")
-    axes.legend(loc="upper right")
+    axes.set_ylim(bottom=-0.25)
+    axes.legend(loc="lower left", ncols=2)

@@ -8,7 +8,7 @@ from attnflow.experiments.gallery.mask_invisible import simulate
 from attnflow.experiments.mutation import Mutation, altered, result, scaled
 from attnflow.fields import Attention
 from attnflow.masks import Causal, Everyone
-from attnflow.meanfield import Density, Places, PlacedDensity, mixture, uniform
+from attnflow.meanfield import Density, PlacedDensity, mixture, uniform
 from attnflow.tokens import Tokens
 
 

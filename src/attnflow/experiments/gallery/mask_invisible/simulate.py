@@ -19,7 +19,7 @@ from attnflow.tokens import Tokens
 MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
 LAST = 0.75
 """The last quarter of the prompt is looked at."""
-BINS = 8
+BINS = 10
 """Of places in the figure."""
 STEP = 0.5
 """Of Runge-Kutta for tokens; rates are below 1/2, so that it errs by less than 1e-5 a step."""
