@@ -146,7 +146,7 @@ def _switch(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     discrete = [switch_noise(parameters, mask) for mask in MASKS]
     room = np.array([np.abs(one.order - row) + one.noise for one, row in zip(discrete, predicted, strict=True)])
     (apart,), (apart_error,) = mean_error(values[:1] - values[1:])
-    far = np.hypot(*apart) / np.hypot(*apart_error)
+    far = np.hypot(*apart) / max(np.hypot(*apart_error), 1e-300)
     return [
         Claim.equal(
             "a change of topic: order parameter of the last quarter, with and without a mask, by the placed density",
