@@ -123,8 +123,9 @@ def _frozen(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     return [
         Claim.equal(
             "η = 1/L: L H times the mean overlap is the drift of orthonormal tokens", rate, means / tau,
-            count * errors / tau + rate * tau, f"Student's test, level {LEVEL:g} for all; a share 1/(L H), the next order",
-            origin=FROZEN, labels=labels, detail=f"(d - 2)/(d n) = {(1 - 2 / parameters.d) / parameters.n:.4f}",
+            count * errors / tau + rate * tau,
+            f"Student's test, level {LEVEL:g} for all; a share 1/(L H), the next order", origin=FROZEN,
+            labels=labels, detail=f"(d - 2)/(d n) = {(1 - 2 / parameters.d) / parameters.n:.4f}",
         ),
         Claim.equal(
             "η = 1/L: the standard deviation of the mean overlap times √(L H)", wide, spreads,

@@ -1,0 +1,2 @@
+def draw(parameters, data):
+    """x."""
