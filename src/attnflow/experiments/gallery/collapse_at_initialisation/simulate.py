@@ -42,7 +42,7 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    cases=((16, 0.0), (16, 1.0), (16, 4.0)), replicas=((16, 64),), dims=(64, 1024), networks=300, firsts=2000,
+    cases=((16, 0.0), (16, 1.0), (16, 4.0)), replicas=((16, 64),), dims=(256, 4096), networks=300, firsts=2000,
 )  # fmt: skip
 
 
@@ -81,7 +81,9 @@ def path(parameters: Parameters, index: int, n: int, b: float) -> xr.Dataset:
             save=parameters.until, keep=False,
         )  # fmt: skip
         rows.append(found.overlap)
-    return xr.Dataset({"overlap": (("step", "replica", "tau"), np.array(rows))}, {"tau": np.arange(parameters.until + 1.0)})
+    return xr.Dataset(
+        {"overlap": (("step", "replica", "tau"), np.array(rows))}, {"tau": np.arange(parameters.until + 1.0)}
+    )
 
 
 def networks(parameters: Parameters, index: int, d: int) -> xr.Dataset:
