@@ -25,10 +25,10 @@ CONTEXTS = (4, 8, 16, 32, 64, 128)
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     """Orthonormal tokens behind random layers (marks: layers, bars: two standard errors; lines: theory).
 
-    (a) Mean overlap against depth τ for logit scales b, the bias of the steps removed (filled, solid: the smallest
+    (a) Mean overlap against depth τ for logit scales b > 0, the bias of the steps removed (filled, solid: the smallest
     context n; open, dashed: the largest); lines: the ODE at this d. (b) Depth at which the overlap passes 1/2 against
-    n; for b = 0 it is ln(n + 1). (c) Standard deviation of the mean overlap over networks at b = 0 against the dimension;
-    line: theory, slope -1/2. (d) Mean overlap behind the first layer, times n over η²/H, against b.
+    n; for b = 0 (open discs) it is ln(n + 1). (c) Standard deviation of the mean overlap over networks at b = 0 against
+    the dimension; line: theory, slope -1/2. (d) Mean overlap behind the first layer, times n over η²/H, against b.
     """
     with styled() as figure:
         fig = figure.Figure(figsize=(PAGE, 4.8))
@@ -47,7 +47,7 @@ def _scales(parameters: Parameters) -> list[float]:
 def _draw_paths(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     contexts, scales = sorted({n for n, _ in parameters.cases}), _scales(parameters)
     line = np.linspace(0.0, parameters.until, 120)
-    for n, b in parameters.cases:
+    for n, b in ((n, b) for n, b in parameters.cases if b > 0):
         row = scales.index(b)
         few = n == contexts[0]
         axes.plot(
@@ -69,9 +69,10 @@ def _draw_times(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
         axes.plot(CONTEXTS, times, color=SHADES[row], lw=0.9)
         for n in (n for n, other in parameters.cases if other == b):
             found, error, _ = collapse(parameters, data, n, b)
-            axes.errorbar(n, found, 2 * error, fmt=MARKS[row], ms=3.6, lw=0.9, color=SHADES[row],
+            axes.errorbar(n, found, 2 * error, fmt=MARKS[row], ms=3.6 if b else 6.5, lw=0.9, color=SHADES[row],
+                          mfc=SHADES[row] if b else "none",
                           label=f"$b = {b:g}$" if n == parameters.cases[0][0] else None)  # fmt: skip
-    axes.annotate(r"$\ln(n + 1)$", (CONTEXTS[-1], math.log(CONTEXTS[-1] + 1)), xytext=(-4, -10), fontsize=7,
+    axes.annotate(r"$\ln(n + 1)$", (CONTEXTS[-1], math.log(CONTEXTS[-1] + 1)), xytext=(0, -16), fontsize=7,
                   textcoords="offset points", ha="right", color=SHADES[0])  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
