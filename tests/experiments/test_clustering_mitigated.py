@@ -63,4 +63,7 @@ def test_antipodal_and_hot_pairs_hold_and_are_found_out():
     few = dataclasses.replace(QUICK, cases=((4, 64.0),), populations=16, population_tau=2.0, simplex_replicas=8)
     found = kill_matrix(clustering_mitigated, few, [mutation(clustering_mitigated, name) for name in names])
     killed = dict(zip(found.claims, found.killed, strict=True))
-    assert [any(row) for claim, row in killed.items() if "antipodal tokens with" in claim or "circle" in claim] == [True, True]
+    assert [any(row) for claim, row in killed.items() if "antipodal tokens with" in claim or "circle" in claim] == [
+        True,
+        True,
+    ]

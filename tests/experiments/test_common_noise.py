@@ -37,7 +37,9 @@ def test_waves_of_the_start_are_orthonormal_in_the_measure_of_the_kernel():
     """Trapezoidal rule, whose error falls like w^256; the kernel is that of the library."""
     angle, w = 2 * np.pi * np.arange(256) / 256, 0.5
     rho = simulate.nudged(angle, w, 1, False, 0.0)
-    np.testing.assert_allclose(rho, PoissonKernel((w, 0.0)).density(np.stack([np.cos(angle), np.sin(angle)], 1)), rtol=1e-13)
+    np.testing.assert_allclose(
+        rho, PoissonKernel((w, 0.0)).density(np.stack([np.cos(angle), np.sin(angle)], 1)), rtol=1e-13
+    )
     waves = [simulate.nudged(angle, w, k, turned, 1.0) / rho - 1 for k in (1, 2, 3) for turned in (False, True)]
     np.testing.assert_allclose(np.mean(rho * np.array(waves), axis=1), 0, atol=1e-13)
     np.testing.assert_allclose(np.array(waves) * rho @ np.transpose(waves) / 256, np.eye(6), atol=1e-13)

@@ -1,11 +1,11 @@
 """Few keys and a low temperature make nearby tokens separate, yet tokens that have collapsed stay together.
 
 In random deep attention two nearby tokens have an exponent: log(1 - R) of their overlap R has the drift
-Lambda = [(d-3) B - (d-1) A]/d per unit of tau = step^2 L/H, where A = E|m|^2 and B = E|dm|^2 for the softmax mean m that
-they hear and its derivative. Infinitely many uniform tokens make Lambda positive, so that neighbours separate, iff
+Lambda = [(d-3) B - (d-1) A]/d per unit of tau = step^2 L/H, where A = E|m|^2 and B = E|dm|^2 for the softmax mean m
+that they hear and its derivative. Infinitely many uniform tokens make Lambda positive, so that neighbours separate, iff
 d_k < d - 1 and the logit scale b exceeds a critical value b_c (derived here, in the setting of arXiv:2604.01978). A
-collapsed population has A = 1 and B = 0 at every temperature: it is stable. Clustering is mitigated, not impossible. Two
-tokens alone with Q^T K = I do the same near the antipode, where the sign changes at cosh(2 beta) = d - 2
+collapsed population has A = 1 and B = 0 at every temperature: it is stable. Clustering is mitigated, not impossible.
+Two tokens alone with Q^T K = I do the same near the antipode, where the sign changes at cosh(2 beta) = d - 2
 (arXiv:2601.21942).
 
 Shown: Lambda of nearby tokens in a population that is uniform in every layer, below and above b_c; the exponent of

@@ -1,4 +1,4 @@
-"""Exponents of nearby, collapsed and antipodal tokens, overlaps of whole populations, and the martingale of hot pairs."""
+"""Exponents of nearby, collapsed and antipodal tokens, overlaps of populations, and the martingale of hot pairs."""
 
 import numpy as np
 import xarray as xr
@@ -22,9 +22,8 @@ HOT = consequence("Hot pairs on the circle")
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """Nearby tokens; collapsed ones; antipodal ones; orthonormal ones; populations with few keys; hot pairs."""
     return [
-        _exponents(parameters, data), _signs(parameters, data), _collapsed(parameters, data), _antipodal(parameters, data),
-        _turn(parameters, data), _simplex(parameters, data), _slower(parameters, data), _hot(parameters, data),
-    ]  # fmt: skip
+        one(parameters, data) for one in (_exponents, _signs, _collapsed, _antipodal, _turn, _simplex, _slower, _hot)
+    ]
 
 
 def mean_and_error(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +50,8 @@ def _exponents(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         f"nearby tokens in a uniform population, d = {parameters.d}: exponent Λ of 1 − R",
         [exponent(parameters.d, *case) for case in parameters.cases], found,
         student(LEVEL, parameters.pairs, len(parts)) * error + bias,
-        f"Student's test of {parameters.pairs} pairs at level {LEVEL:g}; second order of a layer, (h/4) E(|m|² + |∂m|²)²",
+        f"Student's test of {parameters.pairs} pairs at level {LEVEL:g}; second order of a layer, "
+        "(h/4) E(|m|² + |∂m|²)²",
         origin=NEARBY, labels=[f"d_k = {d_k}, b = {b:g}" for d_k, b in parameters.cases],
     )  # fmt: skip
 
@@ -67,7 +67,7 @@ def _signs(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         words.append(f"d_k = {d_k} ({edge}), b = {b:g}: {found:+.4f} ± {error:.4f}")
     return Claim.true(
         f"d = {parameters.d}: nearby tokens separate where d_k < d − 1 and b > b_c, and meet elsewhere", not any(wrong),
-        "; ".join(words), f"each mean drift has its sign in Student's test, level {LEVEL:g} for all; ± is a standard error",
+        "; ".join(words), f"each mean drift has its sign in Student's test, level {LEVEL:g} for all (± standard error)",
         origin=NEARBY,
     )  # fmt: skip
 
@@ -87,9 +87,10 @@ def _collapsed(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     found, error = growths(parameters, data, "collapsed", parameters.collapsed_b)
     return Claim.equal(
         f"collapsed tokens, d = {d}, d_k = {parameters.d_k}: exponent −(d−1)/d of 1 − R at every temperature",
-        collapsed_exponent(d, h), found, student(LEVEL, parameters.replicas, len(found)) * error + 2 * h / d**2 + h**2,
-        f"Student's test of {parameters.replicas} networks at level {LEVEL:g}; first order in h = {h:g} is in the "
-        "prediction, but for 2h/d² of several directions and h²", origin=COLLAPSED,
+        collapsed_exponent(d, h), found,
+        student(LEVEL, parameters.collapsed_replicas, len(found)) * error + 2 * h / d**2 + h**2,
+        f"Student's test of {parameters.collapsed_replicas} networks at level {LEVEL:g}; first order in h = {h:g} is in "
+        "the prediction, but for 2h/d² of several directions and h²", origin=COLLAPSED,
         labels=[f"b = {b:g}" for b in parameters.collapsed_b],
     )  # fmt: skip
 
@@ -111,8 +112,8 @@ def _turn(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     found, error = growths(parameters, data, "antipodal", parameters.antipodal_beta)
     sign = np.where(np.cosh(2 * betas) > d - 2, -1, 1)
     return Claim.at_least(
-        f"d = {d}: nearly antipodal tokens attract each other's antipodes iff cosh 2β > d − 2: signed exponent over its "
-        "standard error", student(LEVEL, parameters.replicas, len(betas)), sign * found / error, 0.0,
+        f"d = {d}: nearly antipodal tokens attract each other's antipodes iff cosh 2β > d − 2: signed exponent over "
+        "its standard error", student(LEVEL, parameters.replicas, len(betas)), sign * found / error, 0.0,
         f"each mean has its sign in Student's test, level {LEVEL:g} for all", origin=ANTIPODAL,
         labels=[f"β = {beta:g}: {one:+.4f}" for beta, one in zip(betas, found, strict=True)],
     )  # fmt: skip
@@ -136,13 +137,14 @@ def _simplex(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         found.extend(mean)
         room.extend(limit * error + np.abs(late - line) + 4 / parameters.simplex_d)
         labels.extend(f"b = {b:g}, τ = {t:g}" for t in tau)
-    times = [float(theory.collapse_time(parameters.simplex_n, b, 0.5, parameters.simplex_d)) for b in parameters.simplex_b]
+    half = {b: theory.collapse_time(parameters.simplex_n, b, 0.5, parameters.simplex_d) for b in parameters.simplex_b}
+    times = [f"{float(t):.3f} (b = {b:g})" for b, t in half.items()]
     return Claim.equal(
-        f"{parameters.simplex_n} orthonormal tokens, d = {parameters.simplex_d}: the mean overlap follows the simplex ODE",
+        f"{parameters.simplex_n} orthonormal tokens, d = {parameters.simplex_d}: their mean follows the simplex ODE",
         predicted, found, room,
         f"Student's test of {parameters.simplex_replicas} networks at level {LEVEL:g}; the time that layers lose; 4/d",
         origin=SIMPLEX, labels=labels,
-        detail="overlap 1/2 at τ = " + ", ".join(f"{t:.3f} (b = {b:g})" for t, b in zip(times, parameters.simplex_b, strict=True)),
+        detail="overlap 1/2 at τ = " + ", ".join(times),
     )  # fmt: skip
 
 
@@ -152,11 +154,11 @@ def _slower(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     found, error = np.array([mean_and_error(rows[first] - rows[b]) for b in rest]).T
     chance = student_distribution.sf(found / error, parameters.populations - 1) * len(rest)
     return Claim.at_most(
-        f"{parameters.population_n} tokens, d = {parameters.d}, d_k = {parameters.d_k}: at τ = {parameters.population_tau:g} "
-        f"the mean overlap is lower for large b than for b = {first:g}; p-value of no difference", LEVEL, chance, 0.0,
+        f"{parameters.population_n} tokens, d = {parameters.d}, d_k = {parameters.d_k}: at τ = "
+        f"{parameters.population_tau:g} the mean overlap is lower for large b than for b = {first:g}; p-value of no difference", LEVEL, chance, 0.0,
         f"Student's one-sided test of {parameters.populations} populations with the same heads, at level {LEVEL:g}",
         origin=SLOWER, labels=[f"b = {b:g}" for b in rest],
-        detail="; ".join(f"b = {b:g}: overlap {v.mean():.3f}, above 0.9 in {np.mean(v > 0.9):.0%}" for b, v in rows.items()),
+        detail="; ".join(f"b = {b:g}: overlap {v.mean():.3f}, {np.mean(v > 0.9):.0%} above 0.9" for b, v in rows.items()),
     )  # fmt: skip
 
 
@@ -177,10 +179,12 @@ def _hot(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         found.extend(mean)
         room.extend(limit * error + np.append(np.zeros(shares.shape[1]), undecided))
         times = data[f"hot-{r:g}"]["tau"].values[1:]
-        labels.extend([*(f"R = {r:g}, mean at τ = {t:g}" for t in times), f"R = {r:g}, share of pairs with R > 0 at the end"])
+        labels.extend(
+            [*(f"R = {r:g}, mean at τ = {t:g}" for t in times), f"R = {r:g}, share of pairs with R > 0 at the end"]
+        )
     return Claim.equal(
         "two tokens on the circle, infinite temperature: they merge with probability 1/2 + arcsin(R)/π, a martingale",
         predicted, found, room,
-        f"Student's test of {parameters.hot_pairs} pairs at level {LEVEL:g}; for the share also what is undecided at the "
-        "end", origin=HOT, labels=labels,
+        f"Student's test of {parameters.hot_pairs} pairs at level {LEVEL:g}; for the share also what is undecided "
+        "at the end", origin=HOT, labels=labels,
     )  # fmt: skip

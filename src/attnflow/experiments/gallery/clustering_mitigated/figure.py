@@ -7,7 +7,13 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments.gallery.clustering_mitigated.compare import (
-    collapsed_exponent, exponent, growths, hot_shares, mean_and_error, measured, simplex_line,
+    collapsed_exponent,
+    exponent,
+    growths,
+    hot_shares,
+    mean_and_error,
+    measured,
+    simplex_line,
 )  # fmt: skip
 from attnflow.experiments.gallery.clustering_mitigated.simulate import Parameters
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
@@ -19,8 +25,8 @@ LINES = ("-", "--", "-.", ":")
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     """When nearby tokens separate, and what becomes of populations.
 
-    Bars are 4 standard errors in (a), (c) and (f), one in (d) and (e). (a) Exponent Λ of nearby tokens in a uniform population
-    (marks) and theory (lines); crosses: collapsed tokens, which meet at the rate −(d−1)/d (dotted) at every temperature.
+    Bars are one standard error in (d) and (e), else four. (a) Exponent Λ of nearby tokens in a uniform population (marks)
+    and theory (lines); crosses: collapsed tokens, which meet at the rate −(d−1)/d (dotted) at every temperature.
     (b) Pairs in a uniform population with the largest and the smallest b: paths of log(1−R) (thin), mean drift (marks)
     and Λτ (lines). (c) Exponent of two nearly antipodal tokens with QᵀK = I. (d) Mean overlap of orthonormal tokens in
     a high dimension (marks) and the simplex equation with the clock of layers (lines). (e) Mean overlap of populations
@@ -48,7 +54,9 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 
 def _draw_exponents(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     d, line = parameters.d, np.geomspace(1.0, 128.0, 25)
-    for d_k, colour, mark, ls in zip(sorted({k for k, _ in parameters.cases}), COLOURS[:5:2], MARKS, LINES, strict=False):
+    for d_k, colour, mark, ls in zip(
+        sorted({k for k, _ in parameters.cases}), COLOURS[:5:2], MARKS, LINES, strict=False
+    ):
         axes.plot(line, [exponent(d, d_k, float(b)) for b in line], color=colour, lw=1.0, ls=ls)
         scales = [b for k, b in parameters.cases if k == d_k]
         found, error = np.array([measured(data[f"pairs-{d_k}-{b:g}"]) for b in scales]).T

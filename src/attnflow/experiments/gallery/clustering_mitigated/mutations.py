@@ -6,7 +6,6 @@ from attnflow.experiments.mutation import Mutation, altered, scaled
 MUTATIONS = (
     Mutation("pairs: as many keys as dimensions", simulate, "keys", altered("d_k", lambda d_k: 8)),
     Mutation("pairs: logit scale 8 times smaller", simulate, "keys", scaled("b", 1 / 8)),
-    Mutation("pairs: zero temperature", simulate, "keys", scaled("b", 1e6)),
     Mutation("pairs: everyone hears the same", simulate, "uniform_mean",
              lambda original: lambda x, logits: original(0 * x + x[:1], 0 * logits + logits[:1])),
     Mutation("nearby tokens are 0.5 apart", simulate, "near", altered("angle", lambda angle: 0.5)),
@@ -18,5 +17,4 @@ MUTATIONS = (
              altered("logit_scale", lambda b: min(b, 1.0))),
     Mutation("tokens: logit scale at least 4", simulate, "random_attention",
              altered("logit_scale", lambda b: max(b, 4.0))),
-    Mutation("tokens: values of mean 0.2", simulate, "random_attention", altered("mean_value", lambda _: 0.2)),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Pairs of tokens in a uniform population, collapsed and antipodal tokens, whole populations, and hot pairs on the circle."""
+"""Pairs in a uniform population, collapsed and antipodal tokens, whole populations, and hot pairs on the circle."""
 
 import dataclasses
 import functools
@@ -37,8 +37,9 @@ class Parameters(Salted):
     d_k: int = 4
     """Of collapsed tokens and of populations."""
     antipodal_beta: tuple[float, ...] = (0.3, 0.8, 1.5, 2.5)
+    collapsed_replicas: int = 8000
     replicas: int = 16_000
-    """Networks of collapsed and of antipodal tokens."""
+    """Networks of antipodal tokens."""
     tau: float = 1.0
     h: float = 0.01
     simplex_b: tuple[float, ...] = (1.0, 8.0)
@@ -60,7 +61,8 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    cases=((4, 4.0), (4, 64.0)), pairs=200, collapsed_b=(64.0,), antipodal_beta=(0.3, 2.5), replicas=4000,
+    cases=((4, 4.0), (4, 64.0)), pairs=200, pair_tau=1.0, collapsed_b=(64.0,), collapsed_replicas=1000,
+    antipodal_beta=(0.3, 2.5), replicas=4000,
     simplex_replicas=32, simplex_tau=4.0, simplex_h=0.04, populations=96, population_tau=8.0, hot_overlaps=(0.3,),
     hot_tau=24.0, hot_pairs=4000,
 )  # fmt: skip
@@ -137,7 +139,7 @@ def pairs(d_k: int, b: float, parameters: Parameters) -> xr.Dataset:
 
 def collapsed(b: float, parameters: Parameters) -> xr.Dataset:
     """log of the mean 1-R of tokens that start close together, after tau over its start."""
-    d, step, count = parameters.d, float(np.sqrt(parameters.h)), parameters.replicas
+    d, step, count = parameters.d, float(np.sqrt(parameters.h)), parameters.collapsed_replicas
     layers, rng = round(parameters.tau / parameters.h), parameters.rng(1, round(10 * b))
     seeds = Along("seed", parameters.seeds(range(20_000, 20_000 + count)))
     centre = np.broadcast_to(np.eye(d)[0], (count * parameters.collapsed_n, d))

@@ -43,7 +43,7 @@ def jackknife(rows: np.ndarray, estimate: Callable[[np.ndarray], Any]) -> tuple[
 
 
 def squares(parameters: Parameters, data: dict[str, xr.Dataset], which: str) -> np.ndarray:
-    """(seed, size) |c_1 of n tokens - c_1 of the density|^2: `which` is "mean" with the same heads, "other" with others."""
+    """(seed, size) |c_1 of n tokens - c_1 of the density|^2: `which` is "mean" (same heads) or "other"."""
     density = data["density"][which].values
     rows = [np.sum((data[f"tokens-{n}"]["mean"].values - density) ** 2, axis=-1) for n in parameters.sizes]
     return np.stack(rows, axis=1)
@@ -66,7 +66,7 @@ def _same(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         student(LEVEL, parameters.heads) * error + SECOND / min(parameters.sizes) / 2 / spread,
         f"Student's test of {parameters.heads} head streams at level {LEVEL:g} (errors by leaving one out); "
         f"{SECOND:g}/n of the mean square", origin=RATE,
-        detail="√n times the rms: " + ", ".join(f"{v:.3f} (n = {n})" for n, v in zip(parameters.sizes, rms, strict=True)),
+        detail="√n times the rms: " + ", ".join(f"{v:.3f}" for v in rms),
     )  # fmt: skip
 
 
@@ -86,9 +86,10 @@ def _other(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     falls, spread = power(parameters, data, "other")
     return Claim.equal(
         "other heads: the mean square distance of c_1 is twice its variance over heads, plus that with the same heads",
-        predicted, found, student(LEVEL, count, sizes) * error + SECOND * same.mean(axis=0) / np.array(parameters.sizes),
-        f"Student's test of {count} head streams at level {LEVEL:g}; {SECOND:g}/n of that with the same heads", origin=OTHER,
-        labels=[f"n = {n}" for n in parameters.sizes],
+        predicted, found,
+        student(LEVEL, count, sizes) * error + SECOND * same.mean(axis=0) / np.array(parameters.sizes),
+        f"Student's test of {count} head streams at level {LEVEL:g}; {SECOND:g}/n of that with the same heads",
+        origin=OTHER, labels=[f"n = {n}" for n in parameters.sizes],
         detail=f"power of n of the rms {falls:+.3f} ± {spread:.3f} (standard error): it does not fall",
     )  # fmt: skip
 
@@ -104,8 +105,9 @@ def _constant(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     left = float(waves[-1].mean() / waves.sum(axis=0).mean())
     return Claim.equal(
         f"the same heads, {n} tokens: √n times the rms distance of c_1 is that of the linearised layers", constant,
-        constant * float(np.sqrt(ratio)), constant * (student(LEVEL, parameters.heads) * float(error) + left + SECOND / n) / 2,
-        f"Student's test of {parameters.heads} head streams at level {LEVEL:g}; the share of the last wave; {SECOND:g}/n",
+        constant * float(np.sqrt(ratio)),
+        constant * (student(LEVEL, parameters.heads) * float(error) + left + SECOND / n) / 2,
+        f"Student's test of {parameters.heads} head streams at level {LEVEL:g}; share of the last wave; {SECOND:g}/n",
         origin=CARRIED,
     )  # fmt: skip
 
@@ -174,8 +176,8 @@ def _leave(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         f"infinite temperature: layers of time h leave the Poisson kernels, E|c_2 − c_1²|²/(hτ) → {predicted:.6f}",
         predicted, ends.mean(axis=0),
         student(LEVEL, len(ends), len(steps)) * error + predicted * (4 * tau**2 + 2 * np.array(steps)),
-        f"Student's test of {len(ends)} head streams at level {LEVEL:g}, extrapolated from two τ to 0; shares (2τ)² and 2h",
-        origin=LEAVE, labels=[f"h = {h:g}" for h in steps],
+        f"Student's test of {len(ends)} head streams at level {LEVEL:g}, extrapolated from two τ to 0; "
+        "shares (2τ)² and 2h", origin=LEAVE, labels=[f"h = {h:g}" for h in steps],
         detail=f"power of h of the rms {x @ rms / (x @ x):.3f} (1/2 expected)",
     )  # fmt: skip
 
@@ -186,7 +188,7 @@ def _antipodal(parameters: Parameters, part: xr.Dataset) -> Claim:
     # a layer stretches by 1 + 2 sqrt(h) |V| b at most; its square mean grows like e^(4 tau) or slower
     room = 64 * np.finfo(float).eps * np.exp(4 * times)[None, :, None] * np.ones_like(odd)
     return Claim.equal(
-        f"uniform start, b = {max(parameters.uniform_b):g}: odd modes are 0 on every path, so that there is no consensus",
+        f"uniform start, b = {max(parameters.uniform_b):g}: odd modes are 0 on every path, so there is no consensus",
         0.0, odd, room, "rounding of 64 labels, 64 eps, growing like e^(4τ) at most", origin=UNIFORM,
         labels=lambda at: f"path {at[0]}, τ = {times[at[1]]:g}, mode {2 * at[2] + 1}",
         detail=f"largest {odd.max():.1e}; meanwhile |c_2| has grown to {even[:, -1].mean():.2f} in the mean",
@@ -225,6 +227,6 @@ def _average(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     return Claim.equal(
         "average over heads: E<x(τ), x(0)> of one token decays like e^(-(d-1)τ/(2d))", predicted, rows.mean(axis=0),
         student(LEVEL, len(rows), rows[0].size) * error + predicted * h * h * times,
-        f"Student's test of {len(rows)} head streams at level {LEVEL:g}; first order in h = {h:g} is in the prediction, "
-        "h² is not", origin=AVERAGE, labels=lambda at: f"d = {parameters.dims[at[0]]}, τ = {times[at[1]]:g}",
+        f"Student's test of {len(rows)} head streams at level {LEVEL:g}; first order in h = {h:g} is in the prediction, h² "
+        "is not", origin=AVERAGE, labels=lambda at: f"d = {parameters.dims[at[0]]}, τ = {times[at[1]]:g}",
     )  # fmt: skip

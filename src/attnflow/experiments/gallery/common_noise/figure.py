@@ -17,8 +17,8 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 
     (a) Root mean square distance between c_1 of n tokens and c_1 of the density, with the heads of the density (filled)
     and with other heads (open), standard errors; lines: the linearised layers, and twice the variance of c_1 added to
-    them. (b) Infinite temperature, one path: density between neighbouring points that carry equal masses (marks), and the
-    Poisson kernel (lines). (c) E log|w|² and E|w|² over their starts (marks, 4 standard errors; lines: theory). (d)
+    them. (b) Infinite temperature, one path: density between neighbouring points that carry equal masses (marks), and
+    the Poisson kernel (lines). (c) E log|w|² and E|w|² over their starts (marks, 4 standard errors; lines: theory). (d)
     Distance of layers from the Poisson kernels (marks, standard errors) and √(hτ) u₀(1−u₀)/√8. (e) Uniform start: modes
     of every path; dashed: the root of theory's E|c_2|². (f) Average over heads of one token (marks, 4 standard errors)
     and e^(−(d−1)τ/(2d)).
@@ -52,10 +52,15 @@ def _draw_rates(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
     ):  # fmt: skip
         value, error = log_rms(squares(parameters, data, which).T)
         axes.plot(line, np.sqrt(square), color=colour, lw=1.0, ls="-" if which == "mean" else "--")
-        axes.errorbar(n, np.exp(value), np.exp(value) * error, fmt="o", ms=4, color=colour, mfc=face, lw=0.9, label=words)
+        axes.errorbar(
+            n, np.exp(value), np.exp(value) * error, fmt="o", ms=4, color=colour, mfc=face, lw=0.9, label=words
+        )
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.set_xticks(n, [f"{size:g}" for size in n])
+    axes.minorticks_off()
     axes.set_xlabel("number of tokens $n$")
+    _plain(axes)
     axes.set_ylabel(r"rms distance of $c_1$")
     axes.legend(loc="lower left")
 
@@ -109,7 +114,10 @@ def _draw_leave(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
                       label=rf"$\tau = {tau:g}$")  # fmt: skip
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.set_xticks(steps, [f"{h:g}" for h in steps])
+    axes.minorticks_off()
     axes.set_xlabel("time $h$ of a layer")
+    _plain(axes)
     axes.set_ylabel(r"rms $|c_2 - c_1^2|$")
     axes.legend(loc="upper left")
 
@@ -138,10 +146,18 @@ def _draw_average(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]
     for d, colour, mark, ls in zip(parameters.dims, (COLOURS[0], COLOURS[4]), "os", ("-", "--"), strict=False):
         rows = data[f"single-{d}"]["overlap"].values
         axes.plot(line, average(line, d, parameters.mean_h), color=colour, lw=1.0, ls=ls)
-        axes.errorbar(times, rows.mean(axis=0), 4 * rows.std(axis=0, ddof=1) / np.sqrt(len(rows)), fmt=mark, ms=4, lw=0.9,
-                      color=colour, label=f"$d = {d}$")  # fmt: skip
+        axes.errorbar(times, rows.mean(axis=0), 4 * rows.std(axis=0, ddof=1) / np.sqrt(len(rows)), fmt=mark, ms=4,
+                      lw=0.9, color=colour, label=f"$d = {d}$")  # fmt: skip
     axes.set_xlim(0, line[-1])
     axes.set_ylim(0, 1.02)
     axes.set_xlabel(r"time $\tau$")
     axes.set_ylabel(r"mean of $\langle x(\tau), x(0) \rangle$")
     axes.legend(loc="lower left")
+
+
+def _plain(axes: Any) -> None:
+    """Plain numbers on a logarithmic axis."""
+    from matplotlib.ticker import LogLocator
+
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")

@@ -11,8 +11,8 @@ from attnflow.experiments.mutation import Mutation, altered, scaled
 
 
 def stepped(heun: bool = False, bent: bool = False, factor: float = 1.0) -> Any:
-    """Another `poisson_path`: noise times `factor`; with `heun` amplitudes are the mean of those at both ends of a step,
-    as in Heun's method; with `bent` points follow layers, N(x + b), in place of boosts.
+    """Another `poisson_path`: noise times `factor`; with `heun` amplitudes are means of those at both ends of a step, as
+    in Heun's method; with `bent` points follow layers, N(x + b), in place of boosts.
     """
 
     def path(w0: Any, tau: float, step: float, *, seed: int, replicas: int, save: Any, points: Any = None) -> Any:
@@ -69,7 +69,7 @@ MUTATIONS = (
     Mutation("noise of boosts 20 % larger", simulate, "poisson_path", stepped(factor=1.2)),
     Mutation("infinite temperature: weights kept for two layers", simulate, "hot", scaled("step", 2.0)),
     Mutation("logit scale half as large", simulate, "random_attention", scaled("logit_scale", 0.5)),
-    Mutation("20 % more layers", simulate, "ends", scaled("tau", 1.2)),
+    Mutation("60 % more layers", simulate, "ends", scaled("tau", 1.6)),
     Mutation("a start with a little more on one side", simulate, "flat",
              lambda original: lambda angle: 1 + 0.001 * np.cos(angle)),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tokens and densities on the circle under random layers: the same heads, other heads, infinite temperature, a uniform start."""
+"""Tokens and densities on the circle under random layers: same and other heads, infinite temperature, a uniform start."""
 
 import dataclasses
 import functools
@@ -106,7 +106,7 @@ def wave(angle: np.ndarray, w: float) -> np.ndarray:
 
 
 def nudged(angle: np.ndarray, w: float, degree: int, turned: bool, size: float) -> np.ndarray:
-    """The Poisson kernel of w times 1 + size sqrt(2) cos(degree beta), or the sine: orthonormal waves in its measure."""
+    """The Poisson kernel of w times 1 + size sqrt(2) cos(degree beta), or the sine: orthonormal in its measure."""
     rho = (1 - w**2) / np.abs(np.exp(1j * angle) - w) ** 2
     waves = wave(angle, w) ** degree
     return np.asarray(rho * (1 + size * np.sqrt(2) * (waves.imag if turned else waves.real)))
@@ -157,7 +157,7 @@ def iid(n: int, parameters: Parameters) -> np.ndarray:
 
 
 def kernel(parameters: Parameters) -> xr.Dataset:
-    """Points that divide the start into equal masses, carried by the noise, and the Poisson kernel that should have them."""
+    """Points that divide the start into equal masses, carried by the noise, and their Poisson kernel."""
     w, count = float(np.sqrt(parameters.order)), parameters.points
     start = _parts(wave(2 * np.pi * (np.arange(count) + 0.5) / count, -w))
     until = parameters.order_times[-1]
