@@ -89,8 +89,8 @@ def _collapsed(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         f"collapsed tokens, d = {d}, d_k = {parameters.d_k}: exponent −(d−1)/d of 1 − R at every temperature",
         collapsed_exponent(d, h), found,
         student(LEVEL, parameters.collapsed_replicas, len(found)) * error + 2 * h / d**2 + h**2,
-        f"Student's test of {parameters.collapsed_replicas} networks at level {LEVEL:g}; first order in h = {h:g} is in "
-        "the prediction, but for 2h/d² of several directions and h²", origin=COLLAPSED,
+        f"Student's test of {parameters.collapsed_replicas} networks at level {LEVEL:g}; first order in h = {h:g} is "
+        "in the prediction, but for 2h/d² of several directions and h²", origin=COLLAPSED,
         labels=[f"b = {b:g}" for b in parameters.collapsed_b],
     )  # fmt: skip
 
@@ -155,10 +155,11 @@ def _slower(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     chance = student_distribution.sf(found / error, parameters.populations - 1) * len(rest)
     return Claim.at_most(
         f"{parameters.population_n} tokens, d = {parameters.d}, d_k = {parameters.d_k}: at τ = "
-        f"{parameters.population_tau:g} the mean overlap is lower for large b than for b = {first:g}; p-value of no difference", LEVEL, chance, 0.0,
+        f"{parameters.population_tau:g} the mean overlap is lower for large b than for b = {first:g}; p-value of no "
+        "difference", LEVEL, chance, 0.0,
         f"Student's one-sided test of {parameters.populations} populations with the same heads, at level {LEVEL:g}",
         origin=SLOWER, labels=[f"b = {b:g}" for b in rest],
-        detail="; ".join(f"b = {b:g}: overlap {v.mean():.3f}, {np.mean(v > 0.9):.0%} above 0.9" for b, v in rows.items()),
+        detail="; ".join(f"b = {b:g}: overlap {v.mean():.3f}, {np.mean(v > 0.9):.0%} > 0.9" for b, v in rows.items()),
     )  # fmt: skip
 
 

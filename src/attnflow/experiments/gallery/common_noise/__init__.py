@@ -9,8 +9,8 @@ moves at random, and log|w|^2 is a martingale, although |w| tends to 1 on almost
 Shown on the circle: n iid tokens with the heads of the density approach it like n^(-1/2), with the constant of the
 linearised layers, and tokens with other heads do not; points carried by boosts keep their masses in the Poisson kernel
 to rounding, and layers of time h leave these kernels like sqrt(h), with its constant; E log|w|^2 and E|w|^2 (a method
-of Heun, which evaluates the noise inside the step, follows another equation); a uniform start stays antipodally symmetric
-on every path, so that it ends in antipodal pairs at best; the decay of E<x(tau), x(0)>.
+of Heun, which evaluates the noise inside the step, follows another equation); a uniform start stays antipodally
+symmetric on every path, so that it ends in antipodal pairs at best; the decay of E<x(tau), x(0)>.
 
 Not shown: higher dimensions (but for single tokens), heads of finite number or values with a mean, rates in the step
 for b > 0, the times at which tokens collapse (see collapse-at-initialisation). Each statistical claim fails by chance

@@ -227,6 +227,6 @@ def _average(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     return Claim.equal(
         "average over heads: E<x(τ), x(0)> of one token decays like e^(-(d-1)τ/(2d))", predicted, rows.mean(axis=0),
         student(LEVEL, len(rows), rows[0].size) * error + predicted * h * h * times,
-        f"Student's test of {len(rows)} head streams at level {LEVEL:g}; first order in h = {h:g} is in the prediction, h² "
-        "is not", origin=AVERAGE, labels=lambda at: f"d = {parameters.dims[at[0]]}, τ = {times[at[1]]:g}",
+        f"Student's test of {len(rows)} tokens at level {LEVEL:g}; first order in h = {h:g} is in the prediction, "
+        "h² is not", origin=AVERAGE, labels=lambda at: f"d = {parameters.dims[at[0]]}, τ = {times[at[1]]:g}",
     )  # fmt: skip

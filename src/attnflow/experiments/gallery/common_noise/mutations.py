@@ -11,8 +11,8 @@ from attnflow.experiments.mutation import Mutation, altered, scaled
 
 
 def stepped(heun: bool = False, bent: bool = False, factor: float = 1.0) -> Any:
-    """Another `poisson_path`: noise times `factor`; with `heun` amplitudes are means of those at both ends of a step, as
-    in Heun's method; with `bent` points follow layers, N(x + b), in place of boosts.
+    """Another `poisson_path`: noise times `factor`; with `heun` amplitudes are means of those at both ends of a step,
+    as in Heun's method; with `bent` points follow layers, N(x + b), in place of boosts.
     """
 
     def path(w0: Any, tau: float, step: float, *, seed: int, replicas: int, save: Any, points: Any = None) -> Any:

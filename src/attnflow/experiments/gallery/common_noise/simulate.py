@@ -1,4 +1,4 @@
-"""Tokens and densities on the circle under random layers: same and other heads, infinite temperature, a uniform start."""
+"""Tokens and densities on the circle under random layers: same and other heads, infinite temperature, uniform start."""
 
 import dataclasses
 import functools
