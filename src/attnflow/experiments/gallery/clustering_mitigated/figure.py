@@ -26,7 +26,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     """When nearby tokens separate, and what becomes of populations.
 
     Bars are one standard error in (d) and (e), else four. (a) Exponent Λ of nearby tokens in a uniform population
-    (marks) and theory (lines); crosses: collapsed tokens, which meet at the rate −(d−1)/d (dotted) at every temperature.
+    (marks) and theory (lines); crosses: collapsed tokens, which meet at the rate −(d−1)/d (dotted) at every b.
     (b) Pairs in a uniform population with the largest and the smallest b: paths of log(1−R) (thin), mean drift (marks)
     and Λτ (lines). (c) Exponent of two nearly antipodal tokens with QᵀK = I. (d) Mean overlap of orthonormal tokens in
     a high dimension (marks) and the simplex equation with the clock of layers (lines). (e) Mean overlap of populations
