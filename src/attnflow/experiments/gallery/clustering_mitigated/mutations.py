@@ -6,8 +6,7 @@ from attnflow.experiments.mutation import Mutation, altered, scaled
 MUTATIONS = (
     Mutation("pairs: as many keys as dimensions", simulate, "keys", altered("d_k", lambda d_k: 8)),
     Mutation("pairs: logit scale 8 times smaller", simulate, "keys", scaled("b", 1 / 8)),
-    Mutation("pairs: everyone hears the same", simulate, "uniform_mean",
-             lambda original: lambda x, logits: original(0 * x + x[:1], 0 * logits + logits[:1])),
+    Mutation("pairs: each token hears itself alone", simulate, "uniform_mean", lambda original: lambda x, logits: x),
     Mutation("nearby tokens are 0.5 apart", simulate, "near", altered("angle", lambda angle: 0.5)),
     Mutation("antipodal: beta 60 % larger", simulate, "Attention", scaled("beta", 1.6)),
     Mutation("antipodal: values kept for two layers", simulate, "Random", scaled("step", 2.0)),
