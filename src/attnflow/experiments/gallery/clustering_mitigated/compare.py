@@ -112,7 +112,7 @@ def _turn(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     found, error = growths(parameters, data, "antipodal", parameters.antipodal_beta)
     sign = np.where(np.cosh(2 * betas) > d - 2, -1, 1)
     return Claim.at_least(
-        f"d = {d}: nearly antipodal tokens become antipodal iff cosh 2β > d − 2: signed exponent over its standard error",
+        f"d = {d}: nearly antipodal tokens become antipodal iff cosh 2β > d − 2: sign times exponent over its error",
         student(LEVEL, parameters.replicas, len(betas)), sign * found / error, 0.0,
         f"each mean has its sign in Student's test, level {LEVEL:g} for all", origin=ANTIPODAL,
         labels=[f"β = {beta:g}: {one:+.4f}" for beta, one in zip(betas, found, strict=True)],
