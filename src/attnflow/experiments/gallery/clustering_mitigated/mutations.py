@@ -14,6 +14,5 @@ MUTATIONS = (
     Mutation("orthonormal tokens: half the logit scale", simulate, "gram_layers", scaled("logit_scale", 0.5)),
     Mutation("tokens: logit scale at most 1", simulate, "random_attention",
              altered("logit_scale", lambda b: min(b, 1.0))),
-    Mutation("tokens: logit scale at least 4", simulate, "random_attention",
-             altered("logit_scale", lambda b: max(b, 4.0))),
+    Mutation("tokens: values of mean 0.2", simulate, "random_attention", altered("mean_value", lambda _: 0.2)),
 )  # fmt: skip
