@@ -50,7 +50,7 @@ def test_the_order_of_layers_of_collapsed_tokens():
     g[:, 0] += 1
     norm = np.sum(g**2, axis=1)
     step = np.log(norm - g[:, 1] ** 2) - 2 * np.log(norm)
-    step += 4 * (g[:, 0] - 1)  # its noise of order sqrt(h), of mean 0
+    step += 2 * (g[:, 0] - 1)  # its noise of order sqrt(h), of mean 0
     found, error = step.mean() / h, step.std() / h / np.sqrt(len(step))
     assert abs(found - compare.collapsed_exponent(d, h)) < 4 * error + h**2
     assert 4 * error < 0.01
