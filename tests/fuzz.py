@@ -248,14 +248,15 @@ def check_command(arguments, place, *, runs=False, seconds=60.0):
     with budget(seconds), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            code, _, err = command(arguments, place)
+            code, out, err = command(arguments, place)
         except Finding:
             raise
         except Exception as error:
             raise Finding(f"{arguments}: {type(error).__name__}: {str(error)[:200]}{place_of(error)}") from error
     if code not in CODES:
         raise Finding(f"{arguments}: exit code {code}")
-    if code and "Usage:" not in err and "─ Error ─" not in err:  # an option without its value has no usage
+    # a group without its command prints its help; an option without its value has no usage
+    if code and "Usage:" not in out + err and "─ Error ─" not in err:
         said = [line for line in err.splitlines() if line.startswith("error: ")]
         if len(said) != 1:
             raise Finding(f"{arguments}: exit code {code} with {len(said)} sentences: {err[-300:]!r}")
