@@ -1,0 +1,186 @@
+"""Causal prompts of iid uniform tokens: retrieval profiles, pairs, one-token moments, and the noise of the mean."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import xarray as xr
+
+from attnflow.decoders import retrieval_profile, uniform_prompts
+from attnflow.experiments.randomness import Salted
+from attnflow.experiments.study import Study
+from attnflow.fields import Attention, Softmax, Unnormalised
+from attnflow.flows import Fixed, advance
+from attnflow.masks import Causal, Everyone
+
+CASES = {
+    "circle-1": (2, "grad", 1, 1.0),
+    "circle-2": (2, "grad", 2, 1.0),
+    "sphere-1": (3, "USA", 1, 0.75),
+}
+"""Dimension, clock, degree and time, at beta = 1."""
+EDGES = (0.125, 0.5, 1.0)
+"""Bins of the source j/N in fits over N."""
+FINE = (0.03125, 0.0625, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
+"""Bins of the source in the figure of one profile and for softmax."""
+QUARTERS = ((3, 1), (3, 2))
+"""Pairs of quarters of the prompt whose tokens are compared at one time."""
+STEP = 0.34
+"""Of the Runge-Kutta method; rates are below 1, so that it errs by less than (rate step)^5/120, 4e-5, a step."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters(Salted):
+    """What is simulated."""
+
+    beta: float = 1.0
+    slope: float = 1.0
+    """ALiBi slope per prompt, lambda."""
+    sizes: tuple[int, ...] = (16, 32, 64)
+    prompts: tuple[int, ...] = (65536, 32768, 8192)
+    """Of retrieval profiles, by size."""
+    pair_prompts: tuple[int, ...] = (32768, 16384, 4096)
+    """Of pairs at one time and of one-token moments, by size."""
+    profile_size: int = 64
+    profile_prompts: int = 8192
+    softmax_size: int = 32
+    softmax_prompts: int = 16384
+    noise_size: int = 1024
+    noise_prompts: int = 512
+    noise_times: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0)
+
+
+QUICK = Parameters(
+    sizes=(8, 16, 32), prompts=(16384, 8192, 4096), pair_prompts=(8192, 4096, 2048), profile_size=32,
+    profile_prompts=1024, softmax_prompts=3072, noise_size=512, noise_prompts=128, noise_times=(1.0, 2.0),
+)  # fmt: skip
+
+
+def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
+    """Profiles by case and size, the profile of the figure, softmax, tokens at one time, and noise."""
+    found = {}
+    sizes = list(zip(parameters.sizes, parameters.prompts, strict=True))
+    for at, name in enumerate(CASES):
+        study.progress(f"profiles: {name}", at / 6)
+        found[name] = study.part(name, functools.partial(profiles, parameters, name, sizes, EDGES))
+    study.progress("one profile", 0.5)
+    one = [(parameters.profile_size, parameters.profile_prompts)]
+    found["profile"] = study.part("profile", functools.partial(profiles, parameters, "circle-1", one, FINE[2:]))
+    study.progress("softmax", 0.6)
+    found["softmax"] = study.part("softmax", functools.partial(softmax, parameters))
+    study.progress("tokens at one time", 0.7)
+    found["pairs"] = study.part("pairs", functools.partial(pairs, parameters))
+    for at, mask in enumerate(("masked", "unmasked")):
+        study.progress(f"noise, {mask}", 0.8 + at / 10)
+        found[mask] = study.part(mask, functools.partial(noise, parameters, mask))
+    return found
+
+
+def strict_field(parameters: Parameters, clock: str, n: int) -> Attention:
+    """Unnormalised causal attention with ALiBi in which a token hears earlier ones alone."""
+    mask = Causal(slope=parameters.slope / n, strict=True)
+    return Attention(parameters.beta, normaliser=Unnormalised(clock), mask=mask)
+
+
+def profiles(parameters: Parameters, name: str, sizes: list[tuple[int, int]], edges: tuple[float, ...]) -> xr.Dataset:
+    """N E P_k(<x_N(t), x_j(0)>) by bins of j, for every size."""
+    d, clock, degree, until = CASES[name]
+    label = list(CASES).index(name) + 10 * len(edges)
+    rows = [
+        retrieval_profile(
+            strict_field(parameters, clock, n), n=n, until=until, d=d, degree=degree, prompts=count, bins=edges,
+            seed=parameters.seed(label), method=Fixed(STEP),
+        )
+        for n, count in sizes
+    ]  # fmt: skip
+    return xr.Dataset(
+        {
+            "mean": (("size", "bin"), np.array([row.mean for row in rows])),
+            "error": (("size", "bin"), np.array([row.standard_error for row in rows])),
+            "prompts": ("size", np.array([row.prompts for row in rows])),
+        },
+        coords={"size": [n for n, _ in sizes]},
+    )
+
+
+def softmax(parameters: Parameters) -> xr.Dataset:
+    """The same for softmax over k <= i on S^2, without a slope, at time 1."""
+    n = parameters.softmax_size
+    field = Attention(parameters.beta, normaliser=Softmax(), mask=Causal())
+    row = retrieval_profile(
+        field, n=n, until=1.0, d=3, prompts=parameters.softmax_prompts, bins=FINE, seed=parameters.seed(5),
+        method=Fixed(STEP),
+    )  # fmt: skip
+    return xr.Dataset(
+        {"mean": ("bin", row.mean), "error": ("bin", row.standard_error), "prompts": row.prompts}, coords={"size": n}
+    )
+
+
+def pairs(parameters: Parameters) -> xr.Dataset:
+    """N E<x_i(t), x_j(t)> between quarters of the prompt, and one-token moments (place, moment); the circle, t = 1.
+
+    Moments are x, y, x^2 - 1/2 and xy: all of mean 0 for a uniform token.
+    """
+    means, errors, moments = [], [], []
+    for n, count in zip(parameters.sizes, parameters.pair_prompts, strict=True):
+        start = uniform_prompts(n, 2, count, (parameters.seed(6), n))
+        end = np.asarray(advance(strict_field(parameters, "grad", n), start, 0.0, 1.0, Fixed(STEP)).positions)
+        part = [end[:, k * n // 4 : (k + 1) * n // 4].mean(axis=1) for k in range(4)]
+        value = n * np.stack([np.sum(part[a] * part[b], axis=-1) for a, b in QUARTERS], axis=1)
+        value = reduced(value, overlaps(np.asarray(start.positions), np.linspace(0, n, 9)))
+        means.append(value.mean(axis=0))
+        errors.append(value.std(axis=0, ddof=1) / np.sqrt(count))
+        x, y = end[..., 0], end[..., 1]
+        one = np.stack([x, y, x**2 - 0.5, x * y], axis=-1)
+        moments.append(np.sqrt(count) * one.mean(axis=0) / one.std(axis=0, ddof=1))
+    return xr.Dataset(
+        {
+            "mean": (("size", "pair"), np.array(means)),
+            "error": (("size", "pair"), np.array(errors)),
+            "student": (("token", "moment"), np.concatenate(moments)),
+        },
+        coords={"size": list(parameters.sizes)},
+    )
+
+
+def noise(parameters: Parameters, mask: str) -> xr.Dataset:
+    """N E|F|^2 for the mean F of N tokens under softmax on the circle, at every time."""
+    n, count = parameters.noise_size, parameters.noise_prompts
+    start = uniform_prompts(n, 2, count, (parameters.seed(7), n))
+    field = Attention(parameters.beta, normaliser=Softmax(), mask=MASKS[mask]())
+    field = field.prepare(start, 1e-6, flowing=True)
+    # blocks of places that halve towards the beginning, whose tokens matter most
+    controls = overlaps(np.asarray(start.positions), n * np.append(0.0, 2.0 ** np.arange(-5, 1)))
+    tokens, last, values = start, 0.0, []
+    for t in parameters.noise_times:
+        tokens, last = advance(field, tokens, last, t, Fixed(2 * STEP)), t
+        values.append(n * np.sum(np.asarray(tokens.positions).mean(axis=1) ** 2, axis=-1))
+    value = reduced(np.stack(values, axis=1), controls)
+    error = value.std(axis=0, ddof=1) / np.sqrt(count)
+    return xr.Dataset(
+        {"mean": ("time", value.mean(axis=0)), "error": ("time", error)}, coords={"time": list(parameters.noise_times)}
+    )
+
+
+MASKS = {"masked": lambda: Causal(), "unmasked": lambda: Everyone()}
+
+
+def overlaps(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """<S_a, S_b>/N for the sums S of iid uniform tokens over blocks of places, less its mean: (prompt, pair of blocks).
+
+    The mean is 0 for two blocks, and the share of the tokens for one.
+    """
+    ends = np.unique(np.round(edges).astype(int))
+    sums = np.add.reduceat(x, ends[:-1], axis=1) / np.sqrt(x.shape[1])
+    products = np.einsum("pad,pbd->pab", sums, sums) - np.diag(np.diff(ends) / x.shape[1])
+    rows, columns = np.triu_indices(len(ends) - 1)
+    return products[:, rows, columns]
+
+
+def reduced(value: np.ndarray, control: np.ndarray) -> np.ndarray:
+    """`value` less its regression on controls of mean 0; coefficients come from the other half of the prompts."""
+    even, found = np.arange(len(value)) % 2 == 0, np.empty_like(value)
+    for own in (even, ~even):
+        y, z = value[~own], control[~own]
+        found[own] = value[own] - control[own] @ np.linalg.lstsq(z - z.mean(axis=0), y - y.mean(axis=0), rcond=None)[0]
+    return found

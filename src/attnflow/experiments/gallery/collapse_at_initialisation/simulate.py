@@ -1,0 +1,109 @@
+"""Random layers on Gram matrices from orthonormal tokens: mean overlaps through depth, and the first layer."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import xarray as xr
+
+from attnflow.depth import gram_layers
+from attnflow.experiments.randomness import Salted
+from attnflow.experiments.study import Study
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters(Salted):
+    """What is simulated."""
+
+    d: int = 4096
+    """And d_k."""
+    cases: tuple[tuple[int, float], ...] = ((16, 0.0), (16, 1.0), (16, 4.0), (64, 0.0), (64, 1.0), (64, 4.0))
+    """n and b."""
+    replicas: tuple[tuple[int, int], ...] = ((16, 400), (64, 40))
+    """n and how many networks."""
+    until: int = 7
+    """In tau; overlaps are kept at 0, 1, 2, ..."""
+    layers: int = 16
+    """In one unit of tau; and twice as many, to remove the bias of the steps."""
+    dims: tuple[int, ...] = (64, 256, 1024, 4096)
+    """Where networks are compared, at b = 0."""
+    networks: int = 600
+    """For every one of `dims`."""
+    mark: int = 3
+    """At this tau."""
+    scales: tuple[float, ...] = (0.0, 1.0, 4.0, 16.0)
+    """b of the first layer."""
+    firsts: int = 4000
+    """First layers for every b."""
+    first_step: float = 1e-3
+    """eta^2/H of the first layer."""
+    first_d: int = 10**9
+    """And d_k, of the first layer: noise of order d^(-1/2) would hide its mean."""
+
+
+QUICK = Parameters(
+    cases=((16, 0.0), (16, 1.0), (16, 4.0)), replicas=((16, 64),), dims=(256, 4096), networks=300, firsts=2000,
+)  # fmt: skip
+
+
+def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
+    """Mean overlaps of networks: through depth, in several dimensions, behind the first layer."""
+    found = {}
+    for index, (n, b) in enumerate(parameters.cases):
+        study.progress(f"n = {n}, b = {b:g}", 0.8 * index / len(parameters.cases))
+        found[name(n, b)] = study.part(name(n, b), functools.partial(path, parameters, index, n, b))
+    for index, d in enumerate(parameters.dims):
+        study.progress(f"d = {d}", 0.8 + 0.15 * index / len(parameters.dims))
+        found[f"d{d}"] = study.part(f"d{d}", functools.partial(networks, parameters, index, d))
+    study.progress("first layers", 0.95)
+    found["first"] = study.part("first", functools.partial(first, parameters))
+    return found
+
+
+def name(n: int, b: float) -> str:
+    """Of a part."""
+    return f"n{n}-b{b:g}"
+
+
+def start(n: int) -> np.ndarray:
+    """The overlaps of orthonormal tokens."""
+    return np.eye(n)
+
+
+def path(parameters: Parameters, index: int, n: int, b: float) -> xr.Dataset:
+    """Mean overlaps (step, replica, tau), for steps of eta^2 = 1/layers and half of it."""
+    replicas, rows = dict(parameters.replicas)[n], []
+    for half in range(2):
+        layers = parameters.layers * 2**half
+        seed = parameters.seed(100 + 2 * index + half)
+        found = gram_layers(
+            start(n), b, layers**-0.5, parameters.until * layers, parameters.d, replicas=replicas, seed=seed,
+            save=parameters.until, keep=False,
+        )  # fmt: skip
+        rows.append(found.overlap)
+    return xr.Dataset(
+        {"overlap": (("step", "replica", "tau"), np.array(rows))}, {"tau": np.arange(parameters.until + 1.0)}
+    )
+
+
+def networks(parameters: Parameters, index: int, d: int) -> xr.Dataset:
+    """Mean overlaps (replica,) at tau = `mark` without logits, in dimension d."""
+    n, layers = parameters.cases[0][0], 2 * parameters.layers
+    found = gram_layers(
+        start(n), 0.0, layers**-0.5, parameters.mark * layers, d, d_k=1, replicas=parameters.networks,
+        seed=parameters.seed(300 + index), keep=False,
+    )  # fmt: skip
+    return xr.Dataset({"overlap": ("replica", found.overlap[:, -1])})
+
+
+def first(parameters: Parameters) -> xr.Dataset:
+    """Mean overlaps (scale, replica) behind one layer."""
+    n = parameters.cases[0][0]
+    rows = [
+        gram_layers(
+            start(n), b, parameters.first_step**0.5, 1, parameters.first_d, replicas=parameters.firsts,
+            seed=parameters.seed(400 + k), keep=False,
+        ).overlap[:, -1]
+        for k, b in enumerate(parameters.scales)
+    ]  # fmt: skip
+    return xr.Dataset({"overlap": (("scale", "replica"), np.array(rows))}, {"scale": list(parameters.scales)})

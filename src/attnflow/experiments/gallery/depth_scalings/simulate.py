@@ -1,0 +1,141 @@
+"""Random layers from orthonormal tokens: networks of several step lengths, depths and numbers of heads."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+
+from attnflow.axes import Along
+from attnflow.depth import gram_layers, random_attention
+from attnflow.experiments.randomness import Salted
+from attnflow.experiments.study import Study
+from attnflow.flows import Layers, solve
+from attnflow.spaces import Sphere
+from attnflow.tokens import orthonormal
+
+BLOCK = 800
+"""Networks that are followed at once; numbers of networks are multiples of it."""
+Network = tuple[float, int, int, int]
+"""eta, H, L, and how many of them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters(Salted):
+    """What is simulated."""
+
+    n: int = 4
+    d: int = 8
+    b: float = 1.0
+    diffusive: tuple[Network, ...] = (
+        (0.1, 1, 100, 9_600), (0.25, 1, 16, 24_000), (0.3, 4, 44, 8_000), (0.5, 4, 16, 16_000),
+        (1.0, 16, 16, 8_000), (1.0, 64, 64, 800),
+    )  # fmt: skip
+    """Networks with tau = 1 (0.99 for the third)."""
+    frozen: tuple[Network, ...] = ((1 / 16, 1, 16, 24_000), (1 / 64, 1, 64, 8_000), (1 / 64, 4, 64, 6_400))
+    """eta = 1/L."""
+    ballistic: tuple[Network, ...] = (
+        (1 / 10, 1, 10, 24_000), (1 / 50, 1, 50, 12_000), (1 / 25, 4, 25, 4_800), (1 / 25, 16, 25, 2_400),
+        (1 / 50, 16, 50, 2_400),
+    )  # fmt: skip
+    """eta = 1/L and E V = I."""
+    compared: Network = (0.5, 4, 16, 4_800)
+    """On vectors and on Gram matrices."""
+    moments: int = 40_000
+    """Pairs of Q and K for one layer's products of softmax means, at every overlap of `levels`."""
+    levels: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.62)
+
+
+QUICK = Parameters(
+    diffusive=((0.1, 1, 100, 1_600), (0.25, 1, 16, 3_200), (0.5, 4, 16, 1_600), (1.0, 16, 16, 1_600)),
+    frozen=((1 / 16, 1, 16, 12_800), (1 / 32, 4, 32, 1_600)),
+    ballistic=((1 / 10, 1, 10, 1_600), (1 / 50, 1, 50, 1_600), (1 / 10, 16, 10, 800), (1 / 20, 16, 20, 800)),
+    compared=(0.5, 4, 16, 1_600), moments=10_000, levels=(0.0, 0.2, 0.4, 0.62),
+)  # fmt: skip
+
+
+def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
+    """Mean overlaps behind the last layer of every network; one layer's moments."""
+    found, done = {}, 0
+    kinds = {"diffusive": 0.0, "frozen": 0.0, "ballistic": 1.0}
+    total = sum(len(getattr(parameters, kind)) for kind in kinds)
+    for number, (kind, mean_value) in enumerate(kinds.items()):
+        for index, network in enumerate(getattr(parameters, kind)):
+            study.progress(f"{kind}: eta = {network[0]:.3g}, H = {network[1]}, L = {network[2]}", 0.9 * done / total)
+            make = functools.partial(overlaps, parameters, network, mean_value, 10 * number + index)
+            found[f"{kind}{index}"] = study.part(f"{kind}{index}", _stored(make))
+            done += 1
+    study.progress("vectors", 0.9)
+    found["gram"] = study.part("gram", _stored(functools.partial(overlaps, parameters, parameters.compared, 0.0, 90)))
+    found["vectors"] = study.part("vectors", _stored(functools.partial(vectors, parameters, parameters.compared)))
+    found["moments"] = study.part("moments", functools.partial(moments, parameters))
+    return found
+
+
+def _stored(make: Callable[[], np.ndarray]) -> Callable[[], xr.Dataset]:
+    """The mean over pairs and the first pair of overlaps (replica, n, n)."""
+
+    def part() -> xr.Dataset:
+        gram = make()
+        pairs = gram[:, *np.triu_indices(gram.shape[1], 1)]
+        return xr.Dataset({"mean": ("replica", pairs.mean(axis=1)), "first": ("replica", pairs[:, 0])})
+
+    return part
+
+
+def overlaps(parameters: Parameters, network: Network, mean_value: float, label: int) -> np.ndarray:
+    """Overlaps (replica, n, n) behind the last layer, from Gram matrices alone."""
+    eta, heads, layers, replicas = network
+    found = []
+    for block in range(replicas // BLOCK):
+        path = gram_layers(
+            0.0, parameters.b, eta, layers, parameters.d, heads=heads, n=parameters.n, replicas=BLOCK,
+            seed=parameters.seed(100_000 + 100 * label + block), mean_value=mean_value,
+        )  # fmt: skip
+        found.append(path.gram[:, -1])
+    return np.concatenate(found)
+
+
+def vectors(parameters: Parameters, network: Network) -> np.ndarray:
+    """Overlaps (replica, n, n) behind the last layer, from the tokens themselves."""
+    eta, heads, layers, replicas = network
+    seeds = parameters.seeds(range(1000, 1000 + replicas))
+    field = random_attention(parameters.d, parameters.b, heads, step=eta, seed=Along("seed", seeds))
+    start = orthonormal(Sphere(parameters.d), n=parameters.n)
+    flow = solve(field, start, eta * layers, method=Layers(eta), save=1)
+    x = flow.dataset["positions"].isel(time=-1).transpose("seed", "token", "dim").values
+    return np.asarray(np.einsum("rik,rjk->rij", x, x))
+
+
+def softmax_means(parameters: Parameters, x: np.ndarray, *labels: int) -> np.ndarray:
+    """M (draw, n, n): softmax means m_i of one head, in the coordinates of the n tokens `x` (n, n)."""
+    rng, d_k = parameters.rng(*labels), parameters.d
+    queries, keys = rng.standard_normal((2, parameters.moments, d_k, parameters.n))
+    logits = parameters.b / np.sqrt(d_k) * np.einsum("rai,raj->rij", queries @ x.T, keys @ x.T)
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True) @ x)
+
+
+def moments(parameters: Parameters) -> xr.Dataset:
+    """For tokens with one common overlap: E |m_i|^2, E <m_i, m_j>, and what makes the mean overlap fluctuate.
+
+    The mean overlap moves by 2/(n (n-1)) sum_i <w_i, V m_i>, w_i = sum_j (x_j - R_ij x_i). Kept are the mean over Q and
+    K of the variance that V brings (times d), and the variance over Q and K of the part of E V = I.
+    """
+    n, rows = parameters.n, []
+    for index, level in enumerate(parameters.levels):
+        x = np.linalg.cholesky((1 - level) * np.eye(n) + level)
+        gram = x @ x.T
+        w = np.sum(x, axis=0) - np.sum(gram, axis=1)[:, None] * x
+        m = softmax_means(parameters, x, 7, index)
+        products = np.einsum("rik,rjk->rij", m, m)
+        own = np.einsum("rii->r", products) / n
+        shared = (np.sum(products, axis=(1, 2)) / n - own) / (n - 1)
+        share = (2 / (n * (n - 1))) ** 2
+        noise = share * np.einsum("rij,ij->r", products, w @ w.T)
+        push = 2 / (n * (n - 1)) * np.einsum("rik,ik->r", m, w)
+        rows.append((own.mean(), shared.mean(), shared.std() / np.sqrt(len(m)), noise.mean(), push.var()))
+    names = ("own", "shared", "shared_error", "noise", "push")
+    columns = zip(names, np.array(rows).T, strict=True)
+    return xr.Dataset({name: ("level", column) for name, column in columns}, {"level": list(parameters.levels)})
