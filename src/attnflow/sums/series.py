@@ -226,8 +226,9 @@ class AbstractSeries(AbstractSum):
     ) -> Any:
         """What came before a block of tokens through moments, what is inside pair by pair.
 
-        Moments of blocks and sums at their tokens are independent of other blocks; only the running total of moments
-        goes from block to block.
+        Only the running total of moments goes from block to block. Where blocks are small, moments of many of them and
+        sums at their tokens are found together; where a block is work enough, one step does both and evaluates its
+        harmonics once.
         """
         x, place = key
         order = jnp.argsort(place)
@@ -252,6 +253,11 @@ class AbstractSeries(AbstractSum):
             return (jax.tree.map(lambda a, b: ahead * a + b, here, own), final), here
 
         @jax.checkpoint
+        def one_block(carry: Any, block: Any) -> Any:
+            carry, before = along(carry, (moments(*block), block[1][0], block[1][-1]))
+            return carry, total(*block, before)
+
+        @jax.checkpoint
         def bundle(carry: Any, blocks: Any) -> Any:
             own = _each(moments, blocks, together)
             carry, before = jax.lax.scan(along, carry, (own, blocks[1][:, 0], blocks[1][:, -1]))
@@ -259,23 +265,22 @@ class AbstractSeries(AbstractSum):
 
         fills = (None, None, 0.0)
         parts = [blocked(a[order], size, fill) for a, fill in zip((x, place, charges), fills, strict=True)]
-        many = min(BUNDLE, length(parts))
-        parts = [blocked(a, many, fill) for a, fill in zip(parts, fills, strict=True)]
-        one = jax.eval_shape(moments, *(a[0, 0] for a in parts))
+        one = jax.eval_shape(moments, *(a[0] for a in parts))
         zero = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), one)
-        _, sums = jax.lax.scan(bundle, (zero, place[order[0]]), tuple(parts))
+        step = one_block
+        if together > 1:
+            step, many = bundle, min(BUNDLE, length(parts))
+            parts = [blocked(a, many, fill) for a, fill in zip(parts, fills, strict=True)]
+        _, sums = jax.lax.scan(step, (zero, place[order[0]]), tuple(parts))
         sums = sums.reshape(-1, charges.shape[1])[: x.shape[0]]
         return jnp.zeros_like(sums).at[order].set(sums)
 
 
 def _each(function: Any, blocks: Any, together: int) -> Any:
     """`function` of every block, `together` at a time, in loops that run side by side."""
-    count = length(blocks)
-    function = function if together == 1 else jax.vmap(function)
-    groups = blocks if together == 1 else jax.tree.map(lambda a: blocked(a, together, None), blocks)
-    found = side_by_side(lambda some: jax.lax.map(lambda one: function(*one), some), groups, GROUPS)
-    joined = jax.tree.map(lambda *a: jnp.concatenate(a), *found)
-    return joined if together == 1 else jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[:count], joined)
+    count, groups = length(blocks), jax.tree.map(lambda a: blocked(a, together, None), blocks)
+    found = side_by_side(lambda some: jax.lax.map(lambda one: jax.vmap(function)(*one), some), groups, GROUPS)
+    return jax.tree.map(lambda *a: jnp.concatenate(a).reshape(-1, *a[0].shape[2:])[:count], *found)
 
 
 def not_for_series(case: Case, takes_prefix: bool) -> str:
