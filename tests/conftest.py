@@ -61,7 +61,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.nodeid in studies:
             item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.costly)
 
 
 def pytest_collection_finish():

@@ -81,6 +81,25 @@ def test_pages_from_a_finished_run(log, tmp_path):
     assert write(tmp_path, "runs/one")[0].run.path.name == "one", "a run folder itself will do"
 
 
+def test_pages_of_experiments_without_a_run_stay(log, tmp_path):
+    (log.parent / "tiny_twin.py").write_text((log.parent / "tiny_mean.py").read_text())
+    reproduce("tiny-mean", tmp_path / "first" / "one")
+    reproduce("tiny-twin", tmp_path / "second" / "two")
+    write(tmp_path, "first")
+    listed = (tmp_path / "docs" / "page.md").read_text()
+    page = tmp_path / "docs" / "page" / "tiny-mean.md"
+    before = page.read_text()
+    (entry,) = write(tmp_path, "second")
+    assert entry.experiment.name == "tiny-twin"
+    assert page.read_text() == before
+    after = (tmp_path / "docs" / "page.md").read_text()
+    assert "2 experiments, all 4 claims hold" in after
+    assert next(line for line in listed.splitlines() if "tiny-mean" in line) in after.splitlines()
+    (log.parent / "tiny_mean.py").unlink()
+    write(tmp_path, "second")
+    assert "1 experiments, all 2 claims hold" in (tmp_path / "docs" / "page.md").read_text(), "it is gone"
+
+
 def test_an_animation_stands_below_the_figure(log, tmp_path):
     moving = """
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from attnflow.errors import MissingExtra, RunCorrupted, RunError
 from attnflow.experiments.catalogue import Experiment, find, names
 from attnflow.experiments.claim import Claim
@@ -68,7 +70,8 @@ def write_gallery(
 
     With page = docs/gallery.md the pages of experiments are docs/gallery/NAME.md. Full versions with salt 0 only: a
     quick, unfinished or failed run is passed over, and of several runs of one experiment the newest counts. Every file
-    of a run is checked against its checksum first. Returns what the pages show, claims that fail included.
+    of a run is checked against its checksum first. Experiments of the package without such a run keep the page and the
+    line that they have. Returns what is written, claims that fail included.
 
     Arguments:
         matrices: which mutations make which claims fail, by experiment; printed where given.
@@ -94,7 +97,7 @@ def write_gallery(
             if entry.motion.exists():
                 write_atomically(images / f"{name}.gif", entry.motion.read_bytes())
             write_atomically(own / f"{name}.md", _page(entry, own, images).encode())
-        write_atomically(page, _list(entries, page, images).encode())
+        write_atomically(page, _list(entries, page).encode())
     return entries
 
 
@@ -142,27 +145,51 @@ def picture(figure: Path) -> bytes:
     return stream.getvalue()
 
 
-def _list(entries: list[Entry], page: Path, images: Path) -> str:
-    claims = [claim for entry in entries for claim in entry.claims]
-    failed = sum(not claim.holds for claim in claims)
-    verdict = f"all {len(claims)} claims hold" if not failed else f"{failed} of {len(claims)} claims fail"
-    minutes = sum(entry.run.manifest()["cpu_time"] for entry in entries) / 60
+def _list(entries: list[Entry], page: Path) -> str:
+    own = page.with_suffix("")
+    rows = _kept(page) | {entry.experiment.name: _line(entry, own.name) for entry in entries}
+    seconds = sum(_seconds(own / f"{name}.md") for name in rows)
+    counts = np.array([_counted(row) for row in rows.values()])
+    claims, failed = np.sum(counts, axis=0)
+    verdict = f"all {claims} claims hold" if not failed else f"{failed} of {claims} claims fail"
     lines = [
         "# Gallery",
         "",
-        f"Published results and consequences of them, each made runnable: {len(entries)} experiments, {verdict}. Every "
+        f"Published results and consequences of them, each made runnable: {len(rows)} experiments, {verdict}. Every "
         "claim says whose statement it is: *published* (a paper states it), *consequence* (derived on the page of "
         "the experiment) or *numerics* (one program against another), and where its tolerance comes from. Pages are "
-        f"written by `attnflow gallery` from finished runs, which took {minutes:.0f} CPU minutes.",
+        f"written by `attnflow gallery` from finished runs, which took {seconds / 60:.0f} CPU minutes.",
         "",
         "| experiment | statement | claims |",
         "|---|---|---|",
+        *(rows[name] for name in sorted(rows)),
     ]
-    own = page.with_suffix("").name
-    for entry in entries:
-        name = entry.experiment.name
-        lines.append(f"| [{name}]({own}/{name}.md) | {_plain(entry.experiment.statement)} | {entry.verdict} |")
     return "\n".join(lines) + "\n"
+
+
+def _line(entry: Entry, own: str) -> str:
+    name = entry.experiment.name
+    return f"| [{name}]({own}/{name}.md) | {_plain(entry.experiment.statement)} | {entry.verdict} |"
+
+
+def _kept(page: Path) -> dict[str, str]:
+    """The lines of an earlier list, by experiment, as far as the package still has the experiment and its page."""
+    if not page.exists():
+        return {}
+    rows = {name: row for row, name in re.findall(r"(?m)^(\| \[([\w-]+)\]\(.*)$", page.read_text(encoding="utf-8"))}
+    own = page.with_suffix("")
+    return {name: row for name, row in rows.items() if name in names() and (own / f"{name}.md").exists()}
+
+
+def _counted(row: str) -> tuple[int, int]:
+    """How many claims a line of the list speaks of, and how many of them fail."""
+    failed, every, hold = re.findall(r"(?:(\d+) of (\d+) claims fail|all (\d+) claims hold)", row)[-1]
+    return int(every or hold), int(failed or 0)
+
+
+def _seconds(page: Path) -> int:
+    """The CPU seconds that the page of an experiment names."""
+    return int(re.findall(r"(?m)^(\d+) CPU s on ", page.read_text(encoding="utf-8"))[-1])
 
 
 def _page(entry: Entry, folder: Path, images: Path) -> str:
