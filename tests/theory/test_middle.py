@@ -161,6 +161,21 @@ def test_printed_soft_minima(beta, t, slope, place, value):
     assert found.value <= theory.soft_profile(t, grid, beta, slope, 8).min()
 
 
+def test_the_scripts_of_the_authors_print_the_same_numbers():
+    """beta = 1, slope 1, M = 8, degrees up to 20: what the script of arXiv:2605.09213 prints, 12 digits after the point."""
+    places = [0.02 + j * 0.96 / 799 for j in (0, 400, 799)]
+    printed = {
+        0.25: (0.202272756434, 0.264452037802, 0.402275106075),
+        1.0: (1.664873243246, 1.265820504623, 1.618995324172),
+        2.0: (7.486649013052, 3.174659776509, 3.264509943453),
+        5.0: (126.527036358951, 14.62040108715, 8.362463635572),
+    }
+    for t, row in printed.items():
+        np.testing.assert_allclose(theory.soft_profile(t, places, 1.0, 1.0, 8), row, rtol=1e-14, atol=1e-12)
+    times = [theory.soft_critical_time(beta, 1.0, 8) for beta in (1.0, 2.0, 3.0)]
+    np.testing.assert_allclose(times, [2.457489, 0.600716, 0.174018], rtol=0, atol=5.1e-7)
+
+
 def test_printed_soft_profile_and_times():
     found = theory.soft_profile(1.0, [0.02, 0.5, 1.0], 1.0, 1.0, 8)
     np.testing.assert_allclose(found, [1.664873, 1.265524, 1.638251], rtol=0, atol=5.1e-7)

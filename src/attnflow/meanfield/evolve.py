@@ -14,11 +14,10 @@ from attnflow.checks import end_time, instance, number
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import compiled
-from attnflow.flows.continuing import changed, go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Outcome, Progress
-from attnflow.flows.save import Save, continued, saved_times
+from attnflow.flows.save import Save, saved_times
 from attnflow.flows.sink import AbstractSink
 from attnflow.flows.stop import AbstractStop, conditions
 from attnflow.meanfield.basis import AbstractBasis
@@ -28,6 +27,7 @@ from attnflow.meanfield.exponential import STALLED, HarmonicState, advance
 from attnflow.meanfield.harmonic_stepper import Equation, HarmonicStepper
 from attnflow.meanfield.model import Model, model_on
 from attnflow.meanfield.multipliers import multipliers
+from attnflow.meanfield.recipe import TOLERANCES, Recipe, prolonged
 from attnflow.meanfield.samples import quadrature, quiet
 from attnflow.precision import double, full_precision
 from attnflow.tokens import Tokens
@@ -57,7 +57,7 @@ class DensityFlow(AbstractDensityFlow):
     """How the flow was made."""
 
     @classmethod
-    def of(cls, driven: Driven, recipe: "Recipe") -> "DensityFlow":
+    def of(cls, driven: Driven, recipe: Recipe) -> "DensityFlow":
         """What `evolve` or a run folder left."""
         labels = harmonic_labels(recipe.density.basis)
         return cls(
@@ -93,20 +93,6 @@ class DensityFlow(AbstractDensityFlow):
         return quadrature(last, copies=copies, seed=seed) if n is None else quiet(last, n)
 
 
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """How a flow of a density is made."""
-
-    field: AbstractField
-    density: Density
-    times: np.ndarray
-    kappa: float
-    tolerances: tuple[float, float, float]
-    """rtol, atol, resolution."""
-    stops: tuple[AbstractStop, ...]
-    observe: Observe
-
-
 def evolve(
     field: AbstractField | None = None,
     density: Density | None = None,
@@ -114,9 +100,9 @@ def evolve(
     *,
     kappa: float = 0.0,
     save: Save | None = None,
-    rtol: float = 1e-10,
-    atol: float = 1e-12,
-    resolution: float = 1e-6,
+    rtol: float = TOLERANCES["rtol"],
+    atol: float = TOLERANCES["atol"],
+    resolution: float = TOLERANCES["resolution"],
     stop: AbstractStop | Sequence[AbstractStop] = (),
     observe: Observe | None = None,
     sink: AbstractSink | None = None,
@@ -150,18 +136,10 @@ def evolve(
     """
     control = Control(sink, on_progress, cancel, check)
     if from_ is not None:
-        recipe: Recipe = recipe_of(from_, DensityFlow, "evolve")
-        numbers = {
-            "kappa": (kappa, 0.0),
-            "rtol": (rtol, 1e-10),
-            "atol": (atol, 1e-12),
-            "resolution": (resolution, 1e-6),
-        }
-        given = {"field": field, "density": density, "stop": stop, "observe": observe} | changed(numbers)
-        last = float(recipe.times[-1])
-        end = last if until is None else until
-        control = go_on(from_, end, last, given, control)
-        recipe = dataclasses.replace(recipe, times=continued(recipe.times, save, float(end), None))
+        recipe, control = prolonged(
+            from_, DensityFlow, "evolve", until, save, control, kappa, (rtol, atol, resolution), field=field,
+            density=density, stop=stop, observe=observe,
+        )  # fmt: skip
     else:
         with full_precision():
             _checked(field, density, until, kappa, rtol, atol, resolution)

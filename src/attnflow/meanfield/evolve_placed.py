@@ -14,11 +14,10 @@ from attnflow.checks import end_time, instance, number, whole
 from attnflow.errors import InvalidInput, NoSuchItem
 from attnflow.fields import AbstractField, Attention, Total
 from attnflow.flows.compiled import compiled
-from attnflow.flows.continuing import changed, go_on, recipe_of
 from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Outcome, Progress
-from attnflow.flows.save import Save, continued, saved_times
+from attnflow.flows.save import Save, saved_times
 from attnflow.flows.sink import AbstractSink
 from attnflow.flows.stop import AbstractStop, conditions
 from attnflow.masks import AbstractMask, Causal, Everyone
@@ -30,6 +29,7 @@ from attnflow.meanfield.harmonic_stepper import Equation, HarmonicStepper
 from attnflow.meanfield.model import Model, model_on
 from attnflow.meanfield.placed import PlacedDensity
 from attnflow.meanfield.places import Places
+from attnflow.meanfield.recipe import TOLERANCES, Recipe, prolonged
 from attnflow.precision import full_precision
 
 if TYPE_CHECKING:
@@ -100,20 +100,6 @@ class PlacedFlow:
         return iter(self.densities)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Recipe:
-    """How a flow of a placed density is made."""
-
-    field: AbstractField
-    density: PlacedDensity
-    times: np.ndarray
-    kappa: float
-    tolerances: tuple[float, float, float]
-    """rtol, atol, resolution."""
-    stops: tuple[AbstractStop, ...]
-    observe: Observe
-
-
 def evolve_placed(
     field: AbstractField | None = None,
     density: PlacedDensity | None = None,
@@ -121,9 +107,9 @@ def evolve_placed(
     *,
     kappa: float = 0.0,
     save: Save | None = None,
-    rtol: float = 1e-10,
-    atol: float = 1e-12,
-    resolution: float = 1e-6,
+    rtol: float = TOLERANCES["rtol"],
+    atol: float = TOLERANCES["atol"],
+    resolution: float = TOLERANCES["resolution"],
     stop: AbstractStop | Sequence[AbstractStop] = (),
     observe: Observe | None = None,
     sink: AbstractSink | None = None,
@@ -158,15 +144,10 @@ def evolve_placed(
     """
     control = Control(sink, on_progress, cancel, check)
     if from_ is not None:
-        recipe: _Recipe = recipe_of(from_, PlacedFlow, "evolve_placed")
-        numbers = {
-            "kappa": (kappa, 0.0), "rtol": (rtol, 1e-10), "atol": (atol, 1e-12), "resolution": (resolution, 1e-6),
-        }  # fmt: skip
-        given = {"field": field, "density": density, "stop": stop, "observe": observe} | changed(numbers)
-        last = float(recipe.times[-1])
-        end = last if until is None else until
-        control = go_on(from_, end, last, given, control)
-        recipe = dataclasses.replace(recipe, times=continued(recipe.times, save, float(end), None))
+        recipe, control = prolonged(
+            from_, PlacedFlow, "evolve_placed", until, save, control, kappa, (rtol, atol, resolution), field=field,
+            density=density, stop=stop, observe=observe,
+        )  # fmt: skip
     else:
         recipe = _checked(field, density, until, kappa, save, (rtol, atol, resolution), stop, observe)
     with full_precision():
@@ -220,7 +201,7 @@ def _checked(
     tolerances: tuple[Any, Any, Any],
     stop: Any,
     observe: Any,
-) -> _Recipe:
+) -> Recipe:
     """The recipe; everything that cannot work is refused here."""
     instance("density", density, PlacedDensity, "a PlacedDensity, as placed(Places(), uniform(basis)) is one")
     end_time(until)
@@ -240,10 +221,10 @@ def _checked(
     rtol, atol, resolution = (float(value) for value in tolerances)
     times = saved_times(save, float(until), None, 50)
     stops = conditions(stop)
-    return _Recipe(field, density, times, float(kappa), (rtol, atol, resolution), stops, dict(observe or {}))
+    return Recipe(field, density, times, float(kappa), (rtol, atol, resolution), stops, dict(observe or {}))
 
 
-def _equation(recipe: _Recipe) -> Equation:
+def _equation(recipe: Recipe) -> Equation:
     """The coefficients at all nodes, and how they change."""
     density, basis = recipe.density, recipe.density.basis
     rtol, _, resolution = recipe.tolerances
@@ -272,7 +253,7 @@ def _equation(recipe: _Recipe) -> Equation:
     return Equation(np.asarray(density.coefficients), dims, NUMBERS, further, views, lost)
 
 
-def _finished(driven: Driven, recipe: _Recipe) -> PlacedFlow:
+def _finished(driven: Driven, recipe: Recipe) -> PlacedFlow:
     density = recipe.density
     labels = harmonic_labels(density.basis) | {"place": density.places.points}
     return PlacedFlow(

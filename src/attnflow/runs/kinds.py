@@ -13,9 +13,9 @@ from attnflow.flows.outcome import Ending, Outcome
 from attnflow.flows.particles import BUILT_IN
 from attnflow.learn.fit import Recipe as FitRecipe
 from attnflow.learn.fit import fitted
-from attnflow.meanfield.evolve import Recipe as DensityRecipe
 from attnflow.meanfield.evolve_cells import Recipe as CellRecipe
 from attnflow.meanfield.evolve_cells import finished as cells_finished
+from attnflow.meanfield.recipe import Recipe as DensityRecipe
 
 NEEDED = object()
 """Stands for the default of a key that must be given."""

@@ -254,8 +254,9 @@ class AbstractSeries(AbstractSum):
 
         @jax.checkpoint
         def one_block(carry: Any, block: Any) -> Any:
-            carry, before = along(carry, (moments(*block), block[1][0], block[1][-1]))
-            return carry, total(*block, before)
+            x, place, charge = block
+            carry, before = along(carry, (moments(x, place, charge), place[0], place[-1]))
+            return carry, total(x, place, charge, before)
 
         @jax.checkpoint
         def bundle(carry: Any, blocks: Any) -> Any:

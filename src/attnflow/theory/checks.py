@@ -1,18 +1,14 @@
 """Arguments that most formulas share, and the sentences that refuse bad ones."""
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 
 def checked_beta(beta: ArrayLike) -> np.ndarray:
     """beta as an array of finite numbers, at least 0."""
-    try:
-        found = np.asarray(beta, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"beta is {beta!r}; it must be a real number.") from None
-    if not (np.isfinite(found) & (found >= 0)).all():
-        raise ValueError(f"beta is {beta!r}; it must be finite and at least 0.")
-    return found
+    return checked_reals("beta", beta, 0.0)
 
 
 def checked_integers(name: str, value: ArrayLike, least: int) -> np.ndarray:
@@ -44,3 +40,25 @@ def checked_model(model: str) -> str:
     if model not in ("SA", "USA0", "USA"):
         raise ValueError(f"model is {model!r}; use 'SA', 'USA0' or 'USA'.")
     return model
+
+
+def checked_reals(name: str, value: ArrayLike, least: float) -> np.ndarray:
+    """An argument as an array of finite real numbers, none below `least`."""
+    try:
+        found = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} is {value!r}; it must be a real number.") from None
+    if not (np.isfinite(found) & (found >= least)).all():
+        bound = "" if least == -math.inf else f" and at least {least:g}"
+        raise ValueError(f"{name} is {value!r}; it must be finite{bound}.")
+    return found
+
+
+def checked_keys(d_k: int | None) -> int | None:
+    """The number of rows of Q and K, or None for infinitely many."""
+    if d_k is None or d_k == math.inf:
+        return None
+    found = checked_integers("d_k", d_k, 1)
+    if found.ndim:
+        raise ValueError(f"d_k is {d_k!r}; it must be one integer, at least 1, or None.")
+    return int(found)

@@ -15,8 +15,7 @@ from scipy.sparse.linalg import expm_multiply
 from scipy.special import i0e, i1e
 
 from attnflow.special.numbers import Numbers
-from attnflow.theory.checks import checked_degrees, checked_integers
-from attnflow.theory.depth import real
+from attnflow.theory.checks import checked_degrees, checked_integers, checked_reals
 
 STENCIL = np.array([-1 / 560, 8 / 315, -1 / 5, 8 / 5, -205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560])
 """The second derivative on nine equidistant points, to order 8."""
@@ -42,7 +41,7 @@ def poisson_order_mean(u0: ArrayLike, tau: ArrayLike) -> np.ndarray:
     V_tau = (V_yy + u V_y)/4 from V = u. Differences of order 8 on a window nine deviations wide, and the exponential of
     their matrix: 1e-9. The work grows like tau^{3/2}: a second at tau = 200. Ours. 0 <= u0 <= 1, tau >= 0 broadcast.
     """
-    u0, tau = np.broadcast_arrays(_order(u0, positive=False), real("tau", tau, 0.0))
+    u0, tau = np.broadcast_arrays(_order(u0, positive=False), checked_reals("tau", tau, 0.0))
     found = [_order_mean(float(one), float(time)) for one, time in zip(u0.ravel(), tau.ravel(), strict=True)]
     return np.reshape(np.array(found), u0.shape)
 
@@ -57,7 +56,7 @@ def uniform_start_power(k: int, b: float, d_k: int = 2) -> float:
     degree = checked_degrees(k, 1)
     if degree.ndim or degree > ANGLES // 2:
         raise ValueError(f"k is {k!r}; it must be one degree, from 1 to {ANGLES // 2}.")
-    powers = _powers(float(real("b", b, 0.0)), _rows(d_k))
+    powers = _powers(float(checked_reals("b", b, 0.0)), _rows(d_k))
     half = int(degree) // 2
     return 0.0 if degree % 2 else float(half**2 * (powers[half - 1] + powers[half]))
 
@@ -69,8 +68,8 @@ def uniform_products(angle: ArrayLike, b: float, d_k: int = 2) -> np.ndarray:
     M z = P z + Q' conj(z); given V ~ Gamma(d_k) and c^2 ~ Beta(1, (d_k-1)/2), P and Q' are complex Gaussian numbers of
     variance V b^2/d_k and coherence c. Quadrature over |P|, |Q'| and c, 1e-7. s(0) = A of `attention_moments`. Ours.
     """
-    phi = real("angle", angle, -math.inf)
-    powers = _powers(float(real("b", b, 0.0)), _rows(d_k))
+    phi = checked_reals("angle", angle, -math.inf)
+    powers = _powers(float(checked_reals("b", b, 0.0)), _rows(d_k))
     k = 1 + 2 * np.arange(len(powers))
     return np.asarray(2 * np.cos(phi[..., None] * k) @ powers)
 
@@ -161,7 +160,7 @@ def _rows(d_k: int) -> int:
 
 
 def _order(u0: ArrayLike, *, positive: bool) -> np.ndarray:
-    found = real("u0", u0, 0.0)
+    found = checked_reals("u0", u0, 0.0)
     if (found > 1).any() or (positive and (found == 0).any()):
         bound = "above 0 and at most 1" if positive else "from 0 to 1"
         raise ValueError(f"u0 is {u0!r}; an order parameter is a number {bound}.")

@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.special.numbers import Numbers
-from attnflow.theory.checks import checked_dimension
-from attnflow.theory.depth import real
-from attnflow.theory.exponents import checked_keys
+from attnflow.theory.checks import checked_dimension, checked_keys, checked_reals
 
 
 def mean_cosine(overlap: ArrayLike, d: int, d_k: int | None = None) -> np.ndarray:
@@ -21,7 +19,7 @@ def mean_cosine(overlap: ArrayLike, d: int, d_k: int | None = None) -> np.ndarra
     the constant 1/d for d_k = d (arXiv:2604.01978 is transcribed with 1/(2d), which is that of one matrix). Ours.
     """
     d, keys = checked_dimension(d), checked_keys(d_k)
-    r = real("overlap", overlap, -1.0)
+    r = checked_reals("overlap", overlap, -1.0)
     if (r > 1).any():
         raise ValueError(f"overlap is {overlap!r}; unit vectors have overlaps between -1 and 1.")
     if keys is None:

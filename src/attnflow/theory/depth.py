@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.special.numbers import Numbers
+from attnflow.theory.checks import checked_reals
 
 SMALL = 0.1
 """Times below this move tokens by too little to matter."""
@@ -41,7 +42,11 @@ def canonical_time(step: ArrayLike, layers: ArrayLike, heads: ArrayLike) -> Numb
     For V with entries of variance 1/d and heads that are averaged; heads divided by sqrt(H) have tau = step^2 layers,
     which is heads = 1 here. step >= 0, layers >= 0, heads >= 1 broadcast.
     """
-    step, layers, heads = real("step", step, 0.0), real("layers", layers, 0.0), real("heads", heads, 1.0)
+    step, layers, heads = (
+        checked_reals("step", step, 0.0),
+        checked_reals("layers", layers, 0.0),
+        checked_reals("heads", heads, 1.0),
+    )
     return step * step * layers / heads
 
 
@@ -61,7 +66,7 @@ def depth_regime(step: float, layers: float, heads: float, mean_value: float = 0
     The limits are asymptotic; the numbers 0.1 and 0.25 are conventions of ours.
     """
     tau = float(canonical_time(step, layers, heads))
-    mean = abs(float(real("mean_value", mean_value, -math.inf)))
+    mean = abs(float(checked_reals("mean_value", mean_value, -math.inf)))
     drift = mean * step * layers
     lag = max(step, step / heads) * (step * layers + 1)
     if step * step / heads > COARSE:
@@ -84,8 +89,8 @@ def logit_scale(beta: ArrayLike, sigma_q: ArrayLike, sigma_k: ArrayLike, d_k: Ar
     beta multiplies <Q x, K y>, whose Q and K have d_k rows of independent entries of deviations sigma_q, sigma_k.
     Initialisation with variance 1/d, tokens of norm sqrt(d) and logits over sqrt(d_k) has b = 1. All broadcast.
     """
-    beta, d_k = real("beta", beta, 0.0), real("d_k", d_k, 1.0)
-    return beta * real("sigma_q", sigma_q, 0.0) * real("sigma_k", sigma_k, 0.0) * np.sqrt(d_k)
+    beta, d_k = checked_reals("beta", beta, 0.0), checked_reals("d_k", d_k, 1.0)
+    return beta * checked_reals("sigma_q", sigma_q, 0.0) * checked_reals("sigma_k", sigma_k, 0.0) * np.sqrt(d_k)
 
 
 def overlap_drift(overlap: ArrayLike, s_ij: ArrayLike, s_ii: ArrayLike, s_jj: ArrayLike, d: ArrayLike) -> Numbers:
@@ -94,8 +99,8 @@ def overlap_drift(overlap: ArrayLike, s_ij: ArrayLike, s_ii: ArrayLike, s_jj: Ar
     s_ij = E <m_i, m_j> is the mean over Q and K of the product of two softmax means. Exact for every number of tokens,
     d, d_k and temperature with Gaussian V (ours; arXiv:2604.01978 has the limit d -> inf). All broadcast.
     """
-    r, d = _overlap(overlap), real("d", d, 2.0)
-    s_ij, own = real("s_ij", s_ij, -1.0), real("s_ii", s_ii, 0.0) + real("s_jj", s_jj, 0.0)
+    r, d = _overlap(overlap), checked_reals("d", d, 2.0)
+    s_ij, own = checked_reals("s_ij", s_ij, -1.0), checked_reals("s_ii", s_ii, 0.0) + checked_reals("s_jj", s_jj, 0.0)
     return ((d - 2 + r * r) * s_ij - (d - 1) * r * own / 2) / d
 
 
@@ -104,8 +109,8 @@ def overlap_variation(overlap: ArrayLike, s_ij: ArrayLike, s_ii: ArrayLike, s_jj
 
     Exact under the conditions of `overlap_drift` (ours). All broadcast.
     """
-    r, d = _overlap(overlap), real("d", d, 2.0)
-    s_ij, own = real("s_ij", s_ij, -1.0), real("s_ii", s_ii, 0.0) + real("s_jj", s_jj, 0.0)
+    r, d = _overlap(overlap), checked_reals("d", d, 2.0)
+    s_ij, own = checked_reals("s_ij", s_ij, -1.0), checked_reals("s_ii", s_ii, 0.0) + checked_reals("s_jj", s_jj, 0.0)
     return (1 - r) * (1 + r) * (own - 2 * r * s_ij) / d
 
 
@@ -120,7 +125,7 @@ def small_logit_products(gram: ArrayLike, b: float) -> np.ndarray:
         raise ValueError(f"gram has shape {r.shape}; it must be a symmetric n x n matrix of overlaps.")
     if not np.allclose(np.diag(r), 1.0):
         raise ValueError(f"gram has the diagonal {np.diag(r)!r}; tokens must be unit vectors.")
-    b = float(real("b", b, 0.0))
+    b = float(checked_reals("b", b, 0.0))
     rows = r.mean(axis=1)
     mean = rows.mean()
     centred = r - rows[:, None] - rows + mean
@@ -133,7 +138,7 @@ def one_token_decay(tau: ArrayLike, d: ArrayLike) -> Numbers:
 
     One token alone, or hardmax (b = inf): x is a spherical Brownian motion (ours). tau >= 0, d >= 2 broadcast.
     """
-    tau, d = real("tau", tau, 0.0), real("d", d, 2.0)
+    tau, d = checked_reals("tau", tau, 0.0), checked_reals("d", d, 2.0)
     return np.exp(-(d - 1) * tau / (2 * d))
 
 
@@ -151,7 +156,7 @@ def hot_mean_square(u0: ArrayLike, tau: ArrayLike) -> Numbers:
 
     The logistic equation u' = u (1-u) of arXiv:2604.01978, from 0 <= u0 <= 1; the corrections are O(1/d).
     """
-    u0, tau = _share(u0), real("tau", tau, 0.0)
+    u0, tau = _share(u0), checked_reals("tau", tau, 0.0)
     fall = np.exp(-tau)
     return np.where(u0 == 0, 0.0, u0 / np.where(u0 == 0, 1.0, u0 + (1 - u0) * fall))[()]
 
@@ -162,34 +167,22 @@ def hot_overlap(overlap0: ArrayLike, u0: ArrayLike, tau: ArrayLike) -> Numbers:
     1 - R(tau) = (1 - R(0)) e^{-int u} = (1 - R(0))/(1 + u_0 (e^tau - 1)) with u of `hot_mean_square` (ours, from the
     drift of arXiv:2604.01978). Every pair feels the mean token only.
     """
-    r, u0, tau = _overlap(overlap0), _share(u0), real("tau", tau, 0.0)
+    r, u0, tau = _overlap(overlap0), _share(u0), checked_reals("tau", tau, 0.0)
     fall = np.exp(-tau)
     with np.errstate(invalid="ignore"):
         left = fall / (u0 + (1 - u0) * fall)
     return 1 - (1 - r) * np.where(u0 == 0, 1.0, left)[()]
 
 
-def real(name: str, value: ArrayLike, least: float) -> np.ndarray:
-    """An argument as an array of finite real numbers, none below `least`."""
-    try:
-        found = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} is {value!r}; it must be a real number.") from None
-    if not (np.isfinite(found) & (found >= least)).all():
-        bound = "" if least == -math.inf else f" and at least {least:g}"
-        raise ValueError(f"{name} is {value!r}; it must be finite{bound}.")
-    return found
-
-
 def _overlap(value: ArrayLike) -> np.ndarray:
-    found = real("overlap", value, -1.0)
+    found = checked_reals("overlap", value, -1.0)
     if (found > 1).any():
         raise ValueError(f"overlap is {value!r}; unit vectors have overlaps between -1 and 1.")
     return found
 
 
 def _share(value: ArrayLike) -> np.ndarray:
-    found = real("u0", value, 0.0)
+    found = checked_reals("u0", value, 0.0)
     if (found > 1).any():
         raise ValueError(f"u0 is {value!r}; the square of the mean of unit vectors lies between 0 and 1.")
     return found

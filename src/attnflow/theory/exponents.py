@@ -14,8 +14,7 @@ from scipy.special import ive, lambertw
 
 from attnflow.special.bessel import bessel_ratios
 from attnflow.special.numbers import Numbers
-from attnflow.theory.checks import checked_dimension, checked_integers
-from attnflow.theory.depth import real
+from attnflow.theory.checks import checked_dimension, checked_keys, checked_reals
 
 
 def pair_exponent(a: ArrayLike, b_: ArrayLike, d: ArrayLike) -> Numbers:
@@ -24,13 +23,13 @@ def pair_exponent(a: ArrayLike, b_: ArrayLike, d: ArrayLike) -> Numbers:
     a = E |m|^2 and b_ = E |dm|^2. A collapsed population has a = 1, b_ = 0, hence -(d-1)/d: it is stable at every
     temperature. Ours. All broadcast.
     """
-    a, b_, d = real("a", a, 0.0), real("b_", b_, 0.0), real("d", d, 2.0)
+    a, b_, d = checked_reals("a", a, 0.0), checked_reals("b_", b_, 0.0), checked_reals("d", d, 2.0)
     return ((d - 3) * b_ - (d - 1) * a) / d
 
 
 def pair_exponent_spread(a: ArrayLike, b_: ArrayLike, d: ArrayLike) -> Numbers:
     """The variance of log(1-R) per unit of tau for nearby tokens: 4 (a + b_)/d, a and b_ as in `pair_exponent`."""
-    a, b_, d = real("a", a, 0.0), real("b_", b_, 0.0), real("d", d, 2.0)
+    a, b_, d = checked_reals("a", a, 0.0), checked_reals("b_", b_, 0.0), checked_reals("d", d, 2.0)
     return 4 * (a + b_) / d
 
 
@@ -93,7 +92,7 @@ def antipodal_exponent(beta: ArrayLike, d: ArrayLike) -> Numbers:
 
     Antipodal pairs attract iff cosh(2 beta) > d - 2 (arXiv:2601.21942): A = tanh^2 beta and B = 1. beta >= 0.
     """
-    return pair_exponent(np.tanh(real("beta", beta, 0.0)) ** 2, 1.0, d)
+    return pair_exponent(np.tanh(checked_reals("beta", beta, 0.0)) ** 2, 1.0, d)
 
 
 def zero_temperature_exponent(d: int, d_k: int | None) -> float:
@@ -152,16 +151,6 @@ def _log_chi2(k: int, gap: float, b: float) -> tuple[np.ndarray, np.ndarray]:
 def _stretch(k: int) -> float:
     """E (k-1)/U for U ~ chi^2_k."""
     return (k - 1) / (k - 2) if k > 2 else math.inf
-
-
-def checked_keys(d_k: int | None) -> int | None:
-    """The number of rows of Q and K, or None for infinitely many."""
-    if d_k is None or d_k == math.inf:
-        return None
-    found = checked_integers("d_k", d_k, 1)
-    if found.ndim:
-        raise ValueError(f"d_k is {d_k!r}; it must be one integer, at least 1, or None.")
-    return int(found)
 
 
 def _scale(logit_scale: float) -> float:

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from attnflow.theory.checks import checked_dimension, checked_integers
-from attnflow.theory.depth import DepthRegime, canonical_time, depth_regime, real
+from attnflow.theory.checks import checked_dimension, checked_integers, checked_reals
+from attnflow.theory.depth import DepthRegime, canonical_time, depth_regime
 from attnflow.theory.exponents import (
     attention_moments,
     critical_logit_scale,
@@ -166,7 +166,7 @@ def _sizes(layers: int, heads: int, d: int, d_k: int, context: int) -> tuple[int
 
 
 def _positive(name: str, value: float) -> float:
-    found = real(name, value, 0.0)
+    found = checked_reals(name, value, 0.0)
     if found.ndim or found == 0:
         raise ValueError(f"{name} is {value!r}; it must be one positive number.")
     return float(found)
