@@ -10,5 +10,5 @@ MUTATIONS = (
     Mutation("Gram matrices: b three times as large", simulate, "gram_layers", scaled("logit_scale", 3.0)),
     Mutation("Gram matrices: d doubled", simulate, "gram_layers", scaled("d", 2)),
     Mutation("vectors: a single key", simulate, "random_attention", given(d_k=1)),
-    Mutation("vectors: b three times as large", simulate, "random_attention", scaled("logit_scale", 3.0)),
+    Mutation("vectors: E V = 0.3 I", simulate, "random_attention", given(mean_value=0.3)),
 )

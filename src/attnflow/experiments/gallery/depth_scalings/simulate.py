@@ -41,7 +41,8 @@ class Parameters(Salted):
     )  # fmt: skip
     """eta = 1/L and E V = I."""
     compared: Network = (0.5, 4, 16, 4_800)
-    """On vectors and on Gram matrices."""
+    """On vectors and on Gram matrices, with the logit scale `compared_b`."""
+    compared_b: float = 4.0
     moments: int = 40_000
     """Pairs of Q and K for one layer's products of softmax means, at every overlap of `levels`."""
     levels: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.62)
@@ -51,7 +52,7 @@ QUICK = Parameters(
     diffusive=((0.1, 1, 100, 1_600), (0.25, 1, 16, 3_200), (0.5, 4, 16, 1_600), (1.0, 16, 16, 1_600)),
     frozen=((1 / 16, 1, 16, 12_800), (1 / 32, 4, 32, 1_600)),
     ballistic=((1 / 10, 1, 10, 1_600), (1 / 50, 1, 50, 1_600), (1 / 10, 16, 10, 800), (1 / 20, 16, 20, 800)),
-    compared=(0.5, 4, 16, 1_600), moments=10_000, levels=(0.0, 0.2, 0.4, 0.62),
+    compared=(0.5, 4, 16, 3_200), moments=10_000, levels=(0.0, 0.2, 0.4, 0.62),
 )  # fmt: skip
 
 
@@ -67,8 +68,9 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
             found[f"{kind}{index}"] = study.part(f"{kind}{index}", _stored(make))
             done += 1
     study.progress("vectors", 0.9)
-    found["gram"] = study.part("gram", _stored(functools.partial(overlaps, parameters, parameters.compared, 0.0, 90)))
-    found["vectors"] = study.part("vectors", _stored(functools.partial(vectors, parameters, parameters.compared)))
+    colder = dataclasses.replace(parameters, b=parameters.compared_b)
+    found["gram"] = study.part("gram", _stored(functools.partial(overlaps, colder, parameters.compared, 0.0, 90)))
+    found["vectors"] = study.part("vectors", _stored(functools.partial(vectors, colder, parameters.compared)))
     found["moments"] = study.part("moments", functools.partial(moments, parameters))
     return found
 

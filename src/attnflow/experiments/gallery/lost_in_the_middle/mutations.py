@@ -10,7 +10,7 @@ MUTATIONS = (
     Mutation("a slope larger by 1", simulate, "attention", altered("slope", lambda slope: slope + 1)),
     Mutation("every token sees itself, unless softmax", simulate, "Causal", given(strict=False)),
     Mutation("no token sees itself", simulate, "Causal", given(strict=True)),
-    Mutation("flows end 20 % late", simulate, "advance", scaled("t1", 1.2)),
+    Mutation("flows end 20 % late", simulate, "derivatives", scaled("until", 1.2)),
     Mutation("beta 50 % larger", simulate, "attention", scaled("beta", 1.5)),
     Mutation("plain averages end at half the time", simulate, "retrieval_profile", scaled("until", 0.5)),
 )
