@@ -45,9 +45,10 @@ def _draw_second(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     for t in np.unique(time):
         axes.axvline(t, color=GREY, lw=0.4, zorder=0)
     axes.set_yscale("log")
+    axes.set_ylim(1e-6, 9)
     axes.set_xlabel("time by the integral (thin lines: times of the flow)")
     axes.set_ylabel("angle of tokens 1 and 2")
-    axes.legend(loc="lower left")
+    axes.legend(loc="lower right")
 
 
 def _draw_differences(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
