@@ -104,6 +104,7 @@ def _draw_first(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     axes.errorbar(part["scale"].values, values.mean(axis=1), 2 * errors, fmt="o", ms=3.6, lw=0.9, color=SHADES[0])
     axes.set_ylim(0.9, 1.1)
     axes.set_xscale("symlog", base=2, linthresh=1.0)
+    axes.set_xlim(-0.8, 22)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.set_xlabel("logit scale $b$")
     axes.set_ylabel(r"$n\,\gamma H/\eta^2$")

@@ -28,8 +28,9 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 
     (a) η²L/H = 1: against η²/H; lines: the common limit with its terms in η²/H, one for each number of heads H; dotted:
     the limit. (b) η = 1/L, frozen: mean and standard deviation of the overlap against L H; lines: one layer's drift and
-    variance. (c) η = 1/L and E V = I: mean overlap against η; line: layers without noise; dotted: the ODE. (d)
-    Fluctuations around the ODE against L H; line: theory.
+    variance. (c) η = 1/L and E V = I: mean overlap against η; line: layers without noise, above which few heads lie by
+    the drift of order 1/(L H) that noise adds; dotted: the ODE. (d) Fluctuations around the ODE against L H; line:
+    theory.
     """
     with styled() as figure:
         fig = figure.Figure(figsize=(PAGE, 4.8))
