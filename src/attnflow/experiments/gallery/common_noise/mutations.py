@@ -8,6 +8,7 @@ from attnflow import depth
 from attnflow.axes import Along
 from attnflow.experiments.gallery.common_noise import simulate
 from attnflow.experiments.mutation import Mutation, altered, scaled
+from attnflow.experiments.randomness import Salted
 
 
 def stepped(heun: bool = False, bent: bool = False, factor: float = 1.0) -> Any:
@@ -16,7 +17,7 @@ def stepped(heun: bool = False, bent: bool = False, factor: float = 1.0) -> Any:
     """
 
     def path(w0: Any, tau: float, step: float, *, seed: int, replicas: int, save: Any, points: Any = None) -> Any:
-        rng = np.random.Generator(np.random.PCG64(seed))
+        rng = Salted().rng(seed)  # the seed has the salt in it
         marks = np.linspace(0, tau, save + 1) if isinstance(save, int) else np.array(save)
         w = np.tile(np.asarray(w0, float), (replicas, 1))
         x = None if points is None else np.tile(points, (replicas, 1, 1))

@@ -217,7 +217,8 @@ def _derivatives(field: AbstractField, tokens: Tokens, until: float) -> tuple[An
 
 def _quarter(x: Any) -> Any:
     """Vectors of the plane after a quarter turn."""
-    return x[..., ::-1] * np.array([-1.0, 1.0])
+    stack = jnp.stack if isinstance(x, jax.Array) else np.stack
+    return stack([-x[..., 1], x[..., 0]], axis=-1)
 
 
 def _cosines(q: np.ndarray, weights: np.ndarray) -> np.ndarray:
