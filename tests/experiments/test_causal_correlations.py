@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments import Study
 from attnflow.experiments.gallery import causal_correlations
 from attnflow.experiments.gallery.causal_correlations import compare, simulate
 from attnflow.theory import last_row_correlations
@@ -54,9 +53,3 @@ def test_a_fit_finds_what_it_is_given():
     assert one.limit[0] == pytest.approx(0.02, abs=1e-12)
     other = compare.Deviation("made", n, -1.3 / n + 2 / n**2, np.full(3, 0.01))
     assert other.coefficient[0] == pytest.approx(-1.3, abs=1e-10)
-
-
-@pytest.mark.slow
-def test_the_figure_is_drawn(tmp_path):
-    data = causal_correlations.run(causal_correlations.QUICK, Study(tmp_path / "parts"))
-    assert len(causal_correlations.draw(causal_correlations.QUICK, data).axes) == 4

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from attnflow import theory
-from attnflow.experiments import Study
 from attnflow.experiments.gallery import collapse_at_initialisation as collapse
 from attnflow.experiments.gallery.collapse_at_initialisation import compare, simulate
 from tests.experiments.mutants import mutation
@@ -53,11 +52,9 @@ def test_the_spread_of_networks_by_linear_noise_in_small_steps():
 
 
 @pytest.mark.slow
-def test_halving_the_steps_takes_off_the_first_order(tmp_path):
+def test_halving_the_steps_takes_off_the_first_order():
     """The straightened path is nearer to the ODE than the finer of the two, where steps matter most."""
-    data = collapse.run(QUICK, Study(tmp_path / "parts"))
-    part = data[simulate.name(16, 4.0)]
+    part = simulate.path(QUICK, QUICK.cases.index((16, 4.0)), 16, 4.0)
     mean, error, change = compare.straightened(part)
     exact = theory.simplex_path(16, 4.0, part["tau"].values, d=QUICK.d)
     assert np.all(np.abs(mean - exact)[1:] < 5 * error[1:] + 4 * change[1:] / QUICK.layers + 4 / QUICK.d)
-    assert len(collapse.draw(QUICK, data).axes) == 4

@@ -74,7 +74,7 @@ def test_the_decay_of_one_token_to_second_order():
 def test_heads_matter():
     """Tokens with other heads, and other heads that are the same, are found out."""
     names = ("tokens have other heads than the density", "the other heads are the same")
-    few = dataclasses.replace(QUICK, heads=80, leave_heads=1000, uniform_heads=1000, replicas=2000, tokens=1000)
+    few = dataclasses.replace(QUICK, leave_heads=1000, uniform_heads=1000, replicas=2000, tokens=1000)
     found = kill_matrix(common_noise, few, [mutation(common_noise, name) for name in names])
     killed = dict(zip(found.claims, found.killed, strict=True))
     assert [row for claim, row in killed.items() if "power of n" in claim] == [(True, False)]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from attnflow import theory
-from attnflow.experiments import Study
 from attnflow.experiments.gallery import depth_scalings
 from attnflow.experiments.gallery.depth_scalings import compare, simulate
 from tests.experiments.mutants import mutation
@@ -69,9 +68,3 @@ def test_the_distance_of_two_distributions():
 
     one, other = np.random.default_rng(0).normal(size=(2, 300))
     assert compare.distance(one, other + 0.1) == pytest.approx(ks_2samp(one, other + 0.1).statistic, abs=1e-12)
-
-
-@pytest.mark.slow
-def test_the_figure_has_four_panels(tmp_path):
-    data = depth_scalings.run(QUICK, Study(tmp_path / "parts"))
-    assert len(depth_scalings.draw(QUICK, data).axes) == 4
