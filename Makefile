@@ -15,11 +15,11 @@ test: $(VENV)/.developed
 	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 # what takes too long for every change by hand: at most 45 minutes on two cores, after every change in CI; most of that
-# is compilation, which is done quickly; the pages of the documentation run with the flags that users have
+# is compilation, which is done quickly; what computes for long and the pages of the documentation are compiled as users do
 study: $(VENV)/.developed
-	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m slow --ignore=tests/combinations --ignore=tests/test_docs.py --durations=20
+	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not rare and not optimised" --ignore=tests/combinations --durations=20
 	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/combinations
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/test_docs.py
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and optimised"
 
 # which cases are studies: the suite with its durations, and the list written anew from them
 tiers: $(VENV)/.developed
@@ -36,6 +36,7 @@ shapes: $(VENV)/.developed
 
 # hours, by hand: each campaign leaves a dated record that names the commit in campaigns/records
 long: $(VENV)/.developed
+	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m rare
 	set -e; for campaign in campaigns/[a-z]*.py; do $(BIN)/python $$campaign; done
 
 check: lint types test

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import gc
 import signal
+import zlib
 
 import jax
 import jaxtyping
@@ -56,11 +57,13 @@ def unchecked():
 
 
 def pytest_collection_modifyitems(items):
-    """Cases that are studies because they take long (`tests/tiers.py`)."""
+    """Cases that are studies because they take long (`tests/tiers.py`), and every second of them for `make long`."""
     studies = tiers.names()
     for item in items:
         if item.nodeid in studies:
             item.add_marker(pytest.mark.slow)
+            if zlib.crc32(item.nodeid.encode()) % 2:
+                item.add_marker(pytest.mark.rare)
 
 
 def pytest_collection_finish():

@@ -23,6 +23,7 @@ PAGES = [
 
 
 @pytest.mark.slow
+@pytest.mark.optimised
 def test_the_ten_lines_run_as_they_are_printed(tmp_path):
     """In a process of its own, with the flags that users have: no variable of XLA, no smaller numbers."""
     (lines,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
@@ -35,6 +36,7 @@ def test_the_ten_lines_run_as_they_are_printed(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.optimised
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

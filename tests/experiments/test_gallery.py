@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import json
 import re
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from attnflow.experiments.mutation import read_matrices
 from attnflow.plots.style import styled
 
 RECORDS = Path(__file__).parents[2] / "campaigns" / "records"
+SHORT = 20.0
 MAKE = "run campaigns/physics.py at a commit and keep what it writes into campaigns/records"
 
 
@@ -57,8 +59,15 @@ def test_no_claim_survives_all_mutations(name, matrices):
     assert not found.survivors, "claims that no broken physics makes fail"
 
 
+def short():
+    """Experiments whose quick version takes at most SHORT seconds; `campaigns/physics.py` runs that of all others too."""
+    rows = json.loads(sorted(RECORDS.glob("physics-*.json"))[-1].read_text())["experiments"]
+    here = {name: row for name, row in rows.items() if "device" not in row}
+    return [name for name, row in here.items() if row["seconds"] <= SHORT * (1 + len(row["mutations"]))]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", short())
 def test_the_quick_version_holds(name, matrices, tmp_path):
     """Mutations are noticed by the own test of each experiment; the record has the whole matrix."""
     module, found = find(name).module(), recorded(name, matrices)

@@ -33,6 +33,7 @@ def peak(frames):
 
 
 @pytest.mark.slow
+@pytest.mark.optimised
 def test_memory_does_not_grow_with_the_number_of_frames():
     frame = 1_000_000 * 2 * 8
     few, many = peak(8), peak(40)
