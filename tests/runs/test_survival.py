@@ -120,6 +120,8 @@ def ended(child):
 
 REPEATED = KINDS if jax.default_backend() == "cpu" else ()
 """On a GPU kernels are tuned afresh in every process, and two may round differently (docs/runs.md)."""
+OFTEN = ("merge_times", "evolve_cells")
+"""Kinds that die at random instants in every study; the others do in `make long`."""
 
 
 @pytest.mark.slow
@@ -142,7 +144,9 @@ INSTANTS = 50
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", REPEATED)
+@pytest.mark.parametrize(
+    "kind", [one if one in OFTEN else pytest.param(one, marks=pytest.mark.rare) for one in REPEATED]
+)
 def test_a_process_killed_at_random_instants_ends_bit_for_bit(kind, process, uninterrupted, tmp_path):
     began = time.perf_counter()
     child = process("execute", kind, tmp_path / "first")
