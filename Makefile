@@ -19,7 +19,7 @@ test: $(VENV)/.developed
 study: $(VENV)/.developed
 	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not rare and not optimised" --ignore=tests/combinations --durations=20
 	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/combinations
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and optimised"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and optimised and not rare"
 
 # which cases are studies: the suite with its durations, and the list written anew from them
 tiers: $(VENV)/.developed
