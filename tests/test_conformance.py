@@ -32,6 +32,17 @@ EXAMPLES = {
     "field": {
         "attention": {"beta": 2.0},
         "affine": {"matrix": A.tolist()},
+        "relu": {"outer": A[0].tolist(), "inner": B[0].tolist(), "bias": 0.2},
+        "drift": {"vector": C[0].tolist()},
+        "mean-attention": {"value": A.tolist()},
+        "in-turn": {
+            "parts": [
+                {"name": "drift", "vector": C[0].tolist()},
+                {"name": "affine", "matrix": A.tolist()},
+                {"name": "drift", "vector": C[1].tolist()},
+            ],
+            "durations": [0.2, 0.9, 0.4],
+        },
         "perceptron": PERCEPTRON,
         "potential": {"directions": SMALL.tolist(), "biases": [0.1, -0.2], "weights": [0.5, 0.4], "activation": "gelu"},
         "composed": {"outer": PERCEPTRON, "inner": ATTENTION},

@@ -27,7 +27,7 @@ FLOORS = [
     {"observe"},
     {"flows"},
     {"decoders", "learn", "meanfield", "stability"},
-    {"depth"},
+    {"control", "depth"},
     {"runs"},
     {"plots", "references"},
     {"experiments"},

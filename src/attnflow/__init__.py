@@ -36,7 +36,7 @@ _ROOMS = {
     "meanfield": "attnflow.meanfield", "decoders": "attnflow.decoders", "stability": "attnflow.stability",
     "learn": "attnflow.learn", "theory": "attnflow.theory", "special": "attnflow.special", "runs": "attnflow.runs",
     "plots": "attnflow.plots", "experiments": "attnflow.experiments", "references": "attnflow.references",
-    "depth": "attnflow.depth", "errors": "attnflow.errors",
+    "depth": "attnflow.depth", "control": "attnflow.control", "errors": "attnflow.errors",
 }  # fmt: skip
 """Where the rest stands: the room, and the module that it is."""
 

@@ -31,6 +31,7 @@ from attnflow import plots as plots
 from attnflow import experiments as experiments
 from attnflow import references as references
 from attnflow import depth as depth
+from attnflow import control as control
 from attnflow import errors as errors
 from attnflow.axes import Along as Along
 from attnflow.compilations import cache_compilations as cache_compilations

@@ -17,6 +17,7 @@ from attnflow.axes import as_seed, finite_array, over_members, random_key
 from attnflow.checks import end_time, number, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.feasible import require_memory
+from attnflow.fields.drift import boosted
 from attnflow.flows.compiled import compiled, wait
 from attnflow.flows.methods.layers import check_layers, layer_number
 from attnflow.flows.save import Save, saved_times
@@ -24,8 +25,6 @@ from attnflow.precision import double, full_precision, is_concrete
 
 ON_THE_SPHERE = 1e-14
 """Points whose 1 - |x|^2 is below this are on the sphere."""
-LONGEST = 300.0
-"""A boost takes every point but the opposite one to its goal, to rounding, long before this length."""
 
 
 @double
@@ -185,9 +184,9 @@ def _paths(w: Any, gap: Any, points: Any, amplitude: Any, key: Any, replicas: An
             xi = jax.random.normal(jax.random.fold_in(own, k), w.shape, w.dtype)
             b = amplitude * jnp.linalg.norm(w) * _pull(gap, w.shape[0]) * xi
             if points is not None:
-                points = jax.vmap(lambda x: _boost(x, jnp.zeros(()), b)[0])(points)
+                points = jax.vmap(lambda x: boosted(x, jnp.zeros(()), b)[0])(points)
                 points = points / jnp.linalg.norm(points, axis=1, keepdims=True)
-            w, factor = _boost(w, gap, b)
+            w, factor = boosted(w, gap, b)
             return w, gap * factor, points
 
         def frame(state: Any, ends: Any) -> Any:
@@ -198,22 +197,6 @@ def _paths(w: Any, gap: Any, points: Any, amplitude: Any, key: Any, replicas: An
         return jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), begin, found)
 
     return over_members(one, (0,), (replicas,), 16 if points is None else 4 * points.size + 16)
-
-
-def _boost(x: Any, gap: Any, b: Any) -> tuple[Any, Any]:
-    """(the point x of the ball, whose 1 - |x|^2 is `gap`, behind a boost; the factor of lengths, and of the gap)."""
-    square = jnp.sum(b**2)
-    moves = square > 0
-    r = jnp.sqrt(jnp.where(moves, square, 1.0))
-    e = b / r
-    q = jnp.exp(-jnp.minimum(r, LONGEST))
-    to, fro = jnp.sum((x + e) ** 2), jnp.sum((x - e) ** 2)
-    # x - <x, e> e by the nearer of e and -e, where the difference loses nothing
-    across = jnp.where(to < fro, x + e - (to + gap) / 2 * e, x - e + (fro + gap) / 2 * e)
-    across = across - jnp.sum(across * e) * e  # what rounding of e has left, which a long boost would show
-    below = to + 2 * q * gap + q**2 * fro
-    moved = ((to - q**2 * fro) * e + 4 * q * across) / below
-    return jnp.where(moves, moved, x), jnp.where(moves, 4 * q / below, 1.0)
 
 
 def _pull(gap: Any, d: int) -> Any:
@@ -261,7 +244,7 @@ def _together(x: Any, b: Any) -> tuple[Any, Any]:
 
 @jax.jit
 def _rows(x: Any, gap: Any, b: Any) -> Any:
-    """`_boost` of every row."""
+    """`boosted` of every row."""
     d, shape = x.shape[-1], x.shape[:-1]
-    moved, factor = jax.vmap(_boost)(x.reshape(-1, d), gap.reshape(-1), b.reshape(-1, d))
+    moved, factor = jax.vmap(boosted)(x.reshape(-1, d), gap.reshape(-1), b.reshape(-1, d))
     return moved.reshape(x.shape), factor.reshape(shape)

@@ -4,10 +4,13 @@ from attnflow.fields.activations import AbstractActivation, Custom, Gelu, Relu, 
 from attnflow.fields.affine import Affine
 from attnflow.fields.attention import Attention
 from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Multiple, Total
+from attnflow.fields.drift import Drift
 from attnflow.fields.encodings import AbstractEncoding, NoEncoding, Rotary, Sinusoidal, sinusoids
 from attnflow.fields.exact import AbstractExact, carry_stretching
 from attnflow.fields.features import Features
+from attnflow.fields.in_turn import InTurn
 from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix
+from attnflow.fields.mean_attention import MeanAttention
 from attnflow.fields.normalisers import AbstractNormaliser, Hardmax, Sinkhorn, Softmax, Unnormalised
 from attnflow.fields.norms import AbstractNorm, LayerNorm, Mix, Ngpt, Peri, Pre, RmsNorm, Scaled, Unit
 from attnflow.fields.pairs import Pairs
@@ -15,6 +18,7 @@ from attnflow.fields.perceptron import Composed, Perceptron, Potential
 from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens
 from attnflow.fields.rescaled import Rescaled
 from attnflow.fields.timed import breaks
+from attnflow.fields.units import ReluUnit
 from attnflow.fields.weights import AbstractWeight, Constant, Function, Interpolated, PerLayer, Pieces, Random
 
 __all__ = [
@@ -35,15 +39,18 @@ __all__ = [
     "Composed",
     "Constant",
     "Custom",
+    "Drift",
     "Features",
     "Function",
     "Gelu",
     "Hardmax",
     "Identity",
+    "InTurn",
     "Interpolated",
     "Laws",
     "LayerNorm",
     "Matrix",
+    "MeanAttention",
     "Mix",
     "Multiple",
     "Ngpt",
@@ -57,6 +64,7 @@ __all__ = [
     "Pre",
     "Random",
     "Relu",
+    "ReluUnit",
     "Rescaled",
     "RmsNorm",
     "Rotary",

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import Laws
-from attnflow.fields.exact import AbstractExact
+from attnflow.fields.exact import AbstractExact, check_constant, constant_laws
 from attnflow.fields.queries import AbstractQuery, Points
 from attnflow.fields.structure import Part
 from attnflow.fields.weights import AbstractWeight, as_weight
@@ -26,10 +25,12 @@ class Affine(AbstractExact):
     which are constant between their jumps.
     """
 
-    matrix: AbstractWeight = eqx.field(converter=lambda value: as_weight("matrix", value))
-    bias: AbstractWeight | None = eqx.field(
-        converter=lambda value: None if value is None else as_weight("bias", value), default=None
-    )
+    matrix: AbstractWeight
+    bias: AbstractWeight | None
+
+    def __init__(self, matrix: Any, bias: Any = None):
+        self.matrix = as_weight("matrix", matrix)
+        self.bias = None if bias is None else as_weight("bias", bias)
 
     def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
         x = query.points(mu)
@@ -51,23 +52,13 @@ class Affine(AbstractExact):
         return ()
 
     def check_parameters(self, tokens: Tokens | Measure) -> None:
-        if not isinstance(tokens.space, Sphere | Euclidean):
-            raise InvalidInput(f"`Affine` is for tokens on Sphere or Euclidean, not on {tokens.space}; use Perceptron.")
         if self.bias is not None and isinstance(tokens.space, Sphere):
             raise InvalidInput("`bias` of Affine is for tokens in R^d; on the sphere leave it out, or use Perceptron.")
-        for role, weight, shape in (("matrix", self.matrix, (tokens.dim,) * 2), ("bias", self.bias, (tokens.dim,))):
-            if weight is not None and weight.shape != shape:
-                raise InvalidInput(f"`{role}` of Affine has shape {weight.shape}; give shape {shape}.")
-            if weight is not None and not weight.is_piecewise:
-                raise InvalidInput(
-                    f"`{role}` of Affine is {type(weight).__name__}, which changes between its jumps, so that the flow "
-                    "is not known; use Pieces or PerLayer, or the field Perceptron."
-                )
+        check_constant(self, tokens, matrix=(tokens.dim,) * 2, bias=(tokens.dim,))
 
     @property
     def laws(self) -> Laws:
-        weights = [self.matrix] if self.bias is None else [self.matrix, self.bias]
-        return Laws(rotation=False, exchangeable=True, lipschitz=True, steady=all(w.is_continuous for w in weights))
+        return constant_laws(self.matrix, self.bias)
 
     def _image(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> Any:
         """e^(hA) x, and what b adds to it; before it is moved onto the space."""

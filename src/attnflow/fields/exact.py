@@ -9,10 +9,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
-from attnflow.fields.base import AbstractField
+from attnflow.fields.base import AbstractField, Laws
 from attnflow.fields.queries import AbstractQuery, AtPoints, Points
-from attnflow.spaces import AbstractSpace
-from attnflow.tokens import Measure
+from attnflow.fields.weights import AbstractWeight
+from attnflow.spaces import AbstractSpace, Euclidean, Sphere
+from attnflow.tokens import Measure, Tokens
 
 
 class AbstractExact(AbstractField):
@@ -35,6 +36,10 @@ class AbstractExact(AbstractField):
         point; a closed form is faster.
         """
 
+    def flow(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> tuple[Points, Float[Array, " query"]]:
+        """(`carry`, `stretching`), for fields that find both at once."""
+        return self.carry(t0, t1, query, mu), self.stretching(t0, t1, query, mu)
+
 
 def as_exact(field: AbstractField) -> AbstractExact:
     """The field, if it knows its own flow."""
@@ -43,6 +48,30 @@ def as_exact(field: AbstractField) -> AbstractExact:
             f"`Exact` needs a field that knows its own flow, and {type(field).__name__} does not; use Adaptive()."
         )
     return field
+
+
+def check_constant(field: AbstractExact, tokens: Tokens | Measure, **shapes: tuple[int, ...]) -> None:
+    """Refuse spaces but R^d and the sphere, and weights of another shape or that change between their jumps."""
+    name = type(field).__name__
+    if not isinstance(tokens.space, Sphere | Euclidean):
+        raise InvalidInput(f"`{name}` is for tokens on Sphere or Euclidean, not on {tokens.space}; use Perceptron.")
+    for role, shape in shapes.items():
+        weight = getattr(field, role)
+        if weight is None:
+            continue
+        if weight.shape != shape:
+            raise InvalidInput(f"`{role}` of {name} has shape {weight.shape}; give shape {shape}.")
+        if not weight.is_piecewise:
+            raise InvalidInput(
+                f"`{role}` of {name} is {type(weight).__name__}, which changes between its jumps, so that the flow is "
+                "not known; use Pieces or PerLayer, or the field Perceptron."
+            )
+
+
+def constant_laws(*weights: AbstractWeight | None, rotation: bool = False) -> Laws:
+    """What fields promise in which no token's place matters: Lipschitz, and steady if no weight jumps."""
+    steady = all(weight.is_continuous for weight in weights if weight is not None)
+    return Laws(rotation=rotation, exchangeable=True, lipschitz=True, steady=steady)
 
 
 def carry_stretching(field: AbstractExact, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> Any:

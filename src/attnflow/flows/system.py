@@ -106,8 +106,11 @@ class Carried(AbstractSystem):
     def exact(self, t0: Any, t1: Any, state: State) -> State:
         x, points, logdet = state
         field, mu, query = as_exact(self.field), self.tokens.moved(x), AtPoints(points, self.place)
-        own, moved = field.carry(t0, t1, AtTokens(), mu), field.carry(t0, t1, query, mu)
-        return own, moved, None if logdet is None else logdet + field.stretching(t0, t1, query, mu)
+        own = field.carry(t0, t1, AtTokens(), mu)
+        if logdet is None:
+            return own, field.carry(t0, t1, query, mu), None
+        moved, change = field.flow(t0, t1, query, mu)
+        return own, moved, logdet + change
 
     @property
     def diffusion(self) -> tuple[AbstractNoise, Measure] | None:

@@ -48,6 +48,10 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
     "field": {
         "attention": fields.Attention,
         "affine": fields.Affine,
+        "relu": fields.ReluUnit,
+        "drift": fields.Drift,
+        "mean-attention": fields.MeanAttention,
+        "in-turn": fields.InTurn,
         "perceptron": fields.Perceptron,
         "potential": fields.Potential,
         "composed": fields.Composed,
@@ -132,7 +136,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
 """part of a specification -> name -> what makes it."""
 
 _WEIGHTS: dict[str, tuple[str, ...]] = dict.fromkeys(
-    ("query", "key", "value", "output", "matrix", "bias", "gain"), ("weight",)
+    ("query", "key", "value", "output", "matrix", "vector", "bias", "gain"), ("weight",)
 )
 _BLOCKS: dict[str, tuple[str, ...]] = dict.fromkeys(("inner", "outer"), ("weight", "field"))
 _FIELDS: dict[str, tuple[str, ...]] = dict.fromkeys(("field", "attention", "parts"), ("field",))

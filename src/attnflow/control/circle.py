@@ -1,0 +1,152 @@
+"""Plans on the circle, where gates keep the cyclic order and skew attention changes it."""
+
+import numpy as np
+
+from attnflow.control.planner import NoPlan, Stage, contract, gate, gather
+from attnflow.errors import InvalidInput
+from attnflow.fields import Drift, MeanAttention
+from attnflow.tokens import Tokens
+
+SKEW = np.array([[0.0, -1.0], [1.0, 0.0]])
+"""V of skew attention: every measure turns at a speed that its own mean sets."""
+LAST, STEP = 60.0, 0.5
+"""Times of skew attention that are tried."""
+CONTRACTIONS = (6.0, 12.0, 24.0)
+"""Times of attention with V = I that are tried."""
+TIGHT, APART = 0.05, 0.05
+"""Largest radius of a cloud, and least distance of clouds, in rad."""
+HOP = 1.0
+
+
+def plan(stage: Stage, atoms: list[Tokens], tol: float, attempt: int) -> tuple[float, float]:
+    """One atom for every measure; (time of skew attention, least distance of clouds over their radius)."""
+    if any(one.n != 1 for one in atoms):
+        raise InvalidInput("on the circle a target is one atom; give targets of one token, or use d of at least 3.")
+    goals = np.array([_angle(np.asarray(one.positions)[0]) for one in atoms])
+    time = _turn(stage, goals, attempt)
+    radius, apart = _apart(stage)
+    _carry(stage, goals, tol)
+    return time, apart / max(radius, 1e-300)
+
+
+def _turn(stage: Stage, goals: np.ndarray, attempt: int) -> float:
+    """Skew attention until the clouds, once contracted, stand in the order of their goals.
+
+    P_x J m turns a measure and also shears it along m. Contraction by V = I then makes points of the clouds.
+    """
+    if attempt:
+        # another boost in every try: it changes the lengths of the means, hence the speeds
+        stage.apply(Drift(np.array([np.cos(2.4 * attempt), np.sin(2.4 * attempt)])), 1.2)
+    begin, elements = stage.clouds, list(stage.elements)
+    turned, step = begin, STEP * (1 + 0.013 * attempt)
+    for count in range(int(LAST / STEP)):
+        stage.clouds = turned
+        if count:
+            turned = stage.clouds = stage.tried(MeanAttention(SKEW), step)[0]
+        centres = _contracted(stage) if len(goals) < 2 or _ordered(_centres(stage), goals) else None
+        if centres is None:
+            continue
+        far = np.diff(np.sort(centres), append=np.sort(centres)[0] + 2 * np.pi).min() > APART
+        if len(goals) < 2 or (far and _ordered(centres, goals)):
+            stage.clouds, stage.elements = begin, elements
+            if count:
+                stage.apply(MeanAttention(SKEW), count * step)
+            stage.apply(MeanAttention(np.eye(2)), _contraction(stage))
+            if len(goals) < 2 or _ordered(_centres(stage), goals):  # layers of one long element differ a little
+                return count * step
+    raise NoPlan("no time of skew attention gives the cyclic order of the targets")
+
+
+def _contraction(stage: Stage) -> float:
+    """A time in which V = I makes small clouds of all measures; 0 if none does."""
+    for length in CONTRACTIONS:
+        trial, _ = stage.tried(MeanAttention(np.eye(2)), length)
+        if max(_radius(c, m) for c, m in zip(trial, stage.masses, strict=True)) < TIGHT:
+            return length
+    return 0.0
+
+
+def _contracted(stage: Stage) -> np.ndarray | None:
+    """Where the clouds stand once they are contracted; None if they are not."""
+    length = _contraction(stage)
+    if length == 0:
+        return None
+    trial, _ = stage.tried(MeanAttention(np.eye(2)), length)
+    return np.array([_angle(m @ c) for c, m in zip(trial, stage.masses, strict=True)])
+
+
+def _angle(x: np.ndarray) -> float:
+    return float(np.arctan2(x[1], x[0]))
+
+
+def _centres(stage: Stage) -> np.ndarray:
+    return np.array([_angle(m @ c) for c, m in zip(stage.clouds, stage.masses, strict=True)])
+
+
+def _radius(cloud: np.ndarray, masses: np.ndarray) -> float:
+    mean = masses @ cloud
+    if np.linalg.norm(mean) < 1e-12:
+        return np.pi
+    turned = np.arctan2(cloud[:, 1], cloud[:, 0]) - _angle(mean)
+    return float(np.abs((turned + np.pi) % (2 * np.pi) - np.pi).max())
+
+
+def _apart(stage: Stage) -> tuple[float, float]:
+    radius = max(_radius(c, m) for c, m in zip(stage.clouds, stage.masses, strict=True))
+    centres = np.sort(_centres(stage))
+    gaps = np.diff(np.append(centres, centres[0] + 2 * np.pi))
+    return radius, float(gaps.min())
+
+
+def _ordered(centres: np.ndarray, goals: np.ndarray) -> bool:
+    """Whether two families of angles have one cyclic order."""
+    first, second = np.argsort(centres % (2 * np.pi)), np.argsort(goals % (2 * np.pi))
+    return bool(np.array_equal(np.roll(first, -int(np.argmin(first))), np.roll(second, -int(np.argmin(second)))))
+
+
+def _carry(stage: Stage, goals: np.ndarray, tol: float) -> None:
+    """All clouds to their goals, those that turn left from the last to the first, then the others the other way."""
+    n = len(goals)
+    for i in range(n):
+        piece = np.arange(stage.ends[i], stage.ends[i + 1])
+        gather(stage, piece, np.delete(stage.points, piece, axis=0), tol)
+    here = _centres(stage)
+    order = np.argsort(here)
+    start, end = here[order], np.unwrap(_rising(goals[order]))
+    end = end + 2 * np.pi * np.round(np.mean(start - end) / (2 * np.pi))
+    for k in [*[k for k in range(n - 1, -1, -1) if end[k] > start[k]], *[k for k in range(n) if end[k] <= start[k]]]:
+        piece = np.arange(stage.ends[order[k]], stage.ends[order[k] + 1])
+        _along(stage, piece, float(start[k]), float(end[k]), tol)
+
+
+def _rising(goals: np.ndarray) -> np.ndarray:
+    """The angles with multiples of a turn added, so that they increase."""
+    found = goals.copy()
+    for k in range(1, len(found)):
+        found[k] += 2 * np.pi * np.ceil((found[k - 1] - found[k]) / (2 * np.pi))
+    return found
+
+
+def _along(stage: Stage, piece: np.ndarray, start: float, end: float, tol: float) -> None:
+    """Hops along an arc. A hop is short enough for its cap, 1.25 times as wide, to leave out the other clouds."""
+    here = start
+    others = np.delete(stage.points, piece, axis=0)
+    sides = np.arctan2(others[:, 1], others[:, 0]) if len(others) else np.zeros(0)
+    for _ in range(400):
+        left = end - here
+        if abs(left) <= tol:
+            return
+        sign = np.sign(left)
+        ahead = ((sides - here) * sign) % (2 * np.pi)
+        behind = ((here - sides) * sign) % (2 * np.pi)
+        room = min(float(ahead.min()) if len(sides) else 9.0, 8.0 * float(behind.min()) if len(sides) else 9.0)
+        length = min(HOP, abs(left), 0.85 * room)
+        if length < 1e-6:
+            raise NoPlan("no path")
+        then = here + sign * length
+        q, middle = (np.array([np.cos(v), np.sin(v)]) for v in (then, (here + then) / 2))
+        radius = 1.25 * length / 2
+        height = np.cos(length / 2) - np.cos(radius)
+        contract(stage, piece, gate(middle, radius, q, 1.0 / height), q, tol)
+        here = then
+    raise NoPlan("no path")
