@@ -225,7 +225,8 @@ def _increasing(sources: np.ndarray, nodes: np.ndarray) -> None:
 
 def _bend(base: Any, target: Any, grid: np.ndarray) -> np.ndarray:
     """(log S')' on the grid, S' = rho_target(x)/rho_base(S(x))."""
-    slope = target.logpdf(grid) - base.logpdf(rearranged(target, base, grid))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = target.logpdf(grid) - base.logpdf(rearranged(target, base, grid))
     if not np.isfinite(slope).all():
         raise InvalidInput(
             f"the target has no density at {grid[~np.isfinite(slope)][0]:.4g}, inside of the span; give a smaller span."
@@ -282,7 +283,7 @@ class _Tail:
         self.mass = float(distribution.cdf(node) if side < 0 else distribution.sf(node))
         depth, weights = _depths()
         x = _tail_points(distribution, self.mass, side, depth) if self.mass > 0 else np.full(depth.shape, np.inf)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             log = distribution.logpdf(x)
         # the end of a bounded support and masses below the range of numbers: shares of e^(-36) and less
         kept = np.isfinite(x) & np.isfinite(log)
@@ -297,7 +298,7 @@ def _tail_is_finite(base: Any, target: Any, side: int) -> bool:
     """Whether -log of the base is integrable in the tail of the target: its share of deeper shells decays."""
     depth = np.array([0.35, 0.7]) * DEPTH
     x = _tail_points(target, 0.25, side, depth)
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         cost = -base.logpdf(x)
     if not np.isfinite(cost).all():
         return False
@@ -312,7 +313,9 @@ def _edge_slope(sources: np.ndarray, nodes: np.ndarray, side: int) -> float:
 
 def _tail_cost(tail: _Tail, base: Any, source: float, node: float, slope: float) -> float:
     """The part of KL(target || .) in a tail of the target, where the map has this slope."""
-    return tail.mean(base.logpdf(source + (tail.x - node) / slope) - np.log(slope))
+    with np.errstate(over="ignore"):
+        made = base.logpdf(source + (tail.x - node) / slope)
+    return tail.mean(made - np.log(slope))
 
 
 def _tail_slope(base: Any, target: Any, sources: np.ndarray, nodes: np.ndarray, side: int) -> float:
@@ -322,7 +325,8 @@ def _tail_slope(base: Any, target: Any, sources: np.ndarray, nodes: np.ndarray, 
         return float(np.exp(edge))
 
     def cost(log_slope: float) -> float:
-        return _tail_cost(tail, base, sources[end], nodes[end], float(np.exp(log_slope)))
+        found = _tail_cost(tail, base, sources[end], nodes[end], float(np.exp(log_slope)))
+        return min(found, 1e100) if np.isfinite(found) else 1e100  # the search multiplies costs
 
     found = minimize_scalar(cost, bounds=(edge - 12, edge + 12), method="bounded", options={"xatol": 1e-4})
     return float(np.exp(found.x))
@@ -348,6 +352,7 @@ def _divergences(
         kl += _tail_cost(tail, base, sources[end], nodes[end], slope) if finite[max(side, 0)] else np.inf
         start = _Tail(base, sources[end], side)
         inside += start.mass
-        goal = target.logpdf(nodes[end] + slope * (start.x - sources[end]))
+        with np.errstate(all="ignore"):
+            goal = target.logpdf(nodes[end] + slope * (start.x - sources[end]))
         reverse += start.mean(goal + np.log(slope))
     return kl, reverse, abs(inside - 1)

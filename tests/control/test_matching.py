@@ -1,0 +1,153 @@
+"""One schedule for several measures on the sphere."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+import attnflow as af
+from attnflow.control import match_measures, matching, shared_mass_bound, wasserstein
+from attnflow.control.distances import angles
+from attnflow.control.matching import disentangle, spread
+from attnflow.control.planner import Stage
+from attnflow.errors import InvalidInput
+
+
+def clouds(d, count, seed, n=60, spread=0.8):
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        x = af.Sphere(d).sample(rng, 1) + spread * rng.standard_normal((n, d))
+        found.append(af.Tokens(x / np.linalg.norm(x, axis=1, keepdims=True)))
+    return found
+
+
+def atoms(d, count, each, seed, masses=None):
+    rng = np.random.default_rng(1000 + seed)
+    return [af.Tokens(af.Sphere(d).sample(rng, each), masses=masses) for _ in range(count)]
+
+
+def test_wasserstein():
+    """Against an assignment, in closed form for one atom, and symmetric."""
+    one, other = clouds(3, 2, 0, n=12)
+    cost = angles(one.positions, other.positions)
+    for p in (1, 2):
+        rows, columns = linear_sum_assignment(cost**p)
+        np.testing.assert_allclose(wasserstein(one, other, p), np.mean(cost[rows, columns] ** p) ** (1 / p), rtol=1e-9)
+        np.testing.assert_allclose(wasserstein(other, one, p), wasserstein(one, other, p), rtol=1e-9)
+    atom = af.Tokens(np.eye(1, 3))
+    np.testing.assert_allclose(wasserstein(one, atom, 2), np.sqrt(np.mean(angles(one.positions, atom.positions) ** 2)))
+    assert wasserstein(one, one) < 1e-6
+
+
+@pytest.mark.parametrize(("d", "count", "each"), [(3, 3, 1), (3, 2, 4), (4, 2, 3), (8, 3, 2)])
+def test_matching(d, count, each):
+    """W_2 < 1e-3 for every measure, replayed alone by `solve` and by the solver that knows no closed forms."""
+    inputs, targets = clouds(d, count, d, n=60), atoms(d, count, each, d)
+    match = match_measures(inputs, targets)
+    assert match.w2.max() < 1e-3
+    assert (match.w1 <= match.w2 + 1e-12).all()
+    assert match.before.min() > 0.3
+    for cloud, target in zip(inputs, targets, strict=True):
+        flow = af.solve(match.schedule.field, cloud, match.schedule.duration, method=af.Exact(), save=2)
+        assert wasserstein(flow.tokens(-1), target) < 1e-3
+    assert match.schedule.counts["MeanAttention"] == 1
+
+
+def test_replay_by_a_solver():
+    inputs, targets = clouds(3, 2, 5, n=20), atoms(3, 2, 1, 5)
+    match = match_measures(inputs, targets)
+    for cloud, target in zip(inputs, targets, strict=True):
+        flow = af.solve(match.schedule.field, cloud, match.schedule.duration, method=af.Adaptive(1e-9, 1e-10), save=2)
+        assert wasserstein(flow.tokens(-1), target) < 1e-3
+
+
+def test_unequal_masses_and_layers():
+    masses = np.array([0.2, 0.5, 0.3])
+    match = match_measures(clouds(3, 2, 7), atoms(3, 2, 3, 7, masses))
+    assert match.w2.max() < 1e-3
+    network = match_measures(clouds(3, 2, 8), atoms(3, 2, 1, 8), layer=0.25)
+    assert network.w2.max() < 1e-3
+    assert network.layer == 0.25
+    assert np.array_equal(network.schedule.durations, np.round(network.schedule.durations))
+
+
+def test_equal_means_need_a_gate():
+    """Mean attention cannot separate them: one gated unit before it does. The first boost makes means unequal, too."""
+    one, other = clouds(3, 2, 9, n=30)
+    both = [np.concatenate([x.positions, -np.asarray(x.positions)]) for x in (one, other)]
+    assert match_measures([af.Tokens(x) for x in both], atoms(3, 2, 1, 9)).w2.max() < 1e-3
+    turn = np.diag([-1.0, -1.0, 1.0])  # about the mean
+    near = np.asarray(one.positions) + 3 * np.eye(3)[2]
+    near = np.concatenate([near, near @ turn])
+    near = near / np.linalg.norm(near, axis=1, keepdims=True)
+    quarter = near @ np.array([[0.0, 1, 0], [-1, 0, 0], [0, 0, 1]])
+    stage = Stage([near, quarter], [np.full(60, 1 / 60)] * 2, None)
+    assert spread(stage)[1] < 1e-12
+    _, separation = disentangle(stage, 0.35, np.random.default_rng(0))
+    assert separation > 1 / 0.35
+    assert [type(field).__name__ for field, _ in stage.elements] == ["ReluUnit", "MeanAttention"]
+
+
+def test_no_free_point(monkeypatch):
+    monkeypatch.setattr(matching, "free_point", lambda points, rng: (np.eye(3)[0], 1e-4))
+    with pytest.raises(InvalidInput, match="no free point"):
+        match_measures(clouds(3, 2, 0), atoms(3, 2, 1, 0))
+
+
+def test_shared_targets():
+    """Two measures with one target end there together."""
+    target = atoms(3, 1, 1, 11)[0]
+    assert match_measures(clouds(3, 2, 11), [target, target]).w2.max() < 1e-3
+
+
+def circle_instance(seed, count):
+    rng = np.random.default_rng(seed)
+
+    def at(angle):
+        return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+
+    inputs = [af.Tokens(at(rng.uniform(0, 2 * np.pi) + 0.7 * rng.standard_normal(40))) for _ in range(count)]
+    return inputs, [af.Tokens(at(rng.uniform(0, 2 * np.pi, 1))) for _ in range(count)]
+
+
+def test_circle():
+    inputs, targets = circle_instance(4, 4)
+    match = match_measures(inputs, targets)
+    assert match.w2.max() < 1e-3
+    assert match.attention > 0
+
+
+def test_no_attention_no_separation():
+    """Without attention what two measures share stays together: the bound binds for the same gates."""
+    rng = np.random.default_rng(12)
+    shared = af.Sphere(3).sample(rng, 30)
+    inputs = [af.Tokens(np.concatenate([shared, af.Sphere(3).sample(rng, 30)])) for _ in range(2)]
+    targets = [af.Tokens(np.eye(1, 3)), af.Tokens(-np.eye(1, 3))]
+    bound = shared_mass_bound(inputs, targets)
+    np.testing.assert_allclose(bound, np.pi / 2, rtol=1e-12)
+    match = match_measures(inputs, targets)
+    assert match.w1.sum() < 1e-2 * bound
+    elements = [match.schedule[k] for k in range(len(match.schedule))]
+    blind = af.control.Schedule(af.Sphere(3), [e for e in elements if type(e[0]).__name__ != "MeanAttention"])
+    assert sum(wasserstein(blind(i), o, 1) for i, o in zip(inputs, targets, strict=True)) >= bound
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: match_measures(clouds(3, 1, 0) * 2, atoms(3, 2, 1, 0)), "no schedule separates"),
+        (lambda: match_measures(clouds(3, 2, 0), atoms(3, 1, 1, 0)), "as many of both"),
+        (lambda: match_measures([], []), "at least one"),
+        (lambda: match_measures(clouds(3, 1, 0), atoms(4, 1, 1, 0)), r"give all on one Sphere\(d\)"),
+        (lambda: match_measures([af.Tokens(np.eye(2), space=af.Euclidean(2))], atoms(2, 1, 1, 0)), "Sphere"),
+        (lambda: match_measures(clouds(2, 1, 0), atoms(2, 1, 2, 0)), "on the circle a target is one atom"),
+        (lambda: match_measures(clouds(3, 1, 0, n=7), atoms(3, 1, 2, 0)), "no sums of masses"),
+        (lambda: match_measures([np.eye(3)], atoms(3, 1, 1, 0)), "a list of Tokens"),
+        (lambda: match_measures(clouds(3, 1, 0), atoms(3, 1, 1, 0), tol=1.0), "`tol`"),
+        (lambda: match_measures([af.uniform(af.Sphere(3), n=5, seed=0)] , [af.uniform(af.Sphere(3), n=1)], layer=5.0), "`layer`"),
+    ],
+)  # fmt: skip
+def test_refusals(make, words):
+    with pytest.raises(InvalidInput, match=words) as caught:
+        make()
+    assert "\n" not in str(caught.value)
