@@ -221,28 +221,44 @@ def _path(start: np.ndarray, goal: np.ndarray, others: np.ndarray, rng: Any, siz
     d = len(start)
     basis = np.linalg.qr(np.stack([start, goal, rng.standard_normal(d)], axis=1))[0][:, :3] if d > 3 else np.eye(3)
     near = [float(angles(others, one[None]).min()) if len(others) else 1.0 for one in (start, goal)]
-    nodes = [start[None], goal[None], _fibonacci(NODES, rng) @ basis.T]
+    nodes = [np.stack([start, goal]), _fibonacci(NODES, rng) @ basis.T]
     for one, room in zip((start, goal), near, strict=True):
         for radius in max(room, 1e-6) * np.array([0.4, 0.8, 1.5, 3.0, 6.0, 12.0]):
             if radius < 1.2:
                 turn = _unit(rng.standard_normal((16, 3))) @ basis.T
                 nodes.append(np.stack([toward(one, way, radius) for way in turn]))
+    least, balls = max(4 * size, 1e-12), _balls(others, start, goal)
+    if _hops(nodes[0], *balls, least)[0, 1]:
+        return [start, goal]
     x = np.concatenate(nodes)
-    allowed = _hops(x, others, max(4 * size, 1e-12))
-    return _fewest(x, allowed)
+    return _fewest(x, _hops(x, *balls, least))
 
 
-def _hops(x: np.ndarray, others: np.ndarray, least: float) -> np.ndarray:
+def _balls(others: np.ndarray, start: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Few balls (centres, radii) that contain all other tokens, small against their distance from start and goal."""
+    if not len(others):
+        return others, np.zeros(0)
+    far = angles(others, np.stack([start, goal])).min(axis=1)
+    side = 2.0 ** np.floor(np.log2(np.maximum(0.05 * far, 1e-9)))
+    boxes = np.concatenate([np.round(others / side[:, None]), np.log2(side)[:, None]], axis=1)
+    _, first = np.unique(boxes, axis=0, return_index=True)
+    # two points of one box are closer than its diagonal; an arc is at most pi/2 times its chord
+    return others[first], np.pi / 2 * side[first] * np.sqrt(others.shape[1])
+
+
+def _hops(x: np.ndarray, others: np.ndarray, radii: np.ndarray, least: float) -> np.ndarray:
     """Which hops are allowed: not too short or long, and no other token in their cap."""
     length = angles(x, x)
     allowed = (length > least) & (length < 2.2)
+    sizes = np.unique(radii)
     if len(others):
         for k in range(len(x)):
             middle = x[k] + x
             middle = middle / np.maximum(np.linalg.norm(middle, axis=1, keepdims=True), 1e-300)
-            nearest = np.arccos(np.clip((middle @ others.T).max(axis=1), -1, 1))
+            cosine = middle @ others.T
+            closest = [np.arccos(np.clip(cosine[:, radii == r].max(axis=1), -1, 1)) - r for r in sizes]
             # near angles 0 the arc cosine is rough, by 1e-8
-            allowed[k] &= nearest > WIDER * length[k] / 2 * 1.02 + 3e-8
+            allowed[k] &= np.min(closest, axis=0) > WIDER * length[k] / 2 * 1.02 + 3e-8
     return allowed
 
 

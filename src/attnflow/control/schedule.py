@@ -201,15 +201,29 @@ class Schedule:
 
         def one(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             with full_precision():
-                end, log_det = _free(kinds, which, row, self.durations, self.space, block)
+                end, log_det = _free(kinds, which, row, durations, self.space, block)
                 return np.asarray(end), np.asarray(log_det)
 
         with full_precision():
-            kinds, which, row = jax.tree.map(jnp.asarray, (self.field.kinds, self.field.which, self.field.row))
+            kinds, which, row, durations = jax.tree.map(jnp.asarray, self._padded())
         first = one(blocks[0])  # compiles
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
             found = [first, *threads.map(one, blocks[1:])]
         return tuple(np.concatenate(part)[: len(x)] for part in zip(*found, strict=True))  # type: ignore[return-value]
+
+    def _padded(self, turn: Any = slice(None)) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+        """Kinds, which, row and durations with lengths on a ladder, so that schedules share programs.
+
+        Elements that are added act for no time.
+        """
+        field = self.field
+        kinds = tuple(
+            _longer(kind, rung(_size(kind))) if isinstance(kind, AbstractExact) else kind for kind in field.kinds
+        )
+        which, row, durations = np.asarray(field.which)[turn], np.asarray(field.row)[turn], self.durations[turn]
+        more = rung(len(which)) - len(which)
+        which, row = (np.pad(part, (0, more), mode="edge") for part in (which, row))
+        return kinds, which, row, np.pad(durations, (0, more))
 
     def _push(self, x: np.ndarray, tokens: Tokens) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(points, log-determinants, tokens) at the end; stretches of exact elements in one program."""
@@ -220,8 +234,7 @@ class Schedule:
         for turn in np.split(np.arange(len(self)), cuts):
             if exact[turn[0]]:
                 with full_precision():
-                    part = self.field.which[turn], self.field.row[turn], self.durations[turn]
-                    found = _coupled(self.field.kinds, *part, mu.measure, x)
+                    found = _coupled(*self._padded(turn), mu.measure, x)
                 x, change, positions = (np.asarray(one) for one in found)
                 mu, log_det = mu.moved(positions), log_det + change
                 continue
@@ -296,6 +309,25 @@ def _size(kind: AbstractField) -> int:
     """Rows of a stack; a stack without weights is one element over and over, whose rows do not matter."""
     leaves = [leaf for leaf in jax.tree.leaves(kind) if eqx.is_array(leaf)]
     return len(leaves[0]) if leaves and isinstance(kind, AbstractExact) else 1
+
+
+def rung(count: int) -> int:
+    """The next of the numbers 8, 16, 32, 64, 128, 256, 320, 384, 448, 512, 640, ...: at most a quarter more from 256 on."""
+    bits = (count - 1).bit_length()
+    step = 2 ** (bits - 3) if count > 256 else 2**bits
+    return max(8, -(-count // step) * step)
+
+
+def _longer(kind: AbstractField, rows: int) -> AbstractField:
+    """A stack with its last row repeated."""
+
+    def leaf(array: Any) -> Any:
+        if not eqx.is_array(array) or len(array) >= rows:
+            return array
+        return np.concatenate([array, np.repeat(np.asarray(array)[-1:], rows - len(array), axis=0)])
+
+    found: AbstractField = jax.tree.map(leaf, kind)
+    return found
 
 
 def _stackable(one: AbstractField, other: AbstractField) -> bool:

@@ -50,19 +50,18 @@ class InTurn(AbstractExact):
     def __init__(self, parts: Sequence[AbstractField], durations: Any):
         parts = [instance("parts", part, AbstractField, "a list of fields") for part in parts]
         lengths = checked_durations(durations, len(parts))
-        order: dict[Any, list[AbstractField]] = {}
-        which, row = [], []
+        found: dict[Any, list[AbstractField]] = {}
+        place = []
         for part in parts:
             if not part.laws.steady:
                 raise InvalidInput(f"`parts` has {part!r}, whose weights jump; give fields that are constant in time.")
-            kind = _kind(part)
-            if kind not in order:
-                order[kind] = []
-            which.append(list(order).index(kind))
-            row.append(len(order[kind]))
-            order[kind].append(part)
-        self.kinds = tuple(stacked(same) if isinstance(same[0], AbstractExact) else same[0] for same in order.values())
-        self.which, self.row = np.array(which, np.int32), np.array(row, np.int32)
+            same = found.setdefault(_kind(part), [])
+            place.append((_kind(part), len(same)))
+            same.append(part)
+        order = sorted(found, key=lambda kind: type(found[kind][0]).__name__)  # so that schedules share programs
+        self.kinds = tuple(stacked(found[k]) if isinstance(found[k][0], AbstractExact) else found[k][0] for k in order)
+        self.which = np.array([order.index(kind) for kind, _ in place], np.int32)
+        self.row = np.array([row for _, row in place], np.int32)
         self.turns = Turns(_begins(lengths))
 
     @classmethod

@@ -83,13 +83,15 @@ class FlowingTokens(AbstractStepper):
         self.can_freeze = recipe.noise is None and {"resolved", "spread"} <= set(self.kept)
         needed |= {"floor"} if self.can_freeze else set()  # which the message names
         measure = self.systems.measure.moved(None)
+        jumps = breaks((field, recipe.noise), self.times[-1])
+        self.last_jump = float(jumps[-1]) if jumps.size else -np.inf
         self.plan = _Plan(
             self.systems.field,
             self.systems.field_axes,
             jax.tree.map(jnp.asarray, measure),
             measure.member_axes if self.systems.dims else None,
             method,
-            jnp.asarray(breaks((field, recipe.noise), self.times[-1])),
+            jnp.asarray(jumps),
             tuple(name for name in names if name in needed and name != "positions"),
         )
         own = jax.tree.map(lambda leaf: self._lift(np.asarray(leaf)), measure)
@@ -214,6 +216,8 @@ class FlowingTokens(AbstractStepper):
         if not self.can_freeze:
             return None
         apart = frame["spread"] > FROZEN_SPREAD
+        if frame.time < self.last_jump:  # tokens that stand still may move again when the field jumps
+            return np.zeros_like(apart), apart
         return ~frame["resolved"] | ~apart, apart
 
     def reached(self, state: _State, rows: dict[str, int]) -> Reached:

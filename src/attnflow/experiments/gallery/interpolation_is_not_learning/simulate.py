@@ -1,0 +1,88 @@
+"""Schedules for samples, replayed with fresh samples of the same distributions."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import xarray as xr
+
+from attnflow.control import Schedule, match_measures, wasserstein
+from attnflow.experiments.clouds import atoms, cloud
+from attnflow.experiments.randomness import Salted
+from attnflow.experiments.study import Study
+from attnflow.fields import MeanAttention
+from attnflow.spaces import Sphere
+from attnflow.tokens import Tokens
+
+SPREAD = 0.8
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters(Salted):
+    """What is simulated."""
+
+    tokens: tuple[int, ...] = (100, 400, 1600)
+    atoms: tuple[int, ...] = (1, 4)
+    measures: int = 3
+    repeats: int = 5
+    """Independent pairs of inputs and targets."""
+
+    pairs: int = 64
+    """Of samples, whose clouds are compared."""
+    attention: float = 4.0
+    """For how long attention acts on them."""
+
+
+QUICK = Parameters(tokens=(60, 240), measures=2, repeats=3)
+
+
+def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
+    """Distances of given and of fresh tokens; shifts of clouds."""
+    return {
+        "samples": study.part("samples", functools.partial(samples, parameters, study)),
+        "shifts": study.part("shifts", functools.partial(shifts, parameters)),
+    }
+
+
+def drawn(parameters: Parameters, repeat: int, n: int, fresh: bool) -> list[Tokens]:
+    """A sample of every input distribution of a repeat; the distributions do not depend on n and `fresh`."""
+    centres = Sphere(3).sample(parameters.rng(1, repeat), parameters.measures)
+    rng = parameters.rng(2, repeat, n, int(fresh))
+    return [cloud(rng, 3, n, SPREAD, centre) for centre in centres]
+
+
+def samples(parameters: Parameters, study: Study) -> xr.Dataset:
+    """(atoms, n, repeat, measure): W_2 of given and fresh tokens."""
+    shape = (len(parameters.atoms), len(parameters.tokens), parameters.repeats, parameters.measures)
+    given, fresh = np.zeros((2, *shape))
+    for index in np.ndindex(*shape[:3]):
+        each, n, repeat = parameters.atoms[index[0]], parameters.tokens[index[1]], index[2]
+        study.progress(f"{each} atoms, n = {n}", np.ravel_multi_index(index, shape[:3]) / np.prod(shape[:3]))
+        rng = parameters.rng(3, repeat, each)
+        goals = [atoms(rng, 3, each) for _ in range(parameters.measures)]
+        first, other = (drawn(parameters, repeat, n, again) for again in (False, True))
+        match = match_measures(first, goals, seed=parameters.seed(repeat))
+        for i, (one, two, goal) in enumerate(zip(first, other, goals, strict=True)):
+            given[(*index, i)] = wasserstein(match.schedule(one), goal)
+            fresh[(*index, i)] = wasserstein(match.schedule(two), goal)
+    dims = ("atoms", "n", "repeat", "measure")
+    return xr.Dataset(
+        {"given": (dims, given), "fresh": (dims, fresh)},
+        {"atoms": list(parameters.atoms), "n": list(parameters.tokens)},
+    )
+
+
+def shifts(parameters: Parameters) -> xr.Dataset:
+    """(n, pair): the angle between the clouds that attention makes of two samples, and the radius of a cloud."""
+    schedule = Schedule(Sphere(3), [(MeanAttention(np.eye(3)), parameters.attention)])
+    shape = (len(parameters.tokens), parameters.pairs)
+    shift, radius = np.zeros((2, *shape))
+    for k, pair in np.ndindex(*shape):
+        rng = parameters.rng(4, pair, parameters.tokens[k])
+        clouds = [schedule(cloud(rng, 3, parameters.tokens[k], SPREAD, np.eye(3)[0])).positions for _ in range(2)]
+        middles = [np.asarray(x).mean(axis=0) for x in clouds]
+        middles = [x / np.linalg.norm(x) for x in middles]
+        shift[k, pair] = np.linalg.norm(middles[0] - middles[1])
+        radius[k, pair] = np.sqrt(np.mean(np.sum((clouds[0] - middles[0]) ** 2, axis=1)))
+    dims = ("n", "pair")
+    return xr.Dataset({"shift": (dims, shift), "radius": (dims, radius)}, {"n": list(parameters.tokens)})

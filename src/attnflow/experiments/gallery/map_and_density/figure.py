@@ -1,0 +1,52 @@
+"""A map and its density by cells, and their errors."""
+
+from typing import Any
+
+import matplotlib.colors
+import numpy as np
+import xarray as xr
+
+from attnflow.experiments.gallery.map_and_density.simulate import Parameters, phi
+from attnflow.plots.style import COLOURS, GREY, PAGE, panel, styled
+
+
+def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
+    """A map of the unit square and its density, approximated by ReLU flows.
+
+    (a) Uniform points of the square, coloured by where they start; (b) where the map takes them; (c) where the schedule
+    with most elements takes them. (d) Root mean square errors of the map and of the log-density against the number of
+    elements; line: elements^(-1/2).
+    """
+    part = data["errors"]
+    start = part["start"].values[:4000]
+    colour = matplotlib.colors.hsv_to_rgb(
+        np.stack([0.75 * start[:, 0], np.full(len(start), 0.8), 0.35 + 0.6 * start[:, 1]], axis=1)
+    )
+    with styled() as figure:
+        fig = figure.Figure(figsize=(PAGE, 2.2))
+        axes = fig.subplots(1, 4, gridspec_kw={"width_ratios": [1, 1.2, 1.2, 1.3]})
+        shown = (start, phi(start), part["end"].values[-1][: len(start)])
+        titles = ("start", r"map $\varphi$", f"{int(part['elements'].values[-1]):,} units")
+        for one, points, letter, title in zip(axes, shown, "abc", titles, strict=False):
+            one.scatter(*points.T, s=1.6, c=colour, lw=0)
+            one.set_aspect("equal")
+            one.set_xlim(-0.05, 1.05 if letter == "a" else 1.3)
+            one.set_ylim(-0.05, 1.05 if letter == "a" else 1.45)
+            one.set_xticks([0, 1])
+            one.set_yticks([0, 1])
+            panel(one, letter, title)
+        _draw_errors(axes[3], part)
+        return fig
+
+
+def _draw_errors(axes: Any, part: xr.Dataset) -> None:
+    count = part["elements"].values.astype(float)
+    for k, (name, label) in enumerate((("map", "map"), ("log_density", "log-density"))):
+        error = np.sqrt(part[name].mean("batch").values)
+        axes.loglog(count, error, "os"[k], ms=3.6, color=COLOURS[k], label=label)
+    middle = np.sqrt(part["map"].mean("batch").values)[0]
+    axes.loglog(count, middle * (count / count[0]) ** -0.5, color=GREY, lw=0.8)
+    axes.set_xlabel("elements")
+    axes.set_ylabel("error")
+    axes.legend(loc="lower left")
+    panel(axes, "d", "errors")
