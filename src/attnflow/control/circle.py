@@ -15,7 +15,9 @@ CONTRACTIONS = (6.0, 12.0, 24.0)
 """Times of attention with V = I that are tried."""
 TIGHT, APART = 0.05, 0.05
 """Largest radius of a cloud, and least distance of clouds, in rad."""
-HOP = 1.0
+HOP, SHORTEST = 1.0, 0.02
+"""Longest and shortest hops, rad; the last one may be shorter."""
+PASSES = 60
 
 
 def plan(stage: Stage, atoms: list[Tokens], tol: float, attempt: int) -> tuple[float, float]:
@@ -105,18 +107,23 @@ def _ordered(centres: np.ndarray, goals: np.ndarray) -> bool:
 
 
 def _carry(stage: Stage, goals: np.ndarray, tol: float) -> None:
-    """All clouds to their goals, those that turn left from the last to the first, then the others the other way."""
+    """All clouds to their goals."""
     n = len(goals)
     for i in range(n):
         piece = np.arange(stage.ends[i], stage.ends[i + 1])
         gather(stage, piece, np.delete(stage.points, piece, axis=0), tol)
     here = _centres(stage)
     order = np.argsort(here)
-    start, end = here[order], np.unwrap(_rising(goals[order]))
+    start, end = here[order], _rising(goals[order])
     end = end + 2 * np.pi * np.round(np.mean(start - end) / (2 * np.pi))
-    for k in [*[k for k in range(n - 1, -1, -1) if end[k] > start[k]], *[k for k in range(n) if end[k] <= start[k]]]:
-        piece = np.arange(stage.ends[order[k]], stage.ends[order[k] + 1])
-        _along(stage, piece, float(start[k]), float(end[k]), tol)
+    # as far as the others allow, again and again: with one cyclic order somebody can always go on
+    for _ in range(PASSES):
+        for k in range(n):
+            piece = np.arange(stage.ends[order[k]], stage.ends[order[k] + 1])
+            start[k] = _along(stage, piece, float(start[k]), float(end[k]), tol)
+        if np.abs(end - start).max() <= tol:
+            return
+    raise NoPlan("no path")
 
 
 def _rising(goals: np.ndarray) -> np.ndarray:
@@ -127,26 +134,24 @@ def _rising(goals: np.ndarray) -> np.ndarray:
     return found
 
 
-def _along(stage: Stage, piece: np.ndarray, start: float, end: float, tol: float) -> None:
-    """Hops along an arc. A hop is short enough for its cap, 1.25 times as wide, to leave out the other clouds."""
-    here = start
+def _along(stage: Stage, piece: np.ndarray, here: float, end: float, tol: float) -> float:
+    """Hops along an arc towards `end`, as far as the others allow; where they lead.
+
+    A hop is short enough for its cap, 1.25 times as wide, to leave out the other clouds.
+    """
     others = np.delete(stage.points, piece, axis=0)
     sides = np.arctan2(others[:, 1], others[:, 0]) if len(others) else np.zeros(0)
-    for _ in range(400):
-        left = end - here
-        if abs(left) <= tol:
-            return
-        sign = np.sign(left)
-        ahead = ((sides - here) * sign) % (2 * np.pi)
-        behind = ((here - sides) * sign) % (2 * np.pi)
-        room = min(float(ahead.min()) if len(sides) else 9.0, 8.0 * float(behind.min()) if len(sides) else 9.0)
-        length = min(HOP, abs(left), 0.85 * room)
-        if length < 1e-6:
-            raise NoPlan("no path")
+    while abs(end - here) > tol:
+        left, sign = abs(end - here), np.sign(end - here)
+        ahead, behind = (float((side % (2 * np.pi)).min(initial=9.0)) for side in
+                         ((sides - here) * sign, (here - sides) * sign))  # fmt: skip
+        length = min(HOP, left, 0.85 * ahead, 7.0 * behind)
+        if length < min(SHORTEST, left):
+            return here
         then = here + sign * length
         q, middle = (np.array([np.cos(v), np.sin(v)]) for v in (then, (here + then) / 2))
         radius = 1.25 * length / 2
         height = np.cos(length / 2) - np.cos(radius)
         contract(stage, piece, gate(middle, radius, q, 1.0 / height), q, tol)
         here = then
-    raise NoPlan("no path")
+    return here

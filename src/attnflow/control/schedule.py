@@ -312,7 +312,7 @@ def _size(kind: AbstractField) -> int:
 
 
 def rung(count: int) -> int:
-    """The next of the numbers 8, 16, 32, 64, 128, 256, 320, 384, 448, 512, 640, ...: at most a quarter more from 256 on."""
+    """The next of 8, 16, 32, 64, 128, 256, 320, 384, 448, 512, 640, ...: a quarter more at most from 256 on."""
     bits = (count - 1).bit_length()
     step = 2 ** (bits - 3) if count > 256 else 2**bits
     return max(8, -(-count // step) * step)

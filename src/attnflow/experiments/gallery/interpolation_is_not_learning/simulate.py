@@ -24,7 +24,7 @@ class Parameters(Salted):
     tokens: tuple[int, ...] = (100, 400, 1600)
     atoms: tuple[int, ...] = (1, 4)
     measures: int = 3
-    repeats: int = 5
+    repeats: int = 3
     """Independent pairs of inputs and targets."""
 
     pairs: int = 64

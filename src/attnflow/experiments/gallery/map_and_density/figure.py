@@ -14,8 +14,8 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     """A map of the unit square and its density, approximated by ReLU flows.
 
     (a) Uniform points of the square, coloured by where they start; (b) where the map takes them; (c) where the schedule
-    with most elements takes them. (d) Root mean square errors of the map and of the log-density against the number of
-    elements; line: elements^(-1/2).
+    with most elements takes them. (d) Mean error of the map and root mean square error of the log-density against the
+    number of elements; line: elements^(-1/2).
     """
     part = data["errors"]
     start = part["start"].values[:4000]
@@ -41,11 +41,12 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 
 def _draw_errors(axes: Any, part: xr.Dataset) -> None:
     count = part["elements"].values.astype(float)
-    for k, (name, label) in enumerate((("map", "map"), ("log_density", "log-density"))):
-        error = np.sqrt(part[name].mean("batch").values)
-        axes.loglog(count, error, "os"[k], ms=3.6, color=COLOURS[k], label=label)
-    middle = np.sqrt(part["map"].mean("batch").values)[0]
-    axes.loglog(count, middle * (count / count[0]) ** -0.5, color=GREY, lw=0.8)
+    error = part["map"].mean("batch").values
+    axes.loglog(count, error, "o", ms=3.6, color=COLOURS[0], label="map")
+    axes.loglog(
+        count, np.sqrt(part["log_density"].mean("batch").values), "s", ms=3.6, color=COLOURS[1], label="log-density"
+    )
+    axes.loglog(count, error[0] * (count / count[0]) ** -0.5, color=GREY, lw=0.8)
     axes.set_xlabel("elements")
     axes.set_ylabel("error")
     axes.legend(loc="lower left")

@@ -21,7 +21,7 @@ class Parameters(Salted):
     sizes: tuple[tuple[int, int], ...] = ((2, 3), (3, 3), (4, 4), (5, 5), (6, 6), (8, 8))
     """Cells on a side, and parts of a cell on a side."""
     points: int = 20_000
-    ramp: float = 1e-7
+    ramp: float = 1e-6
 
 
 QUICK = Parameters(sizes=((2, 3), (4, 4), (6, 6)), points=4000)
@@ -43,14 +43,14 @@ def jacobian(x: np.ndarray) -> np.ndarray:
 
 
 def errors(parameters: Parameters, study: Study) -> xr.Dataset:
-    """(size, batch) mean squares of errors of the map and of the log-density; elements; ends of points."""
+    """(size, batch) mean errors of the map, mean squares of those of the log-density; elements; ends of points."""
     x = parameters.rng(1).random((parameters.points, 2))
     rows, elements, ends = np.zeros((2, len(parameters.sizes), BATCHES)), [], []
     for k, (n, m) in enumerate(parameters.sizes):
         study.progress(f"{n} x {n} cells of {m} x {m} parts", k / len(parameters.sizes))
         match = polar(phi, jacobian, n, m, ramp=parameters.ramp)
         end, log_det = match.schedule.push(x)
-        rows[0, k] = np.sum((end - phi(x)) ** 2, axis=1).reshape(BATCHES, -1).mean(axis=1)
+        rows[0, k] = np.linalg.norm(end - phi(x), axis=1).reshape(BATCHES, -1).mean(axis=1)
         rows[1, k] = ((log_det - np.log(jacobian(x))) ** 2).reshape(BATCHES, -1).mean(axis=1)
         elements.append(len(match.schedule))
         ends.append(end)

@@ -45,6 +45,7 @@ def _draw_errors(axes: Any, part: xr.Dataset) -> None:
         label = f"rims {ramp:g}"
         axes.loglog(cells, part["error"].values[row], "os"[row], ms=3.6, color=COLOURS[row], label=label)
     axes.loglog(cells, part["error"].values[0, -1] * (cells / cells[-1]) ** -0.5, color=GREY, lw=0.8)
+    axes.xaxis.set_minor_formatter(lambda x, _: "")
     axes.set_xlabel("cells $N$")
     axes.set_ylabel("error")
     axes.legend(loc="lower left")

@@ -20,6 +20,6 @@ from attnflow.experiments.gallery.relative_entropy.motion import motion
 from attnflow.experiments.gallery.relative_entropy.mutations import MUTATIONS
 from attnflow.experiments.gallery.relative_entropy.simulate import QUICK, Parameters, run
 
-PAPERS = ("alvarezlopez2025constructive",)
+PAPERS = ("alvarez2025constructive",)
 
 __all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "motion", "run"]

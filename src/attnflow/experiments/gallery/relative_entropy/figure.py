@@ -40,8 +40,8 @@ def _draw_densities(axes: Any) -> None:
     axes.plot(x, np.exp(reached(match.schedule, x)), color=COLOURS[0], lw=1.0, label=f"{len(match.schedule)} units")
     axes.set_xlabel("$x$")
     axes.set_ylabel("density")
-    axes.set_ylim(0, 0.48)
-    axes.legend(loc="upper left", handlelength=1.2)
+    axes.set_ylim(0, 0.56)
+    axes.legend(loc="upper center", handlelength=1.0, ncols=3, columnspacing=0.8, handletextpad=0.4)
     panel(axes, "a", "densities")
 
 
@@ -66,5 +66,6 @@ def _draw_tails(axes: Any, part: xr.Dataset) -> None:
         axes.semilogy(shells[3:], rows[-1] * 10 ** ((2 - nu) * (shells[3:] - shells[-1])), color=COLOURS[k], lw=0.8)
     axes.set_xlabel(r"shell: $\log_{10}|x|$")
     axes.set_ylabel("part of KL")
-    axes.legend(loc="best", ncols=2, handletextpad=0.2, columnspacing=0.6)
+    axes.legend(loc="upper left", ncols=2, handletextpad=0.2, columnspacing=0.6)
+    axes.set_ylim(1e-17, 1e13)
     panel(axes, "c", "second moments")

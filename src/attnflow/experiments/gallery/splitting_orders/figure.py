@@ -41,5 +41,6 @@ def _draw(axes: Any, part: xr.Dataset, name: str) -> None:
         power = slope if name == "map" else 1.0
         if name == "map" or k == 1:
             axes.loglog(count, top * (count / count[0]) ** -power, color=GREY, lw=0.7)
+    axes.xaxis.set_minor_formatter(lambda x, _: "")
     axes.set_xlabel("elements $K$")
     axes.legend(loc="lower left")

@@ -1,0 +1,36 @@
+"""Measures to measures: a small version holds, and a shorter attention is found out."""
+
+import dataclasses
+import math
+
+import pytest
+
+from attnflow.experiments import Study
+from attnflow.experiments.gallery import measure_to_measure
+from attnflow.experiments.gallery.measure_to_measure import compare, simulate
+from tests.experiments.mutants import mutation
+
+CORE = dataclasses.replace(measure_to_measure.QUICK, cases=((3, 2, 4),), tokens=24)
+
+
+def core(folder):
+    data = measure_to_measure.run(CORE, Study(folder / "parts"))
+    return [claim.holds for claim in compare.claims(CORE, data)]
+
+
+@pytest.mark.slow
+def test_the_core_holds_and_a_shorter_attention_is_found_out(tmp_path):
+    assert all(core(tmp_path / "right"))
+    with mutation(measure_to_measure, "replay: attention 20 % shorter").applied():
+        assert core(tmp_path / "short")[0] is False
+    with mutation(measure_to_measure, "attention stays in the schedule that should lack it").applied():
+        assert core(tmp_path / "blind")[1] is False
+
+
+def test_errors_grow_backwards_at_rate_one():
+    part = simulate.backwards(dataclasses.replace(CORE, times=(6.0, 8.0)))
+    growth = part["error"].values
+    assert 1.9 < math.log(growth[1] / growth[0]) < 2.1
+    with mutation(measure_to_measure, "backwards: V = I/2").applied():
+        slow = simulate.backwards(dataclasses.replace(CORE, times=(6.0, 8.0)))["error"].values
+    assert math.log(slow[1] / slow[0]) < 1.5

@@ -1,0 +1,51 @@
+"""Relative entropy: constants hold on a small version, moved nodes and a missing log-determinant are found out."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from attnflow.control import match_density_1d
+from attnflow.experiments import Study
+from attnflow.experiments.gallery import relative_entropy
+from attnflow.experiments.gallery.relative_entropy import compare, simulate
+from tests.experiments.mutants import mutation
+
+CORE = dataclasses.replace(relative_entropy.QUICK, cells=(256, 512), degrees=(1.5,), student_cells=32)
+
+
+def core(folder):
+    data = relative_entropy.run(CORE, Study(folder / "parts"))
+    return {claim.statement: claim.holds for claim in compare.claims(CORE, data)}
+
+
+def test_the_core_holds_and_broken_flows_are_found_out(tmp_path):
+    # the constant of the optimal mesh and the growth for equal masses need the full number of cells
+    later = {name for name in core(tmp_path / "right") if "KL K^2" in name or name.startswith("order")}
+    right = core(tmp_path / "again")
+    assert [name for name, holds in right.items() if not holds and name not in later] == []
+    for name in ("no log-determinant", "base with heavy tails"):
+        with mutation(relative_entropy, name).applied():
+            assert not all(holds for key, holds in core(tmp_path / name).items() if key not in later)
+
+
+def test_constants_are_those_of_the_theory():
+    assert compare.constants()["uniform"] == pytest.approx(9.3362, abs=1e-4)
+    assert compare.constants()["optimal"] == pytest.approx(2.709, abs=1e-3)
+
+
+def test_divergences_of_two_normal_densities():
+    """KL(N(0, 1) || N(m, s)) in closed form, both ways."""
+    at, weights = simulate.gauss(np.linspace(-12, 12, 200))
+    one, other, mass = simulate.divergences(-(at**2) / 2 - np.log(2 * np.pi) / 2,
+                                            -((at - 0.5) ** 2) / 8 - np.log(8 * np.pi) / 2, weights)  # fmt: skip
+    assert one == pytest.approx(np.log(2) + (1 + 0.25) / 8 - 0.5, abs=1e-8)
+    assert other == pytest.approx(-np.log(2) + (4 + 0.25) / 2 - 0.5, abs=1e-5)
+    assert mass == pytest.approx(1, abs=1e-7)
+
+
+def test_the_schedule_and_the_builder_agree():
+    match = match_density_1d(simulate.target(), 32, span=simulate.SPAN)
+    part = simulate.meshes(dataclasses.replace(CORE, cells=(32,), meshes=("optimal",)), Study("unused"))
+    assert float(part["forward"][0, 0]) == pytest.approx(match.kl, rel=1e-6)
+    assert float(part["backward"][0, 0]) == pytest.approx(match.reverse_kl, rel=1e-6)
