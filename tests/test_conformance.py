@@ -188,7 +188,7 @@ def declaring(*laws):
 
 LACKING = {
     "lipschitz": {"normaliser hardmax"},
-    "steady": {"field mix", "weight per-layer", "weight pieces", "weight random"},
+    "steady": {"field in-turn", "field mix", "weight per-layer", "weight pieces", "weight random"},
     "exchangeable": {"mask causal", "mask window", "mask table", "encoding rotary", "encoding sinusoidal"},
 }
 """Who does not promise what: a field that stops declaring a law is not tested for it, and must be written here."""
