@@ -18,6 +18,8 @@ TIGHT, APART = 0.05, 0.05
 HOP, SHORTEST = 1.0, 0.02
 """Longest and shortest hops, rad; the last one may be shorter."""
 PASSES = 60
+TRIES = 40
+"""Boosts before skew attention that are tried: each leads through other cyclic orders."""
 
 
 def plan(stage: Stage, atoms: list[Tokens], tol: float, attempt: int) -> tuple[float, float]:

@@ -75,7 +75,8 @@ def match_measures(
     tol, rng = number("tol", tol, low=1e-10, high=0.1), generator(seed)
     layer = None if layer is None else number("layer", layer, low=1e-4, high=1.0)
     reason = ""
-    for attempt, ratio in enumerate(RATIOS):
+    ratios = RATIOS if clouds[0].dim > 2 else circle.TRIES * (0.0,)
+    for attempt, ratio in enumerate(ratios):
         stage = Stage([np.asarray(c.positions) for c in clouds], [np.asarray(c.masses) for c in clouds], layer)
         try:
             if clouds[0].dim == 2:
@@ -95,7 +96,7 @@ def match_measures(
                 "give more tokens, or masses that fit."
             )
     raise InvalidInput(
-        f"no schedule was found in {len(RATIOS)} tries (last: {reason}): the measures cannot be told apart by "
+        f"no schedule was found in {len(ratios)} tries (last: {reason}): the measures cannot be told apart by "
         "attention, or the geometry is too tight; give inputs with different means, or a larger `tol`."
     )
 

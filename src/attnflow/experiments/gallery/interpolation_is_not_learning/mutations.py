@@ -31,5 +31,6 @@ def shorter(original: Any) -> Any:
 MUTATIONS = (
     Mutation("fresh samples are the given ones", simulate, "drawn", altered("fresh", lambda _: False)),
     Mutation("fresh samples from opposite distributions", simulate, "drawn", elsewhere),
+    Mutation("60 tokens whatever n", simulate, "cloud", altered("n", lambda n: 60)),
     Mutation("schedules without their last two elements", simulate, "match_measures", shorter),
 )
