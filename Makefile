@@ -56,6 +56,8 @@ bench: $(VENV)/.developed
 	$(BIN)/python benchmarks/longtime.py
 	$(BIN)/python benchmarks/density.py
 	$(BIN)/python benchmarks/field.py
+	$(BIN)/python benchmarks/decoders.py
+	$(BIN)/python benchmarks/control.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "attnflow needs Python 3.11 to 3.13, this is " + sys.version.split()[0] + "; use make PYTHON=python3.12")'

@@ -10,7 +10,7 @@ from attnflow.checks import ABOVE_ZERO, flag, generator, instance, number, reals
 from attnflow.errors import InvalidInput
 from attnflow.fields import Affine, Perceptron, Pieces, Relu
 from attnflow.flows import Rk4
-from attnflow.flows.save import as_schedule
+from attnflow.flows.save import as_times
 from attnflow.masks import AbstractMask
 
 SPHERE = af.Sphere(3)
@@ -114,8 +114,8 @@ CONSTRUCTORS = [
     ("every", lambda: af.save.EveryLayer(0)),
     ("times", lambda: af.save.At(["a"])),
     ("times", lambda: af.save.At(3.0)),
-    ("save", lambda: as_schedule(af.save.Evenly)),
-    ("save", lambda: as_schedule("evenly")),
+    ("save", lambda: as_times(af.save.Evenly)),
+    ("save", lambda: as_times("evenly")),
     ("spread", lambda: af.stop.Consensus("1e-3")),
     ("speed", lambda: af.stop.Still(True)),
     ("condition", lambda: af.stop.When("frame.speed < 1")),

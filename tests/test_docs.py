@@ -16,7 +16,17 @@ PAGES = [
     ROOT / "README.md",
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("guide", "models", "predictions", "longtime", "meanfield", "working", "decoders", "depth")
+        for name in (
+            "guide",
+            "models",
+            "predictions",
+            "longtime",
+            "meanfield",
+            "working",
+            "decoders",
+            "depth",
+            "control",
+        )
     ),
     *sorted((ROOT / "docs" / "add").glob("*.md")),
 ]

@@ -352,7 +352,8 @@ def test_frames_may_be_given_as_a_number_or_as_times():
         np.testing.assert_array_equal(af.solve(af.Attention(1.0), tokens, 1.0, save=save).time, times)
     for save in (True, "often", [[0.5, 1.0]]):
         with pytest.raises(
-            InvalidInput, match="`save` is .*; give a schedule, a number of intervals, or increasing times"
+            InvalidInput,
+            match="`save` is .*; give Evenly\\(50\\) or the like, a number of intervals, or increasing times",
         ):
             af.solve(af.Attention(1.0), tokens, 1.0, save=save)
 

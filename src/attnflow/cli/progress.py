@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Bar:
-    """A bar over saved frames, so that logarithmic schedules move evenly; or over the share of an experiment."""
+    """A bar over saved frames, so that logarithmic times move evenly; or over the share of an experiment."""
 
     def __init__(self, console: Console, name: str, where: str = "compiling"):
         self.bar = Progress(

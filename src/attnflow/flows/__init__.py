@@ -24,7 +24,7 @@ from attnflow.flows.methods import (
 from attnflow.flows.noises import AbstractIto, AbstractNoise, AbstractStratonovich, Brownian, RandomValues
 from attnflow.flows.observables import Observable
 from attnflow.flows.outcome import Outcome, Progress
-from attnflow.flows.save import AbstractSchedule, At, Evenly, EveryLayer, LogSpaced
+from attnflow.flows.save import AbstractTimes, At, Evenly, EveryLayer, LogSpaced
 from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout
 from attnflow.flows.solve import solve
 from attnflow.flows.stop import AbstractStop, Consensus, Frame, Still, When
@@ -35,10 +35,10 @@ __all__ = [
     "AbstractMethod",
     "AbstractNoise",
     "AbstractRule",
-    "AbstractSchedule",
     "AbstractSink",
     "AbstractStop",
     "AbstractStratonovich",
+    "AbstractTimes",
     "AbstractTrajectory",
     "AdamsBashforth",
     "Adaptive",

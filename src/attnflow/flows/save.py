@@ -11,7 +11,7 @@ from attnflow.errors import InvalidInput
 from attnflow.feasible import length
 
 
-class AbstractSchedule(eqx.Module):
+class AbstractTimes(eqx.Module):
     """A rule that turns `until` into the saved times."""
 
     @abc.abstractmethod
@@ -19,7 +19,7 @@ class AbstractSchedule(eqx.Module):
         """Increasing saved times from 0 to `until`; `step` is the layer step when the method has layers."""
 
 
-class Evenly(AbstractSchedule):
+class Evenly(AbstractTimes):
     """`count` intervals of equal length: count + 1 frames."""
 
     count: int = eqx.field(static=True, default=200, converter=lambda count: length("count", count, 1, 4))
@@ -29,7 +29,7 @@ class Evenly(AbstractSchedule):
         return times if step is None else _on_layers(times, step)
 
 
-class LogSpaced(AbstractSchedule):
+class LogSpaced(AbstractTimes):
     """The start, then `count` times spaced evenly in log t from `first` to `until`."""
 
     count: int = eqx.field(static=True, default=200, converter=lambda count: length("count", count, 1, 4))
@@ -43,14 +43,14 @@ class LogSpaced(AbstractSchedule):
         return times if step is None else _on_layers(times, step)
 
 
-class EveryLayer(AbstractSchedule):
+class EveryLayer(AbstractTimes):
     """Every layer of the method `Layers`, or every `every`-th."""
 
     every: int = eqx.field(static=True, default=1, converter=lambda every: whole("every", every, 1))
 
     def times(self, until: float, step: float | None) -> np.ndarray:
         if step is None:
-            raise InvalidInput("the schedule EveryLayer needs the method `Layers(step)`; use Evenly or LogSpaced.")
+            raise InvalidInput("EveryLayer needs the method `Layers(step)`; use Evenly or LogSpaced.")
         layers = round(until / step)
         chosen = np.arange(0, layers + 1, self.every)
         if chosen[-1] != layers:
@@ -58,7 +58,7 @@ class EveryLayer(AbstractSchedule):
         return chosen * step
 
 
-class At(AbstractSchedule):
+class At(AbstractTimes):
     """The start, then the given increasing times, the last of which is `until`."""
 
     chosen: tuple[float, ...] = eqx.field(static=True)
@@ -79,26 +79,26 @@ class At(AbstractSchedule):
         return times if step is None else _on_layers(times, step)
 
 
-Save = AbstractSchedule | int | Sequence[float] | np.ndarray
-"""A schedule, a number of equal intervals, or increasing times up to `until`."""
+Save = AbstractTimes | int | Sequence[float] | np.ndarray
+"""`Evenly` or another rule for times, a number of equal intervals, or increasing times up to `until`."""
 
 
-def as_schedule(save: Save | None, default: int = 200) -> AbstractSchedule:
-    """The schedule that is meant by `save`; None means `default` equal intervals."""
-    if isinstance(save, AbstractSchedule):
+def as_times(save: Save | None, default: int = 200) -> AbstractTimes:
+    """The rule for times that is meant by `save`; None means `default` equal intervals."""
+    if isinstance(save, AbstractTimes):
         return save
     if save is None or (isinstance(save, int | np.integer) and not isinstance(save, bool)):
         return Evenly(default if save is None else int(save))
     times = reals(save)
     if times is None or times.ndim != 1:
-        hint = "a schedule, a number of intervals, or increasing times"
-        raise not_instance("save", save, AbstractSchedule, hint)
+        hint = "Evenly(50) or the like, a number of intervals, or increasing times"
+        raise not_instance("save", save, AbstractTimes, hint)
     return At(times[1:] if len(times) and times[0] == 0 else times)
 
 
 def saved_times(save: Save | None, until: float, step: float | None, default: int = 200) -> np.ndarray:
     """The times of all frames up to `until`; `default` equal intervals where `save` is None."""
-    times = as_schedule(save, default).times(until, step)
+    times = as_times(save, default).times(until, step)
     if len(times) > 1 and (gap := float(np.diff(times).min())) < ABOVE_ZERO:
         raise InvalidInput(
             f"`until` is {until:g} with {len(times)} frames: saved times are {gap:g} apart, which compiled code takes "
@@ -126,8 +126,8 @@ def continued(before: np.ndarray, save: Save | None, until: float, step: float |
         count = max(1, round((until - last) / every)) if given is None else int(given)
         more = np.linspace(last, until, length("save", count, 1) + 1)[1:]
     else:
-        schedule = as_schedule(save)
-        more = schedule.times(until, None)[1:]
+        rule = as_times(save)
+        more = rule.times(until, None)[1:]
         if more[0] <= last:
             raise InvalidInput(f"`save` begins at {more[0]:g}; the flow has frames up to {last:g}, give later times.")
     more[-1] = until

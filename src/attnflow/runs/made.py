@@ -20,7 +20,7 @@ NEEDED: dict[str, type] = {
     "rule": flows.AbstractRule,
     "update": AbstractUpdate,
     "noise": flows.AbstractNoise,
-    "save": flows.AbstractSchedule,
+    "save": flows.AbstractTimes,
     "stop": flows.AbstractStop,
 }
 """Of which class the parts are; a weight may be an array, an observable is a function."""
