@@ -60,7 +60,7 @@ def solve(
     no more than the integration error allows. For times beyond any clock, see `solve_long`.
 
     Arguments:
-        save: when frames are kept: `Evenly`, `LogSpaced`, ..., a number of equal intervals (200 unless given), or increasing times.
+        save: when frames are kept: a rule (`Evenly`), a number of equal intervals (200 unless given), or times.
         method: `Adaptive()` (default), `Fixed(step)`, `Layers(step)`, ...
         noise: `Brownian(kappa)`, `RandomValues(field)` or any `AbstractNoise`; the default method is then
             `Layers(0.01, ProjectRenormalise())`.

@@ -121,7 +121,7 @@ def evolve(
     Arguments:
         field: Attention(beta) with Q = K = V = I, softmax or unnormalised, perhaps plus Potential(...).
         kappa: the diffusion; that of tokens with the noise dX = sqrt(2 kappa) dB.
-        save: when frames are saved: `Evenly`, `LogSpaced`, ..., a number of equal intervals (50 unless given), or increasing times up
+        save: when frames are saved: a rule (`Evenly`), a number of equal intervals (50 unless given), or times up
             to `until`. Steps end on saved times.
         rtol, atol: the error of a step, in the 2-norm of rho, is at most atol + rtol |rho|.
         resolution: the density counts as resolved while the coefficients of the last tenth of the degrees are below
