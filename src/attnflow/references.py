@@ -150,6 +150,9 @@ WORDS: dict[str, dict[str, tuple[str, ...]]] = {
         "fit": ("chen2018neural", "optax"),
     },
     "field": {
+        "in-turn": ("geshkovski2024measure",),
+        "mean-attention": ("lipton2019kuramoto",),
+        "relu": ("geshkovski2024measure",),
         "attention": ("vaswani2017attention", "geshkovski2025perspective"),
         "perceptron": ("alvarez2026perceptrons",),
         "potential": ("alvarez2026perceptrons",),

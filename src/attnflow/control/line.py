@@ -93,6 +93,10 @@ class LineMatch:
     """KL(target || what the schedule makes of the base); inf where no schedule of ReLU units can make it finite."""
     reverse_kl: float
     """The same the other way round; inf where the target has no mass somewhere, since the base is pushed everywhere."""
+    w1: float
+    """W_1 of the target and what the schedule makes of the base, between the outer nodes ..."""
+    w2: float
+    """... and W_2."""
     predicted: float
     """The leading term of both as cells -> infinity, without tails."""
     mass_error: float
@@ -156,8 +160,20 @@ def match_density_1d(
     slopes = (left, right)
     schedule = monotone(sources, nodes, slopes)
     kl, reverse, mass = _divergences(base, target, sources, nodes, slopes, finite)
+    w1, w2 = _distances(base, target, sources, nodes)
     return LineMatch(
-        schedule, cells, mesh, kl, reverse, _predicted(grid, density, bend, cells, mesh), mass, sources, nodes, slopes
+        schedule,
+        cells,
+        mesh,
+        kl,
+        reverse,
+        w1,
+        w2,
+        _predicted(grid, density, bend, cells, mesh),
+        mass,
+        sources,
+        nodes,
+        slopes,
     )
 
 
@@ -330,6 +346,15 @@ def _tail_slope(base: Any, target: Any, sources: np.ndarray, nodes: np.ndarray, 
 
     found = minimize_scalar(cost, bounds=(edge - 12, edge + 12), method="bounded", options={"xatol": 1e-4})
     return float(np.exp(found.x))
+
+
+def _distances(base: Any, target: Any, sources: np.ndarray, nodes: np.ndarray) -> tuple[float, float]:
+    """W_1 and W_2: both maps are monotone, so they are means of |T - T_h| and its square under the base."""
+    x, w = np.polynomial.legendre.leggauss(4)
+    at = (sources[1:] + sources[:-1])[:, None] / 2 + np.diff(sources)[:, None] / 2 * x
+    weights = np.diff(sources)[:, None] / 2 * w * base.pdf(at)
+    off = np.abs(rearranged(base, target, at) - np.interp(at, sources, nodes))
+    return float(np.sum(weights * off)), float(np.sqrt(np.sum(weights * off**2)))
 
 
 def _divergences(

@@ -163,6 +163,6 @@ def _moment(tau: Any, alpha: Any, far: Any, gamma: Any) -> Any:
 def _log_ratio(slope: Any, level: Any, ahead: Any, one: Any, grown: Any) -> Any:
     """log((slope E + level)/(slope + level)), with E = ahead/one in scaled form."""
     begin = slope + level
-    near = slope * (ahead - one) * jnp.exp(jnp.minimum(grown, 100.0)) / jnp.where(begin == 0, 1.0, begin)
+    near = slope * (ahead - one) * jnp.exp(jnp.minimum(grown, 80.0)) / jnp.where(begin == 0, 1.0, begin)
     scaled = (slope * ahead + level * one) / jnp.where(begin == 0, 1.0, begin)
-    return jnp.where(grown < 100.0, jnp.log1p(jnp.maximum(near, -1.0)), jnp.log(jnp.maximum(scaled, 0.0)) + grown)
+    return jnp.where(grown < 80.0, jnp.log1p(jnp.maximum(near, -1.0)), jnp.log(jnp.maximum(scaled, 0.0)) + grown)
