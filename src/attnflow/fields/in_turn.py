@@ -132,7 +132,13 @@ def picked(kind: AbstractField, row: Any) -> AbstractField:
     """One field of a stack; a field that is not stacked as it is."""
     if not isinstance(kind, AbstractExact):
         return kind
-    found: AbstractField = jax.tree.map(lambda leaf: leaf[row] if eqx.is_array(leaf) else leaf, kind)
+
+    def leaf(array: Any) -> Any:
+        if not eqx.is_array(array):
+            return array
+        return (array if isinstance(row, int) else jnp.asarray(array))[row]
+
+    found: AbstractField = jax.tree.map(leaf, kind)
     return found
 
 
