@@ -130,6 +130,16 @@ def test_gates(d, bias, time, seed):
     np.testing.assert_allclose(two, end, atol=1e-11)
 
 
+@pytest.mark.parametrize("size", [0.0, 1e-300, 1e-160, 1e-155, 1e-100, 1e-20])
+def test_tiny_elements_move_nothing(size):
+    x = af.Sphere(3).sample(np.random.default_rng(0), 5)
+    w = size * np.array([0.6, 0.0, 0.8])
+    for field in (Drift(w), ReluUnit(w, [1.0, 0, 0], 2.0), MeanAttention(np.outer(w, w))):
+        end, log_det = Schedule(af.Sphere(3), [(field, 1.0)]).push(x, mu=af.Tokens(x))
+        np.testing.assert_allclose(end, x, atol=1e-15)
+        np.testing.assert_allclose(log_det, 0, atol=2e-14)
+
+
 def test_parallel_gates_are_closed_forms():
     """a = 0: a boost; b = 0 and a = w on the circle: theta' = -cos(theta) sin(theta), tan theta = tan theta_0 e^(-t)."""
     x = af.Sphere(3).sample(np.random.default_rng(3), 20)

@@ -65,10 +65,11 @@ class Drift(AbstractExact):
 
 
 def direction(b: Any) -> tuple[Any, Any]:
-    """b/|b| and |b|; the first is 0 for b = 0."""
+    """b/|b| and |b|; both are 0 for b = 0 and where the square of b has no digits left, which moves nothing."""
     square = jnp.sum(b**2)
-    size = jnp.sqrt(jnp.where(square > 0, square, 1.0))
-    return b / size, jnp.where(square > 0, size, 0.0)
+    counts = square > jnp.finfo(b.dtype).tiny / jnp.finfo(b.dtype).eps
+    size = jnp.sqrt(jnp.where(counts, square, 1.0))
+    return jnp.where(counts, b / size, 0.0), jnp.where(counts, size, 0.0)
 
 
 def boosted(x: Any, gap: Any, b: Any) -> tuple[Any, Any]:

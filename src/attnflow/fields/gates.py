@@ -5,6 +5,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from attnflow.fields.drift import direction
+
 HALVINGS = 60
 """Steps of bisection and Newton for the length of an arc; 55 halvings alone reach rounding."""
 
@@ -17,8 +19,7 @@ def gate_flow(x: Any, w: Any, a: Any, b: Any, h: Any) -> tuple[Any, Any]:
     log det = log(N/(N(0) D)) - (d - 1) log D: the change of the height, and d - 1 times that of the distance from the
     axis.
     """
-    size = jnp.sqrt(jnp.sum(w**2))
-    e = w / jnp.where(size > 0, size, 1.0)
+    e, size = direction(w)
     s = x @ e
     across = x - s[:, None] * e[None]
     along, far = a @ e, across @ a
