@@ -1,5 +1,7 @@
 """One schedule for several measures on the sphere."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
@@ -10,6 +12,7 @@ from attnflow.control.distances import angles
 from attnflow.control.matching import disentangle, spread
 from attnflow.control.planner import Stage
 from attnflow.errors import InvalidInput
+from tests.history import ROOT, in_history
 
 
 def clouds(d, count, seed, n=60, spread=0.8):
@@ -151,3 +154,17 @@ def test_refusals(make, words):
     with pytest.raises(InvalidInput, match=words) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+def test_the_record_of_steered_instances():
+    """60 instances on three spheres, all within the tolerance, at a commit of this history (campaigns/steering.py)."""
+    found = sorted((ROOT / "campaigns" / "records").glob("steering-*.json"))
+    assert found, "there is no record; run campaigns/steering.py at a commit and keep what it writes"
+    record = json.loads(found[-1].read_text(encoding="utf-8"))
+    rows = record["instances"]
+    assert len(rows) == 60
+    assert in_history(record["commit"])
+    assert {(row["d"], row["measures"], row["atoms"]) for row in rows} == {
+        (d, n, m) for d in (3, 4, 8) for n in (2, 3, 4, 5) for m in (1, 4)
+    }
+    assert all(row["w2"] < 1e-3 < row["before"] for row in rows)

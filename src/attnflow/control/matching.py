@@ -193,14 +193,13 @@ def _deliver(stage: Stage, atoms: list[Tokens], tol: float, rng: np.random.Gener
     """Cut and carry, measure by measure; one that finds no path waits for the others."""
     waiting, failed = list(rng.permutation(len(atoms))), 0
     done = np.zeros(stage.ends[-1], bool)
-    goals = np.zeros((stage.ends[-1], stage.clouds[0].shape[1]))
     left = {i: list(range(atoms[i].n)) for i in waiting}
     while waiting:
         i = int(waiting.pop(0))
         kept = [c.copy() for c in stage.clouds], len(stage.elements), done.copy()
         try:
             while left[i]:
-                _atom(stage, i, atoms[i], left[i][0], len(left[i]) == 1, done, goals, tol, rng)
+                _atom(stage, i, atoms[i], left[i][0], len(left[i]) == 1, done, tol, rng)
                 left[i].pop(0)
                 kept = [c.copy() for c in stage.clouds], len(stage.elements), done.copy()
             failed = 0
@@ -213,9 +212,9 @@ def _deliver(stage: Stage, atoms: list[Tokens], tol: float, rng: np.random.Gener
                 raise
 
 
-def _atom(stage: Stage, i: int, atoms: Tokens, k: int, last: bool, done: np.ndarray, goals: np.ndarray, tol: float,
+def _atom(stage: Stage, i: int, atoms: Tokens, k: int, last: bool, done: np.ndarray, tol: float,
           rng: Any) -> None:  # fmt: skip
-    """Deliver the k-th atom of measure i; `done` and `goals` say which tokens are at their place."""
+    """Deliver the k-th atom of measure i; `done` says which tokens are at their place."""
     own = np.arange(stage.ends[i], stage.ends[i + 1])
     cloud = own[~done[own]]
     if not len(cloud):
@@ -231,7 +230,7 @@ def _atom(stage: Stage, i: int, atoms: Tokens, k: int, last: bool, done: np.ndar
     there = done[away] & (angles(stage.points[away], goal[None])[:, 0] < 4 * tol)
     if angles(start[None], goal[None])[0, 0] > tol:
         carry(stage, piece, start, goal, stage.points[away[~there]], rng, tol)
-    done[piece], goals[piece] = True, goal
+    done[piece] = True
 
 
 def _report(
