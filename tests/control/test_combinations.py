@@ -53,6 +53,23 @@ def test_batches_are_their_members(name):
             np.testing.assert_allclose(found, alone.positions.values, atol=1e-14)
 
 
+def test_schedules_take_single_precision():
+    tokens = tokens_on(af.Sphere(4))
+    schedule = Schedule(tokens.space, [(FIELDS["drift"](0), 0.5), (FIELDS["mean-attention"](1), 1.0)])
+    end = schedule(tokens.astype(np.float32)).positions
+    np.testing.assert_allclose(end, schedule(tokens).positions, atol=1e-6)
+
+
+def test_heads_and_a_mask_in_turn():
+    heads, tokens = 0.4 * RNG.standard_normal((2, 2, 4)), tokens_on(af.Sphere(4))
+    attention = af.Attention(2.0, query=heads, key=heads, mask=af.Causal())
+    method = af.Adaptive(1e-10, 1e-12)
+    mixed = af.solve(InTurn([attention, Drift(W[0])], [0.5, 0.2]), tokens, 0.7, method=method)
+    first = af.solve(attention, tokens, 0.5, method=method).tokens(-1)
+    alone = af.solve(Drift(W[0]), first, 0.2, method=method)
+    np.testing.assert_allclose(mixed.positions.values[-1], alone.positions.values[-1], atol=1e-9)
+
+
 def test_beside_masked_attention():
     """A gate plus causal attention: the drives add up, and `Exact` is refused."""
     tokens = tokens_on(af.Sphere(4))

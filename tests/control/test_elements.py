@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
@@ -111,6 +111,7 @@ def test_absent_rows_do_not_matter():
 
 
 @settings(max_examples=60, deadline=None)
+@example(6, 0.0, 21.0, 37737)  # a point comes to rest at the border, and must stay there
 @given(st.integers(2, 6), st.floats(-3, 3), st.floats(0.01, 60.0), st.integers(0, 10**6))
 def test_gates(d, bias, time, seed):
     """Points outside of the cap stay, inside they stay inside, and go back; also for long times and tangent gates."""
@@ -203,6 +204,7 @@ def test_fields_in_turn():
         (lambda: InTurn([], []), "`parts` is empty"),
         (lambda: InTurn([Drift([1.0, 0])], [1.0, 2.0]), "`durations` has shape"),
         (lambda: InTurn([Drift([1.0, 0])], [0.0]), "above 0"),
+        (lambda: InTurn([Drift(af.Along("w", np.eye(3)))], [1.0]), "a batch along 'w'"),
         (lambda: InTurn([3.0], [1.0]), "`parts` is 3.0"),
         (lambda: InTurn([Drift(Pieces([0.0, 1.0], [[1.0, 0], [0, 1]]))], [1.0]), "whose weights jump"),
         (lambda: af.solve(Drift([1.0, 0]), af.uniform(af.Sphere(3), n=2), 1.0), r"`vector` of Drift has shape \(2,\)"),

@@ -37,7 +37,8 @@ class Schedule:
     followed exactly, all others by `Adaptive()`. Durations are positive; an element that runs backwards is the negative
     field. `schedule.field` is the whole as one field of time, for `solve`, `flow_map` and run folders.
 
-    A schedule with attention acts on a measure: `schedule(tokens)`, `schedule.push(points, mu=tokens)`.
+    A schedule with attention acts on a measure: `schedule(tokens)`, `schedule.push(points, mu=tokens)`. All is done in
+    float64.
     """
 
     def __init__(self, space: AbstractSpace, elements: Elements):
@@ -188,7 +189,7 @@ class Schedule:
         all_present(tokens, "a schedule")
         if tokens.space != self.space:
             raise InvalidInput(f"the tokens are on {tokens.space}, and the schedule acts on {self.space}.")
-        return tokens
+        return tokens.astype(np.float64)
 
     def _push_free(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """In blocks of rows, one for every core at a time."""

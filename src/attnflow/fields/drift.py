@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attnflow.fields.base import Laws
-from attnflow.fields.exact import AbstractExact, check_constant, constant_laws
+from attnflow.fields.exact import AbstractJoint, check_constant, constant_laws
 from attnflow.fields.queries import AbstractQuery, Points
 from attnflow.fields.structure import Part
 from attnflow.fields.weights import AbstractWeight, as_weight
@@ -18,7 +18,7 @@ LONGEST = 300.0
 """A boost takes every point but the opposite one to its goal, to rounding, long before this length."""
 
 
-class Drift(AbstractExact):
+class Drift(AbstractJoint):
     """X(x) = y, the same vector everywhere: the bias of a layer. No token feels another.
 
     R^d: the flow over a time h translates by h y. Sphere: it is a boost, the Moebius map towards y/|y| by the length
@@ -34,12 +34,6 @@ class Drift(AbstractExact):
     def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
         x = query.points(mu)
         return jnp.broadcast_to(self.vector.at(t, x.dtype), x.shape)
-
-    def carry(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> Points:
-        return self.flow(t0, t1, query, mu)[0]
-
-    def stretching(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> Float[Array, " query"]:
-        return self.flow(t0, t1, query, mu)[1]
 
     def flow(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> tuple[Points, Float[Array, " query"]]:
         x = query.points(mu)

@@ -37,8 +37,22 @@ class AbstractExact(AbstractField):
         """
 
     def flow(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> tuple[Points, Float[Array, " query"]]:
-        """(`carry`, `stretching`), for fields that find both at once."""
+        """(`carry`, `stretching`); an `AbstractJoint` field finds both at once."""
         return self.carry(t0, t1, query, mu), self.stretching(t0, t1, query, mu)
+
+
+class AbstractJoint(AbstractExact):
+    """A field that knows its own flow and finds the map and its log-determinant at once: it writes `flow` alone."""
+
+    @abc.abstractmethod
+    def flow(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> tuple[Points, Float[Array, " query"]]:
+        """(positions at time t1, log|det D|) of the points of `query`, as for `AbstractExact`."""
+
+    def carry(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> Points:
+        return self.flow(t0, t1, query, mu)[0]
+
+    def stretching(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> Float[Array, " query"]:
+        return self.flow(t0, t1, query, mu)[1]
 
 
 def as_exact(field: AbstractField) -> AbstractExact:

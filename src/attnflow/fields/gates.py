@@ -26,10 +26,11 @@ def gate_flow(x: Any, w: Any, a: Any, b: Any, h: Any) -> tuple[Any, Any]:
     one_plus, one_minus = _sides(x, e)
     alpha, gamma = (along + b) * one_plus / 2, (b - along) * one_minus / 2
     height = alpha + far + gamma
-    active = (height > 0) & (size > 0)
+    most = jnp.sqrt(jnp.sum(a**2)) + jnp.abs(b)  # <a, x> + b is not larger
+    # a point that has come to rest where N = 0 has a height of either sign by rounding, and must not pass
+    active = (height > 8 * jnp.finfo(x.dtype).eps * most) & (size > 0)
 
     def length(alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any) -> Any:
-        most = jnp.sqrt(jnp.sum(a**2)) + jnp.abs(b)  # <a, x> + b is not larger
         return gate_length(alpha, far, gamma, plus, minus, size * h, most)
 
     good = [jnp.where(active, value, other) for value, other in

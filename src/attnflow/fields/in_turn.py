@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from attnflow.axes import batches
 from attnflow.checks import instance, shown
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField, Laws
@@ -55,6 +56,11 @@ class InTurn(AbstractExact):
         for part in parts:
             if not part.laws.steady:
                 raise InvalidInput(f"`parts` has {part!r}, whose weights jump; give fields that are constant in time.")
+            if isinstance(part, AbstractExact) and (batch := batches(part)):
+                raise InvalidInput(
+                    f"`parts` has {part!r}, a batch along {batch[0].dim!r}; give plain weights, and the batch to the "
+                    "tokens, or solve one system after the other."
+                )
             same = found.setdefault(_kind(part), [])
             place.append((_kind(part), len(same)))
             same.append(part)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.fields.base import Laws
-from attnflow.fields.exact import AbstractExact, check_constant, constant_laws
+from attnflow.fields.exact import AbstractJoint, check_constant, constant_laws
 from attnflow.fields.queries import AbstractQuery, Points
 from attnflow.fields.structure import Part
 from attnflow.fields.weights import AbstractWeight, as_weight
@@ -21,7 +21,7 @@ LEG = 0.5
 """Largest |V| h of one leg, so that the maps of a leg are at most boosts of length 1/2."""
 
 
-class MeanAttention(AbstractExact):
+class MeanAttention(AbstractJoint):
     """X[mu](x) = V m, with m the mean of mu: softmax attention at beta = 0. V is the identity if left out.
 
     Sphere: all tokens feel one vector y(t) = V m(t), so the flow is one Moebius map for all of them (Watanabe and
@@ -41,12 +41,6 @@ class MeanAttention(AbstractExact):
     def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
         x = query.points(mu)
         return jnp.broadcast_to(self._matrix(t, mu) @ _mean(mu), x.shape)
-
-    def carry(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> Points:
-        return self.flow(t0, t1, query, mu)[0]
-
-    def stretching(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> Float[Array, " query"]:
-        return self.flow(t0, t1, query, mu)[1]
 
     def flow(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> tuple[Points, Float[Array, " query"]]:
         points = query.points(mu)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attnflow.fields.base import Laws
-from attnflow.fields.exact import AbstractExact, check_constant, constant_laws
+from attnflow.fields.exact import AbstractJoint, check_constant, constant_laws
 from attnflow.fields.gates import gate_flow
 from attnflow.fields.queries import AbstractQuery, Points
 from attnflow.fields.structure import Part
@@ -15,7 +15,7 @@ from attnflow.spaces import AbstractSpace, Euclidean
 from attnflow.tokens import Measure, Tokens
 
 
-class ReluUnit(AbstractExact):
+class ReluUnit(AbstractJoint):
     """X(x) = w (<a, x> + b)_+: one unit of a perceptron, with w, a, b constant between jumps. No token feels another.
 
     R^d: with k = <a, w> the flow over a time h is x -> x + h phi(k h) (<a, x> + b)_+ w, phi(z) = (e^z - 1)/z, and its
@@ -41,12 +41,6 @@ class ReluUnit(AbstractExact):
         x = query.points(mu)
         w, a, b = self._at(t, x.dtype)
         return jnp.maximum(x @ a + b, 0.0)[:, None] * w[None]
-
-    def carry(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> Points:
-        return self.flow(t0, t1, query, mu)[0]
-
-    def stretching(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> Float[Array, " query"]:
-        return self.flow(t0, t1, query, mu)[1]
 
     def flow(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> tuple[Points, Float[Array, " query"]]:
         x = query.points(mu)

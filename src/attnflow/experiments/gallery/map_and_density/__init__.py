@@ -8,7 +8,8 @@ our reading of its summary, since the text could not be read.
 
 Shown: errors of the map in L^1 and of the log-density in L^2 for a map of the unit square that bends and stretches;
 that both fall, the first like elements^(-1/2). In L^2 a few points in a million, which are caught in rims of cells and
-end up far away, would spoil the error of the map; with thinner rims rounding does.
+end up far away, would spoil the error of the map; with thinner rims rounding does. L^1 was chosen after a run in L^2
+had shown this; salts 21 to 23 are fresh.
 
 Not shown: that this is a good way to approximate smooth maps. Shears and splittings need 10 to 1,000 times fewer units.
 """

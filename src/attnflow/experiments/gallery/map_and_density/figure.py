@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments.gallery.map_and_density.simulate import Parameters, phi
+from attnflow.experiments.squares import draw_points
 from attnflow.plots.style import COLOURS, GREY, PAGE, panel, styled
 
 
@@ -28,13 +29,8 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
         shown = (start, phi(start), part["end"].values[-1][: len(start)])
         titles = ("start", r"map $\varphi$", f"{int(part['elements'].values[-1]):,} units")
         for one, points, letter, title in zip(axes, shown, "abc", titles, strict=False):
-            one.scatter(*points.T, s=1.6, c=colour, lw=0)
-            one.set_aspect("equal")
-            one.set_xlim(-0.05, 1.05 if letter == "a" else 1.3)
-            one.set_ylim(-0.05, 1.05 if letter == "a" else 1.45)
-            one.set_xticks([0, 1])
-            one.set_yticks([0, 1])
-            panel(one, letter, title)
+            limits = (-0.05, 1.05, 1.05) if letter == "a" else (-0.05, 1.3, 1.45)
+            draw_points(one, points, colour, limits, letter, title)
         _draw_errors(axes[3], part)
         return fig
 

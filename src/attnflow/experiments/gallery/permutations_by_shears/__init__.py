@@ -7,6 +7,7 @@ of the permutation is ours (of the paper we could read the abstract and a summar
 
 Shown: 3-cycles are exact on the cores of cells; random permutations; a smooth swirl of the square is approached like
 N^(-1/2) for N cells, which is 1/d; and what the width of the rims does: at a fixed width the error does not converge.
+The width 0.03 was chosen after 0.01 had shown too little at 16 x 16 cells; salts 21 to 23 are fresh.
 
 Not shown: more than two dimensions, where the order is 1/d: smooth maps are built better by other means.
 """

@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments.gallery.permutations_by_shears.simulate import Parameters, swirl
+from attnflow.experiments.squares import draw_points
 from attnflow.plots.style import COLOURS, GREY, PAGE, panel, styled
 
 
@@ -28,13 +29,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
         shown = (start, swirl(start), part["end"].values[-1])
         titles = ("start", "swirl", f"{int(part['elements'].values[-1]):,} units")
         for one, points, letter, title in zip(axes, shown, "abc", titles, strict=False):
-            one.scatter(*points.T, s=2.2, c=colour, lw=0)
-            one.set_aspect("equal")
-            one.set_xlim(0, 1)
-            one.set_ylim(0, 1)
-            one.set_xticks([0, 1])
-            one.set_yticks([0, 1])
-            panel(one, letter, title)
+            draw_points(one, points, colour, (0.0, 1.0, 1.0), letter, title)
         _draw_errors(axes[3], part)
         return fig
 

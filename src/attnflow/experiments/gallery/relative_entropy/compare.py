@@ -47,7 +47,7 @@ def _constants(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     return [
         Claim.equal(
             f"K = {most}: KL K^2 over its limit, both directions", wanted, found, 0.01,
-            "corrections are of order 1/K, with a factor below 20 as seen at K = 256",
+            "corrections are of order 1/K, with a factor of 20 as seen at K = 256",
             origin=CONSTANT, labels=labels,
         ),
         Claim.equal(
