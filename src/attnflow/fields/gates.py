@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from attnflow.fields.drift import direction
 
 STEPS = 121
-"""Steps for the length of an arc: every third is a bisection, since those of Newton may creep; the last is no bisection."""
+"""Steps for the length of an arc: every third is a bisection, since those of Newton may creep."""
 
 
 def gate_flow(x: Any, w: Any, a: Any, b: Any, h: Any) -> tuple[Any, Any]:
