@@ -1,170 +1,233 @@
-"""The flow of x' = (<a, x> + b)_+ P_x w on the unit sphere, in closed form but for one scalar equation."""
+"""The flow of x' = (<a, x> + b)_+ P_x w on the unit sphere, in closed form up to one scalar equation."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from attnflow.fields.drift import direction
+from attnflow.fields.quadratics import inverse_moments
 
-STEPS = 121
-"""Steps for the length of an arc: every third is a bisection, since those of Newton may creep."""
+STEPS = 200
+"""At most so many steps for the length of an arc; 6 to 20 are common."""
 
 
 def gate_flow(x: Any, w: Any, a: Any, b: Any, h: Any) -> tuple[Any, Any]:
     """(where x' = (<a, x> + b)_+ P_x w carries the rows of x in time h, log-determinants), for |w| of any size.
 
-    Behind a boost of length tau along e = w/|w| a point has <a, x> + b = N(tau)/D(tau), with
+    A boost of length tau along e = w/|w| takes x to a point with <a, x> + b = N(tau)/D(tau). Here
     D = cosh tau + s sinh tau, s = <x, e>, and N = alpha e^tau + c + gamma e^(-tau). So tau' = |w| N/D, and
     log det = log(N/(N(0) D)) - (d - 1) log D: the change of the height, and d - 1 times that of the distance from the
-    axis.
+    axis. If h < 0 then -e takes the place of e.
+
+    Errors are those of a, b, w and x rounded once: the conditioning of the flow times a few units in the last place.
     """
     e, size = direction(w)
-    s = x @ e
-    across = x - s[:, None] * e[None]
-    along, far = a @ e, across @ a
-    one_plus, one_minus = _sides(x, e)
+    e = jnp.where(h < 0, -e, e)
+    time = jnp.where(h < 0, -h, h) * size
+    one_plus, one_minus, across = _sides(x, e)
+    along = a @ e
+    far = jnp.where((one_plus == 0) | (one_minus == 0), 0.0, across @ (a - along * e))
     alpha, gamma = (along + b) * one_plus / 2, (b - along) * one_minus / 2
     height = alpha + far + gamma
     most = jnp.sqrt(jnp.sum(a**2)) + jnp.abs(b)  # <a, x> + b is not larger
     # a point that has come to rest where N = 0 has a height of either sign by rounding, and must not pass
     active = (height > 8 * jnp.finfo(x.dtype).eps * most) & (size > 0)
-
-    def length(alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any) -> Any:
-        return gate_length(alpha, far, gamma, plus, minus, size * h, most)
-
-    good = [jnp.where(active, value, other) for value, other in
-            ((alpha, 0.5), (far, 0.0), (gamma, 0.5), (one_plus, 1.0), (one_minus, 1.0))]  # fmt: skip
-    tau = jnp.where(active, jax.vmap(length)(*good), 0.0)
-    up, down = _scaled(tau)
-    wide = (one_plus * up + one_minus * down) / 2  # D e^-|tau|
-    short = jnp.exp(-_size(tau))
-    moved = (((one_plus * up - one_minus * down) / 2)[:, None] * e[None] + short[:, None] * across) / wide[:, None]
-    moved = moved / jnp.sqrt(jnp.sum(moved**2, axis=1, keepdims=True))
-    log_width = jnp.log(wide) + _size(tau)
-    after = alpha * up + far * short + gamma * down  # N e^-|tau|
-    ratio = jnp.where(active, after / jnp.where(active, height, 1.0), 1.0)
-    grown = jnp.log(jnp.maximum(ratio, jnp.finfo(x.dtype).tiny)) + _size(tau) - log_width
-    return jnp.where(active[:, None], moved, x), jnp.where(active, grown - (x.shape[1] - 1) * log_width, 0.0)
+    shape = [jnp.where(active, value, other) for value, other in
+             ((alpha, 0.5), (far, 0.0), (gamma, 0.5), (one_plus, 1.0), (one_minus, 1.0))]  # fmt: skip
+    arc = jax.vmap(lambda *shape: _arc(gate_length(*shape, time, most), *shape, time))(*shape)
+    plus, minus = shape[3:]
+    r = jnp.where(active, arc.r, 1.0)
+    wide = (plus + minus * r**2) / 2  # D e^-tau
+    # x = -e stays there. It has D = e^-tau, and e^(-2 tau) may underflow
+    behind = plus == 0
+    safe = jnp.where(behind, 1.0, wide)
+    moved = (((plus - minus * r**2) / 2)[:, None] * e[None] + r[:, None] * across) / safe[:, None]
+    moved = moved / jnp.sqrt(jnp.where(behind | ~active, 1.0, jnp.sum(moved**2, axis=1)))[:, None]
+    log_width = jnp.where(behind, -arc.tau, jnp.log(safe) + arc.tau)
+    grown = jnp.where(behind, 0.0, arc.grown - log_width)
+    log_det = jnp.where(active, grown - (x.shape[1] - 1) * log_width, 0.0)
+    return jnp.where((active & ~behind)[:, None], moved, x), log_det
 
 
-def _sides(x: Any, e: Any) -> tuple[Any, Any]:
-    """1 + <x, e> and 1 - <x, e>, each to relative accuracy."""
-    return jnp.sum((x + e[None]) ** 2, axis=1) / 2, jnp.sum((x - e[None]) ** 2, axis=1) / 2
+def _sides(x: Any, e: Any) -> tuple[Any, Any, Any]:
+    """1 + <x, e>, 1 - <x, e> and x - <x, e> e, each to relative accuracy."""
+    ahead, back = x - e[None], x + e[None]
+    plus, minus = jnp.sum(back**2, axis=1) / 2, jnp.sum(ahead**2, axis=1) / 2
+    near = (minus < plus)[:, None]
+    return plus, minus, jnp.where(near, ahead + minus[:, None] * e[None], back - plus[:, None] * e[None])
+
+
+class _Frame(NamedTuple):
+    """How an arc is measured: r = e^(-tau) = (1 + rest xi)/(1 + xi), xi = e^sigma - 1.
+
+    If the point comes to rest at a zero `rest` of Q(r) = alpha + c r + gamma r^2 = r N, then sigma is the logarithm of
+    its distance from there, and Q = (r - rest)(start + root xi)/(1 + xi). Otherwise rest = 0 and sigma = tau.
+    """
+
+    rests: Any
+    rest: Any
+    gap: Any  # 1 - rest
+    start: Any
+    root: Any
+
+
+class _Arc(NamedTuple):
+    r: Any
+    tau: Any
+    grown: Any  # log N/N(0)
+
+
+def _frame(alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any, time: Any) -> _Frame:
+    """The zero of Q where the point comes to rest, unless it is out of reach.
+
+    Zeros that almost coincide are used only if `time` brings the point close: as functions of the weights they are not
+    smooth, while tau is.
+    """
+    height = alpha + far + gamma
+    square = far**2 - 4 * alpha * gamma
+    real = square > 0
+    root = jnp.sqrt(jnp.where(real, square, 1.0))
+    rising = far >= 0
+    rest = jnp.where(rising, -2 * alpha, root - far) / jnp.where(
+        rising, far + root, jnp.where(gamma > 0, 2 * gamma, -1.0)
+    )
+    slope = 2 * gamma + far  # of Q at 1
+    total = root + jnp.abs(slope)
+    start = jnp.where(slope >= 0, total / 2, -2 * gamma * height / total)
+    ahead = real & (rest > 0) & (rest < 1) & (start > 0)
+    reached = root * time * rest > plus + minus * rest**2
+    close = (rest > 0.5) & (root > 0.1 * (jnp.abs(alpha) + jnp.abs(far) + jnp.abs(gamma)))
+    rests = ahead & (reached | close)
+    start = jnp.where(rests, start, 1.0)
+    gap = jnp.where(rests, height / start, 1.0)
+    return _Frame(rests, jnp.where(rests, rest, 0.0), gap, start, jnp.where(rests, root, 1.0))
+
+
+def _arc(sigma: Any, alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any, time: Any) -> _Arc:
+    """e^(-tau), tau and log N(tau)/N(0)."""
+    frame = _frame(alpha, far, gamma, plus, minus, time)
+    short, gone = jnp.exp(-sigma), -jnp.expm1(-sigma)
+    r = frame.rest + frame.gap * short
+    moderate = frame.gap < 0.5
+    by_gap = jnp.where(moderate, -jnp.log1p(-jnp.where(moderate, frame.gap, 0.0) * gone), 0.0)
+    by_rest = -jnp.log(jnp.where(frame.rests, r, 1.0))
+    tau = jnp.where(frame.rests, jnp.where(moderate, by_gap, by_rest), sigma)
+    decay = jnp.log((frame.start * short + frame.root * gone) / frame.start) - sigma
+    height = alpha + far + gamma
+    free = jnp.where(frame.rests | (plus == 0), height, _level(sigma, alpha, far, gamma))
+    return _Arc(r, tau, jnp.where(frame.rests, decay, jnp.log(free / height)) + tau)
+
+
+def _level(tau: Any, alpha: Any, far: Any, gamma: Any) -> Any:
+    """N(tau) e^(-tau), tau >= 0; near tau = 0 from N(0), so that N - N(0) is right where N(0) is small."""
+    short, gone = jnp.exp(-tau), -jnp.expm1(-tau)
+    near = (alpha + far + gamma) * short + (alpha - gamma * short) * gone
+    return jnp.where(tau < 0.5, near, alpha + (far + gamma * short) * short)
 
 
 @jax.custom_jvp
 def gate_length(alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any, time: Any, most: Any) -> Any:
-    """The length tau of the boost after `time`: time = F(tau), the integral of D/N from 0 to tau, in closed form.
+    """The length sigma (see `_Frame`) after `time` >= 0: time = F(sigma), by Newton and bisection.
 
-    With y = e^tau it is half the integral of ((1 + s) y + (1 - s)/y)/(alpha y^2 + c y + gamma) from 1 to e^tau. N > 0
-    along the way: tau stops at the first zero of N, which it never reaches. Bisection and Newton.
+    N > 0 along the way. Newton's step is taken if it stays in the bracket and is at most half as long as the last
+    one; else the bracket is halved.
     """
-    square = far**2 - 4 * alpha * gamma
-    forward = time > 0
-    # zeros of N in E = e^tau: the nearest one above 1 (forward) or below 1 (backward)
-    root = jnp.sqrt(jnp.maximum(square, 0.0))
-    big = -(far + jnp.where(far >= 0, root, -root)) / 2
-    first, second = _ratio(big, alpha), _ratio(gamma, big)
-    real = square >= 0
-    inf = jnp.inf
+    shape = (alpha, far, gamma, plus, minus)
+    frame = _frame(*shape, time)
+    # sigma' = r (gamma (r + rest) + far)/D is at most 3 most, and tau' = N/D at most `most`
+    high = jnp.where(frame.rests, 3 * most, most) * time
+    close = jnp.finfo(jnp.result_type(alpha)).eps ** 0.75
 
-    def beyond(e: Any) -> Any:
-        ok = real & (e > 0) & jnp.isfinite(e)
-        tau = jnp.log(jnp.where(ok, e, 1.0))
-        return jnp.where(
-            ok & forward & (tau > 0), tau, jnp.where(ok & ~forward & (tau < 0), tau, jnp.where(forward, inf, -inf))
-        )
+    def more(state: Any) -> Any:
+        k, _, _, _, _, done = state
+        return (k < STEPS) & ~done
 
-    ends = (beyond(first), beyond(second))
-    stop = jnp.where(forward, jnp.minimum(*ends), jnp.maximum(*ends))
-    reach = most * time
-    low, high = jnp.where(forward, 0.0, jnp.maximum(stop, reach)), jnp.where(forward, jnp.minimum(stop, reach), 0.0)
+    def step(state: Any) -> Any:
+        k, low, high, last, sigma, _ = state
+        left = time - _gate_time(sigma, frame, *shape)
+        less = left > 0
+        low, high = jnp.where(less, sigma, low), jnp.where(less, high, sigma)
+        move = left * _gate_speed(sigma, frame, *shape)
+        inside = (sigma + move >= low) & (sigma + move <= high) & (2 * jnp.abs(move) <= last)
+        new = jnp.where(inside, sigma + move, low + (high - low) / 2)
+        done = (inside & (jnp.abs(move) <= close * sigma)) | (new == sigma)
+        return k + 1, low, high, jnp.where(inside, jnp.abs(move), high - low), new, done
 
-    def passed(tau: Any) -> Any:
-        return _gate_time(tau, alpha, far, gamma, plus, minus)
-
-    def step(k: Any, state: Any) -> Any:
-        low, high, tau = state
-        gone = passed(tau)
-        less = gone < time
-        low, high = jnp.where(less, tau, low), jnp.where(less, high, tau)
-        newton = tau + (time - gone) * _gate_speed(tau, alpha, far, gamma, plus, minus)
-        inside = (newton > low) & (newton < high) & jnp.isfinite(newton) & (k % 3 != 2)
-        return low, high, jnp.where(inside, newton, (low + high) / 2)
-
-    return jax.lax.fori_loop(0, STEPS, step, (low, high, (low + high) / 2))[2]
+    first = jnp.minimum(time * _gate_speed(jnp.zeros_like(high), frame, *shape), high)
+    state = (0, jnp.zeros_like(high), high, 2 * high, first, high <= 0)
+    return jax.lax.while_loop(more, step, state)[4]
 
 
 @gate_length.defjvp
 def _gate_length_jvp(primals: Any, tangents: Any) -> Any:
-    """By the implicit function theorem: dtau = (dtime - dF) N/D."""
-    tau = gate_length(*primals)
-    shape, (time,) = primals[:5], tangents[5:6]
-    _, change = jax.jvp(lambda *shape: _gate_time(tau, *shape), shape, tangents[:5])
-    return tau, (time - change) * _gate_speed(tau, *shape)
+    """By the implicit function theorem: dsigma = (dtime - dF) sigma'."""
+    sigma = gate_length(*primals)
+    shape, time = primals[:5], primals[5]
+
+    def gone(*shape: Any) -> Any:
+        return _gate_time(sigma, _frame(*shape, time), *shape)
+
+    _, change = jax.jvp(gone, shape, tangents[:5])
+    return sigma, (tangents[5] - change) * _gate_speed(sigma, _frame(*shape, time), *shape)
 
 
-def _gate_speed(tau: Any, alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any) -> Any:
-    """N/D."""
-    up, down = _scaled(tau)
-    return (alpha * up + far * jnp.exp(-_size(tau)) + gamma * down) / ((plus * up + minus * down) / 2)
+def _gate_speed(sigma: Any, frame: _Frame, alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any) -> Any:
+    """sigma' = 1/F'(sigma)."""
+    sigma = jnp.minimum(sigma, _longest(sigma))
+    short, gone = jnp.exp(-sigma), -jnp.expm1(-sigma)
+    r = frame.rest + frame.gap * short
+    calm = (frame.start * short + frame.root * gone) * r
+    return jnp.where(frame.rests, calm, _level(sigma, alpha, far, gamma)) / ((plus + minus * r**2) / 2)
 
 
-def _scaled(tau: Any) -> tuple[Any, Any]:
-    """e^tau and e^(-tau), divided by the larger of them."""
-    ahead = tau >= 0
-    return jnp.exp(jnp.where(ahead, 0.0, 2 * tau)), jnp.exp(jnp.where(ahead, -2 * tau, 0.0))
+def _longest(sigma: Any) -> Any:
+    """e^(2 sigma) does not overflow. The speed is constant beyond, to rounding."""
+    return 0.45 * jnp.log(jnp.finfo(jnp.result_type(sigma)).max)
 
 
-def _size(tau: Any) -> Any:
-    """|tau|, with the derivative 1 at 0, as `_scaled` has it."""
-    return jnp.where(tau >= 0, tau, -tau)
+def _gate_time(sigma: Any, frame: _Frame, alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any) -> Any:
+    """F(sigma), the time in which the arc becomes so long: the integral of D/N from 0 to tau.
 
+    With xi = e^sigma - 1 it is a sum of two positive terms, (plus U + minus V)/2. If the point comes to rest,
 
-def _ratio(a: Any, b: Any) -> Any:
-    return jnp.where(b == 0, jnp.inf, a / jnp.where(b == 0, 1.0, b))
+        U = integral of (1 + xi)/((1 + rest xi)(start + root xi)) dxi,
+        V = integral of (1 + rest xi)/((1 + xi)(start + root xi)) dxi,
 
+    where no coefficient is negative; otherwise
 
-def _gate_time(tau: Any, alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any) -> Any:
-    """F(tau): the time in which the length of the boost becomes tau; NaN or infinite beyond a zero of N."""
-    return (plus * _moment(tau, alpha, far, gamma) - minus * _moment(-tau, gamma, far, alpha)) / 2
+        U = integral of (1 + xi)/(N(0) + (2 alpha + c) xi + alpha xi^2) dxi,
+        V = integral of r/Q(r) dr from e^(-tau) to 1.
 
-
-def _moment(tau: Any, alpha: Any, far: Any, gamma: Any) -> Any:
-    """The integral of y/P(y) from 1 to e^tau, P(y) = alpha y^2 + c y + gamma.
-
-    With real zeros, P = (alpha y - g)(y - y_2), where g y_2 = gamma and g has no cancellation: two logarithms, which
-    stay accurate as alpha -> 0. Otherwise (log(P/P(1)) - c J)/(2 alpha), J the integral of 1/P by one arctangent.
+    Each is a combination of the two integrals of `inverse_moments`, with coefficients that are not negative.
     """
+    longest = _longest(sigma)
+    rest_of_way = jnp.maximum(sigma - longest, 0.0)
+    sigma = jnp.minimum(sigma, longest)
+    short, gone, xi = jnp.exp(-sigma), -jnp.expm1(-sigma), jnp.expm1(sigma)
+    rests, rest, _, start, root = frame
+    height = alpha + far + gamma
+    level = jnp.where(rests, 1.0, _level(sigma, alpha, far, gamma))
     square = far**2 - 4 * alpha * gamma
-    root = jnp.sqrt(jnp.abs(square))
-    sign = jnp.where(far >= 0, 1.0, -1.0)
-    g = -(far + sign * root) / 2
-    other = _ratio(gamma, g)
-    ahead, one = _scaled(tau / 2)  # e^tau and 1, divided by the larger
-    grown = jnp.where(tau >= 0, tau, 0.0)  # log of the larger
-    first = _log_ratio(alpha, -g, ahead, one, grown)
-    by_first = jnp.where(alpha == 0, jnp.expm1(tau) / -g, first / jnp.where(alpha == 0, 1.0, alpha))
-    split = sign * (other * _log_ratio(1.0, -other, ahead, one, grown) - g * by_first) / jnp.where(root > 0, root, 1.0)
-    # J = (2/root) artan(root (E - 1)/(2 alpha E + c (E + 1) + 2 gamma)), analytic in the square of the root
-    under = 2 * alpha * ahead + far * (ahead + one) + 2 * gamma * one
-    over = jnp.where(tau >= 0, -jnp.expm1(-tau), jnp.expm1(tau))
-    u = over / jnp.where(under == 0, 1.0, under)
-    series = 2 * u * (1 + square * u**2 / 3 + square**2 * u**4 / 5)
-    small = root * jnp.abs(over) < 1e-4 * jnp.abs(under)
-    inverse = jnp.where(small, series, 2 * jnp.arctan2(root * over, under) / jnp.where(root > 0, root, 1.0))
-    up, down = _scaled(tau)
-    high = alpha * up + far * jnp.exp(-_size(tau)) + gamma * down  # N e^-|tau|
-    log_p = jnp.log(jnp.maximum(high, 0.0) / (alpha + far + gamma)) + _size(tau) + tau
-    whole = (log_p - far * inverse) / jnp.where(alpha == 0, 1.0, 2 * alpha)
-    apart = square > 1e-6 * (far**2 + jnp.abs(alpha * gamma))
-    return jnp.where(apart, split, whole)
 
-
-def _log_ratio(slope: Any, level: Any, ahead: Any, one: Any, grown: Any) -> Any:
-    """log((slope E + level)/(slope + level)), with E = ahead/one in scaled form."""
-    begin = slope + level
-    near = slope * (ahead - one) * jnp.exp(jnp.minimum(grown, 80.0)) / jnp.where(begin == 0, 1.0, begin)
-    scaled = (slope * ahead + level * one) / jnp.where(begin == 0, 1.0, begin)
-    return jnp.where(grown < 80.0, jnp.log1p(jnp.maximum(near, -1.0)), jnp.log(jnp.maximum(scaled, 0.0)) + grown)
+    end = start + root * xi
+    calm = (
+        (start * short, start * short),
+        ((rest * start + root) * gone, (start + root) * gone),
+        (rest * root * xi * gone, root * xi * gone),
+        ((short + rest * gone) * end, end),
+        (((rest * start - root) * gone) ** 2, ((start - root) * gone) ** 2),
+    )
+    free = (
+        (height * short, level),
+        ((far + 2 * alpha) * gone, (far + 2 * gamma * short) * gone),
+        (alpha * xi * gone, gamma * gone**2),
+        (level * (1 + xi), height),
+        (square * gone**2, square * gone**2),
+    )
+    pairs = [jnp.where(rests, jnp.stack(one), jnp.stack(other)) for one, other in zip(calm, free, strict=True)]
+    zeroth, first = inverse_moments(*pairs)  # of U and of V at once
+    weights = jnp.stack([xi, jnp.where(rests, rest * xi, gone)])
+    both = jnp.stack([jnp.ones_like(xi), jnp.where(rests, 1.0, short)]) * zeroth + weights * first
+    total = gone * (plus * both[0] + minus * both[1]) / 2
+    return total + rest_of_way / _gate_speed(longest, frame, alpha, far, gamma, plus, minus)
