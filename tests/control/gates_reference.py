@@ -8,7 +8,7 @@ zeros) at 200 digits. Zeros that coincide are split: b is moved by 1e-60, which 
 shared with `attnflow.fields.gates`. Every seventh row is checked: the integral of dtheta/(sin theta f) by quadrature at 40
 digits is |w| h to 1e-25.
 
-Every row has two conditions, for the position and for the log-determinant: what unit relative rounding of <a, e>, q, b
+A row of the table holds the end, log(f/f_0), log(sin theta/sin theta_0), and a condition of each: what unit relative rounding of <a, e>, q, b
 (as parts of |a| + |b|), of theta_0, of |w| h and of the direction of x from the axis does to them, from difference
 quotients at 200 digits. So an error of `condition` * eps is that of rounding the input once.
 """
@@ -150,17 +150,17 @@ def checked(theta: Any, end: Any, along: Any, q: Any, b: Any, time: Any) -> None
         assert abs(found / time - 1) < mpf(10) ** -25, (found, time)
 
 
-def solve(x: Any, w: Any, a: Any, b: Any, h: Any, check: bool = True) -> tuple[list[Any], Any, float, float]:
-    """(end, log-determinant, condition of each)."""
-    x, w, a = ([mpf(float(c)) for c in v] for v in (x, w, a))
-    b, h = mpf(float(b)), mpf(float(h))
+def solve(x: Any, w: Any, a: Any, b: Any, h: Any, check: bool = False, conditions: bool = True) -> tuple[Any, ...]:
+    """(end, log(f/f_0), log(sin theta/sin theta_0), condition of each)."""
+    x, w, a = ([mpf(c) for c in v] for v in (x, w, a))
+    b, h = mpf(b), mpf(h)
 
     def dot(u: Any, v: Any) -> Any:
         return mp.fsum(p * q for p, q in zip(u, v, strict=True))
 
     norm, size = mp.sqrt(dot(x, x)), mp.sqrt(dot(w, w))
-    x, d = [c / norm for c in x], len(x)
-    still = (x, mpf(0), 1.0, 1.0)
+    x = [c / norm for c in x]
+    still = (x, mpf(0), mpf(0), 1.0, 1.0, 1.0)
     if size == 0 or dot(a, x) + b <= 0:
         return still
     e = [c / size for c in w]
@@ -169,30 +169,28 @@ def solve(x: Any, w: Any, a: Any, b: Any, h: Any, check: bool = True) -> tuple[l
     most = mp.sqrt(dot(a, a)) + abs(b)
     if wide < mpf(10) ** -100:  # x = e or -e
         rate = -(b + along) if dot(x, e) > 0 else b - along
-        return x, (d - 1) * rate * time, 1.0, float(d * (1 + most * abs(time)))
+        return x, mpf(0), rate * time, 1.0, 1.0, float(1 + most * abs(time))
     u = [c / wide for c in across]
     q, theta = dot(a, u), mp.atan2(wide, dot(x, e))
 
     def result(theta: Any, along: Any, q: Any, b: Any, time: Any, guess: Any = None) -> tuple[Any, ...]:
         y, grown, v = end_of(theta, along, q, b, time, guess)
         angle = 2 * mp.atan(mp.exp(y))
-        lost = (d - 1) * mp.log(mp.sin(angle) / mp.sin(theta))
-        return angle, grown + lost, abs(grown) + abs(lost), y, v
+        return angle, grown, mp.log(mp.sin(angle) / mp.sin(theta)), y, v
 
     at = (theta, along, q, b, time)
-    angle, log_det, terms, y, v = result(*at)
+    angle, grown, lost, y, v = result(*at)
     if check:
         checked(theta, y, along, q, b, time)
+    end = [mp.cos(angle) * p + mp.sin(angle) * s for p, s in zip(e, u, strict=True)]
+    found = [1 + mp.sin(angle) / wide, 1 + abs(grown), 1 + abs(lost)]
     tip = mp.sqrt(max(dot(a, a) - along**2, 0))
-    scales = (1, most, most + tip / wide, most, abs(time))
-    conditions = [mp.sin(angle) / wide, 1 + terms]
-    for k, scale in enumerate(scales):
+    for k, scale in enumerate((1, most, most + tip / wide, most, abs(time)) if conditions else ()):
         step = mpf(10) ** -30
         moved = result(*(value + (step if j == k else 0) for j, value in enumerate(at)), v)
-        for j, value in enumerate((angle, log_det)):
-            conditions[j] += scale * abs(moved[j] - value) / step
-    end = [mp.cos(angle) * p + mp.sin(angle) * s for p, s in zip(e, u, strict=True)]
-    return end, log_det, float(1 + conditions[0]), float(conditions[1])
+        for j, value in enumerate((angle, grown, lost)):
+            found[j] += scale * abs(moved[j] - value) / step
+    return end, grown, lost, *(float(c) for c in found)
 
 
 def main() -> None:
@@ -200,10 +198,11 @@ def main() -> None:
     mp.dps = 200
     table = {}
     for d in DIMS:
-        table[str(d)] = [
-            [*(float(c) for c in end), float(log_det), float(f"{one:.2g}"), float(f"{two:.2g}")]
-            for end, log_det, one, two in (solve(*row[1:], check=k % 7 == 0) for k, row in enumerate(rows(d)))
-        ]
+        table[str(d)] = []
+        for k, row in enumerate(rows(d)):
+            end, grown, lost, *conditions = solve(*row[1:], check=k % 7 == 0)
+            numbers = [*(float(c) for c in (*end, grown, lost)), *(float(f"{c:.2g}") for c in conditions)]
+            table[str(d)].append(numbers)
         print(d, len(table[str(d)]), flush=True)
     FILE.write_text(json.dumps(table, separators=(",", ":")).replace("],[", "],\n[") + "\n")
 

@@ -33,21 +33,22 @@ def gate_flow(x: Any, w: Any, a: Any, b: Any, h: Any) -> tuple[Any, Any]:
     most = jnp.sqrt(jnp.sum(a**2)) + jnp.abs(b)  # <a, x> + b is not larger
     # a point that has come to rest where N = 0 has a height of either sign by rounding, and must not pass
     active = (height > 8 * jnp.finfo(x.dtype).eps * most) & (size > 0)
-    shape = [jnp.where(active, value, other) for value, other in
-             ((alpha, 0.5), (far, 0.0), (gamma, 0.5), (one_plus, 1.0), (one_minus, 1.0))]  # fmt: skip
+    # x = -e stays there, with tau' = |w| gamma and D = e^-tau: it takes this tau from a problem where e^-tau may vanish
+    opposite = one_plus == 0
+    shape = [jnp.where(active, jnp.where(opposite, pole, value), other) for value, pole, other in
+             ((alpha, gamma / 2, 0.5), (far, 0.0, 0.0), (gamma, gamma / 2, 0.5),
+              (one_plus, 1.0, 1.0), (one_minus, 1.0, 1.0))]  # fmt: skip
     arc = jax.vmap(lambda *shape: _arc(gate_length(*shape, time, most), *shape, time))(*shape)
     plus, minus = shape[3:]
-    r = jnp.where(active, arc.r, 1.0)
+    r = arc.r
     wide = (plus + minus * r**2) / 2  # D e^-tau
-    # x = -e stays there. It has D = e^-tau, and e^(-2 tau) may underflow
-    behind = plus == 0
-    safe = jnp.where(behind, 1.0, wide)
-    moved = (((plus - minus * r**2) / 2)[:, None] * e[None] + r[:, None] * across) / safe[:, None]
-    moved = moved / jnp.sqrt(jnp.where(behind | ~active, 1.0, jnp.sum(moved**2, axis=1)))[:, None]
-    log_width = jnp.where(behind, -arc.tau, jnp.log(safe) + arc.tau)
-    grown = jnp.where(behind, 0.0, arc.grown - log_width)
+    moved = (((plus - minus * r**2) / 2)[:, None] * e[None] + r[:, None] * across) / wide[:, None]
+    moves = active & ~opposite
+    moved = moved / jnp.sqrt(jnp.where(moves, jnp.sum(moved**2, axis=1), 1.0))[:, None]
+    log_width = jnp.where(opposite, -arc.tau, jnp.log(wide) + arc.tau)
+    grown = jnp.where(opposite, 0.0, arc.grown - log_width)
     log_det = jnp.where(active, grown - (x.shape[1] - 1) * log_width, 0.0)
-    return jnp.where((active & ~behind)[:, None], moved, x), log_det
+    return jnp.where(moves[:, None], moved, x), log_det
 
 
 def _sides(x: Any, e: Any) -> tuple[Any, Any, Any]:
@@ -115,7 +116,7 @@ def _arc(sigma: Any, alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any, ti
     tau = jnp.where(frame.rests, jnp.where(moderate, by_gap, by_rest), sigma)
     decay = jnp.log((frame.start * short + frame.root * gone) / frame.start) - sigma
     height = alpha + far + gamma
-    free = jnp.where(frame.rests | (plus == 0), height, _level(sigma, alpha, far, gamma))
+    free = jnp.where(frame.rests, height, _level(sigma, alpha, far, gamma))
     return _Arc(r, tau, jnp.where(frame.rests, decay, jnp.log(free / height)) + tau)
 
 
@@ -230,4 +231,5 @@ def _gate_time(sigma: Any, frame: _Frame, alpha: Any, far: Any, gamma: Any, plus
     weights = jnp.stack([xi, jnp.where(rests, rest * xi, gone)])
     both = jnp.stack([jnp.ones_like(xi), jnp.where(rests, 1.0, short)]) * zeroth + weights * first
     total = gone * (plus * both[0] + minus * both[1]) / 2
-    return total + rest_of_way / _gate_speed(longest, frame, alpha, far, gamma, plus, minus)
+    last = _gate_speed(jnp.where(rest_of_way > 0, longest, 0.0), frame, alpha, far, gamma, plus, minus)
+    return total + rest_of_way / last
