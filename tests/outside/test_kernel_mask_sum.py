@@ -90,6 +90,7 @@ def test_the_mask_gets_the_prefix_sums():
         af.Attention(9.0, mask=Forgetful(strict=True), sum=af.sums.Harmonics(1e-8, 64, 3)).velocity(0.0, None, tokens)
 
 
+@pytest.mark.usefixtures("choices_of_a_cpu")
 @pytest.mark.parametrize("space", [af.Sphere(3), af.Euclidean(3)], ids=str)
 def test_the_sum_is_chosen_where_it_is_cheapest_and_agrees_with_tiles(space):
     tokens = af.uniform(space, n=2000, seed=0)
