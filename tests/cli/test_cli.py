@@ -51,6 +51,15 @@ def in_a_process(*arguments, cwd, check=None):
     return done
 
 
+def test_python_m_attnflow_is_the_command(tmp_path):
+    command = [sys.executable, "-m", "attnflow"]
+    done = subprocess.run([*command, "show", "--help"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "Usage: attnflow show " in done.stdout
+    refused = subprocess.run([*command, "show", "nowhere"], cwd=tmp_path, capture_output=True, text=True)
+    assert refused.returncode == attnflow("show", "nowhere", cwd=tmp_path).returncode != 0
+    assert "is not a run folder" in refused.stderr
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A folder with `mine.toml`, begun from a preset, and `runs/one`, which carried it out."""

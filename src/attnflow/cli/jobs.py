@@ -23,7 +23,7 @@ def in_processes(
     from attnflow.runs.folder import Run
 
     def one(name: str, where: Path, options: list[str]) -> Any:
-        command = [sys.executable, "-c", "from attnflow.cli.main import main; main()", "reproduce", name, "--json"]
+        command = [sys.executable, "-m", "attnflow", "reproduce", name, "--json"]
         done = subprocess.run([*command, "--out", str(where), *options], capture_output=True, text=True)
         if done.returncode not in (0, 1) or not (where / "claims.json").exists():
             raise errors.RunError(done.stderr.strip() or f"{name!r} ended with the exit code {done.returncode}.")
