@@ -1,6 +1,5 @@
 """The words of which combinations are made, how to build one with attnflow, and which of them must work."""
 
-import itertools
 from typing import Any
 
 import jax.numpy as jnp
@@ -41,29 +40,31 @@ WORDS = {
     "places": ["whole", "real"],
     "dtype": ["float64", "float32"],
 }
+UPDATES = {
+    "renormalise": af.updates.Renormalise(),
+    "project-renormalise": af.updates.ProjectRenormalise(),
+    "project": af.updates.Project(),
+}
+LAYER_WORDS = {name: WORDS[name] for name in ("space", "wrapper", "mask", "masses", "batch", "rows", "places")} | {
+    "norm": ["unit"],
+    "kernel": ["exponential", "gaussian"],
+    "heads": [None, 2],
+    "matrices": ["none", "v"],
+    "normaliser": ["softmax", "usa0"],
+    "encoding": ["none"],
+    "sum": ["left out", "tiled", "bounded", "circle", "harmonics", "fast", "cutoff"],
+    "queries": ["tokens"],
+    "dtype": ["float64"],
+    "update": list(UPDATES),
+}
 STREAMS = ("pre", "peri", "scaled", "mix")
 EXACT = ("left out", "chosen", "tiled", "dense")
 
 
-def pairwise(pool):
-    """Of these cases, few in which every two choices that occur together in one of them still do; greedy."""
-
-    def pairs(words):
-        return set(itertools.combinations([(name, str(choice)) for name, choice in words.items()], 2))
-
-    found = [pairs(words) for words in pool]
-    left, cases = set().union(*found), []
-    while left:
-        best = max(range(len(pool)), key=lambda k: len(found[k] & left))
-        left -= found[best]
-        cases.append(pool[best])
-    return cases
-
-
 def at_random(words, count, seed):
     """Cases with every word drawn independently."""
-    rng = np.random.default_rng(seed)
-    return [{name: choices[rng.integers(len(choices))] for name, choices in words.items()} for _ in range(count)]
+    drawn = np.random.default_rng(seed).integers([len(choices) for choices in words.values()], size=(count, len(words)))
+    return [{name: choices[k] for (name, choices), k in zip(words.items(), row, strict=True)} for row in drawn.tolist()]
 
 
 def case_name(words):
@@ -271,3 +272,15 @@ def must_work(words):
         return made == ("circle" if d == 2 else "harmonics")
     fits = {"circle": d == 2, "harmonics": d > 2, "fast": d == 3, "cutoff": positive}
     return mask == "everyone" and fits.get(made, False)
+
+
+def stays(words):
+    """Whether the field is evaluated on the space: after `Project` it is not, but in R^d nothing can be left."""
+    return words["update"] != "project" or words["space"].startswith("euclidean") or words["wrapper"] == "mix"
+
+
+def layers_must_work(words):
+    """Whether a refusal of these layers would be a defect: where the space is left, only sums for all of R^d do."""
+    if stays(words):
+        return must_work(words)
+    return makes_sense(words) and words["sum"] in ("left out", "tiled")

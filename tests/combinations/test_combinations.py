@@ -5,7 +5,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import AttnflowError, NotFinite
-from tests.combinations import reference
+from tests.combinations import covering, reference
 from tests.combinations.cases import (
     BETA,
     STREAMS,
@@ -16,16 +16,13 @@ from tests.combinations.cases import (
     field,
     makes_sense,
     must_work,
-    pairwise,
     present,
     tokens,
 )
 from tests.conftest import unchecked
 
-POOL = at_random(WORDS, 30_000, seed=0)
-WORKING = pairwise([words for words in POOL if must_work(words)])
-"""Every two choices that can go together do so in one of these."""
-REFUSED = [words for words in POOL if not must_work(words)][:40]
+WORKING = covering.read("combinations")
+REFUSED = [words for words in at_random(WORDS, 100, seed=0) if not must_work(words)][:40]
 T = 0.1
 
 
@@ -139,6 +136,15 @@ def verdict(words):
 @pytest.mark.parametrize("words", WORKING, ids=case_name)
 def test_a_covering_set(words):
     assert look(words) == "agrees"
+
+
+@pytest.mark.parametrize("name", covering.SETS)
+def test_the_covering_sets_cover(name):
+    """Every two words that are together in one of thousands of cases at random are so in a row of the file."""
+    rows = covering.read(name)
+    assert all(covering.SETS[name][1](words) for words in rows)
+    missing = covering.pairs(covering.drawn(name)) - covering.pairs(rows)
+    assert not missing, f"run `python -m tests.combinations.covering`: {sorted(missing)}"
 
 
 def test_what_may_be_refused():

@@ -5,52 +5,23 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import AttnflowError, FlowFailed
-from tests.combinations import reference
+from tests.combinations import covering, reference
 from tests.combinations.cases import (
     BETA,
+    LAYER_WORDS,
     STREAMS,
-    WORDS,
+    UPDATES,
     at_random,
     case_name,
     complete,
     field,
+    layers_must_work,
     makes_sense,
-    must_work,
-    pairwise,
     present,
     tokens,
 )
 
 LAYERS, STEP = 3, 0.2
-UPDATES = {
-    "renormalise": af.updates.Renormalise(),
-    "project-renormalise": af.updates.ProjectRenormalise(),
-    "project": af.updates.Project(),
-}
-LAYER_WORDS = {name: WORDS[name] for name in ("space", "wrapper", "mask", "masses", "batch", "rows", "places")} | {
-    "norm": ["unit"],
-    "kernel": ["exponential", "gaussian"],
-    "heads": [None, 2],
-    "matrices": ["none", "v"],
-    "normaliser": ["softmax", "usa0"],
-    "encoding": ["none"],
-    "sum": ["left out", "tiled", "bounded", "circle", "harmonics", "fast", "cutoff"],
-    "queries": ["tokens"],
-    "dtype": ["float64"],
-    "update": list(UPDATES),
-}
-
-
-def stays(words):
-    """Whether the field is evaluated on the space: after `Project` it is not, but in R^d nothing can be left."""
-    return words["update"] != "project" or words["space"].startswith("euclidean") or words["wrapper"] == "mix"
-
-
-def works(words):
-    """Where the space is left, only sums for all of R^d do."""
-    if stays(words):
-        return must_work(words)
-    return makes_sense(words) and words["sum"] in ("left out", "tiled")
 
 
 def looped(case):
@@ -104,7 +75,7 @@ def look(words):
     if refusal is not None:
         assert refusal.endswith(".")
         assert "\n" not in refusal
-        assert not works(words), f"refused: {refusal}"
+        assert not layers_must_work(words), f"refused: {refusal}"
         return
     assert makes_sense(words)
     found = present(case, flow.positions.values[..., -1, :, :], mu)
@@ -117,11 +88,10 @@ def look(words):
     np.testing.assert_allclose(found, looped(case), atol=tolerance, rtol=tolerance)
 
 
-POOL = at_random(LAYER_WORDS, 12_000, seed=1)
-WORKING = pairwise([words for words in POOL if works(words)])
+WORKING = covering.read("layers")
 ABOUT_UPDATES = [
-    words for words in POOL if words["update"] == "project" and not works(words) and makes_sense(words)
-    and words["wrapper"] not in STREAMS
+    words for words in at_random(LAYER_WORDS, 400, seed=1) if words["update"] == "project"
+    and not layers_must_work(words) and makes_sense(words) and words["wrapper"] not in STREAMS
 ][:12]  # fmt: skip
 
 
