@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -237,10 +236,13 @@ def _complete(run: Run, spec: Spec, arguments: dict[str, Any], watch: Watch) -> 
 
 
 def peak_memory() -> int:
-    """Largest resident size of this process so far, in bytes."""
-    status = Path("/proc/self/status")
-    if status.exists():  # getrusage would count what the parent process held when it started this one
-        line = next(row for row in status.read_text().splitlines() if row.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
+    """Largest resident size of this process so far, in bytes; 0 where the system does not tell (Windows)."""
+    with contextlib.suppress(OSError):  # getrusage would count what the parent process held when it started this one
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    try:
+        import resource
+    except ImportError:
+        return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from attnflow.errors import InvalidInput, RunCorrupted, RunError, RunExists, RunLocked
+from attnflow.runs import locks
 from attnflow.runs.environment import environment
 from attnflow.runs.plugins import Given
 from attnflow.runs.recorded import checked
@@ -39,8 +40,6 @@ CREATING = {"spec.toml", "spec.toml.tmp", "manifest.json.tmp"}
 
 UNDER_WAY = ("created", "running", "drawing", "extending")
 """What the manifest of a run says while a process works on it."""
-GLANCE = 0.2
-"""Seconds for which a lock is waited for: whoever looks whether it is held (`is_held`) holds it for a moment."""
 
 
 @runtime_checkable
@@ -165,18 +164,7 @@ class Run:
 
     def is_held(self) -> bool | None:
         """Whether a process is writing the run at this moment; None where the file system does not tell."""
-        import fcntl
-
-        try:
-            with (self.path / ".lock").open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except FileNotFoundError:
-            return False
-        except OSError:
-            return None
-        return False
+        return locks.is_held(self.path / ".lock")
 
     def wall_time(self, manifest: dict[str, Any]) -> float:
         """Seconds that the run has taken; of one that was killed, up to its last checkpoint or part."""
@@ -263,12 +251,9 @@ class Run:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the run alone; the lock ends with the process, however the process ends."""
-        from filelock import FileLock, Timeout
-
-        lock = FileLock(str(self.path / ".lock"), timeout=GLANCE, poll_interval=GLANCE / 10)
         try:
-            lock.acquire()
-        except Timeout:
+            lock = locks.take(self.path / ".lock")
+        except TimeoutError:
             raise RunLocked(
                 f"another process is writing {str(self.path)!r}; wait for it, or choose another --out."
             ) from None
@@ -284,7 +269,7 @@ class Run:
 
     def seal(self) -> None:
         """Record checksums of everything and mark the run as finished: the last write to the folder."""
-        sums = {str(file.relative_to(self.path)): checksum(file) for file in self._files()}
+        sums = {file.relative_to(self.path).as_posix(): checksum(file) for file in self._files()}
         self.update(status="finished", finished=now(), checksums=sums)
 
     def verify(self) -> None:
