@@ -1,5 +1,7 @@
 """The density given the heads: labels, log-Jacobians, and tokens that share the heads."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,11 @@ from attnflow.depth import PoissonKernel, conditional_density, conditional_mean,
 from attnflow.errors import InvalidInput
 
 BASIS = meanfield.CircleBasis(24)
-BUMP = meanfield.von_mises_fisher(BASIS, 1.5)
+
+
+@functools.cache
+def bump():
+    return meanfield.von_mises_fisher(BASIS, 1.5)
 
 
 def setting(h, tau):
@@ -30,12 +36,12 @@ def test_labels_converge_faster_than_every_power():
     """
     step, until = setting(0.02, 0.5)
     field = random_attention(2, 2.0, step=step, seed=seeds(6))
-    fine = conditional_density(BUMP, field, until, step=step, labels=128)
+    fine = conditional_density(bump(), field, until, step=step, labels=128)
     assert fine.angles.shape == fine.log_density.shape == (6, 2, 128)
     assert fine.dims["seed"].tolist() == list(range(6))
     want, errors = fine.fourier(1)[:, -1, 1], []
     for labels in (16, 32, 64):
-        found = conditional_density(BUMP, field, until, step=step, labels=labels)
+        found = conditional_density(bump(), field, until, step=step, labels=labels)
         errors.append(np.sqrt(np.mean(np.abs(found.fourier(1)[:, -1, 1] - want) ** 2)))
     assert errors[0] > 20 * errors[1]  # they are 1.3e-3, 3.0e-5, 2.8e-7
     assert errors[1] > 50 * errors[2]
@@ -66,7 +72,7 @@ def test_labels_are_tokens():
     """Positions are those that layers give tokens with these masses: the same heads by the same seed."""
     step, until = setting(0.04, 0.4)
     field = random_attention(2, 2.0, step=step, seed=3)
-    found = conditional_density(BUMP, field, until, step=step, labels=32)
+    found = conditional_density(bump(), field, until, step=step, labels=32)
     start = np.stack([np.cos(found.labels), np.sin(found.labels)], axis=1)
     tokens = af.Tokens(start, found.masses, space=af.Sphere(2))
     want = np.asarray(af.advance(field, tokens, 0.0, until, af.Layers(step)).positions)
@@ -105,11 +111,11 @@ def test_tokens_with_the_same_heads_follow_and_others_do_not():
     """iid tokens: rms |c_1 - c_1(density)| near n^(-1/2) (1.05, 1.15, .94 in the theory) with the same heads alone."""
     step, until = setting(0.04, 0.4)
     field = random_attention(2, 2.0, step=step, seed=7)
-    want = conditional_density(BUMP, field, until, step=step, labels=64).fourier(1)[-1, 1]
+    want = conditional_density(bump(), field, until, step=step, labels=64).fourier(1)[-1, 1]
     draws = range(16)
 
     def ends(n, field):
-        tokens = af.stack("draw", list(draws), [meanfield.sample(BUMP, n, seed=k) for k in draws])
+        tokens = af.stack("draw", list(draws), [meanfield.sample(bump(), n, seed=k) for k in draws])
         x = af.solve(field, tokens, until, method=af.Layers(step), save=1, keep=["positions"]).positions.values[:, -1]
         return x.mean(axis=1) @ [1, 1j]
 
@@ -133,10 +139,10 @@ FIELD = random_attention(2, 1.0, step=0.1)
         ),
         (lambda: conditional_density(np.cos, FIELD, 1.0, step=0.1), "values from -1 to 1"),
         (lambda: conditional_density(lambda a: a[:3], FIELD, 1.0, step=0.1), "one finite value for each"),
-        (lambda: conditional_density(BUMP, 2.0, 1.0, step=0.1), "`field` is 2.0"),
-        (lambda: conditional_density(BUMP, FIELD, 1.0, step=0.3), "whole number"),
-        (lambda: conditional_density(BUMP, FIELD, 1.0, step=0.1, labels=2), "`labels` is 2"),
-        (lambda: conditional_density(BUMP, random_attention(3, 1.0), 1.0, step=0.1), "live in dimension 2"),
+        (lambda: conditional_density(bump(), 2.0, 1.0, step=0.1), "`field` is 2.0"),
+        (lambda: conditional_density(bump(), FIELD, 1.0, step=0.3), "whole number"),
+        (lambda: conditional_density(bump(), FIELD, 1.0, step=0.1, labels=2), "`labels` is 2"),
+        (lambda: conditional_density(bump(), random_attention(3, 1.0), 1.0, step=0.1), "live in dimension 2"),
         (lambda: conditional_mean(lambda t, mu: 0.0, af.uniform(af.Sphere(2), n=3), FIELD, 1.0, step=0.1), "0 members"),
     ],
 )

@@ -1,5 +1,7 @@
 """Fields form a vector space: identities to rounding, and what a multiple does to sums, errors, energies and flows."""
 
+import functools
+
 import equinox as eqx
 import jax
 import numpy as np
@@ -32,14 +34,18 @@ def at(fields):
     return [field.drive(0.3, None, TOKENS.measure) for field in fields]
 
 
-DRIVES = [np.asarray(drive) for drive in af.double(at)(FIELDS)]
+@functools.cache
+def drives():
+    return [np.asarray(drive) for drive in af.double(at)(FIELDS)]
+
+
 numbers = st.floats(-10, 10).filter(lambda x: abs(x) > 1e-3)
 
 
 @settings(deadline=None, max_examples=8)
 @given(a=numbers, b=numbers, i=st.integers(0, 2), j=st.integers(0, 2))
 def test_identities(a, b, i, j):
-    (f, g), (u, v) = (FIELDS[i], FIELDS[j]), (DRIVES[i], DRIVES[j])
+    (f, g), (u, v) = (FIELDS[i], FIELDS[j]), (drives()[i], drives()[j])
     made = {
         "a f + b g": (a * f + b * g, a * u + b * v),
         "a (f + g)": (a * (f + g), a * (u + v)),
