@@ -138,12 +138,19 @@ def test_a_covering_set(words):
     assert look(words) == "agrees"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("words", covering.read("rare combinations"), ids=case_name)
+def test_rare_pairs(words):
+    """What few cases at random have, so that the covering set lacks it."""
+    assert look(words) == "agrees"
+
+
 @pytest.mark.parametrize("name", covering.SETS)
 def test_the_covering_sets_cover(name):
     """Every two words that are together in one of thousands of cases at random are so in a row of the file."""
-    rows = covering.read(name)
+    rows = covering.read(name) + covering.read(f"rare {name}")
     assert all(covering.SETS[name][1](words) for words in rows)
-    missing = covering.pairs(covering.drawn(name)) - covering.pairs(rows)
+    missing = covering.pairs(covering.drawn(name) + covering.drawn_evenly(name)) - covering.pairs(rows)
     assert not missing, f"run `python -m tests.combinations.covering`: {sorted(missing)}"
 
 

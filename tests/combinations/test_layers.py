@@ -107,5 +107,5 @@ def test_sums_for_the_sphere_are_refused_where_layers_leave_it(words):
 
 @pytest.mark.slow
 def test_layers_of_the_whole_covering_set():
-    for words in WORKING + ABOUT_UPDATES:
+    for words in WORKING + covering.read("rare layers") + ABOUT_UPDATES:
         look(words)
