@@ -6,40 +6,44 @@ BIN := $(VENV)/bin
 # pytest rewrites the asserts of 200 files; where compiled files are kept, each process saves ten seconds of that
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check lint types study tiers shapes long bench lock clean
+.PHONY: demo test check lint types study everything tiers shapes long bench lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/attnflow run metastability
 
-# most of the suite's time is compiling programs that run once, so the compiler is told to hurry: no optimisation, and
-# the older of its two ways to emit loops, which takes a third of the time (`make study` compiles as users do)
-QUICKLY := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1
+# TIERS=all: the studies too, as CI runs them; which case is in which tier, and how the suite compiles: tests/tiers.py,
+# tests/compiler.py
+TIERS := test
+WORKERS := auto
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 test: $(VENV)/.developed
-	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(PYTEST) --tiers $(TIERS)
 
-# what takes too long for every change by hand: at most 45 minutes on two cores, after every change in CI; most of that
-# is compilation, which is done quickly; what computes for long and the pages of the documentation are compiled as users do
+# what takes too long for every change by hand, and runs in CI
 study: $(VENV)/.developed
-	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not rare and not optimised" --ignore=tests/combinations --durations=20
-	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/combinations
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and optimised and not rare"
+	$(PYTEST) --tiers study --durations=20
 
-# which cases are studies: the suite with its durations, and the list written anew from them
+# all turns of the rotating cases and all quick versions; if nothing fails, changes count from this commit on
+everything: $(VENV)/.developed
+	git diff --quiet HEAD -- src tests
+	$(PYTEST) --tiers everything
+	git rev-parse HEAD > tests/everything.txt
+
+# which cases are studies, and which of them take turns: both lists written anew from what every case costs
 tiers: $(VENV)/.developed
-	rm -f tests/studies.txt
-	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --durations=0 > durations.log || true
-	$(BIN)/python -m tests.tiers durations.log && rm durations.log
+	rm -rf .cache/measured
+	$(PYTEST) --tiers everything --measure .cache/measured || true
+	$(BIN)/python -m tests.tiers .cache/measured
 
 # `make test` once more with every annotation checked as it is called: types, shapes and names of axes
 CHECKER := beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
 APART := imports packaging records types
 shapes: $(VENV)/.developed
-	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" \
-	  "--jaxtyping-packages=attnflow,$(CHECKER)" $(APART:%=--ignore=tests/test_%.py)
+	$(PYTEST) --tiers test "--jaxtyping-packages=attnflow,$(CHECKER)" $(APART:%=--ignore=tests/test_%.py)
 
 # hours, by hand: each campaign leaves a dated record that names the commit in campaigns/records
 long: $(VENV)/.developed
-	XLA_FLAGS="$(QUICKLY)" $(BIN)/python -m pytest -n 2 --dist worksteal -m rare
+	$(PYTEST) --tiers long
 	set -e; for campaign in campaigns/[a-z]*.py; do $(BIN)/python $$campaign; done
 
 check: lint types test

@@ -3,17 +3,26 @@
 import contextlib
 import functools
 import gc
+import os
 import signal
-import zlib
 
-import jax
-import jaxtyping
-import numpy as np
-import pytest
+from tests import compiler
 
-import attnflow as af
-from attnflow.compilations import make_room
-from tests import tiers
+compiler.hurry()  # before anything compiles
+
+import jax  # noqa: E402
+import jax.monitoring  # noqa: E402
+import jaxtyping  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+import attnflow as af  # noqa: E402
+from attnflow.compilations import make_room  # noqa: E402
+from tests import tiers  # noqa: E402
+from tests.measured import Measured  # noqa: E402
+
+EVERY_CASE = pytest.StashKey[dict]()
+"""Where the tiers of all collected cases are kept: name -> tier."""
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -29,6 +38,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_configure(config):
     """With checked annotations (`make shapes`), leave a value of a wrong type to the refusal that a test waits for."""
+    if config.getoption("--measure"):
+        config.pluginmanager.register(Measured(config.getoption("--measure")))
     if config.getoption("jaxtyping_packages", None):
         pytest.raises = functools.partial(_raises, pytest.raises)
         from numpy._typing import _NestedSequence
@@ -56,14 +67,25 @@ def unchecked():
         jaxtyping.config.update("jaxtyping_disable", before)
 
 
-def pytest_collection_modifyitems(items):
-    """Cases that are studies because they take long (`tests/tiers.py`); three of four are left to `make long`."""
-    studies = tiers.names()
-    for item in items:
-        if item.nodeid in studies:
-            item.add_marker(pytest.mark.slow)
-            if zlib.crc32(item.nodeid.encode()) % 4:
-                item.add_marker(pytest.mark.rare)
+def pytest_addoption(parser):
+    parser.addoption("--tiers", choices=tuple(tiers.CHOICES), help="which cases run (default: all that are collected)")
+    parser.addoption("--measure", metavar="FOLDER", help="write what every case costs into FOLDER (tests/measured.py)")
+
+
+def pytest_sessionstart(session):
+    if not hasattr(session.config, "workerinput") and compiler.AS_USERS not in os.environ:
+        compiler.tidy()
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave the cases of the chosen tiers (`tests/tiers.py`)."""
+    config.stash[EVERY_CASE] = {item.nodeid: tiers.tier(item) for item in items}
+    choice = config.getoption("--tiers")
+    if choice is not None:
+        chosen = [item for item in items if tiers.runs(item, choice, tiers.commits())]
+        left = set(items) - set(chosen)
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = chosen
 
 
 def pytest_collection_finish():
@@ -71,9 +93,35 @@ def pytest_collection_finish():
     gc.freeze()  # modules and test items stay for the whole run
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """A case that is compiled as users do runs in a process of its own."""
+    if pyfuncitem.get_closest_marker("optimised") is None or compiler.AS_USERS in os.environ:
+        return None
+    passed, printed = compiler.as_users(pyfuncitem.nodeid)
+    if not passed:
+        pytest.fail(printed, pytrace=False)
+    return True
+
+
+class _Programs:
+    """Programs compiled since memory maps were counted; to count them reads a file of up to 65,530 lines."""
+
+    new, enough = 0, 25
+
+    @classmethod
+    def count(cls, name, _seconds, **_facts):
+        cls.new += name.endswith("backend_compile_duration")
+
+
+jax.monitoring.register_event_duration_secs_listener(_Programs.count)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown():
-    make_room(0.3)  # hundreds of tests compile programs of their own
+    if _Programs.new >= _Programs.enough:  # hundreds of tests compile programs of their own
+        _Programs.new = 0
+        make_room(0.3)
 
 
 @pytest.fixture

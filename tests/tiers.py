@@ -1,41 +1,119 @@
-"""Which cases `make test` leaves to `make study`: `tests/studies.txt`, one name a line.
+"""Which cases run when. Every case belongs to one tier:
 
-`make tiers` runs the suite with its durations and writes the list anew. A case goes to the studies if it takes more than
-`CASE` seconds and its test has a cheaper case, or if it is the only case of its test and takes more than `ALONE` seconds.
-So every test but the most expensive ones keeps a case in `make test`. The command line, which is tested from end to end,
-stays. Names that no longer exist do no harm.
+| tier | cases | runs |
+|---|---|---|
+| test | all others | `make test` |
+| study | marked `slow`, or listed in studies.txt | `make study`, CI |
+| rotating | listed in rotating.txt, at most `MOST` | a quarter of them with every number of commits, in studies |
+| experiment | quick versions of experiments, marked `quick` | in studies, a fifth in turn; also if their sources changed, unless `costly` |
+| long | marked `long` | `make long` |
+
+`make tiers` measures all cases and writes the two lists anew. Without a history of commits everything takes its turn.
+`make everything` runs all but `long` and writes the commit into everything.txt, from which changes are counted.
 """
 
-import collections
-import re
+import functools
+import json
+import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
-PATH = Path(__file__).parent / "studies.txt"
-CASE, ALONE = 0.3, 2.9
+from tests import sources
+
+FOLDER = Path(__file__).parent
+STUDIES, ROTATING, EVERYTHING = (FOLDER / name for name in ("studies.txt", "rotating.txt", "everything.txt"))
+TIERS = ("test", "study", "rotating", "experiment", "long")
+CHOICES = {
+    "test": ("test",),
+    "study": ("study", "rotating", "experiment"),
+    "all": ("test", "study", "rotating", "experiment"),
+    "everything": ("test", "study", "rotating", "experiment"),
+    "long": ("long",),
+}
+"""What `--tiers` may be, and the tiers that it runs."""
+MOST = 400
+QUARTERS, FIFTHS = 4, 5
+CASE, ALONE, COSTLY = 0.25, 2.0, 1.0
+"""CPU seconds: of a case that leaves `make test` if its test has a cheaper one; of one that leaves it although it is the
+only case of its test; of a study that takes its turn if its test has a cheaper study."""
 STAYS = ("tests/cli/", "tests/runs/test_folder.py::test_kill_minus_nine")
 
 
-def names():
-    """The cases on the list."""
-    return set(PATH.read_text().splitlines()) if PATH.exists() else set()
+@functools.cache
+def listed(path):
+    """The cases on a list, in its order."""
+    return {name: at for at, name in enumerate(path.read_text().splitlines())} if path.exists() else {}
 
 
-def chosen(log):
-    """The names that the durations in `log` send to the studies."""
-    cost, cases = collections.Counter(), collections.defaultdict(list)
-    for seconds, name in re.findall(r"^\s*([\d.]+)s (?:call|setup|teardown)\s+(tests/.*?)\s*$", log, flags=re.M):
-        cost[name] += float(seconds)
-    for name in cost:
-        cases[name.split("[")[0]].append(name)
-    for test, found in cases.items():
-        if test.startswith(STAYS):
-            continue
-        if len(found) == 1:
-            yield from (name for name in found if cost[name] > ALONE)
-        else:
-            yield from (name for name in sorted(found, key=lambda name: cost[name])[1:] if cost[name] > CASE)
+def tier(item):
+    """The tier of a case."""
+    marks = {mark.name for mark in item.iter_markers()}
+    if "long" in marks:
+        return "long"
+    if "quick" in marks:
+        return "experiment"
+    if item.nodeid in listed(ROTATING):
+        return "rotating"
+    return "study" if "slow" in marks or item.nodeid in listed(STUDIES) else "test"
+
+
+def runs(item, choice, commits):
+    """Whether a case runs with `--tiers choice` at this number of commits (None: unknown)."""
+    kind = tier(item)
+    if kind not in CHOICES[choice]:
+        return False
+    if choice == "everything" or commits is None:
+        return True
+    if kind == "rotating":
+        return (listed(ROTATING)[item.nodeid] + commits) % QUARTERS == 0
+    if kind == "experiment":
+        name = item.callspec.params["name"]
+        turn = (sorted(sources.experiments()).index(name) + commits) % FIFTHS == 0
+        costly = item.get_closest_marker("quick").kwargs.get("costly", False)
+        return turn or (not costly and sources.experiment_changed(name, since()))
+    return True
+
+
+@functools.cache
+def since():
+    """The commit at which everything ran."""
+    return EVERYTHING.read_text().strip() if EVERYTHING.exists() else ""
+
+
+@functools.cache
+def commits():
+    """How many commits led here; None without a whole history."""
+    asked = ["git", "rev-parse", "--is-shallow-repository"], ["git", "rev-list", "--count", "HEAD"]
+    try:
+        shallow, count = (
+            subprocess.run(one, cwd=FOLDER.parent, capture_output=True, text=True, check=True).stdout for one in asked
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return None if shallow.strip() == "true" else int(count)
+
+
+def sorted_out(measured):
+    """(studies, rotating): lists of names from the measured cases, rows with id, cpu and marks."""
+    studies, rotating, cases = [], [], defaultdict(list)
+    for row in measured:
+        if not {"long", "quick"} & set(row["marks"]):
+            cases[row["id"].split("[")[0]].append(row)
+    for test, rows in cases.items():
+        rows.sort(key=lambda row: row["cpu"])
+        leaving = [] if test.startswith(STAYS) else [row for row in rows[1:] if row["cpu"] > CASE]
+        if len(rows) == 1 and rows[0]["cpu"] > ALONE and not test.startswith(STAYS):
+            leaving = rows
+        study = [row for row in rows if row in leaving or "slow" in row["marks"]]
+        turning = [row for row in study[1:] if row["cpu"] > COSTLY]
+        rotating += turning
+        studies += [row["id"] for row in study if row not in turning and "slow" not in row["marks"]]
+    rotating.sort(key=lambda row: -row["cpu"])  # neighbours take different turns, so that all turns cost the same
+    return sorted(studies), [row["id"] for row in rotating[:MOST]]
 
 
 if __name__ == "__main__":
-    PATH.write_text("\n".join(sorted(chosen(Path(sys.argv[1]).read_text()))) + "\n")
+    rows = [json.loads(line) for path in Path(sys.argv[1]).glob("*.jsonl") for line in path.read_text().splitlines()]
+    for path, names in zip((STUDIES, ROTATING), sorted_out(rows), strict=True):
+        path.write_text("".join(f"{name}\n" for name in names))

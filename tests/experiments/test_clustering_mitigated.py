@@ -64,7 +64,7 @@ def tokens():
 
 
 @pytest.mark.slow
-@pytest.mark.rare
+@pytest.mark.long
 def test_antipodal_and_hot_pairs_hold_and_are_found_out():
     assert [claim.holds for claim in tokens()] == [True, True]
     with mutation(clustering_mitigated, "antipodal: beta 60 % larger").applied():

@@ -59,15 +59,16 @@ def test_no_claim_survives_all_mutations(name, matrices):
     assert not found.survivors, "claims that no broken physics makes fail"
 
 
-def short():
-    """Experiments whose quick version takes at most SHORT seconds; `campaigns/physics.py` runs that of all others too."""
+def quick():
+    """All experiments; quick versions that took more than SHORT seconds when the record was made are costly."""
     rows = json.loads(sorted(RECORDS.glob("physics-*.json"))[-1].read_text())["experiments"]
-    here = {name: row for name, row in rows.items() if "device" not in row}
-    return [name for name, row in here.items() if row["seconds"] <= SHORT * (1 + len(row["mutations"]))]
+    for name in names():
+        row = rows.get(name, {"device": "none", "seconds": 0.0, "mutations": []})
+        costly = "device" in row or row["seconds"] > SHORT * (1 + len(row["mutations"]))
+        yield pytest.param(name, marks=pytest.mark.quick(costly=costly))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", short())
+@pytest.mark.parametrize("name", quick())
 def test_the_quick_version_holds(name, matrices, tmp_path):
     """Mutations are noticed by the own test of each experiment; the record has the whole matrix."""
     module, found = find(name).module(), recorded(name, matrices)

@@ -145,7 +145,7 @@ INSTANTS = 50
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "kind", [one if one in OFTEN else pytest.param(one, marks=pytest.mark.rare) for one in REPEATED]
+    "kind", [one if one in OFTEN else pytest.param(one, marks=pytest.mark.long) for one in REPEATED]
 )
 def test_a_process_killed_at_random_instants_ends_bit_for_bit(kind, process, uninterrupted, tmp_path):
     began = time.perf_counter()

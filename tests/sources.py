@@ -1,0 +1,74 @@
+"""What a module of the package is made of: the files that it imports, and which of them have changed."""
+
+import ast
+import functools
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "attnflow"
+GALLERY = PACKAGE / "experiments" / "gallery"
+
+
+def experiments():
+    """The folder of every experiment by its name."""
+    folders = (path.parent for path in GALLERY.glob("*/__init__.py"))
+    return {path.name.replace("_", "-"): path for path in folders}
+
+
+def experiment_changed(name, commit):
+    """Whether a file that an experiment is made of differs from `commit`."""
+    different = changed(commit)
+    if different is None:
+        return True
+    folder = experiments()[name]
+    inside = {path for path in different if folder in path.parents}
+    return bool(inside or different & closure(tuple(sorted(folder.glob("*.py")))))
+
+
+@functools.cache
+def changed(commit):
+    """Files of the package that differ from `commit` in the working tree; None if that cannot be found out."""
+    asked = (
+        ["git", "diff", "--name-only", commit, "--", "src"],
+        ["git", "ls-files", "--others", "--exclude-standard", "src"],
+    )
+    if not commit:
+        return None
+    try:
+        texts = [subprocess.run(one, cwd=ROOT, capture_output=True, text=True, check=True).stdout for one in asked]
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return {ROOT / line for text in texts for line in text.splitlines()}
+
+
+@functools.cache
+def closure(paths):
+    """All files of the package that these import, directly or not."""
+    found, left = set(), list(paths)
+    while left:
+        path = left.pop()
+        if path not in found:
+            found.add(path)
+            left += imported(path)
+    return found
+
+
+@functools.cache
+def imported(path):
+    """Files of the package that a file imports, anywhere in it; a module brings the packages that it is in."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    parents = {name.rsplit(".", k)[0] for name in names for k in range(name.count(".") + 1)}
+    found = (_file(name) for name in names | parents if name.split(".")[0] == "attnflow")
+    return sorted(one for one in found if one is not None)
+
+
+def _file(name):
+    """The file of a module, None for a name that is no module."""
+    at = PACKAGE.joinpath(*name.split(".")[1:])
+    return next((one for one in (at.with_suffix(".py"), at / "__init__.py") if at != PACKAGE and one.exists()), None)
