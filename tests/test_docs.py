@@ -47,12 +47,17 @@ def test_the_ten_lines_run_as_they_are_printed(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.optimised
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_examples_run(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize("part", range(3))
+def test_examples_run(part, tmp_path, monkeypatch):
+    """Every third page in one process; a failure names the page."""
     monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S):
-        exec(block.replace("n=2_000", "n=60"), names)
+    for page in PAGES[part::3]:
+        names = {}
+        for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S):
+            try:
+                exec(block.replace("n=2_000", "n=60"), names)
+            except Exception as error:
+                raise AssertionError(f"an example of {page.name} fails: {block}") from error
 
 
 def test_the_specification_of_the_models_page_is_one():
