@@ -80,9 +80,8 @@ def rows(d: int, many: int = 1) -> list[tuple[Any, ...]]:
         found.append(("other", point(k % 4, unit(w) if w.any() else e, a, b), w, a, b, h))
     axis = np.eye(d)[0]
     for sign in (1.0, -1.0):  # at e and at -e, where nothing moves and the log-determinant is (d - 1) times a rate
-        found.extend(
-            ("pole", sign * axis, 2 * axis, along * axis, 1.0, h) for along in (1.0, -1.0, 0.4) for h in (1.0, -9.0)
-        )
+        for along in (1.0, -1.0, 0.4):
+            found.extend(("pole", sign * axis, 2 * axis, along * axis, 1.0, h) for h in (1.0, -9.0))
     return found
 
 

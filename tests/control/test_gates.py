@@ -122,37 +122,52 @@ def test_the_gate_without_border(sign, height):
     np.testing.assert_allclose(schedule.inverse().push(end)[0], [[0.0, 1.0, 0.0]], atol=1e-15)
 
 
-def test_derivatives_near_the_family():
-    """First and second derivatives in (a, b, h) along one line, against differences at 200 digits."""
-    e, x = np.array([0.6, 0.0, 0.8]), np.array([2.0, -1.0, 2.0]) / 3
-    line = np.array([0.3, -0.5, 0.4]), 0.2, 0.7
-    side = np.array([0.0, 1.0, 0.0])
+LINE = np.array([0.3, -0.5, 0.4]), 0.2, 0.7
+"""Derivatives are taken along this change of (a, b, h)."""
+
+
+def near_the_family():
+    """(w, x, columns of a, b and h)."""
+    e, side = np.array([0.6, 0.0, 0.8]), np.array([0.0, 1.0, 0.0])
     cases = [(sign * e + tilt * side, 1.0 + shift, h) for sign, h in ((1.0, 1.5), (-1.0, 1.5), (1.0, -2.0))
              for tilt, shift in ((0, 0), (0, 1e-12), (1e-9, 0), (0, -0.3))]  # fmt: skip
+    return e, np.array([2.0, -1.0, 2.0]) / 3, [np.array(c) for c in zip(*cases, strict=True)]
 
-    def flow(a, b, h):
-        def along(s):
-            end, log_det = gates.gate_flow(x[None], e, a + s * line[0], b + s * line[1], h + s * line[2])
-            return jnp.append(end[0], log_det[0])
 
-        def slope(s):
-            return jax.jvp(along, (s,), (jnp.ones_like(s),))[1]
+def along_the_line(s, a, b, h):
+    e, x, _ = near_the_family()
+    end, log_det = gates.gate_flow(x[None], e, a + s * LINE[0], b + s * LINE[1], h + s * LINE[2])
+    return jnp.append(end[0], log_det[0])
 
-        return jax.jvp(slope, (jnp.zeros_like(b),), (jnp.ones_like(b),))
 
-    columns = (np.array(c) for c in zip(*cases, strict=True))
-    first, second = af.double(jax.jit(jax.vmap(flow)))(*columns)
+def slope_of(function):
+    return lambda s, *rest: jax.jvp(lambda s: function(s, *rest), (s,), (jnp.ones_like(s),))[1]
+
+
+def differences(a, b, h, order):
+    """The derivative of the given order by differences at 200 digits, whose error is some 1e-24."""
+    e, x, _ = near_the_family()
     step = mpf(10) ** -12
+
+    def at(s):
+        moved = [mpf(c) + s * mpf(v) for c, v in zip(a, LINE[0], strict=True)], mpf(b) + s * mpf(LINE[1])
+        end, grown, lost, *_ = reference.solve(x, e, *moved, mpf(h) + s * mpf(LINE[2]), conditions=False)
+        return np.array([*end, grown + 2 * lost])
+
     with mp.workdps(200):
-        for k, (a, b, h) in enumerate(cases):
+        if order == 1:
+            return ((at(step) - at(-step)) / (2 * step)).astype(float)
+        return ((at(step) + at(-step) - 2 * at(mpf(0))) / step**2).astype(float)
 
-            def at(s, a=a, b=b, h=h):
-                moved = ([mpf(c) + s * mpf(v) for c, v in zip(a, line[0], strict=True)], mpf(b) + s * mpf(line[1]))
-                end, grown, lost, *_ = reference.solve(x, e, *moved, mpf(h) + s * mpf(line[2]), conditions=False)
-                return [*end, grown + 2 * lost]
 
-            low, middle, high = at(-step), at(mpf(0)), at(step)
-            slopes = [float((q - p) / (2 * step)) for p, q in zip(low, high, strict=True)]
-            bends = [float((p + q - 2 * m) / step**2) for p, m, q in zip(low, middle, high, strict=True)]
-            for found, true, tol in ((first[k], slopes, 1e-12), (second[k], bends, 1e-10)):
-                assert np.abs(found - true).max() < tol * (1 + np.abs(true).max()), (a, b, h)
+@pytest.mark.parametrize(("order", "tol"), [(1, 1e-12), (2, 1e-10)])
+def test_derivatives_near_the_family(order, tol):
+    """First and second derivatives; each differentiation divides by some 0.1, and loses a digit or two."""
+    function = along_the_line
+    for _ in range(order):
+        function = slope_of(function)
+    _, _, columns = near_the_family()
+    found = af.double(jax.jit(jax.vmap(function)))(np.zeros(len(columns[1])), *columns)
+    for row, *case in zip(found, *columns, strict=True):
+        true = differences(*case, order)
+        assert np.abs(row - true).max() < tol * (1 + np.abs(true).max()), case

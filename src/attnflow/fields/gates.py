@@ -38,7 +38,7 @@ def gate_flow(x: Any, w: Any, a: Any, b: Any, h: Any) -> tuple[Any, Any]:
     shape = [jnp.where(active, jnp.where(opposite, pole, value), other) for value, pole, other in
              ((alpha, gamma / 2, 0.5), (far, 0.0, 0.0), (gamma, gamma / 2, 0.5),
               (one_plus, 1.0, 1.0), (one_minus, 1.0, 1.0))]  # fmt: skip
-    arc = jax.vmap(lambda *shape: _arc(gate_length(*shape, time, most), *shape, time))(*shape)
+    arc = jax.vmap(lambda *shape: _arc(gate_length(*shape, time, most), time, *shape))(*shape)
     plus, minus = shape[3:]
     r = arc.r
     wide = (plus + minus * r**2) / 2  # D e^-tau
@@ -79,7 +79,7 @@ class _Arc(NamedTuple):
     grown: Any  # log N/N(0)
 
 
-def _frame(alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any, time: Any) -> _Frame:
+def _frame(time: Any, alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any) -> _Frame:
     """The zero of Q where the point comes to rest, unless it is out of reach.
 
     Zeros that almost coincide are used only if `time` brings the point close: as functions of the weights they are not
@@ -105,9 +105,9 @@ def _frame(alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any, time: Any) -
     return _Frame(rests, jnp.where(rests, rest, 0.0), gap, start, jnp.where(rests, root, 1.0))
 
 
-def _arc(sigma: Any, alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any, time: Any) -> _Arc:
+def _arc(sigma: Any, time: Any, alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any) -> _Arc:
     """e^(-tau), tau and log N(tau)/N(0)."""
-    frame = _frame(alpha, far, gamma, plus, minus, time)
+    frame = _frame(time, alpha, far, gamma, plus, minus)
     short, gone = jnp.exp(-sigma), -jnp.expm1(-sigma)
     r = frame.rest + frame.gap * short
     moderate = frame.gap < 0.5
@@ -135,7 +135,7 @@ def gate_length(alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any, time: A
     one; else the bracket is halved.
     """
     shape = (alpha, far, gamma, plus, minus)
-    frame = _frame(*shape, time)
+    frame = _frame(time, *shape)
     # sigma' = r (gamma (r + rest) + far)/D is at most 3 most, and tau' = N/D at most `most`
     high = jnp.where(frame.rests, 3 * most, most) * time
     close = jnp.finfo(jnp.result_type(alpha)).eps ** 0.75
@@ -167,10 +167,10 @@ def _gate_length_jvp(primals: Any, tangents: Any) -> Any:
     shape, time = primals[:5], primals[5]
 
     def gone(*shape: Any) -> Any:
-        return _gate_time(sigma, _frame(*shape, time), *shape)
+        return _gate_time(sigma, _frame(time, *shape), *shape)
 
     _, change = jax.jvp(gone, shape, tangents[:5])
-    return sigma, (tangents[5] - change) * _gate_speed(sigma, _frame(*shape, time), *shape)
+    return sigma, (tangents[5] - change) * _gate_speed(sigma, _frame(time, *shape), *shape)
 
 
 def _gate_speed(sigma: Any, frame: _Frame, alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any) -> Any:
