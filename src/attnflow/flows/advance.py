@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 
 from attnflow.axes import members, over_members
 from attnflow.checks import instance, number
@@ -66,10 +67,14 @@ def advance(
     break_times = breaks((field, noise), max(t0, t1) if known else (t1 if is_concrete(t0) else t0))
     grid = method.grid(t0, t1, break_times)
     moved = _advance(
-        systems.field, systems.field_axes, systems.measure, systems.measure_axes, jnp.asarray(t0, float),
-        jnp.asarray(t1, float), method, jnp.asarray(break_times), grid if grid is None else jnp.asarray(grid),
+        systems.field, systems.field_axes, systems.measure, systems.measure_axes, _time(t0), _time(t1), method,
+        break_times, grid,
     )  # fmt: skip
     return tokens.moved(systems.unflatten(moved))
+
+
+def _time(t: Any) -> Any:
+    return np.asarray(t, float) if is_concrete(t) else jnp.asarray(t, float)
 
 
 @eqx.filter_jit

@@ -202,7 +202,7 @@ class _Drive:
                 self._commit(tables, None, self.saved.state.work)
                 return Outcome(Ending.FAILED, broken)
             elif outcome is not None and outcome.ending is Ending.FINISHED:
-                outcome = self._frozen(frames, 2) or outcome
+                outcome = self._frozen(frames["time"], self._flat(frames), 2) or outcome
         self._commit(tables, outcome, resume)
         return outcome
 
@@ -222,14 +222,16 @@ class _Drive:
     def _look(self, frames: dict[str, np.ndarray], views: Views) -> tuple[dict[str, np.ndarray], Outcome | None]:
         """Hold the members that stop within these frames; the outcome if all of them have stopped."""
         assert self.state is not None
-        frames = dict(frames)
-        count = len(frames["time"])
-        flat = {k: v.reshape(self.members, *v.shape[len(self.shape) :]) for k, v in frames.items() if k != "time"}
+        times, count = frames["time"], len(frames["time"])
+        flat = self._flat(frames)
+        if not self.stops:
+            first, frozen = self._first_frozen(times, flat)
+            return (frames, None) if frozen is None else (self._shaped(frames, flat, first + 1), frozen)
         for k in range(count):
-            frame = Frame(float(frames["time"][k]), {name: values[:, k] for name, values in flat.items()})
-            still = self.stepper.is_still(frame)
-            if still is not None:
-                self.state = self.state._replace(still=np.where(still[0], self.state.still + 1, 0))
+            frame = Frame(float(times[k]), {name: values[:, k] for name, values in flat.items()})
+            at, one = times[k : k + 1], {name: values[:, k : k + 1] for name, values in flat.items()}
+            if (counts := self._without_motion(at, one)) is not None:
+                self.state = self.state._replace(still=counts[:, 0])
             for stop in self.stops:
                 running = np.isnan(self.state.stopped_at)
                 now = running & self._per_member(stop.holds(frame))
@@ -247,12 +249,33 @@ class _Drive:
                     every = "" if self.members == 1 else " (the last of all members)"
                     message = f"stopped at t = {frame.time:g}{every}: {stop.describe()}."
                     return self._shaped(frames, flat, k + 1), Outcome(Ending.STOPPED, message)
-            running = np.isnan(self.state.stopped_at)
-            if still is not None and running.any() and self.state.still[running].min() >= STILL_FRAMES:
-                cut = self._shaped(frames, flat, k + 1)
-                if (frozen := self._frozen(cut, STILL_FRAMES)) is not None:
-                    return cut, frozen
+            if counts is not None and (frozen := self._frozen(at, one, STILL_FRAMES)) is not None:
+                return self._shaped(frames, flat, k + 1), frozen
         return self._shaped(frames, flat, count), None
+
+    def _first_frozen(self, times: np.ndarray, flat: dict[str, np.ndarray]) -> tuple[int, Outcome | None]:
+        """The first of these rows at which the flow is frozen, and the outcome; None if it is frozen at none."""
+        assert self.state is not None
+        counts = self._without_motion(times, flat)
+        if counts is None or not len(times):
+            return 0, None
+        for k in np.flatnonzero(counts.min(axis=0) >= STILL_FRAMES):
+            self.state = self.state._replace(still=counts[:, k])
+            one = {name: values[:, k : k + 1] for name, values in flat.items()}
+            if (frozen := self._frozen(times[k : k + 1], one, STILL_FRAMES)) is not None:
+                return int(k), frozen
+        self.state = self.state._replace(still=counts[:, -1])
+        return 0, None
+
+    def _without_motion(self, times: np.ndarray, flat: dict[str, np.ndarray]) -> np.ndarray | None:
+        """(member, row) how many rows up to each one are without motion; None where that is not known."""
+        assert self.state is not None
+        found = self.stepper.are_still(times, flat)
+        if found is None:
+            return None
+        rows = np.arange(len(times))
+        moved = np.maximum.accumulate(np.where(found[0], -1, rows), axis=1)  # the last row with motion
+        return np.where(moved < 0, self.state.still[:, None] + rows + 1, rows - moved)
 
     def _per_member(self, holds: Any) -> np.ndarray:
         """What a stop condition says, for every member."""
@@ -264,27 +287,28 @@ class _Drive:
             )
         return np.broadcast_to(found, (self.members,))
 
+    def _flat(self, frames: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The variables of frames with one axis of members first."""
+        return {k: v.reshape(self.members, *v.shape[len(self.shape) :]) for k, v in frames.items() if k != "time"}
+
     def _shaped(self, frames: dict[str, np.ndarray], flat: dict[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
         made = {name: values[:, :count].reshape(*self.shape, count, *values.shape[2:]) for name, values in flat.items()}
         return {"time": frames["time"][:count]} | made
 
-    def _frozen(self, frames: dict[str, np.ndarray], least: int) -> Outcome | None:
+    def _frozen(self, times: np.ndarray, flat: dict[str, np.ndarray], least: int) -> Outcome | None:
         """The outcome of a flow in which no motion has been resolved for `least` frames, although tokens are apart."""
         assert self.state is not None
         running = np.isnan(self.state.stopped_at)
-        if len(frames["time"]) == 0 or not running.any() or self.state.still[running].min() < least:
+        if len(times) == 0 or not running.any() or self.state.still[running].min() < least:
             return None
-        last = {
-            k: v.reshape(self.members, *v.shape[len(self.shape) :])[:, -1] for k, v in frames.items() if k != "time"
-        }
-        t = float(frames["time"][-1])
-        still = self.stepper.is_still(Frame(t, last))
-        if still is None or not (still[1] & running).any():
+        last = {name: values[:, -1:] for name, values in flat.items()}
+        found = self.stepper.are_still(times[-1:], last)
+        if found is None or not (found[1][:, 0] & running).any():
             return None
         return Outcome(
             Ending.FROZEN,
-            f"frozen at t = {t:g}: every speed is below the round-off floor {np.max(last['floor']):.1e} although the "
-            "tokens have not met. They stand at an equilibrium, or drift too slowly for this clock.",
+            f"frozen at t = {float(times[-1]):g}: every speed is below the round-off floor {np.max(last['floor']):.1e} "
+            "although the tokens have not met. They stand at an equilibrium, or drift too slowly for this clock.",
         )
 
     def _commit(self, tables: Tables, outcome: Outcome | None, resume: Any) -> None:

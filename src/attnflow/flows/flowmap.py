@@ -40,21 +40,18 @@ class _Leg:
 
     def carry(self, points: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         order = slice(None) if self.forward else slice(None, None, -1)
-        times, nodes = jnp.asarray(self.times[order]), jnp.asarray(self.nodes[order])
-        system = Carried(
-            self.field, self.tokens.measure.moved(None), jnp.asarray(place),
-            jnp.asarray(breaks(self.field, self.times[-1])),
-        )  # fmt: skip
+        times, nodes = self.times[order], self.nodes[order]
+        jumps = breaks(self.field, self.times[-1])
+        system = Carried(self.field, self.tokens.measure.moved(None), place, jumps)
         if self.forward or self.method.layer_step is None:
-            end, logdet = _carry(system, self.method, times, nodes, jnp.asarray(points))
+            end, logdet = _carry(system, self.method, times, nodes, points)
         else:
             numbers = layer_number(self.times, self.method.layer_step)
             layers = np.arange(numbers[0], numbers[-1])
             last = np.searchsorted(numbers, layers, side="right") - 1
             end, logdet = _carry_back(
-                system, self.method, self.method.layer_step, jnp.asarray(layers), jnp.asarray(last),
-                jnp.asarray(numbers[last] == layers), jnp.asarray(self.nodes), jnp.asarray(points),
-            )  # fmt: skip
+                system, self.method, self.method.layer_step, layers, last, numbers[last] == layers, self.nodes, points
+            )
             if (lost := int(np.isnan(end).any(axis=1).sum())) > 0:
                 raise InvalidInput(
                     f"{lost} of the {len(points)} `points` have no way back through layers of step "

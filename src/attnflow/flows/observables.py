@@ -133,9 +133,8 @@ class Observers:
     def _rows(self, one: Watched, views: Views) -> np.ndarray:
         name = next(key for key, value in self.watched.items() if value is one)
         if one.traced:
-            args = (jnp.asarray(views.times), views.rows, views.fixed)
             try:
-                made = wait(_evaluate(one.observable.function, views.view, self.pairs, *args))
+                made = wait(_evaluate(one.observable.function, views.view, self.pairs, views.times, views.rows, views.fixed))
                 return np.asarray(made).astype(one.dtype)
             except jax.errors.UnexpectedTracerError as error:  # which shapes do not show
                 raise _holds_tracer(name) from error
@@ -171,7 +170,7 @@ def _tried(name: str, one: Observable, start: Views) -> Watched:
     failure: Exception | None = None
     traced = True
     try:
-        shape = jax.eval_shape(one.function, jnp.asarray(t, float), jax.tree.map(jnp.asarray, seen))
+        shape = jax.eval_shape(one.function, np.asarray(t), seen)
     except jax.errors.UnexpectedTracerError as error:
         raise _holds_tracer(name) from error
     except Exception as error:  # host code fails under tracing in many ways; it gets a second chance on numbers

@@ -21,7 +21,7 @@ from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Ending, Outcome, Reached
 from attnflow.flows.sink import Layout, Variable
 from attnflow.flows.stepper import AbstractStepper, Rows, Slice
-from attnflow.flows.stop import AbstractStop, Frame
+from attnflow.flows.stop import AbstractStop
 from attnflow.flows.system import Particles
 from attnflow.observe.energy import frame, lyapunov
 from attnflow.tokens import Measure, Tokens
@@ -88,10 +88,10 @@ class FlowingTokens(AbstractStepper):
         self.plan = _Plan(
             self.systems.field,
             self.systems.field_axes,
-            jax.tree.map(jnp.asarray, measure),
+            measure,
             measure.member_axes if self.systems.dims else None,
             method,
-            jnp.asarray(jumps),
+            jumps,
             tuple(name for name in names if name in needed and name != "positions"),
         )
         own = jax.tree.map(lambda leaf: self._lift(np.asarray(leaf)), measure)
@@ -103,8 +103,8 @@ class FlowingTokens(AbstractStepper):
         self.scratch: Any = None
         """Room for the frames of a chunk."""
         batch, floating = (self.count,) * bool(self.systems.dims), np.asarray(tokens.positions).dtype
-        self.none = jnp.zeros((*batch, 0, tokens.n, tokens.dim), floating)
-        self.unfilled = jnp.zeros(batch, int)
+        self.none = np.zeros((*batch, 0, tokens.n, tokens.dim), floating)
+        self.unfilled = np.zeros(batch, int)
         self.warm = False
         """Whether a slice has run, so that the next one does not compile."""
 
@@ -151,10 +151,9 @@ class FlowingTokens(AbstractStepper):
         return self._views(self._lift(positions)[:, None], np.zeros((self.count, 1)))
 
     def begin(self) -> _State:
-        x = jnp.asarray(self.systems.measure.positions)
-        batch = x.shape[:-2]
-        t = jnp.asarray(np.full(batch, self.times[0]))
-        memory = wait(_begin(self.plan, x, jnp.asarray(self.times[0])))
+        x = jax.device_put(self.systems.measure.positions)
+        t = np.full(x.shape[:-2], self.times[0])
+        memory = wait(_begin(self.plan, x, np.asarray(self.times[0])))
         return _State(
             t, x, memory, self.none, self.unfilled, np.zeros(2, np.int64), np.zeros((), np.int64),
             np.full(self.count, np.inf),
@@ -171,7 +170,7 @@ class FlowingTokens(AbstractStepper):
         began, limit = clock.perf_counter(), np.asarray(int(self.limit))
         done: Stretch = wait(
             _stretch(
-                self.plan, state.t, state.x, state.memory, state.frames, state.filled, jnp.asarray(chunk),
+                self.plan, state.t, state.x, state.memory, state.frames, state.filled, chunk,
                 after, np.asarray(self.times[-1]), np.asarray(self.path is not None), limit,
             )
         )  # fmt: skip
@@ -181,8 +180,8 @@ class FlowingTokens(AbstractStepper):
             t=done.t, x=done.state, memory=done.memory, frames=done.frames, filled=done.filled,
             steps=state.steps + steps,
         )  # fmt: skip
-        if np.any(done.failed):
-            return Slice(moved, None, self._failure(np.asarray(done.failed), moved), self.path)
+        if (failed := np.asarray(done.failed)).any():
+            return Slice(moved, None, self._failure(failed, moved), self.path)
         full = np.asarray(done.filled) >= self.size
         if not full.all():
             if self.path is None and np.all(full | np.asarray(done.waiting)):
@@ -204,21 +203,19 @@ class FlowingTokens(AbstractStepper):
 
     def hold(self, state: _State, members: np.ndarray, time: float, frame: Any) -> _State:
         if not self.systems.dims:
-            return state._replace(x=jnp.asarray(frame[0]), t=jnp.asarray(np.inf), held=np.full(1, time))
-        held = jnp.asarray(members)
+            return state._replace(x=np.asarray(frame[0]), t=np.asarray(np.inf), held=np.full(1, time))
         return state._replace(
-            x=jnp.where(held[:, None, None], jnp.asarray(frame), state.x),
-            t=jnp.where(held, jnp.inf, state.t),
+            x=np.where(members[:, None, None], frame, np.asarray(state.x)),
+            t=np.where(members, np.inf, np.asarray(state.t)),
             held=np.where(members, time, state.held),
         )
 
-    def is_still(self, frame: Frame) -> tuple[np.ndarray, np.ndarray] | None:
+    def are_still(self, times: np.ndarray, frames: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
         if not self.can_freeze:
             return None
-        apart = frame["spread"] > FROZEN_SPREAD
-        if frame.time < self.last_jump:  # tokens that stand still may move again when the field jumps
-            return np.zeros_like(apart), apart
-        return ~frame["resolved"] | ~apart, apart
+        apart = frames["spread"] > FROZEN_SPREAD
+        later = times >= self.last_jump  # tokens that stand still may move again when the field jumps
+        return later & (~frames["resolved"] | ~apart), apart
 
     def reached(self, state: _State, rows: dict[str, int]) -> Reached:
         time = float(np.min(np.minimum(np.asarray(state.t), self.times[-1])))
@@ -242,8 +239,8 @@ class FlowingTokens(AbstractStepper):
         if have == 0 and self.scratch is not None:
             return state._replace(frames=self.scratch)
         axis = state.x.ndim - 2
-        more = jnp.zeros((*state.x.shape[:axis], self.size - have, *state.x.shape[axis:]), state.x.dtype)
-        return state._replace(frames=jnp.concatenate([state.frames, more], axis=axis))
+        more = np.zeros((*state.x.shape[:axis], self.size - have, *state.x.shape[axis:]), state.x.dtype)
+        return state._replace(frames=np.concatenate([np.asarray(state.frames), more], axis=axis) if have else more)
 
     def _adapt(self, elapsed: float, steps: int) -> None:
         """Slices that last about as long as they should; the first one, which compiles, tells nothing."""

@@ -8,7 +8,6 @@ import numpy as np
 from attnflow.flows.observables import Views
 from attnflow.flows.outcome import Outcome, Reached
 from attnflow.flows.sink import Layout
-from attnflow.flows.stop import Frame
 
 
 class Rows(NamedTuple):
@@ -73,8 +72,11 @@ class AbstractStepper(abc.ABC):
         """The state in which `members` (a mask) stay for ever as they are in `frame`, one row of the views."""
 
     @abc.abstractmethod
-    def is_still(self, frame: Frame) -> tuple[np.ndarray, np.ndarray] | None:
-        """(member,) whether no motion can be resolved, and whether tokens are apart; None where that is not known."""
+    def are_still(self, times: np.ndarray, frames: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+        """(member, row) whether no motion can be resolved, and whether tokens are apart; None where that is not known.
+
+        `frames` are variables with the axes (member, row, ...) at `times`.
+        """
 
     @abc.abstractmethod
     def reached(self, state: Any, rows: dict[str, int]) -> Reached:
@@ -102,5 +104,5 @@ class AbstractSingle(AbstractStepper):
     def hold(self, state: Any, members: np.ndarray, time: float, frame: Any) -> Any:
         return state
 
-    def is_still(self, frame: Frame) -> tuple[np.ndarray, np.ndarray] | None:
+    def are_still(self, times: np.ndarray, frames: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
         return None

@@ -21,7 +21,6 @@ from attnflow.flows.driver import Control, Driven, drive
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
 from attnflow.flows.sink import AbstractSink, Layout, Variable
 from attnflow.flows.stepper import AbstractStepper, Rows, Slice
-from attnflow.flows.stop import Frame
 from attnflow.learn.classifier import Classifier, checked_labels, padded
 from attnflow.precision import double, full_precision, is_concrete, to_numpy
 
@@ -209,7 +208,7 @@ class _Descent(AbstractStepper):
     def hold(self, state: _State, members: np.ndarray, time: float, frame: Any) -> _State:
         return state
 
-    def is_still(self, frame: Frame) -> None:
+    def are_still(self, times: np.ndarray, frames: dict[str, np.ndarray]) -> None:
         return None
 
     def reached(self, state: _State, rows: dict[str, int]) -> Reached:

@@ -21,7 +21,6 @@ from attnflow.flows.longtime.rows import UNDETERMINED
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
 from attnflow.flows.sink import AbstractSink, Layout
 from attnflow.flows.stepper import AbstractStepper, Rows, Slice
-from attnflow.flows.stop import Frame
 from attnflow.precision import full_precision
 from attnflow.tokens import Tokens
 
@@ -171,7 +170,7 @@ class _Ensemble(AbstractStepper):
     def hold(self, state: _State, members: np.ndarray, time: float, frame: Any) -> _State:
         return state
 
-    def is_still(self, frame: Frame) -> None:
+    def are_still(self, times: np.ndarray, frames: dict[str, np.ndarray]) -> None:
         return None
 
     def reached(self, state: _State, rows: dict[str, int]) -> Reached:
