@@ -361,9 +361,8 @@ def _velocity(field: AbstractField, t: Any, query: AbstractQuery, mu: Tokens | M
         picked = members(field, shown).measure
         query = AtPoints(picked.positions, None if query.places is None else picked.place)
         axes = _first_axes(query)
-    found = _velocities(
-        systems.field, systems.field_axes, jnp.asarray(t, float), query, axes, systems.measure, systems.measure_axes
-    )
+    at = np.asarray(t, float) if is_concrete(t) else jnp.asarray(t, float)
+    found = _velocities(systems.field, systems.field_axes, at, query, axes, systems.measure, systems.measure_axes)
     return systems.unflatten(found)
 
 

@@ -133,8 +133,9 @@ class Observers:
     def _rows(self, one: Watched, views: Views) -> np.ndarray:
         name = next(key for key, value in self.watched.items() if value is one)
         if one.traced:
+            args = (views.times, views.rows, views.fixed)
             try:
-                made = wait(_evaluate(one.observable.function, views.view, self.pairs, views.times, views.rows, views.fixed))
+                made = wait(_evaluate(one.observable.function, views.view, self.pairs, *args))
                 return np.asarray(made).astype(one.dtype)
             except jax.errors.UnexpectedTracerError as error:  # which shapes do not show
                 raise _holds_tracer(name) from error

@@ -13,7 +13,7 @@ from attnflow.axes import finite_array, positive
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows import AbstractMethod, Fixed, advance
-from attnflow.precision import double
+from attnflow.precision import double, is_concrete
 from attnflow.spaces import Euclidean
 from attnflow.tokens import Tokens, from_array
 
@@ -122,7 +122,8 @@ def padded(points: Points, dim: int) -> Float[Array | np.ndarray, "point dim"]:
     points = finite_array("`points`", points)
     if points.ndim != 2 or points.shape[0] == 0 or points.shape[1] > dim:
         raise InvalidInput(f"`points` has shape {points.shape}; give (points, coordinates), at most {dim} coordinates.")
-    return jnp.pad(jnp.asarray(points), ((0, 0), (0, dim - points.shape[1])))
+    pad: Any = np.pad if is_concrete(points) else jnp.pad
+    return pad(points, ((0, 0), (0, dim - points.shape[1])))
 
 
 def checked_labels(labels: Any, n: int, classes: int) -> np.ndarray:

@@ -180,8 +180,8 @@ class _Descent(AbstractStepper):
         return None
 
     def begin(self) -> _State:
-        weights = jax.tree.map(jnp.asarray, self.weights)
-        return _State(weights, self.adam.init(weights), np.zeros((), np.int64), np.zeros(0))
+        weights = jax.device_put(jax.tree.map(np.asarray, self.weights))
+        return _State(weights, jax.jit(self.adam.init)(weights), np.zeros((), np.int64), np.zeros(0))
 
     def work(self, state: _State) -> Slice:
         """One step; rows are handed over every `EVERY` steps."""
@@ -189,7 +189,7 @@ class _Descent(AbstractStepper):
         if done >= steps:
             return Slice(state, None, Outcome(Ending.FINISHED, f"made {steps} steps."))
         chosen = self._minibatch(done)
-        x, y = jnp.asarray(self.recipe.points[chosen]), jnp.asarray(self.recipe.labels[chosen])
+        x, y = self.recipe.points[chosen], self.recipe.labels[chosen]
         weights, memory, loss = wait(self.update(state.weights, state.memory, x, y))
         if not np.isfinite(loss):
             message = f"the loss is {loss} after {done} steps; use a smaller `rate`, or a smaller start."

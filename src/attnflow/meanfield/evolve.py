@@ -159,7 +159,7 @@ def _equation(recipe: Recipe) -> Equation:
     density, basis = recipe.density, recipe.density.basis
     rtol, _, resolution = recipe.tolerances
     model = model_on(recipe.field, basis, recipe.kappa, resolution)
-    kernel, tolerances = _kernel(model, basis), tuple(jnp.asarray(value) for value in recipe.tolerances)
+    kernel, tolerances = _kernel(model, basis), tuple(np.asarray(value) for value in recipe.tolerances)
     numbers = ("energy", "entropy", "mass", "tail", "lowest", "negative", "speed")
 
     def further(state: HarmonicState, target: Any, limit: Any) -> tuple[HarmonicState, dict[str, Any]]:

@@ -143,10 +143,10 @@ class _Volumes(AbstractSingle):
         if row >= len(self.times):
             return Slice(state, None, self._finished(state))
         goal = float(self.times[row])
-        if state.t < goal:
+        if float(state.t) < goal:
             state = wait(stretch(self.scheme, state, np.asarray(goal), np.asarray(self.recipe.tolerance)))
-            if state.t < goal:
-                if state.memory > TINY * goal:
+            if float(state.t) < goal:
+                if float(state.memory) > TINY * goal:
                     return Slice(state, None)
                 message = (
                     f"integration failed near t = {float(state.t):g}: it needs steps below rounding. Check beta and "
@@ -164,10 +164,11 @@ class _Volumes(AbstractSingle):
         return Slice(state, Rows({"time": frames}, self._views(masses, goal)), done)
 
     def reached(self, state: CellState, rows: dict[str, int]) -> Reached:
-        return Reached(float(state.t), rows["time"], int(np.sum(state.steps)))
+        return Reached(float(state.t), rows["time"], int(np.asarray(state.steps).sum()))
 
     def steps(self, state: CellState) -> dict[str, int]:
-        return {"accepted": int(state.steps[0]), "rejected": int(state.steps[1])}
+        accepted, rejected = np.asarray(state.steps).tolist()
+        return {"accepted": accepted, "rejected": rejected}
 
     def finish(self, state: CellState) -> dict[str, Any]:
         return {"concentrated": ((), np.asarray(state.since))}
@@ -185,7 +186,7 @@ def _themselves(masses: Any, fixed: Any) -> Any:
 
 def _concentrated(state: CellState) -> str:
     """What there is to say where half of the mass is in clusters narrower than a cell."""
-    if not np.isfinite(state.since):
+    if not np.isfinite(np.asarray(state.since)):
         return ""
     return (
         f" concentrated: clusters are narrower than a cell since t = {float(state.since):.4g}; they are right as "

@@ -64,8 +64,8 @@ class Attempt(NamedTuple):
 
 def begin(c: Array) -> HarmonicState:
     """The state at time 0."""
-    zero, count = jnp.zeros(()), jnp.zeros((), jnp.int64)
-    return HarmonicState(zero, c, jnp.zeros_like(c), zero, jnp.ones(()), count == 0, count != 0, count, count, count)
+    zero, count, yes, no = np.zeros(()), np.zeros((), np.int64), np.asarray(True), np.asarray(False)
+    return HarmonicState(zero, c, np.zeros(c.shape, c.dtype), zero, np.ones(()), yes, no, count, count, count)
 
 
 def step(rate: Rate, linear: Array, c: Array, slope: Array, h: Any) -> Attempt:

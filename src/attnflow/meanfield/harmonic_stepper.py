@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from attnflow.flows.compiled import wait
@@ -67,7 +66,7 @@ class HarmonicStepper(AbstractSingle):
         return self.equation.views(self.equation.coefficients, 0.0)
 
     def begin(self) -> _State:
-        return _State(begin(jnp.asarray(self.equation.coefficients)), np.zeros((), np.int64))
+        return _State(begin(self.equation.coefficients), np.zeros((), np.int64))
 
     def work(self, state: _State) -> Slice:
         """Some steps towards the next saved time."""
@@ -75,9 +74,9 @@ class HarmonicStepper(AbstractSingle):
         if row >= len(self.times):
             return Slice(state, None, self._finished())
         target = float(self.times[row])
-        began, before = time.perf_counter(), int(state.inner.accepted + state.inner.rejected)
-        inner, found = wait(self.equation.advance(state.inner, jnp.asarray(target), jnp.asarray(self.limit)))
-        taken = int(inner.accepted + inner.rejected) - before
+        began, before = time.perf_counter(), _made(state.inner)
+        inner, found = wait(self.equation.advance(state.inner, np.asarray(target), np.asarray(self.limit)))
+        taken = _made(inner) - before
         if taken and self.warm:  # the first slice also compiles
             self.limit = int(np.clip(SLICE * taken / max(time.perf_counter() - began, 1e-6), 1, 100_000))
         self.warm = True
@@ -97,7 +96,7 @@ class HarmonicStepper(AbstractSingle):
         return Slice(_State(inner, np.asarray(row + 1)), rows, done)
 
     def reached(self, state: _State, rows: dict[str, int]) -> Reached:
-        return Reached(float(state.inner.t), rows["time"], int(state.inner.accepted + state.inner.rejected))
+        return Reached(float(state.inner.t), rows["time"], _made(state.inner))
 
     def steps(self, state: _State) -> dict[str, int]:
         return {"accepted": int(state.inner.accepted), "rejected": int(state.inner.rejected)}
@@ -107,3 +106,8 @@ class HarmonicStepper(AbstractSingle):
 
     def _finished(self) -> Outcome:
         return Outcome(Ending.FINISHED, f"reached t = {self.times[-1]:g}.")
+
+
+def _made(state: HarmonicState) -> int:
+    """The steps so far."""
+    return int(state.accepted) + int(state.rejected)

@@ -93,7 +93,7 @@ class _Ensemble(AbstractStepper):
         masses = np.asarray(self.systems.measure.masses).reshape(self.count, tokens.n)
         self.unit = mass_unit(masses)
         self.masses = np.rint(masses / self.unit) if self.unit != 1.0 else masses
-        axes, log_until = self.systems.field_axes, jnp.asarray(math.log(until))
+        axes, log_until = self.systems.field_axes, np.asarray(math.log(until))
         self.path: _State | None = None
         self.physics, self.shift = _physics(self.systems.field, axes, method, log_until, self.unit, self.count)
 
@@ -116,7 +116,7 @@ class _Ensemble(AbstractStepper):
 
     def begin(self) -> _State:
         count, n, d = self.positions.shape
-        none = _begin(jnp.zeros((count, 0, d)), jnp.zeros((count, 0)), _keys(count), False)
+        none = _begin(np.zeros((count, 0, d)), np.zeros((count, 0)), False)
         table = (count, n - 1)
         return _State(
             none, np.full(table, np.inf), np.full(table, np.nan), np.zeros(table, int), np.zeros(count, int),
@@ -130,18 +130,16 @@ class _Ensemble(AbstractStepper):
             size = next(s for s in SLOTS if s >= n)
             places = np.resize(np.arange(n), size)
             mass = np.where(np.arange(size) < n, self.masses[:, places], 0.0)
-            clusters = _begin(
-                jnp.asarray(self.positions[:, places]), jnp.asarray(mass), _keys(self.count), self.method.sensitive
-            )
+            clusters = _begin(self.positions[:, places], mass, self.method.sensitive)
         few = max([s for s in SLOTS if s < size and bool(state.together)], default=1)
-        while few > 1 and int(jnp.max(jnp.sum(jnp.asarray(clusters.mass) > 0, axis=1))) <= few:
+        while few > 1 and np.sum(np.asarray(clusters.mass) > 0, axis=1).max() <= few:
             clusters, size = _compact(clusters, few), few
             few = max([s for s in SLOTS if s < size], default=1)
-        if bool(jnp.all(_over(self.physics, clusters))):
+        if np.asarray(_over(self.physics, clusters)).all():
             done = Outcome(Ending.FINISHED, f"followed {self.count} systems to {_named(self.until)}.")
             return Slice(state._replace(clusters=clusters), None, done, self.path)
         clusters, records = wait(_work(self.physics, clusters, few))
-        if self.path is None and bool(jnp.any(clusters.shortened)):
+        if self.path is None and np.asarray(clusters.shortened).any():
             self.path = state
         return Slice(self._read(state._replace(clusters=clusters), records), Rows({}), None, self.path)
 
@@ -192,10 +190,6 @@ class _Ensemble(AbstractStepper):
         return {name: (dims, values.reshape(shape)) for name, values in found.items()}
 
 
-def _keys(count: int) -> Any:
-    return jax.random.split(jax.random.key(0), count)
-
-
 def _named(until: float) -> str:
     return "consensus" if math.isinf(until) else f"t = {until:g}"
 
@@ -211,7 +205,8 @@ def _physics(field: Any, axes: Any, method: LongTime, log_until: Any, unit: floa
 
 
 @compiled
-def _begin(positions: Any, mass: Any, keys: Any, sensitive: bool) -> Any:
+def _begin(positions: Any, mass: Any, sensitive: bool) -> Any:
+    keys = jax.random.split(jax.random.key(0), positions.shape[0])
     return jax.vmap(lambda x, m, key: integrator.begin(x, m, sensitive, key))(positions, mass, keys)
 
 
