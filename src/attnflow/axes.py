@@ -240,12 +240,17 @@ def _must_agree(name: str, first: list[Label], second: list[Label]) -> None:
     )
 
 
-def members(field: Any, tokens: Any) -> Members:
-    """Collect the batch dimensions of `field` and `tokens` (or a measure) and flatten them to one axis."""
-    dims = _dimensions(
+def dimensions(field: Any, tokens: Any) -> dict[str, np.ndarray]:
+    """The labels of the batch dimensions of `field` and `tokens` (or a measure)."""
+    return _dimensions(
         [(node.dim, len(node.values), node.coordinates) for node in batches(field)]
         + list(zip(tokens.dims, tokens.positions.shape, tokens.coordinates, strict=False))
     )
+
+
+def members(field: Any, tokens: Any) -> Members:
+    """Collect the batch dimensions of `field` and `tokens` (or a measure) and flatten them to one axis."""
+    dims = dimensions(field, tokens)
     if not dims:
         return Members({}, field, None, tokens.measure)
 

@@ -16,6 +16,7 @@ import numpy as np
 from attnflow.fields.queries import AbstractQuery
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 from attnflow.sums import AbstractSum, Choice, Use, choose
+from attnflow.sums.choose import cheapest
 from attnflow.tokens import Measure, Tokens
 
 
@@ -78,20 +79,25 @@ def prepare(field: Any, tokens: Tokens, tol: float | None, flowing: bool, on: Ab
             if new is not inner:
                 field = eqx.tree_at(part.where, field, new)
         elif part.where(field) is None:
-            chosen = choice(part, tokens, tol, flowing).sum
+            chosen = cheapest(tokens, part.use, _inside(part, tol), flowing)
             field = eqx.tree_at(part.where, field, chosen, is_leaf=lambda node: node is None)
     return field
 
 
 def choice(part: Summed, tokens: Tokens, tol: float | None, flowing: bool) -> Choice:
     """What `sums.choose` says; `tol` is the error of what the field makes of the sum."""
-    use = part.use
-    if tol is not None and isinstance(tol, int | float | np.number) and tol > 0:
-        size = part.size()
-        tol = min(float(tol) / max(size, 1e-300), 0.5) if size is not None and size > 1.0 else tol
+    use, tol = part.use, _inside(part, tol)
     return choose(
         tokens, use.kernel, tol=tol, mask=use.mask, plain=use.plain, ratios=use.ratios, space=use.space, flowing=flowing
     )
+
+
+def _inside(part: Summed, tol: float | None) -> float | None:
+    """The tolerance of a sum for the tolerance `tol` of what the field makes of it."""
+    if tol is not None and isinstance(tol, int | float | np.number) and tol > 0:
+        size = part.size()
+        return min(float(tol) / max(size, 1e-300), 0.5) if size is not None and size > 1.0 else tol
+    return tol
 
 
 def stated_error(field: Any, t: Any, query: AbstractQuery, mu: Measure) -> Any:

@@ -10,6 +10,9 @@ import numpy as np
 
 from attnflow.interrupts import raise_if_interrupted
 
+AT_ONCE = 1e-3
+"""Seconds for which a result is asked for again and again; then with pauses, which would take longer than that."""
+
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """`equinox.filter_jit` without its wait for the result: arrays are traced, everything else is compiled in.
@@ -36,11 +39,12 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def wait(tree: Any) -> Any:
     """Wait for a result while listening to Ctrl-C (a blocked call into compiled code would not)."""
-    pause = 1e-4
+    raise_if_interrupted()
+    pause, began = 0.0, time.perf_counter()
     for array in jax.tree.leaves(tree):
-        raise_if_interrupted()
         while not array.is_ready():
             raise_if_interrupted()
-            time.sleep(pause)
-            pause = min(2 * pause, 0.02)
+            time.sleep(pause)  # without a pause it gives way to other threads, and comes back at once
+            if pause or time.perf_counter() - began > AT_ONCE:
+                pause = min(max(2 * pause, 1e-4), 0.02)
     return tree

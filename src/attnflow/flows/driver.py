@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from attnflow.checks import flag, instance, shown
-from attnflow.compilations import make_room
+from attnflow.compilations import make_room_at_times
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.flows.heartbeat import Heartbeat, is_wanted
 from attnflow.flows.observables import Broken, Observe, Observers, Views
@@ -75,7 +75,7 @@ def drive(
     `keep` names the variables of frames that are saved, all by default; observables are always saved. Without
     `on_progress` a terminal shows a line after two seconds (`ATTNFLOW_PROGRESS=off`: none).
     """
-    make_room()
+    make_room_at_times()
     with contextlib.ExitStack() as stack:
         if control.on_progress is None and is_wanted():
             control = dataclasses.replace(control, on_progress=stack.enter_context(Heartbeat()).update)

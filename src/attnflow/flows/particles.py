@@ -76,7 +76,9 @@ class FlowingTokens(AbstractStepper):
         self.size = recipe.chunk
         self.systems: Members = members((field, recipe.noise), tokens)
         self.count = int(np.prod(self.systems.shape)) if self.systems.dims else 1
-        has_energy = lyapunov(field, tokens.on(method.evaluates_on(tokens.space), tokens.positions)) is not None
+        on = method.evaluates_on(tokens.space)
+        seen = tokens if on is tokens.space else tokens.on(on, tokens.positions)
+        has_energy = lyapunov(field, seen) is not None
         names = [name for name in BUILT_IN if name != "energy" or has_energy]
         self.kept = [name for name in names if name in recipe.keep]
         needed = {name for stop in recipe.stops for name in stop.needs} | set(self.kept)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.axes import members
+from attnflow.axes import dimensions
 from attnflow.checks import end_time, instance, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.feasible import require_memory
@@ -128,7 +128,7 @@ def _recipe(
     if noise is not None:
         check_noise(noise, method, tokens)
     times = saved_times(save, until, method.layer_step)
-    sizes = [len(labels) for labels in members((field, noise), tokens).dims.values()]
+    sizes = [len(labels) for labels in dimensions((field, noise), tokens).values()]
     numbers = math.prod(sizes) * tokens.n * tokens.dim
     itemsize = np.asarray(tokens.positions).dtype.itemsize
     require_memory(itemsize * COPIES * numbers, f"a flow of {numbers} coordinates", "use fewer tokens or members")

@@ -126,6 +126,11 @@ class AbstractSum(eqx.Module):
         """
 
     @classmethod
+    def least_seconds(cls, case: "Case") -> float:
+        """What every offer in this case takes at least; a field does not ask for offers that another undercuts."""
+        return 0.0
+
+    @classmethod
     @abc.abstractmethod
     def offers(cls, case: "Case") -> tuple["Offer", ...]:
         """What this way to sum costs in this case and how accurate it is, or why it is out; none is no offer."""

@@ -88,6 +88,30 @@ def choose(
         flowing: whether the tokens will move: neighbours become too many when they condense.
         backend: "cpu" or "gpu"; default where JAX runs.
     """
+    case = _case(tokens, kernel, tol, mask, plain, ratios, space, flowing, backend)
+    options = [offer for kind in _CONSIDERED.values() for offer in kind.offers(case)]
+    best = _best(case, options)
+    return Choice(best, float(case.tol), tuple(options), case.setting)
+
+
+def cheapest(tokens: Tokens, use: Use, tol: float | None, flowing: bool) -> AbstractSum:
+    """The sum that `choose` takes, without looking at those that cannot be as cheap as another."""
+    case = _case(tokens, use.kernel, tol, use.mask, use.plain, use.ratios, use.space, flowing, None)
+    options: list[Offer] = []
+    seconds = math.inf
+    for kind in _CONSIDERED.values():
+        if kind.least_seconds(case) <= seconds:
+            found = kind.offers(case)
+            options.extend(found)
+            seconds = min([seconds, *(offer.seconds for offer in found if not offer.why_not and not offer.doubtful)])
+    return _best(case, options)
+
+
+def _case(
+    tokens: Tokens, kernel: AbstractKernel | Batched, tol: float | None, mask: AbstractMask | None, plain: bool,
+    ratios: bool, space: AbstractSpace | None, flowing: bool, backend: str | None,
+) -> Case:  # fmt: skip
+    """The checked arguments of `choose`."""
     if tokens.present is not None and not tokens.dims:
         tokens = tokens.member()  # the choice is that for the tokens alone
     use = Use(
@@ -110,7 +134,11 @@ def choose(
             f"`tol` is {tol:.0e}, but float32 reaches about {floor:.0e} at {named(kernels)} and n = {tokens.n}; "
             "give tokens in float64, or a larger tol."
         )
-    options = [offer for kind in _CONSIDERED.values() for offer in kind.offers(case)]
+    return case
+
+
+def _best(case: Case, options: list[Offer]) -> AbstractSum:
+    """The sum of the cheapest offer that can be trusted; those that cannot are replaced in the list."""
     best = options[0]
     for option in sorted(options, key=lambda option: option.seconds):
         # the cheapest first: whether round-off allows it may take an evaluation
@@ -120,4 +148,4 @@ def choose(
         if option.doubtful:
             options[options.index(option)] = case.refused(option)
     assert best.sum is not None
-    return Choice(best.sum, float(case.tol), tuple(options), case.setting)
+    return best.sum

@@ -177,6 +177,10 @@ class AbstractSeries(AbstractSum):
         """Whether this series is for S^(d-1)."""
 
     @classmethod
+    def least_seconds(cls, case: Case) -> float:
+        return case.costs.call
+
+    @classmethod
     def offers(cls, case: Case) -> tuple[Offer, ...]:
         name, d, n = cls.__name__, case.d, case.n
         if not cls._serves(d):

@@ -124,6 +124,10 @@ class FastSphere(AbstractHostSum):
         return "" if self.guarded else unguarded("FastSphere", tol, tokens, rounding)
 
     @classmethod
+    def least_seconds(cls, case: Case) -> float:
+        return SECONDS["call"]
+
+    @classmethod
     def offers(cls, case: Case) -> tuple[Offer, ...]:
         def out(why: str) -> tuple[Offer, ...]:
             return (Offer("FastSphere", None, why_not=why),)

@@ -89,7 +89,9 @@ class Measure(eqx.Module):
 
     def moved(self, positions: Any) -> "Measure":
         """The same measure at other positions."""
-        return eqx.tree_at(lambda mu: mu.positions, self, positions, is_leaf=_is_none)
+        if not hasattr(positions, "shape") or self.masses is None or self.place is None:
+            return eqx.tree_at(lambda mu: mu.positions, self, positions, is_leaf=_is_none)
+        return Measure(positions, self.masses, present=self.present, place=self.place, space=self.space)
 
     def on(self, space: AbstractSpace, positions: Any) -> "Measure":
         """The same measure at other positions on another space."""
