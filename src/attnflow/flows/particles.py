@@ -1,6 +1,7 @@
 """Tokens that follow a field, as the driver moves them."""
 
 import dataclasses
+import functools
 import time as clock
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import numpy as np
 from attnflow.axes import Members, members, over_members
 from attnflow.fields import AbstractField, breaks
 from attnflow.fields.structure import is_exact
-from attnflow.flows.compiled import compiled, wait
+from attnflow.flows.compiled import Staged, compiled, wait
 from attnflow.flows.methods import AbstractMethod
 from attnflow.flows.methods.base import Stretch
 from attnflow.flows.noises import AbstractNoise
@@ -87,18 +88,17 @@ class FlowingTokens(AbstractStepper):
         measure = self.systems.measure.moved(None)
         jumps = breaks((field, recipe.noise), self.times[-1])
         self.last_jump = float(jumps[-1]) if jumps.size else -np.inf
-        self.plan = _Plan(
+        self.names = tuple(name for name in names if name in needed and name != "positions")
+        plan = _Plan(
             self.systems.field,
             self.systems.field_axes,
-            measure,
+            jax.tree.map(lambda leaf: leaf if hasattr(leaf, "dtype") else jnp.asarray(leaf), measure),
             measure.member_axes if self.systems.dims else None,
             method,
             jumps,
-            tuple(name for name in names if name in needed and name != "positions"),
+            self.names,
         )
-        own = jax.tree.map(lambda leaf: self._lift(np.asarray(leaf)), measure)
-        everywhere = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (self.count, *np.shape(leaf))), measure.space)
-        self.measure = own.on(everywhere, None)
+        self.plan = Staged(plan)
         self.limit = float(np.clip(FIRST_SLICE / (self.count * tokens.n * max(tokens.n, 64)), 1, 256))
         self.path: _State | None = None
         """The state before the last steps, which were shortened."""
@@ -153,7 +153,7 @@ class FlowingTokens(AbstractStepper):
         return self._views(self._lift(positions)[:, None], np.zeros((self.count, 1)))
 
     def begin(self) -> _State:
-        x = jax.device_put(self.systems.measure.positions)
+        x = self.systems.measure.positions
         t = np.full(x.shape[:-2], self.times[0])
         memory = wait(_begin(self.plan, x, np.asarray(self.times[0])))
         return _State(
@@ -257,7 +257,7 @@ class FlowingTokens(AbstractStepper):
         times = np.resize(self.times[row : row + length], self.size)
         own = np.minimum(times[None, :], state.held[:, None])
         measured = {}
-        if self.plan.names:
+        if self.names:
             at = own if self.systems.dims else own[0]
             measured = {
                 name: self._lift(np.asarray(value))[:, :length]
@@ -269,7 +269,15 @@ class FlowingTokens(AbstractStepper):
         return Rows({"time": {"time": times[:length]} | shaped}, views)
 
     def _views(self, frames: np.ndarray, times: np.ndarray) -> Views:
-        return Views(times, frames, self.measure, _moved)
+        return Views(times, frames, self._fixed if self.recipe.observe else None, _moved)
+
+    @functools.cached_property
+    def _fixed(self) -> Measure:
+        """What observables see next to positions, with the members first."""
+        measure = self.systems.measure.moved(None)
+        own = jax.tree.map(lambda leaf: self._lift(np.asarray(leaf)), measure)
+        everywhere = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (self.count, *np.shape(leaf))), measure.space)
+        return own.on(everywhere, None)
 
     def _lift(self, array: np.ndarray) -> np.ndarray:
         """With the members first, also where there is no batch."""

@@ -62,10 +62,14 @@ class Attempt(NamedTuple):
     error: Array
 
 
-def begin(c: Array) -> HarmonicState:
-    """The state at time 0."""
-    zero, count, yes, no = np.zeros(()), np.zeros((), np.int64), np.asarray(True), np.asarray(False)
-    return HarmonicState(zero, c, np.zeros(c.shape, c.dtype), zero, np.ones(()), yes, no, count, count, count)
+def begin(c: Any) -> HarmonicState:
+    """The state at time 0, made without a program of its own."""
+    none: Any = np.zeros(c.shape, c.dtype)
+    zero: Any = np.zeros(())
+    one: Any = np.ones(())
+    count: Any = np.zeros((), np.int64)
+    yes: Any = np.asarray(True)
+    return HarmonicState(zero, c, none, zero, one, yes, ~yes, count, count, count)
 
 
 def step(rate: Rate, linear: Array, c: Array, slope: Array, h: Any) -> Attempt:

@@ -1,9 +1,11 @@
 """What every space knows of itself."""
 
 import abc
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -41,7 +43,8 @@ class AbstractSpace(eqx.Module):
 
     def __str__(self) -> str:
         """On one line, as messages need it."""
-        return eqx.tree_pformat(self, width=10_000)
+        leaves, structure = jax.tree.flatten(self)
+        return eqx.tree_pformat(self, width=10_000) if leaves else _on_one_line(structure)
 
     @property
     @abc.abstractmethod
@@ -117,3 +120,9 @@ def size(space: str, name: str, value: int, least: int) -> int:
     if value > LARGEST_DIM and limited():
         raise TooLarge(f"`{name}` of {space} is {shown(value)}; give at most {LARGEST_DIM}.")
     return int(value)
+
+
+@functools.lru_cache(maxsize=64)
+def _on_one_line(structure: Any) -> str:
+    """A space without arrays, in words."""
+    return eqx.tree_pformat(jax.tree.unflatten(structure, []), width=10_000)

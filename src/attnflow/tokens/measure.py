@@ -42,15 +42,14 @@ class Measure(eqx.Module):
         place: Any = None,
         space: AbstractSpace | None = None,
     ):
-        shape = positions.shape[:-1]
         if masses is None:
             if present is None:
-                masses = np.full(shape, 1.0 / shape[-1], positions.dtype)
+                masses = np.full(positions.shape[:-1], 1.0 / positions.shape[-2], positions.dtype)
             else:
                 there = present.astype(positions.dtype)
                 masses = there / there.sum(axis=-1, keepdims=True)
         self.positions, self.masses, self.present = positions, masses, present
-        self.place = np.arange(shape[-1]) if place is None else place
+        self.place = np.arange(positions.shape[-2]) if place is None else place
         self.space = Sphere(positions.shape[-1]) if space is None else space
 
     @property
@@ -89,16 +88,16 @@ class Measure(eqx.Module):
 
     def moved(self, positions: Any) -> "Measure":
         """The same measure at other positions."""
-        if not hasattr(positions, "shape") or self.masses is None or self.place is None:
-            return eqx.tree_at(lambda mu: mu.positions, self, positions, is_leaf=_is_none)
-        return Measure(positions, self.masses, present=self.present, place=self.place, space=self.space)
+        return self.on(self.space, positions)
 
     def on(self, space: AbstractSpace, positions: Any) -> "Measure":
         """The same measure at other positions on another space."""
-        return eqx.tree_at(
-            lambda mu: (mu.positions, mu.space), self, (positions, space),
-            is_leaf=lambda node: node is None or isinstance(node, AbstractSpace),
-        )  # fmt: skip
+        if self.masses is None or self.place is None:
+            return eqx.tree_at(
+                lambda mu: (mu.positions, mu.space), self, (positions, space),
+                is_leaf=lambda node: node is None or isinstance(node, AbstractSpace),
+            )  # fmt: skip
+        return Measure(positions, self.masses, present=self.present, place=self.place, space=space)
 
     @property
     def member_axes(self) -> "Measure":
@@ -133,7 +132,3 @@ def all_present(mu: Any, what: str) -> None:
     if mu.present is not None:
         fix = "pick one system with `member`, which leaves them out." if mu.dims else "leave them out by `member()`."
         raise InvalidInput(f"`tokens` has absent rows, which {what} does not take; {fix}")
-
-
-def _is_none(node: Any) -> bool:
-    return node is None
