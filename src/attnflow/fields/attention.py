@@ -218,8 +218,9 @@ class Attention(AbstractField):
         return (self._summed(space),)
 
     def check_parameters(self, tokens: Tokens | Measure) -> None:
-        heads, d = self.heads, tokens.dim
-        for count in self._counts():
+        counts, d = self._counts(), tokens.dim
+        heads = max(counts, default=None)
+        for count in counts:
             if count != heads:
                 raise InvalidInput(
                     f"the matrices of Attention have {count} and {heads} heads; give one number of heads."
@@ -253,7 +254,8 @@ class Attention(AbstractField):
             pairs, _ = self.pairs(t, query, mu)
             return self._size(t, dtype) * self.normaliser.error(pairs, cut)
 
-        return Summed(lambda field: field.sum, self._use(space), error, self._largest)
+        use = Use(space, self.kernel, self.mask, self.features.is_plain, self.normaliser.takes_series)
+        return Summed(lambda field: field.sum, use, error, lambda: self._largest())
 
     def _cut(self, mu: Measure, dtype: Any) -> Any:
         """How far the sums S are off; the number 0 where they are exact."""

@@ -1,5 +1,6 @@
 """The pure, differentiable map from tokens at t0 to tokens at t1."""
 
+import functools
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -21,7 +22,12 @@ T = TypeVar("T", Tokens, Measure)
 
 def default_method(noise: AbstractNoise | None) -> AbstractMethod:
     """The method of `solve` and `advance` where none is given."""
-    return Adaptive() if noise is None else Layers(0.01, ProjectRenormalise())
+    return _default(noise is None)
+
+
+@functools.cache
+def _default(smooth: bool) -> AbstractMethod:
+    return Adaptive() if smooth else Layers(0.01, ProjectRenormalise())
 
 
 @double

@@ -105,27 +105,11 @@ class Tiled(AbstractSum):
         return 0.0
 
     def refusal(self, use: Use, tokens: Tokens | Measure | None) -> str:
-        if not self.bounded:
-            return ""
-        if not use.mask.sees_itself:
-            return (
-                f"the sum Tiled(bounded=True) needs tokens that see themselves, but the mask {type(use.mask).__name__} "
-                "may hide them; use sum=Tiled()."
-            )
-        kernels = use.kernels or [first_member(use.kernel)]
-        # a token sees itself in full where queries and keys have the same features
-        bounds = [use.plain and kernel.is_bounded(use.unit) for kernel in kernels]
-        if not all(bound for bound in bounds if is_concrete(bound)):
-            where = f"on {use.space}" if use.plain else "behind Q, K or an encoding"
-            return (
-                f"the sum Tiled(bounded=True) needs weights of at most 1, and {named(kernels)} {where} may have larger "
-                "ones; use sum=Tiled()."
-            )
-        return _too_light(tokens)
+        return _unbounded(use, tokens) if self.bounded else ""
 
     @classmethod
     def offers(cls, case: Case) -> tuple[Offer, ...]:
-        bounded = not cls(bounded=True).refusal(case.use, case.tokens)
+        bounded = not _unbounded(case.use, case.tokens)
         return (Offer("Tiled", cls(bounded=bounded), case.costs.tiles(case.n, case.d, bounded), case.floor),)
 
     def sizes(self, n_query: int, n_key: int) -> tuple[int, int]:
@@ -134,6 +118,25 @@ class Tiled(AbstractSum):
         k = self.keys or min(n_key, widest)
         q = self.queries or max(1, min(n_query, entries // (k * self.copies)))
         return q, k
+
+
+def _unbounded(use: Use, tokens: Tokens | Measure | None) -> str:
+    """Why weights may exceed 1, or what a token sees be lost; empty if neither."""
+    if not use.mask.sees_itself:
+        return (
+            f"the sum Tiled(bounded=True) needs tokens that see themselves, but the mask {type(use.mask).__name__} "
+            "may hide them; use sum=Tiled()."
+        )
+    kernels = use.kernels or [first_member(use.kernel)]
+    # a token sees itself in full where queries and keys have the same features
+    bounds = [use.plain and kernel.is_bounded(use.unit) for kernel in kernels]
+    if not all(bound for bound in bounds if is_concrete(bound)):
+        where = f"on {use.space}" if use.plain else "behind Q, K or an encoding"
+        return (
+            f"the sum Tiled(bounded=True) needs weights of at most 1, and {named(kernels)} {where} may have larger "
+            "ones; use sum=Tiled()."
+        )
+    return _too_light(tokens)
 
 
 def _too_light(tokens: Tokens | Measure | None) -> str:

@@ -154,7 +154,8 @@ class Tokens(eqx.Module):
     @property
     def measure(self) -> Measure:
         """The measure of one system, without names: what fields receive."""
-        self.single()
+        if self.dims:
+            self.single()
         return Measure(self.positions, self.masses, present=self.present, place=self.place, space=self.space)
 
     def single(self, name: str = "tokens") -> "Tokens":

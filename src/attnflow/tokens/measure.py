@@ -88,16 +88,11 @@ class Measure(eqx.Module):
 
     def moved(self, positions: Any) -> "Measure":
         """The same measure at other positions."""
-        return self.on(self.space, positions)
+        return _at(self, self.space, positions)
 
     def on(self, space: AbstractSpace, positions: Any) -> "Measure":
         """The same measure at other positions on another space."""
-        if self.masses is None or self.place is None:
-            return eqx.tree_at(
-                lambda mu: (mu.positions, mu.space), self, (positions, space),
-                is_leaf=lambda node: node is None or isinstance(node, AbstractSpace),
-            )  # fmt: skip
-        return Measure(positions, self.masses, present=self.present, place=self.place, space=space)
+        return _at(self, space, positions)
 
     @property
     def member_axes(self) -> "Measure":
@@ -109,6 +104,15 @@ class Measure(eqx.Module):
     def for_members(self, index: dict[str, np.ndarray], size: int) -> "Measure":
         """The measure repeated for each of `size` members (`Tokens` pick those of their own by `index`)."""
         return members_of(self, (), size)
+
+
+def _at(mu: Measure, space: AbstractSpace, positions: Any) -> Measure:
+    if mu.masses is None or mu.place is None:
+        return eqx.tree_at(
+            lambda mu: (mu.positions, mu.space), mu, (positions, space),
+            is_leaf=lambda node: node is None or isinstance(node, AbstractSpace),
+        )  # fmt: skip
+    return Measure(positions, mu.masses, present=mu.present, place=mu.place, space=space)
 
 
 def members_of(mu: Any, pick: tuple[np.ndarray, ...], size: int) -> Measure:
