@@ -31,6 +31,34 @@ def test_a_second_process_reads_the_programs_of_the_first(tmp_path):
     assert int(second[2]) < int(first[2])
 
 
+COUNTED = """
+import jax, attnflow as af
+made = []
+jax.monitoring.register_event_duration_secs_listener(lambda name, *_, **__: made.append(name))
+def count(call):
+    before = sum(name.endswith("backend_compile_duration") for name in made)
+    call()
+    print(sum(name.endswith("backend_compile_duration") for name in made) - before)
+mf = af.meanfield
+density = lambda: mf.perturbed(mf.CircleBasis(8), 1, 0.3)
+tokens = lambda seed: af.uniform(af.Sphere(4), n=3, seed=seed)
+for beta in (1.0, 2.0):
+    count(lambda: af.solve(af.Attention(beta), tokens(int(beta)), 0.1, save=1))
+    count(lambda: af.solve(af.Attention(beta), tokens(range(2)), 0.1, save=1, method=af.Layers(0.1)))
+    count(lambda: af.advance(af.Attention(beta), tokens(0), 0.0, 0.1, af.Layers(0.1)))
+    count(lambda: af.Attention(beta).velocity(0.0, None, tokens(0)))
+    count(lambda: mf.evolve(af.Attention(beta), density(), 0.1, kappa=0.1, save=1))
+"""
+
+
+def test_programs_are_few_and_compiled_once():
+    """The start, slices and measures of a flow, and two constants of Diffrax; nothing for arrays made on the host."""
+    counts = [int(line) for line in run(COUNTED).stdout.split()]
+    assert len(counts) == 10
+    assert all(count <= most for count, most in zip(counts[:5], (5, 3, 1, 1, 4), strict=True)), counts
+    assert counts[5:] == [0] * 5
+
+
 def test_it_must_come_first():
     done = run("import equinox, attnflow as af; af.cache_compilations()")
     assert "InvalidInput: Equinox is imported already" in done.stderr.splitlines()[-1]
