@@ -16,6 +16,12 @@ from pathlib import Path
 
 TREE = ("src", "tests", "docs", "benchmarks", "campaigns")
 """Folders that tests look into; files beside them travel too."""
+TIERS = {"test": "not slow", "study": "slow and not rare"}
+"""Which tests `make test` and `make study` run."""
+LAST = ("tests/test_conformance.py", "tests/test_records.py")
+"""A test of all rooms, and one that judges the record itself and so no mutant."""
+LONGEST = 600.0
+"""Seconds for one test, with the start of its process."""
 FACTS = """
 import json, platform, jax, attnflow
 print(json.dumps([attnflow.__file__, platform.python_version(), jax.__version__]))
@@ -29,9 +35,9 @@ class Stopped(Exception):
 class Bench:
     """The tree as it was (`base`), copies of it that may be changed, and pytest."""
 
-    def __init__(self, root: Path, folder: Path, python: str, copies: int, deselected: list[str]):
-        self.folder, self.python = folder, python
-        self.deselected = [word for test in deselected for word in ("--deselect", test)]
+    def __init__(self, root: Path, folder: Path, python: str, copies: int, options: list[str]):
+        self.folder, self.python, self.options = folder, python, options
+        self.known: dict[tuple[str, str], bool] = {}
         self.base = folder / "base"
         self.base.mkdir()
         for path in root.iterdir():
@@ -39,6 +45,9 @@ class Bench:
                 shutil.copytree(path, self.base / path.name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
             elif path.is_file():
                 shutil.copy2(path, self.base)
+        # with the hash of its source beside it, so that the compiled file of a changed one is never taken
+        by_content = ["--invalidation-mode", "checked-hash"]
+        subprocess.run([python, "-m", "compileall", "-q", *by_content, self.base / "src"], check=True)
         self.free: queue.Queue[Path] = queue.Queue()
         for k in range(copies):
             shutil.copytree(self.base, folder / f"copy-{k}")
@@ -50,7 +59,8 @@ class Bench:
         """The tests' own: the copy is imported, nothing is cached, and the compiler hurries as in `make test`."""
         found = re.search(r"^QUICKLY := (.*)$", (copy / "Makefile").read_text(), flags=re.M)
         usual = {"XLA_FLAGS": found.group(1) if found else "", "JAX_PLATFORMS": "cpu"}
-        path = os.pathsep.join(filter(None, [str(copy / "src"), os.environ.get("PYTHONPATH", "")]))
+        here = str(Path(__file__).parent)
+        path = os.pathsep.join(filter(None, [str(copy / "src"), here, os.environ.get("PYTHONPATH", "")]))
         ours = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
         return usual | dict(os.environ) | ours
 
@@ -71,33 +81,36 @@ class Bench:
             raise SystemExit(f"attnflow is imported from {file} and not from the copy; nothing would be tested.")
         return python, version
 
-    def pytest(self, copy: Path, arguments: list[str], limit: float | None) -> tuple[int | None, str, float]:
-        """Exit code (None after the time limit), the first test that failed, seconds."""
-        command = [self.python, "-m", "pytest", "-x", "-p", "no:cacheprovider", "--tb=no", "-rfE", "-m", "not slow"]
-        began = time.monotonic()
+    def pytest(self, copy: Path, arguments: list[str], tier: str, limit: float) -> tuple[int | None, str]:
+        """Exit code (None after the time limit), and the first test that failed or did not end."""
         if self.stopped:
             raise Stopped
-        with tempfile.TemporaryFile("w+", dir=self.folder) as file:
-            process = subprocess.Popen(
-                [*command, *self.deselected, *arguments], cwd=copy, env=self.environment(copy), stdout=file,
-                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, start_new_session=True,
-            )  # fmt: skip
-            self.running.add(process)
-            try:
-                code: int | None = process.wait(limit)
-            except subprocess.TimeoutExpired:
-                code = None
-            finally:
-                self.end(process)
-            file.seek(0)
-            text = file.read().replace(f"{copy}{os.sep}", "")
+        descriptor, name = tempfile.mkstemp(dir=self.folder, prefix="watched-")
+        os.close(descriptor)
+        watched = Path(name)
+        command = [self.python, "-m", "pytest", "-x", "-p", "no:cacheprovider", "-p", "_watch", "--watched", name]
+        command += ["--tb=no", "-m", TIERS[tier], *self.options, *arguments]
+        process = subprocess.Popen(
+            command, cwd=copy, env=self.environment(copy), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL, text=True, start_new_session=True,
+        )  # fmt: skip
+        self.running.add(process)
+        try:
+            code: int | None = process.wait(max(1.0, limit))
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            self.end(process)
+        said = watched.read_text(encoding="utf-8").splitlines()
+        watched.unlink()
         if self.stopped:
             raise Stopped
         if code == -signal.SIGKILL:
-            raise SystemExit("a test run was killed from outside, perhaps for lack of memory; use fewer --jobs.")
-        failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, flags=re.M)
-        last = text.strip().splitlines()[-1][:200] if text.strip() else ""
-        return code, failed.group(1) if failed else last, time.monotonic() - began
+            print("a test run was killed from outside, perhaps for lack of memory; use fewer --jobs.", flush=True)
+            return None, ""
+        failed = [line.removeprefix("failed ") for line in said if line.startswith("failed ")]
+        began = [line.removeprefix("began ") for line in said if line.startswith("began ")]
+        return code, (failed or began[-1:] or ["tests/conftest.py"])[0]
 
     def end(self, process: "subprocess.Popen[str]") -> None:
         """End a test run and all that it started."""
@@ -112,31 +125,51 @@ class Bench:
         for process in list(self.running):
             self.end(process)
 
-    def check(self, copy: Path, arguments: list[str], limit: float) -> tuple[bool, str, float]:
-        """Whether the tests notice what is wrong with this copy, which one, and after how many seconds."""
-        began, doubtful = time.monotonic(), list[str]()
+    def sound(self, test: str, tier: str) -> bool:
+        """Whether a test exists in this tier and passes without a change (a file: whether it can be imported)."""
+        if (test, tier) not in self.known:
+            arguments, good = ([test], (0,)) if "::" in test else (["--collect-only", test], (0, 5))
+            self.known[test, tier] = self.pytest(self.base, arguments, tier, LONGEST)[0] in good
+        return self.known[test, tier]
+
+    def check(self, copy: Path, tests: list[str], tier: str, limit: float) -> tuple[str, str]:
+        """Whether the tests notice what is wrong with this copy: killed (and by which), survived, or cut by the limit.
+
+        A test counts if it fails twice and passes without the change.
+        """
+        end, doubtful = time.monotonic() + limit, list[str]()
         while True:
-            skipped = [word for test in doubtful for word in ("--deselect", test)]
-            code, by, _ = self.pytest(copy, [*arguments, *skipped], limit)
+            unsound = [test for (test, _), sound in list(self.known.items()) if not sound]
+            skipped = [word for test in [*doubtful, *unsound] if "::" in test for word in ("--deselect", test)]
+            code, by = self.pytest(copy, [*tests, *skipped], tier, end - time.monotonic())
             if code is None:
-                return True, f"no answer after {limit:.0f} s", time.monotonic() - began
+                return "cut", ""
             if code in (0, 5):  # 5: no test was left
-                return False, "", time.monotonic() - began
-            if "::" not in by or by in doubtful or self.pytest(copy, [by], limit)[0] != 0:
-                return True, by, time.monotonic() - began
-            doubtful.append(by)  # it passed the second time: an accident
+                return "survived", ""
+            if by == "tests/conftest.py":  # nothing could be imported, which the base could
+                return "killed", by
+            if self.sound(by, tier) and ("::" not in by or self.pytest(copy, [by], tier, LONGEST)[0] != 0):
+                return "killed", by
+            if "::" not in by:
+                tests = [test for test in tests if test != by]
+            doubtful.append(by)
 
 
-def nearest(root: Path, file: str) -> list[str]:
-    """Tests of its room, those that name the module or what it defines first, then the conformance tests."""
+def nearest(root: Path, file: str) -> tuple[list[str], list[str]]:
+    """Test files of its room, those that name the module or what it defines first, and the conformance tests; and those
+    elsewhere that name it.
+    """
     path = root / "src" / "attnflow" / file
     room, stem = file.split("/")[0], path.stem
     tree = ast.parse(path.read_text(encoding="utf-8"))
     public = [n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef) and n.name[0] != "_"]
     words = [re.escape(f"attnflow.{file.removesuffix('.py').replace('/', '.')}"), *public]
-    ranked = []
-    for test in sorted((root / "tests" / room).rglob("test_*.py")):
+    near, wide = list[tuple[bool, int, str]](), list[tuple[bool, int, str]]()
+    for test in sorted((root / "tests").rglob("test_*.py")):
+        name = test.relative_to(root).as_posix()
         text = test.read_text(encoding="utf-8")
         named = sum(bool(re.search(rf"\b{word}\b", text)) for word in words)
-        ranked.append((test.stem != f"test_{stem}", -named, test.relative_to(root).as_posix()))
-    return [name for _, _, name in sorted(ranked)] + ["tests/test_conformance.py"]
+        at = near if name.startswith(f"tests/{room}/") else wide
+        if name not in LAST and (at is near or named):
+            at.append((test.stem != f"test_{stem}", -named, name))
+    return [name for *_, name in sorted(near)] + [LAST[0]], [name for *_, name in sorted(wide)]

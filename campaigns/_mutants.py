@@ -9,10 +9,12 @@ import ast
 import dataclasses
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
-ROOMS = ("fields", "sums", "flows", "observe", "meanfield", "theory")
+MATHEMATICS = ("fields", "sums", "flows", "observe", "meanfield", "theory")
+ROOMS = (*MATHEMATICS, "control", "depth", "decoders", "runs", "learn", "stability")
 LEFT_OUT = {"sums/costs.py"}
 """Files that hold measured times alone."""
 SPEED = re.compile(
@@ -77,12 +79,31 @@ class Mutant:
         path.write_text("".join(lines), encoding="utf-8")
 
 
-def choose(package: Path, count: int, seed: int, only: str | None = None) -> list[Mutant]:
+def draw(package: Path, count: int, seed: int, only: str | None = None) -> list[Mutant]:
+    """`count` mutants in different lines: half in the rooms that hold mathematics, then half in all, by the next seed.
+
+    With `only`, all are of one file.
+    """
+    if only:
+        return choose(package, count, seed, only=only)
+    first = choose(package, (count + 1) // 2, seed, MATHEMATICS)
+    taken = {(mutant.file, mutant.line) for mutant in first}
+    return first + choose(package, count // 2, seed + 1, taken=taken)
+
+
+def choose(
+    package: Path,
+    count: int,
+    seed: int,
+    rooms: tuple[str, ...] = ROOMS,
+    only: str | None = None,
+    taken: Collection[tuple[str, int]] = (),
+) -> list[Mutant]:
     """`count` mutants in different lines: rooms in turn, then a random line of the room, then a change of it."""
     rng = random.Random(seed)
     sources: dict[str, str] = {}
     found: dict[str, list[list[Mutant]]] = {}
-    for room in ROOMS:
+    for room in rooms:
         found[room] = []
         for path in sorted((package / room).rglob("*.py")):
             name = path.relative_to(package).as_posix()
@@ -92,14 +113,45 @@ def choose(package: Path, count: int, seed: int, only: str | None = None) -> lis
             at: dict[int, list[Mutant]] = {}
             for mutant in mutants(name, sources[name]):
                 at.setdefault(mutant.line, []).append(mutant)
-            found[room] += [at[line] for line in sorted(at)]
+            found[room] += [at[line] for line in sorted(at) if (name, line) not in taken]
         rng.shuffle(found[room])
     chosen: list[Mutant] = []
     while len(chosen) < count and any(found.values()):
-        for room in ROOMS:
+        for room in rooms:
             if found[room] and len(chosen) < count:
                 chosen += _drawn(found[room].pop(), rng, sources)
     return chosen
+
+
+def find(package: Path, entry: dict[str, Any]) -> Mutant | None:
+    """The mutant of a record in the package of today, by its text; None if the line is gone.
+
+    Of equal lines it is one in the same definition, if there is one, and the nearest to the old place.
+    """
+    path = package / entry["file"]
+    if not path.exists():
+        return None
+    source = path.read_text(encoding="utf-8")
+    lines = source.splitlines()
+    same = [k + 1 for k, line in enumerate(lines) if line.strip() == entry["before"]]
+    inside = [line for line in same if place(source, line) == entry.get("place")]
+    if not same:
+        return None
+    line = min(inside or same, key=lambda one: abs(one - entry["line"]))
+    before = lines[line - 1]
+    after = before[: len(before) - len(before.lstrip())] + entry["after"]
+    return Mutant(entry["file"], line, entry["kind"], before, after)
+
+
+def place(source: str, line: int) -> str:
+    """The definition that a line is in, such as `Solver.step`; empty outside of all."""
+    names: list[str] = []
+    nodes: list[ast.stmt] = ast.parse(source).body
+    while nodes:
+        inner = [node for node in nodes if node.lineno <= line <= (node.end_lineno or 0)]
+        names += [node.name for node in inner if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        nodes = [child for node in inner for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+    return ".".join(names)
 
 
 def _drawn(line: list[Mutant], rng: random.Random, sources: dict[str, str]) -> list[Mutant]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 Record = dict[str, Any]
-"""date, commit, source, python, jax, seed, count, only, deselected, seconds (of tests without a change), mutants."""
-SAME = ("seed", "count", "only", "source")
+"""date, commit, source, python, jax, seed, count, only, again (the record whose mutants they are), options, mutants."""
+SAME = ("seed", "count", "only", "again", "source")
 """What two parts of one campaign share."""
 
 
@@ -64,7 +64,7 @@ def judge(record: Record, known: dict[tuple[str, str, str], str]) -> None:
     """Call the survivors equivalent that a person did, and give the reason; no verdict of a test is touched."""
     for one in record["mutants"]:
         reason = known.get((one["file"], one["before"], one["after"]))
-        if one["verdict"] != "killed":
+        if one["verdict"] not in ("killed", "gone"):
             one["verdict"], one["why"] = ("equivalent", reason) if reason else ("survived", "")
 
 
@@ -94,13 +94,28 @@ def merge(parts: list[Record]) -> Record:
         for key in SAME:
             if one[key] != parts[0][key]:
                 raise SystemExit(f"these are records of two campaigns: {key} is {parts[0][key]} and {one[key]}.")
-    rank = {"near": 0, "whole": 1}
     found: dict[tuple[Any, ...], Record] = {}
     for mutant in (mutant for one in parts for mutant in one["mutants"]):
         at = tuple(mutant[key] for key in ("file", "line", "before", "after"))
         old = found.get(at)
-        if old is None or (old["verdict"] != "killed" and rank[mutant["suite"]] >= rank[old["suite"]]):
+        if old is None or (old["verdict"] != "killed" and (mutant["verdict"] == "killed" or more(mutant, old))):
             found[at] = mutant
-    times = {name: seconds for one in parts for name, seconds in one["seconds"].items()}
-    deselected = sorted({test for one in parts for test in one["deselected"]})
-    return parts[-1] | {"deselected": deselected, "seconds": times, "mutants": list(found.values())}
+    options = sorted({option for one in parts for option in one["options"]})
+    return parts[-1] | {"options": options, "mutants": list(found.values())}
+
+
+def more(one: Record, other: Record) -> bool:
+    """Whether a mutant met no fewer tests than another time."""
+    return len(one["met"]) >= len(other["met"])
+
+
+def lost(before: Record, after: Record) -> list[str]:
+    """The mutants that tests killed before and that survive now, or that an earlier tier killed before."""
+    order = {"test": 0, "study": 1}
+    now = {(one["file"], one["place"], one["before"], one["after"]): one for one in after["mutants"]}
+    found = []
+    for old in (one for one in before["mutants"] if one["verdict"] == "killed"):
+        new = now.get((old["file"], old["place"], old["before"], old["after"]))
+        if new and (new["verdict"] != "killed" or order[new["tier"]] > order[old["tier"]]):
+            found.append(f"{old['file']}:{new['line']}: {old['before']} -> {old['after']}, killed by {old['by']}")
+    return found

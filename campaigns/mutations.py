@@ -1,51 +1,56 @@
 """Does the test suite notice when one line of the package is wrong? Hours on two cores; part of `make long`.
 
-    python campaigns/mutations.py                       60 mutants, all processors, the record of today
+    python campaigns/mutations.py                       120 mutants, all processors, the record of today
     python campaigns/mutations.py --list --count 12     which lines would be changed, and how
     python campaigns/mutations.py --only theory/rings.py --count 5 --no-whole --record trial.json
     python campaigns/mutations.py --slice 1/4 --budget 240 --jobs 16 --record part-1.json
     python campaigns/mutations.py --merge part-*.json --record campaigns/records/mutations-2026-01-31.json
+    python campaigns/mutations.py --mutants campaigns/records/mutations-2026-01-31.json      the same ones again
 
-Mutants (one small change of one line, see `_mutants.py`) are drawn by a seed, as many in each of the six rooms that
-hold mathematics. Each is applied to a copy of the whole tree in a temporary folder, never to the tree itself, and the
-copy is what the tests import: PYTHONPATH points to it, and nothing begins if `attnflow` comes from elsewhere.
+Mutants (one small change of one line, see `_mutants.py`) are drawn by a seed: half of them, as many in each, from the
+six rooms that hold mathematics, and half, by the next seed, from those and six more. Each is applied to a copy of the
+whole tree in a temporary folder, never to the tree itself, and the copy is what the tests import: PYTHONPATH points to
+it, and nothing begins if `attnflow` comes from elsewhere.
 
-First the nearest tests run: those of its room, beginning with the files that name the module or what it defines, then
-the conformance tests. A mutant that survives them meets the whole suite of `make test`. Before that, every test file
-runs once without a change: it must pass, and three times its seconds (at least 300) are the time limit of a mutant;
-what takes longer counts as killed. A test that fails must fail twice, so that no accident kills a mutant.
+A mutant meets, until a test fails: the tests of `make test` in its room, files that name the module or what it defines
+first, and the conformance tests ("near"); those of `make test` elsewhere that name it ("wide"); those of `make study`
+in both ("study"); then all of `make test` and all of `make study` ("whole", "whole study"). A test that fails must fail
+twice, and pass without the change; one that does not end in its time counts as failed. The record says which test
+killed a mutant and in which tier it is, `test` or `study`.
 
-The record is written after every mutant. Started again with the same options, the campaign goes on where it stopped
-(the package must be the same; when tests were added, `--retry` runs the survivors again). A survivor shows a test that
-is missing, unless the change makes no difference: a person who can say why writes file, before, after and the reason
-into `equivalent.toml`. Verdicts: killed, survived, equivalent. Exit code 1 if a mutant survived.
+With --mutants the changes of a record are made again, found by their text where lines have moved, and each meets first
+the test that killed it. Those whose line no longer exists are `gone`, and a person looks for what is there instead.
+What was killed and survives now, or dies in a later tier, is lost: it is named at the end, with exit code 1.
+
+The record is written after every step. Started again with the same options, the campaign goes on where it stopped (the
+package must be the same; when tests were added, `--retry` runs the survivors again). A survivor shows a test that is
+missing, unless the change makes no difference: a person who can say why writes file, before, after and the reason into
+`equivalent.toml`. Verdicts: killed, survived, equivalent, gone. Exit code 1 if a mutant survived.
 """
 
 import argparse
 import concurrent.futures
 import datetime
+import heapq
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import _record
-from _bench import Bench, Stopped, nearest
-from _mutants import ROOMS, Mutant, choose
+from _bench import LAST, Bench, Stopped, nearest
+from _mutants import ROOMS, Mutant, draw, find, place
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "campaigns" / "records"
 EQUIVALENT = ROOT / "campaigns" / "equivalent.toml"
-LEAST = 300.0
-"""Seconds that every mutant is given."""
-WHOLE = "the whole suite"
+STAGES = {"near": "test", "wide": "test", "study": "study", "whole": "test", "whole study": "study"}
+"""What a mutant meets, one after the other, and the tier of those tests."""
 
 
 class Campaign:
@@ -54,117 +59,151 @@ class Campaign:
     def __init__(self, options: argparse.Namespace, bench: Bench, record: dict[str, Any], chosen: list[Mutant]):
         self.options, self.bench, self.record = options, bench, record
         k, n = options.slice
-        order = {mutant.key(): at for at, mutant in enumerate(chosen)}
-        self.mine, self.order = chosen[k - 1 :: n], order
-        self.lock, self.deadline = threading.Lock(), time.monotonic() + options.budget
+        self.order = {mutant.key(): at for at, mutant in enumerate(chosen)}
+        self.mine = chosen[k - 1 :: n]
+        self.deadline = time.monotonic() + options.budget
+        self.killers = {tuple(one["again"]): (one["by"], one["tier"]) for one in options.again if one["again"]}
 
-    def known(self, mutant: Mutant) -> dict[str, Any] | None:
-        """Its entry in the record."""
-        return next((one for one in self.record["mutants"] if _key(one) == mutant.key()), None)
+    def known(self, mutant: Mutant) -> dict[str, Any]:
+        """Its entry in the record, or a new one."""
+        file, line, before, after = mutant.key()
+        source = (self.bench.base / "src" / "attnflow" / file).read_text(encoding="utf-8")
+        new = {
+            "file": file, "line": line, "place": place(source, line), "kind": mutant.kind, "before": before,
+            "after": after, "verdict": "survived", "tier": "", "by": "", "met": [], "seconds": 0.0, "why": "",
+        }  # fmt: skip
+        return next((one for one in self.record["mutants"] if _key(one) == mutant.key()), new)
 
-    def keep(self, entry: dict[str, Any] | None, seconds: dict[str, float]) -> None:
-        """Put a verdict or the time of a test file into the record, and write it."""
-        with self.lock:
-            self.record["seconds"] |= {name: round(value, 1) for name, value in seconds.items()}
-            if entry is not None:
-                others = [one for one in self.record["mutants"] if _key(one) != _key(entry)]
-                self.record["mutants"] = sorted([*others, entry], key=lambda one: self.order.get(_key(one), 0))
-            _record.judge(self.record, _record.equivalents(EQUIVALENT))
-            _record.save(self.record, self.options.record)
+    def keep(self, *entries: dict[str, Any]) -> None:
+        """Put verdicts into the record, and write it."""
+        for entry in entries:
+            others = [one for one in self.record["mutants"] if _key(one) != _key(entry)]
+            self.record["mutants"] = sorted(
+                [*others, entry], key=lambda one: self.order.get(_key(one), len(self.order))
+            )
+        _record.judge(self.record, _record.equivalents(EQUIVALENT))
+        _record.save(self.record, self.options.record)
 
-    def side_by_side(self, work: Callable[[Any], None], items: list[Any], jobs: int) -> None:
-        """Work through the items; none begins after the budget is spent."""
+    def tests(self, mutant: Mutant, stage: str) -> list[str]:
+        """The arguments for pytest; the record does not judge itself."""
+        if stage.startswith("whole"):
+            side = ["-n", str(self.options.workers), "--dist", "worksteal"] if self.options.workers > 1 else []
+            return [*side, f"--ignore={LAST[1]}", "tests"]
+        near, wide = nearest(self.bench.base, mutant.file)
+        return {"near": near, "wide": wide, "study": near + wide}[stage]
 
-        def one(item: Any) -> None:
-            if time.monotonic() < self.deadline:
-                work(item)
+    def meet(self, mutant: Mutant, stage: str) -> dict[str, Any]:
+        """Apply a mutant to a copy, run the tests of a stage, and put the file back; its entry."""
+        entry, began = self.known(mutant), time.monotonic()
+        end = min(began + self.options.limit, self.deadline)
+        by, tier = self.killers.get(mutant.key(), ("", ""))
+        tests, verdict = self.tests(mutant, stage), "survived"
+        copy = self.bench.free.get()
+        try:
+            mutant.apply(copy / "src" / "attnflow")
+            if "::" in by and stage == "near" and self.bench.sound(by, tier):
+                verdict, by = self.bench.check(copy, [by], tier, end - time.monotonic())
+            if verdict != "killed":
+                tier = STAGES[stage]
+                verdict, by = self.bench.check(copy, tests, tier, end - time.monotonic()) if tests else ("survived", "")
+        finally:
+            shutil.copy2(self.bench.base / "src" / "attnflow" / mutant.file, copy / "src" / "attnflow" / mutant.file)
+            self.bench.free.put(copy)
+        entry = entry | {"seconds": round(entry["seconds"] + time.monotonic() - began, 1)}
+        if verdict == "killed":
+            return entry | {"verdict": "killed", "tier": tier, "by": by, "why": ""}
+        return entry | {"met": entry["met"] + [stage] * (verdict == "survived")}
 
+    def run(self) -> None:
+        """All that is left of this slice: early stages first, each mutant as far as it survives."""
+        whole = [name for name in STAGES if name.startswith("whole")]
+        self.side_by_side([name for name in STAGES if name not in whole], self.options.jobs)
+        if self.options.whole:
+            self.side_by_side(whole, max(1, self.options.jobs // self.options.workers))
+
+    def side_by_side(self, stages: list[str], jobs: int) -> None:
+        """Let every mutant meet these stages; none begins after the budget is spent."""
+        waiting: list[tuple[int, int]] = []
+        running: dict[concurrent.futures.Future[dict[str, Any]], tuple[int, int]] = {}
+
+        def queue(at: int, behind: int = -1) -> None:
+            entry = self.known(self.mine[at])
+            left = [k for k, stage in enumerate(stages) if stage not in entry["met"] and k > behind]
+            if left and entry["verdict"] == "survived":
+                heapq.heappush(waiting, (left[0], at))
+
+        for at in range(len(self.mine)):
+            queue(at)
         with concurrent.futures.ThreadPoolExecutor(max_workers=jobs) as pool:
-            futures = [pool.submit(one, item) for item in items]
             try:
-                for future in concurrent.futures.as_completed(futures):
-                    future.result()
+                while running or (waiting and time.monotonic() < self.deadline):
+                    while waiting and len(running) < jobs and time.monotonic() < self.deadline:
+                        stage, at = heapq.heappop(waiting)
+                        running[pool.submit(self.meet, self.mine[at], stages[stage])] = (stage, at)
+                    done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+                    for future in done:
+                        stage, at = running.pop(future)
+                        entry = future.result()
+                        self.keep(entry)
+                        finished = stages[stage] in entry["met"]
+                        word = f"{entry['tier']}: {entry['by']}" if entry["verdict"] == "killed" else stages[stage]
+                        verdict = entry["verdict"] if finished or entry["verdict"] == "killed" else "cut"
+                        print(
+                            f"{entry['seconds']:6.0f} s  {verdict:9s}{entry['file']}:{entry['line']} {word}", flush=True
+                        )
+                        queue(at, stage)  # what was cut short waits for another call
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 self.bench.stop()
                 raise
 
-    def time_tests(self, name: str) -> None:
-        """Run a test file, or all, without a change: it must pass."""
-        arguments = self.whole() if name == WHOLE else [name]
-        code, by, seconds = self.bench.pytest(self.bench.base, arguments, None)
-        if code not in (0, 5):
-            raise SystemExit(f"without any change {by} fails; a campaign begins with tests that pass.")
-        print(f"{seconds:6.0f} s  {name} without a change", flush=True)
-        self.keep(None, {name: seconds})
-
-    def whole(self) -> list[str]:
-        """The arguments for all tests; the record does not judge itself."""
-        side = ["-n", str(self.options.workers), "--dist", "worksteal"] if self.options.workers > 1 else []
-        return [*side, "--ignore=tests/test_records.py", "tests"]
-
-    def meet(self, mutant: Mutant, suite: str) -> None:
-        """Apply a mutant to a copy, run the tests, and put the file back."""
-        tests = nearest(self.bench.base, mutant.file) if suite == "near" else self.whole()
-        names = tests if suite == "near" else [WHOLE]
-        usual = sum(self.record["seconds"].get(name, LEAST) for name in names)
-        copy = self.bench.free.get()
-        try:
-            mutant.apply(copy / "src" / "attnflow")
-            killed, by, seconds = self.bench.check(copy, tests, max(LEAST, 3 * usual))
-        finally:
-            shutil.copy2(self.bench.base / "src" / "attnflow" / mutant.file, copy / "src" / "attnflow" / mutant.file)
-            self.bench.free.put(copy)
-        file, line, before, after = mutant.key()
-        spent = seconds + ((self.known(mutant) or {}).get("seconds", 0.0) if suite == "whole" else 0.0)
-        verdict = "killed" if killed else "survived"
-        self.keep(
-            {"file": file, "line": line, "kind": mutant.kind, "before": before, "after": after, "verdict": verdict,
-             "by": by, "seconds": round(spent, 1), "suite": suite, "why": ""}, {}
-        )  # fmt: skip
-        print(f"{seconds:6.0f} s  {verdict:9s}{file}:{line} {('by ' + by) if killed else suite}", flush=True)
-
-    def run(self) -> None:
-        """All that is left of this slice."""
-        left = [mutant for mutant in self.mine if self.known(mutant) is None]
-        names = dict.fromkeys(name for mutant in left for name in nearest(self.bench.base, mutant.file))
-        self.side_by_side(self.time_tests, [n for n in names if n not in self.record["seconds"]], self.options.jobs)
-        timed = [m for m in left if all(n in self.record["seconds"] for n in nearest(self.bench.base, m.file))]
-        self.side_by_side(lambda mutant: self.meet(mutant, "near"), timed, self.options.jobs)
-        if not self.options.whole or time.monotonic() > self.deadline:
-            return
-        entries = [(mutant, self.known(mutant)) for mutant in self.mine]
-        alive = [m for m, one in entries if one and (one["verdict"], one["suite"]) == ("survived", "near")]
-        if alive and WHOLE not in self.record["seconds"]:
-            self.time_tests(WHOLE)
-        self.side_by_side(
-            lambda mutant: self.meet(mutant, "whole"), alive, max(1, self.options.jobs // self.options.workers)
-        )
-
     def report(self) -> int:
-        """Say what was found; exit code 1 if a mutant survived."""
-        self.keep(None, {})  # equivalents may have been added since the last mutant ran
-        entries = [one for mutant in self.mine if (one := self.known(mutant))]
-        verdicts = {
-            name: sum(one["verdict"] == name for one in entries) for name in ("killed", "survived", "equivalent")
-        }
-        words = ", ".join(f"{count} {name}" for name, count in verdicts.items())
+        """Say what was found; exit code 1 if a mutant survived or was lost."""
+        gone = [
+            one | {"verdict": "gone", "by": "", "tier": "", "met": []} for one in self.options.again if not one["again"]
+        ]
+        self.keep(*({key: value for key, value in one.items() if key != "again"} for one in gone))
+        mine = {mutant.key() for mutant in self.mine}
+        entries = [one for one in self.record["mutants"] if _key(one) in mine or one["verdict"] == "gone"]
+        counts: dict[str, int] = {}
+        for one in entries:
+            name = f"killed in {one['tier']}" if one["verdict"] == "killed" else one["verdict"]
+            counts[name] = counts.get(name, 0) + 1
+        words = ", ".join(f"{count} {name}" for name, count in counts.items())
         print(f"{len(entries)} of {len(self.mine)} mutants: {words}; written to {self.options.record}")
-        for one in (one for one in entries if one["verdict"] == "survived"):
-            print(f"\n{one['file']}:{one['line']}\n- {one['before']}\n+ {one['after']}")
-        return 1 if verdicts["survived"] else 0
+        for one in (one for one in entries if one["verdict"] in ("survived", "gone")):
+            print(f"\n{one['verdict']} {one['file']}:{one['line']}\n- {one['before']}\n+ {one['after']}")
+        lost = _record.lost(_record.load(self.options.mutants), self.record) if self.options.mutants else []
+        for line in lost:
+            print(f"lost: {line}")
+        return 1 if lost or "survived" in counts else 0
 
 
 def _key(entry: dict[str, Any]) -> tuple[str, int, str, str]:
     return entry["file"], entry["line"], entry["before"], entry["after"]
 
 
+def _chosen(package: Path, options: argparse.Namespace) -> list[Mutant]:
+    """The mutants of this call: drawn, or those of a record whose lines still exist."""
+    options.again = []
+    if options.mutants is None:
+        return draw(package, options.count, options.seed, options.only)
+    old = _record.load(options.mutants)
+    options.seed, options.count, options.only = old["seed"], old["count"], old["only"]
+    chosen = []
+    for entry in old["mutants"]:
+        mutant = find(package, entry)
+        options.again.append(entry | {"again": mutant and mutant.key()})
+        chosen += [mutant] if mutant else []
+    return chosen
+
+
 def _begin(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
     """The record so far, or a new one; refuses one of another campaign."""
     new = {
         "date": "", "commit": options.commit, "source": _record.of_folder(bench.base), **bench.facts(),
-        "seed": options.seed, "count": options.count, "only": options.only, "deselected": options.deselect,
-        "seconds": {}, "mutants": [],
+        "seed": options.seed, "count": options.count, "only": options.only,
+        "again": options.mutants.name if options.mutants else None, "options": options.pytest, "mutants": [],
     }  # fmt: skip
     if not options.record.exists():
         return new
@@ -175,7 +214,7 @@ def _begin(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
                 f"{options.record} is of another campaign ({key} {old[key]}, not {new[key]}); give --record."
             )
     kept = [one for one in old["mutants"] if not (options.retry and one["verdict"] == "survived")]
-    return new | {"mutants": kept, "seconds": {} if options.retry else old["seconds"]}
+    return new | {"mutants": kept}
 
 
 def _commit() -> str:
@@ -200,7 +239,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     cores = os.cpu_count() or 1
     today = RECORDS / f"mutations-{datetime.date.today()}.json"
-    parser.add_argument("--count", type=int, default=60, help="mutants in all (60)")
+    parser.add_argument("--count", type=int, default=120, help="mutants in all (120)")
     parser.add_argument("--seed", type=int, default=0, help="which ones (0)")
     parser.add_argument("--only", metavar="FILE", help="of this file alone, such as theory/rings.py")
     parser.add_argument("--list", action="store_true", help="print the changes and run nothing")
@@ -216,14 +255,29 @@ def main() -> int:
     parser.add_argument("--retry", action="store_true", help="run the survivors of the record again")
     parser.add_argument("--python", default=sys.executable, help="the interpreter with the test environment (this one)")
     parser.add_argument(
-        "--deselect", action="append", default=[], metavar="TEST", help="leave out a test that this machine cannot run"
+        "--pytest",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="for every test run, such as --pytest=--deselect=T",
     )
+    parser.add_argument(
+        "--costs", type=Path, metavar="FILE", help='lines of JSON with "id" and "wall": cheap tests first'
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=float("inf"),
+        metavar="SECONDS",
+        help="for one stage, which is cut short after that",
+    )
+    parser.add_argument("--mutants", type=Path, metavar="RECORD", help="those of this record, instead of drawing")
     parser.add_argument("--commit", help="what the tree is, where there is no git")
     parser.add_argument("--record", type=Path, metavar="FILE", help=f"default {today.relative_to(ROOT)}")
     parser.add_argument("--merge", type=Path, nargs="+", metavar="FILE", help="join these records into --record")
     options = parser.parse_args()
     if options.list:
-        every = choose(ROOT / "src" / "attnflow", options.count, options.seed, options.only)
+        every = _chosen(ROOT / "src" / "attnflow", options)
         for mutant in every[options.slice[0] - 1 :: options.slice[1]]:
             print(mutant.diff())
         return 0
@@ -241,9 +295,10 @@ def main() -> int:
     # a venv is known by the path of its interpreter: make it absolute, but follow no link
     options.python = os.path.abspath(options.python) if os.sep in options.python else options.python
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
-        bench = Bench(ROOT, Path(folder), options.python, options.jobs, options.deselect)
-        chosen = choose(bench.base / "src" / "attnflow", options.count, options.seed, options.only)
-        if {mutant.room for mutant in chosen} != set(ROOMS) and not options.only:
+        costs = [f"--costs={options.costs.resolve()}"] if options.costs else []
+        bench = Bench(ROOT, Path(folder), options.python, options.jobs, [*options.pytest, *costs])
+        chosen = _chosen(bench.base / "src" / "attnflow", options)
+        if {mutant.room for mutant in chosen} != set(ROOMS) and not (options.only or options.mutants):
             raise SystemExit(f"--count {options.count} is too few for {len(ROOMS)} rooms.")
         campaign = Campaign(options, bench, _begin(options, bench), chosen)
         try:
