@@ -32,6 +32,21 @@ def test_legendre_polynomials_and_their_slopes(d, degree):
     assert abs(weights @ retrieval.legendre(degree, d, nodes)) < 1e-13  # orthogonal to constants
 
 
+@pytest.mark.parametrize("mask", [af.Causal(), af.Causal(slope=0.3), af.Window(3)])
+def test_weights_of_a_mask_sum_to_one(mask):
+    assert retrieval._weights(af.Attention(1.0, mask=mask), np.arange(8)).sum() == pytest.approx(1.0, rel=1e-14)
+
+
+def test_prompts_are_followed_in_batches(monkeypatch):
+    """As many as have `PAIRS` pairs of tokens together, at least 4; 12 prompts are three batches of 4."""
+    monkeypatch.setattr(retrieval, "PAIRS", 4 * 8**2)
+    done = []
+    field = af.Attention(1.0, mask=af.Causal())
+    found = retrieval_profile(field, n=8, until=0.1, prompts=12, bins=2, on_progress=done.append)
+    assert found.prompts == 12
+    assert done == pytest.approx([1 / 3, 2 / 3, 1])
+
+
 @pytest.mark.parametrize(
     ("field", "d", "degree"),
     [

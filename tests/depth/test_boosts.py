@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad, solve_ivp
 
 import attnflow as af
-from attnflow.depth import PoissonKernel, boost, boost_log_det, poisson_path
+from attnflow.depth import PoissonKernel, boost, boost_log_det, boosts, poisson_path
 from attnflow.errors import InvalidInput
 
 RNG = np.random.default_rng(0)
@@ -248,3 +248,14 @@ def test_in_the_transformations_of_jax():
     b, h = np.array([0.3, -0.2]), 1e-6
     moved = [np.sum(PoissonKernel([0.2, 0.1]).moved(b + s * h * np.eye(2)[0]).log_density(np.eye(2))) for s in (1, -1)]
     np.testing.assert_allclose(slope(b)[0], (moved[0] - moved[1]) / (2 * h), atol=1e-8)
+
+
+def test_memory_is_asked_for_the_points_too(monkeypatch):
+    """Two frames of three replicas in R^2, with five points each: 6 (1 + 5) vectors of two numbers."""
+
+    def refuse(count, *words):
+        raise MemoryError(count)
+
+    monkeypatch.setattr(boosts, "require_memory", refuse)
+    with pytest.raises(MemoryError, match=str(8 * 3 * 2 * 2 * (1 + 5))):
+        poisson_path([0.3, 0.0], 0.1, 0.1, replicas=3, points=sphere(2, 5))

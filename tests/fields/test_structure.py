@@ -221,3 +221,12 @@ def test_layers_that_leave_the_sphere_still_know_where_the_tokens_started():
     field = af.norms.Ngpt(af.Attention(2.0)) + af.Perceptron(0.1 * np.eye(3))
     flow = af.solve(field, tokens, 0.2, method=af.Layers(0.1, af.updates.Project()), save=1)
     assert np.isfinite(flow.positions.values).all()
+
+
+def test_a_tolerance_is_shared_out_by_the_size_of_the_values():
+    """The mean may be off by a tenth of what its tenfold may be; small values leave the tolerance as it is."""
+    tokens = af.uniform(af.Sphere(2), n=4000)
+    tol = {
+        size: af.Attention(9.0, value=size * np.eye(2)).prepare(tokens, tol=1e-6).sum.tol for size in (0.1, 1.0, 10.0)
+    }
+    assert tol == {0.1: 1e-6, 1.0: 1e-6, 10.0: pytest.approx(1e-7)}

@@ -157,3 +157,16 @@ def test_heun_advances_at_order_two():
     exact = af.advance(field, tokens, 0.0, 1.0, af.Fixed(0.02)).positions
     errors = [np.abs(af.advance(field, tokens, 0.0, 1.0, af.Heun(h)).positions - exact).max() for h in (0.1, 0.05)]
     assert 3.5 < errors[0] / errors[1] < 4.5
+
+
+def test_times_that_are_traced_need_not_begin_at_zero():
+    """The number of steps is that of the time between, whether it is known beforehand or not."""
+    field, tokens = af.Attention(1.0), af.uniform(af.Sphere(3), n=4)
+
+    @af.double
+    @jax.jit
+    def moved(start):
+        return af.advance(field, tokens, start, start + 1.0, af.Fixed(1.0)).positions
+
+    want = af.advance(field, tokens, 3.0, 4.0, af.Fixed(1.0)).positions
+    np.testing.assert_allclose(moved(3.0), want, atol=1e-12)

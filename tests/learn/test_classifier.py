@@ -105,6 +105,14 @@ def test_only_weights_and_read_out_are_trainable():
     assert marks.field.features.query.weight.value is True
 
 
+def test_points_of_an_attention_field_feel_each_other():
+    field = af.Attention(1.0)
+    classifier = learn.Classifier(field, READOUT, method=af.Layers(0.25))
+    tokens = af.from_array(learn.padded(POINTS, 3), space=af.Euclidean(3))
+    moved = af.advance(field, tokens, 0.0, 0.25, af.Layers(0.25)).positions
+    np.testing.assert_allclose(classifier.flow_points(POINTS, [0.25])[0], moved, rtol=1e-12)
+
+
 def test_networks():
     smooth = learn.residual_network(2, 4, 5, until=2.0, seed=3)
     assert isinstance(smooth.inner, af.weights.Interpolated)
@@ -128,6 +136,7 @@ def test_bad_input():
     network = learn.residual_network(2, 4, 5)
     for build, named in [
         (lambda: learn.residual_network(2, 0, 5), "`width`"),
+        (lambda: learn.residual_classifier(2, 4, 5, classes=3), "`classes`"),
         (lambda: learn.residual_network(2, 4, 5, until=-1.0), "`until`"),
         (lambda: learn.Classifier(network, np.ones(2)), "`readout`"),
         (lambda: learn.Classifier(network, np.full((2, 2), np.nan)), "`readout`"),

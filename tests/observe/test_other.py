@@ -95,3 +95,9 @@ def test_plateaus_hold_times_that_are_no_floats():
     long = af.observe.Plateau(-np.inf, 1e4, 3, -0.1)
     assert long.start == 0
     assert long.end == np.inf
+
+
+def test_a_plateau_begins_with_the_first_frame():
+    time, energy = np.array([1.0, 2.0, 8.0]), np.array([0.0, 1.0, 5.0])
+    found = af.observe.plateaus(time, np.ones(3, int), np.ones(3, bool), energy)
+    assert [(p.log_start, p.energy) for p in found] == [(0.0, 1.0)]

@@ -112,6 +112,11 @@ def test_consensus_contracts_at_rate_one(normaliser):
     assert not found.unstable
 
 
+def test_what_is_no_larger_than_the_tolerance_is_neutral():
+    found = stability.Spectrum(np.array([0.5, 0.0, -0.5, -1.0]), np.zeros((4, 2, 3)), 0.5)
+    assert (found.index, found.nullity) == (0, 3)
+
+
 def test_antipodal_clusters_grow_at_the_closed_form_rate():
     """Two masses at angle pi, USA0: theta' = -M e^(-beta u) sin(theta), so pi - theta grows at M e^(-2 beta)."""
     beta = 2.0

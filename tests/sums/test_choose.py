@@ -225,3 +225,11 @@ def test_harmonics_choose_no_degree_that_underflows():
     assert option.name == "Harmonics"
     assert option.why_not
     assert isinstance(Harmonics(1e-10, 10, 3), Harmonics)
+
+
+def test_a_strong_kernel_costs_digits_of_float32():
+    """Rounding of the exponent is relative rounding of a weight."""
+    tokens = af.Tokens(af.uniform(af.Sphere(3), n=100).positions, dtype=np.float32)
+    assert choose(tokens, Exponential(9.0), tol=1e-5).tol == 1e-5
+    with pytest.raises(InvalidInput, match="float32 reaches about 1e-04 at beta = 500"):
+        choose(tokens, Exponential(500.0), tol=1e-5)

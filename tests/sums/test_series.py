@@ -272,3 +272,11 @@ def test_what_a_series_cannot_honour_is_refused(field, words):
     x, _, _ = tokens(2, "uniform", 0)
     with pytest.raises(InvalidInput, match=words):
         field.velocity(0.0, x, af.from_array(x), place=np.arange(N))
+
+
+def test_the_cut_of_a_sum_is_that_of_the_lightest_token():
+    """A quarter of the tolerance, times the share of the lightest token; what rounding adds does not depend on it."""
+    masses = jnp.asarray([1.0, 2.0, 5.0])
+    with jax.enable_x64(True):
+        fine, coarse = (float(Circle(tol, 20).error(Exponential(1.0), masses)) for tol in (1e-3, 2e-3))
+    assert coarse - fine == pytest.approx(0.25 * 1e-3 / 8, rel=1e-6)

@@ -91,6 +91,18 @@ def test_the_degree_is_the_one_of_the_tail_and_one_or_two_more_for_the_moments()
             assert plain <= room._cut(kernels, eps, float(rest)) <= plain + 2
 
 
+def test_the_tail_of_the_gradient_counts_its_growth_with_the_degree():
+    degrees = np.arange(60)
+    for eps in (1e-2, 1e-6):
+        tail = [np.sum((0.5**degrees * np.sqrt(degrees * (degrees + 1) / 2))[k + 1 :]) for k in degrees]
+        want = np.flatnonzero(np.array(tail) <= eps)[0]
+        assert room._cut(np.stack([0 * degrees, 0 * degrees, 0.5**degrees]), eps, 0.0) == want
+
+
+def test_one_degree_is_kept_where_none_is_needed():
+    assert FastSphere(1e-3, 0).degree == FastSphere(1e-3, 1).degree == 1
+
+
 def test_derivatives_are_those_of_the_other_sum():
     rng = np.random.default_rng(5)
     y, masses = clouds("clusters", 12, 3, 5.0, rng), rng.random(12) + 0.5

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special as sp
 
 from attnflow.theory import context
 
@@ -134,3 +135,14 @@ def test_iid_tokens_in_many_dimensions_have_equal_overlaps():
     np.testing.assert_allclose(found, (1 - ratio) / (1 + ratio), atol=1e-6)
     finite = context.long_context_iid_overlap(c, n, 1e7, rho)
     np.testing.assert_allclose(finite, found, atol=1e-3)
+
+
+def test_iid_tokens_in_three_dimensions():
+    """The others lie on a circle: the mean of e^{b cos} is I_0(b), that of its cosine I_1/I_0."""
+    c, n, rho = np.array([0.5, 1.0, 2.0]), 50.0, 0.3
+    b = c * np.log(n) * (1 - rho)
+    others = (n - 2) * sp.ive(0, b)
+    across = (1 - np.exp(-2 * b) + (n - 2) * sp.ive(1, b)) / (1 + others + np.exp(-2 * b))
+    e, u = np.sqrt(rho), np.sqrt(1 - rho) * across
+    want = (e**2 - u**2) / (e**2 + u**2)
+    np.testing.assert_allclose(context.long_context_iid_overlap(c, n, 3, rho), want, rtol=1e-13)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 
 from attnflow.theory import merging
 from attnflow.theory.staircase import limit_staircase, log_plateau_bound
@@ -219,6 +219,22 @@ def test_the_best_size_where_it_is_inside():
     # with caps shrinking like 1/beta^2 the bound is e^{beta u - 2}/(4 n beta^2 sin^2), up to O(1/beta)
     leading = 400 * (1 - np.cos(angle)) - 2 - np.log(4 * n * beta**2 * np.sin(angle) ** 2)
     assert log_plateau_bound(beta, angle, n) == pytest.approx(leading, abs=10 / beta)
+
+
+@pytest.mark.parametrize(("beta", "angle", "n"), [(8.0, 1.8012297892959859, 2), (10.0, 2.265201550013073, 50)])
+def test_the_best_size_at_the_edge_of_the_legal_ones(beta, angle, n):
+    """Just above the threshold the statement ends before the maximum: the bound there, where gamma is 0, by bisection."""
+
+    def bound(a):
+        return 2 * np.log(np.sin(a / 2)) - np.log(n) + 2 * beta * np.sin(angle / 2 - a) ** 2
+
+    def gamma(a):
+        return (bound(a) - np.log(2 * n)) / beta - 8 * np.sin(a / 2) ** 2
+
+    opening = np.linspace(1e-3, 0.3, 100_000)
+    last = opening[gamma(opening) > 0].max()
+    edge = brentq(gamma, last, last + 1e-5, xtol=1e-15)
+    assert log_plateau_bound(beta, angle, n) == pytest.approx(bound(edge), abs=1e-10)
 
 
 def test_the_threshold_of_statements():
