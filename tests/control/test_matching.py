@@ -1,13 +1,14 @@
 """One schedule for several measures on the sphere."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
 import attnflow as af
-from attnflow.control import match_measures, matching, shared_mass_bound, wasserstein
+from attnflow.control import match_measures, matching, planner, shared_mass_bound, wasserstein
 from attnflow.control.distances import angles
 from attnflow.control.matching import disentangle, spread
 from attnflow.control.planner import Stage
@@ -168,3 +169,13 @@ def test_the_record_of_steered_instances():
         (d, n, m) for d in (3, 4, 8) for n in (2, 3, 4, 5) for m in (1, 4)
     }
     assert all(row["w2"] < 1e-3 < row["before"] for row in rows)
+
+
+def test_hops_are_long_against_the_whole_piece(monkeypatch):
+    """What a path is told is the largest distance of a token of the piece from where the path begins."""
+    sizes = []
+    monkeypatch.setattr(planner, "_path", lambda *given: sizes.append(given[-1]))
+    x = np.array([[1.0, 0.0, 0.0], [0.8, 0.6, 0.0], [0.96, 0.28, 0.0]])
+    with pytest.raises(planner.NoPlan):
+        planner.carry(SimpleNamespace(points=x), np.arange(3), x[0], -x[0], x[:0], None, 0.1)
+    assert sizes == pytest.approx([np.arccos(0.8)] * 4)

@@ -7,7 +7,7 @@ import pytest
 
 import attnflow as af
 from attnflow import meanfield
-from attnflow.depth import PoissonKernel, conditional_density, conditional_mean, random_attention
+from attnflow.depth import PoissonKernel, conditional, conditional_density, conditional_mean, random_attention
 from attnflow.errors import InvalidInput
 
 BASIS = meanfield.CircleBasis(24)
@@ -66,6 +66,22 @@ def test_log_densities_are_those_of_the_map_of_labels():
         # the integral of rho against the uniform probability, on the grid of the carried labels
         assert abs(np.sum(np.exp(log_density) * slope) / 128 - 1) < 1e-8
     np.testing.assert_allclose(found.masses.sum(), 1, atol=1e-14)
+
+
+def test_labels_divide_the_circle_and_weigh_what_the_density_says(monkeypatch):
+    class Began(Exception):
+        pass
+
+    def begin(field, axes, mu, *rest):
+        raise Began(mu)
+
+    monkeypatch.setattr(conditional, "_carried", begin)
+    with pytest.raises(Began) as began:
+        conditional_density(PoissonKernel([0.5, 0.0]), random_attention(2, 2.0), 0.1, step=0.1, labels=8)
+    mu, alpha = began.value.args[0], np.arange(8) * np.pi / 4
+    np.testing.assert_allclose(np.squeeze(mu.positions), np.stack([np.cos(alpha), np.sin(alpha)], axis=1), atol=1e-15)
+    rho = 0.75 / (1.25 - np.cos(alpha))
+    np.testing.assert_allclose(np.squeeze(mu.masses), rho / rho.sum(), rtol=1e-14)
 
 
 def test_labels_are_tokens():

@@ -155,8 +155,9 @@ def test_rotations_permutations_names_and_blocks(monkeypatch):
     np.testing.assert_allclose(slow_motion(tokens, LABELS, beta), found, rtol=64 * EPS)
 
 
-def test_massless_tokens_are_not_felt():
-    tokens = groups(0.1)
+@pytest.mark.parametrize("size", [0.1, 1e-9])
+def test_massless_tokens_are_not_felt(size):
+    tokens = groups(size)
     bare = slow_motion(tokens, LABELS, 5.0)
     x = np.vstack([tokens.positions, [[0.0, 0.6, 0.8]]])
     more = slow_motion(af.Tokens(x, np.append(tokens.masses, 0.0)), np.append(LABELS, 4), 5.0)
