@@ -4,6 +4,7 @@ import ast
 import collections
 import datetime
 import importlib
+import itertools
 import json
 import sys
 
@@ -13,8 +14,9 @@ from tests.extremes import FIELDS
 from tests.history import ROOT, in_history, is_squashed
 
 CAMPAIGNS = ROOT / "campaigns"
-ROOMS = {"fields", "sums", "flows", "observe", "meanfield", "theory"}
-LEAST = 60
+MATHEMATICS = {"fields", "sums", "flows", "observe", "meanfield", "theory"}
+ROOMS = MATHEMATICS | {"control", "depth", "decoders", "runs", "learn", "stability"}
+LEAST = 120
 MAKE = "run `make long` (or campaigns/mutations.py) at a commit and keep what it writes into campaigns/records"
 
 
@@ -49,12 +51,36 @@ def test_no_mutant_survives(record, parts):
     known = parts[1].equivalents(CAMPAIGNS / "equivalent.toml")
     for one in record["mutants"]:
         change = f"{one['file']}:{one['line']}: {one['before']} -> {one['after']}"
+        assert one["verdict"] != "gone", f"a line is gone, put another mutant in its place: {change}"
         if one["verdict"] == "killed":
-            assert one["by"], change
+            assert one["by"].startswith("tests/"), change
+            assert one["tier"] in ("test", "study"), change
         else:
-            reason = known.get((one["file"], one["before"], one["after"]))
-            assert reason, f"a mutant survives, write a test that sees it: {change}"
-            assert one["suite"] == "whole" or one["verdict"] == "equivalent", change
+            assert one["verdict"] == "equivalent", f"a mutant survives, write a test that sees it: {change}"
+            assert known.get((one["file"], one["before"], one["after"])), change
+
+
+def test_nothing_is_lost_from_one_record_to_the_next(parts):
+    """What a tier of tests killed in a record is killed in that tier, or an earlier one, where a later record has it."""
+    found = [json.loads(path.read_text()) for path in (CAMPAIGNS / "records").glob("mutations-*.json")]
+    found = sorted(
+        (one for one in found if "again" in one), key=lambda one: datetime.datetime.fromisoformat(one["date"])
+    )
+    for before, after in itertools.pairwise(found):
+        assert parts[1].lost(before, after) == []
+
+
+def test_what_is_lost_is_named(parts):
+    def of(verdict, tier):
+        one = {"file": "a.py", "place": "f", "line": 3, "before": "b", "after": "c", "verdict": verdict, "tier": tier}
+        return {"mutants": [one | {"by": "tests/test_a.py::test_b"}]}
+
+    lost = parts[1].lost
+    assert lost(of("killed", "study"), of("killed", "test")) == []
+    assert lost(of("survived", ""), of("survived", "")) == []
+    assert lost(of("killed", "test"), {"mutants": []}) == []
+    for after in (of("killed", "study"), of("survived", ""), of("gone", "")):
+        assert lost(of("killed", "test"), after) == ["a.py:3: b -> c, killed by tests/test_a.py::test_b"]
 
 
 def test_it_names_its_time_and_a_commit_of_this_history(record, parts):
@@ -113,11 +139,14 @@ def test_where_lines_can_be_changed(parts):
 
 def test_mutants_are_drawn_by_their_seed_from_every_room(parts):
     package = ROOT / "src" / "attnflow"
-    one, again, other = (parts[0].choose(package, 9, seed, "theory/rings.py") for seed in (3, 3, 4))
+    one, again, other = (parts[0].draw(package, 9, seed, "theory/rings.py") for seed in (3, 3, 4))
     assert one == again != other
     assert {mutant.file for mutant in other} == {"theory/rings.py"}
-    found = parts[0].choose(package, 18, 3)
-    assert {room: sum(m.room == room for m in found) for room in ROOMS} == dict.fromkeys(ROOMS, 3)
+    found = parts[0].draw(package, 24, 3)
+    assert {room: sum(m.room == room for m in found) for room in ROOMS} == {
+        r: 1 + 2 * (r in MATHEMATICS) for r in ROOMS
+    }
+    assert len({(mutant.file, mutant.line) for mutant in found}) == 24
     for mutant in [*one, *found]:
         lines = (package / mutant.file).read_text().splitlines()
         assert lines[mutant.line - 1] == mutant.before != mutant.after
@@ -125,15 +154,35 @@ def test_mutants_are_drawn_by_their_seed_from_every_room(parts):
         ast.parse("\n".join(lines))
 
 
+def test_a_mutant_is_found_again_where_its_line_has_moved(parts, tmp_path):
+    made = next(
+        one for one in parts[0].mutants("a.py", SOURCE) if one.after.strip() == "return math.sin(0.5 * x, axis=1)"
+    )
+    file, line, before, after = made.key()
+    entry = {"file": file, "line": line, "place": parts[0].place(SOURCE, line), "kind": made.kind}
+    entry |= {"before": before, "after": after}
+    assert entry["place"] == "f"
+    assert parts[0].find(tmp_path, entry) is None
+    path = tmp_path / "a.py"
+    path.write_text(SOURCE.replace("SECONDS", f"def g(x):\n    {before}\n\n\n\n\nSECONDS"))
+    moved = parts[0].find(tmp_path, entry)
+    assert (moved.line, moved.after) == (line + 6, made.after)
+    moved.apply(tmp_path)
+    assert path.read_text().splitlines()[line + 5] == "    return math.sin(0.5 * x, axis=1)"
+    assert parts[0].find(tmp_path, entry).line == 6  # the line of another function is all that is left
+    path.write_text(SOURCE.replace("0.5", "0.25"))
+    assert parts[0].find(tmp_path, entry) is None
+
+
 def test_parts_of_a_campaign_are_joined(parts):
     record = parts[1]
-    common = {"commit": "c", "source": "s", "seed": 0, "count": 3, "only": None, "deselected": [], "seconds": {}}
+    common = {"commit": "c", "source": "s", "seed": 0, "count": 3, "only": None, "again": None, "options": []}
 
-    def entry(line, verdict, suite):
-        return {"file": "a.py", "line": line, "before": "b", "after": str(line), "verdict": verdict, "suite": suite}
+    def entry(line, verdict, *met):
+        return {"file": "a.py", "line": line, "before": "b", "after": str(line), "verdict": verdict, "met": list(met)}
 
-    first = common | {"date": "2026-01-01", "mutants": [entry(1, "killed", "near"), entry(2, "survived", "near")]}
-    second = common | {"date": "2026-01-02", "mutants": [entry(2, "killed", "whole"), entry(3, "survived", "whole")]}
+    first = common | {"date": "2026-01-01", "mutants": [entry(1, "killed"), entry(2, "survived", "near")]}
+    second = common | {"date": "2026-01-02", "mutants": [entry(2, "killed", "near"), entry(3, "survived", "near")]}
     found = record.merge([second, first])
     assert {one["line"]: one["verdict"] for one in found["mutants"]} == {1: "killed", 2: "killed", 3: "survived"}
     record.judge(found, {("a.py", "b", "3"): "no difference", ("a.py", "b", "1"): "wrong: a test saw it"})

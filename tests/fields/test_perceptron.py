@@ -101,6 +101,11 @@ def test_weights_may_change_with_time():
     assert not np.allclose(square.inner.at(0.0, np.float32), square.outer.at(0.0, np.float32))
 
 
+def test_random_weights_have_mean_zero():
+    """To 4.5 standard errors of 1600 entries of variance 1/40."""
+    assert abs(np.mean(Random((40, 40), seed=1).at(0.0, np.float32))) < 4.5 / 40 / np.sqrt(40)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_gradient_form(name):
     """grad U three times over: drive, automatic differentiation, closed form; and the perceptron W = A^T diag(omega)."""

@@ -1,6 +1,7 @@
 """From tokens to consensus: merge times against closed forms and other integrators, the tree, refusals."""
 
 import math
+from types import SimpleNamespace
 
 import diffrax
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.integrate import solve_ivp
 import attnflow as af
 from attnflow import theory
 from attnflow.errors import InvalidInput
+from attnflow.flows.longtime import ensemble
 from tests.conftest import rotation
 
 ANGLES = np.array([0.0, 0.9, 2.3, 3.9])
@@ -275,6 +277,25 @@ def test_an_ensemble_may_stop_early():
     done = all_ < math.log(1e6)
     np.testing.assert_array_equal(some[done], all_[done])
     assert np.isinf(some[~done]).all()
+
+
+def test_the_table_of_an_ensemble():
+    """Merges of a slice are entered behind the earlier ones, on the clock of the field; a slice without rows parts it."""
+    stepper = SimpleNamespace(shift=np.array([0.0, 0.5]), method=SimpleNamespace(sensitive=False))
+    table = np.full((2, 3), np.inf)
+    state = ensemble._State(None, table, table, table, np.array([0, 1]), np.asarray(True))
+    rows = np.zeros((2, ensemble.ROWS))
+    first = np.full(rows.shape, -1)
+    first[0, :2], first[1, 1] = 0, 3
+    records = SimpleNamespace(first=first, filled=np.array([2, 2]), log_t=rows + [[1.0], [2.0]], evaluations=rows + 7)
+    found = ensemble._Ensemble._read(stepper, state, records)
+    np.testing.assert_array_equal(found.log_time, [[1.0, 1.0, np.inf], [np.inf, 2.5, np.inf]])
+    np.testing.assert_array_equal(found.made, [2, 2])
+    assert found.together
+    records.filled[:] = 0
+    still = ensemble._Ensemble._read(stepper, found, records)
+    np.testing.assert_array_equal(still.made, [2, 2])
+    assert not still.together
 
 
 @pytest.mark.parametrize(

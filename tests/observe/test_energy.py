@@ -191,3 +191,14 @@ def test_steep_kernels_of_tight_tokens(beta, radius):
     tokens = af.tokens.clustered(af.Sphere(3), centres=np.eye(3)[:1], n=20, spread=radius, seed=0)
     flow = af.solve(af.Attention(beta), tokens, 1e-9, save=1, method=af.Fixed(1e-9))
     assert float(flow.energy[0]) == pytest.approx(float(af.observe.energy(tokens, beta)), rel=2e-10)
+
+
+def test_potentials_add_to_the_energy_of_attention():
+    tokens = af.uniform(af.Sphere(2), n=4)
+    attention, potential = (
+        af.Attention(1.0, normaliser=af.Unnormalised()),
+        af.Potential([[1.0, 0.5]], [0.2], [0.7], "tanh"),
+    )
+    more = np.mean(potential.potential(tokens.positions))
+    total = af.observe.total_energy
+    assert total(attention + 3.0 * potential, tokens) == pytest.approx(total(attention, tokens) + 3 * more, rel=1e-13)

@@ -1,4 +1,5 @@
 import sys
+from types import SimpleNamespace
 
 import ducc0  # noqa: F401  the extra `fast` is part of the test environment
 import jax
@@ -12,6 +13,7 @@ from attnflow.masks import Causal, Everyone
 from attnflow.special import truncation_degrees
 from attnflow.sums import Moments, Tiled, Weights
 from attnflow.sums import sht as room
+from attnflow.sums.base import largest
 from attnflow.sums.sht import FastSphere, roundoff
 from tests.conftest import rotation
 from tests.sums.pairs import clouds, dense, derivatives_agree, evaluate, on_host, unit
@@ -97,6 +99,12 @@ def test_the_tail_of_the_gradient_counts_its_growth_with_the_degree():
         tail = [np.sum((0.5**degrees * np.sqrt(degrees * (degrees + 1) / 2))[k + 1 :]) for k in degrees]
         want = np.flatnonzero(np.array(tail) <= eps)[0]
         assert room._cut(np.stack([0 * degrees, 0 * degrees, 0.5**degrees]), eps, 0.0) == want
+
+
+def test_the_largest_system_counts_the_tokens_that_are_present():
+    for present in ([True, False, True, True], [[True] * 3 + [False], [True] + [False] * 3]):
+        assert largest(SimpleNamespace(n=4, present=np.array(present))) == 3
+    assert largest(SimpleNamespace(n=4, present=None)) == 4
 
 
 def test_one_degree_is_kept_where_none_is_needed():
