@@ -293,7 +293,9 @@ def test_a_failed_flow_is_recorded(tmp_path):
     spec = parse_spec(text.replace('name = "attention"', 'name = "attention"\nquery = [[2,0,0],[0,2,0],[0,0,2]]'))
     with pytest.raises(FlowFailed, match="not finite"):
         execute(spec, tmp_path / "run")
-    assert Run.open(tmp_path / "run").manifest()["status"] == "failed"
+    manifest = Run.open(tmp_path / "run").manifest()
+    assert manifest["status"] == manifest["outcome"]["ending"] == "failed"
+    assert "not finite" in manifest["outcome"]["message"]
 
 
 LONG = """

@@ -198,18 +198,29 @@ def test_the_fused_kernel_interpreted(d):
         assert error <= Fused.accuracy(70, 9.0)
 
 
+def test_shapes_of_the_fused_kernel_in_few_dimensions():
+    """Traced and not compiled: what is loaded is padded to whole blocks."""
+    x, masses = np.ones((70, 3), np.float32), np.ones(70, np.float32)
+    scale, sums = jax.eval_shape(lambda: _fused_sums(x, masses, None))
+    assert (scale.shape, sums.shape) == ((70,), (70, 4))
+
+
 def _fused(x, masses, charges):
+    with jax.enable_x64(True):
+        scale, sums = _fused_sums(x, masses, charges)
+        return np.asarray(np.exp(scale)[:, None] * sums, float)
+
+
+def _fused_sums(x, masses, charges):
     import jax.numpy as jnp
 
     from attnflow.masks import Everyone
     from attnflow.sums import Columns, Moments, Weights
 
-    with jax.enable_x64(True):
-        side = (jnp.asarray(x), jnp.arange(len(x)))
-        weights = Weights(Exponential(jnp.asarray(9.0, jnp.float32)), Everyone(), True)
-        arguments = (weights, side, side, jnp.log(jnp.asarray(masses)))
-        scale, sums = Fused(interpret=True)(*arguments, Moments() if charges is None else Columns(jnp.asarray(charges)))
-        return np.asarray(jnp.exp(scale)[:, None] * sums, float)
+    side = (jnp.asarray(x), jnp.arange(len(x)))
+    weights = Weights(Exponential(jnp.asarray(9.0, jnp.float32)), Everyone(), True)
+    arguments = (weights, side, side, jnp.log(jnp.asarray(masses)))
+    return Fused(interpret=True)(*arguments, Moments() if charges is None else Columns(jnp.asarray(charges)))
 
 
 def test_what_fused_refuses():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from attnflow import theory
+from attnflow.theory import practice_depth
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -107,3 +108,7 @@ def test_every_prediction_can_be_written_and_read(changes):
 def test_refusals(changes):
     with pytest.raises(ValueError, match=r" is .*(must|need)"):
         values(**changes)
+
+
+def test_the_smallest_sizes_are_taken():
+    assert practice_depth._sizes(1, 1, 4, 1, 2) == (1, 1, 4, 1, 2)
