@@ -16,8 +16,8 @@ from pathlib import Path
 
 TREE = ("src", "tests", "docs", "benchmarks", "campaigns")
 """Folders that tests look into; files beside them travel too."""
-TIERS = {"test": "not slow", "study": "slow and not rare"}
-"""Which tests `make test` and `make study` run."""
+TIERS = {"test": "test", "study": "steady"}
+"""What `--tiers` is for the tests of `make test`, and for the studies that every CI runs."""
 LAST = ("tests/test_conformance.py", "tests/test_records.py")
 """A test of all rooms, and one that judges the record itself and so no mutant."""
 LONGEST = 600.0
@@ -56,9 +56,8 @@ class Bench:
         self.stopped = False
 
     def environment(self, copy: Path) -> dict[str, str]:
-        """The tests' own: the copy is imported, nothing is cached, and the compiler hurries as in `make test`."""
-        found = re.search(r"^QUICKLY := (.*)$", (copy / "Makefile").read_text(), flags=re.M)
-        usual = {"XLA_FLAGS": found.group(1) if found else "", "JAX_PLATFORMS": "cpu"}
+        """The tests' own: the copy is imported, and no compiled file of Python is written."""
+        usual = {"JAX_PLATFORMS": "cpu"}
         here = str(Path(__file__).parent)
         path = os.pathsep.join(filter(None, [str(copy / "src"), here, os.environ.get("PYTHONPATH", "")]))
         ours = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -89,7 +88,7 @@ class Bench:
         os.close(descriptor)
         watched = Path(name)
         command = [self.python, "-m", "pytest", "-x", "-p", "no:cacheprovider", "-p", "_watch", "--watched", name]
-        command += ["--tb=no", "-m", TIERS[tier], *self.options, *arguments]
+        command += ["--tb=no", "--tiers", TIERS[tier], *self.options, *arguments]
         process = subprocess.Popen(
             command, cwd=copy, env=self.environment(copy), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             stdin=subprocess.DEVNULL, text=True, start_new_session=True,

@@ -29,9 +29,10 @@ CHOICES = {
     "study": ("study", "rotating", "experiment"),
     "all": ("test", "study", "rotating", "experiment"),
     "everything": ("test", "study", "rotating", "experiment"),
+    "steady": ("study",),
     "long": ("long",),
 }
-"""What `--tiers` may be, and the tiers that it runs."""
+"""What `--tiers` may be, and the tiers that it runs; `steady` is the studies that every CI runs."""
 MOST = 400
 QUARTERS, FIFTHS = 4, 5
 CASE, ALONE, COSTLY = 0.25, 2.0, 1.0
