@@ -62,7 +62,7 @@ class Campaign:
         self.order = {mutant.key(): at for at, mutant in enumerate(chosen)}
         self.mine = chosen[k - 1 :: n]
         self.deadline = time.monotonic() + options.budget
-        self.killers = {tuple(one["again"]): (one["by"], one["tier"]) for one in options.again if one["again"]}
+        self.killers = {one["again"]: (one["by"], one["tier"]) for one in options.again if one["again"]}
 
     def known(self, mutant: Mutant) -> dict[str, Any]:
         """Its entry in the record, or a new one."""
@@ -115,7 +115,12 @@ class Campaign:
         return entry | {"met": entry["met"] + [stage] * (verdict == "survived")}
 
     def run(self) -> None:
-        """All that is left of this slice: early stages first, each mutant as far as it survives."""
+        """All that is left of this slice: early stages first, each mutant as far as it survives.
+
+        What a person called equivalent in the record that is run again is so again.
+        """
+        same = {one["again"] for one in self.options.again if one["verdict"] == "equivalent"}
+        self.keep(*(self.known(mutant) for mutant in self.mine if mutant.key() in same))
         whole = [name for name in STAGES if name.startswith("whole")]
         self.side_by_side([name for name in STAGES if name not in whole], self.options.jobs)
         if self.options.whole:

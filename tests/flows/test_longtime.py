@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 import attnflow as af
 from attnflow import theory
 from attnflow.errors import InvalidInput
-from attnflow.flows.longtime import ensemble
+from attnflow.flows.longtime import ensemble, stepper
 from tests.conftest import rotation
 
 ANGLES = np.array([0.0, 0.9, 2.3, 3.9])
@@ -279,21 +279,38 @@ def test_an_ensemble_may_stop_early():
     assert np.isinf(some[~done]).all()
 
 
+def test_groups_of_tokens_become_clusters_at_their_centres():
+    """Two tokens at +-0.1 and one apart: a cluster of both masses between the two, on the circle."""
+    x, merges = circle([0.1, -0.1, 2.0]).positions, []
+    owner = SimpleNamespace(
+        physics=SimpleNamespace(tol=0.0), tokens=SimpleNamespace(n=3), late=0.0, unit=1.0,
+        _token_masses=lambda: np.array([0.3, 0.3, 0.4]), _bound=lambda spread: spread,
+        _followed=lambda state, points, names, log_time: (points, names),
+    )  # fmt: skip
+    state = SimpleNamespace(x=x, t=1.0, last=SimpleNamespace(energy=0.0, log_speed=0.0), _replace=lambda **_: state)
+    collect = SimpleNamespace(merge=lambda **merge: merges.append(merge), row=lambda state, row, arc, due: state)
+    points, names = stepper.ClusterStepper._grouped(owner, state, np.array([0, 0, 1]), collect)
+    np.testing.assert_allclose(points, [[1.0, 0.0], x[2]], atol=1e-15)
+    np.testing.assert_array_equal(names, [0, 2])
+    assert [(one["first"], one["second"]) for one in merges] == [(0, 1)]
+    assert merges[0]["bound"] == pytest.approx((2 * np.sin(0.05)) ** 2)
+
+
 def test_the_table_of_an_ensemble():
     """Merges of a slice are entered behind the earlier ones, on the clock of the field; a slice without rows parts it."""
-    stepper = SimpleNamespace(shift=np.array([0.0, 0.5]), method=SimpleNamespace(sensitive=False))
+    owner = SimpleNamespace(shift=np.array([0.0, 0.5]), method=SimpleNamespace(sensitive=False))
     table = np.full((2, 3), np.inf)
     state = ensemble._State(None, table, table, table, np.array([0, 1]), np.asarray(True))
     rows = np.zeros((2, ensemble.ROWS))
     first = np.full(rows.shape, -1)
     first[0, :2], first[1, 1] = 0, 3
     records = SimpleNamespace(first=first, filled=np.array([2, 2]), log_t=rows + [[1.0], [2.0]], evaluations=rows + 7)
-    found = ensemble._Ensemble._read(stepper, state, records)
+    found = ensemble._Ensemble._read(owner, state, records)
     np.testing.assert_array_equal(found.log_time, [[1.0, 1.0, np.inf], [np.inf, 2.5, np.inf]])
     np.testing.assert_array_equal(found.made, [2, 2])
     assert found.together
     records.filled[:] = 0
-    still = ensemble._Ensemble._read(stepper, found, records)
+    still = ensemble._Ensemble._read(owner, found, records)
     np.testing.assert_array_equal(still.made, [2, 2])
     assert not still.together
 
