@@ -1,5 +1,8 @@
 """Where a field is asked is said by types: at the tokens, or at points; and so is what is summed."""
 
+import itertools
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +19,9 @@ SEEN = []
 
 
 class Spy(AbstractSum):
-    """Tiles that note what they are asked."""
+    """Tiles that note what they are asked; every one is another, so that a program with it is traced anew."""
+
+    mark: int = eqx.field(static=True, default_factory=itertools.count().__next__)
 
     def __call__(self, weights, query, key, log_mass, charges):
         SEEN.append((weights.at_tokens, type(charges)))
@@ -39,24 +44,33 @@ class Spy(AbstractSum):
         return ""
 
 
-SPIED = af.Attention(2.0, sum=Spy())
+def spied(**arguments):
+    return af.Attention(2.0, sum=Spy(), **arguments)
+
+
 FIELDS = {
-    "attention": (SPIED, SPHERE), "usa": (af.Attention(2.0, normaliser=af.Unnormalised(), sum=Spy()), SPHERE),
-    "causal": (af.Attention(2.0, mask=af.Causal(), sum=Spy()), SPHERE), "total": (SPIED + SPIED, SPHERE),
-    "composed": (af.Composed(af.Perceptron(np.eye(3)), SPIED), SPHERE), "ngpt": (af.norms.Ngpt(SPIED), SPHERE),
-    "pre": (af.norms.Pre(SPIED), FLAT), "peri": (af.norms.Peri(SPIED, af.norms.RmsNorm()), FLAT), "scaled": (af.norms.Scaled(SPIED), FLAT),
-    "mix": (af.norms.Mix(SPIED), FLAT), "rescaled": (af.Rescaled(SPIED), FLAT),
-    "rescaled by V": (af.Rescaled(af.Attention(2.0, value=np.diag([1.0, 2.0, 3.0]), sum=Spy())), FLAT),
-    "twice": (af.norms.Ngpt(af.norms.Ngpt(SPIED)), SPHERE),
+    "attention": (spied, SPHERE), "usa": (lambda: spied(normaliser=af.Unnormalised()), SPHERE),
+    "causal": (lambda: spied(mask=af.Causal()), SPHERE), "total": (lambda: spied() + spied(), SPHERE),
+    "composed": (lambda: af.Composed(af.Perceptron(np.eye(3)), spied()), SPHERE), "ngpt": (lambda: af.norms.Ngpt(spied()), SPHERE),
+    "pre": (lambda: af.norms.Pre(spied()), FLAT), "peri": (lambda: af.norms.Peri(spied(), af.norms.RmsNorm()), FLAT),
+    "scaled": (lambda: af.norms.Scaled(spied()), FLAT), "mix": (lambda: af.norms.Mix(spied()), FLAT),
+    "rescaled": (lambda: af.Rescaled(spied()), FLAT),
+    "rescaled by V": (lambda: af.Rescaled(spied(value=np.diag([1.0, 2.0, 3.0]))), FLAT),
+    "twice": (lambda: af.norms.Ngpt(af.norms.Ngpt(spied())), SPHERE),
 }  # fmt: skip
 
 
 def asked(call):
     SEEN.clear()
-    jax.clear_caches()
     found = call()
     assert SEEN
     return found, {at_tokens for at_tokens, _ in SEEN}
+
+
+@af.double
+def traced(call):
+    """What JAX traces of a call; nothing is compiled, nothing is run."""
+    return eqx.filter_eval_shape(call)
 
 
 @pytest.mark.parametrize(
@@ -68,26 +82,33 @@ def asked(call):
 )
 def test_at_the_tokens_stays_at_the_tokens(name):
     """Through every wrapper, by every way in; the same positions given as an array are points like any others."""
-    field, tokens = FIELDS[name]
+    make, tokens = FIELDS[name]
+    field = make()
     here, kinds = asked(lambda: field.velocity(0.1, None, tokens))
     assert kinds == {True}
     for call in (
         lambda: field.velocity(0.1, mu=tokens),
         lambda: field.velocity(0.1, AtTokens(), tokens),
         lambda: field.velocity(0.1, mu=tokens.measure),
-        lambda: af.double(jax.jit(lambda x: field.velocity(0.1, None, tokens.moved(x))))(tokens.positions),
-        lambda: af.double(jax.jit(lambda x: field.velocity(0.1, mu=tokens.measure.moved(x))))(tokens.positions),
     ):
-        again, kinds = asked(call)
-        assert kinds == {True}
-        np.testing.assert_allclose(again, here, atol=40 * EPS)
+        SEEN.clear()
+        np.testing.assert_allclose(call(), here, atol=40 * EPS)
+        assert all(
+            at_tokens for at_tokens, _ in SEEN
+        )  # none where the program above, the only one so far, is run again
+    inside = af.double(
+        jax.jit(lambda x: [field.velocity(0.1, mu=tokens.moved(x)), field.velocity(0.1, None, tokens.measure.moved(x))])
+    )
+    again, kinds = asked(lambda: inside(tokens.positions))
+    assert kinds == {True}
+    np.testing.assert_allclose(again, [here, here], atol=40 * EPS)
     for call in (
-        lambda: field.drive(0.1, None, tokens),
-        lambda: af.advance(field, tokens, 0.0, 0.1, af.Layers(0.1)),
-        lambda: af.advance(field, tokens, 0.0, 0.1, af.Fixed(0.1)),
-        lambda: af.solve(field, tokens, 0.1, method=af.Fixed(0.1), save=1),
+        lambda field: field.drive(0.1, None, tokens),
+        lambda field: af.advance(field, tokens, 0.0, 0.1, af.Layers(0.1)),
+        lambda field: af.advance(field, tokens, 0.0, 0.1, af.Fixed(0.1)),
     ):
-        assert asked(call)[1] == {True}
+        assert asked(lambda call=call: traced(lambda: call(make())))[1] == {True}
+    assert asked(lambda: af.solve(make(), tokens, 0.1, method=af.Fixed(0.1), save=1))[1] == {True}
     there, kinds = asked(lambda: field.velocity(0.1, tokens.positions, tokens, tokens.place))
     assert kinds == {False}
     np.testing.assert_allclose(there, here, atol=40 * EPS)
@@ -101,9 +122,9 @@ def test_charges_are_moments_where_the_values_are_the_keys():
         ({}, Moments), ({"query": turn}, Moments), ({"mask": af.Causal()}, Moments), ({"key": turn}, Columns),
         ({"value": turn}, Columns), ({"encoding": af.encodings.Rotary()}, Columns), ({"encoding": af.encodings.Sinusoidal()}, Columns),
     ):  # fmt: skip
-        for made in (af.Attention,):
-            asked(lambda made=made, arguments=arguments: made(1.0, sum=Spy(), **arguments).velocity(0.0, mu=tokens))
-            assert {charges for _, charges in SEEN} == {kind}
+        field = af.Attention(1.0, sum=Spy(), **arguments)
+        asked(lambda field=field: traced(lambda: field.velocity(0.0, mu=tokens)))
+        assert {charges for _, charges in SEEN} == {kind}
 
 
 def test_the_fused_kernel_is_reached_through_velocity(monkeypatch):
