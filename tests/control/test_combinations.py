@@ -26,7 +26,7 @@ def tokens_on(space, n=6, seed=0):
 
 
 @pytest.mark.parametrize("space", SPACES)
-@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize("name", ["mean-attention", "in-turn"])  # the latter is a drift and a unit
 def test_single_precision(name, space):
     tokens = tokens_on(SPACES[space])
     single = tokens.astype(np.float32)
@@ -63,11 +63,11 @@ def test_schedules_take_single_precision():
 def test_heads_and_a_mask_in_turn():
     heads, tokens = 0.4 * RNG.standard_normal((2, 2, 4)), tokens_on(af.Sphere(4))
     attention = af.Attention(2.0, query=heads, key=heads, mask=af.Causal())
-    method = af.Adaptive(1e-10, 1e-12)
+    method = af.Fixed(0.1)  # which steps to the jump: the same steps
     mixed = af.solve(InTurn([attention, Drift(W[0])], [0.5, 0.2]), tokens, 0.7, method=method)
     first = af.solve(attention, tokens, 0.5, method=method).tokens(-1)
     alone = af.solve(Drift(W[0]), first, 0.2, method=method)
-    np.testing.assert_allclose(mixed.positions.values[-1], alone.positions.values[-1], atol=1e-9)
+    np.testing.assert_allclose(mixed.positions.values[-1], alone.positions.values[-1], atol=1e-13)
 
 
 def test_beside_masked_attention():
@@ -77,8 +77,10 @@ def test_beside_masked_attention():
     total = (gate + attention).velocity(0.0, mu=tokens)
     np.testing.assert_allclose(total, gate.velocity(0.0, mu=tokens) + attention.velocity(0.0, mu=tokens), atol=1e-14)
     mixed = InTurn([gate, attention], [0.5, 0.5])
-    direct = af.solve(attention, af.solve(gate, tokens, 0.5).tokens(-1), 0.5).positions.values[-1]
-    np.testing.assert_allclose(af.solve(mixed, tokens, 1.0).positions.values[-1], direct, atol=1e-6)
+    method = af.Fixed(0.1)
+    first = af.solve(gate, tokens, 0.5, method=method).tokens(-1)
+    direct = af.solve(attention, first, 0.5, method=method).positions.values[-1]
+    np.testing.assert_allclose(af.solve(mixed, tokens, 1.0, method=method).positions.values[-1], direct, atol=1e-13)
 
 
 def test_run_folders(tmp_path):

@@ -1,5 +1,6 @@
 """One schedule for several measures on the sphere."""
 
+import functools
 import json
 from types import SimpleNamespace
 
@@ -43,11 +44,19 @@ def test_wasserstein():
     assert wasserstein(one, one) < 1e-6
 
 
-@pytest.mark.parametrize(("d", "count", "each"), [(3, 3, 1), (3, 2, 4), (4, 2, 3), (8, 3, 2)])
+@functools.cache
+def instance(d, count, each):
+    inputs, targets = clouds(d, count, d, n=60), atoms(d, count, each, d)
+    return inputs, targets, match_measures(inputs, targets)
+
+
+@pytest.mark.parametrize(
+    ("d", "count", "each"),
+    [(3, 3, 1), pytest.param(3, 2, 4, marks=pytest.mark.slow), pytest.param(8, 3, 2, marks=pytest.mark.slow)],
+)
 def test_matching(d, count, each):
     """W_2 < 1e-3 for every measure, replayed alone by `solve` and by the solver that knows no closed forms."""
-    inputs, targets = clouds(d, count, d, n=60), atoms(d, count, each, d)
-    match = match_measures(inputs, targets)
+    inputs, targets, match = instance(d, count, each)
     assert match.w2.max() < 1e-3
     assert (match.w1 <= match.w2 + 1e-12).all()
     assert match.before.min() > 0.3
@@ -58,8 +67,7 @@ def test_matching(d, count, each):
 
 
 def test_replay_by_a_solver():
-    inputs, targets = clouds(3, 2, 5, n=20), atoms(3, 2, 1, 5)
-    match = match_measures(inputs, targets)
+    inputs, targets, match = instance(3, 3, 1)
     for cloud, target in zip(inputs, targets, strict=True):
         flow = af.solve(match.schedule.field, cloud, match.schedule.duration, method=af.Adaptive(1e-9, 1e-10), save=2)
         assert wasserstein(flow.tokens(-1), target) < 1e-3

@@ -77,14 +77,14 @@ MIXED = [
     (MeanAttention(RNG.standard_normal((4, 4))), 1.2),
     (ReluUnit(RNG.standard_normal(4), RNG.standard_normal(4), 0.3), 1.5),
     (Affine(0.5 * RNG.standard_normal((4, 4))), 0.5),
-    (Drift(RNG.standard_normal(4)), 0.2),
 ]
+"""Four, so that twice as many still have the program of eight."""
 
 
 def test_mixed_schedules_are_fields():
     """`push`, `solve` by Exact and Adaptive, and flow maps agree; inverses and compositions are those of maps."""
     space = af.Sphere(4)
-    schedule, tokens = Schedule(space, MIXED), af.uniform(space, n=9, seed=3)
+    schedule, tokens = Schedule(space, MIXED), af.uniform(space, n=12, seed=3)
     points = af.uniform(space, n=5, seed=4).positions
     end = schedule(tokens)
     for method in (af.Exact(), af.Adaptive(1e-11, 1e-13)):
@@ -101,15 +101,15 @@ def test_mixed_schedules_are_fields():
     assert twice.counts == {name: 2 * count for name, count in schedule.counts.items()}
     np.testing.assert_allclose(twice(tokens).positions, schedule(end).positions, atol=1e-14)
     np.testing.assert_allclose((schedule @ schedule.inverse())(end).positions, end.positions, atol=1e-12)
-    assert [type(chain([schedule, schedule])[k][0]) for k in (0, 6)] == [Drift, MeanAttention]
-    assert schedule[-1][1] == 0.2
+    assert [type(chain([schedule, schedule])[k][0]) for k in (0, 5)] == [Drift, MeanAttention]
+    assert schedule[-1][1] == 0.5
     assert schedule.budget > 0
 
 
 def test_softmax_attention_by_the_solver():
     space = af.Sphere(3)
     schedule = Schedule(space, [(Drift([0.3, 0, 1.0]), 0.5), (af.Attention(2.0), 0.8), (Drift([0.0, 1, 0]), 0.2)])
-    tokens, points = af.uniform(space, n=6, seed=0), af.uniform(space, n=3, seed=1).positions
+    tokens, points = af.uniform(space, n=4, seed=0), af.uniform(space, n=3, seed=1).positions
     end = schedule(tokens)
     flow = af.solve(schedule.field, tokens, schedule.duration, method=af.Adaptive(1e-11, 1e-13))
     np.testing.assert_allclose(flow.positions.values[-1], end.positions, atol=1e-9)
@@ -136,7 +136,7 @@ def test_networks_and_weights(tmp_path):
     path = control.save(schedule, tmp_path / "plan")
     assert path.name == "plan.npz"
     assert np.array_equal(control.load(path).push(x)[0], end)
-    mixed, sphere = Schedule(af.Sphere(4), MIXED), af.uniform(af.Sphere(4), n=4)
+    mixed, sphere = Schedule(af.Sphere(4), MIXED), af.uniform(af.Sphere(4), n=12)
     loaded = control.load(control.save(mixed, tmp_path / "mixed.npz"))
     assert np.array_equal(loaded(sphere).positions, mixed(sphere).positions)
     with pytest.raises(InvalidInput, match="no network"):
