@@ -6,6 +6,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
+from tests.kit import drive
 
 EPS = np.finfo(float).eps
 N, D, H, DK = 20, 4, 3, 2
@@ -25,10 +26,6 @@ def head(x, m, q, k, v, beta):
     logits = beta * (x @ q.T) @ (x @ k.T).T
     w = m[None, :] * np.exp(logits - logits.max(axis=1, keepdims=True))
     return (w / w.sum(axis=1, keepdims=True)) @ x @ v.T
-
-
-def drive(field, mu):
-    return field.drive(0.0, None, mu)
 
 
 @pytest.mark.parametrize(("average", "factor"), [("mean", 1 / H), ("root", H**-0.5), ("sum", 1.0)])
@@ -160,15 +157,13 @@ def test_unknown_average_is_refused():
 def test_a_function_of_time_is_a_matrix():
     mu = tokens()
     field = af.Attention(1.0, value=lambda t: jnp.eye(D) * jnp.cos(t))
-    np.testing.assert_allclose(
-        field.drive(0.3, None, mu), np.cos(0.3) * af.Attention(1.0).drive(0.3, None, mu), atol=1e-15
-    )
+    np.testing.assert_allclose(drive(field, mu, t=0.3), np.cos(0.3) * drive(af.Attention(1.0), mu, t=0.3), atol=1e-15)
 
 
 def test_without_matrices_there_is_one_head():
-    mu = af.uniform(af.Sphere(3), n=9, seed=0)
-    one = af.Attention(2.0).drive(0.0, None, mu)
+    mu = tokens()
+    one = drive(af.Attention(2.0), mu)
     for average in ("sum", "root", "mean"):
         field = af.Attention(2.0, average=average)
         assert field.heads is None
-        np.testing.assert_allclose(field.drive(0.0, None, mu), one, atol=1e-15)
+        np.testing.assert_allclose(drive(field, mu), one, atol=1e-15)

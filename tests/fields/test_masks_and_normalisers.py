@@ -1,5 +1,6 @@
 """Who sees whom, and what weights sum to."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +10,7 @@ import scipy.linalg
 import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.fields.queries import AtTokens
+from tests.kit import drive
 
 EPS = np.finfo(float).eps
 N, D = 24, 3
@@ -17,10 +19,6 @@ N, D = 24, 3
 def tokens(n=N, equal=False):
     x = af.uniform(af.Sphere(D), n=n, seed=2).positions
     return af.Tokens(x, None if equal else np.random.default_rng(1).random(n) + 0.1)
-
-
-def drive(field, mu):
-    return field.drive(0.0, None, mu)
 
 
 def weights(mu, beta, bias):
@@ -146,8 +144,14 @@ def test_hardmax_is_the_limit_of_large_beta():
 def test_hardmax_ties_share_by_mass():
     """Query e_3 is equally far from e_1 and e_2, of masses 1 and 3; a massless winner does not count."""
     mu = af.Tokens([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]], [1.0, 3.0, 0.0])
-    got = af.Attention(2.0, normaliser=af.Hardmax()).drive(0.0, np.array([[0, 0, 1.0]]), mu)
+    got = drive(af.Attention(2.0, normaliser=af.Hardmax()), mu, np.array([[0, 0, 1.0]]))
     np.testing.assert_allclose(got, [[0.25, 0.75, 0.0]], atol=EPS)
+
+
+@af.double
+@eqx.filter_jit
+def potential(field, mu):
+    return field.normaliser.potential(field.pairs(0.0, AtTokens(), mu.measure)[0])
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.0, 5.0])
@@ -160,9 +164,7 @@ def test_sinkhorn_is_doubly_stochastic(beta):
         af.Attention(beta, query=q, key=k, normaliser=af.Sinkhorn(1e-12)),
     ):
         mu = tokens()
-        with jax.enable_x64(True):
-            pairs, _ = field.pairs(0.0, AtTokens(), mu.measure)
-            g = np.asarray(field.normaliser.potential(pairs))
+        g = potential(field, mu)
         x, m = mu.positions, mu.masses
         a, b = (x, x) if field.features.is_plain else (x @ q.T, x @ k.T)
         logits = beta * a @ b.T
@@ -199,7 +201,7 @@ def test_sinkhorn_gives_up_with_a_word():
     """Convergence is refused, not faked: too few iterations give a failed flow."""
     field = af.Attention(8.0, normaliser=af.Sinkhorn(1e-12, iterations=2))
     with pytest.raises(InvalidInput, match="not finite at .* points.*Sinkhorn does not converge"):
-        drive(field, tokens())
+        field.velocity(0.0, None, tokens())
     flow = af.solve(field, tokens(), 1.0, method=af.Layers(0.5), save=af.save.EveryLayer(), check=False)
     assert flow.outcome.ending.value == "failed"
 

@@ -17,6 +17,7 @@ from attnflow.fields.norms import LayerNorm, Mix, Ngpt, Peri, Pre, RmsNorm, Scal
 from attnflow.spaces import CentredSphere, Ellipsoid
 from attnflow.theory import norm_decay, norm_overlap
 from tests.conftest import rotation
+from tests.kit import drive
 
 EPS = np.finfo(float).eps
 ALPHA, SWITCH = 0.7, 0.5
@@ -265,7 +266,7 @@ def test_networks_norms_against_numpy(kind, t):
         (Scaled(af.Attention(0.5), norm), a / np.sqrt(1 + t)),
         (Mix(af.Attention(0.5), 0.6, norm), a if t > 0.6 else np.linalg.norm(x, axis=1)[:, None] * across(unit(x), a)),
     ):
-        np.testing.assert_allclose(field.drive(t, x, tokens, tokens.place), expected, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(drive(field, tokens, x, t, tokens.place), expected, rtol=0, atol=1e-14)
         plain = kind == "rms"
         assert field.laws == Laws(plain, True, True, plain and not isinstance(field, Mix))
         assert np.isin(0.5, breaks(field, 1.0)) != plain
@@ -287,8 +288,8 @@ def test_masks_and_places_reach_the_inner_field():
     field = Pre(af.Attention(2.0, mask=af.Causal()))
     assert not field.laws.exchangeable
     theta = af.Tokens(unit(tokens.positions), tokens.masses)
-    expected = field.field.drive(0.0, None, theta)
-    np.testing.assert_allclose(field.drive(0.0, None, tokens), expected, atol=4 * EPS)
+    expected = drive(field.field, theta)
+    np.testing.assert_allclose(drive(field, tokens), expected, atol=4 * EPS)
 
 
 def test_batches_of_gains_and_switches():

@@ -16,6 +16,7 @@ from attnflow.fields.rescaled import Rescaled
 from attnflow.kernels import Gaussian
 from attnflow.observe.hull import boolean_rows, convex_hull, distinct, hyperplane_coordinates, leaders
 from tests.conftest import rotation
+from tests.kit import drive
 
 EPS = np.finfo(float).eps
 GAUSSIAN = np.random.default_rng(2).standard_normal(200)
@@ -85,7 +86,7 @@ def test_the_formula(value, mask):
     tolerance = 40 * EPS * (1 + np.abs((x @ query.T) @ (x @ key.T).T).max()) * np.linalg.norm(v, 2) * np.abs(z).max()
     np.testing.assert_allclose(field.matrix(t, tokens), a, atol=tolerance)
     expected = np.einsum("ij,ijk->ik", a, z[None, :, :] - z[:, None, :]) @ v.T
-    np.testing.assert_allclose(field.drive(t, z, tokens, tokens.place), expected, atol=4 * tolerance)
+    np.testing.assert_allclose(drive(field, tokens, z, t, tokens.place), expected, atol=4 * tolerance)
 
 
 def test_the_raw_model():
@@ -93,7 +94,7 @@ def test_the_raw_model():
     raw = af.Attention(1.0)
     for a in (0.3, 1.0, 4.0, 1e6):
         tokens = points([[a], [-a]])
-        np.testing.assert_allclose(raw.drive(0.0, None, tokens)[0, 0], a * np.tanh(a * a), rtol=8 * EPS)
+        np.testing.assert_allclose(drive(raw, tokens)[0, 0], a * np.tanh(a * a), rtol=8 * EPS)
 
 
 def test_permutations_and_rotations():
@@ -101,10 +102,10 @@ def test_permutations_and_rotations():
     field, order = Rescaled(af.Attention(1.0)), np.random.default_rng(0).permutation(20)
     assert field.laws.exchangeable
     assert field.laws.rotation
-    here = field.drive(1.0, z, tokens)
+    here = drive(field, tokens, z, 1.0)
     # logits up to e^2 6^2 = 270, each with a few eps of its size
-    np.testing.assert_allclose(field.drive(1.0, z[order], points(z[order])), here[order], atol=1e-12)
-    np.testing.assert_allclose(field.drive(1.0, z @ r.T, points(z @ r.T)), here @ r.T, atol=1e-12)
+    np.testing.assert_allclose(drive(field, points(z[order]), z[order], 1.0), here[order], atol=1e-12)
+    np.testing.assert_allclose(drive(field, points(z @ r.T), z @ r.T, 1.0), here @ r.T, atol=1e-12)
     assert not Rescaled(af.Attention(1.0, value=SIMPLE)).laws.rotation
     assert not Rescaled(af.Attention(1.0, mask=af.Causal())).laws.exchangeable
 
@@ -113,17 +114,16 @@ def test_test_particles_exert_nothing():
     m = np.r_[np.zeros(5), np.ones(15)]
     field = Rescaled(af.Attention(1.0, value=SIMPLE))
     elsewhere = np.r_[5 + POLYTOPE[:5], POLYTOPE[5:]]
-    here, there = (field.drive(1.0, POLYTOPE, points(x, m)) for x in (POLYTOPE, elsewhere))
+    here, there = (drive(field, points(x, m), POLYTOPE, 1.0) for x in (POLYTOPE, elsewhere))
     np.testing.assert_allclose(here, there, atol=1e-12)  # logits up to 300, each with a few eps of its size
-    heavy = field.drive(1.0, POLYTOPE, points(elsewhere))
+    heavy = drive(field, points(elsewhere), POLYTOPE, 1.0)
     assert np.abs(heavy - here).max() > 1
 
 
 def test_a_token_that_sees_nobody_keeps_its_x():
     field = Rescaled(af.Attention(1.0, value=SIMPLE, mask=af.Causal(strict=True)))
     tokens = points(POLYTOPE)
-    drive = field.drive(0.5, None, tokens)
-    np.testing.assert_allclose(drive[0], -SIMPLE @ POLYTOPE[0], rtol=4 * EPS)
+    np.testing.assert_allclose(drive(field, tokens, t=0.5)[0], -SIMPLE @ POLYTOPE[0], rtol=4 * EPS)
 
 
 @pytest.mark.slow
@@ -219,9 +219,9 @@ def test_far_beyond_overflow(t):
     field, tokens = Rescaled(af.Attention(1.0)), points(POLYTOPE)
     winner = np.argmax(POLYTOPE @ POLYTOPE.T, axis=1)
     np.testing.assert_array_equal(field.matrix(t, tokens), np.eye(20)[winner])
-    np.testing.assert_allclose(field.drive(t, POLYTOPE, tokens), POLYTOPE[winner] - POLYTOPE, atol=4 * EPS)
+    np.testing.assert_allclose(drive(field, tokens, POLYTOPE, t), POLYTOPE[winner] - POLYTOPE, atol=4 * EPS)
     slow = Rescaled(af.Attention(1.0, value=SIMPLE))
-    assert np.isfinite(slow.drive(t, POLYTOPE, tokens)).all()
+    assert np.isfinite(drive(slow, tokens, POLYTOPE, t)).all()
     # V = -I at t = 400, where z = e^400 x: the weights are those of x; 400 eps from the exponential, times the logits
     minus = Rescaled(af.Attention(1.0, value=-np.eye(2)))
     z = points(np.exp(400.0) * POLYTOPE)
@@ -235,12 +235,14 @@ def test_derivatives_to_any_time():
     method = af.Adaptive(rtol=1e-12, atol=1e-14)
     direction = np.random.default_rng(3).standard_normal(POLYTOPE.shape)
 
-    @af.double
-    def loss(x, t):
+    def total(x, t):
         return jnp.sum(af.advance(field, tokens.moved(x), 0.0, t, method).positions ** 2)
 
+    loss = af.double(jax.jit(total))
+    gradient = af.double(jax.jit(jax.grad(total)))
+
     def along(t):
-        return float(np.sum(af.double(jax.grad(loss))(POLYTOPE, t) * direction))
+        return float(np.sum(gradient(POLYTOPE, t) * direction))
 
     def difference(t, h=1e-4):
         near, far = (
@@ -253,7 +255,7 @@ def test_derivatives_to_any_time():
         np.testing.assert_allclose(along(t), difference(t), atol=1e-5)
     np.testing.assert_allclose(along(400.0), along(40.0), atol=1e-3)  # 1e-12 a step, and 1/eps^(1/2) at the threshold
     tied = np.r_[POLYTOPE[:5], POLYTOPE[:15]]
-    slope = af.double(jax.grad(lambda z: jnp.sum(field.drive(400.0, z, tokens.moved(z)) ** 2)))(tied)
+    slope = af.double(jax.jit(jax.grad(lambda z: jnp.sum(field.drive(400.0, z, tokens.moved(z)) ** 2))))(tied)
     assert np.isfinite(slope).all()
 
 
@@ -262,13 +264,15 @@ def test_derivatives_with_respect_to_value():
     tokens, direction = points(POLYTOPE), np.array([[0.3, -1.0], [0.7, 0.2]])
 
     @af.double
+    @jax.jit
+    @jax.value_and_grad
     def loss(v):
         field = Rescaled(af.Attention(1.0, value=v))
         return jnp.sum(field.drive(0.8, POLYTOPE, tokens) ** 2)
 
-    slope = np.sum(af.double(jax.grad(loss))(SIMPLE) * direction)
+    slope = np.sum(loss(SIMPLE)[1] * direction)
     h = 1e-5
-    difference = (float(loss(SIMPLE + h * direction)) - float(loss(SIMPLE - h * direction))) / (2 * h)
+    difference = (float(loss(SIMPLE + h * direction)[0]) - float(loss(SIMPLE - h * direction)[0])) / (2 * h)
     np.testing.assert_allclose(slope, difference, rtol=1e-6)  # h^2 and eps/h
 
 

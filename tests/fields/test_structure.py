@@ -9,6 +9,7 @@ import attnflow as af
 from attnflow.errors import InvalidInput, InvalidTokens
 from attnflow.fields.structure import matrix_bound
 from attnflow.sums import Circle, Cutoff, FastSphere, Harmonics, Tiled
+from tests.kit import drive
 
 RNG = np.random.default_rng(0)
 CIRCLE = af.uniform(af.Sphere(2), n=40, seed=1)
@@ -161,9 +162,9 @@ def test_heads_with_shared_weights_are_one_sum():
     tokens = af.uniform(af.Sphere(3), n=50, seed=0)
     values = np.stack([np.eye(3), -TURN, 2 * TURN])
     heads = [af.Attention(4.0, value=values, sum=s) for s in (Harmonics(1e-10, 32, 3), Tiled(), None)]
-    one = sum(af.Attention(4.0, value=v).drive(0.0, None, tokens) for v in values) / 3
+    one = sum(drive(af.Attention(4.0, value=v), tokens) for v in values) / 3
     for field in heads:
-        np.testing.assert_allclose(field.drive(0.0, None, tokens), one, atol=3e-10)
+        np.testing.assert_allclose(drive(field, tokens), one, atol=3e-10)
     assert isinstance(af.Attention(9.0, value=values).prepare(af.uniform(af.Sphere(3), n=4_000)).sum, FastSphere)
 
 
