@@ -2,13 +2,43 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtr, ndtri
 from scipy.stats import beta, laplace, norm, t
 
 from attnflow import control
 from attnflow.control import Mixture, match_density_1d, permute_cells, polar, shear, split, three_cycle, triangular
 from attnflow.errors import InvalidInput
 
-MIXTURE = Mixture([0.3, 0.5, 0.2], [norm(-2.5, 0.5), norm(0.5, 0.8), norm(3, 0.3)])
+
+class Normal:
+    """A normal distribution that answers at once; SciPy's looks at its arguments for most of the time."""
+
+    def __init__(self, mean, width):
+        self.mean, self.width = mean, width
+
+    def pdf(self, x):
+        return np.exp(self.logpdf(x))
+
+    def logpdf(self, x):
+        return -0.5 * ((x - self.mean) / self.width) ** 2 - np.log(np.sqrt(2 * np.pi) * self.width)
+
+    def cdf(self, x):
+        return ndtr((x - self.mean) / self.width)
+
+    def sf(self, x):
+        return ndtr((self.mean - x) / self.width)
+
+    def ppf(self, p):
+        return self.mean + self.width * ndtri(p)
+
+    def isf(self, p):
+        return self.mean - self.width * ndtri(p)
+
+    def rvs(self, size, random_state):
+        return self.mean + self.width * random_state.standard_normal(size)
+
+
+MIXTURE = Mixture([0.3, 0.5, 0.2], [Normal(-2.5, 0.5), Normal(0.5, 0.8), Normal(3, 0.3)])
 SPAN = (-5.2, 4.6)
 
 
@@ -132,12 +162,12 @@ def test_shears():
     np.testing.assert_allclose(errors, [0.64, 0.162, 0.040, 0.0101, 0.0025], rtol=0.05)
 
 
-FIRST = Mixture([0.5, 0.5], [norm(-1.5, 0.6), norm(1.5, 0.6)])
+FIRST = Mixture([0.5, 0.5], [Normal(-1.5, 0.6), Normal(1.5, 0.6)])
 
 
 def second(x):
     """The distribution of x_2 given x_1."""
-    return Mixture([0.5, 0.5], [norm(np.sin(x) + 1, 0.35 + 0.025 * x**2), norm(np.sin(x) - 1.2, 0.4)])
+    return Mixture([0.5, 0.5], [Normal(np.sin(x) + 1, 0.35 + 0.025 * x**2), Normal(np.sin(x) - 1.2, 0.4)])
 
 
 def test_conveyor():
@@ -170,14 +200,14 @@ def test_conveyor():
 
 def test_three_coordinates():
     """A Gaussian with correlations: the moments of the push of a normal sample."""
-    edges = [np.linspace(-2.5, 2.5, 24)] * 2
+    edges = [np.linspace(-2.5, 2.5, 15)] * 2
     schedule = triangular(
-        [norm(), lambda x: norm(0.8 * x, 0.6), lambda x, y: norm(0.5 * x - 0.5 * y, 0.7)],
-        slabs=25,
+        [norm(), lambda x: Normal(0.8 * x, 0.6), lambda x, y: Normal(0.5 * x - 0.5 * y, 0.7)],
+        slabs=16,
         cells=4,
         edges=edges,
     )
-    z = np.random.default_rng(3).standard_normal((40_000, 3))
+    z = np.random.default_rng(3).standard_normal((10_000, 3))
     end, _ = schedule.push(z)
     exact = np.array([[1, 0.8, 0.1], [0.8, 1, -0.1], [0.1, -0.1, 0]])
     exact[2, 2] = 0.49 + 0.25 + 0.25 - 0.5 * 0.8

@@ -1,8 +1,6 @@
 """Elements with exact flows against SciPy's solver, and what their flows conserve."""
 
 import jax
-import jax.numpy as jnp
-import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -12,7 +10,7 @@ from scipy.integrate import solve_ivp
 import attnflow as af
 from attnflow.control import Schedule
 from attnflow.errors import InvalidInput
-from attnflow.fields import Affine, AtTokens, Drift, InTurn, MeanAttention, Pieces, ReluUnit, gates
+from attnflow.fields import Affine, AtTokens, Drift, InTurn, MeanAttention, Pieces, ReluUnit
 from attnflow.tokens import Measure
 
 RNG = np.random.default_rng(0)
@@ -221,16 +219,3 @@ def test_refusals(make, words):
     with pytest.raises(InvalidInput, match=words) as caught:
         make()
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("alpha", "far", "gamma", "tau"),
-    [(1.0, 3.0, 1.0, 100.0), (1.0, 1e-4, 1e-12, -20.0), (1.0, 1e-4, 1e-12, 2.0), (0.5, 2.0, 0.3, 79.0)],
-)
-def test_moments_of_gates_at_long_times_and_small_levels(alpha, far, gamma, tau):
-    """The integral of y/(alpha y^2 + far y + gamma) from 1 to e^tau, by that of its logarithm."""
-    with mp.workdps(40):
-        points = [mp.mpf(tau) * k / 8 for k in range(9)]
-        want = mp.quad(lambda s: mp.e ** (2 * s) / (alpha * mp.e ** (2 * s) + far * mp.e**s + gamma), points)
-    with jax.enable_x64(True):
-        assert float(gates._moment(jnp.asarray(tau), alpha, far, gamma)) == pytest.approx(float(want), rel=1e-9)

@@ -1,8 +1,9 @@
 """What `AbstractSpace` promises, for every space of the package."""
 
+import functools
+
 import hypothesis.strategies as st
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -43,6 +44,21 @@ SHAPES = {  # dim, dimension, whether tangent is orthogonal, volume
 EVERY = pytest.mark.parametrize("name", SPACES)
 
 
+class Compiled:
+    """A space whose maps are one program each; operation by operation they would be a dozen."""
+
+    def __init__(self, space):
+        self.space = space
+        for method in ("tangent", "retract", "distance"):
+            setattr(self, method, af.double(jax.jit(lambda *x, method=method: getattr(space, method)(*x))))
+
+    def __getattr__(self, name):
+        return getattr(self.space, name)
+
+
+compiled = functools.cache(lambda name: Compiled(SPACES[name]))
+
+
 def sampled(name, n=40, seed=0):
     rng = np.random.default_rng(seed)
     return SPACES[name].sample(rng, n), rng
@@ -61,10 +77,10 @@ def test_dimensions_and_volumes(name):
 
 @EVERY
 def test_tangent_is_the_derivative_of_the_retraction(name):
-    space, (x, rng) = SPACES[name], sampled(name)
+    space, (x, rng) = compiled(name), sampled(name)
     v = rng.standard_normal(x.shape)
     p = space.tangent(x, v)
-    derivative = af.double(lambda x, v: jax.jvp(space.retract, (jnp.asarray(x),), (jnp.asarray(v),))[1])(x, v)
+    derivative = af.double(jax.jit(lambda x, v: jax.jvp(SPACES[name].retract, (x,), (v,))[1]))(x, v)
     # some ten roundings of numbers below |v| max(gain)/min(gain) < 20
     np.testing.assert_allclose(p, derivative, rtol=0, atol=400 * EPS)
     np.testing.assert_allclose(space.tangent(x, p), p, rtol=0, atol=400 * EPS)
@@ -97,7 +113,7 @@ def test_frames_and_normals_make_a_basis(name):
 @EVERY
 def test_normals_give_the_reference_measure(name):
     """Up to a constant det(tangent vectors, normals) is the volume of `distance`, and the trace condition holds."""
-    space, (x, rng) = SPACES[name], sampled(name)
+    space, (x, rng) = compiled(name), sampled(name)
     if space.dimension == space.dim:
         return
     frames, normals = space.frame(x), space.normals(x)
@@ -122,7 +138,7 @@ def test_normals_give_the_reference_measure(name):
 @EVERY
 def test_retraction_is_of_order_two(name):
     """Along a tangent vector distances grow like c h (1 + O(h^2)): halving h divides the rest by four."""
-    space, (x, rng) = SPACES[name], sampled(name)
+    space, (x, rng) = compiled(name), sampled(name)
     v = space.tangent(x, rng.standard_normal(x.shape))
     v = v / np.linalg.norm(v, axis=-1, keepdims=True)
     speeds = [space.distance(x, space.retract(x + h * v)) / h for h in (0.04, 0.02, 0.01)]
@@ -136,7 +152,7 @@ def test_retraction_is_of_order_two(name):
 @given(seed=st.integers(0, 2**32 - 1), close=st.sampled_from([0.0, 1e-6, 0.1, 1.0]))
 @settings(max_examples=8, deadline=None)
 def test_distance_is_a_distance(name, seed, close):
-    space, (x, rng) = SPACES[name], sampled(name, 12, seed)
+    space, (x, rng) = compiled(name), sampled(name, 12, seed)
     y = space.retract(x + close * rng.standard_normal(x.shape))
     z = space.sample(rng, 12)
     xy, yz, xz = space.distance(x, y), space.distance(y, z), space.distance(x, z)
@@ -151,7 +167,7 @@ def test_distance_is_a_distance(name, seed, close):
 @given(seed=st.integers(0, 2**32 - 1), scale=st.floats(1e-3, 8.0))
 @settings(max_examples=12, deadline=None)
 def test_chords_bound_distances(name, seed, scale):
-    space, (x, rng) = SPACES[name], sampled(name, 64, seed)
+    space, (x, rng) = compiled(name), sampled(name, 64, seed)
     y = np.concatenate([space.retract(x[:32] + scale * rng.standard_normal((32, space.dim))), space.sample(rng, 32)])
     chord, distance = np.linalg.norm(x - y, axis=1), space.distance(x, y)
     sure, possible = space.chords(scale)
@@ -230,7 +246,7 @@ def test_products_in_products_are_flat():
 
 @pytest.mark.parametrize("name", SPACES)
 def test_float32_stays_float32(name):
-    space, (x, rng) = SPACES[name], sampled(name)
+    space, (x, rng) = compiled(name), sampled(name)
     v = rng.standard_normal(x.shape)
     x32, v32 = x.astype(np.float32), v.astype(np.float32)
     for call in (space.tangent, space.distance):

@@ -3,8 +3,7 @@
 All compact spaces here are x = scale H y, with y in a product of round spheres (`blocks`) and H orthonormal columns.
 """
 
-import itertools
-
+import jax
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -130,16 +129,18 @@ def test_flow_maps_have_the_determinants_of_intrinsic_coordinates(name, method):
     assert np.abs(logdet).max() > 0.1
 
 
-@pytest.mark.parametrize("name", ROUND)
+@pytest.mark.parametrize(
+    "name", [name if name == "product" else pytest.param(name, marks=pytest.mark.slow) for name in ROUND]
+)
 def test_inverse_maps(name):
     plain, tokens, points = start(name)
-    method = af.Fixed(0.05)
+    method = af.Fixed(0.02)  # as above: the programs are the same
     phi = af.flow_map(af.Attention(BETA), af.Tokens(plain.lift(tokens), space=plain.space), 1.0, method=method)
     end, logdet = phi.push(plain.lift(points))
     back, undone = phi.inverse().push(end)
-    # RK4 there and back: (0.05)^4 e^1
-    np.testing.assert_allclose(back, plain.lift(points), atol=2e-6)
-    np.testing.assert_allclose(undone, -logdet, atol=1e-5)
+    # RK4 there and back: (0.02)^4 e^1
+    np.testing.assert_allclose(back, plain.lift(points), atol=4e-7)
+    np.testing.assert_allclose(undone, -logdet, atol=2e-6)
 
 
 def test_a_torus_flow_is_that_of_its_angles():
@@ -297,7 +298,7 @@ def test_clusters_are_those_of_single_linkage(space, scale):
     centres[0] = np.asarray(space.retract(np.tile([-1.0, 1e-3], space.dim)[: space.dim]))
     tokens = af.tokens.clustered(space, centres=centres, n=75, spread=0.1, seed=2)
     x = np.asarray(tokens.positions)
-    matrix = np.asarray(space.distance(x[:, None], x[None]))
+    matrix = af.double(jax.jit(lambda x: space.distance(x[:, None], x[None])))(x)
     matrix = (matrix + matrix.T) / 2 * (1 - np.eye(len(x)))
     expected = fcluster(linkage(squareform(matrix), "single"), scale, "distance")
     for some in (np.arange(600), np.arange(0, 600, 2)):  # cells for more than 512 tokens in low dimension, else search
@@ -383,9 +384,9 @@ def test_transport_on_a_circle_by_either_name():
 
 
 def test_every_pair_of_factors_flows():
-    """Attention on a product is attention of the joint vectors: velocities against plain NumPy."""
+    """Every factor first and second: attention on a product is attention of the joint vectors: velocities against plain NumPy."""
     factors = [Sphere(3), Torus(2), Euclidean(2), Ellipsoid(GAIN[:3]), CentredSphere(4)]
-    for one, other in itertools.combinations(factors, 2):
+    for one, other in zip(factors, factors[1:] + factors[:1], strict=True):
         space = Product(one, other)
         tokens = af.uniform(space, n=7, seed=4)
         x = np.asarray(tokens.positions)

@@ -1,5 +1,6 @@
 """What the tests of sums on the host have in common: clouds of tokens, the sum over all pairs, and derivatives."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,20 +35,30 @@ def as_charges(charges, convert):
     return charges if isinstance(charges, AbstractCharges) else Columns(convert(charges))
 
 
+@eqx.filter_jit
+def numbers(total, beta):
+    """What a sum on the host reads of the kernel e^(beta (<x, y> - 1)); one program for all beta."""
+    return total._numbers(Exponential(beta))[1]
+
+
 def on_host(total, x, y, masses, charges, beta):
     """The sum without JAX around it."""
     with jax.enable_x64(True):
-        kernel = jax.tree.map(np.asarray, total._numbers(Exponential(beta))[1])
+        kernel = jax.tree.map(np.asarray, numbers(total, beta))
     with np.errstate(divide="ignore"):
         return _answer(total._work(), x is y, kernel, total.tol, x, y, np.log(masses), as_charges(charges, np.asarray))
 
 
-def evaluate(total, x, y, masses, charges, beta, at_tokens=False):
+def step_by_step(total, x, y, masses, charges, beta, at_tokens=False):
+    """The sum inside of JAX."""
     side = [(jnp.asarray(points), jnp.zeros(len(points), jnp.int32)) for points in (x, y)]
     weights = Weights(Exponential(jnp.asarray(beta, x.dtype)), Everyone(), at_tokens)
     log_mass = jnp.where(masses > 0, jnp.log(jnp.where(masses > 0, masses, 1)), -jnp.inf)
     scale, sums = total(weights, *side, log_mass, as_charges(charges, jnp.asarray))
     return jnp.exp(scale)[:, None] * sums
+
+
+evaluate = eqx.filter_jit(step_by_step)
 
 
 def derivatives_agree(total, y, masses, charged, rng, atol):

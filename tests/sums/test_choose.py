@@ -207,7 +207,7 @@ def test_shapes_of_the_fused_kernel_in_few_dimensions():
 
 def _fused(x, masses, charges):
     with jax.enable_x64(True):
-        scale, sums = _fused_sums(x, masses, charges)
+        scale, sums = jax.jit(_fused_sums)(x, masses, charges)
         return np.asarray(np.exp(scale)[:, None] * sums, float)
 
 

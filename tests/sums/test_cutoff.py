@@ -17,7 +17,7 @@ from attnflow.sums import Moments, Tiled, Use, Weights
 from attnflow.sums import cutoff as room
 from attnflow.sums.cutoff import Cutoff, neighbours
 from tests.conftest import rotation
-from tests.sums.pairs import clouds, dense, derivatives_agree, evaluate, on_host
+from tests.sums.pairs import clouds, dense, derivatives_agree, evaluate, on_host, step_by_step
 
 EPS = np.finfo(float).eps
 
@@ -124,7 +124,7 @@ def test_what_it_cannot_do():
 def test_errors_and_interrupts_come_through(monkeypatch):
     def run():
         with jax.enable_x64(True), interruptible():
-            evaluate(Cutoff(1e-9), np.eye(3), np.eye(3), np.ones(3), np.eye(3), 1.0, True).block_until_ready()
+            step_by_step(Cutoff(1e-9), np.eye(3), np.eye(3), np.ones(3), np.eye(3), 1.0, True).block_until_ready()
 
     def bad(*args, **options):
         raise InvalidInput("a message of ours")

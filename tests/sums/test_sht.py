@@ -16,7 +16,7 @@ from attnflow.sums import sht as room
 from attnflow.sums.base import largest
 from attnflow.sums.sht import FastSphere, roundoff
 from tests.conftest import rotation
-from tests.sums.pairs import clouds, dense, derivatives_agree, evaluate, on_host, unit
+from tests.sums.pairs import clouds, dense, derivatives_agree, evaluate, numbers, on_host, unit
 
 BETAS = [0.0, 1e-3, 1.0, 30.0, 1e3, 1e4]
 
@@ -87,7 +87,7 @@ def test_the_degree_is_the_one_of_the_tail_and_one_or_two_more_for_the_moments()
         for eps in (1e-3, 1e-8, 1e-15):
             plain = max(1, int(truncation_degrees(np.array(eps), beta, 3)))
             with jax.enable_x64(True):
-                p, rest, _ = jax.tree.map(np.asarray, FastSphere(1e-12, plain)._numbers(Exponential(beta))[1])
+                p, rest, _ = jax.tree.map(np.asarray, numbers(FastSphere(1e-12, plain), beta))
             kernels = room._kernels(p)
             assert room._cut(kernels[:1], eps, float(rest)) == plain
             assert plain <= room._cut(kernels, eps, float(rest)) <= plain + 2

@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,11 +21,15 @@ def unit(rng, n, d):
 
 def call(sum_, beta, x, y, masses, charges, mask=Everyone(), at_tokens=False):
     with jax.enable_x64(True):
-        query, key = ((jnp.asarray(v), jnp.arange(len(v))) for v in (x, y))
-        weights = Weights(Exponential(jnp.asarray(float(beta))), mask, at_tokens)
-        charges = Moments() if charges is None else Columns(jnp.asarray(charges))
-        scale, sums = sum_(weights, query, key, jnp.log(jnp.asarray(masses)), charges)
-        return np.asarray(jnp.exp(scale)[:, None] * sums)
+        charges = Moments() if charges is None else Columns(charges)
+        return np.asarray(_call(sum_, Weights(Exponential(float(beta)), mask, at_tokens), x, y, masses, charges))
+
+
+@eqx.filter_jit
+def _call(sum_, weights, x, y, masses, charges):
+    query, key = ((points, jnp.arange(len(points))) for points in (x, y))
+    scale, sums = sum_(weights, query, key, jnp.log(masses), charges)
+    return jnp.exp(scale)[:, None] * sums
 
 
 @pytest.mark.parametrize("sum_", [Tiled(), Tiled(4, 6), Tiled(100, 3), Tiled(3, 100), Dense()])
