@@ -15,6 +15,7 @@ import attnflow as af
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.flows.outcome import Ending
 from tests.flows.fields import TRACES, Breaking, Counting, Slow
+from tests.kit import end, frames
 
 TOKENS = af.uniform(af.Sphere(3), n=12, seed=0)
 
@@ -43,18 +44,20 @@ def test_recorded_speed_and_spread():
     "method", [af.Adaptive(), pytest.param(af.Fixed(0.05), marks=pytest.mark.slow), af.Layers(0.05)]
 )
 def test_chunks_and_schedules_do_not_move_frames(method):
-    """The same times, saved in chunks of 1, 2 or 100: equal bit by bit."""
-    large = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.save.Evenly(6), chunk=100, method=method)
-    for chunk in (1, 2):
-        small = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.save.Evenly(6), chunk=chunk, method=method)
-        assert np.array_equal(small.positions.values, large.positions.values)
-        assert small.steps == large.steps
+    """The same times, saved in chunks of 2 or at once: equal bit by bit."""
+    large, small = (
+        af.solve(af.Attention(4.0), TOKENS, 3.0, save=6, chunk=chunk, method=method, keep=["positions"])
+        for chunk in (None, 2)
+    )
+    assert np.array_equal(small.positions.values, large.positions.values)
+    assert small.steps == large.steps
 
 
 def test_fixed_equals_advance():
-    flow = af.solve(af.Attention(4.0), TOKENS, 1.0, save=af.save.Evenly(1), method=af.Fixed(0.1))
     np.testing.assert_allclose(
-        flow.positions.values[-1], af.advance(af.Attention(4.0), TOKENS, 0.0, 1.0, af.Fixed(0.1)).positions, atol=1e-15
+        end(af.Attention(4.0), TOKENS, 1.0, method=af.Fixed(0.1)),
+        af.advance(af.Attention(4.0), TOKENS, 0.0, 1.0, af.Fixed(0.1)).positions,
+        atol=1e-15,
     )
 
 
@@ -79,10 +82,11 @@ def test_a_batch_equals_its_members():
 def test_slices_of_single_steps(method, monkeypatch):
     """Members of a batch reach the end of a chunk after different numbers of slices; where they are cut is no matter."""
     tokens, field = af.uniform(af.Sphere(3), n=12, seed=range(2)), af.Attention(af.Along("beta", [0.5, 20.0]))
-    whole = af.solve(field, tokens, 10.0, save=af.save.Evenly(5), method=method)
+    options = {} if isinstance(method, af.Adaptive) else {"keep": ["positions"]}
+    whole = af.solve(field, tokens, 10.0, save=af.save.Evenly(5), method=method, **options)
     monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "FIRST_SLICE", 1.0)
     monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "SECONDS", 0.0)
-    cut = af.solve(field, tokens, 10.0, save=af.save.Evenly(5), method=method)
+    cut = af.solve(field, tokens, 10.0, save=af.save.Evenly(5), method=method, **options)
     assert cut.outcome.ending is Ending.FINISHED
     assert np.array_equal(cut.positions.values, whole.positions.values)
     assert cut.steps == whole.steps
@@ -90,11 +94,11 @@ def test_slices_of_single_steps(method, monkeypatch):
 
 def test_permuting_tokens_permutes_the_flow():
     order = np.random.default_rng(0).permutation(12)
-    a = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.save.Evenly(2), method=af.Fixed(0.1))
-    b = af.solve(
-        af.Attention(4.0), af.from_array(TOKENS.positions[order]), 2.0, save=af.save.Evenly(2), method=af.Fixed(0.1)
+    a, b = (
+        frames(af.Attention(4.0), tokens, 2.0, save=2, method=af.Fixed(0.1))
+        for tokens in (TOKENS, af.from_array(TOKENS.positions[order]))
     )
-    np.testing.assert_allclose(b.positions.values, a.positions.values[:, order], atol=1e-13)
+    np.testing.assert_allclose(b, a[:, order], atol=1e-13)
 
 
 def test_no_surprise_compiles():
@@ -103,12 +107,13 @@ def test_no_surprise_compiles():
     def count(**changes):
         arguments = {
             "beta": 4.0, "seed": 0, "masses": None, "until": 2.0, "method": af.Adaptive(1e-6, 1e-8), "first": 0.1,
+            "keep": ("positions", "speed"),
         } | changes  # fmt: skip
         tokens = af.Tokens(af.uniform(af.Sphere(3), n=12, seed=arguments["seed"]).positions, arguments["masses"])
         before = TRACES["count"]
         af.solve(
             Counting(af.Attention(arguments["beta"])), tokens, arguments["until"], method=arguments["method"],
-            save=af.save.LogSpaced(20, arguments["first"]), chunk=8,
+            save=af.save.LogSpaced(20, arguments["first"]), keep=arguments["keep"],
         )  # fmt: skip
         return TRACES["count"] - before
 
@@ -122,10 +127,9 @@ def test_no_surprise_compiles():
         {"first": 0.2},
     ):
         assert count(**changes) == 0, changes
-    assert count(method=af.Fixed(0.1)) > 0
-    assert count(method=af.Fixed(0.07), until=3.0, beta=1.0) == 0
-    assert count(method=af.Layers(0.1)) > 0
-    assert count(method=af.Layers(0.05), until=3.0, beta=1.0) == 0
+    for method in (af.Fixed, af.Layers):
+        assert count(method=method(0.1), keep=()) > 0
+        assert count(method=method(0.05), until=3.0, beta=1.0, keep=()) == 0
 
 
 def test_velocity_compiles_once():
@@ -158,7 +162,7 @@ def test_layers_are_counted_by_integers():
 
     layers = np.arange(1000)
     assert np.array_equal(layer_number(layers * 0.1, 0.1), layers)
-    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, method=af.Layers(0.1), save=af.save.EveryLayer(100))
+    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, method=af.Layers(0.1), save=100, keep=["positions"])
     assert flow.steps["accepted"] == 1000
 
 
@@ -182,25 +186,27 @@ def test_stop_when_still_and_by_own_condition():
 
 
 def test_members_of_a_batch_stop_on_their_own():
-    tokens = af.uniform(af.Sphere(3), n=12, seed=range(3))
-    flow = af.solve(af.Attention(1.0), tokens, 100.0, save=af.save.Evenly(100), stop=af.stop.Consensus(1e-2))
-    free = af.solve(af.Attention(1.0), tokens, 100.0, save=af.save.Evenly(100))
+    tokens = af.uniform(af.Sphere(3), n=12, seed=range(2))
+    field = af.Attention(af.Along("beta", [1.0, 1.5]))
+    flow = af.solve(field, tokens, 100.0, save=af.save.Evenly(100), stop=af.stop.Consensus(1e-2))
+    free = af.solve(field, tokens, 100.0, save=af.save.Evenly(100))
     assert flow.outcome.ending is Ending.STOPPED
     stopped, last = flow.stopped_at.values, flow.time.values[-1]
+    assert stopped.shape == (2, 2)
     assert last == stopped.max() > stopped.min()
-    for k, at in enumerate(stopped):
+    for k, at in np.ndenumerate(stopped):
         # the first frame where the condition holds, as if the member were alone; then that frame again and again
         frame = int(np.argmax(free.dataset["spread"].values[k] <= 1e-2))
         assert at == free.time.values[frame]
-        assert np.array_equal(flow.positions.values[k, :frame], free.positions.values[k, :frame])
+        assert np.array_equal(flow.positions.values[k][:frame], free.positions.values[k][:frame])
         for name in ("positions", "speed", "spread", "energy"):
-            held = flow.dataset[name].values[k, frame:]
-            assert np.array_equal(held, np.broadcast_to(free.dataset[name].values[k, frame], held.shape)), name
+            held = flow.dataset[name].values[k][frame:]
+            assert np.array_equal(held, np.broadcast_to(free.dataset[name].values[k][frame], held.shape)), name
 
 
 def test_standing_still_apart_is_frozen():
-    """Two antipodal tokens: stationary, not at consensus."""
-    flow = af.solve(af.Attention(30.0), af.from_array([[1.0, 0, 0], [-1.0, 0, 0]]), 50.0)
+    """Two antipodal crowds: stationary, not at consensus."""
+    flow = af.solve(af.Attention(30.0), af.from_array([[1.0, 0, 0], [-1.0, 0, 0]] * 6), 50.0)
     assert flow.outcome.ending is Ending.FROZEN
     assert not flow.resolved.values.any()
     assert "round-off floor" in flow.outcome.message
@@ -210,18 +216,18 @@ def test_standing_still_apart_is_frozen():
 
 def test_failure_is_an_outcome():
     with pytest.raises(FlowFailed, match="near t = ") as caught:
-        af.solve(Breaking(), TOKENS, 3.0, save=af.save.Evenly(30), chunk=4)
+        af.solve(Breaking(), TOKENS, 3.0, save=30, chunk=4, keep=["positions"])
     kept = caught.value.trajectory
     assert kept.outcome.ending is Ending.FAILED
     assert 0.5 < kept.time.values[-1] <= 1.0
     assert np.isfinite(kept.positions.values).all()
-    flow = af.solve(Breaking(), TOKENS, 3.0, save=af.save.Evenly(30), method=af.Fixed(0.1), check=False)
+    flow = af.solve(Breaking(), TOKENS, 3.0, save=30, method=af.Fixed(0.1), check=False, keep=["positions"])
     assert flow.outcome.ending is Ending.FAILED
 
 
 def test_progress_is_reported():
     seen = []
-    af.solve(af.Attention(4.0), TOKENS, 20.0, save=af.save.Evenly(40), chunk=8, on_progress=seen.append)
+    af.solve(af.Attention(4.0), TOKENS, 20.0, save=200, on_progress=seen.append)
     assert len(seen) >= 3
     assert seen[-1].time == 20.0
     assert seen[-1].remaining == 0.0
@@ -240,7 +246,7 @@ def test_ctrl_c_keeps_what_was_computed():
     thread = threading.Thread(target=interrupt, daemon=True)
     thread.start()
     flow = af.solve(
-        Slow(), TOKENS, 100.0, method=af.Layers(1e-6), save=af.save.Evenly(10_000_000 // 100), chunk=4,
+        Slow(), TOKENS, 100.0, method=af.Layers(1e-6), save=100_000, chunk=4, keep=["positions"],
         on_progress=lambda p: begun.set() if p.frames > 8 else None,
     )  # fmt: skip
     thread.join()
@@ -255,14 +261,8 @@ def test_ctrl_c_that_other_code_takes_for_itself():
             signal.raise_signal(signal.SIGINT)
 
     flow = af.solve(
-        Slow(),
-        TOKENS,
-        100.0,
-        method=af.Layers(1e-6),
-        save=af.save.Evenly(10_000_000 // 100),
-        chunk=4,
-        on_progress=swallow,
-    )
+        Slow(), TOKENS, 100.0, method=af.Layers(1e-6), save=100_000, chunk=4, keep=["positions"], on_progress=swallow
+    )  # fmt: skip
     assert flow.outcome.ending is Ending.INTERRUPTED
     assert flow.dataset.sizes["time"] < 100
 
@@ -338,28 +338,29 @@ def test_euclidean_flow_is_a_linear_average():
 
 
 def test_float32_on_request():
-    flow = af.solve(af.Attention(4.0), TOKENS.astype(np.float32), 1.0, save=af.save.Evenly(2), method=af.Fixed(0.1))
-    assert flow.positions.dtype == np.float32
-    double = af.solve(af.Attention(4.0), TOKENS, 1.0, save=af.save.Evenly(2), method=af.Fixed(0.1))
-    np.testing.assert_allclose(flow.positions.values, double.positions.values, atol=1e-5)
+    single, double = (
+        frames(af.Attention(4.0), tokens, 1.0, save=2, method=af.Fixed(0.1))
+        for tokens in (TOKENS.astype(np.float32), TOKENS)
+    )
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, double, atol=1e-5)
     with pytest.raises(InvalidInput, match="float32, and Adaptive works in float64; use Fixed"):
         af.solve(af.Attention(4.0), TOKENS.astype(np.float32), 1.0)
 
 
 def test_frames_may_be_given_as_a_number_or_as_times():
-    tokens = af.uniform(af.Sphere(3), n=4, seed=0)
     for save, times in ((2, [0.0, 0.5, 1.0]), ([0.2, 1.0], [0.0, 0.2, 1.0]), (np.array([0.0, 1.0]), [0.0, 1.0])):
-        np.testing.assert_array_equal(af.solve(af.Attention(1.0), tokens, 1.0, save=save).time, times)
+        np.testing.assert_array_equal(af.solve(af.Attention(1.0), TOKENS, 1.0, save=save).time, times)
     for save in (True, "often", [[0.5, 1.0]]):
         with pytest.raises(
             InvalidInput,
             match="`save` is .*; give Evenly\\(50\\) or the like, a number of intervals, or increasing times",
         ):
-            af.solve(af.Attention(1.0), tokens, 1.0, save=save)
+            af.solve(af.Attention(1.0), TOKENS, 1.0, save=save)
 
 
 def test_histograms_of_overlaps_are_labelled_by_the_middles_of_their_bins():
-    flow = af.solve(af.Attention(1.0), TOKENS, 0.2, save=1, method=af.Layers(0.1))
+    flow = af.solve(af.Attention(1.0), TOKENS, 0.2, save=1, method=af.Layers(0.1), keep=["positions"])
     found = flow.overlap_histogram(bins=8)
     np.testing.assert_allclose(found["overlap"], np.arange(-0.875, 1, 0.25))
     density, edges = af.observe.overlap_histogram(flow.tokens(1), bins=8)
