@@ -1,5 +1,6 @@
 """Rules of `Fixed`: their orders, also with steps that change and fields that jump; their memory leaves no trace."""
 
+import functools
 import itertools
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import attnflow as af
 from attnflow.errors import InvalidInput
@@ -17,6 +19,7 @@ from attnflow.flows.outcome import Ending
 from attnflow.runs import execute, load_spec, parse_spec, resume
 from attnflow.runs.plugins import load
 from attnflow.runs.store import ZarrSink
+from tests.kit import end, frames
 
 TOKENS = af.uniform(af.Sphere(3), n=6, seed=0)
 VALUES = np.random.default_rng(1).standard_normal((3, 3, 3))
@@ -52,6 +55,16 @@ def pieces_of(stops):
     return [(a, b, int(np.searchsorted(TIMES, a, side="right")) - 1) for a, b in itertools.pairwise(stops)]
 
 
+@functools.cache
+def exact():
+    """The positions at time 1, by SciPy's DOP853 afresh in every piece."""
+    x = TOKENS.positions.ravel()
+    for a, b, k in pieces_of([*TIMES, 1.0]):
+        rate = lambda _, y, k=k: velocity(unit(y.reshape(-1, 3)), k).ravel()  # noqa: E731
+        x = solve_ivp(rate, (a, b), x, "DOP853", rtol=1e-12, atol=1e-13).y[:, -1]
+    return unit(x.reshape(-1, 3))
+
+
 @pytest.mark.parametrize("name", RULES)
 def test_orders(name):
     """Halving the step divides the error by 2^order: across jumps, with stops that no step divides.
@@ -59,11 +72,9 @@ def test_orders(name):
     The next term of the error changes the observed order by about h times rates of 3, so 0.3 at most.
     """
     rule, order = RULES[name]
-    exact = af.advance(JUMPING, TOKENS, 0.0, 1.0, af.Adaptive(1e-12, 1e-13)).positions
 
     def error(h):
-        flow = af.solve(JUMPING, TOKENS, 1.0, save=af.save.At([0.1, 0.47, 1.0]), method=af.Fixed(h, rule))
-        return np.abs(flow.positions.values[-1] - exact).max()
+        return np.abs(end(JUMPING, TOKENS, 1.0, save=[0.1, 0.47, 1.0], method=af.Fixed(h, rule)) - exact()).max()
 
     coarse, fine = (error(h) for h in ((0.04, 0.02) if order > 2 else (0.01, 0.005)))
     assert abs(np.log2(coarse / fine) - order) < 0.35, (coarse, fine)
@@ -74,29 +85,29 @@ def test_against_plain_numpy(name):
     """The formulas written again: unequal steps, one start for the flow and one for every jump, none at saved times."""
     x, h, last, before = TOKENS.positions, 0.06, np.inf, np.zeros((6, 3))
     stops = np.array([0.0, 0.1, 0.25, 0.47, 0.65, 1.0])
-    for start, end, k in pieces_of(stops):
+    for start, stop, k in pieces_of(stops):
         if start in TIMES:
             last = np.inf
-        count = int(np.ceil((end - start) / h - 1e-9))
+        count = int(np.ceil((stop - start) / h - 1e-9))
         for _ in range(count):
-            step, now = (end - start) / count, velocity(x, k)
+            step, now = (stop - start) / count, velocity(x, k)
             bend = step / last / 2 if name == "adams-bashforth" else 0.0
             x, before, last = unit(x + step * (now + bend * (now - before))), now, step
-    flow = af.solve(JUMPING, TOKENS, 1.0, save=af.save.At([0.1, 0.47, 1.0]), method=af.Fixed(h, OUR[name][0]))
-    np.testing.assert_allclose(flow.positions.values[-1], x, atol=1e-14)
+    found = end(JUMPING, TOKENS, 1.0, save=[0.1, 0.47, 1.0], method=af.Fixed(h, OUR[name][0]))
+    np.testing.assert_allclose(found, x, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", ["adams-bashforth", "smoothed"])
 def test_memory_leaves_no_trace(name, monkeypatch):
     """Chunks, slices of single steps, continuing and cancelling: equal bit by bit, in a batch."""
     method, batch = af.Fixed(0.04, RULES[name][0]), af.uniform(af.Sphere(3), n=6, seed=range(2))
-    run = {"save": af.save.Evenly(6), "method": method}
+    run = {"save": af.save.Evenly(6), "method": method, "keep": ["positions"], "chunk": 2}
     whole = af.solve(JUMPING, batch, 1.5, **run)
-    first = af.solve(JUMPING, batch, 0.75, save=af.save.Evenly(3), method=method)
+    first = af.solve(JUMPING, batch, 0.75, **(run | {"save": 3}))
     assert np.array_equal(af.solve(from_=first, until=1.5, save=3).positions.values, whole.positions.values)
     monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "FIRST_SLICE", 1.0)
     monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "SECONDS", 0.0)
-    sliced = af.solve(JUMPING, batch, 1.5, **run, chunk=2)
+    sliced = af.solve(JUMPING, batch, 1.5, **(run | {"chunk": 16}))
     assert np.array_equal(sliced.positions.values, whole.positions.values)
     seen = []
     cut = af.solve(JUMPING, batch, 1.5, **run, on_progress=seen.append, cancel=lambda: len(seen) > 5)
@@ -112,15 +123,16 @@ def test_backwards_stops_and_float32():
     # of order h^2 with rates of about 3, as far back again; a stage on the wrong side of a jump costs h
     assert np.abs(back.positions - TOKENS.positions).max() < 1e-4
     method = af.Fixed(0.02, AdamsBashforth())
-    single = af.solve(JUMPING, TOKENS.astype(np.float32), 1.0, save=af.save.Evenly(2), method=method)
-    twice = af.solve(JUMPING, TOKENS, 1.0, save=af.save.Evenly(2), method=method)
-    assert single.positions.dtype == np.float32
-    np.testing.assert_allclose(single.positions.values, twice.positions.values, atol=2e-5)
+    single, twice = (
+        frames(JUMPING, tokens, 1.0, save=2, method=method) for tokens in (TOKENS.astype(np.float32), TOKENS)
+    )
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, twice, atol=2e-5)
     # a member that is held in one place leaves the memory of the other one alone
     batch = af.uniform(af.Sphere(3), n=6, seed=range(2))
-    calm = af.Attention(1.0)
-    stopped = af.solve(calm, batch, 12.0, save=af.save.Evenly(24), method=method, stop=af.stop.Consensus(0.1))
-    free = af.solve(calm, batch, 12.0, save=af.save.Evenly(24), method=method)
+    calm, run = af.Attention(1.0), {"save": 24, "method": method, "keep": ["positions", "spread"]}
+    stopped = af.solve(calm, batch, 12.0, **run, stop=af.stop.Consensus(0.1))
+    free = af.solve(calm, batch, 12.0, **run)
     assert len(set(stopped.stopped_at.values)) == 2
     for k, at in enumerate(stopped.stopped_at.values):
         frame = int(np.argmax(free.time.values == at))
@@ -137,9 +149,14 @@ def test_derivatives_pass_the_memory():
 
     shift = np.zeros_like(VALUES)
     shift[1, 0, 2] = 1.0
-    slope = (af.double(loss)(VALUES + 1e-5 * shift) - af.double(loss)(VALUES - 1e-5 * shift)) / 2e-5
-    reverse = af.double(jax.grad(loss))(VALUES)[1, 0, 2]
-    forward = af.double(lambda v: jax.jvp(loss, (v,), (shift,))[1])(VALUES)
+
+    @af.double
+    @jax.jit
+    def both(values):
+        return (*jax.jvp(loss, (values,), (shift,)), jax.grad(loss)(values)[1, 0, 2])
+
+    slope = (both(VALUES + 1e-5 * shift)[0] - both(VALUES - 1e-5 * shift)[0]) / 2e-5
+    _, forward, reverse = both(VALUES)
     assert abs(reverse - slope) < 1e-8
     assert abs(reverse - forward) < 1e-13
 
@@ -148,7 +165,7 @@ def test_noise_with_memory():
     """kappa = 0 is the flow without noise, bit by bit, and a seed fixes the path."""
     method = af.Fixed(0.05, AdamsBashforth())
     quiet, loud, again, none = (
-        af.solve(af.Attention(2.0), TOKENS, 1.0, save=af.save.Evenly(4), method=method, noise=noise).positions.values
+        frames(af.Attention(2.0), TOKENS, 1.0, save=4, method=method, noise=noise)
         for noise in (af.Brownian(0.0), af.Brownian(0.1), af.Brownian(0.1), None)
     )
     assert np.array_equal(quiet, none)
@@ -177,6 +194,7 @@ def test_a_rule_of_a_file_survives_a_crash(tmp_path, monkeypatch):
     (tmp_path / "run.toml").write_text(SPEC.replace("NAME", "smoothed"))
     spec = load_spec(tmp_path / "run.toml", plugins=[OUTSIDE])
     assert spec.table["solve"]["method"]["rule"] == {"name": "smoothed", "share": 0.5}
+    monkeypatch.setattr(sys.modules["attnflow.flows.solve"], "MOST", 4)
     _, whole = execute(spec, tmp_path / "whole")
     commit, chunks = ZarrSink.commit, []
 
@@ -185,7 +203,6 @@ def test_a_rule_of_a_file_survives_a_crash(tmp_path, monkeypatch):
         chunks.append(1)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["attnflow.flows.solve"], "MOST", 4)
     with monkeypatch.context() as patched:
         patched.setattr(ZarrSink, "commit", dying)
         execute(spec, tmp_path / "cut")

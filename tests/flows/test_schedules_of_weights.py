@@ -11,6 +11,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields.timed import breaks, piece
 from attnflow.fields.weights import Constant
 from attnflow.flows.methods.heun import Heun
+from tests.kit import end, frames
 
 BETA = 2.0
 TOKENS = af.uniform(af.Sphere(3), n=6, seed=0)
@@ -59,7 +60,7 @@ def test_a_layer_reads_its_own_piece(step):
     """100,000 layers at t = k step; just before that it is still the piece before."""
     k = np.arange(100_000)
     t = k * step
-    numbers = af.double(piece)
+    numbers = af.double(jax.jit(piece))
     assert np.array_equal(numbers(t, step), k)
     assert np.array_equal(numbers(np.nextafter(t[1:], -np.inf), step), k[:-1])
     assert (np.floor(t / step) != k).any() or step == 1 / 3  # what a plain floor would do
@@ -69,11 +70,11 @@ def test_a_layer_reads_its_own_piece(step):
 
 def test_layers_use_the_weights_of_their_number():
     """Layers(0.1) against a NumPy loop, then twice as many layers as weights: 0, 0, 1, 1, ..., and the last for ever."""
-    flow = af.solve(jumping(0.1), TOKENS, 0.5, save=af.save.EveryLayer(), method=af.Layers(0.1))
-    np.testing.assert_allclose(flow.positions.values, numpy_layers([0, 1, 2, 3, 3], 0.1), atol=1e-14)
-    flow = af.solve(jumping(0.1), TOKENS, 0.5, save=af.save.EveryLayer(2), method=af.Layers(0.05))
+    found = frames(jumping(0.1), TOKENS, 0.5, save=af.save.EveryLayer(), method=af.Layers(0.1))
+    np.testing.assert_allclose(found, numpy_layers([0, 1, 2, 3, 3], 0.1), atol=1e-14)
+    found = frames(jumping(0.1), TOKENS, 0.5, save=af.save.EveryLayer(2), method=af.Layers(0.05))
     expected = numpy_layers([0, 0, 1, 1, 2, 2, 3, 3, 3, 3], 0.05)
-    np.testing.assert_allclose(flow.positions.values, expected[::2], atol=1e-14)
+    np.testing.assert_allclose(found, expected[::2], atol=1e-14)
     moved = af.advance(jumping(0.1), TOKENS, 0.1, 0.3, af.Layers(0.1))  # a flow that starts at layer 1
     x = START
     for k in (1, 2):
@@ -85,17 +86,15 @@ def test_fixed_steps_keep_order_four_across_jumps():
     """Error C h^4 (1 + O(h)); a stage that reads the weights behind a jump makes it C h."""
     exact = scipy_legs(0.3)
 
-    def error(h):
-        flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.save.Evenly(4), method=af.Fixed(h))
-        return np.abs(flow.positions.values[-1] - exact).max()
+    def error(h, save=4):
+        return np.abs(end(jumping(0.3), TOKENS, 1.2, save=save, method=af.Fixed(h)) - exact).max()
 
     errors = [error(h) for h in (0.1, 0.05, 0.025)]
     # h times the norm of the matrices is up to 0.3: the next term changes an observed order by a few tenths
     orders = np.log2(errors[:-1]) - np.log2(errors[1:])
     assert (np.abs(orders - 4) < 0.5).all(), (errors, orders)
     # a step that does not divide the layers, saved at other times than the jumps
-    flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.save.Evenly(7), method=af.Fixed(0.027))
-    assert np.abs(flow.positions.values[-1] - exact).max() < 2 * errors[-1]
+    assert error(0.027, save=7) < 2 * errors[-1]
 
 
 @pytest.mark.slow
@@ -104,13 +103,13 @@ def test_heun_keeps_order_two_across_jumps():
     exact = scipy_legs(0.3)
 
     def solved(h):
-        return af.solve(jumping(0.3), TOKENS, 1.2, save=af.save.Evenly(4), method=Heun(h)).positions.values[-1]
+        return end(jumping(0.3), TOKENS, 1.2, save=4, method=Heun(h))
 
     def advanced(h):
         return af.advance(jumping(0.3), TOKENS, 0.0, 1.2, Heun(h)).positions
 
-    for end in (solved, advanced):
-        errors = [np.abs(end(h) - exact).max() for h in (0.02, 0.01)]
+    for moved in (solved, advanced):
+        errors = [np.abs(moved(h) - exact).max() for h in (0.02, 0.01)]
         assert abs(errors[0] / errors[1] - 4) < 0.4  # C h^2 (1 + O(h)), with rates of about 3
 
     def loss(values):
@@ -119,8 +118,9 @@ def test_heun_keeps_order_two_across_jumps():
 
     shift = np.zeros_like(VALUES)
     shift[1, 0, 2] = 1e-5
-    slope = (af.double(loss)(VALUES + shift) - af.double(loss)(VALUES - shift)) / 2e-5
-    assert abs(af.double(jax.grad(loss))(VALUES)[1, 0, 2] - slope) < 1e-8  # truncation 1e-10 times third derivatives
+    both = af.double(jax.jit(jax.value_and_grad(loss)))
+    slope = (both(VALUES + shift)[0] - both(VALUES - shift)[0]) / 2e-5
+    assert abs(both(VALUES)[1][1, 0, 2] - slope) < 1e-8  # truncation 1e-10 times third derivatives
 
 
 def test_adaptive_steps_stop_at_jumps():
@@ -129,7 +129,7 @@ def test_adaptive_steps_stop_at_jumps():
     (If it does, the result is as accurate, but the error estimate shrinks the steps: 9 times as many.)
     """
     exact = scipy_legs(0.3)
-    flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.save.Evenly(4), chunk=2)
+    flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.save.Evenly(4), chunk=2, keep=["positions"])
     # rtol 1e-8 per step, some 10 steps, contraction and expansion of order e
     assert np.abs(flow.positions.values[-1] - exact).max() < 1e-7
     assert flow.steps["rejected"] <= flow.steps["accepted"] / 2 < 16, flow.steps
@@ -155,20 +155,15 @@ def test_layers_converge_to_the_flow_of_smooth_weights(name):
     """Order 1: the error at h over that at h/2 is 2 + O(h)."""
     field = af.Attention(BETA, value=SMOOTH[name])
     assert field.laws.steady
-    exact = af.advance(field, TOKENS, 0.0, 1.2, af.Adaptive(1e-10, 1e-12)).positions
-
-    def error(h):
-        flow = af.solve(field, TOKENS, 1.2, save=af.save.Evenly(1), method=af.Layers(h))
-        return np.abs(flow.positions.values[-1] - exact).max()
-
-    errors = [error(h) for h in (0.01, 0.005)]
+    exact = end(field, TOKENS, 1.2, method=af.Fixed(0.01))  # off by (4 h)^4 = 3e-6, with rates of about 4
+    errors = [np.abs(end(field, TOKENS, 1.2, method=af.Layers(h)) - exact).max() for h in (0.01, 0.005)]
     assert errors[0] < 0.1
     assert abs(errors[0] / errors[1] - 2) < 0.2
 
 
 def test_interpolated_weights_are_linear_in_between():
     weight = af.weights.Interpolated(VALUES, 0.3)
-    at = af.double(lambda t: weight.at(t, jnp.float64))
+    at = af.double(jax.jit(lambda t: weight.at(t, jnp.float64)))
     np.testing.assert_allclose(at(0.3 * 1.25), 0.75 * VALUES[1] + 0.25 * VALUES[2], atol=1e-15)
     for t, k in ((0.0, 0), (0.3, 1), (0.9, 3), (50.0, 3)):
         np.testing.assert_allclose(at(t), VALUES[k], atol=1e-15)
@@ -207,7 +202,7 @@ RANDOM_LAYERS = 4000
 def entries(weight):
     """The weight in many layers."""
     times = np.arange(RANDOM_LAYERS) * 0.1
-    return af.double(lambda t: jax.vmap(lambda s: weight.at(s, jnp.float64))(jnp.asarray(t)))(times)
+    return af.double(jax.jit(jax.vmap(lambda s: weight.at(s, jnp.float64))))(times)
 
 
 def test_random_weights_have_the_law_they_say():
@@ -232,17 +227,13 @@ def test_random_weights_have_the_law_they_say():
 def test_random_networks_by_seed():
     """A batch over seeds is its members; one seed is one network, in `solve` and in a NumPy loop over its matrices."""
 
-    def end(seed):
-        field = af.Attention(
-            BETA, query=af.weights.Random((3, 3), seed=seed), value=af.weights.Random((3, 3), seed=seed)
-        )
-        return af.solve(field, TOKENS, 1.0, save=af.save.Evenly(1), method=af.Layers(0.1)).positions.values[
-            ..., -1, :, :
-        ]
+    def last(seed):
+        query, value = (af.weights.Random((3, 3), seed=seed) for _ in range(2))
+        return end(af.Attention(BETA, query=query, value=value), TOKENS, 1.0, method=af.Layers(0.1))
 
-    many = end(af.Along("seed", [3, 4]))
-    alone = end(4)
-    assert np.array_equal(alone, end(4))
+    many = last(af.Along("seed", [3, 4]))
+    alone = last(4)
+    assert np.array_equal(alone, last(4))
     np.testing.assert_allclose(many[1], alone, atol=1e-14)
     assert np.abs(many[0] - many[1]).max() > 0.1
     queries, values = (entries(af.weights.Random((3, 3), seed=4, role=role)) for role in ("query", "value"))
@@ -259,12 +250,13 @@ def test_gradients_with_respect_to_the_weights_of_layers():
         field = af.Attention(BETA, query=QUERIES[0], value=af.weights.PerLayer(values, 0.1))
         return jnp.sum(jnp.sin(3 * jnp.asarray(af.advance(field, TOKENS, 0.0, 0.3, af.Layers(0.1)).positions)))
 
-    gradient = af.double(jax.grad(loss))(VALUES)
+    both = af.double(jax.jit(jax.value_and_grad(loss)))
+    gradient = both(VALUES)[1]
     assert gradient.shape == VALUES.shape
     assert np.array_equal(gradient[3], np.zeros((3, 3)))  # layer 3 is not reached
     for k, i, j in ((0, 0, 1), (1, 2, 2), (2, 1, 0)):
         shift = np.zeros_like(VALUES)
         shift[k, i, j] = 1e-5
-        slope = (af.double(loss)(VALUES + shift) - af.double(loss)(VALUES - shift)) / 2e-5
+        slope = (both(VALUES + shift)[0] - both(VALUES - shift)[0]) / 2e-5
         assert abs(slope - gradient[k, i, j]) < 1e-9
         assert abs(slope) > 1e-4
