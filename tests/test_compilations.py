@@ -14,7 +14,7 @@ print(af.cache_compilations(sys.argv[1]))
 import jax
 hits = []
 jax.monitoring.register_event_listener(lambda name, **_: hits.append(name))
-af.solve(af.Attention(1.0), af.uniform(af.Sphere(4), n=3), 0.1, save=1)
+af.solve(af.Attention(1.0), af.uniform(af.Sphere(4), n=3), 0.1, save=1, method=af.Fixed(0.1), keep=["positions"])
 print(sum(name.endswith("cache_hits") for name in hits), sum(name.endswith("cache_misses") for name in hits))
 """
 

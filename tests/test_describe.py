@@ -11,7 +11,7 @@ from attnflow.errors import InvalidInput
 
 @pytest.fixture(scope="module")
 def flow():
-    return af.solve(af.Attention(9.0), af.uniform(af.Sphere(3), n=8, seed=0), 1.0, save=4)
+    return af.solve(af.Attention(9.0), af.uniform(af.Sphere(3), n=8, seed=0), 1.0, save=4, method=af.Fixed(0.25))
 
 
 def test_a_flow_is_a_sequence_of_frames(flow):
@@ -39,7 +39,8 @@ def test_a_flow_is_said_in_one_line(flow):
     assert "<xarray" not in text
     assert "beta=9" in flow._repr_html_()
     assert flow._repr_html_().count("<tr>") == 5
-    batch = af.solve(af.Attention(9.0), af.uniform(af.Sphere(3), n=8, seed=[0, 1]), 1.0, save=4)
+    tokens = af.uniform(af.Sphere(3), n=8, seed=[0, 1])
+    batch = af.solve(af.Attention(9.0), tokens, 1.0, save=4, method=af.Fixed(0.25), keep=["positions"])
     assert "2 seed" in repr(batch)
 
 
@@ -99,7 +100,7 @@ def test_names_say_what_differs():
     assert named(differences(both), 2)[0] == "field.seed = 1, tokens.seed = 1"
 
 
-def test_frames_of_a_flow_say_that_there_is_more():
+def test_frames_of_a_flow_say_that_there_is_more(flow):
     long = af.solve_long(af.Attention(9.0), af.uniform(af.Sphere(3), n=8, seed=1))
     k = len(long) // 2
     part = long[:k]
@@ -111,7 +112,6 @@ def test_frames_of_a_flow_say_that_there_is_more():
     for at in (slice(2, None), slice(None, None, 2)):
         with pytest.raises(InvalidInput, match="from its start"):
             long[at]
-    flow = af.solve(af.Attention(2.0), af.uniform(af.Sphere(3), n=8, seed=1), 1.0, save=4, method=af.Fixed(0.5))
     assert flow[::2].outcome == flow.outcome
     assert flow[:2].outcome != flow.outcome
     with pytest.raises(InvalidInput, match="forwards"):
@@ -125,7 +125,6 @@ def test_tab_shows_what_loads_later():
     assert "reproduce" in dir(af.experiments)
 
 
-def test_equal_names_are_refused():
-    flow = af.solve(af.Attention(2.0), af.uniform(af.Sphere(3), n=8, seed=1), 1.0, save=4, method=af.Fixed(0.5))
+def test_equal_names_are_refused(flow):
     with pytest.raises(InvalidInput, match="names that differ"):
         af.plot({1: flow, "1": flow})

@@ -6,6 +6,7 @@ import pytest
 import attnflow as af
 from attnflow.errors import InvalidInput
 from tests.conftest import rotation
+from tests.kit import end
 
 TOKENS = af.uniform(af.Sphere(3), n=12, seed=0)
 POINTS = af.uniform(af.Sphere(3), n=5, seed=9).positions
@@ -23,13 +24,13 @@ def loss(method, t1=1.0):
     "method", [af.Fixed(0.1), pytest.param(af.Layers(0.1), marks=pytest.mark.slow), af.Adaptive(1e-9, 1e-11)]
 )
 def test_reverse_mode(method):
-    f = loss(method)
-    gradient = af.double(jax.grad(f, argnums=(0, 1)))(4.0, TOKENS.positions)
+    both = af.double(jax.jit(jax.value_and_grad(loss(method), argnums=(0, 1))))
+    gradient = both(4.0, TOKENS.positions)[1]
     h = 1e-5
-    with jax.enable_x64(True):
-        numeric = float(f(4.0 + h, TOKENS.positions) - f(4.0 - h, TOKENS.positions)) / (2 * h)
-        direction = TOKENS.space.tangent(TOKENS.positions, np.random.default_rng(0).standard_normal((12, 3)))
-        along = float(f(4.0, TOKENS.positions + h * direction) - f(4.0, TOKENS.positions - h * direction)) / (2 * h)
+    numeric = (both(4.0 + h, TOKENS.positions)[0] - both(4.0 - h, TOKENS.positions)[0]) / (2 * h)
+    direction = TOKENS.space.tangent(TOKENS.positions, np.random.default_rng(0).standard_normal((12, 3)))
+    there, back = (both(4.0, TOKENS.positions + sign * h * direction)[0] for sign in (1, -1))
+    along = (there - back) / (2 * h)
     # central differences err by h^2 times a third derivative, and by eps/h
     assert abs(gradient[0] / numeric - 1) < 1e-6
     assert abs(np.sum(gradient[1] * direction) - along) < 1e-6 * abs(along) + 1e-6
@@ -38,8 +39,7 @@ def test_reverse_mode(method):
 @pytest.mark.parametrize("method", [pytest.param(af.Fixed(0.1), marks=pytest.mark.slow), af.Layers(0.1)])
 def test_forward_mode_equals_reverse_mode(method):
     f = loss(method)
-    forward = af.double(jax.jacfwd(f))(4.0, TOKENS.positions)
-    reverse = af.double(jax.jacrev(f))(4.0, TOKENS.positions)
+    forward, reverse = af.double(jax.jit(lambda *at: (jax.jacfwd(f)(*at), jax.jacrev(f)(*at))))(4.0, TOKENS.positions)
     assert abs(forward / reverse - 1) < 1e-11
 
 
@@ -79,21 +79,21 @@ METHODS = [af.Adaptive(1e-9, 1e-11), af.Fixed(0.05)]
 @pytest.mark.parametrize("method", [METHODS[0], pytest.param(METHODS[1], marks=pytest.mark.slow), af.Layers(0.25)])
 def test_the_map_moves_the_tokens_themselves(method):
     phi = af.flow_map(af.Attention(4.0), TOKENS, 3.0, method=method)
-    flow = af.solve(af.Attention(4.0), TOKENS, 3.0, save=af.save.Evenly(3), method=method)
-    np.testing.assert_allclose(phi(TOKENS).positions, flow.positions.values[-1], atol=1e-8)
+    last = end(af.Attention(4.0), TOKENS, 3.0, save=3, method=method)
+    np.testing.assert_allclose(phi(TOKENS).positions, last, atol=1e-8)
 
 
 @pytest.mark.parametrize("method", METHODS[:1])
 def test_inverse_and_composition(method):
     field = af.Attention(4.0)
-    flow = af.solve(field, TOKENS, 3.0, save=af.save.Evenly(6), method=method)
+    flow = af.solve(field, TOKENS, 3.0, save=6, method=method, keep=["positions"])
     whole, first, second = (af.flows.FlowMap.of(flow, a, b, method=method) for a, b in ((0, -1), (0, 3), (3, 6)))
-    end, logdet = whole.push(POINTS)
-    np.testing.assert_allclose((second @ first)(POINTS), end, atol=1e-8)
+    last, logdet = whole.push(POINTS)
+    np.testing.assert_allclose((second @ first)(POINTS), last, atol=1e-8)
     np.testing.assert_allclose(first.then(second).log_determinant(POINTS), logdet, atol=1e-7)
     # points come back with errors amplified by at most e^(3 * 1.5)
-    np.testing.assert_allclose(whole.inverse()(end), POINTS, atol=1e-5)
-    np.testing.assert_allclose(whole.inverse().log_determinant(end), -logdet, atol=1e-5)
+    np.testing.assert_allclose(whole.inverse()(last), POINTS, atol=1e-5)
+    np.testing.assert_allclose(whole.inverse().log_determinant(last), -logdet, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -102,15 +102,16 @@ def test_inverse_and_composition(method):
 def test_log_determinant_is_that_of_the_jacobian(method):
     """Against central differences of the map along tangent frames."""
     phi = af.flow_map(af.Attention(4.0), TOKENS, 1.0, method=method)
-    end, logdet = phi.push(POINTS)
+    last, logdet = phi.push(POINTS)
     h = 1e-5
 
     def frame(x):
         return np.linalg.svd(x[None, :])[2][1:]
 
-    for k, x in enumerate(POINTS):
-        steps = [phi(TOKENS.space.retract(np.stack([x + h * e, x - h * e]))) for e in frame(x)]
-        columns = [frame(end[k]) @ (pair[0] - pair[1]) / (2 * h) for pair in steps]
+    near = np.stack([x + sign * h * e for x in POINTS for e in frame(x) for sign in (1, -1)])
+    moved = phi(near / np.linalg.norm(near, axis=1, keepdims=True)).reshape(len(POINTS), 2, 2, 3)
+    for k, steps in enumerate(moved):
+        columns = [frame(last[k]) @ (pair[0] - pair[1]) / (2 * h) for pair in steps]
         numeric = np.log(abs(np.linalg.det(np.array(columns))))
         # differences err by h^2 = 1e-10 times third derivatives and by tolerance/h = 1e-5, once for each of two columns
         assert abs(numeric - logdet[k]) < 2e-5
@@ -152,10 +153,11 @@ def test_bad_maps_are_refused():
 
 
 def test_heun_advances_at_order_two():
-    """Known end points (a scan) and traced ones (a loop) make the same steps."""
-    field, tokens = af.Attention(3.0), af.uniform(af.Sphere(3), n=6, seed=0)
-    exact = af.advance(field, tokens, 0.0, 1.0, af.Fixed(0.02)).positions
-    errors = [np.abs(af.advance(field, tokens, 0.0, 1.0, af.Heun(h)).positions - exact).max() for h in (0.1, 0.05)]
+    """With a traced end and step (known ones are in `test_heun_keeps_order_two_across_jumps`)."""
+    field, tokens = af.Attention(3.0), af.uniform(af.Sphere(3), n=12, seed=0)
+    exact = end(field, tokens, 1.0, method=af.Fixed(0.02))
+    moved = af.double(jax.jit(lambda t1, h: af.advance(field, tokens, 0.0, t1, af.Heun(h)).positions))
+    errors = [np.abs(moved(1.0, h) - exact).max() for h in (0.1, 0.05)]
     assert 3.5 < errors[0] / errors[1] < 4.5
 
 

@@ -18,6 +18,7 @@ from attnflow.flows import AdamsBashforth, Exact
 from attnflow.flows.outcome import Ending
 from attnflow.runs import execute, load_spec
 from attnflow.runs.plugins import load, words
+from tests.kit import end, frames
 
 RNG = np.random.default_rng(0)
 TIMES = np.array([0.0, 0.3, 0.35, 1.1])
@@ -51,7 +52,7 @@ def legs(until):
 
 def test_pieces_change_at_their_times():
     weight = Pieces(TIMES, MATRICES)
-    at = af.double(lambda t: weight.at(t, jnp.float64))
+    at = af.double(jax.jit(lambda t: weight.at(t, jnp.float64)))
     for k, t in enumerate(TIMES):
         assert np.array_equal(at(t), MATRICES[k])
         assert np.array_equal(at(np.nextafter(t, -np.inf)), MATRICES[max(k - 1, 0)])
@@ -59,12 +60,9 @@ def test_pieces_change_at_their_times():
     assert np.array_equal(breaks(weight, 1.0), TIMES[1:3])
     assert np.array_equal(breaks(Pieces([0.0], MATRICES[:1]), 1.0), [])
     equal = np.arange(4) * 0.1
-    layers = af.weights.PerLayer(MATRICES, 0.1)
-    for t in np.concatenate([equal, np.nextafter(equal, -np.inf), [0.17, 9.0]]):
-        assert np.array_equal(
-            af.double(lambda t: Pieces(equal, MATRICES).at(t, jnp.float64))(t),
-            af.double(lambda t: layers.at(t, jnp.float64))(t),
-        )
+    pieces, layers = Pieces(equal, MATRICES), af.weights.PerLayer(MATRICES, 0.1)
+    both = af.double(jax.jit(jax.vmap(lambda t: (pieces.at(t, jnp.float64), layers.at(t, jnp.float64)))))
+    assert np.array_equal(*both(np.concatenate([equal, np.nextafter(equal, -np.inf), [0.17, 9.0]])))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +102,7 @@ def test_pieces_under_every_method():
     np.testing.assert_allclose(closed, direct.reshape(-1, 3), atol=1e-10)
 
     def error(method, save=3):
-        return np.abs(af.solve(AFFINE, FLAT, until, save=save, method=method).positions.values[-1] - closed).max()
+        return np.abs(end(AFFINE, FLAT, until, save=save, method=method) - closed).max()
 
     assert error(Exact()) < 1e-13
     assert error(Exact(), 7) < 1e-13  # where it is saved does not matter
@@ -120,7 +118,7 @@ def test_exact_equals_adaptive(name):
     """Frames, `advance` there and back, maps and log-determinants; steps of 1e-11 grow by at most e^(4 * 1.5)."""
     field, tokens = CASES[name]
     exact, adaptive = (
-        af.solve(field, tokens, 1.5, save=af.save.Evenly(4), method=method)
+        af.solve(field, tokens, 1.5, save=4, method=method, keep=["positions"])
         for method in (Exact(), af.Adaptive(1e-11, 1e-11))
     )
     np.testing.assert_allclose(exact.positions.values, adaptive.positions.values, atol=1e-7)
@@ -131,10 +129,10 @@ def test_exact_equals_adaptive(name):
         af.flows.FlowMap.of(exact, method=Exact()),
         af.flows.FlowMap.of(adaptive, method=af.Adaptive(1e-11, 1e-11)),
     )
-    end, logdet = phi.push(POINTS)
-    for found, wanted in zip((end, logdet), psi.push(POINTS), strict=True):
+    last, logdet = phi.push(POINTS)
+    for found, wanted in zip((last, logdet), psi.push(POINTS), strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-5 if name == "relu" else 1e-7)  # a kink in the divergence
-    back, minus = phi.inverse().push(end)
+    back, minus = phi.inverse().push(last)
     np.testing.assert_allclose(back, POINTS, atol=1e-13)
     np.testing.assert_allclose(minus, -logdet, atol=1e-13)
 
@@ -145,6 +143,7 @@ def test_stretching_is_the_determinant_of_the_map(name):
     field, tokens = CASES[name]
 
     @af.double
+    @jax.jit
     def both(t0, t1):
         query, mu = AtPoints(jnp.asarray(POINTS)), tokens.measure
         return field.stretching(t0, t1, query, mu), carry_stretching(field, t0, t1, query, mu)
@@ -157,31 +156,24 @@ def test_stretching_is_the_determinant_of_the_map(name):
 def test_cuts_batches_and_single_precision(monkeypatch):
     """Continued, cancelled, in a batch, in float32."""
     field = Affine(af.Along("matrix", MATRICES[:2]))
-    whole = af.solve(field, ROUND, 1.5, save=af.save.Evenly(6), method=Exact(), chunk=2)
+    run = {"method": Exact(), "chunk": 2, "keep": ["positions"]}
+    whole = af.solve(field, ROUND, 1.5, save=6, **run)
     assert whole.positions.dims == ("matrix", "time", "token", "dim")
-    first = af.solve(field, ROUND, 0.75, save=af.save.Evenly(3), method=Exact())
+    first = af.solve(field, ROUND, 0.75, save=3, **run)
     assert np.array_equal(af.solve(from_=first, until=1.5, save=3).positions.values, whole.positions.values)
     seen = []
-    cut = af.solve(
-        field,
-        ROUND,
-        1.5,
-        save=af.save.Evenly(6),
-        method=Exact(),
-        chunk=2,
-        on_progress=seen.append,
-        cancel=lambda: bool(seen),
-    )
+    cut = af.solve(field, ROUND, 1.5, save=6, **run, on_progress=seen.append, cancel=lambda: bool(seen))
     assert cut.outcome.ending is Ending.INTERRUPTED
     assert np.array_equal(af.solve(from_=cut).positions.values, whole.positions.values)
     for k in range(2):
         x = ROUND.positions @ expm(1.5 * MATRICES[k]).T
         found = whole.positions.values[k, -1]
         np.testing.assert_allclose(found, x / np.linalg.norm(x, axis=1, keepdims=True), atol=1e-13)
-    single = af.solve(TURNING, ROUND.astype(np.float32), 1.5, save=af.save.Evenly(3), method=Exact())
-    assert single.positions.dtype == np.float32
-    exact = af.solve(TURNING, ROUND, 1.5, save=af.save.Evenly(3), method=Exact())
-    np.testing.assert_allclose(single.positions.values, exact.positions.values, atol=1e-4)
+    single, exact = (
+        frames(TURNING, tokens, 1.5, save=3, method=Exact()) for tokens in (ROUND.astype(np.float32), ROUND)
+    )
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, exact, atol=1e-4)
 
 
 def test_derivatives_of_exact_flows():
@@ -193,9 +185,14 @@ def test_derivatives_of_exact_flows():
 
     shift = np.zeros_like(MATRICES)
     shift[1, 0, 2] = 1.0
-    slope = (af.double(loss)(MATRICES + 1e-5 * shift) - af.double(loss)(MATRICES - 1e-5 * shift)) / 2e-5
-    reverse = af.double(jax.grad(loss))(MATRICES)[1, 0, 2]
-    forward = af.double(lambda m: jax.jvp(loss, (m,), (shift,))[1])(MATRICES)
+
+    @af.double
+    @jax.jit
+    def both(matrices):
+        return (*jax.jvp(loss, (matrices,), (shift,)), jax.grad(loss)(matrices)[1, 0, 2])
+
+    slope = (both(MATRICES + 1e-5 * shift)[0] - both(MATRICES - 1e-5 * shift)[0]) / 2e-5
+    _, forward, reverse = both(MATRICES)
     assert abs(reverse - slope) < 1e-8
     assert abs(reverse - forward) < 1e-12
 
@@ -235,7 +232,8 @@ def test_tokens_that_feel_one_another():
     masses = np.array([0.5, 0.2, 0.1, 0.1, 0.1])
     tokens = af.Tokens(FLAT.positions, masses, space=af.Euclidean(3))
     exact, adaptive = (
-        af.solve(Mean(), tokens, 2.0, save=2, method=method) for method in (Exact(), af.Adaptive(1e-11, 1e-12))
+        af.solve(Mean(), tokens, 2.0, save=2, method=method, keep=["positions"])
+        for method in (Exact(), af.Adaptive(1e-11, 1e-12))
     )
     np.testing.assert_allclose(exact.positions.values, adaptive.positions.values, atol=1e-9)
     phi = af.flows.FlowMap.of(exact, method=Exact())
@@ -243,9 +241,8 @@ def test_tokens_that_feel_one_another():
     np.testing.assert_allclose(phi.inverse()(phi(POINTS)), POINTS, atol=1e-14)
     np.testing.assert_allclose(phi.log_determinant(POINTS), 0.0, atol=1e-14)
     few = af.stack("size", [5, 3], [tokens, af.Tokens(FLAT.positions[:3], space=af.Euclidean(3))])
-    flow = af.solve(Mean(), few, 2.0, save=2, method=Exact())
-    alone = af.solve(Mean(), few.member(size=1), 2.0, save=2, method=Exact())
-    np.testing.assert_allclose(flow.positions.values[1, :, :3], alone.positions.values, atol=1e-13)
+    both, alone = (frames(Mean(), given, 2.0, save=2, method=Exact()) for given in (few, few.member(size=1)))
+    np.testing.assert_allclose(both[1, :, :3], alone, atol=1e-13)
 
 
 SUM = af.Attention(2.0) + af.Perceptron(0.5 * MATRICES[0], bias=BIASES[0], outer=0.5 * MATRICES[1])
@@ -258,7 +255,11 @@ LAYERED = {
     ),
     "flat": (af.norms.Pre(af.Attention(1.0)), FLAT, af.Layers(0.25)),
     "turn": (SUM, ROUND, af.Alternate(0.25, update=af.updates.Renormalise())),
-    "split": (SUM, ROUND, af.Alternate(0.25, symmetric=True)),
+    "split": (
+        af.Perceptron(0.5 * MATRICES[0], bias=BIASES[0]) + af.Perceptron(0.5 * MATRICES[1]),
+        ROUND,
+        af.Alternate(0.25, symmetric=True),
+    ),
 }
 
 
@@ -270,13 +271,13 @@ def test_layers_are_inverted(name):
     """To rounding: 8 to 30 layers, each of which stretches distances by at most 2. Nodes lie apart from layers."""
     field, tokens, method = LAYERED[name]
     phi = af.flow_map(field, tokens, 1.5, method=method, nodes=af.save.At([0.5, 1.5]))
-    end, logdet = phi.push(POINTS)
-    back, minus = phi.inverse().push(end)
+    last, logdet = phi.push(POINTS)
+    back, minus = phi.inverse().push(last)
     np.testing.assert_allclose(back, POINTS, atol=1e-11)
     np.testing.assert_allclose(minus, -logdet, atol=1e-11)
     if name == "renormalise":  # and the map there of the map back
         np.testing.assert_allclose((phi @ phi.inverse())(POINTS), POINTS, atol=1e-11)
-        np.testing.assert_allclose(phi.inverse().inverse()(POINTS), end, atol=1e-14)
+        np.testing.assert_allclose(phi.inverse().inverse()(POINTS), last, atol=1e-14)
 
 
 def test_a_layer_that_folds_is_refused():

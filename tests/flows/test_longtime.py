@@ -89,7 +89,7 @@ def test_positions_of_an_implicit_method(name):
     until, rtol = 1e5, 1e-8
     field = af.Attention(12.0, normaliser=MODELS[name])
     method = af.Adaptive(rtol, 1e-11, solver=diffrax.Kvaerno5())
-    flow = af.solve(field, circle(ANGLES, MASSES), until, method=method, save=af.save.At([until]), chunk=1)
+    flow = af.solve(field, circle(ANGLES, MASSES), until, method=method, save=[until], chunk=1, keep=["positions"])
     ours = long(field, circle(ANGLES, MASSES), until, tol=1e-8)
     np.testing.assert_allclose(float(ours.log_time[-1]), math.log(until), atol=1e-8)
     # errors of steps add up, and perturbations shrink or stay (growth below e of the flow that was followed)
@@ -221,13 +221,13 @@ def test_how_a_plateau_is_left():
 
 def test_symmetric_configurations():
     """An antipodal pair stands still to the last bit; a hexagon is left along its rounding, and that is said."""
-    pair = long(af.Attention(8.0), af.from_array(np.array([[1.0, 0, 0], [-1.0, 0, 0]])))
+    pair = long(af.Attention(8.0), af.from_array(np.array([[1.0, 0], [-1.0, 0]])))
     assert pair.outcome.ending.value == "frozen"
     assert pair.merges.sizes["merge"] == 0
     hexagon = long(af.Attention(8.0), af.tokens.ring(af.Sphere(2), n=6))
     assert hexagon.outcome.ending.value == "stopped"
     assert hexagon.merges["undetermined"].values.all()
-    skew = long(af.Attention(8.0), circle(np.array([0.0, 0.7, 1.8, 3.3, 4.9])))
+    skew = long(af.Attention(8.0), circle(np.array([0.0, 0.7, 1.8, 2.6, 3.7, 4.9])))
     assert not skew.merges["undetermined"].values.any()
 
 
@@ -244,13 +244,15 @@ def test_triple_merges_and_stragglers():
 
 
 @pytest.mark.slow
-def test_many_tokens_start_with_fast_steps():
+def test_many_tokens_start_with_fast_steps(monkeypatch):
+    """Of 60 tokens more than 32 are many here; outside of this test more than 512 are."""
+    monkeypatch.setattr(stepper, "SLOTS", (8, 32))
     tokens = af.tokens.clustered(
-        af.Sphere(3), centres=af.tokens.simplex(af.Sphere(3), n=4).positions, n=150, spread=0.02, seed=0
+        af.Sphere(3), centres=af.tokens.simplex(af.Sphere(3), n=4).positions, n=15, spread=0.02, seed=0
     )
     flow = long(af.Attention(30.0), tokens, tol=1e-4)
     assert flow.outcome.ending.value == "stopped"
-    assert flow.merges.sizes["merge"] == 599
+    assert flow.merges.sizes["merge"] == 59
     assert is_valid_linkage(flow.tree.linkage())
     assert flow.tree.plateaus()["clusters"].values[0] == 4
 
@@ -367,7 +369,7 @@ def test_an_interrupted_flow_in_memory_keeps_its_frames():
         if progress.frames >= 2:
             raise KeyboardInterrupt
 
-    tokens = af.uniform(af.Sphere(2), n=8, seed=0)
+    tokens = af.uniform(af.Sphere(3), n=8, seed=0)
     flow = af.solve_long(af.Attention(20.0), tokens, on_progress=stop)
     assert flow.outcome.ending.value == "interrupted"
     assert flow.positions.sizes["time"] > 1

@@ -14,6 +14,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields import Laws
 from attnflow.flows.methods.heun import Heun
 from attnflow.flows.sink import InMemory
+from tests import kit
 
 POLE = np.array([0.0, 0.0, 1.0])
 CROWD = af.from_array(np.tile(POLE, (4096, 1)))
@@ -42,9 +43,9 @@ class Pull(af.AbstractField):
 
 
 def end(method, kappa, until, *, strength=0.0, tokens=CROWD, seed=SEEDS, common=False):
-    noise = af.Brownian(kappa, common, seed)
-    flow = af.solve(Pull(np.asarray(strength)), tokens, until, save=af.save.Evenly(1), method=method, noise=noise)
-    return flow.positions.values[..., -1, :, :]
+    return kit.end(
+        Pull(np.asarray(strength)), tokens, until, method=method, noise=af.Brownian(kappa, common, seed)
+    )  # fmt: skip
 
 
 def near(sample, expected, slack=0.0):
@@ -102,7 +103,8 @@ def test_heun_is_brownian_motion_along_one_path():
     """
     until = 0.4
     h = until / 16
-    paths = [end(Heun(h / 2**k), 1.0, until, seed=af.Along("seed", range(2))) for k in range(3)]
+    crowd, seeds = af.from_array(np.tile(POLE, (1024, 1))), af.Along("seed", range(2))
+    paths = [end(Heun(h / 2**k), 1.0, until, tokens=crowd, seed=seeds) for k in range(3)]
     assert max(np.abs(np.linalg.norm(x, axis=-1) - 1).max() for x in paths) < 4e-15
     gaps = [np.sqrt(np.mean((a - b) ** 2)) for a, b in itertools.pairwise(paths)]
     assert gaps[1] < 0.85 * gaps[0] < 0.1
@@ -117,10 +119,9 @@ def test_a_pull_against_noise_has_the_von_mises_fisher_law():
 
     Mean L = coth a - 1/a, second moment 1 - 2 L / a. All rates are at most 2 c here: the distribution is off by O(c h).
     """
-    strength, kappa, h, until = 1.0, 0.5, 0.02, 6.0
-    x = -end(
-        af.Layers(h, af.updates.ProjectRenormalise()), kappa, until, strength=-strength
-    )  # from the pole away from it
+    strength, kappa, h, until = 1.0, 0.5, 0.01, 6.0
+    method, seeds = af.Layers(h, af.updates.ProjectRenormalise()), af.Along("seed", range(2))
+    x = -end(method, kappa, until, strength=-strength, seed=seeds)  # from the pole away from it
     a = strength / kappa
     mean = 1 / np.tanh(a) - 1 / a
     left = 2 * np.exp(-2 * kappa * until)  # of the start: the spectral gap is at least 2 kappa
@@ -163,9 +164,11 @@ def test_euclidean_variance_grows_as_two_kappa_t():
 
 @pytest.mark.parametrize("method", [af.Layers(0.1, af.updates.Project()), af.Fixed(0.1)])
 def test_no_noise_is_no_noise_bit_by_bit(method):
-    plain = af.solve(af.Attention(4.0), TWELVE, 2.0, save=af.save.Evenly(4), method=method)
-    still = af.solve(af.Attention(4.0), TWELVE, 2.0, save=af.save.Evenly(4), method=method, noise=af.Brownian(0.0))
-    assert np.array_equal(plain.positions.values, still.positions.values)
+    plain, still = (
+        kit.frames(af.Attention(4.0), TWELVE, 2.0, save=4, method=method, noise=noise)
+        for noise in (None, af.Brownian(0.0))
+    )
+    assert np.array_equal(plain, still)
 
 
 class Remembering(InMemory):
@@ -186,9 +189,9 @@ def test_the_seed_fixes_the_path(method):
 
     def frames(seed, chunk, sink=None, tokens=TWELVE):
         noise = af.Brownian(0.2, seed=seed)
-        return af.solve(
-            Pull(np.asarray(1.0)), tokens, 2.0, save=af.save.Evenly(20), method=method, noise=noise, chunk=chunk, sink=sink
-        ).positions.values  # fmt: skip
+        return kit.frames(
+            Pull(np.asarray(1.0)), tokens, 2.0, save=20, method=method, noise=noise, chunk=chunk, sink=sink
+        )  # fmt: skip
 
     sink = Remembering()
     whole = frames(3, 4, sink)

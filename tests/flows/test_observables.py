@@ -17,6 +17,7 @@ from attnflow.runs import ZarrSink
 TOKENS = af.uniform(af.Sphere(3), n=10, seed=0)
 BATCH = af.uniform(af.Sphere(3), n=10, seed=range(3))
 FIELD = af.Attention(4.0)
+STEPS = af.Fixed(0.1)
 
 
 def mean(t, mu):
@@ -32,7 +33,7 @@ def clock(t, mu):
     return 2 * t
 
 
-@pytest.mark.parametrize("method", [af.Adaptive(), af.Fixed(0.1), af.Layers(0.1)])
+@pytest.mark.parametrize("method", [af.Adaptive(), STEPS, af.Layers(0.1)])
 def test_observables_are_those_of_the_saved_frames(method):
     watch = {"mean": af.Observable(mean, dims=("dim",)), "height": height, "clock": clock}
     flow = af.solve(FIELD, BATCH, 2.0, save=20, method=method, observe=watch, chunk=8)
@@ -47,39 +48,37 @@ def test_observables_are_those_of_the_saved_frames(method):
 
 
 def test_only_what_is_asked_for_is_kept():
-    flow = af.solve(FIELD, BATCH, 2.0, save=20, observe={"mean": mean}, keep=())
+    flow = af.solve(FIELD, BATCH, 2.0, save=20, observe={"mean": mean}, keep=(), method=STEPS)
     assert set(flow.dataset.data_vars) == {"mean", "masses", "place"}
     assert flow.dataset["mean"].dims == ("seed", "time", "mean_0")
     assert flow.dims == ("seed",)
-    whole = af.solve(FIELD, BATCH, 2.0, save=20, observe={"mean": mean})
+    whole = af.solve(FIELD, BATCH, 2.0, save=20, observe={"mean": mean}, method=STEPS)
     assert np.array_equal(flow.dataset["mean"], whole.dataset["mean"])
     for act in (lambda: flow.positions, lambda: flow.tokens(-1), lambda: flow.clusters(scale=0.1)):
         with pytest.raises(InvalidInput, match="kept no positions"):
             act()
     with pytest.raises(InvalidInput, match="kept no energy"):
         _ = flow.energy
-    few = af.solve(FIELD, TOKENS, 2.0, save=4, keep=("spread", "positions"))
+    few = af.solve(FIELD, TOKENS, 2.0, save=4, keep=("spread", "positions"), method=STEPS)
     assert set(few.dataset.data_vars) == {"positions", "spread", "masses", "place"}
 
 
 def test_stop_conditions_look_at_what_is_not_kept():
     watch = {"order": lambda t, mu: jnp.linalg.norm(mean(t, mu))}
-    field = af.Attention(1.0)
-    free = af.solve(field, TOKENS, 8.0, save=40, observe=watch)
+    run = {"field": af.Attention(1.0), "tokens": TOKENS, "until": 8.0, "save": 40, "method": STEPS}
+    free = af.solve(**run, observe=watch)
     at = int(np.argmax(free.dataset["order"].values > 0.5))
     assert 0 < at < 40
-    by_own = af.solve(
-        field, TOKENS, 8.0, save=40, observe=watch, keep=(), stop=af.stop.When(lambda frame: frame.order > 0.5)
-    )
+    by_own = af.solve(**run, observe=watch, keep=(), stop=af.stop.When(lambda frame: frame.order > 0.5))
     assert float(by_own.stopped_at) == by_own.time.values[-1] == free.time.values[at]
     speed = free.dataset["speed"].values
     slow = float(speed[20])
-    built_in = af.solve(field, TOKENS, 8.0, save=40, keep=(), stop=af.stop.Still(slow))
+    built_in = af.solve(**run, keep=(), stop=af.stop.Still(slow))
     assert built_in.time.values[-1] == free.time.values[np.argmax(speed <= slow)]
     with pytest.raises(InvalidInput, match="asks for 'speed'.*Name what else it needs in `needs`"):
-        af.solve(field, TOKENS, 8.0, save=40, keep=(), stop=af.stop.When(lambda frame: frame.speed < slow))
+        af.solve(**run, keep=(), stop=af.stop.When(lambda frame: frame.speed < slow))
     needy = af.stop.When(lambda frame: frame.speed <= slow, "slow", needs=("speed",))
-    named = af.solve(field, TOKENS, 8.0, save=40, keep=(), stop=needy)
+    named = af.solve(**run, keep=(), stop=needy)
     assert named.time.values[-1] == built_in.time.values[-1]
 
 
@@ -126,7 +125,9 @@ def test_an_observable_that_holds_a_tracer_is_refused():
 )
 def test_an_observable_that_fails_on_the_way_keeps_what_was_done(late, words):
     with pytest.raises(FlowFailed, match=words) as caught:
-        af.solve(FIELD, BATCH, 2.0, save=20, observe={"a": late, "b": clock}, chunk=4)
+        af.solve(
+            FIELD, BATCH, 2.0, save=20, observe={"a": late, "b": clock}, chunk=4, method=STEPS, keep=["positions"]
+        )  # fmt: skip
     kept = caught.value.trajectory
     assert kept.outcome.ending is Ending.FAILED
     np.testing.assert_allclose(kept.time, np.arange(10) / 10, atol=1e-15)
@@ -136,7 +137,7 @@ def test_an_observable_that_fails_on_the_way_keeps_what_was_done(late, words):
 
 def test_nan_may_be_allowed():
     late = af.Observable(lambda t, mu: jnp.where(t < 1.0, t, jnp.nan), allow_nan=True)
-    flow = af.solve(FIELD, TOKENS, 2.0, save=4, observe={"a": late})
+    flow = af.solve(FIELD, TOKENS, 2.0, save=4, observe={"a": late}, method=STEPS)
     np.testing.assert_array_equal(flow.dataset["a"], [0.0, 0.5, np.nan, np.nan, np.nan])
 
 
@@ -185,23 +186,25 @@ def test_float32_observables_are_stored_and_resumed_as_float64(tmp_path):
 
     def run(**more):
         sink = ZarrSink(tmp_path / "arrays", tmp_path / "checkpoint")
-        arguments = {"save": 20, "chunk": 3, "method": af.Fixed(0.1), "observe": {"mean": mean}}
         return af.solve(FIELD, tokens, 2.0, sink=sink, **arguments, **more)
+
+    arguments = {"save": 20, "chunk": 3, "method": STEPS, "observe": {"mean": mean}, "keep": ["positions"]}
 
     assert run(cancel=cancel).outcome.ending is Ending.INTERRUPTED
     assert (tmp_path / "checkpoint").exists()
     resumed = run()
-    whole = af.solve(FIELD, tokens, 2.0, save=20, method=af.Fixed(0.1), observe={"mean": mean})
+    whole = af.solve(FIELD, tokens, 2.0, **arguments)
     assert resumed.dataset["mean"].dtype == whole.dataset["mean"].dtype == np.float64
     assert np.array_equal(resumed.dataset["mean"], whole.dataset["mean"])
 
 
 def test_a_frozen_flow_may_keep_no_floor():
     pair = af.from_array([[1.0, 0, 0], [-1.0, 0, 0]])
-    flow = af.solve(af.Attention(30.0), pair, 50.0, keep=("resolved", "spread"))
+    run = {"field": af.Attention(30.0), "tokens": pair, "until": 4.0, "save": 40, "method": STEPS}
+    flow = af.solve(**run, keep=("resolved", "spread"))
     assert flow.outcome.ending is Ending.FROZEN
     assert "floor" not in flow.dataset
-    assert af.solve(af.Attention(30.0), pair, 50.0, keep=("spread",)).outcome.ending is Ending.FINISHED
+    assert af.solve(**run, keep=("spread",)).outcome.ending is Ending.FINISHED
 
 
 def test_absent_rows_are_in_the_measure_and_say_so():
@@ -211,13 +214,12 @@ def test_absent_rows_are_in_the_measure_and_say_so():
         "order": lambda t, mu: af.observe.order_parameter(mu),
         "clusters": lambda t, mu: np.int64(af.observe.clusters(mu, scale=0.3).count),
     }
-    flow = af.solve(FIELD, prompts, 1.0, save=4, method=af.Fixed(0.1), observe=watch)
+    run = {"save": 4, "method": STEPS, "keep": ["positions"]}
+    flow = af.solve(FIELD, prompts, 1.0, **run, observe=watch)
     assert flow.dataset["count"].values.tolist() == [[4] * 5, [7] * 5]
     for name in ("a", "b"):
         own = prompts.member(prompt=("a", "b").index(name))
-        alone = af.solve(
-            FIELD, own, 1.0, save=4, method=af.Fixed(0.1), observe={k: watch[k] for k in ("order", "clusters")}
-        )
+        alone = af.solve(FIELD, own, 1.0, **run, observe={k: watch[k] for k in ("order", "clusters")})
         np.testing.assert_allclose(flow.dataset["order"].sel(prompt=name), alone.dataset["order"], atol=1e-13)
         np.testing.assert_array_equal(flow.dataset["clusters"].sel(prompt=name), alone.dataset["clusters"])
 

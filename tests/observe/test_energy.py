@@ -11,6 +11,17 @@ from attnflow.fields.queries import AtTokens
 from attnflow.observe.energy import NEAR, frame, renormalised_energy
 from attnflow.tokens import Measure
 
+FRAME = af.double(eqx.filter_jit(frame))
+GRADIENT = af.double(jax.jit(jax.grad(renormalised_energy)))
+
+
+@af.double
+@eqx.filter_jit
+def rate_along(field, mu, beta):
+    """The derivative of the energy along the flow."""
+    v = tangent_drive(field, 0.0, AtTokens(), mu)
+    return jax.jvp(lambda y: renormalised_energy(y, mu.masses, beta), (mu.positions,), (v,))[1]
+
 
 def weighted(n=14, d=3, seed=0):
     return af.Tokens(af.uniform(af.Sphere(d), n=n, seed=seed).positions, np.random.default_rng(seed).random(n) + 0.1)
@@ -67,9 +78,7 @@ def test_tiles_agree():
 def test_unnormalised_attention_is_the_gradient(clock):
     """v_i = (1/m_i) grad_i E0, times the factor of the clock."""
     tokens, beta = weighted(), 3.0
-    gradient = af.double(jax.grad(lambda x: renormalised_energy(x, jnp.asarray(tokens.masses), jnp.asarray(beta))))(
-        jnp.asarray(tokens.positions, jnp.float64) if jax.config.jax_enable_x64 else tokens.positions
-    )
+    gradient = GRADIENT(tokens.positions, tokens.masses, beta)
     expected = tokens.space.tangent(tokens.positions, gradient) / tokens.masses[:, None]
     factor = {"USA0": 1.0, "USA": np.exp(beta), "grad": beta * np.exp(beta)}[clock]
     field = af.Attention(beta, normaliser=af.Unnormalised(clock))
@@ -81,14 +90,7 @@ def test_unnormalised_attention_is_the_gradient(clock):
 def test_dissipation_identity(normaliser, beta):
     """The derivative of the energy along the flow is a weighted sum of squared speeds."""
     tokens, field = weighted(), af.Attention(beta, normaliser=normaliser)
-
-    @af.double
-    def along(x):
-        v = tangent_drive(field, 0.0, AtTokens(), tokens.measure.moved(x))
-        return jax.jvp(lambda y: renormalised_energy(y, jnp.asarray(tokens.masses), jnp.asarray(beta)), (x,), (v,))[1]
-
-    with jax.enable_x64(True):
-        rate = along(jnp.asarray(tokens.positions))
+    rate = rate_along(field, tokens.measure, np.asarray(beta))
     identity = af.observe.dissipation(field, tokens)
     assert identity > 0
     np.testing.assert_allclose(identity, rate, rtol=1e-12)
@@ -154,6 +156,7 @@ def test_energies_by_series_have_derivatives_where_the_expansion_is_used():
     v, w = np.random.default_rng(0).standard_normal((8, 2)), np.float64(0.7)
 
     @af.double
+    @jax.jit
     def slope(x, beta):
         def value(x, beta):
             return af.observe.total_energy(af.Attention(beta, sum=af.sums.Circle(1e-14, 16)), tokens.moved(x))
@@ -179,7 +182,7 @@ def test_the_energy_of_a_frame_by_one_sum_is_that_of_all_pairs(spread, beta):
     x = np.eye(3)[0] + spread * rng.standard_normal((40, 3))
     mu = Measure(x / np.linalg.norm(x, axis=1, keepdims=True), np.arange(1.0, 41.0) / 820)
     field = af.Attention(beta)
-    drive, error, found = af.double(eqx.filter_jit(frame))(field, 0.0, mu, True)
+    drive, error, found = FRAME(field, 0.0, mu, True)
     assert error == 0.0
     np.testing.assert_allclose(drive, field.drive(0.0, None, mu), rtol=1e-13)
     assert found == pytest.approx(float(af.observe.energy(mu, beta)), rel=20 * np.finfo(float).eps / NEAR)
@@ -188,9 +191,10 @@ def test_the_energy_of_a_frame_by_one_sum_is_that_of_all_pairs(spread, beta):
 @pytest.mark.parametrize(("beta", "radius"), [(1e8, 1e-4), (1e12, 1e-6), (1e4, 1e-2), (3e3, 0.1)])
 def test_steep_kernels_of_tight_tokens(beta, radius):
     """The energy of a frame is that of the pairs: round-off of <x, y> is multiplied by beta."""
-    tokens = af.tokens.clustered(af.Sphere(3), centres=np.eye(3)[:1], n=20, spread=radius, seed=0)
-    flow = af.solve(af.Attention(beta), tokens, 1e-9, save=1, method=af.Fixed(1e-9))
-    assert float(flow.energy[0]) == pytest.approx(float(af.observe.energy(tokens, beta)), rel=2e-10)
+    tokens = af.tokens.clustered(af.Sphere(3), centres=np.eye(3)[:1], n=40, spread=radius, seed=0)
+    mu = Measure(tokens.positions, tokens.masses)
+    found = FRAME(af.Attention(beta), 0.0, mu, True)[2]
+    assert float(found) == pytest.approx(float(af.observe.energy(mu, beta)), rel=2e-10)
 
 
 def test_potentials_add_to_the_energy_of_attention():

@@ -5,6 +5,7 @@ V_h = B_h. How many of them fail depends much on this distribution (about 12 in 
 and B_h a third as large), so only their existence is a fact of the theory.
 """
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -106,10 +107,15 @@ def test_unnormalised_heads_never_go_down(heads):
 TOKENS = af.Tokens(af.uniform(af.Sphere(3), n=12, seed=0).positions, RNG.random(12) + 0.1)
 
 
+@af.double
+@eqx.filter_jit
+def slope(field, x):
+    return jax.grad(lambda x: interaction_energy(field, TOKENS.moved(x)))(x)
+
+
 def misfit(field):
     """Largest difference of the velocities and (1/m_i) P grad_i E, relative to the largest velocity."""
-    gradient = af.double(jax.jit(jax.grad(lambda x: interaction_energy(field, TOKENS.moved(x)))))(TOKENS.positions)
-    expected = TOKENS.space.tangent(TOKENS.positions, gradient / TOKENS.masses[:, None])
+    expected = TOKENS.space.tangent(TOKENS.positions, slope(field, TOKENS.positions) / TOKENS.masses[:, None])
     velocity = field.velocity(0.0, None, TOKENS)
     return np.abs(velocity - expected).max() / np.abs(velocity).max()
 

@@ -57,8 +57,10 @@ def expected(name, bias, masses, everyone):
 
 
 @pytest.mark.parametrize("masses", [np.full(N, 1 / N), MASSES], ids=["equal", "unequal"])
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("name", NORMALISERS)
+@pytest.mark.parametrize(
+    ("name", "mask"),
+    [(name, mask) for name in NORMALISERS for mask in MASKS if name not in ("USA", "grad") or mask == "causal"],
+)
 def test_the_matrix_is_that_of_the_field(name, mask, masses):
     """Against the definition, and sum_j A_ij V x_j against the drive; e^beta beta = 30 is the largest factor."""
     tokens = af.Tokens(X, masses)

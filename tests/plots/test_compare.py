@@ -1,5 +1,7 @@
 """Several flows in one figure: lines for all, names that say what differs, refusals."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -7,12 +9,12 @@ import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.plots.compare import MOST_MEMBERS, labels
 
-TIMES = af.save.LogSpaced(8, 0.05)
+RUN = {"until": 9.0, "save": af.save.LogSpaced(8, 0.05), "method": af.Fixed(0.25)}
 
 
-def flow(beta, **rest):
+def flow(beta):
     tokens = af.tokens.clustered(af.Sphere(2), centres=np.eye(2), n=4, spread=0.1, seed=0)
-    return af.solve(af.Attention(beta, **rest), tokens, 9.0, save=TIMES)
+    return af.solve(af.Attention(beta), tokens, **RUN)
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +46,14 @@ def test_names_can_be_given(two):
 
 
 def test_names_say_what_differs(two):
-    other = flow(9.0, normaliser=af.Unnormalised())
+    other = dataclasses.replace(two[1], field=af.Attention(9.0, normaliser=af.Unnormalised()))
     assert labels([two[1], other]) == ["normaliser = Softmax", "normaliser = Unnormalised, clock = USA0"]
     assert labels([two[0], two[0]]) == ["flow (1)", "flow (2)"]
 
 
 def test_members_of_a_batch_are_lines_of_one_colour(two):
     tokens = af.uniform(af.Sphere(2), n=8, seed=range(9))
-    figure = af.plot([two[0], af.solve(af.Attention(4.0), tokens, 9.0, save=TIMES)])
+    figure = af.plot([two[0], af.solve(af.Attention(4.0), tokens, **RUN)])
     assert "8 of 9 members" in words(figure)[1]
     lines = figure.axes[0].lines
     assert len(lines) == 1 + MOST_MEMBERS
@@ -59,8 +61,7 @@ def test_members_of_a_batch_are_lines_of_one_colour(two):
 
 
 def test_long_and_short_flows_share_an_axis(two):
-    centres = np.array([[1, 0], [0, 1]])
-    long = af.solve_long(af.Attention(9.0), af.from_array(centres))
+    long = af.solve_long(af.Attention(9.0), af.uniform(af.Sphere(3), n=8, seed=1))
     figure = af.plot({"long": long, "short": two[1]})
     assert figure.axes[0].get_xscale() == "log"
     assert figure.axes[0].get_xlim()[1] > np.exp(float(long.merges["log_time"][-1]))

@@ -42,11 +42,13 @@ CASES = {
 
 AT_ONCE = ("stop", "layers", "jumps")
 """Cases that `make test` looks at; `make study` looks at all others."""
+MEASURED = ("stop", "adaptive, chunk 100", "float32")
+"""Cases of which speeds and energies are compared too."""
 
 
 @pytest.mark.parametrize("case", [c if c in AT_ONCE else pytest.param(c, marks=pytest.mark.slow) for c in CASES])
 def test_a_flow_that_goes_on_is_the_flow_of_one_call(case):
-    given = {"tokens": six()} | CASES[case]()
+    given = {"tokens": six()} | ({} if case in MEASURED else {"keep": ["positions"]}) | CASES[case]()
     times = np.array([0.6, 1.0, 2.0, 2.4, 4.0, 4.4, 6.0])
     whole = af.solve(**given, until=6.0, save=times)
     first = af.solve(**given, until=2.0, save=times[:3])
@@ -69,7 +71,11 @@ def test_other_flows_that_go_on_are_those_of_one_call(kind):
 # Refusals
 
 
-@pytest.mark.parametrize("kind", KINDS)
+QUICK = [kind if kind not in ("merge_times", "fit") else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+"""All kinds; those that take long to compile are for `make study`."""
+
+
+@pytest.mark.parametrize("kind", QUICK)
 def test_an_earlier_end_is_refused(kind, uninterrupted):
     before = (uninterrupted(kind) / "manifest.json").read_bytes()
     with pytest.raises(InvalidSpec, match="goes to .* already"):
@@ -99,7 +105,7 @@ def test_arguments_of_the_beginning_are_refused_when_a_flow_goes_on(kind, name, 
 
 
 def test_a_flow_that_has_stopped_does_not_go_on(tmp_path):
-    text = TEXTS["solve"].replace("[1.0, 9.0]", "1.0")
+    text = TEXTS["solve"].replace("[1.0, 9.0]", "[1.0, 1.1]")
     run, flow = execute(parse_spec(text), tmp_path / "run")
     assert flow.outcome.ending.value == "stopped"
     with pytest.raises(RunError, match="has ended: stopped at .*does not go on"):
@@ -109,8 +115,14 @@ def test_a_flow_that_has_stopped_does_not_go_on(tmp_path):
         af.solve(from_=stopped, until=9.0)
 
 
+GIVEN = {
+    "field": af.Attention(2.0), "tokens": six(), "until": 2.0, "save": 8, "chunk": 3, "method": af.Fixed(0.125),
+    "keep": ["positions"],
+}  # fmt: skip
+
+
 def test_a_run_goes_on_with_its_own_observables_only(tmp_path):
-    given = {"field": af.Attention(2.0), "tokens": six(), "until": 2.0, "save": 8, "chunk": 2}
+    given = GIVEN | {"chunk": 2}
 
     def go(power, **more):
         sink = ZarrSink(tmp_path / "arrays.zarr", tmp_path / "checkpoint")
@@ -126,7 +138,7 @@ def test_a_run_goes_on_with_its_own_observables_only(tmp_path):
     same(go(2).dataset.load(), whole.dataset)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUICK)
 def test_a_damaged_checkpoint_is_refused(kind, tmp_path):
     run, _ = execute(of(kind), tmp_path / "run", on_progress=after(2, press))
     content = bytearray(run.checkpoint.read_bytes())
@@ -146,8 +158,7 @@ def test_a_damaged_checkpoint_is_refused(kind, tmp_path):
     ids=["raises", "changes its shape", "is NaN"],
 )
 def test_an_observable_that_fails_on_the_way_leaves_the_rows_before_it(late, words, tmp_path):
-    given = {"field": af.Attention(2.0), "tokens": six(), "until": 2.0, "save": 8, "chunk": 3}
-    whole = af.solve(**given)
+    whole = af.solve(**GIVEN)
 
     def seen(t, mu):
         return late() if float(t) > 1.1 else float(np.asarray(mu.positions)[0, 0])
@@ -155,7 +166,7 @@ def test_an_observable_that_fails_on_the_way_leaves_the_rows_before_it(late, wor
     sink = ZarrSink(tmp_path / "arrays.zarr", tmp_path / "checkpoint")
     for where in (None, sink):
         with pytest.raises(FlowFailed, match=words) as caught:
-            af.solve(**given, observe={"seen": seen}, sink=where)
+            af.solve(**GIVEN, observe={"seen": seen}, sink=where)
         kept = caught.value.trajectory.dataset.load()
         assert kept.sizes["time"] == 5
         np.testing.assert_array_equal(kept["positions"], whole.dataset["positions"][:5])

@@ -25,11 +25,12 @@ def test_a_measure_is_made_inside_compiled_code():
         assert (mu.n, mu.dim, mu.space) == (7, 3, af.Sphere(3))
         return jnp.sum(field.velocity(0.3, mu=mu) ** 2)
 
-    found, slope = af.double(jax.jit(jax.value_and_grad(value)))(tokens.positions)
+    both = af.double(jax.jit(jax.value_and_grad(value)))
+    found, slope = both(tokens.positions)
     np.testing.assert_allclose(found, np.sum(field.velocity(0.3, mu=tokens) ** 2), rtol=40 * EPS)
     step = np.random.default_rng(0).standard_normal((7, 3))
     h = 1e-6
-    ends = [af.double(jax.jit(value))(tokens.positions + sign * h * step) for sign in (1, -1)]
+    ends = [both(tokens.positions + sign * h * step)[0] for sign in (1, -1)]
     # differences of numbers of order 1: rounding over h, and h^2 times a third derivative
     np.testing.assert_allclose(np.sum(slope * step), (ends[0] - ends[1]) / (2 * h), atol=1e-8)
 
@@ -106,7 +107,7 @@ def test_places_of_each_member():
     found = field.velocity(0.0, mu=both)
     for k, alone in enumerate((one, other)):
         np.testing.assert_allclose(found[k], field.velocity(0.0, mu=alone), atol=10 * EPS)
-    flow = af.solve(field, both, 0.5, method=af.Layers(0.25), save=1)
+    flow = af.solve(field, both, 0.5, method=af.Layers(0.25), save=1, keep=["positions"])
     assert flow.dataset["place"].dims == ("order", "token")
     np.testing.assert_array_equal(flow.tokens(-1, order=1).place, other.place)
 

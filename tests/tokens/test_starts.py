@@ -14,8 +14,8 @@ def mean_cosine(kappa, d):
 
 @pytest.mark.parametrize("d", [2, 3, 8])
 def test_pairs_of_uniform_tokens_over_seeds_have_uniform_angles(d):
-    """One pair per seed, 4,000 seeds: sin^2(angle/2) has the beta distribution with both parameters (d-1)/2."""
-    x, y = np.moveaxis(af.uniform(af.Sphere(d), n=2, seed=range(4000)).positions, 1, 0)
+    """One pair per seed, 1,500 seeds: sin^2(angle/2) has the beta distribution with both parameters (d-1)/2."""
+    x, y = np.moveaxis(af.uniform(af.Sphere(d), n=2, seed=range(1500)).positions, 1, 0)
     half = np.sum((x - y) ** 2, axis=1) / 4
     assert stats.kstest(half, stats.beta((d - 1) / 2, (d - 1) / 2).cdf).pvalue > 1e-4
 
