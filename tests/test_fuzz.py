@@ -10,8 +10,8 @@ from tests import fuzz
 
 QUICK = settings(max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck),
                  phases=[Phase.generate, Phase.shrink])  # fmt: skip
-STUDY = settings(QUICK, max_examples=1000)
-SMALL_STUDY = settings(QUICK, max_examples=150)
+STUDY = settings(QUICK, max_examples=400)
+SMALL_STUDY = settings(QUICK, max_examples=100)
 
 
 @pytest.fixture(scope="module")

@@ -84,7 +84,7 @@ def test_the_quick_version_holds(name, matrices, tmp_path):
 @pytest.mark.parametrize("name", names())
 def test_an_experiment_has_a_test_of_its_own_that_applies_a_mutation(name):
     own = Path(__file__).parent / f"test_{folder(name).name}.py"
-    assert re.search(r"kill_matrix\(|\.applied\(\)", own.read_text()), f"{own.name} applies no mutation"
+    assert re.search(r"kill_matrix\(|noticed\(|\.applied\(\)", own.read_text()), f"{own.name} applies no mutation"
 
 
 def check_origins(name, module, claims):

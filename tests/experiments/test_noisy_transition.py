@@ -20,8 +20,9 @@ def without_order(model="SA", beta=4.0):
     return compare.free(CORE, row) | {"found": row["squares"].mean()}
 
 
-def test_tokens_without_order_fluctuate_as_derived_and_weaker_noise_is_found_out():
+def test_tokens_without_order_fluctuate_as_derived_and_weaker_noise_is_found_out(monkeypatch):
     """m^2 = kappa/((kappa - (1 - w) kappa_c) n) to some 20 %; with 25 % less noise it is 40 % larger."""
+    monkeypatch.setattr(simulate, "_equation", lambda *arguments: {})  # of the density, not of tokens
     right = without_order()
     assert right["tolerance"] < 0.22 * right["square"]
     assert abs(right["found"] - right["square"]) <= right["tolerance"]
