@@ -76,13 +76,18 @@ def test_stable_triples_on_the_circle_below_a_threshold(apex, base, threshold):
 def test_five_tokens_miss_consensus_at_strongly_negative_beta(beta, starts, missed):
     """Random starts, softmax: all meet at beta = -0.8, a quarter stays in three clusters at beta = -2."""
     x, masses, h = np.random.default_rng(0).uniform(0, 2 * np.pi, (starts, 5)), np.full(5, 0.2), 0.25
-    for _ in range(800):  # Runge-Kutta 4 to t = 200
+    apart = 0
+    for step in range(800):  # Runge-Kutta 4 to t = 200; those at rest are counted and left
         k1 = turning(x, masses, beta, "SA")
+        if step % 50 == 0:
+            rest = abs(k1).max(axis=-1) < 1e-10
+            apart += (abs(np.exp(1j * x[rest]).mean(-1)) < 1 - 1e-9).sum()
+            x, k1 = x[~rest], k1[~rest]
         k2 = turning(x + h / 2 * k1, masses, beta, "SA")
         k3 = turning(x + h / 2 * k2, masses, beta, "SA")
         x += h / 6 * (k1 + 2 * k2 + 2 * k3 + turning(x + h * k3, masses, beta, "SA"))
-    assert abs(turning(x, masses, beta, "SA")).max() < 1e-9
-    assert (abs(np.exp(1j * x).mean(-1)) < 1 - 1e-9).sum() == missed
+    assert abs(turning(x, masses, beta, "SA")).max(initial=0) < 1e-9
+    assert apart + (abs(np.exp(1j * x).mean(-1)) < 1 - 1e-9).sum() == missed
 
 
 @pytest.mark.parametrize(
@@ -92,7 +97,6 @@ def test_five_tokens_miss_consensus_at_strongly_negative_beta(beta, starts, miss
         ("stretched", 8, 4, 4),
         ("negative", 8, 4, None),
         pytest.param("stretched", 4, 20, 17, marks=pytest.mark.slow),
-        pytest.param("stretched", 8, 20, 20, marks=pytest.mark.slow),
         pytest.param("stretched", 32, 20, 20, marks=pytest.mark.slow),
         pytest.param("negative", 32, 20, None, marks=pytest.mark.slow),
     ],

@@ -88,7 +88,6 @@ def test_one_layer_has_the_drift_and_the_variation_of_the_generator():
     ("step", "heads", "layers", "want", "error", "deviation"),
     [
         (0.3, 4, 44, 0.1952, 0.0040, 0.218),
-        pytest.param(0.1, 1, 100, 0.1967, 0.0040, 0.221, marks=pytest.mark.slow),
         pytest.param(1.0, 16, 16, 0.1965, 0.0017, 0.215, marks=pytest.mark.slow),
     ],
 )
@@ -125,7 +124,7 @@ def test_a_mean_value_gives_the_flow_with_noise():
 @pytest.mark.parametrize(("n", "b", "want"), [(16, 1.0, 0.0956), (16, 4.0, 0.0805)])
 def test_thousands_of_dimensions(n, b, want):
     """d = d_k = 4096, eta = .1, tau = 1: .0956 and .0805 with vectors (s.e. at most .0013)."""
-    mean, error = gram_layers(0.0, b, 0.1, 100, 4096, n=n, replicas=200, keep=False).mean()
+    mean, error = gram_layers(0.0, b, 0.1, 100, 4096, n=n, replicas=60, keep=False).mean()
     assert abs(mean[-1] - want) < 4 * np.hypot(error[-1], 0.0013)
 
 

@@ -21,7 +21,8 @@ def noticed(module, parameters, name, *parts):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "parts"
         right = list(module.claims(parameters, module.run(parameters, Study(path))))
-        assert [(claim.statement, claim.found) for claim in right if not claim.holds] == []
+        failed = [(claim.statement, claim.found) for claim in right if not claim.holds]
+        assert not failed, failed
         for part in {file for pattern in parts or ("*",) for file in path.glob(f"{pattern}.npz")}:
             part.unlink()
         with mutation(module, name).applied():

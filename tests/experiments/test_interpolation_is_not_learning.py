@@ -10,7 +10,7 @@ from attnflow.experiments.gallery.interpolation_is_not_learning import compare, 
 from attnflow.experiments.statistics import log_rms
 from tests.experiments.mutants import mutation
 
-CORE = dataclasses.replace(experiment.QUICK, tokens=(12, 40), repeats=1, pairs=24)
+CORE = dataclasses.replace(experiment.QUICK, tokens=(12, 48), repeats=1, pairs=24)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ QUICK = uniform_unstable.QUICK
 def test_the_core_holds_and_a_millionth_of_beta_is_found_out(monkeypatch):
     """Softmax attention: one pair on S^7, and the bends of three degrees on the circle."""
     monkeypatch.setattr(simulate, "MODELS", {"SA": simulate.MODELS["SA"]})
-    core = dataclasses.replace(QUICK, circle_betas=(), zonal_degrees=(2,), frames=80)
+    core = dataclasses.replace(QUICK, circle_betas=(), zonal_degrees=(2,))
     assert len(noticed(uniform_unstable, core, "beta 0.0001 % larger")) == 3
 
 

@@ -90,11 +90,11 @@ def test_the_longest_step_of_softmax_is_shorter_by_what_it_divides_by():
     """At the uniform measure softmax divides the flux by K * mu = e^(-beta) I_0(beta), and so the longest step too."""
     cells, beta = circle_cells(64), 9.0
     with full_precision():
-        limits = [
-            float(volumes._flux(make_scheme(af.Attention(beta, normaliser=rule), cells), jnp.asarray(cells.measure))[1])
+        steps = [
+            float(stepped(make_scheme(af.Attention(beta, normaliser=rule), cells), jnp.asarray(cells.measure), 0.5)[0])
             for rule in (af.Softmax(), USA0)
         ]
-    assert limits[0] / limits[1] == pytest.approx(1 / ive(0, beta), rel=1e-6)
+    assert steps[1] / steps[0] == pytest.approx(1 / ive(0, beta), rel=1e-6)
 
 
 def test_softmax_stays_finite_where_the_kernel_is_lost_in_rounding():
@@ -122,7 +122,7 @@ def test_heat_from_one_cell():
         with full_precision():
             scheme = make_scheme(af.Attention(1.0), cells, 0.3)
             for tau in (1e-6, 1e-2, 1.0, 1e3):
-                found = np.asarray(heated(scheme, jnp.zeros(64).at[20].set(1.0), tau))
+                found = np.asarray(heated(scheme, np.eye(64)[20], tau))
                 assert np.min(found) >= 0
                 # each system is solved to rounding of its largest number
                 largest = 1 + tau * 0.3 * np.max(scheme.right + scheme.left) / cells.width
@@ -140,7 +140,7 @@ def test_heat_equation(d):
         basis = mf.CircleBasis(3) if d == 2 else mf.ZonalBasis(d, 3)
         with full_precision():
             scheme = make_scheme(af.Attention(1.0), cells, 0.1)
-            masses = jnp.asarray(cells_from_density(cells, mf.perturbed(basis, 3, 0.9)))
+            masses = cells_from_density(cells, mf.perturbed(basis, 3, 0.9))
             for _ in range(count // 4):
                 masses = heated(scheme, masses, 2.0 / count)
         exact = cells_from_density(cells, mf.perturbed(basis, 3, 0.9 * np.exp(-0.1 * 3 * (d + 1) * 0.5)))
@@ -150,7 +150,7 @@ def test_heat_equation(d):
 
 def test_clocks_differ_by_their_factor():
     """Phi is e^beta, or beta e^beta, times that of USA0; with as much more noise the energy is the same."""
-    cells, beta = circle_cells(32), 2.0
+    cells, beta = circle_cells(64), 2.0
     masses = cells_from_density(cells, two_bumps())
     potential = af.Potential([[1.0, 0.5]], [0.2], [0.7], "tanh")
     with full_precision():
@@ -172,15 +172,15 @@ def test_clocks_differ_by_their_factor():
     np.testing.assert_allclose(plain - np.asarray(alone), potential.potential(x), atol=1e-14)
     pairs = masses @ np.expm1(beta * (x @ x.T - 1)) @ masses / (2 * beta)
     rest = masses @ potential.potential(x) - 0.3 * masses @ np.log(masses / cells.measure)
-    # neighbours meet at K moved by beta width^2/3, of which 3 of 32 pairs
+    # neighbours meet at K moved by beta width^2/3, of which 3 of 64 pairs
     assert energy == pytest.approx(pairs + rest, abs=cells.width**2 / 6)
 
 
 def test_the_limiter():
     """The mean of both slopes, at most twice the smaller, and 0 at extrema."""
-    a = jnp.asarray([1.0, 1.0, -1.0, -5.0, 1.0, 0.0])
-    b = jnp.asarray([2.0, 5.0, -2.0, -1.0, -1.0, 3.0])
-    np.testing.assert_array_equal(volumes._limited(a, b), [1.5, 2.0, -1.5, -2.0, 0.0, 0.0])
+    a = np.array([1.0, 1.0, -1.0, -5.0, 1.0, 0.0])
+    b = np.array([2.0, 5.0, -2.0, -1.0, -1.0, 3.0])
+    np.testing.assert_array_equal(jax.jit(volumes._limited)(a, b), [1.5, 2.0, -1.5, -2.0, 0.0, 0.0])
 
 
 # accuracy
@@ -208,7 +208,7 @@ def test_second_order_while_smooth():
     assert np.log2(errors[0] / errors[1]) == pytest.approx(2, abs=0.05)
 
 
-@pytest.mark.parametrize(("d", "k"), [(2, 3), (3, 1), (8, 3)])
+@pytest.mark.parametrize(("d", "k"), [(2, 3), (8, 3)])
 def test_growth_rates(d, k):
     errors = []
     for count in (64, 128):
@@ -217,8 +217,8 @@ def test_growth_rates(d, k):
         wave = cells_from_density(cells, mf.perturbed(basis, k, 0.5)) - cells.measure
         scheme, size = make_scheme(af.Attention(9.0), cells), 1e-5
         with full_precision():
-            up, down = (rate(scheme, jnp.asarray(cells.measure + sign * size * wave)) for sign in (1, -1))
-        change = np.asarray(up - down) / (2 * size)  # the even part cancels; what is left is of order size^2
+            up, down = (np.asarray(rate(scheme, jnp.asarray(cells.measure + s * size * wave))) for s in (1, -1))
+        change = (up - down) / (2 * size)  # the even part cancels; what is left is of order size^2
         found = np.sum(change * wave / cells.measure) / np.sum(wave**2 / cells.measure)
         errors.append(abs(found / theory.growth_rates(9.0, d, k) - 1))
     # the error is c width^2 (1 + O((k + sqrt beta)^2 width^2)): 0.36 at the wider width on the circle, less elsewhere
@@ -226,14 +226,13 @@ def test_growth_rates(d, k):
     assert errors[1] < 3e-3
 
 
-@pytest.mark.parametrize("kappa", [0.0, 0.05])
-def test_zonal_on_the_circle(kappa):
+def test_zonal_on_the_circle():
     belts, arcs = zonal_cells(2, 64), circle_cells(128)
     basis = mf.ZonalBasis(2, 24)
     masses = cells_from_density(
         belts, mf.mixture([1, 1], [mf.von_mises_fisher(basis, 2.0), mf.perturbed(basis, 3, 0.5)])
     )
-    settings = {"kappa": kappa, "save": af.save.Evenly(2)}
+    settings = {"kappa": 0.05, "save": af.save.Evenly(2)}
     half = evolve_cells(af.Attention(9.0), belts, masses, 3.0, **settings)
     full = evolve_cells(af.Attention(9.0), arcs, np.concatenate([masses, masses[::-1]]) / 2, 3.0, **settings)
     # the same scheme: what differs is rounding, which grows at rates of at most 1
@@ -256,7 +255,7 @@ def test_against_harmonics(field, kappa):
         )
     end = mf.Density(basis, run.y[:, -1])
     errors = []
-    for count in (128, 256, 512):
+    for count in (128, 256):
         cells = circle_cells(count)
         start = cells_from_density(cells, rho)
         flow = evolve_cells(field, cells, start, 1.0, kappa=kappa, tolerance=1e-5, save=af.save.Evenly(1))
@@ -315,7 +314,7 @@ def test_a_potential_and_noise():
     flow = evolve_cells(field, cells, cells.measure, 12.0, kappa=kappa, save=af.save.Evenly(12))
     last = flow.masses.values[-1]
     with full_precision():
-        phi = np.asarray(volumes.velocity_potential(make_scheme(field, cells, kappa), jnp.asarray(last))[0])
+        phi = np.asarray(read(make_scheme(field, cells, kappa), jnp.asarray(last))[0])
     gibbs = np.exp(phi / kappa)
     # second order: the linear reconstruction errs by width^2 rho''/8 rho or less, |rho''/rho| and |v/kappa| are below 4
     np.testing.assert_allclose(last, gibbs / np.sum(gibbs), rtol=2 * cells.width**2)

@@ -104,7 +104,7 @@ def test_times_agree_with_mpmath(log_beta, n, place0, log_way, model):
     place0=st.floats(1e-3, 0.99),
     model=MODELS,
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_overlaps_invert_times(log_t, log_beta, n, place0, model):
     beta, t = float(np.exp(log_beta)), float(np.exp(log_t))
     low = -1 / (n - 1)

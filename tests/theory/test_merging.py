@@ -82,7 +82,7 @@ def exact_log_time(angle, beta, masses, until, model):
     until=st.sampled_from([1e-6, 0.01, 0.019]),
     model=st.sampled_from(["SA", "USA0", "USA"]),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_log_merge_time_agrees_with_mpmath(angle, log_beta, ratio, until, model):
     beta, masses = 10**log_beta, (1.0, 10**ratio)
     found = merging.log_merge_time(angle, beta, masses, until, model)

@@ -46,10 +46,10 @@ def test_two_points():
     np.testing.assert_allclose(modes.two_point_modes([0, 1, 4, 25]), [1, 1.157299, 1.479500, 1.777297], atol=6e-7)
     rng = np.random.default_rng(1)
     for beta in [1.0, 25.0]:
-        counts = [count_line_modes(pair, beta) for pair in rng.standard_normal((1500, 2))]
+        counts = [count_line_modes(pair, beta) for pair in rng.standard_normal((500, 2))]
         error = np.std(counts) / np.sqrt(len(counts))
         assert abs(np.mean(counts) - modes.two_point_modes(beta)) < 4 * error
-        counts = [count_circle_modes(pair, beta) for pair in rng.uniform(0, 2 * np.pi, (1500, 2))]
+        counts = [count_circle_modes(pair, beta) for pair in rng.uniform(0, 2 * np.pi, (500, 2))]
         error = np.std(counts) / np.sqrt(len(counts))
         assert abs(np.mean(counts) - modes.circle_modes(2, beta).value) < 4 * error
 

@@ -72,7 +72,7 @@ def _radius(rho, beta, n):
 
 
 @given(beta=st.floats(0.0, 4.0), n=st.integers(2, 64), placement=st.sampled_from(["pre", "peri", "ln-scaling"]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_orbits_and_times_agree_with_mpmath(beta, n, placement):
     """The time to a given overlap by quadrature along the closed form r(rho), then the ODE at that time."""
     target = mp.mpf("0.8")
