@@ -1,5 +1,6 @@
 """The mutations of an experiment, by name, and what they make fail."""
 
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -12,20 +13,27 @@ def mutation(module, name):
     return found
 
 
-def noticed(module, parameters, name, *parts):
-    """Keys of the claims that the mutation `name` makes fail; all of them hold without it.
+def noticed(module, parameters, names, *parts):
+    """Keys of the claims that a mutation makes fail, a set for each if `names` is a tuple; all hold without it.
 
     Under the mutation only the parts are made anew whose names match one of `parts`, by default all; the others stay as
     they are, so leave out parts that the mutation does not reach, or that are not needed to notice it.
     """
+    found = []
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "parts"
-        right = list(module.claims(parameters, module.run(parameters, Study(path))))
+        kept = Path(folder) / "right"
+        right = list(module.claims(parameters, module.run(parameters, Study(kept))))
         failed = [(claim.statement, claim.found) for claim in right if not claim.holds]
         assert not failed, failed
-        for part in {file for pattern in parts or ("*",) for file in path.glob(f"{pattern}.npz")}:
-            part.unlink()
-        with mutation(module, name).applied():
-            wrong = list(module.claims(parameters, module.run(parameters, Study(path))))
-    assert [claim.statement for claim in wrong] == [claim.statement for claim in right]
-    return {claim.key for claim in wrong if not claim.holds}
+        for k, name in enumerate((names,) if isinstance(names, str) else names):
+            anew = {path for pattern in parts or ("*",) for path in kept.glob(f"{pattern}.npz")}
+            assert anew, f"no part matches {parts}"
+            other = Path(folder) / str(k)
+            other.mkdir()
+            for path in {*kept.iterdir()} - anew:
+                shutil.copy(path, other)
+            with mutation(module, name).applied():
+                wrong = list(module.claims(parameters, module.run(parameters, Study(other))))
+            assert [claim.statement for claim in wrong] == [claim.statement for claim in right]
+            found.append({claim.key for claim in wrong if not claim.holds})
+    return found[0] if isinstance(names, str) else found

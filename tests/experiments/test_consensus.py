@@ -8,11 +8,10 @@ import pytest
 from attnflow.experiments.claim import share_interval
 from attnflow.experiments.gallery import consensus
 from attnflow.experiments.gallery.consensus import compare, simulate
-from attnflow.experiments.mutation import kill_matrix
 from attnflow.experiments.statistics import CONFIDENCE
 from attnflow.spaces import Sphere
 from attnflow.tokens import uniform
-from tests.experiments.mutants import mutation
+from tests.experiments.mutants import noticed
 
 QUICK = consensus.QUICK
 
@@ -23,9 +22,9 @@ def test_few_draws_hold_and_a_slightly_wrong_beta_is_found_out():
         QUICK, dims=(3,), draws=8, until=40.0, counts=(4,), largest_dim=3, hemisphere_draws=50, circle_counts=(4,),
         circle_betas=(-3.0, 0.5), circle_draws=20,
     )  # fmt: skip
-    found = kill_matrix(consensus, few, [mutation(consensus, "beta 0.01 % larger")])
-    assert [row == (True,) for row in found.killed] == ["three" in claim[:60] and "circle" not in claim
-                                                        for claim in found.claims]  # fmt: skip
+    killed = noticed(consensus, few, "beta 0.01 % larger", "ring")
+    assert len(killed) == 3
+    assert all("three" in claim[:60] and "circle" not in claim for claim in killed)
 
 
 def test_hemispheres_are_found():

@@ -8,18 +8,16 @@ import pytest
 from attnflow.experiments import Study
 from attnflow.experiments.gallery import energy_ascent
 from attnflow.experiments.gallery.energy_ascent import compare, simulate
-from attnflow.experiments.mutation import kill_matrix
 from attnflow.spaces import Sphere
 from attnflow.tokens import uniform
-from tests.experiments.mutants import mutation
+from tests.experiments.mutants import noticed
 
 FEW = dataclasses.replace(energy_ascent.QUICK, betas=(4.0,), draws=1, frames=32, states=100, descent=4)
 
 
 def test_few_states_hold_and_a_slightly_wrong_beta_is_found_out():
     """One part in a thousand: the integral along flows and the rates of heads notice."""
-    found = kill_matrix(energy_ascent, FEW, [mutation(energy_ascent, "beta 0.1 % larger")])
-    killed = [claim for claim, row in zip(found.claims, found.killed, strict=True) if row == (True,)]
+    killed = noticed(energy_ascent, FEW, "beta 0.1 % larger", "SA", "SA-2", "USA0-2")
     assert any(claim.startswith("dE/dt of heads") for claim in killed)
 
 

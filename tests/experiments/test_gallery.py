@@ -1,5 +1,6 @@
 """What holds for every experiment of the gallery: marked claims, derivations, figures, and mutations that are noticed."""
 
+import dataclasses
 import io
 import itertools
 import json
@@ -20,6 +21,37 @@ from attnflow.plots.style import styled
 
 RECORDS = Path(__file__).parents[2] / "campaigns" / "records"
 SHORT = 20.0
+SMALLER = {
+    "boolean-attention": {"starts": 3, "values": (1.0,), "until": 8.5, "legs": 34, "steps": 13},
+    "circle-reordering": {"tokens": 100, "measures": (3,), "each": 24, "frames": 30},
+    "consensus": {
+        "dims": (3,), "draws": 8, "until": 40.0, "counts": (4,), "largest_dim": 3, "hemisphere_draws": 50,
+        "circle_counts": (4,), "circle_betas": (-3.0, 0.5), "circle_draws": 20,
+    },
+    "continuity-equation": {"circle_n": 2000, "circle_degree": 48, "circle_until": 0.8},
+    "energy-ascent": {"betas": (4.0,), "draws": 1, "frames": 32, "states": 100, "descent": 4},
+    "euler-limit": {"layers": (25, 50, 100), "steps": (8, 16, 32), "random_layers": (25, 50), "networks": 40},
+    "exit-times": {"pair_starts": 250, "starts": 24, "others": 75},
+    "hyperplanes": {"tokens": 12, "starts": 4, "pairs": (1.1,)},
+    "measure-to-measure": {"cases": ((3, 2, 4),), "tokens": 24},
+    "merge-times": {
+        "betas": (30.0,), "angles": (1.0,), "masses": (0.7,), "dims": (2,), "triple_betas": (25.0,), "gaps": (6.0,),
+        "symmetric_betas": (16.0,), "offsets": ((12.0, 1.3e-8),), "offset_draws": 1,
+    },
+    "metastability": {"n": 4, "betas": (25.0,)},
+    "perceptron-landscape": {"networks": 2, "repelling": 1},
+    "splitting-orders": {
+        "dims": (2,), "units": 16, "elements": (64, 1024), "points": 100, "fields": 2, "draws": 4, "reference": 2**13,
+    },
+    "staircase": {"betas": (400.0, 10000.0), "halvings": 2},
+    "two-clusters": {"betas": (5.0,), "angles": (1.5,), "masses": (0.7,)},
+    "uniform-spectrum": {"dims": (3,), "thresholds": (2,)},
+    "uniform-unstable": {"circle_degrees": (4,), "zonal_degrees": (2,), "frames": 80},
+    "value-spectrum": {"tokens": 6, "draws": 2, "betas": (0.3,), "states": 20},
+    "vertices": {"starts": 4, "legs": 12, "steps": 25},
+    "zonal": {"n": 400},
+}  # fmt: skip
+"""Parameters for which the claims of the quick version, with the tolerances of smaller samples, cost least to check."""
 MAKE = "run campaigns/physics.py at a commit and keep what it writes into campaigns/records"
 
 
@@ -72,11 +104,12 @@ def quick():
 def test_the_quick_version_holds(name, matrices, tmp_path):
     """Mutations are noticed by the own test of each experiment; the record has the whole matrix."""
     module, found = find(name).module(), recorded(name, matrices)
-    data = module.run(module.QUICK, Study(tmp_path / "parts"))
-    claims = list(module.claims(module.QUICK, data))
+    parameters = dataclasses.replace(module.QUICK, **SMALLER.get(name, {}))
+    data = module.run(parameters, Study(tmp_path / "parts"))
+    claims = list(module.claims(parameters, data))
     assert [(claim.statement, claim.found) for claim in claims if not claim.holds] == []
     check_origins(name, module, claims)
-    check_colours(module.draw(module.QUICK, data))
+    check_colours(module.draw(parameters, data))
     keys = tuple(dict.fromkeys(claim.key for claim in claims))
     assert keys == found.claims, f"claims changed; {MAKE}"
 

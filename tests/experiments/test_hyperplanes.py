@@ -11,7 +11,7 @@ from attnflow.experiments.gallery.hyperplanes.simulate import draw_values, leadi
 from attnflow.experiments.mutation import kill_matrix
 from tests.experiments.mutants import mutation
 
-SMALL = dataclasses.replace(hyperplanes.QUICK, starts=4, pairs=(1.1,), middles=(0.5,))
+SMALL = dataclasses.replace(hyperplanes.QUICK, tokens=12, starts=4, pairs=(1.1,))
 
 
 def test_a_slightly_wrong_beta_and_a_broken_symmetry_are_found_out():
@@ -26,7 +26,8 @@ def test_a_slightly_wrong_beta_and_a_broken_symmetry_are_found_out():
 
 def test_the_example_is_that_of_an_independent_program(tmp_path):
     """LSODA to t = 12 has -1.992221 and 2.307841 for a left eigenvector of norm 1; the extremes stand still by t = 7."""
-    data = hyperplanes.run(SMALL, Study(tmp_path / "parts"))
+    one = dataclasses.replace(SMALL, tokens=30, starts=1, pairs=(), departures=())
+    data = hyperplanes.run(one, Study(tmp_path / "parts"))
     y = data["R2"]["coordinate"].values[-1, 0] / math.hypot(1, 0.3 / 1.4)
     np.testing.assert_allclose([y.min(), y.max()], [-1.992221, 2.307841], atol=2e-6)
 

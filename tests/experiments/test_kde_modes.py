@@ -9,8 +9,7 @@ from attnflow import theory
 from attnflow.experiments import Study
 from attnflow.experiments.gallery import kde_modes
 from attnflow.experiments.gallery.kde_modes import simulate
-from attnflow.experiments.mutation import kill_matrix
-from tests.experiments.mutants import mutation
+from tests.experiments.mutants import noticed
 
 QUICK = kde_modes.QUICK
 
@@ -18,8 +17,9 @@ QUICK = kde_modes.QUICK
 def test_the_core_holds_and_a_wrong_beta_on_the_circle_is_found_out():
     """10 % of beta is 5 % of the modes; their standard error is 0.6 %."""
     core = dataclasses.replace(QUICK, samples=20_000, pairs=4000, circle_betas=(100.0,))
-    found = kill_matrix(kde_modes, core, [mutation(kde_modes, "circle: beta 10 % larger")])
-    assert [claim.startswith("Circle") for claim in found.claims] == [row == (True,) for row in found.killed]
+    killed = noticed(kde_modes, core, "circle: beta 10 % larger", "circle-*")
+    assert killed
+    assert all(claim.startswith("Circle") for claim in killed)
 
 
 def test_counting_by_hand():

@@ -7,8 +7,7 @@ import pytest
 
 from attnflow.experiments import Study
 from attnflow.experiments.gallery import layer_norms
-from attnflow.experiments.mutation import kill_matrix
-from tests.experiments.mutants import mutation
+from tests.experiments.mutants import noticed
 
 QUICK = layer_norms.QUICK
 
@@ -16,8 +15,9 @@ QUICK = layer_norms.QUICK
 def test_two_placements_hold_and_a_slightly_wrong_alpha_is_found_out():
     """An algebraic and an exponential collapse; alpha off by 1e-4."""
     both = dataclasses.replace(QUICK, placements=("pre", "ngpt"))
-    found = kill_matrix(layer_norms, both, [mutation(layer_norms, "nGPT: alpha 0.01 % larger")])
-    assert [claim.startswith("nGPT") for claim in found.claims] == [row == (True,) for row in found.killed]
+    killed = noticed(layer_norms, both, "nGPT: alpha 0.01 % larger", "ngpt")
+    assert killed
+    assert all(claim.startswith("nGPT") for claim in killed)
 
 
 @pytest.mark.slow

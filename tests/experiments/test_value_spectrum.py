@@ -7,11 +7,10 @@ import numpy as np
 from attnflow.experiments.gallery import value_spectrum
 from attnflow.experiments.gallery.value_spectrum.compare import pair_rates
 from attnflow.experiments.gallery.value_spectrum.simulate import cases
-from attnflow.experiments.mutation import kill_matrix
 from attnflow.fields import Attention
 from attnflow.stability import jacobian
 from attnflow.tokens import Tokens
-from tests.experiments.mutants import mutation
+from tests.experiments.mutants import noticed
 
 QUICK = value_spectrum.QUICK
 
@@ -20,8 +19,7 @@ def test_slightly_wrong_beta_and_value_are_found_out():
     """Consensus does not depend on beta, cross-ratios and two clusters do; at beta = 0 any V will do."""
     names = ("beta larger by 0.0001", "V 0.01 % larger")
     small = dataclasses.replace(QUICK, tokens=6, draws=2, betas=(0.3,), states=20)
-    found = kill_matrix(value_spectrum, small, [mutation(value_spectrum, name) for name in names])
-    beta, value = ({key for key, row in zip(found.claims, found.killed, strict=True) if row[k]} for k in (0, 1))
+    beta, value = noticed(value_spectrum, small, names, "short")
     assert {key[:4] for key in beta} == {"β = ", "Two "}
     assert {key[:4] for key in value} == {"Tigh", "Two "}
     assert len(value) == 3
