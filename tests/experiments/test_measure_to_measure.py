@@ -13,18 +13,16 @@ from tests.experiments.mutants import mutation
 CORE = dataclasses.replace(measure_to_measure.QUICK, cases=((3, 2, 4),), tokens=24)
 
 
-def core(folder):
-    data = measure_to_measure.run(CORE, Study(folder / "parts"))
-    return [claim.holds for claim in compare.claims(CORE, data)]
-
-
 @pytest.mark.slow
 def test_the_core_holds_and_a_shorter_attention_is_found_out(tmp_path):
-    assert all(core(tmp_path / "right"))
+    data = measure_to_measure.run(CORE, Study(tmp_path / "parts"))
+    assert all(claim.holds for claim in compare.claims(CORE, data))
     with mutation(measure_to_measure, "replay: attention 20 % shorter").applied():
-        assert core(tmp_path / "short")[0] is False
+        short = data | {"matched": simulate.matched(CORE, Study(tmp_path / "unused"))}
+    assert compare.claims(CORE, short)[0].holds is False
     with mutation(measure_to_measure, "attention stays in the schedule that should lack it").applied():
-        assert core(tmp_path / "blind")[1] is False
+        blind = data | {"shared": simulate.shared(CORE)}
+    assert compare.claims(CORE, blind)[1].holds is False
 
 
 def test_errors_grow_backwards_at_rate_one():

@@ -26,8 +26,8 @@ def test_oracle():
 
 @pytest.mark.slow
 def test_the_error_falls_exponentially_with_the_nodes():
-    found = np.array([oracle(nodes)(1.0, 0.0) for nodes in (4, 6, 8)])
-    printed, last_digit = np.array([2.163086, 2.1636759, 2.163673824]), np.array([1e-6, 1e-7, 1e-9])
+    found = np.array([oracle(nodes)(1.0, 0.0) for nodes in (4, 6)])
+    printed, last_digit = np.array([2.163086, 2.1636759]), np.array([1e-6, 1e-7])
     assert (np.abs(found - printed) <= last_digit).all()
     assert (np.abs(np.diff(np.log(np.abs(found - 2.163673823405)))) > np.log(100)).all()
 
