@@ -24,5 +24,6 @@ def test_the_level_is_kept():
     """Means of 20 normal numbers: 5 % of 20,000 tests fail, standard error 0.15 %."""
     rng = np.random.default_rng(0)
     draws = rng.standard_normal((20_000, 20)) * 1000  # so that 1/draws does not matter
-    failed = [abs(mean) > student(0.05, 20) * error for mean, error in map(mean_error, draws)]
+    limit = student(0.05, 20)
+    failed = [abs(mean) > limit * error for mean, error in map(mean_error, draws)]
     assert np.mean(failed) == pytest.approx(0.05, abs=4 * 0.0016)

@@ -339,7 +339,7 @@ def test_softmax_where_its_weights_are_lost_in_rounding():
 
     Far from the mass the field is off, by rounding in K * mu; there is next to no mass.
     """
-    start = mf.von_mises_fisher(mf.CircleBasis(96), 20.0, [1.0, 0.0])
+    start = mf.von_mises_fisher(CIRCLE, 20.0, [1.0, 0.0])
     flow = evolve(SA(20.0), start, 0.2, save=1)
     assert flow.steps["accepted"] < 100
     tokens = mf.quadrature(start)

@@ -8,7 +8,9 @@ import attnflow as af
 from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import InvalidInput
+from attnflow.meanfield.evolve import _kernel, _read
 from attnflow.meanfield.linearised import linearised, rotations, stability
+from attnflow.meanfield.model import as_model
 from attnflow.meanfield.onset import bifurcation
 from attnflow.meanfield.stationary import branch, free_energy, stationary
 from attnflow.precision import full_precision
@@ -95,12 +97,15 @@ def test_bifurcation_on_the_sphere():
     assert found.kind == "transcritical"
 
 
+@eqx.filter_jit
+def read_density(model, basis, c):
+    """What `evolve` reads off coefficients."""
+    return _read(model, basis, _kernel(model, basis), c, c)
+
+
 @pytest.mark.parametrize(("beta", "clock"), [(2.0, "USA"), (2.0, None), (5e-4, "USA0"), (1e-7, "USA0")])
 def test_free_energy_is_that_of_the_pairs(beta, clock):
     """Sums over the grid, which is exact for them; also as `evolve` reads it. (e^t - 1)/beta has no cancellation."""
-    from attnflow.meanfield.evolve import _kernel, _read
-    from attnflow.meanfield.model import as_model
-
     basis, kappa, potential = mf.CircleBasis(24), 0.3, af.Potential([[1.0, 0.5]], [0.2], [0.8], "tanh")
     head = af.Attention(beta) if clock is None else af.Attention(beta, normaliser=af.Unnormalised(clock))
     density = mf.mixture([1, 2], [mf.von_mises_fisher(basis, 1.0), mf.perturbed(basis, 2, 0.5)])
@@ -114,7 +119,7 @@ def test_free_energy_is_that_of_the_pairs(beta, clock):
     assert free_energy(field, density, kappa) == pytest.approx(factor * pairs + outer - kappa * entropy, abs=1e-12)
     with full_precision():
         model, c = as_model(field, kappa), np.asarray(density.coefficients)
-        read = eqx.filter_jit(_read)(model, basis, _kernel(model, basis), c, c)
+        read = read_density(model, basis, c)
     assert float(read["energy"]) == pytest.approx(pairs + outer, abs=1e-12)
     assert float(read["entropy"]) == pytest.approx(entropy, abs=1e-13)
     if clock is not None:
