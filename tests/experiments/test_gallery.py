@@ -24,15 +24,19 @@ SHORT = 20.0
 SMALLER = {
     "boolean-attention": {"starts": 3, "values": (1.0,), "until": 8.5, "legs": 34, "steps": 13},
     "circle-reordering": {"tokens": 100, "measures": (3,), "each": 24, "frames": 30},
+    "cluster-count": {"runs": 32},
     "consensus": {
         "dims": (3,), "draws": 8, "until": 40.0, "counts": (4,), "largest_dim": 3, "hemisphere_draws": 50,
         "circle_counts": (4,), "circle_betas": (-3.0, 0.5), "circle_draws": 20,
     },
     "continuity-equation": {"circle_n": 2000, "circle_degree": 48, "circle_until": 0.8},
     "energy-ascent": {"betas": (4.0,), "draws": 1, "frames": 32, "states": 100, "descent": 4},
+    "equiangular": {"draws": 16},
     "euler-limit": {"layers": (25, 50, 100), "steps": (8, 16, 32), "random_layers": (25, 50), "networks": 40},
     "exit-times": {"pair_starts": 250, "starts": 24, "others": 75},
     "hyperplanes": {"tokens": 12, "starts": 4, "pairs": (1.1,)},
+    "kde-modes": {"samples": 20_000, "pairs": 4000, "circle_betas": (100.0,)},
+    "long-context": {"counts": (16,), "large": (1e12,), "iid_count": 512, "iid_dim": 32},
     "measure-to-measure": {"cases": ((3, 2, 4),), "tokens": 24},
     "merge-times": {
         "betas": (30.0,), "angles": (1.0,), "masses": (0.7,), "dims": (2,), "triple_betas": (25.0,), "gaps": (6.0,),
@@ -40,6 +44,7 @@ SMALLER = {
     },
     "metastability": {"n": 4, "betas": (25.0,)},
     "perceptron-landscape": {"networks": 2, "repelling": 1},
+    "phase-diagram": {"draws": 24, "betas": (2.0,), "map_betas": (1.0,), "map_draws": 1, "until": 6.0},
     "splitting-orders": {
         "dims": (2,), "units": 16, "elements": (64, 1024), "points": 100, "fields": 2, "draws": 4, "reference": 2**13,
     },
