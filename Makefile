@@ -32,7 +32,7 @@ everything: $(VENV)/.developed
 # which cases are studies, and which of them take turns: both lists written anew from what every case costs
 tiers: $(VENV)/.developed
 	rm -rf .cache/measured
-	$(PYTEST) --tiers everything --measure .cache/measured || true
+	$(PYTEST) --tiers everything --measure=.cache/measured || true
 	$(BIN)/python -m tests.tiers .cache/measured
 
 # `make test` once more with every annotation checked as it is called: types, shapes and names of axes

@@ -105,7 +105,7 @@ def quick():
         yield pytest.param(name, marks=pytest.mark.quick(costly=costly))
 
 
-@pytest.mark.parametrize("name", quick())
+@pytest.mark.parametrize("name", list(quick()))
 def test_the_quick_version_holds(name, matrices, tmp_path):
     """Mutations are noticed by the own test of each experiment; the record has the whole matrix."""
     module, found = find(name).module(), recorded(name, matrices)

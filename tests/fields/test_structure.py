@@ -224,6 +224,7 @@ def test_layers_that_leave_the_sphere_still_know_where_the_tokens_started():
     assert np.isfinite(flow.positions.values).all()
 
 
+@pytest.mark.usefixtures("choices_of_a_cpu")
 def test_a_tolerance_is_shared_out_by_the_size_of_the_values():
     """The mean may be off by a tenth of what its tenfold may be; small values leave the tolerance as it is."""
     tokens = af.uniform(af.Sphere(2), n=4000)
