@@ -1,5 +1,7 @@
 """Elements with exact flows against SciPy's solver, and what their flows conserve."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -50,27 +52,32 @@ def element(kind, d, rng):
 
 
 @pytest.mark.parametrize("kind", ["relu", "drift", "affine", "mean"])
-@pytest.mark.parametrize("space", [af.Sphere(2), af.Sphere(3), af.Sphere(6), af.Euclidean(1), af.Euclidean(3)], ids=str)
+@pytest.mark.parametrize(
+    "space",
+    [af.Sphere(2), af.Sphere(3), pytest.param(af.Sphere(6), marks=pytest.mark.slow), af.Euclidean(1), af.Euclidean(3)],
+    ids=str,
+)
 def test_against_scipy(kind, space):
     """Positions to 1e-11 (DOP853 at 1e-13), in both directions of time; the log-determinant by differences."""
     rng = np.random.default_rng(space.dim)
-    field, masses = element(kind, space.dim, rng), rng.dirichlet(np.ones(9))
-    x = space.sample(rng, 9) if isinstance(space, af.Sphere) else rng.standard_normal((9, space.dim))
+    n = 4 * (1 + 2 * space.dimension)  # as many as points below: one program
+    field, masses = element(kind, space.dim, rng), rng.dirichlet(np.ones(n))
+    x = space.sample(rng, n) if isinstance(space, af.Sphere) else rng.standard_normal((n, space.dim))
     tokens = af.Tokens(x, masses=masses, space=space)
     direct = solve_ivp(rate(space, field, masses), (0, 1.3), x.ravel(), "DOP853", rtol=3e-14, atol=1e-14).y[:, -1]
     schedule = Schedule(space, [(field, 1.3)])
     end = schedule(tokens)
     scale = 1 + np.abs(direct).max()
-    np.testing.assert_allclose(end.positions, direct.reshape(9, -1), atol=1e-11 * scale)
+    np.testing.assert_allclose(end.positions, direct.reshape(n, -1), atol=1e-11 * scale)
     np.testing.assert_allclose(schedule.inverse()(end).positions, x, atol=1e-11 * scale)
-    points = space.retract(x[:4] + 0.1 * rng.standard_normal((4, space.dim)))
-    _, log_det = schedule.push(points, mu=tokens)
-    for p, found in zip(np.asarray(points), log_det, strict=True):
-        frame, h = space.frame(p), 1e-5
-        sides = [schedule.push(space.retract(p + s * h * frame), mu=tokens)[0] for s in (1, -1)]
-        there = space.frame(np.asarray(schedule.push(p[None], mu=tokens)[0][0]))
-        slopes = (np.asarray(sides[0]) - np.asarray(sides[1])) / (2 * h) @ there.T
-        np.testing.assert_allclose(found, np.linalg.slogdet(slopes)[1], atol=2e-8 * scale)
+    points, h = np.asarray(space.retract(x[:4] + 0.1 * rng.standard_normal((4, space.dim)))), 1e-5
+    around = np.stack([points[:, None] + s * h * space.frame(points) for s in (1, -1)])
+    every = np.concatenate([points, np.asarray(space.retract(around)).reshape(-1, space.dim)])
+    found, log_det = schedule.push(every, mu=tokens)
+    sides = found[4:].reshape(around.shape)
+    there = space.frame(found[:4])
+    slopes = (sides[0] - sides[1]) / (2 * h) @ np.swapaxes(there, -1, -2)
+    np.testing.assert_allclose(log_det[:4], np.linalg.slogdet(slopes)[1], atol=2e-8 * scale)
 
 
 @pytest.mark.parametrize("d", [2, 3, 8])
@@ -110,9 +117,9 @@ def test_absent_rows_do_not_matter():
     np.testing.assert_allclose(end[:6], alone, atol=1e-15)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @example(6, 0.0, 21.0, 37737)  # a point comes to rest at the border, and must stay there
-@given(st.integers(2, 6), st.floats(-3, 3), st.floats(0.01, 60.0), st.integers(0, 10**6))
+@given(st.sampled_from([2, 3, 6]), st.floats(-3, 3), st.floats(0.01, 60.0), st.integers(0, 10**6))
 def test_gates(d, bias, time, seed):
     """Points outside of the cap stay, inside they stay inside, and go back; also for long times and tangent gates."""
     rng = np.random.default_rng(seed)
@@ -161,12 +168,14 @@ def test_derivatives_of_gates():
     w, a = np.array([0.2, 1.0, -0.4]), np.array([0.5, 0.1, 0.8])
 
     @af.double
+    @jax.jit
+    @functools.partial(jax.value_and_grad, argnums=(0, 1, 2, 3))
     def loss(w, a, b, t):
         field = ReluUnit(w, a, b)
         return (field.carry(0.0 * t, t, AtTokens(), Measure(x)) ** 3).sum()
 
     at = (w, a, np.float64(0.4), np.float64(1.1))
-    slopes = af.double(jax.jit(jax.grad(loss, argnums=(0, 1, 2, 3))))(*at)
+    _, slopes = loss(*at)
     for k, slope in enumerate(slopes):
         for index in np.ndindex(np.shape(at[k])):
             h = 1e-6
@@ -174,7 +183,7 @@ def test_derivatives_of_gates():
             for sign in (1, -1):
                 moved = [np.array(v, float) for v in at]
                 moved[k][index] += sign * h
-                ends.append(float(loss(*moved)))
+                ends.append(float(loss(*moved)[0]))
             np.testing.assert_allclose(np.asarray(slope)[index], (ends[0] - ends[1]) / (2 * h), atol=1e-8)
 
 
@@ -185,15 +194,15 @@ def test_fields_in_turn():
     turns = InTurn([Affine(m) for m in matrices], [0.3, 0.05, 0.75, 0.1])
     pieces = Affine(Pieces(times, matrices))
     assert len(turns.kinds) == 1
-    for method in (af.Exact(), af.Adaptive(1e-10, 1e-12), af.Layers(0.05)):
+    for method in (af.Exact(), af.Fixed(0.05), af.Layers(0.05)):  # which all step to the jumps
         ends = [af.solve(field, tokens, 1.5, method=method).positions.values[-1] for field in (turns, pieces)]
-        np.testing.assert_allclose(*ends, atol=1e-12 if method == af.Layers(0.05) else 1e-9)
+        np.testing.assert_allclose(*ends, atol=1e-12)
     mixed = InTurn([Drift([1.0, 0, 0]), af.Attention(2.0), af.Attention(2.0, value=-np.eye(3))], [0.5, 0.4, 0.3])
-    end = af.solve(mixed, tokens, 1.2, method=af.Adaptive(1e-11, 1e-13)).positions.values[-1]
+    end = af.solve(mixed, tokens, 1.2, method=af.Fixed(0.05)).positions.values[-1]
     step = tokens
     for k, time in enumerate((0.5, 0.4, 0.3)):
-        step = step.moved(af.solve(mixed.part(k), step, time, method=af.Adaptive(1e-11, 1e-13)).positions.values[-1])
-    np.testing.assert_allclose(end, step.positions, atol=1e-9)
+        step = step.moved(af.solve(mixed.part(k), step, time, method=af.Fixed(0.05)).positions.values[-1])
+    np.testing.assert_allclose(end, step.positions, atol=1e-12)
     with pytest.raises(InvalidInput, match="and Attention does not"):
         af.solve(mixed, tokens, 1.2, method=af.Exact())
 
