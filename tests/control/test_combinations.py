@@ -45,10 +45,12 @@ def test_batches_are_their_members(name):
         "mean-attention": MeanAttention(af.Along("w", np.stack([np.outer(W[k], A[k]) for k in range(3)]))),
     }[name]
     tokens = af.uniform(space, n=5, seed=[1, 2])
-    flow = af.solve(many, tokens, 0.8, method=af.Exact(), save=2)
+    flow = af.solve(many, tokens, 0.8, method=af.Exact(), save=2, keep=["positions"])
     for k in range(3):
         for s, seed in enumerate((1, 2)):
-            alone = af.solve(FIELDS[name](k), af.uniform(space, n=5, seed=seed), 0.8, method=af.Exact(), save=2)
+            alone = af.solve(
+                FIELDS[name](k), af.uniform(space, n=5, seed=seed), 0.8, method=af.Exact(), save=2, keep=["positions"]
+            )
             found = flow.positions.isel(w=k, seed=s).values
             np.testing.assert_allclose(found, alone.positions.values, atol=1e-14)
 
@@ -64,9 +66,9 @@ def test_heads_and_a_mask_in_turn():
     heads, tokens = 0.4 * RNG.standard_normal((2, 2, 4)), tokens_on(af.Sphere(4))
     attention = af.Attention(2.0, query=heads, key=heads, mask=af.Causal())
     method = af.Fixed(0.1)  # which steps to the jump: the same steps
-    mixed = af.solve(InTurn([attention, Drift(W[0])], [0.5, 0.2]), tokens, 0.7, method=method)
-    first = af.solve(attention, tokens, 0.5, method=method).tokens(-1)
-    alone = af.solve(Drift(W[0]), first, 0.2, method=method)
+    mixed = af.solve(InTurn([attention, Drift(W[0])], [0.5, 0.2]), tokens, 0.7, method=method, keep=["positions"])
+    first = af.solve(attention, tokens, 0.5, method=method, keep=["positions"]).tokens(-1)
+    alone = af.solve(Drift(W[0]), first, 0.2, method=method, keep=["positions"])
     np.testing.assert_allclose(mixed.positions.values[-1], alone.positions.values[-1], atol=1e-13)
 
 
@@ -78,9 +80,11 @@ def test_beside_masked_attention():
     np.testing.assert_allclose(total, gate.velocity(0.0, mu=tokens) + attention.velocity(0.0, mu=tokens), atol=1e-14)
     mixed = InTurn([gate, attention], [0.5, 0.5])
     method = af.Fixed(0.1)
-    first = af.solve(gate, tokens, 0.5, method=method).tokens(-1)
-    direct = af.solve(attention, first, 0.5, method=method).positions.values[-1]
-    np.testing.assert_allclose(af.solve(mixed, tokens, 1.0, method=method).positions.values[-1], direct, atol=1e-13)
+    first = af.solve(gate, tokens, 0.5, method=method, keep=["positions"]).tokens(-1)
+    direct = af.solve(attention, first, 0.5, method=method, keep=["positions"]).positions.values[-1]
+    np.testing.assert_allclose(
+        af.solve(mixed, tokens, 1.0, method=method, keep=["positions"]).positions.values[-1], direct, atol=1e-13
+    )
 
 
 def test_run_folders(tmp_path):

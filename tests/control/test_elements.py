@@ -104,16 +104,16 @@ def test_mean_attention_is_attention_at_infinite_temperature():
     np.testing.assert_allclose(
         MeanAttention(value).velocity(0.0, mu=tokens), field.velocity(0.0, mu=tokens), atol=1e-14
     )
-    end = af.solve(field, tokens, 2.0, method=af.Adaptive(1e-12, 1e-13)).positions.values[-1]
-    exact = af.solve(MeanAttention(value), tokens, 2.0, method=af.Exact()).positions.values[-1]
+    end = af.solve(field, tokens, 2.0, method=af.Adaptive(1e-12, 1e-13), keep=["positions"]).positions.values[-1]
+    exact = af.solve(MeanAttention(value), tokens, 2.0, method=af.Exact(), keep=["positions"]).positions.values[-1]
     np.testing.assert_allclose(exact, end, atol=1e-10)
 
 
 def test_absent_rows_do_not_matter():
     tokens = af.uniform(af.Sphere(3), n=6, seed=1)
     padded = af.tokens.padded(tokens, 8) if "padded" in dir(af.tokens) else tokens
-    end = af.solve(MeanAttention(), padded, 1.5, method=af.Exact()).positions.values[-1]
-    alone = af.solve(MeanAttention(), tokens, 1.5, method=af.Exact()).positions.values[-1]
+    end = af.solve(MeanAttention(), padded, 1.5, method=af.Exact(), keep=["positions"]).positions.values[-1]
+    alone = af.solve(MeanAttention(), tokens, 1.5, method=af.Exact(), keep=["positions"]).positions.values[-1]
     np.testing.assert_allclose(end[:6], alone, atol=1e-15)
 
 
@@ -195,13 +195,18 @@ def test_fields_in_turn():
     pieces = Affine(Pieces(times, matrices))
     assert len(turns.kinds) == 1
     for method in (af.Exact(), af.Fixed(0.05), af.Layers(0.05)):  # which all step to the jumps
-        ends = [af.solve(field, tokens, 1.5, method=method).positions.values[-1] for field in (turns, pieces)]
+        ends = [
+            af.solve(field, tokens, 1.5, method=method, keep=["positions"]).positions.values[-1]
+            for field in (turns, pieces)
+        ]
         np.testing.assert_allclose(*ends, atol=1e-12)
     mixed = InTurn([Drift([1.0, 0, 0]), af.Attention(2.0), af.Attention(2.0, value=-np.eye(3))], [0.5, 0.4, 0.3])
-    end = af.solve(mixed, tokens, 1.2, method=af.Fixed(0.05)).positions.values[-1]
+    end = af.solve(mixed, tokens, 1.2, method=af.Fixed(0.05), keep=["positions"]).positions.values[-1]
     step = tokens
     for k, time in enumerate((0.5, 0.4, 0.3)):
-        step = step.moved(af.solve(mixed.part(k), step, time, method=af.Fixed(0.05)).positions.values[-1])
+        step = step.moved(
+            af.solve(mixed.part(k), step, time, method=af.Fixed(0.05), keep=["positions"]).positions.values[-1]
+        )
     np.testing.assert_allclose(end, step.positions, atol=1e-12)
     with pytest.raises(InvalidInput, match="and Attention does not"):
         af.solve(mixed, tokens, 1.2, method=af.Exact())

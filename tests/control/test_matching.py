@@ -61,7 +61,9 @@ def test_matching(d, count, each):
     assert (match.w1 <= match.w2 + 1e-12).all()
     assert match.before.min() > 0.3
     for cloud, target in zip(inputs, targets, strict=True):
-        flow = af.solve(match.schedule.field, cloud, match.schedule.duration, method=af.Exact(), save=2)
+        flow = af.solve(
+            match.schedule.field, cloud, match.schedule.duration, method=af.Exact(), save=2, keep=["positions"]
+        )
         assert wasserstein(flow.tokens(-1), target) < 1e-3
     assert match.schedule.counts["MeanAttention"] == 1
 
@@ -69,7 +71,14 @@ def test_matching(d, count, each):
 def test_replay_by_a_solver():
     inputs, targets, match = instance(3, 3, 1)
     for cloud, target in zip(inputs, targets, strict=True):
-        flow = af.solve(match.schedule.field, cloud, match.schedule.duration, method=af.Adaptive(1e-9, 1e-10), save=2)
+        flow = af.solve(
+            match.schedule.field,
+            cloud,
+            match.schedule.duration,
+            method=af.Adaptive(1e-9, 1e-10),
+            save=2,
+            keep=["positions"],
+        )
         assert wasserstein(flow.tokens(-1), target) < 1e-3
 
 

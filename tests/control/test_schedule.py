@@ -88,7 +88,7 @@ def test_mixed_schedules_are_fields():
     points = af.uniform(space, n=5, seed=4).positions
     end = schedule(tokens)
     for method in (af.Exact(), af.Adaptive(1e-11, 1e-13)):
-        flow = af.solve(schedule.field, tokens, schedule.duration, method=method)
+        flow = af.solve(schedule.field, tokens, schedule.duration, method=method, keep=["positions"])
         np.testing.assert_allclose(flow.positions.values[-1], end.positions, atol=1e-9)
     there, log_det = schedule.push(points, mu=tokens)
     phi = af.flow_map(schedule.field, tokens, schedule.duration, method=af.Exact())
@@ -111,7 +111,7 @@ def test_softmax_attention_by_the_solver():
     schedule = Schedule(space, [(Drift([0.3, 0, 1.0]), 0.5), (af.Attention(2.0), 0.8), (Drift([0.0, 1, 0]), 0.2)])
     tokens, points = af.uniform(space, n=4, seed=0), af.uniform(space, n=3, seed=1).positions
     end = schedule(tokens)
-    flow = af.solve(schedule.field, tokens, schedule.duration, method=af.Adaptive(1e-11, 1e-13))
+    flow = af.solve(schedule.field, tokens, schedule.duration, method=af.Adaptive(1e-11, 1e-13), keep=["positions"])
     np.testing.assert_allclose(flow.positions.values[-1], end.positions, atol=1e-9)
     there, log_det = schedule.push(points, mu=tokens)
     back, change = schedule.inverse().push(there, mu=end)
@@ -127,7 +127,7 @@ def test_networks_and_weights(tmp_path):
     end = schedule.push(x)[0]
     network = control.to_layers(schedule)
     tokens = af.Tokens(x, space=af.Euclidean(3))
-    flow = af.solve(network.field, tokens, network.until, method=network.method, save=2)
+    flow = af.solve(network.field, tokens, network.until, method=network.method, save=2, keep=["positions"])
     np.testing.assert_allclose(flow.positions.values[-1], end, atol=1e-13)
     y = x.copy()
     for inner, bias, outer in control.to_weights(schedule):

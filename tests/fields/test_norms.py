@@ -99,7 +99,7 @@ def generic(placement, seed=0):
 
 def layers(field, tokens, step, until):
     """The tokens at the end of a network; one compilation per field, whatever the step and the depth."""
-    flow = af.solve(field, tokens, until, save=af.save.At((until,)), method=af.Layers(step))
+    flow = af.solve(field, tokens, until, save=af.save.At((until,)), method=af.Layers(step), keep=["positions"])
     return flow.positions.values[-1]
 
 
@@ -114,7 +114,9 @@ def orthonormal(placement):
     else:
         field = Mix(field) if placement == "mix" else BUILD[placement](field)
     tokens = af.Tokens(np.eye(8), space=af.Sphere(8) if placement in ON_SPHERE else af.Euclidean(8))
-    flow = af.solve(field, tokens, times[-1], save=af.save.At(times), method=af.Adaptive(1e-12, 1e-13))
+    flow = af.solve(
+        field, tokens, times[-1], save=af.save.At(times), method=af.Adaptive(1e-12, 1e-13), keep=["positions"]
+    )
     x = flow.positions.values[..., 1:, :, :]
     theta = unit(x)
     gap = np.sum((theta[..., :1, :] - theta[..., 1:, :]) ** 2, axis=-1) / 2  # no cancellation as rho -> 1
@@ -348,7 +350,7 @@ def test_layers_on_the_images_of_norms(centred):
     coarse, fine = (np.linalg.norm(layers(field, tokens, h, 1.0) - exact) for h in (0.01, 0.005))
     assert 1e-5 < fine < 0.05
     assert abs(coarse / fine - 2) < 0.06
-    flow = af.solve(field, tokens, 1.0, save=af.save.Evenly(1), method=af.Fixed(0.02))
+    flow = af.solve(field, tokens, 1.0, save=af.save.Evenly(1), method=af.Fixed(0.02), keep=["positions"])
     assert space.defect(flow.positions.values).max() < 8 * EPS
     # RK4 errs by L (L h)^4/120 = 1e-5
     np.testing.assert_allclose(flow.positions.values[-1], exact, rtol=0, atol=1e-5)

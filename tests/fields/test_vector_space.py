@@ -86,9 +86,9 @@ def test_a_factor_may_be_a_batch_or_traced():
     batch = af.Along("scale", [1.0, -2.0]) * (af.Along("other", [1.0, 3.0, 5.0]) * f)
     want = np.multiply.outer([[1, -2], [3, -6], [5, -10]], own)
     np.testing.assert_allclose(batch.velocity(0.0, mu=TOKENS), want, rtol=1e-14)
-    flow = af.solve(af.Along("scale", [1.0, 2.0]) * f, TOKENS, 1.0, save=1, method=af.Fixed(0.05))
+    flow = af.solve(af.Along("scale", [1.0, 2.0]) * f, TOKENS, 1.0, save=1, method=af.Fixed(0.05), keep=["positions"])
     assert flow.dims == ("scale",)
-    half = af.solve(f, TOKENS, 2.0, save=1, method=af.Fixed(0.1))
+    half = af.solve(f, TOKENS, 2.0, save=1, method=af.Fixed(0.1), keep=["positions"])
     np.testing.assert_allclose(flow.positions.values[1], half.positions.values, atol=1e-13)  # 2 f is f, twice as fast
     slope = af.double(jax.jit(jax.grad(lambda a: (a * f).drive(0.0, None, TOKENS.measure)[0, 0])))(2.0)
     assert slope == pytest.approx(drive(f, TOKENS)[0, 0], rel=1e-14)

@@ -83,7 +83,9 @@ def test_the_mask_gets_the_prefix_sums():
         field = af.Attention(9.0, mask=Forgetful(0.4))
         made = field.prepare(tokens, tol=1e-8)
         assert isinstance(made.sum, af.sums.Circle if d == 2 else af.sums.Harmonics)
-        assert np.abs(made.velocity(0.0, None, tokens) - field.velocity(0.0, None, tokens)).max() < 1e-8
+        some = np.arange(0, 3000, 75)
+        exact = field.velocity(0.0, tokens.positions[some], tokens, tokens.place[some])
+        assert np.abs(made.velocity(0.0, None, tokens)[some] - exact).max() < 1e-8
     strict = af.Attention(9.0, mask=Forgetful(0.4, strict=True))
     assert isinstance(strict.prepare(tokens, tol=1e-8).sum, af.sums.Tiled | af.sums.Dense)
     with pytest.raises(InvalidInput, match="does not support the strict mask Forgetful"):
@@ -122,6 +124,7 @@ def test_a_learned_kernel_is_trained_through_the_flow():
     kernel = learned(network)
 
     @af.double
+    @eqx.filter_jit
     @eqx.filter_value_and_grad
     def loss(kernel):
         end = af.advance(af.Attention(kernel=kernel), tokens, 0.0, 0.5, af.Fixed(0.25)).positions

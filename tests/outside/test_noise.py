@@ -45,7 +45,7 @@ def test_it_turns_all_tokens_together_and_each_is_brownian_motion(method):
     One step changes an overlap by r h times a number of size 1, so all of them by r sqrt(T h) at random. The sample has
     one independent mean of cosines per seed (tokens turn together).
     """
-    kappa, until, seeds = 0.5, 0.8, 2000
+    kappa, until, seeds = 0.5, 0.8, 800
     size = float(np.sum(FIVE.positions.mean(axis=0) ** 2))
     noise = Tumble(kappa, af.Along("seed", range(seeds)))
     x = af.solve(still(3), FIVE, until, save=1, method=method, noise=noise, keep=["positions"]).positions.values

@@ -157,14 +157,14 @@ def test_a_torus_flow_is_that_of_its_angles():
 
     tokens = af.Tokens(torus.at(angles), masses, space=torus)
     betas = [1.0, 4.0]
-    flow = af.solve(af.Attention(af.Along("beta", betas)), tokens, 3.0, save=af.save.At([1.0, 3.0]))
+    flow = af.solve(af.Attention(af.Along("beta", betas)), tokens, 3.0, save=af.save.At([1.0, 3.0]), keep=["positions"])
     for k, beta in enumerate(betas):
         exact = solve_ivp(rate, (0, 3), angles.ravel(), args=(beta,), rtol=1e-11, atol=1e-12, t_eval=[1.0, 3.0])
         found = flow.positions.values[k, 1:] if flow.dataset.sizes["time"] == 3 else flow.positions.values[k]
         np.testing.assert_allclose(found, torus.at(exact.y.T.reshape(2, 10, 2)), atol=1e-6)  # rtol 1e-8, e^(4)
     assert torus.defect(flow.positions.values).max() < 8e-16
     single = af.solve(
-        af.Attention(4.0), tokens.astype(np.float32), 3.0, save=af.save.At([1.0, 3.0]), method=af.Fixed(0.05)
+        af.Attention(4.0), tokens.astype(np.float32), 3.0, save=[1.0, 3.0], method=af.Fixed(0.05), keep=["positions"]
     )
     assert single.positions.dtype == np.float32
     np.testing.assert_allclose(single.positions.values[-1], flow.positions.values[1, -1], atol=1e-4)
@@ -340,9 +340,10 @@ def test_cells_ask_the_space_about_doubtful_pairs():
 def test_the_scale_of_clusters_is_that_of_the_kernel():
     """e^(beta (<x, y> - |x|^2)) = e^(-beta |x - y|^2 / 2) wherever |x| is constant."""
     for space in (Torus(2), Product(Sphere(3), Torus(1)), CentredSphere(4)):
-        flow = af.solve(af.Attention(16.0), af.uniform(space, n=4), 0.1, save=af.save.Evenly(1))
+        flow = af.solve(af.Attention(16.0), af.uniform(space, n=4), 0.1, save=af.save.Evenly(1), keep=["positions"])
         assert flow.scale() == 0.25
-    flow = af.solve(af.Attention(16.0), af.uniform(Product(Euclidean(1), Torus(1)), n=4), 0.1, save=af.save.Evenly(1))
+    tokens = af.uniform(Product(Euclidean(1), Torus(1)), n=4)
+    flow = af.solve(af.Attention(16.0), tokens, 0.1, save=af.save.Evenly(1), keep=["positions"])
     with pytest.raises(InvalidInput, match="pass `scale`"):
         flow.scale()
 

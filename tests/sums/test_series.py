@@ -208,9 +208,9 @@ def test_derivatives_are_those_of_the_sum_over_pairs(d):
         @jax.jit
         def everything(sum_, x, beta):
             gradient = jax.grad(value, argnums=(1, 2))
-            along = jax.jvp(lambda x: gradient(sum_, x, beta)[0], (x,), (arrow,))[1]
+            first, second = jax.jvp(lambda x: gradient(sum_, x, beta), (x,), (arrow,))
             many = jax.vmap(lambda b: value(sum_, x, b))(jnp.stack([beta, beta / 2]))
-            return gradient(sum_, x, beta), along, many
+            return first, second, many
 
         ours, theirs = (everything(s, jnp.asarray(x), jnp.asarray(7.0)) for s in (sum_, Tiled()))
     # every derivative multiplies the neglected terms by at most the degree, 32
