@@ -138,11 +138,14 @@ def test_the_default_folder_is_named_after_the_file(attnflow, here, monkeypatch)
     assert run["run"].startswith("runs/mine-2")
 
 
-def test_ctrl_c_says_how_to_resume_with_the_file(attnflow, here, monkeypatch):
-    with monkeypatch.context() as patched:
-        patched.setenv("TINY", "swallow")
-        _, err = attnflow("reproduce", "./mine.py", "--quick", "--out", "run", code=130)
-    assert "Continue with: attnflow resume run --plugin mine.py" in err
+def test_ctrl_c_says_how_to_resume_with_the_file(attnflow, here):
+    done = subprocess.run(
+        [sys.executable, "-c", "from attnflow.cli import main; main()", "reproduce", "./mine.py", "--quick", "--out", "run"],
+        cwd=here, capture_output=True, text=True,
+        env=os.environ | {"TINY": "swallow", "XDG_CACHE_HOME": str(here / "cache")},
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert "Continue with: attnflow resume run --plugin mine.py\n" in done.stderr
     shown, _ = attnflow("show", "run")
     assert "interrupted" in shown
     assert "attnflow resume run --plugin mine.py" in shown
