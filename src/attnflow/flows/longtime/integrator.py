@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 SHRINK, GROW, SAFETY = 0.2, 5.0, 0.9
@@ -84,15 +85,16 @@ class Records(NamedTuple):
 
 def begin(x: Any, mass: Any, sensitive: bool, key: Any) -> ClusterState:
     """Clusters at time 0. A perturbation, where one is carried, has entries of size 1, at random."""
-    n, d = x.shape
-    shift = jax.random.normal(key, (n, d), x.dtype) if sensitive else jnp.zeros((n, d), x.dtype)
-    shift = shift - jnp.sum(shift * x, axis=1, keepdims=True) * x
-    zero = jnp.zeros((), x.dtype)
-    none = jnp.zeros((), int)
-    return ClusterState(
-        x, mass, jnp.asarray(-jnp.inf, x.dtype), zero, jnp.asarray(1e-3, x.dtype), shift, zero, zero, zero,
-        zero, none, none, jnp.asarray(False), jnp.asarray(False),
-    )  # fmt: skip
+    shift: Any = np.zeros(x.shape, x.dtype)
+    if sensitive:
+        shift = jax.random.normal(key, x.shape, x.dtype)
+        shift = shift - jnp.sum(shift * x, axis=1, keepdims=True) * x
+    zero: Any = np.zeros((), x.dtype)
+    first: Any = np.asarray(-np.inf, x.dtype)
+    step: Any = np.asarray(1e-3, x.dtype)
+    none: Any = np.zeros((), int)
+    no: Any = np.asarray(False)
+    return ClusterState(x, mass, first, zero, step, shift, zero, zero, zero, zero, none, none, no, no)
 
 
 def distances(x: Any, mass: Any) -> tuple[Any, Any, Any]:
@@ -188,7 +190,7 @@ def slice_of_work(
 
 def is_over(physics: Physics, clusters: ClusterState) -> Any:
     """Whether one cluster is left, the time is up, or nothing can move."""
-    alone = jnp.sum(clusters.mass > 0) <= 1
+    alone = (clusters.mass > 0).sum() <= 1
     return alone | (clusters.log_t >= physics.log_until) | clusters.frozen | has_failed(clusters)
 
 

@@ -13,6 +13,7 @@ from attnflow.feasible import length
 from attnflow.fields import AbstractField, Attention, Softmax
 from attnflow.fields.normalisers import Clock, Unnormalised
 from attnflow.flows.longtime.integrator import Physics
+from attnflow.precision import is_concrete
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens, all_present
 
@@ -66,27 +67,27 @@ class LongTime(eqx.Module):
 
     def physics(self, field: Attention, log_until: Any, unit: Any) -> Physics:
         """The numbers of the integrator; `log_until` on the clock of the field, `unit` the unit of masses."""
-        beta, tol = jnp.asarray(field.beta, float), jnp.asarray(self.tol, float)
-        steep = jnp.maximum(beta, 1.0)
-        least = jnp.minimum(jnp.sqrt(tol) / steep, 1e-3 / jnp.sqrt(steep))
-        angle = least if self.angle is None else jnp.full_like(beta, self.angle)
+        xp: Any = np if is_concrete(field.beta) and is_concrete(self.tol) else jnp
+        beta, tol = xp.asarray(field.beta, float), xp.asarray(self.tol, float)
+        steep = xp.maximum(beta, 1.0)
+        least = xp.minimum(xp.sqrt(tol) / steep, 1e-3 / xp.sqrt(steep))
+        angle = least if self.angle is None else xp.full_like(beta, self.angle)
         softmax = isinstance(field.normaliser, Softmax)
         return Physics(beta, softmax, tol, angle, log_until - log_clock(field, unit), self.sensitive)
 
 
 def log_clock(field: Attention, unit: Any) -> Any:
     """What to add to the log t of the integrator, which runs on SA, or on USA0 with masses in multiples of `unit`."""
-    beta = jnp.asarray(field.beta, float)
     if isinstance(field.normaliser, Softmax):
-        return jnp.zeros_like(beta)
+        return _nothing(field.beta)
     return -jnp.log(unit) - log_faster(field)
 
 
 def log_faster(field: Attention) -> Any:
     """How much faster the clock of the field is than that of SA or USA0, as a logarithm."""
-    beta = jnp.asarray(field.beta, float)
     if isinstance(field.normaliser, Softmax):
-        return jnp.zeros_like(beta)
+        return _nothing(field.beta)
+    beta = jnp.asarray(field.beta, float)
     assert isinstance(field.normaliser, Unnormalised)
     faster = {Clock.USA0: 0 * beta, Clock.USA: beta, Clock.GRAD: beta + jnp.log(jnp.maximum(beta, 1e-300))}
     return faster[field.normaliser.clock]
@@ -95,3 +96,7 @@ def log_faster(field: Attention) -> Any:
 def mass_unit(masses: np.ndarray) -> float:
     """Equal masses are counted: their unit is the mass of one token, and clusters have integer masses in it."""
     return float(masses.flat[0]) if np.all(masses == masses.flat[0]) else 1.0
+
+
+def _nothing(beta: Any) -> Any:
+    return np.zeros(np.shape(beta)) if is_concrete(beta) else jnp.zeros_like(beta, float)

@@ -86,10 +86,10 @@ class ClusterStepper(AbstractSingle):
     def begin(self) -> Long:
         x = np.asarray(self.tokens.positions)
         n, d = x.shape
-        slots = integrator.begin(jnp.zeros((0, d)), jnp.zeros(0), False, jax.random.key(0))
+        slots = integrator.begin(np.zeros((0, d)), np.zeros(0), False, None)
         none = Row(np.asarray(-np.inf), np.zeros(()), np.zeros(()), np.full((n, d), np.nan))
         return Long(
-            x, np.zeros(()), jax.tree.map(np.asarray, slots), np.zeros(0, INT), np.arange(n), np.zeros(()),
+            x, np.zeros(()), slots, np.zeros(0, INT), np.arange(n), np.zeros(()),
             np.zeros((), INT), np.zeros((), INT), none, none, none, np.asarray(-np.inf),
         )  # fmt: skip
 
@@ -101,7 +101,7 @@ class ClusterStepper(AbstractSingle):
         if state.clusters.mass.shape[0] == 0:
             state = self._gather(state, collect)
             return Slice(state, collect.rows(), None)
-        if bool(integrator.is_over(self.physics, state.clusters)):
+        if self._is_over(state.clusters):
             return self._over(state, collect)
         before = self._compacted(state)
         few = max([slots for slots in SLOTS if slots < len(before.names)], default=1)
@@ -109,9 +109,12 @@ class ClusterStepper(AbstractSingle):
         state = self._read(before, moved, jax.tree.map(np.asarray, records), collect)
         if self.resume is None and bool(moved.shortened):
             self.resume = before
-        if bool(integrator.is_over(self.physics, moved)):
+        if self._is_over(moved):
             return self._over(state, collect)
         return Slice(state, collect.rows(), None, self.resume)
+
+    def _is_over(self, clusters: integrator.ClusterState) -> bool:
+        return bool(integrator.is_over(self.physics, jax.tree.map(np.asarray, clusters)))
 
     def _collected(self) -> Collected:
         return Collected(self.measure, self.method.frames, self.late)
@@ -150,7 +153,7 @@ class ClusterStepper(AbstractSingle):
                 f"frozen at log t = {end:.9g} with {left} clusters: the forces cancel to the last bit. They stand at a "
                 "symmetric equilibrium.",
             )
-        if bool(integrator.has_failed(state.clusters)):
+        if not float(state.clusters.step) > integrator.SMALLEST:
             return Outcome(
                 Ending.FAILED, f"integration failed at log t = {end:.9g}: steps below rounding. Use a larger `tol`."
             )
@@ -211,9 +214,9 @@ class ClusterStepper(AbstractSingle):
         places = np.resize(np.arange(count), size)
         mass = np.bincount(np.searchsorted(names, state.label), self._token_masses())
         mass = np.where(np.arange(size) < count, mass[places], 0.0)
-        key = jax.random.key(0)
-        made = integrator.begin(jnp.asarray(x[places]), jnp.asarray(mass), self.method.sensitive, key)
-        made = made._replace(log_t=jnp.asarray(log_time - self.shift, float))
+        key = jax.random.key(0) if self.method.sensitive else None
+        made = integrator.begin(x[places], mass, self.method.sensitive, key)
+        made = made._replace(log_t=np.asarray(log_time - self.shift, float))
         return state._replace(clusters=made, names=names[places])
 
     def _compacted(self, state: Long) -> Long:
