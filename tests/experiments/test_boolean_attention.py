@@ -10,7 +10,7 @@ from attnflow.experiments.gallery import boolean_attention
 from attnflow.experiments.gallery.boolean_attention.simulate import LINE
 from tests.experiments.mutants import mutation
 
-SMALL = dataclasses.replace(boolean_attention.QUICK, starts=3, values=(1.0,), until=8.5, legs=17, steps=26)
+SMALL = dataclasses.replace(boolean_attention.QUICK, starts=3, values=(1.0,), until=8.5, legs=34, steps=13)
 
 
 @pytest.fixture(scope="module")

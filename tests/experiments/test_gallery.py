@@ -22,7 +22,7 @@ from attnflow.plots.style import styled
 RECORDS = Path(__file__).parents[2] / "campaigns" / "records"
 SHORT = 20.0
 SMALLER = {
-    "boolean-attention": {"starts": 3, "values": (1.0,), "until": 8.5, "legs": 17, "steps": 26},
+    "boolean-attention": {"starts": 3, "values": (1.0,), "until": 8.5, "legs": 34, "steps": 13},
     "circle-reordering": {"tokens": 100, "measures": (3,), "each": 24, "frames": 30},
     "cluster-count": {"runs": 32},
     "consensus": {
@@ -34,7 +34,7 @@ SMALLER = {
     "equiangular": {"draws": 16},
     "euler-limit": {"layers": (25, 50, 100), "steps": (8, 16, 32), "random_layers": (25, 50), "networks": 40},
     "exit-times": {"n": 4, "pair_starts": 250, "starts": 24, "others": 75},
-    "hyperplanes": {"tokens": 12, "starts": 4, "pairs": (1.1,), "legs": 10, "steps": 40},
+    "hyperplanes": {"tokens": 12, "starts": 4, "pairs": (1.1,), "legs": 20, "steps": 10},
     "kde-modes": {"samples": 20_000, "pairs": 4000, "circle_betas": (100.0,)},
     "long-context": {"counts": (16,), "large": (1e12,), "iid_count": 512, "iid_dim": 32},
     "measure-to-measure": {"cases": ((3, 2, 4),), "tokens": 24},

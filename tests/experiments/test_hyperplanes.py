@@ -11,7 +11,7 @@ from attnflow.experiments.gallery.hyperplanes.simulate import draw_values, leadi
 from attnflow.experiments.mutation import kill_matrix
 from tests.experiments.mutants import mutation
 
-SMALL = dataclasses.replace(hyperplanes.QUICK, tokens=12, starts=4, pairs=(1.1,), legs=10, steps=40)
+SMALL = dataclasses.replace(hyperplanes.QUICK, tokens=12, starts=4, pairs=(1.1,), legs=20, steps=10)
 
 
 def test_a_slightly_wrong_beta_and_a_broken_symmetry_are_found_out():
