@@ -32,7 +32,7 @@ def test_slightly_wrong_queries_and_a_broken_symmetry_are_found_out(right, tmp_p
     with mutation(boolean_attention, "right token heavier by 1e-6").applied():
         tipped = failed(boolean_attention.run(SMALL, Study(tmp_path / "tipped")))
     assert ["-log of the weight of one" in queries[0], "|z|" in queries[1], len(queries)] == [True, True, 2]
-    assert ["share in the mass" in tipped[0], len(tipped)] == [True, 1]
+    assert any("share in the mass" in key for key in tipped)
 
 
 def test_the_example(right):

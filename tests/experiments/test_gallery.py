@@ -1,6 +1,5 @@
 """What holds for every experiment of the gallery: marked claims, derivations, figures, and mutations that are noticed."""
 
-import dataclasses
 import io
 import itertools
 import json
@@ -21,42 +20,6 @@ from attnflow.plots.style import styled
 
 RECORDS = Path(__file__).parents[2] / "campaigns" / "records"
 SHORT = 20.0
-SMALLER = {
-    "boolean-attention": {"starts": 3, "values": (1.0,), "until": 8.5, "legs": 34, "steps": 13},
-    "circle-reordering": {"tokens": 100, "measures": (3,), "each": 24, "frames": 30},
-    "cluster-count": {"runs": 32},
-    "consensus": {
-        "dims": (3,), "draws": 8, "until": 40.0, "counts": (4,), "largest_dim": 3, "hemisphere_draws": 50,
-        "circle_counts": (4,), "circle_betas": (-3.0, 0.5), "circle_draws": 20,
-    },
-    "continuity-equation": {"circle_n": 2000, "circle_degree": 48, "circle_until": 0.8},
-    "energy-ascent": {"betas": (4.0,), "draws": 1, "frames": 32, "states": 100, "descent": 4},
-    "equiangular": {"draws": 16},
-    "euler-limit": {"layers": (25, 50, 100), "steps": (8, 16, 32), "random_layers": (25, 50), "networks": 40},
-    "exit-times": {"n": 4, "pair_starts": 250, "starts": 24, "others": 75},
-    "hyperplanes": {"tokens": 12, "starts": 4, "pairs": (1.1,), "legs": 20, "steps": 10},
-    "kde-modes": {"samples": 20_000, "pairs": 4000, "circle_betas": (100.0,)},
-    "long-context": {"counts": (16,), "large": (1e12,), "iid_count": 512, "iid_dim": 32},
-    "measure-to-measure": {"cases": ((3, 2, 4),), "tokens": 24},
-    "merge-times": {
-        "betas": (30.0,), "angles": (1.0,), "masses": (0.7,), "dims": (2,), "triple_betas": (25.0,), "gaps": (6.0,),
-        "symmetric_betas": (16.0,), "offsets": ((12.0, 1.3e-8),), "offset_draws": 1,
-    },
-    "metastability": {"n": 4, "betas": (25.0,)},
-    "perceptron-landscape": {"networks": 2, "repelling": 1},
-    "phase-diagram": {"draws": 24, "betas": (2.0,), "map_betas": (1.0,), "map_draws": 1, "until": 6.0},
-    "splitting-orders": {
-        "dims": (2,), "units": 16, "elements": (64, 1024), "points": 100, "fields": 2, "draws": 4, "reference": 2**13,
-    },
-    "staircase": {"betas": (400.0, 10000.0), "halvings": 2},
-    "two-clusters": {"betas": (5.0,), "angles": (1.5,), "masses": (0.7,)},
-    "uniform-spectrum": {"dims": (3,), "thresholds": (2,)},
-    "uniform-unstable": {"circle_degrees": (4,), "zonal_degrees": (2,), "frames": 80},
-    "value-spectrum": {"tokens": 6, "draws": 2, "betas": (0.3,), "states": 20},
-    "vertices": {"starts": 4, "legs": 12, "steps": 25},
-    "zonal": {"n": 400},
-}  # fmt: skip
-"""Parameters for which the claims of the quick version, with the tolerances of smaller samples, cost least to check."""
 MAKE = "run campaigns/physics.py at a commit and keep what it writes into campaigns/records"
 
 
@@ -109,12 +72,11 @@ def quick():
 def test_the_quick_version_holds(name, matrices, tmp_path):
     """Mutations are noticed by the own test of each experiment; the record has the whole matrix."""
     module, found = find(name).module(), recorded(name, matrices)
-    parameters = dataclasses.replace(module.QUICK, **SMALLER.get(name, {}))
-    data = module.run(parameters, Study(tmp_path / "parts"))
-    claims = list(module.claims(parameters, data))
+    data = module.run(module.QUICK, Study(tmp_path / "parts"))
+    claims = list(module.claims(module.QUICK, data))
     assert [(claim.statement, claim.found) for claim in claims if not claim.holds] == []
     check_origins(name, module, claims)
-    check_colours(module.draw(parameters, data))
+    check_colours(module.draw(module.QUICK, data))
     keys = tuple(dict.fromkeys(claim.key for claim in claims))
     assert keys == found.claims, f"claims changed; {MAKE}"
 
