@@ -50,14 +50,14 @@ def test_quiet_tokens_stay_at_their_distance(factor, holds, tmp_path):
 @pytest.mark.slow
 def test_noise_that_is_not_felt_is_found_out():
     """The initial noise carried by the density's flow alone, without the response, has not grown enough."""
-    few = dataclasses.replace(QUICK, sa_sizes=(SIZE,), sa_draws=(60,))
-    part = simulate.linear("SA", few)
-    tokens = simulate.iid(SIZE, [few.seed(k) for k in range(60)], few)
-    measured = simulate.distances("SA", tokens, simulate._flow(few, part), few)
-    data = {"linear-SA": part, f"tokens-SA-{SIZE}": measured}
-    flow = simulate._flow(few, part.assign(responses=0 * part["responses"]))
+    part = simulate.linear("SA", QUICK)
+    data = {"linear-SA": part}
+    for n, count in simulate.sizes_of(QUICK, "SA"):
+        tokens = simulate.iid(n, [QUICK.seed(n + k) for k in range(count)], QUICK)
+        data[f"tokens-SA-{n}"] = simulate.distances("SA", tokens, simulate._flow(QUICK, part), QUICK)
+    flow = simulate._flow(QUICK, part.assign(responses=0 * part["responses"]))
     wrong = part["constant"].values.copy()
-    wrong[::2] = simulate.expected_distance(flow, samples=few.samples).mean
-    found = compare.summaries(few, data | {"linear-SA": part.assign(constant=("fine", wrong))})
-    assert compare._constant(compare.summaries(few, data)).holds
+    wrong[::2] = simulate.expected_distance(flow, samples=QUICK.samples).mean
+    found = compare.summaries(QUICK, data | {"linear-SA": part.assign(constant=("fine", wrong))})
+    assert compare._constant(compare.summaries(QUICK, data)).holds
     assert not compare._constant(found).holds

@@ -380,7 +380,7 @@ def test_tokens_climb_the_same_potential():
     A grid of more than twice the degree integrates what is smooth up to what the last degrees hold, and the steps of
     both add no more than their tolerance each.
     """
-    basis, directions = mf.SphereBasis(14), np.array([[1.0, 0.5, -0.7], [-0.3, 0.8, 0.4]])
+    basis, directions = SPHERE, np.array([[1.0, 0.5, -0.7], [-0.3, 0.8, 0.4]])
     field, flat = (SA(2.0) + af.Potential(directions, [0.2, -0.1], [u, 0.6 * u], "tanh") for u in (0.8, 0.0))
     start = two_bumps(basis)
     flow = evolve(field, start, 0.4, save=1)
