@@ -113,17 +113,13 @@ def test_pure_diffusion_is_exact():
 # linear growth
 
 
-@eqx.filter_jit
-def rate(model, basis, c):
-    """The time derivative of the coefficients without noise."""
-    return model.rate(basis, c)
+rate = eqx.filter_jit(lambda model, basis, c: model.rate(basis, c))
 
 
 @eqx.filter_jit
 def linear_rates(model, basis, c):
     """The derivative of the rate in the direction of all coefficients at once, and diffusion."""
-    _, found = jax.jvp(lambda c: model.rate(basis, c), (c,), (jnp.ones_like(c),))
-    return found + model.diffusion(basis)
+    return jax.jvp(lambda c: model.rate(basis, c), (c,), (jnp.ones_like(c),))[1] + model.diffusion(basis)
 
 
 @pytest.mark.parametrize("d", [2, 3, 8])
@@ -156,8 +152,7 @@ def test_growth_along_the_flow():
 
 @pytest.mark.parametrize("full", [CIRCLE, SPHERE], ids=["circle", "sphere"])
 def test_zonal_densities_move_as_in_the_full_basis(full):
-    zonal = AXIAL[full.dim]
-    axis = np.eye(full.dim)[-1]
+    zonal, axis = AXIAL[full.dim], np.eye(full.dim)[-1]
     s = np.linspace(-0.9, 0.9, 7)
     x = np.stack([np.sqrt(1 - s**2), *[0 * s] * (full.dim - 2), s], axis=-1)
     with jax.enable_x64(True):
