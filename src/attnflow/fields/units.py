@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -13,6 +14,8 @@ from attnflow.fields.structure import Part
 from attnflow.fields.weights import AbstractWeight, as_weight
 from attnflow.spaces import AbstractSpace, Euclidean
 from attnflow.tokens import Measure, Tokens
+
+_gate = jax.jit(gate_flow)  # compiled as a whole: hundreds of operations one by one take longer
 
 
 class ReluUnit(AbstractJoint):
@@ -68,7 +71,8 @@ def unit_flow(space: AbstractSpace, x: Any, w: Any, a: Any, b: Any, h: Any) -> t
         height = jnp.maximum(x @ a + b, 0.0)
         moved = x + (h * phi(k * h) * height)[:, None] * w[None]
         return moved, jnp.where(height > 0, k * h, 0.0)
-    return gate_flow(x, w, a, b, h)
+    flown: tuple[Any, Any] = _gate(x, w, a, b, h)
+    return flown
 
 
 def phi(z: Any) -> Any:
