@@ -216,7 +216,8 @@ class ClusterStepper(AbstractSingle):
         mass = np.where(np.arange(size) < count, mass[places], 0.0)
         key = jax.random.key(0) if self.method.sensitive else None
         made = integrator.begin(x[places], mass, self.method.sensitive, key)
-        made = made._replace(log_t=np.asarray(log_time - self.shift, float))
+        begun: Any = np.asarray(log_time - self.shift, float)
+        made = made._replace(log_t=begun)
         return state._replace(clusters=made, names=names[places])
 
     def _compacted(self, state: Long) -> Long:
