@@ -252,7 +252,7 @@ def test_brownian_motion(name):
     kappa, until, steps = 0.7, 0.4, 40
     space = ROUND[name][0]
     first = Torus(2).at([0.0, 0.0]) if name == "torus" else np.array([0.0, 0, 1, 1, 0])
-    tokens = af.Tokens(np.tile(first, (4096, 1)), space=space)
+    tokens = af.Tokens(np.tile(first, (2048, 1)), space=space)
     noise, method = (
         Brownian(kappa, seed=af.Along("seed", range(6))),
         af.Layers(until / steps, af.updates.ProjectRenormalise()),
