@@ -66,10 +66,12 @@ def test_heads_and_a_mask_in_turn():
     heads, tokens = 0.4 * RNG.standard_normal((2, 2, 4)), tokens_on(af.Sphere(4))
     attention = af.Attention(2.0, query=heads, key=heads, mask=af.Causal())
     method = af.Fixed(0.1)  # which steps to the jump: the same steps
-    mixed = af.solve(InTurn([attention, Drift(W[0])], [0.5, 0.2]), tokens, 0.7, method=method, keep=["positions"])
-    first = af.solve(attention, tokens, 0.5, method=method, keep=["positions"]).tokens(-1)
-    alone = af.solve(Drift(W[0]), first, 0.2, method=method, keep=["positions"])
-    np.testing.assert_allclose(mixed.positions.values[-1], alone.positions.values[-1], atol=1e-13)
+    mixed = af.solve(
+        InTurn([attention, Drift(W[0])], [0.5, 0.2]), tokens, 0.7, method=method, save=1, keep=["positions"]
+    )
+    first = af.solve(attention, tokens, 0.5, method=method, save=1, keep=["positions"]).tokens(-1)
+    alone = af.solve(Drift(W[0]), first, 0.2, method=method, save=1, keep=["positions"])
+    np.testing.assert_allclose(mixed.positions.values[-1], alone.positions.values[-1], rtol=0, atol=1e-13)
 
 
 def test_beside_masked_attention():
@@ -77,13 +79,15 @@ def test_beside_masked_attention():
     tokens = tokens_on(af.Sphere(4))
     gate, attention = FIELDS["relu"](1), af.Attention(2.0, mask=af.Causal())
     total = (gate + attention).velocity(0.0, mu=tokens)
-    np.testing.assert_allclose(total, gate.velocity(0.0, mu=tokens) + attention.velocity(0.0, mu=tokens), atol=1e-14)
+    np.testing.assert_allclose(
+        total, gate.velocity(0.0, mu=tokens) + attention.velocity(0.0, mu=tokens), rtol=0, atol=1e-14
+    )
     mixed = InTurn([gate, attention], [0.5, 0.5])
     method = af.Fixed(0.1)
-    first = af.solve(gate, tokens, 0.5, method=method, keep=["positions"]).tokens(-1)
-    direct = af.solve(attention, first, 0.5, method=method, keep=["positions"]).positions.values[-1]
+    first = af.solve(gate, tokens, 0.5, method=method, save=1, keep=["positions"]).tokens(-1)
+    direct = af.solve(attention, first, 0.5, method=method, save=1, keep=["positions"]).positions.values[-1]
     np.testing.assert_allclose(
-        af.solve(mixed, tokens, 1.0, method=method, keep=["positions"]).positions.values[-1], direct, atol=1e-13
+        af.solve(mixed, tokens, 1.0, method=method, save=1, keep=["positions"]).positions.values[-1], direct, atol=1e-13
     )
 
 
