@@ -35,7 +35,7 @@ CHOICES = {
 """What `--tiers` may be, and the tiers that it runs; `steady` is the studies that every CI runs."""
 MOST = 400
 QUARTERS, FIFTHS = 4, 5
-CASE, ALONE, COSTLY = 0.25, 2.0, 1.0
+CASE, ALONE, COSTLY = 0.15, 2.0, 0.5
 """CPU seconds: of a case that leaves `make test` if its test has a cheaper one; of one that leaves it although it is the
 only case of its test; of a study that takes its turn if its test has a cheaper study."""
 STAYS = ("tests/cli/", "tests/runs/test_folder.py::test_kill_minus_nine")
