@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 LARGEST = 2**30
@@ -38,6 +39,9 @@ def hurry():
     import jax
 
     jax.config.update("jax_compilation_cache_dir", str(folder()))
+    # processes that tests start share a folder of this run: some of them are killed while they write into it
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", os.getpid())
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"attnflow-tests-{run}"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 

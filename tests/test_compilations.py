@@ -13,7 +13,6 @@ SOLVE = """
 import sys, attnflow as af
 print(af.cache_compilations(sys.argv[1]))
 import jax
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # a fast machine would keep none of these
 hits = []
 jax.monitoring.register_event_listener(lambda name, **_: hits.append(name))
 af.solve(af.Attention(1.0), af.uniform(af.Sphere(4), n=3), 0.1, save=1, method=af.Fixed(0.1), keep=["positions"])
@@ -22,7 +21,9 @@ print(sum(name.endswith("cache_hits") for name in hits), sum(name.endswith("cach
 
 
 def run(code, *args):
-    own = {name: value for name, value in os.environ.items() if name != "EQX_ON_ERROR"}
+    own = {
+        name: value for name, value in os.environ.items() if name not in ("EQX_ON_ERROR", "JAX_COMPILATION_CACHE_DIR")
+    }
     return subprocess.run([sys.executable, "-c", code, *args], env=own, capture_output=True, text=True)
 
 

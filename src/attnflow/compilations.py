@@ -14,8 +14,8 @@ _FLOWS, EVERY = itertools.count(), 8
 def cache_compilations(folder: str | Path | None = None) -> Path:
     """Keep compiled programs in `folder`, for this process and later ones; returns the folder.
 
-    Call it first: `import attnflow as af; af.cache_compilations()`. A program that took more than 0.1 s to compile is
-    read back by every later process with the same versions, sizes and device. It sets JAX's persistent compilation
+    Call it first: `import attnflow as af; af.cache_compilations()`. A program is read back by every later process with
+    the same versions, sizes and device. It sets JAX's persistent compilation
     cache and `EQX_ON_ERROR`, the only global settings that attnflow ever changes. The command line calls it by itself.
 
     Programs that call back into Python are never kept: those of the sum `FastSphere`, and those in which Equinox raises
@@ -37,7 +37,7 @@ def cache_compilations(folder: str | Path | None = None) -> Path:
     given = folder if folder is not None else os.environ.get("JAX_COMPILATION_CACHE_DIR")
     where = Path(given) if given else _default()
     jax.config.update("jax_compilation_cache_dir", str(where))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
     return where
 
