@@ -1,5 +1,6 @@
 """Gates on the sphere against a table at 40 digits and more (`gates_reference`), and their derivatives."""
 
+import functools
 import json
 
 import jax
@@ -20,6 +21,7 @@ FEW = 4
 """Tolerances are FEW * eps * condition: the error of rounding the input a few times. The condition is in the table."""
 
 
+@functools.cache
 def inputs(dtype=np.float64):
     """All rows, with zeros after the last coordinate: a gate leaves the subspace of x, w and a alone."""
     found = [row for d in reference.DIMS for row in reference.rows(d)]
@@ -30,6 +32,7 @@ def inputs(dtype=np.float64):
     return [row[0] for row in found], (*(padded(k) for k in (1, 2, 3)), *np.array([r[4:] for r in found], dtype).T)
 
 
+@functools.cache
 def expected():
     """(ends, log-determinants in the largest dimension, conditions of both)."""
     ends = np.concatenate([np.pad(rows[:, :-5], ((0, 0), (0, WIDEST + 5 - rows.shape[1]))) for rows in TABLE.values()])
@@ -129,7 +132,7 @@ LINE = np.array([0.3, -0.5, 0.4]), 0.2, 0.7
 def near_the_family():
     """(w, x, columns of a, b and h)."""
     e, side = np.array([0.6, 0.0, 0.8]), np.array([0.0, 1.0, 0.0])
-    cases = [(sign * e + tilt * side, 1.0 + shift, h) for sign, h in ((1.0, 1.5), (-1.0, 1.5), (1.0, -2.0))
+    cases = [(sign * e + tilt * side, 1.0 + shift, h) for sign, h in ((1.0, 1.5), (1.0, -2.0))
              for tilt, shift in ((0, 0), (0, 1e-12), (1e-9, 0), (0, -0.3))]  # fmt: skip
     return e, np.array([2.0, -1.0, 2.0]) / 3, [np.array(c) for c in zip(*cases, strict=True)]
 
