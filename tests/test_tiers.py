@@ -99,8 +99,10 @@ ROWS = [
 ]
 
 
-def test_cases_are_sorted_out_by_what_they_cost():
+def test_cases_are_sorted_out_by_what_they_cost(monkeypatch):
     """The cheapest case of a test stays in `make test`, the cheapest study of a test stays in every CI."""
     studies, rotating = tiers.sorted_out(ROWS)
     assert studies == ["a.py::alone", "a.py::t[2]"]
     assert rotating == ["a.py::t[4]", "a.py::t[3]"]
+    monkeypatch.setattr(tiers, "MOST", 1)
+    assert tiers.sorted_out(ROWS) == (["a.py::alone", "a.py::t[2]", "a.py::t[3]"], ["a.py::t[4]"])

@@ -97,7 +97,7 @@ def commits():
 
 def sorted_out(measured):
     """(studies, rotating): lists of names from the measured cases, rows with id, cpu and marks."""
-    studies, rotating, cases = [], [], defaultdict(list)
+    studies, turning, cases = [], [], defaultdict(list)
     for row in measured:
         if not {"long", "quick"} & set(row["marks"]):
             cases[row["id"].split("[")[0]].append(row)
@@ -107,11 +107,12 @@ def sorted_out(measured):
         if len(rows) == 1 and rows[0]["cpu"] > ALONE and not test.startswith(STAYS):
             leaving = rows
         study = [row for row in rows if row in leaving or "slow" in row["marks"]]
-        turning = [row for row in study[1:] if row["cpu"] > COSTLY]
-        rotating += turning
-        studies += [row["id"] for row in study if row not in turning and "slow" not in row["marks"]]
-    rotating.sort(key=lambda row: -row["cpu"])  # neighbours take different turns, so that all turns cost the same
-    return sorted(studies), [row["id"] for row in rotating[:MOST]]
+        studies += study
+        turning += [row for row in study[1:] if row["cpu"] > COSTLY]
+    turning.sort(key=lambda row: -row["cpu"])  # neighbours take different turns, so that all turns cost the same
+    rotating = [row["id"] for row in turning[:MOST]]
+    steady = {row["id"] for row in studies if "slow" not in row["marks"]} - set(rotating)
+    return sorted(steady), rotating
 
 
 if __name__ == "__main__":
