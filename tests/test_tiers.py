@@ -92,8 +92,9 @@ ROWS = [
     {"id": "a.py::t[2]", "cpu": 0.9, "marks": []},
     {"id": "a.py::t[3]", "cpu": 5.0, "marks": []},
     {"id": "a.py::t[4]", "cpu": 6.0, "marks": ["slow"]},
-    {"id": "a.py::alone", "cpu": 9.0, "marks": []},
-    {"id": "a.py::marked", "cpu": 9.0, "marks": ["slow"]},
+    {"id": "a.py::alone", "cpu": 4.0, "marks": []},
+    {"id": "a.py::heavy", "cpu": 9.0, "marks": []},
+    {"id": "a.py::marked", "cpu": 4.0, "marks": ["slow"]},
     {"id": "a.py::hours", "cpu": 99.0, "marks": ["long"]},
     {"id": "tests/cli/a.py::t", "cpu": 9.0, "marks": []},
 ]
@@ -101,8 +102,8 @@ ROWS = [
 
 def test_cases_are_sorted_out_by_what_they_cost(monkeypatch):
     """The cheapest case of a test stays in `make test`, the cheapest study of a test stays in every CI."""
-    studies, rotating = tiers.sorted_out(ROWS)
-    assert studies == ["a.py::alone", "a.py::t[2]"]
-    assert rotating == ["a.py::t[4]", "a.py::t[3]"]
-    monkeypatch.setattr(tiers, "MOST", 1)
-    assert tiers.sorted_out(ROWS) == (["a.py::alone", "a.py::t[2]", "a.py::t[3]"], ["a.py::t[4]"])
+    assert tiers.sorted_out(ROWS) == (["a.py::alone", "a.py::t[2]"], ["a.py::heavy", "a.py::t[4]", "a.py::t[3]"])
+    kept = {"a.py::alone", "a.py::t[3]", "a.py::heavy"}
+    assert tiers.sorted_out(ROWS, kept) == (["a.py::t[2]"], ["a.py::t[4]"])
+    monkeypatch.setattr(tiers, "MOST", 2)
+    assert tiers.sorted_out(ROWS) == (["a.py::alone", "a.py::t[2]", "a.py::t[3]"], ["a.py::heavy", "a.py::t[4]"])

@@ -35,9 +35,10 @@ CHOICES = {
 """What `--tiers` may be, and the tiers that it runs; `steady` is the studies that every CI runs."""
 MOST = 400
 QUARTERS, FIFTHS = 4, 5
-CASE, ALONE, COSTLY = 0.15, 2.0, 0.5
+CASE, ALONE, COSTLY, HEAVY = 0.15, 1.5, 0.5, 3.0
 """CPU seconds: of a case that leaves `make test` if its test has a cheaper one; of one that leaves it although it is the
-only case of its test; of a study that takes its turn if its test has a cheaper study."""
+only case of its test; of a study that takes its turn if its test has a cheaper study; of one that does so anyway."""
+RECORDS = FOLDER.parent / "campaigns" / "records"
 STAYS = ("tests/cli/", "tests/runs/test_folder.py::test_kill_minus_nine")
 
 
@@ -95,20 +96,29 @@ def commits():
     return None if shallow.strip() == "true" else int(count)
 
 
-def sorted_out(measured):
-    """(studies, rotating): lists of names from the measured cases, rows with id, cpu and marks."""
+def killers():
+    """The cases that killed a mutant in `make test`, by the newest record of the campaign."""
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in RECORDS.glob("mutations-*.json")]
+    newest = max(records, key=lambda record: record["date"], default={"mutants": []})
+    return {mutant["by"] for mutant in newest["mutants"]}
+
+
+def sorted_out(measured, kept=frozenset()):
+    """(studies, rotating): lists of names from the measured cases, rows with id, cpu and marks.
+
+    What is `kept` stays in `make test`, whatever it costs.
+    """
     studies, turning, cases = [], [], defaultdict(list)
     for row in measured:
         if not {"long", "quick"} & set(row["marks"]):
             cases[row["id"].split("[")[0]].append(row)
     for test, rows in cases.items():
         rows.sort(key=lambda row: row["cpu"])
-        leaving = [] if test.startswith(STAYS) else [row for row in rows[1:] if row["cpu"] > CASE]
-        if len(rows) == 1 and rows[0]["cpu"] > ALONE and not test.startswith(STAYS):
-            leaving = rows
+        costly = [row for row in rows[1:] if row["cpu"] > CASE] if len(rows) > 1 or rows[0]["cpu"] <= ALONE else rows
+        leaving = [row for row in costly if row["id"] not in kept and not test.startswith(STAYS)]
         study = [row for row in rows if row in leaving or "slow" in row["marks"]]
         studies += study
-        turning += [row for row in study[1:] if row["cpu"] > COSTLY]
+        turning += [row for row in study if row["cpu"] > (HEAVY if row is study[0] else COSTLY)]
     turning.sort(key=lambda row: -row["cpu"])  # neighbours take different turns, so that all turns cost the same
     rotating = [row["id"] for row in turning[:MOST]]
     steady = {row["id"] for row in studies if "slow" not in row["marks"]} - set(rotating)
@@ -117,5 +127,5 @@ def sorted_out(measured):
 
 if __name__ == "__main__":
     rows = [json.loads(line) for path in Path(sys.argv[1]).glob("*.jsonl") for line in path.read_text().splitlines()]
-    for path, names in zip((STUDIES, ROTATING), sorted_out(rows), strict=True):
+    for path, names in zip((STUDIES, ROTATING), sorted_out(rows, killers()), strict=True):
         path.write_text("".join(f"{name}\n" for name in names))

@@ -54,7 +54,7 @@ def test_a_flow_that_goes_on_is_the_flow_of_one_call(case):
     first = af.solve(**given, until=2.0, save=times[:3])
     middle = af.solve(from_=first, until=4.0, save=times[3:5])
     same(af.solve(from_=middle, until=6.0, save=times[5:]).dataset, whole.dataset)
-    for calls in (2, 8):  # before the first step, and on the way
+    for calls in (2, 4):  # before the first step, and on the way; a fast machine asks a few times only
         cut = af.solve(**given, until=6.0, save=times, cancel=after(calls, lambda: True))
         assert cut.outcome.ending.value == "interrupted"
         same(af.solve(from_=cut).dataset, whole.dataset)
