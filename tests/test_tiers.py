@@ -92,9 +92,9 @@ ROWS = [
     {"id": "a.py::t[2]", "cpu": 0.9, "marks": []},
     {"id": "a.py::t[3]", "cpu": 5.0, "marks": []},
     {"id": "a.py::t[4]", "cpu": 6.0, "marks": ["slow"]},
-    {"id": "a.py::alone", "cpu": 4.0, "marks": []},
+    {"id": "a.py::alone", "cpu": 2.0, "marks": []},
     {"id": "a.py::heavy", "cpu": 9.0, "marks": []},
-    {"id": "a.py::marked", "cpu": 4.0, "marks": ["slow"]},
+    {"id": "a.py::marked", "cpu": 2.0, "marks": ["slow"]},
     {"id": "a.py::hours", "cpu": 99.0, "marks": ["long"]},
     {"id": "tests/cli/a.py::t", "cpu": 9.0, "marks": []},
 ]
