@@ -43,7 +43,7 @@ PRESETS: dict[str, list[str]] = {
 }
 """Changes that make a preset small enough; none where it is run as it is."""
 CHANGING = ("match, gates", "exact, gates on the sphere")
-"""Cases with `ReluUnit` on the sphere, whose closed form is being worked on: their hashes are expected to change."""
+"""Cases with `ReluUnit` on the sphere, whose closed form was corrected: their hashes may differ."""
 
 RNG = np.random.default_rng(7)
 MATRICES = RNG.standard_normal((6, 3, 3))
