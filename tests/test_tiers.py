@@ -5,6 +5,7 @@ import subprocess
 import sys
 import types
 
+import jax
 import pytest
 
 from tests import sources, tiers
@@ -38,6 +39,8 @@ def test_listed_names_exist_and_stand_on_one_list(collected, request):
     partly = {argument.split("::")[0] for argument in request.config.args if "::" in argument}
     known = [name for name in [*studies, *rotating] if name.split("::")[0] in files - partly]
     stale = [name for name in known if name not in collected]
+    if jax.default_backend() != "cpu":  # the lists are those of a CPU, where runs of two processes are the same
+        stale = [name for name in stale if "tests/runs/test_survival.py::" not in name]
     assert stale == [], "these cases are gone: run `make tiers`, or remove them from the lists by hand"
 
 
