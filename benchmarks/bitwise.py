@@ -96,7 +96,7 @@ def sphere_density() -> Any:
 
 
 def continued() -> Any:
-    return af.solve(from_=solve(af.Attention(4.0), until=1.0, save=4), until=2.0)
+    return solve(af.Attention(4.0), until=1.0, save=4).continued(2.0)
 
 
 def torus() -> Any:
@@ -184,7 +184,7 @@ CALLS: dict[str, Callable[[], Any]] = {
 def preset(name: str) -> Callable[[], Any]:
     def call() -> Any:
         spec = af.runs.load_spec(name, PRESETS[name])
-        return spec.kind.function(**spec.build())
+        return af.flows.Drive(spec.work.checked()).run()
 
     return call
 

@@ -28,7 +28,6 @@ from attnflow import observe, stability
 from attnflow.cli import console, main
 from attnflow.errors import AttnflowError
 from attnflow.runs import check_spec, parse_spec
-from attnflow.runs.kinds import KINDS
 from attnflow.runs.registry import REGISTRY
 
 CODES = {0, 1, 2, 3, 4, 5, 6}
@@ -392,4 +391,4 @@ def small(table):
         for n in re.findall(r"-?\d+\.?\d*(?:[eE][+-]?\d+)?", text)
         if abs(float(n)) > 40 or 0 < abs(float(n)) < 1e-2
     ]
-    return not large and any(kind in table for kind in KINDS)
+    return not large and any(kind in table for kind in REGISTRY["kind"])

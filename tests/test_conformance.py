@@ -117,8 +117,8 @@ def build(name, beta=2.0):
         "field": field,
         "solve": {"until": 1.0},
     }
-    made = parse_spec(tomli_w.dumps(spec)).build()
-    return made["field"], made["tokens"]
+    made = parse_spec(tomli_w.dumps(spec)).work
+    return made.field, made.tokens
 
 
 def has_beta(part):

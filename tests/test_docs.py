@@ -62,9 +62,9 @@ def test_examples_run(part, tmp_path, monkeypatch):
 
 def test_the_specification_of_the_models_page_is_one():
     text = re.search(r"```toml\n(.*?)```", (ROOT / "docs" / "models.md").read_text(), flags=re.S).group(1)
-    made = parse_spec(text).build()
-    made["field"].check(made["tokens"])
-    assert made["noise"] is not None
+    made = parse_spec(text).work
+    made.field.check(made.tokens)
+    assert made.noise is not None
 
 
 def test_links_lead_somewhere():

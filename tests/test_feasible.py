@@ -60,7 +60,7 @@ BUILDERS = [
     ("count", lambda n: circle_cells(n)),
     ("count", lambda n: zonal_cells(3, n)),
     ("n", lambda n: interleaved_classes(n)),
-    ("steps", lambda n: fit(steps=n)),
+    ("steps", lambda n: fit(None, None, None, steps=n)),
     ("max_steps", lambda n: af.Adaptive(max_steps=n)),
 ]
 

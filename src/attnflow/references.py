@@ -196,10 +196,10 @@ NUMBERS: dict[tuple[str, str, str], tuple[str, ...]] = {
 
 def used(table: Mapping[str, Any]) -> dict[str, list[str]]:
     """Key of the bibliography -> what of a resolved specification it belongs to, such as "mask causal"."""
-    from attnflow.runs.kinds import KINDS
+    from attnflow.runs.registry import REGISTRY
 
     found: dict[str, list[str]] = {}
-    for part, word, numbers in _words(table, KINDS):
+    for part, word, numbers in _words(table, REGISTRY["kind"]):
         keys = [(key, f"{part} {word}") for key in WORDS.get(part, {}).get(word, ())]
         for (*where, number), rest in NUMBERS.items():
             if where == [part, word] and numbers.get(number) not in (None, 0):

@@ -11,7 +11,7 @@ import pytest
 
 from attnflow.cli import console, main
 from attnflow.experiments import look_up
-from attnflow.runs import ZarrSink, execute, load_spec
+from attnflow.runs import ZarrSink, execute, load_spec, spec_of
 from tests.experiments.tiny import SOURCE
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "extending.md"
@@ -70,14 +70,14 @@ def test_the_files_of_the_page_keep_the_contract(here):
     assert found.statement == "With a causal mask the first token rests and the second one follows it."
     assert found.papers == ("arXiv:2411.04990",)
     spec = load_spec("wind.toml", plugins=["wind.py"])
-    made = spec.build()
-    made["field"].check(made["tokens"])
-    assert list(made["observe"]) == ["height", "order"]
+    made = spec.work
+    made.field.check(made.tokens)
+    assert list(made.observe) == ["height", "order"]
 
 
 def test_a_run_with_a_plugin(attnflow, here, monkeypatch):
     _, err = attnflow("run", "wind.toml", code=2)
-    assert "`tokens.name` is 'arc' (if it comes from a plugin, give --plugin FILE)" in err
+    assert "`field.parts[0].mask.name` is 'neighbours' (if it comes from a plugin, give --plugin FILE)" in err
     assert not (here / "runs").exists()
     path = begun(here, monkeypatch)
     before = everything(path)
@@ -95,7 +95,7 @@ def test_a_run_with_a_plugin(attnflow, here, monkeypatch):
     assert "'wind.py' is not the file that 'runs/wind' was made with" in err
     assert everything(path) == before
     drawn = []
-    monkeypatch.setattr("attnflow.plots.draw_run", lambda run, flow: drawn.append(run.spec().name) or {})
+    monkeypatch.setattr("attnflow.plots.draw_run", lambda run, flow: drawn.append(spec_of(run).name) or {})
     attnflow("resume", "runs/wind", "--plugin", "aside.py")
     assert drawn == ["wind"]
     (here / "aside.py").unlink()

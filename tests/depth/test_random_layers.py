@@ -78,7 +78,7 @@ def test_a_batch_of_networks_a_longer_run_and_a_specification():
     np.testing.assert_allclose(both[1], alone, atol=1e-13)
     assert np.abs(both[0, -1] - alone[-1]).max() > 0.1
     half = af.solve(field, TOKENS, 4 * step, method=af.Layers(step), save=af.save.EveryLayer())
-    longer = af.solve(from_=half, until=8 * step, save=4)
+    longer = half.continued(8 * step, save=4)
     assert np.array_equal(longer.positions.values, alone), "resumed, bit by bit"
     weight = '{{ name = "random", shape = [2, {}, 5], seed = 9, step = 0.2, scale = {!r} }}'
     spec = parse_spec(f"""
@@ -98,9 +98,9 @@ def test_a_batch_of_networks_a_longer_run_and_a_specification():
     method = {{ name = "layers", step = 0.2 }}
     save = {{ name = "every-layer" }}
     """)
-    made = spec.build()
-    assert eqx.tree_equal(made["field"], field)
-    assert eqx.tree_equal(made["tokens"], TOKENS)
+    made = spec.work
+    assert eqx.tree_equal(made.field, field)
+    assert eqx.tree_equal(made.tokens, TOKENS)
 
 
 @pytest.mark.parametrize(

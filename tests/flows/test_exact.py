@@ -160,11 +160,11 @@ def test_cuts_batches_and_single_precision(monkeypatch):
     whole = af.solve(field, ROUND, 1.5, save=6, **run)
     assert whole.positions.dims == ("matrix", "time", "token", "dim")
     first = af.solve(field, ROUND, 0.75, save=3, **run)
-    assert np.array_equal(af.solve(from_=first, until=1.5, save=3).positions.values, whole.positions.values)
+    assert np.array_equal(first.continued(1.5, save=3).positions.values, whole.positions.values)
     seen = []
     cut = af.solve(field, ROUND, 1.5, save=6, **run, on_progress=seen.append, cancel=lambda: bool(seen))
     assert cut.outcome.ending is Ending.INTERRUPTED
-    assert np.array_equal(af.solve(from_=cut).positions.values, whole.positions.values)
+    assert np.array_equal(cut.continued().positions.values, whole.positions.values)
     for k in range(2):
         x = ROUND.positions @ expm(1.5 * MATRICES[k]).T
         found = whole.positions.values[k, -1]

@@ -262,20 +262,20 @@ def test_ensembles_agree_with_single_flows_and_with_the_closed_form():
     betas = np.array([20.0, 0.5, 5.0])
     field = af.Attention(af.Along("beta", betas))
     found = af.merge_times(field, tokens)
-    assert found["log_time"].dims == ("beta", "seed", "merge")
+    assert found.log_time.dims == ("beta", "seed", "merge")
     angle = np.arccos(np.sum(tokens.positions[:, 0] * tokens.positions[:, 1], axis=-1))
     for k, beta in enumerate(betas):
         far = angle > theory.merging_angle(beta)
         want = theory.log_merge_time(angle[far], beta)  # both end at the merging angle
-        np.testing.assert_allclose(found["log_time"].sel(left=1).values[k][far], want, atol=20 * TOL)
+        np.testing.assert_allclose(found.log_time.sel(left=1).values[k][far], want, atol=20 * TOL)
     one = long(af.Attention(20.0), tokens.member(seed=3), sensitive=False)
-    np.testing.assert_allclose(found["log_time"].values[0, 3], one.merges["log_time"], atol=1e-9)
+    np.testing.assert_allclose(found.log_time.values[0, 3], one.merges["log_time"], atol=1e-9)
 
 
 def test_an_ensemble_may_stop_early():
     tokens = af.uniform(af.Sphere(3), n=8, seed=range(3))
-    all_ = af.merge_times(af.Attention(40.0), tokens)["log_time"].values
-    some = af.merge_times(af.Attention(40.0), tokens, until=1e6)["log_time"].values
+    all_ = af.merge_times(af.Attention(40.0), tokens).log_time.values
+    some = af.merge_times(af.Attention(40.0), tokens, until=1e6).log_time.values
     done = all_ < math.log(1e6)
     np.testing.assert_array_equal(some[done], all_[done])
     assert np.isinf(some[~done]).all()
@@ -361,7 +361,7 @@ def test_an_ensemble_of_more_than_eight_tokens_gives_up_slots_and_says_how_far_i
     assert len(seen) > 1
     for seed in range(2):
         one = long(af.Attention(12.0), tokens.member(seed=seed), sensitive=False)
-        np.testing.assert_allclose(found["log_time"].values[seed], one.merges["log_time"], atol=1e-6)
+        np.testing.assert_allclose(found.log_time.values[seed], one.merges["log_time"], atol=1e-6)
 
 
 def test_an_interrupted_flow_in_memory_keeps_its_frames():

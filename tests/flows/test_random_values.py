@@ -140,11 +140,11 @@ def test_in_a_specification_with_random_queries_and_keys_and_in_a_batch():
     query = { name = "random", shape = [2, 4], seed = 1, step = 0.1 }
     key = { name = "random", shape = [2, 4], seed = 1, step = 0.1 }
     """
-    given = parse_spec(text).build()
-    both = af.solve(**given).positions.values
+    given = parse_spec(text).work
+    both = af.flows.Drive(given.checked()).run().positions.values
     assert both.shape == (2, 2, 4, 4)
-    noise = eqx.tree_at(lambda noise: noise.seed, given["noise"], np.asarray(5.0))
-    field, tokens, method = given["field"], given["tokens"], given["method"]
+    noise = eqx.tree_at(lambda noise: noise.seed, given.noise, np.asarray(5.0))
+    field, tokens, method = given.field, given.tokens, given.method
     np.testing.assert_allclose(
         af.advance(field, tokens, 0.0, 0.5, method, noise=noise).positions, both[1, -1], atol=1e-13
     )

@@ -104,7 +104,7 @@ def test_memory_leaves_no_trace(name, monkeypatch):
     run = {"save": af.save.Evenly(6), "method": method, "keep": ["positions"], "chunk": 2}
     whole = af.solve(JUMPING, batch, 1.5, **run)
     first = af.solve(JUMPING, batch, 0.75, **(run | {"save": 3}))
-    assert np.array_equal(af.solve(from_=first, until=1.5, save=3).positions.values, whole.positions.values)
+    assert np.array_equal(first.continued(1.5, save=3).positions.values, whole.positions.values)
     monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "FIRST_SLICE", 1.0)
     monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "SECONDS", 0.0)
     sliced = af.solve(JUMPING, batch, 1.5, **(run | {"chunk": 16}))
@@ -112,7 +112,7 @@ def test_memory_leaves_no_trace(name, monkeypatch):
     seen = []
     cut = af.solve(JUMPING, batch, 1.5, **run, on_progress=seen.append, cancel=lambda: len(seen) > 5)
     assert cut.outcome.ending is Ending.INTERRUPTED
-    assert np.array_equal(af.solve(from_=cut).positions.values, whole.positions.values)
+    assert np.array_equal(cut.continued().positions.values, whole.positions.values)
     alone = af.solve(JUMPING, batch.member(seed=1), 1.5, **run)
     np.testing.assert_allclose(alone.positions.values, whole.positions.values[1], atol=1e-13)
 
@@ -212,7 +212,7 @@ def test_a_rule_of_a_file_survives_a_crash(tmp_path, monkeypatch):
 
 
 def test_specifications_and_refusals():
-    made = parse_spec(SPEC.replace("NAME", "adams-bashforth")).build()["method"]
+    made = parse_spec(SPEC.replace("NAME", "adams-bashforth")).work.method
     assert isinstance(made.rule, AdamsBashforth)
     plain = parse_spec(SPEC.replace(', rule = { name = "NAME" }', ""))
     assert plain.table["solve"]["method"]["rule"] == {"name": "rk4"}

@@ -92,12 +92,12 @@ def test_a_cut_leaves_no_trace(name):
         other = frames(JUMPING, batch, 1.5, save=6, method=method, chunk=1)
         assert np.array_equal(other, whole.positions.values)
     first = af.solve(JUMPING, batch, 0.75, save=3, **run)
-    longer = af.solve(from_=first, until=1.5, save=3)
+    longer = first.continued(1.5, save=3)
     assert np.array_equal(longer.positions.values, whole.positions.values)
     seen = []
     cut = af.solve(JUMPING, batch, 1.5, save=6, **run, on_progress=seen.append, cancel=lambda: bool(seen))
     assert cut.outcome.ending is Ending.INTERRUPTED
-    assert np.array_equal(af.solve(from_=cut).positions.values, whole.positions.values)
+    assert np.array_equal(cut.continued().positions.values, whole.positions.values)
 
 
 def test_tolerances_of_root_finders():
@@ -186,7 +186,7 @@ def test_a_specification_names_a_solver(tmp_path):
     table = parse_spec(SPEC.replace("NAME", "kvaerno5")).table["solve"]["method"]
     assert table["solver"] == {"name": "kvaerno5", "root_find_max_steps": 10}
     half = SPEC.replace('{ name = "NAME" }', '{ name = "half-solver", solver = { name = "midpoint" } }')
-    assert isinstance(parse_spec(half).build()["method"].solver, diffrax.HalfSolver)
+    assert isinstance(parse_spec(half).work.method.solver, diffrax.HalfSolver)
     with pytest.raises(InvalidInput, match="`solver` is Euler, which has no error estimate"):
         parse_spec(SPEC.replace("NAME", "euler"))
     with pytest.raises(InvalidSpec, match="`solve.method.solver.name` is 'tsti5'.*tsit5"):

@@ -158,11 +158,9 @@ def test_a_flow_has_frames(flow):
 
 def test_a_flow_goes_on(flow):
     early = mf.evolve_placed(causal(2.0), flow.start, 1.0, save=[0.5, 1.0])
-    later = mf.evolve_placed(from_=early, until=2.0, save=[2.0])
+    later = early.continued(2.0, save=[2.0])
     np.testing.assert_array_equal(later.times, flow.times)
     np.testing.assert_array_equal(later.last.coefficients, flow.last.coefficients)
-    with pytest.raises(InvalidInput, match="`field` is given with `from_`"):
-        mf.evolve_placed(causal(2.0), from_=early, until=2.0)
 
 
 def test_progress_and_interruption(flow):
@@ -173,7 +171,7 @@ def test_progress_and_interruption(flow):
     cut = mf.evolve_placed(causal(2.0), flow.start, 2.0, save=[0.5, 1.0, 2.0], on_progress=stop)
     assert cut.outcome.ending is Ending.INTERRUPTED
     np.testing.assert_array_equal(cut.times, [0, 0.5])
-    whole = mf.evolve_placed(from_=cut)
+    whole = cut.continued()
     np.testing.assert_array_equal(whole.last.coefficients, flow.last.coefficients)
 
 

@@ -88,7 +88,7 @@ def test_a_flow_that_goes_on_is_that_of_one_call(method):
     times = np.array([0.3, 0.8, 1.0])
     whole = af.solve(**given, until=1.0, save=times).positions.values
     first = af.solve(**given, until=0.3, save=times[:1])
-    assert np.array_equal(af.solve(from_=first, until=1.0, save=times[1:]).positions.values, whole)
+    assert np.array_equal(first.continued(1.0, save=times[1:]).positions.values, whole)
     pure = af.advance(PUSHED, FIVE, 0.0, 0.3, method, noise=Tumble(0.3, 1)).positions
     np.testing.assert_allclose(pure, first.positions.values[-1], atol=1e-13)
 

@@ -173,7 +173,7 @@ def test_a_specification_of_a_torus_or_a_product(table, tmp_path):
         plots.draw_run(run, flow)
         assert (run.figures / "snapshots.pdf").exists()
     again = open_run(tmp_path / "run")
-    assert again.space == flow.space == spec.build()["tokens"].space
+    assert again.space == flow.space == spec.work.tokens.space
     assert np.array_equal(again.positions.values, flow.positions.values)
 
 

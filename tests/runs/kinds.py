@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import xarray as xr
 
+from attnflow.flows import Control, Drive
 from attnflow.runs import Run, parse_spec
 
 TOKENS = """
@@ -69,8 +70,6 @@ batch = 8
 LATER = {"solve": 10.0, "solve_long": 50.0, "merge_times": 5000.0, "evolve": 0.9, "evolve_cells": 0.9, "fit": 110}
 """To where runs are extended."""
 KINDS = tuple(TEXTS)
-CONTINUED = tuple(kind for kind in KINDS if kind != "merge_times")
-"""Kinds whose results go on by `from_`; merge_times returns a table."""
 
 
 def of(kind):
@@ -106,17 +105,14 @@ def is_the_run(path, expected):
     assert set(found["checksums"]) == set(whole["checksums"])
 
 
-def data(result):
-    return result if isinstance(result, xr.Dataset) else result.dataset
-
-
-def function(kind):
-    return of(kind).kind.function
+def carried_out(work, **control):
+    """The result of work, in memory."""
+    return Drive(work.checked()).run(Control(**control))
 
 
 @functools.cache
 def in_memory(kind):
-    return function(kind)(**of(kind).build())
+    return carried_out(of(kind).work)
 
 
 def press():

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.errors import FlowFailed, InvalidInput, InvalidSpec, RunCorrupted, RunError
+from attnflow.errors import FlowFailed, InvalidInput, RunCorrupted, RunError
 from attnflow.flows import particles
 from attnflow.runs import ZarrSink, execute, extend, parse_spec, resume
-from tests.runs.kinds import KINDS, LATER, TEXTS, after, function, in_memory, of, press, same
+from tests.runs.kinds import KINDS, LATER, TEXTS, after, carried_out, in_memory, of, press, same
 
 
 def six(seed=0, dtype=np.float64):
@@ -53,23 +53,21 @@ def test_a_flow_that_goes_on_is_the_flow_of_one_call(case, monkeypatch):
     times = np.array([0.6, 1.0, 2.0, 2.4, 4.0, 4.4, 6.0])
     whole = af.solve(**given, until=6.0, save=times)
     first = af.solve(**given, until=2.0, save=times[:3])
-    middle = af.solve(from_=first, until=4.0, save=times[3:5])
-    same(af.solve(from_=middle, until=6.0, save=times[5:]).dataset, whole.dataset)
+    middle = first.continued(4.0, save=times[3:5])
+    same(middle.continued(6.0, save=times[5:]).dataset, whole.dataset)
     # one step a slice: a compiled flow may end in its first slice, before anybody asks again
     monkeypatch.setattr(particles, "FIRST_SLICE", 1)
     monkeypatch.setattr(particles, "SECONDS", 0.0)
     for calls in (2, 8):  # before the first step, and on the way
         cut = af.solve(**given, until=6.0, save=times, cancel=after(calls, lambda: True))
         assert cut.outcome.ending.value == "interrupted"
-        same(af.solve(from_=cut).dataset, whole.dataset)
+        same(cut.continued().dataset, whole.dataset)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "merge_times"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_other_flows_that_go_on_are_those_of_one_call(kind):
-    key = of(kind).kind.end
-    longer = of(kind).extended(LATER[kind])
-    whole = function(kind)(**longer.build())
-    same(function(kind)(from_=in_memory(kind), **{key: LATER[kind]}).dataset, whole.dataset)
+    longer = in_memory(kind).continued(LATER[kind])
+    same(longer.dataset, carried_out(of(kind).extended(LATER[kind]).work).dataset)
 
 
 # Refusals
@@ -82,30 +80,11 @@ QUICK = [kind if kind not in ("merge_times", "fit") else pytest.param(kind, mark
 @pytest.mark.parametrize("kind", QUICK)
 def test_an_earlier_end_is_refused(kind, uninterrupted):
     before = (uninterrupted(kind) / "manifest.json").read_bytes()
-    with pytest.raises(InvalidSpec, match="goes to .* already"):
+    with pytest.raises(InvalidInput, match="goes to .* already"):
         extend(uninterrupted(kind), 0.1 if kind != "fit" else 10)
     assert (uninterrupted(kind) / "manifest.json").read_bytes() == before
-    if kind != "merge_times":
-        with pytest.raises(InvalidInput, match="goes to .* already"):
-            function(kind)(from_=in_memory(kind), **{of(kind).kind.end: 10 if kind == "fit" else 0.1})
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "value"),
-    [
-        ("solve", "tol", 1e-6),
-        ("solve", "keep", ("spread",)),
-        ("evolve", "kappa", 0.1),
-        ("evolve", "rtol", 1e-6),
-        ("evolve_cells", "kappa", 0.1),
-        ("evolve_cells", "masses", np.ones(32) / 32),
-        ("fit", "rate", 0.1),
-        ("fit", "points", np.zeros((4, 2))),
-    ],
-)
-def test_arguments_of_the_beginning_are_refused_when_a_flow_goes_on(kind, name, value):
-    with pytest.raises(InvalidInput, match=f"`{name}` is given with `from_`"):
-        function(kind)(from_=in_memory(kind), **{of(kind).kind.end: LATER[kind], name: value})
+    with pytest.raises(InvalidInput, match="goes to .* already"):
+        in_memory(kind).continued(10 if kind == "fit" else 0.1)
 
 
 def test_a_flow_that_has_stopped_does_not_go_on(tmp_path):
@@ -114,9 +93,9 @@ def test_a_flow_that_has_stopped_does_not_go_on(tmp_path):
     assert flow.outcome.ending.value == "stopped"
     with pytest.raises(RunError, match="has ended: stopped at .*does not go on"):
         extend(run.path, 9.0)
-    stopped = af.solve(**parse_spec(text).build())
+    stopped = carried_out(parse_spec(text).work)
     with pytest.raises(InvalidInput, match="has ended: stopped at .*does not go on"):
-        af.solve(from_=stopped, until=9.0)
+        stopped.continued(9.0)
 
 
 GIVEN = {

@@ -17,7 +17,8 @@ import zarr
 
 from attnflow.errors import FlowFailed, RunCorrupted, RunError, RunExists, RunLocked
 from attnflow.flows import Adaptive
-from attnflow.runs import Run, ZarrSink, execute, list_runs, open_run, parse_spec, resume
+from attnflow.runs import Run, ZarrSink, execute, list_runs, open_run, parse_spec, resume, spec_of
+from attnflow.runs import files as files_module
 from attnflow.runs import folder as folder_module
 
 TEXT = """
@@ -88,7 +89,7 @@ def test_a_folder_holds_everything(whole):
     assert manifest["device"].startswith(jax.default_backend())
     assert manifest["peak_memory"] > 2**20
     assert manifest["wall_time"] > 0
-    assert manifest["spec_hash"] == run.spec().hash
+    assert manifest["spec_hash"] == spec_of(run).hash
     run.verify()
     data = arrays(whole)
     assert data["positions"].dims == ("seed", "time", "token", "dim")
@@ -201,7 +202,7 @@ def test_an_unwritable_place_is_refused_before_work(tmp_path):
 
 def test_too_small_a_disk_is_refused_before_work(tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)._replace(free=1000)
-    monkeypatch.setattr(folder_module.shutil, "disk_usage", lambda path: usage)
+    monkeypatch.setattr(files_module.shutil, "disk_usage", lambda path: usage)
     with pytest.raises(RunError, match="GiB free"):
         execute(parse_spec(TEXT), tmp_path / "run")
 

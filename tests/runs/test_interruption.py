@@ -4,18 +4,10 @@ import threading
 
 import pytest
 
-import attnflow as af
 from attnflow.errors import RunError
 from attnflow.flows.sink import InMemory
 from attnflow.runs import ZarrSink, execute, open_run, parse_spec, resume
-from tests.runs.kinds import CONTINUED, KINDS, TEXTS, after, data, function, in_memory, is_the_run, of, press, same
-
-
-def gone_on(kind, part):
-    """What the interrupted flow `part` becomes when it goes on to its end."""
-    end = {"solve_long": {"until": 20.0}, "fit": {"steps": 60}}.get(kind, {})
-    return function(kind)(from_=part, **end)
-
+from tests.runs.kinds import KINDS, TEXTS, after, carried_out, in_memory, is_the_run, of, press, same
 
 WAYS = {
     "Ctrl-C": lambda calls: {"on_progress": after(calls, press)},
@@ -24,19 +16,19 @@ WAYS = {
 
 
 def is_interrupted(kind, part):
-    assert of(kind).kind.outcome(part).ending.value == "interrupted"
-    whole = data(in_memory(kind))
-    rows = of(kind).kind.rows
+    assert part.outcome.ending.value == "interrupted"
+    whole = in_memory(kind).dataset
+    rows = of(kind).work.rows
     if rows != "merge":
-        assert data(part).sizes[rows] <= whole.sizes[rows]
+        assert part.dataset.sizes[rows] <= whole.sizes[rows]
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", CONTINUED)
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupted_flow_keeps_what_was_done_and_goes_on_bit_for_bit(kind, way):
-    part = function(kind)(**of(kind).build(), **WAYS[way](2))
+    part = carried_out(of(kind).work, **WAYS[way](2))
     is_interrupted(kind, part)
-    whole = gone_on(kind, part)
+    whole = part.continued()
     same(whole.dataset, in_memory(kind).dataset)
     assert whole.outcome == in_memory(kind).outcome
 
@@ -71,14 +63,14 @@ def test_an_error_in_the_middle_of_a_commit_loses_no_run(kind, error, uninterrup
         else:
             run, part = execute(of(kind), tmp_path / "run")
             is_interrupted(kind, part)
-            if of(kind).kind.rows != "merge":  # as many rows as are committed, not those of which some are missing
-                assert data(part).sizes == data(open_run(run.path)).sizes
+            if of(kind).work.rows != "merge":  # as many rows as are committed, not those of which some are missing
+                assert part.dataset.sizes == open_run(run.path).dataset.sizes
     resume(tmp_path / "run")
     is_the_run(tmp_path / "run", uninterrupted(kind))
 
 
 @pytest.mark.parametrize("kept", [False, True])
-@pytest.mark.parametrize("kind", CONTINUED)
+@pytest.mark.parametrize("kind", KINDS)
 def test_ctrl_c_in_the_middle_of_a_commit_in_memory_goes_on_bit_for_bit(kind, kept, monkeypatch):
     with monkeypatch.context() as patched:
         commit, count = InMemory.commit, []
@@ -91,16 +83,16 @@ def test_ctrl_c_in_the_middle_of_a_commit_in_memory_goes_on_bit_for_bit(kind, ke
                 raise KeyboardInterrupt
 
         patched.setattr(InMemory, "commit", cut)
-        part = function(kind)(**of(kind).build())
+        part = carried_out(of(kind).work)
     is_interrupted(kind, part)
-    same(gone_on(kind, part).dataset, in_memory(kind).dataset)
+    same(part.continued().dataset, in_memory(kind).dataset)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ctrl_c_after_the_last_step_comes_too_late(kind, uninterrupted, tmp_path):
     """A flow that has ended stays ended: it is not continued from behind its stop."""
     calls = []
-    function(kind)(**of(kind).build(), on_progress=calls.append)
+    carried_out(of(kind).work, on_progress=calls.append)
     run, _ = execute(of(kind), tmp_path / "run", on_progress=after(len(calls), press))
     resume(run.path)
     is_the_run(run.path, uninterrupted(kind))
@@ -123,9 +115,8 @@ def test_ctrl_c_at_the_stop_of_a_flow_does_not_undo_it(tmp_path):
 
 def test_cancel_works_in_another_thread():
     found = []
-    build = of("solve").build()
-    worker = threading.Thread(target=lambda: found.append(af.solve(**build, cancel=after(2, lambda: True))))
+    worker = threading.Thread(target=lambda: found.append(carried_out(of("solve").work, cancel=after(2, lambda: True))))
     worker.start()
     worker.join()
     assert found[0].outcome.ending.value == "interrupted"
-    same(af.solve(from_=found[0]).dataset, in_memory("solve").dataset)
+    same(found[0].continued().dataset, in_memory("solve").dataset)

@@ -11,7 +11,7 @@ import xarray as xr
 import attnflow as af
 from attnflow import runs
 from attnflow.errors import InvalidInput, InvalidSpec, RunError
-from attnflow.runs import Run, ZarrSink, execute, load_spec, open_run, parse_spec, resume
+from attnflow.runs import Run, ZarrSink, execute, load_spec, open_run, parse_spec, resume, spec_of
 from attnflow.runs.plugins import current, load
 from attnflow.runs.registry import REGISTRY
 
@@ -104,15 +104,15 @@ def positions(path):
 def test_words_of_a_file_are_words_of_its_specifications(here):
     spec = load_spec("mine.toml", ["field.mask.reach=3"], plugins=["mine.py"])
     assert spec.table["field"] == {"name": "warm", "heat": 0.25, "mask": {"name": "neighbours", "reach": 3}}
-    made = spec.build()
-    assert isinstance(made["field"], af.Attention)
-    assert made["field"].mask.width == 4
-    assert made["tokens"].n == 2
+    made = spec.work
+    assert isinstance(made.field, af.Attention)
+    assert made.field.mask.width == 4
+    assert made.tokens.n == 2
     assert executed(here) == 1, "building again does not load again"
     nested = parse_spec(
         PLAIN, ['field.value={ name = "twice", size = 2 }', 'field.mask.name="neighbours"'], plugins=["mine.py"]
     )
-    np.testing.assert_array_equal(nested.build()["field"].value.weight.value, 2 * np.eye(2))
+    np.testing.assert_array_equal(nested.work.field.value.weight.value, 2 * np.eye(2))
     assert nested.table["field"]["mask"] == {"name": "neighbours", "reach": 1}
 
 
@@ -120,9 +120,9 @@ def test_they_are_known_nowhere_else(here):
     spec = load_spec("mine.toml", plugins=["mine.py"])
     assert "warm" not in REGISTRY["field"]
     assert current().loaded == ()
-    with pytest.raises(InvalidSpec, match=r"`tokens.name` is 'pair' \(if it comes from a plugin, give --plugin FILE\)"):
+    with pytest.raises(InvalidSpec, match=r"`field.name` is 'warm' \(if it comes from a plugin, give --plugin FILE\)"):
         load_spec("mine.toml")
-    spec.build()
+    assert spec.work.tokens.n == 2
     with pytest.raises(InvalidSpec, match="if it comes from a plugin"):
         parse_spec(spec.to_toml())
 
@@ -193,7 +193,7 @@ def test_resuming_with_the_same_file_is_bit_identical(here, monkeypatch):
 def test_resuming_without_the_file_says_what_to_give(here, monkeypatch):
     path = interrupted(here, monkeypatch)
     before, times = everything(path), executed(here)
-    for act in (resume, lambda p: Run.open(p).spec()):
+    for act in (resume, lambda p: spec_of(Run.open(p))):
         with pytest.raises(
             RunError, match=r"made with the file 'mine.py', which is not given.*--plugin mine.py"
         ) as told:
@@ -326,14 +326,14 @@ def test_classes_of_a_plugin_find_their_module(here):
         "    return af.Window(width)\n"
     )
     spec = parse_spec(PLAIN, ['field.mask.name="reaching"'], plugins=["typed.py"])
-    assert spec.build()["field"].mask.width == 2
+    assert spec.work.field.mask.width == 2
 
 
 def test_a_report_reads_the_specification_with_its_plugins(here):
     seen = []
 
     def draw(run, flow):
-        seen.append(run.spec().table["field"]["name"])
+        seen.append(spec_of(run).table["field"]["name"])
         return {"plateaus": []}
 
     run, _ = execute(load_spec("mine.toml", plugins=["mine.py"]), here / "run", draw=draw)

@@ -176,7 +176,7 @@ def test_a_torus_run_goes_on_where_it_ended():
     settings = {"method": af.Layers(0.125, af.updates.ProjectRenormalise()), "noise": noise}
     whole = af.solve(af.Attention(3.0), tokens, 4.0, save=af.save.At(times), **settings)
     part = af.solve(af.Attention(3.0), tokens, 2.0, save=af.save.At(times[:4]), **settings)
-    rest = af.solve(from_=part, until=4.0, save=af.save.At(times[4:]))
+    rest = part.continued(4.0, save=af.save.At(times[4:]))
     np.testing.assert_array_equal(rest.positions.values, whole.positions.values)
 
 

@@ -92,7 +92,7 @@ def test_noise_goes_on_and_float32_stays():
     options = {"method": af.Fixed(0.25), "noise": af.Brownian(0.1, seed=1), "keep": ["positions"]}
     whole = af.solve(af.Attention(4.0), tokens, 2.0, save=4, **options)
     half = af.solve(af.Attention(4.0), tokens, 1.0, save=2, **options)
-    np.testing.assert_array_equal(af.solve(from_=half, until=2.0, save=[1.5, 2.0]).positions, whole.positions)
+    np.testing.assert_array_equal(half.continued(2.0, save=[1.5, 2.0]).positions, whole.positions)
     small = af.tokens.padded(af.uniform(af.Sphere(3), n=9, seed=0).astype(np.float32))
     full, plain = (
         frames(af.Attention(4.0), given, 1.0, save=2, method=af.Fixed(0.25)) for given in (small, small.member())

@@ -53,7 +53,7 @@ def compare(
             raise errors.RunError(
                 f"{str(run.path)!r} holds the experiment {facts['experiment']!r}; compare takes runs of specifications."
             )
-    tables = [nested(run.spec_as_written().table) for run in found]
+    tables = [nested(run.table()) for run in found]
     differs = {key: row for key, row in differences(tables).items() if key not in HIDDEN}
     ended = [_numbers(run.facts()) for run in found]
     numbers = {key: [one.get(key) for one in ended] for key in dict.fromkeys(key for one in ended for key in one)}

@@ -30,7 +30,7 @@ def print_run(run: Run) -> None:
     rows = {"status": facts["status"]}
     if facts.get("outcome"):
         rows["outcome"] = facts["outcome"]["message"]
-    rows |= _ROWS.get(summary.get("kind", ""), _flow)(facts["name"], summary)
+    rows |= (_ROWS.get(summary["kind"], _other) if "kind" in summary else _flow)(facts["name"], summary)
     if facts.get("steps"):
         rows["steps"] = ", ".join(f"{count} {kind}" for kind, count in facts["steps"].items())
     rows["wall time"] = f"{facts['wall_time']:.1f} s"
@@ -137,7 +137,13 @@ def _fit(name: str, summary: dict[str, Any]) -> dict[str, str]:
     return loss | {"accuracy": f"{summary['accuracy']:.4f}, was {summary['accuracy_at_start']:.4f}"}
 
 
-_ROWS = {"density": _density, "cells": _cells, "merges": _merges, "fit": _fit}
+def _other(name: str, summary: dict[str, Any]) -> dict[str, str]:
+    """Of a kind without a table of its own: its numbers as they are."""
+    out.print(f"[bold]{name}[/bold]")
+    return {key.replace("_", " "): _cell(value) for key, value in summary.items() if key != "kind"}
+
+
+_ROWS = {"tokens": _flow, "density": _density, "cells": _cells, "merges": _merges, "fit": _fit}
 
 
 def print_claims(run: Run, claims: list["Claim"]) -> None:

@@ -87,7 +87,7 @@ def of_run(run: Run) -> Citation:
                 found[origin.source] = tuple(sorted(places))
     else:
         try:
-            table = run.spec_as_written().table
+            table = run.table()
         except (OSError, ValueError) as error:
             raise RunCorrupted(f"spec.toml of {str(run.path)!r} cannot be read ({error}); run it again.") from None
         found = {key: tuple(why) for key, why in references.used(table).items()}

@@ -1,12 +1,10 @@
 """Carry out an experiment in a run folder, from the start or from where it was left."""
 
-import contextlib
 import json
-import time
 from pathlib import Path
 from typing import Any
 
-from attnflow.errors import AttnflowError, InvalidInput, RunCorrupted, RunError
+from attnflow.errors import InvalidInput, RunCorrupted, RunError
 from attnflow.experiments.catalogue import Experiment, find
 from attnflow.experiments.claim import Claim
 from attnflow.experiments.outside import check_writable, from_file, from_plugins, is_file
@@ -15,8 +13,9 @@ from attnflow.experiments.report import draw_report
 from attnflow.experiments.settings import Settings, parse_settings
 from attnflow.experiments.study import OnProgress, Study
 from attnflow.interrupts import interruptible
-from attnflow.runs.execution import peak_memory
-from attnflow.runs.folder import Run, write_atomically, writing
+from attnflow.runs.files import write_atomically, writing
+from attnflow.runs.folder import Run
+from attnflow.runs.lifecycle import attempt
 from attnflow.runs.plugins import Given
 from attnflow.runs.recorded import checked
 
@@ -99,50 +98,22 @@ def read_claims(run: Run) -> list[Claim]:
 
 
 def _complete(run: Run, experiment: Experiment, settings: Settings, on_progress: OnProgress | None) -> list[Claim]:
-    manifest = run.manifest()
-    began, before, used = (
-        time.perf_counter(),
-        run.wall_time(manifest),
-        manifest.get("cpu_time", 0.0) - time.process_time(),
-    )
-    experiment.plugins.keep(run.path)
-    run.update(
-        status="running", began=time.time(), wall_time=before, **{key: None for key in ("message",) if key in manifest}
-    )  # of a failure before
-    module = experiment.module()
-    study = Study(run.path / "parts", on_progress)
-    status: dict[str, Any] = {"status": "interrupted"}
-
-    def finish() -> None:
-        wall_time, cpu_time = before + time.perf_counter() - began, used + time.process_time()
-        run.update(wall_time=wall_time, began=None, cpu_time=cpu_time, peak_memory=peak_memory(), **status)
-
-    try:
-        with interruptible(), experiment.plugins.active():
-            data = module.run(settings.parameters, study)
-            claims = list(module.claims(settings.parameters, data))
-            if not claims:
-                raise InvalidInput(f"the experiment {settings.name!r} makes no claim; `claims` must return some.")
-            study.progress("drawing the figure and the report", 1.0)
-            figure = module.draw(settings.parameters, data)
-            with writing(run.path):
-                text = json.dumps([claim.to_json() for claim in claims], indent=2, allow_nan=False)
-                write_atomically(run.path / "claims.json", (text + "\n").encode())
-                draw_report(run, experiment, settings, claims, figure)
-            if hasattr(module, "motion") and not settings.quick:
-                study.progress("drawing the animation", 1.0)
-                module.motion(settings.parameters).save(run.figures / f"{settings.name}.gif")
-            status = {
-                "status": "drawing",
-                "summary": {"claims": len(claims), "failed": sum(not claim.holds for claim in claims)},
-            }
-    except BaseException as error:
-        if isinstance(error, Exception):
-            known = isinstance(error, AttnflowError)
-            status = {"status": "failed", "message": str(error) if known else f"{type(error).__name__}: {error}"}
-        with contextlib.suppress(RunError):  # the first error is the one to report
-            finish()
-        raise
-    finish()
+    with attempt(run, experiment.plugins) as status, interruptible(), experiment.plugins.active():
+        module, study = experiment.module(), Study(run.path / "parts", on_progress)
+        data = module.run(settings.parameters, study)
+        claims = list(module.claims(settings.parameters, data))
+        if not claims:
+            raise InvalidInput(f"the experiment {settings.name!r} makes no claim; `claims` must return some.")
+        study.progress("drawing the figure and the report", 1.0)
+        figure = module.draw(settings.parameters, data)
+        with writing(run.path):
+            text = json.dumps([claim.to_json() for claim in claims], indent=2, allow_nan=False)
+            write_atomically(run.path / "claims.json", (text + "\n").encode())
+            draw_report(run, experiment, settings, claims, figure)
+        if hasattr(module, "motion") and not settings.quick:
+            study.progress("drawing the animation", 1.0)
+            module.motion(settings.parameters).save(run.figures / f"{settings.name}.gif")
+        failed = sum(not claim.holds for claim in claims)
+        status |= {"status": "drawing", "summary": {"claims": len(claims), "failed": failed}}
     run.seal()
     return claims

@@ -20,7 +20,8 @@ from attnflow.experiments.execute import read_claims
 from attnflow.experiments.mutation import Matrix
 from attnflow.experiments.randomness import Replication
 from attnflow.references import linked
-from attnflow.runs.folder import Run, list_runs, write_atomically, writing
+from attnflow.runs.files import write_atomically, writing
+from attnflow.runs.folder import Run, list_runs
 
 WIDTH = 1400
 """Pixels of a figure on its page, at most."""

@@ -11,7 +11,8 @@ from attnflow.experiments.settings import Settings
 from attnflow.plots.page import as_page, as_svg, facts_table, toml_block, with_caption
 from attnflow.plots.style import lay_out, styled
 from attnflow.references import reference
-from attnflow.runs.folder import Run, write_atomically
+from attnflow.runs.files import write_atomically
+from attnflow.runs.folder import Run
 
 
 def draw_report(run: Run, experiment: Experiment, settings: Settings, claims: list[Claim], figure: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from attnflow.errors import InvalidInput
 from attnflow.experiments.parts import open_part, pack
 from attnflow.interrupts import raise_if_interrupted
-from attnflow.runs.folder import write_atomically, writing
+from attnflow.runs.files import write_atomically, writing
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -20,14 +20,10 @@ from attnflow.tokens import Measure, Tokens
 T = TypeVar("T", Tokens, Measure)
 
 
-def default_method(noise: AbstractNoise | None) -> AbstractMethod:
-    """The method of `solve` and `advance` where none is given."""
-    return _default(noise is None)
-
-
 @functools.cache
-def _default(smooth: bool) -> AbstractMethod:
-    return Adaptive() if smooth else Layers(0.01, ProjectRenormalise())
+def default_method(noisy: bool) -> AbstractMethod:
+    """The method of `solve` and `advance` where none is given, with noise or without."""
+    return Layers(0.01, ProjectRenormalise()) if noisy else Adaptive()
 
 
 @double
@@ -56,7 +52,7 @@ def advance(
     instance("field", field, AbstractField, "a field such as Attention(2.0)")
     instance("tokens", tokens, Tokens | Measure, "tokens, such as from_array(positions)")
     instance("noise", noise, AbstractNoise | None, "noise such as Brownian(0.1)")
-    method = default_method(noise) if method is None else method
+    method = default_method(noise is not None) if method is None else method
     if not isinstance(method, AbstractMethod):
         raise InvalidInput(f"`method` is {type(method).__name__}, which is for `solve`; use Adaptive, Fixed or Layers.")
     for name, value in (("t0", t0), ("t1", t1)):

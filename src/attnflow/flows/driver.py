@@ -1,4 +1,4 @@
-"""The driver: one loop for everything long. It observes, keeps, stops, reports, cancels, checkpoints and resumes.
+"""The driver: one loop for all work. It observes, keeps, stops, reports, cancels, checkpoints and resumes.
 
 A stepper does the work in slices of a fraction of a second. Its state is a pytree of arrays from which the work can be
 taken up again: slices may be cut anywhere, and what is computed does not depend on where they were cut. Everything else
@@ -8,7 +8,7 @@ belongs to the driver: where rows are stored, what is observed on them, when mem
 import contextlib
 import dataclasses
 import time as clock
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import jax
@@ -18,12 +18,14 @@ from attnflow.checks import flag, instance, shown
 from attnflow.compilations import make_room_at_times
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.flows.heartbeat import Heartbeat, is_wanted
-from attnflow.flows.observables import Broken, Observe, Observers, Views
+from attnflow.flows.observables import Broken, Observers, Views
 from attnflow.flows.outcome import Ending, Outcome, Pace, Progress
 from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout, Tables, Variable
 from attnflow.flows.stepper import AbstractStepper, Rows
-from attnflow.flows.stop import AbstractStop, Frame
+from attnflow.flows.stop import Frame
+from attnflow.flows.work import AbstractWork, Driven
 from attnflow.interrupts import Cancelled, interruptible, raise_if_interrupted
+from attnflow.precision import full_precision
 
 SECONDS = 60.0
 """A run folder gets a checkpoint at least so often."""
@@ -32,21 +34,8 @@ STILL_FRAMES = 16
 
 
 @dataclasses.dataclass(frozen=True)
-class Driven:
-    """What the driver leaves."""
-
-    dataset: Any
-    outcome: Outcome
-    steps: dict[str, int]
-    checkpoint: Checkpoint
-    """From where longer work would go on."""
-    state: Any
-    """The last state of the stepper."""
-
-
-@dataclasses.dataclass(frozen=True)
 class Control:
-    """How the user follows long work; the same for everything that is driven."""
+    """How the user follows work; the same for every kind."""
 
     sink: AbstractSink | None = None
     on_progress: Callable[[Progress], None] | None = None
@@ -61,31 +50,6 @@ class Control:
         instance("sink", self.sink, AbstractSink | None, "a sink such as InMemory()")
 
 
-def drive(
-    stepper: AbstractStepper,
-    control: Control,
-    result: Callable[[Driven], Any],
-    *,
-    observe: Observe | None = None,
-    keep: Collection[str] | None = None,
-    stops: Sequence[AbstractStop] = (),
-) -> Any:
-    """Carry `stepper` to its end and hand what it leaves to `result`; a failed flow raises, with its result inside.
-
-    `keep` names the variables of frames that are saved, all by default; observables are always saved. Without
-    `on_progress` a terminal shows a line after two seconds (`ATTNFLOW_PROGRESS=off`: none).
-    """
-    make_room_at_times()
-    with contextlib.ExitStack() as stack:
-        if control.on_progress is None and is_wanted():
-            control = dataclasses.replace(control, on_progress=stack.enter_context(Heartbeat()).update)
-        driven = _Drive(stepper, control, observe, keep, tuple(stops)).run()
-    made = result(driven)
-    if control.check and not driven.outcome.ok:
-        raise FlowFailed(driven.outcome.message, made)
-    return made
-
-
 class _State(NamedTuple):
     """What is checkpointed."""
 
@@ -96,19 +60,22 @@ class _State(NamedTuple):
     """(member,) the time at which a stop condition held; NaN before."""
 
 
-class _Drive:
-    """One call of `drive`."""
+class Drive:
+    """Checked work with its stepper, ready to be carried out; `layout` says what is going to be saved.
 
-    def __init__(
-        self,
-        stepper: AbstractStepper,
-        control: Control,
-        observe: Observe | None,
-        keep: Collection[str] | None,
-        stops: tuple[AbstractStop, ...],
-    ):
-        self.stepper, self.control, self.stops = stepper, control, stops
-        self.sink = InMemory() if control.sink is None else control.sink
+    The fields of the work that are called `observe`, `keep` (the variables of frames that are saved, all by default)
+    and `stop` are used here. Observables are always saved, and they are tried out on the start.
+    """
+
+    def __init__(self, work: AbstractWork):
+        self.work = work
+        self.stops = tuple(getattr(work, "stop", ()))
+        with full_precision():
+            self._prepare(getattr(work, "observe", None), getattr(work, "keep", None))
+
+    def _prepare(self, observe: Any, keep: Collection[str] | None) -> None:
+        self.stepper: AbstractStepper = self.work.stepper()
+        stepper = self.stepper
         layout, start = stepper.layout(), stepper.start()
         self.shape = tuple(layout.sizes[d] for d in stepper.batch)
         self.members = int(np.prod(self.shape, dtype=int))
@@ -117,7 +84,6 @@ class _Drive:
         taken = {name for table in layout.tables.values() for name in table} | set(layout.static) | set(layout.sizes)
         self.observers = None if start is None else Observers(observe, start, taken, layout.sizes.get("token", 1) ** 2)
         self.layout = self._with_observables(layout, keep)
-        self.pace = Pace(*stepper.goal)
 
     def _with_observables(self, layout: Layout, keep: Collection[str] | None) -> Layout:
         """The layout with what observables add and without what is not kept."""
@@ -139,31 +105,60 @@ class _Drive:
         tables = layout.tables | {"time": frames}
         return dataclasses.replace(layout, tables=tables, sizes=sizes, identity=identity, static=static)
 
-    def run(self) -> Driven:
+    def run(self, control: Control | None = None) -> Any:
+        """Carry the work to its end: its result. A failed flow raises, with its result inside.
+
+        Without `on_progress` a terminal shows a line after two seconds (`ATTNFLOW_PROGRESS=off`: none).
+        """
+        control = Control() if control is None else control
+        make_room_at_times()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(full_precision())
+            if control.on_progress is None and is_wanted():
+                control = dataclasses.replace(control, on_progress=stack.enter_context(Heartbeat()).update)
+            self.control, self.sink = control, InMemory() if control.sink is None else control.sink
+            driven = self._drive()
+            made = self.work.result(driven)
+        if control.check and not driven.outcome.ok:
+            raise FlowFailed(driven.outcome.message, made)
+        return made
+
+    def _drive(self) -> Driven:
+        self.pace = Pace(*self.stepper.goal)
         self.sink.begin(self.layout)
         none = dict.fromkeys(self.layout.tables, 0)
         self.saved = Checkpoint(None, none, none, {}, None)
         self.state: _State | None = None
         self.resume: Any = None
         self.committing, self.stored = False, clock.perf_counter()
-        outcome: Outcome | None = None
+        self.outcome: Outcome | None = None
         try:
             with interruptible(self.control.cancel):
-                begun = self.stepper.begin()
-                blank = _State(begun, np.zeros(self.members, np.int64), np.full(self.members, np.nan))
-                self.saved = self.sink.load(blank) or dataclasses.replace(self.saved, state=blank)
-                self.state, outcome = self.saved.state, self.saved.outcome
-                while outcome is None:
-                    raise_if_interrupted()
-                    outcome = self._slice()
+                self._work()
         except KeyboardInterrupt as error:
-            outcome = outcome or self.saved.outcome  # the work may have ended in this slice
+            outcome = self.outcome or self.saved.outcome  # the work may have ended in this slice
             if outcome is None:
                 why = "cancelled" if isinstance(error, Cancelled) else "interrupted"
                 outcome = Outcome(Ending.INTERRUPTED, f"{why}; the rows saved so far are kept.")
+        else:
+            outcome = self.outcome
+        assert outcome is not None
         if outcome.ending is Ending.INTERRUPTED or (outcome.ending is Ending.FAILED and self.sink.keeps_partial):
             self._salvage()
         return self._end(outcome)
+
+    def _work(self) -> None:
+        """Slice after slice, from the start or from the checkpoint of the sink.
+
+        A function of its own: in Python 3.13 an interrupt at the jump back of a loop is not caught by the `try` around
+        that loop in the same function.
+        """
+        blank = _State(self.stepper.begin(), np.zeros(self.members, np.int64), np.full(self.members, np.nan))
+        self.saved = self.sink.load(blank) or dataclasses.replace(self.saved, state=blank)
+        self.state, self.outcome = self.saved.state, self.saved.outcome
+        while self.outcome is None:
+            raise_if_interrupted()
+            self.outcome = self._slice()
 
     def _slice(self) -> Outcome | None:
         """One slice of work, and what follows from it."""
@@ -356,4 +351,4 @@ class _Drive:
             static = static | {"stopped_at": (self.stepper.batch, self.state.stopped_at.reshape(self.shape))}
         attributes = {"outcome": outcome.ending.value, "message": outcome.message, **steps}
         dataset = self.sink.end(self.saved, static, attributes, outcome.complete)
-        return Driven(dataset, outcome, steps, self.saved, work)
+        return Driven(dataset, outcome, steps, self.saved)

@@ -1,10 +1,9 @@
 """Tokens that follow a field, as the driver moves them."""
 
-import dataclasses
 import functools
 import time as clock
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,20 +11,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import Members, members, over_members
-from attnflow.fields import AbstractField, breaks
+from attnflow.fields import breaks
 from attnflow.fields.structure import is_exact
 from attnflow.flows.compiled import Staged, compiled, wait
 from attnflow.flows.methods import AbstractMethod
 from attnflow.flows.methods.base import Stretch
-from attnflow.flows.noises import AbstractNoise
-from attnflow.flows.observables import Observe, Views
+from attnflow.flows.observables import Views
 from attnflow.flows.outcome import Ending, Outcome, Reached
 from attnflow.flows.sink import Layout, Variable
 from attnflow.flows.stepper import AbstractStepper, Rows, Slice
-from attnflow.flows.stop import AbstractStop
+from attnflow.flows.stop import conditions
 from attnflow.flows.system import Particles
 from attnflow.observe.energy import frame, lyapunov
-from attnflow.tokens import Measure, Tokens
+from attnflow.tokens import Measure
+
+if TYPE_CHECKING:
+    from attnflow.flows.solve import Solve
 
 FROZEN_SPREAD = 1e-6
 FIRST_SLICE = 1e8
@@ -33,21 +34,6 @@ FIRST_SLICE = 1e8
 SECONDS = 0.2
 BUILT_IN = ("positions", "speed", "floor", "resolved", "spread", "energy")
 """What `solve` can keep of every frame."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """How a flow was made: what `solve(from_=flow)` goes on with."""
-
-    field: AbstractField
-    tokens: Tokens
-    times: np.ndarray
-    method: AbstractMethod
-    noise: AbstractNoise | None
-    stops: tuple[AbstractStop, ...]
-    observe: Observe
-    keep: tuple[str, ...]
-    chunk: int
 
 
 class _State(NamedTuple):
@@ -65,28 +51,32 @@ class _State(NamedTuple):
     """Rows before the current chunk."""
     held: np.ndarray
     """(member,) the time at which a member was held; inf before."""
+    path: Any = None
+    """The state before the first step that was shortened to end in time, from which a longer flow goes on."""
 
 
 class FlowingTokens(AbstractStepper):
     """Tokens that follow a field. Chunk k holds the frames k chunk, ..., (k + 1) chunk - 1."""
 
-    def __init__(self, recipe: Recipe):
-        self.recipe = recipe
-        tokens, method, field = recipe.tokens, recipe.method, recipe.field
-        self.times = recipe.times
-        self.size = recipe.chunk
-        self.systems: Members = members((field, recipe.noise), tokens)
+    def __init__(self, flow: "Solve"):
+        self.flow = flow
+        tokens, method, field = flow.tokens, flow.method, flow.field
+        assert method is not None
+        assert flow.chunk is not None
+        self.times = flow.times
+        self.size = flow.chunk
+        self.systems: Members = members((field, flow.noise), tokens)
         self.count = int(np.prod(self.systems.shape)) if self.systems.dims else 1
         on = method.evaluates_on(tokens.space)
         seen = tokens if on is tokens.space else tokens.on(on, tokens.positions)
         has_energy = lyapunov(field, seen) is not None
         names = [name for name in BUILT_IN if name != "energy" or has_energy]
-        self.kept = [name for name in names if name in recipe.keep]
-        needed = {name for stop in recipe.stops for name in stop.needs} | set(self.kept)
-        self.can_freeze = recipe.noise is None and {"resolved", "spread"} <= set(self.kept)
+        self.kept = [name for name in names if name in flow.keep]
+        needed = {name for stop in conditions(flow.stop) for name in stop.needs} | set(self.kept)
+        self.can_freeze = flow.noise is None and {"resolved", "spread"} <= set(self.kept)
         needed |= {"floor"} if self.can_freeze else set()  # which the message names
         measure = self.systems.measure.moved(None)
-        jumps = breaks((field, recipe.noise), self.times[-1])
+        jumps = breaks((field, flow.noise), self.times[-1])
         self.last_jump = float(jumps[-1]) if jumps.size else -np.inf
         self.names = tuple(name for name in names if name in needed and name != "positions")
         plan = _Plan(
@@ -100,8 +90,6 @@ class FlowingTokens(AbstractStepper):
         )
         self.plan = Staged(plan)
         self.limit = float(np.clip(FIRST_SLICE / (self.count * tokens.n * max(tokens.n, 64)), 1, 256))
-        self.path: _State | None = None
-        """The state before the last steps, which were shortened."""
         self.scratch: Any = None
         """Room for the frames of a chunk."""
         batch, floating = (self.count,) * bool(self.systems.dims), np.asarray(tokens.positions).dtype
@@ -119,8 +107,8 @@ class FlowingTokens(AbstractStepper):
         return float(self.times[-1]), len(self.times)
 
     def layout(self) -> Layout:
-        floating = np.asarray(self.recipe.tokens.positions).dtype
-        batch, tokens = self.batch, self.recipe.tokens
+        floating = np.asarray(self.flow.tokens.positions).dtype
+        batch, tokens = self.batch, self.flow.tokens
         frames = {"time": Variable(("time",), np.dtype(np.float64))}
         for name in self.kept:
             own = ("token", "dim") if name == "positions" else ()
@@ -141,8 +129,8 @@ class FlowingTokens(AbstractStepper):
         """What does not change along the flow: masses, places and, where rows are absent, which are not."""
         mu, dims = self.systems.measure, (*self.systems.dims, "token")
         found = {"masses": (dims, self.systems.unflatten(np.asarray(mu.masses)))}
-        shared = np.ndim(self.recipe.tokens.place) == 1
-        place = np.asarray(self.recipe.tokens.place) if shared else self.systems.unflatten(np.asarray(mu.place))
+        shared = np.ndim(self.flow.tokens.place) == 1
+        place = np.asarray(self.flow.tokens.place) if shared else self.systems.unflatten(np.asarray(mu.place))
         found["place"] = (("token",) if shared else dims, place)
         if mu.present is not None:
             found["present"] = (dims, self.systems.unflatten(np.asarray(mu.present)))
@@ -173,7 +161,7 @@ class FlowingTokens(AbstractStepper):
         done: Stretch = wait(
             _stretch(
                 self.plan, state.t, state.x, state.memory, state.frames, state.filled, chunk,
-                after, np.asarray(self.times[-1]), np.asarray(self.path is not None), limit,
+                after, np.asarray(self.times[-1]), np.asarray(state.path is not None), limit,
             )
         )  # fmt: skip
         steps = np.asarray(done.steps).reshape(-1, 2).sum(axis=0)
@@ -183,16 +171,16 @@ class FlowingTokens(AbstractStepper):
             steps=state.steps + steps,
         )  # fmt: skip
         if (failed := np.asarray(done.failed)).any():
-            return Slice(moved, None, self._failure(failed, moved), self.path)
+            return Slice(moved, None, self._failure(failed, moved), moved.path)
         full = np.asarray(done.filled) >= self.size
         if not full.all():
-            if self.path is None and np.all(full | np.asarray(done.waiting)):
-                self.path = moved  # from here on steps are shortened to end in time
-            return Slice(moved, None, None, self.path)
+            if moved.path is None and np.all(full | np.asarray(done.waiting)):
+                moved = moved._replace(path=moved)  # from here on steps are shortened to end in time
+            return Slice(moved, None, None, moved.path)
         rows = self._rows(moved, last - row)
         self.scratch = moved.frames
         moved = moved._replace(frames=self.none, filled=self.unfilled, row=np.asarray(last))
-        return Slice(moved, rows, self._finished() if last == len(self.times) else None, self.path)
+        return Slice(moved, rows, self._finished() if last == len(self.times) else None, moved.path)
 
     def unfinished(self, state: _State) -> Rows | None:
         row = int(state.row)
@@ -269,7 +257,7 @@ class FlowingTokens(AbstractStepper):
         return Rows({"time": {"time": times[:length]} | shaped}, views)
 
     def _views(self, frames: np.ndarray, times: np.ndarray) -> Views:
-        return Views(times, frames, self._fixed if self.recipe.observe else None, _moved)
+        return Views(times, frames, self._fixed if self.flow.observe else None, _moved)
 
     @functools.cached_property
     def _fixed(self) -> Measure:

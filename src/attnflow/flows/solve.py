@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,19 +13,18 @@ from attnflow.errors import InvalidInput
 from attnflow.feasible import require_memory
 from attnflow.fields import AbstractField
 from attnflow.flows.advance import default_method
-from attnflow.flows.continuing import go_on, recipe_of
-from attnflow.flows.driver import Control, Driven, drive
+from attnflow.flows.driver import Control, Drive
 from attnflow.flows.longtime.method import LongTime
 from attnflow.flows.methods import AbstractMethod, Adaptive
 from attnflow.flows.noises import AbstractNoise, check_noise
 from attnflow.flows.observables import Observe
 from attnflow.flows.outcome import Progress
-from attnflow.flows.particles import BUILT_IN, FlowingTokens, Recipe
-from attnflow.flows.save import Save, continued, saved_times
+from attnflow.flows.particles import BUILT_IN, FlowingTokens
+from attnflow.flows.save import Evenly, Save, as_times
 from attnflow.flows.sink import AbstractSink
 from attnflow.flows.stop import AbstractStop, conditions
 from attnflow.flows.trajectory import Trajectory
-from attnflow.precision import full_precision
+from attnflow.flows.work import AbstractWork, Driven
 from attnflow.tokens import Tokens
 
 LARGEST_CHUNK, FEWEST, MOST, MOST_OF_A_BATCH = 1 << 22, 4, 64, 16
@@ -34,10 +33,80 @@ COPIES = 6
 """Arrays of all positions that a step needs at a time, at least: the frames of a chunk, the state and a stage."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Solve(AbstractWork):
+    """Tokens that follow a field: the work of `solve`, whose arguments its fields are."""
+
+    field: AbstractField
+    tokens: Tokens
+    until: float
+    save: Save | None = Evenly(200)
+    method: AbstractMethod | None = None
+    noise: AbstractNoise | None = None
+    stop: AbstractStop | Sequence[AbstractStop] = ()
+    observe: Observe | None = dataclasses.field(default_factory=dict)
+    keep: Collection[str] = BUILT_IN
+    chunk: int | None = None
+    tol: float | None = None
+
+    def checked(self) -> Self:
+        field, tokens, noise, keep = self.field, self.tokens, self.noise, self.keep
+        instance("field", field, AbstractField, "a field such as Attention(2.0)")
+        instance("tokens", tokens, Tokens, "tokens, such as from_array(positions)")
+        if isinstance(self.method, LongTime):
+            raise InvalidInput("`method` is LongTime, which is not a method of `solve`; use solve_long(field, tokens).")
+        instance("method", self.method, AbstractMethod | None, "a method such as Adaptive()")
+        instance("noise", noise, AbstractNoise | None, "noise such as Brownian(0.1)")
+        stops = conditions(self.stop)
+        observe: Any = {} if self.observe is None else self.observe
+        instance("observe", observe, Mapping, "a dictionary of names and functions")
+        method = default_method(noise is not None) if self.method is None else self.method
+        until = end_time(self.until)
+        if self.chunk is not None:
+            whole("chunk", self.chunk, 1)
+        if (
+            isinstance(keep, str | np.ndarray)
+            or not isinstance(keep, Collection)
+            or not all(k in BUILT_IN for k in keep)
+        ):
+            raise InvalidInput(f"`keep` is {shown(keep)}; give names out of {', '.join(BUILT_IN)}.")
+        if isinstance(method, Adaptive) and np.asarray(tokens.positions).dtype == np.float32:
+            raise InvalidInput("`tokens` are float32, and Adaptive works in float64; use Fixed(step) or Layers(step).")
+        on = method.evaluates_on(tokens.space)
+        field.check(tokens, on)
+        method.check(until, field)
+        if noise is not None:
+            check_noise(noise, method, tokens)
+        checked = dataclasses.replace(
+            self, until=until, save=as_times(self.save), method=method, stop=stops, observe=dict(observe),
+            keep=tuple(name for name in BUILT_IN if name in keep),
+        )  # fmt: skip
+        checked.times  # noqa: B018 (refuses what is no rule for times)
+        sizes = [len(labels) for labels in dimensions((field, noise), tokens).values()]
+        numbers = math.prod(sizes) * tokens.n * tokens.dim
+        itemsize = np.asarray(tokens.positions).dtype.itemsize
+        require_memory(itemsize * COPIES * numbers, f"a flow of {numbers} coordinates", "use fewer tokens or members")
+        chunk = int(np.clip(LARGEST_CHUNK // numbers, FEWEST, MOST_OF_A_BATCH if sizes else MOST))
+        return dataclasses.replace(
+            checked, field=field.prepare(tokens, self.tol, flowing=True, on=on), chunk=self.chunk or chunk
+        )
+
+    def stepper(self) -> FlowingTokens:
+        return FlowingTokens(self)
+
+    def result(self, driven: Driven) -> Trajectory:
+        space = None if self.tokens is None else self.tokens.space
+        return Trajectory(driven.dataset, self.field, space, driven.outcome, driven.steps, driven.checkpoint, self)
+
+    @classmethod
+    def defaults(cls, given: Collection[str]) -> dict[str, Any]:
+        return super().defaults(given) | {"method": default_method("noise" in given)}
+
+
 def solve(
-    field: AbstractField | None = None,
-    tokens: Tokens | None = None,
-    until: float | None = None,
+    field: AbstractField,
+    tokens: Tokens,
+    until: float,
     *,
     save: Save | None = None,
     method: AbstractMethod | None = None,
@@ -48,7 +117,6 @@ def solve(
     sink: AbstractSink | None = None,
     chunk: int | None = None,
     tol: float | None = None,
-    from_: Trajectory | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
     check: bool = True,
@@ -74,9 +142,6 @@ def solve(
         sink: where frames go; default in memory. A run folder streams them to disk and can resume.
         chunk: frames that are measured and stored together; it does not change results.
         tol: accuracy of the sums over pairs (`field.prepare`), where the field was not given one.
-        from_: a flow to be continued to a later `until`, as in `solve(from_=flow, until=20)`. The result has all frames
-            and is bit by bit that of one call with the concatenated save times. All else is as it was there. An
-            interrupted flow goes on to its own end by `solve(from_=flow)`.
         on_progress: called with a `Progress` several times a second. Without it a terminal or notebook shows one line
             after two seconds (not with `ATTNFLOW_PROGRESS=off` in the environment).
         cancel: called several times a second; when it returns True the flow ends as after Ctrl-C. Works in any thread.
@@ -84,67 +149,9 @@ def solve(
 
     Returns a `Trajectory`. Its outcome is `frozen` when all speeds have been below round-off for 16 frames although the
     tokens have not met: either they are at an equilibrium or the drift that is left cannot be seen in this clock.
-    Ctrl-C ends the flow at the last saved frame, with the outcome `interrupted`; `from_` goes on from there.
+    Ctrl-C ends the flow at the last saved frame, with the outcome `interrupted`. `flow.continued(until)` goes on from
+    its end to a later time, bit by bit as one call with all save times would have.
     """
-    control = Control(sink, on_progress, cancel, check)
-    if from_ is not None:
-        old: Recipe = recipe_of(from_, Trajectory, "solve")
-        last = float(old.times[-1])
-        given = {"field": field, "tokens": tokens, "method": method, "noise": noise, "stop": stop, "observe": observe,
-                 "chunk": chunk, "tol": tol, "keep": None if keep == BUILT_IN else keep}  # fmt: skip
-        control = go_on(from_, last if until is None else until, last, given, control)
-        end = last if until is None else float(until)
-        old.method.check(end, old.field)
-        times = continued(old.times, save, end, old.method.layer_step)
-        return _run(dataclasses.replace(old, times=times), control)
-    recipe = _recipe(field, tokens, until, save, method, noise, stop, observe, keep, chunk, tol)
-    return _run(recipe, control)
-
-
-def _recipe(
-    field: Any, tokens: Any, until: Any, save: Any, method: Any, noise: Any, stop: Any, observe: Any, keep: Any,
-    chunk: Any, tol: float | None,
-) -> Recipe:  # fmt: skip
-    """The checked arguments of `solve`."""
-    instance("field", field, AbstractField, "a field such as Attention(2.0)")
-    instance("tokens", tokens, Tokens, "tokens, such as from_array(positions)")
-    if isinstance(method, LongTime):
-        raise InvalidInput("`method` is LongTime, which is not a method of `solve`; use solve_long(field, tokens).")
-    instance("method", method, AbstractMethod | None, "a method such as Adaptive()")
-    instance("noise", noise, AbstractNoise | None, "noise such as Brownian(0.1)")
-    stops = conditions(stop)
-    observe = instance("observe", {} if observe is None else observe, Mapping, "a dictionary of names and functions")
-    method = default_method(noise) if method is None else method
-    until = end_time(until)
-    if chunk is not None:
-        whole("chunk", chunk, 1)
-    if isinstance(keep, str | np.ndarray) or not isinstance(keep, Collection) or not all(k in BUILT_IN for k in keep):
-        raise InvalidInput(f"`keep` is {shown(keep)}; give names out of {', '.join(BUILT_IN)}.")
-    if isinstance(method, Adaptive) and np.asarray(tokens.positions).dtype == np.float32:
-        raise InvalidInput("`tokens` are float32, and Adaptive works in float64; use Fixed(step) or Layers(step).")
-    on = method.evaluates_on(tokens.space)
-    field.check(tokens, on)
-    method.check(until, field)
-    if noise is not None:
-        check_noise(noise, method, tokens)
-    times = saved_times(save, until, method.layer_step)
-    sizes = [len(labels) for labels in dimensions((field, noise), tokens).values()]
-    numbers = math.prod(sizes) * tokens.n * tokens.dim
-    itemsize = np.asarray(tokens.positions).dtype.itemsize
-    require_memory(itemsize * COPIES * numbers, f"a flow of {numbers} coordinates", "use fewer tokens or members")
-    field = field.prepare(tokens, tol, flowing=True, on=on)
-    kept = tuple(name for name in BUILT_IN if name in keep)
-    if chunk is None:
-        chunk = int(np.clip(LARGEST_CHUNK // numbers, FEWEST, MOST_OF_A_BATCH if sizes else MOST))
-    return Recipe(field, tokens, times, method, noise, stops, dict(observe), kept, chunk)
-
-
-def _run(recipe: Recipe, control: Control) -> Trajectory:
-    def result(driven: Driven) -> Trajectory:
-        return Trajectory(
-            driven.dataset, recipe.field, recipe.tokens.space, driven.outcome, driven.steps, driven.checkpoint, recipe
-        )
-
-    with full_precision():
-        stepper = FlowingTokens(recipe)
-        return drive(stepper, control, result, observe=recipe.observe, keep=recipe.keep, stops=recipe.stops)
+    work = Solve(field, tokens, until, save, method, noise, stop, observe, keep, chunk, tol)
+    found: Trajectory = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
+    return found

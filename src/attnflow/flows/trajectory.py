@@ -12,6 +12,7 @@ from attnflow.checks import shown, whole
 from attnflow.describe import brief, html_table
 from attnflow.errors import InvalidInput, NoSuchItem
 from attnflow.flows.outcome import Ending, Outcome
+from attnflow.flows.result import AbstractResult
 from attnflow.observe.clusters import Clusters, cluster_scale, clusters
 from attnflow.observe.pairs import overlap_histogram
 from attnflow.spaces import AbstractSpace
@@ -26,7 +27,7 @@ T = TypeVar("T", bound="AbstractTrajectory")
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class AbstractTrajectory(abc.ABC):
+class AbstractTrajectory(AbstractResult):
     """Frames of tokens as an xarray Dataset with dimensions (batch..., time, token, dim)."""
 
     dataset: "xr.Dataset"
@@ -37,9 +38,9 @@ class AbstractTrajectory(abc.ABC):
     steps: dict[str, int]
     """Accepted and rejected steps, over all members."""
     checkpoint: Any = dataclasses.field(default=None, repr=False)
-    """From where `solve(from_=flow)` goes on."""
-    recipe: Any = dataclasses.field(default=None, repr=False)
-    """How the flow was made."""
+    """From where `continued` goes on."""
+    work: Any = dataclasses.field(default=None, repr=False)
+    """The work that made the flow."""
 
     @property
     def time(self) -> "xr.DataArray":
@@ -64,7 +65,7 @@ class AbstractTrajectory(abc.ABC):
 
         For Attention alone it is the renormalised energy: at most 0, and 0 at consensus.
         """
-        if "energy" not in self.dataset and self.recipe is not None and "energy" not in self.recipe.keep:
+        if "energy" not in self.dataset and self.work is not None and "energy" not in self.work.keep:
             raise InvalidInput("this flow kept no energy; make it with keep=('energy', ...).")
         if "energy" not in self.dataset:
             raise InvalidInput(
@@ -97,7 +98,7 @@ class AbstractTrajectory(abc.ABC):
             if at.step is not None and not (isinstance(at.step, int) and at.step > 0):
                 raise InvalidInput(f"the step of the slice is {shown(at.step)}; frames go forwards, give one above 0.")
             return dataclasses.replace(
-                self, dataset=self._cut(at), outcome=self._outcome_of(at), checkpoint=None, recipe=None
+                self, dataset=self._cut(at), outcome=self._outcome_of(at), checkpoint=None, work=None
             )
         frame = whole("at", at, -sys.maxsize)
         if not -len(self) <= frame < len(self):

@@ -2,11 +2,12 @@
 
 from attnflow.learn.classifier import Classifier, padded
 from attnflow.learn.data import interleaved_classes
-from attnflow.learn.fit import Fitted, cross_entropy, fit, trainable
+from attnflow.learn.fit import Fit, Fitted, cross_entropy, fit, trainable
 from attnflow.learn.networks import residual_classifier, residual_network
 
 __all__ = [
     "Classifier",
+    "Fit",
     "Fitted",
     "cross_entropy",
     "fit",

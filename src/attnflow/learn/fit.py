@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -16,11 +16,12 @@ from attnflow.errors import MissingExtra
 from attnflow.feasible import require_steps
 from attnflow.fields import AbstractWeight, Constant, Interpolated, PerLayer, Pieces
 from attnflow.flows.compiled import wait
-from attnflow.flows.continuing import changed, go_on, recipe_of
-from attnflow.flows.driver import Control, Driven, drive
+from attnflow.flows.driver import Control, Drive
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
+from attnflow.flows.result import AbstractResult
 from attnflow.flows.sink import AbstractSink, Layout, Variable
 from attnflow.flows.stepper import AbstractStepper, Rows, Slice
+from attnflow.flows.work import AbstractWork, Driven
 from attnflow.learn.classifier import Classifier, checked_labels, padded
 from attnflow.precision import double, full_precision, is_concrete, to_numpy
 
@@ -28,7 +29,7 @@ EVERY = 50
 """Steps between two checkpoints."""
 
 
-class Fitted(eqx.Module):
+class Fitted(eqx.Module, AbstractResult):
     """The result of `fit`."""
 
     classifier: Classifier
@@ -41,35 +42,69 @@ class Fitted(eqx.Module):
     dataset: Any = eqx.field(static=True, repr=False, default=None)
     """Losses and fitted weights as they are stored in a run folder."""
     checkpoint: Any = eqx.field(static=True, repr=False, default=None)
-    """From where `fit(from_=fitted)` goes on."""
-    recipe: Any = eqx.field(static=True, repr=False, default=None)
-    """How it was made."""
+    """From where `continued` goes on."""
+    work: Any = eqx.field(static=True, repr=False, default=None)
+    """The work that made it."""
+
+    @property
+    def steps(self) -> dict[str, int]:
+        """The number of steps of Adam."""
+        return {"made": len(self.losses)}
 
 
 @dataclasses.dataclass(frozen=True)
-class Recipe:
-    """How a classifier is fitted."""
+class Fit(AbstractWork):
+    """Gradient descent on the weights of a flow: the work of `fit`, whose arguments its fields are."""
+
+    rows: ClassVar[str] = "step"
+    end: ClassVar[str | None] = "steps"
 
     classifier: Classifier
-    points: np.ndarray
-    labels: np.ndarray
-    steps: int
-    rate: float
-    seed: int
-    batch: int
+    data: tuple[Any, Any]
+    """Points and labels."""
+    steps: int = 300
+    rate: float = 0.02
+    seed: int = 0
+    batch: int | None = None
+
+    def checked(self) -> Self:
+        steps, classifier = self.steps, self.classifier
+        require_steps(whole("steps", steps, 1), f"`steps` is {shown(steps)}: the fit", "give a smaller number")
+        instance("classifier", classifier, Classifier, "a Classifier")
+        points, labels = self.data
+        with full_precision():
+            x = np.asarray(padded(points, classifier.dim))
+        y = checked_labels(labels, len(x), classifier.classes)
+        batch = len(x) if self.batch is None else self.batch
+        whole("batch", batch, 1, len(x))
+        whole("seed", self.seed, 0, largest=1 << 1024)
+        return dataclasses.replace(self, data=(x, y), rate=float(positive("rate")(self.rate)), batch=batch)
+
+    def stepper(self) -> "_Descent":
+        return _Descent(self)
+
+    def result(self, driven: Driven) -> Fitted:
+        """The classifier with the weights in the dataset."""
+        weights, rest = eqx.partition(self.classifier, trainable(self.classifier))
+        like, structure = jax.tree.flatten(weights)
+        kept = driven.dataset
+        found = [kept[name].values if name in kept else leaf for name, leaf in zip(_named(weights), like, strict=True)]
+        last = eqx.combine(to_numpy(jax.tree.unflatten(structure, found)), rest)
+        with full_precision():
+            accuracy = last.accuracy(*self.data)
+        return Fitted(last, kept["loss"].values, accuracy, driven.outcome, kept, driven.checkpoint, self)
 
 
 def fit(
-    classifier: Classifier | None = None,
-    points: Any = None,
-    labels: Any = None,
+    classifier: Classifier,
+    points: Any,
+    labels: Any,
     *,
     steps: int = 300,
     rate: float = 0.02,
     seed: int = 0,
     batch: int | None = None,
     sink: AbstractSink | None = None,
-    from_: Fitted | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
     check: bool = True,
@@ -85,43 +120,15 @@ def fit(
         rate: learning rate of Adam, constant.
         seed: draws the minibatches, a new permutation of the points in every round.
         batch: points per step; default all.
-        from_: a fit to be continued to more `steps`, bit by bit as one call would have gone on.
         sink, on_progress, cancel, check: as for `solve`; `Progress.note` has the loss.
 
-    Ctrl-C returns what has been fitted so far, with the outcome `interrupted`. Raises `FlowFailed`, which carries what
+    `fitted.continued(steps)` goes on to more steps, bit by bit as one call would have. Ctrl-C returns what has been
+    fitted so far, with the outcome `interrupted`. Raises `FlowFailed`, which carries what
     was fitted before, when the loss is not finite. Needs `pip install 'attnflow[learn]'` (Optax).
     """
-    control = Control(sink, on_progress, cancel, check)
-    require_steps(whole("steps", steps, 1), f"`steps` is {shown(steps)}: the fit", "give a smaller number")
-    if from_ is not None:
-        recipe: Recipe = recipe_of(from_, Fitted, "fit")
-        given = {"classifier": classifier, "points": points, "labels": labels, "batch": batch}
-        given |= changed({"rate": (rate, 0.02), "seed": (seed, 0)})
-        control = go_on(from_, steps, recipe.steps, given, control)
-        recipe = dataclasses.replace(recipe, steps=steps)
-    else:
-        instance("classifier", classifier, Classifier, "a Classifier")
-        with full_precision():
-            x = np.asarray(padded(points, classifier.dim))  # type: ignore[union-attr]
-        y = checked_labels(labels, len(x), classifier.classes)  # type: ignore[union-attr]
-        batch = len(x) if batch is None else batch
-        whole("batch", batch, 1, len(x))
-        whole("seed", seed, 0, largest=1 << 1024)
-        recipe = Recipe(classifier, x, y, steps, float(positive("rate")(rate)), seed, batch)  # type: ignore[arg-type]
-    with full_precision():
-        return drive(_Descent(recipe), control, lambda driven: fitted(driven, recipe))
-
-
-def fitted(driven: Driven, recipe: Recipe) -> Fitted:
-    """What `fit` or a run folder left: the classifier with the weights in the dataset."""
-    weights, rest = eqx.partition(recipe.classifier, trainable(recipe.classifier))
-    like, structure = jax.tree.flatten(weights)
-    kept = driven.dataset
-    found = [kept[name].values if name in kept else leaf for name, leaf in zip(_named(weights), like, strict=True)]
-    last = eqx.combine(to_numpy(jax.tree.unflatten(structure, found)), rest)
-    with full_precision():
-        accuracy = last.accuracy(recipe.points, recipe.labels)
-    return Fitted(last, kept["loss"].values, accuracy, driven.outcome, kept, driven.checkpoint, recipe)
+    work = Fit(classifier, (points, labels), steps, rate, seed, batch)
+    found: Fitted = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
+    return found
 
 
 def _named(weights: Any) -> dict[str, Any]:
@@ -145,11 +152,11 @@ class _State(NamedTuple):
 class _Descent(AbstractStepper):
     """Adam on the weights of a classifier."""
 
-    def __init__(self, recipe: Recipe):
+    def __init__(self, fit: Fit):
         optax = _optax()
-        self.recipe = recipe
-        self.weights, self.rest = eqx.partition(recipe.classifier, trainable(recipe.classifier))
-        self.adam = optax.adam(recipe.rate)
+        self.fit = fit
+        self.weights, self.rest = eqx.partition(fit.classifier, trainable(fit.classifier))
+        self.adam = optax.adam(fit.rate)
         self.round: tuple[int, np.ndarray] | None = None
         rest, adam = self.rest, self.adam
 
@@ -169,11 +176,11 @@ class _Descent(AbstractStepper):
 
     @property
     def goal(self) -> tuple[float, int]:
-        return float(self.recipe.steps), self.recipe.steps
+        return float(self.fit.steps), self.fit.steps
 
     def layout(self) -> Layout:
         losses = {"loss": Variable(("step",), np.dtype(np.float64))}
-        steps = self.recipe.steps
+        steps = self.fit.steps
         return Layout({"step": losses}, {}, {"step": steps}, {}, {}, {"step": EVERY}, {}, float(steps), {})
 
     def start(self) -> None:
@@ -185,11 +192,11 @@ class _Descent(AbstractStepper):
 
     def work(self, state: _State) -> Slice:
         """One step; rows are handed over every `EVERY` steps."""
-        steps, done = self.recipe.steps, int(state.done)
+        steps, done = self.fit.steps, int(state.done)
         if done >= steps:
             return Slice(state, None, Outcome(Ending.FINISHED, f"made {steps} steps."))
         chosen = self._minibatch(done)
-        x, y = self.recipe.points[chosen], self.recipe.labels[chosen]
+        x, y = self.fit.data[0][chosen], self.fit.data[1][chosen]
         weights, memory, loss = wait(self.update(state.weights, state.memory, x, y))
         if not np.isfinite(loss):
             message = f"the loss is {loss} after {done} steps; use a smaller `rate`, or a smaller start."
@@ -214,7 +221,7 @@ class _Descent(AbstractStepper):
     def reached(self, state: _State, rows: dict[str, int]) -> Reached:
         done = int(state.done)
         loss = f" · loss {state.losses[-1]:.4g}" if len(state.losses) else ""
-        return Reached(float(done), done, done, f"step {done} of {self.recipe.steps}{loss}")
+        return Reached(float(done), done, done, f"step {done} of {self.fit.steps}{loss}")
 
     def steps(self, state: _State) -> dict[str, int]:
         return {"made": int(state.done)}
@@ -227,10 +234,10 @@ class _Descent(AbstractStepper):
 
     def _minibatch(self, step: int) -> np.ndarray:
         """Rounds of n // batch disjoint minibatches each; what is left over waits for another round."""
-        n, batch = len(self.recipe.points), self.recipe.batch
+        n, batch = len(self.fit.data[0]), self.fit.batch or len(self.fit.data[0])
         number, place = divmod(step, n // batch)
         if self.round is None or self.round[0] != number:
-            self.round = (number, np.random.default_rng([self.recipe.seed, number]).permutation(n))
+            self.round = (number, np.random.default_rng([self.fit.seed, number]).permutation(n))
         return self.round[1][place * batch : (place + 1) * batch]
 
 

@@ -28,14 +28,14 @@ from attnflow.meanfield.densities import (
 )
 from attnflow.meanfield.density import Density, Moments
 from attnflow.meanfield.distances import observable_distance, quadrature_error, wasserstein_circle
-from attnflow.meanfield.evolve import DensityFlow, evolve
-from attnflow.meanfield.evolve_cells import evolve_cells
-from attnflow.meanfield.evolve_placed import PlacedFlow, evolve_placed
+from attnflow.meanfield.evolve import DensityFlow, Evolve, evolve
+from attnflow.meanfield.evolve_cells import EvolveCells, evolve_cells
+from attnflow.meanfield.evolve_placed import EvolvePlaced, PlacedFlow, evolve_placed
 from attnflow.meanfield.linearised import Linearised, Stability, linearised, rotations, stability
 from attnflow.meanfield.model import Model, as_model
 from attnflow.meanfield.multipliers import check_degree, multipliers, needed_degree
 from attnflow.meanfield.onset import Bifurcation, bifurcation
-from attnflow.meanfield.placed import PlacedDensity, placed
+from attnflow.meanfield.placed import PlacedDensity, placed, placed_pieces
 from attnflow.meanfield.places import Places
 from attnflow.meanfield.samples import quadrature, quiet, sample
 from attnflow.meanfield.sphere_basis import SphereBasis
@@ -49,6 +49,9 @@ __all__ = [
     "CircleBasis",
     "Density",
     "DensityFlow",
+    "Evolve",
+    "EvolveCells",
+    "EvolvePlaced",
     "Expected",
     "Fluctuations",
     "Linearised",
@@ -87,6 +90,7 @@ __all__ = [
     "observable_distance",
     "perturbed",
     "placed",
+    "placed_pieces",
     "quadrature",
     "quadrature_error",
     "quiet",

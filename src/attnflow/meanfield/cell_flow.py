@@ -29,9 +29,9 @@ class CellFlow(AbstractDensityFlow):
     concentrated: float | None
     """The time since which half of the mass has been in clusters narrower than a cell, if it has come."""
     checkpoint: Any = dataclasses.field(default=None, repr=False)
-    """From where `evolve_cells(from_=flow)` goes on."""
-    recipe: Any = dataclasses.field(default=None, repr=False)
-    """How the flow was made."""
+    """From where `continued` goes on."""
+    work: Any = dataclasses.field(default=None, repr=False)
+    """The work that made the flow."""
 
     @property
     def masses(self) -> "xr.DataArray":

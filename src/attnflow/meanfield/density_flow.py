@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
+from attnflow.flows.result import AbstractResult
 from attnflow.meanfield.model import as_model
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class AbstractDensityFlow:
+class AbstractDensityFlow(AbstractResult):
     """An xarray Dataset along `time`, and the field that moved it."""
 
     dataset: "xr.Dataset"

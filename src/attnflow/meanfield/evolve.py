@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import equinox as eqx
 import jax
@@ -14,12 +14,13 @@ from attnflow.checks import end_time, instance, number
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import compiled
-from attnflow.flows.driver import Control, Driven, drive
+from attnflow.flows.driver import Control, Drive
 from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Outcome, Progress
-from attnflow.flows.save import Save, saved_times
+from attnflow.flows.save import Evenly, Save, as_times
 from attnflow.flows.sink import AbstractSink
 from attnflow.flows.stop import AbstractStop, conditions
+from attnflow.flows.work import AbstractWork, Driven
 from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import Density, tail_of
 from attnflow.meanfield.density_flow import AbstractDensityFlow
@@ -27,7 +28,6 @@ from attnflow.meanfield.exponential import STALLED, HarmonicState, advance
 from attnflow.meanfield.harmonic_stepper import Equation, HarmonicStepper
 from attnflow.meanfield.model import Model, model_on
 from attnflow.meanfield.multipliers import multipliers
-from attnflow.meanfield.recipe import TOLERANCES, Recipe, prolonged
 from attnflow.meanfield.samples import quadrature, quiet
 from attnflow.precision import double, full_precision
 from attnflow.tokens import Tokens
@@ -52,18 +52,9 @@ class DensityFlow(AbstractDensityFlow):
     steps: dict[str, int]
     """Accepted and rejected steps."""
     checkpoint: Any = dataclasses.field(default=None, repr=False)
-    """From where `evolve(from_=flow)` goes on."""
-    recipe: Any = dataclasses.field(default=None, repr=False)
-    """How the flow was made."""
-
-    @classmethod
-    def of(cls, driven: Driven, recipe: Recipe) -> "DensityFlow":
-        """What `evolve` or a run folder left."""
-        labels = harmonic_labels(recipe.density.basis)
-        return cls(
-            driven.dataset.assign_coords(labels), recipe.field, recipe.kappa, recipe.density, driven.outcome,
-            driven.steps, driven.checkpoint, recipe,
-        )  # fmt: skip
+    """From where `continued` goes on."""
+    work: Any = dataclasses.field(default=None, repr=False)
+    """The work that made the flow."""
 
     @property
     def basis(self) -> AbstractBasis:
@@ -93,20 +84,77 @@ class DensityFlow(AbstractDensityFlow):
         return quadrature(last, copies=copies, seed=seed) if n is None else quiet(last, n)
 
 
+@dataclasses.dataclass(frozen=True)
+class Evolve(AbstractWork):
+    """A density by harmonics: the work of `evolve`, whose arguments its fields are."""
+
+    field: AbstractField
+    density: Density
+    until: float
+    kappa: float = 0.0
+    save: Save | None = Evenly(50)
+    rtol: float = 1e-10
+    atol: float = 1e-12
+    resolution: float = 1e-6
+    stop: AbstractStop | Sequence[AbstractStop] = ()
+    observe: Observe | None = dataclasses.field(default_factory=dict)
+
+    def checked(self) -> Self:
+        density, basis = self.density, instance("density", self.density, Density, "a Density, as uniform(basis)").basis
+        with full_precision():
+            made = filled(self)
+            check_potentials(model_on(made.field, basis, made.kappa, made.resolution), basis, made.resolution)
+            tail = float(density.tail)
+        if tail > made.resolution:
+            raise InvalidInput(
+                f"`density` has a tail of {tail:.2g} in degree {basis.degree}, above the `resolution` of "
+                f"{made.resolution:g}; build it on `basis.refined({2 * basis.degree})`."
+            )
+        return dataclasses.replace(made, kappa=float(made.kappa))
+
+    def stepper(self) -> HarmonicStepper:
+        return HarmonicStepper(_equation(self), self.times)
+
+    def result(self, driven: Driven) -> DensityFlow:
+        dataset = driven.dataset
+        if self.density is not None:
+            dataset = dataset.assign_coords(harmonic_labels(self.density.basis))
+        return DensityFlow(
+            dataset, self.field, self.kappa, self.density, driven.outcome, driven.steps, driven.checkpoint, self
+        )
+
+
+W = TypeVar("W", bound=AbstractWork)
+
+
+def filled(work: W) -> W:
+    """The work of `evolve` or `evolve_placed` with its numbers checked and its defaults filled in."""
+    of: Any = work
+    for name, low in (("rtol", 1e-13), ("atol", 0.0), ("resolution", 1e-14)):
+        number(name, getattr(work, name), low=low, high=1.0)
+    made: Any = dataclasses.replace(
+        of, until=end_time(of.until), save=as_times(of.save, 50), rtol=float(of.rtol), atol=float(of.atol),
+        resolution=float(of.resolution), stop=conditions(of.stop),
+        observe=dict(of.observe or {}),
+    )  # fmt: skip
+    made.times  # noqa: B018 (refuses what is no rule for times)
+    found: W = made
+    return found
+
+
 def evolve(
-    field: AbstractField | None = None,
-    density: Density | None = None,
-    until: float | None = None,
+    field: AbstractField,
+    density: Density,
+    until: float,
     *,
     kappa: float = 0.0,
     save: Save | None = None,
-    rtol: float = TOLERANCES["rtol"],
-    atol: float = TOLERANCES["atol"],
-    resolution: float = TOLERANCES["resolution"],
+    rtol: float = Evolve.rtol,
+    atol: float = Evolve.atol,
+    resolution: float = Evolve.resolution,
     stop: AbstractStop | Sequence[AbstractStop] = (),
     observe: Observe | None = None,
     sink: AbstractSink | None = None,
-    from_: DensityFlow | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
     check: bool = True,
@@ -126,40 +174,25 @@ def evolve(
         rtol, atol: the error of a step, in the 2-norm of rho, is at most atol + rtol |rho|.
         resolution: the density counts as resolved while the coefficients of the last tenth of the degrees are below
             this share of the largest one, and the mass of the negative part of rho is below it.
-        stop, observe, sink, from_, on_progress, cancel: as for `solve`; observables are functions of (t, density), and
+        stop, observe, sink, on_progress, cancel: as for `solve`; observables are functions of (t, density), and
             stop conditions look at the saved numbers, as in `When(lambda frame: frame.energy > -0.1)`.
         check: raise `FlowFailed`, with the flow so far in `trajectory`, where the density ceases to be resolved; False
             returns that flow. Its `hand_over()` gives tokens that continue.
 
-    Ctrl-C ends the flow at the last saved frame, with the outcome `interrupted`.
+    Ctrl-C ends the flow at the last saved frame, with the outcome `interrupted`; `flow.continued(until)` goes on.
     Theory: arXiv:2312.10794; with noise McKean-Vlasov.
     """
-    control = Control(sink, on_progress, cancel, check)
-    if from_ is not None:
-        recipe, control = prolonged(
-            from_, DensityFlow, "evolve", until, save, control, kappa, (rtol, atol, resolution), field=field,
-            density=density, stop=stop, observe=observe,
-        )  # fmt: skip
-    else:
-        with full_precision():
-            _checked(field, density, until, kappa, rtol, atol, resolution)
-        times = saved_times(save, float(until), None, 50)  # type: ignore[arg-type]
-        tolerances = (float(rtol), float(atol), float(resolution))
-        stops = conditions(stop)
-        recipe = Recipe(field, density, times, float(kappa), tolerances, stops, dict(observe or {}))  # type: ignore[arg-type]
-    with full_precision():
-        return drive(
-            HarmonicStepper(_equation(recipe), recipe.times), control, lambda driven: DensityFlow.of(driven, recipe),
-            observe=recipe.observe, stops=recipe.stops,
-        )  # fmt: skip
+    work = Evolve(field, density, until, kappa, save, rtol, atol, resolution, stop, observe)
+    found: DensityFlow = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
+    return found
 
 
-def _equation(recipe: Recipe) -> Equation:
+def _equation(work: Evolve) -> Equation:
     """The coefficients of a density, and how they change."""
-    density, basis = recipe.density, recipe.density.basis
-    rtol, _, resolution = recipe.tolerances
-    model = model_on(recipe.field, basis, recipe.kappa, resolution)
-    kernel, tolerances = _kernel(model, basis), tuple(np.asarray(value) for value in recipe.tolerances)
+    density, basis = work.density, work.density.basis
+    rtol, resolution = work.rtol, work.resolution
+    model = model_on(work.field, basis, work.kappa, resolution)
+    kernel, tolerances = _kernel(model, basis), tuple(map(np.asarray, (rtol, work.atol, resolution)))
     numbers = ("energy", "entropy", "mass", "tail", "lowest", "negative", "speed")
 
     def further(state: HarmonicState, target: Any, limit: Any) -> tuple[HarmonicState, dict[str, Any]]:
@@ -171,7 +204,7 @@ def _equation(recipe: Recipe) -> Equation:
 
     def lost(t: float, trouble: int) -> str:
         return (
-            f"the density is resolved until t = {t:.6g} of {recipe.times[-1]:g} and no longer: "
+            f"the density is resolved until t = {t:.6g} of {work.times[-1]:g} and no longer: "
             f"{why_lost(trouble, basis.degree, resolution, rtol)}; use `basis.refined({2 * basis.degree})` or "
             "`evolve_cells`, or continue with tokens, evolve(..., check=False).hand_over() (`trajectory.hand_over()` "
             "of this error)."
@@ -277,22 +310,6 @@ def _level(beta: Any, d: int) -> Any:
     series = -1 + beta / 2 * (1 + 1 / d) - beta**2 / 6 * (1 + 3 / d) + beta**3 / 24 * (1 + 6 / d + 3 / (d * (d + 2)))
     small = beta < 1e-3
     return jnp.where(small, series, (multipliers(beta, d, 0)[0] - 1) / jnp.where(small, 1.0, beta))
-
-
-def _checked(field: Any, density: Any, until: Any, kappa: Any, rtol: Any, atol: Any, resolution: Any) -> Model:
-    """The model of the field; everything that cannot work is refused here."""
-    basis = instance("density", density, Density, "a Density, as uniform(basis) is one").basis
-    end_time(until)
-    for name, value, low in (("rtol", rtol, 1e-13), ("atol", atol, 0.0), ("resolution", resolution, 1e-14)):
-        number(name, value, low=low, high=1.0)
-    model = model_on(field, basis, kappa, resolution)
-    check_potentials(model, basis, resolution)
-    if (tail := float(density.tail)) > resolution:
-        raise InvalidInput(
-            f"`density` has a tail of {tail:.2g} in degree {basis.degree}, above the `resolution` of "
-            f"{resolution:g}; build it on `basis.refined({2 * basis.degree})`."
-        )
-    return model
 
 
 def check_potentials(model: Model, basis: AbstractBasis, resolution: float) -> None:

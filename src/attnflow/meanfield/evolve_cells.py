@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,39 +10,62 @@ from numpy.typing import ArrayLike
 from attnflow.checks import end_time, instance, number
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import wait
-from attnflow.flows.continuing import changed, go_on, recipe_of
-from attnflow.flows.driver import Control, Driven, drive
+from attnflow.flows.driver import Control, Drive
 from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
-from attnflow.flows.save import Save, continued, saved_times
+from attnflow.flows.save import Evenly, Save, as_times
 from attnflow.flows.sink import AbstractSink, Layout, Variable
 from attnflow.flows.stepper import AbstractSingle, Rows, Slice
 from attnflow.flows.stop import AbstractStop, conditions
+from attnflow.flows.work import AbstractWork, Driven
 from attnflow.meanfield.cell_flow import CellFlow
-from attnflow.meanfield.cells import Cells, make_scheme
+from attnflow.meanfield.cells import Cells, cells_from_density, make_scheme
+from attnflow.meanfield.density import Density
 from attnflow.meanfield.volumes import TINY, CellState, measured, stretch
-from attnflow.precision import full_precision
 
 
 @dataclasses.dataclass(frozen=True)
-class Recipe:
-    """How a flow of masses is made."""
+class EvolveCells(AbstractWork):
+    """Masses of cells: the work of `evolve_cells`, whose arguments its fields are."""
 
     field: AbstractField
     cells: Cells
-    masses: np.ndarray
-    times: np.ndarray
-    kappa: float
-    tolerance: float
-    stops: tuple[AbstractStop, ...]
-    observe: Observe
+    density: Density | ArrayLike
+    """A density, or the masses of the cells."""
+    until: float
+    kappa: float = 0.0
+    tolerance: float = 1e-3
+    save: Save | None = Evenly(200)
+    stop: AbstractStop | Sequence[AbstractStop] = ()
+    observe: Observe | None = dataclasses.field(default_factory=dict)
+
+    def checked(self) -> Self:
+        number("tolerance", self.tolerance, low=1e-13, high=1.0)
+        cells: Cells = instance("cells", self.cells, Cells, "circle_cells(count) or zonal_cells(dim, count)")
+        found = cells_from_density(cells, self.density) if isinstance(self.density, Density) else self.density
+        made = dataclasses.replace(
+            self, until=end_time(self.until), density=cells.check(found), tolerance=float(self.tolerance),
+            save=as_times(self.save), stop=conditions(self.stop), observe=dict(self.observe or {}),
+        )  # fmt: skip
+        made.times  # noqa: B018 (refuses what is no rule for times)
+        return made
+
+    def stepper(self) -> "_Volumes":
+        return _Volumes(self)
+
+    def result(self, driven: Driven) -> CellFlow:
+        since = float(driven.dataset["concentrated"]) if "concentrated" in driven.dataset else np.inf
+        return CellFlow(
+            driven.dataset, self.field, self.cells, driven.outcome, driven.steps, since if np.isfinite(since) else None,
+            driven.checkpoint, self,
+        )  # fmt: skip
 
 
 def evolve_cells(
-    field: AbstractField | None = None,
-    cells: Cells | None = None,
-    masses: ArrayLike | None = None,
-    until: float | None = None,
+    field: AbstractField,
+    cells: Cells,
+    masses: ArrayLike | Density,
+    until: float,
     *,
     kappa: float = 0.0,
     tolerance: float = 1e-3,
@@ -50,7 +73,6 @@ def evolve_cells(
     stop: AbstractStop | Sequence[AbstractStop] = (),
     observe: Observe | None = None,
     sink: AbstractSink | None = None,
-    from_: CellFlow | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
     check: bool = True,
@@ -67,59 +89,32 @@ def evolve_cells(
     unit time (5/3 widths for softmax); a slower drift V is too slow by about the factor log(5 width mass / (3 V)). The
     outcome says since when, and `hand_over()` hands over to particles.
 
-    Arguments: `field`, `kappa` as for `as_model`; `masses` one per cell, of sum 1 (`cells_from_density`); `tolerance`
-    the local error of a step relative to the mass it moves (three-stage SSP Runge-Kutta with the second
-    order inside; with noise, Strang splitting, judged by two half steps); `save`, `stop`, `observe`, `sink`, `from_`,
-    `on_progress`, `cancel`, `check` as for `solve`; observables are functions of (t, masses).
+    Arguments: `field`, `kappa` as for `as_model`; `masses` one per cell, of sum 1, or a `Density`
+    (`cells_from_density`); `tolerance` the local error of a step relative to the mass it moves (three-stage SSP
+    Runge-Kutta with the second order inside; with noise, Strang splitting, judged by two half steps); `save`, `stop`,
+    `observe`, `sink`, `on_progress`, `cancel`, `check` as for `solve`; observables are functions of (t, masses).
 
     Raises: `InvalidInput` for masses that are negative or do not sum to 1, kappa < 0, or cells wider than the kernel.
     """
-    control = Control(sink, on_progress, cancel, check)
-    if from_ is not None:
-        recipe: Recipe = recipe_of(from_, CellFlow, "evolve_cells")
-        given = {"field": field, "cells": cells, "masses": masses, "stop": stop, "observe": observe}
-        given |= changed({"kappa": (kappa, 0.0), "tolerance": (tolerance, 1e-3)})
-        last = float(recipe.times[-1])
-        end = last if until is None else until
-        control = go_on(from_, end, last, given, control)
-        recipe = dataclasses.replace(recipe, times=continued(recipe.times, save, float(end), None))
-    else:
-        end_time(until)
-        number("tolerance", tolerance, low=1e-13, high=1.0)
-        found: Any = instance("cells", cells, Cells, "circle_cells(count) or zonal_cells(dim, count)")
-        along: Any = field
-        times = saved_times(save, float(until), None)  # type: ignore[arg-type]
-        start = found.check(masses)
-        recipe = Recipe(along, found, start, times, kappa, float(tolerance), conditions(stop), dict(observe or {}))
-    with full_precision():
-        return drive(
-            _Volumes(recipe), control, lambda driven: finished(driven, recipe), observe=recipe.observe,
-            stops=recipe.stops,
-        )  # fmt: skip
-
-
-def finished(driven: Driven, recipe: Recipe) -> CellFlow:
-    """What `evolve_cells` or a run folder left."""
-    since = float(driven.dataset["concentrated"]) if "concentrated" in driven.dataset else np.inf
-    return CellFlow(
-        driven.dataset, recipe.field, recipe.cells, driven.outcome, driven.steps, since if np.isfinite(since) else None,
-        driven.checkpoint, recipe,
-    )  # fmt: skip
+    work = EvolveCells(field, cells, masses, until, kappa, tolerance, save, stop, observe)
+    found: CellFlow = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
+    return found
 
 
 class _Volumes(AbstractSingle):
     """Masses of cells."""
 
-    def __init__(self, recipe: Recipe):
-        self.recipe, self.times = recipe, recipe.times
-        self.scheme = make_scheme(recipe.field, recipe.cells, recipe.kappa)
+    def __init__(self, flow: EvolveCells):
+        self.times, self.cells, self.masses = flow.times, flow.cells, np.asarray(flow.density)
+        self.tolerance = np.asarray(flow.tolerance)
+        self.scheme = make_scheme(flow.field, flow.cells, flow.kappa)
 
     @property
     def goal(self) -> tuple[float, int]:
         return float(self.times[-1]), len(self.times)
 
     def layout(self) -> Layout:
-        cells, floating = self.recipe.cells, np.dtype(np.float64)
+        cells, floating = self.cells, np.dtype(np.float64)
         names = ["time", "energy", "narrow"] + ([] if self.scheme.softmax else ["free_energy"])
         frames = {name: Variable(("time",), floating) for name in names}
         frames["masses"] = Variable(("time", "cell"), floating)
@@ -130,12 +125,12 @@ class _Volumes(AbstractSingle):
         )  # fmt: skip
 
     def start(self) -> Views:
-        return self._views(self.recipe.masses, 0.0)
+        return self._views(self.masses, 0.0)
 
     def begin(self) -> CellState:
         first = np.asarray(self.times[1])
         return CellState(
-            np.zeros(()), self.recipe.masses, first, np.zeros(2, np.int64), np.asarray(np.inf), np.zeros((), np.int64)
+            np.zeros(()), self.masses, first, np.zeros(2, np.int64), np.asarray(np.inf), np.zeros((), np.int64)
         )
 
     def work(self, state: CellState) -> Slice:
@@ -144,7 +139,7 @@ class _Volumes(AbstractSingle):
             return Slice(state, None, self._finished(state))
         goal = float(self.times[row])
         if float(state.t) < goal:
-            state = wait(stretch(self.scheme, state, np.asarray(goal), np.asarray(self.recipe.tolerance)))
+            state = wait(stretch(self.scheme, state, np.asarray(goal), self.tolerance))
             if float(state.t) < goal:
                 if float(state.memory) > TINY * goal:
                     return Slice(state, None)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import equinox as eqx
 import jax
@@ -10,26 +10,36 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import batches
-from attnflow.checks import end_time, instance, number, whole
+from attnflow.checks import instance, whole
 from attnflow.errors import InvalidInput, NoSuchItem
 from attnflow.fields import AbstractField, Attention, Total
 from attnflow.flows.compiled import compiled
-from attnflow.flows.driver import Control, Driven, drive
+from attnflow.flows.driver import Control, Drive
 from attnflow.flows.observables import Observe, Views
 from attnflow.flows.outcome import Outcome, Progress
-from attnflow.flows.save import Save, saved_times
+from attnflow.flows.result import AbstractResult
+from attnflow.flows.save import Evenly, Save
 from attnflow.flows.sink import AbstractSink
-from attnflow.flows.stop import AbstractStop, conditions
+from attnflow.flows.stop import AbstractStop
+from attnflow.flows.work import AbstractWork, Driven
 from attnflow.masks import AbstractMask, Causal, Everyone
 from attnflow.meanfield.basis import AbstractBasis
 from attnflow.meanfield.density import tail_of
-from attnflow.meanfield.evolve import below, check_potentials, harmonic_dims, harmonic_labels, trouble_of, why_lost
+from attnflow.meanfield.evolve import (
+    Evolve,
+    below,
+    check_potentials,
+    filled,
+    harmonic_dims,
+    harmonic_labels,
+    trouble_of,
+    why_lost,
+)
 from attnflow.meanfield.exponential import HarmonicState, advance
 from attnflow.meanfield.harmonic_stepper import Equation, HarmonicStepper
 from attnflow.meanfield.model import Model, model_on
 from attnflow.meanfield.placed import PlacedDensity
 from attnflow.meanfield.places import Places
-from attnflow.meanfield.recipe import TOLERANCES, Recipe, prolonged
 from attnflow.precision import full_precision
 
 if TYPE_CHECKING:
@@ -39,7 +49,7 @@ NUMBERS = ("tail", "place_tail", "lowest", "negative", "speed")
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class PlacedFlow:
+class PlacedFlow(AbstractResult):
     """Frames of a placed density, `flow[k]` or `flow.densities`, and as an xarray Dataset along `time` and `place`.
 
     `coefficients` (time, place, harmonic), or (time, place, part, order, degree) on S^2. How well f is resolved in x:
@@ -56,9 +66,9 @@ class PlacedFlow:
     steps: dict[str, int]
     """Accepted and rejected steps."""
     checkpoint: Any = None
-    """From where `evolve_placed(from_=flow)` goes on."""
-    recipe: Any = None
-    """How the flow was made."""
+    """From where `continued` goes on."""
+    work: Any = None
+    """The work that made the flow."""
 
     def __repr__(self) -> str:
         what = repr(self.start).removeprefix("PlacedDensity(").removesuffix(")")
@@ -100,20 +110,65 @@ class PlacedFlow:
         return iter(self.densities)
 
 
+@dataclasses.dataclass(frozen=True)
+class EvolvePlaced(AbstractWork):
+    """A density with places: the work of `evolve_placed`, whose arguments its fields are."""
+
+    field: AbstractField
+    placed: PlacedDensity
+    until: float
+    kappa: float = 0.0
+    save: Save | None = Evenly(50)
+    rtol: float = Evolve.rtol
+    atol: float = Evolve.atol
+    resolution: float = Evolve.resolution
+    stop: AbstractStop | Sequence[AbstractStop] = ()
+    observe: Observe | None = dataclasses.field(default_factory=dict)
+
+    def checked(self) -> Self:
+        density = self.placed
+        instance("density", density, PlacedDensity, "a PlacedDensity, as placed(Places(), uniform(basis)) is one")
+        with full_precision():
+            made = filled(self)
+            bare, _ = bare_and_mask(made.field)
+            model = model_on(bare, density.basis, made.kappa, made.resolution)
+            check_potentials(model, density.basis, made.resolution)
+            tails = [float(tail_of(density.basis, row)) for row in np.asarray(density.coefficients)]
+        if max(tails) > made.resolution:
+            degree = density.basis.degree
+            raise InvalidInput(
+                f"`density` has a tail of {max(tails):.2g} in degree {degree} at the place "
+                f"{density.places.points[int(np.argmax(tails))]:.3g}, above the `resolution` of {made.resolution:g}; "
+                f"build it on `basis.refined({2 * degree})`."
+            )
+        return dataclasses.replace(made, kappa=float(made.kappa))
+
+    def stepper(self) -> HarmonicStepper:
+        return HarmonicStepper(_equation(self), self.times)
+
+    def result(self, driven: Driven) -> PlacedFlow:
+        dataset = driven.dataset
+        if self.placed is not None:
+            labels = harmonic_labels(self.placed.basis) | {"place": self.placed.places.points}
+            dataset = dataset.assign_coords(labels)
+        return PlacedFlow(
+            dataset, self.field, self.kappa, self.placed, driven.outcome, driven.steps, driven.checkpoint, self
+        )
+
+
 def evolve_placed(
-    field: AbstractField | None = None,
-    density: PlacedDensity | None = None,
-    until: float | None = None,
+    field: AbstractField,
+    density: PlacedDensity,
+    until: float,
     *,
     kappa: float = 0.0,
     save: Save | None = None,
-    rtol: float = TOLERANCES["rtol"],
-    atol: float = TOLERANCES["atol"],
-    resolution: float = TOLERANCES["resolution"],
+    rtol: float = Evolve.rtol,
+    atol: float = Evolve.atol,
+    resolution: float = Evolve.resolution,
     stop: AbstractStop | Sequence[AbstractStop] = (),
     observe: Observe | None = None,
     sink: AbstractSink | None = None,
-    from_: PlacedFlow | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
     check: bool = True,
@@ -135,26 +190,16 @@ def evolve_placed(
             every place sees the mean over all places. Strict masks are refused: their limit is that of Causal().
         density: as `placed` makes it. Its error in the place is watched by `place_tail` of the flow, and ends nothing.
         rtol, atol: the error of a step, in the 2-norm over all nodes and harmonics, is at most atol + rtol |f|.
-        kappa, save, resolution, stop, observe, sink, from_, on_progress, cancel, check: as for `evolve`; observables
+        kappa, save, resolution, stop, observe, sink, on_progress, cancel, check: as for `evolve`; observables
             are functions of (t, placed density), and resolution holds at every node.
 
     Close to the uniform measure, f = 1 + e g(sigma) h with a harmonic h of degree k, g obeys dg/dc = F[g] with c = t
     times the growth rate of k: g = u^p grows as e^{c/(p+1)}, u = e^{lambda sigma} - 1, and a topic of the places before
     s has the amplitude e^c P(N_c > N_y) behind s, y = log(u(sigma)/u(s)), with independent Poisson numbers N (ours).
     """
-    control = Control(sink, on_progress, cancel, check)
-    if from_ is not None:
-        recipe, control = prolonged(
-            from_, PlacedFlow, "evolve_placed", until, save, control, kappa, (rtol, atol, resolution), field=field,
-            density=density, stop=stop, observe=observe,
-        )  # fmt: skip
-    else:
-        recipe = _checked(field, density, until, kappa, save, (rtol, atol, resolution), stop, observe)
-    with full_precision():
-        stepper = HarmonicStepper(_equation(recipe), recipe.times)
-        return drive(
-            stepper, control, lambda driven: _finished(driven, recipe), observe=recipe.observe, stops=recipe.stops
-        )
+    work = EvolvePlaced(field, density, until, kappa, save, rtol, atol, resolution, stop, observe)
+    found: PlacedFlow = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
+    return found
 
 
 def bare_and_mask(field: AbstractField) -> tuple[AbstractField, AbstractMask]:
@@ -192,48 +237,16 @@ def seen_from(places: Places, mask: AbstractMask) -> np.ndarray:
     return np.tile(places.weights, (places.size, 1))
 
 
-def _checked(
-    field: Any,
-    density: Any,
-    until: Any,
-    kappa: Any,
-    save: Any,
-    tolerances: tuple[Any, Any, Any],
-    stop: Any,
-    observe: Any,
-) -> Recipe:
-    """The recipe; everything that cannot work is refused here."""
-    instance("density", density, PlacedDensity, "a PlacedDensity, as placed(Places(), uniform(basis)) is one")
-    end_time(until)
-    for name, value, low in zip(("rtol", "atol", "resolution"), tolerances, (1e-13, 0.0, 1e-14), strict=True):
-        number(name, value, low=low, high=1.0)
-    with full_precision():
-        bare, _ = bare_and_mask(field)
-        check_potentials(model_on(bare, density.basis, kappa, tolerances[2]), density.basis, tolerances[2])
-        tails = [float(tail_of(density.basis, row)) for row in np.asarray(density.coefficients)]
-    if max(tails) > tolerances[2]:
-        degree = density.basis.degree
-        raise InvalidInput(
-            f"`density` has a tail of {max(tails):.2g} in degree {degree} at the place "
-            f"{density.places.points[int(np.argmax(tails))]:.3g}, above the `resolution` of {tolerances[2]:g}; build "
-            f"it on `basis.refined({2 * degree})`."
-        )
-    rtol, atol, resolution = (float(value) for value in tolerances)
-    times = saved_times(save, float(until), None, 50)
-    stops = conditions(stop)
-    return Recipe(field, density, times, float(kappa), (rtol, atol, resolution), stops, dict(observe or {}))
-
-
-def _equation(recipe: Recipe) -> Equation:
+def _equation(work: EvolvePlaced) -> Equation:
     """The coefficients at all nodes, and how they change."""
-    density, basis = recipe.density, recipe.density.basis
-    rtol, _, resolution = recipe.tolerances
-    bare, mask = bare_and_mask(recipe.field)
-    model = model_on(bare, basis, recipe.kappa, resolution)
+    density, basis = work.placed, work.placed.basis
+    rtol, resolution = work.rtol, work.resolution
+    bare, mask = bare_and_mask(work.field)
+    model = model_on(bare, basis, work.kappa, resolution)
     seen, weights = seen_from(density.places, mask), density.places.weights
     modes, degrees = density.places.legendre()
     ending = degrees >= max(density.places.nodes - 2, 1)
-    tolerances = tuple(jnp.asarray(value) for value in recipe.tolerances)
+    tolerances = tuple(map(jnp.asarray, (rtol, work.atol, resolution)))
 
     def further(state: HarmonicState, target: Any, limit: Any) -> tuple[HarmonicState, dict[str, Any]]:
         return _slice(model, basis, seen, weights, (modes, ending), state, target, limit, *tolerances)
@@ -244,22 +257,13 @@ def _equation(recipe: Recipe) -> Equation:
 
     def lost(t: float, trouble: int) -> str:
         return (
-            f"the density is resolved until t = {t:.6g} of {recipe.times[-1]:g} and no longer: at some place "
+            f"the density is resolved until t = {t:.6g} of {work.times[-1]:g} and no longer: at some place "
             f"{why_lost(trouble, basis.degree, resolution, rtol)}; use `basis.refined({2 * basis.degree})`, or tokens, "
             "solve(field, quiet(density, n), until)."
         )
 
     dims = ("place", *harmonic_dims(basis))
     return Equation(np.asarray(density.coefficients), dims, NUMBERS, further, views, lost)
-
-
-def _finished(driven: Driven, recipe: Recipe) -> PlacedFlow:
-    density = recipe.density
-    labels = harmonic_labels(density.basis) | {"place": density.places.points}
-    return PlacedFlow(
-        driven.dataset.assign_coords(labels), recipe.field, recipe.kappa, density, driven.outcome, driven.steps,
-        driven.checkpoint, recipe,
-    )  # fmt: skip
 
 
 def _moved(coefficients: Any, density: PlacedDensity) -> PlacedDensity:

@@ -140,6 +140,11 @@ def placed(
     return PlacedDensity(places, basis, np.stack(rows), tolerance=tolerance)
 
 
+def placed_pieces(densities: Sequence[Density], breaks: Sequence[float] = (0.0, 1.0), nodes: int = 16) -> PlacedDensity:
+    """One density for each piece between `breaks`, in order: `placed(Places(breaks, nodes), densities)`."""
+    return placed(Places(breaks, nodes), densities if isinstance(densities, Density) else list(densities))
+
+
 def _pieces(places: Places, densities: list[Any], basis: AbstractBasis | None, tolerance: float) -> PlacedDensity:
     for i, density in enumerate(densities):
         instance(f"start[{i}]", density, Density, "a Density")

@@ -11,7 +11,7 @@ from attnflow.plots.merges import draw_medians, draw_survival
 from attnflow.plots.observables import draw_numbers, draw_observables
 from attnflow.plots.overlaps import draw_overlaps
 from attnflow.plots.predicted import draw_depth, draw_middle
-from attnflow.plots.report import draw_run
+from attnflow.plots.report import Account, account, draw_run
 from attnflow.plots.snapshots import draw_snapshots
 from attnflow.plots.staircase import draw_staircase
 from attnflow.plots.still import draw_tokens, draw_velocities
@@ -19,7 +19,9 @@ from attnflow.plots.summary import plot, summarise
 from attnflow.plots.tree import draw_tree
 
 __all__ = [
+    "Account",
     "Animation",
+    "account",
     "animate",
     "draw_attention",
     "draw_decay",

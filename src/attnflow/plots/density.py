@@ -329,8 +329,8 @@ def draw_degrees(axes: Any, view: View) -> None:
     for k, sizes, colour in zip(frames, found, (COLOURS[7], COLOURS[0], COLOURS[1])[-len(frames) :], strict=True):
         axes.plot(degrees, np.where(sizes > 0, sizes, np.nan), ".-", ms=2.5, lw=0.8, color=colour,
                   label=view.axis.title(view.log_time[k]))  # fmt: skip
-    if view.flow.recipe is not None:
-        resolution = view.flow.recipe.tolerances[2]
+    if view.flow.work is not None:
+        resolution = view.flow.work.resolution
         axes.axhline(resolution, color=GREY, ls=":", lw=0.8, zorder=1, label="resolution")
     axes.set_yscale("log")
     low = min(np.min(sizes[sizes > 0]) for sizes in found)

@@ -34,7 +34,7 @@ def draw_plane(fitted: Fitted) -> Any:
     if not in_plane(fitted):
         raise InvalidInput("the points of this fit are not in the plane; draw_loss and draw_paths show the rest.")
     with styled() as figure:
-        low, high = _box(fitted.recipe.points[:, :2])
+        low, high = _box(fitted.work.data[0][:, :2])
         width = np.clip(5.2 * (high[0] - low[0]) / (high[1] - low[1]) + 1.0, COLUMN, PAGE)
         fig = figure.Figure(figsize=(float(width), 3.1))
         panels = fig.subplots(1, 2, sharey=True)
@@ -50,7 +50,7 @@ def draw_paths(fitted: Fitted) -> Any:
     In the plane as they go. In more dimensions up is the direction in which the read-out tells classes apart best, and
     across the direction, orthogonal to it, in which the paths spread most.
     """
-    if fitted.recipe is None:
+    if fitted.work is None:
         return blank("the points of this fit are not known")
     with styled() as figure:
         fig = figure.Figure(figsize=(COLUMN, 3.1))
@@ -62,7 +62,7 @@ def plot_fit(fitted: Fitted) -> Any:
     """Losses, regions after the fit, and paths."""
     with styled() as figure:
         fig = figure.Figure(figsize=(PAGE, 2.5))
-        if fitted.recipe is None:
+        if fitted.work is None:
             draw_losses(fig.subplots(), fitted)
             return fig
         if not in_plane(fitted):
@@ -77,22 +77,22 @@ def plot_fit(fitted: Fitted) -> Any:
 
 def summarise_fit(fitted: Fitted) -> dict[str, Any]:
     """The numbers of the closing table."""
-    losses, recipe = np.asarray(fitted.losses), fitted.recipe
+    losses, work = np.asarray(fitted.losses), fitted.work
     return {
         "kind": "fit",
         "steps": len(losses),
         "loss_at_start": _number(losses[0]) if len(losses) else None,
         "loss_at_end": _number(losses[-1]) if len(losses) else None,
         "accuracy": float(fitted.accuracy),
-        "accuracy_at_start": None if recipe is None else recipe.classifier.accuracy(recipe.points, recipe.labels),
-        "points": None if recipe is None else len(recipe.points),
+        "accuracy_at_start": None if work is None else work.classifier.accuracy(*work.data),
+        "points": None if work is None else len(work.data[0]),
         "classes": fitted.classifier.classes,
     }
 
 
 def in_plane(fitted: Fitted) -> bool:
     """Whether the points that were fitted lie in the plane of the first two coordinates."""
-    return fitted.recipe is not None and fitted.classifier.dim >= 2 and not np.any(fitted.recipe.points[:, 2:])
+    return fitted.work is not None and fitted.classifier.dim >= 2 and not np.any(fitted.work.data[0][:, 2:])
 
 
 def draw_losses(axes: Any, fitted: Fitted) -> None:
@@ -115,7 +115,7 @@ def draw_regions(axes: Any, classifier: Classifier, fitted: Fitted, when: str) -
     A field that lets the points feel each other has no regions: then only the points are drawn. Points that are
     classified wrongly have a dark rim.
     """
-    points, labels = fitted.recipe.points, fitted.recipe.labels
+    points, labels = fitted.work.data
     scores = np.asarray(classifier.scores(points))
     low, high = _box(points[:, :2])
     if is_pointwise(classifier, points):
@@ -141,10 +141,10 @@ def draw_regions(axes: Any, classifier: Classifier, fitted: Fitted, when: str) -
 
 def draw_flow(axes: Any, fitted: Fitted) -> None:
     """Paths of some points, from a small dot to a large one; dashed, where the read-out changes its mind."""
-    recipe, classifier = fitted.recipe, fitted.classifier
-    some = np.unique(np.linspace(0, len(recipe.points) - 1, PATHS).round().astype(int))
-    frames = _flown(classifier, recipe.points)[:, some]
-    labels = recipe.labels[some]
+    (points, every), classifier = fitted.work.data, fitted.classifier
+    some = np.unique(np.linspace(0, len(points) - 1, PATHS).round().astype(int))
+    frames = _flown(classifier, points)[:, some]
+    labels = every[some]
     view = _view(classifier, frames)
     seen = frames @ view.T
     ends = seen[-1]
@@ -230,7 +230,7 @@ def _pale(classes: int) -> np.ndarray:
 
 
 def _both(fitted: Fitted) -> tuple[Classifier, Classifier]:
-    return fitted.recipe.classifier, fitted.classifier
+    return fitted.work.classifier, fitted.classifier
 
 
 def _box(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,17 +1,14 @@
 """When the clusters of many systems merge: survival functions of log t, and quartiles by the clusters that are left."""
 
 import dataclasses
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from attnflow.errors import InvalidInput
+from attnflow.checks import instance
+from attnflow.flows import Ending, Merges
 from attnflow.observe import exit_distribution
 from attnflow.plots.style import COLOURS, COLUMN, GREY, PAGE, blank, say, styled
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 LAST = 4
 """The last merges, whose distributions are drawn."""
@@ -33,17 +30,10 @@ class Group:
     """(system, merge), infinite where a merge did not happen."""
 
 
-def is_dataset(result: Any) -> bool:
-    """Whether `result` is an xarray Dataset, as `merge_times` returns one (xarray is not imported to find out)."""
-    xarray = sys.modules.get("xarray")
-    return xarray is not None and isinstance(result, xarray.Dataset)
-
-
-def grouped(merges: "xr.Dataset") -> list[Group]:
+def grouped(merges: Merges) -> list[Group]:
     """Systems by all batch dimensions but `seed`; one group where there is no other, or no seed."""
-    if "log_time" not in merges or "merge" not in merges["log_time"].dims:
-        raise InvalidInput("the dataset has no log_time along `merge`; give what `merge_times` returned.")
-    times = merges["log_time"].drop_vars("left", errors="ignore")
+    instance("merges", merges, Merges, "what `merge_times` returned")
+    times = merges.log_time.drop_vars("left", errors="ignore")
     dims = [str(d) for d in times.dims if d != "merge"]
     apart = [d for d in dims if d != "seed"] if "seed" in dims else []
     table = times.transpose(*apart, ..., "merge")
@@ -56,7 +46,7 @@ def grouped(merges: "xr.Dataset") -> list[Group]:
     return found
 
 
-def draw_survival(merges: "xr.Dataset") -> Any:
+def draw_survival(merges: Merges) -> Any:
     """The share of systems that have not made each of the last merges by log t, with a confidence band of 95 %.
 
     Where systems differ by more than a seed, a panel per merge, for the last two, with a curve for each group.
@@ -77,7 +67,7 @@ def draw_survival(merges: "xr.Dataset") -> Any:
         return fig
 
 
-def draw_medians(merges: "xr.Dataset") -> Any:
+def draw_medians(merges: Merges) -> Any:
     """Median log time of every merge with its quartiles, against the clusters that it leaves."""
     groups = grouped(merges)
     if not _any(groups):
@@ -88,7 +78,7 @@ def draw_medians(merges: "xr.Dataset") -> Any:
         return fig
 
 
-def plot_merges(merges: "xr.Dataset") -> Any:
+def plot_merges(merges: Merges) -> Any:
     """Survival functions of the last merges, and the medians of all."""
     groups = grouped(merges)
     if not _any(groups):
@@ -105,7 +95,7 @@ def plot_merges(merges: "xr.Dataset") -> Any:
         return fig
 
 
-def summarise_merges(merges: "xr.Dataset") -> dict[str, Any]:
+def summarise_merges(merges: Merges) -> dict[str, Any]:
     """The numbers of the closing table: of each of the last merges how many systems made it, and quartiles of log t.
 
     Quartiles are over all systems of a group; None where so many have not made the merge.
@@ -123,7 +113,7 @@ def summarise_merges(merges: "xr.Dataset") -> dict[str, Any]:
     return {
         "kind": "merges",
         "systems": sum(len(group.log_time) for group in groups),
-        "tokens": merges.sizes["merge"] + 1,
+        "tokens": merges.log_time.sizes["merge"] + 1,
         "last_merges": rows,
     }
 
@@ -183,11 +173,11 @@ def _survival(axes: Any, exits: Any, colour: str, label: str, end: float | None)
     axes.step(at, value, where="post", color=colour, label=label)
 
 
-def _observed_until(merges: "xr.Dataset") -> float | None:
+def _observed_until(merges: Merges) -> float | None:
     """A log time until which every system was followed; unknown where the work was interrupted."""
-    times = merges["log_time"].values
+    times = merges.log_time.values
     seen = times[np.isfinite(times)]
-    return float(seen.max()) if len(seen) and merges.attrs.get("outcome") == "finished" else None
+    return float(seen.max()) if len(seen) and merges.outcome.ending is Ending.FINISHED else None
 
 
 def _finish(axes: Any, title: str) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.flows import AbstractTrajectory
+from attnflow.flows import AbstractResult, AbstractTrajectory
 from attnflow.meanfield import CellFlow, DensityFlow
 from attnflow.plots.style import COLOURS, PAGE, blank, styled
 from attnflow.plots.times import TimeAxis, frames_axis, log_times, time_axis
@@ -44,6 +44,56 @@ def draw_numbers(flow: AbstractTrajectory) -> Any:
     kept = {name: words for name, words in NUMBERS.items() if name in flow.dataset}
     names = kept | {name: name.replace("_", " ") for name in observed(flow)}
     return _draw(flow, dict(list(names.items())[:MOST]), "this flow kept nothing that can be drawn")
+
+
+def draw_rows(result: AbstractResult) -> Any:
+    """Every number of the rows of a result against the row: what there is to draw of a type of one's own."""
+    dim = rows_of(result)
+    names = _along(result, dim)
+    if not names or not result.dataset.sizes.get(dim):
+        return blank("no number was kept along the rows" if not names else "no row was saved")
+    shown, at = names[:MOST], result.dataset[dim].values
+    columns = min(len(shown), 3)
+    rows = -(-len(shown) // columns)
+    with styled() as figure:
+        fig = figure.Figure(figsize=(PAGE * max(columns, 1.5) / 3, 1.8 * rows + 0.2))
+        panels = np.ravel(fig.subplots(rows, columns, squeeze=False))
+        for axes, name in zip(panels, shown, strict=False):
+            values = result.dataset[name].transpose(..., dim).values
+            some = values.reshape(-1, values.shape[-1])[:MOST_MEMBERS].astype(float)
+            axes.plot(
+                at, some.T, color=COLOURS[0], lw=1.2 if len(some) == 1 else 0.5, marker="." if len(at) < 2 else ""
+            )
+            axes.set_xlabel(dim)
+            axes.set_ylabel(name.replace("_", " "))
+        for axes in panels[len(shown) :]:
+            axes.remove()
+        return fig
+
+
+def summarise_rows(result: AbstractResult) -> dict[str, Any]:
+    """The last value of every number of the rows, as JSON can hold it; the mean over the members of a batch."""
+    dim = rows_of(result)
+    found: dict[str, Any] = {"kind": "rows", dim: int(result.dataset.sizes.get(dim, 0))}
+    for name in _along(result, dim) if found[dim] else ():
+        last = float(result.dataset[name].isel({dim: -1}).astype(float).mean())
+        found[f"{name}_at_end"] = last if np.isfinite(last) else None
+    return found
+
+
+def rows_of(result: AbstractResult) -> str:
+    """The dimension of the rows of a result."""
+    return "time" if result.work is None else str(result.work.rows)
+
+
+def _along(result: AbstractResult, dim: str) -> list[str]:
+    """The names of numbers that have a row, and no other dimension than those of a batch."""
+    batch = set(getattr(result, "dims", ()))
+    return [
+        str(name)
+        for name, values in result.dataset.data_vars.items()
+        if dim in values.dims and set(values.dims) <= batch | {dim} and values.dtype.kind in "biuf"
+    ]
 
 
 def draw_lines(axes: Any, axis: TimeAxis, log_time: np.ndarray, values: np.ndarray, label: str) -> None:

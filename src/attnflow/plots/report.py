@@ -3,13 +3,14 @@
 import dataclasses
 import functools
 import html
+import json
 from typing import Any
 
 import numpy as np
 
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
-from attnflow.flows import AbstractTrajectory
+from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
 from attnflow.learn import Fitted
 from attnflow.meanfield import CellFlow, DensityFlow
 from attnflow.plots.animation import live
@@ -19,7 +20,7 @@ from attnflow.plots.energy import draw_energy_and_count
 from attnflow.plots.figure_data import FigureData
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane, in_plane
 from attnflow.plots.members import member_counts, member_name, member_table, summarise_members
-from attnflow.plots.merges import draw_medians, draw_survival, grouped, is_dataset
+from attnflow.plots.merges import draw_medians, draw_survival, grouped
 from attnflow.plots.observables import MOST, NUMBERS, draw_numbers, draw_observables, observed
 from attnflow.plots.overlaps import SAMPLE, draw_overlaps
 from attnflow.plots.page import as_page, as_svg, facts_table, table, toml_block, with_caption
@@ -29,9 +30,12 @@ from attnflow.plots.style import lay_out
 from attnflow.plots.summary import plot, summarise
 from attnflow.plots.times import is_long, symbol, written
 from attnflow.plots.tree import draw_tree
-from attnflow.runs.folder import Run, write_atomically, writing
+from attnflow.runs.files import write_atomically, writing
+from attnflow.runs.folder import Run
+from attnflow.runs.spec import spec_of
 
 CAPTIONS = {
+    "rows": "The numbers of every row; a thin line for each member of a batch.",
     "snapshots": "Tokens at chosen times, in the colours of their clusters on a crowded plateau.",
     "staircase": "Level against (log t)/β, with the limit β → ∞, and against the length of the path, which is finite. "
     "Right: how long each plateau lasts, with what two-body theory says of its closest pair, and the lower bound of "
@@ -69,22 +73,24 @@ class Account:
 
     figures: dict[str, Any]
     """By name, `summary` among them."""
-    summary: dict[str, Any]
-    """Numbers for the manifest."""
-    facts: dict[str, Any]
+    summary: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Numbers for the manifest, as JSON can hold them."""
+    facts: dict[str, Any] = dataclasses.field(default_factory=dict)
     """For the table at the end of the page."""
     before: list[str] = dataclasses.field(default_factory=list)
     """HTML above the figures."""
     player: str = ""
     """HTML of the animation, where there is one."""
+    captions: dict[str, str] = dataclasses.field(default_factory=dict)
+    """What a reader is told of a figure; those of the package have captions of their own."""
 
 
 def draw_run(run: Run, result: Any) -> dict[str, Any]:
     """Draw all figures (PDF for print, one PNG, SVG in the page), write the report, and give back the summary.
 
-    `result` is what `solve`, `solve_long`, `merge_times`, `evolve`, `evolve_cells` or `fit` returned.
+    `result` is what carrying out work left: it says itself, by its work, what there is to draw.
     """
-    account = _account(result)
+    account = checked_account(result.account())
     with writing(run.path):
         run.figures.mkdir(exist_ok=True)
         for name, figure in account.figures.items():
@@ -96,31 +102,44 @@ def draw_run(run: Run, result: Any) -> dict[str, Any]:
 
 
 def _page(run: Run, account: Account) -> str:
-    manifest, spec = run.manifest(), run.spec()
+    manifest, spec = run.manifest(), spec_of(run)
     pictures = {name: as_svg(figure) for name, figure in account.figures.items() if name != "summary"}
     parts = [
         f"<p>{html.escape(spec.table['about'])}</p>",
         account.player,
         *account.before,
         "<h2>Figures</h2>",
-        *(with_caption(svg, CAPTIONS[name]) for name, svg in pictures.items()),
+        *(with_caption(svg, account.captions.get(name) or CAPTIONS.get(name, "")) for name, svg in pictures.items()),
         facts_table(account.facts | {"precision": manifest["dtype"]}, manifest),
         toml_block("Specification", spec.to_toml()),
     ]
     return as_page(spec.name, "\n".join(parts))
 
 
+def checked_account(account: Any) -> Account:
+    """What the `account` of a kind of work gave, if it is one that can be written."""
+    if not isinstance(account, Account):
+        raise InvalidInput(f"`account` gives a {type(account).__name__}; return attnflow.plots.Account(figures=...).")
+    if "summary" not in account.figures:
+        raise InvalidInput("`account` gives no figure called 'summary'; name one of its figures so.")
+    try:
+        json.dumps(account.summary, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"the `summary` of an account is no JSON ({error}); use numbers, texts and lists.") from None
+    return account
+
+
 @functools.singledispatch
-def _account(result: Any) -> Account:
-    if is_dataset(result):
-        return _of_merges(result)
-    raise InvalidInput(
-        f"`result` is {type(result).__name__}; a run holds what solve, solve_long, merge_times, evolve, evolve_cells "
-        "or fit returned."
-    )
+def account(result: Any) -> Account:
+    """Figures, captions and numbers of a result; for a type of its own, what was observed and the last numbers."""
+    if not isinstance(result, AbstractResult):
+        raise InvalidInput(f"`result` is {type(result).__name__}; a run holds the result of work.")
+    summary = summarise(result)
+    figures = {"summary": plot(result), "rows": plot(result)}
+    return Account(figures, summary, {"outcome": result.outcome.message} | summary)
 
 
-@_account.register
+@account.register
 def _(flow: AbstractTrajectory) -> Account:
     facts = {"outcome": flow.outcome.message, "steps": _steps(flow.steps), "frames": flow.dataset.sizes["time"]}
     sizes = ", ".join(f"{d} × {flow.dataset.sizes[d]}" for d in flow.dims)
@@ -162,7 +181,7 @@ def _(flow: AbstractTrajectory) -> Account:
     return Account(figures | more, summary, facts, before, live(data))
 
 
-@_account.register
+@account.register
 def _(flow: DensityFlow) -> Account:
     view = look(flow)
     figures = {"summary": plot(view), "density": draw_density(view)}
@@ -172,7 +191,7 @@ def _(flow: DensityFlow) -> Account:
     return _of_density(flow, figures, summarise(view), {"basis": f"{type(flow.basis).__name__}, {_size(flow)}"})
 
 
-@_account.register
+@account.register
 def _(flow: CellFlow) -> Account:
     view = look(flow)
     figures = {"summary": plot(view), "density": draw_density(view), "profiles": draw_profiles(view)}
@@ -182,9 +201,10 @@ def _(flow: CellFlow) -> Account:
     return _of_density(flow, figures, summarise(view), {"cells": cells})
 
 
-def _of_merges(merges: Any) -> Account:
+@account.register
+def _(merges: Merges) -> Account:
     figures = {"summary": plot(merges), "survival": draw_survival(merges), "medians": draw_medians(merges)}
-    summary, attributes = summarise(merges), merges.attrs
+    summary = summarise(merges)
     several = len(grouped(merges)) > 1
     columns = ("lower_quartile", "median", "upper_quartile")
     rows = [
@@ -195,21 +215,21 @@ def _of_merges(merges: Any) -> Account:
     ]
     heads = ["systems"] * several + ["clusters", "made by", "lower quartile of log t", "median", "upper quartile"]
     late = "<p>A merge that has not been made counts as later than all others.</p>"
-    unmade = not np.isfinite(merges["log_time"].values).all()
+    unmade = not np.isfinite(merges.log_time.values).all()
     before = ["<h2>The last merges</h2>", table(heads, rows), late if unmade else ""]
-    doubtful = int(merges["undetermined"].sum()) if "undetermined" in merges else 0
-    facts = {"outcome": attributes.get("message", ""), "systems": summary["systems"], "tokens": summary["tokens"]}
+    doubtful = int(merges.undetermined.sum())
+    facts = {"outcome": merges.outcome.message, "systems": summary["systems"], "tokens": summary["tokens"]}
     if doubtful:
         facts["undetermined"] = f"{doubtful} merges depend on rounding"
     return Account(figures, summary, facts, before)
 
 
-@_account.register
+@account.register
 def _(fitted: Fitted) -> Account:
     figures = {"summary": plot(fitted), "loss": draw_loss(fitted)}
     if in_plane(fitted):
         figures["plane"] = draw_plane(fitted)
-    if fitted.recipe is not None:
+    if fitted.work is not None:
         figures["paths"] = draw_paths(fitted)
     summary = summarise(fitted)
     rows = [

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.errors import InvalidInput
-from attnflow.flows import AbstractTrajectory
+from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
 from attnflow.learn import Fitted
 from attnflow.meanfield import CellFlow, DensityFlow
 from attnflow.plots.compare import plot_several
@@ -15,8 +15,8 @@ from attnflow.plots.energy import draw_count, draw_energy
 from attnflow.plots.figure_data import FigureData
 from attnflow.plots.fit import plot_fit, summarise_fit
 from attnflow.plots.members import summarise_members
-from attnflow.plots.merges import is_dataset, plot_merges, summarise_merges
-from attnflow.plots.observables import draw_numbers
+from attnflow.plots.merges import plot_merges, summarise_merges
+from attnflow.plots.observables import draw_numbers, draw_rows, summarise_rows
 from attnflow.plots.overlaps import draw_overlap_map
 from attnflow.plots.snapshots import draw_frames, views
 from attnflow.plots.staircase import draw_levels, draw_lifetimes
@@ -52,18 +52,20 @@ def summarise(result: Any) -> dict[str, Any]:
 
 @functools.singledispatch
 def _plot(result: Any) -> Any:
-    if is_dataset(result):
-        return plot_merges(result)
+    if isinstance(result, AbstractResult):
+        return draw_rows(result)
     raise _unknown(result)
 
 
 @functools.singledispatch
 def _summarise(result: Any) -> dict[str, Any]:
-    if is_dataset(result):
-        return summarise_merges(result)
+    if isinstance(result, AbstractResult):
+        return summarise_rows(result)
     raise _unknown(result)
 
 
+_plot.register(Merges)(plot_merges)
+_summarise.register(Merges)(summarise_merges)
 _plot.register(DensityFlow | CellFlow | View)(plot_density)
 _summarise.register(DensityFlow | CellFlow | View)(summarise_density)
 _plot.register(Fitted)(plot_fit)
@@ -141,8 +143,7 @@ def _numbers(flow: AbstractTrajectory, log_time: np.ndarray) -> dict[str, Any]:
 
 def _unknown(result: Any) -> InvalidInput:
     return InvalidInput(
-        f"`result` is {type(result).__name__}; give what solve, solve_long, merge_times, evolve, evolve_cells or fit "
-        "returned, or tokens."
+        f"`result` is {type(result).__name__}; give the result of work, as `solve` returns one, or tokens."
     )
 
 

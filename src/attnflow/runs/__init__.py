@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from attnflow.lazy import loader
 
 if TYPE_CHECKING:
-    from attnflow.runs.execution import check_spec, execute, extend, open_run, redraw, resume
+    from attnflow.runs.execution import check_spec, ensure, execute, extend, open_run, redraw, resume
     from attnflow.runs.folder import Run, list_runs
     from attnflow.runs.plugins import register
     from attnflow.runs.presets import preset_names, preset_text
-    from attnflow.runs.spec import Spec, load_spec, parse_spec
+    from attnflow.runs.spec import Spec, load_spec, parse_spec, spec_of
     from attnflow.runs.store import ZarrSink
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Spec",
     "ZarrSink",
     "check_spec",
+    "ensure",
     "execute",
     "extend",
     "list_runs",
@@ -28,13 +29,14 @@ __all__ = [
     "redraw",
     "register",
     "resume",
+    "spec_of",
 ]
 _HOME = {
-    "attnflow.runs.execution": ["check_spec", "execute", "extend", "open_run", "redraw", "resume"],
+    "attnflow.runs.execution": ["check_spec", "ensure", "execute", "extend", "open_run", "redraw", "resume"],
     "attnflow.runs.folder": ["Run", "list_runs"],
     "attnflow.runs.plugins": ["register"],
     "attnflow.runs.presets": ["preset_names", "preset_text"],
-    "attnflow.runs.spec": ["Spec", "load_spec", "parse_spec"],
+    "attnflow.runs.spec": ["Spec", "load_spec", "parse_spec", "spec_of"],
     "attnflow.runs.store": ["ZarrSink"],
 }
 __getattr__, __dir__ = loader(__name__, _HOME)

@@ -1,22 +1,20 @@
 """Carry out a specification in a run folder, from the start, from where it was left, or beyond its end."""
 
-import contextlib
 import dataclasses
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from attnflow.checks import instance
-from attnflow.errors import AttnflowError, FlowFailed, RunError
-from attnflow.flows import Progress
-from attnflow.flows.driver import Driven
-from attnflow.flows.outcome import Ending, Outcome
-from attnflow.flows.sink import AbstractSink, Checkpoint, Layout, Tables
-from attnflow.runs.folder import Run, require_space
+from attnflow.errors import FlowFailed, InvalidInput, RunError
+from attnflow.flows import AbstractResult, Control, Drive, Driven, Ending, Outcome, Progress
+from attnflow.precision import full_precision
+from attnflow.runs.files import require_space
+from attnflow.runs.folder import Run
+from attnflow.runs.lifecycle import attempt
 from attnflow.runs.plugins import Given, joined
-from attnflow.runs.spec import Spec
+from attnflow.runs.registry import REGISTRY
+from attnflow.runs.spec import Spec, spec_of
 from attnflow.runs.store import ZarrSink, open_arrays, read_checkpoint
 
 Draw = Callable[[Run, Any], dict[str, Any]]
@@ -48,50 +46,39 @@ def execute(
     text.
     """
     instance("spec", spec, Spec, "a specification, such as load_spec('mine.toml')")
-    spec = dataclasses.replace(spec, plugins=joined(spec.plugins, plugins))
-    arguments = check_spec(spec, path)
-    run = Run.create(path, spec, kind=spec.kind.name, **spec.plugins.facts())
+    if plugins:
+        spec = dataclasses.replace(spec, plugins=joined(spec.plugins, plugins))
+    drive = check_spec(spec, path)
+    run = Run.create(path, spec, kind=spec.kind, **spec.plugins.facts())
     with run.lock():
-        return run, _complete(run, spec, arguments, Watch(draw, on_progress, cancel))
+        return run, _complete(run, spec, drive, Watch(draw, on_progress, cancel))
 
 
-def check_spec(spec: Spec, path: str | Path | None = None) -> dict[str, Any]:
+def check_spec(spec: Spec, path: str | Path | None = None) -> Drive:
     """Refuse a specification that cannot be carried out: everything up to the first step is done, and nothing saved.
 
-    `path` is where its arrays would have to find room. Returns the arguments of the function that does the work.
+    `path` is where its arrays would have to find room. Returns the checked work, ready to be carried out.
     """
-    arguments = spec.build()
-    with contextlib.suppress(_Accepted):
-        spec.kind.function(**arguments, sink=_Nowhere(path))
-    return arguments
+    with spec.plugins.active():
+        drive = Drive(spec.work.checked())
+    if path is not None:
+        require_space(Path(path), drive.layout.size)
+    return drive
 
 
-class _Accepted(Exception):
-    pass
-
-
-class _Nowhere(AbstractSink):
-    """Takes nothing."""
-
-    keeps_partial = False
-
-    def __init__(self, path: str | Path | None):
-        self.path = path
-
-    def begin(self, layout: Layout) -> None:
-        if self.path is not None:
-            above = Path(self.path).absolute().parents
-            require_space(next((folder for folder in above if folder.is_dir()), Path.cwd()), layout.size)
-        raise _Accepted
-
-    def load(self, state: Any) -> Checkpoint | None:
-        raise NotImplementedError
-
-    def commit(self, start: dict[str, int], rows: Tables, checkpoint: Checkpoint) -> None:
-        raise NotImplementedError
-
-    def end(self, checkpoint: Checkpoint, static: dict[str, Any], attributes: dict[str, Any], complete: bool) -> Any:
-        raise NotImplementedError
+def ensure(
+    spec: Spec,
+    root: str | Path,
+    *,
+    draw: Draw | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+) -> tuple[Run, Any]:
+    """The run of `spec` below the folder `root`, which its hash names: opened, resumed or executed, as it is needed."""
+    path = Path(root) / instance("spec", spec, Spec, "a specification, such as load_spec('mine.toml')").hash[:16]
+    if (path / "manifest.json").exists():
+        return resume(path, plugins=spec.plugins, draw=draw, on_progress=on_progress, cancel=cancel)
+    return execute(spec, path, draw=draw, on_progress=on_progress, cancel=cancel)
 
 
 def resume(
@@ -112,8 +99,8 @@ def resume(
         run.settle()
         if run.manifest()["status"] == "finished":
             return run, open_run(run.path, plugins=plugins)
-        spec = run.spec(plugins)
-        return run, _complete(run, spec, spec.build(), Watch(draw, on_progress, cancel))
+        spec = spec_of(run, plugins)
+        return run, _complete(run, spec, check_spec(spec), Watch(draw, on_progress, cancel))
 
 
 def extend(
@@ -140,13 +127,13 @@ def extend(
         ending, message = manifest["outcome"]["ending"], manifest["outcome"]["message"]
         if ending != Ending.FINISHED.value:
             raise RunError(f"{str(path)!r} has ended: {message.removesuffix('.')}; it does not go on from there.")
-        longer = run.spec(plugins).extended(until, save)
-        arguments = check_spec(longer)
+        longer = spec_of(run, plugins).extended(until, save)
+        drive = check_spec(longer)
         run.verify()
         if not run.checkpoint.exists():
             raise RunError(f"{str(path)!r} has no checkpoint to go on from; run its spec.toml again, to {until:g}.")
         run.become(longer)
-        return run, _complete(run, longer, arguments, Watch(draw, on_progress, cancel))
+        return run, _complete(run, longer, drive, Watch(draw, on_progress, cancel))
 
 
 def redraw(
@@ -163,12 +150,12 @@ def redraw(
         run.settle()
         if run.manifest()["status"] != "finished":
             raise RunError(f"{str(path)!r} is not finished; continue it with `attnflow resume {path}` first.")
-        spec = run.spec(plugins)
+        spec = spec_of(run, plugins)
         run.verify()
         if not run.checkpoint.exists():
             raise RunError(f"{str(path)!r} has lost its checkpoint; run its spec.toml again to get figures.")
         run.update(status="interrupted", checksums={})  # whatever happens now, `resume` completes it
-        return run, _complete(run, spec, spec.build(), Watch(draw, on_progress, cancel))
+        return run, _complete(run, spec, check_spec(spec), Watch(draw, on_progress, cancel))
 
 
 def open_run(path: str | Path, *, plugins: Given = ()) -> Any:
@@ -179,70 +166,57 @@ def open_run(path: str | Path, *, plugins: Given = ()) -> Any:
     """
     run = Run.open(path)
     manifest = run.manifest()
-    spec = run.spec(plugins) if plugins or not manifest.get("plugins") else run.spec_as_written()
+    known = plugins or not manifest.get("plugins")
+    work = spec_of(run, plugins).work if known else Spec(run.table()).work_as_known()
     found = manifest.get("outcome") or {"ending": "interrupted", "message": "the run is not finished."}
-    outcome = Outcome(Ending(found["ending"]), found["message"])
-    dataset = open_arrays(run.arrays)
-    dataset = dataset.isel({dim: slice(0, count) for dim, count in _rows(run).items() if dim in dataset.dims})
-    driven = Driven(dataset, outcome, manifest.get("steps", {}), Checkpoint(None, {}, {}, {}, None), None)
-    return spec.kind.opened(driven, spec.parts(lenient=True), spec.keys(lenient=True))
+    return _opened(run, work, Outcome(Ending(found["ending"]), found["message"]), manifest.get("steps", {}))
+
+
+def _opened(run: Run, work: Any, outcome: Outcome, steps: dict[str, int]) -> Any:
+    """The result of `work` from the rows that are on disk."""
+    dataset, rows = open_arrays(run.arrays), _facts(run).get("committed", {})
+    dataset = dataset.isel({dim: slice(0, count) for dim, count in rows.items() if dim in dataset.dims})
+    with full_precision():
+        return work.result(Driven(dataset, outcome, steps))
 
 
 def _facts(run: Run) -> dict[str, Any]:
     return read_checkpoint(run.checkpoint)[0] if run.checkpoint.exists() else {}
 
 
-def _rows(run: Run) -> dict[str, int]:
-    """Rows of every table that are on disk."""
-    return _facts(run).get("committed", {})
-
-
-def _complete(run: Run, spec: Spec, arguments: dict[str, Any], watch: Watch) -> Any:
-    began, manifest = time.perf_counter(), run.manifest()
-    before = run.wall_time(manifest)
-    spec.plugins.keep(run.path)
-    run.update(status="running", began=time.time(), wall_time=before)
-    status: dict[str, Any] = {"status": "interrupted"}
-    kind = spec.kind
-
-    def finish() -> None:
-        run.update(wall_time=before + time.perf_counter() - began, began=None, peak_memory=peak_memory(), **status)
-
-    try:
-        sink = ZarrSink(run.arrays, run.checkpoint)
-        result = kind.function(**arguments, sink=sink, on_progress=watch.on_progress, cancel=watch.cancel, check=False)
-        outcome = kind.outcome(result)
-        status = {
+def _complete(run: Run, spec: Spec, drive: Drive, watch: Watch) -> Any:
+    """Carry the work to its end in the folder, draw, and seal."""
+    with attempt(run, spec.plugins) as status:
+        control = Control(ZarrSink(run.arrays, run.checkpoint), watch.on_progress, watch.cancel, check=False)
+        result = drive.run(control)
+        if not isinstance(result, AbstractResult):
+            raise InvalidInput(
+                f"the kind {spec.kind!r} gives a {type(result).__name__}; its `result` must return an AbstractResult."
+            )
+        outcome = result.outcome
+        status |= {
             "status": "drawing" if outcome.complete else outcome.ending.value,
             "outcome": {"ending": outcome.ending.value, "message": outcome.message},
-            "frames": kind.dataset(result).sizes.get(kind.rows, 0),
+            "frames": result.dataset.sizes.get(drive.work.rows, 0),
             "steps": _facts(run).get("steps", {}),
         }
         if outcome.ending is Ending.FAILED:
             raise FlowFailed(outcome.message, result)
         if outcome.complete:
+            if spec.kind not in REGISTRY["kind"]:
+                _same_from_folder(run, spec, drive, result)
             with spec.plugins.active():  # for those who read the specification again
                 status["summary"] = watch.draw(run, result) if watch.draw else {}
-    except BaseException as error:
-        if isinstance(error, AttnflowError):
-            status |= {"status": "failed", "message": str(error)}
-        with contextlib.suppress(RunError):  # the first error is the one to report
-            finish()
-        raise
-    finish()
     if outcome.complete:
         run.seal()
     return result
 
 
-def peak_memory() -> int:
-    """Largest resident size of this process so far, in bytes; 0 where the system does not tell (Windows)."""
-    with contextlib.suppress(OSError):  # getrusage would count what the parent process held when it started this one
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-    try:
-        import resource
-    except ImportError:
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+def _same_from_folder(run: Run, spec: Spec, drive: Drive, result: Any) -> None:
+    """Refuse a kind from outside whose result is another one when its folder is opened."""
+    again = _opened(run, drive.work, result.outcome, _facts(run).get("steps", {}))
+    if type(again) is not type(result) or not again.dataset.identical(result.dataset):
+        raise InvalidInput(
+            f"the kind {spec.kind!r} gives another result from its folder than from memory; let `result(driven)` use "
+            "nothing but the fields of the work and `driven`."
+        )

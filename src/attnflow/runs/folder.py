@@ -2,25 +2,18 @@
 
 import contextlib
 import dataclasses
-import hashlib
 import json
-import os
-import shutil
 import tomllib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from attnflow.errors import InvalidInput, RunCorrupted, RunError, RunExists, RunLocked
 from attnflow.runs import locks
 from attnflow.runs.environment import environment
-from attnflow.runs.plugins import Given
-from attnflow.runs.recorded import checked
+from attnflow.runs.files import checksum, content_hash, write_atomically, writing
 from attnflow.wording import fresh_path, shown
-
-if TYPE_CHECKING:
-    from attnflow.runs.spec import Spec
 
 FORMAT = 1
 ENTRIES: dict[str, Any] = {
@@ -181,19 +174,6 @@ class Run:
         with writing(self.path):
             write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
 
-    def spec(self, plugins: Given = ()) -> "Spec":
-        """The resolved specification of a flow; refused if it or a plugin is not the one the run was made with."""
-        manifest = self.manifest()
-        if "experiment" in manifest:
-            raise RunError(
-                f"{str(self.path)!r} holds the experiment {manifest['experiment']!r}, not a flow; continue it with "
-                f"`attnflow resume {self.path}`, or open its parts with attnflow.experiments."
-            )
-        from attnflow.runs.spec import parse_spec
-
-        loaded = checked(self.path, manifest, plugins)
-        return self.read_spec(lambda text: parse_spec(text, plugins=loaded))
-
     def read_spec(self, parse: Callable[[str], S]) -> S:
         """What `parse` makes of spec.toml; refused if it is not what the run was made with."""
         try:
@@ -209,13 +189,8 @@ class Run:
             )
         return spec
 
-    def spec_as_written(self) -> "Spec":
-        """The specification without the plugins that it was made with: to be read, not to be run."""
-        from attnflow.runs.spec import Spec
-
-        return Spec(self._table())
-
-    def _table(self) -> dict[str, Any]:
+    def table(self) -> dict[str, Any]:
+        """What spec.toml holds: to be read, not to be run."""
         try:
             return tomllib.loads((self.path / "spec.toml").read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
@@ -225,16 +200,14 @@ class Run:
 
     def _same_hash(self, manifest: dict[str, Any]) -> None:
         """Compare spec.toml, and the plugins that the manifest lists, with the hash that the run was made with."""
-        from attnflow.runs.spec import content_hash
-
         plugins = sorted(entry["sha256"] for entry in manifest.get("plugins") or [])
-        if content_hash(self._table(), plugins) != manifest["spec_hash"]:
+        if content_hash(self.table(), plugins) != manifest["spec_hash"]:
             raise RunCorrupted(
                 f"spec.toml of {str(self.path)!r} is not the one that the run was made with (its hash differs); put it "
                 "back, or run it elsewhere."
             )
 
-    def become(self, spec: "Spec") -> None:
+    def become(self, spec: AbstractSettings) -> None:
         """Turn a finished run into an interrupted one of a longer `spec`, whatever happens in between."""
         self.update(status="extending", becoming={"spec_hash": spec.hash, "spec": spec.to_toml()})
         self.settle()
@@ -330,49 +303,6 @@ def damage(manifest: Any) -> str:
     if not all(isinstance(value, str) for value in sums.values()):
         return "'checksums' has an entry that is no text"
     return ""
-
-
-def checksum(file: Path) -> str:
-    """SHA-256 of a file."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Either the old file or the whole new one is there, whatever happens."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        with temporary.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-@contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn failures of the disk into one sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise RunError(
-            f"cannot write to {str(path)!r} ({error.strerror or error}); what was saved before is intact. Free "
-            f"space and `attnflow resume {path}`, or choose another --out."
-        ) from error
-
-
-def require_space(path: Path, needed: int) -> None:
-    """Refuse a run whose arrays will not fit on the disk."""
-    free = shutil.disk_usage(path).free
-    if needed > free:
-        raise RunError(
-            f"the arrays need up to {needed / 2**30:.2f} GiB, but {str(path)!r} has {free / 2**30:.2f} GiB free; "
-            "save fewer frames or choose another --out."
-        )
 
 
 def now() -> str:

@@ -2,28 +2,9 @@
 
 from typing import Any
 
-from attnflow import fields, flows, masks, spaces, tokens
 from attnflow.errors import AttnflowError, InvalidInput
-from attnflow.flows.methods import AbstractUpdate
 from attnflow.runs.plugins import words
-from attnflow.runs.registry import REGISTRY
-
-NEEDED: dict[str, type] = {
-    "space": spaces.AbstractSpace,
-    "tokens": tokens.Tokens,
-    "field": fields.AbstractField,
-    "normaliser": fields.AbstractNormaliser,
-    "mask": masks.AbstractMask,
-    "encoding": fields.AbstractEncoding,
-    "norm": fields.AbstractNorm,
-    "method": flows.AbstractMethod,
-    "rule": flows.AbstractRule,
-    "update": AbstractUpdate,
-    "noise": flows.AbstractNoise,
-    "save": flows.AbstractTimes,
-    "stop": flows.AbstractStop,
-}
-"""Of which class the parts are; a weight may be an array, an observable is a function."""
+from attnflow.runs.registry import NEEDED, REGISTRY
 
 
 def make(kind: str, name: str, /, *positional: Any, **arguments: Any) -> Any:

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from attnflow.errors import AttnflowError, InvalidInput
+from attnflow.runs.files import write_atomically, writing
 from attnflow.runs.nearest import did_you_mean
 from attnflow.wording import shown
 
@@ -53,11 +54,12 @@ def register(kind: str, name: str) -> Callable[[M], M]:
         kind: the part of a specification: "field", "mask", "weight", "tokens", "observable" and so on.
         name: the new word; one that the package or another plugin has is refused.
     """
+    from attnflow.runs.kinds import check_kind
     from attnflow.runs.registry import REGISTRY
 
     if kind not in REGISTRY:
         raise InvalidInput(f"`kind` is {shown(kind)}{did_you_mean(str(kind), REGISTRY)}")
-    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9]+([-_][a-z0-9]+)*", name):
         raise InvalidInput(
             f"`name` is {shown(name)}; use small letters and digits with '-' between words, as in 'my-{kind}'."
         )
@@ -66,6 +68,8 @@ def register(kind: str, name: str) -> Callable[[M], M]:
 
     def keep(maker: M) -> M:
         _check_maker(kind, name, maker)
+        if kind == "kind":
+            check_kind(name, maker)
         loading = _LOADING.get()
         if loading is not None:
             if name in loading[kind]:
@@ -146,8 +150,6 @@ class Plugins:
 
     def keep(self, folder: Path) -> None:
         """Leave the text of each in the run folder, for the reader; it is never executed from there by itself."""
-        from attnflow.runs.folder import write_atomically, writing
-
         for plugin in self.loaded:
             file = folder / plugin.source.copy
             with writing(folder):

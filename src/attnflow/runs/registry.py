@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from attnflow import fields, flows, kernels, learn, masks, meanfield, spaces, tokens
+from attnflow.flows.methods import AbstractUpdate
 from attnflow.flows.methods.solvers import solvers
 from attnflow.observe import watch
 
@@ -26,6 +27,15 @@ class Later(Mapping[str, Callable[..., Any]]):
 
 
 REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
+    "kind": {
+        "solve": flows.Solve,
+        "solve_long": flows.SolveLong,
+        "merge_times": flows.MergeTimes,
+        "evolve": meanfield.Evolve,
+        "evolve_cells": meanfield.EvolveCells,
+        "evolve_placed": meanfield.EvolvePlaced,
+        "fit": learn.Fit,
+    },
     "space": {
         "sphere": spaces.Sphere,
         "euclidean": spaces.Euclidean,
@@ -110,6 +120,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "perturbed": meanfield.perturbed,
         "mixture": meanfield.mixture,
     },
+    "placed": {"pieces": meanfield.placed_pieces},
     "cells": {"circle": meanfield.circle_cells, "zonal": meanfield.zonal_cells},
     "classifier": {"residual": learn.residual_classifier},
     "data": {"interleaved": learn.interleaved_classes},
@@ -134,6 +145,28 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
     },
 }
 """part of a specification -> name -> what makes it."""
+
+NEEDED: dict[str, type] = {
+    "space": spaces.AbstractSpace,
+    "tokens": tokens.Tokens,
+    "field": fields.AbstractField,
+    "normaliser": fields.AbstractNormaliser,
+    "mask": masks.AbstractMask,
+    "encoding": fields.AbstractEncoding,
+    "norm": fields.AbstractNorm,
+    "method": flows.AbstractMethod,
+    "rule": flows.AbstractRule,
+    "update": AbstractUpdate,
+    "noise": flows.AbstractNoise,
+    "save": flows.AbstractTimes,
+    "stop": flows.AbstractStop,
+    "density": meanfield.Density,
+    "placed": meanfield.PlacedDensity,
+    "cells": meanfield.Cells,
+    "classifier": learn.Classifier,
+    "kernel": kernels.AbstractKernel,
+}
+"""Of which class the parts are; a weight may be an array, an observable is a function."""
 
 _WEIGHTS: dict[str, tuple[str, ...]] = dict.fromkeys(
     ("query", "key", "value", "output", "matrix", "vector", "bias", "gain"), ("weight",)

@@ -1,12 +1,11 @@
 """A run specification: plain TOML, resolved to every default it relies on, and built into objects."""
 
 import dataclasses
-import hashlib
+import functools
 import inspect
-import json
 import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,18 @@ import tomli_w
 
 from attnflow.axes import Along
 from attnflow.checks import instance, shown
-from attnflow.errors import AttnflowError, InvalidSpec
-from attnflow.flows.save import continued
-from attnflow.runs.kinds import KINDS, NEEDED, Kind
+from attnflow.errors import AttnflowError, InvalidSpec, RunError
+from attnflow.flows import AbstractWork, At
+from attnflow.runs.files import content_hash
+from attnflow.runs.folder import Run
+from attnflow.runs.kinds import TOP, keys_of, parts_of, tables_of, written
 from attnflow.runs.made import make
 from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.plugins import Given, Plugins, chosen, current, words
 from attnflow.runs.presets import preset_names, preset_text
-from attnflow.runs.registry import ARGUMENTS, BATCHED, DEFAULTS, HIDDEN, takes_batches
+from attnflow.runs.recorded import checked
+from attnflow.runs.registry import BATCHED, DEFAULTS, HIDDEN, takes_batches
 from attnflow.wording import fresh_path
-
-TOP = {"name": "run", "about": "", "precision": "float64"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,69 +51,69 @@ class Spec:
         return tomli_w.dumps(self.table)
 
     @property
-    def kind(self) -> Kind:
-        """What kind of run it is."""
-        return next(kind for name, kind in KINDS.items() if name in self.table)
-
-    def build(self) -> dict[str, Any]:
-        """The arguments of the function that does the work: of `solve`, `evolve`, ..."""
-        kind = self.kind
+    def kind(self) -> str:
+        """The kind of work, which is the name of its table."""
         with self.plugins.active():
-            return kind.arguments(self.parts(), self.keys())
+            return next(name for name in words("kind") if name in self.table)
 
-    def parts(self, *, lenient: bool = False) -> dict[str, Any]:
-        """Tokens, field and what else the kind needs; with `lenient`, None for one whose words are not known."""
-        made = {}
+    @property
+    def work_class(self) -> type[AbstractWork]:
+        """The class of the work."""
         with self.plugins.active():
-            for part in self.kind.parts:
+            found: Any = words("kind")[self.kind]
+        return found
+
+    @functools.cached_property
+    def work(self) -> AbstractWork:
+        """The work that the specification describes; made once."""
+        return self._made(lenient=False)
+
+    def work_as_known(self) -> AbstractWork:
+        """The work as far as its words are known here: fields that only missing plugins can make are None."""
+        return self._made(lenient=True)
+
+    def _made(self, *, lenient: bool) -> AbstractWork:
+        kind, made = self.work_class, dict[str, Any]()
+        with self.plugins.active():
+            tables = tables_of(kind)
+            known = {field: (part, self.table[field]) for field, part in tables.items()}
+            for key, value in (known | self.table[self.kind]).items():
                 try:
-                    made[part] = build_part(part, self.table[part])
+                    made[key] = build_part(*value) if key in tables else _argument(kind, key, value)
                 except (AttnflowError, KeyError):
                     if not lenient:
                         raise
-                    made[part] = None
+                    made[key] = None
         if made.get("tokens") is not None and self.table["precision"] != "float64":
             made["tokens"] = made["tokens"].astype(np.dtype(self.table["precision"]))
-        return made
-
-    def keys(self, *, lenient: bool = False) -> dict[str, Any]:
-        """The other arguments: those of the table of the kind; with `lenient`, without those that cannot be made."""
-        made: dict[str, Any] = {}
-        with self.plugins.active():
-            for key, value in self.table[self.kind.name].items():
-                try:
-                    made[key] = _argument(key, value)
-                except (AttnflowError, KeyError):
-                    if not lenient:
-                        raise
-        return made
+        return kind(**made)
 
     def extended(self, until: float, save: int | None = None) -> "Spec":
-        """The specification of a longer run with all times of this one; `save` counts the new intervals."""
-        kind = self.kind
-        table = self.table[kind.name]
-        last = table.get(kind.end, math.inf)
-        if not until > last:
-            raise InvalidSpec(
-                f"`until` is {until:g}, but the run goes to {last:g} already; give a later time, or run the spec again."
+        """The specification of longer work with all times of this one; `save` counts the new intervals."""
+        work, table = self.work, dict(self.table[self.kind])
+        end = work.end
+        longer = work.longer(until, save)
+        if end is not None:
+            value = getattr(longer, end)
+            table = {key: value for key, value in table.items() if key != end} | (
+                {} if value == math.inf else {end: value}
             )
-        longer = table | _end(f"{kind.name}.{kind.end}", kind.end, until, needed="save" in table)
-        if math.isinf(until):
-            longer.pop(kind.end)
-        if "save" in table:
-            keys = self.keys()
-            step = keys["method"].layer_step if "method" in keys else None
-            times = continued(keys["save"].times(float(last), step), save, float(until), step)
-            longer["save"] = {"name": "at", "times": times[1:].tolist()}
-        made = Spec(self.table | {kind.name: longer}, self.plugins)
-        made.build()
-        return made
+        times = getattr(longer, "save", None)
+        if isinstance(times, At):
+            table["save"] = {"name": "at", "times": list(times.chosen)}
+        return Spec(self.table | {self.kind: table}, self.plugins)
 
 
-def content_hash(table: dict[str, Any], plugins: Sequence[str]) -> str:
-    """SHA-256 of a resolved table and of the hashes of its plugins, sorted."""
-    content = [table, *plugins] if plugins else table
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+def spec_of(run: Run, plugins: Given = ()) -> Spec:
+    """The resolved specification of a run; refused if it or a plugin is not the one the run was made with."""
+    manifest = run.manifest()
+    if "experiment" in manifest:
+        raise RunError(
+            f"{str(run.path)!r} holds the experiment {manifest['experiment']!r}, not a flow; continue it with "
+            f"`attnflow resume {run.path}`, or open its parts with attnflow.experiments."
+        )
+    loaded = checked(run.path, manifest, plugins)
+    return run.read_spec(lambda text: parse_spec(text, plugins=loaded))
 
 
 def load_spec(source: str | Path, changes: Sequence[str] = (), plugins: Given = ()) -> Spec:
@@ -144,7 +144,7 @@ def parse_spec(text: str, changes: Sequence[str] = (), plugins: Given = ()) -> S
         _apply(table, change)  # names first: they start their part afresh
     with chosen(plugins).active():
         spec = Spec(_resolve(table))
-    spec.build()
+    spec.work  # noqa: B018 (refuses what cannot be made)
     return spec
 
 
@@ -192,16 +192,18 @@ def _plain(where: str, value: Any) -> None:
 
 def _resolve(table: dict[str, Any]) -> dict[str, Any]:
     _plain("", table)
-    kinds = [name for name in KINDS if name in table]
+    every = words("kind")
+    kinds = [name for name in every if name in table]
     if len(kinds) != 1:
-        given = f"both [{kinds[0]}] and [{kinds[1]}]" if kinds else f"none of [{'], ['.join(KINDS)}]"
+        given = f"both [{kinds[0]}] and [{kinds[1]}]" if kinds else f"none of [{'], ['.join(every)}]"
         raise InvalidSpec(f"the specification has {given}; give one of them. `attnflow presets` shows complete ones.")
-    kind = KINDS[kinds[0]]
-    known = (*TOP, *kind.parts, kind.name)
+    kind: Any = every[kinds[0]]
+    parts = tables_of(kind)
+    known = (*TOP, *parts, kinds[0])
     for key in table:
         if key not in known:
             raise InvalidSpec(f"unknown key {shown(key)} in the specification{did_you_mean(key, known)}")
-    for part in (*kind.parts, kind.name):
+    for part in (*parts, kinds[0]):
         if not isinstance(table.get(part), dict):
             raise InvalidSpec(f"the specification has no table [{part}]; `attnflow presets` shows complete ones.")
     resolved: dict[str, Any] = {key: table.get(key, default) for key, default in TOP.items()}
@@ -213,62 +215,62 @@ def _resolve(table: dict[str, Any]) -> dict[str, Any]:
     fresh_path("name", resolved["name"])
     if resolved["precision"] not in ("float64", "float32"):
         raise InvalidSpec(f"`precision` is {shown(resolved['precision'])}; use 'float64' or 'float32'.")
-    for part in kind.parts:
-        resolved[part] = _fill(part, part, table[part])
-    resolved[kind.name] = _fill_keys(kind, table[kind.name])
+    for field, part in parts.items():
+        resolved[field] = _fill(part, field, table[field])
+    resolved[kinds[0]] = _fill_keys(kinds[0], kind, table[kinds[0]])
     return resolved
 
 
-def _fill_keys(kind: Kind, table: dict[str, Any]) -> dict[str, Any]:
+def _fill_keys(name: str, kind: type[AbstractWork], table: dict[str, Any]) -> dict[str, Any]:
     """The table of a kind with its defaults written out."""
+    keys, defaults = keys_of(kind), kind.defaults(table)
     for key in table:
-        if key not in kind.keys:
-            raise InvalidSpec(f"unknown key '{kind.name}.{key}'{did_you_mean(key, kind.keys)}")
-    defaults = dict(kind.keys)
-    if "noise" in table:  # without a method of one's own, the one that `solve` takes for noise
-        defaults["method"] = {"name": "layers", "step": 0.01, "update": {"name": "project-renormalise"}}
+        if key not in keys:
+            raise InvalidSpec(f"unknown key '{name}.{key}'{did_you_mean(key, keys)}")
     filled: dict[str, Any] = {}
-    for key, default in defaults.items():
-        value, where = _named(table.get(key, default), default), f"{kind.name}.{key}"
-        if value is NEEDED:
-            value = None  # refused below
+    for key in keys:
+        part, where, needed = (*parts_of(kind, key), "value")[0], f"{name}.{key}", key not in defaults
+        default = None if needed else written(part, defaults[key])
+        value = _named(table.get(key, default), default)
         if key == kind.end:
-            filled |= _end(where, key, value, needed=default is NEEDED)
+            filled |= _end(where, key, value, needed=needed, whole=isinstance(default, int))
         elif key == "stop":
             filled[key] = _list_of("stop", where, value)
         elif key == "observe":
             filled[key] = _observables(where, value)
+        elif value is None and needed:
+            raise InvalidSpec(f"`{where}` is missing; the kind {name!r} needs it.")
         elif value is None:
             continue
-        elif isinstance(default, dict) or key == "noise":
-            filled[key] = _fill(_kind(key, value) if key in ARGUMENTS else key, where, value)
+        elif part != "value":
+            filled[key] = _fill(_part(kind, key, value), where, value)
         else:
             filled[key] = value
     return filled
 
 
-def _end(where: str, key: str, until: Any, *, needed: bool) -> dict[str, Any]:
+def _end(where: str, key: str, until: Any, *, needed: bool, whole: bool) -> dict[str, Any]:
     """How far to go; left out it means consensus (JSON has no infinity)."""
     if until is None and not needed:
         return {}
     if isinstance(until, bool) or not isinstance(until, int | float) or not until > 0:
-        raise InvalidSpec(f"`{where}` is {shown(until)}; give a positive {'number' if key == 'steps' else 'time'}.")
+        raise InvalidSpec(f"`{where}` is {shown(until)}; give a positive {'number' if whole else 'time'}.")
     if isinstance(until, int) and until > 2**53:
         raise InvalidSpec(f"`{where}` is {shown(until)}; give a smaller number.")
     if not math.isfinite(until):
         if needed:
             raise InvalidSpec(f"`{where}` is {until}; only [solve_long] and [merge_times] go that far.")
         return {}
-    return {key: int(until) if key == "steps" else float(until)}
+    return {key: int(until) if whole else float(until)}
 
 
-def _argument(key: str, value: Any) -> Any:
+def _argument(kind: type[AbstractWork], key: str, value: Any) -> Any:
     """What a key of the table of a kind means."""
     if key == "stop":
         return tuple(build_part("stop", table) for table in value)
     if key == "observe":
         return {name: build_part("observable", table) for name, table in value.items()}
-    return build_part(key, value) if isinstance(value, dict) else value
+    return build_part(_part(kind, key, value), value) if isinstance(value, dict) else value
 
 
 def _list_of(kind: str, where: str, value: Any) -> list[dict[str, Any]]:
@@ -310,9 +312,9 @@ def _fill(kind: str, where: str, table: Any) -> dict[str, Any]:
         if value is inspect.Parameter.empty:
             raise InvalidSpec(f"`{where}` of the kind {name!r} needs the key {key!r}.")
         if isinstance(value, dict) or (isinstance(value, list) and value and isinstance(value[0], dict)):
-            filled[key] = _fill_part(name, key, f"{where}.{key}", value)
-        elif key in table and key in ARGUMENTS and "weight" not in ARGUMENTS[key]:
-            _fill(ARGUMENTS[key][0], f"{where}.{key}", value)  # refuses what is not a table
+            filled[key] = _fill_part(words(kind)[name], name, key, f"{where}.{key}", value)
+        elif key in table and (parts := parts_of(words(kind)[name], key)) and "weight" not in parts:
+            _fill(parts[0], f"{where}.{key}", value)  # refuses what is not a table
         elif isinstance(value, bool | int | float | str | list):
             filled[key] = value
         elif isinstance(value, np.ndarray | np.generic) and np.ndim(value) == 0:
@@ -320,21 +322,21 @@ def _fill(kind: str, where: str, table: Any) -> dict[str, Any]:
     return filled
 
 
-def _fill_part(name: str, key: str, where: str, value: Any) -> Any:
-    """A table, or a list of tables, given for the argument `key` of the maker `name`."""
-    if key not in ARGUMENTS:
+def _fill_part(maker: Callable[..., Any], name: str, key: str, where: str, value: Any) -> Any:
+    """A table, or a list of tables, given for the argument `key` of the maker called `name`."""
+    if not parts_of(maker, key):
         raise InvalidSpec(f"`{where}` is a table; the key {key!r} of {name!r} takes a value.")
     if isinstance(value, list):
-        return [_fill_part(name, key, f"{where}[{k}]", item) for k, item in enumerate(value)]
+        return [_fill_part(maker, name, key, f"{where}[{k}]", item) for k, item in enumerate(value)]
     table = _named(value, DEFAULTS.get(name, {}).get(key))
-    return _fill(_kind(key, table), where, table)
+    return _fill(_part(maker, key, table), where, table)
 
 
-def _kind(key: str, table: Any) -> str:
-    """Which part of a specification a table for the argument `key` describes."""
-    kinds = ARGUMENTS[key]
+def _part(maker: Callable[..., Any], key: str, table: Any) -> str:
+    """Which part of a specification a table for the argument `key` of a maker describes."""
+    parts = parts_of(maker, key)
     name = table.get("name") if isinstance(table, dict) else None
-    return next((kind for kind in kinds if isinstance(name, str) and name in words(kind)), kinds[0])
+    return next((part for part in parts if isinstance(name, str) and name in words(part)), parts[0])
 
 
 def build_part(kind: str, table: dict[str, Any]) -> Any:
@@ -346,9 +348,9 @@ def build_part(kind: str, table: dict[str, Any]) -> Any:
         if key == "name":
             continue
         if isinstance(value, dict):
-            arguments[key] = build_part(_kind(key, value), value)
+            arguments[key] = build_part(_part(maker, key, value), value)
         elif isinstance(value, list) and value and isinstance(value[0], dict):
-            arguments[key] = [build_part(_kind(key, item), item) for item in value]
+            arguments[key] = [build_part(_part(maker, key, item), item) for item in value]
         elif batches and isinstance(value, list) and (key in BATCHED or takes_batches(maker, key)):
             arguments[key] = Along(key, value)
         else:

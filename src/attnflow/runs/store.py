@@ -14,7 +14,7 @@ import numpy as np
 from attnflow.errors import RunCorrupted, RunError
 from attnflow.flows.outcome import Ending, Outcome
 from attnflow.flows.sink import AbstractSink, Checkpoint, Layout, Tables
-from attnflow.runs.folder import require_space, write_atomically, writing
+from attnflow.runs.files import require_space, write_atomically, writing
 
 LARGEST_CHUNK = 1 << 25
 MAGIC = b"attnflow checkpoint 2 "

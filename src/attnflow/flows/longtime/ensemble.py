@@ -1,8 +1,9 @@
 """Merges of many systems at once: the distributions of exit times."""
 
+import dataclasses
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -14,14 +15,15 @@ from attnflow.checks import end_time, instance
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention
 from attnflow.flows.compiled import compiled, wait
-from attnflow.flows.driver import Control, drive
+from attnflow.flows.driver import Control, Drive
 from attnflow.flows.longtime import integrator
 from attnflow.flows.longtime.method import LongTime, log_clock, mass_unit
 from attnflow.flows.longtime.rows import UNDETERMINED
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
+from attnflow.flows.result import AbstractResult
 from attnflow.flows.sink import AbstractSink, Layout
 from attnflow.flows.stepper import AbstractStepper, Rows, Slice
-from attnflow.precision import full_precision
+from attnflow.flows.work import AbstractWork, Driven
 from attnflow.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -32,43 +34,93 @@ ROWS = 64
 SLOTS = (8, 32, MOST)
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
+class Merges(AbstractResult):
+    """What `merge_times` returns: the table of all merges as an xarray Dataset.
+
+    Dimensions (batch..., merge), with the coordinate `left`, the number of clusters that a merge leaves.
+    """
+
+    dataset: "xr.Dataset"
+    """log_time, rounding, undetermined and evaluations."""
+    field: AbstractField
+    outcome: Outcome
+    steps: dict[str, int]
+    checkpoint: Any = None
+    work: Any = None
+
+    @property
+    def log_time(self) -> "xr.DataArray":
+        """When merges were made; infinite where a merge was not made until `until`."""
+        return self.dataset["log_time"]
+
+    @property
+    def undetermined(self) -> "xr.DataArray":
+        """Whether rounding could have changed a merge; not known for a method that is not `sensitive`."""
+        return self.dataset["undetermined"]
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}: {size}" for name, size in self.log_time.sizes.items())
+        return f"Merges({sizes}; {self.outcome.message})"
+
+
+@dataclasses.dataclass(frozen=True)
+class MergeTimes(AbstractWork):
+    """All merges of many systems: the work of `merge_times`, whose arguments its fields are."""
+
+    rows: ClassVar[str] = "merge"
+
+    field: AbstractField
+    tokens: Tokens
+    until: float = math.inf
+    method: LongTime | None = LongTime(sensitive=False)
+
+    def checked(self) -> Self:
+        chosen = LongTime(sensitive=False) if self.method is None else self.method
+        method = instance("method", chosen, LongTime, "LongTime()")
+        field = instance("field", self.field, AbstractField, "a field such as Attention(2.0)")
+        tokens = instance("tokens", self.tokens, Tokens, "tokens, such as from_array(positions)")
+        until = end_time(self.until, endless=True)
+        field.check(tokens)
+        method.check(field, tokens)
+        if not 2 <= tokens.n <= MOST:
+            raise InvalidInput(
+                f"`tokens` are {tokens.n} in each member; merge_times follows 2 to {MOST}: use solve_long."
+            )
+        return dataclasses.replace(self, until=until, method=method)
+
+    def stepper(self) -> "_Ensemble":
+        return _Ensemble(self.field, self.tokens, self.method, self.until)  # type: ignore[arg-type]
+
+    def result(self, driven: Driven) -> Merges:
+        table = driven.dataset.load()
+        left = np.arange(table.sizes["merge"], 0, -1)
+        table = table.assign_coords(left=("merge", left)).set_xindex("left")
+        return Merges(table, self.field, driven.outcome, driven.steps, driven.checkpoint, self)
+
+
 def merge_times(
     field: Attention,
     tokens: Tokens,
-    *,
     until: float = math.inf,
+    *,
     method: LongTime | None = None,
     sink: AbstractSink | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
     check: bool = True,
-) -> "xr.Dataset":
+) -> Merges:
     """All merges of every member of a batch, by the method `LongTime`; at most 128 tokens each.
 
-    Dimensions (batch..., merge), with the coordinate `left`, the number of clusters that a merge leaves:
-    `flow["log_time"].sel(left=k)` is when k + 1 clusters became k, infinite where that has not happened until `until`.
+    `merges.log_time.sel(left=k)` is when k + 1 clusters became k, infinite where that has not happened until `until`.
     Two clusters are one when they are nearer than the angle of `method`, by default 10^(-3)/max(beta, 1), where
-    `theory.log_merge_time` ends too. Besides log_time: rounding and undetermined as in `flow.merges`, and evaluations
-    so far. `on_progress`, `cancel` and `sink` are those of `solve`; after Ctrl-C the merges made so far are returned,
-    with the attribute `outcome` "interrupted".
+    `theory.log_merge_time` ends too. The dataset has log_time, rounding and undetermined as in `flow.merges`, and
+    evaluations so far. `on_progress`, `cancel` and `sink` are those of `solve`. After Ctrl-C the merges made so far are
+    returned, with the outcome `interrupted`; `merges.continued(until)` goes on.
     """
-    method = instance("method", LongTime(sensitive=False) if method is None else method, LongTime, "LongTime()")
-    instance("field", field, AbstractField, "a field such as Attention(2.0)")
-    instance("tokens", tokens, Tokens, "tokens, such as from_array(positions)")
-    until = end_time(until, endless=True)
-    field.check(tokens)
-    method.check(field, tokens)
-    if not 2 <= tokens.n <= MOST:
-        raise InvalidInput(f"`tokens` are {tokens.n} in each member; merge_times follows 2 to {MOST}: use solve_long.")
-    with full_precision():
-        stepper = _Ensemble(field, tokens, method, until)
-        return drive(stepper, Control(sink, on_progress, cancel, check), lambda driven: by_left(driven.dataset))
-
-
-def by_left(merges: "xr.Dataset") -> "xr.Dataset":
-    """The table of merges, also indexed by the number of clusters that a merge leaves."""
-    n = merges.sizes["merge"] + 1
-    return merges.assign_coords(left=("merge", np.arange(n - 1, 0, -1))).set_xindex("left")
+    work = MergeTimes(field, tokens, until, method)
+    found: Merges = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
+    return found
 
 
 class _State(NamedTuple):
@@ -80,6 +132,8 @@ class _State(NamedTuple):
     evaluations: Any
     made: Any
     together: Any
+    path: Any = None
+    """The state before the first step that was shortened to end in time, from which longer work goes on."""
 
 
 class _Ensemble(AbstractStepper):
@@ -94,7 +148,6 @@ class _Ensemble(AbstractStepper):
         self.unit = mass_unit(masses)
         self.masses = np.rint(masses / self.unit) if self.unit != 1.0 else masses
         axes, log_until = self.systems.field_axes, np.asarray(math.log(until))
-        self.path: _State | None = None
         self.physics, self.shift = _physics(self.systems.field, axes, method, log_until, self.unit, self.count)
 
     @property
@@ -137,11 +190,12 @@ class _Ensemble(AbstractStepper):
             few = max([s for s in SLOTS if s < size], default=1)
         if np.asarray(_over(self.physics, clusters)).all():
             done = Outcome(Ending.FINISHED, f"followed {self.count} systems to {_named(self.until)}.")
-            return Slice(state._replace(clusters=clusters), None, done, self.path)
+            return Slice(state._replace(clusters=clusters), None, done, state.path)
+        before = state
         clusters, records = wait(_work(self.physics, clusters, few))
-        if self.path is None and np.asarray(clusters.shortened).any():
-            self.path = state
-        return Slice(self._read(state._replace(clusters=clusters), records), Rows({}), None, self.path)
+        if state.path is None and np.asarray(clusters.shortened).any():
+            state = state._replace(path=before)
+        return Slice(self._read(state._replace(clusters=clusters), records), Rows({}), None, state.path)
 
     def _read(self, state: _State, records: Any) -> _State:
         """The table with the merges of a slice."""

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from attnflow.axes import Along
 from attnflow.checks import end_time, instance
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
-from attnflow.flows.continuing import go_on, recipe_of
-from attnflow.flows.driver import Control, Driven, drive
+from attnflow.flows.driver import Control, Drive
 from attnflow.flows.longtime.method import LongTime
 from attnflow.flows.longtime.stepper import ClusterStepper
 from attnflow.flows.longtime.tree import Tree
@@ -20,7 +19,7 @@ from attnflow.flows.observables import Observe
 from attnflow.flows.outcome import Progress
 from attnflow.flows.sink import AbstractSink
 from attnflow.flows.trajectory import AbstractTrajectory
-from attnflow.precision import full_precision
+from attnflow.flows.work import AbstractWork, Driven
 from attnflow.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -60,15 +59,43 @@ class LongFlow(AbstractTrajectory):
         return found
 
 
+@dataclasses.dataclass(frozen=True)
+class SolveLong(AbstractWork):
+    """Clusters that merge: the work of `solve_long`, whose arguments its fields are."""
+
+    field: AbstractField
+    tokens: Tokens
+    until: float = math.inf
+    method: LongTime | None = LongTime()
+    observe: Observe | None = dataclasses.field(default_factory=dict)
+
+    def checked(self) -> Self:
+        method = instance("method", LongTime() if self.method is None else self.method, LongTime, "LongTime()")
+        field: Any = instance("field", self.field, AbstractField, "a field such as Attention(2.0)")
+        tokens = instance("tokens", self.tokens, Tokens, "tokens, such as from_array(positions)")
+        until = end_time(self.until, endless=True)
+        field.check(tokens)
+        method.check(field, tokens)
+        if tokens.dims or isinstance(field.beta, Along):
+            raise InvalidInput("solve_long follows one system; for a batch, `merge_times` gives all merges at once.")
+        return dataclasses.replace(self, until=until, method=method, observe=dict(self.observe or {}))
+
+    def stepper(self) -> ClusterStepper:
+        return ClusterStepper(self.method, self.field, self.tokens, self.until)  # type: ignore[arg-type]
+
+    def result(self, driven: Driven) -> LongFlow:
+        space: Any = None if self.tokens is None else self.tokens.space
+        return LongFlow(driven.dataset, self.field, space, driven.outcome, driven.steps, driven.checkpoint, self)
+
+
 def solve_long(
-    field: AbstractField | None = None,
-    tokens: Tokens | None = None,
+    field: AbstractField,
+    tokens: Tokens,
     until: float = math.inf,
     *,
     method: LongTime | None = None,
     observe: Observe | None = None,
     sink: AbstractSink | None = None,
-    from_: LongFlow | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
     check: bool = True,
@@ -77,26 +104,9 @@ def solve_long(
 
     Frames are kept where the method chooses (see `LongTime`): at marks of log t, at the
     beginning of every plateau, and after each of the last merges. The arguments `observe`, `sink`, `on_progress`,
-    `cancel` and `check` are those of `solve`; `from_` continues a flow that ended at a finite `until`, bit by bit as
-    one call would have gone on.
+    `cancel` and `check` are those of `solve`; `flow.continued(until)` continues a flow that ended at a finite `until`,
+    bit by bit as one call would have gone on.
     """
-    control = Control(sink, on_progress, cancel, check)
-    if from_ is not None:
-        given = {"field": field, "tokens": tokens, "method": method, "observe": observe}
-        field, tokens, method, observe, last = recipe_of(from_, LongFlow, "solve_long")
-        control = go_on(from_, until, last, given, control)
-    long: LongTime = instance("method", LongTime() if method is None else method, LongTime, "LongTime()")
-    along: Any = instance("field", field, AbstractField, "a field such as Attention(2.0)")
-    start: Any = instance("tokens", tokens, Tokens, "tokens, such as from_array(positions)")
-    until = end_time(until, endless=True)
-    along.check(start)
-    long.check(along, start)
-    if start.dims or isinstance(along.beta, Along):
-        raise InvalidInput("solve_long follows one system; for a batch, `merge_times` gives all merges at once.")
-    recipe = (along, start, long, observe, until)
-
-    def result(driven: Driven) -> LongFlow:
-        return LongFlow(driven.dataset, along, start.space, driven.outcome, driven.steps, driven.checkpoint, recipe)
-
-    with full_precision():
-        return drive(ClusterStepper(long, along, start, until), control, result, observe=observe)
+    work = SolveLong(field, tokens, until, method, observe)
+    found: LongFlow = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
+    return found

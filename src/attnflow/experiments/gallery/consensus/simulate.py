@@ -104,7 +104,7 @@ def _large(parameters: Parameters, d: int) -> xr.Dataset:
     """Log of the time of the last merge."""
     draws = uniform(Sphere(d), n=parameters.n, seed=parameters.seeds(range(parameters.large_draws)))
     merges = merge_times(Attention(Along("beta", parameters.large_betas)), draws)
-    return xr.Dataset({"log_time": (("beta", "seed"), merges["log_time"].sel(left=1).transpose("beta", "seed").values)},
+    return xr.Dataset({"log_time": (("beta", "seed"), merges.log_time.sel(left=1).transpose("beta", "seed").values)},
                       {"beta": list(parameters.large_betas)})  # fmt: skip
 
 

@@ -75,14 +75,12 @@ def _merges(
         method=LongTime(parameters.tol, angle=chord(parameters, beta)),
         on_progress=lambda p: progress(p.frames / p.of),
     )
-    log_time = np.where(
-        found["undetermined"].values, np.nan, found["log_time"].values
-    )  # changed by rounding: no result
+    log_time = np.where(found.undetermined.values, np.nan, found.log_time.values)  # changed by rounding: no result
     return xr.Dataset(
         {
             "start": (("seed", "token", "dim"), np.asarray(tokens.positions)),
             "log_time": (("seed", "merge"), log_time),
-            "evaluations": (("seed", "merge"), found["evaluations"].values),
+            "evaluations": (("seed", "merge"), found.dataset["evaluations"].values),
         },
         attrs={"n": n, "dim": dim, "model": model, "beta": beta},
     )

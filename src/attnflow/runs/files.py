@@ -1,0 +1,62 @@
+"""Files of a run folder: written whole or not at all, checked by their hashes."""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from attnflow.errors import RunError
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Either the old file or the whole new one is there, whatever happens."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with temporary.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn failures of the disk into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"cannot write to {str(path)!r} ({error.strerror or error}); what was saved before is intact. Free "
+            f"space and `attnflow resume {path}`, or choose another --out."
+        ) from error
+
+
+def require_space(path: Path, needed: int) -> None:
+    """Refuse a run whose arrays will not fit on the disk; `path` need not exist yet."""
+    there = next((folder for folder in (path, *path.absolute().parents) if folder.is_dir()), Path.cwd())
+    free = shutil.disk_usage(there).free
+    if needed > free:
+        raise RunError(
+            f"the arrays need up to {needed / 2**30:.2f} GiB, but {str(there)!r} has {free / 2**30:.2f} GiB free; "
+            "save fewer frames or choose another --out."
+        )
+
+
+def checksum(file: Path) -> str:
+    """SHA-256 of a file."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def content_hash(table: dict[str, Any], plugins: Sequence[str]) -> str:
+    """SHA-256 of a resolved table and of the hashes of its plugins, sorted."""
+    content = [table, *plugins] if plugins else table
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
