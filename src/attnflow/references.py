@@ -155,6 +155,7 @@ WORDS: dict[str, dict[str, tuple[str, ...]]] = {
         "relu": ("geshkovski2024measure",),
         "attention": ("vaswani2017attention", "geshkovski2025perspective"),
         "perceptron": ("alvarez2026perceptrons",),
+        "gated-perceptron": ("shazeer2020glu",),
         "potential": ("alvarez2026perceptrons",),
         "rescaled": ("geshkovski2023emergence",),
         "pre": ("xiong2020layer", "karagodin2025normalization"),

@@ -1,6 +1,6 @@
 """Fields: what a token at x feels from the measure mu at time t."""
 
-from attnflow.fields.activations import AbstractActivation, Custom, Gelu, Relu, Tanh
+from attnflow.fields.activations import AbstractActivation, Custom, Gelu, GeluTanh, Relu, Silu, Tanh
 from attnflow.fields.affine import Affine
 from attnflow.fields.attention import Attention
 from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Multiple, Total
@@ -8,8 +8,10 @@ from attnflow.fields.drift import Drift
 from attnflow.fields.encodings import AbstractEncoding, NoEncoding, Rotary, Sinusoidal, sinusoids
 from attnflow.fields.exact import AbstractExact, carry_stretching
 from attnflow.fields.features import Features
+from attnflow.fields.gated import GatedPerceptron
 from attnflow.fields.in_turn import InTurn
-from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix
+from attnflow.fields.linear import Biased, Identity, Matrix
+from attnflow.fields.maps import AbstractLinearMap
 from attnflow.fields.mean_attention import MeanAttention
 from attnflow.fields.normalisers import AbstractNormaliser, Hardmax, Sinkhorn, Softmax, Unnormalised
 from attnflow.fields.norms import AbstractNorm, LayerNorm, Mix, Ngpt, Peri, Pre, RmsNorm, Scaled, Unit
@@ -36,13 +38,16 @@ __all__ = [
     "AtPoints",
     "AtTokens",
     "Attention",
+    "Biased",
     "Composed",
     "Constant",
     "Custom",
     "Drift",
     "Features",
     "Function",
+    "GatedPerceptron",
     "Gelu",
+    "GeluTanh",
     "Hardmax",
     "Identity",
     "InTurn",
@@ -69,6 +74,7 @@ __all__ = [
     "RmsNorm",
     "Rotary",
     "Scaled",
+    "Silu",
     "Sinkhorn",
     "Sinusoidal",
     "Softmax",

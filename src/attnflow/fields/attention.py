@@ -9,22 +9,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow import checks
-from attnflow.axes import Along, Batched
+from attnflow.axes import Batched
 from attnflow.checks import shown
 from attnflow.errors import InvalidInput
 from attnflow.fields import structure
 from attnflow.fields.base import AbstractField, Laws, Points
 from attnflow.fields.encodings import AbstractEncoding
 from attnflow.fields.features import Features
-from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix, as_linear_map
+from attnflow.fields.linear import Identity, as_linear_map, as_weights, known, largest
+from attnflow.fields.maps import AbstractLinearMap
 from attnflow.fields.normalisers import AbstractNormaliser, Softmax, Unnormalised
 from attnflow.fields.pairs import Keys, Pairs, Values, values_of
 from attnflow.fields.queries import AbstractQuery, AtTokens
 from attnflow.fields.structure import Part, Summed, is_exact, matrix_bound
-from attnflow.fields.weights import AbstractWeight, Constant, as_weight
+from attnflow.fields.weights import AbstractWeight
 from attnflow.kernels import AbstractKernel, Exponential, cast, members_of
 from attnflow.masks import AbstractMask, Everyone
-from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace
 from attnflow.sums import AbstractSum, Choice, Tiled, Use
 from attnflow.tokens import Measure, Tokens
@@ -41,7 +41,9 @@ class Attention(AbstractField):
 
     Matrices with the head as first axis, (heads, rows, dim), make several heads in one batched evaluation:
     X[mu](x) = H^(-a) sum_h O_h (attention of head h with Q_h, K_h, V_h). A matrix without that axis is shared by all
-    heads. Softmax heads have no common energy: each has its own denominator.
+    heads. Softmax heads have no common energy: each has its own denominator. Maps with biases, as trained networks have
+    them, are `Biased(M, b)`: Q x + b and so on. With the heads of a network, `average="sum"` and the matrices O_h,
+    `output=Biased(O, b)` is its output layer, sum_h O_h (head h) + b.
 
     Arguments:
         beta: inverse temperature of the kernel exp(beta (<Qx, Ky> - 1)).
@@ -49,7 +51,9 @@ class Attention(AbstractField):
             `Unnormalised()`.
         query, key, value: matrices (rows, dim); the same number of rows, the key dimension, for query and key. An
             array is shared by all layers; `PerLayer`, `Interpolated`, `Random` or a function of t change with time.
-        output: matrices O_h, (heads, dim, rows of V) or (dim, rows of V); the identity if left out.
+            Or maps such as `Biased(matrix, bias)`.
+        output: matrices O_h, (heads, dim, rows of V) or (dim, rows of V); the identity if left out. The bias of a
+            `Biased` one, (dim,), is added once, behind the sum over heads.
         average: of the heads: "mean" (a = 1), "root" (a = 1/2) or "sum" (a = 0).
         normaliser: `Softmax()`, `Unnormalised(clock)`, `Hardmax()` or `Sinkhorn()`.
         mask: `Everyone()`, `Causal(slope)`, `Window(width)` or `Table(matrix)`.
@@ -63,6 +67,8 @@ class Attention(AbstractField):
     features: Features
     value: AbstractLinearMap
     output: AbstractWeight | None
+    output_bias: AbstractWeight | None
+    """The bias of the output."""
     normaliser: AbstractNormaliser
     mask: AbstractMask
     sum: AbstractSum | None
@@ -95,7 +101,7 @@ class Attention(AbstractField):
         self.kernel = Exponential(beta) if kernel is None else kernel  # type: ignore[arg-type]
         self.features = Features(query, key, encoding)
         self.value = as_linear_map("value", value)
-        self.output = None if output is None else as_weight("output", output)
+        self.output, self.output_bias = as_weights("output", output)
         self.average = average
         self.normaliser = Softmax() if normaliser is None else normaliser
         self.mask = Everyone() if mask is None else mask
@@ -134,7 +140,7 @@ class Attention(AbstractField):
             rotation=bare and self.kernel.is_isotropic,
             exchangeable=self.mask.sees_everyone and not features.encoding.uses_place,
             lipschitz=self.normaliser.is_lipschitz,
-            steady=all(weights) and (output is None or output.is_continuous),
+            steady=all(weights) and all(w is None or w.is_continuous for w in (output, self.output_bias)),
         )
 
     def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
@@ -165,7 +171,8 @@ class Attention(AbstractField):
         factor = jnp.asarray(heads ** AVERAGES[self.average], each.dtype)
         if output is None:
             return factor * jnp.sum(each, axis=0)
-        return factor * jnp.einsum("hnv,hdv->nd", each, stacked(output.at(t, each.dtype)))
+        drive = factor * jnp.einsum("hnv,hdv->nd", each, stacked(output.at(t, each.dtype)))
+        return drive if self.output_bias is None else drive + self.output_bias.at(t, drive.dtype)[None, :]
 
     def at_tokens(self, t: Any, mu: Measure) -> tuple[Points, Any, Any] | None:
         """(drive, error, seen) at the tokens by one sum over pairs: `error` as `stated_error` gives it, `seen` is Z_i.
@@ -227,11 +234,16 @@ class Attention(AbstractField):
                 )
         self.features.check(d, heads)
         self.value.check(d, heads)
-        rows = _rows(self.value, d)
+        rows = self.value.rows(d)
         if self.output is not None:
             shape = (d, rows) if heads is None else (heads, d, rows)
             if len(self.output.shape) not in (2, 3) or self.output.shape[-2:] != (d, rows):
                 raise InvalidInput(f"`output` has shape {self.output.shape}; give {shape}.")
+            if self.output_bias is not None and self.output_bias.shape != (d,):
+                raise InvalidInput(
+                    f"the bias of `output` has shape {self.output_bias.shape}; it is added once, behind the heads, "
+                    f"so give ({d},)."
+                )
         elif rows != d:
             raise InvalidInput(f"`value` maps to dimension {rows}, but the drive lives in dimension {d}.")
         self.mask.check(np.asarray(tokens.place))
@@ -271,24 +283,17 @@ class Attention(AbstractField):
 
     def _largest(self) -> float | None:
         """A bound of the matrices behind the weights, where these are constant and known."""
-        value = self.value.weight if isinstance(self.value, Matrix) else None
-        size = float((self.heads or 1) ** (1 + AVERAGES[self.average]))
-        for weight in (value, self.output):
-            if weight is None:
-                continue
-            numbers = weight.value if isinstance(weight, Constant) else None
-            numbers = numbers.values if isinstance(numbers, Along) else numbers
-            if numbers is None or not is_concrete(numbers):
-                return None
-            size *= float(np.max(matrix_bound(np.asarray(numbers))))
-        return size
+        size = largest(self.value)
+        if size is None:
+            return None
+        size *= float((self.heads or 1) ** (1 + AVERAGES[self.average]))
+        if self.output is None:
+            return size
+        numbers = known(self.output)
+        return None if numbers is None else size * float(np.max(matrix_bound(numbers)))
 
     def _counts(self) -> list[int]:
         maps = [m.heads for m in (self.features.query, self.features.key, self.value)]
         if self.output is not None and len(self.output.shape) == 3:
             maps.append(self.output.shape[0])
         return [count for count in maps if count is not None]
-
-
-def _rows(linear: AbstractLinearMap, dim: int) -> int:
-    return linear.weight.shape[-2] if isinstance(linear, Matrix) else dim

@@ -8,7 +8,8 @@ from jaxtyping import Array, Float, Real
 from attnflow import checks
 from attnflow.errors import InvalidInput
 from attnflow.fields.encodings import AbstractEncoding, NoEncoding
-from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix, as_linear_map
+from attnflow.fields.linear import Identity, as_linear_map
+from attnflow.fields.maps import AbstractLinearMap
 
 
 class Features(eqx.Module):
@@ -54,7 +55,7 @@ class Features(eqx.Module):
         """Refuse parameters that do not fit tokens of this dimension."""
         self.query.check(dim, heads)
         self.key.check(dim, heads)
-        rows = [m.weight.shape[-2] if isinstance(m, Matrix) else dim for m in (self.query, self.key)]
+        rows = [m.rows(dim) for m in (self.query, self.key)]
         if rows[0] != rows[1]:
             raise InvalidInput(
                 f"`query` maps to dimension {rows[0]} and `key` to {rows[1]}; their images meet in a product, "

@@ -6,9 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attnflow.checks import instance, shown
 from attnflow.errors import InvalidInput
-from attnflow.fields.activations import AbstractActivation, Custom, as_activation
+from attnflow.fields.activations import AbstractActivation, Custom, GeluTanh, as_activation
 from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Points
+from attnflow.fields.linear import as_weights
 from attnflow.fields.queries import AbstractQuery
 from attnflow.fields.structure import Inner, Part, matrix_bound
 from attnflow.fields.weights import AbstractWeight, Constant, as_weight
@@ -18,7 +20,7 @@ from attnflow.tokens import Measure, Tokens
 
 
 class Perceptron(AbstractField):
-    """X(x) = W sigma(A x + b): a feed-forward block, which reads the token and not the measure.
+    """X(x) = W sigma(A x + b) + c: a feed-forward block, which reads the token and not the measure.
 
     A transformer with feed-forward blocks is the sum `Attention(...) + Perceptron(...)`; alone, with W = I, it is the
     residual block of a ResNet. It is the gradient of a potential when W = A^T diag(omega) (see `Potential`), and
@@ -26,9 +28,10 @@ class Perceptron(AbstractField):
 
     Arguments:
         inner: A, shape (width, dim).
-        bias: b, shape (width,); none is 0.
-        outer: W, shape (dim, width); none is the identity, which needs width = dim.
-        activation: "relu", "gelu", "tanh", an activation, or a function.
+        bias: b, shape (width,); none is 0. `inner=Biased(A, b)` says the same.
+        outer: W, shape (dim, width); none is the identity, which needs width = dim. `Biased(W, c)` adds c, shape
+            (dim,), as the blocks of GPT-2 do, whose activation is "gelu-tanh".
+        activation: "relu", "gelu", "gelu-tanh", "silu", "tanh", an activation, or a function.
 
     Weights are arrays, `PerLayer`, `Interpolated`, `Random` or functions of t. Theory: arXiv:2601.21366.
     """
@@ -36,12 +39,16 @@ class Perceptron(AbstractField):
     inner: AbstractWeight
     bias: AbstractWeight | None
     outer: AbstractWeight | None
+    outer_bias: AbstractWeight | None
+    """c, the bias of `outer`."""
     activation: AbstractActivation
 
     def __init__(self, inner: Any, bias: Any = None, outer: Any = None, activation: Any = "relu"):
-        self.inner = as_weight("inner", inner)
-        self.bias = None if bias is None else as_weight("bias", bias)
-        self.outer = None if outer is None else as_weight("outer", outer)
+        self.inner, own = required("inner", inner)
+        if own is not None and bias is not None:
+            raise InvalidInput("`bias` is given, and `inner` is Biased, with a bias of its own; give one of them.")
+        self.bias = own if bias is None else as_weight("bias", bias)
+        self.outer, self.outer_bias = as_weights("outer", outer)
         self.activation = as_activation(activation)
 
     def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
@@ -52,13 +59,12 @@ class Perceptron(AbstractField):
 
     @double
     def map(self, t: Any, x: Any) -> Any:
-        """W sigma(A x + b) for every row of `x`."""
+        """W sigma(A x + b) + c for every row of `x`."""
         x = jnp.asarray(x)
         z = x @ self.inner.at(t, x.dtype).T
         if self.bias is not None:
             z = z + jnp.broadcast_to(self.bias.at(t, x.dtype), z.shape)
-        hidden = self.activation(z)
-        return hidden if self.outer is None else hidden @ self.outer.at(t, x.dtype).T
+        return outwards(t, self.activation(z), self.outer, self.outer_bias)
 
     def slope_bound(self, t: Any, x: Any) -> Any:
         """A bound of |D map| at every row of `x`."""
@@ -77,17 +83,11 @@ class Perceptron(AbstractField):
         width = shape[0]
         if self.bias is not None and self.bias.shape != (width,):
             raise InvalidInput(f"`bias` has shape {self.bias.shape}, but `inner` has {width} rows; give ({width},).")
-        if self.outer is None and width != d:
-            raise InvalidInput(
-                f"`inner` has shape {shape} and `outer` is not given: the identity needs width = dim. Give `outer` of "
-                f"shape ({d}, {width})."
-            )
-        if self.outer is not None and self.outer.shape != (d, width):
-            raise InvalidInput(f"`outer` has shape {self.outer.shape}; give ({d}, {width}), back to the tokens.")
+        check_outwards("inner", shape, self.outer, self.outer_bias, d)
 
     @property
     def laws(self) -> Laws:
-        weights = (w for w in (self.inner, self.bias, self.outer) if w is not None)
+        weights = (w for w in (self.inner, self.bias, self.outer, self.outer_bias) if w is not None)
         return Laws(rotation=False, exchangeable=True, lipschitz=True, steady=all(w.is_continuous for w in weights))
 
 
@@ -113,6 +113,11 @@ class Potential(AbstractField):
             raise InvalidInput(
                 f"`activation` is the function {self.activation.function!r}, whose antiderivative is not known, so it "
                 "has no potential; use 'relu', 'gelu' or 'tanh', or a Perceptron."
+            )
+        if isinstance(self.activation, GeluTanh):
+            raise InvalidInput(
+                "`activation` is GeluTanh, whose antiderivative is not known, so it has no potential; use 'gelu', or a "
+                "Perceptron."
             )
 
     @double
@@ -161,6 +166,9 @@ class Composed(AbstractField):
     outer: Perceptron
     inner: AbstractField
 
+    def __check_init__(self) -> None:
+        instance("outer", self.outer, Perceptron, "a Perceptron")
+
     def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
         return self.outer.map(t, self.inner.formula(t, query, mu))
 
@@ -183,3 +191,33 @@ class Composed(AbstractField):
     @property
     def laws(self) -> Laws:
         return self.outer.laws.and_(self.inner.laws)
+
+
+def required(role: str, value: Any) -> tuple[AbstractWeight, AbstractWeight | None]:
+    """(matrix, bias) of a map that has to be given."""
+    matrix, bias = as_weights(role, value)
+    if matrix is None:
+        raise InvalidInput(f"`{role}` is {shown(value)}; give a matrix of shape (width, dim).")
+    return matrix, bias
+
+
+def outwards(t: Any, hidden: Any, outer: AbstractWeight | None, shift: AbstractWeight | None) -> Any:
+    """W hidden + c for every row."""
+    image = hidden if outer is None else hidden @ outer.at(t, hidden.dtype).T
+    return image if shift is None else image + jnp.broadcast_to(shift.at(t, image.dtype), image.shape)
+
+
+def check_outwards(
+    role: str, shape: tuple[int, ...], outer: AbstractWeight | None, shift: AbstractWeight | None, dim: int
+) -> None:
+    """Refuse a map that does not lead from the hidden layer, which the matrix `role` of this shape makes, to R^dim."""
+    width = shape[0]
+    if outer is None and width != dim:
+        raise InvalidInput(
+            f"`{role}` has shape {shape} and `outer` is not given: the identity needs width = dim. Give `outer` of "
+            f"shape ({dim}, {width})."
+        )
+    if outer is not None and outer.shape != (dim, width):
+        raise InvalidInput(f"`outer` has shape {outer.shape}; give ({dim}, {width}), back to the tokens.")
+    if shift is not None and shift.shape != (dim,):
+        raise InvalidInput(f"the bias of `outer` has shape {shift.shape}; give ({dim},), one number per coordinate.")

@@ -14,7 +14,8 @@ from attnflow.errors import InvalidInput, TooLarge
 from attnflow.fields.attention import Attention
 from attnflow.fields.base import AbstractField, Laws, Points
 from attnflow.fields.encodings import NoEncoding, Rotary
-from attnflow.fields.linear import AbstractLinearMap, Identity, Matrix
+from attnflow.fields.linear import Identity, Matrix
+from attnflow.fields.maps import AbstractLinearMap
 from attnflow.fields.normalisers import Softmax
 from attnflow.fields.pairs import Pairs
 from attnflow.fields.queries import AbstractQuery, AtTokens
@@ -73,6 +74,11 @@ class Rescaled(AbstractField):
             )
         if attention.heads is not None or attention.output is not None:
             raise InvalidInput("`attention` has heads or an output matrix; Rescaled needs one head with one V.")
+        for role in ("query", "key"):
+            if not getattr(attention.features, role).is_linear:
+                raise InvalidInput(
+                    f"`attention` has a bias in `{role}`, which does not scale with the tokens; give the matrix alone."
+                )
         if not isinstance(attention.features.encoding, NoEncoding | Rotary):
             raise InvalidInput(
                 f"`attention` has the encoding {type(attention.features.encoding).__name__}, which does not scale with "
@@ -187,6 +193,8 @@ def _abscissa(value: AbstractLinearMap) -> Any:
     """The largest real part of the eigenvalues of V, on the host where its numbers are known."""
     if isinstance(value, Identity):
         return np.ones(())
+    if not value.is_linear:
+        raise InvalidInput("`attention` has a bias in `value`, so that e^(tV) has no meaning; give the matrix alone.")
     if not isinstance(value, Matrix) or not isinstance(value.weight, Constant):
         kind = type(value.weight).__name__ if isinstance(value, Matrix) else type(value).__name__
         raise InvalidInput(f"`value` changes with time ({kind}), so that e^(tV) has no meaning; give one matrix.")

@@ -16,6 +16,7 @@ from attnflow.axes import Along, Batched, Number, as_seed, finite_array, positiv
 from attnflow.checks import instance, not_instance, shown, whole
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.feasible import require_memory
+from attnflow.fields.maps import AbstractLinearMap
 from attnflow.fields.timed import AbstractTimed, layer_breaks, piece, times_before
 from attnflow.precision import is_concrete
 
@@ -275,6 +276,8 @@ def as_weight(role: str, value: Any) -> AbstractWeight:
         return value
     if isinstance(value, type):
         raise not_instance(role, value, AbstractWeight, "a matrix, a function of t, or a weight such as Random(shape)")
+    if isinstance(value, AbstractLinearMap):  # which can be called, and is no function of t
+        raise not_instance(role, value, AbstractWeight, "an array, a function of t, or a weight such as Random(shape)")
     if isinstance(value, Along):
         return Constant(value)
     return Function(value) if callable(value) else Constant(finite_array(f"`{role}`", value))
