@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import Batched, positive
+from attnflow.checks import number
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Points
 from attnflow.fields.queries import AbstractQuery
@@ -81,44 +82,57 @@ class Unit(AbstractNorm):
 
 
 class RmsNorm(AbstractNorm):
-    """sqrt(d) gain * x/|x| (arXiv:1910.07467, epsilon = 0); a gain other than a constant breaks the rotations."""
+    """gain * x/sqrt(mean of x_i^2 + eps) + bias (arXiv:1910.07467); gain or bias break the rotations.
+
+    With eps = 0 it is sqrt(d) gain * x/|x| + bias. Trained networks have a small `eps`, 1e-6 or 1e-5 in Llama
+    (arXiv:2302.13971), which makes short vectors shorter than sqrt(d).
+    """
 
     gain: AbstractWeight | None
+    bias: AbstractWeight | None
+    eps: float = eqx.field(static=True, default=0.0)
 
-    def __init__(self, gain: Any = None):
+    def __init__(self, gain: Any = None, bias: Any = None, eps: float = 0.0):
         self.gain = None if gain is None else as_weight("gain", gain)
+        self.bias = None if bias is None else as_weight("bias", bias)
+        self.eps = number("eps", eps, low=0.0)
 
     def __call__(self, t: Any, x: Points) -> Points:
-        return _affine(t, jnp.asarray(np.sqrt(x.shape[-1]), x.dtype) * direction(x), self.gain, None)
+        return _affine(t, _by_size(x, self.eps), self.gain, self.bias)
 
     def check(self, dim: int) -> None:
-        _check_rows(dim, gain=self.gain)
+        _check_rows(dim, gain=self.gain, bias=self.bias)
 
     def image(self, dim: int) -> AbstractSpace:
         return Euclidean(dim)
 
     @property
     def is_isotropic(self) -> bool:
-        return self.gain is None
+        return self.gain is None and self.bias is None
 
     @property
     def is_continuous(self) -> bool:
-        return self.gain is None or self.gain.is_continuous
+        return all(w is None or w.is_continuous for w in (self.gain, self.bias))
 
 
 class LayerNorm(AbstractNorm):
-    """gain * (x - mean)/std + bias, mean and std over the coordinates (arXiv:1607.06450, epsilon = 0)."""
+    """gain * (x - mean)/sqrt(var + eps) + bias, mean and variance over the coordinates (arXiv:1607.06450).
+
+    Trained networks have a small `eps`, 1e-5 in GPT-2 and GPT-NeoX.
+    """
 
     gain: AbstractWeight | None
     bias: AbstractWeight | None
+    eps: float = eqx.field(static=True, default=0.0)
 
-    def __init__(self, gain: Any = None, bias: Any = None):
+    def __init__(self, gain: Any = None, bias: Any = None, eps: float = 0.0):
         self.gain = None if gain is None else as_weight("gain", gain)
         self.bias = None if bias is None else as_weight("bias", bias)
+        self.eps = number("eps", eps, low=0.0)
 
     def __call__(self, t: Any, x: Points) -> Points:
         centred = x - jnp.mean(x, axis=-1, keepdims=True)
-        return _affine(t, jnp.asarray(np.sqrt(x.shape[-1]), x.dtype) * direction(centred), self.gain, self.bias)
+        return _affine(t, _by_size(centred, self.eps), self.gain, self.bias)
 
     def check(self, dim: int) -> None:
         if dim < 2:
@@ -281,6 +295,14 @@ def direction(x: Points) -> Points:
     """x/|x| for every row; a row of zeros stays, with finite derivatives (a network's epsilon does the same)."""
     squares = jnp.sum(jnp.square(x), axis=-1, keepdims=True)
     return x / jnp.sqrt(jnp.where(squares > 0, squares, 1.0))  # the derivative of the root at 0 is never taken
+
+
+def _by_size(x: Points, eps: float) -> Points:
+    """x/sqrt(mean of x_i^2 + eps) for every row; a row of zeros stays."""
+    if eps == 0.0:
+        return jnp.asarray(np.sqrt(x.shape[-1]), x.dtype) * direction(x)
+    square = jnp.mean(jnp.square(x), axis=-1, keepdims=True) + jnp.asarray(eps, x.dtype)
+    return x / jnp.sqrt(jnp.where(square > 0, square, 1.0))  # float32 takes an eps below 1e-45 for 0
 
 
 def _inner(field: Any) -> AbstractField:
