@@ -1,5 +1,6 @@
 """Several heads, matrices of key dimension, and encodings of places in the logits."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -119,6 +120,51 @@ def test_rotary_against_complex_numbers():
     w = mu.masses * np.exp(logits - logits.max(axis=1, keepdims=True))
     want = (w / w.sum(axis=1, keepdims=True)) @ mu.positions
     np.testing.assert_allclose(drive(af.Attention(3.0, encoding=af.encodings.Rotary()), mu), want, atol=1e-13)
+
+
+@pytest.mark.parametrize("turned", [None, 0, 2, 4, 6])
+def test_halves_and_parts_of_the_features(turned):
+    """x cos + rotate_half(x) sin on the first features, as networks write it; neighbours are halves in another order."""
+    rng, base, rows, place = np.random.default_rng(0), 50.0, 6, np.array([0, 3, 4, 11])
+    x = rng.standard_normal((2, 4, rows))  # heads, tokens, features
+    r = rows if turned is None else turned
+    half = r // 2
+    angle = np.tile(place[:, None] * base ** (-np.arange(half) * 2 / max(r, 1)), 2)
+    front = x[..., :r]
+    turned_half = np.concatenate([-front[..., half:], front[..., :half]], axis=-1)
+    want = np.concatenate([front * np.cos(angle) + turned_half * np.sin(angle), x[..., r:]], axis=-1)
+    halves = af.encodings.Rotary(base, "halves", turned)
+    neighbours = af.encodings.Rotary(base, turned=turned)
+
+    @af.double
+    @jax.jit
+    def after(x, other):
+        return halves.after(x, place), neighbours.after(other, place), af.encodings.Rotary(base).after(other, place)
+
+    order = np.concatenate([np.arange(r).reshape(2, half).T.ravel(), np.arange(r, rows)]).astype(int)
+    found, other, whole = after(x, x[..., order])
+    np.testing.assert_allclose(found, want, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(other, want[..., order], rtol=0, atol=1e-14)
+    if r == rows:
+        np.testing.assert_array_equal(other, whole)
+    if r == 0:
+        np.testing.assert_array_equal(found, x)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: af.encodings.Rotary(pairing="interleaved"), "`pairing` is 'interleaved'; use one of"),
+        (lambda: af.encodings.Rotary(pairing=np.ones(2)), "`pairing` is"),
+        (lambda: af.encodings.Rotary(turned=3), "`turned` is 3, but features turn in pairs"),
+        (lambda: af.encodings.Rotary(turned=-2), "`turned` is -2"),
+        (lambda: af.encodings.Rotary(turned=1.5), "`turned` is 1.5"),
+        (lambda: af.encodings.Rotary(turned=D + 2), "`turned` is 6, but there are 4 features"),
+    ],
+)
+def test_other_pairings_are_refused(make, words):
+    with pytest.raises(InvalidInput, match=words):
+        af.Attention(1.0, encoding=make()).check(tokens())
 
 
 def test_additive_encoding_is_attention_on_shifted_logits():

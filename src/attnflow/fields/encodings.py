@@ -11,10 +11,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Real
 
 from attnflow.axes import Batched, Number, positive, scalar
+from attnflow.checks import shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.precision import double
 
 Features = Float[Array, "*head point feature"]
+PAIRINGS = ("neighbours", "halves")
 
 
 class AbstractEncoding(eqx.Module):
@@ -68,31 +70,66 @@ class Sinusoidal(AbstractEncoding):
 
 
 class Rotary(AbstractEncoding):
-    """RoPE (arXiv:2104.09864): features 2i and 2i+1 turn by the angle place * base^(-2i/features).
+    """RoPE (arXiv:2104.09864): pairs i of features turn by the angle place * base^(-2i/turned).
 
-    The logit of a pair then depends on its places through their difference alone.
+    The logit of two tokens then depends on their places through the difference alone.
+
+    Arguments:
+        base: 1e4 in most networks, larger ones for long contexts.
+        pairing: which features make pair i: "neighbours", 2i and 2i + 1, as in the paper and in GPT-J, or "halves",
+            i and i + turned/2, as in GPT-NeoX (arXiv:2204.06745) and in Llama (arXiv:2302.13971) as Transformers stores
+            it (the original files have neighbours). They differ by a permutation of the rows of Q and K.
+        turned: only the first `turned` features turn, the others stay (a quarter in GPT-NeoX); all unless given.
     """
 
     base: Number = eqx.field(converter=positive("base"), default=1e4)
+    pairing: str = eqx.field(static=True, default="neighbours", converter=lambda pairing: _pairing(pairing))
+    turned: int | None = eqx.field(static=True, default=None, converter=lambda turned: _even(turned))
     uses_place = True
 
     def before(self, x: Features, place: Real[Array, " point"]) -> Features:
         return x
 
     def after(self, features: Features, place: Real[Array, " point"]) -> Features:
-        angle = _angles(place, features.shape[-1] // 2, self.base)
+        if self.turned is not None and self.turned < features.shape[-1]:
+            turned = self._turned(features[..., : self.turned], place)
+            return jnp.concatenate([turned, features[..., self.turned :]], axis=-1)
+        return self._turned(features, place)
+
+    def _turned(self, features: Features, place: Any) -> Features:
+        pairs = features.shape[-1] // 2
+        angle = _angles(place, pairs, self.base)
         cos, sin = jnp.cos(angle).astype(features.dtype), jnp.sin(angle).astype(features.dtype)
         shape = (*[1] * (features.ndim - 2), *cos.shape)
         cos, sin = cos.reshape(shape), sin.reshape(shape)
+        if self.pairing == "halves":
+            first, second = features[..., :pairs], features[..., pairs:]
+            return jnp.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1)
         even, odd = features[..., 0::2], features[..., 1::2]
         return jnp.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1).reshape(features.shape)
 
     def check(self, features: int) -> None:
+        if self.turned is not None:
+            if self.turned > features:
+                raise InvalidInput(f"`turned` is {self.turned}, but there are {features} features; give at most that.")
+            return
         if features % 2:
             raise InvalidInput(
                 f"rotary encoding turns pairs of features, but there are {features}; use an even dimension, or "
                 "matrices `query` and `key` with an even number of rows."
             )
+
+
+def _pairing(value: Any) -> str:
+    if not isinstance(value, str) or value not in PAIRINGS:
+        raise InvalidInput(f"`pairing` is {shown(value)}; use one of {', '.join(map(repr, PAIRINGS))}.")
+    return value
+
+
+def _even(turned: Any) -> int | None:
+    if turned is not None and whole("turned", turned, 0) % 2:
+        raise InvalidInput(f"`turned` is {turned}, but features turn in pairs; give an even number.")
+    return None if turned is None else int(turned)
 
 
 @double
