@@ -127,8 +127,84 @@ def test_noise_comes_once_in_a_step():
     assert np.abs(two[-1] - TOKENS.positions).max() > 0.1
 
 
+def test_frames_between_the_parts():
+    """Behind attention and behind the perceptron of every layer, with weights of its own, in NumPy."""
+    values, biases, h, x = RNG.standard_normal((3, 3, 3)) / 2, RNG.standard_normal((3, 5)), 0.1, TOKENS.positions
+    want = [x]
+    for value, bias in zip(values, biases, strict=True):
+        w = np.exp(2.0 * x @ x.T)
+        x = x + h * (w / w.sum(1, keepdims=True)) @ x @ value.T
+        x = x / np.linalg.norm(x, axis=1, keepdims=True)
+        want.append(x)
+        x = x + h * np.tanh(x @ A.T + bias) @ W.T
+        x = x / np.linalg.norm(x, axis=1, keepdims=True)
+        want.append(x)
+    field = af.Attention(2.0, value=PerLayer(values, h)) + Perceptron(A, PerLayer(biases, h), W, "tanh")
+    method = Alternate(h, update=af.updates.Renormalise(), sublayers=2)
+    flow = af.solve(field, TOKENS, 3 * h, method=method, save=af.save.EveryLayer())
+    np.testing.assert_allclose(flow.time, [0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3], atol=1e-15)
+    np.testing.assert_allclose(flow.positions, want, atol=1e-14)
+    assert flow.steps["accepted"] == 6
+    # the speed of a frame is that of the whole field with the weights of its layer
+    now = af.Attention(2.0, value=values[1]) + Perceptron(A, biases[1], W, "tanh")
+    speed = np.linalg.norm(now.velocity(0.0, None, flow.tokens(3)), axis=1).max()
+    np.testing.assert_allclose(flow.dataset.speed[3], speed, rtol=1e-13)
+    half = af.advance(field, TOKENS, 0.0, 3 * h / 2, method)  # a layer and a half
+    np.testing.assert_allclose(half.positions, want[3], atol=1e-14)
+
+
+@pytest.mark.parametrize("update", [pytest.param(None, marks=pytest.mark.slow), af.updates.Renormalise()])
+def test_whole_layers_are_those_without_frames_between(update):
+    """Batches and noise; cut in the middle of a layer, and continued to the same bits; stopped there."""
+    field = af.Attention(af.Along("beta", [1.0, 4.0])) + BLOCK
+    given = {"noise": Brownian(0.1, seed=4), "save": af.save.EveryLayer(), "keep": ["positions"], "chunk": 3}
+    fine = Alternate(0.1, update=update, sublayers=2)
+    whole = af.solve(field, TOKENS, 0.6, method=Alternate(0.1, update=update), **given).positions.values
+    one = af.solve(field, TOKENS, 0.6, method=fine, **given)
+    np.testing.assert_allclose(one.positions.values[:, ::2], whole, atol=1e-14)
+    assert np.abs(np.diff(one.positions.values, axis=1)).max(axis=(2, 3)).min() > 1e-3  # every part moves
+
+    polls = iter([False, False, True])
+    cut = af.solve(field, TOKENS, 0.6, method=fine, cancel=lambda: next(polls, True), **given)
+    assert len(cut.time) < len(one.time)
+    again = af.solve(from_=cut)
+    np.testing.assert_array_equal(again.positions, one.positions)
+    first = af.solve(field, TOKENS, 0.3, method=fine, **given)
+    longer = af.solve(from_=first, until=0.6, save=af.save.EveryLayer())
+    np.testing.assert_array_equal(longer.positions, one.positions)
+
+
+def test_stops_between_the_parts():
+    """Attention pulls near tokens together and its negative apart: the spread is least behind the first part."""
+    field = af.Attention(1.0) - 0.5 * af.Attention(1.0)
+    near = af.from_array(TOKENS.positions + [0, 0, 9], normalise=True)
+    given = {"method": Alternate(0.5, update=af.updates.Renormalise(), sublayers=2), "save": af.save.EveryLayer()}
+    spread = af.solve(field, near, 4.0, keep=["spread"], **given).dataset.spread.values
+    assert (spread[1::2] < np.minimum(spread[:-1:2], spread[2::2])).all()
+    limit = (spread[5] + np.min(spread[[3, 4, 6]])) / 2
+    flow = af.solve(field, near, 4.0, keep=["spread"], stop=af.stop.Consensus(limit), **given)
+    assert flow.time[-1] == 1.25
+    np.testing.assert_array_equal(flow.dataset.spread, spread[:6])
+
+
+def test_no_saved_layer_comes_before_its_weights():
+    """Layers in three parts: 3k parts of a third of a step are never a rounding error earlier than k steps."""
+    for step in (0.1, 0.3, 0.7, 1.1, 1e-3):
+        k = np.arange(2_000)
+        for parts in (1, 2, 3, 5, 7):
+            assert (parts * k * Alternate(step, sublayers=parts).layer_step >= k * step).all()
+            assert (parts * k * Alternate(step, sublayers=parts).layer_step <= k * step * (1 + 1e-15)).all()
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [{"symmetric": True}, {"update": af.updates.Renormalise()}])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"symmetric": True},
+        {"update": af.updates.Renormalise()},
+        {"update": af.updates.Renormalise(), "sublayers": 2},
+    ],
+)
 def test_flow_maps(kind):
     """Tokens are carried with themselves; on the circle the log-determinant is that of the angle.
 
@@ -159,6 +235,10 @@ def test_flow_maps(kind):
         (lambda: af.advance(af.Attention(1.0), TOKENS, 0.0, 1.0, Alternate(0.1)), "give a sum"),
         (lambda: Alternate(0.1, symmetric=True, update=af.updates.Renormalise()), "half layers"),
         (lambda: Alternate(-0.1), "`step` is -0.1"),
+        (lambda: Alternate(0.1, sublayers=0), "`sublayers` is 0"),
+        (lambda: Alternate(0.1, symmetric=True, sublayers=2), "`sublayers` is 2 with `symmetric`"),
+        (lambda: af.solve(FIELD, TOKENS, 1.0, method=Alternate(0.1, sublayers=3)), "`sublayers` is 3.* has 2 parts"),
+        (lambda: af.advance(FIELD, TOKENS, 0.0, 1.0, Alternate(0.1, sublayers=3)), "`sublayers` is 3.* has 2 parts"),
         (lambda: af.solve(FIELD, TOKENS, 1.05, method=Alternate(0.1)), "10.5 layers"),
         (lambda: af.advance(FIELD, TOKENS, 1.0, 0.0, Alternate(0.1)), "backwards"),
     ],

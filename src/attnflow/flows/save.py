@@ -44,7 +44,7 @@ class LogSpaced(AbstractTimes):
 
 
 class EveryLayer(AbstractTimes):
-    """Every layer of the method `Layers`, or every `every`-th."""
+    """Every layer of the method `Layers`, or every `every`-th; with `Alternate(sublayers=2)` every part of a layer."""
 
     every: int = eqx.field(static=True, default=1, converter=lambda every: whole("every", every, 1))
 

@@ -1,20 +1,25 @@
 """Layers of different kinds in turn: attention, then perceptron, then attention again."""
 
+import functools
+from fractions import Fraction
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import Number, positive
-from attnflow.checks import flag, instance
+from attnflow.checks import flag, instance, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField, Total
+from attnflow.fields.timed import layer_time
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.layers import Layers, check_layers
 from attnflow.flows.methods.rules import Rk4
 from attnflow.flows.methods.updates import AbstractUpdate
 from attnflow.flows.noises import AbstractIto, AbstractNoise
+from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace
 
 
@@ -26,14 +31,25 @@ class Alternate(AbstractMethod):
     last, half steps back). With `update=Renormalise()` a part moves by one discrete layer: the network as built, in
     which an attention layer is followed by a perceptron layer; order 1. Weights that jump in time should do so at
     multiples of `step`. `advance` is differentiable in both modes.
+
+    Frames between the parts: with `sublayers` = the number of parts p, part j of layer k ends at the time
+    (k + (j + 1)/p) step, and frames may be saved there. `save=EveryLayer()` then has a frame behind every part: behind
+    attention, behind the perceptron, and so on (`EveryLayer(p)` has the whole layers). Weights are read and noise comes
+    as without it; `steps` counts parts.
     """
 
     step: Number = eqx.field(converter=positive("step", batch=False), default=0.1)
     symmetric: bool = eqx.field(static=True, default=False)
     update: AbstractUpdate | None = None
+    sublayers: int = eqx.field(static=True, default=1, converter=lambda parts: whole("sublayers", parts, 1))
 
     def __check_init__(self) -> None:
         flag("symmetric", self.symmetric)
+        if self.symmetric and self.sublayers > 1:
+            raise InvalidInput(
+                f"`sublayers` is {self.sublayers} with `symmetric`, in which parts move by half a step there and back, "
+                "so that none is done in between; leave out one of them."
+            )
         instance("update", self.update, AbstractUpdate | None, "an update such as Renormalise(), or None")
         if self.symmetric and self.update is not None:
             raise InvalidInput(
@@ -43,7 +59,7 @@ class Alternate(AbstractMethod):
 
     @property
     def layer_step(self) -> float | None:
-        return float(self.step)
+        return float(_share(self.step, self.sublayers))
 
     def grid(self, t0: Any, t1: Any, breaks: np.ndarray) -> np.ndarray | None:
         return self._layers.grid(t0, t1, breaks)
@@ -68,23 +84,25 @@ class Alternate(AbstractMethod):
         return AbstractIto
 
     def check(self, until: float, field: AbstractField) -> None:
-        _several(len(field.parts) if isinstance(field, Total) else 1, type(field).__name__)
+        parts = len(field.parts) if isinstance(field, Total) else 1
+        _several(parts, type(field).__name__)
+        _one_each(self.sublayers, parts)
         check_layers(until, self.step)
 
     @property
     def _layers(self) -> Layers:
-        return Layers(self.step)
+        return Layers(_share(self.step, self.sublayers))
 
-    def _in_turn(self, system: AbstractSystem) -> "_InTurn":
+    def _in_turn(self, system: AbstractSystem) -> AbstractSystem:
+        if self.sublayers > 1:
+            return _OneByOne(system, self.sublayers, self.step, self.update)
         return _InTurn(system, self.symmetric, self.update)
 
 
-class _InTurn(AbstractSystem):
-    """A system one layer of which is a layer of each of its parts; the noise comes once, at the end."""
+class AbstractInTurn(AbstractSystem):
+    """A system whose parts move in turn: `layer` says how, and all else is that of the whole."""
 
-    whole: AbstractSystem
-    symmetric: bool = eqx.field(static=True)
-    update: AbstractUpdate | None
+    whole: eqx.AbstractVar[AbstractSystem]
 
     @property
     def breaks(self) -> Any:
@@ -99,12 +117,20 @@ class _InTurn(AbstractSystem):
     def exact(self, t0: Any, t1: Any, state: State) -> State:
         return self.whole.exact(t0, t1, state)
 
+    def parts(self) -> tuple[AbstractSystem, ...]:
+        return self.whole.parts()
+
+
+class _InTurn(AbstractInTurn):
+    """One layer is a layer of each of the parts; the noise comes once, at the end."""
+
+    whole: AbstractSystem
+    symmetric: bool = eqx.field(static=True)
+    update: AbstractUpdate | None
+
     @property
     def diffusion(self) -> Any:
         return self.whole.diffusion
-
-    def parts(self) -> tuple[AbstractSystem, ...]:
-        return self.whole.parts()
 
     def layer(self, layer: Any, step: Any, state: State, update: Any) -> State:
         parts = self.parts()
@@ -125,6 +151,57 @@ class _InTurn(AbstractSystem):
         for part in reversed(parts[:-1]):
             state = _move(part, k + 0.5, k + 1, step, state)
         return state
+
+
+class _OneByOne(AbstractInTurn):
+    """One layer is that of one of the parts: number k p + j is part j of layer k; behind the last comes the noise."""
+
+    whole: AbstractSystem
+    sublayers: int = eqx.field(static=True)
+    step: Any
+    update: AbstractUpdate | None
+
+    @property
+    def diffusion(self) -> Any:
+        return None  # comes in `layer`
+
+    def layer(self, layer: Any, step: Any, state: State, update: Any) -> State:
+        parts = self.parts()
+        _one_each(self.sublayers, len(parts))
+        number = jnp.asarray(layer) // self.sublayers
+        branches = [functools.partial(self._moved, part, part is parts[-1], number) for part in parts]
+        return jax.lax.switch(jnp.asarray(layer) % self.sublayers, branches, state)
+
+    def _moved(self, part: AbstractSystem, is_last: bool, layer: Any, state: State) -> State:
+        if self.update is not None:
+            state = part.layer(layer, self.step, state, self.update)
+        else:
+            step = jnp.asarray(self.step, float)
+            k = jnp.asarray(layer, step.dtype)
+            state = _move(part, k, k + 1, step, state)
+        if not is_last:
+            return state
+        return self.whole.kick(jnp.atleast_1d(layer), layer_time(layer, self.step), self.step, state)
+
+
+def _share(step: Any, parts: int) -> Any:
+    """The time that one of the parts of a layer takes.
+
+    It is rounded up, so that no saved time at the end of a layer comes before that layer, where weights are others.
+    """
+    if parts == 1 or not is_concrete(step):
+        return step if parts == 1 else step / parts
+    length = float(step)
+    found = length / parts
+    return found if Fraction(found) * parts >= Fraction(length) else float(np.nextafter(found, np.inf))
+
+
+def _one_each(sublayers: int, parts: int) -> None:
+    if sublayers not in (1, parts):
+        raise InvalidInput(
+            f"`sublayers` is {sublayers}, but the field has {parts} parts; give {parts} for frames behind each of "
+            "them, or leave it out."
+        )
 
 
 def _move(part: AbstractSystem, first: Any, last: Any, step: Any, state: State) -> State:
