@@ -44,6 +44,11 @@ EXAMPLES = {
             "durations": [0.2, 0.9, 0.4],
         },
         "perceptron": PERCEPTRON,
+        "gated-perceptron": {
+            "gate": {"name": "biased", "matrix": SMALL.tolist(), "bias": [0.1, -0.2]},
+            "up": SMALL[::-1].tolist(),
+            "outer": {"name": "biased", "matrix": SMALL.T.tolist(), "bias": [0.0, 0.1, 0.2, -0.1]},
+        },
         "potential": {"directions": SMALL.tolist(), "biases": [0.1, -0.2], "weights": [0.5, 0.4], "activation": "gelu"},
         "composed": {"outer": PERCEPTRON, "inner": ATTENTION},
         "total": {"parts": [ATTENTION, PERCEPTRON]},
@@ -57,7 +62,8 @@ EXAMPLES = {
     },
     "mask": {"window": {"width": 4}, "table": {"values": np.sin(np.arange(N * N)).reshape(N, N).tolist()}},
     "kernel": {"exponential": {"beta": 2.0}, "gaussian": {"beta": 2.0}, "polynomial": {"degree": 3, "offset": 0.5}},
-    "norm": {"rms": {"gain": [1.0, 2.0, 0.5, 1.5]}},
+    "norm": {"rms": {"gain": [1.0, 2.0, 0.5, 1.5], "eps": 1e-3}},
+    "map": {"biased": {"matrix": A.tolist(), "bias": [0.3, 0.0, -0.2, 0.1]}},
     "weight": {
         "constant": {"value": A.tolist()},
         "per-layer": {"values": [A.tolist(), B.tolist(), C.tolist()], "step": 0.25},
@@ -88,6 +94,8 @@ def wrapped():
             found[f"{kind} {name}"] = {**ATTENTION, kind: table(kind, name)}
     for name in REGISTRY["weight"]:
         found[f"weight {name}"] = {**ATTENTION, "value": table("weight", name)}
+    for name in REGISTRY["map"]:
+        found[f"map {name}"] = {**ATTENTION, "query": table("map", name), "value": table("map", name)}
     for name in REGISTRY["norm"]:
         found[f"norm {name}"] = {"name": "pre", "field": ATTENTION, "norm": table("norm", name)}
     return found

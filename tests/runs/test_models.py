@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import attnflow as af
 from attnflow.errors import AttnflowError, InvalidSpec
 from attnflow.plots.report import draw_run
 from attnflow.runs.execution import execute, resume
@@ -39,6 +40,69 @@ MODELS = {
     "pre-norm": ('name = "pre"\nfield = { name = "attention", beta = 2.0 }', ""),
     "rescaled": (f'name = "rescaled"\nattention = {{ name = "attention", beta = 1.0, value = {IDENTITY} }}', ""),
 }
+
+
+TRAINED = """
+[tokens]
+name = "uniform"
+n = 6
+space = { name = "euclidean", dim = 2 }
+[field]
+name = "total"
+[[field.parts]]
+name = "pre"
+norm = { name = "layer", gain = [1.0, 2.0], bias = [0.1, 0.2], eps = 1e-5 }
+[field.parts.field]
+name = "attention"
+beta = 0.7
+average = "sum"
+mask = { name = "causal" }
+encoding = { name = "rotary", base = 5e5, pairing = "halves", turned = 2 }
+query = { name = "biased", matrix = [[[1.0, 0.5], [0.0, 1.0]], [[0.2, 1.0], [1.0, 0.0]]], bias = [[0.1, 0.2], [0.3, 0.4]] }
+key = { name = "identity" }
+value = { name = "biased", matrix = { name = "random", shape = [2, 3, 2], step = 1.0 }, bias = [0.1, 0.2, 0.3] }
+output = { name = "biased", matrix = [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]], bias = { name = "per-layer", values = [[0.5, 0.0], [0.0, 0.5]], step = 1.0 } }
+[[field.parts]]
+name = "pre"
+norm = { name = "rms", eps = 1e-6 }
+[field.parts.field]
+name = "gated-perceptron"
+gate = { name = "biased", matrix = [[1.0, -1.0]], bias = [0.3] }
+up = [[0.5, 0.5]]
+outer = { name = "biased", matrix = [[1.0], [2.0]], bias = [0.1, 0.0] }
+activation = "gelu-tanh"
+[solve]
+until = 2.0
+save = { name = "every-layer" }
+method = { name = "alternate", step = 1.0, update = { name = "renormalise" }, sublayers = 2 }
+"""
+
+
+def test_the_layers_of_a_trained_network_are_words():
+    """The specification builds what the library does, writes itself out, and runs with frames behind both halves."""
+    spec = parse_spec(TRAINED)
+    assert parse_spec(spec.to_toml()).hash == spec.hash
+    assert spec.table["field"]["parts"][1]["field"]["outer"]["bias"] == [0.1, 0.0]
+    fields, query = af.fields, [[[1.0, 0.5], [0.0, 1.0]], [[0.2, 1.0], [1.0, 0.0]]]
+    attention = af.Attention(
+        0.7, average="sum", mask=af.Causal(), encoding=fields.Rotary(5e5, "halves", 2),
+        query=fields.Biased(query, [[0.1, 0.2], [0.3, 0.4]]),
+        value=fields.Biased(fields.Random((2, 3, 2), step=1.0), [0.1, 0.2, 0.3]),
+        output=fields.Biased([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]], fields.PerLayer([[0.5, 0.0], [0.0, 0.5]], 1.0)),
+    )  # fmt: skip
+    gated = fields.GatedPerceptron(
+        fields.Biased([[1.0, -1.0]], [0.3]), [[0.5, 0.5]], fields.Biased([[1.0], [2.0]], [0.1, 0.0]), "gelu-tanh"
+    )
+    first = fields.Pre(attention, fields.LayerNorm([1.0, 2.0], [0.1, 0.2], 1e-5))
+    field = first + fields.Pre(gated, fields.RmsNorm(eps=1e-6))
+    made = spec.build()
+    method = af.Alternate(1.0, update=af.updates.Renormalise(), sublayers=2)
+    flows = [
+        af.solve(one, made["tokens"], 2.0, method=way, save=af.save.EveryLayer(), keep=["positions"]).positions
+        for one, way in ((field, method), (made["field"], made["method"]))
+    ]
+    np.testing.assert_array_equal(*flows)
+    np.testing.assert_array_equal(flows[0].time, [0.0, 0.5, 1.0, 1.5, 2.0])
 
 
 def text(name):
@@ -84,6 +148,13 @@ def test_a_model_runs_and_is_drawn_and_what_is_random_resumes_to_the_same_arrays
         ('name = "total"\nparts = [{ name = "attention" }]', "neither `beta` nor `kernel`"),
         ('name = "attention"\nbeta = { name = "random" }', "takes a value"),
         ('name = "perceptron"\ninner = [[1.0, 0.0, 0.0]]\nactivation = "swish"', "swish"),
+        ('name = "gated-perceptron"\ngate = [[1.0, 0.0, 0.0]]', "needs the key 'up'"),
+        ('name = "attention"\nbeta = 1.0\nquery = { name = "biased", matrix = [[1.0]] }', "needs the key 'bias'"),
+        ('name = "attention"\nbeta = 1.0\nencoding = { name = "rotary", pairing = "half" }', "`pairing` is 'half'"),
+        (
+            'name = "pre"\nfield = { name = "attention", beta = 1.0 }\nnorm = { name = "rms", eps = -1.0 }',
+            "`eps` is -1",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_reason(field, words):

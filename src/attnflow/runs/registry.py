@@ -63,6 +63,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "mean-attention": fields.MeanAttention,
         "in-turn": fields.InTurn,
         "perceptron": fields.Perceptron,
+        "gated-perceptron": fields.GatedPerceptron,
         "potential": fields.Potential,
         "composed": fields.Composed,
         "total": fields.Total,
@@ -81,6 +82,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "interpolated": fields.Interpolated,
         "random": fields.Random,
     },
+    "map": {"identity": fields.Identity, "biased": fields.Biased},
     "normaliser": {
         "softmax": fields.Softmax,
         "unnormalised": fields.Unnormalised,
@@ -165,13 +167,13 @@ NEEDED: dict[str, type] = {
     "cells": meanfield.Cells,
     "classifier": learn.Classifier,
     "kernel": kernels.AbstractKernel,
+    "map": fields.AbstractLinearMap,
 }
 """Of which class the parts are; a weight may be an array, an observable is a function."""
 
-_WEIGHTS: dict[str, tuple[str, ...]] = dict.fromkeys(
-    ("query", "key", "value", "output", "matrix", "vector", "bias", "gain"), ("weight",)
-)
-_BLOCKS: dict[str, tuple[str, ...]] = dict.fromkeys(("inner", "outer"), ("weight", "field"))
+_WEIGHTS: dict[str, tuple[str, ...]] = dict.fromkeys(("matrix", "vector", "bias", "gain"), ("weight",))
+_MAPS: dict[str, tuple[str, ...]] = dict.fromkeys(("query", "key", "value", "output", "gate", "up"), ("weight", "map"))
+_BLOCKS: dict[str, tuple[str, ...]] = dict.fromkeys(("inner", "outer"), ("weight", "map", "field"))
 _FIELDS: dict[str, tuple[str, ...]] = dict.fromkeys(("field", "attention", "parts"), ("field",))
 _OTHERS: dict[str, tuple[str, ...]] = {
     kind: (kind,)
@@ -190,7 +192,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     )
 }
 _OTHERS |= {"densities": ("density",), "factors": ("space",)}
-ARGUMENTS: dict[str, tuple[str, ...]] = _WEIGHTS | _BLOCKS | _FIELDS | _OTHERS
+ARGUMENTS: dict[str, tuple[str, ...]] = _WEIGHTS | _MAPS | _BLOCKS | _FIELDS | _OTHERS
 """argument -> the parts that a table given for it may name."""
 
 BATCHED = {"beta", "alpha", "kappa", "slope", "switch", "scale", "size", "seed", "factor"}
