@@ -74,7 +74,7 @@ class AbstractWork(abc.ABC):
             raise InvalidInput(f"`{self.end}` is {until:g}, but the work goes to {last:g} already; give a later one.")
         changes: dict[str, Any] = {self.end: until}
         if hasattr(self, "save"):
-            changes["save"] = At(continued(self.times, save, until, self.layer_step)[1:])
+            changes["save"] = At(continued(self.times, save, float(until), self.layer_step)[1:])
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
     @classmethod
@@ -103,5 +103,5 @@ class AbstractWork(abc.ABC):
 
     @property
     def times(self) -> np.ndarray:
-        """The times of all frames, where the work has the fields `save` and `until`."""
-        return saved_times(self.save, self.until, self.layer_step)  # type: ignore[attr-defined]
+        """The times of all frames, where the work has a field `save`."""
+        return saved_times(self.save, float(getattr(self, str(self.end))), self.layer_step)  # type: ignore[attr-defined]
