@@ -11,7 +11,6 @@ import attnflow as af
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.flows.observables import fingerprint
 from attnflow.flows.outcome import Ending
-from attnflow.observe import watch
 from attnflow.runs import ZarrSink
 
 TOKENS = af.uniform(af.Sphere(3), n=10, seed=0)
@@ -163,7 +162,7 @@ def helped(t):
 
 
 def test_fingerprints_count_settings_and_what_a_function_names(monkeypatch):
-    by_scale = [fingerprint(af.Observable(watch.ClusterCount(scale))) for scale in (0.1, 0.2, 0.1)]
+    by_scale = [fingerprint(af.Observable(af.observe.cluster_count.of(scale=scale))) for scale in (0.1, 0.2, 0.1)]
     assert by_scale[0] == by_scale[2] != by_scale[1]
     before = fingerprint(af.Observable(scaled))
     assert fingerprint(af.Observable(scaled)) == before

@@ -352,6 +352,12 @@ def height(axis: int = 0, power: float = 1.0):
     return lambda t, mu: np.sum(np.asarray(mu.masses) * np.asarray(mu.positions)[:, axis] ** power)
 
 
+@af.register("observable", "moment")
+@af.Observable
+def moment(mu, axis: int = 0, *, power: float = 1.0):
+    return mu.masses @ mu.positions[:, axis] ** power
+
+
 @af.register("observable", "fragile")
 def fragile():
     return lambda t, mu: 1 / 0
@@ -363,13 +369,20 @@ def test_observables_lie_among_the_arrays(here):
     asked = """
 [solve.observe]
 square = { name = "height", axis = 1, power = 2 }
+moment = { name = "moment", axis = 1, power = 2 }
 order = { name = "order-parameter" }
 """
     spec = parse_spec(PLAIN + asked, ["tokens.seed=[0, 5]"], plugins=["seen.py"])
     assert spec.table["solve"]["observe"]["order"] == {"name": "order-parameter"}
+    assert spec.table["solve"]["observe"]["moment"] == {"name": "moment", "axis": 1, "power": 2}
     run, flow = execute(spec, here / "run")
     run.verify()
     found = open_run(run.path, plugins=["seen.py"]).dataset
+    np.testing.assert_allclose(found["moment"], found["square"], rtol=1e-15)
+    moment = spec.plugins.loaded[0].module.moment
+    last = [moment(flow.tokens(-1, seed=k), axis=1, power=2) for k in (0, 1)]
+    np.testing.assert_allclose(last, found["moment"][:, -1], rtol=1e-15)
+    np.testing.assert_array_equal(last, [spec.build()["observe"]["moment"](flow.tokens(-1, seed=k)) for k in (0, 1)])
     assert found["square"].dims == ("seed", "time")
     expected = (flow.positions.values[..., 1] ** 2).mean(axis=-1)
     np.testing.assert_allclose(found["square"], expected, rtol=4e-16 * 3)  # a sum of three terms, rounded

@@ -49,6 +49,12 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def shapes(function: Callable[..., Any], *args: Any) -> Any:
+    """The shapes of what `compiled(function)(*args)` gives; nothing is compiled."""
+    arrays, key = _apart(args)
+    return jax.eval_shape(lambda arrays: function(*key.together(arrays)), arrays)
+
+
 class _Key:
     """A tree without its arrays."""
 

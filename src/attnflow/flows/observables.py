@@ -1,6 +1,8 @@
-"""Observables in the loop: pure functions of (t, measure), evaluated on saved rows while a flow runs."""
+"""Observables in the loop: they are evaluated on saved rows while a flow runs."""
 
 import dataclasses
+import enum
+import functools
 import hashlib
 import inspect
 import types
@@ -13,38 +15,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import RESERVED, over_members
-from attnflow.checks import flag, instance, shown
-from attnflow.errors import InvalidInput
-from attnflow.flows.compiled import compiled, wait
+from attnflow.checks import instance
+from attnflow.errors import AttnflowError, InvalidInput
+from attnflow.flows.compiled import compiled, shapes, wait
 from attnflow.interrupts import raise_if_interrupted
+from attnflow.observe.observable import Observable
 from attnflow.precision import to_numpy
 
 KINDS = "biuf"
 """Types of numbers that an observable may give."""
 
 
-class Observable(eqx.Module):
-    """A function of (t, measure) with names for its dimensions.
-
-    `solve(..., observe={"clusters": f})` takes plain functions; `Observable(f, dims=("mode",))` names the axes of what
-    f returns (default: NAME_0, NAME_1, ...), and `allow_nan=True` accepts NaN, which otherwise ends the flow. The
-    function gives a number or an array of the same shape on every frame. A function written in JAX is compiled; any
-    other runs on the host.
-    """
-
-    function: Callable[[Any, Any], Any] = eqx.field(static=True)
-    dims: tuple[str, ...] | None = eqx.field(static=True, default=None)
-    allow_nan: bool = eqx.field(static=True, default=False)
-
-    def __check_init__(self) -> None:
-        instance("function", self.function, Callable, "a function of (t, measure)")
-        flag("allow_nan", self.allow_nan)
-        names = () if self.dims is None else self.dims
-        if isinstance(names, str) or not all(isinstance(name, str) and name.isidentifier() for name in names):
-            raise InvalidInput(f"`dims` is {shown(self.dims)}; give the names of the axes, as in dims=('mode',).")
-
-
-Observe = Mapping[str, Callable[[Any, Any], Any] | Observable]
+Observe = Mapping[str, Callable[..., Any]]
+"""By name: an `Observable`, or a plain function that becomes one."""
 
 
 class Views(NamedTuple):
@@ -135,7 +118,7 @@ class Observers:
         if one.traced:
             args = (views.times, views.rows, views.fixed)
             try:
-                made = wait(_evaluate(one.observable.function, views.view, self.pairs, *args))
+                made = wait(_evaluate(one.observable, views.view, self.pairs, *args))
                 return np.asarray(made).astype(one.dtype)
             except jax.errors.UnexpectedTracerError as error:  # which shapes do not show
                 raise _holds_tracer(name) from error
@@ -146,7 +129,7 @@ class Observers:
                 raise_if_interrupted()
                 t, seen = views.at(member, row)
                 try:
-                    found[member, row] = _checked(one, one.observable.function(t, seen))
+                    found[member, row] = _checked(one, one.observable(t, seen))
                 except Exception as error:
                     why = str(error) if isinstance(error, _Changed) else f"raised {type(error).__name__}: {error}"
                     message = f"the observable {name!r} {why} at t = {t:g}; correct the function."
@@ -169,9 +152,9 @@ def _tried(name: str, one: Observable, start: Views) -> Watched:
     """How `one` is to be evaluated, from its value at the start."""
     t, seen = start.at(0, 0)
     failure: Exception | None = None
-    traced = True
+    traced, value = True, None
     try:
-        shape = jax.eval_shape(one.function, np.asarray(t), seen)
+        shape = shapes(_call, one, np.asarray(t), seen)
     except jax.errors.UnexpectedTracerError as error:
         raise _holds_tracer(name) from error
     except Exception as error:  # host code fails under tracing in many ways; it gets a second chance on numbers
@@ -182,16 +165,20 @@ def _tried(name: str, one: Observable, start: Views) -> Watched:
         made = np.zeros(np.shape(shape), getattr(shape, "dtype", np.float64))
     else:
         try:
-            made = np.asarray(one.function(t, seen))
+            value = one(t, seen)
+            made = np.asarray(value)
         except jax.errors.UnexpectedTracerError as error:
             raise _holds_tracer(name) from error
+        except AttnflowError as error:
+            raise InvalidInput(f"the observable {name!r} is refused: {error}") from failure
         except Exception as error:
             raise InvalidInput(
                 f"the observable {name!r} raised {type(error).__name__} at the start: {error}; correct the function "
                 "of (t, measure)."
             ) from failure
     if made.dtype.kind not in KINDS:
-        raise InvalidInput(f"the observable {name!r} returns {made.dtype} values; return one number or array.")
+        kind = f"a {type(value).__name__}" if made.dtype.kind == "O" else f"{made.dtype} values"
+        raise InvalidInput(f"the observable {name!r} returns {kind}; return one number or array.")
     dtype = made.dtype if made.dtype.kind == "b" else np.dtype(np.int64 if made.dtype.kind in "iu" else np.float64)
     dims = one.dims if one.dims is not None else tuple(f"{name}_{k}" for k in range(made.ndim))
     if len(dims) != made.ndim:
@@ -203,6 +190,10 @@ def _holds_tracer(name: str) -> InvalidInput:
     return InvalidInput(
         f"the observable {name!r} holds a value that is being traced by a JAX transformation; pass plain numbers to it."
     )
+
+
+def _call(one: Observable, t: Any, mu: Any) -> Any:
+    return one(t, mu)
 
 
 @compiled
@@ -217,17 +208,20 @@ def fingerprint(observable: Observable) -> str:
     """A hash of the function and of the names of its axes.
 
     The function counts with its code, its constants, the values it closes over, and the functions and numbers of its
-    module that it names; not with what those modules import.
+    module that it names; not with what those modules import. A function of the package counts with its name alone. What
+    `of` filled in counts too.
     """
     total = hashlib.sha256(repr((observable.dims, observable.allow_nan)).encode())
-    for word in _words(observable.function, set()):
-        total.update(word)
+    seen: dict[int, Any] = {}
+    for part in _parts(observable):
+        for word in _words(part, seen):
+            total.update(word)
     return total.hexdigest()
 
 
-def _words(value: Any, seen: set[int]) -> Iterator[bytes]:
-    """What makes up a value, as bytes that are the same in every process."""
-    value = inspect.unwrap(value) if callable(value) else value
+def _words(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
+    """What makes up a value, as bytes that are the same in every process; `seen` are the objects it went through."""
+    value = inspect.unwrap(value, stop=lambda f: isinstance(f, Observable)) if callable(value) else value
     if isinstance(value, int | float | str | bytes | bool | type(None)):
         yield repr(value).encode()
     elif isinstance(value, np.ndarray | jax.Array | np.generic):
@@ -236,7 +230,7 @@ def _words(value: Any, seen: set[int]) -> Iterator[bytes]:
     elif id(value) in seen:
         return
     else:
-        seen.add(id(value))
+        seen[id(value)] = value
         yield type(value).__qualname__.encode()
         for part in _parts(value):
             yield from _words(part, seen)
@@ -244,8 +238,17 @@ def _words(value: Any, seen: set[int]) -> Iterator[bytes]:
 
 def _parts(value: Any) -> list[Any]:
     """The values that a function, a method, a container or an object is made of."""
+    if isinstance(value, Observable):
+        named = [value.function.__module__, value.name] if value.whole else [value.function]
+        return [*named, *([value.arguments] if value.arguments else [])]
     if isinstance(value, types.MethodType):
         return [value.__self__, value.__func__]
+    if isinstance(value, functools.partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, enum.Enum):
+        return [type(value).__module__, value.name]
+    if isinstance(value, np.dtype):
+        return [value.str]
     if isinstance(value, types.FunctionType):
         known = value.__globals__
         named = [known[name] for name in sorted(_names(value.__code__)) if name in known]
@@ -265,7 +268,9 @@ def _parts(value: Any) -> list[Any]:
     return [getattr(value, "__module__", ""), getattr(value, "__qualname__", "")]
 
 
-_COUNTED = types.FunctionType | int | float | str | bytes | tuple | list | np.ndarray | jax.Array | eqx.Module
+_COUNTED = (
+    types.FunctionType | int | float | str | bytes | tuple | list | np.ndarray | jax.Array | eqx.Module | Observable
+)
 """Values of a module that count where a function of it names them."""
 
 

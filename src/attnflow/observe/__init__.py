@@ -1,12 +1,12 @@
-"""Observables: numbers and arrays read off tokens."""
+"""Observables: numbers and arrays read off tokens, outside of a flow and inside of one."""
 
-from attnflow.observe.clusters import Clusters, cluster_scale, clusters
+from attnflow.observe.clusters import Clusters, cluster_count, cluster_scale, clusters
 from attnflow.observe.distance import distance
 from attnflow.observe.energy import dissipation, energy, energy0, log_energy, total_energy
 from attnflow.observe.exits import Estimate, ExitDistribution, Kolmogorov, exit_distribution
 from attnflow.observe.heads import energy_rate, interaction_energy
 from attnflow.observe.hull import Hull, boolean_rows, convex_hull, distinct, hyperplane_coordinates, leaders
-from attnflow.observe.modes import Modes, modes
+from attnflow.observe.modes import Modes, mode_count, modes
 from attnflow.observe.pairs import attention_matrix, overlap_histogram, overlaps
 from attnflow.observe.plateaus import Plateau, plateaus
 from attnflow.observe.shape import effective_rank, order_parameter, speed, spread
@@ -23,6 +23,7 @@ __all__ = [
     "SlowMotion",
     "attention_matrix",
     "boolean_rows",
+    "cluster_count",
     "cluster_scale",
     "clusters",
     "convex_hull",
@@ -38,6 +39,7 @@ __all__ = [
     "interaction_energy",
     "leaders",
     "log_energy",
+    "mode_count",
     "modes",
     "order_parameter",
     "overlap_histogram",

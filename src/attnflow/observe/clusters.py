@@ -18,6 +18,7 @@ from attnflow.checks import number
 from attnflow.errors import InvalidInput
 from attnflow.fields.given import given
 from attnflow.observe.linked import Links, components, mass_around
+from attnflow.observe.observable import observable
 from attnflow.precision import double
 from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Measure, Tokens
@@ -93,6 +94,13 @@ def clusters(tokens: Tokens | Measure, *, scale: float, share: float = 1.0) -> C
         return _of_some(tokens, kept, scale, 1.0)
     links = Links(*tokens.space.chords(scale), functools.partial(_are_near, tokens.space, scale))
     return _describe(tokens, x, components(x, links), scale)
+
+
+@observable
+@given
+def cluster_count(tokens: Tokens | Measure, *, scale: float, share: float = 1.0) -> np.int64:
+    """The number of `clusters` of one system, on the host."""
+    return np.int64(clusters(tokens, scale=scale, share=share).count)
 
 
 def _of_some(tokens: Tokens | Measure, kept: np.ndarray, scale: float, share: float) -> Clusters:

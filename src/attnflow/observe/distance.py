@@ -4,14 +4,16 @@ import numpy as np
 
 from attnflow.errors import InvalidInput, MissingExtra, TooLarge
 from attnflow.fields.given import given
+from attnflow.observe.observable import observable
 from attnflow.spaces import Sphere, Torus
-from attnflow.tokens import Tokens
+from attnflow.tokens import Measure, Tokens
 
 LARGEST_PLAN = 4000
 
 
+@observable
 @given
-def distance(mu: Tokens, nu: Tokens, *, limit: int = LARGEST_PLAN) -> float:
+def distance(mu: Tokens | Measure, nu: Tokens | Measure, *, limit: int = LARGEST_PLAN) -> float:
     """W_1(mu, nu), exact: by sorting on the circle, by linear programming (POT) on other spaces.
 
     On the circle W_1 = min_c of the integral of |F - G - c| over the angle, the minimum being at a weighted median
@@ -38,7 +40,7 @@ def distance(mu: Tokens, nu: Tokens, *, limit: int = LARGEST_PLAN) -> float:
     return float(ot.emd2(np.asarray(mu.masses), np.asarray(nu.masses), cost))
 
 
-def _on_circle(mu: Tokens, nu: Tokens) -> float:
+def _on_circle(mu: Tokens | Measure, nu: Tokens | Measure) -> float:
     angles = np.concatenate([_angles(mu), _angles(nu)])
     steps = np.concatenate([np.asarray(mu.masses), -np.asarray(nu.masses)])
     order = np.argsort(angles)
@@ -51,6 +53,6 @@ def _on_circle(mu: Tokens, nu: Tokens) -> float:
     return float(np.sum(gaps * np.abs(height - median)))
 
 
-def _angles(tokens: Tokens) -> np.ndarray:
+def _angles(tokens: Tokens | Measure) -> np.ndarray:
     x = np.asarray(tokens.positions)
     return np.mod(np.arctan2(x[:, 1], x[:, 0]), 2 * np.pi)

@@ -28,6 +28,7 @@ from attnflow.fields.normalisers import Clock
 from attnflow.fields.perceptron import Potential
 from attnflow.fields.queries import AtTokens
 from attnflow.fields.structure import stated_error
+from attnflow.observe.observable import observable
 from attnflow.precision import double
 from attnflow.spaces import Sphere
 from attnflow.sums import Dense, Tiled, over_pairs
@@ -39,6 +40,7 @@ STEEP = 1e-12
 """The same for the round-off beta eps of the level: for beta above 4,500 in float64, always in float32."""
 
 
+@observable
 @given
 @double
 def energy(tokens: Tokens | Measure, beta: Any) -> Any:
@@ -46,21 +48,23 @@ def energy(tokens: Tokens | Measure, beta: Any) -> Any:
     return _per_member(tokens, beta, renormalised_energy)
 
 
+@observable
 @given
 @double
 def energy0(tokens: Tokens | Measure, beta: Any) -> Any:
     """E0 = e^(-beta) E_beta = E + 1/(2 beta), in (0, 1/(2 beta)] for beta > 0."""
-    return _per_member(tokens, _nonzero(beta), lambda x, m, b: renormalised_energy(x, m, b) + 1 / (2 * b))
+    return _per_member(tokens, _nonzero(beta), _energy0)
 
 
+@observable
 @given
 @double
 def log_energy(tokens: Tokens | Measure, beta: Any) -> Any:
     """log E_beta = beta + log E0, for beta > 0."""
-    beta = _nonzero(beta, low=np.finfo(float).tiny)
-    return _per_member(tokens, beta, lambda x, m, b: b + jnp.log(renormalised_energy(x, m, b) + 1 / (2 * b)))
+    return _per_member(tokens, _nonzero(beta, low=np.finfo(float).tiny), _log_energy)
 
 
+@observable
 @given
 @double
 def total_energy(field: AbstractField, tokens: Tokens | Measure) -> Any:
@@ -74,6 +78,7 @@ def total_energy(field: AbstractField, tokens: Tokens | Measure) -> Any:
     return _total_energy(field, tokens.measure)
 
 
+@observable
 @given
 @double
 def dissipation(field: AbstractField, tokens: Tokens | Measure) -> Any:
@@ -209,6 +214,14 @@ def renormalised_energy(x: Any, masses: Any, beta: Any) -> Any:
     return 0.5 * jnp.sum(masses * rows)
 
 
+def _energy0(x: Any, masses: Any, beta: Any) -> Any:
+    return renormalised_energy(x, masses, beta) + 1 / (2 * beta)
+
+
+def _log_energy(x: Any, masses: Any, beta: Any) -> Any:
+    return beta + jnp.log(_energy0(x, masses, beta))
+
+
 def _expm1_ratio(z: Any) -> Any:
     """(e^z - 1)/z, 1 at z = 0."""
     small = jnp.abs(z) < 1e-8
@@ -288,7 +301,7 @@ def _per_member(tokens: Tokens | Measure, beta: Any, function: Any) -> Any:
 
 @eqx.filter_jit
 def _over_members(function: Any, beta: Any, axis: Any, positions: Any, masses: Any) -> Any:
-    positions, masses = jnp.asarray(positions), jnp.asarray(masses)
+    positions, masses = jnp.asarray(positions, float), jnp.asarray(masses, float)
     if positions.ndim == 2:
         return function(positions, masses, beta)
     return over_members(function, (0, 0, axis), (positions, masses, beta), positions.shape[-2] ** 2)

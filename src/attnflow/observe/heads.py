@@ -22,11 +22,13 @@ from attnflow.fields.base import tangent_drive
 from attnflow.fields.given import given
 from attnflow.fields.queries import AtTokens
 from attnflow.kernels import cast
+from attnflow.observe.observable import observable
 from attnflow.precision import double, is_concrete, is_traced
 from attnflow.sums import over_pairs
 from attnflow.tokens import Measure, Tokens
 
 
+@observable
 @given
 @double
 def interaction_energy(field: Attention, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
@@ -38,6 +40,7 @@ def interaction_energy(field: Attention, tokens: Tokens | Measure, t: Any = 0.0)
     return _energy(field, jnp.asarray(tokens.positions), tokens.measure, t)
 
 
+@observable
 @given
 @double
 def energy_rate(field: Attention, tokens: Tokens | Measure, t: Any = 0.0) -> Any:

@@ -1,7 +1,7 @@
 """The modes of the kernel density estimate of tokens: where the field condenses them before clusters exist."""
 
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -13,6 +13,7 @@ from attnflow.fields import Attention
 from attnflow.fields.given import given
 from attnflow.fields.queries import AtPoints
 from attnflow.observe.linked import components
+from attnflow.observe.observable import observable
 from attnflow.precision import double
 from attnflow.spaces import Sphere
 from attnflow.tokens import Measure, Tokens
@@ -40,7 +41,9 @@ class Modes:
 
 @given
 @double
-def modes(tokens: Tokens, beta: float, *, starts: Any = None, tol: float = 1e-9, iterations: int = 20_000) -> Modes:
+def modes(
+    tokens: Tokens | Measure, beta: float, *, starts: Any = None, tol: float = 1e-9, iterations: int = 20_000
+) -> Modes:
     """Climb from `starts` (default: the tokens, at most 4096) to the maxima of Z by mean shift; one system on a sphere.
 
     x <- N(x)/|N(x)| with N the softmax mean never decreases Z: grad Z = beta Z (N - <N, x> x). The sums are those that
@@ -50,7 +53,7 @@ def modes(tokens: Tokens, beta: float, *, starts: Any = None, tol: float = 1e-9,
     if not isinstance(tokens.space, Sphere) or tokens.dims:
         raise InvalidInput("`tokens` must be one system on a sphere to have modes here; pick one with `member`.")
     tokens = tokens.member()  # without absent rows
-    field = Attention(beta).prepare(tokens)
+    field = Attention(beta).prepare(cast("Tokens", tokens))  # a measure does as well
     x = np.asarray(tokens.positions)[:: -(-tokens.n // MOST)] if starts is None else np.asarray(starts, np.float64)
     ends, moving, heights = (np.asarray(a) for a in _climb(field, tokens.measure, jnp.asarray(x), tol, iterations))
     label = components(ends, max(100 * tol, 1e-3 / np.sqrt(1 + beta)))
@@ -58,6 +61,13 @@ def modes(tokens: Tokens, beta: float, *, starts: Any = None, tol: float = 1e-9,
     order = np.argsort(-heights[first], kind="stable")
     rank = np.argsort(order)
     return Modes(ends[first][order], heights[first][order], rank[label], int(np.sum(moving)))
+
+
+@observable
+@given
+def mode_count(tokens: Tokens | Measure, beta: float) -> np.int64:
+    """The number of `modes` of one system on a sphere, on the host."""
+    return np.int64(modes(tokens, beta).count)
 
 
 @eqx.filter_jit

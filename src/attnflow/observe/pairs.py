@@ -16,6 +16,7 @@ from attnflow.fields import Attention
 from attnflow.fields.given import given
 from attnflow.fields.pairs import Pairs
 from attnflow.kernels import cast
+from attnflow.observe.observable import observable
 from attnflow.precision import double, is_traced
 from attnflow.sums import Tiled
 from attnflow.tokens import Measure, Tokens, all_present
@@ -23,8 +24,9 @@ from attnflow.tokens import Measure, Tokens, all_present
 LARGEST_MATRIX = 8192
 
 
+@observable
 @given
-def overlaps(tokens: Tokens, *, limit: int = LARGEST_MATRIX) -> np.ndarray:
+def overlaps(tokens: Tokens | Measure, *, limit: int = LARGEST_MATRIX) -> np.ndarray:
     """The matrix of <x_i, x_j>, shape (..., n, n), for at most `limit` tokens."""
     all_present(tokens, "the matrix of overlaps")
     _small_enough(tokens.n, limit, "overlaps", "use `overlap_histogram`, which works in blocks")
@@ -32,7 +34,7 @@ def overlaps(tokens: Tokens, *, limit: int = LARGEST_MATRIX) -> np.ndarray:
 
 
 @given
-def overlap_histogram(tokens: Tokens, *, bins: int = 100, block: int = 1024) -> tuple[np.ndarray, np.ndarray]:
+def overlap_histogram(tokens: Tokens | Measure, *, bins: int = 100, block: int = 1024) -> tuple[np.ndarray, np.ndarray]:
     """(density, edges): histogram over [-1, 1] of <x_i, x_j>/(|x_i| |x_j|), i < j, weights m_i m_j; one system.
 
     Works through blocks of `block` tokens, so memory is O(block^2).
@@ -73,6 +75,7 @@ def _counted(values: np.ndarray, weights: np.ndarray | None, bins: int) -> np.nd
     return np.bincount(np.clip(place, 0, bins - 1), None if weights is None else weights.ravel(), bins)
 
 
+@observable
 @given
 @double
 def attention_matrix(field: Attention, tokens: Tokens | Measure, *, t: float = 0.0, limit: int = LARGEST_MATRIX) -> Any:

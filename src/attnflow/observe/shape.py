@@ -14,10 +14,12 @@ import jax.numpy as jnp
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.fields.given import given
+from attnflow.observe.observable import along, observable
 from attnflow.precision import double, is_traced
 from attnflow.tokens import Measure, Tokens
 
 
+@observable
 @given
 @double
 def order_parameter(tokens: Tokens | Measure) -> Any:
@@ -25,6 +27,7 @@ def order_parameter(tokens: Tokens | Measure) -> Any:
     return _order_parameter(tokens.positions, tokens.masses)
 
 
+@observable
 @given
 @double
 def effective_rank(tokens: Tokens | Measure) -> Any:
@@ -36,6 +39,7 @@ def effective_rank(tokens: Tokens | Measure) -> Any:
     return _effective_rank(tokens.positions, tokens.masses)
 
 
+@observable
 @given
 @double
 def spread(tokens: Tokens | Measure) -> Any:
@@ -43,6 +47,8 @@ def spread(tokens: Tokens | Measure) -> Any:
     return _spread(tokens.positions, tokens.masses)
 
 
+@along("token")
+@observable
 @given
 @double
 def speed(field: AbstractField, tokens: Tokens | Measure, t: Any = 0.0) -> Any:

@@ -19,6 +19,8 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from attnflow.errors import AttnflowError, InvalidInput
+from attnflow.observe.observable import Observable
+from attnflow.observe.observable import maker as made_by
 from attnflow.runs.files import write_atomically, writing
 from attnflow.runs.nearest import did_you_mean
 from attnflow.wording import shown
@@ -48,6 +50,8 @@ def register(kind: str, name: str) -> Callable[[M], M]:
     that a class converts by `axes.scalar`. A table for `field`, `mask`, `query` and the like is built first, as for the
     words of the package.
 
+    An `Observable` is registered as it is: the keys of its table are its arguments besides time and measure.
+
     Outside of a plugin that is being loaded (a file that is imported by its own tests, say) nothing is registered.
 
     Arguments:
@@ -74,7 +78,7 @@ def register(kind: str, name: str) -> Callable[[M], M]:
         if loading is not None:
             if name in loading[kind]:
                 raise InvalidInput(f"the {kind} {name!r} is registered twice; give each a name of its own.")
-            loading[kind][name] = maker
+            loading[kind][name] = made_by(maker) if isinstance(maker, Observable) else maker
         return maker
 
     return keep

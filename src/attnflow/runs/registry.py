@@ -4,10 +4,10 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from attnflow import fields, flows, kernels, learn, masks, meanfield, spaces, tokens
+from attnflow import fields, flows, kernels, learn, masks, meanfield, observe, spaces, tokens
 from attnflow.flows.methods import AbstractUpdate
 from attnflow.flows.methods.solvers import solvers
-from attnflow.observe import watch
+from attnflow.observe.observable import maker
 
 
 class Later(Mapping[str, Callable[..., Any]]):
@@ -140,10 +140,22 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
     },
     "stop": {"consensus": flows.Consensus, "still": flows.Still},
     "observable": {
-        "order-parameter": lambda: watch.order_parameter,
-        "effective-rank": lambda: watch.effective_rank,
-        "spread": lambda: watch.spread,
-        "clusters": watch.ClusterCount,
+        "order-parameter": maker(observe.order_parameter),
+        "effective-rank": maker(observe.effective_rank),
+        "spread": maker(observe.spread),
+        "clusters": maker(observe.cluster_count),
+        "modes": maker(observe.mode_count),
+        "overlaps": maker(observe.overlaps),
+        "energy": maker(observe.energy),
+        "energy0": maker(observe.energy0),
+        "log-energy": maker(observe.log_energy),
+        "speed": maker(observe.speed),
+        "total-energy": maker(observe.total_energy),
+        "dissipation": maker(observe.dissipation),
+        "interaction-energy": maker(observe.interaction_energy),
+        "energy-rate": maker(observe.energy_rate),
+        "attention-matrix": maker(observe.attention_matrix),
+        "distance": maker(observe.distance),
     },
 }
 """part of a specification -> name -> what makes it."""
@@ -169,7 +181,7 @@ NEEDED: dict[str, type] = {
     "kernel": kernels.AbstractKernel,
     "map": fields.AbstractLinearMap,
 }
-"""Of which class the parts are; a weight may be an array, an observable is a function."""
+"""Of which class the parts are; a weight may be an array, an observable is a function, or an `Observable`."""
 
 _WEIGHTS: dict[str, tuple[str, ...]] = dict.fromkeys(("matrix", "vector", "bias", "gain"), ("weight",))
 _MAPS: dict[str, tuple[str, ...]] = dict.fromkeys(("query", "key", "value", "output", "gate", "up"), ("weight", "map"))
@@ -191,7 +203,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
         "basis",
     )
 }
-_OTHERS |= {"densities": ("density",), "factors": ("space",)}
+_OTHERS |= {"densities": ("density",), "factors": ("space",), "nu": ("tokens",)}
 ARGUMENTS: dict[str, tuple[str, ...]] = _WEIGHTS | _MAPS | _BLOCKS | _FIELDS | _OTHERS
 """argument -> the parts that a table given for it may name."""
 
@@ -210,7 +222,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 """Parts that are filled in when they are left out, by the name they belong to."""
 
-HIDDEN = {"sum", "max_steps", "role"}
+HIDDEN = {"sum", "max_steps", "role", "limit"}
 """Arguments that do not belong in a specification: they do not change results."""
 
 

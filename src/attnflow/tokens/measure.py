@@ -86,6 +86,13 @@ class Measure(eqx.Module):
         """Itself: a measure is one system."""
         return self
 
+    def member(self) -> "Measure":
+        """The measure without its absent rows; not under tracing, where their number is not known."""
+        if self.present is None:
+            return self
+        rows = np.asarray(self.present)
+        return Measure(self.positions[rows], self.masses[rows], place=self.place[rows], space=self.space)
+
     def moved(self, positions: Any) -> "Measure":
         """The same measure at other positions."""
         return _at(self, self.space, positions)
