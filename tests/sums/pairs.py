@@ -8,8 +8,8 @@ import numpy as np
 from attnflow.kernels import Exponential
 from attnflow.masks import Everyone
 from attnflow.sums import Columns, Tiled, Weights
-from attnflow.sums.base import AbstractCharges
 from attnflow.sums.host import _answer
+from attnflow.sums.weights import AbstractCharges
 
 
 def unit(v):

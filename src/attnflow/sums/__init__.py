@@ -1,15 +1,15 @@
 """Sums over all tokens: S(x; y, charges) = sum_j m_j e^(log weight of (x, y_j)) charge_j, in bounded memory."""
 
-from attnflow.sums.base import AbstractSum, Arguments, Charges, Columns, Moments, Use, Weights
+from attnflow.sums.base import AbstractSum, Case, Offer, Use
 from attnflow.sums.choose import Choice, choose, consider
 from attnflow.sums.circle import Circle
 from attnflow.sums.cutoff import Cutoff
 from attnflow.sums.dense import Dense
 from attnflow.sums.fused import Fused
 from attnflow.sums.harmonics import Harmonics
-from attnflow.sums.offers import Case, Offer
 from attnflow.sums.sht import FastSphere
 from attnflow.sums.tiled import Tiled, over_pairs
+from attnflow.sums.weights import Arguments, Charges, Columns, Moments, Weights
 
 __all__ = [
     "AbstractSum",

@@ -1,88 +1,36 @@
-"""The one interface of all sums: S(x; y, charges)_i = sum_j m_j e^(log weight of (x_i, y_j)) charge_j."""
+"""The one interface of all sums: S(x; y, charges)_i = sum_j m_j e^(log weight of (x_i, y_j)) charge_j.
+
+What a sum is, what it is used for (`Use`), and what it offers (`Offer`) in one `Case`.
+"""
 
 import abc
-import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Real
+from jaxtyping import Array, Float
 
+from attnflow.axes import batches
 from attnflow.errors import InvalidInput
-from attnflow.kernels import AbstractKernel, Exponential, members_of
+from attnflow.kernels import AbstractKernel, Exponential, cast, members_of
 from attnflow.masks import AbstractMask, AbstractPrefix
+from attnflow.precision import full_precision
 from attnflow.spaces import AbstractSpace, Sphere
+from attnflow.sums.costs import costs
+from attnflow.sums.weights import Arguments, Charges, Columns, KeySide, QuerySide, Sums, Weights
 from attnflow.tokens import Measure, Tokens
 
-if TYPE_CHECKING:
-    from attnflow.sums.offers import Case, Offer
-
-QuerySide = tuple[Float[Array, "query feature"], Real[Array, " query"]]
-"""The points that listen: their features and their places."""
-KeySide = tuple[Float[Array, "key feature"], Real[Array, " key"]]
-"""The points that are listened to."""
-Sums = tuple[Float[Array, " query"], Float[Array, "query charge"]]
-
-
 EXPONENTIAL = "needs the kernel Exponential with beta >= 0, Q = K = I on the unit sphere and no mask"
-
-
-class AbstractCharges(eqx.Module):
-    """What is summed, a column for each."""
-
-    @abc.abstractmethod
-    def array(self, y: Any) -> Any:
-        """The columns as an array, for keys with the features `y`."""
-
-
-class Moments(AbstractCharges):
-    """1 and the features of the keys: all that V = I needs, and nothing that has to be handed over."""
-
-    def array(self, y: Any) -> Any:
-        ones = (np if isinstance(y, np.ndarray) else jnp).ones((y.shape[0], 1), y.dtype)
-        return (np if isinstance(y, np.ndarray) else jnp).concatenate([ones, y], axis=1)
-
-
-class Columns(AbstractCharges):
-    """The columns of an array, one row for each key."""
-
-    values: Float[Array | np.ndarray, "key charge"]
-
-    def array(self, y: Any) -> Any:
-        return self.values
-
-
-Charges = Moments | Columns
-
-
-class Weights(eqx.Module):
-    """The weight of a pair: K(features of query and key) e^(bias of their places)."""
-
-    kernel: AbstractKernel
-    mask: AbstractMask
-    at_tokens: bool = eqx.field(static=True, default=False)
-    """Whether the queries are the tokens themselves in the order of the keys, so that each sees its own mass."""
-    present: Bool[Array, " query"] | None = None
-    """At the tokens: which queries matter; None is all. What absent ones see must decide nothing."""
-
-    def log(self, query: QuerySide, key: KeySide) -> Float[Array, "query key"]:
-        """Log weights of all pairs of two blocks, for a kernel that does not change sign."""
-        value = self.kernel.block(query[0], key[0])
-        return value if self.mask.sees_everyone else value + self.bias(query, key)
-
-    def values(self, query: QuerySide, key: KeySide) -> Float[Array, "query key"]:
-        """Weights of all pairs of two blocks."""
-        if not self.kernel.is_signed:
-            return jnp.exp(self.log(query, key))
-        value = self.kernel.block(query[0], key[0])
-        return value if self.mask.sees_everyone else value * jnp.exp(self.bias(query, key))
-
-    def bias(self, query: QuerySide, key: KeySide) -> Float[Array, "query key"]:
-        """What the mask adds to the log weights."""
-        bias = self.mask.bias(query[1], key[1]).astype(query[0].dtype)
-        return jnp.broadcast_to(bias, (query[1].shape[0], key[1].shape[0]))
+LOOSEST = 1e-6
+"""The largest error that a sum may have when no tolerance is given."""
+MEMORY = 2**31
+"""Bytes that a sum may take."""
+TOLERANCE = {"float64": 1e-12, "float32": 1e-4}
+"""The error of the softmax mean when no tolerance is given."""
 
 
 class AbstractSum(eqx.Module):
@@ -104,7 +52,7 @@ class AbstractSum(eqx.Module):
         """The same sum when `copies` of it run side by side (heads) and share the memory of one."""
 
     @abc.abstractmethod
-    def trusted(self, arguments: "Arguments", scale: Any, total: Any) -> Any:
+    def trusted(self, arguments: Arguments, scale: Any, total: Any) -> Any:
         """Whether ratios to e^scale total, the weight that each query sees of all the mass, are accurate as stated.
 
         `arguments` are those of the call. None: they are, by construction. Otherwise a traced boolean for all queries
@@ -197,6 +145,68 @@ class Use(NamedTuple):
             raise InvalidInput(why)
 
 
+@dataclasses.dataclass(frozen=True)
+class Offer:
+    """One way to sum: what one evaluation costs and how far its softmax mean may be off; or why it is out."""
+
+    name: str
+    sum: AbstractSum | None
+    seconds: float = math.inf
+    accuracy: float = math.inf
+    why_not: str = ""
+    doubtful: bool = False
+    """Whether its accuracy depends on how much the tokens see of each other now."""
+
+
+class Case:
+    """Everything that an offer depends on."""
+
+    def __init__(
+        self, tokens: Tokens, use: Use, tol: float | None, dtype: np.dtype, backend: str, flowing: bool, floor: float
+    ):
+        self.tokens, self.use, self.dtype, self.backend, self.flowing = tokens, use, dtype, backend, flowing
+        self.floor = floor
+        """The error of the softmax mean that rounding leaves to any sum."""
+        self.given = tol is not None
+        """Whether a tolerance was asked for; else an offer may be less accurate, down to LOOSEST."""
+        self.tol = max(TOLERANCE[dtype.name], 2 * floor) if tol is None else tol
+        self.kernels: list[AbstractKernel] = use.kernels or []
+        self.n, self.d = tokens.n, tokens.dim
+        self.batched = bool(tokens.dims) or bool(batches((use.kernel, use.mask)))
+        """Whether members run side by side: a fall-back on tiles would then run always."""
+        self.lightest = least_mass(tokens)
+        """The least mass of a token."""
+        self.costs = costs(backend, dtype)
+
+    @property
+    def setting(self) -> str:
+        """The case in words."""
+        return f"n = {self.n}, d = {self.d}, {named(self.kernels)}, {self.dtype.name} on {self.backend}"
+
+    def cut(self, name: str, make: Callable[[float, bool], AbstractSum], seconds: float, rounding: float) -> Offer:
+        """The offer of a sum `make(tol, guarded)` with absolute errors.
+
+        Its accuracy is bounded by the least mass if round-off allows that, else by what the tokens see now.
+        """
+        always = 4 * rounding / self.lightest
+        if always <= (self.tol if self.given else max(self.tol, LOOSEST)):
+            tol = max(self.tol, always)
+            return Offer(name, make(tol, False), seconds, tol)
+        offer = Offer(name, make(self.tol, True), seconds, self.tol, doubtful=True)
+        return self.refused(offer) if self.batched else offer
+
+    def trusted(self, offer: Offer) -> bool:
+        """Whether every token sees enough for the absolute error of the sum."""
+        assert offer.sum is not None
+        with full_precision():
+            given = [jnp.asarray(a) for a in (self.tokens.positions, self.tokens.masses, self.tokens.place)]
+            return bool(_trusted(offer.sum, self.use.kernel, self.use.mask, *given))
+
+    def refused(self, offer: Offer) -> Offer:
+        """The same offer, out because of its round-off."""
+        return Offer(offer.name, None, why_not=f"round-off over the least weight seen exceeds {self.tol:.0e}")
+
+
 def least_mass(tokens: Any) -> float:
     """The least mass of a token; absent rows do not count."""
     masses = np.asarray(tokens.masses)
@@ -214,52 +224,18 @@ def unsupported(name: str, mask: AbstractMask) -> str:
     return f"the sum {name} does not support the {strict}mask {type(mask).__name__}; use sum=Tiled(), which does."
 
 
-Arguments = tuple[Weights, QuerySide, KeySide, Float[Array, " key"], Charges]
-"""What a sum is called with."""
+def named(kernels: list[AbstractKernel]) -> str:
+    """The kernel in words, with the range of its inverse temperature if it has one."""
+    betas = [float(np.asarray(kernel.beta)) for kernel in kernels if hasattr(kernel, "beta")]
+    if len(betas) < len(kernels):
+        return f"the kernel {type(kernels[0]).__name__}"
+    return f"beta = {min(betas):g}" + ("" if min(betas) == max(betas) else f" to {max(betas):g}")
 
 
-def seen_by_present(weights: Weights, seen: Any, other: Any) -> Any:
-    """What each query sees, with `other` for absent ones."""
-    return seen if weights.present is None else jnp.where(weights.present, seen, other)
-
-
-def length(tree: Any) -> int:
-    """The number of points of a pytree whose leaves have the point as first axis."""
-    return jax.tree.leaves(tree)[0].shape[0]
-
-
-def blocked(array: Array, size: int, fill: float | None) -> Array:
-    """Cut the first axis into blocks of `size`, filling up the last one (None repeats the last row)."""
-    missing = -array.shape[0] % size
-    if missing:
-        shape = (missing, *array.shape[1:])
-        tail = jnp.broadcast_to(array[-1:], shape) if fill is None else jnp.full(shape, fill, array.dtype)
-        array = jnp.concatenate([array, tail])
-    return array.reshape(-1, size, *array.shape[1:])
-
-
-def side_by_side(function: Any, blocks: Any, groups: int) -> list[Any]:
-    """`function` of consecutive groups of blocks, as loops that do not wait for each other.
-
-    On the CPU the compiler works through a loop in one thread but through independent loops at the same time. Few
-    blocks, and devices, get a single loop. The grouping depends on the shapes alone, so that results repeat.
-    """
-    count = length(blocks)
-    if count < 32 or jax.default_backend() != "cpu":
-        return [function(blocks)]
-    edges = [count * k // groups for k in range(groups + 1)]
-    return [function(jax.tree.map(lambda a, i=i, j=j: a[i:j], blocks)) for i, j in itertools.pairwise(edges)]
-
-
-def derived_from(exact: Any, fast: Any) -> Any:
-    """`fast` with the derivatives of `exact`, a differentiable function that gives the same values."""
-
-    @jax.custom_jvp
-    def function(*args: Any) -> Any:
-        return fast(*args)
-
-    @function.defjvp
-    def _(primals: Any, tangents: Any) -> Any:
-        return function(*primals), jax.jvp(exact, primals, tangents)[1]
-
-    return function
+@eqx.filter_jit
+def _trusted(made: AbstractSum, kernel: AbstractKernel, mask: AbstractMask, x: Any, masses: Any, place: Any) -> Any:
+    """Whether every token sees enough, by the sum itself."""
+    weights = Weights(cast(kernel, x.dtype), mask, at_tokens=True)
+    arguments = (weights, (x, place), (x, place), jnp.log(masses), Columns(jnp.ones((x.shape[0], 1), x.dtype)))
+    scale, total = made(*arguments)
+    return made.trusted(arguments, scale, total[:, 0])

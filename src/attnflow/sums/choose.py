@@ -13,13 +13,12 @@ from attnflow.errors import InvalidInput
 from attnflow.kernels import AbstractKernel, as_kernel
 from attnflow.masks import AbstractMask, Everyone
 from attnflow.spaces import AbstractSpace
-from attnflow.sums.base import AbstractSum, Use
+from attnflow.sums.base import AbstractSum, Case, Offer, Use, named
 from attnflow.sums.circle import Circle
 from attnflow.sums.cutoff import Cutoff
 from attnflow.sums.dense import Dense
 from attnflow.sums.fused import Fused
 from attnflow.sums.harmonics import Harmonics
-from attnflow.sums.offers import Case, Offer, named
 from attnflow.sums.sht import FastSphere
 from attnflow.sums.tiled import Tiled
 from attnflow.tokens import Tokens

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.sums.offers import Case
+from attnflow.sums.base import Case
 from attnflow.sums.series import AbstractSeries
 
 BLOCK = 16

@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.kernels import AbstractKernel
-from attnflow.sums.base import EXPONENTIAL, AbstractSum, Arguments, Charges, Use, least_mass
+from attnflow.sums.base import EXPONENTIAL, AbstractSum, Case, Offer, Use, least_mass
 from attnflow.sums.host import AbstractHostSum, Work, cores, tol_per_mass
-from attnflow.sums.offers import Case, Offer
 from attnflow.sums.tiled import TILE, Tiled
+from attnflow.sums.weights import Arguments, Charges
 from attnflow.tokens import Measure, Tokens
 
 BLOCK = 64

@@ -9,8 +9,9 @@ from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
 from attnflow.kernels import AbstractKernel
-from attnflow.sums.base import AbstractSum, Arguments, Charges, KeySide, QuerySide, Sums, Use, Weights, length
-from attnflow.sums.offers import MEMORY, Case, Offer
+from attnflow.sums.base import MEMORY, AbstractSum, Case, Offer, Use
+from attnflow.sums.blocks import length
+from attnflow.sums.weights import Arguments, Charges, KeySide, QuerySide, Sums, Weights
 from attnflow.tokens import Measure, Tokens
 
 LIMIT = 1 << 34

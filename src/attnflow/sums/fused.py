@@ -18,22 +18,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.kernels import AbstractKernel, Exponential
-from attnflow.sums.base import (
-    EXPONENTIAL,
-    AbstractSum,
-    Arguments,
-    Charges,
-    Columns,
-    KeySide,
-    QuerySide,
-    Sums,
-    Use,
-    Weights,
-    derived_from,
-    least_mass,
-)
-from attnflow.sums.offers import Case, Offer
+from attnflow.sums.base import EXPONENTIAL, AbstractSum, Case, Offer, Use, least_mass
+from attnflow.sums.blocks import derived_from
 from attnflow.sums.tiled import Tiled
+from attnflow.sums.weights import Arguments, Charges, Columns, KeySide, QuerySide, Sums, Weights
 from attnflow.tokens import Measure, Tokens
 
 LOG2E = math.log2(math.e)

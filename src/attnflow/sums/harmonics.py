@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.special.degrees import basis_size, multiplicity_ratios
-from attnflow.sums.offers import Case
+from attnflow.sums.base import Case
 from attnflow.sums.series import AbstractSeries
 
 SEGMENTS = (0, 1 / 4, 1 / 2, 3 / 4)

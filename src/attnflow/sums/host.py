@@ -18,19 +18,9 @@ from jaxtyping import Array, Float
 from attnflow.errors import InvalidInput
 from attnflow.kernels import AbstractKernel, cast
 from attnflow.masks import Everyone
-from attnflow.sums.base import (
-    AbstractSum,
-    Charges,
-    Columns,
-    KeySide,
-    Moments,
-    QuerySide,
-    Sums,
-    Weights,
-    derived_from,
-    length,
-    unsupported,
-)
+from attnflow.sums.base import AbstractSum, unsupported
+from attnflow.sums.blocks import derived_from, length
+from attnflow.sums.weights import Charges, Columns, KeySide, Moments, QuerySide, Sums, Weights
 
 Work = Callable[[Any, float, np.ndarray, np.ndarray, np.ndarray, Charges], np.ndarray]
 """(numbers of the kernel, eps, x, y, masses, charges) -> S, in float64, off by at most eps sum_j m_j |charge_j| before

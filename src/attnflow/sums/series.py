@@ -23,24 +23,10 @@ from attnflow.errors import InvalidInput
 from attnflow.kernels import STEEPEST, AbstractKernel, Expansion, Exponential, cast, expanded, first_member
 from attnflow.masks import AbstractPrefix
 from attnflow.special.degrees import basis_size
-from attnflow.sums.base import (
-    AbstractSum,
-    Arguments,
-    Charges,
-    KeySide,
-    QuerySide,
-    Sums,
-    Use,
-    Weights,
-    blocked,
-    least_mass,
-    length,
-    seen_by_present,
-    side_by_side,
-    unsupported,
-)
-from attnflow.sums.offers import MEMORY, Case, Offer, named
+from attnflow.sums.base import MEMORY, AbstractSum, Case, Offer, Use, least_mass, named, unsupported
+from attnflow.sums.blocks import blocked, length, side_by_side
 from attnflow.sums.tiled import Tiled
+from attnflow.sums.weights import Arguments, Charges, KeySide, QuerySide, Sums, Weights, seen_by_present
 from attnflow.tokens import Measure, Tokens
 
 ROUND_OFF = 4.0

@@ -23,10 +23,9 @@ import numpy as np
 
 from attnflow.errors import MissingExtra
 from attnflow.kernels import BEYOND, AbstractKernel, expanded
-from attnflow.sums.base import AbstractSum, Arguments, Charges, Columns, Moments, Use, largest, seen_by_present
+from attnflow.sums.base import AbstractSum, Case, Offer, Use, largest
 from attnflow.sums.harmonics import Harmonics
 from attnflow.sums.host import AbstractHostSum, Work, cores
-from attnflow.sums.offers import Case, Offer
 from attnflow.sums.series import (
     NO_EXPANSION,
     needed_degree,
@@ -36,6 +35,7 @@ from attnflow.sums.series import (
     unguarded,
 )
 from attnflow.sums.tiled import Tiled
+from attnflow.sums.weights import Arguments, Charges, Columns, Moments, seen_by_present
 from attnflow.tokens import Measure, Tokens
 
 FINEST = 2e-14

@@ -15,21 +15,9 @@ from jaxtyping import Array, Float
 
 from attnflow.kernels import AbstractKernel, first_member
 from attnflow.precision import is_concrete
-from attnflow.sums.base import (
-    AbstractSum,
-    Arguments,
-    Charges,
-    KeySide,
-    QuerySide,
-    Sums,
-    Use,
-    Weights,
-    blocked,
-    least_mass,
-    length,
-    side_by_side,
-)
-from attnflow.sums.offers import Case, Offer, named
+from attnflow.sums.base import AbstractSum, Case, Offer, Use, least_mass, named
+from attnflow.sums.blocks import blocked, length, side_by_side
+from attnflow.sums.weights import Arguments, Charges, KeySide, QuerySide, Sums, Weights
 from attnflow.tokens import Measure, Tokens
 
 TILE = 1 << 18  # entries of one tile: 2 MiB in float64, the size of a second-level cache
