@@ -11,10 +11,20 @@ import numpy as np
 
 from attnflow.axes import is_along
 
-NEUTRAL = {"Identity", "NoEncoding", "Everyone", "Softmax"}
-"""Parts that are there when nothing was asked for: they are left out."""
 SHORT = 6
 """Members of a batch dimension that are written out."""
+
+
+class LeftOut:
+    """A part that is there when nothing was asked for; it is not mentioned."""
+
+
+class Inlined:
+    """A part whose fields are arguments of the whole; they are named as such."""
+
+
+class Bare:
+    """A part that holds an array as it was given; the array stands for it."""
 
 
 def brief(node: Any) -> str:
@@ -93,12 +103,13 @@ def _parts(node: Any, usual: bool = False) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in dataclasses.fields(node):
         value = getattr(node, field.name)
-        kind = type(value).__name__
-        if value is None or not field.repr or (not usual and (kind in NEUTRAL or _is_default(field, value))):
+        if value is None or not field.repr:
             continue
-        if kind in ("Features", "Exponential"):  # their fields are arguments of Attention itself
+        if not usual and (isinstance(value, LeftOut) or _is_default(field, value)):
+            continue
+        if isinstance(value, Inlined):
             found |= _parts(value, usual)
-        elif kind in ("Constant", "Matrix"):  # an array that was given as it is
+        elif isinstance(value, Bare):
             found[field.name] = next(iter(_parts(value).values()), value)
         else:
             found[field.name] = value

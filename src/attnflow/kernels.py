@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attnflow import describe
 from attnflow.axes import Batched, batches, is_along, scalar
 from attnflow.checks import instance, whole
 from attnflow.precision import full_precision, is_traced
@@ -142,7 +143,7 @@ class AbstractZonal(AbstractKernel):
         return None
 
 
-class Exponential(AbstractKernel):
+class Exponential(AbstractKernel, describe.Inlined):
     """exp(beta (<q, k> - 1)): on the unit sphere at most 1 for beta >= 0, a Gaussian of bandwidth beta^(-1/2).
 
     beta is an inverse temperature, at most 1e15 in size; softmax(Q K^T / sqrt(d_k)) is beta = 1/sqrt(d_k).

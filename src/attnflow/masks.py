@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Real
 
+from attnflow import describe
 from attnflow.axes import Batched, scalar
 from attnflow.checks import ABOVE_ZERO, flag, number, shown, whole
 from attnflow.errors import InvalidInput
@@ -23,11 +24,6 @@ class AbstractMask(eqx.Module):
 
     sees_everyone: eqx.AbstractClassVar[bool]
     """Whether the bias is 0 for all pairs, so that places do not matter."""
-
-    @property
-    @abc.abstractmethod
-    def is_causal(self) -> bool:
-        """Whether no token sees a later place, so that the first k tokens move as if they were alone."""
 
     @property
     @abc.abstractmethod
@@ -65,10 +61,6 @@ class AbstractPrefix(AbstractMask):
         """
 
     @property
-    def is_causal(self) -> bool:
-        return True
-
-    @property
     def sees_itself(self) -> bool:
         return not self.strict
 
@@ -81,14 +73,10 @@ class AbstractPrefix(AbstractMask):
         """Any place will do."""
 
 
-class Everyone(AbstractMask):
+class Everyone(AbstractMask, describe.LeftOut):
     """Every token sees every token."""
 
     sees_everyone = True
-
-    @property
-    def is_causal(self) -> bool:
-        return False
 
     @property
     def sees_itself(self) -> bool:
@@ -135,10 +123,6 @@ class Window(AbstractMask):
         flag("causal", self.causal)
 
     @property
-    def is_causal(self) -> bool:
-        return self.causal
-
-    @property
     def sees_itself(self) -> bool:
         return True
 
@@ -180,10 +164,6 @@ class Table(AbstractMask):
         if np.isnan(table).any() or (table == np.inf).any():
             raise InvalidInput("`values` of Table has NaN or +inf; a bias is finite, or -inf for a pair not seen.")
         self.values = table
-
-    @property
-    def is_causal(self) -> bool:
-        return False  # whatever the numbers say, nothing may depend on them
 
     @property
     def sees_itself(self) -> bool:

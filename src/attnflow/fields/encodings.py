@@ -10,6 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Real
 
+from attnflow import describe
 from attnflow.axes import Batched, Number, positive, scalar
 from attnflow.checks import shown, whole
 from attnflow.errors import InvalidInput
@@ -37,7 +38,7 @@ class AbstractEncoding(eqx.Module):
         """Refuse a number of features that the encoding cannot act on."""
 
 
-class NoEncoding(AbstractEncoding):
+class NoEncoding(AbstractEncoding, describe.LeftOut):
     """Places do not enter the logits."""
 
     uses_place = False

@@ -5,14 +5,14 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float, Real
 
-from attnflow import checks
+from attnflow import checks, describe
 from attnflow.errors import InvalidInput
 from attnflow.fields.encodings import AbstractEncoding, NoEncoding
 from attnflow.fields.linear import Identity, as_linear_map
 from attnflow.fields.maps import AbstractLinearMap
 
 
-class Features(eqx.Module):
+class Features(eqx.Module, describe.Inlined):
     """Q x of the points that listen and K y of those that are listened to, with an encoding of their places.
 
     Features are computed once per point; with several heads they have the head as first axis.

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attnflow import describe
 from attnflow.axes import Along
 from attnflow.checks import not_instance
 from attnflow.errors import InvalidInput
@@ -16,7 +17,7 @@ from attnflow.fields.weights import AbstractWeight, Constant, as_weight
 from attnflow.precision import is_concrete
 
 
-class Identity(AbstractLinearMap):
+class Identity(AbstractLinearMap, describe.LeftOut):
     """x -> x."""
 
     def __call__(self, t: Any, x: Float[Array, "point in"]) -> Float[Array, "*head point out"]:
@@ -44,7 +45,7 @@ class Identity(AbstractLinearMap):
         return True
 
 
-class Matrix(AbstractLinearMap):
+class Matrix(AbstractLinearMap, describe.Bare):
     """x -> M x; a weight of shape (out, in), or (heads, out, in)."""
 
     weight: AbstractWeight

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attnflow import describe
 from attnflow.axes import Number, positive, scalar
 from attnflow.checks import shown, whole
 from attnflow.errors import InvalidInput
@@ -41,7 +42,7 @@ class AbstractNormaliser(eqx.Module):
         """Refuse a kernel, its parameters known, or a mask with which the normaliser has no meaning."""
 
 
-class Softmax(AbstractNormaliser):
+class Softmax(AbstractNormaliser, describe.LeftOut):
     """Weights sum to one over the tokens that are seen (the model SA)."""
 
     is_lipschitz = True

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attnflow import describe
 from attnflow.axes import Along, Batched, Number, as_seed, finite_array, positive, random_key, scalar
 from attnflow.checks import instance, not_instance, shown, whole
 from attnflow.errors import InvalidInput, TooLarge
@@ -44,7 +45,7 @@ class AbstractWeight(AbstractTimed):
         """Whether it is constant between its breaks, so that a flow may be known exactly there."""
 
 
-class Constant(AbstractWeight):
+class Constant(AbstractWeight, describe.Bare):
     """The same array at all times: weights shared by all layers. `Along(dim, arrays)` gives each member its own."""
 
     value: Float[Array | np.ndarray, "..."] | Along
