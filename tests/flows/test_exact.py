@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
+from scipy.spatial.transform import Rotation as Turn
 
 import attnflow as af
+from attnflow.control import Schedule
 from attnflow.errors import InvalidInput
-from attnflow.fields import AbstractExact, Affine, Laws, Pieces, carry_stretching
+from attnflow.fields import AbstractExact, Affine, Drift, Laws, MeanAttention, Pieces, ReluUnit, carry_stretching
 from attnflow.fields.queries import AtPoints
 from attnflow.fields.timed import breaks
 from attnflow.flows import AdamsBashforth, Exact
@@ -216,6 +218,16 @@ class Mean(AbstractExact):
     def stretching(self, t0, t1, query, mu):
         return carry_stretching(self, t0, t1, query, mu)
 
+    @property
+    def is_free(self):
+        return False
+
+    def lipschitz(self, space):
+        return 0.0
+
+    def times(self, factor):
+        raise NotImplementedError
+
     def children(self, space):
         return ()
 
@@ -316,3 +328,30 @@ def test_a_specification_of_a_field_of_a_file(tmp_path):
         k = a @ w
         x = x + np.maximum(x @ a + 0.2, 0)[:, None] * w * np.expm1(k * h) / k
     np.testing.assert_allclose(flow.positions.values[-1], x, atol=1e-13)
+
+
+def test_a_field_of_a_file_in_a_schedule():
+    """Pushed, inverted, joined and bounded as the package's own element is; the other turns points as SciPy does."""
+    unit, turn = (load([OUTSIDE]).words("field")[name] for name in ("relu-unit", "rotation"))
+    w, a, axis = RNG.standard_normal((3, 3))
+    others = [(Drift([1.0, 0.0, 0.5]), 0.5), (unit(0.5 * a, w, -0.2), 0.3), (turn(axis), 0.7), (turn(w), 0.1)]
+    mine = Schedule(FLAT.space, [(unit(w, a, 0.3), 0.8), *others])
+    theirs = Schedule(FLAT.space, [(ReluUnit(w, a, 0.3), 0.8), *others])
+    assert mine.is_free
+    np.testing.assert_allclose(mine.budget, theirs.budget, rtol=1e-14)
+    x = np.asarray(FLAT.positions)
+    end, log_det = mine.push(x)
+    for found, wanted in zip((end, log_det), theirs.push(x), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-14)
+    back, change = mine.inverse().push(end)
+    np.testing.assert_allclose(back, x, atol=1e-13)
+    np.testing.assert_allclose(change, -log_det, atol=1e-13)
+    assert mine.then(mine).counts == {"Drift": 2, "ReluUnit": 4, "Rotation": 4}
+    sphere = Schedule(ROUND.space, [(turn(axis), 0.7), (MeanAttention(np.eye(3)), 0.1)])
+    assert not sphere.is_free
+    np.testing.assert_allclose(sphere.budget, 0.7 * np.linalg.norm(axis) + 0.1, rtol=1e-14)
+    turned = ROUND.moved(ROUND.positions @ Turn.from_rotvec(0.7 * axis).as_matrix().T)
+    alone = Schedule(ROUND.space, [(MeanAttention(np.eye(3)), 0.1)])
+    np.testing.assert_allclose(sphere(ROUND).positions, alone(turned).positions, atol=1e-14)
+    with pytest.raises(InvalidInput, match="give MeanAttention its `value`"):
+        Schedule(ROUND.space, [(MeanAttention(), 1.0)]).inverse()

@@ -1,6 +1,7 @@
-"""A ReLU unit of R^d that knows its own flow, as a user's file would add it."""
+"""Two fields that know their own flow, as a user's file would add them: a ReLU unit of R^d, and a rotation."""
 
 import jax.numpy as jnp
+import numpy as np
 
 import attnflow as af
 from attnflow.errors import InvalidInput
@@ -39,6 +40,16 @@ class ReluUnit(AbstractExact):
         _, k, active = self._parts((t0 + t1) / 2, query.points(mu))
         return jnp.where(active > 0, k * (t1 - t0), 0.0)
 
+    @property
+    def is_free(self):
+        return True
+
+    def lipschitz(self, space):
+        return np.linalg.norm(self.outer.value, axis=-1) * np.linalg.norm(self.inner.value, axis=-1)
+
+    def times(self, factor):
+        return ReluUnit(factor * np.asarray(self.outer.value), self.inner, self.bias)
+
     def children(self, space):
         return ()
 
@@ -55,3 +66,49 @@ class ReluUnit(AbstractExact):
         """w, <a, w> and (<a, x> + b)_+."""
         w, a = self.outer.at(t, x.dtype), self.inner.at(t, x.dtype)
         return w, a @ w, jnp.maximum(x @ a + self.bias.at(t, x.dtype), 0.0)
+
+
+@af.register("field", "rotation")
+class Rotation(AbstractExact):
+    """X(x) = axis x x in R^3 and on S^2. The flow turns by the angle |axis| h and keeps volumes."""
+
+    axis: np.ndarray
+
+    def __init__(self, axis):
+        self.axis = np.asarray(axis, float)
+
+    def formula(self, t, query, mu):
+        x = query.points(mu)
+        return jnp.cross(jnp.asarray(self.axis, x.dtype)[None], x)
+
+    def carry(self, t0, t1, query, mu):
+        x = query.points(mu)
+        axis = jnp.asarray(self.axis, x.dtype)
+        size = jnp.sqrt(jnp.sum(axis**2))
+        e, angle = (axis / size)[None], size * (t1 - t0)
+        along = e * (x @ e[0])[:, None]
+        return along + jnp.cos(angle) * (x - along) + jnp.sin(angle) * jnp.cross(e, x)
+
+    def stretching(self, t0, t1, query, mu):
+        return jnp.zeros(query.points(mu).shape[:1])
+
+    @property
+    def is_free(self):
+        return True
+
+    def lipschitz(self, space):
+        return np.linalg.norm(self.axis, axis=-1)
+
+    def times(self, factor):
+        return Rotation(factor * self.axis)
+
+    def children(self, space):
+        return ()
+
+    def check_parameters(self, tokens):
+        if not isinstance(tokens.space, af.Euclidean | af.Sphere) or tokens.dim != 3:
+            raise InvalidInput(f"a Rotation is for tokens in R^3 or on S^2, not on {tokens.space}.")
+
+    @property
+    def laws(self):
+        return Laws(rotation=False, exchangeable=True, lipschitz=True, steady=True)

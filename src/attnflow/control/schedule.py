@@ -13,15 +13,13 @@ import numpy as np
 from attnflow.checks import instance
 from attnflow.compilations import make_room
 from attnflow.errors import InvalidInput
-from attnflow.fields import AbstractExact, AbstractField, Affine, AtPoints, AtTokens, Drift, MeanAttention, ReluUnit
-from attnflow.fields.in_turn import InTurn, choose_kind
+from attnflow.fields import AbstractExact, AbstractField, AtPoints, AtTokens, ReluUnit
+from attnflow.fields.in_turn import InTurn, choose_kind, lipschitz, multiple, stack_size
 from attnflow.flows import Adaptive, flow_map
 from attnflow.precision import full_precision
 from attnflow.spaces import AbstractSpace, Euclidean
 from attnflow.tokens import Measure, Tokens, all_present
 
-FREE = (ReluUnit, Drift, Affine)
-"""Elements in which no token feels another."""
 ROWS = 2048
 """Points that are pushed together; their coordinates stay in the cache."""
 Elements = Iterable[tuple[AbstractField, float]]
@@ -99,7 +97,7 @@ class Schedule:
     @property
     def is_free(self) -> bool:
         """Whether no token feels another, so that the map does not depend on a measure."""
-        return all(isinstance(kind, FREE) for kind in self.field.kinds)
+        return self.field.is_free
 
     @property
     def budget(self) -> float:
@@ -108,8 +106,9 @@ class Schedule:
         For ReLU units in R^d it is sum |w| |a| t. Rounding errors of a round trip are at most of the size
         e^(2 budget) times that of the numbers, and much smaller as a rule. nan where a bound is not known.
         """
-        rates = [_rates(kind, self.space) for kind in self.field.kinds]
-        found = [rates[kind][row] for kind, row in zip(self.field.which, self.field.row, strict=True)]
+        rates = [lipschitz(kind, self.space) for kind in self.field.kinds]
+        places = zip(self.field.which, self.field.row, strict=True)
+        found = [rates[kind][min(row, len(rates[kind]) - 1)] for kind, row in places]
         return float(np.sum(np.array(found) * self.durations))
 
     def __call__(self, tokens: Tokens) -> Tokens:
@@ -137,7 +136,7 @@ class Schedule:
 
         With attention it takes the measure at the end to that at the start, and amplifies errors by up to e^budget.
         """
-        kinds = tuple(_negative(kind) for kind in self.field.kinds)
+        kinds = tuple(multiple(kind, -1.0) for kind in self.field.kinds)
         back = slice(None, None, -1)
         durations = self.durations[back].copy()
         field = InTurn.of(kinds, np.asarray(self.field.which)[back], np.asarray(self.field.row)[back], durations)
@@ -153,7 +152,7 @@ class Schedule:
             same = [k for k, mine in enumerate(kinds) if _stackable(mine, kind)]
             if same:
                 moved.append(same[0])
-                shift.append(_size(kinds[same[0]]))
+                shift.append(stack_size(kinds[same[0]]))
                 kinds[same[0]] = _joined(kinds[same[0]], kind)
             else:
                 moved.append(len(kinds))
@@ -219,7 +218,7 @@ class Schedule:
         """
         field = self.field
         kinds = tuple(
-            _longer(kind, rung(_size(kind))) if isinstance(kind, AbstractExact) else kind for kind in field.kinds
+            _longer(kind, rung(stack_size(kind))) if isinstance(kind, AbstractExact) else kind for kind in field.kinds
         )
         which, row, durations = np.asarray(field.which)[turn], np.asarray(field.row)[turn], self.durations[turn]
         more = rung(len(which)) - len(which)
@@ -284,34 +283,6 @@ def _coupled(kinds: Any, which: Any, row: Any, durations: Any, mu: Measure, x: A
     return end
 
 
-def _rates(kind: AbstractField, space: AbstractSpace) -> np.ndarray:
-    """Bounds of the Lipschitz constants of the elements of a stack, as fields on the space."""
-    flat = isinstance(space, Euclidean)
-    if isinstance(kind, ReluUnit):
-        w, a = (np.linalg.norm(_values(weight), axis=-1) for weight in (kind.outer, kind.inner))
-        return w * a if flat else w * (2 * a + np.abs(_values(kind.bias)))
-    if isinstance(kind, Drift):
-        y = np.linalg.norm(_values(kind.vector), axis=-1)
-        return np.zeros_like(y) if flat else y
-    if isinstance(kind, Affine):
-        size = np.linalg.norm(_values(kind.matrix), ord=2, axis=(-2, -1))
-        return size if flat else 2 * size
-    if isinstance(kind, MeanAttention):
-        size = np.ones(1) if kind.value is None else np.linalg.norm(_values(kind.value), ord=2, axis=(-2, -1))
-        return np.broadcast_to(size if not flat else 0 * size, _size(kind))
-    return np.full(_size(kind), np.nan)
-
-
-def _values(weight: Any) -> np.ndarray:
-    return np.asarray(weight.value, float)
-
-
-def _size(kind: AbstractField) -> int:
-    """Rows of a stack; a stack without weights is one element over and over, whose rows do not matter."""
-    leaves = [leaf for leaf in jax.tree.leaves(kind) if eqx.is_array(leaf)]
-    return len(leaves[0]) if leaves and isinstance(kind, AbstractExact) else 1
-
-
 def rung(count: int) -> int:
     """The next of 8, 16, 32, 64, 128, 256, 320, 384, 448, 512, 640, ...: a quarter more at most from 256 on."""
     bits = (count - 1).bit_length()
@@ -342,21 +313,6 @@ def _stackable(one: AbstractField, other: AbstractField) -> bool:
 def _joined(one: AbstractField, other: AbstractField) -> AbstractField:
     found: AbstractField = jax.tree.map(lambda a, b: np.concatenate([a, b]) if eqx.is_array(a) else a, one, other)
     return found
-
-
-def _negative(kind: AbstractField) -> AbstractField:
-    """The field with the other sign, for stacks too."""
-    if isinstance(kind, ReluUnit):
-        return ReluUnit(-_values(kind.outer), kind.inner, kind.bias)
-    if isinstance(kind, Drift):
-        return Drift(-_values(kind.vector))
-    if isinstance(kind, Affine):
-        return Affine(-_values(kind.matrix), None if kind.bias is None else -_values(kind.bias))
-    if isinstance(kind, MeanAttention) and kind.value is not None:
-        return MeanAttention(-_values(kind.value))
-    if isinstance(kind, AbstractExact):
-        raise InvalidInput(f"{kind!r} cannot be run backwards in a schedule; give MeanAttention its `value`.")
-    return -kind
 
 
 def units(outer: Any, inner: Any, bias: Any, durations: Any = 1.0) -> Schedule:

@@ -4,11 +4,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import Laws
-from attnflow.fields.exact import AbstractExact, check_constant, constant_laws
+from attnflow.fields.exact import AbstractExact, check_constant, constant, constant_laws
 from attnflow.fields.queries import AbstractQuery, Points
 from attnflow.fields.structure import Part
 from attnflow.fields.weights import AbstractWeight, as_weight
@@ -47,6 +48,17 @@ class Affine(AbstractExact):
         if isinstance(mu.space, Euclidean):
             return grown
         return grown - mu.dim * jnp.log(jnp.linalg.norm(image, axis=-1))
+
+    @property
+    def is_free(self) -> bool:
+        return True
+
+    def lipschitz(self, space: AbstractSpace) -> Any:
+        size = np.linalg.norm(constant(self.matrix), ord=2, axis=(-2, -1))
+        return size if isinstance(space, Euclidean) else 2 * size
+
+    def times(self, factor: float) -> "Affine":
+        return Affine(factor * constant(self.matrix), None if self.bias is None else factor * constant(self.bias))
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return ()

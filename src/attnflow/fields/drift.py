@@ -4,10 +4,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.fields.base import Laws
-from attnflow.fields.exact import AbstractJoint, check_constant, constant_laws
+from attnflow.fields.exact import AbstractJoint, check_constant, constant, constant_laws
 from attnflow.fields.queries import AbstractQuery, Points
 from attnflow.fields.structure import Part
 from attnflow.fields.weights import AbstractWeight, as_weight
@@ -46,6 +47,16 @@ class Drift(AbstractJoint):
         )
         moved = moved / jnp.sqrt(jnp.sum(moved**2, axis=1, keepdims=True))
         return moved, (x.shape[1] - 1) * jnp.log(factor)
+
+    @property
+    def is_free(self) -> bool:
+        return True
+
+    def lipschitz(self, space: AbstractSpace) -> Any:
+        return 0.0 if isinstance(space, Euclidean) else np.linalg.norm(constant(self.vector), axis=-1)
+
+    def times(self, factor: float) -> "Drift":
+        return Drift(factor * constant(self.vector))
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return ()

@@ -6,12 +6,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from attnflow import describe
+from attnflow.axes import Along
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField, Laws
 from attnflow.fields.queries import AbstractQuery, AtPoints, Points
-from attnflow.fields.weights import AbstractWeight
+from attnflow.fields.weights import AbstractWeight, Constant
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 from attnflow.tokens import Measure, Tokens
 
@@ -19,9 +22,12 @@ from attnflow.tokens import Measure, Tokens
 class AbstractExact(AbstractField):
     """A field that knows its own flow between two jumps; the method `Exact` asks for it.
 
-    Both members are for one system and in JAX. No part of the field jumps between t0 and t1, but parts may jump at
-    either of them, so weights are read in between, at (t0 + t1)/2. t1 < t0 is the inverse map. `check_parameters`
-    refuses spaces and weights for which the flow is not known.
+    `carry` and `stretching` are for one system and in JAX. No part of the field jumps between t0 and t1, but parts may
+    jump at either of them, so weights are read in between, at (t0 + t1)/2. t1 < t0 is the inverse map.
+    `check_parameters` refuses spaces and weights for which the flow is not known.
+
+    `is_free`, `lipschitz` and `times` are what a schedule (`attnflow.control`) asks of its elements, on the host. There
+    elements of one kind are one field whose arrays have a row for each of them in front, so both act on the last axes.
     """
 
     @abc.abstractmethod
@@ -35,6 +41,22 @@ class AbstractExact(AbstractField):
         `carry_stretching(self, t0, t1, query, mu)` finds it by automatic differentiation, with a determinant for every
         point; a closed form is faster.
         """
+
+    @property
+    @abc.abstractmethod
+    def is_free(self) -> bool:
+        """Whether no token feels another: the flow does not read the measure."""
+
+    @abc.abstractmethod
+    def lipschitz(self, space: AbstractSpace) -> Any:
+        """A bound of the Lipschitz constant of the field on the space, for constant weights; nan if none is known.
+
+        A number, or one for each row.
+        """
+
+    @abc.abstractmethod
+    def times(self, factor: float) -> "AbstractExact":
+        """The element whose field is `factor` times this one, for constant weights; -1 runs it backwards."""
 
     def flow(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> tuple[Points, Float[Array, " query"]]:
         """(`carry`, `stretching`); an `AbstractJoint` field finds both at once."""
@@ -80,6 +102,15 @@ def check_constant(field: AbstractExact, tokens: Tokens | Measure, **shapes: tup
                 f"`{role}` of {name} is {type(weight).__name__}, which changes between its jumps, so that the flow is "
                 "not known; use Pieces or PerLayer, or the field Perceptron."
             )
+
+
+def constant(weight: AbstractWeight) -> np.ndarray:
+    """The numbers of a weight that is the same at all times and for all members."""
+    if not isinstance(weight, Constant) or isinstance(weight.value, Along):
+        raise InvalidInput(
+            f"a weight is {describe.brief(weight)}, which changes with time or along a batch; give a plain array."
+        )
+    return np.asarray(weight.value, float)
 
 
 def constant_laws(*weights: AbstractWeight | None, rotation: bool = False) -> Laws:

@@ -103,6 +103,16 @@ class InTurn(AbstractExact):
         found: tuple[Points, Any] = self._now((t0 + t1) / 2, lambda part: as_exact(part).flow(t0, t1, query, mu))
         return found
 
+    @property
+    def is_free(self) -> bool:
+        return all(isinstance(kind, AbstractExact) and kind.is_free for kind in self.kinds)
+
+    def lipschitz(self, space: AbstractSpace) -> Any:
+        return np.max([np.max(lipschitz(kind, space)) for kind in self.kinds])
+
+    def times(self, factor: float) -> "InTurn":
+        return eqx.tree_at(lambda field: field.kinds, self, tuple(multiple(kind, factor) for kind in self.kinds))
+
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         others = [kind for kind, part in enumerate(self.kinds) if not isinstance(part, AbstractExact)]
         return tuple(Inner(functools.partial(_kind_number, kind), space) for kind in others)
@@ -146,6 +156,23 @@ def picked(kind: AbstractField, row: Any) -> AbstractField:
 
     found: AbstractField = jax.tree.map(leaf, kind)
     return found
+
+
+def stack_size(kind: AbstractField) -> int:
+    """Rows of a stack; a stack without weights is one element over and over, whose rows do not matter."""
+    leaves = [leaf for leaf in jax.tree.leaves(kind) if eqx.is_array(leaf)]
+    return len(leaves[0]) if leaves and isinstance(kind, AbstractExact) else 1
+
+
+def lipschitz(kind: AbstractField, space: AbstractSpace) -> np.ndarray:
+    """Bounds of the Lipschitz constants of the elements of a stack; nan for a field that does not know its flow."""
+    found = kind.lipschitz(space) if isinstance(kind, AbstractExact) else np.nan
+    return np.broadcast_to(np.asarray(found, float), stack_size(kind))
+
+
+def multiple(kind: AbstractField, factor: float) -> AbstractField:
+    """`factor` times a field, or times every element of a stack."""
+    return kind.times(factor) if isinstance(kind, AbstractExact) else factor * kind
 
 
 def stacked(parts: Sequence[AbstractField]) -> AbstractField:

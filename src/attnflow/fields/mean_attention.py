@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attnflow.errors import InvalidInput
 from attnflow.fields.base import Laws
-from attnflow.fields.exact import AbstractJoint, check_constant, constant_laws
+from attnflow.fields.exact import AbstractJoint, check_constant, constant, constant_laws
 from attnflow.fields.queries import AbstractQuery, Points
 from attnflow.fields.structure import Part
 from attnflow.fields.weights import AbstractWeight, as_weight
@@ -63,6 +64,23 @@ class MeanAttention(AbstractJoint):
         begin = (jnp.zeros((), points.dtype), x, jnp.asarray(points), jnp.zeros(points.shape[:1], points.dtype))
         _, _, moved, grown = jax.lax.while_loop(lambda state: state[0] < legs, leg, begin)
         return moved, grown
+
+    @property
+    def is_free(self) -> bool:
+        return False
+
+    def lipschitz(self, space: AbstractSpace) -> Any:
+        if isinstance(space, Euclidean):
+            return 0.0
+        return 1.0 if self.value is None else np.linalg.norm(constant(self.value), ord=2, axis=(-2, -1))
+
+    def times(self, factor: float) -> "MeanAttention":
+        if self.value is None:
+            raise InvalidInput(
+                f"{self!r} has no matrix that could be multiplied, say to run it backwards; give MeanAttention its "
+                "`value`, the identity np.eye(d)."
+            )
+        return MeanAttention(factor * constant(self.value))
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return ()

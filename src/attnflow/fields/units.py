@@ -4,10 +4,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.fields.base import Laws
-from attnflow.fields.exact import AbstractJoint, check_constant, constant_laws
+from attnflow.fields.exact import AbstractJoint, check_constant, constant, constant_laws
 from attnflow.fields.gates import gate_flow
 from attnflow.fields.queries import AbstractQuery, Points
 from attnflow.fields.structure import Part
@@ -48,6 +49,17 @@ class ReluUnit(AbstractJoint):
     def flow(self, t0: Any, t1: Any, query: AbstractQuery, mu: Measure) -> tuple[Points, Float[Array, " query"]]:
         x = query.points(mu)
         return unit_flow(mu.space, x, *self._at((t0 + t1) / 2, x.dtype), jnp.asarray(t1 - t0, x.dtype))
+
+    @property
+    def is_free(self) -> bool:
+        return True
+
+    def lipschitz(self, space: AbstractSpace) -> Any:
+        w, a = (np.linalg.norm(constant(weight), axis=-1) for weight in (self.outer, self.inner))
+        return w * a if isinstance(space, Euclidean) else w * (2 * a + np.abs(constant(self.bias)))
+
+    def times(self, factor: float) -> "ReluUnit":
+        return ReluUnit(factor * constant(self.outer), self.inner, self.bias)
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return ()
