@@ -2,6 +2,7 @@
 
 import functools
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,11 +10,12 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import attnflow as af
-from attnflow.control import match_measures, matching, planner, shared_mass_bound, wasserstein
+from attnflow.control import match_measures, planner, shared_mass_bound, sphere, wasserstein
 from attnflow.control.distances import angles
-from attnflow.control.matching import disentangle, spread
-from attnflow.control.planner import Stage
+from attnflow.control.sphere import disentangle, spread
+from attnflow.control.stage import NoPlan, Stage
 from attnflow.errors import InvalidInput
+from attnflow.runs.plugins import load
 from tests.history import ROOT, in_history
 
 
@@ -102,15 +104,32 @@ def test_equal_means_need_a_gate():
     near = np.concatenate([near, near @ turn])
     near = near / np.linalg.norm(near, axis=1, keepdims=True)
     quarter = near @ np.array([[0.0, 1, 0], [-1, 0, 0], [0, 0, 1]])
-    stage = Stage([near, quarter], [np.full(60, 1 / 60)] * 2, None)
-    assert spread(stage)[1] < 1e-12
-    _, separation = disentangle(stage, 0.35, np.random.default_rng(0))
+    start = Stage((near, quarter), (np.full(60, 1 / 60),) * 2)
+    assert spread(start)[1] < 1e-12
+    stage, _, separation = disentangle(start, 0.35, np.random.default_rng(0))
     assert separation > 1 / 0.35
     assert [type(field).__name__ for field, _ in stage.elements] == ["ReluUnit", "MeanAttention"]
+    assert start.elements == ()
+    assert np.array_equal(start.points, np.concatenate([near, quarter]))
+
+
+@pytest.mark.parametrize("layer", [None, 0.01])
+def test_an_element_of_a_file_moves_a_stage(layer):
+    """Exactly, or in 60 layers of h = 0.01, each of which lengthens x by up to h^2/2 across the axis; none changes."""
+    turn = load([Path(__file__).parent.parent / "outside" / "exact.py"]).words("field")["rotation"]
+    start = Stage(tuple(c.positions for c in clouds(3, 2, 0)), (np.full(60, 1 / 60),) * 2, layer)
+    after = start.then(turn([0.0, 0.0, 2.0]), 0.3)
+    c, s = np.cos(0.6), np.sin(0.6)
+    np.testing.assert_allclose(
+        after.points, start.points @ np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]]), atol=1e-14 if layer is None else 3e-3
+    )
+    assert [duration for _, duration in after.elements] == [0.3 if layer is None else 60.0]
+    with pytest.raises(ValueError, match="read-only"):
+        after.clouds[0][0] = 0.0
 
 
 def test_no_free_point(monkeypatch):
-    monkeypatch.setattr(matching, "free_point", lambda points, rng: (np.eye(3)[0], 1e-4))
+    monkeypatch.setattr(sphere, "free_point", lambda points, rng: (np.eye(3)[0], 1e-4))
     with pytest.raises(InvalidInput, match="no free point"):
         match_measures(clouds(3, 2, 0), atoms(3, 2, 1, 0))
 
@@ -193,6 +212,6 @@ def test_hops_are_long_against_the_whole_piece(monkeypatch):
     sizes = []
     monkeypatch.setattr(planner, "_path", lambda *given: sizes.append(given[-1]))
     x = np.array([[1.0, 0.0, 0.0], [0.8, 0.6, 0.0], [0.96, 0.28, 0.0]])
-    with pytest.raises(planner.NoPlan):
+    with pytest.raises(NoPlan):
         planner.carry(SimpleNamespace(points=x), np.arange(3), x[0], -x[0], x[:0], None, 0.1)
     assert sizes == pytest.approx([np.arccos(0.8)] * 4)

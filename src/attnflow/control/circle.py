@@ -1,8 +1,12 @@
 """Plans on the circle, where gates keep the cyclic order and skew attention changes it."""
 
+import functools
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
-from attnflow.control.planner import NoPlan, Stage, contract, gate, gather
+from attnflow.control.planner import contract, gate, gather
+from attnflow.control.stage import AbstractPlanner, NoPlan, Plan, Stage
 from attnflow.errors import InvalidInput
 from attnflow.fields import Drift, MeanAttention
 from attnflow.tokens import Tokens
@@ -22,50 +26,53 @@ TRIES = 40
 """Boosts before skew attention that are tried: each leads through other cyclic orders."""
 
 
-def plan(stage: Stage, atoms: list[Tokens], tol: float, attempt: int) -> tuple[float, float]:
-    """One atom for every measure; (time of skew attention, least distance of clouds over their radius)."""
-    if any(one.n != 1 for one in atoms):
-        raise InvalidInput("on the circle a target is one atom; give targets of one token, or use d of at least 3.")
-    goals = np.array([_angle(np.asarray(one.positions)[0]) for one in atoms])
-    time = _turn(stage, goals, attempt)
-    radius, apart = _apart(stage)
-    _carry(stage, goals, tol)
-    return time, apart / max(radius, 1e-300)
+class CirclePlanner(AbstractPlanner):
+    """Skew attention brings the measures into the order of their targets, one atom each; then gates carry them."""
+
+    def __init__(self, start: Stage, atoms: list[Tokens], tol: float):
+        self.start, self.atoms, self.tol = start, atoms, tol
+
+    def attempts(self) -> Sequence[Callable[[], Plan]]:
+        return [functools.partial(self._plan, attempt) for attempt in range(TRIES)]
+
+    def _plan(self, attempt: int) -> Plan:
+        if any(one.n != 1 for one in self.atoms):
+            raise InvalidInput("on the circle a target is one atom; give targets of one token, or use d of at least 3.")
+        goals = np.array([_angle(np.asarray(one.positions)[0]) for one in self.atoms])
+        stage, time = _turn(self.start, goals, attempt)
+        radius, apart = _apart(stage)
+        return Plan(_carry(stage, goals, self.tol), time, apart / max(radius, 1e-300))
 
 
-def _turn(stage: Stage, goals: np.ndarray, attempt: int) -> float:
+def _turn(stage: Stage, goals: np.ndarray, attempt: int) -> tuple[Stage, float]:
     """Skew attention until the clouds, once contracted, stand in the order of their goals.
 
     P_x J m turns a measure and also shears it along m. Contraction by V = I then makes points of the clouds.
     """
     if attempt:
         # another boost in every try: it changes the lengths of the means, hence the speeds
-        stage.apply(Drift(np.array([np.cos(2.4 * attempt), np.sin(2.4 * attempt)])), 1.2)
-    begin, elements = stage.clouds, list(stage.elements)
-    turned, step = begin, STEP * (1 + 0.013 * attempt)
+        stage = stage.then(Drift(np.array([np.cos(2.4 * attempt), np.sin(2.4 * attempt)])), 1.2)
+    skew, turned, step = MeanAttention(SKEW), stage, STEP * (1 + 0.013 * attempt)
     for count in range(int(LAST / STEP)):
-        stage.clouds = turned
         if count:
-            turned = stage.clouds = stage.tried(MeanAttention(SKEW), step)[0]
-        centres = _contracted(stage) if len(goals) < 2 or _ordered(_centres(stage), goals) else None
+            turned = turned.then(skew, step)
+        centres = _contracted(turned) if len(goals) < 2 or _ordered(_centres(turned), goals) else None
         if centres is None:
             continue
         far = np.diff(np.sort(centres), append=np.sort(centres)[0] + 2 * np.pi).min() > APART
         if len(goals) < 2 or (far and _ordered(centres, goals)):
-            stage.clouds, stage.elements = begin, elements
-            if count:
-                stage.apply(MeanAttention(SKEW), count * step)
-            stage.apply(MeanAttention(np.eye(2)), _contraction(stage))
-            if len(goals) < 2 or _ordered(_centres(stage), goals):  # layers of one long element differ a little
-                return count * step
+            found = stage.then(skew, count * step) if count else stage
+            found = found.then(MeanAttention(np.eye(2)), _contraction(found))
+            if len(goals) < 2 or _ordered(_centres(found), goals):  # layers of one long element differ a little
+                return found, count * step
     raise NoPlan("no time of skew attention gives the cyclic order of the targets")
 
 
 def _contraction(stage: Stage) -> float:
     """A time in which V = I makes small clouds of all measures; 0 if none does."""
     for length in CONTRACTIONS:
-        trial, _ = stage.tried(MeanAttention(np.eye(2)), length)
-        if max(_radius(c, m) for c, m in zip(trial, stage.masses, strict=True)) < TIGHT:
+        trial = stage.then(MeanAttention(np.eye(2)), length)
+        if max(_radius(c, m) for c, m in zip(trial.clouds, stage.masses, strict=True)) < TIGHT:
             return length
     return 0.0
 
@@ -75,8 +82,7 @@ def _contracted(stage: Stage) -> np.ndarray | None:
     length = _contraction(stage)
     if length == 0:
         return None
-    trial, _ = stage.tried(MeanAttention(np.eye(2)), length)
-    return np.array([_angle(m @ c) for c, m in zip(trial, stage.masses, strict=True)])
+    return _centres(stage.then(MeanAttention(np.eye(2)), length))
 
 
 def _angle(x: np.ndarray) -> float:
@@ -108,12 +114,12 @@ def _ordered(centres: np.ndarray, goals: np.ndarray) -> bool:
     return bool(np.array_equal(np.roll(first, -int(np.argmin(first))), np.roll(second, -int(np.argmin(second)))))
 
 
-def _carry(stage: Stage, goals: np.ndarray, tol: float) -> None:
+def _carry(stage: Stage, goals: np.ndarray, tol: float) -> Stage:
     """All clouds to their goals."""
     n = len(goals)
     for i in range(n):
         piece = np.arange(stage.ends[i], stage.ends[i + 1])
-        gather(stage, piece, np.delete(stage.points, piece, axis=0), tol)
+        stage, _ = gather(stage, piece, np.delete(stage.points, piece, axis=0), tol)
     here = _centres(stage)
     order = np.argsort(here)
     start, end = here[order], _rising(goals[order])
@@ -122,9 +128,9 @@ def _carry(stage: Stage, goals: np.ndarray, tol: float) -> None:
     for _ in range(PASSES):
         for k in range(n):
             piece = np.arange(stage.ends[order[k]], stage.ends[order[k] + 1])
-            start[k] = _along(stage, piece, float(start[k]), float(end[k]), tol)
+            stage, start[k] = _along(stage, piece, float(start[k]), float(end[k]), tol)
         if np.abs(end - start).max() <= tol:
-            return
+            return stage
     raise NoPlan("no path")
 
 
@@ -136,8 +142,8 @@ def _rising(goals: np.ndarray) -> np.ndarray:
     return found
 
 
-def _along(stage: Stage, piece: np.ndarray, here: float, end: float, tol: float) -> float:
-    """Hops along an arc towards `end`, as far as the others allow; where they lead.
+def _along(stage: Stage, piece: np.ndarray, here: float, end: float, tol: float) -> tuple[Stage, float]:
+    """Hops along an arc towards `end`, as far as the others allow; the stage there, and where they lead.
 
     A hop is short enough for its cap, 1.25 times as wide, to leave out the other clouds.
     """
@@ -149,11 +155,11 @@ def _along(stage: Stage, piece: np.ndarray, here: float, end: float, tol: float)
                          ((sides - here) * sign, (here - sides) * sign))  # fmt: skip
         length = min(HOP, left, 0.85 * ahead, 7.0 * behind)
         if length < min(SHORTEST, left):
-            return here
+            return stage, here
         then = here + sign * length
         q, middle = (np.array([np.cos(v), np.sin(v)]) for v in (then, (here + then) / 2))
         radius = 1.25 * length / 2
         height = np.cos(length / 2) - np.cos(radius)
-        contract(stage, piece, gate(middle, radius, q, 1.0 / height), q, tol)
+        stage = contract(stage, piece, gate(middle, radius, q, 1.0 / height), q, tol)
         here = then
-    return here
+    return stage, here

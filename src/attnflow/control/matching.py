@@ -2,27 +2,19 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from attnflow.checks import generator, instance, number
-from attnflow.control import circle
-from attnflow.control.distances import angles, wasserstein
-from attnflow.control.planner import NoPlan, Stage, carry, cut, free_point, gather
+from attnflow.control.circle import CirclePlanner
+from attnflow.control.distances import wasserstein
 from attnflow.control.schedule import Schedule
+from attnflow.control.sphere import SpherePlanner
+from attnflow.control.stage import AbstractPlanner, NoPlan, Plan, Stage
 from attnflow.errors import InvalidInput
-from attnflow.fields import Drift, MeanAttention, ReluUnit
 from attnflow.flows import Layers, solve
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens, all_present
-
-RATIOS = (0.35, 0.35, 0.15, 0.15, 0.05, 0.05, 0.02, 0.02)
-"""Largest radius of a cloud over the least separation of clouds, in successive tries."""
-NEAR, WIDE = 0.5, 0.9
-"""All tokens are boosted within NEAR of one point; the separated clouds are spread over a cap of radius WIDE."""
-STEP, LONGEST = 0.25, 40.0
-"""Times of attention that are tried."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,29 +66,28 @@ def match_measures(
     clouds, atoms = _checked(inputs, targets)
     tol, rng = number("tol", tol, low=1e-10, high=0.1), generator(seed)
     layer = None if layer is None else number("layer", layer, low=1e-4, high=1.0)
-    reason = ""
-    ratios = RATIOS if clouds[0].dim > 2 else circle.TRIES * (0.0,)
-    for attempt, ratio in enumerate(ratios):
-        stage = Stage([np.asarray(c.positions) for c in clouds], [np.asarray(c.masses) for c in clouds], layer)
+    start = Stage(tuple(np.asarray(c.positions) for c in clouds), tuple(np.asarray(c.masses) for c in clouds), layer)
+    planner: AbstractPlanner = (
+        CirclePlanner(start, atoms, tol / 16) if start.dim == 2 else SpherePlanner(start, atoms, tol / 16, rng)
+    )
+    reason, attempts = "", planner.attempts()
+    for tries, attempt in enumerate(attempts, 1):
         try:
-            if clouds[0].dim == 2:
-                attention, separation = circle.plan(stage, atoms, tol / 16, attempt)
-            else:
-                attention, separation = _plan(stage, atoms, tol / 16, ratio, rng)
+            plan = attempt()
         except NoPlan as error:
             reason = str(error)
             continue
-        found = _report(stage, clouds, atoms, attention, separation, attempt + 1)
+        found = _report(plan, clouds, atoms, tries)
         if found.w2.max() <= tol:
             return found
         reason = f"W_2 = {found.w2.max():.2g}"
-        if attempt and _indivisible(clouds, atoms):
+        if tries > 1 and _indivisible(clouds, atoms):
             raise InvalidInput(
                 f"the masses of the atoms are no sums of masses of tokens (W_2 = {found.w2.max():.2g} at best here); "
                 "give more tokens, or masses that fit."
             )
     raise InvalidInput(
-        f"no schedule was found in {len(ratios)} tries (last: {reason}): the measures cannot be told apart by "
+        f"no schedule was found in {len(attempts)} tries (last: {reason}): the measures cannot be told apart by "
         "attention, or the geometry is too tight; give inputs with different means, or a larger `tol`."
     )
 
@@ -135,110 +126,10 @@ def _same(one: Tokens, other: Tokens) -> bool:
     return bool(np.abs(first - second).max() < 1e-12)
 
 
-def _plan(stage: Stage, atoms: list[Tokens], tol: float, ratio: float, rng: np.random.Generator) -> tuple[float, float]:
-    hole, room = free_point(stage.points, rng)
-    if room < 1e-3:
-        raise InvalidInput(
-            f"the tokens leave no free point on the sphere (largest hole {room:.1g} rad); give inputs with a free cap."
-        )
-    tau = np.log(np.tan((np.pi - room) / 2) / np.tan(NEAR / 2))
-    if tau > 0:
-        stage.apply(Drift(-hole), float(tau))
-    attention, separation = 0.0, np.inf
-    if len(stage.clouds) > 1:
-        attention, separation = disentangle(stage, ratio, rng)
-    centre = _direction(stage.points.mean(axis=0))
-    widest = float(angles(stage.points, centre[None]).max())
-    tau = np.log(np.tan(WIDE / 2) / np.tan(widest / 2))
-    if tau > 0 and len(stage.clouds) > 1:
-        stage.apply(Drift(-centre), float(tau))
-    _deliver(stage, atoms, tol, rng)
-    return attention, separation
-
-
-def disentangle(stage: Stage, ratio: float, rng: np.random.Generator) -> tuple[float, float]:
-    """Mean attention until every cloud is small against the distance to the next; equal means need a gate first."""
-    d = stage.clouds[0].shape[1]
-    if spread(stage)[1] < 1e-3:
-        a, w = (_direction(v) for v in rng.standard_normal((2, d)))
-        a = _direction(a + 2 * _direction(stage.points.mean(axis=0)))
-        level = float(np.median(stage.points @ a))
-        stage.apply(ReluUnit(w / max(float((stage.points @ a).max()) - level, 1e-9), a, -level), 1.0)
-    begin, elements, time = stage.clouds, list(stage.elements), 0.0
-    identity = np.eye(d)
-    while True:
-        radius, apart = spread(stage)
-        if radius < ratio * apart:
-            break
-        if time >= LONGEST or radius < 1e-13:
-            raise NoPlan("the measures have one mean")
-        stage.apply(MeanAttention(identity), STEP)
-        time += STEP
-    if time > 0:  # one element for all steps
-        stage.clouds, stage.elements = begin, elements
-        stage.apply(MeanAttention(identity), time)
-    radius, apart = spread(stage)
-    return time, apart / radius
-
-
-def spread(stage: Stage) -> tuple[float, float]:
-    """(largest radius of a cloud about its mean direction, least angle between mean directions)."""
-    means = np.stack([_direction(m @ c) for c, m in zip(stage.clouds, stage.masses, strict=True)])
-    radius = max(float(angles(c, m[None]).max()) for c, m in zip(stage.clouds, means, strict=True))
-    apart = angles(means, means) + np.pi * np.eye(len(means))
-    return radius, float(apart.min()) if len(means) > 1 else np.pi
-
-
-def _deliver(stage: Stage, atoms: list[Tokens], tol: float, rng: np.random.Generator) -> None:
-    """Cut and carry, measure by measure; one that finds no path waits for the others."""
-    waiting, failed = list(rng.permutation(len(atoms))), 0
-    done = np.zeros(stage.ends[-1], bool)
-    left = {i: list(range(atoms[i].n)) for i in waiting}
-    while waiting:
-        i = int(waiting.pop(0))
-        kept = [c.copy() for c in stage.clouds], len(stage.elements), done.copy()
-        try:
-            while left[i]:
-                _atom(stage, i, atoms[i], left[i][0], len(left[i]) == 1, done, tol, rng)
-                left[i].pop(0)
-                kept = [c.copy() for c in stage.clouds], len(stage.elements), done.copy()
-            failed = 0
-        except NoPlan:
-            stage.clouds, done = kept[0], kept[2]
-            del stage.elements[kept[1] :]
-            waiting.append(i)
-            failed += 1
-            if failed >= len(waiting):
-                raise
-
-
-def _atom(stage: Stage, i: int, atoms: Tokens, k: int, last: bool, done: np.ndarray, tol: float,
-          rng: Any) -> None:  # fmt: skip
-    """Deliver the k-th atom of measure i; `done` says which tokens are at their place."""
-    own = np.arange(stage.ends[i], stage.ends[i + 1])
-    cloud = own[~done[own]]
-    if not len(cloud):
-        return
-    goal, points = np.asarray(atoms.positions)[k], stage.points
-    rest = np.setdiff1d(np.arange(len(points)), cloud)
-    mass = np.concatenate(stage.masses)[cloud]
-    if last or len(cloud) == 1:
-        piece, start = cloud, gather(stage, cloud, points[rest], tol)
-    else:
-        piece, start = cut(stage, cloud, mass, float(np.asarray(atoms.masses)[k]), points[rest], rng, tol)
-    away = np.setdiff1d(np.arange(len(points)), piece)
-    there = done[away] & (angles(stage.points[away], goal[None])[:, 0] < 4 * tol)
-    if angles(start[None], goal[None])[0, 0] > tol:
-        carry(stage, piece, start, goal, stage.points[away[~there]], rng, tol)
-    done[piece] = True
-
-
-def _report(
-    stage: Stage, clouds: list[Tokens], atoms: list[Tokens], attention: float, separation: float, tries: int
-) -> Matching:
-    schedule = Schedule(clouds[0].space, stage.elements)
+def _report(plan: Plan, clouds: list[Tokens], atoms: list[Tokens], tries: int) -> Matching:
+    schedule = Schedule(clouds[0].space, plan.stage.elements)
     empty = np.zeros(len(clouds))
-    made = Matching(schedule, stage.layer, empty, empty, empty, attention, float(separation), tries)
+    made = Matching(schedule, plan.stage.layer, empty, empty, empty, plan.attention, float(plan.separation), tries)
     ends = [made(one) for one in clouds]
     w1, w2 = (np.array([wasserstein(e, a, p) for e, a in zip(ends, atoms, strict=True)]) for p in (1, 2))
     before = np.array([wasserstein(c, a, 2) for c, a in zip(clouds, atoms, strict=True)])
@@ -254,10 +145,3 @@ def _indivisible(clouds: list[Tokens], atoms: list[Tokens]) -> bool:
         ):
             return True
     return False
-
-
-def _direction(v: np.ndarray) -> np.ndarray:
-    size = float(np.linalg.norm(v))
-    if size < 1e-14:
-        raise NoPlan("a mean vanishes")
-    return np.asarray(v / size)

@@ -95,6 +95,13 @@ class Schedule:
         return found
 
     @property
+    def free(self) -> np.ndarray:
+        """Which elements are free: while they act no token feels another."""
+        return np.array([isinstance(kind, AbstractExact) and kind.is_free for kind in self.field.kinds])[
+            self.field.which
+        ]
+
+    @property
     def is_free(self) -> bool:
         """Whether no token feels another, so that the map does not depend on a measure."""
         return self.field.is_free

@@ -7,6 +7,8 @@ import numpy as np
 from attnflow.control import Schedule
 from attnflow.experiments.gallery.circle_reordering import simulate
 from attnflow.experiments.mutation import Mutation, altered
+from attnflow.fields import MeanAttention
+from attnflow.fields.exact import constant
 
 
 class Other:
@@ -19,7 +21,8 @@ class Other:
 
 
 def _is_skew(field: Any) -> bool:
-    return type(field).__name__ == "MeanAttention" and bool(abs(np.asarray(field.value.value)[0, 1]) > 0.5)
+    attends = isinstance(field, MeanAttention) and field.value is not None
+    return attends and bool(abs(constant(field.value)[0, 1]) > 0.5)
 
 
 MUTATIONS = (

@@ -81,8 +81,7 @@ def replayed(schedule: Schedule, tokens: Tokens) -> Tokens:
 
 def blind(schedule: Schedule) -> Schedule:
     """The schedule without its attention."""
-    elements = [schedule[k] for k in range(len(schedule))]
-    return Schedule(schedule.space, [one for one in elements if type(one[0]).__name__ != "MeanAttention"])
+    return Schedule(schedule.space, [schedule[k] for k in np.flatnonzero(schedule.free).tolist()])
 
 
 def shared(parameters: Parameters) -> xr.Dataset:
@@ -107,7 +106,7 @@ def shared(parameters: Parameters) -> xr.Dataset:
 def _stages(schedule: Schedule, inputs: list[Tokens]) -> dict[str, Any]:
     """Positions at the start, after the first boost, after attention, after the second boost and at the end."""
     elements = [schedule[k] for k in range(len(schedule))]
-    after = [type(field).__name__ for field, _ in elements].index("MeanAttention")
+    after = int(np.argmin(schedule.free))
     parts = [Schedule(schedule.space, elements[:count]) for count in (1, after + 1, after + 2, len(elements))]
     frames = [[one.positions, *(part(one).positions for part in parts)] for one in inputs]
     return {"frame": (("measure", "stage", "token", "axis"), np.array(frames))}
