@@ -1,9 +1,9 @@
 """How the suite compiles: most of its time is building programs that run once, so the compiler is told to hurry.
 
 `flags` turns optimisation off and takes the older of the two ways in which XLA emits loops on a CPU, which needs a third
-of the time where XLA still has it. Cases marked `optimised` compile as users do, in a process of their own. Programs are
-kept in a folder of the user's cache, which all workers of a run share and the next run finds again; a run that finds
-nothing there takes longer, and nothing else.
+of the time where XLA still has it. Cases marked `optimised` compile as users do, in a process of their own. Programs of
+both kinds are kept in a folder of the user's cache, which all workers of a run share and the next run finds again; a run
+that finds nothing there takes longer, and nothing else.
 """
 
 import importlib.metadata
@@ -62,6 +62,8 @@ def as_users(node):
     """Run one case in a process that compiles as users do: (whether it passed, what pytest printed)."""
     environment = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "EQX_ON_ERROR")}
     environment = {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}
+    environment |= {"JAX_COMPILATION_CACHE_DIR": str(folder())}  # other flags make other programs
+    environment |= {f"JAX_PERSISTENT_CACHE_MIN_{one}": "0" for one in ("COMPILE_TIME_SECS", "ENTRY_SIZE_BYTES")}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", node]
     done = subprocess.run(
         command, env=environment | {AS_USERS: "1"}, capture_output=True, text=True, cwd=Path(__file__).parent.parent
