@@ -7,7 +7,7 @@ from attnflow.kernels import Polynomial
 from attnflow.sums import AbstractSum, Offer
 
 
-@af.sums.consider
+@af.register("sum", "squares")
 class Squares(AbstractSum):
     """(o + <q, k>)^2/(o + 1)^2 = <f(q), f(k)> with f(x) = (o, sqrt(2 o) x, x x^T)/(o + 1): one moment for each feature."""
 

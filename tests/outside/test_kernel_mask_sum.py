@@ -14,7 +14,7 @@ import attnflow as af
 from attnflow.cli import app
 from attnflow.errors import InvalidInput
 from attnflow.kernels import Polynomial
-from attnflow.runs import execute, load_spec, open_run, resume
+from attnflow.runs import execute, load_spec, open_run, parse_spec, resume
 from attnflow.runs.plugins import load
 
 HERE = Path(__file__).parent
@@ -97,7 +97,10 @@ def test_the_mask_gets_the_prefix_sums():
 def test_the_sum_is_chosen_where_it_is_cheapest_and_agrees_with_tiles(space):
     tokens = af.uniform(space, n=2000, seed=0)
     field = af.Attention(kernel=Polynomial(2, 0.5), normaliser=af.Unnormalised())
-    choice = field.choice(tokens)
+    with af.sums.consider(Squares):
+        choice = field.choice(tokens)
+        assert isinstance(field.prepare(tokens).sum, Squares)
+        assert "Squares    out: the sum Squares is for" in af.Attention(2.0).choice(tokens).explain()
     assert isinstance(choice.sum, Squares)
     assert "-> Squares" in choice.explain()
     fast, exact = (
@@ -105,14 +108,51 @@ def test_the_sum_is_chosen_where_it_is_cheapest_and_agrees_with_tiles(space):
         for one in (choice.sum, af.sums.Tiled())
     )
     np.testing.assert_allclose(fast, exact, atol=1e-12 * np.abs(exact).max())
-    assert "Squares    out: the sum Squares is for" in af.Attention(2.0).choice(tokens).explain()
     with pytest.raises(InvalidInput, match="Squares is for Polynomial"):
         af.Attention(2.0, sum=Squares()).velocity(0.0, None, tokens)
 
 
-def test_what_is_no_sum_is_not_considered():
-    with pytest.raises(InvalidInput, match="give a class of sums"):
-        af.sums.consider(Squares())
+QUADRATIC = """
+[tokens]
+name = "uniform"
+n = 2000
+space = { name = "sphere", dim = 3 }
+[field]
+name = "attention"
+kernel = { name = "polynomial", degree = 2, offset = 0.5 }
+normaliser = { name = "unnormalised" }
+[solve]
+until = 1.0
+"""
+
+
+@pytest.mark.usefixtures("choices_of_a_cpu")
+def test_the_sum_of_a_plugin_is_considered_where_the_plugin_is_active_and_nowhere_else():
+    def chosen(spec):
+        made = spec.build()
+        return type(made["field"].prepare(made["tokens"]).sum)
+
+    before = parse_spec(QUADRATIC)
+    found = chosen(before)
+    mine = parse_spec(QUADRATIC, plugins=[HERE / "sum.py"])
+    with mine.plugins.active():
+        assert chosen(mine).__name__ == "Squares"
+        with load([]).active():
+            assert chosen(before) is found
+    after = parse_spec(QUADRATIC)
+    assert chosen(after) is found
+    assert before.hash == after.hash != mine.hash
+    names = [offer.name for offer in af.Attention(2.0).choice(PLANE).options]
+    assert "Squares" not in names
+
+
+def test_what_is_no_sum_is_not_considered(tmp_path):
+    with pytest.raises(InvalidInput, match="give classes of sums"), af.sums.consider(Squares()):
+        pass
+    file = tmp_path / "wrong.py"
+    file.write_text('import attnflow as af\naf.register("sum", "squares")(lambda: None)\n')
+    with pytest.raises(InvalidInput, match="the sum 'squares' is .* give a class of sums"):
+        load([file])
 
 
 def test_a_learned_kernel_is_trained_through_the_flow():

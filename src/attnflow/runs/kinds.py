@@ -77,7 +77,7 @@ def written(part: str, value: Any) -> Any:
     return table
 
 
-def check_kind(name: str, kind: Any) -> None:
+def check_kind(part: str, name: str, kind: Any) -> None:
     """Refuse what cannot be a kind of work."""
     if not (inspect.isclass(kind) and issubclass(kind, AbstractWork)):
         raise InvalidInput(f"the kind {name!r} is {kind!r}; give a class that derives from AbstractWork.")

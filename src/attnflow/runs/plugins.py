@@ -1,4 +1,4 @@
-"""Words that a file outside the package adds to specifications.
+"""Words that a file outside the package adds to specifications, and sums that it adds to those that are compared.
 
 A plugin is a Python file that calls `register`. It is executed only when a person gives it (`--plugin mine.py`,
 `plugins=["mine.py"]`), never because a specification names it. What it registers lives in the loaded plugin: other
@@ -31,6 +31,9 @@ Words = dict[str, dict[str, Callable[..., Any]]]
 _LOADING: ContextVar[Words | None] = ContextVar("loading", default=None)
 """Where `register` puts what it is given, while a file is being executed."""
 
+SUM = "sum"
+"""What a plugin may register beside words: a class of sums, which `sums.choose` compares while the plugin is active."""
+
 
 def register(kind: str, name: str) -> Callable[[M], M]:
     """Make `name` a word of specifications, from a plugin: a file that is given with `--plugin`.
@@ -52,28 +55,30 @@ def register(kind: str, name: str) -> Callable[[M], M]:
 
     An `Observable` is registered as it is: the keys of its table are its arguments besides time and measure.
 
+    A class of sums is registered as `@af.register("sum", "squares")`. No specification names it: a flow takes it where
+    its offer is the cheapest.
+
     Outside of a plugin that is being loaded (a file that is imported by its own tests, say) nothing is registered.
 
     Arguments:
-        kind: the part of a specification: "field", "mask", "weight", "tokens", "observable" and so on.
+        kind: the part of a specification: "field", "mask", "weight", "tokens", "observable" and so on; or "sum".
         name: the new word; one that the package or another plugin has is refused.
     """
     from attnflow.runs.kinds import check_kind
     from attnflow.runs.registry import REGISTRY
 
-    if kind not in REGISTRY:
-        raise InvalidInput(f"`kind` is {shown(kind)}{did_you_mean(str(kind), REGISTRY)}")
+    if kind not in (*REGISTRY, SUM):
+        raise InvalidInput(f"`kind` is {shown(kind)}{did_you_mean(str(kind), (*REGISTRY, SUM))}")
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9]+([-_][a-z0-9]+)*", name):
         raise InvalidInput(
             f"`name` is {shown(name)}; use small letters and digits with '-' between words, as in 'my-{kind}'."
         )
-    if name in REGISTRY[kind]:
+    if name in REGISTRY.get(kind, {}):
         raise InvalidInput(f"the package has the {kind} {name!r} already; choose another name.")
 
     def keep(maker: M) -> M:
-        _check_maker(kind, name, maker)
-        if kind == "kind":
-            check_kind(name, maker)
+        check = {SUM: _check_sum, "kind": check_kind}.get(kind, _check_maker)
+        check(kind, name, maker)
         loading = _LOADING.get()
         if loading is not None:
             if name in loading[kind]:
@@ -162,10 +167,14 @@ class Plugins:
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
-        """Specifications that are read or built inside know these words."""
+        """Specifications that are read or built inside know these words; flows inside compare these sums."""
+        from attnflow.sums import consider
+
+        sums: list[Any] = [kind for plugin in self.loaded for kind in plugin.words[SUM].values()]
         token = _ACTIVE.set(self)
         try:
-            yield
+            with consider(*sums):
+                yield
         finally:
             _ACTIVE.reset(token)
 
@@ -226,7 +235,7 @@ def execute_file(source: Source) -> Plugin:
     """The one place where a file of the user's is executed."""
     from attnflow.runs.registry import REGISTRY
 
-    words: Words = {kind: {} for kind in REGISTRY}
+    words: Words = {kind: {} for kind in (*REGISTRY, SUM)}
     module = ModuleType(f"attnflow_plugin_{re.sub(r'[^A-Za-z0-9_]', '_', source.path.stem)}_{source.sha256[:12]}")
     module.__file__ = str(source.path)
     before = sys.modules.get(module.__name__)
@@ -268,6 +277,13 @@ def _check_names(sources: Iterable[Source]) -> None:
             raise InvalidInput(
                 f"the plugins {str(other.path)!r} and {str(source.path)!r} have the same name; rename one of the files."
             )
+
+
+def _check_sum(kind: str, name: str, maker: Any) -> None:
+    from attnflow.sums import AbstractSum
+
+    if not (isinstance(maker, type) and issubclass(maker, AbstractSum)):
+        raise InvalidInput(f"the {kind} {name!r} is {maker!r}; give a class of sums, a subclass of AbstractSum.")
 
 
 def _check_maker(kind: str, name: str, maker: Any) -> None:

@@ -1,8 +1,10 @@
 """Which sum to use: the cheapest that meets the tolerance for these tokens, found before anything is traced."""
 
+import contextlib
 import dataclasses
 import math
-from typing import TypeVar
+from collections.abc import Iterator
+from contextvars import ContextVar
 
 import jax
 import numpy as np
@@ -23,19 +25,37 @@ from attnflow.sums.sht import FastSphere
 from attnflow.sums.tiled import Tiled
 from attnflow.tokens import Tokens
 
-S = TypeVar("S", bound=type[AbstractSum])
+PACKAGE: tuple[type[AbstractSum], ...] = (Tiled, Dense, Circle, Harmonics, FastSphere, Cutoff, Fused)
+"""The sums that are always compared."""
 
-_CONSIDERED: dict[str, type[AbstractSum]] = {
-    kind.__name__: kind for kind in (Tiled, Dense, Circle, Harmonics, FastSphere, Cutoff, Fused)
-}
+_OTHERS: ContextVar[tuple[type[AbstractSum], ...]] = ContextVar("others", default=())
+"""Sums from outside the package that are compared here."""
 
 
-def consider(kind: S) -> S:
-    """Let `choose` compare the offers of another class of sums; a class decorator."""
-    if not (isinstance(kind, type) and issubclass(kind, AbstractSum)):
-        raise InvalidInput(f"`kind` is {shown(kind)}; give a class of sums, a subclass of AbstractSum.")
-    _CONSIDERED[kind.__name__] = kind
-    return kind
+@contextlib.contextmanager
+def consider(*kinds: type[AbstractSum]) -> Iterator[None]:
+    """Inside, `choose`, `prepare` and `solve` compare the offers of these classes with those of the package.
+
+    ```python
+    with af.sums.consider(Squares):
+        flow = af.solve(field, tokens, until=1.0)
+    ```
+
+    An inner `consider` replaces an outer one. Sums that a plugin registers are considered while the plugin is active.
+    """
+    for kind in kinds:
+        if not (isinstance(kind, type) and issubclass(kind, AbstractSum)):
+            raise InvalidInput(f"`kinds` has {shown(kind)}; give classes of sums, subclasses of AbstractSum.")
+    token = _OTHERS.set(kinds)
+    try:
+        yield
+    finally:
+        _OTHERS.reset(token)
+
+
+def considered() -> tuple[type[AbstractSum], ...]:
+    """The classes whose offers are compared here."""
+    return (*PACKAGE, *_OTHERS.get())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +108,7 @@ def choose(
         backend: "cpu" or "gpu"; default where JAX runs.
     """
     case = _case(tokens, kernel, tol, mask, plain, ratios, space, flowing, backend)
-    options = [offer for kind in _CONSIDERED.values() for offer in kind.offers(case)]
+    options = [offer for kind in considered() for offer in kind.offers(case)]
     best = _best(case, options)
     return Choice(best, float(case.tol), tuple(options), case.setting)
 
@@ -98,7 +118,7 @@ def cheapest(tokens: Tokens, use: Use, tol: float | None, flowing: bool) -> Abst
     case = _case(tokens, use.kernel, tol, use.mask, use.plain, use.ratios, use.space, flowing, None)
     options: list[Offer] = []
     seconds = math.inf
-    for kind in _CONSIDERED.values():
+    for kind in considered():
         if kind.least_seconds(case) <= seconds:
             found = kind.offers(case)
             options.extend(found)
