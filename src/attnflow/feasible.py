@@ -1,7 +1,7 @@
 """Work that this machine cannot do is refused before it starts, with an estimate of the memory or the time it needs.
 
 Estimates are low, and assume that the work goes to its end: a stop condition might end it long before.
-`ATTNFLOW_LIMITS=off` in the environment lifts all limits of this file.
+`ATTNFLOW_LIMITS=off` in the environment lifts the limits of memory, dimension and steps.
 """
 
 import contextlib
@@ -19,6 +19,10 @@ MOST_STEPS = 10**11
 STEPS_PER_SECOND = 1e5
 LARGEST_DIM = 1 << 20
 """Coordinates of a token."""
+LARGEST_TABLE = 8192
+"""Tokens of which a matrix with an entry for every pair is taken, or given back."""
+LARGEST_MATRIX = 6000
+"""Rows of a matrix that is decomposed."""
 _CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 

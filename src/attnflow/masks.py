@@ -12,11 +12,11 @@ from attnflow import describe
 from attnflow.axes import Batched, scalar
 from attnflow.checks import ABOVE_ZERO, flag, number, shown, whole
 from attnflow.errors import InvalidInput
+from attnflow.feasible import LARGEST_TABLE
 
 Queries = Real[Array, " query"]
 Keys = Real[Array, " key"]
 Bias = Float[Array, "query key"] | Float[Array, ""]
-LARGEST_TABLE = 8192
 
 
 class AbstractMask(eqx.Module):

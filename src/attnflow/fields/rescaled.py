@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from attnflow.axes import Along
 from attnflow.errors import InvalidInput, TooLarge
+from attnflow.feasible import LARGEST_TABLE
 from attnflow.fields.attention import Attention
 from attnflow.fields.base import AbstractField, Laws, Points
 from attnflow.fields.encodings import NoEncoding, Rotary
@@ -26,7 +27,6 @@ from attnflow.precision import double, is_concrete, is_traced
 from attnflow.spaces import AbstractSpace, Euclidean
 from attnflow.tokens import Measure, Tokens, all_present
 
-LARGEST_MATRIX = 8192
 SQUARINGS = 64
 """Of the matrix exponential: enough for |tV| up to 1e20 (the 16 of JAX give NaN from 3.5e5 on)."""
 CLIP = 0.85
@@ -121,8 +121,8 @@ class Rescaled(AbstractField):
     def matrix(self, t: Any, tokens: Tokens) -> Float[Array | np.ndarray, "token token"]:
         """A_ij, the weight that token i gives to token j at time t, z_i the positions of `tokens`; one system."""
         tokens.single()
-        if tokens.n > LARGEST_MATRIX:
-            raise TooLarge(f"`tokens` has {tokens.n} tokens; an attention matrix has {LARGEST_MATRIX} at most.")
+        if tokens.n > LARGEST_TABLE:
+            raise TooLarge(f"`tokens` has {tokens.n} tokens; an attention matrix has {LARGEST_TABLE} at most.")
         self.check(tokens)
         all_present(tokens, "the attention matrix")
         pairs = self.pairs(t, AtTokens(), tokens.measure)

@@ -16,6 +16,7 @@ import numpy as np
 
 from attnflow.checks import instance, whole
 from attnflow.errors import InvalidInput, TooLarge
+from attnflow.feasible import LARGEST_MATRIX
 from attnflow.fields import AbstractField
 from attnflow.meanfield.basis import AbstractBasis, CircleBasis, Coefficients, ZonalBasis
 from attnflow.meanfield.density import Density
@@ -25,7 +26,6 @@ from attnflow.meanfield.orthogonal import slopes
 from attnflow.meanfield.sphere_basis import SphereBasis
 from attnflow.precision import double
 
-LARGEST_MATRIX = 4096
 EPS = float(np.finfo(np.float64).eps)
 KERNEL = 0.01
 """What a basis may leave out of the kernel (of its maximum 1): degrees beyond hardly attract each other."""

@@ -199,7 +199,7 @@ def renormalised_energy(x: Any, masses: Any, beta: Any) -> Any:
         drop = xq @ xk.T - hq[:, None] - hk[None, :]  # <x, y> - 1
         # not above 0 by rounding; a plain minimum would halve derivatives where tokens coincide
         drop = drop + jax.lax.stop_gradient(jnp.minimum(drop, 0.0) - drop)
-        return (drop * _expm1_ratio(beta * drop)) @ mass
+        return (drop * expm1_ratio(beta * drop)) @ mass
 
     rows = over_pairs(
         tile,
@@ -222,7 +222,7 @@ def _log_energy(x: Any, masses: Any, beta: Any) -> Any:
     return beta + jnp.log(_energy0(x, masses, beta))
 
 
-def _expm1_ratio(z: Any) -> Any:
+def expm1_ratio(z: Any) -> Any:
     """(e^z - 1)/z, 1 at z = 0."""
     small = jnp.abs(z) < 1e-8
     safe = jnp.where(small, 1.0, z)

@@ -13,7 +13,7 @@ import numpy as np
 LARGEST_CELL_DIMENSION = 4
 FEW_COLUMNS = 8
 """Up to so many coordinates squares of distances are added up one by one; beyond, the Gram matrix decides first."""
-LARGEST_MATRIX = 4096
+KEPT_LINKS = 4096
 """Points whose links are kept as one matrix of booleans."""
 BATCH = 1 << 14
 """Pairs of points in the first batch of doubtful cells; each later batch may have twice as many."""
@@ -85,8 +85,8 @@ def within(a: np.ndarray, b: np.ndarray, *lengths: float) -> list[np.ndarray]:
     for length in lengths:
         near = squares <= length**2
         i, j = np.nonzero(~(np.abs(squares - length**2) > slack))  # not finite is open too
-        for k in range(0, len(i), LARGEST_MATRIX):
-            some = i[k : k + LARGEST_MATRIX], j[k : k + LARGEST_MATRIX]
+        for k in range(0, len(i), KEPT_LINKS):
+            some = i[k : k + KEPT_LINKS], j[k : k + KEPT_LINKS]
             near[some] = squares_of(a[some[0]], b[some[1]]) <= length**2
         found.append(near)
     return found
@@ -95,7 +95,7 @@ def within(a: np.ndarray, b: np.ndarray, *lengths: float) -> list[np.ndarray]:
 def by_search(x: np.ndarray, links: Links, block: int = 512) -> np.ndarray:
     """Breadth-first search; each point is compared once with all that are still unlabelled."""
     labels = np.full(len(x), -1, dtype=np.int64)
-    known = links.among(x) if len(x) <= LARGEST_MATRIX else None
+    known = links.among(x) if len(x) <= KEPT_LINKS else None
     count = 0
     for seed in range(len(x)):
         if labels[seed] >= 0:

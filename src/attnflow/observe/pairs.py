@@ -11,7 +11,7 @@ import numpy as np
 from attnflow.axes import one_system
 from attnflow.checks import whole
 from attnflow.errors import InvalidInput, TooLarge
-from attnflow.feasible import length
+from attnflow.feasible import LARGEST_TABLE, length
 from attnflow.fields import Attention
 from attnflow.fields.given import given
 from attnflow.fields.pairs import Pairs
@@ -21,12 +21,10 @@ from attnflow.precision import double, is_traced
 from attnflow.sums import Tiled
 from attnflow.tokens import Measure, Tokens, all_present
 
-LARGEST_MATRIX = 8192
-
 
 @observable
 @given
-def overlaps(tokens: Tokens | Measure, *, limit: int = LARGEST_MATRIX) -> np.ndarray:
+def overlaps(tokens: Tokens | Measure, *, limit: int = LARGEST_TABLE) -> np.ndarray:
     """The matrix of <x_i, x_j>, shape (..., n, n), for at most `limit` tokens."""
     all_present(tokens, "the matrix of overlaps")
     _small_enough(tokens.n, limit, "overlaps", "use `overlap_histogram`, which works in blocks")
@@ -78,7 +76,7 @@ def _counted(values: np.ndarray, weights: np.ndarray | None, bins: int) -> np.nd
 @observable
 @given
 @double
-def attention_matrix(field: Attention, tokens: Tokens | Measure, *, t: float = 0.0, limit: int = LARGEST_MATRIX) -> Any:
+def attention_matrix(field: Attention, tokens: Tokens | Measure, *, t: float = 0.0, limit: int = LARGEST_TABLE) -> Any:
     """A_ij, the weight of token j in the drive of token i at time t, which is sum_j A_ij V x_j; one system.
 
     Masses, mask, normaliser and clock are in it: these are the numbers that the field uses. Rows sum to 1 for Softmax,

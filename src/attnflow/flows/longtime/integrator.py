@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from attnflow.observe.energy import expm1_ratio
+
 SHRINK, GROW, SAFETY = 0.2, 5.0, 0.9
 SMALLEST = 1e-14
 EVALUATIONS = 15
@@ -122,9 +124,7 @@ def force(physics: Physics, x: Any, mass: Any) -> tuple[Any, Any]:
 def energy(physics: Physics, x: Any, mass: Any) -> Any:
     """(1/2 beta) sum over pairs of M_p M_q (e^(-beta u) - 1): at most 0, and 0 at consensus."""
     _, u, real = distances(x, mass)
-    z = -physics.beta * u
-    ratio = jnp.where(z > -1e-8, 1 + z / 2, jnp.expm1(z) / jnp.where(z > -1e-8, 1.0, z))
-    return -0.5 * jnp.sum(jnp.where(real, u * ratio, 0.0) * mass[:, None] * mass[None, :])
+    return -0.5 * jnp.sum(jnp.where(real, u * expm1_ratio(-physics.beta * u), 0.0) * mass[:, None] * mass[None, :])
 
 
 def compact(clusters: ClusterState, size: int) -> tuple[ClusterState, Int[Array, " slot"]]:
