@@ -212,6 +212,6 @@ def test_every_word_of_specifications():
     text = '[tokens]\nname = "ring"\nspace = { name = "sphere", dim = 2 }\nn = 3\n[field]\nname = "attention"\nbeta = 2.0\n'
     spec = parse_spec(text + "[solve]\nuntil = 1.0\n[solve.observe]\n" + "\n".join(lines))
     assert spec.table["solve"]["observe"]["x3"] == {"name": "clusters", "scale": 0.6, "share": 1.0}
-    for word, made in zip(WORDS, spec.build()["observe"].values(), strict=True):
+    for word, made in zip(WORDS, spec.work.observe.values(), strict=True):
         assert fingerprint(made) == fingerprint(bound(word)), word
     assert list(inspect.signature(maker(observe.speed)).parameters) == ["field"]

@@ -222,7 +222,8 @@ def test_a_changed_file_is_refused_before_it_is_executed(here, monkeypatch):
 def test_a_file_that_no_longer_loads_leaves_the_run_as_it_is(here, monkeypatch):
     path = interrupted(here, monkeypatch)
     before = everything(path)
-    monkeypatch.setenv("PLUGIN_LOG", str(here / "no" / "folder"))  # the same file, a poorer world
+    monkeypatch.setenv("PLUGIN_LOG", str(here / "no" / "folder"))  # the same file, in a poorer process
+    monkeypatch.setattr("attnflow.runs.plugins._EXECUTED", {})
     with pytest.raises(InvalidInput, match=r"'mine.py' cannot be loaded \(line 6: FileNotFoundError"):
         resume(path, plugins=["mine.py"])
     assert everything(path) == before
@@ -382,7 +383,7 @@ order = { name = "order-parameter" }
     moment = spec.plugins.loaded[0].module.moment
     last = [moment(flow.tokens(-1, seed=k), axis=1, power=2) for k in (0, 1)]
     np.testing.assert_allclose(last, found["moment"][:, -1], rtol=1e-15)
-    np.testing.assert_array_equal(last, [spec.build()["observe"]["moment"](flow.tokens(-1, seed=k)) for k in (0, 1)])
+    np.testing.assert_array_equal(last, [spec.work.observe["moment"](flow.tokens(-1, seed=k)) for k in (0, 1)])
     assert found["square"].dims == ("seed", "time")
     expected = (flow.positions.values[..., 1] ** 2).mean(axis=-1)
     np.testing.assert_allclose(found["square"], expected, rtol=4e-16 * 3)  # a sum of three terms, rounded

@@ -30,7 +30,7 @@ def print_run(run: Run) -> None:
     rows = {"status": facts["status"]}
     if facts.get("outcome"):
         rows["outcome"] = facts["outcome"]["message"]
-    rows |= (_ROWS.get(summary["kind"], _other) if "kind" in summary else _flow)(facts["name"], summary)
+    rows |= _ROWS.get(summary.get("kind", ""), _other)(facts["name"], summary)
     if facts.get("steps"):
         rows["steps"] = ", ".join(f"{count} {kind}" for kind, count in facts["steps"].items())
     rows["wall time"] = f"{facts['wall_time']:.1f} s"

@@ -1,6 +1,7 @@
 """Carry out an experiment in a run folder, from the start or from where it was left."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ def reproduce(
     salt: int = 0,
     parameters: Any = None,
     on_progress: OnProgress | None = None,
+    cancel: Callable[[], bool] | None = None,
 ) -> tuple[Run, list[Claim]]:
     """Make the folder `path` and carry out an experiment in it: one of the package by its name, or one of a file.
 
@@ -42,6 +44,7 @@ def reproduce(
         salt: another family of random streams; the `Parameters` of the experiment derive from `Salted`.
         parameters: an instance of the experiment's `Parameters`, instead of the full or the quick version.
         on_progress: called with a text and the share that is done.
+        cancel: called several times a second; when it returns True the experiment ends as after Ctrl-C.
     """
     found = look_up(experiment)
     name, module = found.name, found.module()
@@ -57,7 +60,7 @@ def reproduce(
     settings = Settings(name, quick, chosen)
     run = Run.create(path, settings, experiment=name, quick=quick, salt=salt, **found.plugins.facts())
     with run.lock():
-        return run, _complete(run, found, settings, on_progress)
+        return run, _complete(run, found, settings, on_progress, cancel)
 
 
 def look_up(experiment: str | Path | Experiment) -> Experiment:
@@ -67,7 +70,13 @@ def look_up(experiment: str | Path | Experiment) -> Experiment:
     return from_file(experiment) if is_file(experiment) else find(str(experiment))
 
 
-def resume(path: str | Path, *, plugins: Given = (), on_progress: OnProgress | None = None) -> tuple[Run, list[Claim]]:
+def resume(
+    path: str | Path,
+    *,
+    plugins: Given = (),
+    on_progress: OnProgress | None = None,
+    cancel: Callable[[], bool] | None = None,
+) -> tuple[Run, list[Claim]]:
     """Continue an experiment from its last complete part; a finished one is only opened.
 
     `plugins` holds the file of an experiment that is not of the package. One that is missing or has changed is
@@ -83,7 +92,7 @@ def resume(path: str | Path, *, plugins: Given = (), on_progress: OnProgress | N
         loaded = checked(run.path, manifest, plugins)
         experiment = from_plugins(loaded, manifest["experiment"]) if loaded.loaded else find(manifest["experiment"])
         settings = run.read_spec(lambda text: parse_settings(text, experiment))
-        return run, _complete(run, experiment, settings, on_progress)
+        return run, _complete(run, experiment, settings, on_progress, cancel)
 
 
 def read_claims(run: Run) -> list[Claim]:
@@ -97,8 +106,14 @@ def read_claims(run: Run) -> list[Claim]:
         raise RunCorrupted(f"{str(file)!r} cannot be read ({error}); run the experiment again.") from None
 
 
-def _complete(run: Run, experiment: Experiment, settings: Settings, on_progress: OnProgress | None) -> list[Claim]:
-    with attempt(run, experiment.plugins) as status, interruptible(), experiment.plugins.active():
+def _complete(
+    run: Run,
+    experiment: Experiment,
+    settings: Settings,
+    on_progress: OnProgress | None,
+    cancel: Callable[[], bool] | None,
+) -> list[Claim]:
+    with attempt(run, experiment.plugins) as status, interruptible(cancel), experiment.plugins.active():
         module, study = experiment.module(), Study(run.path / "parts", on_progress)
         data = module.run(settings.parameters, study)
         claims = list(module.claims(settings.parameters, data))

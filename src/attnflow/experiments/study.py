@@ -1,14 +1,19 @@
 """What an experiment computes with: parts that are kept on disk, and a way to say how far it is."""
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from attnflow.errors import InvalidInput
 from attnflow.experiments.parts import open_part, pack
+from attnflow.flows import AbstractWork, Control, Drive, Progress
 from attnflow.interrupts import raise_if_interrupted
 from attnflow.runs.files import write_atomically, writing
+from attnflow.runs.store import ZarrSink
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,11 +46,14 @@ class Study:
         self.folder = Path(folder)
         self.on_progress = on_progress
         self.asked: set[str] = set()
+        self.share = 0.0
 
-    def part(self, name: str, make: "Callable[[], xr.Dataset]") -> "xr.Dataset":
+    def part(self, name: str, make: "Callable[[], xr.Dataset] | AbstractWork") -> "xr.Dataset":
         """The part `name`: loaded if it is there, else made, stored in one atomic step, and loaded.
 
-        Either way the caller gets what is on disk, so a resumed study goes on from the same bits.
+        Either way the caller gets what is on disk, so a resumed study goes on from the same bits. `make` is a function,
+        or work such as `af.flows.Solve(field, tokens, until, observe=...)`: then the part is the dataset of its result,
+        rows go to disk as they come, and a study that is stopped within the part goes on from its last checkpoint.
         """
         import xarray as xr
 
@@ -56,7 +64,7 @@ class Study:
         self.asked.add(name)
         path = self.folder / f"{name}.npz"
         if not path.exists():
-            made = make()
+            made = self._carried_out(name, make) if isinstance(make, AbstractWork) else make()
             raise_if_interrupted()
             if not isinstance(made, xr.Dataset):
                 raise InvalidInput(f"the part {name!r} is a {type(made).__name__}; make an xarray Dataset.")
@@ -64,7 +72,26 @@ class Study:
             with writing(self.folder.parent):
                 self.folder.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, content)
+                shutil.rmtree(self.folder / f"{name}.rows", ignore_errors=True)
         return open_part(path)
+
+    def _carried_out(self, name: str, work: AbstractWork) -> "xr.Dataset":
+        """The dataset of work that streams its rows into a folder of its own beside the parts."""
+        rows = self.folder / f"{name}.rows"
+        with writing(self.folder.parent):
+            rows.mkdir(parents=True, exist_ok=True)
+
+        def say(progress: Progress) -> None:
+            share = min(progress.time / progress.until, 1.0) if np.isfinite(progress.until) else 0.0
+            self.progress(f"{name}: {progress.note or f'{share:.0%}'}", self.share)
+
+        sink = ZarrSink(rows / "arrays.zarr", rows / "checkpoint")
+        result = Drive(work.checked()).run(Control(sink, say, check=True))
+        raise_if_interrupted()
+        if not result.outcome.complete:
+            raise KeyboardInterrupt
+        found: xr.Dataset = result.dataset.load()
+        return found
 
     def progress(self, text: str, share: float) -> None:
         """Say what is being done and which share of the whole is done; call it often.
@@ -73,5 +100,6 @@ class Study:
         that nothing incomplete is stored.
         """
         raise_if_interrupted()
+        self.share = min(max(float(share), 0.0), 1.0)
         if self.on_progress is not None:
-            self.on_progress(text, min(max(float(share), 0.0), 1.0))
+            self.on_progress(text, self.share)

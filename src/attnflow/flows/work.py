@@ -46,6 +46,13 @@ class AbstractWork(abc.ABC):
     end: ClassVar[str | None] = "until"
     """The field that says how far the work goes; None: it cannot be continued."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Work is pickled as its class and fields; of plugins that they use, the texts go with it."""
+        import attnflow
+
+        found: tuple[Any, ...] = attnflow.runs.packed(self)
+        return found
+
     @abc.abstractmethod
     def checked(self) -> Self:
         """The same work with every default filled in, sums chosen and all that cannot work refused; made once."""

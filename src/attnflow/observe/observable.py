@@ -8,6 +8,7 @@
 import functools
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
@@ -131,8 +132,10 @@ class Observable(Generic[P, R]):
         return f"<observable {self.name}{f' of {inner}' if inner else ''}>"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if self.whole:
-            return _found, (self.function.__module__, self.name, self.arguments, self.dims, self.allow_nan)
+        module = getattr(self.function, "__module__", "")
+        known = getattr(sys.modules.get(module), self.name, None)
+        if isinstance(known, Observable) and known.function is self.function:  # a decorated function, found by its name
+            return _found, (module, self.name, self.arguments, self.dims, self.allow_nan)
         return super().__reduce_ex__(protocol)
 
     def tree_flatten(self) -> tuple[Any, Any]:
@@ -249,7 +252,7 @@ def _begins_with_time(known: dict[str, inspect.Parameter]) -> bool:
 
 
 def _found(module: str, name: str, arguments: dict[str, Any], dims: Any, allow_nan: bool) -> Observable[..., Any]:
-    """An observable of the package, by its name."""
+    """An observable of a module, by its name."""
     one = getattr(importlib.import_module(module), name)
     if (arguments, dims, allow_nan) == ({}, one.dims, one.allow_nan):
         return one

@@ -7,7 +7,7 @@ from attnflow.lazy import loader
 if TYPE_CHECKING:
     from attnflow.runs.execution import check_spec, ensure, execute, extend, open_run, redraw, resume
     from attnflow.runs.folder import Run, list_runs
-    from attnflow.runs.plugins import register
+    from attnflow.runs.plugins import packed, register
     from attnflow.runs.presets import preset_names, preset_text
     from attnflow.runs.spec import Spec, load_spec, parse_spec, spec_of
     from attnflow.runs.store import ZarrSink
@@ -23,6 +23,7 @@ __all__ = [
     "list_runs",
     "load_spec",
     "open_run",
+    "packed",
     "parse_spec",
     "preset_names",
     "preset_text",
@@ -34,7 +35,7 @@ __all__ = [
 _HOME = {
     "attnflow.runs.execution": ["check_spec", "ensure", "execute", "extend", "open_run", "redraw", "resume"],
     "attnflow.runs.folder": ["Run", "list_runs"],
-    "attnflow.runs.plugins": ["register"],
+    "attnflow.runs.plugins": ["packed", "register"],
     "attnflow.runs.presets": ["preset_names", "preset_text"],
     "attnflow.runs.spec": ["Spec", "load_spec", "parse_spec", "spec_of"],
     "attnflow.runs.store": ["ZarrSink"],

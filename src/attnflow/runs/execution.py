@@ -60,6 +60,8 @@ def check_spec(spec: Spec, path: str | Path | None = None) -> Drive:
     `path` is where its arrays would have to find room. Returns the checked work, ready to be carried out.
     """
     with spec.plugins.active():
+        if spec.kind not in REGISTRY["kind"]:
+            spec.work.__reduce__()  # refuses what cannot travel to another process
         drive = Drive(spec.work.checked())
     if path is not None:
         require_space(Path(path), drive.layout.size)
@@ -166,7 +168,7 @@ def open_run(path: str | Path, *, plugins: Given = ()) -> Any:
     """
     run = Run.open(path)
     manifest = run.manifest()
-    known = plugins or not manifest.get("plugins")
+    known = plugins or not manifest.get("plugins") or manifest.get("kind") not in REGISTRY["kind"]
     work = spec_of(run, plugins).work if known else Spec(run.table()).work_as_known()
     found = manifest.get("outcome") or {"ending": "interrupted", "message": "the run is not finished."}
     return _opened(run, work, Outcome(Ending(found["ending"]), found["message"]), manifest.get("steps", {}))

@@ -183,7 +183,8 @@ class Run:
                 f"spec.toml of {str(self.path)!r} cannot be read ({error}); run the spec again."
             ) from None
         manifest = self.manifest()
-        if spec.hash not in (manifest["spec_hash"], (manifest.get("becoming") or {}).get("spec_hash")):
+        known = (manifest["spec_hash"], (manifest.get("becoming") or {}).get("spec_hash"))
+        if spec.hash not in known and self._hash(manifest) not in known:  # an older version wrote fewer defaults
             raise RunCorrupted(
                 f"spec.toml of {str(self.path)!r} was changed after the run began; put it back, or run it elsewhere."
             )
@@ -198,10 +199,13 @@ class Run:
                 f"spec.toml of {str(self.path)!r} cannot be read ({error}); run the spec again."
             ) from None
 
+    def _hash(self, manifest: dict[str, Any]) -> str:
+        """The hash of spec.toml as it is, with the plugins that the manifest lists."""
+        return content_hash(self.table(), sorted(entry["sha256"] for entry in manifest.get("plugins") or []))
+
     def _same_hash(self, manifest: dict[str, Any]) -> None:
         """Compare spec.toml, and the plugins that the manifest lists, with the hash that the run was made with."""
-        plugins = sorted(entry["sha256"] for entry in manifest.get("plugins") or [])
-        if content_hash(self.table(), plugins) != manifest["spec_hash"]:
+        if self._hash(manifest) != manifest["spec_hash"]:
             raise RunCorrupted(
                 f"spec.toml of {str(self.path)!r} is not the one that the run was made with (its hash differs); put it "
                 "back, or run it elsewhere."

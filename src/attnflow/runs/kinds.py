@@ -26,13 +26,23 @@ def parts_of(maker: Callable[..., Any], key: str) -> tuple[str, ...]:
         return ARGUMENTS[key]
     if key in REGISTRY and key not in ("kind", "weight"):
         return (key,)
+    classes = [one for one in _classes(_annotation(maker, key)) if isinstance(one, type)]
+    return tuple(part for part, needed in NEEDED.items() if any(issubclass(one, needed) for one in classes))
+
+
+def is_whole(kind: type[AbstractWork], key: str) -> bool:
+    """Whether a field of a kind is declared as a whole number."""
+    return _annotation(kind, key) is int
+
+
+def _annotation(maker: Callable[..., Any], key: str) -> Any:
+    """The annotation of an argument; None where there is none that can be read."""
     try:
         hints = typing.get_type_hints(maker.__init__ if inspect.isclass(maker) else maker)
         hints = (typing.get_type_hints(maker) if inspect.isclass(maker) else {}) | hints
     except (NameError, TypeError, AttributeError):
-        return ()
-    classes = [one for one in _classes(hints.get(key)) if isinstance(one, type)]
-    return tuple(part for part, needed in NEEDED.items() if any(issubclass(one, needed) for one in classes))
+        return None
+    return hints.get(key)
 
 
 def _classes(hint: Any) -> list[Any]:

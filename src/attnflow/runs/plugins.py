@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import hashlib
 import inspect
+import pickle
 import re
 import sys
 import traceback
@@ -95,6 +96,8 @@ class Source:
 
     path: Path
     content: bytes
+    place: str = ""
+    """The absolute path, by which a process knows the file."""
 
     @property
     def sha256(self) -> str:
@@ -165,6 +168,10 @@ class Plugins:
                 if not file.exists() or file.read_bytes() != plugin.source.content:
                     write_atomically(file, plugin.source.content)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Paths and texts travel to another process, which executes them; modules do not."""
+        return _loaded, (tuple(plugin.source for plugin in self.loaded),)
+
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
         """Specifications that are read or built inside know these words; flows inside compare these sums."""
@@ -222,7 +229,7 @@ def read(given: Sequence[str | Path]) -> list[Source]:
         if path.suffix != ".py":
             raise InvalidInput(f"{str(path)!r} is no plugin; give a Python file, whose name ends in .py.")
         try:
-            found.setdefault(path.resolve(), Source(path, path.read_bytes()))
+            found.setdefault(path.resolve(), Source(path, path.read_bytes(), str(path.resolve())))
         except OSError as error:
             raise InvalidInput(
                 f"cannot read {str(path)!r} ({error.strerror or error}); give a Python file that is there."
@@ -232,11 +239,16 @@ def read(given: Sequence[str | Path]) -> list[Source]:
 
 
 def execute_file(source: Source) -> Plugin:
-    """The one place where a file of the user's is executed."""
+    """The plugin of a file; the one place where a file of the user's is executed.
+
+    A process executes a file once as long as it does not change, so that there is one class of each name.
+    """
     from attnflow.runs.registry import REGISTRY
 
+    if known := _EXECUTED.get(_module_name(source)):
+        return known
     words: Words = {kind: {} for kind in (*REGISTRY, SUM)}
-    module = ModuleType(f"attnflow_plugin_{re.sub(r'[^A-Za-z0-9_]', '_', source.path.stem)}_{source.sha256[:12]}")
+    module = ModuleType(_module_name(source))
     module.__file__ = str(source.path)
     before = sys.modules.get(module.__name__)
     sys.modules[module.__name__] = module  # dataclasses and pickles look their module up there
@@ -253,7 +265,54 @@ def execute_file(source: Source) -> Plugin:
         if not done:
             sys.modules.pop(module.__name__)
             sys.modules.update({} if before is None else {module.__name__: before})
-    return Plugin(source, module, words)
+    made = Plugin(source, module, words)
+    _EXECUTED[module.__name__] = made
+    return made
+
+
+_EXECUTED: dict[str, Plugin] = {}
+"""The plugins that this process has executed, by the names of their modules."""
+
+
+def _loaded(sources: tuple[Source, ...]) -> Plugins:
+    """The plugins with these texts."""
+    return Plugins(tuple(map(execute_file, sources)))
+
+
+def packed(work: Any) -> tuple[Any, ...]:
+    """How work is pickled: its class and fields, with the texts of the plugins whose classes or functions they use."""
+    fields = {field.name: getattr(work, field.name) for field in dataclasses.fields(work)}
+    try:
+        content = pickle.dumps((type(work), fields))
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        name = next((name for name, value in fields.items() if not _pickles(value)), "")
+        what = f"the field {name!r}" if name else f"the class {type(work).__qualname__}"
+        raise InvalidInput(
+            f"{what} of this work cannot be sent to another process ({error}); use functions and classes that a "
+            "module or a plugin defines at its top level."
+        ) from error
+    used = tuple(plugin.source for name, plugin in _EXECUTED.items() if name.encode() in content)
+    return unpacked, (used, content)
+
+
+def unpacked(sources: tuple[Source, ...], content: bytes) -> Any:
+    """The work that `packed` packed, after its plugins are there."""
+    _loaded(sources)
+    kind, fields = pickle.loads(content)
+    return kind(**fields)
+
+
+def _pickles(value: Any) -> bool:
+    try:
+        pickle.dumps(value)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def _module_name(source: Source) -> str:
+    which = hashlib.sha256((source.place or str(source.path)).encode() + source.content).hexdigest()[:12]
+    return f"attnflow_plugin_{re.sub(r'[^A-Za-z0-9_]', '_', source.path.stem)}_{which}"
 
 
 def _reason(error: BaseException, source: Source) -> str:

@@ -18,7 +18,7 @@ from attnflow.errors import AttnflowError, InvalidSpec, RunError
 from attnflow.flows import AbstractWork, At
 from attnflow.runs.files import content_hash
 from attnflow.runs.folder import Run
-from attnflow.runs.kinds import TOP, keys_of, parts_of, tables_of, written
+from attnflow.runs.kinds import TOP, is_whole, keys_of, parts_of, tables_of, written
 from attnflow.runs.made import make
 from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.plugins import Given, Plugins, chosen, current, words
@@ -35,6 +35,10 @@ class Spec:
     table: dict[str, Any]
     plugins: Plugins = dataclasses.field(default_factory=current, compare=False, repr=False)
     """Where words come from that are not the package's."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The table travels to another process, and the texts of the plugins; the work is made there."""
+        return Spec, (self.table, self.plugins)
 
     @property
     def name(self) -> str:
@@ -54,7 +58,7 @@ class Spec:
     def kind(self) -> str:
         """The kind of work, which is the name of its table."""
         with self.plugins.active():
-            return next(name for name in words("kind") if name in self.table)
+            return next(name for name in words("kind") if name in self.table)  # `_resolve` has found one
 
     @property
     def work_class(self) -> type[AbstractWork]:
@@ -233,7 +237,7 @@ def _fill_keys(name: str, kind: type[AbstractWork], table: dict[str, Any]) -> di
         default = None if needed else written(part, defaults[key])
         value = _named(table.get(key, default), default)
         if key == kind.end:
-            filled |= _end(where, key, value, needed=needed, whole=isinstance(default, int))
+            filled |= _end(where, key, value, needed=needed, whole=is_whole(kind, key))
         elif key == "stop":
             filled[key] = _list_of("stop", where, value)
         elif key == "observe":
