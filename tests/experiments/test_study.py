@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import attnflow as af
 from attnflow.errors import InvalidInput, RunCorrupted
-from attnflow.experiments import Study, open_part
+from attnflow.experiments import Study, open_part, reproduce, resume
 from attnflow.experiments.parts import pack
+from attnflow.runs import Run
+from tests.runs.kinds import after
 
 
 def example():
@@ -90,3 +93,81 @@ def test_progress_is_passed_on(tmp_path):
     study.progress("half", 0.5)
     study.progress("more than all", 1.2)
     assert seen == [("half", 0.5), ("more than all", 1.0)]
+
+
+def tumbling():
+    tokens = af.uniform(af.Sphere(3), n=6, seed=1)
+    return af.flows.Solve(
+        af.Attention(2.0), tokens, 3.0, save=12, method=af.Fixed(0.05), chunk=2, keep=("positions",),
+        observe={"order": af.observe.order_parameter},
+    )  # fmt: skip
+
+
+def test_a_part_that_is_work_goes_on_from_within(tmp_path):
+    """Stopped twice within the part, it takes up its rows, and is bit by bit what was made in one piece."""
+    whole = Study(tmp_path / "whole").part("flow", tumbling())
+    texts = []
+
+    def stop(text, share):
+        texts.append(text)
+        if len(texts) in (2, 4):
+            raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            Study(tmp_path / "parts", stop).part("flow", tumbling())
+    found = Study(tmp_path / "parts", stop).part("flow", tumbling())
+    assert found.identical(whole)
+    assert 6 <= len(texts) <= 10, "rows that are there are not made again"
+    assert all(text.startswith("flow: ") for text in texts)
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["flow.npz"]
+    np.testing.assert_allclose(found["order"][0], np.linalg.norm(tumbling().tokens.positions.mean(axis=0)), rtol=1e-14)
+
+
+def test_an_experiment_is_cancelled_within_a_part_and_goes_on(tmp_path):
+    (tmp_path / "mine.py").write_text(EXPERIMENT)
+    cancel = after(3, lambda: True)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(tmp_path / "mine.py", tmp_path / "run", cancel=cancel)
+    assert Run.open(tmp_path / "run").manifest()["status"] == "interrupted"
+    run, claims = resume(tmp_path / "run", plugins=[tmp_path / "mine.py"])
+    assert [claim.holds for claim in claims] == [True]
+    assert run.manifest()["status"] == "finished"
+
+
+EXPERIMENT = '''"""Tokens that attract each other come closer.
+
+Shown: six tokens.
+"""
+
+import dataclasses
+
+import matplotlib.figure
+
+import attnflow as af
+from attnflow.experiments import Claim
+
+PAPERS = ("geshkovski2025perspective",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    until: float = 3.0
+
+
+QUICK = Parameters(1.0)
+
+
+def run(parameters, study):
+    tokens = af.uniform(af.Sphere(3), n=6, seed=1)
+    return study.part("flow", af.flows.Solve(
+        af.Attention(2.0), tokens, parameters.until, save=12, method=af.Fixed(0.05), chunk=2, keep=("spread",)))
+
+
+def claims(parameters, data):
+    return [Claim.at_most("The spread falls.", float(data["spread"][0]), float(data["spread"][-1]), 0.0, "exact")]
+
+
+def draw(parameters, data):
+    return matplotlib.figure.Figure()
+'''

@@ -305,7 +305,7 @@ def test_two_files_with_the_same_word_or_name(here):
         load_spec("mine.toml", plugins=["mine.py", "sub/mine.py"])
     times = executed(here)
     load_spec("mine.toml", plugins=["mine.py", "./mine.py", here / "mine.py"])
-    assert executed(here) == times + 1, "one file is one plugin, however it is spelt"
+    assert executed(here) == times, "one file is one plugin, however it is spelt"
     (here / "other.py").write_text("import attnflow as af\naf.register('field', 'neighbours')(af.Attention)\n")
     assert len(load(["mine.py", "other.py"]).loaded) == 2, "a mask and a field may share a name"
 
