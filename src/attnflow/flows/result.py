@@ -3,16 +3,13 @@
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from attnflow.errors import InvalidInput
 from attnflow.flows.driver import Control, Drive
 from attnflow.flows.outcome import Ending, Outcome, Progress
 from attnflow.flows.save import Save
 from attnflow.flows.sink import InMemory
-
-if TYPE_CHECKING:
-    from attnflow.plots import Account
 
 
 class AbstractResult(abc.ABC):
@@ -60,9 +57,8 @@ class AbstractResult(abc.ABC):
         found: Self = Drive(longer).run(Control(sink, on_progress, cancel, check))
         return found
 
-    def account(self) -> "Account":
-        """Figures with captions, and numbers: what a report shows of this result."""
+    def account(self) -> Any:
+        """An `attnflow.plots.Account`, figures with captions, and numbers: what a report shows of this result."""
         import attnflow
 
-        found: Account = attnflow.plots.account(self) if self.work is None else self.work.account(self)
-        return found
+        return attnflow.plots.account(self) if self.work is None else self.work.account(self)

@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from attnflow.flows.outcome import Outcome
 from attnflow.flows.save import At, Save, continued, saved_times
 from attnflow.flows.sink import Checkpoint
 from attnflow.flows.stepper import AbstractStepper
-
-if TYPE_CHECKING:
-    from attnflow.plots import Account
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,12 +92,14 @@ class AbstractWork(abc.ABC):
                 found[field.name] = field.default_factory()
         return found
 
-    def account(self, result: Any) -> "Account":
-        """Figures with captions, and numbers; by default those of the type of `result`, or what was observed."""
+    def account(self, result: Any) -> Any:
+        """An `attnflow.plots.Account`: figures with captions, and numbers.
+
+        By default those of the type of `result`, or what was observed.
+        """
         import attnflow
 
-        found: Account = attnflow.plots.account(result)
-        return found
+        return attnflow.plots.account(result)
 
     @property
     def layer_step(self) -> float | None:
