@@ -15,6 +15,7 @@ import re
 import shutil
 import signal
 import sys
+import tomllib
 import traceback
 import warnings
 from pathlib import Path
@@ -29,6 +30,7 @@ from attnflow.cli import console, main
 from attnflow.errors import AttnflowError
 from attnflow.runs import check_spec, parse_spec
 from attnflow.runs.registry import REGISTRY
+from tests.runs.kinds import TEXTS
 
 CODES = {0, 1, 2, 3, 4, 5, 6}
 LONGEST_SENTENCE = 1200
@@ -140,6 +142,7 @@ GOOD = {
         "fit": {"steps": 2},
     },
 }
+GOOD |= {kind: tomllib.loads(text) for kind, text in TEXTS.items() if kind not in GOOD}
 
 
 def parts(kind):

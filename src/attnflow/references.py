@@ -147,6 +147,12 @@ WORDS: dict[str, dict[str, tuple[str, ...]]] = {
         "merge_times": ("geshkovski2024metastability", "prince1981high"),
         "evolve": ("geshkovski2025perspective", "lawson1967generalized", "dormand1980family"),
         "evolve_cells": ("geshkovski2025perspective",),
+        "evolve_placed": (
+            "duerinckx2026kinetic",
+            "geshkovski2025perspective",
+            "lawson1967generalized",
+            "dormand1980family",
+        ),
         "fit": ("chen2018neural", "optax"),
     },
     "field": {
@@ -191,6 +197,7 @@ NUMBERS: dict[tuple[str, str, str], tuple[str, ...]] = {
     ("mask", "window", "slope"): ("press2022alibi",),
     ("kind", "evolve", "kappa"): ("balasubramanian2025stationary", "mun2026sphere"),
     ("kind", "evolve_cells", "kappa"): ("balasubramanian2025stationary", "mun2026sphere"),
+    ("kind", "evolve_placed", "kappa"): ("balasubramanian2025stationary", "mun2026sphere"),
 }
 """(part, word, number) -> what a value other than 0 rests on."""
 

@@ -101,7 +101,9 @@ def remains(root, into, halves=False):
     return copy, found
 
 
-APART = {"solve": 12, "solve_long": 20, "evolve": 10, "evolve_cells": 4, "fit": 8, "merge_times": 3}
+APART = {
+    "solve": 12, "solve_long": 20, "evolve": 10, "evolve_cells": 4, "evolve_placed": 10, "fit": 8, "merge_times": 3,
+}  # fmt: skip
 """Every how many states a study looks at where each takes long; `campaigns/crash.py` looks at more."""
 
 

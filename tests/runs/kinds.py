@@ -53,6 +53,27 @@ kappa = 0.05
 name = "circle"
 count = 32
 """,
+    "evolve_placed": """
+[field]
+name = "attention"
+beta = 3.0
+mask = { name = "causal", slope = 1.0 }
+[placed]
+name = "pieces"
+breaks = [0.0, 0.4, 1.0]
+nodes = 3
+[[placed.densities]]
+name = "perturbed"
+basis = { name = "circle", degree = 16 }
+degree = 1
+amplitude = 0.3
+[[placed.densities]]
+name = "uniform"
+basis = { name = "circle", degree = 16 }
+[evolve_placed]
+until = 0.3
+save = { name = "evenly", count = 3 }
+""",
     "fit": """
 [classifier]
 name = "residual"
@@ -67,7 +88,10 @@ steps = 60
 batch = 8
 """,
 }
-LATER = {"solve": 10.0, "solve_long": 50.0, "merge_times": 5000.0, "evolve": 0.9, "evolve_cells": 0.9, "fit": 110}
+LATER = {
+    "solve": 10.0, "solve_long": 50.0, "merge_times": 5000.0, "evolve": 0.9, "evolve_cells": 0.9, "evolve_placed": 0.5,
+    "fit": 110,
+}  # fmt: skip
 """To where runs are extended."""
 KINDS = tuple(TEXTS)
 

@@ -72,7 +72,8 @@ class PlacedFlow(AbstractResult):
 
     def __repr__(self) -> str:
         what = repr(self.start).removeprefix("PlacedDensity(").removesuffix(")")
-        return f"PlacedFlow({len(self)} frames to t = {self.times[-1]:g}, {what}; {self.outcome.message})"
+        until = f" to t = {self.times[-1]:g}" if len(self) else ""
+        return f"PlacedFlow({len(self)} frames{until}, {what}; {self.outcome.message})"
 
     @property
     def time(self) -> "xr.DataArray":

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.flows import AbstractResult, AbstractTrajectory
-from attnflow.meanfield import CellFlow, DensityFlow
+from attnflow.meanfield import CellFlow, DensityFlow, PlacedFlow
 from attnflow.plots.style import COLOURS, PAGE, blank, styled
 from attnflow.plots.times import TimeAxis, frames_axis, log_times, time_axis
 
@@ -17,13 +17,14 @@ OWN: dict[type, tuple[str, ...]] = {
     AbstractTrajectory: ("positions", "speed", "floor", "resolved", "spread", "energy", "log_time", "log_speed"),
     DensityFlow: ("energy", "entropy", "free_energy", "mass", "tail", "lowest", "negative", "speed"),
     CellFlow: ("energy", "free_energy", "narrow"),
+    PlacedFlow: ("tail", "place_tail", "lowest", "negative", "speed"),
 }
 """What the frames of a flow hold by themselves."""
 NUMBERS = {"energy": "energy", "speed": "largest speed", "spread": "spread"}
 """Numbers that a flow of tokens may hold, and what they are called on an axis."""
 
 
-def observed(result: AbstractTrajectory | DensityFlow | CellFlow) -> list[str]:
+def observed(result: AbstractTrajectory | DensityFlow | CellFlow | PlacedFlow) -> list[str]:
     """The names of scalar observables."""
     own = next(names for kind, names in OWN.items() if isinstance(result, kind))
     return [
@@ -33,7 +34,7 @@ def observed(result: AbstractTrajectory | DensityFlow | CellFlow) -> list[str]:
     ]
 
 
-def draw_observables(result: AbstractTrajectory | DensityFlow | CellFlow) -> Any:
+def draw_observables(result: AbstractTrajectory | DensityFlow | CellFlow | PlacedFlow) -> Any:
     """One panel per scalar observable against time; the members of a batch as thin lines."""
     names = observed(result)[:MOST]
     return _draw(result, {name: name.replace("_", " ") for name in names}, "this flow has no scalar observable")

@@ -12,7 +12,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
 from attnflow.learn import Fitted
-from attnflow.meanfield import CellFlow, DensityFlow
+from attnflow.meanfield import CellFlow, DensityFlow, PlacedFlow, SphereBasis
 from attnflow.plots.animation import live
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles, look
@@ -21,9 +21,10 @@ from attnflow.plots.figure_data import FigureData
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane, in_plane
 from attnflow.plots.members import member_counts, member_name, member_table, summarise_members
 from attnflow.plots.merges import draw_medians, draw_survival, grouped
-from attnflow.plots.observables import MOST, NUMBERS, draw_numbers, draw_observables, observed
+from attnflow.plots.observables import MOST, NUMBERS, draw_numbers, draw_observables, draw_rows, observed
 from attnflow.plots.overlaps import SAMPLE, draw_overlaps
 from attnflow.plots.page import as_page, as_svg, facts_table, table, toml_block, with_caption
+from attnflow.plots.placed import draw_placed, draw_places
 from attnflow.plots.snapshots import draw_snapshots
 from attnflow.plots.staircase import draw_staircase
 from attnflow.plots.style import lay_out
@@ -55,6 +56,8 @@ CAPTIONS = {
     "the last ones are below the dotted line.",
     "cells": "Energy, entropy against the uniform measure, and the share of mass in clusters narrower than a cell. The "
     "dashed line marks since when half of the mass is in such clusters: from there on cells are too wide.",
+    "places": "How far every place is from the uniform measure, at some frames. Dots are nodes.",
+    "placed": "The density at the last frame over place and angle, on a logarithmic colour scale.",
     "survival": "The share of systems that have not made a merge by time t. Shaded: a band that holds the true curve "
     "with probability 95 % (Dvoretzky–Kiefer–Wolfowitz).",
     "medians": "Log time of every merge against the number of clusters that it leaves: median and quartiles over "
@@ -199,6 +202,19 @@ def _(flow: CellFlow) -> Account:
     kind = "belts" if flow.cells.zonal else "arcs"
     cells = f"{flow.cells.count} {kind} of S^{flow.cells.dim - 1}, {flow.cells.width:.3g} wide"
     return _of_density(flow, figures, summarise(view), {"cells": cells})
+
+
+@account.register
+def _(flow: PlacedFlow) -> Account:
+    figures = {"summary": plot(flow), "places": draw_places(flow)}
+    if not isinstance(flow.start.basis, SphereBasis):
+        figures["placed"] = draw_placed(flow)
+    figures["rows"] = draw_rows(flow)
+    summary, more = summarise(flow), _observables(flow)
+    places = f"{flow.start.places.size} nodes, breaks {', '.join(map(str, flow.start.places.breaks))}"
+    steps = _steps(flow.steps)
+    facts = {"outcome": flow.outcome.message, "steps": steps, "frames": summary["frames"], "places": places}
+    return Account(figures | more[0], summary, facts, more[1])
 
 
 @account.register

@@ -8,7 +8,7 @@ import numpy as np
 from attnflow.errors import InvalidInput
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
 from attnflow.learn import Fitted
-from attnflow.meanfield import CellFlow, DensityFlow
+from attnflow.meanfield import CellFlow, DensityFlow, PlacedFlow
 from attnflow.plots.compare import plot_several
 from attnflow.plots.density import View, plot_density, summarise_density
 from attnflow.plots.energy import draw_count, draw_energy
@@ -18,6 +18,7 @@ from attnflow.plots.members import summarise_members
 from attnflow.plots.merges import plot_merges, summarise_merges
 from attnflow.plots.observables import draw_numbers, draw_rows, summarise_rows
 from attnflow.plots.overlaps import draw_overlap_map
+from attnflow.plots.placed import plot_placed, summarise_placed
 from attnflow.plots.snapshots import draw_frames, views
 from attnflow.plots.staircase import draw_levels, draw_lifetimes
 from attnflow.plots.still import draw_tokens
@@ -27,12 +28,13 @@ from attnflow.tokens import Tokens
 
 
 def plot(result: Any) -> Any:
-    """What `solve`, `solve_long`, `merge_times`, `evolve`, `evolve_cells` or `fit` returned, in one Matplotlib Figure.
+    """What `solve`, `solve_long`, `evolve`, `fit` or another kind of work returned, in one Matplotlib Figure.
 
     Of a flow of tokens: tokens at a few times, energy, cluster count and overlaps, with theory overlaid; of one of
     `solve_long` the staircase, the merge tree and the lifetimes of plateaus; of one without positions the numbers that
-    were kept. Of a batch the first member is shown. Of a density: its history, energy, entropy and resolution. Of
-    merges: their distributions and quartiles. Of a fit: losses, regions of the plane and paths.
+    were kept. Of a batch the first member is shown. Of a density: its history, energy, entropy and resolution; of one
+    with places: how far each is from the uniform measure. Of merges: their distributions and quartiles. Of a fit:
+    losses, regions of the plane and paths.
 
     Several flows of tokens are overlaid, as lines of energy, mean overlap and number of clusters: `plot([a, b])` names
     them by what differs between them, `plot({"soft": a, "hard": b})` as you say. Of a batch up to 8 members are lines.
@@ -68,6 +70,8 @@ _plot.register(Merges)(plot_merges)
 _summarise.register(Merges)(summarise_merges)
 _plot.register(DensityFlow | CellFlow | View)(plot_density)
 _summarise.register(DensityFlow | CellFlow | View)(summarise_density)
+_plot.register(PlacedFlow)(plot_placed)
+_summarise.register(PlacedFlow)(summarise_placed)
 _plot.register(Fitted)(plot_fit)
 _plot.register(Tokens)(draw_tokens)
 _summarise.register(Fitted)(summarise_fit)
