@@ -19,12 +19,12 @@ MANY = {"stop": "stop", "observe": "observable"}
 def parts_of(maker: Callable[..., Any], key: str) -> tuple[str, ...]:
     """The parts of a specification that a table for the argument `key` of `maker` may name.
 
-    Some arguments are known by their name (`query`, `mask`, `inner`); of others the annotation decides, so that a
-    plugin may call a field `left`.
+    Some arguments are known by their name (`query`, `mask`, `inner`; fields of work are called like their parts); of
+    others the annotation decides, so that a plugin may call a field `left`.
     """
     if key in ARGUMENTS:
         return ARGUMENTS[key]
-    if key in REGISTRY and key not in ("kind", "weight"):
+    if inspect.isclass(maker) and issubclass(maker, AbstractWork) and key in REGISTRY:
         return (key,)
     classes = [one for one in _classes(_annotation(maker, key)) if isinstance(one, type)]
     return tuple(part for part, needed in NEEDED.items() if any(issubclass(one, needed) for one in classes))
