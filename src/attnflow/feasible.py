@@ -21,8 +21,6 @@ LARGEST_DIM = 1 << 20
 """Coordinates of a token."""
 LARGEST_TABLE = 8192
 """Tokens of which a matrix with an entry for every pair is taken, or given back."""
-LARGEST_MATRIX = 6000
-"""Rows of a matrix that is decomposed."""
 _CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 

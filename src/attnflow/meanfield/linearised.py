@@ -16,7 +16,6 @@ import numpy as np
 
 from attnflow.checks import instance, whole
 from attnflow.errors import InvalidInput, TooLarge
-from attnflow.feasible import LARGEST_MATRIX
 from attnflow.fields import AbstractField
 from attnflow.meanfield.basis import AbstractBasis, CircleBasis, Coefficients, ZonalBasis
 from attnflow.meanfield.density import Density
@@ -26,6 +25,8 @@ from attnflow.meanfield.orthogonal import slopes
 from attnflow.meanfield.sphere_basis import SphereBasis
 from attnflow.precision import double
 
+MOST_ENTRIES = 4096
+"""Free entries of a density whose linearisation is made as a matrix: every column is evaluated on the grid."""
 EPS = float(np.finfo(np.float64).eps)
 KERNEL = 0.01
 """What a basis may leave out of the kernel (of its maximum 1): degrees beyond hardly attract each other."""
@@ -192,8 +193,8 @@ def _check_sector(basis: AbstractBasis, sector: int) -> None:
 @double
 def _matrix(model: Model, basis: AbstractBasis, coefficients: np.ndarray) -> np.ndarray:
     size = len(free_entries(basis))
-    if size > LARGEST_MATRIX:
-        raise TooLarge(f"the matrix would have {size} rows, above {LARGEST_MATRIX}; pass a smaller `degree`.")
+    if size > MOST_ENTRIES:
+        raise TooLarge(f"the matrix would have {size} rows, above {MOST_ENTRIES}; pass a smaller `degree`.")
     return np.asarray(_columns(model, basis, coefficients))
 
 
