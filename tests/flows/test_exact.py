@@ -347,6 +347,8 @@ def test_a_field_of_a_file_in_a_schedule():
     np.testing.assert_allclose(back, x, atol=1e-13)
     np.testing.assert_allclose(change, -log_det, atol=1e-13)
     assert mine.then(mine).counts == {"Drift": 2, "ReluUnit": 4, "Rotation": 4}
+    slow, fast = (Schedule(FLAT.space, [(turn(axis, speed), 0.7)]) for speed in (1.0, 2.0))
+    np.testing.assert_allclose(slow.then(fast).push(x)[0], x @ Turn.from_rotvec(2.1 * axis).as_matrix().T, atol=1e-13)
     sphere = Schedule(ROUND.space, [(turn(axis), 0.7), (MeanAttention(np.eye(3)), 0.1)])
     assert not sphere.is_free
     np.testing.assert_allclose(sphere.budget, 0.7 * np.linalg.norm(axis) + 0.1, rtol=1e-14)

@@ -70,22 +70,23 @@ class ReluUnit(AbstractExact):
 
 @af.register("field", "rotation")
 class Rotation(AbstractExact):
-    """X(x) = axis x x in R^3 and on S^2. The flow turns by the angle |axis| h and keeps volumes."""
+    """X(x) = speed axis x x in R^3 and on S^2. The flow turns by the angle speed |axis| h and keeps volumes."""
 
     axis: np.ndarray
+    speed: float
 
-    def __init__(self, axis):
-        self.axis = np.asarray(axis, float)
+    def __init__(self, axis, speed=1.0):
+        self.axis, self.speed = np.asarray(axis, float), speed
 
     def formula(self, t, query, mu):
         x = query.points(mu)
-        return jnp.cross(jnp.asarray(self.axis, x.dtype)[None], x)
+        return self.speed * jnp.cross(jnp.asarray(self.axis, x.dtype)[None], x)
 
     def carry(self, t0, t1, query, mu):
         x = query.points(mu)
         axis = jnp.asarray(self.axis, x.dtype)
         size = jnp.sqrt(jnp.sum(axis**2))
-        e, angle = (axis / size)[None], size * (t1 - t0)
+        e, angle = (axis / size)[None], self.speed * size * (t1 - t0)
         along = e * (x @ e[0])[:, None]
         return along + jnp.cos(angle) * (x - along) + jnp.sin(angle) * jnp.cross(e, x)
 
@@ -97,10 +98,10 @@ class Rotation(AbstractExact):
         return True
 
     def lipschitz(self, space):
-        return np.linalg.norm(self.axis, axis=-1)
+        return abs(self.speed) * np.linalg.norm(self.axis, axis=-1)
 
     def times(self, factor):
-        return Rotation(factor * self.axis)
+        return Rotation(factor * self.axis, self.speed)
 
     def children(self, space):
         return ()

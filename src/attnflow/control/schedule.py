@@ -212,7 +212,8 @@ class Schedule:
                 return np.asarray(end), np.asarray(log_det)
 
         with full_precision():
-            kinds, which, row, durations = jax.tree.map(jnp.asarray, self._padded())
+            arrays, rest = eqx.partition(self._padded(), eqx.is_array)  # plain numbers of an element stay as they are
+            kinds, which, row, durations = eqx.combine(jax.tree.map(jnp.asarray, arrays), rest)
         first = one(blocks[0])  # compiles
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
             found = [first, *threads.map(one, blocks[1:])]
@@ -313,8 +314,10 @@ def _stackable(one: AbstractField, other: AbstractField) -> bool:
     if type(one) is not type(other) or not isinstance(one, AbstractExact):
         return False
     trees: list[Any] = [jax.tree.structure(kind) for kind in (one, other)]
-    shapes = [[leaf.shape[1:] for leaf in jax.tree.leaves(kind) if eqx.is_array(leaf)] for kind in (one, other)]
-    return bool(trees[0] == trees[1] and shapes[0] == shapes[1])
+    alike = [
+        [leaf.shape[1:] if eqx.is_array(leaf) else leaf for leaf in jax.tree.leaves(kind)] for kind in (one, other)
+    ]
+    return bool(trees[0] == trees[1] and alike[0] == alike[1])
 
 
 def _joined(one: AbstractField, other: AbstractField) -> AbstractField:
