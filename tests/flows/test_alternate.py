@@ -167,10 +167,10 @@ def test_whole_layers_are_those_without_frames_between(update):
     polls = iter([False, False, True])
     cut = af.solve(field, TOKENS, 0.6, method=fine, cancel=lambda: next(polls, True), **given)
     assert len(cut.time) < len(one.time)
-    again = af.solve(from_=cut)
+    again = cut.continued()
     np.testing.assert_array_equal(again.positions, one.positions)
     first = af.solve(field, TOKENS, 0.3, method=fine, **given)
-    longer = af.solve(from_=first, until=0.6, save=af.save.EveryLayer())
+    longer = first.continued(0.6, save=af.save.EveryLayer())
     np.testing.assert_array_equal(longer.positions, one.positions)
 
 

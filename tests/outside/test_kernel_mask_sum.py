@@ -129,8 +129,7 @@ until = 1.0
 @pytest.mark.usefixtures("choices_of_a_cpu")
 def test_the_sum_of_a_plugin_is_considered_where_the_plugin_is_active_and_nowhere_else():
     def chosen(spec):
-        made = spec.build()
-        return type(made["field"].prepare(made["tokens"]).sum)
+        return type(spec.work.field.prepare(spec.work.tokens).sum)
 
     before = parse_spec(QUADRATIC)
     found = chosen(before)

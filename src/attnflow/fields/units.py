@@ -1,5 +1,6 @@
 """One ReLU unit, whose flow is known exactly in R^d and on the sphere."""
 
+import math
 from typing import Any
 
 import jax
@@ -87,7 +88,20 @@ def unit_flow(space: AbstractSpace, x: Any, w: Any, a: Any, b: Any, h: Any) -> t
     return flown
 
 
+@jax.custom_jvp
 def phi(z: Any) -> Any:
-    """(e^z - 1)/z."""
+    """(e^z - 1)/z, with derivatives that keep their digits at and near z = 0."""
     safe = jnp.where(z == 0, 1.0, z)
     return jnp.where(z == 0, 1.0, jnp.expm1(safe) / safe)
+
+
+@phi.defjvp
+def _phi_jvp(primals: Any, tangents: Any) -> Any:
+    """phi'(z) = (e^z - phi(z))/z, for |z| < 1 the series sum_k (k + 1)/(k + 2)! z^k."""
+    (z,), (change,) = primals, tangents
+    small = jnp.abs(z) < 1
+    near, far = jnp.where(small, z, 0.0), jnp.where(small, 1.0, z)
+    series = jnp.zeros_like(near)
+    for k in range(18, -1, -1):  # the next term is below 1e-18
+        series = series * near + (k + 1) / math.factorial(k + 2)
+    return phi(z), change * jnp.where(small, series, (jnp.exp(far) - phi(far)) / far)

@@ -20,8 +20,6 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from attnflow.errors import AttnflowError, InvalidInput
-from attnflow.observe.observable import Observable
-from attnflow.observe.observable import maker as made_by
 from attnflow.runs.files import write_atomically, writing
 from attnflow.runs.nearest import did_you_mean
 from attnflow.wording import shown
@@ -65,6 +63,8 @@ def register(kind: str, name: str) -> Callable[[M], M]:
         kind: the part of a specification: "field", "mask", "weight", "tokens", "observable" and so on; or "sum".
         name: the new word; one that the package or another plugin has is refused.
     """
+    from attnflow.observe.observable import Observable
+    from attnflow.observe.observable import maker as made_by
     from attnflow.runs.kinds import check_kind
     from attnflow.runs.registry import REGISTRY
 
