@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from attnflow.errors import InvalidInput
@@ -30,6 +30,13 @@ def parts_of(maker: Callable[..., Any], key: str) -> tuple[str, ...]:
     return tuple(part for part, needed in NEEDED.items() if any(issubclass(one, needed) for one in classes))
 
 
+def takes_several(maker: Callable[..., Any], key: str) -> bool:
+    """Whether the argument `key` of `maker` is declared as a sequence of parts: a list of tables describes it."""
+    needed = tuple(NEEDED[part] for part in parts_of(maker, key) if part in NEEDED)
+    inside = [one for hint in _items(_annotation(maker, key)) for one in _classes(hint)]
+    return any(isinstance(one, type) and issubclass(one, needed) for one in inside)
+
+
 def is_whole(kind: type[AbstractWork], key: str) -> bool:
     """Whether a field of a kind is declared as a whole number."""
     return _annotation(kind, key) is int
@@ -51,8 +58,19 @@ def _classes(hint: Any) -> list[Any]:
     return [hint] if not inside else [one for arg in inside for one in _classes(arg)]
 
 
+def _items(hint: Any) -> list[Any]:
+    """The annotations of what the sequences in an annotation hold."""
+    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return list(inside)
+    return [one for arg in inside for one in _items(arg)]
+
+
 def tables_of(kind: type[AbstractWork]) -> dict[str, str]:
-    """The tables that a kind needs beside its own, field -> part: its fields that are parts without a default."""
+    """The tables that a kind needs beside its own, field -> part: its fields that are parts without a default.
+
+    A field that is declared as a sequence of parts has a list of tables, as in [[inputs]].
+    """
     found = {}
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         given = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING

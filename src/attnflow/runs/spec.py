@@ -18,7 +18,7 @@ from attnflow.errors import AttnflowError, InvalidSpec, RunError
 from attnflow.flows import AbstractWork, At
 from attnflow.runs.files import content_hash
 from attnflow.runs.folder import Run
-from attnflow.runs.kinds import TOP, is_whole, keys_of, parts_of, tables_of, written
+from attnflow.runs.kinds import TOP, is_whole, keys_of, parts_of, tables_of, takes_several, written
 from attnflow.runs.made import make
 from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.plugins import Given, Plugins, chosen, current, words
@@ -83,7 +83,7 @@ class Spec:
             known = {field: (part, self.table[field]) for field, part in tables.items()}
             for key, value in (known | self.table[self.kind]).items():
                 try:
-                    made[key] = build_part(*value) if key in tables else _argument(kind, key, value)
+                    made[key] = _built(*value) if key in tables else _argument(kind, key, value)
                 except (AttnflowError, KeyError):
                     if not lenient:
                         raise
@@ -207,9 +207,11 @@ def _resolve(table: dict[str, Any]) -> dict[str, Any]:
     for key in table:
         if key not in known:
             raise InvalidSpec(f"unknown key {shown(key)} in the specification{did_you_mean(key, known)}")
+    lists = [field for field in parts if takes_several(kind, field)]
     for part in (*parts, kinds[0]):
-        if not isinstance(table.get(part), dict):
-            raise InvalidSpec(f"the specification has no table [{part}]; `attnflow presets` shows complete ones.")
+        if not isinstance(table.get(part), list if part in lists else dict):
+            missing = f"list of tables [[{part}]]" if part in lists else f"table [{part}]"
+            raise InvalidSpec(f"the specification has no {missing}; `attnflow presets` shows complete ones.")
     resolved: dict[str, Any] = {key: table.get(key, default) for key, default in TOP.items()}
     for key in ("name", "about"):
         if not isinstance(resolved[key], str):
@@ -220,7 +222,7 @@ def _resolve(table: dict[str, Any]) -> dict[str, Any]:
     if resolved["precision"] not in ("float64", "float32"):
         raise InvalidSpec(f"`precision` is {shown(resolved['precision'])}; use 'float64' or 'float32'.")
     for field, part in parts.items():
-        resolved[field] = _fill(part, field, table[field])
+        resolved[field] = (_list_of if field in lists else _fill)(part, field, table[field])
     resolved[kinds[0]] = _fill_keys(kinds[0], kind, table[kinds[0]])
     return resolved
 
@@ -246,6 +248,8 @@ def _fill_keys(name: str, kind: type[AbstractWork], table: dict[str, Any]) -> di
             raise InvalidSpec(f"`{where}` is missing; the kind {name!r} needs it.")
         elif value is None:
             continue
+        elif isinstance(value, list) and takes_several(kind, key):
+            filled[key] = [_fill(_part(kind, key, one), f"{where}[{k}]", one) for k, one in enumerate(value)]
         elif part != "value":
             filled[key] = _fill(_part(kind, key, value), where, value)
         else:
@@ -274,12 +278,20 @@ def _argument(kind: type[AbstractWork], key: str, value: Any) -> Any:
         return tuple(build_part("stop", table) for table in value)
     if key == "observe":
         return {name: build_part("observable", table) for name, table in value.items()}
+    if isinstance(value, list) and takes_several(kind, key):
+        return [build_part(_part(kind, key, table), table) for table in value]
     return build_part(_part(kind, key, value), value) if isinstance(value, dict) else value
+
+
+def _built(part: str, table: Any) -> Any:
+    """The object of a table, or the objects of a list of tables."""
+    return [build_part(part, one) for one in table] if isinstance(table, list) else build_part(part, table)
 
 
 def _list_of(kind: str, where: str, value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list):
-        raise InvalidSpec(f'`{where}` is {shown(value)}; give a list of tables, [{{ name = "consensus" }}].')
+        example = f'[{{ name = "{next(iter(words(kind)))}" }}]'
+        raise InvalidSpec(f"`{where}` is {shown(value)}; give a list of tables, {example}.")
     return [_fill(kind, f"{where}[{k}]", item) for k, item in enumerate(value)]
 
 
