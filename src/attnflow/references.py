@@ -153,6 +153,7 @@ WORDS: dict[str, dict[str, tuple[str, ...]]] = {
             "lawson1967generalized",
             "dormand1980family",
         ),
+        "gram_layers": ("koubbi2026homogenized",),
         "fit": ("chen2018neural", "optax"),
     },
     "field": {

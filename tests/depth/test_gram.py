@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from attnflow.depth import gram_layers
-from attnflow.errors import InvalidInput
+from attnflow.depth import gram, gram_layers
+from attnflow.errors import InvalidInput, InvalidSpec
+from attnflow.runs import execute, open_run, parse_spec
 
 START = np.array([[1.0, 0.5, -0.2], [0.5, 1.0, 0.3], [-0.2, 0.3, 1.0]])
 
@@ -139,6 +140,43 @@ def test_a_replica_is_itself_whatever_is_saved_with_it():
     assert np.abs(many.gram[0, -1] - many.gram[1, -1]).max() > 0.01
     np.testing.assert_allclose(np.einsum("rfii->rfi", many.gram), 1.0, atol=1e-14)
     assert np.abs(gram_layers(*given, replicas=2, seed=9).gram[0, -1] - few.gram[0, -1]).max() > 0.01
+
+
+def test_slices_and_continuations_change_no_bit(monkeypatch):
+    given = {"n": 3, "replicas": 3, "seed": 1}
+    whole = gram_layers(0.1, 1.0, 0.4, 12, 20, 4, save=[3, 4, 12], **given)
+    monkeypatch.setattr(gram, "SLICE", 0.0)  # one layer a slice
+    seen = []
+    fine = gram_layers(0.1, 1.0, 0.4, 12, 20, 4, save=[3, 4, 12], on_progress=seen.append, **given)
+    assert [one.time for one in seen] == list(range(13))
+    assert seen[5].note == "layer 5 of 12"
+    first = gram_layers(0.1, 1.0, 0.4, 4, 20, 4, save=[3, 4], **given)
+    for other in (fine, first.continued(12, save=[12])):
+        assert other.outcome.message == "made 12 layers."
+        for name in ("layers", "tau", "gap", "order", "factor"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(whole, name))
+
+
+def test_a_specification_gives_the_same(tmp_path):
+    text = """
+    [gram_layers]
+    gram = [[1.0, 0.5, -0.2], [0.5, 1.0, 0.3], [-0.2, 0.3, 1.0]]
+    logit_scale = 2.0
+    step = 0.5
+    layers = 3
+    d = 20
+    keep = false
+    """
+    _, found = execute(parse_spec(text), tmp_path / "run")
+    want = gram_layers(START, 2.0, 0.5, 3, 20, keep=False)
+    opened = open_run(tmp_path / "run")
+    for path in (found, opened):
+        np.testing.assert_array_equal(path.gap, want.gap)
+        assert path.factor is None
+        assert path.seed == want.seed == 0
+    assert "2 frames; made 3 layers" in repr(opened)
+    with pytest.raises(InvalidSpec, match="`gram_layers.layers` is 2.5; give a whole number"):
+        parse_spec(text, ["gram_layers.layers=2.5"])
 
 
 def test_near_collapse_gaps_keep_their_digits():

@@ -7,7 +7,7 @@ import pytest
 from attnflow import plots
 from tests.runs.kinds import in_memory
 
-FIGURES = {"evolve_placed": {"summary", "places", "placed", "rows"}}
+FIGURES = {"evolve_placed": {"summary", "places", "placed", "rows"}, "gram_layers": {"summary", "overlap"}}
 
 
 @pytest.mark.parametrize("kind", FIGURES)

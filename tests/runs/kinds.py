@@ -74,6 +74,18 @@ basis = { name = "circle", degree = 16 }
 until = 0.3
 save = { name = "evenly", count = 3 }
 """,
+    "gram_layers": """
+[gram_layers]
+gram = 0.2
+n = 3
+logit_scale = 1.0
+step = 0.5
+layers = 9
+d = 12
+d_k = 4
+replicas = 2
+save = { name = "at", times = [2, 3, 6, 9] }
+""",
     "fit": """
 [classifier]
 name = "residual"
@@ -90,7 +102,7 @@ batch = 8
 }
 LATER = {
     "solve": 10.0, "solve_long": 50.0, "merge_times": 5000.0, "evolve": 0.9, "evolve_cells": 0.9, "evolve_placed": 0.5,
-    "fit": 110,
+    "gram_layers": 14, "fit": 110,
 }  # fmt: skip
 """To where runs are extended."""
 KINDS = tuple(TEXTS)

@@ -12,7 +12,15 @@ from tests.runs.boundaries import boundaries
 from tests.runs.failing import FAULTS, changes_of, survive
 from tests.runs.kinds import KINDS
 
-EVERY = {"merge_times": 5, "fit": 40, "solve": 24, "solve_long": 36, "evolve": 30, "evolve_placed": 30}
+EVERY = {
+    "merge_times": 5,
+    "fit": 40,
+    "solve": 24,
+    "solve_long": 36,
+    "evolve": 30,
+    "evolve_placed": 30,
+    "gram_layers": 30,
+}
 """How many changes apart the failures are; other kinds: 12. `campaigns/crash.py` lets every change fail."""
 
 

@@ -1,45 +1,86 @@
 """Random layers on the Gram matrix alone: the cost does not depend on the dimension of the tokens."""
 
 import dataclasses
-import math
-from typing import Any
+import time
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attnflow.axes import as_seed, finite_array, over_members, random_key
-from attnflow.checks import flag, number, shown, whole
+from attnflow.axes import as_seed, random_key
+from attnflow.checks import flag, number, whole
+from attnflow.depth.gram_step import further, seen, start_rows
 from attnflow.errors import InvalidInput
-from attnflow.feasible import length, require_memory
-from attnflow.flows.compiled import compiled, wait
-from attnflow.flows.save import Save, saved_times
-from attnflow.precision import full_precision
+from attnflow.feasible import length, require_memory, require_steps
+from attnflow.flows.compiled import wait
+from attnflow.flows.driver import Control, Drive
+from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
+from attnflow.flows.result import AbstractResult
+from attnflow.flows.save import Evenly, Save, as_times
+from attnflow.flows.sink import AbstractSink, Layout, Variable
+from attnflow.flows.stepper import AbstractSingle, Rows, Slice
+from attnflow.flows.work import AbstractWork, Driven
 
-NEARLY_A_GRAM = 1e-8
-"""How far a Gram matrix may be from symmetric, unit diagonal and positive."""
+SLICE = 0.2
+"""Seconds of a slice of work."""
+CHUNK = 16
+"""Frames that a slice hands over at most."""
 
 
-@dataclasses.dataclass(frozen=True)
-class GramPath:
+@dataclasses.dataclass(frozen=True, repr=False)
+class GramPath(AbstractResult):
     """Overlaps of tokens along random layers, for independent networks (replicas).
 
-    Replica r of one seed is the same whatever the number of replicas and frames.
+    `dataset` has the frames along `layer`: `tau`, `gap` and `order` (replica, layer), `factor` (replica, layer, token,
+    column). Replica r of one seed is the same whatever the number of replicas and frames.
     """
 
-    layers: np.ndarray
-    """(frame,) the numbers of the saved layers, the first is 0."""
-    tau: np.ndarray
-    """(frame,) eta^2 layers / H."""
-    gap: np.ndarray
-    """(replica, frame) the mean of 1 - R_ij over pairs, to relative accuracy also near collapse."""
-    order: np.ndarray
-    """(replica, frame) |mean token|^2."""
-    factor: np.ndarray | None
-    """(replica, frame, n, n) rows F with F F^T = R: the tokens up to a rotation; None if not kept."""
-    seed: Any
-    """With it, `gram_layers` gives the same path."""
+    dataset: Any
+    outcome: Outcome
+    steps: dict[str, int]
+    """The number of layers."""
+    checkpoint: Any = None
+    """From where `continued` goes on."""
+    work: Any = None
+    """The work that made the path."""
+
+    dims: ClassVar[tuple[str, ...]] = ("replica",)
+
+    def __repr__(self) -> str:
+        sizes = self.dataset.sizes
+        return f"GramPath({sizes['replica']} replicas, {sizes['layer']} frames; {self.outcome.message})"
+
+    @property
+    def layers(self) -> np.ndarray:
+        """(frame,) the numbers of the saved layers, the first is 0."""
+        return self.dataset["layer"].values
+
+    @property
+    def tau(self) -> np.ndarray:
+        """(frame,) eta^2 layers / H."""
+        return self.dataset["tau"].values
+
+    @property
+    def gap(self) -> np.ndarray:
+        """(replica, frame) the mean of 1 - R_ij over pairs, to relative accuracy also near collapse."""
+        return self.dataset["gap"].values
+
+    @property
+    def order(self) -> np.ndarray:
+        """(replica, frame) |mean token|^2."""
+        return self.dataset["order"].values
+
+    @property
+    def factor(self) -> np.ndarray | None:
+        """(replica, frame, n, n) rows F with F F^T = R: the tokens up to a rotation; None if not kept."""
+        return self.dataset["factor"].values if "factor" in self.dataset else None
+
+    @property
+    def seed(self) -> Any:
+        """With it, `gram_layers` gives the same path."""
+        return as_seed(self.work.seed)
 
     @property
     def overlap(self) -> np.ndarray:
@@ -49,9 +90,10 @@ class GramPath:
     @property
     def gram(self) -> np.ndarray:
         """(replica, frame, n, n) the overlaps R."""
-        if self.factor is None:
+        factor = self.factor
+        if factor is None:
             raise InvalidInput("`gram` was not kept; call gram_layers with keep=True to have the matrices of overlaps.")
-        return np.einsum("...ik,...jk->...ij", self.factor, self.factor)
+        return np.einsum("...ik,...jk->...ij", factor, factor)
 
     def mean(self) -> tuple[np.ndarray, np.ndarray]:
         """The mean of `overlap` over replicas and its standard error, for every frame."""
@@ -59,6 +101,65 @@ class GramPath:
         if replicas < 2:
             raise InvalidInput("`replicas` is 1, which has no standard error; call gram_layers with more replicas.")
         return self.overlap.mean(axis=0), self.gap.std(axis=0, ddof=1) / np.sqrt(replicas)
+
+
+@dataclasses.dataclass(frozen=True)
+class GramLayers(AbstractWork):
+    """Random layers on Gram matrices: the work of `gram_layers`, whose arguments its fields are."""
+
+    rows: ClassVar[str] = "layer"
+    end: ClassVar[str | None] = "layers"
+
+    gram: Any
+    logit_scale: float
+    step: float
+    layers: int
+    d: int
+    d_k: int | None = None
+    heads: int = 1
+    n: int | None = None
+    seed: Any = 0
+    replicas: int = 1
+    save: Save | None = Evenly(1)
+    mean_value: float = 0.0
+    keep: bool = True
+    """Whether the matrices are kept."""
+
+    def checked(self) -> Self:
+        start = start_rows(self.gram, self.n)
+        n, d = len(start), whole("d", self.d, 2)
+        d_k = whole("d_k", d if self.d_k is None else self.d_k, 1)
+        heads = length("heads", self.heads, 1, 4 * n * n)
+        if d < n:
+            raise InvalidInput(
+                f"`d` is {d}, below the number {n} of tokens, whose overlaps are then not free; use `random_attention` "
+                "with Layers(step)."
+            )
+        number("logit_scale", self.logit_scale, low=0.0)
+        number("step", self.step, low=0.0)
+        number("mean_value", self.mean_value)
+        layers, replicas = whole("layers", self.layers, 1), whole("replicas", self.replicas, 1)
+        require_steps(layers, f"`layers` is {layers}: the path", "give a smaller number")
+        keep, seed = flag("keep", self.keep), as_seed(self.seed)
+        made = dataclasses.replace(
+            self, layers=layers, d=d, d_k=d_k, heads=heads, seed=seed, replicas=replicas, save=as_times(self.save, 1),
+        )  # fmt: skip
+        frames = len(made.times)
+        require_memory(
+            8 * replicas * frames * (n * n if keep else 2),
+            f"{replicas} `replicas` with {frames} frames of {n} tokens", "use fewer of them, or keep=False",
+        )  # fmt: skip
+        return made
+
+    def stepper(self) -> "_Layers":
+        return _Layers(self)
+
+    def result(self, driven: Driven) -> GramPath:
+        return GramPath(driven.dataset, driven.outcome, driven.steps, driven.checkpoint, self)
+
+    @property
+    def layer_step(self) -> float:
+        return 1.0
 
 
 def gram_layers(
@@ -76,6 +177,10 @@ def gram_layers(
     save: Save | None = None,
     mean_value: float = 0.0,
     keep: bool = True,
+    sink: AbstractSink | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+    check: bool = True,
 ) -> GramPath:
     """The overlaps of n tokens in `random_attention(d, logit_scale, heads, d_k, step=step)`, without the tokens.
 
@@ -103,165 +208,106 @@ def gram_layers(
             numbers of layers.
         mean_value: v in E V = v I.
         keep: keep the matrices; False keeps mean overlaps alone.
+        sink, on_progress, cancel, check: as for `solve`.
+
+    Ctrl-C returns the frames so far, with the outcome `interrupted`. `path.continued(layers)` goes on to more layers,
+    bit by bit as one call would have.
     """
-    start = _start(gram, n)
-    n = len(start)
-    d = whole("d", d, 2)
-    d_k, heads = whole("d_k", d if d_k is None else d_k, 1), length("heads", heads, 1, 4 * n * n)
-    if d < n:
-        raise InvalidInput(
-            f"`d` is {d}, below the number {n} of tokens, whose overlaps are then not free; use `random_attention` "
-            "with Layers(step)."
-        )
-    b, eta = number("logit_scale", logit_scale, low=0.0), number("step", step, low=0.0)
-    v, layers = number("mean_value", mean_value), whole("layers", layers, 1)
-    replicas, keep, seed = whole("replicas", replicas, 1), flag("keep", keep), as_seed(seed)
-    marks = np.rint(saved_times(save, float(layers), 1.0, default=1)).astype(np.int64)
-    require_memory(
-        8 * replicas * len(marks) * (n * n if keep else 2),
-        f"{replicas} `replicas` with {len(marks)} frames of {n} tokens", "use fewer of them, or keep=False",
+    work = GramLayers(
+        gram, logit_scale, step, layers, d, d_k, heads, n, seed, replicas, save, mean_value, keep
     )  # fmt: skip
-    with full_precision():
-        numbers = np.asarray([b, eta, v])
-        found = wait(_paths(start, numbers, random_key(seed), np.arange(replicas), marks, (heads, d, d_k), keep))
-        gap, order, factor = found
-        kept = np.asarray(factor) if keep else None
-    return GramPath(marks, eta**2 * marks / heads, np.asarray(gap), np.asarray(order), kept, seed)
+    found: GramPath = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
+    return found
 
 
-def _start(gram: Any, n: int | None) -> np.ndarray:
-    """Rows F with F F^T the given overlaps."""
-    given = finite_array("`gram`", gram)
-    if given.shape == ():
-        if n is None:
-            raise InvalidInput(f"`gram` is the overlap {shown(gram)} of all pairs; give the number `n` of tokens too.")
-        n = length("n", n, 2, int(n) if isinstance(n, int) else 1)
-        overlap = number("gram", gram, low=-1 / (n - 1), high=1.0)
-        width = np.sqrt(1 - overlap)
-        along = np.sqrt(max(1 + (n - 1) * overlap, 0.0))
-        return width * np.eye(n) + (along - width) / n
-    if given.ndim != 2 or given.shape[0] != given.shape[1] or len(given) < 2 or n not in (None, len(given)):
-        raise InvalidInput(f"`gram` has shape {given.shape}; give one overlap, or the (n, n) matrix of at least two.")
-    bad = max(np.abs(given - given.T).max(), np.abs(np.diag(given) - 1).max())
-    given = (given + given.T) / 2
-    least = np.linalg.eigvalsh(given)[0]
-    if bad > NEARLY_A_GRAM or least < -NEARLY_A_GRAM * len(given):
-        raise InvalidInput(
-            f"`gram` is no matrix of overlaps of unit vectors (diagonal or symmetry off by {bad:.1e}, least eigenvalue "
-            f"{least:.1e}); give <x_i, x_j>."
-        )
-    return _cholesky(given)
+class _State(NamedTuple):
+    layer: Any
+    """Layers made."""
+    frame: Any
+    """Frames so far."""
+    rows: Any
+    """(replica, n, n) the rows F of all replicas."""
 
 
-def _cholesky(gram: np.ndarray) -> np.ndarray:
-    """The triangular factor of a matrix of any rank, rows of norm 1: pivots of rounding size are 0, so twins stay so.
+class _Layers(AbstractSingle):
+    """Layers of all replicas, some at a time; frames at `marks`."""
 
-    (An eigenvalue of rounding size would put twins 10^-8 apart.)
-    """
-    n = len(gram)
-    left, rows = gram.copy(), np.zeros((n, n))
-    for k in range(n):
-        if left[k, k] > 8 * n * np.finfo(float).eps:
-            rows[k:, k] = left[k:, k] / np.sqrt(left[k, k])
-            left[k:, k:] -= np.outer(rows[k:, k], rows[k:, k])
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    def __init__(self, work: GramLayers):
+        self.of, self.begins = work, start_rows(work.gram, work.n)
+        self.marks = np.rint(work.times).astype(np.int64)
+        self.numbers = np.asarray([float(work.logit_scale), float(work.step), float(work.mean_value)])
+        self.key, self.sizes = random_key(work.seed), (work.heads, work.d, work.d_k)
+        self.limit, self.warm = 1, False
 
+    @property
+    def goal(self) -> tuple[float, int]:
+        return float(self.of.layers), len(self.marks)
 
-@compiled
-def _paths(
-    start: Any, numbers: Any, key: Any, replicas: Any, marks: Any, sizes: tuple[int, int, int], keep: bool
-) -> Any:
-    def one(replica: Any) -> Any:
-        own = jax.random.fold_in(key, replica)
+    def layout(self) -> Layout:
+        whole, real = np.dtype(np.int64), np.dtype(np.float64)
+        frames = {"layer": Variable(("layer",), whole), "tau": Variable(("layer",), real)}
+        frames |= {name: Variable(("replica", "layer"), real) for name in ("gap", "order")}
+        sizes = {"replica": self.of.replicas}
+        if self.of.keep:
+            frames["factor"] = Variable(("replica", "layer", "token", "column"), real)
+            sizes |= dict.fromkeys(("token", "column"), len(self.begins))
+        return Layout(
+            {"layer": frames}, sizes, {"layer": len(self.marks)}, {"replica": np.arange(self.of.replicas)}, {},
+            {"layer": CHUNK}, {}, float(self.of.layers), {},
+        )  # fmt: skip
 
-        def frame(rows: Any, ends: Any) -> Any:
-            rows = jax.lax.fori_loop(
-                ends[0], ends[1], lambda k, rows: _layer(rows, jax.random.fold_in(own, k), numbers, sizes), rows
-            )
-            return rows, _seen(rows, keep)
+    def start(self) -> None:
+        return None
 
-        begin = jnp.asarray(start)
-        _, found = jax.lax.scan(frame, begin, jnp.stack([marks[:-1], marks[1:]], axis=1))
-        return jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), _seen(begin, keep), found)
+    def begin(self) -> _State:
+        zero, shape = np.zeros((), np.int64), (self.of.replicas, *self.begins.shape)
+        return _State(zero, zero, np.broadcast_to(self.begins, shape))
 
-    return over_members(one, (0,), (replicas,), sizes[0] * start.shape[0] ** 2)
+    def work(self, state: _State) -> Slice:
+        """At most `limit` layers and `CHUNK` frames; the start is a slice of its own."""
+        layer, frame, rows = int(state.layer), int(state.frame), state.rows
+        if frame == 0:
+            found = [np.broadcast_to(np.asarray(a), (len(rows),)) for a in _first(self.begins)]
+            return self._slice(layer, 1, rows, [self._row(0, rows, *found)])
+        frames: list[dict[str, np.ndarray]] = []
+        began, before, left = time.perf_counter(), layer, self.limit
+        while left and frame < len(self.marks) and len(frames) < CHUNK:
+            goal = min(layer + left, int(self.marks[frame]))
+            rows, found = wait(further(rows, np.array([layer, goal]), self.numbers, self.key, self.sizes))
+            left, layer = left - (goal - layer), goal
+            if layer == self.marks[frame]:
+                frames.append(self._row(frame, rows, *found))
+                frame += 1
+        if self.warm and layer > before:  # the first slice also compiles
+            lasted = max(time.perf_counter() - began, 1e-6)
+            self.limit = int(np.clip(SLICE * (layer - before) / lasted, 1, 1_000_000))
+        self.warm = True
+        return self._slice(layer, frame, rows, frames)
 
+    def _slice(self, layer: int, frame: int, rows: Any, frames: list[dict[str, np.ndarray]]) -> Slice:
+        state = _State(np.asarray(layer), np.asarray(frame), rows)
+        done = Outcome(Ending.FINISHED, f"made {layer} layers.") if frame == len(self.marks) else None
+        if not frames:
+            return Slice(state, None, done)
+        axes = {name: 0 if name in ("layer", "tau") else 1 for name in frames[0]}
+        table = {name: np.concatenate([one[name] for one in frames], axis) for name, axis in axes.items()}
+        return Slice(state, Rows({"layer": table}), done)
 
-def _seen(rows: Any, keep: bool) -> Any:
-    """The mean of 1 - R_ij over pairs, which is the sum of |x_i - mean|^2 over n - 1; |mean|^2; the rows."""
-    middle = jnp.mean(rows, axis=0)
-    gap = jnp.sum((rows - middle[None]) ** 2) / (rows.shape[0] - 1)
-    return gap, jnp.sum(middle**2), rows if keep else None
+    def _row(self, frame: int, rows: Any, gap: Any, order: Any) -> dict[str, np.ndarray]:
+        mark = self.marks[frame : frame + 1]
+        found = {"layer": mark, "tau": float(self.of.step) ** 2 * mark / self.of.heads}
+        found |= {"gap": np.asarray(gap)[:, None], "order": np.asarray(order)[:, None]}
+        return found | ({"factor": np.asarray(rows)[:, None]} if self.of.keep else {})
 
+    def reached(self, state: _State, rows: dict[str, int]) -> Reached:
+        layer = int(state.layer)
+        return Reached(float(layer), rows["layer"], layer * self.of.replicas, f"layer {layer} of {self.of.layers}")
 
-def _layer(rows: Any, key: Any, numbers: Any, sizes: tuple[int, int, int]) -> Any:
-    """One layer: rows F before and after it."""
-    (heads, d, d_k), n = sizes, rows.shape[0]
-    b, eta, v = numbers
-    own, other, left, right, inner, outer = _drawn(
-        key, _wishart(n, d_k, heads), _wishart(n, d - n), (heads, n, _columns(n, d_k)), (heads, _columns(n, d_k), n),
-        (n, n), (n, _columns(n, d - n)),
-    )  # fmt: skip
+    def steps(self, state: _State) -> dict[str, int]:
+        return {"layers": int(state.layer)}
 
-    def head(chi: Any, left: Any, right: Any) -> Any:
-        logits = b * d_k**-0.5 * (rows @ _bartlett(left, chi) @ right @ rows.T)
-        return jax.nn.softmax(logits, axis=-1) @ rows
-
-    means = jax.vmap(head)(own, left, right)
-    spread = means[0] if heads == 1 else _lower(jnp.moveaxis(means, 0, 1).reshape(n, -1))
-    size = eta / (heads * d**0.5)
-    moved = rows + size * (spread @ inner) + (eta * v / heads) * jnp.sum(means, axis=0)
-    if d > n:
-        moved = _lower(jnp.concatenate([moved, size * (spread @ _bartlett(outer, other))], axis=1))
-    return moved / jnp.linalg.norm(moved, axis=1, keepdims=True)
-
-
-def _columns(n: int, degrees: int) -> int:
-    """How many columns of Gaussian numbers stand for `degrees` of them; n is the triangular factor of Bartlett."""
-    return degrees if degrees <= 3 * n else n
-
-
-def _wishart(n: int, degrees: int, *copies: int) -> np.ndarray:
-    """The degrees of the chi variables on the diagonal of a Bartlett factor; none where it is not used."""
-    return np.zeros((*copies, 0)) if degrees <= 3 * n else np.broadcast_to(degrees - np.arange(n), (*copies, n))
-
-
-def _bartlett(gaussian: Any, chi: Any) -> Any:
-    """A matrix T of n rows such that T T^T has the Wishart distribution, from Gaussian numbers and chi variables."""
-    return gaussian if chi.size == 0 else jnp.tril(gaussian, -1) + jnp.diag(chi)
-
-
-def _drawn(key: Any, own: np.ndarray, other: np.ndarray, *shapes: tuple[int, ...]) -> Any:
-    """Chi variables of the degrees `own` and `other`, and Gaussian numbers of the shapes: drawn in one go."""
-    first, second = jax.random.split(key)
-    degrees = np.concatenate([own.reshape(-1), other.reshape(-1)])
-    chi = jnp.sqrt(2 * _gamma(first, jnp.asarray(degrees / 2))) if degrees.size else jnp.zeros(0)
-    ends = np.cumsum([math.prod(shape) for shape in shapes])
-    parts = jnp.split(jax.random.normal(second, (int(ends[-1]),)), ends[:-1])
-    numbers = (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
-    return chi[: own.size].reshape(own.shape), chi[own.size :].reshape(other.shape), *numbers
+    def finish(self, state: _State) -> dict[str, Any]:
+        return {}
 
 
-def _gamma(key: Any, shape: Any) -> Any:
-    """Gamma variables of these shape parameters, at least 1, by the rejection of Marsaglia and Tsang (2000).
-
-    All of them at once: `jax.random.gamma` works through them one by one.
-    """
-    most = shape - 1 / 3
-
-    def again(state: Any) -> Any:
-        key, found = state
-        key, first, second = jax.random.split(key, 3)
-        x = jax.random.normal(first, shape.shape)
-        root = 1 + x / jnp.sqrt(9 * most)
-        v = jnp.where(root > 0, root, 1.0) ** 3
-        level = x**2 / 2 + most * (1 - v + jnp.log(v))
-        taken = (root > 0) & (jnp.log1p(-jax.random.uniform(second, shape.shape)) < level)
-        return key, jnp.where(jnp.isnan(found) & taken, most * v, found)
-
-    return jax.lax.while_loop(lambda state: jnp.isnan(state[1]).any(), again, (key, jnp.full(shape.shape, jnp.nan)))[1]
-
-
-def _lower(wide: Any) -> Any:
-    """The square matrix C with C C^T = Y Y^T, for Y with at least as many columns as rows."""
-    return jnp.linalg.qr(wide.T, mode="r").T
+_first = jax.jit(seen)

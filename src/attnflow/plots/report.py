@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.depth import GramPath
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
@@ -58,6 +59,8 @@ CAPTIONS = {
     "dashed line marks since when half of the mass is in such clusters: from there on cells are too wide.",
     "places": "How far every place is from the uniform measure, at some frames. Dots are nodes.",
     "placed": "The density at the last frame over place and angle, on a logarithmic colour scale.",
+    "overlap": "The mean overlap of pairs of tokens, and what is missing to 1; replicas as thin lines, their mean as a "
+    "thick one.",
     "survival": "The share of systems that have not made a merge by time t. Shaded: a band that holds the true curve "
     "with probability 95 % (Dvoretzky–Kiefer–Wolfowitz).",
     "medians": "Log time of every merge against the number of clusters that it leaves: median and quartiles over "
@@ -215,6 +218,13 @@ def _(flow: PlacedFlow) -> Account:
     steps = _steps(flow.steps)
     facts = {"outcome": flow.outcome.message, "steps": steps, "frames": summary["frames"], "places": places}
     return Account(figures | more[0], summary, facts, more[1])
+
+
+@account.register
+def _(path: GramPath) -> Account:
+    summary = summarise(path)
+    facts = {"outcome": path.outcome.message, "replicas": summary["replicas"], "frames": summary["frames"]}
+    return Account({"summary": plot(path), "overlap": plot(path)}, summary, facts)
 
 
 @account.register

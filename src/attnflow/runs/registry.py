@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from attnflow import fields, flows, kernels, learn, masks, meanfield, observe, spaces, tokens
+from attnflow import depth, fields, flows, kernels, learn, masks, meanfield, observe, spaces, tokens
 from attnflow.flows.methods import AbstractUpdate
 from attnflow.flows.methods.solvers import solvers
 from attnflow.observe.observable import maker
@@ -34,6 +34,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "evolve": meanfield.Evolve,
         "evolve_cells": meanfield.EvolveCells,
         "evolve_placed": meanfield.EvolvePlaced,
+        "gram_layers": depth.GramLayers,
         "fit": learn.Fit,
     },
     "space": {

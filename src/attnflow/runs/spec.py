@@ -263,6 +263,8 @@ def _end(where: str, key: str, until: Any, *, needed: bool, whole: bool) -> dict
         return {}
     if isinstance(until, bool) or not isinstance(until, int | float) or not until > 0:
         raise InvalidSpec(f"`{where}` is {shown(until)}; give a positive {'number' if whole else 'time'}.")
+    if whole and math.isfinite(until) and until != int(until):
+        raise InvalidSpec(f"`{where}` is {shown(until)}; give a whole number.")
     if isinstance(until, int) and until > 2**53:
         raise InvalidSpec(f"`{where}` is {shown(until)}; give a smaller number.")
     if not math.isfinite(until):
