@@ -53,7 +53,7 @@ lint: $(VENV)/.developed
 	$(BIN)/ruff check .
 
 types: $(VENV)/.developed
-	$(BIN)/mypy
+	$(BIN)/mypy -n 2
 
 bench: $(VENV)/.developed
 	$(BIN)/python benchmarks/solve.py
@@ -66,16 +66,19 @@ bench: $(VENV)/.developed
 	$(BIN)/python benchmarks/decoders.py
 	$(BIN)/python benchmarks/control.py
 
+# modules are compiled when they are first imported: most of them never are
+QUIETLY := --quiet --disable-pip-version-check --no-compile
+
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "attnflow needs Python 3.11 to 3.13, this is " + sys.version.split()[0] + "; use make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e ".[fast]"
+	$(BIN)/python -m pip install $(QUIETLY) -c requirements.lock -e ".[fast]"
 	touch $@
 
 $(VENV)/.developed: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e ".[dev]"
+	$(BIN)/python -m pip install $(QUIETLY) -c requirements.lock -e ".[dev]"
 	touch $@
 
 # pins of what pyproject.toml alone asks for, resolved in an environment of its own by the oldest Python, so that they
