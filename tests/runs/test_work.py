@@ -1,0 +1,95 @@
+"""Work as a value: made once, sent anywhere, and the same for every kind."""
+
+import pickle
+
+import pytest
+
+from attnflow.errors import RunCorrupted
+from attnflow.fields import AbstractField
+from attnflow.flows import AbstractResult, AbstractWork
+from attnflow.flows.particles import FlowingTokens
+from attnflow.runs import Run, ensure, execute, extend, open_run, parse_spec, resume, spec
+from attnflow.runs.registry import REGISTRY
+from tests.runs.kinds import KINDS, TEXTS, carried_out, in_memory, of, same
+
+
+def test_every_kind_has_a_specification_here():
+    assert set(KINDS) == set(REGISTRY["kind"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_work_pickles_and_stays_what_it_is(kind):
+    for work in (of(kind).work, of(kind).work.checked()):
+        again = pickle.loads(pickle.dumps(work))
+        assert type(again) is type(work)
+        content = pickle.dumps(again)  # of the first copy: the original may share objects between its fields
+        assert pickle.dumps(pickle.loads(content)) == content
+    sent = pickle.loads(pickle.dumps(of(kind)))
+    assert sent == of(kind)
+    assert sent.hash == of(kind).hash
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_results_have_one_form(kind):
+    result = in_memory(kind)
+    assert isinstance(result, AbstractResult)
+    assert isinstance(result.work, AbstractWork)
+    assert result.outcome.complete
+    assert all(isinstance(count, int) for count in result.steps.values())
+    assert "summary" in result.account().figures
+
+
+def test_what_was_sent_gives_the_same_bits():
+    same(carried_out(pickle.loads(pickle.dumps(of("evolve_cells").work))).dataset, in_memory("evolve_cells").dataset)
+
+
+def test_a_run_is_built_prepared_and_set_up_once(tmp_path, monkeypatch):
+    """Also a run that is resumed or extended; at a million tokens each of these takes seconds."""
+    counts = dict.fromkeys(("built", "prepared", "set up"), 0)
+
+    def counted(name, original):
+        def called(*args, **kwargs):
+            counts[name] += 1
+            return original(*args, **kwargs)
+
+        return called
+
+    monkeypatch.setattr(spec, "build_part", counted("built", spec.build_part))
+    monkeypatch.setattr(AbstractField, "prepare", counted("prepared", AbstractField.prepare))
+    monkeypatch.setattr(FlowingTokens, "__init__", counted("set up", FlowingTokens.__init__))
+    text = TEXTS["solve"].replace("[1.0, 9.0]", "9.0").split("stop =")[0]
+    parse_spec(text)
+    parts = counts["built"]  # tables, those within tables included
+    counts.update(built=0)
+    run, _ = execute(parse_spec(text), tmp_path / "run")
+    assert counts == {"built": parts, "prepared": 1, "set up": 1}
+    counts.update(dict.fromkeys(counts, 0))
+    extend(run.path, 9.0)
+    assert counts["prepared"] == counts["set up"] == 1
+    assert counts["built"] == 2 * parts, "the old specification and the longer one"
+
+
+def test_ensure_makes_a_run_once(tmp_path):
+    first, flow = ensure(of("solve"), tmp_path)
+    stamp = (first.path / "manifest.json").read_bytes()
+    again, opened = ensure(of("solve"), tmp_path)
+    assert again.path == first.path
+    assert (again.path / "manifest.json").read_bytes() == stamp
+    same(opened.dataset, flow.dataset)
+    other, _ = ensure(parse_spec(TEXTS["solve"], ["tokens.seed=1"]), tmp_path)
+    assert other.path != first.path
+
+
+def test_a_folder_of_an_older_version_is_read(tmp_path):
+    """It may lack keys that have a default now; its hash is that of its own text."""
+    run, flow = execute(of("evolve"), tmp_path / "run")
+    lines = (run.path / "spec.toml").read_text().splitlines(keepends=True)
+    (run.path / "spec.toml").write_text("".join(line for line in lines if not line.startswith("resolution")))
+    run.update(spec_hash=run._hash(run.manifest()))
+    assert spec.spec_of(run).hash != run.manifest()["spec_hash"]
+    same(open_run(run.path).dataset, flow.dataset)
+    assert Run.open(run.path).manifest()["status"] == "finished"
+    resume(run.path)
+    (run.path / "spec.toml").write_text("".join(lines).replace("kappa = 0.05", "kappa = 0.06"))
+    with pytest.raises(RunCorrupted, match="changed after the run began"):
+        open_run(run.path)
