@@ -72,8 +72,10 @@ def clouds(count: int, seed: int) -> list[Any]:
 
 def match(layer: float | None = None) -> Any:
     targets = [af.Tokens(af.Sphere(3).sample(np.random.default_rng(50 + k), 1)) for k in range(2)]
-    made = af.control.match_measures(clouds(2, 5), targets, layer=layer)
-    return made, made.schedule.field, made.schedule.durations
+    found = af.control.match_measures(clouds(2, 5), targets, layer=layer)
+    names = ("layer", "w1", "w2", "before", "attention", "separation", "tries")
+    made = dataclasses.make_dataclass("Matching", names)(*(getattr(found, name) for name in names))
+    return made, found.schedule.field, found.schedule.durations
 
 
 def fit(steps: int, **given: Any) -> Any:

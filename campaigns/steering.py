@@ -28,6 +28,7 @@ def one(seed: int, number: int) -> dict[str, Any]:
     import numpy as np
 
     from attnflow import Tokens, control
+    from attnflow.errors import AttnflowError
     from attnflow.experiments.clouds import atoms, cloud
 
     d, count, each = DIMS[number % 3], 2 + number // 3 % 4, (1, 4)[number // 12 % 2]
@@ -38,7 +39,7 @@ def one(seed: int, number: int) -> dict[str, Any]:
     row: dict[str, Any] = {"d": d, "measures": count, "atoms": each}
     try:
         match = control.match_measures(inputs, targets, seed=number)
-    except ValueError as error:
+    except AttnflowError as error:
         return row | {"error": str(error)}
     ends: list[Tokens] = [match.schedule(cloud) for cloud in inputs]
     found = [control.wasserstein(end, target) for end, target in zip(ends, targets, strict=True)]

@@ -155,6 +155,7 @@ WORDS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "gram_layers": ("koubbi2026homogenized",),
         "fit": ("chen2018neural", "optax"),
+        "match_measures": ("geshkovski2024measure",),
     },
     "field": {
         "in-turn": ("geshkovski2024measure",),

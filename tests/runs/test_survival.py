@@ -40,7 +40,7 @@ def test_a_run_that_died_at_any_boundary_resumes_bit_for_bit(kind, uninterrupted
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", LATER)
 def test_an_extension_that_died_at_any_boundary_is_finished_or_not_begun(kind, uninterrupted, tmp_path):
     shutil.copytree(uninterrupted(kind), tmp_path / "run")
     copy, found = remains(tmp_path / "run", tmp_path / "left")
@@ -105,7 +105,7 @@ def process(tmp_path_factory):
     def start(what, kind, path, die_at=-1):
         spec = path.parent / f"{kind}.toml"
         spec.write_text(TEXTS[kind])
-        command = [sys.executable, boundaries_module.__file__, what, spec, path, LATER[kind], die_at]
+        command = [sys.executable, boundaries_module.__file__, what, spec, path, LATER.get(kind, 0), die_at]
         child = subprocess.Popen([str(word) for word in command], env=env, stdout=subprocess.PIPE, text=True)
         assert child.stdout.readline() == "ready\n"
         return child
@@ -134,6 +134,8 @@ def test_a_run_that_really_died_at_a_boundary_resumes(kind, process, uninterrupt
         assert ended(process("execute", kind, path, die_at=int(part * count[0]))) == (9, "")
         carried_on(path, kind)
         is_the_run(path, uninterrupted(kind))
+    if kind not in LATER:
+        return
     shutil.copytree(uninterrupted(kind), tmp_path / "longer")
     assert ended(process("extend", kind, tmp_path / "longer", die_at=30))[0] == 9
     resume(tmp_path / "longer")

@@ -9,13 +9,14 @@ from attnflow.control.cells import PolarMatch, permute_cells, polar, three_cycle
 from attnflow.control.convert import Network, load, save, to_layers, to_weights
 from attnflow.control.distances import shared_mass_bound, wasserstein
 from attnflow.control.line import LineMatch, Mixture, match_density_1d, monotone
-from attnflow.control.matching import Matching, match_measures
+from attnflow.control.matching import Matching, MatchMeasures, match_measures
 from attnflow.control.schedule import Schedule, chain, layers, units
 from attnflow.control.splitting import split
 from attnflow.control.triangular import shear, triangular
 
 __all__ = [
     "LineMatch",
+    "MatchMeasures",
     "Matching",
     "Mixture",
     "Network",

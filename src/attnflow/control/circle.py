@@ -1,13 +1,12 @@
 """Plans on the circle, where gates keep the cyclic order and skew attention changes it."""
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from attnflow.control.planner import contract, gate, gather
 from attnflow.control.stage import AbstractPlanner, NoPlan, Plan, Stage
-from attnflow.errors import InvalidInput
 from attnflow.fields import Drift, MeanAttention
 from attnflow.tokens import Tokens
 
@@ -22,24 +21,26 @@ TIGHT, APART = 0.05, 0.05
 HOP, SHORTEST = 1.0, 0.02
 """Longest and shortest hops, rad; the last one may be shorter."""
 PASSES = 60
-TRIES = 40
-"""Boosts before skew attention that are tried: each leads through other cyclic orders."""
+TRIES, TURN = 40, 2.4
+"""Boosts before skew attention that are tried, each so much further round: each leads through other cyclic orders."""
 
 
 class CirclePlanner(AbstractPlanner):
     """Skew attention brings the measures into the order of their targets, one atom each; then gates carry them."""
 
-    def __init__(self, start: Stage, atoms: list[Tokens], tol: float):
+    varied: ClassVar[str] = "boost"
+
+    def __init__(self, start: Stage, atoms: Sequence[Tokens], tol: float):
         self.start, self.atoms, self.tol = start, atoms, tol
 
-    def attempts(self) -> Sequence[Callable[[], Plan]]:
-        return [functools.partial(self._plan, attempt) for attempt in range(TRIES)]
+    @property
+    def values(self) -> Sequence[float]:
+        """Angles of the boosts; the first try has none."""
+        return [TURN * attempt if attempt else np.nan for attempt in range(TRIES)]
 
-    def _plan(self, attempt: int) -> Plan:
-        if any(one.n != 1 for one in self.atoms):
-            raise InvalidInput("on the circle a target is one atom; give targets of one token, or use d of at least 3.")
+    def plan(self, number: int, rng: np.random.Generator) -> Plan:
         goals = np.array([_angle(np.asarray(one.positions)[0]) for one in self.atoms])
-        stage, time = _turn(self.start, goals, attempt)
+        stage, time = _turn(self.start, goals, number)
         radius, apart = _apart(stage)
         return Plan(_carry(stage, goals, self.tol), time, apart / max(radius, 1e-300))
 
@@ -51,7 +52,7 @@ def _turn(stage: Stage, goals: np.ndarray, attempt: int) -> tuple[Stage, float]:
     """
     if attempt:
         # another boost in every try: it changes the lengths of the means, hence the speeds
-        stage = stage.then(Drift(np.array([np.cos(2.4 * attempt), np.sin(2.4 * attempt)])), 1.2)
+        stage = stage.then(Drift(np.array([np.cos(TURN * attempt), np.sin(TURN * attempt)])), 1.2)
     skew, turned, step = MeanAttention(SKEW), stage, STEP * (1 + 0.013 * attempt)
     for count in range(int(LAST / STEP)):
         if count:

@@ -87,13 +87,9 @@ def save(schedule: Schedule, path: str | os.PathLike[str]) -> Path:
         raise InvalidInput(f"schedules on {schedule.space} cannot be written; only those on Euclidean and Sphere can.")
     names, arrays = [], dict[str, Any]()
     for number, kind in enumerate(schedule.field.kinds):
-        found = [name for name, (made, _) in KINDS.items() if type(kind) is made]
-        if not found:
-            raise InvalidInput(f"{type(kind).__name__} cannot be written to a file of schedules; use a run folder.")
-        names.append(found[0])
-        for role in KINDS[found[0]][1]:
-            if (weight := getattr(kind, role)) is not None:
-                arrays[f"{number}.{role}"] = _value(weight)
+        name, weights = stack_arrays(kind)
+        names.append(name)
+        arrays |= {f"{number}.{role}": weight for role, weight in weights.items()}
     target = Path(path)
     target = target if target.suffix == ".npz" else target.with_name(target.name + ".npz")
     data: dict[str, Any] = arrays | {
@@ -115,8 +111,9 @@ def load(path: str | os.PathLike[str]) -> Schedule:
             raise InvalidInput(f"{path} has format {int(data['format'])}; this version reads {FORMAT}.")
         kinds = []
         for number, name in enumerate(data["kinds"]):
-            made, roles = KINDS[str(name)]
-            kinds.append(made(**{role: data[f"{number}.{role}"] for role in roles if f"{number}.{role}" in data}))
+            roles = KINDS[str(name)][1]
+            weights = {role: data[f"{number}.{role}"] for role in roles if f"{number}.{role}" in data}
+            kinds.append(stack_of(str(name), weights))
         field = InTurn.of(kinds, data["which"], data["row"], data["durations"])
         return Schedule.of(SPACES[str(data["space"])](int(data["dim"])), field, data["durations"])
     except FileNotFoundError:
@@ -125,6 +122,20 @@ def load(path: str | os.PathLike[str]) -> Schedule:
         raise InvalidInput(
             f"{path} is no file of a schedule ({error}); give one that control.save has written."
         ) from None
+
+
+def stack_arrays(kind: AbstractField) -> tuple[str, dict[str, np.ndarray]]:
+    """(name, weights by role) of a stack of elements of one kind."""
+    for name, (made, roles) in KINDS.items():
+        if type(kind) is made:
+            weights = {role: getattr(kind, role) for role in roles}
+            return name, {role: _value(weight) for role, weight in weights.items() if weight is not None}
+    raise InvalidInput(f"{type(kind).__name__} cannot be written to a file of schedules; use a run folder.")
+
+
+def stack_of(name: str, weights: dict[str, np.ndarray]) -> AbstractField:
+    """The stack of which `stack_arrays` gave these."""
+    return KINDS[name][0](**weights)
 
 
 def _value(weight: Any) -> np.ndarray:

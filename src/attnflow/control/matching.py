@@ -1,50 +1,144 @@
 """One schedule for N measures: every input is carried to its own target."""
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from attnflow.checks import generator, instance, number
-from attnflow.control.circle import CirclePlanner
-from attnflow.control.distances import wasserstein
 from attnflow.control.schedule import Schedule
-from attnflow.control.sphere import SpherePlanner
-from attnflow.control.stage import AbstractPlanner, NoPlan, Plan, Stage
+from attnflow.control.search import Search, replay, schedule_of
 from attnflow.errors import InvalidInput
-from attnflow.flows import Layers, solve
+from attnflow.flows.driver import Control, Drive
+from attnflow.flows.outcome import Ending, Outcome, Progress
+from attnflow.flows.result import AbstractResult
+from attnflow.flows.sink import AbstractSink
+from attnflow.flows.work import AbstractWork, Driven
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens, all_present
 
 
-@dataclasses.dataclass(frozen=True)
-class Matching:
-    """A schedule that carries inputs[i] to targets[i] for all i, and how well."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Matching(AbstractResult):
+    """A schedule that carries inputs[i] to targets[i] for all i, and how well.
 
-    schedule: Schedule
-    """Run exactly, or, where `layer` is given, by `Layers(1.0)`."""
+    In `dataset`: what every try varied (`ratio` of radius and separation of clouds, on the circle the angle of a
+    `boost`), its number of elements (0: no plan), `w1`, `w2`, `attention` and `separation`; once a schedule is found,
+    its elements. Before that, distances are NaN and `schedule` is refused.
+    """
+
+    dataset: Any = dataclasses.field(repr=False)
     layer: float | None
-    w1: np.ndarray
-    """(N,) distance of every measure, replayed alone, from its target."""
-    w2: np.ndarray
-    before: np.ndarray
-    """(N,) W_2 of inputs and targets."""
-    attention: float
-    """The time for which mean attention acts."""
-    separation: float
-    """Least angle between clouds after attention, over the largest radius of a cloud."""
-    tries: int
+    outcome: Outcome
+    steps: dict[str, int] = dataclasses.field(repr=False)
+    """The number of tries."""
+    checkpoint: Any = dataclasses.field(default=None, repr=False)
+    """From where `continued` goes on."""
+    work: Any = dataclasses.field(default=None, repr=False)
+    """The work that made it."""
+
+    @property
+    def is_found(self) -> bool:
+        """Whether there is a schedule."""
+        return self.outcome.ending is Ending.FINISHED
+
+    @functools.cached_property
+    def schedule(self) -> Schedule:
+        """Run exactly, or, where `layer` is given, by `Layers(1.0)`."""
+        if not self.is_found:
+            raise InvalidInput(f"there is no schedule: {self.outcome.message}")
+        return schedule_of(self.dataset, self.dataset.attrs["kinds"], int(self.dataset.attrs["dim"]))
+
+    @property
+    def w1(self) -> np.ndarray:
+        """(N,) distance of every measure, replayed alone, from its target."""
+        return self._of_measures("w1")
+
+    @property
+    def w2(self) -> np.ndarray:
+        """(N,) the same as W_2."""
+        return self._of_measures("w2")
+
+    @property
+    def before(self) -> np.ndarray:
+        """(N,) W_2 of inputs and targets."""
+        return self._of_measures("before")
+
+    @property
+    def attention(self) -> float:
+        """The time for which mean attention acts."""
+        return self._last("attention")
+
+    @property
+    def separation(self) -> float:
+        """Least angle between clouds after attention, over the largest radius of a cloud."""
+        return self._last("separation")
+
+    @property
+    def tries(self) -> int:
+        """Tries that were made."""
+        return int(self.dataset.sizes["try"])
 
     def __call__(self, tokens: Tokens) -> Tokens:
         """Where the schedule, or the network, carries a measure."""
-        if self.layer is None:
-            return self.schedule(tokens)
-        flow = solve(self.schedule.field, tokens, self.schedule.duration, method=Layers(1.0), save=2)
-        return flow.tokens(-1)
+        return replay(self.schedule, self.layer, tokens)
+
+    def _of_measures(self, name: str) -> np.ndarray:
+        if not self.is_found:
+            return np.full(self.dataset.sizes["measure"], np.nan)
+        values: np.ndarray = self.dataset[name].values
+        return values if values.ndim == 1 else values[-1]
+
+    def _last(self, name: str) -> float:
+        return float(self.dataset[name].values[-1]) if self.is_found else float("nan")
+
+
+@dataclasses.dataclass(frozen=True)
+class MatchMeasures(AbstractWork):
+    """The search for a schedule: the work of `match_measures`, whose arguments its fields are.
+
+    A try is one slice: work that was interrupted resumes at the start of a try. There is no end to be moved. A schedule
+    that is found is whole, and the tries are a fixed list.
+    """
+
+    rows: ClassVar[str] = "try"
+    end: ClassVar[str | None] = None
+
+    inputs: Sequence[Tokens]
+    targets: Sequence[Tokens]
+    tol: float = 1e-3
+    seed: int = 0
+    layer: float | None = None
+
+    def checked(self) -> Self:
+        inputs, targets = _checked(self.inputs, self.targets)
+        tol = number("tol", self.tol, low=1e-10, high=0.1)
+        generator(self.seed)
+        layer = None if self.layer is None else number("layer", self.layer, low=1e-4, high=1.0)
+        if inputs[0].dim == 2 and any(one.n != 1 for one in targets):
+            raise InvalidInput("on the circle a target is one atom; give targets of one token, or use d of at least 3.")
+        return dataclasses.replace(self, inputs=tuple(inputs), targets=tuple(targets), tol=tol, layer=layer)
+
+    def stepper(self) -> Search:
+        return Search(self)
+
+    def result(self, driven: Driven) -> Matching:
+        return Matching(driven.dataset, self.layer, driven.outcome, driven.steps, driven.checkpoint, self)
 
 
 def match_measures(
-    inputs: Sequence[Tokens], targets: Sequence[Tokens], *, tol: float = 1e-3, seed: int = 0, layer: float | None = None
+    inputs: Sequence[Tokens],
+    targets: Sequence[Tokens],
+    *,
+    tol: float = 1e-3,
+    seed: int = 0,
+    layer: float | None = None,
+    sink: AbstractSink | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+    check: bool = True,
 ) -> Matching:
     """One schedule on the sphere S^(d-1) that carries N measures to N targets (arXiv:2411.04551), each seen alone.
 
@@ -54,42 +148,21 @@ def match_measures(
     path on a great 2-sphere past all other tokens (paths and cuts are ours). On the circle perceptrons keep the cyclic
     order, so skew attention turns the measures by different angles first; one atom a target there.
 
-    W_2 of the result is below `tol`, checked by replaying every measure alone, or the call is refused. A token is never
-    split: masses of atoms have to be sums of masses of tokens.
+    W_2 of the result is below `tol`, checked by replaying every measure alone. A token is never split: masses of atoms
+    have to be sums of masses of tokens. There are 8 tries (40 on the circle); when none succeeds, `FlowFailed` carries
+    what they reached.
 
     `layer`: None for exact flows, or the largest size of a layer of a network with normalisation, for which the plan
-    is then made (0.25 is safe). `seed` sets random directions of the search.
+    is then made (0.25 is safe). `seed` sets random directions of the search. `sink`, `on_progress`, `cancel` and
+    `check` are as for `solve`: progress comes after every try, Ctrl-C returns the tries that were made, and
+    `continued()` goes on with the next one.
 
     The schedule interpolates these inputs. It does not learn: other samples of the same measures are split at other
     tokens (see the experiment interpolation-is-not-learning).
     """
-    clouds, atoms = _checked(inputs, targets)
-    tol, rng = number("tol", tol, low=1e-10, high=0.1), generator(seed)
-    layer = None if layer is None else number("layer", layer, low=1e-4, high=1.0)
-    start = Stage(tuple(np.asarray(c.positions) for c in clouds), tuple(np.asarray(c.masses) for c in clouds), layer)
-    planner: AbstractPlanner = (
-        CirclePlanner(start, atoms, tol / 16) if start.dim == 2 else SpherePlanner(start, atoms, tol / 16, rng)
-    )
-    reason, attempts = "", planner.attempts()
-    for tries, attempt in enumerate(attempts, 1):
-        try:
-            plan = attempt()
-        except NoPlan as error:
-            reason = str(error)
-            continue
-        found = _report(plan, clouds, atoms, tries)
-        if found.w2.max() <= tol:
-            return found
-        reason = f"W_2 = {found.w2.max():.2g}"
-        if tries > 1 and _indivisible(clouds, atoms):
-            raise InvalidInput(
-                f"the masses of the atoms are no sums of masses of tokens (W_2 = {found.w2.max():.2g} at best here); "
-                "give more tokens, or masses that fit."
-            )
-    raise InvalidInput(
-        f"no schedule was found in {len(attempts)} tries (last: {reason}): the measures cannot be told apart by "
-        "attention, or the geometry is too tight; give inputs with different means, or a larger `tol`."
-    )
+    work = MatchMeasures(inputs, targets, tol, seed, layer)
+    found: Matching = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
+    return found
 
 
 def _checked(inputs: Sequence[Tokens], targets: Sequence[Tokens]) -> tuple[list[Tokens], list[Tokens]]:
@@ -124,24 +197,3 @@ def _same(one: Tokens, other: Tokens) -> bool:
     )
     first, second = (rows[np.lexsort(np.round(rows, 12).T)] for rows in (first, second))
     return bool(np.abs(first - second).max() < 1e-12)
-
-
-def _report(plan: Plan, clouds: list[Tokens], atoms: list[Tokens], tries: int) -> Matching:
-    schedule = Schedule(clouds[0].space, plan.stage.elements)
-    empty = np.zeros(len(clouds))
-    made = Matching(schedule, plan.stage.layer, empty, empty, empty, plan.attention, float(plan.separation), tries)
-    ends = [made(one) for one in clouds]
-    w1, w2 = (np.array([wasserstein(e, a, p) for e, a in zip(ends, atoms, strict=True)]) for p in (1, 2))
-    before = np.array([wasserstein(c, a, 2) for c, a in zip(clouds, atoms, strict=True)])
-    return dataclasses.replace(made, w1=w1, w2=w2, before=before)
-
-
-def _indivisible(clouds: list[Tokens], atoms: list[Tokens]) -> bool:
-    """Whether some atom's mass is no multiple of equal masses of tokens."""
-    for cloud, target in zip(clouds, atoms, strict=True):
-        mass = np.asarray(cloud.masses)
-        if target.n > 1 and (
-            np.ptp(mass) > 1e-12 or np.abs(np.asarray(target.masses) / mass[0] % 1 - 0.5).min() < 0.499999
-        ):
-            return True
-    return False

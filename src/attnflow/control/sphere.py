@@ -1,8 +1,7 @@
 """Plans on S^2 and higher spheres: attention makes clouds of the measures, gates cut and carry them."""
 
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,14 +23,17 @@ STEP, LONGEST = 0.25, 40.0
 class SpherePlanner(AbstractPlanner):
     """Boost, attention, boost; then every atom is cut off its cloud and carried to its place."""
 
-    def __init__(self, start: Stage, atoms: list[Tokens], tol: float, rng: np.random.Generator):
-        self.start, self.atoms, self.tol, self.rng = start, atoms, tol, rng
+    varied: ClassVar[str] = "ratio"
 
-    def attempts(self) -> Sequence[Callable[[], Plan]]:
-        return [functools.partial(self._plan, ratio) for ratio in RATIOS]
+    def __init__(self, start: Stage, atoms: Sequence[Tokens], tol: float):
+        self.start, self.atoms, self.tol = start, atoms, tol
 
-    def _plan(self, ratio: float) -> Plan:
-        stage, rng = self.start, self.rng
+    @property
+    def values(self) -> Sequence[float]:
+        return RATIOS
+
+    def plan(self, number: int, rng: np.random.Generator) -> Plan:
+        stage, ratio = self.start, RATIOS[number]
         hole, room = free_point(stage.points, rng)
         if room < 1e-3:
             raise InvalidInput(
@@ -83,7 +85,7 @@ def spread(stage: Stage) -> tuple[float, float]:
     return radius, float(apart.min()) if len(means) > 1 else np.pi
 
 
-def _deliver(stage: Stage, atoms: list[Tokens], tol: float, rng: np.random.Generator) -> Stage:
+def _deliver(stage: Stage, atoms: Sequence[Tokens], tol: float, rng: np.random.Generator) -> Stage:
     """Cut and carry, measure by measure; one that finds no path waits for the others."""
     waiting, failed = list(rng.permutation(len(atoms))), 0
     done = np.zeros(stage.ends[-1], bool)

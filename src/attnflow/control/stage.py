@@ -2,14 +2,15 @@
 
 import abc
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
 
 from attnflow.fields import AbstractExact, AtTokens, Drift, MeanAttention, ReluUnit
 from attnflow.fields.exact import constant
+from attnflow.interrupts import raise_if_interrupted
 from attnflow.precision import full_precision
 from attnflow.spaces import Euclidean, Sphere
 from attnflow.tokens import Measure
@@ -56,7 +57,8 @@ class Stage:
         return np.concatenate(self.clouds)
 
     def then(self, field: AbstractExact, duration: float) -> "Stage":
-        """The stage after an element."""
+        """The stage after an element; Ctrl-C and `cancel` are looked at here."""
+        raise_if_interrupted()
         if self.layer is None:
             clouds, element = self._carried(field, duration), (field, duration)
         else:
@@ -97,9 +99,17 @@ class Plan(NamedTuple):
 class AbstractPlanner(abc.ABC):
     """Looks for elements that carry every measure to its target."""
 
+    varied: ClassVar[str]
+    """What differs between tries."""
+
+    @property
     @abc.abstractmethod
-    def attempts(self) -> Sequence[Callable[[], Plan]]:
-        """Ways to a plan, in the order in which they are tried; one that leads nowhere raises `NoPlan`."""
+    def values(self) -> Sequence[float]:
+        """Its value in every try, in their order."""
+
+    @abc.abstractmethod
+    def plan(self, number: int, rng: np.random.Generator) -> Plan:
+        """The plan of try 0, 1, ...; one that leads nowhere raises `NoPlan`."""
 
 
 @jax.jit

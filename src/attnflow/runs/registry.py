@@ -4,7 +4,19 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from attnflow import depth, fields, flows, kernels, learn, masks, meanfield, observe, spaces, tokens
+from attnflow import (
+    control,
+    depth,
+    fields,
+    flows,
+    kernels,
+    learn,
+    masks,
+    meanfield,
+    observe,
+    spaces,
+    tokens,
+)
 from attnflow.flows.methods import AbstractUpdate
 from attnflow.flows.methods.solvers import solvers
 from attnflow.observe.observable import maker
@@ -36,6 +48,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "evolve_placed": meanfield.EvolvePlaced,
         "gram_layers": depth.GramLayers,
         "fit": learn.Fit,
+        "match_measures": control.MatchMeasures,
     },
     "space": {
         "sphere": spaces.Sphere,

@@ -1,0 +1,101 @@
+"""The search of `match_measures` as work: tries, interruption, folders, failure."""
+
+import types
+
+import jax
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.control import Matching, load, match_measures, save, search, sphere
+from attnflow.control.stage import NoPlan
+from attnflow.errors import FlowFailed, InvalidInput
+from attnflow.flows import Ending
+from attnflow.runs import execute, open_run, parse_spec, resume
+from tests.runs.kinds import after, carried_out, of, press, same
+
+
+def bits(schedule):
+    leaves, tree = jax.tree.flatten(schedule.field)
+    return str(tree), [(leaf.dtype, leaf.shape, leaf.tobytes()) for leaf in (*leaves, schedule.durations)]
+
+
+def test_a_folder_gives_the_same_schedule_as_memory(tmp_path):
+    """Interrupted after the second of three tries, resumed, opened; and written to a file, as any schedule."""
+    spec, seen = of("match_measures"), []
+    whole = match_measures(spec.work.inputs, spec.work.targets, on_progress=seen.append)
+    assert [where.note.partition(" · ")[0] for where in seen] == [f"try {k} of at most 8" for k in (1, 2, 3)]
+    assert whole.outcome.message.startswith(f"found a schedule of {len(whole.schedule)} elements in try 3, W_2 = ")
+    assert whole.dataset["elements"].values.tolist() == [0, 0, len(whole.schedule)]
+    assert whole.dataset["ratio"].values.tolist() == [0.35, 0.35, 0.15]
+    run, part = execute(spec, tmp_path / "run", on_progress=after(2, press))
+    assert (part.outcome.ending, part.tries) == (Ending.INTERRUPTED, 2)
+    assert np.isnan([*part.w1, *part.w2, *part.before, part.attention, part.separation]).all()
+    with pytest.raises(InvalidInput, match="there is no schedule: interrupted"):
+        part(spec.work.inputs[0])
+    resume(run.path)
+    found = open_run(run.path)
+    assert bits(found.schedule) == bits(whole.schedule) == bits(load(save(whole.schedule, tmp_path / "plan")))
+    assert (found.tries, found.steps, found.attention) == (3, {"tries": 3}, whole.attention)
+    for name in ("w1", "w2", "before"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
+    end = found(spec.work.inputs[0])
+    np.testing.assert_array_equal(end.positions, whole(spec.work.inputs[0]).positions)
+    same(found.dataset.load(), whole.dataset)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("calls", [3, 30, 60])
+def test_a_try_that_is_cut_short_is_made_again(calls):
+    """`cancel` is asked within a try, too."""
+    work = of("match_measures").work
+    part = carried_out(work, cancel=after(calls, lambda: True))
+    assert (part.outcome.ending, part.tries < 3) == (Ending.INTERRUPTED, True)
+    same(part.continued().dataset, carried_out(work).dataset)
+
+
+def test_a_search_without_success_says_what_it_reached(tmp_path, monkeypatch):
+    def nothing(*_):
+        raise NoPlan("no path")
+
+    monkeypatch.setattr(sphere.SpherePlanner, "plan", nothing)
+    spec = of("match_measures")
+    words = r"no schedule was found in 8 tries \(last: no path\): the measures"
+    with pytest.raises(FlowFailed, match=words) as caught:
+        match_measures(spec.work.inputs, spec.work.targets)
+    failed = caught.value.trajectory
+    assert isinstance(failed, Matching)
+    assert (failed.tries, failed.is_found) == (8, False)
+    assert np.isnan(failed.dataset["w2"]).all()
+    with pytest.raises(InvalidInput, match="there is no schedule: no schedule was found"):
+        failed.schedule  # noqa: B018
+    with pytest.raises(InvalidInput, match="has ended: no schedule"):
+        failed.continued()
+    for again in (lambda: execute(spec, tmp_path / "run"), lambda: resume(tmp_path / "run")):
+        with pytest.raises(FlowFailed, match=words):
+            again()
+    assert open_run(tmp_path / "run").tries == 8
+
+
+def test_random_numbers_go_on_from_their_words():
+    rng = np.random.default_rng(5)
+    rng.integers(0, 10, 3, np.int32)  # leaves half a word
+    again = search._generator(search._words(rng))
+    np.testing.assert_array_equal(again.integers(0, 10, 5, np.int32), rng.integers(0, 10, 5, np.int32))
+    np.testing.assert_array_equal(again.standard_normal(5), rng.standard_normal(5))
+
+
+def test_a_replay_by_layers_that_is_interrupted_counts_for_nothing(monkeypatch):
+    cut = types.SimpleNamespace(outcome=types.SimpleNamespace(ending=Ending.INTERRUPTED))
+    monkeypatch.setattr(search, "solve", lambda *_, **__: cut)
+    with pytest.raises(KeyboardInterrupt):
+        search.replay(types.SimpleNamespace(field=None, duration=1.0), 0.25, None)
+
+
+def test_lists_of_tokens_in_a_specification():
+    spec = of("match_measures")
+    assert [len(spec.table[name]) for name in ("inputs", "targets")] == [2, 2]
+    assert spec.table["match_measures"] == {"tol": 1e-3, "seed": 0}
+    assert isinstance(spec.work, af.control.MatchMeasures)
+    tighter = parse_spec(spec.to_toml(), ["match_measures.layer=0.25"])
+    assert tighter.work.layer == 0.25
