@@ -48,7 +48,7 @@ class AbstractResult(abc.ABC):
             )
         longer = self.work
         if until is not None or self.outcome.ending is not Ending.INTERRUPTED:
-            longer = self.work.longer(until, save, same=self.outcome.ending is Ending.INTERRUPTED)
+            longer = self.work.longer(until, save, same=self.outcome.ending is Ending.INTERRUPTED).checked()
         if self.checkpoint.state is None:  # interrupted before it began
             sink = InMemory()
         else:
