@@ -99,3 +99,21 @@ def test_lists_of_tokens_in_a_specification():
     assert isinstance(spec.work, af.control.MatchMeasures)
     tighter = parse_spec(spec.to_toml(), ["match_measures.layer=0.25"])
     assert tighter.work.layer == 0.25
+
+
+@pytest.mark.slow
+def test_the_report(tmp_path):
+    run, found = execute(of("match_measures"), tmp_path / "run", draw=af.plots.draw_run)
+    assert {path.stem for path in run.figures.glob("*.pdf")} == {"summary", "carried", "distances"}
+    summary = run.manifest()["summary"]
+    assert summary == {
+        "kind": "matching", "measures": 2, "tries": 3, "elements": len(found.schedule),
+        "w2_before": found.before.max(), "w2_at_end": found.w2.max(), "attention": found.attention,
+    }  # fmt: skip
+    page = run.report.read_text(encoding="utf-8")
+    assert "Every measure is carried alone" in page
+    assert "<h2>Tries</h2>" in page
+    part = carried_out(of("match_measures").work, cancel=after(1, lambda: True))
+    assert set(part.account().figures) == {"summary", "distances"}
+    circle = [af.uniform(af.Sphere(2), n=n, seed=3) for n in (8, 1)]
+    assert set(match_measures(circle[:1], circle[1:]).account().figures) == {"summary", "carried", "distances"}

@@ -14,6 +14,7 @@ from tests.runs.kinds import KINDS
 
 EVERY = {
     "merge_times": 5,
+    "match_measures": 30,
     "fit": 40,
     "solve": 24,
     "solve_long": 36,

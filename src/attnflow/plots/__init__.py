@@ -7,6 +7,7 @@ from attnflow.plots.eigenfunctions import draw_eigenfunctions
 from attnflow.plots.energy import draw_energy_and_count
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane
 from attnflow.plots.growth_rates import draw_growth_rates
+from attnflow.plots.matching import draw_carried, draw_distances
 from attnflow.plots.merges import draw_medians, draw_survival
 from attnflow.plots.observables import draw_numbers, draw_observables
 from attnflow.plots.overlaps import draw_overlaps
@@ -24,9 +25,11 @@ __all__ = [
     "account",
     "animate",
     "draw_attention",
+    "draw_carried",
     "draw_decay",
     "draw_density",
     "draw_depth",
+    "draw_distances",
     "draw_eigenfunctions",
     "draw_energies",
     "draw_energy_and_count",

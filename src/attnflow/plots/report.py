@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.control import Matching
 from attnflow.depth import GramPath
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
@@ -20,6 +21,7 @@ from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw
 from attnflow.plots.energy import draw_energy_and_count
 from attnflow.plots.figure_data import FigureData
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane, in_plane
+from attnflow.plots.matching import can_be_carried, draw_carried, draw_distances
 from attnflow.plots.members import member_counts, member_name, member_table, summarise_members
 from attnflow.plots.merges import draw_medians, draw_survival, grouped
 from attnflow.plots.observables import MOST, NUMBERS, draw_numbers, draw_observables, draw_rows, observed
@@ -70,6 +72,9 @@ CAPTIONS = {
     "borders between classes, points with a dark rim are classified wrongly.",
     "paths": "Where the fitted flow takes some of the points, from small dots to large ones. Dashed: the border of the "
     "read-out at the end.",
+    "carried": "Tokens before and after the schedule, a colour for each measure; crosses are the targets, pale is the "
+    "far side of the sphere. Every measure is carried alone.",
+    "distances": "W₂ of every measure from its target, before the schedule and after it, carried alone.",
 }
 
 
@@ -265,6 +270,27 @@ def _(fitted: Fitted) -> Account:
     facts = {"outcome": fitted.outcome.message, "steps": summary["steps"], "points": summary["points"]}
     before = ["<h2>The fit</h2>", table(["", "at the start", "at the end"], rows)]
     return Account(figures, summary, facts, before)
+
+
+@account.register
+def _(match: Matching) -> Account:
+    figures = {"summary": plot(match)}
+    if can_be_carried(match):
+        figures["carried"] = draw_carried(match)
+    figures["distances"] = draw_distances(match)
+    summary = summarise(match)
+    tries, varied = match.dataset, next(name for name in ("ratio", "boost") if name in match.dataset)
+    rows = [
+        [
+            k + 1,
+            f"{tries[varied].values[k]:.3g}",
+            int(tries["elements"].values[k]),
+            f"{tries['w2'].values[k].max():.3g}",
+        ]
+        for k in range(match.tries)
+    ]
+    before = ["<h2>Tries</h2>", table(["try", varied, "elements", "largest W₂"], rows)]
+    return Account(figures, summary, {"outcome": match.outcome.message, "measures": summary["measures"]}, before)
 
 
 def _of_density(flow: Any, figures: dict[str, Any], summary: dict[str, Any], own: dict[str, Any]) -> Account:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.control import Matching
 from attnflow.depth import GramPath
 from attnflow.errors import InvalidInput
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
@@ -16,6 +17,7 @@ from attnflow.plots.depth import plot_gram, summarise_gram
 from attnflow.plots.energy import draw_count, draw_energy
 from attnflow.plots.figure_data import FigureData
 from attnflow.plots.fit import plot_fit, summarise_fit
+from attnflow.plots.matching import plot_matching, summarise_matching
 from attnflow.plots.members import summarise_members
 from attnflow.plots.merges import plot_merges, summarise_merges
 from attnflow.plots.observables import draw_numbers, draw_rows, summarise_rows
@@ -36,7 +38,7 @@ def plot(result: Any) -> Any:
     `solve_long` the staircase, the merge tree and the lifetimes of plateaus; of one without positions the numbers that
     were kept. Of a batch the first member is shown. Of a density: its history, energy, entropy and resolution; of one
     with places: how far each is from the uniform measure. Of merges: their distributions and quartiles. Of a fit:
-    losses, regions of the plane and paths.
+    losses, regions of the plane and paths. Of matched measures: tokens before and after, and distances.
 
     Several flows of tokens are overlaid, as lines of energy, mean overlap and number of clusters: `plot([a, b])` names
     them by what differs between them, `plot({"soft": a, "hard": b})` as you say. Of a batch up to 8 members are lines.
@@ -79,6 +81,8 @@ _summarise.register(GramPath)(summarise_gram)
 _plot.register(Fitted)(plot_fit)
 _plot.register(Tokens)(draw_tokens)
 _summarise.register(Fitted)(summarise_fit)
+_plot.register(Matching)(plot_matching)
+_summarise.register(Matching)(summarise_matching)
 
 
 @_plot.register
