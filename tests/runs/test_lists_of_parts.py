@@ -25,6 +25,7 @@ class Several(AbstractWork):
     right: list[af.Tokens] | None = None
     calm: tuple[Still, ...] = (Still(0.5),)
     numbers: Sequence[float] = (1.0, 2.0)
+    limits: dict = dataclasses.field(default_factory=lambda: {"low": 0.0})
 
     def checked(self):
         return self
@@ -61,6 +62,7 @@ def test_defaults_of_lists_are_written_out(parse):
     assert spec.table["several"]["calm"] == [{"name": "still", "speed": 0.5}]
     assert spec.table["several"]["numbers"] == [1.0, 2.0]
     assert spec.work.calm[0].speed == 0.5
+    assert parse(TEXT + "limits = { high = 1.0 }\n").work.limits == {"low": 0.0, "high": 1.0}
     assert parse("left = []\n[several]\n").work.left == []
 
 
@@ -71,6 +73,10 @@ def test_defaults_of_lists_are_written_out(parse):
         (f"[left]\n{TOKENS}2\n[several]\n", r"no list of tables \[\[left\]\]"),
         (TEXT.replace("uniform", "unifrom", 1), r"`left\[0\].name` is 'unifrom'.*did you mean 'uniform'"),
         ("left = [3]\n[several]\n", r"`left\[0\]` is 3; give a table"),
+        (
+            TEXT + 'numbers = { name = "still" }\n',
+            "`several.numbers` is a table; the key 'numbers' of 'several' takes a",
+        ),
         (TEXT + "right = [3]\n", r"`several.right\[0\]` is 3; give a table"),
     ],
 )

@@ -252,6 +252,8 @@ def _fill_keys(name: str, kind: type[AbstractWork], table: dict[str, Any]) -> di
             filled[key] = [_fill(_part(kind, key, one), f"{where}[{k}]", one) for k, one in enumerate(value)]
         elif part != "value":
             filled[key] = _fill(_part(kind, key, value), where, value)
+        elif isinstance(value, dict) and not isinstance(default, dict):
+            raise InvalidSpec(f"`{where}` is a table; the key {key!r} of {name!r} takes a value.")
         else:
             filled[key] = value
     return filled
@@ -282,7 +284,8 @@ def _argument(kind: type[AbstractWork], key: str, value: Any) -> Any:
         return {name: build_part("observable", table) for name, table in value.items()}
     if isinstance(value, list) and takes_several(kind, key):
         return [build_part(_part(kind, key, table), table) for table in value]
-    return build_part(_part(kind, key, value), value) if isinstance(value, dict) else value
+    is_part = isinstance(value, dict) and parts_of(kind, key)
+    return build_part(_part(kind, key, value), value) if is_part else value
 
 
 def _built(part: str, table: Any) -> Any:
