@@ -141,6 +141,14 @@ GOOD = {
         "data": {"name": "interleaved", "n": 8},
         "fit": {"steps": 2},
     },
+    "match_measures": {
+        "inputs": [{"name": "uniform", "space": {"name": "sphere", "dim": 3}, "n": 4, "seed": k} for k in (0, 1)],
+        "targets": [
+            {"name": "array", "positions": [[0.0, 0.0, 1.0]]},
+            {"name": "array", "positions": [[1.0, 0.0, 0.0]]},
+        ],
+        "match_measures": {"tol": 1e-3},
+    },
 }
 GOOD |= {kind: tomllib.loads(text) for kind, text in TEXTS.items() if kind not in GOOD}
 
