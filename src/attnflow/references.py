@@ -154,6 +154,7 @@ WORDS: dict[str, dict[str, tuple[str, ...]]] = {
             "dormand1980family",
         ),
         "gram_layers": ("koubbi2026homogenized",),
+        "conditional_density": ("koubbi2026homogenized",),
         "fit": ("chen2018neural", "optax"),
         "match_measures": ("geshkovski2024measure",),
     },

@@ -7,7 +7,14 @@ import pytest
 
 import attnflow as af
 from attnflow import meanfield
-from attnflow.depth import PoissonKernel, conditional, conditional_density, conditional_mean, random_attention
+from attnflow.depth import (
+    PoissonKernel,
+    conditional,
+    conditional_density,
+    conditional_mean,
+    layer_stepper,
+    random_attention,
+)
 from attnflow.errors import InvalidInput
 
 BASIS = meanfield.CircleBasis(24)
@@ -82,6 +89,24 @@ def test_labels_divide_the_circle_and_weigh_what_the_density_says(monkeypatch):
     np.testing.assert_allclose(np.squeeze(mu.positions), np.stack([np.cos(alpha), np.sin(alpha)], axis=1), atol=1e-15)
     rho = 0.75 / (1.25 - np.cos(alpha))
     np.testing.assert_allclose(np.squeeze(mu.masses), rho / rho.sum(), rtol=1e-14)
+
+
+def test_slices_and_continuations_change_no_bit(monkeypatch):
+    field = random_attention(2, 2.0, step=0.1, seed=seeds(2))
+    given = {"step": 0.1, "labels": 8}
+    whole = conditional_density(bump(), field, 1.0, save=[0.3, 0.4, 1.0], **given)
+    monkeypatch.setattr(layer_stepper, "SLICE", 0.0)  # one layer a slice
+    seen = []
+    fine = conditional_density(bump(), field, 1.0, save=[0.3, 0.4, 1.0], on_progress=seen.append, **given)
+    np.testing.assert_allclose([one.time for one in seen], 0.1 * np.arange(11), atol=1e-15)
+    first = conditional_density(bump(), field, 0.4, save=[0.3, 0.4], **given)
+    for other in (fine, first.continued(1.0, save=[1.0])):
+        assert other.outcome.message == "made 10 layers."
+        for name in ("times", "labels", "masses", "angles", "log_density", "folded"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(whole, name))
+    with pytest.raises(InvalidInput, match="10.5 layers of step 0.1"):
+        first.continued(1.05)
+    assert "2 seeds" in repr(whole)
 
 
 def test_labels_are_tokens():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from attnflow.depth import gram, gram_layers
+from attnflow.depth import gram_layers, layer_stepper
 from attnflow.errors import InvalidInput, InvalidSpec
 from attnflow.runs import execute, open_run, parse_spec
 
@@ -145,7 +145,7 @@ def test_a_replica_is_itself_whatever_is_saved_with_it():
 def test_slices_and_continuations_change_no_bit(monkeypatch):
     given = {"n": 3, "replicas": 3, "seed": 1}
     whole = gram_layers(0.1, 1.0, 0.4, 12, 20, 4, save=[3, 4, 12], **given)
-    monkeypatch.setattr(gram, "SLICE", 0.0)  # one layer a slice
+    monkeypatch.setattr(layer_stepper, "SLICE", 0.0)  # one layer a slice
     seen = []
     fine = gram_layers(0.1, 1.0, 0.4, 12, 20, 4, save=[3, 4, 12], on_progress=seen.append, **given)
     assert [one.time for one in seen] == list(range(13))

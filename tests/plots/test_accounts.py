@@ -7,7 +7,11 @@ import pytest
 from attnflow import plots
 from tests.runs.kinds import in_memory
 
-FIGURES = {"evolve_placed": {"summary", "places", "placed", "rows"}, "gram_layers": {"summary", "overlap"}}
+FIGURES = {
+    "evolve_placed": {"summary", "places", "placed", "rows"},
+    "gram_layers": {"summary", "overlap"},
+    "conditional_density": {"summary", "labels"},
+}
 
 
 @pytest.mark.parametrize("kind", FIGURES)

@@ -86,6 +86,22 @@ d_k = 4
 replicas = 2
 save = { name = "at", times = [2, 3, 6, 9] }
 """,
+    "conditional_density": """
+[density]
+name = "perturbed"
+basis = { name = "circle", degree = 4 }
+degree = 1
+amplitude = 0.3
+[field]
+name = "attention"
+beta = 1.0
+value = { name = "random", shape = [2, 2], seed = [0, 1], step = 0.5 }
+[conditional_density]
+until = 4.0
+step = 0.5
+labels = 8
+save = { name = "at", times = [1.0, 1.5, 3.0, 4.0] }
+""",
     "fit": """
 [classifier]
 name = "residual"
@@ -109,7 +125,7 @@ TEXTS["match_measures"] = (
 )  # found in the third try
 LATER = {
     "solve": 10.0, "solve_long": 50.0, "merge_times": 5000.0, "evolve": 0.9, "evolve_cells": 0.9, "evolve_placed": 0.5,
-    "gram_layers": 14, "fit": 110,
+    "gram_layers": 14, "conditional_density": 6.0, "fit": 110,
 }  # fmt: skip
 """To where runs are extended; other kinds have no end."""
 KINDS = tuple(TEXTS)

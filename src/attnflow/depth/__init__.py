@@ -6,12 +6,13 @@ the closed form at infinite temperature, and `conditional_mean` averages over th
 """
 
 from attnflow.depth.boosts import PoissonKernel, PoissonPath, boost, boost_log_det, poisson_path
-from attnflow.depth.conditional import ConditionalDensity, conditional_density
+from attnflow.depth.conditional import CarryDensity, ConditionalDensity, conditional_density
 from attnflow.depth.gram import GramLayers, GramPath, gram_layers
 from attnflow.depth.random_layers import random_attention
 from attnflow.depth.two_level import TwoLevel, conditional_mean
 
 __all__ = [
+    "CarryDensity",
     "ConditionalDensity",
     "GramLayers",
     "GramPath",

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -11,16 +11,22 @@ import numpy as np
 from attnflow.axes import members, over_members
 from attnflow.checks import end_time, instance, number, reals, shown, whole
 from attnflow.depth.boosts import PoissonKernel
+from attnflow.depth.layer_stepper import CHUNK, AbstractLayers
 from attnflow.errors import InvalidInput
 from attnflow.feasible import length, require_memory
 from attnflow.fields import AbstractField
 from attnflow.fields.queries import AtPoints
 from attnflow.fields.timed import layer_time
 from attnflow.flows.compiled import compiled, wait
+from attnflow.flows.driver import Control, Drive
 from attnflow.flows.methods import Renormalise
 from attnflow.flows.methods.layers import check_layers, layer_number
-from attnflow.flows.save import Save, saved_times
+from attnflow.flows.outcome import Outcome, Progress
+from attnflow.flows.result import AbstractResult
+from attnflow.flows.save import Evenly, Save, as_times
+from attnflow.flows.sink import AbstractSink, Layout, Variable
 from attnflow.flows.system import one_layer
+from attnflow.flows.work import AbstractWork, Driven
 from attnflow.meanfield import CircleBasis, Density
 from attnflow.precision import full_precision
 from attnflow.spaces import Sphere
@@ -29,34 +35,124 @@ from attnflow.tokens import Tokens
 DensityLike = Density | PoissonKernel | Callable[[np.ndarray], Any]
 
 
-@dataclasses.dataclass(frozen=True)
-class ConditionalDensity:
+@dataclasses.dataclass(frozen=True, repr=False)
+class ConditionalDensity(AbstractResult):
     """A density on the circle along random layers, given the heads, by its values where the labels are.
 
     Arrays have the batch dimensions `dims` of the field first (one head stream for each member of "seed"). Averages
-    over head streams estimate the mean density, which is no solution of the layers.
+    over head streams estimate the mean density, which is no solution of the layers. `dataset` has the same arrays along
+    `time` and `label`.
     """
 
-    dims: dict[str, np.ndarray]
-    """The batch dimensions of the field, with the labels of their members."""
-    times: np.ndarray
-    """(frame,) t = step * layer."""
-    labels: np.ndarray
-    """(label,) the angles at which tokens start."""
-    masses: np.ndarray
-    """(label,) the masses that they carry, of sum 1: integrals are sums with these weights."""
-    angles: np.ndarray
-    """(..., frame, label) where they are, in (-pi, pi]."""
-    log_density: np.ndarray
-    """(..., frame, label) log rho there, relative to the uniform probability; NaN once a layer has folded."""
-    folded: np.ndarray
-    """(..., frame) whether a layer has folded the circle over itself, so that several labels share a position."""
+    dataset: Any
+    outcome: Outcome
+    steps: dict[str, int]
+    """The number of layers."""
+    checkpoint: Any = None
+    """From where `continued` goes on."""
+    work: Any = None
+    """The work that made it."""
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{size} {name}s" for name, size in self.dataset.sizes.items())
+        return f"ConditionalDensity({sizes}; {self.outcome.message})"
+
+    @property
+    def dims(self) -> dict[str, np.ndarray]:
+        """The batch dimensions of the field, with the labels of their members."""
+        return {str(d): self.dataset[d].values for d in self.dataset["folded"].dims if d != "time"}
+
+    @property
+    def times(self) -> np.ndarray:
+        """(frame,) t = step * layer."""
+        return self.dataset["time"].values
+
+    @property
+    def labels(self) -> np.ndarray:
+        """(label,) the angles at which tokens start."""
+        return self.dataset["label"].values
+
+    @property
+    def masses(self) -> np.ndarray:
+        """(label,) the masses that they carry, of sum 1: integrals are sums with these weights."""
+        return self.dataset["masses"].values
+
+    @property
+    def angles(self) -> np.ndarray:
+        """(..., frame, label) where they are, in (-pi, pi]."""
+        return self.dataset["angles"].values
+
+    @property
+    def log_density(self) -> np.ndarray:
+        """(..., frame, label) log rho there, relative to the uniform probability; NaN once a layer has folded."""
+        return self.dataset["log_density"].values
+
+    @property
+    def folded(self) -> np.ndarray:
+        """(..., frame) whether a layer has folded the circle over itself, so that several labels share a position."""
+        return self.dataset["folded"].values
 
     def fourier(self, degree: int = 8) -> np.ndarray:
         """(..., frame, degree + 1) the coefficients c_k, the integrals of e^(i k theta)."""
         k = np.arange(whole("degree", degree, 0) + 1)
         require_memory(16 * self.angles.size, "the waves of these labels", "use fewer of them")
         return np.stack([np.exp(1j * one * self.angles) @ self.masses for one in k], axis=-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class CarryDensity(AbstractWork):
+    """A density along random layers, given the heads: the work of `conditional_density`, with its arguments as fields.
+
+    A function of angles as `density` is for Python alone; a specification has the words of `[density]`.
+    """
+
+    density: DensityLike
+    field: AbstractField
+    until: float
+    step: float
+    labels: int = 256
+    save: Save | None = Evenly(1)
+
+    def checked(self) -> Self:
+        instance("field", self.field, AbstractField, "a field such as random_attention(2, 2.0)")
+        until, step = end_time(self.until), number("step", self.step, low=1e-300)
+        check_layers(until, step)
+        count = length("labels", self.labels, 4, 8)
+        made = dataclasses.replace(self, until=until, step=step, labels=count, save=as_times(self.save, 1))
+        tokens = made.start()[0]
+        self.field.check(tokens)
+        with full_precision():
+            size = int(np.prod(members(self.field, tokens).shape, dtype=int))
+        frames = len(made.times)
+        require_memory(24 * size * frames * count, f"{size} members with {frames} frames", "use fewer of them")
+        return made
+
+    def start(self) -> tuple[Tokens, np.ndarray]:
+        """Tokens at the labels, and the density there, of mean 1."""
+        alpha = self.angles
+        rho = _values(self.density, alpha)
+        rho = rho / rho.mean()
+        return Tokens(np.stack([np.cos(alpha), np.sin(alpha)], axis=1), rho, space=Sphere(2)), rho
+
+    @property
+    def angles(self) -> np.ndarray:
+        """Those of the labels."""
+        return 2 * np.pi * np.arange(self.labels) / self.labels
+
+    @property
+    def layer_step(self) -> float:
+        return float(self.step)
+
+    def stepper(self) -> "_Carry":
+        return _Carry(self)
+
+    def result(self, driven: Driven) -> ConditionalDensity:
+        return ConditionalDensity(driven.dataset, driven.outcome, driven.steps, driven.checkpoint, self)
+
+    def longer(self, until: Any, save: Save | None = None, *, same: bool = False) -> Self:
+        made = super().longer(until, save, same=same)
+        check_layers(made.until, made.step)
+        return made
 
 
 def conditional_density(
@@ -67,6 +163,10 @@ def conditional_density(
     step: float,
     labels: int = 256,
     save: Save | None = None,
+    sink: AbstractSink | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+    check: bool = True,
 ) -> ConditionalDensity:
     """The density that tokens of `density` on S^1 have after layers of `field`, given the heads.
 
@@ -81,34 +181,61 @@ def conditional_density(
         field: such as `random_attention(2, 2.0, step=step, seed=7)`. The seed is the head stream: tokens that run along
             the same field with `Layers(step)` see the same heads. `seed=Along("seed", range(64))` makes a batch.
         until, step, save: as for `solve` with `Layers(step)`; `save` is 1 interval unless given.
+        sink, on_progress, cancel, check: as for `solve`.
 
     A layer with a long step or a large logit scale may fold the circle: some label has T' < 0. Positions, masses and
     Fourier coefficients stay right, but the density at a position is then a sum over labels: `log_density` is NaN from
     there on and `folded` says so. Use a smaller step.
+
+    Ctrl-C returns the frames so far, with the outcome `interrupted`; `found.continued(until)` goes on.
     """
-    instance("field", field, AbstractField, "a field such as random_attention(2, 2.0)")
-    until, step = end_time(until), number("step", step, low=1e-300)
-    check_layers(until, step)
-    times = saved_times(save, until, step, default=1)
-    count = length("labels", labels, 4, 8)
-    alpha = 2 * np.pi * np.arange(count) / count
-    rho = _values(density, alpha)
-    rho = rho / rho.mean()
-    tokens = Tokens(np.stack([np.cos(alpha), np.sin(alpha)], axis=1), rho, space=Sphere(2))
-    field.check(tokens)
-    with full_precision():
-        systems = members(field, tokens)
-        size = int(np.prod(systems.shape, dtype=int))
-        require_memory(24 * size * len(times) * count, f"{size} members with {len(times)} frames", "use fewer of them")
-        found = wait(
-            _carried(systems.field, systems.field_axes, systems.measure, systems.measure_axes, np.asarray(step),
-                     layer_number(times, step))
+    work = CarryDensity(density, field, until, step, labels, save)
+    found: ConditionalDensity = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
+    return found
+
+
+class _Carry(AbstractLayers):
+    """Layers of all members; they change the positions of labels and log |T'|, summed over layers."""
+
+    def __init__(self, work: CarryDensity):
+        self.of, (tokens, self.rho) = work, work.start()
+        self.batched = members(work.field, tokens)
+        self.size = np.asarray(work.step)
+        count = int(np.prod(self.batched.shape, dtype=int))
+        super().__init__(layer_number(work.times, work.step), "time", count, work.step)
+
+    def layout(self) -> Layout:
+        of, dims, real = self.of, self.batched.dims, np.dtype(np.float64)
+        frames = {"time": Variable(("time",), real), "folded": Variable((*dims, "time"), np.dtype(bool))}
+        frames |= {name: Variable((*dims, "time", "label"), real) for name in ("angles", "log_density")}
+        sizes = {name: len(labels) for name, labels in dims.items()} | {"label": of.labels}
+        masses: dict[str, Any] = {"masses": (("label",), self.rho / of.labels)}
+        return Layout(
+            {"time": frames}, sizes, {"time": len(of.times)}, {**dims, "label": of.angles}, masses, {"time": CHUNK},
+            {}, float(of.times[-1]), {},
         )  # fmt: skip
-        angles, stretch = (np.asarray(systems.unflatten(a)) for a in found)
-    folded = np.isnan(stretch).any(axis=-1)
-    with np.errstate(divide="ignore"):
-        log_density = np.where(folded[..., None], np.nan, np.log(rho) - stretch)
-    return ConditionalDensity(systems.dims, times, alpha, rho / count, angles, log_density, folded)
+
+    def inner(self) -> Any:
+        x = np.asarray(self.batched.measure.positions)
+        return x, np.zeros(x.shape[:-1])
+
+    def first(self) -> dict[str, np.ndarray]:
+        return self.row(0, self.inner(), _angles(self.inner()[0]))
+
+    def further(self, inner: Any, ends: np.ndarray) -> tuple[Any, Any]:
+        systems = self.batched
+        x, stretch, angles = wait(
+            _carried(systems.field, systems.field_axes, systems.measure, systems.measure_axes, *inner, self.size, ends)
+        )
+        return (x, stretch), angles
+
+    def row(self, frame: int, inner: Any, found: Any) -> dict[str, np.ndarray]:
+        angles, stretch = (self.batched.unflatten(np.asarray(a)) for a in (found, inner[1]))
+        folded = np.isnan(stretch).any(axis=-1)
+        with np.errstate(divide="ignore"):
+            log_density = np.where(folded[..., None], np.nan, np.log(self.rho) - stretch)
+        found = {"folded": folded[..., None], "angles": angles[..., None, :], "log_density": log_density[..., None, :]}
+        return {"time": self.of.times[frame : frame + 1]} | found
 
 
 def _values(density: Any, alpha: np.ndarray) -> np.ndarray:
@@ -136,10 +263,11 @@ def _values(density: Any, alpha: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def _carried(field: Any, axes: Any, mu: Any, mu_axes: Any, step: Any, marks: Any) -> Any:
+def _carried(field: Any, axes: Any, mu: Any, mu_axes: Any, x: Any, stretch: Any, step: Any, ends: Any) -> Any:
+    """Positions, log |T'| summed over layers, and angles after the layers from ends[0] to ends[1]."""
     update = Renormalise()
 
-    def one(field: Any, mu: Any) -> Any:
+    def one(field: Any, mu: Any, x: Any, stretch: Any) -> Any:
         def layer(k: Any, state: Any) -> Any:
             x, stretch = state
             t, here = layer_time(k, step), mu.moved(x)
@@ -153,15 +281,13 @@ def _carried(field: Any, axes: Any, mu: Any, mu_axes: Any, step: Any, marks: Any
 
         def frame(state: Any, ends: Any) -> Any:
             state = jax.lax.fori_loop(ends[0], ends[1], layer, state)
-            return state, _seen(state)
+            return state, (*state, _angles_of(state[0]))
 
-        begin = (jnp.asarray(mu.positions), jnp.zeros(mu.n))
-        _, found = jax.lax.scan(frame, begin, jnp.stack([marks[:-1], marks[1:]], axis=1))
-        return jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), _seen(begin), found)
+        return jax.tree.map(lambda a: a[0], jax.lax.scan(frame, (x, stretch), ends[None])[1])
 
     if mu_axes is None:
-        return one(field, mu)
-    return over_members(one, (axes, mu_axes), (field, mu), mu.n**2)
+        return one(field, mu, x, stretch)
+    return over_members(one, (axes, mu_axes, 0, 0), (field, mu, x, stretch), mu.n**2)
 
 
 def _turned(x: Any) -> Any:
@@ -169,6 +295,8 @@ def _turned(x: Any) -> Any:
     return jnp.stack([-x[:, 1], x[:, 0]], axis=1)
 
 
-def _seen(state: Any) -> Any:
-    x, stretch = state
-    return jnp.arctan2(x[:, 1], x[:, 0]), stretch
+def _angles_of(x: Any) -> Any:
+    return jnp.arctan2(x[..., 1], x[..., 0])
+
+
+_angles = jax.jit(_angles_of)

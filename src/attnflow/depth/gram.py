@@ -1,9 +1,8 @@
 """Random layers on the Gram matrix alone: the cost does not depend on the dimension of the tokens."""
 
 import dataclasses
-import time
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
@@ -12,21 +11,16 @@ from numpy.typing import ArrayLike
 from attnflow.axes import as_seed, random_key
 from attnflow.checks import flag, number, whole
 from attnflow.depth.gram_step import further, seen, start_rows
+from attnflow.depth.layer_stepper import CHUNK, AbstractLayers
 from attnflow.errors import InvalidInput
 from attnflow.feasible import length, require_memory, require_steps
 from attnflow.flows.compiled import wait
 from attnflow.flows.driver import Control, Drive
-from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
+from attnflow.flows.outcome import Outcome, Progress
 from attnflow.flows.result import AbstractResult
 from attnflow.flows.save import Evenly, Save, as_times
 from attnflow.flows.sink import AbstractSink, Layout, Variable
-from attnflow.flows.stepper import AbstractSingle, Rows, Slice
 from attnflow.flows.work import AbstractWork, Driven
-
-SLICE = 0.2
-"""Seconds of a slice of work."""
-CHUNK = 16
-"""Frames that a slice hands over at most."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -220,28 +214,14 @@ def gram_layers(
     return found
 
 
-class _State(NamedTuple):
-    layer: Any
-    """Layers made."""
-    frame: Any
-    """Frames so far."""
-    rows: Any
-    """(replica, n, n) the rows F of all replicas."""
-
-
-class _Layers(AbstractSingle):
-    """Layers of all replicas, some at a time; frames at `marks`."""
+class _Layers(AbstractLayers):
+    """Layers of all replicas; what they change are the rows F, (replica, n, n)."""
 
     def __init__(self, work: GramLayers):
-        self.of, self.begins = work, start_rows(work.gram, work.n)
-        self.marks = np.rint(work.times).astype(np.int64)
+        self.of, self.rows = work, start_rows(work.gram, work.n)
         self.numbers = np.asarray([float(work.logit_scale), float(work.step), float(work.mean_value)])
         self.key, self.sizes = random_key(work.seed), (work.heads, work.d, work.d_k)
-        self.limit, self.warm = 1, False
-
-    @property
-    def goal(self) -> tuple[float, int]:
-        return float(self.of.layers), len(self.marks)
+        super().__init__(np.rint(work.times).astype(np.int64), "layer", work.replicas)
 
     def layout(self) -> Layout:
         whole, real = np.dtype(np.int64), np.dtype(np.float64)
@@ -250,64 +230,28 @@ class _Layers(AbstractSingle):
         sizes = {"replica": self.of.replicas}
         if self.of.keep:
             frames["factor"] = Variable(("replica", "layer", "token", "column"), real)
-            sizes |= dict.fromkeys(("token", "column"), len(self.begins))
+            sizes |= dict.fromkeys(("token", "column"), len(self.rows))
         return Layout(
-            {"layer": frames}, sizes, {"layer": len(self.marks)}, {"replica": np.arange(self.of.replicas)}, {},
+            {"layer": frames}, sizes, {"layer": len(self.of.times)}, {"replica": np.arange(self.of.replicas)}, {},
             {"layer": CHUNK}, {}, float(self.of.layers), {},
         )  # fmt: skip
 
-    def start(self) -> None:
-        return None
+    def inner(self) -> Any:
+        return np.broadcast_to(self.rows, (self.of.replicas, *self.rows.shape))
 
-    def begin(self) -> _State:
-        zero, shape = np.zeros((), np.int64), (self.of.replicas, *self.begins.shape)
-        return _State(zero, zero, np.broadcast_to(self.begins, shape))
+    def first(self) -> dict[str, np.ndarray]:
+        found = [np.broadcast_to(np.asarray(a), (self.of.replicas,)) for a in _first(self.rows)]
+        return self.row(0, self.inner(), found)
 
-    def work(self, state: _State) -> Slice:
-        """At most `limit` layers and `CHUNK` frames; the start is a slice of its own."""
-        layer, frame, rows = int(state.layer), int(state.frame), state.rows
-        if frame == 0:
-            found = [np.broadcast_to(np.asarray(a), (len(rows),)) for a in _first(self.begins)]
-            return self._slice(layer, 1, rows, [self._row(0, rows, *found)])
-        frames: list[dict[str, np.ndarray]] = []
-        began, before, left = time.perf_counter(), layer, self.limit
-        while left and frame < len(self.marks) and len(frames) < CHUNK:
-            goal = min(layer + left, int(self.marks[frame]))
-            rows, found = wait(further(rows, np.array([layer, goal]), self.numbers, self.key, self.sizes))
-            left, layer = left - (goal - layer), goal
-            if layer == self.marks[frame]:
-                frames.append(self._row(frame, rows, *found))
-                frame += 1
-        if self.warm and layer > before:  # the first slice also compiles
-            lasted = max(time.perf_counter() - began, 1e-6)
-            self.limit = int(np.clip(SLICE * (layer - before) / lasted, 1, 1_000_000))
-        self.warm = True
-        return self._slice(layer, frame, rows, frames)
+    def further(self, inner: Any, ends: np.ndarray) -> tuple[Any, Any]:
+        found: tuple[Any, Any] = wait(further(inner, ends, self.numbers, self.key, self.sizes))
+        return found
 
-    def _slice(self, layer: int, frame: int, rows: Any, frames: list[dict[str, np.ndarray]]) -> Slice:
-        state = _State(np.asarray(layer), np.asarray(frame), rows)
-        done = Outcome(Ending.FINISHED, f"made {layer} layers.") if frame == len(self.marks) else None
-        if not frames:
-            return Slice(state, None, done)
-        axes = {name: 0 if name in ("layer", "tau") else 1 for name in frames[0]}
-        table = {name: np.concatenate([one[name] for one in frames], axis) for name, axis in axes.items()}
-        return Slice(state, Rows({"layer": table}), done)
-
-    def _row(self, frame: int, rows: Any, gap: Any, order: Any) -> dict[str, np.ndarray]:
-        mark = self.marks[frame : frame + 1]
-        found = {"layer": mark, "tau": float(self.of.step) ** 2 * mark / self.of.heads}
-        found |= {"gap": np.asarray(gap)[:, None], "order": np.asarray(order)[:, None]}
-        return found | ({"factor": np.asarray(rows)[:, None]} if self.of.keep else {})
-
-    def reached(self, state: _State, rows: dict[str, int]) -> Reached:
-        layer = int(state.layer)
-        return Reached(float(layer), rows["layer"], layer * self.of.replicas, f"layer {layer} of {self.of.layers}")
-
-    def steps(self, state: _State) -> dict[str, int]:
-        return {"layers": int(state.layer)}
-
-    def finish(self, state: _State) -> dict[str, Any]:
-        return {}
+    def row(self, frame: int, inner: Any, found: Any) -> dict[str, np.ndarray]:
+        mark, (gap, order) = self.marks[frame : frame + 1], (np.asarray(a)[:, None] for a in found)
+        tau = float(self.of.step) ** 2 * mark / self.of.heads
+        factor = {"factor": np.asarray(inner)[:, None]} if self.of.keep else {}
+        return {"layer": mark, "tau": tau, "gap": gap, "order": order} | factor
 
 
 _first = jax.jit(seen)

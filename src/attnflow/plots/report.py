@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.control import Matching
-from attnflow.depth import GramPath
+from attnflow.depth import ConditionalDensity, GramPath
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
@@ -63,6 +63,8 @@ CAPTIONS = {
     "placed": "The density at the last frame over place and angle, on a logarithmic colour scale.",
     "overlap": "The mean overlap of pairs of tokens, and what is missing to 1; replicas as thin lines, their mean as a "
     "thick one.",
+    "labels": "The density of the first member where its labels are, at some frames, and the sizes of the first two "
+    "Fourier coefficients, a line for each member. A layer that folds the circle ends the curves of the density.",
     "survival": "The share of systems that have not made a merge by time t. Shaded: a band that holds the true curve "
     "with probability 95 % (Dvoretzky–Kiefer–Wolfowitz).",
     "medians": "Log time of every merge against the number of clusters that it leaves: median and quartiles over "
@@ -230,6 +232,14 @@ def _(path: GramPath) -> Account:
     summary = summarise(path)
     facts = {"outcome": path.outcome.message, "replicas": summary["replicas"], "frames": summary["frames"]}
     return Account({"summary": plot(path), "overlap": plot(path)}, summary, facts)
+
+
+@account.register
+def _(found: ConditionalDensity) -> Account:
+    summary = summarise(found)
+    facts = {"outcome": found.outcome.message, "labels": summary["labels"], "frames": summary["frames"]}
+    facts["folded"] = f"{summary['folded']} of {summary['members']} members"
+    return Account({"summary": plot(found), "labels": plot(found)}, summary, facts)
 
 
 @account.register

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from attnflow.control import Matching
-from attnflow.depth import GramPath
+from attnflow.depth import ConditionalDensity, GramPath
 from attnflow.errors import InvalidInput
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
 from attnflow.learn import Fitted
 from attnflow.meanfield import CellFlow, DensityFlow, PlacedFlow
 from attnflow.plots.compare import plot_several
 from attnflow.plots.density import View, plot_density, summarise_density
-from attnflow.plots.depth import plot_gram, summarise_gram
+from attnflow.plots.depth import plot_conditional, plot_gram, summarise_conditional, summarise_gram
 from attnflow.plots.energy import draw_count, draw_energy
 from attnflow.plots.figure_data import FigureData
 from attnflow.plots.fit import plot_fit, summarise_fit
@@ -78,6 +78,8 @@ _plot.register(PlacedFlow)(plot_placed)
 _summarise.register(PlacedFlow)(summarise_placed)
 _plot.register(GramPath)(plot_gram)
 _summarise.register(GramPath)(summarise_gram)
+_plot.register(ConditionalDensity)(plot_conditional)
+_summarise.register(ConditionalDensity)(summarise_conditional)
 _plot.register(Fitted)(plot_fit)
 _plot.register(Tokens)(draw_tokens)
 _summarise.register(Fitted)(summarise_fit)

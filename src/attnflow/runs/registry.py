@@ -47,6 +47,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "evolve_cells": meanfield.EvolveCells,
         "evolve_placed": meanfield.EvolvePlaced,
         "gram_layers": depth.GramLayers,
+        "conditional_density": depth.CarryDensity,
         "fit": learn.Fit,
         "match_measures": control.MatchMeasures,
     },
