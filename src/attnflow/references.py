@@ -155,6 +155,7 @@ WORDS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "gram_layers": ("koubbi2026homogenized",),
         "conditional_density": ("koubbi2026homogenized",),
+        "retrieval_profile": ("duerinckx2026kinetic",),
         "fit": ("chen2018neural", "optax"),
         "match_measures": ("geshkovski2024measure",),
     },

@@ -6,7 +6,7 @@ from scipy import linalg
 from scipy import special as sp
 
 import attnflow as af
-from attnflow.decoders import retrieval, retrieval_profile, uniform_prompts
+from attnflow.decoders import RetrievalProfile, retrieval, retrieval_profile, uniform_prompts
 from attnflow.errors import InvalidInput
 
 N = 24
@@ -44,7 +44,7 @@ def test_prompts_are_followed_in_batches(monkeypatch):
     field = af.Attention(1.0, mask=af.Causal())
     found = retrieval_profile(field, n=8, until=0.1, prompts=12, bins=2, on_progress=done.append)
     assert found.prompts == 12
-    assert done == pytest.approx([1 / 3, 2 / 3, 1])
+    assert [(at.time, at.until, at.frames) for at in done] == [(4, 12, 4), (8, 12, 8), (12, 12, 12)]
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,32 @@ def test_bins_and_progress():
         af.Attention(1.0, mask=af.Causal()), n=8, until=0.1, prompts=16, bins=2, on_progress=seen.append
     )
     assert found.prompts >= 16
-    assert seen[-1] == 1.0
+    assert seen[-1].note == "prompt 16 of 16"
     np.testing.assert_allclose(found.place, [2.5 / 8, 6 / 8])
     assert "2 bins of 8 tokens" in repr(found)
+
+
+def test_more_prompts_are_those_of_one_call():
+    field = af.Attention(1.0, mask=af.Causal())
+    given = {"n": 6, "until": 0.2, "bins": 2}
+    whole = retrieval_profile(field, prompts=24, batch=8, **given)
+    part = retrieval_profile(field, prompts=8, **given)  # one batch
+    assert part.work.batch == 8
+    more = part.continued(20)
+    assert more.prompts == 24
+    for name in ("mean", "standard_error", "plain_error"):
+        np.testing.assert_array_equal(getattr(more, name), getattr(whole, name))
+    with pytest.raises(InvalidInput, match="`batch` is not given"):
+        RetrievalProfile(field, 6, 0.2).longer(10_000)
+
+
+def test_an_interrupted_profile_has_the_estimates_so_far():
+    field, calls = af.Attention(1.0, mask=af.Causal()), []
+    given = {"n": 6, "until": 0.2, "bins": 2, "batch": 8}
+    part = retrieval_profile(field, prompts=40, cancel=lambda: len(calls) > 1, on_progress=calls.append, **given)
+    assert part.outcome.ending.value == "interrupted"
+    assert part.prompts in (16, 24)
+    np.testing.assert_array_equal(part.mean, retrieval_profile(field, prompts=part.prompts, **given).mean)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +133,8 @@ def test_bins_and_progress():
         ({"bins": "many"}, "number of bins"),
         ({"until": 0.0}, "`until` is 0"),
         ({"prompts": 3}, "`prompts` is 3"),
+        ({"batch": 0, "bins": 2}, "`batch` is 0"),
+        ({"batch": 10**13, "bins": 2}, "prompts of 8 tokens"),
         ({"field": af.Attention(af.Along("beta", [1.0, 2.0]))}, "one system"),
         ({"field": 3}, "`field` is"),
     ],

@@ -102,6 +102,18 @@ step = 0.5
 labels = 8
 save = { name = "at", times = [1.0, 1.5, 3.0, 4.0] }
 """,
+    "retrieval_profile": """
+[field]
+name = "attention"
+beta = 1.0
+mask = { name = "causal" }
+[retrieval_profile]
+n = 6
+until = 0.2
+prompts = 16
+batch = 4
+bins = 2
+""",
     "fit": """
 [classifier]
 name = "residual"
@@ -125,7 +137,7 @@ TEXTS["match_measures"] = (
 )  # found in the third try
 LATER = {
     "solve": 10.0, "solve_long": 50.0, "merge_times": 5000.0, "evolve": 0.9, "evolve_cells": 0.9, "evolve_placed": 0.5,
-    "gram_layers": 14, "conditional_density": 6.0, "fit": 110,
+    "gram_layers": 14, "conditional_density": 6.0, "retrieval_profile": 24, "fit": 110,
 }  # fmt: skip
 """To where runs are extended; other kinds have no end."""
 KINDS = tuple(TEXTS)

@@ -21,6 +21,8 @@ EVERY = {
     "evolve": 30,
     "evolve_placed": 30,
     "gram_layers": 30,
+    "conditional_density": 30,
+    "retrieval_profile": 30,
 }
 """How many changes apart the failures are; other kinds: 12. `campaigns/crash.py` lets every change fail."""
 

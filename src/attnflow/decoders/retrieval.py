@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,9 +12,17 @@ from scipy import special as sp
 from attnflow.axes import batches
 from attnflow.checks import ABOVE_ZERO, flag, instance, number, shown, whole
 from attnflow.errors import InvalidInput
+from attnflow.feasible import require_memory
 from attnflow.fields import AbstractField, Attention
 from attnflow.flows import Fixed, advance
+from attnflow.flows.driver import Control, Drive
 from attnflow.flows.methods import AbstractMethod
+from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
+from attnflow.flows.result import AbstractResult
+from attnflow.flows.save import Save
+from attnflow.flows.sink import AbstractSink, Layout, Variable
+from attnflow.flows.stepper import AbstractSingle, Rows, Slice
+from attnflow.flows.work import AbstractWork, Driven
 from attnflow.kernels import AbstractKernel
 from attnflow.precision import double
 from attnflow.spaces import Sphere
@@ -25,10 +33,12 @@ PAIRS = 2**23
 
 
 @dataclasses.dataclass(frozen=True)
-class Retrieval:
+class Retrieval(AbstractResult):
     """n E P_k(<x_n(t), x_j(0)>), averaged over the tokens j of each bin, with standard errors.
 
     P_k is the Legendre polynomial of degree k = `degree` in dimension d, with P_k(1) = 1; for d = 2 it is cos(k angle).
+    `dataset` has the estimates along `bin`, and `columns` (prompt, variate, bin): the quantity and its control variates
+    for every prompt.
     """
 
     edges: np.ndarray
@@ -42,6 +52,14 @@ class Retrieval:
     degree: int
     until: float
     prompts: int
+    dataset: Any
+    outcome: Outcome
+    steps: dict[str, int]
+    """The number of batches of prompts."""
+    checkpoint: Any = None
+    """From where `continued` goes on."""
+    work: Any = None
+    """The work that made it."""
 
     @property
     def place(self) -> np.ndarray:
@@ -49,7 +67,8 @@ class Retrieval:
         return np.asarray([np.mean(tokens) for tokens in _bins(self.n, self.edges)]) / self.n
 
     def __repr__(self) -> str:
-        gain = np.median(self.plain_error / self.standard_error)
+        with np.errstate(invalid="ignore"):
+            gain = np.median(self.plain_error / self.standard_error)
         return (
             f"Retrieval({len(self.mean)} bins of {self.n} tokens in R^{self.d}, degree {self.degree}, "
             f"t = {self.until:g}, {self.prompts} prompts, errors {gain:.1f} times smaller than plain)"
@@ -63,7 +82,75 @@ def uniform_prompts(n: int, d: int, prompts: int, seed: int | Sequence[int] = 0)
     return Tokens(drawn / np.linalg.norm(drawn, axis=-1, keepdims=True), space=Sphere(d), dims=("prompt",))
 
 
-@double
+@dataclasses.dataclass(frozen=True)
+class RetrievalProfile(AbstractWork):
+    """A retrieval profile by Monte Carlo: the work of `retrieval_profile`, whose arguments its fields are.
+
+    Where `batch` is left out it depends on `prompts`, and only work that is checked, hence knows it, has a later end.
+    """
+
+    rows: ClassVar[str] = "prompt"
+    end: ClassVar[str | None] = "prompts"
+
+    field: AbstractField
+    n: int
+    until: float
+    d: int = 2
+    degree: int = 1
+    prompts: int = 4096
+    bins: int | Sequence[float] = 8
+    controls: bool = True
+    seed: int = 0
+    method: AbstractMethod = Fixed(0.1)
+    batch: int | None = None
+
+    def checked(self) -> Self:
+        instance("field", self.field, AbstractField, "a field such as Attention(1.0, mask=Causal())")
+        n, until = whole("n", self.n, 2), number("until", self.until, low=ABOVE_ZERO)
+        whole("d", self.d, 2)
+        whole("degree", self.degree, 1)
+        prompts = whole("prompts", self.prompts, 8)
+        flag("controls", self.controls)
+        if found := batches(self.field):
+            raise InvalidInput(f"`field` varies along {shown(found[0].dim)}; give the field of one system.")
+        _edges(n, self.bins)
+        whole("seed", self.seed, 0)
+        instance("method", self.method, AbstractMethod, "a method such as Fixed(0.1)")
+        batch = self.batch
+        if batch is None:
+            count = -(-prompts // max(4, PAIRS // n**2))
+            batch = -(-prompts // count)
+        batch = whole("batch", batch, 1)
+        require_memory(24 * batch * n * self.d, f"a batch of {batch} prompts of {n} tokens", "use fewer of them")
+        return dataclasses.replace(self, until=until, batch=batch)
+
+    def longer(self, until: Any, save: Save | None = None, *, same: bool = False) -> Self:
+        """More prompts, in batches of the same size."""
+        if self.batch is None:
+            raise InvalidInput(
+                "`batch` is not given, and it would change with `prompts`; begin with a `batch` instead."
+            )
+        return super().longer(until, save, same=same)
+
+    def stepper(self) -> "_Prompts":
+        return _Prompts(self)
+
+    def result(self, driven: Driven) -> Retrieval:
+        """The estimates from the columns of all prompts."""
+        kept = driven.dataset
+        columns = kept["columns"].values
+        if len(columns):
+            mean, error, plain = estimates(columns, self.controls)
+        else:
+            mean, error, plain = np.full((3, columns.shape[-1]), np.nan)
+        found = {"mean": mean, "standard_error": error, "plain_error": plain}
+        dataset = kept.assign({name: ("bin", values) for name, values in found.items()})
+        return Retrieval(
+            kept["edges"].values, mean, error, plain, self.n, self.d, self.degree, float(self.until), len(columns),
+            dataset, driven.outcome, driven.steps, driven.checkpoint, self,
+        )  # fmt: skip
+
+
 def retrieval_profile(
     field: AbstractField,
     *,
@@ -76,7 +163,11 @@ def retrieval_profile(
     controls: bool = True,
     seed: int = 0,
     method: AbstractMethod | None = None,
-    on_progress: Callable[[float], None] | None = None,
+    batch: int | None = None,
+    sink: AbstractSink | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+    check: bool = True,
 ) -> Retrieval:
     """What the last token keeps of each place: n E P_k(<x_n(t), x_j(0)>) over prompts of n iid uniform tokens.
 
@@ -88,34 +179,92 @@ def retrieval_profile(
     Coefficients of the regression come from the other half of the prompts, so that the estimate is without bias.
 
     `bins` are a number of equal bins, or their ends as shares of the prompt; `method` is `Fixed(0.1)` unless given.
-    `prompts` is rounded up to whole batches. `controls=False` gives the plain average.
+    `batch` prompts are followed together, by default as many as have `PAIRS` pairs of tokens, at least 4; `prompts` is
+    rounded up to whole batches. `controls=False` gives the plain average. `sink`, `on_progress`, `cancel` and `check`
+    are those of `solve`.
+
+    Ctrl-C returns the estimate from the prompts so far, with the outcome `interrupted`; `found.continued()` goes on.
+    `found.continued(prompts)` adds prompts, bit by bit as one call with this `batch` would have.
     """
-    instance("field", field, AbstractField, "a field such as Attention(1.0, mask=Causal())")
-    n, d, degree = whole("n", n, 2), whole("d", d, 2), whole("degree", degree, 1)
-    prompts, until = whole("prompts", prompts, 8), number("until", until, low=ABOVE_ZERO)
-    flag("controls", controls)
-    if found := batches(field):
-        raise InvalidInput(f"`field` varies along {shown(found[0].dim)}; give the field of one system.")
-    edges = _edges(n, bins)
-    groups = _bins(n, edges)
-    count = -(-prompts // max(4, PAIRS // n**2))
-    size = -(-prompts // count)
-    columns: list[np.ndarray] = []
-    prepared = None
-    for k in range(count):
-        start = uniform_prompts(n, d, size, (whole("seed", seed, 0), n, d, k))
-        if prepared is None:
-            prepared = field.prepare(start, flowing=True)
-        end = advance(prepared, start, 0.0, until, Fixed(0.1) if method is None else method)
-        columns.append(_columns(field, start, np.asarray(end.positions)[:, -1], degree, groups))
-        if on_progress is not None:
-            on_progress((k + 1) / count)
-    value, *control = np.moveaxis(np.concatenate(columns), 1, 0)  # each of shape (prompt, bin)
+    method = RetrievalProfile.method if method is None else method
+    work = RetrievalProfile(field, n, until, d, degree, prompts, bins, controls, seed, method, batch)
+    found: Retrieval = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
+    return found
+
+
+class _Prompts(AbstractSingle):
+    """One batch of prompts a slice; the state is their number."""
+
+    def __init__(self, work: RetrievalProfile):
+        self.of, self.edges = work, _edges(work.n, work.bins)
+        self.groups = _bins(work.n, self.edges)
+        assert work.batch is not None
+        self.size, self.count = work.batch, -(-work.prompts // work.batch)
+        self.prepared = work.field.prepare(self.prompts(0), flowing=True)
+
+    def prompts(self, batch: int) -> Tokens:
+        """The prompts of a batch."""
+        of = self.of
+        return uniform_prompts(of.n, of.d, self.size, (of.seed, of.n, of.d, batch))
+
+    @property
+    def goal(self) -> tuple[float, int]:
+        return float(self.count * self.size), self.count * self.size
+
+    def layout(self) -> Layout:
+        columns = {"columns": Variable(("prompt", "variate", "bin"), np.dtype(np.float64))}
+        sizes = {
+            "variate": 3 if _has_first_order(self.of.field) else 2,
+            "bin": len(self.groups),
+            "edge": len(self.edges),
+        }
+        edges: dict[str, Any] = {"edges": (("edge",), self.edges)}
+        most, chunk = {"prompt": self.count * self.size}, {"prompt": self.size}
+        return Layout({"prompt": columns}, sizes, most, {}, edges, chunk, {}, self.goal[0], {})
+
+    def start(self) -> None:
+        return None
+
+    def begin(self) -> Any:
+        return np.zeros((), np.int64)
+
+    def work(self, state: Any) -> Slice:
+        batch, of = int(state), self.of
+        if batch >= self.count:
+            return Slice(state, None, self._finished())
+        start = self.prompts(batch)
+        end = advance(self.prepared, start, 0.0, of.until, of.method)
+        columns = _columns(of.field, start, np.asarray(end.positions)[:, -1], of.degree, self.groups)
+        batch += 1
+        done = self._finished() if batch == self.count else None
+        return Slice(np.asarray(batch), Rows({"prompt": {"columns": columns}}), done)
+
+    def _finished(self) -> Outcome:
+        return Outcome(Ending.FINISHED, f"followed {self.count * self.size} prompts.")
+
+    def reached(self, state: Any, rows: dict[str, int]) -> Reached:
+        prompts = int(state) * self.size
+        return Reached(float(prompts), rows["prompt"], prompts, f"prompt {prompts} of {self.count * self.size}")
+
+    def steps(self, state: Any) -> dict[str, int]:
+        return {"batches": int(state)}
+
+    def finish(self, state: Any) -> dict[str, Any]:
+        return {}
+
+
+def estimates(columns: np.ndarray, controls: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means, their standard errors, and those of the plain average, from the columns of all prompts."""
+    value, *control = np.moveaxis(columns, 1, 0)  # each of shape (prompt, bin)
     plain = value.std(axis=0, ddof=1) / np.sqrt(len(value))
     if controls:
         value = _reduced(value, np.stack(control, axis=-1))
-    error = value.std(axis=0, ddof=1) / np.sqrt(len(value))
-    return Retrieval(edges, value.mean(axis=0), error, plain, n, d, degree, until, len(value))
+    return value.mean(axis=0), value.std(axis=0, ddof=1) / np.sqrt(len(value)), plain
+
+
+def _has_first_order(field: AbstractField) -> bool:
+    """Whether the first order in time is known in closed form."""
+    return isinstance(field, Attention) and field.kernel.is_isotropic
 
 
 def _columns(
@@ -126,7 +275,7 @@ def _columns(
     others = x[:, :-1]
     overlap = np.einsum("pd,pjd->pj", x[:, -1], others)
     found = [n * legendre(degree, d, np.einsum("pd,pjd->pj", last, others)), n * legendre(degree, d, overlap)]
-    if isinstance(field, Attention) and field.kernel.is_isotropic:
+    if isinstance(field, Attention) and _has_first_order(field):
         weight = _weights(field, np.asarray(start.place)[..., :].reshape(-1, n)[0])
         pull = weight * _profile(field.kernel, d, overlap)
         drive = np.einsum("pj,pjd->pd", pull, others)

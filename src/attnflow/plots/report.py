@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.control import Matching
+from attnflow.decoders import Retrieval
 from attnflow.depth import ConditionalDensity, GramPath
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
@@ -65,6 +66,8 @@ CAPTIONS = {
     "thick one.",
     "labels": "The density of the first member where its labels are, at some frames, and the sizes of the first two "
     "Fourier coefficients, a line for each member. A layer that folds the circle ends the curves of the density.",
+    "retrieval": "What the last token keeps of each place: means over prompts and bins, with twice their standard "
+    "errors.",
     "survival": "The share of systems that have not made a merge by time t. Shaded: a band that holds the true curve "
     "with probability 95 % (Dvoretzky–Kiefer–Wolfowitz).",
     "medians": "Log time of every merge against the number of clusters that it leaves: median and quartiles over "
@@ -240,6 +243,12 @@ def _(found: ConditionalDensity) -> Account:
     facts = {"outcome": found.outcome.message, "labels": summary["labels"], "frames": summary["frames"]}
     facts["folded"] = f"{summary['folded']} of {summary['members']} members"
     return Account({"summary": plot(found), "labels": plot(found)}, summary, facts)
+
+
+@account.register
+def _(found: Retrieval) -> Account:
+    facts = {"outcome": found.outcome.message, "tokens": f"{found.n} in R^{found.d}", "prompts": found.prompts}
+    return Account({"summary": plot(found), "retrieval": plot(found)}, summarise(found), facts)
 
 
 @account.register

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.control import Matching
+from attnflow.decoders import Retrieval
 from attnflow.depth import ConditionalDensity, GramPath
 from attnflow.errors import InvalidInput
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
@@ -23,6 +24,7 @@ from attnflow.plots.merges import plot_merges, summarise_merges
 from attnflow.plots.observables import draw_numbers, draw_rows, summarise_rows
 from attnflow.plots.overlaps import draw_overlap_map
 from attnflow.plots.placed import plot_placed, summarise_placed
+from attnflow.plots.retrieval import plot_retrieval, summarise_retrieval
 from attnflow.plots.snapshots import draw_frames, views
 from attnflow.plots.staircase import draw_levels, draw_lifetimes
 from attnflow.plots.still import draw_tokens
@@ -80,6 +82,8 @@ _plot.register(GramPath)(plot_gram)
 _summarise.register(GramPath)(summarise_gram)
 _plot.register(ConditionalDensity)(plot_conditional)
 _summarise.register(ConditionalDensity)(summarise_conditional)
+_plot.register(Retrieval)(plot_retrieval)
+_summarise.register(Retrieval)(summarise_retrieval)
 _plot.register(Fitted)(plot_fit)
 _plot.register(Tokens)(draw_tokens)
 _summarise.register(Fitted)(summarise_fit)

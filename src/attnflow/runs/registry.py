@@ -6,6 +6,7 @@ from typing import Any
 
 from attnflow import (
     control,
+    decoders,
     depth,
     fields,
     flows,
@@ -48,6 +49,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "evolve_placed": meanfield.EvolvePlaced,
         "gram_layers": depth.GramLayers,
         "conditional_density": depth.CarryDensity,
+        "retrieval_profile": decoders.RetrievalProfile,
         "fit": learn.Fit,
         "match_measures": control.MatchMeasures,
     },
