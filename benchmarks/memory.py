@@ -15,7 +15,7 @@ from pathlib import Path
 
 FIELD = """
 import attnflow as af
-from attnflow.runs.execution import peak_memory
+from attnflow.runs.lifecycle import peak_memory
 mu = af.uniform(af.Sphere(3), n=100_000)
 af.Attention(9.0).velocity(0.0, mu.positions[:1000], mu)
 print(f"field of 1,000 queries against 100,000 tokens: {peak_memory() / 2**20:.0f} MiB")
@@ -26,7 +26,7 @@ import sys, time
 import jax.numpy as jnp
 import attnflow as af
 from attnflow.runs import ZarrSink
-from attnflow.runs.execution import peak_memory
+from attnflow.runs.lifecycle import peak_memory
 
 class ToTheMean(af.AbstractField):
     def formula(self, t, query, mu):

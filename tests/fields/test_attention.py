@@ -277,7 +277,7 @@ def test_memory_of_a_large_field_is_bounded():
     """A thousand queries against 1e5 tokens: a dense array would be 0.8 GiB by itself."""
     code = (
         "import attnflow as af\n"
-        "from attnflow.runs.execution import peak_memory\n"
+        "from attnflow.runs.lifecycle import peak_memory\n"
         "mu = af.uniform(af.Sphere(3), n=100_000)\n"
         "af.Attention(9.0).velocity(0.0, mu.positions[:1000], mu)\n"
         "print(peak_memory())\n"

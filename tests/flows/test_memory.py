@@ -9,7 +9,7 @@ CODE = """
 import sys
 import jax.numpy as jnp
 import attnflow as af
-from attnflow.runs.execution import peak_memory
+from attnflow.runs.lifecycle import peak_memory
 
 n, frames = 1_000_000, int(sys.argv[1])
 tokens = af.uniform(af.Sphere(2), n=n, seed=0)
