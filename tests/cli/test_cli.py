@@ -137,6 +137,17 @@ def test_resuming_a_finished_run_shows_it(place):
     assert "wall time" in done.stdout
 
 
+def test_kinds_of_work_are_described(place):
+    text = attnflow("kinds", "solve", cwd=place, check=0).stdout
+    for word in ("[tokens]", "solve.until", "needed", "evenly"):
+        assert word in text
+    found = json.loads(attnflow("kinds", "--json", cwd=place, check=0).stdout)
+    assert {entry["name"]: entry["default"] for entry in found["fit"]["fields"]}["steps"] == 300
+    plugin = Path(__file__).parent.parent / "outside" / "kind.py"
+    assert "gossip" in attnflow("kinds", "--plugin", str(plugin), cwd=place, check=0).stdout
+    assert attnflow("kinds", "slove", cwd=place).returncode == 2
+
+
 def test_presets_start_a_file(place):
     named = load_spec("metastability", SMALL[1::2])
     assert json.loads((place / "runs/one/manifest.json").read_text())["spec_hash"] == named.hash

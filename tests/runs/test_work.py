@@ -1,14 +1,16 @@
 """Work as a value: made once, sent anywhere, and the same for every kind."""
 
+import dataclasses
 import pickle
 
 import pytest
 
-from attnflow.errors import RunCorrupted
+from attnflow.errors import InvalidInput, RunCorrupted, RunError
 from attnflow.fields import AbstractField
 from attnflow.flows import AbstractResult, AbstractWork
 from attnflow.flows.particles import FlowingTokens
 from attnflow.runs import Run, ensure, execute, extend, open_run, parse_spec, resume, spec
+from attnflow.runs.described import Described
 from attnflow.runs.registry import REGISTRY
 from tests.runs.kinds import KINDS, TEXTS, carried_out, in_memory, of, same
 
@@ -78,6 +80,33 @@ def test_ensure_makes_a_run_once(tmp_path):
     same(opened.dataset, flow.dataset)
     other, _ = ensure(parse_spec(TEXTS["solve"], ["tokens.seed=1"]), tmp_path)
     assert other.path != first.path
+
+
+def test_work_that_was_made_in_python_is_done_once(tmp_path):
+    """By whatever process: its hash is that of what it is made of, functions included."""
+    calls, work = [], of("solve").work
+    with pytest.raises(InvalidInput, match="`work` is 'solve'"):
+        ensure("solve", tmp_path)
+
+    def stop(progress):
+        calls.append(progress)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    run, part = ensure(work, tmp_path, on_progress=stop)
+    assert part.outcome.ending.value == "interrupted"
+    for again in (pickle.loads(pickle.dumps(work)), of("solve").work):
+        found, flow = ensure(again, tmp_path, on_progress=calls.append)
+        assert found.path == run.path
+        same(flow.dataset, in_memory("solve").dataset)
+    found.verify()
+    assert [p.time for p in calls] == sorted(p.time for p in calls), "nothing is done twice"
+    changed = dataclasses.replace(work, observe={"x": lambda t, mu: mu.positions[0, 0]})
+    other = dataclasses.replace(work, observe={"x": lambda t, mu: mu.positions[0, 1]})
+    assert len({Described(one).hash for one in (work, changed, other)}) == 3
+    for act in (open_run, resume, lambda path: extend(path, 9.0)):
+        with pytest.raises(RunError, match=r"made in Python; open or continue it with runs.ensure"):
+            act(run.path)
 
 
 def test_a_folder_of_an_older_version_is_read(tmp_path):

@@ -22,6 +22,7 @@ from attnflow.cli.animate import animate
 from attnflow.cli.cite import cite
 from attnflow.cli.compare import compare
 from attnflow.cli.console import Folder, Json, NoFigures, Plugin, exit_code, leave_interrupted, say, say_error
+from attnflow.cli.kinds import kinds
 from attnflow.cli.predict import predict
 from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
 from attnflow.wording import fresh_path, shown
@@ -224,6 +225,7 @@ app.command(epilog="Example: attnflow compare runs/cold runs/warm --figure both.
 app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/first")(reproduce)
 app.command(epilog="Example: attnflow experiments --json")(experiments)
 app.command(epilog="Example: attnflow cite staircase > references.bib")(cite)
+app.command(epilog="Example: attnflow kinds solve")(kinds)
 app.command(epilog="Example: attnflow gallery runs --out docs/gallery.md --images docs/images/gallery")(gallery)
 
 

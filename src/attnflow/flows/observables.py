@@ -219,6 +219,14 @@ def fingerprint(observable: Observable) -> str:
     return total.hexdigest()
 
 
+def content_of(value: Any) -> str:
+    """A hash of what a value is made of, as observables have one; the same in every process."""
+    total = hashlib.sha256()
+    for word in _words(value, {}):
+        total.update(word)
+    return total.hexdigest()
+
+
 def _words(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
     """What makes up a value, as bytes that are the same in every process; `seen` are the objects it went through."""
     value = inspect.unwrap(value, stop=lambda f: isinstance(f, Observable)) if callable(value) else value
@@ -263,7 +271,7 @@ def _parts(value: Any) -> list[Any]:
         return [*value, *value.values()]
     if isinstance(value, tuple | list):
         return list(value)
-    if isinstance(value, eqx.Module):
+    if isinstance(value, eqx.Module) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
         return [type(value).__module__, *(getattr(value, field.name) for field in dataclasses.fields(value))]
     return [getattr(value, "__module__", ""), getattr(value, "__qualname__", "")]
 

@@ -7,12 +7,13 @@ from typing import Any
 
 from attnflow.checks import instance
 from attnflow.errors import FlowFailed, InvalidInput, RunError
-from attnflow.flows import AbstractResult, Control, Drive, Driven, Ending, Outcome, Progress
+from attnflow.flows import AbstractResult, AbstractWork, Control, Drive, Driven, Ending, Outcome, Progress
 from attnflow.precision import full_precision
+from attnflow.runs.described import Described
 from attnflow.runs.files import require_space
 from attnflow.runs.folder import Run
 from attnflow.runs.lifecycle import attempt
-from attnflow.runs.plugins import Given, joined
+from attnflow.runs.plugins import Given, Plugins, joined
 from attnflow.runs.registry import REGISTRY
 from attnflow.runs.spec import Spec, spec_of
 from attnflow.runs.store import ZarrSink, open_arrays, read_checkpoint
@@ -51,7 +52,7 @@ def execute(
     drive = check_spec(spec, path)
     run = Run.create(path, spec, kind=spec.kind, **spec.plugins.facts())
     with run.lock():
-        return run, _complete(run, spec, drive, Watch(draw, on_progress, cancel))
+        return run, _complete(run, spec.kind, spec.plugins, drive, Watch(draw, on_progress, cancel))
 
 
 def check_spec(spec: Spec, path: str | Path | None = None) -> Drive:
@@ -60,27 +61,46 @@ def check_spec(spec: Spec, path: str | Path | None = None) -> Drive:
     `path` is where its arrays would have to find room. Returns the checked work, ready to be carried out.
     """
     with spec.plugins.active():
-        if spec.kind not in REGISTRY["kind"]:
-            spec.work.__reduce__()  # refuses what cannot travel to another process
-        drive = Drive(spec.work.checked())
-    if path is not None:
-        require_space(Path(path), drive.layout.size)
-    return drive
+        return _ready(spec.work, path)
 
 
 def ensure(
-    spec: Spec,
+    work: Spec | AbstractWork,
     root: str | Path,
     *,
     draw: Draw | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> tuple[Run, Any]:
-    """The run of `spec` below the folder `root`, which its hash names: opened, resumed or executed, as it is needed."""
-    path = Path(root) / instance("spec", spec, Spec, "a specification, such as load_spec('mine.toml')").hash[:16]
-    if (path / "manifest.json").exists():
-        return resume(path, plugins=spec.plugins, draw=draw, on_progress=on_progress, cancel=cancel)
-    return execute(spec, path, draw=draw, on_progress=on_progress, cancel=cancel)
+    """The run of `work` below the folder `root`: opened, resumed or executed, as it is needed.
+
+    `work` is work that was made in Python, such as `flows.Solve(field, tokens, 10.0)`, or a specification. Its hash
+    names the folder: the same work, from whatever process, is done once.
+    """
+    instance("work", work, Spec | AbstractWork, "work such as Solve(field, tokens, 10.0), or a specification")
+    settings = work if isinstance(work, Spec) else Described(work)
+    path, watch = Path(root) / settings.hash[:16], Watch(draw, on_progress, cancel)
+    there = (path / "manifest.json").exists()
+    if isinstance(work, Spec):
+        again = {"draw": draw, "on_progress": on_progress, "cancel": cancel}
+        return resume(path, plugins=work.plugins, **again) if there else execute(work, path, **again)  # type: ignore[arg-type]
+    drive = None if there else _ready(work, path)
+    run = Run.open(path) if there else Run.create(path, settings)
+    with run.lock():
+        manifest = run.manifest()
+        if manifest["status"] == "finished":
+            return run, _opened(run, work, _outcome(manifest), manifest.get("steps", {}))
+        return run, _complete(run, settings.name, Plugins(), drive or _ready(work, path), watch)
+
+
+def _ready(work: AbstractWork, path: str | Path | None) -> Drive:
+    """Checked work, ready to be carried out; refused where its arrays find no room."""
+    if type(work) not in REGISTRY["kind"].values():
+        work.__reduce__()  # refuses what cannot travel to another process
+    drive = Drive(work.checked())
+    if path is not None:
+        require_space(Path(path), drive.layout.size)
+    return drive
 
 
 def resume(
@@ -102,7 +122,7 @@ def resume(
         if run.manifest()["status"] == "finished":
             return run, open_run(run.path, plugins=plugins)
         spec = spec_of(run, plugins)
-        return run, _complete(run, spec, check_spec(spec), Watch(draw, on_progress, cancel))
+        return run, _complete(run, spec.kind, spec.plugins, check_spec(spec), Watch(draw, on_progress, cancel))
 
 
 def extend(
@@ -135,7 +155,7 @@ def extend(
         if not run.checkpoint.exists():
             raise RunError(f"{str(path)!r} has no checkpoint to go on from; run its spec.toml again, to {until:g}.")
         run.become(longer)
-        return run, _complete(run, longer, drive, Watch(draw, on_progress, cancel))
+        return run, _complete(run, longer.kind, longer.plugins, drive, Watch(draw, on_progress, cancel))
 
 
 def redraw(
@@ -157,7 +177,7 @@ def redraw(
         if not run.checkpoint.exists():
             raise RunError(f"{str(path)!r} has lost its checkpoint; run its spec.toml again to get figures.")
         run.update(status="interrupted", checksums={})  # whatever happens now, `resume` completes it
-        return run, _complete(run, spec, check_spec(spec), Watch(draw, on_progress, cancel))
+        return run, _complete(run, spec.kind, spec.plugins, check_spec(spec), Watch(draw, on_progress, cancel))
 
 
 def open_run(path: str | Path, *, plugins: Given = ()) -> Any:
@@ -170,8 +190,13 @@ def open_run(path: str | Path, *, plugins: Given = ()) -> Any:
     manifest = run.manifest()
     known = plugins or not manifest.get("plugins") or manifest.get("kind") not in REGISTRY["kind"]
     work = spec_of(run, plugins).work if known else Spec(run.table()).work_as_known()
+    return _opened(run, work, _outcome(manifest), manifest.get("steps", {}))
+
+
+def _outcome(manifest: dict[str, Any]) -> Outcome:
+    """How a run ended, as its manifest says."""
     found = manifest.get("outcome") or {"ending": "interrupted", "message": "the run is not finished."}
-    return _opened(run, work, Outcome(Ending(found["ending"]), found["message"]), manifest.get("steps", {}))
+    return Outcome(Ending(found["ending"]), found["message"])
 
 
 def _opened(run: Run, work: Any, outcome: Outcome, steps: dict[str, int]) -> Any:
@@ -186,14 +211,14 @@ def _facts(run: Run) -> dict[str, Any]:
     return read_checkpoint(run.checkpoint)[0] if run.checkpoint.exists() else {}
 
 
-def _complete(run: Run, spec: Spec, drive: Drive, watch: Watch) -> Any:
+def _complete(run: Run, kind: str, plugins: Plugins, drive: Drive, watch: Watch) -> Any:
     """Carry the work to its end in the folder, draw, and seal."""
-    with attempt(run, spec.plugins) as status:
+    with attempt(run, plugins) as status:
         control = Control(ZarrSink(run.arrays, run.checkpoint), watch.on_progress, watch.cancel, check=False)
         result = drive.run(control)
         if not isinstance(result, AbstractResult):
             raise InvalidInput(
-                f"the kind {spec.kind!r} gives a {type(result).__name__}; its `result` must return an AbstractResult."
+                f"the kind {kind!r} gives a {type(result).__name__}; its `result` must return an AbstractResult."
             )
         outcome = result.outcome
         status |= {
@@ -205,20 +230,20 @@ def _complete(run: Run, spec: Spec, drive: Drive, watch: Watch) -> Any:
         if outcome.ending is Ending.FAILED:
             raise FlowFailed(outcome.message, result)
         if outcome.complete:
-            if spec.kind not in REGISTRY["kind"]:
-                _same_from_folder(run, spec, drive, result)
-            with spec.plugins.active():  # for those who read the specification again
+            if type(drive.work) not in REGISTRY["kind"].values():
+                _same_from_folder(run, kind, drive, result)
+            with plugins.active():  # for those who read the specification again
                 status["summary"] = watch.draw(run, result) if watch.draw else {}
     if outcome.complete:
         run.seal()
     return result
 
 
-def _same_from_folder(run: Run, spec: Spec, drive: Drive, result: Any) -> None:
+def _same_from_folder(run: Run, kind: str, drive: Drive, result: Any) -> None:
     """Refuse a kind from outside whose result is another one when its folder is opened."""
     again = _opened(run, drive.work, result.outcome, _facts(run).get("steps", {}))
     if type(again) is not type(result) or not again.dataset.identical(result.dataset):
         raise InvalidInput(
-            f"the kind {spec.kind!r} gives another result from its folder than from memory; let `result(driven)` use "
+            f"the kind {kind!r} gives another result from its folder than from memory; let `result(driven)` use "
             "nothing but the fields of the work and `driven`."
         )

@@ -97,6 +97,8 @@ def written(part: str, value: Any) -> Any:
     table: dict[str, Any] = {"name": names[0]}
     for key, parameter in inspect.signature(type(value)).parameters.items():
         own = getattr(value, key)
+        if own is None:
+            continue
         inner = parts_of(type(value), key)
         if inner and not isinstance(own, bool | int | float | str):
             table[key] = written(inner[0], own)
@@ -122,3 +124,28 @@ def check_kind(part: str, name: str, kind: Any) -> None:
     for key in keys_of(kind):
         default = kind.defaults(()).get(key)
         written(MANY.get(key) or (parts_of(kind, key) or ("value",))[0], default)
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One field of a kind of work, as a form or a list of keys shows it."""
+
+    name: str
+    part: str
+    """The part of a specification that it is; empty for a plain value."""
+    apart: bool
+    """Whether it is a table of its own."""
+    needed: bool
+    default: Any
+    """As a specification writes it."""
+
+
+def entries(kind: type[AbstractWork]) -> list[Entry]:
+    """The fields of a kind of work in their order."""
+    tables, defaults, found = tables_of(kind), kind.defaults(()), []
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        part = MANY.get(field.name) or next(iter(parts_of(kind, field.name)), "")
+        needed = field.name not in defaults
+        default = None if needed else written(part, defaults[field.name])
+        found.append(Entry(field.name, part, field.name in tables, needed, default))
+    return found

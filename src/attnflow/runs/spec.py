@@ -116,6 +116,11 @@ def spec_of(run: Run, plugins: Given = ()) -> Spec:
             f"{str(run.path)!r} holds the experiment {manifest['experiment']!r}, not a flow; continue it with "
             f"`attnflow resume {run.path}`, or open its parts with attnflow.experiments."
         )
+    if "work" in run.table():
+        raise RunError(
+            f"{str(run.path)!r} holds work that was made in Python; open or continue it with runs.ensure(work, "
+            f"{str(run.path.parent)!r}), or read its arrays with xarray.open_zarr."
+        )
     loaded = checked(run.path, manifest, plugins)
     return run.read_spec(lambda text: parse_spec(text, plugins=loaded))
 
