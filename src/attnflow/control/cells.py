@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from attnflow.checks import number, whole
 from attnflow.control.line import monotone
@@ -112,6 +111,8 @@ def polar(
 
 def _assigned(images: np.ndarray, low: np.ndarray, high: np.ndarray, small: float) -> list[Cell]:
     """For every image a cell of its own, with the least sum of squared distances."""
+    from scipy.optimize import linear_sum_assignment
+
     columns, rows = np.meshgrid(np.arange(low[0], high[0]), np.arange(low[1], high[1]))
     candidates = np.stack([columns.ravel(), rows.ravel()], axis=1)
     cost = np.sum(((candidates + 0.5)[None] * small - images[:, None]) ** 2, axis=-1)

@@ -3,8 +3,6 @@
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import identity, kron, vstack
 
 from attnflow.checks import number
 from attnflow.errors import InvalidInput
@@ -21,6 +19,9 @@ def angles(x: Any, y: Any) -> np.ndarray:
 
 def wasserstein(tokens: Tokens, others: Tokens, p: float = 2) -> float:
     """W_p of two measures on the sphere for the geodesic distance, by linear programming (SciPy's HiGHS)."""
+    from scipy.optimize import linprog
+    from scipy.sparse import identity, kron, vstack
+
     for name, one in (("tokens", tokens), ("others", others)):
         if not isinstance(one, Tokens) or one.dims:
             raise InvalidInput(f"`{name}` is not one system of tokens; pick one with `member`.")

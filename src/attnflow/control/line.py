@@ -5,9 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicSpline
-from scipy.optimize import minimize_scalar
-from scipy.stats import norm
 
 from attnflow.checks import flag, number, shown, whole
 from attnflow.control.schedule import Schedule, layers
@@ -136,6 +133,8 @@ def match_density_1d(
     `target` and `base` (default: the standard normal density) are frozen distributions of SciPy, `Mixture`, or other
     objects with pdf, logpdf, cdf, sf, ppf and isf. `mesh` is "optimal", "uniform" or "quantile" (equal masses).
     """
+    from scipy.stats import norm
+
     cells, base = whole("cells", cells, 1, 10**6), norm() if base is None else base
     for name, one in (("target", target), ("base", base)):
         missing = [method for method in METHODS if not callable(getattr(one, method, None))]
@@ -247,6 +246,8 @@ def _bend(base: Any, target: Any, grid: np.ndarray) -> np.ndarray:
         raise InvalidInput(
             f"the target has no density at {grid[~np.isfinite(slope)][0]:.4g}, inside of the span; give a smaller span."
         )
+    from scipy.interpolate import CubicSpline
+
     return np.asarray(CubicSpline(grid, slope).derivative()(grid))
 
 
@@ -343,6 +344,8 @@ def _tail_slope(base: Any, target: Any, sources: np.ndarray, nodes: np.ndarray, 
     def cost(log_slope: float) -> float:
         found = _tail_cost(tail, base, sources[end], nodes[end], float(np.exp(log_slope)))
         return min(found, 1e100) if np.isfinite(found) else 1e100  # the search multiplies costs
+
+    from scipy.optimize import minimize_scalar
 
     found = minimize_scalar(cost, bounds=(edge - 12, edge + 12), method="bounded", options={"xatol": 1e-4})
     return float(np.exp(found.x))

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from attnflow.checks import number, whole
 from attnflow.control.line import line_nodes, monotone
@@ -60,6 +59,8 @@ def triangular(
     out, `slabs` cells of the first one (needed for d > 2, or if the first is given). `ramp` is the width of
     a stair; round trips lose a factor of the height over the ramp.
     """
+    from scipy.stats import norm
+
     base = norm() if base is None else base
     d, j = len(conditionals), whole("slabs", slabs, 1, 10**5)
     given, ramp = whole("given", given, 0, d - 1), number("ramp", ramp, low=1e-12)
