@@ -3,12 +3,15 @@
 import dataclasses
 import pickle
 
+import numpy as np
 import pytest
 
 from attnflow.errors import InvalidInput, RunCorrupted, RunError
-from attnflow.fields import AbstractField
+from attnflow.fields import AbstractField, Attention, Total
 from attnflow.flows import AbstractResult, AbstractWork
+from attnflow.flows.observables import content_of
 from attnflow.flows.particles import FlowingTokens
+from attnflow.masks import Causal
 from attnflow.runs import Run, ensure, execute, extend, open_run, parse_spec, resume, spec
 from attnflow.runs.described import Described
 from attnflow.runs.registry import REGISTRY
@@ -107,6 +110,28 @@ def test_work_that_was_made_in_python_is_done_once(tmp_path):
     for act in (open_run, resume, lambda path: extend(path, 9.0)):
         with pytest.raises(RunError, match=r"made in Python; open or continue it with runs.ensure"):
             act(run.path)
+
+
+class Opaque:
+    """Neither a dataclass nor a module of Equinox."""
+
+    def __init__(self, number):
+        self.number = number
+
+
+def test_different_values_have_different_hashes():
+    """Also values that a concatenation of their words, or one look at a repeated object, would mix up."""
+    field, pair = Attention(2.0), (1, 2)
+    families = [
+        [(1, 23), (12, 3), (123,), ((1, 2), 3), (1, (2, 3))],
+        [(pair, pair), (pair,), (pair, (2, 1)), {"a": pair, "b": pair}, {"a": pair}],
+        [Total((field, field)), Total((field,)), field, Attention(2.0, mask=Causal())],
+        [Opaque(1), Opaque(2)],
+        [np.zeros(2), np.zeros((2, 1)), np.zeros(2, np.float32), np.array([0.0, -0.0])],
+    ]
+    for family in families:
+        assert len({content_of(value) for value in family}) == len(family)
+    assert content_of(Opaque(1)) == content_of(Opaque(1))
 
 
 def test_a_folder_of_an_older_version_is_read(tmp_path):

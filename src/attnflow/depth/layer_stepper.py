@@ -31,7 +31,8 @@ class AbstractLayers(AbstractSingle):
 
     def __init__(self, marks: np.ndarray, table: str, systems: int, step: float = 1.0):
         self.marks, self.table, self.systems, self.step = marks, table, systems, step
-        self.axes = {name: self.layout().axis(table, name) for name in self.layout().tables[table]}
+        layout = self.layout()
+        self.axes = {name: layout.axis(table, name) for name in layout.tables[table]}
         self.limit, self.warm = 1, False
 
     @abc.abstractmethod

@@ -5,8 +5,9 @@ import enum
 import functools
 import hashlib
 import inspect
+import pickle
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -211,23 +212,28 @@ def fingerprint(observable: Observable) -> str:
     module that it names; not with what those modules import. A function of the package counts with its name alone. What
     `of` filled in counts too.
     """
-    total = hashlib.sha256(repr((observable.dims, observable.allow_nan)).encode())
     seen: dict[int, Any] = {}
-    for part in _parts(observable):
-        for word in _words(part, seen):
-            total.update(word)
-    return total.hexdigest()
+    words = [word for part in _parts(observable) or () for word in _words(part, seen)]
+    return _digest([repr((observable.dims, observable.allow_nan)).encode(), *words])
 
 
 def content_of(value: Any) -> str:
-    """A hash of what a value is made of, as observables have one; the same in every process."""
+    """A hash of what a value is made of, as observables have one; the same in every process.
+
+    What cannot be looked into counts by its pickle, so that different values never have one hash.
+    """
+    return _digest(_words(value, {}, pickled=True))
+
+
+def _digest(words: Iterable[bytes]) -> str:
+    """One hash of many words, each with its length, so that (1, 23) is not (12, 3)."""
     total = hashlib.sha256()
-    for word in _words(value, {}):
-        total.update(word)
+    for word in words:
+        total.update(len(word).to_bytes(8, "little") + word)
     return total.hexdigest()
 
 
-def _words(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
+def _words(value: Any, seen: dict[int, Any], pickled: bool = False) -> Iterator[bytes]:
     """What makes up a value, as bytes that are the same in every process; `seen` are the objects it went through."""
     value = inspect.unwrap(value, stop=lambda f: isinstance(f, Observable)) if callable(value) else value
     if isinstance(value, int | float | str | bytes | bool | type(None)):
@@ -236,16 +242,20 @@ def _words(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
         array = np.asarray(value)
         yield f"{array.dtype}{array.shape}".encode() + array.tobytes()
     elif id(value) in seen:
-        return
+        yield f"again {list(seen).index(id(value))}".encode()
     else:
         seen[id(value)] = value
-        yield type(value).__qualname__.encode()
-        for part in _parts(value):
-            yield from _words(part, seen)
+        parts = _parts(value)
+        yield f"{type(value).__qualname__} {len(parts or ())}".encode()
+        if parts is None:
+            parts = [getattr(value, "__module__", ""), getattr(value, "__qualname__", "")]
+            parts += [pickle.dumps(value)] if pickled else []
+        for part in parts:
+            yield from _words(part, seen, pickled)
 
 
-def _parts(value: Any) -> list[Any]:
-    """The values that a function, a method, a container or an object is made of."""
+def _parts(value: Any) -> list[Any] | None:
+    """The values that a function, a method, a container or an object is made of; None if it cannot be looked into."""
     if isinstance(value, Observable):
         named = [value.function.__module__, value.name] if value.whole else [value.function]
         return [*named, *([value.arguments] if value.arguments else [])]
@@ -273,7 +283,7 @@ def _parts(value: Any) -> list[Any]:
         return list(value)
     if isinstance(value, eqx.Module) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
         return [type(value).__module__, *(getattr(value, field.name) for field in dataclasses.fields(value))]
-    return [getattr(value, "__module__", ""), getattr(value, "__qualname__", "")]
+    return None
 
 
 _COUNTED = (
