@@ -115,6 +115,44 @@ def test_the_table_against_scipy():
         np.testing.assert_allclose(found[d], grown + (d - 1) * lost, atol=1e-9 * (1 + abs(found[d])), err_msg=name)
 
 
+def narrow_gaps(count, seed=20261117):
+    """Gates whose border is a small cap, or none by little: |b| = |a| (1 - delta), delta of both signs to 1e-8."""
+    rng = np.random.default_rng(seed)
+    x, w, a = (rng.standard_normal((count, 3)) for _ in range(3))
+    for v in (x, w, a):
+        v[: count // 2, 2] = 0.0  # half of them on the circle, where no way leads around the gap
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    delta = rng.choice([-1, 1], count) * 10 ** rng.uniform(-8, 0, count)
+    b = rng.choice([-1, 1, 1], count) * np.linalg.norm(a, axis=1) * (1 - delta)
+    return x, w, a, b, 10 ** rng.uniform(-2, 2.5, count)
+
+
+def test_no_point_passes_a_narrow_gap():
+    """Two halves of a gate are the gate, and all agree with DOP853: a zero of the height far ahead is never passed."""
+    x, w, a, b, h = narrow_gaps(60000)
+    whole, log_det = pushed((x, w, a, b, h))
+    middle, first = pushed((x, w, a, b, h / 2))
+    end, second = pushed((middle, w, a, b, h / 2))
+    # the half way is rounded, and the rest of the way multiplies that by a ratio of speeds; the time in a narrow gap
+    # between two zeros of the height has a condition of its own, for which three digits are left
+    late, early = (np.maximum((y * a).sum(axis=1) + b, 0) * np.linalg.norm(w - (w * y).sum(axis=1, keepdims=True) * y, axis=1)
+                   for y in (whole, middle))  # fmt: skip
+    gained = late / np.where(early > 0, early, 1.0)
+    assert (np.abs(end - whole).max(axis=1) < 1e3 * np.finfo(float).eps * (1 + gained)).all()
+    moved = ((x * a).sum(axis=1) + b > 1e-6) & (log_det > -20)  # later the height has no digits left
+    np.testing.assert_allclose((first + second)[moved], log_det[moved], rtol=1e-9, atol=1e-9)
+    few = slice(0, None, 600)
+    x, w, a, b, h = (v[few] for v in (x, w, a, b, h))
+
+    def rate(_s, y):
+        y = y.reshape(-1, 3)
+        push = (h * np.maximum((y * a).sum(axis=1) + b, 0))[:, None] * w
+        return (push - (push * y).sum(axis=1, keepdims=True) * y).ravel()
+
+    reference = solve_ivp(rate, (0, 1), x.ravel(), method="DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
+    np.testing.assert_allclose(reference.reshape(-1, 3), whole[few], rtol=0, atol=1e-7)
+
+
 @pytest.mark.parametrize(("sign", "height"), [(1.0, 0.90934708), (-1.0, 0.57387344)])
 def test_the_gate_without_border(sign, height):
     """(1 +- <e, x>) P_x e, with values of DOP853; a point that the schedule takes forth comes back."""

@@ -64,7 +64,8 @@ class _Frame(NamedTuple):
     """How an arc is measured: r = e^(-tau) = (1 + rest xi)/(1 + xi), xi = e^sigma - 1.
 
     If the point comes to rest at a zero `rest` of Q(r) = alpha + c r + gamma r^2 = r N, then sigma is the logarithm of
-    its distance from there, and Q = (r - rest)(start + root xi)/(1 + xi). Otherwise rest = 0 and sigma = tau.
+    its distance from there, and Q = (r - rest)(start + root xi)/(1 + xi). Otherwise rest = 0 and sigma = tau, which
+    stays below `reach`: a zero of Q that is too far away to measure by is still never passed.
     """
 
     rests: Any
@@ -72,6 +73,7 @@ class _Frame(NamedTuple):
     gap: Any  # 1 - rest
     start: Any
     root: Any
+    reach: Any
 
 
 class _Arc(NamedTuple):
@@ -103,7 +105,8 @@ def _frame(time: Any, alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any) -
     rests = ahead & (reached | close)
     start = jnp.where(rests, start, 1.0)
     gap = jnp.where(rests, height / start, 1.0)
-    return _Frame(rests, jnp.where(rests, rest, 0.0), gap, start, jnp.where(rests, root, 1.0))
+    reach = jnp.where(ahead & ~rests, -jnp.log(jnp.where(ahead, rest, 1.0)), jnp.inf)
+    return _Frame(rests, jnp.where(rests, rest, 0.0), gap, start, jnp.where(rests, root, 1.0), reach)
 
 
 def _arc(sigma: Any, time: Any, alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any) -> _Arc:
@@ -138,7 +141,7 @@ def gate_length(alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any, time: A
     shape = (alpha, far, gamma, plus, minus)
     frame = _frame(time, *shape)
     # sigma' = r (gamma (r + rest) + far)/D is at most 3 most, and tau' = N/D at most `most`
-    high = jnp.where(frame.rests, 3 * most, most) * time
+    high = jnp.minimum(jnp.where(frame.rests, 3 * most, most) * time, frame.reach)
     close = jnp.finfo(jnp.result_type(alpha)).eps ** 0.75
 
     def more(state: Any) -> Any:
@@ -147,16 +150,20 @@ def gate_length(alpha: Any, far: Any, gamma: Any, plus: Any, minus: Any, time: A
 
     def step(state: Any) -> Any:
         k, low, high, last, sigma, _ = state
-        left = time - _gate_time(sigma, frame, *shape)
-        less = left > 0
+        left, speed = time - _gate_time(sigma, frame, *shape), _gate_speed(sigma, frame, *shape)
+        less = (left > 0) & (speed > 0)
         low, high = jnp.where(less, sigma, low), jnp.where(less, high, sigma)
-        move = left * _gate_speed(sigma, frame, *shape)
+        move = left * speed
         inside = (sigma + move >= low) & (sigma + move <= high) & (2 * jnp.abs(move) <= last)
         new = jnp.where(inside, sigma + move, low + (high - low) / 2)
-        done = (inside & (jnp.abs(move) <= close * sigma)) | (new == sigma)
+        settled = (jnp.abs(move) <= close * sigma) & (
+            jnp.abs(left) <= close * time
+        )  # near a zero of N all moves are short
+        done = (inside & settled) | (new == sigma)
         return k + 1, low, high, jnp.where(inside, jnp.abs(move), high - low), new, done
 
     first = jnp.minimum(time * _gate_speed(jnp.zeros_like(high), frame, *shape), high)
+    first = jnp.minimum(first, frame.reach / 2)  # N = 0 at `reach`, where F is not a number
     state = (0, jnp.zeros_like(high), high, 2 * high, first, high <= 0)
     return jax.lax.while_loop(more, step, state)[4]
 
@@ -207,7 +214,7 @@ def _gate_time(sigma: Any, frame: _Frame, alpha: Any, far: Any, gamma: Any, plus
     rest_of_way = jnp.maximum(sigma - longest, 0.0)
     sigma = jnp.minimum(sigma, longest)
     short, gone, xi = jnp.exp(-sigma), -jnp.expm1(-sigma), jnp.expm1(sigma)
-    rests, rest, _, start, root = frame
+    rests, rest, _, start, root, _ = frame
     height = alpha + far + gamma
     level = jnp.where(rests, 1.0, _level(sigma, alpha, far, gamma))
     square = far**2 - 4 * alpha * gamma
