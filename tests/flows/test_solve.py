@@ -227,7 +227,7 @@ def test_failure_is_an_outcome():
 
 def test_progress_is_reported():
     seen = []
-    af.solve(af.Attention(4.0), TOKENS, 20.0, save=200, on_progress=seen.append)
+    af.solve(af.Attention(4.0), TOKENS, 20.0, save=200, chunk=64, on_progress=seen.append)
     assert len(seen) >= 3
     assert seen[-1].time == 20.0
     assert seen[-1].remaining == 0.0

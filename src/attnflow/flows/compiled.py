@@ -13,7 +13,9 @@ from attnflow.interrupts import raise_if_interrupted
 LARGE = 1 << 20
 """Bytes of arrays that are put on the device once, and not with every call."""
 AT_ONCE = 1e-3
-"""Seconds for which a result is asked for again and again; then with pauses, which would take longer than that."""
+"""Seconds for which a result is asked for again and again; then with pauses."""
+PAUSE, LONGEST = 0.05, 0.02
+"""A pause as a part of the time waited so far, and at most in seconds: what it adds to a wait."""
 
 
 class Staged:
@@ -96,11 +98,11 @@ def _first_equal(key: _Key) -> _Key:
 def wait(tree: Any) -> Any:
     """Wait for a result while listening to Ctrl-C (a blocked call into compiled code would not)."""
     raise_if_interrupted()
-    pause, began = 0.0, time.perf_counter()
+    began = time.perf_counter()
     for array in jax.tree.leaves(tree):
         while not array.is_ready():
             raise_if_interrupted()
-            time.sleep(pause)  # without a pause it gives way to other threads, and comes back at once
-            if pause or time.perf_counter() - began > AT_ONCE:
-                pause = min(max(2 * pause, 1e-4), 0.02)
+            waited = time.perf_counter() - began
+            # without a pause it gives way to other threads, and comes back at once
+            time.sleep(min(PAUSE * waited, LONGEST) if waited > AT_ONCE else 0.0)
     return tree

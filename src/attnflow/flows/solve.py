@@ -27,8 +27,14 @@ from attnflow.flows.trajectory import Trajectory
 from attnflow.flows.work import AbstractWork, Driven
 from attnflow.tokens import Tokens
 
-LARGEST_CHUNK, FEWEST, MOST, MOST_OF_A_BATCH = 1 << 22, 4, 64, 16
-"""Numbers that a chunk of frames may hold, its least and largest length, and that of a batch, whose loops copy it."""
+LARGEST_CHUNK = 1 << 22
+"""Numbers that a chunk of frames may hold."""
+FEWEST, MOST = 4, 64
+"""Frames of a chunk, at least and at most."""
+MOST_OF_A_BATCH = 16
+"""The same of a batch, whose loops copy the chunk."""
+SMALL_CHUNK, MOST_OF_FEW = 1 << 18, 256
+"""Numbers and frames of a chunk of few tokens, where the work around a chunk takes as long as the chunk."""
 COPIES = 6
 """Arrays of all positions that a step needs at a time, at least: the frames of a chunk, the state and a stage."""
 
@@ -81,15 +87,16 @@ class Solve(AbstractWork):
             self, until=until, save=as_times(self.save), method=method, stop=stops, observe=dict(observe),
             keep=tuple(name for name in BUILT_IN if name in keep),
         )  # fmt: skip
-        checked.times  # noqa: B018 (refuses what is no rule for times)
+        times = checked.times  # refuses what is no rule for times
         sizes = [len(labels) for labels in dimensions((field, noise), tokens).values()]
         numbers = math.prod(sizes) * tokens.n * tokens.dim
         itemsize = np.asarray(tokens.positions).dtype.itemsize
         require_memory(itemsize * COPIES * numbers, f"a flow of {numbers} coordinates", "use fewer tokens or members")
-        chunk = int(np.clip(LARGEST_CHUNK // numbers, FEWEST, MOST_OF_A_BATCH if sizes else MOST))
-        return dataclasses.replace(
-            checked, field=field.prepare(tokens, self.tol, flowing=True, on=on), chunk=self.chunk or chunk
-        )
+        # a condition is looked at after every chunk, so that a long chunk would delay the stop
+        long = not sizes and not stops and times.size > MOST and MOST_OF_FEW * numbers <= SMALL_CHUNK
+        most = MOST_OF_A_BATCH if sizes else MOST_OF_FEW if long else MOST
+        chunk = self.chunk or int(np.clip(LARGEST_CHUNK // numbers, FEWEST, most))
+        return dataclasses.replace(checked, field=field.prepare(tokens, self.tol, flowing=True, on=on), chunk=chunk)
 
     def stepper(self) -> FlowingTokens:
         return FlowingTokens(self)
