@@ -23,9 +23,9 @@ def digest(blobs: Iterable[tuple[str, str]]) -> str:
 
 
 def of_folder(root: Path) -> str:
-    """The digest of `src/attnflow` as it lies there; needs no git."""
+    """The digest of `src` as it lies there; needs no git."""
     found = []
-    for path in (root / "src" / "attnflow").rglob("*.py"):
+    for path in (root / "src").rglob("*.py"):
         content = path.read_bytes()
         blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
         found.append((path.relative_to(root).as_posix(), blob))
@@ -33,8 +33,8 @@ def of_folder(root: Path) -> str:
 
 
 def of_commit(root: Path, commit: str) -> str:
-    """The digest of `src/attnflow` at a commit."""
-    lines = git(root, "ls-tree", "-r", commit, "src/attnflow").splitlines()
+    """The digest of `src` at a commit."""
+    lines = git(root, "ls-tree", "-r", commit, "src").splitlines()
     rows = [line.split(maxsplit=3) for line in lines if line.endswith(".py")]
     return digest((path, blob) for _, _, blob, path in rows)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "attnflow"
-GALLERY = PACKAGE / "experiments" / "gallery"
+GALLERY = ROOT / "src" / "attnflow_gallery"
 
 
 def experiments():
@@ -64,11 +64,11 @@ def imported(path):
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
     parents = {name.rsplit(".", k)[0] for name in names for k in range(name.count(".") + 1)}
-    found = (_file(name) for name in names | parents if name.split(".")[0] == "attnflow")
+    found = (_file(name) for name in names | parents if name.split(".")[0] in ("attnflow", "attnflow_gallery"))
     return sorted(one for one in found if one is not None)
 
 
 def _file(name):
     """The file of a module, None for a name that is no module."""
-    at = PACKAGE.joinpath(*name.split(".")[1:])
+    at = PACKAGE.parent.joinpath(*name.split("."))
     return next((one for one in (at.with_suffix(".py"), at / "__init__.py") if at != PACKAGE and one.exists()), None)

@@ -74,7 +74,7 @@ def test_quick_versions_run_where_a_source_changed_and_in_turn(monkeypatch):
 def test_the_closure_of_imports_is_what_python_imports():
     """What an experiment really imports is in it; it may hold more, as imports inside of functions count."""
     code = (
-        "import sys, importlib; importlib.import_module('attnflow.experiments.gallery.staircase');"
+        "import sys, importlib; importlib.import_module('attnflow_gallery.staircase');"
         "print('\\n'.join(m.__file__ for n, m in sys.modules.items() if n.startswith('attnflow.') and m.__file__))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import boolean_attention
-from attnflow.experiments.gallery.boolean_attention.simulate import LINE
+from attnflow_gallery import boolean_attention
+from attnflow_gallery.boolean_attention.simulate import LINE
 from tests.experiments.mutants import mutation
 
 SMALL = dataclasses.replace(boolean_attention.QUICK, starts=3, values=(1.0,), until=8.5, legs=34, steps=13)

@@ -8,8 +8,9 @@ import sys
 
 import pytest
 
+import attnflow_gallery as gallery
 from attnflow.errors import InvalidInput, InvalidSpec
-from attnflow.experiments import find, gallery, names
+from attnflow.experiments import find, names
 from attnflow.experiments.settings import Settings, parse_settings
 from tests.experiments.tiny import install
 
@@ -41,7 +42,7 @@ def test_unknown_names(tmp_path, monkeypatch):
 def test_the_list_is_light():
     code = (
         "import sys, json; from attnflow.experiments import names, find; [find(n) for n in names()];"
-        "print(json.dumps([names(), sorted(m for m in sys.modules if m.startswith('attnflow.experiments.gallery.')),"
+        "print(json.dumps([names(), sorted(m for m in sys.modules if m.startswith('attnflow_gallery.')),"
         "sorted(set(sys.modules) & {'matplotlib', 'xarray', 'diffrax', 'PIL', 'zarr'})]))"
     )
     listed, loaded, heavy = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True).stdout)

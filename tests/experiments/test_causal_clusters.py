@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from attnflow.experiments.gallery import causal_clusters
-from attnflow.experiments.gallery.causal_clusters import compare, simulate
+from attnflow_gallery import causal_clusters
+from attnflow_gallery.causal_clusters import compare, simulate
 from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(causal_clusters.QUICK, betas=(1.0,), near_times=(1.0,))

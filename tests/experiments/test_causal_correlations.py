@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments.gallery import causal_correlations
-from attnflow.experiments.gallery.causal_correlations import compare, simulate
 from attnflow.theory import last_row_correlations
+from attnflow_gallery import causal_correlations
+from attnflow_gallery.causal_correlations import compare, simulate
 from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(causal_correlations.QUICK, noise_size=64, noise_prompts=128, noise_times=(0.5,))

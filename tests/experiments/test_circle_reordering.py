@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from attnflow.experiments.gallery import circle_reordering
-from attnflow.experiments.gallery.circle_reordering import compare, simulate
+from attnflow_gallery import circle_reordering
+from attnflow_gallery.circle_reordering import compare, simulate
 from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(circle_reordering.QUICK, lengths=(0.4,), tokens=60)

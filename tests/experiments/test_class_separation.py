@@ -10,10 +10,10 @@ import xarray as xr
 from scipy.stats import binom
 
 from attnflow.cli import console, main
-from attnflow.experiments.gallery import class_separation
-from attnflow.experiments.gallery.class_separation import compare, simulate
 from attnflow.experiments.study import Study
 from attnflow.runs import Run
+from attnflow_gallery import class_separation
+from attnflow_gallery.class_separation import compare, simulate
 from tests.experiments.mutants import mutation
 
 QUICK = class_separation.QUICK

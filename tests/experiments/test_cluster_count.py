@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import cluster_count
-from attnflow.experiments.gallery.cluster_count import simulate
 from attnflow.fields import Attention
+from attnflow_gallery import cluster_count
+from attnflow_gallery.cluster_count import simulate
 from tests.experiments.mutants import noticed
 
 QUICK = cluster_count.QUICK

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import ive
 
 from attnflow import theory
-from attnflow.experiments.gallery import clustering_mitigated
-from attnflow.experiments.gallery.clustering_mitigated import compare, simulate
+from attnflow_gallery import clustering_mitigated
+from attnflow_gallery.clustering_mitigated import compare, simulate
 from tests.experiments.mutants import mutation
 
 QUICK = clustering_mitigated.QUICK

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from attnflow import theory
-from attnflow.experiments.gallery import collapse_at_initialisation as collapse
-from attnflow.experiments.gallery.collapse_at_initialisation import compare, simulate
+from attnflow_gallery import collapse_at_initialisation as collapse
+from attnflow_gallery.collapse_at_initialisation import compare, simulate
 from tests.experiments.mutants import mutation
 
 QUICK = collapse.QUICK

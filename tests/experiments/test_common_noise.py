@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attnflow.depth import PoissonKernel
-from attnflow.experiments.gallery import common_noise
-from attnflow.experiments.gallery.common_noise import compare, simulate
+from attnflow_gallery import common_noise
+from attnflow_gallery.common_noise import compare, simulate
 from tests.experiments.mutants import mutation
 
 QUICK = common_noise.QUICK

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from attnflow.experiments.claim import share_interval
-from attnflow.experiments.gallery import consensus
-from attnflow.experiments.gallery.consensus import compare, simulate
 from attnflow.experiments.statistics import CONFIDENCE
 from attnflow.spaces import Sphere
 from attnflow.tokens import uniform
+from attnflow_gallery import consensus
+from attnflow_gallery.consensus import compare, simulate
 from tests.experiments.mutants import noticed
 
 QUICK = consensus.QUICK

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from attnflow.experiments.gallery import continuity_equation
-from attnflow.experiments.gallery.continuity_equation import compare, simulate
 from attnflow.meanfield import CircleBasis, evolve
+from attnflow_gallery import continuity_equation
+from attnflow_gallery.continuity_equation import compare, simulate
 from tests.experiments.mutants import mutation
 
 SMALL = dataclasses.replace(continuity_equation.QUICK, circle_n=800, circle_degree=48, circle_until=0.8)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from attnflow import theory
-from attnflow.experiments.gallery import depth_scalings
-from attnflow.experiments.gallery.depth_scalings import compare, simulate
+from attnflow_gallery import depth_scalings
+from attnflow_gallery.depth_scalings import compare, simulate
 from tests.experiments.mutants import mutation
 
 QUICK = depth_scalings.QUICK

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import energy_ascent
-from attnflow.experiments.gallery.energy_ascent import compare, simulate
 from attnflow.spaces import Sphere
 from attnflow.tokens import uniform
+from attnflow_gallery import energy_ascent
+from attnflow_gallery.energy_ascent import compare, simulate
 from tests.experiments.mutants import noticed
 
 FEW = dataclasses.replace(energy_ascent.QUICK, betas=(4.0,), draws=1, frames=32, states=100, descent=4)

@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments.gallery import equiangular
-from attnflow.experiments.gallery.equiangular import simulate
 from attnflow.experiments.mutation import kill_matrix
 from attnflow.experiments.spans import in_span, pair_overlaps
 from attnflow.spaces import Sphere
 from attnflow.tokens import uniform
+from attnflow_gallery import equiangular
+from attnflow_gallery.equiangular import simulate
 from tests.experiments.mutants import mutation
 
 QUICK = equiangular.QUICK

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import euler_limit
-from attnflow.experiments.gallery.euler_limit import reference, simulate
 from attnflow.experiments.mutation import kill_matrix
+from attnflow_gallery import euler_limit
+from attnflow_gallery.euler_limit import reference, simulate
 from tests.experiments.mutants import mutation
 
 SMALL = dataclasses.replace(

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attnflow.experiments.gallery import exit_times
-from attnflow.experiments.gallery.exit_times import simulate
 from attnflow.experiments.mutation import Mutation, claims_of
 from attnflow.flows import Ending, Merges, Outcome
 from attnflow.theory import limit_staircase, pair_cascade
+from attnflow_gallery import exit_times
+from attnflow_gallery.exit_times import simulate
 from tests.experiments.mutants import noticed
 
 FEW = dataclasses.replace(

@@ -6,9 +6,9 @@ import math
 import numpy as np
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import hyperplanes
-from attnflow.experiments.gallery.hyperplanes.simulate import draw_values, leading
 from attnflow.experiments.mutation import kill_matrix
+from attnflow_gallery import hyperplanes
+from attnflow_gallery.hyperplanes.simulate import draw_values, leading
 from tests.experiments.mutants import mutation
 
 SMALL = dataclasses.replace(hyperplanes.QUICK, tokens=12, starts=4, pairs=(1.1,), legs=20, steps=10)

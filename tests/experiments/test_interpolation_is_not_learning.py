@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import interpolation_is_not_learning as experiment
-from attnflow.experiments.gallery.interpolation_is_not_learning import compare, simulate
 from attnflow.experiments.statistics import log_rms
+from attnflow_gallery import interpolation_is_not_learning as experiment
+from attnflow_gallery.interpolation_is_not_learning import compare, simulate
 from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(experiment.QUICK, tokens=(12, 48), repeats=1, pairs=24)

@@ -7,8 +7,8 @@ import pytest
 
 from attnflow import theory
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import kde_modes
-from attnflow.experiments.gallery.kde_modes import simulate
+from attnflow_gallery import kde_modes
+from attnflow_gallery.kde_modes import simulate
 from tests.experiments.mutants import noticed
 
 QUICK = kde_modes.QUICK

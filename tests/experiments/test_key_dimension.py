@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import ks_2samp
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import key_dimension
-from attnflow.experiments.gallery.key_dimension import compare, simulate
+from attnflow_gallery import key_dimension
+from attnflow_gallery.key_dimension import compare, simulate
 from tests.experiments.mutants import mutation
 
 QUICK = key_dimension.QUICK

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import layer_norms
+from attnflow_gallery import layer_norms
 from tests.experiments.mutants import noticed
 
 QUICK = layer_norms.QUICK

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments.gallery import long_context
-from attnflow.experiments.gallery.long_context import compare, simulate
 from attnflow.experiments.mutation import kill_matrix
 from attnflow.fields import Attention, Unnormalised
+from attnflow_gallery import long_context
+from attnflow_gallery.long_context import compare, simulate
 from tests.experiments.mutants import mutation
 
 SMALL = dataclasses.replace(long_context.QUICK, counts=(16,), large=(1e12,), iid_count=512, iid_dim=32)

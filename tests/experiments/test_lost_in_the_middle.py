@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments.gallery import lost_in_the_middle
-from attnflow.experiments.gallery.lost_in_the_middle import compare, simulate
+from attnflow_gallery import lost_in_the_middle
+from attnflow_gallery.lost_in_the_middle import compare, simulate
 from tests.experiments.mutants import mutation
 
 QUICK = lost_in_the_middle.QUICK

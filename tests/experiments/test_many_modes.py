@@ -7,8 +7,8 @@ import pytest
 from scipy.special import ive
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import many_modes
-from attnflow.experiments.gallery.many_modes import compare, simulate
+from attnflow_gallery import many_modes
+from attnflow_gallery.many_modes import compare, simulate
 from tests.experiments.mutants import mutation
 
 QUICK = many_modes.QUICK

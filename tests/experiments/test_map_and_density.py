@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import map_and_density
-from attnflow.experiments.gallery.map_and_density import compare, simulate
+from attnflow_gallery import map_and_density
+from attnflow_gallery.map_and_density import compare, simulate
 from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(map_and_density.QUICK, sizes=((2, 3), (4, 4)), points=2000)

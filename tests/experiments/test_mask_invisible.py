@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import ive
 
-from attnflow.experiments.gallery import mask_invisible
-from attnflow.experiments.gallery.mask_invisible import compare, simulate
-from attnflow.experiments.gallery.mask_invisible.linear import carried
 from attnflow.meanfield import CircleBasis, uniform
 from attnflow.theory import causal_weights, discrete_prefix_noise
+from attnflow_gallery import mask_invisible
+from attnflow_gallery.mask_invisible import compare, simulate
+from attnflow_gallery.mask_invisible.linear import carried
 from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(mask_invisible.QUICK, degree=24, strong_beta=1.0, strong_until=0.5, slopes=(2.0,))

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import measure_to_measure
-from attnflow.experiments.gallery.measure_to_measure import compare, simulate
+from attnflow_gallery import measure_to_measure
+from attnflow_gallery.measure_to_measure import compare, simulate
 from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(measure_to_measure.QUICK, cases=((3, 2, 4),), tokens=24)

@@ -5,10 +5,10 @@ import dataclasses
 import jax
 import pytest
 
-from attnflow.experiments.gallery import merge_times
-from attnflow.experiments.gallery.merge_times import simulate
 from attnflow.experiments.mutation import claims_of
 from attnflow.flows.longtime import integrator
+from attnflow_gallery import merge_times
+from attnflow_gallery.merge_times import simulate
 from tests.experiments.mutants import noticed
 
 ONE = dataclasses.replace(

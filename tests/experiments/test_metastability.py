@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import metastability
+from attnflow_gallery import metastability
 from tests.experiments.mutants import noticed
 
 ONE = dataclasses.replace(metastability.QUICK, n=4, betas=(25.0,))

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments.gallery import noisy_transition
-from attnflow.experiments.gallery.noisy_transition import compare, simulate
+from attnflow_gallery import noisy_transition
+from attnflow_gallery.noisy_transition import compare, simulate
 from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(noisy_transition.QUICK, free_window=4.0)

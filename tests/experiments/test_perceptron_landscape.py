@@ -7,9 +7,9 @@ import pytest
 
 from attnflow import theory
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import perceptron_landscape
-from attnflow.experiments.gallery.perceptron_landscape import compare, simulate
 from attnflow.theory import circle_points
+from attnflow_gallery import perceptron_landscape
+from attnflow_gallery.perceptron_landscape import compare, simulate
 from tests.experiments.mutants import mutation, noticed
 
 QUICK = perceptron_landscape.QUICK

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import permutations_by_shears
-from attnflow.experiments.gallery.permutations_by_shears import compare, simulate
+from attnflow_gallery import permutations_by_shears
+from attnflow_gallery.permutations_by_shears import compare, simulate
 from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(permutations_by_shears.QUICK, cycles=4, points=400, sizes=(4, 8), permutations=(3,))

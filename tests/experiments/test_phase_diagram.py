@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments.gallery import phase_diagram
-from attnflow.experiments.gallery.phase_diagram import simulate
 from attnflow.experiments.mutation import kill_matrix
 from attnflow.theory import equiangular_overlap, equiangular_time
+from attnflow_gallery import phase_diagram
+from attnflow_gallery.phase_diagram import simulate
 from tests.experiments.mutants import mutation
 
 QUICK = phase_diagram.QUICK

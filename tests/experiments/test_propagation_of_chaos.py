@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments.gallery import propagation_of_chaos
-from attnflow.experiments.gallery.propagation_of_chaos import compare, simulate
 from attnflow.meanfield import quadrature_error, wasserstein_circle
 from attnflow.tokens import Tokens
+from attnflow_gallery import propagation_of_chaos
+from attnflow_gallery.propagation_of_chaos import compare, simulate
 from tests.experiments.mutants import mutation
 
 QUICK = propagation_of_chaos.QUICK

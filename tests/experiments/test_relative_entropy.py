@@ -8,8 +8,8 @@ import pytest
 
 from attnflow.control import match_density_1d
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import relative_entropy
-from attnflow.experiments.gallery.relative_entropy import compare, simulate
+from attnflow_gallery import relative_entropy
+from attnflow_gallery.relative_entropy import compare, simulate
 from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(relative_entropy.QUICK, cells=(8, 256), degrees=(1.5,), student_cells=16)

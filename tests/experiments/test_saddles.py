@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import saddles
-from attnflow.experiments.gallery.saddles import compare, simulate
+from attnflow_gallery import saddles
+from attnflow_gallery.saddles import compare, simulate
 from tests.experiments.mutants import noticed
 
 QUICK = saddles.QUICK

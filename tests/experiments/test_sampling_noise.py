@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from attnflow.experiments import sampling_noise
-from attnflow.experiments.gallery.continuity_equation.simulate import start
 from attnflow.fields import Attention
 from attnflow.meanfield import CircleBasis, empirical, quiet
 from attnflow.observe import energy
 from attnflow.tokens import Tokens
+from attnflow_gallery.continuity_equation.simulate import start
 
 
 def test_the_influence_is_the_change_of_the_observables():

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import splitting_orders
-from attnflow.experiments.gallery.splitting_orders import compare, simulate
+from attnflow_gallery import splitting_orders
+from attnflow_gallery.splitting_orders import compare, simulate
 from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(

@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.gallery import staircase
-from attnflow.experiments.gallery.staircase import compare, simulate
+from attnflow_gallery import staircase
+from attnflow_gallery.staircase import compare, simulate
 from tests.experiments.mutants import noticed
 
 FEW = dataclasses.replace(staircase.QUICK, betas=(400.0, 10000.0), halvings=2)

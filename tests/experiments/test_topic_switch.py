@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments.gallery import topic_switch
-from attnflow.experiments.gallery.topic_switch import simulate
 from attnflow.experiments.mutation import kill_matrix
+from attnflow_gallery import topic_switch
+from attnflow_gallery.topic_switch import simulate
 from tests.experiments.mutants import mutation
 
 QUICK = topic_switch.QUICK

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments.gallery import two_clusters
 from attnflow.fields import Attention
 from attnflow.flows import Adaptive, Evenly, solve
 from attnflow.tokens import Tokens
+from attnflow_gallery import two_clusters
 from tests.experiments.mutants import noticed
 
 # one pair of a kind that shows everything: unequal masses, beta and angle away from 0

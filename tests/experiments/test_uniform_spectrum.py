@@ -7,11 +7,11 @@ import pytest
 from scipy.special import ive
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import uniform_spectrum
-from attnflow.experiments.gallery.uniform_spectrum import simulate
 from attnflow.experiments.mutation import kill_matrix
 from attnflow.fields import Attention
 from attnflow.tokens import Tokens
+from attnflow_gallery import uniform_spectrum
+from attnflow_gallery.uniform_spectrum import simulate
 from tests.experiments.mutants import mutation
 
 QUICK = uniform_spectrum.QUICK

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import ive
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import uniform_unstable
-from attnflow.experiments.gallery.uniform_unstable import compare, simulate
+from attnflow_gallery import uniform_unstable
+from attnflow_gallery.uniform_unstable import compare, simulate
 from tests.experiments.mutants import noticed
 
 QUICK = uniform_unstable.QUICK

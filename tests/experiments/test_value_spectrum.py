@@ -4,12 +4,12 @@ import dataclasses
 
 import numpy as np
 
-from attnflow.experiments.gallery import value_spectrum
-from attnflow.experiments.gallery.value_spectrum.compare import pair_rates
-from attnflow.experiments.gallery.value_spectrum.simulate import cases
 from attnflow.fields import Attention
 from attnflow.stability import jacobian
 from attnflow.tokens import Tokens
+from attnflow_gallery import value_spectrum
+from attnflow_gallery.value_spectrum.compare import pair_rates
+from attnflow_gallery.value_spectrum.simulate import cases
 from tests.experiments.mutants import noticed
 
 QUICK = value_spectrum.QUICK

@@ -6,10 +6,10 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Study
-from attnflow.experiments.gallery import vertices
-from attnflow.experiments.gallery.vertices.compare import limits
 from attnflow.experiments.mutation import kill_matrix
 from attnflow.observe import convex_hull
+from attnflow_gallery import vertices
+from attnflow_gallery.vertices.compare import limits
 from tests.experiments.mutants import mutation
 
 SMALL = dataclasses.replace(vertices.QUICK, starts=4, legs=12, steps=25)

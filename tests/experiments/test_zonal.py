@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import ive
 
-from attnflow.experiments.gallery import zonal
-from attnflow.experiments.gallery.zonal import compare, simulate
+from attnflow_gallery import zonal
+from attnflow_gallery.zonal import compare, simulate
 from tests.experiments.mutants import mutation
 
 QUICK = zonal.QUICK

@@ -4,7 +4,7 @@ import importlib
 import sys
 from pathlib import Path
 
-from attnflow.experiments import gallery
+import attnflow_gallery as gallery
 
 BARE = {
     "format": 1, "name": "tiny-mean", "status": "created", "spec_hash": "", "created": "2026-01-01T00:00:00",
@@ -99,4 +99,4 @@ def install(folder, monkeypatch):
 
 def command(folder, then):
     """Python code for a process of its own: the gallery is that of `folder`."""
-    return f"from attnflow.experiments import gallery; gallery.__path__[:] = [{str(folder)!r}]; {then}"
+    return f"import attnflow_gallery as gallery; gallery.__path__[:] = [{str(folder)!r}]; {then}"

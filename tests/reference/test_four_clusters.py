@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnflow.experiments.gallery.merge_times.compare import FOUR_TIMES
+from attnflow_gallery.merge_times.compare import FOUR_TIMES
 from tests.reference.four_clusters import merge_times
 
 

@@ -1,6 +1,6 @@
-"""What a shell offers behind `attnflow run`, `attnflow reproduce`, ...: names, read from the folders that hold them.
+"""What a shell offers after `attnflow run`, `attnflow reproduce`, ...: names, read from the folders that hold them.
 
-Nothing of the package is imported: a person who presses Tab waits.
+No room of the simulator is imported: a person who presses Tab waits.
 """
 
 from collections.abc import Iterable
@@ -17,9 +17,9 @@ def presets(incomplete: str) -> list[str]:
 
 def experiments(incomplete: str) -> list[str]:
     """Names of experiments that begin so."""
-    folder = PACKAGE / "experiments" / "gallery"
-    found = (file.parent.name for file in folder.glob("*/__init__.py"))
-    return _beginning((name.replace("_", "-") for name in found if name[0] != "_"), incomplete)
+    from attnflow.experiments.catalogue import names
+
+    return _beginning(names(), incomplete)
 
 
 def specifications(incomplete: str) -> list[str]:

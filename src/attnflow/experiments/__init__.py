@@ -1,8 +1,9 @@
 """Experiments: one published result each, made runnable, with claims that can fail.
 
-`names()` lists them, `reproduce(name, path)` carries one out in a run folder, `resume(path)` continues it. A result is
-one module of `gallery`; nothing else has to know about it. A file of one's own that keeps the same contract is carried
-out by `reproduce(Path("mine.py"), path)`.
+`names()` lists them, `reproduce(name, path)` carries one out in a run folder, `resume(path)` continues it. Experiments
+come from installed packages that name them in the entry point `attnflow.experiments` (see `catalogue`); those of
+attnflow are in the package `attnflow_gallery`. A file that keeps the same contract is carried out by
+`reproduce(Path("mine.py"), path)`.
 """
 
 from typing import TYPE_CHECKING

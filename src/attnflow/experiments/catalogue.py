@@ -1,17 +1,30 @@
-"""What is in the gallery, read without importing it."""
+"""Which experiments are installed, read without importing them.
+
+A package offers experiments by an entry point in the group `attnflow.experiments`; in its pyproject.toml
+
+    [project.entry-points."attnflow.experiments"]
+    mine = "my_package.experiments"
+
+Every module of `my_package.experiments` is then an experiment, called like the module with - for _. An entry point may
+also name a single module, which is an experiment called like the entry point. The gallery of attnflow is found so too.
+"""
 
 import ast
 import dataclasses
+import functools
 import importlib
+import importlib.metadata
+import importlib.util
 import inspect
 import pkgutil
 from pathlib import Path
 from typing import Any
 
 from attnflow.errors import InvalidInput
-from attnflow.experiments import gallery
 from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.plugins import Plugins
+
+GROUP = "attnflow.experiments"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,13 +38,22 @@ class Experiment:
     """The rest of it: what is shown and what is not."""
     papers: tuple[str, ...]
     plugins: Plugins = Plugins()
-    """The file that it comes from, when that is not the package."""
+    """The file that it comes from, when that is not an installed package."""
+    home: str = ""
+    """The module that it is."""
+    package: str = ""
+    """The name and version of the distribution that brings it, as pip spells them."""
 
     def module(self) -> Any:
         """The module, imported: `Parameters`, `QUICK`, `run`, `claims`, `draw`, `MUTATIONS`."""
-        if self.plugins.loaded:
-            return self.plugins.loaded[0].module
-        return importlib.import_module(f"{gallery.__name__}.{self.name.replace('-', '_')}")
+        return self.plugins.loaded[0].module if self.plugins.loaded else importlib.import_module(self.home)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    home: str
+    path: Path
+    package: str
 
 
 def names() -> list[str]:
@@ -44,8 +66,14 @@ def find(name: str) -> Experiment:
     sources = _sources()
     if name not in sources:
         raise InvalidInput(f"there is no experiment {name!r}{did_you_mean(name, sources)}")
-    tree = ast.parse(sources[name].read_text(encoding="utf-8"))
-    return Experiment(name, *statement_and_rest(ast.get_docstring(tree)), papers_of(tree))
+    source, *others = sources[name]
+    if others:
+        packages = " and ".join(one.package for one in sources[name])
+        raise InvalidInput(f"the experiment {name!r} is in {packages}; uninstall one of them.")
+    tree = ast.parse(source.path.read_text(encoding="utf-8"))
+    return Experiment(
+        name, *statement_and_rest(ast.get_docstring(tree)), papers_of(tree), home=source.home, package=source.package
+    )
 
 
 def statement_and_rest(docstring: str | None) -> tuple[str, str]:
@@ -54,13 +82,34 @@ def statement_and_rest(docstring: str | None) -> tuple[str, str]:
     return first, rest.strip()
 
 
-def _sources() -> dict[str, Path]:
-    found = {}
-    for module in pkgutil.iter_modules(gallery.__path__):
-        spec = module.module_finder.find_spec(module.name, None)
-        if spec and spec.origin and not module.name.startswith("_"):
-            found[module.name.replace("_", "-")] = Path(spec.origin)
+def _sources() -> dict[str, list[_Source]]:
+    """Where every experiment is; an entry point whose module is not there brings none."""
+    found: dict[str, list[_Source]] = {}
+    for entry, package in _entry_points():
+        try:
+            spec = importlib.util.find_spec(entry.value)
+        except ImportError:
+            spec = None
+        if spec is None:
+            continue
+        if spec.submodule_search_locations is None:
+            modules = [(entry.name, spec)]
+        else:
+            places = importlib.import_module(entry.value).__path__
+            inside = ((one.name, one.module_finder.find_spec(one.name, None)) for one in pkgutil.iter_modules(places))
+            modules = [(name, spec) for name, spec in inside if spec is not None and not name.startswith("_")]
+        for name, module in modules:
+            home = entry.value if module is spec else f"{entry.value}.{name}"
+            source = _Source(home, Path(str(module.origin)), package)
+            found.setdefault(name.replace("_", "-"), []).append(source)
     return found
+
+
+@functools.cache
+def _entry_points() -> list[tuple[importlib.metadata.EntryPoint, str]]:
+    """The entry points of the group, with the distributions that they belong to."""
+    found = importlib.metadata.entry_points(group=GROUP)
+    return [(one, f"{one.dist.name} {one.dist.version}" if one.dist else one.value) for one in found]
 
 
 def papers_of(tree: ast.Module) -> tuple[str, ...]:

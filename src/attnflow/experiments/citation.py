@@ -9,7 +9,6 @@ from typing import Any
 
 from attnflow import __version__, references
 from attnflow.errors import InvalidInput, RunCorrupted
-from attnflow.experiments import gallery
 from attnflow.experiments.catalogue import Experiment, names, papers_of
 from attnflow.experiments.claim import Kind
 from attnflow.experiments.execute import look_up, read_claims
@@ -118,7 +117,7 @@ def _files(experiment: Experiment) -> list[Path]:
     """The Python files of an experiment."""
     if experiment.plugins.loaded:
         return [experiment.plugins.loaded[0].source.path]
-    spec = importlib.util.find_spec(f"{gallery.__name__}.{experiment.name.replace('-', '_')}")
+    spec = importlib.util.find_spec(experiment.home)
     if spec is None or spec.origin is None:
         return []
     origin = Path(spec.origin)

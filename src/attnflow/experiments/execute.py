@@ -8,7 +8,7 @@ from typing import Any
 from attnflow.errors import InvalidInput, RunCorrupted, RunError
 from attnflow.experiments.catalogue import Experiment, find
 from attnflow.experiments.claim import Claim
-from attnflow.experiments.outside import check_writable, from_file, from_plugins, is_file
+from attnflow.experiments.outside import check_contract, check_writable, from_file, from_plugins, is_file
 from attnflow.experiments.randomness import salted
 from attnflow.experiments.report import draw_report
 from attnflow.experiments.settings import Settings, parse_settings
@@ -31,7 +31,7 @@ def reproduce(
     on_progress: OnProgress | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> tuple[Run, list[Claim]]:
-    """Make the folder `path` and carry out an experiment in it: one of the package by its name, or one of a file.
+    """Make the folder `path` and carry out an experiment in it: an installed one by its name, or one of a file.
 
     The folder holds spec.toml, manifest.json, parts/, claims.json, figures/ and report.html, and is sealed when all of
     them are there. An experiment with a function `motion(parameters)`, which gives an `af.animate(...)`, leaves a GIF
@@ -48,6 +48,8 @@ def reproduce(
     """
     found = look_up(experiment)
     name, module = found.name, found.module()
+    if not found.plugins.loaded:
+        check_contract(found, str(module.__file__))
     if parameters is not None and (quick or not isinstance(parameters, module.Parameters)):
         raise InvalidInput(
             f"`parameters` is {parameters!r}; give a Parameters of the experiment {name!r}, and not quick=True with it."
@@ -58,13 +60,14 @@ def reproduce(
     if found.plugins.loaded:
         check_writable(found, chosen)
     settings = Settings(name, quick, chosen)
-    run = Run.create(path, settings, experiment=name, quick=quick, salt=salt, **found.plugins.facts())
+    facts = found.plugins.facts() or {"package": found.package}
+    run = Run.create(path, settings, experiment=name, quick=quick, salt=salt, **facts)
     with run.lock():
         return run, _complete(run, found, settings, on_progress, cancel)
 
 
 def look_up(experiment: str | Path | Experiment) -> Experiment:
-    """An experiment of the package by its name, or the one in a file."""
+    """An installed experiment by its name, or the one in a file."""
     if isinstance(experiment, Experiment):
         return experiment
     return from_file(experiment) if is_file(experiment) else find(str(experiment))

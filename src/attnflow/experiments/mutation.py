@@ -21,7 +21,7 @@ class Mutation:
     """A change of the physics: while it is applied, `attribute` of `module` is what `change` makes of the original.
 
     ```python
-    from attnflow.experiments.gallery.staircase import simulate
+    from attnflow_gallery.staircase import simulate
 
     weak = Mutation("beta 1 % smaller", simulate, "Attention", scaled("beta", 0.99))
     ```

@@ -1,4 +1,4 @@
-"""An experiment in a file outside the package, checked against the contract of the gallery before it runs."""
+"""Experiments that are not of attnflow, in a file or another package, checked against the contract before they run."""
 
 import dataclasses
 from pathlib import Path
@@ -17,7 +17,7 @@ CONTRACT = {
     "claims": "claims(parameters, data), which gives back a list of attnflow.experiments.Claim",
     "draw": "draw(parameters, data), which gives back a Matplotlib figure",
 }
-"""What a file has to define, and how."""
+"""What a module has to define, and how."""
 
 
 def is_file(name: str | Path) -> bool:
@@ -38,6 +38,14 @@ def from_plugins(plugins: Plugins, name: str | None = None) -> Experiment:
     name = name or path.stem.replace("_", "-")
     if name in names():
         raise InvalidInput(f"{str(path)!r} is called like the experiment {name!r} of the package; rename the file.")
+    experiment = Experiment(name, "", "", (), plugins)
+    check_contract(experiment, path)
+    return dataclasses.replace(experiment, **_read(module))
+
+
+def check_contract(experiment: Experiment, path: str | Path) -> None:
+    """Refuse an experiment whose module, in the file `path`, lacks something or has something of a wrong kind."""
+    module = experiment.module()
     if not (module.__doc__ or "").strip():
         raise InvalidInput(
             f"{str(path)!r} has no docstring; begin it with one whose first line is what is to be shown."
@@ -51,12 +59,15 @@ def from_plugins(plugins: Plugins, name: str | None = None) -> Experiment:
     papers = module.PAPERS
     if not isinstance(papers, tuple | list) or not all(isinstance(paper, str) for paper in papers):
         raise InvalidInput(f"`PAPERS` of {str(path)!r} is {papers!r}; give {CONTRACT['PAPERS']}.")
-    experiment = Experiment(name, *statement_and_rest(module.__doc__), tuple(papers), plugins)
     _check_parameters(path, experiment)
-    return experiment
 
 
-def _check_parameters(path: Path, experiment: Experiment) -> None:
+def _read(module: Any) -> dict[str, Any]:
+    statement, about = statement_and_rest(module.__doc__)
+    return {"statement": statement, "about": about, "papers": tuple(module.PAPERS)}
+
+
+def _check_parameters(path: str | Path, experiment: Experiment) -> None:
     module = experiment.module()
     maker = module.Parameters
     if not isinstance(maker, type) or not dataclasses.is_dataclass(maker):

@@ -1,0 +1,109 @@
+"""Attention matrices, paths, the decay of weights, and exact starts."""
+
+import math
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.plots.style import COLOURS, INK, PAGE, panel, styled
+from attnflow_gallery.boolean_attention.compare import exponents
+from attnflow_gallery.boolean_attention.simulate import Parameters, exact
+
+MARKS = "osD^vP"
+STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
+
+
+def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
+    """Tokens on the line without layer norm; (a) to (c) show the six tokens of the example, V = QK = 1.
+
+    (a) Their attention matrix at four times: white is 0, dark is 1; tokens are sorted by position. (b) Rescaled
+    positions; numbers count tokens from the left. (c) -log of the weight that a row gives to others than its leader, in
+    the simulation (marks) and from gaps frozen at t = 2 (lines). (d) Tokens at -a, 0 and a: factor by which z of the
+    outer tokens shrinks, for several V and QK, in simulations (marks) and by the integral (full line: no mass at 0,
+    dashed: mass at 0); the factor depends on QK a^2 alone, so marks of different V lie in each other.
+    """
+    with styled() as figure:
+        fig = figure.Figure(figsize=(PAGE, 4.6))
+        top, bottom = fig.subfigures(2, 1, height_ratios=(1, 1.45))
+        first = data[f"n{parameters.sizes[0]}"]
+        shades = top.subplots(1, 4)
+        for axes, time in zip(shades, (0.0, 0.5, 1.0, 8.0), strict=True):
+            frame = int(np.argmin(np.abs(first["time"].values[: first.sizes["early"]] - time)))
+            edges = np.arange(first.sizes["query"] + 1)
+            image = axes.pcolormesh(edges, edges, first["story"].values[frame], cmap="Blues", vmin=0, vmax=1,
+                                    rasterized=True)  # fmt: skip
+            axes.invert_yaxis()
+            axes.set_aspect("equal")
+            axes.set_xlabel("key")
+            axes.set_xticks([]), axes.set_yticks([])
+            axes.set_title(f"$t = {first['time'].values[frame]:g}$", loc="right")
+        shades[0].set_ylabel("query")
+        panel(shades[0], "a")
+        top.colorbar(image, ax=list(shades), label="weight $A_{ij}$", shrink=0.8)
+        panels = bottom.subplots(1, 3)
+        _draw_paths(panels[0], first)
+        _draw_decay(panels[1], first)
+        _draw_exact(panels[2], parameters, data["exact"])
+        for letter, one, title in zip("bcd", panels, ("positions", "weights on others", "tokens at $-a$, 0, $a$"),
+                                      strict=True):  # fmt: skip
+            panel(one, letter, title)
+        return fig
+
+
+def _draw_paths(axes: Any, part: xr.Dataset) -> None:
+    shown = part["time"].values <= 5.0
+    z = part["fine"].values[shown, 1]
+    for k, path in enumerate(z.T):
+        axes.plot(part["time"].values[shown], path, ls=STYLES[k % 6], color=COLOURS[k % len(COLOURS)], lw=1.2)
+        axes.annotate(str(k + 1), (0.0, path[0]), xytext=(-4, 0), textcoords="offset points", ha="right", va="center",
+                      fontsize=7)  # fmt: skip
+    axes.axhline(0.0, color=INK, lw=0.6, ls=":")
+    axes.set_xlim(left=-0.5)
+    axes.set_xlabel("time $t$")
+    axes.set_ylabel("position $z_i = e^{-t} x_i$")
+
+
+def _draw_decay(axes: Any, part: xr.Dataset) -> None:
+    times, story = part["time"].values[: part.sizes["early"]], part["story"].values
+    begin = int(np.argmin(np.abs(times - 2.0)))
+    x, followed = np.exp(times[begin]) * part["fine"].values[begin, 1], np.argmax(story[-1], axis=1)
+    some = np.arange(0, len(times), max(1, round(0.5 / (times[1] - times[0]))))
+    for k, leader in enumerate(followed):
+        left = np.delete(story[:, k], leader, axis=1).sum(axis=1)
+        seen = [frame for frame in some if left[frame] > 1e-280]
+        colour = COLOURS[k % len(COLOURS)]
+        axes.plot(times[seen], -np.log(left[seen]), MARKS[k % 6], ms=3.5, mfc="white", mec=colour, mew=0.9,
+                  label=str(k + 1))  # fmt: skip
+        side = np.flatnonzero(np.sign(x) == np.sign(x[leader]))
+        if k in side and len(side) > 1:
+            at, later = int(np.flatnonzero(side == k)[0]), np.linspace(times[begin], 6.0, 50)
+            line = [exponents(np.abs(x[side]), math.exp(t - times[begin]))[at] for t in later]
+            axes.plot(later, line, color=colour, lw=1.0)
+    axes.set_yscale("log")
+    axes.set_ylim(0.1, 900)
+    axes.set_xlim(0, 6.0)
+    axes.set_xlabel("time $t$")
+    axes.set_ylabel(r"$-\log\sum_{j \neq \mathrm{leader}} A_{ij}$")
+    axes.legend(title="token", ncols=2, loc="lower right", columnspacing=0.6, handletextpad=0.1)
+
+
+def _draw_exact(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
+    squares = np.geomspace(0.05, 5.0, 60)
+    marks = dict(zip(parameters.values, "os^Dv", strict=False))
+    for mass, line, colour in zip(parameters.middles, ("-", "--"), (COLOURS[0], COLOURS[4]), strict=False):
+        left = [math.exp(-theory.pair_delay([[1.0]], [math.sqrt(q)], middle=mass)) for q in squares]
+        axes.plot(squares, left, line, color=colour, lw=1.0, label=f"mass at 0: {mass:g}")
+    for k, (radius, value, product, mass) in enumerate(exact(parameters)):
+        end, colour = part["fine"].values[int(part["look"][k]), k, -1], COLOURS[0 if mass == 0 else 4]
+        size = 7.5 - 2 * parameters.values.index(value)
+        axes.plot(product * radius**2, end / radius, marks[value], ms=size, mfc="none", mec=colour, mew=0.8)
+    for value, mark in marks.items():
+        axes.plot([], [], mark, ms=4, mfc="none", mec=INK, mew=0.9, label=f"$V = {value:g}$")
+    axes.set_xscale("log")
+    axes.set_ylim(0, 1.03)
+    axes.set_xlabel("$QK a^2$")
+    axes.set_ylabel("$z(\\infty) / a$")
+    axes.set_xlim(0.05, 60)
+    axes.legend(loc="lower right", handlelength=1.4)

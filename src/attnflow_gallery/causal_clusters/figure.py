@@ -1,0 +1,103 @@
+"""Angles to the first token, differences near consensus, numbers of centres, and clusters at large beta."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, shades, styled
+from attnflow_gallery.causal_clusters.compare import pair_times, per_root, start_counts
+from attnflow_gallery.causal_clusters.simulate import LARGE, Parameters
+
+MARKS = ("o", "s", "^", "D", "v", "P")
+
+
+def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
+    """Causal softmax attention with V = I.
+
+    (a) S²: the angle of token 2 to the first token (marks) against the time that the integral gives for it (dashed:
+    the rate 1/2 near consensus). (b) Forward differences of order p at the first token near consensus (marks) and
+    e^{-pt/(p+1)} (lines). (c) Mean numbers of centres of uniform starts against the angle, and formulas (lines).
+    (d) Large beta at t = 20: clusters and Rényi centres with δ = 4 β^{-1/2}, over √β, and strong centres; bars are
+    standard errors.
+    """
+    with styled() as figure:
+        fig = figure.Figure(figsize=(PAGE, 5.0))
+        axes = fig.subplots(2, 2)
+        _draw_second(axes[0, 0], parameters, data["consensus"])
+        _draw_differences(axes[0, 1], parameters, data["near"])
+        _draw_starts(axes[1, 0], parameters, data["starts"])
+        _draw_number(axes[1, 1], parameters, data)
+        titles = ("token 2 approaches token 1", "rates near consensus", "centres of starts", "clusters at large beta")
+        for letter, one, words in zip("abcd", axes.flat, titles, strict=True):
+            panel(one, letter, words)
+        return fig
+
+
+def _draw_second(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
+    integral, time, _, angles, labels = pair_times(parameters, part)
+    for beta, colour, mark in zip(parameters.betas, (COLOURS[0], COLOURS[4], COLOURS[2]), MARKS, strict=False):
+        some = np.array([label.startswith(f"beta = {beta:g},") for label in labels])
+        axes.plot(integral[some], angles[some], mark, color=colour, ms=3.5, label=rf"$\beta = {beta:g}$", alpha=0.9)
+    last = np.linspace(0, 1.05 * np.max(time), 50)
+    axes.plot(last, 3 * np.exp(-last / 2), "--", color=INK, lw=0.9, label=r"slope $e^{-t/2}$")
+    for t in np.unique(time):
+        axes.axvline(t, color=GREY, lw=0.4, zorder=0)
+    axes.set_yscale("log")
+    axes.set_ylim(1e-6, 9)
+    axes.set_xlabel("time by the integral (thin lines: times of the flow)")
+    axes.set_ylabel("angle of tokens 1 and 2")
+    axes.legend(loc="lower right")
+
+
+def _draw_differences(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
+    time = np.linspace(0, max(parameters.near_times), 60)
+    size = np.linalg.norm(part["difference"].values, axis=-1)
+    for p, colour, mark in zip(part["order"].values, shades(part.sizes["order"]), MARKS, strict=False):
+        axes.plot(time, np.exp(-p / (p + 1) * time), color=colour, lw=1.0)
+        for b in range(len(parameters.betas)):
+            row = size[b, :, p - 1] / size[b, 0, p - 1]
+            axes.plot(part["time"], row, mark, color=colour, ms=3 + 1.5 * b, mfc="none" if b else colour, mew=0.8,
+                      label=None if b else f"$p = {p}$")  # fmt: skip
+    axes.set_yscale("log")
+    axes.set_xlabel("time $t$")
+    axes.set_ylabel(r"$|\Delta^p x_1(t)|\,/\,|\Delta^p x_1(0)|$")
+    axes.legend(loc="lower left", ncols=2)
+
+
+def _draw_starts(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
+    fine = np.geomspace(0.8 * min(parameters.angles), 1.2 * max(parameters.angles), 80)
+    n = parameters.strong_tokens
+    curves = (theory.strong_centres(n, fine, 2), theory.strong_centres(n, fine, 3), theory.renyi_centres(fine))
+    colours = (COLOURS[0], COLOURS[2], COLOURS[4])
+    for (words, _, mean, error), curve, colour, mark in zip(
+        start_counts(parameters, part), curves, colours, MARKS, strict=False
+    ):
+        axes.plot(fine, curve, color=colour, lw=1.0)
+        axes.errorbar(part["angle"], mean, error, fmt=mark, color=colour, ms=3.5, lw=1.0, label=words)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(parameters.angles, [f"{one:g}" for one in parameters.angles])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel(r"angle $\delta$")
+    axes.set_ylabel("mean number of centres")
+    axes.legend(loc="upper right")
+
+
+def _draw_number(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
+    betas = np.array(parameters.large_betas)
+    kinds = (("clusters", "clusters", INK), ("renyi", "Rényi centres", COLOURS[4]), ("strong", "strong", COLOURS[0]))
+    for (name, words, colour), mark, shift in zip(kinds, MARKS, (0.97, 1.03, 1.0), strict=False):
+        mean, error = per_root(parameters, data, name)
+        axes.errorbar(shift * betas, mean, error, fmt=mark, color=colour, ms=3.5, lw=1.0, label=words,
+                      mfc=colour if name == "clusters" else "white")  # fmt: skip
+    axes.axhline(float(theory.renyi_centres(LARGE / 100)) / 100, color=COLOURS[4], lw=0.9, ls="--",
+                 label="Rényi, many tokens")  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xticks(betas, [f"{one:g}" for one in betas])
+    axes.set_xticks([], minor=True)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(r"inverse temperature $\beta$")
+    axes.set_ylabel(r"number over $\sqrt{\beta}$")
+    axes.legend(loc="lower left", ncols=2)

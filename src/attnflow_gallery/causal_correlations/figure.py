@@ -1,0 +1,103 @@
+"""A profile, deviations against 1/N, softmax, and noise of the mean."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow_gallery.causal_correlations.compare import (
+    Deviation,
+    closure,
+    depth,
+    diluted,
+    predicted_noise,
+    quarters,
+    retrievals,
+)
+from attnflow_gallery.causal_correlations.simulate import FINE, Parameters
+
+MARKS = ("o", "s", "^", "D")
+
+
+def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
+    """Correlations of causal prompts of iid uniform tokens, Monte Carlo (marks, standard errors) and theory (lines).
+
+    (a) N E<x_N(t), x_j(0)> by bins of j on the circle: the matrix exponential at this N (steps) and the limit of many
+    tokens (dashed). (b) Relative deviation from the matrix exponential against 1/N, sources or pairs in the last half
+    of the prompt, and fits by 1/N and 1/N² (lines). (c) Softmax on S²: the same deviation by bins, with and without the
+    weight of the token itself in W. (d) N E|F|² of the mean of N tokens under softmax against time: masked and unmasked
+    prompts, the discrete formula (lines) and the limit e^{2c} I_0(2c) (dashed).
+    """
+    with styled() as figure:
+        fig = figure.Figure(figsize=(PAGE, 5.0))
+        axes = fig.subplots(2, 2)
+        _draw_profile(axes[0, 0], parameters, data["profile"])
+        _draw_deviations(axes[0, 1], parameters, data)
+        _draw_softmax(axes[1, 0], parameters, data["softmax"])
+        _draw_noise(axes[1, 1], parameters, data)
+        titles = ("what the last token keeps", "deviation from exp(cW)", "softmax counts itself", "noise of the mean")
+        for letter, one, words in zip("abcd", axes.flat, titles, strict=True):
+            panel(one, letter, words)
+        return fig
+
+
+def _draw_profile(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
+    edges, n = np.array(FINE[2:]), int(part["size"][0])
+    steps = closure(parameters, "circle-1", n, FINE[2:])
+    axes.stairs(steps, edges, color=COLOURS[0], lw=1.2, label=rf"$\exp(cW)$, $N = {n}$", baseline=None)
+    place = np.linspace(edges[0], 1, 200)
+    limit = theory.causal_correlation(depth(parameters, "circle-1"), 1.0, place, parameters.slope)
+    axes.plot(place, limit, "--", color=INK, lw=0.9, label="many tokens")
+    axes.errorbar((edges[1:] + edges[:-1]) / 2, part["mean"][0], part["error"][0], fmt="o", color=COLOURS[4], ms=3.5,
+                  lw=1.0, label="Monte Carlo")  # fmt: skip
+    axes.set_xlabel("place of the source $j/N$")
+    axes.set_ylabel(r"$N\,\mathrm{E}\langle x_N(t), x_j(0)\rangle$")
+    axes.legend(loc="upper left")
+
+
+def _draw_deviations(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
+    found: list[tuple[Deviation, str]] = [
+        (one, one.label.split(", j/N")[0]) for one in retrievals(parameters, data)[1::2]
+    ]
+    found.append((quarters(parameters, data)[-1], "S¹, pairs at one time"))
+    for (one, words), colour, mark in zip(found, (COLOURS[0], COLOURS[4], COLOURS[2], GREY), MARKS, strict=True):
+        n = 1 / np.linspace(1e-4, 1.08 / one.sizes[0], 100)
+        axes.plot(1 / n, one.curve(n), color=colour, lw=1.0)
+        axes.errorbar(1 / one.sizes, one.off, one.error, fmt=mark, color=colour, ms=3.5, lw=1.0, label=words)
+    axes.axhline(0, color=INK, lw=0.6)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("$1/N$")
+    axes.set_ylabel("relative deviation")
+    axes.legend(loc="lower left")
+
+
+def _draw_softmax(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
+    middle = (np.array(FINE[1:]) + np.array(FINE[:-1])) / 2
+    for with_self, words, colour, mark in (
+        (True, "own weight in $W$", COLOURS[0], "o"),
+        (False, "own weight left out", COLOURS[4], "s"),
+    ):
+        off, error = diluted(parameters, part, with_self)
+        axes.errorbar(middle, off, error, fmt=mark, color=colour, ms=3.5, lw=1.0, label=words,
+                      mfc=colour if with_self else "white")  # fmt: skip
+    axes.axhline(0, color=INK, lw=0.6)
+    axes.set_xlabel("place of the source $j/N$")
+    axes.set_ylabel(f"relative deviation, $N = {int(part['size'])}$")
+    axes.legend(loc="lower right")
+
+
+def _draw_noise(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
+    last = 1.08 * max(parameters.noise_times)
+    times = np.linspace(0, last, 60)
+    rate = float(theory.causal_rates(1, parameters.beta, 2, "SA"))
+    for mask, colour, mark in (("masked", COLOURS[0], "o"), ("unmasked", COLOURS[4], "s")):
+        part = data[mask]
+        axes.plot(times, predicted_noise(parameters, mask, times, parameters.noise_size), color=colour, lw=1.0)
+        axes.errorbar(part["time"], part["mean"], part["error"], fmt=mark, color=colour, ms=3.5, lw=1.0, label=mask)
+    axes.plot(times, theory.prefix_noise(rate * times), "--", color=INK, lw=0.9, label="masked, many tokens")
+    axes.set_yscale("log")
+    axes.set_xlabel("time $t$")
+    axes.set_ylabel(rf"$N\,\mathrm{{E}}|F|^2$,  $N = {parameters.noise_size}$")
+    axes.legend(loc="upper left")

@@ -1,0 +1,34 @@
+"""Ways to break the simulation."""
+
+from typing import Any
+
+import numpy as np
+
+from attnflow.control import Schedule
+from attnflow.experiments.mutation import Mutation, altered
+from attnflow.fields import MeanAttention
+from attnflow.fields.exact import constant
+from attnflow_gallery.circle_reordering import simulate
+
+
+class Other:
+    """A plan whose skew attention is replaced when it is followed."""
+
+    def __init__(self, match: Any):
+        elements = [match.schedule[k] for k in range(len(match.schedule))]
+        kept = [element for element in elements if not _is_skew(element[0])]
+        self.schedule = Schedule(match.schedule.space, kept)
+
+
+def _is_skew(field: Any) -> bool:
+    attends = isinstance(field, MeanAttention) and field.value is not None
+    return attends and bool(abs(constant(field.value)[0, 1]) > 0.5)
+
+
+MUTATIONS = (
+    Mutation("V a rotation by 80 degrees", simulate, "MeanAttention",
+             altered("value", lambda v: np.cos(np.pi / 18) * v + np.sin(np.pi / 18) * np.eye(2))),
+    Mutation("V 1 % larger", simulate, "MeanAttention", altered("value", lambda v: 1.01 * v)),
+    Mutation("plans without skew attention", simulate, "match_measures",
+             lambda original: lambda *a, **k: Other(original(*a, **k))),
+)  # fmt: skip

@@ -1,0 +1,147 @@
+"""Separation with its binomial interval, straight lines, nested circles, residual networks."""
+
+import numpy as np
+import xarray as xr
+
+from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments.convergence import left_of_order, orders
+from attnflow_gallery.class_separation.simulate import (
+    CIRCLE,
+    TURN,
+    VIEWS,
+    Parameters,
+    best,
+    increments,
+    side,
+    turning,
+)
+
+LEVEL = 1e-4
+"""Chance that a binomial interval misses."""
+DIRECTIONS = 180
+"""Of straight lines, over the full turn."""
+
+Data = dict[str, dict[str, xr.Dataset]]
+NESTED = published("dupont2019augmented")
+
+
+def lower_limit(right: int, total: int) -> float:
+    """The share below which so many right ones would have a chance of at most LEVEL (Clopper and Pearson)."""
+    from scipy.stats import binomtest
+
+    return float(binomtest(right, total, alternative="greater").proportion_ci(1 - LEVEL).low)
+
+
+def best_line(points: np.ndarray, labels: np.ndarray) -> float:
+    """No straight line gets a larger share of the points right.
+
+    All thresholds in each of DIRECTIONS directions. A line between two directions, turned to the nearer, changes its
+    mind only about points within |x| pi/DIRECTIONS of it, which all count as right.
+    """
+    wide = np.linalg.norm(points, axis=1).max() * np.pi / DIRECTIONS
+    found = 0
+    for angle in 2 * np.pi * np.arange(DIRECTIONS) / DIRECTIONS:
+        along = points @ np.array([np.cos(angle), np.sin(angle)])
+        low, high = np.sort(along[labels == 0]), np.sort(along[labels == 1])
+        # the line at low[i] - wide: low[0..i] are on its side or near it, and so are those of class 1 beyond
+        beyond = len(high) - np.searchsorted(high, low - 2 * wide)
+        found = max(found, len(high), int((np.arange(1, len(low) + 1) + beyond).max()))
+    return found / len(points)
+
+
+def winding(curve: np.ndarray, views: np.ndarray) -> np.ndarray:
+    """How often a closed polygon of the plane goes around each of the points."""
+    return np.array([np.sum(turning(curve, view)) for view in views]) / (2 * np.pi)
+
+
+def right_points(task: dict[str, xr.Dataset]) -> np.ndarray:
+    """Per fit the number of held-out points on their side."""
+    learnt, seen = task["fit"], task["flow"]
+    scores = np.array([side(learnt, k, end) for k, end in enumerate(seen["end"].values)])
+    return np.asarray(np.sum(((scores > 0) == (seen["label"].values == 1)) & np.isfinite(scores), axis=1))
+
+
+def wrong_circle_points(task: dict[str, xr.Dataset]) -> np.ndarray:
+    """Per fit the points of the two circles without noise on the wrong side."""
+    learnt, seen = task["fit"], task["flow"]
+    rows = [
+        np.sum(~(side(learnt, k, outer) < 0)) + np.sum(~(side(learnt, k, inner) > 0))
+        for k, (outer, inner) in enumerate(zip(seen["outer"].values, seen["inner"].values, strict=True))
+    ]
+    return np.array(rows)
+
+
+def last_order(seen: xr.Dataset) -> tuple[float, float]:
+    """The order at the last doubling of the layers, and its tolerance; no number where the flow is not known well."""
+    gaps, error = seen["gap"].values, float(seen["error"])
+    with np.errstate(divide="ignore", invalid="ignore"):  # no distance at all has no order
+        found, blur = orders(gaps), 3 * error / gaps[-1] / np.log(2)
+    return float(found[-1]), float(left_of_order(found) + blur) if blur < 0.1 else np.nan
+
+
+def claims(parameters: Parameters, data: Data) -> list[Claim]:
+    """Circles first, then what training reaches, then residual networks."""
+    names = [f"{kind}-{dim}" for kind, dim in parameters.tasks]
+    words = [f"{kind} in R^{dim}" for kind, dim in parameters.tasks]
+    flat, deep = data["circles-2"], data["circles-3"]
+    right = [right_points(data[name]) for name in names]
+    total = parameters.held_out
+    low = np.array(
+        [lower_limit(int(hits[best(data[name]["fit"])]), total) for name, hits in zip(names, right, strict=True)]
+    )
+    lines = [best_line(data[name]["flow"]["held"].values, data[name]["flow"]["label"].values) for name in names]
+    can = [k for k, name in enumerate(names) if name != "circles-2"]
+    shares = ", ".join(
+        f"{words[k]} {np.sum(right[k] >= parameters.separated * total)} of {parameters.fits}" for k in can
+    )
+    order = [last_order(data[name]["flow"]) for name in names]
+    whole = wrong_circle_points(deep)
+    return [
+        _nested(flat["flow"]),
+        Claim.at_least(
+            "circles in R^2: points of the circles on the wrong side, every fit", 1.0, wrong_circle_points(flat), 0.0,
+            "a half plane is convex, so that it holds what a curve in it surrounds", origin=NESTED, labels=_fit,
+        ),
+        Claim.equal(
+            "circles in R^3: points of the circles on the wrong side, best fit", 0.0, whole[best(deep["fit"])], 0.0,
+            f"counted among {2 * CIRCLE} points or more, without noise", origin=NESTED,
+            detail=f"{np.sum(whole == 0)} of {parameters.fits} fits have none",
+        ),
+        Claim.at_least(
+            "best fit: share of the distribution on its side, all but circles in R^2",
+            parameters.separated, low[can], 0.0,
+            f"exact binomial limit from {total} held-out points, missed with chance {LEVEL:g}",
+            origin=consequence("Flows that separate"), labels=[words[k] for k in can],
+            detail=f"fits with at least {parameters.separated:g}: {shares}",
+        ),
+        Claim.at_least(
+            "best fit: share of the distribution on its side, against that of the best straight line", lines, low, 0.0,
+            f"all lines in {DIRECTIONS} directions, those between counted in; exact binomial limit, {LEVEL:g}",
+            origin=consequence("The best straight line"), labels=words,
+        ),
+        Claim.equal(
+            f"order at which residual networks of {parameters.layers[-2]} and {parameters.layers[-1]} layers approach "
+            "the flow", 1.0, [found for found, _ in order], [allowed for _, allowed in order],
+            "3 times the last change of the order, or half the change before; change of the flow by halving its steps",
+            origin=consequence("Residual networks"), labels=words,
+        ),
+    ]  # fmt: skip
+
+
+def _fit(at: tuple[int, ...]) -> str:
+    return f"fit {at[0]}"
+
+
+def _nested(seen: xr.Dataset) -> Claim:
+    """The winding number about points of the inner image, in turns; not a number where the image is not resolved."""
+    rows, largest = [], 0.0
+    for outer, inner in zip(seen["outer"].values, seen["inner"].values, strict=True):
+        views = inner[:: CIRCLE // VIEWS, :2]
+        step = float(increments(outer, views).max())
+        largest = max(largest, step)
+        rows.append(winding(outer, views) if step < TURN else np.full(VIEWS, np.nan))
+    return Claim.equal(
+        f"circles in R^2: turns of the outer image about {VIEWS} points of the inner image, every fit", 1.0, rows,
+        1e-9, f"rounding; neighbours on the outer image turn by less than {TURN:.3g}, else the claim fails",
+        origin=NESTED, labels=_fit, detail=f"largest turn between neighbours {largest:.2f}",
+    )  # fmt: skip

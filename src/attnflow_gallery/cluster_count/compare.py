@@ -1,0 +1,110 @@
+"""Modes against Kac and Rice's formula, and clusters against the degree that grows fastest."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.stats import mannwhitneyu, norm
+
+from attnflow import theory
+from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments.statistics import mean_error, student
+from attnflow_gallery.cluster_count.simulate import LOOKS, Parameters, linear_time, seeded_degree
+
+EARLY = 8.0
+"""Fluctuations count as small until this time before they reach the mean: e^(-8 * 0.7) is 0.4 %."""
+LEVEL = 1e-3
+"""Of every claim about means: the probability that it fails by chance."""
+ROUNDING = 1e-12
+"""Of a quotient of means."""
+PERIODIC = published("bruno2024emergence")
+MODES = consequence("Modes of iid tokens")
+FEWER = consequence("Why iid tokens give fewer clusters")
+
+
+def cases(data: xr.Dataset, start: str) -> list[xr.Dataset]:
+    """The cases of one kind of start."""
+    return [data.isel(case=k) for k in np.flatnonzero(data["start"].values == start)]
+
+
+def case(data: xr.Dataset, start: str, size: float, beta: float) -> xr.Dataset:
+    """One case."""
+    return next(c for c in cases(data, start) if (float(c["size"]), float(c["beta"])) == (size, beta))
+
+
+def looks(parameters: Parameters, data: xr.Dataset) -> list[dict[str, Any]]:
+    """Mean numbers of modes, their errors and M(t): iid tokens at t = 0, the largest density while it is linear."""
+    rows = []
+    for kind in ("iid", "density"):
+        for one in cases(data, kind):
+            beta, size = float(one["beta"]), float(one["size"])
+            times = [t for t in LOOKS if t <= linear_time(beta, size) - EARLY] if kind == "density" else [0.0]
+            for t in times if kind == "iid" or size == max(parameters.densities) else ():
+                found, error = mean_error(one["modes"].sel(time=t))
+                predicted = float(theory.linear_modes(t, beta))
+                rows.append({"kind": kind, "beta": beta, "t": t, "found": found, "error": error, "M": predicted})
+    return rows
+
+
+def shared_beta(parameters: Parameters) -> float:
+    """The largest beta at which there are iid tokens and densities."""
+    return max(set(parameters.betas) & set(parameters.density_betas))
+
+
+def claims(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
+    """Seeded rings; modes in the linear phase; clusters of iid tokens against k_max and against very many tokens."""
+    n, many, runs = parameters.tokens, max(parameters.densities), parameters.runs
+    rings = cases(data, "seeded")
+    crests = [[seeded_degree(float(ring["beta"]), k) for k in range(runs)] for ring in rings]
+    made = [
+        Claim.equal(
+            "A ring seeded with k_max − 1, k_max or k_max + 1 crests condenses into as many clusters", crests,
+            [ring["clusters"].values for ring in rings], 0.0, "whole numbers", origin=PERIODIC,
+            labels=lambda at: f"β = {float(rings[at[0]]['beta']):g}, {crests[at[0]][at[1]]} crests",
+        )
+    ]  # fmt: skip
+    rows = looks(parameters, data)
+    allowed = student(LEVEL, runs, len(rows))
+    made.append(
+        Claim.equal(
+            f"{n} iid tokens at t = 0, density of {many:.0e} while it is linear: mean number of modes is M(t)",
+            [row["M"] for row in rows], [row["found"] for row in rows], [allowed * row["error"] for row in rows],
+            f"Student's test of {runs} runs, level {LEVEL:g} for all β and t", origin=MODES,
+            labels=[f"{row['kind']}, β = {row['beta']:g}, t = {row['t']:g}" for row in rows],
+        )
+    )  # fmt: skip
+    iid = cases(data, "iid")
+    tops = np.array([float(theory.dominant_degree(float(one["beta"]), 2)) for one in iid])
+    means, errors = np.array([mean_error(one["clusters"]) for one in iid]).T
+    few, wide = (_condensed(one) for one in (iid, cases(data, "density")))
+    above = float(norm.isf(LEVEL / len(iid)))
+    made.append(
+        Claim.at_most(
+            f"{n} iid tokens, every β: (mean number of clusters)/k_max, raised by its error, is below 1",
+            1.0, (means + above * errors) / tops, ROUNDING,
+            f"one-sided test of {runs} runs: {above:.2f} standard errors, level {LEVEL:g} for all β", origin=FEWER,
+            labels=[
+                f"β = {float(one['beta']):g}, {mean:.2f} ± {error:.2f} of {top:g}"
+                for one, mean, error, top in zip(iid, means, errors, tops, strict=True)
+            ],
+            detail=f"{few:.1%} of all runs end with a cluster wider than β^(−1/2)",
+        )
+    )  # fmt: skip
+    beta = shared_beta(parameters)
+    less, more = (
+        case(data, kind, size, beta)["clusters"].values for kind, size in (("iid", float(n)), ("density", many))
+    )
+    made.append(
+        Claim.at_most(
+            f"β = {beta:g}: a density of {many:.0e} tokens gives more clusters than {n} iid; p-value of no difference",
+            LEVEL, float(mannwhitneyu(less, more, alternative="less").pvalue), 0.0,
+            f"Mann and Whitney's rank test of {runs} runs each, one-sided, level {LEVEL:g}", origin=FEWER,
+            detail=f"means {less.mean():.2f}, {more.mean():.2f}; {wide:.1%} of the densities end with a wide cluster",
+        )
+    )  # fmt: skip
+    return made
+
+
+def _condensed(some: list[xr.Dataset]) -> float:
+    """Share of runs that end with a cluster wider than beta^(-1/2), which may be miscounted by one."""
+    return float(1 - np.mean([one["condensed"].values for one in some]))

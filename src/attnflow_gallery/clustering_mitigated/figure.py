@@ -1,0 +1,140 @@
+"""Exponents against the logit scale and beta, pairs, orthonormal tokens and populations through depth, hot pairs."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow_gallery.clustering_mitigated.compare import (
+    collapsed_exponent,
+    exponent,
+    growths,
+    hot_shares,
+    mean_and_error,
+    measured,
+    simplex_line,
+)  # fmt: skip
+from attnflow_gallery.clustering_mitigated.simulate import Parameters
+
+MARKS = "os^Dv"
+LINES = ("-", "--", "-.", ":")
+
+
+def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
+    """When nearby tokens separate, and what becomes of populations.
+
+    Bars are one standard error in (d) and (e), else four. (a) Exponent Λ of nearby tokens in a uniform population
+    (marks) and theory (lines); crosses: collapsed tokens, which meet at the rate −(d−1)/d (dotted) at every b.
+    (b) Pairs in a uniform population with the largest and the smallest b: paths of log(1−R) (thin), mean drift (marks)
+    and Λτ (lines). (c) Exponent of two nearly antipodal tokens with QᵀK = I. (d) Mean overlap of orthonormal tokens in
+    a high dimension (marks) and the simplex equation with the clock of layers (lines). (e) Mean overlap of populations
+    with few keys. (f) Two tokens on the circle at infinite temperature: share of pairs on one side at the end (marks).
+    """
+    with styled() as figure:
+        fig = figure.Figure(figsize=(PAGE, 7.0))
+        axes = fig.subplots(3, 2)
+        _draw_exponents(axes[0, 0], parameters, data)
+        _draw_pairs(axes[0, 1], parameters, data)
+        _draw_antipodal(axes[1, 0], parameters, data)
+        _draw_simplex(axes[1, 1], parameters, data)
+        _draw_populations(axes[2, 0], parameters, data)
+        _draw_hot(axes[2, 1], parameters, data)
+        d = parameters.d
+        titles = (
+            rf"nearby tokens, $d = {d}$", "pairs in a uniform population", rf"nearly antipodal tokens, $d = {d}$",
+            rf"{parameters.simplex_n} orthonormal tokens, $d = {parameters.simplex_d}$",
+            rf"{parameters.population_n} tokens, $d = {d}$, $d_k = {parameters.d_k}$", "two hot tokens on the circle",
+        )  # fmt: skip
+        for letter, title, one in zip("abcdef", titles, axes.flat, strict=True):
+            panel(one, letter, title)
+        return fig
+
+
+def _draw_exponents(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
+    d, line = parameters.d, np.geomspace(1.0, 128.0, 25)
+    for d_k, colour, mark, ls in zip(
+        sorted({k for k, _ in parameters.cases}), COLOURS[:5:2], MARKS, LINES, strict=False
+    ):
+        axes.plot(line, [exponent(d, d_k, float(b)) for b in line], color=colour, lw=1.0, ls=ls)
+        scales = [b for k, b in parameters.cases if k == d_k]
+        found, error = np.array([measured(data[f"pairs-{d_k}-{b:g}"]) for b in scales]).T
+        axes.errorbar(scales, found, 4 * error, fmt=mark, ms=4, lw=0.9, color=colour, label=f"$d_k = {d_k}$")
+    some = tuple(b for b in parameters.collapsed_b if b > 0)
+    found, error = growths(parameters, data, "collapsed", some)
+    axes.errorbar(some, found, 4 * error, fmt="x", ms=5, lw=0.9, color=INK, label="collapsed")
+    axes.axhline(collapsed_exponent(d, parameters.h), color=INK, lw=0.8, ls=":")
+    axes.axhline(0, color=GREY, lw=0.6)
+    axes.set_xscale("log")
+    axes.set_ylim(-1.0, 1.0)
+    axes.set_xlabel("logit scale $b$")
+    axes.set_ylabel(r"exponent $\Lambda$ of $1 - R$")
+    axes.legend(loc="upper left")
+
+
+def _draw_pairs(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
+    few = min(k for k, _ in parameters.cases if k == parameters.d_k)
+    scales = sorted(b for k, b in parameters.cases if k == few)
+    for b, colour, mark, ls in ((scales[0], COLOURS[0], "o", "-"), (scales[-1], COLOURS[4], "s", "--")):
+        part = data[f"pairs-{few}-{b:g}"]
+        tau = part["tau"].values
+        axes.plot(tau, part["path"].values[:, :12], color=colour, lw=0.5, alpha=0.45)
+        axes.plot(tau, exponent(parameters.d, few, b) * tau, color=colour, lw=1.4, ls=ls)
+        mean, error = mean_and_error(part["drift"].values.T)
+        axes.errorbar(tau[::4], mean[::4], 4 * error[::4], fmt=mark, ms=4, lw=0.9, color=colour, label=f"$b = {b:g}$")
+    axes.set_xlabel(r"time $\tau$")
+    axes.set_ylabel(r"$\log(1-R)$, change")
+    axes.legend(loc="upper left")
+
+
+def _draw_antipodal(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
+    line = np.linspace(0, 1.15 * max(parameters.antipodal_beta), 80)
+    axes.plot(line, theory.antipodal_exponent(line, parameters.d), color=COLOURS[0], lw=1.0)
+    found, error = growths(parameters, data, "antipodal", parameters.antipodal_beta)
+    axes.errorbar(parameters.antipodal_beta, found, 4 * error, fmt="o", ms=4, lw=0.9, color=COLOURS[0])
+    axes.axhline(0, color=GREY, lw=0.6)
+    if parameters.d > 3:
+        turn = float(np.arccosh(parameters.d - 2)) / 2
+        axes.axvline(turn, color=GREY, lw=0.9, ls=":")
+        axes.annotate(r"$\cosh 2\beta = d - 2$", (turn, 0.45), xytext=(4, 0), textcoords="offset points", fontsize=7)
+    axes.set_xlim(0, line[-1])
+    axes.set_xlabel(r"inverse temperature $\beta$")
+    axes.set_ylabel("exponent of $1 + R$")
+
+
+def _draw_simplex(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
+    line = np.linspace(0, parameters.simplex_tau, 60)
+    for b, colour, mark, ls in zip(parameters.simplex_b, (COLOURS[0], COLOURS[4]), MARKS, LINES, strict=False):
+        part = data[f"simplex-{b:g}"]
+        mean, error = mean_and_error(part["overlap"].values)
+        axes.plot(line, simplex_line(parameters, b, line), color=colour, lw=1.0, ls=ls)
+        axes.errorbar(part["tau"], mean, error, fmt=mark, ms=4, lw=0.9, color=colour, label=f"$b = {b:g}$")
+    axes.set_ylim(0, 1)
+    axes.set_xlabel(r"time $\tau$")
+    axes.set_ylabel("mean overlap")
+    axes.legend(loc="upper left")
+
+
+def _draw_populations(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
+    for b, colour, mark, ls in zip(parameters.population_b, (COLOURS[0], COLOURS[4]), MARKS, LINES, strict=False):
+        part = data[f"population-{b:g}"]
+        mean, error = mean_and_error(part["overlap"].values)
+        axes.errorbar(part["tau"], mean, error, fmt=mark, ms=4, lw=0.9, ls=ls, color=colour, label=f"$b = {b:g}$")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(r"time $\tau$")
+    axes.set_ylabel("mean overlap")
+    axes.legend(loc="upper left")
+
+
+def _draw_hot(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
+    line = np.linspace(-1, 1, 200)
+    axes.plot(line, theory.hot_pair_collapse_probability(line), color=COLOURS[0], lw=1.0)
+    for overlap in parameters.hot_overlaps:
+        _, merged = hot_shares(parameters, data, overlap)
+        mean, error = mean_and_error(merged.astype(float))
+        axes.errorbar([overlap], [mean], [4 * error], fmt="o", ms=4, lw=0.9, color=COLOURS[0])
+    axes.set_xlim(-1, 1)
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("overlap $R$ at the start")
+    axes.set_ylabel("probability to merge")

@@ -1,0 +1,24 @@
+"""At initialisation n tokens collapse at depth tau = ln(n + 1) and later the colder attention is, whatever d.
+
+From orthonormal tokens all pairs of a random network keep nearly one overlap gamma, which follows an ODE in the depth
+tau = eta^2 L/H (arXiv:2604.01978 for d -> inf): context n and logit scale b decide how fast tokens collapse, and the
+dimension d decides how much networks differ.
+
+Shown: mean overlaps of exact layers at d = d_k = 4096, with the bias of the steps removed, against the ODE at this d;
+depths at which the overlap passes 1/2, which without logits (b = 0) is ln(n + 1); the first layer, whose overlap is
+eta^2/(H n) at every temperature; differences between networks, which at b = 0 are d^(-1/2) times a number that we
+compute. Layers act on Gram matrices, which is exact in distribution for every d.
+
+Not shown: tokens that start with different overlaps, trained weights, layer norms and MLPs; key dimensions of order
+b^4, where the weights of softmax change; hardmax. The ODE at finite d, the closed form at b = 0 and the number for
+the differences are ours. Of the paper we could read the abstract and a third-party transcription of its statements.
+"""
+
+from attnflow_gallery.collapse_at_initialisation.compare import claims
+from attnflow_gallery.collapse_at_initialisation.figure import draw
+from attnflow_gallery.collapse_at_initialisation.mutations import MUTATIONS
+from attnflow_gallery.collapse_at_initialisation.simulate import QUICK, Parameters, run
+
+PAPERS = ("koubbi2026homogenized",)
+
+__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]

@@ -1,0 +1,123 @@
+"""Mean overlaps and spreads of networks that diffuse, freeze or flow."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow_gallery.depth_scalings.compare import (
+    Row,
+    at_one,
+    euler,
+    fluctuation,
+    limit,
+    ode,
+    one_layer,
+    rows_of,
+)
+from attnflow_gallery.depth_scalings.simulate import Parameters
+
+MARKS = {1: "o", 4: "s", 16: "^", 64: "D"}
+SHADES = {1: COLOURS[0], 4: COLOURS[4], 16: COLOURS[2], 64: COLOURS[7]}
+
+
+def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
+    """Four orthonormal tokens behind random layers (marks: mean overlap over networks, bars: two standard errors).
+
+    (a) η²L/H = 1: against η²/H; lines: the common limit with its terms in η²/H, one for each number of heads H; dotted:
+    the limit. (b) η = 1/L, frozen: mean and standard deviation of the overlap against L H; lines: one layer's drift and
+    variance. (c) η = 1/L and E V = I: mean overlap against η; line: layers without noise, above which few heads lie by
+    the drift of order 1/(L H) that noise adds; dotted: the ODE. (d) Fluctuations around the ODE against L H; line:
+    theory.
+    """
+    with styled() as figure:
+        fig = figure.Figure(figsize=(PAGE, 4.8))
+        axes = fig.subplots(2, 2)
+        _draw_diffusive(axes[0, 0], parameters, data)
+        _draw_frozen(axes[0, 1], parameters, data)
+        _draw_ode(axes[1, 0], parameters, data)
+        _draw_spread(axes[1, 1], parameters, data)
+        return fig
+
+
+def _bar(axes: Any, x: float, y: float, error: float, row: Row, seen: set[int] | None = None, **more: Any) -> None:
+    heads = row.network[1]
+    label = f"$H = {heads}$" if seen is not None and heads not in seen else None
+    if seen is not None:
+        seen.add(heads)
+    axes.errorbar(x, y, 2 * error, fmt=MARKS.get(heads, "v"), ms=3.8, lw=0.9, capsize=1.5, label=label,
+                  color=SHADES.get(heads, INK), **more)  # fmt: skip
+
+
+def _draw_diffusive(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
+    rows = rows_of(parameters, data, "diffusive")
+    found, _, _ = limit(parameters, data)
+    most = 1.1 * max(row.coarse for row in rows)
+    line = np.array([0.0, most])
+    seen: set[int] = set()
+    for heads in sorted({row.network[1] for row in rows}):
+        axes.plot(line, found[0] + (found[1] + found[2] / heads) * line, color=SHADES.get(heads, INK), lw=0.8)
+    for row, value in zip(rows, at_one(parameters, rows), strict=True):
+        _bar(axes, row.coarse, value, row.error, row, seen)
+    axes.axhline(found[0], color=GREY, lw=0.9, ls=":")
+    axes.set_xlim(0, most)
+    axes.set_xlabel(r"$\eta^2/H$")
+    axes.set_ylabel(r"mean overlap at $\tau = 1$")
+    axes.legend(loc="lower left", ncols=2)
+    panel(axes, "a", r"diffusive, $\eta^2 L/H = 1$")
+
+
+def _draw_frozen(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
+    rows, part = rows_of(parameters, data, "frozen"), data["moments"].sel(level=0.0)
+    sizes = np.array([1 / row.tau for row in rows])
+    line = np.geomspace(sizes.min() / 1.5, sizes.max() * 1.5, 50)
+    rate = float(theory.overlap_drift(0.0, part["shared"], part["own"], part["own"], parameters.d))
+    wide = np.sqrt(one_layer(data["moments"], parameters.d, 0.0)[0])
+    axes.plot(
+        line, wide / np.sqrt(line), color=INK, lw=1.0, ls="--", label=r"standard deviation, $\propto (LH)^{-1/2}$"
+    )
+    axes.plot(line, rate / line, color=INK, lw=1.0, label=r"mean, $\propto 1/(LH)$")
+    for row, size in zip(rows, sizes, strict=True):
+        _bar(axes, size, row.mean, row.error, row)
+        _bar(axes, size, row.spread, row.spread_error, row, mfc="white")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    axes.set_xlabel("$LH$")
+    axes.set_ylabel("overlap")
+    axes.legend(loc="lower left")
+    panel(axes, "b", r"frozen, $\eta = 1/L$")
+
+
+def _draw_ode(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
+    rows = rows_of(parameters, data, "ballistic")
+    seen: set[int] = set()
+    depths = np.arange(min(row.network[2] for row in rows) - 1, 400)
+    axes.plot(1 / depths, [euler(parameters.n, 1 / k, int(k)) for k in depths], color=INK, lw=1.0)
+    for row in rows:
+        _bar(axes, row.network[0], row.mean, row.error, row, seen)
+    axes.axhline(ode(parameters.n, 1.0), color=GREY, lw=0.9, ls=":")
+    axes.set_xlim(left=0)
+    axes.set_xlabel(r"$\eta = 1/L$")
+    axes.set_ylabel("mean overlap at $t = 1$")
+    axes.legend(loc="lower left")
+    panel(axes, "c", r"ballistic, $E V = I$, $\eta = 1/L$")
+
+
+def _draw_spread(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
+    rows = rows_of(parameters, data, "ballistic")
+    seen: set[int] = set()
+    sizes = np.array([1 / row.tau for row in rows])
+    line = np.geomspace(sizes.min() / 1.5, sizes.max() * 1.5, 50)
+    axes.plot(line, fluctuation(parameters, data["moments"]) / np.sqrt(line), color=INK, lw=1.0)
+    for row, size in zip(rows, sizes, strict=True):
+        _bar(axes, size, row.spread, row.spread_error, row, seen)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    axes.set_xlabel("$LH$")
+    axes.set_ylabel("standard deviation of overlap")
+    axes.legend(loc="lower left")
+    panel(axes, "d", "fluctuations around the ODE")

@@ -1,0 +1,204 @@
+"""Distributions of log T over seeds, and every seed, against closed forms and cascades of pairs."""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.observe import exit_distribution
+from attnflow_gallery.exit_times.simulate import Parameters, chord
+
+LIMIT = published("geshkovski2024metastability")
+PAIRS = consequence("Two random tokens")
+CASCADE = consequence("Cascade of pairs")
+CLEAR = 0.1
+"""Largest first-order error of a cascade, in log T, up to which it is compared with its own seed."""
+EXITS = ("first merge", "exit from two clusters")
+
+
+def title(part: xr.Dataset) -> str:
+    """Model and beta."""
+    return f"{part.attrs['model']}, β = {part.attrs['beta']:g}"
+
+
+def until(parameters: Parameters, part: xr.Dataset) -> float:
+    """The angle at which clusters count as one."""
+    return 2 * math.asin(chord(parameters, part.attrs["beta"]) / 2)
+
+
+def pairs_of(data: dict[str, xr.Dataset]) -> list[xr.Dataset]:
+    """The parts with two tokens."""
+    return [part for part in data.values() if part.attrs["n"] == 2]
+
+
+def several_of(data: dict[str, xr.Dataset]) -> list[xr.Dataset]:
+    """The parts with more."""
+    return [part for part in data.values() if part.attrs["n"] > 2]
+
+
+@functools.lru_cache(maxsize=16)
+def _cascades(starts: bytes, n: int, model: str, beta: float, until: float) -> tuple[np.ndarray, ...]:
+    """log T, error and slope of all merges of all starts."""
+    x = np.frombuffer(starts).reshape(-1, n, 3)
+    found = [theory.pair_cascade(one, np.full(n, 1 / n), beta, model, until) for one in x]
+    return tuple(np.array([getattr(c, name) for c in found]) for name in ("log_time", "disturbance", "slope"))
+
+
+def cascades(parameters: Parameters, part: xr.Dataset, starts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """log T, error and slope of all merges: arrays (start, merge)."""
+    attrs = part.attrs
+    return _cascades(starts.tobytes(), attrs["n"], attrs["model"], float(attrs["beta"]), until(parameters, part))
+
+
+def other_starts(parameters: Parameters) -> np.ndarray:
+    """Independent starts: normal vectors, divided by their norms."""
+    x = parameters.rng(3, parameters.n).standard_normal((parameters.others, parameters.n, 3))
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def limits(parameters: Parameters, model: str) -> np.ndarray:
+    """s of all merges in the limit, of the other starts: array (start, merge)."""
+    masses = np.full(parameters.n, 1 / parameters.n)
+    return np.array([theory.limit_staircase(x, masses, model).s for x in other_starts(parameters)])
+
+
+def distance(sample: np.ndarray, other: np.ndarray) -> float:
+    """Kolmogorov distance of two samples; NaN if a merge of the first was not made, or has no known time."""
+    if not (sample < np.inf).all():
+        return math.nan
+    at = np.concatenate([sample, other])
+    first, second = (np.searchsorted(np.sort(one), at, side="right") / len(one) for one in (sample, other))
+    return float(np.abs(first - second).max())
+
+
+def critical(parameters: Parameters, comparisons: int) -> float:
+    """What the distance of two samples exceeds with probability `level`, in any of so many comparisons.
+
+    sqrt(log(2 comparisons/level)/2 (1/n + 1/m)): the limit distribution of Kolmogorov and Smirnov, first term.
+    """
+    sizes = 1 / parameters.starts + 1 / parameters.others
+    return math.sqrt(math.log(2 * comparisons / parameters.level) / 2 * sizes)
+
+
+def steps_off(parameters: Parameters, part: xr.Dataset, slope: np.ndarray) -> np.ndarray:
+    """Error of log T by the steps: of each tol, tol at the meeting, and what tol/(1 + beta) of a coordinate does."""
+    tol, beta = parameters.tol, part.attrs["beta"]
+    moved = 2 * math.sqrt(part.attrs["dim"]) * tol / (1 + beta) * np.maximum.accumulate(slope, axis=1)
+    return np.asarray(part["evaluations"].values / 15 * (2 * tol + moved))
+
+
+def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
+    """The limit, distributions without slack, and seed by seed."""
+    pairs, several = pairs_of(data), several_of(data)
+    return [
+        _limit(parameters, several),
+        *(_distribution(parameters, several, k) for k in range(2)),
+        _pair_distribution(parameters, pairs),
+        _pair_seeds(parameters, pairs),
+        _seeds(parameters, several),
+    ]
+
+
+def _level(parameters: Parameters, comparisons: int) -> str:
+    size = critical(parameters, comparisons)
+    return f"level {parameters.level:g}; a distance of {2 * size:.2g} would almost surely be seen"
+
+
+def _limit(parameters: Parameters, several: list[xr.Dataset]) -> Claim:
+    part = max((one for one in several if one.attrs["model"] == "USA0"), key=lambda one: one.attrs["beta"])
+    s, beta = limits(parameters, "USA0"), part.attrs["beta"]
+    found = [distance(part["log_time"].values[:, k] / beta, s[:, k]) for k in (0, -1)]
+    return Claim.at_most(
+        f"8 tokens, USA0, β = {beta:g}: Kolmogorov distance of (log T)/β from the limit β → ∞".replace(
+            "8", str(parameters.n), 1
+        ),
+        0.0, found, critical(parameters, 2), _level(parameters, 2), origin=LIMIT, labels=EXITS,
+    )  # fmt: skip
+
+
+def _distribution(parameters: Parameters, several: list[xr.Dataset], k: int) -> Claim:
+    merge, starts = (0, -1)[k], other_starts(parameters)
+    found = [
+        distance(part["log_time"].values[:, merge], cascades(parameters, part, starts)[0][:, merge]) for part in several
+    ]
+    return Claim.at_most(
+        f"{parameters.n} tokens, {EXITS[k]}: Kolmogorov distance of log T from cascades of other starts", 0.0, found,
+        critical(parameters, len(several)), _level(parameters, len(several)), origin=CASCADE,
+        labels=[title(part) for part in several],
+    )  # fmt: skip
+
+
+def _pair_distribution(parameters: Parameters, pairs: list[xr.Dataset]) -> Claim:
+    found, allowed = [], []
+    for part in pairs:
+        beta, dim, model = float(part.attrs["beta"]), int(part.attrs["dim"]), str(part.attrs["model"])
+        exits = exit_distribution(part["log_time"].values[:, 0], 1 - parameters.level / len(pairs))
+        end = until(parameters, part)
+        one = exits.kolmogorov(functools.partial(_probability, beta=beta, dim=dim, model=model, end=end))
+        found.append(one.distance if exits.exits == exits.n else math.nan)
+        allowed.append(one.critical)
+    return Claim.at_most(
+        "2 tokens: Kolmogorov distance of log T from its closed-form distribution", 0.0, found, allowed,
+        f"exact test, {parameters.pair_starts} seeds, level {parameters.level:g}", origin=PAIRS,
+        labels=[f"S^{part.attrs['dim'] - 1}, {title(part)}" for part in pairs],
+    )  # fmt: skip
+
+
+def _probability(times: Any, beta: float, dim: int, model: str, end: float) -> Any:
+    return theory.pair_time_probability(times, beta, dim, model, end)
+
+
+def pair_times(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """The closed form of log T of every pair and its slope in the angle; minus infinity for one that starts merged."""
+    x, y = np.moveaxis(part["start"].values, 1, 0)
+    angle = 2 * np.arctan2(np.linalg.norm(x - y, axis=1), np.linalg.norm(x + y, axis=1))
+    beta, model = float(part.attrs["beta"]), str(part.attrs["model"])
+    end = until(parameters, part)
+    apart = np.maximum(angle, end * (1 + 1e-9))
+    log_time = theory.log_merge_time(apart, beta, (0.5, 0.5), end, model)
+    log_time = np.where(angle > end, log_time, -np.inf)
+    q = np.exp(-2 * beta * np.sin(angle / 2) ** 2)
+    speed = q * np.sin(angle) * (2 / (1 + q) if model == "SA" else 1.0)
+    with np.errstate(over="ignore"):
+        return log_time, np.exp(-log_time) / speed
+
+
+def _pair_seeds(parameters: Parameters, pairs: list[xr.Dataset]) -> Claim:
+    predicted, measured, allowed = [], [], []
+    labels: list[str] = []
+    for part in pairs:
+        log_time, slope = pair_times(parameters, part)
+        apart = np.isfinite(log_time)
+        predicted.append(log_time[apart])
+        measured.append(part["log_time"].values[apart, 0])
+        allowed.append(steps_off(parameters, part, slope[:, None])[apart, 0])
+        labels += [f"S^{part.attrs['dim'] - 1}, seed {seed}" for seed in np.flatnonzero(apart)]
+    return Claim.equal(
+        "2 tokens: log T of every seed, from its angle", np.concatenate(predicted), np.concatenate(measured),
+        np.concatenate(allowed), "errors of steps", origin=PAIRS, labels=labels,
+    )  # fmt: skip
+
+
+def own_cascades(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(log T, first-order error, tolerance) of every seed and merge, from its own start."""
+    log_time, missed, slope = cascades(parameters, part, part["start"].values)
+    return log_time, missed, missed + steps_off(parameters, part, slope)
+
+
+def _seeds(parameters: Parameters, several: list[xr.Dataset]) -> Claim:
+    rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    labels: list[str] = []
+    for part in several:
+        log_time, missed, tolerance = own_cascades(parameters, part)
+        clear = (missed <= CLEAR) & np.isfinite(log_time)
+        rows.append((log_time[clear], part["log_time"].values[clear], tolerance[clear]))
+        labels += [f"{title(part)}, seed {seed}, merge {merge + 1}" for seed, merge in np.argwhere(clear)]
+    predicted, measured, allowed = (np.concatenate(column) for column in zip(*rows, strict=True))
+    return Claim.equal(
+        f"{parameters.n} tokens: log T of every merge with a clear cascade, from its own start", predicted, measured,
+        allowed, "pull of other pairs, to first order, doubled; errors of steps", origin=CASCADE, labels=labels,
+    )  # fmt: skip

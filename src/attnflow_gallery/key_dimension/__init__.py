@@ -1,0 +1,27 @@
+"""Nearby tokens of a deep random network meet if d_k > d - 1 at zero temperature, and separate if d_k < d - 1.
+
+Layers x <- N(x + sqrt(h) V m(x)) have fresh Gaussian V, Q and K; m is the softmax mean of the tokens with the logits of
+Q^T K, whose factors have d_k rows (arXiv:2604.01978; d_k other than d is ours). Two tokens that lie close together have
+a pair exponent, the drift of log(1 - R) of their overlap R. Where the other tokens are uniform on the sphere its sign
+depends on the key dimension d_k, and for d_k < d - 1 on the temperature: there is a critical logit scale b_c.
+
+Shown: the exponent of one layer at zero temperature for d = 8 and its zero at d_k = d - 1; the exponent at finite b and
+b_c. Two constants on which our derivation and the only readable transcription of arXiv:2604.01978 differ: the mean
+cosine of Ax and Ay for A = Q^T K, and the drift constant c of two cold tokens. Of the paper we could read the abstract
+and a third-party Lean transcription of its statements, not the text; see the derivation.
+
+Not shown: finitely many tokens (uniform needs many more than e^(b sqrt d) of them), whether pairs that separate stay
+apart (the collapsed state is stable at every temperature), and paths: all numbers are those of one layer.
+
+The length of Kx is drawn with d_k - 2 degrees of freedom in place of d_k, and each pair has the weight that corrects
+that: at d_k = 4 the plain mean of |dm|^2 has no finite variance, and its standard errors mean nothing.
+"""
+
+from attnflow_gallery.key_dimension.compare import claims
+from attnflow_gallery.key_dimension.figure import draw
+from attnflow_gallery.key_dimension.mutations import MUTATIONS
+from attnflow_gallery.key_dimension.simulate import QUICK, Parameters, run
+
+PAPERS = ("koubbi2026homogenized",)
+
+__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]

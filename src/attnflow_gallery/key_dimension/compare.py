@@ -1,0 +1,195 @@
+"""Pair exponents, their zeros, mean cosines and drifts of cold pairs against closed forms and quadratures."""
+
+import math
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.optimize import brentq
+
+from attnflow import theory
+from attnflow.experiments.claim import Claim, consequence
+from attnflow.experiments.statistics import fit, student
+from attnflow_gallery.key_dimension.simulate import BATCHES, IID, Parameters
+
+PAIRS = consequence("The pair exponent")
+COLD = consequence("Zero temperature")
+WARM = consequence("Finite temperature")
+COSINE = consequence("The cosine of two images")
+DRIFT = consequence("The drift of cold pairs")
+LEVEL = 1e-4
+"""The probability that a right claim fails by chance."""
+EXCLUDED = 8.0
+"""Standard errors beyond which a constant is excluded: Student's level with 63 degrees of freedom is 4e-11."""
+NONLINEAR = 1e-4
+"""Of an exponent: steps h = 1e-6 and angles 1e-4 in place of 0, with h E|dm|^4 where |dm|^2 is of order 10."""
+SPOKEN = f"Student's test on means of {BATCHES} batches, level {LEVEL:g} for all together"
+
+
+def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
+    """Exponents at zero temperature and their sign change; at finite b, b_c; cosines; the drift constant."""
+    return [
+        *_cold(parameters, data["cold"]),
+        *_warm(parameters, data["warm"]),
+        *_cosines(parameters, data["cosines"]),
+        *_drift(parameters, data["drift"]),
+    ]
+
+
+def mean_of(values: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean over batches and its standard error."""
+    return values.mean("batch").values, values.std("batch", ddof=1).values / math.sqrt(values.sizes["batch"])
+
+
+def keys_of(keys: int) -> int | None:
+    """d_k as theory wants it."""
+    return None if keys == IID else int(keys)
+
+
+def _words(keys: int) -> str:
+    return "independent entries" if keys == IID else f"d_k = {keys}"
+
+
+def sign_change(parameters: Parameters, part: xr.Dataset) -> tuple[float, float]:
+    """d_k at which a straight line in 1/(d_k - 2) through the exponents vanishes, and its standard error."""
+    found, error = mean_of(part["exponent"])
+    x = np.array([0.0 if keys == IID else 1 / (keys - 2) for keys in part["keys"].values])
+    design = [np.ones_like(x), x]
+    line, _ = fit(design, found, error)
+    matrix = np.stack(design, axis=1) / error[:, None]
+    covariance = np.linalg.inv(matrix.T @ matrix)
+    # the zero is at d_k - 2 = -slope/level
+    slope = np.array([line[1] / line[0] ** 2, -1 / line[0]])
+    return float(2 - line[1] / line[0]), float(np.sqrt(slope @ covariance @ slope))
+
+
+def _cold(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
+    d, keys = parameters.d, part["keys"].values
+    found, error = mean_of(part["exponent"])
+    predicted = [theory.zero_temperature_exponent(d, keys_of(one)) for one in keys]
+    place, place_error = sign_change(parameters, part)
+    return [
+        Claim.equal(
+            f"b = ∞, d = {d}: pair exponent Λ", predicted, found,
+            student(LEVEL, BATCHES, len(keys)) * error + NONLINEAR,
+            f"{SPOKEN}; {NONLINEAR:g} for finite steps and angles", origin=COLD, labels=[_words(one) for one in keys],
+            detail=f"standard errors {error.min():.4f} to {error.max():.4f}",
+        ),
+        Claim.equal(
+            f"b = ∞, d = {d}: Λ vanishes at d_k = d - 1", d - 1, place, student(LEVEL, BATCHES) * place_error + 0.01,
+            "Student's level 1e-4 of the zero of a straight line in 1/(d_k - 2); 0.01 for finite steps and angles",
+            origin=COLD,
+        ),
+    ]  # fmt: skip
+
+
+def zero(scales: np.ndarray, exponents: np.ndarray) -> float:
+    """The zero, in b, of the polynomial in log b through these exponents; no number unless they change sign."""
+    if not exponents[0] < 0 < exponents[-1]:
+        return math.nan
+    x = np.log(scales)
+    polynomial = np.polynomial.Polynomial.fit(x, exponents, len(x) - 1)
+    return math.exp(brentq(polynomial, x[0], x[-1]))
+
+
+def warm_exponents(d: int, keys: int, scales: Any) -> np.ndarray:
+    """Lambda by quadrature."""
+    moments = [theory.attention_moments(float(b), d, keys_of(keys)) for b in scales]
+    return np.array([float(theory.pair_exponent(*one, d)) for one in moments])
+
+
+def crossing(parameters: Parameters, part: xr.Dataset) -> tuple[float, float, float]:
+    """b_c by interpolation, its standard error (jackknife over batches), and what interpolation misses in theory."""
+    keys = parameters.warm_keys[0]
+    scales = np.array(parameters.crossing)
+    rows = part["exponent"].sel(keys=keys, scale=list(scales)).values
+    found = zero(scales, rows.mean(axis=0))
+    others = [zero(scales, np.delete(rows, k, axis=0).mean(axis=0)) for k in range(len(rows))]
+    error = math.sqrt((len(rows) - 1) * np.var(others))
+    known = theory.critical_logit_scale(parameters.d, keys)
+    assert known is not None
+    return found, error, abs(zero(scales, warm_exponents(parameters.d, keys, scales)) - known)
+
+
+def _warm(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
+    d, scales = parameters.d, part["scale"].values
+    found, error = mean_of(part["exponent"])
+    predicted = np.array([warm_exponents(d, keys, scales) for keys in part["keys"].values])
+    place, place_error, missed = crossing(parameters, part)
+    known = theory.critical_logit_scale(d, parameters.warm_keys[0])
+    return [
+        Claim.equal(
+            f"d = {d}: pair exponent Λ at finite logit scale b", predicted, found,
+            student(LEVEL, BATCHES, found.size) * error + NONLINEAR,
+            f"{SPOKEN}; {NONLINEAR:g} for finite steps and angles", origin=WARM,
+            labels=lambda at: f"{_words(part['keys'].values[at[0]])}, b = {scales[at[1]]:g}",
+        ),
+        Claim.equal(
+            f"d = {d}, d_k = {parameters.warm_keys[0]}: critical logit scale b_c", known, place,
+            student(LEVEL, BATCHES) * place_error + missed,
+            "Student's level 1e-4, standard error by jackknife over batches; what interpolation misses in theory",
+            origin=WARM,
+        ),
+    ]  # fmt: skip
+
+
+def _cosines(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
+    r, dims = parameters.cosine_overlap, part["d"].values
+    found, error = mean_of(part["cosine"])
+    predicted = [[float(theory.mean_cosine(r, int(d), int(d) if kind == "product" else None)) for d in dims]
+                 for kind in part["kind"].values]  # fmt: skip
+    wrong = r - (r - r**3) / (2 * dims)
+    away = np.abs(found[0] - wrong) / error[0]
+    ours = (r - found[0, -1]) * dims[-1] / (r - r**3)
+    return [
+        Claim.equal(
+            f"R = {r:g}: mean cosine of Ax and Ay", predicted, found, student(LEVEL, BATCHES, found.size) * error,
+            SPOKEN, origin=COSINE, labels=lambda at: f"{part['kind'].values[at[0]]}, d = {dims[at[1]]}",
+        ),
+        Claim.at_least(
+            f"A = QᵀK, d_k = d = {dims[-1]}: R - (R - R³)/(2d) is excluded (standard errors)", EXCLUDED, away[-1], 0.0,
+            f"beyond {EXCLUDED:g} standard errors lie 4e-11 of Student's distribution", origin=COSINE,
+            detail=f"d (R - E cos)/(R - R³) = {ours:.3f} ± {error[0, -1] * dims[-1] / (r - r**3):.3f}, not 1/2",
+        ),
+    ]  # fmt: skip
+
+
+def cold_constants(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """c of every overlap, its standard error, and c of the exact drift at this d."""
+    r, d = part["overlap"].values, parameters.cold_d
+    found, error = mean_of(part["drift"])
+    scale = -d / (r - r**3)
+    return found * scale, np.abs(error * scale), exact_constant(r, d)
+
+
+def exact_constant(r: np.ndarray, d: int) -> np.ndarray:
+    """-d D/(R - R^3) for the exact drift D of R at zero temperature, A = Q^T K with d_k = d."""
+    drift = theory.overlap_drift(r, theory.mean_cosine(r, d, d), 1.0, 1.0, d)
+    return np.asarray(-d * np.asarray(drift) / (r - r**3))
+
+
+def pooled(parameters: Parameters, part: xr.Dataset) -> tuple[float, float, float]:
+    """c over all overlaps with its standard error, and the exact one with the same weights."""
+    found, error, exact = cold_constants(parameters, part)
+    weights = error**-2.0 / np.sum(error**-2.0)
+    return float(weights @ found), float(np.sqrt(weights**2 @ error**2)), float(weights @ exact)
+
+
+def _drift(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
+    d, overlaps = parameters.cold_d, part["overlap"].values
+    found, error, exact = cold_constants(parameters, part)
+    mean, mean_error, _ = pooled(parameters, part)
+    return [
+        Claim.equal(
+            f"two tokens at b = ∞, d_k = d = {d}: drift constant c", exact, found,
+            student(LEVEL, BATCHES, len(overlaps)) * error, SPOKEN, origin=DRIFT,
+            labels=[f"R = {r:g}" for r in overlaps], detail=f"all overlaps together c = {mean:.3f} ± {mean_error:.3f}",
+        ),
+        *(
+            Claim.at_least(
+                f"d_k = d = {d}: {words} is excluded (standard errors)", EXCLUDED, abs(mean - c) / mean_error, 0.0,
+                f"beyond {EXCLUDED:g} standard errors lie 4e-11 of Student's distribution", origin=DRIFT,
+            )
+            for words, c in (("c = 3/2, one Gaussian matrix,", 1.5), ("c = 1, as transcribed,", 1.0))
+        ),
+    ]  # fmt: skip

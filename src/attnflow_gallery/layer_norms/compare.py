@@ -1,0 +1,75 @@
+"""Paths against two scalar equations, and exponents at late times."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.experiments.claim import Claim, consequence, published
+from attnflow_gallery.layer_norms.simulate import NAMES, STARTS, STEPS, Parameters, decay
+
+EPS = float(np.finfo(float).eps)
+RATES = published("karagodin2025normalization")
+TOLD_APART = 0.25
+"""A quarter of the distance of the exponents 1 and 2: what does not settle is no power of t."""
+PATH = consequence("Equal overlaps stay equal")
+
+
+def exponents(parameters: Parameters, placement: str, part: xr.Dataset, start: str) -> tuple[np.ndarray, float]:
+    """The last two local exponents, over a factor of four in t or over two units of time, and their rounding error."""
+    log_gap, time = np.log(part["gap"].sel(start=start).values), part["time"].values
+    clock, lag = (time, 4) if decay(parameters, placement)[0] == "exponential" else (np.log(np.maximum(time, EPS)), 4)
+    picked = [-1 - 2 * lag, -1 - lag, -1]
+    found = -np.diff(log_gap[picked]) / np.diff(clock[picked])
+    # distances are off by a few units in the last place of 1, relative to sqrt(2 gap)
+    rounding = 2 * rounding_error(parameters, np.exp(log_gap[-1])) / (clock[-1] - clock[-1 - lag])
+    return np.asarray(found), float(rounding)
+
+
+def rounding_error(parameters: Parameters, gap: Any) -> Any:
+    """Of log gap: coordinates are off by eps per step at random, n coordinates, relative to the distance of a pair."""
+    return 2 * EPS * np.sqrt(parameters.n * 40 * STEPS) / np.sqrt(2 * gap)
+
+
+def compare(parameters: Parameters, placement: str, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(log gap - theory, log radius - theory, tolerance) at the frames of orthonormal tokens."""
+    own = part.sel(start="orthonormal")
+    path = theory.norm_overlap(
+        part["time"].values, parameters.beta, parameters.n, placement,  # type: ignore[arg-type]
+        alpha=parameters.alpha, switch=parameters.switch,
+    )  # fmt: skip
+    gap = own["gap"].values
+    halving = np.maximum.accumulate(np.abs(np.log(own["coarse"].values / gap)))
+    # the scalar equations are integrated to 1e-11
+    tolerance = halving + rounding_error(parameters, gap) + 1e-9
+    return np.log(gap) - path.log_gap, np.log(own["radius"].values / path.radius), tolerance
+
+
+def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
+    """Per placement the exponent from both starts, and the whole path of orthonormal tokens."""
+    made = [_exponent(parameters, placement, data[placement]) for placement in parameters.placements]
+    return made + [_path(parameters, placement, data[placement]) for placement in parameters.placements]
+
+
+def _exponent(parameters: Parameters, placement: str, part: xr.Dataset) -> Claim:
+    kind, predicted = decay(parameters, placement)
+    what = "rate of e^(-ct)" if kind == "exponential" else "exponent of t^-p"
+    found = [exponents(parameters, placement, part, start) for start in STARTS]
+    return Claim.equal(
+        f"{NAMES[placement]}: {what} at late times, orthonormal and iid tokens", predicted,
+        [last[-1] for last, _ in found],
+        # LN-scaling lives on the clock sqrt(t): over a factor of four its correction halves, others fall faster
+        [min(2 * abs(last[-1] - last[-2]) + rounding, TOLD_APART) for last, rounding in found],
+        "twice the last change of the local exponent, and rounding; at most 1/4", origin=RATES, labels=STARTS,
+    )  # fmt: skip
+
+
+def _path(parameters: Parameters, placement: str, part: xr.Dataset) -> Claim:
+    gap, radius, tolerance = compare(parameters, placement, part)
+    return Claim.equal(
+        f"{NAMES[placement]}, orthonormal tokens: log gap and log r minus the solution of two scalar equations", 0.0,
+        [gap, radius], tolerance,
+        "change of log gap when the step is halved, rounding, and 1e-9 for the integration of the equations",
+        origin=PATH, labels=lambda at: f"log {['gap', 'r'][at[0]]} at t = {part['time'].values[at[1]]:.3g}",
+    )  # fmt: skip

@@ -1,0 +1,99 @@
+"""The gap to consensus and the radius under six placements."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow_gallery.layer_norms.simulate import NAMES, Parameters, decay
+
+MARKS = {"post": "o", "pre": "s", "peri": "^", "ngpt": "D", "mix": "v", "ln-scaling": "p"}
+STYLES = {"post": "-", "pre": "--", "peri": "-", "ngpt": "-.", "mix": ":", "ln-scaling": "-"}
+TINTS = {"post": COLOURS[0], "pre": INK, "peri": COLOURS[2], "ngpt": COLOURS[3], "mix": COLOURS[4],
+         "ln-scaling": COLOURS[5]}  # fmt: skip
+
+
+def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
+    """The gap to consensus under six layer norms: flows (full marks orthonormal, open marks iid), theory (lines).
+
+    (a) Doubly logarithmic, the collapse of residual streams shows as straight lines; grey: slopes -1 and -2. (b)
+    Semilogarithmic, that of Post-LN and nGPT does; grey: e^(-2t) and e^(-2 alpha t). (c) The gap times t^p, p the
+    exponent of the collapse (2; 1 for LN-scaling), tends to a constant; Pre-LN and Peri-LN differ before t = 100. (d)
+    Mean radius from orthonormal tokens over its growth: t, and 2 sqrt(t) for LN-scaling; under Post-LN and nGPT the
+    radius is 1. Theory is for orthonormal tokens: iid tokens share exponents, not constants.
+    """
+    with styled() as figure:
+        fig = figure.Figure(figsize=(PAGE, 5.2))
+        axes = fig.subplots(2, 2).ravel()
+        for placement in parameters.placements:
+            _one(axes, parameters, placement, data[placement])
+        _guides(axes, parameters)
+        for one, x, y in zip(axes, ("log", "linear", "log", "log"), ("log", "log", "log", "linear"), strict=True):
+            one.set_xscale(x)
+            one.set_yscale(y)
+            one.set_xlabel("time $t$")
+        for one, words in zip(axes, (r"gap $1 - \rho$", r"gap $1 - \rho$", r"$(1 - \rho)\,t^p$", "radius / growth"),
+                              strict=True):  # fmt: skip
+            one.set_ylabel(words)
+        titles = ("all placements", "exponential collapse", "algebraic collapse, times $t^p$", "radius over its growth")
+        for letter, one, title in zip("abcd", axes, titles, strict=True):
+            panel(one, letter, title)
+        for face, words in ((GREY, "orthonormal tokens"), ("white", "iid tokens")):
+            axes[0].plot([], [], "o", ms=4, mec=GREY, mfc=face, mew=0.8, label=words)
+        handles, labels = axes[0].get_legend_handles_labels()
+        fig.legend(handles, labels, loc="outside lower center", ncols=4, handlelength=2.6)
+        return fig
+
+
+def _guides(axes: Any, parameters: Parameters) -> None:
+    """Slopes, limits of the axes, and where a panel shows the constant 1."""
+    last = 2.0**parameters.last
+    for power, height, side in ((2, 0.15, "top"), (1, 100.0, "bottom")):
+        late = np.array([last / 30, last])
+        axes[0].plot(late, height * late ** -float(power), color=GREY, lw=0.8)
+        middle = float(np.sqrt(late.prod()))
+        axes[0].annotate(f"$t^{{-{power}}}$", (middle, height * middle**-power), color=GREY, fontsize=7, va=side,
+                         ha="right" if side == "top" else "left")  # fmt: skip
+    axes[0].set_ylim(parameters.gap / 3, 3.0)
+    axes[1].set_xlim(0, -np.log(parameters.gap) / min(2.0, 2 * parameters.alpha) * 1.05)
+    axes[1].set_ylim(parameters.gap / 3, 3.0)
+    axes[2].set_xlim(left=0.5)
+    axes[2].set_ylim(0.2, 1e2)
+    axes[3].set_xlim(left=0.5)
+    axes[3].set_ylim(0, 2.2)
+    axes[3].axhline(1.0, color=GREY, lw=0.8, zorder=0)
+
+
+def _one(axes: Any, parameters: Parameters, placement: str, part: xr.Dataset) -> None:
+    kind, power = decay(parameters, placement)
+    frames = part["time"].values
+    line = np.geomspace(frames[1], frames[-1], 300)
+    path = theory.norm_overlap(
+        line, parameters.beta, parameters.n, placement,  # type: ignore[arg-type]
+        alpha=parameters.alpha, switch=parameters.switch,
+    )  # fmt: skip
+    look = {"color": TINTS[placement], "ls": STYLES[placement], "lw": 1.1}
+    mark = {"marker": MARKS[placement], "mec": TINTS[placement], "ls": "none", "mew": 0.8, "ms": 4}
+    shift = list(NAMES).index(placement) % 4  # marks of placements that coincide are at different times
+    axes[0].plot(line, np.exp(path.log_gap), **look)
+    axes[0].plot([], [], **(look | mark | {"ls": STYLES[placement], "mfc": TINTS[placement]}), label=NAMES[placement])
+    for start, face in (("orthonormal", TINTS[placement]), ("iid", "white")):
+        seen = part.sel(start=start).isel(time=slice(1 + shift, None, 4))
+        time, gap = seen["time"].values, seen["gap"].values
+        axes[0].plot(time, gap, mfc=face, **mark)
+        if kind == "exponential":
+            every = part.sel(start=start).isel(time=slice(2, None, 4))
+            axes[1].plot(every["time"], every["gap"], mfc=face, **mark)
+        else:
+            axes[2].plot(time, gap * time**power, mfc=face, **mark)
+    if kind == "exponential":
+        axes[1].plot(line, np.exp(path.log_gap), **look)
+        axes[1].plot(line, np.exp(-power * line), color=GREY, lw=0.8, zorder=0)
+        return
+    axes[2].plot(line, np.exp(path.log_gap) * line**power, **look)
+    growth = (lambda t: 2 * np.sqrt(t)) if placement == "ln-scaling" else (lambda t: t)
+    axes[3].plot(line, path.radius / growth(line), **look)
+    seen = part.sel(start="orthonormal").isel(time=slice(1 + shift, None, 4))
+    axes[3].plot(seen["time"], seen["radius"] / growth(seen["time"]), mfc=TINTS[placement], **mark)

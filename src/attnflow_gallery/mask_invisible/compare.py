@@ -1,0 +1,164 @@
+"""Densities with and without places, tokens with and without a mask, and what a change of topic sees."""
+
+import functools
+
+import numpy as np
+import xarray as xr
+
+from attnflow.experiments.claim import Claim, consequence
+from attnflow.experiments.statistics import student
+from attnflow.fields import Attention
+from attnflow.masks import Causal
+from attnflow.meanfield import PlacedDensity, Places, evolve, evolve_placed, placed
+from attnflow.theory import causal_weights
+from attnflow_gallery.mask_invisible.linear import Carried, carried
+from attnflow_gallery.mask_invisible.simulate import LAST, Parameters, topic
+
+SAME = consequence("A prompt that is the same at all places")
+NOISE = consequence("Noise of the start")
+SWITCH = consequence("A change of topic")
+LEVEL = 1e-3
+"""Probability that chance alone makes a claim fail, each."""
+MASKS = ("masked", "unmasked")
+
+
+@functools.lru_cache
+def iid_noise(parameters: Parameters, n: int, mask: str) -> Carried:
+    """The order parameter of iid prompts of n tokens and its noise, by linear theory."""
+    if mask == "unmasked":  # one place that hears itself: what a token adds to its own weight is of order 1/n
+        found = carried(parameters.beta, [topic(parameters)], np.eye(1), np.ones(1), parameters.until)
+        return Carried(found.order, found.noise / n)
+    weights, looked = causal_weights(n, 0.0), np.full(n, 1 / n)
+    return carried(parameters.beta, [topic(parameters)] * n, weights, looked, parameters.until)
+
+
+@functools.lru_cache
+def switch_noise(parameters: Parameters, mask: str) -> Carried:
+    """The same for the last quarter of a prompt whose topic changes."""
+    n = parameters.switch_size
+    early = round(parameters.share * n)
+    starts = [topic(parameters)] * early + [topic(parameters, parameters.turn)] * (n - early)
+    weights = causal_weights(n, 0.0) if mask == "masked" else np.full((n, n), 1 / n)
+    looked = np.where(np.arange(n) >= round(LAST * n), 1.0, 0.0)
+    return carried(parameters.beta, starts, weights, looked / looked.sum(), parameters.until)
+
+
+@functools.lru_cache
+def density_order(parameters: Parameters) -> np.ndarray:
+    """The order parameter of the density without places and mask."""
+    flow = evolve(Attention(parameters.beta), topic(parameters), parameters.until, save=1)
+    end = flow.density()
+    return np.array([np.sum(np.asarray(end.coefficients) * end.basis.harmonic(1, order)) for order in (0, -1)])
+
+
+@functools.lru_cache
+def switched(parameters: Parameters, mask: str) -> PlacedDensity:
+    """The placed density of a prompt whose topic changes, at the end."""
+    start = placed(Places((0.0, parameters.share, 1.0)), [topic(parameters), topic(parameters, parameters.turn)])
+    field = Attention(parameters.beta, mask=Causal()) if mask == "masked" else Attention(parameters.beta)
+    return evolve_placed(field, start, parameters.until, save=1).last
+
+
+def switched_order(parameters: Parameters, mask: str) -> np.ndarray:
+    """The order parameter of its last quarter."""
+    end = switched(parameters, mask)
+    return np.array([end.integral(1, order, LAST, 1.0) for order in (0, -1)])
+
+
+def mean_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean over prompts, the last axis but one, and its standard error."""
+    return values.mean(axis=-2), values.std(axis=-2, ddof=1) / np.sqrt(values.shape[-2])
+
+
+def squares(parameters: Parameters, data: dict[str, xr.Dataset], n: int) -> tuple[np.ndarray, np.ndarray]:
+    """N E|z - z of the density|^2 of iid prompts by mask, and its standard error."""
+    off = data[f"iid-{n}"]["order"].values - density_order(parameters)
+    mean, error = mean_error(n * np.sum(off**2, axis=-1, keepdims=True))
+    return mean[:, 0], error[:, 0]
+
+
+def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
+    """Densities; means and noise of iid prompts; prompts whose topic changes."""
+    return [
+        *_densities(data["densities"]), _mean(parameters, data), _noise(parameters, data),
+        *_switch(parameters, data["switch"]),
+    ]  # fmt: skip
+
+
+def _densities(part: xr.Dataset) -> list[Claim]:
+    rows, alone = part["placed"].values, part["alone"].values
+    off = np.max(np.abs(rows - alone[:, None, None]), axis=(2, 3))
+    spread = np.max(np.ptp(rows, axis=2), axis=-1)
+
+    def label(at: tuple[int, ...]) -> str:
+        return f"{part['model'].values[at[0]]}, slope {part['slope'].values[at[1]]:g}"
+
+    return [
+        # two solvers that allow 1e-10 a step relative to the largest coefficient, some tens of steps
+        Claim.equal("densities: coefficients under a mask equal those without", 0.0, off, 1e-8,
+                    "both solvers ask for 1e-10 a step", origin=SAME, labels=label),
+        Claim.at_most("densities: coefficients under a mask differ between places by", 0.0, spread, 1e-12,
+                      "rounding: prefix weights sum to 1 to the last bits, and errors grow by at most e^(4 t/4)",
+                      origin=SAME, labels=label),
+    ]  # fmt: skip
+
+
+def _mean(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
+    labels: list[str] = []
+    measured, tolerance = [], []
+    allowed = student(LEVEL, min(parameters.prompts), 4 * len(parameters.sizes))
+    for n in parameters.sizes:
+        mean, error = mean_error(data[f"iid-{n}"]["order"].values)
+        for at, mask in enumerate(MASKS):
+            measured.extend(mean[at] - density_order(parameters))
+            tolerance.extend(allowed * error[at] + iid_noise(parameters, n, mask).noise)
+            labels.extend(f"{mask}, N = {n}, {wave}" for wave in ("cos", "sin"))
+    return Claim.equal(
+        "iid prompts: the mean order parameter, with and without a mask, less that of the density", 0.0, measured,
+        tolerance, f"Student's test, level {LEVEL:g} for all; second order: the mean square of the noise",
+        origin=SAME, labels=labels,
+        detail=f"the density's is {np.hypot(*density_order(parameters)):.4f}, {parameters.lean / 2:g} at the start",
+    )  # fmt: skip
+
+
+def _noise(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
+    predicted, measured, tolerance, labels = [], [], [], []
+    allowed = student(LEVEL, min(parameters.prompts), 2 * len(parameters.sizes))
+    for n in parameters.sizes:
+        mean, error = squares(parameters, data, n)
+        for at, mask in enumerate(MASKS):
+            linear = n * iid_noise(parameters, n, mask).noise
+            predicted.append(linear)
+            measured.append(mean[at])
+            tolerance.append(allowed * error[at] + 2 * linear**2 / n)
+            labels.append(f"{mask}, N = {n}")
+    return Claim.equal(
+        "iid prompts: N E|z − z of the density|² is that of noise carried by the linearised flow", predicted, measured,
+        tolerance, f"Student's test, level {LEVEL:g} for all; a share 2 E|noise|² of the second order", origin=NOISE,
+        labels=labels, detail=f"at N = {parameters.sizes[-1]} predicted {predicted[-2]:.2f} masked, "
+        f"{predicted[-1]:.2f} not; measured {measured[-2]:.2f} and {measured[-1]:.2f}",
+    )  # fmt: skip
+
+
+def _switch(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
+    values, allowed = part["order"].values, student(LEVEL, parameters.switch_prompts, 4)
+    mean, error = mean_error(values)
+    predicted = np.array([switched_order(parameters, mask) for mask in MASKS])
+    discrete = [switch_noise(parameters, mask) for mask in MASKS]
+    room = np.array([np.abs(one.order - row) + one.noise for one, row in zip(discrete, predicted, strict=True)])
+    (apart,), (apart_error,) = mean_error(values[:1] - values[1:])
+    far = np.hypot(*apart) / max(np.hypot(*apart_error), 1e-300)
+    return [
+        Claim.equal(
+            "a change of topic: order parameter of the last quarter, with and without a mask, by the placed density",
+            predicted, mean, allowed * error + room,
+            f"Student's test, level {LEVEL:g} for all; {parameters.switch_size} places instead of a continuum; second "
+            "order: the mean square of the noise", origin=SWITCH,
+            labels=lambda at: f"{MASKS[at[0]]}, {('cos', 'sin')[at[1]]}",
+        ),
+        Claim.at_least(
+            "a change of topic is seen: the mask moves the order parameter of the last quarter, in standard errors",
+            10.0, far, 0.0, "10 standard errors are beyond any chance", origin=SWITCH,
+            detail=f"by {np.hypot(*apart):.4f}; placed densities: {np.hypot(*(predicted[0] - predicted[1])):.4f}",
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,31 @@
+"""Ways to break the simulation."""
+
+from typing import Any
+
+import numpy as np
+
+from attnflow.control import Schedule
+from attnflow.experiments.mutation import Mutation, altered
+from attnflow_gallery.measure_to_measure import simulate
+
+
+def shorter_attention(schedule: Schedule) -> Schedule:
+    """Attention acts 20 % shorter."""
+    durations = np.where(schedule.free, 1.0, 0.8) * schedule.durations
+    return Schedule(schedule.space, [(schedule[k][0], duration) for k, duration in enumerate(durations)])
+
+
+class Weak:
+    """A match whose attention is 20 % shorter when it is followed."""
+
+    def __init__(self, match: Any):
+        self.schedule, self.attention = shorter_attention(match.schedule), match.attention
+
+
+MUTATIONS = (
+    Mutation("replay: attention 20 % shorter", simulate, "match_measures",
+             lambda original: lambda *a, **k: Weak(original(*a, **k))),
+    Mutation("attention stays in the schedule that should lack it", simulate, "blind",
+             lambda _: lambda schedule: schedule),
+    Mutation("backwards: V = I/2", simulate, "MeanAttention", altered("value", lambda value: 0.5 * np.asarray(value))),
+)  # fmt: skip

@@ -1,0 +1,16 @@
+"""Ways to break the simulation."""
+
+from attnflow.experiments.mutation import Mutation, altered, result, scaled
+from attnflow_gallery.merge_times import simulate
+
+MUTATIONS = (
+    Mutation("beta 0.0001 % larger", simulate, "Attention", scaled("beta", 1 + 1e-6)),
+    Mutation("beta 2 % larger", simulate, "Attention", scaled("beta", 1.02)),
+    Mutation("equal masses", simulate, "Tokens", altered("masses", lambda masses: None)),
+    Mutation("first cluster 0.1 % heavier", simulate, "Tokens", altered("masses", lambda m: [1.001 * m[0], *m[1:]])),
+    Mutation("merging distance 1 % larger", simulate, "LongTime", scaled("angle", 1.01)),
+    Mutation("third cluster 1 % farther", simulate, "distance_of_third", result(lambda far: 1.01 * far)),
+    Mutation("SA and USA0 swapped", simulate, "MODELS",
+             lambda models: models | {"SA": models["USA0"], "USA0": models["SA"]}),
+    Mutation("USA on the clock of USA0", simulate, "MODELS", lambda models: models | {"USA": models["USA0"]}),
+)  # fmt: skip

@@ -1,0 +1,176 @@
+"""Atoms and where they are, energies, the density at rest, the minimiser at rest."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.theory import circle_points
+from attnflow_gallery.perceptron_landscape.simulate import ARC, Parameters
+
+EPS = float(np.finfo(float).eps)
+SAME = 1e-6
+"""Tokens closer than this are one atom; tokens of one atom attract each other at the rate of its mass."""
+PAPER = published("alvarez2026perceptrons")
+
+
+def atoms(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Angles and masses of the groups of tokens that lie closer than SAME."""
+    angles = np.sort(np.mod(np.arctan2(positions[:, 1], positions[:, 0]), 2 * np.pi))
+    jumps = np.flatnonzero(np.diff(angles, append=angles[0] + 2 * np.pi) > SAME)
+    if not len(jumps):
+        return angles[:1], np.ones(1)
+    angles = np.roll(angles, -jumps[0] - 1)
+    angles[len(angles) - jumps[0] - 1 :] += 2 * np.pi
+    groups = np.split(angles, np.flatnonzero(np.diff(angles) > SAME) + 1)
+    return np.mod([g.mean() for g in groups], 2 * np.pi), np.array([len(g) / len(angles) for g in groups])
+
+
+def critical_atoms(start: np.ndarray, masses: np.ndarray, beta: float, network: Any) -> tuple[np.ndarray, float]:
+    """Solve sum_j m_j e^(beta (cos(t_j - t_i) - 1)) sin(t_j - t_i) + U'(t_i) = 0 from `start`; also the curvature.
+
+    The curvature is the smallest singular value of the Jacobian at the solution: a residual r moves an atom by at most
+    r over it, to first order.
+    """
+    from scipy.optimize import root
+
+    def pull(angles: np.ndarray) -> np.ndarray:
+        gap = angles - angles[:, None]
+        slope = network.gradient(circle_points(angles))
+        tangent = np.stack([-np.sin(angles), np.cos(angles)], axis=-1)
+        return np.asarray((np.exp(beta * (np.cos(gap) - 1)) * np.sin(gap)) @ masses + (slope * tangent).sum(axis=-1))
+
+    found = root(pull, start, tol=1e-14, method="hybr").x
+    h = 1e-6
+    jacobian = np.stack([(pull(found + h * e) - pull(found - h * e)) / (2 * h) for e in np.eye(len(found))], axis=1)
+    return np.mod(found, 2 * np.pi), float(np.linalg.svd(jacobian, compute_uv=False).min())
+
+
+def peaks(network: Any, count: int = 4096) -> np.ndarray:
+    """Angles at which U is larger than at its neighbours on a grid."""
+    grid = 2 * np.pi * np.arange(count) / count
+    height = network.potential(circle_points(grid))
+    return np.asarray(grid[(height > np.roll(height, 1)) & (height >= np.roll(height, -1))])
+
+
+def apart(a: Any, b: Any) -> np.ndarray:
+    """Distance on the circle."""
+    return np.abs((np.asarray(a) - np.asarray(b) + np.pi) % (2 * np.pi) - np.pi)
+
+
+def network_of(data: xr.Dataset, k: int) -> theory.Landscape:
+    """Network k."""
+    return theory.Landscape(*(data[name].values[k] for name in ("directions", "biases", "weights")))
+
+
+def compare(parameters: Parameters, data: xr.Dataset) -> list[dict[str, Any]]:
+    """Per network: atoms found, atoms predicted from the nearest peaks of U, and how far off they may be."""
+    rows = []
+    for k in range(data.sizes["network"]):
+        network = network_of(data, k)
+        angles, masses = atoms(data["positions"].values[-1, k])
+        tops = peaks(network)
+        nearest = tops[np.argmin(apart(angles[:, None], tops), axis=1)]
+        predicted, curvature = critical_atoms(nearest, masses, parameters.beta, network)
+        off = (float(data["speed"].values[k].max()) + 64 * EPS) / curvature + SAME**2
+        rows.append(
+            {
+                "angles": angles, "masses": masses, "peaks": tops, "predicted": predicted,
+                "distance": float(apart(angles, predicted).max()), "tolerance": 2 * off,
+            }
+        )  # fmt: skip
+    return rows
+
+
+def bounds(parameters: Parameters, data: xr.Dataset) -> np.ndarray:
+    """1/(2 beta) + max U of every network."""
+    tops = [theory.largest_potential(network_of(data, k))[0] for k in range(data.sizes["network"])]
+    return theory.dirac_bound(parameters.beta, np.array(tops))
+
+
+def certificate(parameters: Parameters, data: xr.Dataset, k: int) -> float:
+    """Mean less smallest value of Phi at the end of repelling tokens: they are at most so far above the minimum."""
+    ends, network = data["positions"].values[-1, k], network_of(data, k)
+    masses = np.full(len(ends), 1 / len(ends))
+    rest = (ends, masses, parameters.beta, network)
+    fine = circle_points(2 * np.pi * np.arange(20_000) / 20_000)
+    return float(masses @ theory.first_variation(ends, *rest) - theory.first_variation(fine, *rest).min())
+
+
+def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
+    """Five statements: three on the paper's landscape, two derived."""
+    up, rows = data["even"], compare(parameters, data["even"])
+    limits = bounds(parameters, up)
+    rounding = 64 * EPS * (1 + limits.max())
+    growth = np.diff(up["energy"].values, axis=0).min(axis=0)
+    fall = -np.diff(data["repel"]["energy"].values, axis=0).max(axis=0)
+    count, n = up.sizes["network"], up.sizes["token"]
+
+    def network(at: tuple[int, ...]) -> str:
+        return f"network {at[0]}"
+
+    return [
+        Claim.equal(
+            f"{count} networks, {n} tokens: angle of atoms less that of the critical point next to a peak of U", 0.0,
+            [row["distance"] for row in rows], [row["tolerance"] for row in rows],
+            "twice the speed left at the end over the curvature; width of atoms squared; rounding",
+            origin=PAPER, labels=network,
+            detail=f"{sum(len(row['angles']) for row in rows)} atoms, {sum(len(row['peaks']) for row in rows)} peaks",
+        ),
+        Claim.at_least(
+            "growth of E between frames (attracting tokens), fall of E (repelling tokens)", 0.0,
+            np.concatenate([growth, fall]), rounding, "rounding of sums over pairs", origin=PAPER,
+            labels=lambda at: f"{'attracting' if at[0] < count else 'repelling'}, network {at[0] % count}",
+        ),
+        _largest(parameters, data["peak"], limits),
+        _exception(parameters, data["exception"]),
+        _at_rest(data["rest"], data["minimum"]),
+    ]  # fmt: skip
+
+
+def _largest(parameters: Parameters, data: xr.Dataset, limits: np.ndarray) -> Claim:
+    """E at a distance x from the peak is lower by |U''| x^2/2, and the speed left is |U''| x."""
+    tops = [theory.largest_potential(network_of(data, k))[1] for k in range(len(limits))]
+    bent = np.array([
+        -theory.dirac_stability(circle_points(angle), parameters.beta, network_of(data, k)).hessian_eigenvalues[0]
+        for k, angle in enumerate(tops)
+    ])  # fmt: skip
+    left = data["speed"].max("token").values ** 2 / bent
+    return Claim.equal(
+        f"tokens that start within {ARC:g} of the highest peak: E at the end, against 1/(2β) + max U", limits,
+        data["energy"].values[-1], left + 64 * EPS * (1 + abs(limits)),
+        "square of the speed left over the curvature of U; rounding", origin=PAPER,
+        labels=lambda at: f"network {at[0]}",
+    )  # fmt: skip
+
+
+def _exception(parameters: Parameters, data: xr.Dataset) -> Claim:
+    """The density without atoms is at rest up to the threshold, and beyond it the excess of u pulls."""
+    from scipy.special import ive
+
+    fastest = data["speed"].max("token").values
+    n, limit = data.sizes["token"], data.attrs["limit"]
+    # the trapezoidal rule is exact up to degrees beyond n, whose coefficients e^(-beta) I_(n-1)(beta) are
+    missed = 4 * float(ive(n - 1, parameters.beta)) + 64 * EPS
+    beyond = np.maximum(np.array(parameters.shares) - 1, 0.0) * limit
+    words = ", ".join(f"{share:g}" for share in parameters.shares)
+    return Claim.equal(
+        f"U = u cos θ, u/u* = {words}: largest speed in the density without atoms, against max(u - u*, 0)", beyond,
+        fastest, beyond * (2 * np.pi / n) ** 2 / 8 + missed,
+        "the largest sine on the grid; trapezoidal rule: degrees beyond the number of tokens; rounding",
+        origin=consequence("A density at rest"), labels=[f"u = {share:g} u*" for share in parameters.shares],
+    )  # fmt: skip
+
+
+def _at_rest(data: xr.Dataset, best: xr.Dataset) -> Claim:
+    """From the minimiser on a grid the energy falls by no more than its distance to the minimum on the circle."""
+    fall = data["energy"].values[0] - data["energy"].values[1:]
+    gap = best["circle_gap"].values
+    return Claim.at_most(
+        "repelling tokens on the atoms of the minimiser: E leaves its certified range by", 0.0,
+        np.maximum(-fall, fall - gap), 64 * EPS, "E falls by 0 to mean Φ - min Φ of the minimiser; rounding",
+        origin=consequence("Repelling tokens"), labels=lambda at: f"network {at[1]}, frame {at[0] + 1}",
+        detail=f"ranges up to {gap.max():.1e}",
+    )  # fmt: skip

@@ -1,0 +1,67 @@
+"""Measured times of the transition against the curve and its spread."""
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments.statistics import fit, log_rms
+from attnflow_gallery.phase_diagram.simulate import Parameters
+
+ERRORS = 4.0
+"""Standard errors that a random number may be off."""
+FARTHEST = 5.0
+"""Standard deviations that one draw may be off: 6e-7 for each of some hundred independent draws."""
+FIRST_ORDER = consequence("The time of one draw")
+
+
+def compare(parameters: Parameters, part: xr.Dataset) -> xr.Dataset:
+    """Predictions beside measured times: from orthogonality, from the measured mean overlap, and the spread."""
+    n, level, beta = parameters.n, parameters.level, part["beta"].values
+    started = theory.equiangular_time(level, beta[:, None, None], n, part["start"].values)
+    return part.assign(
+        predicted=(("beta",), theory.equiangular_time(level, beta, n)),
+        started=(("beta", "d", "seed"), started),
+        spread=(("beta", "d"), theory.collapse_time_spread(beta[:, None], n, part["d"].values[None, :])),
+    )
+
+
+def relative(pairs: xr.Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Per d: log of the root mean square, over draws and beta, of (time - prediction)/prediction, and its error."""
+    off = (pairs["time"] - pairs[name]) / pairs["predicted"]
+    return log_rms((off**2).mean("beta", skipna=False).transpose("d", "seed").values)
+
+
+def constant(pairs: xr.Dataset) -> tuple[float, float]:
+    """Root mean square of (time - prediction)/(its spread of first order) as d grows, with its standard error."""
+    off, d = (pairs["time"] - pairs["predicted"]) / pairs["spread"], pairs["d"].values.astype(float)
+    square = (off**2).mean("beta", skipna=False).transpose("d", "seed").values
+    found, error = fit([np.ones_like(d), 1 / d], *log_rms(square))
+    return float(np.exp(found[0])), float(np.exp(found[0]) * error[0])
+
+
+def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
+    """The curve at the largest d, the constant of first order, and the exponent of what is left."""
+    pairs = compare(parameters, data["times"])
+    largest, betas = pairs.isel(d=-1), pairs["beta"].values
+    share, error = constant(pairs)
+    d = pairs["d"].values.astype(float)
+    found, errors = fit([np.ones_like(d), np.log(d), 1 / d], *relative(pairs, "started"))
+    reason = f"{ERRORS:g} standard errors, {parameters.draws} draws per d; finite d is fitted by a term in 1/d"
+    return [
+        Claim.equal(
+            f"d = {int(largest['d'])}: time of the transition of every draw, against the curve",
+            largest["predicted"].values[:, None], largest["time"].transpose("beta", "seed").values,
+            FARTHEST * largest["spread"].values[:, None],
+            f"{FARTHEST:g} standard deviations of first order: the mean overlap at the start over γ'(0)",
+            origin=published("geshkovski2025perspective", "section 6"), labels=lambda at: f"β = {betas[at[0]]:g}",
+        ),
+        Claim.equal(
+            "root mean square deviation from the curve over its value of first order, all β, d → ∞",
+            1.0, share, ERRORS * error, reason, origin=FIRST_ORDER,
+        ),
+        Claim.equal(
+            "exponent of d in the deviation from theory started at the measured mean overlap, all β",
+            -1.0, float(found[1]), ERRORS * float(errors[1]), reason, origin=FIRST_ORDER,
+        ),
+    ]  # fmt: skip

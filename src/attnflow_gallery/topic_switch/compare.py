@@ -1,0 +1,147 @@
+"""Densities against linear theory, tokens against densities, and the depth of the take-over."""
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.experiments.claim import Claim, consequence, published
+from attnflow_gallery.topic_switch.simulate import LAST, Parameters
+
+LINEAR = consequence("The signal of each topic")
+DEPTH = consequence("The depth of the take-over")
+RULE = consequence("The rule log(1/share) + 1/2")
+LIMIT = published("duerinckx2026kinetic", "the mean field of a causal prompt")
+ROUND = 2e-7
+"""Steps of the density err by 1e-10 of f, here divided by eps/2 = 0.0025; polynomials in the place by `place_tail`."""
+
+
+def rate(parameters: Parameters) -> float:
+    """a_1 of softmax on the circle."""
+    return float(theory.causal_rates(1, parameters.beta, 2, "SA"))
+
+
+def cases(parameters: Parameters) -> list[str]:
+    """Names of the cases."""
+    pairs = zip(parameters.shares, parameters.slopes, strict=True)
+    return [f"share {share:g}, slope {slope:g}" for share, slope in pairs]
+
+
+def signals(parameters: Parameters, case: int, times: np.ndarray) -> np.ndarray:
+    """(topic, time): closed forms, averaged over the last places."""
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    places = (1 + LAST) / 2 + (1 - LAST) / 2 * nodes
+    share, slope, depth = parameters.shares[case], parameters.slopes[case], rate(parameters) * times[:, None]
+    both = (signal(depth, share, slope, places) for signal in (theory.early_signal, theory.late_signal))
+    return np.array([one @ weights / 2 for one in both])
+
+
+def measured(part: xr.Dataset) -> np.ndarray:
+    """(topic, ...): both topics."""
+    return np.stack([part["early"].values, part["late"].values])
+
+
+def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
+    """Linear theory; the depth and the rule; the order of what it misses; tokens over density."""
+    return [
+        _linear(parameters, data),
+        _depth(parameters, data),
+        _rule(parameters, data),
+        _second(parameters, data),
+        _tokens(parameters, data),
+    ]
+
+
+def _linear(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
+    """Extrapolated from eps and eps/2, since the first term left out is of order eps^2."""
+    off, room, labels = [], [], []
+    for case, name in enumerate(cases(parameters)):
+        part = data[f"density-{case}"].isel(time=slice(1, None))
+        wide, small = np.moveaxis(measured(part)[:, 1:], 1, 0)
+        exact, second = signals(parameters, case, part["time"].values), (wide - small) * 4 / 3
+        off.append((small - (wide - small) / 3) / exact - 1)
+        tail = float(part["place_tail"].max())
+        room.append(2 * (second / exact) ** 2 + ROUND / exact + 10 * tail / exact)
+        labels.append(name)
+    times = [data[f"density-{case}"]["time"].values[1:] for case in range(len(labels))]
+    return Claim.equal(
+        "density: amplitudes of both topics at the last 4 % of places over e^c P(N_c > N_y) and e^c P(N_c ≤ N_y)", 0.0,
+        np.stack(off), np.stack(room), "extrapolated to eps = 0 from two eps: twice the square of the share of order "
+        "eps², steps, and the last polynomials in the place", origin=LINEAR,
+        labels=lambda at: f"{labels[at[0]]}, {('early', 'late')[at[1]]}, t = {times[at[0]][at[2]]:g}",
+    )  # fmt: skip
+
+
+def depths(parameters: Parameters, data: dict[str, xr.Dataset]) -> tuple[np.ndarray, np.ndarray]:
+    """Depths of the take-over at the place 1, extrapolated to eps = 0, and how much that changed them."""
+    times = np.array([data[f"density-{case}"]["takeover"].values[1:] for case in range(len(parameters.shares))])
+    return rate(parameters) * (times[:, 1] + (times[:, 1] - times[:, 0]) / 3), np.abs(times[:, 1] - times[:, 0])
+
+
+def _depth(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
+    found, moved = depths(parameters, data)
+    exact = theory.takeover_depth(np.array(parameters.shares), np.array(parameters.slopes))
+    return Claim.equal(
+        "density: depth a t at which the early topic takes the place 1 over: the root of P(N_c > N_y) = 1/2", exact,
+        found, moved**2 + 2e-5, "the square of what eps² moves; 2e-5 for cubic splines through the frames",
+        origin=DEPTH, labels=cases(parameters),
+    )  # fmt: skip
+
+
+def _rule(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
+    found, _ = depths(parameters, data)
+    plain = np.array(parameters.slopes) == 0
+    more = (found + np.log(parameters.shares))[plain]
+    low, high = 0.5, np.log(2)
+    return Claim.equal(
+        "density, no slope: the depth of the take-over less log(1/share) is between 1/2 and log 2", (low + high) / 2,
+        more, (high - low) / 2, "both ends are limits, for a small share and for a share near 1", origin=RULE,
+        labels=[name for name, some in zip(cases(parameters), plain, strict=True) if some],
+        detail=", ".join(f"{value:.4f}" for value in more),
+    )  # fmt: skip
+
+
+def _second(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
+    powers = []
+    for case in range(len(parameters.shares)):
+        part = data[f"density-{case}"].isel(time=-1)
+        wide, small = np.moveaxis(measured(part)[:, 1:], 1, 0)
+        exact = signals(parameters, case, np.atleast_1d(part["time"].values))[:, 0]
+        powers.append(np.log2(np.abs((wide / exact - 1) / (small / exact - 1))))
+    # relative amplitude squared: what the fourth order does to the power
+    size = np.array([
+        (parameters.small * np.abs(measured(data[f"density-{case}"].isel(time=-1))[:, 1])) ** 2
+        for case in range(len(parameters.shares))
+    ])  # fmt: skip
+    return Claim.equal(
+        "density: what linear theory misses is of order eps²: power of eps", 2.0, powers, 4 * size + 0.01,
+        "the next order, four times the square of the amplitude; 0.01 for steps", origin=LINEAR,
+        labels=lambda at: f"{cases(parameters)[at[0]]}, {('early', 'late')[at[1]]}",
+    )  # fmt: skip
+
+
+def misses(parameters: Parameters, data: dict[str, xr.Dataset], case: int) -> np.ndarray:
+    """(topic, size, shift, time): tokens less density, over the whole signal of the density."""
+    tokens, density = data[f"tokens-{case}"], data[f"density-{case}"]
+    every = parameters.frames // parameters.reads
+    exact = measured(density)[:, 0, ::every]
+    return np.asarray((measured(tokens) - exact[:, None, None]) / np.sum(exact, axis=0))[..., 1:]
+
+
+def errors(parameters: Parameters, data: dict[str, xr.Dataset]) -> np.ndarray:
+    """(case, size): root mean square of `misses` over topics, shifts and times."""
+    rows = [misses(parameters, data, case) for case in range(len(parameters.shares))]
+    return np.array([np.sqrt(np.mean(one**2, axis=(0, 2, 3))) for one in rows])
+
+
+def _tokens(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
+    off = np.stack([misses(parameters, data, case)[:, 1].mean(axis=1) for case in range(len(parameters.shares))])
+    few, many = parameters.tokens
+    size = errors(parameters, data)
+    times = [data[f"tokens-{case}"]["time"].values[1:] for case in range(len(parameters.shares))]
+    return Claim.equal(
+        f"{many} tokens: amplitudes of both topics less those of the density, over the signal, mean of quiet starts",
+        0.0, off, 2 * size[:, 0, None, None] * np.sqrt(few / many) + 0 * off,
+        f"twice the root mean square for {few} tokens, times N^(-1/2); quiet starts fall faster", origin=LIMIT,
+        labels=lambda at: f"{cases(parameters)[at[0]]}, {('early', 'late')[at[1]]}, t = {times[at[0]][at[2]]:g}",
+        detail="root mean squares " + ", ".join(f"{a:.1e} to {b:.1e}" for a, b in size),
+    )  # fmt: skip

@@ -1,0 +1,13 @@
+"""Ways to break the simulation."""
+
+from attnflow.experiments.mutation import Mutation, altered, scaled
+from attnflow.masks import Everyone
+from attnflow_gallery.topic_switch import simulate
+
+MUTATIONS = (
+    Mutation("no mask", simulate, "Causal", lambda original: lambda **k: Everyone()),
+    Mutation("beta 0.1 % larger", simulate, "attention", scaled("beta", 1.001)),
+    Mutation("switch at a place 10 % later", simulate, "switch", scaled("share", 1.1)),
+    Mutation("slope larger by 1", simulate, "attention", altered("slope", lambda slope: slope + 1)),
+    Mutation("flows of tokens end 10 % late", simulate, "advance", scaled("t1", 1.1)),
+)

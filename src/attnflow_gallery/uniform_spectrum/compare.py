@@ -1,0 +1,107 @@
+"""Rates of the linearised field and of growing modes against the spectrum."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.experiments.claim import Claim, published
+from attnflow_gallery.uniform_spectrum.simulate import MODELS, NEAR, Parameters, thresholds
+
+EPS = float(np.finfo(np.float64).eps)
+SPECTRUM = published("bruno2024emergence")
+SPACES = (("circle", 2), ("sphere", 3), ("steps", 2))
+
+
+def linear(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
+    """One row per eigenvector of the linearised field, on the clock of SA: kind, d, model, beta, k, rates, rest."""
+    rows = []
+    for kind, d in SPACES:
+        n, sees = parameters.ring, parameters.ring - 1
+        if kind == "sphere":
+            n, sees = 2 * parameters.latitudes**2, 2 * parameters.latitudes - 1
+        for model, beta in itertools.product(MODELS, data[kind]["beta"].values if kind in data else ()):
+            found = data[kind].sel(model=model, beta=beta)
+            k, unit = found["degree"].values, 1.0
+            if model == "USA0":
+                unit = 1 / float(theory.degree_weights(beta, d, 1)[0])
+            # weights are off by beta eps, sums of n by (4 + sqrt(n)) eps; a derivative has a factor beta
+            tolerance = EPS * (4 + np.sqrt(n) + beta) * (1 + beta) * found["peak"].values + _beyond(beta, d, sees - k)
+            columns = {"k": k, "measured": found["rate"].values * unit, "rest": found["rest"].values * unit}
+            columns |= {"predicted": theory.growth_rates(beta, d, k, model) * unit, "tolerance": tolerance}
+            rows += _rows({"kind": kind, "d": d, "model": model, "beta": float(beta)}, columns)
+    return rows
+
+
+def growing(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
+    """One row per growing mode, on the clock of SA."""
+    rows = []
+    for _, flow in data["growth"].groupby("flow"):
+        one = flow.squeeze("flow")
+        model, beta, d = str(one["model"].values), float(one["beta"]), int(one["dimension"])
+        k, amplitude, until = one["degree"].values, one["amplitude"].values, float(one["time"][-1])
+        predicted = theory.growth_rates(beta, d, k, model) * float(one["unit"])
+        slope = np.sqrt(k * (k + d - 2.0))  # root mean square of the gradient
+        tolerance = 2 * predicted**5 * parameters.step**4 / 120
+        tolerance += 4 * EPS * slope * np.sqrt(until / parameters.step) / (parameters.size * until)
+        tolerance += amplitude[:, -1] ** 2 * one["fourth"].values / until
+        tolerance += _beyond(beta, d, 2 * min(parameters.meridian, parameters.sides) - 1 - k)
+        with np.errstate(invalid="ignore", divide="ignore"):  # a mode that is gone has no rate, and its claim fails
+            measured = np.log(amplitude[:, -1] / amplitude[:, 0]) / until
+        columns = {"k": k, "measured": measured, "predicted": predicted, "tolerance": tolerance}
+        rows += _rows({"kind": "growth", "d": d, "model": model, "beta": beta}, columns)
+    return rows
+
+
+def _rows(labels: dict[str, Any], columns: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    return [labels | dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _beyond(beta: float, d: int, degrees: np.ndarray) -> np.ndarray:
+    """Rate that kernel degrees above these may feign: sum of j (j+d-2) p_j/(beta p_0), p_j the kernel's weights."""
+    weights = theory.degree_weights(beta, d, int(max(degrees)) + 200)
+    j = np.arange(len(weights))
+    terms = j * (j + d - 2) * weights / (beta * weights[0])
+    return np.array([terms[int(k) + 1 :].sum() for k in degrees])
+
+
+def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
+    """The linearised field, the degree that grows fastest, and modes that grow by decades."""
+    still, grown = linear(parameters, data), growing(parameters, data)
+    decades = [row["measured"] * parameters.until / np.log(10) for row in grown]
+    return [
+        Claim.equal(
+            "Tokens on the circle and S²: DF v = λ_k v for gradients v of harmonics of degree k", 0.0,
+            [[row["measured"] - row["predicted"], row["rest"]] for row in still],
+            [[row["tolerance"]] for row in still],
+            "round-off, and degrees of the kernel beyond the exactness of the quadrature that the tokens form",
+            origin=SPECTRUM, labels=lambda at: f"{('⟨v, DF v⟩ − λ_k', 'rest of DF v')[at[1]]}, {_where(still[at[0]])}",
+        ),
+        _fastest(parameters, data["steps"]),
+        Claim.equal(
+            "Tokens on S^(d−1), several d: a seeded mode of degree k grows at the rate λ_k",
+            [row["predicted"] for row in grown], [row["measured"] for row in grown],
+            [row["tolerance"] for row in grown],
+            "2λ⁵h⁴/120 of RK4, round-off over the seed, mean fourth power of the density reached, quadrature",
+            origin=SPECTRUM, labels=[_where(row) for row in grown], detail=f"by up to {max(decades):.1f} decades",
+        ),
+    ]  # fmt: skip
+
+
+def _fastest(parameters: Parameters, steps: xr.Dataset) -> Claim:
+    """Just below and just above every threshold."""
+    found = steps["degree"].values[steps["rate"].values.argmax(axis=-1)]  # model, beta
+    expected = [k + side for k in parameters.thresholds for side in (0, 1)]
+    names = [f"{sign} β = {b:.6g}" for b in thresholds(parameters) for sign in ("below", "above")]
+    return Claim.equal(
+        f"Circle, {100 * NEAR:g} % below and above the β of λ_k = λ_(k+1): the fastest degree is k, then k + 1",
+        np.broadcast_to(expected, found.shape), found, 0.0,
+        "whole numbers; at this distance the rates of k and k + 1 differ by 1e8 times round-off",
+        origin=SPECTRUM, labels=lambda at: f"{tuple(MODELS)[at[0]]}, {names[at[1]]}",
+    )  # fmt: skip
+
+
+def _where(row: dict[str, Any]) -> str:
+    return f"S^{row['d'] - 1}, {row['model']}, β = {row['beta']:.6g}, k = {row['k']}"

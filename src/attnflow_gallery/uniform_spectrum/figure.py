@@ -1,0 +1,110 @@
+"""Rates of modes, their growth, and what is missed."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from attnflow import theory
+from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow_gallery.uniform_spectrum.compare import growing, linear
+from attnflow_gallery.uniform_spectrum.simulate import Parameters, typical
+
+MARKERS = "osD^vP"
+STYLES = ("-", "--", "-.", ":", "-", "--")
+
+
+def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
+    """Growth of modes of the uniform measure: tokens (marks) and theory (lines).
+
+    (a) Rates of the linearised field at tokens, SA; dotted: 2/e. (b) Means of cos(kθ) along the flow on the circle;
+    lines: e^(λ_k t); vertical line: where rates are read off. (c) Rates of growing modes on S^(d-1) over the mean
+    weight (1 for SA); small full marks: SA, large open circles: USA0. (d) How much of its tolerance each rate uses, as
+    a cumulative share of the rates: all of a curve left of 1 means that all rates agree.
+    """
+    still, grown = linear(parameters, data), growing(parameters, data)
+    with styled() as figure:
+        fig = figure.Figure(figsize=(PAGE, 5.2))
+        axes = fig.subplots(2, 2)
+        _draw_linear(axes[0, 0], still)
+        _draw_growth(axes[0, 1], parameters, typical(parameters), data)
+        _draw_dimensions(axes[1, 0], parameters, typical(parameters), grown)
+        _draw_errors(axes[1, 1], still + grown)
+        return fig
+
+
+def _draw_linear(axes: Any, rows: list[dict[str, Any]]) -> None:
+    kind = "circle" if any(row["kind"] == "circle" for row in rows) else "sphere"
+    betas = sorted({r["beta"] for r in rows if r["kind"] == kind})
+    for beta, colour, marker, style in zip(betas, COLOURS, MARKERS, STYLES, strict=False):
+        some = [r for r in rows if (r["kind"], r["model"], r["beta"]) == (kind, "SA", beta) and r["predicted"] > 1e-3]
+        k = np.array([r["k"] for r in some])
+        axes.plot(k, [r["predicted"] for r in some], style, color=colour, lw=1.0)
+        shown = np.unique(np.round(np.geomspace(1, len(k), 16)).astype(int)) - 1
+        label = rf"$\beta = {beta:g}$"
+        axes.plot(k[shown], [some[j]["measured"] for j in shown], marker, ms=3.2, color=colour, label=label)
+    axes.axhline(2 / np.e, color=INK, lw=0.8, ls=":")
+    axes.annotate("$2/e$", (1.0, 2 / np.e), xycoords=("axes fraction", "data"), fontsize=7, va="bottom", ha="right")
+    axes.set_xscale("log")
+    axes.set_ylim(0, 1.05)
+    axes.set_xlabel("degree $k$")
+    axes.set_ylabel(r"rate $\lambda_k$")
+    axes.legend(loc="upper left", ncols=3, columnspacing=0.8, handletextpad=0.1)
+    panel(axes, "a", "linearised field at tokens on " + ("the circle" if kind == "circle" else "$S^2$"))
+
+
+def _draw_growth(axes: Any, parameters: Parameters, beta: float, data: dict[str, xr.Dataset]) -> None:
+    flow = data["saturation"] if "saturation" in data else data["growth"].isel(flow=0)
+    times, root = flow["time"].values, np.sqrt(2.0)
+    for k, colour, marker in zip(parameters.degrees, COLOURS, MARKERS, strict=False):
+        amplitude = flow["amplitude"].sel(degree=k).values / root
+        line = amplitude[0] * np.exp(float(theory.growth_rates(beta, 2, k)) * times)
+        axes.plot(times[line < 1], line[line < 1], color=colour, lw=0.9)
+        axes.plot(times, np.abs(amplitude), marker, ms=2.6, color=colour, label=f"$k = {k}$")
+    axes.axvline(parameters.until, color=GREY, lw=0.8, ls=":")
+    axes.set_yscale("log")
+    axes.set_ylim(parameters.size / 3, 30)
+    axes.set_xlabel("time $t$")
+    axes.set_ylabel(r"$|\langle\cos k\theta\rangle|$")
+    axes.legend(loc="upper left", ncols=3, columnspacing=0.8, handletextpad=0.1)
+    panel(axes, "b", rf"growth on the circle, SA, $\beta = {beta:g}$")
+
+
+def _draw_dimensions(axes: Any, parameters: Parameters, beta: float, rows: list[dict[str, Any]]) -> None:
+    for d, colour, marker, style in zip(parameters.dims, COLOURS, MARKERS, STYLES, strict=False):
+        k = np.arange(1, max(parameters.degrees) + 1)
+        axes.plot(k, theory.growth_rates(beta, d, k), style, color=colour, lw=1.0)
+        for model, size, face in (("USA0", 7.0, "none"), ("SA", 3.4, colour)):
+            some = [r for r in rows if (r["d"], r["model"], r["beta"]) == (d, model, beta)]
+            axes.plot(
+                [r["k"] for r in some], [r["measured"] for r in some], marker if model == "SA" else "o", ms=size, lw=0,
+                mec=colour, mfc=face, mew=0.8, label=f"SA, $d = {d}$" if model == "SA" else None,
+            )  # fmt: skip
+    axes.plot([], [], "o", ms=7.0, mec=INK, mfc="none", mew=0.8, label="USA0")
+    axes.set_ylim(0, 1.2)
+    axes.set_xlabel("degree $k$")
+    axes.set_ylabel(r"rate $\lambda_k$ / mean weight")
+    axes.legend(loc="upper right", ncols=3, columnspacing=0.8, handletextpad=0.1)
+    panel(axes, "c", rf"growing modes on $S^{{d-1}}$, $\beta = {beta:g}$")
+
+
+def _draw_errors(axes: Any, rows: list[dict[str, Any]]) -> None:
+    kinds = (
+        (("circle", "steps"), "linearised, circle", "-"),
+        (("sphere",), "linearised, $S^2$", "--"),
+        (("growth",), "growing modes", "-."),
+    )
+    for (kind, words, style), colour in zip(kinds, (COLOURS[0], COLOURS[2], COLOURS[4]), strict=True):
+        some = [row for row in rows if row["kind"] in kind]
+        used = np.sort([abs(row["measured"] - row["predicted"]) / row["tolerance"] for row in some])
+        axes.plot(np.maximum(used, 1e-5), np.arange(1, len(used) + 1) / len(used), style, color=colour, lw=1.4,
+                  label=f"{words} ({len(used)})", drawstyle="steps-post")  # fmt: skip
+    axes.axvline(1, color=INK, lw=1.0)
+    axes.set_xscale("log")
+    axes.set_xlim(1e-4, 3)
+    axes.set_ylim(0, 1.4)
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
+    axes.set_xlabel(r"|measured $-$ predicted| / tolerance")
+    axes.set_ylabel("share of the rates")
+    axes.legend(loc="upper left")
+    panel(axes, "d", "errors of all rates")
