@@ -29,7 +29,7 @@ def one(seed: int, number: int) -> dict[str, Any]:
 
     from attnflow import Tokens, control
     from attnflow.errors import AttnflowError
-    from attnflow.experiments.clouds import atoms, cloud
+    from attnflow.experiments.kit.clouds import atoms, cloud
 
     d, count, each = DIMS[number % 3], 2 + number // 3 % 4, (1, 4)[number // 12 % 2]
     rng = np.random.default_rng([seed, number])

@@ -73,6 +73,27 @@ def test_imports_point_downwards():
     assert not offenders, "\n" + "\n".join(offenders)
 
 
+def test_the_gallery_imports_public_names_only():
+    """A client of the library: rooms of `attnflow`, names in their `__all__`, and itself."""
+    import attnflow_gallery
+
+    home = Path(attnflow_gallery.__file__).parent
+    public = {attnflow._ROOMS[room]: importlib.import_module(attnflow._ROOMS[room]) for room in attnflow._ROOMS}
+    public["attnflow"] = attnflow
+    offenders = []
+    for path in sorted(home.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            where = f"{path.relative_to(home)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.Import):
+                offenders += [f"{where}: import {one.name}" for one in node.names if one.name.startswith("attnflow.")]
+            elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "attnflow":
+                room = public.get(node.module)
+                names = [one.name for one in node.names]
+                hidden = names if room is None else [name for name in names if name not in room.__all__]
+                offenders += [f"{where}: {node.module}.{name} is not public" for name in hidden]
+    assert not offenders, "\n" + "\n".join(offenders)
+
+
 def test_every_room_has_a_floor():
     rooms = {p.stem for p in ROOT.iterdir() if p.stem not in ("__init__", "__pycache__", "py")}
     assert rooms == set(FLOOR) | {"theory"}

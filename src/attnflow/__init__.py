@@ -35,7 +35,8 @@ _ROOMS = {
     "rules": "attnflow.flows.methods.rules", "noises": "attnflow.flows.noises", "observe": "attnflow.observe",
     "meanfield": "attnflow.meanfield", "decoders": "attnflow.decoders", "stability": "attnflow.stability",
     "learn": "attnflow.learn", "theory": "attnflow.theory", "special": "attnflow.special", "runs": "attnflow.runs",
-    "plots": "attnflow.plots", "experiments": "attnflow.experiments", "references": "attnflow.references",
+    "plots": "attnflow.plots", "style": "attnflow.plots.style", "experiments": "attnflow.experiments",
+    "kit": "attnflow.experiments.kit", "references": "attnflow.references",
     "depth": "attnflow.depth", "control": "attnflow.control", "errors": "attnflow.errors",
 }  # fmt: skip
 """Where the rest stands: the room, and the module that it is."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnflow.experiments.claim import share_interval
-from attnflow.experiments.statistics import CONFIDENCE
+from attnflow.experiments.kit.statistics import CONFIDENCE
 from attnflow.spaces import Sphere
 from attnflow.tokens import uniform
 from attnflow_gallery import consensus

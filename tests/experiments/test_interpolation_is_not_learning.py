@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from attnflow.experiments import Study
-from attnflow.experiments.statistics import log_rms
+from attnflow.experiments.kit.statistics import log_rms
 from attnflow_gallery import interpolation_is_not_learning as experiment
 from attnflow_gallery.interpolation_is_not_learning import compare, simulate
 from tests.experiments.mutants import mutation

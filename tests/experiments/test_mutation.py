@@ -9,7 +9,7 @@ import pytest
 
 from attnflow.errors import InvalidInput
 from attnflow.experiments import Claim, Mutation, Salted, kill_matrix
-from attnflow.experiments.mutation import altered, given, read_matrices, result, scaled
+from attnflow.experiments.mutation import altered, read_matrices, result, scaled, with_arguments
 
 SOURCE = """
 def grow(rate, time=2.0):
@@ -37,7 +37,7 @@ def test_which_claims_notice(module):
     made = [
         Mutation("faster", module, "grow", scaled("rate", 1.5)),
         Mutation("longer", module, "grow", altered("time", lambda t: t + 1)),
-        Mutation("a little", module, "grow", given(time=2.01)),
+        Mutation("a little", module, "grow", with_arguments(time=2.01)),
         Mutation("backwards", module, "grow", result(lambda x: -x)),
     ]
     found = kill_matrix(module, None, made)
@@ -88,4 +88,4 @@ def test_salts_change_every_stream():
     assert len(set(draws)) == 9
     assert plain.seeds(range(3)) == (0, 1, 2)
     assert not set(other.seeds(range(1000))) & {*plain.seeds(range(1000)), *Parameters(salt=8).seeds(range(1000))}
-    assert Parameters(4).n == 4, "the salt is given by its name only"
+    assert Parameters(4).n == 4, "the salt is with_arguments by its name only"

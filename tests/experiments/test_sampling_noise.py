@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attnflow.experiments import sampling_noise
+from attnflow.experiments.kit import sampling_noise
 from attnflow.fields import Attention
 from attnflow.meanfield import CircleBasis, empirical, quiet
 from attnflow.observe import energy

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from attnflow.experiments.citation import Citation, cited
     from attnflow.experiments.claim import NUMERICS, Claim, Origin, consequence, published
     from attnflow.experiments.execute import look_up, read_claims, reproduce, resume
-    from attnflow.experiments.mutation import Mutation, kill_matrix
+    from attnflow.experiments.files import from_files
+    from attnflow.experiments.mutation import (
+        Mutation,
+        altered,
+        faster,
+        kill_matrix,
+        other_beta,
+        result,
+        scaled,
+        with_arguments,
+    )
     from attnflow.experiments.parts import open_part
     from attnflow.experiments.randomness import Salted
     from attnflow.experiments.study import Study
@@ -29,24 +39,41 @@ __all__ = [
     "Origin",
     "Salted",
     "Study",
+    "altered",
     "cited",
     "consequence",
+    "faster",
     "find",
+    "from_files",
     "kill_matrix",
     "look_up",
     "names",
     "open_part",
+    "other_beta",
     "published",
     "read_claims",
     "reproduce",
+    "result",
     "resume",
+    "scaled",
+    "with_arguments",
 ]
 _HOME = {
     "attnflow.experiments.catalogue": ["Experiment", "find", "names"],
     "attnflow.experiments.citation": ["Citation", "cited"],
     "attnflow.experiments.claim": ["NUMERICS", "Claim", "Origin", "consequence", "published"],
     "attnflow.experiments.execute": ["look_up", "read_claims", "reproduce", "resume"],
-    "attnflow.experiments.mutation": ["Mutation", "kill_matrix"],
+    "attnflow.experiments.files": ["from_files"],
+    "attnflow.experiments.mutation": [
+        "Mutation",
+        "altered",
+        "faster",
+        "kill_matrix",
+        "other_beta",
+        "result",
+        "scaled",
+        "with_arguments",
+    ],
     "attnflow.experiments.parts": ["open_part"],
     "attnflow.experiments.randomness": ["Salted"],
     "attnflow.experiments.study": ["Study"],

@@ -51,9 +51,14 @@ def scaled(argument: str, factor: float) -> Callable[[Any], Any]:
     return altered(argument, lambda value: factor * value)
 
 
-def given(**arguments: Any) -> Callable[[Any], Any]:
+def with_arguments(**arguments: Any) -> Callable[[Any], Any]:
     """Sets arguments of a function or class, whatever it is called with."""
     return lambda original: lambda *a, **k: original(*a, **(k | arguments))
+
+
+def faster(factor: float) -> Callable[[Any], Any]:
+    """Multiplies the fields that a function or class makes: tokens move `factor` times as fast."""
+    return lambda original: lambda *a, **k: factor * original(*a, **k)
 
 
 def altered(argument: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:

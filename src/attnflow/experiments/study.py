@@ -1,16 +1,19 @@
 """What an experiment computes with: parts that are kept on disk, and a way to say how far it is."""
 
+import dataclasses
+import functools
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attnflow.checks import instance
 from attnflow.errors import InvalidInput
 from attnflow.experiments.parts import open_part, pack
-from attnflow.flows import AbstractWork, Control, Drive, Progress
+from attnflow.flows import AbstractWork, Control, Drive, Fixed, Progress, Solve
 from attnflow.interrupts import raise_if_interrupted
 from attnflow.runs.files import write_atomically, writing
 from attnflow.runs.store import ZarrSink
@@ -18,20 +21,22 @@ from attnflow.runs.store import ZarrSink
 if TYPE_CHECKING:
     import xarray as xr
 
+T = TypeVar("T")
 OnProgress = Callable[[str, float], None]
+Maker = "Callable[[], xr.Dataset] | AbstractWork | tuple[Any, ...]"
 
 
 class Study:
     """What `run(parameters, study)` of an experiment computes with: results that are kept part by part.
 
     ```python
-    def run(parameters: Parameters, study: af.experiments.Study) -> xr.Dataset:
-        def make() -> xr.Dataset:
-            study.progress("following the tokens", 0.0)
-            flow = af.solve(af.Attention(parameters.beta), af.uniform(af.Sphere(3), n=64), 10.0)
-            return xr.Dataset({"energy": flow.energy})
+    def run(parameters: Parameters, study: af.experiments.Study) -> dict[str, xr.Dataset]:
+        return study.parts({f"beta{beta:g}": (follow, beta) for beta in parameters.betas})
 
-        return study.part("flow", make)
+
+    def follow(beta: float) -> xr.Dataset:
+        flow = af.solve(af.Attention(beta), af.uniform(af.Sphere(3), n=64), 10.0)
+        return xr.Dataset({"energy": flow.energy})
     ```
 
     A part that is finished lies in `folder` as an .npz file. When the study is resumed, after Ctrl-C or a crash, it is
@@ -47,6 +52,8 @@ class Study:
         self.on_progress = on_progress
         self.asked: set[str] = set()
         self.share = 0.0
+        self.window = (0.0, 1.0)
+        """The shares of the whole at which the current one of several `parts` begins and ends."""
 
     def part(self, name: str, make: "Callable[[], xr.Dataset] | AbstractWork") -> "xr.Dataset":
         """The part `name`: loaded if it is there, else made, stored in one atomic step, and loaded.
@@ -75,6 +82,40 @@ class Study:
                 shutil.rmtree(self.folder / f"{name}.rows", ignore_errors=True)
         return open_part(path)
 
+    def along(self, items: "Iterable[T]") -> "Iterator[T]":
+        """The items one after the other, each an equal share of the work; `progress` takes the share of an item."""
+        (begin, end), every = self.window, list(items)
+        for k, item in enumerate(every):
+            share = (end - begin) / len(every)
+            self.window = begin + k * share, begin + (k + 1) * share
+            yield item
+        self.window = begin, end
+
+    def parts(self, makers: "Mapping[str, Maker]") -> "dict[str, xr.Dataset]":
+        """One part after the other, by name: (function, *arguments), a function without arguments, or work.
+
+        Progress is said by name, and every part counts as the same share of the whole.
+        """
+        found = {}
+        for name, maker in self.along(makers.items()):
+            self.progress(name, 0.0)
+            found[name] = self.part(name, functools.partial(*maker) if isinstance(maker, tuple) else maker)
+        return found
+
+    def refined(self, name: str, work: Solve, order: int = 4) -> "xr.Dataset":
+        """`work` with the steps h of its method `Fixed(h)`, and with h/2: the finer values and their errors.
+
+        Beside every variable v stands `v_error`, |v(h) - v(h/2)|/(2^order - 1), the first term of the error of v by
+        Richardson's extrapolation; rounding is not in it. Both flows are parts of their own, which stream their rows
+        to disk and resume. `order` is the order of the method that the claims rely on, 4 for the default rule.
+        """
+        method = instance("method", work.method, Fixed, "Fixed(step), whose step is halved")
+        finer = dataclasses.replace(work, method=dataclasses.replace(method, step=method.step / 2))
+        both = {f"{name}-coarse": work, f"{name}-fine": finer}
+        coarse, fine = self.parts(both).values()
+        numbers = [key for key, variable in fine.data_vars.items() if variable.dtype.kind == "f"]
+        return fine.assign({f"{key}_error": abs(fine[key] - coarse[key]) / (2**order - 1) for key in numbers})
+
     def _carried_out(self, name: str, work: AbstractWork) -> "xr.Dataset":
         """The dataset of work that streams its rows into a folder of its own beside the parts."""
         rows = self.folder / f"{name}.rows"
@@ -83,7 +124,7 @@ class Study:
 
         def say(progress: Progress) -> None:
             share = min(progress.time / progress.until, 1.0) if np.isfinite(progress.until) else 0.0
-            self.progress(f"{name}: {progress.note or f'{share:.0%}'}", self.share)
+            self.progress(f"{name}: {progress.note or f'{share:.0%}'}", share)
 
         sink = ZarrSink(rows / "arrays.zarr", rows / "checkpoint")
         result = Drive(work.checked()).run(Control(sink, say, check=True))
@@ -94,12 +135,13 @@ class Study:
         return found
 
     def progress(self, text: str, share: float) -> None:
-        """Say what is being done and which share of the whole is done; call it often.
+        """Say what is being done and which share of the whole, or of the current part, is done; call it often.
 
         After Ctrl-C `solve` ends its flow early. This method, and the end of a part, then raise KeyboardInterrupt, so
         that nothing incomplete is stored.
         """
         raise_if_interrupted()
-        self.share = min(max(float(share), 0.0), 1.0)
+        begin, end = self.window
+        self.share = begin + (end - begin) * min(max(float(share), 0.0), 1.0)
         if self.on_progress is not None:
             self.on_progress(text, self.share)

@@ -19,6 +19,7 @@ from attnflow.fields.pairs import Pairs
 from attnflow.fields.perceptron import Composed, Perceptron, Potential
 from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens
 from attnflow.fields.rescaled import Rescaled
+from attnflow.fields.structure import Part
 from attnflow.fields.timed import breaks
 from attnflow.fields.units import ReluUnit
 from attnflow.fields.weights import AbstractWeight, Constant, Function, Interpolated, PerLayer, Pieces, Random
@@ -61,6 +62,7 @@ __all__ = [
     "Ngpt",
     "NoEncoding",
     "Pairs",
+    "Part",
     "PerLayer",
     "Perceptron",
     "Peri",

@@ -18,7 +18,7 @@ from attnflow.fields.encodings import AbstractEncoding
 from attnflow.fields.features import Features
 from attnflow.fields.linear import Identity, as_linear_map, as_weights, known, largest
 from attnflow.fields.maps import AbstractLinearMap
-from attnflow.fields.normalisers import AbstractNormaliser, Softmax, Unnormalised
+from attnflow.fields.normalisers import AbstractNormaliser, Softmax, Unnormalised, as_normaliser, model_of
 from attnflow.fields.pairs import Keys, Pairs, Values, values_of
 from attnflow.fields.queries import AbstractQuery, AtTokens
 from attnflow.fields.structure import Part, Summed, is_exact, matrix_bound
@@ -36,7 +36,7 @@ class Attention(AbstractField):
     """X[mu](x) = sum_j A_j(x) V y_j, weights A_j(x) proportional to m_j exp(beta <Qx, Ky_j>).
 
     `Attention(beta=9.0)` is softmax self-attention with Q = K = V = I (the model SA);
-    `Attention(beta=9.0, normaliser=Unnormalised())` its gradient-flow variant (USA0). The weight of a token on itself
+    `Attention(beta=9.0, normaliser="USA0")` its gradient-flow variant. The weight of a token on itself
     moves nothing, but counts in the softmax denominator. Memory is bounded by the tile of `sum`, never n x n.
 
     Matrices with the head as first axis, (heads, rows, dim), make several heads in one batched evaluation:
@@ -55,7 +55,8 @@ class Attention(AbstractField):
         output: matrices O_h, (heads, dim, rows of V) or (dim, rows of V); the identity if left out. The bias of a
             `Biased` one, (dim,), is added once, behind the sum over heads.
         average: of the heads: "mean" (a = 1), "root" (a = 1/2) or "sum" (a = 0).
-        normaliser: `Softmax()`, `Unnormalised(clock)`, `Hardmax()` or `Sinkhorn()`.
+        normaliser: `Softmax()`, `Unnormalised(clock)`, `Hardmax()` or `Sinkhorn()`; or a model of `theory` by its
+            name, "SA" (softmax), "USA0" or "USA" (unnormalised).
         mask: `Everyone()`, `Causal(slope)`, `Window(width)` or `Table(matrix)`.
         encoding: `Rotary()` or `Sinusoidal(size)`: places in the logits.
         sum: how pairs are summed; left out, `solve` and `prepare` choose, and a bare `velocity` uses `Tiled()`.
@@ -84,7 +85,7 @@ class Attention(AbstractField):
         value: Any = None,
         output: Any = None,
         average: str = "mean",
-        normaliser: AbstractNormaliser | None = None,
+        normaliser: AbstractNormaliser | str | None = None,
         mask: AbstractMask | None = None,
         encoding: AbstractEncoding | None = None,
         sum: AbstractSum | None = None,
@@ -103,10 +104,9 @@ class Attention(AbstractField):
         self.value = as_linear_map("value", value)
         self.output, self.output_bias = as_weights("output", output)
         self.average = average
-        self.normaliser = Softmax() if normaliser is None else normaliser
+        self.normaliser = as_normaliser(normaliser)
         self.mask = Everyone() if mask is None else mask
         self.sum = sum
-        checks.instance("normaliser", self.normaliser, AbstractNormaliser, "a normaliser such as Softmax()")
         checks.instance("mask", self.mask, AbstractMask, "a mask such as Causal()")
         checks.instance("sum", sum, AbstractSum | None, "a sum such as Tiled()")
         for member in members_of(self.kernel) or ():
@@ -118,6 +118,11 @@ class Attention(AbstractField):
         if not isinstance(self.kernel, Exponential):
             raise InvalidInput(f"the kernel {type(self.kernel).__name__} is not Exponential(beta) and has no `beta`.")
         return self.kernel.beta
+
+    @property
+    def model(self) -> str:
+        """The model of `theory`, "SA", "USA0" or "USA": `theory.merging.merge_time(field.beta, model=field.model)`."""
+        return model_of(self.normaliser)
 
     @property
     def heads(self) -> int | None:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from attnflow import describe
 from attnflow.axes import Number, positive, scalar
-from attnflow.checks import shown, whole
+from attnflow.checks import instance, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields.pairs import Pairs, Values, values_of
 from attnflow.kernels import AbstractKernel, Exponential
@@ -232,6 +232,28 @@ class Sinkhorn(AbstractNormaliser):
                 f"Sinkhorn with the mask {type(mask).__name__}: rows and columns cannot both sum to 1 when some pairs "
                 "are unseen (under a causal mask only the identity does). Use Softmax(), or the mask Everyone()."
             )
+
+
+MODELS: dict[str, AbstractNormaliser] = {"SA": Softmax(), "USA0": Unnormalised("USA0"), "USA": Unnormalised("USA")}
+"""The models of `theory` by their names: self-attention, and unnormalised self-attention on two clocks."""
+
+
+def as_normaliser(given: AbstractNormaliser | str | None) -> AbstractNormaliser:
+    """The normaliser of a model, or the one that is given; softmax by default."""
+    if not isinstance(given, str):
+        chosen = Softmax() if given is None else given
+        return instance("normaliser", chosen, AbstractNormaliser, "a normaliser such as Softmax()")
+    if given not in MODELS:
+        raise InvalidInput(f"`normaliser` is {shown(given)}; use one of {', '.join(map(repr, MODELS))}, or an object.")
+    return MODELS[given]
+
+
+def model_of(normaliser: AbstractNormaliser) -> str:
+    """The name by which `theory` knows attention with this normaliser: "SA", "USA0" or "USA"."""
+    for name, one in MODELS.items():
+        if eqx.tree_equal(one, normaliser) is True:
+            return name
+    raise InvalidInput(f"theory has no model with {normaliser!r}; its models are {', '.join(MODELS)}.")
 
 
 def _positive(normaliser: AbstractNormaliser, kernel: AbstractKernel) -> None:

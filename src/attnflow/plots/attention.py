@@ -45,10 +45,7 @@ def draw_attention(flow: AbstractTrajectory | FigureData, frames: tuple[int, int
                 weights * len(order), norm=LogNorm(1e-3, max(10.0, float(weights.max()) * len(order))), cmap="cividis",
                 interpolation="nearest",
             )  # fmt: skip
-            axes.set_title(data.axis.title(data.log_time[k]))
-            axes.set_xticks([])
-            axes.set_yticks([])
-            axes.set_xlabel("listened to")
+            axes.set(title=data.axis.title(data.log_time[k]), xticks=[], yticks=[], xlabel="listened to")
         panels[0].set_ylabel("listening")
         fig.colorbar(image, ax=panels, label=r"$n A_{ij}$", aspect=18, shrink=0.85)
         return fig

@@ -133,8 +133,8 @@ def _finish(panels: Any, axis: TimeAxis, every: list[FigureData], most: float) -
         panels[0].set_ylabel(r"energy $\hat E$" if plain else NUMBERS[name])
         if name == "speed":
             panels[0].set_yscale("log")
-    panels[1].set_ylabel(r"mean overlap $\langle x_i, x_j\rangle$" if _on_spheres(every) else "mean square radius")
-    panels[1].set_ylim(0, 1.02 if _on_spheres(every) else None)
+    panels[1].set(ylabel=r"mean overlap $\langle x_i, x_j\rangle$" if _on_spheres(every) else "mean square radius")
+    panels[1].set(ylim=(0, 1.02 if _on_spheres(every) else None))
     panels[2].set_ylabel("clusters, once condensed")
     scale_of_counts(panels[2], most)
     for axes in panels:

@@ -334,10 +334,8 @@ def draw_degrees(axes: Any, view: View) -> None:
         axes.axhline(resolution, color=GREY, ls=":", lw=0.8, zorder=1, label="resolution")
     axes.set_yscale("log")
     low = min(np.min(sizes[sizes > 0]) for sizes in found)
-    axes.set_ylim(max(1e-17, min(low, 1e-8) / 10), 20)
-    axes.set_xlim(0, max(view.flow.basis.degree, 1))
-    axes.set_xlabel("degree $k$")
-    axes.set_ylabel("coefficients (relative)")
+    axes.set(ylim=(max(1e-17, min(low, 1e-8) / 10), 20), xlim=(0, max(view.flow.basis.degree, 1)), xlabel="degree $k$")
+    axes.set(ylabel="coefficients (relative)")
     axes.legend(loc="best", handlelength=1.2)
 
 

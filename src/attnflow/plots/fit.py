@@ -104,9 +104,7 @@ def draw_losses(axes: Any, fitted: Fitted) -> None:
     axes.plot(np.arange(1, len(losses) + 1), losses, color=COLOURS[0], marker="o" if len(losses) == 1 else None, ms=3)
     if (losses > 0).all():
         axes.set_yscale("log")
-    axes.set_xlim(0, len(losses) + 1)
-    axes.set_xlabel("step")
-    axes.set_ylabel("loss (cross-entropy)")
+    axes.set(xlim=(0, len(losses) + 1), xlabel="step", ylabel="loss (cross-entropy)")
 
 
 def draw_regions(axes: Any, classifier: Classifier, fitted: Fitted, when: str) -> None:
@@ -156,9 +154,8 @@ def draw_flow(axes: Any, fitted: Fitted) -> None:
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     _draw_border(axes, classifier, view, low, high)
     plain = classifier.dim == 2
-    axes.set_xlabel("$x_1$" if plain else "across the read-out")
-    axes.set_ylabel("$x_2$" if plain else "along the read-out")
-    axes.set_title(f"paths until $T = {float(classifier.until):g}$")
+    axes.set(xlabel="$x_1$" if plain else "across the read-out", ylabel="$x_2$" if plain else "along the read-out")
+    axes.set(title=f"paths until $T = {float(classifier.until):g}$")
 
 
 def is_pointwise(classifier: Classifier, points: np.ndarray) -> bool:

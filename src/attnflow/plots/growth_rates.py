@@ -25,8 +25,7 @@ def draw_growth_rates(beta: float, d: int) -> Any:
         axes.axhline(2 / np.e, color=GREY, ls=":", lw=0.8, label="$2/e$")
         axes.set_ylim(0, 1.15 * max(2 / np.e, float(rates.max())))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
-        axes.set_xlabel("degree $k$")
-        axes.set_ylabel(r"growth rate $\lambda_k$")
-        axes.set_title(rf"uniform measure on $S^{{{d - 1}}}$, softmax, $\beta = {beta:g}$")
+        axes.set(xlabel="degree $k$", ylabel=r"growth rate $\lambda_k$")
+        axes.set(title=rf"uniform measure on $S^{{{d - 1}}}$, softmax, $\beta = {beta:g}$")
         axes.legend(loc="upper right")
         return fig

@@ -98,9 +98,7 @@ def draw_w2(axes: Any, match: Matching) -> None:
     axes.plot(number, np.maximum(match.w2, smallest), "o", ms=3, color=INK, label="after")
     if match.work is not None:
         axes.axhline(match.work.tol, color=INK, lw=0.6, ls=":", label="tol")
-    axes.set_yscale("log")
-    axes.set_xlim(0.5, len(number) + 0.5)
+    axes.set(yscale="log", xlim=(0.5, len(number) + 0.5))
     axes.locator_params(axis="x", integer=True)
-    axes.set_xlabel("measure")
-    axes.set_ylabel("W₂ from the target")
+    axes.set(xlabel="measure", ylabel="W₂ from the target")
     axes.legend()

@@ -155,8 +155,7 @@ def draw_quartiles(axes: Any, groups: list[Group]) -> None:
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, min_n_ticks=1))
         axes.set_xlim(n - 0.5, 0.5)
-    axes.set_xlabel("clusters left")
-    axes.set_ylabel(r"$\log t$ of the merge")
+    axes.set(xlabel="clusters left", ylabel=r"$\log t$ of the merge")
     axes.legend(loc="upper left")
 
 
@@ -184,8 +183,7 @@ def _finish(axes: Any, title: str) -> None:
     if not axes.lines:
         say(axes, "no system has made this merge")
         return
-    axes.set_ylim(0, 1.02)
-    axes.set_xlabel(r"$\log t$")
+    axes.set(ylim=(0, 1.02), xlabel=r"$\log t$")
     axes.legend(
         title=title, loc="lower center", bbox_to_anchor=(0.5, 0.98), ncols=min(len(axes.lines), 4), handlelength=1.2,
         columnspacing=1.2,

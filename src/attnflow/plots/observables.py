@@ -65,8 +65,7 @@ def draw_rows(result: AbstractResult) -> Any:
             axes.plot(
                 at, some.T, color=COLOURS[0], lw=1.2 if len(some) == 1 else 0.5, marker="." if len(at) < 2 else ""
             )
-            axes.set_xlabel(dim)
-            axes.set_ylabel(name.replace("_", " "))
+            axes.set(xlabel=dim, ylabel=name.replace("_", " "))
         for axes in panels[len(shown) :]:
             axes.remove()
         return fig

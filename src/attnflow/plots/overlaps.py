@@ -46,8 +46,7 @@ def draw_overlap_map(fig: Any, axes: Any, data: FigureData, *, bins: int = 120, 
     of = "" if len(chosen) == np.count_nonzero(whole["masses"].values) else f" (of {len(chosen)} tokens)"
     fig.colorbar(mesh, ax=axes, label=f"share of pairs{of}", aspect=25)
     on_sphere = isinstance(data.flow.space, Sphere)
-    axes.set_ylabel(r"overlap $\langle x_i, x_j\rangle$" if on_sphere else r"cosine of $x_i$ and $x_j$")
-    axes.set_ylim(-1, 1)
+    axes.set(ylabel=r"overlap $\langle x_i, x_j\rangle$" if on_sphere else r"cosine of $x_i$ and $x_j$", ylim=(-1, 1))
     data.axis.draw(axes)
 
 

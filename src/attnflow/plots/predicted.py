@@ -20,11 +20,9 @@ def draw_middle(context: int, slope: float, beta: float, depth: float, d: int = 
             axes.plot(tokens[least], values[least], "o", ms=5, color=COLOURS[4], label=f"token {tokens[least]}")
             axes.legend(loc="upper center")
         inner = values[(tokens > 0.02 * context) | (tokens >= tokens[-1])]
-        axes.set_ylim(0, 1.25 * float(inner.max()))
-        axes.set_xlim(0, context)
-        axes.set_xlabel("token $j$ of the prompt")
-        axes.set_ylabel(r"$N\,\mathrm{E}\langle x_N(t), x_j(0)\rangle$")
-        axes.set_title(rf"$N = {context}$, $\beta = {beta:g}$, $t = {depth:g}$, slope {slope:g}")
+        axes.set(ylim=(0, 1.25 * float(inner.max())), xlim=(0, context), xlabel="token $j$ of the prompt")
+        axes.set(ylabel=r"$N\,\mathrm{E}\langle x_N(t), x_j(0)\rangle$")
+        axes.set(title=rf"$N = {context}$, $\beta = {beta:g}$, $t = {depth:g}$, slope {slope:g}")
         return fig
 
 
@@ -40,9 +38,7 @@ def draw_depth(
         for level in (0.5, 0.9):
             axes.axhline(level, color=GREY, ls=":", lw=0.8)
         top = float(np.max(overlap))
-        axes.set_ylim(0, 1 if top > 0.4 else 1.2 * max(top, 1e-12))
-        axes.set_xlim(0, float(at[-1]))
-        axes.set_xlabel("layer")
-        axes.set_ylabel(r"mean overlap $\langle x_i, x_j\rangle$")
-        axes.set_title(rf"$d = {d}$, {heads} heads, {context} tokens, step {step:g}")
+        axes.set(ylim=(0, 1 if top > 0.4 else 1.2 * max(top, 1e-12)), xlim=(0, float(at[-1])), xlabel="layer")
+        axes.set(ylabel=r"mean overlap $\langle x_i, x_j\rangle$")
+        axes.set(title=rf"$d = {d}$, {heads} heads, {context} tokens, step {step:g}")
         return fig

@@ -270,8 +270,7 @@ def _limits(axes: Any, points: np.ndarray) -> None:
     """Limits that hold the tokens of all frames, the same for both axes."""
     flat = points.reshape(-1, points.shape[-1])[:, :2]
     middle, reach = (flat.max(axis=0) + flat.min(axis=0)) / 2, 0.55 * max(np.ptp(flat, axis=0).max(), 1e-9)
-    axes.set_xlim(middle[0] - reach, middle[0] + reach)
-    axes.set_ylim(middle[1] - reach, middle[1] + reach)
+    axes.set(xlim=(middle[0] - reach, middle[0] + reach), ylim=(middle[1] - reach, middle[1] + reach))
 
 
 def _lines() -> Any:

@@ -138,8 +138,7 @@ def draw_axes(axes: Any, view: View) -> None:
     axes.margins(0.1)
     axes.set_aspect("equal")
     if view.unit:
-        axes.set_xlim(-1.12, 1.12)
-        axes.set_ylim(-1.12, 1.12)
+        axes.set(xlim=(-1.12, 1.12), ylim=(-1.12, 1.12))
     if not view.labels:
         axes.axis("off")
         return
@@ -151,8 +150,7 @@ def draw_axes(axes: Any, view: View) -> None:
     if len(view.labels) == 1:  # a line
         axes.set_aspect("auto")
         axes.set_box_aspect(0.2)
-        axes.set_yticks([])
-        axes.set_ylim(-1, 1)
+        axes.set(yticks=[], ylim=(-1, 1))
     if view.limits is not None:
         if view.limits == (-math.pi, math.pi):
             axes.set_xticks([-math.pi, 0, math.pi], ["−π", "0", "π"])

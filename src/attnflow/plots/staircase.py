@@ -58,8 +58,7 @@ def draw_levels(axes: Any, data: FigureData) -> None:
             np.append(s, end), np.append(levels, levels[-1]), color=COLOURS[4], ls="--", lw=1.0, zorder=4,
             drawstyle="steps-post", label=words,
         )  # fmt: skip
-    axes.set_xlim(clock[0], end)
-    axes.set_xlabel(r"$(\log t)/\beta$" if scale != 1 else r"$\log t$")
+    axes.set(xlim=(clock[0], end), xlabel=r"$(\log t)/\beta$" if scale != 1 else r"$\log t$")
     _level_axis(axes, level)
     axes.legend(loc="upper left")
 
@@ -69,8 +68,7 @@ def draw_path(axes: Any, data: FigureData) -> None:
     assert data.tree is not None
     stairs = data.tree.staircase
     axes.plot(stairs["arc"].values, stairs["level"].values, color=COLOURS[0])
-    axes.set_xlabel("arc length of the path")
-    axes.set_xlim(0, None)
+    axes.set(xlabel="arc length of the path", xlim=(0, None))
     _level_axis(axes, stairs["level"].values)
 
 
@@ -144,9 +142,7 @@ def _limit(data: FigureData) -> tuple[np.ndarray, np.ndarray, str] | None:
 
 
 def _level_axis(axes: Any, level: np.ndarray) -> None:
-    axes.set_ylim(min(0.0, float(level.min())), 1.3)
-    axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
-    axes.set_ylabel(r"level $2\beta E_0$")
+    axes.set(ylim=(min(0.0, float(level.min())), 1.3), yticks=[0, 0.25, 0.5, 0.75, 1], ylabel=r"level $2\beta E_0$")
 
 
 def _model(data: FigureData) -> str:

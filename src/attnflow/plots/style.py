@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["COLOURS", "COLUMN", "GREY", "INK", "PAGE", "panel", "shades", "styled"]
+"""What figures outside the package may use."""
 COLUMN = 3.4
 """Width of a journal column, inches."""
 PAGE = 7.0

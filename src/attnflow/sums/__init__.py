@@ -7,6 +7,7 @@ from attnflow.sums.cutoff import Cutoff
 from attnflow.sums.dense import Dense
 from attnflow.sums.fused import Fused
 from attnflow.sums.harmonics import Harmonics
+from attnflow.sums.series import needed_degree
 from attnflow.sums.sht import FastSphere
 from attnflow.sums.tiled import Tiled, over_pairs
 from attnflow.sums.weights import Arguments, Charges, Columns, Moments, Weights
@@ -31,5 +32,6 @@ __all__ = [
     "Weights",
     "choose",
     "consider",
+    "needed_degree",
     "over_pairs",
 ]

@@ -14,11 +14,7 @@ V and QK. Rounding errors push the token at 0 away doubly exponentially fast, so
 u < 40: then all other rows are Boolean to 1e-9. Not shown: V < 0, where tokens collapse and A becomes uniform.
 """
 
-from attnflow_gallery.boolean_attention.compare import claims
-from attnflow_gallery.boolean_attention.figure import draw
-from attnflow_gallery.boolean_attention.mutations import MUTATIONS
-from attnflow_gallery.boolean_attention.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2023emergence",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
-from attnflow.experiments.frames import EPS
+from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import EPS
 from attnflow.observe import boolean_rows
 from attnflow_gallery.boolean_attention.simulate import Parameters, exact
 

@@ -35,8 +35,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
             image = axes.pcolormesh(edges, edges, first["story"].values[frame], cmap="Blues", vmin=0, vmax=1,
                                     rasterized=True)  # fmt: skip
             axes.invert_yaxis()
-            axes.set_aspect("equal")
-            axes.set_xlabel("key")
+            axes.set(aspect="equal", xlabel="key")
             axes.set_xticks([]), axes.set_yticks([])
             axes.set_title(f"$t = {first['time'].values[frame]:g}$", loc="right")
         shades[0].set_ylabel("query")
@@ -60,9 +59,7 @@ def _draw_paths(axes: Any, part: xr.Dataset) -> None:
         axes.annotate(str(k + 1), (0.0, path[0]), xytext=(-4, 0), textcoords="offset points", ha="right", va="center",
                       fontsize=7)  # fmt: skip
     axes.axhline(0.0, color=INK, lw=0.6, ls=":")
-    axes.set_xlim(left=-0.5)
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel("position $z_i = e^{-t} x_i$")
+    axes.set(xlim=(-0.5, None), xlabel="time $t$", ylabel="position $z_i = e^{-t} x_i$")
 
 
 def _draw_decay(axes: Any, part: xr.Dataset) -> None:
@@ -81,11 +78,8 @@ def _draw_decay(axes: Any, part: xr.Dataset) -> None:
             at, later = int(np.flatnonzero(side == k)[0]), np.linspace(times[begin], 6.0, 50)
             line = [exponents(np.abs(x[side]), math.exp(t - times[begin]))[at] for t in later]
             axes.plot(later, line, color=colour, lw=1.0)
-    axes.set_yscale("log")
-    axes.set_ylim(0.1, 900)
-    axes.set_xlim(0, 6.0)
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel(r"$-\log\sum_{j \neq \mathrm{leader}} A_{ij}$")
+    axes.set(yscale="log", ylim=(0.1, 900), xlim=(0, 6.0), xlabel="time $t$")
+    axes.set(ylabel=r"$-\log\sum_{j \neq \mathrm{leader}} A_{ij}$")
     axes.legend(title="token", ncols=2, loc="lower right", columnspacing=0.6, handletextpad=0.1)
 
 
@@ -101,9 +95,5 @@ def _draw_exact(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
         axes.plot(product * radius**2, end / radius, marks[value], ms=size, mfc="none", mec=colour, mew=0.8)
     for value, mark in marks.items():
         axes.plot([], [], mark, ms=4, mfc="none", mec=INK, mew=0.9, label=f"$V = {value:g}$")
-    axes.set_xscale("log")
-    axes.set_ylim(0, 1.03)
-    axes.set_xlabel("$QK a^2$")
-    axes.set_ylabel("$z(\\infty) / a$")
-    axes.set_xlim(0.05, 60)
+    axes.set(xscale="log", ylim=(0, 1.03), xlabel="$QK a^2$", ylabel="$z(\\infty) / a$", xlim=(0.05, 60))
     axes.legend(loc="lower right", handlelength=1.4)

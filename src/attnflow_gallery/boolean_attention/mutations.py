@@ -5,14 +5,19 @@ from typing import Any
 import numpy as np
 
 from attnflow.axes import Along
-from attnflow.experiments.mutation import Mutation, altered, given, result, scaled
+from attnflow.experiments import Mutation, altered, result, scaled, with_arguments
 from attnflow.masks import Causal
 from attnflow_gallery.boolean_attention import simulate
 
 
 def _of(argument: str, factor: float) -> Any:
     """Attention of the flow with one matrix multiplied; attention matrices are those of the right model."""
-    return altered(argument, lambda given: given.map(lambda v: factor * v) if isinstance(given, Along) else given)
+    return altered(
+        argument,
+        lambda with_arguments: (
+            with_arguments.map(lambda v: factor * v) if isinstance(with_arguments, Along) else with_arguments
+        ),
+    )
 
 
 def _moved(start: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -29,7 +34,7 @@ MUTATIONS = (
     Mutation("QK 0.01 % larger", simulate, "Attention", _of("query", 1.0001)),
     Mutation("V 0.1 % larger", simulate, "Attention", _of("value", 1.001)),
     Mutation("uniform attention", simulate, "Attention", scaled("beta", 0.0)),
-    Mutation("causal mask", simulate, "Attention", given(mask=Causal())),
+    Mutation("causal mask", simulate, "Attention", with_arguments(mask=Causal())),
     Mutation("token at 0 moved by 1 %", simulate, "triple", result(_moved)),
     Mutation("right token heavier by 1e-6", simulate, "triple", result(_tipped)),
 )

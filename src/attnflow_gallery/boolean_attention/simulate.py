@@ -9,9 +9,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow.axes import Along
-from attnflow.experiments.frames import Frames, frames
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import Frames, frames
 from attnflow.fields import Attention, Rescaled
 from attnflow.observe import attention_matrix
 from attnflow.spaces import Euclidean

@@ -15,11 +15,7 @@ converges; energies, of which causal attention has none.
 The level is 0.001 for each claim with random numbers, by Student's test with Bonferroni's bound for its entries.
 """
 
-from attnflow_gallery.causal_clusters.compare import claims
-from attnflow_gallery.causal_clusters.figure import draw
-from attnflow_gallery.causal_clusters.mutations import MUTATIONS
-from attnflow_gallery.causal_clusters.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("karagodin2024causal",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -5,8 +5,8 @@ import xarray as xr
 from scipy.integrate import quad
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
-from attnflow.experiments.statistics import counted, student
+from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import counted, student
 from attnflow_gallery.causal_clusters.simulate import LARGE, TOLERANCE, Parameters
 
 FIRST = published("karagodin2024causal", "convergence to the first token")

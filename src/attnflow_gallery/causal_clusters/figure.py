@@ -44,10 +44,8 @@ def _draw_second(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     axes.plot(last, 3 * np.exp(-last / 2), "--", color=INK, lw=0.9, label=r"slope $e^{-t/2}$")
     for t in np.unique(time):
         axes.axvline(t, color=GREY, lw=0.4, zorder=0)
-    axes.set_yscale("log")
-    axes.set_ylim(1e-6, 9)
-    axes.set_xlabel("time by the integral (thin lines: times of the flow)")
-    axes.set_ylabel("angle of tokens 1 and 2")
+    axes.set(yscale="log", ylim=(1e-6, 9), xlabel="time by the integral (thin lines: times of the flow)")
+    axes.set(ylabel="angle of tokens 1 and 2")
     axes.legend(loc="lower right")
 
 
@@ -60,9 +58,7 @@ def _draw_differences(axes: Any, parameters: Parameters, part: xr.Dataset) -> No
             row = size[b, :, p - 1] / size[b, 0, p - 1]
             axes.plot(part["time"], row, mark, color=colour, ms=3 + 1.5 * b, mfc="none" if b else colour, mew=0.8,
                       label=None if b else f"$p = {p}$")  # fmt: skip
-    axes.set_yscale("log")
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel(r"$|\Delta^p x_1(t)|\,/\,|\Delta^p x_1(0)|$")
+    axes.set(yscale="log", xlabel="time $t$", ylabel=r"$|\Delta^p x_1(t)|\,/\,|\Delta^p x_1(0)|$")
     axes.legend(loc="lower left", ncols=2)
 
 
@@ -76,12 +72,10 @@ def _draw_starts(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     ):
         axes.plot(fine, curve, color=colour, lw=1.0)
         axes.errorbar(part["angle"], mean, error, fmt=mark, color=colour, ms=3.5, lw=1.0, label=words)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     axes.set_xticks(parameters.angles, [f"{one:g}" for one in parameters.angles])
     axes.set_xticks([], minor=True)
-    axes.set_xlabel(r"angle $\delta$")
-    axes.set_ylabel("mean number of centres")
+    axes.set(xlabel=r"angle $\delta$", ylabel="mean number of centres")
     axes.legend(loc="upper right")
 
 
@@ -97,7 +91,5 @@ def _draw_number(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
     axes.set_xscale("log")
     axes.set_xticks(betas, [f"{one:g}" for one in betas])
     axes.set_xticks([], minor=True)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(r"inverse temperature $\beta$")
-    axes.set_ylabel(r"number over $\sqrt{\beta}$")
+    axes.set(ylim=(0, None), xlabel=r"inverse temperature $\beta$", ylabel=r"number over $\sqrt{\beta}$")
     axes.legend(loc="lower left", ncols=2)

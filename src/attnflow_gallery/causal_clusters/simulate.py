@@ -6,8 +6,7 @@ import functools
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention
 from attnflow.flows import Adaptive, Fixed, advance
 from attnflow.masks import Causal

@@ -7,8 +7,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, Origin, consequence, published
-from attnflow.experiments.statistics import student
+from attnflow.experiments import Claim, Origin, consequence, published
+from attnflow.experiments.kit import student
 from attnflow_gallery.causal_correlations.simulate import CASES, EDGES, FINE, QUARTERS, Parameters
 
 CLOSURE = published("duerinckx2026kinetic", "correlations to first order in 1/N")

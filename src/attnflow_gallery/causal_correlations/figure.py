@@ -52,8 +52,7 @@ def _draw_profile(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     axes.plot(place, limit, "--", color=INK, lw=0.9, label="many tokens")
     axes.errorbar((edges[1:] + edges[:-1]) / 2, part["mean"][0], part["error"][0], fmt="o", color=COLOURS[4], ms=3.5,
                   lw=1.0, label="Monte Carlo")  # fmt: skip
-    axes.set_xlabel("place of the source $j/N$")
-    axes.set_ylabel(r"$N\,\mathrm{E}\langle x_N(t), x_j(0)\rangle$")
+    axes.set(xlabel="place of the source $j/N$", ylabel=r"$N\,\mathrm{E}\langle x_N(t), x_j(0)\rangle$")
     axes.legend(loc="upper left")
 
 
@@ -67,9 +66,7 @@ def _draw_deviations(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
         axes.plot(1 / n, one.curve(n), color=colour, lw=1.0)
         axes.errorbar(1 / one.sizes, one.off, one.error, fmt=mark, color=colour, ms=3.5, lw=1.0, label=words)
     axes.axhline(0, color=INK, lw=0.6)
-    axes.set_xlim(left=0)
-    axes.set_xlabel("$1/N$")
-    axes.set_ylabel("relative deviation")
+    axes.set(xlim=(0, None), xlabel="$1/N$", ylabel="relative deviation")
     axes.legend(loc="lower left")
 
 
@@ -83,8 +80,7 @@ def _draw_softmax(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
         axes.errorbar(middle, off, error, fmt=mark, color=colour, ms=3.5, lw=1.0, label=words,
                       mfc=colour if with_self else "white")  # fmt: skip
     axes.axhline(0, color=INK, lw=0.6)
-    axes.set_xlabel("place of the source $j/N$")
-    axes.set_ylabel(f"relative deviation, $N = {int(part['size'])}$")
+    axes.set(xlabel="place of the source $j/N$", ylabel=f"relative deviation, $N = {int(part['size'])}$")
     axes.legend(loc="lower right")
 
 
@@ -97,7 +93,5 @@ def _draw_noise(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
         axes.plot(times, predicted_noise(parameters, mask, times, parameters.noise_size), color=colour, lw=1.0)
         axes.errorbar(part["time"], part["mean"], part["error"], fmt=mark, color=colour, ms=3.5, lw=1.0, label=mask)
     axes.plot(times, theory.prefix_noise(rate * times), "--", color=INK, lw=0.9, label="masked, many tokens")
-    axes.set_yscale("log")
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel(rf"$N\,\mathrm{{E}}|F|^2$,  $N = {parameters.noise_size}$")
+    axes.set(yscale="log", xlabel="time $t$", ylabel=rf"$N\,\mathrm{{E}}|F|^2$,  $N = {parameters.noise_size}$")
     axes.legend(loc="upper left")

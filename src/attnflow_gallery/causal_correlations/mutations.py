@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.experiments.mutation import Mutation, altered, given, result, scaled
+from attnflow.experiments import Mutation, altered, result, scaled, with_arguments
 from attnflow.masks import Everyone
 from attnflow.tokens import Tokens
 from attnflow_gallery.causal_correlations import simulate
@@ -31,7 +31,7 @@ MUTATIONS = (
     Mutation("beta 30 % larger", simulate, "Attention", scaled("beta", 1.3)),
     Mutation("time of the tokens 30 % longer", simulate, "advance", scaled("t1", 1.3)),
     Mutation("no mask", simulate, "Causal", _everyone),
-    Mutation("no token hears itself", simulate, "Causal", given(strict=True)),
+    Mutation("no token hears itself", simulate, "Causal", with_arguments(strict=True)),
     Mutation("slope 8 times as large", simulate, "Causal", altered("slope", lambda slope: 8 * slope)),
     Mutation("tokens lean to one side", simulate, "uniform_prompts", result(_leaning)),
     Mutation("every second token is opposite", simulate, "uniform_prompts", result(_paired)),

@@ -7,8 +7,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow.decoders import retrieval_profile, uniform_prompts
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import Fixed, advance
 from attnflow.masks import Causal, Everyone

@@ -14,11 +14,7 @@ Not shown: inputs that are rotated copies of each other, which turn alike; a boo
 tells them apart.
 """
 
-from attnflow_gallery.circle_reordering.compare import claims
-from attnflow_gallery.circle_reordering.figure import draw
-from attnflow_gallery.circle_reordering.mutations import MUTATIONS
-from attnflow_gallery.circle_reordering.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2024measure", "lipton2019kuramoto")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

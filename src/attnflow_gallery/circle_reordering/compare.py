@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow_gallery.circle_reordering.simulate import Parameters
 
 SPEED = consequence("The speed of a Poisson kernel")

@@ -30,9 +30,7 @@ def _draw_speeds(axes: Any, part: xr.Dataset) -> None:
     axes.plot(r, (1 + r**2) / 2, color=INK, lw=1.0, label="theory")
     turned = part["angle"].values[:, -1] - part["angle"].values[:, 0]
     axes.plot(part["r"], turned / part["time"].values[-1], "o", ms=4, color=COLOURS[0], label="tokens")
-    axes.set_xlabel("length $r$ of the mean")
-    axes.set_ylabel("speed")
-    axes.set_ylim(0.45, 1.05)
+    axes.set(xlabel="length $r$ of the mean", ylabel="speed", ylim=(0.45, 1.05))
     axes.legend(loc="upper left")
     panel(axes, "a", "skew attention")
 
@@ -51,7 +49,6 @@ def _draw_plan(axes: Any, part: xr.Dataset) -> None:
         axes.axvline(np.sqrt(turn), color=INK, lw=0.3, alpha=0.6)
     axes.set_ylim(-np.pi, np.pi)
     axes.set_yticks([-np.pi, 0, np.pi], [r"$-\pi$", "0", r"$\pi$"])
-    axes.set_xlabel(r"$\sqrt{t}$")
-    axes.set_ylabel("angle")
+    axes.set(xlabel=r"$\sqrt{t}$", ylabel="angle")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=3)
     panel(axes, "b", "one schedule, three measures")

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 
 from attnflow.control import Schedule
-from attnflow.experiments.mutation import Mutation, altered
+from attnflow.experiments import Mutation, altered
 from attnflow.fields import MeanAttention
-from attnflow.fields.exact import constant
 from attnflow_gallery.circle_reordering import simulate
 
 
@@ -22,7 +21,7 @@ class Other:
 
 def _is_skew(field: Any) -> bool:
     attends = isinstance(field, MeanAttention) and field.value is not None
-    return attends and bool(abs(constant(field.value)[0, 1]) > 0.5)
+    return attends and bool(abs(np.asarray(field.value.value)[0, 1]) > 0.5)
 
 
 MUTATIONS = (

@@ -7,8 +7,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow.control import match_measures, wasserstein
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import MeanAttention
 from attnflow.flows import Exact, solve
 from attnflow.tokens import Tokens

@@ -17,11 +17,7 @@ the rate of Adam were chosen after first trials with the seeds of salt 0. Not sh
 data. Fitting needs the extra `learn` (Optax).
 """
 
-from attnflow_gallery.class_separation.compare import claims
-from attnflow_gallery.class_separation.figure import draw
-from attnflow_gallery.class_separation.mutations import MUTATIONS
-from attnflow_gallery.class_separation.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("chen2018neural", "dupont2019augmented", "marion2022scaling")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

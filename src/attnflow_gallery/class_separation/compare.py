@@ -3,8 +3,8 @@
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.claim import Claim, consequence, published
-from attnflow.experiments.convergence import left_of_order, orders
+from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import left_of_order, orders
 from attnflow_gallery.class_separation.simulate import (
     CIRCLE,
     TURN,

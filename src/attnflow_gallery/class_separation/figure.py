@@ -103,12 +103,10 @@ def _networks(axes: Any, parameters: Parameters, data: dict[str, Task]) -> None:
         axes.plot(layers, gap[-1] * layers[-1] / layers, color=GREY, lw=0.7)
         axes.plot(layers, gap, mark, ms=3.8, color=colour, mec=INK, mew=0.3, label=rf"{kind}, $\mathbb{{R}}^{dim}$")
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_ylim(top=6 * axes.get_ylim()[1])
+    axes.set(yscale="log", ylim=(None, 6 * axes.get_ylim()[1]))
     axes.set_xticks(layers, [str(count) for count in layers])
     axes.minorticks_off()
-    axes.set_xlabel("layers $L$")
-    axes.set_ylabel(r"rms $|x_L - x(1)|$")
+    axes.set(xlabel="layers $L$", ylabel=r"rms $|x_L - x(1)|$")
     axes.legend(loc="upper right", ncols=2, handletextpad=0.1, columnspacing=0.8, borderaxespad=0.1)
 
 

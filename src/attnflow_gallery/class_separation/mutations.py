@@ -4,7 +4,7 @@ from typing import Any
 
 import equinox as eqx
 
-from attnflow.experiments.mutation import Mutation, altered, result
+from attnflow.experiments import Mutation, altered, result
 from attnflow_gallery.class_separation import simulate
 
 

@@ -8,12 +8,10 @@ import numpy as np
 import xarray as xr
 
 from attnflow.errors import FlowFailed
-from attnflow.experiments.frames import frames
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import frames
 from attnflow.fields import Perceptron
-from attnflow.flows import Fixed, Layers, advance
-from attnflow.flows.outcome import Ending
+from attnflow.flows import Ending, Fixed, Layers, advance
 from attnflow.learn import Classifier, fit, interleaved_classes, residual_network
 from attnflow.spaces import Euclidean
 from attnflow.tokens import Tokens

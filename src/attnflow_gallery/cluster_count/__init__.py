@@ -21,11 +21,7 @@ not used. Claims about means fail by chance with probability 0.001; a mean of 48
 10 % (beta = 8) is seen.
 """
 
-from attnflow_gallery.cluster_count.compare import claims
-from attnflow_gallery.cluster_count.figure import draw
-from attnflow_gallery.cluster_count.mutations import MUTATIONS
-from attnflow_gallery.cluster_count.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("bruno2024emergence", "geshkovski2024modes", "geshkovski2025perspective")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -7,8 +7,8 @@ import xarray as xr
 from scipy.stats import mannwhitneyu, norm
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
-from attnflow.experiments.statistics import mean_error, student
+from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import mean_error, student
 from attnflow_gallery.cluster_count.simulate import LOOKS, Parameters, linear_time, seeded_degree
 
 EARLY = 8.0

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.statistics import mean_error
+from attnflow.experiments.kit import mean_error
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
 from attnflow_gallery.cluster_count.compare import case, cases, looks, shared_beta
 from attnflow_gallery.cluster_count.simulate import LOOKS, Parameters, linear_time
@@ -56,8 +56,7 @@ def _draw_iid(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
         _bars(axes, beta * 1.04, one["clusters"], np.sqrt(beta), COLOURS[4], "s", True, labels[0])
         _bars(axes, beta / 1.04, one["modes"].sel(time=0.0), np.sqrt(beta), COLOURS[0], "o", False, labels[1])
     axes.set(xscale="log", xlim=(low, high), ylim=(0.8, 2.1))
-    axes.set_xlabel(r"inverse temperature $\beta$")
-    axes.set_ylabel(r"number / $\sqrt{\beta}$")
+    axes.set(xlabel=r"inverse temperature $\beta$", ylabel=r"number / $\sqrt{\beta}$")
     axes.legend(loc="upper right", ncols=2)
     panel(axes, "a", f"{parameters.tokens} iid tokens")
 
@@ -78,9 +77,7 @@ def _draw_modes(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
         axes.plot([], [], style + marker, color=colour, ms=4.2, lw=1.0, label=rf"$\beta = {beta:g}$")
     axes.plot([], [], "o:", color=INK, ms=4.2, mfc="white", mew=0.9, lw=0.7, label=f"{parameters.tokens} iid tokens")
     axes.axhline(1, color=GREY, lw=0.8, ls=":")
-    axes.set_ylim(0.72, 1.06)
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel(r"number of modes / $k_{\max}$")
+    axes.set(ylim=(0.72, 1.06), xlabel="time $t$", ylabel=r"number of modes / $k_{\max}$")
     axes.legend(loc="lower right", ncols=2)
     panel(axes, "b", f"modes, density of {_power(max(parameters.densities))} tokens")
 
@@ -98,10 +95,7 @@ def _draw_densities(axes: Any, parameters: Parameters, data: xr.Dataset) -> None
         axes.plot([], [], style + marker, color=colour, ms=4.2, lw=1.0, label=rf"$\beta = {beta:g}$")
     axes.plot([], [], "o", color=INK, ms=4.2, mfc="white", mew=0.9, label="iid tokens")
     axes.axhline(1, color=GREY, lw=0.8, ls=":")
-    axes.set_xscale("log")
-    axes.set_ylim(0.55, 1.2)
-    axes.set_xlabel("number of tokens $n$")
-    axes.set_ylabel(r"number of clusters / $k_{\max}$")
+    axes.set(xscale="log", ylim=(0.55, 1.2), xlabel="number of tokens $n$", ylabel=r"number of clusters / $k_{\max}$")
     axes.legend(loc="lower right", ncols=2)
     panel(axes, "c", "clusters at the end")
 
@@ -119,9 +113,7 @@ def _draw_histogram(axes: Any, parameters: Parameters, data: xr.Dataset) -> None
         )
     axes.axvline(np.sqrt(1.5 * beta), ymax=0.66, color=INK, lw=0.9, ls="--", label=r"$\sqrt{3\beta/2}$")
     axes.axvline(float(theory.dominant_degree(beta, 2)), ymax=0.66, color=GREY, lw=1.2, ls=":", label=r"$k_{\max}$")
-    axes.set_ylim(0, 1.5 * axes.get_ylim()[1])
-    axes.set_xlabel("number of clusters")
-    axes.set_ylabel("share of runs")
+    axes.set(ylim=(0, 1.5 * axes.get_ylim()[1]), xlabel="number of clusters", ylabel="share of runs")
     axes.legend(loc="upper left", ncols=2)
     panel(axes, "d", rf"$\beta = {beta:g}$")
 

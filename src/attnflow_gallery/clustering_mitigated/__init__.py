@@ -19,11 +19,7 @@ population that stays uniform, which common noise does not allow for long: hence
 exponents, and whole populations are only compared with one another. Each claim fails by chance with probability 1e-4.
 """
 
-from attnflow_gallery.clustering_mitigated.compare import claims
-from attnflow_gallery.clustering_mitigated.figure import draw
-from attnflow_gallery.clustering_mitigated.mutations import MUTATIONS
-from attnflow_gallery.clustering_mitigated.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("fedorov2026clustering", "koubbi2026homogenized")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

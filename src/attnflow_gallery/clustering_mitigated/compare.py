@@ -5,8 +5,8 @@ import xarray as xr
 from scipy.stats import t as student_distribution
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
-from attnflow.experiments.statistics import student
+from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import student
 from attnflow_gallery.clustering_mitigated.simulate import Parameters
 
 LEVEL = 1e-4

@@ -66,10 +66,7 @@ def _draw_exponents(axes: Any, parameters: Parameters, data: dict[str, xr.Datase
     axes.errorbar(some, found, 4 * error, fmt="x", ms=5, lw=0.9, color=INK, label="collapsed")
     axes.axhline(collapsed_exponent(d, parameters.h), color=INK, lw=0.8, ls=":")
     axes.axhline(0, color=GREY, lw=0.6)
-    axes.set_xscale("log")
-    axes.set_ylim(-1.0, 1.0)
-    axes.set_xlabel("logit scale $b$")
-    axes.set_ylabel(r"exponent $\Lambda$ of $1 - R$")
+    axes.set(xscale="log", ylim=(-1.0, 1.0), xlabel="logit scale $b$", ylabel=r"exponent $\Lambda$ of $1 - R$")
     axes.legend(loc="upper left")
 
 
@@ -83,8 +80,7 @@ def _draw_pairs(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
         axes.plot(tau, exponent(parameters.d, few, b) * tau, color=colour, lw=1.4, ls=ls)
         mean, error = mean_and_error(part["drift"].values.T)
         axes.errorbar(tau[::4], mean[::4], 4 * error[::4], fmt=mark, ms=4, lw=0.9, color=colour, label=f"$b = {b:g}$")
-    axes.set_xlabel(r"time $\tau$")
-    axes.set_ylabel(r"$\log(1-R)$, change")
+    axes.set(xlabel=r"time $\tau$", ylabel=r"$\log(1-R)$, change")
     axes.legend(loc="upper left")
 
 
@@ -98,9 +94,7 @@ def _draw_antipodal(axes: Any, parameters: Parameters, data: dict[str, xr.Datase
         turn = float(np.arccosh(parameters.d - 2)) / 2
         axes.axvline(turn, color=GREY, lw=0.9, ls=":")
         axes.annotate(r"$\cosh 2\beta = d - 2$", (turn, 0.45), xytext=(4, 0), textcoords="offset points", fontsize=7)
-    axes.set_xlim(0, line[-1])
-    axes.set_xlabel(r"inverse temperature $\beta$")
-    axes.set_ylabel("exponent of $1 + R$")
+    axes.set(xlim=(0, line[-1]), xlabel=r"inverse temperature $\beta$", ylabel="exponent of $1 + R$")
 
 
 def _draw_simplex(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
@@ -110,9 +104,7 @@ def _draw_simplex(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]
         mean, error = mean_and_error(part["overlap"].values)
         axes.plot(line, simplex_line(parameters, b, line), color=colour, lw=1.0, ls=ls)
         axes.errorbar(part["tau"], mean, error, fmt=mark, ms=4, lw=0.9, color=colour, label=f"$b = {b:g}$")
-    axes.set_ylim(0, 1)
-    axes.set_xlabel(r"time $\tau$")
-    axes.set_ylabel("mean overlap")
+    axes.set(ylim=(0, 1), xlabel=r"time $\tau$", ylabel="mean overlap")
     axes.legend(loc="upper left")
 
 
@@ -121,9 +113,7 @@ def _draw_populations(axes: Any, parameters: Parameters, data: dict[str, xr.Data
         part = data[f"population-{b:g}"]
         mean, error = mean_and_error(part["overlap"].values)
         axes.errorbar(part["tau"], mean, error, fmt=mark, ms=4, lw=0.9, ls=ls, color=colour, label=f"$b = {b:g}$")
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(r"time $\tau$")
-    axes.set_ylabel("mean overlap")
+    axes.set(ylim=(0, None), xlabel=r"time $\tau$", ylabel="mean overlap")
     axes.legend(loc="upper left")
 
 
@@ -134,7 +124,4 @@ def _draw_hot(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) ->
         _, merged = hot_shares(parameters, data, overlap)
         mean, error = mean_and_error(merged.astype(float))
         axes.errorbar([overlap], [mean], [4 * error], fmt="o", ms=4, lw=0.9, color=COLOURS[0])
-    axes.set_xlim(-1, 1)
-    axes.set_ylim(0, 1)
-    axes.set_xlabel("overlap $R$ at the start")
-    axes.set_ylabel("probability to merge")
+    axes.set(xlim=(-1, 1), ylim=(0, 1), xlabel="overlap $R$ at the start", ylabel="probability to merge")

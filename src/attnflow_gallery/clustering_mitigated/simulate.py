@@ -10,8 +10,7 @@ from scipy.special import ive
 
 from attnflow.axes import Along
 from attnflow.depth import gram_layers, random_attention
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention
 from attnflow.fields.weights import Random
 from attnflow.flows import Layers, solve

@@ -14,11 +14,7 @@ b^4, where the weights of softmax change; hardmax. The ODE at finite d, the clos
 the differences are ours. Of the paper we could read the abstract and a third-party transcription of its statements.
 """
 
-from attnflow_gallery.collapse_at_initialisation.compare import claims
-from attnflow_gallery.collapse_at_initialisation.figure import draw
-from attnflow_gallery.collapse_at_initialisation.mutations import MUTATIONS
-from attnflow_gallery.collapse_at_initialisation.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("koubbi2026homogenized",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

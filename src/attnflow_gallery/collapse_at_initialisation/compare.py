@@ -8,8 +8,8 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence
-from attnflow.experiments.statistics import student
+from attnflow.experiments import Claim, consequence
+from attnflow.experiments.kit import student
 from attnflow_gallery.collapse_at_initialisation.simulate import Parameters, name
 
 PATH = consequence("The ODE of one overlap")

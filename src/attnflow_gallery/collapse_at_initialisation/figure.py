@@ -57,8 +57,7 @@ def _draw_paths(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
         tau = data[name(n, b)]["tau"].values
         axes.errorbar(tau[1:], mean[1:], 2 * error[1:], fmt=MARKS[row], ms=3.6, lw=0.9, color=SHADES[row],
                       mfc=SHADES[row] if few else "white", label=f"$b = {b:g}$" if few else None)  # fmt: skip
-    axes.set_xlabel(r"depth $\tau = \eta^2 L/H$")
-    axes.set_ylabel("mean overlap")
+    axes.set(xlabel=r"depth $\tau = \eta^2 L/H$", ylabel="mean overlap")
     axes.legend(loc="lower right")
     panel(axes, "a", f"$d = {parameters.d}$, $n = {' , '.join(map(str, contexts))}$")
 
@@ -76,8 +75,7 @@ def _draw_times(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
                   textcoords="offset points", ha="right", color=SHADES[0])  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-    axes.set_xlabel("context $n$")
-    axes.set_ylabel(r"depth $\tau$ of collapse")
+    axes.set(xlabel="context $n$", ylabel=r"depth $\tau$ of collapse")
     axes.legend(loc="upper left")
     panel(axes, "b", "overlap passes 1/2")
 
@@ -91,8 +89,7 @@ def _draw_networks(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-    axes.set_xlabel("dimension $d$")
-    axes.set_ylabel("standard deviation")
+    axes.set(xlabel="dimension $d$", ylabel="standard deviation")
     panel(axes, "c", rf"differences between networks, $b = 0$, $\tau = {parameters.mark}$")
 
 
@@ -106,6 +103,5 @@ def _draw_first(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     axes.set_xscale("symlog", base=2, linthresh=1.0)
     axes.set_xlim(-0.8, 22)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-    axes.set_xlabel("logit scale $b$")
-    axes.set_ylabel(r"$n\,\gamma H/\eta^2$")
+    axes.set(xlabel="logit scale $b$", ylabel=r"$n\,\gamma H/\eta^2$")
     panel(axes, "d", f"first layer, $n = {n}$")

@@ -7,8 +7,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow.depth import gram_layers
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 
 
 @dataclasses.dataclass(frozen=True)

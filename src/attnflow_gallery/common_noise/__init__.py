@@ -17,11 +17,7 @@ for b > 0, the times at which tokens collapse (see collapse-at-initialisation). 
 with probability 1e-4.
 """
 
-from attnflow_gallery.common_noise.compare import claims
-from attnflow_gallery.common_noise.figure import draw
-from attnflow_gallery.common_noise.mutations import MUTATIONS
-from attnflow_gallery.common_noise.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("koubbi2026homogenized",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -7,8 +7,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
-from attnflow.experiments.statistics import student
+from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import student
 from attnflow_gallery.common_noise.simulate import Parameters
 
 LEVEL = 1e-4

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.statistics import log_rms
+from attnflow.experiments.kit import log_rms
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, shades, styled
 from attnflow_gallery.common_noise.compare import average, departures, squares
 from attnflow_gallery.common_noise.simulate import Parameters
@@ -55,8 +55,7 @@ def _draw_rates(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
         axes.errorbar(
             n, np.exp(value), np.exp(value) * error, fmt="o", ms=4, color=colour, mfc=face, lw=0.9, label=words
         )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     axes.set_xticks(n, [f"{size:g}" for size in n])
     axes.minorticks_off()
     axes.set_xlabel("number of tokens $n$")
@@ -77,9 +76,7 @@ def _draw_kernel(axes: Any, part: xr.Dataset) -> None:
         axes.plot(np.angle(z * np.exp(1j * gap / 2))[some], (2 * np.pi / len(z) / gap)[some], mark, ms=3, color=colour,
                   label=rf"$\tau = {float(part['tau'][frame]):g}$")  # fmt: skip
     axes.set_xticks([-np.pi, 0, np.pi], [r"$-\pi$", "0", r"$\pi$"])
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(r"angle $\theta$")
-    axes.set_ylabel("density (uniform = 1)")
+    axes.set(ylim=(0, None), xlabel=r"angle $\theta$", ylabel="density (uniform = 1)")
     axes.legend(loc="upper left")
 
 
@@ -95,10 +92,7 @@ def _draw_order(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
         axes.plot(line, curve, color=colour, lw=1.0, ls=ls)
         axes.errorbar(times, found.mean(axis=0), scale * found.std(axis=0, ddof=1), fmt=mark, ms=4, lw=0.9,
                       color=colour, label=words)  # fmt: skip
-    axes.set_xlim(0, line[-1])
-    axes.set_ylim(0.93, None)
-    axes.set_xlabel(r"time $\tau$")
-    axes.set_ylabel("over the start")
+    axes.set(xlim=(0, line[-1]), ylim=(0.93, None), xlabel=r"time $\tau$", ylabel="over the start")
     axes.legend(loc="upper left")
 
 
@@ -112,8 +106,7 @@ def _draw_leave(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
         axes.plot(line, np.sqrt(line * tau / 8) * u * (1 - u), color=colour, lw=1.0, ls="--" if frame else "-")
         axes.errorbar(steps, np.exp(value), np.exp(value) * error, fmt=mark, ms=4, lw=0.9, color=colour,
                       label=rf"$\tau = {tau:g}$")  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     axes.set_xticks(steps, [f"{h:g}" for h in steps])
     axes.minorticks_off()
     axes.set_xlabel("time $h$ of a layer")
@@ -132,11 +125,7 @@ def _draw_uniform(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     early = times[times <= 1.0]
     axes.plot(early, np.sqrt(power * early), color=INK, lw=1.2, ls="--", label=r"$(E|c_2|^2)^{1/2}$, $\tau \to 0$")
     axes.axhline(np.finfo(float).eps, color=GREY, lw=0.8, ls=":", label="rounding")
-    axes.set_yscale("log")
-    axes.set_ylim(floor, 30)
-    axes.set_xlim(0, times[-1])
-    axes.set_xlabel(r"time $\tau$")
-    axes.set_ylabel("size of the mode")
+    axes.set(yscale="log", ylim=(floor, 30), xlim=(0, times[-1]), xlabel=r"time $\tau$", ylabel="size of the mode")
     axes.legend(loc="center right", ncols=2)
 
 
@@ -148,10 +137,8 @@ def _draw_average(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]
         axes.plot(line, average(line, d, parameters.mean_h), color=colour, lw=1.0, ls=ls)
         axes.errorbar(times, rows.mean(axis=0), 4 * rows.std(axis=0, ddof=1) / np.sqrt(len(rows)), fmt=mark, ms=4,
                       lw=0.9, color=colour, label=f"$d = {d}$")  # fmt: skip
-    axes.set_xlim(0, line[-1])
-    axes.set_ylim(0, 1.02)
-    axes.set_xlabel(r"time $\tau$")
-    axes.set_ylabel(r"mean of $\langle x(\tau), x(0) \rangle$")
+    axes.set(xlim=(0, line[-1]), ylim=(0, 1.02), xlabel=r"time $\tau$")
+    axes.set(ylabel=r"mean of $\langle x(\tau), x(0) \rangle$")
     axes.legend(loc="lower left")
 
 

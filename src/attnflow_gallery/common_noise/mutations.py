@@ -6,8 +6,7 @@ import numpy as np
 
 from attnflow import depth
 from attnflow.axes import Along
-from attnflow.experiments.mutation import Mutation, altered, scaled
-from attnflow.experiments.randomness import Salted
+from attnflow.experiments import Mutation, Salted, altered, scaled
 from attnflow_gallery.common_noise import simulate
 
 

@@ -14,10 +14,7 @@ following a displaced ring, against the closed form; iid tokens on the circle on
 slow there. Large beta is followed in log time. Not shown: that the exceptional set is null (a sample cannot show it).
 """
 
-from attnflow_gallery.consensus.compare import claims
-from attnflow_gallery.consensus.figure import draw
-from attnflow_gallery.consensus.mutations import MUTATIONS
-from attnflow_gallery.consensus.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = (
     "markdahl2018consensus",
@@ -26,5 +23,4 @@ PAPERS = (
     "geshkovski2025perspective",
     "wendel1962problem",
 )
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
-from attnflow.experiments.statistics import counted, of
+from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import counted, share_of
 from attnflow_gallery.consensus.simulate import FINE, SPAN, TOGETHER, Parameters
 
 THRESHOLD = -2 / 3
@@ -97,9 +97,8 @@ def _all_together(parameters: Parameters, data: dict[str, xr.Dataset], d: int) -
         times = data[f"large-S{d - 1}"]["log_time"].values
         holds &= bool((times < np.inf).all())
         late = np.max(times, where=np.isfinite(times), initial=-np.inf)
-        words += (
-            f"; SA in log time, β = {_list(parameters.large_betas)}: {of(times < np.inf)}, the last at e^{late:.0f}"
-        )
+        ended = f"{share_of(times < np.inf)}, the last at e^{late:.0f}"
+        words += f"; SA in log time, β = {_list(parameters.large_betas)}: {ended}"
     return Claim.true(
         f"{parameters.n} iid tokens on S^{d - 1}: every draw reaches consensus for every β ≥ 0 tried", holds, words,
         f"overlaps within {TOGETHER:g} of 1 at t = {parameters.until:g}; exact binomial bound",
@@ -152,7 +151,7 @@ def _in_hemispheres(parameters: Parameters, data: dict[str, xr.Dataset]) -> Clai
     every = np.concatenate(met)
     return Claim.true(
         "every draw that starts in an open hemisphere reaches consensus, for β of either sign",
-        bool(every.size and every.all()), of(every), "counted; poles by least squares",
+        bool(every.size and every.all()), share_of(every), "counted; poles by least squares",
         origin=consequence("In a hemisphere consensus is certain"),
     )  # fmt: skip
 

@@ -6,8 +6,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import share_interval
-from attnflow.experiments.statistics import CONFIDENCE
+from attnflow.experiments.kit import CONFIDENCE, share_interval
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
 from attnflow_gallery.consensus.compare import THRESHOLD, simulated_rates, together
 from attnflow_gallery.consensus.simulate import SPAN, Parameters
@@ -53,11 +52,9 @@ def _draw_times(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
     late = [
         data[f"{model}-S{d - 1}"]["met"].isel(beta=-1).values for model in parameters.models for d in parameters.dims
     ]
-    axes.set_xlim(0, np.max(late, where=np.isfinite(late), initial=SPAN) + 2 * SPAN)
-    axes.set_yscale("log")
-    axes.set_ylim(floor, 1.3)
-    axes.set_xlabel(rf"time $t$   ($n = {parameters.n}$, $\beta = {parameters.betas[-1]:g}$)")
-    axes.set_ylabel("share not in consensus")
+    axes.set(xlim=(0, np.max(late, where=np.isfinite(late), initial=SPAN) + 2 * SPAN), yscale="log", ylim=(floor, 1.3))
+    axes.set(xlabel=rf"time $t$   ($n = {parameters.n}$, $\beta = {parameters.betas[-1]:g}$)")
+    axes.set(ylabel="share not in consensus")
     axes.legend(loc="upper right")
 
 
@@ -70,9 +67,7 @@ def _draw_hemispheres(axes: Any, parameters: Parameters, seen: xr.Dataset) -> No
         bars = _bars(share, hits, parameters.hemisphere_draws)
         axes.errorbar(d, share, bars, fmt=mark, ms=3.5, color=colour, elinewidth=0.8, label=f"$n = {int(n)}$")
     axes.plot([], [], color=GREY, lw=1.0, label="Wendel")
-    axes.set_ylim(-0.03, 1.05)
-    axes.set_xlabel("dimension $d$")
-    axes.set_ylabel("share in a hemisphere")
+    axes.set(ylim=(-0.03, 1.05), xlabel="dimension $d$", ylabel="share in a hemisphere")
     axes.legend(loc="lower right")
 
 
@@ -86,8 +81,7 @@ def _draw_rates(axes: Any, part: xr.Dataset) -> None:
     axes.axhline(0, color=GREY, lw=0.6)
     axes.axvline(THRESHOLD, color=GREY, lw=0.8, ls=":")
     axes.annotate(r"$-2/3$", (THRESHOLD, axes.get_ylim()[0]), xytext=(3, 2), textcoords="offset points", fontsize=7)
-    axes.set_xlabel(r"inverse temperature $\beta$")
-    axes.set_ylabel(r"growth rate $\lambda$ (SA)")
+    axes.set(xlabel=r"inverse temperature $\beta$", ylabel=r"growth rate $\lambda$ (SA)")
     axes.legend(loc="upper left")
 
 
@@ -105,9 +99,7 @@ def _draw_shares(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
         axes.annotate(f"$n = {n}$", (threshold, 0.02), xycoords=("data", "axes fraction"), rotation=90, fontsize=6,
                       ha="right", va="bottom", color=INK)  # fmt: skip
     axes.plot([], [], ":", color=GREY, lw=1.0, label="threshold")
-    axes.set_ylim(0.42, 1.03)
-    axes.set_xlabel(r"inverse temperature $\beta$")
-    axes.set_ylabel("share that reaches consensus")
+    axes.set(ylim=(0.42, 1.03), xlabel=r"inverse temperature $\beta$", ylabel="share that reaches consensus")
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.05))
 
 

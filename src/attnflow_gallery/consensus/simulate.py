@@ -8,8 +8,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow.axes import Along
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import Fixed, advance, merge_times
 from attnflow.observe import overlaps

@@ -14,12 +14,7 @@ Times of USA0 are in units of the inverse of the largest K * rho at the start, w
 level of the claim about iid tokens was chosen beforehand: 1e-4 for all observables, times and models together.
 """
 
-from attnflow_gallery.continuity_equation.compare import claims
-from attnflow_gallery.continuity_equation.figure import draw
-from attnflow_gallery.continuity_equation.motion import motion
-from attnflow_gallery.continuity_equation.mutations import MUTATIONS
-from attnflow_gallery.continuity_equation.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2025perspective", "chaintron2022chaos")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "motion", "run"]
+__getattr__ = from_files(__name__)

@@ -4,8 +4,8 @@ import numpy as np
 import xarray as xr
 from scipy.stats import norm
 
-from attnflow.experiments import sampling_noise
-from attnflow.experiments.claim import NUMERICS, Claim, consequence, published
+from attnflow.experiments import NUMERICS, Claim, consequence, published
+from attnflow.experiments.kit import sampling_noise
 from attnflow.meanfield import AbstractBasis, CircleBasis, SphereBasis
 from attnflow_gallery.continuity_equation.simulate import BUMPS, LOW, Parameters
 

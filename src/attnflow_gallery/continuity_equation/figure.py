@@ -88,16 +88,13 @@ def _draw_profiles(axes: Any, part: xr.Dataset) -> None:
             annotation_clip=False,
         )  # fmt: skip
     _angles(axes)
-    axes.set_ylim(0, shift * (len(counts) - 1) + 1.05 * highest)
-    axes.set_yticks([])
-    axes.set_ylabel(r"density $\rho$ (shifted)")
+    axes.set(ylim=(0, shift * (len(counts) - 1) + 1.05 * highest), yticks=[], ylabel=r"density $\rho$ (shifted)")
     axes.legend(loc="upper right")
 
 
 def _angles(axes: Any) -> None:
     axes.set_xticks(np.pi * np.arange(5) / 2, ["0", "π/2", "π", "3π/2", "2π"])
-    axes.set_xlim(0, 2 * np.pi)
-    axes.set_xlabel(r"angle $\theta$")
+    axes.set(xlim=(0, 2 * np.pi), xlabel=r"angle $\theta$")
 
 
 def _draw_maps(fig: Any, row: Any, part: xr.Dataset) -> list[Any]:
@@ -116,9 +113,7 @@ def _draw_maps(fig: Any, row: Any, part: xr.Dataset) -> list[Any]:
             np.arctan2(tokens[:, 1], tokens[:, 0]), np.arcsin(np.clip(tokens[:, 2], -1, 1)), "o", ms=2, mfc="white",
             mec="black", mew=0.3,
         )  # fmt: skip
-        axes.set_xticks([])
-        axes.set_yticks([])
-        axes.set_xlabel(f"$t = {float(part['time'][k]):.2g}$")
+        axes.set(xticks=[], yticks=[], xlabel=f"$t = {float(part['time'][k]):.2g}$")
         made.append(axes)
     bar = fig.colorbar(tones, ax=made, pad=0.015, aspect=14, shrink=0.8, extend="both", ticks=[-1, 0, 1])
     bar.set_ticklabels(["0.1", "1", "10"])
@@ -137,9 +132,7 @@ def _draw_missed(axes: Any, parts: list[xr.Dataset]) -> None:
                 part["time"][1:], np.sqrt(np.mean(off**2, axis=1)), mark, ms=5, mec=colour, mfc=face, mew=1.0,
                 color=colour, ls="", label=f"{part.attrs['model']}, {kind}",
             )  # fmt: skip
-    axes.set_yscale("log")
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel("rms difference of harmonics")
+    axes.set(yscale="log", xlabel="time $t$", ylabel="rms difference of harmonics")
     axes.legend(loc="center", ncols=2, handletextpad=0.1, columnspacing=0.8, title=_words(parts))
 
 
@@ -157,6 +150,5 @@ def _draw_orders(axes: Any, part: xr.Dataset) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(count, [str(k) for k in count])
-    axes.set_xlabel("number of cells")
-    axes.set_ylabel("$L^1$ difference")
+    axes.set(xlabel="number of cells", ylabel="$L^1$ difference")
     axes.legend(loc="upper right")

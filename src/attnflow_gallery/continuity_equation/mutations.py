@@ -1,6 +1,6 @@
 """Ways to break the simulation."""
 
-from attnflow.experiments.mutation import Mutation, altered, other_beta, scaled
+from attnflow.experiments import Mutation, altered, other_beta, scaled
 from attnflow.fields import Attention, Unnormalised
 from attnflow.meanfield import Density, mixture, uniform
 from attnflow_gallery.continuity_equation import simulate

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments import sampling_noise
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.sampling_noise import follow
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import follow, sampling_noise
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import At, Fixed, advance
 from attnflow.meanfield import (

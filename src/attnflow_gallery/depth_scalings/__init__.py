@@ -14,11 +14,7 @@ Not shown: the rates of these limits (the error terms of the paper), convergence
 multiple of the identity. Of the paper we could read the abstract and a third-party transcription of its statements.
 """
 
-from attnflow_gallery.depth_scalings.compare import claims
-from attnflow_gallery.depth_scalings.figure import draw
-from attnflow_gallery.depth_scalings.mutations import MUTATIONS
-from attnflow_gallery.depth_scalings.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("koubbi2026homogenized",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

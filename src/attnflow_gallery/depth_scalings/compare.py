@@ -8,8 +8,8 @@ import xarray as xr
 from scipy.stats import kstwo
 
 from attnflow import theory
-from attnflow.experiments.claim import NUMERICS, Claim, consequence
-from attnflow.experiments.statistics import fit, student
+from attnflow.experiments import NUMERICS, Claim, consequence
+from attnflow.experiments.kit import fit, student
 from attnflow_gallery.depth_scalings.simulate import Network, Parameters
 
 DIFFUSIVE = consequence("One clock")

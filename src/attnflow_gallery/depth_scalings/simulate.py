@@ -9,8 +9,7 @@ import xarray as xr
 
 from attnflow.axes import Along
 from attnflow.depth import gram_layers, random_attention
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.flows import Layers, solve
 from attnflow.spaces import Sphere
 from attnflow.tokens import orthonormal

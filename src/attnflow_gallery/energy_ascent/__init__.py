@@ -12,11 +12,7 @@ that of one distribution (three tokens of random masses on the circle, beta = 2,
 matrix) and depends much on it, so that no claim is made of it. Not shown: V different from B.
 """
 
-from attnflow_gallery.energy_ascent.compare import claims
-from attnflow_gallery.energy_ascent.figure import draw
-from attnflow_gallery.energy_ascent.mutations import MUTATIONS
-from attnflow_gallery.energy_ascent.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2025perspective", "rigollet2025meanfield")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

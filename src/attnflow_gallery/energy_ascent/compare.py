@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow_gallery.energy_ascent.simulate import MODELS, Parameters, cases
 
 EPS = float(np.finfo(float).eps)

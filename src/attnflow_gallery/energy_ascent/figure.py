@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.claim import share_interval
+from attnflow.experiments.kit import share_interval
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
 from attnflow_gallery.energy_ascent.compare import simpson
 from attnflow_gallery.energy_ascent.simulate import Parameters
@@ -51,8 +51,7 @@ def _draw_flows(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
                       label=label)  # fmt: skip
     for model, line in LINES.items():
         axes.plot([], [], line, color=INK, lw=0.9, label=model)
-    axes.set_xlabel(rf"time $t$   ($n = {parameters.n}$, $d = {parameters.d}$)")
-    axes.set_ylabel(r"energy $2\beta E$")
+    axes.set(xlabel=rf"time $t$   ($n = {parameters.n}$, $d = {parameters.d}$)", ylabel=r"energy $2\beta E$")
     axes.legend(loc="upper left", handlelength=1.8, ncols=2, columnspacing=1.0)
     axes.set_ylim(top=0.35)
 
@@ -64,10 +63,9 @@ def _draw_descent(axes: Any, part: xr.Dataset) -> None:
                   label=word)  # fmt: skip
     axes.axhline(1.0, color=GREY, lw=0.7)
     low, high = axes.get_ylim()
-    axes.set_ylim(low, high + 0.35 * (high - low))
-    axes.set_xlim(0, min(float(part[f"time_{model}"][-1]) / part.attrs[f"unit_{model}"] for model in LINES))
-    axes.set_xlabel(r"time $t\,|E'(0)|/E(0)$")
-    axes.set_ylabel("$E(t)/E(0)$")
+    axes.set(ylim=(low, high + 0.35 * (high - low)))
+    axes.set(xlim=(0, min(float(part[f"time_{model}"][-1]) / part.attrs[f"unit_{model}"] for model in LINES)))
+    axes.set(xlabel=r"time $t\,|E'(0)|/E(0)$", ylabel="$E(t)/E(0)$")
     axes.legend(loc="upper left")
     inset = axes.inset_axes((0.52, 0.16, 0.46, 0.46))
     turn = np.linspace(0, 2 * np.pi, 100)
@@ -91,7 +89,5 @@ def _draw_shares(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
         axes.errorbar(sizes, share, np.abs(np.array(ends) - share), fmt=f"{mark}-", ms=3.5, color=colour, lw=0.7,
                       label=f"{heads} softmax heads")  # fmt: skip
     axes.axhline(0.0, color=GREY, lw=0.9, label="1 softmax head, USA heads")
-    axes.set_xlabel("size $s$ of the matrices")
-    axes.set_ylabel("share of descending states")
-    axes.set_ylim(-0.01, 0.55)
+    axes.set(xlabel="size $s$ of the matrices", ylabel="share of descending states", ylim=(-0.01, 0.55))
     axes.legend(loc="upper left")

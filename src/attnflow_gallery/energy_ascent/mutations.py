@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.axes import Along
-from attnflow.experiments.mutation import Mutation, altered, result
+from attnflow.experiments import Mutation, altered, result
 from attnflow.fields import Softmax, Unnormalised
 from attnflow_gallery.energy_ascent import simulate
 

@@ -8,14 +8,12 @@ import jax
 import numpy as np
 import xarray as xr
 
-from attnflow import theory
+from attnflow import double, theory
 from attnflow.axes import Along
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import Fixed, advance
 from attnflow.observe import energy, energy_rate, interaction_energy
-from attnflow.precision import double
 from attnflow.spaces import Sphere
 from attnflow.tokens import Measure, Tokens, uniform
 

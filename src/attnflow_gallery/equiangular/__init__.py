@@ -16,11 +16,7 @@ so that d = 16 says little about the limit for beta above 3. Random claims have 
 draws per d they would see an amplitude that is off by 5 %.
 """
 
-from attnflow_gallery.equiangular.compare import claims
-from attnflow_gallery.equiangular.figure import draw
-from attnflow_gallery.equiangular.mutations import MUTATIONS
-from attnflow_gallery.equiangular.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2025perspective",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -4,52 +4,41 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
-from attnflow.experiments.statistics import fit, log_rms
-from attnflow_gallery.equiangular.simulate import MODELS, SUBSTEPS, Parameters
+from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import EPS, Rows, fit, log_rms
+from attnflow_gallery.equiangular.simulate import SUBSTEPS, Parameters, cases, part_name
 
-EPS = float(np.finfo(float).eps)
 ERRORS = 4.0
 """Standard errors that a random number may be off."""
 SECTION = published("geshkovski2025perspective", "section 6")
 RESPONSE = consequence("Three parts of a deviation")
 
 
-def compare(parameters: Parameters, part: xr.Dataset, model: str) -> xr.Dataset:
-    """Error and tolerances beside every frame of orthonormal tokens."""
-    n, rows = parameters.n, []
-    for beta in parameters.betas:
-        here = part.isel(frame=part["beta"].values == beta)
-        error = here["overlap"].values - theory.equiangular_overlap(here["time"].values, beta, n, model=model)
-        # every step rounds overlaps, sums of n products; what that leaves grows as linear response says
-        grown = max(theory.overlap_growth(gamma, beta, n, model).max() for gamma in np.linspace(0.05, 0.99, 20))
-        rounding = np.full(error.shape, 2 * SUBSTEPS * len(error) * n * EPS * grown)
-        scheme = np.abs(here["overlap"].values - here["coarse"].values).max() / 15
-        rows.append((error, 2 * scheme + rounding, rounding))
-    columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
-    return part.assign(error=("frame", columns[0]), tolerance=("frame", columns[1]), rounding=("frame", columns[2]))
+def tolerances(parameters: Parameters, flow: xr.Dataset, model: str, beta: float) -> tuple[float, float]:
+    """What the mean overlap may be off, and what rounding leaves of the difference of two overlaps."""
+    # every step rounds overlaps, sums of n products; what that leaves grows as linear response says
+    levels = np.linspace(0.05, 0.99, 20)
+    grown = max(theory.overlap_growth(gamma, beta, parameters.n, model).max() for gamma in levels)
+    rounding = 2 * SUBSTEPS * flow.sizes["time"] * parameters.n * EPS * grown
+    return 2 * float(flow["overlap_error"].max()) + rounding, rounding
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """Orthonormal tokens, then iid tokens."""
-    tables = [compare(parameters, data[f"orthonormal-{model}"], model) for model in MODELS]
-    names = [
-        f"{model}, β = {beta:g}, t = {time:.3g}"
-        for model, table in zip(MODELS, tables, strict=True)
-        for beta, time in zip(table["beta"].values, table["time"].values, strict=True)
-    ]
-    both = {key: np.concatenate([table[key].values for table in tables])
-            for key in ("error", "spread", "tolerance", "rounding")}  # fmt: skip
+    overlap, spread = Rows(), Rows()
+    for model, beta in cases(parameters):
+        flow = data[part_name(model, beta)]
+        times = flow["time"].values
+        names = [f"{model}, β = {beta:g}, t = {time:.3g}" for time in times]
+        allowed, rounding = tolerances(parameters, flow, model, beta)
+        gamma = theory.equiangular_overlap(times, beta, parameters.n, model=model)
+        overlap.add(0.0, flow["overlap"].values - gamma, allowed, names)
+        spread.add(0.0, flow["spread"], rounding, names)
     return [
-        Claim.equal(
-            "orthonormal tokens, SA and USA0: mean overlap minus γ(t), up to γ = 0.99", 0.0, both["error"],
-            both["tolerance"], "twice the error of order 4, from halving the step; rounding, grown", origin=SECTION,
-            labels=names,
-        ),
-        Claim.at_most(
-            "orthonormal tokens, SA and USA0: largest difference of two overlaps", 0.0, both["spread"],
-            both["rounding"], "rounding of every step, grown by linear response", origin=SECTION, labels=names,
-        ),
+        overlap.equal("orthonormal tokens, SA and USA0: mean overlap minus γ(t), up to γ = 0.99",
+                      "twice the error of order 4, from halving the step; rounding, grown", origin=SECTION),
+        spread.at_most("orthonormal tokens, SA and USA0: largest difference of two overlaps",
+                       "rounding of every step, grown by linear response", origin=SECTION),
         *_iid(parameters, data),
     ]  # fmt: skip
 

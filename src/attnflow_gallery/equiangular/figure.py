@@ -6,14 +6,15 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.statistics import log_rms
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
-from attnflow_gallery.equiangular.compare import ERRORS, amplitudes, compare
-from attnflow_gallery.equiangular.simulate import MODELS, SUBSTEPS, Parameters
+from attnflow.experiments.kit import log_rms, looks, panels
+from attnflow.plots.style import COLOURS, GREY, INK
+from attnflow_gallery.equiangular.compare import ERRORS, amplitudes, tolerances
+from attnflow_gallery.equiangular.simulate import SUBSTEPS, Parameters, cases, part_name
 
 LINES = {"SA": "-", "USA0": "--"}
 FILLS = {"SA": None, "USA0": "white"}
-MARKS = "osD^v"
+INKS = COLOURS[0], COLOURS[4]
+"""Of overlaps, and of the difference of two overlaps."""
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
@@ -24,60 +25,48 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     tokens, at the time at which gamma is 1/2, SA; lines: linear response. (d) The same times sqrt(d), extrapolated to
     infinite d, against beta. Bars: 4 standard errors.
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.0))
-        axes = fig.subplots(2, 2)
-        _draw_overlaps(axes[0, 0], parameters, data)
-        _draw_errors(axes[0, 1], parameters, data)
-        _draw_deviations(axes[1, 0], parameters, data)
-        _draw_amplitudes(axes[1, 1], parameters, data)
-        titles = "orthonormal tokens", "errors, orthonormal tokens", "iid tokens (SA)", r"iid tokens, $d \to \infty$"
-        for letter, title, one in zip("abcd", titles, axes.flat, strict=True):
-            panel(one, letter, title)
-        return fig
+    titles = "orthonormal tokens", "errors, orthonormal tokens", "iid tokens (SA)", r"iid tokens, $d \to \infty$"
+    with panels(2, 2, 5.0, *titles) as page:
+        _draw_overlaps(page[0], parameters, data)
+        _draw_errors(page[1], parameters, data)
+        _draw_deviations(page[2], parameters, data)
+        _draw_amplitudes(page[3], parameters, data)
+    return page.figure
 
 
 def _draw_overlaps(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
-    for beta, colour, mark in zip(parameters.betas, COLOURS, MARKS, strict=False):
+    for beta, colour, mark in looks(parameters.betas):
         for model, line in LINES.items():
-            part = data[f"orthonormal-{model}"]
-            part = part.isel(frame=part["beta"].values == beta)
-            last = float(part["time"].max())
+            flow = data[part_name(model, beta)]
+            last = float(flow["time"].max())
             times = np.geomspace(0.2, last, 300)
-            path = theory.equiangular_overlap(times, beta, parameters.n, model=model)
-            axes.plot(times, path, line, color=colour, lw=0.9)
-            wanted = np.geomspace(parameters.step * SUBSTEPS, last, 8)
-            pick = np.unique(np.searchsorted(part["time"].values, wanted * 0.999))
-            pick = pick[pick < part.sizes["frame"]]
+            axes.plot(
+                times, theory.equiangular_overlap(times, beta, parameters.n, model=model), line, color=colour, lw=0.9
+            )
+            shown = flow.sel(time=np.geomspace(parameters.step * SUBSTEPS, last, 8), method="nearest")
             face = FILLS[model] or colour
-            axes.plot(part["time"][pick], part["overlap"][pick], mark, ms=3, mec=colour, mfc=face, mew=0.8)
+            axes.plot(shown["time"], shown["overlap"], mark, ms=3, mec=colour, mfc=face, mew=0.8)
         axes.plot([], [], f"-{mark}", ms=3, lw=0.9, color=colour, label=rf"$\beta = {beta:g}$")
     axes.plot([], [], "-o", color=INK, ms=3, lw=0.9, label="SA")
     axes.plot([], [], "--o", color=INK, ms=3, lw=0.9, mfc="white", label="USA0")
-    axes.set_xscale("log")
-    axes.set_ylim(-0.03, 1.03)
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel(rf"common overlap $\gamma$   ($n = {parameters.n}$)")
+    axes.set(xscale="log", ylim=(-0.03, 1.03), xlabel="time $t$")
+    axes.set(ylabel=rf"common overlap $\gamma$   ($n = {parameters.n}$)")
     axes.legend(loc="upper left", handlelength=2.4)
 
 
 def _draw_errors(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
-    kinds = (("error", "tolerance", "s", 0, "overlap"), ("spread", "rounding", "^", 4, "difference of two overlaps"))
-    for model in MODELS:
-        every = compare(parameters, data[f"orthonormal-{model}"], model)
-        here = {beta: every.isel(frame=every["beta"].values == beta) for beta in parameters.betas}
-        shift = 0.06 if model == "USA0" else -0.06
-        for name, allowed, marker, colour, words in kinds:
-            place, ink = np.array(parameters.betas) + shift, COLOURS[colour]
-            most = {key: [float(abs(part[key]).max()) for part in here.values()] for key in (name, allowed)}
-            axes.plot(place, most[allowed], "_", ms=8, mew=0.9, color=ink)
-            axes.plot(place, np.maximum(most[name], 1e-17), marker, ms=4, mec=ink, mfc=FILLS[model] or ink, mew=0.8,
-                      label=words if model == "SA" else None)  # fmt: skip
+    for model, beta in cases(parameters):
+        flow = data[part_name(model, beta)]
+        gamma = theory.equiangular_overlap(flow["time"].values, beta, parameters.n, model=model)
+        off = abs(flow["overlap"] - gamma), flow["spread"]
+        place = beta + (0.06 if model == "USA0" else -0.06)
+        for error, allowed, mark, ink in zip(off, tolerances(parameters, flow, model, beta), "s^", INKS, strict=True):
+            axes.plot(place, allowed, "_", ms=8, mew=0.9, color=ink)
+            axes.plot(place, max(float(error.max()), 1e-17), mark, ms=4, mec=ink, mfc=FILLS[model] or ink, mew=0.8)
+    for words, mark, ink in (("overlap", "s", INKS[0]), ("difference of two overlaps", "^", INKS[1])):
+        axes.plot([], [], mark, ms=4, color=ink, label=words)
     axes.plot([], [], "_", ms=8, mew=0.9, color=INK, label="tolerance")
-    axes.set_yscale("log")
-    axes.set_ylim(1e-16, 1e-4)
-    axes.set_xlabel(r"inverse temperature $\beta$")
-    axes.set_ylabel("|measured $-$ predicted|")
+    axes.set(yscale="log", ylim=(1e-16, 1e-4), xlabel=r"inverse temperature $\beta$", ylabel="|measured $-$ predicted|")
     axes.legend(loc="upper left", ncols=2, columnspacing=1.0, handletextpad=0.2)
 
 
@@ -85,7 +74,7 @@ def _draw_deviations(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
     model = parameters.iid_models[0]
     part = data[f"iid-{model}"]
     d = np.geomspace(min(parameters.dims) / 1.3, max(parameters.dims) * 1.3, 2)
-    for beta, colour, mark in zip(parameters.iid_betas, COLOURS, MARKS, strict=False):
+    for beta, colour, mark in looks(parameters.iid_betas):
         value, error = log_rms(part["square"].sel(beta=beta).values)
         size = theory.overlap_spread(parameters.overlap, beta, parameters.n, model)
         axes.plot(d, size / np.sqrt(d), LINES[model], color=colour, lw=0.9)
@@ -94,10 +83,8 @@ def _draw_deviations(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
                       label=rf"$\beta = {beta:g}$")  # fmt: skip
     axes.plot([], [], color=GREY, lw=0.9, label="linear response")
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_ylim(0.008, 1.0)
-    axes.set_xlabel("dimension $d$")
-    axes.set_ylabel(rf"rms of $\langle x_i, x_j\rangle - \gamma$   ($\gamma = {parameters.overlap:g}$)")
+    axes.set(yscale="log", ylim=(0.008, 1.0), xlabel="dimension $d$")
+    axes.set(ylabel=rf"rms of $\langle x_i, x_j\rangle - \gamma$   ($\gamma = {parameters.overlap:g}$)")
     axes.legend(loc="lower left")
 
 
@@ -113,7 +100,5 @@ def _draw_amplitudes(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
             mfc=FILLS[model] or colour, elinewidth=0.8, label=model,
         )  # fmt: skip
     axes.plot([], [], color=GREY, lw=1.0, label="linear response")
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(r"inverse temperature $\beta$")
-    axes.set_ylabel(r"$\sqrt{d}\ \times$ rms")
+    axes.set(ylim=(0, None), xlabel=r"inverse temperature $\beta$", ylabel=r"$\sqrt{d}\ \times$ rms")
     axes.legend(loc="upper left")

@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.experiments.mutation import Mutation, given, scaled
-from attnflow.experiments.spans import with_overlaps
-from attnflow.fields import Softmax, Unnormalised
+from attnflow.experiments import Mutation, altered, faster, scaled, with_arguments
+from attnflow.experiments.kit import with_overlaps
 from attnflow.flows import Euler
 from attnflow.masks import Causal
 from attnflow_gallery.equiangular import simulate
@@ -28,10 +27,10 @@ def _wider(original: Any) -> Any:
 
 MUTATIONS = (
     Mutation("beta 0.0001 % larger", simulate, "Attention", scaled("beta", 1 + 1e-6)),
-    Mutation("SA and USA0 exchanged", simulate, "MODELS", lambda original: {"SA": Unnormalised(), "USA0": Softmax()}),
-    Mutation("causal mask", simulate, "Attention", given(mask=Causal())),
-    Mutation("Euler's method", simulate, "Fixed", given(rule=Euler())),
-    Mutation("time runs 0.0001 % fast", simulate, "advance", scaled("t1", 1 + 1e-6)),
+    Mutation("SA and USA0 exchanged", simulate, "Attention", altered("normaliser", {"SA": "USA0", "USA0": "SA"}.get)),
+    Mutation("causal mask", simulate, "Attention", with_arguments(mask=Causal())),
+    Mutation("Euler's method", simulate, "Fixed", with_arguments(rule=Euler())),
+    Mutation("time runs 0.0001 % fast", simulate, "Attention", faster(1 + 1e-6)),
     Mutation("overlaps of iid tokens fall like d^(-1/4)", simulate, "in_span", _another_power),
     Mutation("overlaps of iid tokens 20 % larger", simulate, "in_span", _wider),
 )

@@ -1,21 +1,20 @@
 """Overlaps of orthonormal tokens along the flow, and deviations of the overlaps of iid tokens."""
 
 import dataclasses
-import functools
+import itertools
 
 import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.spans import in_span, pair_overlaps
-from attnflow.experiments.study import Study
-from attnflow.fields import Attention, Softmax, Unnormalised
-from attnflow.flows import Fixed, advance
+from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import in_span, pair_overlaps
+from attnflow.fields import Attention
+from attnflow.flows import Fixed, Solve, advance
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens, orthonormal
 
-MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
+MODELS = "SA", "USA0"
 SUBSTEPS = 8
 """Steps between two frames of orthonormal tokens."""
 STEPS = 128
@@ -44,39 +43,39 @@ QUICK = Parameters(betas=(2.0,), dims=(16, 64, 256, 1024), draws=64, iid_betas=(
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Overlaps of orthonormal tokens along the flow, and deviations of iid tokens."""
-    found = {}
-    for k, model in enumerate(MODELS):
-        make = functools.partial(_orthonormal, parameters, model, study, k)
-        found[f"orthonormal-{model}"] = study.part(f"orthonormal-{model}", make)
-    for k, model in enumerate(parameters.iid_models):
-        found[f"iid-{model}"] = study.part(f"iid-{model}", functools.partial(_iid, parameters, model, study, k))
-    return found
+    flows = {part_name(*case): orthonormal_flow(parameters, *case) for case in cases(parameters)}
+    found = {name: study.refined(name, flow).isel(time=slice(1, None)) for name, flow in study.along(flows.items())}
+    return found | study.parts({f"iid-{model}": (_iid, parameters, model, study) for model in parameters.iid_models})
 
 
-def _orthonormal(parameters: Parameters, model: str, study: Study, place: int) -> xr.Dataset:
-    """Mean and spread of the overlaps at every frame, with the step and with half the step."""
-    n, span, rows = parameters.n, SUBSTEPS * parameters.step, []
-    for k, beta in enumerate(parameters.betas):
-        study.progress(f"orthonormal tokens, {model}, beta = {beta:g}", (place + k / len(parameters.betas)) / 4)
-        field = Attention(beta, normaliser=MODELS[model])
-        frames = int(np.ceil(1.1 * float(theory.equiangular_time(0.99, beta, n, model=model)) / span))
-        coarse = fine = orthonormal(Sphere(n), n=n, seed=parameters.seed(0))
-        for frame in range(1, frames + 1):
-            coarse = advance(field, coarse, 0.0, span, Fixed(parameters.step))
-            for _ in range(2):
-                fine = advance(field, fine, 0.0, span / 2, Fixed(parameters.step / 2))
-            seen = pair_overlaps(fine.positions)
-            rows.append((beta, frame * span, seen.mean(), pair_overlaps(coarse.positions).mean(), np.ptp(seen)))
-    names = ("beta", "time", "overlap", "coarse", "spread")
-    return xr.Dataset({name: ("frame", column) for name, column in zip(names, np.array(rows).T, strict=True)})
+def cases(parameters: Parameters) -> list[tuple[str, float]]:
+    """Model and beta of orthonormal tokens."""
+    return list(itertools.product(MODELS, parameters.betas))
 
 
-def _iid(parameters: Parameters, model: str, study: Study, place: int) -> xr.Dataset:
+def part_name(model: str, beta: float) -> str:
+    """The part of the data with this flow of orthonormal tokens."""
+    return f"orthonormal-{model}-beta{beta:g}"
+
+
+def orthonormal_flow(parameters: Parameters, model: str, beta: float) -> Solve:
+    """Tokens up to the time at which their overlap is 0.99, and a tenth more; observed are overlaps, not positions."""
+    n, span = parameters.n, SUBSTEPS * parameters.step
+    frames = int(np.ceil(1.1 * float(theory.equiangular_time(0.99, beta, n, model=model)) / span))
+    tokens = orthonormal(Sphere(n), n=n, seed=parameters.seed(0))
+    return Solve(
+        Attention(beta, normaliser=model), tokens, frames * span, save=frames, method=Fixed(parameters.step),
+        observe={"overlap": lambda mu: pair_overlaps(mu.positions).mean(),
+                 "spread": lambda mu: np.ptp(pair_overlaps(mu.positions))}, keep=(),
+    )  # fmt: skip
+
+
+def _iid(parameters: Parameters, model: str, study: Study) -> xr.Dataset:
     """Per draw the mean square of overlap - gamma, at the time at which gamma is `overlap`."""
     tokens = in_span(parameters, parameters.n, parameters.dims, parameters.draws)
     squares = []
     for k, beta in enumerate(parameters.iid_betas):
-        study.progress(f"iid tokens, {model}, beta = {beta:g}", 0.5 + (place + k / len(parameters.iid_betas)) / 4)
+        study.progress(f"iid tokens, {model}, beta = {beta:g}", k / len(parameters.iid_betas))
         seen = pair_overlaps(at_overlap(parameters, model, beta, tokens).positions)
         squares.append(np.mean((seen - parameters.overlap) ** 2, axis=-1))
     return xr.Dataset(
@@ -88,4 +87,4 @@ def _iid(parameters: Parameters, model: str, study: Study, place: int) -> xr.Dat
 def at_overlap(parameters: Parameters, model: str, beta: float, tokens: Tokens) -> Tokens:
     """Tokens at the time at which orthonormal ones have the common overlap `overlap`."""
     until = float(theory.equiangular_time(parameters.overlap, beta, parameters.n, model=model))
-    return advance(Attention(beta, normaliser=MODELS[model]), tokens, 0.0, until, Fixed(until / STEPS))
+    return advance(Attention(beta, normaliser=model), tokens, 0.0, until, Fixed(until / STEPS))

@@ -14,11 +14,7 @@ networks a mean square that is off by 12 % would be seen. Not shown: long times 
 e^(Lipschitz T)); layers of unnormalised attention (USA); a residual without the factor h, which has no ODE limit.
 """
 
-from attnflow_gallery.euler_limit.compare import claims
-from attnflow_gallery.euler_limit.figure import draw
-from attnflow_gallery.euler_limit.mutations import MUTATIONS
-from attnflow_gallery.euler_limit.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("chen2018neural", "geshkovski2025perspective", "marion2022scaling")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

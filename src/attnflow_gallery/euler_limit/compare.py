@@ -3,8 +3,8 @@
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.claim import NUMERICS, Claim, consequence, published
-from attnflow.experiments.convergence import left_of_order, orders
+from attnflow.experiments import NUMERICS, Claim, consequence, published
+from attnflow.experiments.kit import left_of_order, orders
 from attnflow_gallery.euler_limit.simulate import FRAMES, NAMES, Parameters
 
 ERRORS = 4.0

@@ -61,11 +61,8 @@ def _errors(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> N
     for power, x, y in slopes:
         words = f"$L^{{{power}}}$"
         axes.annotate(words, (x, y), xytext=(6, 0), textcoords="offset points", fontsize=7, va="center", color=INK)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(right=4 * counts[-1])
-    axes.set_xlabel("number of layers or steps $L$")
-    axes.set_ylabel(r"$\|x_L(t) - x(t)\|$")
+    axes.set(xscale="log", yscale="log", xlim=(None, 4 * counts[-1]), xlabel="number of layers or steps $L$")
+    axes.set(ylabel=r"$\|x_L(t) - x(t)\|$")
 
 
 def _times(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
@@ -75,8 +72,7 @@ def _times(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> No
         axes.plot(time, data["limit"][name], color=colour, lw=0.9)
         ratio = data["layers"]["error"].sel(name=name, count=count) * count / parameters.until
         axes.plot(time[::2], ratio[::2], MARKS[name], color=colour, ms=3.5)
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel(rf"$\|x_L(t) - x(t)\|/h$,  $L = {count}$")
+    axes.set(xlabel="time $t$", ylabel=rf"$\|x_L(t) - x(t)\|/h$,  $L = {count}$")
 
 
 def _ratios(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
@@ -93,5 +89,4 @@ def _ratios(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> N
     axes.set_xscale("log", base=4)
     axes.set_xticks(counts[::2], [str(one) for one in counts[::2]])
     axes.minorticks_off()
-    axes.set_xlabel("number of layers $L$")
-    axes.set_ylabel("error / first term")
+    axes.set(xlabel="number of layers $L$", ylabel="error / first term")

@@ -9,12 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from attnflow import double
 from attnflow.axes import Along
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import AbstractField, Attention, Perceptron, Random
 from attnflow.flows import Fixed, Layers, ProjectRenormalise, Renormalise, advance
-from attnflow.precision import double
 from attnflow.spaces import Euclidean, Sphere
 from attnflow.tokens import Tokens, uniform
 from attnflow_gallery.euler_limit.reference import limits

@@ -14,11 +14,7 @@ log T by at most 0.1, to first order. Seeds beyond that limit, which was chosen 
 distributions. Not shown: many tokens, for which the first plateaus are crowded.
 """
 
-from attnflow_gallery.exit_times.compare import claims
-from attnflow_gallery.exit_times.figure import draw
-from attnflow_gallery.exit_times.mutations import MUTATIONS
-from attnflow_gallery.exit_times.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2024metastability", "geshkovski2025perspective")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow.observe import exit_distribution
 from attnflow_gallery.exit_times.simulate import Parameters, chord
 

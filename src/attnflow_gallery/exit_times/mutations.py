@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.experiments.mutation import Mutation, scaled
+from attnflow.experiments import Mutation, scaled
 from attnflow.tokens import Tokens
 from attnflow_gallery.exit_times import simulate
 

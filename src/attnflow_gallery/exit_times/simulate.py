@@ -8,8 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import LongTime, merge_times
 from attnflow.spaces import Sphere

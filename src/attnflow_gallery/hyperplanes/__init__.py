@@ -20,11 +20,7 @@ above |x|^2 = 25 the clusters have reached their limits to 1e-11. Tokens come ne
 rate is claimed. Not shown: Q and K other than the identity, and <Q phi, K phi> < 0.
 """
 
-from attnflow_gallery.hyperplanes.compare import claims
-from attnflow_gallery.hyperplanes.figure import draw
-from attnflow_gallery.hyperplanes.mutations import MUTATIONS
-from attnflow_gallery.hyperplanes.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2023emergence",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

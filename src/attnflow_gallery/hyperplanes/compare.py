@@ -7,8 +7,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
-from attnflow.experiments.frames import EPS, rates
+from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import EPS, rates
 from attnflow.observe import distinct
 from attnflow_gallery.hyperplanes.simulate import Parameters, exact
 

@@ -54,8 +54,7 @@ def _draw_coordinates(axes: Any, part: xr.Dataset) -> None:
         axes.annotate(f"{limit:.4f}", (part["time"].values[-1], limit), xytext=(0, -3 if up else 3), color=colour,
                       textcoords="offset points", ha="right", va="top" if up else "bottom", fontsize=7)  # fmt: skip
     axes.axhline(0.0, color=INK, lw=0.6, ls=":")
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel(r"leading coordinate $\varphi^*(z_i)$")
+    axes.set(xlabel="time $t$", ylabel=r"leading coordinate $\varphi^*(z_i)$")
 
 
 def _draw_plane(axes: Any, part: xr.Dataset) -> None:
@@ -72,9 +71,7 @@ def _draw_plane(axes: Any, part: xr.Dataset) -> None:
         axes.plot(*z[-1][np.abs(y - limit) < 0.1].T, mark, ms=3.5, color=colour, mew=0)
     axes.plot([], [], "s", ms=3.5, color=INK, mew=0, label=f"$t = {SHOWN:g}$")
     axes.plot([], [], "--", color=INK, lw=1.2, label=r"$t \to \infty$")
-    axes.set_ylim(low, high)
-    axes.set_xlabel("$z_1$")
-    axes.set_ylabel("$z_2$")
+    axes.set(ylim=(low, high), xlabel="$z_1$", ylabel="$z_2$")
     axes.legend(loc="upper center", handlelength=1.6)
 
 
@@ -92,9 +89,8 @@ def _draw_pairs(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
         axes.plot([], [], mark, ms=4, color=colour, label=rf"$\alpha = {angle:g}$")
     axes.plot([], [], color=INK, lw=1.0, label="nothing at 0")
     axes.plot([], [], "--", color=INK, lw=1.0, label="tokens at 0")
-    axes.set_ylim(0, 1.03)
-    axes.set_xlabel(r"$|x(0)|$, $x(0) \propto \cos\alpha\,\varphi + \sin\alpha\,w$")
-    axes.set_ylabel(r"$\varphi^*(z(\infty)) / \varphi^*(z(0))$")
+    axes.set(ylim=(0, 1.03), xlabel=r"$|x(0)|$, $x(0) \propto \cos\alpha\,\varphi + \sin\alpha\,w$")
+    axes.set(ylabel=r"$\varphi^*(z(\infty)) / \varphi^*(z(0))$")
     axes.legend(loc="lower right")
 
 
@@ -110,7 +106,5 @@ def _draw_departures(axes: Any, parameters: Parameters, part: xr.Dataset) -> Non
         measured = np.abs(part["coordinate"].values[early, start, token])
         look = {"ms": 4, "mfc": "white", "mec": colour, "mew": 0.9, "label": f"$X(0) = {radius:g}$"}
         axes.plot(time[early], measured, mark, **look)
-    axes.set_yscale("log")
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel(r"$|\varphi^*(z)|$ of a token near 0")
+    axes.set(yscale="log", xlabel="time $t$", ylabel=r"$|\varphi^*(z)|$ of a token near 0")
     axes.legend(loc="lower right")

@@ -8,9 +8,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow.axes import Along
-from attnflow.experiments.frames import frames, leaders
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import frames, leaders
 from attnflow.fields import Attention, Rescaled
 from attnflow.observe import attention_matrix, hyperplane_coordinates
 from attnflow.spaces import Euclidean

@@ -13,11 +13,7 @@ clouds' centres.
 Not shown: other constructions, with fewer or wider cuts, which may generalise better; training.
 """
 
-from attnflow_gallery.interpolation_is_not_learning.compare import claims
-from attnflow_gallery.interpolation_is_not_learning.figure import draw
-from attnflow_gallery.interpolation_is_not_learning.mutations import MUTATIONS
-from attnflow_gallery.interpolation_is_not_learning.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2024measure",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -3,8 +3,8 @@
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.claim import Claim, consequence
-from attnflow.experiments.statistics import fit, log_rms
+from attnflow.experiments import Claim, consequence
+from attnflow.experiments.kit import fit, log_rms
 from attnflow_gallery.interpolation_is_not_learning.simulate import Parameters
 
 GIVEN = consequence("Given tokens")

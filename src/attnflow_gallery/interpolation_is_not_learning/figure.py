@@ -37,8 +37,7 @@ def _draw_distances(axes: Any, part: xr.Dataset, n: np.ndarray) -> None:
         axes.loglog(n, np.median(rows, axis=1), mark, ms=5, color=COLOURS[k], label=label)
     given = part["given"].values.transpose(1, 0, 2, 3).reshape(len(n), -1)
     axes.loglog(n, np.median(given, axis=1), "o", ms=4, color=COLOURS[2], label="given")
-    axes.set_ylabel("$W_2$ from the target")
-    axes.set_xlabel("tokens $n$")
+    axes.set(ylabel="$W_2$ from the target", xlabel="tokens $n$")
     axes.legend(loc="center left")
     panel(axes, "a", "given and fresh tokens")
 
@@ -48,7 +47,6 @@ def _draw_shifts(axes: Any, part: xr.Dataset, n: np.ndarray) -> None:
     axes.loglog(n, shift, "s", ms=5, color=COLOURS[0], label="shift of the cloud")
     axes.loglog(n, radius, "o", ms=5, color=COLOURS[1], label="radius of a cloud")
     axes.loglog(n, shift[0] * (n / n[0]) ** -0.5, color=GREY, lw=0.8)
-    axes.set_xlabel("tokens $n$")
-    axes.set_ylabel("rad")
+    axes.set(xlabel="tokens $n$", ylabel="rad")
     axes.legend(loc="best")
     panel(axes, "b", "behind attention")

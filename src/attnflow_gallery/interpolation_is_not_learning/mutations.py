@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from attnflow.experiments.mutation import Mutation, altered
+from attnflow.experiments import Mutation, altered
 from attnflow.tokens import Tokens
 from attnflow_gallery.interpolation_is_not_learning import simulate
 

@@ -7,9 +7,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow.control import Schedule, match_measures, wasserstein
-from attnflow.experiments.clouds import atoms, cloud
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import atoms, cloud
 from attnflow.fields import MeanAttention
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens

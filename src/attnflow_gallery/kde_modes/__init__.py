@@ -18,11 +18,7 @@ is still missed, is part of the tolerances. Each claim fails by chance with prob
 for two samples, 15 % in the middle of the line, 5 % on the circle.
 """
 
-from attnflow_gallery.kde_modes.compare import claims
-from attnflow_gallery.kde_modes.figure import draw
-from attnflow_gallery.kde_modes.mutations import MUTATIONS
-from attnflow_gallery.kde_modes.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2024modes",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -8,8 +8,8 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
-from attnflow.experiments.statistics import mean_error
+from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import mean_error
 from attnflow_gallery.kde_modes.simulate import Parameters
 
 LEVEL = 1e-3

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.statistics import mean_error
+from attnflow.experiments.kit import mean_error
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
 from attnflow_gallery.kde_modes.compare import case, each, middle, paths
 from attnflow_gallery.kde_modes.simulate import Parameters
@@ -31,8 +31,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
         _draw_sweep(axes[1, 0], parameters, data["line"])
         _draw_circle(axes[1, 1], parameters, data["circle"])
         for one in axes.flat:
-            one.set_xscale("log")
-            one.set_xlabel(r"inverse temperature $\beta$")
+            one.set(xscale="log", xlabel=r"inverse temperature $\beta$")
         return fig
 
 
@@ -45,8 +44,7 @@ def _draw_pairs(axes: Any, parameters: Parameters, pairs: xr.Dataset) -> None:
     axes.plot(betas, theory.two_point_modes(betas), color=INK, lw=1.0, label=r"$1 + \mathrm{erfc}(\beta^{-1/2})$")
     error = np.sqrt((pairs["fine"] - 1) * (2 - pairs["fine"]) / parameters.pairs)
     _marks(axes, pairs["beta"], pairs["fine"], error, label=f"{parameters.pairs} pairs")
-    axes.set_ylim(0.95, 2.05)
-    axes.set_ylabel("number of modes $M$")
+    axes.set(ylim=(0.95, 2.05), ylabel="number of modes $M$")
     axes.legend(loc="upper left")
     panel(axes, "a", "two samples on the line")
 
@@ -61,8 +59,7 @@ def _draw_paths(axes: Any, parameters: Parameters, line: xr.Dataset) -> None:
             axes.axhline(np.sqrt(3) / np.pi * np.sqrt(1 / alpha - 0.5), color=colour, lw=0.9, ls=style)
         _marks(axes, betas, found / scale, error / scale, colour, marker, label=WORDS[alpha])
     axes.plot([], [], color=GREY, lw=0.9, label="heuristic limits")
-    axes.set_ylim(0, 1.0)
-    axes.set_ylabel(r"$M\,/\,\sqrt{\beta\log\beta}$")
+    axes.set(ylim=(0, 1.0), ylabel=r"$M\,/\,\sqrt{\beta\log\beta}$")
     axes.legend(loc="upper right", ncols=2)
     panel(axes, "b", "$n$ samples on the line")
 
@@ -79,9 +76,7 @@ def _draw_sweep(axes: Any, parameters: Parameters, line: xr.Dataset) -> None:
     for level, words in ((n, f"$n = {n}$"), (1, "1")):
         axes.axhline(level, color=GREY, lw=0.8, ls=":")
         axes.annotate(words, (0.01, level), xycoords=("axes fraction", "data"), fontsize=7, va="bottom", color=INK)
-    axes.set_yscale("log")
-    axes.set_ylim(0.15, 4 * n)
-    axes.set_ylabel("number of modes $M$")
+    axes.set(yscale="log", ylim=(0.15, 4 * n), ylabel="number of modes $M$")
     axes.legend(loc="lower right")
     panel(axes, "c", f"{n} samples on the line")
 
@@ -94,7 +89,6 @@ def _draw_circle(axes: Any, parameters: Parameters, circle: xr.Dataset) -> None:
     axes.axhline(np.sqrt(1.5), color=GREY, lw=0.8, ls="--", label=r"$\sqrt{3\beta/2}$")
     found, error = np.array([mean_error(row) for row in circle["fine"].values]).T / np.sqrt(betas)
     _marks(axes, betas, found, error, label=f"{parameters.circle} tokens")
-    axes.set_ylim(1.1, 1.6)
-    axes.set_ylabel(r"$M\,/\,\sqrt{\beta}$")
+    axes.set(ylim=(1.1, 1.6), ylabel=r"$M\,/\,\sqrt{\beta}$")
     axes.legend(loc="upper right")
     panel(axes, "d", "tokens on the circle")

@@ -6,9 +6,8 @@ import functools
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.statistics import mean_error
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import mean_error
 from attnflow.fields import Attention
 from attnflow.spaces import Sphere
 from attnflow.tokens import uniform

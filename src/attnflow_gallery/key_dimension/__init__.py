@@ -17,11 +17,7 @@ The length of Kx is drawn with d_k - 2 degrees of freedom in place of d_k, and e
 that: at d_k = 4 the plain mean of |dm|^2 has no finite variance, and its standard errors mean nothing.
 """
 
-from attnflow_gallery.key_dimension.compare import claims
-from attnflow_gallery.key_dimension.figure import draw
-from attnflow_gallery.key_dimension.mutations import MUTATIONS
-from attnflow_gallery.key_dimension.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("koubbi2026homogenized",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -8,8 +8,8 @@ import xarray as xr
 from scipy.optimize import brentq
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence
-from attnflow.experiments.statistics import fit, student
+from attnflow.experiments import Claim, consequence
+from attnflow.experiments.kit import fit, student
 from attnflow_gallery.key_dimension.simulate import BATCHES, IID, Parameters
 
 PAIRS = consequence("The pair exponent")

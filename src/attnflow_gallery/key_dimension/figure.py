@@ -60,8 +60,7 @@ def _draw_keys(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
                   textcoords="offset points", color=GREY, va="top")  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-    axes.set_xlabel("key dimension $d_k$")
-    axes.set_ylabel(r"pair exponent $\Lambda$")
+    axes.set(xlabel="key dimension $d_k$", ylabel=r"pair exponent $\Lambda$")
     axes.legend(loc="upper right", bbox_to_anchor=(1.0, 0.92))
     panel(axes, "a", rf"zero temperature, $d = {d}$")
 
@@ -82,8 +81,7 @@ def _draw_scales(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     axes.axhline(0, color=GREY, lw=0.7)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-    axes.set_xlabel("logit scale $b$")
-    axes.set_ylabel(r"pair exponent $\Lambda$")
+    axes.set(xlabel="logit scale $b$", ylabel=r"pair exponent $\Lambda$")
     axes.legend(loc="upper left")
     panel(axes, "b", rf"finite temperature, $d = {parameters.d}$")
 
@@ -102,9 +100,7 @@ def _draw_cosines(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
         axes.axhline(limit, color=GREY, lw=0.9, ls=":")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-    axes.set_ylim(0, 1.3)
-    axes.set_xlabel("dimension $d = d_k$")
-    axes.set_ylabel(r"$d\,(R - E \cos)/(R - R^3)$")
+    axes.set(ylim=(0, 1.3), xlabel="dimension $d = d_k$", ylabel=r"$d\,(R - E \cos)/(R - R^3)$")
     axes.legend(loc="lower right", ncols=2)
     panel(axes, "c", f"cosine of $Ax$ and $Ay$, $R = {r:g}$")
 
@@ -118,9 +114,6 @@ def _draw_drift(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
         axes.axhline(level, color=GREY, lw=0.9, ls=":")
         axes.annotate(words, (0.02, level), xycoords=("axes fraction", "data"), xytext=(0, 2), color=GREY, fontsize=7,
                       textcoords="offset points")  # fmt: skip
-    axes.set_xlim(0, 1)
-    axes.set_ylim(0.7, 2.3)
-    axes.set_xlabel("overlap $R$")
-    axes.set_ylabel("drift constant $c$")
+    axes.set(xlim=(0, 1), ylim=(0.7, 2.3), xlabel="overlap $R$", ylabel="drift constant $c$")
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.5))
     panel(axes, "d", f"cold pairs, $d_k = d = {parameters.cold_d}$")

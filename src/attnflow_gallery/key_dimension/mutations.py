@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.experiments.mutation import Mutation, altered, result, scaled
+from attnflow.experiments import Mutation, altered, result, scaled
 from attnflow_gallery.key_dimension import simulate
 
 

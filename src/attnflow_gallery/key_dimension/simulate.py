@@ -9,8 +9,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import ive
 
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 
 ANGLE = 1e-4
 """Between nearby tokens."""

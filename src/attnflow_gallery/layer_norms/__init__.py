@@ -13,11 +13,7 @@ Rates fall like 1/t where radii grow, so a step in proportion to t is as accurat
 reach t = 10^4. Every flow is done with a step and with half of it, and the difference is the tolerance.
 """
 
-from attnflow_gallery.layer_norms.compare import claims
-from attnflow_gallery.layer_norms.figure import draw
-from attnflow_gallery.layer_norms.mutations import MUTATIONS
-from attnflow_gallery.layer_norms.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("karagodin2025normalization",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow_gallery.layer_norms.simulate import NAMES, STARTS, STEPS, Parameters, decay
 
 EPS = float(np.finfo(float).eps)

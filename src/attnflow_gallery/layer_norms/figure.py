@@ -31,9 +31,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
             _one(axes, parameters, placement, data[placement])
         _guides(axes, parameters)
         for one, x, y in zip(axes, ("log", "linear", "log", "log"), ("log", "log", "log", "linear"), strict=True):
-            one.set_xscale(x)
-            one.set_yscale(y)
-            one.set_xlabel("time $t$")
+            one.set(xscale=x, yscale=y, xlabel="time $t$")
         for one, words in zip(axes, (r"gap $1 - \rho$", r"gap $1 - \rho$", r"$(1 - \rho)\,t^p$", "radius / growth"),
                               strict=True):  # fmt: skip
             one.set_ylabel(words)
@@ -57,12 +55,10 @@ def _guides(axes: Any, parameters: Parameters) -> None:
         axes[0].annotate(f"$t^{{-{power}}}$", (middle, height * middle**-power), color=GREY, fontsize=7, va=side,
                          ha="right" if side == "top" else "left")  # fmt: skip
     axes[0].set_ylim(parameters.gap / 3, 3.0)
-    axes[1].set_xlim(0, -np.log(parameters.gap) / min(2.0, 2 * parameters.alpha) * 1.05)
-    axes[1].set_ylim(parameters.gap / 3, 3.0)
-    axes[2].set_xlim(left=0.5)
-    axes[2].set_ylim(0.2, 1e2)
-    axes[3].set_xlim(left=0.5)
-    axes[3].set_ylim(0, 2.2)
+    axes[1].set(xlim=(0, -np.log(parameters.gap) / min(2.0, 2 * parameters.alpha) * 1.05))
+    axes[1].set(ylim=(parameters.gap / 3, 3.0))
+    axes[2].set(xlim=(0.5, None), ylim=(0.2, 1e2))
+    axes[3].set(xlim=(0.5, None), ylim=(0, 2.2))
     axes[3].axhline(1.0, color=GREY, lw=0.8, zorder=0)
 
 

@@ -1,6 +1,6 @@
 """Ways to break the simulation."""
 
-from attnflow.experiments.mutation import Mutation, scaled
+from attnflow.experiments import Mutation, scaled
 from attnflow_gallery.layer_norms import simulate
 
 MUTATIONS = (

@@ -8,8 +8,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import AbstractField, Attention, Mix, Ngpt, Peri, Pre, Scaled
 from attnflow.flows import Fixed, advance
 from attnflow.spaces import Euclidean, Sphere

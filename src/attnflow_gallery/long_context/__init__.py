@@ -14,11 +14,7 @@ others and move the threshold up; 4 standard errors are allowed (chance 6e-5). N
 layers, matrices.
 """
 
-from attnflow_gallery.long_context.compare import claims
-from attnflow_gallery.long_context.figure import draw
-from attnflow_gallery.long_context.mutations import MUTATIONS
-from attnflow_gallery.long_context.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("chen2025critical", "rigollet2025meanfield")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

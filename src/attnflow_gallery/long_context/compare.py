@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow_gallery.long_context.simulate import Parameters, scan
 
 ERRORS = 4.0

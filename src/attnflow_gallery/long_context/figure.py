@@ -49,8 +49,7 @@ def _transition(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
         label = f"$n = {n}$" if full else rf"$n = 10^{{{round(np.log10(n))}}}$"
         face = colour if full else "white"
         axes.plot(c, found.sel(overlap=overlap), mark, ms=3.6, mec=colour, mfc=face, mew=0.8, label=label)
-    axes.set_xlabel(r"$c = \beta/\log n$")
-    axes.set_ylabel("cosine of outputs")
+    axes.set(xlabel=r"$c = \beta/\log n$", ylabel="cosine of outputs")
     axes.legend(loc="upper right", handletextpad=0.1)
 
 
@@ -69,8 +68,7 @@ def _collapse(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) ->
     first, last = (round(np.log10(n)) for n in (parameters.large[0], parameters.large[-1]))
     words = rf"$n = 10^{{{first}}}, \ldots, 10^{{{last}}}$"
     axes.plot([], [], "o", ms=3.2, mec=INK, mfc="white", mew=0.8, label=words)
-    axes.set_xlabel(r"$(c(1 - \rho) - 1)\,\log n$")
-    axes.set_ylabel("cosine of outputs")
+    axes.set(xlabel=r"$(c(1 - \rho) - 1)\,\log n$", ylabel="cosine of outputs")
     axes.legend(loc="lower left", borderaxespad=0.1)
 
 
@@ -86,6 +84,5 @@ def _iid(axes: Any, parameters: Parameters, iid: xr.Dataset) -> None:
     bars = found.std(axis=0, ddof=1)
     axes.errorbar(c, found.mean(axis=0), bars, fmt="o", ms=3.2, color=COLOURS[2], lw=0.8, label=label)
     axes.axvline(float(theory.long_context_threshold(overlap)), color=GREY, lw=0.7)
-    axes.set_xlabel(r"$c = \beta/\log n$")
-    axes.set_ylabel("cosine of outputs at $u$ and $-u$")
+    axes.set(xlabel=r"$c = \beta/\log n$", ylabel="cosine of outputs at $u$ and $-u$")
     axes.legend(loc="lower left")

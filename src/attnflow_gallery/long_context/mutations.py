@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.experiments.mutation import Mutation, altered
+from attnflow.experiments import Mutation, altered
 from attnflow_gallery.long_context import simulate
 
 

@@ -8,8 +8,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.axes import Along
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention
 from attnflow.spaces import Euclidean, Sphere
 from attnflow.tokens import Tokens, equiangular

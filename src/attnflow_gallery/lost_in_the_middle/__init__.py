@@ -20,11 +20,7 @@ plain averages. The tolerance for the next order, 2 % at N = 128, was fixed from
 Which bins the claims on the minimum and on the threshold compare was chosen after a look at the salts 0 and 1.
 """
 
-from attnflow_gallery.lost_in_the_middle.compare import claims
-from attnflow_gallery.lost_in_the_middle.figure import draw
-from attnflow_gallery.lost_in_the_middle.mutations import MUTATIONS
-from attnflow_gallery.lost_in_the_middle.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("duerinckx2026kinetic", "karagodin2024causal")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

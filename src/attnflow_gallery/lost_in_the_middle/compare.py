@@ -4,8 +4,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import NUMERICS, Claim, consequence, published
-from attnflow.experiments.statistics import student
+from attnflow.experiments import NUMERICS, Claim, consequence, published
+from attnflow.experiments.kit import student
 from attnflow_gallery.lost_in_the_middle.simulate import EDGES, Parameters, groups, soft_weights
 
 PAPER = "duerinckx2026kinetic"

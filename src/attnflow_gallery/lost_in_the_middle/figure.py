@@ -91,8 +91,7 @@ def _draw_threshold(axes: Any, parameters: Parameters, data: dict[str, xr.Datase
         scale = float(np.mean(rows[:, 1:]))
         _marks(axes, rows, n, scale, fmt=MARKS[k], color=TONES[k], label=f"$a t = {depth:.2f}$")
     _finish(axes)
-    axes.set_ylabel("profile over its mean")
-    axes.set_ylim(0.5, 2.6)
+    axes.set(ylabel="profile over its mean", ylim=(0.5, 2.6))
     threshold = float(theory.recency_threshold(1.0))
     axes.legend(loc="upper right", title=f"threshold at $a t = {threshold:.2f}$", title_fontsize=7)
 
@@ -118,6 +117,4 @@ def _draw_end(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) ->
 
 
 def _finish(axes: Any) -> None:
-    axes.set_xlim(0, 1)
-    axes.set_xlabel("place $j/N$ of the source")
-    axes.set_ylabel(r"$N\,\mathbb{E}\,\langle x_N(t), x_j(0)\rangle$")
+    axes.set(xlim=(0, 1), xlabel="place $j/N$ of the source", ylabel=r"$N\,\mathbb{E}\,\langle x_N(t), x_j(0)\rangle$")

@@ -17,13 +17,12 @@ import numpy as np
 import xarray as xr
 from scipy import special as sp
 
+from attnflow import double
 from attnflow.decoders import retrieval_profile
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import AbstractField, Attention, Unnormalised
 from attnflow.flows import Fixed, advance
 from attnflow.masks import Causal
-from attnflow.precision import double
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 

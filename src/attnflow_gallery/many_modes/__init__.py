@@ -21,11 +21,7 @@ with probability 0.001; a mean of 40 runs that is off by 0.9 modes early, or by 
 and 0.07 modes at t = 0 by 4000 draws.
 """
 
-from attnflow_gallery.many_modes.compare import claims
-from attnflow_gallery.many_modes.figure import draw
-from attnflow_gallery.many_modes.mutations import MUTATIONS
-from attnflow_gallery.many_modes.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("bruno2024emergence", "geshkovski2024modes", "geshkovski2025perspective")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -7,8 +7,8 @@ import xarray as xr
 from scipy.stats import spearmanr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
-from attnflow.experiments.statistics import mean_error, student
+from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import mean_error, student
 from attnflow_gallery.many_modes.simulate import Parameters
 
 LINEAR = 0.2

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.statistics import mean_error
+from attnflow.experiments.kit import mean_error
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
 from attnflow_gallery.many_modes.compare import linear_times
 from attnflow_gallery.many_modes.simulate import Parameters
@@ -58,9 +58,7 @@ def _draw_times(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
                       color=SHADES[index], label=rf"$\varepsilon = 10^{{-{x:g}}}$")  # fmt: skip
     _levels(axes, parameters.beta, True)
     axes.set_xscale("symlog", linthresh=1.0, linscale=0.4)
-    axes.set_xlim(-0.08, 1.5 * last)
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel("number of modes")
+    axes.set(xlim=(-0.08, 1.5 * last), xlabel="time $t$", ylabel="number of modes")
     low, high = axes.get_ylim()
     axes.set_ylim(low - 0.15 * (high - low), high)
     axes.legend(loc="lower right", handletextpad=0.4, ncols=2, columnspacing=0.8)
@@ -76,8 +74,7 @@ def _draw_smoothed(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset
         axes.plot(angles, index + height - 0.4, color=SHADES[index], lw=0.9)
     axes.set_yticks(range(len(cases)), [f"$10^{{-{x:g}}}$" for x, _ in cases])
     axes.set_xticks([0, np.pi, 2 * np.pi], ["0", r"$\pi$", r"$2\pi$"])
-    axes.set_xlabel(r"angle $\theta$")
-    axes.set_ylabel(r"$K*\mu$ (scaled), by size $\varepsilon$ of the noise")
+    axes.set(xlabel=r"angle $\theta$", ylabel=r"$K*\mu$ (scaled), by size $\varepsilon$ of the noise")
     panel(axes, "b", "smoothed density at the end")
 
 
@@ -103,8 +100,7 @@ def _draw_finals(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
     axes.set_xticks(
         range(len(parameters.exponents)), [f"$10^{{-{x:g}}}$" for x in sorted(parameters.exponents)], fontsize=6
     )
-    axes.set_xlim(-0.7, len(parameters.exponents) - 0.3)
-    axes.set_xlabel(r"size $\varepsilon$ of the noise")
-    axes.set_ylabel("number of clusters")
+    axes.set(xlim=(-0.7, len(parameters.exponents) - 0.3), xlabel=r"size $\varepsilon$ of the noise")
+    axes.set(ylabel="number of clusters")
     axes.legend(loc="upper left")
     panel(axes, "c", "clusters at the end")

@@ -7,8 +7,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention
 from attnflow.meanfield import CircleBasis, Density, empirical, evolve
 from attnflow.spaces import Sphere

@@ -14,11 +14,7 @@ had shown this; salts 21 to 23 are fresh.
 Not shown: that this is a good way to approximate smooth maps. Shears and splittings need 10 to 1,000 times fewer units.
 """
 
-from attnflow_gallery.map_and_density.compare import claims
-from attnflow_gallery.map_and_density.figure import draw
-from attnflow_gallery.map_and_density.mutations import MUTATIONS
-from attnflow_gallery.map_and_density.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2026constructive",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow_gallery.map_and_density.simulate import Parameters
 
 TOGETHER = published("geshkovski2026constructive", "abstract: map and push-forward together")

@@ -6,7 +6,7 @@ import matplotlib.colors
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.squares import draw_points
+from attnflow.experiments.kit import draw_points
 from attnflow.plots.style import COLOURS, GREY, PAGE, panel, styled
 from attnflow_gallery.map_and_density.simulate import Parameters, phi
 
@@ -43,7 +43,6 @@ def _draw_errors(axes: Any, part: xr.Dataset) -> None:
         count, np.sqrt(part["log_density"].mean("batch").values), "s", ms=3.6, color=COLOURS[1], label="log-density"
     )
     axes.loglog(count, error[0] * (count / count[0]) ** -0.5, color=GREY, lw=0.8)
-    axes.set_xlabel("elements")
-    axes.set_ylabel("error")
+    axes.set(xlabel="elements", ylabel="error")
     axes.legend(loc="lower left")
     panel(axes, "d", "errors")

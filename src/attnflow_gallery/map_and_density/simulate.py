@@ -7,8 +7,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow.control import polar
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 
 BATCHES = 20
 """Batches of points, for standard errors."""

@@ -16,11 +16,7 @@ The level is 0.001 for each claim, by Student's test with Bonferroni's bound for
 chosen on other random numbers.
 """
 
-from attnflow_gallery.mask_invisible.compare import claims
-from attnflow_gallery.mask_invisible.figure import draw
-from attnflow_gallery.mask_invisible.mutations import MUTATIONS
-from attnflow_gallery.mask_invisible.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("duerinckx2026kinetic",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

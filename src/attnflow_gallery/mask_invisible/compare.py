@@ -5,8 +5,8 @@ import functools
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.claim import Claim, consequence
-from attnflow.experiments.statistics import student
+from attnflow.experiments import Claim, consequence
+from attnflow.experiments.kit import student
 from attnflow.fields import Attention
 from attnflow.masks import Causal
 from attnflow.meanfield import PlacedDensity, Places, evolve, evolve_placed, placed

@@ -54,8 +54,8 @@ def _draw_densities(axes: Any, parameters: Parameters, part: xr.Dataset) -> None
             values = start.basis.evaluate(part["placed"].values[0, s, node], some)
             words = None if k else rf"$\lambda = {slope:g}$"
             axes.plot(some, values, mark, color=colour, ms=3.5, mfc="white" if s else colour, mew=0.8, label=words)
-    axes.set_xlabel(r"angle $\theta$")
-    axes.set_ylabel(rf"density, $\beta = {parameters.strong_beta:g}$, $t = {parameters.strong_until:g}$")
+    axes.set(xlabel=r"angle $\theta$")
+    axes.set(ylabel=rf"density, $\beta = {parameters.strong_beta:g}$, $t = {parameters.strong_until:g}$")
     axes.legend(loc="upper left")
 
 
@@ -73,8 +73,7 @@ def _draw_means(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
     axes.set_xscale("log")
     axes.set_xticks(parameters.sizes, [str(n) for n in parameters.sizes], minor=False)
     axes.set_xticks([], minor=True)
-    axes.set_xlabel("tokens $N$")
-    axes.set_ylabel(r"$\mathrm{E}\,z$ less that of the density")
+    axes.set(xlabel="tokens $N$", ylabel=r"$\mathrm{E}\,z$ less that of the density")
     axes.legend(loc="lower right")
 
 
@@ -85,10 +84,7 @@ def _draw_noise(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
         axes.plot(parameters.sizes, lines, color=colour, lw=1.0)
         axes.errorbar(parameters.sizes, [mean[at] for mean, _ in found], [error[at] for _, error in found], fmt=mark,
                       color=colour, ms=3.5, lw=1.0, label=mask)  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("tokens $N$")
-    axes.set_ylabel(r"$N\,\mathrm{E}|z - z_\infty|^2$")
+    axes.set(xscale="log", ylim=(0, None), xlabel="tokens $N$", ylabel=r"$N\,\mathrm{E}|z - z_\infty|^2$")
     axes.legend(loc="lower right")
 
 
@@ -104,7 +100,5 @@ def _draw_switch(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
             axes.plot(end.places.points[piece], profile[piece], color=colour, lw=1.0)
         axes.errorbar(middle, part["profile"].values[at, :, 0], part["profile_error"].values[at, :, 0], fmt=mark,
                       color=colour, ms=3.5, lw=1.0, label=mask)  # fmt: skip
-    axes.set_xlabel(r"place $\sigma$")
-    axes.set_ylabel(r"mean of $\cos\theta$")
-    axes.set_ylim(bottom=-0.25)
+    axes.set(xlabel=r"place $\sigma$", ylabel=r"mean of $\cos\theta$", ylim=(-0.25, None))
     axes.legend(loc="lower left", ncols=2)

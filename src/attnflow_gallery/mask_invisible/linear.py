@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.fields import Attention
+from attnflow.kernels import full_precision
 from attnflow.meanfield import AbstractBasis, Density, Model, as_model
-from attnflow.precision import full_precision
 
 STEPS = 8
 """Of Runge-Kutta; (rate/4)^5/120 is below 1e-6 a step for rates below 1/2."""

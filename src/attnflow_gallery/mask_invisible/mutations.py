@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.experiments.mutation import Mutation, altered, result, scaled
+from attnflow.experiments import Mutation, altered, result, scaled
 from attnflow.fields import Attention
 from attnflow.masks import Causal, Everyone
 from attnflow.meanfield import Density, PlacedDensity, mixture, uniform

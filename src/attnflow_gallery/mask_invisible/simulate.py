@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import AbstractNormaliser, Attention, Softmax, Unnormalised
 from attnflow.flows import Fixed, advance
 from attnflow.masks import AbstractMask, Causal, Everyone

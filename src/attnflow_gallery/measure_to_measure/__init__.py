@@ -15,12 +15,7 @@ Not shown: diffuse targets (they are quantised first), and that this is learning
 interpolation-is-not-learning.
 """
 
-from attnflow_gallery.measure_to_measure.compare import claims
-from attnflow_gallery.measure_to_measure.figure import draw
-from attnflow_gallery.measure_to_measure.motion import motion
-from attnflow_gallery.measure_to_measure.mutations import MUTATIONS
-from attnflow_gallery.measure_to_measure.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2024measure",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "motion", "run"]
+__getattr__ = from_files(__name__)

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow_gallery.measure_to_measure.simulate import Parameters
 
 THEOREM = published("geshkovski2024measure", "Theorem 1.1")

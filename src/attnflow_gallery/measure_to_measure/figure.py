@@ -47,8 +47,7 @@ def _draw_stage(axes: Any, part: xr.Dataset, stage: int) -> None:
         axes.plot(1 - 2 * i, 0, "x", ms=6, mew=1.5, color=COLOURS[i])
     axes.set_aspect("equal")
     axes.set_axis_off()
-    axes.set_xlim(-1.15, 1.15)
-    axes.set_ylim(-1.15, 1.15)
+    axes.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
 
 
 def _draw_distances(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
@@ -60,8 +59,7 @@ def _draw_distances(axes: Any, parameters: Parameters, part: xr.Dataset) -> None
         names.append(f"$S^{{{d - 1}}}$\n{count}, {each}")
     axes.axhline(1e-3, color=INK, lw=0.7, ls=":")
     axes.set_xticks(range(len(names)), names)
-    axes.set_ylabel("$W_2$")
-    axes.set_xlabel("sphere; measures, atoms of each target")
+    axes.set(ylabel="$W_2$", xlabel="sphere; measures, atoms of each target")
     axes.legend(loc="center right")
     panel(axes, "f", "every measure, followed alone")
 
@@ -73,6 +71,5 @@ def _draw_bound(axes: Any, part: xr.Dataset) -> None:
     for k, value in enumerate(values):
         axes.annotate(f"{value:.2g}", (k, value), xytext=(0, 2), textcoords="offset points", ha="center", fontsize=7)
     axes.set_xticks([0, 1], ["with attention", "without"])
-    axes.set_ylabel(r"$(W_1 + W_1')$ / bound")
-    axes.set_ylim(0, 1.2 * max(1.0, float(values.max())))
+    axes.set(ylabel=r"$(W_1 + W_1')$ / bound", ylim=(0, 1.2 * max(1.0, float(values.max()))))
     panel(axes, "g", "shared mass")

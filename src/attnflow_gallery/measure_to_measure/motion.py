@@ -1,7 +1,7 @@
 """One measure on its way to four atoms, in motion."""
 
 from attnflow.control import match_measures
-from attnflow.experiments.clouds import atoms, cloud
+from attnflow.experiments.kit import atoms, cloud
 from attnflow.flows import Exact, solve
 from attnflow.plots import Animation, animate
 from attnflow_gallery.measure_to_measure.simulate import SPREAD, Parameters

@@ -8,9 +8,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow.control import Schedule, match_measures, shared_mass_bound, wasserstein
-from attnflow.experiments.clouds import atoms, cloud
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import atoms, cloud
 from attnflow.fields import MeanAttention
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens

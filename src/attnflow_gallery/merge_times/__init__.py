@@ -16,11 +16,7 @@ Two clusters count as met at the chord 0.001 (pairs, offsets), or 0.0001/beta (t
 same angle. The offsets are chosen so small that the middle cluster is off by a thousandth of the distance at the end.
 """
 
-from attnflow_gallery.merge_times.compare import claims
-from attnflow_gallery.merge_times.figure import draw
-from attnflow_gallery.merge_times.mutations import MUTATIONS
-from attnflow_gallery.merge_times.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2024metastability", "geshkovski2025perspective")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

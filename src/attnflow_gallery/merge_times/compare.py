@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import NUMERICS, Claim, consequence
+from attnflow.experiments import NUMERICS, Claim, consequence
 from attnflow_gallery.merge_times.simulate import (
     EPS,
     SYMMETRIC,

@@ -1,6 +1,6 @@
 """Ways to break the simulation."""
 
-from attnflow.experiments.mutation import Mutation, altered, result, scaled
+from attnflow.experiments import Mutation, altered, result, scaled
 from attnflow_gallery.merge_times import simulate
 
 MUTATIONS = (

@@ -15,12 +15,7 @@ Two-body formulas are compared where other pairs may change log t by at most 0.1
 first order. These limits were chosen, not derived; the tolerance of every plateau is its own first-order bound.
 """
 
-from attnflow_gallery.metastability.compare import claims
-from attnflow_gallery.metastability.figure import draw
-from attnflow_gallery.metastability.motion import motion
-from attnflow_gallery.metastability.mutations import MUTATIONS
-from attnflow_gallery.metastability.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2024metastability", "geshkovski2025perspective", "otto2007slow")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "motion", "run"]
+__getattr__ = from_files(__name__)

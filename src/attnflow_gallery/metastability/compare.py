@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow_gallery.metastability.simulate import STEP, WIDTH, Parameters
 
 THEOREM = published("geshkovski2024metastability")

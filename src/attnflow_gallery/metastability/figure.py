@@ -70,8 +70,7 @@ def draw_tree(axes: Any, flow: xr.Dataset) -> None:
         t = _log_expm1(np.array(height))
         axes.plot((np.array(x) - 5) / 10, t / beta, color=shades.get(name, INK), lw=0.8, solid_joinstyle="miter")
     axes.set(xlim=(-1, n), xticks=[], ylim=(-0.1, 1.06 * linkage[-1, 2] / beta))
-    axes.set_xlabel(f"{n} tokens")
-    axes.set_ylabel(r"$(\log t)/\beta$")
+    axes.set(xlabel=f"{n} tokens", ylabel=r"$(\log t)/\beta$")
 
 
 def _log_expm1(height: np.ndarray) -> np.ndarray:
@@ -96,8 +95,7 @@ def draw_lifetimes(axes: Any, flows: list[xr.Dataset]) -> None:
     for beta, colour in zip(betas, SHADES, strict=False):
         axes.plot([], [], color=colour, label=rf"$\beta = {beta:g}$")
     axes.set(xlim=(0, 2.1), ylim=(0, 2.1))
-    axes.set_xlabel(r"$(\log T)/\beta$, the pair that merges alone")
-    axes.set_ylabel(r"(log lifetime)$/\beta$ of a plateau")
+    axes.set(xlabel=r"$(\log T)/\beta$, the pair that merges alone", ylabel=r"(log lifetime)$/\beta$ of a plateau")
     axes.legend(loc="upper left", ncols=2, handletextpad=0.4, columnspacing=0.8, handlelength=1.2)
 
 

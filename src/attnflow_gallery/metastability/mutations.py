@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.experiments.mutation import Mutation, altered, scaled
+from attnflow.experiments import Mutation, altered, scaled
 from attnflow.fields import Attention
 from attnflow_gallery.metastability import simulate
 

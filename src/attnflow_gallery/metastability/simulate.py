@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import Evenly, Fixed, LongFlow, LongTime, solve, solve_long
 from attnflow.observe import slow_motion_along

@@ -18,14 +18,10 @@ Numbers of seeds and times were chosen so that m^2 is known to about 10 %, from 
 time; an error of 20 % in the noise or in m^2 is seen.
 """
 
-from attnflow_gallery.noisy_transition.compare import claims
-from attnflow_gallery.noisy_transition.figure import draw
-from attnflow_gallery.noisy_transition.mutations import MUTATIONS
-from attnflow_gallery.noisy_transition.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = (
     "mun2026sphere", "mun2026circle", "balasubramanian2025stationary", "bruno2024emergence",
     "geshkovski2025perspective",
 )  # fmt: skip
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -7,7 +7,7 @@ import xarray as xr
 from scipy.special import ive
 
 from attnflow import theory
-from attnflow.experiments.claim import NUMERICS, Claim, consequence, published
+from attnflow.experiments import NUMERICS, Claim, consequence, published
 from attnflow_gallery.noisy_transition.simulate import RELAXED, Parameters, onset_of
 
 JUMP = published("mun2026sphere")

@@ -67,10 +67,7 @@ def _draw_branch(axes: Any, part: xr.Dataset, rows: list[dict[str, Any]], parame
     words = r"tokens without order: $\sqrt{\kappa/((\kappa - \kappa_c)n)}$"
     level = np.sqrt(line / ((line - 1) * parameters.free_tokens))
     axes.plot(line[level < 0.5], level[level < 0.5], "-.", color=GREY, lw=1.2, label=words)
-    axes.set_xlim(0.45, right)
-    axes.set_ylim(-0.03, 1.0)
-    axes.set_xlabel(r"noise $\kappa/\kappa_c$")
-    axes.set_ylabel("order $m$")
+    axes.set(xlim=(0.45, right), ylim=(-0.03, 1.0), xlabel=r"noise $\kappa/\kappa_c$", ylabel="order $m$")
 
 
 def _draw_growth(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
@@ -86,8 +83,7 @@ def _draw_growth(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
             color=COLOURS[(0, 4, 2)[k]], label=rf"{model}, $\beta = {beta:g}$",
         )  # fmt: skip
     axes.axhline(0, color=GREY, lw=0.6)
-    axes.set_xlabel(r"noise $\kappa/\kappa_c$")
-    axes.set_ylabel(r"growth rate of $m$, over $\kappa_c$")
+    axes.set(xlabel=r"noise $\kappa/\kappa_c$", ylabel=r"growth rate of $m$, over $\kappa_c$")
     axes.legend(loc="upper right")
 
 
@@ -102,8 +98,5 @@ def _draw_onset(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
             delta, part["order"].values, MARKS[k], ms=4, mec=colour, mfc=face, color=colour, ls="",
             label=rf"{model}, $\beta = {beta:g}$",
         )  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel(r"$|1 - \kappa/\kappa_c|$")
-    axes.set_ylabel("order $m$")
+    axes.set(xscale="log", yscale="log", xlabel=r"$|1 - \kappa/\kappa_c|$", ylabel="order $m$")
     axes.legend(loc="upper left")

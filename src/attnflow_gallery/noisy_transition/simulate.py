@@ -10,8 +10,7 @@ from scipy.optimize import brentq
 
 from attnflow import theory
 from attnflow.axes import Along
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import At, Brownian, Fixed, Layers, ProjectRenormalise, solve
 from attnflow.meanfield import (

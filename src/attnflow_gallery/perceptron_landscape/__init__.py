@@ -15,11 +15,7 @@ parts, where tokens stop for times exponential in beta; critical measures that a
 masses (figure) do not reach the minimum: some are caught in a valley of U.
 """
 
-from attnflow_gallery.perceptron_landscape.compare import claims
-from attnflow_gallery.perceptron_landscape.figure import draw
-from attnflow_gallery.perceptron_landscape.mutations import MUTATIONS
-from attnflow_gallery.perceptron_landscape.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("alvarez2026perceptrons",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

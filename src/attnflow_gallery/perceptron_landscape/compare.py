@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow.theory import circle_points
 from attnflow_gallery.perceptron_landscape.simulate import ARC, Parameters
 

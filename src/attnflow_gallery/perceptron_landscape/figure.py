@@ -69,9 +69,7 @@ def _paths(axes: Any, data: xr.Dataset, row: dict[str, Any], k: int) -> None:
     axes.fill_betweenx(grid, end * 1.05, beside, color=GREY, alpha=0.35, lw=0, zorder=3)
     axes.plot(beside, grid, color=INK, lw=0.8, zorder=3)
     axes.text(end * 1.07, 0.2, r"$U(\theta)$", fontsize=7, zorder=4)
-    axes.set_xlim(0, end * 1.32)
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel(r"angle $\theta$")
+    axes.set(xlim=(0, end * 1.32), xlabel="time $t$", ylabel=r"angle $\theta$")
     _turn(axes, "y")
 
 
@@ -82,11 +80,8 @@ def _energies(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) ->
         below = limits - data[name]["energy"].values
         lines = axes.plot(data[name]["time"], np.where(below > FLOOR, below, np.nan), style, color=colour, lw=0.7)
         lines[0].set_label(words)
-    axes.set_yscale("log")
-    axes.set_ylim(FLOOR, 1e4)
-    axes.set_xlim(0, min(60.0, float(data["even"]["time"][-1])))
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel(r"$1/(2\beta) + \max U - E$")
+    axes.set(yscale="log", ylim=(FLOOR, 1e4), xlim=(0, min(60.0, float(data["even"]["time"][-1]))), xlabel="time $t$")
+    axes.set(ylabel=r"$1/(2\beta) + \max U - E$")
     axes.legend(loc="upper right", borderaxespad=0.0, handlelength=1.6)
 
 
@@ -99,8 +94,7 @@ def _places(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     worst = max(row["distance"] for row in rows)
     exponent = int(np.ceil(np.log10(max(worst, 1e-16))))
     axes.text(0.3, 5.6, rf"differences below $10^{{{exponent}}}$", fontsize=7)
-    axes.set_xlabel(r"critical point $\theta$ (theory)")
-    axes.set_ylabel(r"atom $\theta$ (end of the flow)")
+    axes.set(xlabel=r"critical point $\theta$ (theory)", ylabel=r"atom $\theta$ (end of the flow)")
     _turn(axes, "x")
     _turn(axes, "y")
 
@@ -118,9 +112,7 @@ def _exception(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
             data["angle"][k % 2 :: 2], marks[k % 2 :: 2], "os x"[3 if share > 1 else k % 2], ms=3.5, mfc="none",
             color=colour, label=rf"$u = {share:g}\,u^*$: {state}",
         )  # fmt: skip
-    axes.set_ylim(0, 0.55)
-    axes.set_xlabel(r"angle $\theta$")
-    axes.set_ylabel("density")
+    axes.set(ylim=(0, 0.55), xlabel=r"angle $\theta$", ylabel="density")
     axes.legend(loc="upper center", handletextpad=0.1, borderpad=0)
     _turn(axes, "x")
 
@@ -141,9 +133,7 @@ def _minimiser(axes: Any, parameters: Parameters, data: xr.Dataset, best: xr.Dat
     top = float(excess.max())
     axes.plot(angles, np.full(len(angles), -0.08 * top), "|", ms=6, mew=0.8, color=COLOURS[0],
               label=f"{len(angles)} tokens, equal masses")  # fmt: skip
-    axes.set_ylim(-0.16 * top, 1.75 * top)
-    axes.set_xlabel(r"angle $\theta$")
-    axes.set_ylabel(r"$10^3\,(\Phi - \min\Phi)$")
+    axes.set(ylim=(-0.16 * top, 1.75 * top), xlabel=r"angle $\theta$", ylabel=r"$10^3\,(\Phi - \min\Phi)$")
     axes.legend(loc="upper center", borderaxespad=0.0, handlelength=1.4, frameon=True, framealpha=1.0, edgecolor="none")
     _turn(axes, "x")
 
@@ -157,8 +147,5 @@ def _descent(axes: Any, parameters: Parameters, data: xr.Dataset, best: xr.Datas
         axes.plot(time[-1] * 1.05, certificate(parameters, data, k), "v", ms=4, color=colour)
     axes.plot([], [], color=INK, lw=1.0, label=r"$E - \min E$")
     axes.plot([], [], "v", ms=4, color=INK, ls="none", label=r"bound: mean $\Phi$ $-$ min $\Phi$")
-    axes.set_yscale("log")
-    axes.set_ylim(top=4 * axes.get_ylim()[1])
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel(r"$E - \min E$")
+    axes.set(yscale="log", ylim=(None, 4 * axes.get_ylim()[1]), xlabel="time $t$", ylabel=r"$E - \min E$")
     axes.legend(loc="upper right", borderaxespad=0.0)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.experiments.mutation import Mutation, altered, given, result, scaled
+from attnflow.experiments import Mutation, altered, result, scaled, with_arguments
 from attnflow_gallery.perceptron_landscape import simulate
 
 
@@ -27,6 +27,6 @@ MUTATIONS = (
     Mutation("no perceptron block", simulate, "flow", altered("network", lambda net: [*net[:2], 0 * net[2]])),
     Mutation("no attention", simulate, "Attention", altered("value", lambda value: 0.0 * value)),
     Mutation("repelling and attracting exchanged", simulate, "flow", scaled("sign", -1.0)),
-    Mutation("tanh instead of relu", simulate, "Potential", given(activation="tanh")),
+    Mutation("tanh instead of relu", simulate, "Potential", with_arguments(activation="tanh")),
     Mutation("clock 20 times slower", simulate, "flow", result(lambda field: 0.05 * field)),
 )

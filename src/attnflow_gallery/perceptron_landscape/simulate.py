@@ -9,8 +9,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.axes import Along
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import AbstractField, Attention, Potential, Unnormalised
 from attnflow.flows import Fixed, advance
 from attnflow.observe import energy

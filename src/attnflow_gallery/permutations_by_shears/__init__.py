@@ -12,11 +12,7 @@ The width 0.03 was chosen after 0.01 had shown too little at 16 x 16 cells; salt
 Not shown: more than two dimensions, where the order is 1/d: smooth maps are built better by other means.
 """
 
-from attnflow_gallery.permutations_by_shears.compare import claims
-from attnflow_gallery.permutations_by_shears.figure import draw
-from attnflow_gallery.permutations_by_shears.mutations import MUTATIONS
-from attnflow_gallery.permutations_by_shears.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2026constructive",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

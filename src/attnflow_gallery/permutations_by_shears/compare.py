@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.claim import Claim, consequence
+from attnflow.experiments import Claim, consequence
 from attnflow_gallery.permutations_by_shears.simulate import CORE, Parameters
 
 CYCLE = consequence("Commutators")

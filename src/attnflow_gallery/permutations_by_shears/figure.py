@@ -6,7 +6,7 @@ import matplotlib.colors
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.squares import draw_points
+from attnflow.experiments.kit import draw_points
 from attnflow.plots.style import COLOURS, GREY, PAGE, panel, styled
 from attnflow_gallery.permutations_by_shears.simulate import Parameters, swirl
 
@@ -41,7 +41,6 @@ def _draw_errors(axes: Any, part: xr.Dataset) -> None:
         axes.loglog(cells, part["error"].values[row], "os"[row], ms=3.6, color=COLOURS[row], label=label)
     axes.loglog(cells, part["error"].values[0, -1] * (cells / cells[-1]) ** -0.5, color=GREY, lw=0.8)
     axes.xaxis.set_minor_formatter(lambda x, _: "")
-    axes.set_xlabel("cells $N$")
-    axes.set_ylabel("error")
+    axes.set(xlabel="cells $N$", ylabel="error")
     axes.legend(loc="lower left")
     panel(axes, "d", "order 1/2")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.control import Schedule, units
-from attnflow.experiments.mutation import Mutation, result
+from attnflow.experiments import Mutation, result
 from attnflow_gallery.permutations_by_shears import simulate
 
 

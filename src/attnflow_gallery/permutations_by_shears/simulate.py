@@ -8,8 +8,7 @@ import xarray as xr
 from scipy.optimize import linear_sum_assignment
 
 from attnflow.control import permute_cells, three_cycle
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 
 CORE = 0.02
 """The rim of a cell in the part about single cycles."""

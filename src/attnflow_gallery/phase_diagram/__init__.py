@@ -14,11 +14,7 @@ draws per d they would see a constant that is off by 10 %. Not shown: what repla
 (metastable clusters: the map for the smallest d shows that the curve is wrong there), and other initial distributions.
 """
 
-from attnflow_gallery.phase_diagram.compare import claims
-from attnflow_gallery.phase_diagram.figure import draw
-from attnflow_gallery.phase_diagram.mutations import MUTATIONS
-from attnflow_gallery.phase_diagram.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2025perspective",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -4,8 +4,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
-from attnflow.experiments.statistics import fit, log_rms
+from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import fit, log_rms
 from attnflow_gallery.phase_diagram.simulate import Parameters
 
 ERRORS = 4.0

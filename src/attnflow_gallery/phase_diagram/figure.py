@@ -49,9 +49,7 @@ def _draw_maps(fig: Any, axes: Any, parameters: Parameters, maps: xr.Dataset) ->
             one.plot(curve, fine, line, color="white", lw=1.2, label=word)
         measured = crossing(values.T, dataclasses.replace(parameters, level=0.5))
         one.plot(measured[::2], betas[::2], "o", ms=3.2, mfc=COLOURS[4], mec="white", mew=0.5, label="measured, 0.5")
-        one.set_xlim(times[0], times[-1])
-        one.set_ylim(betas[0], betas[-1])
-        one.set_xlabel("time $t$")
+        one.set(xlim=(times[0], times[-1]), ylim=(betas[0], betas[-1]), xlabel="time $t$")
         one.spines[["top", "right"]].set_visible(True)
     axes[0].set_ylabel(r"inverse temperature $\beta$")
     handles, labels = axes[0].get_legend_handles_labels()
@@ -75,9 +73,8 @@ def _draw_curve(axes: Any, pairs: xr.Dataset) -> None:
     axes.plot([], [], "s", ms=6, mfc="none", mec=INK, mew=0.8, label="theory")
     axes.axhline(0, color=INK, lw=0.6)
     low, high = axes.get_ylim()
-    axes.set_ylim(low - 0.35 * (high - low), high)
-    axes.set_xlabel(r"inverse temperature $\beta$")
-    axes.set_ylabel(r"$T_{\rm measured}/T_{\rm predicted} - 1$")
+    axes.set(ylim=(low - 0.35 * (high - low), high), xlabel=r"inverse temperature $\beta$")
+    axes.set(ylabel=r"$T_{\rm measured}/T_{\rm predicted} - 1$")
     axes.legend(loc="lower left", ncols=2, columnspacing=1.0, handletextpad=0.4)
 
 
@@ -93,7 +90,5 @@ def _draw_exponents(axes: Any, pairs: xr.Dataset) -> None:
         guide = np.exp(value[-1]) * (d / d[-1]) ** slope
         axes.plot(d, guide, line, color=colour, lw=1.0, label=rf"$d^{{{'-1/2' if slope == -0.5 else '-1'}}}$")
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlabel("dimension $d$")
-    axes.set_ylabel("rms of $T_{\\rm measured}/T_{\\rm predicted} - 1$")
+    axes.set(yscale="log", xlabel="dimension $d$", ylabel="rms of $T_{\\rm measured}/T_{\\rm predicted} - 1$")
     axes.legend(loc="lower left")

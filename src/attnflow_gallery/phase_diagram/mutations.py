@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.experiments.mutation import Mutation, altered, given, scaled
-from attnflow.experiments.spans import with_overlaps
+from attnflow.experiments import Mutation, altered, scaled, with_arguments
+from attnflow.experiments.kit import with_overlaps
 from attnflow.fields import Unnormalised
 from attnflow.masks import Causal
 from attnflow_gallery.phase_diagram import simulate
@@ -22,8 +22,8 @@ def _overlaps(change: Any) -> Any:
 MUTATIONS = (
     Mutation("beta 1 % larger", simulate, "Attention", _beta(1.01)),
     Mutation("beta 20 % larger", simulate, "Attention", _beta(1.2)),
-    Mutation("USA0 instead of SA", simulate, "Attention", given(normaliser=Unnormalised())),
-    Mutation("causal mask", simulate, "Attention", given(mask=Causal())),
+    Mutation("USA0 instead of SA", simulate, "Attention", with_arguments(normaliser=Unnormalised())),
+    Mutation("causal mask", simulate, "Attention", with_arguments(mask=Causal())),
     Mutation("time runs 1 % fast", simulate, "advance", scaled("t1", 1.01)),
     Mutation("overlaps at the start 40 % larger", simulate, "in_span", _overlaps(lambda gram: 1.4 * gram)),
     Mutation("overlaps at the start 0.03 larger", simulate, "in_span",

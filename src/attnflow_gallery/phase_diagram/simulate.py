@@ -8,9 +8,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow.axes import Along
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.spans import in_span
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import in_span
 from attnflow.fields import Attention
 from attnflow.flows import Fixed, advance
 from attnflow.tokens import Tokens, stack

@@ -17,11 +17,7 @@ rule was chosen after a first look at other random numbers. Numbers of samples w
 known to 6 to 21 % (4 standard errors): 30 % fewer tokens, which change them by 20 %, are seen.
 """
 
-from attnflow_gallery.propagation_of_chaos.compare import claims
-from attnflow_gallery.propagation_of_chaos.figure import draw
-from attnflow_gallery.propagation_of_chaos.mutations import MUTATIONS
-from attnflow_gallery.propagation_of_chaos.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2025perspective", "chaintron2022chaos")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

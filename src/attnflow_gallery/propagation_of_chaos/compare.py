@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow_gallery.propagation_of_chaos.simulate import MODELS, Parameters, sizes_of
 
 RATE = published("chaintron2022chaos")

@@ -72,8 +72,8 @@ def _draw_constants(axes: Any, found: list[Summary], data: dict[str, xr.Dataset]
     ticks = [1, 1.5, 2, 3, 4, 5, 6, 8, 10]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
-    axes.set_xlabel("time $t$" + (r" (USA0: $t\, e^{-\beta} I_0(\beta)$)" if len(found) > 1 else ""))
-    axes.set_ylabel(r"mean of $\sqrt{n}\, W_1$")
+    axes.set(xlabel="time $t$" + (r" (USA0: $t\, e^{-\beta} I_0(\beta)$)" if len(found) > 1 else ""))
+    axes.set(ylabel=r"mean of $\sqrt{n}\, W_1$")
     axes.legend(loc="upper left")
 
 
@@ -111,12 +111,10 @@ def _draw_sphere(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
         axes.errorbar(n, power[:, k], error[:, k], fmt=MARKS[k % 5], **style)
     from matplotlib.ticker import LogLocator
 
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     axes.set_xticks(n, [f"{size}" for size in n])
     axes.minorticks_off()
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter("{x:g}")
-    axes.set_xlabel("number of tokens $n$")
-    axes.set_ylabel(f"rms distance, degrees 1 to {parameters.observables}")
+    axes.set(xlabel="number of tokens $n$", ylabel=f"rms distance, degrees 1 to {parameters.observables}")
     axes.legend(loc="lower left", labelspacing=0.25)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import At, Fixed, advance, solve
 from attnflow.kernels import Exponential
@@ -31,8 +30,7 @@ from attnflow.meanfield import (
     sample,
     wasserstein_circle,
 )
-from attnflow.sums.circle import Circle
-from attnflow.sums.series import needed_degree
+from attnflow.sums import Circle, needed_degree
 from attnflow.tokens import Tokens
 
 MODELS = {"SA": Softmax(), "USA0": Unnormalised()}

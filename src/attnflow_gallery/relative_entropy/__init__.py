@@ -14,12 +14,7 @@ by its inverse and its log-determinant.
 Not shown: more than one dimension, and training. Optimising the knots gains a factor of 4 at K = 4 and 1.5 at K = 16.
 """
 
-from attnflow_gallery.relative_entropy.compare import claims
-from attnflow_gallery.relative_entropy.figure import draw
-from attnflow_gallery.relative_entropy.motion import motion
-from attnflow_gallery.relative_entropy.mutations import MUTATIONS
-from attnflow_gallery.relative_entropy.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("alvarez2025constructive",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "motion", "run"]
+__getattr__ = from_files(__name__)

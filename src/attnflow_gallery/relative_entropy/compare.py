@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 from scipy.stats import norm
 
-from attnflow.experiments.claim import Claim, consequence
+from attnflow.experiments import Claim, consequence
 from attnflow_gallery.relative_entropy.simulate import CENTRES, SPAN, WEIGHTS, WIDTHS, Parameters
 
 CONSTANT = consequence("The sharp constant")

@@ -38,9 +38,7 @@ def _draw_densities(axes: Any) -> None:
     axes.fill_between(x, target().pdf(x), color=GREY, alpha=0.35, lw=0, label="target")
     axes.plot(x, norm.pdf(x), color=INK, lw=0.9, ls=":", label="base")
     axes.plot(x, np.exp(reached(match.schedule, x)), color=COLOURS[0], lw=1.0, label=f"{len(match.schedule)} units")
-    axes.set_xlabel("$x$")
-    axes.set_ylabel("density")
-    axes.set_ylim(0, 0.56)
+    axes.set(xlabel="$x$", ylabel="density", ylim=(0, 0.56))
     axes.legend(loc="upper center", handlelength=1.0, ncols=3, columnspacing=0.8, handletextpad=0.4)
     panel(axes, "a", "densities")
 
@@ -51,8 +49,7 @@ def _draw_meshes(axes: Any, part: xr.Dataset) -> None:
         axes.loglog(cells, part["forward"].sel(mesh=mesh), mark, ms=3.6, color=COLOURS[k], label=mesh)
     for k, limit in zip((0, 2), constants().values(), strict=True):
         axes.loglog(cells, limit / cells.astype(float) ** 2, color=COLOURS[k], lw=0.9)
-    axes.set_xlabel("cells $K$")
-    axes.set_ylabel("KL(target | reached)")
+    axes.set(xlabel="cells $K$", ylabel="KL(target | reached)")
     axes.legend(loc="lower left", title="mesh", title_fontsize=7)
     panel(axes, "b", "sharp constants")
 
@@ -64,8 +61,7 @@ def _draw_tails(axes: Any, part: xr.Dataset) -> None:
         seen = rows > 0
         axes.semilogy(shells[seen], rows[seen], "o", ms=3.0, color=COLOURS[k], label=rf"$\nu = {nu:g}$")
         axes.semilogy(shells[3:], rows[-1] * 10 ** ((2 - nu) * (shells[3:] - shells[-1])), color=COLOURS[k], lw=0.8)
-    axes.set_xlabel(r"shell: $\log_{10}|x|$")
-    axes.set_ylabel("part of KL")
+    axes.set(xlabel=r"shell: $\log_{10}|x|$", ylabel="part of KL")
     axes.legend(loc="upper left", ncols=2, handletextpad=0.2, columnspacing=0.6)
     axes.set_ylim(1e-17, 1e13)
     panel(axes, "c", "second moments")

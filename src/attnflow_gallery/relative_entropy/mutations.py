@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import t
 
 from attnflow.control import monotone
-from attnflow.experiments.mutation import Mutation, altered, result
+from attnflow.experiments import Mutation, altered, result
 from attnflow_gallery.relative_entropy import simulate
 
 

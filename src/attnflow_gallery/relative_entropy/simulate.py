@@ -9,7 +9,7 @@ import xarray as xr
 from scipy.stats import norm, t
 
 from attnflow.control import Mixture, Schedule, match_density_1d
-from attnflow.experiments.study import Study
+from attnflow.experiments import Study
 
 WEIGHTS, CENTRES, WIDTHS = (0.3, 0.5, 0.2), (-2.5, 0.5, 3.0), (0.5, 0.8, 0.3)
 SPAN = (-5.2, 4.6)

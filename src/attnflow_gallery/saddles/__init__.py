@@ -20,10 +20,7 @@ factor of about share^(2/(d-1)), at most 3 % here, and 4 standard errors are lar
 Not shown: beta = 0, where equilibria come in families, and lists for larger n.
 """
 
-from attnflow_gallery.saddles.compare import claims
-from attnflow_gallery.saddles.figure import draw
-from attnflow_gallery.saddles.mutations import MUTATIONS
-from attnflow_gallery.saddles.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = (
     "markdahl2018consensus",
@@ -31,5 +28,4 @@ PAPERS = (
     "polyanskiy2025synchronization",
     "geshkovski2025perspective",
 )
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -7,8 +7,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import NUMERICS, Claim, consequence, published
-from attnflow.experiments.statistics import counted
+from attnflow.experiments import NUMERICS, Claim, consequence, published
+from attnflow.experiments.kit import counted
 from attnflow_gallery.saddles.simulate import NEUTRAL, SPAN, Parameters, name
 
 ERRORS = 4.0

@@ -51,10 +51,8 @@ def _draw_indices(axes: Any, parts: list[xr.Dataset]) -> None:
     axes.annotate(
         "consensus", (0, 0.16), xytext=(-6, 4), textcoords="offset points", ha="right", va="bottom", fontsize=7
     )
-    axes.set_ylim(bottom=-0.5)
-    axes.set_yticks(range(0, int(max(part["index"].max() for part in parts)) + 1, 2))
-    axes.set_xlabel(rf"energy $E$   ($\beta = {beta:g}$)")
-    axes.set_ylabel("Morse index")
+    axes.set(ylim=(-0.5, None), yticks=range(0, int(max(part["index"].max() for part in parts)) + 1, 2))
+    axes.set(xlabel=rf"energy $E$   ($\beta = {beta:g}$)", ylabel="Morse index")
     axes.legend(loc="upper right")
 
 
@@ -71,10 +69,7 @@ def _draw_counts(axes: Any, parts: list[xr.Dataset]) -> None:
             betti = [math.comb(n - 1, k) for k in range(n)]
             label = rf"Betti numbers of $T^{{{n - 1}}}$"
             axes.plot(np.arange(n) + shift, betti, "_", ms=11, mew=1.8, color=INK, label=label)
-    axes.set_yscale("log")
-    axes.set_ylim(0.7, axes.get_ylim()[1] ** 1.25)
-    axes.set_xlabel("Morse index")
-    axes.set_ylabel("labelled equilibria")
+    axes.set(yscale="log", ylim=(0.7, axes.get_ylim()[1] ** 1.25), xlabel="Morse index", ylabel="labelled equilibria")
     axes.legend(loc="upper left", ncols=2, columnspacing=1.0)
 
 
@@ -91,10 +86,9 @@ def _draw_tails(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
         late = np.array([begin, begin + math.log(LATE * len(left)) / rate])
         axes.plot(late, np.mean(left > begin) * np.exp(-rate * (late - begin)), "--", color=INK, lw=0.9)
     axes.plot([], [], "--", color=INK, lw=0.9, label=r"$e^{-(d-1)e^{-2\beta}t}$")
-    axes.set_yscale("log")
-    axes.set_ylim(0.5 / parameters.draws, 1.3)
-    axes.set_xlabel(rf"time $t$   ($n = {parameters.n}$, $\beta = {parameters.beta:g}$)")
-    axes.set_ylabel(r"share with $\min\langle x_i, x_j\rangle \leq 0$")
+    axes.set(yscale="log", ylim=(0.5 / parameters.draws, 1.3))
+    axes.set(xlabel=rf"time $t$   ($n = {parameters.n}$, $\beta = {parameters.beta:g}$)")
+    axes.set(ylabel=r"share with $\min\langle x_i, x_j\rangle \leq 0$")
     axes.legend(loc="upper right")
 
 
@@ -106,8 +100,5 @@ def _draw_exits(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
         mark, colour, face = MARKS[d]
         axes.plot(part["bend"], part["bent"] - SPAN / 2, mark, ms=6 if d == 2 else 3, mec=colour, mfc=face,
                   label=rf"$S^{{{d - 1}}}$")  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(r"angle $\varepsilon$ from antipodal")
-    axes.set_ylabel("exit time")
+    axes.set(xscale="log", ylim=(0, None), xlabel=r"angle $\varepsilon$ from antipodal", ylabel="exit time")
     axes.legend(loc="upper right")

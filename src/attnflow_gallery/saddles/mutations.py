@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnflow.experiments.mutation import Mutation, given, result, scaled
+from attnflow.experiments import Mutation, result, scaled, with_arguments
 from attnflow.fields import Unnormalised
 from attnflow.tokens import Tokens
 from attnflow_gallery.saddles import simulate
@@ -23,7 +23,7 @@ def _paired(tokens: Tokens) -> Tokens:
 
 
 MUTATIONS = (
-    Mutation("Newton: one start per batch", simulate, "find_equilibria", given(starts=1)),
+    Mutation("Newton: one start per batch", simulate, "find_equilibria", with_arguments(starts=1)),
     Mutation("Newton: beta 0.01 % larger", simulate, "find_equilibria", scaled("beta", 1.0001)),
     Mutation("Newton: beta times -4", simulate, "find_equilibria", scaled("beta", -4.0)),
     Mutation("SA: beta 0.01 % larger", simulate, "Attention", scaled("beta", 1.0001)),

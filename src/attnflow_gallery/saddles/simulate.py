@@ -9,8 +9,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention, Unnormalised
 from attnflow.flows import Fixed, advance
 from attnflow.observe import energy, overlaps

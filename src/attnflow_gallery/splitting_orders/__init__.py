@@ -13,11 +13,7 @@ is a step function of x, and steps are misplaced by the error of the map.
 Not shown: that maps of interest have such a representation with a small sum (a theorem of arXiv:2602.08606).
 """
 
-from attnflow_gallery.splitting_orders.compare import claims
-from attnflow_gallery.splitting_orders.figure import draw
-from attnflow_gallery.splitting_orders.mutations import MUTATIONS
-from attnflow_gallery.splitting_orders.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2026constructive",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

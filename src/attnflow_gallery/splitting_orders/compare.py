@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.claim import Claim, Origin, consequence, published
+from attnflow.experiments import Claim, Origin, consequence, published
 from attnflow_gallery.splitting_orders.simulate import ORDERS, Parameters
 
 MAUREY = published("geshkovski2026constructive", "abstract: 1/eps^2 switches")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.control import units
-from attnflow.experiments.mutation import Mutation, altered
+from attnflow.experiments import Mutation, altered
 from attnflow_gallery.splitting_orders import simulate
 
 

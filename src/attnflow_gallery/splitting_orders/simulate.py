@@ -7,8 +7,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow.control import split
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 
 ORDERS = ("maurey", "trotter", "reshuffled", "strang")
 Wide = tuple[np.ndarray, np.ndarray, np.ndarray]

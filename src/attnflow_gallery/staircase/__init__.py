@@ -15,11 +15,7 @@ cascade is known to 0.05 from beta = 400 on. These limits were chosen, not deriv
 staircase too. Not shown: pairs that are equally close in the limit, and many clusters.
 """
 
-from attnflow_gallery.staircase.compare import claims
-from attnflow_gallery.staircase.figure import draw
-from attnflow_gallery.staircase.mutations import MUTATIONS
-from attnflow_gallery.staircase.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2024metastability", "geshkovski2025perspective")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, Origin, consequence, published
+from attnflow.experiments import Claim, Origin, consequence, published
 from attnflow_gallery.staircase.simulate import DECIDED, FOUR, MODELS, WIDTH, Parameters, place
 
 LIMIT = published("geshkovski2024metastability")

@@ -10,8 +10,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import LongFlow, LongTime, solve_long
 from attnflow.tokens import Tokens

@@ -18,11 +18,7 @@ tokens is not claimed: a first bound on its distance from that of the density fa
 2, and the claim was dropped.
 """
 
-from attnflow_gallery.topic_switch.compare import claims
-from attnflow_gallery.topic_switch.figure import draw
-from attnflow_gallery.topic_switch.mutations import MUTATIONS
-from attnflow_gallery.topic_switch.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("duerinckx2026kinetic",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

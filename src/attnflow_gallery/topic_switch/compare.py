@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow_gallery.topic_switch.simulate import LAST, Parameters
 
 LINEAR = consequence("The signal of each topic")

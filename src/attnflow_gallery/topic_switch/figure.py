@@ -57,9 +57,7 @@ def _draw_amplitudes(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
     axes.axvline(takeover, color=GREY, lw=0.8, ls=":")
     axes.plot([], [], color=INK, lw=1.1, label="density")
     axes.plot([], [], "--", color=GREY, lw=0.9, label="closed form")
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel(r"amplitude over $\varepsilon$")
-    axes.set_ylim(0, 1.08 * np.max(closed))
+    axes.set(xlabel="time $t$", ylabel=r"amplitude over $\varepsilon$", ylim=(0, 1.08 * np.max(closed)))
     axes.legend(loc="upper left", title=f"{parameters.tokens[1]:,} tokens".replace(",", "\u202f"), title_fontsize=7)
 
 
@@ -75,9 +73,7 @@ def _draw_shares(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
         axes.plot(depth[::2], found[::2], MARKS[case % 5], ms=3.5, mec=colour, mfc="white", mew=0.9)
         axes.plot([], [], LINES[case % 4] + MARKS[case % 5], ms=3.5, mfc="white", color=colour, lw=1.0, label=words)
     axes.axhline(0.5, color=GREY, lw=0.8, ls=":")
-    axes.set_xlabel("depth $c = a_1 t$")
-    axes.set_ylabel("part of the early topic")
-    axes.set_ylim(0, 1)
+    axes.set(xlabel="depth $c = a_1 t$", ylabel="part of the early topic", ylim=(0, 1))
     axes.legend(loc="upper left", labelspacing=0.25)
 
 
@@ -90,10 +86,8 @@ def _draw_depths(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
     flat = np.array(parameters.slopes) == 0
     for some, mark, words in ((flat, "o", "density, no slope"), (~flat, "s", "density, slope")):
         axes.plot(y[some], found[some], mark, ms=5, mec=COLOURS[0], mfc="white", mew=1.0, label=words)
-    axes.set_xlabel(r"$y = \log\,[(e^{\lambda} - 1)/(e^{\lambda s} - 1)]$,   $\log(1/s)$ without a slope")
-    axes.set_ylabel("depth of the take-over $c^*$")
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
+    axes.set(xlabel=r"$y = \log\,[(e^{\lambda} - 1)/(e^{\lambda s} - 1)]$,   $\log(1/s)$ without a slope")
+    axes.set(ylabel="depth of the take-over $c^*$", xlim=(0, None), ylim=(0, None))
     axes.legend(loc="lower right")
 
 
@@ -107,11 +101,8 @@ def _draw_errors(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
     top = 1.6 * np.max(size[:, 0])
     for power, style in ((-0.5, ":"), (-0.7, "--")):
         axes.plot(sizes, top * (sizes / sizes[0]) ** power, style, color=GREY, lw=1.0, label=f"$N^{{{power:g}}}$")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
     axes.minorticks_off()
-    axes.set_xlabel("number of tokens $N$")
-    axes.set_ylabel("rms error over the signal")
-    axes.set_ylim(bottom=np.min(size) / 4)
+    axes.set(xlabel="number of tokens $N$", ylabel="rms error over the signal", ylim=(np.min(size) / 4, None))
     axes.legend(loc="lower left", ncol=2, labelspacing=0.25)

@@ -1,6 +1,6 @@
 """Ways to break the simulation."""
 
-from attnflow.experiments.mutation import Mutation, altered, scaled
+from attnflow.experiments import Mutation, altered, scaled
 from attnflow.masks import Everyone
 from attnflow_gallery.topic_switch import simulate
 

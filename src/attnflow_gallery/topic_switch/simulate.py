@@ -9,13 +9,12 @@ import xarray as xr
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow import double
+from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention
 from attnflow.flows import Fixed, advance
 from attnflow.masks import Causal
 from attnflow.meanfield import CircleBasis, PlacedDensity, Places, evolve_placed, perturbed, placed, quiet
-from attnflow.precision import double
 
 LAST = 0.96
 """The last token stands for the places behind this one."""

@@ -14,11 +14,7 @@ The flow knows no formula: the crossing of the angle is searched for in saved fr
 shifts the crossing by that error over the closing speed, which gives the tolerances.
 """
 
-from attnflow_gallery.two_clusters.compare import claims
-from attnflow_gallery.two_clusters.figure import draw
-from attnflow_gallery.two_clusters.mutations import MUTATIONS
-from attnflow_gallery.two_clusters.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2024metastability", "geshkovski2025perspective")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow_gallery.two_clusters.simulate import AFTER, MODELS, Parameters
 
 GROWTH = published("geshkovski2024metastability")

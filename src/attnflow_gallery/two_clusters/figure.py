@@ -63,11 +63,8 @@ def _draw_times(axes: Any, parameters: Parameters, pairs: xr.Dataset) -> None:
             rf"$\beta = {beta:g}$", (last, times[-1]), xytext=(0, 3) if steep else (3, 0), color=colour, fontsize=7,
             textcoords="offset points", ha="center" if steep else "left", va="bottom" if steep else "center",
         )  # fmt: skip
-    axes.set_yscale("log")
-    axes.set_ylim(bottom=0.5)
-    axes.set_xlim(0, widest + 0.4)
-    axes.set_xlabel(r"initial angle $\theta_0$")
-    axes.set_ylabel(rf"merge time $T$   ($m_1 = {mass:g}$)")
+    axes.set(yscale="log", ylim=(0.5, None), xlim=(0, widest + 0.4), xlabel=r"initial angle $\theta_0$")
+    axes.set(ylabel=rf"merge time $T$   ($m_1 = {mass:g}$)")
     axes.plot([], [], "-o", color=INK, ms=4, lw=1.0, label="SA")
     axes.plot([], [], "--o", color=INK, ms=4, lw=1.0, mfc="white", label="USA0")
     axes.legend(loc="lower right", handlelength=2.4, ncols=2)
@@ -88,10 +85,8 @@ def _draw_places(axes: Any, parameters: Parameters, pairs: xr.Dataset) -> None:
             face = FILLS[model] or colour
             axes.plot(found["beta"], found["travelled"] / angle, shape, ms=4, mec=colour, mfc=face, mew=0.9)
     axes.plot([], [], ":", color=INK, lw=0.9, label=r"SA, $\beta \to \infty$")
-    axes.set_xscale("log")
-    axes.set_ylim(0, 0.72)
-    axes.set_xlabel(r"inverse temperature $\beta$")
-    axes.set_ylabel(rf"share of $\theta_0$ travelled   ($\theta_0 = {angle:g}$)")
+    axes.set(xscale="log", ylim=(0, 0.72), xlabel=r"inverse temperature $\beta$")
+    axes.set(ylabel=rf"share of $\theta_0$ travelled   ($\theta_0 = {angle:g}$)")
     axes.legend(loc="upper right", ncols=2)
 
 
@@ -104,11 +99,7 @@ def _draw_errors(axes: Any, pairs: xr.Dataset) -> None:
         axes.plot(pairs["time"], pairs[f"{name}_tolerance"] / scale, "_", ms=6, mew=0.8, color=colour)
         axes.plot(pairs["time"], np.maximum(error, 1e-17), marker, ms=3, mfc="none", mec=colour, mew=0.6, label=words)
     axes.plot([], [], "_", ms=6, mew=0.8, color=INK, label="tolerance")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_ylim(1e-18, 1e-3)
-    axes.set_xlabel("merge time $T$")
-    axes.set_ylabel("|measured $-$ predicted|")
+    axes.set(xscale="log", yscale="log", ylim=(1e-18, 1e-3), xlabel="merge time $T$", ylabel="|measured $-$ predicted|")
     axes.legend(loc="upper right", ncols=3, columnspacing=1.0, handletextpad=0.2)
 
 
@@ -132,8 +123,6 @@ def _draw_expansion(axes: Any, parameters: Parameters, pairs: xr.Dataset, large:
                 axes.plot(x, error, color=colour, lw=1.0, ms=4, mew=0.9, **style)
     for terms, colour, shape in ((1, COLOURS[0], "o"), (2, COLOURS[4], "s")):
         axes.plot([], [], color=colour, marker=shape, ms=4, label=words[terms])
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel(r"inverse temperature $\beta$")
-    axes.set_ylabel(rf"$|T_{{approx}}/T - 1|$   ($\theta_0 = {angle:g}$)")
+    axes.set(xscale="log", yscale="log", xlabel=r"inverse temperature $\beta$")
+    axes.set(ylabel=rf"$|T_{{approx}}/T - 1|$   ($\theta_0 = {angle:g}$)")
     axes.legend(loc="upper right")

@@ -1,6 +1,6 @@
 """Ways to break the simulation."""
 
-from attnflow.experiments.mutation import Mutation, altered, scaled
+from attnflow.experiments import Mutation, altered, scaled
 from attnflow_gallery.two_clusters import simulate
 
 MUTATIONS = (

@@ -14,11 +14,7 @@ Not shown: the end of the growth (only drawn), or iid tokens, which seed every m
 The seed 1e-8 and the end t = 16 of the growth were chosen so that modes stay small and above round-off.
 """
 
-from attnflow_gallery.uniform_spectrum.compare import claims
-from attnflow_gallery.uniform_spectrum.figure import draw
-from attnflow_gallery.uniform_spectrum.mutations import MUTATIONS
-from attnflow_gallery.uniform_spectrum.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("bruno2024emergence", "geshkovski2025perspective")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

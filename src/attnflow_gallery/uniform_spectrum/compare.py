@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, published
+from attnflow.experiments import Claim, published
 from attnflow_gallery.uniform_spectrum.simulate import MODELS, NEAR, Parameters, thresholds
 
 EPS = float(np.finfo(np.float64).eps)

@@ -45,10 +45,7 @@ def _draw_linear(axes: Any, rows: list[dict[str, Any]]) -> None:
         axes.plot(k[shown], [some[j]["measured"] for j in shown], marker, ms=3.2, color=colour, label=label)
     axes.axhline(2 / np.e, color=INK, lw=0.8, ls=":")
     axes.annotate("$2/e$", (1.0, 2 / np.e), xycoords=("axes fraction", "data"), fontsize=7, va="bottom", ha="right")
-    axes.set_xscale("log")
-    axes.set_ylim(0, 1.05)
-    axes.set_xlabel("degree $k$")
-    axes.set_ylabel(r"rate $\lambda_k$")
+    axes.set(xscale="log", ylim=(0, 1.05), xlabel="degree $k$", ylabel=r"rate $\lambda_k$")
     axes.legend(loc="upper left", ncols=3, columnspacing=0.8, handletextpad=0.1)
     panel(axes, "a", "linearised field at tokens on " + ("the circle" if kind == "circle" else "$S^2$"))
 
@@ -62,10 +59,7 @@ def _draw_growth(axes: Any, parameters: Parameters, beta: float, data: dict[str,
         axes.plot(times[line < 1], line[line < 1], color=colour, lw=0.9)
         axes.plot(times, np.abs(amplitude), marker, ms=2.6, color=colour, label=f"$k = {k}$")
     axes.axvline(parameters.until, color=GREY, lw=0.8, ls=":")
-    axes.set_yscale("log")
-    axes.set_ylim(parameters.size / 3, 30)
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel(r"$|\langle\cos k\theta\rangle|$")
+    axes.set(yscale="log", ylim=(parameters.size / 3, 30), xlabel="time $t$", ylabel=r"$|\langle\cos k\theta\rangle|$")
     axes.legend(loc="upper left", ncols=3, columnspacing=0.8, handletextpad=0.1)
     panel(axes, "b", rf"growth on the circle, SA, $\beta = {beta:g}$")
 
@@ -81,9 +75,7 @@ def _draw_dimensions(axes: Any, parameters: Parameters, beta: float, rows: list[
                 mec=colour, mfc=face, mew=0.8, label=f"SA, $d = {d}$" if model == "SA" else None,
             )  # fmt: skip
     axes.plot([], [], "o", ms=7.0, mec=INK, mfc="none", mew=0.8, label="USA0")
-    axes.set_ylim(0, 1.2)
-    axes.set_xlabel("degree $k$")
-    axes.set_ylabel(r"rate $\lambda_k$ / mean weight")
+    axes.set(ylim=(0, 1.2), xlabel="degree $k$", ylabel=r"rate $\lambda_k$ / mean weight")
     axes.legend(loc="upper right", ncols=3, columnspacing=0.8, handletextpad=0.1)
     panel(axes, "c", rf"growing modes on $S^{{d-1}}$, $\beta = {beta:g}$")
 
@@ -100,11 +92,7 @@ def _draw_errors(axes: Any, rows: list[dict[str, Any]]) -> None:
         axes.plot(np.maximum(used, 1e-5), np.arange(1, len(used) + 1) / len(used), style, color=colour, lw=1.4,
                   label=f"{words} ({len(used)})", drawstyle="steps-post")  # fmt: skip
     axes.axvline(1, color=INK, lw=1.0)
-    axes.set_xscale("log")
-    axes.set_xlim(1e-4, 3)
-    axes.set_ylim(0, 1.4)
-    axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
-    axes.set_xlabel(r"|measured $-$ predicted| / tolerance")
-    axes.set_ylabel("share of the rates")
+    axes.set(xscale="log", xlim=(1e-4, 3), ylim=(0, 1.4), yticks=[0, 0.25, 0.5, 0.75, 1])
+    axes.set(xlabel=r"|measured $-$ predicted| / tolerance", ylabel="share of the rates")
     axes.legend(loc="upper left")
     panel(axes, "d", "errors of all rates")

@@ -11,12 +11,8 @@ import xarray as xr
 from scipy.special import eval_jacobi, roots_jacobi
 
 from attnflow import theory
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
-from attnflow.fields import AbstractField, Attention, Softmax, Unnormalised
-from attnflow.fields.base import Laws
-from attnflow.fields.queries import AbstractQuery, AtPoints
-from attnflow.fields.structure import Part
+from attnflow.experiments import Salted, Study
+from attnflow.fields import AbstractField, AbstractQuery, AtPoints, Attention, Laws, Part, Softmax, Unnormalised
 from attnflow.flows import Fixed, advance
 from attnflow.spaces import AbstractSpace
 from attnflow.stability import jacobian_operator

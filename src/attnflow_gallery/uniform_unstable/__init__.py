@@ -15,11 +15,7 @@ No random numbers are drawn. The amplitudes 1e-9, 1e-4 and 0.1, between which li
 so that each term stands out from the next order and from round-off.
 """
 
-from attnflow_gallery.uniform_unstable.compare import claims
-from attnflow_gallery.uniform_unstable.figure import draw
-from attnflow_gallery.uniform_unstable.mutations import MUTATIONS
-from attnflow_gallery.uniform_unstable.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("bruno2024emergence", "geshkovski2025perspective")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow_gallery.uniform_unstable.simulate import Parameters
 
 EPS = float(np.finfo(np.float64).eps)

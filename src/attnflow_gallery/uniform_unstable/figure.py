@@ -45,10 +45,7 @@ def _draw_growth(axes: Any, rows: list[dict[str, Any]]) -> None:
         axes.plot(row["t"], row["odd"][0] * np.exp(row["rate"] * row["t"]), color=colour, lw=0.9)
         shown = slice(row["k"], None, 12)
         axes.plot(row["t"][shown], row["odd"][shown], marker, ms=3.2, color=colour, label=f"$k = {row['k']}$")
-    axes.set_yscale("log")
-    axes.set_ylim(5e-10, 3e-2)
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel("amplitude $a$")
+    axes.set(yscale="log", ylim=(5e-10, 3e-2), xlabel="time $t$", ylabel="amplitude $a$")
     axes.legend(loc="upper left", ncols=4, columnspacing=0.8, handletextpad=0.1)
     panel(axes, "a", rf"growth on the circle, SA, $\beta = {beta:g}$")
 
@@ -67,10 +64,8 @@ def _draw_rates(axes: Any, rows: list[dict[str, Any]]) -> None:
                       marker if model == "SA" else "o", ms=size, mec=colour, mfc=face, mew=0.8, lw=0,
                       label=label)  # fmt: skip
     axes.plot([], [], "o", ms=7.0, mec=INK, mfc="none", mew=0.8, label="USA0")
-    axes.set_ylim(0, 1.0)
-    axes.set_xlabel("degree $k$")
-    axes.set_ylabel(r"rate $\lambda_k$ / mean weight")
-    axes.set_xticks(k[:: 1 + len(k) // 13])
+    axes.set(ylim=(0, 1.0), xlabel="degree $k$", ylabel=r"rate $\lambda_k$ / mean weight")
+    axes.set(xticks=k[:: 1 + len(k) // 13])
     axes.legend(loc="upper right", ncols=2, columnspacing=0.8, handletextpad=0.1)
     panel(axes, "b", "rates on the circle")
 
@@ -87,12 +82,8 @@ def _draw_deviation(axes: Any, rows: list[dict[str, Any]]) -> None:
                   label="pair of starts" if index == 0 else None)  # fmt: skip
     row = max(some, key=lambda row: row["rate"] * row["t"][1])
     axes.plot(row["odd"], row["tolerance"], color=GREY, lw=2.0, label="tolerance of a pair")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(1e-8, 1.2e-4)
-    axes.set_ylim(1e-12, 1)
-    axes.set_xlabel("amplitude $a$")
-    axes.set_ylabel(r"$|\log a - \log a(0) - \lambda_k t|$")
+    axes.set(xscale="log", yscale="log", xlim=(1e-8, 1.2e-4), ylim=(1e-12, 1), xlabel="amplitude $a$")
+    axes.set(ylabel=r"$|\log a - \log a(0) - \lambda_k t|$")
     axes.legend(loc="upper left", ncols=2, columnspacing=0.8)
     panel(axes, "c", "second order, $k = 2$ on higher spheres, SA")
 
@@ -112,10 +103,7 @@ def _draw_bends(axes: Any, rows: list[dict[str, Any]]) -> None:
         axes.plot(line[early], -row["bend"][early] / (line[early] ** 2 / 8), style, color=colour, lw=1.1)
         axes.plot([], [], style + marker, color=colour, ms=3.6, mfc=colour if model == "SA" else "none", lw=1.1,
                   label=f"{model}, $k = {k}$")  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_xlim(3e-3, 3)
-    axes.set_ylim(0.7, 1.5)
-    axes.set_xlabel("amplitude $a$")
-    axes.set_ylabel(r"$(\log a(0) + \lambda_k t - \log a)\,/\,(a^2/8)$")
+    axes.set(xscale="log", xlim=(3e-3, 3), ylim=(0.7, 1.5), xlabel="amplitude $a$")
+    axes.set(ylabel=r"$(\log a(0) + \lambda_k t - \log a)\,/\,(a^2/8)$")
     axes.legend(loc="upper left")
     panel(axes, "d", rf"third order, circle, $\beta = {beta:g}$")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from attnflow.experiments.mutation import Mutation, given, scaled
+from attnflow.experiments import Mutation, scaled, with_arguments
 from attnflow.meanfield import AbstractBasis, Density
 from attnflow_gallery.uniform_unstable import simulate
 
@@ -21,8 +21,8 @@ MUTATIONS = (
     Mutation("beta 0.0001 % larger", simulate, "Attention", scaled("beta", 1 + 1e-6)),
     Mutation("beta 0.01 % larger", simulate, "Attention", scaled("beta", 1.0001)),
     Mutation("time 0.000001 % longer", simulate, "evolve", scaled("until", 1 + 1e-8)),
-    Mutation("diffusion of 1e-8", simulate, "evolve", given(kappa=1e-8)),
-    Mutation("SA runs as USA0", simulate, "Attention", given(normaliser=simulate.Unnormalised())),
-    Mutation("USA0 runs as SA", simulate, "Attention", given(normaliser=simulate.Softmax())),
+    Mutation("diffusion of 1e-8", simulate, "evolve", with_arguments(kappa=1e-8)),
+    Mutation("SA runs as USA0", simulate, "Attention", with_arguments(normaliser=simulate.Unnormalised())),
+    Mutation("USA0 runs as SA", simulate, "Attention", with_arguments(normaliser=simulate.Softmax())),
     Mutation("start holds 1 % of degree 2k", simulate, "perturbed", impure),
 )

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.study import Study
+from attnflow.experiments import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.meanfield import (
     AbstractBasis,

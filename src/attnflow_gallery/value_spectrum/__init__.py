@@ -20,12 +20,7 @@ clusters are stable. Chosen by hand: a start ended in two clusters if tokens hav
 along phi at t = 80. Not shown: weights that change with depth.
 """
 
-from attnflow_gallery.value_spectrum.compare import claims
-from attnflow_gallery.value_spectrum.figure import draw
-from attnflow_gallery.value_spectrum.motion import motion
-from attnflow_gallery.value_spectrum.mutations import MUTATIONS
-from attnflow_gallery.value_spectrum.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2025perspective",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "motion", "run"]
+__getattr__ = from_files(__name__)

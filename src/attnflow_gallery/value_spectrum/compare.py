@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow_gallery.value_spectrum.simulate import KINDS, TIGHT, Case, Parameters, cases, of_kind
 
 ENERGY = published("geshkovski2025perspective")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.claim import share_interval
+from attnflow.experiments.kit import share_interval
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
 from attnflow_gallery.value_spectrum.compare import (
     chords,
@@ -77,9 +77,7 @@ def _draw_chords(axes: Any, known: list[Case], short: xr.Dataset) -> None:
         axes.plot(
             [], [], mark, ms=3.5, mfc="white", mec=COLOURS[colour], mew=0.8, label={"-I": "$V = -I$"}.get(kind, kind)
         )
-    axes.set_yscale("log")
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel("chord / initial chord")
+    axes.set(yscale="log", xlabel="time $t$", ylabel="chord / initial chord")
     axes.legend(loc="lower left", handlelength=1.0)
 
 
@@ -95,9 +93,8 @@ def _draw_ends(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     axes.set_xscale("log")
     axes.set_xticks([0.3, 1, 3], ["0.3", "1", "3"])
     axes.minorticks_off()
-    axes.set_ylim(-0.04, 1.04)
-    axes.set_xlabel(rf"inverse temperature $\beta$   ($r = {parameters.ratio:g}$)")
-    axes.set_ylabel("share that ends in two clusters")
+    axes.set(ylim=(-0.04, 1.04), xlabel=rf"inverse temperature $\beta$   ($r = {parameters.ratio:g}$)")
+    axes.set(ylabel="share that ends in two clusters")
 
 
 def _draw_rates(axes: Any, parameters: Parameters, known: list[Case], short: xr.Dataset) -> None:
@@ -111,6 +108,5 @@ def _draw_rates(axes: Any, parameters: Parameters, known: list[Case], short: xr.
             axes.plot(expected[part, k], found[part, k], mark, ms=4.5, mfc=face, mec=colour, mew=0.9)
         axes.plot([], [], mark, ms=4.5, color=colour, label=word)
     axes.set_aspect("equal", adjustable="box")
-    axes.set_xlabel("predicted rate")
-    axes.set_ylabel("measured rate")
+    axes.set(xlabel="predicted rate", ylabel="measured rate")
     axes.legend(loc="upper left", handlelength=1.0)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from attnflow.axes import Along
-from attnflow.experiments.mutation import Mutation, altered
+from attnflow.experiments import Mutation, altered
 from attnflow_gallery.value_spectrum import simulate
 
 

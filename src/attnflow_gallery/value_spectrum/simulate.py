@@ -9,13 +9,12 @@ import jax
 import numpy as np
 import xarray as xr
 
+from attnflow import double
 from attnflow.axes import Along
-from attnflow.experiments.frames import frames
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import frames
 from attnflow.fields import Attention
 from attnflow.observe import energy_rate, interaction_energy
-from attnflow.precision import double
 from attnflow.spaces import Sphere
 from attnflow.tokens import Measure, Tokens, stack, uniform
 

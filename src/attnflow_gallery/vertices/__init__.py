@@ -16,12 +16,7 @@ Not shown: B that is not symmetric. The theorem admits limits that are not verti
 from 0 on faces. Tokens leave them doubly exponentially fast, so random starts do not show them.
 """
 
-from attnflow_gallery.vertices.compare import claims
-from attnflow_gallery.vertices.figure import draw
-from attnflow_gallery.vertices.motion import motion
-from attnflow_gallery.vertices.mutations import MUTATIONS
-from attnflow_gallery.vertices.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("geshkovski2023emergence",)
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "motion", "run"]
+__getattr__ = from_files(__name__)

@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
-from attnflow.experiments.frames import rates
+from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import rates
 from attnflow.observe import convex_hull, distinct
 from attnflow_gallery.vertices.simulate import Parameters, solid
 

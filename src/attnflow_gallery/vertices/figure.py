@@ -55,8 +55,7 @@ def _draw_paths(axes: Any, part: xr.Dataset) -> None:
     axes.set_aspect("equal", adjustable="datalim")
     axes.update_datalim([(0.0, z[0, :, 1].max() + 0.3 * np.ptp(z[0, :, 1]))])  # room for the legend
     axes.autoscale_view()
-    axes.set_xlabel("$z_1$")
-    axes.set_ylabel("$z_2$")
+    axes.set(xlabel="$z_1$", ylabel="$z_2$")
     axes.legend(loc="upper center", ncols=2, handlelength=1.6, borderaxespad=0.1)
 
 
@@ -72,9 +71,7 @@ def _draw_volumes(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]
         bars = [(half - quarter)[some], (three - half)[some]]
         axes.errorbar(time[shown][some], half[some], bars, fmt=MARKS[k], ms=4, color=colour, lw=0.9, capsize=2)
         axes.plot([], [], STYLES[k], marker=MARKS[k], ms=4, color=colour, label=f"$d = {dim}$")
-    axes.set_ylim(0, 1.02)
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel("volume of the hull / volume at $t = 0$")
+    axes.set(ylim=(0, 1.02), xlabel="time $t$", ylabel="volume of the hull / volume at $t = 0$")
     axes.legend(loc="upper right")
 
 
@@ -94,11 +91,8 @@ def _draw_regular(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]
         shift = {10: 3, 20: -3}.get(len(corners), 0)
         axes.annotate(f"{len(corners)} corners", (until, path[-1]), xytext=(5, shift), textcoords="offset points",
                       va="center", fontsize=7, color=INK)  # fmt: skip
-    axes.set_ylim(0.6, 1.02)
-    axes.set_xlim(0, 1.3 * until)
-    axes.set_xticks(np.arange(0, until + 1))
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel("radius $|z|$")
+    axes.set(ylim=(0.6, 1.02), xlim=(0, 1.3 * until), xticks=np.arange(0, until + 1), xlabel="time $t$")
+    axes.set(ylabel="radius $|z|$")
 
 
 def _draw_approach(axes: Any, part: xr.Dataset) -> None:
@@ -108,7 +102,5 @@ def _draw_approach(axes: Any, part: xr.Dataset) -> None:
         axes.plot(time, apart[:, token], color=GREY, lw=0.7)
     axes.plot([], [], color=GREY, lw=0.7, label="tokens")
     axes.plot(time, np.exp(-time) * 30, "--", color=INK, lw=1.2, label=r"slope of $e^{-t}$")
-    axes.set_yscale("log")
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel(r"distance $|z_i - z_{\mathrm{leader}}|$")
+    axes.set(yscale="log", xlabel="time $t$", ylabel=r"distance $|z_i - z_{\mathrm{leader}}|$")
     axes.legend(loc="lower left")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.axes import Along
-from attnflow.experiments.mutation import Mutation, altered, given, scaled
+from attnflow.experiments import Mutation, altered, scaled, with_arguments
 from attnflow.masks import Causal
 from attnflow_gallery.vertices import simulate
 
@@ -22,7 +22,7 @@ MUTATIONS = (
     Mutation("beta 0.01 % larger", simulate, "Attention", scaled("beta", 1.0001)),
     Mutation("uniform attention", simulate, "Attention", scaled("beta", 0.0)),
     Mutation("queries turned, so that B is not symmetric", simulate, "Attention", altered("query", _turned)),
-    Mutation("V = 1.01 I", simulate, "Attention", given(value=1.01 * np.eye(2))),
-    Mutation("V = I and a rotation", simulate, "Attention", given(value=np.array([[1.0, 0.2], [-0.2, 1.0]]))),
-    Mutation("causal mask", simulate, "Attention", given(mask=Causal())),
+    Mutation("V = 1.01 I", simulate, "Attention", with_arguments(value=1.01 * np.eye(2))),
+    Mutation("V = I and a rotation", simulate, "Attention", with_arguments(value=np.array([[1.0, 0.2], [-0.2, 1.0]]))),
+    Mutation("causal mask", simulate, "Attention", with_arguments(mask=Causal())),
 )

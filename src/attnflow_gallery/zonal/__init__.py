@@ -10,11 +10,7 @@ the standard error that the linearised flow carries. Not shown: perturbations th
 would amplify; unnormalised attention, whose rates near the uniform measure differ by its clock.
 """
 
-from attnflow_gallery.zonal.compare import claims
-from attnflow_gallery.zonal.figure import draw
-from attnflow_gallery.zonal.mutations import MUTATIONS
-from attnflow_gallery.zonal.simulate import QUICK, Parameters, run
+from attnflow.experiments import from_files
 
 PAPERS = ("bruno2024emergence", "geshkovski2025perspective")
-
-__all__ = ["MUTATIONS", "PAPERS", "QUICK", "Parameters", "claims", "draw", "run"]
+__getattr__ = from_files(__name__)

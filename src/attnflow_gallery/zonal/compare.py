@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.claim import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, published
 from attnflow_gallery.zonal.simulate import RTOL, SMALL, TICK, Parameters
 
 RATES = published("bruno2024emergence")

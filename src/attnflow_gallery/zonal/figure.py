@@ -51,11 +51,8 @@ def _draw_profiles(axes: Any, part: xr.Dataset) -> None:
             axes.plot(theta, j + 0.85 * curve / peak, DASHES[k], color=colour, lw=1.1, label=label)
         axes.annotate(f"$d = {d}$", (np.pi, j), (3, 2), textcoords="offset points", fontsize=8, annotation_clip=False)
     axes.set_xticks([0, np.pi / 2, np.pi], ["0", "π/2", "π"])
-    axes.set_yticks([])
-    axes.set_xlim(0, np.pi)
-    axes.set_ylim(0, len(chosen) + 0.75)
-    axes.set_xlabel("angle to the axis")
-    axes.set_ylabel("distribution (scaled, shifted)")
+    axes.set(yticks=[], xlim=(0, np.pi), ylim=(0, len(chosen) + 0.75), xlabel="angle to the axis")
+    axes.set(ylabel="distribution (scaled, shifted)")
     axes.legend(loc="upper center", ncols=2, columnspacing=1.0)
 
 
@@ -65,10 +62,7 @@ def _draw_rates(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     for j, (d, tone) in enumerate(zip(dims, shades(len(dims)), strict=True)):
         axes.plot(many, expected[j], color=tone, lw=0.9)
         axes.plot(part["degree"], part["rate"][j], MARKS[j % 7], ms=4.5, color=tone, label=f"{d}")
-    axes.set_yscale("log")
-    axes.set_xticks(many)
-    axes.set_xlabel("degree $k$")
-    axes.set_ylabel(r"growth rate $\lambda_k$")
+    axes.set(yscale="log", xticks=many, xlabel="degree $k$", ylabel=r"growth rate $\lambda_k$")
     axes.legend(title="dimension $d$", ncols=2, loc="lower left", handletextpad=0.1, columnspacing=0.8)
 
 
@@ -83,9 +77,7 @@ def _draw_times(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
         axes.plot(dims, part["time"].sel(overlap=overlap), mark, ms=5, color=colour, label=words)
     axes.set_xscale("log", base=2)
     axes.set_xticks(dims, [str(d) for d in dims])
-    axes.set_ylim(0, 1.35 * float(part["time"].max()))
-    axes.set_xlabel("dimension $d$")
-    axes.set_ylabel("time $t$")
+    axes.set(ylim=(0, 1.35 * float(part["time"].max())), xlabel="dimension $d$", ylabel="time $t$")
     axes.legend(ncols=3, loc="upper right", handletextpad=0.1, columnspacing=0.8)
 
 
@@ -97,7 +89,6 @@ def _draw_tokens(axes: Any, part: xr.Dataset) -> None:
     for k, row in enumerate(part["overlap"].values):
         axes.plot(t, row - part["density"].values, MARKS[k % 7], ms=4.5, mfc="white", mec=COLOURS[0], mew=1.0)
     axes.plot([], [], "o", ms=4.5, mfc="white", mec=COLOURS[0], mew=1.0, label="samples of tokens")
-    axes.set_ylim(-5 * float(noise.max()), 8 * float(noise.max()))
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel("mean overlap: tokens $-$ density")
+    axes.set(ylim=(-5 * float(noise.max()), 8 * float(noise.max())), xlabel="time $t$")
+    axes.set(ylabel="mean overlap: tokens $-$ density")
     axes.legend(loc="upper left", ncols=1)

@@ -1,6 +1,6 @@
 """Ways to break the simulation."""
 
-from attnflow.experiments.mutation import Mutation, altered, other_beta, scaled
+from attnflow.experiments import Mutation, altered, other_beta, scaled
 from attnflow.fields import Attention, Unnormalised
 from attnflow_gallery.zonal import simulate
 

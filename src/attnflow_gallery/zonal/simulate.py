@@ -9,10 +9,8 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 
 from attnflow import theory
-from attnflow.experiments import sampling_noise
-from attnflow.experiments.randomness import Salted
-from attnflow.experiments.sampling_noise import follow
-from attnflow.experiments.study import Study
+from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import follow, sampling_noise
 from attnflow.fields import Attention
 from attnflow.meanfield import Density, ZonalBasis, evolve, multipliers, perturbed, sample, uniform, von_mises_fisher
 

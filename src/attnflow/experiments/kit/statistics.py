@@ -11,7 +11,7 @@ CONFIDENCE = 0.999
 """Of the bounds that `counted` gives."""
 
 
-def of(hits: np.ndarray) -> str:
+def share_of(hits: np.ndarray) -> str:
     """How many of all, in words."""
     return f"{int(np.sum(hits))} of {np.size(hits)}"
 
@@ -19,7 +19,7 @@ def of(hits: np.ndarray) -> str:
 def counted(hits: np.ndarray) -> str:
     """How many of independent draws are hits, and the exact binomial bound on the probability of the others."""
     _, high = share_interval(np.sum(~hits), hits.size, CONFIDENCE)
-    return f"{of(hits)}; others have probability at most {float(high):.1e} (confidence {100 * CONFIDENCE:g} %)"
+    return f"{share_of(hits)}; others have probability at most {float(high):.1e} (confidence {100 * CONFIDENCE:g} %)"
 
 
 def fit(terms: Sequence[np.ndarray], values: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,47 @@
+"""What experiments are made of besides `Study` and `Claim`: starts, statistics, rows of claims, lettered panels.
+
+`Study.parts` and `Study.refined` carry parts out; `Rows` collects comparisons for a claim; `panels` draws.
+"""
+
+from attnflow.experiments.claim import share_interval
+from attnflow.experiments.kit import sampling_noise
+from attnflow.experiments.kit.clouds import atoms, cloud
+from attnflow.experiments.kit.convergence import left_of_order, orders
+from attnflow.experiments.kit.legs import EPS, Frames, frames, leaders, rates
+from attnflow.experiments.kit.panels import MARKS, Panels, looks, panels
+from attnflow.experiments.kit.rows import Rows
+from attnflow.experiments.kit.sampling_noise import follow
+from attnflow.experiments.kit.spans import in_span, pair_overlaps, with_overlaps
+from attnflow.experiments.kit.squares import draw_points
+from attnflow.experiments.kit.statistics import CONFIDENCE, counted, fit, log_rms, mean_error, share_of, student
+
+__all__ = [
+    "CONFIDENCE",
+    "EPS",
+    "MARKS",
+    "Frames",
+    "Panels",
+    "Rows",
+    "atoms",
+    "cloud",
+    "counted",
+    "draw_points",
+    "fit",
+    "follow",
+    "frames",
+    "in_span",
+    "leaders",
+    "left_of_order",
+    "log_rms",
+    "looks",
+    "mean_error",
+    "orders",
+    "pair_overlaps",
+    "panels",
+    "rates",
+    "sampling_noise",
+    "share_interval",
+    "share_of",
+    "student",
+    "with_overlaps",
+]
