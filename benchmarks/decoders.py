@@ -36,7 +36,7 @@ def compiled(tokens: af.Tokens, beta: float, mask: Any, tol: float) -> tuple[str
     here = jax.device_put(tokens)
 
     def drive(x: Any, tokens: Any) -> Any:
-        return field.drive(0.0, None, tokens.moved(x))
+        return field.drive(tokens.moved(x))
 
     run = jax.jit(drive).lower(here.positions, here).compile()
     return type(field.sum).__name__, lambda: run(here.positions, here).block_until_ready()

@@ -59,7 +59,7 @@ def compiled(tokens: af.Tokens, beta: float, chosen: Any) -> tuple[Run, float]:
     field, here = af.Attention(beta, sum=chosen), jax.device_put(tokens)
 
     def drive(x: Any, tokens: Any) -> Any:
-        return field.drive(0.0, None, tokens.moved(x))
+        return field.drive(tokens.moved(x))
 
     began = time.perf_counter()
     run = jax.jit(drive).lower(here.positions, here).compile()

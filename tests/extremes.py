@@ -83,7 +83,7 @@ def check(name, beta, n, d, seed=0):
             if min(offer.seconds for offer in offers if not offer.why_not) > LONGEST:
                 return "left out"
             field = field.prepare(tokens, 1e-6)
-        found = np.asarray(field.velocity(0.0, mu=tokens))
+        found = np.asarray(field.velocity(tokens))
     except NotFinite as error:
         if beta not in NOT_FINITE.get(name, ()):
             raise Finding(f"{where}: {error}") from error

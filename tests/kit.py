@@ -12,7 +12,7 @@ SIZES = (4, 12, 40)
 @eqx.filter_jit
 def drive(field, mu, x=None, t=0.0, place=None):
     """`field.drive` in one program; operation by operation every one would be compiled for itself."""
-    return field.drive(t, x, mu, place)
+    return field.drive(mu, t, at=x, place=place)
 
 
 def frames(field, tokens, until, save=1, **options):

@@ -137,7 +137,7 @@ def has_beta(part):
 @eqx.filter_jit
 def drive(field, mu, t=0.3):
     """In one program: operation by operation every one would be compiled for itself."""
-    return field.drive(t, None, mu)
+    return field.drive(mu, t)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -183,7 +183,7 @@ def test_finite_at_large_beta(name):
 @pytest.mark.parametrize("name", [name for name in MODELS if has_beta(MODELS[name])])
 def test_batching(name):
     field, mu = build(name, beta=[1.0, 3.0])
-    batch = field.velocity(0.3, None, mu)
+    batch = field.velocity(mu, 0.3)
     alone, _ = build(name, beta=3.0)
     tolerance = 1e-8 if "sinkhorn" in name else 1e-13
     want = np.asarray(mu.space.tangent(mu.positions, drive(alone, mu)))  # by the program of the other tests
@@ -220,7 +220,7 @@ def test_differentiability(name):
         x, v = jnp.asarray(mu.positions), jnp.asarray(direction)
 
         def total(x):
-            return jnp.sum(jnp.sin(2 * field.drive(0.3, None, mu.moved(x))))
+            return jnp.sum(jnp.sin(2 * field.drive(mu.moved(x), 0.3)))
 
         h = 1e-5
         difference = (total(x + h * v) - total(x - h * v)) / (2 * h)
@@ -290,7 +290,7 @@ def test_exact_flows(name):
 
 def _velocity(field, mu, p):
     """At one point, constant along the normals of the space."""
-    return field.velocity(0.3, mu.space.retract(p[None]), mu)[0]
+    return field.velocity(mu, 0.3, at=mu.space.retract(p[None]))[0]
 
 
 @pytest.mark.parametrize("name", REGISTRY["space"])

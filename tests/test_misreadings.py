@@ -155,10 +155,10 @@ def test_the_sum_over_pairs_is_an_energy_only_with_its_factors():
         step[i, k] = 1e-5
         slope[i, k] = (total(x + step) - total(x - step)) / 2e-5
     gradient = slope - (slope * x).sum(-1, keepdims=True) * x
-    usa0 = np.asarray(af.Attention(beta, normaliser=af.Unnormalised()).velocity(0.0, mu=tokens))
+    usa0 = np.asarray(af.Attention(beta, normaliser=af.Unnormalised()).velocity(tokens))
     np.testing.assert_allclose(gradient, beta * n * usa0, atol=1e-7)
     assert total(x) < total(np.tile(x[:1], (n, 1))) == n**2 / 2
     share = np.exp(beta * (x @ x.T - 1)).mean(1)
-    softmax = np.asarray(af.Attention(beta).velocity(0.0, mu=tokens))
+    softmax = np.asarray(af.Attention(beta).velocity(tokens))
     np.testing.assert_allclose(softmax * share[:, None], usa0, atol=1e-12)
     assert np.ptp(share) > 0.1

@@ -173,7 +173,7 @@ def look(words):
     mu = tokens(words, made)
     refusal = None
     try:
-        found = field(words, made).velocity(T, None, mu)
+        found = field(words, made).velocity(mu, T)
     except AttnflowError as error:
         refusal = str(error)
     if refusal is not None:

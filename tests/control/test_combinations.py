@@ -78,10 +78,8 @@ def test_beside_masked_attention():
     """A gate plus causal attention: the drives add up, and `Exact` is refused."""
     tokens = tokens_on(af.Sphere(4))
     gate, attention = FIELDS["relu"](1), af.Attention(2.0, mask=af.Causal())
-    total = (gate + attention).velocity(0.0, mu=tokens)
-    np.testing.assert_allclose(
-        total, gate.velocity(0.0, mu=tokens) + attention.velocity(0.0, mu=tokens), rtol=0, atol=1e-14
-    )
+    total = (gate + attention).velocity(tokens)
+    np.testing.assert_allclose(total, gate.velocity(tokens) + attention.velocity(tokens), rtol=0, atol=1e-14)
     mixed = InTurn([gate, attention], [0.5, 0.5])
     method = af.Fixed(0.1)
     first = af.solve(gate, tokens, 0.5, method=method, save=1, keep=["positions"]).tokens(-1)

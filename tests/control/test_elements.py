@@ -103,9 +103,7 @@ def test_mean_attention_is_attention_at_infinite_temperature():
     tokens = af.uniform(af.Sphere(4), n=12, seed=2)
     value = RNG.standard_normal((4, 4))
     field = af.Attention(0.0, value=value)
-    np.testing.assert_allclose(
-        MeanAttention(value).velocity(0.0, mu=tokens), field.velocity(0.0, mu=tokens), atol=1e-14
-    )
+    np.testing.assert_allclose(MeanAttention(value).velocity(tokens), field.velocity(tokens), atol=1e-14)
     end = af.solve(field, tokens, 2.0, method=af.Adaptive(1e-12, 1e-13), keep=["positions"]).positions.values[-1]
     exact = af.solve(MeanAttention(value), tokens, 2.0, method=af.Exact(), keep=["positions"]).positions.values[-1]
     np.testing.assert_allclose(exact, end, atol=1e-10)

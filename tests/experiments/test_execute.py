@@ -28,7 +28,7 @@ def results(path):
 
 def test_a_folder_holds_everything(log, tmp_path):
     seen = []
-    run, claims = reproduce("tiny-mean", tmp_path / "run", quick=True, on_progress=lambda *a: seen.append(a))
+    run, claims = reproduce("tiny-mean", tmp_path / "run", quick=True, on_progress=seen.append)
     assert [claim.holds for claim in claims] == [True, True]
     assert set(results(run.path)) == {
         "parts/a.npz", "parts/b.npz", "parts/c.npz", "claims.json", "spec.toml", "figures/tiny-mean.pdf",
@@ -55,8 +55,8 @@ def test_a_folder_holds_everything(log, tmp_path):
     ):
         assert words in page
     assert "<script" not in page
-    assert seen[-1][1] == 1.0
-    assert [share for _, share in seen] == sorted(share for _, share in seen)
+    assert (seen[-1].time, seen[-1].until) == (1.0, 1.0)
+    assert [at.time for at in seen] == sorted(at.time for at in seen)
     assert open_part(run.path / "parts" / "b.npz").attrs["name"] == "b"
 
 

@@ -1,5 +1,7 @@
 """Parts: what is stored is what was made, once."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -89,10 +91,45 @@ def test_altered_numbers_are_noticed(tmp_path):
 
 def test_progress_is_passed_on(tmp_path):
     seen = []
-    study = Study(tmp_path, lambda text, share: seen.append((text, share)))
+    study = Study(tmp_path, lambda at: seen.append((at.note, at.time, at.until)))
     study.progress("half", 0.5)
     study.progress("more than all", 1.2)
-    assert seen == [("half", 0.5), ("more than all", 1.0)]
+    assert seen == [("half", 0.5, 1.0), ("more than all", 1.0, 1.0)]
+
+
+def test_parts_share_the_whole_and_have_shares_of_their_own(tmp_path):
+    seen = []
+    study = Study(tmp_path, lambda at: seen.append((at.note, at.time)))
+
+    def make(value):
+        study.progress("inside", 0.5)
+        return xr.Dataset({"value": value})
+
+    for _ in study.along("xy"):
+        made = study.parts(
+            {name: (make, len(study.asked)) for name in ("p", "q")} if not study.asked else {"r": example}
+        )
+    assert list(made) == ["r"]
+    assert [at for _, at in seen] == [0.0, 0.125, 0.25, 0.375, 0.5]
+    assert study.window == (0.0, 1.0)
+    again = Study(tmp_path).parts({"p": (make, 7), "q": (make, 8)})
+    assert [int(one["value"]) for one in again.values()] == [0, 0], "parts that are there are not made again"
+
+
+def test_refined_flows_know_their_error(tmp_path):
+    """x' = beta-free attention of two tokens: the error of RK4 falls by 16, and the estimate is right to a part in ten."""
+    tokens = af.from_array([[1.0, 0.0], [0.0, 1.0]])
+    work = af.flows.Solve(
+        af.Attention(0.0), tokens, 2.0, save=[2.0], method=af.Fixed(0.5), keep=(),
+        observe={"overlap": lambda mu: mu.positions[0] @ mu.positions[1]},
+    )  # fmt: skip
+    found = Study(tmp_path).refined("pair", work)
+    # gamma' = (1 - gamma^2) at beta = 0 with n = 2: gamma = tanh t
+    off = abs(float(found["overlap"][-1]) - np.tanh(2.0))
+    assert off == pytest.approx(float(found["overlap_error"][-1]), rel=0.1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pair-coarse.npz", "pair-fine.npz"]
+    with pytest.raises(InvalidInput, match="`method`"):
+        Study(tmp_path / "other").refined("pair", dataclasses.replace(work, method=af.Adaptive()))
 
 
 def tumbling():
@@ -108,8 +145,8 @@ def test_a_part_that_is_work_goes_on_from_within(tmp_path):
     whole = Study(tmp_path / "whole").part("flow", tumbling())
     texts = []
 
-    def stop(text, share):
-        texts.append(text)
+    def stop(at):
+        texts.append(at.note)
         if len(texts) in (2, 4):
             raise KeyboardInterrupt
 

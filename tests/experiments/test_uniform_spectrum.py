@@ -44,7 +44,7 @@ def test_a_meridian_feels_the_whole_distribution():
     meridian = Tokens(np.stack([np.cos(moved), np.sin(moved), 0 * moved], axis=1), masses)
     attention = Attention(2.0)
     field = simulate.Zonal(attention, *simulate._orbit(10, 4))
-    found = field.velocity(0.0, None, meridian)
+    found = field.velocity(meridian)
     orbit = simulate.even_sphere(10)
     sphere = np.asarray(orbit.positions)[:, [2, 0, 1]]  # polar axis of the quadrature along the meridian
     positions = np.concatenate(
@@ -56,7 +56,7 @@ def test_a_meridian_feels_the_whole_distribution():
     )
     whole = Tokens(positions, np.outer(masses, orbit.masses).ravel())
     queries = np.stack([np.cos(moved), np.sin(moved), 0 * moved, 0 * moved], axis=1)
-    expected = attention.velocity(0.0, queries, whole)
+    expected = attention.velocity(whole, at=queries)
     # both quadratures are exact to degree 19, where e^(2 s) has terms of 2^20/20! = 4e-13
     np.testing.assert_allclose(found[:, :2], expected[:, :2], atol=1e-12)
     np.testing.assert_allclose(expected[:, 2:], 0, atol=1e-12)

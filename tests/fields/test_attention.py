@@ -30,7 +30,7 @@ MODELS = {
 
 
 def velocity(field, tokens):
-    return field.velocity(0.0, None, tokens)
+    return field.velocity(tokens)
 
 
 def reference(x, m, beta, normalise):
@@ -112,7 +112,7 @@ def test_test_particles_feel_and_do_not_act():
     field = af.Attention(1e4)  # at beta = 1e4 the guest's own (massless) weight would drown all others
     v = velocity(field, with_guests)
     np.testing.assert_allclose(v[:5], velocity(field, alone), atol=1e-15)
-    np.testing.assert_allclose(v[5:], field.velocity(0.0, x[5:], alone), atol=1e-15)
+    np.testing.assert_allclose(v[5:], field.velocity(alone, at=x[5:]), atol=1e-15)
     assert np.isfinite(v).all()
 
 
@@ -132,7 +132,7 @@ def slopes(name):
 
     def total(beta, x, tokens):
         field = af.Attention(beta, normaliser=MODELS[name])
-        return jnp.sum(jnp.sin(field.velocity(0.0, None, tokens.moved(x))))
+        return jnp.sum(jnp.sin(field.velocity(tokens.moved(x))))
 
     return af.double(eqx.filter_jit(jax.value_and_grad(total, argnums=(0, 1))))
 
@@ -152,7 +152,7 @@ def test_gradient_through_tiles_equals_gradient_without():
 
     def grad(tiles):
         def total(beta):
-            return jnp.sum(af.Attention(beta, sum=tiles).drive(0.0, jnp.asarray(tokens.positions), tokens) ** 3)
+            return jnp.sum(af.Attention(beta, sum=tiles).drive(tokens, at=jnp.asarray(tokens.positions)) ** 3)
 
         return af.double(jax.jit(jax.grad(total)))(3.0)
 
@@ -206,21 +206,21 @@ def test_fields_add_as_drives(four):
 def test_batches_are_outer_products():
     betas = [1.0, 4.0, 9.0]
     tokens = af.uniform(af.Sphere(3), n=12, seed=range(2))
-    both = af.Attention(af.Along("beta", betas)).velocity(0.0, None, tokens)
+    both = af.Attention(af.Along("beta", betas)).velocity(tokens)
     assert both.shape == (3, 2, 12, 3)
     for i, beta in enumerate(betas):
         for j in range(2):
             np.testing.assert_allclose(both[i, j], velocity(af.Attention(beta), tokens.member(seed=j)), atol=1e-15)
-    shared = af.Attention(4.0).velocity(0.0, np.eye(3), tokens)
+    shared = af.Attention(4.0).velocity(tokens, at=np.eye(3))
     assert shared.shape == (2, 3, 3)
 
 
 def test_one_name_is_matched_not_multiplied():
     tokens = af.uniform(af.Sphere(3), n=12, seed=range(3))
     field = af.Attention(af.Along("seed", [1.0, 2.0, 3.0], labels=range(3)))
-    assert field.velocity(0.0, None, tokens).shape == (3, 12, 3)
+    assert field.velocity(tokens).shape == (3, 12, 3)
     with pytest.raises(InvalidInput, match="2 members in one place and 3"):
-        af.Attention(af.Along("seed", [1.0, 2.0])).velocity(0.0, None, tokens)
+        af.Attention(af.Along("seed", [1.0, 2.0])).velocity(tokens)
 
 
 def test_float64_whatever_the_configuration(four):
@@ -228,7 +228,7 @@ def test_float64_whatever_the_configuration(four):
     v = velocity(af.Attention(2.0), four)
     assert isinstance(v, np.ndarray)
     assert v.dtype == np.float64
-    found = af.Perceptron(np.eye(3)).drive(0.0, None, four)
+    found = af.Perceptron(np.eye(3)).drive(four)
     assert isinstance(found, np.ndarray)
     assert found.dtype == np.float64
     assert not jax.config.jax_enable_x64
@@ -242,7 +242,7 @@ def test_float32_on_request(four):
 
 def test_tracing_in_32_bit_mode_is_refused_with_the_mend(four):
     with pytest.raises(InvalidInput, match=r"attnflow\.double"):
-        jax.grad(lambda b: jnp.sum(af.Attention(b).velocity(0.0, None, four)))(1.0)
+        jax.grad(lambda b: jnp.sum(af.Attention(b).velocity(four)))(1.0)
 
 
 @pytest.mark.parametrize(
@@ -258,12 +258,12 @@ def test_tracing_in_32_bit_mode_is_refused_with_the_mend(four):
         (lambda t: af.Unnormalised("USA1"), "'USA1'"),
         (lambda t: velocity(af.Attention(1.0, query=np.ones(3)), t), r"`query` has shape \(3,\)"),
         (lambda t: velocity(af.Attention(1.0, query=np.ones((2, 5))), t), r"`query` has shape \(2, 5\)"),
-        (lambda t: af.Attention(1.0).velocity(0.0, np.ones((3, 2)), t), r"`x` has shape \(3, 2\)"),
-        (lambda t: af.Attention(1.0, mask=af.Causal()).velocity(0.0, t.positions, t), "place"),
-        (lambda t: af.Attention(1.0).velocity(0.0, t.positions, t, [1]), "place"),
-        (lambda t: af.Attention(1.0).velocity(0.0, None, t, t.place), "places of their own"),
-        (lambda t: af.Attention(1.0).velocity(0.0, t.positions), r"`mu` is NoneType.*mu=tokens"),
-        (lambda t: af.Attention(1.0).drive(0.0, t), r"`mu` is NoneType.*mu=tokens"),
+        (lambda t: af.Attention(1.0).velocity(t, at=np.ones((3, 2))), r"`at` has shape \(3, 2\)"),
+        (lambda t: af.Attention(1.0, mask=af.Causal()).velocity(t, at=t.positions), "place"),
+        (lambda t: af.Attention(1.0).velocity(t, at=t.positions, place=[1]), "place"),
+        (lambda t: af.Attention(1.0).velocity(t, place=t.place), "places of their own"),
+        (lambda t: af.Attention(1.0).velocity(0.0, at=t.positions), r"`mu` is 0.0; give the tokens first"),
+        (lambda t: af.Attention(1.0).drive(0.0, t), r"`mu` is 0.0; give the tokens first"),
         (lambda t: af.Along("time", [1.0]), "identifier"),
         (lambda t: af.Along("beta", []), "at least one"),
     ],

@@ -74,9 +74,9 @@ def test_shared_and_own_biases():
     want = sum(softmax(1.5 * a @ b.T) @ x for a, b in zip(q, k, strict=True)) / HEADS
     np.testing.assert_allclose(drive(field, TOKENS), want, atol=1e-13)
     value = Biased(np.eye(D), af.Along("bias", SHIFT))
-    many = af.Attention(1.5, value=value).velocity(0.0, None, TOKENS)
+    many = af.Attention(1.5, value=value).velocity(TOKENS)
     for one, shift in zip(many, SHIFT, strict=True):
-        want = af.Attention(1.5).drive(0.0, None, TOKENS) + shift  # weights sum to 1
+        want = af.Attention(1.5).drive(TOKENS) + shift  # weights sum to 1
         np.testing.assert_allclose(one, TOKENS.space.tangent(x, want), atol=1e-14)
 
 
@@ -112,7 +112,7 @@ def test_sums_cut_at_a_tolerance_account_for_biases(normaliser):
         value = Biased(np.eye(2), np.array([0.0, size]))
         cut = af.Attention(6.0, value=value, normaliser=normaliser, sum=af.sums.Circle(1e-3, 10))
         exact = drive(af.Attention(6.0, value=value, normaliser=normaliser), tokens)
-        stated = np.asarray(cut.error(0.0, None, tokens))
+        stated = np.asarray(cut.error(tokens))
         assert (np.linalg.norm(drive(cut, tokens) - exact, axis=1) <= stated + 1e-12).all()
         errors.append(stated)
         assert not cut.is_plain

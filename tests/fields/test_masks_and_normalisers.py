@@ -188,7 +188,7 @@ def test_sinkhorn_derivative_is_that_of_the_fixed_point():
 
         def total(x):
             field = af.Attention(3.0, normaliser=af.Sinkhorn(1e-13))
-            return jnp.sum(jnp.sin(3 * field.drive(0.0, None, mu.moved(x))))
+            return jnp.sum(jnp.sin(3 * field.drive(mu.moved(x))))
 
         both = jax.jvp(total, (x,), (v,))[1], jnp.sum(jax.grad(total)(x) * v)
         h = 1e-5
@@ -203,7 +203,7 @@ def test_sinkhorn_gives_up_with_a_word():
     """Convergence is refused, not faked: too few iterations give a failed flow."""
     field = af.Attention(8.0, normaliser=af.Sinkhorn(1e-12, iterations=2))
     with pytest.raises(InvalidInput, match="not finite at .* points.*Sinkhorn does not converge"):
-        field.velocity(0.0, None, tokens())
+        field.velocity(tokens())
     flow = af.solve(field, tokens(), 1.0, method=af.Layers(0.5), save=af.save.EveryLayer(), check=False)
     assert flow.outcome.ending.value == "failed"
 
@@ -227,7 +227,7 @@ def test_sinkhorn_refuses_masks_with_a_reason(mask):
         (lambda: af.Attention(1.0, mask=af.masks.Table(np.eye(3, dtype=bool))).check(tokens()), "knows 0 to 2"),
         (lambda: af.Attention(-1.0, normaliser=af.Hardmax()), "`beta` is -1"),
         (lambda: af.solve(af.Attention(1.0, normaliser=af.Hardmax()), tokens(), 1.0), "discontinuous"),
-        (lambda: af.Attention(1.0, mask=af.Window(3)).drive(0.0, tokens().positions, tokens()), "Window needs `place`"),
+        (lambda: af.Attention(1.0, mask=af.Window(3)).drive(tokens(), at=tokens().positions), "Window needs `place`"),
     ],
 )
 def test_bad_masks_are_refused(call, words):
@@ -237,9 +237,9 @@ def test_bad_masks_are_refused(call, words):
 
 def test_slopes_make_a_batch():
     mu = tokens()
-    v = af.Attention(3.0, mask=af.Causal(af.Along("slope", [0.0, 0.5]))).velocity(0.0, None, mu)
+    v = af.Attention(3.0, mask=af.Causal(af.Along("slope", [0.0, 0.5]))).velocity(mu)
     assert v.shape == (2, N, D)
-    one = af.Attention(3.0, mask=af.Causal(0.5)).velocity(0.0, None, mu)
+    one = af.Attention(3.0, mask=af.Causal(0.5)).velocity(mu)
     np.testing.assert_allclose(v[1], one, atol=1e-15)
 
 
@@ -261,7 +261,7 @@ def test_retrieval_closure_of_causal_attention():
     w[1:] /= w[1:].sum(axis=1, keepdims=True)
     closure = scipy.linalg.expm(t * a * w)[-1]
     # control variates with known means: <x_N(0), x_j(0)> (mean 0) and the first-order displacement (mean a t w)
-    first = field.velocity(0.0, x0, mu, mu.place)[:, -1]
+    first = field.velocity(mu, at=x0, place=mu.place)[:, -1]
     got = np.einsum("sd,sjd->sj", end[:, -1], x0)[:, n // 8 : -1]
     controls = [np.einsum("sd,sjd->sj", v, x0)[:, n // 8 : -1] for v in (x0[:, -1], t * first)]
     sample = got - controls[0] - controls[1] + (t * a * w[-1])[None, n // 8 : -1]
@@ -278,7 +278,7 @@ def test_hardmax_never_loses_its_winner_to_rounding(beta, dtype):
     q, k = rng.standard_normal((2, 4, 4))
     mu = af.Tokens(af.uniform(af.Sphere(4), n=200, seed=3).positions, dtype=dtype, space=af.Euclidean(4))
     field = af.Attention(beta, query=q, key=k, normaliser=af.Hardmax(), sum=af.sums.Tiled(5, 4))
-    drive = field.velocity(0.0, None, mu)
+    drive = field.velocity(mu)
     x = np.asarray(mu.positions, float)
     logits = (x @ q.T) @ (x @ k.T).T
     top = np.sort(logits, axis=1)
@@ -291,5 +291,5 @@ def test_hardmax_never_loses_its_winner_to_rounding(beta, dtype):
 def test_a_velocity_inside_of_other_traced_code_is_left_alone():
     mu = tokens()
     with jax.enable_x64(True):
-        found = jax.jit(lambda s: s * af.Attention(2.0).velocity(0.0, mu=mu).sum())(1.0)
-        assert float(found) == pytest.approx(float(np.sum(af.Attention(2.0).velocity(0.0, mu=mu))))
+        found = jax.jit(lambda s: s * af.Attention(2.0).velocity(mu).sum())(1.0)
+        assert float(found) == pytest.approx(float(np.sum(af.Attention(2.0).velocity(mu))))

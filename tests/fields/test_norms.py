@@ -189,7 +189,7 @@ def test_polar_identities(placement, t):
     """Directions and radii of generic tokens; |v| is of order 1 and a few dozen operations make it."""
     tokens = generic(placement)
     x, masses = tokens.positions, tokens.masses
-    v = BUILD[placement](af.Attention(2.0)).velocity(t, x, tokens)
+    v = BUILD[placement](af.Attention(2.0)).velocity(tokens, t, at=x)
     r, theta = np.linalg.norm(x, axis=1, keepdims=True), unit(x)
     a = softmax_average(theta, masses, 2.0)
     s, growth = regulation(placement, t, r, theta, a)
@@ -280,7 +280,7 @@ def test_gains_do_break_rotations():
     turned = tokens.moved(tokens.positions @ r)
     for norm in (RmsNorm([0.5, 1.0, 2.0]), LayerNorm()):
         field = Pre(af.Attention(1.0), norm)
-        one, two = (field.velocity(0.0, None, mu) for mu in (tokens, turned))
+        one, two = (field.velocity(mu) for mu in (tokens, turned))
         assert np.abs(two - one @ r).max() > 0.1
     assert not Pre(af.Attention(1.0, value=np.eye(3))).laws.rotation  # nor what the inner field does not promise
 
@@ -296,13 +296,13 @@ def test_masks_and_places_reach_the_inner_field():
 
 def test_batches_of_gains_and_switches():
     gains, tokens = np.array([[1.0, 2.0, 0.5], [1.0, 1.0, 1.0]]), generic("mix")
-    both = Pre(af.Attention(1.0), RmsNorm(af.Along("gain", gains))).velocity(0.0, None, tokens)
+    both = Pre(af.Attention(1.0), RmsNorm(af.Along("gain", gains))).velocity(tokens)
     for one, gain in zip(both, gains, strict=True):
-        expected = Pre(af.Attention(1.0), RmsNorm(gain)).velocity(0.0, None, tokens)
+        expected = Pre(af.Attention(1.0), RmsNorm(gain)).velocity(tokens)
         np.testing.assert_allclose(one, expected, rtol=0, atol=1e-15)
     mixed = Mix(af.Attention(1.0), af.Along("switch", [0.25, 0.75]))
     np.testing.assert_array_equal(breaks(mixed, 1.0), [0.25, 0.75])
-    early, late = mixed.velocity(0.5, None, tokens)
+    early, late = mixed.velocity(tokens, 0.5)
     np.testing.assert_allclose(early, table_rate("pre", 0.5, tokens.positions, tokens.masses, 1.0), atol=1e-14)
     np.testing.assert_allclose(late, table_rate("mix", 0.0, tokens.positions, tokens.masses, 1.0), atol=1e-14)
 
@@ -314,7 +314,7 @@ def test_nothing_has_no_direction_and_finite_derivatives(placement):
     tokens = af.Tokens(np.array([[0.0, 0, 0], [1, 2, 2]]), space=af.Euclidean(3))
 
     def total(x):
-        return jnp.sum(field.drive(0.1, None, tokens.moved(x)))
+        return jnp.sum(field.drive(tokens.moved(x), 0.1))
 
     value, gradient = af.double(jax.jit(jax.value_and_grad(total)))(jnp.asarray(tokens.positions))
     assert value == 0
@@ -387,4 +387,4 @@ def test_a_norm_on_the_line_leaves_a_sign():
     s = np.array([1.0, -1.0, 0.0])
     weights = np.exp(1.5 * s[:, None] * s)
     want = (weights @ s) / weights.sum(axis=1)
-    np.testing.assert_allclose(field.velocity(0.0, None, mu)[:, 0], want, atol=1e-15)
+    np.testing.assert_allclose(field.velocity(mu)[:, 0], want, atol=1e-15)

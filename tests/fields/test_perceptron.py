@@ -29,7 +29,7 @@ X = TOKENS.positions
 @eqx.filter_jit
 def drive_of(field):
     """Compiled, which takes less time than the single operations."""
-    return field.drive(0.0, jnp.asarray(X), TOKENS)
+    return field.drive(TOKENS, at=jnp.asarray(X))
 
 
 def tangent(x, v):
@@ -81,7 +81,7 @@ def test_perceptron_is_its_formula():
     np.testing.assert_allclose(full, np.tanh(X @ A.T + B) @ w.T, atol=40 * EPS)
     residual = drive_of(Perceptron(A[:3]))
     np.testing.assert_allclose(residual, np.maximum(X @ A[:3].T, 0), atol=20 * EPS)
-    velocity = Perceptron(A[:3]).velocity(0.0, X, TOKENS)
+    velocity = Perceptron(A[:3]).velocity(TOKENS, at=X)
     np.testing.assert_allclose(velocity, tangent(X, residual), atol=20 * EPS)
     own = drive_of(Perceptron(A[:3], B[:3], activation=jnp.sin))
     np.testing.assert_allclose(own, np.sin(X @ A[:3].T + B[:3]), atol=20 * EPS)
@@ -158,12 +158,12 @@ def test_batches_and_derivatives():
     """One weight per member of a batch, and a derivative with respect to a weight."""
     scales = np.array([0.5, 2.0])
     field = Potential(A, B, af.Along("scale", scales[:, None] * OMEGA))
-    both = field.velocity(0.0, X, TOKENS)
+    both = field.velocity(TOKENS, at=X)
     assert both.shape == (2, 10, 3)
     np.testing.assert_allclose(both[1], 4 * both[0], atol=1e-13)
 
     def first(omega):
-        return Potential(A, B, omega).drive(0.0, jnp.asarray(X), TOKENS)[0]
+        return Potential(A, B, omega).drive(TOKENS, at=jnp.asarray(X))[0]
 
     jacobian = af.double(jax.jit(jax.jacrev(first)))(OMEGA)
     np.testing.assert_allclose(jacobian, A.T * np.maximum(A @ X[0] + B, 0), atol=1e-14)
@@ -186,7 +186,7 @@ def test_batches_and_derivatives():
 )
 def test_bad_input_is_refused(call, words):
     with pytest.raises(InvalidInput, match=words):
-        call().velocity(0.0, X, TOKENS)
+        call().velocity(TOKENS, at=X)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -198,7 +198,7 @@ def test_attention_and_potential_are_one_gradient_flow(name):
     )  # fmt: skip
     energy = lyapunov(field, TOKENS)
     gradient = af.double(jax.jit(jax.grad(energy)))(X, TOKENS.masses)
-    velocity = field.velocity(0.0, X, TOKENS)
+    velocity = field.velocity(TOKENS, at=X)
     np.testing.assert_allclose(velocity, tangent(X, gradient / TOKENS.masses[:, None]), atol=1e-13)
     expected = closed_form.perceptron_energy(X, TOKENS.masses, beta, closed_form.Landscape(A, B, OMEGA, name)) - 1 / (
         2 * beta

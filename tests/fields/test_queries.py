@@ -84,12 +84,12 @@ def test_at_the_tokens_stays_at_the_tokens(name):
     """Through every wrapper, by every way in; the same positions given as an array are points like any others."""
     make, tokens = FIELDS[name]
     field = make()
-    here, kinds = asked(lambda: field.velocity(0.1, None, tokens))
+    here, kinds = asked(lambda: field.velocity(tokens, 0.1))
     assert kinds == {True}
     for call in (
-        lambda: field.velocity(0.1, mu=tokens),
-        lambda: field.velocity(0.1, AtTokens(), tokens),
-        lambda: field.velocity(0.1, mu=tokens.measure),
+        lambda: field.velocity(tokens, 0.1),
+        lambda: field.velocity(tokens, 0.1, at=AtTokens()),
+        lambda: field.velocity(tokens.measure, 0.1),
     ):
         SEEN.clear()
         np.testing.assert_allclose(call(), here, atol=40 * EPS)
@@ -97,19 +97,19 @@ def test_at_the_tokens_stays_at_the_tokens(name):
             at_tokens for at_tokens, _ in SEEN
         )  # none where the program above, the only one so far, is run again
     inside = af.double(
-        jax.jit(lambda x: [field.velocity(0.1, mu=tokens.moved(x)), field.velocity(0.1, None, tokens.measure.moved(x))])
+        jax.jit(lambda x: [field.velocity(tokens.moved(x), 0.1), field.velocity(tokens.measure.moved(x), 0.1)])
     )
     again, kinds = asked(lambda: inside(tokens.positions))
     assert kinds == {True}
     np.testing.assert_allclose(again, [here, here], atol=40 * EPS)
     for call in (
-        lambda field: field.drive(0.1, None, tokens),
+        lambda field: field.drive(tokens, 0.1),
         lambda field: af.advance(field, tokens, 0.0, 0.1, af.Layers(0.1)),
         lambda field: af.advance(field, tokens, 0.0, 0.1, af.Fixed(0.1)),
     ):
         assert asked(lambda call=call: traced(lambda: call(make())))[1] == {True}
     assert asked(lambda: af.solve(make(), tokens, 0.1, method=af.Fixed(0.1), save=1))[1] == {True}
-    there, kinds = asked(lambda: field.velocity(0.1, tokens.positions, tokens, tokens.place))
+    there, kinds = asked(lambda: field.velocity(tokens, 0.1, at=tokens.positions, place=tokens.place))
     assert kinds == {False}
     np.testing.assert_allclose(there, here, atol=40 * EPS)
 
@@ -123,7 +123,7 @@ def test_charges_are_moments_where_the_values_are_the_keys():
         ({"value": turn}, Columns), ({"encoding": af.encodings.Rotary()}, Columns), ({"encoding": af.encodings.Sinusoidal()}, Columns),
     ):  # fmt: skip
         field = af.Attention(1.0, sum=Spy(), **arguments)
-        asked(lambda field=field: traced(lambda: field.velocity(0.0, mu=tokens)))
+        asked(lambda field=field: traced(lambda: field.velocity(tokens)))
         assert {charges for _, charges in SEEN} == {kind}
 
 
@@ -131,9 +131,9 @@ def test_the_fused_kernel_is_reached_through_velocity(monkeypatch):
     calls, kernel = [], fused._sums
     monkeypatch.setattr(fused, "_sums", lambda *arguments: calls.append(1) or kernel(*arguments))
     tokens = af.uniform(af.Sphere(3), n=40).astype(np.float32)
-    found = af.Attention(3.0, sum=af.sums.Fused(interpret=True)).velocity(0.0, mu=tokens)
+    found = af.Attention(3.0, sum=af.sums.Fused(interpret=True)).velocity(tokens)
     assert calls
-    exact = af.Attention(3.0).velocity(0.0, mu=tokens.astype(float))
+    exact = af.Attention(3.0).velocity(tokens.astype(float))
     # the kernel states its error; tokens are rounded to 6e-8, which the kernel magnifies by at most 2 beta
     assert np.abs(found - exact).max() <= af.sums.Fused.accuracy(40, 3.0) + 6e-7
 
@@ -155,7 +155,7 @@ def test_places_of_queries_may_differ_between_members():
     tokens = af.uniform(af.Sphere(3), n=6, seed=[0, 1])
     field = af.Attention(2.0, mask=af.Causal(0.3))
     x, place = tokens.positions[:, :4], np.array([[0, 2, 4, 5], [3.5, 1, 1, 0]])
-    found = field.velocity(0.0, x, tokens, place)
+    found = field.velocity(tokens, at=x, place=place)
     for k in range(2):
-        alone = field.velocity(0.0, x[k], tokens.member(seed=k), place[k])
+        alone = field.velocity(tokens.member(seed=k), at=x[k], place=place[k])
         np.testing.assert_allclose(found[k], alone, atol=10 * EPS)

@@ -255,7 +255,7 @@ def test_derivatives_to_any_time():
         np.testing.assert_allclose(along(t), difference(t), atol=1e-5)
     np.testing.assert_allclose(along(400.0), along(40.0), atol=1e-3)  # 1e-12 a step, and 1/eps^(1/2) at the threshold
     tied = np.r_[POLYTOPE[:5], POLYTOPE[:15]]
-    slope = af.double(jax.jit(jax.grad(lambda z: jnp.sum(field.drive(400.0, z, tokens.moved(z)) ** 2))))(tied)
+    slope = af.double(jax.jit(jax.grad(lambda z: jnp.sum(field.drive(tokens.moved(z), 400.0, at=z) ** 2))))(tied)
     assert np.isfinite(slope).all()
 
 
@@ -268,7 +268,7 @@ def test_derivatives_with_respect_to_value():
     @jax.value_and_grad
     def loss(v):
         field = Rescaled(af.Attention(1.0, value=v))
-        return jnp.sum(field.drive(0.8, POLYTOPE, tokens) ** 2)
+        return jnp.sum(field.drive(tokens, 0.8, at=POLYTOPE) ** 2)
 
     slope = np.sum(loss(SIMPLE)[1] * direction)
     h = 1e-5

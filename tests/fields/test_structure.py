@@ -49,13 +49,13 @@ TURN = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 )  # fmt: skip
 def test_a_sum_that_does_not_apply_is_refused(field, tokens, words):
     """By velocity, by drive, by solve, by advance, and for what can be seen there, inside compiled code."""
-    where = (0.0, None, tokens)
+    where = (tokens,)
     for call in (
         lambda: field.velocity(*where),
         lambda: field.drive(*where),
         lambda: af.solve(field, tokens, 0.1),
         lambda: af.advance(field, tokens, 0.0, 0.1),
-        lambda: af.double(jax.jit(lambda x: field.drive(0.0, None, tokens.moved(x))))(tokens.positions),
+        lambda: af.double(jax.jit(lambda x: field.drive(tokens.moved(x))))(tokens.positions),
     ):
         with pytest.raises(InvalidInput, match=words):
             call()
@@ -86,7 +86,7 @@ def test_layers_that_leave_the_sphere_take_no_sum_for_unit_vectors(d):
 @eqx.filter_jit
 def drive_and_error(field, tokens):
     """In one program: operation by operation every one would be compiled for itself."""
-    where = (0.0, None, tokens)
+    where = (tokens,)
     return field.drive(*where), field.error(*where)
 
 
@@ -141,7 +141,7 @@ def test_streams_choose_sums_for_the_sphere_inside(wrap):
     tokens = af.Tokens(x, space=af.Euclidean(2))
     field = wrap(af.Attention(9.0)).prepare(tokens)
     assert isinstance(field.field.sum, Circle)
-    where = (0.0, None, tokens)
+    where = (tokens,)
     off, stated = true_error(field, wrap(af.Attention(9.0, sum=Tiled())), tokens)
     assert (off <= stated + 1e-12).all()
     x[7] = 0.0
@@ -175,8 +175,8 @@ def test_points_off_the_space_are_refused():
         for call in (field.velocity, field.drive):
             with pytest.raises(InvalidTokens, match=r"x\[0\] is .* away from Sphere\(dim=3\)"):
                 call(0.0, scale * BALL.positions[:1], BALL)
-    near = field.velocity(0.0, (1 + 1e-8) * BALL.positions[:2], BALL)
-    np.testing.assert_allclose(near, field.velocity(0.0, BALL.positions[:2], BALL), atol=1e-12)
+    near = field.velocity(BALL, at=(1 + 1e-8) * BALL.positions[:2])
+    np.testing.assert_allclose(near, field.velocity(BALL, at=BALL.positions[:2]), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["mask", "normaliser", "encoding", "sum"])

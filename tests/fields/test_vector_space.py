@@ -32,7 +32,7 @@ EPS = np.finfo(float).eps
 
 @eqx.filter_jit
 def at(fields):
-    return [field.drive(0.3, None, TOKENS.measure) for field in fields]
+    return [field.drive(TOKENS.measure, 0.3) for field in fields]
 
 
 @functools.cache
@@ -82,21 +82,21 @@ def test_multiples_are_folded_and_sums_stay_flat():
 
 
 def test_a_factor_may_be_a_batch_or_traced():
-    f, own = FIELDS[0], np.asarray(FIELDS[0].velocity(0.0, mu=TOKENS))
+    f, own = FIELDS[0], np.asarray(FIELDS[0].velocity(TOKENS))
     batch = af.Along("scale", [1.0, -2.0]) * (af.Along("other", [1.0, 3.0, 5.0]) * f)
     want = np.multiply.outer([[1, -2], [3, -6], [5, -10]], own)
-    np.testing.assert_allclose(batch.velocity(0.0, mu=TOKENS), want, rtol=1e-14)
+    np.testing.assert_allclose(batch.velocity(TOKENS), want, rtol=1e-14)
     flow = af.solve(af.Along("scale", [1.0, 2.0]) * f, TOKENS, 1.0, save=1, method=af.Fixed(0.05), keep=["positions"])
     assert flow.dims == ("scale",)
     half = af.solve(f, TOKENS, 2.0, save=1, method=af.Fixed(0.1), keep=["positions"])
     np.testing.assert_allclose(flow.positions.values[1], half.positions.values, atol=1e-13)  # 2 f is f, twice as fast
-    slope = af.double(jax.jit(jax.grad(lambda a: (a * f).drive(0.0, None, TOKENS.measure)[0, 0])))(2.0)
+    slope = af.double(jax.jit(jax.grad(lambda a: (a * f).drive(TOKENS.measure)[0, 0])))(2.0)
     assert slope == pytest.approx(drive(f, TOKENS)[0, 0], rel=1e-14)
 
 
 def test_float32_stays():
     few = af.Tokens(np.float32(TOKENS.positions), space=af.Sphere(3), dtype="float32")
-    assert (2 * FIELDS[0]).velocity(0.0, mu=few).dtype == np.float32
+    assert (2 * FIELDS[0]).velocity(few).dtype == np.float32
 
 
 def test_sums_are_chosen_inside(choices_of_a_cpu):
@@ -109,7 +109,7 @@ def test_the_stated_error_is_multiplied():
     few = af.uniform(af.Sphere(2), n=40, seed=1)
     cut = af.Attention(4.0, sum=Circle(1e-3, 6))
     fields = (cut, -3.0 * cut, 2 * cut + cut / 2)
-    stated = af.double(eqx.filter_jit(lambda fields: [field.error(0.0, None, few) for field in fields]))(fields)
+    stated = af.double(eqx.filter_jit(lambda fields: [field.error(few) for field in fields]))(fields)
     assert (stated[0] > 0).all()
     np.testing.assert_allclose(stated[1], 3 * stated[0], rtol=1e-14)
     np.testing.assert_allclose(stated[2], 2.5 * stated[0], rtol=1e-14)

@@ -147,7 +147,7 @@ def test_frames_between_the_parts():
     assert flow.steps["accepted"] == 6
     # the speed of a frame is that of the whole field with the weights of its layer
     now = af.Attention(2.0, value=values[1]) + Perceptron(A, biases[1], W, "tanh")
-    speed = np.linalg.norm(now.velocity(0.0, None, flow.tokens(3)), axis=1).max()
+    speed = np.linalg.norm(now.velocity(flow.tokens(3)), axis=1).max()
     np.testing.assert_allclose(flow.dataset.speed[3], speed, rtol=1e-13)
     half = af.advance(field, TOKENS, 0.0, 3 * h / 2, method)  # a layer and a half
     np.testing.assert_allclose(half.positions, want[3], atol=1e-14)

@@ -202,7 +202,7 @@ def test_derivatives_of_exact_flows():
         return af.advance(Affine(MATRICES[0]), ROUND, 0.0, t1, Exact()).positions
 
     rate = af.double(jax.jacfwd(late))(0.7)
-    np.testing.assert_allclose(rate, Affine(MATRICES[0]).velocity(0.0, mu=ROUND.moved(late(0.7))), atol=1e-13)
+    np.testing.assert_allclose(rate, Affine(MATRICES[0]).velocity(ROUND.moved(late(0.7))), atol=1e-13)
 
 
 class Mean(AbstractExact):

@@ -105,7 +105,7 @@ def test_distance_to_the_flow_is_below_the_classical_bound(layer_errors, exact):
 
     def acceleration(t, x):
         def velocity(t, x):
-            return field.drive(t, x, tokens)
+            return field.drive(tokens, t, at=x)
 
         return jax.jvp(velocity, (t, x), (jnp.ones_like(t), velocity(t, x)))[1]
 

@@ -179,7 +179,7 @@ def test_the_derivative_with_respect_to_the_end_is_the_velocity():
 
     x, slope = both(np.asarray(1.0))
     # the derivative of an RK4 solution with respect to its step: error (4 h)^4 over the rates of about 4
-    np.testing.assert_allclose(slope, field.velocity(1.0, x, TOKENS.moved(x)), atol=2e-3 * np.abs(slope).max())
+    np.testing.assert_allclose(slope, field.velocity(TOKENS.moved(x), 1.0, at=x), atol=2e-3 * np.abs(slope).max())
 
 
 def test_an_end_that_is_traced():

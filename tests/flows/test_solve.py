@@ -134,12 +134,12 @@ def test_no_surprise_compiles():
 
 def test_velocity_compiles_once():
     field = Counting(af.Attention(1.0))
-    field.velocity(0.0, None, TOKENS)
-    field.velocity(0.0, TOKENS.positions[::-1], TOKENS)  # elsewhere than at the tokens is a program of its own
+    field.velocity(TOKENS)
+    field.velocity(TOKENS, at=TOKENS.positions[::-1])  # elsewhere than at the tokens is a program of its own
     before = TRACES["count"]
     for beta in (2.0, 3.0):
-        Counting(af.Attention(beta)).velocity(beta, None, TOKENS)
-        Counting(af.Attention(beta)).velocity(beta, TOKENS.positions[1:][::-1].repeat(2, axis=0)[: TOKENS.n], TOKENS)
+        Counting(af.Attention(beta)).velocity(TOKENS, beta)
+        Counting(af.Attention(beta)).velocity(TOKENS, beta, at=TOKENS.positions[1:][::-1].repeat(2, axis=0)[: TOKENS.n])
     assert TRACES["count"] == before
 
 

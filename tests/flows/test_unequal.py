@@ -96,9 +96,9 @@ def test_sinkhorn_iterates_as_often_as_alone():
     """Its tolerance is 1e-4, so that another number of iterations would show."""
     field = af.Attention(2.0, normaliser=af.Sinkhorn(1e-4))
     systems = prompts()
-    found = field.velocity(0.0, mu=batch(systems))
+    found = field.velocity(batch(systems))
     for k, alone in enumerate(systems):
-        np.testing.assert_allclose(found[k, : alone.n], field.velocity(0.0, mu=alone), atol=100 * EPS)
+        np.testing.assert_allclose(found[k, : alone.n], field.velocity(alone), atol=100 * EPS)
 
 
 def test_an_absent_row_is_not_a_test_particle():
@@ -117,12 +117,12 @@ def test_an_absent_row_is_not_a_test_particle():
         assert isinstance(chosen, Circle)
         assert jax.tree.all(jax.tree.map(np.array_equal, chosen, alone))
         made = af.Attention(6.0, mask=mask, sum=chosen)
-        found = made.velocity(0.0, mu=absent)
-        np.testing.assert_allclose(found[:n], made.velocity(0.0, mu=whole), atol=1e-12)
+        found = made.velocity(absent)
+        np.testing.assert_allclose(found[:n], made.velocity(whole), atol=1e-12)
         assert (found[n:] == 0).all()
-        error = np.asarray(made.error(0.0, mu=absent))
+        error = np.asarray(made.error(absent))
         assert error[n] == 0
-        np.testing.assert_allclose(error[:n], made.error(0.0, mu=whole), rtol=1e-6)
+        np.testing.assert_allclose(error[:n], made.error(whole), rtol=1e-6)
         both = af.stack("prompt", [0, 1], [whole, af.uniform(af.Sphere(2), n=n - 9, seed=1)])
         assert isinstance(field.prepare(both, flowing=True).sum, Circle)
     for sum_ in (af.sums.Cutoff(1e-6), Tiled(bounded=True)):
@@ -139,8 +139,8 @@ def test_what_absent_rows_see_is_not_looked_at():
     tokens = af.Tokens(x, present=there)
     mu = tokens.measure.moved(x)  # not a copy of a token, as after a flow
     series = Circle(1e-10, 96)
-    found = af.Attention(50.0, sum=series).velocity(0.0, mu=mu)
-    exact = af.Attention(50.0).velocity(0.0, mu=tokens)
+    found = af.Attention(50.0, sum=series).velocity(mu)
+    exact = af.Attention(50.0).velocity(tokens)
     assert np.abs(found - exact).max() <= 1e-10
     assert (found[40] == 0).all()
     from attnflow.masks import Causal, Everyone

@@ -188,15 +188,15 @@ def test_the_series_is_chosen_and_gives_the_velocity_of_tiles(d):
         choice = field.choice(tokens, 1e-8)
         assert isinstance(choice.sum, Circle | Harmonics | FastSphere)
         assert type(kernel).__name__ in choice.explain()
-        fast = field.prepare(tokens, tol=1e-8).velocity(0.0, None, tokens)
-        assert np.abs(fast[:40] - field.velocity(0.0, tokens.positions[:40], tokens)).max() < 1e-8
+        fast = field.prepare(tokens, tol=1e-8).velocity(tokens)
+        assert np.abs(fast[:40] - field.velocity(tokens, at=tokens.positions[:40])).max() < 1e-8
 
 
 @pytest.mark.parametrize("normaliser", [None, af.Unnormalised(), af.Hardmax(), af.Sinkhorn()])
 def test_a_gaussian_on_the_sphere_is_the_exponential(normaliser):
     tokens = af.uniform(af.Sphere(3), n=12, seed=4)
     one, other = (
-        af.Attention(kernel=kernel, normaliser=normaliser).velocity(0.0, None, tokens)
+        af.Attention(kernel=kernel, normaliser=normaliser).velocity(tokens)
         for kernel in (Gaussian(6.0), Exponential(6.0))
     )
     np.testing.assert_allclose(one, other, atol=1e-13 if not isinstance(normaliser, af.Sinkhorn) else 1e-8)
@@ -213,18 +213,16 @@ def test_a_gaussian_does_not_see_a_translation():
 
 def test_batches_and_derivatives():
     tokens = af.uniform(af.Euclidean(2), n=20, seed=0)
-    batch = af.Attention(kernel=Gaussian(af.Along("beta", [1.0, 3.0]))).velocity(0.0, None, tokens)
+    batch = af.Attention(kernel=Gaussian(af.Along("beta", [1.0, 3.0]))).velocity(tokens)
     assert batch.shape == (2, 20, 2)
     for k, beta in enumerate((1.0, 3.0)):
-        np.testing.assert_allclose(
-            batch[k], af.Attention(kernel=Gaussian(beta)).velocity(0.0, None, tokens), atol=1e-14
-        )
+        np.testing.assert_allclose(batch[k], af.Attention(kernel=Gaussian(beta)).velocity(tokens), atol=1e-14)
 
     @af.double
     @jax.jit
     @jax.value_and_grad
     def size(beta):
-        return jnp.sum(af.Attention(kernel=Gaussian(beta)).velocity(0.0, None, tokens) ** 2)
+        return jnp.sum(af.Attention(kernel=Gaussian(beta)).velocity(tokens) ** 2)
 
     step = 1e-5
     assert size(2.0)[1] == pytest.approx((size(2 + step)[0] - size(2 - step)[0]) / (2 * step), rel=1e-8)
@@ -238,7 +236,7 @@ def test_parameters_of_a_learned_kernel_have_derivatives_through_a_series():
 
     def size(kernel, made):
         field = af.Attention(kernel=kernel, sum=made)
-        return jnp.sum(field.velocity(0.0, None, tokens) ** 2)
+        return jnp.sum(field.velocity(tokens) ** 2)
 
     def gradient(made):
         slope = af.double(eqx.filter_jit(eqx.filter_grad(size)))(kernel, made)
@@ -286,13 +284,13 @@ def test_float32(kernels, rule, made):
         field, cut = (
             af.Attention(kernel=Either(kernels, which), normaliser=rule, sum=how) for how in (af.sums.Tiled(), made)
         )
-        single = field.velocity(0.0, None, tokens.astype(np.float32))
+        single = field.velocity(tokens.astype(np.float32))
         assert single.dtype == np.float32
-        np.testing.assert_allclose(single, field.velocity(0.0, None, tokens), atol=5e-6)
-        found = cut.velocity(0.0, None, tokens.astype(np.float32))
+        np.testing.assert_allclose(single, field.velocity(tokens), atol=5e-6)
+        found = cut.velocity(tokens.astype(np.float32))
         assert found.dtype == np.float32
         off = np.abs(found - single).max(axis=1)
-        assert (off <= cut.error(0.0, None, tokens.astype(np.float32)) + 5e-6).all()
+        assert (off <= cut.error(tokens.astype(np.float32)) + 5e-6).all()
 
 
 @af.double
@@ -317,8 +315,8 @@ def test_trust_does_not_depend_on_the_size_of_a_kernel(made, level):
     away = -tokens.positions
     exact = af.Attention(40.0)
     for points, trusted in ((None, True), (away, False)):
-        found = af.Attention(kernel=kernel, sum=made).velocity(0.0, points, tokens)
-        assert np.abs(found - exact.velocity(0.0, points, tokens)).max() < 2e-8
+        found = af.Attention(kernel=kernel, sum=made).velocity(tokens, at=points)
+        assert np.abs(found - exact.velocity(tokens, at=points)).max() < 2e-8
         x = tokens.positions if points is None else points
         assert bool(is_trusted(made, kernel, x, tokens.positions)) == trusted
 
@@ -373,7 +371,7 @@ def test_no_series_without_a_good_expansion(kernel):
     tokens = af.uniform(af.Sphere(2), n=200, seed=0)
     field = af.Attention(kernel=kernel, sum=Circle(1e-9, 64))
     with pytest.raises(InvalidInput, match="needs a kernel with an expansion in degrees"):
-        field.velocity(0.0, None, tokens)
+        field.velocity(tokens)
     chosen = choose(tokens, kernel, tol=1e-9)
     assert isinstance(chosen.sum, Tiled | Dense)
     assert next(o for o in chosen.options if o.name == "Circle").why_not

@@ -127,10 +127,10 @@ def test_networks():
     shared = learn.residual_network(2, 4, 5, seed=3, shared=True)
     # one start for all: the three are the same flow until they are fitted
     tokens = af.from_array(POINTS, space=af.Euclidean(2))
-    drives = [net.drive(0.3, POINTS, tokens) for net in (smooth, layered, shared)]
+    drives = [net.drive(tokens, 0.3, at=POINTS) for net in (smooth, layered, shared)]
     np.testing.assert_allclose(drives[1], drives[0], rtol=1e-14)
     np.testing.assert_allclose(drives[2], drives[0], rtol=1e-14)
-    assert not np.allclose(drives[0], learn.residual_network(2, 4, 5, seed=4).drive(0.3, POINTS, tokens))
+    assert not np.allclose(drives[0], learn.residual_network(2, 4, 5, seed=4).drive(tokens, 0.3, at=POINTS))
 
 
 def test_bad_input():

@@ -41,7 +41,7 @@ def test_the_mask_means_the_same_for_tokens_and_densities(kind):
     rest = {} if kind == "SA" else {"normaliser": af.Unnormalised(clock="USA")}
     start = mf.placed(TWO, [mf.perturbed(CIRCLE, 1, 0.5, order) for order in (0, -1)])
     tokens = mf.quiet(start, 1000)
-    x, v = tokens.positions, np.asarray(causal(2.0, 6.0, **rest).velocity(0.0, mu=tokens))
+    x, v = tokens.positions, np.asarray(causal(2.0, 6.0, **rest).velocity(tokens))
     angle, turning = CIRCLE.variable(x), v[:, 1] * x[:, 0] - v[:, 0] * x[:, 1]
     grid, late = 2 * np.pi * np.arange(64) / 64, np.arange(300, 1000, 50)
     gap = grid - angle[late, None]

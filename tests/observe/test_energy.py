@@ -82,7 +82,7 @@ def test_unnormalised_attention_is_the_gradient(clock):
     expected = tokens.space.tangent(tokens.positions, gradient) / tokens.masses[:, None]
     factor = {"USA0": 1.0, "USA": np.exp(beta), "grad": beta * np.exp(beta)}[clock]
     field = af.Attention(beta, normaliser=af.Unnormalised(clock))
-    np.testing.assert_allclose(field.velocity(0.0, None, tokens), factor * expected, atol=1e-13 * factor)
+    np.testing.assert_allclose(field.velocity(tokens), factor * expected, atol=1e-13 * factor)
 
 
 @pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised(), af.Unnormalised("USA")])
@@ -106,8 +106,8 @@ def test_wedge_invariants(d):
     """USA conserves the plain wedge, SA the one weighted by Z, and not the plain one."""
     tokens, beta = weighted(d=d), 2.0
     x = tokens.positions
-    usa = af.Attention(beta, normaliser=af.Unnormalised()).velocity(0.0, x, tokens)
-    sa = af.Attention(beta).velocity(0.0, x, tokens)
+    usa = af.Attention(beta, normaliser=af.Unnormalised()).velocity(tokens, at=x)
+    sa = af.Attention(beta).velocity(tokens, at=x)
     z = np.exp(beta * (x @ x.T - 1)) @ tokens.masses
     assert np.abs(wedge(tokens.masses, x, usa)).max() < 1e-15
     assert np.abs(wedge(tokens.masses * z, x, sa)).max() < 1e-15
@@ -184,7 +184,7 @@ def test_the_energy_of_a_frame_by_one_sum_is_that_of_all_pairs(spread, beta):
     field = af.Attention(beta)
     drive, error, found = FRAME(field, 0.0, mu, True)
     assert error == 0.0
-    np.testing.assert_allclose(drive, field.drive(0.0, None, mu), rtol=1e-13)
+    np.testing.assert_allclose(drive, field.drive(mu), rtol=1e-13)
     assert found == pytest.approx(float(af.observe.energy(mu, beta)), rel=20 * np.finfo(float).eps / NEAR, abs=0.0)
 
 

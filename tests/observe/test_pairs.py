@@ -68,7 +68,7 @@ def test_the_matrix_is_that_of_the_field(name, mask, masses):
     matrix = af.observe.attention_matrix(field, tokens)
     assert matrix.dtype == np.float64
     np.testing.assert_allclose(matrix, expected(name, MASKS[mask][1], tokens.masses, mask == "everyone"), atol=1e-13)
-    drive = field.drive(0.0, None, tokens)
+    drive = field.drive(tokens)
     np.testing.assert_allclose(matrix @ X @ VALUE.T, drive, atol=1e-13)
     assert np.array_equal(matrix[:, tokens.masses == 0], np.zeros((N, int(np.sum(tokens.masses == 0)))))
 
@@ -92,7 +92,7 @@ def test_sinkhorn_is_doubly_stochastic_in_the_masses():
         plan *= tokens.masses / (tokens.masses @ plan)
         plan /= plan.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(matrix, plan, atol=1e-9)
-    np.testing.assert_allclose(matrix @ X, field.drive(0.0, None, tokens), atol=1e-14)
+    np.testing.assert_allclose(matrix @ X, field.drive(tokens), atol=1e-14)
     softmax = af.observe.attention_matrix(af.Attention(BETA), tokens)
     assert np.abs(tokens.masses @ softmax - tokens.masses).max() > 1e-2
 
@@ -130,7 +130,7 @@ def test_heads_have_a_matrix_each(shared):
     for head in range(2):
         one = af.Attention(BETA, query=query if shared else query[head], mask=af.Causal())
         np.testing.assert_allclose(matrices[head], af.observe.attention_matrix(one, tokens), atol=1e-15)
-    drive = field.drive(0.0, None, tokens)
+    drive = field.drive(tokens)
     each = np.einsum("hij,hvd,jd,hev->ie", matrices, value, X, output) / 2
     np.testing.assert_allclose(each, drive, atol=1e-13)
 

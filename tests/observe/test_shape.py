@@ -137,7 +137,7 @@ def test_the_rank_of_nothing_is_not_a_number():
 
 def test_speed_under_transformations():
     """At the tokens; d|v|/dbeta by differences, off by h^2 and eps/h; 0 at consensus with a derivative of 0."""
-    expected = np.linalg.norm(af.Attention(2.0).velocity(0.0, None, TOKENS), axis=1)
+    expected = np.linalg.norm(af.Attention(2.0).velocity(TOKENS), axis=1)
     np.testing.assert_allclose(af.observe.speed(af.Attention(2.0), TOKENS), expected, atol=1e-15)
     slope = af.double(jax.jit(jax.jacfwd(lambda beta: af.observe.speed(af.Attention(beta), TOKENS))))(2.0)
     h = 1e-5

@@ -52,9 +52,9 @@ def plain(x, power=1.0, beta=3.0, forget=0.0):
 
 def test_the_kernel_and_the_mask_agree_with_numpy():
     x = PLANE.positions
-    bare = af.Attention(kernel=Student(3.0, 2.0)).velocity(0.0, None, PLANE)
+    bare = af.Attention(kernel=Student(3.0, 2.0)).velocity(PLANE)
     np.testing.assert_allclose(bare, plain(x, 2.0), atol=1e-14)
-    masked = af.Attention(kernel=Student(3.0), mask=Forgetful(0.7)).velocity(0.0, None, PLANE)
+    masked = af.Attention(kernel=Student(3.0), mask=Forgetful(0.7)).velocity(PLANE)
     np.testing.assert_allclose(masked, plain(x, forget=0.7), atol=1e-14)
 
 
@@ -84,12 +84,12 @@ def test_the_mask_gets_the_prefix_sums():
         made = field.prepare(tokens, tol=1e-8)
         assert isinstance(made.sum, af.sums.Circle if d == 2 else af.sums.Harmonics)
         some = np.arange(0, 3000, 75)
-        exact = field.velocity(0.0, tokens.positions[some], tokens, tokens.place[some])
-        assert np.abs(made.velocity(0.0, None, tokens)[some] - exact).max() < 1e-8
+        exact = field.velocity(tokens, at=tokens.positions[some], place=tokens.place[some])
+        assert np.abs(made.velocity(tokens)[some] - exact).max() < 1e-8
     strict = af.Attention(9.0, mask=Forgetful(0.4, strict=True))
     assert isinstance(strict.prepare(tokens, tol=1e-8).sum, af.sums.Tiled | af.sums.Dense)
     with pytest.raises(InvalidInput, match="does not support the strict mask Forgetful"):
-        af.Attention(9.0, mask=Forgetful(strict=True), sum=af.sums.Harmonics(1e-8, 64, 3)).velocity(0.0, None, tokens)
+        af.Attention(9.0, mask=Forgetful(strict=True), sum=af.sums.Harmonics(1e-8, 64, 3)).velocity(tokens)
 
 
 @pytest.mark.usefixtures("choices_of_a_cpu")
@@ -104,12 +104,12 @@ def test_the_sum_is_chosen_where_it_is_cheapest_and_agrees_with_tiles(space):
     assert isinstance(choice.sum, Squares)
     assert "-> Squares" in choice.explain()
     fast, exact = (
-        af.Attention(kernel=field.kernel, normaliser=field.normaliser, sum=one).velocity(0.0, None, tokens)
+        af.Attention(kernel=field.kernel, normaliser=field.normaliser, sum=one).velocity(tokens)
         for one in (choice.sum, af.sums.Tiled())
     )
     np.testing.assert_allclose(fast, exact, atol=1e-12 * np.abs(exact).max())
     with pytest.raises(InvalidInput, match="Squares is for Polynomial"):
-        af.Attention(2.0, sum=Squares()).velocity(0.0, None, tokens)
+        af.Attention(2.0, sum=Squares()).velocity(tokens)
 
 
 QUADRATIC = """

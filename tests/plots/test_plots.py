@@ -82,7 +82,7 @@ def test_the_player_of_frames_that_percolate_holds_only_numbers():
 def test_the_ten_line_script():
     tokens = af.uniform(af.Sphere(3), n=50, seed=0)
     field = af.Attention(beta=9.0)
-    assert field.velocity(0.0, None, tokens).dtype == np.float64
+    assert field.velocity(tokens).dtype == np.float64
     flow = af.solve(field, tokens, until=40.0)
     assert flow.energy.dims == ("time",)
     assert flow.energy.dtype == np.float64

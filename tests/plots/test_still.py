@@ -30,7 +30,7 @@ def test_arrows_are_the_velocities_at_one_scale():
     tokens, field = af.uniform(af.Sphere(2), n=12, seed=1), af.Attention(3.0)
     figure = field.plot(tokens)
     (arrows,) = [c for c in figure.axes[0].collections if type(c).__name__ == "Quiver"]
-    velocity = np.asarray(field.velocity(0.0, mu=tokens))
+    velocity = np.asarray(field.velocity(tokens))
     drawn = np.stack([arrows.U, arrows.V], axis=1)
     # pictures are differenced over 1e-6: of second order in that, over the size of an arrow
     np.testing.assert_allclose(drawn, 0.3 * velocity / np.linalg.norm(velocity, axis=1).max(), atol=1e-6)

@@ -374,7 +374,7 @@ def test_refusals_name_the_space():
         with pytest.raises(InvalidInput, match=r"on Torus\(circles=2\)"):
             af.Attention(2.0, sum=made).check(tokens)
     # weights beyond e^(beta (d - 1)) = e^(1000): tiles divide by the largest
-    large = af.Attention(500.0).velocity(0.0, None, af.uniform(Torus(3), n=6, seed=0))
+    large = af.Attention(500.0).velocity(af.uniform(Torus(3), n=6, seed=0))
     assert np.isfinite(large).all()
 
 
@@ -397,4 +397,4 @@ def test_every_pair_of_factors_flows():
         want = np.concatenate(
             [one.tangent(x[:, :cut], drive[:, :cut]), other.tangent(x[:, cut:], drive[:, cut:])], axis=1
         )
-        np.testing.assert_allclose(af.Attention(BETA).velocity(0.0, None, tokens), want, atol=1e-14)
+        np.testing.assert_allclose(af.Attention(BETA).velocity(tokens), want, atol=1e-14)

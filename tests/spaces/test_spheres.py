@@ -129,8 +129,8 @@ def test_the_centred_sphere_is_a_sphere_of_one_dimension_less():
     basis = np.linalg.qr(np.eye(5) - 1 / 5)[0][:, :4]
     small, large = af.uniform(af.Sphere(4), n=7, seed=0), CentredSphere(5)
     tokens = af.Tokens(small.positions @ basis.T, space=large)
-    velocity = af.Attention(2.0).velocity(0.0, None, tokens)
-    expected = af.Attention(2.0).velocity(0.0, None, small)
+    velocity = af.Attention(2.0).velocity(tokens)
+    expected = af.Attention(2.0).velocity(small)
     np.testing.assert_allclose(velocity, expected @ basis.T, rtol=0, atol=60 * EPS)
     np.testing.assert_allclose(
         large.distance(tokens.positions[:3], tokens.positions[3:6]),
@@ -156,8 +156,8 @@ def test_spaces_with_gains_compare_and_carry_batches():
     space = Ellipsoid([1.0, 2.0, 0.5], 3**0.5)
     one = af.Tokens(space.sample(np.random.default_rng(0), 4), space=space)
     both = af.stack("copy", [0, 1], [one, one])
-    v = af.Attention(1.0).velocity(0.0, one.positions, both)
-    np.testing.assert_allclose(v[1], af.Attention(1.0).velocity(0.0, None, one), rtol=0, atol=20 * EPS)
+    v = af.Attention(1.0).velocity(both, at=one.positions)
+    np.testing.assert_allclose(v[1], af.Attention(1.0).velocity(one), rtol=0, atol=20 * EPS)
     with pytest.raises(InvalidTokens):
         af.Tokens(unit_rows(one.positions), space=space)
 

@@ -39,7 +39,7 @@ def test_jacobian_agrees_with_finite_differences(field):
 
         def at(s, direction=direction):
             x = tokens.space.retract(tokens.positions + s * direction)
-            return field.velocity(0.0, x, tokens.moved(x))
+            return field.velocity(tokens.moved(x), at=x)
 
         numeric = np.einsum("nad,nd->na", frames, (at(h) - at(-h)) / (2 * h)).ravel()
         np.testing.assert_allclose(matrix[:, k], numeric, atol=1e-9)

@@ -137,8 +137,8 @@ def test_prepare_binds_once_and_reaches_the_parts():
     both = (af.Attention(9.0) + af.Attention(1.0, value=-np.eye(2))).prepare(tokens, 1e-10)
     assert [type(part.sum) for part in both.parts] == [Circle, Circle]
     plain = af.Attention(9.0)
-    velocity = plain.velocity(0.0, None, tokens)
-    assert np.abs(field.velocity(0.0, None, tokens) - velocity).max() <= 1e-10
+    velocity = plain.velocity(tokens)
+    assert np.abs(field.velocity(tokens) - velocity).max() <= 1e-10
 
 
 @pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised()], ids=["SA", "USA0"])
@@ -147,7 +147,7 @@ def test_all_that_is_made_of_sums(normaliser, mask):
     """Velocities of every normaliser, with the same sums."""
     tokens = af.uniform(af.Sphere(2), n=200)
     ours, theirs = (
-        af.Attention(4.0, normaliser=normaliser, mask=mask, sum=s).velocity(0.0, None, tokens)
+        af.Attention(4.0, normaliser=normaliser, mask=mask, sum=s).velocity(tokens)
         for s in (Circle(1e-11, 48), Tiled())
     )
     assert np.abs(ours - theirs).max() <= 1e-11
@@ -161,7 +161,7 @@ def test_queries_far_from_all_tokens_fall_back_on_tiles(sum_):
     tokens = af.from_array(np.stack([np.cos(angle), np.sin(angle)], axis=1))
     x = np.array([[-1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     for beta in (30.0, 40.0):
-        ours, theirs = (af.Attention(beta, sum=s).velocity(0.0, x, tokens) for s in (sum_, Tiled()))
+        ours, theirs = (af.Attention(beta, sum=s).velocity(tokens, at=x) for s in (sum_, Tiled()))
         assert np.abs(ours - theirs).max() <= 1e-9
 
 

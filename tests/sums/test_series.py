@@ -176,7 +176,7 @@ def test_causal_sums_elsewhere_than_at_the_tokens_are_tiled():
     system = af.Tokens(x, masses, place=place)
     field, plain = (af.Attention(9.0, mask=Causal(0.05), sum=sum_) for sum_ in (made(2, degree=48), Tiled()))
     with jax.enable_x64(True):
-        look = jax.jit(lambda field, x: field.velocity(0.0, x, system, place))
+        look = jax.jit(lambda field, x: field.velocity(system, at=x, place=place))
         np.testing.assert_array_equal(look(field, jnp.asarray(x)), look(plain, jnp.asarray(x)))
     other = af.Tokens(x, masses, place=np.where(place == 0, 1, place))
     with pytest.raises(
@@ -275,7 +275,7 @@ def test_a_degree_that_does_not_suffice_gives_nan_and_is_refused_beforehand():
 def test_what_a_series_cannot_honour_is_refused(field, words):
     x, _, _ = tokens(2, "uniform", 0)
     with pytest.raises(InvalidInput, match=words):
-        field.velocity(0.0, x, af.from_array(x), place=np.arange(N))
+        field.velocity(af.from_array(x), at=x, place=np.arange(N))
 
 
 def test_the_cut_of_a_sum_is_that_of_the_lightest_token():

@@ -23,11 +23,11 @@ def test_a_measure_is_made_inside_compiled_code():
     def value(x):
         mu = af.Measure(x)
         assert (mu.n, mu.dim, mu.space) == (7, 3, af.Sphere(3))
-        return jnp.sum(field.velocity(0.3, mu=mu) ** 2)
+        return jnp.sum(field.velocity(mu, 0.3) ** 2)
 
     both = af.double(jax.jit(jax.value_and_grad(value)))
     found, slope = both(tokens.positions)
-    np.testing.assert_allclose(found, np.sum(field.velocity(0.3, mu=tokens) ** 2), rtol=40 * EPS)
+    np.testing.assert_allclose(found, np.sum(field.velocity(tokens, 0.3) ** 2), rtol=40 * EPS)
     step = np.random.default_rng(0).standard_normal((7, 3))
     h = 1e-6
     ends = [both(tokens.positions + sign * h * step)[0] for sign in (1, -1)]
@@ -104,9 +104,9 @@ def test_places_of_each_member():
     assert both.place.shape == (2, 4)
     assert both.present is None
     field = af.Attention(2.0, mask=af.Causal(0.5), encoding=af.encodings.Sinusoidal(0.3))
-    found = field.velocity(0.0, mu=both)
+    found = field.velocity(both)
     for k, alone in enumerate((one, other)):
-        np.testing.assert_allclose(found[k], field.velocity(0.0, mu=alone), atol=10 * EPS)
+        np.testing.assert_allclose(found[k], field.velocity(alone), atol=10 * EPS)
     flow = af.solve(field, both, 0.5, method=af.Layers(0.25), save=1, keep=["positions"])
     assert flow.dataset["place"].dims == ("order", "token")
     np.testing.assert_array_equal(flow.tokens(-1, order=1).place, other.place)
@@ -130,7 +130,7 @@ def test_a_table_refuses_real_places():
         af.Attention(1.0, mask=af.masks.Table(np.eye(3, dtype=bool))),
         af.Tokens(np.eye(3), place=[0.0, 1.0, 2.0]),
     )
-    for call in (lambda: field.velocity(0.0, mu=tokens), lambda: af.double(jax.jit(lambda x: field.drive(0.0, mu=tokens.moved(x))))(np.eye(3))):  # fmt: skip
+    for call in (lambda: field.velocity(tokens), lambda: af.double(jax.jit(lambda x: field.drive(tokens.moved(x))))(np.eye(3))):  # fmt: skip
         with pytest.raises(InvalidInput, match="float64.*Causal or Window"):
             call()
     with pytest.raises(InvalidInput, match="`width` is 0"):

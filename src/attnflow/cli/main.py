@@ -115,7 +115,7 @@ def resume(folder: Folder, plugin: Plugin = None, no_figures: NoFigures = False,
     if "experiment" in manifest:
         from attnflow.experiments import resume as resume_experiment
 
-        def again(on_progress: Callable[[str, float], None]) -> Any:
+        def again(on_progress: Callable[[Any], None]) -> Any:
             return resume_experiment(folder, plugins=plugin or (), on_progress=on_progress)
 
         found = follow(again, folder, manifest["name"])

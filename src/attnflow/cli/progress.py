@@ -42,8 +42,12 @@ class Bar:
         self.bar.update(self.task, completed=1.0, where=what, left="")
 
     def at(self, text: str, share: float) -> None:
-        """Move the bar of an experiment."""
+        """Move the bar of several pieces of work."""
         self.bar.update(self.task, completed=share, where=escape(text), left="")
+
+    def experiment(self, where: "Where") -> None:
+        """Move the bar of an experiment, whose time is the share that is done."""
+        self.at(where.note, where.time)
 
     def update(self, where: "Where") -> None:
         """Move the bar."""

@@ -89,7 +89,7 @@ def reproduce(
         where = default if out is None else out / name if several else out
         rest = [f"not begun: {', '.join(e.name for e in experiments[k + 1 :])}."] if experiments[k + 1 :] else []
 
-        def start(on_progress: Callable[[str, float], None], experiment: Any = experiment, where: Path = where) -> Any:
+        def start(on_progress: Callable[[Any], None], experiment: Any = experiment, where: Path = where) -> Any:
             return room.reproduce(experiment, where, quick=quick, salt=salt, on_progress=on_progress)
 
         try:
@@ -149,7 +149,7 @@ def follow(start: Callable[..., Any], where: Path, name: str, *more: str) -> Fou
     """Carry out one experiment with a progress bar; Ctrl-C ends the process and prints how to resume."""
     try:
         with Bar(say, name, "beginning") as bar:
-            run, claims = start(on_progress=bar.at)
+            run, claims = start(on_progress=bar.experiment)
     except KeyboardInterrupt:
         leave_interrupted(where, *more)
     return Found(name, run, claims)

@@ -43,7 +43,7 @@ def reproduce(
         quick: the small version of the experiment, made for a first look and for tests.
         salt: another family of random streams; the `Parameters` of the experiment derive from `Salted`.
         parameters: an instance of the experiment's `Parameters`, instead of the full or the quick version.
-        on_progress: called with a text and the share that is done.
+        on_progress: called with a `Progress`: `note` says what is done, `time` is the share of the whole.
         cancel: called several times a second; when it returns True the experiment ends as after Ctrl-C.
     """
     found = look_up(experiment)

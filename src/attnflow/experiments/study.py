@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 T = TypeVar("T")
-OnProgress = Callable[[str, float], None]
+OnProgress = Callable[[Progress], None]
 Maker = "Callable[[], xr.Dataset] | AbstractWork | tuple[Any, ...]"
 
 
@@ -44,7 +45,7 @@ class Study:
 
     Arguments:
         folder: where the parts lie; made when the first one is finished.
-        on_progress: called with a text and the share that is done.
+        on_progress: called with a `Progress`: `note` says what is done, `time` is the share of the whole.
     """
 
     def __init__(self, folder: str | Path, on_progress: OnProgress | None = None):
@@ -52,6 +53,7 @@ class Study:
         self.on_progress = on_progress
         self.asked: set[str] = set()
         self.share = 0.0
+        self.began = time.perf_counter()
         self.window = (0.0, 1.0)
         """The shares of the whole at which the current one of several `parts` begins and ends."""
 
@@ -144,4 +146,7 @@ class Study:
         begin, end = self.window
         self.share = begin + (end - begin) * min(max(float(share), 0.0), 1.0)
         if self.on_progress is not None:
-            self.on_progress(text, self.share)
+            elapsed = time.perf_counter() - self.began
+            left = elapsed * (1 / self.share - 1) if self.share > 0 else float("nan")
+            count = len(self.asked)
+            self.on_progress(Progress(self.share, 1.0, count, count, 0, elapsed, 0.0, left, text))

@@ -204,7 +204,7 @@ class Attention(AbstractField):
         if place is None and (features.encoding.uses_place or not self.mask.sees_everyone):
             what = type(features.encoding if self.mask.sees_everyone else self.mask).__name__
             raise InvalidInput(
-                f"{what} needs `place`, the places of the query points; give it, or leave out `x` to ask at the tokens."
+                f"{what} needs `place`, the places of the points `at`; give it, or leave out `at` to ask at the tokens."
             )
         places = jnp.zeros(x.shape[:1], int) if place is None else jnp.asarray(place)
         masses = jnp.asarray(mu.masses, x.dtype)

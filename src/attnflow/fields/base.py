@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Real
 
 from attnflow.axes import Along, Batched, finite_array, members, over_members, scalar
-from attnflow.checks import number
+from attnflow.checks import number, shown
 from attnflow.describe import brief, html_table
 from attnflow.errors import InvalidInput, NotFinite
 from attnflow.fields import structure
@@ -92,16 +92,17 @@ class AbstractField(eqx.Module):
 
     def drive(
         self,
-        t: Any,
-        x: Points | AbstractQuery | None = None,
-        mu: Tokens | Measure | None = None,
+        mu: Tokens | Measure,
+        t: Any = 0.0,
+        *,
+        at: Points | AbstractQuery | None = None,
         place: Places | None = None,
     ) -> Points:
-        """The vector felt at the points `x` before projection, for one system; `x` as for `velocity`.
+        """The vector felt in the measure `mu` at the points `at` before projection, for one system; see `velocity`.
 
         At the absent rows of `mu` it is 0.
         """
-        mu, query = _given(mu), _query(x, place)
+        mu, query = _measure(mu), _query(at, place)
         _moment(t)
         if is_traced((self, t, query, mu)):
             return _drive(self, t, query, mu.measure)
@@ -112,20 +113,21 @@ class AbstractField(eqx.Module):
 
     def velocity(
         self,
-        t: Any,
-        x: Queries | AbstractQuery | None = None,
-        mu: Tokens | Measure | None = None,
+        mu: Tokens | Measure,
+        t: Any = 0.0,
+        *,
+        at: Queries | AbstractQuery | None = None,
         place: Places | None = None,
     ) -> Velocities:
-        """P_x drive(t, x, mu): the velocity of a particle at each of the points `x` in the measure `mu`.
+        """P_x drive: the velocity in the measure `mu` at time `t` of its tokens, or of particles at the points `at`.
 
-        `x` left out, or None, stands for the tokens themselves with their places: `velocity(0.0, mu=tokens)`. That is
-        cheaper than the same points given as an array, and more accurate where sums are cut at a tolerance.
+        `velocity(tokens)` is cheaper than `velocity(tokens, at=tokens.positions)`, and more accurate where sums are cut
+        at a tolerance; tokens have places of their own, points may be given a `place`.
 
-        Batch dimensions of the field and of `mu` come first in the result; `x` is shared by all members, or
+        Batch dimensions of the field and of `mu` come first in the result; `at` is shared by all members, or
         has the batch dimensions of `mu` in front, and so may `place` then.
         """
-        mu, query = _given(mu), _query(x, place)
+        mu, query = _measure(mu), _query(at, place)
         _moment(t)
         if is_traced((self, t, query, mu)):
             return tangent_drive(self, t, query, mu.measure)
@@ -153,16 +155,17 @@ class AbstractField(eqx.Module):
 
     def error(
         self,
-        t: Any,
-        x: Points | AbstractQuery | None = None,
-        mu: Tokens | Measure | None = None,
+        mu: Tokens | Measure,
+        t: Any = 0.0,
+        *,
+        at: Points | AbstractQuery | None = None,
         place: Places | None = None,
     ) -> Any:
         """A bound, for each query, of the error of the drive that sums cut at a tolerance leave; 0.0 if none are.
 
-        `x` as for `velocity`; one system.
+        Arguments as for `velocity`; one system.
         """
-        return _stated_error(self, t, _query(x, place), _given(mu).measure)
+        return _stated_error(self, t, _query(at, place), _measure(mu).measure)
 
     def __add__(self, other: "AbstractField") -> "AbstractField":
         if not isinstance(other, AbstractField):
@@ -304,12 +307,12 @@ def _stated_error(field: AbstractField, t: Any, query: AbstractQuery, mu: Measur
     return structure.stated_error(field, t, query, mu)
 
 
-def _query(x: Any, place: Any) -> AbstractQuery:
-    if place is not None and (x is None or isinstance(x, AbstractQuery)):
-        raise InvalidInput("`place` is given, but `x` is not; the tokens have places of their own, leave `place` out.")
-    if x is not None and not isinstance(x, AbstractQuery):
-        finite_array("`x`", x)
-    return as_query(x, place)
+def _query(at: Any, place: Any) -> AbstractQuery:
+    if place is not None and (at is None or isinstance(at, AbstractQuery)):
+        raise InvalidInput("`place` is given, but `at` is not; the tokens have places of their own, leave `place` out.")
+    if at is not None and not isinstance(at, AbstractQuery):
+        finite_array("`at`", at)
+    return as_query(at, place)
 
 
 def _moment(t: Any) -> None:
@@ -317,9 +320,9 @@ def _moment(t: Any) -> None:
         number("t", t)
 
 
-def _given(mu: Any) -> Any:
+def _measure(mu: Any) -> Any:
     if not isinstance(mu, Tokens | Measure):
-        raise InvalidInput(f"`mu` is {type(mu).__name__}; give the tokens, as in `velocity(0.0, mu=tokens)`.")
+        raise InvalidInput(f"`mu` is {shown(mu)}; give the tokens first, as in `velocity(tokens, t)`.")
     return mu
 
 
@@ -329,7 +332,7 @@ def _checked(query: AbstractQuery, mu: Tokens | Measure) -> AbstractQuery:
         return query
     points = np.asarray(query.x, dtype=mu.positions.dtype)
     if points.ndim not in (2, 2 + len(mu.dims)) or points.shape[-1] != mu.dim:
-        raise InvalidInput(f"`x` has shape {points.shape}; give query points of shape (points, {mu.dim}).")
+        raise InvalidInput(f"`at` has shape {points.shape}; give query points of shape (points, {mu.dim}).")
     place = query.places
     if place is not None and np.shape(place) not in (points.shape[-2:-1], points.shape[:-1]):
         raise InvalidInput(
@@ -357,8 +360,8 @@ def _velocity(field: AbstractField, t: Any, query: AbstractQuery, mu: Tokens | M
     axes: Any = None
     if isinstance(query, AtPoints) and query.x.ndim > 2:
         there = np.zeros(query.x.shape[:-1], int) if query.places is None else query.places
-        shown = eqx.tree_at(lambda tokens: (tokens.positions, tokens.place), mu, (query.x, there))
-        picked = members(field, shown).measure
+        moved = eqx.tree_at(lambda tokens: (tokens.positions, tokens.place), mu, (query.x, there))
+        picked = members(field, moved).measure
         query = AtPoints(picked.positions, None if query.places is None else picked.place)
         axes = _first_axes(query)
     at = np.asarray(t, float) if is_concrete(t) else jnp.asarray(t, float)

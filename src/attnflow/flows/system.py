@@ -127,4 +127,4 @@ def one_layer(field: AbstractField, t: Any, step: Any, query: AbstractQuery, mu:
     step = jnp.asarray(step, x.dtype)
     if isinstance(field, AbstractLayered):
         return query.kept(mu, field.layer(t, step, query, mu), x)
-    return query.kept(mu, update(mu.space, x, field.drive(t, query, mu), step), x)
+    return query.kept(mu, update(mu.space, x, field.drive(mu, t, at=query), step), x)

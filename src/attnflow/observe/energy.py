@@ -124,7 +124,7 @@ def frame(field: Any, t: Any, tokens: Measure, energy: bool) -> tuple[Any, Any, 
     """
     shared = field.at_tokens(t, tokens) if isinstance(field, Attention) else None
     if shared is None:
-        drive, error = field.drive(t, AtTokens(), tokens), stated_error(field, t, AtTokens(), tokens)
+        drive, error = field.drive(tokens, t, at=AtTokens()), stated_error(field, t, AtTokens(), tokens)
     else:
         drive, error, seen = shared
     found = _structure(field, tokens) if energy else None

@@ -73,7 +73,7 @@ def mode_count(tokens: Tokens | Measure, beta: float) -> np.int64:
 @eqx.filter_jit
 def _climb(field: Attention, tokens: Measure, x: Any, tol: Any, iterations: int) -> Any:
     def mean(x: Any) -> Any:
-        return field.drive(0.0, AtPoints(x), tokens)
+        return field.drive(tokens, at=AtPoints(x))
 
     def body(state: Any) -> Any:
         k, x, _ = state

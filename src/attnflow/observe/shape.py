@@ -60,7 +60,7 @@ def speed(field: AbstractField, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
         raise InvalidInput(
             f"`tokens` has batch dimensions {tokens.dims} inside a JAX transformation; use `jax.vmap` over one system."
         )
-    return _norm(_double(field.velocity(t, None, tokens)))
+    return _norm(_double(field.velocity(tokens, t)))
 
 
 @eqx.filter_jit

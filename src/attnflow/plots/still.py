@@ -43,7 +43,7 @@ def _draw(tokens: Tokens, field: AbstractField | None, t: float) -> Any:
     if field is None:
         moved, speed = None, 0.0
     else:
-        velocity = np.asarray(field.velocity(t, mu=tokens), float)
+        velocity = np.asarray(field.velocity(tokens, t), float)
         speed = float(np.linalg.norm(velocity, axis=-1).max())
         moved = x + NUDGE * velocity / (speed or 1.0)
     views = views_of(tokens.space, x)

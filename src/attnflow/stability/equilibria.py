@@ -118,7 +118,7 @@ def find_equilibria(n: int, d: int, beta: float, *, starts: int = 100, seed: int
 
 
 def _force(field: AbstractField, tokens: Tokens) -> np.ndarray:
-    v = field.velocity(0.0, None, tokens)
+    v = field.velocity(tokens)
     return np.einsum("nad,nd->na", tangent_frames(tokens), v).ravel()
 
 

@@ -263,7 +263,7 @@ class ClusterStepper(AbstractSingle):
     def _row(self, log_time: float, x: np.ndarray, label: np.ndarray) -> Row:
         """A row in which no tokens have met yet."""
         energy = float(renormalised_energy(jnp.asarray(x), jnp.asarray(self.masses), self.physics.beta))
-        speed = np.linalg.norm(np.asarray(self.slow.velocity(0.0, None, self.tokens.moved(x))), axis=1).max()
+        speed = np.linalg.norm(np.asarray(self.slow.velocity(self.tokens.moved(x))), axis=1).max()
         with np.errstate(divide="ignore"):
             return Row(np.asarray(log_time), np.asarray(energy), np.asarray(np.log(speed) + self.late), np.asarray(x))
 
