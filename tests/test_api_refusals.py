@@ -70,7 +70,7 @@ REFUSED = [
     ("`t1` is nan", lambda: af.advance(FIELD, TOKENS, 0.0, np.nan)),
     ("`tokens` is array", lambda: af.merge_times(FIELD, X)),
     ("`tokens` is array", lambda: af.flow_map(FIELD, X, 1.0)),
-    ("`x` is 'a'", lambda: FIELD.velocity(TOKENS, at="a")),
+    ("`at` is 'a'", lambda: FIELD.velocity(TOKENS, at="a")),
     ("`t` is 'a'", lambda: FIELD.velocity(TOKENS, "a")),
     ("x[0] is 8 away", lambda: FIELD.velocity(TOKENS, at=9 * X)),
     ("`result` is Attention", lambda: af.plot(FIELD)),

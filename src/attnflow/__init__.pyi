@@ -28,7 +28,9 @@ from attnflow import theory as theory
 from attnflow import special as special
 from attnflow import runs as runs
 from attnflow import plots as plots
+from attnflow.plots import style as style
 from attnflow import experiments as experiments
+from attnflow.experiments import kit as kit
 from attnflow import references as references
 from attnflow import depth as depth
 from attnflow import control as control

@@ -120,7 +120,7 @@ def test_refined_flows_know_their_error(tmp_path):
     """x' = beta-free attention of two tokens: the error of RK4 falls by 16, and the estimate is right to a part in ten."""
     tokens = af.from_array([[1.0, 0.0], [0.0, 1.0]])
     work = af.flows.Solve(
-        af.Attention(0.0), tokens, 2.0, save=[2.0], method=af.Fixed(0.5), keep=(),
+        af.Attention(0.0), tokens, 2.0, save=[2.0], method=af.Fixed(0.1), keep=(),
         observe={"overlap": lambda mu: mu.positions[0] @ mu.positions[1]},
     )  # fmt: skip
     found = Study(tmp_path).refined("pair", work)

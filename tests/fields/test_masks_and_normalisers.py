@@ -293,3 +293,14 @@ def test_a_velocity_inside_of_other_traced_code_is_left_alone():
     with jax.enable_x64(True):
         found = jax.jit(lambda s: s * af.Attention(2.0).velocity(mu).sum())(1.0)
         assert float(found) == pytest.approx(float(np.sum(af.Attention(2.0).velocity(mu))))
+
+
+def test_models_of_theory_by_name():
+    """One way from a name to a normaliser, and back from the field."""
+    for name, normaliser in (("SA", af.Softmax()), ("USA0", af.Unnormalised()), ("USA", af.Unnormalised("USA"))):
+        field = af.Attention(2.0, normaliser=name)
+        assert field == af.Attention(2.0, normaliser=normaliser)
+        assert field.model == name
+    for other in (af.Hardmax(), af.Sinkhorn(), af.Unnormalised("grad")):
+        with pytest.raises(InvalidInput, match="theory has no model with"):
+            _ = af.Attention(2.0, normaliser=other).model

@@ -173,8 +173,8 @@ def test_points_off_the_space_are_refused():
     field = af.Attention(2.0)
     for scale in (9.0, 1 + 1e-5):
         for call in (field.velocity, field.drive):
-            with pytest.raises(InvalidTokens, match=r"x\[0\] is .* away from Sphere\(dim=3\)"):
-                call(0.0, scale * BALL.positions[:1], BALL)
+            with pytest.raises(InvalidTokens, match=r"at\[0\] is .* away from Sphere\(dim=3\)"):
+                call(BALL, at=scale * BALL.positions[:1])
     near = field.velocity(BALL, at=(1 + 1e-8) * BALL.positions[:2])
     np.testing.assert_allclose(near, field.velocity(BALL, at=BALL.positions[:2]), atol=1e-12)
 
@@ -187,7 +187,7 @@ def test_parts_of_the_wrong_kind_are_refused(made, name):
         InvalidInput, match=rf"`{name}` is the class {kinds[name].__name__}; write {kinds[name].__name__}\(\)"
     ):
         made(1.0, **{name: kinds[name]})
-    with pytest.raises(InvalidInput, match=f"`{name}` is 'causal'; give a"):
+    with pytest.raises(InvalidInput, match=f"`{name}` is 'causal'; (give a|use one of 'SA', 'USA0', 'USA')"):
         made(1.0, **{name: "causal"})
 
 

@@ -338,7 +338,7 @@ def _checked(query: AbstractQuery, mu: Tokens | Measure) -> AbstractQuery:
         raise InvalidInput(
             f"`place` has shape {np.shape(place)}; give one place for each of the {points.shape[-2]} query points."
         )
-    return AtPoints(onto("x", mu.space, points), None if place is None else np.asarray(place))
+    return AtPoints(onto("at", mu.space, points), None if place is None else np.asarray(place))
 
 
 def _finite(name: str, found: Any) -> Any:
