@@ -20,9 +20,9 @@ def compare(parameters: Parameters, part: xr.Dataset, model: str) -> xr.Dataset:
     n, rows = parameters.n, []
     for beta in parameters.betas:
         here = part.isel(frame=part["beta"].values == beta)
-        error = here["overlap"].values - theory.equiangular_overlap(here["time"].values, beta, n, model=model)
+        error = here["overlap"].values - theory.uniform.equiangular_overlap(here["time"].values, beta, n, model=model)
         # every step rounds overlaps, sums of n products; what that leaves grows as linear response says
-        grown = max(theory.overlap_growth(gamma, beta, n, model).max() for gamma in np.linspace(0.05, 0.99, 20))
+        grown = max(theory.uniform.overlap_growth(gamma, beta, n, model).max() for gamma in np.linspace(0.05, 0.99, 20))
         rounding = np.full(error.shape, 2 * SUBSTEPS * len(error) * n * EPS * grown)
         scheme = np.abs(here["overlap"].values - here["coarse"].values).max() / 15
         rows.append((error, 2 * scheme + rounding, rounding))
@@ -76,7 +76,9 @@ def amplitudes(parameters: Parameters, part: xr.Dataset, model: str) -> xr.Datas
     one = np.ones_like(d)
     for beta in part["beta"].values:
         value, error = log_rms(part["square"].sel(beta=beta).values)
-        expected = np.log(theory.overlap_spread(parameters.overlap, float(beta), parameters.n, model)) - np.log(d) / 2
+        expected = (
+            np.log(theory.uniform.overlap_spread(parameters.overlap, float(beta), parameters.n, model)) - np.log(d) / 2
+        )
         # at d = 16 the term of order 1/d reaches 0.35 (USA0, beta = 3), and its square exceeds the standard error
         size, size_error = fit([one, 1 / d, 1 / d**2], value - expected, error)
         rows.append((np.exp(size[0]), np.exp(size[0]) * size_error[0]))

@@ -59,7 +59,7 @@ def _orthonormal(parameters: Parameters, model: str, study: Study, place: int) -
     for k, beta in enumerate(parameters.betas):
         study.progress(f"orthonormal tokens, {model}, beta = {beta:g}", (place + k / len(parameters.betas)) / 4)
         field = Attention(beta, normaliser=MODELS[model])
-        frames = int(np.ceil(1.1 * float(theory.equiangular_time(0.99, beta, n, model=model)) / span))
+        frames = int(np.ceil(1.1 * float(theory.uniform.equiangular_time(0.99, beta, n, model=model)) / span))
         coarse = fine = orthonormal(Sphere(n), n=n, seed=parameters.seed(0))
         for frame in range(1, frames + 1):
             coarse = advance(field, coarse, 0.0, span, Fixed(parameters.step))
@@ -87,5 +87,5 @@ def _iid(parameters: Parameters, model: str, study: Study, place: int) -> xr.Dat
 
 def at_overlap(parameters: Parameters, model: str, beta: float, tokens: Tokens) -> Tokens:
     """Tokens at the time at which orthonormal ones have the common overlap `overlap`."""
-    until = float(theory.equiangular_time(parameters.overlap, beta, parameters.n, model=model))
+    until = float(theory.uniform.equiangular_time(parameters.overlap, beta, parameters.n, model=model))
     return advance(Attention(beta, normaliser=MODELS[model]), tokens, 0.0, until, Fixed(until / STEPS))
