@@ -33,7 +33,7 @@ flow = af.solve(field, tokens, until=40.0)
 lap("solve")
 flow.clusters()
 lap("clusters")
-af.theory.growth_rates(beta=9.0, d=3)
+af.theory.uniform.growth_rates(beta=9.0, d=3)
 af.plot(flow).savefig("flow.pdf")
 lap("plot")
 """

@@ -37,7 +37,7 @@ Work = dict[str, Any]
 
 def start(log_time: float) -> np.ndarray:
     """Two groups of four at the angle from which point clusters meet in this time."""
-    angle = brentq(lambda a: float(theory.log_merge_time(a, BETA)) - log_time, 0.05, 3.1)
+    angle = brentq(lambda a: float(theory.merging.log_merge_time(a, BETA)) - log_time, 0.05, 3.1)
     middle = np.repeat([[1.0, 0.0, 0.0], [math.cos(angle), math.sin(angle), 0.0]], 4, axis=0)
     x = middle + RADIUS * np.random.default_rng(0).standard_normal((8, 3)) / math.sqrt(3)
     return x / np.linalg.norm(x, axis=1, keepdims=True)

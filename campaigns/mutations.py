@@ -2,7 +2,7 @@
 
     python campaigns/mutations.py                       120 mutants, all processors, the record of today
     python campaigns/mutations.py --list --count 12     which lines would be changed, and how
-    python campaigns/mutations.py --only theory/rings.py --count 5 --no-whole --record trial.json
+    python campaigns/mutations.py --only theory/landscape/rings.py --count 5 --no-whole --record trial.json
     python campaigns/mutations.py --slice 1/4 --budget 240 --jobs 16 --record part-1.json
     python campaigns/mutations.py --merge part-*.json --record campaigns/records/mutations-2026-01-31.json
     python campaigns/mutations.py --mutants campaigns/records/mutations-2026-01-31.json      the same ones again
@@ -246,7 +246,7 @@ def main() -> int:
     today = RECORDS / f"mutations-{datetime.date.today()}.json"
     parser.add_argument("--count", type=int, default=120, help="mutants in all (120)")
     parser.add_argument("--seed", type=int, default=0, help="which ones (0)")
-    parser.add_argument("--only", metavar="FILE", help="of this file alone, such as theory/rings.py")
+    parser.add_argument("--only", metavar="FILE", help="of this file alone, such as theory/landscape/rings.py")
     parser.add_argument("--list", action="store_true", help="print the changes and run nothing")
     parser.add_argument(
         "--slice", type=_slice, default=(1, 1), metavar="K/N", help="every N-th mutant from the K-th on"

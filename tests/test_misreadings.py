@@ -32,7 +32,9 @@ def test_the_rate_of_a_ring_has_a_factor_beta(beta, ratio):
     for clock, factor in (("USA0", 1), ("SA", 3)):
         largest = np.linalg.eigvals(jacobian(angles, masses, beta, clock)).real.max() * np.exp(1.5 * beta)
         assert largest == pytest.approx(factor * ratio, rel=1e-8)
-        assert theory.ring_growth_rates(beta, 3, model=clock).max() * np.exp(1.5 * beta) == pytest.approx(largest)
+        assert theory.landscape.ring_growth_rates(beta, 3, model=clock).max() * np.exp(1.5 * beta) == pytest.approx(
+            largest
+        )
 
 
 def isosceles(apex, base, beta):

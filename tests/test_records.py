@@ -139,9 +139,9 @@ def test_where_lines_can_be_changed(parts):
 
 def test_mutants_are_drawn_by_their_seed_from_every_room(parts):
     package = ROOT / "src" / "attnflow"
-    one, again, other = (parts[0].draw(package, 9, seed, "theory/rings.py") for seed in (3, 3, 4))
+    one, again, other = (parts[0].draw(package, 9, seed, "theory/landscape/rings.py") for seed in (3, 3, 4))
     assert one == again != other
-    assert {mutant.file for mutant in other} == {"theory/rings.py"}
+    assert {mutant.file for mutant in other} == {"theory/landscape/rings.py"}
     found = parts[0].draw(package, 24, 3)
     assert {room: sum(m.room == room for m in found) for room in ROOMS} == {
         r: 1 + 2 * (r in MATHEMATICS) for r in ROOMS

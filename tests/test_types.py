@@ -57,7 +57,7 @@ af.Layers(0.1, "renormalise")
 af.LongTime("1e-6")
 af.uniform("sphere", n=8)
 af.Attentoin(2.0)
-af.theory.growth_rate(9.0, 3)
+af.theory.uniform.growth_rate(9.0, 3)
 """
 
 

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from attnflow.renamed import RENAMED
+
 
 def loader(
     package: str, home: Mapping[str, Sequence[str]], rooms: Mapping[str, str] | None = None
@@ -12,6 +14,7 @@ def loader(
     """`__getattr__` and `__dir__` of `package`: names by the module that has them, and modules by their names.
 
     No name may be that of a module of the package, which Python would put in its place when that module is imported.
+    An old name of `RENAMED` is refused with the path that it has now. `dir` shows what `__all__` of the package lists.
     """
     where = {name: module for module, names in home.items() for name in names}
 
@@ -21,11 +24,17 @@ def loader(
         elif rooms is not None and name in rooms:
             value = importlib.import_module(rooms[name])
         else:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(missing(package, name))
         setattr(sys.modules[package], name, value)
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *where, *(rooms or {})})
+        return sorted(sys.modules[package].__all__)
 
     return get, names
+
+
+def missing(package: str, name: str) -> str:
+    """The sentence that refuses a name which a package does not have: where it is now, if it was renamed."""
+    now = RENAMED.get(package, {}).get(name)
+    return f"module {package!r} has no attribute {name!r}" if now is None else f"{package}.{name} is now {now}."

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.theory import last_row_correlations
+from attnflow.theory.causal import last_row_correlations
 from attnflow_gallery import causal_correlations
 from attnflow_gallery.causal_correlations import compare, simulate
 from tests.experiments.mutants import mutation

@@ -53,7 +53,9 @@ def test_the_order_of_layers_of_collapsed_tokens():
     found, error = step.mean() / h, step.std() / h / np.sqrt(len(step))
     assert abs(found - compare.collapsed_exponent(d, h)) < 4 * error + h**2
     assert 4 * error < 0.01
-    assert compare.collapsed_exponent(d, 0.0) == pytest.approx(float(theory.pair_exponent(1.0, 0.0, d)), rel=1e-14)
+    assert compare.collapsed_exponent(d, 0.0) == pytest.approx(
+        float(theory.random_layers.pair_exponent(1.0, 0.0, d)), rel=1e-14
+    )
 
 
 def tokens():

@@ -31,7 +31,7 @@ def test_the_core_holds_and_tokens_that_are_not_orthogonal_are_found_out():
 def test_when_an_overlap_passes_one_half():
     """The closed form at b = 0 is straight in the coordinate of the spline; what never passes has no depth."""
     tau = np.arange(8.0)
-    u = np.asarray(theory.hot_mean_square(1 / 16, tau))
+    u = np.asarray(theory.random_layers.hot_mean_square(1 / 16, tau))
     assert compare.passing(tau, (16 * u - 1) / 15, 16) == pytest.approx(math.log(17), abs=1e-12)
     assert math.isnan(compare.passing(tau, np.full(8, 0.1), 16))
 
@@ -56,5 +56,5 @@ def test_halving_the_steps_takes_off_the_first_order():
     """The straightened path is nearer to the ODE than the finer of the two, where steps matter most."""
     part = simulate.path(QUICK, QUICK.cases.index((16, 4.0)), 16, 4.0)
     mean, error, change = compare.straightened(part)
-    exact = theory.simplex_path(16, 4.0, part["tau"].values, d=QUICK.d)
+    exact = theory.random_layers.simplex_path(16, 4.0, part["tau"].values, d=QUICK.d)
     assert np.all(np.abs(mean - exact)[1:] < 5 * error[1:] + 4 * change[1:] / QUICK.layers + 4 / QUICK.d)

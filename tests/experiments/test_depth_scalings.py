@@ -57,7 +57,7 @@ def test_layers_without_noise_by_vectors_and_in_the_limit():
 def test_moments_of_orthonormal_tokens_are_near_those_of_many_keys():
     """E|m|^2 and E<m_i, m_j> at d_k = 8 against quadratures for d_k -> inf: corrections of order b^4/d_k times 0.1."""
     found = simulate.moments(QUICK).sel(level=0.0)
-    assert float(found["own"]) == pytest.approx(float(theory.simplex_weights(4, 1.0, 1.0)), abs=0.02)
+    assert float(found["own"]) == pytest.approx(float(theory.random_layers.simplex_weights(4, 1.0, 1.0)), abs=0.02)
     assert float(found["shared"]) == pytest.approx(0.25, abs=0.01)
     # sum_ik <w_i, w_k> s_ik for orthonormal tokens: <w_i, w_k> = n - 1 on the diagonal and n - 2 off it
     want = 4 / 144 * 4 * (3 * float(found["own"]) + 3 * 2 * float(found["shared"]))

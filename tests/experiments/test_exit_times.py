@@ -8,7 +8,7 @@ import xarray as xr
 
 from attnflow.experiments.mutation import Mutation, claims_of
 from attnflow.flows import Ending, Merges, Outcome
-from attnflow.theory import limit_staircase, pair_cascade
+from attnflow.theory.merging import limit_staircase, pair_cascade
 from attnflow_gallery import exit_times
 from attnflow_gallery.exit_times import simulate
 from tests.experiments.mutants import noticed

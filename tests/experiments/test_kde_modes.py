@@ -36,7 +36,7 @@ def test_the_grid_counts_what_the_counter_of_theory_counts():
     """n = beta = 100, the same samples: the grid misses at most a third of what halving it changes, and one mode."""
     samples = np.random.default_rng(2).standard_normal((100, 100))
     fine, coarse, _ = simulate.count(samples, 100.0)
-    other = np.array([theory.count_line_modes(row, 100.0) for row in samples])
+    other = np.array([theory.landscape.count_line_modes(row, 100.0) for row in samples])
     assert np.all(other >= fine)
     assert other.sum() - fine.sum() <= (fine.sum() - coarse.sum()) / 3 + 1
 

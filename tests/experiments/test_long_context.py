@@ -44,6 +44,6 @@ def test_a_wrong_threshold_is_found_out(monkeypatch):
     """1/(1 - rho^2) instead of 1/(1 - rho), for limits computed from it and data at the right places."""
     data = simulate._mean(SMALL)["cosine"]
     assert all(claim.holds for claim in compare._limits(SMALL, data))
-    right = compare.theory.long_context_limit
+    right = compare.theory.uniform.long_context_limit
     monkeypatch.setattr(compare.theory, "long_context_limit", lambda c, rho: right(c, rho**2))
     assert not any(claim.holds for claim in compare._limits(SMALL, data))

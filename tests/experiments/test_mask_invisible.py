@@ -7,7 +7,8 @@ import pytest
 from scipy.special import ive
 
 from attnflow.meanfield import CircleBasis, uniform
-from attnflow.theory import causal_weights, discrete_prefix_noise
+from attnflow.theory.causal import discrete_prefix_noise
+from attnflow.theory.causal import weights as causal_weights
 from attnflow_gallery import mask_invisible
 from attnflow_gallery.mask_invisible import compare, simulate
 from attnflow_gallery.mask_invisible.linear import carried

@@ -7,7 +7,7 @@ import pytest
 
 from attnflow import theory
 from attnflow.experiments import Study
-from attnflow.theory import circle_points
+from attnflow.theory.landscape import circle_points
 from attnflow_gallery import perceptron_landscape
 from attnflow_gallery.perceptron_landscape import compare, simulate
 from tests.experiments.mutants import mutation, noticed
@@ -37,18 +37,18 @@ def test_the_ends_are_critical_by_the_residuals_of_theory(tmp_path):
     n = data.sizes["token"]
     for k in range(data.sizes["network"]):
         ends = data["positions"].values[-1, k]
-        residuals = theory.critical_residuals(ends, np.full(n, 1 / n), two.beta, compare.network_of(data, k))
+        residuals = theory.landscape.critical_residuals(ends, np.full(n, 1 / n), two.beta, compare.network_of(data, k))
         # sums of n terms of size 1/n and of five units of size 3 at most
         assert residuals.max() < float(data["speed"].values[k].max()) + 64 * compare.EPS
 
 
 def test_critical_atoms_have_no_residual():
     """The root of the equations of atoms against the speed that theory computes in the plane."""
-    network = theory.Landscape(*(part[0] for part in simulate.networks(QUICK)))
+    network = theory.landscape.Landscape(*(part[0] for part in simulate.networks(QUICK)))
     masses = np.array([0.7, 0.3])
     tops = compare.peaks(network)
     angles, curvature = compare.critical_atoms(np.resize(tops, 2) + np.array([0.0, 0.05]), masses, QUICK.beta, network)
-    residuals = theory.critical_residuals(circle_points(angles), masses, QUICK.beta, network)
+    residuals = theory.landscape.critical_residuals(circle_points(angles), masses, QUICK.beta, network)
     assert residuals.max() < 1e-13
     assert curvature > 0
 

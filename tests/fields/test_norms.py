@@ -15,7 +15,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields import Laws, PerLayer, breaks
 from attnflow.fields.norms import LayerNorm, Mix, Ngpt, Peri, Pre, RmsNorm, Scaled, Unit, direction
 from attnflow.spaces import CentredSphere, Ellipsoid
-from attnflow.theory import norm_decay, norm_overlap
+from attnflow.theory.uniform import norm_decay, norm_overlap
 from tests.conftest import rotation
 from tests.kit import drive
 

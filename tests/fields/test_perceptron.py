@@ -13,7 +13,7 @@ from attnflow.fields import Attention, Interpolated, PerLayer, Random
 from attnflow.fields.activations import Custom, Gelu, Relu, Tanh, as_activation
 from attnflow.fields.perceptron import Composed, Perceptron, Potential
 from attnflow.observe.energy import lyapunov, total_energy
-from attnflow.theory import perceptron as closed_form
+from attnflow.theory.landscape import perceptron as closed_form
 from tests.kit import drive
 
 NAMES = ["relu", "gelu", "tanh"]
@@ -260,7 +260,7 @@ def test_the_energy_climbs_and_respects_the_dirac_bound(climb):
     assert values[-1] > values[0] + 0.05
     angles = np.linspace(0, 2 * np.pi, 100_001)
     top = closed_form.Landscape(*REFERENCE).potential(np.stack([np.cos(angles), np.sin(angles)], axis=1)).max()
-    bound = float(theory.dirac_bound(9.0, top)) - 1 / 18  # E0 is 1/(2 beta) more than the energy saved
+    bound = float(theory.landscape.dirac_bound(9.0, top)) - 1 / 18  # E0 is 1/(2 beta) more than the energy saved
     assert abs(bound + 1 / 18 - 0.215556) < 5e-7
     assert values.max() <= bound
     last = climb.tokens(-1)

@@ -87,7 +87,7 @@ def test_orthonormal_tokens_follow_the_equiangular_ode(n, beta, t, model):
     tokens = af.tokens.orthonormal(af.Sphere(n), n=n, seed=3)
     field = af.Attention(beta, normaliser=af.Softmax() if model == "SA" else USA0)
     found = frames(field, tokens, t, save=8, method=af.Adaptive(1e-10, 1e-12))
-    predicted = theory.equiangular_overlap(np.linspace(0, t, 9), beta, n, model=model)
+    predicted = theory.uniform.equiangular_overlap(np.linspace(0, t, 9), beta, n, model=model)
     for x, overlap in zip(found, predicted, strict=True):
         np.testing.assert_allclose((x @ x.T)[~np.eye(n, dtype=bool)], overlap, atol=1e-8)
 
@@ -123,7 +123,7 @@ def test_seeded_modes_grow_at_the_predicted_rate(k):
 
     # plus and minus eps: the quadratic term cancels, the cubic one is eps^2
     rate = np.log((amplitude(1e-4) - amplitude(-1e-4)) / 2e-4) / t
-    assert abs(rate - theory.growth_rates(beta, 2, k)) < 1e-6
+    assert abs(rate - theory.uniform.growth_rates(beta, 2, k)) < 1e-6
 
 
 def test_three_clusters_on_the_circle_are_stable_exactly_below_minus_two_thirds():

@@ -104,7 +104,7 @@ def test_positions_of_an_implicit_method(name):
 def test_log_merge_times_at_large_beta(beta, angle, printed):
     """Two clusters, down to the merging angle of both."""
     flow = long(af.Attention(beta, normaliser=MODELS["USA0"]), circle(np.array([0.0, angle])))
-    want = float(theory.log_merge_time(angle, beta, model="USA0"))
+    want = float(theory.merging.log_merge_time(angle, beta, model="USA0"))
     np.testing.assert_allclose(want, printed, rtol=1e-9)
     np.testing.assert_allclose(flow.merges["log_time"].values[0], want, atol=TOL)
     assert flow.merges["evaluations"].values[0] <= 1000
@@ -118,7 +118,7 @@ def test_eight_clusters_on_the_sphere_at_beta_10_000():
     assert np.diff(flow.merges["evaluations"], prepend=0).max() <= 1000
     for values in flow.dataset.data_vars.values():
         assert not np.isnan(values.values).any()
-    limit = theory.limit_staircase(tokens.positions, tokens.masses, "USA0")
+    limit = theory.merging.limit_staircase(tokens.positions, tokens.masses, "USA0")
     np.testing.assert_array_equal(flow.merges["first"], limit.first)
     np.testing.assert_array_equal(flow.merges["second"], limit.second)
     late = limit.s - flow.merges["log_time"].values / beta
@@ -216,7 +216,7 @@ def test_how_a_plateau_is_left():
         plateau = flow.tree.plateaus()
         assert plateau.sizes["plateau"] == 1
         np.testing.assert_allclose(plateau["angle"], [angle], rtol=1e-14)
-        assert float(theory.log_plateau_bound(beta, angle, 2)) < plateau["log_end"].values[0]
+        assert float(theory.merging.log_plateau_bound(beta, angle, 2)) < plateau["log_end"].values[0]
 
 
 def test_symmetric_configurations():
@@ -265,8 +265,8 @@ def test_ensembles_agree_with_single_flows_and_with_the_closed_form():
     assert found.log_time.dims == ("beta", "seed", "merge")
     angle = np.arccos(np.sum(tokens.positions[:, 0] * tokens.positions[:, 1], axis=-1))
     for k, beta in enumerate(betas):
-        far = angle > theory.merging_angle(beta)
-        want = theory.log_merge_time(angle[far], beta)  # both end at the merging angle
+        far = angle > theory.merging.merging_angle(beta)
+        want = theory.merging.log_merge_time(angle[far], beta)  # both end at the merging angle
         np.testing.assert_allclose(found.log_time.sel(left=1).values[k][far], want, atol=20 * TOL)
     one = long(af.Attention(20.0), tokens.member(seed=3), sensitive=False)
     np.testing.assert_allclose(found.log_time.values[0, 3], one.merges["log_time"], atol=1e-9)

@@ -73,7 +73,7 @@ def test_addition_theorem(basis):
     squares = basis.atoms(point, [1.0]) ** 2
     for k in range(basis.degree + 1):
         assert np.sum(squares[basis.degrees == k]) == pytest.approx(multiplicity(k, basis.dim), rel=1e-12)
-    whole = np.sqrt(theory.basis_size(basis.degree, basis.dim))
+    whole = np.sqrt(theory.uniform.basis_size(basis.degree, basis.dim))
     assert np.max(basis.sensitivity) <= whole * (1 + 1e-12)
 
 
@@ -180,7 +180,9 @@ def test_multipliers_agree_with_theory(d):
     for beta in (0.0, 1e-3, 9.0, 1e4):
         a = mf.multipliers(beta, d, 30)
         # sums of logarithms: 30 of them, each below 800, hence 30 * 800 roundings at worst
-        np.testing.assert_allclose(a * counts, theory.degree_weights(beta, d, 31), rtol=30 * 800 * EPS, atol=1e-300)
+        np.testing.assert_allclose(
+            a * counts, theory.uniform.degree_weights(beta, d, 31), rtol=30 * 800 * EPS, atol=1e-300
+        )
 
 
 def test_multipliers_are_bessel_functions():
@@ -201,7 +203,7 @@ def test_derivatives_of_multipliers():
 
 def test_the_degree_that_a_kernel_needs():
     for d, beta, tolerance in [(2, 100.0, 1e-10), (3, 10.0, 1e-6), (64, 1e4, 1e-10), (2, 0.0, 1e-3)]:
-        assert mf.needed_degree(beta, d, tolerance) == theory.truncation_degree(tolerance, beta, d)
+        assert mf.needed_degree(beta, d, tolerance) == theory.uniform.truncation_degree(tolerance, beta, d)
     mf.check_degree(mf.CircleBasis(66), 100.0)
     with pytest.raises(InvalidInput, match="degree 65.*beta = 100.*needs 66.*refined"):
         mf.check_degree(mf.CircleBasis(65), 100.0)

@@ -23,7 +23,7 @@ def bessel(kappa, d):
 
 def left_out(basis):
     """The uniform error of the von Mises-Fisher density cut at the degree: sum_{k>K} N a_k / a_0."""
-    return np.sum(theory.degree_weights(KAPPA, basis.dim, 80)[basis.degree + 1 :]) / bessel(KAPPA, basis.dim)[0]
+    return np.sum(theory.uniform.degree_weights(KAPPA, basis.dim, 80)[basis.degree + 1 :]) / bessel(KAPPA, basis.dim)[0]
 
 
 def overlaps(basis, direction):

@@ -131,7 +131,7 @@ def test_growth_rates(d):
         with jax.enable_x64(True):
             model = as_model(kind(beta), kappa)
             found = np.asarray(linear_rates(model, basis, c))
-        rates = theory.growth_rates(beta, d, basis.degrees, name) + kappa * basis.laplacian
+        rates = theory.uniform.growth_rates(beta, d, basis.degrees, name) + kappa * basis.laplacian
         np.testing.assert_allclose(found, rates, atol=1e-8 * np.max(np.abs(rates)))
 
 
@@ -142,7 +142,7 @@ def test_growth_along_the_flow():
         evolve(SA(beta), mf.perturbed(CIRCLE, 4, sign * size), until, save=1, **TIGHT).density() for sign in (1, -1)
     ]
     growth = (ends[0].coefficients - ends[1].coefficients)[4] / (2 * size * CIRCLE.harmonic(4)[4])
-    expected = np.exp(theory.growth_rates(beta, 2, 4) * until)
+    expected = np.exp(theory.uniform.growth_rates(beta, 2, 4) * until)
     # the cubic term is (size growth)^2, times at most 4^4; the steps err by 1e-12/size
     assert growth == pytest.approx(expected, rel=256 * (size * expected) ** 2)
 
@@ -240,7 +240,7 @@ def test_negative_values_are_reported():
 def test_the_time_of_the_loss_does_not_depend_on_the_steps(lost):
     """Steps that lead to a loss are shortened: its time is known to a thousandth, and to the errors of the steps.
 
-    These are at most 1e-6 each, some 50 of them, and grow by less than e^4 (theory.growth_rates(9, 2) < 0.72).
+    These are at most 1e-6 each, some 50 of them, and grow by less than e^4 (theory.uniform.growth_rates(9, 2) < 0.72).
     """
     careless = evolve(SA(9.0), two_bumps(CIRCLE), 50.0, rtol=1e-6, save=1, check=False)
     assert careless.steps["accepted"] < lost.steps["accepted"] / 2

@@ -14,7 +14,7 @@ from attnflow.meanfield.model import as_model
 from attnflow.meanfield.onset import bifurcation
 from attnflow.meanfield.stationary import branch, free_energy, stationary
 from attnflow.precision import full_precision
-from attnflow.theory import critical_noise
+from attnflow.theory.uniform import critical_noise
 
 EVEN = mf.ZonalBasis(2, 32)
 
@@ -53,7 +53,7 @@ def test_critical_noise(d, softmax, model):
     k = np.arange(1, 40)
     thresholds = critical_noise(9.0, d, k, model)
     assert np.argmax(thresholds) == 0
-    np.testing.assert_allclose(thresholds * k * (k + d - 2), theory.growth_rates(9.0, d, k, model), rtol=1e-14)
+    np.testing.assert_allclose(thresholds * k * (k + d - 2), theory.uniform.growth_rates(9.0, d, k, model), rtol=1e-14)
     by_bessel = sp.ive(d / 2, 9.0) / (9 * sp.ive(d / 2 - 1, 9.0))
     level = sp.gamma(d / 2) * (2 / 9.0) ** (d / 2 - 1) * sp.ive(d / 2 - 1, 9.0)
     assert critical_noise(9.0, d, model=model) == pytest.approx(by_bessel * (1 if softmax else level), rel=1e-12)

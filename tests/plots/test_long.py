@@ -119,7 +119,7 @@ def test_the_staircase_has_the_limit_laid_over(data):
     assert measured.get_ydata()[-1] == pytest.approx(1.0, abs=1e-12)
     assert measured.get_xdata()[-2] == stairs["log_time"].values[-1] / data.beta
     found = data.gathered(int(data.stretches["merges"][0]))
-    expected = af.theory.limit_staircase(found.centres, found.masses)
+    expected = af.theory.merging.limit_staircase(found.centres, found.masses)
     assert np.array_equal(limit.get_xdata()[1:-1], expected.s)
     assert np.array_equal(limit.get_ydata()[:-1], expected.levels)
     assert f"{len(found.names)} clusters" in limit.get_label()

@@ -57,7 +57,7 @@ def test_the_story_is_right(data):
     assert summary["clusters_at_end"] == 2
     # two clusters at a right angle: the pair term is e^(-9), the clusters have contracted by e^(-30)
     assert summary["energy_at_end"] == pytest.approx(
-        af.theory.energy_of_clusters([0.5, 0.5], 9.0), rel=2 * np.exp(-9.0)
+        af.theory.landscape.energy_of_clusters([0.5, 0.5], 9.0), rel=2 * np.exp(-9.0)
     )
 
 
@@ -87,7 +87,7 @@ def test_the_ten_line_script():
     assert flow.energy.dims == ("time",)
     assert flow.energy.dtype == np.float64
     assert flow.clusters()["label"].dims == ("time", "token")
-    assert af.theory.growth_rates(beta=9.0, d=3)[0] == pytest.approx(0.197531, abs=1e-6)
+    assert af.theory.uniform.growth_rates(beta=9.0, d=3)[0] == pytest.approx(0.197531, abs=1e-6)
     assert af.plot(flow).axes
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.special import ive, roots_jacobi
 
-from attnflow.theory import amplitudes
+from attnflow.theory.uniform import amplitudes
 
 
 @pytest.mark.parametrize("model", ["SA", "USA0"])

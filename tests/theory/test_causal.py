@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from attnflow import theory
-from attnflow.theory import causal
+from attnflow.theory.causal import continuum as causal
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -46,9 +46,9 @@ RATES = [
 ]
 
 
-@pytest.mark.parametrize(("d", "beta", "clock", "printed"), RATES)
-def test_printed_rates(d, beta, clock, printed):
-    np.testing.assert_allclose(theory.causal_rates([1, 2, 3], beta, d, clock), printed, rtol=0, atol=5.1e-9)
+@pytest.mark.parametrize(("d", "beta", "model", "printed"), RATES)
+def test_printed_rates(d, beta, model, printed):
+    np.testing.assert_allclose(theory.causal.rates([1, 2, 3], beta, d, model), printed, rtol=0, atol=5.1e-9)
 
 
 @pytest.mark.parametrize(("beta", "d"), [(0.3, 2), (4.0, 3), (1.0, 4096), (50.0, 64)])
@@ -64,26 +64,29 @@ def test_rates_agree_with_mpmath_on_every_clock(beta, d):
             "grad": [a * b for a in usa],
         }
         dilution = float(mp.exp(b) / mean[0])
-    for clock, values in exact.items():
+    for model, values in exact.items():
         values = [float(v) for v in values]
         # the mean of the kernel is a logarithm of size up to beta, or a log gamma of size d log d
-        np.testing.assert_allclose(theory.causal_rates([1, 2, 3], beta, d, clock), values, rtol=1e-11)
+        np.testing.assert_allclose(theory.causal.rates([1, 2, 3], beta, d, model), values, rtol=1e-11)
         np.testing.assert_allclose(
-            theory.log_causal_rates([1, 2, 3], beta, d, clock), np.log(values), rtol=0, atol=1e-11
+            theory.causal.log_rates([1, 2, 3], beta, d, model), np.log(values), rtol=0, atol=1e-11
         )
-    np.testing.assert_allclose(theory.softmax_dilution(beta, d), dilution, rtol=1e-11)
+    np.testing.assert_allclose(theory.causal.softmax_dilution(beta, d), dilution, rtol=1e-11)
 
 
 def test_limits_of_rates():
-    np.testing.assert_allclose(theory.causal_rates([1, 2], 0.0, 3, "SA"), [2 / 3, 0.0], rtol=EPS)
-    np.testing.assert_array_equal(theory.causal_rates([1, 2], 0.0, 3, "grad"), 0.0)
-    np.testing.assert_allclose(theory.causal_rates(1, 1.0, 64, "SA"), 0.98414206, atol=5.1e-9)
+    np.testing.assert_allclose(theory.causal.rates([1, 2], 0.0, 3, "SA"), [2 / 3, 0.0], rtol=EPS)
+    np.testing.assert_array_equal(theory.causal.rates([1, 2], 0.0, 3, "grad"), 0.0)
+    np.testing.assert_allclose(theory.causal.rates(1, 1.0, 64, "SA"), 0.98414206, atol=5.1e-9)
     np.testing.assert_allclose(
-        theory.log_causal_rates(1, 2000.0, 2, "grad"), 2000 - 0.5 * np.log(4000 * np.pi), atol=2e-4
+        theory.causal.log_rates(1, 2000.0, 2, "grad"), 2000 - 0.5 * np.log(4000 * np.pi), atol=2e-4
     )
-    assert theory.softmax_dilution(0.0, 5) == 1.0
-    np.testing.assert_allclose(theory.log_softmax_dilution(2000.0, 2), 0.5 * np.log(4000 * np.pi), atol=1e-4)
-    for call in (lambda: theory.causal_rates(1, 2000.0, 2, "USA"), lambda: theory.softmax_dilution(5000.0, 4096)):
+    assert theory.causal.softmax_dilution(0.0, 5) == 1.0
+    np.testing.assert_allclose(theory.causal.log_softmax_dilution(2000.0, 2), 0.5 * np.log(4000 * np.pi), atol=1e-4)
+    for call in (
+        lambda: theory.causal.rates(1, 2000.0, 2, "USA"),
+        lambda: theory.causal.softmax_dilution(5000.0, 4096),
+    ):
         with pytest.raises(ValueError, match="use log_"):
             call()
 
@@ -104,31 +107,31 @@ def test_places_agree_with_mpmath(place, part, slope):
             weight, ratio = -mp.log(p), mp.log(p / s)
         weight, ratio = float(weight), float(ratio)
     # the gap p - s is exact to a unit of p, times the slope; dense subnormal slopes are as good as 0
-    found = theory.log_place_ratio(place, source, slope)
+    found = theory.causal.log_place_ratio(place, source, slope)
     assert abs(found - ratio) <= 8 * EPS * (ratio + 4) + 1e-300
     assert abs(found - ratio) <= 20 * EPS * ratio + 4 * EPS * slope * place + 1e-300 or part < 0.5
     if weight > -700:
         np.testing.assert_allclose(
-            theory.causal_graphon(place, source, slope), np.exp(weight), rtol=8 * EPS * (abs(weight) + slope + 4)
+            theory.causal.graphon(place, source, slope), np.exp(weight), rtol=8 * EPS * (abs(weight) + slope + 4)
         )
 
 
 def test_extreme_places():
-    found = theory.log_place_ratio(1.0, [1e-300, 1e-5, 0.5], [[0.0], [1e4]])
+    found = theory.causal.log_place_ratio(1.0, [1e-300, 1e-5, 0.5], [[0.0], [1e4]])
     exact = [[690.77552789821370, np.log(1e5), np.log(2.0)], [1e4 + 681.5651875262, 1e4 + 2.2521684610, 5000.0]]
     np.testing.assert_allclose(found, exact, rtol=1e-12)
-    assert theory.log_place_ratio(0.3, 0.3, 5.0) == 0
-    assert theory.causal_graphon(0.3, 0.4, 5.0) == 0
+    assert theory.causal.log_place_ratio(0.3, 0.3, 5.0) == 0
+    assert theory.causal.graphon(0.3, 0.4, 5.0) == 0
 
 
 @pytest.mark.parametrize("slope", [0.0, 1e-9, 1.0, 40.0, 1e4])
 def test_weights_integrate_to_one(slope):
     for place in (0.1, 1.0):
         total = (
-            over_sources(lambda s, p=place: theory.causal_graphon(p, s, slope), slope, place) if slope < 700 else None
+            over_sources(lambda s, p=place: theory.causal.graphon(p, s, slope), slope, place) if slope < 700 else None
         )
         if total is None:  # e^{slope} leaves float range: integrate over the layer before the place
-            total = quad(lambda x, p=place: float(theory.causal_graphon(p, p - x / slope, slope)) / slope, 0, 40)[0]
+            total = quad(lambda x, p=place: float(theory.causal.graphon(p, p - x / slope, slope)) / slope, 0, 40)[0]
         assert abs(total - 1) < 1e-11
 
 
@@ -142,7 +145,7 @@ PSI = {
 
 @pytest.mark.parametrize("c", PSI)
 def test_printed_hop_sums(c):
-    np.testing.assert_allclose(theory.hop_sum(c, [0, 0.5, 1, 2, 5, 20]), PSI[c], rtol=0, atol=5.1e-9)
+    np.testing.assert_allclose(theory.causal.hop_sum(c, [0, 0.5, 1, 2, 5, 20]), PSI[c], rtol=0, atol=5.1e-9)
 
 
 @given(log_c=st.floats(-8, 4), log_y=st.floats(-12, 4))
@@ -154,13 +157,13 @@ def test_hop_sums_agree_with_mpmath(log_c, log_y):
         ratio = float(mp.mpf(c) / 2 * mp.hyp0f1(3, mp.mpf(c) * y) / mp.hyp0f1(2, mp.mpf(c) * y))
         third = float(mp.mpf(c) / 3 * mp.hyp0f1(4, mp.mpf(c) * y) / mp.hyp0f1(3, mp.mpf(c) * y))
     # the exponent 2 sqrt(cy) to a few units, Bessel's functions of scipy to 1e-14
-    assert abs(theory.log_hop_sum(c, y) - exact) <= 4 * EPS * (abs(exact) + 2 * np.sqrt(c * y)) + 2e-14
-    np.testing.assert_allclose(theory.hop_ratios(c, y, 3)[1:], [ratio, third], rtol=1e-13)
+    assert abs(theory.causal.log_hop_sum(c, y) - exact) <= 4 * EPS * (abs(exact) + 2 * np.sqrt(c * y)) + 2e-14
+    np.testing.assert_allclose(theory.causal.hop_ratios(c, y, 3)[1:], [ratio, third], rtol=1e-13)
 
 
 def test_hop_sums_at_their_ends():
-    np.testing.assert_allclose(theory.hop_sum([0.0, 3.0], [5.0, 0.0]), [0.0, 3.0], rtol=4 * EPS)
-    np.testing.assert_allclose(theory.hop_ratios(3.0, 0.0, 4), [3, 3 / 2, 1, 3 / 4], rtol=2 * EPS)
+    np.testing.assert_allclose(theory.causal.hop_sum([0.0, 3.0], [5.0, 0.0]), [0.0, 3.0], rtol=4 * EPS)
+    np.testing.assert_allclose(theory.causal.hop_ratios(3.0, 0.0, 4), [3, 3 / 2, 1, 3 / 4], rtol=2 * EPS)
     # beyond 1e8 by the expansion of Bessel's function: z^(-2) is below rounding
     c, y = 1e8, 1e12
     z = 2e10
@@ -168,9 +171,9 @@ def test_hop_sums_at_their_ends():
         exact = float(
             mp.log(mp.mpf(c)) + mp.log(2 / mp.mpf(z)) + z - mp.log(2 * mp.pi * z) / 2 - mp.mpf(3) / (8 * mp.mpf(z))
         )
-    np.testing.assert_allclose(theory.log_hop_sum(c, y), exact, rtol=4 * EPS)
+    np.testing.assert_allclose(theory.causal.log_hop_sum(c, y), exact, rtol=4 * EPS)
     with pytest.raises(ValueError, match="use log_hop_sum"):
-        theory.hop_sum(1e4, 1e4)
+        theory.causal.hop_sum(1e4, 1e4)
 
 
 # the correlation with an earlier token
@@ -187,14 +190,14 @@ PROFILES = [  # slope, c, at the sources .02, .1, .25, .5, .75, .9, 1
 
 @pytest.mark.parametrize(("slope", "c", "printed"), PROFILES)
 def test_printed_profiles(slope, c, printed):
-    found = theory.causal_correlation(c, 1.0, [0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0], slope)
+    found = theory.causal.correlation(c, 1.0, [0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0], slope)
     np.testing.assert_allclose(found, printed, rtol=0, atol=5.1e-7)
 
 
 @pytest.mark.parametrize("slope", [0.0, 1e-6, 0.1, 1.0, 2.0, 10.0, 100.0, 600.0])
 @pytest.mark.parametrize("c", [0.01, 1.0, 6.0])
 def test_sum_rule(c, slope):
-    total = over_sources(lambda s: theory.causal_correlation(c, 1.0, s, slope), slope)
+    total = over_sources(lambda s: theory.causal.correlation(c, 1.0, s, slope), slope)
     assert abs(total / np.expm1(c) - 1) < 1e-11
 
 
@@ -202,7 +205,7 @@ def test_sum_rule(c, slope):
 def test_sum_rule_of_steep_slopes(slope):
     # all of it lies in a layer before the place, s = 1 - x/slope: the rest is e^{-x + 2 sqrt(c x)}
     x, weights = panels(0.0, 12.0, 30)
-    g = theory.causal_correlation(1.0, 1.0, 1 - x**2 / slope, slope) / slope
+    g = theory.causal.correlation(1.0, 1.0, 1 - x**2 / slope, slope) / slope
     assert abs(np.sum(2 * x * weights * g) / np.expm1(1.0) - 1) < 1e-9
 
 
@@ -211,11 +214,11 @@ def volterra_residual(c, place, source, slope, q=0.0):
     x, weights = panels(source, place, 40)
     seen = (1 - np.exp(-slope * place)) / slope if slope else place
     slowed = seen / (seen + q)  # dilution lowers the weights
-    right = slowed * theory.causal_graphon(place, source, slope)
-    inner = theory.causal_graphon(place, x, slope) * theory.causal_correlation(c, x, source, slope, q)
+    right = slowed * theory.causal.graphon(place, source, slope)
+    inner = theory.causal.graphon(place, x, slope) * theory.causal.correlation(c, x, source, slope, q)
     right += slowed * np.sum(weights * inner)
     step = 1e-3 * c
-    g = theory.causal_correlation(c + step * np.array([-2.0, -1, 1, 2]), place, source, slope, q)
+    g = theory.causal.correlation(c + step * np.array([-2.0, -1, 1, 2]), place, source, slope, q)
     left = (g @ [1, -8, 8, -1]) / (12 * step)  # an error of step^4 g^(5)/30
     return left / right - 1
 
@@ -229,43 +232,43 @@ def test_volterra_equation(c, place, source, slope, q):
 
 
 def test_printed_value_of_the_volterra_case():
-    np.testing.assert_allclose(theory.causal_correlation(0.91, 0.9, 0.2, 1.5), 1.4917211, atol=5.1e-8)
+    np.testing.assert_allclose(theory.causal.correlation(0.91, 0.9, 0.2, 1.5), 1.4917211, atol=5.1e-8)
 
 
 @pytest.mark.parametrize("slope", [0.0, 1.0, 30.0])
-def test_semigroup_in_depth(slope):
+def test_semigroup_in_time(slope):
     a, b, place, source = 0.4, 0.7, 0.9, 0.3
     x, weights = panels(source, place, 40)
-    through = theory.causal_correlation(a, place, x, slope) * theory.causal_correlation(b, x, source, slope)
-    both = theory.causal_correlation([a, b], place, source, slope).sum() + np.sum(weights * through)
-    np.testing.assert_allclose(theory.causal_correlation(a + b, place, source, slope), both, rtol=1e-12)
+    through = theory.causal.correlation(a, place, x, slope) * theory.causal.correlation(b, x, source, slope)
+    both = theory.causal.correlation([a, b], place, source, slope).sum() + np.sum(weights * through)
+    np.testing.assert_allclose(theory.causal.correlation(a + b, place, source, slope), both, rtol=1e-12)
 
 
 def test_correlations_outside_float_range():
-    logs = theory.log_causal_correlation(1e4, 1.0, [1e-300, 0.5], 1e4)
+    logs = theory.causal.log_correlation(1e4, 1.0, [1e-300, 0.5], 1e4)
     assert np.isfinite(logs).all()
     # the expansion of Bessel's function, with Y = 10^4 + log of (1e-300 * 1e4) inverse
     y = 1e4 - np.log(1e-296)
     z = 2 * np.sqrt(1e4 * y)
     exact = np.log(1e4) - 1e4 + np.log(1e4) + z + np.log(2 / z) - 0.5 * np.log(2 * np.pi * z) - 0.375 / z
     np.testing.assert_allclose(logs[0], exact, rtol=1e-12)
-    assert theory.log_causal_correlation(0.0, 1.0, 0.5, 1.0) == -np.inf
-    with pytest.raises(ValueError, match="use log_causal_correlation"):
-        theory.causal_correlation(1e4, 1.0, 1e-300, 1e4)
+    assert theory.causal.log_correlation(0.0, 1.0, 0.5, 1.0) == -np.inf
+    with pytest.raises(ValueError, match="use log_correlation"):
+        theory.causal.correlation(1e4, 1.0, 1e-300, 1e4)
 
 
 def test_refusals():
     for call, word in [
-        (lambda: theory.causal_rates(1, 1.0, 2, "usa"), "clock is 'usa'; use 'SA'"),
-        (lambda: theory.causal_rates(1, -1.0, 2, "SA"), "at least 0"),
-        (lambda: theory.causal_graphon(0.0, 0.5, 1.0), "place is 0.0; places are"),
-        (lambda: theory.causal_graphon(0.5, 1.5, 1.0), "source is 1.5; places are"),
-        (lambda: theory.causal_graphon(0.5, 0.1, -1.0), "slope is -1.0; it must be finite"),
-        (lambda: theory.causal_graphon(0.5, 0.1, "a"), "slope is 'a'; it must be a real number"),
-        (lambda: theory.log_place_ratio(0.2, 0.3, 1.0), "give source <= place"),
-        (lambda: theory.hop_sum(-1.0, 1.0), "c is -1.0; it must be finite"),
-        (lambda: theory.hop_sum(1.0, np.nan), "y is nan; it must be finite"),
-        (lambda: theory.causal_pair_correlation(200.0, 1.0, 0.5, 1.0), "needs c <= 100"),
+        (lambda: theory.causal.rates(1, 1.0, 2, "usa"), "model is 'usa'; use 'SA'"),
+        (lambda: theory.causal.rates(1, -1.0, 2, "SA"), "at least 0"),
+        (lambda: theory.causal.graphon(0.0, 0.5, 1.0), "place is 0.0; places are"),
+        (lambda: theory.causal.graphon(0.5, 1.5, 1.0), "source is 1.5; places are"),
+        (lambda: theory.causal.graphon(0.5, 0.1, -1.0), "slope is -1.0; it must be finite"),
+        (lambda: theory.causal.graphon(0.5, 0.1, "a"), "slope is 'a'; it must be a real number"),
+        (lambda: theory.causal.log_place_ratio(0.2, 0.3, 1.0), "give source <= place"),
+        (lambda: theory.causal.hop_sum(-1.0, 1.0), "c is -1.0; it must be finite"),
+        (lambda: theory.causal.hop_sum(1.0, np.nan), "y is nan; it must be finite"),
+        (lambda: theory.causal.pair_correlation(200.0, 1.0, 0.5, 1.0), "needs c <= 100"),
     ]:
         with pytest.raises(ValueError, match=word):
             call()

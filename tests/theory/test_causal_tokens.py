@@ -6,7 +6,7 @@ import pytest
 from scipy.linalg import expm
 
 from attnflow import theory
-from attnflow.theory import causal
+from attnflow.theory.causal import continuum as causal
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -41,27 +41,29 @@ def plain_weights(n, slope, dilution=0.0):
 def test_dense_matrices(slope, dilution):
     n, c = 150, 1.3
     w = plain_weights(n, slope, dilution or 0.0)
-    np.testing.assert_allclose(theory.causal_weights(n, slope, dilution), w, rtol=1e-13, atol=0)
+    np.testing.assert_allclose(theory.causal.weights(n, slope, dilution), w, rtol=1e-13, atol=0)
     exact = expm(c * w)
-    found = theory.correlation_matrix(c, n, slope, dilution)
+    found = theory.causal.correlation_matrix(c, n, slope, dilution)
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(theory.last_row_correlations(c, n, slope, dilution), exact[-1], rtol=0, atol=1e-15)
     np.testing.assert_allclose(
-        theory.equal_time_correlations(c, n, slope, dilution), exact @ exact.T, rtol=0, atol=1e-14
+        theory.causal.last_row_correlations(c, n, slope, dilution), exact[-1], rtol=0, atol=1e-15
     )
-    noise = theory.discrete_prefix_noise(c, n, slope, dilution)
+    np.testing.assert_allclose(
+        theory.causal.equal_time_correlations(c, n, slope, dilution), exact @ exact.T, rtol=0, atol=1e-14
+    )
+    noise = theory.causal.discrete_prefix_noise(c, n, slope, dilution)
     assert abs(noise - np.sum((exact.T @ np.ones(n)) ** 2) / n) < 1e-12
 
 
 @pytest.mark.parametrize("slope", [0.0, 3.0, 1e4])
 def test_row_sums(slope):
     n, c = 80, 0.8
-    w = theory.causal_weights(n, slope)
+    w = theory.causal.weights(n, slope)
     np.testing.assert_allclose(w.sum(1), [0.0] + [1.0] * (n - 1), rtol=0, atol=20 * EPS)
     assert np.all(np.triu(w) == 0)
     # if token 1 heard itself every row would sum to e^c; only its column would change
     w[0, 0] = 1.0
-    found = theory.correlation_matrix(c, n, slope)
+    found = theory.causal.correlation_matrix(c, n, slope)
     np.testing.assert_allclose(found[:, 1:].sum(1), np.exp(c) - expm(c * w)[:, 0], rtol=0, atol=1e-13)
 
 
@@ -76,8 +78,8 @@ def test_small_entries_keep_their_digits():
                 w[i, k] = r ** (i - k) / sum(r ** (i - j) for j in range(i))
         exact = mp.expm(c * w, method="taylor")
         row = np.array([float(exact[n - 1, k]) for k in range(n)])
-    np.testing.assert_allclose(theory.last_row_correlations(c, n, slope), row, rtol=1e-13)
-    np.testing.assert_allclose(theory.correlation_matrix(c, n, slope)[-1], row, rtol=1e-13)
+    np.testing.assert_allclose(theory.causal.last_row_correlations(c, n, slope), row, rtol=1e-13)
+    np.testing.assert_allclose(theory.causal.correlation_matrix(c, n, slope)[-1], row, rtol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -86,19 +88,19 @@ def test_small_entries_keep_their_digits():
 )
 def test_printed_discrete_values(slope, printed, limit):
     sizes = (64, 256, 1024)
-    found = [n * theory.last_row_correlations(0.91, n, slope)[n // 2 - 1] for n in sizes]
+    found = [n * theory.causal.last_row_correlations(0.91, n, slope)[n // 2 - 1] for n in sizes]
     np.testing.assert_allclose(found, printed, rtol=0, atol=5.1e-9)
-    np.testing.assert_allclose(theory.causal_correlation(0.91, 1.0, 0.5, slope), limit, rtol=0, atol=5.1e-9)
+    np.testing.assert_allclose(theory.causal.correlation(0.91, 1.0, 0.5, slope), limit, rtol=0, atol=5.1e-9)
 
 
 @pytest.mark.parametrize("slope", [0.0, 2.0, 1e4])
 def test_a_million_tokens_follow_the_continuum(slope):
     n = 1_000_000
-    row = theory.last_row_correlations(1.0, n, slope)
+    row = theory.causal.last_row_correlations(1.0, n, slope)
     j = n - np.array([10, 100]) if slope > 100 else np.array([n // 100, n // 3, n - 10])
     # first order in 1/j; with a slope of 0.01 per token in half a unit of that
     np.testing.assert_allclose(
-        n * row[j - 1], theory.causal_correlation(1.0, 1.0, j / n, slope), rtol=6e-4 if slope < 100 else 2e-2
+        n * row[j - 1], theory.causal.correlation(1.0, 1.0, j / n, slope), rtol=6e-4 if slope < 100 else 2e-2
     )
     assert row[-1] == 1
     assert abs(row.sum() - np.e) < (1e-3 if slope < 100 else 1e-11)
@@ -109,9 +111,9 @@ def test_diluted_tokens_follow_the_diluted_continuum(slope):
     q, c = 0.2, 1.5
     errors = []
     for n in (500, 2000):
-        row = n * theory.last_row_correlations(c, n, slope, q * n)
+        row = n * theory.causal.last_row_correlations(c, n, slope, q * n)
         j = np.array([n // 500, n // 10, n // 2, n - n // 20])
-        errors.append(np.abs(row[j - 1] / theory.causal_correlation(c, 1.0, j / n, slope, q) - 1))
+        errors.append(np.abs(row[j - 1] / theory.causal.correlation(c, 1.0, j / n, slope, q) - 1))
     assert np.all(errors[0] < 0.02)
     # first order in 1/n, where the error is not itself accidentally small
     assert np.all((errors[1] < 0.3 * errors[0]) | (errors[1] < 1e-3))
@@ -119,21 +121,21 @@ def test_diluted_tokens_follow_the_diluted_continuum(slope):
 
 def test_pairs_at_one_time():
     c, slope = 0.9, 1.0
-    direct = theory.causal_correlation(c, 0.8, 0.3, slope)
+    direct = theory.causal.correlation(c, 0.8, 0.3, slope)
     direct += over_sources(
-        lambda s: theory.causal_correlation(c, 0.8, s, slope) * theory.causal_correlation(c, 0.3, s, slope), slope, 0.3
+        lambda s: theory.causal.correlation(c, 0.8, s, slope) * theory.causal.correlation(c, 0.3, s, slope), slope, 0.3
     )
-    np.testing.assert_allclose(theory.causal_pair_correlation(c, 0.8, 0.3, slope), direct, rtol=1e-11)
-    np.testing.assert_allclose(theory.causal_pair_correlation(c, 0.3, 0.8, slope), direct, rtol=1e-11)
+    np.testing.assert_allclose(theory.causal.pair_correlation(c, 0.8, 0.3, slope), direct, rtol=1e-11)
+    np.testing.assert_allclose(theory.causal.pair_correlation(c, 0.3, 0.8, slope), direct, rtol=1e-11)
 
 
 @pytest.mark.parametrize("slope", [0.0, 1.0, 30.0])
 def test_pairs_of_many_tokens(slope):
     c, source = 0.9, np.array([0.9, 0.995])
-    found = theory.causal_pair_correlation(c, 1.0, source, slope)
+    found = theory.causal.pair_correlation(c, 1.0, source, slope)
     errors = []
     for n in (200, 800):
-        matrix = theory.equal_time_correlations(c, n, slope)
+        matrix = theory.causal.equal_time_correlations(c, n, slope)
         errors.append(np.abs(n * matrix[-1, np.round(source * n).astype(int) - 1] / found - 1))
     # the first tokens, which many paths share, leave about n^(-1/2): a factor 2
     assert np.all(errors[1] < 0.6 * errors[0])
@@ -141,15 +143,17 @@ def test_pairs_of_many_tokens(slope):
 
 
 def test_printed_noise():
-    found = theory.prefix_noise([0.25, 0.5, 1, 1.5, 2])
+    found = theory.causal.prefix_noise([0.25, 0.5, 1, 1.5, 2])
     np.testing.assert_allclose(found, [1.753388, 3.441524, 16.843984, 98.033340, 617.064030], rtol=0, atol=5.1e-7)
-    np.testing.assert_allclose([theory.prefix_noise(1.0, s) for s in (1, 2)], [15.0845, 13.6493], rtol=0, atol=5.1e-5)
-    dilution = theory.softmax_dilution(1.0, 2)
-    rate = theory.causal_rates(1, 1.0, 2, "SA")
-    found = [theory.discrete_prefix_noise(rate * t, 2048, 0.0, dilution) for t in (1, 2, 3)]
+    np.testing.assert_allclose(
+        [theory.causal.prefix_noise(1.0, s) for s in (1, 2)], [15.0845, 13.6493], rtol=0, atol=5.1e-5
+    )
+    dilution = theory.causal.softmax_dilution(1.0, 2)
+    rate = theory.causal.rates(1, 1.0, 2, "SA")
+    found = [theory.causal.discrete_prefix_noise(rate * t, 2048, 0.0, dilution) for t in (1, 2, 3)]
     np.testing.assert_allclose(found, [2.86, 10.02, 36.6], rtol=0, atol=5.1e-2)
     np.testing.assert_allclose(found[:2], [2.86, 10.02], rtol=0, atol=5.1e-3)
-    np.testing.assert_allclose(theory.log_prefix_noise(1e4), 4e4 - 0.5 * np.log(4e4 * np.pi), atol=1e-4)
+    np.testing.assert_allclose(theory.causal.log_prefix_noise(1e4), 4e4 - 0.5 * np.log(4e4 * np.pi), atol=1e-4)
 
 
 @pytest.mark.parametrize("slope", [0.7, 5.0])
@@ -159,50 +163,52 @@ def test_noise_is_the_square_of_all_paths(slope):
 
     def heard(s):  # by the definition, over places p = s^x
         p = s[:, None] ** x
-        g = theory.causal_correlation(c, p, s[:, None], slope)
+        g = theory.causal.correlation(c, p, s[:, None], slope)
         return 1 - np.sum(weights * p * np.log(s)[:, None] * g, axis=1)
 
     total = over_sources(lambda s: heard(s) ** 2, slope, top=200.0, count=20)
-    np.testing.assert_allclose(theory.prefix_noise(c, slope), total, rtol=1e-9)
+    np.testing.assert_allclose(theory.causal.prefix_noise(c, slope), total, rtol=1e-9)
 
 
 def test_limits_of_noise():
-    np.testing.assert_allclose(theory.prefix_noise(1.0, 1e-7), theory.prefix_noise(1.0), rtol=1e-6)
+    np.testing.assert_allclose(theory.causal.prefix_noise(1.0, 1e-7), theory.causal.prefix_noise(1.0), rtol=1e-6)
     # all but a layer of 1/slope has e^{2c}; panels of every kind of slope lie on one curve e^{2c} + b/slope
     steep = np.array([60.0, 130.0, 1000.0])
-    layers = [s * (theory.prefix_noise(1.0, s) - np.exp(2)) for s in steep]
+    layers = [s * (theory.causal.prefix_noise(1.0, s) - np.exp(2)) for s in steep]
     np.testing.assert_allclose(layers, layers[-1], rtol=1e-10)
-    np.testing.assert_allclose(theory.prefix_noise(1.0, 1e4), np.exp(2), rtol=1e-3)
-    np.testing.assert_allclose(theory.attended_noise([0.5, 3.0]), theory.prefix_noise([0.5, 3.0]), rtol=1e-14)
+    np.testing.assert_allclose(theory.causal.prefix_noise(1.0, 1e4), np.exp(2), rtol=1e-3)
+    np.testing.assert_allclose(
+        theory.causal.attended_noise([0.5, 3.0]), theory.causal.prefix_noise([0.5, 3.0]), rtol=1e-14
+    )
 
 
 @pytest.mark.parametrize("slope", [0.0, 1.0, 8.0])
 def test_attended_noise(slope):
     c = 0.6
-    # at depth 0 it is the sum of the squared weights
-    squares = over_sources(lambda s: theory.causal_graphon(1.0, s, slope) ** 2, slope)
-    np.testing.assert_allclose(theory.attended_noise(0.0, slope), squares, rtol=1e-11)
+    # at time 0 it is the sum of the squared weights
+    squares = over_sources(lambda s: theory.causal.graphon(1.0, s, slope) ** 2, slope)
+    np.testing.assert_allclose(theory.causal.attended_noise(0.0, slope), squares, rtol=1e-11)
 
     def attended(s):  # the last token moves by what it attends to: dg/dc, an error of step^4
-        g = [theory.causal_correlation(c + step * 1e-3, 1.0, s, slope) for step in (-2, -1, 1, 2)]
+        g = [theory.causal.correlation(c + step * 1e-3, 1.0, s, slope) for step in (-2, -1, 1, 2)]
         return (g[0] - 8 * g[1] + 8 * g[2] - g[3]) / 12e-3
 
     np.testing.assert_allclose(
-        theory.attended_noise(c, slope), over_sources(lambda s: attended(s) ** 2, slope), rtol=1e-9
+        theory.causal.attended_noise(c, slope), over_sources(lambda s: attended(s) ** 2, slope), rtol=1e-9
     )
 
 
 def test_refusals():
     for call, word in [
-        (lambda: theory.causal_weights(2001, 1.0), "at most 2000"),
-        (lambda: theory.causal_weights(1, 1.0), "n is 1; it must be an integer from 2"),
-        (lambda: theory.causal_weights(10, [1.0, 2.0]), "give one number"),
-        (lambda: theory.last_row_correlations(1e3, 10, 1.0), "beyond c = 700"),
-        (lambda: theory.last_row_correlations(1.0, 10**8, 1.0), "at most 10000000"),
-        (lambda: theory.correlation_matrix(1.0, 10, 1.0, -1.0), "dilution is -1.0; it must be finite"),
-        (lambda: theory.prefix_noise(60.0, 1.0), "needs c <= 50"),
-        (lambda: theory.prefix_noise(1e4), "use log_prefix_noise"),
-        (lambda: theory.attended_noise(200.0), "beyond c = 175"),
+        (lambda: theory.causal.weights(2001, 1.0), "at most 2000"),
+        (lambda: theory.causal.weights(1, 1.0), "n is 1; it must be an integer from 2"),
+        (lambda: theory.causal.weights(10, [1.0, 2.0]), "give one number"),
+        (lambda: theory.causal.last_row_correlations(1e3, 10, 1.0), "beyond 700, give a smaller c"),
+        (lambda: theory.causal.last_row_correlations(1.0, 10**8, 1.0), "at most 10000000"),
+        (lambda: theory.causal.correlation_matrix(1.0, 10, 1.0, -1.0), "dilution is -1.0; it must be finite"),
+        (lambda: theory.causal.prefix_noise(60.0, 1.0), "needs c <= 50"),
+        (lambda: theory.causal.prefix_noise(1e4), "use log_prefix_noise"),
+        (lambda: theory.causal.attended_noise(200.0), "beyond 175, give a smaller c"),
     ]:
         with pytest.raises(ValueError, match=word):
             call()

@@ -6,7 +6,7 @@ from scipy.linalg import solve_banded
 from scipy.special import i0e, i1e
 
 from attnflow import theory
-from attnflow.theory.common_noise import _powers
+from attnflow.theory.random_layers.common_noise import _powers
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -14,7 +14,7 @@ EPS = np.finfo(float).eps
 
 
 def test_printed_means():
-    found = theory.poisson_order_mean([[0.25], [0.04], [0.64]], [1.0, 2.0])
+    found = theory.random_layers.poisson_order_mean([[0.25], [0.04], [0.64]], [1.0, 2.0])
     printed = [[0.283285, 0.313176], [0.049981, 0.061287], [0.659633, 0.677242]]
     # printed to 5e-7; .283285 and .061287 are one unit too large: they are .28328438 and .06128650
     np.testing.assert_allclose(found, printed, rtol=0, atol=1.1e-6)
@@ -42,7 +42,7 @@ def test_means_by_another_discretisation(u0, tau):
     coarse, fine = by_crank_nicolson(u0, tau, 200, 50), by_crank_nicolson(u0, tau, 400, 100)
     extrapolated = fine + (fine - coarse) / 3
     # the extrapolation is good to a tenth of what it changed
-    assert abs(theory.poisson_order_mean(u0, tau) - extrapolated) < 0.1 * abs(fine - coarse) + 1e-9
+    assert abs(theory.random_layers.poisson_order_mean(u0, tau) - extrapolated) < 0.1 * abs(fine - coarse) + 1e-9
 
 
 def test_the_poisson_kernel_moves_by_mobius_maps():
@@ -54,41 +54,48 @@ def test_the_poisson_kernel_moves_by_mobius_maps():
         t, e = np.tanh(np.abs(push) / 2), push / np.abs(push)
         w = (w + t * e) / (1 + t * e.conj() * w)
     u = np.abs(w) ** 2
-    for sample, value in ((u, theory.poisson_order_mean(u0, tau)), (np.log(u), theory.poisson_log_order(u0))):
+    for sample, value in (
+        (u, theory.random_layers.poisson_order_mean(u0, tau)),
+        (np.log(u), theory.random_layers.poisson_log_order(u0)),
+    ):
         # five standard errors, and the weak order 1 of a step of 1/40: its variance is 1/80 a step, its drift error 1/40 of that
         assert abs(sample.mean() - value) < 5 * sample.std() / np.sqrt(count) + 1 / 40 / 80
 
 
 def test_order_at_its_ends():
-    assert theory.poisson_order_mean([0, 1, 0.3], [5.0, 5.0, 0.0]).tolist() == [0, 1, 0.3]
-    assert theory.poisson_log_order(0.25) == np.log(0.25)
+    assert theory.random_layers.poisson_order_mean([0, 1, 0.3], [5.0, 5.0, 0.0]).tolist() == [0, 1, 0.3]
+    assert theory.random_layers.poisson_log_order(0.25) == np.log(0.25)
     # short times: u + tau u (1-u)^2/4 + tau^2/2 L(u (1-u)^2/4)
     u, tau = 0.3, 1e-3
-    np.testing.assert_allclose(theory.poisson_order_mean(u, tau), u + tau * u * (1 - u) ** 2 / 4, rtol=0, atol=tau**2)
-    grown = theory.poisson_order_mean(0.25, [1.0, 4.0, 16.0])
+    np.testing.assert_allclose(
+        theory.random_layers.poisson_order_mean(u, tau), u + tau * u * (1 - u) ** 2 / 4, rtol=0, atol=tau**2
+    )
+    grown = theory.random_layers.poisson_order_mean(0.25, [1.0, 4.0, 16.0])
     assert (np.diff(grown) > 0).all()
     assert grown[-1] < 1
     # a small start: u is e^{log u} with d log u = dB/sqrt(2), so that E u = u_0 e^{tau/4}
-    np.testing.assert_allclose(theory.poisson_order_mean(1e-9, 2.0), 1e-9 * np.exp(0.5), rtol=1e-6)
+    np.testing.assert_allclose(theory.random_layers.poisson_order_mean(1e-9, 2.0), 1e-9 * np.exp(0.5), rtol=1e-6)
 
 
 def test_printed_powers():
-    assert abs(theory.uniform_start_power(2, 1.0) - 0.1128) < 5.1e-5
-    assert abs(theory.uniform_start_power(2, 4.0) - 0.3089) < 5.1e-5
-    assert theory.uniform_start_power(3, 4.0) == 0
-    assert theory.uniform_start_power(2, 0.0) == 0
+    assert abs(theory.random_layers.uniform_start_power(2, 1.0) - 0.1128) < 5.1e-5
+    assert abs(theory.random_layers.uniform_start_power(2, 4.0) - 0.3089) < 5.1e-5
+    assert theory.random_layers.uniform_start_power(3, 4.0) == 0
+    assert theory.random_layers.uniform_start_power(2, 0.0) == 0
 
 
 @pytest.mark.parametrize(("d_k", "b"), [(1, 2.0), (2, 1.0), (2, 8.0), (3, 4.0), (7, 1.0)])
 def test_products_at_one_place_are_the_moments(d_k, b):
-    a, second = theory.attention_moments(b, 2, d_k)
+    a, second = theory.random_layers.attention_moments(b, 2, d_k)
     # the stated accuracy of both quadratures; a curvature of s is B = E |dm|^2
-    np.testing.assert_allclose(theory.uniform_products(0.0, b, d_k), a, rtol=1e-7)
+    np.testing.assert_allclose(theory.random_layers.uniform_products(0.0, b, d_k), a, rtol=1e-7)
     powers = _powers(b, d_k)
     k = 1 + 2 * np.arange(len(powers))
     if d_k > 1:  # for one row m jumps, and the sum converges too slowly
         np.testing.assert_allclose(2 * np.sum(k**2 * powers), second, rtol=2e-6)
-    np.testing.assert_allclose(theory.uniform_products([np.pi, np.pi / 2], b, d_k), [-a, 0], rtol=1e-7, atol=1e-14)
+    np.testing.assert_allclose(
+        theory.random_layers.uniform_products([np.pi, np.pi / 2], b, d_k), [-a, 0], rtol=1e-7, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize(("d_k", "b"), [(2, 4.0), (1, 1.0), (5, 2.0)])
@@ -102,7 +109,9 @@ def test_products_agree_with_sampled_matrices(d_k, b):
         kappa = np.linalg.norm(a, axis=1)
         means.append((i1e(kappa) / i0e(kappa) / kappa)[:, None] * a)
     product = np.sum(means[0] * means[1], axis=1)
-    assert abs(product.mean() - theory.uniform_products(angle, b, d_k)) < 5 * product.std() / np.sqrt(count)
+    assert abs(product.mean() - theory.random_layers.uniform_products(angle, b, d_k)) < 5 * product.std() / np.sqrt(
+        count
+    )
 
 
 def test_modes_of_one_layer_from_the_uniform_start():
@@ -118,21 +127,21 @@ def test_modes_of_one_layer_from_the_uniform_start():
     z = moved[:, 0] + 1j * moved[:, 1]
     power = np.abs(np.mean((z / np.abs(z)) ** 2, axis=1)) ** 2 / h
     # 64 labels alias steep softmax means by 1e-3 at most; the next order is sqrt(h) at most
-    assert abs(power.mean() - theory.uniform_start_power(2, b)) < 5 * power.std() / np.sqrt(count) + 2e-3
+    assert abs(power.mean() - theory.random_layers.uniform_start_power(2, b)) < 5 * power.std() / np.sqrt(count) + 2e-3
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: theory.poisson_order_mean(1.2, 1.0),
-        lambda: theory.poisson_order_mean(0.2, -1.0),
-        lambda: theory.poisson_log_order(0.0),
-        lambda: theory.uniform_start_power(0, 1.0),
-        lambda: theory.uniform_start_power(1000, 1.0),
-        lambda: theory.uniform_start_power(2, -1.0),
-        lambda: theory.uniform_start_power(2, 1.0, 0),
-        lambda: theory.uniform_products(1.0, 1.0, [2, 3]),
-        lambda: theory.uniform_products(np.nan, 1.0),
+        lambda: theory.random_layers.poisson_order_mean(1.2, 1.0),
+        lambda: theory.random_layers.poisson_order_mean(0.2, -1.0),
+        lambda: theory.random_layers.poisson_log_order(0.0),
+        lambda: theory.random_layers.uniform_start_power(0, 1.0),
+        lambda: theory.random_layers.uniform_start_power(1000, 1.0),
+        lambda: theory.random_layers.uniform_start_power(2, -1.0),
+        lambda: theory.random_layers.uniform_start_power(2, 1.0, 0),
+        lambda: theory.random_layers.uniform_products(1.0, 1.0, [2, 3]),
+        lambda: theory.random_layers.uniform_products(np.nan, 1.0),
     ],
 )
 def test_refusals(call):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special as sp
 
-from attnflow.theory import context
+from attnflow.theory.uniform import context
 
 pytestmark = pytest.mark.filterwarnings("error")
 

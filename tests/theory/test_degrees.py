@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import eval_gegenbauer, eval_legendre
 
-from attnflow.theory import degrees, spectrum
+from attnflow.theory.uniform import degrees, spectrum
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -133,9 +133,9 @@ def test_a_probability_on_degrees():
         (lambda: degrees.degree_weights(1.0, 1, 5), "d is 1"),
         (lambda: degrees.degree_weights(1.0, 3, 0), "count is 0"),
         (lambda: degrees.degree_weights(1.0, 3, [1, 2]), "count is"),
-        (lambda: degrees.truncation_degree(0.0, 1.0, 3), "tolerance is 0.0"),
-        (lambda: degrees.truncation_degree(1.0, 1.0, 3), "tolerance is 1.0"),
-        (lambda: degrees.truncation_degree(np.nan, 1.0, 3), "tolerance is nan"),
+        (lambda: degrees.truncation_degree(0.0, 1.0, 3), "tol is 0.0"),
+        (lambda: degrees.truncation_degree(1.0, 1.0, 3), "tol is 1.0"),
+        (lambda: degrees.truncation_degree(np.nan, 1.0, 3), "tol is nan"),
         (lambda: degrees.truncation_degree(0.1, np.inf, 3), "beta is inf"),
         (lambda: degrees.basis_size(-1, 3), "degree is -1"),
         (lambda: degrees.basis_size(3, 1), "d is 1"),

@@ -1,4 +1,4 @@
-"""The clock of depth, overlaps, hot tokens: tables, Gaussian quadrature, sampled layers."""
+"""The time of random layers, overlaps, hot tokens: tables, Gaussian quadrature, sampled layers."""
 
 import numpy as np
 import pytest
@@ -13,10 +13,10 @@ EPS = np.finfo(float).eps
 
 
 def test_the_clock_of_the_printed_scalings():
-    assert theory.canonical_time(64**-0.5, 64, 1) == 1
-    np.testing.assert_allclose(theory.canonical_time(1 / 64, 64, [1, 8]), [1 / 64, 1 / 512], rtol=4 * EPS)
+    assert theory.random_layers.canonical_time(64**-0.5, 64, 1) == 1
+    np.testing.assert_allclose(theory.random_layers.canonical_time(1 / 64, 64, [1, 8]), [1 / 64, 1 / 512], rtol=4 * EPS)
     np.testing.assert_allclose(
-        theory.canonical_time([0.1, 0.3, 1], [100, 44, 64], [1, 4, 64]), [1, 0.99, 1], rtol=4 * EPS
+        theory.random_layers.canonical_time([0.1, 0.3, 1], [100, 44, 64], [1, 4, 64]), [1, 0.99, 1], rtol=4 * EPS
     )
 
 
@@ -35,28 +35,30 @@ def test_the_clock_of_the_printed_scalings():
     ],
 )
 def test_regimes(step, layers, heads, mean, regime):
-    found = theory.depth_regime(step, layers, heads, mean)
+    found = theory.random_layers.regime(step, layers, heads, mean)
     assert found.regime == regime
-    assert found.time == theory.canonical_time(step, layers, heads)
+    assert found.time == theory.random_layers.canonical_time(step, layers, heads)
     assert found.drift_time == mean * step * layers
     assert found.error > 0
 
 
 def test_errors_of_the_limits():
-    assert theory.depth_regime(1.0, 64, 64).error == 1 / 64
-    np.testing.assert_allclose(theory.depth_regime(1e-3, 1000, 1, 1.0).error, 2e-3, rtol=1e-12)
-    np.testing.assert_allclose(theory.depth_regime(0.1, 100, 1, 1.0).error, 0.1 * 11 * 0.1, rtol=1e-12)
+    assert theory.random_layers.regime(1.0, 64, 64).error == 1 / 64
+    np.testing.assert_allclose(theory.random_layers.regime(1e-3, 1000, 1, 1.0).error, 2e-3, rtol=1e-12)
+    np.testing.assert_allclose(theory.random_layers.regime(0.1, 100, 1, 1.0).error, 0.1 * 11 * 0.1, rtol=1e-12)
 
 
 def test_initialisation_has_logits_of_deviation_one():
     d, d_k = 96, 12
     # entries of variance 1/d, tokens of norm sqrt(d), logits over sqrt(d_k): beta of unit tokens is d/sqrt(d_k)
-    np.testing.assert_allclose(theory.logit_scale(d / d_k**0.5, d**-0.5, d**-0.5, d_k), 1.0, rtol=8 * EPS)
+    np.testing.assert_allclose(theory.random_layers.logit_scale(d / d_k**0.5, d**-0.5, d**-0.5, d_k), 1.0, rtol=8 * EPS)
     rng = np.random.default_rng(5)
     q, k = rng.normal(size=(2, 20000, d_k, 8)) * np.array([0.7, 1.9])[:, None, None, None]
     logits = 0.6 * np.sum(q[..., 0] * k[..., 1], axis=1)
     # the fourth moment of a sum of 12 products is 3 + 6/12: the variance has the relative error sqrt(2.5/20000)
-    assert abs(np.var(logits) / theory.logit_scale(0.6, 0.7, 1.9, d_k) ** 2 - 1) < 5 * np.sqrt(2.5 / 20000)
+    assert abs(np.var(logits) / theory.random_layers.logit_scale(0.6, 0.7, 1.9, d_k) ** 2 - 1) < 5 * np.sqrt(
+        2.5 / 20000
+    )
 
 
 def test_drift_and_variation_are_those_of_a_layer():
@@ -77,8 +79,8 @@ def test_drift_and_variation_are_those_of_a_layer():
     drift = ((plus + minus) / 2 - r) / step**2
     variation = ((plus - minus) / 2 / step) ** 2
     expected = (
-        theory.overlap_drift(r, s[0, 1], s[0, 0], s[1, 1], d),
-        theory.overlap_variation(r, s[0, 1], s[0, 0], s[1, 1], d),
+        theory.random_layers.overlap_drift(r, s[0, 1], s[0, 0], s[1, 1], d),
+        theory.random_layers.overlap_variation(r, s[0, 1], s[0, 0], s[1, 1], d),
     )
     for sample, value in zip((drift, variation), expected, strict=True):
         error = sample.std() / np.sqrt(count)
@@ -93,10 +95,12 @@ def test_one_token_is_a_brownian_motion():
     both = [along + sign * pushed for sign in (1, -1)]
     cosine = np.mean([moved[:, 0] / np.linalg.norm(moved, axis=1) for moved in both], axis=0)
     # one layer of step sqrt(h): its next order is h^2
-    assert abs(cosine.mean() - theory.one_token_decay(h, d)) < 5 * cosine.std() / np.sqrt(count) + 2 * h**2
-    np.testing.assert_allclose(theory.one_token_decay(2.0, 8), np.exp(-7 / 8), rtol=4 * EPS)
+    assert (
+        abs(cosine.mean() - theory.random_layers.one_token_decay(h, d)) < 5 * cosine.std() / np.sqrt(count) + 2 * h**2
+    )
+    np.testing.assert_allclose(theory.random_layers.one_token_decay(2.0, 8), np.exp(-7 / 8), rtol=4 * EPS)
     # the drift of <x, x_0> has the same rate: the overlap with a token that does not move
-    np.testing.assert_allclose(theory.overlap_drift(0.3, 0, 1, 0, 8) / 0.3, -7 / 16, rtol=4 * EPS)
+    np.testing.assert_allclose(theory.random_layers.overlap_drift(0.3, 0, 1, 0, 8) / 0.3, -7 / 16, rtol=4 * EPS)
 
 
 def test_two_tokens_alone_on_the_circle():
@@ -110,7 +114,10 @@ def test_two_tokens_alone_on_the_circle():
     m = first[..., None] * x[0] + (1 - first[..., None]) * x[1]
     s = np.einsum("cid,cjd->cij", m, m)
     r = np.cos(1.0)
-    for rate, printed in ((theory.overlap_drift, -0.1097), (theory.overlap_variation, 0.28754)):
+    for rate, printed in (
+        (theory.random_layers.overlap_drift, -0.1097),
+        (theory.random_layers.overlap_variation, 0.28754),
+    ):
         sample = rate(r, np.clip(s[:, 0, 1], -1, 1), s[:, 0, 0], s[:, 1, 1], 2)
         assert abs(sample.mean() - printed) < 5 * sample.std() / np.sqrt(count) + 1e-4  # printed to 5e-5 or less
 
@@ -137,7 +144,9 @@ def test_small_logits_to_fourth_order():
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     gram = x @ x.T
     for i, j in ((0, 0), (0, 1), (1, 2)):
-        errors = [exact_products(gram, b, i, j) - theory.small_logit_products(gram, b)[i, j] for b in (0.1, 0.2)]
+        errors = [
+            exact_products(gram, b, i, j) - theory.random_layers.small_logit_products(gram, b)[i, j] for b in (0.1, 0.2)
+        ]
         assert 14 < errors[1] / errors[0] < 16.5  # b^4, and a share of b^6
         assert abs(errors[1]) < 0.2**4
 
@@ -145,13 +154,18 @@ def test_small_logits_to_fourth_order():
 def test_pairs_at_infinite_temperature():
     r = np.array([-0.5, -0.2, 0.3, 0.9])
     np.testing.assert_allclose(
-        theory.hot_pair_collapse_probability([0.5, 0, 1, -1, -0.5]), [2 / 3, 0.5, 1, 0, 1 / 3], rtol=4 * EPS
+        theory.random_layers.hot_pair_collapse_probability([0.5, 0, 1, -1, -0.5]),
+        [2 / 3, 0.5, 1, 0, 1 / 3],
+        rtol=4 * EPS,
     )
     # it is harmonic: drift times slope and half the variation times curvature cancel, with s = |mean|^2 = (1+R)/2
-    p = theory.hot_pair_collapse_probability
+    p = theory.random_layers.hot_pair_collapse_probability
     h, s = 1e-4, (1 + r) / 2
     slope, curvature = (p(r + h) - p(r - h)) / (2 * h), (p(r + h) - 2 * p(r) + p(r - h)) / h**2
-    drift, variation = theory.overlap_drift(r, s, s, s, 2), theory.overlap_variation(r, s, s, s, 2)
+    drift, variation = (
+        theory.random_layers.overlap_drift(r, s, s, s, 2),
+        theory.random_layers.overlap_variation(r, s, s, s, 2),
+    )
     np.testing.assert_allclose(
         drift * slope + variation * curvature / 2, 0, atol=1e-6
     )  # h^2 times fourth derivatives of 20
@@ -159,45 +173,47 @@ def test_pairs_at_infinite_temperature():
 
 def test_hot_tokens_in_many_dimensions():
     u0, tau = 0.1, 1.7
-    u = theory.hot_mean_square(u0, tau)
+    u = theory.random_layers.hot_mean_square(u0, tau)
     np.testing.assert_allclose(u / (1 - u), u0 / (1 - u0) * np.exp(tau), rtol=8 * EPS)
     n = 10  # orthonormal tokens: u = (1+(n-1) R)/n
-    r = theory.hot_overlap(0.0, 1 / n, tau)
-    np.testing.assert_allclose((1 + (n - 1) * r) / n, theory.hot_mean_square(1 / n, tau), rtol=8 * EPS)
+    r = theory.random_layers.hot_overlap(0.0, 1 / n, tau)
+    np.testing.assert_allclose((1 + (n - 1) * r) / n, theory.random_layers.hot_mean_square(1 / n, tau), rtol=8 * EPS)
     h = 1e-5
-    slope = (theory.hot_overlap(-0.3, u0, tau + h) - theory.hot_overlap(-0.3, u0, tau - h)) / (2 * h)
+    slope = (
+        theory.random_layers.hot_overlap(-0.3, u0, tau + h) - theory.random_layers.hot_overlap(-0.3, u0, tau - h)
+    ) / (2 * h)
     # the drift for d -> inf; central differences are good to h^2 and eps/h
-    np.testing.assert_allclose(slope, u * (1 - theory.hot_overlap(-0.3, u0, tau)), rtol=1e-9)
-    assert theory.hot_mean_square([0, 0.2, 1], 1e4).tolist() == [0, 1, 1]
-    np.testing.assert_allclose(theory.hot_overlap(0.2, [0, 0.5, 1], 1e4), [0.2, 1, 1], rtol=4 * EPS)
+    np.testing.assert_allclose(slope, u * (1 - theory.random_layers.hot_overlap(-0.3, u0, tau)), rtol=1e-9)
+    assert theory.random_layers.hot_mean_square([0, 0.2, 1], 1e4).tolist() == [0, 1, 1]
+    np.testing.assert_allclose(theory.random_layers.hot_overlap(0.2, [0, 0.5, 1], 1e4), [0.2, 1, 1], rtol=4 * EPS)
 
 
 @given(r=st.floats(-1, 1), a=st.floats(0, 1), c=st.floats(0, 1), share=st.floats(-1, 1), d=st.integers(2, 5000))
 @settings(max_examples=50, deadline=None)
 def test_variation_is_positive_and_symmetric(r, a, c, share, d):
     s = share * np.sqrt(a * c)
-    found = theory.overlap_variation(r, s, a, c, d)
+    found = theory.random_layers.overlap_variation(r, s, a, c, d)
     assert found >= -4 * EPS
-    assert found == theory.overlap_variation(r, s, c, a, d)
-    assert theory.overlap_drift(-r, -s, a, c, d) == -theory.overlap_drift(r, s, a, c, d)
+    assert found == theory.random_layers.overlap_variation(r, s, c, a, d)
+    assert theory.random_layers.overlap_drift(-r, -s, a, c, d) == -theory.random_layers.overlap_drift(r, s, a, c, d)
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: theory.canonical_time(-1, 2, 1),
-        lambda: theory.canonical_time("a", 2, 1),
-        lambda: theory.canonical_time(0.1, 2, 0),
-        lambda: theory.depth_regime(0.1, 2, 1, np.nan),
-        lambda: theory.logit_scale(1, -1, 1, 4),
-        lambda: theory.overlap_drift(1.5, 0, 1, 1, 3),
-        lambda: theory.overlap_variation(0.5, 0, 1, 1, 1),
-        lambda: theory.small_logit_products(np.ones((2, 3)), 0.1),
-        lambda: theory.small_logit_products(2 * np.eye(2), 0.1),
-        lambda: theory.hot_pair_collapse_probability(2.0),
-        lambda: theory.hot_mean_square(1.1, 1.0),
-        lambda: theory.hot_overlap(0.0, 0.5, -1.0),
-        lambda: theory.one_token_decay(np.inf, 3),
+        lambda: theory.random_layers.canonical_time(-1, 2, 1),
+        lambda: theory.random_layers.canonical_time("a", 2, 1),
+        lambda: theory.random_layers.canonical_time(0.1, 2, 0),
+        lambda: theory.random_layers.regime(0.1, 2, 1, np.nan),
+        lambda: theory.random_layers.logit_scale(1, -1, 1, 4),
+        lambda: theory.random_layers.overlap_drift(1.5, 0, 1, 1, 3),
+        lambda: theory.random_layers.overlap_variation(0.5, 0, 1, 1, 1),
+        lambda: theory.random_layers.small_logit_products(np.ones((2, 3)), 0.1),
+        lambda: theory.random_layers.small_logit_products(2 * np.eye(2), 0.1),
+        lambda: theory.random_layers.hot_pair_collapse_probability(2.0),
+        lambda: theory.random_layers.hot_mean_square(1.1, 1.0),
+        lambda: theory.random_layers.hot_overlap(0.0, 0.5, -1.0),
+        lambda: theory.random_layers.one_token_decay(np.inf, 3),
     ],
 )
 def test_refusals(call):

@@ -24,10 +24,10 @@ def exact(beta, d):
 @pytest.mark.parametrize("d", [2, 3, 4, 10, 33, 100, 10**4, 10**5])
 def test_energy_of_the_uniform_law_agrees_with_mpmath(d):
     """A few roundings; (a_0 e^(-beta) - 1)/(2 beta) taken as it stands loses 1e-16 log(Gamma(d/2))/beta."""
-    found = theory.energy_of_uniform(BETAS, d)
+    found = theory.landscape.energy_of_uniform(BETAS, d)
     for beta, value in zip(BETAS, found, strict=True):
         assert abs(mp.mpf(float(value)) / exact(beta, d) - 1) < 1e-14, (beta, d)
-    assert theory.energy_of_uniform(7.0, d) == found[BETAS.index(7.0)]
+    assert theory.landscape.energy_of_uniform(7.0, d) == found[BETAS.index(7.0)]
 
 
 def test_the_mean_is_as_small_as_the_shortcut_says():
@@ -48,7 +48,7 @@ def test_the_mean_is_as_small_as_the_shortcut_says():
 )
 def test_bad_arguments_are_refused(beta, d, words):
     with pytest.raises(ValueError, match=words):
-        theory.energy_of_uniform(beta, d)
+        theory.landscape.energy_of_uniform(beta, d)
 
 
 @pytest.mark.parametrize("model", ["SA", "USA0"])
@@ -77,9 +77,11 @@ def test_rates_of_the_energy_are_derivatives_along_the_field(model):
         both = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in both]
         return (level(both[0]) - level(both[1])) / (2 * h)
 
-    rate, error = theory.energy_rate_of_heads(matrices, x, np.full(n, 1 / n), beta, model)
+    rate, error = theory.landscape.energy_rate_of_heads(matrices, x, np.full(n, 1 / n), beta, model)
     assert rate == pytest.approx(derivative(matrices), rel=1e-6)
     assert 0 < error < 1e-8 * abs(rate)
-    assert theory.energy_rate_of_tokens(x, beta, model) == pytest.approx(derivative(np.eye(3)[None]), rel=1e-6)
+    assert theory.landscape.energy_rate_of_tokens(x, beta, model) == pytest.approx(
+        derivative(np.eye(3)[None]), rel=1e-6
+    )
     with pytest.raises(ValueError, match="USA0"):
-        theory.energy_rate_of_tokens(x, beta, "USA")
+        theory.landscape.energy_rate_of_tokens(x, beta, "USA")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from attnflow.theory import equiangular as eq
+from attnflow.theory.uniform import equiangular as eq
 
 pytestmark = pytest.mark.filterwarnings("error")
 

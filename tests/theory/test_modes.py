@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from attnflow.theory import modes
-from attnflow.theory.counting import count_circle_modes, count_line_modes
+from attnflow.theory.landscape import modes
+from attnflow.theory.landscape.counting import count_circle_modes, count_line_modes
 
 pytestmark = pytest.mark.filterwarnings("error")
 SEEDS = st.integers(0, 2**32 - 1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnflow.theory.norms import PLACEMENTS, norm_decay, norm_initial_rate, norm_overlap
+from attnflow.theory.uniform.norms import PLACEMENTS, norm_decay, norm_initial_rate, norm_overlap
 
 pytestmark = pytest.mark.filterwarnings("error")
 TIMES = np.array([0.5, 1, 2, 5, 20])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnflow.theory.perceptron import (
+from attnflow.theory.landscape.perceptron import (
     Landscape,
     critical_residuals,
     dirac_bound,
@@ -14,7 +14,7 @@ from attnflow.theory.perceptron import (
     first_variation,
     perceptron_energy,
 )
-from attnflow.theory.repulsion import (
+from attnflow.theory.landscape.repulsion import (
     circle_points,
     largest_potential,
     non_atomic_density,
@@ -99,14 +99,14 @@ def test_first_variation_is_the_slope_of_the_energy(seed, beta, activation, d):
     assert abs(slope - (phi[-1] - masses @ phi[:-1])) < 400 * EPS * size
 
 
-@given(seed=seeds, beta=betas, clock=st.sampled_from(["USA0", "USA"]))
+@given(seed=seeds, beta=betas, model=st.sampled_from(["USA0", "USA"]))
 @settings(max_examples=30, deadline=None)
-def test_no_measure_exceeds_the_dirac_bound(seed, beta, clock):
-    beta = min(beta, 700.0) if clock == "USA" else beta
+def test_no_measure_exceeds_the_dirac_bound(seed, beta, model):
+    beta = min(beta, 700.0) if model == "USA" else beta
     x, masses, network = _random(seed)
     height, angle = largest_potential(Landscape(*network))
-    bound = dirac_bound(beta, height, clock)
-    rest = (beta, Landscape(*network), clock)
+    bound = dirac_bound(beta, height, model)
+    rest = (beta, Landscape(*network), model)
     assert perceptron_energy(x, masses, *rest) <= bound
     top = perceptron_energy(circle_points([angle]), [1.0], *rest)
     # the Dirac reaches it: |x|^2 rounds to 1 - EPS, which beta multiplies in the exponent
@@ -148,17 +148,17 @@ def test_residual_is_the_derivative_of_the_first_variation():
     np.testing.assert_allclose(np.abs(up - down) / (2 * h), found, rtol=0, atol=3e-9)
 
 
-@pytest.mark.parametrize("clock", ["USA0", "USA"])
+@pytest.mark.parametrize("model", ["USA0", "USA"])
 @pytest.mark.parametrize("beta", [0.5, 3.0, 9.0])
 @pytest.mark.parametrize("share", [-1.0, 0.0, 0.3, 1.0])
-def test_non_atomic_density_does_not_move(beta, share, clock):
+def test_non_atomic_density_does_not_move(beta, share, model):
     """Phi is constant, by the trapezoidal rule, which converges faster than any power: 128 points leave I_127 < 1e-90."""
-    limit = float(non_atomic_threshold(beta, clock))
+    limit = float(non_atomic_threshold(beta, model))
     theta = 2 * np.pi * np.arange(128) / 128
-    mass = 2 * np.pi / 128 * non_atomic_density(theta, share * limit, beta, clock)
+    mass = 2 * np.pi / 128 * non_atomic_density(theta, share * limit, beta, model)
     assert mass.min() >= 0
     assert mass.sum() == pytest.approx(1, abs=1e-14)
-    factor = np.exp(beta) if clock == "USA" else 1.0
+    factor = np.exp(beta) if model == "USA" else 1.0
     kernel = factor * np.exp(beta * (np.cos(theta[:, None] - theta) - 1))
     phi = kernel @ mass / beta + share * limit * np.cos(theta)
     # rounding of a sum whose largest terms are factor/(128 beta), some 30 of them, each with relative error beta EPS
@@ -194,9 +194,9 @@ def test_dirac_stability_by_hand():
         assert (valley.critical, valley.against_splitting, valley.against_translation) == (True, True, False)
         deep = dirac_stability(pole, 2.0, Landscape(pole[None], [0.5], [-2.0]))  # Hessian 3: above 1 but below e^2
         assert not deep.against_splitting
-        assert dirac_stability(pole, 2.0, Landscape(pole[None], [0.5], [-2.0]), clock="USA").against_splitting
-        assert not dirac_stability(pole, 1.0, Landscape(pole[None], [0.5], [-2.0]), clock="USA").against_splitting
-        assert dirac_stability(pole, 1e4, Landscape(pole[None], [0.5], [-2.0]), clock="USA").against_splitting
+        assert dirac_stability(pole, 2.0, Landscape(pole[None], [0.5], [-2.0]), model="USA").against_splitting
+        assert not dirac_stability(pole, 1.0, Landscape(pole[None], [0.5], [-2.0]), model="USA").against_splitting
+        assert dirac_stability(pole, 1e4, Landscape(pole[None], [0.5], [-2.0]), model="USA").against_splitting
         # across: x_1 = 0 with b = 0.5 has gradient omega b e_1, tangent to the sphere
         across = dirac_stability(np.eye(d)[1], 2.0, Landscape(pole[None], [0.5], [0.4]))
         assert not across.critical
@@ -223,7 +223,7 @@ def test_hessian_is_the_second_derivative_along_great_circles(activation):
 
 
 def test_splitting_changes_the_energy_as_the_second_variation_says():
-    """Halves at +-h: E changes by (Hess - 1) h^2/2 on the USA0 clock, up to O(h^4) (relative h^2 (1 + beta))."""
+    """Halves at +-h: E changes by (Hess - 1) h^2/2 under USA0, up to O(h^4) (relative h^2 (1 + beta))."""
     network, beta, h = (np.array([[1.0, 0.0]]), np.array([0.5]), np.array([-2.0])), 2.0, 1e-3
     hessian = dirac_stability([1.0, 0.0], beta, Landscape(*network)).hessian_eigenvalues[0]
     whole = perceptron_energy(circle_points([0.0]), [1.0], beta, Landscape(*network))
@@ -284,20 +284,20 @@ def test_repulsive_minimiser_is_unique_and_minimal(seed, beta, shift):
 
 
 @pytest.mark.parametrize("beta", [0.5, 9.0, 400.0])
-@pytest.mark.parametrize("clock", ["USA0", "USA"])
-def test_repulsive_minimiser_finds_the_non_atomic_density(beta, clock):
+@pytest.mark.parametrize("model", ["USA0", "USA"])
+def test_repulsive_minimiser_finds_the_non_atomic_density(beta, model):
     """Below the threshold the density is the minimiser: Phi is the constant I_0(beta)/beta (times e^{-beta} on USA0)."""
-    u = 0.5 * float(non_atomic_threshold(beta, clock))
-    found = repulsive_minimiser(lambda t: u * np.cos(t), beta, clock=clock, points=240)
+    u = 0.5 * float(non_atomic_threshold(beta, model))
+    found = repulsive_minimiser(lambda t: u * np.cos(t), beta, model=model, points=240)
     with mp.workdps(25):
-        exact = mp.besseli(0, beta) / beta * (1 if clock == "USA" else mp.exp(-beta))
-        size = (mp.exp(beta) if clock == "USA" else 1) / mp.mpf(beta)
+        exact = mp.besseli(0, beta) / beta * (1 if model == "USA" else mp.exp(-beta))
+        size = (mp.exp(beta) if model == "USA" else 1) / mp.mpf(beta)
     # the grid of 240 integrates the kernel exactly up to I_240(400)/I_0(400) = e^{-72}; the solver stops at 1e-13
     assert abs(found.constant - float(exact)) < 1e-10 * float(size)
     assert found.circle_gap < 1e-10 * float(size)
     # the first moment is -u/(2 threshold); a moment off by x costs threshold * x^2 of energy, which the gap bounds
     moment = found.weights @ np.cos(found.angles)
-    assert abs(moment + 0.25) < np.sqrt((found.gap + 8 * EPS * float(size)) / float(non_atomic_threshold(beta, clock)))
+    assert abs(moment + 0.25) < np.sqrt((found.gap + 8 * EPS * float(size)) / float(non_atomic_threshold(beta, model)))
 
 
 def test_repulsive_minimiser_at_the_ends_of_the_range():
@@ -323,20 +323,20 @@ def test_repulsive_minimiser_at_the_ends_of_the_range():
         (lambda: perceptron_energy([[1.0, 0.0]], [0.5], 1.0, Landscape(*NETWORK)), "masses is"),
         (lambda: perceptron_energy([[1.0, 0.0]], [0.5, 0.5], 1.0, Landscape(*NETWORK)), "masses have"),
         (lambda: perceptron_energy([[1.0, 0.0]], [1.0], 0.0, Landscape(*NETWORK)), "beta is"),
-        (lambda: perceptron_energy([[1.0, 0.0]], [1.0], 800.0, Landscape(*NETWORK), clock="USA"), "beta is"),
+        (lambda: perceptron_energy([[1.0, 0.0]], [1.0], 800.0, Landscape(*NETWORK), model="USA"), "beta is"),
         (lambda: first_variation([2.0, 0.0], [[1.0, 0.0]], [1.0], 1.0, Landscape(*NETWORK)), "x is"),
-        (lambda: critical_residuals([[1.0, 0.0]], [1.0], 1.0, Landscape(*NETWORK), clock="SA"), "clock is"),
+        (lambda: critical_residuals([[1.0, 0.0]], [1.0], 1.0, Landscape(*NETWORK), model="SA"), "model is"),
         (lambda: dirac_bound(-1.0, 0.0), "beta is"),
         (lambda: largest_potential(Landscape(np.eye(3), np.zeros(3), np.ones(3))), "directions have shape"),
         (lambda: dirac_stability([[1.0, 0.0]], 1.0, Landscape(*NETWORK)), "x0 has shape"),
         (lambda: dirac_stability([0.2, np.sqrt(0.96)], 1.0, Landscape(*NETWORK)), "kink"),
-        (lambda: dirac_stability([1.0, 0.0], 1.0, Landscape(*NETWORK), clock="SA"), "clock is"),
+        (lambda: dirac_stability([1.0, 0.0], 1.0, Landscape(*NETWORK), model="SA"), "model is"),
         (lambda: non_atomic_density(0.0, 0.0142, 9.0), "u is"),
         (lambda: non_atomic_density(0.0, np.nan, 9.0), "u is"),
         (lambda: non_atomic_threshold(0.0), "beta is"),
         (lambda: repulsive_minimiser(np.cos, -1.0), "beta is"),
         (lambda: repulsive_minimiser(np.cos, 1.0, points=2), "points is"),
-        (lambda: repulsive_minimiser(np.cos, 1.0, tolerance=0.0), "tolerance is"),
+        (lambda: repulsive_minimiser(np.cos, 1.0, tol=0.0), "tol is"),
         (lambda: repulsive_minimiser(lambda t: t[:3], 1.0), "field returned"),
         (lambda: repulsive_minimiser(lambda t: t * np.nan, 1.0), "field returned"),
     ],

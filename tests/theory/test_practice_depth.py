@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 
 from attnflow import theory
-from attnflow.theory import practice_depth
+from attnflow.theory.random_layers import practice
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 
 def values(**changes):
     case = {"layers": 400, "heads": 4, "d": 64, "d_k": 16, "context": 32, "step": 0.5, "logit_scale": 2.0} | changes
-    return {one.quantity: one for one in theory.predict_depth(**case)}, case
+    return {one.quantity: one for one in theory.random_layers.predict_layers(**case)}, case
 
 
 def test_a_large_network():
-    found = {one.quantity: one for one in theory.predict_depth(96, 64, 4096, 128, 8192, 1.0)}
-    assert found["depth as time"].value == 1.5
-    assert "diffusive" in found["depth as time"].statement
+    found = {one.quantity: one for one in theory.random_layers.predict_layers(96, 64, 4096, 128, 8192, 1.0)}
+    assert found["layers as time"].value == 1.5
+    assert "diffusive" in found["layers as time"].statement
     # small times at b = 1: u = |mean|^2 grows like e^{0.9997 tau} from 1/8192, R = u - 1/8192
     assert found["overlap at the end"].value == pytest.approx(np.expm1(1.5) / 8192, rel=0.02)
     assert found["overlap 0.5"].value is None
@@ -37,7 +37,7 @@ def test_a_large_network():
 
 def test_layers_lie_on_the_curve():
     found, case = values()
-    layer, overlap = theory.depth_curve(**case, count=401)
+    layer, overlap = theory.random_layers.layer_curve(**case, count=401)
     assert layer[0] == 0
     assert layer[-1] == 400
     assert overlap[0] == pytest.approx(0, abs=1e-12)
@@ -45,8 +45,8 @@ def test_layers_lie_on_the_curve():
     assert (np.diff(overlap) > 0).all()
     for level in (0.5, 0.9):
         assert np.interp(found[f"overlap {level:g}"].value, layer, overlap) == pytest.approx(level, abs=1e-4)
-    assert len(theory.depth_curve(**case, count=5)[0]) == 5
-    assert theory.depth_curve(**(case | {"layers": 3}))[0].tolist() == [0, 1, 2, 3]
+    assert len(theory.random_layers.layer_curve(**case, count=5)[0]) == 5
+    assert theory.random_layers.layer_curve(**(case | {"layers": 3}))[0].tolist() == [0, 1, 2, 3]
 
 
 def test_elasticities_are_those_of_the_layers():
@@ -111,4 +111,4 @@ def test_refusals(changes):
 
 
 def test_the_smallest_sizes_are_taken():
-    assert practice_depth._sizes(1, 1, 4, 1, 2) == (1, 1, 4, 1, 2)
+    assert practice._sizes(1, 1, 4, 1, 2) == (1, 1, 4, 1, 2)

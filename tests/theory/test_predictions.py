@@ -13,7 +13,9 @@ def test_a_prediction_on_the_circle():
     assert found["dominant degree"].value == 4
     assert found["clusters"].value == pytest.approx(3.659448, abs=1e-6)
     assert found["growth rates"].value[3] == pytest.approx(0.704497, abs=1e-6)
-    assert found["plateau lifetime"].value == pytest.approx(np.log10(theory.merge_time(np.pi / 2, 9.0)), abs=1e-9)
+    assert found["plateau lifetime"].value == pytest.approx(
+        np.log10(theory.merging.merge_time(np.pi / 2, 9.0)), abs=1e-9
+    )
     assert "hemisphere" not in found
 
 

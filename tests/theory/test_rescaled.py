@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from attnflow.theory import pair_delay, pair_departure, regular_radius
+from attnflow.theory.landscape import pair_delay, pair_departure, regular_radius
 
 VALUE = np.array([[1.0, 0.3, 0.0], [-0.2, 0.1, 0.5], [0.1, -0.5, 0.1]])
 START = np.array([0.7, -0.3, 0.2])
@@ -68,7 +68,7 @@ def test_what_has_no_such_solution_is_refused():
         pair_delay(np.eye(2), [1.0, 0.0], middle=-1.0)
     with pytest.raises(ValueError, match="at least 0"):
         pair_delay(np.eye(2), [1.0, 0.0], -1.0)
-    with pytest.raises(ValueError, match="another mean"):
+    with pytest.raises(ValueError, match="has the mean"):
         regular_radius([[1.0, 0.0], [0.0, 1.0]], 1.0)
     with pytest.raises(ValueError, match="unit vectors"):
         regular_radius([[2.0, 0.0], [-2.0, 0.0]], 1.0)

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 
 from attnflow import theory
-from attnflow.theory.gaussian_softmax import common_weight
+from attnflow.theory.random_layers.gaussian_softmax import common_weight
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -46,7 +46,7 @@ def by_hermite(n, s, rho, count):
     ],
 )
 def test_weights_by_brute_force(n, s, rho, count, tolerance):
-    assert abs(theory.simplex_weights(n, s, rho) - by_hermite(n, s, rho, count)) < tolerance
+    assert abs(theory.random_layers.simplex_weights(n, s, rho) - by_hermite(n, s, rho, count)) < tolerance
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_weights_agree_with_samples(n, s, rho):
     else:
         heard = [np.exp(s * (part - part.max(axis=1, keepdims=True))) for part in both]
         product = np.sum(heard[0] * heard[1], axis=1) / heard[0].sum(axis=1) / heard[1].sum(axis=1)
-    assert abs(product.mean() - theory.simplex_weights(n, s, rho)) < 5 * product.std() / np.sqrt(count)
+    assert abs(product.mean() - theory.random_layers.simplex_weights(n, s, rho)) < 5 * product.std() / np.sqrt(count)
 
 
 def test_printed_weights():
@@ -79,7 +79,7 @@ def test_printed_weights():
         1024: [0.99736, 0.97418, 0.73477, 0.40729],
     }
     for n, row in tables.items():
-        found = [theory.simplex_growth(n, b) for b in (1, 2, 4, 8)]
+        found = [theory.random_layers.simplex_growth(n, b) for b in (1, 2, 4, 8)]
         np.testing.assert_allclose([own for own, _ in found], row, rtol=0, atol=5.1e-7)
         np.testing.assert_allclose([rate for _, rate in found], growth[n], rtol=0, atol=5.1e-6)
     half = {
@@ -91,40 +91,52 @@ def test_printed_weights():
         (1024, 4): (0.112058, 0.014527),
     }
     for (n, b), row in half.items():
-        np.testing.assert_allclose(theory.simplex_weights(n, b * 0.5**0.5, [1, 0.5]), row, rtol=0, atol=5.1e-7)
+        np.testing.assert_allclose(
+            theory.random_layers.simplex_weights(n, b * 0.5**0.5, [1, 0.5]), row, rtol=0, atol=5.1e-7
+        )
 
 
 def test_identities_of_the_weights():
     for n in (2, 50, 4096):
         for s in (0.2, 1.0, 3.0, 8.0):
             h = 1e-3
-            plus, minus = theory.simplex_weights(n, s, [h, -h])
-            own = float(theory.simplex_weights(n, s, 1.0))
+            plus, minus = theory.random_layers.simplex_weights(n, s, [h, -h])
+            own = float(theory.random_layers.simplex_weights(n, s, 1.0))
             # no correlation: no common preference, and the slope s^2 (1-f)^2/(n-1); the second order is (h s^2)^2 n^-1
             np.testing.assert_allclose((plus + minus) / 2, 1 / n, rtol=4 * (h * s * s) ** 2 + 1e-9)
             np.testing.assert_allclose(
                 (plus - minus) / (2 * h), s**2 * (1 - own) ** 2 / (n - 1), rtol=2 * (h * s * s) ** 2 + 1e-6
             )
-    np.testing.assert_allclose(theory.simplex_weights(20, 0.01, 0.3), (1 + 0.3e-4 * (1 - 1 / 20)) / 20, rtol=1e-8)
+    np.testing.assert_allclose(
+        theory.random_layers.simplex_weights(20, 0.01, 0.3), (1 + 0.3e-4 * (1 - 1 / 20)) / 20, rtol=1e-8
+    )
     # n -> inf at fixed s: e^{rho s^2}/n with relative corrections e^{4 s^2}/n or so
-    np.testing.assert_allclose(theory.simplex_weights(10**7, 1.0, [1.0, 0.4]) * 10**7, np.exp([1.0, 0.4]), rtol=1e-4)
-    assert theory.simplex_weights(9, [0, 2.0], [0.4, 0.0]).tolist() == [1 / 9, 1 / 9]
-    assert theory.simplex_weights(1, 3.0, 0.5) == 1
+    np.testing.assert_allclose(
+        theory.random_layers.simplex_weights(10**7, 1.0, [1.0, 0.4]) * 10**7, np.exp([1.0, 0.4]), rtol=1e-4
+    )
+    assert theory.random_layers.simplex_weights(9, [0, 2.0], [0.4, 0.0]).tolist() == [1 / 9, 1 / 9]
+    assert theory.random_layers.simplex_weights(1, 3.0, 0.5) == 1
     # rho -> 1 joins the double integral to the single one
     np.testing.assert_allclose(
-        theory.simplex_weights(64, [1, 4, 8], 1 - 1e-12), theory.simplex_weights(64, [1, 4, 8], 1), rtol=1e-9
+        theory.random_layers.simplex_weights(64, [1, 4, 8], 1 - 1e-12),
+        theory.random_layers.simplex_weights(64, [1, 4, 8], 1),
+        rtol=1e-9,
     )
 
 
 def test_hardmax_of_two_and_three_tokens():
     rho = np.array([-0.8, 0.1, 0.5, 0.999])
-    np.testing.assert_allclose(theory.simplex_weights(2, np.inf, rho), 0.5 + np.arcsin(rho) / np.pi, rtol=1e-12)
+    np.testing.assert_allclose(
+        theory.random_layers.simplex_weights(2, np.inf, rho), 0.5 + np.arcsin(rho) / np.pi, rtol=1e-12
+    )
     # three tokens: P(both largest at the first place) is an orthant of R^4 with correlations 1/2, rho, rho/2, by Cheng 1969
     across, half = np.arcsin(rho), np.arcsin(rho / 2)
     orthant = 1 / 9 + (across + half) / (4 * np.pi) + (across**2 - half**2) / (4 * np.pi**2)
-    np.testing.assert_allclose(theory.simplex_weights(3, np.inf, rho), 3 * orthant, rtol=1e-12)
+    np.testing.assert_allclose(theory.random_layers.simplex_weights(3, np.inf, rho), 3 * orthant, rtol=1e-12)
     np.testing.assert_allclose(
-        theory.simplex_weights(12, 500.0, 0.5), theory.simplex_weights(12, np.inf, 0.5), rtol=1e-4
+        theory.random_layers.simplex_weights(12, 500.0, 0.5),
+        theory.random_layers.simplex_weights(12, np.inf, 0.5),
+        rtol=1e-4,
     )
 
 
@@ -133,10 +145,10 @@ def test_hardmax_growth():
         mean = quad(
             lambda z, n=n: z * n * np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * ndtr(z) ** (n - 1), -9, 9, epsabs=1e-12
         )[0]
-        own, rate = theory.simplex_growth(n, np.inf)
+        own, rate = theory.random_layers.simplex_growth(n, np.inf)
         assert own == 1
         np.testing.assert_allclose(rate, mean**2 / (n - 1) - 1 / n, rtol=1e-8, atol=1e-12)
-        np.testing.assert_allclose(theory.simplex_growth(n, 900.0)[1], rate, atol=5e-3)
+        np.testing.assert_allclose(theory.random_layers.simplex_growth(n, 900.0)[1], rate, atol=5e-3)
 
 
 def test_products_of_a_simplex_are_sums_of_weights():
@@ -146,15 +158,17 @@ def test_products_of_a_simplex_are_sums_of_weights():
     logits = b * np.einsum("ia,cab,jb->cij", root[:2], np.random.default_rng(6).normal(size=(count, n, n)), root)
     heard = np.exp(logits - logits.max(axis=2, keepdims=True))
     means = heard / heard.sum(axis=2, keepdims=True) @ root
-    f, g = theory.simplex_weights(n, b * np.sqrt(1 - gamma), [1, gamma])
+    f, g = theory.random_layers.simplex_weights(n, b * np.sqrt(1 - gamma), [1, gamma])
     for pair, value in (((0, 1), gamma + (1 - gamma) * g), ((0, 0), gamma + (1 - gamma) * f)):
         product = np.sum(means[:, pair[0]] * means[:, pair[1]], axis=1)
         assert abs(product.mean() - value) < 5 * product.std() / np.sqrt(count)
     s, p = gamma + (1 - gamma) * g, gamma + (1 - gamma) * f
     np.testing.assert_allclose(
-        theory.simplex_drift(gamma, n, b, 24), theory.overlap_drift(gamma, s, p, p, 24), rtol=1e-13
+        theory.random_layers.simplex_drift(gamma, n, b, 24),
+        theory.random_layers.overlap_drift(gamma, s, p, p, 24),
+        rtol=1e-13,
     )
-    np.testing.assert_allclose(theory.simplex_drift(gamma, n, b), s - gamma * p, rtol=1e-13)
+    np.testing.assert_allclose(theory.random_layers.simplex_drift(gamma, n, b), s - gamma * p, rtol=1e-13)
 
 
 COLLAPSE = {
@@ -172,62 +186,70 @@ def test_printed_collapse_times(n):
         # one unit of the fourth digit; the printed hardmax column is 0.02 to 0.05 % too large (next test)
         unit = np.array([10.0 ** -len(part.split(".")[1]) for part in entry.split("/")])
         tolerance = unit + (6e-4 * printed if b == np.inf else 0)
-        assert (np.abs(theory.collapse_time(n, b, [0.5, 0.9]) - printed) < tolerance).all()
+        assert (np.abs(theory.random_layers.collapse_time(n, b, [0.5, 0.9]) - printed) < tolerance).all()
 
 
 def test_collapse_time_of_hardmax_without_interpolation():
     found = quad(lambda gamma: 1 / ((1 - gamma) * common_weight(16, np.inf, gamma)), 0, 0.5, epsabs=1e-7, epsrel=1e-7)[
         0
     ]
-    np.testing.assert_allclose(theory.collapse_time(16, np.inf, 0.5), found, rtol=1e-6)
+    np.testing.assert_allclose(theory.random_layers.collapse_time(16, np.inf, 0.5), found, rtol=1e-6)
     assert abs(found - 5.4452) < 5e-5
 
 
 def test_paths_at_the_printed_times():
     tau = np.arange(1.0, 7.0)
     printed = [0.0960, 0.2815, 0.5384, 0.7659, 0.8999, 0.9608]
-    np.testing.assert_allclose(theory.simplex_path(16, 1, tau, d=4096), printed, rtol=0, atol=6e-5)
+    np.testing.assert_allclose(theory.random_layers.simplex_path(16, 1, tau, d=4096), printed, rtol=0, atol=6e-5)
     printed = [0.0819, 0.2139, 0.4054, 0.6306, 0.8182, 0.9244]
-    np.testing.assert_allclose(theory.simplex_path(16, 4, tau, d=4096), printed, rtol=0, atol=6e-5)
-    assert abs(theory.simplex_path(64, 4, 5.0, d=4096) - 0.4119) < 6e-5
+    np.testing.assert_allclose(theory.random_layers.simplex_path(16, 4, tau, d=4096), printed, rtol=0, atol=6e-5)
+    assert abs(theory.random_layers.simplex_path(64, 4, 5.0, d=4096) - 0.4119) < 6e-5
 
 
 @pytest.mark.parametrize(("n", "b", "d"), [(16, 4.0, np.inf), (5, 2.0, 8)])
 def test_paths_by_a_plain_integrator(n, b, d):
     gamma, h = 0.1, 0.1
     for _ in range(8):
-        k1 = theory.simplex_drift(gamma, n, b, d)
-        k2 = theory.simplex_drift(gamma + h / 2 * k1, n, b, d)
-        k3 = theory.simplex_drift(gamma + h / 2 * k2, n, b, d)
-        k4 = theory.simplex_drift(gamma + h * k3, n, b, d)
+        k1 = theory.random_layers.simplex_drift(gamma, n, b, d)
+        k2 = theory.random_layers.simplex_drift(gamma + h / 2 * k1, n, b, d)
+        k3 = theory.random_layers.simplex_drift(gamma + h / 2 * k2, n, b, d)
+        k4 = theory.random_layers.simplex_drift(gamma + h * k3, n, b, d)
         gamma += h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
     # RK4: h^4/100; the interpolation of log f and log g is good to 1e-6
-    np.testing.assert_allclose(theory.simplex_path(n, b, 0.8, 0.1, d), gamma, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(theory.random_layers.simplex_path(n, b, 0.8, 0.1, d), gamma, rtol=0, atol=2e-6)
 
 
 def test_infinite_temperature_is_closed():
-    np.testing.assert_allclose(theory.collapse_time(100, 0, 0.5), np.log(101), rtol=8 * EPS)
+    np.testing.assert_allclose(theory.random_layers.collapse_time(100, 0, 0.5), np.log(101), rtol=8 * EPS)
     tau = np.linspace(0, 30, 7)
-    np.testing.assert_allclose(theory.simplex_path(20, 0, tau), theory.hot_overlap(0, 1 / 20, tau), atol=8 * EPS)
-    # near b = 0 the integrator must say the same: the corrections are b^2 = 1e-8
-    np.testing.assert_allclose(theory.simplex_path(20, 1e-4, tau), theory.simplex_path(20, 0, tau), atol=1e-6)
     np.testing.assert_allclose(
-        theory.collapse_time(20, 0, [0.5, 0.9], d=10**9), theory.collapse_time(20, 0, [0.5, 0.9]), rtol=1e-7
+        theory.random_layers.simplex_path(20, 0, tau), theory.random_layers.hot_overlap(0, 1 / 20, tau), atol=8 * EPS
+    )
+    # near b = 0 the integrator must say the same: the corrections are b^2 = 1e-8
+    np.testing.assert_allclose(
+        theory.random_layers.simplex_path(20, 1e-4, tau), theory.random_layers.simplex_path(20, 0, tau), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        theory.random_layers.collapse_time(20, 0, [0.5, 0.9], d=10**9),
+        theory.random_layers.collapse_time(20, 0, [0.5, 0.9]),
+        rtol=1e-7,
     )
 
 
 def test_ends_of_the_path():
     for b in (0.0, 1.0, np.inf):
-        np.testing.assert_allclose(theory.simplex_drift(0.0, 30, b), 1 / 30, rtol=1e-13)
-        np.testing.assert_allclose(theory.simplex_drift(0.0, 30, b, 50), 48 / 50 / 30, rtol=1e-13)
-    gap = theory.simplex_path(16, 1.0, [30, 31], d=64, gap=True)
+        np.testing.assert_allclose(theory.random_layers.simplex_drift(0.0, 30, b), 1 / 30, rtol=1e-13)
+        np.testing.assert_allclose(theory.random_layers.simplex_drift(0.0, 30, b, 50), 48 / 50 / 30, rtol=1e-13)
+    gap = theory.random_layers.simplex_path(16, 1.0, [30, 31], d=64, gap=True)
     assert gap[0] < 1e-10
     np.testing.assert_allclose(np.log(gap[0] / gap[1]), 61 / 64, rtol=1e-6)
-    assert theory.simplex_drift(1.0, 16, 3.0, 8) == 0
-    assert theory.collapse_time(16, 1.0, 1.0) == np.inf
-    assert theory.collapse_time(16, np.inf, 0.9, d=4) == np.inf  # hardmax in 8 dimensions stops on the way
-    assert theory.simplex_path(16, 2.0, 0.0, 0.25) == pytest.approx(0.25, abs=1e-15)
-    assert theory.simplex_path(2, 3.0, 4.0, -0.9) > 0.5
+    assert theory.random_layers.simplex_drift(1.0, 16, 3.0, 8) == 0
+    assert theory.random_layers.collapse_time(16, 1.0, 1.0) == np.inf
+    assert (
+        theory.random_layers.collapse_time(16, np.inf, 0.9, d=4) == np.inf
+    )  # hardmax in 8 dimensions stops on the way
+    assert theory.random_layers.simplex_path(16, 2.0, 0.0, 0.25) == pytest.approx(0.25, abs=1e-15)
+    assert theory.random_layers.simplex_path(2, 3.0, 4.0, -0.9) > 0.5
 
 
 @given(
@@ -238,11 +260,11 @@ def test_ends_of_the_path():
 )
 @settings(max_examples=4, deadline=None)
 def test_times_and_paths_are_inverse(n, b, begin, rise):
-    time = float(theory.collapse_time(n, b, begin + rise, overlap0=begin))
+    time = float(theory.random_layers.collapse_time(n, b, begin + rise, overlap0=begin))
     # both integrate the same speed: the integrator to 1e-10 a step, Gauss-Legendre on pieces of 1/2 to 1e-9
-    assert abs(theory.simplex_path(n, b, time, begin) - (begin + rise)) < 1e-6
-    later = theory.collapse_time(n, b, 0.95, overlap0=begin + rise)
-    np.testing.assert_allclose(time + later, theory.collapse_time(n, b, 0.95, overlap0=begin), rtol=1e-6)
+    assert abs(theory.random_layers.simplex_path(n, b, time, begin) - (begin + rise)) < 1e-6
+    later = theory.random_layers.collapse_time(n, b, 0.95, overlap0=begin + rise)
+    np.testing.assert_allclose(time + later, theory.random_layers.collapse_time(n, b, 0.95, overlap0=begin), rtol=1e-6)
 
 
 def test_long_contexts_and_cold_ones():
@@ -250,31 +272,33 @@ def test_long_contexts_and_cold_ones():
     for n, b in ((8192, 8.0), (64, 20.0)):
         gamma = np.array([0.013, 0.37, 0.81, 0.987])
         h = 1e-4
-        path = theory.simplex_path(n, b, theory.collapse_time(n, b, gamma))
+        path = theory.random_layers.simplex_path(n, b, theory.random_layers.collapse_time(n, b, gamma))
         np.testing.assert_allclose(path, gamma, atol=1e-6)
-        times = theory.collapse_time(n, b, np.concatenate([gamma - h, gamma + h])).reshape(2, -1)
+        times = theory.random_layers.collapse_time(n, b, np.concatenate([gamma - h, gamma + h])).reshape(2, -1)
         # central differences of the time: h^2 times the third derivative, at most 1/(1-gamma)^2 of the first
-        np.testing.assert_allclose(2 * h / (times[1] - times[0]), theory.simplex_drift(gamma, n, b), rtol=1e-4)
+        np.testing.assert_allclose(
+            2 * h / (times[1] - times[0]), theory.random_layers.simplex_drift(gamma, n, b), rtol=1e-4
+        )
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: theory.simplex_weights(0, 1.0, 0.5),
-        lambda: theory.simplex_weights(10**9, 1.0, 0.5),
-        lambda: theory.simplex_weights(5, -1.0, 0.5),
-        lambda: theory.simplex_weights(5, 1.0, 1.5),
-        lambda: theory.simplex_weights(5, 1e4, 1 - 1e-9),
-        lambda: theory.simplex_drift(-0.3, 5, 1.0),
-        lambda: theory.simplex_drift(0.3, 1, 1.0),
-        lambda: theory.simplex_drift(0.3, 5, -1.0),
-        lambda: theory.simplex_drift(0.3, 5, 1e5),
-        lambda: theory.simplex_drift(0.3, 5, 1.0, 1),
-        lambda: theory.simplex_path(5, 1.0, -1.0),
-        lambda: theory.simplex_path(5, 1.0, 1.0, 1.0),
-        lambda: theory.simplex_path(5, 1.0, 1.0, [0.1, 0.2]),
-        lambda: theory.collapse_time(5, 1.0, 0.1, overlap0=0.2),
-        lambda: theory.simplex_growth(5, np.nan),
+        lambda: theory.random_layers.simplex_weights(0, 1.0, 0.5),
+        lambda: theory.random_layers.simplex_weights(10**9, 1.0, 0.5),
+        lambda: theory.random_layers.simplex_weights(5, -1.0, 0.5),
+        lambda: theory.random_layers.simplex_weights(5, 1.0, 1.5),
+        lambda: theory.random_layers.simplex_weights(5, 1e4, 1 - 1e-9),
+        lambda: theory.random_layers.simplex_drift(-0.3, 5, 1.0),
+        lambda: theory.random_layers.simplex_drift(0.3, 1, 1.0),
+        lambda: theory.random_layers.simplex_drift(0.3, 5, -1.0),
+        lambda: theory.random_layers.simplex_drift(0.3, 5, 1e5),
+        lambda: theory.random_layers.simplex_drift(0.3, 5, 1.0, 1),
+        lambda: theory.random_layers.simplex_path(5, 1.0, -1.0),
+        lambda: theory.random_layers.simplex_path(5, 1.0, 1.0, 1.0),
+        lambda: theory.random_layers.simplex_path(5, 1.0, 1.0, [0.1, 0.2]),
+        lambda: theory.random_layers.collapse_time(5, 1.0, 0.1, overlap0=0.2),
+        lambda: theory.random_layers.simplex_growth(5, np.nan),
     ],
 )
 def test_refusals(call):

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ive
 
-from attnflow.theory import rings, spectrum
+from attnflow.theory.landscape import rings
+from attnflow.theory.uniform import spectrum
 
 pytestmark = pytest.mark.filterwarnings("error")
 

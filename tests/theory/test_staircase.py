@@ -5,8 +5,8 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq, minimize_scalar
 
-from attnflow.theory import merging
-from attnflow.theory.staircase import limit_staircase, log_plateau_bound
+from attnflow.theory.merging import pairs as merging
+from attnflow.theory.merging.staircase import limit_staircase, log_plateau_bound
 
 EPS = np.finfo(float).eps
 MODELS = ["SA", "USA0", "USA"]

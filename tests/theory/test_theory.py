@@ -21,18 +21,18 @@ from attnflow import special, theory
     ],
 )
 def test_growth_rate_tables(beta, d, rates):
-    np.testing.assert_allclose(theory.growth_rates(beta, d, np.arange(1, 7)), rates, atol=6e-7)
+    np.testing.assert_allclose(theory.uniform.growth_rates(beta, d, np.arange(1, 7)), rates, atol=6e-7)
 
 
 def test_growth_rates_of_usa_and_limits():
     np.testing.assert_allclose(
-        theory.growth_rates(5.0, 2, [1, 2, 3, 4], "USA"), [4.86713, 14.0045, 18.5961, 16.3464], rtol=1e-5
+        theory.uniform.growth_rates(5.0, 2, [1, 2, 3, 4], "USA"), [4.86713, 14.0045, 18.5961, 16.3464], rtol=1e-5
     )
-    np.testing.assert_allclose(theory.growth_rates(0.0, 5, [0, 1, 2]), [0, 4 / 5, 0], atol=1e-15)
-    every = theory.growth_rates(100.0, 3)
+    np.testing.assert_allclose(theory.uniform.growth_rates(0.0, 5, [0, 1, 2]), [0, 4 / 5, 0], atol=1e-15)
+    every = theory.uniform.growth_rates(100.0, 3)
     assert np.argmax(every) + 1 == 14
-    assert abs(theory.growth_rates(1e4, 64).max() - 2 / np.e) < 1e-2
-    assert np.argmax(theory.growth_rates(1e4, 64)) + 1 == 114
+    assert abs(theory.uniform.growth_rates(1e4, 64).max() - 2 / np.e) < 1e-2
+    assert np.argmax(theory.uniform.growth_rates(1e4, 64)) + 1 == 114
 
 
 @given(beta=st.floats(1e-3, 1e3), d=st.sampled_from([2, 3, 4, 17, 300]), k=st.integers(1, 40))
@@ -41,7 +41,7 @@ def test_growth_rates_agree_with_mpmath(beta, d, k):
     nu = mp.mpf(d) / 2 - 1
     with mp.workdps(30):
         exact = k * (k + d - 2) * mp.besseli(k + nu, beta) / (beta * mp.besseli(nu, beta))
-    assert abs(theory.growth_rates(beta, d, k) / float(exact) - 1) < 1e-12 if exact > 1e-250 else True
+    assert abs(theory.uniform.growth_rates(beta, d, k) / float(exact) - 1) < 1e-12 if exact > 1e-250 else True
 
 
 @given(
@@ -70,17 +70,17 @@ def test_log_bessel_agrees_with_mpmath(x, order):
     ],
 )
 def test_equiangular_overlaps(n, beta, t, model, value):
-    assert abs(theory.equiangular_overlap(t, beta, n, model=model) - value) < 1e-9
+    assert abs(theory.uniform.equiangular_overlap(t, beta, n, model=model) - value) < 1e-9
 
 
 def test_equiangular_clocks_shapes_and_limits():
-    assert theory.equiangular_overlap(np.exp(-3.0), 3.0, 4, model="USA") == pytest.approx(
-        theory.equiangular_overlap(1.0, 3.0, 4, model="USA0"), abs=1e-10
+    assert theory.uniform.equiangular_overlap(np.exp(-3.0), 3.0, 4, model="USA") == pytest.approx(
+        theory.uniform.equiangular_overlap(1.0, 3.0, 4, model="USA0"), abs=1e-10
     )
-    grid = theory.equiangular_overlap(np.array([[2.0, 0.0], [1.0, 3.0]]), 0.0, 8)
+    grid = theory.uniform.equiangular_overlap(np.array([[2.0, 0.0], [1.0, 3.0]]), 0.0, 8)
     t = np.array([[2.0, 0.0], [1.0, 3.0]])
     np.testing.assert_allclose(grid, np.expm1(2 * t) / (np.exp(2 * t) + 7), atol=1e-10)
-    assert theory.equiangular_overlap(5.0, 2.0, 3, overlap0=-0.5) == pytest.approx(-0.5, abs=1e-12)
+    assert theory.uniform.equiangular_overlap(5.0, 2.0, 3, overlap0=-0.5) == pytest.approx(-0.5, abs=1e-12)
 
 
 @pytest.mark.parametrize("d", [2, 3, 10])
@@ -91,31 +91,33 @@ def test_energy_of_the_uniform_law(d, beta):
     values = [
         2 * beta * af.observe.energy(af.uniform(af.Sphere(d), n=n, seed=s), beta) * n / (n - 1) for s in range(seeds)
     ]  # removes the diagonal, where the integrand vanishes
-    predicted = 2 * beta * theory.energy_of_uniform(beta, d)
+    predicted = 2 * beta * theory.landscape.energy_of_uniform(beta, d)
     assert abs(np.mean(values) - predicted) < 5 * np.std(values) / np.sqrt(seeds)
 
 
 def test_energy_of_clusters_is_the_height_of_plateaus():
     tokens = af.tokens.clustered(af.Sphere(3), centres=np.eye(3), n=4, masses=[0.5, 0.3, 0.2])
     # the clusters are orthogonal: the missing terms are of order e^(-beta)
-    assert abs(af.observe.energy(tokens, 30.0) - theory.energy_of_clusters([0.5, 0.3, 0.2], 30.0)) < np.exp(-30.0)
-    assert theory.largest_energy0(4.0) == 0.125
-    assert theory.energy_of_clusters([1.0], 4.0) == 0
+    assert abs(af.observe.energy(tokens, 30.0) - theory.landscape.energy_of_clusters([0.5, 0.3, 0.2], 30.0)) < np.exp(
+        -30.0
+    )
+    assert theory.landscape.largest_energy0(4.0) == 0.125
+    assert theory.landscape.energy_of_clusters([1.0], 4.0) == 0
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: theory.growth_rates(-1.0, 3),
-        lambda: theory.growth_rates(np.nan, 3),
-        lambda: theory.growth_rates(1.0, 1),
-        lambda: theory.growth_rates(1.0, 3, -2),
-        lambda: theory.growth_rates(1.0, 3, model="SB"),
-        lambda: theory.equiangular_overlap(1.0, 1.0, 1),
-        lambda: theory.equiangular_overlap(-1.0, 1.0, 4),
-        lambda: theory.equiangular_overlap(1.0, 1.0, 4, overlap0=1.0),
-        lambda: theory.energy_of_uniform(0.0, 3),
-        lambda: theory.largest_energy0(-1.0),
+        lambda: theory.uniform.growth_rates(-1.0, 3),
+        lambda: theory.uniform.growth_rates(np.nan, 3),
+        lambda: theory.uniform.growth_rates(1.0, 1),
+        lambda: theory.uniform.growth_rates(1.0, 3, -2),
+        lambda: theory.uniform.growth_rates(1.0, 3, model="SB"),
+        lambda: theory.uniform.equiangular_overlap(1.0, 1.0, 1),
+        lambda: theory.uniform.equiangular_overlap(-1.0, 1.0, 4),
+        lambda: theory.uniform.equiangular_overlap(1.0, 1.0, 4, overlap0=1.0),
+        lambda: theory.landscape.energy_of_uniform(0.0, 3),
+        lambda: theory.landscape.largest_energy0(-1.0),
     ],
 )
 def test_out_of_range_is_refused(call):

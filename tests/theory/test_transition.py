@@ -9,17 +9,23 @@ from attnflow import theory
 
 def test_the_threshold_of_the_jump():
     """arXiv:2606.05140 (d = 2: arXiv:2604.16288): I_{d/2+1}/I_{d/2} = 1/d."""
-    found = theory.jump_threshold([2, 3, 8])
+    found = theory.uniform.jump_threshold([2, 3, 8])
     np.testing.assert_allclose(found, [2.4469183, 1.8161545, 1.2665530], atol=5e-8)
     for d, beta in zip((2, 3, 8), found, strict=True):
         assert ive(d / 2 + 1, beta) / ive(d / 2, beta) == pytest.approx(1 / d, rel=1e-13)
 
 
 def test_the_third_order_of_unnormalised_attention_vanishes_at_the_threshold():
-    beta = theory.jump_threshold(2)
-    assert abs(theory.landau_coefficient(beta, "USA0")) < 1e-15
-    assert theory.landau_coefficient(beta * 1.01, "USA0") > 0 > theory.landau_coefficient(beta * 0.99, "USA0")
-    assert theory.landau_coefficient(1.0, "USA") == pytest.approx(np.e * theory.landau_coefficient(1.0, "USA0"))
+    beta = theory.uniform.jump_threshold(2)
+    assert abs(theory.uniform.landau_coefficient(beta, "USA0")) < 1e-15
+    assert (
+        theory.uniform.landau_coefficient(beta * 1.01, "USA0")
+        > 0
+        > theory.uniform.landau_coefficient(beta * 0.99, "USA0")
+    )
+    assert theory.uniform.landau_coefficient(1.0, "USA") == pytest.approx(
+        np.e * theory.uniform.landau_coefficient(1.0, "USA0")
+    )
 
 
 @pytest.mark.parametrize("model", ["SA", "USA0"])
@@ -39,15 +45,17 @@ def test_the_third_order_against_the_fixed_point_on_a_grid(model, beta):
         return waves @ rho / rho.sum()
 
     def bend(m):
-        onset = float(theory.critical_noise(beta, 2, model=model))
+        onset = float(theory.uniform.critical_noise(beta, 2, model=model))
         start = np.append(onset, 0 * k[1:])
         found = fsolve(lambda v: moments(v[1:], v[0], m) - np.append(m, v[1:]), start, xtol=1e-12)
         return (found[0] - onset) / (2 * m**2)
 
     # errors are of second order in m, and extrapolation leaves the fourth
-    assert (4 * bend(0.01) - bend(0.02)) / 3 == pytest.approx(float(theory.landau_coefficient(beta, model)), rel=1e-4)
+    assert (4 * bend(0.01) - bend(0.02)) / 3 == pytest.approx(
+        float(theory.uniform.landau_coefficient(beta, model)), rel=1e-4
+    )
 
 
 def test_no_beta_below_zero():
     with pytest.raises(ValueError, match="above 0"):
-        theory.landau_coefficient(0.0)
+        theory.uniform.landau_coefficient(0.0)

@@ -26,16 +26,16 @@ def end(counts, beta, gaps, until=200.0, step=0.1):
 
 @pytest.mark.parametrize(("counts", "beta"), [((2, 1, 1), -3.0), ((2, 2, 1), -2.0), ((3, 3, 1), -2.0)])
 def test_a_simulation_ends_in_the_stable_state(counts, beta):
-    (state,) = theory.three_clusters(counts, beta)
+    (state,) = theory.merging.three_clusters(counts, beta)
     assert state.sum() == pytest.approx(2 * np.pi, abs=1e-10)
     found = end(counts, beta, (state[2] + 0.05, state[0] - 0.08))
     np.testing.assert_allclose(found, state, atol=1e-6)
 
 
 def test_equal_clusters_are_stable_below_minus_two_thirds():
-    np.testing.assert_allclose(theory.three_clusters((2, 2, 2), -0.7), [[2 * np.pi / 3] * 3], atol=1e-10)
-    assert theory.three_clusters((1, 1, 1), -0.6).shape == (0, 3)
-    assert theory.three_cluster_threshold(9) == -2 / 3
+    np.testing.assert_allclose(theory.merging.three_clusters((2, 2, 2), -0.7), [[2 * np.pi / 3] * 3], atol=1e-10)
+    assert theory.merging.three_clusters((1, 1, 1), -0.6).shape == (0, 3)
+    assert theory.merging.three_cluster_threshold(9) == -2 / 3
 
 
 def test_printed_thresholds():
@@ -46,22 +46,22 @@ def test_printed_thresholds():
         ((3, 3, 1), -1.7169),
         ((34, 33, 33), -0.8987),
     ):
-        assert len(theory.three_clusters(counts, 1.001 * threshold)) == 1
-        assert len(theory.three_clusters(counts, 0.999 * threshold)) == 0
+        assert len(theory.merging.three_clusters(counts, 1.001 * threshold)) == 1
+        assert len(theory.merging.three_clusters(counts, 0.999 * threshold)) == 0
 
 
 @pytest.mark.slow
 def test_thresholds_by_bisection():
     for n, threshold in ((4, -2.2124), (5, -1.4429)):
-        assert theory.three_cluster_threshold(n) == pytest.approx(threshold, abs=2e-4)
+        assert theory.merging.three_cluster_threshold(n) == pytest.approx(threshold, abs=2e-4)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: theory.three_clusters((1, 1), -1.0), "counts is"),
-        (lambda: theory.three_clusters((1, 1, 1), 0.5), "beta is 0.5"),
-        (lambda: theory.three_cluster_threshold(2), "n is 2"),
+        (lambda: theory.merging.three_clusters((1, 1), -1.0), "counts is"),
+        (lambda: theory.merging.three_clusters((1, 1, 1), 0.5), "beta is 0.5"),
+        (lambda: theory.merging.three_cluster_threshold(2), "n is 2"),
     ],
 )
 def test_bad_arguments_are_refused(call, words):

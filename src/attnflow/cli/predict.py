@@ -71,7 +71,7 @@ def middle(
         return draw_middle(context, alibi, beta, depth, d)
 
     _answer(
-        lambda: theory.predict_middle(context, alibi, beta, depth, d=d, share=share), draw, figure, json_
+        lambda: theory.causal.predict_middle(context, alibi, beta, depth, d=d, share=share), draw, figure, json_
     )  # fmt: skip
 
 
@@ -104,9 +104,10 @@ def depth(
 
         return draw_depth(layers, heads, d, d_k, context, step, logit_scale)
 
-    _answer(
-        lambda: theory.predict_depth(layers, heads, d, d_k, context, step, logit_scale), draw, figure, json_
-    )  # fmt: skip
+    def say() -> list["Prediction"]:
+        return theory.random_layers.predict_layers(layers, heads, d, d_k, context, step, logit_scale)
+
+    _answer(say, draw, figure, json_)
 
 
 def _answer(say: Callable[[], list["Prediction"]], draw: Callable[[], Any], figure: Path | None, json_: bool) -> None:
@@ -115,10 +116,7 @@ def _answer(say: Callable[[], list["Prediction"]], draw: Callable[[], Any], figu
 
     if figure is not None and not fresh_path("--figure", figure).suffix:
         raise errors.InvalidInput(f"`--figure` is {shown(str(figure))}; give a file such as spectrum.pdf.")
-    try:
-        found = say()
-    except ValueError as error:
-        raise errors.InvalidInput(str(error)) from None
+    found = say()
     if json_:
         print(json.dumps([dataclasses.asdict(prediction) for prediction in found], indent=2))
     else:

@@ -278,7 +278,7 @@ def draw_level(axes: Any, view: View) -> None:
     _line(axes, view, view.flow.dataset["energy"].values, "energy $E$")
     field, dim = view.flow.field, view.flow.cells.dim if isinstance(view.flow, CellFlow) else view.flow.basis.dim
     if isinstance(field, Attention) and field.is_plain and float(field.beta) > 0:
-        level = float(theory.energy_of_uniform(float(field.beta), dim))
+        level = float(theory.landscape.energy_of_uniform(float(field.beta), dim))
         axes.axhline(level, color=GREY, ls=":", lw=0.8, zorder=1, label="uniform measure")
         energy = view.flow.dataset["energy"].values
         if energy.max() > 0.5 * level:  # else it would squeeze the curve

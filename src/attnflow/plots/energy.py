@@ -38,7 +38,7 @@ def draw_energy(axes: Any, data: FigureData) -> None:
         axes.plot(data.axis.at(log_time), energy, color=COLOURS[0], zorder=3, label="measured")
         beta, space = data.beta, data.flow.space
         if beta is not None and beta > 0 and isinstance(space, Sphere):
-            level = float(theory.energy_of_uniform(beta, space.dim))
+            level = float(theory.landscape.energy_of_uniform(beta, space.dim))
             axes.axhline(level, color=GREY, ls=":", lw=0.8, label="uniform measure")
             near = bool(energy.max() > 0.5 * level)
             if near:  # else it would squeeze the curve
@@ -46,7 +46,7 @@ def draw_energy(axes: Any, data: FigureData) -> None:
             first = True
             for plateau in data.plateaus:
                 if plateau.clusters > 1:
-                    predicted = float(theory.energy_of_clusters(data.masses_on(plateau), beta))
+                    predicted = float(theory.landscape.energy_of_clusters(data.masses_on(plateau), beta))
                     ends = data.axis.at([plateau.log_start, plateau.log_end])
                     axes.plot(
                         ends, [predicted, predicted], color=COLOURS[4], ls="--", lw=1.0, zorder=4,

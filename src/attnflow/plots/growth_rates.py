@@ -12,8 +12,8 @@ def draw_growth_rates(beta: float, d: int) -> Any:
     """Growth rate against degree for SA, the fastest one marked, with the large-beta bound 2/e."""
     from matplotlib.ticker import MaxNLocator
 
-    rates = theory.growth_rates(beta, d)
-    top = int(theory.dominant_degree(beta, d))
+    rates = theory.uniform.growth_rates(beta, d)
+    top = int(theory.uniform.dominant_degree(beta, d))
     degrees = np.arange(1, len(rates) + 1)
     shown = degrees <= max(3 * top, 8)
     with styled() as figure:

@@ -10,7 +10,7 @@ from attnflow.plots.style import COLOURS, COLUMN, GREY, styled
 
 def draw_middle(context: int, slope: float, beta: float, depth: float, d: int = 64) -> Any:
     """What the last token keeps of every token of the prompt, N E<x_N(t), x_j(0)>, the least heard one marked."""
-    tokens, values = theory.middle_curve(context, slope, beta, depth, d)
+    tokens, values = theory.causal.middle_curve(context, slope, beta, depth, d)
     least = int(np.argmin(values))
     with styled() as figure:
         fig = figure.Figure(figsize=(COLUMN, 2.3))
@@ -30,7 +30,7 @@ def draw_depth(
     layers: int, heads: int, d: int, d_k: int, context: int, step: float = 1.0, logit_scale: float = 1.0
 ) -> Any:
     """Mean overlap of tokens over the layers of a network at initialisation, from orthonormal tokens."""
-    at, overlap = theory.depth_curve(layers, heads, d, d_k, context, step, logit_scale)
+    at, overlap = theory.random_layers.layer_curve(layers, heads, d, d_k, context, step, logit_scale)
     with styled() as figure:
         fig = figure.Figure(figsize=(COLUMN, 2.3))
         axes = fig.subplots()

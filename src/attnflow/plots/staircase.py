@@ -18,9 +18,10 @@ from attnflow.precision import full_precision
 def draw_staircase(flow: AbstractTrajectory | FigureData) -> Any:
     """2 beta E0 against (log t)/beta and against arc length, with the limit beta -> infinity; lifetimes of plateaus.
 
-    The limit (`theory.limit_staircase`) is that of the clusters on the plateau that gives the colours. Lifetimes stand
-    against u = 1 - cos(angle) of the closest pair, with the lifetime that two bodies have (`theory.log_merge_time`)
-    and the lower bound T_2 of arXiv:2410.06833 (`theory.log_plateau_bound`), where its conditions hold.
+    The limit (`theory.merging.limit_staircase`) is that of the clusters on the plateau that gives the colours.
+    Lifetimes stand against u = 1 - cos(angle) of the closest pair, with the lifetime that two bodies have
+    (`theory.merging.log_merge_time`) and the lower bound T_2 of arXiv:2410.06833 (`theory.merging.log_plateau_bound`),
+    where its conditions hold.
     """
     data = long_data(flow)
     with styled() as figure:
@@ -116,9 +117,9 @@ def lifetimes(data: FigureData) -> dict[str, np.ndarray]:
         bound = two = np.nan
         if angle < np.pi:
             weights = float(found.masses[pair[0]]), float(found.masses[pair[1]])
-            two = float(theory.log_merge_time(angle, beta, weights, near, _model(data))) - faster
+            two = float(theory.merging.log_merge_time(angle, beta, weights, near, _model(data))) - faster
         if np.all(masses == masses[0]):
-            bound = float(theory.log_plateau_bound(beta, angle, len(masses))) - faster
+            bound = float(theory.merging.log_plateau_bound(beta, angle, len(masses))) - faster
         rows.append((angle, end + np.log1p(-np.exp(start - end)), two, bound, merges < made))
     columns = np.array(rows, dtype=float).reshape(-1, 5).T
     return dict(zip(("angle", "measured", "two bodies", "bound", "over"), columns, strict=True))
@@ -132,7 +133,7 @@ def _limit(data: FigureData) -> tuple[np.ndarray, np.ndarray, str] | None:
     if not lingering or len(leaves.names) > FEW or _scale(data) == 1:
         return None
     try:
-        limit = theory.limit_staircase(leaves.centres, leaves.masses, _model(data))
+        limit = theory.merging.limit_staircase(leaves.centres, leaves.masses, _model(data))
     except ValueError:  # two pairs are equally close
         return None
     s = limit.s - _faster(data) / _scale(data)

@@ -5,6 +5,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attnflow.errors import InvalidInput
+
 
 def checked_beta(beta: ArrayLike) -> np.ndarray:
     """beta as an array of finite numbers, at least 0."""
@@ -18,7 +20,7 @@ def checked_integers(name: str, value: ArrayLike, least: int) -> np.ndarray:
         found = np.asarray(np.inf)
     whole = found.dtype.kind in "iuf" and np.isfinite(found).all() and (found == np.floor(found)).all()
     if not whole or (found < least).any() or (found > 2**53).any():
-        raise ValueError(f"{name} is {value!r}; it must be an integer from {least} to 2^53.")
+        raise InvalidInput(f"{name} is {value!r}; it must be an integer from {least} to 2^53.")
     return found.astype(np.int64)
 
 
@@ -31,14 +33,14 @@ def checked_dimension(d: int) -> int:
     """The dimension of the space around the sphere S^{d-1}: one integer, at least 2."""
     found = checked_integers("d", d, 2)
     if found.ndim:
-        raise ValueError(f"d is {d!r}; it must be one integer, at least 2.")
+        raise InvalidInput(f"d is {d!r}; it must be one integer, at least 2.")
     return int(found)
 
 
 def checked_model(model: str) -> str:
     """One of the three names of the dynamics."""
     if model not in ("SA", "USA0", "USA"):
-        raise ValueError(f"model is {model!r}; use 'SA', 'USA0' or 'USA'.")
+        raise InvalidInput(f"model is {model!r}; use 'SA', 'USA0' or 'USA'.")
     return model
 
 
@@ -47,10 +49,10 @@ def checked_reals(name: str, value: ArrayLike, least: float) -> np.ndarray:
     try:
         found = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} is {value!r}; it must be a real number.") from None
+        raise InvalidInput(f"{name} is {value!r}; it must be a real number.") from None
     if not (np.isfinite(found) & (found >= least)).all():
         bound = "" if least == -math.inf else f" and at least {least:g}"
-        raise ValueError(f"{name} is {value!r}; it must be finite{bound}.")
+        raise InvalidInput(f"{name} is {value!r}; it must be finite{bound}.")
     return found
 
 
@@ -60,5 +62,5 @@ def checked_keys(d_k: int | None) -> int | None:
         return None
     found = checked_integers("d_k", d_k, 1)
     if found.ndim:
-        raise ValueError(f"d_k is {d_k!r}; it must be one integer, at least 1, or None.")
+        raise InvalidInput(f"d_k is {d_k!r}; it must be one integer, at least 1, or None.")
     return int(found)

@@ -4,12 +4,13 @@ import dataclasses
 
 import numpy as np
 
+from attnflow.errors import InvalidInput
 from attnflow.theory.checks import checked_beta, checked_dimension, checked_integers
-from attnflow.theory.equiangular import log_equiangular_time
-from attnflow.theory.hemisphere import hemisphere_probability
-from attnflow.theory.merging import log_merge_time, merging_angle
-from attnflow.theory.modes import expected_modes
-from attnflow.theory.spectrum import STEEPEST, dominant_degree, growth_rates, multiplicity
+from attnflow.theory.landscape.hemisphere import hemisphere_probability
+from attnflow.theory.landscape.modes import expected_modes
+from attnflow.theory.merging.pairs import log_merge_time, merging_angle
+from attnflow.theory.uniform.equiangular import log_equiangular_time
+from attnflow.theory.uniform.spectrum import STEEPEST, dominant_degree, growth_rates, multiplicity
 
 LOG10 = np.log(10.0)
 
@@ -29,7 +30,7 @@ class Prediction:
 def predict_particles(beta: float, d: int, n: int | None = None) -> list[Prediction]:
     """Predictions for n iid uniform tokens on S^{d-1} under SA, in the order of events; beta >= 0, d >= 2."""
     if (found := checked_beta(beta)).ndim or found > STEEPEST:
-        raise ValueError(f"beta is {beta!r}; a prediction needs one number of at most {STEEPEST:g}.")
+        raise InvalidInput(f"beta is {beta!r}; a prediction needs one number of at most {STEEPEST:g}.")
     checked_dimension(d)
     if n is not None:
         checked_integers("n", n, 2)

@@ -87,7 +87,7 @@ def _draw_exact(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     squares = np.geomspace(0.05, 5.0, 60)
     marks = dict(zip(parameters.values, "os^Dv", strict=False))
     for mass, line, colour in zip(parameters.middles, ("-", "--"), (COLOURS[0], COLOURS[4]), strict=False):
-        left = [math.exp(-theory.pair_delay([[1.0]], [math.sqrt(q)], middle=mass)) for q in squares]
+        left = [math.exp(-theory.landscape.pair_delay([[1.0]], [math.sqrt(q)], middle=mass)) for q in squares]
         axes.plot(squares, left, line, color=colour, lw=1.0, label=f"mass at 0: {mass:g}")
     for k, (radius, value, product, mass) in enumerate(exact(parameters)):
         end, colour = part["fine"].values[int(part["look"][k]), k, -1], COLOURS[0 if mass == 0 else 4]

@@ -56,7 +56,8 @@ def pair_times(
 def saturated(parameters: Parameters, angle: np.ndarray) -> np.ndarray:
     """Renyi centres among finitely many tokens: the limit less e^{-2 gamma} (2 pi/angle)^2/n (jamming on a line)."""
     return np.asarray(
-        theory.renyi_centres(angle) - np.exp(-2 * np.euler_gamma) * (2 * np.pi / angle) ** 2 / parameters.renyi_tokens
+        theory.causal.renyi_centres(angle)
+        - np.exp(-2 * np.euler_gamma) * (2 * np.pi / angle) ** 2 / parameters.renyi_tokens
     )
 
 
@@ -103,8 +104,8 @@ def start_counts(parameters: Parameters, part: xr.Dataset) -> list[tuple[str, np
     """For every kind of centre: words, predicted and counted means by angle, and standard errors."""
     angle, n = part["angle"].values, parameters.strong_tokens
     predicted = {
-        "strong-2": theory.strong_centres(n, angle, 2),
-        "strong-3": theory.strong_centres(n, angle, 3),
+        "strong-2": theory.causal.strong_centres(n, angle, 2),
+        "strong-3": theory.causal.strong_centres(n, angle, 3),
         "renyi": saturated(parameters, angle),
     }
     words = {"strong-2": "strong, S¹", "strong-3": "strong, S²", "renyi": "Rényi, S¹"}

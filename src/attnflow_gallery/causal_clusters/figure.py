@@ -65,7 +65,11 @@ def _draw_differences(axes: Any, parameters: Parameters, part: xr.Dataset) -> No
 def _draw_starts(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     fine = np.geomspace(0.8 * min(parameters.angles), 1.2 * max(parameters.angles), 80)
     n = parameters.strong_tokens
-    curves = (theory.strong_centres(n, fine, 2), theory.strong_centres(n, fine, 3), theory.renyi_centres(fine))
+    curves = (
+        theory.causal.strong_centres(n, fine, 2),
+        theory.causal.strong_centres(n, fine, 3),
+        theory.causal.renyi_centres(fine),
+    )
     colours = (COLOURS[0], COLOURS[2], COLOURS[4])
     for (words, _, mean, error), curve, colour, mark in zip(
         start_counts(parameters, part), curves, colours, MARKS, strict=False
@@ -86,7 +90,7 @@ def _draw_number(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
         mean, error = per_root(parameters, data, name)
         axes.errorbar(shift * betas, mean, error, fmt=mark, color=colour, ms=3.5, lw=1.0, label=words,
                       mfc=colour if name == "clusters" else "white")  # fmt: skip
-    axes.axhline(float(theory.renyi_centres(LARGE / 100)) / 100, color=COLOURS[4], lw=0.9, ls="--",
+    axes.axhline(float(theory.causal.renyi_centres(LARGE / 100)) / 100, color=COLOURS[4], lw=0.9, ls="--",
                  label="Rényi, many tokens")  # fmt: skip
     axes.set_xscale("log")
     axes.set_xticks(betas, [f"{one:g}" for one in betas])

@@ -57,7 +57,7 @@ class Deviation:
 def depth(parameters: Parameters, name: str) -> float:
     """c = a_k t of a case."""
     d, clock, degree, until = CASES[name]
-    return float(theory.causal_rates(degree, parameters.beta, d, clock)) * until
+    return float(theory.causal.rates(degree, parameters.beta, d, clock)) * until
 
 
 def binned(row: np.ndarray, edges: tuple[float, ...]) -> np.ndarray:
@@ -70,7 +70,7 @@ def binned(row: np.ndarray, edges: tuple[float, ...]) -> np.ndarray:
 
 def closure(parameters: Parameters, name: str, n: int, edges: tuple[float, ...]) -> np.ndarray:
     """The prediction exp(cW) for `profiles` of the simulation."""
-    return binned(theory.last_row_correlations(depth(parameters, name), n, parameters.slope), edges)
+    return binned(theory.causal.last_row_correlations(depth(parameters, name), n, parameters.slope), edges)
 
 
 def retrievals(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Deviation]:
@@ -90,7 +90,7 @@ def quarters(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Deviat
     """One for every pair of quarters."""
     c, part = depth(parameters, "circle-1"), data["pairs"]
     sizes, found = part["size"].values, []
-    whole = {int(n): n * theory.equal_time_correlations(c, int(n), parameters.slope) for n in sizes}
+    whole = {int(n): n * theory.causal.equal_time_correlations(c, int(n), parameters.slope) for n in sizes}
     for at, (a, b) in enumerate(QUARTERS):
         predicted = np.array([
             whole[n][a * n // 4 : (a + 1) * n // 4, b * n // 4 : (b + 1) * n // 4].mean() for n in whole
@@ -102,18 +102,18 @@ def quarters(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Deviat
 
 def diluted(parameters: Parameters, part: xr.Dataset, with_self: bool) -> tuple[np.ndarray, np.ndarray]:
     """Relative deviation of softmax by bins from the closure with or without the token's own weight; its error."""
-    n, c = int(part["size"]), float(theory.causal_rates(1, parameters.beta, 3, "SA"))
-    weight = float(theory.softmax_dilution(parameters.beta, 3)) if with_self else None
-    predicted = binned(theory.last_row_correlations(c, n, 0.0, weight), FINE)
+    n, c = int(part["size"]), float(theory.causal.rates(1, parameters.beta, 3, "SA"))
+    weight = float(theory.causal.softmax_dilution(parameters.beta, 3)) if with_self else None
+    predicted = binned(theory.causal.last_row_correlations(c, n, 0.0, weight), FINE)
     return part["mean"].values / predicted - 1, part["error"].values / predicted
 
 
 def predicted_noise(parameters: Parameters, mask: str, times: np.ndarray, n: int) -> np.ndarray:
     """N E|F|^2 of linear theory for N tokens of softmax."""
-    rate = float(theory.causal_rates(1, parameters.beta, 2, "SA"))
-    own = float(theory.softmax_dilution(parameters.beta, 2))
+    rate = float(theory.causal.rates(1, parameters.beta, 2, "SA"))
+    own = float(theory.causal.softmax_dilution(parameters.beta, 2))
     if mask == "masked":
-        return np.array([theory.discrete_prefix_noise(rate * t, n, 0.0, own) for t in times])
+        return np.array([theory.causal.discrete_prefix_noise(rate * t, n, 0.0, own) for t in times])
     return np.exp(2 * rate * times * (n - 1) / (n - 1 + own))
 
 
@@ -179,7 +179,7 @@ def _one_token(parameters: Parameters, part: xr.Dataset) -> Claim:
 
 def _noise(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     n, times = parameters.noise_size, np.array(parameters.noise_times)
-    rate = float(theory.causal_rates(1, parameters.beta, 2, "SA"))
+    rate = float(theory.causal.rates(1, parameters.beta, 2, "SA"))
     allowed = student(LEVEL, parameters.noise_prompts, 2 * len(times))
     labels: list[str] = []
     predicted, measured, tolerance = [], [], []
@@ -197,5 +197,5 @@ def _noise(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         f"Student's test, level {LEVEL:g} for all; second order of the noise, 2 e^(4c)/N masked, 2 e^(2c)/N not",
         origin=NOISE, labels=labels,
         detail=f"at the end {measured[0][-1]:.3f} masked, {measured[1][-1]:.3f} not; many tokens: "
-        f"{float(theory.prefix_noise(rate * times[-1])):.3f} and {np.exp(2 * rate * times[-1]):.3f}",
+        f"{float(theory.causal.prefix_noise(rate * times[-1])):.3f} and {np.exp(2 * rate * times[-1]):.3f}",
     )  # fmt: skip

@@ -41,7 +41,7 @@ def looks(parameters: Parameters, data: xr.Dataset) -> list[dict[str, Any]]:
             times = [t for t in LOOKS if t <= linear_time(beta, size) - EARLY] if kind == "density" else [0.0]
             for t in times if kind == "iid" or size == max(parameters.densities) else ():
                 found, error = mean_error(one["modes"].sel(time=t))
-                predicted = float(theory.linear_modes(t, beta))
+                predicted = float(theory.uniform.linear_modes(t, beta))
                 rows.append({"kind": kind, "beta": beta, "t": t, "found": found, "error": error, "M": predicted})
     return rows
 
@@ -74,7 +74,7 @@ def claims(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
         )
     )  # fmt: skip
     iid = cases(data, "iid")
-    tops = np.array([float(theory.dominant_degree(float(one["beta"]), 2)) for one in iid])
+    tops = np.array([float(theory.uniform.dominant_degree(float(one["beta"]), 2)) for one in iid])
     means, errors = np.array([mean_error(one["clusters"]) for one in iid]).T
     few, wide = (_condensed(one) for one in (iid, cases(data, "density")))
     above = float(norm.isf(LEVEL / len(iid)))

@@ -48,8 +48,8 @@ def _bars(
 def _draw_iid(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
     low, high = min(parameters.betas) / 1.4, 1.4 * max(parameters.betas)
     betas = np.geomspace(low, high, 2000)
-    axes.plot(betas, theory.dominant_degree(betas, 2) / np.sqrt(betas), color=GREY, lw=0.7, label=r"$k_{\max}$")
-    axes.plot(betas, theory.expected_modes(betas) / np.sqrt(betas), "--", color=INK, lw=1.0, label="$M(0)$")
+    axes.plot(betas, theory.uniform.dominant_degree(betas, 2) / np.sqrt(betas), color=GREY, lw=0.7, label=r"$k_{\max}$")
+    axes.plot(betas, theory.landscape.expected_modes(betas) / np.sqrt(betas), "--", color=INK, lw=1.0, label="$M(0)$")
     for k, one in enumerate(cases(data, "iid")):
         beta = float(one["beta"])
         labels = ("clusters", "modes, $t = 0$") if k == 0 else (None, None)
@@ -64,8 +64,8 @@ def _draw_iid(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
 def _draw_modes(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
     times, rows = np.linspace(0, max(LOOKS) + 1, 200), looks(parameters, data)
     for k, (beta, (colour, marker, style)) in enumerate(zip(parameters.density_betas, STYLES, strict=False)):
-        scale, shift = float(theory.dominant_degree(beta, 2)), 0.3 * (k - 1)
-        axes.plot(times, theory.linear_modes(times, beta) / scale, style, color=colour, lw=1.0)
+        scale, shift = float(theory.uniform.dominant_degree(beta, 2)), 0.3 * (k - 1)
+        axes.plot(times, theory.uniform.linear_modes(times, beta) / scale, style, color=colour, lw=1.0)
         for row in rows:
             if (row["kind"], row["beta"]) == ("density", beta):
                 axes.errorbar(row["t"] + shift, row["found"] / scale, 2 * row["error"] / scale, color=colour,
@@ -85,8 +85,8 @@ def _draw_modes(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
 def _draw_densities(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
     sizes = np.geomspace(min(parameters.tokens, *parameters.densities) / 3, 3 * max(parameters.densities), 60)
     for k, (beta, (colour, marker, style)) in enumerate(zip(parameters.density_betas, STYLES, strict=False)):
-        scale = float(theory.dominant_degree(beta, 2))
-        end = [float(theory.linear_modes(linear_time(beta, size), beta)) / scale for size in sizes]
+        scale = float(theory.uniform.dominant_degree(beta, 2))
+        end = [float(theory.uniform.linear_modes(linear_time(beta, size), beta)) / scale for size in sizes]
         axes.plot(sizes, end, style, color=colour, lw=1.0)
         for one in cases(data, "iid") + cases(data, "density"):
             if float(one["beta"]) == beta:
@@ -112,7 +112,9 @@ def _draw_histogram(axes: Any, parameters: Parameters, data: xr.Dataset) -> None
             values + shift, counts / parameters.runs, 0.38, color=colour, hatch=hatch, ec="white", lw=0, label=words
         )
     axes.axvline(np.sqrt(1.5 * beta), ymax=0.66, color=INK, lw=0.9, ls="--", label=r"$\sqrt{3\beta/2}$")
-    axes.axvline(float(theory.dominant_degree(beta, 2)), ymax=0.66, color=GREY, lw=1.2, ls=":", label=r"$k_{\max}$")
+    axes.axvline(
+        float(theory.uniform.dominant_degree(beta, 2)), ymax=0.66, color=GREY, lw=1.2, ls=":", label=r"$k_{\max}$"
+    )
     axes.set(ylim=(0, 1.5 * axes.get_ylim()[1]), xlabel="number of clusters", ylabel="share of runs")
     axes.legend(loc="upper left", ncols=2)
     panel(axes, "d", rf"$\beta = {beta:g}$")

@@ -94,7 +94,7 @@ def one_mode(k: int, ring: int, rng: np.random.Generator) -> Tokens:
 
 def seeded_degree(beta: float, number: int) -> int:
     """The degree that ring number `number` is seeded with: k_max, or one more or less, by turns."""
-    return int(theory.dominant_degree(beta, 2)) + (number + FIRST_SEED + 1) % 3 - 1
+    return int(theory.uniform.dominant_degree(beta, 2)) + (number + FIRST_SEED + 1) % 3 - 1
 
 
 def _at(angles: np.ndarray) -> Tokens:
@@ -103,7 +103,7 @@ def _at(angles: np.ndarray) -> Tokens:
 
 def linear_time(beta: float, size: float) -> float:
     """When fluctuations reach the mean, by linear theory (12 for a seeded mode)."""
-    return 12.0 if math.isinf(size) else theory.linear_time(size, beta)
+    return 12.0 if math.isinf(size) else theory.uniform.linear_time(size, beta)
 
 
 def _end(beta: float, size: float) -> float:

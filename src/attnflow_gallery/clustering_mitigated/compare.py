@@ -33,7 +33,7 @@ def mean_and_error(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def exponent(d: int, d_k: int, b: float) -> float:
     """Lambda of nearby tokens in a uniform population."""
-    return float(theory.pair_exponent(*theory.attention_moments(b, d, d_k), d))
+    return float(theory.random_layers.pair_exponent(*theory.random_layers.attention_moments(b, d, d_k), d))
 
 
 def measured(part: xr.Dataset) -> tuple[float, float]:
@@ -59,7 +59,7 @@ def _exponents(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
 def _signs(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     limit, wrong, words = student(LEVEL, parameters.pairs, len(parameters.cases)), [], []
     for d_k, b in parameters.cases:
-        critical = theory.critical_logit_scale(parameters.d, d_k)
+        critical = theory.random_layers.critical_logit_scale(parameters.d, d_k)
         apart = critical is not None and b > critical
         found, error = measured(data[f"pairs-{d_k}-{b:g}"])
         wrong.append((found if apart else -found) < limit * error)
@@ -101,7 +101,8 @@ def _antipodal(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     bias = h / 4 * (1 + np.tanh(betas) ** 2) ** 2
     return Claim.equal(
         f"two nearly antipodal tokens with QᵀK = I, d = {d}: exponent [(d−3) − (d−1)tanh²β]/d of 1 + R",
-        theory.antipodal_exponent(betas, d), found, student(LEVEL, parameters.replicas, len(betas)) * error + bias,
+        theory.random_layers.antipodal_exponent(betas, d), found,
+        student(LEVEL, parameters.replicas, len(betas)) * error + bias,
         f"Student's test of {parameters.replicas} networks at level {LEVEL:g}; second order of a layer, "
         "(h/4)(1 + tanh²β)²", origin=ANTIPODAL, labels=[f"β = {beta:g}" for beta in betas],
     )  # fmt: skip
@@ -122,7 +123,7 @@ def _turn(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
 def simplex_line(parameters: Parameters, b: float, tau: np.ndarray) -> np.ndarray:
     """The common overlap after layers of time h, which for b = 0 need the time log(1+h) for h."""
     clock = np.log1p(parameters.simplex_h) / parameters.simplex_h
-    return np.asarray(theory.simplex_path(parameters.simplex_n, b, clock * tau, d=parameters.simplex_d))
+    return np.asarray(theory.random_layers.simplex_path(parameters.simplex_n, b, clock * tau, d=parameters.simplex_d))
 
 
 def _simplex(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -135,12 +136,15 @@ def _simplex(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         tau = data[f"simplex-{b:g}"]["tau"].values[1:]
         mean, error = mean_and_error(data[f"simplex-{b:g}"]["overlap"].values[:, 1:])
         line = simplex_line(parameters, b, tau)
-        late = theory.simplex_path(parameters.simplex_n, b, tau, d=parameters.simplex_d)
+        late = theory.random_layers.simplex_path(parameters.simplex_n, b, tau, d=parameters.simplex_d)
         predicted.extend(line)
         found.extend(mean)
         room.extend(limit * error + np.abs(late - line) + 4 / parameters.simplex_d)
         labels.extend(f"b = {b:g}, τ = {t:g}" for t in tau)
-    half = {b: theory.collapse_time(parameters.simplex_n, b, 0.5, parameters.simplex_d) for b in parameters.simplex_b}
+    half = {
+        b: theory.random_layers.collapse_time(parameters.simplex_n, b, 0.5, parameters.simplex_d)
+        for b in parameters.simplex_b
+    }
     times = [f"{float(t):.3f} (b = {b:g})" for b, t in half.items()]
     return Claim.equal(
         f"{parameters.simplex_n} orthonormal tokens, d = {parameters.simplex_d}: their mean follows the simplex ODE",
@@ -180,7 +184,7 @@ def _hot(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         limit = student(LEVEL, parameters.hot_pairs, len(parameters.hot_overlaps) * (shares.shape[1] + 1))
         mean, error = mean_and_error(np.column_stack([shares, merged]))
         undecided = float(np.mean(np.minimum(shares[:, -1], 1 - shares[:, -1])))
-        predicted.extend([float(theory.hot_pair_collapse_probability(r))] * len(mean))
+        predicted.extend([float(theory.random_layers.hot_pair_collapse_probability(r))] * len(mean))
         found.extend(mean)
         room.extend(limit * error + np.append(np.zeros(shares.shape[1]), undecided))
         times = data[f"hot-{r:g}"]["tau"].values[1:]

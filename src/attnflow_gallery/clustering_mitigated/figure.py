@@ -86,7 +86,7 @@ def _draw_pairs(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
 
 def _draw_antipodal(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     line = np.linspace(0, 1.15 * max(parameters.antipodal_beta), 80)
-    axes.plot(line, theory.antipodal_exponent(line, parameters.d), color=COLOURS[0], lw=1.0)
+    axes.plot(line, theory.random_layers.antipodal_exponent(line, parameters.d), color=COLOURS[0], lw=1.0)
     found, error = growths(parameters, data, "antipodal", parameters.antipodal_beta)
     axes.errorbar(parameters.antipodal_beta, found, 4 * error, fmt="o", ms=4, lw=0.9, color=COLOURS[0])
     axes.axhline(0, color=GREY, lw=0.6)
@@ -119,7 +119,7 @@ def _draw_populations(axes: Any, parameters: Parameters, data: dict[str, xr.Data
 
 def _draw_hot(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     line = np.linspace(-1, 1, 200)
-    axes.plot(line, theory.hot_pair_collapse_probability(line), color=COLOURS[0], lw=1.0)
+    axes.plot(line, theory.random_layers.hot_pair_collapse_probability(line), color=COLOURS[0], lw=1.0)
     for overlap in parameters.hot_overlaps:
         _, merged = hot_shares(parameters, data, overlap)
         mean, error = mean_and_error(merged.astype(float))

@@ -53,7 +53,7 @@ def _paths(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         mean, error, change = straightened(part)
         tests = len(parameters.cases) * parameters.until
         count = student(LEVEL, part.sizes["replica"], tests)
-        predicted.append(theory.simplex_path(n, b, part["tau"].values[1:], d=parameters.d))
+        predicted.append(theory.random_layers.simplex_path(n, b, part["tau"].values[1:], d=parameters.d))
         measured.append(mean[1:])
         tolerance.append(count * error[1:] + left(parameters, change[1:]))
     return Claim.equal(
@@ -79,9 +79,9 @@ def collapse(parameters: Parameters, data: dict[str, xr.Dataset], n: int, b: flo
     part = data[name(n, b)]
     tau = part["tau"].values
     mean, error, change = straightened(part)
-    exact = theory.simplex_path(n, b, tau, d=parameters.d)
-    known = float(theory.collapse_time(n, b, HALF, d=parameters.d))
-    speed = float(theory.simplex_drift(HALF, n, b, parameters.d))
+    exact = theory.random_layers.simplex_path(n, b, tau, d=parameters.d)
+    known = float(theory.random_layers.collapse_time(n, b, HALF, d=parameters.d))
+    speed = float(theory.random_layers.simplex_drift(HALF, n, b, parameters.d))
     apart = float(np.interp(known, tau, left(parameters, change))) / speed
     missed = abs(passing(tau, exact, n) - known)
     return passing(tau, mean, n), float(np.interp(known, tau, error)) / speed, apart + missed
@@ -97,8 +97,8 @@ def _times(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     return [
         Claim.equal(
             f"d = {parameters.d}: depth τ at which the mean overlap passes 1/2",
-            [float(theory.collapse_time(n, b, HALF, d=parameters.d)) for n, b in parameters.cases], found[:, 0],
-            tolerance, words, origin=TIMES, labels=labels,
+            [float(theory.random_layers.collapse_time(n, b, HALF, d=parameters.d)) for n, b in parameters.cases],
+            found[:, 0], tolerance, words, origin=TIMES, labels=labels,
         ),
         Claim.equal(
             "b = 0: this depth is ln(n + 1)", [math.log(n + 1) for n, b in parameters.cases if b == 0], found[hot, 0],
@@ -124,7 +124,7 @@ def spread(parameters: Parameters, tau: float) -> float:
     """sqrt(d) times the standard deviation of the mean overlap at tau, b = 0, for large d."""
     n = parameters.cases[0][0]
     u0, times = 1 / n, np.linspace(0.0, tau, 401)
-    u = np.asarray(theory.hot_mean_square(u0, times))
+    u = np.asarray(theory.random_layers.hot_mean_square(u0, times))
     gamma = (n * u - 1) / (n - 1)
     noise = 4 * n / (n - 1) ** 2 * u * u * ((1 - u) + (n - 1) * (1 - 2 * u + u * gamma))
     speed = u * (1 - u)

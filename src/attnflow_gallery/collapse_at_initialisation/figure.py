@@ -51,7 +51,11 @@ def _draw_paths(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
         row = scales.index(b)
         few = n == contexts[0]
         axes.plot(
-            line, theory.simplex_path(n, b, line, d=parameters.d), color=SHADES[row], lw=0.9, ls="-" if few else "--"
+            line,
+            theory.random_layers.simplex_path(n, b, line, d=parameters.d),
+            color=SHADES[row],
+            lw=0.9,
+            ls="-" if few else "--",
         )
         mean, error, _ = straightened(data[name(n, b)])
         tau = data[name(n, b)]["tau"].values
@@ -64,7 +68,7 @@ def _draw_paths(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
 
 def _draw_times(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     for row, b in enumerate(_scales(parameters)):
-        times = [float(theory.collapse_time(n, b, HALF, d=parameters.d)) for n in CONTEXTS]
+        times = [float(theory.random_layers.collapse_time(n, b, HALF, d=parameters.d)) for n in CONTEXTS]
         axes.plot(CONTEXTS, times, color=SHADES[row], lw=0.9)
         for n in (n for n, other in parameters.cases if other == b):
             found, error, _ = collapse(parameters, data, n, b)

@@ -139,7 +139,7 @@ def _logarithm(parameters: Parameters, part: xr.Dataset) -> Claim:
     error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
     return Claim.equal(
         f"infinite temperature: E log|w|² stays log {parameters.order:g}",
-        float(theory.poisson_log_order(parameters.order)), found.mean(axis=0),
+        float(theory.random_layers.poisson_log_order(parameters.order)), found.mean(axis=0),
         student(LEVEL, len(found), len(times)) * error, f"Student's test of {len(found)} paths at level {LEVEL:g}",
         origin=MARTINGALE, labels=[f"τ = {t:g}" for t in times],
     )  # fmt: skip
@@ -148,7 +148,7 @@ def _logarithm(parameters: Parameters, part: xr.Dataset) -> Claim:
 def _order(parameters: Parameters, part: xr.Dataset) -> Claim:
     times, found = part["tau"].values[1:], part["u"].values[:, 1:]
     error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
-    mean = theory.poisson_order_mean(parameters.order, times)
+    mean = theory.random_layers.poisson_order_mean(parameters.order, times)
     return Claim.equal(
         "infinite temperature: E|w|² grows as the backward equation has it", mean, found.mean(axis=0),
         student(LEVEL, len(found), len(times)) * error + parameters.boost * (mean - parameters.order),
@@ -201,7 +201,7 @@ def _power(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     for b in parameters.uniform_b:
         rows = data[f"uniform-{b:g}"]["power"].values / (tau * np.array([1.0, 2.0]))
         ends = 2 * rows[:, 0] - rows[:, 1]
-        value = theory.uniform_start_power(2, b)
+        value = theory.random_layers.uniform_start_power(2, b)
         error = student(LEVEL, len(ends), len(parameters.uniform_b)) * ends.std(ddof=1) / np.sqrt(len(ends))
         predicted.append(value)
         measured.append(ends.mean())
@@ -216,7 +216,7 @@ def _power(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
 
 def average(tau: np.ndarray, d: int, h: float) -> np.ndarray:
     """E <x(tau), x(0)> of one token after layers of time h, to first order in h."""
-    return np.asarray(theory.one_token_decay(tau, d) * np.exp(h * tau * (d - 1) * (d - 4) / (4 * d * d)))
+    return np.asarray(theory.random_layers.one_token_decay(tau, d) * np.exp(h * tau * (d - 1) * (d - 4) / (4 * d * d)))
 
 
 def _average(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:

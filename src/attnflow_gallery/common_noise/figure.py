@@ -84,7 +84,7 @@ def _draw_order(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     times, u = part["tau"].values[1:], part["u"].values[:, 1:]
     line = np.linspace(0, 1.05 * times[-1], 12)
     scale = 4 / np.sqrt(len(u))
-    mean = theory.poisson_order_mean(parameters.order, line) / parameters.order
+    mean = theory.random_layers.poisson_order_mean(parameters.order, line) / parameters.order
     for found, curve, colour, mark, ls, words in (
         (np.log(u) / np.log(parameters.order), np.ones_like(line), COLOURS[0], "o", "-", r"$E \log |w|^2 / \log u_0$"),
         (u / parameters.order, mean, COLOURS[4], "s", "--", r"$E |w|^2 / u_0$"),
@@ -121,7 +121,7 @@ def _draw_uniform(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     for mode, colour, ls in ((1, COLOURS[4], "-"), (2, COLOURS[0], "-")):
         axes.plot(times, np.maximum(size[..., mode - 1].T, floor), color=colour, lw=0.5, alpha=0.45, ls=ls)
         axes.plot([], [], color=colour, lw=1.2, label=rf"$|c_{mode}|$")
-    power = theory.uniform_start_power(2, max(parameters.uniform_b))
+    power = theory.random_layers.uniform_start_power(2, max(parameters.uniform_b))
     early = times[times <= 1.0]
     axes.plot(early, np.sqrt(power * early), color=INK, lw=1.2, ls="--", label=r"$(E|c_2|^2)^{1/2}$, $\tau \to 0$")
     axes.axhline(np.finfo(float).eps, color=GREY, lw=0.8, ls=":", label="rounding")

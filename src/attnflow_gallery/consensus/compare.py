@@ -46,7 +46,7 @@ def error_of_end(angles: np.ndarray, beta: float) -> float:
 
 @functools.cache
 def _states(sizes: tuple[int, ...], beta: float) -> np.ndarray:
-    return theory.three_clusters(sizes, beta)
+    return theory.merging.three_clusters(sizes, beta)
 
 
 def _arranged(sizes: tuple[int, ...], state: np.ndarray) -> list[float]:
@@ -108,7 +108,7 @@ def _all_together(parameters: Parameters, data: dict[str, xr.Dataset], d: int) -
 
 def _wendel(parameters: Parameters, seen: xr.Dataset) -> Claim:
     n, d, draws = seen["n"].values, seen["d"].values, parameters.hemisphere_draws
-    wendel = theory.hemisphere_probability(n[:, None], d[None, :])
+    wendel = theory.landscape.hemisphere_probability(n[:, None], d[None, :])
     return Claim.equal(
         "share of draws in an open hemisphere", wendel, seen["hits"].values / draws,
         ERRORS * np.sqrt(wendel * (1 - wendel) / draws) + 1 / draws,
@@ -119,7 +119,7 @@ def _wendel(parameters: Parameters, seen: xr.Dataset) -> Claim:
 
 def _ring(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     betas, models = part["beta"].values, parameters.models
-    predicted = np.array([theory.ring_growth_rates(betas, 3, 1, model=model) for model in models])
+    predicted = np.array([theory.landscape.ring_growth_rates(betas, 3, 1, model=model) for model in models])
     rates, allowed = simulated_rates(part)
     names = [f"β = {beta:g}" for beta in betas]
     return [
@@ -137,8 +137,8 @@ def _ring(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
             labels=lambda at: f"{models[at[0]]}, {names[at[1]]}",
         ),
         Claim.equal(
-            "SA: growth rate of a displaced ring of three", theory.ring_growth_rates(betas, 3, 1), rates, allowed,
-            "order 4 of the scheme; size of the displacement; rounding", origin=RING, labels=names,
+            "SA: growth rate of a displaced ring of three", theory.landscape.ring_growth_rates(betas, 3, 1), rates,
+            allowed, "order 4 of the scheme; size of the displacement; rounding", origin=RING, labels=names,
         ),
     ]  # fmt: skip
 

@@ -63,7 +63,7 @@ def _draw_hemispheres(axes: Any, parameters: Parameters, seen: xr.Dataset) -> No
     for n, colour, mark in zip(seen["n"].values, COLOURS, MARKS, strict=False):
         hits = seen["hits"].sel(n=n).values
         share = hits / parameters.hemisphere_draws
-        axes.plot(d, theory.hemisphere_probability(int(n), d), color=colour, lw=1.0)
+        axes.plot(d, theory.landscape.hemisphere_probability(int(n), d), color=colour, lw=1.0)
         bars = _bars(share, hits, parameters.hemisphere_draws)
         axes.errorbar(d, share, bars, fmt=mark, ms=3.5, color=colour, elinewidth=0.8, label=f"$n = {int(n)}$")
     axes.plot([], [], color=GREY, lw=1.0, label="Wendel")
@@ -74,7 +74,7 @@ def _draw_hemispheres(axes: Any, parameters: Parameters, seen: xr.Dataset) -> No
 def _draw_rates(axes: Any, part: xr.Dataset) -> None:
     betas = part["beta"].values
     fine = np.linspace(betas[0] - 0.2, betas[-1] + 0.2, 200)
-    axes.plot(fine, theory.ring_growth_rates(fine, 3, 1), color=COLOURS[0], lw=1.0, label="closed form")
+    axes.plot(fine, theory.landscape.ring_growth_rates(fine, 3, 1), color=COLOURS[0], lw=1.0, label="closed form")
     axes.plot(betas, part["rate_SA"].isel(mode=0), "x", ms=6, color=INK, mew=0.9, label="linearised flow")
     rates, _ = simulated_rates(part)
     axes.plot(betas, rates, "o", ms=4.5, mfc="none", mec=COLOURS[4], mew=0.9, label="displaced ring")
@@ -94,7 +94,7 @@ def _draw_shares(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
         bars = _bars(share, hits, parameters.circle_draws)
         axes.errorbar(part["beta"] + shift, share, bars, fmt=mark, ms=3.5, color=colour, elinewidth=0.8,
                       label=f"$n = {n}$")  # fmt: skip
-        threshold = theory.three_cluster_threshold(n)
+        threshold = theory.merging.three_cluster_threshold(n)
         axes.axvline(threshold, color=colour, lw=1.0, ls=":")
         axes.annotate(f"$n = {n}$", (threshold, 0.02), xycoords=("data", "axes fraction"), rotation=90, fontsize=6,
                       ha="right", va="bottom", color=INK)  # fmt: skip

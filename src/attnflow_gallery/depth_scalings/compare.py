@@ -46,7 +46,7 @@ class Row:
     @property
     def tau(self) -> float:
         """eta^2 L/H."""
-        return float(theory.canonical_time(self.network[0], self.network[2], self.network[1]))
+        return float(theory.random_layers.canonical_time(self.network[0], self.network[2], self.network[1]))
 
     @property
     def coarse(self) -> float:
@@ -76,7 +76,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 def at_one(parameters: Parameters, rows: list[Row]) -> np.ndarray:
     """Means at tau = 1: those of a network with another tau are moved along the drift of the common overlap."""
-    speed = theory.simplex_drift([row.mean for row in rows], parameters.n, parameters.b, parameters.d)
+    speed = theory.random_layers.simplex_drift([row.mean for row in rows], parameters.n, parameters.b, parameters.d)
     return np.array([row.mean for row in rows]) + (1 - np.array([row.tau for row in rows])) * speed
 
 
@@ -113,7 +113,7 @@ def _frozen(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     rows, part = rows_of(parameters, data, "frozen"), data["moments"].sel(level=0.0)
     tau, labels = np.array([row.tau for row in rows]), [row.words for row in rows]
     own, shared = float(part["own"]), float(part["shared"])
-    rate = float(theory.overlap_drift(0.0, shared, own, own, parameters.d))
+    rate = float(theory.random_layers.overlap_drift(0.0, shared, own, own, parameters.d))
     count = student(LEVEL, min(row.network[3] for row in rows), len(rows))
     means = np.array([row.mean for row in rows])
     errors = np.hypot([row.error for row in rows], tau * float(part["shared_error"]))
@@ -146,7 +146,7 @@ def euler(n: int, eta: float, layers: int) -> float:
 
 def ode(n: int, t: float) -> float:
     """The common overlap at time t of x' = P_x mean: u' = 2 u (1 - u) for u = |mean|^2."""
-    u = float(theory.hot_mean_square(1 / n, 2 * t))
+    u = float(theory.random_layers.hot_mean_square(1 / n, 2 * t))
     return (n * u - 1) / (n - 1)
 
 

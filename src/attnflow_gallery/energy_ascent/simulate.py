@@ -89,7 +89,9 @@ def _flow(parameters: Parameters, model: str) -> xr.Dataset:
     seen = [np.stack(column, axis=2) for column in zip(*rows, strict=True)]  # (beta, seed, frame, token, dim)
     # the energy of the simulated tokens belongs to the beta of the parameters, whatever beta moved them
     columns = [np.asarray(energy(Tokens(x, dims=("beta", "seed", "frame")), betas)) for x in seen]
-    rates = [theory.energy_rate_of_tokens(x, b, model) for x, b in zip(seen[0], parameters.betas, strict=True)]
+    rates = [
+        theory.landscape.energy_rate_of_tokens(x, b, model) for x, b in zip(seen[0], parameters.betas, strict=True)
+    ]
     return xr.Dataset(
         {
             name: (("beta", "seed", "time"), np.asarray(column))
@@ -125,7 +127,7 @@ def _rates(parameters: Parameters, model: str, heads: int, place: int) -> xr.Dat
     compiled, rows = double(jax.jit(jax.vmap(one))), []
     for k, size in enumerate(parameters.sizes):
         drawn = states(parameters, heads, size, (place, k))
-        rows.append((np.asarray(compiled(*drawn)), *theory.energy_rate_of_heads(*drawn, BETA, model)))
+        rows.append((np.asarray(compiled(*drawn)), *theory.landscape.energy_rate_of_heads(*drawn, BETA, model)))
     names, columns = ("rate", "formula", "rounding"), zip(*rows, strict=True)
     return xr.Dataset(
         {name: (("size", "state"), np.array(column)) for name, column in zip(names, columns, strict=True)},
@@ -142,7 +144,7 @@ def _descend(parameters: Parameters, part: xr.Dataset) -> xr.Dataset:
     k = int(np.argmin(part["rate"].values[0] / level))
     found = xr.Dataset()
     for model in MODELS:
-        rate, _ = theory.energy_rate_of_heads(drawn[0][k], drawn[1][k], drawn[2][k], BETA, model)
+        rate, _ = theory.landscape.energy_rate_of_heads(drawn[0][k], drawn[1][k], drawn[2][k], BETA, model)
         # the energy changes by its own size in about level/|rate|; the time of a frame is a power of 2
         span = 2.0 ** np.floor(np.log2(2 / parameters.descent * level[k] / abs(float(rate))))
         seen = _follow(heads_field(drawn[0][k], model), Tokens(drawn[1][k], drawn[2][k]), span, parameters.descent)

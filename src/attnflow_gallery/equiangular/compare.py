@@ -18,7 +18,7 @@ def tolerances(parameters: Parameters, flow: xr.Dataset, model: str, beta: float
     """What the mean overlap may be off, and what rounding leaves of the difference of two overlaps."""
     # every step rounds overlaps, sums of n products; what that leaves grows as linear response says
     levels = np.linspace(0.05, 0.99, 20)
-    grown = max(theory.overlap_growth(gamma, beta, parameters.n, model).max() for gamma in levels)
+    grown = max(theory.uniform.overlap_growth(gamma, beta, parameters.n, model).max() for gamma in levels)
     rounding = 2 * SUBSTEPS * flow.sizes["time"] * parameters.n * EPS * grown
     return 2 * float(flow["overlap_error"].max()) + rounding, rounding
 
@@ -31,7 +31,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         times = flow["time"].values
         names = [f"{model}, β = {beta:g}, t = {time:.3g}" for time in times]
         allowed, rounding = tolerances(parameters, flow, model, beta)
-        gamma = theory.equiangular_overlap(times, beta, parameters.n, model=model)
+        gamma = theory.uniform.equiangular_overlap(times, beta, parameters.n, model=model)
         overlap.add(0.0, flow["overlap"].values - gamma, allowed, names)
         spread.add(0.0, flow["spread"], rounding, names)
     return [
@@ -65,7 +65,9 @@ def amplitudes(parameters: Parameters, part: xr.Dataset, model: str) -> xr.Datas
     one = np.ones_like(d)
     for beta in part["beta"].values:
         value, error = log_rms(part["square"].sel(beta=beta).values)
-        expected = np.log(theory.overlap_spread(parameters.overlap, float(beta), parameters.n, model)) - np.log(d) / 2
+        expected = (
+            np.log(theory.uniform.overlap_spread(parameters.overlap, float(beta), parameters.n, model)) - np.log(d) / 2
+        )
         # at d = 16 the term of order 1/d reaches 0.35 (USA0, beta = 3), and its square exceeds the standard error
         size, size_error = fit([one, 1 / d, 1 / d**2], value - expected, error)
         rows.append((np.exp(size[0]), np.exp(size[0]) * size_error[0]))

@@ -41,7 +41,11 @@ def _draw_overlaps(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset
             last = float(flow["time"].max())
             times = np.geomspace(0.2, last, 300)
             axes.plot(
-                times, theory.equiangular_overlap(times, beta, parameters.n, model=model), line, color=colour, lw=0.9
+                times,
+                theory.uniform.equiangular_overlap(times, beta, parameters.n, model=model),
+                line,
+                color=colour,
+                lw=0.9,
             )
             shown = flow.sel(time=np.geomspace(parameters.step * SUBSTEPS, last, 8), method="nearest")
             face = FILLS[model] or colour
@@ -57,7 +61,7 @@ def _draw_overlaps(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset
 def _draw_errors(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     for model, beta in cases(parameters):
         flow = data[part_name(model, beta)]
-        gamma = theory.equiangular_overlap(flow["time"].values, beta, parameters.n, model=model)
+        gamma = theory.uniform.equiangular_overlap(flow["time"].values, beta, parameters.n, model=model)
         off = abs(flow["overlap"] - gamma), flow["spread"]
         place = beta + (0.06 if model == "USA0" else -0.06)
         for error, allowed, mark, ink in zip(off, tolerances(parameters, flow, model, beta), "s^", INKS, strict=True):
@@ -76,7 +80,7 @@ def _draw_deviations(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
     d = np.geomspace(min(parameters.dims) / 1.3, max(parameters.dims) * 1.3, 2)
     for beta, colour, mark in looks(parameters.iid_betas):
         value, error = log_rms(part["square"].sel(beta=beta).values)
-        size = theory.overlap_spread(parameters.overlap, beta, parameters.n, model)
+        size = theory.uniform.overlap_spread(parameters.overlap, beta, parameters.n, model)
         axes.plot(d, size / np.sqrt(d), LINES[model], color=colour, lw=0.9)
         bars = np.exp(value) * np.expm1(ERRORS * error)
         axes.errorbar(part["d"], np.exp(value), bars, fmt=mark, ms=3.5, color=colour, elinewidth=0.7,
@@ -91,10 +95,10 @@ def _draw_deviations(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
 def _draw_amplitudes(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     betas, level, n = np.linspace(0, max(parameters.iid_betas) + 0.5, 60), parameters.overlap, parameters.n
     for model, colour in zip(parameters.iid_models, (COLOURS[0], COLOURS[4]), strict=False):
-        sizes = [theory.overlap_spread(level, float(beta), n, model) for beta in betas]
+        sizes = [theory.uniform.overlap_spread(level, float(beta), n, model) for beta in betas]
         axes.plot(betas, sizes, LINES[model], color=colour, lw=1.0)
         table = amplitudes(parameters, data[f"iid-{model}"], model)
-        unit = np.array([theory.overlap_spread(level, float(b), n, model) for b in table["beta"].values])
+        unit = np.array([theory.uniform.overlap_spread(level, float(b), n, model) for b in table["beta"].values])
         axes.errorbar(
             table["beta"], unit * table["ratio"], ERRORS * unit * table["ratio_error"], fmt="o", ms=4, color=colour,
             mfc=FILLS[model] or colour, elinewidth=0.8, label=model,

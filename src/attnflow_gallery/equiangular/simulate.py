@@ -61,7 +61,7 @@ def part_name(model: str, beta: float) -> str:
 def orthonormal_flow(parameters: Parameters, model: str, beta: float) -> Solve:
     """Tokens up to the time at which their overlap is 0.99, and a tenth more; observed are overlaps, not positions."""
     n, span = parameters.n, SUBSTEPS * parameters.step
-    frames = int(np.ceil(1.1 * float(theory.equiangular_time(0.99, beta, n, model=model)) / span))
+    frames = int(np.ceil(1.1 * float(theory.uniform.equiangular_time(0.99, beta, n, model=model)) / span))
     tokens = orthonormal(Sphere(n), n=n, seed=parameters.seed(0))
     return Solve(
         Attention(beta, normaliser=model), tokens, frames * span, save=frames, method=Fixed(parameters.step),
@@ -86,5 +86,5 @@ def _iid(parameters: Parameters, model: str, study: Study) -> xr.Dataset:
 
 def at_overlap(parameters: Parameters, model: str, beta: float, tokens: Tokens) -> Tokens:
     """Tokens at the time at which orthonormal ones have the common overlap `overlap`."""
-    until = float(theory.equiangular_time(parameters.overlap, beta, parameters.n, model=model))
+    until = float(theory.uniform.equiangular_time(parameters.overlap, beta, parameters.n, model=model))
     return advance(Attention(beta, normaliser=model), tokens, 0.0, until, Fixed(until / STEPS))

@@ -66,7 +66,7 @@ def look(part: xr.Dataset, start: int, mass: float) -> tuple[int, float, float]:
     value, x, times = part["value"].values[start], part["fine"].values[0, start, 0], part["time"].values
 
     def at(frame: int) -> tuple[float, float]:
-        lag = theory.pair_delay(value, x, float(times[frame]), middle=mass)
+        lag = theory.landscape.pair_delay(value, x, float(times[frame]), middle=mass)
         return float(np.sum((expm((times[frame] - lag) * value) @ x) ** 2)), lag
 
     frame = bisect.bisect_left(range(len(times)), LARGEST, key=lambda k: at(k)[0]) - 1
@@ -186,7 +186,7 @@ def _departure(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     for dim, part in _parts(parameters, data):
         time = part["time"].values
         for k, radius in enumerate(parameters.departures, part.sizes["start"] - len(parameters.departures)):
-            growth, size = map(np.asarray, theory.pair_departure(radius, time))
+            growth, size = map(np.asarray, theory.landscape.pair_departure(radius, time))
             product = parameters.offset * np.exp(np.minimum(growth + time + size, 700.0))
             frame = int(np.flatnonzero(product < SMALL)[-1])
             away = [abs(part[name].values[frame, k, token]) / parameters.offset for name in ("coordinate", "coarse")]

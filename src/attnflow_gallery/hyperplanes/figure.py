@@ -83,7 +83,7 @@ def _draw_pairs(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
             chosen = [parameters.starts + k for k, one in enumerate(known) if one[1:] == (angle, mass)]
             direction = part["fine"].values[0, chosen[0], 0] / parameters.pairs[0]
             value = part["value"].values[chosen[0]]
-            left = [math.exp(-theory.pair_delay(value, r * direction, middle=mass)) for r in radii]
+            left = [math.exp(-theory.landscape.pair_delay(value, r * direction, middle=mass)) for r in radii]
             axes.plot(radii, left, line, color=colour, lw=1.0)
             axes.plot(parameters.pairs, y[-1, chosen] / y[0, chosen], mark, ms=4, mec=colour, mfc=face, mew=0.9)
         axes.plot([], [], mark, ms=4, color=colour, label=rf"$\alpha = {angle:g}$")
@@ -98,7 +98,7 @@ def _draw_departures(axes: Any, parameters: Parameters, part: xr.Dataset) -> Non
     time, token = part["time"].values, parameters.tokens // 2 - 1
     dense = np.linspace(0.0, 4.0, 120)
     for k, (radius, colour, mark) in enumerate(zip(parameters.departures, COLOURS, MARKS, strict=False)):
-        growth = np.asarray(theory.pair_departure(radius, dense)[0])
+        growth = np.asarray(theory.landscape.pair_departure(radius, dense)[0])
         away = np.log10(parameters.offset) + growth / math.log(10)
         axes.plot(dense[away < -1], 10 ** away[away < -1], color=colour, lw=1.0)
         start = part.sizes["start"] - len(parameters.departures) + k

@@ -54,7 +54,7 @@ def exponents(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[
 
 def middle(n: int, beta: float) -> float:
     """Kac and Rice's expected number of modes in [-1, 1]."""
-    return float(quad(lambda x: float(theory.line_mode_density(x, n, beta)), -1.0, 1.0)[0])
+    return float(quad(lambda x: float(theory.landscape.line_mode_density(x, n, beta)), -1.0, 1.0)[0])
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
@@ -82,7 +82,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 def _pairs(parameters: Parameters, pairs: xr.Dataset) -> Claim:
     betas, fine, coarse = (pairs[name].values for name in ("beta", "fine", "coarse"))
-    expected = theory.two_point_modes(betas)
+    expected = theory.landscape.two_point_modes(betas)
     error = np.sqrt((expected - 1) * (2 - expected) / parameters.pairs)
     return Claim.equal(
         "Line, two samples: the mean number of modes is 1 + erfc(β^(−1/2))", expected, fine,
@@ -116,7 +116,7 @@ def _circle(parameters: Parameters, circle: xr.Dataset) -> Claim:
     found, error = np.array([mean_error(row) for row in circle["fine"].values]).T
     return Claim.equal(
         f"Circle, {parameters.circle} tokens: the mean number of modes is √(Σ k⁴I_k²/Σ k²I_k²)",
-        theory.expected_modes(betas), found,
+        theory.landscape.expected_modes(betas), found,
         float(norm.isf(LEVEL / 2 / len(betas))) * error + abs(found - circle["coarse"].values.mean(axis=-1)),
         f"normal test of {parameters.circle_runs} runs, level {LEVEL:g} for all β; the change by halving the grid",
         origin=CIRCLE, labels=[f"β = {beta:g}" for beta in betas],

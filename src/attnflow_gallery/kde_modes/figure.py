@@ -41,7 +41,9 @@ def _marks(axes: Any, x: Any, y: Any, error: Any, colour: str = COLOURS[4], mark
 
 def _draw_pairs(axes: Any, parameters: Parameters, pairs: xr.Dataset) -> None:
     betas = np.geomspace(0.1, 10 * float(pairs["beta"].max()), 200)
-    axes.plot(betas, theory.two_point_modes(betas), color=INK, lw=1.0, label=r"$1 + \mathrm{erfc}(\beta^{-1/2})$")
+    axes.plot(
+        betas, theory.landscape.two_point_modes(betas), color=INK, lw=1.0, label=r"$1 + \mathrm{erfc}(\beta^{-1/2})$"
+    )
     error = np.sqrt((pairs["fine"] - 1) * (2 - pairs["fine"]) / parameters.pairs)
     _marks(axes, pairs["beta"], pairs["fine"], error, label=f"{parameters.pairs} pairs")
     axes.set(ylim=(0.95, 2.05), ylabel="number of modes $M$")
@@ -85,7 +87,7 @@ def _draw_circle(axes: Any, parameters: Parameters, circle: xr.Dataset) -> None:
     betas = circle["beta"].values
     some = np.geomspace(betas.min() / 2, 2 * betas.max(), 200)
     label = r"$(\Sigma k^4I_k^2 / \Sigma k^2I_k^2)^{1/2}$"
-    axes.plot(some, theory.expected_modes(some) / np.sqrt(some), color=INK, lw=1.0, label=label)
+    axes.plot(some, theory.landscape.expected_modes(some) / np.sqrt(some), color=INK, lw=1.0, label=label)
     axes.axhline(np.sqrt(1.5), color=GREY, lw=0.8, ls="--", label=r"$\sqrt{3\beta/2}$")
     found, error = np.array([mean_error(row) for row in circle["fine"].values]).T / np.sqrt(betas)
     _marks(axes, betas, found, error, label=f"{parameters.circle} tokens")

@@ -66,7 +66,7 @@ def sign_change(parameters: Parameters, part: xr.Dataset) -> tuple[float, float]
 def _cold(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     d, keys = parameters.d, part["keys"].values
     found, error = mean_of(part["exponent"])
-    predicted = [theory.zero_temperature_exponent(d, keys_of(one)) for one in keys]
+    predicted = [theory.random_layers.zero_temperature_exponent(d, keys_of(one)) for one in keys]
     place, place_error = sign_change(parameters, part)
     return [
         Claim.equal(
@@ -94,8 +94,8 @@ def zero(scales: np.ndarray, exponents: np.ndarray) -> float:
 
 def warm_exponents(d: int, keys: int, scales: Any) -> np.ndarray:
     """Lambda by quadrature."""
-    moments = [theory.attention_moments(float(b), d, keys_of(keys)) for b in scales]
-    return np.array([float(theory.pair_exponent(*one, d)) for one in moments])
+    moments = [theory.random_layers.attention_moments(float(b), d, keys_of(keys)) for b in scales]
+    return np.array([float(theory.random_layers.pair_exponent(*one, d)) for one in moments])
 
 
 def crossing(parameters: Parameters, part: xr.Dataset) -> tuple[float, float, float]:
@@ -106,7 +106,7 @@ def crossing(parameters: Parameters, part: xr.Dataset) -> tuple[float, float, fl
     found = zero(scales, rows.mean(axis=0))
     others = [zero(scales, np.delete(rows, k, axis=0).mean(axis=0)) for k in range(len(rows))]
     error = math.sqrt((len(rows) - 1) * np.var(others))
-    known = theory.critical_logit_scale(parameters.d, keys)
+    known = theory.random_layers.critical_logit_scale(parameters.d, keys)
     assert known is not None
     return found, error, abs(zero(scales, warm_exponents(parameters.d, keys, scales)) - known)
 
@@ -116,7 +116,7 @@ def _warm(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     found, error = mean_of(part["exponent"])
     predicted = np.array([warm_exponents(d, keys, scales) for keys in part["keys"].values])
     place, place_error, missed = crossing(parameters, part)
-    known = theory.critical_logit_scale(d, parameters.warm_keys[0])
+    known = theory.random_layers.critical_logit_scale(d, parameters.warm_keys[0])
     return [
         Claim.equal(
             f"d = {d}: pair exponent Λ at finite logit scale b", predicted, found,
@@ -136,8 +136,10 @@ def _warm(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
 def _cosines(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     r, dims = parameters.cosine_overlap, part["d"].values
     found, error = mean_of(part["cosine"])
-    predicted = [[float(theory.mean_cosine(r, int(d), int(d) if kind == "product" else None)) for d in dims]
-                 for kind in part["kind"].values]  # fmt: skip
+    predicted = [
+        [float(theory.random_layers.mean_cosine(r, int(d), int(d) if kind == "product" else None)) for d in dims]
+        for kind in part["kind"].values
+    ]
     wrong = r - (r - r**3) / (2 * dims)
     away = np.abs(found[0] - wrong) / error[0]
     ours = (r - found[0, -1]) * dims[-1] / (r - r**3)
@@ -164,7 +166,7 @@ def cold_constants(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray
 
 def exact_constant(r: np.ndarray, d: int) -> np.ndarray:
     """-d D/(R - R^3) for the exact drift D of R at zero temperature, A = Q^T K with d_k = d."""
-    drift = theory.overlap_drift(r, theory.mean_cosine(r, d, d), 1.0, 1.0, d)
+    drift = theory.random_layers.overlap_drift(r, theory.random_layers.mean_cosine(r, d, d), 1.0, 1.0, d)
     return np.asarray(-d * np.asarray(drift) / (r - r**3))
 
 

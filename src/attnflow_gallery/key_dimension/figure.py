@@ -49,10 +49,18 @@ def _draw_keys(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     free = keys == IID
     most = max(keys)
     line = np.unique(np.geomspace(min(keys[~free]), most, 60).astype(int))
-    axes.plot(line, [theory.zero_temperature_exponent(d, int(k)) for k in line], color=INK, lw=1.0, label="theory")
+    axes.plot(
+        line,
+        [theory.random_layers.zero_temperature_exponent(d, int(k)) for k in line],
+        color=INK,
+        lw=1.0,
+        label="theory",
+    )
     _bars(axes, keys[~free], found[~free], error[~free], "o", COLOURS[0], label="$A = Q^T K$")
     if free.any():
-        axes.plot([1.4 * most, 2.1 * most], 2 * [theory.zero_temperature_exponent(d, None)], color=INK, lw=1.0)
+        axes.plot(
+            [1.4 * most, 2.1 * most], 2 * [theory.random_layers.zero_temperature_exponent(d, None)], color=INK, lw=1.0
+        )
         _bars(axes, 1.7 * most, found[free], error[free], "s", COLOURS[4], label="$A$ independent entries")
     axes.axhline(0, color=GREY, lw=0.7)
     axes.axvline(d - 1, color=GREY, lw=0.9, ls=":")
@@ -73,7 +81,7 @@ def _draw_scales(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
         colour, mark = (COLOURS[0], "o") if row == 0 else (COLOURS[4], "s")
         axes.plot(line, warm_exponents(parameters.d, keys, line), color=colour, lw=1.0, ls="-" if row == 0 else "--")
         _bars(axes, scales, found[row], error[row], mark, colour, label=f"$d_k = {keys}$")
-        place = theory.critical_logit_scale(parameters.d, keys_of(keys))
+        place = theory.random_layers.critical_logit_scale(parameters.d, keys_of(keys))
         if place is not None:
             axes.axvline(place, color=GREY, lw=0.9, ls=":")
             axes.annotate("$b_c$", (place, 0.9), xycoords=("data", "axes fraction"), xytext=(3, 0), color=GREY,
@@ -93,7 +101,9 @@ def _draw_cosines(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     for row, (words, colour, mark, limit) in enumerate(
         (("$A = Q^T K$", COLOURS[0], "o", 1.0), ("one matrix", COLOURS[4], "s", 0.5))
     ):
-        exact = np.array([float(theory.mean_cosine(r, int(d), int(d) if row == 0 else None)) for d in line])
+        exact = np.array(
+            [float(theory.random_layers.mean_cosine(r, int(d), int(d) if row == 0 else None)) for d in line]
+        )
         axes.plot(line, line * (r - exact) / (r - r**3), color=colour, lw=1.0, ls="-" if row == 0 else "--")
         scale = dims / (r - r**3)
         _bars(axes, dims, (r - found[row]) * scale, error[row] * scale, mark, colour, label=words)

@@ -35,7 +35,7 @@ def rounding_error(parameters: Parameters, gap: Any) -> Any:
 def compare(parameters: Parameters, placement: str, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(log gap - theory, log radius - theory, tolerance) at the frames of orthonormal tokens."""
     own = part.sel(start="orthonormal")
-    path = theory.norm_overlap(
+    path = theory.uniform.norm_overlap(
         part["time"].values, parameters.beta, parameters.n, placement,  # type: ignore[arg-type]
         alpha=parameters.alpha, switch=parameters.switch,
     )  # fmt: skip

@@ -66,7 +66,7 @@ def _one(axes: Any, parameters: Parameters, placement: str, part: xr.Dataset) ->
     kind, power = decay(parameters, placement)
     frames = part["time"].values
     line = np.geomspace(frames[1], frames[-1], 300)
-    path = theory.norm_overlap(
+    path = theory.uniform.norm_overlap(
         line, parameters.beta, parameters.n, placement,  # type: ignore[arg-type]
         alpha=parameters.alpha, switch=parameters.switch,
     )  # fmt: skip

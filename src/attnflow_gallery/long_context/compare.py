@@ -28,7 +28,7 @@ def _limits(parameters: Parameters, cosine: xr.DataArray) -> list[Claim]:
     n, rho = max(parameters.large), np.array(parameters.overlaps)
     c = np.array([scan(parameters, one) for one in parameters.overlaps])
     found = cosine.sel(overlap=list(parameters.overlaps), n=n).values
-    limit = theory.long_context_limit(c, rho[:, None])
+    limit = theory.uniform.long_context_limit(c, rho[:, None])
     at = np.argmin(abs(c * (1 - rho[:, None]) - 1), axis=1)
     here = np.arange(len(rho)), at
     away = np.ones(c.shape, bool)
@@ -68,7 +68,7 @@ def _exact(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     for cosine, size, overlap, terms, name in rows:
         c = scan(parameters, overlap)
         found.append(cosine)
-        exact.append(theory.long_context_overlap(c, size, overlap))
+        exact.append(theory.uniform.long_context_overlap(c, size, overlap))
         # relative errors of weights pass to the cosine with a factor of at most 4
         tolerance.append(4 * EPS * (1 + c * np.log(size)) * (8 + terms))
         words += [f"{name}, n = {size:g}, rho = {overlap:g}, c = {one:.3g}" for one in c]
@@ -101,7 +101,7 @@ def _iid(parameters: Parameters, iid: xr.Dataset) -> Claim:
     tolerance = ERRORS * spread / np.sqrt(len(found)) + spread**2 + 2 / n + shot(c, n, d, overlap)
     return Claim.equal(
         f"{n} iid tokens in dimension {d}, ρ = {overlap:g}: mean cosine, against the mean field",
-        theory.long_context_iid_overlap(c, n, d, overlap), found.mean(axis=0), tolerance,
+        theory.uniform.long_context_iid_overlap(c, n, d, overlap), found.mean(axis=0), tolerance,
         f"{ERRORS:g} standard errors of {len(found)} draws, their variance, and the noise of the sum over the others",
         origin=consequence("Tokens around a direction"), labels=[f"c = {one:.3g}" for one in c],
     )  # fmt: skip
@@ -110,6 +110,6 @@ def _iid(parameters: Parameters, iid: xr.Dataset) -> Claim:
 def shot(c: np.ndarray, n: float, d: int, overlap: float) -> np.ndarray:
     """What the noise of the sums over the others adds to squared lengths: (1-rho) n e^(-2b) M(2b), over the length."""
     b = c * np.log(n) * (1 - overlap)
-    others = (n - 2) * np.exp(theory.exponential_moments(b, d - 1)[0] - b)
-    squares = n * np.exp(theory.exponential_moments(2 * b, d - 1)[0] - 2 * b)
+    others = (n - 2) * np.exp(theory.uniform.exponential_moments(b, d - 1)[0] - b)
+    squares = n * np.exp(theory.uniform.exponential_moments(2 * b, d - 1)[0] - 2 * b)
     return np.asarray(2 * (1 - overlap) * squares / (overlap * (1 + others) ** 2))

@@ -39,13 +39,21 @@ def _transition(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
     overlap = parameters.overlaps[-1]
     c = scan(parameters, overlap)
     fine = np.linspace(0.6 * c[0], 1.05 * c[-1], 300)
-    threshold = float(theory.long_context_threshold(overlap))
+    threshold = float(theory.uniform.long_context_threshold(overlap))
     axes.plot([fine[0], threshold, threshold, fine[-1]], [1, 1, overlap, overlap], color=GREY, lw=0.8, zorder=0)
-    axes.plot(threshold, float(theory.long_context_limit(threshold, overlap)), "D", ms=6, mfc="none", mec=GREY, mew=0.8)
+    axes.plot(
+        threshold,
+        float(theory.uniform.long_context_limit(threshold, overlap)),
+        "D",
+        ms=6,
+        mfc="none",
+        mec=GREY,
+        mew=0.8,
+    )
     sizes: list[tuple[float, Any, bool]] = [(n, data[f"all-{n}"]["cosine"], True) for n in parameters.counts]
     sizes.append((parameters.large[-1], data["mean"]["cosine"].sel(n=parameters.large[-1]), False))
     for (n, found, full), mark, colour in zip(sizes, "os^v", COLOURS, strict=False):
-        axes.plot(fine, theory.long_context_overlap(fine, n, overlap), color=colour, lw=0.9)
+        axes.plot(fine, theory.uniform.long_context_overlap(fine, n, overlap), color=colour, lw=0.9)
         label = f"$n = {n}$" if full else rf"$n = 10^{{{round(np.log10(n))}}}$"
         face = colour if full else "white"
         axes.plot(c, found.sel(overlap=overlap), mark, ms=3.6, mec=colour, mfc=face, mew=0.8, label=label)
@@ -63,7 +71,7 @@ def _collapse(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) ->
             place = (scan(parameters, overlap) * (1 - overlap) - 1) * np.log(n)
             keep = np.abs(place) < REACH
             axes.plot(place[keep], found.values[keep], "o", ms=3.2, mec=colour, mfc="white", mew=0.8)
-        limit = float(theory.long_context_limit(1 / (1 - overlap), overlap))
+        limit = float(theory.uniform.long_context_limit(1 / (1 - overlap), overlap))
         axes.plot(0.0, limit, "D", ms=6, mfc="none", mec=GREY, mew=0.8)
     first, last = (round(np.log10(n)) for n in (parameters.large[0], parameters.large[-1]))
     words = rf"$n = 10^{{{first}}}, \ldots, 10^{{{last}}}$"
@@ -76,13 +84,13 @@ def _iid(axes: Any, parameters: Parameters, iid: xr.Dataset) -> None:
     overlap = float(iid.attrs["overlap"])
     n, d, c, found = parameters.iid_count, parameters.iid_dim, scan(parameters, overlap), iid["cosine"].values
     fine = np.linspace(0.6 * c[0], 1.05 * c[-1], 300)
-    mean = theory.long_context_iid_overlap(fine, n, d, overlap)
+    mean = theory.uniform.long_context_iid_overlap(fine, n, d, overlap)
     axes.plot(fine, mean, color=COLOURS[2], lw=0.9, label="mean field")
-    flat = theory.long_context_iid_overlap(fine, n, np.inf, overlap)
+    flat = theory.uniform.long_context_iid_overlap(fine, n, np.inf, overlap)
     axes.plot(fine, flat, "--", color=INK, lw=0.9, label=r"$d \to \infty$")
     label = f"$n = {n}$,\n$d = {d}$"
     bars = found.std(axis=0, ddof=1)
     axes.errorbar(c, found.mean(axis=0), bars, fmt="o", ms=3.2, color=COLOURS[2], lw=0.8, label=label)
-    axes.axvline(float(theory.long_context_threshold(overlap)), color=GREY, lw=0.7)
+    axes.axvline(float(theory.uniform.long_context_threshold(overlap)), color=GREY, lw=0.7)
     axes.set(xlabel=r"$c = \beta/\log n$", ylabel="cosine of outputs at $u$ and $-u$")
     axes.legend(loc="lower left")

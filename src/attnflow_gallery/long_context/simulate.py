@@ -51,7 +51,7 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
 
 def scan(parameters: Parameters, overlap: float) -> np.ndarray:
     """Values of c: places around the threshold of this overlap, the threshold among them; around 1/2 for overlap 0."""
-    unit = float(theory.long_context_threshold(overlap)) if overlap else 0.5
+    unit = float(theory.uniform.long_context_threshold(overlap)) if overlap else 0.5
     return unit * np.unique([*parameters.places, 1.0])
 
 

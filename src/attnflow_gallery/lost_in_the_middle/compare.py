@@ -29,12 +29,12 @@ SOFT_BIAS = 5.0
 
 def rate(parameters: Parameters, clock: str = "grad", d: int = 2, degree: int = 1) -> float:
     """The rate a_k of a clock."""
-    return float(theory.causal_rates(degree, parameters.beta, d, clock))
+    return float(theory.causal.rates(degree, parameters.beta, d, clock))
 
 
 def closure(c: float, n: int, slope: float, dilution: float | None = None) -> np.ndarray:
     """N times the last row of exp(cW), averaged over the bins."""
-    row = n * theory.last_row_correlations(c, n, slope, dilution)[:-1]
+    row = n * theory.causal.last_row_correlations(c, n, slope, dilution)[:-1]
     return np.array([np.mean(row[some]) for some in groups(n)])
 
 
@@ -134,7 +134,7 @@ def _middle(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     for k, slope in enumerate(parameters.slopes):
         if slope == 0:
             continue
-        lowest = int(np.searchsorted(EDGES, theory.find_middle(depth, slope).place)) - 1
+        lowest = int(np.searchsorted(EDGES, theory.causal.find_middle(depth, slope).place)) - 1
         others = [b for b in range(len(EDGES) - 1) if b != lowest]
         rows = [data[f"profile-{n}"]["first"].values[k] for n in parameters.sizes]
         found = [moments(one[:, others] - one[:, [lowest]]) for one in rows]
@@ -157,7 +157,7 @@ def _threshold(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     early = data[f"profile-{parameters.sizes[0]}"]["first"].values[parameters.slopes.index(1.0)]
     found = [moments(recency(rows)) for rows in (early, data["late"]["first"].values)]
     limit = student(LEVEL, parameters.late_prompts, 2)
-    threshold = float(theory.recency_threshold(1.0))
+    threshold = float(theory.causal.recency_threshold(1.0))
     signs = [np.sign(threshold - rate(parameters) * t) for t in (parameters.time, parameters.late)]
     lower = [sign * mean - limit * error for sign, (mean, error) in zip(signs, found, strict=True)]
     return Claim.at_least(
@@ -170,7 +170,7 @@ def _threshold(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
 
 def _softmax(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     n = parameters.sizes[0]
-    dilution = float(theory.softmax_dilution(parameters.beta, 2))
+    dilution = float(theory.causal.softmax_dilution(parameters.beta, 2))
     predicted = closure(rate(parameters, "SA") * parameters.time, n, 1.0, dilution)
     more = float(np.max(closure(rate(parameters, "SA") * parameters.time, n, 1.0) / predicted))
     mean, error = moments(data["softmax"]["first"].values)
@@ -186,7 +186,7 @@ def _softmax(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
 def soft_formula(parameters: Parameters, n: int, slope: float) -> tuple[np.ndarray, np.ndarray]:
     """The soft profile in the bins: of the paper, for infinite N, and with the matrix W of n tokens."""
     places = np.arange(1, n) / n
-    smooth = theory.soft_profile(parameters.time, places, parameters.beta, slope, parameters.vocabulary)
+    smooth = theory.causal.soft_profile(parameters.time, places, parameters.beta, slope, parameters.vocabulary)
     weights = soft_weights(parameters.vocabulary)[:12]
     matrix = sum(
         w * closure(rate(parameters, degree=k) * parameters.time, n, slope) for k, w in enumerate(weights, start=1)
@@ -245,7 +245,7 @@ def _plain(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
 def closure_sums(parameters: Parameters, times: np.ndarray) -> np.ndarray:
     """The sum over all sources of exp(a t W), near e^(a t) - 1."""
     n = parameters.sizes[0]
-    return np.array([np.sum(theory.last_row_correlations(rate(parameters) * t, n, 1.0)[:-1]) for t in times])
+    return np.array([np.sum(theory.causal.last_row_correlations(rate(parameters) * t, n, 1.0)[:-1]) for t in times])
 
 
 def _turned(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:

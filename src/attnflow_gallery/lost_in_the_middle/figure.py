@@ -40,7 +40,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 
 
 def _curve(c: float, n: int, slope: float, dilution: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-    return np.arange(1, n) / n, n * theory.last_row_correlations(c, n, slope, dilution)[:-1]
+    return np.arange(1, n) / n, n * theory.causal.last_row_correlations(c, n, slope, dilution)[:-1]
 
 
 def _marks(axes: Any, rows: np.ndarray, n: int, scale: float, **style: Any) -> None:
@@ -58,7 +58,7 @@ def _draw_profiles(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset
         place, value = _curve(depth, n, slope)
         axes.plot(place, value, LINES[k % 3], color=TONES[k % 3], lw=1.0)
         _marks(axes, rows[k], n, 1.0, fmt=MARKS[k % 3], color=TONES[k % 3], label=rf"$\lambda = {slope:g}$")
-        middle = theory.find_middle(depth, slope)
+        middle = theory.causal.find_middle(depth, slope)
         if middle.exists:
             axes.plot(middle.place, middle.value, "x", ms=6, mew=1.3, color=INK, zorder=5)
     _finish(axes)
@@ -69,7 +69,7 @@ def _draw_profiles(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset
 def _draw_others(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     n = parameters.sizes[0]
     depth = rate(parameters, "SA") * parameters.time
-    place, with_own = _curve(depth, n, 1.0, float(theory.softmax_dilution(parameters.beta, 2)))
+    place, with_own = _curve(depth, n, 1.0, float(theory.causal.softmax_dilution(parameters.beta, 2)))
     axes.plot(place, with_own, color=TONES[0], lw=1.0)
     axes.plot(*_curve(depth, n, 1.0), ":", color=TONES[0], lw=1.0)
     _marks(axes, data["softmax"]["first"].values, n, 1.0, fmt="o", color=TONES[0], label="softmax, circle")
@@ -92,7 +92,7 @@ def _draw_threshold(axes: Any, parameters: Parameters, data: dict[str, xr.Datase
         _marks(axes, rows, n, scale, fmt=MARKS[k], color=TONES[k], label=f"$a t = {depth:.2f}$")
     _finish(axes)
     axes.set(ylabel="profile over its mean", ylim=(0.5, 2.6))
-    threshold = float(theory.recency_threshold(1.0))
+    threshold = float(theory.causal.recency_threshold(1.0))
     axes.legend(loc="upper right", title=f"threshold at $a t = {threshold:.2f}$", title_fontsize=7)
 
 

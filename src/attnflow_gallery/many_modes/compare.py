@@ -37,19 +37,25 @@ def looks(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[str,
             if t in LOOKS:
                 found, error = mean_error(part["modes"].values[:, at])
                 square = float(np.mean(part["size"].values[:, at] ** 2))
-                predicted = float(theory.linear_modes(t, parameters.beta))
+                predicted = float(theory.uniform.linear_modes(t, parameters.beta))
                 rows.append({"name": name, "t": t, "found": found, "error": error, "square": square, "M": predicted})
     return rows
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """k_max clusters from the smallest noise; M(t) in the linear phase; the trend with the size of the noise."""
-    beta, top, most = parameters.beta, int(theory.dominant_degree(parameters.beta, 2)), max(parameters.exponents)
+    beta, top, most = (
+        parameters.beta,
+        int(theory.uniform.dominant_degree(parameters.beta, 2)),
+        max(parameters.exponents),
+    )
     last = data[f"eps{most:g}"]
     found, error = mean_error(last["final"].values)
     # a density that is never resolved has no linear phase, and no claim holds
     linear = linear_times(last)
-    left = abs(float(theory.linear_modes(float(last["time"][linear[-1]]), beta)) - top) if len(linear) else np.nan
+    left = (
+        abs(float(theory.uniform.linear_modes(float(last["time"][linear[-1]]), beta)) - top) if len(linear) else np.nan
+    )
     near = student(LEVEL, parameters.runs)
     made = [
         Claim.equal(
@@ -63,7 +69,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     made.append(
         Claim.equal(
             f"β = {beta:g}, t = 0: mean number of modes of K∗W, W white noise, is M(0)",
-            float(theory.linear_modes(0.0, beta)), found, student(LEVEL, parameters.draws) * error,
+            float(theory.uniform.linear_modes(0.0, beta)), found, student(LEVEL, parameters.draws) * error,
             f"Student's test of {parameters.draws} draws at level {LEVEL:g}", origin=MODES,
         )
     )  # fmt: skip

@@ -34,7 +34,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 
 
 def _levels(axes: Any, beta: float, words: bool) -> None:
-    first, last = float(theory.expected_modes(beta)), int(theory.dominant_degree(beta, 2))
+    first, last = float(theory.landscape.expected_modes(beta)), int(theory.uniform.dominant_degree(beta, 2))
     for level, label, style in ((last, r"$k_{\max}$", "--"), (first, "$M(0)$", ":")):
         axes.axhline(level, color=GREY, lw=1.0, ls=style, zorder=0, label=label if words else None)
 
@@ -47,7 +47,7 @@ def _draw_times(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
     cases = _ordered(parameters, data)
     last = max(float(part["time"][-1]) for _, part in cases)
     t = np.concatenate([np.linspace(0.0, 1.0, 20), np.geomspace(1.05, last, 300)])
-    axes.plot(t, theory.linear_modes(t, parameters.beta), color=INK, lw=1.0, label="$M(t)$")
+    axes.plot(t, theory.uniform.linear_modes(t, parameters.beta), color=INK, lw=1.0, label="$M(t)$")
     for index, (x, part) in enumerate(cases):
         resolved = part["time"].values[np.isfinite(part["modes"].values).all(axis=0)]
         # marks of different sizes stand side by side
@@ -86,8 +86,8 @@ def _draw_finals(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
         found, error = mean_error(finals)
         axes.errorbar(index, found, 2 * error, fmt=MARKERS[index], ms=3.6, lw=1.0, color=colour)
         t = float(part["time"][linear_times(part)[-1]])
-        axes.plot(index + 0.25, theory.linear_modes(t, parameters.beta), "s", ms=4, mfc="none", mec=INK, mew=0.8, lw=0,
-                  label="$M$, end of linear phase" if index == 0 else None)  # fmt: skip
+        axes.plot(index + 0.25, theory.uniform.linear_modes(t, parameters.beta), "s", ms=4, mfc="none", mec=INK,
+                  mew=0.8, lw=0, label="$M$, end of linear phase" if index == 0 else None)  # fmt: skip
     found, error = mean_error(data["tokens"]["final"].values)
     where = float(np.interp(0.5 * np.log10(parameters.tokens), sorted(parameters.exponents),
                             np.arange(len(parameters.exponents))))  # fmt: skip

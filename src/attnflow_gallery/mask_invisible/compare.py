@@ -10,7 +10,7 @@ from attnflow.experiments.kit import student
 from attnflow.fields import Attention
 from attnflow.masks import Causal
 from attnflow.meanfield import PlacedDensity, Places, evolve, evolve_placed, placed
-from attnflow.theory import causal_weights
+from attnflow.theory.causal import weights as causal_weights
 from attnflow_gallery.mask_invisible.linear import Carried, carried
 from attnflow_gallery.mask_invisible.simulate import LAST, Parameters, topic
 

@@ -62,7 +62,7 @@ def _draw_times(axes: Any, pairs: xr.Dataset, chord: float) -> None:
     until = 2 * math.asin(chord / 2)
     for k, angle in enumerate(np.unique(pairs["angle"])):
         for model, line in LINES.items():
-            predicted = theory.log_merge_time(angle, betas, (mass, 1 - mass), until, model)
+            predicted = theory.merging.log_merge_time(angle, betas, (mass, 1 - mass), until, model)
             axes.plot(betas, predicted / betas, line, color=COLOURS[k], lw=0.9)
             found = _some(pairs, model=model, angle=angle, mass=mass)
             axes.plot(found["beta"], found["log_time"] / found["beta"], **_mark(model, k))
@@ -79,8 +79,8 @@ def _draw_places(axes: Any, pairs: xr.Dataset) -> None:
     angle = min(np.unique(pairs["angle"]), key=lambda a: abs(a - 1))
     betas = np.geomspace(pairs["beta"].min(), pairs["beta"].max(), 60)
     for k, mass in enumerate(m for m in np.unique(pairs["mass"]) if m != 0.5):
-        limit = float(theory.meeting_point_limit(angle, (mass, 1 - mass)))
-        share = (theory.meeting_point(angle, betas, (mass, 1 - mass)) - limit) / angle
+        limit = float(theory.merging.meeting_point_limit(angle, (mass, 1 - mass)))
+        share = (theory.merging.meeting_point(angle, betas, (mass, 1 - mass)) - limit) / angle
         axes.plot(betas, share, color=COLOURS[k], lw=0.9)
         found = _some(pairs, model="SA", angle=angle, mass=mass)
         axes.plot(found["beta"], (found["way"] - limit) / angle, **_mark("SA", k), label=f"$m_1 = {mass:g}$")
@@ -111,7 +111,9 @@ def _draw_delays(axes: Any, three: xr.Dataset) -> None:
         for model, line in LINES.items():
             until = 1e-4 / beta
             lines = [
-                theory.third_cluster_delay(TRIPLE, distance_of_third(beta, g), TRIPLE_MASSES, beta, until, model).value
+                theory.merging.third_cluster_delay(
+                    TRIPLE, distance_of_third(beta, g), TRIPLE_MASSES, beta, until, model
+                ).value
                 for g in gaps
             ]
             axes.plot(gaps, np.array(lines) * np.exp(gaps), line, color=COLOURS[k], lw=0.8)
@@ -128,7 +130,9 @@ def _draw_growth(axes: Any, parameters: Parameters, offsets: xr.Dataset) -> None
     outer, middle, _ = SYMMETRIC_MASSES
     betas = np.linspace(0.8, 1.15 * float(offsets["beta"].max()), 60)
     for k, (model, line) in enumerate(LINES.items()):
-        growth = [theory.log_asymmetry_growth(SYMMETRIC, parameters.chord, b, outer, middle, model) for b in betas]
+        growth = [
+            theory.merging.log_asymmetry_growth(SYMMETRIC, parameters.chord, b, outer, middle, model) for b in betas
+        ]
         axes.plot(betas, growth, line, color=COLOURS[k], lw=0.9)
         found = _some(offsets, model=model)
         axes.plot(found["beta"], found["growth"], **_mark(model, k), label=model)

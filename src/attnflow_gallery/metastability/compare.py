@@ -31,16 +31,16 @@ def compare(data: xr.Dataset) -> xr.Dataset:
     for k in range(data.sizes["plateau"]):
         one = data.isel(plateau=k)
         x, m = one["centre"].values[one["mass"].values > 0], one["mass"].values[one["mass"].values > 0]
-        pairs, (p, q) = theory.pair_lives(x, m, beta, model, WIDTH / beta), (int(i) for i in one["pair"])
+        pairs, (p, q) = theory.merging.pair_lives(x, m, beta, model, WIDTH / beta), (int(i) for i in one["pair"])
         angle, alone = pairs.pop((p, q))
         span, both = float(one["log_end"] - one["log_start"]), (float(m[p]), float(m[q]))
         share, change = _share(angle, beta, both, model)
         rows.append({
             "life": float(one["log_end"]) + math.log(-math.expm1(-span)), "alone": alone,
-            "disturbed": theory.pair_disturbance(alone, pairs.values()),
+            "disturbed": theory.merging.pair_disturbance(alone, pairs.values()),
             "off": float(data["error"][int(one["before"])]) / math.tanh(span / 2),
-            "bound": float(theory.log_plateau_bound(beta, float(one["angle"]), n)), "share": share,
-            "leaving": theory.log_pair_escape_rate(angle, beta, both, model),
+            "bound": float(theory.merging.log_plateau_bound(beta, float(one["angle"]), n)), "share": share,
+            "leaving": theory.merging.log_pair_escape_rate(angle, beta, both, model),
             "share_off": 2 * change * math.exp(-2 * beta * math.sin(float(one["then"]) / 2) ** 2),
         })  # fmt: skip
     return data.assign({name: ("plateau", np.array([row[name] for row in rows])) for name in rows[0]})

@@ -7,7 +7,7 @@ arXiv:2410.23228), and degree 1 grows first, at kappa_c = I_(d/2)(beta)/(beta I_
 those of arXiv:2510.20094. For USA0 the transition is continuous up to beta* and a jump above beta*, where
 I_(d/2+1)(beta*)/I_(d/2)(beta*) = 1/d: beta* = 2.4469 (d = 2), 1.8162 (3), 1.2666 (8). This is a theorem of Mun and
 Rosenzweig (arXiv:2606.05140; d = 2: arXiv:2604.16288). On the circle kappa = kappa_c + 2 c m^2 + ... along ordered
-states, m = |mean of x|, with c in closed form (`theory.landau_coefficient`).
+states, m = |mean of x|, with c in closed form (`theory.uniform.landau_coefficient`).
 
 Shown: beta* and c by Newton's method; branches of stationary states with their stability; the equation with noise,
 which relaxes to them; tokens with noise on both sides of kappa_c: growth of a small order, m^2 = kappa/((kappa -

@@ -66,7 +66,7 @@ def free(parameters: Parameters, row: dict[str, Any]) -> dict[str, float]:
     burnt = np.exp(-2 * (kappa - onset) * parameters.free_burn / row["onset"]) * abs(row["begin"] ** 2 / square - 1)
     h = parameters.step / row["onset"]
     stepped = np.expm1(-2 * kappa * h) / (n * ((1 + onset * h) ** 2 * np.exp(-2 * kappa * h) - 1))
-    third = 4 * abs(theory.landau_coefficient(row["beta"], row["model"])) / (kappa - onset) * square
+    third = 4 * abs(theory.uniform.landau_coefficient(row["beta"], row["model"])) / (kappa - onset) * square
     return {"square": square, "tolerance": square * float(sampling + burnt + abs(stepped / square - 1) + 2 * third)}
 
 
@@ -74,7 +74,7 @@ def _jump(parameters: Parameters, part: xr.Dataset) -> Claim:
     coarse, fine = part["beta"].values.T
     return Claim.equal(
         "USA0: the transition becomes a jump at the β* with I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d",
-        theory.jump_threshold(parameters.dims), fine, np.abs(fine - coarse),
+        theory.uniform.jump_threshold(parameters.dims), fine, np.abs(fine - coarse),
         "what halving the amplitude changes: the error is of fourth order in it", origin=JUMP,
         labels=[f"d = {d}" for d in parameters.dims],
     )  # fmt: skip
@@ -104,7 +104,7 @@ def _kind(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         part, onset = data[f"{model}-beta{beta:g}"], onset_of(model, beta)
         kappa, unstable = part["kappa"].values, part["unstable"].values
         fold = int(np.argmax(kappa))
-        if theory.landau_coefficient(beta, model) > 0:
+        if theory.uniform.landau_coefficient(beta, model) > 0:
             good = onset < kappa[fold] and 0 < fold < len(kappa) - 2
             good = good and (unstable[:fold] == 0).all() and (unstable[fold + 1 : -1] == 1).all()
         else:
@@ -126,7 +126,7 @@ def _third(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         extrapolated = 2 * quotients[1:] - quotients[:-1]  # errors are of first order in delta
         found.append(extrapolated[-1])
         change.append(min(abs(extrapolated[-1] - extrapolated[-2]), 0.01 * abs(extrapolated[-1])))
-        expected.append(float(theory.landau_coefficient(beta, model)) / onset_of(model, beta))
+        expected.append(float(theory.uniform.landau_coefficient(beta, model)) / onset_of(model, beta))
     return Claim.equal(
         "(κ − κ_c)/(2 κ_c m²) of ordered states tends to c/κ_c as m → 0", expected, found, change,
         "the last change of the extrapolated value, at most 1 %", origin=THIRD,

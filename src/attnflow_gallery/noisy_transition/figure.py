@@ -30,7 +30,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
         kept = compare(parameters, data)
         for k, (model, beta) in enumerate(parameters.cases):
             some = [row for row in kept if (row["model"], row["beta"]) == (model, beta)]
-            kind = "jump" if theory.landau_coefficient(beta, model) > 0 else "continuous"
+            kind = "jump" if theory.uniform.landau_coefficient(beta, model) > 0 else "continuous"
             panel(axes[k], "abcdefgh"[k], rf"{model}, $\beta = {beta:g}$: {kind}")
             _draw_branch(axes[k], data[f"{model}-beta{beta:g}"], some, parameters)
         panel(axes[count - 2], "abcdefgh"[count - 2], "growth of a small order")
@@ -92,7 +92,7 @@ def _draw_onset(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
         part, colour = data[f"near-{model}-beta{beta:g}"], COLOURS[(0, 4, 2)[k]]
         delta, unstable = part["delta"].values, float(part["side"]) > 0
         face = "white" if unstable else colour
-        c = abs(float(theory.landau_coefficient(beta, model))) / onset_of(model, beta)
+        c = abs(float(theory.uniform.landau_coefficient(beta, model))) / onset_of(model, beta)
         axes.plot(delta, np.sqrt(delta / (2 * c)), color=colour, lw=1.0, ls="--" if unstable else "-")
         axes.plot(
             delta, part["order"].values, MARKS[k], ms=4, mec=colour, mfc=face, color=colour, ls="",

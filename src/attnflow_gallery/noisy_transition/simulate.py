@@ -109,7 +109,7 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
 
 def onset_of(model: str, beta: float) -> float:
     """kappa_c on the circle."""
-    return float(theory.critical_noise(beta, 2, model=model))
+    return float(theory.uniform.critical_noise(beta, 2, model=model))
 
 
 def jump(parameters: Parameters) -> xr.Dataset:

@@ -7,7 +7,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.theory import circle_points
+from attnflow.theory.landscape import circle_points
 from attnflow_gallery.perceptron_landscape.simulate import ARC, Parameters
 
 EPS = float(np.finfo(float).eps)
@@ -60,9 +60,9 @@ def apart(a: Any, b: Any) -> np.ndarray:
     return np.abs((np.asarray(a) - np.asarray(b) + np.pi) % (2 * np.pi) - np.pi)
 
 
-def network_of(data: xr.Dataset, k: int) -> theory.Landscape:
+def network_of(data: xr.Dataset, k: int) -> theory.landscape.Landscape:
     """Network k."""
-    return theory.Landscape(*(data[name].values[k] for name in ("directions", "biases", "weights")))
+    return theory.landscape.Landscape(*(data[name].values[k] for name in ("directions", "biases", "weights")))
 
 
 def compare(parameters: Parameters, data: xr.Dataset) -> list[dict[str, Any]]:
@@ -86,8 +86,8 @@ def compare(parameters: Parameters, data: xr.Dataset) -> list[dict[str, Any]]:
 
 def bounds(parameters: Parameters, data: xr.Dataset) -> np.ndarray:
     """1/(2 beta) + max U of every network."""
-    tops = [theory.largest_potential(network_of(data, k))[0] for k in range(data.sizes["network"])]
-    return theory.dirac_bound(parameters.beta, np.array(tops))
+    tops = [theory.landscape.largest_potential(network_of(data, k))[0] for k in range(data.sizes["network"])]
+    return theory.landscape.dirac_bound(parameters.beta, np.array(tops))
 
 
 def certificate(parameters: Parameters, data: xr.Dataset, k: int) -> float:
@@ -96,7 +96,9 @@ def certificate(parameters: Parameters, data: xr.Dataset, k: int) -> float:
     masses = np.full(len(ends), 1 / len(ends))
     rest = (ends, masses, parameters.beta, network)
     fine = circle_points(2 * np.pi * np.arange(20_000) / 20_000)
-    return float(masses @ theory.first_variation(ends, *rest) - theory.first_variation(fine, *rest).min())
+    return float(
+        masses @ theory.landscape.first_variation(ends, *rest) - theory.landscape.first_variation(fine, *rest).min()
+    )
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
@@ -132,9 +134,11 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 def _largest(parameters: Parameters, data: xr.Dataset, limits: np.ndarray) -> Claim:
     """E at a distance x from the peak is lower by |U''| x^2/2, and the speed left is |U''| x."""
-    tops = [theory.largest_potential(network_of(data, k))[1] for k in range(len(limits))]
+    tops = [theory.landscape.largest_potential(network_of(data, k))[1] for k in range(len(limits))]
     bent = np.array([
-        -theory.dirac_stability(circle_points(angle), parameters.beta, network_of(data, k)).hessian_eigenvalues[0]
+        -theory.landscape.dirac_stability(
+            circle_points(angle), parameters.beta, network_of(data, k)
+        ).hessian_eigenvalues[0]
         for k, angle in enumerate(tops)
     ])  # fmt: skip
     left = data["speed"].max("token").values ** 2 / bent

@@ -63,7 +63,7 @@ def _paths(axes: Any, data: xr.Dataset, row: dict[str, Any], k: int) -> None:
     for angle in row["predicted"]:
         axes.plot([0, end], [angle, angle], "--", color=COLOURS[4], lw=1.0)
     grid = np.linspace(0, TURN, 400)
-    height = network_of(data, k).potential(theory.circle_points(grid))
+    height = network_of(data, k).potential(theory.landscape.circle_points(grid))
     beside = end * (1.05 + 0.25 * (height - height.min()) / np.ptp(height))
     axes.fill_betweenx(grid, end, end * 1.5, color="white", lw=0, zorder=2.5)
     axes.fill_betweenx(grid, end * 1.05, beside, color=GREY, alpha=0.35, lw=0, zorder=3)
@@ -105,7 +105,9 @@ def _exception(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
     for k, share in enumerate(data["share"].values):
         colour, speed = COLOURS[(0, 2, 4)[k % 3]], float(data["speed"].values[k].max())
         if share <= 1:
-            axes.plot(grid, theory.non_atomic_density(grid, share * limit, parameters.beta), color=colour, lw=1.0)
+            axes.plot(
+                grid, theory.landscape.non_atomic_density(grid, share * limit, parameters.beta), color=colour, lw=1.0
+            )
         marks = data["mass"].values[k] * n / TURN
         state = "at rest" if speed < 1e-12 else f"speed {speed / limit:.2g} $u^*$"
         axes.plot(
@@ -120,8 +122,8 @@ def _exception(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
 def _minimiser(axes: Any, parameters: Parameters, data: xr.Dataset, best: xr.Dataset) -> None:
     network, grid = network_of(data, 0), np.linspace(0, TURN, 800)
     sites, masses = best["site"].values, best["mass"].values
-    phi = theory.first_variation(
-        theory.circle_points(grid), theory.circle_points(sites), masses, parameters.beta, network
+    phi = theory.landscape.first_variation(
+        theory.landscape.circle_points(grid), theory.landscape.circle_points(sites), masses, parameters.beta, network
     )
     excess = 1e3 * (phi - float(best["constant"]))
     axes.plot(grid, excess, color=INK, lw=1.0, label=r"$\Phi - \min\Phi$")

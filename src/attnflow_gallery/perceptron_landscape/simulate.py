@@ -13,7 +13,7 @@ from attnflow.experiments import Salted, Study
 from attnflow.fields import AbstractField, Attention, Potential, Unnormalised
 from attnflow.flows import Fixed, advance
 from attnflow.observe import energy
-from attnflow.theory import circle_points
+from attnflow.theory.landscape import circle_points
 from attnflow.tokens import Tokens
 
 UNITS = 5
@@ -85,7 +85,9 @@ def networks(parameters: Parameters) -> list[np.ndarray]:
 
 def highest(network: list[np.ndarray]) -> np.ndarray:
     """Per network the angle at which U is largest."""
-    return np.array([theory.largest_potential(theory.Landscape(*one))[1] for one in zip(*network, strict=True)])
+    return np.array(
+        [theory.landscape.largest_potential(theory.landscape.Landscape(*one))[1] for one in zip(*network, strict=True)]
+    )
 
 
 def flow(beta: float, network: list[np.ndarray], sign: float = 1.0) -> AbstractField:
@@ -135,11 +137,11 @@ def _rest(parameters: Parameters) -> xr.Dataset:
     """Velocities of equispaced tokens whose masses are the exceptional density, that of the threshold beyond it."""
     n = parameters.exception_tokens
     angles = 2 * np.pi * np.arange(n) / n
-    limit = float(theory.non_atomic_threshold(parameters.beta))
+    limit = float(theory.landscape.non_atomic_threshold(parameters.beta))
     network = [np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([BIAS, BIAS])]
     speeds, masses = [], []
     for share in parameters.shares:
-        mass = np.asarray(theory.non_atomic_density(angles, min(share, 1.0) * limit, parameters.beta))
+        mass = np.asarray(theory.landscape.non_atomic_density(angles, min(share, 1.0) * limit, parameters.beta))
         masses.append(mass / mass.sum())
         weights = np.array([1.0, -1.0]) * share * limit / (2 * BIAS)
         tokens = Tokens(circle_points(angles), masses[-1])
@@ -156,7 +158,7 @@ def _rest(parameters: Parameters) -> xr.Dataset:
     )
 
 
-def _height(landscape: theory.Landscape, angles: np.ndarray) -> np.ndarray:
+def _height(landscape: theory.landscape.Landscape, angles: np.ndarray) -> np.ndarray:
     return landscape.potential(circle_points(angles))
 
 
@@ -168,8 +170,8 @@ def _minimise(parameters: Parameters, study: Study, network: list[np.ndarray]) -
     found, rows = [], []
     for k in range(len(network[0])):
         study.progress("minimising", 0.1 * k / len(network[0]))
-        height = functools.partial(_height, theory.Landscape(*(part[k] for part in network)))
-        found.append(theory.repulsive_minimiser(height, parameters.beta, points=parameters.grid))
+        height = functools.partial(_height, theory.landscape.Landscape(*(part[k] for part in network)))
+        found.append(theory.landscape.repulsive_minimiser(height, parameters.beta, points=parameters.grid))
     n = max(parameters.tokens, *(len(best.weights) for best in found))
     for best in found:
         heavy, spare = int(np.argmax(best.weights)), n - len(best.weights)

@@ -45,7 +45,7 @@ def _draw_maps(fig: Any, axes: Any, parameters: Parameters, maps: xr.Dataset) ->
         values = maps["overlap"].isel(d=k).transpose("beta", "time").values
         mesh = one.pcolormesh(times, betas, values, vmin=0, vmax=1, cmap="viridis", shading="nearest", rasterized=True)
         for level, line, word in ((0.5, "-", "theory, 0.5"), (0.1, ":", "theory, 0.1, 0.9"), (0.9, ":", None)):
-            curve = theory.equiangular_time(level, fine, parameters.n)
+            curve = theory.uniform.equiangular_time(level, fine, parameters.n)
             one.plot(curve, fine, line, color="white", lw=1.2, label=word)
         measured = crossing(values.T, dataclasses.replace(parameters, level=0.5))
         one.plot(measured[::2], betas[::2], "o", ms=3.2, mfc=COLOURS[4], mec="white", mew=0.5, label="measured, 0.5")

@@ -34,7 +34,7 @@ def tail_rate(left: np.ndarray) -> tuple[float, float]:
 
 def merge(bend: float, beta: float) -> float:
     """Closed form of the time that two groups need from the angle pi - bend to pi/2."""
-    return float(theory.merge_time(math.pi - bend, beta, (0.5, 0.5), math.pi / 2, "USA0"))
+    return float(theory.merging.merge_time(math.pi - bend, beta, (0.5, 0.5), math.pi / 2, "USA0"))
 
 
 def known(part: xr.Dataset) -> tuple[np.ndarray, list[str]]:
@@ -46,10 +46,10 @@ def known(part: xr.Dataset) -> tuple[np.ndarray, list[str]]:
         gram = positions @ positions.T
         if part["rank"][k] == 1:
             first = int(np.sum(gram[0] > 0))
-            errors.append(np.abs(rates - theory.antipodal_spectrum(n, d, first, beta)).max())
+            errors.append(np.abs(rates - theory.landscape.antipodal_spectrum(n, d, first, beta)).max())
             words.append(f"{_case(part)}, {first} tokens against {n - first}")
         elif np.abs(np.sort(gram, axis=1) - np.sort(np.cos(2 * np.pi * np.arange(n) / n))).max() < 1e-6:
-            errors.append(np.abs(rates - theory.ring_spectrum(n, d, beta)).max())
+            errors.append(np.abs(rates - theory.landscape.ring_spectrum(n, d, beta)).max())
             words.append(f"{_case(part)}, ring")
     return np.array(errors), words
 
@@ -138,8 +138,8 @@ def _unlike(part: xr.Dataset) -> float:
 
 def _topology(parts: list[xr.Dataset]) -> list[Claim]:
     sums, quotients = (
-        [_of(theory.euler_sums, part) for part in parts],
-        [_of(theory.morse_quotient, part) for part in parts],
+        [_of(theory.landscape.euler_sums, part) for part in parts],
+        [_of(theory.landscape.morse_quotient, part) for part in parts],
     )
     count = sum(part.sizes["equilibrium"] for part in parts)
     origin = consequence("Counting equilibria with topology")

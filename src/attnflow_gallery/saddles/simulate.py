@@ -102,7 +102,7 @@ def _describe(found: Equilibrium, d: int, beta: float) -> dict[str, Any]:
         "rates_SA": np.sort(spectrum(softmax, tokens).eigenvalues.real)[::-1],
         "speed": float(np.abs(softmax.velocity(0.0, None, tokens)).max()),
         "index": int(np.sum(rates > NEUTRAL)),
-        "labelled": theory.labelled_configurations(gram, rank == d),
+        "labelled": theory.landscape.labelled_configurations(gram, rank == d),
         "rank": rank,
         "clusters": found.clusters.count,
         "energy": float(energy(tokens, beta)),

@@ -19,18 +19,20 @@ ORDER = consequence("Change of order")
 
 
 @functools.cache
-def cascade(parameters: Parameters, kind: str, model: str, beta: float) -> theory.PairCascade:
+def cascade(parameters: Parameters, kind: str, model: str, beta: float) -> theory.merging.PairCascade:
     """The two-body formulas, pair after pair."""
     tokens = place(parameters, kind)
-    return theory.pair_cascade(tokens.positions, tokens.masses, beta, model, WIDTH / beta)
+    return theory.merging.pair_cascade(tokens.positions, tokens.masses, beta, model, WIDTH / beta)
 
 
 @functools.cache
-def limit(parameters: Parameters, kind: str, model: str) -> tuple[theory.LimitStaircase, theory.StaircaseExpansion]:
+def limit(
+    parameters: Parameters, kind: str, model: str
+) -> tuple[theory.merging.LimitStaircase, theory.merging.StaircaseExpansion]:
     """The limit and how it is approached."""
     tokens = place(parameters, kind)
     x, m = np.asarray(tokens.positions), np.asarray(tokens.masses)
-    return theory.limit_staircase(x, m, model), theory.staircase_expansion(x, m, model)
+    return theory.merging.limit_staircase(x, m, model), theory.merging.staircase_expansion(x, m, model)
 
 
 def fit_betas(parameters: Parameters) -> np.ndarray:
@@ -79,7 +81,7 @@ def _area(parameters: Parameters, data: dict[str, xr.Dataset], cases: list[tuple
 
 
 def area(
-    data: xr.Dataset, stairs: theory.LimitStaircase, pairs: theory.PairCascade, beta: float
+    data: xr.Dataset, stairs: theory.merging.LimitStaircase, pairs: theory.merging.PairCascade, beta: float
 ) -> tuple[float, float, float]:
     """Area between profile and limit from s = 0 on, that between cascade and limit, and how much they may differ.
 
@@ -182,11 +184,11 @@ def _claim(words: str, rows: list[tuple[float, float, float]], source: str, orig
     return Claim.equal(words, predicted, measured, tolerance, source, origin=origin, labels=labels)
 
 
-def balance(parameters: Parameters, beta: float) -> tuple[float, theory.Balance]:
+def balance(parameters: Parameters, beta: float) -> tuple[float, theory.merging.Balance]:
     """Four clusters, the first two of which have met: their angle to the third, and the angle of balance."""
     begin, middle, third, fourth = parameters.four
-    a = third - begin - float(theory.meeting_point(middle - begin, beta, FOUR[:2], "SA"))
-    return a, theory.neighbour_balance(a, fourth - third, (FOUR[0] + FOUR[1], FOUR[2], FOUR[3]), beta)
+    a = third - begin - float(theory.merging.meeting_point(middle - begin, beta, FOUR[:2], "SA"))
+    return a, theory.merging.neighbour_balance(a, fourth - third, (FOUR[0] + FOUR[1], FOUR[2], FOUR[3]), beta)
 
 
 def change_of_order(parameters: Parameters) -> tuple[float, float]:
@@ -216,4 +218,4 @@ def arcs(parameters: Parameters, kind: str, model: str) -> Any:
     """Arc lengths at the merges in the limit."""
     stairs, form = limit(parameters, kind, model)
     pairs = zip(form.angle, stairs.masses.tolist(), strict=True)
-    return np.cumsum([theory.merge_arc_length(a, math.inf, (m[0], m[1]), model) for a, m in pairs])
+    return np.cumsum([theory.merging.merge_arc_length(a, math.inf, (m[0], m[1]), model) for a, m in pairs])

@@ -56,7 +56,7 @@ def chosen(data: xr.Dataset) -> list[tuple[float, str, Any]]:
     return [(float(beta), COLOURS[k], line) for beta, k, line in zip(picked, (1, 2, 0, 3), DASHES, strict=False)]
 
 
-def draw_profiles(axes: Any, data: xr.Dataset, limit: theory.LimitStaircase) -> None:
+def draw_profiles(axes: Any, data: xr.Dataset, limit: theory.merging.LimitStaircase) -> None:
     """Level against (log t)/beta."""
     for beta, colour, line in chosen(data):
         one = data.sel(beta=beta)
@@ -84,7 +84,7 @@ def draw_arcs(axes: Any, data: xr.Dataset, levels: np.ndarray, arcs: np.ndarray)
 
 
 def draw_approach(
-    axes: Any, cases: dict[tuple[str, str], tuple[xr.Dataset, theory.StaircaseExpansion]], start: float
+    axes: Any, cases: dict[tuple[str, str], tuple[xr.Dataset, theory.merging.StaircaseExpansion]], start: float
 ) -> None:
     """Largest distance of a merge from its value in the limit, against beta."""
     last = max(float(data["beta"].max()) for data, _ in cases.values())

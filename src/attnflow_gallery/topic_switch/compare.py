@@ -17,7 +17,7 @@ ROUND = 2e-7
 
 def rate(parameters: Parameters) -> float:
     """a_1 of softmax on the circle."""
-    return float(theory.causal_rates(1, parameters.beta, 2, "SA"))
+    return float(theory.causal.rates(1, parameters.beta, 2, "SA"))
 
 
 def cases(parameters: Parameters) -> list[str]:
@@ -31,7 +31,7 @@ def signals(parameters: Parameters, case: int, times: np.ndarray) -> np.ndarray:
     nodes, weights = np.polynomial.legendre.leggauss(12)
     places = (1 + LAST) / 2 + (1 - LAST) / 2 * nodes
     share, slope, depth = parameters.shares[case], parameters.slopes[case], rate(parameters) * times[:, None]
-    both = (signal(depth, share, slope, places) for signal in (theory.early_signal, theory.late_signal))
+    both = (signal(depth, share, slope, places) for signal in (theory.causal.early_signal, theory.causal.late_signal))
     return np.array([one @ weights / 2 for one in both])
 
 
@@ -79,7 +79,7 @@ def depths(parameters: Parameters, data: dict[str, xr.Dataset]) -> tuple[np.ndar
 
 def _depth(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     found, moved = depths(parameters, data)
-    exact = theory.takeover_depth(np.array(parameters.shares), np.array(parameters.slopes))
+    exact = theory.causal.takeover_time(np.array(parameters.shares), np.array(parameters.slopes))
     return Claim.equal(
         "density: depth a t at which the early topic takes the place 1 over: the root of P(N_c > N_y) = 1/2", exact,
         found, moved**2 + 2e-5, "the square of what eps² moves; 2e-5 for cubic splines through the frames",

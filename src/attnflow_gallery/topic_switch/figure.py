@@ -53,7 +53,7 @@ def _draw_amplitudes(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
         mean = rows.mean(axis=0)
         ends = np.abs(np.stack([rows.min(axis=0), rows.max(axis=0)]) - mean)
         axes.errorbar(tokens["time"], mean, ends, fmt=mark, ms=4, lw=0.9, color=colour, label=f"{name} topic")
-    takeover = float(theory.takeover_depth(parameters.shares[0], parameters.slopes[0])) / rate(parameters)
+    takeover = float(theory.causal.takeover_time(parameters.shares[0], parameters.slopes[0])) / rate(parameters)
     axes.axvline(takeover, color=GREY, lw=0.8, ls=":")
     axes.plot([], [], color=INK, lw=1.1, label="density")
     axes.plot([], [], "--", color=GREY, lw=0.9, label="closed form")
@@ -68,7 +68,7 @@ def _draw_shares(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
         fine = np.linspace(0.0, depth[-1], 200)
         colour = COLOURS[(0, 4, 2, 3, 1)[case % 5]]
         words = f"share {share:g}" + (f", slope {slope:g}" if slope else "")
-        axes.plot(fine, theory.early_share(fine, share, slope), LINES[case % 4], color=colour, lw=1.0)
+        axes.plot(fine, theory.causal.early_share(fine, share, slope), LINES[case % 4], color=colour, lw=1.0)
         found = (part["early_end"] / (part["early_end"] + part["late_end"])).values
         axes.plot(depth[::2], found[::2], MARKS[case % 5], ms=3.5, mec=colour, mfc="white", mew=0.9)
         axes.plot([], [], LINES[case % 4] + MARKS[case % 5], ms=3.5, mfc="white", color=colour, lw=1.0, label=words)
@@ -79,9 +79,9 @@ def _draw_shares(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
 
 def _draw_depths(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     found, _ = depths(parameters, data)
-    y = theory.log_place_ratio(1.0, np.array(parameters.shares), np.array(parameters.slopes))
+    y = theory.causal.log_place_ratio(1.0, np.array(parameters.shares), np.array(parameters.slopes))
     fine = np.linspace(0.0, 1.15 * np.max(y), 120)[1:]
-    axes.plot(fine, theory.takeover_depth(np.exp(-fine)), color=INK, lw=1.0, label=r"$P(N_c > N_y) = 1/2$")
+    axes.plot(fine, theory.causal.takeover_time(np.exp(-fine)), color=INK, lw=1.0, label=r"$P(N_c > N_y) = 1/2$")
     axes.plot(fine, fine + 0.5, "--", color=COLOURS[4], lw=0.9, label=r"$y + 1/2$")
     flat = np.array(parameters.slopes) == 0
     for some, mark, words in ((flat, "o", "density, no slope"), (~flat, "s", "density, slope")):

@@ -24,8 +24,8 @@ def compare(parameters: Parameters, pairs: xr.Dataset) -> xr.Dataset:
     for k in range(pairs.sizes["pair"]):
         row = {str(name): pairs[name].values[k].item() for name in pairs}
         masses, model = (row["mass"], 1 - row["mass"]), row["model"]
-        time.append(theory.merge_time(row["angle"], row["beta"], masses, parameters.until, model))
-        travelled.append(theory.meeting_point(row["angle"], row["beta"], masses, model))
+        time.append(theory.merging.merge_time(row["angle"], row["beta"], masses, parameters.until, model))
+        travelled.append(theory.merging.meeting_point(row["angle"], row["beta"], masses, model))
     # every coordinate of a token is off by at most rtol + atol per step, and going back to the sphere may double that
     step = 2 * np.sqrt(pairs["dim"]) * (parameters.rtol + parameters.atol)
     late = pairs["slowness"] * (2 * step * pairs["steps_to_time"] + 2 * pairs["floor"] * pairs["time"])
@@ -92,7 +92,7 @@ def _correction(parameters: Parameters, large: xr.Dataset) -> Claim:
     beta = parameters.large_betas[0]
     chosen = large.isel(pair=large["beta"].values == beta)
     leading = [
-        float(theory.log_merge_time_expansion(angle, beta, (mass, 1 - mass), str(model), terms=1))
+        float(theory.merging.log_merge_time_expansion(angle, beta, (mass, 1 - mass), str(model), terms=1))
         for angle, mass, model in zip(*(chosen[name].values for name in ("angle", "mass", "model")), strict=True)
     ]
     first, second = correction(chosen["angle"].values)

@@ -26,11 +26,11 @@ def linear(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[str
             found = data[kind].sel(model=model, beta=beta)
             k, unit = found["degree"].values, 1.0
             if model == "USA0":
-                unit = 1 / float(theory.degree_weights(beta, d, 1)[0])
+                unit = 1 / float(theory.uniform.degree_weights(beta, d, 1)[0])
             # weights are off by beta eps, sums of n by (4 + sqrt(n)) eps; a derivative has a factor beta
             tolerance = EPS * (4 + np.sqrt(n) + beta) * (1 + beta) * found["peak"].values + _beyond(beta, d, sees - k)
             columns = {"k": k, "measured": found["rate"].values * unit, "rest": found["rest"].values * unit}
-            columns |= {"predicted": theory.growth_rates(beta, d, k, model) * unit, "tolerance": tolerance}
+            columns |= {"predicted": theory.uniform.growth_rates(beta, d, k, model) * unit, "tolerance": tolerance}
             rows += _rows({"kind": kind, "d": d, "model": model, "beta": float(beta)}, columns)
     return rows
 
@@ -42,7 +42,7 @@ def growing(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[st
         one = flow.squeeze("flow")
         model, beta, d = str(one["model"].values), float(one["beta"]), int(one["dimension"])
         k, amplitude, until = one["degree"].values, one["amplitude"].values, float(one["time"][-1])
-        predicted = theory.growth_rates(beta, d, k, model) * float(one["unit"])
+        predicted = theory.uniform.growth_rates(beta, d, k, model) * float(one["unit"])
         slope = np.sqrt(k * (k + d - 2.0))  # root mean square of the gradient
         tolerance = 2 * predicted**5 * parameters.step**4 / 120
         tolerance += 4 * EPS * slope * np.sqrt(until / parameters.step) / (parameters.size * until)
@@ -61,7 +61,7 @@ def _rows(labels: dict[str, Any], columns: dict[str, np.ndarray]) -> list[dict[s
 
 def _beyond(beta: float, d: int, degrees: np.ndarray) -> np.ndarray:
     """Rate that kernel degrees above these may feign: sum of j (j+d-2) p_j/(beta p_0), p_j the kernel's weights."""
-    weights = theory.degree_weights(beta, d, int(max(degrees)) + 200)
+    weights = theory.uniform.degree_weights(beta, d, int(max(degrees)) + 200)
     j = np.arange(len(weights))
     terms = j * (j + d - 2) * weights / (beta * weights[0])
     return np.array([terms[int(k) + 1 :].sum() for k in degrees])

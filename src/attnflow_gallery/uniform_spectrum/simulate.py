@@ -123,7 +123,7 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
 
 def thresholds(parameters: Parameters) -> np.ndarray:
     """The inverse temperatures at which degrees k and k+1 are equally unstable on the circle."""
-    return theory.switching_threshold(np.array(parameters.thresholds), 2)
+    return theory.uniform.switching_threshold(np.array(parameters.thresholds), 2)
 
 
 def typical(parameters: Parameters) -> float:
@@ -167,7 +167,7 @@ def harmonic(k: int, d: int, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     sqrt(N) P_k(c): P_k the Jacobi polynomial of parameters (d-3)/2 that is 1 at 1, N the number of such harmonics.
     """
     a = (d - 3) / 2
-    scale = np.sqrt(float(theory.multiplicity(k, d))) / eval_jacobi(k, a, a, 1.0)
+    scale = np.sqrt(float(theory.uniform.multiplicity(k, d))) / eval_jacobi(k, a, a, 1.0)
     slope = (k + d - 2) / 2 * eval_jacobi(k - 1, a + 1, a + 1, c)
     return scale * eval_jacobi(k, a, a, c), scale * slope
 

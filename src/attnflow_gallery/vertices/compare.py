@@ -160,7 +160,7 @@ def _regular(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     for dim, part in _parts(parameters, data):
         first = part.sizes["start"] - part.sizes["regular"]
         for k, (corners, radius) in enumerate(zip(part["corners"].values, part["radius"].values, strict=True)):
-            limit = theory.regular_radius(solid(dim, int(corners)), float(radius))
+            limit = theory.landscape.regular_radius(solid(dim, int(corners)), float(radius))
             scale = np.linalg.norm(part["map"].values[first + k], 2)
             predicted.append(limit)
             tolerance.append(scale * part["error"].values[-1, first + k] + 1e-11 * limit)

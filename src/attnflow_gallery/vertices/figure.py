@@ -85,7 +85,7 @@ def _draw_regular(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]
     chosen = np.flatnonzero(part["radius"].values == begin)
     for k, index in enumerate(chosen):
         corners, colour = solid(dim, int(part["corners"][index])), COLOURS[k]
-        path = [theory.regular_radius(corners, begin, float(t)) for t in dense]
+        path = [theory.landscape.regular_radius(corners, begin, float(t)) for t in dense]
         axes.plot(dense, path, color=colour, lw=1.0)
         axes.plot(times[early], radii[early, index], MARKS[k % 5], ms=4, mfc="white", mec=colour, mew=0.9)
         shift = {10: 3, 20: -3}.get(len(corners), 0)

@@ -21,13 +21,13 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 def predicted_rates(parameters: Parameters, degrees: np.ndarray) -> np.ndarray:
     """lambda_k of SA, (dimension, degree)."""
-    return np.array([theory.growth_rates(parameters.rate_beta, d, degrees) for d in parameters.dims])
+    return np.array([theory.uniform.growth_rates(parameters.rate_beta, d, degrees) for d in parameters.dims])
 
 
 def _rates(parameters: Parameters, part: xr.Dataset) -> Claim:
     degrees = part["degree"].values
     # the largest value of the perturbation: harmonics of norm 1 have the maximum sqrt(multiplicity)
-    top = np.array([SMALL * np.sum(np.sqrt(theory.multiplicity(degrees, d))) for d in parameters.dims])
+    top = np.array([SMALL * np.sum(np.sqrt(theory.uniform.multiplicity(degrees, d))) for d in parameters.dims])
     expected = predicted_rates(parameters, degrees)
     third = top[:, None] ** 2 * np.max(expected, axis=1, keepdims=True)
     steps = 4 * RTOL * part["steps"].values[:, None] / SMALL / parameters.rate_until
@@ -40,7 +40,7 @@ def _rates(parameters: Parameters, part: xr.Dataset) -> Claim:
 
 def _times(parameters: Parameters, part: xr.Dataset) -> Claim:
     gaps = np.diff(part["time"].values, axis=1)
-    first = np.array([float(theory.growth_rates(parameters.beta, d, 1)) for d in parameters.dims])
+    first = np.array([float(theory.uniform.growth_rates(parameters.beta, d, 1)) for d in parameters.dims])
     factor = parameters.overlaps[-2] / parameters.overlaps[-1]
     return Claim.equal(
         f"time to condensation is longer by log {factor:.3g}/λ_1 if the mean overlap of the start is "

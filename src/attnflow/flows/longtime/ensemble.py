@@ -114,9 +114,9 @@ def merge_times(
 
     `merges.log_time.sel(left=k)` is when k + 1 clusters became k, infinite where that has not happened until `until`.
     Two clusters are one when they are nearer than the angle of `method`, by default 10^(-3)/max(beta, 1), where
-    `theory.log_merge_time` ends too. The dataset has log_time, rounding and undetermined as in `flow.merges`, and
-    evaluations so far. `on_progress`, `cancel` and `sink` are those of `solve`. After Ctrl-C the merges made so far are
-    returned, with the outcome `interrupted`; `merges.continued(until)` goes on.
+    `theory.merging.log_merge_time` ends too. The dataset has log_time, rounding and undetermined as in `flow.merges`,
+    and evaluations so far. `on_progress`, `cancel` and `sink` are those of `solve`. After Ctrl-C the merges made so far
+    are returned, with the outcome `interrupted`; `merges.continued(until)` goes on.
     """
     work = MergeTimes(field, tokens, until, method)
     found: Merges = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))

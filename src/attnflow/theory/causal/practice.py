@@ -1,0 +1,212 @@
+"""What theory says about a decoder: which part of the context is lost in the middle, when early tokens take over."""
+
+import numpy as np
+
+from attnflow.errors import InvalidInput
+from attnflow.theory.causal.continuum import (
+    LARGEST_SLOPE,
+    MODELS,
+    checked_amount,
+    checked_place,
+    correlation,
+    log_softmax_dilution,
+    rates,
+)
+from attnflow.theory.causal.middle import Middle, find_middle, last_middle_time
+from attnflow.theory.causal.tokens import last_row_correlations, log_prefix_noise
+from attnflow.theory.causal.topics import takeover_time
+from attnflow.theory.checks import checked_beta, checked_dimension, checked_integers
+from attnflow.theory.predictions import LOG10, Prediction
+from attnflow.theory.uniform.spectrum import dominant_degree
+
+PAPER = "arXiv:2605.09213"
+LONGEST = 1_000_000
+"""The longest context for which all tokens are computed; beyond, formulas for many tokens serve."""
+MARGIN = 0.1
+"""Linear theory is said to hold while the noise e^{2c} I_0(2c)/N, near e^{4c}/N, is below this."""
+
+
+def predict_middle(
+    context: int, slope: float, beta: float, depth: float, d: int = 64, model: str = "SA", share: float = 0.1
+) -> list[Prediction]:
+    """Predictions for the last of `context` tokens under causal attention with the slope `slope` of ALiBi per token.
+
+    Tokens start iid uniform on S^{d-1}; `depth` is the time t of the flow: the number of layers times their step.
+    `model` is that of `rates`, and `share` is the part of the context that an early topic fills. Profiles are those of
+    degree 1, N E<x_N(t), x_j(0)>; softmax (SA) has the token's own weight in them. context >= 2, slope >= 0,
+    beta >= 0, depth > 0 (arXiv:2605.09213 for the profile; the other statements are ours).
+    """
+    n, q, c, steep = _numbers(context, slope, beta, depth, d, model)
+    share = float(checked_place("share", share))
+    rate = c / depth
+    fastest = float(rates(int(dominant_degree(beta, d)), beta, d, model))
+    valid = _validity(n, fastest)
+    found = find_middle(c, steep, q)
+    conditions = _conditions(n, slope, depth, valid)
+    end = float(last_middle_time(steep, q)) / rate
+    half = float(takeover_time(share, steep, 1.0, q)) / rate
+    return [
+        Prediction(
+            "scaled time",
+            c,
+            f"degree 1 is carried at the rate {rate:.6g}, so that t = {depth:g} is the scaled time c = {c:.4g}",
+            f"model {model}, d = {d}, beta = {beta:g}; correlations of iid uniform tokens to first order in 1/N",
+            PAPER,
+        ),
+        *([_self_weight(n, beta, d)] if model == "SA" else []),
+        _where(found, n, steep, conditions),
+        _contrast(found, n, steep, c, q, conditions),
+        _until(end, steep, _conditions(n, slope, end, valid)),
+        _takeover(half, share, _conditions(n, slope, half, valid)),
+        *_noise(fastest * depth, depth, valid, n),
+    ]
+
+
+def middle_curve(
+    context: int, slope: float, beta: float, depth: float, d: int = 64, model: str = "SA", count: int = 400
+) -> tuple[np.ndarray, np.ndarray]:
+    """The retrieval profile for a figure: token numbers j < context, and N E<x_N(t), x_j(0)> to first order in 1/N.
+
+    From the last row of exp(cW) up to a million tokens, with the softmax weight on the token itself (SA), else from the
+    formula for many tokens (arXiv:2605.09213). About `count` tokens, close together at both ends; arguments as in
+    `predict_middle`.
+    """
+    n, q, c, steep = _numbers(context, slope, beta, depth, d, model)
+    checked_integers("count", count, 2)
+    if n <= count:
+        tokens = np.arange(1, n)
+    else:
+        ends = np.geomspace(1, n - 1, count // 3)
+        tokens = np.unique(np.round(np.concatenate([ends, n - ends, np.linspace(1, n - 1, count // 3)])).astype(int))
+    return tokens, _profile(c, n, steep, q, tokens)
+
+
+def _numbers(
+    context: int, slope: float, beta: float, depth: float, d: int, model: str
+) -> tuple[int, float, float, float]:
+    """Checked: N, the relative dilution, the scaled time c of degree 1 and the slope per context."""
+    n, d = int(checked_integers("context", context, 2)), checked_dimension(d)
+    if model not in MODELS:
+        raise InvalidInput(f"model is {model!r}; use 'SA', 'USA0', 'USA' or 'grad'.")
+    for name, value in (("slope", slope), ("beta", beta), ("depth", depth)):
+        if (checked_beta(value) if name == "beta" else checked_amount(name, value)).ndim:
+            raise InvalidInput(f"{name} is {value!r}; give one number.")
+    if slope * n > LARGEST_SLOPE:
+        raise InvalidInput(f"slope is {slope!r}; times the context it may be at most {LARGEST_SLOPE:g}.")
+    c = float(rates(1, beta, d, model)) * depth
+    if not c > 0:
+        raise InvalidInput(f"depth is {depth!r}; give a positive depth (and beta > 0 for the model 'grad').")
+    # a self weight of a million contexts stops everything; more of it changes no ratio
+    logs = float(log_softmax_dilution(beta, d)) - np.log(n)
+    return n, float(np.exp(min(logs, np.log(1e6)))) if model == "SA" else 0.0, c, slope * n
+
+
+def _profile(c: float, n: int, steep: float, q: float, tokens: np.ndarray) -> np.ndarray:
+    """N times the correlation of the last token with the tokens of these numbers."""
+    if n <= LONGEST and c <= 700:
+        return np.asarray(n * last_row_correlations(c, n, steep, q * n if q else None)[tokens - 1])
+    return correlation(c, 1.0, tokens / n, steep, q)
+
+
+def _validity(n: int, rate: float) -> float:
+    """The time t up to which the noise e^{2c} I_0(2c)/N of the degree with this rate is small."""
+    from scipy.optimize import brentq
+
+    least = np.log(MARGIN * n)
+    return 0.0 if least <= 0 else float(brentq(lambda c: float(log_prefix_noise(c)) - least, 0.0, least)) / rate
+
+
+def _conditions(n: int, slope: float, t: float, valid: float) -> str:
+    found = f"{n} iid uniform tokens, every head with this slope, identity values, no perceptron, no other positions"
+    if slope > 0.1:
+        found += "; a slope above 0.1 per token is coarse for a formula of many tokens"
+    return found if t <= valid else found + "; OUTSIDE the limit of validity, so a tendency at best"
+
+
+def _self_weight(n: int, beta: float, d: int) -> Prediction:
+    logs = float(log_softmax_dilution(beta, d))
+    return Prediction(
+        "self weight",
+        float(logs / LOG10),
+        f"softmax weighs a token itself like 10^{logs / LOG10:.2f} others, of the {n} in the context; "
+        "where fewer are heard it moves less and hears early tokens less",
+        "uniform tokens; a value of log10",
+        "ours",
+    )
+
+
+def _where(found: Middle, n: int, steep: float, conditions: str) -> Prediction:
+    if found.exists:
+        token = min(max(found.place * n, 1.0), n)
+        text = f"least is heard of token {token:.0f} of {n}, at {100 * found.place:.3g} % of the context"
+    elif found.shape == "rising":
+        token, text = None, "no middle: least is heard of the first token, for the token's own weight hides early ones"
+    elif steep == 0:
+        token, text = None, "no middle: without a slope every token is heard less than the one before it"
+    else:
+        token, text = None, "no middle: at this time every token is heard less than the one before it"
+    return Prediction("middle", token, text, conditions, PAPER)
+
+
+def _contrast(found: Middle, n: int, steep: float, c: float, q: float, conditions: str) -> Prediction:
+    if not found.exists:
+        return Prediction("contrast", None, "there is no middle to compare with the ends", conditions, PAPER)
+    first = float(_profile(c, n, steep, q, np.array([1]))[0])
+    late, early = np.exp(found.log_value - found.log_last), found.value / first if first > 0 else np.nan
+    value = [float(late), float(early)] if first > 0 else [float(late)]
+    text = f"the middle is heard {_times(late)} as well as the token before the last"
+    if first > 0:
+        text += f", and {_times(early)} as well as the first token"
+    return Prediction("contrast", value, text, conditions, PAPER)
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g} times" if ratio > 1e-6 else f"less than {1e-6:g} times"
+
+
+def _until(end: float, steep: float, conditions: str) -> Prediction:
+    if end == 0:
+        return Prediction("end of the middle", None, "no time has a middle", conditions, f"{PAPER}, ours")
+    if steep > np.log(4):
+        conditions += "; before it goes, the last tokens may be heard less than the middle"
+    return Prediction(
+        "end of the middle",
+        end,
+        f"the middle disappears at t = {end:.4g}; later, every token is heard less than the one before it",
+        conditions,
+        f"{PAPER}, ours",
+    )
+
+
+def _takeover(half: float, share: float, conditions: str) -> Prediction:
+    return Prediction(
+        "takeover",
+        half,
+        f"an early topic that fills the first {100 * share:.3g} % has half of the last token's signal at "
+        f"t = {half:.4g}",
+        conditions + "; two topics that lean equally and weakly",
+        "ours",
+    )
+
+
+def _noise(c: float, t: float, valid: float, n: int) -> list[Prediction]:
+    logs = float(log_prefix_noise(c)) / LOG10
+    verdict = "holds" if t <= valid else "does NOT hold"
+    return [
+        Prediction(
+            "sampling noise",
+            logs,
+            f"the variance of the mean of iid tokens grows by e^(2c) I_0(2c) = 10^{logs:.2f}; without a mask it would "
+            f"be 10^{2 * c / LOG10:.2f}",
+            "slope 0 and no weight of a token on itself, which both lower it; the fastest degree; a value of log10",
+            "ours",
+        ),
+        Prediction(
+            "limit of validity",
+            valid,
+            f"linear theory needs e^(4c) much smaller than N = {n}: that {verdict} at t = {t:g}, and holds up to "
+            f"t = {valid:.4g}",
+            f"taken as e^(2c) I_0(2c) <= {MARGIN:g} N for the fastest degree",
+            "ours",
+        ),
+    ]

@@ -1,0 +1,136 @@
+"""Expected number of modes of the kernel density of random tokens: how many clusters there are to begin with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special as sp
+
+from attnflow.errors import InvalidInput
+from attnflow.special import bessel_ratios
+from attnflow.special.numbers import Numbers
+from attnflow.theory.checks import checked_beta
+from attnflow.theory.landscape.counting import count_circle_modes, count_line_modes
+
+
+@dataclass(frozen=True)
+class ModeEstimate:
+    """An expected number of modes, its standard error (0 when exact) and the method, "exact" or "Monte Carlo"."""
+
+    value: float
+    standard_error: float
+    method: str
+
+
+def expected_modes(beta: ArrayLike) -> Numbers:
+    """Expected number of modes on the circle of sum_i e^{beta cos(t - theta_i)}, theta iid uniform, as n -> infinity.
+
+    Kac-Rice for the Gaussian limit: sqrt(sum_k k^4 I_k(beta)^2 / sum_k k^2 I_k(beta)^2); 1 at beta = 0,
+    sqrt(3 beta/2) for large beta (cf. arXiv:2412.09080). Vectorised over beta >= 0.
+    """
+    betas = checked_beta(beta)
+    # I_k^2 falls like e^{-k^2/beta}: past 7 sqrt(beta) terms k^4 I_k^2 are below 1e-17 of the sum
+    ratios = bessel_ratios(1.0, betas, 30 + int(np.ceil(7 * np.sqrt(np.max(betas, initial=0.0)))))
+    powers = np.concatenate([np.ones((*betas.shape, 1)), np.cumprod(ratios, axis=-1)], axis=-1) ** 2
+    k = np.arange(1, powers.shape[-1] + 1, dtype=np.float64)
+    return np.sqrt(np.sum(k**4 * powers, axis=-1) / np.sum(k**2 * powers, axis=-1))
+
+
+def two_point_modes(beta: ArrayLike) -> np.ndarray:
+    """Expected number of modes on the line for two iid standard normal samples: 1 + erfc(beta^{-1/2}), exactly.
+
+    There are two modes when the samples are more than 2 beta^{-1/2} apart. Vectorised over beta >= 0.
+    """
+    betas = checked_beta(beta)
+    root = np.sqrt(np.where(betas > 0, betas, 1.0))
+    return np.where(betas > 0, 1 + sp.erfc(1 / root), 1.0)
+
+
+def line_mode_density(x: ArrayLike, n: ArrayLike, beta: ArrayLike) -> Numbers:
+    """Expected modes per unit length at x of sum_i e^{-beta (x - X_i)^2/2}, X_i iid standard normal, i = 1, ..., n.
+
+    Kac-Rice with f' and f'' taken as Gaussian with their exact means and covariances (arXiv:2412.09080). That is good
+    where many samples fall in a bandwidth, n p(x) >> sqrt(beta) with p the normal density, and wrong in the tails:
+    never integrate it over the whole line. Beyond the edge |x| = sqrt(2 log(n/sqrt(beta))), where there is about one
+    sample a bandwidth, it raises. Tends to sqrt(3 beta/2)/(2 pi) where noise dominates. Vectorised; beta > 0.
+    """
+    betas, ns, t = checked_beta(beta), np.asarray(n, dtype=np.float64), np.asarray(x, dtype=np.float64)
+    if not np.all(betas > 0):
+        raise InvalidInput(f"beta is {beta!r}; it must be positive, as a flat density has no modes.")
+    if not np.all((ns >= 1) & (ns == np.floor(ns)) & np.isfinite(ns)):
+        raise InvalidInput(f"n is {n!r}; it must be an integer of at least 1.")
+    if not np.all(t**2 <= 2 * np.log(ns) - np.log(betas)):
+        raise InvalidInput(
+            f"x is {x!r}; the density holds for |x| <= sqrt(2 log(n/sqrt(beta))), where samples are many."
+        )
+    # With w = e^{-beta y^2/2}, y = x - X: f' = -beta y w and f'' = beta (beta y^2 - 1) w. Under w (w^2), y is normal:
+    p, q = 1 + betas, 1 + 2 * betas
+    a1, b1 = t / p, t / q
+    a2, b2 = a1**2 + 1 / p, b1**2 + 1 / q
+    b3, b4 = b1**3 + 3 * b1 / q, b1**4 + 6 * b1**2 / q + 3 / q**2
+    # E[w^2]/E[w]^2 - 1, of order beta^2; the covariances below are divided by (beta E[w])^2 and by the power of beta
+    # that they vanish with, which removes the cancellation at small beta
+    excess = np.expm1(0.5 * np.log1p(betas**2 / q) + betas**2 * t**2 / (p * q))
+    slack = 1 / (p * q) + t**2 * (2 + 3 * betas) / (p * q) ** 2  # (a2 - b2)/beta
+    v11 = (1 + excess) * b2 - a1**2
+    v12 = -(excess / betas * (betas * b3 - b1) + b3 - a1 * a2 + t / (p * q))
+    v22 = excess / betas**2 * (betas**2 * b4 - 2 * betas * b2 + 1) + b4 - a2**2 + 2 * slack
+    # f' = beta E[w] sqrt(n) (...), f'' = beta^2 E[w] sqrt(n) (...): the density scales with beta
+    root = np.sqrt(ns)
+    deviation = np.sqrt(v11)
+    mean = -a1 * root / deviation
+    spread = np.sqrt(v22 - v12**2 / v11)
+    r = (root * (a2 - 1 / betas) - v12 * mean / deviation) / spread
+    above = np.maximum(r, 0.0)
+    mills = np.sqrt(np.pi / 2) * sp.erfcx(above / np.sqrt(2))
+    # E[(r + N)^-] = phi(r) - r Phi(-r), each branch without cancellation
+    falling = np.where(r > 0, _normal(above) * (1 - above * mills), _normal(r) - r * sp.ndtr(-r))
+    return betas * _normal(mean) / deviation * spread * falling
+
+
+def line_modes(n: int, beta: float, *, samples: int | None = None, seed: int = 0) -> ModeEstimate:
+    """Expected number of modes on the line of sum_i e^{-beta (t - X_i)^2/2}, X_i iid standard normal, i = 1, ..., n.
+
+    Exact for n = 1, 2 and for beta = 0 (the limit 1); otherwise the mean over that many random samples of n points,
+    by default 2e5/n of them, at least 100 and at most 2000 (seconds). The order is sqrt(beta log beta) for
+    n^c < beta < n^{2-c} (arXiv:2412.09080). The standard error is 0 also when all samples had equally many modes.
+    """
+    _check_number(n, beta, samples)
+    if n <= 2 or beta == 0:
+        return ModeEstimate(float(two_point_modes(beta)) if n == 2 else 1.0, 0.0, "exact")
+    rng = np.random.default_rng(seed)
+    return _monte_carlo(n, samples, lambda: count_line_modes(rng.standard_normal(n), beta))
+
+
+def circle_modes(n: int, beta: float, *, samples: int | None = None, seed: int = 0) -> ModeEstimate:
+    """Expected number of modes on the circle of sum_i e^{beta cos(t - theta_i)}, theta_i iid uniform, i = 1, ..., n.
+
+    Tends to `expected_modes` as n -> infinity. Exact for n = 1, for beta = 0 (the limit 1), and for n = 2, where it is
+    2 - 2 a/pi with cos(a) = beta sin(a)^2: there are two modes when the angle is more than 2 a. Otherwise Monte Carlo,
+    with defaults as in `line_modes`.
+    """
+    _check_number(n, beta, samples)
+    if n <= 2 or beta == 0:
+        inflection = float(np.arccos(2 * beta / (1 + np.hypot(1, 2 * beta))))
+        return ModeEstimate(2 - 2 * inflection / np.pi if n == 2 else 1.0, 0.0, "exact")
+    rng = np.random.default_rng(seed)
+    return _monte_carlo(n, samples, lambda: count_circle_modes(rng.uniform(0, 2 * np.pi, n), beta))
+
+
+def _monte_carlo(n: int, samples: int | None, draw: Callable[[], int]) -> ModeEstimate:
+    size = int(np.clip(2e5 / n, 100, 2000)) if samples is None else samples
+    counts = np.array([draw() for _ in range(size)], dtype=np.float64)
+    return ModeEstimate(float(counts.mean()), float(counts.std(ddof=1) / np.sqrt(size)), "Monte Carlo")
+
+
+def _normal(r: Numbers) -> Numbers:
+    return np.exp(-0.5 * r**2) / np.sqrt(2 * np.pi)
+
+
+def _check_number(n: int, beta: float, samples: int | None) -> None:
+    checked_beta(beta)
+    if n != int(n) or n < 1:
+        raise InvalidInput(f"n is {n!r}; it must be an integer of at least 1.")
+    if samples is not None and (samples != int(samples) or samples < 2):
+        raise InvalidInput(f"samples is {samples!r}; it must be an integer of at least 2, or None.")

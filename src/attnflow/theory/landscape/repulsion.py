@@ -1,0 +1,221 @@
+"""The perceptron energy on the circle: the peak of U, the non-atomic critical family, the convex repulsive problem."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special as sp
+
+from attnflow.errors import InvalidInput
+from attnflow.theory.landscape.perceptron import Landscape, Model, kernel_factor
+
+_FINER = 16  # the factor by which the circle is looked at more finely than the grid of the atoms
+
+
+def circle_points(angles: ArrayLike) -> np.ndarray:
+    """(cos, sin) of the angles, on a new last axis."""
+    angles = np.asarray(angles, dtype=np.float64)
+    return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+
+
+def largest_potential(landscape: Landscape) -> tuple[float, float]:
+    """(max U, an angle in [0, 2 pi) where it is reached) on the circle (d = 2).
+
+    A grid finer than the narrowest unit (1/|a_j|), then the zero of dU/dtheta next to its highest peaks. A peak that
+    the grid misses is higher by at most C h^2/8, with h the step and C the largest |U''|.
+    """
+    from scipy.optimize import brentq
+
+    a = landscape.directions
+    if a.shape[-1] != 2:
+        raise InvalidInput(f"directions have shape {a.shape!r}; the largest potential is found on the circle, d = 2.")
+
+    def slope(angle: float) -> float:
+        gradient = landscape.gradient(circle_points(angle))
+        return float(gradient @ np.array([-np.sin(angle), np.cos(angle)]))
+
+    size = np.linalg.norm(a, axis=1).max(initial=1.0)
+    grid = np.linspace(0, 2 * np.pi, int(np.clip(256 * size, 4096, 2**18)), endpoint=False)
+    values = landscape.potential(circle_points(grid))
+    peaks = np.flatnonzero((values >= np.roll(values, 1)) & (values >= np.roll(values, -1)))
+    candidates = [float(grid[values.argmax()])]
+    for i in peaks[np.argsort(-values[peaks])][:16]:
+        low, high = float(grid[i] - grid[1]), float(grid[i] + grid[1])
+        if slope(low) > 0 > slope(high):
+            candidates.append(float(brentq(slope, low, high, xtol=1e-15)))
+    heights = landscape.potential(circle_points(candidates))
+    return float(heights.max()), float(np.mod(candidates[int(heights.argmax())], 2 * np.pi))
+
+
+def non_atomic_threshold(beta: ArrayLike, model: Model = "USA0") -> np.ndarray:
+    """The largest |u| at which U = u cos(theta) has a critical density: I_1(beta)/beta, times e^{-beta} on USA0."""
+    return np.asarray(kernel_factor(beta, model) * sp.ive(1, beta) / np.asarray(beta, dtype=np.float64))
+
+
+def non_atomic_density(theta: ArrayLike, u: ArrayLike, beta: ArrayLike, model: Model = "USA0") -> np.ndarray:
+    """The critical density (1 - (beta u/I_1(beta)) cos theta)/(2 pi) for U = u cos(theta) (USA0: e^beta u for u).
+
+    Its first variation is constant: it does not move, against the rule that critical measures are atomic, and
+    it is the minimiser of the repulsive problem. A probability only for |u| <= `non_atomic_threshold`; beyond, there is
+    no such measure. arXiv:2601.21366.
+    """
+    limit = non_atomic_threshold(beta, model)
+    ratio = np.asarray(u, dtype=np.float64) / limit
+    if not (np.abs(ratio) <= 1 + 4 * np.finfo(float).eps).all():
+        raise InvalidInput(f"u is {u!r}; |u| must be at most the threshold {limit!r}.")
+    return np.asarray((1 - np.clip(ratio, -1, 1) * np.cos(np.asarray(theta, dtype=np.float64))) / (2 * np.pi))
+
+
+@dataclass(frozen=True)
+class RepulsiveMinimiser:
+    """The atoms of the minimiser on a grid, and the certificate that it is one.
+
+    Phi = (1/beta) k * mu + U is the first variation and `constant` its mean under mu. At the minimiser Phi is constant
+    on the atoms and not smaller elsewhere; `violation` is the largest breach of either on the grid. `gap` is
+    constant - min Phi over the grid (Frank-Wolfe): by convexity the energy is at most that far above the minimum over
+    all measures on the grid. `circle_gap` is the same for the whole circle, with Phi looked at 16 times more finely.
+    """
+
+    angles: np.ndarray
+    weights: np.ndarray
+    constant: float
+    energy: float
+    violation: float
+    gap: float
+    circle_gap: float
+
+
+def repulsive_minimiser(
+    field: Callable[[np.ndarray], ArrayLike],
+    beta: float,
+    *,
+    model: Model = "USA0",
+    points: int | None = None,
+    tol: float = 1e-10,
+) -> RepulsiveMinimiser:
+    """Minimise (1/2 beta) sum_ij w_i w_j k(theta_i - theta_j) + sum_i w_i U(theta_i), w a probability on a grid.
+
+    k is e^{beta (cos - 1)} for the model USA0, e^{beta cos} for USA; `field` maps angles to U. Every
+    Fourier coefficient of k is positive (Bessel I_k), hence the problem is convex and the measure unique on the
+    circle. A primal-dual interior point method (dense: O(points^3) a step), then the equations of the atoms are solved
+    exactly. `points` defaults to the larger of 720 and 16 sqrt(beta), several to a kernel width; an atom of the
+    circle between two grid points becomes a pair. RuntimeError when the gap stays above `tol` times the
+    larger of k(0)/beta and the range of U. arXiv:2601.21366.
+    """
+    factor = float(kernel_factor(beta, model))
+    count = max(720, int(np.ceil(16 * np.sqrt(beta)))) if points is None else points
+    if count != int(count) or count < 3:
+        raise InvalidInput(f"points is {points!r}; it must be an integer of at least 3.")
+    if not tol > 0:
+        raise InvalidInput(f"tol is {tol!r}; it must be positive.")
+    fine = np.linspace(0, 2 * np.pi, _FINER * int(count), endpoint=False)
+    values = np.asarray(field(fine), dtype=np.float64)
+    if values.shape != fine.shape or not np.isfinite(values).all():
+        raise InvalidInput(f"field returned {values!r}; it must give one finite number for each angle.")
+    # one scale for both terms, and U from 0, so that the tolerances of the solver are relative ones
+    scale = max(factor / beta, float(np.ptp(values)))
+    kernel = factor / beta * np.exp(-2 * beta * np.sin(fine / 2) ** 2)
+    steps = np.arange(int(count))
+    matrix = kernel[::_FINER][(steps[:, None] - steps) % len(steps)] / scale
+    slopes = (values[::_FINER] - values.min()) / scale
+    weights = _polish(matrix, slopes, _interior_point(matrix, slopes), tol / 10)
+
+    spread = np.zeros_like(fine)
+    spread[::_FINER] = weights
+    pull = np.fft.irfft(np.fft.rfft(spread) * np.fft.rfft(kernel), len(fine))
+    kept = np.flatnonzero(spread)
+    mass, phi = spread[kept], pull + values
+    constant = float(mass @ phi[kept])
+    gap = max(constant - float(phi[::_FINER].min()), 0.0)
+    if gap > tol * scale:
+        raise RuntimeError(f"the gap stopped at {gap:.3g}, above the tolerance {tol * scale:.3g}.")
+    return RepulsiveMinimiser(
+        angles=fine[kept],
+        weights=mass,
+        constant=constant,
+        energy=float(mass @ (pull[kept] / 2 + values[kept])),
+        violation=max(gap, float(np.abs(phi[kept] - constant).max())),
+        gap=gap,
+        circle_gap=max(constant - float(phi.min()), 0.0),
+    )
+
+
+def _interior_point(matrix: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """Minimise w'Mw/2 + slopes'w over the simplex: Mehrotra's predictor and corrector, each a Cholesky solve."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    n = len(slopes)
+    w = np.full(n, 1 / n)
+    phi = matrix @ w + slopes
+    c = phi.min() - 1.0
+    z = phi - c
+    best, best_gap = w, np.inf
+    for _ in range(100):
+        phi = matrix @ w + slopes
+        gap = (w @ phi) / w.sum() - phi.min()
+        if gap < best_gap:
+            best, best_gap = w / w.sum(), gap
+        mu = (w @ z) / n
+        if best_gap < 1e-13 or mu < 1e-18:
+            break
+        factor = cho_factor(matrix + np.diag(z / w), lower=True, check_finite=False)
+        towards = cho_solve(factor, np.ones(n), check_finite=False)
+        system = (factor, towards, w, z, phi - c - z)
+        dw, dc, dz = _newton(system, np.zeros(n))
+        left = (w + _reach(w, dw) * dw) @ (z + _reach(z, dz) * dz) / (w @ z)
+        dw, dc, dz = _newton(system, left**3 * mu - dw * dz)
+        step = 0.995 * min(_reach(w, dw), _reach(z, dz))  # M couples weights and prices, so they move together
+        w, c, z = w + step * dw, c + step * dc, z + step * dz
+    return best
+
+
+def _newton(system: tuple[Any, ...], target: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+    """The step towards w z = target, Mw + slopes - c - z = 0 and sum w = 1."""
+    from scipy.linalg import cho_solve
+
+    factor, towards, w, z, dual = system
+    free = cho_solve(factor, target / w - z - dual, check_finite=False)
+    dc = (1 - w.sum() - free.sum()) / towards.sum()
+    dw = free + dc * towards
+    return dw, dc, (target - z * dw) / w - z
+
+
+def _reach(x: np.ndarray, dx: np.ndarray) -> float:
+    """The largest step in [0, 1] that keeps x + step dx >= 0."""
+    down = dx < 0
+    return float(min(1.0, np.min(-x[down] / dx[down], initial=np.inf)))
+
+
+def _polish(matrix: np.ndarray, slopes: np.ndarray, weights: np.ndarray, tol: float) -> np.ndarray:
+    """Prune to the atoms and solve Phi = c, sum w = 1 on them; of those within the tolerance, the least in breach."""
+
+    def cost(w: np.ndarray) -> tuple[float, float]:
+        phi = matrix @ w + slopes
+        constant = w @ phi
+        gap = float(constant - phi.min())
+        return max(gap, tol), max(gap, float(np.abs(phi[w > 0] - constant).max()))
+
+    phi = matrix @ weights + slopes
+    trials = [weights]
+    for share in (1.0, 1e-2, 1e-4):  # weight times price is small everywhere: atoms are where the weight is larger
+        support = np.flatnonzero(weights > share * (phi - phi.min()))
+        trials.append(_on_support(len(weights), support, weights[support]))
+        # a support this large is a density, which the equations do not determine beyond rounding
+        while 0 < len(support) <= len(weights) // 4:
+            m = len(support)
+            system = np.ones((m + 1, m + 1))
+            system[:m, :m], system[:m, m], system[m, m] = matrix[np.ix_(support, support)], -1, 0
+            solved = np.linalg.lstsq(system, np.append(-slopes[support], 1.0), rcond=None)[0][:m]
+            if (solved > 0).all():
+                trials.append(_on_support(len(weights), support, solved))
+                break
+            support = support[solved > 0]
+    return min(trials, key=cost)
+
+
+def _on_support(n: int, support: np.ndarray, values: np.ndarray) -> np.ndarray:
+    weights = np.zeros(n)
+    weights[support] = values / values.sum()
+    return weights

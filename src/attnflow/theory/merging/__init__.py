@@ -1,0 +1,77 @@
+"""Clusters that merge: when, where, in which order, and how long nothing happens before.
+
+Predicts the merge time of two clusters exactly, of many clusters pair after pair, the staircase of the energy for
+large beta, and lower bounds on the life of a plateau. Times grow like e^(beta (1 - cos angle)), hence the `log_` names.
+"""
+
+from attnflow.theory.merging.cascade import (
+    PairCascade,
+    StaircaseExpansion,
+    merge_arc_length,
+    pair_cascade,
+    pair_disturbance,
+    pair_lives,
+    staircase_expansion,
+)
+from attnflow.theory.merging.exits import pair_angle_probability, pair_time_probability
+from attnflow.theory.merging.pairs import (
+    cap_overlap,
+    coarse_graining_error,
+    log_merge_time,
+    log_slow_motion_time,
+    meeting_point,
+    meeting_point_limit,
+    merge_time,
+    merging_angle,
+    slow_motion_time,
+)
+from attnflow.theory.merging.staircase import LimitStaircase, limit_staircase, log_plateau_bound
+from attnflow.theory.merging.triangles import three_cluster_threshold, three_clusters
+from attnflow.theory.merging.triples import (
+    Balance,
+    Delay,
+    log_asymmetry_growth,
+    log_closing_time,
+    log_merge_time_expansion,
+    log_pair_escape_rate,
+    neighbour_balance,
+    third_cluster_delay,
+)
+
+__all__ = [
+    "Balance",
+    "Delay",
+    "LimitStaircase",
+    "PairCascade",
+    "StaircaseExpansion",
+    "cap_overlap",
+    "coarse_graining_error",
+    "limit_staircase",
+    "log_asymmetry_growth",
+    "log_closing_time",
+    "log_merge_time",
+    "log_merge_time_expansion",
+    "log_pair_escape_rate",
+    "log_plateau_bound",
+    "log_slow_motion_time",
+    "meeting_point",
+    "meeting_point_limit",
+    "merge_arc_length",
+    "merge_time",
+    "merging_angle",
+    "neighbour_balance",
+    "pair_angle_probability",
+    "pair_cascade",
+    "pair_disturbance",
+    "pair_lives",
+    "pair_time_probability",
+    "slow_motion_time",
+    "staircase_expansion",
+    "third_cluster_delay",
+    "three_cluster_threshold",
+    "three_clusters",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,68 @@
+"""Near a symmetric start: the uniform measure, and tokens that all have the same overlap.
+
+Predicts growth rates of harmonics of the uniform measure, the noise that keeps it stable, the harmonics that the kernel
+needs, and the collapse of equiangular tokens: their curve, its spread for iid tokens, and what layer norms and long
+contexts change.
+"""
+
+from attnflow.theory.uniform.amplitudes import cubic_growth, quadratic_growth
+from attnflow.theory.uniform.context import (
+    exponential_moments,
+    long_context_iid_overlap,
+    long_context_limit,
+    long_context_overlap,
+    long_context_threshold,
+)
+from attnflow.theory.uniform.degrees import basis_size, degree_weights, truncation_degree
+from attnflow.theory.uniform.equiangular import equiangular_overlap, equiangular_time, log_equiangular_time
+from attnflow.theory.uniform.norms import NormPath, norm_decay, norm_initial_rate, norm_overlap
+from attnflow.theory.uniform.response import collapse_time_spread, overlap_growth, overlap_rates, overlap_spread
+from attnflow.theory.uniform.spectrum import (
+    critical_noise,
+    dominant_degree,
+    growth_rates,
+    linear_modes,
+    linear_time,
+    log_growth_rates,
+    multiplicity,
+    switching_threshold,
+)
+from attnflow.theory.uniform.transition import jump_threshold, landau_coefficient
+
+__all__ = [
+    "NormPath",
+    "basis_size",
+    "collapse_time_spread",
+    "critical_noise",
+    "cubic_growth",
+    "degree_weights",
+    "dominant_degree",
+    "equiangular_overlap",
+    "equiangular_time",
+    "exponential_moments",
+    "growth_rates",
+    "jump_threshold",
+    "landau_coefficient",
+    "linear_modes",
+    "linear_time",
+    "log_equiangular_time",
+    "log_growth_rates",
+    "long_context_iid_overlap",
+    "long_context_limit",
+    "long_context_overlap",
+    "long_context_threshold",
+    "multiplicity",
+    "norm_decay",
+    "norm_initial_rate",
+    "norm_overlap",
+    "overlap_growth",
+    "overlap_rates",
+    "overlap_spread",
+    "quadratic_growth",
+    "switching_threshold",
+    "truncation_degree",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

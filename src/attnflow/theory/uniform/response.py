@@ -1,0 +1,75 @@
+"""Small deviations from a common overlap: how fast they grow, and how large they are for iid tokens."""
+
+import functools
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from attnflow.errors import InvalidInput
+from attnflow.theory.checks import checked_beta, checked_integers, checked_model
+
+
+def overlap_rates(overlap: ArrayLike, beta: float, n: int, model: str = "SA") -> tuple[np.ndarray, np.ndarray]:
+    """(gamma', rates): the speed of the common overlap, and the rates of the three parts of a small deviation D_ij.
+
+    The parts are the mean, the row sums without their mean, and the rest; rates has them on a new last axis. With
+    e = e^{-beta (1-gamma)}, c = (1-gamma)(1+beta gamma) and the row sums R_i of D, USA0 has
+    D_ij' = (e/n) (2 (beta (1-gamma^2) - n gamma - c) D_ij + c (R_i + R_j)), where R_i + R_j is 2 (n-1) D_ij,
+    (n-2) D_ij and 0 for the three parts. SA divides by Z = (1+(n-1)e)/n, which changes by e beta R_i/n.
+    -1/(n-1) < overlap < 1; "SA" or "USA0".
+    """
+    gamma, beta, n = np.asarray(overlap, dtype=np.float64)[..., None], float(checked_beta(beta)), _size(n)
+    if checked_model(model) == "USA":
+        raise InvalidInput("model is 'USA'; use 'USA0', whose rates are smaller by e^beta.")
+    e, c = np.exp(-beta * (1 - gamma)), (1 - gamma) * (1 + beta * gamma)
+    rows = np.array([2.0 * (n - 1), n - 2.0, 0.0])
+    half = e / n * (1 - gamma) * (1 + (n - 1) * gamma)
+    rates = e / n * (2 * (beta * (1 - gamma**2) - n * gamma - c) + c * rows)
+    if model == "SA":
+        total = (1 + (n - 1) * e) / n
+        rates, half = rates / total - half * e * beta / n / total**2 * rows, half / total
+    return np.asarray(2 * half[..., 0]), np.asarray(rates)
+
+
+def overlap_growth(overlap: float, beta: float, n: int, model: str = "SA") -> np.ndarray:
+    """Factors by which the three parts of a small deviation have grown when the common overlap 0 has become `overlap`.
+
+    exp of the integral of rate/gamma' from 0 to `overlap`; the mean grows by gamma'(overlap)/gamma'(0).
+    """
+    nodes, weights = _quadrature()
+    speed, rates = overlap_rates(overlap * (1 + nodes) / 2, beta, n, model)
+    return np.asarray(np.exp(overlap / 2 * np.sum(weights[:, None] * rates / speed[:, None], axis=0)))
+
+
+def overlap_spread(overlap: float, beta: float, n: int, model: str = "SA") -> float:
+    """Limit for d -> infinity of sqrt(d) times the root mean square of <x_i, x_j> - gamma, iid tokens on S^{d-1}.
+
+    The n (n-1)/2 overlaps start uncorrelated with variance 1/d, so that the three parts have the shares 1, n - 1 and
+    n (n-3)/2 of the whole, and each grows by its factor of `overlap_growth`.
+    """
+    pairs = _size(n) * (n - 1) // 2
+    shares = np.array([1, n - 1, pairs - n]) / pairs
+    return float(np.sqrt(np.sum(shares * overlap_growth(overlap, beta, n, model) ** 2)))
+
+
+def collapse_time_spread(beta: ArrayLike, n: ArrayLike, d: ArrayLike) -> np.ndarray:
+    """Standard deviation of the time at which the mean overlap of iid tokens passes a level, to first order.
+
+    SA, first order in d^{-1/2}. The mean overlap at the start has the variance 2/(n (n-1) d), and a shift of gamma at 0
+    is a shift of time by that over gamma'(0) = 2/(e^beta + n - 1). The spread does not depend on the level. All
+    arguments broadcast.
+    """
+    beta, n = checked_beta(beta), checked_integers("n", n, 2)
+    return np.asarray(np.sqrt(2 / (n * (n - 1) * checked_integers("d", d, 2))) * (np.exp(beta) + n - 1) / 2)
+
+
+@functools.cache
+def _quadrature() -> tuple[np.ndarray, np.ndarray]:
+    return np.polynomial.legendre.leggauss(60)
+
+
+def _size(n: int) -> int:
+    found = checked_integers("n", n, 3)
+    if found.ndim:
+        raise InvalidInput(f"n is {n!r}; it must be one integer, at least 3.")
+    return int(found)
