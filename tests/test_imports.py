@@ -27,7 +27,7 @@ FLOORS = [
     {"observe"},
     {"flows"},
     {"decoders", "learn", "meanfield", "stability"},
-    {"control", "depth"},
+    {"control", "random_layers"},
     {"runs"},
     {"plots", "references"},
     {"experiments"},

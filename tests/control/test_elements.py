@@ -14,7 +14,7 @@ import attnflow as af
 from attnflow.control import Schedule
 from attnflow.errors import InvalidInput
 from attnflow.fields import Affine, AtTokens, Drift, InTurn, MeanAttention, Pieces, ReluUnit
-from attnflow.fields.units import phi
+from attnflow.fields.exact.units import phi
 from attnflow.tokens import Measure
 
 RNG = np.random.default_rng(0)
@@ -169,7 +169,7 @@ def test_derivatives_of_gates():
     x = af.Sphere(3).sample(np.random.default_rng(5), 6)
     w, a = np.array([0.2, 1.0, -0.4]), np.array([0.5, 0.1, 0.8])
 
-    @af.double
+    @af.in_float64
     @jax.jit
     @functools.partial(jax.value_and_grad, argnums=(0, 1, 2, 3))
     def loss(w, a, b, t):
@@ -244,5 +244,5 @@ def test_derivatives_of_phi_at_and_near_zero():
         terms = [(mp.mpf(z) ** k, k) for k in range(160)]
         first = sum(power * (k + 1) / mp.factorial(k + 2) for power, k in terms)
         second = sum(power * (k + 1) * (k + 2) / mp.factorial(k + 3) for power, k in terms)
-        found = af.double(lambda z: (jax.grad(phi)(z), jax.grad(jax.grad(phi))(z)))(np.float64(z))
+        found = af.in_float64(lambda z: (jax.grad(phi)(z), jax.grad(jax.grad(phi))(z)))(np.float64(z))
         np.testing.assert_allclose(found, [float(first), float(second)], rtol=1e-13, err_msg=str(z))

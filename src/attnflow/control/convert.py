@@ -9,7 +9,7 @@ import numpy as np
 from attnflow.control.schedule import Schedule
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Affine, Drift, MeanAttention, Perceptron, PerLayer, ReluUnit
-from attnflow.fields.in_turn import InTurn
+from attnflow.fields.exact.in_turn import InTurn
 from attnflow.flows import Layers
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 

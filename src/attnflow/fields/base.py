@@ -17,7 +17,7 @@ from attnflow.errors import InvalidInput, NotFinite
 from attnflow.fields import structure
 from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens, Points, as_query
 from attnflow.fields.structure import Inner, Part
-from attnflow.precision import double, full_precision, is_concrete, is_traced
+from attnflow.precision import full_precision, in_float64, is_concrete, is_traced
 from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Measure, Tokens, onto
 
@@ -287,18 +287,18 @@ class AbstractLayered(AbstractField):
         """Where the layer that runs at time t puts the points of `query`."""
 
 
-@double
+@in_float64
 def _drive(field: AbstractField, t: Any, query: AbstractQuery, mu: Measure) -> Points:
     return query.kept(mu, field.formula(t, query, mu))
 
 
-@double
+@in_float64
 def tangent_drive(field: AbstractField, t: Any, query: AbstractQuery, mu: Measure) -> Points:
     """The pure form of `velocity`, for one system."""
     return query.kept(mu, mu.space.tangent(query.points(mu), field.formula(t, query, mu)))
 
 
-@double
+@in_float64
 @eqx.filter_jit
 def _stated_error(field: AbstractField, t: Any, query: AbstractQuery, mu: Measure) -> Any:
     return structure.stated_error(field, t, query, mu)
@@ -351,7 +351,7 @@ def _finite(name: str, found: Any) -> Any:
     return found
 
 
-@double
+@in_float64
 def _velocity(field: AbstractField, t: Any, query: AbstractQuery, mu: Tokens | Measure) -> Velocities:
     systems = members(field, mu)
     axes: Any = None

@@ -7,7 +7,7 @@ import numpy as np
 from attnflow.control import Schedule
 from attnflow.experiments.mutation import Mutation, altered
 from attnflow.fields import MeanAttention
-from attnflow.fields.exact import constant
+from attnflow.fields.exact.base import constant
 from attnflow_gallery.circle_reordering import simulate
 
 

@@ -6,9 +6,9 @@ import functools
 import numpy as np
 import xarray as xr
 
-from attnflow.depth import gram_layers
 from attnflow.experiments.randomness import Salted
 from attnflow.experiments.study import Study
+from attnflow.random_layers import gram_layers
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 from attnflow.axes import Along
-from attnflow.depth import gram_layers, random_attention
 from attnflow.experiments.randomness import Salted
 from attnflow.experiments.study import Study
 from attnflow.flows import Layers, solve
+from attnflow.random_layers import gram_layers, random_attention
 from attnflow.spaces import Sphere
 from attnflow.tokens import orthonormal
 

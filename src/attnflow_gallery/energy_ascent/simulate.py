@@ -15,7 +15,7 @@ from attnflow.experiments.study import Study
 from attnflow.fields import Attention, Softmax, Unnormalised
 from attnflow.flows import Fixed, advance
 from attnflow.observe import energy, energy_rate, interaction_energy
-from attnflow.precision import double
+from attnflow.precision import in_float64
 from attnflow.spaces import Sphere
 from attnflow.tokens import Measure, Tokens, uniform
 
@@ -124,7 +124,7 @@ def _rates(parameters: Parameters, model: str, heads: int, place: int) -> xr.Dat
     def one(matrices: Any, x: Any, masses: Any) -> Any:
         return energy_rate(heads_field(matrices, model), Measure(x, masses))
 
-    compiled, rows = double(jax.jit(jax.vmap(one))), []
+    compiled, rows = in_float64(jax.jit(jax.vmap(one))), []
     for k, size in enumerate(parameters.sizes):
         drawn = states(parameters, heads, size, (place, k))
         rows.append((np.asarray(compiled(*drawn)), *theory.energy_rate_of_heads(*drawn, BETA, model)))

@@ -23,7 +23,7 @@ from attnflow.experiments.study import Study
 from attnflow.fields import AbstractField, Attention, Unnormalised
 from attnflow.flows import Fixed, advance
 from attnflow.masks import Causal
-from attnflow.precision import double
+from attnflow.precision import in_float64
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 
@@ -194,7 +194,7 @@ def binned(rows: np.ndarray) -> np.ndarray:
     return np.stack([rows[:, some].mean(axis=1) for some in groups(rows.shape[1])], axis=1)
 
 
-@double
+@in_float64
 def derivatives(field: AbstractField, start: np.ndarray, until: float) -> tuple[Any, Any]:
     """The last tokens x_N(until), and the derivatives of their components in the starts: (component, prompt, j, d).
 

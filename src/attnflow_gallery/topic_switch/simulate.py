@@ -15,7 +15,7 @@ from attnflow.fields import Attention
 from attnflow.flows import Fixed, advance
 from attnflow.masks import Causal
 from attnflow.meanfield import CircleBasis, PlacedDensity, Places, evolve_placed, perturbed, placed, quiet
-from attnflow.precision import double
+from attnflow.precision import in_float64
 
 LAST = 0.96
 """The last token stands for the places behind this one."""
@@ -119,7 +119,7 @@ def prompts(parameters: Parameters, case: int) -> xr.Dataset:
     return xr.Dataset({"early": (dims, found[0]), "late": (dims, found[1])}, {"time": times})
 
 
-@double
+@in_float64
 def followed(field: Attention, start: PlacedDensity, n: int, shift: float, times: np.ndarray) -> np.ndarray:
     """(topic, time): means of cos and sin over the last places."""
     tokens = quiet(start, n, shift=shift)

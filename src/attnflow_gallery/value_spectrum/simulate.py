@@ -15,7 +15,7 @@ from attnflow.experiments.randomness import Salted
 from attnflow.experiments.study import Study
 from attnflow.fields import Attention
 from attnflow.observe import energy_rate, interaction_energy
-from attnflow.precision import double
+from attnflow.precision import in_float64
 from attnflow.spaces import Sphere
 from attnflow.tokens import Measure, Tokens, stack, uniform
 
@@ -164,7 +164,7 @@ def _energies(parameters: Parameters, study: Study) -> xr.Dataset:
         here, energy = Measure(x), Attention(2.0, key=matrices, value=matrices)
         return energy_rate(energy, here) / interaction_energy(energy, here)
 
-    found = double(jax.jit(jax.vmap(rate)))
+    found = in_float64(jax.jit(jax.vmap(rate)))
     rates = [found(kind, np.asarray(tokens.positions)) for kind in (one_head(heads), two_heads(heads))]
     return xr.Dataset({"rate": (("kind", "state"), np.array(rates))})
 
