@@ -31,6 +31,7 @@ from attnflow.fields.structure import stated_error
 from attnflow.observe.observable import observable
 from attnflow.precision import in_float64
 from attnflow.spaces import Sphere
+from attnflow.special.quotients import expm1_ratio
 from attnflow.sums import Dense, Tiled, over_pairs
 from attnflow.tokens import Measure, Tokens
 
@@ -220,13 +221,6 @@ def _energy0(x: Any, masses: Any, beta: Any) -> Any:
 
 def _log_energy(x: Any, masses: Any, beta: Any) -> Any:
     return beta + jnp.log(_energy0(x, masses, beta))
-
-
-def expm1_ratio(z: Any) -> Any:
-    """(e^z - 1)/z, 1 at z = 0."""
-    small = jnp.abs(z) < 1e-8
-    safe = jnp.where(small, 1.0, z)
-    return jnp.where(small, 1.0 + 0.5 * z, jnp.expm1(safe) / safe)
 
 
 def _structure(

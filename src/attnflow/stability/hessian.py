@@ -10,6 +10,7 @@ import numpy as np
 
 from attnflow.checks import generator
 from attnflow.errors import InvalidInput, TooLarge
+from attnflow.feasible import LARGEST_MATRIX
 from attnflow.fields import AbstractField
 from attnflow.fields.given import given
 from attnflow.observe.energy import renormalised_energy
@@ -17,9 +18,6 @@ from attnflow.precision import in_float64
 from attnflow.spaces import Sphere
 from attnflow.stability.operators import check, jacobian_operator, tangent_frames, tangent_map
 from attnflow.tokens import Measure, Tokens, all_present
-
-LARGEST_MATRIX = 6000
-"""Rows of a Jacobian or Hessian that is made as a matrix."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """One ReLU unit, whose flow is known exactly in R^d and on the sphere."""
 
-import math
 from typing import Any
 
 import jax
@@ -15,6 +14,7 @@ from attnflow.fields.queries import AbstractQuery, Points
 from attnflow.fields.structure import Part
 from attnflow.fields.weights import AbstractWeight, as_weight
 from attnflow.spaces import AbstractSpace, Euclidean
+from attnflow.special.quotients import expm1_ratio
 from attnflow.tokens import Measure, Tokens
 
 _gate = jax.jit(gate_flow)  # compiled as a whole: hundreds of operations one by one take longer
@@ -82,26 +82,7 @@ def unit_flow(space: AbstractSpace, x: Any, w: Any, a: Any, b: Any, h: Any) -> t
     if isinstance(space, Euclidean):
         k = a @ w
         height = jnp.maximum(x @ a + b, 0.0)
-        moved = x + (h * phi(k * h) * height)[:, None] * w[None]
+        moved = x + (h * expm1_ratio(k * h) * height)[:, None] * w[None]
         return moved, jnp.where(height > 0, k * h, 0.0)
     flown: tuple[Any, Any] = _gate(x, w, a, b, h)
     return flown
-
-
-@jax.custom_jvp
-def phi(z: Any) -> Any:
-    """(e^z - 1)/z, with derivatives that keep their digits at and near z = 0."""
-    safe = jnp.where(z == 0, 1.0, z)
-    return jnp.where(z == 0, 1.0, jnp.expm1(safe) / safe)
-
-
-@phi.defjvp
-def _phi_jvp(primals: Any, tangents: Any) -> Any:
-    """phi'(z) = (e^z - phi(z))/z, for |z| < 1 the series sum_k (k + 1)/(k + 2)! z^k."""
-    (z,), (change,) = primals, tangents
-    small = jnp.abs(z) < 1
-    near, far = jnp.where(small, z, 0.0), jnp.where(small, 1.0, z)
-    series = jnp.zeros_like(near)
-    for k in range(18, -1, -1):  # the next term is below 1e-18
-        series = series * near + (k + 1) / math.factorial(k + 2)
-    return phi(z), change * jnp.where(small, series, (jnp.exp(far) - phi(far)) / far)
