@@ -165,6 +165,7 @@ class AbstractField(eqx.Module):
         return _stated_error(self, t, _query(x, place), _given(mu).measure)
 
     def __add__(self, other: "AbstractField") -> "AbstractField":
+        """The sum of two fields, as drives."""
         if not isinstance(other, AbstractField):
             return NotImplemented
         mine, theirs = (f.parts if isinstance(f, Total) else (f,) for f in (self, other))
@@ -195,9 +196,11 @@ class AbstractField(eqx.Module):
             return self * (divisor.map(lambda v: 1 / v) if isinstance(divisor, Along) else 1 / divisor)
 
     def __neg__(self) -> "AbstractField":
+        """The field times -1."""
         return self * -1.0
 
     def __sub__(self, other: "AbstractField") -> "AbstractField":
+        """The difference of two fields, as drives."""
         return self + -other if isinstance(other, AbstractField) else NotImplemented
 
 
