@@ -28,7 +28,7 @@ _HOME = {
 }  # fmt: skip
 """What stands at the top, by where it comes from."""
 _ROOMS = {
-    "tokens": "attnflow.tokens", "spaces": "attnflow.spaces", "kernels": "attnflow.kernels",
+    "axes": "attnflow.axes", "tokens": "attnflow.tokens", "spaces": "attnflow.spaces", "kernels": "attnflow.kernels",
     "masks": "attnflow.masks", "sums": "attnflow.sums", "fields": "attnflow.fields",
     "weights": "attnflow.fields.weights", "norms": "attnflow.fields.norms", "encodings": "attnflow.fields.encodings",
     "flows": "attnflow.flows", "saving": "attnflow.flows.saving", "stopping": "attnflow.flows.stopping",

@@ -4,6 +4,7 @@
 
 __version__: str
 
+from attnflow import axes as axes
 from attnflow import tokens as tokens
 from attnflow import spaces as spaces
 from attnflow import kernels as kernels

@@ -25,7 +25,12 @@ def loader(
         setattr(sys.modules[package], name, value)
         return value
 
-    def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *where, *(rooms or {})})
+    return get, listing([*where, *(rooms or {})])
 
-    return get, names
+
+def listing(names: Sequence[str]) -> Callable[[], list[str]]:
+    """What `dir` shows of a room: its public names, and not what it imports.
+
+    A room has the line `__dir__ = listing(__all__)`.
+    """
+    return lambda: list(names)

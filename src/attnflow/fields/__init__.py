@@ -22,6 +22,7 @@ from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens
 from attnflow.fields.rescaled import Rescaled
 from attnflow.fields.timed import breaks
 from attnflow.fields.weights import AbstractWeight, Constant, Function, Interpolated, PerLayer, Pieces, Random
+from attnflow.lazy import listing
 
 __all__ = [
     "AbstractActivation",
@@ -86,3 +87,4 @@ __all__ = [
     "carry_stretching",
     "sinusoids",
 ]
+__dir__ = listing(__all__)

@@ -14,7 +14,11 @@ from attnflow import describe
 from attnflow.axes import Batched, Number, positive, scalar
 from attnflow.checks import shown, whole
 from attnflow.errors import InvalidInput
+from attnflow.lazy import listing
 from attnflow.precision import in_float64
+
+__all__ = ["AbstractEncoding", "NoEncoding", "Rotary", "Sinusoidal", "sinusoids"]
+__dir__ = listing(__all__)
 
 Features = Float[Array, "*head point feature"]
 PAIRINGS = ("neighbours", "halves")

@@ -29,9 +29,13 @@ from attnflow.fields.queries import AbstractQuery
 from attnflow.fields.structure import Inner, Part
 from attnflow.fields.timed import Switch
 from attnflow.fields.weights import AbstractWeight, as_weight
+from attnflow.lazy import listing
 from attnflow.precision import in_float64
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 from attnflow.tokens import Measure, Tokens
+
+__all__ = ["AbstractNorm", "LayerNorm", "Mix", "Ngpt", "Peri", "Pre", "RmsNorm", "Scaled", "Unit"]
+__dir__ = listing(__all__)
 
 
 class AbstractNorm(eqx.Module):

@@ -33,6 +33,7 @@ from attnflow.flows.stepper import AbstractSingle, AbstractStepper, Rows, Slice
 from attnflow.flows.stopping import AbstractStop, Consensus, Frame, Still, When
 from attnflow.flows.trajectory import AbstractTrajectory, Trajectory
 from attnflow.flows.work import AbstractWork, Driven
+from attnflow.lazy import listing
 
 __all__ = [
     "AbstractIto",
@@ -102,3 +103,4 @@ __all__ = [
     "solve",
     "solve_long",
 ]
+__dir__ = listing(__all__)

@@ -9,6 +9,10 @@ import numpy as np
 from attnflow.checks import ABOVE_ZERO, end_time, not_instance, number, reals, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.feasible import length
+from attnflow.lazy import listing
+
+__all__ = ["AbstractTimes", "At", "Evenly", "EveryLayer", "LogSpaced"]
+__dir__ = listing(__all__)
 
 
 class AbstractTimes(eqx.Module):

@@ -9,6 +9,10 @@ import numpy as np
 
 from attnflow.checks import ABOVE_ZERO, instance, number
 from attnflow.errors import InvalidInput
+from attnflow.lazy import listing
+
+__all__ = ["AbstractStop", "Consensus", "Frame", "Still", "When"]
+__dir__ = listing(__all__)
 
 
 class Frame:

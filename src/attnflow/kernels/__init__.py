@@ -15,6 +15,7 @@ from attnflow.kernels.members import cast, expanded, first_member, members_of
 from attnflow.kernels.quadrature import by_quadrature, degree_by_quadrature
 from attnflow.kernels.signed import Cosine, Polynomial
 from attnflow.kernels.zonal import AbstractZonal
+from attnflow.lazy import listing
 
 __all__ = [
     "AbstractKernel",
@@ -33,3 +34,4 @@ __all__ = [
     "first_member",
     "members_of",
 ]
+__dir__ = listing(__all__)

@@ -7,6 +7,7 @@ Three ways to follow a density: by `harmonics`, by the masses of `cells`, and by
 `analysis` is what can be said about them. All names stand here.
 """
 
+from attnflow.lazy import listing
 from attnflow.meanfield.analysis.chaos import (
     Expected,
     Fluctuations,
@@ -107,3 +108,4 @@ __all__ = [
     "watson",
     "zonal_cells",
 ]
+__dir__ = listing(__all__)

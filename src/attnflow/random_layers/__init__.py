@@ -5,6 +5,7 @@ dimension. Given the heads nothing diffuses: `conditional_density` carries a den
 the closed form at infinite temperature, and `conditional_mean` averages over the heads (arXiv:2604.01978).
 """
 
+from attnflow.lazy import listing
 from attnflow.random_layers.attention import random_attention
 from attnflow.random_layers.boosts import PoissonKernel, PoissonPath, boost, boost_log_det, poisson_path
 from attnflow.random_layers.conditional import CarryDensity, ConditionalDensity, conditional_density
@@ -27,3 +28,4 @@ __all__ = [
     "poisson_path",
     "random_attention",
 ]
+__dir__ = listing(__all__)

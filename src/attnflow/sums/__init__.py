@@ -1,5 +1,6 @@
 """Sums over all tokens: S(x; y, charges) = sum_j m_j e^(log weight of (x, y_j)) charge_j, in bounded memory."""
 
+from attnflow.lazy import listing
 from attnflow.sums.base import AbstractSum, Case, Offer, Use
 from attnflow.sums.choose import Choice, choose, consider
 from attnflow.sums.circle import Circle
@@ -33,3 +34,4 @@ __all__ = [
     "consider",
     "over_pairs",
 ]
+__dir__ = listing(__all__)

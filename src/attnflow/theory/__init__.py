@@ -350,3 +350,7 @@ __all__ = [
     "uniform_start_power",
     "zero_temperature_exponent",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -5,7 +5,11 @@ from typing import Any
 
 import equinox as eqx
 
+from attnflow.lazy import listing
 from attnflow.spaces import AbstractSpace, Euclidean
+
+__all__ = ["AbstractUpdate", "Project", "ProjectRenormalise", "Renormalise"]
+__dir__ = listing(__all__)
 
 
 class AbstractUpdate(eqx.Module):

@@ -9,6 +9,10 @@ import jax
 import jax.numpy as jnp
 
 from attnflow.flows.methods.base import AbstractSystem, State, Time
+from attnflow.lazy import listing
+
+__all__ = ["AbstractRule", "AdamsBashforth", "Euler", "Rk4", "moved_by", "rate_until"]
+__dir__ = listing(__all__)
 
 
 class AbstractRule(eqx.Module):
