@@ -139,12 +139,12 @@ CALLS: dict[str, Callable[[], Any]] = {
         af.Attention(af.Along("beta", [1.0, 6.0])), tokens(seed=range(3))
     ),
     "adaptive, stop at consensus": lambda: solve(
-        af.Attention(1.0), tokens(seed=range(2)), 50.0, save=50, stop=af.stop.Consensus(1e-3)
+        af.Attention(1.0), tokens(seed=range(2)), 50.0, save=50, stop=af.stopping.Consensus(1e-3)
     ),
     "adaptive, observables only": lambda: solve(af.Attention(4.0), observe={"order": order}, keep=()),
     "adaptive, masses": lambda: solve(af.Attention(4.0), af.Tokens(tokens().positions, masses=np.arange(1.0, 13) / 78)),
     "adaptive, log-spaced frames, chunks of 3": lambda: solve(
-        af.Attention(4.0), save=af.save.LogSpaced(10, first=1e-3), chunk=3
+        af.Attention(4.0), save=af.saving.LogSpaced(10, first=1e-3), chunk=3
     ),
     "adaptive, continued": continued,
     "adaptive, series on the circle": lambda: solve(
@@ -153,15 +153,15 @@ CALLS: dict[str, Callable[[], Any]] = {
     "adaptive, dense sum, 200 tokens on S^7": lambda: solve(af.Attention(9.0, sum=af.sums.Dense()), tokens(200, 8)),
     "adaptive, tiled sum, 600 tokens": lambda: solve(af.Attention(9.0, sum=af.sums.Tiled()), tokens(600), 1.0),
     "adaptive, tolerance, 3,000 tokens on S^1": lambda: solve(af.Attention(30.0), tokens(3000, 2), 0.5, tol=1e-8),
-    "fixed": lambda: solve(af.Attention(9.0), method=af.Fixed(0.1), stop=af.stop.Still(1e-3)),
+    "fixed": lambda: solve(af.Attention(9.0), method=af.Fixed(0.1), stop=af.stopping.Still(1e-3)),
     "fixed, float32": lambda: solve(af.Attention(4.0), single(), method=af.Fixed(0.1)),
     "fixed, euler, hardmax": lambda: solve(
-        af.Attention(4.0, normaliser=af.Hardmax()), method=af.Fixed(0.05, af.rules.Euler())
+        af.Attention(4.0, normaliser=af.Hardmax()), method=af.Fixed(0.05, af.step_rules.Euler())
     ),
     "layers, rotary, pre-norm": lambda: solve(
         af.norms.Pre(af.Attention(3.0, mask=af.Causal(), encoding=af.encodings.Rotary())),
         af.from_array(tokens(12, 4).positions, space=af.Euclidean(4)),
-        method=af.Layers(0.1), save=af.save.EveryLayer(),
+        method=af.Layers(0.1), save=af.saving.EveryLayer(),
     ),
     "layers, float32, random weights": lambda: solve(
         af.Attention(1.0, value=af.weights.Random((3, 3), seed=1, step=0.1)), single(), method=af.Layers(0.1)

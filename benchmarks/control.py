@@ -14,11 +14,11 @@ import time
 from typing import Any
 
 import numpy as np
+from attnflow.experiments.clouds import atoms, cloud
 
 import attnflow as af
 from _peers import CORES
 from attnflow import control
-from attnflow.experiments.clouds import atoms, cloud
 
 
 def schedule_of(elements: int, d: int) -> control.Schedule:

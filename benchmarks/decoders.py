@@ -8,8 +8,8 @@
    installed. All in one process, on the same arrays, taking turns; times are the best of the rounds, without
    compilation. Errors are the largest distance of the softmax mean from NumPy's, at 200 random tokens.
    Target: the causal field takes at most 1.5 times as long as the one without a mask.
-2. One layer of a network with random weights (`depth.random_attention`) for 16 tokens in R^d, d_k = d, and the same
-   layer on the Gram matrix of the tokens (`depth.gram_layers`), which has the same distribution of overlaps.
+2. One layer of a network with random weights (`random_layers.random_attention`) for 16 tokens in R^d, d_k = d, and the
+   same layer on the Gram matrix of the tokens (`random_layers.gram_layers`), where overlaps have the same distribution.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import numpy as np
 
 import attnflow as af
 from _peers import CORES, Run, missing, numbers, race
-from attnflow import depth
+from attnflow import random_layers
 from attnflow.masks import Everyone
 
 SAMPLE = 200
@@ -95,13 +95,13 @@ def layers(options: argparse.Namespace) -> dict[str, Any]:
     """Part 2: seconds of one layer, from the difference of two depths, so that compilation and start cancel."""
     d, step = options.d, 0.25
     start = af.Tokens(np.eye(TOKENS, d), space=af.Sphere(d))
-    field = depth.random_attention(d, 1.0, step=step)
+    field = random_layers.random_attention(d, 1.0, step=step)
 
     def vectors(count: int) -> Any:
         return np.asarray(af.advance(field, start, 0.0, step * count, af.Layers(step)).positions)
 
     def grams(count: int) -> Any:
-        return depth.gram_layers(0.0, 1.0, step, count, d, n=TOKENS).overlap
+        return random_layers.gram_layers(0.0, 1.0, step, count, d, n=TOKENS).overlap
 
     seconds = {}
     for name, run, count in (("vectors", vectors, 2), ("gram", grams, 400)):

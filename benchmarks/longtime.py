@@ -66,7 +66,7 @@ def with_scipy(name: str, x: np.ndarray, until: float, seconds: float) -> Work |
 
 def with_adaptive(implicit: bool, x: np.ndarray, until: float, seconds: float) -> Work | None:
     method = af.Adaptive(RTOL, ATOL, solver=diffrax.Kvaerno5() if implicit else None)
-    flow = af.solve(af.Attention(BETA), af.from_array(x), until, method=method, save=af.save.At([until]))
+    flow = af.solve(af.Attention(BETA), af.from_array(x), until, method=method, save=af.saving.At([until]))
     steps = sum(flow.steps.values())
     work: Work = {"steps": steps, "end": flow.positions.values[-1]}
     return work if implicit else work | {"evaluations": 13 * steps}

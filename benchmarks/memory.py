@@ -45,7 +45,7 @@ class ToTheMean(af.AbstractField):
 frames, n, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 began = time.perf_counter()
 flow = af.solve(
-    ToTheMean(), af.uniform(af.Sphere(3), n=n), 1.0, method=af.Layers(1.0 / frames), save=af.save.EveryLayer(),
+    ToTheMean(), af.uniform(af.Sphere(3), n=n), 1.0, method=af.Layers(1.0 / frames), save=af.saving.EveryLayer(),
     sink=ZarrSink(folder + "/arrays.zarr", folder + "/checkpoint"),
 )
 assert flow.positions.shape == (frames + 1, n, 3), flow.positions.shape

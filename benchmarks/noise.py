@@ -32,7 +32,7 @@ STEP, KAPPA = 0.01, 0.1
 
 
 def with_solve(field: af.AbstractField, tokens: af.Tokens, until: float, method: Any, noise: Any) -> np.ndarray:
-    return af.solve(field, tokens, until, save=af.save.Evenly(1), method=method, noise=noise).positions.values[-1]
+    return af.solve(field, tokens, until, save=af.saving.Evenly(1), method=method, noise=noise).positions.values[-1]
 
 
 def euler(field: af.AbstractField, tokens: af.Tokens, until: float) -> Callable[[], np.ndarray]:
@@ -81,7 +81,11 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
     field, tokens = af.Attention(options.beta), af.uniform(af.Sphere(3), n=options.tokens, seed=0)
-    until, noise, layers = options.steps * STEP, af.Brownian(KAPPA), af.Layers(STEP, af.updates.ProjectRenormalise())
+    until, noise, layers = (
+        options.steps * STEP,
+        af.Brownian(KAPPA),
+        af.Layers(STEP, af.layer_updates.ProjectRenormalise()),
+    )
     result: dict[str, Any] = {"n": options.tokens, "steps": options.steps, "beta": options.beta}
     with jax.enable_x64(True):
         runs: dict[str, Callable[[], np.ndarray]] = {

@@ -28,7 +28,7 @@ Solver = Callable[[np.ndarray, float, float], np.ndarray]
 
 def with_attnflow(x: np.ndarray, rtol: float, until: float) -> np.ndarray:
     flow = af.solve(
-        af.Attention(BETA), af.from_array(x), until, save=af.save.Evenly(1), method=af.Adaptive(rtol, rtol / 100)
+        af.Attention(BETA), af.from_array(x), until, save=af.saving.Evenly(1), method=af.Adaptive(rtol, rtol / 100)
     )
     return flow.positions.values[-1]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 MATHEMATICS = ("fields", "sums", "flows", "observe", "meanfield", "theory")
-ROOMS = (*MATHEMATICS, "control", "depth", "decoders", "runs", "learn", "stability")
+ROOMS = (*MATHEMATICS, "control", "random_layers", "decoders", "runs", "learn", "stability")
 LEFT_OUT = {"sums/costs.py"}
 """Files that hold measured times alone."""
 SPEED = re.compile(

@@ -8,7 +8,7 @@ SIZES = (4, 12, 40)
 """Numbers of tokens, in 2 or 3 dimensions where the test does not ask for others."""
 
 
-@af.double
+@af.in_float64
 @eqx.filter_jit
 def drive(field, mu, x=None, t=0.0, place=None):
     """`field.drive` in one program; operation by operation every one would be compiled for itself."""

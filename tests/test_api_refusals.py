@@ -111,7 +111,7 @@ def test_frames_are_asked_for_by_whole_numbers():
 
 
 def test_a_condition_must_speak_for_every_member():
-    stop = af.stop.When(lambda frame: [True, False, True])
+    stop = af.stopping.When(lambda frame: [True, False, True])
     with pytest.raises(InvalidInput, match="one for each of the 1 members"):
         af.solve(FIELD, TOKENS, 1.0, save=2, method=af.Fixed(0.5), stop=stop)
 

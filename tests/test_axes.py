@@ -103,7 +103,7 @@ def test_labels_pass_through_jit():
 def test_batches_are_differentiable():
     """A traced batch has no labels of its own, and takes those of the tokens."""
 
-    @af.double
+    @af.in_float64
     def slopes(betas):
         def loss(betas):
             field = af.Attention(Along("seed", betas, labels=()))
@@ -112,7 +112,9 @@ def test_batches_are_differentiable():
         return jax.grad(loss)(betas)
 
     np.testing.assert_allclose(slopes(np.array([3.0, 4.0])), [6, 8])
-    af.double(jax.jit(lambda betas: members(af.Attention(Along("seed", betas)), SEEDS).field.kernel.beta))(np.ones(2))
+    af.in_float64(jax.jit(lambda betas: members(af.Attention(Along("seed", betas)), SEEDS).field.kernel.beta))(
+        np.ones(2)
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from attnflow.checks import ABOVE_ZERO, flag, generator, instance, number, reals
 from attnflow.errors import InvalidInput
 from attnflow.fields import Affine, Perceptron, Pieces, Relu
 from attnflow.flows import Rk4
-from attnflow.flows.save import as_times
+from attnflow.flows.saving import as_times
 from attnflow.masks import AbstractMask
 
 SPHERE = af.Sphere(3)
@@ -99,8 +99,8 @@ CONSTRUCTORS = [
     ("step", lambda: af.Fixed("0.1")),
     ("step", lambda: af.Heun(True)),
     ("update", lambda: af.Layers(0.1, "renormalise")),
-    ("update", lambda: af.Layers(0.1, af.updates.Project)),
-    ("update", lambda: af.Alternate(0.1, update=af.updates.Project)),
+    ("update", lambda: af.Layers(0.1, af.layer_updates.Project)),
+    ("update", lambda: af.Alternate(0.1, update=af.layer_updates.Project)),
     ("symmetric", lambda: af.Alternate(0.1, "yes")),
     ("max_steps", lambda: af.Adaptive(max_steps=1e6)),
     ("solver", lambda: af.Adaptive(solver="tsit5")),
@@ -109,17 +109,17 @@ CONSTRUCTORS = [
     ("rule", lambda: af.Fixed(0.1, Rk4)),
     ("times", lambda: Pieces([0.0, "a"], [1.0, 2.0])),
     ("matrix", lambda: Affine(Pieces)),
-    ("count", lambda: af.save.Evenly(True)),
-    ("first", lambda: af.save.LogSpaced(10, "0.1")),
-    ("every", lambda: af.save.EveryLayer(0)),
-    ("times", lambda: af.save.At(["a"])),
-    ("times", lambda: af.save.At(3.0)),
-    ("save", lambda: as_times(af.save.Evenly)),
+    ("count", lambda: af.saving.Evenly(True)),
+    ("first", lambda: af.saving.LogSpaced(10, "0.1")),
+    ("every", lambda: af.saving.EveryLayer(0)),
+    ("times", lambda: af.saving.At(["a"])),
+    ("times", lambda: af.saving.At(3.0)),
+    ("save", lambda: as_times(af.saving.Evenly)),
     ("save", lambda: as_times("evenly")),
-    ("spread", lambda: af.stop.Consensus("1e-3")),
-    ("speed", lambda: af.stop.Still(True)),
-    ("condition", lambda: af.stop.When("frame.speed < 1")),
-    ("description", lambda: af.stop.When(lambda frame: frame.speed < 1, 3)),
+    ("spread", lambda: af.stopping.Consensus("1e-3")),
+    ("speed", lambda: af.stopping.Still(True)),
+    ("condition", lambda: af.stopping.When("frame.speed < 1")),
+    ("description", lambda: af.stopping.When(lambda frame: frame.speed < 1, 3)),
     ("tol", lambda: af.LongTime("1e-6")),
     ("angle", lambda: af.LongTime(1e-6, "0.1")),
     ("frames", lambda: af.LongTime(frames=100.0)),

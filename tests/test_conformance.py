@@ -133,7 +133,7 @@ def has_beta(part):
     return "beta" in str(part)
 
 
-@af.double
+@af.in_float64
 @eqx.filter_jit
 def drive(field, mu, t=0.3):
     """In one program: operation by operation every one would be compiled for itself."""
@@ -214,7 +214,7 @@ def test_differentiability(name):
     field, mu = build(name)
     direction = np.random.default_rng(2).standard_normal((N, D))
 
-    @af.double
+    @af.in_float64
     @jax.jit
     def slopes():
         x, v = jnp.asarray(mu.positions), jnp.asarray(direction)
@@ -238,7 +238,7 @@ def test_layers_converge_to_the_flow_at_order_one(name):
     field, mu = build(name)
     exact = af.advance(field, mu, 0.0, 1.0, af.Fixed(1 / 32)).positions
 
-    @af.double
+    @af.in_float64
     def layers(count):
         # a traced end compiles one program for all numbers of layers, where nothing jumps
         end = 1.0 if af.fields.breaks(field, 1.0).size else jnp.asarray(1.0)
@@ -261,9 +261,9 @@ def test_exact_flows(name):
         query, there = af.fields.AtPoints(x), mu.moved(x).measure
         return field.carry(t0, t1, query, there), field.stretching(t0, t1, query, there)
 
-    end = af.double(jax.jit(path))
+    end = af.in_float64(jax.jit(path))
 
-    @af.double
+    @af.in_float64
     @jax.jit
     def others(x):
         at = mu.measure

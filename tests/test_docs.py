@@ -24,7 +24,7 @@ PAGES = [
             "meanfield",
             "working",
             "decoders",
-            "depth",
+            "random_layers",
             "control",
         )
     ),

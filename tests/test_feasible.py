@@ -10,7 +10,7 @@ from attnflow import feasible
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.fields import Affine
 from attnflow.flows import Heun
-from attnflow.flows.save import saved_times
+from attnflow.flows.saving import saved_times
 from attnflow.flows.sink import InMemory
 from attnflow.learn import fit, interleaved_classes, residual_network
 from attnflow.meanfield import CircleBasis, ZonalBasis, circle_cells, evolve, uniform, zonal_cells
@@ -49,8 +49,8 @@ BUILDERS = [
     ("dim", lambda n: af.Sphere(n)),
     ("dim", lambda n: af.Euclidean(n)),
     ("circles", lambda n: af.spaces.Torus(n)),
-    ("count", lambda n: af.save.Evenly(n)),
-    ("count", lambda n: af.save.LogSpaced(n)),
+    ("count", lambda n: af.saving.Evenly(n)),
+    ("count", lambda n: af.saving.LogSpaced(n)),
     ("frames", lambda n: af.LongTime(frames=n)),
     ("shape", lambda n: af.weights.Random((n, 3))),
     ("iterations", lambda n: af.Sinkhorn(iterations=n)),
@@ -136,7 +136,7 @@ def test_frames_must_fit_in_memory_where_they_are_kept_there(monkeypatch):
 def test_limits_can_be_lifted(monkeypatch):
     monkeypatch.setenv("ATTNFLOW_LIMITS", "off")
     assert af.Sphere(10**8).dim == 10**8
-    assert af.save.Evenly(10**12).count == 10**12
+    assert af.saving.Evenly(10**12).count == 10**12
     af.Fixed(1e-12).check(1.0, FIELD)
 
 
@@ -157,7 +157,7 @@ LEGAL = [
     lambda: af.solve(FIELD, af.uniform(SPHERE, n=8), 1.0, save=10**6, sink=Before()),
     lambda: af.solve(FIELD, af.uniform(af.Sphere(4096), n=8), 1.0, sink=Before()),
     lambda: af.solve(FIELD, TOKENS, 1e6, method=af.Fixed(1e-3), sink=Before()),
-    lambda: af.solve(FIELD, TOKENS, 1e12, save=af.save.LogSpaced(100), stop=af.stop.Consensus(), sink=Before()),
+    lambda: af.solve(FIELD, TOKENS, 1e12, save=af.saving.LogSpaced(100), stop=af.stopping.Consensus(), sink=Before()),
     lambda: af.solve(Affine(np.eye(3)), TOKENS, 1e9, method=af.Exact(), sink=Before()),
 ]
 

@@ -29,7 +29,7 @@ FLOORS = [
     {"observe"},
     {"flows"},
     {"decoders", "learn", "meanfield", "stability"},
-    {"control", "depth"},
+    {"control", "random_layers"},
     {"runs"},
     {"plots", "references"},
     {"experiments"},
@@ -166,6 +166,14 @@ def test_public_names_exist():
         assert getattr(attnflow, name) is not None
     with pytest.raises(AttributeError):
         attnflow.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("room", attnflow._ROOMS)
+def test_a_room_shows_its_public_names_and_nothing_else(room):
+    found = getattr(attnflow, room)
+    assert dir(found) == sorted(found.__all__)
+    assert len(set(found.__all__)) == len(found.__all__)
+    assert [name for name in found.__all__ if not hasattr(found, name)] == []
 
 
 def test_the_type_stub_offers_the_same_names():

@@ -15,7 +15,7 @@ from tests.history import ROOT, in_history, is_squashed
 
 CAMPAIGNS = ROOT / "campaigns"
 MATHEMATICS = {"fields", "sums", "flows", "observe", "meanfield", "theory"}
-ROOMS = MATHEMATICS | {"control", "depth", "decoders", "runs", "learn", "stability"}
+ROOMS = MATHEMATICS | {"control", "random_layers", "decoders", "runs", "learn", "stability"}
 LEAST = 120
 MAKE = "run `make long` (or campaigns/mutations.py) at a commit and keep what it writes into campaigns/records"
 

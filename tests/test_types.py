@@ -29,10 +29,10 @@ betas = np.array([1.0, 4.0])
 sizes = af.Along("beta", [0.1, 0.2], labels=betas)
 many = af.Attention(af.Along("beta", betas), encoding=af.encodings.Sinusoidal(sizes), mask=af.Causal(0.1))
 for step in (1, 0.1, np.float32(0.1), np.asarray(0.1), jnp.asarray(0.1)):
-    af.advance(many, tokens, 0.0, 1.0, af.Layers(step, af.updates.ProjectRenormalise()))
+    af.advance(many, tokens, 0.0, 1.0, af.Layers(step, af.layer_updates.ProjectRenormalise()))
 af.solve(af.norms.Ngpt(many, 0.5), tokens, 1.0, method=af.Heun(0.01), noise=af.Brownian(0.1, seed=af.Along("seed", range(8))))
-af.solve(many + af.Perceptron(np.eye(3)), tokens, 2.0, method=af.Alternate(0.1), save=af.save.LogSpaced(10, first=0.5))
-af.solve(af.Rescaled(many), tokens, 2, method=af.Adaptive(1e-8, 1e-10), stop=af.stop.Consensus(1e-3), save=[1.0, 2.0])
+af.solve(many + af.Perceptron(np.eye(3)), tokens, 2.0, method=af.Alternate(0.1), save=af.saving.LogSpaced(10, first=0.5))
+af.solve(af.Rescaled(many), tokens, 2, method=af.Adaptive(1e-8, 1e-10), stop=af.stopping.Consensus(1e-3), save=[1.0, 2.0])
 af.solve_long(field, tokens, method=af.LongTime(1e-8, angle=0.01)).tree.merges
 af.Attention(2, value=af.weights.Random((3, 3), seed=1, step=0.5, scale=0.1), normaliser=af.Sinkhorn(1e-8))
 af.Attention(kernel=af.kernels.Polynomial(3, 0.5), normaliser=af.Unnormalised()), af.kernels.Gaussian(sizes)

@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 _HOME = {
     "attnflow.axes": ["Along"],
     "attnflow.compilations": ["cache_compilations"],
-    "attnflow.precision": ["double"],
+    "attnflow.precision": ["in_float64"],
     "attnflow.spaces": ["Euclidean", "Product", "Sphere", "Torus"],
     "attnflow.tokens": ["Measure", "Tokens", "from_array", "stack", "uniform"],
     "attnflow.masks": ["Causal", "Window"],
@@ -28,16 +28,17 @@ _HOME = {
 }  # fmt: skip
 """What stands at the top, by where it comes from."""
 _ROOMS = {
-    "tokens": "attnflow.tokens", "spaces": "attnflow.spaces", "kernels": "attnflow.kernels", "masks": "attnflow.masks",
-    "sums": "attnflow.sums", "fields": "attnflow.fields", "weights": "attnflow.fields.weights",
-    "norms": "attnflow.fields.norms", "encodings": "attnflow.fields.encodings", "flows": "attnflow.flows",
-    "save": "attnflow.flows.save", "stop": "attnflow.flows.stop", "updates": "attnflow.flows.methods.updates",
-    "rules": "attnflow.flows.methods.rules", "noises": "attnflow.flows.noises", "observe": "attnflow.observe",
-    "meanfield": "attnflow.meanfield", "decoders": "attnflow.decoders", "stability": "attnflow.stability",
-    "learn": "attnflow.learn", "theory": "attnflow.theory", "special": "attnflow.special", "runs": "attnflow.runs",
-    "plots": "attnflow.plots", "style": "attnflow.plots.style", "experiments": "attnflow.experiments",
-    "kit": "attnflow.experiments.kit", "references": "attnflow.references",
-    "depth": "attnflow.depth", "control": "attnflow.control", "errors": "attnflow.errors",
+    "axes": "attnflow.axes", "tokens": "attnflow.tokens", "spaces": "attnflow.spaces", "kernels": "attnflow.kernels",
+    "masks": "attnflow.masks", "sums": "attnflow.sums", "fields": "attnflow.fields",
+    "weights": "attnflow.fields.weights", "norms": "attnflow.fields.norms", "encodings": "attnflow.fields.encodings",
+    "flows": "attnflow.flows", "saving": "attnflow.flows.saving", "stopping": "attnflow.flows.stopping",
+    "layer_updates": "attnflow.flows.methods.layer_updates", "step_rules": "attnflow.flows.methods.step_rules",
+    "noises": "attnflow.flows.noises", "observe": "attnflow.observe", "meanfield": "attnflow.meanfield",
+    "decoders": "attnflow.decoders", "stability": "attnflow.stability", "learn": "attnflow.learn",
+    "theory": "attnflow.theory", "special": "attnflow.special", "runs": "attnflow.runs", "plots": "attnflow.plots",
+    "style": "attnflow.plots.style", "experiments": "attnflow.experiments", "kit": "attnflow.experiments.kit",
+    "references": "attnflow.references",
+    "random_layers": "attnflow.random_layers", "control": "attnflow.control", "errors": "attnflow.errors",
 }  # fmt: skip
 """Where the rest stands: the room, and the module that it is."""
 

@@ -4,6 +4,7 @@
 
 __version__: str
 
+from attnflow import axes as axes
 from attnflow import tokens as tokens
 from attnflow import spaces as spaces
 from attnflow import kernels as kernels
@@ -14,10 +15,10 @@ from attnflow.fields import weights as weights
 from attnflow.fields import norms as norms
 from attnflow.fields import encodings as encodings
 from attnflow import flows as flows
-from attnflow.flows import save as save
-from attnflow.flows import stop as stop
-from attnflow.flows.methods import updates as updates
-from attnflow.flows.methods import rules as rules
+from attnflow.flows import saving as saving
+from attnflow.flows import stopping as stopping
+from attnflow.flows.methods import layer_updates as layer_updates
+from attnflow.flows.methods import step_rules as step_rules
 from attnflow.flows import noises as noises
 from attnflow import observe as observe
 from attnflow import meanfield as meanfield
@@ -32,12 +33,12 @@ from attnflow.plots import style as style
 from attnflow import experiments as experiments
 from attnflow.experiments import kit as kit
 from attnflow import references as references
-from attnflow import depth as depth
+from attnflow import random_layers as random_layers
 from attnflow import control as control
 from attnflow import errors as errors
 from attnflow.axes import Along as Along
 from attnflow.compilations import cache_compilations as cache_compilations
-from attnflow.precision import double as double
+from attnflow.precision import in_float64 as in_float64
 from attnflow.spaces import Euclidean as Euclidean
 from attnflow.spaces import Product as Product
 from attnflow.spaces import Sphere as Sphere

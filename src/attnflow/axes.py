@@ -17,7 +17,29 @@ from jaxtyping import Array, Float
 
 from attnflow.checks import ABOVE_ZERO, in_range, instance, not_real, reals, shown
 from attnflow.errors import InvalidInput
+from attnflow.lazy import listing
 from attnflow.precision import is_concrete, is_traced
+
+__all__ = [
+    "Along",
+    "Batched",
+    "Label",
+    "Members",
+    "Number",
+    "as_labels",
+    "as_seed",
+    "batches",
+    "dimensions",
+    "finite_array",
+    "is_along",
+    "members",
+    "one_system",
+    "over_members",
+    "positive",
+    "random_key",
+    "scalar",
+]
+__dir__ = listing(__all__)
 
 GROUP = {True: 1 << 16, False: 1 << 28}
 """Pairs of a group of members: on the CPU (True) what a second-level cache holds, else what keeps a device busy."""

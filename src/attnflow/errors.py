@@ -1,5 +1,25 @@
 """The ways a request can be refused. Every message names the thing, shows the value and says how to fix it."""
 
+__all__ = [
+    "AttnflowError",
+    "FlowFailed",
+    "InvalidInput",
+    "InvalidSpec",
+    "InvalidTokens",
+    "MissingExtra",
+    "NoSuchItem",
+    "NotFinite",
+    "RunCorrupted",
+    "RunError",
+    "RunExists",
+    "RunLocked",
+    "TooLarge",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 class AttnflowError(Exception):
     """Base of every error that attnflow raises on purpose."""

@@ -21,6 +21,8 @@ LARGEST_DIM = 1 << 20
 """Coordinates of a token."""
 LARGEST_TABLE = 8192
 """Tokens of which a matrix with an entry for every pair is taken, or given back."""
+LARGEST_MATRIX = 6000
+"""Rows of a Jacobian or Hessian that is made as a matrix."""
 _CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 

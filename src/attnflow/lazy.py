@@ -28,13 +28,18 @@ def loader(
         setattr(sys.modules[package], name, value)
         return value
 
-    def names() -> list[str]:
-        return sorted(sys.modules[package].__all__)
-
-    return get, names
+    return get, listing([*where, *(rooms or {})])
 
 
 def missing(package: str, name: str) -> str:
     """The sentence that refuses a name which a package does not have: where it is now, if it was renamed."""
     now = RENAMED.get(package, {}).get(name)
     return f"module {package!r} has no attribute {name!r}" if now is None else f"{package}.{name} is now {now}."
+
+
+def listing(names: Sequence[str]) -> Callable[[], list[str]]:
+    """What `dir` shows of a room: its public names, and not what it imports.
+
+    A room has the line `__dir__ = listing(__all__)`.
+    """
+    return lambda: list(names)

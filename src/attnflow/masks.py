@@ -13,6 +13,10 @@ from attnflow.axes import Batched, scalar
 from attnflow.checks import ABOVE_ZERO, flag, number, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.feasible import LARGEST_TABLE
+from attnflow.lazy import listing
+
+__all__ = ["AbstractMask", "AbstractPrefix", "Causal", "Everyone", "Table", "Window"]
+__dir__ = listing(__all__)
 
 Queries = Real[Array, " query"]
 Keys = Real[Array, " key"]

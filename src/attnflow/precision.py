@@ -1,8 +1,8 @@
 """64-bit mode without touching the user's JAX configuration.
 
-`import attnflow` sets no flag. A function marked `@double` runs in 64-bit mode; called on ordinary
+`import attnflow` sets no flag. A function marked `@in_float64` runs in 64-bit mode; called on ordinary
 numbers it gives NumPy float64 back, called inside somebody's `jit`, `vmap` or `grad` it stays traced.
-Those transformations run in the caller's mode, so they are wrapped too: `af.double(jax.grad(loss))(9.0)`.
+Those transformations run in the caller's mode, so they are wrapped too: `af.in_float64(jax.grad(loss))(9.0)`.
 """
 
 import contextlib
@@ -62,7 +62,7 @@ def _place(error: BaseException) -> str:
     return ""
 
 
-def double(function: Callable[P, R]) -> Callable[P, R]:
+def in_float64(function: Callable[P, R]) -> Callable[P, R]:
     """Run `function` in 64-bit mode; give NumPy back unless the result is traced."""
 
     @functools.wraps(function)
@@ -70,7 +70,7 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
         if not jax.config.read("jax_enable_x64") and is_traced((args, kwargs)):
             raise InvalidInput(
                 f"`{function.__name__}` is being traced by a JAX transformation in 32-bit mode; wrap the outermost "
-                "one, as in `attnflow.double(jax.grad(loss))(9.0)`, or set `jax_enable_x64`."
+                "one, as in `attnflow.in_float64(jax.grad(loss))(9.0)`, or set `jax_enable_x64`."
             )
         with full_precision():
             result = function(*args, **kwargs)

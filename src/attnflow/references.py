@@ -12,6 +12,10 @@ from importlib import resources
 from typing import Any
 
 from attnflow.errors import InvalidInput
+from attnflow.lazy import listing
+
+__all__ = ["Entry", "bibliography", "find", "linked", "page", "parse", "reference", "short", "used"]
+__dir__ = listing(__all__)
 
 SHOWN = 5
 """So many authors are named by `reference`; of more, the first."""

@@ -1,6 +1,14 @@
 """Old names and where they are now, by the room that had them: `attnflow.lazy` tells whoever asks for one."""
 
 RENAMED: dict[str, dict[str, str]] = {
+    "attnflow": {
+        "depth": "attnflow.random_layers",
+        "double": "attnflow.in_float64",
+        "rules": "attnflow.step_rules",
+        "save": "attnflow.saving",
+        "stop": "attnflow.stopping",
+        "updates": "attnflow.layer_updates",
+    },
     "attnflow.theory": {
         "Balance": "attnflow.theory.merging.Balance",
         "Delay": "attnflow.theory.merging.Delay",

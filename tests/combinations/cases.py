@@ -41,9 +41,9 @@ WORDS = {
     "dtype": ["float64", "float32"],
 }
 UPDATES = {
-    "renormalise": af.updates.Renormalise(),
-    "project-renormalise": af.updates.ProjectRenormalise(),
-    "project": af.updates.Project(),
+    "renormalise": af.layer_updates.Renormalise(),
+    "project-renormalise": af.layer_updates.ProjectRenormalise(),
+    "project": af.layer_updates.Project(),
 }
 LAYER_WORDS = {name: WORDS[name] for name in ("space", "wrapper", "mask", "masses", "batch", "rows", "places")} | {
     "norm": ["unit"],

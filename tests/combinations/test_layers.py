@@ -63,7 +63,7 @@ def look(words):
     refusal = None
     try:
         mu = tokens(case)
-        flow = af.solve(field(case, beta), mu, LAYERS * STEP, method=method, save=af.save.At([LAYERS * STEP]))
+        flow = af.solve(field(case, beta), mu, LAYERS * STEP, method=method, save=af.saving.At([LAYERS * STEP]))
     except FlowFailed:
         with np.errstate(all="ignore"):
             grown = looped(case)

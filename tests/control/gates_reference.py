@@ -5,7 +5,7 @@ theta' = -|w| sin theta f(theta), f = b + <a, e> cos theta + q sin theta = <a, x
 log det = log(f/f_0) + (d - 1) log(sin theta/sin theta_0). With z = tan(theta/2), theta' is z' = -|w| z Q/(1 + z^2),
 Q = A + 2 q z + C z^2, A, C = b +- <a, e>. The time is a sum of three logarithms (partial fractions with complex
 zeros) at 200 digits. Zeros that coincide are split: b is moved by 1e-60, which costs up to 100 digits. No formula is
-shared with `attnflow.fields.gates`. Every seventh row is checked: the integral of dtheta/(sin theta f) by quadrature at 40
+shared with `attnflow.fields.exact.gates`. Every seventh row is checked: the integral of dtheta/(sin theta f) by quadrature at 40
 digits is |w| h to 1e-25.
 
 A row of the table holds the end, log(f/f_0), log(sin theta/sin theta_0), and a condition of each: what unit relative rounding of <a, e>, q, b

@@ -14,7 +14,7 @@ import attnflow as af
 from attnflow.control import Schedule
 from attnflow.errors import InvalidInput
 from attnflow.fields import Affine, AtTokens, Drift, InTurn, MeanAttention, Pieces, ReluUnit
-from attnflow.fields.units import phi
+from attnflow.special.quotients import expm1_ratio, host_expm1_ratio
 from attnflow.tokens import Measure
 
 RNG = np.random.default_rng(0)
@@ -167,7 +167,7 @@ def test_derivatives_of_gates():
     x = af.Sphere(3).sample(np.random.default_rng(5), 6)
     w, a = np.array([0.2, 1.0, -0.4]), np.array([0.5, 0.1, 0.8])
 
-    @af.double
+    @af.in_float64
     @jax.jit
     @functools.partial(jax.value_and_grad, argnums=(0, 1, 2, 3))
     def loss(w, a, b, t):
@@ -237,10 +237,13 @@ def test_refusals(make, words):
 
 @mp.workdps(40)
 def test_derivatives_of_phi_at_and_near_zero():
-    """(e^z - 1)/z = sum z^k/(k + 1)!: its derivatives at z are sums of the same series, by mpmath with 40 digits."""
+    """(e^z - 1)/z = sum z^k/(k + 1)!: it and its derivatives at z are sums of this series, by mpmath with 40 digits."""
     for z in (0.0, 1e-300, 1e-17, -1e-12, 1e-8, -1e-4, 0.5, -0.999, 1.001, -30.0, 20.0):
         terms = [(mp.mpf(z) ** k, k) for k in range(160)]
+        value = sum(power / mp.factorial(k + 1) for power, k in terms)
         first = sum(power * (k + 1) / mp.factorial(k + 2) for power, k in terms)
         second = sum(power * (k + 1) * (k + 2) / mp.factorial(k + 3) for power, k in terms)
-        found = af.double(lambda z: (jax.grad(phi)(z), jax.grad(jax.grad(phi))(z)))(np.float64(z))
+        found = af.in_float64(lambda z: (jax.grad(expm1_ratio)(z), jax.grad(jax.grad(expm1_ratio))(z)))(np.float64(z))
         np.testing.assert_allclose(found, [float(first), float(second)], rtol=1e-13, err_msg=str(z))
+        values = [af.in_float64(expm1_ratio)(np.float64(z)), host_expm1_ratio(np.float64(z))]
+        np.testing.assert_allclose(values, float(value), rtol=1e-15, err_msg=str(z))

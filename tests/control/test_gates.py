@@ -12,7 +12,8 @@ from scipy.integrate import solve_ivp
 
 import attnflow as af
 from attnflow.control import Schedule
-from attnflow.fields import ReluUnit, gates
+from attnflow.fields import ReluUnit
+from attnflow.fields.exact import gates
 from tests.control import gates_reference as reference
 
 TABLE = {int(d): np.array(rows) for d, rows in json.loads(reference.FILE.read_text()).items()}
@@ -46,7 +47,7 @@ def pushed(arrays):
         end, log_det = gates.gate_flow(x[None], w, a, b, h)
         return end[0], log_det[0]
 
-    return [np.asarray(v, float) for v in af.double(jax.jit(jax.vmap(one)))(*arrays)]
+    return [np.asarray(v, float) for v in af.in_float64(jax.jit(jax.vmap(one)))(*arrays)]
 
 
 def excess(arrays, eps):
@@ -208,7 +209,7 @@ def test_derivatives_near_the_family(order, tol):
     for _ in range(order):
         function = slope_of(function)
     _, _, columns = near_the_family()
-    found = af.double(jax.jit(jax.vmap(function)))(np.zeros(len(columns[1])), *columns)
+    found = af.in_float64(jax.jit(jax.vmap(function)))(np.zeros(len(columns[1])), *columns)
     for row, *case in zip(found, *columns, strict=True):
         true = differences(*case, order)
         assert np.abs(row - true).max() < tol * (1 + np.abs(true).max()), case

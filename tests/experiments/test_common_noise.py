@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.depth import PoissonKernel
+from attnflow.random_layers import PoissonKernel
 from attnflow_gallery import common_noise
 from attnflow_gallery.common_noise import compare, simulate
 from tests.experiments.mutants import mutation

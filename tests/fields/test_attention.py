@@ -134,7 +134,7 @@ def slopes(name):
         field = af.Attention(beta, normaliser=MODELS[name])
         return jnp.sum(jnp.sin(field.velocity(tokens.moved(x))))
 
-    return af.double(eqx.filter_jit(jax.value_and_grad(total, argnums=(0, 1))))
+    return af.in_float64(eqx.filter_jit(jax.value_and_grad(total, argnums=(0, 1))))
 
 
 @pytest.mark.parametrize("beta", [0.0, 1e-8, 1e4, -0.5])
@@ -154,7 +154,7 @@ def test_gradient_through_tiles_equals_gradient_without():
         def total(beta):
             return jnp.sum(af.Attention(beta, sum=tiles).drive(tokens, at=jnp.asarray(tokens.positions)) ** 3)
 
-        return af.double(jax.jit(jax.grad(total)))(3.0)
+        return af.in_float64(jax.jit(jax.grad(total)))(3.0)
 
     assert abs(grad(af.sums.Tiled(8, 8)) - grad(af.sums.Tiled())) < 1e-13
 
@@ -241,7 +241,7 @@ def test_float32_on_request(four):
 
 
 def test_tracing_in_32_bit_mode_is_refused_with_the_mend(four):
-    with pytest.raises(InvalidInput, match=r"attnflow\.double"):
+    with pytest.raises(InvalidInput, match=r"attnflow\.in_float64"):
         jax.grad(lambda b: jnp.sum(af.Attention(b).velocity(four)))(1.0)
 
 

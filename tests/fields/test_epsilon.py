@@ -17,7 +17,7 @@ def test_norms_with_epsilon_against_numpy(eps):
     gain, bias = np.array([0.5, 1.0, -2.0]), np.array([0.1, 0.0, -0.3])
     rms, layer = RmsNorm(gain, bias, eps), LayerNorm(gain, bias, eps)
 
-    @af.double
+    @af.in_float64
     @jax.jit
     def of(x):
         slopes = [jax.grad(lambda x, norm=norm: jnp.sum(norm(0.0, x) ** 2))(x) for norm in (rms, layer)]
@@ -43,7 +43,7 @@ def test_epsilon_in_float32():
     """Ones that float32 takes for 0 leave a row of zeros where it is."""
     x = np.zeros((1, 3), np.float32)
     for eps in (1e-60, 1e-5):
-        found = af.double(RmsNorm(eps=eps))(0.0, x)
+        found = af.in_float64(RmsNorm(eps=eps))(0.0, x)
         assert found.dtype == np.float32
         np.testing.assert_array_equal(found, 0)
 

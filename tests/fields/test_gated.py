@@ -50,7 +50,7 @@ def test_activations_of_trained_networks():
     far = np.array([-1e4, -800.0, 800.0, 1e4])
     z = np.concatenate([np.linspace(-12, 12, 97), far])
 
-    @af.double
+    @af.in_float64
     @jax.jit
     def of(z):
         values = {name: (sigma(z), jax.vmap(jax.grad(sigma))(z)) for name, sigma in sigmas.items()}

@@ -136,7 +136,7 @@ def test_halves_and_parts_of_the_features(turned):
     halves = af.encodings.Rotary(base, "halves", turned)
     neighbours = af.encodings.Rotary(base, turned=turned)
 
-    @af.double
+    @af.in_float64
     @jax.jit
     def after(x, other):
         return halves.after(x, place), neighbours.after(other, place), af.encodings.Rotary(base).after(other, place)

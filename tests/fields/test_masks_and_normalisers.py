@@ -113,7 +113,7 @@ def test_solve_repeats_a_prefix():
 
     def frames(mu):
         return af.solve(
-            field, mu, 3.0, method=af.Fixed(0.1), save=af.save.At([1.0, 3.0]), keep=["positions"]
+            field, mu, 3.0, method=af.Fixed(0.1), save=af.saving.At([1.0, 3.0]), keep=["positions"]
         ).positions.values[:, :10]
 
     assert np.array_equal(frames(other), frames(whole))
@@ -150,7 +150,7 @@ def test_hardmax_ties_share_by_mass():
     np.testing.assert_allclose(got, [[0.25, 0.75, 0.0]], atol=EPS)
 
 
-@af.double
+@af.in_float64
 @eqx.filter_jit
 def potential(field, mu):
     return field.normaliser.potential(field.pairs(0.0, AtTokens(), mu.measure)[0])
@@ -181,7 +181,7 @@ def test_sinkhorn_derivative_is_that_of_the_fixed_point():
     mu = tokens()
     direction = np.random.default_rng(0).standard_normal(mu.positions.shape)
 
-    @af.double
+    @af.in_float64
     @jax.jit
     def slope(x):
         x, v = jnp.asarray(x), jnp.asarray(direction)
@@ -204,7 +204,7 @@ def test_sinkhorn_gives_up_with_a_word():
     field = af.Attention(8.0, normaliser=af.Sinkhorn(1e-12, iterations=2))
     with pytest.raises(InvalidInput, match="not finite at .* points.*Sinkhorn does not converge"):
         field.velocity(tokens())
-    flow = af.solve(field, tokens(), 1.0, method=af.Layers(0.5), save=af.save.EveryLayer(), check=False)
+    flow = af.solve(field, tokens(), 1.0, method=af.Layers(0.5), save=af.saving.EveryLayer(), check=False)
     assert flow.outcome.ending.value == "failed"
 
 

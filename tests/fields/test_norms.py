@@ -99,7 +99,7 @@ def generic(placement, seed=0):
 
 def layers(field, tokens, step, until):
     """The tokens at the end of a network; one compilation per field, whatever the step and the depth."""
-    flow = af.solve(field, tokens, until, save=af.save.At((until,)), method=af.Layers(step), keep=["positions"])
+    flow = af.solve(field, tokens, until, save=af.saving.At((until,)), method=af.Layers(step), keep=["positions"])
     return flow.positions.values[-1]
 
 
@@ -115,7 +115,7 @@ def orthonormal(placement):
         field = Mix(field) if placement == "mix" else BUILD[placement](field)
     tokens = af.Tokens(np.eye(8), space=af.Sphere(8) if placement in ON_SPHERE else af.Euclidean(8))
     flow = af.solve(
-        field, tokens, times[-1], save=af.save.At(times), method=af.Adaptive(1e-12, 1e-13), keep=["positions"]
+        field, tokens, times[-1], save=af.saving.At(times), method=af.Adaptive(1e-12, 1e-13), keep=["positions"]
     )
     x = flow.positions.values[..., 1:, :, :]
     theta = unit(x)
@@ -316,15 +316,15 @@ def test_nothing_has_no_direction_and_finite_derivatives(placement):
     def total(x):
         return jnp.sum(field.drive(tokens.moved(x), 0.1))
 
-    value, gradient = af.double(jax.jit(jax.value_and_grad(total)))(jnp.asarray(tokens.positions))
+    value, gradient = af.in_float64(jax.jit(jax.value_and_grad(total)))(jnp.asarray(tokens.positions))
     assert value == 0
     np.testing.assert_array_equal(gradient, 0)
 
 
 def test_direction():
     x = np.array([[3.0, 4.0], [0.0, 0.0], [1e-140, 0.0]])
-    np.testing.assert_allclose(af.double(direction)(x), [[0.6, 0.8], [0, 0], [1, 0]], rtol=EPS)
-    np.testing.assert_array_equal(af.double(Unit())(0.0, x), af.double(direction)(x))
+    np.testing.assert_allclose(af.in_float64(direction)(x), [[0.6, 0.8], [0, 0], [1, 0]], rtol=EPS)
+    np.testing.assert_array_equal(af.in_float64(Unit())(0.0, x), af.in_float64(direction)(x))
 
 
 @pytest.mark.parametrize("centred", [False, True])
@@ -350,7 +350,7 @@ def test_layers_on_the_images_of_norms(centred):
     coarse, fine = (np.linalg.norm(layers(field, tokens, h, 1.0) - exact) for h in (0.01, 0.005))
     assert 1e-5 < fine < 0.05
     assert abs(coarse / fine - 2) < 0.06
-    flow = af.solve(field, tokens, 1.0, save=af.save.Evenly(1), method=af.Fixed(0.02), keep=["positions"])
+    flow = af.solve(field, tokens, 1.0, save=af.saving.Evenly(1), method=af.Fixed(0.02), keep=["positions"])
     assert space.defect(flow.positions.values).max() < 8 * EPS
     # RK4 errs by L (L h)^4/120 = 1e-5
     np.testing.assert_allclose(flow.positions.values[-1], exact, rtol=0, atol=1e-5)

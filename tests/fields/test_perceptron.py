@@ -25,7 +25,7 @@ TOKENS = af.Tokens(af.uniform(af.Sphere(3), n=10, seed=0).positions, RNG.random(
 X = TOKENS.positions
 
 
-@af.double
+@af.in_float64
 @eqx.filter_jit
 def drive_of(field):
     """Compiled, which takes less time than the single operations."""
@@ -45,7 +45,7 @@ def test_activations_against_the_closed_forms(name):
                                rtol=8 * EPS, atol=8 * EPS)  # fmt: skip
     np.testing.assert_allclose(sigma.antiderivative(z), closed_form.Landscape(one, zero, one[0], name).potential(z[:, None]),
                                rtol=8 * EPS, atol=8 * EPS)  # fmt: skip
-    slope = af.double(jax.jit(jax.vmap(jax.grad(sigma.antiderivative))))(z)
+    slope = af.in_float64(jax.jit(jax.vmap(jax.grad(sigma.antiderivative))))(z)
     # the derivative of s sums terms of size up to z^2 times a density, at most 1: a few eps, plus eps |z|
     np.testing.assert_allclose(slope, sigma(z), atol=4 * EPS * 30)
 
@@ -56,9 +56,9 @@ def test_log_cosh_is_finite_far_out_and_smooth_at_zero():
     assert (
         abs(s(np.array([1e-6, 0.0]))[0] / 5e-13 - 1) < 1e-12
     )  # z^2/2 to relative accuracy: log(cosh z) would be off by 1e-4
-    assert af.double(jax.jit(jax.grad(jax.grad(s))))(0.0) == 1.0
+    assert af.in_float64(jax.jit(jax.grad(jax.grad(s))))(0.0) == 1.0
     for sigma in (Relu(), Gelu(), Tanh()):
-        far = af.double(jax.jit(jax.vmap(jax.grad(sigma.antiderivative))))(np.array([-1e4, 1e4]))
+        far = af.in_float64(jax.jit(jax.vmap(jax.grad(sigma.antiderivative))))(np.array([-1e4, 1e4]))
         assert np.isfinite(far).all()
 
 
@@ -116,9 +116,9 @@ def test_gradient_form(name):
     found = drive_of(field)
     # 5 terms of size up to |omega| |z| |a|, about 30
     tolerance = {"atol": 1e-13, "rtol": 0}
-    np.testing.assert_allclose(found, af.double(jax.jit(jax.vmap(jax.grad(field.potential))))(X), **tolerance)
+    np.testing.assert_allclose(found, af.in_float64(jax.jit(jax.vmap(jax.grad(field.potential))))(X), **tolerance)
     np.testing.assert_allclose(found, closed_form.Landscape(A, B, OMEGA, name).gradient(X), **tolerance)
-    potential = af.double(jax.jit(lambda x: field.potential(x)))(X)
+    potential = af.in_float64(jax.jit(lambda x: field.potential(x)))(X)
     np.testing.assert_allclose(potential, closed_form.Landscape(A, B, OMEGA, name).potential(X), **tolerance)
     np.testing.assert_allclose(found, drive_of(Perceptron(A, B, A.T * OMEGA, name)), **tolerance)
 
@@ -127,7 +127,7 @@ def test_other_outer_matrices_are_no_gradient():
     """The Jacobian W diag(sigma') A is symmetric for W = A^T diag(omega); for a generic W it is not."""
 
     def antisymmetric(field):
-        jacobian = af.double(jax.jit(jax.jacfwd(lambda x: field.map(0.0, x))))(X[0])
+        jacobian = af.in_float64(jax.jit(jax.jacfwd(lambda x: field.map(0.0, x))))(X[0])
         return np.abs(jacobian - jacobian.T).max()
 
     assert antisymmetric(Perceptron(A, B, A.T * OMEGA, "tanh")) < 1e-14
@@ -165,7 +165,7 @@ def test_batches_and_derivatives():
     def first(omega):
         return Potential(A, B, omega).drive(TOKENS, at=jnp.asarray(X))[0]
 
-    jacobian = af.double(jax.jit(jax.jacrev(first)))(OMEGA)
+    jacobian = af.in_float64(jax.jit(jax.jacrev(first)))(OMEGA)
     np.testing.assert_allclose(jacobian, A.T * np.maximum(A @ X[0] + B, 0), atol=1e-14)
 
 
@@ -197,7 +197,7 @@ def test_attention_and_potential_are_one_gradient_flow(name):
         A[2:], B[2:], OMEGA[2:], name
     )  # fmt: skip
     energy = lyapunov(field, TOKENS)
-    gradient = af.double(jax.jit(jax.grad(energy)))(X, TOKENS.masses)
+    gradient = af.in_float64(jax.jit(jax.grad(energy)))(X, TOKENS.masses)
     velocity = field.velocity(TOKENS, at=X)
     np.testing.assert_allclose(velocity, tangent(X, gradient / TOKENS.masses[:, None]), atol=1e-13)
     expected = closed_form.perceptron_energy(X, TOKENS.masses, beta, closed_form.Landscape(A, B, OMEGA, name)) - 1 / (
@@ -232,7 +232,7 @@ def test_saved_energies_of_a_batch():
     """Each member has its own beta and its own weights, inside the compiled flow too."""
     omega = np.stack([OMEGA, -OMEGA])
     field = af.Attention(af.Along("beta", [1.0, 4.0]), normaliser=USA0) + Potential(A, B, af.Along("beta", omega))
-    flow = af.solve(field, TOKENS, 0.4, save=af.save.Evenly(2), method=af.Fixed(0.1))
+    flow = af.solve(field, TOKENS, 0.4, save=af.saving.Evenly(2), method=af.Fixed(0.1))
     for k, beta in enumerate((1.0, 4.0)):
         alone = af.Attention(beta, normaliser=USA0) + Potential(A, B, omega[k])
         assert abs(flow.energy.values[k, -1] - total_energy(alone, flow.tokens(-1, beta=k))) < 1e-14
@@ -248,7 +248,7 @@ def climb():
     """The reference configuration of arXiv:2601.21366 on the circle: beta = 9, clock USA0."""
     field = af.Attention(9.0, normaliser=USA0) + Potential(*REFERENCE)
     tokens = af.uniform(af.Sphere(2), n=32, seed=0)
-    return af.solve(field, tokens, 200.0, save=af.save.Evenly(100), method=af.Adaptive(TOL / 2, TOL / 2))
+    return af.solve(field, tokens, 200.0, save=af.saving.Evenly(100), method=af.Adaptive(TOL / 2, TOL / 2))
 
 
 def test_the_energy_climbs_and_respects_the_dirac_bound(climb):

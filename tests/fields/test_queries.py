@@ -67,7 +67,7 @@ def asked(call):
     return found, {at_tokens for at_tokens, _ in SEEN}
 
 
-@af.double
+@af.in_float64
 def traced(call):
     """What JAX traces of a call; nothing is compiled, nothing is run."""
     return eqx.filter_eval_shape(call)
@@ -96,7 +96,7 @@ def test_at_the_tokens_stays_at_the_tokens(name):
         assert all(
             at_tokens for at_tokens, _ in SEEN
         )  # none where the program above, the only one so far, is run again
-    inside = af.double(
+    inside = af.in_float64(
         jax.jit(lambda x: [field.velocity(tokens.moved(x), 0.1), field.velocity(tokens.measure.moved(x), 0.1)])
     )
     again, kinds = asked(lambda: inside(tokens.positions))

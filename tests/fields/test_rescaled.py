@@ -238,8 +238,8 @@ def test_derivatives_to_any_time():
     def total(x, t):
         return jnp.sum(af.advance(field, tokens.moved(x), 0.0, t, method).positions ** 2)
 
-    loss = af.double(jax.jit(total))
-    gradient = af.double(jax.jit(jax.grad(total)))
+    loss = af.in_float64(jax.jit(total))
+    gradient = af.in_float64(jax.jit(jax.grad(total)))
 
     def along(t):
         return float(np.sum(gradient(POLYTOPE, t) * direction))
@@ -255,7 +255,7 @@ def test_derivatives_to_any_time():
         np.testing.assert_allclose(along(t), difference(t), atol=1e-5)
     np.testing.assert_allclose(along(400.0), along(40.0), atol=1e-3)  # 1e-12 a step, and 1/eps^(1/2) at the threshold
     tied = np.r_[POLYTOPE[:5], POLYTOPE[:15]]
-    slope = af.double(jax.jit(jax.grad(lambda z: jnp.sum(field.drive(tokens.moved(z), 400.0, at=z) ** 2))))(tied)
+    slope = af.in_float64(jax.jit(jax.grad(lambda z: jnp.sum(field.drive(tokens.moved(z), 400.0, at=z) ** 2))))(tied)
     assert np.isfinite(slope).all()
 
 
@@ -263,7 +263,7 @@ def test_derivatives_with_respect_to_value():
     """The split of e^(tV) has no derivative of its own."""
     tokens, direction = points(POLYTOPE), np.array([[0.3, -1.0], [0.7, 0.2]])
 
-    @af.double
+    @af.in_float64
     @jax.jit
     @jax.value_and_grad
     def loss(v):

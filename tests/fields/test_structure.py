@@ -55,7 +55,7 @@ def test_a_sum_that_does_not_apply_is_refused(field, tokens, words):
         lambda: field.drive(*where),
         lambda: af.solve(field, tokens, 0.1),
         lambda: af.advance(field, tokens, 0.0, 0.1),
-        lambda: af.double(jax.jit(lambda x: field.drive(tokens.moved(x))))(tokens.positions),
+        lambda: af.in_float64(jax.jit(lambda x: field.drive(tokens.moved(x))))(tokens.positions),
     ):
         with pytest.raises(InvalidInput, match=words):
             call()
@@ -66,7 +66,9 @@ def test_layers_that_leave_the_sphere_take_no_sum_for_unit_vectors(d):
     """x <- x + h P_x A: norms grow by |hA|^2/2 a layer; a series would take x for a unit vector."""
     n, beta, step, count = 2_300, 9.0, 0.2, 5
     tokens = af.uniform(af.Sphere(d), n=n, seed=0)
-    flow = af.solve(af.Attention(beta), tokens, step * count, method=af.Layers(step, af.updates.Project()), save=1)
+    flow = af.solve(
+        af.Attention(beta), tokens, step * count, method=af.Layers(step, af.layer_updates.Project()), save=1
+    )
     x = np.array(tokens.positions)
     for _ in range(count):
         weights = np.exp(beta * (x @ x.T) - beta)
@@ -77,12 +79,12 @@ def test_layers_that_leave_the_sphere_take_no_sum_for_unit_vectors(d):
     assert "energy" not in flow.dataset  # it is that of points on the sphere
     field = af.Attention(beta, sum=Circle(1e-8, 64) if d == 2 else Harmonics(1e-8, 40, 3))
     with pytest.raises(InvalidInput, match="not on Euclidean"):
-        af.solve(field, tokens, 1.0, method=af.Layers(step, af.updates.Project()))
+        af.solve(field, tokens, 1.0, method=af.Layers(step, af.layer_updates.Project()))
     with pytest.raises(InvalidInput, match="not on Euclidean"):
-        af.advance(field, tokens, 0.0, 1.0, af.Layers(step, af.updates.Project()))
+        af.advance(field, tokens, 0.0, 1.0, af.Layers(step, af.layer_updates.Project()))
 
 
-@af.double
+@af.in_float64
 @eqx.filter_jit
 def drive_and_error(field, tokens):
     """In one program: operation by operation every one would be compiled for itself."""
@@ -220,7 +222,7 @@ def test_layers_that_leave_the_sphere_still_know_where_the_tokens_started():
     """Ngpt inside a sum asks for tokens on a sphere: they are, though `Project` moves them off it."""
     tokens = af.uniform(af.Sphere(3), n=6, seed=0)
     field = af.norms.Ngpt(af.Attention(2.0)) + af.Perceptron(0.1 * np.eye(3))
-    flow = af.solve(field, tokens, 0.2, method=af.Layers(0.1, af.updates.Project()), save=1)
+    flow = af.solve(field, tokens, 0.2, method=af.Layers(0.1, af.layer_updates.Project()), save=1)
     assert np.isfinite(flow.positions.values).all()
 
 

@@ -10,7 +10,10 @@ from tests.kit import drive, frames
 N, D, HEADS, ROWS, WIDTH, LAYERS = 6, 8, 2, 4, 12, 2
 RNG = np.random.default_rng(3)
 TOKENS = af.Tokens(2 * RNG.standard_normal((N, D)), space=af.Euclidean(D))
-METHOD = {"method": af.Alternate(1.0, update=af.updates.Renormalise(), sublayers=2), "save": af.save.EveryLayer()}
+METHOD = {
+    "method": af.Alternate(1.0, update=af.layer_updates.Renormalise(), sublayers=2),
+    "save": af.saving.EveryLayer(),
+}
 
 
 def weights(*shape):

@@ -37,7 +37,7 @@ def at(fields):
 
 @functools.cache
 def drives():
-    return [np.asarray(drive) for drive in af.double(at)(FIELDS)]
+    return [np.asarray(drive) for drive in af.in_float64(at)(FIELDS)]
 
 
 numbers = st.floats(-10, 10).filter(lambda x: abs(x) > 1e-3)
@@ -57,7 +57,7 @@ def test_identities(a, b, i, j):
         "sum": (sum([f, g, a * f]), u + v + a * u),
         "0": (f + -1.0 * f, 0 * u),
     }
-    found = af.double(at)([field for field, _ in made.values()])
+    found = af.in_float64(at)([field for field, _ in made.values()])
     # a few roundings of terms that are no larger than this
     size = 8 * EPS * max(1, abs(a), 1 / abs(a)) * max(1, abs(b)) * max(np.abs(u).max(), np.abs(v).max())
     for (name, (_, want)), one in zip(made.items(), found, strict=True):
@@ -90,7 +90,7 @@ def test_a_factor_may_be_a_batch_or_traced():
     assert flow.dims == ("scale",)
     half = af.solve(f, TOKENS, 2.0, save=1, method=af.Fixed(0.1), keep=["positions"])
     np.testing.assert_allclose(flow.positions.values[1], half.positions.values, atol=1e-13)  # 2 f is f, twice as fast
-    slope = af.double(jax.jit(jax.grad(lambda a: (a * f).drive(TOKENS.measure)[0, 0])))(2.0)
+    slope = af.in_float64(jax.jit(jax.grad(lambda a: (a * f).drive(TOKENS.measure)[0, 0])))(2.0)
     assert slope == pytest.approx(drive(f, TOKENS)[0, 0], rel=1e-14)
 
 
@@ -109,7 +109,7 @@ def test_the_stated_error_is_multiplied():
     few = af.uniform(af.Sphere(2), n=40, seed=1)
     cut = af.Attention(4.0, sum=Circle(1e-3, 6))
     fields = (cut, -3.0 * cut, 2 * cut + cut / 2)
-    stated = af.double(eqx.filter_jit(lambda fields: [field.error(few) for field in fields]))(fields)
+    stated = af.in_float64(eqx.filter_jit(lambda fields: [field.error(few) for field in fields]))(fields)
     assert (stated[0] > 0).all()
     np.testing.assert_allclose(stated[1], 3 * stated[0], rtol=1e-14)
     np.testing.assert_allclose(stated[2], 2.5 * stated[0], rtol=1e-14)

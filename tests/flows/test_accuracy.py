@@ -63,7 +63,9 @@ def test_fixed_has_order_four(model):
     assert errors[-1] < 1e-4
 
 
-@pytest.mark.parametrize("update", [af.updates.Renormalise(), af.updates.ProjectRenormalise(), af.updates.Project()])
+@pytest.mark.parametrize(
+    "update", [af.layer_updates.Renormalise(), af.layer_updates.ProjectRenormalise(), af.layer_updates.Project()]
+)
 def test_layers_have_order_one(update):
     """L = 50 ... 400 layers to T = 2, orders .967 to .999."""
     tokens = af.uniform(af.Sphere(4), n=12, seed=0)
@@ -73,7 +75,7 @@ def test_layers_have_order_one(update):
     errors = [np.abs(x - exact).max() for x in ends]
     assert abs(slope(2.0 / layers, errors) - 1) < 0.05
     defect = tokens.space.defect(ends[2])
-    if isinstance(update, af.updates.Project):
+    if isinstance(update, af.layer_updates.Project):
         assert 1e-5 < defect.max() < 1e-1
     else:
         assert defect.max() < 4 * EPS
@@ -167,7 +169,7 @@ def test_energy_never_drops_by_more_than_the_integration_error(normaliser):
     tokens = af.Tokens(af.uniform(af.Sphere(3), n=12, seed=5).positions, np.random.default_rng(0).random(12))
     field = af.Attention(6.0, normaliser=normaliser)
     for method in (af.Adaptive(1e-6, 1e-8), af.Adaptive(1e-9, 1e-11)):
-        flow = af.solve(field, tokens, 60.0, save=af.save.Evenly(300), method=method, keep=["energy"])
+        flow = af.solve(field, tokens, 60.0, save=af.saving.Evenly(300), method=method, keep=["energy"])
         bound = flow.steps["accepted"] * np.sqrt(3) * float(method.rtol + method.atol)
         assert np.diff(flow.energy.values).min() > -bound
         assert flow.energy.values[-1] > flow.energy.values[0]

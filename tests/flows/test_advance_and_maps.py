@@ -24,7 +24,7 @@ def loss(method, t1=1.0):
     "method", [af.Fixed(0.1), pytest.param(af.Layers(0.1), marks=pytest.mark.slow), af.Adaptive(1e-9, 1e-11)]
 )
 def test_reverse_mode(method):
-    both = af.double(jax.jit(jax.value_and_grad(loss(method), argnums=(0, 1))))
+    both = af.in_float64(jax.jit(jax.value_and_grad(loss(method), argnums=(0, 1))))
     gradient = both(4.0, TOKENS.positions)[1]
     h = 1e-5
     numeric = (both(4.0 + h, TOKENS.positions)[0] - both(4.0 - h, TOKENS.positions)[0]) / (2 * h)
@@ -39,14 +39,16 @@ def test_reverse_mode(method):
 @pytest.mark.parametrize("method", [pytest.param(af.Fixed(0.1), marks=pytest.mark.slow), af.Layers(0.1)])
 def test_forward_mode_equals_reverse_mode(method):
     f = loss(method)
-    forward, reverse = af.double(jax.jit(lambda *at: (jax.jacfwd(f)(*at), jax.jacrev(f)(*at))))(4.0, TOKENS.positions)
+    forward, reverse = af.in_float64(jax.jit(lambda *at: (jax.jacfwd(f)(*at), jax.jacrev(f)(*at))))(
+        4.0, TOKENS.positions
+    )
     assert abs(forward / reverse - 1) < 1e-11
 
 
 def test_advance_works_under_vmap_and_jit():
     betas = np.array([1.0, 4.0])
 
-    @af.double
+    @af.in_float64
     def many(betas):
         return jax.jit(jax.vmap(lambda b: af.advance(af.Attention(b), TOKENS, 0.0, 1.0, af.Fixed(0.1)).positions))(
             betas
@@ -156,7 +158,7 @@ def test_heun_advances_at_order_two():
     """With a traced end and step (known ones are in `test_heun_keeps_order_two_across_jumps`)."""
     field, tokens = af.Attention(3.0), af.uniform(af.Sphere(3), n=12, seed=0)
     exact = end(field, tokens, 1.0, method=af.Fixed(0.02))
-    moved = af.double(jax.jit(lambda t1, h: af.advance(field, tokens, 0.0, t1, af.Heun(h)).positions))
+    moved = af.in_float64(jax.jit(lambda t1, h: af.advance(field, tokens, 0.0, t1, af.Heun(h)).positions))
     errors = [np.abs(moved(1.0, h) - exact).max() for h in (0.1, 0.05)]
     assert 3.5 < errors[0] / errors[1] < 4.5
 
@@ -165,7 +167,7 @@ def test_times_that_are_traced_need_not_begin_at_zero():
     """The number of steps is that of the time between, whether it is known beforehand or not."""
     field, tokens = af.Attention(1.0), af.uniform(af.Sphere(3), n=4)
 
-    @af.double
+    @af.in_float64
     @jax.jit
     def moved(start):
         return af.advance(field, tokens, start, start + 1.0, af.Fixed(1.0)).positions

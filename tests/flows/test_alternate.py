@@ -32,7 +32,7 @@ def moving():
 
 @pytest.mark.parametrize(
     ("kind", "order", "gap"),
-    [({}, 1, 1), ({"symmetric": True}, 2, 2), ({"update": af.updates.Renormalise()}, 1, 1)],
+    [({}, 1, 1), ({"symmetric": True}, 2, 2), ({"update": af.layer_updates.Renormalise()}, 1, 1)],
     ids=["lie", "strang", "layers"],
 )
 def test_orders(moving, kind, order, gap):
@@ -43,7 +43,7 @@ def test_orders(moving, kind, order, gap):
     """
     field, exact = moving
     moved = jax.jit(lambda h: af.advance(field, TOKENS, 0.0, 2.0, Alternate(h, **kind)).positions)
-    errors = np.array([np.abs(af.double(moved)(h) - exact).max() for h in (0.05, 0.025, 0.0125)])
+    errors = np.array([np.abs(af.in_float64(moved)(h) - exact).max() for h in (0.05, 0.025, 0.0125)])
     first, second = np.log2(errors[:-1] / errors[1:])
     assert abs(second - order) < 0.1
     assert abs(second + (second - first) / (2**gap - 1) - order) < abs(second - order)
@@ -70,9 +70,9 @@ def test_the_network_as_built():
         x = x / np.linalg.norm(x, axis=1, keepdims=True)
         x = x + h * np.tanh(x @ A.T + B) @ W.T
         x = x / np.linalg.norm(x, axis=1, keepdims=True)
-    method = Alternate(h, update=af.updates.Renormalise())
+    method = Alternate(h, update=af.layer_updates.Renormalise())
     np.testing.assert_allclose(af.advance(FIELD, TOKENS, 0.0, 0.7, method).positions, x, atol=1e-14)
-    flow = af.solve(FIELD, TOKENS, 0.7, method=method, save=af.save.At([0.3, 0.7]), keep=["positions"])
+    flow = af.solve(FIELD, TOKENS, 0.7, method=method, save=af.saving.At([0.3, 0.7]), keep=["positions"])
     np.testing.assert_allclose(flow.positions.values[-1], x, atol=1e-14)
     assert flow.steps["accepted"] == 7
 
@@ -100,7 +100,7 @@ def test_each_step_reads_the_weights_of_its_own_layer():
     assert np.abs(other.positions - x.positions).max() > 0.1
 
 
-@pytest.mark.parametrize("kind", [{"update": af.updates.Renormalise()}])
+@pytest.mark.parametrize("kind", [{"update": af.layer_updates.Renormalise()}])
 def test_derivatives_in_both_modes(kind):
     """Reverse and forward mode agree to rounding, and with central differences to h^2 and eps/h."""
 
@@ -110,7 +110,7 @@ def test_derivatives_in_both_modes(kind):
         return jnp.sum(moved[:, 0] * jnp.arange(8.0, dtype=moved.dtype))
 
     at, h = np.array([2.0, 1.0]), 1e-5
-    all_ = af.double(jax.jit(lambda z: (*jax.value_and_grad(last)(z), jax.jacfwd(last)(z))))
+    all_ = af.in_float64(jax.jit(lambda z: (*jax.value_and_grad(last)(z), jax.jacfwd(last)(z))))
     _, reverse, forward = all_(at)
     np.testing.assert_allclose(reverse, forward, rtol=1e-11)
     numeric = [(all_(at + h * e)[0] - all_(at - h * e)[0]) / (2 * h) for e in np.eye(2)]
@@ -140,8 +140,8 @@ def test_frames_between_the_parts():
         x = x / np.linalg.norm(x, axis=1, keepdims=True)
         want.append(x)
     field = af.Attention(2.0, value=PerLayer(values, h)) + Perceptron(A, PerLayer(biases, h), W, "tanh")
-    method = Alternate(h, update=af.updates.Renormalise(), sublayers=2)
-    flow = af.solve(field, TOKENS, 3 * h, method=method, save=af.save.EveryLayer())
+    method = Alternate(h, update=af.layer_updates.Renormalise(), sublayers=2)
+    flow = af.solve(field, TOKENS, 3 * h, method=method, save=af.saving.EveryLayer())
     np.testing.assert_allclose(flow.time, [0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3], atol=1e-15)
     np.testing.assert_allclose(flow.positions, want, atol=1e-14)
     assert flow.steps["accepted"] == 6
@@ -153,11 +153,11 @@ def test_frames_between_the_parts():
     np.testing.assert_allclose(half.positions, want[3], atol=1e-14)
 
 
-@pytest.mark.parametrize("update", [pytest.param(None, marks=pytest.mark.slow), af.updates.Renormalise()])
+@pytest.mark.parametrize("update", [pytest.param(None, marks=pytest.mark.slow), af.layer_updates.Renormalise()])
 def test_whole_layers_are_those_without_frames_between(update):
     """Batches and noise; cut in the middle of a layer, and continued to the same bits; stopped there."""
     field = af.Attention(af.Along("beta", [1.0, 4.0])) + BLOCK
-    given = {"noise": Brownian(0.1, seed=4), "save": af.save.EveryLayer(), "keep": ["positions"], "chunk": 3}
+    given = {"noise": Brownian(0.1, seed=4), "save": af.saving.EveryLayer(), "keep": ["positions"], "chunk": 3}
     fine = Alternate(0.1, update=update, sublayers=2)
     whole = af.solve(field, TOKENS, 0.6, method=Alternate(0.1, update=update), **given).positions.values
     one = af.solve(field, TOKENS, 0.6, method=fine, **given)
@@ -170,7 +170,7 @@ def test_whole_layers_are_those_without_frames_between(update):
     again = cut.continued()
     np.testing.assert_array_equal(again.positions, one.positions)
     first = af.solve(field, TOKENS, 0.3, method=fine, **given)
-    longer = first.continued(0.6, save=af.save.EveryLayer())
+    longer = first.continued(0.6, save=af.saving.EveryLayer())
     np.testing.assert_array_equal(longer.positions, one.positions)
 
 
@@ -178,11 +178,14 @@ def test_stops_between_the_parts():
     """Attention pulls near tokens together and its negative apart: the spread is least behind the first part."""
     field = af.Attention(1.0) - 0.5 * af.Attention(1.0)
     near = af.from_array(TOKENS.positions + [0, 0, 9], normalise=True)
-    given = {"method": Alternate(0.5, update=af.updates.Renormalise(), sublayers=2), "save": af.save.EveryLayer()}
+    given = {
+        "method": Alternate(0.5, update=af.layer_updates.Renormalise(), sublayers=2),
+        "save": af.saving.EveryLayer(),
+    }
     spread = af.solve(field, near, 4.0, keep=["spread"], **given).dataset.spread.values
     assert (spread[1::2] < np.minimum(spread[:-1:2], spread[2::2])).all()
     limit = (spread[5] + np.min(spread[[3, 4, 6]])) / 2
-    flow = af.solve(field, near, 4.0, keep=["spread"], stop=af.stop.Consensus(limit), **given)
+    flow = af.solve(field, near, 4.0, keep=["spread"], stop=af.stopping.Consensus(limit), **given)
     assert flow.time[-1] == 1.25
     np.testing.assert_array_equal(flow.dataset.spread, spread[:6])
 
@@ -201,8 +204,8 @@ def test_no_saved_layer_comes_before_its_weights():
     "kind",
     [
         {"symmetric": True},
-        {"update": af.updates.Renormalise()},
-        {"update": af.updates.Renormalise(), "sublayers": 2},
+        {"update": af.layer_updates.Renormalise()},
+        {"update": af.layer_updates.Renormalise(), "sublayers": 2},
     ],
 )
 def test_flow_maps(kind):
@@ -233,7 +236,7 @@ def test_flow_maps(kind):
     [
         (lambda: af.solve(af.Attention(1.0), TOKENS, 1.0, method=Alternate(0.1)), "Attention has 1; give a sum"),
         (lambda: af.advance(af.Attention(1.0), TOKENS, 0.0, 1.0, Alternate(0.1)), "give a sum"),
-        (lambda: Alternate(0.1, symmetric=True, update=af.updates.Renormalise()), "half layers"),
+        (lambda: Alternate(0.1, symmetric=True, update=af.layer_updates.Renormalise()), "half layers"),
         (lambda: Alternate(-0.1), "`step` is -0.1"),
         (lambda: Alternate(0.1, sublayers=0), "`sublayers` is 0"),
         (lambda: Alternate(0.1, symmetric=True, sublayers=2), "`sublayers` is 2 with `symmetric`"),

@@ -148,14 +148,14 @@ def last(field, tokens, method, noise):
     return kit.end(field, tokens, T, method=method, noise=noise)
 
 
-@af.double
+@af.in_float64
 def increments(noise, tokens, h):
     """W(T) of `Layers(h)`, summed up from the increments of its layers."""
     draw = jax.jit(jax.vmap(lambda k: noise.draw(k[None], tokens.measure, h)))
     return np.asarray(draw(jnp.arange(round(T / h)))).sum(axis=0)
 
 
-@af.double
+@af.in_float64
 def brownian_tree(noise, tokens):
     """W(T) of `Heun`, whatever the step."""
     import diffrax
@@ -251,7 +251,7 @@ def test_every_registered_noise_is_linear_tangent_and_leaves_absent_rows(name):
     for dtype, rounding in ((np.float64, 1e-14), (np.float32, 1e-5)):
         mu = af.Tokens(FIVE.positions, present=there).astype(np.dtype(dtype)).measure
 
-        @af.double
+        @af.in_float64
         def moved(k, mu=mu):
             w, v = (noise.draw(jnp.array([k, j]), mu, 1.0) for j in range(2))
             both = jax.tree.map(lambda a, b: 2 * a - 3 * b, w, v)
@@ -350,14 +350,14 @@ def test_advance_follows_the_path_of_solve(method):
 
     alone = end(3)
     if isinstance(method, af.Heun):  # takes long to compile: seeds and a traced end in one
-        many = af.double(jax.jit(jax.vmap(end, in_axes=(0, None))))(np.arange(5), 1.0)
+        many = af.in_float64(jax.jit(jax.vmap(end, in_axes=(0, None))))(np.arange(5), 1.0)
         np.testing.assert_allclose(many[3], alone, atol=1e-13)
         return
-    many = af.double(jax.jit(jax.vmap(end)))(np.arange(5))
+    many = af.in_float64(jax.jit(jax.vmap(end)))(np.arange(5))
     np.testing.assert_allclose(many[3], alone, atol=1e-13)
     keys = jax.vmap(lambda k: jax.random.key(k, impl="threefry2x32"))(jnp.arange(5))
-    np.testing.assert_allclose(af.double(jax.jit(jax.vmap(end)))(keys)[3], alone, atol=1e-13)
-    np.testing.assert_allclose(af.double(jax.jit(end))(3, 1.0), alone, atol=1e-13)  # a traced t1: no grid
+    np.testing.assert_allclose(af.in_float64(jax.jit(jax.vmap(end)))(keys)[3], alone, atol=1e-13)
+    np.testing.assert_allclose(af.in_float64(jax.jit(end))(3, 1.0), alone, atol=1e-13)  # a traced t1: no grid
     if isinstance(method, af.Layers):
         half = af.advance(fields[0], FIVE, 0.0, 0.5, method, noise=noise)
         np.testing.assert_allclose(
@@ -371,6 +371,6 @@ def test_heun_is_differentiable_in_reverse_mode():
         moved = af.advance(af.Perceptron(np.eye(3)), FIVE, 0.0, 0.3, af.Heun(0.1), noise=af.Brownian(kappa, seed=1))
         return jnp.sum(moved.positions[:, 0])
 
-    h, both = 1e-5, af.double(jax.jit(jax.value_and_grad(value)))
+    h, both = 1e-5, af.in_float64(jax.jit(jax.value_and_grad(value)))
     numeric = (both(0.3 + h)[0] - both(0.3 - h)[0]) / (2 * h)
     np.testing.assert_allclose(both(0.3)[1], numeric, rtol=1e-7)

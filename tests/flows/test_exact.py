@@ -54,7 +54,7 @@ def legs(until):
 
 def test_pieces_change_at_their_times():
     weight = Pieces(TIMES, MATRICES)
-    at = af.double(jax.jit(lambda t: weight.at(t, jnp.float64)))
+    at = af.in_float64(jax.jit(lambda t: weight.at(t, jnp.float64)))
     for k, t in enumerate(TIMES):
         assert np.array_equal(at(t), MATRICES[k])
         assert np.array_equal(at(np.nextafter(t, -np.inf)), MATRICES[max(k - 1, 0)])
@@ -63,7 +63,7 @@ def test_pieces_change_at_their_times():
     assert np.array_equal(breaks(Pieces([0.0], MATRICES[:1]), 1.0), [])
     equal = np.arange(4) * 0.1
     pieces, layers = Pieces(equal, MATRICES), af.weights.PerLayer(MATRICES, 0.1)
-    both = af.double(jax.jit(jax.vmap(lambda t: (pieces.at(t, jnp.float64), layers.at(t, jnp.float64)))))
+    both = af.in_float64(jax.jit(jax.vmap(lambda t: (pieces.at(t, jnp.float64), layers.at(t, jnp.float64)))))
     assert np.array_equal(*both(np.concatenate([equal, np.nextafter(equal, -np.inf), [0.17, 9.0]])))
 
 
@@ -144,7 +144,7 @@ def test_stretching_is_the_determinant_of_the_map(name):
     """The closed form against automatic differentiation of `carry` in the tangent space."""
     field, tokens = CASES[name]
 
-    @af.double
+    @af.in_float64
     @jax.jit
     def both(t0, t1):
         query, mu = AtPoints(jnp.asarray(POINTS)), tokens.measure
@@ -188,7 +188,7 @@ def test_derivatives_of_exact_flows():
     shift = np.zeros_like(MATRICES)
     shift[1, 0, 2] = 1.0
 
-    @af.double
+    @af.in_float64
     @jax.jit
     def both(matrices):
         return (*jax.jvp(loss, (matrices,), (shift,)), jax.grad(loss)(matrices)[1, 0, 2])
@@ -201,7 +201,7 @@ def test_derivatives_of_exact_flows():
     def late(t1):
         return af.advance(Affine(MATRICES[0]), ROUND, 0.0, t1, Exact()).positions
 
-    rate = af.double(jax.jacfwd(late))(0.7)
+    rate = af.in_float64(jax.jacfwd(late))(0.7)
     np.testing.assert_allclose(rate, Affine(MATRICES[0]).velocity(ROUND.moved(late(0.7))), atol=1e-13)
 
 
@@ -263,10 +263,10 @@ LAYERED = {
     "jumping": (
         af.Attention(2.0, value=Pieces(TIMES, MATRICES)),
         ROUND,
-        af.Layers(0.05, af.updates.ProjectRenormalise()),
+        af.Layers(0.05, af.layer_updates.ProjectRenormalise()),
     ),
     "flat": (af.norms.Pre(af.Attention(1.0)), FLAT, af.Layers(0.25)),
-    "turn": (SUM, ROUND, af.Alternate(0.25, update=af.updates.Renormalise())),
+    "turn": (SUM, ROUND, af.Alternate(0.25, update=af.layer_updates.Renormalise())),
     "split": (
         af.Perceptron(0.5 * MATRICES[0], bias=BIASES[0]) + af.Perceptron(0.5 * MATRICES[1]),
         ROUND,
@@ -282,7 +282,7 @@ LAYERED = {
 def test_layers_are_inverted(name):
     """To rounding: 8 to 30 layers, each of which stretches distances by at most 2. Nodes lie apart from layers."""
     field, tokens, method = LAYERED[name]
-    phi = af.flow_map(field, tokens, 1.5, method=method, nodes=af.save.At([0.5, 1.5]))
+    phi = af.flow_map(field, tokens, 1.5, method=method, nodes=af.saving.At([0.5, 1.5]))
     last, logdet = phi.push(POINTS)
     back, minus = phi.inverse().push(last)
     np.testing.assert_allclose(back, POINTS, atol=1e-11)

@@ -77,7 +77,7 @@ def test_the_scheme_has_weak_order_one(harmonic, rate):
     np.testing.assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 2.0, atol=0.15)
 
 
-@pytest.mark.parametrize("method", [af.Layers(0.1, af.updates.ProjectRenormalise()), af.Fixed(0.1)])
+@pytest.mark.parametrize("method", [af.Layers(0.1, af.layer_updates.ProjectRenormalise()), af.Fixed(0.1)])
 def test_steps_have_the_law_they_should(method):
     """A coarse step, at which the scheme differs from Brownian motion by 30 standard errors: it is the scheme exactly."""
     x = end(method, 1.0, 0.4)
@@ -120,7 +120,7 @@ def test_a_pull_against_noise_has_the_von_mises_fisher_law():
     Mean L = coth a - 1/a, second moment 1 - 2 L / a. All rates are at most 2 c here: the distribution is off by O(c h).
     """
     strength, kappa, h, until = 1.0, 0.5, 0.01, 6.0
-    method, seeds = af.Layers(h, af.updates.ProjectRenormalise()), af.Along("seed", range(2))
+    method, seeds = af.Layers(h, af.layer_updates.ProjectRenormalise()), af.Along("seed", range(2))
     x = -end(method, kappa, until, strength=-strength, seed=seeds)  # from the pole away from it
     a = strength / kappa
     mean = 1 / np.tanh(a) - 1 / a
@@ -138,7 +138,7 @@ def test_common_and_independent_noise(common, slope):
     kappa, until, h = 0.2, 0.1, 0.01
     tokens = af.from_array(np.eye(3)[[0, 1, 0]])
     x = end(
-        af.Layers(h, af.updates.ProjectRenormalise()), kappa, until, tokens=tokens, seed=af.Along("seed", range(15_000)),
+        af.Layers(h, af.layer_updates.ProjectRenormalise()), kappa, until, tokens=tokens, seed=af.Along("seed", range(15_000)),
         common=common,
     )  # fmt: skip
     near(
@@ -155,14 +155,17 @@ def test_euclidean_variance_grows_as_two_kappa_t():
     """Exactly, for every step: a sum of Gaussians around x0 + c t e. The variance of a sample variance is 2 / N."""
     start = np.random.default_rng(0).standard_normal((4096, 2))
     tokens = af.from_array(start, space=af.Euclidean(2))
-    x = end(af.Layers(0.1, af.updates.ProjectRenormalise()), 0.3, 1.5, strength=2.0, tokens=tokens, seed=0) - start
+    x = (
+        end(af.Layers(0.1, af.layer_updates.ProjectRenormalise()), 0.3, 1.5, strength=2.0, tokens=tokens, seed=0)
+        - start
+    )
     assert np.abs(x.var(axis=0) / (2 * 0.3 * 1.5) - 1).max() < 4 * np.sqrt(2 / 4096)
     near(x[:, 0], 0.0)
     near(x[:, 1], 3.0)
     assert abs(np.corrcoef(x.T)[0, 1]) < 4 / np.sqrt(4096)
 
 
-@pytest.mark.parametrize("method", [af.Layers(0.1, af.updates.Project()), af.Fixed(0.1)])
+@pytest.mark.parametrize("method", [af.Layers(0.1, af.layer_updates.Project()), af.Fixed(0.1)])
 def test_no_noise_is_no_noise_bit_by_bit(method):
     plain, still = (
         kit.frames(af.Attention(4.0), TWELVE, 2.0, save=4, method=method, noise=noise)

@@ -68,15 +68,15 @@ def test_stop_conditions_look_at_what_is_not_kept():
     free = af.solve(**run, observe=watch)
     at = int(np.argmax(free.dataset["order"].values > 0.5))
     assert 0 < at < 40
-    by_own = af.solve(**run, observe=watch, keep=(), stop=af.stop.When(lambda frame: frame.order > 0.5))
+    by_own = af.solve(**run, observe=watch, keep=(), stop=af.stopping.When(lambda frame: frame.order > 0.5))
     assert float(by_own.stopped_at) == by_own.time.values[-1] == free.time.values[at]
     speed = free.dataset["speed"].values
     slow = float(speed[20])
-    built_in = af.solve(**run, keep=(), stop=af.stop.Still(slow))
+    built_in = af.solve(**run, keep=(), stop=af.stopping.Still(slow))
     assert built_in.time.values[-1] == free.time.values[np.argmax(speed <= slow)]
     with pytest.raises(InvalidInput, match="asks for 'speed'.*Name what else it needs in `needs`"):
-        af.solve(**run, keep=(), stop=af.stop.When(lambda frame: frame.speed < slow))
-    needy = af.stop.When(lambda frame: frame.speed <= slow, "slow", needs=("speed",))
+        af.solve(**run, keep=(), stop=af.stopping.When(lambda frame: frame.speed < slow))
+    needy = af.stopping.When(lambda frame: frame.speed <= slow, "slow", needs=("speed",))
     named = af.solve(**run, keep=(), stop=needy)
     assert named.time.values[-1] == built_in.time.values[-1]
 
@@ -233,7 +233,7 @@ def test_long_flows_densities_and_cells_are_observed_too():
     cells = mf.circle_cells(32)
     masses = mf.evolve_cells(
         af.Attention(2.0), cells, mf.cells_from_density(cells, start), 1.0, save=5, observe={"top": lambda t, m: m.max()},
-        stop=af.stop.When(lambda frame: frame.top > 0.0435, "peaked"),
+        stop=af.stopping.When(lambda frame: frame.top > 0.0435, "peaked"),
     )  # fmt: skip
     np.testing.assert_array_equal(masses.dataset["top"], masses.masses.values.max(axis=1))
     assert masses.outcome.ending is Ending.STOPPED

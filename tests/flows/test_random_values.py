@@ -38,7 +38,7 @@ def test_the_covariance_of_an_increment(space):
     mu = af.Tokens(TOKENS.positions, masses / masses.sum(), space=space).measure
     noise = RandomValues(af.Attention(BETA), kappa)
 
-    @af.double
+    @af.in_float64
     @eqx.filter_jit
     def moved(basis):
         return eqx.filter_vmap(lambda w: noise.displacement(0.0, mu, w))(basis)
@@ -51,7 +51,7 @@ def test_the_covariance_of_an_increment(space):
     np.testing.assert_allclose(np.einsum("kia,kjb->ijab", v, v), want, atol=1e-15)
 
 
-@af.double
+@af.in_float64
 def draws(noise, mu, count, step):
     return eqx.filter_jit(eqx.filter_vmap(lambda k: noise.draw(k[None], mu, step)))(jnp.arange(count))
 
@@ -78,7 +78,9 @@ def test_the_overlap_has_the_drift_and_the_variance_of_its_generator():
     h, until, seeds = 0.02, 1.0, 4096
     noise = RandomValues(af.Attention(BETA), seed=af.Along("seed", range(seeds)))
     start = af.from_array(np.eye(D)[:2])
-    x = solved(STILL, start, until, af.Layers(h, af.updates.ProjectRenormalise()), noise, save=af.save.EveryLayer())
+    x = solved(
+        STILL, start, until, af.Layers(h, af.layer_updates.ProjectRenormalise()), noise, save=af.saving.EveryLayer()
+    )
     overlap = np.sum(x[:, :, 0] * x[:, :, 1], axis=-1)
     m = softmax_means(x[:, :-1])
     s = np.einsum("stid,stjd->stij", m, m)

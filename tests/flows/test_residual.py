@@ -110,7 +110,7 @@ def test_distance_to_the_flow_is_below_the_classical_bound(layer_errors, exact):
         return jax.jvp(velocity, (t, x), (jnp.ones_like(t), velocity(t, x)))[1]
 
     times = np.linspace(0.0, UNTIL, 51)
-    largest = np.linalg.norm(af.double(jax.jit(jax.vmap(acceleration)))(times, exact), axis=-1).max()
+    largest = np.linalg.norm(af.in_float64(jax.jit(jax.vmap(acceleration)))(times, exact), axis=-1).max()
     for layers, error in layer_errors.items():
         bound = UNTIL / layers / (2 * lipschitz) * largest * np.expm1(lipschitz * UNTIL)
         assert error < bound
@@ -155,9 +155,9 @@ def test_layers_drawn_independently_do_not_converge_to_a_flow_of_their_own(scale
 @pytest.mark.parametrize(
     ("update", "low", "high", "last"),
     [
-        (af.updates.ProjectRenormalise(), 0.994, 0.999, 1.072e-3),
-        (af.updates.Renormalise(), 0.967, 0.992, 3.411e-3),
-        (af.updates.Project(), 0.990, 0.997, 1.148e-3),
+        (af.layer_updates.ProjectRenormalise(), 0.994, 0.999, 1.072e-3),
+        (af.layer_updates.Renormalise(), 0.967, 0.992, 3.411e-3),
+        (af.layer_updates.Project(), 0.990, 0.997, 1.148e-3),
     ],
 )
 def test_attention_layers_on_the_sphere(update, low, high, last):
@@ -171,7 +171,9 @@ def test_attention_layers_on_the_sphere(update, low, high, last):
     assert orders.max() <= high + 5e-4
     np.testing.assert_allclose(errors[-1], last, rtol=0, atol=5e-7)
     off = [tokens.space.defect(end).max() for end in ends]
-    if isinstance(update, af.updates.Project):  # |x + h P A|^2 = |x|^2 + h^2 |P A|^2: off the sphere by O(h) in time 2
+    if isinstance(
+        update, af.layer_updates.Project
+    ):  # |x + h P A|^2 = |x|^2 + h^2 |P A|^2: off the sphere by O(h) in time 2
         np.testing.assert_allclose(np.log2(np.array(off[:-1]) / off[1:]), 1.0, atol=0.05)
     else:
         assert max(off) < 4 * EPS

@@ -101,7 +101,7 @@ def test_against_plain_numpy(name):
 def test_memory_leaves_no_trace(name, monkeypatch):
     """Chunks, slices of single steps, continuing and cancelling: equal bit by bit, in a batch."""
     method, batch = af.Fixed(0.04, RULES[name][0]), af.uniform(af.Sphere(3), n=6, seed=range(2))
-    run = {"save": af.save.Evenly(6), "method": method, "keep": ["positions"], "chunk": 2}
+    run = {"save": af.saving.Evenly(6), "method": method, "keep": ["positions"], "chunk": 2}
     whole = af.solve(JUMPING, batch, 1.5, **run)
     first = af.solve(JUMPING, batch, 0.75, **(run | {"save": 3}))
     assert np.array_equal(first.continued(1.5, save=3).positions.values, whole.positions.values)
@@ -131,7 +131,7 @@ def test_backwards_stops_and_float32():
     # a member that is held in one place leaves the memory of the other one alone
     batch = af.uniform(af.Sphere(3), n=6, seed=range(2))
     calm, run = af.Attention(1.0), {"save": 24, "method": method, "keep": ["positions", "spread"]}
-    stopped = af.solve(calm, batch, 12.0, **run, stop=af.stop.Consensus(0.1))
+    stopped = af.solve(calm, batch, 12.0, **run, stop=af.stopping.Consensus(0.1))
     free = af.solve(calm, batch, 12.0, **run)
     assert len(set(stopped.stopped_at.values)) == 2
     for k, at in enumerate(stopped.stopped_at.values):
@@ -150,7 +150,7 @@ def test_derivatives_pass_the_memory():
     shift = np.zeros_like(VALUES)
     shift[1, 0, 2] = 1.0
 
-    @af.double
+    @af.in_float64
     @jax.jit
     def both(values):
         return (*jax.jvp(loss, (values,), (shift,)), jax.grad(loss)(values)[1, 0, 2])

@@ -60,7 +60,7 @@ def test_a_layer_reads_its_own_piece(step):
     """100,000 layers at t = k step; just before that it is still the piece before."""
     k = np.arange(100_000)
     t = k * step
-    numbers = af.double(jax.jit(piece))
+    numbers = af.in_float64(jax.jit(piece))
     assert np.array_equal(numbers(t, step), k)
     assert np.array_equal(numbers(np.nextafter(t[1:], -np.inf), step), k[:-1])
     assert (np.floor(t / step) != k).any() or step == 1 / 3  # what a plain floor would do
@@ -70,9 +70,9 @@ def test_a_layer_reads_its_own_piece(step):
 
 def test_layers_use_the_weights_of_their_number():
     """Layers(0.1) against a NumPy loop, then twice as many layers as weights: 0, 0, 1, 1, ..., and the last for ever."""
-    found = frames(jumping(0.1), TOKENS, 0.5, save=af.save.EveryLayer(), method=af.Layers(0.1))
+    found = frames(jumping(0.1), TOKENS, 0.5, save=af.saving.EveryLayer(), method=af.Layers(0.1))
     np.testing.assert_allclose(found, numpy_layers([0, 1, 2, 3, 3], 0.1), atol=1e-14)
-    found = frames(jumping(0.1), TOKENS, 0.5, save=af.save.EveryLayer(2), method=af.Layers(0.05))
+    found = frames(jumping(0.1), TOKENS, 0.5, save=af.saving.EveryLayer(2), method=af.Layers(0.05))
     expected = numpy_layers([0, 0, 1, 1, 2, 2, 3, 3, 3, 3], 0.05)
     np.testing.assert_allclose(found, expected[::2], atol=1e-14)
     moved = af.advance(jumping(0.1), TOKENS, 0.1, 0.3, af.Layers(0.1))  # a flow that starts at layer 1
@@ -118,7 +118,7 @@ def test_heun_keeps_order_two_across_jumps():
 
     shift = np.zeros_like(VALUES)
     shift[1, 0, 2] = 1e-5
-    both = af.double(jax.jit(jax.value_and_grad(loss)))
+    both = af.in_float64(jax.jit(jax.value_and_grad(loss)))
     slope = (both(VALUES + shift)[0] - both(VALUES - shift)[0]) / 2e-5
     assert abs(both(VALUES)[1][1, 0, 2] - slope) < 1e-8  # truncation 1e-10 times third derivatives
 
@@ -129,7 +129,7 @@ def test_adaptive_steps_stop_at_jumps():
     (If it does, the result is as accurate, but the error estimate shrinks the steps: 9 times as many.)
     """
     exact = scipy_legs(0.3)
-    flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.save.Evenly(4), chunk=2, keep=["positions"])
+    flow = af.solve(jumping(0.3), TOKENS, 1.2, save=af.saving.Evenly(4), chunk=2, keep=["positions"])
     # rtol 1e-8 per step, some 10 steps, contraction and expansion of order e
     assert np.abs(flow.positions.values[-1] - exact).max() < 1e-7
     assert flow.steps["rejected"] <= flow.steps["accepted"] / 2 < 16, flow.steps
@@ -163,7 +163,7 @@ def test_layers_converge_to_the_flow_of_smooth_weights(name):
 
 def test_interpolated_weights_are_linear_in_between():
     weight = af.weights.Interpolated(VALUES, 0.3)
-    at = af.double(jax.jit(lambda t: weight.at(t, jnp.float64)))
+    at = af.in_float64(jax.jit(lambda t: weight.at(t, jnp.float64)))
     np.testing.assert_allclose(at(0.3 * 1.25), 0.75 * VALUES[1] + 0.25 * VALUES[2], atol=1e-15)
     for t, k in ((0.0, 0), (0.3, 1), (0.9, 3), (50.0, 3)):
         np.testing.assert_allclose(at(t), VALUES[k], atol=1e-15)
@@ -173,7 +173,7 @@ def test_the_derivative_with_respect_to_the_end_is_the_velocity():
     """Also for weights that change with time, of which the last stage of a step is evaluated at the end itself."""
     field = af.Attention(BETA, value=SMOOTH["function"])
 
-    @af.double
+    @af.in_float64
     def both(t1):
         return jax.jvp(lambda t: af.advance(field, TOKENS, 0.0, t, af.Fixed(0.05)).positions, (t1,), (np.ones(()),))
 
@@ -186,7 +186,9 @@ def test_an_end_that_is_traced():
     """Refused where the field jumps, with how to fix it; constant matrices and functions of time do not mind."""
 
     def slope(field, method):
-        end = af.double(lambda t: jax.jvp(lambda t: af.advance(field, TOKENS, 0.0, t, method).positions, (t,), (t,))[1])
+        end = af.in_float64(
+            lambda t: jax.jvp(lambda t: af.advance(field, TOKENS, 0.0, t, method).positions, (t,), (t,))[1]
+        )
         return end(np.asarray(0.5))
 
     for method in (af.Fixed(0.1), af.Layers(0.1), af.Adaptive()):
@@ -202,7 +204,7 @@ RANDOM_LAYERS = 4000
 def entries(weight):
     """The weight in many layers."""
     times = np.arange(RANDOM_LAYERS) * 0.1
-    return af.double(jax.jit(jax.vmap(lambda s: weight.at(s, jnp.float64))))(times)
+    return af.in_float64(jax.jit(jax.vmap(lambda s: weight.at(s, jnp.float64))))(times)
 
 
 def test_random_weights_have_the_law_they_say():
@@ -250,7 +252,7 @@ def test_gradients_with_respect_to_the_weights_of_layers():
         field = af.Attention(BETA, query=QUERIES[0], value=af.weights.PerLayer(values, 0.1))
         return jnp.sum(jnp.sin(3 * jnp.asarray(af.advance(field, TOKENS, 0.0, 0.3, af.Layers(0.1)).positions)))
 
-    both = af.double(jax.jit(jax.value_and_grad(loss)))
+    both = af.in_float64(jax.jit(jax.value_and_grad(loss)))
     gradient = both(VALUES)[1]
     assert gradient.shape == VALUES.shape
     assert np.array_equal(gradient[3], np.zeros((3, 3)))  # layer 3 is not reached

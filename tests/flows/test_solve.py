@@ -21,7 +21,7 @@ TOKENS = af.uniform(af.Sphere(3), n=12, seed=0)
 
 
 def test_the_result_is_labelled_and_double():
-    flow = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.save.Evenly(5))
+    flow = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.saving.Evenly(5))
     assert flow.positions.dims == ("time", "token", "dim")
     assert flow.positions.dtype == np.float64
     np.testing.assert_allclose(flow.time.values, np.linspace(0, 2, 6), rtol=1e-15)
@@ -33,7 +33,7 @@ def test_the_result_is_labelled_and_double():
 
 
 def test_recorded_speed_and_spread():
-    flow = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.save.Evenly(3))
+    flow = af.solve(af.Attention(4.0), TOKENS, 2.0, save=af.saving.Evenly(3))
     for k in range(4):
         tokens = flow.tokens(k)
         assert abs(flow.dataset["speed"].values[k] - af.observe.speed(af.Attention(4.0), tokens).max()) < 1e-15
@@ -64,12 +64,12 @@ def test_fixed_equals_advance():
 def test_a_batch_equals_its_members():
     tokens = af.uniform(af.Sphere(3), n=12, seed=range(2))
     field = af.Attention(af.Along("beta", [1.0, 6.0]))
-    flow = af.solve(field, tokens, 3.0, save=af.save.Evenly(4))
+    flow = af.solve(field, tokens, 3.0, save=af.saving.Evenly(4))
     assert flow.positions.dims == ("beta", "seed", "time", "token", "dim")
     assert flow.dataset["beta"].values.tolist() == [1.0, 6.0]
     for i, beta in enumerate((1.0, 6.0)):
         for j in range(2):
-            alone = af.solve(af.Attention(beta), tokens.member(seed=j), 3.0, save=af.save.Evenly(4))
+            alone = af.solve(af.Attention(beta), tokens.member(seed=j), 3.0, save=af.saving.Evenly(4))
             np.testing.assert_allclose(flow.positions.values[i, j], alone.positions.values, atol=1e-7)
             np.testing.assert_allclose(flow.energy.values[i, j], alone.energy.values, atol=1e-7)
     one = flow.member(beta=1, seed=0)
@@ -83,10 +83,10 @@ def test_slices_of_single_steps(method, monkeypatch):
     """Members of a batch reach the end of a chunk after different numbers of slices; where they are cut is no matter."""
     tokens, field = af.uniform(af.Sphere(3), n=12, seed=range(2)), af.Attention(af.Along("beta", [0.5, 20.0]))
     options = {} if isinstance(method, af.Adaptive) else {"keep": ["positions"]}
-    whole = af.solve(field, tokens, 10.0, save=af.save.Evenly(5), method=method, **options)
+    whole = af.solve(field, tokens, 10.0, save=af.saving.Evenly(5), method=method, **options)
     monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "FIRST_SLICE", 1.0)
     monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "SECONDS", 0.0)
-    cut = af.solve(field, tokens, 10.0, save=af.save.Evenly(5), method=method, **options)
+    cut = af.solve(field, tokens, 10.0, save=af.saving.Evenly(5), method=method, **options)
     assert cut.outcome.ending is Ending.FINISHED
     assert np.array_equal(cut.positions.values, whole.positions.values)
     assert cut.steps == whole.steps
@@ -113,7 +113,7 @@ def test_no_surprise_compiles():
         before = TRACES["count"]
         af.solve(
             Counting(af.Attention(arguments["beta"])), tokens, arguments["until"], method=arguments["method"],
-            save=af.save.LogSpaced(20, arguments["first"]), keep=arguments["keep"],
+            save=af.saving.LogSpaced(20, arguments["first"]), keep=arguments["keep"],
         )  # fmt: skip
         return TRACES["count"] - before
 
@@ -144,15 +144,15 @@ def test_velocity_compiles_once():
 
 
 def test_schedules():
-    assert af.save.EveryLayer().times(1.0, 0.1).tolist() == (np.arange(11) * 0.1).tolist()
-    assert len(af.save.EveryLayer(4).times(1.0, 0.1)) == 4
-    times = af.save.LogSpaced(50, 0.1).times(1000.0, None)
+    assert af.saving.EveryLayer().times(1.0, 0.1).tolist() == (np.arange(11) * 0.1).tolist()
+    assert len(af.saving.EveryLayer(4).times(1.0, 0.1)) == 4
+    times = af.saving.LogSpaced(50, 0.1).times(1000.0, None)
     assert times[0] == 0
     assert times[1] == pytest.approx(0.1)
     assert times[-1] == 1000.0
     np.testing.assert_allclose(np.diff(np.log(times[1:])), np.log(1e4) / 49, rtol=1e-9)
     # on layers: whole multiples, none twice
-    layers = af.save.LogSpaced(50, 0.01).times(10.0, 0.1) / 0.1
+    layers = af.saving.LogSpaced(50, 0.01).times(10.0, 0.1) / 0.1
     np.testing.assert_allclose(layers, np.unique(np.rint(layers)), rtol=1e-15)
 
 
@@ -167,7 +167,7 @@ def test_layers_are_counted_by_integers():
 
 
 def test_stop_at_consensus():
-    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, save=af.save.Evenly(100), stop=af.stop.Consensus(1e-2))
+    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, save=af.saving.Evenly(100), stop=af.stopping.Consensus(1e-2))
     assert flow.outcome.ending is Ending.STOPPED
     assert "consensus" in flow.outcome.message
     spreads = flow.dataset["spread"].values
@@ -176,11 +176,11 @@ def test_stop_at_consensus():
 
 
 def test_stop_when_still_and_by_own_condition():
-    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, save=af.save.Evenly(100), stop=[af.stop.Still(1e-3)])
+    flow = af.solve(af.Attention(1.0), TOKENS, 100.0, save=af.saving.Evenly(100), stop=[af.stopping.Still(1e-3)])
     assert flow.dataset["speed"].values[-1] <= 1e-3 < flow.dataset["speed"].values[-2]
-    own = af.stop.When(lambda frame: frame.positions[:, 0, 2] > 2, "never")
-    late = af.stop.When(lambda frame: np.array(frame.time > 3), "late")
-    flow = af.solve(af.Attention(1.0), TOKENS, 10.0, save=af.save.Evenly(10), stop=[own, late])
+    own = af.stopping.When(lambda frame: frame.positions[:, 0, 2] > 2, "never")
+    late = af.stopping.When(lambda frame: np.array(frame.time > 3), "late")
+    flow = af.solve(af.Attention(1.0), TOKENS, 10.0, save=af.saving.Evenly(10), stop=[own, late])
     assert flow.time.values[-1] == 4.0
     assert "late" in flow.outcome.message
 
@@ -188,8 +188,8 @@ def test_stop_when_still_and_by_own_condition():
 def test_members_of_a_batch_stop_on_their_own():
     tokens = af.uniform(af.Sphere(3), n=12, seed=range(2))
     field = af.Attention(af.Along("beta", [1.0, 1.5]))
-    flow = af.solve(field, tokens, 100.0, save=af.save.Evenly(100), stop=af.stop.Consensus(1e-2))
-    free = af.solve(field, tokens, 100.0, save=af.save.Evenly(100))
+    flow = af.solve(field, tokens, 100.0, save=af.saving.Evenly(100), stop=af.stopping.Consensus(1e-2))
+    free = af.solve(field, tokens, 100.0, save=af.saving.Evenly(100))
     assert flow.outcome.ending is Ending.STOPPED
     stopped, last = flow.stopped_at.values, flow.time.values[-1]
     assert stopped.shape == (2, 2)
@@ -210,7 +210,7 @@ def test_standing_still_apart_is_frozen():
     assert flow.outcome.ending is Ending.FROZEN
     assert not flow.resolved.values.any()
     assert "round-off floor" in flow.outcome.message
-    moving = af.solve(af.Attention(1.0), TOKENS, 1.0, save=af.save.Evenly(3))
+    moving = af.solve(af.Attention(1.0), TOKENS, 1.0, save=af.saving.Evenly(3))
     assert moving.resolved.values.all()
 
 
@@ -285,13 +285,13 @@ def test_ctrl_c_before_the_first_chunk(monkeypatch):
         ({"until": np.nan}, "`until` is nan"),
         ({"until": "long"}, "`until` is 'long'"),
         ({"until": 1.0, "chunk": 0}, "`chunk` is 0"),
-        ({"until": 1.0, "save": af.save.EveryLayer()}, "EveryLayer"),
-        ({"until": 1.0, "save": af.save.LogSpaced(10, 2.0)}, "before `until`"),
-        ({"until": 1.0, "save": af.save.At([0.5])}, "make them equal"),
+        ({"until": 1.0, "save": af.saving.EveryLayer()}, "EveryLayer"),
+        ({"until": 1.0, "save": af.saving.LogSpaced(10, 2.0)}, "before `until`"),
+        ({"until": 1.0, "save": af.saving.At([0.5])}, "make them equal"),
         ({"until": 1.05, "method": af.Layers(0.1)}, "whole number"),
-        ({"stop": af.stop.Consensus}, "^`stop` is the class Consensus; write Consensus\\(\\)\\.$"),
+        ({"stop": af.stopping.Consensus}, "^`stop` is the class Consensus; write Consensus\\(\\)\\.$"),
         (
-            {"stop": [af.stop.Consensus(), 1e-3]},
+            {"stop": [af.stopping.Consensus(), 1e-3]},
             "^`stop` is 0.001; give a condition such as Consensus\\(\\), or a list\\.$",
         ),
         ({"stop": "consensus"}, "^`stop` is 'consensus'; give a condition"),
@@ -316,9 +316,9 @@ def test_bad_requests_are_refused(arguments, words):
         (lambda: af.Adaptive(rtol=np.nan), "rtol"),
         (lambda: af.Fixed(-1.0), "step"),
         (lambda: af.Layers(np.inf), "step"),
-        (lambda: af.save.Evenly(0), "count"),
-        (lambda: af.save.At([2.0, 1.0]), "increasing"),
-        (lambda: af.stop.Consensus(0.0), "spread"),
+        (lambda: af.saving.Evenly(0), "count"),
+        (lambda: af.saving.At([2.0, 1.0]), "increasing"),
+        (lambda: af.stopping.Consensus(0.0), "spread"),
     ],
 )
 def test_bad_methods_are_refused(make, words):
@@ -329,7 +329,7 @@ def test_bad_methods_are_refused(make, words):
 def test_euclidean_flow_is_a_linear_average():
     """beta = 0 on R^d: x' = mean, so the mean grows like e^t and differences stay."""
     tokens = af.Tokens(np.random.default_rng(0).standard_normal((12, 3)), space=af.Euclidean(3))
-    flow = af.solve(af.Attention(0.0), tokens, 1.0, save=af.save.Evenly(2))
+    flow = af.solve(af.Attention(0.0), tokens, 1.0, save=af.saving.Evenly(2))
     mean = tokens.positions.mean(axis=0)
     expected = tokens.positions + (np.e - 1) * mean
     np.testing.assert_allclose(flow.positions.values[-1], expected, atol=1e-7)

@@ -123,7 +123,7 @@ def test_reverse_mode_of_an_implicit_solver():
     def loss(beta):
         return af.advance(af.Attention(beta), TOKENS, 0.0, 1.0, adaptive("kvaerno5", 1e-9)).positions[0, 0]
 
-    both = af.double(jax.jit(jax.value_and_grad(loss)))
+    both = af.in_float64(jax.jit(jax.value_and_grad(loss)))
     numeric = (both(2.0 + 1e-3)[0] - both(2.0 - 1e-3)[0]) / 2e-3
     assert abs(both(2.0)[1] - numeric) < 1e-5
 
@@ -181,7 +181,7 @@ method = { name = "adaptive", rtol = 1e-5, atol = 1e-5, solver = { name = "NAME"
 
 def test_a_specification_names_a_solver(tmp_path):
     _, flow = execute(parse_spec(SPEC.replace("NAME", "heun")), tmp_path / "run")
-    same = af.solve(FIELD, TOKENS, 1.0, save=af.save.Evenly(3), method=adaptive("heun"))
+    same = af.solve(FIELD, TOKENS, 1.0, save=af.saving.Evenly(3), method=adaptive("heun"))
     assert np.array_equal(flow.positions.values, same.positions.values)
     table = parse_spec(SPEC.replace("NAME", "kvaerno5")).table["solve"]["method"]
     assert table["solver"] == {"name": "kvaerno5", "root_find_max_steps": 10}

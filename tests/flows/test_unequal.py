@@ -146,7 +146,7 @@ def test_what_absent_rows_see_is_not_looked_at():
     from attnflow.masks import Causal, Everyone
     from attnflow.sums import Moments, Weights
 
-    @af.double
+    @af.in_float64
     @jax.jit
     def answers():
         side, place = jnp.ones((3, 2)), jnp.arange(3)
@@ -198,7 +198,7 @@ def test_pure_observables_of_a_measure():
         lambda mu: af.observe.energy(mu, 2.0),
     )
 
-    @af.double
+    @af.in_float64
     @jax.jit
     def both(x):
         padded = [jax.value_and_grad(lambda x, f=f: f(af.Measure(x, present=there)))(x) for f in functions]

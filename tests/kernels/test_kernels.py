@@ -132,7 +132,7 @@ def test_quadrature_finds_the_expansion_of_the_exponential(d, beta):
     assert degree == Exponential(beta).needed_degree(d, 1e-9)[0]
 
 
-@af.double
+@af.in_float64
 @eqx.filter_jit
 def sums(made, kernel, mask, x, masses, charges):
     """(sums, stated error, log K or K of all pairs)."""
@@ -206,7 +206,7 @@ def test_a_gaussian_does_not_see_a_translation():
     """Positions of size 1e6: rounding of differences is that of the positions, 1e6 EPS, and no more."""
     x = af.uniform(af.Sphere(2), n=30, seed=2).positions
     field = af.Attention(kernel=Gaussian(5.0), normaliser=af.Unnormalised(), value=None)
-    far = af.double(jax.jit(lambda x: field.kernel.block(x, x)))(x + 1e6)
+    far = af.in_float64(jax.jit(lambda x: field.kernel.block(x, x)))(x + 1e6)
     want = -2.5 * ((x[:, None] - x[None, :]) ** 2).sum(2)
     assert np.abs(far - want).max() < 5 * 4 * 1e6 * 4 * EPS
 
@@ -218,7 +218,7 @@ def test_batches_and_derivatives():
     for k, beta in enumerate((1.0, 3.0)):
         np.testing.assert_allclose(batch[k], af.Attention(kernel=Gaussian(beta)).velocity(tokens), atol=1e-14)
 
-    @af.double
+    @af.in_float64
     @jax.jit
     @jax.value_and_grad
     def size(beta):
@@ -239,7 +239,7 @@ def test_parameters_of_a_learned_kernel_have_derivatives_through_a_series():
         return jnp.sum(field.velocity(tokens) ** 2)
 
     def gradient(made):
-        slope = af.double(eqx.filter_jit(eqx.filter_grad(size)))(kernel, made)
+        slope = af.in_float64(eqx.filter_jit(eqx.filter_grad(size)))(kernel, made)
         return np.concatenate([np.ravel(a) for a in jax.tree.leaves(eqx.filter(slope, eqx.is_array))])
 
     exact = gradient(Tiled())
@@ -293,7 +293,7 @@ def test_float32(kernels, rule, made):
         assert (off <= cut.error(tokens.astype(np.float32)) + 5e-6).all()
 
 
-@af.double
+@af.in_float64
 @eqx.filter_jit
 def is_trusted(made, kernel, x, keys):
     sides = [(points, jnp.arange(len(keys))) for points in (x, keys)]

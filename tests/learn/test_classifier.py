@@ -68,7 +68,7 @@ def test_gradient_through_the_flow(method, options):
     labels = np.arange(9) % 3
     weights, rest = eqx.partition(classifier, learn.trainable(classifier))
 
-    @af.double
+    @af.in_float64
     @jax.jit
     @jax.value_and_grad
     def loss(weights):

@@ -109,7 +109,7 @@ def test_first_step_of_adam():
     fitted = learn.fit(start, points, labels, steps=1, rate=0.01)
     assert dict(jax.config.values) == before  # the configuration is left alone
     weights, rest = eqx.partition(start, learn.trainable(start))
-    loss = af.double(jax.jit(jax.grad(lambda w: learn.cross_entropy(eqx.combine(w, rest), points, labels))))
+    loss = af.in_float64(jax.jit(jax.grad(lambda w: learn.cross_entropy(eqx.combine(w, rest), points, labels))))
     moved = eqx.filter(fitted.classifier, learn.trainable(start))
     for slope, old, new in zip(*map(jax.tree.leaves, (loss(weights), weights, moved)), strict=True):
         # the gradient is summed in another order: relative error 1e-13 of its largest entry, against its smallest

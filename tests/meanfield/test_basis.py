@@ -169,8 +169,8 @@ def test_transforms_can_be_differentiated_and_mapped(basis):
         return 0.5 * jax.numpy.sum(basis.weights * basis.synthesis(c) ** 2)
 
     # Parseval: the gradient of half the squared norm is the function itself
-    np.testing.assert_allclose(af.double(jax.grad(half_norm))(c), c, atol=rounding(basis))
-    batch = af.double(jax.vmap(basis.analysis))(np.stack([basis.synthesis(c), 2 * basis.synthesis(c)]))
+    np.testing.assert_allclose(af.in_float64(jax.grad(half_norm))(c), c, atol=rounding(basis))
+    batch = af.in_float64(jax.vmap(basis.analysis))(np.stack([basis.synthesis(c), 2 * basis.synthesis(c)]))
     np.testing.assert_allclose(batch[1], 2 * c, atol=2 * rounding(basis))
 
 
@@ -193,11 +193,11 @@ def test_multipliers_are_bessel_functions():
 
 def test_derivatives_of_multipliers():
     k, betas = np.arange(4), np.array([0.0, 3.0])
-    slopes = af.double(jax.jit(jax.vmap(jax.jacfwd(lambda b: mf.multipliers(b, 2, 3)))))(betas)
+    slopes = af.in_float64(jax.jit(jax.vmap(jax.jacfwd(lambda b: mf.multipliers(b, 2, 3)))))(betas)
     exact = [np.exp(-b) * sp.ivp(k, b) - sp.ive(k, b) for b in betas]
     np.testing.assert_allclose(slopes, exact, atol=1e-14)
     # on S^2 the second derivative at beta = 0 is the multiplier of (t - 1)^2 = 4/3 - 2 t + (2/3) P_2(t)
-    second = af.double(jax.jit(jax.jacrev(jax.jacfwd(lambda b: mf.multipliers(b, 3, 3)))))(0.0)
+    second = af.in_float64(jax.jit(jax.jacrev(jax.jacfwd(lambda b: mf.multipliers(b, 3, 3)))))(0.0)
     np.testing.assert_allclose(second, [4 / 3, -2 / 3, 2 / 15, 0], atol=1e-14)
 
 

@@ -29,8 +29,8 @@ from attnflow.meanfield import (
     uniform,
     wasserstein_circle,
 )
-from attnflow.meanfield.chaos import _response, _spread, _velocity
-from attnflow.meanfield.model import as_model, grid_positions
+from attnflow.meanfield.analysis.chaos import _response, _spread, _velocity
+from attnflow.meanfield.harmonics.model import as_model, grid_positions
 from attnflow.observe import distance
 from attnflow.precision import full_precision
 from attnflow.spaces import Sphere

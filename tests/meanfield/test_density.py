@@ -250,7 +250,7 @@ def test_densities_inside_compiled_code():
         return mf.Density(CIRCLE, c).entropy + rho.moved(c).mass
 
     # the derivative of entropy along sigma-mean-zero h is the integral of h log rho
-    slope = af.double(jax.jit(jax.grad(entropy)))(rho.coefficients)
+    slope = af.in_float64(jax.jit(jax.grad(entropy)))(rho.coefficients)
     exact = CIRCLE.analysis(np.log(rho.values) + 1)
     np.testing.assert_allclose(slope, exact + np.eye(49)[0], atol=1e-12)
 

@@ -10,8 +10,8 @@ from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.flows.outcome import Ending
-from attnflow.meanfield.evolve import evolve
-from attnflow.meanfield.model import as_model
+from attnflow.meanfield.harmonics.evolve import evolve
+from attnflow.meanfield.harmonics.model import as_model
 from tests.conftest import rotation
 
 SA, USA0 = af.Attention, lambda beta: af.Attention(beta, normaliser=af.Unnormalised())
@@ -286,7 +286,7 @@ def test_frames_are_labelled():
     assert flow.dataset["coefficients"].dims == ("time", "part", "order", "degree")
     assert flow.values.shape == (3, SPHERE.grid, SPHERE.longitudes)
     np.testing.assert_allclose(flow.density(0).coefficients, two_bumps(SPHERE).coefficients)
-    circle = evolve(SA(3.0), two_bumps(CIRCLE), 0.1, save=af.save.Evenly(2))
+    circle = evolve(SA(3.0), two_bumps(CIRCLE), 0.1, save=af.saving.Evenly(2))
     np.testing.assert_array_equal(circle.dataset["degree"], CIRCLE.degrees)
     np.testing.assert_allclose(circle.time, [0, 0.05, 0.1])
 
@@ -362,7 +362,7 @@ def test_the_error_falls_exponentially_with_the_degree():
 def test_tokens_continue_the_flow(lost):
     """The energy of tokens goes on where that of the density ended, with the same slope."""
     tokens = lost.hand_over()
-    flow = af.solve(SA(9.0), tokens, until=0.1, save=af.save.Evenly(2))
+    flow = af.solve(SA(9.0), tokens, until=0.1, save=af.saving.Evenly(2))
     assert flow.energy[0] == pytest.approx(float(lost.energy[-1]), abs=1e-9)
     finer = evolve(SA(9.0), two_bumps(mf.CircleBasis(80)), float(lost.time[-1]) + 0.1, save=1)
     assert flow.energy[-1] == pytest.approx(float(finer.energy[-1]), abs=1e-6)
@@ -380,7 +380,7 @@ def test_tokens_climb_the_same_potential():
     start = two_bumps(basis)
     flow = evolve(field, start, 0.4, save=1)
     tokens = mf.quadrature(start)
-    moved = af.solve(field, tokens, 0.4, save=af.save.Evenly(1), method=af.Adaptive(rtol=1e-10, atol=1e-12))
+    moved = af.solve(field, tokens, 0.4, save=af.saving.Evenly(1), method=af.Adaptive(rtol=1e-10, atol=1e-12))
     mean = np.asarray(tokens.masses) @ moved.dataset["positions"].values[-1]
     tail = float(flow.dataset["tail"].max())
     steps = 1e-9 * (flow.steps["accepted"] + moved.steps["accepted"])

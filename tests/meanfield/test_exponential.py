@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import integrate
 
-from attnflow.meanfield import exponential
+from attnflow.meanfield.harmonics import exponential
 
 EPS = np.finfo(np.float64).eps
 START, STIFF = np.array([0.5, 0.3, 0.7, 0.2]), np.array([-9.0, -4.0, -1.0, 0.0])

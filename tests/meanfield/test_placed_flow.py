@@ -9,7 +9,7 @@ from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import FlowFailed, InvalidInput, NoSuchItem
 from attnflow.flows.outcome import Ending
-from attnflow.meanfield.evolve_placed import bare_and_mask, seen_from
+from attnflow.meanfield.places.evolve import bare_and_mask, seen_from
 from tests.meanfield.prompts import CIRCLE, ONE, TIGHT, TWO, ZONAL, causal, close, end, formula
 
 # tokens

@@ -15,10 +15,10 @@ import attnflow as af
 from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import InvalidInput
-from attnflow.meanfield import volumes
-from attnflow.meanfield.cells import cells_from_density, circle_cells, make_scheme, zonal_cells
-from attnflow.meanfield.evolve_cells import evolve_cells
-from attnflow.meanfield.model import as_model
+from attnflow.meanfield.cells import volumes
+from attnflow.meanfield.cells.evolve import evolve_cells
+from attnflow.meanfield.cells.grid import cells_from_density, circle_cells, make_scheme, zonal_cells
+from attnflow.meanfield.harmonics.model import as_model
 from attnflow.precision import full_precision
 
 USA0 = af.Unnormalised()
@@ -203,7 +203,7 @@ def test_second_order_while_smooth():
     errors = []
     for count in (128, 256):
         cells = circle_cells(count)
-        flow = evolve_cells(af.Attention(0.0), cells, poisson(cells, start), until, save=af.save.Evenly(1))
+        flow = evolve_cells(af.Attention(0.0), cells, poisson(cells, start), until, save=af.saving.Evenly(1))
         errors.append(np.sum(np.abs(flow.masses.values[-1] - poisson(cells, np.sqrt(odds / (1 + odds))))))
     assert np.log2(errors[0] / errors[1]) == pytest.approx(2, abs=0.05)
 
@@ -232,7 +232,7 @@ def test_zonal_on_the_circle():
     masses = cells_from_density(
         belts, mf.mixture([1, 1], [mf.von_mises_fisher(basis, 2.0), mf.perturbed(basis, 3, 0.5)])
     )
-    settings = {"kappa": 0.05, "save": af.save.Evenly(2)}
+    settings = {"kappa": 0.05, "save": af.saving.Evenly(2)}
     half = evolve_cells(af.Attention(9.0), belts, masses, 3.0, **settings)
     full = evolve_cells(af.Attention(9.0), arcs, np.concatenate([masses, masses[::-1]]) / 2, 3.0, **settings)
     # the same scheme: what differs is rounding, which grows at rates of at most 1
@@ -258,7 +258,7 @@ def test_against_harmonics(field, kappa):
     for count in (128, 256):
         cells = circle_cells(count)
         start = cells_from_density(cells, rho)
-        flow = evolve_cells(field, cells, start, 1.0, kappa=kappa, tolerance=1e-5, save=af.save.Evenly(1))
+        flow = evolve_cells(field, cells, start, 1.0, kappa=kappa, tolerance=1e-5, save=af.saving.Evenly(1))
         errors.append(np.sum(np.abs(flow.masses.values[-1] - cells_from_density(cells, end))))
     assert np.log2(errors[-2] / errors[-1]) == pytest.approx(2, abs=0.15)
 
@@ -274,7 +274,7 @@ def test_two_clusters_merge(model):
     masses = np.zeros(128)
     masses[[0, j]] = 0.5
     until = float(theory.merging.merge_time(j * cells.width, beta, until=near, model=model))
-    flow = evolve_cells(field, cells, masses, until, save=af.save.Evenly(20))
+    flow = evolve_cells(field, cells, masses, until, save=af.saving.Evenly(20))
     away = (np.mod(np.arange(128) - j / 2 + 64, 128) - 64) * cells.width
     right = np.where(away > 0, flow.masses.values[-1], 0.0)
     apart = 2 * np.sum(right * away) / np.sum(right)
@@ -287,7 +287,7 @@ def test_survives_concentration():
     cells = circle_cells(128)
     seen = []
     start = cells_from_density(cells, two_bumps())
-    flow = evolve_cells(af.Attention(9.0), cells, start, 50.0, save=af.save.Evenly(100), on_progress=seen.append)
+    flow = evolve_cells(af.Attention(9.0), cells, start, 50.0, save=af.saving.Evenly(100), on_progress=seen.append)
     last = flow.masses.values[-1]
     assert np.max(np.abs(np.sum(flow.masses.values, axis=1) - 1)) < 1e-13
     assert np.min(flow.masses.values) >= 0
@@ -311,7 +311,7 @@ def test_a_potential_and_noise():
     """The stationary state is proportional to exp(Phi/kappa), and the free energy climbs to it."""
     field = af.Attention(1.0, normaliser=USA0) + af.Potential([[1.0, 0.5]], [0.2], [1.0], "tanh")
     cells, kappa = circle_cells(128), 0.8
-    flow = evolve_cells(field, cells, cells.measure, 12.0, kappa=kappa, save=af.save.Evenly(12))
+    flow = evolve_cells(field, cells, cells.measure, 12.0, kappa=kappa, save=af.saving.Evenly(12))
     last = flow.masses.values[-1]
     with full_precision():
         phi = np.asarray(read(make_scheme(field, cells, kappa), jnp.asarray(last))[0])
@@ -326,11 +326,11 @@ def test_a_potential_and_noise():
 def test_one_compilation(monkeypatch):
     cells = circle_cells(128)
     start = cells_from_density(cells, two_bumps())
-    evolve_cells(af.Attention(2.0), cells, start, 0.1, save=af.save.Evenly(1))
+    evolve_cells(af.Attention(2.0), cells, start, 0.1, save=af.saving.Evenly(1))
     traced = []
     monkeypatch.setattr(volumes, "advect", lambda *args: traced.append(args))
     for field in (af.Attention(5.0), af.Attention(0.0, normaliser=USA0)):
-        evolve_cells(field, cells, start, 0.2, kappa=0.01, tolerance=1e-2, save=af.save.Evenly(1))
+        evolve_cells(field, cells, start, 0.2, kappa=0.01, tolerance=1e-2, save=af.saving.Evenly(1))
     assert not traced
 
 

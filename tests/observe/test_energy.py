@@ -11,11 +11,11 @@ from attnflow.fields.queries import AtTokens
 from attnflow.observe.energy import NEAR, frame, renormalised_energy
 from attnflow.tokens import Measure
 
-FRAME = af.double(eqx.filter_jit(frame))
-GRADIENT = af.double(jax.jit(jax.grad(renormalised_energy)))
+FRAME = af.in_float64(eqx.filter_jit(frame))
+GRADIENT = af.in_float64(jax.jit(jax.grad(renormalised_energy)))
 
 
-@af.double
+@af.in_float64
 @eqx.filter_jit
 def rate_along(field, mu, beta):
     """The derivative of the energy along the flow."""
@@ -155,7 +155,7 @@ def test_energies_by_series_have_derivatives_where_the_expansion_is_used():
     x, m = np.asarray(tokens.positions), np.asarray(tokens.masses)
     v, w = np.random.default_rng(0).standard_normal((8, 2)), np.float64(0.7)
 
-    @af.double
+    @af.in_float64
     @jax.jit
     def slope(x, beta):
         def value(x, beta):

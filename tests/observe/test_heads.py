@@ -34,7 +34,7 @@ def rates(normaliser, heads):
         field = Attention(BETA, query=b, value=b, average="sum", normaliser=normaliser)
         return energy_rate(field, af.Measure(x, m))
 
-    return af.double(jax.jit(jax.vmap(one)))(MATRICES[:, :heads], X, MASSES)
+    return af.in_float64(jax.jit(jax.vmap(one)))(MATRICES[:, :heads], X, MASSES)
 
 
 def tangent(v):
@@ -107,7 +107,7 @@ def test_unnormalised_heads_never_go_down(heads):
 TOKENS = af.Tokens(af.uniform(af.Sphere(3), n=12, seed=0).positions, RNG.random(12) + 0.1)
 
 
-@af.double
+@af.in_float64
 @eqx.filter_jit
 def slope(field, x):
     return jax.grad(lambda x: interaction_energy(field, TOKENS.moved(x)))(x)

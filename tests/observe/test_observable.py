@@ -95,7 +95,7 @@ def test_a_flow_reads_what_is_read_off_tokens(word, flows):
 @pytest.mark.parametrize("space", [af.Euclidean(3), af.Torus(2), af.spaces.Ellipsoid([1.0, 2.0, 3.0])])
 def test_on_every_space(space):
     rows = jnp.asarray(ROWS[:, : space.dim])
-    start = af.from_array(np.asarray(af.double(space.retract)(rows)), space=space)
+    start = af.from_array(np.asarray(af.in_float64(space.retract)(rows)), space=space)
     seen = {"r": observe.order_parameter, "w": observe.spread, "v": observe.speed.of(FIELD)}
     seen["c"] = observe.cluster_count.of(scale=1.0)
     flow = af.solve(FIELD, start, 1.0, save=2, method=af.Fixed(0.5), observe=seen, keep=("positions",))

@@ -144,7 +144,7 @@ def test_matrices_at_a_time_and_under_transformations():
         af.observe.attention_matrix(af.Attention(1.5 * BETA), tokens),
         atol=1e-14,
     )
-    slope = af.double(jax.jit(jax.grad(lambda b: af.observe.attention_matrix(af.Attention(b), tokens)[0, 1])))(BETA)
+    slope = af.in_float64(jax.jit(jax.grad(lambda b: af.observe.attention_matrix(af.Attention(b), tokens)[0, 1])))(BETA)
     h = 1e-5
     ends = [af.observe.attention_matrix(af.Attention(BETA + s), tokens)[0, 1] for s in (h, -h)]
     assert abs(slope - (ends[0] - ends[1]) / (2 * h)) < 1e-9  # h^2 and eps/h

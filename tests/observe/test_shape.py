@@ -50,9 +50,9 @@ def system(function):
 
 TRANSFORMED = {
     name: {
-        "reverse": af.double(jax.jit(jax.grad(system(function)))),
-        "forward": af.double(jax.jit(jax.jacfwd(system(function)))),
-        "batched": af.double(jax.vmap(jax.grad(system(function)), in_axes=(0, None))),
+        "reverse": af.in_float64(jax.jit(jax.grad(system(function)))),
+        "forward": af.in_float64(jax.jit(jax.jacfwd(system(function)))),
+        "batched": af.in_float64(jax.vmap(jax.grad(system(function)), in_axes=(0, None))),
     }
     for name, (function, _) in PAIRS.items()
 }
@@ -106,7 +106,7 @@ def test_derivatives_are_finite_everywhere(name):
         assert np.isfinite(slopes).all()
         np.testing.assert_allclose(TRANSFORMED[name]["forward"](x, m), slopes, atol=1e-13)
         np.testing.assert_allclose(TRANSFORMED[name]["batched"](np.stack([x, x]), m), [slopes, slopes], atol=1e-13)
-    plain = af.double(jax.grad(lambda x: PAIRS[name][0](TOKENS.moved(x))))(np.asarray(TOKENS.positions))
+    plain = af.in_float64(jax.grad(lambda x: PAIRS[name][0](TOKENS.moved(x))))(np.asarray(TOKENS.positions))
     np.testing.assert_allclose(plain, gradient(name, TOKENS), atol=1e-14)
 
 
@@ -126,7 +126,7 @@ def test_batches_keep_their_dimensions():
         np.testing.assert_allclose(found, each, atol=1e-14)
         shared = af.Measure(batch.positions, batch.masses[0])  # one row of masses for all members, as `advance` gives
         np.testing.assert_allclose(function(shared), each, atol=1e-14)
-        compiled = af.double(jax.jit(lambda x, f=function: f(batch.moved(x))))(np.asarray(batch.positions))
+        compiled = af.in_float64(jax.jit(lambda x, f=function: f(batch.moved(x))))(np.asarray(batch.positions))
         np.testing.assert_allclose(compiled, each, atol=1e-14)
 
 
@@ -139,17 +139,17 @@ def test_speed_under_transformations():
     """At the tokens; d|v|/dbeta by differences, off by h^2 and eps/h; 0 at consensus with a derivative of 0."""
     expected = np.linalg.norm(af.Attention(2.0).velocity(TOKENS), axis=1)
     np.testing.assert_allclose(af.observe.speed(af.Attention(2.0), TOKENS), expected, atol=1e-15)
-    slope = af.double(jax.jit(jax.jacfwd(lambda beta: af.observe.speed(af.Attention(beta), TOKENS))))(2.0)
+    slope = af.in_float64(jax.jit(jax.jacfwd(lambda beta: af.observe.speed(af.Attention(beta), TOKENS))))(2.0)
     h = 1e-5
     ends = [af.observe.speed(af.Attention(2.0 + s), TOKENS) for s in (h, -h)]
     np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * h), atol=1e-9)
     still = CASES["consensus"]
-    total = af.double(jax.jit(jax.grad(lambda x: jnp.sum(af.observe.speed(af.Attention(2.0), still.moved(x))))))
+    total = af.in_float64(jax.jit(jax.grad(lambda x: jnp.sum(af.observe.speed(af.Attention(2.0), still.moved(x))))))
     assert np.isfinite(total(np.asarray(still.positions))).all()
     batch = af.uniform(af.Sphere(3), n=4, seed=[0, 1])
     assert af.observe.speed(af.Attention(2.0), batch).shape == (2, 4)
     with pytest.raises(InvalidInput, match="batch dimensions \\('seed',\\)"):
-        af.double(jax.grad(lambda beta: jnp.sum(af.observe.speed(af.Attention(beta), batch))))(2.0)
+        af.in_float64(jax.grad(lambda beta: jnp.sum(af.observe.speed(af.Attention(beta), batch))))(2.0)
 
 
 @pytest.mark.parametrize("kind", ["uniform", "coincident", "a test particle"])
@@ -162,8 +162,8 @@ def test_the_effective_rank_of_few_tokens_in_many_dimensions(kind):
     x[1] = (x[0] + x[2]) / np.linalg.norm(x[0] + x[2]) if kind == "a test particle" else x[1]
     masses /= masses.sum()
     rank = lambda m: af.observe.effective_rank(Measure(jnp.asarray(x), m))  # noqa: E731
-    assert af.double(jax.jit(rank))(masses) == pytest.approx(numpy_effective_rank(x, masses), rel=1e-12)
+    assert af.in_float64(jax.jit(rank))(masses) == pytest.approx(numpy_effective_rank(x, masses), rel=1e-12)
     step, at = 1e-6, np.array([0.0, 1.0, 0.0, 0.0, 0.0])
     # one-sided, error O(step): masses are not negative
     slope = (numpy_effective_rank(x, masses + step * at) - numpy_effective_rank(x, masses)) / step
-    assert af.double(jax.grad(rank))(masses)[1] == pytest.approx(slope, rel=1e-3)
+    assert af.in_float64(jax.grad(rank))(masses)[1] == pytest.approx(slope, rel=1e-3)

@@ -39,20 +39,20 @@ class Rotations(AbstractSpace):
         """X S for an orthonormal basis of skew matrices S."""
         return np.einsum("...ij,kjl->...kil", _matrix(np.asarray(x, float)), SKEW).reshape(*x.shape[:-1], 3, 9)
 
-    @af.double
+    @af.in_float64
     def normals(self, x):
         """X S for an orthonormal basis of symmetric matrices S."""
         x = jnp.asarray(x)
         return jnp.einsum("...ij,kjl->...kil", _matrix(x), jnp.asarray(SYMMETRIC, x.dtype)).reshape(*x.shape[:-1], 6, 9)
 
-    @af.double
+    @af.in_float64
     def tangent(self, x, v):
         """X (A - A^T)/2 with A = X^T V: the orthogonal projection."""
         x, v = map(_matrix, jnp.broadcast_arrays(x, v))
         a = jnp.swapaxes(x, -1, -2) @ v
         return (x @ (a - jnp.swapaxes(a, -1, -2)) / 2).reshape(*x.shape[:-2], 9)
 
-    @af.double
+    @af.in_float64
     def retract(self, x):
         """The nearest rotation to X, or to -X if det X < 0, by Newton's iteration X <- (X + X^-T)/2."""
         m = _matrix(jnp.asarray(x))
@@ -64,7 +64,7 @@ class Rotations(AbstractSpace):
 
         return jax.lax.fori_loop(0, 12, step, m).reshape(*m.shape[:-2], 9)
 
-    @af.double
+    @af.in_float64
     def distance(self, x, y):
         """The length of the geodesic, sqrt(2) times the angle: |X - Y| = 2 sqrt(2) sin(angle/2)."""
         x, y = jnp.broadcast_arrays(x, y)

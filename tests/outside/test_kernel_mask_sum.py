@@ -159,10 +159,12 @@ def test_a_learned_kernel_is_trained_through_the_flow():
     learned = load([HERE / "kernel.py"]).loaded[0].module.Learned
     tokens = af.uniform(af.Sphere(3), n=10, seed=3)
     target = af.advance(af.Attention(4.0), tokens, 0.0, 0.5, af.Fixed(0.25)).positions
-    network = af.double(lambda: eqx.nn.MLP("scalar", "scalar", 4, 1, jnp.tanh, key=jax.random.key(0), dtype=float))()
+    network = af.in_float64(
+        lambda: eqx.nn.MLP("scalar", "scalar", 4, 1, jnp.tanh, key=jax.random.key(0), dtype=float)
+    )()
     kernel = learned(network)
 
-    @af.double
+    @af.in_float64
     @eqx.filter_jit
     @eqx.filter_value_and_grad
     def loss(kernel):

@@ -128,7 +128,7 @@ def test_derivatives_with_respect_to_kappa():
 
         return jnp.mean(jax.vmap(one)(jnp.arange(32)))
 
-    reverse, forward = af.double(jax.jit(lambda k: (jax.grad(mean)(k), jax.jacfwd(mean)(k))))(0.3)
-    value, h = af.double(jax.jit(mean)), 1e-5
+    reverse, forward = af.in_float64(jax.jit(lambda k: (jax.grad(mean)(k), jax.jacfwd(mean)(k))))(0.3)
+    value, h = af.in_float64(jax.jit(mean)), 1e-5
     np.testing.assert_allclose(reverse, forward, rtol=1e-11)
     np.testing.assert_allclose(reverse, (value(0.3 + h) - value(0.3 - h)) / (2 * h), rtol=1e-7)

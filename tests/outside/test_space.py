@@ -66,8 +66,8 @@ def test_flow_map_noise_and_stability():
     kappa, until = 0.3, 0.5
     many = af.Tokens(np.tile(np.eye(3).ravel(), (4096, 1)), space=space)
     still = af.Perceptron(np.zeros((1, 9)), np.zeros(1), np.zeros((9, 1)), activation="tanh")
-    method, noise = af.Layers(0.005, af.updates.ProjectRenormalise()), af.Brownian(kappa, seed=1)
-    x = af.solve(still, many, until, save=af.save.Evenly(1), method=method, noise=noise).positions.values[-1]
+    method, noise = af.Layers(0.005, af.layer_updates.ProjectRenormalise()), af.Brownian(kappa, seed=1)
+    x = af.solve(still, many, until, save=af.saving.Evenly(1), method=method, noise=noise).positions.values[-1]
     trace = x.reshape(-1, 3, 3).trace(axis1=1, axis2=2) / 3
     # four standard errors, and the step: weak order 1 with relative error about rate^2 until h
     assert abs(trace.mean() - np.exp(-kappa * until)) < 4 * trace.std() / 64 + kappa**2 * until * 0.005 * 4
@@ -82,5 +82,5 @@ def test_distance_and_clusters():
     assert space.distance(x[0], y[0]) == pytest.approx(np.linalg.norm(one), rel=1e-7)
     tokens = af.tokens.clustered(space, centres=x[:3], n=20, spread=0.02, seed=0)
     assert af.observe.clusters(tokens, scale=0.4).count == 3
-    flow = af.solve(af.Attention(3.0), af.uniform(space, n=10, seed=0), 2.0, save=af.save.Evenly(4))
+    flow = af.solve(af.Attention(3.0), af.uniform(space, n=10, seed=0), 2.0, save=af.saving.Evenly(4))
     assert len(plots.draw_snapshots(flow).axes) % 3 == 0

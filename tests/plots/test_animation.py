@@ -28,7 +28,7 @@ SHORT = {"seconds": 3.0, "fps": 4, "width": 240}
 def flow():
     """Ten frames of twelve tokens on the circle, two clusters at the end."""
     tokens = af.tokens.clustered(af.Sphere(2), centres=np.eye(2), n=6, spread=0.3, seed=0)
-    return af.solve(af.Attention(9.0), tokens, 9.0, save=af.save.Evenly(9), method=af.Fixed(0.25))
+    return af.solve(af.Attention(9.0), tokens, 9.0, save=af.saving.Evenly(9), method=af.Fixed(0.25))
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def long():
 @pytest.fixture(scope="module")
 def batch():
     tokens = af.uniform(af.Sphere(3), n=8, seed=range(3))
-    return af.solve(af.Attention(4.0), tokens, 2.0, save=af.save.Evenly(4), method=af.Fixed(0.25))
+    return af.solve(af.Attention(4.0), tokens, 2.0, save=af.saving.Evenly(4), method=af.Fixed(0.25))
 
 
 def test_frames_are_even_in_time():
@@ -174,7 +174,7 @@ def test_the_player_has_the_same_numbers(long):
 def test_a_value_that_is_not_known_keeps_its_time():
     # Many tokens that have just begun to move: at some times the number of clusters depends on the threshold.
     start = af.uniform(af.Sphere(3), n=40, seed=0)
-    flow = af.solve(af.Attention(4.0), start, 1.0, save=af.save.Evenly(9), method=af.Fixed(0.25))
+    flow = af.solve(af.Attention(4.0), start, 1.0, save=af.saving.Evenly(9), method=af.Fixed(0.25))
     made = plots.animate(flow, **SHORT)
     data = json.loads(json.dumps(player_data(made), allow_nan=False))
     unknown = [panel for panel in data["panels"] if None in panel["y"]]

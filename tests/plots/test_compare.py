@@ -9,7 +9,7 @@ import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.plots.compare import MOST_MEMBERS, labels
 
-RUN = {"until": 9.0, "save": af.save.LogSpaced(8, 0.05), "method": af.Fixed(0.25)}
+RUN = {"until": 9.0, "save": af.saving.LogSpaced(8, 0.05), "method": af.Fixed(0.25)}
 
 
 def flow(beta):

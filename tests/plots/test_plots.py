@@ -23,7 +23,7 @@ from attnflow.spaces import CentredSphere, Euclidean, Product, Torus
 )
 def data(request):
     tokens = af.tokens.clustered(af.Sphere(request.param), centres=np.eye(request.param)[:2], n=10, spread=0.1, seed=0)
-    times = af.save.LogSpaced(30, 0.05)
+    times = af.saving.LogSpaced(30, 0.05)
     return FigureData.of(af.solve(af.Attention(9.0), tokens, 30.0, save=times, method=af.Fixed(0.25)))
 
 
@@ -114,7 +114,7 @@ def test_batches_and_fields_without_energy_are_drawn():
 )
 def test_every_space_has_figures(space, rows, labels):
     flow = af.solve(
-        af.Attention(2.0), af.uniform(space, n=12, seed=1), 1.0, save=af.save.Evenly(4), method=af.Fixed(0.125)
+        af.Attention(2.0), af.uniform(space, n=12, seed=1), 1.0, save=af.saving.Evenly(4), method=af.Fixed(0.125)
     )
     story = FigureData.of(flow)
     figure = plots.draw_snapshots(story, frames=[0, 4])

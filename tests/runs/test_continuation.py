@@ -28,8 +28,8 @@ CASES = {
     "adaptive, chunk 100": lambda: {"field": af.Attention(UNEQUAL), "chunk": 100},
     "fixed": lambda: {"field": af.Attention(UNEQUAL), "method": af.Fixed(0.07), "chunk": 4},
     "layers": lambda: {"field": af.Attention(UNEQUAL), "method": af.Layers(0.1), "chunk": 100},
-    "noise": lambda: {"field": af.Attention(2.0), "noise": af.Brownian(0.05), "method": af.Layers(0.1, af.updates.ProjectRenormalise())},
-    "stop": lambda: {"field": af.Attention(UNEQUAL), "stop": af.stop.Consensus(0.8), "chunk": 3},
+    "noise": lambda: {"field": af.Attention(2.0), "noise": af.Brownian(0.05), "method": af.Layers(0.1, af.layer_updates.ProjectRenormalise())},
+    "stop": lambda: {"field": af.Attention(UNEQUAL), "stop": af.stopping.Consensus(0.8), "chunk": 3},
     "observed": lambda: {
         "field": af.Attention(UNEQUAL),
         "observe": {"order": lambda t, mu: jnp.linalg.norm(mu.masses @ mu.positions), "host": lambda t, mu: float(np.asarray(mu.positions)[0, 0])},

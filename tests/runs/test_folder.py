@@ -104,7 +104,7 @@ def test_streamed_arrays_equal_the_library(whole):
         af.Attention(4.0),
         af.uniform(af.Sphere(3), n=12, seed=[0, 1]),
         4.0,
-        save=af.save.Evenly(40),
+        save=af.saving.Evenly(40),
         chunk=8,
         method=Adaptive(),
     )

@@ -96,9 +96,9 @@ def test_the_layers_of_a_trained_network_are_words():
     first = fields.Pre(attention, fields.LayerNorm([1.0, 2.0], [0.1, 0.2], 1e-5))
     field = first + fields.Pre(gated, fields.RmsNorm(eps=1e-6))
     made = spec.work
-    method = af.Alternate(1.0, update=af.updates.Renormalise(), sublayers=2)
+    method = af.Alternate(1.0, update=af.layer_updates.Renormalise(), sublayers=2)
     flows = [
-        af.solve(one, made.tokens, 2.0, method=way, save=af.save.EveryLayer(), keep=["positions"]).positions
+        af.solve(one, made.tokens, 2.0, method=way, save=af.saving.EveryLayer(), keep=["positions"]).positions
         for one, way in ((field, method), (made.field, made.method))
     ]
     np.testing.assert_array_equal(*flows)

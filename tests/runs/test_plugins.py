@@ -160,7 +160,7 @@ def test_a_run_records_and_keeps_its_plugins(here):
     same = af.solve(
         af.Attention(4.0, mask=af.Window(3, causal=False)),
         af.from_array(np.array([[1.0, 0.0], [np.cos(1.5), np.sin(1.5)]])),
-        2.0, save=af.save.Evenly(12), chunk=4,
+        2.0, save=af.saving.Evenly(12), chunk=4,
     )  # fmt: skip
     np.testing.assert_array_equal(flow.positions, same.positions)
     execute(parse_spec(PLAIN), here / "plain")

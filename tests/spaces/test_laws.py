@@ -50,7 +50,7 @@ class Compiled:
     def __init__(self, space):
         self.space = space
         for method in ("tangent", "retract", "distance"):
-            setattr(self, method, af.double(jax.jit(lambda *x, method=method: getattr(space, method)(*x))))
+            setattr(self, method, af.in_float64(jax.jit(lambda *x, method=method: getattr(space, method)(*x))))
 
     def __getattr__(self, name):
         return getattr(self.space, name)
@@ -80,7 +80,7 @@ def test_tangent_is_the_derivative_of_the_retraction(name):
     space, (x, rng) = compiled(name), sampled(name)
     v = rng.standard_normal(x.shape)
     p = space.tangent(x, v)
-    derivative = af.double(jax.jit(lambda x, v: jax.jvp(SPACES[name].retract, (x,), (v,))[1]))(x, v)
+    derivative = af.in_float64(jax.jit(lambda x, v: jax.jvp(SPACES[name].retract, (x,), (v,))[1]))(x, v)
     # some ten roundings of numbers below |v| max(gain)/min(gain) < 20
     np.testing.assert_allclose(p, derivative, rtol=0, atol=400 * EPS)
     np.testing.assert_allclose(space.tangent(x, p), p, rtol=0, atol=400 * EPS)

@@ -157,7 +157,9 @@ def test_a_torus_flow_is_that_of_its_angles():
 
     tokens = af.Tokens(torus.at(angles), masses, space=torus)
     betas = [1.0, 4.0]
-    flow = af.solve(af.Attention(af.Along("beta", betas)), tokens, 3.0, save=af.save.At([1.0, 3.0]), keep=["positions"])
+    flow = af.solve(
+        af.Attention(af.Along("beta", betas)), tokens, 3.0, save=af.saving.At([1.0, 3.0]), keep=["positions"]
+    )
     for k, beta in enumerate(betas):
         exact = solve_ivp(rate, (0, 3), angles.ravel(), args=(beta,), rtol=1e-11, atol=1e-12, t_eval=[1.0, 3.0])
         found = flow.positions.values[k, 1:] if flow.dataset.sizes["time"] == 3 else flow.positions.values[k]
@@ -173,10 +175,10 @@ def test_a_torus_flow_is_that_of_its_angles():
 def test_a_torus_run_goes_on_where_it_ended():
     tokens, times = af.uniform(Torus(2), n=8, seed=0), np.linspace(0.5, 4.0, 8)
     noise = Brownian(0.1, seed=3)
-    settings = {"method": af.Layers(0.125, af.updates.ProjectRenormalise()), "noise": noise}
-    whole = af.solve(af.Attention(3.0), tokens, 4.0, save=af.save.At(times), **settings)
-    part = af.solve(af.Attention(3.0), tokens, 2.0, save=af.save.At(times[:4]), **settings)
-    rest = part.continued(4.0, save=af.save.At(times[4:]))
+    settings = {"method": af.Layers(0.125, af.layer_updates.ProjectRenormalise()), "noise": noise}
+    whole = af.solve(af.Attention(3.0), tokens, 4.0, save=af.saving.At(times), **settings)
+    part = af.solve(af.Attention(3.0), tokens, 2.0, save=af.saving.At(times[:4]), **settings)
+    rest = part.continued(4.0, save=af.saving.At(times[4:]))
     np.testing.assert_array_equal(rest.positions.values, whole.positions.values)
 
 
@@ -255,10 +257,10 @@ def test_brownian_motion(name):
     tokens = af.Tokens(np.tile(first, (2048, 1)), space=space)
     noise, method = (
         Brownian(kappa, seed=af.Along("seed", range(6))),
-        af.Layers(until / steps, af.updates.ProjectRenormalise()),
+        af.Layers(until / steps, af.layer_updates.ProjectRenormalise()),
     )
     flow = af.solve(
-        rest(space.dim), tokens, until, save=af.save.Evenly(1), method=method, noise=noise, keep=("positions",)
+        rest(space.dim), tokens, until, save=af.saving.Evenly(1), method=method, noise=noise, keep=("positions",)
     )
     x = flow.positions.values[:, -1]
     assert space.defect(x).max() < 1e-15 * 4
@@ -298,7 +300,7 @@ def test_clusters_are_those_of_single_linkage(space, scale):
     centres[0] = np.asarray(space.retract(np.tile([-1.0, 1e-3], space.dim)[: space.dim]))
     tokens = af.tokens.clustered(space, centres=centres, n=75, spread=0.1, seed=2)
     x = np.asarray(tokens.positions)
-    matrix = af.double(jax.jit(lambda x: space.distance(x[:, None], x[None])))(x)
+    matrix = af.in_float64(jax.jit(lambda x: space.distance(x[:, None], x[None])))(x)
     matrix = (matrix + matrix.T) / 2 * (1 - np.eye(len(x)))
     expected = fcluster(linkage(squareform(matrix), "single"), scale, "distance")
     for some in (np.arange(600), np.arange(0, 600, 2)):  # cells for more than 512 tokens in low dimension, else search
@@ -340,10 +342,10 @@ def test_cells_ask_the_space_about_doubtful_pairs():
 def test_the_scale_of_clusters_is_that_of_the_kernel():
     """e^(beta (<x, y> - |x|^2)) = e^(-beta |x - y|^2 / 2) wherever |x| is constant."""
     for space in (Torus(2), Product(Sphere(3), Torus(1)), CentredSphere(4)):
-        flow = af.solve(af.Attention(16.0), af.uniform(space, n=4), 0.1, save=af.save.Evenly(1), keep=["positions"])
+        flow = af.solve(af.Attention(16.0), af.uniform(space, n=4), 0.1, save=af.saving.Evenly(1), keep=["positions"])
         assert flow.scale() == 0.25
     tokens = af.uniform(Product(Euclidean(1), Torus(1)), n=4)
-    flow = af.solve(af.Attention(16.0), tokens, 0.1, save=af.save.Evenly(1), keep=["positions"])
+    flow = af.solve(af.Attention(16.0), tokens, 0.1, save=af.saving.Evenly(1), keep=["positions"])
     with pytest.raises(InvalidInput, match="pass `scale`"):
         flow.scale()
 

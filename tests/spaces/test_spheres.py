@@ -100,7 +100,7 @@ def test_tangent_is_the_derivative_of_the_retraction(name):
     space, rng = IMAGES[name], np.random.default_rng(1)
     x, v = space.sample(rng, 20), rng.standard_normal((20, 5))
     p = space.tangent(x, v)
-    derivative = af.double(lambda x, v: jax.jvp(space.retract, (jnp.asarray(x),), (jnp.asarray(v),))[1])(x, v)
+    derivative = af.in_float64(lambda x, v: jax.jvp(space.retract, (jnp.asarray(x),), (jnp.asarray(v),))[1])(x, v)
     # |v/gain| < 8, stretched by at most 2, some ten roundings
     np.testing.assert_allclose(p, derivative, rtol=0, atol=160 * EPS)
     np.testing.assert_allclose(space.tangent(x, p), p, rtol=0, atol=160 * EPS)

@@ -169,7 +169,7 @@ def test_a_plateau_is_not_resolved_by_a_series():
     """Four clusters at beta = 100 drift by 4e-41; a series would return its rounding as if it were real."""
     x = np.repeat([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], 16, axis=0)
     x[:16] = [[np.cos(0.02), np.sin(0.02)]]
-    flow = af.solve(af.Attention(100.0, sum=Circle(1e-12, 112)), af.from_array(x), 1.0, save=af.save.Evenly(4))
+    flow = af.solve(af.Attention(100.0, sum=Circle(1e-12, 112)), af.from_array(x), 1.0, save=af.saving.Evenly(4))
     assert flow.outcome.ending.value == "frozen" or not flow.resolved.values.any()
     assert (flow.dataset["speed"].values > 0).any()
 
@@ -178,7 +178,7 @@ def test_solve_and_energy_use_the_sums():
     """A flow by series is that by tiles, to the tolerance of the integration; and so is its energy."""
     tokens = af.uniform(af.Sphere(2), n=300)
     flows = [
-        af.solve(af.Attention(6.0, sum=s), tokens, 1.0, method=af.Fixed(0.1), save=af.save.Evenly(3))
+        af.solve(af.Attention(6.0, sum=s), tokens, 1.0, method=af.Fixed(0.1), save=af.saving.Evenly(3))
         for s in (Circle(1e-12, 48), Tiled())
     ]
     # ten steps of four stages, each off by 1e-12, grow by at most e^(2 t)

@@ -231,7 +231,7 @@ def test_trust_counts_the_mass_that_is_seen():
             assert not is_trusted(sum_, mask, True, place, masses, little)
 
 
-@af.double
+@af.in_float64
 @eqx.filter_jit
 def is_trusted(sum_, mask, at_tokens, place, masses, total):
     side = (jnp.ones((4, 2)), place)

@@ -25,7 +25,7 @@ def test_a_measure_is_made_inside_compiled_code():
         assert (mu.n, mu.dim, mu.space) == (7, 3, af.Sphere(3))
         return jnp.sum(field.velocity(mu, 0.3) ** 2)
 
-    both = af.double(jax.jit(jax.value_and_grad(value)))
+    both = af.in_float64(jax.jit(jax.value_and_grad(value)))
     found, slope = both(tokens.positions)
     np.testing.assert_allclose(found, np.sum(field.velocity(tokens, 0.3) ** 2), rtol=40 * EPS)
     step = np.random.default_rng(0).standard_normal((7, 3))
@@ -37,7 +37,7 @@ def test_a_measure_is_made_inside_compiled_code():
 
 def test_a_measure_moves_with_advance():
     tokens = PROMPTS[0]
-    moved = af.double(jax.jit(lambda x: af.advance(af.Attention(2.0), af.Measure(x), 0.0, 1.0, af.Fixed(0.1))))
+    moved = af.in_float64(jax.jit(lambda x: af.advance(af.Attention(2.0), af.Measure(x), 0.0, 1.0, af.Fixed(0.1))))
     found = moved(tokens.positions)
     assert isinstance(found, af.Measure)
     alone = af.advance(af.Attention(2.0), tokens, 0.0, 1.0, af.Fixed(0.1))
@@ -130,7 +130,7 @@ def test_a_table_refuses_real_places():
         af.Attention(1.0, mask=af.masks.Table(np.eye(3, dtype=bool))),
         af.Tokens(np.eye(3), place=[0.0, 1.0, 2.0]),
     )
-    for call in (lambda: field.velocity(tokens), lambda: af.double(jax.jit(lambda x: field.drive(tokens.moved(x))))(np.eye(3))):  # fmt: skip
+    for call in (lambda: field.velocity(tokens), lambda: af.in_float64(jax.jit(lambda x: field.drive(tokens.moved(x))))(np.eye(3))):  # fmt: skip
         with pytest.raises(InvalidInput, match="float64.*Causal or Window"):
             call()
     with pytest.raises(InvalidInput, match="`width` is 0"):

@@ -13,6 +13,7 @@ from attnflow.control.matching import Matching, MatchMeasures, match_measures
 from attnflow.control.schedule import Schedule, chain, layers, units
 from attnflow.control.splitting import split
 from attnflow.control.triangular import shear, triangular
+from attnflow.lazy import listing
 
 __all__ = [
     "LineMatch",
@@ -41,3 +42,4 @@ __all__ = [
     "units",
     "wasserstein",
 ]
+__dir__ = listing(__all__)

@@ -9,9 +9,10 @@ import numpy as np
 from attnflow.control.schedule import Schedule
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Affine, Drift, MeanAttention, Perceptron, PerLayer, ReluUnit
-from attnflow.fields.in_turn import InTurn
+from attnflow.fields.exact.in_turn import InTurn
 from attnflow.flows import Layers
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
+from attnflow.special.quotients import host_expm1_ratio
 
 FORMAT = 1
 KINDS: dict[str, tuple[type[AbstractField], tuple[str, ...]]] = {
@@ -69,8 +70,7 @@ def residual_layers(schedule: Schedule) -> tuple[np.ndarray, np.ndarray, np.ndar
         elif isinstance(kind, ReluUnit):
             w, inner = _value(kind.outer)[rows], _value(kind.inner)[rows]
             k = np.sum(w * inner, axis=1) * t[here]
-            safe = np.where(k == 0, 1.0, k)
-            u[here] = (t[here] * np.where(k == 0, 1.0, np.expm1(safe) / safe))[:, None] * w
+            u[here] = (t[here] * host_expm1_ratio(k))[:, None] * w
             a[here], b[here] = inner, _value(kind.bias)[rows]
         else:
             raise InvalidInput(

@@ -14,7 +14,7 @@ from attnflow.checks import instance
 from attnflow.compilations import make_room
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractExact, AbstractField, AtPoints, AtTokens, ReluUnit
-from attnflow.fields.in_turn import InTurn, choose_kind, lipschitz, multiple, stack_size
+from attnflow.fields.exact.in_turn import InTurn, choose_kind, lipschitz, multiple, stack_size
 from attnflow.flows import Adaptive, flow_map
 from attnflow.precision import full_precision
 from attnflow.spaces import AbstractSpace, Euclidean

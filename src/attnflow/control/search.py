@@ -13,7 +13,7 @@ from attnflow.control.schedule import Schedule
 from attnflow.control.sphere import SpherePlanner
 from attnflow.control.stage import AbstractPlanner, NoPlan, Plan, Stage
 from attnflow.errors import InvalidInput
-from attnflow.fields.in_turn import InTurn
+from attnflow.fields.exact.in_turn import InTurn
 from attnflow.flows import Layers, solve
 from attnflow.flows.outcome import Ending, Outcome, Reached
 from attnflow.flows.sink import Layout, Variable

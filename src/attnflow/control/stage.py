@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from attnflow.fields import AbstractExact, AtTokens, Drift, MeanAttention, ReluUnit
-from attnflow.fields.exact import constant
+from attnflow.fields.exact.base import constant
 from attnflow.interrupts import raise_if_interrupted
 from attnflow.precision import full_precision
 from attnflow.spaces import Euclidean, Sphere

@@ -19,12 +19,12 @@ from attnflow.flows.driver import Control, Drive
 from attnflow.flows.methods import AbstractMethod
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
 from attnflow.flows.result import AbstractResult
-from attnflow.flows.save import Save
+from attnflow.flows.saving import Save
 from attnflow.flows.sink import AbstractSink, Layout, Variable
 from attnflow.flows.stepper import AbstractSingle, Rows, Slice
 from attnflow.flows.work import AbstractWork, Driven
 from attnflow.kernels import AbstractKernel
-from attnflow.precision import double
+from attnflow.precision import in_float64
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 
@@ -310,7 +310,7 @@ def legendre_slope(degree: int, d: int, s: np.ndarray) -> Any:
     return degree * (degree + d - 2) / (d - 1) * legendre(degree - 1, d + 2, s)
 
 
-@double
+@in_float64
 def _profile(kernel: AbstractKernel, d: int, s: np.ndarray) -> np.ndarray:
     """The kernel as a function of <x, y> = s, divided by its largest size on a grid."""
     first = jnp.eye(1, d, dtype=float)
@@ -324,7 +324,7 @@ def _profile(kernel: AbstractKernel, d: int, s: np.ndarray) -> np.ndarray:
     return values / np.abs(grid).max() if kernel.is_signed else np.exp(values - grid.max())
 
 
-@double
+@in_float64
 def _weights(field: Attention, place: np.ndarray) -> np.ndarray:
     """What the mask gives the earlier tokens in the sum of the last one; 1 in all."""
     bias = np.broadcast_to(np.asarray(field.mask.bias(jnp.asarray(place[-1:]), jnp.asarray(place))), (1, len(place)))[

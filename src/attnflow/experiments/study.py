@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 OnProgress = Callable[[Progress], None]
-Maker = "Callable[[], xr.Dataset] | AbstractWork | tuple[Any, ...]"
+Maker: TypeAlias = "Callable[[], xr.Dataset] | AbstractWork | tuple[Any, ...]"
 
 
 class Study:
@@ -93,7 +93,7 @@ class Study:
             yield item
         self.window = begin, end
 
-    def parts(self, makers: "Mapping[str, Maker]") -> "dict[str, xr.Dataset]":
+    def parts(self, makers: Mapping[str, Maker]) -> "dict[str, xr.Dataset]":
         """One part after the other, by name: (function, *arguments), a function without arguments, or work.
 
         Progress is said by name, and every part counts as the same share of the whole.
@@ -101,7 +101,8 @@ class Study:
         found = {}
         for name, maker in self.along(makers.items()):
             self.progress(name, 0.0)
-            found[name] = self.part(name, functools.partial(*maker) if isinstance(maker, tuple) else maker)
+            make: Any = functools.partial(*maker) if isinstance(maker, tuple) else maker
+            found[name] = self.part(name, make)
         return found
 
     def refined(self, name: str, work: Solve, order: int = 4) -> "xr.Dataset":
@@ -111,9 +112,9 @@ class Study:
         Richardson's extrapolation; rounding is not in it. Both flows are parts of their own, which stream their rows
         to disk and resume. `order` is the order of the method that the claims rely on, 4 for the default rule.
         """
-        method = instance("method", work.method, Fixed, "Fixed(step), whose step is halved")
+        method: Any = instance("method", work.method, Fixed, "Fixed(step), whose step is halved")
         finer = dataclasses.replace(work, method=dataclasses.replace(method, step=method.step / 2))
-        both = {f"{name}-coarse": work, f"{name}-fine": finer}
+        both: dict[str, Maker] = {f"{name}-coarse": work, f"{name}-fine": finer}
         coarse, fine = self.parts(both).values()
         numbers = [key for key, variable in fine.data_vars.items() if variable.dtype.kind == "f"]
         return fine.assign({f"{key}_error": abs(fine[key] - coarse[key]) / (2**order - 1) for key in numbers})

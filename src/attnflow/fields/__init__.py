@@ -1,18 +1,19 @@
 """Fields: what a token at x feels from the measure mu at time t."""
 
 from attnflow.fields.activations import AbstractActivation, Custom, Gelu, GeluTanh, Relu, Silu, Tanh
-from attnflow.fields.affine import Affine
 from attnflow.fields.attention import Attention
 from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Multiple, Total
-from attnflow.fields.drift import Drift
 from attnflow.fields.encodings import AbstractEncoding, NoEncoding, Rotary, Sinusoidal, sinusoids
-from attnflow.fields.exact import AbstractExact, carry_stretching
+from attnflow.fields.exact.affine import Affine
+from attnflow.fields.exact.base import AbstractExact, carry_stretching
+from attnflow.fields.exact.drift import Drift
+from attnflow.fields.exact.in_turn import InTurn
+from attnflow.fields.exact.mean_attention import MeanAttention
+from attnflow.fields.exact.units import ReluUnit
 from attnflow.fields.features import Features
 from attnflow.fields.gated import GatedPerceptron
-from attnflow.fields.in_turn import InTurn
 from attnflow.fields.linear import Biased, Identity, Matrix
 from attnflow.fields.maps import AbstractLinearMap
-from attnflow.fields.mean_attention import MeanAttention
 from attnflow.fields.normalisers import AbstractNormaliser, Hardmax, Sinkhorn, Softmax, Unnormalised
 from attnflow.fields.norms import AbstractNorm, LayerNorm, Mix, Ngpt, Peri, Pre, RmsNorm, Scaled, Unit
 from attnflow.fields.pairs import Pairs
@@ -21,8 +22,8 @@ from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens
 from attnflow.fields.rescaled import Rescaled
 from attnflow.fields.structure import Part
 from attnflow.fields.timed import breaks
-from attnflow.fields.units import ReluUnit
 from attnflow.fields.weights import AbstractWeight, Constant, Function, Interpolated, PerLayer, Pieces, Random
+from attnflow.lazy import listing
 
 __all__ = [
     "AbstractActivation",
@@ -88,3 +89,4 @@ __all__ = [
     "carry_stretching",
     "sinusoids",
 ]
+__dir__ = listing(__all__)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from attnflow.checks import not_instance
 from attnflow.errors import InvalidInput
-from attnflow.precision import double
+from attnflow.precision import in_float64
 
 Numbers = Float[Array | np.ndarray, "*shape"]
 
@@ -36,11 +36,11 @@ class AbstractActivation(eqx.Module):
 class Relu(AbstractActivation):
     """max(z, 0), with s(z) = max(z, 0)^2 / 2."""
 
-    @double
+    @in_float64
     def __call__(self, z: Any) -> Numbers:
         return jax.nn.relu(jnp.asarray(z))
 
-    @double
+    @in_float64
     def antiderivative(self, z: Any) -> Numbers:
         return jax.nn.relu(jnp.asarray(z)) ** 2 / 2
 
@@ -54,11 +54,11 @@ class Gelu(AbstractActivation):
     s(z) = ((z^2 - 1) Phi(z) + z phi(z)) / 2 with the normal density phi; like that of `Relu` it vanishes at -infinity.
     """
 
-    @double
+    @in_float64
     def __call__(self, z: Any) -> Numbers:
         return jax.nn.gelu(jnp.asarray(z), approximate=False)
 
-    @double
+    @in_float64
     def antiderivative(self, z: Any) -> Numbers:
         z = jnp.asarray(z)
         density = jnp.exp(-(z**2) / 2) / np.sqrt(2 * np.pi).item()
@@ -74,7 +74,7 @@ class GeluTanh(AbstractActivation):
     It is off by at most 5e-4. Its antiderivative is not known in closed form, so it makes no potential.
     """
 
-    @double
+    @in_float64
     def __call__(self, z: Any) -> Numbers:
         return jax.nn.gelu(jnp.asarray(z), approximate=True)
 
@@ -91,11 +91,11 @@ class Silu(AbstractActivation):
     s(z) = z log(1 + e^z) + Li_2(-e^z) with the dilogarithm Li_2; it vanishes at -infinity.
     """
 
-    @double
+    @in_float64
     def __call__(self, z: Any) -> Numbers:
         return jax.nn.silu(jnp.asarray(z))
 
-    @double
+    @in_float64
     def antiderivative(self, z: Any) -> Numbers:
         return _integral_of_silu(jnp.asarray(z))
 
@@ -106,11 +106,11 @@ class Silu(AbstractActivation):
 class Tanh(AbstractActivation):
     """tanh(z), with s(z) = log cosh z."""
 
-    @double
+    @in_float64
     def __call__(self, z: Any) -> Numbers:
         return jnp.tanh(jnp.asarray(z))
 
-    @double
+    @in_float64
     def antiderivative(self, z: Any) -> Numbers:
         z = jnp.asarray(z)
         size = jnp.abs(z)
@@ -126,7 +126,7 @@ class Custom(AbstractActivation):
 
     function: Callable[[Any], Any] = eqx.field(static=True)
 
-    @double
+    @in_float64
     def __call__(self, z: Any) -> Numbers:
         return self.function(jnp.asarray(z))
 

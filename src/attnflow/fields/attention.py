@@ -61,6 +61,14 @@ class Attention(AbstractField):
         encoding: `Rotary()` or `Sinusoidal(size)`: places in the logits.
         sum: how pairs are summed; left out, `solve` and `prepare` choose, and a bare `velocity` uses `Tiled()`.
 
+    Attributes:
+        kernel: the kernel; `Exponential(beta)` where `beta` was given.
+        features: what queries and keys are made of: `features.query`, `features.key` and `features.encoding`.
+        value: the map V.
+        output: the matrices O_h, None for the identity.
+        output_bias: the bias of the output, None for none.
+        normaliser, mask, sum, average: as given, or what stands for them.
+
     Theory: arXiv:2312.10794; USA0 is the clock of arXiv:2410.06833.
     """
 
@@ -90,6 +98,7 @@ class Attention(AbstractField):
         encoding: AbstractEncoding | None = None,
         sum: AbstractSum | None = None,
     ):
+        """The field with these parts; `Arguments` above say what each of them is."""
         if isinstance(beta, AbstractKernel):
             raise InvalidInput(f"`beta` is the kernel {type(beta).__name__}; write Attention(kernel=...).")
         if (beta is None) == (kernel is None):
@@ -138,6 +147,7 @@ class Attention(AbstractField):
 
     @property
     def laws(self) -> Laws:
+        """What attention with these parts promises: to be the same after rotations, for instance."""
         features, output = self.features, self.output
         weights = [features.query.is_continuous, features.key.is_continuous, self.value.is_continuous]
         bare = features.is_plain and isinstance(self.value, Identity) and output is None
@@ -149,6 +159,7 @@ class Attention(AbstractField):
         )
 
     def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        """The vector felt at the points of `query`, of all heads together; `drive` is the function for people."""
         pairs, given = self.pairs(t, query, mu)
         heads, output = self.heads, self.output
         if heads is None and output is None:
@@ -227,9 +238,11 @@ class Attention(AbstractField):
         return pairs, Keys() if keys_are_values else self.value(t, y)
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        """The one sum over pairs that attention needs, when it is evaluated on `space`."""
         return (self._summed(space),)
 
     def check_parameters(self, tokens: Tokens | Measure) -> None:
+        """Refuse matrices and places that do not fit these tokens."""
         counts, d = self._counts(), tokens.dim
         heads = max(counts, default=None)
         for count in counts:

@@ -17,7 +17,7 @@ from attnflow.errors import InvalidInput, NotFinite
 from attnflow.fields import structure
 from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens, Points, as_query
 from attnflow.fields.structure import Inner, Part
-from attnflow.precision import double, full_precision, is_concrete, is_traced
+from attnflow.precision import full_precision, in_float64, is_concrete, is_traced
 from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Measure, Tokens, onto
 
@@ -168,6 +168,7 @@ class AbstractField(eqx.Module):
         return _stated_error(self, t, _query(at, place), _measure(mu).measure)
 
     def __add__(self, other: "AbstractField") -> "AbstractField":
+        """The sum of two fields, as drives."""
         if not isinstance(other, AbstractField):
             return NotImplemented
         mine, theirs = (f.parts if isinstance(f, Total) else (f,) for f in (self, other))
@@ -198,9 +199,11 @@ class AbstractField(eqx.Module):
             return self * (divisor.map(lambda v: 1 / v) if isinstance(divisor, Along) else 1 / divisor)
 
     def __neg__(self) -> "AbstractField":
+        """The field times -1."""
         return self * -1.0
 
     def __sub__(self, other: "AbstractField") -> "AbstractField":
+        """The difference of two fields, as drives."""
         return self + -other if isinstance(other, AbstractField) else NotImplemented
 
 
@@ -290,18 +293,18 @@ class AbstractLayered(AbstractField):
         """Where the layer that runs at time t puts the points of `query`."""
 
 
-@double
+@in_float64
 def _drive(field: AbstractField, t: Any, query: AbstractQuery, mu: Measure) -> Points:
     return query.kept(mu, field.formula(t, query, mu))
 
 
-@double
+@in_float64
 def tangent_drive(field: AbstractField, t: Any, query: AbstractQuery, mu: Measure) -> Points:
     """The pure form of `velocity`, for one system."""
     return query.kept(mu, mu.space.tangent(query.points(mu), field.formula(t, query, mu)))
 
 
-@double
+@in_float64
 @eqx.filter_jit
 def _stated_error(field: AbstractField, t: Any, query: AbstractQuery, mu: Measure) -> Any:
     return structure.stated_error(field, t, query, mu)
@@ -354,7 +357,7 @@ def _finite(name: str, found: Any) -> Any:
     return found
 
 
-@double
+@in_float64
 def _velocity(field: AbstractField, t: Any, query: AbstractQuery, mu: Tokens | Measure) -> Velocities:
     systems = members(field, mu)
     axes: Any = None

@@ -14,7 +14,11 @@ from attnflow import describe
 from attnflow.axes import Batched, Number, positive, scalar
 from attnflow.checks import shown, whole
 from attnflow.errors import InvalidInput
-from attnflow.precision import double
+from attnflow.lazy import listing
+from attnflow.precision import in_float64
+
+__all__ = ["AbstractEncoding", "NoEncoding", "Rotary", "Sinusoidal", "sinusoids"]
+__dir__ = listing(__all__)
 
 Features = Float[Array, "*head point feature"]
 PAIRINGS = ("neighbours", "halves")
@@ -133,7 +137,7 @@ def _even(turned: Any) -> int | None:
     return None if turned is None else int(turned)
 
 
-@double
+@in_float64
 def sinusoids(place: Any, dim: int, base: Any = 1e4) -> Any:
     """Vectors p(place) of norm 1 in R^dim: sqrt(2/dim) (sin, cos)(place * base^(-2i/dim)); arXiv:1706.03762.
 

@@ -12,7 +12,7 @@ from attnflow.fields.perceptron import check_outwards, outwards, required
 from attnflow.fields.queries import AbstractQuery
 from attnflow.fields.structure import Part
 from attnflow.fields.weights import AbstractWeight
-from attnflow.precision import double
+from attnflow.precision import in_float64
 from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Measure, Tokens
 
@@ -55,7 +55,7 @@ class GatedPerceptron(AbstractField):
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return ()
 
-    @double
+    @in_float64
     def map(self, t: Any, x: Any) -> Any:
         """W (sigma(G x + g) * (U x + u)) + c for every row of `x`."""
         x = jnp.asarray(x)

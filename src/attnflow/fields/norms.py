@@ -29,9 +29,13 @@ from attnflow.fields.queries import AbstractQuery
 from attnflow.fields.structure import Inner, Part
 from attnflow.fields.timed import Switch
 from attnflow.fields.weights import AbstractWeight, as_weight
-from attnflow.precision import double
+from attnflow.lazy import listing
+from attnflow.precision import in_float64
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 from attnflow.tokens import Measure, Tokens
+
+__all__ = ["AbstractNorm", "LayerNorm", "Mix", "Ngpt", "Peri", "Pre", "RmsNorm", "Scaled", "Unit"]
+__dir__ = listing(__all__)
 
 
 class AbstractNorm(eqx.Module):
@@ -272,7 +276,7 @@ class Mix(AbstractLayered):
         turn = pull - jnp.sum(theta * pull, axis=-1, keepdims=True) * theta
         return jnp.where(self.switch.is_on(jnp.asarray(t, float)), pull, jnp.sum(theta * x, -1, keepdims=True) * turn)
 
-    @double
+    @in_float64
     def layer(self, t: Any, step: Any, query: AbstractQuery, mu: Measure) -> Points:
         x = jnp.asarray(query.points(mu))
         change = jnp.asarray(step, x.dtype) * _normalised(self, t, query, mu)

@@ -14,7 +14,7 @@ from attnflow.fields.linear import as_weights
 from attnflow.fields.queries import AbstractQuery
 from attnflow.fields.structure import Inner, Part, matrix_bound
 from attnflow.fields.weights import AbstractWeight, Constant, as_weight
-from attnflow.precision import double
+from attnflow.precision import in_float64
 from attnflow.spaces import AbstractSpace, Euclidean
 from attnflow.tokens import Measure, Tokens
 
@@ -57,7 +57,7 @@ class Perceptron(AbstractField):
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return ()
 
-    @double
+    @in_float64
     def map(self, t: Any, x: Any) -> Any:
         """W sigma(A x + b) + c for every row of `x`."""
         x = jnp.asarray(x)
@@ -120,7 +120,7 @@ class Potential(AbstractField):
                 "Perceptron."
             )
 
-    @double
+    @in_float64
     def potential(self, x: Any) -> Float[Array | np.ndarray, "*point"]:
         """U at points of shape (..., dim)."""
         x = jnp.asarray(x)

@@ -23,7 +23,7 @@ from attnflow.fields.queries import AbstractQuery, AtTokens
 from attnflow.fields.structure import Inner, Part
 from attnflow.fields.weights import Constant
 from attnflow.kernels import Exponential
-from attnflow.precision import double, is_concrete, is_traced
+from attnflow.precision import in_float64, is_concrete, is_traced
 from attnflow.spaces import AbstractSpace, Euclidean
 from attnflow.tokens import Measure, Tokens, all_present
 
@@ -117,7 +117,7 @@ class Rescaled(AbstractField):
         features = _resolved(beta, (factor * pairs.query, factor * pairs.own, factor * key))
         return eqx.tree_at(lambda p: (p.query, p.own, p.key), pairs, features)
 
-    @double
+    @in_float64
     def matrix(self, t: Any, tokens: Tokens) -> Float[Array | np.ndarray, "token token"]:
         """A_ij, the weight that token i gives to token j at time t, z_i the positions of `tokens`; one system."""
         tokens.single()
@@ -128,12 +128,12 @@ class Rescaled(AbstractField):
         pairs = self.pairs(t, AtTokens(), tokens.measure)
         return self.attention.normaliser(pairs, jnp.eye(tokens.n, dtype=pairs.key.dtype))
 
-    @double
+    @in_float64
     def to_raw(self, t: Any, z: Float[Array | np.ndarray, "*batch dim"]) -> Float[Array | np.ndarray, "*batch dim"]:
         """x = e^(tV) z: from the coordinates of this field to those of `attention`."""
         return self._exponential(t, z, 1.0)
 
-    @double
+    @in_float64
     def from_raw(self, t: Any, x: Float[Array | np.ndarray, "*batch dim"]) -> Float[Array | np.ndarray, "*batch dim"]:
         """z = e^(-tV) x: from the coordinates of `attention` to those of this field."""
         return self._exponential(t, x, -1.0)

@@ -19,7 +19,11 @@ from attnflow.errors import InvalidInput, TooLarge
 from attnflow.feasible import require_memory
 from attnflow.fields.maps import AbstractLinearMap
 from attnflow.fields.timed import AbstractTimed, layer_breaks, piece, times_before
+from attnflow.lazy import listing
 from attnflow.precision import is_concrete
+
+__all__ = ["AbstractWeight", "Constant", "Function", "Interpolated", "PerLayer", "Pieces", "Random", "as_weight"]
+__dir__ = listing(__all__)
 
 
 class AbstractWeight(AbstractTimed):

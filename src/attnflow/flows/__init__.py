@@ -26,13 +26,14 @@ from attnflow.flows.noises import AbstractIto, AbstractNoise, AbstractStratonovi
 from attnflow.flows.observables import Observable, Views
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
 from attnflow.flows.result import AbstractResult
-from attnflow.flows.save import AbstractTimes, At, Evenly, EveryLayer, LogSpaced
+from attnflow.flows.saving import AbstractTimes, At, Evenly, EveryLayer, LogSpaced
 from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout, Variable
 from attnflow.flows.solve import Solve, solve
 from attnflow.flows.stepper import AbstractSingle, AbstractStepper, Rows, Slice
-from attnflow.flows.stop import AbstractStop, Consensus, Frame, Still, When
+from attnflow.flows.stopping import AbstractStop, Consensus, Frame, Still, When
 from attnflow.flows.trajectory import AbstractTrajectory, Trajectory
 from attnflow.flows.work import AbstractWork, Driven
+from attnflow.lazy import listing
 
 __all__ = [
     "AbstractIto",
@@ -102,3 +103,4 @@ __all__ = [
     "solve",
     "solve_long",
 ]
+__dir__ = listing(__all__)

@@ -14,7 +14,7 @@ from attnflow.fields import AbstractField, breaks
 from attnflow.flows.methods import AbstractMethod, Adaptive, Layers, ProjectRenormalise
 from attnflow.flows.noises import AbstractNoise, check_noise
 from attnflow.flows.system import Particles
-from attnflow.precision import double, is_concrete, is_traced
+from attnflow.precision import in_float64, is_concrete, is_traced
 from attnflow.tokens import Measure, Tokens
 
 T = TypeVar("T", Tokens, Measure)
@@ -26,7 +26,7 @@ def default_method(noisy: bool) -> AbstractMethod:
     return Layers(0.01, ProjectRenormalise()) if noisy else Adaptive()
 
 
-@double
+@in_float64
 def advance(
     field: AbstractField,
     tokens: T,

@@ -22,7 +22,7 @@ from attnflow.flows.observables import Broken, Observers, Views
 from attnflow.flows.outcome import Ending, Outcome, Pace, Progress
 from attnflow.flows.sink import AbstractSink, Checkpoint, InMemory, Layout, Tables, Variable
 from attnflow.flows.stepper import AbstractStepper, Rows
-from attnflow.flows.stop import Frame
+from attnflow.flows.stopping import Frame
 from attnflow.flows.work import AbstractWork, Driven
 from attnflow.interrupts import Cancelled, interruptible, raise_if_interrupted
 from attnflow.precision import full_precision

@@ -19,7 +19,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, breaks
 from attnflow.flows.methods import AbstractMethod, AbstractSystem, Adaptive
 from attnflow.flows.methods.layers import layer_number
-from attnflow.flows.save import AbstractTimes, Evenly
+from attnflow.flows.saving import AbstractTimes, Evenly
 from attnflow.flows.solve import solve
 from attnflow.flows.system import Carried, Particles
 from attnflow.flows.trajectory import Trajectory

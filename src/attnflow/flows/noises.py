@@ -13,8 +13,12 @@ from attnflow.checks import flag, instance
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField, Points
 from attnflow.fields.queries import AbstractQuery, AtTokens
+from attnflow.lazy import listing
 from attnflow.precision import is_traced
 from attnflow.tokens import Measure, Tokens
+
+__all__ = ["AbstractIto", "AbstractNoise", "AbstractStratonovich", "Brownian", "RandomValues"]
+__dir__ = listing(__all__)
 
 
 class AbstractNoise(eqx.Module):

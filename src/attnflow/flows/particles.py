@@ -20,7 +20,7 @@ from attnflow.flows.observables import Views
 from attnflow.flows.outcome import Ending, Outcome, Reached
 from attnflow.flows.sink import Layout, Variable
 from attnflow.flows.stepper import AbstractStepper, Rows, Slice
-from attnflow.flows.stop import conditions
+from attnflow.flows.stopping import conditions
 from attnflow.flows.system import Particles
 from attnflow.observe.energy import frame, lyapunov
 from attnflow.tokens import Measure

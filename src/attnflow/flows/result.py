@@ -8,7 +8,7 @@ from typing import Any, Self
 from attnflow.errors import InvalidInput
 from attnflow.flows.driver import Control, Drive
 from attnflow.flows.outcome import Ending, Outcome, Progress
-from attnflow.flows.save import Save
+from attnflow.flows.saving import Save
 from attnflow.flows.sink import InMemory
 
 

@@ -20,9 +20,9 @@ from attnflow.flows.noises import AbstractNoise, check_noise
 from attnflow.flows.observables import Observe
 from attnflow.flows.outcome import Progress
 from attnflow.flows.particles import BUILT_IN, FlowingTokens
-from attnflow.flows.save import Evenly, Save, as_times
+from attnflow.flows.saving import Evenly, Save, as_times
 from attnflow.flows.sink import AbstractSink
-from attnflow.flows.stop import AbstractStop, conditions
+from attnflow.flows.stopping import AbstractStop, conditions
 from attnflow.flows.trajectory import Trajectory
 from attnflow.flows.work import AbstractWork, Driven
 from attnflow.tokens import Tokens

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.fields.base import AbstractField, AbstractLayered, Total, tangent_drive
-from attnflow.fields.exact import as_exact, stretching
+from attnflow.fields.exact.base import as_exact, stretching
 from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens
 from attnflow.fields.timed import layer_time
 from attnflow.flows.methods.base import AbstractSystem, State

@@ -10,7 +10,7 @@ import numpy as np
 from attnflow.checks import end_time, whole
 from attnflow.errors import InvalidInput
 from attnflow.flows.outcome import Outcome
-from attnflow.flows.save import At, Save, continued, saved_times
+from attnflow.flows.saving import At, Save, continued, saved_times
 from attnflow.flows.sink import Checkpoint
 from attnflow.flows.stepper import AbstractStepper
 

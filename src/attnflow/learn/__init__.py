@@ -1,5 +1,6 @@
 """Learn: fit the weights of a field by gradients through the flow (residual networks, neural ODEs)."""
 
+from attnflow.lazy import listing
 from attnflow.learn.classifier import Classifier, padded
 from attnflow.learn.data import interleaved_classes
 from attnflow.learn.fit import Fit, Fitted, cross_entropy, fit, trainable
@@ -17,3 +18,4 @@ __all__ = [
     "residual_network",
     "trainable",
 ]
+__dir__ = listing(__all__)

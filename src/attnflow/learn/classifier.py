@@ -13,7 +13,7 @@ from attnflow.axes import finite_array, positive
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows import AbstractMethod, Fixed, advance
-from attnflow.precision import double, is_concrete
+from attnflow.precision import in_float64, is_concrete
 from attnflow.spaces import Euclidean
 from attnflow.tokens import Tokens, from_array
 
@@ -73,19 +73,19 @@ class Classifier(eqx.Module):
         """Dimension of the space in which the points flow."""
         return self.readout.shape[1]
 
-    @double
+    @in_float64
     def __call__(self, points: Points) -> Float[Array | np.ndarray, "point class"]:
         """Probabilities of the classes."""
         return jax.nn.softmax(self.scores(points), axis=-1)
 
-    @double
+    @in_float64
     def scores(self, points: Points) -> Float[Array | np.ndarray, "point class"]:
         """R x(T) + r: the logarithms of the probabilities up to a constant for each point."""
         x = jnp.asarray(self._moved(points, 0.0, self.until))
         scores = x @ jnp.asarray(self.readout, x.dtype).T
         return scores + jnp.broadcast_to(jnp.asarray(self.bias, x.dtype), scores.shape)
 
-    @double
+    @in_float64
     def flow_points(self, points: Points, times: Sequence[float]) -> Float[np.ndarray, "time point dim"]:
         """Where the points are at each of the increasing `times` from 0 to `until`."""
         stops = np.asarray(times, dtype=np.float64)
@@ -112,7 +112,7 @@ class Classifier(eqx.Module):
         return from_array(np.zeros((n, self.dim)), space=Euclidean(self.dim))
 
 
-@double
+@in_float64
 def padded(points: Points, dim: int) -> Float[Array | np.ndarray, "point dim"]:
     """The points of R^k in R^dim, dim >= k, with zeros for the further coordinates.
 

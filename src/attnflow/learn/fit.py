@@ -23,7 +23,7 @@ from attnflow.flows.sink import AbstractSink, Layout, Variable
 from attnflow.flows.stepper import AbstractStepper, Rows, Slice
 from attnflow.flows.work import AbstractWork, Driven
 from attnflow.learn.classifier import Classifier, checked_labels, padded
-from attnflow.precision import double, full_precision, is_concrete, to_numpy
+from attnflow.precision import full_precision, in_float64, is_concrete, to_numpy
 
 EVERY = 50
 """Steps between two checkpoints."""
@@ -241,7 +241,7 @@ class _Descent(AbstractStepper):
         return self.round[1][place * batch : (place + 1) * batch]
 
 
-@double
+@in_float64
 def cross_entropy(classifier: Classifier, points: Any, labels: Any) -> Any:
     """-(1/n) sum_i log p(label of i): the loss that `fit` lowers; pure, for one's own training loops."""
     if is_concrete(labels):

@@ -2,12 +2,13 @@
 
 A density is relative to the uniform probability (the uniform measure is 1); harmonics are orthonormal for it, and the
 kernel e^{beta (<x,y> - 1)} multiplies those of degree k by `multipliers(beta, d, degree)[k]`.
+
+Three ways to follow a density: by `harmonics`, by the masses of `cells`, and by harmonics at every one of its `places`;
+`analysis` is what can be said about them. All names stand here.
 """
 
-from attnflow.meanfield.basis import AbstractBasis, CircleBasis, ZonalBasis
-from attnflow.meanfield.cell_flow import CellFlow
-from attnflow.meanfield.cells import Cells, cells_from_density, circle_cells, hand_over, zonal_cells
-from attnflow.meanfield.chaos import (
+from attnflow.lazy import listing
+from attnflow.meanfield.analysis.chaos import (
     Expected,
     Fluctuations,
     carried_noise,
@@ -16,7 +17,15 @@ from attnflow.meanfield.chaos import (
     fluctuations,
     linearised_distance,
 )
-from attnflow.meanfield.densities import (
+from attnflow.meanfield.analysis.distances import observable_distance, quadrature_error, wasserstein_circle
+from attnflow.meanfield.analysis.linearised import Linearised, Stability, linearised, rotations, stability
+from attnflow.meanfield.analysis.onset import Bifurcation, bifurcation
+from attnflow.meanfield.analysis.stationary import Stationary, branch, free_energy, stationary
+from attnflow.meanfield.cells.evolve import EvolveCells, evolve_cells
+from attnflow.meanfield.cells.flow import CellFlow
+from attnflow.meanfield.cells.grid import Cells, cells_from_density, circle_cells, hand_over, zonal_cells
+from attnflow.meanfield.harmonics.basis import AbstractBasis, CircleBasis, ZonalBasis
+from attnflow.meanfield.harmonics.densities import (
     empirical,
     from_function,
     from_tokens,
@@ -26,20 +35,15 @@ from attnflow.meanfield.densities import (
     von_mises_fisher,
     watson,
 )
-from attnflow.meanfield.density import Density, Moments
-from attnflow.meanfield.distances import observable_distance, quadrature_error, wasserstein_circle
-from attnflow.meanfield.evolve import DensityFlow, Evolve, evolve
-from attnflow.meanfield.evolve_cells import EvolveCells, evolve_cells
-from attnflow.meanfield.evolve_placed import EvolvePlaced, PlacedFlow, evolve_placed
-from attnflow.meanfield.linearised import Linearised, Stability, linearised, rotations, stability
-from attnflow.meanfield.model import Model, as_model
-from attnflow.meanfield.multipliers import check_degree, multipliers, needed_degree
-from attnflow.meanfield.onset import Bifurcation, bifurcation
-from attnflow.meanfield.placed import PlacedDensity, placed, placed_pieces
-from attnflow.meanfield.places import Places
+from attnflow.meanfield.harmonics.density import Density, Moments
+from attnflow.meanfield.harmonics.evolve import DensityFlow, Evolve, evolve
+from attnflow.meanfield.harmonics.model import Model, as_model
+from attnflow.meanfield.harmonics.multipliers import check_degree, multipliers, needed_degree
+from attnflow.meanfield.harmonics.sphere_basis import SphereBasis
+from attnflow.meanfield.places.evolve import EvolvePlaced, PlacedFlow, evolve_placed
+from attnflow.meanfield.places.nodes import Places
+from attnflow.meanfield.places.placed import PlacedDensity, placed, placed_pieces
 from attnflow.meanfield.samples import quadrature, quiet, sample
-from attnflow.meanfield.sphere_basis import SphereBasis
-from attnflow.meanfield.stationary import Stationary, branch, free_energy, stationary
 
 __all__ = [
     "AbstractBasis",
@@ -104,3 +108,4 @@ __all__ = [
     "watson",
     "zonal_cells",
 ]
+__dir__ = listing(__all__)

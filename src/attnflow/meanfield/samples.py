@@ -4,11 +4,11 @@ import numpy as np
 
 from attnflow.checks import generator, instance, number, whole
 from attnflow.errors import InvalidInput
-from attnflow.meanfield.basis import CircleBasis, ZonalBasis, chunks, circle_spectrum
-from attnflow.meanfield.density import Density
-from attnflow.meanfield.placed import PlacedDensity
-from attnflow.meanfield.quantiles import circle_quantiles, polar_quantiles
-from attnflow.meanfield.sphere_basis import SphereBasis
+from attnflow.meanfield.harmonics.basis import CircleBasis, ZonalBasis, chunks, circle_spectrum
+from attnflow.meanfield.harmonics.density import Density
+from attnflow.meanfield.harmonics.quantiles import circle_quantiles, polar_quantiles
+from attnflow.meanfield.harmonics.sphere_basis import SphereBasis
+from attnflow.meanfield.places.placed import PlacedDensity
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 

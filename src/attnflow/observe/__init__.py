@@ -1,5 +1,6 @@
 """Observables: numbers and arrays read off tokens, outside of a flow and inside of one."""
 
+from attnflow.lazy import listing
 from attnflow.observe.clusters import Clusters, cluster_count, cluster_scale, clusters
 from attnflow.observe.distance import distance
 from attnflow.observe.energy import dissipation, energy, energy0, log_energy, total_energy
@@ -51,3 +52,4 @@ __all__ = [
     "spread",
     "total_energy",
 ]
+__dir__ = listing(__all__)

@@ -19,7 +19,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields.given import given
 from attnflow.observe.linked import Links, components, mass_around
 from attnflow.observe.observable import observable
-from attnflow.precision import double
+from attnflow.precision import in_float64
 from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Measure, Tokens
 
@@ -139,7 +139,7 @@ def _filled_up(rows: np.ndarray, factor: int = 2) -> np.ndarray:
 def _are_near(space: AbstractSpace, scale: float, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if not len(a):
         return np.zeros(0, bool)
-    return np.asarray(double(_distances)(space, _filled_up(a), _filled_up(b)))[: len(a)] <= scale
+    return np.asarray(in_float64(_distances)(space, _filled_up(a), _filled_up(b)))[: len(a)] <= scale
 
 
 def _describe(tokens: Tokens | Measure, x: np.ndarray, component: np.ndarray, scale: float) -> Clusters:
@@ -155,7 +155,7 @@ def _describe(tokens: Tokens | Measure, x: np.ndarray, component: np.ndarray, sc
     sums = np.add.reduceat((weight[:, None] * x)[grouped], first, axis=0)
     means = sums / np.bincount(labels, weight)[:, None]
     given = _filled_up(x), _filled_up(labels), _filled_up(means, LADDER), _filled_up(x[grouped[first]], LADDER)
-    centres, away = (np.asarray(found) for found in double(_described)(tokens.space, *given))
+    centres, away = (np.asarray(found) for found in in_float64(_described)(tokens.space, *given))
     radii = np.zeros(len(order))
     np.maximum.at(radii, labels, away[: len(x)])
     return Clusters(labels.astype(np.int32), np.array(centres[: len(order)]), total[order], radii, float(scale))

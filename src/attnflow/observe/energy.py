@@ -29,8 +29,9 @@ from attnflow.fields.perceptron import Potential
 from attnflow.fields.queries import AtTokens
 from attnflow.fields.structure import stated_error
 from attnflow.observe.observable import observable
-from attnflow.precision import double
+from attnflow.precision import in_float64
 from attnflow.spaces import Sphere
+from attnflow.special.quotients import expm1_ratio
 from attnflow.sums import Dense, Tiled, over_pairs
 from attnflow.tokens import Measure, Tokens
 
@@ -42,7 +43,7 @@ STEEP = 1e-12
 
 @observable
 @given
-@double
+@in_float64
 def energy(tokens: Tokens | Measure, beta: Any) -> Any:
     """The renormalised energy E <= 0; accurate relative to its size, near consensus too. Batches give arrays."""
     return _per_member(tokens, beta, renormalised_energy)
@@ -50,7 +51,7 @@ def energy(tokens: Tokens | Measure, beta: Any) -> Any:
 
 @observable
 @given
-@double
+@in_float64
 def energy0(tokens: Tokens | Measure, beta: Any) -> Any:
     """E0 = e^(-beta) E_beta = E + 1/(2 beta), in (0, 1/(2 beta)] for beta > 0."""
     return _per_member(tokens, _nonzero(beta), _energy0)
@@ -58,7 +59,7 @@ def energy0(tokens: Tokens | Measure, beta: Any) -> Any:
 
 @observable
 @given
-@double
+@in_float64
 def log_energy(tokens: Tokens | Measure, beta: Any) -> Any:
     """log E_beta = beta + log E0, for beta > 0."""
     return _per_member(tokens, _nonzero(beta, low=np.finfo(float).tiny), _log_energy)
@@ -66,7 +67,7 @@ def log_energy(tokens: Tokens | Measure, beta: Any) -> Any:
 
 @observable
 @given
-@double
+@in_float64
 def total_energy(field: AbstractField, tokens: Tokens | Measure) -> Any:
     """The energy that the flow of `field` never decreases, at one system: E, plus sum_i m_i U(x_i) with potentials U.
 
@@ -80,7 +81,7 @@ def total_energy(field: AbstractField, tokens: Tokens | Measure) -> Any:
 
 @observable
 @given
-@double
+@in_float64
 def dissipation(field: AbstractField, tokens: Tokens | Measure) -> Any:
     """The rate of `total_energy` along `field` by the dissipation identity, at one system.
 
@@ -220,13 +221,6 @@ def _energy0(x: Any, masses: Any, beta: Any) -> Any:
 
 def _log_energy(x: Any, masses: Any, beta: Any) -> Any:
     return beta + jnp.log(_energy0(x, masses, beta))
-
-
-def expm1_ratio(z: Any) -> Any:
-    """(e^z - 1)/z, 1 at z = 0."""
-    small = jnp.abs(z) < 1e-8
-    safe = jnp.where(small, 1.0, z)
-    return jnp.where(small, 1.0 + 0.5 * z, jnp.expm1(safe) / safe)
 
 
 def _structure(

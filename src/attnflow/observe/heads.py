@@ -23,14 +23,14 @@ from attnflow.fields.given import given
 from attnflow.fields.queries import AtTokens
 from attnflow.kernels import cast
 from attnflow.observe.observable import observable
-from attnflow.precision import double, is_concrete, is_traced
+from attnflow.precision import in_float64, is_concrete, is_traced
 from attnflow.sums import over_pairs
 from attnflow.tokens import Measure, Tokens
 
 
 @observable
 @given
-@double
+@in_float64
 def interaction_energy(field: Attention, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
     """E at one system, with the matrices that `field` has at time t, over all pairs whatever the mask.
 
@@ -42,7 +42,7 @@ def interaction_energy(field: Attention, tokens: Tokens | Measure, t: Any = 0.0)
 
 @observable
 @given
-@double
+@in_float64
 def energy_rate(field: Attention, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
     """dE/dt at one system along the flow of `field`, by automatic differentiation, the matrices held at time t.
 

@@ -14,7 +14,7 @@ from attnflow.fields.given import given
 from attnflow.fields.queries import AtPoints
 from attnflow.observe.linked import components
 from attnflow.observe.observable import observable
-from attnflow.precision import double
+from attnflow.precision import in_float64
 from attnflow.spaces import Sphere
 from attnflow.tokens import Measure, Tokens
 
@@ -40,7 +40,7 @@ class Modes:
 
 
 @given
-@double
+@in_float64
 def modes(
     tokens: Tokens | Measure, beta: float, *, starts: Any = None, tol: float = 1e-9, iterations: int = 20_000
 ) -> Modes:

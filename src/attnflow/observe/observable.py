@@ -19,7 +19,7 @@ import numpy as np
 from attnflow.axes import batches, members
 from attnflow.checks import flag, instance, shown
 from attnflow.errors import InvalidInput
-from attnflow.precision import double, is_traced
+from attnflow.precision import in_float64, is_traced
 from attnflow.tokens import Measure, Tokens
 
 P = ParamSpec("P")
@@ -200,7 +200,7 @@ class Observable(Generic[P, R]):
             return systems.unflatten((jnp if is_traced(found) else np).stack(found))
 
         value.__name__ = self.name
-        return double(value)(t, tokens)
+        return in_float64(value)(t, tokens)
 
 
 def observable(function: Callable[P, R]) -> Observable[P, R]:

@@ -17,7 +17,7 @@ from attnflow.fields.given import given
 from attnflow.fields.pairs import Pairs
 from attnflow.kernels import cast
 from attnflow.observe.observable import observable
-from attnflow.precision import double, is_traced
+from attnflow.precision import in_float64, is_traced
 from attnflow.sums import Tiled
 from attnflow.tokens import Measure, Tokens, all_present
 
@@ -75,7 +75,7 @@ def _counted(values: np.ndarray, weights: np.ndarray | None, bins: int) -> np.nd
 
 @observable
 @given
-@double
+@in_float64
 def attention_matrix(field: Attention, tokens: Tokens | Measure, *, t: float = 0.0, limit: int = LARGEST_TABLE) -> Any:
     """A_ij, the weight of token j in the drive of token i at time t, which is sum_j A_ij V x_j; one system.
 

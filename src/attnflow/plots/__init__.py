@@ -1,5 +1,6 @@
 """Figures of results, with theory overlaid: Matplotlib for print, one page per run."""
 
+from attnflow.lazy import listing
 from attnflow.plots.animation import Animation, animate
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles
@@ -53,3 +54,4 @@ __all__ = [
     "plot",
     "summarise",
 ]
+__dir__ = listing(__all__)

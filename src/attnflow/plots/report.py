@@ -10,7 +10,6 @@ import numpy as np
 
 from attnflow.control import Matching
 from attnflow.decoders import Retrieval
-from attnflow.depth import ConditionalDensity, GramPath
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
@@ -35,6 +34,7 @@ from attnflow.plots.style import lay_out
 from attnflow.plots.summary import plot, summarise
 from attnflow.plots.times import is_long, symbol, written
 from attnflow.plots.tree import draw_tree
+from attnflow.random_layers import ConditionalDensity, GramPath
 from attnflow.runs.files import write_atomically, writing
 from attnflow.runs.folder import Run
 from attnflow.runs.spec import spec_of

@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.lazy import listing
+
 __all__ = ["COLOURS", "COLUMN", "GREY", "INK", "PAGE", "panel", "shades", "styled"]
 """What figures outside the package may use."""
+__dir__ = listing(__all__)
 COLUMN = 3.4
 """Width of a journal column, inches."""
 PAGE = 7.0

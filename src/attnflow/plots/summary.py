@@ -7,14 +7,12 @@ import numpy as np
 
 from attnflow.control import Matching
 from attnflow.decoders import Retrieval
-from attnflow.depth import ConditionalDensity, GramPath
 from attnflow.errors import InvalidInput
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
 from attnflow.learn import Fitted
 from attnflow.meanfield import CellFlow, DensityFlow, PlacedFlow
 from attnflow.plots.compare import plot_several
 from attnflow.plots.density import View, plot_density, summarise_density
-from attnflow.plots.depth import plot_conditional, plot_gram, summarise_conditional, summarise_gram
 from attnflow.plots.energy import draw_count, draw_energy
 from attnflow.plots.figure_data import FigureData
 from attnflow.plots.fit import plot_fit, summarise_fit
@@ -24,12 +22,14 @@ from attnflow.plots.merges import plot_merges, summarise_merges
 from attnflow.plots.observables import draw_numbers, draw_rows, summarise_rows
 from attnflow.plots.overlaps import draw_overlap_map
 from attnflow.plots.placed import plot_placed, summarise_placed
+from attnflow.plots.random_layers import plot_conditional, plot_gram, summarise_conditional, summarise_gram
 from attnflow.plots.retrieval import plot_retrieval, summarise_retrieval
 from attnflow.plots.snapshots import draw_frames, views
 from attnflow.plots.staircase import draw_levels, draw_lifetimes
 from attnflow.plots.still import draw_tokens
 from attnflow.plots.style import PAGE, blank, styled
 from attnflow.plots.tree import draw_branches
+from attnflow.random_layers import ConditionalDensity, GramPath
 from attnflow.tokens import Tokens
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from attnflow.flows import AbstractTrajectory, LongFlow
 from attnflow.flows.longtime.method import log_faster
-from attnflow.meanfield.density_flow import AbstractDensityFlow
+from attnflow.meanfield.harmonics.density_flow import AbstractDensityFlow
 from attnflow.precision import full_precision
 from attnflow.special.numbers import Numbers
 

@@ -7,7 +7,6 @@ from typing import Any
 from attnflow import (
     control,
     decoders,
-    depth,
     fields,
     flows,
     kernels,
@@ -15,6 +14,7 @@ from attnflow import (
     masks,
     meanfield,
     observe,
+    random_layers,
     spaces,
     tokens,
 )
@@ -47,8 +47,8 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "evolve": meanfield.Evolve,
         "evolve_cells": meanfield.EvolveCells,
         "evolve_placed": meanfield.EvolvePlaced,
-        "gram_layers": depth.GramLayers,
-        "conditional_density": depth.CarryDensity,
+        "gram_layers": random_layers.GramLayers,
+        "conditional_density": random_layers.CarryDensity,
         "retrieval_profile": decoders.RetrievalProfile,
         "fit": learn.Fit,
         "match_measures": control.MatchMeasures,

@@ -3,6 +3,7 @@
 `AbstractSpace` says what flows, noise, flow maps, stability, clusters and figures ask of a space.
 """
 
+from attnflow.lazy import listing
 from attnflow.spaces.base import AbstractSpace, Broadcast, Picture, Point
 from attnflow.spaces.euclidean import Euclidean
 from attnflow.spaces.products import Product, Torus
@@ -20,3 +21,4 @@ __all__ = [
     "Sphere",
     "Torus",
 ]
+__dir__ = listing(__all__)

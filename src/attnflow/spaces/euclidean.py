@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.precision import double
+from attnflow.precision import in_float64
 from attnflow.spaces.base import AbstractSpace, Broadcast, Picture, Point, size
 
 
@@ -37,7 +37,7 @@ class Euclidean(AbstractSpace):
         """The standard basis."""
         return np.broadcast_to(np.eye(self.dim), (*np.shape(x)[:-1], self.dim, self.dim)).copy()
 
-    @double
+    @in_float64
     def normals(self, x: Point) -> Float[Array | np.ndarray, "*batch codimension dim"]:
         """None."""
         x = jnp.asarray(x)
@@ -51,7 +51,7 @@ class Euclidean(AbstractSpace):
         """Every point is on the space."""
         return x
 
-    @double
+    @in_float64
     def distance(self, x: Broadcast, y: Broadcast) -> Float[Array | np.ndarray, "*batch"]:
         """|x - y|."""
         x, y = jnp.broadcast_arrays(x, y)

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from attnflow.checks import shown
 from attnflow.errors import InvalidInput
-from attnflow.precision import double
+from attnflow.precision import in_float64
 from attnflow.spaces.base import AbstractSpace, Broadcast, Picture, Point, size
 from attnflow.spaces.spheres import Sphere
 
@@ -61,24 +61,24 @@ class Torus(AbstractSpace):
         pairs = self._pairs(np.asarray(x, dtype=np.float64))
         return self._joined(np.eye(self.circles)[..., None] * CIRCLE.frame(pairs)[..., None, :, 0, :])
 
-    @double
+    @in_float64
     def normals(self, x: Point) -> Float[Array | np.ndarray, "*batch codimension dim"]:
         """The unit vector (cos a_i, sin a_i) in the plane of each circle."""
         x = jnp.asarray(x)
         return _blocks(jnp, [self._pairs(x)[..., k : k + 1, :] for k in range(self.circles)])
 
-    @double
+    @in_float64
     def tangent(self, x: Broadcast, v: Broadcast) -> Point:
         """P_x v, circle by circle."""
         x, v = jnp.broadcast_arrays(x, v)
         return self._joined(CIRCLE.tangent(self._pairs(x), self._pairs(v)))
 
-    @double
+    @in_float64
     def retract(self, x: Point) -> Point:
         """Each pair of coordinates over its norm. A pair (0, 0) has no angle: it gives NaN."""
         return self._joined(CIRCLE.retract(self._pairs(jnp.asarray(x))))
 
-    @double
+    @in_float64
     def distance(self, x: Broadcast, y: Broadcast) -> Float[Array | np.ndarray, "*batch"]:
         """The root of the sum of the squared differences of the angles, each at most pi."""
         x, y = jnp.broadcast_arrays(x, y)
@@ -160,24 +160,24 @@ class Product(AbstractSpace):
         frames = [factor.frame(part) for factor, part in self._each(np.asarray(x, dtype=np.float64))]
         return _blocks(np, frames)
 
-    @double
+    @in_float64
     def normals(self, x: Point) -> Float[Array | np.ndarray, "*batch codimension dim"]:
         """The normals of the factors, with zeros for the coordinates of the others."""
         return _blocks(jnp, [factor.normals(part) for factor, part in self._each(jnp.asarray(x))])
 
-    @double
+    @in_float64
     def tangent(self, x: Broadcast, v: Broadcast) -> Point:
         """Factor by factor."""
         x, v = jnp.broadcast_arrays(x, v)
         triples = zip(self.factors, self.parts(x), self.parts(v), strict=True)
         return jnp.concatenate([factor.tangent(point, vector) for factor, point, vector in triples], axis=-1)
 
-    @double
+    @in_float64
     def retract(self, x: Point) -> Point:
         """Factor by factor."""
         return jnp.concatenate([factor.retract(part) for factor, part in self._each(jnp.asarray(x))], axis=-1)
 
-    @double
+    @in_float64
     def distance(self, x: Broadcast, y: Broadcast) -> Float[Array | np.ndarray, "*batch"]:
         """The root of the sum of the squared distances."""
         x, y = jnp.broadcast_arrays(x, y)

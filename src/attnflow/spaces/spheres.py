@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from attnflow.checks import reals, shown
 from attnflow.errors import InvalidInput
-from attnflow.precision import double
+from attnflow.precision import in_float64
 from attnflow.spaces.base import AbstractSpace, Broadcast, Picture, Point, size
 
 
@@ -42,24 +42,24 @@ class Sphere(AbstractSpace):
         x = np.asarray(x, dtype=np.float64)
         return _complement(x, np.full(x.shape[:-1], self.dim - 1))
 
-    @double
+    @in_float64
     def normals(self, x: Point) -> Float[Array | np.ndarray, "*batch codimension dim"]:
         """The point x itself."""
         return jnp.asarray(x)[..., None, :]
 
-    @double
+    @in_float64
     def tangent(self, x: Broadcast, v: Broadcast) -> Point:
         """P_x v = v - <x, v> x."""
         x, v = jnp.broadcast_arrays(x, v)
         return v - jnp.sum(x * v, axis=-1, keepdims=True) * x
 
-    @double
+    @in_float64
     def retract(self, x: Point) -> Point:
         """x / |x|. The zero vector has no nearest point: it gives NaN."""
         x = jnp.asarray(x)
         return x / jnp.linalg.norm(x, axis=-1, keepdims=True)
 
-    @double
+    @in_float64
     def distance(self, x: Broadcast, y: Broadcast) -> Float[Array | np.ndarray, "*batch"]:
         """The angle 2 atan2(|x - y|, |x + y|), accurate for nearly equal and for nearly antipodal points.
 
@@ -124,25 +124,25 @@ class Ellipsoid(AbstractSpace):
         normal = _unit(_theta(self, x) * _shrunk(self.gain))
         return _complement(normal, np.argmax(np.abs(normal), axis=-1))
 
-    @double
+    @in_float64
     def normals(self, x: Point) -> Float[Array | np.ndarray, "*batch codimension dim"]:
         """The ray of x."""
         return jnp.asarray(x)[..., None, :]
 
-    @double
+    @in_float64
     def tangent(self, x: Broadcast, v: Broadcast) -> Point:
         """The vector gain * P_theta(v / gain): the part of `v` along the ray of `x` is removed."""
         x, v = jnp.broadcast_arrays(x, v)
         theta, v = self._round(x) / self.radius, self._round(v)
         return self._stretched(v - jnp.sum(theta * v, axis=-1, keepdims=True) * theta)
 
-    @double
+    @in_float64
     def retract(self, x: Point) -> Point:
         """The point radius gain * N(x / gain), on the ray of `x`. The zero vector has no ray: it gives NaN."""
         x = self._round(jnp.asarray(x))
         return self._stretched(self.radius * (x / jnp.linalg.norm(x, axis=-1, keepdims=True)))
 
-    @double
+    @in_float64
     def distance(self, x: Broadcast, y: Broadcast) -> Float[Array | np.ndarray, "*batch"]:
         """The radius times the angle of the two theta: the geodesic distance after division by the gain.
 
@@ -222,18 +222,18 @@ class CentredSphere(AbstractSpace):
         normal = _unit((_theta(self, x) * weight) @ hyperplane.T)
         return _complement(normal, np.argmax(np.abs(normal), axis=-1)) @ hyperplane
 
-    @double
+    @in_float64
     def normals(self, x: Point) -> Float[Array | np.ndarray, "*batch codimension dim"]:
         """The ray of x, and the gain: what subtracting the mean removes."""
         x = jnp.asarray(x)
         return jnp.stack([x, jnp.broadcast_to(jnp.asarray(self.gain, x.dtype), x.shape)], axis=-2)
 
-    @double
+    @in_float64
     def tangent(self, x: Broadcast, v: Broadcast) -> Point:
         """The vector gain * P_theta C(v / gain), where C subtracts the mean."""
         return self._ellipsoid.tangent(x, self._centred(jnp.asarray(v)))
 
-    @double
+    @in_float64
     def retract(self, x: Point) -> Point:
         """The point radius gain * N(C(x / gain)), where C subtracts the mean. NaN if C(x / gain) = 0."""
         return self._ellipsoid.retract(self._centred(jnp.asarray(x)))

@@ -1,5 +1,6 @@
 """Special functions that stay in float range for every inverse temperature and dimension."""
 
+from attnflow.lazy import listing
 from attnflow.special.bessel import bessel_ratios, log_scaled_bessel
 from attnflow.special.degrees import basis_size, degree_weights, truncation_degrees
 from attnflow.special.exponential import scaled_exp1, scaled_expi
@@ -13,3 +14,4 @@ __all__ = [
     "scaled_expi",
     "truncation_degrees",
 ]
+__dir__ = listing(__all__)

@@ -1,5 +1,6 @@
 """Stability: what the simulator's own derivatives say at a configuration."""
 
+from attnflow.lazy import listing
 from attnflow.stability.equilibria import Equilibrium, continue_equilibrium, find_equilibria, find_equilibrium
 from attnflow.stability.hessian import Spectrum, energy_hessian, jacobian, leading_eigenpairs, spectrum
 from attnflow.stability.operators import jacobian_operator, tangent_frames
@@ -17,3 +18,4 @@ __all__ = [
     "spectrum",
     "tangent_frames",
 ]
+__dir__ = listing(__all__)

@@ -10,16 +10,14 @@ import numpy as np
 
 from attnflow.checks import generator
 from attnflow.errors import InvalidInput, TooLarge
+from attnflow.feasible import LARGEST_MATRIX
 from attnflow.fields import AbstractField
 from attnflow.fields.given import given
 from attnflow.observe.energy import renormalised_energy
-from attnflow.precision import double
+from attnflow.precision import in_float64
 from attnflow.spaces import Sphere
 from attnflow.stability.operators import check, jacobian_operator, tangent_frames, tangent_map
 from attnflow.tokens import Measure, Tokens, all_present
-
-LARGEST_MATRIX = 6000
-"""Rows of a Jacobian or Hessian that is made as a matrix."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +127,7 @@ def leading_eigenpairs(
 def _matrix(columns: Any, tokens: Tokens) -> np.ndarray:
     """Frames in, columns out: the matrix of a linear map in the tangent frames."""
     frames = tangent_frames(tokens)
-    return double(columns)(frames)
+    return in_float64(columns)(frames)
 
 
 def _in_frames(apply: Any, frames: Any) -> Any:

@@ -20,7 +20,7 @@ from attnflow.fields import AbstractField
 from attnflow.fields.base import tangent_drive
 from attnflow.fields.given import given
 from attnflow.fields.queries import AtTokens
-from attnflow.precision import double
+from attnflow.precision import in_float64
 from attnflow.tokens import Measure, Tokens, all_present
 
 
@@ -38,7 +38,7 @@ def jacobian_operator(field: AbstractField, tokens: Tokens, t: float = 0.0) -> C
     def apply(v: np.ndarray) -> Any:
         return _apply(field, tokens.measure, jnp.asarray(t, float), v)
 
-    return double(apply)
+    return in_float64(apply)
 
 
 def check(field: AbstractField, tokens: Tokens) -> None:

@@ -1,5 +1,6 @@
 """Sums over all tokens: S(x; y, charges) = sum_j m_j e^(log weight of (x, y_j)) charge_j, in bounded memory."""
 
+from attnflow.lazy import listing
 from attnflow.sums.base import AbstractSum, Case, Offer, Use
 from attnflow.sums.choose import Choice, choose, consider
 from attnflow.sums.circle import Circle
@@ -35,3 +36,4 @@ __all__ = [
     "needed_degree",
     "over_pairs",
 ]
+__dir__ = listing(__all__)

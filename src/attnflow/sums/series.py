@@ -20,7 +20,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
-from attnflow.kernels import STEEPEST, AbstractKernel, Expansion, Exponential, cast, expanded, first_member
+from attnflow.kernels import AbstractKernel, Expansion, Exponential, cast, expanded, first_member
+from attnflow.kernels.exponential import STEEPEST
 from attnflow.masks import AbstractPrefix
 from attnflow.special.degrees import basis_size
 from attnflow.sums.base import MEMORY, AbstractSum, Case, Offer, Use, least_mass, named, unsupported

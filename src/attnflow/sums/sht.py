@@ -22,7 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.errors import MissingExtra
-from attnflow.kernels import BEYOND, AbstractKernel, expanded
+from attnflow.kernels import AbstractKernel, expanded
+from attnflow.kernels.quadrature import BEYOND
 from attnflow.sums.base import AbstractSum, Case, Offer, Use, largest
 from attnflow.sums.harmonics import Harmonics
 from attnflow.sums.host import AbstractHostSum, Work, cores

@@ -1,5 +1,6 @@
 """Tokens: weighted points on a space, the ways to make them, and the pure measures that fields receive."""
 
+from attnflow.lazy import listing
 from attnflow.tokens.ensemble import Tokens, from_array, onto
 from attnflow.tokens.ladder import padded
 from attnflow.tokens.measure import Measure, all_present
@@ -32,3 +33,4 @@ __all__ = [
     "uniform",
     "von_mises_fisher",
 ]
+__dir__ = listing(__all__)

@@ -9,11 +9,11 @@ import xarray as xr
 from scipy.special import ive
 
 from attnflow.axes import Along
-from attnflow.depth import gram_layers, random_attention
 from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention
 from attnflow.fields.weights import Random
 from attnflow.flows import Layers, solve
+from attnflow.random_layers import gram_layers, random_attention
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 

@@ -6,8 +6,8 @@ import functools
 import numpy as np
 import xarray as xr
 
-from attnflow.depth import gram_layers
 from attnflow.experiments import Salted, Study
+from attnflow.random_layers import gram_layers
 
 
 @dataclasses.dataclass(frozen=True)

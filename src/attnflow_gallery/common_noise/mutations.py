@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow import depth
+from attnflow import random_layers
 from attnflow.axes import Along
 from attnflow.experiments import Mutation, Salted, altered, scaled
 from attnflow_gallery.common_noise import simulate
@@ -25,19 +25,19 @@ def stepped(heun: bool = False, bent: bool = False, factor: float = 1.0) -> Any:
             noise = factor * np.sqrt(step / 2) * rng.standard_normal((replicas, 2))
             size = np.linalg.norm(w, axis=1, keepdims=True)
             if heun:
-                after = np.asarray(depth.boost(w, size * noise))
+                after = np.asarray(random_layers.boost(w, size * noise))
                 size = (size + np.linalg.norm(after, axis=1, keepdims=True)) / 2
-            w = np.asarray(depth.boost(w, size * noise))
+            w = np.asarray(random_layers.boost(w, size * noise))
             if x is not None:
                 by = (size * noise)[:, None, :]
-                x = x + by if bent else np.asarray(depth.boost(x, np.broadcast_to(by, x.shape)))
+                x = x + by if bent else np.asarray(random_layers.boost(x, np.broadcast_to(by, x.shape)))
                 x = x / np.linalg.norm(x, axis=-1, keepdims=True)
             if k in layers:
                 frames.append(w)
                 carried.append(x)
         kept = np.stack([one for one in carried if one is not None], axis=1) if x is not None else None
         w = np.stack(frames, axis=1)
-        return depth.PoissonPath(marks, w, 1 - np.sum(w**2, axis=-1), kept, seed)
+        return random_layers.PoissonPath(marks, w, 1 - np.sum(w**2, axis=-1), kept, seed)
 
     return lambda original: path
 

@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 from attnflow.axes import Along
-from attnflow.depth import PoissonKernel, conditional_density, poisson_path, random_attention
 from attnflow.experiments import Salted, Study
 from attnflow.flows import Layers, advance, solve
+from attnflow.random_layers import PoissonKernel, conditional_density, poisson_path, random_attention
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 

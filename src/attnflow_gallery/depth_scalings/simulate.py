@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 from attnflow.axes import Along
-from attnflow.depth import gram_layers, random_attention
 from attnflow.experiments import Salted, Study
 from attnflow.flows import Layers, solve
+from attnflow.random_layers import gram_layers, random_attention
 from attnflow.spaces import Sphere
 from attnflow.tokens import orthonormal
 

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from attnflow import double, theory
+from attnflow import in_float64, theory
 from attnflow.axes import Along
 from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention, Softmax, Unnormalised
@@ -124,7 +124,7 @@ def _rates(parameters: Parameters, model: str, heads: int, place: int) -> xr.Dat
     def one(matrices: Any, x: Any, masses: Any) -> Any:
         return energy_rate(heads_field(matrices, model), Measure(x, masses))
 
-    compiled, rows = double(jax.jit(jax.vmap(one))), []
+    compiled, rows = in_float64(jax.jit(jax.vmap(one))), []
     for k, size in enumerate(parameters.sizes):
         drawn = states(parameters, heads, size, (place, k))
         rows.append((np.asarray(compiled(*drawn)), *theory.landscape.energy_rate_of_heads(*drawn, BETA, model)))

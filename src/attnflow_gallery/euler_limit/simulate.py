@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from attnflow import double
+from attnflow import in_float64
 from attnflow.axes import Along
 from attnflow.experiments import Salted, Study
 from attnflow.fields import AbstractField, Attention, Perceptron, Random
@@ -99,7 +99,7 @@ def _layers(parameters: Parameters, limit: xr.Dataset, study: Study) -> xr.Datas
         study.progress(f"layers {name}", 0.1 + 0.4 * k / len(NAMES))
         which = "network" if name == NETWORK else "attention"
         field, tokens = made[which]
-        leg = double(jax.jit(functools.partial(_leg, field, tokens, parameters.until / FRAMES, RULES.get(name))))
+        leg = in_float64(jax.jit(functools.partial(_leg, field, tokens, parameters.until / FRAMES, RULES.get(name))))
         ode = limit[f"x_{which}"].values
         rows.append([np.linalg.norm(_path(leg, tokens, parameters, L) - ode, axis=(1, 2)) for L in parameters.layers])
     return xr.Dataset(
@@ -125,7 +125,7 @@ def _steps(parameters: Parameters, limit: xr.Dataset, study: Study) -> xr.Datase
     names, rows = ("attention", "network"), []
     for k, name in enumerate(names):
         study.progress(f"RK4, {name}", 0.5 + 0.1 * k)
-        end = double(jax.jit(functools.partial(_end, *fields(parameters)[name], parameters.until)))
+        end = in_float64(jax.jit(functools.partial(_end, *fields(parameters)[name], parameters.until)))
         ends = np.array([end(parameters.until / count) for count in parameters.steps])
         rows.append(np.linalg.norm(ends - limit[f"x_{name}"].values[-1], axis=(1, 2)))
     return xr.Dataset(

@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 from scipy import special as sp
 
-from attnflow import double
+from attnflow import in_float64
 from attnflow.decoders import retrieval_profile
 from attnflow.experiments import Salted, Study
 from attnflow.fields import AbstractField, Attention, Unnormalised
@@ -193,7 +193,7 @@ def binned(rows: np.ndarray) -> np.ndarray:
     return np.stack([rows[:, some].mean(axis=1) for some in groups(rows.shape[1])], axis=1)
 
 
-@double
+@in_float64
 def derivatives(field: AbstractField, start: np.ndarray, until: float) -> tuple[Any, Any]:
     """The last tokens x_N(until), and the derivatives of their components in the starts: (component, prompt, j, d).
 

@@ -9,7 +9,7 @@ import xarray as xr
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 
-from attnflow import double
+from attnflow import in_float64
 from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention
 from attnflow.flows import Fixed, advance
@@ -118,7 +118,7 @@ def prompts(parameters: Parameters, case: int) -> xr.Dataset:
     return xr.Dataset({"early": (dims, found[0]), "late": (dims, found[1])}, {"time": times})
 
 
-@double
+@in_float64
 def followed(field: Attention, start: PlacedDensity, n: int, shift: float, times: np.ndarray) -> np.ndarray:
     """(topic, time): means of cos and sin over the last places."""
     tokens = quiet(start, n, shift=shift)

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from attnflow import double
+from attnflow import in_float64
 from attnflow.axes import Along
 from attnflow.experiments import Salted, Study
 from attnflow.experiments.kit import frames
@@ -163,7 +163,7 @@ def _energies(parameters: Parameters, study: Study) -> xr.Dataset:
         here, energy = Measure(x), Attention(2.0, key=matrices, value=matrices)
         return energy_rate(energy, here) / interaction_energy(energy, here)
 
-    found = double(jax.jit(jax.vmap(rate)))
+    found = in_float64(jax.jit(jax.vmap(rate)))
     rates = [found(kind, np.asarray(tokens.positions)) for kind in (one_head(heads), two_heads(heads))]
     return xr.Dataset({"rate": (("kind", "state"), np.array(rates))})
 

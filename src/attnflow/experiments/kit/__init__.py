@@ -14,6 +14,7 @@ from attnflow.experiments.kit.sampling_noise import follow
 from attnflow.experiments.kit.spans import in_span, pair_overlaps, with_overlaps
 from attnflow.experiments.kit.squares import draw_points
 from attnflow.experiments.kit.statistics import CONFIDENCE, counted, fit, log_rms, mean_error, share_of, student
+from attnflow.lazy import listing
 
 __all__ = [
     "CONFIDENCE",
@@ -45,3 +46,4 @@ __all__ = [
     "student",
     "with_overlaps",
 ]
+__dir__ = listing(__all__)

@@ -45,5 +45,6 @@ class Rows:
         """Claims measured >= predicted - tolerance in every row."""
         return Claim.at_least(statement, *self._columns(), reason, origin=origin, labels=self.labels, detail=detail)
 
-    def _columns(self) -> np.ndarray:
-        return np.concatenate([np.zeros((3, 0)), *self.values], axis=1)
+    def _columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        predicted, measured, tolerance = np.concatenate([np.zeros((3, 0)), *self.values], axis=1)
+        return predicted, measured, tolerance

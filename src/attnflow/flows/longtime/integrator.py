@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from attnflow.observe.energy import expm1_ratio
+from attnflow.special.quotients import expm1_ratio
 
 SHRINK, GROW, SAFETY = 0.2, 5.0, 0.9
 SMALLEST = 1e-14

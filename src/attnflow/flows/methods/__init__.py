@@ -6,9 +6,9 @@ from attnflow.flows.methods.base import AbstractMethod, AbstractSystem
 from attnflow.flows.methods.exact import Exact
 from attnflow.flows.methods.fixed import Fixed
 from attnflow.flows.methods.heun import Heun
+from attnflow.flows.methods.layer_updates import AbstractUpdate, Project, ProjectRenormalise, Renormalise
 from attnflow.flows.methods.layers import Layers
-from attnflow.flows.methods.rules import AbstractRule, AdamsBashforth, Euler, Rk4, moved_by, rate_until
-from attnflow.flows.methods.updates import AbstractUpdate, Project, ProjectRenormalise, Renormalise
+from attnflow.flows.methods.step_rules import AbstractRule, AdamsBashforth, Euler, Rk4, moved_by, rate_until
 
 __all__ = [
     "AbstractMethod",

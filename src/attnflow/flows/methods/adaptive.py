@@ -13,8 +13,8 @@ from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import finite
-from attnflow.flows.methods.rules import not_after
 from attnflow.flows.methods.solvers import as_plain_loop, check_solver, inside, is_coarse, with_tolerances
+from attnflow.flows.methods.step_rules import not_after
 from attnflow.flows.noises import AbstractNoise
 from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace

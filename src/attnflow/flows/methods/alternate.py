@@ -15,9 +15,9 @@ from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField, Total
 from attnflow.fields.timed import layer_time
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
+from attnflow.flows.methods.layer_updates import AbstractUpdate
 from attnflow.flows.methods.layers import Layers, check_layers
-from attnflow.flows.methods.rules import Rk4
-from attnflow.flows.methods.updates import AbstractUpdate
+from attnflow.flows.methods.step_rules import Rk4
 from attnflow.flows.noises import AbstractIto, AbstractNoise
 from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.fields.base import AbstractField
-from attnflow.fields.exact import as_exact
+from attnflow.fields.exact.base import as_exact
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import count_from_stop, leg_by_leg, stops_between
 from attnflow.flows.noises import AbstractNoise

@@ -14,7 +14,7 @@ from attnflow.errors import InvalidInput
 from attnflow.feasible import require_memory, require_steps
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
-from attnflow.flows.methods.rules import AbstractRule, Rk4
+from attnflow.flows.methods.step_rules import AbstractRule, Rk4
 from attnflow.flows.noises import AbstractIto, AbstractNoise
 from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace

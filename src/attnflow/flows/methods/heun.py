@@ -12,7 +12,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import Fixed, check_steps, count_from_stop, leg_by_leg, step_count, stop_label
-from attnflow.flows.methods.rules import not_after
+from attnflow.flows.methods.step_rules import not_after
 from attnflow.flows.noises import AbstractNoise, AbstractStratonovich
 from attnflow.spaces import AbstractSpace
 

@@ -14,7 +14,7 @@ from attnflow.fields.base import AbstractField
 from attnflow.fields.timed import layer_time
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import check_steps, count_from_stop, leg_by_leg
-from attnflow.flows.methods.updates import AbstractUpdate, Renormalise
+from attnflow.flows.methods.layer_updates import AbstractUpdate, Renormalise
 from attnflow.flows.noises import AbstractIto, AbstractNoise
 from attnflow.precision import is_concrete
 from attnflow.spaces import AbstractSpace

@@ -5,6 +5,7 @@ middle"), when an early topic takes over, the noise of a prefix, and the centres
 Correlations hold to first order in 1/N for N iid uniform tokens. Their formulas use the scaled time c = a_k t.
 """
 
+from attnflow.lazy import listing
 from attnflow.theory.causal.centres import renyi_centres, strong_centres
 from attnflow.theory.causal.continuum import (
     correlation,
@@ -92,7 +93,4 @@ __all__ = [
     "theorem_time",
     "weights",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = listing(__all__)

@@ -5,6 +5,7 @@ perceptron block, how many modes a density starts with, the probability of a sta
 tokens without layer norm.
 """
 
+from attnflow.lazy import listing
 from attnflow.theory.landscape.counting import count_circle_modes, count_line_modes
 from attnflow.theory.landscape.energy import (
     energy_of_clusters,
@@ -90,7 +91,4 @@ __all__ = [
     "ring_spectrum",
     "two_point_modes",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = listing(__all__)

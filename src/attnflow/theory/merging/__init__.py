@@ -4,6 +4,7 @@ Predicts the merge time of two clusters exactly, of many clusters pair after pai
 large beta, and lower bounds on the life of a plateau. Times grow like e^(beta (1 - cos angle)), hence the `log_` names.
 """
 
+from attnflow.lazy import listing
 from attnflow.theory.merging.cascade import (
     PairCascade,
     StaircaseExpansion,
@@ -71,7 +72,4 @@ __all__ = [
     "three_cluster_threshold",
     "three_clusters",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = listing(__all__)

@@ -4,6 +4,7 @@ Predicts the regime of a network, the layer at which tokens collapse, whether ne
 one noise that all tokens share does to a density. The time of these formulas is tau = step^2 layers/heads.
 """
 
+from attnflow.lazy import listing
 from attnflow.theory.random_layers.common_noise import (
     poisson_log_order,
     poisson_order_mean,
@@ -68,7 +69,4 @@ __all__ = [
     "uniform_start_power",
     "zero_temperature_exponent",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = listing(__all__)

@@ -5,6 +5,7 @@ needs, and the collapse of equiangular tokens: their curve, its spread for iid t
 contexts change.
 """
 
+from attnflow.lazy import listing
 from attnflow.theory.uniform.amplitudes import cubic_growth, quadratic_growth
 from attnflow.theory.uniform.context import (
     exponential_moments,
@@ -62,7 +63,4 @@ __all__ = [
     "switching_threshold",
     "truncation_degree",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = listing(__all__)

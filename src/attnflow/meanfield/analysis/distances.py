@@ -1,0 +1,117 @@
+"""Distances between tokens and a density: W_1 on the circle, and by smooth observables on any sphere."""
+
+from typing import Any
+
+import numpy as np
+
+from attnflow.checks import instance, whole
+from attnflow.errors import InvalidInput
+from attnflow.meanfield.harmonics.basis import AbstractBasis, CircleBasis, circle_spectrum
+from attnflow.meanfield.harmonics.densities import empirical
+from attnflow.meanfield.harmonics.density import Density
+from attnflow.tokens import Tokens
+
+GRID = 2**14
+"""Angles at which a distribution function is tabulated."""
+
+
+def wasserstein_circle(tokens: Tokens, density: Density, *, grid: int = GRID) -> float:
+    """W_1 between the tokens' measure and the density on the circle, for the distance of angles.
+
+    W_1 = min_c of the integral of |D - c| over the angle, D = F_tokens - F_density, c a median of D. D is read at all
+    tokens and at `grid` equispaced angles and taken as linear between; the result is off by at most
+    `quadrature_error(density, grid)`, and by rounding.
+    """
+    basis = circle_of(density)
+    on_circle(tokens, basis, grid)
+    return distance_to_series(basis.variable(tokens.positions), np.asarray(tokens.masses), density.coefficients, grid)
+
+
+def quadrature_error(density: Density, grid: int = GRID) -> float:
+    """How far `wasserstein_circle` may be off: h^2 sup|rho'|/12 + h^4 sup|rho'''|/384 with h = 2 pi/grid.
+
+    The first is the integral of |D - its linear interpolant|, pieces being no longer than h; the second comes with the
+    values at tokens, by Hermite's cubic from the grid. Both suprema are bounded by sums of coefficients. The minimum
+    over c moves by no more than the integrals do.
+    """
+    basis, h = circle_of(density), 2 * np.pi / whole("grid", grid, 2)
+    k, sizes = np.arange(1, basis.degree + 1), np.abs(circle_spectrum(np.asarray(density.coefficients)))
+    return float(h**2 / 12 * np.sum(k * sizes) + h**4 / 384 * np.sum(k**3 * sizes))
+
+
+def observable_distance(tokens: Tokens, density: Density, degree: int) -> float:
+    """The root of sum |c - c'|^2/(k (k+d-2)) over the harmonics of degree 1 to `degree`: tokens against density.
+
+    A negative Sobolev norm cut after `degree`: a distance by smooth observables, which is of order n^(-1/2) for iid
+    tokens on every sphere, where W_1 is not (sqrt(log n / n) on S^2). On a `ZonalBasis` zonal observables alone.
+    """
+    instance("density", density, Density, "a Density, as uniform(basis) is one")
+    basis = density.basis.refined(whole("degree", degree, 1))
+    difference = empirical(basis, tokens) - np.asarray(density.basis.resized(density.coefficients, degree))
+    return float(np.sqrt(np.sum(sobolev_shares(basis) * difference**2)))
+
+
+def distance_to_series(angles: np.ndarray, masses: np.ndarray, coefficients: Any, grid: int) -> float:
+    """min_c of the integral of |F_tokens - F - c|, F the primitive of the series, which need not be positive."""
+    h, spectrum = 2 * np.pi / grid, circle_spectrum(np.asarray(coefficients)) / (2 * np.pi)
+    nodes = h * np.arange(grid + 1)
+    k = np.arange(1, len(spectrum) + 1)
+
+    def on_grid(g: np.ndarray) -> np.ndarray:
+        padded = np.zeros(grid // 2 + 1, dtype=np.complex128)
+        padded[k] = g * (grid / 2)
+        values = np.fft.irfft(padded, grid)
+        return np.append(values, values[0])
+
+    level, slope = nodes / (2 * np.pi) + on_grid(spectrum / (1j * k)), 1 / (2 * np.pi) + on_grid(spectrum)
+    order = np.argsort(angles := np.mod(angles, 2 * np.pi))
+    theta = angles[order]
+    cell = np.minimum((theta / h).astype(int), grid - 1)
+    u = theta / h - cell
+    at = level[cell] + u**2 * (3 - 2 * u) * (level[cell + 1] - level[cell])
+    at += h * u * (1 - u) * ((1 - u) * slope[cell] - u * slope[cell + 1])
+    # pieces from each node or token to the next
+    place = np.searchsorted(theta, nodes[:-1])
+    ends = np.insert(theta, place, nodes[:-1])
+    below = np.insert(np.cumsum(masses[order]), place, np.concatenate([[0.0], np.cumsum(masses[order])])[place])
+    values = np.insert(at, place, level[:-1])
+    left, right = below - values, below - np.append(values[1:], level[-1])
+    lengths = np.diff(ends, append=2 * np.pi)
+    low, high = np.minimum(left, right), np.maximum(left, right)
+    width = np.maximum(high - low, np.finfo(np.float64).tiny)
+
+    from scipy.optimize import brentq
+
+    def excess(c: float) -> float:
+        return float(np.sum(lengths * np.clip((c - low) / width, 0.0, 1.0))) - np.pi
+
+    c = float(brentq(excess, np.min(low) - 1e-9, np.max(high) + 1e-9, xtol=1e-15, rtol=1e-14))
+    left, right = np.abs(left - c), np.abs(right - c)
+    same = (low - c) * (high - c) >= 0
+    crossed = (left**2 + right**2) / np.maximum(left + right, np.finfo(np.float64).tiny)
+    return float(np.sum(lengths * np.where(same, left + right, crossed)) / 2)
+
+
+def sobolev_shares(basis: AbstractBasis) -> np.ndarray:
+    """1/(k (k+d-2)), 0 at degree 0 and where there is no coefficient."""
+    return np.where(basis.mask & (basis.degrees > 0), 1 / np.maximum(-basis.laplacian, 1.0), 0.0)
+
+
+def on_circle(tokens: Tokens, basis: CircleBasis, grid: int) -> None:
+    """Refuse what is no single system on the circle, and too coarse a grid."""
+    instance("tokens", tokens, Tokens, "Tokens on the circle")
+    if tokens.dims or tokens.dim != 2:
+        raise InvalidInput(f"`tokens` has positions of shape {tokens.positions.shape}; give one system on the circle.")
+    if whole("grid", grid, 2) <= 2 * basis.degree:
+        raise InvalidInput(f"`grid` is {grid}; give more than {2 * basis.degree}, twice the degree of the density.")
+
+
+def circle_of(density: Density) -> CircleBasis:
+    """The basis of a density on the circle, or a refusal."""
+    instance("density", density, Density, "a Density, as uniform(basis) is one")
+    if not isinstance(density.basis, CircleBasis):
+        raise InvalidInput(
+            f"`density` has a {type(density.basis).__name__}; W_1 is computed on the circle, so give a CircleBasis, "
+            "or use `observable_distance`."
+        )
+    return density.basis

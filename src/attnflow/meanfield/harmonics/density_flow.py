@@ -1,0 +1,40 @@
+"""What the flows of densities have in common: frames along `time`, and the energies that are climbed."""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from attnflow.errors import InvalidInput
+from attnflow.fields import AbstractField
+from attnflow.flows.result import AbstractResult
+from attnflow.meanfield.harmonics.model import as_model
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclasses.dataclass(frozen=True)
+class AbstractDensityFlow(AbstractResult):
+    """An xarray Dataset along `time`, and the field that moved it."""
+
+    dataset: "xr.Dataset"
+    field: AbstractField
+
+    @property
+    def time(self) -> "xr.DataArray":
+        """Saved times; the last one is the last resolved time if the density ceased to be resolved."""
+        return self.dataset["time"]
+
+    @property
+    def energy(self) -> "xr.DataArray":
+        """The renormalised energy E <= 0 of attention, plus the integral of the potentials on the clock USA0."""
+        model = as_model(self.field)
+        if model.potentials and (model.softmax or float(model.clock_factor) != 1):
+            raise InvalidInput("`field` has a Potential and climbs `energy` on USA0 alone; use `free_energy`.")
+        return self.dataset["energy"]
+
+    @property
+    def free_energy(self) -> "xr.DataArray":
+        """E times the clock's factor, plus potentials, less kappa times entropy; unnormalised attention climbs it."""
+        if "free_energy" not in self.dataset:
+            raise InvalidInput("`field` is softmax attention, which climbs no free energy known; use Unnormalised().")
+        return self.dataset["free_energy"]
