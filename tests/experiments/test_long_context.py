@@ -45,5 +45,5 @@ def test_a_wrong_threshold_is_found_out(monkeypatch):
     data = simulate._mean(SMALL)["cosine"]
     assert all(claim.holds for claim in compare._limits(SMALL, data))
     right = compare.theory.uniform.long_context_limit
-    monkeypatch.setattr(compare.theory, "long_context_limit", lambda c, rho: right(c, rho**2))
+    monkeypatch.setattr(compare.theory.uniform, "long_context_limit", lambda c, rho: right(c, rho**2))
     assert not any(claim.holds for claim in compare._limits(SMALL, data))
