@@ -101,8 +101,8 @@ def test_tolerances_below_rounding_are_refused():
     assert "both below the rounding" in message(lambda: af.Adaptive(rtol=1e-30, atol=1e-30))
     for rtol, atol in ((1e-14, 1e-30), (1e-300, 1e-12), (1e-13, 1e-13)):
         af.Adaptive(rtol=rtol, atol=atol)
-    with pytest.raises(InvalidInput, match="`tolerance`"):
-        af.meanfield.evolve_cells(FIELD, circle_cells(64), np.full(64, 1 / 64), 1.0, tolerance=1e-20)
+    with pytest.raises(InvalidInput, match="`tol`"):
+        af.meanfield.evolve_cells(FIELD, circle_cells(64), np.full(64, 1 / 64), 1.0, tol=1e-20)
 
 
 @pytest.mark.parametrize("until", [0.0, -1.0, np.nan, np.inf, "1", True, None, 1e-320, 10**400, [1.0]])

@@ -226,7 +226,7 @@ def test_quiet_tokens_beat_independent_ones_on_the_sphere():
 def test_the_grid_as_tokens_has_the_moments_of_the_density(basis):
     c = mf.perturbed(basis, 1, 0.6).coefficients + mf.perturbed(basis, 3, 0.3).coefficients
     c = c + mf.perturbed(basis, 2, 0.5).coefficients - 2 * mf.uniform(basis).coefficients
-    rho = mf.Density(basis, c, tolerance=1.0)
+    rho = mf.Density(basis, c, tol=1.0)
     rho = mf.mixture([1, 2], [rho, mf.uniform(basis)])  # lifted above 0
     assert rho.lowest > 0
     tokens = mf.quadrature(rho)
@@ -301,7 +301,7 @@ def test_refusals(make, words):
         (lambda: mf.perturbed(CIRCLE, 1, True), "`amplitude` is True; give a real number"),
         (lambda: mf.from_function(CIRCLE, 3), "`function` is 3"),
         (lambda: mf.from_function(CIRCLE, lambda x: 1j + x), "a density is real"),
-        (lambda: mf.from_function(CIRCLE, lambda x: 2 + 0 * x, tolerance=np.nan), "`tolerance` is nan"),
+        (lambda: mf.from_function(CIRCLE, lambda x: 2 + 0 * x, tol=np.nan), "`tol` is nan"),
         (lambda: mf.mixture([1, 1], [1, 2]), r"`densities\[0\]` is 1; give a Density"),
         (lambda: mf.needed_degree(5.0, 1), "`d` is 1; give an integer of at least 2"),
         (lambda: mf.Density(CIRCLE, "x"), "`coefficients` are not real numbers"),

@@ -231,7 +231,7 @@ def test_patterns_do_not_hide_from_the_monitor():
 
 
 def test_negative_values_are_reported():
-    start = mf.Density(CIRCLE, mf.uniform(CIRCLE).coefficients + 1.05 * CIRCLE.harmonic(1), tolerance=0.1)
+    start = mf.Density(CIRCLE, mf.uniform(CIRCLE).coefficients + 1.05 * CIRCLE.harmonic(1), tol=0.1)
     flow = evolve(SA(9.0), start, 5.0, check=False)
     assert "resolved until t = 0 of 5" in flow.outcome.message
     assert "negative part exceeds 1e-06" in flow.outcome.message

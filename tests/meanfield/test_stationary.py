@@ -204,7 +204,7 @@ def test_refusals():
     with pytest.raises(InvalidInput, match="Q = K = V = I"):
         stationary(af.Attention(1.0, mask=af.Causal()), 0.1, start)
     with pytest.raises(InvalidInput, match=r"too few for exp\(Phi/kappa\).*refined\(64\)"):
-        stationary(usa0(0.0), 0.01, mf.von_mises_fisher(EVEN, 80.0, tolerance=1.0))
+        stationary(usa0(0.0), 0.01, mf.von_mises_fisher(EVEN, 80.0, tol=1.0))
     for wrong, words in (
         ({"along": "time", "within": (0.1, 1)}, "'kappa' or 'beta'"),
         ({"within": (0.0, 1.0)}, "increasing finite numbers"),

@@ -258,7 +258,7 @@ def test_against_harmonics(field, kappa):
     for count in (128, 256):
         cells = circle_cells(count)
         start = cells_from_density(cells, rho)
-        flow = evolve_cells(field, cells, start, 1.0, kappa=kappa, tolerance=1e-5, save=af.saving.Evenly(1))
+        flow = evolve_cells(field, cells, start, 1.0, kappa=kappa, tol=1e-5, save=af.saving.Evenly(1))
         errors.append(np.sum(np.abs(flow.masses.values[-1] - cells_from_density(cells, end))))
     assert np.log2(errors[-2] / errors[-1]) == pytest.approx(2, abs=0.15)
 
@@ -318,7 +318,7 @@ def test_a_potential_and_noise():
     gibbs = np.exp(phi / kappa)
     # second order: the linear reconstruction errs by width^2 rho''/8 rho or less, |rho''/rho| and |v/kappa| are below 4
     np.testing.assert_allclose(last, gibbs / np.sum(gibbs), rtol=2 * cells.width**2)
-    # steps move less than 1e-5 mass wrongly per time, by `tolerance`, and the potential Phi - kappa log rho varies by 4
+    # steps move less than 1e-5 mass wrongly per time, by `tol`, and the potential Phi - kappa log rho varies by 4
     assert np.min(np.diff(flow.energy)) > -4e-5
     assert np.min(np.diff(flow.energy)[:4]) > 0
 
@@ -330,7 +330,7 @@ def test_one_compilation(monkeypatch):
     traced = []
     monkeypatch.setattr(volumes, "advect", lambda *args: traced.append(args))
     for field in (af.Attention(5.0), af.Attention(0.0, normaliser=USA0)):
-        evolve_cells(field, cells, start, 0.2, kappa=0.01, tolerance=1e-2, save=af.saving.Evenly(1))
+        evolve_cells(field, cells, start, 0.2, kappa=0.01, tol=1e-2, save=af.saving.Evenly(1))
     assert not traced
 
 
@@ -343,7 +343,7 @@ def test_one_compilation(monkeypatch):
         ({"masses": np.full(32, np.nan)}, "not finite"),
         ({"kappa": -0.1}, "`kappa` is -0.1"),
         ({"until": 0.0}, "`until` is 0.0"),
-        ({"tolerance": 2.0}, "`tolerance` is 2.0"),
+        ({"tol": 2.0}, "`tol` is 2.0"),
         ({"field": af.Attention(100.0)}, "at least 63"),
         ({"field": af.Attention(af.Along("beta", [1.0, 2.0]))}, "holds an Along"),
         ({"field": af.Attention(1.0) + af.Potential([[1.0, 0.5]], [0.2], [0.5]), "cells": zonal_cells(2, 32)}, "zonal"),

@@ -151,7 +151,7 @@ def test_leading_eigenpairs_without_a_matrix():
 @pytest.mark.long
 def test_leading_eigenpairs_at_ten_thousand_tokens():
     """A ring of 10,000: the most unstable pair is cos and sin of k_max theta, at lambda_kmax."""
-    found = stability.leading_eigenpairs(af.Attention(9.0), af.tokens.ring(af.Sphere(2), n=10_000), 2, tolerance=1e-9)
+    found = stability.leading_eigenpairs(af.Attention(9.0), af.tokens.ring(af.Sphere(2), n=10_000), 2, tol=1e-9)
     np.testing.assert_allclose(found.eigenvalues.real, theory.uniform.growth_rates(9.0, 2, 4), atol=1e-7)
 
 

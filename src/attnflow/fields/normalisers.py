@@ -143,20 +143,20 @@ class Unnormalised(AbstractNormaliser):
 class Hardmax(AbstractNormaliser):
     """The limit beta -> infinity of softmax: a query listens only to the keys with the largest log weight.
 
-    Keys within `tolerance` of the largest are tied and share in proportion to their masses (so two equal tokens count
+    Keys within `tol` of the largest are tied and share in proportion to their masses (so two equal tokens count
     like one of twice the mass). The drive is piecewise constant in the logits, so the flow is that of a
     discontinuous field: use `Layers` or `Fixed`; orders of convergence are lost where the winner changes. The beta of
     the field only sets the weight of the logits against the bias of a mask.
     """
 
-    tolerance: Number = eqx.field(converter=scalar("tolerance", low=0.0), default=1e-12)
+    tol: Number = eqx.field(converter=scalar("tol", low=0.0), default=1e-12)
     is_lipschitz = False
     takes_series = False
 
     def __call__(self, pairs: Pairs, values: Values) -> Drive:
         top, values = pairs.top(), values_of(values, pairs.key)
         charges = jnp.concatenate([jnp.ones((values.shape[0], 1), values.dtype), values], axis=1)
-        sums = pairs.tied(top, charges, jnp.asarray(self.tolerance, values.dtype))
+        sums = pairs.tied(top, charges, jnp.asarray(self.tol, values.dtype))
         return sums[:, 1:] / jnp.where(sums[:, :1] > 0, sums[:, :1], 1.0)
 
     def error(self, pairs: Pairs, cut: Any) -> Float[Array, " query"]:
@@ -178,12 +178,12 @@ class Sinkhorn(AbstractNormaliser):
     """Doubly stochastic attention (arXiv:2110.11773): weights e^(g_j) w_ij / sum, g such that columns sum to 1 too.
 
     In terms of masses: pi_ij = e^(f_i + g_j) w_ij with sum_j m_j pi_ij = 1 for all i and sum_i m_i pi_ij = 1 for all j,
-    the second to `tolerance`. g belongs to the measure; a query anywhere listens with weights m_j e^(g_j) w_j. The
+    the second to `tol`. g belongs to the measure; a query anywhere listens with weights m_j e^(g_j) w_j. The
     potential is a fixed point and is differentiated implicitly. Convergence slows like e^(-beta): the iteration is
     given up, with NaN, after `iterations`.
     """
 
-    tolerance: Number = eqx.field(converter=positive("tolerance"), default=1e-10)
+    tol: Number = eqx.field(converter=positive("tol"), default=1e-10)
     iterations: int = eqx.field(static=True, default=4096, converter=lambda count: whole("iterations", count, 1, 10**6))
     is_lipschitz = True
     takes_series = False
@@ -214,10 +214,10 @@ class Sinkhorn(AbstractNormaliser):
             new = new if pairs.present is None else jnp.where(pairs.present, new, 0.0)
             return new - jnp.sum(weights * new)
 
-        tolerance: Any = jnp.asarray(self.tolerance, pairs.key.dtype)
+        tol: Any = jnp.asarray(self.tol, pairs.key.dtype)
         solution: Any = optx.fixed_point(
             once,
-            optx.FixedPointIteration(rtol=0.0, atol=tolerance, norm=optx.max_norm),
+            optx.FixedPointIteration(rtol=0.0, atol=tol, norm=optx.max_norm),
             jnp.zeros_like(pairs.masses),
             max_steps=self.iterations,
             adjoint=optx.ImplicitAdjoint(linear_solver=lx.GMRES(rtol=1e-10, atol=1e-12)),

@@ -53,20 +53,20 @@ def convex_hull(points: ArrayLike) -> Hull:
     return Hull(float(hull.volume), np.array(hull.vertices if rank == 2 else np.sort(hull.vertices), int))
 
 
-def leaders(matrix: ArrayLike, tolerance: float = 1e-6) -> Int[np.ndarray, " leader"]:
-    """The tokens j that some row of an attention matrix (query, key) gives a weight of at least 1 - tolerance."""
+def leaders(matrix: ArrayLike, tol: float = 1e-6) -> Int[np.ndarray, " leader"]:
+    """The tokens j that some row of an attention matrix (query, key) gives a weight of at least 1 - tol."""
     a = _array("matrix", matrix, 2)
-    return np.flatnonzero((a >= 1 - _tolerance(tolerance)).any(axis=0))
+    return np.flatnonzero((a >= 1 - _tolerance(tol)).any(axis=0))
 
 
-def boolean_rows(matrix: ArrayLike, tolerance: float = 1e-6) -> Bool[np.ndarray, " query"]:
-    """Which rows of an attention matrix (query, key) are a unit vector e_j, every entry up to `tolerance`.
+def boolean_rows(matrix: ArrayLike, tol: float = 1e-6) -> Bool[np.ndarray, " query"]:
+    """Which rows of an attention matrix (query, key) are a unit vector e_j, every entry up to `tol`.
 
     In d = 1 with V > 0 and QK > 0 all rows but at most one tend to e_j, j the leftmost or the rightmost token.
     """
     a = _array("matrix", matrix, 2)
     nearest = np.eye(a.shape[1])[np.argmax(a, axis=1)]
-    return np.abs(a - nearest).max(axis=1) <= _tolerance(tolerance)
+    return np.abs(a - nearest).max(axis=1) <= _tolerance(tol)
 
 
 def hyperplane_coordinates(points: ArrayLike, value: ArrayLike) -> Numbers:
@@ -100,10 +100,10 @@ def hyperplane_coordinates(points: ArrayLike, value: ArrayLike) -> Numbers:
     return x @ (dual / (dual @ phi))
 
 
-def distinct(points: ArrayLike, tolerance: float) -> Float[np.ndarray, "limit *dim"]:
+def distinct(points: ArrayLike, tol: float) -> Float[np.ndarray, "limit *dim"]:
     """One representative, the mean, of every group of `points`: numbers on the line, or points (point, dim).
 
-    Points at most `tolerance` apart are in one group, and so are chains of them. Groups come in ascending
+    Points at most `tol` apart are in one group, and so are chains of them. Groups come in ascending
     order, by the first coordinate, then the next.
     """
     x = np.asarray(points, dtype=np.float64)
@@ -114,7 +114,7 @@ def distinct(points: ArrayLike, tolerance: float) -> Float[np.ndarray, "limit *d
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
 
-    i, j = cKDTree(rows).query_pairs(_tolerance(tolerance), output_type="ndarray").T
+    i, j = cKDTree(rows).query_pairs(_tolerance(tol), output_type="ndarray").T
     count, label = connected_components(coo_array((np.ones(len(i)), (i, j)), shape=(len(rows), len(rows))))
     sizes = np.bincount(label, minlength=count)
     means = np.stack([np.bincount(label, column, minlength=count) / sizes for column in rows.T], axis=1)
@@ -131,7 +131,7 @@ def _array(name: str, values: Any, ndim: int) -> np.ndarray:
     return array
 
 
-def _tolerance(tolerance: float) -> float:
-    if not (np.isfinite(tolerance) and tolerance >= 0):
-        raise InvalidInput(f"`tolerance` is {shown(tolerance)}; give a number of at least 0.")
-    return float(tolerance)
+def _tolerance(tol: float) -> float:
+    if not (np.isfinite(tol) and tol >= 0):
+        raise InvalidInput(f"`tol` is {shown(tol)}; give a number of at least 0.")
+    return float(tol)

@@ -46,7 +46,7 @@ class Equilibrium:
 
 @given
 def find_equilibrium(
-    field: AbstractField, tokens: Tokens, *, tolerance: float = 1e-12, most: int = 200
+    field: AbstractField, tokens: Tokens, *, tol: float = 1e-12, most: int = 200
 ) -> Equilibrium | None:
     """The equilibrium that a damped Newton iteration reaches from `tokens`; None when it does not settle.
 
@@ -57,7 +57,7 @@ def find_equilibrium(
     force = _force(field, now)
     for step in range(most):
         size = float(np.linalg.norm(force))
-        if np.abs(force).max() <= tolerance:
+        if np.abs(force).max() <= tol:
             return Equilibrium(now, float(np.abs(force).max()), step, spectrum(field, now))
         matrix = jacobian(field, now)
         normal = matrix.T @ matrix

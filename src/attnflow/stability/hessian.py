@@ -99,7 +99,7 @@ def spectrum(field: AbstractField, tokens: Tokens, t: float = 0.0) -> Spectrum:
 
 @given
 def leading_eigenpairs(
-    field: AbstractField, tokens: Tokens, count: int = 6, *, t: float = 0.0, tolerance: float = 1e-10, seed: int = 0
+    field: AbstractField, tokens: Tokens, count: int = 6, *, t: float = 0.0, tol: float = 1e-10, seed: int = 0
 ) -> Spectrum:
     """The `count` eigenvalues of largest real part, without a matrix (Arnoldi iteration; ARPACK through SciPy)."""
     from scipy.sparse.linalg import LinearOperator, eigs
@@ -117,11 +117,11 @@ def leading_eigenpairs(
 
     start = generator(seed).standard_normal(size)
     values, vectors = eigs(
-        LinearOperator((size, size), matvec=apply, dtype=np.float64), k=count, which="LR", v0=start, tol=tolerance
+        LinearOperator((size, size), matvec=apply, dtype=np.float64), k=count, which="LR", v0=start, tol=tol
     )
     fields = np.einsum("nak,nad->knd", vectors.reshape(*frames.shape[:2], -1), frames)
     order = np.argsort(-values.real, kind="stable")
-    return Spectrum(values[order], fields[order], max(tolerance, 1e-12))
+    return Spectrum(values[order], fields[order], max(tol, 1e-12))
 
 
 def _matrix(columns: Any, tokens: Tokens) -> np.ndarray:

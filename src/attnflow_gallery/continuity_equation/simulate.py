@@ -191,7 +191,7 @@ def volumes(parameters: Parameters) -> xr.Dataset:
         for count in parameters.cells:
             cells = circle_cells(count)
             masses = cells_from_density(cells, density)
-            found = evolve_cells(field, cells, masses, until, tolerance=1e-6, save=At([until])).masses.values[-1]
+            found = evolve_cells(field, cells, masses, until, tol=1e-6, save=At([until])).masses.values[-1]
             rows.append(np.sum(np.abs(found - cells_from_density(cells, truth))))
     return xr.Dataset(
         {"error": (("model", "count"), np.reshape(rows, (-1, len(parameters.cells))))},

@@ -141,7 +141,7 @@ def near(model: str, beta: float, part: xr.Dataset) -> xr.Dataset:
     guess = part["coefficients"].values[fold + int(np.argmin(late))]
     deltas, orders = 0.01 * 0.5 ** np.arange(5), []
     for delta in deltas:
-        state = stationary(field, onset * (1 + side * delta), Density(BASIS, guess, tolerance=np.inf)).density
+        state = stationary(field, onset * (1 + side * delta), Density(BASIS, guess, tol=np.inf)).density
         orders.append(float(np.linalg.norm(state.moments.mean)))
         guess = np.asarray(state.coefficients) * 0.5 ** (BASIS.degrees / 2)  # degree k goes with m^k
     return xr.Dataset({"order": ("delta", orders), "side": side}, {"delta": deltas})

@@ -59,7 +59,7 @@ def free_energy(field: AbstractField, density: Density, kappa: float) -> float:
 
 
 def stationary(
-    field: AbstractField, kappa: float, start: Density, *, relax: int = 0, tolerance: float = TOLERANCE
+    field: AbstractField, kappa: float, start: Density, *, relax: int = 0, tol: float = TOLERANCE
 ) -> Stationary:
     """The stationary state of `field` with noise `kappa` that Newton's method reaches from `start`, in its basis.
 
@@ -70,11 +70,11 @@ def stationary(
     circle. Refused: kappa <= 0, a start too far away, and a basis whose last degrees hold more than 1e-8.
     """
     problem = Problem(field, "kappa", _checked(start).basis, kappa)
-    number("tolerance", tolerance, low=1e-14, high=1.0)
+    number("tol", tol, low=1e-14, high=1.0)
     v = problem.free(start)
     for _ in range(whole("relax", relax, 0)):
         v = v - problem.system(v, problem.first)[0]
-    found = problem.solve(v, problem.first, tolerance=tolerance)
+    found = problem.solve(v, problem.first, tol=tol)
     if found is None:
         raise InvalidInput(
             f"`start` is too far from a stationary state at kappa = {problem.first:g}, where Newton's method fails; "
@@ -153,7 +153,7 @@ class Problem:
         return found.reshape(self.basis.mask.shape)
 
     def density(self, v: np.ndarray) -> Density:
-        return Density(self.basis, self.coefficients(v), tolerance=np.inf)  # its tail is what gets checked
+        return Density(self.basis, self.coefficients(v), tol=np.inf)  # its tail is what gets checked
 
     def system(self, v: np.ndarray, p: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """F and its derivatives by v and by p."""
@@ -182,7 +182,7 @@ class Problem:
         by: float = 1.0,
         target: float | None = None,
         *,
-        tolerance: float = TOLERANCE,
+        tol: float = TOLERANCE,
     ) -> _Point | None:
         """The solution of F = 0 with row . v + by p = target (p fixed, unless said otherwise) near (v, p)."""
         line = np.zeros(len(v)) if row is None else row
@@ -201,16 +201,16 @@ class Problem:
                 if q > 0 or (self.along == "beta" and q == 0):
                     then = self.system(there, q)
                     left = np.hypot(np.linalg.norm(then[0]), line @ there + by * q - goal)
-                    if left < np.linalg.norm(rest) or (settled and left < tolerance):
+                    if left < np.linalg.norm(rest) or (settled and left < tol):
                         break
             else:
-                if np.max(np.abs(rest)) <= tolerance / 10:
+                if np.max(np.abs(rest)) <= tol / 10:
                     return _Point(v, p, float(np.max(np.abs(value))), iteration)
                 return None
             v, p, (value, jacobian, by_p) = there, q, then
             if not np.isfinite(value).all():
                 return None
-            if settled and np.max(np.abs(value)) <= tolerance:
+            if settled and np.max(np.abs(value)) <= tol:
                 return _Point(v, p, float(np.max(np.abs(value))), iteration + 1)
         return None
 

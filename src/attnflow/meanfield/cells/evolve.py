@@ -34,17 +34,17 @@ class EvolveCells(AbstractWork):
     """A density, or the masses of the cells."""
     until: float
     kappa: float = 0.0
-    tolerance: float = 1e-3
+    tol: float = 1e-3
     save: Save | None = Evenly(200)
     stop: AbstractStop | Sequence[AbstractStop] = ()
     observe: Observe | None = dataclasses.field(default_factory=dict)
 
     def checked(self) -> Self:
-        number("tolerance", self.tolerance, low=1e-13, high=1.0)
+        number("tol", self.tol, low=1e-13, high=1.0)
         cells: Cells = instance("cells", self.cells, Cells, "circle_cells(count) or zonal_cells(dim, count)")
         found = cells_from_density(cells, self.density) if isinstance(self.density, Density) else self.density
         made = dataclasses.replace(
-            self, until=end_time(self.until), density=cells.check(found), tolerance=float(self.tolerance),
+            self, until=end_time(self.until), density=cells.check(found), tol=float(self.tol),
             save=as_times(self.save), stop=conditions(self.stop), observe=dict(self.observe or {}),
         )  # fmt: skip
         made.times  # noqa: B018 (refuses what is no rule for times)
@@ -68,7 +68,7 @@ def evolve_cells(
     until: float,
     *,
     kappa: float = 0.0,
-    tolerance: float = 1e-3,
+    tol: float = 1e-3,
     save: Save | None = None,
     stop: AbstractStop | Sequence[AbstractStop] = (),
     observe: Observe | None = None,
@@ -90,13 +90,13 @@ def evolve_cells(
     outcome says since when, and `hand_over()` hands over to particles.
 
     Arguments: `field`, `kappa` as for `as_model`; `masses` one per cell, of sum 1, or a `Density`
-    (`cells_from_density`); `tolerance` the local error of a step relative to the mass it moves (three-stage SSP
+    (`cells_from_density`); `tol` the local error of a step relative to the mass it moves (three-stage SSP
     Runge-Kutta with the second order inside; with noise, Strang splitting, judged by two half steps); `save`, `stop`,
     `observe`, `sink`, `on_progress`, `cancel`, `check` as for `solve`; observables are functions of (t, masses).
 
     Raises: `InvalidInput` for masses that are negative or do not sum to 1, kappa < 0, or cells wider than the kernel.
     """
-    work = EvolveCells(field, cells, masses, until, kappa, tolerance, save, stop, observe)
+    work = EvolveCells(field, cells, masses, until, kappa, tol, save, stop, observe)
     found: CellFlow = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
     return found
 
@@ -106,7 +106,7 @@ class _Volumes(AbstractSingle):
 
     def __init__(self, flow: EvolveCells):
         self.times, self.cells, self.masses = flow.times, flow.cells, np.asarray(flow.density)
-        self.tolerance = np.asarray(flow.tolerance)
+        self.tol = np.asarray(flow.tol)
         self.scheme = make_scheme(flow.field, flow.cells, flow.kappa)
 
     @property
@@ -139,7 +139,7 @@ class _Volumes(AbstractSingle):
             return Slice(state, None, self._finished(state))
         goal = float(self.times[row])
         if float(state.t) < goal:
-            state = wait(stretch(self.scheme, state, np.asarray(goal), self.tolerance))
+            state = wait(stretch(self.scheme, state, np.asarray(goal), self.tol))
             if float(state.t) < goal:
                 if float(state.memory) > TINY * goal:
                     return Slice(state, None)

@@ -214,7 +214,7 @@ def move(scheme: Scheme, masses: Masses, tau: Any) -> Moved:
 
 
 @compiled
-def stretch(scheme: Scheme, state: CellState, goal: Any, tolerance: Any) -> CellState:
+def stretch(scheme: Scheme, state: CellState, goal: Any, tol: Any) -> CellState:
     """Up to `LIMIT` steps towards `goal`."""
     spare = jnp.where(scheme.kappa > 0, 1e-2, 1e-8)  # mass per time that counts as moved, at rest too
 
@@ -222,7 +222,7 @@ def stretch(scheme: Scheme, state: CellState, goal: Any, tolerance: Any) -> Cell
         count, s = carry
         tau = jnp.minimum(s.memory, goal - s.t)
         moved = move(scheme, s.masses, tau)
-        scale = tolerance * (jnp.sum(jnp.abs(moved.masses - s.masses)) + spare * tau) + 1e-12 * tau + 1e-15
+        scale = tol * (jnp.sum(jnp.abs(moved.masses - s.masses)) + spare * tau) + 1e-12 * tau + 1e-15
         good = (moved.error <= scale) & (tau * moved.limit <= 0.99)
         power = jnp.clip(0.9 * jnp.cbrt(scale / jnp.maximum(moved.error, 1e-300)), 0.2, 3.0)
         proposed = jnp.minimum(jnp.where(jnp.isfinite(power), power, 0.2) * tau, 0.9 / moved.limit)

@@ -25,17 +25,17 @@ def from_function(
     function: Callable[[np.ndarray], ArrayLike],
     *,
     normalise: bool = False,
-    tolerance: float = TOLERANCE,
+    tol: float = TOLERANCE,
 ) -> Density:
     """The density with this formula, of an angle (circle), of unit vectors (..., 3) (S^2), or of s = <x, e> (zonal).
 
     The formula is read on the grid of the basis; look at `tail` to see whether the degree is enough. `normalise=True`
-    divides by the mass; otherwise a mass that differs from 1 by more than `tolerance` is refused.
+    divides by the mass; otherwise a mass that differs from 1 by more than `tol` is refused.
     """
     points = _checked(basis).points()
     if not callable(function):
         raise InvalidInput(f"`function` is {shown(function)}; give a formula, a function of the points of the grid.")
-    number("tolerance", tolerance, low=0.0)
+    number("tol", tol, low=0.0)
     raw = np.asarray(function(points))
     if raw.dtype.kind not in "iuf":
         raise InvalidInput(f"`function` gives numbers of type {raw.dtype}; a density is real.")
@@ -45,17 +45,17 @@ def from_function(
     values = np.broadcast_to(raw, shape)
     if not np.isfinite(values).all():
         raise InvalidInput("`function` is not finite at a point of the grid; give a bounded formula.")
-    if np.min(values) < -tolerance:
+    if np.min(values) < -tol:
         raise InvalidInput(f"`function` is {np.min(values):.3g} at a point of the grid; a density is not negative.")
     mass = float(np.sum(basis.weights * values))
-    if not normalise and abs(mass - 1) > tolerance:
+    if not normalise and abs(mass - 1) > tol:
         raise InvalidInput(
             f"`function` has mass {mass:.10g} against the uniform measure; divide it by that, or pass `normalise=True`."
         )
     if mass <= 0:
         raise InvalidInput("`function` is 0 on the whole grid; give a formula with positive mass.")
     coefficients = basis.analysis(values)
-    return Density(basis, coefficients / mass if normalise else coefficients, tolerance=tolerance)
+    return Density(basis, coefficients / mass if normalise else coefficients, tol=tol)
 
 
 def uniform(basis: AbstractBasis) -> Density:
@@ -66,7 +66,7 @@ def uniform(basis: AbstractBasis) -> Density:
 
 
 def von_mises_fisher(
-    basis: AbstractBasis, concentration: float, mean: ArrayLike | None = None, *, tolerance: float = TOLERANCE
+    basis: AbstractBasis, concentration: float, mean: ArrayLike | None = None, *, tol: float = TOLERANCE
 ) -> Density:
     """The density proportional to exp(concentration <mean, x>), `mean` the last basis vector unless given.
 
@@ -76,11 +76,11 @@ def von_mises_fisher(
     a = multipliers(concentration, _checked(basis).dim, basis.degree)
     if a[0] == 0:
         raise InvalidInput(f"`concentration` is {concentration}, at which the density leaves float range; lower it.")
-    return Density(basis, (a / a[0])[basis.degrees] * _at(basis, "mean", mean), tolerance=tolerance)
+    return Density(basis, (a / a[0])[basis.degrees] * _at(basis, "mean", mean), tol=tol)
 
 
 def watson(
-    basis: AbstractBasis, concentration: float, axis: ArrayLike | None = None, *, tolerance: float = TOLERANCE
+    basis: AbstractBasis, concentration: float, axis: ArrayLike | None = None, *, tol: float = TOLERANCE
 ) -> Density:
     """The density proportional to exp(concentration <axis, x>^2): two poles, or a girdle if negative.
 
@@ -94,7 +94,7 @@ def watson(
     profile = zonal.analysis(np.exp(concentration * zonal.points() ** 2 - max(concentration, 0.0)))
     tops = orthonormal(basis.dim, basis.degree, np.ones(()))
     scale = (np.asarray(profile) / profile[0] / tops)[basis.degrees]  # addition theorem: sum_j Y_kj(a) Y_kj = top phi_k
-    return Density(basis, scale * _at(basis, "axis", axis), tolerance=tolerance)
+    return Density(basis, scale * _at(basis, "axis", axis), tol=tol)
 
 
 def mixture(weights: ArrayLike, densities: Sequence[Density]) -> Density:
@@ -127,7 +127,7 @@ def perturbed(basis: AbstractBasis, degree: int, amplitude: float, order: int = 
 
 
 def from_tokens(
-    basis: AbstractBasis, tokens: Tokens, bandwidth: float | None = None, *, tolerance: float = TOLERANCE
+    basis: AbstractBasis, tokens: Tokens, bandwidth: float | None = None, *, tol: float = TOLERANCE
 ) -> Density:
     """The heat flow of the atomic measure: an estimate of the density that tokens were drawn from.
 
@@ -147,7 +147,7 @@ def from_tokens(
     number("bandwidth", bandwidth, low=ABOVE_ZERO)
     coefficients = np.exp(basis.laplacian * bandwidth**2 / 2) * empirical(basis, tokens)
     try:
-        return Density(basis, coefficients, tolerance=tolerance)
+        return Density(basis, coefficients, tol=tol)
     except InvalidInput as refusal:
         raise InvalidInput(
             f"`bandwidth` is {bandwidth:.3g}, too small for degree {basis.degree}: the estimate is negative somewhere; "

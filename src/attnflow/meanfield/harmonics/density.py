@@ -29,14 +29,14 @@ class Density(eqx.Module):
     """mu = rho sigma with sigma the uniform probability: rho has mean 1, and the uniform measure is rho = 1.
 
     `coefficients` are those of rho in `basis`. A density whose mass differs from 1, or which is negative on the grid,
-    by more than `tolerance` is refused (negative values within rounding of the basis are not); inside compiled code
+    by more than `tol` is refused (negative values within rounding of the basis are not); inside compiled code
     nothing is checked.
     """
 
     basis: AbstractBasis
     coefficients: Coefficients
 
-    def __init__(self, basis: AbstractBasis, coefficients: Any, *, tolerance: float = TOLERANCE):
+    def __init__(self, basis: AbstractBasis, coefficients: Any, *, tol: float = TOLERANCE):
         self.basis = instance("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
         if is_traced((basis, coefficients)):
             self.coefficients = coefficients
@@ -44,7 +44,7 @@ class Density(eqx.Module):
         if not np.isrealobj(coefficients) or np.asarray(coefficients).dtype.kind not in "iuf":
             raise InvalidInput("`coefficients` are not real numbers; give those of a real function.")
         self.coefficients = np.array(coefficients, dtype=np.float64)
-        self._check(tolerance)
+        self._check(tol)
 
     def moved(self, coefficients: Any) -> "Density":
         """Other coefficients in the same basis, unchecked: for use inside compiled code."""
@@ -94,7 +94,7 @@ class Density(eqx.Module):
         """The mean and second moments of the measure in R^dim, by quadrature on the grid."""
         return Moments(*self.basis.moments(self.values))
 
-    def _check(self, tolerance: float) -> None:
+    def _check(self, tol: float) -> None:
         basis, c = self.basis, np.asarray(self.coefficients)
         if c.shape != basis.mask.shape:
             raise InvalidInput(
@@ -104,7 +104,7 @@ class Density(eqx.Module):
             raise InvalidInput("`coefficients` holds a number that is not finite; check how they were made.")
         if (c[~basis.mask] != 0).any():
             raise InvalidInput("`coefficients` is not 0 where `basis.mask` is False; multiply it by the mask.")
-        if abs(self.mass - 1) > tolerance:
+        if abs(self.mass - 1) > tol:
             raise InvalidInput(
                 f"`coefficients` have mass {self.mass:.10g}; a density relative to the uniform measure has mass 1: "
                 "divide by the first coefficient."
@@ -112,11 +112,11 @@ class Density(eqx.Module):
         values = np.asarray(self.values)
         rounding = 64 * np.finfo(np.float64).eps * np.linalg.norm(c) * basis.sensitivity
         below = values + rounding
-        if np.min(below) < -tolerance:
+        if np.min(below) < -tol:
             worst = values.reshape(-1)[np.argmin(below)]
             raise InvalidInput(
                 f"`coefficients` make a density that is {worst:.3g} at a point of the grid; a density is not negative: "
-                f"raise the degree {basis.degree} of the basis, smooth the density, or allow more with `tolerance`."
+                f"raise the degree {basis.degree} of the basis, smooth the density, or allow more with `tol`."
             )
 
 

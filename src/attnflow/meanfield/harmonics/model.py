@@ -126,12 +126,12 @@ def as_model(field: AbstractField, kappa: Any = 0.0) -> Model:
     return Model(beta, scalar("kappa", low=0.0)(kappa), clock_factor, softmax, potentials)
 
 
-def model_on(field: AbstractField, basis: AbstractBasis, kappa: Any = 0.0, tolerance: float = 1e-6) -> Model:
+def model_on(field: AbstractField, basis: AbstractBasis, kappa: Any = 0.0, tol: float = 1e-6) -> Model:
     """`as_model`, for densities in `basis`: refused if the kernel or a potential does not fit there."""
     model = as_model(field, kappa)
     raise_unless_pointwise(basis, model.potentials)
     field.check(Tokens(np.eye(basis.dim)[:1], space=Sphere(basis.dim)))
-    check_degree(basis, float(model.beta), tolerance)
+    check_degree(basis, float(model.beta), tol)
     return model
 
 

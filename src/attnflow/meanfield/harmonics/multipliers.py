@@ -75,22 +75,22 @@ def _by_quotients(beta: Array, d: int, degree: int) -> Array:
     return jnp.exp(jnp.concatenate([jnp.zeros(1), logs]) - log_inverse)
 
 
-def needed_degree(beta: float, d: int, tolerance: float = 1e-10) -> int:
-    """The smallest K such that e^{beta (<x,y> - 1)} cut after degree K is within `tolerance` of itself, uniformly.
+def needed_degree(beta: float, d: int, tol: float = 1e-10) -> int:
+    """The smallest K such that e^{beta (<x,y> - 1)} cut after degree K is within `tol` of itself, uniformly.
 
     The error is exactly sum_{k>K} N(k, d) a_k, since all terms of sum_k N a_k P_k are largest at x = y.
     """
     number("beta", beta, low=0.0)
-    number("tolerance", tolerance, low=1e-250, high=1.0)
+    number("tol", tol, low=1e-250, high=1.0)
     whole("d", d, 2)
-    return int(truncation_degrees(np.asarray(tolerance), float(beta), d))
+    return int(truncation_degrees(np.asarray(tol), float(beta), d))
 
 
-def check_degree(basis: AbstractBasis, beta: float, tolerance: float = 1e-10) -> None:
-    """Refuse a basis too small to hold the kernel of this beta to `tolerance` (of its maximum 1)."""
-    needed = needed_degree(beta, basis.dim, tolerance)
+def check_degree(basis: AbstractBasis, beta: float, tol: float = 1e-10) -> None:
+    """Refuse a basis too small to hold the kernel of this beta to `tol` (of its maximum 1)."""
+    needed = needed_degree(beta, basis.dim, tol)
     if needed > basis.degree:
         raise InvalidInput(
             f"`basis` has degree {basis.degree}, but the kernel of beta = {beta:g} on S^{basis.dim - 1} needs {needed} "
-            f"for an error of {tolerance:g}; use `basis.refined({needed})`."
+            f"for an error of {tol:g}; use `basis.refined({needed})`."
         )

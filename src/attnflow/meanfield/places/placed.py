@@ -30,7 +30,7 @@ class PlacedDensity(eqx.Module):
     basis: AbstractBasis
     coefficients: Float[Array | np.ndarray, "..."]
 
-    def __init__(self, places: Places, basis: AbstractBasis, coefficients: Any, *, tolerance: float = TOLERANCE):
+    def __init__(self, places: Places, basis: AbstractBasis, coefficients: Any, *, tol: float = TOLERANCE):
         self.places = instance("places", places, Places, "Places(), or Places((0, s, 1)) for a jump at s")
         self.basis = instance("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
         if is_traced((basis, coefficients)):
@@ -44,7 +44,7 @@ class PlacedDensity(eqx.Module):
             )
         for place, row in zip(places.points, rows, strict=True):
             try:
-                Density(basis, row, tolerance=tolerance)
+                Density(basis, row, tol=tol)
             except InvalidInput as refusal:
                 raise InvalidInput(f"at the place {place:.4g}, {refusal}") from refusal
         self.coefficients = rows.astype(np.float64)
@@ -117,27 +117,27 @@ def placed(
     basis: AbstractBasis | None = None,
     *,
     normalise: bool = False,
-    tolerance: float = TOLERANCE,
+    tol: float = TOLERANCE,
 ) -> PlacedDensity:
     """The placed density with a formula f(place, points), or with one density per piece of `places`.
 
     A formula is called with one place at a time and the grid of `basis` (an angle, unit vectors of R^3, or s = <x, e>);
-    `normalise` and `tolerance` are those of `from_function`. One `Density` is the same at all places: an iid prompt.
+    `normalise` and `tol` are those of `from_function`. One `Density` is the same at all places: an iid prompt.
     Several are constant on the pieces, in order: a topic switch is placed(Places((0, s, 1)), [early, late]).
     """
     instance("places", places, Places, "Places(), or Places((0, s, 1)) for a jump at s")
     if isinstance(start, Density | Sequence):
-        return _pieces(places, [start] * places.pieces if isinstance(start, Density) else list(start), basis, tolerance)
+        return _pieces(places, [start] * places.pieces if isinstance(start, Density) else list(start), basis, tol)
     if not callable(start):
         raise InvalidInput(f"`start` is {shown(start)}; give a formula f(place, points), or a Density for each piece.")
     if basis is None:
         raise InvalidInput("`basis` is missing; a formula needs one, as in placed(places, formula, CircleBasis(32)).")
     instance("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
     rows = [
-        from_function(basis, functools.partial(start, s), normalise=normalise, tolerance=tolerance).coefficients
+        from_function(basis, functools.partial(start, s), normalise=normalise, tol=tol).coefficients
         for s in places.points.tolist()
     ]
-    return PlacedDensity(places, basis, np.stack(rows), tolerance=tolerance)
+    return PlacedDensity(places, basis, np.stack(rows), tol=tol)
 
 
 def placed_pieces(densities: Sequence[Density], breaks: Sequence[float] = (0.0, 1.0), nodes: int = 16) -> PlacedDensity:
@@ -145,7 +145,7 @@ def placed_pieces(densities: Sequence[Density], breaks: Sequence[float] = (0.0, 
     return placed(Places(breaks, nodes), densities if isinstance(densities, Density) else list(densities))
 
 
-def _pieces(places: Places, densities: list[Any], basis: AbstractBasis | None, tolerance: float) -> PlacedDensity:
+def _pieces(places: Places, densities: list[Any], basis: AbstractBasis | None, tol: float) -> PlacedDensity:
     for i, density in enumerate(densities):
         instance(f"start[{i}]", density, Density, "a Density")
     if len(densities) != places.pieces:
@@ -158,4 +158,4 @@ def _pieces(places: Places, densities: list[Any], basis: AbstractBasis | None, t
         if not eqx.tree_equal(density.basis, basis):
             raise InvalidInput(f"start[{i}] has another basis than the first or than `basis`; build all on one basis.")
     rows = np.repeat(np.stack([np.asarray(density.coefficients) for density in densities]), places.nodes, axis=0)
-    return PlacedDensity(places, basis, rows, tolerance=tolerance)
+    return PlacedDensity(places, basis, rows, tol=tol)
