@@ -43,12 +43,12 @@ def test_labels_converge_faster_than_every_power():
     """
     step, until = setting(0.02, 0.5)
     field = random_attention(2, 2.0, step=step, seed=seeds(6))
-    fine = conditional_density(bump(), field, until, step=step, labels=128)
+    fine = conditional_density(field, bump(), until, step=step, labels=128)
     assert fine.angles.shape == fine.log_density.shape == (6, 2, 128)
     assert fine.dims["seed"].tolist() == list(range(6))
     want, errors = fine.fourier(1)[:, -1, 1], []
     for labels in (16, 32, 64):
-        found = conditional_density(bump(), field, until, step=step, labels=labels)
+        found = conditional_density(field, bump(), until, step=step, labels=labels)
         errors.append(np.sqrt(np.mean(np.abs(found.fourier(1)[:, -1, 1] - want) ** 2)))
     assert errors[0] > 20 * errors[1]  # they are 1.3e-3, 3.0e-5, 2.8e-7
     assert errors[1] > 50 * errors[2]
@@ -62,7 +62,7 @@ def test_log_densities_are_those_of_the_map_of_labels():
     """rho = rho_0/(d theta/d alpha), the derivative taken from the Fourier series of theta - alpha; and the mass is 1."""
     step, until = setting(0.02, 0.3)
     field = random_attention(2, 2.0, 2, 3, step=step, seed=5)
-    found = conditional_density(lambda a: 2 + np.cos(a), field, until, step=step, labels=128, save=3)
+    found = conditional_density(field, lambda a: 2 + np.cos(a), until, step=step, labels=128, save=3)
     assert found.angles.shape == (4, 128)
     np.testing.assert_allclose(found.times, step * np.arange(0, 16, 5), atol=1e-12)
     for angles, log_density in zip(found.angles, found.log_density, strict=True):
@@ -84,7 +84,7 @@ def test_labels_divide_the_circle_and_weigh_what_the_density_says(monkeypatch):
 
     monkeypatch.setattr(conditional, "_carried", begin)
     with pytest.raises(Began) as began:
-        conditional_density(PoissonKernel([0.5, 0.0]), random_attention(2, 2.0), 0.1, step=0.1, labels=8)
+        conditional_density(random_attention(2, 2.0), PoissonKernel([0.5, 0.0]), 0.1, step=0.1, labels=8)
     mu, alpha = began.value.args[0], np.arange(8) * np.pi / 4
     np.testing.assert_allclose(np.squeeze(mu.positions), np.stack([np.cos(alpha), np.sin(alpha)], axis=1), atol=1e-15)
     rho = 0.75 / (1.25 - np.cos(alpha))
@@ -94,12 +94,12 @@ def test_labels_divide_the_circle_and_weigh_what_the_density_says(monkeypatch):
 def test_slices_and_continuations_change_no_bit(monkeypatch):
     field = random_attention(2, 2.0, step=0.1, seed=seeds(2))
     given = {"step": 0.1, "labels": 8}
-    whole = conditional_density(bump(), field, 1.0, save=[0.3, 0.4, 1.0], **given)
+    whole = conditional_density(field, bump(), 1.0, save=[0.3, 0.4, 1.0], **given)
     monkeypatch.setattr(layer_stepper, "SLICE", 0.0)  # one layer a slice
     seen = []
-    fine = conditional_density(bump(), field, 1.0, save=[0.3, 0.4, 1.0], on_progress=seen.append, **given)
+    fine = conditional_density(field, bump(), 1.0, save=[0.3, 0.4, 1.0], on_progress=seen.append, **given)
     np.testing.assert_allclose([one.time for one in seen], 0.1 * np.arange(11), atol=1e-15)
-    first = conditional_density(bump(), field, 0.4, save=[0.3, 0.4], **given)
+    first = conditional_density(field, bump(), 0.4, save=[0.3, 0.4], **given)
     for other in (fine, first.continued(1.0, save=[1.0])):
         assert other.outcome.message == "made 10 layers."
         for name in ("times", "labels", "masses", "angles", "log_density", "folded"):
@@ -113,7 +113,7 @@ def test_labels_are_tokens():
     """Positions are those that layers give tokens with these masses: the same heads by the same seed."""
     step, until = setting(0.04, 0.4)
     field = random_attention(2, 2.0, step=step, seed=3)
-    found = conditional_density(bump(), field, until, step=step, labels=32)
+    found = conditional_density(field, bump(), until, step=step, labels=32)
     start = np.stack([np.cos(found.labels), np.sin(found.labels)], axis=1)
     tokens = af.Tokens(start, found.masses, space=af.Sphere(2))
     want = np.asarray(af.advance(field, tokens, 0.0, until, af.Layers(step)).positions)
@@ -124,7 +124,7 @@ def test_a_uniform_start_stays_antipodal():
     """m(-x) = -m(x): odd modes are 0 to rounding on every path, so that there is no consensus; even ones are not."""
     step, until = setting(0.04, 1.0)
     field = random_attention(2, 4.0, step=step, seed=seeds(8))
-    found = conditional_density(meanfield.uniform(BASIS), field, until, step=step, labels=64)
+    found = conditional_density(field, meanfield.uniform(BASIS), until, step=step, labels=64)
     c = np.abs(found.fourier(6))[:, -1]
     assert c[:, 1::2].max() < 1e-12
     assert c[:, 2].min() > 0.01
@@ -142,7 +142,7 @@ def test_even_modes_of_a_uniform_start_grow_as_the_theory_says():
     """E |c_2|^2 / tau = .1128 for b = 1, d = d_k = 2 (small tau): 4 standard errors, and 10% for tau = .05."""
     step, until = setting(0.01, 0.05)
     found = conditional_density(
-        meanfield.uniform(BASIS), random_attention(2, 1.0, step=step, seed=seeds(2000)), until, step=step, labels=32
+        random_attention(2, 1.0, step=step, seed=seeds(2000)), meanfield.uniform(BASIS), until, step=step, labels=32
     )
     sample = np.abs(found.fourier(2)[:, -1, 2]) ** 2 / 0.05
     assert abs(sample.mean() - 0.1128) < 4 * sample.std() / np.sqrt(2000) + 0.1 * 0.1128
@@ -152,7 +152,7 @@ def test_tokens_with_the_same_heads_follow_and_others_do_not():
     """iid tokens: rms |c_1 - c_1(density)| near n^(-1/2) (1.05, 1.15, .94 in the theory) with the same heads alone."""
     step, until = setting(0.04, 0.4)
     field = random_attention(2, 2.0, step=step, seed=7)
-    want = conditional_density(bump(), field, until, step=step, labels=64).fourier(1)[-1, 1]
+    want = conditional_density(field, bump(), until, step=step, labels=64).fourier(1)[-1, 1]
     draws = range(16)
 
     def ends(n, field):
@@ -172,19 +172,19 @@ FIELD = random_attention(2, 1.0, step=0.1)
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: conditional_density(3, FIELD, 1.0, step=0.1), "`density` is 3"),
-        (lambda: conditional_density(PoissonKernel([0.1, 0, 0]), FIELD, 1.0, step=0.1), r"in R\^3"),
+        (lambda: conditional_density(FIELD, 3, 1.0, step=0.1), "`density` is 3"),
+        (lambda: conditional_density(FIELD, PoissonKernel([0.1, 0, 0]), 1.0, step=0.1), r"in R\^3"),
         (
-            lambda: conditional_density(meanfield.uniform(meanfield.ZonalBasis(2, 3)), FIELD, 1.0, step=0.1),
+            lambda: conditional_density(FIELD, meanfield.uniform(meanfield.ZonalBasis(2, 3)), 1.0, step=0.1),
             "on a ZonalBasis",
         ),
-        (lambda: conditional_density(np.cos, FIELD, 1.0, step=0.1), "values from -1 to 1"),
-        (lambda: conditional_density(lambda a: a[:3], FIELD, 1.0, step=0.1), "one finite value for each"),
-        (lambda: conditional_density(bump(), 2.0, 1.0, step=0.1), "`field` is 2.0"),
-        (lambda: conditional_density(bump(), FIELD, 1.0, step=0.3), "whole number"),
-        (lambda: conditional_density(bump(), FIELD, 1.0, step=0.1, labels=2), "`labels` is 2"),
-        (lambda: conditional_density(bump(), random_attention(3, 1.0), 1.0, step=0.1), "live in dimension 2"),
-        (lambda: conditional_mean(lambda t, mu: 0.0, af.uniform(af.Sphere(2), n=3), FIELD, 1.0, step=0.1), "0 members"),
+        (lambda: conditional_density(FIELD, np.cos, 1.0, step=0.1), "values from -1 to 1"),
+        (lambda: conditional_density(FIELD, lambda a: a[:3], 1.0, step=0.1), "one finite value for each"),
+        (lambda: conditional_density(2.0, bump(), 1.0, step=0.1), "`field` is 2.0"),
+        (lambda: conditional_density(FIELD, bump(), 1.0, step=0.3), "whole number"),
+        (lambda: conditional_density(FIELD, bump(), 1.0, step=0.1, labels=2), "`labels` is 2"),
+        (lambda: conditional_density(random_attention(3, 1.0), bump(), 1.0, step=0.1), "live in dimension 2"),
+        (lambda: conditional_mean(FIELD, af.uniform(af.Sphere(2), n=3), 1.0, lambda t, mu: 0.0, step=0.1), "0 members"),
     ],
 )
 def test_refusals(call, words):

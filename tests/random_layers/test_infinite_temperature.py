@@ -38,7 +38,7 @@ def against_boosts(h, count=32, tau=0.5):
     """rms distance of c_1 to the boosts by the same V, and rms |c_2 - c_1^2|, at beta = 0 from a Poisson kernel."""
     step, until = setting(h, tau)
     field = random_attention(2, 0.0, step=step, seed=seeds(count))
-    found = conditional_density(PoissonKernel([0.5, 0.0]), field, until, step=step, labels=64).fourier(2)[:, -1]
+    found = conditional_density(field, PoissonKernel([0.5, 0.0]), until, step=step, labels=64).fourier(2)[:, -1]
     layers = round(until / step)
     v = np.asarray(values(field, step * np.arange(layers) * (1 + 1e-15), count))
     w = np.tile([0.5, 0.0], (count, 1))
@@ -73,7 +73,7 @@ def test_two_levels():
     x = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     tokens = af.Tokens(x, PoissonKernel([0.5, 0.0]).density(x), space=af.Sphere(2))
     field = random_attention(2, 0.0, step=step, seed=seeds(500))
-    found = conditional_mean(lambda t, mu: jnp.sum((mu.masses @ mu.positions) ** 2), tokens, field, until, step=step)
+    found = conditional_mean(field, tokens, until, lambda t, mu: jnp.sum((mu.masses @ mu.positions) ** 2), step=step)
     assert found.values.dims == ("seed", "time")
     assert found.mean.dims == found.error.dims == ("time",)
     np.testing.assert_allclose(found.mean[0], 0.25, atol=1e-12)

@@ -113,7 +113,7 @@ def test_the_centred_sphere_has_the_spectrum_of_a_smaller_sphere(normaliser):
     one, other = stability.spectrum(field, small), stability.spectrum(field, large)
     assert len(one.eigenvalues) == len(other.eigenvalues) == 8
     np.testing.assert_allclose(ordered(other.eigenvalues), ordered(one.eigenvalues), atol=1e-12)
-    some = stability.leading_eigenpairs(field, large, 3)
+    some = stability.leading_eigenpairs(field, large, count=3)
     np.testing.assert_allclose(some.eigenvalues.real, one.eigenvalues.real[:3], atol=1e-9)
 
 

@@ -138,7 +138,7 @@ def test_the_three_ring_changes_stability_at_minus_two_thirds(beta):
 def test_leading_eigenpairs_without_a_matrix():
     tokens = af.uniform(af.Sphere(3), n=60, seed=2)
     field = af.Attention(9.0)
-    whole, some = stability.spectrum(field, tokens), stability.leading_eigenpairs(field, tokens, 4)
+    whole, some = stability.spectrum(field, tokens), stability.leading_eigenpairs(field, tokens, count=4)
     np.testing.assert_allclose(np.sort(some.eigenvalues.real), np.sort(whole.eigenvalues.real[:4]), atol=1e-9)
     apply = stability.jacobian_operator(field, tokens)
     v = some.vectors[0]
@@ -151,12 +151,12 @@ def test_leading_eigenpairs_without_a_matrix():
 @pytest.mark.long
 def test_leading_eigenpairs_at_ten_thousand_tokens():
     """A ring of 10,000: the most unstable pair is cos and sin of k_max theta, at lambda_kmax."""
-    found = stability.leading_eigenpairs(af.Attention(9.0), af.tokens.ring(af.Sphere(2), n=10_000), 2, tol=1e-9)
+    found = stability.leading_eigenpairs(af.Attention(9.0), af.tokens.ring(af.Sphere(2), n=10_000), count=2, tol=1e-9)
     np.testing.assert_allclose(found.eigenvalues.real, theory.uniform.growth_rates(9.0, 2, 4), atol=1e-7)
 
 
 def test_equilibria_of_four_tokens_are_strict_saddles_but_consensus():
-    found = stability.find_equilibria(4, 3, 1.0, starts=60)
+    found = stability.find_equilibria(n=4, d=3, beta=1.0, starts=60)
     assert found[-1].is_consensus
     assert not found[-1].is_strict_saddle
     assert len(found) >= 3
@@ -198,6 +198,6 @@ def test_refusals():
     with pytest.raises(InvalidInput, match="`field` has batch dimensions \\('beta',\\)"):
         stability.jacobian(af.Attention(af.Along("beta", [1.0, 2.0])), batch.member(seed=0))
     with pytest.raises(InvalidInput, match="`count` is 0"):
-        stability.leading_eigenpairs(af.Attention(1.0), af.uniform(af.Sphere(3), n=9), 0)
+        stability.leading_eigenpairs(af.Attention(1.0), af.uniform(af.Sphere(3), n=9), count=0)
     with pytest.raises(InvalidInput, match="at least two tokens"):
-        stability.find_equilibria(1, 3, 1.0)
+        stability.find_equilibria(n=1, d=3, beta=1.0)

@@ -76,7 +76,7 @@ def _counted(values: np.ndarray, weights: np.ndarray | None, bins: int) -> np.nd
 @observable
 @given
 @in_float64
-def attention_matrix(field: Attention, tokens: Tokens | Measure, *, t: float = 0.0, limit: int = LARGEST_TABLE) -> Any:
+def attention_matrix(field: Attention, tokens: Tokens | Measure, t: float = 0.0, *, limit: int = LARGEST_TABLE) -> Any:
     """A_ij, the weight of token j in the drive of token i at time t, which is sum_j A_ij V x_j; one system.
 
     Masses, mask, normaliser and clock are in it: these are the numbers that the field uses. Rows sum to 1 for Softmax,

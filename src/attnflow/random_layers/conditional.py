@@ -106,8 +106,8 @@ class CarryDensity(AbstractWork):
     A function of angles as `density` is for Python alone; a specification has the words of `[density]`.
     """
 
-    density: DensityLike
     field: AbstractField
+    density: DensityLike
     until: float
     step: float
     labels: int = 256
@@ -156,8 +156,8 @@ class CarryDensity(AbstractWork):
 
 
 def conditional_density(
-    density: DensityLike,
     field: AbstractField,
+    density: DensityLike,
     until: float,
     *,
     step: float,
@@ -189,7 +189,7 @@ def conditional_density(
 
     Ctrl-C returns the frames so far, with the outcome `interrupted`; `found.continued(until)` goes on.
     """
-    work = CarryDensity(density, field, until, step, labels, save)
+    work = CarryDensity(field, density, until, step, labels, save)
     found: ConditionalDensity = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
     return found
 

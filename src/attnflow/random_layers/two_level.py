@@ -28,10 +28,10 @@ class TwoLevel:
 
 
 def conditional_mean(
-    observe: Callable[[Any, Any], Any] | Observable,
-    tokens: Tokens,
     field: AbstractField,
+    tokens: Tokens,
     until: float,
+    observe: Callable[[Any, Any], Any] | Observable,
     *,
     step: float,
     over: str = "seed",

@@ -91,7 +91,7 @@ def continue_equilibrium(
         now = found.tokens
 
 
-def find_equilibria(n: int, d: int, beta: float, *, starts: int = 100, seed: int = 0) -> list[Equilibrium]:
+def find_equilibria(*, n: int, d: int, beta: float, starts: int = 100, seed: int = 0) -> list[Equilibrium]:
     """The critical points of the energy of n equal tokens on S^{d-1} that Newton's method finds from random starts.
 
     Starts are iid tokens and iid clusters of coinciding tokens. Configurations that differ by a rotation or a

@@ -99,7 +99,7 @@ def spectrum(field: AbstractField, tokens: Tokens, t: float = 0.0) -> Spectrum:
 
 @given
 def leading_eigenpairs(
-    field: AbstractField, tokens: Tokens, count: int = 6, *, t: float = 0.0, tol: float = 1e-10, seed: int = 0
+    field: AbstractField, tokens: Tokens, t: float = 0.0, *, count: int = 6, tol: float = 1e-10, seed: int = 0
 ) -> Spectrum:
     """The `count` eigenvalues of largest real part, without a matrix (Arnoldi iteration; ARPACK through SciPy)."""
     from scipy.sparse.linalg import LinearOperator, eigs
