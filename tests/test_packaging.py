@@ -145,7 +145,7 @@ def test_every_extra_that_is_named_exists():
 
 
 def requirements(entries):
-    """The packages behind these entries, extras of the package itself followed."""
+    """The packages of these entries, extras of the package itself followed."""
     for entry in map(Requirement, entries):
         if canonicalize_name(entry.name) == "attnflow":
             for extra in entry.extras:

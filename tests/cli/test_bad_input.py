@@ -1,4 +1,4 @@
-"""The worst command lines and folders: one sentence, the documented exit code, and nothing left behind."""
+"""The worst command lines and folders: one sentence, the documented exit code, and nothing left over."""
 
 import json
 import shutil

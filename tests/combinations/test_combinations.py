@@ -59,7 +59,7 @@ def evaluate(case):
 
 
 def decided(case, x, y, drive):
-    """Queries whose hardmax does not change when all points move by 1e-6: others are ties but for rounding."""
+    """Queries whose hardmax does not change when all points move by 1e-6: others are ties except for rounding."""
     if case["normaliser"] != "hardmax" or case["dtype"] == "float64":
         return np.ones(len(x), bool)
     rng = np.random.default_rng(0)

@@ -180,7 +180,7 @@ def look(words):
         assert not makes_sense(words), refusal
         assert refusal.endswith(".")
         return
-    assert words["sum"] != "circle", "a sum for unit vectors was taken behind Q and K"
+    assert words["sum"] != "circle", "a sum for unit vectors was taken after Q and K"
     if not makes_sense(words):
         return
     found = found[-1] if words["batch"] == "bias" else found

@@ -241,7 +241,7 @@ def test_splittings():
 
 
 def test_three_cycles():
-    """Cores go to their places to 1e-12, the volume is kept exactly, other cells stay but for the crossing of rims."""
+    """Cores go to their places to 1e-12, the volume is kept exactly, other cells stay except for the crossing of rims."""
     side, inside = 0.25, np.random.default_rng(5).uniform(0.02, 0.98, (200, 2))
     for columns, rows in ((2, 1), (-1, 2), (1, -3)):
         schedule = three_cycle((2, 2), columns, rows, side=side, ramp=0.02)

@@ -28,7 +28,7 @@ def test_counting_by_hand():
     samples = np.array([[0.0, 0.98], [0.0, 1.05], [-30.0, 0.2], [0.3, 0.3]])
     fine, coarse, middle = simulate.count(samples, beta)
     assert fine.tolist() == coarse.tolist() == [1, 2, 2, 1]
-    # all between their samples, but for the one at -30
+    # all between their samples, except for the one at -30
     assert middle.tolist() == [1, 2, 1, 1]
 
 

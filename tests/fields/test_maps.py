@@ -1,4 +1,4 @@
-"""Maps that are not square, and maps with biases: in every role, in heads, per layer, behind cut sums; what refuses them."""
+"""Maps that are not square, and maps with biases: in every role, in heads, per layer, after cut sums; what refuses them."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -58,7 +58,7 @@ def attention(query, key, value, output, encoding=None):
 
 
 def test_gpt2():
-    """Pre-norm with epsilon, biases everywhere, heads, causal mask, the approximate GELU; frames behind both halves."""
+    """Pre-norm with epsilon, biases everywhere, heads, causal mask, the approximate GELU; frames after both halves."""
     q, k, v, o = (*weights(3, HEADS, ROWS, D).transpose(1, 0, 2, 3, 4), weights(HEADS, D, ROWS))
     bq, bk, bv, bo = (*weights(3, HEADS, ROWS).transpose(1, 0, 2, 3), weights(D))
     a, ba, c, bc = weights(WIDTH, D), weights(WIDTH), weights(D, WIDTH), weights(D)

@@ -128,7 +128,7 @@ def test_noise_comes_once_in_a_step():
 
 
 def test_frames_between_the_parts():
-    """Behind attention and behind the perceptron of every layer, with weights of its own, in NumPy."""
+    """After attention and after the perceptron of every layer, with weights of its own, in NumPy."""
     values, biases, h, x = RNG.standard_normal((3, 3, 3)) / 2, RNG.standard_normal((3, 5)), 0.1, TOKENS.positions
     want = [x]
     for value, bias in zip(values, biases, strict=True):
@@ -175,7 +175,7 @@ def test_whole_layers_are_those_without_frames_between(update):
 
 
 def test_stops_between_the_parts():
-    """Attention pulls near tokens together and its negative apart: the spread is least behind the first part."""
+    """Attention pulls near tokens together and its negative apart: the spread is least after the first part."""
     field = af.Attention(1.0) - 0.5 * af.Attention(1.0)
     near = af.from_array(TOKENS.positions + [0, 0, 9], normalise=True)
     given = {

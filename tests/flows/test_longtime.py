@@ -299,7 +299,7 @@ def test_groups_of_tokens_become_clusters_at_their_centres():
 
 
 def test_the_table_of_an_ensemble():
-    """Merges of a slice are entered behind the earlier ones, on the clock of the field; a slice without rows parts it."""
+    """Merges of a slice are entered after the earlier ones, on the clock of the field; a slice without rows parts it."""
     owner = SimpleNamespace(shift=np.array([0.0, 0.5]), method=SimpleNamespace(sensitive=False))
     table = np.full((2, 3), np.inf)
     state = ensemble._State(None, table, table, table, np.array([0, 1]), np.asarray(True))

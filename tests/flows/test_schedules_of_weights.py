@@ -83,7 +83,7 @@ def test_layers_use_the_weights_of_their_number():
 
 
 def test_fixed_steps_keep_order_four_across_jumps():
-    """Error C h^4 (1 + O(h)); a stage that reads the weights behind a jump makes it C h."""
+    """Error C h^4 (1 + O(h)); a stage that reads the weights after a jump makes it C h."""
     exact = scipy_legs(0.3)
 
     def error(h, save=4):

@@ -38,7 +38,7 @@ def test_members_go_as_they_would_alone(name):
     """Positions, speeds, spreads and energies to rounding, and the same steps.
 
     (The first step of nGPT is so short that its error estimate, and with it all steps that follow, is rounding: then
-    steps are the same but for one a member, and flows agree to what steps of slightly other lengths are off by.)
+    steps are the same except for one a member, and flows agree to what steps of slightly other lengths are off by.)
     """
     field, systems = FIELDS[name], prompts()
     together = af.solve(field, batch(systems), 2.0, save=4)
@@ -132,7 +132,7 @@ def test_an_absent_row_is_not_a_test_particle():
 
 
 def test_what_absent_rows_see_is_not_looked_at():
-    """A guarded series is trusted although the absent row is left behind where no token is any more."""
+    """A guarded series is trusted although the absent row stays where no token is any more."""
     angle = np.append(0.01 * np.random.default_rng(0).standard_normal(40), np.pi)
     x = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     there = np.arange(41) < 40

@@ -58,7 +58,7 @@ def test_the_first_place_is_exchangeable():
 
 
 def test_a_prefix_depends_on_a_prefix():
-    """What comes after 0.25 changes nothing before it, but for the choice of steps (1e-10 each)."""
+    """What comes after 0.25 changes nothing before it, except for the choice of steps (1e-10 each)."""
     early, (calm, loud) = mf.perturbed(CIRCLE, 1, 0.3), (mf.perturbed(CIRCLE, 2, size, -1) for size in (0.1, 0.8))
     ends = [end(causal(2.0, 1.0), mf.placed(TWO, [early, late]), 1.0) for late in (calm, loud)]
     first = TWO.points < 0.25

@@ -106,7 +106,7 @@ def test_long_boosts_keep_their_digits():
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_boosts_carry_poisson_kernels_to_poisson_kernels(d):
-    """rho_w'(x') = rho_w(x)/det for the kernel behind 20 boosts of any directions, pathwise.
+    """rho_w'(x') = rho_w(x)/det for the kernel after 20 boosts of any directions, pathwise.
 
     The sum of 20 logarithms is off by the rounding of positions times the slope of log rho, which is at most
     4 (d-1)/gap: 1e-13 where the gap is not small.

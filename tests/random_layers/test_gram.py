@@ -33,7 +33,7 @@ def vectors(gram, b, step, layers, d, d_k, heads, replicas, seed, mean_value=0.0
     ("d", "d_k", "heads", "mean"),
     [
         (16, 12, 3, 0.0),  # Bartlett factors, for 13 and 12 degrees of freedom
-        (7, 2, 1, 0.0),  # fewer degrees than tokens behind Q and K
+        (7, 2, 1, 0.0),  # fewer degrees than tokens after Q and K
         pytest.param(16, 16, 1, 0.4, marks=pytest.mark.slow),
         pytest.param(3, 3, 2, 0.0, marks=pytest.mark.slow),  # no room beyond the span
     ],

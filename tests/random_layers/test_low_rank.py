@@ -92,7 +92,7 @@ def test_tokens_at_one_point_stay_together_and_rank_one_is_one_vector():
 
 
 def test_absent_rows_batches_and_float32():
-    """Absent rows stay and change nothing: they stand behind the others, whose factor is triangular."""
+    """Absent rows stay and change nothing: they stand after the others, whose factor is triangular."""
     x = np.asarray(TOKENS.positions)
     systems = af.stack("size", [3, 2], [TOKENS, af.from_array(x[:2])])
     found = end(noise(), systems)

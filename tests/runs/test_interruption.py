@@ -47,7 +47,7 @@ def test_an_interrupted_run_keeps_what_was_done_and_resumes_bit_for_bit(kind, wa
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")], ids=["Ctrl-C", "full"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_error_in_the_middle_of_a_commit_loses_no_run(kind, error, uninterrupted, tmp_path, monkeypatch):
-    with monkeypatch.context() as patched:  # rows are written, the checkpoint behind them is not
+    with monkeypatch.context() as patched:  # rows are written, the checkpoint after them is not
         original, count = ZarrSink._pack, []
 
         def pack(self, checkpoint):
@@ -90,7 +90,7 @@ def test_ctrl_c_in_the_middle_of_a_commit_in_memory_goes_on_bit_for_bit(kind, ke
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ctrl_c_after_the_last_step_comes_too_late(kind, uninterrupted, tmp_path):
-    """A flow that has ended stays ended: it is not continued from behind its stop."""
+    """A flow that has ended stays ended: it is not continued from after its stop."""
     calls = []
     carried_out(of(kind).work, on_progress=calls.append)
     run, _ = execute(of(kind), tmp_path / "run", on_progress=after(len(calls), press))

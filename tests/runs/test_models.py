@@ -79,7 +79,7 @@ method = { name = "alternate", step = 1.0, update = { name = "renormalise" }, su
 
 
 def test_the_layers_of_a_trained_network_are_words():
-    """The specification builds what the library does, writes itself out, and runs with frames behind both halves."""
+    """The specification builds what the library does, writes itself out, and runs with frames after both halves."""
     spec = parse_spec(TRAINED)
     assert parse_spec(spec.to_toml()).hash == spec.hash
     assert spec.table["field"]["parts"][1]["field"]["outer"]["bias"] == [0.1, 0.0]

@@ -127,7 +127,7 @@ def test_exponential_moments_are_integrals_over_the_overlap(b, d):
 
 
 def test_iid_tokens_in_many_dimensions_have_equal_overlaps():
-    """For d -> inf the exact cosine of equal overlaps, but for the queries, whose own overlap is 2 rho - 1."""
+    """For d -> inf the exact cosine of equal overlaps, except for the queries, whose own overlap is 2 rho - 1."""
     c, n, rho = np.array([1.0, 2.0, 3.0]), 1e8, 0.5
     found = context.long_context_iid_overlap(c, n, np.inf, rho)
     y = n ** (1 - c * (1 - rho))  # weight of the others; outputs are sqrt(rho) e (1 + y) +- sqrt(1 - rho) u

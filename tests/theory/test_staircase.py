@@ -105,7 +105,7 @@ def test_four_clusters_on_the_circle():
     np.testing.assert_allclose(sa.levels, [0.30, 0.34, 0.52, 1], rtol=8 * EPS)
     np.testing.assert_array_equal([sa.first, sa.second], [[0, 0, 0], [1, 2, 3]])
     np.testing.assert_allclose(sa.points[1], circle([0.72 + 1.58 / 2])[0], atol=16 * EPS)
-    # at beta = 12 the first pair meets before .7, at beta = 400 behind it
+    # at beta = 12 the first pair meets before .7, at beta = 400 after it
     assert merging.meeting_point(0.9, 12, (0.1, 0.2)) < 0.7 < merging.meeting_point(0.9, 400, (0.1, 0.2))
 
 
@@ -145,7 +145,7 @@ def test_the_flow_of_clusters_follows_the_staircase(model, seed):
 
 
 def test_four_clusters_of_softmax_change_their_order():
-    """The order of the limit appears where the first pair meets behind .7: not at beta = 12, but at beta = 400."""
+    """The order of the limit appears where the first pair meets after .7: not at beta = 12, but at beta = 400."""
     x, masses = circle([0, 0.9, 2.3, 3.9]), np.array([0.1, 0.2, 0.3, 0.4])
     limit = limit_staircase(x, masses)
     assert followed(x, masses, 12.0, "SA")[1][1] == (2, 3)

@@ -53,7 +53,7 @@ class Attention(AbstractField):
             array is shared by all layers; `PerLayer`, `Interpolated`, `Random` or a function of t change with time.
             Or maps such as `Biased(matrix, bias)`.
         output: matrices O_h, (heads, dim, rows of V) or (dim, rows of V); the identity if left out. The bias of a
-            `Biased` one, (dim,), is added once, behind the sum over heads.
+            `Biased` one, (dim,), is added once, after the sum over heads.
         average: of the heads: "mean" (a = 1), "root" (a = 1/2) or "sum" (a = 0).
         normaliser: `Softmax()`, `Unnormalised(clock)`, `Hardmax()` or `Sinkhorn()`; or a model of `theory` by its
             name, "SA" (softmax), "USA0" or "USA" (unnormalised).
@@ -259,7 +259,7 @@ class Attention(AbstractField):
                 raise InvalidInput(f"`output` has shape {self.output.shape}; give {shape}.")
             if self.output_bias is not None and self.output_bias.shape != (d,):
                 raise InvalidInput(
-                    f"the bias of `output` has shape {self.output_bias.shape}; it is added once, behind the heads, "
+                    f"the bias of `output` has shape {self.output_bias.shape}; it is added once, after the heads, "
                     f"so give ({d},)."
                 )
         elif rows != d:
@@ -300,7 +300,7 @@ class Attention(AbstractField):
         return heads ** AVERAGES[self.average] * jnp.sum(jnp.broadcast_to(sizes, (heads,)))
 
     def _largest(self) -> float | None:
-        """A bound of the matrices behind the weights, where these are constant and known."""
+        """A bound of the matrices of the weights, where these are constant and known."""
         size = largest(self.value)
         if size is None:
             return None

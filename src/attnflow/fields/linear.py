@@ -88,7 +88,7 @@ class Biased(AbstractLinearMap):
     Arguments:
         matrix: M, shape (rows, dim), or (heads, rows, dim).
         bias: b, shape (rows,), shared by all heads, or (heads, rows). The bias of `output` has shape (dim,): it is
-            added once, behind the (averaged) sum over the heads.
+            added once, after the (averaged) sum over the heads.
 
     Both are arrays, `PerLayer`, `Interpolated`, `Random` or functions of t.
     """

@@ -42,7 +42,7 @@ class Rescaled(AbstractField):
     hyperplanes at most when the leading eigenvalue is simple, and Boolean weights in d = 1.
 
     V is constant in time (V of `attention`; the identity by default), the normaliser Softmax; Q, K and the mask are
-    free, but for an additive encoding. With Q^T K < 0 and growth > 0 the flow is stiff, like e^(2 growth t). A token
+    free, except for an additive encoding. With Q^T K < 0 and growth > 0 the flow is stiff, like e^(2 growth t). A token
     that sees nobody keeps its x, so that its z follows -V z.
 
     Guarantee: finite as long as z is. e^(tV) is split into e^(growth t) and e^(t(V - growth)); the square of the first
@@ -57,7 +57,7 @@ class Rescaled(AbstractField):
 
     attention: Attention
     growth: np.ndarray | Along
-    """The spectral abscissa of V. The field does not depend on it but for rounding; it has no derivative."""
+    """The spectral abscissa of V. The field does not depend on it except for rounding; it has no derivative."""
 
     def __init__(self, attention: Attention):
         if not isinstance(attention, Attention):

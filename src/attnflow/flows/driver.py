@@ -307,7 +307,7 @@ class Drive:
         )
 
     def _commit(self, tables: Tables, outcome: Outcome | None, resume: Any) -> None:
-        """Store rows and the state behind them; with `resume`, the state from which they are computed again."""
+        """Store rows and the state after them; with `resume`, the state from which they are computed again."""
         assert self.state is not None
         start, committed = self.saved.committed, dict(self.saved.committed)
         kept: dict[str, dict[str, np.ndarray]] = {}

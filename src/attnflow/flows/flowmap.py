@@ -177,7 +177,7 @@ def _carry(system: Carried, method: AbstractMethod, times: Any, nodes: Any, poin
 def _carry_back(
     system: Carried, method: AbstractMethod, step: Any, layers: Any, last: Any, fresh: Any, nodes: Any, points: Any
 ) -> Any:
-    """Points before `layers`, from those behind them; NaN where a layer cannot be inverted.
+    """Points before `layers`, from those after them; NaN where a layer cannot be inverted.
 
     The tokens go through the layers first, from the node `last` where one is `fresh`, so that the way back sees the
     measures of the way there.

@@ -102,7 +102,7 @@ class AbstractSink(abc.ABC):
 
     @abc.abstractmethod
     def commit(self, start: dict[str, int], rows: Tables, checkpoint: Checkpoint) -> None:
-        """Keep rows, numbered from `start` on in each table, then the checkpoint behind them."""
+        """Keep rows, numbered from `start` on in each table, then the checkpoint after them."""
 
     @abc.abstractmethod
     def end(self, checkpoint: Checkpoint, static: dict[str, Any], attributes: dict[str, Any], complete: bool) -> Any:

@@ -121,7 +121,7 @@ def frame(field: Any, t: Any, tokens: Measure, energy: bool) -> tuple[Any, Any, 
     """(drive, error, energy) at the tokens; `error` is the number 0 where sums are exact, energy None if not asked for.
 
     Of softmax attention alone they come from one sum over pairs: Z_i divides the drive, scales its error, and
-    sum_i m_i Z_i is the energy but for a constant (`_energy_at_level`).
+    sum_i m_i Z_i is the energy except for a constant (`_energy_at_level`).
     """
     shared = field.at_tokens(t, tokens) if isinstance(field, Attention) else None
     if shared is None:

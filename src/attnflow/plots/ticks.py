@@ -45,7 +45,7 @@ def long_ticks(log_time: np.ndarray, path: np.ndarray, axis: TimeAxis, seconds: 
 
     Between two saved frames the cursor moves on and the picture stays that of the first: on a plateau nothing is to be
     seen. A jump from frame to frame counts as JUMP at most, and its picture stands so long after it. Frames before the
-    left end of the axis are left out but for the start.
+    left end of the axis are left out except for the start.
     """
     kept = np.append(0, np.flatnonzero(log_time > axis.first))
     marks = np.maximum(np.append(log_time[kept], axis.last), axis.first)

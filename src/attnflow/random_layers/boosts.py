@@ -147,7 +147,7 @@ def poisson_path(
     share. The amplitude |mean| is that of the start of the step: the noise is Ito in the measure, and Stratonovich in x
     alone. (Amplitudes from inside the step, as in a method of Heun, follow another equation.) Steps have weak order 1.
     On the circle u = |w|^2 obeys du = u (1-u)^2/4 dtau + u (1-u) dB/sqrt 2: log u is a martingale while u -> 1. The
-    steps keep E log u exactly, but for events |xi| > sqrt(8/h) (ours, from arXiv:2604.01978).
+    steps keep E log u exactly, except for events |xi| > sqrt(8/h) (ours, from arXiv:2604.01978).
 
     `points` (point, d) of the sphere are carried by the same noise; replica r draws from fold_in(seed, r). `save` as
     for `solve`.

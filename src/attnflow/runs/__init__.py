@@ -1,4 +1,4 @@
-"""Runs: a specification in TOML, and the folder that one execution of it leaves behind."""
+"""Runs: a specification in TOML, and the folder that one execution of it leaves."""
 
 from typing import TYPE_CHECKING
 

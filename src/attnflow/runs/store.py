@@ -52,7 +52,7 @@ class ZarrSink(AbstractSink):
         if not self.checkpoint.exists():
             return None
         saved = self._read(state)
-        if saved.outcome is None:  # rows behind the state are computed again
+        if saved.outcome is None:  # rows after the state are computed again
             saved = dataclasses.replace(saved, committed=saved.rows)
             self.commits = [c for c in self.commits if all(c["stop"][t] <= n for t, n in saved.rows.items())]
         self._verify()

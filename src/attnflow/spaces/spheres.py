@@ -38,7 +38,7 @@ class Sphere(AbstractSpace):
         return 2 * math.exp(self.dim / 2 * math.log(math.pi) - math.lgamma(self.dim / 2))
 
     def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
-        """The rows of the reflection that carries the last basis vector to x or -x, but for the last row."""
+        """The rows of the reflection that carries the last basis vector to x or -x, except for the last row."""
         x = np.asarray(x, dtype=np.float64)
         return _complement(x, np.full(x.shape[:-1], self.dim - 1))
 

@@ -18,7 +18,7 @@ def degree_weights(beta: float, d: int, count: int = 1, depth: float = 60.0) -> 
         k = np.arange(1.0, top + 1)
         with np.errstate(divide="ignore"):
             steps = np.log(multiplicity_ratios(d, top) * bessel_ratios(d / 2 - 1, beta, top))
-        # the quotients decrease in k (but for the doubling at the start of the circle): one peak
+        # the quotients decrease in k (except for the doubling at the start of the circle): one peak
         peak = int(np.sum(steps > 0))
         logs = np.concatenate([-np.cumsum(steps[:peak][::-1])[::-1], [0.0], np.cumsum(steps[peak:])])
         if logs[-1] < -depth:

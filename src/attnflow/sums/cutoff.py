@@ -141,7 +141,7 @@ class _Blocks:
 
         n = x.shape[0]
         count = 1 << max(0, math.ceil(math.log2(n / BLOCK)))
-        # balanced: every leaf has n/count points but for rounding, so even cuts are cuts between leaves
+        # balanced: every leaf has n/count points except for rounding, so even cuts are cuts between leaves
         tree = cKDTree(x + SHIFT, leafsize=BLOCK) if count > 1 else None
         order = np.arange(n) if tree is None else tree.indices
         edges = np.arange(count + 1) * n // count

@@ -117,7 +117,7 @@ class AbstractSeries(AbstractSum):
         rounding = round_off(self.degree, total.dtype) + 2 * expansion.noise
         least = 4 * rounding / jnp.asarray(self.tol, total.dtype)
         seen = total * jnp.exp(scale - expansion.scale)
-        # where truncation takes the other half of `tol`; a token alone sees its own mass but for rounding
+        # where truncation takes the other half of `tol`; a token alone sees its own mass except for rounding
         lightest = 0.99 * jnp.min(jnp.where(masses > 0, masses, jnp.inf))
         if weights.mask.sees_everyone:
             return jnp.min(seen_by_present(weights, seen, jnp.inf)) >= jnp.maximum(least * jnp.sum(masses), lightest)

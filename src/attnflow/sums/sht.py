@@ -96,7 +96,7 @@ class FastSphere(AbstractHostSum):
         level = jnp.max(seen_by_present(weights, seen, 0.0)) if weights.at_tokens else jnp.sum(masses)
         rounding = self.rounding(log_mass.shape[0]) + noise.astype(seen.dtype)
         least = 4 * rounding / jnp.asarray(self.tol, seen.dtype) * level
-        # where truncation takes the other half of `tol`; a token alone sees its own mass but for rounding
+        # where truncation takes the other half of `tol`; a token alone sees its own mass except for rounding
         lightest = 0.99 * jnp.min(jnp.where(masses > 0, masses, jnp.inf))
         return jnp.min(seen_by_present(weights, seen, jnp.inf)) >= jnp.maximum(least, lightest)
 

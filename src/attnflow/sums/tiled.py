@@ -119,7 +119,7 @@ def _unbounded(use: Use, tokens: Tokens | Measure | None) -> str:
     # a token sees itself in full where queries and keys have the same features
     bounds = [use.plain and kernel.is_bounded(use.unit) for kernel in kernels]
     if not all(bound for bound in bounds if is_concrete(bound)):
-        where = f"on {use.space}" if use.plain else "behind Q, K or an encoding"
+        where = f"on {use.space}" if use.plain else "after Q, K or an encoding"
         return (
             f"the sum Tiled(bounded=True) needs weights of at most 1, and {named(kernels)} {where} may have larger "
             "ones; use sum=Tiled()."

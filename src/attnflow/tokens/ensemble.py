@@ -61,7 +61,7 @@ class Tokens(eqx.Module):
         if values.ndim != 2 + len(dims):
             raise InvalidTokens(
                 f"`positions` has shape {values.shape}; give (tokens, dim)"
-                + (f" behind the batch dimensions {tuple(dims)}." if dims else ", or name the leading axes in `dims`.")
+                + (f" after the batch dimensions {tuple(dims)}." if dims else ", or name the leading axes in `dims`.")
             )
         if space is None:
             space = Sphere(values.shape[-1])

@@ -15,7 +15,7 @@ LEAST = 8
 def padded(tokens: Tokens, size: int | None = None) -> Tokens:
     """The same tokens, filled up by absent rows to `size`: default the next of 8, 12, 16, 24, 32, 48, 64, 96, ...
 
-    Absent rows have no mass, are seen by nobody and stay out of every result; a flow is the same but for rounding,
+    Absent rows have no mass, are seen by nobody and stay out of every result; a flow is the same except for rounding,
     since sums of other lengths round differently. JAX compiles for every shape of arrays anew; a study over n that
     fills its systems up compiles once for each step of the ladder, at the price of at most 1.5 times the rows (2.3
     times the pairs).

@@ -78,7 +78,7 @@ def direction(b: Any) -> tuple[Any, Any]:
 
 
 def boosted(x: Any, gap: Any, b: Any) -> tuple[Any, Any]:
-    """(the point x of the ball, whose 1 - |x|^2 is `gap`, behind a boost; the factor of lengths, and of the gap)."""
+    """(the point x of the ball, whose 1 - |x|^2 is `gap`, after a boost; the factor of lengths, and of the gap)."""
     return boosted_along(x, gap, *direction(b))
 
 

@@ -140,7 +140,7 @@ def _collocation() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _image(map_: Any, x: Any) -> tuple[Any, Any]:
-    """(points behind a Moebius map, log-determinants)."""
+    """(points after a Moebius map, log-determinants)."""
     scale = map_[0, 0] + x @ map_[0, 1:]
     moved = (map_[1:, 0][None] + x @ map_[1:, 1:].T) / scale[:, None]
     return moved / jnp.sqrt(jnp.sum(moved**2, axis=1, keepdims=True)), -(x.shape[1] - 1) * jnp.log(scale)

@@ -33,8 +33,8 @@ class Alternate(AbstractMethod):
     multiples of `step`. `advance` is differentiable in both modes.
 
     Frames between the parts: with `sublayers` = the number of parts p, part j of layer k ends at the time
-    (k + (j + 1)/p) step, and frames may be saved there. `save=EveryLayer()` then has a frame behind every part: behind
-    attention, behind the perceptron, and so on (`EveryLayer(p)` has the whole layers). Weights are read and noise comes
+    (k + (j + 1)/p) step, and frames may be saved there. `save=EveryLayer()` then has a frame after every part: after
+    attention, after the perceptron, and so on (`EveryLayer(p)` has the whole layers). Weights are read and noise comes
     as without it; `steps` counts parts.
     """
 
@@ -154,7 +154,7 @@ class _InTurn(AbstractInTurn):
 
 
 class _OneByOne(AbstractInTurn):
-    """One layer is that of one of the parts: number k p + j is part j of layer k; behind the last comes the noise."""
+    """One layer is that of one of the parts: number k p + j is part j of layer k; after the last comes the noise."""
 
     whole: AbstractSystem
     sublayers: int = eqx.field(static=True)
@@ -199,7 +199,7 @@ def _share(step: Any, parts: int) -> Any:
 def _one_each(sublayers: int, parts: int) -> None:
     if sublayers not in (1, parts):
         raise InvalidInput(
-            f"`sublayers` is {sublayers}, but the field has {parts} parts; give {parts} for frames behind each of "
+            f"`sublayers` is {sublayers}, but the field has {parts} parts; give {parts} for frames after each of "
             "them, or leave it out."
         )
 

@@ -109,7 +109,7 @@ class AbstractMethod(eqx.Module):
 
         What is computed does not depend on where slices and chunks are cut: `at` holds everything that the next step
         depends on. `times` are the saved times of the chunk; repeated ones at the end are padding. `after` is the first
-        saved time behind the chunk, or -inf if it is not known. No step passes `end`, the last time of the flow; with
+        saved time after the chunk, or -inf if it is not known. No step passes `end`, the last time of the flow; with
         `landing` False a method that would have to shorten a step for that waits instead, so that the state stays one
         that longer flows pass through.
         """

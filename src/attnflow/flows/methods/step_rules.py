@@ -30,7 +30,7 @@ class AbstractRule(eqx.Module):
     def step(self, system: AbstractSystem, t: Time, h: Time, state: State, memory: Any, end: Time) -> tuple[State, Any]:
         """The state at t + h, moved back onto the space, and the memory of the next step.
 
-        The rate does not jump between t and `end`, which is at or behind t + h (h < 0 runs backwards, and `end` is then
+        The rate does not jump between t and `end`, which is at or after t + h (h < 0 runs backwards, and `end` is then
         before t). `rate_until(system, t, end)` evaluates it on the right side of a jump at either of them.
         """
 

@@ -80,7 +80,7 @@ def evolve_cells(
     """Follow the masses of `cells` under `field` with noise `kappa`, from time 0 to `until`.
 
     Mass is kept to rounding, no mass is ever negative, and the energy E = (1/2 beta) sum_ij m_i m_j (K_ij - 1) (at most
-    0 but for O(width^2)) never decreases, beyond rounding, for unnormalised attention, with potentials too, and for
+    0 except for O(width^2)) never decreases, beyond rounding, for unnormalised attention, with potentials too, and for
     softmax attention alone: steps are kept short enough (see `volumes._flux`). With noise the free energy, which has
     -kappa sum_i m_i log(m_i / measure_i) added, climbs up to the time-stepping error for unnormalised attention.
 

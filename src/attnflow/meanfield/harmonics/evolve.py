@@ -163,7 +163,7 @@ def evolve(
     A Galerkin method in the harmonics of the density's basis: its error is about the part of the solution beyond the
     degree, which falls exponentially with the degree, plus that of the steps in time (`exponential.py`). The mass is
     constant. While rho >= 0 the energy never decreases for kappa = 0 and attention without potentials, nor does the
-    free energy for unnormalised attention, but for the tolerance of the steps.
+    free energy for unnormalised attention, except for the tolerance of the steps.
 
     Arguments:
         field: Attention(beta) with Q = K = V = I, softmax or unnormalised, perhaps plus Potential(...).

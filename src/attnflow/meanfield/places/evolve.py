@@ -196,7 +196,7 @@ def evolve_placed(
 
     Close to the uniform measure, f = 1 + e g(sigma) h with a harmonic h of degree k, g obeys dg/dc = F[g] with c = t
     times the growth rate of k: g = u^p grows as e^{c/(p+1)}, u = e^{lambda sigma} - 1, and a topic of the places before
-    s has the amplitude e^c P(N_c > N_y) behind s, y = log(u(sigma)/u(s)), with independent Poisson numbers N (ours).
+    s has the amplitude e^c P(N_c > N_y) after s, y = log(u(sigma)/u(s)), with independent Poisson numbers N (ours).
     """
     work = EvolvePlaced(field, density, until, kappa, save, rtol, atol, resolution, stop, observe)
     found: PlacedFlow = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))

@@ -28,7 +28,7 @@ class Places(eqx.Module):
     Nodes stand in sigma itself, whatever the ALiBi slope lambda. In u = e^{lambda sigma} - 1, in which lambda
     disappears from the equation (`prefix`), 16 nodes would leave all places below 1 - 5/lambda without one. For a start
     that is smooth in sigma the solution has singularities next to sigma = 2 pi i/lambda: from lambda = 30 on give more
-    nodes, or breaks a few 1/lambda behind 0 and behind every jump.
+    nodes, or breaks a few 1/lambda after 0 and after every jump.
     """
 
     breaks: tuple[float, ...] = eqx.field(static=True)

@@ -83,7 +83,7 @@ def recency_threshold(slope: ArrayLike) -> np.ndarray:
 def last_middle_time(slope: ArrayLike, relative_dilution: float = 0.0) -> np.ndarray:
     """The scaled time c up to which the profile of one degree has an interior minimum.
 
-    2 (1 - e^{-slope}) for slope <= log 4. Beyond, the minimum outlives the rise at the last place, behind a maximum,
+    2 (1 - e^{-slope}) for slope <= log 4. Beyond, the minimum outlives the rise at the last place, after a maximum,
     up to the time at which the two merge (ours). With `relative_dilution` (softmax, see `correlation`) a
     short flow may have no minimum either; 0 where there is none at any time.
     """

@@ -48,7 +48,7 @@ def late_signal(c: ArrayLike, share: ArrayLike, slope: ArrayLike = 0.0, place: A
 
 
 def log_early_signal(c: ArrayLike, share: ArrayLike, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
-    """The logarithm of `early_signal`, -inf at c = 0 behind the switch."""
+    """The logarithm of `early_signal`, -inf at c = 0 after the switch."""
     return np.asarray(checked_time(c) + _log_tails(c, share, slope, place)[0])
 
 
@@ -62,7 +62,7 @@ def takeover_time(
 ) -> np.ndarray:
     """The scaled time c at which the early topic owns half of the signal at `place`: the root of P(N_c > N_y) = 1/2.
 
-    Near y + 1/2 for a small share, log(1/share) + 1/2 at slope 0 and place 1; log 2 just behind the switch, and 0 up to
+    Near y + 1/2 for a small share, log(1/share) + 1/2 at slope 0 and place 1; log 2 just after the switch, and 0 up to
     it, where there is nothing late. With `relative_dilution` q of softmax (see `correlation`) the whole signal
     is e^c P(N_c <= N_z) with z the y of place 0, c becomes c/(1 + slope q) and u is shifted (ours).
     """
@@ -130,7 +130,7 @@ def _gap(c: np.ndarray, y: np.ndarray) -> np.ndarray:
 def _distance(
     share: ArrayLike, slope: ArrayLike, place: ArrayLike, dilution: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """y of a place behind the switch (0 up to it), and whether it is behind."""
+    """y of a place after the switch (0 up to it), and whether it is after."""
     share, slope, place = np.broadcast_arrays(
         checked_place("share", share), checked_slope(slope), checked_place("place", place)
     )
