@@ -117,7 +117,7 @@ def _parts(node: Any, usual: bool = False) -> dict[str, Any]:
 
 
 def _is_default(field: Any, value: Any) -> bool:
-    """Whether a number or a word is the default; "mean", of heads, is that of a constructor."""
+    """Whether a number or a word is the default of its field; "mean", for heads, is a default of the constructor."""
     if isinstance(value, np.ndarray | np.generic | jax.Array) and value.ndim == 0 and _is_known(value):
         value = value.item()
     plain = isinstance(value, bool | int | float | str)

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from PIL import Image
 
 from attnflow.experiments import Salted, Study, find, names
-from attnflow.experiments.claim import Kind
+from attnflow.experiments.claim import OriginKind
 from attnflow.experiments.gallery_page import picture
 from attnflow.experiments.mutation import read_matrices
 from attnflow.plots.style import styled
@@ -93,9 +93,9 @@ def check_origins(name, module, claims):
     headings = set(re.findall(r"(?m)^#+ (.+)$", derivation.read_text())) if derivation.exists() else set()
     for claim in claims:
         assert claim.origin is not None, claim.statement
-        if claim.origin.kind is Kind.PUBLISHED:
+        if claim.origin.kind is OriginKind.PUBLISHED:
             assert claim.origin.source in module.PAPERS, claim.statement
-        if claim.origin.kind is Kind.CONSEQUENCE:
+        if claim.origin.kind is OriginKind.CONSEQUENCE:
             assert claim.origin.source in headings, claim.statement
 
 

@@ -19,7 +19,7 @@ def noise(low_rank=True, beta=1.5, seed=0, kappa=0.5):
 
 
 def displacements(given, mu, basis):
-    """Those of every matrix of `basis`, in one program."""
+    """The displacements by every matrix of `basis`, in one program."""
     moved = eqx.filter_jit(lambda basis: eqx.filter_vmap(lambda w: given.displacement(0.0, mu, w))(basis))
     return np.asarray(af.in_float64(moved)(basis))
 

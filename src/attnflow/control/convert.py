@@ -15,7 +15,7 @@ from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 from attnflow.special.quotients import host_expm1_ratio
 
 FORMAT = 1
-KINDS: dict[str, tuple[type[AbstractField], tuple[str, ...]]] = {
+ELEMENTS: dict[str, tuple[type[AbstractField], tuple[str, ...]]] = {
     "relu": (ReluUnit, ("outer", "inner", "bias")),
     "drift": (Drift, ("vector",)),
     "affine": (Affine, ("matrix", "bias")),
@@ -111,7 +111,7 @@ def load(path: str | os.PathLike[str]) -> Schedule:
             raise InvalidInput(f"{path} has format {int(data['format'])}; this version reads {FORMAT}.")
         kinds = []
         for number, name in enumerate(data["kinds"]):
-            roles = KINDS[str(name)][1]
+            roles = ELEMENTS[str(name)][1]
             weights = {role: data[f"{number}.{role}"] for role in roles if f"{number}.{role}" in data}
             kinds.append(stack_of(str(name), weights))
         field = InTurn.of(kinds, data["which"], data["row"], data["durations"])
@@ -126,7 +126,7 @@ def load(path: str | os.PathLike[str]) -> Schedule:
 
 def stack_arrays(kind: AbstractField) -> tuple[str, dict[str, np.ndarray]]:
     """(name, weights by role) of a stack of elements of one kind."""
-    for name, (made, roles) in KINDS.items():
+    for name, (made, roles) in ELEMENTS.items():
         if type(kind) is made:
             weights = {role: getattr(kind, role) for role in roles}
             return name, {role: _value(weight) for role, weight in weights.items() if weight is not None}
@@ -135,7 +135,7 @@ def stack_arrays(kind: AbstractField) -> tuple[str, dict[str, np.ndarray]]:
 
 def stack_of(name: str, weights: dict[str, np.ndarray]) -> AbstractField:
     """The stack of which `stack_arrays` gave these."""
-    return KINDS[name][0](**weights)
+    return ELEMENTS[name][0](**weights)
 
 
 def _value(weight: Any) -> np.ndarray:

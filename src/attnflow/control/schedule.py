@@ -226,10 +226,11 @@ class Schedule:
         """
         field = self.field
         kinds = tuple(
-            _longer(kind, rung(stack_size(kind))) if isinstance(kind, AbstractExact) else kind for kind in field.kinds
+            _longer(kind, padded_count(stack_size(kind))) if isinstance(kind, AbstractExact) else kind
+            for kind in field.kinds
         )
         which, row, durations = np.asarray(field.which)[turn], np.asarray(field.row)[turn], self.durations[turn]
-        more = rung(len(which)) - len(which)
+        more = padded_count(len(which)) - len(which)
         which, row = (np.pad(part, (0, more), mode="edge") for part in (which, row))
         return kinds, which, row, np.pad(durations, (0, more))
 
@@ -291,7 +292,7 @@ def _coupled(kinds: Any, which: Any, row: Any, durations: Any, mu: Measure, x: A
     return end
 
 
-def rung(count: int) -> int:
+def padded_count(count: int) -> int:
     """The next of 8, 16, 32, 64, 128, 256, 320, 384, 448, 512, 640, ...: a quarter more at most from 256 on."""
     bits = (count - 1).bit_length()
     step = 2 ** (bits - 3) if count > 256 else 2**bits

@@ -7,7 +7,7 @@ import numpy as np
 
 from attnflow.checks import generator
 from attnflow.control.circle import CirclePlanner
-from attnflow.control.convert import KINDS, stack_arrays, stack_of
+from attnflow.control.convert import ELEMENTS, stack_arrays, stack_of
 from attnflow.control.distances import wasserstein
 from attnflow.control.schedule import Schedule
 from attnflow.control.sphere import SpherePlanner
@@ -30,7 +30,7 @@ PLANNED = ("drift", "mean-attention", "relu")
 WORD = (1 << 64) - 1
 
 
-class _State(NamedTuple):
+class _SearchState(NamedTuple):
     """What the next try depends on, and what was found."""
 
     tries: np.ndarray
@@ -74,12 +74,12 @@ class Search(AbstractSingle):
     def start(self) -> None:
         return None
 
-    def begin(self) -> _State:
+    def begin(self) -> _SearchState:
         found = {name: np.zeros((0, *shape)) for name, shape in _shapes(self.space.dim).items()}
         found |= {"kind": np.zeros(0, np.int32), "row": np.zeros(0, np.int32)}
-        return _State(np.zeros((), np.int64), _words(generator(self.given.seed)), found)
+        return _SearchState(np.zeros((), np.int64), _words(generator(self.given.seed)), found)
 
-    def work(self, state: _State) -> Slice:
+    def work(self, state: _SearchState) -> Slice:
         """One try and its row."""
         number, rng = int(state.tries), _generator(state.random)
         clouds, atoms = self.given.inputs, self.given.targets
@@ -120,15 +120,15 @@ class Search(AbstractSingle):
         )
         return Slice(made, rows, Outcome(Ending.FAILED, message))
 
-    def reached(self, state: _State, rows: dict[str, int]) -> Reached:
+    def reached(self, state: _SearchState, rows: dict[str, int]) -> Reached:
         tries = int(state.tries)
         note = f"try {tries} of at most {self.most}" + (f" · {self.said}" if self.said else "")
         return Reached(float(tries), rows["try"], tries, note)
 
-    def steps(self, state: _State) -> dict[str, int]:
+    def steps(self, state: _SearchState) -> dict[str, int]:
         return {"tries": int(state.tries)}
 
-    def finish(self, state: _State) -> dict[str, Any]:
+    def finish(self, state: _SearchState) -> dict[str, Any]:
         if not len(state.found["kind"]):
             return {}
         return {name: (_dims(name), array) for name, array in state.found.items() if len(array)}
@@ -152,7 +152,7 @@ def schedule_of(found: Mapping[str, Any], names: Sequence[str], dim: int) -> Sch
     stacks = []
     for number in present:
         name = str(names[number])
-        weights = {role: np.asarray(found[_key(name, role)]) for role in KINDS[name][1] if _key(name, role) in found}
+        weights = {role: np.asarray(found[_key(name, role)]) for role in ELEMENTS[name][1] if _key(name, role) in found}
         stacks.append(stack_of(name, weights))
     return Schedule.of(Sphere(dim), InTurn.of(stacks, np.searchsorted(present, kind), row, durations), durations)
 

@@ -10,7 +10,7 @@ from typing import Any
 from attnflow import __version__, references
 from attnflow.errors import InvalidInput, RunCorrupted
 from attnflow.experiments.catalogue import Experiment, names, papers_of
-from attnflow.experiments.claim import Kind
+from attnflow.experiments.claim import OriginKind
 from attnflow.experiments.execute import look_up, read_claims
 from attnflow.experiments.outside import is_file
 from attnflow.runs.folder import Run
@@ -81,7 +81,7 @@ def of_run(run: Run) -> Citation:
         found = dict.fromkeys((*_papers(files), *_published(files)), ())
         for claim in read_claims(run):
             origin = claim.origin
-            if origin is not None and origin.kind is Kind.PUBLISHED:
+            if origin is not None and origin.kind is OriginKind.PUBLISHED:
                 places = {*found.get(origin.source, ()), origin.place} - {""}
                 found[origin.source] = tuple(sorted(places))
     else:

@@ -23,7 +23,7 @@ class Relation(enum.Enum):
     TRUE = "true"
 
 
-class Kind(enum.Enum):
+class OriginKind(enum.Enum):
     """Whose statement a claim checks."""
 
     PUBLISHED = "published"
@@ -38,7 +38,7 @@ class Kind(enum.Enum):
 class Origin:
     """Where the statement of a claim comes from; made by `published`, `consequence`, or the constant `NUMERICS`."""
 
-    kind: Kind
+    kind: OriginKind
     source: str = ""
     """A key of the bibliography, or a heading of the experiment's derivation.md."""
     place: str = ""
@@ -50,15 +50,15 @@ class Origin:
 
 def published(key: str, place: str = "") -> Origin:
     """A statement of the paper `key` of the bibliography, at `place` ("Theorem 4.1") where that is known."""
-    return Origin(Kind.PUBLISHED, key, place)
+    return Origin(OriginKind.PUBLISHED, key, place)
 
 
 def consequence(heading: str) -> Origin:
     """A statement that derivation.md of the experiment derives under the heading `heading`."""
-    return Origin(Kind.CONSEQUENCE, heading)
+    return Origin(OriginKind.CONSEQUENCE, heading)
 
 
-NUMERICS = Origin(Kind.NUMERICS)
+NUMERICS = Origin(OriginKind.NUMERICS)
 """One program against another."""
 
 
@@ -183,7 +183,7 @@ class Claim:
         entries = {k: v for k, v in entries.items() if k != "holds"}
         relation, origin = Relation(entries.pop("relation")), entries.pop("origin", None)
         if origin is not None:
-            origin = Origin(Kind(origin["kind"]), origin["source"], origin["place"])
+            origin = Origin(OriginKind(origin["kind"]), origin["source"], origin["place"])
         if relation is not Relation.TRUE:
             entries |= {k: float(entries[k]) for k in ("predicted", "measured", "tolerance")}
         return cls(relation=relation, origin=origin, **entries)

@@ -156,7 +156,7 @@ def _integral_of_silu(z: Any) -> Any:
 
 @_integral_of_silu.defjvp
 def _slope_of_integral(at: Any, along: Any) -> Any:
-    return _integral_of_silu(*at), jax.nn.silu(at[0]) * along[0]  # that of the dilogarithm is 0/0 far out
+    return _integral_of_silu(*at), jax.nn.silu(at[0]) * along[0]  # the derivative of the dilogarithm is 0/0 far out
 
 
 def as_activation(value: Any) -> AbstractActivation:

@@ -50,7 +50,7 @@ def breaks(field: Any, until: Any) -> np.ndarray:
 
 
 def times_before(times: Any, until: Any, name: str) -> np.ndarray:
-    """Those of the given times that are below `until`."""
+    """The times that are below `until`."""
     found = np.atleast_1d(_concrete(times, name))
     return found[found < _end(until)] if found.size else found
 
@@ -81,7 +81,7 @@ def piece(t: Any, step: Any) -> Any:
 
 
 def layer_time(layer: Any, step: Any) -> Any:
-    """fl(layer step), a rounding error later where layers of another step have to find their piece."""
+    """The time of a layer, 4 units in the last place later, so that a weight with another step reads the new piece."""
     step = jnp.asarray(step, float)
     return jnp.asarray(layer, float) * step * (1 + 4 * jnp.finfo(step.dtype).eps)
 

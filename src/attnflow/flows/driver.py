@@ -50,7 +50,7 @@ class Control:
         instance("sink", self.sink, AbstractSink | None, "a sink such as InMemory()")
 
 
-class _State(NamedTuple):
+class _DriveState(NamedTuple):
     """What is checkpointed."""
 
     work: Any
@@ -128,7 +128,7 @@ class Drive:
         self.sink.begin(self.layout)
         none = dict.fromkeys(self.layout.tables, 0)
         self.saved = Checkpoint(None, none, none, {}, None)
-        self.state: _State | None = None
+        self.state: _DriveState | None = None
         self.resume: Any = None
         self.committing, self.stored = False, clock.perf_counter()
         self.outcome: Outcome | None = None
@@ -153,7 +153,7 @@ class Drive:
         A function of its own: in Python 3.13 an interrupt at the jump back of a loop is not caught by the `try` around
         that loop in the same function.
         """
-        blank = _State(self.stepper.begin(), np.zeros(self.members, np.int64), np.full(self.members, np.nan))
+        blank = _DriveState(self.stepper.begin(), np.zeros(self.members, np.int64), np.full(self.members, np.nan))
         self.saved = self.sink.load(blank) or dataclasses.replace(self.saved, state=blank)
         self.state, self.outcome = self.saved.state, self.saved.outcome
         while self.outcome is None:

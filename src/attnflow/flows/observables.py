@@ -23,7 +23,7 @@ from attnflow.interrupts import raise_if_interrupted
 from attnflow.observe.observable import Observable
 from attnflow.precision import to_numpy
 
-KINDS = "biuf"
+NUMERIC = "biuf"
 """Types of numbers that an observable may give."""
 
 
@@ -177,7 +177,7 @@ def _tried(name: str, one: Observable, start: Views) -> Watched:
                 f"the observable {name!r} raised {type(error).__name__} at the start: {error}; correct the function "
                 "of (t, measure)."
             ) from failure
-    if made.dtype.kind not in KINDS:
+    if made.dtype.kind not in NUMERIC:
         kind = f"a {type(value).__name__}" if made.dtype.kind == "O" else f"{made.dtype} values"
         raise InvalidInput(f"the observable {name!r} returns {kind}; return one number or array.")
     dtype = made.dtype if made.dtype.kind == "b" else np.dtype(np.int64 if made.dtype.kind in "iu" else np.float64)

@@ -36,7 +36,7 @@ BUILT_IN = ("positions", "speed", "floor", "resolved", "spread", "energy")
 """What `solve` can keep of every frame."""
 
 
-class _State(NamedTuple):
+class _TokensState(NamedTuple):
     """Where the tokens are; arrays have the members first if there is a batch."""
 
     t: Any
@@ -140,16 +140,16 @@ class FlowingTokens(AbstractStepper):
         positions = np.asarray(self.systems.measure.positions)
         return self._views(self._lift(positions)[:, None], np.zeros((self.count, 1)))
 
-    def begin(self) -> _State:
+    def begin(self) -> _TokensState:
         x = self.systems.measure.positions
         t = np.full(x.shape[:-2], self.times[0])
         memory = wait(_begin(self.plan, x, np.asarray(self.times[0])))
-        return _State(
+        return _TokensState(
             t, x, memory, self.none, self.unfilled, np.zeros(2, np.int64), np.zeros((), np.int64),
             np.full(self.count, np.inf),
         )  # fmt: skip
 
-    def work(self, state: _State) -> Slice:
+    def work(self, state: _TokensState) -> Slice:
         row = int(state.row)
         if row >= len(self.times):
             return Slice(state, None, self._finished())
@@ -182,7 +182,7 @@ class FlowingTokens(AbstractStepper):
         moved = moved._replace(frames=self.none, filled=self.unfilled, row=np.asarray(last))
         return Slice(moved, rows, self._finished() if last == len(self.times) else None, moved.path)
 
-    def unfinished(self, state: _State) -> Rows | None:
+    def unfinished(self, state: _TokensState) -> Rows | None:
         row = int(state.row)
         length = min(int(np.min(np.asarray(state.filled))), len(self.times) - row)
         if length == 0 or state.frames.shape[-3] == 0:
@@ -191,7 +191,7 @@ class FlowingTokens(AbstractStepper):
         length = length if good.all() else int(np.argmin(good))
         return self._rows(state, length) if length else None
 
-    def hold(self, state: _State, members: np.ndarray, time: float, frame: Any) -> _State:
+    def hold(self, state: _TokensState, members: np.ndarray, time: float, frame: Any) -> _TokensState:
         if not self.systems.dims:
             return state._replace(x=np.asarray(frame[0]), t=np.asarray(np.inf), held=np.full(1, time))
         return state._replace(
@@ -207,21 +207,21 @@ class FlowingTokens(AbstractStepper):
         later = times >= self.last_jump  # tokens that stand still may move again when the field jumps
         return later & (~frames["resolved"] | ~apart), apart
 
-    def reached(self, state: _State, rows: dict[str, int]) -> Reached:
+    def reached(self, state: _TokensState, rows: dict[str, int]) -> Reached:
         time = float(np.min(np.minimum(np.asarray(state.t), self.times[-1])))
         full = int(state.row) >= len(self.times)
         return Reached(float(self.times[-1]) if full else time, rows["time"], int(state.steps.sum()))
 
-    def steps(self, state: _State) -> dict[str, int]:
+    def steps(self, state: _TokensState) -> dict[str, int]:
         return {"accepted": int(state.steps[0]), "rejected": int(state.steps[1])}
 
-    def finish(self, state: _State) -> dict[str, Any]:
+    def finish(self, state: _TokensState) -> dict[str, Any]:
         return {}
 
     def _finished(self) -> Outcome:
         return Outcome(Ending.FINISHED, f"reached t = {self.times[-1]:g}.")
 
-    def _with_frames(self, state: _State) -> _State:
+    def _with_frames(self, state: _TokensState) -> _TokensState:
         """The state with room for the frames of a chunk, which are initialised where they are filled."""
         have = state.frames.shape[-3]
         if have == self.size:
@@ -238,7 +238,7 @@ class FlowingTokens(AbstractStepper):
             self.limit = float(np.clip(steps / self.count * SECONDS / max(elapsed, 1e-6), 1, 4 * self.limit))
         self.warm = True
 
-    def _rows(self, state: _State, length: int) -> Rows:
+    def _rows(self, state: _TokensState, length: int) -> Rows:
         """The first `length` frames of the current chunk, measured."""
         row = int(state.row)
         frames = self._lift(np.asarray(state.frames))
@@ -271,7 +271,7 @@ class FlowingTokens(AbstractStepper):
         """With the members first, also where there is no batch."""
         return array if self.systems.dims else array[None]
 
-    def _failure(self, failed: np.ndarray, state: _State) -> Outcome:
+    def _failure(self, failed: np.ndarray, state: _TokensState) -> Outcome:
         which = f" in {int(failed.sum())} of {failed.size} members" if failed.ndim else ""
         t = float(np.min(np.asarray(state.t)))
         return Outcome(

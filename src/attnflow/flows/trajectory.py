@@ -110,7 +110,7 @@ class AbstractTrajectory(AbstractResult):
         return self.dataset.isel(time=at)
 
     def _outcome_of(self, at: slice) -> Outcome:
-        """That of the flow, if its last frame is among these; else that there is more of it."""
+        """The outcome of the flow, or INTERRUPTED if later frames were cut off."""
         if len(self) and len(self) - 1 in range(*at.indices(len(self))):
             return self.outcome
         return Outcome(Ending.INTERRUPTED, f"these are frames of a longer flow, which ended so: {self.outcome.message}")

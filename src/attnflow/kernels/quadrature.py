@@ -1,4 +1,4 @@
-"""The expansion of a kernel by quadrature: that of a function of <x, y>, and how many degrees it needs."""
+"""The expansion of a kernel, a function of <x, y>, by quadrature, and how many degrees it needs."""
 
 import functools
 from collections.abc import Callable

@@ -139,7 +139,7 @@ def _named(weights: Any) -> dict[str, Any]:
     }
 
 
-class _State(NamedTuple):
+class _FitState(NamedTuple):
     weights: Any
     memory: Any
     """Of Adam."""
@@ -186,11 +186,11 @@ class _Descent(AbstractStepper):
     def start(self) -> None:
         return None
 
-    def begin(self) -> _State:
+    def begin(self) -> _FitState:
         weights = jax.device_put(jax.tree.map(np.asarray, self.weights))
-        return _State(weights, jax.jit(self.adam.init)(weights), np.zeros((), np.int64), np.zeros(0))
+        return _FitState(weights, jax.jit(self.adam.init)(weights), np.zeros((), np.int64), np.zeros(0))
 
-    def work(self, state: _State) -> Slice:
+    def work(self, state: _FitState) -> Slice:
         """One step; rows are handed over every `EVERY` steps."""
         steps, done = self.fit.steps, int(state.done)
         if done >= steps:
@@ -203,30 +203,30 @@ class _Descent(AbstractStepper):
             return Slice(state, None, Outcome(Ending.FAILED, message))
         done += 1
         losses = np.append(state.losses, float(loss))
-        state = _State(weights, memory, np.asarray(done), losses)
+        state = _FitState(weights, memory, np.asarray(done), losses)
         if done % EVERY and done < steps:
             return Slice(state, None)
         finished = Outcome(Ending.FINISHED, f"made {steps} steps.") if done == steps else None
         return Slice(state._replace(losses=np.zeros(0)), Rows({"step": {"loss": losses}}), finished)
 
-    def unfinished(self, state: _State) -> Rows | None:
+    def unfinished(self, state: _FitState) -> Rows | None:
         return Rows({"step": {"loss": np.asarray(state.losses)}}) if len(state.losses) else None
 
-    def hold(self, state: _State, members: np.ndarray, time: float, frame: Any) -> _State:
+    def hold(self, state: _FitState, members: np.ndarray, time: float, frame: Any) -> _FitState:
         return state
 
     def are_still(self, times: np.ndarray, frames: dict[str, np.ndarray]) -> None:
         return None
 
-    def reached(self, state: _State, rows: dict[str, int]) -> Reached:
+    def reached(self, state: _FitState, rows: dict[str, int]) -> Reached:
         done = int(state.done)
         loss = f" · loss {state.losses[-1]:.4g}" if len(state.losses) else ""
         return Reached(float(done), done, done, f"step {done} of {self.fit.steps}{loss}")
 
-    def steps(self, state: _State) -> dict[str, int]:
+    def steps(self, state: _FitState) -> dict[str, int]:
         return {"made": int(state.done)}
 
-    def finish(self, state: _State) -> dict[str, Any]:
+    def finish(self, state: _FitState) -> dict[str, Any]:
         return {
             name: (tuple(f"{name}_{k}" for k in range(np.ndim(leaf))), np.asarray(leaf))
             for name, leaf in _named(state.weights).items()

@@ -16,7 +16,7 @@ import numpy as np
 from attnflow.axes import Number
 from attnflow.checks import number
 from attnflow.errors import InvalidInput
-from attnflow.fields.given import given
+from attnflow.fields.argument_checks import checked_arguments
 from attnflow.observe.linked import Links, components, mass_around
 from attnflow.observe.observable import observable
 from attnflow.precision import in_float64
@@ -71,7 +71,7 @@ def cluster_scale(beta: Number) -> float:
     return min(WIDEST, 1.0 / math.sqrt(beta)) if beta > 0 else WIDEST
 
 
-@given
+@checked_arguments
 def clusters(tokens: Tokens | Measure, *, scale: float, share: float = 1.0) -> Clusters:
     """The connected components of tokens linked within the distance `scale` (an angle on the sphere), one system.
 
@@ -97,7 +97,7 @@ def clusters(tokens: Tokens | Measure, *, scale: float, share: float = 1.0) -> C
 
 
 @observable
-@given
+@checked_arguments
 def cluster_count(tokens: Tokens | Measure, *, scale: float, share: float = 1.0) -> np.int64:
     """The number of `clusters` of one system, on the host."""
     return np.int64(clusters(tokens, scale=scale, share=share).count)

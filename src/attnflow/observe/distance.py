@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnflow.errors import InvalidInput, MissingExtra, TooLarge
-from attnflow.fields.given import given
+from attnflow.fields.argument_checks import checked_arguments
 from attnflow.observe.observable import observable
 from attnflow.spaces import Sphere, Torus
 from attnflow.tokens import Measure, Tokens
@@ -12,7 +12,7 @@ LARGEST_PLAN = 4000
 
 
 @observable
-@given
+@checked_arguments
 def distance(mu: Tokens | Measure, nu: Tokens | Measure, *, limit: int = LARGEST_PLAN) -> float:
     """W_1(mu, nu), exact: by sorting on the circle, by linear programming (POT) on other spaces.
 

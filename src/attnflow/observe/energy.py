@@ -22,8 +22,8 @@ import numpy as np
 from attnflow.axes import Along, members, one_system, over_members, scalar
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Softmax, Unnormalised
+from attnflow.fields.argument_checks import checked_arguments
 from attnflow.fields.base import tangent_drive, terms
-from attnflow.fields.given import given
 from attnflow.fields.normalisers import Clock
 from attnflow.fields.perceptron import Potential
 from attnflow.fields.queries import AtTokens
@@ -42,7 +42,7 @@ STEEP = 1e-12
 
 
 @observable
-@given
+@checked_arguments
 @in_float64
 def energy(tokens: Tokens | Measure, beta: Any) -> Any:
     """The renormalised energy E <= 0; accurate relative to its size, near consensus too. Batches give arrays."""
@@ -50,7 +50,7 @@ def energy(tokens: Tokens | Measure, beta: Any) -> Any:
 
 
 @observable
-@given
+@checked_arguments
 @in_float64
 def energy0(tokens: Tokens | Measure, beta: Any) -> Any:
     """E0 = e^(-beta) E_beta = E + 1/(2 beta), in (0, 1/(2 beta)] for beta > 0."""
@@ -58,7 +58,7 @@ def energy0(tokens: Tokens | Measure, beta: Any) -> Any:
 
 
 @observable
-@given
+@checked_arguments
 @in_float64
 def log_energy(tokens: Tokens | Measure, beta: Any) -> Any:
     """log E_beta = beta + log E0, for beta > 0."""
@@ -66,7 +66,7 @@ def log_energy(tokens: Tokens | Measure, beta: Any) -> Any:
 
 
 @observable
-@given
+@checked_arguments
 @in_float64
 def total_energy(field: AbstractField, tokens: Tokens | Measure) -> Any:
     """The energy that the flow of `field` never decreases, at one system: E, plus sum_i m_i U(x_i) with potentials U.
@@ -80,7 +80,7 @@ def total_energy(field: AbstractField, tokens: Tokens | Measure) -> Any:
 
 
 @observable
-@given
+@checked_arguments
 @in_float64
 def dissipation(field: AbstractField, tokens: Tokens | Measure) -> Any:
     """The rate of `total_energy` along `field` by the dissipation identity, at one system.

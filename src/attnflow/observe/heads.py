@@ -18,8 +18,8 @@ import numpy as np
 from attnflow.axes import one_system
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
+from attnflow.fields.argument_checks import checked_arguments
 from attnflow.fields.base import tangent_drive
-from attnflow.fields.given import given
 from attnflow.fields.queries import AtTokens
 from attnflow.kernels import cast
 from attnflow.observe.observable import observable
@@ -29,7 +29,7 @@ from attnflow.tokens import Measure, Tokens
 
 
 @observable
-@given
+@checked_arguments
 @in_float64
 def interaction_energy(field: Attention, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
     """E at one system, with the matrices that `field` has at time t, over all pairs whatever the mask.
@@ -41,7 +41,7 @@ def interaction_energy(field: Attention, tokens: Tokens | Measure, t: Any = 0.0)
 
 
 @observable
-@given
+@checked_arguments
 @in_float64
 def energy_rate(field: Attention, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
     """dE/dt at one system along the flow of `field`, by automatic differentiation, the matrices held at time t.

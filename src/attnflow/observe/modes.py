@@ -10,7 +10,7 @@ import numpy as np
 
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
-from attnflow.fields.given import given
+from attnflow.fields.argument_checks import checked_arguments
 from attnflow.fields.queries import AtPoints
 from attnflow.observe.linked import components
 from attnflow.observe.observable import observable
@@ -39,7 +39,7 @@ class Modes:
         return len(self.positions)
 
 
-@given
+@checked_arguments
 @in_float64
 def modes(
     tokens: Tokens | Measure, beta: float, *, starts: Any = None, tol: float = 1e-9, iterations: int = 20_000
@@ -64,7 +64,7 @@ def modes(
 
 
 @observable
-@given
+@checked_arguments
 def mode_count(tokens: Tokens | Measure, beta: float) -> np.int64:
     """The number of `modes` of one system on a sphere, on the host."""
     return np.int64(modes(tokens, beta).count)

@@ -13,7 +13,7 @@ from attnflow.checks import whole
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.feasible import LARGEST_TABLE, length
 from attnflow.fields import Attention
-from attnflow.fields.given import given
+from attnflow.fields.argument_checks import checked_arguments
 from attnflow.fields.pairs import Pairs
 from attnflow.kernels import cast
 from attnflow.observe.observable import observable
@@ -23,7 +23,7 @@ from attnflow.tokens import Measure, Tokens, all_present
 
 
 @observable
-@given
+@checked_arguments
 def overlaps(tokens: Tokens | Measure, *, limit: int = LARGEST_TABLE) -> np.ndarray:
     """The matrix of <x_i, x_j>, shape (..., n, n), for at most `limit` tokens."""
     all_present(tokens, "the matrix of overlaps")
@@ -31,7 +31,7 @@ def overlaps(tokens: Tokens | Measure, *, limit: int = LARGEST_TABLE) -> np.ndar
     return np.asarray(tokens.positions) @ np.swapaxes(np.asarray(tokens.positions), -1, -2)
 
 
-@given
+@checked_arguments
 def overlap_histogram(tokens: Tokens | Measure, *, bins: int = 100, block: int = 1024) -> tuple[np.ndarray, np.ndarray]:
     """(density, edges): histogram over [-1, 1] of <x_i, x_j>/(|x_i| |x_j|), i < j, weights m_i m_j; one system.
 
@@ -74,7 +74,7 @@ def _counted(values: np.ndarray, weights: np.ndarray | None, bins: int) -> np.nd
 
 
 @observable
-@given
+@checked_arguments
 @in_float64
 def attention_matrix(field: Attention, tokens: Tokens | Measure, t: float = 0.0, *, limit: int = LARGEST_TABLE) -> Any:
     """A_ij, the weight of token j in the drive of token i at time t, which is sum_j A_ij V x_j; one system.

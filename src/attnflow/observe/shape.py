@@ -13,14 +13,14 @@ import jax.numpy as jnp
 
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
-from attnflow.fields.given import given
+from attnflow.fields.argument_checks import checked_arguments
 from attnflow.observe.observable import along, observable
 from attnflow.precision import in_float64, is_traced
 from attnflow.tokens import Measure, Tokens
 
 
 @observable
-@given
+@checked_arguments
 @in_float64
 def order_parameter(tokens: Tokens | Measure) -> Any:
     """|sum_i m_i x_i|: 1 at consensus, near 0 for spread-out tokens (Kuramoto's r on the circle)."""
@@ -28,7 +28,7 @@ def order_parameter(tokens: Tokens | Measure) -> Any:
 
 
 @observable
-@given
+@checked_arguments
 @in_float64
 def effective_rank(tokens: Tokens | Measure) -> Any:
     """Exp of the entropy of the normalised eigenvalues of sum_i m_i x_i x_i^T: from 1 (a line) to d (isotropic).
@@ -40,7 +40,7 @@ def effective_rank(tokens: Tokens | Measure) -> Any:
 
 
 @observable
-@given
+@checked_arguments
 @in_float64
 def spread(tokens: Tokens | Measure) -> Any:
     """max_i |x_i - mean| over tokens of positive mass: the diameter is between it and twice it."""
@@ -49,12 +49,12 @@ def spread(tokens: Tokens | Measure) -> Any:
 
 @along("token")
 @observable
-@given
+@checked_arguments
 @in_float64
 def speed(field: AbstractField, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
     """The speed |X_t[mu](x_i)| of every token; batch dimensions first (inside `jit`, `grad` and `vmap`: one system).
 
-    That of absent rows is 0.
+    The speed of absent rows is 0.
     """
     if tokens.dims and is_traced((field, tokens, t)):
         raise InvalidInput(

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from attnflow.axes import finite_array, positive
 from attnflow.checks import shown
 from attnflow.errors import InvalidInput
-from attnflow.fields.given import given
+from attnflow.fields.argument_checks import checked_arguments
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens, all_present
 
@@ -68,7 +68,7 @@ class _Groups(NamedTuple):
     drop: Float[np.ndarray, " token"]
 
 
-@given
+@checked_arguments
 def slow_motion(tokens: Tokens, labels: ArrayLike, beta: float) -> SlowMotion:
     """The hypotheses of slow motion for one system on a sphere whose groups are named by `labels`, an integer a token.
 

@@ -28,7 +28,7 @@ LATITUDES, LONGITUDES = 91, 181
 
 
 @dataclasses.dataclass(frozen=True)
-class View:
+class DensityView:
     """A flow of a density as figures see it; make it with `look`."""
 
     flow: DensityFlow | CellFlow
@@ -90,9 +90,9 @@ class View:
         return np.sum(xlogy(masses, masses) - masses * self.flow.cells.log_measure, axis=1)
 
 
-def look(flow: DensityFlow | CellFlow | View) -> View:
+def look(flow: DensityFlow | CellFlow | DensityView) -> DensityView:
     """What figures need to know of a flow; a view is made already."""
-    if isinstance(flow, View):
+    if isinstance(flow, DensityView):
         return flow
     log_time = log_times(flow)
     edges = None
@@ -100,10 +100,10 @@ def look(flow: DensityFlow | CellFlow | View) -> View:
         edges = np.asarray(flow.cells.edges)
     elif not isinstance(flow.basis, SphereBasis):
         edges = np.linspace(0, 2 * np.pi if isinstance(flow.basis, CircleBasis) else np.pi, ANGLES + 1)
-    return View(dataclasses.replace(flow, dataset=flow.dataset.load()), log_time, frames_axis(log_time), edges)
+    return DensityView(dataclasses.replace(flow, dataset=flow.dataset.load()), log_time, frames_axis(log_time), edges)
 
 
-def draw_density(flow: DensityFlow | CellFlow | View) -> Any:
+def draw_density(flow: DensityFlow | CellFlow | DensityView) -> Any:
     """The density over time and angle as an image; on S^2 maps of chosen frames."""
     view = look(flow)
     if not len(view.log_time):
@@ -121,7 +121,7 @@ def draw_density(flow: DensityFlow | CellFlow | View) -> Any:
         return fig
 
 
-def draw_profiles(flow: DensityFlow | CellFlow | View) -> Any:
+def draw_profiles(flow: DensityFlow | CellFlow | DensityView) -> Any:
     """Chosen frames as curves over the angle."""
     view = look(flow)
     if view.edges is None:
@@ -134,7 +134,7 @@ def draw_profiles(flow: DensityFlow | CellFlow | View) -> Any:
         return fig
 
 
-def draw_energies(flow: DensityFlow | CellFlow | View) -> Any:
+def draw_energies(flow: DensityFlow | CellFlow | DensityView) -> Any:
     """Energy, entropy and, by harmonics, speed against time; by cells the share of mass in narrow clusters."""
     view = look(flow)
     if not len(view.log_time):
@@ -154,7 +154,7 @@ def draw_energies(flow: DensityFlow | CellFlow | View) -> Any:
         return fig
 
 
-def draw_decay(flow: DensityFlow | View) -> Any:
+def draw_decay(flow: DensityFlow | DensityView) -> Any:
     """Sizes of the coefficients by degree: how well the density is resolved."""
     view = look(flow)
     if not isinstance(view.flow, DensityFlow):
@@ -167,7 +167,7 @@ def draw_decay(flow: DensityFlow | View) -> Any:
         return fig
 
 
-def plot_density(flow: DensityFlow | CellFlow | View) -> Any:
+def plot_density(flow: DensityFlow | CellFlow | DensityView) -> Any:
     """All of it in one figure."""
     view = look(flow)
     if not len(view.log_time):
@@ -193,7 +193,7 @@ def plot_density(flow: DensityFlow | CellFlow | View) -> Any:
         return fig
 
 
-def summarise_density(flow: DensityFlow | CellFlow | View) -> dict[str, Any]:
+def summarise_density(flow: DensityFlow | CellFlow | DensityView) -> dict[str, Any]:
     """The numbers of the closing table."""
     view = look(flow)
     dataset, some = view.flow.dataset, len(view.log_time) > 0
@@ -216,7 +216,7 @@ def summarise_density(flow: DensityFlow | CellFlow | View) -> dict[str, Any]:
     return found | {name: at(name, -1) for name in ("tail", "negative", "speed")}
 
 
-def draw_image(fig: Any, axes: Any, view: View) -> None:
+def draw_image(fig: Any, axes: Any, view: DensityView) -> None:
     """Density over time (across) and angle (up) on a logarithmic colour scale, straight between frames."""
     edges = view.axis.at(view.axis.edges(COLUMNS))
     middles = view.axis.edges(2 * COLUMNS)[1::2]
@@ -234,7 +234,7 @@ def draw_image(fig: Any, axes: Any, view: View) -> None:
     view.axis.draw(axes)
 
 
-def draw_maps(fig: Any, area: Any, view: View, frames: list[int], columns: int) -> None:
+def draw_maps(fig: Any, area: Any, view: DensityView, frames: list[int], columns: int) -> None:
     """Frames on S^2 in Mollweide's projection, which keeps areas; the pole e_3 is up, e_1 in the middle."""
     latitudes, longitudes = map_axes()
     values = [view.mapped(k) for k in frames]
@@ -255,7 +255,7 @@ def draw_maps(fig: Any, area: Any, view: View, frames: list[int], columns: int) 
     plain_numbers(bar.ax.yaxis, norm.vmin, norm.vmax)
 
 
-def draw_curves(axes: Any, view: View) -> None:
+def draw_curves(axes: Any, view: DensityView) -> None:
     """Chosen frames, dark to light as time goes on."""
     frames = view.moments(CURVES)
     values = np.stack([view.values(k) for k in frames])
@@ -273,7 +273,7 @@ def draw_curves(axes: Any, view: View) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), handlelength=1.2, borderaxespad=0.2)
 
 
-def draw_level(axes: Any, view: View) -> None:
+def draw_level(axes: Any, view: DensityView) -> None:
     """The energy, with what theory knows of the uniform measure and of consensus."""
     _line(axes, view, view.flow.dataset["energy"].values, "energy $E$")
     field, dim = view.flow.field, view.flow.cells.dim if isinstance(view.flow, CellFlow) else view.flow.basis.dim
@@ -286,17 +286,17 @@ def draw_level(axes: Any, view: View) -> None:
         axes.legend(loc="best")
 
 
-def draw_free_energy(axes: Any, view: View) -> None:
+def draw_free_energy(axes: Any, view: DensityView) -> None:
     """What unnormalised attention climbs: energy on the clock of the field less kappa times entropy."""
     _line(axes, view, view.flow.dataset["free_energy"].values, "free energy")
 
 
-def draw_entropy(axes: Any, view: View) -> None:
+def draw_entropy(axes: Any, view: DensityView) -> None:
     """The entropy relative to the uniform measure, 0 for that measure."""
     _line(axes, view, view.entropy, r"entropy $\int \rho\log\rho$")
 
 
-def draw_speed(axes: Any, view: View) -> None:
+def draw_speed(axes: Any, view: DensityView) -> None:
     """The 2-norm of the change of the density."""
     speed = view.flow.dataset["speed"].values
     _line(axes, view, speed, r"speed $\Vert\partial_t\rho\Vert_2$")
@@ -307,7 +307,7 @@ def draw_speed(axes: Any, view: View) -> None:
         axes.set_ylim(bottom=0)
 
 
-def draw_narrow(axes: Any, view: View) -> None:
+def draw_narrow(axes: Any, view: DensityView) -> None:
     """The share of mass in clusters narrower than a cell, and since when it is half."""
     assert isinstance(view.flow, CellFlow)
     _line(axes, view, view.flow.dataset["narrow"].values, "mass in clusters\nnarrower than cells")
@@ -320,7 +320,7 @@ def draw_narrow(axes: Any, view: View) -> None:
         axes.legend(loc="upper left")
 
 
-def draw_degrees(axes: Any, view: View) -> None:
+def draw_degrees(axes: Any, view: DensityView) -> None:
     """The norm of the coefficients of every degree as a share of the largest, at the first, a middle and the last."""
     assert isinstance(view.flow, DensityFlow)
     frames = view.moments(3)
@@ -346,7 +346,7 @@ def by_degree(flow: DensityFlow, frame: int) -> np.ndarray:
     return sizes / np.max(sizes)
 
 
-def _line(axes: Any, view: View, values: np.ndarray, label: str) -> None:
+def _line(axes: Any, view: DensityView, values: np.ndarray, label: str) -> None:
     mark = "o" if len(values) == 1 else None
     axes.plot(view.axis.at(view.log_time), values, color=COLOURS[0], marker=mark, ms=3, zorder=3)
     axes.ticklabel_format(axis="y", useOffset=False)
@@ -354,7 +354,7 @@ def _line(axes: Any, view: View, values: np.ndarray, label: str) -> None:
     view.axis.draw(axes)
 
 
-def angle_axis(axis: Any, view: View) -> None:
+def angle_axis(axis: Any, view: DensityView) -> None:
     """Ticks and label of the angle, across or up."""
     if view.is_zonal:
         axis.set_ticks([0, np.pi / 2, np.pi], labels=["0", "π/2", "π"])

@@ -7,7 +7,7 @@ import numpy as np
 from attnflow.plots.density import (
     DEPTH,
     STEEP,
-    View,
+    DensityView,
     angle_axis,
     colour_scale,
     draw_entropy,
@@ -23,7 +23,7 @@ from attnflow.plots.ticks import Ticks
 class DensityScene(AbstractScene):
     """The density of a frame, relative to the uniform measure; axes and colours are the same for all frames."""
 
-    def __init__(self, view: View):
+    def __init__(self, view: DensityView):
         self.view, self.axis, self.log_time = view, view.axis, view.log_time
         self.panels = [
             Panel(lambda axes: draw_level(axes, view), view.flow.dataset["energy"].values),

@@ -12,7 +12,7 @@ from attnflow.flows import LongFlow
 from attnflow.observe.linked import components
 from attnflow.plots.energy import draw_count, draw_energy
 from attnflow.plots.figure_data import FigureData
-from attnflow.plots.snapshots import View, draw_axes, graticule, views
+from attnflow.plots.snapshots import Projection, draw_axes, graticule, views
 from attnflow.plots.style import COLOURS, INK, colours
 from attnflow.plots.ticks import Ticks, even_ticks, long_ticks
 from attnflow.plots.times import TimeAxis
@@ -108,7 +108,7 @@ class TokenScene(AbstractScene):
         way = np.append(0, np.cumsum(np.sqrt((steps**2).sum(axis=2) @ self.data.flow.dataset["masses"].values)))
         return long_ticks(self.log_time, way, self.axis, seconds, fps)
 
-    def _seen(self, view: View, frame: Any) -> np.ndarray:
+    def _seen(self, view: Projection, frame: Any) -> np.ndarray:
         return view.points(self.data, self.data.flow.positions.values[frame][..., self.chosen, :])
 
     def cloud(self, part: int, frame: int) -> Cloud:
@@ -250,7 +250,7 @@ def _counts(data: FigureData) -> np.ndarray:
     return data.flow.dataset.sizes["token"] - np.searchsorted(merges, data.log_time, side="right").astype(float)
 
 
-def _behind(view: View, points: np.ndarray) -> np.ndarray:
+def _behind(view: Projection, points: np.ndarray) -> np.ndarray:
     """Which points are on the far side of a sphere."""
     if not view.unit or points.shape[1] < 3:
         return np.zeros(len(points), bool)

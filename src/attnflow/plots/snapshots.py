@@ -18,7 +18,7 @@ MOST_BEHIND = 1000
 
 
 @dataclasses.dataclass(frozen=True)
-class View:
+class Projection:
     """How one of the pictures of a space is put on the page."""
 
     part: int
@@ -66,29 +66,29 @@ def draw_frames(panels: Any, data: FigureData, frames: list[int]) -> None:
         axes.set_title(data.axis.title(data.log_time[k]))
 
 
-def views(data: FigureData) -> list[View]:
+def views(data: FigureData) -> list[Projection]:
     """The views of the space of a flow, for all of its frames."""
     x = data.flow.positions
     cloud = x.isel(time=slice(None, None, max(1, x.sizes["time"] // 20))).values.reshape(-1, x.sizes["dim"])
     return views_of(data.flow.space, cloud)
 
 
-def views_of(space: AbstractSpace, cloud: np.ndarray) -> list[View]:
+def views_of(space: AbstractSpace, cloud: np.ndarray) -> list[Projection]:
     """The views of a space: plane pictures as they are, S^2 from a fixed place, others by principal components."""
     found = []
     for k, picture in enumerate(space.pictures(cloud[:: max(1, len(cloud) // 20000)])[:MOST_VIEWS]):
         size = picture.points.shape[-1]
         if size <= 2:
-            found.append(View(k, np.eye(size, 2), picture.labels, picture.limits, picture.unit))
+            found.append(Projection(k, np.eye(size, 2), picture.labels, picture.limits, picture.unit))
             continue
         # with rows of zeros there are three directions for fewer than three points, too
         rows = np.pad(picture.points, ((0, 3), (0, 0)))
         turn = _tilted() if size == 3 else np.linalg.svd(rows, full_matrices=False)[2][:3]
-        found.append(View(k, turn.T, (), None, picture.unit))
+        found.append(Projection(k, turn.T, (), None, picture.unit))
     return found
 
 
-def _draw_frame(axes: Any, data: FigureData, frame: int, view: View, paint: np.ndarray) -> None:
+def _draw_frame(axes: Any, data: FigureData, frame: int, view: Projection, paint: np.ndarray) -> None:
     x = data.flow.positions.isel(time=frame).values
     step = max(1, len(x) // MOST_TOKENS)
     seen, paint = view.points(data, x[::step]), paint[::step]
@@ -108,7 +108,7 @@ def _draw_frame(axes: Any, data: FigureData, frame: int, view: View, paint: np.n
     _draw_masses(axes, data, frame, view)
 
 
-def graticule(axes: Any, view: View, body: str = "none") -> list[Any]:
+def graticule(axes: Any, view: Projection, body: str = "none") -> list[Any]:
     """The circle or the sphere that the tokens live on, filled with the colour `body`; nothing for other spaces.
 
     Gives back the lines on the sphere.
@@ -133,7 +133,7 @@ def tilted_parallels() -> list[np.ndarray]:
     ]
 
 
-def draw_axes(axes: Any, view: View) -> None:
+def draw_axes(axes: Any, view: Projection) -> None:
     """A box with names where the coordinates have some; else nothing."""
     axes.margins(0.1)
     axes.set_aspect("equal")
@@ -159,7 +159,7 @@ def draw_axes(axes: Any, view: View) -> None:
         axes.set_ylim(*view.limits)
 
 
-def _draw_masses(axes: Any, data: FigureData, frame: int, view: View) -> None:
+def _draw_masses(axes: Any, data: FigureData, frame: int, view: Projection) -> None:
     """Condensed clusters as discs whose area is their mass, in the colour of most of it."""
     found = data.clusters.isel(time=frame)
     if not bool(found["condensed"]):

@@ -12,7 +12,7 @@ from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
 from attnflow.learn import Fitted
 from attnflow.meanfield import CellFlow, DensityFlow, PlacedFlow
 from attnflow.plots.compare import plot_several
-from attnflow.plots.density import View, plot_density, summarise_density
+from attnflow.plots.density import DensityView, plot_density, summarise_density
 from attnflow.plots.energy import draw_count, draw_energy
 from attnflow.plots.figure_data import FigureData
 from attnflow.plots.fit import plot_fit, summarise_fit
@@ -74,8 +74,8 @@ def _summarise(result: Any) -> dict[str, Any]:
 
 _plot.register(Merges)(plot_merges)
 _summarise.register(Merges)(summarise_merges)
-_plot.register(DensityFlow | CellFlow | View)(plot_density)
-_summarise.register(DensityFlow | CellFlow | View)(summarise_density)
+_plot.register(DensityFlow | CellFlow | DensityView)(plot_density)
+_summarise.register(DensityFlow | CellFlow | DensityView)(summarise_density)
 _plot.register(PlacedFlow)(plot_placed)
 _summarise.register(PlacedFlow)(summarise_placed)
 _plot.register(GramPath)(plot_gram)

@@ -136,7 +136,7 @@ class CarryDensity(AbstractWork):
 
     @property
     def angles(self) -> np.ndarray:
-        """Those of the labels."""
+        """The angles of the labels."""
         return 2 * np.pi * np.arange(self.labels) / self.labels
 
     @property

@@ -26,7 +26,7 @@ class Picture(NamedTuple):
     labels: tuple[str, ...] = ()
     """A name for each axis; without names no axes are drawn."""
     limits: tuple[float, float] | None = None
-    """The range of every coordinate; None: that of the points."""
+    """The range of every coordinate; None: the range of the points."""
     unit: bool = False
     """Whether the points lie on the unit circle or the unit sphere, which is then drawn."""
 

@@ -201,7 +201,7 @@ class Product(AbstractSpace):
         return np.linalg.norm([factor.defect(part) for factor, part in self._each(x)], axis=0)
 
     def pictures(self, x: Float[np.ndarray, "*batch dim"]) -> tuple[Picture, ...]:
-        """Those of the factors."""
+        """The pictures of the factors."""
         return tuple(picture for factor, part in self._each(x) for picture in factor.pictures(part))
 
     def _each(self, x: Any) -> Any:

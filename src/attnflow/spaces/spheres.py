@@ -116,7 +116,7 @@ class Ellipsoid(AbstractSpace):
 
     @property
     def volume(self) -> float:
-        """That of the round sphere of this radius: radius^(dim-1) |S^(dim-1)|."""
+        """The volume of the round sphere of this radius: radius^(dim-1) |S^(dim-1)|."""
         return self.radius**self.dimension * Sphere(self.dim).volume
 
     def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
@@ -154,7 +154,7 @@ class Ellipsoid(AbstractSpace):
         return self.radius * angle
 
     def chords(self, scale: float) -> tuple[float, float]:
-        """Those of the round sphere, stretched by the least and by the largest gain."""
+        """The chords of the round sphere, stretched by the least and by the largest gain."""
         chord = self.radius * Sphere(self.dim).chords(scale / self.radius)[0]
         return min(self.gain) * chord, max(self.gain) * chord
 
@@ -208,7 +208,7 @@ class CentredSphere(AbstractSpace):
 
     @property
     def volume(self) -> float:
-        """That of the round sphere of this radius: radius^(dim-2) |S^(dim-2)|."""
+        """The volume of the round sphere of this radius: radius^(dim-2) |S^(dim-2)|."""
         return self.radius**self.dimension * Sphere(self.dim - 1).volume
 
     def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:

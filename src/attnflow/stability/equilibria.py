@@ -8,7 +8,7 @@ import numpy as np
 from attnflow.checks import generator
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention, Unnormalised
-from attnflow.fields.given import given
+from attnflow.fields.argument_checks import checked_arguments
 from attnflow.observe import Clusters, clusters, energy, overlaps
 from attnflow.spaces import Sphere
 from attnflow.stability.hessian import Spectrum, jacobian, spectrum
@@ -44,7 +44,7 @@ class Equilibrium:
         return self.spectrum.unstable
 
 
-@given
+@checked_arguments
 def find_equilibrium(
     field: AbstractField, tokens: Tokens, *, tol: float = 1e-12, most: int = 200
 ) -> Equilibrium | None:

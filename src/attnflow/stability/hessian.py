@@ -12,7 +12,7 @@ from attnflow.checks import generator
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.feasible import LARGEST_MATRIX
 from attnflow.fields import AbstractField
-from attnflow.fields.given import given
+from attnflow.fields.argument_checks import checked_arguments
 from attnflow.observe.energy import renormalised_energy
 from attnflow.precision import in_float64
 from attnflow.spaces import Sphere
@@ -46,7 +46,7 @@ class Spectrum:
         return self.index > 0
 
 
-@given
+@checked_arguments
 def jacobian(field: AbstractField, tokens: Tokens, t: float = 0.0) -> np.ndarray:
     """The linearised flow as a matrix of n times `space.dimension` rows, in the orthonormal frames of `tangent_frames`.
 
@@ -57,7 +57,7 @@ def jacobian(field: AbstractField, tokens: Tokens, t: float = 0.0) -> np.ndarray
     return _matrix(lambda frames: _jacobian(field, tokens.measure, jnp.asarray(t, float), frames), tokens)
 
 
-@given
+@checked_arguments
 def energy_hessian(tokens: Tokens, beta: float) -> np.ndarray:
     """The Riemannian Hessian of the energy E0 in the metric sum_i m_i <a_i, b_i>, as a symmetric matrix.
 
@@ -83,7 +83,7 @@ def energy_hessian(tokens: Tokens, beta: float) -> np.ndarray:
     return (scaled + scaled.T) / 2
 
 
-@given
+@checked_arguments
 def spectrum(field: AbstractField, tokens: Tokens, t: float = 0.0) -> Spectrum:
     """All eigenvalues and eigenvectors of the linearised flow."""
     matrix = jacobian(field, tokens, t)
@@ -97,7 +97,7 @@ def spectrum(field: AbstractField, tokens: Tokens, t: float = 0.0) -> Spectrum:
     return Spectrum(values[order], fields[order], tolerance)
 
 
-@given
+@checked_arguments
 def leading_eigenpairs(
     field: AbstractField, tokens: Tokens, t: float = 0.0, *, count: int = 6, tol: float = 1e-10, seed: int = 0
 ) -> Spectrum:

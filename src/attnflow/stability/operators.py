@@ -17,20 +17,20 @@ import numpy as np
 
 from attnflow.axes import one_system
 from attnflow.fields import AbstractField
+from attnflow.fields.argument_checks import checked_arguments
 from attnflow.fields.base import tangent_drive
-from attnflow.fields.given import given
 from attnflow.fields.queries import AtTokens
 from attnflow.precision import in_float64
 from attnflow.tokens import Measure, Tokens, all_present
 
 
-@given
+@checked_arguments
 def tangent_frames(tokens: Tokens) -> np.ndarray:
     """(n, dimension of the space, d): an orthonormal basis of the tangent space at every token (`space.frame`)."""
     return tokens.space.frame(np.asarray(tokens.positions, dtype=np.float64))
 
 
-@given
+@checked_arguments
 def jacobian_operator(field: AbstractField, tokens: Tokens, t: float = 0.0) -> Callable[[np.ndarray], np.ndarray]:
     """The map v -> P_x DF(x)[v] on arrays (n, d) of tangent vectors; one compiled field derivative per call."""
     check(field, tokens)

@@ -53,7 +53,7 @@ class AbstractSum(eqx.Module):
 
     @abc.abstractmethod
     def trusted(self, arguments: Arguments, scale: Any, total: Any) -> Any:
-        """Whether ratios to e^scale total, the weight that each query sees of all the mass, are accurate as stated.
+        """Whether a softmax over these sums meets the stated tolerance; e^scale total is the weight that a query sees.
 
         `arguments` are those of the call. None: they are, by construction. Otherwise a traced boolean for all queries
         together; where it is false, the caller sums again in tiles.

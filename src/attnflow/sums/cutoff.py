@@ -76,7 +76,7 @@ class Cutoff(AbstractHostSum):
         return n * (SECONDS["tree"] + (SECONDS["token"] + met * SECONDS["pair"]) / self.threads)
 
     def rounding(self, count: int) -> float:
-        return 0.0  # that of any sum of so many terms
+        return 0.0  # the rounding of any sum of so many terms
 
     def refusal(self, use: Use, tokens: Tokens | Measure | None) -> str:
         if why := use.outside_exponential("Cutoff"):

@@ -123,7 +123,7 @@ def merge_times(
     return found
 
 
-class _State(NamedTuple):
+class _EnsembleState(NamedTuple):
     """Clusters of all members, in no slots at first, and the table of merges."""
 
     clusters: integrator.ClusterState
@@ -167,16 +167,16 @@ class _Ensemble(AbstractStepper):
     def start(self) -> None:
         return None
 
-    def begin(self) -> _State:
+    def begin(self) -> _EnsembleState:
         count, n, d = self.positions.shape
         none = _begin(np.zeros((count, 0, d)), np.zeros((count, 0)), False)
         table = (count, n - 1)
-        return _State(
+        return _EnsembleState(
             none, np.full(table, np.inf), np.full(table, np.nan), np.zeros(table, int), np.zeros(count, int),
             np.asarray(True),
         )  # fmt: skip
 
-    def work(self, state: _State) -> Slice:
+    def work(self, state: _EnsembleState) -> Slice:
         n = self.tokens.n
         clusters, size = state.clusters, state.clusters.mass.shape[1]
         if size == 0:
@@ -197,7 +197,7 @@ class _Ensemble(AbstractStepper):
             state = state._replace(path=before)
         return Slice(self._read(state._replace(clusters=clusters), records), Rows({}), None, state.path)
 
-    def _read(self, state: _State, records: Any) -> _State:
+    def _read(self, state: _EnsembleState, records: Any) -> _EnsembleState:
         """The table with the merges of a slice."""
         first, rows = np.asarray(records.first), np.arange(ROWS)[None, :]
         is_merge = (first >= 0) & (rows < np.asarray(records.filled)[:, None])
@@ -216,24 +216,24 @@ class _Ensemble(AbstractStepper):
             log_time=log_time, rounding=rounding, evaluations=evaluations, made=made, together=together
         )
 
-    def unfinished(self, state: _State) -> None:
+    def unfinished(self, state: _EnsembleState) -> None:
         return None
 
-    def hold(self, state: _State, members: np.ndarray, time: float, frame: Any) -> _State:
+    def hold(self, state: _EnsembleState, members: np.ndarray, time: float, frame: Any) -> _EnsembleState:
         return state
 
     def are_still(self, times: np.ndarray, frames: dict[str, np.ndarray]) -> None:
         return None
 
-    def reached(self, state: _State, rows: dict[str, int]) -> Reached:
+    def reached(self, state: _EnsembleState, rows: dict[str, int]) -> Reached:
         made, of = int(np.sum(state.made)), self.goal[1]
         steps = int(np.max(np.asarray(state.clusters.evaluations), initial=0))
         return Reached(math.nan, made, steps, f"{made} of {of} merges")
 
-    def steps(self, state: _State) -> dict[str, int]:
+    def steps(self, state: _EnsembleState) -> dict[str, int]:
         return {"rejected": int(np.sum(np.asarray(state.clusters.rejected)))}
 
-    def finish(self, state: _State) -> dict[str, Any]:
+    def finish(self, state: _EnsembleState) -> dict[str, Any]:
         dims, shape = (*self.batch, "merge"), (*self.systems.shape, self.tokens.n - 1)
         found = {
             "log_time": state.log_time,

@@ -197,7 +197,7 @@ def _largest(tree: Any) -> Any:
 
 
 def _term(system: AbstractSystem, end: Time) -> Any:
-    """The rate up to `end`; one that jumps there is meant from before (Diffrax looks to that at inner jumps only)."""
+    """The rate up to `end`; at a jump there the left limit is used (Diffrax does so at inner jumps only)."""
     import diffrax
 
     return diffrax.ODETerm(lambda t, state, _: system.rate(not_after(t, end), state))

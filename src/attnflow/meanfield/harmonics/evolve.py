@@ -167,7 +167,7 @@ def evolve(
 
     Arguments:
         field: Attention(beta) with Q = K = V = I, softmax or unnormalised, perhaps plus Potential(...).
-        kappa: the diffusion; that of tokens with the noise dX = sqrt(2 kappa) dB.
+        kappa: the diffusion constant of tokens with the noise dX = sqrt(2 kappa) dB.
         save: when frames are saved: a rule (`Evenly`), a number of equal intervals (50 unless given), or times up
             to `until`. Steps end on saved times.
         rtol, atol: the error of a step, in the 2-norm of rho, is at most atol + rtol |rho|.

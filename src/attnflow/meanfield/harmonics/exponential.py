@@ -44,7 +44,7 @@ class HarmonicState(eqx.Module):
     step: Float[Array, ""]
     """The step that the controller wants."""
     error: Float[Array, ""]
-    """That of the last step accepted, as a share of the tolerance."""
+    """The error of the last step accepted, as a share of the tolerance."""
     fresh: Bool[Array, ""]
     """Before the first evaluation of N."""
     after_rejection: Bool[Array, ""]

@@ -24,7 +24,7 @@ class Equation:
     """What is integrated, and what is said about it."""
 
     coefficients: np.ndarray
-    """Those of the start."""
+    """The coefficients of the start."""
     dims: tuple[str, ...]
     """Names of their axes."""
     numbers: tuple[str, ...]
@@ -51,7 +51,7 @@ def _moved(coefficients: Any, density: Any) -> Any:
     return density.moved(coefficients)
 
 
-class _State(NamedTuple):
+class _HarmonicState(NamedTuple):
     inner: HarmonicState
     row: Any
     """Frames so far."""
@@ -80,10 +80,10 @@ class HarmonicStepper(AbstractSingle):
     def start(self) -> Views:
         return self.equation.views(self.equation.coefficients, 0.0)
 
-    def begin(self) -> _State:
-        return _State(begin(self.equation.coefficients), np.zeros((), np.int64))
+    def begin(self) -> _HarmonicState:
+        return _HarmonicState(begin(self.equation.coefficients), np.zeros((), np.int64))
 
-    def work(self, state: _State) -> Slice:
+    def work(self, state: _HarmonicState) -> Slice:
         """Some steps towards the next saved time."""
         row = int(state.row)
         if row >= len(self.times):
@@ -97,7 +97,7 @@ class HarmonicStepper(AbstractSingle):
         self.warm = True
         reached, trouble = float(inner.t), int(inner.trouble)
         if reached < target and not trouble:
-            return Slice(_State(inner, state.row), None)
+            return Slice(_HarmonicState(inner, state.row), None)
         rows = None
         if row == 0 or reached > self.times[row - 1]:
             numbers = {name: np.array([float(value)]) for name, value in found.items()}
@@ -106,17 +106,17 @@ class HarmonicStepper(AbstractSingle):
             rows = Rows({"time": frames}, self.equation.views(coefficients, reached))
         if trouble:
             failed = Outcome(Ending.FAILED, self.equation.lost(reached, trouble))
-            return Slice(_State(inner, state.row), rows, failed)
+            return Slice(_HarmonicState(inner, state.row), rows, failed)
         done = self._finished() if row + 1 == len(self.times) else None
-        return Slice(_State(inner, np.asarray(row + 1)), rows, done)
+        return Slice(_HarmonicState(inner, np.asarray(row + 1)), rows, done)
 
-    def reached(self, state: _State, rows: dict[str, int]) -> Reached:
+    def reached(self, state: _HarmonicState, rows: dict[str, int]) -> Reached:
         return Reached(float(state.inner.t), rows["time"], _made(state.inner))
 
-    def steps(self, state: _State) -> dict[str, int]:
+    def steps(self, state: _HarmonicState) -> dict[str, int]:
         return {"accepted": int(state.inner.accepted), "rejected": int(state.inner.rejected)}
 
-    def finish(self, state: _State) -> dict[str, Any]:
+    def finish(self, state: _HarmonicState) -> dict[str, Any]:
         return {}
 
     def _finished(self) -> Outcome:

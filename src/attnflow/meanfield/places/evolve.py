@@ -187,7 +187,7 @@ def evolve_placed(
 
     Arguments:
         field: Attention(beta, mask=Causal(slope=lambda)) with Q = K = V = I, softmax or unnormalised, perhaps plus
-            Potential(...). The slope of the mask is lambda, per unit of place, and is said nowhere else. Without a mask
+            Potential(...). The slope of the mask is lambda, per unit of place. Without a mask
             every place sees the mean over all places. Strict masks are refused: their limit is that of Causal().
         density: as `placed` makes it. Its error in the place is watched by `place_tail` of the flow, and ends nothing.
         rtol, atol: the error of a step, in the 2-norm over all nodes and harmonics, is at most atol + rtol |f|.

@@ -12,20 +12,20 @@ from attnflow.tokens import Measure, Tokens
 P = ParamSpec("P")
 R = TypeVar("R")
 _TOKENS = (Tokens | Measure, "tokens, such as from_array(positions)")
-_KINDS: dict[str, tuple[Any, str]] = {
+_ROLES: dict[str, tuple[Any, str]] = {
     "field": (AbstractField, "a field such as Attention(2.0)"), "tokens": _TOKENS, "mu": _TOKENS, "nu": _TOKENS,
 }  # fmt: skip
 
 
-def given(function: Callable[P, R]) -> Callable[P, R]:
+def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Check the arguments of `function` that are called `field`, `tokens`, `mu` and `nu`."""
-    names = [(k, name) for k, name in enumerate(inspect.signature(function).parameters) if name in _KINDS]
+    names = [(k, name) for k, name in enumerate(inspect.signature(function).parameters) if name in _ROLES]
 
     @functools.wraps(function)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:
         for k, name in names:
             if k < len(args) or name in kwargs:
-                instance(name, args[k] if k < len(args) else kwargs[name], *_KINDS[name])
+                instance(name, args[k] if k < len(args) else kwargs[name], *_ROLES[name])
         return function(*args, **kwargs)
 
     return inner
