@@ -101,7 +101,7 @@ class Study:
         found = {}
         for name, maker in self.along(makers.items()):
             self.progress(name, 0.0)
-            make: Any = functools.partial(*maker) if isinstance(maker, tuple) else maker
+            make: Any = functools.partial(maker[0], *maker[1:]) if isinstance(maker, tuple) else maker
             found[name] = self.part(name, make)
         return found
 

@@ -102,7 +102,7 @@ class Pairs(eqx.Module):
         )  # fmt: skip
 
     def tied(self, top: Column, charges: Float[Array, "key charge"], tolerance: Any) -> Float[Array, "query charge"]:
-        """Sums of m_j charge_j over the visible keys with a log weight of at least top - tolerance, except for rounding.
+        """Sums of m_j charge_j over the visible keys with a log weight of at least top - tolerance, up to rounding.
 
         The same log weight may be rounded otherwise here than in `top`, in a tile of another shape: without room for
         that a query could lose its only winner.

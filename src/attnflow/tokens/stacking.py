@@ -32,8 +32,8 @@ def stack(dim: str, values: Sequence[Label] | np.ndarray, systems: Sequence[Toke
         if other.positions.shape[:-2] != first.positions.shape[:-2] or other.space != first.space:
             raise InvalidTokens(
                 f"systems[{k}] has shape {other.positions.shape} on {other.space}, but systems[0] has "
-                f"{first.positions.shape} on {first.space}; a batch needs one space and one shape except for the number "
-                "of tokens."
+                f"{first.positions.shape} on {first.space}; a batch needs one space and one shape, up to the "
+                "number of tokens."
             )
         if other.dims != first.dims or other.coordinates != first.coordinates:
             raise InvalidTokens(f"systems[{k}] has batch dimensions {other.dims}, systems[0] has {first.dims}.")

@@ -23,7 +23,7 @@ class AbstractSystem(eqx.Module):
 
     @abc.abstractmethod
     def rate(self, t: Time, state: State) -> State:
-        """Velocity. It is constant along the normals of the space, so that an O(h^p) distance from it keeps the order."""
+        """The velocity, constant along the normals of the space, so that an O(h^p) distance from it keeps the order."""
 
     @abc.abstractmethod
     def retract(self, state: State) -> State:

@@ -112,7 +112,7 @@ def dirac_bound(beta: ArrayLike, max_potential: ArrayLike, model: Model = "USA0"
 
 @dataclass(frozen=True)
 class DiracStability:
-    """Whether a Dirac is critical, stable against splitting, stable against translation, and the numbers that decide it."""
+    """Whether a Dirac is critical, stable against splitting and against translation, and the numbers that decide it."""
 
     critical: bool
     against_splitting: bool
