@@ -335,14 +335,14 @@ CALLS = {
     "LongTime": (af.LongTime, [], ["tol", "angle", "frames", "sensitive"]),
     "Causal": (af.Causal, ["slope", "strict"], []),
     "Window": (af.Window, ["width"], ["slope", "causal"]),
-    "Sinkhorn": (af.Sinkhorn, [], ["tolerance", "iterations"]),
-    "Hardmax": (af.Hardmax, [], ["tolerance"]),
+    "Sinkhorn": (af.Sinkhorn, [], ["tol", "iterations"]),
+    "Hardmax": (af.Hardmax, [], ["tol"]),
     "Perceptron": (af.Perceptron, ["inner"], ["bias", "outer", "activation"]),
     "Random": (af.weights.Random, ["shape"], ["seed", "step", "scale", "mean"]),
     "clusters": (observe.clusters, ["tokens"], ["scale", "share"]),
     "overlap_histogram": (observe.overlap_histogram, ["tokens"], ["bins"]),
     "cluster_scale": (observe.cluster_scale, ["beta"], []),
-    "velocity": (af.Attention(2.0).velocity, ["t", "x", "mu"], ["place"]),
+    "velocity": (af.Attention(2.0).velocity, ["mu", "t"], ["at", "place"]),
     "spectrum": (stability.spectrum, ["field", "tokens"], []),
 }
 PLAIN = (TypeError,)

@@ -72,7 +72,7 @@ REFUSED = [
     ("`tokens` is array", lambda: af.flow_map(FIELD, X, 1.0)),
     ("`at` is 'a'", lambda: FIELD.velocity(TOKENS, at="a")),
     ("`t` is 'a'", lambda: FIELD.velocity(TOKENS, "a")),
-    ("x[0] is 8 away", lambda: FIELD.velocity(TOKENS, at=9 * X)),
+    ("at[0] is 8 away", lambda: FIELD.velocity(TOKENS, at=9 * X)),
     ("`result` is Attention", lambda: af.plot(FIELD)),
     ("`values` is array('a'", lambda: af.stack("seed", np.array("a"), [TOKENS])),
     ("`present` is [True, [False]]", lambda: af.Tokens(X, space=af.Sphere(3), present=[True, [False]])),

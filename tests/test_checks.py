@@ -81,7 +81,7 @@ CONSTRUCTORS = [
     ("values", lambda: af.masks.Table([[0.0], [0.0, 1.0]])),
     ("base", lambda: af.encodings.Rotary("1e4")),
     ("size", lambda: af.encodings.Sinusoidal(True)),
-    ("tolerance", lambda: af.Hardmax(True)),
+    ("tol", lambda: af.Hardmax(True)),
     ("iterations", lambda: af.Sinkhorn(iterations=10.0)),
     ("values", lambda: af.weights.PerLayer([[1.0], [1.0, 2.0]])),
     ("step", lambda: af.weights.Interpolated(np.ones((2, 3, 3)), "0.1")),

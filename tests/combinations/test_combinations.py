@@ -67,7 +67,7 @@ def decided(case, x, y, drive):
     for _ in range(4):
         shift = 1e-6 * rng.standard_normal(y.shape)
         moved = x + shift if x.shape == y.shape and (x == y).all() else x + 1e-6 * rng.standard_normal(x.shape)
-        other = reference.drive(T, case, at=BETA, place=moved)
+        other = reference.drive(case, BETA, T, moved, y + shift, case["masses"], case["query_place"], case["key_place"])
         same &= np.abs(other - drive).max(axis=1) < 1e-3 * (1 + np.abs(drive).max())
     if case["kernel"] == "gaussian":  # a close second loses by a square, which no small shift turns round
         for h in range(case["heads"] or 1):
@@ -103,11 +103,11 @@ def verdict(words):
     x, y = case["x"], case["y"]
     if words["dtype"] == "float32":
         x, y = np.float32(x).astype(float), np.float32(y).astype(float)
-    drive = reference.drive(T, case, at=BETA, place=x)
+    drive = reference.drive(case, BETA, T, x, y, case["masses"], case["query_place"], case["key_place"])
     inside = drive
     if case["wrapper"] == "composed":
         bare = {**case, "wrapper": "none"}
-        inside = reference.drive(T, bare, at=BETA, place=x)
+        inside = reference.drive(bare, BETA, T, x, y, case["masses"], case["query_place"], case["key_place"])
     if np.abs(inside).max() > np.finfo(words["dtype"]).max:
         assert not np.isfinite(velocity).all()  # a number that the type cannot hold is not a silent one
         return "overflows"
@@ -116,7 +116,8 @@ def verdict(words):
     size = max(1.0, np.abs(want).max()) * (1 + np.abs(case["matrices"].get("v", 0.0)).max())
     unit = 400 * np.finfo(words["dtype"]).eps * size
     if case["wrapper"] in ("ngpt", "peri"):
-        inner = reference.drive(T, {**case, "wrapper": "pre" if case["wrapper"] == "peri" else "none"}, at=BETA, place=x)  # fmt: skip
+        inner = reference.drive({**case, "wrapper": "pre" if case["wrapper"] == "peri" else "none"}, BETA, T, x, y,
+                                case["masses"], case["query_place"], case["key_place"])  # fmt: skip
         unit = unit / min(1.0, np.linalg.norm(inner, axis=1)[np.linalg.norm(inner, axis=1) > 0].min(initial=1.0))
     if case["wrapper"] in STREAMS and case["norm"] == "layer":  # the mean is subtracted, and takes digits with it
         every = np.concatenate([x, y])

@@ -30,11 +30,12 @@ def looped(case):
         t = k * STEP
 
         def drive(x, t=t):
-            return reference.drive(t, case, at=BETA, place=x)
+            return reference.drive(case, BETA, t, x, x, case["masses"], case["key_place"], case["key_place"])
 
         if case["wrapper"] == "mix":
             theta, size = reference.unit(x), np.linalg.norm(x, axis=1, keepdims=True)
-            change = STEP * reference.drive(t, {**case, "wrapper": "pre"}, at=BETA, place=x)  # fmt: skip
+            change = STEP * reference.drive({**case, "wrapper": "pre"}, BETA, t, x, x, case["masses"],
+                                            case["key_place"], case["key_place"])  # fmt: skip
             x = x + change if t >= 0.25 else size * reference.unit(theta + change)
         elif case["update"] == "renormalise":
             x = reference.retract(case, x + STEP * drive(x))

@@ -302,7 +302,7 @@ def test_the_table_of_an_ensemble():
     """Merges of a slice are entered after the earlier ones, on the clock of the field; a slice without rows parts it."""
     owner = SimpleNamespace(shift=np.array([0.0, 0.5]), method=SimpleNamespace(sensitive=False))
     table = np.full((2, 3), np.inf)
-    state = ensemble._State(None, table, table, table, np.array([0, 1]), np.asarray(True))
+    state = ensemble._EnsembleState(None, table, table, table, np.array([0, 1]), np.asarray(True))
     rows = np.zeros((2, ensemble.ROWS))
     first = np.full(rows.shape, -1)
     first[0, :2], first[1, 1] = 0, 3

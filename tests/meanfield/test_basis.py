@@ -226,7 +226,7 @@ def test_the_degree_that_a_kernel_needs():
         (lambda: mf.multipliers(-1.0, 2, 4), "beta.*is -1"),
         (lambda: mf.multipliers(np.nan, 2, 4), "beta.*nan"),
         (lambda: mf.multipliers(1.0, 1, 4), "`d` is 1"),
-        (lambda: mf.needed_degree(1.0, 2, 0.0), "tolerance"),
+        (lambda: mf.needed_degree(1.0, 2, 0.0), "tol"),
     ],
 )
 def test_refusals(make, words):
