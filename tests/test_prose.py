@@ -10,17 +10,18 @@ ROOT = Path(__file__).parent.parent
 HABITS = {
     r"\bbut for\b": "except for",
     r"(?<!lag )(?<!lags )(?<!lagged )\bbehind\b": "after",
-    r"(?:^|[.;:] )[Tt]hat of\b": "the noun in place of `that`",
+    r"(?:^|[.] )[Tt]hat of\b": "the noun in place of `that`",
     r"^[Tt]hose of\b": "the noun in place of `those`",
 }
 """What is not written, and what to write."""
 
 
 def texts(path):
-    """(line, text) of every docstring, comment and line of a document."""
+    """(line, text) of every docstring, comment and paragraph of a document."""
     content = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
-        yield from enumerate(content.splitlines(), 1)
+        for paragraph in re.finditer(r"(?:.+\n?)+", content):
+            yield content.count("\n", 0, paragraph.start()) + 1, " ".join(paragraph[0].split())
         return
     for token in tokenize.generate_tokens(io.StringIO(content).readline):
         if token.type == tokenize.COMMENT:

@@ -41,4 +41,4 @@ def test_the_example(right):
     limit = np.zeros((6, 6))
     limit[:2, 0] = limit[2:, 5] = 1
     np.testing.assert_allclose(part["story"].values[-1], limit, atol=1e-6)
-    assert part["fine"].values[0, 1].tolist() == list(LINE)
+    assert part["z"].values[0, 1].tolist() == list(LINE)

@@ -28,7 +28,7 @@ def test_a_stretched_circle_is_refined_until_its_turns_are_small(tmp_path, monke
         return radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 
     monkeypatch.setattr(simulate, "carry", stretch)
-    inner, outer = simulate.circles(QUICK, None, Study(tmp_path), 0.0)
+    inner, outer = simulate.circles(QUICK, None, Study(tmp_path))
     views = inner[:: simulate.CIRCLE // simulate.VIEWS]
     even = stretch(QUICK, None, simulate.ring(np.arange(simulate.CIRCLE) / simulate.CIRCLE))
     assert (np.round(compare.winding(even, views)) == 0).any()

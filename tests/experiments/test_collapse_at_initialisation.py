@@ -17,7 +17,7 @@ CORE = dataclasses.replace(QUICK, cases=((8, 1.0),), replicas=((8, 64),), layers
 
 def core():
     """Claims about one path with its depth of collapse, and about the first layer."""
-    data = {simulate.name(8, 1.0): simulate.path(CORE, 0, 8, 1.0)}
+    data = {simulate.name(8, 1.0): simulate.path(CORE, 8, 1.0)}
     return [compare._paths(CORE, data), compare._times(CORE, data)[0], compare._first(CORE, simulate.first(CORE))]
 
 
@@ -54,7 +54,7 @@ def test_the_spread_of_networks_by_linear_noise_in_small_steps():
 @pytest.mark.slow
 def test_halving_the_steps_takes_off_the_first_order():
     """The straightened path is nearer to the ODE than the finer of the two, where steps matter most."""
-    part = simulate.path(QUICK, QUICK.cases.index((16, 4.0)), 16, 4.0)
+    part = simulate.path(QUICK, 16, 4.0)
     mean, error, change = compare.straightened(part)
     exact = theory.random_layers.simplex_path(16, 4.0, part["tau"].values, d=QUICK.d)
     assert np.all(np.abs(mean - exact)[1:] < 5 * error[1:] + 4 * change[1:] / QUICK.layers + 4 / QUICK.d)

@@ -17,7 +17,7 @@ FEW = dataclasses.replace(energy_ascent.QUICK, betas=(4.0,), draws=1, frames=32,
 
 def test_few_states_hold_and_a_slightly_wrong_beta_is_found_out():
     """One part in a thousand: the integral along flows and the rates of heads notice."""
-    killed = noticed(energy_ascent, FEW, "beta 0.1 % larger", "SA", "SA-2", "USA0-2")
+    killed = noticed(energy_ascent, FEW, "beta 0.1 % larger", "SA-beta*", "SA-2", "USA0-2")
     assert any(claim.startswith("dE/dt of heads") for claim in killed)
 
 
@@ -26,8 +26,8 @@ def test_the_energy_is_what_numpy_makes_of_it(tmp_path):
     """At the start: (1/2 beta) sum_ij (e^(beta (<x_i, x_j> - 1)) - 1)/n^2."""
     x = np.asarray(uniform(Sphere(FEW.d), n=FEW.n, seed=0).positions)
     expected = np.mean(np.expm1(4.0 * (x @ x.T - 1))) / 8.0
-    part = simulate._flow(dataclasses.replace(FEW, frames=4), "SA")
-    assert float(part["energy"].sel(beta=4.0)[0, 0]) == pytest.approx(expected, rel=1e-12)
+    part = Study(tmp_path / "parts").part("SA", simulate._flow(dataclasses.replace(FEW, frames=4), "SA", 4.0))
+    assert float(part["level"][0, 0]) == pytest.approx(expected, rel=1e-12)
 
 
 def test_simpsons_rule_is_exact_for_cubics():
@@ -39,9 +39,9 @@ def test_simpsons_rule_is_exact_for_cubics():
 def test_a_descending_state_descends_in_numpy(tmp_path):
     """Euler's method in NumPy from the stored start: the energy of two softmax heads falls at first."""
     data = energy_ascent.run(FEW, Study(tmp_path / "parts"))
-    part = data["descent"]
+    part = data["descent-SA"]
     states = simulate.states(FEW, 2, FEW.sizes[0], (2, 0))
-    x = part["positions_SA"].values[0]
+    x = part["positions"].values[0]
     (k,) = np.flatnonzero(np.abs(states[1] - x).max(axis=(1, 2)) < 1e-12)
     matrices, masses = states[0][k], states[2][k]
 
@@ -54,6 +54,6 @@ def test_a_descending_state_descends_in_numpy(tmp_path):
         return x / np.linalg.norm(x, axis=1, keepdims=True)
 
     for _ in range(1000):
-        x = step(x, float(part["time_SA"][1]) / 1000)
-    np.testing.assert_allclose(x, part["positions_SA"].values[1], atol=0.02)
-    assert part["energy_SA"].values[1] < part["energy_SA"].values[0]
+        x = step(x, float(part["time"][1]) / 1000)
+    np.testing.assert_allclose(x, part["positions"].values[1], atol=0.02)
+    assert part["level"].values[1] < part["level"].values[0]

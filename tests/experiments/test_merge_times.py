@@ -32,7 +32,7 @@ def test_one_of_each_kind_holds_and_a_slightly_wrong_beta_is_found_out():
 @pytest.mark.slow
 def test_a_slightly_wrong_force_is_found_out(monkeypatch):
     """The integrator itself, with forces off by 1e-3; programs are compiled anew."""
-    monkeypatch.setattr(simulate, "MODELS", {"SA": simulate.MODELS["SA"]})
+    monkeypatch.setattr(simulate, "MODELS", ("SA",))
     right = integrator.force
 
     def wrong(physics, x, mass):

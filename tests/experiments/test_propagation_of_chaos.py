@@ -41,7 +41,8 @@ def test_quiet_tokens_stay_at_their_distance(factor, holds, tmp_path):
     flow = evolve(simulate._field("SA", QUICK), density, times[-1], save=times)
     frames = simulate._moved("SA", simulate._quiet(n, 0, QUICK), other, 8 * QUICK.steps)
     densities = [flow.density(k) for k in range(len(times))]
-    found = [n * wasserstein_circle(frame, density) for frame, density in zip(frames, densities, strict=True)]
+    pairs = zip(frames.values, densities, strict=True)
+    found = [n * wasserstein_circle(Tokens(frame), density) for frame, density in pairs]
     # 8 times as many steps of order 4 as in the experiment; evolve asks for 1e-10 a step
     allowed = n * (max(map(quadrature_error, densities)) + 1e-7)
     assert (np.abs(np.array(found) - np.pi / 2).max() <= allowed) == holds

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attnflow.experiments.kit.statistics import mean_error, student
+from attnflow.experiments.kit.statistics import averaged, mean_error, student
 
 
 def test_the_error_of_a_mean():
@@ -11,6 +11,13 @@ def test_the_error_of_a_mean():
     # variance 2/3 of four draws, raised by a quarter
     assert mean_error(values) == pytest.approx((4.0, np.sqrt((2 / 3 + 1 / 4) / 4)))
     assert mean_error([7] * 25) == pytest.approx((7.0, 1 / 25))
+
+
+def test_the_mean_of_draws():
+    """Along the first axis: 1, 2, 3 have the standard deviation 1, and equal draws none."""
+    mean, error = averaged([[1, 5], [2, 5], [3, 5]])
+    np.testing.assert_allclose(mean, [2, 5])
+    np.testing.assert_allclose(error, [1 / np.sqrt(3), 0], atol=1e-15)
 
 
 def test_printed_quantiles():

@@ -16,7 +16,7 @@ QUICK = uniform_unstable.QUICK
 
 def test_the_core_holds_and_a_millionth_of_beta_is_found_out(monkeypatch):
     """Softmax attention: one pair on S^7, and the bends of three degrees on the circle."""
-    monkeypatch.setattr(simulate, "MODELS", {"SA": simulate.MODELS["SA"]})
+    monkeypatch.setattr(simulate, "MODELS", ("SA",))
     core = dataclasses.replace(QUICK, circle_betas=(), zonal_degrees=(2,))
     assert len(noticed(uniform_unstable, core, "beta 0.0001 % larger")) == 3
 
@@ -24,7 +24,7 @@ def test_the_core_holds_and_a_millionth_of_beta_is_found_out(monkeypatch):
 @pytest.mark.slow
 def test_the_data_hold_what_bessel_functions_say(tmp_path, monkeypatch):
     """Without the code of the claims: k^2 I_k/(beta I_0) on the circle, 5 decades of the degree that grows fastest."""
-    monkeypatch.setattr(simulate, "MODELS", {"SA": simulate.MODELS["SA"]})
+    monkeypatch.setattr(simulate, "MODELS", ("SA",))
     quick = uniform_unstable.run(dataclasses.replace(QUICK, zonal_betas=(), bends=()), Study(tmp_path / "parts"))
     part = quick["SA-circle-d2-beta5"]
     rows = part["amplitude"].values[:, 0]

@@ -28,7 +28,7 @@ def test_the_first_start_is_that_of_an_independent_program(tmp_path):
     """Areas of the hull of 20 Gaussian points (LSODA, its own field), as printed, and four limits."""
     part = vertices.run(vertices.QUICK, Study(tmp_path / "parts"))["R2"]
     frames = np.searchsorted(part["time"].values, [0.0, 0.5, 1.0, 2.0, 4.0])
-    areas = [convex_hull(part["fine"].values[frame, 0]).volume for frame in frames]
+    areas = [convex_hull(part["positions"].values[frame, 0]).volume for frame in frames]
     np.testing.assert_allclose(areas, [10.0211, 8.7723, 8.2376, 7.0691, 6.1764], atol=6e-5)
     assert len(limits(part, 0)) == 4
 
@@ -38,5 +38,5 @@ def test_a_limit_that_is_a_single_point():
     time = np.linspace(0.0, 12.0, 3)
     cloud = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 2.0]])
     z = np.array([3.0, 0.0]) + np.exp(-time)[:, None, None] * cloud
-    part = xr.Dataset({"fine": (("frame", "start", "token", "dim"), z[:, None]), "time": (("frame",), time)})
+    part = xr.Dataset({"positions": (("time", "start", "token", "dim"), z[:, None])}, {"time": time})
     assert len(limits(part, 0)) == 1

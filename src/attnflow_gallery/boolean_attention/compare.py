@@ -7,7 +7,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import EPS
+from attnflow.experiments.kit import EPS, Rows
 from attnflow.observe import boolean_rows
 from attnflow_gallery.boolean_attention.simulate import Parameters, exact
 
@@ -24,23 +24,22 @@ SMALLEST = 650.0
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """Rows at the end of random and of symmetric starts, the decay of weights, and exact solutions."""
-    return [_rows(parameters, data), _free(parameters, data["exact"]), _decay(parameters, data),
-            *_triples(parameters, data["exact"])]  # fmt: skip
+    exact = data["exact"]
+    return [_rows(parameters, data), _free(parameters, exact), _decay(parameters, data), *_triples(parameters, exact)]
 
 
 def _rows(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     """Of every row, the sum of all weights but that on the outermost token on its side of 0."""
-    rows, names = [], []
+    rows = Rows()
     for n in parameters.sizes:
         part = data[f"n{n}"]
-        for k, (z, matrix) in enumerate(zip(part["fine"].values[-1], part["end"].values, strict=True)):
+        for k, (z, matrix) in enumerate(zip(part["z"].values[-1], part["end"].values, strict=True)):
             followed = np.where(z > 0, np.argmax(z), np.argmin(z))
-            rows += list(np.sum(np.where(np.arange(n) == followed[:, None], 0.0, matrix), axis=1))
-            names += [f"n = {n}, start {k}, row {i}" for i in range(n)]
-    return Claim.at_most(
-        "Random starts: weight of a row on tokens other than the outermost on its side of 0", 0.0, np.array(rows),
-        BOOLEAN, "gaps above 2e-6 are resolved by the time of the end; see the derivation", origin=LIMIT, labels=names,
-    )  # fmt: skip
+            others = np.sum(np.where(np.arange(n) == followed[:, None], 0.0, matrix), axis=1)
+            rows.add(0.0, others, BOOLEAN, [f"n = {n}, start {k}, row {i}" for i in range(n)])
+    words = "Random starts: weight of a row on tokens other than the outermost on its side of 0"
+    reason = "gaps above 2e-6 are resolved by the time of the end; see the derivation"
+    return rows.at_most(words, reason, origin=LIMIT)
 
 
 def look(part: xr.Dataset, start: int, known: tuple[float, float, float, float]) -> tuple[int, float, float]:
@@ -53,46 +52,41 @@ def look(part: xr.Dataset, start: int, known: tuple[float, float, float, float])
 
 
 def _free(parameters: Parameters, part: xr.Dataset) -> Claim:
-    found, names = [], []
+    rows = Rows()
     for k, known in enumerate(exact(parameters)):
         if known[3] > 0:
             frame, u, _ = look(part, k, known)
-            found.append(int(np.sum(~boolean_rows(part["matrix"].values[k], BOOLEAN))))
-            names.append(f"{_label(known)}, t = {part['time'].values[frame]:g}, QK x² = {u:.3g}")
-    return Claim.equal(
-        "Tokens at -a, 0 and a: number of rows that are not Boolean", 1, np.array(found), 0,
-        f"counted; Boolean: all weights are 0 or 1 up to {BOOLEAN:g}", origin=LIMIT, labels=names,
-    )  # fmt: skip
+            label = f"{_label(known)}, t = {part['time'].values[frame]:g}, QK x² = {u:.3g}"
+            rows.add(1, np.sum(~boolean_rows(part["matrix"].values[k], BOOLEAN)), 0, label)
+    reason = f"counted; Boolean: all weights are 0 or 1 up to {BOOLEAN:g}"
+    return rows.equal("Tokens at -a, 0 and a: number of rows that are not Boolean", reason, origin=LIMIT)
 
 
 def _label(known: tuple[float, float, float, float]) -> str:
     return "a = {:g}, V = {:g}, QK = {:g}, mass at 0 {:g}".format(*known)
 
 
-def decay(n: int, parameters: Parameters, part: xr.Dataset) -> xr.Dataset:
+def _add_decay(rows: Rows, n: int, parameters: Parameters, part: xr.Dataset) -> None:
     """-log of the weight that rows give to others than their leader, `span` after `look`: measured and predicted.
 
     The prediction takes positions at `look` and lets the leader grow by e^span and the gaps stay.
     """
-    frame, factor = int(np.argmin(np.abs(part["time"].values - parameters.look))), math.exp(parameters.span)
-    found: dict[str, list[float]] = {"measured": [], "predicted": [], "tolerance": []}
+    here, factor = part.sel(time=parameters.look, method="nearest"), math.exp(parameters.span)
     for k, matrix in enumerate(part["later"].values):
-        x, rough = (np.exp(parameters.look) * part[name].values[frame, k] for name in ("fine", "coarse"))
+        x, error = (math.exp(parameters.look) * here[name].values[k] for name in ("z", "error"))
+        widest = np.abs(x).max()
         for side in (x > 0, x < 0):
-            if side.sum() < 2:
+            if side.sum() < 2 or exponents(np.abs(x[side]), 1.0).min() < DECIDED:
                 continue
-            now, then, other = (exponents(np.abs(p[side]), f) for p, f in ((x, 1.0), (x, factor), (rough, factor)))
-            if now.min() < DECIDED:
-                continue
+            then = exponents(np.abs(x[side]), factor)
             leader = np.flatnonzero(side)[np.argmax(np.abs(x[side]))]
             left = np.where(np.arange(n) == leader, 0.0, matrix[side]).sum(axis=1)
             keep = (then < SMALLEST) & (left > 0)
+            # errors of positions change gaps by 2 of them, and grown positions by 2 + factor
+            moved = (3 * factor + 2) * widest * error
             # a gap moves by at most n e^(-25) max |x| in the time, and logits round by a few eps x^2
-            slack = np.abs(other - then) + (factor * np.abs(x).max()) ** 2 * (n * math.exp(-DECIDED) + 64 * EPS)
-            measured = -np.log(np.where(keep, left, 1.0))
-            for name, row in zip(found, (measured, then, slack), strict=True):
-                found[name] += list(row[keep])
-    return xr.Dataset({name: ("row", np.array(values)) for name, values in found.items()})
+            slack = moved + (factor * widest) ** 2 * (n * math.exp(-DECIDED) + 64 * EPS)
+            rows.add(then[keep], -np.log(left[keep]), slack, f"n = {n}")
 
 
 def exponents(size: np.ndarray, factor: float) -> np.ndarray:
@@ -104,46 +98,33 @@ def exponents(size: np.ndarray, factor: float) -> np.ndarray:
 
 
 def _decay(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    rows = [decay(n, parameters, data[f"n{n}"]) for n in parameters.sizes]
-    names = [f"n = {n}" for n, one in zip(parameters.sizes, rows, strict=True) for _ in range(one.sizes["row"])]
-    predicted, measured, tolerance = (
-        np.concatenate([one[name].values for one in rows]) for name in ("predicted", "measured", "tolerance")
-    )
-    return Claim.equal(
-        f"Random starts: -log of the weights on others, {parameters.span:g} after gaps froze", predicted, measured,
-        tolerance, "change by halving the steps; motion of gaps, below e^(-25); rounding of logits",
-        origin=DECAY, labels=names,
-    )  # fmt: skip
+    rows = Rows()
+    for n in parameters.sizes:
+        _add_decay(rows, n, parameters, data[f"n{n}"])
+    words = f"Random starts: -log of the weights on others, {parameters.span:g} after gaps froze"
+    reason = "change by halving the steps; motion of gaps, below e^(-25); rounding of logits"
+    return rows.equal(words, reason, origin=DECAY)
 
 
 def _triples(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     """-log of the weight of one cluster on the other, z, and the row of the token at 0."""
-    weights, places, rows = [], [], []
+    weights, places, shares = Rows(), Rows(), Rows()
     for k, known in enumerate(exact(parameters)):
-        radius, _, _, mass = known
+        radius, value, _, mass = known
         frame, u, lag = look(part, k, known)
-        z, error = part["fine"].values[frame, k, -1], float(part["error"][frame, k])
-        place = radius * math.exp(-known[1] * lag)
+        z, error, matrix = part["z"].values[frame, k, -1], float(part["error"][frame, k]), part["matrix"].values[k]
         label = f"{_label(known)}, t = {part['time'].values[frame]:g}"
         log_weight = 2 * u + math.log1p(math.exp(-2 * u) + 2 * mass * math.exp(-u))
-        measured = -math.log(max(part["matrix"].values[k, 0, -1], 1e-300))
-        weights.append((log_weight, measured, 4 * u * error / abs(z) + 1e-11 * (1 + 4 * u), label))
-        places.append((place, z, error + 1e-11, label))
+        measured = -math.log(max(matrix[0, -1], 1e-300))
+        weights.add(log_weight, measured, 4 * u * error / abs(z) + 1e-11 * (1 + 4 * u), label)
+        places.add(radius * math.exp(-value * lag), z, error + 1e-11, label)
         # rounding errors of a, relative to z, grow at the rate 2 m V u, du/dt = 2 V u, 2 m the share of outer tokens
         slack = 64 * EPS * radius / abs(z) * (1 + u) * math.exp(min(u / (2 + 2 * mass), SMALLEST))
-        rows.append((1 / (2 + 2 * mass), part["matrix"].values[k, 1, 0], slack, label))
-    steps = "change by halving the steps; error of the integral"
+        shares.add(1 / (2 + 2 * mass), matrix[1, 0], slack, label)
+    where, steps = "Tokens at -a, 0 and a", "change by halving the steps; error of the integral"
+    share = f"{where}: weight of the token at 0 on an outer token, its share in the mass"
     return [
-        _of_triples("Tokens at -a, 0 and a: -log of the weight of one outer token on the other", weights, steps),
-        _of_triples("Tokens at -a, 0 and a: |z| of the outer tokens", places, steps),
-        _of_triples(
-            "Tokens at -a, 0 and a: weight of the token at 0 on an outer token, its share in the mass", rows,
-            "growth of rounding errors",
-        ),
-    ]  # fmt: skip
-
-
-def _of_triples(words: str, rows: list[tuple[float, float, float, str]], reason: str) -> Claim:
-    predicted, measured, slack = np.array([row[:3] for row in rows]).T
-    names = [row[3] for row in rows]
-    return Claim.equal(words, predicted, measured, slack, reason, origin=TRIPLES, labels=names)
+        weights.equal(f"{where}: -log of the weight of one outer token on the other", steps, origin=TRIPLES),
+        places.equal(f"{where}: |z| of the outer tokens", steps, origin=TRIPLES),
+        shares.equal(share, "growth of rounding errors", origin=TRIPLES),
+    ]

@@ -11,7 +11,7 @@ from attnflow.plots.style import COLOURS, INK, PAGE, panel, styled
 from attnflow_gallery.boolean_attention.compare import exponents
 from attnflow_gallery.boolean_attention.simulate import Parameters, exact
 
-MARKS = "osD^vP"
+SHAPES = "osD^vP"
 STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 
 
@@ -27,37 +27,32 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     with styled() as figure:
         fig = figure.Figure(figsize=(PAGE, 4.6))
         top, bottom = fig.subfigures(2, 1, height_ratios=(1, 1.45))
-        first = data[f"n{parameters.sizes[0]}"]
-        shades = top.subplots(1, 4)
-        for axes, time in zip(shades, (0.0, 0.5, 1.0, 8.0), strict=True):
+        first, times = data[f"n{parameters.sizes[0]}"], (0.0, 0.5, 1.0, 8.0)
+        shades, (left, middle, right) = top.subplots(1, 4), bottom.subplots(1, 3)
+        for axes, time in zip(shades, times, strict=True):
             frame = int(np.argmin(np.abs(first["time"].values[: first.sizes["early"]] - time)))
-            edges = np.arange(first.sizes["query"] + 1)
-            image = axes.pcolormesh(edges, edges, first["story"].values[frame], cmap="Blues", vmin=0, vmax=1,
-                                    rasterized=True)  # fmt: skip
-            axes.invert_yaxis()
-            axes.set(aspect="equal", xlabel="key")
-            axes.set_xticks([]), axes.set_yticks([])
+            edges, look = np.arange(first.sizes["query"] + 1), {"cmap": "Blues", "vmin": 0, "vmax": 1}
+            image = axes.pcolormesh(edges, edges, first["story"].values[frame], rasterized=True, **look)
+            axes.set(ylim=axes.get_ylim()[::-1], aspect="equal", xlabel="key", xticks=[], yticks=[])
             axes.set_title(f"$t = {first['time'].values[frame]:g}$", loc="right")
         shades[0].set_ylabel("query")
-        panel(shades[0], "a")
         top.colorbar(image, ax=list(shades), label="weight $A_{ij}$", shrink=0.8)
-        panels = bottom.subplots(1, 3)
-        _draw_paths(panels[0], first)
-        _draw_decay(panels[1], first)
-        _draw_exact(panels[2], parameters, data["exact"])
-        for letter, one, title in zip("bcd", panels, ("positions", "weights on others", "tokens at $-a$, 0, $a$"),
-                                      strict=True):  # fmt: skip
+        _draw_paths(left, first)
+        _draw_decay(middle, first)
+        _draw_exact(right, parameters, data["exact"])
+        titles = "", "positions", "weights on others", "tokens at $-a$, 0, $a$"
+        for letter, one, title in zip("abcd", (shades[0], left, middle, right), titles, strict=True):
             panel(one, letter, title)
         return fig
 
 
 def _draw_paths(axes: Any, part: xr.Dataset) -> None:
     shown = part["time"].values <= 5.0
-    z = part["fine"].values[shown, 1]
+    z = part["z"].values[shown, 1]
     for k, path in enumerate(z.T):
         axes.plot(part["time"].values[shown], path, ls=STYLES[k % 6], color=COLOURS[k % len(COLOURS)], lw=1.2)
-        axes.annotate(str(k + 1), (0.0, path[0]), xytext=(-4, 0), textcoords="offset points", ha="right", va="center",
-                      fontsize=7)  # fmt: skip
+        side = {"textcoords": "offset points", "ha": "right", "va": "center", "fontsize": 7}
+        axes.annotate(str(k + 1), (0.0, path[0]), xytext=(-4, 0), **side)
     axes.axhline(0.0, color=INK, lw=0.6, ls=":")
     axes.set(xlim=(-0.5, None), xlabel="time $t$", ylabel="position $z_i = e^{-t} x_i$")
 
@@ -65,14 +60,14 @@ def _draw_paths(axes: Any, part: xr.Dataset) -> None:
 def _draw_decay(axes: Any, part: xr.Dataset) -> None:
     times, story = part["time"].values[: part.sizes["early"]], part["story"].values
     begin = int(np.argmin(np.abs(times - 2.0)))
-    x, followed = np.exp(times[begin]) * part["fine"].values[begin, 1], np.argmax(story[-1], axis=1)
+    x, followed = np.exp(times[begin]) * part["z"].values[begin, 1], np.argmax(story[-1], axis=1)
     some = np.arange(0, len(times), max(1, round(0.5 / (times[1] - times[0]))))
     for k, leader in enumerate(followed):
         left = np.delete(story[:, k], leader, axis=1).sum(axis=1)
         seen = [frame for frame in some if left[frame] > 1e-280]
         colour = COLOURS[k % len(COLOURS)]
-        axes.plot(times[seen], -np.log(left[seen]), MARKS[k % 6], ms=3.5, mfc="white", mec=colour, mew=0.9,
-                  label=str(k + 1))  # fmt: skip
+        style = {"ms": 3.5, "mfc": "white", "mec": colour, "mew": 0.9, "label": str(k + 1)}
+        axes.plot(times[seen], -np.log(left[seen]), SHAPES[k % 6], **style)
         side = np.flatnonzero(np.sign(x) == np.sign(x[leader]))
         if k in side and len(side) > 1:
             at, later = int(np.flatnonzero(side == k)[0]), np.linspace(times[begin], 6.0, 50)
@@ -90,7 +85,7 @@ def _draw_exact(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
         left = [math.exp(-theory.landscape.pair_delay([[1.0]], [math.sqrt(q)], middle=mass)) for q in squares]
         axes.plot(squares, left, line, color=colour, lw=1.0, label=f"mass at 0: {mass:g}")
     for k, (radius, value, product, mass) in enumerate(exact(parameters)):
-        end, colour = part["fine"].values[int(part["look"][k]), k, -1], COLOURS[0 if mass == 0 else 4]
+        end, colour = part["z"].values[int(part["look"][k]), k, -1], COLOURS[0 if mass == 0 else 4]
         size = 7.5 - 2 * parameters.values.index(value)
         axes.plot(product * radius**2, end / radius, marks[value], ms=size, mfc="none", mec=colour, mew=0.8)
     for value, mark in marks.items():

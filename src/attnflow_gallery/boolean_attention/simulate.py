@@ -4,14 +4,16 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from attnflow.axes import Along
 from attnflow.experiments import Salted, Study
-from attnflow.experiments.kit import Frames, frames
+from attnflow.experiments.kit import EPS
 from attnflow.fields import Attention, Rescaled
+from attnflow.flows import Fixed, Solve
 from attnflow.observe import attention_matrix
 from attnflow.spaces import Euclidean
 from attnflow.tokens import Tokens, stack
@@ -42,7 +44,7 @@ class Parameters(Salted):
     until: float = 16.0
     legs: int = 128
     steps: int = 12
-    """Per leg; half as long ones are taken for comparison."""
+    """Per leg; half as long ones are taken too, the difference gives the tolerance."""
     look: float = 6.0
     span: float = 0.5
     """When the decay of weights is looked at, and for how long."""
@@ -58,48 +60,42 @@ def exact(parameters: Parameters) -> list[tuple[float, float, float, float]]:
     return list(itertools.product(parameters.radii, parameters.values, parameters.products, parameters.middles))
 
 
+class Starts(NamedTuple):
+    """Systems that are followed together."""
+
+    tokens: list[Tokens]
+    value: np.ndarray
+    """V of each."""
+    product: np.ndarray
+    """QK of each."""
+
+
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
-    """Frames and attention matrices: random starts for each number of tokens, and exact starts."""
-    count = len(parameters.sizes) + 1
-    found = {
-        f"n{n}": study.part(f"n{n}", functools.partial(_random, parameters, study, n, k / count, 1 / count))
-        for k, n in enumerate(parameters.sizes)
-    }
-    return found | {
-        "exact": study.part("exact", functools.partial(_exact, parameters, study, 1 - 1 / count, 1 / count))
-    }
+    """Positions and attention matrices: random starts for each number of tokens, and exact starts."""
+    starts = {f"n{n}": random_starts(parameters, n) for n in parameters.sizes} | {"exact": exact_starts(parameters)}
+    found = {}
+    for name, some in study.along(starts.items()):
+        flow = _positions(study.refined(name, _flow(parameters, some)))
+        look = _exact_matrices if name == "exact" else functools.partial(_random_matrices, parameters)
+        found[name] = flow.merge(study.part(name, functools.partial(look, some, flow)))
+    return found
 
 
-def _random(parameters: Parameters, study: Study, n: int, done: float, part: float) -> xr.Dataset:
+def random_starts(parameters: Parameters, n: int) -> Starts:
+    """Gaussian tokens; the second start is the example."""
     x = parameters.rng(2, n).standard_normal((parameters.starts, n))
     x[::3] = np.abs(x[::3])
     if n == len(LINE):
         x[1] = LINE
-    x, ones = np.sort(x, axis=1), np.ones(parameters.starts)
-    tokens = [Tokens(one[:, None], space=Euclidean(1)) for one in x]
-    found = _follow(parameters, study, f"{len(x)} starts of {n} tokens", done, part, tokens, ones, ones)
-    later, last = (int(np.argmin(np.abs(found.time - t))) for t in (parameters.look + parameters.span, SHOWN))
-    made = _dataset(found)
-    made["end"] = ("start", "query", "key"), _matrices(found, tokens, [(-1, k) for k in range(len(x))], ones, ones)
-    made["later"] = ("start", "query", "key"), _matrices(found, tokens, [(later, k) for k in range(len(x))], ones, ones)
-    made["story"] = ("early", "query", "key"), _matrices(found, tokens, [(f, 1) for f in range(last + 1)], ones, ones)
-    return made
+    tokens = [Tokens(one[:, None], space=Euclidean(1)) for one in np.sort(x, axis=1)]
+    return Starts(tokens, np.ones(len(x)), np.ones(len(x)))
 
 
-def _exact(parameters: Parameters, study: Study, done: float, part: float) -> xr.Dataset:
+def exact_starts(parameters: Parameters) -> Starts:
+    """Tokens at -a, 0 and a."""
     known = exact(parameters)
     value, product = (np.array([one[k] for one in known]) for k in (1, 2))
-    tokens = [Tokens(*triple(a, mass), space=Euclidean(1)) for a, _, _, mass in known]
-    found = _follow(parameters, study, f"{len(known)} exact starts", done, part, tokens, value, product)
-    made = _dataset(found)
-    square = product * (np.exp(np.outer(found.time, value)) * found.fine[:, :, -1, 0]) ** 2
-    frame = np.array([np.flatnonzero(one < LARGEST)[-1] for one in square.T])
-    made["look"] = "start", frame
-    made["matrix"] = (
-        ("start", "query", "key"),
-        _matrices(found, tokens, zip(frame, range(len(known)), strict=True), value, product),
-    )
-    return made
+    return Starts([Tokens(*triple(a, mass), space=Euclidean(1)) for a, _, _, mass in known], value, product)
 
 
 def triple(radius: float, middle: float) -> tuple[np.ndarray, np.ndarray]:
@@ -107,34 +103,47 @@ def triple(radius: float, middle: float) -> tuple[np.ndarray, np.ndarray]:
     return np.array([[-radius], [0.0], [radius]]), np.array([1.0, 2 * middle, 1.0])
 
 
-def _follow(parameters: Parameters, study: Study, words: str, done: float, part: float, tokens: list[Tokens],
-            value: np.ndarray, product: np.ndarray) -> Frames:  # fmt: skip
-    field = Rescaled(
-        Attention(1.0, query=Along("start", product[:, None, None]), value=Along("start", value[:, None, None]))
-    )
-    return frames(
-        field, stack("start", range(len(tokens)), tokens), parameters.until, parameters.legs, parameters.steps,
-        lambda share: study.progress(words, done + part * share),
-    )  # fmt: skip
+def _flow(parameters: Parameters, starts: Starts) -> Solve:
+    query, value = (Along("start", one[:, None, None]) for one in (starts.product, starts.value))
+    field = Rescaled(Attention(1.0, query=query, value=value))
+    tokens = stack("start", range(len(starts.tokens)), starts.tokens)
+    method = Fixed(parameters.until / (parameters.legs * parameters.steps))
+    return Solve(field, tokens, parameters.until, save=parameters.legs, method=method, keep=("positions",))
 
 
-def _dataset(found: Frames) -> xr.Dataset:
+def _positions(flow: xr.Dataset) -> xr.Dataset:
+    """z, (time, start, token), and what halving the steps, or rounding, changes of it, (time, start)."""
+    z = flow["positions"].isel(dim=0).transpose("time", "start", "token")
+    change = 15 * flow["positions_error"].isel(dim=0).transpose("time", "start", "token")
+    return xr.Dataset({"z": z, "error": change.max("token") + 64 * EPS * abs(z).max("token")})
+
+
+def _random_matrices(parameters: Parameters, starts: Starts, flow: xr.Dataset) -> xr.Dataset:
+    """Attention matrices of all starts at the end and some time after gaps froze, and of the example at early times."""
+    later, last = (int(np.argmin(np.abs(flow["time"].values - t))) for t in (parameters.look + parameters.span, SHOWN))
+    numbers, dims = range(len(starts.tokens)), ("query", "key")
     return xr.Dataset(
         {
-            "fine": (("frame", "start", "token"), found.fine[..., 0]),
-            "coarse": (("frame", "start", "token"), found.coarse[..., 0]),
-            "error": (("frame", "start"), found.error),
-            "time": (("frame",), found.time),
+            "end": (("start", *dims), _matrices(starts, flow, [(-1, k) for k in numbers])),
+            "later": (("start", *dims), _matrices(starts, flow, [(later, k) for k in numbers])),
+            "story": (("early", *dims), _matrices(starts, flow, [(frame, 1) for frame in range(last + 1)])),
         }
     )
 
 
-def _matrices(found: Frames, tokens: list[Tokens], chosen: Iterable[tuple[int, int]], value: np.ndarray,
-              product: np.ndarray) -> np.ndarray:  # fmt: skip
+def _exact_matrices(starts: Starts, flow: xr.Dataset) -> xr.Dataset:
+    """The frame at which each start is looked at, and its attention matrix."""
+    square = starts.product * (np.exp(np.outer(flow["time"], starts.value)) * flow["z"].values[:, :, -1]) ** 2
+    frame = np.array([np.flatnonzero(one < LARGEST)[-1] for one in square.T])
+    matrix = _matrices(starts, flow, zip(frame, range(len(frame)), strict=True))
+    return xr.Dataset({"look": ("start", frame), "matrix": (("start", "query", "key"), matrix)})
+
+
+def _matrices(starts: Starts, flow: xr.Dataset, chosen: Iterable[tuple[int, int]]) -> np.ndarray:
     """Attention matrices at some (frame, start), x = e^(Vt) z."""
-    made = []
+    times, z, made = flow["time"].values, flow["z"].values, []
     for frame, k in chosen:
-        grown = np.exp(min(value[k] * found.time[frame], 300.0)) * found.fine[frame, k]
-        raw = Tokens(grown, tokens[k].masses, space=Euclidean(1))
-        made.append(np.asarray(attention_matrix(Attention(product[k]), raw)))
+        grown = np.exp(min(starts.value[k] * times[frame], 300.0)) * z[frame, k]
+        raw = Tokens(grown[:, None], starts.tokens[k].masses, space=Euclidean(1))
+        made.append(np.asarray(attention_matrix(Attention(starts.product[k]), raw)))
     return np.array(made)

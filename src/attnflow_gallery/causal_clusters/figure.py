@@ -6,11 +6,12 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, shades, styled
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, GREY, INK, shades
 from attnflow_gallery.causal_clusters.compare import pair_times, per_root, start_counts
 from attnflow_gallery.causal_clusters.simulate import LARGE, Parameters
 
-MARKS = ("o", "s", "^", "D", "v", "P")
+MARKS = "os^DvP"
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
@@ -22,23 +23,19 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     (d) Large beta at t = 20: clusters and Rényi centres with δ = 4 β^{-1/2}, over √β, and strong centres; bars are
     standard errors.
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.0))
-        axes = fig.subplots(2, 2)
-        _draw_second(axes[0, 0], parameters, data["consensus"])
-        _draw_differences(axes[0, 1], parameters, data["near"])
-        _draw_starts(axes[1, 0], parameters, data["starts"])
-        _draw_number(axes[1, 1], parameters, data)
-        titles = ("token 2 approaches token 1", "rates near consensus", "centres of starts", "clusters at large beta")
-        for letter, one, words in zip("abcd", axes.flat, titles, strict=True):
-            panel(one, letter, words)
-        return fig
+    titles = "token 2 approaches token 1", "rates near consensus", "centres of starts", "clusters at large beta"
+    with panels(2, 2, 5.0, *titles) as page:
+        _draw_second(page[0], parameters, data["consensus"])
+        _draw_differences(page[1], parameters, data["near"])
+        _draw_starts(page[2], parameters, data["starts"])
+        _draw_number(page[3], parameters, data)
+    return page.figure
 
 
 def _draw_second(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
-    integral, time, _, angles, labels = pair_times(parameters, part)
+    every, time, angles, integral = pair_times(parameters, part)
     for beta, colour, mark in zip(parameters.betas, (COLOURS[0], COLOURS[4], COLOURS[2]), MARKS, strict=False):
-        some = np.array([label.startswith(f"beta = {beta:g},") for label in labels])
+        some = every == beta
         axes.plot(integral[some], angles[some], mark, color=colour, ms=3.5, label=rf"$\beta = {beta:g}$", alpha=0.9)
     last = np.linspace(0, 1.05 * np.max(time), 50)
     axes.plot(last, 3 * np.exp(-last / 2), "--", color=INK, lw=0.9, label=r"slope $e^{-t/2}$")
@@ -56,8 +53,8 @@ def _draw_differences(axes: Any, parameters: Parameters, part: xr.Dataset) -> No
         axes.plot(time, np.exp(-p / (p + 1) * time), color=colour, lw=1.0)
         for b in range(len(parameters.betas)):
             row = size[b, :, p - 1] / size[b, 0, p - 1]
-            axes.plot(part["time"], row, mark, color=colour, ms=3 + 1.5 * b, mfc="none" if b else colour, mew=0.8,
-                      label=None if b else f"$p = {p}$")  # fmt: skip
+            face, label = ("none", None) if b else (colour, f"$p = {p}$")
+            axes.plot(part["time"], row, mark, color=colour, ms=3 + 1.5 * b, mfc=face, mew=0.8, label=label)
     axes.set(yscale="log", xlabel="time $t$", ylabel=r"$|\Delta^p x_1(t)|\,/\,|\Delta^p x_1(0)|$")
     axes.legend(loc="lower left", ncols=2)
 
@@ -70,10 +67,8 @@ def _draw_starts(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
         theory.causal.strong_centres(n, fine, 3),
         theory.causal.renyi_centres(fine),
     )
-    colours = (COLOURS[0], COLOURS[2], COLOURS[4])
-    for (words, _, mean, error), curve, colour, mark in zip(
-        start_counts(parameters, part), curves, colours, MARKS, strict=False
-    ):
+    looks = zip(curves, (COLOURS[0], COLOURS[2], COLOURS[4]), MARKS, strict=False)
+    for (words, _, mean, error), (curve, colour, mark) in zip(start_counts(parameters, part), looks, strict=True):
         axes.plot(fine, curve, color=colour, lw=1.0)
         axes.errorbar(part["angle"], mean, error, fmt=mark, color=colour, ms=3.5, lw=1.0, label=words)
     axes.set(xscale="log", yscale="log")
@@ -88,10 +83,10 @@ def _draw_number(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
     kinds = (("clusters", "clusters", INK), ("renyi", "Rényi centres", COLOURS[4]), ("strong", "strong", COLOURS[0]))
     for (name, words, colour), mark, shift in zip(kinds, MARKS, (0.97, 1.03, 1.0), strict=False):
         mean, error = per_root(parameters, data, name)
-        axes.errorbar(shift * betas, mean, error, fmt=mark, color=colour, ms=3.5, lw=1.0, label=words,
-                      mfc=colour if name == "clusters" else "white")  # fmt: skip
-    axes.axhline(float(theory.causal.renyi_centres(LARGE / 100)) / 100, color=COLOURS[4], lw=0.9, ls="--",
-                 label="Rényi, many tokens")  # fmt: skip
+        face = colour if name == "clusters" else "white"
+        axes.errorbar(shift * betas, mean, error, fmt=mark, color=colour, ms=3.5, lw=1.0, label=words, mfc=face)
+    many = float(theory.causal.renyi_centres(LARGE / 100)) / 100
+    axes.axhline(many, color=COLOURS[4], lw=0.9, ls="--", label="Rényi, many tokens")
     axes.set_xscale("log")
     axes.set_xticks(betas, [f"{one:g}" for one in betas])
     axes.set_xticks([], minor=True)

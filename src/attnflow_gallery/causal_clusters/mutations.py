@@ -11,26 +11,28 @@ from attnflow.tokens import Tokens
 from attnflow_gallery.causal_clusters import simulate
 
 
-def _backwards(tokens: Tokens) -> Tokens:
-    """The order of the tokens reversed for the flow."""
-    return tokens.moved(np.asarray(tokens.positions)[..., ::-1, :])
+def _backwards(original: Any) -> Any:
+    """The order of the tokens reversed for the flow, and in all frames after the start."""
+
+    def wrong(beta: float, start: Tokens, *more: Any) -> Any:
+        positions = np.asarray(start.positions)
+        return np.concatenate([positions[None], original(beta, start.moved(positions[..., ::-1, :]), *more)[1:]])
+
+    return wrong
 
 
-def _strict(original: Any) -> Any:
-    return lambda beta: Attention(beta, mask=Causal(strict=True))
-
-
-def _open(original: Any) -> Any:
-    return lambda beta: Attention(beta)
+def _masked(mask: Any) -> Any:
+    """Attention with another mask."""
+    return lambda original: lambda beta: Attention(beta, mask=mask)
 
 
 MUTATIONS = (
     Mutation("beta 1 % larger", simulate, "field", scaled("beta", 1.01)),
     Mutation("beta 3 times as large", simulate, "field", scaled("beta", 3.0)),
     Mutation("beta 9 times as small", simulate, "field", scaled("beta", 1 / 9)),
-    Mutation("no mask", simulate, "field", _open),
-    Mutation("no token hears itself", simulate, "field", _strict),
-    Mutation("flow of the tokens in reverse order", simulate, "advance", altered("tokens", _backwards)),
+    Mutation("no mask", simulate, "field", _masked(None)),
+    Mutation("no token hears itself", simulate, "field", _masked(Causal(strict=True))),
+    Mutation("flow of the tokens in reverse order", simulate, "_frames", _backwards),
     Mutation("beta fixed at 25", simulate, "field", altered("beta", lambda beta: min(beta, 25.0))),
     Mutation("angle of strong centres 10 % larger", simulate, "strong", scaled("delta", 1.1)),
     Mutation("angle of Rényi centres 10 % larger", simulate, "renyi", scaled("delta", 1.1)),

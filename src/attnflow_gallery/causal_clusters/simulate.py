@@ -1,14 +1,13 @@
 """Causal softmax attention to late times, near consensus, and at large beta; centres of uniform starts."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention
-from attnflow.flows import Adaptive, Fixed, advance
+from attnflow.flows import AbstractMethod, Adaptive, Fixed, solve
 from attnflow.masks import Causal
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens, uniform
@@ -45,24 +44,25 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    betas=(1.0, 2.0), n=8, starts=4, times=(1.0, 5.0, 20.0, 160.0), angles=(0.5, 1.0), renyi_tokens=10_000, draws=300,
-    large_betas=(25.0, 100.0), prompts=(96, 64),
-)  # fmt: skip
+    betas=(1.0, 2.0),
+    n=8,
+    starts=4,
+    times=(1.0, 5.0, 20.0, 160.0),
+    angles=(0.5, 1.0),
+    renyi_tokens=10_000,
+    draws=300,
+    large_betas=(25.0, 100.0),
+    prompts=(96, 64),
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Flows to consensus and near it, centres of starts, and clusters at large beta."""
-    study.progress("consensus", 0.0)
-    found = {"consensus": study.part("consensus", functools.partial(consensus, parameters))}
-    study.progress("near consensus", 0.3)
-    found["near"] = study.part("near", functools.partial(near, parameters))
-    study.progress("centres of starts", 0.4)
-    found["starts"] = study.part("starts", functools.partial(starts, parameters))
-    for at, (beta, count) in enumerate(zip(parameters.large_betas, parameters.prompts, strict=True)):
-        study.progress(f"beta = {beta:g}", 0.5 + at / 2 / len(parameters.large_betas))
-        name = f"beta{beta:g}"
-        found[name] = study.part(name, functools.partial(gather, parameters, beta, count))
-    return found
+    large = zip(parameters.large_betas, parameters.prompts, strict=True)
+    return study.parts(
+        {name: (make, parameters) for name, make in (("consensus", consensus), ("near", near), ("starts", starts))}
+        | {f"beta{beta:g}": (gather, parameters, beta, count) for beta, count in large}
+    )
 
 
 def consensus(parameters: Parameters) -> xr.Dataset:
@@ -71,8 +71,7 @@ def consensus(parameters: Parameters) -> xr.Dataset:
     first = np.asarray(start.positions)[:, :1]
     rows = []
     for beta in parameters.betas:
-        frames = _frames(beta, start, parameters.times, Adaptive(TOLERANCE, TOLERANCE))
-        rows.append([angle(frame, first) for frame in frames])
+        rows.append(angle(_frames(beta, start, parameters.times, Adaptive(TOLERANCE, TOLERANCE)), first))
     return xr.Dataset(
         {"angle": (("beta", "time", "start", "token"), np.array(rows))},
         coords={"beta": list(parameters.betas), "time": [0.0, *parameters.times]},
@@ -121,19 +120,19 @@ def gather(parameters: Parameters, beta: float, count: int) -> xr.Dataset:
     n, unit = round(parameters.density * np.sqrt(beta)), 1 / np.sqrt(beta)
     begin = parameters.rng(3, round(beta)).uniform(0, 2 * np.pi, (count, n))
     start = Tokens(np.stack([np.cos(begin), np.sin(begin)], axis=-1), space=Sphere(2), dims=("prompt",))
-    end = np.asarray(advance(field(beta), start, 0.0, parameters.until, Fixed(0.4)).positions)
+    end = _frames(beta, start, (parameters.until,), Fixed(0.4))[-1]
     end = np.arctan2(end[..., 1], end[..., 0])
     rows = []
     for before, after in zip(begin, end, strict=True):
         firm = strong(np.cos(before[:, None] - before), LARGE * unit)
-        parked = renyi(before, LARGE * unit)
-        close = renyi(before, (LARGE - 1) * unit)
-        rows.append({
-            "clusters": clusters(after, unit / 2), "strong": int(np.sum(firm)), "renyi": len(parked),
-            "moved": float(np.max(turn(after[firm] - before[firm]))) / unit,
-            "shared": int(np.sum(firm)) - clusters(after[firm], unit / 2),
-            "at_centres": float(np.mean(np.min(turn(after[:, None] - after[close]), axis=1) < 0.3 * unit)),
-        })  # fmt: skip
+        parked, close = renyi(before, LARGE * unit), renyi(before, (LARGE - 1) * unit)
+        to_centre = np.min(turn(after[:, None] - after[close]), axis=1)
+        row: dict[str, float] = {"strong": int(np.sum(firm)), "renyi": len(parked)}
+        row["clusters"] = clusters(after, unit / 2)
+        row["moved"] = float(np.max(turn(after[firm] - before[firm]))) / unit
+        row["shared"] = row["strong"] - clusters(after[firm], unit / 2)
+        row["at_centres"] = float(np.mean(to_centre < 0.3 * unit))
+        rows.append(row)
     table = {name: ("prompt", np.array([row[name] for row in rows])) for name in rows[0]}
     return xr.Dataset(table | {"begin": ("token", begin[0]), "end": ("token", end[0])})
 
@@ -143,13 +142,10 @@ def field(beta: float) -> Attention:
     return Attention(beta, mask=Causal())
 
 
-def _frames(beta: float, start: Tokens, times: tuple[float, ...], method: Adaptive) -> list[np.ndarray]:
-    """Positions at time 0 and at `times`."""
-    tokens, last, found = start, 0.0, [np.asarray(start.positions)]
-    for t in times:
-        tokens, last = advance(field(beta), tokens, last, t, method), t
-        found.append(np.asarray(tokens.positions))
-    return found
+def _frames(beta: float, start: Tokens, times: tuple[float, ...], method: AbstractMethod) -> np.ndarray:
+    """Positions (time, ...) at time 0 and at `times`."""
+    flow = solve(field(beta), start, times[-1], save=times, method=method, keep=("positions",))
+    return np.asarray(flow.positions.transpose("time", ...).values)
 
 
 def angle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -163,12 +159,12 @@ def turn(difference: np.ndarray) -> np.ndarray:
 
 
 def strong(overlap: np.ndarray, delta: float) -> np.ndarray:
-    """Which tokens are farther than `delta` from all before, by their matrix of overlaps."""
+    """Which tokens are farther than `delta` from all earlier ones, by their matrix of overlaps."""
     return np.max(np.tril(overlap + 2, -1) - 2, axis=1) < np.cos(delta)
 
 
 def renyi(theta: np.ndarray, delta: float) -> np.ndarray:
-    """Indices of the tokens on the circle that are farther than `delta` from all such tokens before."""
+    """Indices of the tokens on the circle that are farther than `delta` from all earlier ones of these."""
     free, found = np.arange(len(theta)), []
     while len(free):
         found.append(free[0])

@@ -8,8 +8,8 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, Origin, consequence, published
-from attnflow.experiments.kit import student
-from attnflow_gallery.causal_correlations.simulate import CASES, EDGES, FINE, QUARTERS, Parameters
+from attnflow.experiments.kit import Rows, fit, student
+from attnflow_gallery.causal_correlations.simulate import CASES, EDGES, FINE, QUARTERS, Parameters, quarter
 
 CLOSURE = published("duerinckx2026kinetic", "correlations to first order in 1/N")
 BIAS = consequence("What is left at order 1/N²")
@@ -34,24 +34,24 @@ class Deviation:
     @property
     def limit(self) -> tuple[float, float]:
         """The constant of a fit by 1, 1/N and 1/N^2, and its standard error."""
-        return self._fit(0)
+        return self._first(0, 1, 2)
 
     @property
     def coefficient(self) -> tuple[float, float]:
         """The coefficient of 1/N of a fit by 1/N and 1/N^2, and its standard error."""
-        return self._fit(1)
+        return self._first(1, 2)
 
     def curve(self, n: np.ndarray) -> np.ndarray:
         """The fit by 1/N and 1/N^2."""
-        terms = 1 / self.sizes[:, None] ** np.array([1, 2])
-        scaled = np.linalg.lstsq(terms / self.error[:, None], self.off / self.error, rcond=None)[0]
-        return np.asarray(scaled[0] / n + scaled[1] / n**2)
+        (first, second), _ = self._fit(1, 2)
+        return np.asarray(first / n + second / n**2)
 
-    def _fit(self, first: int) -> tuple[float, float]:
-        matrix = (1.0 / self.sizes[:, None] ** np.arange(first, 3)) / self.error[:, None]
-        covariance = np.linalg.inv(matrix.T @ matrix)
-        found = covariance @ matrix.T @ (self.off / self.error)
-        return float(found[0]), float(np.sqrt(max(covariance[0, 0], 0.0)))
+    def _first(self, *powers: int) -> tuple[float, float]:
+        found, error = self._fit(*powers)
+        return float(found[0]), float(error[0])
+
+    def _fit(self, *powers: int) -> tuple[np.ndarray, np.ndarray]:
+        return fit([1.0 / self.sizes**power for power in powers], self.off, self.error)
 
 
 def depth(parameters: Parameters, name: str) -> float:
@@ -92,9 +92,7 @@ def quarters(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Deviat
     sizes, found = part["size"].values, []
     whole = {int(n): n * theory.causal.equal_time_correlations(c, int(n), parameters.slope) for n in sizes}
     for at, (a, b) in enumerate(QUARTERS):
-        predicted = np.array([
-            whole[n][a * n // 4 : (a + 1) * n // 4, b * n // 4 : (b + 1) * n // 4].mean() for n in whole
-        ])  # fmt: skip
+        predicted = np.array([one[quarter(n, a), quarter(n, b)].mean() for n, one in whole.items()])
         off, error = part["mean"].values[:, at] / predicted - 1, part["error"].values[:, at] / predicted
         found.append(Deviation(f"quarters {a + 1} and {b + 1}", sizes, off, error))
     return found
@@ -119,83 +117,79 @@ def predicted_noise(parameters: Parameters, mask: str, times: np.ndarray, n: int
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """Limits and coefficients of deviations; softmax; one token; noise."""
+    kept, pairs = retrievals(parameters, data), quarters(parameters, data)
     return [
-        _limit("the last token keeps [exp(cW)]_Nj of source j", retrievals(parameters, data), parameters.prompts,
-               CLOSURE),
-        _limit("two tokens at one time correlate like exp(cW) exp(cWᵀ)", quarters(parameters, data),
-               parameters.pair_prompts, PAIRS),
-        _negative(parameters, data), _softmax(parameters, data["softmax"]), _one_token(parameters, data["pairs"]),
+        _limit("the last token keeps [exp(cW)]_Nj of source j", kept, parameters.prompts, CLOSURE),
+        _limit("two tokens at one time correlate like exp(cW) exp(cWᵀ)", pairs, parameters.pair_prompts, PAIRS),
+        _negative(parameters, kept),
+        _softmax(parameters, data["softmax"]),
+        _one_token(parameters, data["pairs"]),
         _noise(parameters, data),
-    ]  # fmt: skip
+    ]
 
 
 def _limit(words: str, found: list[Deviation], prompts: tuple[int, ...], origin: Origin) -> Claim:
-    limits, errors = np.array([one.limit for one in found]).T
-    allowed = student(LEVEL, min(prompts), len(found))
-    return Claim.equal(
-        f"{words}: relative deviation for 1/N → 0", 0.0, limits, allowed * errors,
-        f"Student's test over prompts, level {LEVEL:g} for all {len(found)}; fits by 1, 1/N and 1/N²", origin=origin,
-        labels=[one.label for one in found],
-        detail=f"at N = {found[0].sizes[-1]} itself {found[0].off[-1]:+.4f} ± {found[0].error[-1]:.4f} in the first",
-    )  # fmt: skip
+    rows, allowed = Rows(), student(LEVEL, min(prompts), len(found))
+    for one in found:
+        limit, error = one.limit
+        rows.add(0.0, limit, allowed * error, one.label)
+    test = f"Student's test over prompts, level {LEVEL:g} for all {len(found)}"
+    itself = f"{found[0].off[-1]:+.4f} ± {found[0].error[-1]:.4f}"
+    return rows.equal(
+        f"{words}: relative deviation for 1/N → 0",
+        f"{test}; fits by 1, 1/N and 1/N²",
+        origin=origin,
+        detail=f"at N = {found[0].sizes[-1]} itself {itself} in the first",
+    )
 
 
-def _negative(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    found = retrievals(parameters, data)
+def _negative(parameters: Parameters, found: list[Deviation]) -> Claim:
     coefficients, errors = np.array([one.coefficient for one in found[: len(EDGES) - 1]]).T
     rest = ", ".join(f"{one.label}: {one.coefficient[0]:.2f} ± {one.coefficient[1]:.2f}" for one in found)
     # the error of a mean is at most the mean of the errors, however bins are correlated
-    return Claim.at_most(
-        "S¹, degree 1: exp(cW) is too large at finite N: coefficient of 1/N in the relative deviation, mean over bins",
-        0.0, np.mean(coefficients) + student(LEVEL, min(parameters.prompts)) * np.mean(errors), 0.0,
-        f"its upper bound by Student's test, level {LEVEL:g}; fits by 1/N and 1/N²", origin=BIAS, detail=rest,
-    )  # fmt: skip
+    above = np.mean(coefficients) + student(LEVEL, min(parameters.prompts)) * np.mean(errors)
+    words = "exp(cW) is too large at finite N: coefficient of 1/N in the relative deviation, mean over bins"
+    reason = f"its upper bound by Student's test, level {LEVEL:g}; fits by 1/N and 1/N²"
+    return Claim.at_most(f"S¹, degree 1: {words}", 0.0, above, 0.0, reason, origin=BIAS, detail=rest)
 
 
 def _softmax(parameters: Parameters, part: xr.Dataset) -> Claim:
-    (off, error), (plain, _) = diluted(parameters, part, True), diluted(parameters, part, False)
     some = np.array(FINE[:-1]) >= EDGES[0]
-    return Claim.at_most(
-        "S², softmax: with the token's own weight in W at most a quarter of the deviation from exp(cW) is left",
-        np.abs(plain[some]) / 4, np.abs(off[some]),
-        student(LEVEL, int(part["prompts"]), int(np.sum(some))) * error[some],
-        f"Student's test, level {LEVEL:g} for all bins", origin=DILUTION,
-        labels=lambda at: f"bin that ends at j/N = {np.array(FINE[1:])[some][at[0]]:g}",
-        detail=f"mean over bins {np.mean(off[some]):+.4f} with, {np.mean(plain[some]):+.4f} without",
-    )  # fmt: skip
+    (off, error), (plain, _) = (np.compress(some, diluted(parameters, part, own), axis=1) for own in (True, False))
+    rows, allowed = Rows(), student(LEVEL, int(part["prompts"]), len(off))
+    labels = [f"bin that ends at j/N = {end:g}" for end in np.array(FINE[1:])[some]]
+    rows.add(np.abs(plain) / 4, np.abs(off), allowed * error, labels)
+    words = "with the token's own weight in W at most a quarter of the deviation from exp(cW) is left"
+    reason = f"Student's test, level {LEVEL:g} for all bins"
+    detail = f"mean over bins {np.mean(off):+.4f} with, {np.mean(plain):+.4f} without"
+    return rows.at_most(f"S², softmax: {words}", reason, origin=DILUTION, detail=detail)
 
 
 def _one_token(parameters: Parameters, part: xr.Dataset) -> Claim:
-    values = part["student"].values
+    values, moments = part["student"].values, ("x", "y", "x² − 1/2", "xy")
     # fewer prompts make the test wider; the smallest number stands for all
     allowed = student(LEVEL, min(parameters.pair_prompts), values.size)
-    moments = ("x", "y", "x² − 1/2", "xy")
-    return Claim.equal(
-        "S¹: every token stays uniform at t = 1: Student's t of E x, E y, E x² − 1/2, E xy", 0.0, values, allowed,
-        f"Student's test over prompts, level {LEVEL:g} for all {values.size}", origin=UNIFORM,
-        labels=lambda at: f"row {at[0]}, {moments[at[1]]}",
-    )  # fmt: skip
+    labels = [f"row {row}, {moment}" for row in range(len(values)) for moment in moments]
+    words = "S¹: every token stays uniform at t = 1: Student's t of E x, E y, E x² − 1/2, E xy"
+    reason = f"Student's test over prompts, level {LEVEL:g} for all {values.size}"
+    return Claim.equal(words, 0.0, values.ravel(), allowed, reason, origin=UNIFORM, labels=labels)
 
 
 def _noise(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    n, times = parameters.noise_size, np.array(parameters.noise_times)
-    rate = float(theory.causal.rates(1, parameters.beta, 2, "SA"))
+    n, times, rows = parameters.noise_size, np.array(parameters.noise_times), Rows()
+    c = float(theory.causal.rates(1, parameters.beta, 2, "SA")) * times
     allowed = student(LEVEL, parameters.noise_prompts, 2 * len(times))
-    labels: list[str] = []
-    predicted, measured, tolerance = [], [], []
-    for mask in ("masked", "unmasked"):
-        linear = predicted_noise(parameters, mask, times, n)
-        # the square of the relative noise of a prefix: e^{4c}/N, and e^{2c}/N without a mask
-        second = 2 * np.exp((4 if mask == "masked" else 2) * rate * times) / n
-        predicted.append(linear)
-        measured.append(data[mask]["mean"].values)
-        tolerance.append(allowed * data[mask]["error"].values + second * linear)
-        labels.extend(f"{mask}, t = {t:g}" for t in times)
-    return Claim.equal(
-        "S¹, softmax: N E|F|² of the mean F is |exp(cWᵀ) 1|²/N", np.concatenate(predicted), np.concatenate(measured),
-        np.concatenate(tolerance),
-        f"Student's test, level {LEVEL:g} for all; second order of the noise, 2 e^(4c)/N masked, 2 e^(2c)/N not",
-        origin=NOISE, labels=labels,
-        detail=f"at the end {measured[0][-1]:.3f} masked, {measured[1][-1]:.3f} not; many tokens: "
-        f"{float(theory.causal.prefix_noise(rate * times[-1])):.3f} and {np.exp(2 * rate * times[-1]):.3f}",
-    )  # fmt: skip
+    # the square of the relative noise of a prefix: e^{4c}/N, and e^{2c}/N without a mask
+    for mask, power in (("masked", 4), ("unmasked", 2)):
+        linear, part = predicted_noise(parameters, mask, times, n), data[mask]
+        second = 2 * np.exp(power * c) / n * linear
+        rows.add(linear, part["mean"], allowed * part["error"] + second, [f"{mask}, t = {t:g}" for t in times])
+    test = f"Student's test, level {LEVEL:g} for all"
+    masked, unmasked = (float(data[mask]["mean"][-1]) for mask in ("masked", "unmasked"))
+    limits = f"many tokens: {float(theory.causal.prefix_noise(c[-1])):.3f} and {np.exp(2 * c[-1]):.3f}"
+    return rows.equal(
+        "S¹, softmax: N E|F|² of the mean F is |exp(cWᵀ) 1|²/N",
+        f"{test}; second order of the noise, 2 e^(4c)/N masked, 2 e^(2c)/N not",
+        origin=NOISE,
+        detail=f"at the end {masked:.3f} masked, {unmasked:.3f} not; {limits}",
+    )

@@ -6,19 +6,10 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
-from attnflow_gallery.causal_correlations.compare import (
-    Deviation,
-    closure,
-    depth,
-    diluted,
-    predicted_noise,
-    quarters,
-    retrievals,
-)
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, GREY, INK
+from attnflow_gallery.causal_correlations.compare import closure, depth, diluted, predicted_noise, quarters, retrievals
 from attnflow_gallery.causal_correlations.simulate import FINE, Parameters
-
-MARKS = ("o", "s", "^", "D")
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
@@ -30,17 +21,13 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     weight of the token itself in W. (d) N E|F|² of the mean of N tokens under softmax against time: masked and unmasked
     prompts, the discrete formula (lines) and the limit e^{2c} I_0(2c) (dashed).
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.0))
-        axes = fig.subplots(2, 2)
-        _draw_profile(axes[0, 0], parameters, data["profile"])
-        _draw_deviations(axes[0, 1], parameters, data)
-        _draw_softmax(axes[1, 0], parameters, data["softmax"])
-        _draw_noise(axes[1, 1], parameters, data)
-        titles = ("what the last token keeps", "deviation from exp(cW)", "softmax counts itself", "noise of the mean")
-        for letter, one, words in zip("abcd", axes.flat, titles, strict=True):
-            panel(one, letter, words)
-        return fig
+    titles = "what the last token keeps", "deviation from exp(cW)", "softmax counts itself", "noise of the mean"
+    with panels(2, 2, 5.0, *titles) as page:
+        _draw_profile(page[0], parameters, data["profile"])
+        _draw_deviations(page[1], parameters, data)
+        _draw_softmax(page[2], parameters, data["softmax"])
+        _draw_noise(page[3], parameters, data)
+    return page.figure
 
 
 def _draw_profile(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
@@ -50,18 +37,16 @@ def _draw_profile(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     place = np.linspace(edges[0], 1, 200)
     limit = theory.causal.correlation(depth(parameters, "circle-1"), 1.0, place, parameters.slope)
     axes.plot(place, limit, "--", color=INK, lw=0.9, label="many tokens")
-    axes.errorbar((edges[1:] + edges[:-1]) / 2, part["mean"][0], part["error"][0], fmt="o", color=COLOURS[4], ms=3.5,
-                  lw=1.0, label="Monte Carlo")  # fmt: skip
+    style = {"fmt": "o", "color": COLOURS[4], "ms": 3.5, "lw": 1.0, "label": "Monte Carlo"}
+    axes.errorbar((edges[1:] + edges[:-1]) / 2, part["mean"][0], part["error"][0], **style)
     axes.set(xlabel="place of the source $j/N$", ylabel=r"$N\,\mathrm{E}\langle x_N(t), x_j(0)\rangle$")
     axes.legend(loc="upper left")
 
 
 def _draw_deviations(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
-    found: list[tuple[Deviation, str]] = [
-        (one, one.label.split(", j/N")[0]) for one in retrievals(parameters, data)[1::2]
-    ]
+    found = [(one, one.label.split(", j/N")[0]) for one in retrievals(parameters, data)[1::2]]
     found.append((quarters(parameters, data)[-1], "S¹, pairs at one time"))
-    for (one, words), colour, mark in zip(found, (COLOURS[0], COLOURS[4], COLOURS[2], GREY), MARKS, strict=True):
+    for (one, words), colour, mark in zip(found, (COLOURS[0], COLOURS[4], COLOURS[2], GREY), "os^D", strict=True):
         n = 1 / np.linspace(1e-4, 1.08 / one.sizes[0], 100)
         axes.plot(1 / n, one.curve(n), color=colour, lw=1.0)
         axes.errorbar(1 / one.sizes, one.off, one.error, fmt=mark, color=colour, ms=3.5, lw=1.0, label=words)
@@ -72,13 +57,10 @@ def _draw_deviations(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
 
 def _draw_softmax(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     middle = (np.array(FINE[1:]) + np.array(FINE[:-1])) / 2
-    for with_self, words, colour, mark in (
-        (True, "own weight in $W$", COLOURS[0], "o"),
-        (False, "own weight left out", COLOURS[4], "s"),
-    ):
-        off, error = diluted(parameters, part, with_self)
-        axes.errorbar(middle, off, error, fmt=mark, color=colour, ms=3.5, lw=1.0, label=words,
-                      mfc=colour if with_self else "white")  # fmt: skip
+    counted = {"fmt": "o", "color": COLOURS[0], "label": "own weight in $W$"}
+    left_out = {"fmt": "s", "color": COLOURS[4], "mfc": "white", "label": "own weight left out"}
+    for with_self, look in ((True, counted), (False, left_out)):
+        axes.errorbar(middle, *diluted(parameters, part, with_self), ms=3.5, lw=1.0, **look)
     axes.axhline(0, color=INK, lw=0.6)
     axes.set(xlabel="place of the source $j/N$", ylabel=f"relative deviation, $N = {int(part['size'])}$")
     axes.legend(loc="lower right")

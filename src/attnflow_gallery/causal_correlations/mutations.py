@@ -1,10 +1,8 @@
 """Ways to break the simulation."""
 
-from typing import Any
-
 import numpy as np
 
-from attnflow.experiments import Mutation, altered, result, scaled, with_arguments
+from attnflow.experiments import Mutation, faster, result, scaled, with_arguments
 from attnflow.masks import Everyone
 from attnflow.tokens import Tokens
 from attnflow_gallery.causal_correlations import simulate
@@ -23,16 +21,12 @@ def _paired(prompts: Tokens) -> Tokens:
     return prompts.moved(moved)
 
 
-def _everyone(original: Any) -> Any:
-    return lambda *a, **k: Everyone()
-
-
 MUTATIONS = (
     Mutation("beta 30 % larger", simulate, "Attention", scaled("beta", 1.3)),
-    Mutation("time of the tokens 30 % longer", simulate, "advance", scaled("t1", 1.3)),
-    Mutation("no mask", simulate, "Causal", _everyone),
+    Mutation("time of the tokens 30 % longer", simulate, "Attention", faster(1.3)),
+    Mutation("no mask", simulate, "Causal", result(lambda _: Everyone())),
     Mutation("no token hears itself", simulate, "Causal", with_arguments(strict=True)),
-    Mutation("slope 8 times as large", simulate, "Causal", altered("slope", lambda slope: 8 * slope)),
+    Mutation("slope 8 times as large", simulate, "Causal", scaled("slope", 8.0)),
     Mutation("tokens lean to one side", simulate, "uniform_prompts", result(_leaning)),
     Mutation("every second token is opposite", simulate, "uniform_prompts", result(_paired)),
 )

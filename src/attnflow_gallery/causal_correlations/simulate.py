@@ -1,22 +1,19 @@
 """Causal prompts of iid uniform tokens: retrieval profiles, pairs, one-token moments, and the noise of the mean."""
 
 import dataclasses
-import functools
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from attnflow.decoders import retrieval_profile, uniform_prompts
 from attnflow.experiments import Salted, Study
-from attnflow.fields import Attention, Softmax, Unnormalised
-from attnflow.flows import Fixed, advance
+from attnflow.experiments.kit import averaged
+from attnflow.fields import Attention, Unnormalised
+from attnflow.flows import Fixed, advance, solve
 from attnflow.masks import Causal, Everyone
 
-CASES = {
-    "circle-1": (2, "grad", 1, 1.0),
-    "circle-2": (2, "grad", 2, 1.0),
-    "sphere-1": (3, "USA", 1, 0.75),
-}
+CASES = {"circle-1": (2, "grad", 1, 1.0), "circle-2": (2, "grad", 2, 1.0), "sphere-1": (3, "USA", 1, 0.75)}
 """Dimension, clock, degree and time, at beta = 1."""
 EDGES = (0.125, 0.5, 1.0)
 """Bins of the source j/N in fits over N."""
@@ -50,29 +47,26 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    sizes=(8, 16, 32), prompts=(16384, 8192, 4096), pair_prompts=(8192, 4096, 2048), profile_size=32,
-    profile_prompts=1024, softmax_prompts=3072, noise_size=512, noise_prompts=128, noise_times=(1.0, 2.0),
-)  # fmt: skip
+    sizes=(8, 16, 32),
+    prompts=(16384, 8192, 4096),
+    pair_prompts=(8192, 4096, 2048),
+    profile_size=32,
+    profile_prompts=1024,
+    softmax_prompts=3072,
+    noise_size=512,
+    noise_prompts=128,
+    noise_times=(1.0, 2.0),
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Profiles by case and size, the profile of the figure, softmax, tokens at one time, and noise."""
-    found = {}
     sizes = list(zip(parameters.sizes, parameters.prompts, strict=True))
-    for at, name in enumerate(CASES):
-        study.progress(f"profiles: {name}", at / 6)
-        found[name] = study.part(name, functools.partial(profiles, parameters, name, sizes, EDGES))
-    study.progress("one profile", 0.5)
     one = [(parameters.profile_size, parameters.profile_prompts)]
-    found["profile"] = study.part("profile", functools.partial(profiles, parameters, "circle-1", one, FINE[2:]))
-    study.progress("softmax", 0.6)
-    found["softmax"] = study.part("softmax", functools.partial(softmax, parameters))
-    study.progress("tokens at one time", 0.7)
-    found["pairs"] = study.part("pairs", functools.partial(pairs, parameters))
-    for at, mask in enumerate(("masked", "unmasked")):
-        study.progress(f"noise, {mask}", 0.8 + at / 10)
-        found[mask] = study.part(mask, functools.partial(noise, parameters, mask))
-    return found
+    makers: dict[str, Any] = {name: (profiles, parameters, name, sizes, EDGES) for name in CASES}
+    makers |= {"profile": (profiles, parameters, "circle-1", one, FINE[2:])}
+    makers |= {"softmax": (softmax, parameters), "pairs": (pairs, parameters)}
+    return study.parts(makers | {mask: (noise, parameters, mask) for mask in MASKS})
 
 
 def strict_field(parameters: Parameters, clock: str, n: int) -> Attention:
@@ -85,34 +79,23 @@ def profiles(parameters: Parameters, name: str, sizes: list[tuple[int, int]], ed
     """N E P_k(<x_N(t), x_j(0)>) by bins of j, for every size."""
     d, clock, degree, until = CASES[name]
     label = list(CASES).index(name) + 10 * len(edges)
+    same: Any = {"until": until, "d": d, "degree": degree, "bins": edges, "seed": parameters.seed(label)}
     rows = [
-        retrieval_profile(
-            strict_field(parameters, clock, n), n=n, until=until, d=d, degree=degree, prompts=count, bins=edges,
-            seed=parameters.seed(label), method=Fixed(STEP),
-        )
+        retrieval_profile(strict_field(parameters, clock, n), n=n, prompts=count, method=Fixed(STEP), **same)
         for n, count in sizes
-    ]  # fmt: skip
-    return xr.Dataset(
-        {
-            "mean": (("size", "bin"), np.array([row.mean for row in rows])),
-            "error": (("size", "bin"), np.array([row.standard_error for row in rows])),
-            "prompts": ("size", np.array([row.prompts for row in rows])),
-        },
-        coords={"size": [n for n, _ in sizes]},
-    )
+    ]
+    mean, error = (np.array([getattr(row, name) for row in rows]) for name in ("mean", "standard_error"))
+    found = {"mean": (("size", "bin"), mean), "error": (("size", "bin"), error)}
+    return xr.Dataset(found | {"prompts": ("size", [row.prompts for row in rows])}, {"size": [n for n, _ in sizes]})
 
 
 def softmax(parameters: Parameters) -> xr.Dataset:
     """The same for softmax over k <= i on S^2, without a slope, at time 1."""
     n = parameters.softmax_size
-    field = Attention(parameters.beta, normaliser=Softmax(), mask=Causal())
-    row = retrieval_profile(
-        field, n=n, until=1.0, d=3, prompts=parameters.softmax_prompts, bins=FINE, seed=parameters.seed(5),
-        method=Fixed(STEP),
-    )  # fmt: skip
-    return xr.Dataset(
-        {"mean": ("bin", row.mean), "error": ("bin", row.standard_error), "prompts": row.prompts}, coords={"size": n}
-    )
+    same: Any = {"n": n, "d": 3, "prompts": parameters.softmax_prompts, "bins": FINE, "seed": parameters.seed(5)}
+    row = retrieval_profile(Attention(parameters.beta, mask=Causal()), until=1.0, method=Fixed(STEP), **same)
+    found = {"mean": ("bin", row.mean), "error": ("bin", row.standard_error), "prompts": row.prompts}
+    return xr.Dataset(found, coords={"size": n})
 
 
 def pairs(parameters: Parameters) -> xr.Dataset:
@@ -120,45 +103,38 @@ def pairs(parameters: Parameters) -> xr.Dataset:
 
     Moments are x, y, x^2 - 1/2 and xy: all of mean 0 for a uniform token.
     """
-    means, errors, moments = [], [], []
+    rows, moments = [], []
     for n, count in zip(parameters.sizes, parameters.pair_prompts, strict=True):
         start = uniform_prompts(n, 2, count, (parameters.seed(6), n))
         end = np.asarray(advance(strict_field(parameters, "grad", n), start, 0.0, 1.0, Fixed(STEP)).positions)
-        part = [end[:, k * n // 4 : (k + 1) * n // 4].mean(axis=1) for k in range(4)]
+        part = [end[:, quarter(n, k)].mean(axis=1) for k in range(4)]
         value = n * np.stack([np.sum(part[a] * part[b], axis=-1) for a, b in QUARTERS], axis=1)
-        value = reduced(value, overlaps(np.asarray(start.positions), np.linspace(0, n, 9)))
-        means.append(value.mean(axis=0))
-        errors.append(value.std(axis=0, ddof=1) / np.sqrt(count))
+        rows.append(averaged(reduced(value, overlaps(np.asarray(start.positions), np.linspace(0, n, 9)))))
         x, y = end[..., 0], end[..., 1]
-        one = np.stack([x, y, x**2 - 0.5, x * y], axis=-1)
-        moments.append(np.sqrt(count) * one.mean(axis=0) / one.std(axis=0, ddof=1))
-    return xr.Dataset(
-        {
-            "mean": (("size", "pair"), np.array(means)),
-            "error": (("size", "pair"), np.array(errors)),
-            "student": (("token", "moment"), np.concatenate(moments)),
-        },
-        coords={"size": list(parameters.sizes)},
-    )
+        one, error = averaged(np.stack([x, y, x**2 - 0.5, x * y], axis=-1))
+        moments.append(one / error)
+    mean, error = np.array(rows).swapaxes(0, 1)
+    found = {"mean": (("size", "pair"), mean), "error": (("size", "pair"), error)}
+    students = ("token", "moment"), np.concatenate(moments)
+    return xr.Dataset(found | {"student": students}, {"size": list(parameters.sizes)})
+
+
+def quarter(n: int, k: int) -> slice:
+    """The tokens of a quarter of the prompt."""
+    return slice(k * n // 4, (k + 1) * n // 4)
 
 
 def noise(parameters: Parameters, mask: str) -> xr.Dataset:
     """N E|F|^2 for the mean F of N tokens under softmax on the circle, at every time."""
     n, count = parameters.noise_size, parameters.noise_prompts
     start = uniform_prompts(n, 2, count, (parameters.seed(7), n))
-    field = Attention(parameters.beta, normaliser=Softmax(), mask=MASKS[mask]())
-    field = field.prepare(start, 1e-6, flowing=True)
+    field = Attention(parameters.beta, mask=MASKS[mask]())
     # blocks of places that halve towards the beginning, whose tokens matter most
     controls = overlaps(np.asarray(start.positions), n * np.append(0.0, 2.0 ** np.arange(-5, 1)))
-    tokens, last, values = start, 0.0, []
-    for t in parameters.noise_times:
-        tokens, last = advance(field, tokens, last, t, Fixed(2 * STEP)), t
-        values.append(n * np.sum(np.asarray(tokens.positions).mean(axis=1) ** 2, axis=-1))
-    value = reduced(np.stack(values, axis=1), controls)
-    error = value.std(axis=0, ddof=1) / np.sqrt(count)
-    return xr.Dataset(
-        {"mean": ("time", value.mean(axis=0)), "error": ("time", error)}, coords={"time": list(parameters.noise_times)}
-    )
+    times, watch = list(parameters.noise_times), {"square": lambda mu: n * (mu.positions.mean(axis=0) ** 2).sum()}
+    flow = solve(field, start, times[-1], save=times, method=Fixed(2 * STEP), tol=1e-6, keep=(), observe=watch)
+    mean, error = averaged(reduced(flow.dataset["square"].values[:, 1:], controls))
+    return xr.Dataset({"mean": ("time", mean), "error": ("time", error)}, {"time": times})
 
 
 MASKS = {"masked": lambda: Causal(), "unmasked": lambda: Everyone()}

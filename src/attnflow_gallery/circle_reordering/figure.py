@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.plots.style import COLOURS, INK, PAGE, panel, styled
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, INK
 from attnflow_gallery.circle_reordering.simulate import Parameters
 
 
@@ -17,12 +18,10 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     at the right: targets. Skew attention turns the measures until their order is that of the targets, attention with
     V = I contracts them, and gates carry them home. Vertical lines: switches. Time is the square root of depth.
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 2.7))
-        axes = fig.subplots(1, 2, gridspec_kw={"width_ratios": [1, 2]})
-        _draw_speeds(axes[0], data["speeds"])
-        _draw_plan(axes[1], data["plans"])
-        return fig
+    with panels(1, 2, 2.7, "skew attention", "one schedule, three measures", width_ratios=(1, 2)) as page:
+        _draw_speeds(page[0], data["speeds"])
+        _draw_plan(page[1], data["plans"])
+    return page.figure
 
 
 def _draw_speeds(axes: Any, part: xr.Dataset) -> None:
@@ -32,7 +31,6 @@ def _draw_speeds(axes: Any, part: xr.Dataset) -> None:
     axes.plot(part["r"], turned / part["time"].values[-1], "o", ms=4, color=COLOURS[0], label="tokens")
     axes.set(xlabel="length $r$ of the mean", ylabel="speed", ylim=(0.45, 1.05))
     axes.legend(loc="upper left")
-    panel(axes, "a", "skew attention")
 
 
 def _draw_plan(axes: Any, part: xr.Dataset) -> None:
@@ -47,8 +45,6 @@ def _draw_plan(axes: Any, part: xr.Dataset) -> None:
         axes.plot(1.02 * time[-1], goal, "<", ms=6, color=COLOURS[i], label=f"measure {i + 1}")
     for turn in part["turn"].values:
         axes.axvline(np.sqrt(turn), color=INK, lw=0.3, alpha=0.6)
-    axes.set_ylim(-np.pi, np.pi)
     axes.set_yticks([-np.pi, 0, np.pi], [r"$-\pi$", "0", r"$\pi$"])
-    axes.set(xlabel=r"$\sqrt{t}$", ylabel="angle")
+    axes.set(xlabel=r"$\sqrt{t}$", ylabel="angle", ylim=(-np.pi, np.pi))
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=3)
-    panel(axes, "b", "one schedule, three measures")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.control import Schedule
-from attnflow.experiments import Mutation, altered
+from attnflow.experiments import Mutation, altered, result, scaled
 from attnflow.fields import MeanAttention
 from attnflow_gallery.circle_reordering import simulate
 
@@ -24,10 +24,12 @@ def _is_skew(field: Any) -> bool:
     return attends and bool(abs(np.asarray(field.value.value)[0, 1]) > 0.5)
 
 
+def _turned(value: np.ndarray) -> np.ndarray:
+    return np.cos(np.pi / 18) * value + np.sin(np.pi / 18) * np.eye(2)
+
+
 MUTATIONS = (
-    Mutation("V a rotation by 80 degrees", simulate, "MeanAttention",
-             altered("value", lambda v: np.cos(np.pi / 18) * v + np.sin(np.pi / 18) * np.eye(2))),
-    Mutation("V 1 % larger", simulate, "MeanAttention", altered("value", lambda v: 1.01 * v)),
-    Mutation("plans without skew attention", simulate, "match_measures",
-             lambda original: lambda *a, **k: Other(original(*a, **k))),
-)  # fmt: skip
+    Mutation("V a rotation by 80 degrees", simulate, "MeanAttention", altered("value", _turned)),
+    Mutation("V 1 % larger", simulate, "MeanAttention", scaled("value", 1.01)),
+    Mutation("plans without skew attention", simulate, "match_measures", result(Other)),
+)

@@ -1,7 +1,6 @@
 """Poisson kernels under skew attention, and plans for inputs in the wrong order."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import xarray as xr
@@ -38,10 +37,7 @@ QUICK = Parameters(lengths=(0.3, 0.7), tokens=200, measures=(3, 4), each=40, fra
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Means of Poisson kernels over time; plans and their distances; the path of the first plan."""
-    return {
-        "speeds": study.part("speeds", functools.partial(speeds, parameters)),
-        "plans": study.part("plans", functools.partial(plans, parameters, study)),
-    }
+    return study.parts({"speeds": (speeds, parameters), "plans": (plans, parameters, study)})
 
 
 def at(angle: np.ndarray) -> Tokens:
@@ -57,22 +53,18 @@ def kernel(r: float, n: int) -> Tokens:
 
 def speeds(parameters: Parameters) -> xr.Dataset:
     """(r, time) length and angle of the mean."""
-    rows = []
-    for r in parameters.lengths:
-        flow = solve(
-            MeanAttention(SKEW), kernel(r, parameters.tokens), parameters.until, method=Exact(), save=FRAMES - 1
-        )
-        mean = flow.positions.values.mean(axis=1)
-        rows.append((np.linalg.norm(mean, axis=1), np.unwrap(np.arctan2(mean[:, 1], mean[:, 0]))))
-    found = np.array(rows)
+    field, starts = MeanAttention(SKEW), [kernel(r, parameters.tokens) for r in parameters.lengths]
+    flows = [solve(field, one, parameters.until, method=Exact(), save=FRAMES - 1) for one in starts]
+    mean = np.array([flow.positions.values.mean(axis=1) for flow in flows])
+    length, angle = np.linalg.norm(mean, axis=-1), np.unwrap(np.arctan2(mean[..., 1], mean[..., 0]))
     return xr.Dataset(
-        {"length": (("r", "time"), found[:, 0]), "angle": (("r", "time"), found[:, 1])},
-        {"r": list(parameters.lengths), "time": flow.time.values},
+        {"length": (("r", "time"), length), "angle": (("r", "time"), angle)},
+        {"r": list(parameters.lengths), "time": flows[0].time.values},
     )
 
 
 def instance(parameters: Parameters, number: int, count: int) -> tuple[list[Tokens], list[Tokens]]:
-    """Inputs and single targets whose cyclic order is not that of the means of the inputs."""
+    """Inputs and single targets in a cyclic order that the means of the inputs do not have."""
     rng = parameters.rng(1, number)
     while True:
         centres, goals = rng.uniform(0, 2 * np.pi, (2, count))
@@ -92,24 +84,20 @@ def ordered(one: np.ndarray, other: np.ndarray) -> bool:
 
 def plans(parameters: Parameters, study: Study) -> xr.Dataset:
     """Distances of every measure of every plan from its target, and the paths of the means of the first plan."""
-    most = max(parameters.measures)
-    distance, elements = np.full((len(parameters.measures), most), np.nan), []
+    distance, elements = np.full((len(parameters.measures), max(parameters.measures)), np.nan), []
     for k, count in enumerate(parameters.measures):
         study.progress(f"plan {k + 1} of {len(parameters.measures)}", k / len(parameters.measures))
         inputs, targets = instance(parameters, k, count)
         match = match_measures(inputs, targets, seed=parameters.seed(k))
         elements.append(len(match.schedule))
-        for i, (one, goal) in enumerate(zip(inputs, targets, strict=True)):
-            distance[k, i] = wasserstein(match.schedule(one), goal)
+        reached = [wasserstein(match.schedule(one), goal) for one, goal in zip(inputs, targets, strict=True)]
+        distance[k, :count] = reached
         if k == 0:
             until, field = match.schedule.duration, match.schedule.field
             flows = [solve(field, one, until, method=Exact(), save=parameters.frames) for one in inputs]
             paths = np.stack([flow.positions.values for flow in flows])
             goals = np.stack([np.asarray(goal.positions)[0] for goal in targets])
             turns = np.concatenate([[0.0], np.cumsum(match.schedule.durations)])
-    return xr.Dataset(
-        {"w2": (("plan", "measure"), distance), "elements": ("plan", elements),
-         "path": (("input", "time", "token", "axis"), paths), "goal": (("input", "axis"), goals),
-         "turn": ("switch", turns)},
-        {"time": flows[0].time.values},
-    )  # fmt: skip
+    found = {"w2": (("plan", "measure"), distance), "elements": ("plan", elements)}
+    drawn = {"path": (("input", "time", "token", "axis"), paths), "goal": (("input", "axis"), goals)}
+    return xr.Dataset(found | drawn | {"turn": ("switch", turns)}, {"time": flows[0].time.values})

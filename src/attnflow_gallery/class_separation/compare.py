@@ -4,17 +4,9 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import left_of_order, orders
-from attnflow_gallery.class_separation.simulate import (
-    CIRCLE,
-    TURN,
-    VIEWS,
-    Parameters,
-    best,
-    increments,
-    side,
-    turning,
-)
+from attnflow.experiments.kit import Rows, left_of_order, orders
+from attnflow_gallery.class_separation import simulate
+from attnflow_gallery.class_separation.simulate import CIRCLE, TURN, VIEWS, Parameters, best, side
 
 LEVEL = 1e-4
 """Chance that a binomial interval misses."""
@@ -51,7 +43,7 @@ def best_line(points: np.ndarray, labels: np.ndarray) -> float:
 
 def winding(curve: np.ndarray, views: np.ndarray) -> np.ndarray:
     """How often a closed polygon of the plane goes around each of the points."""
-    return np.array([np.sum(turning(curve, view)) for view in views]) / (2 * np.pi)
+    return np.array([np.sum(simulate.turning(curve, view)) for view in views]) / (2 * np.pi)
 
 
 def right_points(task: dict[str, xr.Dataset]) -> np.ndarray:
@@ -81,67 +73,80 @@ def last_order(seen: xr.Dataset) -> tuple[float, float]:
 
 def claims(parameters: Parameters, data: Data) -> list[Claim]:
     """Circles first, then what training reaches, then residual networks."""
-    names = [f"{kind}-{dim}" for kind, dim in parameters.tasks]
-    words = [f"{kind} in R^{dim}" for kind, dim in parameters.tasks]
     flat, deep = data["circles-2"], data["circles-3"]
-    right = [right_points(data[name]) for name in names]
-    total = parameters.held_out
-    low = np.array(
-        [lower_limit(int(hits[best(data[name]["fit"])]), total) for name, hits in zip(names, right, strict=True)]
-    )
-    lines = [best_line(data[name]["flow"]["held"].values, data[name]["flow"]["label"].values) for name in names]
-    can = [k for k, name in enumerate(names) if name != "circles-2"]
-    shares = ", ".join(
-        f"{words[k]} {np.sum(right[k] >= parameters.separated * total)} of {parameters.fits}" for k in can
-    )
-    order = [last_order(data[name]["flow"]) for name in names]
-    whole = wrong_circle_points(deep)
+    surrounded, whole = Rows(), wrong_circle_points(deep)
+    for k, wrong in enumerate(wrong_circle_points(flat)):
+        surrounded.add(1.0, wrong, 0.0, f"fit {k}")
     return [
         _nested(flat["flow"]),
-        Claim.at_least(
-            "circles in R^2: points of the circles on the wrong side, every fit", 1.0, wrong_circle_points(flat), 0.0,
-            "a half plane is convex, so that it holds what a curve in it surrounds", origin=NESTED, labels=_fit,
+        surrounded.at_least(
+            "circles in R^2: points of the circles on the wrong side, every fit",
+            "a half plane is convex, so that it holds what a curve in it surrounds",
+            origin=NESTED,
         ),
         Claim.equal(
-            "circles in R^3: points of the circles on the wrong side, best fit", 0.0, whole[best(deep["fit"])], 0.0,
-            f"counted among {2 * CIRCLE} points or more, without noise", origin=NESTED,
+            "circles in R^3: points of the circles on the wrong side, best fit",
+            0.0,
+            whole[best(deep["fit"])],
+            0.0,
+            f"counted among {2 * CIRCLE} points or more, without noise",
+            origin=NESTED,
             detail=f"{np.sum(whole == 0)} of {parameters.fits} fits have none",
         ),
-        Claim.at_least(
+        *_shares(parameters, data),
+        _order(parameters, data),
+    ]
+
+
+def _shares(parameters: Parameters, data: Data) -> list[Claim]:
+    """The share of the distribution that the best fit of each task gets right."""
+    limit, line, reached = Rows(), Rows(), []
+    for kind, dim in parameters.tasks:
+        task, words = data[f"{kind}-{dim}"], f"{kind} in R^{dim}"
+        right, held = right_points(task), task["flow"]
+        low = lower_limit(int(right[best(task["fit"])]), parameters.held_out)
+        line.add(best_line(held["held"].values, held["label"].values), low, 0.0, words)
+        if (kind, dim) != ("circles", 2):
+            limit.add(parameters.separated, low, 0.0, words)
+            enough = np.sum(right >= parameters.separated * parameters.held_out)
+            reached.append(f"{words} {enough} of {parameters.fits}")
+    return [
+        limit.at_least(
             "best fit: share of the distribution on its side, all but circles in R^2",
-            parameters.separated, low[can], 0.0,
-            f"exact binomial limit from {total} held-out points, missed with chance {LEVEL:g}",
-            origin=consequence("Flows that separate"), labels=[words[k] for k in can],
-            detail=f"fits with at least {parameters.separated:g}: {shares}",
+            f"exact binomial limit from {parameters.held_out} held-out points, missed with chance {LEVEL:g}",
+            origin=consequence("Flows that separate"),
+            detail=f"fits with at least {parameters.separated:g}: {', '.join(reached)}",
         ),
-        Claim.at_least(
-            "best fit: share of the distribution on its side, against that of the best straight line", lines, low, 0.0,
+        line.at_least(
+            "best fit: share of the distribution on its side, against that of the best straight line",
             f"all lines in {DIRECTIONS} directions, those between counted in; exact binomial limit, {LEVEL:g}",
-            origin=consequence("The best straight line"), labels=words,
+            origin=consequence("The best straight line"),
         ),
-        Claim.equal(
-            f"order at which residual networks of {parameters.layers[-2]} and {parameters.layers[-1]} layers approach "
-            "the flow", 1.0, [found for found, _ in order], [allowed for _, allowed in order],
-            "3 times the last change of the order, or half the change before; change of the flow by halving its steps",
-            origin=consequence("Residual networks"), labels=words,
-        ),
-    ]  # fmt: skip
+    ]
 
 
-def _fit(at: tuple[int, ...]) -> str:
-    return f"fit {at[0]}"
+def _order(parameters: Parameters, data: Data) -> Claim:
+    rows, layers = Rows(), parameters.layers[-2:]
+    for kind, dim in parameters.tasks:
+        rows.add(1.0, *last_order(data[f"{kind}-{dim}"]["flow"]), f"{kind} in R^{dim}")
+    return rows.equal(
+        f"order at which residual networks of {layers[0]} and {layers[1]} layers approach the flow",
+        "3 times the last change of the order, or half the change before; change of the flow by halving its steps",
+        origin=consequence("Residual networks"),
+    )
 
 
 def _nested(seen: xr.Dataset) -> Claim:
     """The winding number about points of the inner image, in turns; not a number where the image is not resolved."""
-    rows, largest = [], 0.0
-    for outer, inner in zip(seen["outer"].values, seen["inner"].values, strict=True):
+    rows, largest = Rows(), 0.0
+    for k, (outer, inner) in enumerate(zip(seen["outer"].values, seen["inner"].values, strict=True)):
         views = inner[:: CIRCLE // VIEWS, :2]
-        step = float(increments(outer, views).max())
+        step = float(simulate.increments(outer, views).max())
         largest = max(largest, step)
-        rows.append(winding(outer, views) if step < TURN else np.full(VIEWS, np.nan))
-    return Claim.equal(
-        f"circles in R^2: turns of the outer image about {VIEWS} points of the inner image, every fit", 1.0, rows,
-        1e-9, f"rounding; neighbours on the outer image turn by less than {TURN:.3g}, else the claim fails",
-        origin=NESTED, labels=_fit, detail=f"largest turn between neighbours {largest:.2f}",
-    )  # fmt: skip
+        rows.add(1.0, winding(outer, views) if step < TURN else np.full(VIEWS, np.nan), 1e-9, f"fit {k}")
+    return rows.equal(
+        f"circles in R^2: turns of the outer image about {VIEWS} points of the inner image, every fit",
+        f"rounding; neighbours on the outer image turn by less than {TURN:.3g}, else the claim fails",
+        origin=NESTED,
+        detail=f"largest turn between neighbours {largest:.2f}",
+    )

@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.class_separation.simulate import REACH, Parameters, best, side
 
 CLASSES = (COLOURS[0], COLOURS[1])
+CURVES = ("outer", CLASSES[0], "-"), ("inner", CLASSES[1], ":")
 SHOWN = 1500
 """Held-out points in a panel."""
 Task = dict[str, xr.Dataset]
@@ -25,28 +27,22 @@ def draw(parameters: Parameters, data: dict[str, Task]) -> Any:
     the dashed line. (f) The same circles with a third coordinate, seen along the plane v = 0, which separates them.
     Of all fits the one with the smallest loss is drawn.
     """
-    first = data["{}-{}".format(*parameters.tasks[0])]
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 4.9))
-        axes = fig.subplots(2, 3).ravel()
-        _start(axes[0], first)
-        _way(axes[1], first)
-        _end(axes[2], first)
-        _networks(axes[3], parameters, data)
-        _flat(axes[4], data["circles-2"])
-        _deep(axes[5], data["circles-3"])
-        kind = parameters.tasks[0][0]
-        titles = (f"{kind}, $t = 0$", f"{kind}, $0 \\leq t \\leq 1$", f"{kind}, $t = 1$", "residual networks",
-                  r"circles in $\mathbb{R}^2$, $t = 1$", r"circles in $\mathbb{R}^3$, $t = 1$")  # fmt: skip
-        for letter, one, title in zip("abcdef", axes, titles, strict=True):
-            panel(one, letter, title)
-        return fig
+    kind, dim = parameters.tasks[0]
+    first, times = data[f"{kind}-{dim}"], ("$t = 0$", r"$0 \leq t \leq 1$", "$t = 1$")
+    below = "residual networks", *(rf"circles in $\mathbb{{R}}^{dim}$, $t = 1$" for dim in (2, 3))
+    with panels(2, 3, 4.9, *(f"{kind}, {time}" for time in times), *below) as page:
+        _start(page[0], first)
+        _way(page[1], first)
+        _end(page[2], first)
+        _networks(page[3], parameters, data)
+        _flat(page[4], data["circles-2"])
+        _deep(page[5], data["circles-3"])
+    return page.figure
 
 
-def _dots(axes: Any, x: np.ndarray, labels: np.ndarray, size: float = 3.0) -> None:
+def _dots(axes: Any, x: np.ndarray, labels: np.ndarray) -> None:
     for value, colour in enumerate(CLASSES):
-        chosen = x[labels == value]
-        axes.plot(chosen[:, 0], chosen[:, 1], ".", ms=size, mew=0, color=colour)
+        axes.plot(*x[labels == value].T, ".", ms=3.0, mew=0, color=colour)
 
 
 def _start(axes: Any, task: Task) -> None:
@@ -82,8 +78,8 @@ def _way(axes: Any, task: Task) -> None:
     for value, colour in enumerate(CLASSES):
         chosen = paths[:, labels == value]
         axes.plot(chosen[..., 0], chosen[..., 1], color=colour, lw=0.4, alpha=0.7)
-        axes.plot(chosen[-1, :, 0], chosen[-1, :, 1], ".", ms=3.5, mew=0, color=colour)
-        axes.plot(chosen[0, :, 0], chosen[0, :, 1], ".", ms=2, mew=0, color=GREY)
+        axes.plot(*chosen[-1].T, ".", ms=3.5, mew=0, color=colour)
+        axes.plot(*chosen[0].T, ".", ms=2, mew=0, color=GREY)
     _decided(axes)
 
 
@@ -116,11 +112,10 @@ def _closed(curve: np.ndarray) -> np.ndarray:
 
 def _flat(axes: Any, task: Task) -> None:
     chosen = best(task["fit"])
-    for name, colour, style in (("outer", CLASSES[0], "-"), ("inner", CLASSES[1], ":")):
+    for name, colour, style in CURVES:
         curve = _closed(_turned(task, task["flow"][name].values[chosen]))
-        axes.fill(curve[:, 0], curve[:, 1], color=colour, alpha=0.15, lw=0)
-        axes.plot(curve[:, 0], curve[:, 1], style, color=colour, lw=1.1, label=f"{name} circle")
-    _decided(axes)
+        axes.fill(*curve.T, color=colour, alpha=0.15, lw=0)
+        axes.plot(*curve.T, style, color=colour, lw=1.1, label=f"{name} circle")
     _room(axes)
 
 
@@ -131,14 +126,14 @@ def _deep(axes: Any, task: Task) -> None:
     free = np.concatenate([task["flow"][name].values[chosen] for name in ("outer", "inner")])
     free = free - free.mean(axis=0)
     along = np.linalg.svd(free - np.outer(free @ normal, normal), full_matrices=False)[2][0]  # where they are widest
-    for name, colour, style in (("outer", CLASSES[0], "-"), ("inner", CLASSES[1], ":")):
+    for name, colour, style in CURVES:
         curve = _closed(task["flow"][name].values[chosen])
         axes.plot(curve @ along, side(task["fit"], chosen, curve), style, color=colour, lw=1.1, label=f"{name} circle")
-    _decided(axes)
     _room(axes)
 
 
 def _room(axes: Any) -> None:
+    _decided(axes)
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + 0.3 * (high - low))
     axes.legend(loc="upper right", borderaxespad=0.1, handlelength=1.8)

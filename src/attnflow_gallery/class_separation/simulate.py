@@ -1,7 +1,6 @@
 """Flows fitted to labelled points, and where they carry held-out points, circles and grids."""
 
 import dataclasses
-import functools
 from typing import Any
 
 import numpy as np
@@ -9,9 +8,8 @@ import xarray as xr
 
 from attnflow.errors import FlowFailed
 from attnflow.experiments import Salted, Study
-from attnflow.experiments.kit import frames
 from attnflow.fields import Perceptron
-from attnflow.flows import Ending, Fixed, Layers, advance
+from attnflow.flows import Ending, Fixed, Layers, Solve, advance
 from attnflow.learn import Classifier, fit, interleaved_classes, residual_network
 from attnflow.spaces import Euclidean
 from attnflow.tokens import Tokens
@@ -69,36 +67,25 @@ class Parameters(Salted):
     """The share of the distribution that a separating flow has to get right."""
 
 
-QUICK = Parameters(
-    tasks=(("spirals", 2), ("circles", 2), ("circles", 3)),
-    fits=2,
-    points=200,
-    held_out=2000,
-    steps=150,
-    rate=0.05,
-    time_steps=5,
-    layers=(256, 512, 1024),
-)
+FEW = (("spirals", 2), ("circles", 2), ("circles", 3))
+QUICK = Parameters(FEW, fits=2, points=200, held_out=2000, steps=150, rate=0.05, time_steps=5, layers=(256, 512, 1024))
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, dict[str, xr.Dataset]]:
     """Per task the fitted weights, and where they carry the held-out points."""
-    found: dict[str, dict[str, xr.Dataset]] = {}
-    for index, (kind, dim) in enumerate(parameters.tasks):
-        name = f"{kind}-{dim}"
-        learnt = study.part(f"fit-{name}", functools.partial(_learn, parameters, study, index))
-        seen = study.part(f"flow-{name}", functools.partial(_look, parameters, study, index, learnt))
-        found[name] = {"fit": learnt, "flow": seen}
-    return found
+    names = [f"{kind}-{dim}" for kind, dim in parameters.tasks]
+    fits = study.parts({f"fit-{name}": (_learn, parameters, study, k) for k, name in enumerate(names)})
+    looks = {f"flow-{name}": (_look, parameters, study, k, fits[f"fit-{name}"]) for k, name in enumerate(names)}
+    flows = study.parts(looks)
+    return {name: {"fit": fits[f"fit-{name}"], "flow": flows[f"flow-{name}"]} for name in names}
 
 
 def _learn(parameters: Parameters, study: Study, index: int) -> xr.Dataset:
     """Fit the same points from several initial weights."""
-    kind, _ = parameters.tasks[index]
-    points, labels = interleaved_classes(
-        parameters.points, kind, seed=parameters.seed(10 * index + 1), noise=parameters.noise
-    )
-    found = [_fit(parameters, study, index, number, points, labels) for number in range(parameters.fits)]
+    kind, dim = parameters.tasks[index]
+    seed = parameters.seed(10 * index + 1)
+    points, labels = interleaved_classes(parameters.points, kind, seed=seed, noise=parameters.noise)
+    found = [_fit(parameters, study, dim, number, points, labels) for number in study.along(range(parameters.fits))]
     fields: list[Any] = [one.classifier.field for one in found]
     return xr.Dataset(
         {
@@ -112,18 +99,14 @@ def _learn(parameters: Parameters, study: Study, index: int) -> xr.Dataset:
     )
 
 
-def _fit(parameters: Parameters, study: Study, index: int, number: int, points: Any, labels: Any) -> Any:
-    kind, dim = parameters.tasks[index]
+def _fit(parameters: Parameters, study: Study, dim: int, number: int, points: Any, labels: Any) -> Any:
+    def say(progress: Any) -> None:
+        study.progress(f"fitting in R^{dim}, {number + 1} of {parameters.fits}", progress.frames / progress.of)
+
     seed = parameters.seed(number)
     field: Any = residual_network(dim, parameters.width, parameters.time_steps, seed=seed, shared=True)
     start = Classifier(field, np.eye(2, len(field.outer.value)), method=Fixed(1 / parameters.time_steps))
-    fitted = fit(
-        start, points, labels, steps=parameters.steps, rate=parameters.rate, seed=seed,
-        on_progress=lambda p: study.progress(
-            f"fitting {kind} in R^{dim}, {number + 1} of {parameters.fits}",
-            (index + 0.8 * (number + p.frames / p.of) / parameters.fits) / len(parameters.tasks),
-        ),
-    )  # fmt: skip
+    fitted = fit(start, points, labels, steps=parameters.steps, rate=parameters.rate, seed=seed, on_progress=say)
     if fitted.outcome.ending is not Ending.FINISHED:  # Ctrl-C
         raise FlowFailed(fitted.outcome.message, fitted)
     return fitted
@@ -132,17 +115,15 @@ def _fit(parameters: Parameters, study: Study, index: int, number: int, points: 
 def _look(parameters: Parameters, study: Study, index: int, learnt: xr.Dataset) -> xr.Dataset:
     """Carry held-out points along every fitted flow, circles too; grids and networks for the best fit only."""
     kind, dim = parameters.tasks[index]
-    held, labels = interleaved_classes(
-        parameters.held_out, kind, seed=parameters.seed(10 * index + 2), noise=parameters.noise
-    )
-    chosen, ends, curves = best(learnt), [], []
-    for number in range(parameters.fits):
-        share = (index + 0.8 + 0.1 * number / parameters.fits) / len(parameters.tasks)
-        study.progress(f"flowing {kind} in R^{dim}, {number + 1} of {parameters.fits}", share)
+    seed = parameters.seed(10 * index + 2)
+    held, labels = interleaved_classes(parameters.held_out, kind, seed=seed, noise=parameters.noise)
+    chosen, ends, curves = flow(learnt, best(learnt)), [], []
+    for number in study.along(range(parameters.fits)):
+        study.progress(f"flowing {kind} in R^{dim}, {number + 1} of {parameters.fits}", 0.0)
         field = flow(learnt, number)
         ends.append(carry(parameters, field, held))
         if kind == "circles":
-            curves.append(circles(parameters, field, study, share))
+            curves.append(circles(parameters, field, study))
     named: dict[str, Any] = {
         "held": (("held_point", "coordinate"), held),
         "label": (("held_point",), labels),
@@ -154,22 +135,23 @@ def _look(parameters: Parameters, study: Study, index: int, learnt: xr.Dataset) 
         padded = [np.pad(outer, ((0, longest - len(outer)), (0, 0)), mode="edge") for _, outer in curves]
         named["outer"] = (("fit", "outer_point", "dim"), np.array(padded))
     if index == 0:
-        named |= _pictures(parameters, flow(learnt, chosen), held)
-    study.progress(f"residual networks on {kind}", (index + 0.9) / len(parameters.tasks))
-    return xr.Dataset(named | _networks(parameters, flow(learnt, chosen), held[:NETWORK_POINTS]))
+        named |= _pictures(parameters, chosen)
+    # the flow of a few points and the change by halving its steps
+    few, step = place(held[:NETWORK_POINTS], chosen), Fixed(1 / (FINER * parameters.time_steps))
+    steps = Solve(chosen, few, 1.0, save=LEGS, method=step, keep=("positions",))
+    return xr.Dataset(named | _networks(parameters, steps, study.refined(f"flow-{kind}-{dim}-steps", steps)))
 
 
-def _networks(parameters: Parameters, field: Perceptron, points: np.ndarray) -> dict[str, Any]:
+def _networks(parameters: Parameters, steps: Solve, path: xr.Dataset) -> dict[str, Any]:
     """Root mean square distance of residual networks from the flow, and the change of the flow by halving its steps."""
-    few = place(points, field)
-    legs = frames(field, few, 1.0, LEGS, FINER * parameters.time_steps // LEGS)
-    gaps = [through(field, few, layers) - legs.fine[-1] for layers in parameters.layers]
+    fine = path["positions"].values
+    gaps = [through(steps.field, steps.tokens, layers) - fine[-1] for layers in parameters.layers]
     return {
         "gap": (("network",), np.array([_rms(gap) for gap in gaps])),
-        "error": ((), _rms(legs.fine[-1] - legs.coarse[-1])),
+        "error": ((), 15 * _rms(path["positions_error"].values[-1])),
         "layers": (("network",), np.array(parameters.layers)),
-        "path": (("time", "path_point", "dim"), legs.fine[:, :PATHS]),
-        "time": (("time",), legs.time),
+        "path": (("time", "path_point", "dim"), fine[:, :PATHS]),
+        "time": (("time",), path["time"].values),
     }
 
 
@@ -177,18 +159,15 @@ def _rms(gap: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.sum(gap**2, axis=-1))))
 
 
-def _pictures(parameters: Parameters, field: Perceptron, held: np.ndarray) -> dict[str, Any]:
+def _pictures(parameters: Parameters, field: Perceptron) -> dict[str, Any]:
     """The map of decisions, and the image of a square grid."""
     side = np.linspace(-REACH, REACH, PIXELS)
     pixels = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1)
     fine = np.linspace(LINES[0], LINES[-1], ALONG)
     upright = np.stack(np.broadcast_arrays(LINES[:, None], fine), axis=-1)
     mesh = np.stack([upright, upright[..., ::-1]])
-    return {
-        "map": (("x1", "x2", "dim"), carry(parameters, field, pixels.reshape(-1, 2)).reshape(PIXELS, PIXELS, -1)),
-        "mesh": (("way", "line", "along", "dim"),
-                 carry(parameters, field, mesh.reshape(-1, 2)).reshape(*mesh.shape[:-1], -1)),
-    }  # fmt: skip
+    images = [carry(parameters, field, one.reshape(-1, 2)).reshape(*one.shape[:-1], -1) for one in (pixels, mesh)]
+    return {"map": (("x1", "x2", "dim"), images[0]), "mesh": (("way", "line", "along", "dim"), images[1])}
 
 
 def best(learnt: xr.Dataset) -> int:
@@ -214,7 +193,7 @@ def carry(parameters: Parameters, field: Perceptron, points: np.ndarray) -> np.n
     return np.asarray(advance(field, place(points, field), 0.0, 1.0, Fixed(step)).positions)
 
 
-def through(field: Perceptron, tokens: Tokens, layers: int) -> np.ndarray:
+def through(field: Any, tokens: Tokens, layers: int) -> np.ndarray:
     """Where the residual network of so many layers takes the tokens; one program serves every number of layers."""
     for leg in range(layers // LEG):
         begin, end = leg * LEG / layers, (leg + 1) * LEG / layers
@@ -227,13 +206,13 @@ def ring(turns: np.ndarray) -> np.ndarray:
     return np.stack([np.cos(2 * np.pi * turns), np.sin(2 * np.pi * turns)], axis=-1)
 
 
-def circles(parameters: Parameters, field: Perceptron, study: Study, share: float) -> tuple[np.ndarray, np.ndarray]:
+def circles(parameters: Parameters, field: Perceptron, study: Study) -> tuple[np.ndarray, np.ndarray]:
     """Images of the inner circle, and of the outer one with points inserted until neighbours look close."""
     turns = np.arange(CIRCLE) / CIRCLE
     inner, outer = carry(parameters, field, 0.5 * ring(turns)), carry(parameters, field, ring(turns))
     views = inner[:: CIRCLE // VIEWS]
-    for _ in range(ROUNDS):
-        study.progress("refining the image of a circle", share)
+    for k in range(ROUNDS):
+        study.progress("refining the image of a circle", k / ROUNDS)
         wide = np.flatnonzero(increments(outer, views) >= TURN)[:BATCH]
         if not len(wide):
             break

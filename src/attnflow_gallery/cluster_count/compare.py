@@ -8,7 +8,7 @@ from scipy.stats import mannwhitneyu, norm
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import mean_error, student
+from attnflow.experiments.kit import Rows, mean_error, student
 from attnflow_gallery.cluster_count.simulate import LOOKS, Parameters, linear_time, seeded_degree
 
 EARLY = 8.0
@@ -54,57 +54,49 @@ def shared_beta(parameters: Parameters) -> float:
 def claims(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
     """Seeded rings; modes in the linear phase; clusters of iid tokens against k_max and against very many tokens."""
     n, many, runs = parameters.tokens, max(parameters.densities), parameters.runs
-    rings = cases(data, "seeded")
-    crests = [[seeded_degree(float(ring["beta"]), k) for k in range(runs)] for ring in rings]
-    made = [
-        Claim.equal(
-            "A ring seeded with k_max − 1, k_max or k_max + 1 crests condenses into as many clusters", crests,
-            [ring["clusters"].values for ring in rings], 0.0, "whole numbers", origin=PERIODIC,
-            labels=lambda at: f"β = {float(rings[at[0]]['beta']):g}, {crests[at[0]][at[1]]} crests",
-        )
-    ]  # fmt: skip
-    rows = looks(parameters, data)
-    allowed = student(LEVEL, runs, len(rows))
-    made.append(
-        Claim.equal(
-            f"{n} iid tokens at t = 0, density of {many:.0e} while it is linear: mean number of modes is M(t)",
-            [row["M"] for row in rows], [row["found"] for row in rows], [allowed * row["error"] for row in rows],
-            f"Student's test of {runs} runs, level {LEVEL:g} for all β and t", origin=MODES,
-            labels=[f"{row['kind']}, β = {row['beta']:g}, t = {row['t']:g}" for row in rows],
-        )
-    )  # fmt: skip
-    iid = cases(data, "iid")
-    tops = np.array([float(theory.uniform.dominant_degree(float(one["beta"]), 2)) for one in iid])
-    means, errors = np.array([mean_error(one["clusters"]) for one in iid]).T
-    few, wide = (_condensed(one) for one in (iid, cases(data, "density")))
-    above = float(norm.isf(LEVEL / len(iid)))
-    made.append(
-        Claim.at_most(
-            f"{n} iid tokens, every β: (mean number of clusters)/k_max, raised by its error, is below 1",
-            1.0, (means + above * errors) / tops, ROUNDING,
-            f"one-sided test of {runs} runs: {above:.2f} standard errors, level {LEVEL:g} for all β", origin=FEWER,
-            labels=[
-                f"β = {float(one['beta']):g}, {mean:.2f} ± {error:.2f} of {top:g}"
-                for one, mean, error, top in zip(iid, means, errors, tops, strict=True)
-            ],
-            detail=f"{few:.1%} of all runs end with a cluster wider than β^(−1/2)",
-        )
-    )  # fmt: skip
-    beta = shared_beta(parameters)
-    less, more = (
-        case(data, kind, size, beta)["clusters"].values for kind, size in (("iid", float(n)), ("density", many))
+    iid, found = cases(data, "iid"), looks(parameters, data)
+    allowed, above = student(LEVEL, runs, len(found)), float(norm.isf(LEVEL / len(iid)))
+    crests, modes, fewer = Rows(), Rows(), Rows()
+    for ring in cases(data, "seeded"):
+        degrees = [seeded_degree(float(ring["beta"]), k) for k in range(runs)]
+        crests.add(degrees, ring["clusters"], 0.0, [f"β = {float(ring['beta']):g}, {k} crests" for k in degrees])
+    for row in found:
+        label = f"{row['kind']}, β = {row['beta']:g}, t = {row['t']:g}"
+        modes.add(row["M"], row["found"], allowed * row["error"], label)
+    for one in iid:
+        top, (mean, error) = float(theory.uniform.dominant_degree(float(one["beta"]), 2)), mean_error(one["clusters"])
+        label = f"β = {float(one['beta']):g}, {mean:.2f} ± {error:.2f} of {top:g}"
+        fewer.add(1.0, (mean + above * error) / top, ROUNDING, label)
+    words = (
+        "A ring seeded with k_max − 1, k_max or k_max + 1 crests condenses into as many clusters",
+        f"{n} iid tokens at t = 0, density of {many:.0e} while it is linear: mean number of modes is M(t)",
+        f"{n} iid tokens, every β: (mean number of clusters)/k_max, raised by its error, is below 1",
     )
-    made.append(
-        Claim.at_most(
-            f"β = {beta:g}: a density of {many:.0e} tokens gives more clusters than {n} iid; p-value of no difference",
-            LEVEL, float(mannwhitneyu(less, more, alternative="less").pvalue), 0.0,
-            f"Mann and Whitney's rank test of {runs} runs each, one-sided, level {LEVEL:g}", origin=FEWER,
-            detail=f"means {less.mean():.2f}, {more.mean():.2f}; {wide:.1%} of the densities end with a wide cluster",
-        )
-    )  # fmt: skip
-    return made
+    tests = (
+        f"Student's test of {runs} runs, level {LEVEL:g} for all β and t",
+        f"one-sided test of {runs} runs: {above:.2f} standard errors, level {LEVEL:g} for all β",
+    )
+    wide = f"{_wide(iid):.1%} of all runs end with a cluster wider than β^(−1/2)"
+    return [
+        crests.equal(words[0], "whole numbers", origin=PERIODIC),
+        modes.equal(words[1], tests[0], origin=MODES),
+        fewer.at_most(words[2], tests[1], origin=FEWER, detail=wide),
+        _more(parameters, data),
+    ]
 
 
-def _condensed(some: list[xr.Dataset]) -> float:
+def _more(parameters: Parameters, data: xr.Dataset) -> Claim:
+    n, many, runs, beta = parameters.tokens, max(parameters.densities), parameters.runs, shared_beta(parameters)
+    less = case(data, "iid", float(n), beta)["clusters"].values
+    more = case(data, "density", many, beta)["clusters"].values
+    words = f"β = {beta:g}: a density of {many:.0e} tokens gives more clusters than {n} iid; p-value of no difference"
+    chance = float(mannwhitneyu(less, more, alternative="less").pvalue)
+    reason = f"Mann and Whitney's rank test of {runs} runs each, one-sided, level {LEVEL:g}"
+    wide = f"{_wide(cases(data, 'density')):.1%} of the densities end with a wide cluster"
+    detail = f"means {less.mean():.2f}, {more.mean():.2f}; {wide}"
+    return Claim.at_most(words, LEVEL, chance, 0.0, reason, origin=FEWER, detail=detail)
+
+
+def _wide(some: list[xr.Dataset]) -> float:
     """Share of runs that end with a cluster wider than beta^(-1/2), which may be miscounted by one."""
     return float(1 - np.mean([one["condensed"].values for one in some]))

@@ -7,8 +7,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.kit import mean_error
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow.experiments.kit import mean_error, panels
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.cluster_count.compare import case, cases, looks, shared_beta
 from attnflow_gallery.cluster_count.simulate import LOOKS, Parameters, linear_time
 
@@ -25,14 +25,14 @@ def draw(parameters: Parameters, data: xr.Dataset) -> Any:
     end of the linear phase, an estimate from above, as modes merge while they condense. (d) How often each number of
     clusters is seen.
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.4))
-        axes = fig.subplots(2, 2)
-        _draw_iid(axes[0, 0], parameters, data)
-        _draw_modes(axes[0, 1], parameters, data)
-        _draw_densities(axes[1, 0], parameters, data)
-        _draw_histogram(axes[1, 1], parameters, data)
-        return fig
+    most = f"modes, density of {_power(max(parameters.densities))} tokens"
+    titles = f"{parameters.tokens} iid tokens", most, "clusters at the end", rf"$\beta = {shared_beta(parameters):g}$"
+    with panels(2, 2, 5.4, *titles) as page:
+        _draw_iid(page[0], parameters, data)
+        _draw_modes(page[1], parameters, data)
+        _draw_densities(page[2], parameters, data)
+        _draw_histogram(page[3], parameters, data)
+    return page.figure
 
 
 def _bars(
@@ -41,8 +41,8 @@ def _bars(
     values = np.asarray(counts, dtype=np.float64) / scale
     middle, error = values.mean(), mean_error(counts)[1] / scale
     axes.errorbar(x, middle, values.std(ddof=1), color=colour, lw=0.6, fmt="none")
-    axes.errorbar(x, middle, 2 * error, color=colour, lw=1.8, fmt=marker, ms=4.2, mfc=colour if full else "white",
-                  mew=0.9, label=label)  # fmt: skip
+    style = {"fmt": marker, "ms": 4.2, "mfc": colour if full else "white", "mew": 0.9, "label": label}
+    axes.errorbar(x, middle, 2 * error, color=colour, lw=1.8, **style)
 
 
 def _draw_iid(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
@@ -58,7 +58,6 @@ def _draw_iid(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
     axes.set(xscale="log", xlim=(low, high), ylim=(0.8, 2.1))
     axes.set(xlabel=r"inverse temperature $\beta$", ylabel=r"number / $\sqrt{\beta}$")
     axes.legend(loc="upper right", ncols=2)
-    panel(axes, "a", f"{parameters.tokens} iid tokens")
 
 
 def _draw_modes(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
@@ -68,8 +67,8 @@ def _draw_modes(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
         axes.plot(times, theory.uniform.linear_modes(times, beta) / scale, style, color=colour, lw=1.0)
         for row in rows:
             if (row["kind"], row["beta"]) == ("density", beta):
-                axes.errorbar(row["t"] + shift, row["found"] / scale, 2 * row["error"] / scale, color=colour,
-                              fmt=marker, ms=4.2, lw=1.4)  # fmt: skip
+                found, error = row["found"] / scale, 2 * row["error"] / scale
+                axes.errorbar(row["t"] + shift, found, error, color=colour, fmt=marker, ms=4.2, lw=1.4)
         for one in (c for c in cases(data, "iid") if float(c["beta"]) == beta):
             shown = [t for t in LOOKS if t <= float(one["until"])]
             found = [mean_error(one["modes"].sel(time=t))[0] / scale for t in shown]
@@ -79,7 +78,6 @@ def _draw_modes(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
     axes.axhline(1, color=GREY, lw=0.8, ls=":")
     axes.set(ylim=(0.72, 1.06), xlabel="time $t$", ylabel=r"number of modes / $k_{\max}$")
     axes.legend(loc="lower right", ncols=2)
-    panel(axes, "b", f"modes, density of {_power(max(parameters.densities))} tokens")
 
 
 def _draw_densities(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
@@ -97,7 +95,6 @@ def _draw_densities(axes: Any, parameters: Parameters, data: xr.Dataset) -> None
     axes.axhline(1, color=GREY, lw=0.8, ls=":")
     axes.set(xscale="log", ylim=(0.55, 1.2), xlabel="number of tokens $n$", ylabel=r"number of clusters / $k_{\max}$")
     axes.legend(loc="lower right", ncols=2)
-    panel(axes, "c", "clusters at the end")
 
 
 def _draw_histogram(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
@@ -108,16 +105,14 @@ def _draw_histogram(axes: Any, parameters: Parameters, data: xr.Dataset) -> None
     )
     for start, size, words, colour, hatch, shift in kinds:
         values, counts = np.unique(case(data, start, size, beta)["clusters"].values, return_counts=True)
-        axes.bar(
-            values + shift, counts / parameters.runs, 0.38, color=colour, hatch=hatch, ec="white", lw=0, label=words
-        )
+        style = {"color": colour, "hatch": hatch, "ec": "white", "lw": 0, "label": words}
+        axes.bar(values + shift, counts / parameters.runs, 0.38, **style)
     axes.axvline(np.sqrt(1.5 * beta), ymax=0.66, color=INK, lw=0.9, ls="--", label=r"$\sqrt{3\beta/2}$")
     axes.axvline(
         float(theory.uniform.dominant_degree(beta, 2)), ymax=0.66, color=GREY, lw=1.2, ls=":", label=r"$k_{\max}$"
     )
     axes.set(ylim=(0, 1.5 * axes.get_ylim()[1]), xlabel="number of clusters", ylabel="share of runs")
     axes.legend(loc="upper left", ncols=2)
-    panel(axes, "d", rf"$\beta = {beta:g}$")
 
 
 def _power(size: float) -> str:

@@ -1,7 +1,6 @@
 """Softmax attention on the circle from iid tokens, from densities of very many tokens, and from seeded rings."""
 
 import dataclasses
-import functools
 import math
 
 import numpy as np
@@ -10,15 +9,15 @@ import xarray as xr
 from attnflow import theory
 from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention
-from attnflow.flows import Fixed, advance
-from attnflow.observe import cluster_scale, clusters
+from attnflow.flows import Fixed, solve
+from attnflow.observe import cluster_scale
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens, stack, uniform
 
 FIRST_SEED = 100
 """The claims were chosen on seeds 0 to 15."""
 LEG = 2.0
-"""Time between two looks."""
+"""Flows end at a multiple of this time."""
 LOOKS = (0.0, 2.0, 4.0, 8.0, 16.0)
 """When modes are counted."""
 CONDENSED = 8.0
@@ -53,25 +52,24 @@ def run(parameters: Parameters, study: Study) -> xr.Dataset:
     jobs += [("density", size, beta) for size in parameters.densities for beta in parameters.density_betas]
     jobs += [("seeded", math.inf, beta) for beta in parameters.density_betas]
 
-    def make(index: int, start: str, size: float, beta: float) -> xr.Dataset:
-        study.progress(f"{start}, {size:g} tokens, beta {beta:g}", index / len(jobs))
-        made = _start(start, size, beta, parameters)
-        return follow(made, beta, _end(beta, size), parameters).assign(start=start, size=size, beta=beta)
+    makers = {
+        f"{start}-{size:g}-beta{beta:g}".replace("+", ""): (_case, parameters, start, size, beta)
+        for start, size, beta in jobs
+    }
+    return xr.concat(list(study.parts(makers).values()), dim="case")
 
-    made = [
-        study.part(f"{start}-{size:g}-beta{beta:g}".replace("+", ""), functools.partial(make, k, start, size, beta))
-        for k, (start, size, beta) in enumerate(jobs)
-    ]
-    return xr.concat(made, dim="case")
+
+def _case(parameters: Parameters, start: str, size: float, beta: float) -> xr.Dataset:
+    until = LEG * math.ceil((linear_time(beta, size) + CONDENSED) / LEG)
+    found = follow(_start(start, size, beta, parameters), beta, until, parameters)
+    return found.assign(start=start, size=size, beta=beta)
 
 
 def _start(start: str, size: float, beta: float, parameters: Parameters) -> Tokens:
-    numbers = range(parameters.runs)
+    numbers, ring = range(parameters.runs), parameters.ring
     if start == "iid":
-        seeds = parameters.seeds(FIRST_SEED + k for k in numbers)
-        return uniform(Sphere(2), n=parameters.tokens, seed=seeds)
-    kind, ring = 1 if start == "density" else 2, parameters.ring
-    streams = [parameters.rng(FIRST_SEED + k, kind) for k in numbers]
+        return uniform(Sphere(2), n=parameters.tokens, seed=parameters.seeds(FIRST_SEED + k for k in numbers))
+    streams = [parameters.rng(FIRST_SEED + k, 1 if start == "density" else 2) for k in numbers]
     if start == "density":
         return stack("seed", numbers, [many(size, ring, rng) for rng in streams])
     return stack("seed", numbers, [one_mode(seeded_degree(beta, k), ring, streams[k]) for k in numbers])
@@ -106,30 +104,17 @@ def linear_time(beta: float, size: float) -> float:
     return 12.0 if math.isinf(size) else theory.uniform.linear_time(size, beta)
 
 
-def _end(beta: float, size: float) -> float:
-    return LEG * math.ceil((linear_time(beta, size) + CONDENSED) / LEG)
-
-
 def follow(tokens: Tokens, beta: float, until: float, parameters: Parameters) -> xr.Dataset:
-    """The flow of all seeds to `until`, leg by leg."""
-    field = Attention(beta)
-    modes = {}
-    for t in np.arange(0.0, until + LEG / 2, LEG):
-        if t > 0:
-            tokens = advance(field, tokens, 0.0, LEG, Fixed(parameters.step))
-        if t in LOOKS:
-            modes[float(t)] = count_modes(field, tokens, parameters.points)
-    found = [clusters(tokens.member(seed=k), scale=cluster_scale(beta)) for k in range(parameters.runs)]
-    rows = np.array([modes.get(t, np.full(parameters.runs, np.nan)) for t in LOOKS])
-    return xr.Dataset(
-        {
-            "modes": (("time", "seed"), rows),
-            "clusters": ("seed", np.array([one.count for one in found])),
-            "condensed": ("seed", np.array([one.condensed for one in found])),
-            "until": until,
-        },
-        {"time": list(LOOKS), "seed": np.arange(parameters.runs)},
-    )
+    """The flow of all seeds to `until`: modes at the looks, clusters at the end."""
+    field, early = Attention(beta), [t for t in LOOKS if t <= until]
+    save = sorted({*early, until})
+    flow = solve(field, tokens, until, save=save, method=Fixed(parameters.step), keep=("positions",))
+    modes = np.full((len(LOOKS), parameters.runs), np.nan)
+    modes[: len(early)] = [count_modes(field, flow[k], parameters.points) for k in range(len(early))]
+    end = flow[-1:].clusters(scale=cluster_scale(beta)).isel(time=-1)
+    found = {"clusters": ("seed", end["count"].values), "condensed": ("seed", end["condensed"].values)}
+    labels = {"time": list(LOOKS), "seed": np.arange(parameters.runs)}
+    return xr.Dataset({"modes": (("time", "seed"), modes), "until": until} | found, labels)
 
 
 def count_modes(field: Attention, tokens: Tokens, points: int) -> np.ndarray:
@@ -137,5 +122,5 @@ def count_modes(field: Attention, tokens: Tokens, points: int) -> np.ndarray:
     angles = 2 * np.pi * (np.arange(points) + 0.5) / points
     around = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     forward = np.stack([-np.sin(angles), np.cos(angles)], axis=1)
-    velocity = np.sum(np.asarray(field.velocity(0.0, around, tokens)) * forward, axis=-1)
+    velocity = np.sum(np.asarray(field.velocity(tokens, at=around)) * forward, axis=-1)
     return np.sum((velocity > 0) & (np.roll(velocity, -1, axis=-1) <= 0), axis=-1)

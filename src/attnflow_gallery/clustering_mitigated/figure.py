@@ -6,19 +6,19 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow.experiments.kit import averaged, panels
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.clustering_mitigated.compare import (
     collapsed_exponent,
     exponent,
     growths,
     hot_shares,
-    mean_and_error,
     measured,
     simplex_line,
-)  # fmt: skip
+)
 from attnflow_gallery.clustering_mitigated.simulate import Parameters
 
-MARKS = "os^Dv"
+SHAPES = "os^Dv"
 LINES = ("-", "--", "-.", ":")
 
 
@@ -32,31 +32,26 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     a high dimension (marks) and the simplex equation with the clock of layers (lines). (e) Mean overlap of populations
     with few keys. (f) Two tokens on the circle at infinite temperature: share of pairs on one side at the end (marks).
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 7.0))
-        axes = fig.subplots(3, 2)
-        _draw_exponents(axes[0, 0], parameters, data)
-        _draw_pairs(axes[0, 1], parameters, data)
-        _draw_antipodal(axes[1, 0], parameters, data)
-        _draw_simplex(axes[1, 1], parameters, data)
-        _draw_populations(axes[2, 0], parameters, data)
-        _draw_hot(axes[2, 1], parameters, data)
-        d = parameters.d
-        titles = (
-            rf"nearby tokens, $d = {d}$", "pairs in a uniform population", rf"nearly antipodal tokens, $d = {d}$",
-            rf"{parameters.simplex_n} orthonormal tokens, $d = {parameters.simplex_d}$",
-            rf"{parameters.population_n} tokens, $d = {d}$, $d_k = {parameters.d_k}$", "two hot tokens on the circle",
-        )  # fmt: skip
-        for letter, title, one in zip("abcdef", titles, axes.flat, strict=True):
-            panel(one, letter, title)
-        return fig
+    d = parameters.d
+    titles = (
+        rf"nearby tokens, $d = {d}$",
+        "pairs in a uniform population",
+        rf"nearly antipodal tokens, $d = {d}$",
+        rf"{parameters.simplex_n} orthonormal tokens, $d = {parameters.simplex_d}$",
+        rf"{parameters.population_n} tokens, $d = {d}$, $d_k = {parameters.d_k}$",
+        "two hot tokens on the circle",
+    )
+    draws = _draw_exponents, _draw_pairs, _draw_antipodal, _draw_simplex, _draw_populations, _draw_hot
+    with panels(3, 2, 7.0, *titles) as page:
+        for axes, draw_one in zip(page, draws, strict=True):
+            draw_one(axes, parameters, data)
+    return page.figure
 
 
 def _draw_exponents(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     d, line = parameters.d, np.geomspace(1.0, 128.0, 25)
-    for d_k, colour, mark, ls in zip(
-        sorted({k for k, _ in parameters.cases}), COLOURS[:5:2], MARKS, LINES, strict=False
-    ):
+    keys = sorted({k for k, _ in parameters.cases})
+    for d_k, colour, mark, ls in zip(keys, COLOURS[:5:2], SHAPES, LINES, strict=False):
         axes.plot(line, [exponent(d, d_k, float(b)) for b in line], color=colour, lw=1.0, ls=ls)
         scales = [b for k, b in parameters.cases if k == d_k]
         found, error = np.array([measured(data[f"pairs-{d_k}-{b:g}"]) for b in scales]).T
@@ -71,14 +66,14 @@ def _draw_exponents(axes: Any, parameters: Parameters, data: dict[str, xr.Datase
 
 
 def _draw_pairs(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
-    few = min(k for k, _ in parameters.cases if k == parameters.d_k)
+    few = parameters.d_k
     scales = sorted(b for k, b in parameters.cases if k == few)
     for b, colour, mark, ls in ((scales[0], COLOURS[0], "o", "-"), (scales[-1], COLOURS[4], "s", "--")):
         part = data[f"pairs-{few}-{b:g}"]
         tau = part["tau"].values
         axes.plot(tau, part["path"].values[:, :12], color=colour, lw=0.5, alpha=0.45)
         axes.plot(tau, exponent(parameters.d, few, b) * tau, color=colour, lw=1.4, ls=ls)
-        mean, error = mean_and_error(part["drift"].values.T)
+        mean, error = averaged(part["drift"].values.T)
         axes.errorbar(tau[::4], mean[::4], 4 * error[::4], fmt=mark, ms=4, lw=0.9, color=colour, label=f"$b = {b:g}$")
     axes.set(xlabel=r"time $\tau$", ylabel=r"$\log(1-R)$, change")
     axes.legend(loc="upper left")
@@ -99,9 +94,9 @@ def _draw_antipodal(axes: Any, parameters: Parameters, data: dict[str, xr.Datase
 
 def _draw_simplex(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     line = np.linspace(0, parameters.simplex_tau, 60)
-    for b, colour, mark, ls in zip(parameters.simplex_b, (COLOURS[0], COLOURS[4]), MARKS, LINES, strict=False):
+    for b, colour, mark, ls in zip(parameters.simplex_b, (COLOURS[0], COLOURS[4]), SHAPES, LINES, strict=False):
         part = data[f"simplex-{b:g}"]
-        mean, error = mean_and_error(part["overlap"].values)
+        mean, error = averaged(part["overlap"])
         axes.plot(line, simplex_line(parameters, b, line), color=colour, lw=1.0, ls=ls)
         axes.errorbar(part["tau"], mean, error, fmt=mark, ms=4, lw=0.9, color=colour, label=f"$b = {b:g}$")
     axes.set(ylim=(0, 1), xlabel=r"time $\tau$", ylabel="mean overlap")
@@ -109,9 +104,9 @@ def _draw_simplex(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]
 
 
 def _draw_populations(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
-    for b, colour, mark, ls in zip(parameters.population_b, (COLOURS[0], COLOURS[4]), MARKS, LINES, strict=False):
+    for b, colour, mark, ls in zip(parameters.population_b, (COLOURS[0], COLOURS[4]), SHAPES, LINES, strict=False):
         part = data[f"population-{b:g}"]
-        mean, error = mean_and_error(part["overlap"].values)
+        mean, error = averaged(part["overlap"])
         axes.errorbar(part["tau"], mean, error, fmt=mark, ms=4, lw=0.9, ls=ls, color=colour, label=f"$b = {b:g}$")
     axes.set(ylim=(0, None), xlabel=r"time $\tau$", ylabel="mean overlap")
     axes.legend(loc="upper left")
@@ -122,6 +117,6 @@ def _draw_hot(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) ->
     axes.plot(line, theory.random_layers.hot_pair_collapse_probability(line), color=COLOURS[0], lw=1.0)
     for overlap in parameters.hot_overlaps:
         _, merged = hot_shares(parameters, data, overlap)
-        mean, error = mean_and_error(merged.astype(float))
+        mean, error = averaged(merged)
         axes.errorbar([overlap], [mean], [4 * error], fmt="o", ms=4, lw=0.9, color=COLOURS[0])
     axes.set(xlim=(-1, 1), ylim=(0, 1), xlabel="overlap $R$ at the start", ylabel="probability to merge")

@@ -1,7 +1,6 @@
 """Pairs in a uniform population, collapsed and antipodal tokens, whole populations, and hot pairs on the circle."""
 
 import dataclasses
-import functools
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from scipy.special import ive
 
 from attnflow.axes import Along
 from attnflow.experiments import Salted, Study
-from attnflow.fields import Attention
+from attnflow.fields import AbstractField, Attention
 from attnflow.fields.weights import Random
 from attnflow.flows import Layers, solve
 from attnflow.random_layers import gram_layers, random_attention
@@ -60,26 +59,36 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    cases=((4, 4.0), (4, 64.0)), pairs=200, pair_tau=1.0, collapsed_b=(64.0,), collapsed_replicas=1000,
-    antipodal_beta=(0.3, 2.5), replicas=4000,
-    simplex_replicas=32, simplex_tau=4.0, simplex_h=0.04, populations=96, population_tau=8.0, hot_overlaps=(0.3,),
-    hot_tau=24.0, hot_pairs=4000,
-)  # fmt: skip
+    cases=((4, 4.0), (4, 64.0)),
+    pairs=200,
+    pair_tau=1.0,
+    collapsed_b=(64.0,),
+    collapsed_replicas=1000,
+    antipodal_beta=(0.3, 2.5),
+    replicas=4000,
+    simplex_replicas=32,
+    simplex_tau=4.0,
+    simplex_h=0.04,
+    populations=96,
+    population_tau=8.0,
+    hot_overlaps=(0.3,),
+    hot_tau=24.0,
+    hot_pairs=4000,
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """All parts; they do not depend on one another."""
-    work: dict[str, Any] = {f"pairs-{k}-{b:g}": functools.partial(pairs, k, b) for k, b in parameters.cases}
-    work |= {f"collapsed-{b:g}": functools.partial(collapsed, b) for b in parameters.collapsed_b}
-    work |= {f"antipodal-{beta:g}": functools.partial(antipodal, beta) for beta in parameters.antipodal_beta}
-    work |= {f"simplex-{b:g}": functools.partial(simplex, b) for b in parameters.simplex_b}
-    work |= {f"population-{b:g}": functools.partial(population, b) for b in parameters.population_b}
-    work |= {f"hot-{r:g}": functools.partial(hot, r) for r in parameters.hot_overlaps}
-    data = {}
-    for k, (name, make) in enumerate(work.items()):
-        study.progress(name, k / len(work))
-        data[name] = study.part(name, functools.partial(make, parameters))
-    return data
+    makers: dict[str, Any] = {f"pairs-{k}-{b:g}": (pairs, k, b, parameters) for k, b in parameters.cases}
+    for make, values in (
+        (collapsed, parameters.collapsed_b),
+        (antipodal, parameters.antipodal_beta),
+        (simplex, parameters.simplex_b),
+        (population, parameters.population_b),
+        (hot, parameters.hot_overlaps),
+    ):
+        makers |= {f"{make.__name__}-{value:g}": (make, value, parameters) for value in values}
+    return study.parts(makers)
 
 
 def uniform_mean(x: np.ndarray, logits: np.ndarray) -> np.ndarray:
@@ -136,72 +145,69 @@ def pairs(d_k: int, b: float, parameters: Parameters) -> xr.Dataset:
     )
 
 
+def through_layers(
+    field: AbstractField, tokens: Tokens, tau: float, h: float, save: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Times tau, and positions (seed, time, token, dim) of tokens that go through layers of time h."""
+    step = float(np.sqrt(h))
+    until = step * round(tau / h)
+    flow = solve(field, tokens, until, method=Layers(step), save=save, keep=("positions",))
+    return step * flow.time.values, flow.positions.transpose("seed", "time", ...).values
+
+
 def collapsed(b: float, parameters: Parameters) -> xr.Dataset:
     """log of the mean 1-R of tokens that start close together, after tau over its start."""
-    d, step, count = parameters.d, float(np.sqrt(parameters.h)), parameters.collapsed_replicas
-    layers, rng = round(parameters.tau / parameters.h), parameters.rng(1, round(10 * b))
+    d, h, count = parameters.d, parameters.h, parameters.collapsed_replicas
     seeds = Along("seed", parameters.seeds(range(20_000, 20_000 + count)))
     centre = np.broadcast_to(np.eye(d)[0], (count * parameters.collapsed_n, d))
-    start = near(centre, NEAR, rng).reshape(count, parameters.collapsed_n, d)
-    field = random_attention(d, b, 1, parameters.d_k, step=step, seed=seeds)
-    flow = solve(field, Tokens(start, dims=("seed",), space=Sphere(d)), step * layers, method=Layers(step), save=1)
-    x = flow.positions.transpose("seed", "time", ...).values
+    start = near(centre, NEAR, parameters.rng(1, round(10 * b))).reshape(count, parameters.collapsed_n, d)
+    field = random_attention(d, b, 1, parameters.d_k, step=float(np.sqrt(h)), seed=seeds)
+    tau, x = through_layers(field, Tokens(start, dims=("seed",), space=Sphere(d)), parameters.tau, h, 1)
     gap = np.sum((x - x.mean(axis=2, keepdims=True)) ** 2, axis=(2, 3))
-    return xr.Dataset({"growth": ("replica", np.log(gap[:, -1] / gap[:, 0]) / (layers * parameters.h))})
+    return xr.Dataset({"growth": ("replica", np.log(gap[:, -1] / gap[:, 0]) / tau[-1])})
 
 
 def antipodal(beta: float, parameters: Parameters) -> xr.Dataset:
     """log(1+R) of two nearly antipodal tokens with Q^T K = I, after tau over its start."""
-    d, step = parameters.d, float(np.sqrt(parameters.h))
-    layers = round(parameters.tau / parameters.h)
+    d, h, angle = parameters.d, parameters.h, np.pi - 100 * NEAR
     seeds = Along("seed", parameters.seeds(range(1000, 1000 + parameters.replicas)))
-    angle = np.pi - 100 * NEAR
     start = np.zeros((2, d))
     start[0, 0], start[1, :2] = 1.0, (np.cos(angle), np.sin(angle))
-    field = Attention(beta, value=Random((d, d), seed=seeds, step=step, scale=d**-0.5))
-    flow = solve(field, Tokens(start, space=Sphere(d)), step * layers, method=Layers(step), save=1)
-    x = flow.positions.transpose("seed", "time", ...).values
+    field = Attention(beta, value=Random((d, d), seed=seeds, step=float(np.sqrt(h)), scale=d**-0.5))
+    tau, x = through_layers(field, Tokens(start, space=Sphere(d)), parameters.tau, h, 1)
     square = np.sum((x[:, :, 0] + x[:, :, 1]) ** 2, axis=-1)
-    return xr.Dataset({"growth": ("replica", np.log(square[:, -1] / square[:, 0]) / (layers * parameters.h))})
+    return xr.Dataset({"growth": ("replica", np.log(square[:, -1] / square[:, 0]) / tau[-1])})
 
 
 def simplex(b: float, parameters: Parameters) -> xr.Dataset:
     """The mean overlap of orthonormal tokens in a high dimension, with as many keys."""
-    layers = round(parameters.simplex_tau / parameters.simplex_h)
-    path = gram_layers(
-        0.0, b, float(np.sqrt(parameters.simplex_h)), layers, parameters.simplex_d, n=parameters.simplex_n,
-        seed=parameters.seed(90_000 + round(10 * b)), replicas=parameters.simplex_replicas,
-        save=round(parameters.simplex_tau), keep=False,
-    )  # fmt: skip
+    tau, h, seed = parameters.simplex_tau, parameters.simplex_h, parameters.seed(90_000 + round(10 * b))
+    size: Any = {"n": parameters.simplex_n, "replicas": parameters.simplex_replicas, "save": round(tau), "keep": False}
+    path = gram_layers(0.0, b, float(np.sqrt(h)), round(tau / h), parameters.simplex_d, seed=seed, **size)
     return xr.Dataset({"overlap": (("replica", "tau"), path.overlap)}, {"tau": path.tau})
 
 
 def population(b: float, parameters: Parameters) -> xr.Dataset:
     """The mean overlap of tokens that start uniform, with few keys; populations of one number share heads for all b."""
-    d, n, step = parameters.d, parameters.population_n, float(np.sqrt(parameters.population_h))
+    d, n, h = parameters.d, parameters.population_n, parameters.population_h
     seeds = Along("seed", parameters.seeds(range(50_000, 50_000 + parameters.populations)))
     start = _unit(parameters.rng(2).standard_normal((parameters.populations, n, d)))
-    until = step * round(parameters.population_tau / parameters.population_h)
-    field = random_attention(d, b, 1, parameters.d_k, step=step, seed=seeds)
+    field = random_attention(d, b, 1, parameters.d_k, step=float(np.sqrt(h)), seed=seeds)
     tokens = Tokens(start, dims=("seed",), space=Sphere(d))
-    flow = solve(field, tokens, until, method=Layers(step), save=12)
-    mean = flow.positions.transpose("seed", "time", ...).values.mean(axis=2)
-    overlap = (n * np.sum(mean**2, axis=-1) - 1) / (n - 1)
-    return xr.Dataset({"overlap": (("seed", "tau"), overlap)}, {"tau": step * flow.time.values})
+    tau, x = through_layers(field, tokens, parameters.population_tau, h, 12)
+    overlap = (n * np.sum(x.mean(axis=2) ** 2, axis=-1) - 1) / (n - 1)
+    return xr.Dataset({"overlap": (("seed", "tau"), overlap)}, {"tau": tau})
 
 
 def hot(overlap: float, parameters: Parameters) -> xr.Dataset:
     """The angle of two tokens on the circle at infinite temperature."""
-    step = float(np.sqrt(parameters.hot_h))
-    first = 60_000 + round(10_000 * (1 + overlap))
+    h, first = parameters.hot_h, 60_000 + round(10_000 * (1 + overlap))
     seeds = Along("seed", parameters.seeds(range(first, first + parameters.hot_pairs)))
     start = np.array([[1.0, 0.0], [overlap, np.sqrt(1 - overlap**2)]])
-    until = step * round(parameters.hot_tau / parameters.hot_h)
-    field = random_attention(2, 0.0, step=step, seed=seeds)
-    flow = solve(field, Tokens(start, space=Sphere(2)), until, method=Layers(step), save=4)
-    x = flow.positions.transpose("seed", "time", ...).values
+    field = random_attention(2, 0.0, step=float(np.sqrt(h)), seed=seeds)
+    tau, x = through_layers(field, Tokens(start, space=Sphere(2)), parameters.hot_tau, h, 4)
     minus, plus = (np.linalg.norm(x[:, :, 0] + sign * x[:, :, 1], axis=-1) for sign in (-1, 1))
-    return xr.Dataset({"angle": (("seed", "tau"), 2 * np.arctan2(minus, plus))}, {"tau": step * flow.time.values})
+    return xr.Dataset({"angle": (("seed", "tau"), 2 * np.arctan2(minus, plus))}, {"tau": tau})
 
 
 def _unit(x: np.ndarray) -> np.ndarray:

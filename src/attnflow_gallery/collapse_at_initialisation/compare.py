@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence
-from attnflow.experiments.kit import student
+from attnflow.experiments.kit import Rows, averaged, student
 from attnflow_gallery.collapse_at_initialisation.simulate import Parameters, name
 
 PATH = consequence("The ODE of one overlap")
@@ -26,8 +26,7 @@ HALF = 0.5
 
 def straightened(part: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean overlaps (tau,) without the bias of first order in the step, standard errors, and what steps changed."""
-    rows = part["overlap"].values
-    means, errors = rows.mean(axis=1), rows.std(axis=1, ddof=1) / math.sqrt(rows.shape[1])
+    means, errors = averaged(part["overlap"], axis=1)
     return 2 * means[1] - means[0], np.hypot(2 * errors[1], errors[0]), np.abs(means[1] - means[0])
 
 
@@ -42,26 +41,27 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         _paths(parameters, data),
         *_times(parameters, data),
         _first(parameters, data["first"]),
-        *_networks(parameters, data),
+        _networks(parameters, data),
     ]
 
 
 def _paths(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    predicted, measured, tolerance = [], [], []
+    rows, most = Rows(), 0.0
     for n, b in parameters.cases:
-        part = data[name(n, b)]
+        part = data[name(n, b)].isel(tau=slice(1, None))
+        tau = part["tau"].values
         mean, error, change = straightened(part)
-        tests = len(parameters.cases) * parameters.until
-        count = student(LEVEL, part.sizes["replica"], tests)
-        predicted.append(theory.random_layers.simplex_path(n, b, part["tau"].values[1:], d=parameters.d))
-        measured.append(mean[1:])
-        tolerance.append(count * error[1:] + left(parameters, change[1:]))
-    return Claim.equal(
-        f"d = {parameters.d}: mean overlap at τ = 1, 2, ... is that of the ODE", predicted, measured, tolerance,
+        count = student(LEVEL, part.sizes["replica"], len(parameters.cases) * parameters.until)
+        tolerance = count * error + left(parameters, change)
+        exact = theory.random_layers.simplex_path(n, b, tau, d=parameters.d)
+        rows.add(exact, mean, tolerance, [f"n = {n}, b = {b:g}, τ = {t:g}" for t in tau])
+        most = max(most, float(tolerance.max()))
+    return rows.equal(
+        f"d = {parameters.d}: mean overlap at τ = 1, 2, ... is that of the ODE",
         f"Student's test, level {LEVEL:g} for all; second order of the steps, 4η² of the first; {LAG:g}/d for noise",
-        origin=PATH, labels=lambda at: f"n = {parameters.cases[at[0]][0]}, b = {parameters.cases[at[0]][1]:g}, "
-        f"τ = {at[1] + 1}", detail=f"tolerances up to {np.max(tolerance):.4f}",
-    )  # fmt: skip
+        origin=PATH,
+        detail=f"tolerances up to {most:.4f}",
+    )
 
 
 def passing(tau: np.ndarray, overlap: np.ndarray, n: int) -> float:
@@ -88,36 +88,34 @@ def collapse(parameters: Parameters, data: dict[str, xr.Dataset], n: int, b: flo
 
 
 def _times(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
-    found = np.array([collapse(parameters, data, n, b) for n, b in parameters.cases])
-    counts = np.array([student(LEVEL, dict(parameters.replicas)[n], len(found)) for n, _ in parameters.cases])
-    tolerance = counts * found[:, 1] + found[:, 2]
-    labels = [f"n = {n}, b = {b:g}" for n, b in parameters.cases]
-    hot = np.array([b == 0 for _, b in parameters.cases])
-    words = f"Student's test, level {LEVEL:g} for all; steps, noise and interpolation"
+    every, hot = Rows(), Rows()
+    for n, b in parameters.cases:
+        found, error, apart = collapse(parameters, data, n, b)
+        tolerance = student(LEVEL, dict(parameters.replicas)[n], len(parameters.cases)) * error + apart
+        every.add(
+            theory.random_layers.collapse_time(n, b, HALF, d=parameters.d), found, tolerance, f"n = {n}, b = {b:g}"
+        )
+        if b == 0:
+            hot.add(math.log(n + 1), found, tolerance + 8 / parameters.d, f"n = {n}, b = {b:g}")
+    reason = f"Student's test, level {LEVEL:g} for all; steps, noise and interpolation"
     return [
-        Claim.equal(
-            f"d = {parameters.d}: depth τ at which the mean overlap passes 1/2",
-            [float(theory.random_layers.collapse_time(n, b, HALF, d=parameters.d)) for n, b in parameters.cases],
-            found[:, 0], tolerance, words, origin=TIMES, labels=labels,
-        ),
-        Claim.equal(
-            "b = 0: this depth is ln(n + 1)", [math.log(n + 1) for n, b in parameters.cases if b == 0], found[hot, 0],
-            tolerance[hot] + 8 / parameters.d, f"{words}; 8/d for finite d", origin=TIMES,
-            labels=[one for one, is_hot in zip(labels, hot, strict=True) if is_hot],
-        ),
-    ]  # fmt: skip
+        every.equal(f"d = {parameters.d}: depth τ at which the mean overlap passes 1/2", reason, origin=TIMES),
+        hot.equal("b = 0: this depth is ln(n + 1)", f"{reason}; 8/d for finite d", origin=TIMES),
+    ]
+
+
+def first_layer(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """n times the mean overlap over eta^2/H, for every b, and its standard error."""
+    return averaged(parameters.cases[0][0] * part["overlap"] / parameters.first_step, axis=1)
 
 
 def _first(parameters: Parameters, part: xr.Dataset) -> Claim:
-    n, h = parameters.cases[0][0], parameters.first_step
-    values = n * part["overlap"].values / h
-    errors = values.std(axis=1, ddof=1) / math.sqrt(values.shape[1])
-    count = student(LEVEL, values.shape[1], len(values))
-    return Claim.equal(
-        "first layer: n times the mean overlap over η²/H is 1 at every temperature", 1.0, values.mean(axis=1),
-        count * errors + 2 * h, f"Student's test, level {LEVEL:g} for all; 2η² for the finite step", origin=FIRST,
-        labels=[f"b = {b:g}" for b in part["scale"].values],
-    )  # fmt: skip
+    rows = Rows()
+    mean, error = first_layer(parameters, part)
+    tolerance = student(LEVEL, part.sizes["replica"], len(mean)) * error + 2 * parameters.first_step
+    rows.add(1.0, mean, tolerance, [f"b = {b:g}" for b in part["scale"].values])
+    statement = "first layer: n times the mean overlap over η²/H is 1 at every temperature"
+    return rows.equal(statement, f"Student's test, level {LEVEL:g} for all; 2η² for the finite step", origin=FIRST)
 
 
 def spread(parameters: Parameters, tau: float) -> float:
@@ -133,26 +131,20 @@ def spread(parameters: Parameters, tau: float) -> float:
 
 def differences(parameters: Parameters, data: dict[str, xr.Dataset]) -> tuple[np.ndarray, np.ndarray]:
     """sqrt(d) times the standard deviation over networks, for every d, and its standard error."""
-    found, errors = [], []
-    for d in parameters.dims:
-        values = data[f"d{d}"]["overlap"].values
-        off = values - values.mean()
-        deviation = values.std(ddof=1)
-        fourth = np.mean(off**4) / deviation**4
-        found.append(math.sqrt(d) * deviation)
-        errors.append(math.sqrt(d) * deviation * math.sqrt((fourth - 1) / len(values)) / 2)
-    return np.array(found), np.array(errors)
+    values = np.array([data[f"d{d}"]["overlap"].values for d in parameters.dims])
+    deviation = values.std(axis=1, ddof=1)
+    fourth = np.mean((values - values.mean(axis=1, keepdims=True)) ** 4, axis=1) / deviation**4
+    found = np.sqrt(parameters.dims) * deviation
+    return found, found * np.sqrt((fourth - 1) / values.shape[1]) / 2
 
 
-def _networks(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
+def _networks(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     found, errors = differences(parameters, data)
-    dims, known = np.array(parameters.dims), spread(parameters, parameters.mark)
-    count = student(LEVEL, parameters.networks, len(dims))
-    return [
-        Claim.equal(
-            f"b = 0, τ = {parameters.mark}: √d times the standard deviation of the mean overlap over networks", known,
-            found, count * errors + known * (1 / parameters.layers + 8 / dims),
-            f"Student's test, level {LEVEL:g} for all; shares 2η² for the steps and 8/d for the next order",
-            origin=SPREAD, labels=[f"d = {d}" for d in dims],
-        ),
-    ]  # fmt: skip
+    dims, known, rows = np.array(parameters.dims), spread(parameters, parameters.mark), Rows()
+    tolerance = student(LEVEL, parameters.networks, len(dims)) * errors + known * (1 / parameters.layers + 8 / dims)
+    rows.add(known, found, tolerance, [f"d = {d}" for d in dims])
+    return rows.equal(
+        f"b = 0, τ = {parameters.mark}: √d times the standard deviation of the mean overlap over networks",
+        f"Student's test, level {LEVEL:g} for all; shares 2η² for the steps and 8/d for the next order",
+        origin=SPREAD,
+    )

@@ -1,20 +1,16 @@
 """Overlaps through depth, depths of collapse, differences between networks, and the first layer."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.plots.style import COLOURS, INK, PAGE, panel, styled
-from attnflow_gallery.collapse_at_initialisation.compare import (
-    HALF,
-    collapse,
-    differences,
-    spread,
-    straightened,
-)
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, INK
+from attnflow_gallery.collapse_at_initialisation import compare
 from attnflow_gallery.collapse_at_initialisation.simulate import Parameters, name
 
 SHADES = (COLOURS[0], COLOURS[4], COLOURS[2], COLOURS[7])
@@ -23,89 +19,75 @@ CONTEXTS = (4, 8, 16, 32, 64, 128)
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
-    """Orthonormal tokens behind random layers (marks: layers, bars: two standard errors; lines: theory).
+    """Orthonormal tokens after random layers (marks: layers, bars: two standard errors; lines: theory).
 
     (a) Mean overlap against depth τ for logit scales b > 0, the bias of the steps removed (filled, solid: the smallest
     context n; open, dashed: the largest); lines: the ODE at this d. (b) Depth at which the overlap passes 1/2 against
     n; for b = 0 (open discs) it is ln(n + 1). (c) Standard deviation of the mean overlap over networks at b = 0 against
-    the dimension; line: theory, slope -1/2. (d) Mean overlap behind the first layer, times n over η²/H, against b.
+    the dimension; line: theory, slope -1/2. (d) Mean overlap after the first layer, times n over η²/H, against b.
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 4.8))
-        axes = fig.subplots(2, 2)
-        _draw_paths(axes[0, 0], parameters, data)
-        _draw_times(axes[0, 1], parameters, data)
-        _draw_networks(axes[1, 0], parameters, data)
-        _draw_first(axes[1, 1], parameters, data["first"])
-        return fig
+    contexts = " , ".join(map(str, _sorted(n for n, _ in parameters.cases)))
+    networks = rf"differences between networks, $b = 0$, $\tau = {parameters.mark}$"
+    titles = f"$d = {parameters.d}$, $n = {contexts}$", "overlap passes 1/2", networks
+    with panels(2, 2, 4.8, *titles, f"first layer, $n = {parameters.cases[0][0]}$") as page:
+        _draw_paths(page[0], parameters, data)
+        _draw_times(page[1], parameters, data)
+        _draw_networks(page[2], parameters, data)
+        _draw_first(page[3], parameters, data["first"])
+        for axes in page[1:]:
+            axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    return page.figure
 
 
-def _scales(parameters: Parameters) -> list[float]:
-    return sorted({b for _, b in parameters.cases})
+def _sorted(values: Iterable[Any]) -> list[Any]:
+    return sorted(set(values))
 
 
 def _draw_paths(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
-    contexts, scales = sorted({n for n, _ in parameters.cases}), _scales(parameters)
+    scales = _sorted(b for _, b in parameters.cases)
     line = np.linspace(0.0, parameters.until, 120)
     for n, b in ((n, b) for n, b in parameters.cases if b > 0):
-        row = scales.index(b)
-        few = n == contexts[0]
-        axes.plot(
-            line,
-            theory.random_layers.simplex_path(n, b, line, d=parameters.d),
-            color=SHADES[row],
-            lw=0.9,
-            ls="-" if few else "--",
-        )
-        mean, error, _ = straightened(data[name(n, b)])
-        tau = data[name(n, b)]["tau"].values
-        axes.errorbar(tau[1:], mean[1:], 2 * error[1:], fmt=MARKS[row], ms=3.6, lw=0.9, color=SHADES[row],
-                      mfc=SHADES[row] if few else "white", label=f"$b = {b:g}$" if few else None)  # fmt: skip
+        colour, mark = SHADES[scales.index(b)], MARKS[scales.index(b)]
+        few = n == min(n for n, _ in parameters.cases)
+        style, face, label = ("-", colour, f"$b = {b:g}$") if few else ("--", "white", None)
+        axes.plot(line, theory.random_layers.simplex_path(n, b, line, d=parameters.d), color=colour, lw=0.9, ls=style)
+        part = data[name(n, b)].isel(tau=slice(1, None))
+        mean, error, _ = compare.straightened(part)
+        axes.errorbar(part["tau"], mean, 2 * error, fmt=mark, ms=3.6, lw=0.9, color=colour, mfc=face, label=label)
     axes.set(xlabel=r"depth $\tau = \eta^2 L/H$", ylabel="mean overlap")
     axes.legend(loc="lower right")
-    panel(axes, "a", f"$d = {parameters.d}$, $n = {' , '.join(map(str, contexts))}$")
 
 
 def _draw_times(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
-    for row, b in enumerate(_scales(parameters)):
-        times = [float(theory.random_layers.collapse_time(n, b, HALF, d=parameters.d)) for n in CONTEXTS]
-        axes.plot(CONTEXTS, times, color=SHADES[row], lw=0.9)
+    for b, colour, mark in zip(_sorted(b for _, b in parameters.cases), SHADES, MARKS, strict=False):
+        times = [float(theory.random_layers.collapse_time(n, b, compare.HALF, d=parameters.d)) for n in CONTEXTS]
+        axes.plot(CONTEXTS, times, color=colour, lw=0.9)
+        look = {"ms": 3.6} if b else {"ms": 6.5, "mfc": "none"}
         for n in (n for n, other in parameters.cases if other == b):
-            found, error, _ = collapse(parameters, data, n, b)
-            axes.errorbar(n, found, 2 * error, fmt=MARKS[row], ms=3.6 if b else 6.5, lw=0.9, color=SHADES[row],
-                          mfc=SHADES[row] if b else "none",
-                          label=f"$b = {b:g}$" if n == parameters.cases[0][0] else None)  # fmt: skip
-    axes.annotate(r"$\ln(n + 1)$", (CONTEXTS[-1], math.log(CONTEXTS[-1] + 1)), xytext=(0, -16), fontsize=7,
-                  textcoords="offset points", ha="right", color=SHADES[0])  # fmt: skip
+            found, error, _ = compare.collapse(parameters, data, n, b)
+            label = f"$b = {b:g}$" if n == parameters.cases[0][0] else None
+            axes.errorbar(n, found, 2 * error, fmt=mark, lw=0.9, color=colour, label=label, **look)
+    place = {"xytext": (0, -16), "textcoords": "offset points", "ha": "right"}
+    end = CONTEXTS[-1], math.log(CONTEXTS[-1] + 1)
+    axes.annotate(r"$\ln(n + 1)$", end, fontsize=7, color=SHADES[0], **place)
     axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.set(xlabel="context $n$", ylabel=r"depth $\tau$ of collapse")
     axes.legend(loc="upper left")
-    panel(axes, "b", "overlap passes 1/2")
 
 
 def _draw_networks(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     dims = np.array(parameters.dims, dtype=float)
-    found, errors = differences(parameters, data)
+    found, errors = compare.differences(parameters, data)
     line = np.geomspace(dims[0] / 1.5, 1.5 * dims[-1], 30)
-    axes.plot(line, spread(parameters, parameters.mark) / np.sqrt(line), color=INK, lw=0.9)
+    axes.plot(line, compare.spread(parameters, parameters.mark) / np.sqrt(line), color=INK, lw=0.9)
     axes.errorbar(dims, found / np.sqrt(dims), 2 * errors / np.sqrt(dims), fmt="o", ms=3.6, lw=0.9, color=SHADES[0])
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-    axes.set(xlabel="dimension $d$", ylabel="standard deviation")
-    panel(axes, "c", rf"differences between networks, $b = 0$, $\tau = {parameters.mark}$")
+    axes.set(yscale="log", xlabel="dimension $d$", ylabel="standard deviation")
 
 
 def _draw_first(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
-    n = parameters.cases[0][0]
-    values = n * part["overlap"].values / parameters.first_step
-    errors = values.std(axis=1, ddof=1) / math.sqrt(values.shape[1])
+    mean, error = compare.first_layer(parameters, part)
     axes.axhline(1.0, color=INK, lw=0.9)
-    axes.errorbar(part["scale"].values, values.mean(axis=1), 2 * errors, fmt="o", ms=3.6, lw=0.9, color=SHADES[0])
-    axes.set_ylim(0.9, 1.1)
+    axes.errorbar(part["scale"], mean, 2 * error, fmt="o", ms=3.6, lw=0.9, color=SHADES[0])
     axes.set_xscale("symlog", base=2, linthresh=1.0)
-    axes.set_xlim(-0.8, 22)
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-    axes.set(xlabel="logit scale $b$", ylabel=r"$n\,\gamma H/\eta^2$")
-    panel(axes, "d", f"first layer, $n = {n}$")
+    axes.set(xlim=(-0.8, 22), ylim=(0.9, 1.1), xlabel="logit scale $b$", ylabel=r"$n\,\gamma H/\eta^2$")

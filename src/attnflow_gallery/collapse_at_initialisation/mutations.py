@@ -1,7 +1,5 @@
 """Ways to break the simulation."""
 
-import numpy as np
-
 from attnflow.experiments import Mutation, altered, result, scaled, with_arguments
 from attnflow_gallery.collapse_at_initialisation import simulate
 
@@ -11,7 +9,6 @@ MUTATIONS = (
     Mutation("mean values of 0.02", simulate, "gram_layers", with_arguments(mean_value=0.02)),
     Mutation("d four times as large", simulate, "gram_layers", scaled("d", 4)),
     Mutation("a single key", simulate, "gram_layers", with_arguments(d_k=1)),
-    Mutation("tokens start with the overlap 0.05", simulate, "start",
-             result(lambda gram: 0.95 * gram + 0.05 * np.ones_like(gram))),
+    Mutation("tokens start with the overlap 0.05", simulate, "start", result(lambda gram: 0.95 * gram + 0.05)),
     Mutation("one token more", simulate, "start", altered("n", lambda n: n + 1)),
-)  # fmt: skip
+)

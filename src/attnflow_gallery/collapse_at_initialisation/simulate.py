@@ -1,7 +1,7 @@
 """Random layers on Gram matrices from orthonormal tokens: mean overlaps through depth, and the first layer."""
 
 import dataclasses
-import functools
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -41,22 +41,17 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    cases=((16, 0.0), (16, 1.0), (16, 4.0)), replicas=((16, 64),), dims=(256, 4096), networks=300, firsts=2000,
-)  # fmt: skip
+    cases=((16, 0.0), (16, 1.0), (16, 4.0)), replicas=((16, 64),), dims=(256, 4096), networks=300, firsts=2000
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
-    """Mean overlaps of networks: through depth, in several dimensions, behind the first layer."""
-    found = {}
-    for index, (n, b) in enumerate(parameters.cases):
-        study.progress(f"n = {n}, b = {b:g}", 0.8 * index / len(parameters.cases))
-        found[name(n, b)] = study.part(name(n, b), functools.partial(path, parameters, index, n, b))
-    for index, d in enumerate(parameters.dims):
-        study.progress(f"d = {d}", 0.8 + 0.15 * index / len(parameters.dims))
-        found[f"d{d}"] = study.part(f"d{d}", functools.partial(networks, parameters, index, d))
-    study.progress("first layers", 0.95)
-    found["first"] = study.part("first", functools.partial(first, parameters))
-    return found
+    """Mean overlaps of networks: through depth, in several dimensions, after the first layer."""
+    return study.parts(
+        {name(n, b): (path, parameters, n, b) for n, b in parameters.cases}
+        | {f"d{d}": (networks, parameters, d) for d in parameters.dims}
+        | {"first": (first, parameters)}
+    )
 
 
 def name(n: int, b: float) -> str:
@@ -69,40 +64,31 @@ def start(n: int) -> np.ndarray:
     return np.eye(n)
 
 
-def path(parameters: Parameters, index: int, n: int, b: float) -> xr.Dataset:
+def path(parameters: Parameters, n: int, b: float) -> xr.Dataset:
     """Mean overlaps (step, replica, tau), for steps of eta^2 = 1/layers and half of it."""
-    replicas, rows = dict(parameters.replicas)[n], []
+    replicas, until, rows = dict(parameters.replicas)[n], parameters.until, []
     for half in range(2):
         layers = parameters.layers * 2**half
-        seed = parameters.seed(100 + 2 * index + half)
-        found = gram_layers(
-            start(n), b, layers**-0.5, parameters.until * layers, parameters.d, replicas=replicas, seed=seed,
-            save=parameters.until, keep=False,
-        )  # fmt: skip
-        rows.append(found.overlap)
-    return xr.Dataset(
-        {"overlap": (("step", "replica", "tau"), np.array(rows))}, {"tau": np.arange(parameters.until + 1.0)}
-    )
+        seed = parameters.seed(100 + 2 * parameters.cases.index((n, b)) + half)
+        more: dict[str, Any] = {"replicas": replicas, "seed": seed, "save": until, "keep": False}
+        rows.append(gram_layers(start(n), b, layers**-0.5, until * layers, parameters.d, **more).overlap)
+    return xr.Dataset({"overlap": (("step", "replica", "tau"), np.array(rows))}, {"tau": np.arange(until + 1.0)})
 
 
-def networks(parameters: Parameters, index: int, d: int) -> xr.Dataset:
+def networks(parameters: Parameters, d: int) -> xr.Dataset:
     """Mean overlaps (replica,) at tau = `mark` without logits, in dimension d."""
     n, layers = parameters.cases[0][0], 2 * parameters.layers
-    found = gram_layers(
-        start(n), 0.0, layers**-0.5, parameters.mark * layers, d, d_k=1, replicas=parameters.networks,
-        seed=parameters.seed(300 + index), keep=False,
-    )  # fmt: skip
+    seed, replicas = parameters.seed(300 + parameters.dims.index(d)), parameters.networks
+    count = parameters.mark * layers
+    found = gram_layers(start(n), 0.0, layers**-0.5, count, d, d_k=1, replicas=replicas, seed=seed, keep=False)
     return xr.Dataset({"overlap": ("replica", found.overlap[:, -1])})
 
 
 def first(parameters: Parameters) -> xr.Dataset:
-    """Mean overlaps (scale, replica) behind one layer."""
-    n = parameters.cases[0][0]
-    rows = [
-        gram_layers(
-            start(n), b, parameters.first_step**0.5, 1, parameters.first_d, replicas=parameters.firsts,
-            seed=parameters.seed(400 + k), keep=False,
-        ).overlap[:, -1]
-        for k, b in enumerate(parameters.scales)
-    ]  # fmt: skip
+    """Mean overlaps (scale, replica) after one layer."""
+    begin, step, d, rows = start(parameters.cases[0][0]), parameters.first_step**0.5, parameters.first_d, []
+    for k, b in enumerate(parameters.scales):
+        seed = parameters.seed(400 + k)
+        found = gram_layers(begin, b, step, 1, d, replicas=parameters.firsts, seed=seed, keep=False)
+        rows.append(found.overlap[:, -1])
     return xr.Dataset({"overlap": (("scale", "replica"), np.array(rows))}, {"scale": list(parameters.scales)})

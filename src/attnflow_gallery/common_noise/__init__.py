@@ -12,7 +12,7 @@ to rounding, and layers of time h leave these kernels like sqrt(h), with its con
 of Heun, which evaluates the noise inside the step, follows another equation); a uniform start stays antipodally
 symmetric on every path, so that it ends in antipodal pairs at best; the decay of E<x(tau), x(0)>.
 
-Not shown: higher dimensions (but for single tokens), heads of finite number or values with a mean, rates in the step
+Not shown: higher dimensions (except for single tokens), heads of finite number or values with a mean, rates in the step
 for b > 0, the times at which tokens collapse (see collapse-at-initialisation). Each statistical claim fails by chance
 with probability 1e-4.
 """

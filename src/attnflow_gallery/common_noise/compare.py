@@ -8,7 +8,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import student
+from attnflow.experiments.kit import EPS, Rows, averaged, student
 from attnflow_gallery.common_noise.simulate import Parameters
 
 LEVEL = 1e-4
@@ -28,10 +28,21 @@ AVERAGE = consequence("The average over heads")
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """Same and other heads; the Poisson kernel and its order; layers; the uniform start; the average over heads."""
     return [
-        _same(parameters, data), _other(parameters, data), _constant(parameters, data), _kernel(data["kernel"]),
-        _logarithm(parameters, data["order"]), _order(parameters, data["order"]), _leave(parameters, data),
-        _antipodal(parameters, data["long"]), _power(parameters, data), _average(parameters, data),
-    ]  # fmt: skip
+        _same(parameters, data),
+        _other(parameters, data),
+        _constant(parameters, data),
+        _kernel(data["kernel"]),
+        _logarithm(parameters, data["order"]),
+        _order(parameters, data["order"]),
+        _leave(parameters, data),
+        _antipodal(parameters, data["long"]),
+        _power(parameters, data),
+        _average(parameters, data),
+    ]
+
+
+def _test(draws: int, what: str) -> str:
+    return f"Student's test of {draws} {what} at level {LEVEL:g}"
 
 
 def jackknife(rows: np.ndarray, estimate: Callable[[np.ndarray], Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -61,37 +72,36 @@ def _same(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     found, error = power(parameters, data, "mean")
     rms = np.sqrt(np.array(parameters.sizes) * squares(parameters, data, "mean").mean(axis=0))
     spread = np.log(max(parameters.sizes) / min(parameters.sizes))
-    return Claim.equal(
-        "the same heads: c_1 of n tokens approaches that of the density like n^(-1/2): power of n", -0.5, found,
-        student(LEVEL, parameters.heads) * error + SECOND / min(parameters.sizes) / 2 / spread,
-        f"Student's test of {parameters.heads} head streams at level {LEVEL:g} (errors by leaving one out); "
-        f"{SECOND:g}/n of the mean square", origin=RATE,
-        detail="√n times the rms: " + ", ".join(f"{v:.3f}" for v in rms),
-    )  # fmt: skip
+    tolerance = student(LEVEL, parameters.heads) * error + SECOND / min(parameters.sizes) / 2 / spread
+    statement = "the same heads: c_1 of n tokens approaches that of the density like n^(-1/2): power of n"
+    test = f"{_test(parameters.heads, 'head streams')} (errors by leaving one out); {SECOND:g}/n of the mean square"
+    sizes = "√n times the rms: " + ", ".join(f"{v:.3f}" for v in rms)
+    return Claim.equal(statement, -0.5, found, tolerance, test, origin=RATE, detail=sizes)
 
 
 def _other(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     """E|c^n - c'|^2 - E|c^n - c|^2 = 2 Var c up to O(1/n), for the density c' of an independent head stream."""
     mean, count = data["density"]["mean"].values, parameters.heads
     other, same = squares(parameters, data, "other"), squares(parameters, data, "mean")
-    rows = np.concatenate([other, same, np.sum(mean**2, axis=1, keepdims=True), mean], axis=1)
+    draws = np.concatenate([other, same, np.sum(mean**2, axis=1, keepdims=True), mean], axis=1)
     sizes = len(parameters.sizes)
 
     def both(means: np.ndarray) -> np.ndarray:
         apart = 2 * count / (count - 1) * (means[2 * sizes] - np.sum(means[2 * sizes + 1 :] ** 2))
         return np.stack([means[:sizes], apart + means[sizes : 2 * sizes]])
 
-    (found, predicted), _ = jackknife(rows, both)
-    _, error = jackknife(rows, lambda means: both(means)[0] - both(means)[1])
+    (found, predicted), _ = jackknife(draws, both)
+    _, error = jackknife(draws, lambda means: both(means)[0] - both(means)[1])
     falls, spread = power(parameters, data, "other")
-    return Claim.equal(
+    rows = Rows()
+    tolerance = student(LEVEL, count, sizes) * error + SECOND * same.mean(axis=0) / np.array(parameters.sizes)
+    rows.add(predicted, found, tolerance, [f"n = {n}" for n in parameters.sizes])
+    return rows.equal(
         "other heads: the mean square distance of c_1 is twice its variance over heads, plus that with the same heads",
-        predicted, found,
-        student(LEVEL, count, sizes) * error + SECOND * same.mean(axis=0) / np.array(parameters.sizes),
-        f"Student's test of {count} head streams at level {LEVEL:g}; {SECOND:g}/n of that with the same heads",
-        origin=OTHER, labels=[f"n = {n}" for n in parameters.sizes],
+        f"{_test(count, 'head streams')}; {SECOND:g}/n of that with the same heads",
+        origin=OTHER,
         detail=f"power of n of the rms {falls:+.3f} ± {spread:.3f} (standard error): it does not fall",
-    )  # fmt: skip
+    )
 
 
 def _constant(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -103,13 +113,10 @@ def _constant(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     constant = float(np.sqrt(waves.sum(axis=0).mean()))
     # the powers of the waves fall geometrically, by more than 2 from one to the next
     left = float(waves[-1].mean() / waves.sum(axis=0).mean())
-    return Claim.equal(
-        f"the same heads, {n} tokens: √n times the rms distance of c_1 is that of the linearised layers", constant,
-        constant * float(np.sqrt(ratio)),
-        constant * (student(LEVEL, parameters.heads) * float(error) + left + SECOND / n) / 2,
-        f"Student's test of {parameters.heads} head streams at level {LEVEL:g}; share of the last wave; {SECOND:g}/n",
-        origin=CARRIED,
-    )  # fmt: skip
+    tolerance = constant * (student(LEVEL, parameters.heads) * float(error) + left + SECOND / n) / 2
+    statement = f"the same heads, {n} tokens: √n times the rms distance of c_1 is that of the linearised layers"
+    reason = f"{_test(parameters.heads, 'head streams')}; share of the last wave; {SECOND:g}/n"
+    return Claim.equal(statement, constant, constant * float(np.sqrt(ratio)), tolerance, reason, origin=CARRIED)
 
 
 def masses(part: xr.Dataset) -> np.ndarray:
@@ -122,39 +129,37 @@ def masses(part: xr.Dataset) -> np.ndarray:
 
 
 def _kernel(part: xr.Dataset) -> Claim:
-    found, gap = masses(part), part["gap"].values[..., None]
-    count = found.shape[-1]
-    room = 8 * np.finfo(float).eps * (1 + part.attrs["boosts"]) * np.ones_like(found) / gap
-    return Claim.equal(
-        f"infinite temperature: points of equal masses keep the mass 1/{count} in the moving Poisson kernel", 1 / count,
-        found, room, "rounding of every boost, 8 eps, over 1 − |w|², by which the kernel stretches", origin=POISSON,
-        labels=lambda at: f"path {at[0]}, τ = {float(part['tau'][at[1]]):g}",
-        detail=f"|w|² from {1 - gap.max():.3f} to {1 - gap.min():.3f}; largest difference "
-        f"{np.abs(found - 1 / count).max():.1e}",
-    )  # fmt: skip
+    found, gap, tau = masses(part), part["gap"].values, part["tau"].values
+    share, rows = 1 / found.shape[-1], Rows()
+    for path, frame in np.ndindex(gap.shape):
+        rounding = 8 * EPS * (1 + part.attrs["boosts"]) / gap[path, frame]
+        rows.add(share, found[path, frame], rounding, f"path {path}, τ = {tau[frame]:g}")
+    order, off = f"|w|² from {1 - gap.max():.3f} to {1 - gap.min():.3f}", np.abs(found - share).max()
+    return rows.equal(
+        f"infinite temperature: points of equal masses keep the mass 1/{found.shape[-1]} in the moving Poisson kernel",
+        "rounding of every boost, 8 eps, over 1 − |w|², by which the kernel stretches",
+        origin=POISSON,
+        detail=f"{order}; largest difference {off:.1e}",
+    )
 
 
 def _logarithm(parameters: Parameters, part: xr.Dataset) -> Claim:
-    times, found = part["tau"].values[1:], np.log(part["u"].values[:, 1:])
-    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
-    return Claim.equal(
-        f"infinite temperature: E log|w|² stays log {parameters.order:g}",
-        float(theory.random_layers.poisson_log_order(parameters.order)), found.mean(axis=0),
-        student(LEVEL, len(found), len(times)) * error, f"Student's test of {len(found)} paths at level {LEVEL:g}",
-        origin=MARTINGALE, labels=[f"τ = {t:g}" for t in times],
-    )  # fmt: skip
+    times, rows = part["tau"].values[1:], Rows()
+    mean, error = averaged(np.log(part["u"])[:, 1:])
+    tolerance = student(LEVEL, part.sizes["path"], len(times)) * error
+    rows.add(theory.random_layers.poisson_log_order(parameters.order), mean, tolerance, [f"τ = {t:g}" for t in times])
+    statement = f"infinite temperature: E log|w|² stays log {parameters.order:g}"
+    return rows.equal(statement, _test(part.sizes["path"], "paths"), origin=MARTINGALE)
 
 
 def _order(parameters: Parameters, part: xr.Dataset) -> Claim:
-    times, found = part["tau"].values[1:], part["u"].values[:, 1:]
-    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    times, rows, h = part["tau"].values[1:], Rows(), parameters.boost
+    found, error = averaged(part["u"][:, 1:])
     mean = theory.random_layers.poisson_order_mean(parameters.order, times)
-    return Claim.equal(
-        "infinite temperature: E|w|² grows as the backward equation has it", mean, found.mean(axis=0),
-        student(LEVEL, len(found), len(times)) * error + parameters.boost * (mean - parameters.order),
-        f"Student's test of {len(found)} paths at level {LEVEL:g}; a share h = {parameters.boost:g} of the growth for "
-        "boosts of weak order 1", origin=MARTINGALE, labels=[f"τ = {t:g}" for t in times],
-    )  # fmt: skip
+    tolerance = student(LEVEL, part.sizes["path"], len(times)) * error + h * (mean - parameters.order)
+    rows.add(mean, found, tolerance, [f"τ = {t:g}" for t in times])
+    reason = f"{_test(part.sizes['path'], 'paths')}; a share h = {h:g} of the growth for boosts of weak order 1"
+    return rows.equal("infinite temperature: E|w|² grows as the backward equation has it", reason, origin=MARTINGALE)
 
 
 def departures(parameters: Parameters, part: xr.Dataset, h: float) -> np.ndarray:
@@ -164,54 +169,56 @@ def departures(parameters: Parameters, part: xr.Dataset, h: float) -> np.ndarray
     return np.asarray(np.abs(modes[:, 1:, 1] - modes[:, 1:, 0] ** 2) ** 2 / (h * taus))
 
 
+def at_zero(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard error at tau -> 0 from values (draw, ..., 2) at tau and 2 tau: the first order cancels."""
+    return averaged(2 * rows[..., 0] - rows[..., 1])
+
+
+def _zero_test(draws: int) -> str:
+    return f"{_test(draws, 'head streams')}, extrapolated from two τ to 0; shares (2τ)² and 2h"
+
+
 def _leave(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    steps, u, tau = parameters.leave_steps, parameters.order, parameters.leave_tau
-    rows = np.stack([departures(parameters, data[f"leave-{h:g}"], h) for h in steps], axis=1)
-    ends = 2 * rows[..., 0] - rows[..., 1]  # what is of first order in tau cancels
-    error = ends.std(axis=0, ddof=1) / np.sqrt(len(ends))
-    predicted = (u * (1 - u)) ** 2 / 8
+    steps, u, tau = np.array(parameters.leave_steps), parameters.order, parameters.leave_tau
+    found = np.stack([departures(parameters, data[f"leave-{h:g}"], h) for h in steps], axis=1)
+    mean, error = at_zero(found)
+    predicted, rows = (u * (1 - u)) ** 2 / 8, Rows()
+    tolerance = student(LEVEL, len(found), len(steps)) * error + predicted * (4 * tau**2 + 2 * steps)
+    rows.add(predicted, mean, tolerance, [f"h = {h:g}" for h in steps])
     x = np.log(steps) - np.mean(np.log(steps))
-    rms = np.log(np.array(steps) * rows[..., 1].mean(axis=0)) / 2
-    return Claim.equal(
+    rms = np.log(steps * found[..., 1].mean(axis=0)) / 2
+    return rows.equal(
         f"infinite temperature: layers of time h leave the Poisson kernels, E|c_2 − c_1²|²/(hτ) → {predicted:.6f}",
-        predicted, ends.mean(axis=0),
-        student(LEVEL, len(ends), len(steps)) * error + predicted * (4 * tau**2 + 2 * np.array(steps)),
-        f"Student's test of {len(ends)} head streams at level {LEVEL:g}, extrapolated from two τ to 0; "
-        "shares (2τ)² and 2h", origin=LEAVE, labels=[f"h = {h:g}" for h in steps],
+        _zero_test(len(found)),
+        origin=LEAVE,
         detail=f"power of h of the rms {x @ rms / (x @ x):.3f} (1/2 expected)",
-    )  # fmt: skip
+    )
 
 
 def _antipodal(parameters: Parameters, part: xr.Dataset) -> Claim:
-    odd, even = part["size"].values[..., ::2], part["size"].values[..., 1]
-    times = part["tau"].values
-    # a layer stretches by 1 + 2 sqrt(h) |V| b at most; its square mean grows like e^(4 tau) or slower
-    room = 64 * np.finfo(float).eps * np.exp(4 * times)[None, :, None] * np.ones_like(odd)
-    return Claim.equal(
+    odd, even, rows = part["size"].values[..., ::2], part["size"].values[..., 1], Rows()
+    for frame, tau in enumerate(part["tau"].values):
+        # a layer stretches by 1 + 2 sqrt(h) |V| b at most; its square mean grows like e^(4 tau) or slower
+        labels = [f"path {path}, τ = {tau:g}, mode {mode}" for path in range(len(odd)) for mode in (1, 3)]
+        rows.add(0.0, odd[:, frame], 64 * EPS * np.exp(4 * tau), labels)
+    return rows.equal(
         f"uniform start, b = {max(parameters.uniform_b):g}: odd modes are 0 on every path, so there is no consensus",
-        0.0, odd, room, "rounding of 64 labels, 64 eps, growing like e^(4τ) at most", origin=UNIFORM,
-        labels=lambda at: f"path {at[0]}, τ = {times[at[1]]:g}, mode {2 * at[2] + 1}",
+        "rounding of 64 labels, 64 eps, growing like e^(4τ) at most",
+        origin=UNIFORM,
         detail=f"largest {odd.max():.1e}; meanwhile |c_2| has grown to {even[:, -1].mean():.2f} in the mean",
-    )  # fmt: skip
+    )
 
 
 def _power(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    predicted, measured, room, labels = [], [], [], []
-    tau = parameters.uniform_h * np.round(2 * parameters.uniform_tau / parameters.uniform_h) / 2
+    h, rows = parameters.uniform_h, Rows()
+    tau = h * np.round(2 * parameters.uniform_tau / h) / 2
     for b in parameters.uniform_b:
-        rows = data[f"uniform-{b:g}"]["power"].values / (tau * np.array([1.0, 2.0]))
-        ends = 2 * rows[:, 0] - rows[:, 1]
-        value = theory.random_layers.uniform_start_power(2, b)
-        error = student(LEVEL, len(ends), len(parameters.uniform_b)) * ends.std(ddof=1) / np.sqrt(len(ends))
-        predicted.append(value)
-        measured.append(ends.mean())
-        room.append(error + value * (4 * tau**2 + 2 * parameters.uniform_h))
-        labels.append(f"b = {b:g}, before extrapolation {rows[:, 0].mean():.4f} and {rows[:, 1].mean():.4f}")
-    return Claim.equal(
-        "uniform start: E|c_2|²/τ at τ → 0", predicted, measured, room,
-        f"Student's test of {parameters.uniform_heads} head streams at level {LEVEL:g}, extrapolated from two τ to 0; "
-        "shares (2τ)² and 2h", origin=UNIFORM, labels=labels,
-    )  # fmt: skip
+        found = data[f"uniform-{b:g}"]["power"].values / (tau * np.array([1.0, 2.0]))
+        mean, error = at_zero(found)
+        value, before = theory.random_layers.uniform_start_power(2, b), found.mean(axis=0)
+        allowed = student(LEVEL, len(found), len(parameters.uniform_b)) * error + value * (4 * tau**2 + 2 * h)
+        rows.add(value, mean, allowed, f"b = {b:g}, before extrapolation {before[0]:.4f} and {before[1]:.4f}")
+    return rows.equal("uniform start: E|c_2|²/τ at τ → 0", _zero_test(parameters.uniform_heads), origin=UNIFORM)
 
 
 def average(tau: np.ndarray, d: int, h: float) -> np.ndarray:
@@ -220,13 +227,12 @@ def average(tau: np.ndarray, d: int, h: float) -> np.ndarray:
 
 
 def _average(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    times, h = np.array(parameters.mean_times), parameters.mean_h
-    rows = np.stack([data[f"single-{d}"]["overlap"].values for d in parameters.dims], axis=1)
-    error = rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
-    predicted = np.stack([average(times, d, h) for d in parameters.dims])
-    return Claim.equal(
-        "average over heads: E<x(τ), x(0)> of one token decays like e^(-(d-1)τ/(2d))", predicted, rows.mean(axis=0),
-        student(LEVEL, len(rows), rows[0].size) * error + predicted * h * h * times,
-        f"Student's test of {len(rows)} tokens at level {LEVEL:g}; first order in h = {h:g} is in the prediction, "
-        "h² is not", origin=AVERAGE, labels=lambda at: f"d = {parameters.dims[at[0]]}, τ = {times[at[1]]:g}",
-    )  # fmt: skip
+    times, h, rows = np.array(parameters.mean_times), parameters.mean_h, Rows()
+    for d in parameters.dims:
+        mean, error = averaged(data[f"single-{d}"]["overlap"])
+        predicted = average(times, d, h)
+        allowed = student(LEVEL, parameters.tokens, len(parameters.dims) * len(times)) * error
+        rows.add(predicted, mean, allowed + predicted * h * h * times, [f"d = {d}, τ = {t:g}" for t in times])
+    reason = f"{_test(parameters.tokens, 'tokens')}; first order in h = {h:g} is in the prediction, h² is not"
+    statement = "average over heads: E<x(τ), x(0)> of one token decays like e^(-(d-1)τ/(2d))"
+    return rows.equal(statement, reason, origin=AVERAGE)

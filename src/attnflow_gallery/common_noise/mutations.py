@@ -6,7 +6,7 @@ import numpy as np
 
 from attnflow import random_layers
 from attnflow.axes import Along
-from attnflow.experiments import Mutation, Salted, altered, scaled
+from attnflow.experiments import Mutation, Salted, altered, result, scaled
 from attnflow_gallery.common_noise import simulate
 
 
@@ -47,6 +47,11 @@ def moved(seeds: Along) -> Along:
     return Along("seed", tuple(int(one) + 500_000 for one in seeds.values))
 
 
+def leaning(angle: np.ndarray) -> np.ndarray:
+    """The uniform density and a little more on one side."""
+    return 1 + 0.001 * np.cos(angle)
+
+
 def evenly(original: Any) -> Any:
     """Tokens at the quantiles of the density in place of iid ones."""
 
@@ -59,8 +64,7 @@ def evenly(original: Any) -> Any:
 
 
 MUTATIONS = (
-    Mutation("tokens have other heads than the density", simulate, "token_streams",
-             lambda original: lambda parameters: moved(original(parameters))),
+    Mutation("tokens have other heads than the density", simulate, "token_streams", result(moved)),
     Mutation("the other heads are the same", simulate, "others", lambda original: lambda values: values),
     Mutation("tokens at quantiles in place of iid tokens", simulate, "iid", evenly),
     Mutation("40 % fewer tokens", simulate, "iid", altered("n", lambda n: int(0.6 * n))),
@@ -70,6 +74,5 @@ MUTATIONS = (
     Mutation("infinite temperature: weights kept for two layers", simulate, "hot", scaled("step", 2.0)),
     Mutation("logit scale half as large", simulate, "random_attention", scaled("logit_scale", 0.5)),
     Mutation("60 % more layers", simulate, "ends", scaled("tau", 1.6)),
-    Mutation("a start with a little more on one side", simulate, "flat",
-             lambda original: lambda angle: 1 + 0.001 * np.cos(angle)),
-)  # fmt: skip
+    Mutation("a start with a little more on one side", simulate, "flat", lambda original: leaning),
+)

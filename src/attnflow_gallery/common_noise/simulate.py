@@ -61,25 +61,37 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    heads=240, sizes=(64, 256), waves=4, labels=32, paths=4, points=64, replicas=8000, order_times=(1.0,),
-    leave_steps=(0.04, 0.01), leave_heads=4000, uniform_b=(4.0,), uniform_heads=3000, uniform_h=0.008,
-    long_heads=8, long_tau=2.0, dims=(2,), mean_times=(1.0,), tokens=4000,
-)  # fmt: skip
+    heads=240,
+    sizes=(64, 256),
+    waves=4,
+    labels=32,
+    paths=4,
+    points=64,
+    replicas=8000,
+    order_times=(1.0,),
+    leave_steps=(0.04, 0.01),
+    leave_heads=4000,
+    uniform_b=(4.0,),
+    uniform_heads=3000,
+    uniform_h=0.008,
+    long_heads=8,
+    long_tau=2.0,
+    dims=(2,),
+    mean_times=(1.0,),
+    tokens=4000,
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """All parts; they do not depend on one another."""
-    work: dict[str, Any] = {"density": density, "kernel": kernel, "order": order}
-    work |= {f"tokens-{n}": functools.partial(tokens, n) for n in parameters.sizes}
-    work |= {f"leave-{h:g}": functools.partial(leave, h) for h in parameters.leave_steps}
-    work |= {f"uniform-{b:g}": functools.partial(uniform, b) for b in parameters.uniform_b}
-    work["long"] = long
-    work |= {f"single-{d}": functools.partial(single, d) for d in parameters.dims}
-    data = {}
-    for k, (name, make) in enumerate(work.items()):
-        study.progress(name, k / len(work))
-        data[name] = study.part(name, functools.partial(make, parameters))
-    return data
+    return study.parts(
+        {name: (make, parameters) for name, make in (("density", density), ("kernel", kernel), ("order", order))}
+        | {f"tokens-{n}": (tokens, n, parameters) for n in parameters.sizes}
+        | {f"leave-{h:g}": (leave, h, parameters) for h in parameters.leave_steps}
+        | {f"uniform-{b:g}": (uniform, b, parameters) for b in parameters.uniform_b}
+        | {"long": (long, parameters)}
+        | {f"single-{d}": (single, d, parameters) for d in parameters.dims}
+    )
 
 
 def streams(parameters: Parameters, first: int, count: int) -> Along:
@@ -112,27 +124,22 @@ def nudged(angle: np.ndarray, w: float, degree: int, turned: bool, size: float) 
 
 
 def density(parameters: Parameters) -> xr.Dataset:
-    """c_1 of the density given each head stream, that of another stream, and how the waves of the start change it."""
+    """c_1 of the density given each head stream, c_1 given another stream, and how waves of the start change c_1."""
     step, until = ends(parameters.tau, parameters.h)
     field = random_attention(2, parameters.b, step=step, seed=streams(parameters, 0, parameters.heads))
     w = float(np.sqrt(parameters.order))
 
     def first(degree: int, turned: bool, size: float) -> np.ndarray:
         start = functools.partial(nudged, w=w, degree=degree, turned=turned, size=size)
-        return conditional_density(start, field, until, step=step, labels=parameters.labels).fourier(1)[:, -1, 1]
+        return conditional_density(field, start, until, step=step, labels=parameters.labels).fourier(1)[:, -1, 1]
 
     base = first(1, False, 0.0)
-    slopes = [
-        [(first(degree, turned, NUDGE) - base) / NUDGE for turned in (False, True)]
+    power = [
+        sum(np.abs((first(degree, turned, NUDGE) - base) / NUDGE) ** 2 for turned in (False, True))
         for degree in range(1, parameters.waves + 1)
     ]
-    return xr.Dataset(
-        {
-            "mean": (("seed", "part"), _parts(base)),
-            "other": (("seed", "part"), _parts(others(base))),
-            "power": (("wave", "seed"), np.sum(np.abs(np.array(slopes)) ** 2, axis=1)),
-        }
-    )
+    means = {name: (("seed", "part"), _parts(c)) for name, c in (("mean", base), ("other", others(base)))}
+    return xr.Dataset(means | {"power": (("wave", "seed"), np.array(power))})
 
 
 def others(values: np.ndarray) -> np.ndarray:
@@ -160,9 +167,8 @@ def kernel(parameters: Parameters) -> xr.Dataset:
     w, count = float(np.sqrt(parameters.order)), parameters.points
     start = _parts(wave(2 * np.pi * (np.arange(count) + 0.5) / count, -w))
     until = parameters.order_times[-1]
-    path = poisson_path(
-        (w, 0.0), until, parameters.boost, seed=parameters.seed(1), replicas=parameters.paths, save=4, points=start
-    )
+    seed, paths = parameters.seed(1), parameters.paths
+    path = poisson_path((w, 0.0), until, parameters.boost, seed=seed, replicas=paths, save=4, points=start)
     assert path.points is not None
     return xr.Dataset(
         {
@@ -177,11 +183,9 @@ def kernel(parameters: Parameters) -> xr.Dataset:
 
 def order(parameters: Parameters) -> xr.Dataset:
     """u = |w|^2 along independent paths."""
-    times = (0.0, *parameters.order_times)
-    path = poisson_path(
-        (float(np.sqrt(parameters.order)), 0.0), times[-1], parameters.boost, seed=parameters.seed(2),
-        replicas=parameters.replicas, save=times,
-    )  # fmt: skip
+    times, w = (0.0, *parameters.order_times), float(np.sqrt(parameters.order))
+    seed, paths = parameters.seed(2), parameters.replicas
+    path = poisson_path((w, 0.0), times[-1], parameters.boost, seed=seed, replicas=paths, save=times)
     return xr.Dataset({"u": (("path", "tau"), np.sum(path.w**2, axis=-1))}, {"tau": path.tau})
 
 
@@ -190,7 +194,7 @@ def leave(h: float, parameters: Parameters) -> xr.Dataset:
     step, until = ends(2 * parameters.leave_tau, h)
     seeds = streams(parameters, 100_000 + round(1e6 * h), parameters.leave_heads)
     start = PoissonKernel((float(np.sqrt(parameters.order)), 0.0))
-    path = conditional_density(start, hot(step, seeds), until, step=step, labels=32, save=2)
+    path = conditional_density(hot(step, seeds), start, until, step=step, labels=32, save=2)
     return xr.Dataset({"modes": (("seed", "frame", "mode", "part"), _parts(path.fourier(2)[..., 1:]))})
 
 
@@ -203,7 +207,7 @@ def uniform(b: float, parameters: Parameters) -> xr.Dataset:
     """|c_2|^2 of densities that start uniform, after a short time and after twice of it."""
     step, until = ends(2 * parameters.uniform_tau, parameters.uniform_h)
     field = random_attention(2, b, step=step, seed=streams(parameters, 200_000, parameters.uniform_heads))
-    modes = conditional_density(flat, field, until, step=step, labels=32, save=2).fourier(2)[:, 1:, 2]
+    modes = conditional_density(field, flat, until, step=step, labels=32, save=2).fourier(2)[:, 1:, 2]
     return xr.Dataset({"power": (("seed", "frame"), np.abs(modes) ** 2)})
 
 
@@ -212,7 +216,7 @@ def long(parameters: Parameters) -> xr.Dataset:
     step, until = ends(parameters.long_tau, 0.02)
     seeds = streams(parameters, 300_000, parameters.long_heads)
     field = random_attention(2, max(parameters.uniform_b), step=step, seed=seeds)
-    path = conditional_density(flat, field, until, step=step, labels=64, save=20)
+    path = conditional_density(field, flat, until, step=step, labels=64, save=20)
     modes = np.abs(path.fourier(4)[..., 1:])
     return xr.Dataset({"size": (("seed", "tau", "mode"), modes)}, {"tau": step * path.times, "mode": np.arange(1, 5)})
 

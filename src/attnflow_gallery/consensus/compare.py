@@ -7,7 +7,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import counted, share_of
+from attnflow.experiments.kit import EPS, Rows, counted, share_of
 from attnflow_gallery.consensus.simulate import FINE, SPAN, TOGETHER, Parameters
 
 THRESHOLD = -2 / 3
@@ -77,15 +77,19 @@ def simulated_rates(part: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
     """
     first, then = float(part["before"]), part["after"].values
     rates = np.log(then / first) / SPAN
-    rounding = 8 * np.finfo(float).eps / np.minimum(first, then) / SPAN
+    rounding = 8 * EPS / np.minimum(first, then) / SPAN
     return rates, np.abs(rates) ** 5 * FINE**4 / 60 + np.maximum(first, then) + rounding
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """Consensus, Wendel and the threshold -2/3; then hemispheres, the ring, and clusters that stay apart."""
-    made = [_all_together(parameters, data, d) for d in parameters.dims]
-    return [*made, _wendel(parameters, data["hemisphere"]), *_ring(parameters, data["ring"]),
-            _in_hemispheres(parameters, data), *_apart(parameters, data)]  # fmt: skip
+    return [
+        *(_all_together(parameters, data, d) for d in parameters.dims),
+        _wendel(parameters, data["hemisphere"]),
+        *_ring(parameters, data["ring"]),
+        _in_hemispheres(parameters, data),
+        *_apart(parameters, data),
+    ]
 
 
 def _all_together(parameters: Parameters, data: dict[str, xr.Dataset], d: int) -> Claim:
@@ -99,48 +103,44 @@ def _all_together(parameters: Parameters, data: dict[str, xr.Dataset], d: int) -
         late = np.max(times, where=np.isfinite(times), initial=-np.inf)
         ended = f"{share_of(times < np.inf)}, the last at e^{late:.0f}"
         words += f"; SA in log time, β = {_list(parameters.large_betas)}: {ended}"
-    return Claim.true(
-        f"{parameters.n} iid tokens on S^{d - 1}: every draw reaches consensus for every β ≥ 0 tried", holds, words,
-        f"overlaps within {TOGETHER:g} of 1 at t = {parameters.until:g}; exact binomial bound",
-        origin=published("polyanskiy2025synchronization" if d == 2 else "criscitiello2024synchronization"),
-    )  # fmt: skip
+    statement = f"{parameters.n} iid tokens on S^{d - 1}: every draw reaches consensus for every β ≥ 0 tried"
+    reason = f"overlaps within {TOGETHER:g} of 1 at t = {parameters.until:g}; exact binomial bound"
+    origin = published("polyanskiy2025synchronization" if d == 2 else "criscitiello2024synchronization")
+    return Claim.true(statement, holds, words, reason, origin=origin)
 
 
 def _wendel(parameters: Parameters, seen: xr.Dataset) -> Claim:
-    n, d, draws = seen["n"].values, seen["d"].values, parameters.hemisphere_draws
+    n, d, draws, rows = seen["n"].values, seen["d"].values, parameters.hemisphere_draws, Rows()
     wendel = theory.landscape.hemisphere_probability(n[:, None], d[None, :])
-    return Claim.equal(
-        "share of draws in an open hemisphere", wendel, seen["hits"].values / draws,
-        ERRORS * np.sqrt(wendel * (1 - wendel) / draws) + 1 / draws,
-        f"{ERRORS:g} standard errors of {draws} draws, and one draw", origin=published("wendel1962problem"),
-        labels=lambda at: f"{n[at[0]]} tokens on S^{d[at[1]] - 1}",
-    )  # fmt: skip
+    tolerance = ERRORS * np.sqrt(wendel * (1 - wendel) / draws) + 1 / draws
+    labels = [f"{count} tokens on S^{dim - 1}" for count in n for dim in d]
+    rows.add(wendel, seen["hits"] / draws, tolerance, labels)
+    reason = f"{ERRORS:g} standard errors of {draws} draws, and one draw"
+    return rows.equal("share of draws in an open hemisphere", reason, origin=published("wendel1962problem"))
 
 
 def _ring(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
-    betas, models = part["beta"].values, parameters.models
-    predicted = np.array([theory.landscape.ring_growth_rates(betas, 3, 1, model=model) for model in models])
-    rates, allowed = simulated_rates(part)
+    betas, linear, moving = part["beta"].values, Rows(), Rows()
     names = [f"β = {beta:g}" for beta in betas]
+    for model in parameters.models:
+        predicted, tolerance = (
+            theory.landscape.ring_growth_rates(betas, 3, 1, model=model),
+            part[f"tolerance_{model}"].values,
+        )
+        for mode in part[f"rate_{model}"].transpose("mode", "beta").values:
+            linear.add(predicted, mode, tolerance, [f"{model}, {name}" for name in names])
+    moving.add(theory.landscape.ring_growth_rates(betas, 3, 1), *simulated_rates(part), names)
+    # the slope of the sum of the three eigenvalues is above 1 there
+    room, source = 3 * float(part["tolerance_SA"].max()), published("polyanskiy2025synchronization")
+    where = "SA: the β at which three equal clusters at 120 degrees become stable"
+    slope = "rounding of three eigenvalues, over the slope of their sum in β"
+    matrix = "rounding of a matrix and its eigenvalues"
+    scheme = "order 4 of the scheme; size of the displacement; rounding"
     return [
-        # the slope of the sum of the three eigenvalues is above 1 there
-        Claim.equal(
-            "SA: the β at which three equal clusters at 120 degrees become stable", THRESHOLD, part.attrs["zero"],
-            3 * float(part["tolerance_SA"].max()), "rounding of three eigenvalues, over the slope of their sum in β",
-            origin=published("polyanskiy2025synchronization"),
-        ),
-        Claim.equal(
-            "ring of three: eigenvalues of the linearised flow", predicted[:, :, None],
-            [part[f"rate_{model}"].values for model in models],
-            [part[f"tolerance_{model}"].values[:, None] for model in models],
-            "rounding of a matrix and its eigenvalues", origin=RING,
-            labels=lambda at: f"{models[at[0]]}, {names[at[1]]}",
-        ),
-        Claim.equal(
-            "SA: growth rate of a displaced ring of three", theory.landscape.ring_growth_rates(betas, 3, 1), rates,
-            allowed, "order 4 of the scheme; size of the displacement; rounding", origin=RING, labels=names,
-        ),
-    ]  # fmt: skip
+        Claim.equal(where, THRESHOLD, part.attrs["zero"], room, slope, origin=source),
+        linear.equal("ring of three: eigenvalues of the linearised flow", matrix, origin=RING),
+        moving.equal("SA: growth rate of a displaced ring of three", scheme, origin=RING),
+    ]
 
 
 def _in_hemispheres(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -148,32 +148,32 @@ def _in_hemispheres(parameters: Parameters, data: dict[str, xr.Dataset]) -> Clai
     met = [np.isfinite(part["met"].values[:, part["inside"].values]).ravel() for part in parts]
     circles = [data[f"circle-{n}"] for n in parameters.circle_counts]
     met += [together(part)[:, part["inside"].values].ravel() for part in circles]
-    every = np.concatenate(met)
-    return Claim.true(
-        "every draw that starts in an open hemisphere reaches consensus, for β of either sign",
-        bool(every.size and every.all()), share_of(every), "counted; poles by least squares",
-        origin=consequence("In a hemisphere consensus is certain"),
-    )  # fmt: skip
+    every, origin = np.concatenate(met), consequence("In a hemisphere consensus is certain")
+    statement = "every draw that starts in an open hemisphere reaches consensus, for β of either sign"
+    holds = bool(every.size and every.all())
+    return Claim.true(statement, holds, share_of(every), "counted; poles by least squares", origin=origin)
 
 
 def _apart(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
-    cases = [(n, k, beta) for n in parameters.circle_counts for k, beta in enumerate(parameters.betas_of(n))]
-    lost = {(n, beta): int(np.sum(~together(data[f"circle-{n}"])[k])) for n, k, beta in cases}
-    errors = [[error_of_end(x, beta) for x in data[f"circle-{n}"]["angle"].values[k]] for n, k, beta in cases]
-    seen = [f"{count} at n = {n}, β = {beta:g}" for (n, beta), count in lost.items() if count]
+    right, seen, others, rows = True, [], 0, Rows()
+    for n in parameters.circle_counts:
+        part = data[f"circle-{n}"]
+        for beta, angles, met in zip(parameters.betas_of(n), part["angle"].values, together(part), strict=True):
+            lost = int(np.sum(~met))
+            right &= (lost > 0) == stays_apart(n, beta)
+            others += lost == 0
+            seen += [f"{lost} at n = {n}, β = {beta:g}"] if lost else []
+            rows.add(0.0, [error_of_end(x, beta) for x in angles], APART, f"n = {n}, β = {beta:g}")
+    found = f"of {parameters.circle_draws} draws stay apart: {', '.join(seen)}; none in {others} other cases"
+    statement = "circle: draws stay apart where three clusters have a stable equilibrium, and nowhere else"
     return [
-        Claim.true(
-            "circle: draws stay apart where three clusters have a stable equilibrium, and nowhere else",
-            all((count > 0) == stays_apart(n, beta) for (n, beta), count in lost.items()),
-            f"of {parameters.circle_draws} draws stay apart: {', '.join(seen)}; none in {len(lost) - len(seen)} other "
-            "cases", "counted", origin=CIRCLE,
+        Claim.true(statement, right, found, "counted", origin=CIRCLE),
+        rows.at_most(
+            "circle: angles of clusters that stay apart minus those of the stable equilibrium",
+            f"the angle below which tokens are one cluster, at t = {parameters.circle_until:g}",
+            origin=CIRCLE,
         ),
-        Claim.at_most(
-            "circle: angles of clusters that stay apart minus those of the stable equilibrium", 0.0, errors, APART,
-            f"the angle below which tokens are one cluster, at t = {parameters.circle_until:g}", origin=CIRCLE,
-            labels=lambda at: f"n = {cases[at[0]][0]}, β = {cases[at[0]][2]:g}",
-        ),
-    ]  # fmt: skip
+    ]
 
 
 def _list(values: tuple[float, ...]) -> str:

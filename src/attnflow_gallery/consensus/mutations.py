@@ -1,6 +1,5 @@
 """Ways to break the simulation."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,8 @@ from attnflow.tokens import Tokens
 from attnflow_gallery.consensus import simulate
 
 
-def _beta(factor: float) -> Callable[[Any], Any]:
-    def change(beta: Any) -> Any:
-        return beta.map(lambda values: factor * values) if isinstance(beta, Along) else factor * beta
-
-    return altered("beta", change)
+def _beta(factor: float) -> Any:
+    return altered("beta", lambda beta: beta.map(lambda b: factor * b) if isinstance(beta, Along) else factor * beta)
 
 
 def _leaning(tokens: Tokens) -> Tokens:
@@ -35,7 +31,7 @@ MUTATIONS = (
     Mutation("beta 0.01 % larger", simulate, "Attention", _beta(1.0001)),
     Mutation("beta 2 % larger", simulate, "Attention", _beta(1.02)),
     Mutation("beta 20 % larger", simulate, "Attention", _beta(1.2)),
-    Mutation("a tenth of the time", simulate, "advance", scaled("t1", 0.1)),
+    Mutation("a tenth of the time", simulate, "solve", scaled("until", 0.1)),
     Mutation("iid tokens lean to one side", simulate, "uniform", result(_leaning)),
     Mutation("iid tokens at two antipodal points", simulate, "uniform", result(_two_points)),
     Mutation("time step 15 times as large", simulate, "Fixed", scaled("step", 15.0)),

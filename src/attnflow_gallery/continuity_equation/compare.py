@@ -5,7 +5,7 @@ import xarray as xr
 from scipy.stats import norm
 
 from attnflow.experiments import NUMERICS, Claim, consequence, published
-from attnflow.experiments.kit import sampling_noise
+from attnflow.experiments.kit import Rows, sampling_noise
 from attnflow.meanfield import AbstractBasis, CircleBasis, SphereBasis
 from attnflow_gallery.continuity_equation.simulate import BUMPS, LOW, Parameters
 
@@ -19,10 +19,8 @@ LEVEL = 1e-4
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """Tokens as a solution, iid tokens, quiet tokens; finite volumes; clusters."""
     parts = [part for part in data.values() if "deviation" in part]
-    return [
-        _solution(parts), _iid(parts), _quiet(parts), _order(parameters, data["cells"]),
-        *_clusters(parameters, data["clusters"]),
-    ]  # fmt: skip
+    tokens = [_solution(parts), _iid(parts), _quiet(parts)]
+    return [*tokens, _order(parameters, data["cells"]), *_clusters(parameters, data["clusters"])]
 
 
 def labels(space: str) -> list[str]:
@@ -49,42 +47,35 @@ def _late(part: xr.Dataset, name: str, kind: str | None = None) -> np.ndarray:
 
 
 def _solution(parts: list[xr.Dataset]) -> Claim:
-    predicted, measured, slack, names = [], [], [], []
+    rows = Rows()
     for part in parts:
+        room = float(part["step"]) + 5 * float(part["cut"]) / np.sqrt(part.attrs["n"])
         for kind in part["tokens"].values:
-            predicted.append(_late(part, "predicted", kind))
-            measured.append(_late(part, "measured", kind))
-            room = float(part["step"]) + 5 * float(part["cut"]) / np.sqrt(part.attrs["n"])
-            slack.append(np.full(len(predicted[-1]), room))
-            names += [f"{kind} tokens, {name}" for name in _rows(part)]
-    return Claim.equal(
-        "the measure of n tokens solves the continuity equation: harmonics and energy", np.concatenate(predicted),
-        np.concatenate(measured), np.concatenate(slack),
-        "the change on doubling the steps; 5 standard errors of the degrees beyond the basis", origin=LIMIT,
-        labels=names,
-    )  # fmt: skip
+            names = [f"{kind} tokens, {name}" for name in _rows(part)]
+            rows.add(_late(part, "predicted", kind), _late(part, "measured", kind), room, names)
+    words = "the measure of n tokens solves the continuity equation: harmonics and energy"
+    reason = "the change on doubling the steps; 5 standard errors of the degrees beyond the basis"
+    return rows.equal(words, reason, origin=LIMIT)
 
 
 def _iid(parts: list[xr.Dataset]) -> Claim:
-    error = [_late(part, "deviation") / np.sqrt(part.attrs["n"]) for part in parts]
-    count = sum(map(len, error))
-    allowed = float(norm.isf(LEVEL / (2 * count)))
-    return Claim.equal(
-        "iid tokens miss harmonics and energy of the density by the standard error that the flow carries, times z", 0.0,
-        np.concatenate([_late(part, "measured", "iid") - _late(part, "density") for part in parts]),
-        allowed * np.concatenate(error), f"z for level {LEVEL:g} of all observables together", origin=NOISE,
-        labels=[name for part in parts for name in _rows(part)], detail=f"z = {allowed:.2f}",
-    )  # fmt: skip
+    rows = Rows()
+    z = float(norm.isf(LEVEL / (2 * sum(part["deviation"][1:].size for part in parts))))
+    for part in parts:
+        error = _late(part, "deviation") / np.sqrt(part.attrs["n"])
+        rows.add(0.0, _late(part, "measured", "iid") - _late(part, "density"), z * error, _rows(part))
+    words = "iid tokens miss harmonics and energy of the density by the standard error that the flow carries, times z"
+    reason = f"z for level {LEVEL:g} of all observables together"
+    return rows.equal(words, reason, origin=NOISE, detail=f"z = {z:.2f}")
 
 
 def _quiet(parts: list[xr.Dataset]) -> Claim:
-    on_circle = [part for part in parts if part.attrs["space"] == "circle"]
-    return Claim.equal(
-        "quiet tokens on the circle have the harmonics and the energy of the density", 0.0,
-        np.concatenate([_late(part, "measured", "quiet") - _late(part, "density") for part in on_circle]),
-        np.concatenate([np.full(len(_late(part, "density")), float(part["step"])) for part in on_circle]),
-        "the change on doubling the steps", origin=QUIET, labels=[name for part in on_circle for name in _rows(part)],
-    )  # fmt: skip
+    rows = Rows()
+    for part in parts:
+        if part.attrs["space"] == "circle":
+            rows.add(0.0, _late(part, "measured", "quiet") - _late(part, "density"), part["step"], _rows(part))
+    words = "quiet tokens on the circle have the harmonics and the energy of the density"
+    return rows.equal(words, "the change on doubling the steps", origin=QUIET)
 
 
 def _order(parameters: Parameters, part: xr.Dataset) -> Claim:
@@ -92,34 +83,39 @@ def _order(parameters: Parameters, part: xr.Dataset) -> Claim:
 
     There the second-order error has another constant, which depends on where in its cell the extremum lies.
     """
-    counts, error = part["count"].values, part["error"].values
-    orders = np.log(error[:, :-1] / error[:, 1:]) / np.log(counts[1:] / counts[:-1])
+    counts, error, rows = part["count"].values, part["error"].values, Rows()
     extrema = 2 * len(BUMPS["circle"][0])
-    return Claim.equal(
-        "finite volumes on the circle approach the harmonics at second order in L¹", 2.0, orders[:, -1],
-        2 * np.abs(orders[:, -1] - orders[:, -2]) + np.log2(1 + 3 * extrema / counts[-2]),
-        "twice the change of the order since coarser cells; three cells about each extremum", origin=NUMERICS,
-        labels=list(parameters.circle), detail=f"{counts[-2]} to {counts[-1]} cells, errors down to {error.min():.1e}",
-    )  # fmt: skip
+    for model, orders in zip(parameters.circle, np.log(error[:, :-1] / error[:, 1:]), strict=True):
+        last = (orders / np.log(counts[1:] / counts[:-1]))[-2:]
+        rows.add(2.0, last[1], 2 * abs(last[1] - last[0]) + np.log2(1 + 3 * extrema / counts[-2]), model)
+    return rows.equal(
+        "finite volumes on the circle approach the harmonics at second order in L¹",
+        "twice the change of the order since coarser cells; three cells about each extremum",
+        origin=NUMERICS,
+        detail=f"{counts[-2]} to {counts[-1]} cells, errors down to {error.min():.1e}",
+    )
 
 
 def _clusters(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
-    masses, angles, ways = part["masses"], part["angles"], ["tokens alone", "cells"]
-    own = np.array([1 / float(part["tokens"]), float(part["border"]) / max(parameters.cells) + float(part["left"])])
-    first = float(part["border"]) / part.sizes["angle"]
-    heavy, mine = masses.sel(way=ways).values, masses.sel(way="handed over").values
-    turn = np.angle(np.exp(1j * (angles.sel(way="cells") - angles.sel(way="handed over")).values))
+    mine, masses, places = part.sel(way="handed over"), Rows(), Rows()
+    border, left = float(part["border"]), float(part["left"])
+    own = {"tokens alone": 1 / float(part["tokens"]), "cells": border / max(parameters.cells) + left}
+    names = [f"cluster {k + 1}" for k in range(part.sizes["cluster"])]
+    for way, least in own.items():
+        allowed = 2 * (border / part.sizes["angle"] + least)
+        masses.add(mine["masses"], part["masses"].sel(way=way), allowed, [f"{way}, {name}" for name in names])
+    turn = np.angle(np.exp(1j * (part["angles"].sel(way="cells") - mine["angles"]).values))
+    places.add(0.0, turn, 2 * np.pi / max(parameters.cells), names)
     return [
-        Claim.equal(
+        masses.equal(
             f"clusters at t = {parameters.end:g}: masses by harmonics, then tokens, as by tokens alone and by cells",
-            np.broadcast_to(mine, heavy.shape), heavy, 2 * (first + own)[:, None],
-            "one token, or cell, of the start at each end of a basin; what is left between clusters", origin=NUMERICS,
-            labels=lambda at: f"{ways[at[0]]}, cluster {at[1] + 1}",
+            "one token, or cell, of the start at each end of a basin; what is left between clusters",
+            origin=NUMERICS,
             detail="numbers of clusters: " + ", ".join(str(k) for k in part["count"].values),
         ),
-        Claim.equal(
-            f"clusters at t = {parameters.end:g}: places by harmonics, then tokens, as by cells", 0.0, turn,
-            2 * np.pi / max(parameters.cells), "places in finite volumes are good to a cell", origin=NUMERICS,
-            labels=lambda at: f"cluster {at[0] + 1}",
+        places.equal(
+            f"clusters at t = {parameters.end:g}: places by harmonics, then tokens, as by cells",
+            "places in finite volumes are good to a cell",
+            origin=NUMERICS,
         ),
-    ]  # fmt: skip
+    ]

@@ -40,22 +40,20 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
             maps = _draw_maps(fig, rows[1], spheres[0])
             panel(maps[0], "c", f"{spheres[0].attrs['model']}, $S^2$: density and iid tokens")
         spaces = ["circle", "sphere"] if spheres else ["circle"]
+        letters = iter("def" if spheres else "cd")
         for k, space in enumerate(spaces):
             axes = fig.add_subplot(bottom[k])
-            panel(axes, ("de" if spheres else "c")[k], f"tokens $-$ density, {PLACES[space]}")
+            panel(axes, next(letters), f"tokens $-$ density, {PLACES[space]}")
             _draw_missed(axes, [part for part in parts.values() if part.attrs["space"] == space])
         axes = fig.add_subplot(bottom[len(spaces)])
-        panel(axes, "f" if spheres else "d", "finite volumes $-$ harmonics")
+        panel(axes, next(letters), "finite volumes $-$ harmonics")
         _draw_orders(axes, data["cells"])
         return fig
 
 
 def _draw_history(fig: Any, axes: Any, part: xr.Dataset) -> None:
-    values = np.log10(np.maximum(part["cells"].values, 1e-3))
-    tones = axes.pcolormesh(
-        part["cell"].values, part["time"].values, values, cmap=TONES, vmin=-2, vmax=2, shading="nearest",
-        rasterized=True,
-    )  # fmt: skip
+    density = part["cell"].values, part["time"].values, np.log10(np.maximum(part["cells"].values, 1e-3))
+    tones = axes.pcolormesh(*density, cmap=TONES, vmin=-2, vmax=2, shading="nearest", rasterized=True)
     lost, end = float(part["lost"]), float(part["time"][-1])
     axes.axhline(lost, color="white", lw=1.2)
     axes.text(0.08, lost + 0.12, "tokens take over", color="white", fontsize=8, va="bottom")
@@ -77,16 +75,11 @@ def _draw_profiles(axes: Any, part: xr.Dataset) -> None:
     highest = float(counts.max())
     shift = 0.6 * highest
     for k in reversed(range(len(counts))):
-        low = k * shift
-        axes.fill_between(
-            np.repeat(edges, 2)[1:-1], low, low + np.repeat(counts[k], 2), color="#c9c9c9", lw=0,
-            label="iid tokens" if k == 0 else None,
-        )  # fmt: skip
-        axes.plot(theta, low + curves[k], color=COLOURS[0], lw=1.2, label="density" if k == 0 else None)
-        axes.annotate(
-            f"$t = {float(part['time'][k]):g}$", (2 * np.pi, low), (3, 2), textcoords="offset points", fontsize=8,
-            annotation_clip=False,
-        )  # fmt: skip
+        low, words = k * shift, ("iid tokens", "density") if k == 0 else (None, None)
+        axes.stairs(low + counts[k], edges, baseline=low, fill=True, color="#c9c9c9", lw=0, label=words[0])
+        axes.plot(theta, low + curves[k], color=COLOURS[0], lw=1.2, label=words[1])
+        beside = {"textcoords": "offset points", "fontsize": 8, "annotation_clip": False}
+        axes.annotate(f"$t = {float(part['time'][k]):g}$", (2 * np.pi, low), (3, 2), **beside)
     _angles(axes)
     axes.set(ylim=(0, shift * (len(counts) - 1) + 1.05 * highest), yticks=[], ylabel=r"density $\rho$ (shifted)")
     axes.legend(loc="upper right")
@@ -109,10 +102,8 @@ def _draw_maps(fig: Any, row: Any, part: xr.Dataset) -> list[Any]:
         values = np.log10(np.maximum(basis.evaluate(part["coefficients"].values[k], x), 1e-3))
         tones = axes.pcolormesh(lon, lat, values, cmap=TONES, vmin=-1, vmax=1, shading="gouraud", rasterized=True)
         tokens = part["shown"].sel(tokens="iid").values[k][:500]
-        axes.plot(
-            np.arctan2(tokens[:, 1], tokens[:, 0]), np.arcsin(np.clip(tokens[:, 2], -1, 1)), "o", ms=2, mfc="white",
-            mec="black", mew=0.3,
-        )  # fmt: skip
+        places = np.arctan2(tokens[:, 1], tokens[:, 0]), np.arcsin(np.clip(tokens[:, 2], -1, 1))
+        axes.plot(*places, "o", ms=2, mfc="white", mec="black", mew=0.3)
         axes.set(xticks=[], yticks=[], xlabel=f"$t = {float(part['time'][k]):.2g}$")
         made.append(axes)
     bar = fig.colorbar(tones, ax=made, pad=0.015, aspect=14, shrink=0.8, extend="both", ticks=[-1, 0, 1])
@@ -128,16 +119,11 @@ def _draw_missed(axes: Any, parts: list[xr.Dataset]) -> None:
         axes.plot(part["time"], noise, dash, color=colour, lw=1.1)
         for kind, face in (("iid", colour), ("quiet", "white")):
             off = (part["measured"].sel(tokens=kind) - part["density"]).values[1:, :-1]
-            axes.plot(
-                part["time"][1:], np.sqrt(np.mean(off**2, axis=1)), mark, ms=5, mec=colour, mfc=face, mew=1.0,
-                color=colour, ls="", label=f"{part.attrs['model']}, {kind}",
-            )  # fmt: skip
+            rms, words = np.sqrt(np.mean(off**2, axis=1)), f"{part.attrs['model']}, {kind}"
+            axes.plot(part["time"][1:], rms, mark, ms=5, color=colour, mfc=face, mew=1.0, label=words)
     axes.set(yscale="log", xlabel="time $t$", ylabel="rms difference of harmonics")
-    axes.legend(loc="center", ncols=2, handletextpad=0.1, columnspacing=0.8, title=_words(parts))
-
-
-def _words(parts: list[xr.Dataset]) -> str:
-    return rf"$n = {parts[0].attrs['n']:,}$".replace(",", r"\,")
+    title = rf"$n = {parts[0].attrs['n']:,}$".replace(",", r"\,")
+    axes.legend(loc="center", ncols=2, handletextpad=0.1, columnspacing=0.8, title=title)
 
 
 def _draw_orders(axes: Any, part: xr.Dataset) -> None:
@@ -148,7 +134,6 @@ def _draw_orders(axes: Any, part: xr.Dataset) -> None:
     line = float(part["error"].min("model")[0]) * (count[0] / count) ** 2 * 0.5
     axes.plot(count, line, ":", color=GREY, lw=1.4, label="second order")
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
     axes.set_xticks(count, [str(k) for k in count])
-    axes.set(xlabel="number of cells", ylabel="$L^1$ difference")
+    axes.set(yscale="log", xlabel="number of cells", ylabel="$L^1$ difference")
     axes.legend(loc="upper right")

@@ -9,7 +9,7 @@ import xarray as xr
 
 from attnflow.experiments import Salted, Study
 from attnflow.experiments.kit import follow, sampling_noise
-from attnflow.fields import Attention, Softmax, Unnormalised
+from attnflow.fields import Attention
 from attnflow.flows import At, Fixed, advance
 from attnflow.meanfield import (
     AbstractBasis,
@@ -30,7 +30,6 @@ from attnflow.meanfield import (
 from attnflow.observe import cluster_scale, clusters
 from attnflow.tokens import Tokens
 
-MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
 BUMPS = {
     "circle": ((0.45, 0.33, 0.22), ((0.92, 0.39), (-0.86, 0.52), (-0.21, -0.98))),
     "sphere": ((0.35, 0.27, 0.22, 0.16), ((1.0, 0.0, 0.2), (-0.6, 0.8, 0.3), (-0.4, -0.9, -0.1), (0.2, 0.1, -1.0))),
@@ -70,8 +69,8 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    circle=("SA",), sphere=(), circle_n=10_000, circle_degree=64, circle_until=1.2, legs=2, cells=(64, 128, 256),
-)  # fmt: skip
+    circle=("SA",), sphere=(), circle_n=10_000, circle_degree=64, circle_until=1.2, legs=2, cells=(64, 128, 256)
+)
 
 LOW = {"circle": 4, "sphere": 3}
 """The harmonics that are compared have degrees from 1 to this."""
@@ -84,20 +83,8 @@ CHECKED = 256
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Densities and tokens of every case; cells; clusters."""
     cases = [("circle", model) for model in parameters.circle] + [("sphere", model) for model in parameters.sphere]
-    data: dict[str, xr.Dataset] = {}
-
-    def say(text: str) -> None:
-        study.progress(text, len(data) / (len(cases) + 2))
-
-    for space, model in cases:
-        say(f"{model} on the {space}")
-        name = f"{space}-{model}"
-        data[name] = study.part(name, functools.partial(compared, space, model, parameters))
-    say("finite volumes")
-    data["cells"] = study.part("cells", functools.partial(volumes, parameters))
-    say("clusters")
-    data["clusters"] = study.part("clusters", functools.partial(clustered, parameters))
-    return data
+    tokens = {f"{space}-{model}": (compared, space, model, parameters) for space, model in cases}
+    return study.parts(tokens | {"cells": (volumes, parameters), "clusters": (clustered, parameters)})
 
 
 def setting(space: str, model: str, parameters: Parameters) -> tuple[Attention, Density, float, float]:
@@ -111,7 +98,7 @@ def setting(space: str, model: str, parameters: Parameters) -> tuple[Attention, 
     if model == "USA0":
         kernel = np.asarray(multipliers(beta, basis.dim, basis.degree))[basis.degrees]
         unit = 1 / float(np.max(basis.synthesis(kernel * np.asarray(density.coefficients))))
-    return Attention(beta, normaliser=MODELS[model]), density, unit * until / parameters.legs, unit
+    return Attention(beta, normaliser=model), density, unit * until / parameters.legs, unit
 
 
 def start(basis: AbstractBasis, space: str) -> Density:
@@ -138,7 +125,7 @@ def compared(space: str, model: str, parameters: Parameters) -> xr.Dataset:
         shown.append(np.array([picture for _, picture in frames]))
         predicted.append(sampling_noise.galerkin(field, density, low, empirical(basis, tokens), gap, counts))
     by = ("tokens", "time", "observable")
-    dataset = xr.Dataset(
+    return xr.Dataset(
         {
             "measured": (by, np.array(seen)),
             "predicted": (by, np.array(predicted)),
@@ -150,9 +137,8 @@ def compared(space: str, model: str, parameters: Parameters) -> xr.Dataset:
             "step": _step_error(field, density, low, small, gap, counts),
         },
         {"tokens": list(kinds), "time": times / unit},
-    )  # fmt: skip
-    dataset.attrs |= {"space": space, "model": model, "n": n}
-    return dataset
+        {"space": space, "model": model, "n": n},
+    )
 
 
 def _shown(space: str, tokens: Tokens) -> np.ndarray:
@@ -203,14 +189,12 @@ def clustered(parameters: Parameters) -> xr.Dataset:
     """SA on the circle to clusters: harmonics while they resolve, then tokens; tokens alone; cells alone."""
     field = Attention(parameters.circle_beta)
     density = start(CircleBasis(parameters.lost_degree), "circle")
-    flow = evolve(field, density, parameters.end, save=np.linspace(0, parameters.end, 81), check=False)
-    lost = float(flow.time[-1])
-    tokens = flow.hand_over()
+    times = np.linspace(0, parameters.end, 81)
+    flow = evolve(field, density, parameters.end, save=times, check=False)
+    lost, tokens = float(flow.time[-1]), flow.hand_over()
     cells = circle_cells(max(parameters.cells))
-    volume = evolve_cells(
-        field, cells, cells_from_density(cells, density), parameters.end,
-        save=At(np.linspace(0, parameters.end, 81)[1:].tolist()),
-    )  # fmt: skip
+    start_masses, save = cells_from_density(cells, density), At(times[1:].tolist())
+    volume = evolve_cells(field, cells, start_masses, parameters.end, save=save)
     step, last = Fixed(0.1), volume.masses.values[-1]
     ends = {
         "handed over": advance(field, tokens, 0.0, parameters.end - lost, step),
@@ -219,14 +203,16 @@ def clustered(parameters: Parameters) -> xr.Dataset:
     }
     scale = cluster_scale(parameters.circle_beta)
     found = {name: clusters(end, scale=scale) for name, end in ends.items()}
-    most = max(one.count for one in found.values())
-    masses = [np.pad(one.masses, (0, most - one.count)) for one in found.values()]
-    angles = [np.pad(np.arctan2(one.centres[:, 1], one.centres[:, 0]), (0, most - one.count)) for one in found.values()]
+    most, masses, angles = max(one.count for one in found.values()), [], []
+    for one in found.values():
+        spare = (0, most - one.count)
+        masses.append(np.pad(one.masses, spare))
+        angles.append(np.pad(np.mod(np.arctan2(one.centres[:, 1], one.centres[:, 0]), 2 * np.pi), spare))
     return xr.Dataset(
         {
             "count": ("way", [one.count for one in found.values()]),
             "masses": (("way", "cluster"), np.array(masses)),
-            "angles": (("way", "cluster"), np.mod(np.array(angles), 2 * np.pi)),
+            "angles": (("way", "cluster"), np.array(angles)),
             "left": float(np.sum(last[last < 1 / cells.count])),
             "condensed": ("way", [one.condensed for one in found.values()]),
             "border": _border(density),
@@ -241,7 +227,7 @@ def clustered(parameters: Parameters) -> xr.Dataset:
 
 
 def _heavy(tokens: Tokens, least: float) -> Tokens:
-    """Those of at least this mass: cells between clusters are never quite empty."""
+    """The tokens of at least this mass: cells between clusters are never quite empty."""
     masses = np.asarray(tokens.masses)
     return Tokens(np.asarray(tokens.positions)[masses >= least], masses[masses >= least])
 
@@ -250,15 +236,3 @@ def _border(density: Density) -> float:
     """The largest of the minima of rho: where the basins of clusters meet, it only falls with time."""
     rho = np.asarray(density.values)
     return float(np.max(rho[(rho <= np.roll(rho, 1)) & (rho <= np.roll(rho, -1))]))
-
-
-def labels(space: str) -> list[str]:
-    """What the observables are called."""
-    degree = LOW[space]
-    basis: AbstractBasis = CircleBasis(degree) if space == "circle" else SphereBasis(degree)
-    places = [np.unravel_index(i, basis.mask.shape) for i in sampling_noise.entries(basis, degree)]
-    if space == "circle":
-        names = [f"√2 {'cos' if i <= degree else 'sin'} {i - degree * (i > degree)}θ" for (i,) in places]
-    else:
-        names = [f"Y of degree {k}, order {-m if part else m}" for part, m, k in places]
-    return [*names, "energy"]

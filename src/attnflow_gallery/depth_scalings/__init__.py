@@ -5,7 +5,7 @@ L layers of H heads with fresh Gaussian weights, x <- N(x + (eta/H) sum_h V_h m_
 with eta = 1/L they stay where they are, unless E V = v I: then they follow the ODE of attention at speed v.
 
 Shown, for 4 orthonormal tokens in R^8 with d_k = 8 and b = 1: means and spreads of their overlap at tau = 1 for several
-(eta, H, L), which agree but for a bias of O(eta^2/H); the frozen network, whose overlap is of order 1/(L H), with its
+(eta, H, L), which agree up to a bias of O(eta^2/H); the frozen network, whose overlap is of order 1/(L H), with its
 constant and its spread; the ODE, and fluctuations around it of order (L H)^(-1/2), with their constant. Layers on
 vectors and layers on Gram matrices have the same distribution (at b = 4; overlaps of 4 tokens hardly depend on b, so
 that this comparison would not notice another b).

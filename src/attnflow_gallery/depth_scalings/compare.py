@@ -9,7 +9,7 @@ from scipy.stats import kstwo
 
 from attnflow import theory
 from attnflow.experiments import NUMERICS, Claim, consequence
-from attnflow.experiments.kit import fit, student
+from attnflow.experiments.kit import Rows, fit, student
 from attnflow_gallery.depth_scalings.simulate import Network, Parameters
 
 DIFFUSIVE = consequence("One clock")
@@ -24,7 +24,7 @@ LEVEL = 1e-4
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """The mean overlap behind the last layer of networks with the same eta, H and L."""
+    """The mean overlap after the last layer of networks with the same eta, H and L."""
 
     network: Network
     mean: float
@@ -40,8 +40,8 @@ class Row:
         off = values - values.mean()
         spread, count = values.std(ddof=1), len(values)
         fourth = np.mean(off**4) / spread**4
-        return cls(network, float(values.mean()), spread / math.sqrt(count), float(spread),
-                   float(spread * math.sqrt((fourth - 1) / count) / 2))  # fmt: skip
+        spread_error = float(spread * math.sqrt((fourth - 1) / count) / 2)
+        return cls(network, float(values.mean()), spread / math.sqrt(count), float(spread), spread_error)
 
     @property
     def tau(self) -> float:
@@ -66,16 +66,12 @@ def rows_of(parameters: Parameters, data: dict[str, xr.Dataset], kind: str) -> l
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """Diffusion, frozen networks, the ODE, and two simulators."""
-    return [
-        _diffusive(parameters, data),
-        *_frozen(parameters, data),
-        *_ballistic(parameters, data),
-        _simulators(parameters, data),
-    ]
+    networks = [_diffusive(parameters, data), *_frozen(parameters, data), *_ballistic(parameters, data)]
+    return [*networks, _simulators(parameters, data)]
 
 
 def at_one(parameters: Parameters, rows: list[Row]) -> np.ndarray:
-    """Means at tau = 1: those of a network with another tau are moved along the drift of the common overlap."""
+    """Means at tau = 1: means of a network with another tau are moved along the drift of the common overlap."""
     speed = theory.random_layers.simplex_drift([row.mean for row in rows], parameters.n, parameters.b, parameters.d)
     return np.array([row.mean for row in rows]) + (1 - np.array([row.tau for row in rows])) * speed
 
@@ -90,53 +86,51 @@ def limit(parameters: Parameters, data: dict[str, xr.Dataset]) -> tuple[np.ndarr
     return found, error, means - np.stack(terms, axis=1) @ found
 
 
+def allowed(rows: list[Row]) -> float:
+    """Standard errors that the numbers of these networks may be off."""
+    return student(LEVEL, min(row.network[3] for row in rows), len(rows))
+
+
 def _diffusive(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    rows = rows_of(parameters, data, "diffusive")
+    rows, compared = rows_of(parameters, data, "diffusive"), Rows()
     found, error, left = limit(parameters, data)
-    allowed = student(LEVEL, min(row.network[3] for row in rows), len(rows)) * np.array([row.error for row in rows])
-    return Claim.equal(
-        "τ = 1: the mean overlap is one limit plus terms in η²/H", 0.0, left,
-        allowed + np.array([row.coarse**2 for row in rows]),
-        f"Student's test, level {LEVEL:g} for all together; (η²/H)² for the next order", origin=DIFFUSIVE,
-        labels=[row.words for row in rows],
-        detail=f"limit {found[0]:.4f} ± {error[0]:.4f}; without terms in η²/H up to "
-        f"{max(abs(row.mean - found[0]) for row in rows):.4f} off",
-    )  # fmt: skip
+    for row, rest in zip(rows, left, strict=True):
+        compared.add(0.0, rest, allowed(rows) * row.error + row.coarse**2, row.words)
+    most = max(abs(row.mean - found[0]) for row in rows)
+    detail = f"limit {found[0]:.4f} ± {error[0]:.4f}; without terms in η²/H up to {most:.4f} off"
+    reason = f"Student's test, level {LEVEL:g} for all together; (η²/H)² for the next order"
+    says = "τ = 1: the mean overlap is one limit plus terms in η²/H"
+    return compared.equal(says, reason, origin=DIFFUSIVE, detail=detail)
 
 
 def one_layer(part: xr.Dataset, d: int, mean_value: float) -> np.ndarray:
-    """(level,): the variance of the mean overlap behind one layer, over eta^2/H."""
+    """(level,): the variance of the mean overlap after one layer, over eta^2/H."""
     return np.asarray(part["noise"].values / d + mean_value**2 * part["push"].values)
 
 
 def _frozen(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     rows, part = rows_of(parameters, data, "frozen"), data["moments"].sel(level=0.0)
-    tau, labels = np.array([row.tau for row in rows]), [row.words for row in rows]
-    own, shared = float(part["own"]), float(part["shared"])
+    own, shared, shared_error = (float(part[name]) for name in ("own", "shared", "shared_error"))
     rate = float(theory.random_layers.overlap_drift(0.0, shared, own, own, parameters.d))
-    count = student(LEVEL, min(row.network[3] for row in rows), len(rows))
-    means = np.array([row.mean for row in rows])
-    errors = np.hypot([row.error for row in rows], tau * float(part["shared_error"]))
     wide = math.sqrt(float(one_layer(data["moments"], parameters.d, 0.0)[0]))
-    spreads = np.array([row.spread for row in rows]) / np.sqrt(tau)
-    spread_errors = np.array([row.spread_error for row in rows]) / np.sqrt(tau)
+    means, spreads = Rows(), Rows()
+    for row in rows:
+        tau, root = row.tau, math.sqrt(row.tau)
+        error = math.hypot(row.error, tau * shared_error)
+        means.add(rate, row.mean / tau, allowed(rows) * error / tau + rate * tau, row.words)
+        spreads.add(wide, row.spread / root, allowed(rows) * row.spread_error / root + wide * tau, row.words)
+    reason = f"Student's test, level {LEVEL:g} for all; a share 1/(L H), the next order"
+    mean = "η = 1/L: L H times the mean overlap is the drift of orthonormal tokens"
+    spread = "η = 1/L: the standard deviation of the mean overlap times √(L H)"
+    detail = f"(d - 2)/(d n) = {(1 - 2 / parameters.d) / parameters.n:.4f}"
     return [
-        Claim.equal(
-            "η = 1/L: L H times the mean overlap is the drift of orthonormal tokens", rate, means / tau,
-            count * errors / tau + rate * tau,
-            f"Student's test, level {LEVEL:g} for all; a share 1/(L H), the next order", origin=FROZEN,
-            labels=labels, detail=f"(d - 2)/(d n) = {(1 - 2 / parameters.d) / parameters.n:.4f}",
-        ),
-        Claim.equal(
-            "η = 1/L: the standard deviation of the mean overlap times √(L H)", wide, spreads,
-            count * spread_errors + wide * tau,
-            f"Student's test, level {LEVEL:g} for all; a share 1/(L H), the next order", origin=FROZEN, labels=labels,
-        ),
-    ]  # fmt: skip
+        means.equal(mean, reason, origin=FROZEN, detail=detail),
+        spreads.equal(spread, reason, origin=FROZEN),
+    ]
 
 
 def euler(n: int, eta: float, layers: int) -> float:
-    """The common overlap of orthonormal tokens behind layers x <- N(x + eta mean), without noise."""
+    """The common overlap of orthonormal tokens after layers x <- N(x + eta mean), without noise."""
     gamma = 0.0
     for _ in range(layers):
         push = (2 * eta + eta**2) * (1 + (n - 1) * gamma) / n
@@ -162,41 +156,33 @@ def fluctuation(parameters: Parameters, part: xr.Dataset) -> float:
 
 def _ballistic(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     rows, n = rows_of(parameters, data, "ballistic"), parameters.n
-    tau, labels = np.array([row.tau for row in rows]), [row.words for row in rows]
-    count = student(LEVEL, min(row.network[3] for row in rows), len(rows))
-    means, errors = np.array([row.mean for row in rows]), np.array([row.error for row in rows])
-    # the two finest with the most heads: Richardson in eta
-    last, fine = rows[-2:]
+    wide, means, spreads = fluctuation(parameters, data["moments"]), Rows(), Rows()
+    for row in rows:
+        tau, root, (eta, _, layers, _) = row.tau, math.sqrt(row.tau), row.network
+        means.add(euler(n, eta, layers), row.mean, allowed(rows) * row.error + DRIFT * tau, row.words)
+        error = allowed(rows) * row.spread_error / root
+        spreads.add(wide, row.spread / root, error + wide * (tau + eta), row.words)
+    mean = "E V = I, η = 1/L: the mean overlap is that of layers without noise"
+    spread = "E V = I, η = 1/L: the standard deviation of the mean overlap times √(L H)"
+    test = f"Student's test, level {LEVEL:g} for all"
+    return [
+        means.equal(mean, f"{test}; 1/(3 L H) for the drift of the noise", origin=ODE),
+        _extrapolated(n, *rows[-2:]),
+        spreads.equal(spread, f"{test}; shares 1/(L H) and η of the next orders", origin=NOISE),
+    ]
+
+
+def _extrapolated(n: int, last: Row, fine: Row) -> Claim:
+    """The two finest networks with the most heads: Richardson in eta."""
     ratio = last.network[0] / fine.network[0]
     straight = (ratio * fine.mean - last.mean) / (ratio - 1)
-    error = math.hypot(ratio * fine.error, last.error) / (ratio - 1)
-    wide = fluctuation(parameters, data["moments"])
-    spreads = np.array([row.spread for row in rows]) / np.sqrt(tau)
-    spread_errors = np.array([row.spread_error for row in rows]) / np.sqrt(tau)
-    return [
-        Claim.equal(
-            "E V = I, η = 1/L: the mean overlap is that of layers without noise", [euler(n, *_of(row)) for row in rows],
-            means, count * errors + DRIFT * tau,
-            f"Student's test, level {LEVEL:g} for all; 1/(3 L H) for the drift of the noise", origin=ODE, labels=labels,
-        ),
-        Claim.equal(
-            "E V = I: the mean overlap extrapolated to η = 0 is that of the ODE at t = 1", ode(n, 1.0), straight,
-            student(LEVEL, fine.network[3]) * error + (ratio * fine.tau + last.tau) / (ratio - 1) * DRIFT
-            + last.network[0] ** 2,
-            "Student's level 1e-4; 1/(3 L H) for the drift of the noise; η² for the next order", origin=ODE,
-            detail=f"without extrapolation {fine.mean:.4f} at η = {fine.network[0]:g}",
-        ),
-        Claim.equal(
-            "E V = I, η = 1/L: the standard deviation of the mean overlap times √(L H)", wide, spreads,
-            count * spread_errors + wide * (tau + np.array([row.network[0] for row in rows])),
-            f"Student's test, level {LEVEL:g} for all; shares 1/(L H) and η of the next orders", origin=NOISE,
-            labels=labels,
-        ),
-    ]  # fmt: skip
-
-
-def _of(row: Row) -> tuple[float, int]:
-    return row.network[0], row.network[2]
+    error = student(LEVEL, fine.network[3]) * math.hypot(ratio * fine.error, last.error) / (ratio - 1)
+    drift = (ratio * fine.tau + last.tau) / (ratio - 1) * DRIFT
+    says = "E V = I: the mean overlap extrapolated to η = 0 is that of the ODE at t = 1"
+    reason = "Student's level 1e-4; 1/(3 L H) for the drift of the noise; η² for the next order"
+    detail = f"without extrapolation {fine.mean:.4f} at η = {fine.network[0]:g}"
+    tolerance = error + drift + last.network[0] ** 2
+    return Claim.equal(says, ode(n, 1.0), straight, tolerance, reason, origin=ODE, detail=detail)
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> float:
@@ -207,10 +193,9 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _simulators(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    names, count = ("mean", "first"), parameters.compared[3] / 2
-    found = [distance(data["gram"][name].values, data["vectors"][name].values) for name in names]
-    return Claim.at_most(
-        "Gram matrices and vectors: distance of the distributions of overlaps", float(kstwo.isf(LEVEL / 2, int(count))),
-        found, 0.0, f"two-sample test of Kolmogorov and Smirnov, level {LEVEL:g} for both overlaps together",
-        origin=NUMERICS, labels=["mean over pairs", "first pair"],
-    )  # fmt: skip
+    found, most = Rows(), float(kstwo.isf(LEVEL / 2, parameters.compared[3] // 2))
+    for name, words in (("mean", "mean over pairs"), ("first", "first pair")):
+        found.add(most, distance(data["gram"][name].values, data["vectors"][name].values), 0.0, words)
+    reason = f"two-sample test of Kolmogorov and Smirnov, level {LEVEL:g} for both overlaps together"
+    says = "Gram matrices and vectors: distance of the distributions of overlaps"
+    return found.at_most(says, reason, origin=NUMERICS)

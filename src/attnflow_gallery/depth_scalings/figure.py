@@ -6,17 +6,9 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
-from attnflow_gallery.depth_scalings.compare import (
-    Row,
-    at_one,
-    euler,
-    fluctuation,
-    limit,
-    ode,
-    one_layer,
-    rows_of,
-)
+from attnflow.experiments.kit import panels, powers_of_two
+from attnflow.plots.style import COLOURS, GREY, INK
+from attnflow_gallery.depth_scalings.compare import Row, at_one, euler, fluctuation, limit, ode, one_layer, rows_of
 from attnflow_gallery.depth_scalings.simulate import Parameters
 
 MARKS = {1: "o", 4: "s", 16: "^", 64: "D"}
@@ -24,7 +16,7 @@ SHADES = {1: COLOURS[0], 4: COLOURS[4], 16: COLOURS[2], 64: COLOURS[7]}
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
-    """Four orthonormal tokens behind random layers (marks: mean overlap over networks, bars: two standard errors).
+    """Four orthonormal tokens after random layers (marks: mean overlap over networks, bars: two standard errors).
 
     (a) η²L/H = 1: against η²/H; lines: the common limit with its terms in η²/H, one for each number of heads H; dotted:
     the limit. (b) η = 1/L, frozen: mean and standard deviation of the overlap against L H; lines: one layer's drift and
@@ -32,23 +24,23 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     the drift of order 1/(L H) that noise adds; dotted: the ODE. (d) Fluctuations around the ODE against L H; line:
     theory.
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 4.8))
-        axes = fig.subplots(2, 2)
-        _draw_diffusive(axes[0, 0], parameters, data)
-        _draw_frozen(axes[0, 1], parameters, data)
-        _draw_ode(axes[1, 0], parameters, data)
-        _draw_spread(axes[1, 1], parameters, data)
-        return fig
+    titles = r"diffusive, $\eta^2 L/H = 1$", r"frozen, $\eta = 1/L$", r"ballistic, $E V = I$, $\eta = 1/L$"
+    with panels(2, 2, 4.8, *titles, "fluctuations around the ODE") as page:
+        _draw_diffusive(page[0], parameters, data)
+        _draw_frozen(page[1], parameters, data)
+        _draw_ode(page[2], parameters, data)
+        _draw_spread(page[3], parameters, data)
+    return page.figure
 
 
 def _bar(axes: Any, x: float, y: float, error: float, row: Row, seen: set[int] | None = None, **more: Any) -> None:
+    """A mark with two standard errors; `seen` are the numbers of heads that the legend has."""
     heads = row.network[1]
-    label = f"$H = {heads}$" if seen is not None and heads not in seen else None
-    if seen is not None:
+    more |= {"fmt": MARKS.get(heads, "v"), "color": SHADES.get(heads, INK)}
+    if seen is not None and heads not in seen:
+        more["label"] = f"$H = {heads}$"
         seen.add(heads)
-    axes.errorbar(x, y, 2 * error, fmt=MARKS.get(heads, "v"), ms=3.8, lw=0.9, capsize=1.5, label=label,
-                  color=SHADES.get(heads, INK), **more)  # fmt: skip
+    axes.errorbar(x, y, 2 * error, ms=3.8, lw=0.9, capsize=1.5, **more)
 
 
 def _draw_diffusive(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
@@ -64,7 +56,6 @@ def _draw_diffusive(axes: Any, parameters: Parameters, data: dict[str, xr.Datase
     axes.axhline(found[0], color=GREY, lw=0.9, ls=":")
     axes.set(xlim=(0, most), xlabel=r"$\eta^2/H$", ylabel=r"mean overlap at $\tau = 1$")
     axes.legend(loc="lower left", ncols=2)
-    panel(axes, "a", r"diffusive, $\eta^2 L/H = 1$")
 
 
 def _draw_frozen(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
@@ -73,19 +64,15 @@ def _draw_frozen(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
     line = np.geomspace(sizes.min() / 1.5, sizes.max() * 1.5, 50)
     rate = float(theory.random_layers.overlap_drift(0.0, part["shared"], part["own"], part["own"], parameters.d))
     wide = np.sqrt(one_layer(data["moments"], parameters.d, 0.0)[0])
-    axes.plot(
-        line, wide / np.sqrt(line), color=INK, lw=1.0, ls="--", label=r"standard deviation, $\propto (LH)^{-1/2}$"
-    )
+    words = r"standard deviation, $\propto (LH)^{-1/2}$"
+    axes.plot(line, wide / np.sqrt(line), color=INK, lw=1.0, ls="--", label=words)
     axes.plot(line, rate / line, color=INK, lw=1.0, label=r"mean, $\propto 1/(LH)$")
     for row, size in zip(rows, sizes, strict=True):
         _bar(axes, size, row.mean, row.error, row)
         _bar(axes, size, row.spread, row.spread_error, row, mfc="white")
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-    axes.set(xlabel="$LH$", ylabel="overlap")
+    powers_of_two(axes)
+    axes.set(yscale="log", xlabel="$LH$", ylabel="overlap")
     axes.legend(loc="lower left")
-    panel(axes, "b", r"frozen, $\eta = 1/L$")
 
 
 def _draw_ode(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
@@ -98,7 +85,6 @@ def _draw_ode(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) ->
     axes.axhline(ode(parameters.n, 1.0), color=GREY, lw=0.9, ls=":")
     axes.set(xlim=(0, None), xlabel=r"$\eta = 1/L$", ylabel="mean overlap at $t = 1$")
     axes.legend(loc="lower left")
-    panel(axes, "c", r"ballistic, $E V = I$, $\eta = 1/L$")
 
 
 def _draw_spread(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
@@ -109,9 +95,6 @@ def _draw_spread(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
     axes.plot(line, fluctuation(parameters, data["moments"]) / np.sqrt(line), color=INK, lw=1.0)
     for row, size in zip(rows, sizes, strict=True):
         _bar(axes, size, row.spread, row.spread_error, row, seen)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-    axes.set(xlabel="$LH$", ylabel="standard deviation of overlap")
+    powers_of_two(axes)
+    axes.set(yscale="log", xlabel="$LH$", ylabel="standard deviation of overlap")
     axes.legend(loc="lower left")
-    panel(axes, "d", "fluctuations around the ODE")

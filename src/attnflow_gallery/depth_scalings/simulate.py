@@ -1,8 +1,7 @@
 """Random layers from orthonormal tokens: networks of several step lengths, depths and numbers of heads."""
 
 import dataclasses
-import functools
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -18,6 +17,8 @@ BLOCK = 800
 """Networks that are followed at once; numbers of networks are multiples of it."""
 Network = tuple[float, int, int, int]
 """eta, H, L, and how many of them."""
+KINDS = {"diffusive": 0.0, "frozen": 0.0, "ballistic": 1.0}
+"""Of networks, with v of E V = v I."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,62 +52,53 @@ QUICK = Parameters(
     diffusive=((0.1, 1, 100, 1_600), (0.25, 1, 16, 3_200), (0.5, 4, 16, 1_600), (1.0, 16, 16, 1_600)),
     frozen=((1 / 16, 1, 16, 12_800), (1 / 32, 4, 32, 1_600)),
     ballistic=((1 / 10, 1, 10, 1_600), (1 / 50, 1, 50, 1_600), (1 / 10, 16, 10, 800), (1 / 20, 16, 20, 800)),
-    compared=(0.5, 4, 16, 3_200), moments=10_000, levels=(0.0, 0.2, 0.4, 0.62),
-)  # fmt: skip
+    compared=(0.5, 4, 16, 3_200),
+    moments=10_000,
+    levels=(0.0, 0.2, 0.4, 0.62),
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
-    """Mean overlaps behind the last layer of every network; one layer's moments."""
-    found, done = {}, 0
-    kinds = {"diffusive": 0.0, "frozen": 0.0, "ballistic": 1.0}
-    total = sum(len(getattr(parameters, kind)) for kind in kinds)
-    for number, (kind, mean_value) in enumerate(kinds.items()):
-        for index, network in enumerate(getattr(parameters, kind)):
-            study.progress(f"{kind}: eta = {network[0]:.3g}, H = {network[1]}, L = {network[2]}", 0.9 * done / total)
-            make = functools.partial(overlaps, parameters, network, mean_value, 10 * number + index)
-            found[f"{kind}{index}"] = study.part(f"{kind}{index}", _stored(make))
-            done += 1
-    study.progress("vectors", 0.9)
+    """Mean overlaps after the last layer of every network; one layer's moments."""
     colder = dataclasses.replace(parameters, b=parameters.compared_b)
-    found["gram"] = study.part("gram", _stored(functools.partial(overlaps, colder, parameters.compared, 0.0, 90)))
-    found["vectors"] = study.part("vectors", _stored(functools.partial(vectors, colder, parameters.compared)))
-    found["moments"] = study.part("moments", functools.partial(moments, parameters))
-    return found
+    makers: dict[str, Any] = {
+        f"{kind}{index}": (overlaps, parameters, network, mean_value, 10 * number + index)
+        for number, (kind, mean_value) in enumerate(KINDS.items())
+        for index, network in enumerate(getattr(parameters, kind))
+    }
+    makers["gram"] = overlaps, colder, parameters.compared, 0.0, 90
+    makers["vectors"] = vectors, colder, parameters.compared
+    makers["moments"] = moments, parameters
+    return study.parts(makers)
 
 
-def _stored(make: Callable[[], np.ndarray]) -> Callable[[], xr.Dataset]:
-    """The mean over pairs and the first pair of overlaps (replica, n, n)."""
-
-    def part() -> xr.Dataset:
-        gram = make()
-        pairs = gram[:, *np.triu_indices(gram.shape[1], 1)]
-        return xr.Dataset({"mean": ("replica", pairs.mean(axis=1)), "first": ("replica", pairs[:, 0])})
-
-    return part
-
-
-def overlaps(parameters: Parameters, network: Network, mean_value: float, label: int) -> np.ndarray:
-    """Overlaps (replica, n, n) behind the last layer, from Gram matrices alone."""
+def overlaps(parameters: Parameters, network: Network, mean_value: float, label: int) -> xr.Dataset:
+    """Overlaps after the last layer, from Gram matrices alone."""
     eta, heads, layers, replicas = network
+    sizes: dict[str, Any] = {"heads": heads, "n": parameters.n, "replicas": BLOCK, "mean_value": mean_value}
     found = []
     for block in range(replicas // BLOCK):
-        path = gram_layers(
-            0.0, parameters.b, eta, layers, parameters.d, heads=heads, n=parameters.n, replicas=BLOCK,
-            seed=parameters.seed(100_000 + 100 * label + block), mean_value=mean_value,
-        )  # fmt: skip
+        seed = parameters.seed(100_000 + 100 * label + block)
+        path = gram_layers(0.0, parameters.b, eta, layers, parameters.d, seed=seed, **sizes)
         found.append(path.gram[:, -1])
-    return np.concatenate(found)
+    return _stored(np.concatenate(found))
 
 
-def vectors(parameters: Parameters, network: Network) -> np.ndarray:
-    """Overlaps (replica, n, n) behind the last layer, from the tokens themselves."""
+def vectors(parameters: Parameters, network: Network) -> xr.Dataset:
+    """Overlaps after the last layer, from the tokens themselves."""
     eta, heads, layers, replicas = network
     seeds = parameters.seeds(range(1000, 1000 + replicas))
     field = random_attention(parameters.d, parameters.b, heads, step=eta, seed=Along("seed", seeds))
     start = orthonormal(Sphere(parameters.d), n=parameters.n)
     flow = solve(field, start, eta * layers, method=Layers(eta), save=1)
     x = flow.dataset["positions"].isel(time=-1).transpose("seed", "token", "dim").values
-    return np.asarray(np.einsum("rik,rjk->rij", x, x))
+    return _stored(np.einsum("rik,rjk->rij", x, x))
+
+
+def _stored(gram: np.ndarray) -> xr.Dataset:
+    """The mean over pairs and the first pair of overlaps (replica, n, n)."""
+    pairs = gram[:, *np.triu_indices(gram.shape[1], 1)]
+    return xr.Dataset({"mean": ("replica", pairs.mean(axis=1)), "first": ("replica", pairs[:, 0])})
 
 
 def softmax_means(parameters: Parameters, x: np.ndarray, *labels: int) -> np.ndarray:

@@ -7,8 +7,8 @@ the sum; softmax heads divide every gradient by a denominator of its own, and th
 
 Shown: the energy gained along flows with B = I against the integral of the right-hand sides, at every fourth frame;
 for random symmetric matrices the rate of E under the field of the library, by automatic differentiation, against the
-formula, and how often it is negative; one flow of two softmax heads that descends. The share of descending states is
-that of one distribution (three tokens of random masses on the circle, beta = 2, B_h = s times a symmetrised Gaussian
+formula, and how often it is negative; one flow of two softmax heads that descends. The share of descending states
+belongs to one distribution (three tokens of random masses on the circle, beta = 2, B_h = s times a symmetrised Gaussian
 matrix) and depends much on it, so that no claim is made of it. Not shown: V different from B.
 """
 

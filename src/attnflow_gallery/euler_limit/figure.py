@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.euler_limit.compare import ERRORS, fluctuation
 from attnflow_gallery.euler_limit.simulate import NAMES, NETWORK, Parameters
 
 LABELS = {"N(x + hA)": r"$N(x + hA)$", "N(x + hPA)": r"$N(x + hPA)$", NETWORK: r"$x + hf$"}
 MARKS = {"N(x + hA)": "o", "N(x + hPA)": "s", NETWORK: "^"}
-TINTS = dict(zip(NAMES, (COLOURS[0], COLOURS[1], COLOURS[2]), strict=True))
+TINTS = dict(zip(NAMES, COLOURS, strict=False))
 RANDOM = COLOURS[3]
 
 
@@ -24,19 +25,14 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     |E_1(t)| (lines). (c) Errors of (a) over their predicted first terms; they tend to 1. The band is the ratio of
     independent layers, four standard errors wide on each side.
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 3.1))
-        axes = fig.subplots(1, 3, width_ratios=(1.3, 1, 1))
-        _errors(axes[0], parameters, data)
-        _times(axes[1], parameters, data)
-        _ratios(axes[2], parameters, data)
-        for letter, one, title in zip(
-            "abc", axes, ("error", "first term in time", "error over first term"), strict=True
-        ):
-            panel(one, letter, title)
-        handles, labels = axes[0].get_legend_handles_labels()
-        fig.legend(handles, labels, loc="outside lower center", ncols=6, handletextpad=0.2, columnspacing=1.4)
-        return fig
+    titles = "error", "first term in time", "error over first term"
+    with panels(1, 3, 3.1, *titles, width_ratios=(1.3, 1, 1)) as page:
+        _errors(page[0], parameters, data)
+        _times(page[1], parameters, data)
+        _ratios(page[2], parameters, data)
+        handles, labels = page[0].get_legend_handles_labels()
+        page.figure.legend(handles, labels, loc="outside lower center", ncols=6, handletextpad=0.2, columnspacing=1.4)
+    return page.figure
 
 
 def _largest(data: dict[str, xr.Dataset], name: str) -> np.ndarray:
@@ -56,18 +52,16 @@ def _errors(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> N
         error = data["steps"]["error"].sel(name=name).values
         axes.plot(steps, error[-1] * (steps[-1] / steps) ** 4.0, ":", color=INK, lw=0.9)
         axes.plot(steps, error, mark, mfc="white", mec=INK, mew=0.8, ms=4, ls="none", label=f"RK4, {name}")
-    slopes = (("-1/2", count[-1], np.sqrt(mean[-1])), ("-1", counts[-1], _largest(data, NETWORK)[-1]),
-              ("-4", steps[-1], error[-1]))  # fmt: skip
-    for power, x, y in slopes:
-        words = f"$L^{{{power}}}$"
-        axes.annotate(words, (x, y), xytext=(6, 0), textcoords="offset points", fontsize=7, va="center", color=INK)
+    layers, independent = _largest(data, NETWORK)[-1], np.sqrt(mean[-1])
+    at = {"xytext": (6, 0), "textcoords": "offset points", "fontsize": 7, "va": "center", "color": INK}
+    for power, x, y in (("-1/2", count[-1], independent), ("-1", counts[-1], layers), ("-4", steps[-1], error[-1])):
+        axes.annotate(f"$L^{{{power}}}$", (x, y), **at)
     axes.set(xscale="log", yscale="log", xlim=(None, 4 * counts[-1]), xlabel="number of layers or steps $L$")
     axes.set(ylabel=r"$\|x_L(t) - x(t)\|$")
 
 
 def _times(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
-    time = data["limit"]["time"].values
-    count = parameters.layers[-1]
+    time, count = data["limit"]["time"].values, parameters.layers[-1]
     for name, colour in TINTS.items():
         axes.plot(time, data["limit"][name], color=colour, lw=0.9)
         ratio = data["layers"]["error"].sel(name=name, count=count) * count / parameters.until

@@ -10,10 +10,12 @@ import xarray as xr
 
 TOLERANCE = 1e-12
 """Of DOP853."""
+Weights = dict[str, np.ndarray]
 
 
-def limits(x: np.ndarray, w: dict[str, np.ndarray], beta: float, scale: float, times: np.ndarray,
-           rules: Sequence[str], plain: str) -> xr.Dataset:  # fmt: skip
+def limits(
+    x: np.ndarray, w: Weights, beta: float, scale: float, times: np.ndarray, rules: Sequence[str], plain: str
+) -> xr.Dataset:
     """x(t) of the ODEs, |E_1(t)| of every rule, and the variance of networks with independent layers over h at T."""
     shape = ("time", "token", "dim")
     found: dict[str, Any] = {}
@@ -63,7 +65,7 @@ def first_error(field: Any, bend: Any, x: np.ndarray, times: np.ndarray) -> tupl
     return found[:, 0], found[:, 1]
 
 
-def linear_noise(scale: float, w: dict[str, np.ndarray], x: np.ndarray, until: float) -> tuple[np.ndarray, float]:
+def linear_noise(scale: float, w: Weights, x: np.ndarray, until: float) -> tuple[np.ndarray, float]:
     """x(T) of the averaged network W tanh(A x + b), and the limit of E|x_L - x(T)|^2/h.
 
     A layer adds h s |tanh| times a standard Gaussian vector: C' = Df C + C Df^T + s^2 |tanh|^2 I for every token.

@@ -1,19 +1,16 @@
 """Networks of many layers, Runge-Kutta steps, and networks with independent layers."""
 
 import dataclasses
-import functools
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from attnflow import in_float64
 from attnflow.axes import Along
 from attnflow.experiments import Salted, Study
 from attnflow.fields import AbstractField, Attention, Perceptron, Random
-from attnflow.flows import Fixed, Layers, ProjectRenormalise, Renormalise, advance
+from attnflow.flows import Fixed, Layers, ProjectRenormalise, Renormalise, solve
 from attnflow.spaces import Euclidean, Sphere
 from attnflow.tokens import Tokens, uniform
 from attnflow_gallery.euler_limit.reference import limits
@@ -50,12 +47,9 @@ QUICK = Parameters(layers=(50, 100, 200, 400), steps=(8, 16, 32, 64), random_lay
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Errors against the ODE for every number of layers, the first terms of their expansions, and fluctuations."""
-    study.progress("the ODEs and their variational equations", 0.0)
-    found = {"limit": study.part("limit", functools.partial(_limits, parameters))}
-    found["layers"] = study.part("layers", functools.partial(_layers, parameters, found["limit"], study))
-    found["steps"] = study.part("steps", functools.partial(_steps, parameters, found["limit"], study))
-    found["random"] = study.part("random", functools.partial(_random, parameters, found["limit"], study))
-    return found
+    limit = study.parts({"limit": (_limits, parameters)})
+    makers = {"layers": _layers, "steps": _steps, "random": _random}
+    return limit | study.parts({name: (make, parameters, limit["limit"], study) for name, make in makers.items()})
 
 
 def weights(parameters: Parameters) -> dict[str, np.ndarray]:
@@ -93,48 +87,38 @@ def depth(t: Any) -> Any:
 
 
 def _layers(parameters: Parameters, limit: xr.Dataset, study: Study) -> xr.Dataset:
-    """Root of the sum of squares of x_L - x at every frame; one compiled program serves all L and frames."""
+    """Root of the sum of squares of x_L - x at every frame."""
     made, rows = fields(parameters), []
-    for k, name in enumerate(NAMES):
-        study.progress(f"layers {name}", 0.1 + 0.4 * k / len(NAMES))
-        which = "network" if name == NETWORK else "attention"
+    for name in study.along(NAMES):
+        which, rule = ("network", ()) if name == NETWORK else ("attention", (RULES[name](),))
         field, tokens = made[which]
-        leg = in_float64(jax.jit(functools.partial(_leg, field, tokens, parameters.until / FRAMES, RULES.get(name))))
-        ode = limit[f"x_{which}"].values
-        rows.append([np.linalg.norm(_path(leg, tokens, parameters, L) - ode, axis=(1, 2)) for L in parameters.layers])
+        errors = []
+        for k, count in enumerate(parameters.layers):
+            study.progress(f"{count} layers {name}", k / len(parameters.layers))
+            path = _path(field, tokens, parameters.until, Layers(parameters.until / count, *rule), FRAMES)
+            errors.append(np.linalg.norm(path - limit[f"x_{which}"].values, axis=(1, 2)))
+        rows.append(errors)
     return xr.Dataset(
         {"error": (("name", "count", "time"), np.array(rows))},
         {"name": list(NAMES), "count": list(parameters.layers), "time": times(parameters)},
     )
 
 
-def _leg(field: AbstractField, tokens: Tokens, span: float, rule: Any, x: Any, begin: Any, step: Any) -> Any:
-    method = Layers(step) if rule is None else Layers(step, rule())
-    return advance(field, tokens.moved(x), begin, begin + span, method).positions
-
-
-def _path(leg: Any, tokens: Tokens, parameters: Parameters, count: int) -> np.ndarray:
-    path = [np.asarray(tokens.positions)]
-    for begin in times(parameters)[:-1]:
-        path.append(np.asarray(leg(path[-1], begin, parameters.until / count)))
-    return np.array(path)
+def _path(field: AbstractField, tokens: Tokens, until: float, method: Any, frames: int = 1) -> np.ndarray:
+    """Positions (..., frame, token, dim)."""
+    return np.asarray(solve(field, tokens, until, method=method, save=frames, keep=("positions",)).positions.values)
 
 
 def _steps(parameters: Parameters, limit: xr.Dataset, study: Study) -> xr.Dataset:
     """Root of the sum of squares of what RK4 with so many steps misses at T."""
-    names, rows = ("attention", "network"), []
-    for k, name in enumerate(names):
-        study.progress(f"RK4, {name}", 0.5 + 0.1 * k)
-        end = in_float64(jax.jit(functools.partial(_end, *fields(parameters)[name], parameters.until)))
-        ends = np.array([end(parameters.until / count) for count in parameters.steps])
-        rows.append(np.linalg.norm(ends - limit[f"x_{name}"].values[-1], axis=(1, 2)))
-    return xr.Dataset(
-        {"error": (("name", "count"), np.array(rows))}, {"name": list(names), "count": list(parameters.steps)}
-    )
-
-
-def _end(field: AbstractField, tokens: Tokens, until: float, step: Any) -> Any:
-    return advance(field, tokens, 0.0, until, Fixed(step)).positions
+    made, rows = fields(parameters), {}
+    for name, (field, tokens) in study.along(made.items()):
+        study.progress(f"RK4, {name}", 0.0)
+        methods = [Fixed(parameters.until / count) for count in parameters.steps]
+        ends = np.array([_path(field, tokens, parameters.until, method)[-1] for method in methods])
+        rows[name] = np.linalg.norm(ends - limit[f"x_{name}"].values[-1], axis=(1, 2))
+    errors = np.array(list(rows.values()))
+    return xr.Dataset({"error": (("name", "count"), errors)}, {"name": list(rows), "count": list(parameters.steps)})
 
 
 def _random(parameters: Parameters, limit: xr.Dataset, study: Study) -> xr.Dataset:
@@ -142,10 +126,10 @@ def _random(parameters: Parameters, limit: xr.Dataset, study: Study) -> xr.Datas
     w, many, squares = weights(parameters), parameters.networks, []
     _, tokens = fields(parameters)["network"]
     for k, count in enumerate(parameters.random_layers):
-        study.progress(f"{many} networks of {count} independent layers", 0.7 + 0.3 * k / len(parameters.random_layers))
+        study.progress(f"{many} networks of {count} independent layers", k / len(parameters.random_layers))
         step = parameters.until / count
         own = Along("network", np.array(parameters.seeds(range(k * many, (k + 1) * many))))
         outer = Random((parameters.d, parameters.d), seed=own, step=step, scale=parameters.scale, mean=w["W"])
-        end = advance(Perceptron(w["A"], w["b"], outer, "tanh"), tokens, 0.0, parameters.until, Layers(step))
-        squares.append(np.sum((np.asarray(end.positions) - limit["x_mean"].values) ** 2, axis=(1, 2)))
+        end = _path(Perceptron(w["A"], w["b"], outer, "tanh"), tokens, parameters.until, Layers(step))[:, -1]
+        squares.append(np.sum((end - limit["x_mean"].values) ** 2, axis=(1, 2)))
     return xr.Dataset({"square": (("count", "network"), np.array(squares))}, {"count": list(parameters.random_layers)})

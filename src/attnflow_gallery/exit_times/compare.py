@@ -9,6 +9,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import Rows
 from attnflow.observe import exit_distribution
 from attnflow_gallery.exit_times.simulate import Parameters, chord
 
@@ -17,7 +18,7 @@ PAIRS = consequence("Two random tokens")
 CASCADE = consequence("Cascade of pairs")
 CLEAR = 0.1
 """Largest first-order error of a cascade, in log T, up to which it is compared with its own seed."""
-EXITS = ("first merge", "exit from two clusters")
+EXITS = {"first merge": 0, "exit from two clusters": -1}
 
 
 def title(part: xr.Dataset) -> str:
@@ -96,7 +97,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     pairs, several = pairs_of(data), several_of(data)
     return [
         _limit(parameters, several),
-        *(_distribution(parameters, several, k) for k in range(2)),
+        *(_distribution(parameters, several, *one) for one in EXITS.items()),
         _pair_distribution(parameters, pairs),
         _pair_seeds(parameters, pairs),
         _seeds(parameters, several),
@@ -110,42 +111,36 @@ def _level(parameters: Parameters, comparisons: int) -> str:
 
 def _limit(parameters: Parameters, several: list[xr.Dataset]) -> Claim:
     part = max((one for one in several if one.attrs["model"] == "USA0"), key=lambda one: one.attrs["beta"])
-    s, beta = limits(parameters, "USA0"), part.attrs["beta"]
-    found = [distance(part["log_time"].values[:, k] / beta, s[:, k]) for k in (0, -1)]
-    return Claim.at_most(
-        f"8 tokens, USA0, β = {beta:g}: Kolmogorov distance of (log T)/β from the limit β → ∞".replace(
-            "8", str(parameters.n), 1
-        ),
-        0.0, found, critical(parameters, 2), _level(parameters, 2), origin=LIMIT, labels=EXITS,
-    )  # fmt: skip
+    s, beta, rows = limits(parameters, "USA0"), part.attrs["beta"], Rows()
+    for words, k in EXITS.items():
+        found = distance(part["log_time"].values[:, k] / beta, s[:, k])
+        rows.add(0.0, found, critical(parameters, 2), words)
+    words = f"{parameters.n} tokens, USA0, β = {beta:g}: Kolmogorov distance of (log T)/β from the limit β → ∞"
+    return rows.at_most(words, _level(parameters, 2), origin=LIMIT)
 
 
-def _distribution(parameters: Parameters, several: list[xr.Dataset], k: int) -> Claim:
-    merge, starts = (0, -1)[k], other_starts(parameters)
-    found = [
-        distance(part["log_time"].values[:, merge], cascades(parameters, part, starts)[0][:, merge]) for part in several
-    ]
-    return Claim.at_most(
-        f"{parameters.n} tokens, {EXITS[k]}: Kolmogorov distance of log T from cascades of other starts", 0.0, found,
-        critical(parameters, len(several)), _level(parameters, len(several)), origin=CASCADE,
-        labels=[title(part) for part in several],
-    )  # fmt: skip
+def _distribution(parameters: Parameters, several: list[xr.Dataset], words: str, merge: int) -> Claim:
+    rows, starts = Rows(), other_starts(parameters)
+    for part in several:
+        expected = cascades(parameters, part, starts)[0][:, merge]
+        found = distance(part["log_time"].values[:, merge], expected)
+        rows.add(0.0, found, critical(parameters, len(several)), title(part))
+    words = f"{parameters.n} tokens, {words}: Kolmogorov distance of log T from cascades of other starts"
+    return rows.at_most(words, _level(parameters, len(several)), origin=CASCADE)
 
 
 def _pair_distribution(parameters: Parameters, pairs: list[xr.Dataset]) -> Claim:
-    found, allowed = [], []
+    rows = Rows()
     for part in pairs:
         beta, dim, model = float(part.attrs["beta"]), int(part.attrs["dim"]), str(part.attrs["model"])
         exits = exit_distribution(part["log_time"].values[:, 0], 1 - parameters.level / len(pairs))
         end = until(parameters, part)
         one = exits.kolmogorov(functools.partial(_probability, beta=beta, dim=dim, model=model, end=end))
-        found.append(one.distance if exits.exits == exits.n else math.nan)
-        allowed.append(one.critical)
-    return Claim.at_most(
-        "2 tokens: Kolmogorov distance of log T from its closed-form distribution", 0.0, found, allowed,
-        f"exact test, {parameters.pair_starts} seeds, level {parameters.level:g}", origin=PAIRS,
-        labels=[f"S^{part.attrs['dim'] - 1}, {title(part)}" for part in pairs],
-    )  # fmt: skip
+        found = one.distance if exits.exits == exits.n else math.nan
+        rows.add(0.0, found, one.critical, f"S^{dim - 1}, {title(part)}")
+    words = "2 tokens: Kolmogorov distance of log T from its closed-form distribution"
+    reason = f"exact test, {parameters.pair_starts} seeds, level {parameters.level:g}"
+    return rows.at_most(words, reason, origin=PAIRS)
 
 
 def _probability(times: Any, beta: float, dim: int, model: str, end: float) -> Any:
@@ -168,19 +163,14 @@ def pair_times(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray, np
 
 
 def _pair_seeds(parameters: Parameters, pairs: list[xr.Dataset]) -> Claim:
-    predicted, measured, allowed = [], [], []
-    labels: list[str] = []
+    rows = Rows()
     for part in pairs:
         log_time, slope = pair_times(parameters, part)
         apart = np.isfinite(log_time)
-        predicted.append(log_time[apart])
-        measured.append(part["log_time"].values[apart, 0])
-        allowed.append(steps_off(parameters, part, slope[:, None])[apart, 0])
-        labels += [f"S^{part.attrs['dim'] - 1}, seed {seed}" for seed in np.flatnonzero(apart)]
-    return Claim.equal(
-        "2 tokens: log T of every seed, from its angle", np.concatenate(predicted), np.concatenate(measured),
-        np.concatenate(allowed), "errors of steps", origin=PAIRS, labels=labels,
-    )  # fmt: skip
+        allowed = steps_off(parameters, part, slope[:, None])[apart, 0]
+        names = [f"S^{part.attrs['dim'] - 1}, seed {seed}" for seed in np.flatnonzero(apart)]
+        rows.add(log_time[apart], part["log_time"].values[apart, 0], allowed, names)
+    return rows.equal("2 tokens: log T of every seed, from its angle", "errors of steps", origin=PAIRS)
 
 
 def own_cascades(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -190,15 +180,11 @@ def own_cascades(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray, 
 
 
 def _seeds(parameters: Parameters, several: list[xr.Dataset]) -> Claim:
-    rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    labels: list[str] = []
+    rows = Rows()
     for part in several:
         log_time, missed, tolerance = own_cascades(parameters, part)
         clear = (missed <= CLEAR) & np.isfinite(log_time)
-        rows.append((log_time[clear], part["log_time"].values[clear], tolerance[clear]))
-        labels += [f"{title(part)}, seed {seed}, merge {merge + 1}" for seed, merge in np.argwhere(clear)]
-    predicted, measured, allowed = (np.concatenate(column) for column in zip(*rows, strict=True))
-    return Claim.equal(
-        f"{parameters.n} tokens: log T of every merge with a clear cascade, from its own start", predicted, measured,
-        allowed, "pull of other pairs, to first order, doubled; errors of steps", origin=CASCADE, labels=labels,
-    )  # fmt: skip
+        names = [f"{title(part)}, seed {seed}, merge {merge + 1}" for seed, merge in np.argwhere(clear)]
+        rows.add(log_time[clear], part["log_time"].values[clear], tolerance[clear], names)
+    words = f"{parameters.n} tokens: log T of every merge with a clear cascade, from its own start"
+    return rows.equal(words, "pull of other pairs, to first order, doubled; errors of steps", origin=CASCADE)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.experiments import Mutation, scaled
+from attnflow.experiments import Mutation, altered, scaled
 from attnflow.tokens import Tokens
 from attnflow_gallery.exit_times import simulate
 
@@ -36,10 +36,5 @@ MUTATIONS = (
     Mutation("merging distance doubled", simulate, "LongTime", scaled("angle", 2.0)),
     Mutation("tokens pushed to one side", simulate, "uniform", _pushed),
     Mutation("masses 1, 2, ..., n", simulate, "uniform", _weighted),
-    Mutation(
-        "SA and USA0 swapped",
-        simulate,
-        "MODELS",
-        lambda models: dict(zip(models, reversed(models.values()), strict=True)),
-    ),
+    Mutation("SA and USA0 swapped", simulate, "Attention", altered("normaliser", {"SA": "USA0", "USA0": "SA"}.get)),
 )

@@ -1,20 +1,16 @@
 """Random tokens on a sphere, followed to consensus: the log times of all merges of all seeds."""
 
 import dataclasses
-import functools
 import math
-from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Salted, Study
-from attnflow.fields import Attention, Softmax, Unnormalised
-from attnflow.flows import LongTime, merge_times
+from attnflow.fields import Attention
+from attnflow.flows import LongTime, Progress, merge_times
 from attnflow.spaces import Sphere
 from attnflow.tokens import uniform
-
-MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,17 +42,11 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Starts, and log times of all merges, of all seeds."""
     jobs = [(2, dim, model, parameters.pair_beta, parameters.pair_starts) for dim, model in parameters.pairs]
     jobs += [(parameters.n, 3, model, beta, parameters.starts) for model, beta in parameters.cases]
-    found = {}
-    for k, (n, dim, model, beta, seeds) in enumerate(jobs):
-        name, title = f"{n}-S{dim - 1}-{model}-{beta:g}", f"{n} tokens on S^{dim - 1}, {model}, beta = {beta:g}"
-        study.progress(title, k / len(jobs))
+    return study.parts({_name(*job[:4]): (_merges, parameters, study, *job) for job in jobs})
 
-        def progress(share: float, k: int = k, title: str = title) -> None:
-            study.progress(title, (k + share) / len(jobs))
 
-        make = functools.partial(_merges, parameters, n, dim, model, beta, seeds, progress)
-        found[name] = study.part(name, make)
-    return found
+def _name(n: int, dim: int, model: str, beta: float) -> str:
+    return f"{n}-S{dim - 1}-{model}-{beta:g}"
 
 
 def chord(parameters: Parameters, beta: float) -> float:
@@ -64,16 +54,13 @@ def chord(parameters: Parameters, beta: float) -> float:
     return min(math.sqrt(parameters.tol) / beta, 1e-3 / math.sqrt(beta))
 
 
-def _merges(
-    parameters: Parameters, n: int, dim: int, model: str, beta: float, seeds: int, progress: Callable[[float], None]
-) -> xr.Dataset:
+def _merges(parameters: Parameters, study: Study, n: int, dim: int, model: str, beta: float, seeds: int) -> xr.Dataset:
+    def say(progress: Progress) -> None:
+        study.progress(_name(n, dim, model, beta), progress.frames / progress.of)
+
     tokens = uniform(Sphere(dim), n=n, seed=parameters.seeds(range(seeds)))
-    found = merge_times(
-        Attention(beta, normaliser=MODELS[model]),
-        tokens,
-        method=LongTime(parameters.tol, angle=chord(parameters, beta)),
-        on_progress=lambda p: progress(p.frames / p.of),
-    )
+    field, method = Attention(beta, normaliser=model), LongTime(parameters.tol, angle=chord(parameters, beta))
+    found = merge_times(field, tokens, method=method, on_progress=say)
     log_time = np.where(found.undetermined.values, np.nan, found.log_time.values)  # changed by rounding: no result
     return xr.Dataset(
         {

@@ -7,11 +7,10 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.observe import hyperplane_coordinates
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
-from attnflow_gallery.hyperplanes.simulate import ANGLES, Parameters, exact
+from attnflow.experiments.kit import looks, panels
+from attnflow.plots.style import COLOURS, GREY, INK
+from attnflow_gallery.hyperplanes.simulate import ANGLES, Parameters, dual, exact
 
-MARKS = "osD^v"
 SHOWN = 3.0
 """Time at which (b) shows tokens."""
 
@@ -26,23 +25,13 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     marks) and with tokens at 0 of half the mass of the clusters (open marks), and by the integral (lines). (d) Distance
     of a token of no mass from the middle plane in simulations (marks) and by the formula (lines).
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.0))
-        axes = fig.subplots(2, 2)
-        first = data[f"R{parameters.dims[0]}"]
-        _draw_coordinates(axes[0, 0], first)
-        _draw_plane(axes[0, 1], first)
-        _draw_pairs(axes[1, 0], parameters, first)
-        _draw_departures(axes[1, 1], parameters, first)
-        titles = (
-            "two limits",
-            f"the same tokens at $t = {SHOWN:g}$",
-            "clusters at $\\pm x$",
-            "leaving the middle plane",
-        )
-        for letter, one, title in zip("abcd", axes.flat, titles, strict=True):
-            panel(one, letter, title)
-        return fig
+    first, plane = data[f"R{parameters.dims[0]}"], f"the same tokens at $t = {SHOWN:g}$"
+    with panels(2, 2, 5.0, "two limits", plane, "clusters at $\\pm x$", "leaving the middle plane") as page:
+        _draw_coordinates(page[0], first)
+        _draw_plane(page[1], first)
+        _draw_pairs(page[2], parameters, first)
+        _draw_departures(page[3], parameters, first)
+    return page.figure
 
 
 def _draw_coordinates(axes: Any, part: xr.Dataset) -> None:
@@ -51,23 +40,23 @@ def _draw_coordinates(axes: Any, part: xr.Dataset) -> None:
     for limit, colour in zip((y[-1].min(), y[-1].max()), COLOURS, strict=False):
         axes.axhline(limit, color=colour, lw=1.2, ls="--")
         up = limit > 0
-        axes.annotate(f"{limit:.4f}", (part["time"].values[-1], limit), xytext=(0, -3 if up else 3), color=colour,
-                      textcoords="offset points", ha="right", va="top" if up else "bottom", fontsize=7)  # fmt: skip
+        at = {"xytext": (0, -3 if up else 3), "textcoords": "offset points", "va": "top" if up else "bottom"}
+        axes.annotate(f"{limit:.4f}", (part["time"].values[-1], limit), color=colour, ha="right", fontsize=7, **at)
     axes.axhline(0.0, color=INK, lw=0.6, ls=":")
     axes.set(xlabel="time $t$", ylabel=r"leading coordinate $\varphi^*(z_i)$")
 
 
 def _draw_plane(axes: Any, part: xr.Dataset) -> None:
     last = int(np.searchsorted(part["time"].values, SHOWN))
-    z, value = part["fine"].values[: last + 1, 0, :, :2], part["value"].values[0]
+    z, value = part["positions"].values[: last + 1, 0, :, :2], part["value"].values[0]
     for token in range(z.shape[1]):
         axes.plot(*z[:, token].T, color=GREY, lw=0.5)
     axes.plot(*z[0].T, "o", ms=2.5, color=INK, mew=0, label="$t = 0$")
     low, high = 1.1 * z[..., 1].min(), 1.1 * z[..., 1].max()
-    dual = hyperplane_coordinates(np.eye(2), value) if len(value) == 2 else np.array([1.0, 0.0])
+    normal = dual(value) if len(value) == 2 else np.array([1.0, 0.0])
     y = part["coordinate"].values[-1, 0]
     for limit, colour, mark in zip((y.min(), y.max()), COLOURS, "s^", strict=False):
-        axes.plot([(limit - dual[1] * h) / dual[0] for h in (low, high)], [low, high], "--", color=colour, lw=1.2)
+        axes.plot([(limit - normal[1] * h) / normal[0] for h in (low, high)], [low, high], "--", color=colour, lw=1.2)
         axes.plot(*z[-1][np.abs(y - limit) < 0.1].T, mark, ms=3.5, color=colour, mew=0)
     axes.plot([], [], "s", ms=3.5, color=INK, mew=0, label=f"$t = {SHOWN:g}$")
     axes.plot([], [], "--", color=INK, lw=1.2, label=r"$t \to \infty$")
@@ -78,10 +67,10 @@ def _draw_plane(axes: Any, part: xr.Dataset) -> None:
 def _draw_pairs(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     y, known = part["coordinate"].values[:, :, 0], exact(parameters)
     radii = np.linspace(0.8 * min(parameters.pairs), 1.1 * max(parameters.pairs), 60)
-    for angle, colour, mark in zip(ANGLES, COLOURS, MARKS, strict=False):
+    for angle, colour, mark in looks(ANGLES):
         for mass, face, line in zip(parameters.middles, (colour, "white"), ("-", "--"), strict=False):
             chosen = [parameters.starts + k for k, one in enumerate(known) if one[1:] == (angle, mass)]
-            direction = part["fine"].values[0, chosen[0], 0] / parameters.pairs[0]
+            direction = part["positions"].values[0, chosen[0], 0] / parameters.pairs[0]
             value = part["value"].values[chosen[0]]
             left = [math.exp(-theory.landscape.pair_delay(value, r * direction, middle=mass)) for r in radii]
             axes.plot(radii, left, line, color=colour, lw=1.0)
@@ -97,7 +86,7 @@ def _draw_pairs(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
 def _draw_departures(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     time, token = part["time"].values, parameters.tokens // 2 - 1
     dense = np.linspace(0.0, 4.0, 120)
-    for k, (radius, colour, mark) in enumerate(zip(parameters.departures, COLOURS, MARKS, strict=False)):
+    for k, (radius, colour, mark) in enumerate(looks(parameters.departures)):
         growth = np.asarray(theory.landscape.pair_departure(radius, dense)[0])
         away = np.log10(parameters.offset) + growth / math.log(10)
         axes.plot(dense[away < -1], 10 ** away[away < -1], color=colour, lw=1.0)

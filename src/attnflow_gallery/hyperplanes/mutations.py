@@ -15,7 +15,7 @@ def _of_value(change: Any) -> Any:
 
 
 def _identities(values: np.ndarray) -> np.ndarray:
-    """V = I for all random starts but the first, whose V the other starts share."""
+    """V = I for all random starts except the first, whose V the other starts share."""
     return np.concatenate([values[:1], np.broadcast_to(np.eye(values.shape[-1]), values[1:].shape)])
 
 

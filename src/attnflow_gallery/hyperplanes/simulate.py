@@ -1,7 +1,6 @@
 """Rescaled tokens of attention whose V has a simple leading eigenvalue: random starts and exactly soluble ones."""
 
 import dataclasses
-import functools
 import itertools
 
 import numpy as np
@@ -9,8 +8,9 @@ import xarray as xr
 
 from attnflow.axes import Along
 from attnflow.experiments import Salted, Study
-from attnflow.experiments.kit import frames, leaders
+from attnflow.experiments.kit import EPS, leaders
 from attnflow.fields import Attention, Rescaled
+from attnflow.flows import Fixed, Solve
 from attnflow.observe import attention_matrix, hyperplane_coordinates
 from attnflow.spaces import Euclidean
 from attnflow.tokens import Tokens, stack
@@ -57,10 +57,7 @@ def exact(parameters: Parameters) -> list[tuple[float, float, float]]:
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Frames of all starts of a dimension, their coordinates, and who leads whom shortly before the end."""
-    return {
-        f"R{dim}": study.part(f"R{dim}", functools.partial(_follow, parameters, k, dim, study))
-        for k, dim in enumerate(parameters.dims)
-    }
+    return {f"R{dim}": _follow(parameters, dim, study) for dim in study.along(parameters.dims)}
 
 
 def leading(value: np.ndarray) -> np.ndarray:
@@ -110,26 +107,30 @@ def balanced(masses: np.ndarray) -> np.ndarray:
     return masses
 
 
-def _follow(parameters: Parameters, index: int, dim: int, study: Study) -> xr.Dataset:
+def _follow(parameters: Parameters, dim: int, study: Study) -> xr.Dataset:
+    """Arrays (time, start, ...): positions and leading coordinates, and what halving the steps changes of them."""
     tokens, values = _starts(parameters, dim)
-    found = frames(
-        Rescaled(Attention(1.0, value=Along("start", values))), stack("start", range(len(tokens)), tokens),
-        parameters.until, parameters.legs, parameters.steps,
-        lambda share: study.progress(f"{len(tokens)} starts in R^{dim}", (index + share) / len(parameters.dims)),
-    )  # fmt: skip
-    early = int(np.searchsorted(found.time, parameters.until - BEFORE - 1e-9))
-    leader, doubt = _leaders(found.fine[early], values[: parameters.starts], found.time[early])
-    later, more = _leaders(found.fine[-1], values[: parameters.starts], found.time[-1])
+    field = Rescaled(Attention(1.0, value=Along("start", values)))
+    start = stack("start", range(len(tokens)), tokens)
+    method = Fixed(parameters.until / parameters.legs / parameters.steps)
+    flow = Solve(field, start, parameters.until, save=parameters.legs, method=method, keep=("positions",))
+    found = study.refined(f"R{dim}", flow).transpose("time", "start", "token", "dim", ...)
+    # the error by Richardson's extrapolation is 1/15 of the change
+    time, z, change = found["time"].values, found["positions"].values, 15 * found["positions_error"].values
+    error = np.linalg.norm(change, axis=3).max(axis=2) + 64 * EPS * np.abs(z).max(axis=(2, 3))
+    duals = np.array([dual(value) for value in values])
+    early = int(np.searchsorted(time, parameters.until - BEFORE - 1e-9))
+    leader, doubt = _leaders(z[early], values[: parameters.starts], time[early])
+    later, more = _leaders(z[-1], values[: parameters.starts], time[-1])
     return xr.Dataset(
         {
-            "fine": (("frame", "start", "token", "dim"), found.fine),
-            "error": (("frame", "start"), found.error),
-            "coordinate": (("frame", "start", "token"), _coordinates(found.fine, values)),
-            "coarse": (("frame", "start", "token"), _coordinates(found.coarse, values)),
+            "positions": found["positions"],
+            "error": (("time", "start"), error),
+            "coordinate": (("time", "start", "token"), np.einsum("fsnd,sd->fsn", z, duals)),
+            "change": (("time", "start", "token"), np.einsum("fsnd,sd->fsn", change, np.abs(duals))),
             "value": (("start", "row", "dim"), values),
             "leader": (("random", "token"), leader),
             "doubt": (("random", "token"), np.where(leader == later, np.maximum(doubt, more), 1.0)),
-            "time": (("frame",), found.time),
         },
         attrs={"early": early},
     )
@@ -143,8 +144,7 @@ def _leaders(z: np.ndarray, values: np.ndarray, t: float) -> tuple[np.ndarray, n
     return leaders(attention_matrix(Attention(1.0), tokens) for tokens in raw)
 
 
-def _coordinates(z: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """phi*(z); for V = I the first coordinate, as good as any."""
-    same = np.eye(values.shape[-1])
-    found = [z[:, k, :, 0] if (v == same).all() else hyperplane_coordinates(z[:, k], v) for k, v in enumerate(values)]
-    return np.stack(found, axis=1)
+def dual(value: np.ndarray) -> np.ndarray:
+    """phi*, the vector of the leading coordinate; for V = I the first coordinate, as good as any."""
+    same = np.eye(len(value))
+    return same[0] if (value == same).all() else np.asarray(hyperplane_coordinates(same, value))

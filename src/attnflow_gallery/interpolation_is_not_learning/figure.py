@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.plots.style import COLOURS, GREY, PAGE, panel, styled
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, GREY
 from attnflow_gallery.interpolation_is_not_learning.simulate import Parameters
 
 
@@ -19,27 +20,24 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     """
     part = data["samples"]
     n = part["n"].values.astype(float)
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 2.7))
-        axes = fig.subplots(1, 2)
-        _draw_distances(axes[0], part, n)
-        _draw_shifts(axes[1], data["shifts"], n)
-        return fig
+    with panels(1, 2, 2.7, "given and fresh tokens", "after attention") as page:
+        _draw_distances(page[0], part, n)
+        _draw_shifts(page[1], data["shifts"], n)
+    return page.figure
 
 
 def _draw_distances(axes: Any, part: xr.Dataset, n: np.ndarray) -> None:
-    rng_free = np.linspace(-0.06, 0.06, part.sizes["repeat"] * part.sizes["measure"])
-    for k, (each, mark) in enumerate(zip(part["atoms"].values, "s^", strict=False)):
+    aside = np.linspace(-0.06, 0.06, part.sizes["repeat"] * part.sizes["measure"])
+    for each, colour, mark in zip(part["atoms"].values, COLOURS, "s^", strict=False):
         rows = part["fresh"].sel(atoms=each).values.reshape(len(n), -1)
         for x, row in zip(n, rows, strict=True):
-            axes.loglog(x * np.exp(rng_free), row, mark, ms=2.6, mfc="none", mew=0.5, color=COLOURS[k])
+            axes.loglog(x * np.exp(aside), row, mark, ms=2.6, mfc="none", mew=0.5, color=colour)
         label = f"fresh, {each} atom{'s' if each > 1 else ''}"
-        axes.loglog(n, np.median(rows, axis=1), mark, ms=5, color=COLOURS[k], label=label)
+        axes.loglog(n, np.median(rows, axis=1), mark, ms=5, color=colour, label=label)
     given = part["given"].values.transpose(1, 0, 2, 3).reshape(len(n), -1)
     axes.loglog(n, np.median(given, axis=1), "o", ms=4, color=COLOURS[2], label="given")
     axes.set(ylabel="$W_2$ from the target", xlabel="tokens $n$")
     axes.legend(loc="center left")
-    panel(axes, "a", "given and fresh tokens")
 
 
 def _draw_shifts(axes: Any, part: xr.Dataset, n: np.ndarray) -> None:
@@ -49,4 +47,3 @@ def _draw_shifts(axes: Any, part: xr.Dataset, n: np.ndarray) -> None:
     axes.loglog(n, shift[0] * (n / n[0]) ** -0.5, color=GREY, lw=0.8)
     axes.set(xlabel="tokens $n$", ylabel="rad")
     axes.legend(loc="best")
-    panel(axes, "b", "behind attention")

@@ -1,7 +1,6 @@
 """Schedules for samples, replayed with fresh samples of the same distributions."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import xarray as xr
@@ -37,10 +36,7 @@ QUICK = Parameters(tokens=(60, 240), measures=2, repeats=3)
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Distances of given and of fresh tokens; shifts of clouds."""
-    return {
-        "samples": study.part("samples", functools.partial(samples, parameters, study)),
-        "shifts": study.part("shifts", functools.partial(shifts, parameters)),
-    }
+    return study.parts({"samples": (samples, parameters, study), "shifts": (shifts, parameters)})
 
 
 def drawn(parameters: Parameters, repeat: int, n: int, fresh: bool) -> list[Tokens]:
@@ -64,11 +60,8 @@ def samples(parameters: Parameters, study: Study) -> xr.Dataset:
         for i, (one, two, goal) in enumerate(zip(first, other, goals, strict=True)):
             given[(*index, i)] = wasserstein(match.schedule(one), goal)
             fresh[(*index, i)] = wasserstein(match.schedule(two), goal)
-    dims = ("atoms", "n", "repeat", "measure")
-    return xr.Dataset(
-        {"given": (dims, given), "fresh": (dims, fresh)},
-        {"atoms": list(parameters.atoms), "n": list(parameters.tokens)},
-    )
+    dims, labels = ("atoms", "n", "repeat", "measure"), {"atoms": list(parameters.atoms), "n": list(parameters.tokens)}
+    return xr.Dataset({"given": (dims, given), "fresh": (dims, fresh)}, labels)
 
 
 def shifts(parameters: Parameters) -> xr.Dataset:

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import mean_error
+from attnflow.experiments.kit import Rows, mean_error
 from attnflow_gallery.kde_modes.simulate import Parameters
 
 LEVEL = 1e-3
@@ -36,7 +36,7 @@ def paths(parameters: Parameters) -> dict[float, tuple[int, ...]]:
 
 
 def exponents(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
-    """Measured exponents of the count along beta = n and n^(3/2) from n >= 100 to 10 n, and those of the order."""
+    """Measured exponents of the count along beta = n and n^(3/2) from n >= 100 to 10 n, and exponents of the order."""
     rows = []
     for alpha in (1.0, 1.5):
         sizes = paths(parameters)[alpha]
@@ -60,64 +60,64 @@ def middle(n: int, beta: float) -> float:
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """The order on the line; two samples; the middle of the line; the circle."""
     rows = exponents(parameters, data)
-    allowed, above = float(norm.isf(LEVEL / 2 / len(rows))), float(norm.isf(LEVEL / len(rows)))
-    names = [f"β = n^{row['alpha']:g}, n = {row['n']} to {10 * row['n']}" for row in rows]
-    rates, errors = (np.array([row[name] for row in rows]) for name in ("rate", "error"))
-    made = [
-        Claim.equal(
+    above, order, root = float(norm.isf(LEVEL / len(rows))), Rows(), Rows()
+    for row in rows:
+        words = f"β = n^{row['alpha']:g}, n = {row['n']} to {10 * row['n']}"
+        order.add(row["order"], row["rate"], two_sided(len(rows)) * row["error"] + row["slack"], words)
+        root.add(0.5, row["rate"] - above * row["error"], 1e-12, words)
+    return [
+        order.equal(
             "Line, β = n and n^1.5: exponent of the number of modes in β is that of √(β log β)",
-            [row["order"] for row in rows], rates, [allowed * row["error"] + row["slack"] for row in rows],
             f"normal test, level {LEVEL:g} for all; 1/((2/α − 1) log²β): the edge moved by a factor e in density",
-            origin=ORDER, labels=names,
+            origin=ORDER,
         ),
-        Claim.at_least(
-            "Line, β = n and n^1.5: the exponent exceeds 1/2, that of √β", 0.5, rates - above * errors, 1e-12,
+        root.at_least(
+            "Line, β = n and n^1.5: the exponent exceeds 1/2, that of √β",
             f"measured: exponent less {above:.2f} standard errors, one-sided test, level {LEVEL:g} for all",
-            origin=ORDER, labels=names,
+            origin=ORDER,
         ),
-    ]  # fmt: skip
-    made += [_pairs(parameters, data["pairs"]), _middle(data["line"]), _circle(parameters, data["circle"])]
-    return made
+        _pairs(parameters, data["pairs"]),
+        _middle(data["line"]),
+        _circle(parameters, data["circle"]),
+    ]
+
+
+def two_sided(tests: int) -> float:
+    """How many standard errors a mean may be off, so that any of the tests fails with probability LEVEL at most."""
+    return float(norm.isf(LEVEL / 2 / tests))
 
 
 def _pairs(parameters: Parameters, pairs: xr.Dataset) -> Claim:
-    betas, fine, coarse = (pairs[name].values for name in ("beta", "fine", "coarse"))
-    expected = theory.landscape.two_point_modes(betas)
-    error = np.sqrt((expected - 1) * (2 - expected) / parameters.pairs)
-    return Claim.equal(
-        "Line, two samples: the mean number of modes is 1 + erfc(β^(−1/2))", expected, fine,
-        float(norm.isf(LEVEL / 2 / len(betas))) * error + abs(fine - coarse),
-        f"normal test of {parameters.pairs} pairs, level {LEVEL:g} for all β; the change by halving the grid",
-        origin=PAIRS, labels=[f"β = {beta:g}" for beta in betas],
-    )  # fmt: skip
+    rows = Rows()
+    for one in each(pairs):
+        expected, fine = float(theory.landscape.two_point_modes(float(one["beta"]))), float(one["fine"])
+        error = np.sqrt((expected - 1) * (2 - expected) / parameters.pairs)
+        allowed = two_sided(pairs.sizes["case"]) * error + abs(fine - one["coarse"])
+        rows.add(expected, fine, allowed, f"β = {float(one['beta']):g}")
+    words = "Line, two samples: the mean number of modes is 1 + erfc(β^(−1/2))"
+    reason = f"normal test of {parameters.pairs} pairs, level {LEVEL:g} for all β; the change by halving the grid"
+    return rows.equal(words, reason, origin=PAIRS)
 
 
 def _middle(line: xr.Dataset) -> Claim:
-    rows = []
-    for one in each(line):
-        n, beta = int(one["n"]), float(one["beta"])
-        rare = np.sqrt(beta) / (n * np.exp(-0.5) / np.sqrt(2 * np.pi))  # one over the samples in a width at 1
-        if rare < 0.15 and beta >= 100:
-            rows.append(
-                (middle(n, beta), float(one["middle"]), float(one["middle_error"]), rare, f"n = {n}, β = {beta:g}")
-            )
-    expected, found, error, rare, names = (list(column) for column in zip(*rows, strict=True))
-    allowed = float(norm.isf(LEVEL / 2 / len(rows)))
-    return Claim.equal(
-        "Line: the mean number of modes in [−1, 1] is that of Kac and Rice for a Gaussian field", expected, found,
-        allowed * np.array(error) + np.array(rare) * np.array(expected),
-        f"normal test, level {LEVEL:g} for all; relative √β/(n p(1)), as a sum over few samples is not Gaussian",
-        origin=MIDDLE, labels=names,
-    )  # fmt: skip
+    n, beta = line["n"].values, line["beta"].values
+    rare = np.sqrt(beta) / (n * np.exp(-0.5) / np.sqrt(2 * np.pi))  # one over the samples in a width at 1
+    chosen, rows = np.flatnonzero((rare < 0.15) & (beta >= 100)), Rows()
+    for k in chosen:
+        expected, one = middle(int(n[k]), float(beta[k])), line.isel(case=k)
+        allowed = two_sided(len(chosen)) * one["middle_error"] + rare[k] * expected
+        rows.add(expected, one["middle"], allowed, f"n = {n[k]}, β = {beta[k]:g}")
+    words = "Line: the mean number of modes in [−1, 1] is that of Kac and Rice for a Gaussian field"
+    reason = f"normal test, level {LEVEL:g} for all; relative √β/(n p(1)), as a sum over few samples is not Gaussian"
+    return rows.equal(words, reason, origin=MIDDLE)
 
 
 def _circle(parameters: Parameters, circle: xr.Dataset) -> Claim:
-    betas = circle["beta"].values
-    found, error = np.array([mean_error(row) for row in circle["fine"].values]).T
-    return Claim.equal(
-        f"Circle, {parameters.circle} tokens: the mean number of modes is √(Σ k⁴I_k²/Σ k²I_k²)",
-        theory.landscape.expected_modes(betas), found,
-        float(norm.isf(LEVEL / 2 / len(betas))) * error + abs(found - circle["coarse"].values.mean(axis=-1)),
-        f"normal test of {parameters.circle_runs} runs, level {LEVEL:g} for all β; the change by halving the grid",
-        origin=CIRCLE, labels=[f"β = {beta:g}" for beta in betas],
-    )  # fmt: skip
+    rows = Rows()
+    for one in each(circle):
+        beta, (found, error) = float(one["beta"]), mean_error(one["fine"])
+        allowed = two_sided(circle.sizes["case"]) * error + abs(found - one["coarse"].mean())
+        rows.add(theory.landscape.expected_modes(beta), found, allowed, f"β = {beta:g}")
+    words = f"Circle, {parameters.circle} tokens: the mean number of modes is √(Σ k⁴I_k²/Σ k²I_k²)"
+    reason = f"normal test of {parameters.circle_runs} runs, level {LEVEL:g} for all β; the change by halving the grid"
+    return rows.equal(words, reason, origin=CIRCLE)

@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.kit import mean_error
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow.experiments.kit import mean_error, panels
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.kde_modes.compare import case, each, middle, paths
 from attnflow_gallery.kde_modes.simulate import Parameters
 
@@ -23,16 +23,15 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     of samples: on the whole line, from one mode to one per sample, and within [-1, 1], where the line is Kac and Rice's
     formula up to one sample per width. (d) The circle.
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.0))
-        axes = fig.subplots(2, 2)
-        _draw_pairs(axes[0, 0], parameters, data["pairs"])
-        _draw_paths(axes[0, 1], parameters, data["line"])
-        _draw_sweep(axes[1, 0], parameters, data["line"])
-        _draw_circle(axes[1, 1], parameters, data["circle"])
-        for one in axes.flat:
-            one.set(xscale="log", xlabel=r"inverse temperature $\beta$")
-        return fig
+    line = "two samples on the line", "$n$ samples on the line", f"{parameters.sweep} samples on the line"
+    with panels(2, 2, 5.0, *line, "tokens on the circle") as page:
+        _draw_pairs(page[0], parameters, data["pairs"])
+        _draw_paths(page[1], parameters, data["line"])
+        _draw_sweep(page[2], parameters, data["line"])
+        _draw_circle(page[3], parameters, data["circle"])
+        for axes in page:
+            axes.set(xscale="log", xlabel=r"inverse temperature $\beta$")
+    return page.figure
 
 
 def _marks(axes: Any, x: Any, y: Any, error: Any, colour: str = COLOURS[4], marker: str = "o", **rest: Any) -> None:
@@ -48,7 +47,6 @@ def _draw_pairs(axes: Any, parameters: Parameters, pairs: xr.Dataset) -> None:
     _marks(axes, pairs["beta"], pairs["fine"], error, label=f"{parameters.pairs} pairs")
     axes.set(ylim=(0.95, 2.05), ylabel="number of modes $M$")
     axes.legend(loc="upper left")
-    panel(axes, "a", "two samples on the line")
 
 
 def _draw_paths(axes: Any, parameters: Parameters, line: xr.Dataset) -> None:
@@ -63,7 +61,6 @@ def _draw_paths(axes: Any, parameters: Parameters, line: xr.Dataset) -> None:
     axes.plot([], [], color=GREY, lw=0.9, label="heuristic limits")
     axes.set(ylim=(0, 1.0), ylabel=r"$M\,/\,\sqrt{\beta\log\beta}$")
     axes.legend(loc="upper right", ncols=2)
-    panel(axes, "b", "$n$ samples on the line")
 
 
 def _draw_sweep(axes: Any, parameters: Parameters, line: xr.Dataset) -> None:
@@ -80,7 +77,6 @@ def _draw_sweep(axes: Any, parameters: Parameters, line: xr.Dataset) -> None:
         axes.annotate(words, (0.01, level), xycoords=("axes fraction", "data"), fontsize=7, va="bottom", color=INK)
     axes.set(yscale="log", ylim=(0.15, 4 * n), ylabel="number of modes $M$")
     axes.legend(loc="lower right")
-    panel(axes, "c", f"{n} samples on the line")
 
 
 def _draw_circle(axes: Any, parameters: Parameters, circle: xr.Dataset) -> None:
@@ -93,4 +89,3 @@ def _draw_circle(axes: Any, parameters: Parameters, circle: xr.Dataset) -> None:
     _marks(axes, betas, found, error, label=f"{parameters.circle} tokens")
     axes.set(ylim=(1.1, 1.6), ylabel=r"$M\,/\,\sqrt{\beta}$")
     axes.legend(loc="upper right")
-    panel(axes, "d", "tokens on the circle")

@@ -1,7 +1,7 @@
 """Numbers of modes of kernel densities of random samples, on the line and on the circle."""
 
 import dataclasses
-import functools
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -45,9 +45,17 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    pair_betas=(1.0, 25.0), pairs=40_000, diagonal=(100, 1000), steep=(100, 1000), flat=(100,), sweep=1000,
-    sweep_betas=(100.0,), samples=100_000, circle_betas=(5.0, 100.0), circle=200, circle_runs=400, points=512,
-)  # fmt: skip
+    pair_betas=(1.0, 25.0),
+    pairs=40_000,
+    diagonal=(100, 1000),
+    steep=(100, 1000),
+    flat=(100,),
+    sweep_betas=(100.0,),
+    samples=100_000,
+    circle_betas=(5.0, 100.0),
+    circle=200,
+    points=512,
+)
 
 
 def cases(parameters: Parameters) -> list[tuple[int, float]]:
@@ -60,39 +68,40 @@ def cases(parameters: Parameters) -> list[tuple[int, float]]:
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Counts of modes: means, standard errors, and means on the coarse grid."""
-    todo = cases(parameters)
+    betas, lines = parameters.pair_betas, enumerate(cases(parameters))
+    kinds: dict[str, dict[str, tuple[Any, ...]]] = {
+        "pairs": {f"pairs-beta{beta:g}": (_pairs, parameters, k, beta) for k, beta in enumerate(betas)},
+        "line": {f"line-{n}-beta{beta:.0f}": (_line, parameters, study, k, n, beta) for k, (n, beta) in lines},
+        "circle": {f"circle-beta{beta:g}": (_circle, parameters, beta) for beta in parameters.circle_betas},
+    }
+    found = study.parts({name: make for parts in kinds.values() for name, make in parts.items()})
+    return {kind: xr.concat([found[name] for name in parts], "case") for kind, parts in kinds.items()}
 
-    def pairs(index: int, beta: float) -> xr.Dataset:
-        study.progress(f"two samples, beta = {beta:g}", 0.05 * index / len(parameters.pair_betas))
-        samples = normal(parameters.rng(0, 0, index), (parameters.pairs, 2))
-        blocks = [count(some, beta) for some in np.array_split(samples, max(1, parameters.pairs // 1000))]
-        fine, coarse, _ = (np.concatenate(column) for column in zip(*blocks, strict=True))
-        return xr.Dataset({"beta": beta, "fine": fine.mean(), "coarse": coarse.mean()})
 
-    def line(index: int, n: int, beta: float) -> xr.Dataset:
-        repeats = int(np.clip(parameters.samples / n, 60, 2000))
-        rng, parts = parameters.rng(0, 1, index), []
-        block = max(1, min(20, 200_000 // n))
-        for done in range(0, repeats, block):
-            study.progress(f"line, n = {n}, beta = {beta:g}", 0.05 + 0.9 * (index + done / repeats) / len(todo))
-            parts.append(count(normal(rng, (min(block, repeats - done), n)), beta))
-        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        (fine, fine_error), (coarse, _), (inner, inner_error) = (mean_error(column) for column in columns)
-        return xr.Dataset(
-            {"n": n, "beta": beta, "repeats": repeats, "fine": fine, "fine_error": fine_error, "coarse": coarse}
-            | {"middle": inner, "middle_error": inner_error}
-        )
+def _pairs(parameters: Parameters, index: int, beta: float) -> xr.Dataset:
+    samples = normal(parameters.rng(0, 0, index), (parameters.pairs, 2))
+    blocks = [count(some, beta) for some in np.array_split(samples, max(1, parameters.pairs // 1000))]
+    fine, coarse, _ = (np.concatenate(column) for column in zip(*blocks, strict=True))
+    return xr.Dataset({"beta": beta, "fine": fine.mean(), "coarse": coarse.mean()})
 
-    def circle(index: int, beta: float) -> xr.Dataset:
-        study.progress(f"circle, beta = {beta:g}", 0.95 + 0.05 * index / len(parameters.circle_betas))
-        fine, coarse = count_circle(beta, parameters)
-        return xr.Dataset({"fine": ("seed", fine), "coarse": ("seed", coarse), "beta": beta})
 
-    two = [study.part(f"pairs-beta{b:g}", functools.partial(pairs, k, b)) for k, b in enumerate(parameters.pair_betas)]
-    lines = [study.part(f"line-{n}-beta{b:.0f}", functools.partial(line, k, n, b)) for k, (n, b) in enumerate(todo)]
-    betas = enumerate(parameters.circle_betas)
-    circles = [study.part(f"circle-beta{beta:g}", functools.partial(circle, k, beta)) for k, beta in betas]
-    return {"pairs": xr.concat(two, "case"), "line": xr.concat(lines, "case"), "circle": xr.concat(circles, "case")}
+def _line(parameters: Parameters, study: Study, index: int, n: int, beta: float) -> xr.Dataset:
+    repeats = int(np.clip(parameters.samples / n, 60, 2000))
+    rng, parts = parameters.rng(0, 1, index), []
+    block = max(1, min(20, 200_000 // n))
+    for done in range(0, repeats, block):
+        study.progress(f"line, n = {n}, beta = {beta:g}", done / repeats)
+        parts.append(count(normal(rng, (min(block, repeats - done), n)), beta))
+    found = xr.Dataset({"n": n, "beta": beta, "repeats": repeats})
+    for name, column in zip(("fine", "coarse", "middle"), zip(*parts, strict=True), strict=True):
+        mean, error = mean_error(np.concatenate(column))
+        found = found.assign({name: mean, f"{name}_error": error})
+    return found
+
+
+def _circle(parameters: Parameters, beta: float) -> xr.Dataset:
+    fine, coarse = count_circle(beta, parameters)
+    return xr.Dataset({"fine": ("seed", fine), "coarse": ("seed", coarse), "beta": beta})
 
 
 def normal(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
@@ -116,11 +125,10 @@ def count(samples: np.ndarray, beta: float) -> tuple[np.ndarray, np.ndarray, np.
     where = (at / FINE - length * rows + origin) / np.sqrt(beta)
     coarse = 2 * np.flatnonzero(_maxima(slope[::2]))
     coarse_rows = np.minimum((coarse / (length * FINE)).astype(int), repeats - 1)
-    return (
-        np.bincount(rows, minlength=repeats),
-        np.bincount(coarse_rows, minlength=repeats),
-        np.bincount(rows[np.abs(where) <= 1], minlength=repeats),
+    fine, rough, middle = (
+        np.bincount(some, minlength=repeats) for some in (rows, coarse_rows, rows[np.abs(where) <= 1])
     )
+    return fine, rough, middle
 
 
 def _slopes(spots: np.ndarray, size: int) -> np.ndarray:
@@ -146,7 +154,7 @@ def count_circle(beta: float, parameters: Parameters) -> tuple[np.ndarray, np.nd
     around = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     forward = np.stack([-np.sin(angles), np.cos(angles)], axis=1)
     tokens = uniform(Sphere(2), n=parameters.circle, seed=parameters.seeds(range(parameters.circle_runs)))
-    velocity = np.sum(np.asarray(Attention(beta).velocity(0.0, around, tokens)) * forward, axis=-1)
+    velocity = np.sum(np.asarray(Attention(beta).velocity(tokens, at=around)) * forward, axis=-1)
     grids = (velocity, velocity[:, ::2])
     fine, coarse = (np.sum((v > 0) & (np.roll(v, -1, axis=-1) <= 0), axis=-1) for v in grids)
     return fine, coarse

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence
-from attnflow.experiments.kit import fit, student
+from attnflow.experiments.kit import Rows, fit, student
 from attnflow_gallery.key_dimension.simulate import BATCHES, IID, Parameters
 
 PAIRS = consequence("The pair exponent")
@@ -23,17 +23,15 @@ EXCLUDED = 8.0
 """Standard errors beyond which a constant is excluded: Student's level with 63 degrees of freedom is 4e-11."""
 NONLINEAR = 1e-4
 """Of an exponent: steps h = 1e-6 and angles 1e-4 in place of 0, with h E|dm|^4 where |dm|^2 is of order 10."""
+BEYOND = f"beyond {EXCLUDED:g} standard errors lie 4e-11 of Student's distribution"
+FINITE = f"{NONLINEAR:g} for finite steps and angles"
 SPOKEN = f"Student's test on means of {BATCHES} batches, level {LEVEL:g} for all together"
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """Exponents at zero temperature and their sign change; at finite b, b_c; cosines; the drift constant."""
-    return [
-        *_cold(parameters, data["cold"]),
-        *_warm(parameters, data["warm"]),
-        *_cosines(parameters, data["cosines"]),
-        *_drift(parameters, data["drift"]),
-    ]
+    exponents = [*_cold(parameters, data["cold"]), *_warm(parameters, data["warm"])]
+    return [*exponents, *_cosines(parameters, data["cosines"]), *_drift(parameters, data["drift"])]
 
 
 def mean_of(values: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
@@ -67,20 +65,15 @@ def _cold(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     d, keys = parameters.d, part["keys"].values
     found, error = mean_of(part["exponent"])
     predicted = [theory.random_layers.zero_temperature_exponent(d, keys_of(one)) for one in keys]
+    allowed, labels = student(LEVEL, BATCHES, len(keys)) * error + NONLINEAR, [_words(one) for one in keys]
+    says, spread = f"b = ∞, d = {d}: pair exponent Λ", f"standard errors {error.min():.4f} to {error.max():.4f}"
+    reason = f"{SPOKEN}; {FINITE}"
+    exponents = Claim.equal(says, predicted, found, allowed, reason, origin=COLD, labels=labels, detail=spread)
     place, place_error = sign_change(parameters, part)
-    return [
-        Claim.equal(
-            f"b = ∞, d = {d}: pair exponent Λ", predicted, found,
-            student(LEVEL, BATCHES, len(keys)) * error + NONLINEAR,
-            f"{SPOKEN}; {NONLINEAR:g} for finite steps and angles", origin=COLD, labels=[_words(one) for one in keys],
-            detail=f"standard errors {error.min():.4f} to {error.max():.4f}",
-        ),
-        Claim.equal(
-            f"b = ∞, d = {d}: Λ vanishes at d_k = d - 1", d - 1, place, student(LEVEL, BATCHES) * place_error + 0.01,
-            "Student's level 1e-4 of the zero of a straight line in 1/(d_k - 2); 0.01 for finite steps and angles",
-            origin=COLD,
-        ),
-    ]  # fmt: skip
+    room = student(LEVEL, BATCHES) * place_error + 0.01
+    says = f"b = ∞, d = {d}: Λ vanishes at d_k = d - 1"
+    reason = "Student's level 1e-4 of the zero of a straight line in 1/(d_k - 2); 0.01 for finite steps and angles"
+    return [exponents, Claim.equal(says, d - 1, place, room, reason, origin=COLD)]
 
 
 def zero(scales: np.ndarray, exponents: np.ndarray) -> float:
@@ -114,46 +107,41 @@ def crossing(parameters: Parameters, part: xr.Dataset) -> tuple[float, float, fl
 def _warm(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     d, scales = parameters.d, part["scale"].values
     found, error = mean_of(part["exponent"])
-    predicted = np.array([warm_exponents(d, keys, scales) for keys in part["keys"].values])
+    rows, room = Rows(), student(LEVEL, BATCHES, found.size) * error + NONLINEAR
+    for k, keys in enumerate(part["keys"].values):
+        labels = [f"{_words(keys)}, b = {b:g}" for b in scales]
+        rows.add(warm_exponents(d, keys, scales), found[k], room[k], labels)
     place, place_error, missed = crossing(parameters, part)
-    known = theory.random_layers.critical_logit_scale(d, parameters.warm_keys[0])
+    known, allowed = (
+        theory.random_layers.critical_logit_scale(d, parameters.warm_keys[0]),
+        student(LEVEL, BATCHES) * place_error,
+    )
+    says = f"d = {d}, d_k = {parameters.warm_keys[0]}: critical logit scale b_c"
+    reason = "Student's level 1e-4, standard error by jackknife over batches; what interpolation misses in theory"
     return [
-        Claim.equal(
-            f"d = {d}: pair exponent Λ at finite logit scale b", predicted, found,
-            student(LEVEL, BATCHES, found.size) * error + NONLINEAR,
-            f"{SPOKEN}; {NONLINEAR:g} for finite steps and angles", origin=WARM,
-            labels=lambda at: f"{_words(part['keys'].values[at[0]])}, b = {scales[at[1]]:g}",
-        ),
-        Claim.equal(
-            f"d = {d}, d_k = {parameters.warm_keys[0]}: critical logit scale b_c", known, place,
-            student(LEVEL, BATCHES) * place_error + missed,
-            "Student's level 1e-4, standard error by jackknife over batches; what interpolation misses in theory",
-            origin=WARM,
-        ),
-    ]  # fmt: skip
+        rows.equal(f"d = {d}: pair exponent Λ at finite logit scale b", f"{SPOKEN}; {FINITE}", origin=WARM),
+        Claim.equal(says, known, place, allowed + missed, reason, origin=WARM),
+    ]
 
 
 def _cosines(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     r, dims = parameters.cosine_overlap, part["d"].values
     found, error = mean_of(part["cosine"])
-    predicted = [
-        [float(theory.random_layers.mean_cosine(r, int(d), int(d) if kind == "product" else None)) for d in dims]
-        for kind in part["kind"].values
-    ]
-    wrong = r - (r - r**3) / (2 * dims)
-    away = np.abs(found[0] - wrong) / error[0]
-    ours = (r - found[0, -1]) * dims[-1] / (r - r**3)
+    rows, room = Rows(), student(LEVEL, BATCHES, found.size) * error
+    for k, kind in enumerate(part["kind"].values):
+        predicted = [
+            float(theory.random_layers.mean_cosine(r, int(d), int(d) if kind == "product" else None)) for d in dims
+        ]
+        rows.add(predicted, found[k], room[k], [f"{kind}, d = {d}" for d in dims])
+    wrong = r - (r - r**3) / (2 * dims[-1])
+    scale = dims[-1] / (r - r**3)
+    excluded = f"A = QᵀK, d_k = d = {dims[-1]}: R - (R - R³)/(2d) is excluded (standard errors)"
+    away = np.abs(found[0, -1] - wrong) / error[0, -1]
+    ours = f"d (R - E cos)/(R - R³) = {(r - found[0, -1]) * scale:.3f} ± {error[0, -1] * scale:.3f}, not 1/2"
     return [
-        Claim.equal(
-            f"R = {r:g}: mean cosine of Ax and Ay", predicted, found, student(LEVEL, BATCHES, found.size) * error,
-            SPOKEN, origin=COSINE, labels=lambda at: f"{part['kind'].values[at[0]]}, d = {dims[at[1]]}",
-        ),
-        Claim.at_least(
-            f"A = QᵀK, d_k = d = {dims[-1]}: R - (R - R³)/(2d) is excluded (standard errors)", EXCLUDED, away[-1], 0.0,
-            f"beyond {EXCLUDED:g} standard errors lie 4e-11 of Student's distribution", origin=COSINE,
-            detail=f"d (R - E cos)/(R - R³) = {ours:.3f} ± {error[0, -1] * dims[-1] / (r - r**3):.3f}, not 1/2",
-        ),
-    ]  # fmt: skip
+        rows.equal(f"R = {r:g}: mean cosine of Ax and Ay", SPOKEN, origin=COSINE),
+        Claim.at_least(excluded, EXCLUDED, away, 0.0, BEYOND, origin=COSINE, detail=ours),
+    ]
 
 
 def cold_constants(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -181,17 +169,11 @@ def _drift(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     d, overlaps = parameters.cold_d, part["overlap"].values
     found, error, exact = cold_constants(parameters, part)
     mean, mean_error, _ = pooled(parameters, part)
-    return [
-        Claim.equal(
-            f"two tokens at b = ∞, d_k = d = {d}: drift constant c", exact, found,
-            student(LEVEL, BATCHES, len(overlaps)) * error, SPOKEN, origin=DRIFT,
-            labels=[f"R = {r:g}" for r in overlaps], detail=f"all overlaps together c = {mean:.3f} ± {mean_error:.3f}",
-        ),
-        *(
-            Claim.at_least(
-                f"d_k = d = {d}: {words} is excluded (standard errors)", EXCLUDED, abs(mean - c) / mean_error, 0.0,
-                f"beyond {EXCLUDED:g} standard errors lie 4e-11 of Student's distribution", origin=DRIFT,
-            )
-            for words, c in (("c = 3/2, one Gaussian matrix,", 1.5), ("c = 1, as transcribed,", 1.0))
-        ),
-    ]  # fmt: skip
+    says = f"two tokens at b = ∞, d_k = d = {d}: drift constant c"
+    allowed, labels = student(LEVEL, BATCHES, len(overlaps)) * error, [f"R = {r:g}" for r in overlaps]
+    detail = f"all overlaps together c = {mean:.3f} ± {mean_error:.3f}"
+    made = [Claim.equal(says, exact, found, allowed, SPOKEN, origin=DRIFT, labels=labels, detail=detail)]
+    for words, c in (("c = 3/2, one Gaussian matrix,", 1.5), ("c = 1, as transcribed,", 1.0)):
+        says = f"d_k = d = {d}: {words} is excluded (standard errors)"
+        made.append(Claim.at_least(says, EXCLUDED, abs(mean - c) / mean_error, 0.0, BEYOND, origin=DRIFT))
+    return made

@@ -29,15 +29,19 @@ def turned(original: Any) -> Any:
     return lambda pair, outer, inner: pair
 
 
+def more_keys(keys: int) -> int:
+    """d_k larger by 2; independent entries stay what they are."""
+    return keys if keys == simulate.IID else keys + 2
+
+
+FREE, ALONE = altered("keys", lambda _: simulate.IID), altered("inner", lambda _: None)
+"""One Gaussian matrix in place of the product of two."""
 MUTATIONS = (
-    Mutation("exponents: one Gaussian matrix in place of QᵀK", simulate, "scored",
-             altered("keys", lambda _: simulate.IID)),
-    Mutation("exponents: d_k larger by 2", simulate, "scored",
-             altered("keys", lambda keys: keys + 2 if keys != simulate.IID else keys)),
+    Mutation("exponents: one Gaussian matrix in place of QᵀK", simulate, "scored", FREE),
+    Mutation("exponents: d_k larger by 2", simulate, "scored", altered("keys", more_keys)),
     Mutation("exponents: weights left out", simulate, "keyed", result(unweighted)),
     Mutation("a V of its own for every token", simulate, "values", own_values),
     Mutation("b 50 % larger", simulate, "softmax_mean", scaled("scale", 1.5)),
-    Mutation("cosines and drift: one Gaussian matrix in place of QᵀK", simulate, "images",
-             altered("inner", lambda _: None)),
+    Mutation("cosines and drift: one Gaussian matrix in place of QᵀK", simulate, "images", ALONE),
     Mutation("cosines and drift: A orthogonal", simulate, "images", turned),
-)  # fmt: skip
+)

@@ -1,8 +1,7 @@
 """One random layer acts on a pair of tokens among infinitely many uniform ones; cosines of random images."""
 
 import dataclasses
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ IID = 0
 """Stands for d_k of a matrix of independent entries in place of Q^T K."""
 Pair = tuple[np.ndarray, np.ndarray]
 """A vector and its difference from another, rows of (count, d)."""
+Case = tuple[Any, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,24 +48,33 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    keys=(4, 5, 6, 7, 8, 16, IID), scales=(2.0, 8.0, 11.0, 16.0, 22.0, 64.0), pairs=100_000, cosine_dims=(16, 64),
-    images=25_000, cold_overlaps=(0.5, 0.7), cold_pairs=30_000,
-)  # fmt: skip
+    keys=(4, 5, 6, 7, 8, 16, IID),
+    scales=(2.0, 8.0, 11.0, 16.0, 22.0, 64.0),
+    pairs=100_000,
+    cosine_dims=(16, 64),
+    images=25_000,
+    cold_overlaps=(0.5, 0.7),
+    cold_pairs=30_000,
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Pair exponents at zero and at finite temperature, cosines, drifts of cold pairs; means of batches."""
-    parts = {"cold": zero_temperature, "warm": finite_temperature, "cosines": cosines, "drift": cold_drift}
-    found = {}
-    for index, (name, make) in enumerate(parts.items()):
-        study.progress(name, index / len(parts))
-        found[name] = study.part(name, functools.partial(make, parameters, study))
-    return found
+    makers = {"cold": zero_temperature, "warm": finite_temperature, "cosines": cosines, "drift": cold_drift}
+    return study.parts({name: (make, parameters, study) for name, make in makers.items()})
 
 
-def batched(parameters: Parameters, total: int, label: int, one: Callable[..., object]) -> np.ndarray:
-    """(BATCHES, ...) the means that `one(rng, count)` gives of batches that are independent of each other."""
-    return np.array([one(parameters.rng(label, k), max(total // BATCHES, 2)) for k in range(BATCHES)])
+def batched(parameters: Parameters, study: Study, total: int, cases: dict[int, Case]) -> np.ndarray:
+    """(case, BATCHES, ...): means that `one(rng, count, *arguments)` gives of independent batches, case by case.
+
+    Cases are `(one, *arguments)`, by a number that fixes their random numbers.
+    """
+    rows = []
+    for label, (one, *arguments) in study.along(cases.items()):
+        study.progress(one.__name__, 0.0)
+        count = max(total // BATCHES, 2)
+        rows.append([one(parameters.rng(label, k), count, *arguments) for k in range(BATCHES)])
+    return np.array(rows)
 
 
 def applied(numbers: np.ndarray, pair: Pair) -> Pair:
@@ -88,7 +97,7 @@ def gaussian(rng: np.random.Generator, pair: Pair, rows: int) -> Pair:
 def keyed(rng: np.random.Generator, pair: Pair, keys: int) -> tuple[Pair, np.ndarray]:
     """`gaussian` with `keys` rows, the length of the first image drawn with keys - 2 degrees; and weights.
 
-    The density of chi^2_k is that of chi^2_(k-2) times u/(k-2), so that means with these weights are those of chi^2_k.
+    The density of chi^2_k is u/(k-2) times the density of chi^2_(k-2), so that means with these weights are right.
     """
     first, apart = gaussian(rng, pair, keys)
     # the first vector is of length 1; what of the second image is along the first one scales with it
@@ -145,7 +154,7 @@ def _at(angle: float, count: int, d: int) -> Pair:
 
 
 def layer(pair: Pair, pushes: Pair, size: float) -> np.ndarray:
-    """1 - R behind the layer x <- N(x + size V m)."""
+    """1 - R after the layer x <- N(x + size V m)."""
     x = pair[0] + size * pushes[0]
     y = x + pair[1] + size * pushes[1]
     x, y = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (x, y))
@@ -153,7 +162,7 @@ def layer(pair: Pair, pushes: Pair, size: float) -> np.ndarray:
 
 
 def both(pair: Pair, pushes: Pair) -> tuple[np.ndarray, np.ndarray]:
-    """1 - R behind the layers with V and with -V, whose mean has no noise of order sqrt(h)."""
+    """1 - R after the layers with V and with -V, whose mean has no noise of order sqrt(h)."""
     return layer(pair, pushes, np.sqrt(STEP)), layer(pair, pushes, -np.sqrt(STEP))
 
 
@@ -171,25 +180,17 @@ def exponent(rng: np.random.Generator, count: int, d: int, keys: int, scales: tu
 
 def zero_temperature(parameters: Parameters, study: Study) -> xr.Dataset:
     """Pair exponents (d_k, batch) at b = inf."""
-    rows = []
-    for index, keys in enumerate(parameters.keys):
-        study.progress(f"zero temperature, d_k = {keys or 'inf'}", 0.4 * index / len(parameters.keys))
-        one = functools.partial(exponent, d=parameters.d, keys=keys, scales=(np.inf,))
-        rows.append(batched(parameters, parameters.pairs, 100 + index, one)[:, 0])
-    return xr.Dataset({"exponent": (("keys", "batch"), np.array(rows))}, {"keys": list(parameters.keys)})
+    cases = {100 + k: (exponent, parameters.d, keys, (np.inf,)) for k, keys in enumerate(parameters.keys)}
+    rows = batched(parameters, study, parameters.pairs, cases)[..., 0]
+    return xr.Dataset({"exponent": (("keys", "batch"), rows)}, {"keys": list(parameters.keys)})
 
 
 def finite_temperature(parameters: Parameters, study: Study) -> xr.Dataset:
     """Pair exponents (d_k, batch, b)."""
-    rows = []
-    for index, keys in enumerate(parameters.warm_keys):
-        study.progress(f"finite temperature, d_k = {keys}", 0.4 + 0.3 * index / len(parameters.warm_keys))
-        one = functools.partial(exponent, d=parameters.d, keys=keys, scales=parameters.scales)
-        rows.append(batched(parameters, parameters.pairs, 200 + index, one))
-    return xr.Dataset(
-        {"exponent": (("keys", "batch", "scale"), np.array(rows))},
-        {"keys": list(parameters.warm_keys), "scale": list(parameters.scales)},
-    )
+    cases = {200 + k: (exponent, parameters.d, keys, parameters.scales) for k, keys in enumerate(parameters.warm_keys)}
+    rows = batched(parameters, study, parameters.pairs, cases)
+    labels = {"keys": list(parameters.warm_keys), "scale": list(parameters.scales)}
+    return xr.Dataset({"exponent": (("keys", "batch", "scale"), rows)}, labels)
 
 
 def images(pair: Pair, outer: Any, inner: Any) -> Pair:
@@ -224,16 +225,11 @@ def cosine(rng: np.random.Generator, count: int, d: int, overlap: float, keys: i
 
 def cosines(parameters: Parameters, study: Study) -> xr.Dataset:
     """Mean cosines (kind, d, batch) for A = Q^T K with d_k = d, and for A of independent entries."""
-    rows: list[list[np.ndarray]] = [[], []]
-    for kind in range(2):
-        for index, d in enumerate(parameters.cosine_dims):
-            study.progress(f"cosines, d = {d}", 0.7 + 0.15 * (kind + index / len(parameters.cosine_dims)) / 2)
-            one = functools.partial(cosine, d=d, overlap=parameters.cosine_overlap, keys=IID if kind else d)
-            rows[kind].append(batched(parameters, parameters.images, 300 + 10 * kind + index, one))
-    return xr.Dataset(
-        {"cosine": (("kind", "d", "batch"), np.array(rows))},
-        {"kind": ["product", "iid"], "d": list(parameters.cosine_dims)},
-    )
+    dims, r = parameters.cosine_dims, parameters.cosine_overlap
+    cases = {300 + k: (cosine, d, r, d) for k, d in enumerate(dims)}
+    cases |= {310 + k: (cosine, d, r, IID) for k, d in enumerate(dims)}
+    rows = batched(parameters, study, parameters.images, cases).reshape(2, len(dims), BATCHES)
+    return xr.Dataset({"cosine": (("kind", "d", "batch"), rows)}, {"kind": ["product", "iid"], "d": list(dims)})
 
 
 def drift(rng: np.random.Generator, count: int, d: int, overlap: float) -> float:
@@ -248,9 +244,6 @@ def drift(rng: np.random.Generator, count: int, d: int, overlap: float) -> float
 
 def cold_drift(parameters: Parameters, study: Study) -> xr.Dataset:
     """Drifts (overlap, batch)."""
-    rows = []
-    for index, overlap in enumerate(parameters.cold_overlaps):
-        study.progress(f"cold pairs, R = {overlap:g}", 0.85 + 0.15 * index / len(parameters.cold_overlaps))
-        one = functools.partial(drift, d=parameters.cold_d, overlap=overlap)
-        rows.append(batched(parameters, parameters.cold_pairs, 400 + index, one))
-    return xr.Dataset({"drift": (("overlap", "batch"), np.array(rows))}, {"overlap": list(parameters.cold_overlaps)})
+    cases = {400 + k: (drift, parameters.cold_d, overlap) for k, overlap in enumerate(parameters.cold_overlaps)}
+    rows = batched(parameters, study, parameters.cold_pairs, cases)
+    return xr.Dataset({"drift": (("overlap", "batch"), rows)}, {"overlap": list(parameters.cold_overlaps)})

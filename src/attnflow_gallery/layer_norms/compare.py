@@ -7,9 +7,9 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import EPS, Rows
 from attnflow_gallery.layer_norms.simulate import NAMES, STARTS, STEPS, Parameters, decay
 
-EPS = float(np.finfo(float).eps)
 RATES = published("karagodin2025normalization")
 TOLD_APART = 0.25
 """A quarter of the distance of the exponents 1 and 2: what does not settle is no power of t."""
@@ -32,18 +32,21 @@ def rounding_error(parameters: Parameters, gap: Any) -> Any:
     return 2 * EPS * np.sqrt(parameters.n * 40 * STEPS) / np.sqrt(2 * gap)
 
 
+def path(parameters: Parameters, placement: str, times: np.ndarray) -> Any:
+    """Log gap and radius of orthonormal tokens, by the two scalar equations."""
+    options: dict[str, Any] = {"alpha": parameters.alpha, "switch": parameters.switch}
+    return theory.uniform.norm_overlap(times, parameters.beta, parameters.n, placement, **options)  # type: ignore[arg-type]
+
+
 def compare(parameters: Parameters, placement: str, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(log gap - theory, log radius - theory, tolerance) at the frames of orthonormal tokens."""
     own = part.sel(start="orthonormal")
-    path = theory.uniform.norm_overlap(
-        part["time"].values, parameters.beta, parameters.n, placement,  # type: ignore[arg-type]
-        alpha=parameters.alpha, switch=parameters.switch,
-    )  # fmt: skip
+    known = path(parameters, placement, part["time"].values)
     gap = own["gap"].values
     halving = np.maximum.accumulate(np.abs(np.log(own["coarse"].values / gap)))
     # the scalar equations are integrated to 1e-11
     tolerance = halving + rounding_error(parameters, gap) + 1e-9
-    return np.log(gap) - path.log_gap, np.log(own["radius"].values / path.radius), tolerance
+    return np.log(gap) - known.log_gap, np.log(own["radius"].values / known.radius), tolerance
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
@@ -55,21 +58,20 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 def _exponent(parameters: Parameters, placement: str, part: xr.Dataset) -> Claim:
     kind, predicted = decay(parameters, placement)
     what = "rate of e^(-ct)" if kind == "exponential" else "exponent of t^-p"
-    found = [exponents(parameters, placement, part, start) for start in STARTS]
-    return Claim.equal(
-        f"{NAMES[placement]}: {what} at late times, orthonormal and iid tokens", predicted,
-        [last[-1] for last, _ in found],
+    rows = Rows()
+    for start in STARTS:
+        (before, last), rounding = exponents(parameters, placement, part, start)
         # LN-scaling lives on the clock sqrt(t): over a factor of four its correction halves, others fall faster
-        [min(2 * abs(last[-1] - last[-2]) + rounding, TOLD_APART) for last, rounding in found],
-        "twice the last change of the local exponent, and rounding; at most 1/4", origin=RATES, labels=STARTS,
-    )  # fmt: skip
+        rows.add(predicted, last, min(2 * abs(last - before) + rounding, TOLD_APART), start)
+    says = f"{NAMES[placement]}: {what} at late times, orthonormal and iid tokens"
+    return rows.equal(says, "twice the last change of the local exponent, and rounding; at most 1/4", origin=RATES)
 
 
 def _path(parameters: Parameters, placement: str, part: xr.Dataset) -> Claim:
     gap, radius, tolerance = compare(parameters, placement, part)
-    return Claim.equal(
-        f"{NAMES[placement]}, orthonormal tokens: log gap and log r minus the solution of two scalar equations", 0.0,
-        [gap, radius], tolerance,
-        "change of log gap when the step is halved, rounding, and 1e-9 for the integration of the equations",
-        origin=PATH, labels=lambda at: f"log {['gap', 'r'][at[0]]} at t = {part['time'].values[at[1]]:.3g}",
-    )  # fmt: skip
+    rows, times = Rows(), [f"t = {t:.3g}" for t in part["time"].values]
+    rows.add(0.0, gap, tolerance, [f"log gap at {t}" for t in times])
+    rows.add(0.0, radius, tolerance, [f"log r at {t}" for t in times])
+    says = "orthonormal tokens: log gap and log r minus the solution of two scalar equations"
+    reason = "change of log gap when the step is halved, rounding, and 1e-9 for the integration of the equations"
+    return rows.equal(f"{NAMES[placement]}, {says}", reason, origin=PATH)

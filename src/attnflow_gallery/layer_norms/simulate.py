@@ -1,7 +1,6 @@
 """Tokens under six placements of the layer norm, followed with a step and with half the step."""
 
 import dataclasses
-import functools
 import itertools
 
 import numpy as np
@@ -15,8 +14,13 @@ from attnflow.spaces import Euclidean, Sphere
 from attnflow.tokens import Tokens, orthonormal, uniform
 
 NAMES = {
-    "post": "Post-LN", "pre": "Pre-LN", "peri": "Peri-LN", "ngpt": "nGPT", "mix": "Mix-LN", "ln-scaling": "LN-scaling",
-}  # fmt: skip
+    "post": "Post-LN",
+    "pre": "Pre-LN",
+    "peri": "Peri-LN",
+    "ngpt": "nGPT",
+    "mix": "Mix-LN",
+    "ln-scaling": "LN-scaling",
+}
 STARTS = ("orthonormal", "iid")
 STEPS = 16
 """Steps from one frame to the next."""
@@ -44,20 +48,20 @@ QUICK = Parameters(last=8)
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Gap and radius at every frame, per placement and start."""
-    found = {}
-    for k, placement in enumerate(parameters.placements):
-        study.progress(f"{NAMES[placement]}, step and half the step", k / len(parameters.placements))
-        found[placement] = study.part(placement, functools.partial(_follow, parameters, placement))
-    return found
+    return study.parts({placement: (_follow, parameters, placement) for placement in parameters.placements})
 
 
 def field(parameters: Parameters, placement: str) -> AbstractField:
     """The placement around plain softmax attention."""
     inner = Attention(parameters.beta)
     made: dict[str, AbstractField] = {
-        "post": inner, "pre": Pre(inner), "peri": Peri(inner), "ngpt": Ngpt(inner, parameters.alpha),
-        "mix": Mix(inner, parameters.switch), "ln-scaling": Scaled(inner),
-    }  # fmt: skip
+        "post": inner,
+        "pre": Pre(inner),
+        "peri": Peri(inner),
+        "ngpt": Ngpt(inner, parameters.alpha),
+        "mix": Mix(inner, parameters.switch),
+        "ln-scaling": Scaled(inner),
+    }
     return made[placement]
 
 
@@ -91,11 +95,9 @@ def _follow(parameters: Parameters, placement: str) -> xr.Dataset:
         coarse, middle = _leg(made, coarse, begin, end), (begin + end) / 2
         fine = _leg(made, _leg(made, fine, begin, middle), middle, end)
         rows.append((gaps(fine), gaps(coarse), radii(fine)))
-    names, values = ("gap", "coarse", "radius"), [np.array(column) for column in zip(*rows, strict=True)]
-    return xr.Dataset(
-        {name: (("time", "start"), column) for name, column in zip(names, values, strict=True)},
-        {"time": frames, "start": list(STARTS)},
-    )
+    columns = zip(("gap", "coarse", "radius"), zip(*rows, strict=True), strict=True)
+    found = {name: (("time", "start"), np.array(column)) for name, column in columns}
+    return xr.Dataset(found, {"time": frames, "start": list(STARTS)})
 
 
 def _leg(made: AbstractField, tokens: Tokens, begin: float, end: float) -> Tokens:

@@ -1,15 +1,17 @@
 """Limits with the first terms of their approach, exact cosines to rounding, iid tokens to their scatter."""
 
+import itertools
+
 import numpy as np
 import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import EPS, Rows, averaged
 from attnflow_gallery.long_context.simulate import Parameters, scan
 
 ERRORS = 4.0
 """Standard errors that a random number may be off."""
-EPS = float(np.finfo(float).eps)
 PAPER = published("chen2025critical")
 
 
@@ -25,86 +27,75 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 def _limits(parameters: Parameters, cosine: xr.DataArray) -> list[Claim]:
     """With y = n^(1 - c(1-rho)) the cosine is (rho + X)/(1 + X), X = rho (2y + y^2) up to O(1/n)."""
-    n, rho = max(parameters.large), np.array(parameters.overlaps)
-    c = np.array([scan(parameters, one) for one in parameters.overlaps])
-    found = cosine.sel(overlap=list(parameters.overlaps), n=n).values
-    limit = theory.uniform.long_context_limit(c, rho[:, None])
-    at = np.argmin(abs(c * (1 - rho[:, None]) - 1), axis=1)
-    here = np.arange(len(rho)), at
-    away = np.ones(c.shape, bool)
-    away[here] = False
-    with np.errstate(divide="ignore", over="ignore"):
-        y = n ** (1 - c * (1 - rho[:, None]))
-        below = ((1 - rho) / rho)[:, None] / y**2
-        above = 3 * (rho * (1 - rho))[:, None] * y / (1 - y / n) ** 2
-    bound = np.where(y > 1, below, above) * 1.01 + 32 * EPS * c * np.log(n)
-    words = [f"rho = {r:g}, c = {x:.3g}" for r, row, keep in zip(rho, c, away, strict=True) for x in row[keep]]
+    n, beside, on = max(parameters.large), Rows(), Rows()
+    for rho in parameters.overlaps:
+        c, found = scan(parameters, rho), cosine.sel(overlap=rho, n=n).values
+        limit, rounding = theory.uniform.long_context_limit(c, rho), 32 * EPS * c * np.log(n)
+        with np.errstate(divide="ignore", over="ignore"):
+            y = n ** (1 - c * (1 - rho))
+            below, above = (1 - rho) / rho / y**2, 3 * rho * (1 - rho) * y / (1 - y / n) ** 2
+        bound = np.where(y > 1, below, above) * 1.01 + rounding
+        at = int(np.argmin(abs(c * (1 - rho) - 1)))
+        away = np.arange(len(c)) != at
+        labels = [f"rho = {rho:g}, c = {one:.3g}" for one in c[away]]
+        beside.add(0.0, abs(found - limit)[away], bound[away], labels)
+        on.add(limit[at], found[at], 4 / n + rounding[at], f"rho = {rho:g}")
+    statement = f"n = {n:.0e}: cosine at the threshold, against 4ρ/(1+3ρ)"
     return [
-        Claim.at_most(
+        beside.at_most(
             f"n = {n:.0e}: |cosine - limit| below (limit 1) and above (limit ρ) the threshold c = 1/(1-ρ)",
-            0.0, abs(found - limit)[away], bound[away],
             "below: (1-ρ)/(ρy²), above: 3ρ(1-ρ)y, y = n^(1-c(1-ρ)); 1 % for terms O(1/n); rounding",
-            origin=PAPER, labels=words,
+            origin=PAPER,
         ),
-        Claim.equal(
-            f"n = {n:.0e}: cosine at the threshold, against 4ρ/(1+3ρ)", limit[here], found[here],
-            4 / n + 32 * EPS * c[here] * np.log(n), "terms O(1/n), at most 4/n; rounding", origin=PAPER,
-            labels=[f"rho = {r:g}" for r in rho],
-        ),
-    ]  # fmt: skip
+        on.equal(statement, "terms O(1/n), at most 4/n; rounding", origin=PAPER),
+    ]
 
 
 def _exact(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     """All tokens, and the others replaced by their mean; sums have n terms or 3."""
-    rows: list[tuple[np.ndarray, float, float, int, str]] = []
-    for n in parameters.counts:
-        for overlap in parameters.overlaps:
-            rows.append((data[f"all-{n}"]["cosine"].sel(overlap=overlap).values, n, overlap, n, "all tokens"))
-    for size in parameters.large:
-        for overlap in (0.0, *parameters.overlaps):
-            cosine = data["mean"]["cosine"].sel(overlap=overlap, n=size).values
-            rows.append((cosine, size, overlap, 3, "mean of the others"))
-    found, exact, tolerance, words = [], [], [], []
-    for cosine, size, overlap, terms, name in rows:
+    rows, mean = Rows(), data["mean"]["cosine"]
+
+    def add(found: xr.DataArray, n: float, overlap: float, terms: int, name: str) -> None:
         c = scan(parameters, overlap)
-        found.append(cosine)
-        exact.append(theory.uniform.long_context_overlap(c, size, overlap))
         # relative errors of weights pass to the cosine with a factor of at most 4
-        tolerance.append(4 * EPS * (1 + c * np.log(size)) * (8 + terms))
-        words += [f"{name}, n = {size:g}, rho = {overlap:g}, c = {one:.3g}" for one in c]
-    return Claim.equal(
-        f"cosine against the exact one: all tokens (n ≤ {max(parameters.counts)}), mean of the others "
-        f"(n ≤ {max(parameters.large):.0e})",
-        np.concatenate(exact), np.concatenate(found), np.concatenate(tolerance),
-        "sums of n terms (with the mean: 3) in logits and outputs are off by n eps; beta times that in weights",
-        origin=consequence("Exact cosine"), labels=words,
-    )  # fmt: skip
+        tolerance = 4 * EPS * (1 + c * np.log(n)) * (8 + terms)
+        labels = [f"{name}, n = {n:g}, rho = {overlap:g}, c = {one:.3g}" for one in c]
+        rows.add(theory.uniform.long_context_overlap(c, n, overlap), found.sel(overlap=overlap), tolerance, labels)
+
+    for n, overlap in itertools.product(parameters.counts, parameters.overlaps):
+        add(data[f"all-{n}"]["cosine"], n, overlap, n, "all tokens")
+    for size, overlap in itertools.product(parameters.large, (0.0, *parameters.overlaps)):
+        add(mean.sel(n=size), size, overlap, 3, "mean of the others")
+    counts = f"all tokens (n ≤ {max(parameters.counts)}), mean of the others (n ≤ {max(parameters.large):.0e})"
+    reason = "sums of n terms (with the mean: 3) in logits and outputs are off by n eps; beta times that in weights"
+    return rows.equal(f"cosine against the exact one: {counts}", reason, origin=consequence("Exact cosine"))
 
 
 def _orthogonal(parameters: Parameters, cosine: xr.DataArray) -> Claim:
     """X = 2 n^-c + n^(1-2c) up to terms O(n^-c) smaller, so the threshold is 1/2, with the cosine 1/2 there."""
     n, c = max(parameters.large), scan(parameters, 0.0)
     x = 2 * n**-c + n ** (1 - 2 * c)
-    return Claim.equal(
-        f"ρ = 0, n = {n:.0e}: cosine against X/(1+X), X = n^(1-2c) + 2n^-c", x / (1 + x),
-        cosine.sel(overlap=0.0, n=n).values, 4 * n**-c * x / (1 + x) ** 2 + 32 * EPS * c * np.log(n),
-        "twice the first order of the terms left out, 2n^-c X of X; rounding",
-        origin=consequence("Orthogonal tokens"), labels=[f"c = {one:.3g}" for one in c],
-    )  # fmt: skip
+    tolerance, rows = 4 * n**-c * x / (1 + x) ** 2 + 32 * EPS * c * np.log(n), Rows()
+    rows.add(x / (1 + x), cosine.sel(overlap=0.0, n=n), tolerance, [f"c = {one:.3g}" for one in c])
+    statement = f"ρ = 0, n = {n:.0e}: cosine against X/(1+X), X = n^(1-2c) + 2n^-c"
+    reason = "twice the first order of the terms left out, 2n^-c X of X; rounding"
+    return rows.equal(statement, reason, origin=consequence("Orthogonal tokens"))
 
 
 def _iid(parameters: Parameters, iid: xr.Dataset) -> Claim:
     n, d, overlap = parameters.iid_count, parameters.iid_dim, float(iid.attrs["overlap"])
-    c, found = scan(parameters, overlap), iid["cosine"].values
-    spread = found.std(axis=0, ddof=1)
+    c, rows, draws = scan(parameters, overlap), Rows(), iid.sizes["draw"]
+    mean, error = averaged(iid["cosine"])
     # the mean of a smooth function of a fluctuating sum is off by half its second derivative times the variance
-    tolerance = ERRORS * spread / np.sqrt(len(found)) + spread**2 + 2 / n + shot(c, n, d, overlap)
-    return Claim.equal(
+    tolerance = ERRORS * error + draws * error**2 + 2 / n + shot(c, n, d, overlap)
+    rows.add(
+        theory.uniform.long_context_iid_overlap(c, n, d, overlap), mean, tolerance, [f"c = {one:.3g}" for one in c]
+    )
+    return rows.equal(
         f"{n} iid tokens in dimension {d}, ρ = {overlap:g}: mean cosine, against the mean field",
-        theory.uniform.long_context_iid_overlap(c, n, d, overlap), found.mean(axis=0), tolerance,
-        f"{ERRORS:g} standard errors of {len(found)} draws, their variance, and the noise of the sum over the others",
-        origin=consequence("Tokens around a direction"), labels=[f"c = {one:.3g}" for one in c],
-    )  # fmt: skip
+        f"{ERRORS:g} standard errors of {draws} draws, their variance, and the noise of the sum over the others",
+        origin=consequence("Tokens around a direction"),
+    )
 
 
 def shot(c: np.ndarray, n: float, d: int, overlap: float) -> np.ndarray:

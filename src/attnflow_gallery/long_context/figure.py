@@ -6,7 +6,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.long_context.simulate import Parameters, scan
 
 REACH = 6.0
@@ -22,17 +23,12 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     tokens around a direction (bars: standard deviation of draws), their mean field (line), and the same in infinite
     dimension (dashed); grey: threshold of equal overlaps. Fluctuations of overlaps move the transition up.
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 2.8))
-        axes = fig.subplots(1, 3)
-        _transition(axes[0], parameters, data)
-        _collapse(axes[1], parameters, data)
-        _iid(axes[2], parameters, data["iid"])
-        overlap = parameters.overlaps[-1]
-        titles = rf"equal overlaps $\rho = {overlap:g}$", "scaling with $\\log n$", rf"iid tokens, $\rho = {overlap:g}$"
-        for letter, one, title in zip("abc", axes, titles, strict=True):
-            panel(one, letter, title)
-        return fig
+    rho = rf"$\rho = {parameters.overlaps[-1]:g}$"
+    with panels(1, 3, 2.8, f"equal overlaps {rho}", r"scaling with $\log n$", f"iid tokens, {rho}") as page:
+        _transition(page[0], parameters, data)
+        _collapse(page[1], parameters, data)
+        _iid(page[2], parameters, data["iid"])
+    return page.figure
 
 
 def _transition(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:

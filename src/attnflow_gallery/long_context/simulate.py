@@ -1,7 +1,6 @@
 """Outputs of one attention layer: all tokens, two tokens and the mean of the others, iid tokens."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import xarray as xr
@@ -33,20 +32,23 @@ class Parameters(Salted):
     iid_draws: int = 16
 
 
-QUICK = Parameters(overlaps=(0.5,), places=(0.5, 0.9, 1.1, 1.5), counts=(256,), large=(1e4, 1e12), iid_count=4096,
-                   iid_dim=64, iid_draws=8)  # fmt: skip
+QUICK = Parameters(
+    overlaps=(0.5,),
+    places=(0.5, 0.9, 1.1, 1.5),
+    counts=(256,),
+    large=(1e4, 1e12),
+    iid_count=4096,
+    iid_dim=64,
+    iid_draws=8,
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Cosines of outputs: all tokens, others replaced by their mean, iid tokens."""
-    found = {}
-    for k, n in enumerate(parameters.counts):
-        study.progress(f"{n} tokens in dimension {n}", k / (len(parameters.counts) + 2))
-        found[f"all-{n}"] = study.part(f"all-{n}", functools.partial(_all, parameters, n))
-    study.progress("others replaced by their mean", 0.7)
-    found["mean"] = study.part("mean", functools.partial(_mean, parameters))
-    found["iid"] = study.part("iid", functools.partial(_iid, parameters, study))
-    return found
+    return study.parts(
+        {f"all-{n}": (_all, parameters, n) for n in parameters.counts}
+        | {"mean": (_mean, parameters), "iid": (_iid, parameters, study)}
+    )
 
 
 def scan(parameters: Parameters, overlap: float) -> np.ndarray:
@@ -60,10 +62,15 @@ def layer(parameters: Parameters, overlap: float, n: float) -> Attention:
     return Attention(Along("c", scan(parameters, overlap) * np.log(n)))
 
 
+def _paired(parameters: Parameters, overlap: float, n: float, tokens: Tokens, queries: int = 2) -> np.ndarray:
+    """Cosines of the outputs at the first two tokens."""
+    return cosines(layer(parameters, overlap, n), np.asarray(tokens.positions)[:queries], tokens)
+
+
 def cosines(field: Attention, queries: np.ndarray, tokens: Tokens) -> np.ndarray:
-    """Cosine of the outputs at the first two queries; the field is that of the library, before any projection."""
+    """Cosine of the outputs at the first two queries; the field is the one of the library, before any projection."""
     free = Tokens(tokens.positions, tokens.masses, space=Euclidean(tokens.dim), dims=tokens.dims)
-    drive = np.asarray(field.velocity(0.0, queries, free))
+    drive = np.asarray(field.velocity(free, at=queries))
     unit = drive / np.linalg.norm(drive, axis=-1, keepdims=True)
     return np.asarray(np.sum(unit[..., 0, :] * unit[..., 1, :], axis=-1))
 
@@ -73,21 +80,16 @@ def _all(parameters: Parameters, n: int) -> xr.Dataset:
     rows = []
     for overlap in parameters.overlaps:
         tokens = equiangular(Sphere(n), n=n, overlap=overlap)
-        rows.append(cosines(layer(parameters, overlap, n), np.asarray(tokens.positions)[:QUERIES], tokens))
+        rows.append(_paired(parameters, overlap, n, tokens, QUERIES))
     return xr.Dataset({"cosine": (("overlap", "place"), np.array(rows))}, {"overlap": list(parameters.overlaps)})
 
 
 def _mean(parameters: Parameters) -> xr.Dataset:
     """Two tokens, and the mean of all others with their mass; overlap 0 too."""
     overlaps = (0.0, *parameters.overlaps)
-    found = np.zeros((len(overlaps), len(parameters.large), len(scan(parameters, 0.0))))
-    for i, overlap in enumerate(overlaps):
-        for j, n in enumerate(parameters.large):
-            tokens = with_mean(n, overlap)
-            found[i, j] = cosines(layer(parameters, overlap, n), np.asarray(tokens.positions)[:2], tokens)
-    return xr.Dataset(
-        {"cosine": (("overlap", "n", "place"), found)}, {"overlap": list(overlaps), "n": list(parameters.large)}
-    )
+    found = [[_paired(parameters, one, n, with_mean(n, one)) for n in parameters.large] for one in overlaps]
+    coordinates = {"overlap": list(overlaps), "n": list(parameters.large)}
+    return xr.Dataset({"cosine": (("overlap", "n", "place"), np.array(found))}, coordinates)
 
 
 def with_mean(n: float, overlap: float) -> Tokens:
@@ -102,13 +104,12 @@ def with_mean(n: float, overlap: float) -> Tokens:
 def _iid(parameters: Parameters, study: Study) -> xr.Dataset:
     """x_j = sqrt(rho) e + sqrt(1 - rho) u_j, u_j iid uniform and orthogonal to e; the queries are u_1 = -u_2.
 
-    (A pair of queries at a fixed angle leaves no randomness but that of the others.)
+    (A pair of queries at a fixed angle leaves the randomness of the others alone.)
     """
     n, overlap, found = parameters.iid_count, parameters.overlaps[-1], []
     for draw in range(parameters.iid_draws):
-        study.progress(f"{n} iid tokens, draw {draw}", 0.75 + 0.25 * draw / parameters.iid_draws)
-        tokens = around(parameters, overlap, draw)
-        found.append(cosines(layer(parameters, overlap, n), np.asarray(tokens.positions)[:2], tokens))
+        study.progress(f"{n} iid tokens, draw {draw}", draw / parameters.iid_draws)
+        found.append(_paired(parameters, overlap, n, around(parameters, overlap, draw)))
     return xr.Dataset({"cosine": (("draw", "place"), np.array(found))}, attrs={"overlap": overlap})
 
 

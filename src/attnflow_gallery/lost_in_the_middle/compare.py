@@ -1,11 +1,13 @@
 """Profiles against the matrix exponential of the paper, where the minimum lies, and where the formula ends."""
 
+import itertools
+
 import numpy as np
 import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import NUMERICS, Claim, consequence, published
-from attnflow.experiments.kit import student
+from attnflow.experiments.kit import Rows, averaged, student
 from attnflow_gallery.lost_in_the_middle.simulate import EDGES, Parameters, groups, soft_weights
 
 PAPER = "duerinckx2026kinetic"
@@ -19,6 +21,7 @@ DILUTION = consequence("Softmax")
 END = consequence("Where the formula ends")
 LEVEL = 1e-4
 """The probability that any comparison of a claim fails by chance; there are at most nine statistical claims."""
+BINS = len(EDGES) - 1
 FAR = 2
 """Bins before this one hold sources of the first fifth, where the expansion in 1/N is poor."""
 BIAS = 2.56
@@ -38,9 +41,9 @@ def closure(c: float, n: int, slope: float, dilution: float | None = None) -> np
     return np.array([np.mean(row[some]) for some in groups(n)])
 
 
-def moments(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean over prompts, the first axis, and its standard error."""
-    return rows.mean(axis=0), rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
+def profile(parameters: Parameters, data: dict[str, xr.Dataset], n: int, slope: float) -> np.ndarray:
+    """(prompt, bin) at n tokens and a slope."""
+    return np.asarray(data[f"profile-{n}"]["first"].values[parameters.slopes.index(slope)])
 
 
 def place_of(k: int) -> str:
@@ -50,102 +53,67 @@ def place_of(k: int) -> str:
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """The closure and its next order; shape; threshold; softmax; soft accuracy; dimensions; the end of the formula."""
-    return [
-        _closure(parameters, data),
-        _next_order(parameters, data),
-        _falling(parameters, data),
-        _middle(parameters, data),
-        _threshold(parameters, data),
-        _softmax(parameters, data),
-        _soft(parameters, data),
-        _sphere(parameters, data),
-        _plain(parameters, data),
-        _turned(parameters, data),
-        _ended(parameters, data),
-    ]
-
-
-def ratios(parameters: Parameters, data: dict[str, xr.Dataset]) -> tuple[np.ndarray, np.ndarray]:
-    """Measured over closure and its standard error, (size, slope, bin)."""
-    found = []
-    for n in parameters.sizes:
-        rows = data[f"profile-{n}"]["first"].values
-        for k, slope in enumerate(parameters.slopes):
-            predicted = closure(rate(parameters) * parameters.time, n, slope)
-            found.append([one / predicted for one in moments(rows[k])])
-    whole = np.array(found).reshape(len(parameters.sizes), len(parameters.slopes), 2, -1)
-    return whole[:, :, 0], whole[:, :, 1]
+    shape = _closure, _next_order, _falling, _middle, _threshold
+    others = _softmax, _soft, _sphere, _plain, _turned, _ended
+    return [make(parameters, data) for make in (*shape, *others)]
 
 
 def _closure(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    found, error = (one[..., FAR:] for one in ratios(parameters, data))
-    limit = student(LEVEL, min(parameters.prompts), found.size)
-    bias = BIAS / np.array(parameters.sizes)[:, None, None]
-    return Claim.equal(
-        "circle: the profile N E<x_N(t), x_j(0)> over that of exp(a t W), for all slopes and N, j > N/5", 1.0, found,
-        bias + limit * error, f"{BIAS:g}/N for the next order, {limit:.1f} standard errors", origin=CLOSURE,
-        labels=lambda at: f"N = {parameters.sizes[at[0]]}, slope {parameters.slopes[at[1]]:g}, {place_of(at[2] + FAR)}",
-    )  # fmt: skip
+    rows, cases = Rows(), list(itertools.product(parameters.sizes, parameters.slopes))
+    limit = student(LEVEL, min(parameters.prompts), len(cases) * (BINS - FAR))
+    for n, slope in cases:
+        predicted = closure(rate(parameters) * parameters.time, n, slope)[FAR:]
+        mean, error = averaged(profile(parameters, data, n, slope)[:, FAR:])
+        labels = [f"N = {n}, slope {slope:g}, {place_of(k)}" for k in range(FAR, BINS)]
+        rows.add(1.0, mean / predicted, BIAS / n + limit * error / predicted, labels)
+    words = "circle: the profile N E<x_N(t), x_j(0)> over that of exp(a t W), for all slopes and N, j > N/5"
+    return rows.equal(words, f"{BIAS:g}/N for the next order, {limit:.1f} standard errors", origin=CLOSURE)
 
 
 def _next_order(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     """Extrapolated to N to infinity, the mean over slopes and far bins; they share no prompts over slopes."""
-    off, square = [], []
+    off, square, depth = [], [], rate(parameters) * parameters.time
     for n in parameters.sizes:
-        rows = data[f"profile-{n}"]["first"].values
-        depth = rate(parameters) * parameters.time
-        each = [
-            moments(np.mean(rows[k] / closure(depth, n, slope), axis=1, where=_far()))
-            for k, slope in enumerate(parameters.slopes)
-        ]
-        off.append(np.mean([one[0] for one in each]))
-        square.append(np.sum([one[1] ** 2 for one in each]) / len(each) ** 2)
+        rows = [profile(parameters, data, n, slope) / closure(depth, n, slope) for slope in parameters.slopes]
+        means, errors = np.array([averaged(one[:, FAR:].mean(axis=1)) for one in rows]).T
+        off.append(np.mean(means))
+        square.append(np.mean(errors**2) / len(errors))
     found, error = 2 * off[1] - off[0], np.sqrt(4 * square[1] + square[0])
-    limit = student(LEVEL, min(parameters.prompts))
-    second = (BIAS / parameters.sizes[0]) ** 2 / 2
-    words = ", ".join(f"{n * (one - 1):.2f}" for n, one in zip(parameters.sizes, off, strict=True))
-    return Claim.equal(
-        "circle: the closure errs by order 1/N alone: measured over closure, extrapolated from two N", 1.0, found,
-        limit * error + second, f"{limit:.1f} standard errors, and half the square of the error at the smaller N",
-        origin=NEXT, detail=f"N times the error is {words}",
-    )  # fmt: skip
-
-
-def _far() -> np.ndarray:
-    return np.arange(len(EDGES) - 1) >= FAR
+    limit, second = student(LEVEL, min(parameters.prompts)), (BIAS / parameters.sizes[0]) ** 2 / 2
+    times = ", ".join(f"{n * (one - 1):.2f}" for n, one in zip(parameters.sizes, off, strict=True))
+    words = "circle: the closure errs by order 1/N alone: measured over closure, extrapolated from two N"
+    reason = f"{limit:.1f} standard errors, and half the square of the error at the smaller N"
+    detail = f"N times the error is {times}"
+    return Claim.equal(words, 1.0, found, limit * error + second, reason, origin=NEXT, detail=detail)
 
 
 def _falling(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    rows = data[f"profile-{parameters.sizes[1]}"]["first"].values[parameters.slopes.index(0.0)]
-    step, error = moments(rows[:, :-1] - rows[:, 1:])
-    limit = student(LEVEL, len(rows), len(step))
-    return Claim.at_least(
-        "slope 0: the later the source, the less is kept: fall from bin to bin, less its standard errors", 0.0,
-        step - limit * error, 0.0, f"paired differences; {limit:.1f} standard errors are taken off", origin=FALLING,
-        labels=lambda at: f"from {place_of(at[0])}", detail=f"smallest in standard errors {np.min(step / error):.1f}",
-    )  # fmt: skip
+    found = profile(parameters, data, parameters.sizes[1], 0.0)
+    step, error = averaged(found[:, :-1] - found[:, 1:])
+    limit = student(LEVEL, len(found), len(step))
+    rows = Rows()
+    rows.add(0.0, step - limit * error, 0.0, [f"from {place_of(k)}" for k in range(len(step))])
+    words = "slope 0: the later the source, the less is kept: fall from bin to bin, less its standard errors"
+    reason = f"paired differences; {limit:.1f} standard errors are taken off"
+    detail = f"smallest in standard errors {np.min(step / error):.1f}"
+    return rows.at_least(words, reason, origin=FALLING, detail=detail)
 
 
 def _middle(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     """Means over both N of differences between bins."""
-    depth = rate(parameters) * parameters.time
-    labels: list[str] = []
-    above, errors = [], []
-    for k, slope in enumerate(parameters.slopes):
-        if slope == 0:
-            continue
-        lowest = int(np.searchsorted(EDGES, theory.causal.find_middle(depth, slope).place)) - 1
-        others = [b for b in range(len(EDGES) - 1) if b != lowest]
-        rows = [data[f"profile-{n}"]["first"].values[k] for n in parameters.sizes]
-        found = [moments(one[:, others] - one[:, [lowest]]) for one in rows]
-        above.extend(np.mean([mean for mean, _ in found], axis=0))
-        errors.extend(np.sqrt(np.sum([error**2 for _, error in found], axis=0)) / len(found))
-        labels.extend(f"slope {slope:g}, {place_of(b)} over {place_of(lowest)}" for b in others)
-    return Claim.at_least(
-        "slopes above 0: the bin with the predicted minimum is the lowest: height of the others over it", 0.0, above,
-        0.0, "paired differences of the same prompts, mean of both N; predicted to be 4 standard errors or more",
-        origin=MIDDLE, labels=labels, detail=f"smallest in standard errors {np.min(np.array(above) / errors):.1f}",
-    )  # fmt: skip
+    rows, smallest = Rows(), np.inf
+    for slope in (one for one in parameters.slopes if one > 0):
+        place = theory.causal.find_middle(rate(parameters) * parameters.time, slope).place
+        lowest = int(np.searchsorted(EDGES, place)) - 1
+        others = [k for k in range(BINS) if k != lowest]
+        kept = [profile(parameters, data, n, slope) for n in parameters.sizes]
+        means, errors = np.array([averaged(one[:, others] - one[:, [lowest]]) for one in kept]).swapaxes(0, 1)
+        above, error = np.mean(means, axis=0), np.sqrt(np.sum(errors**2, axis=0)) / len(errors)
+        rows.add(0.0, above, 0.0, [f"slope {slope:g}, {place_of(k)} over {place_of(lowest)}" for k in others])
+        smallest = min(smallest, np.min(above / error))
+    words = "slopes above 0: the bin with the predicted minimum is the lowest: height of the others over it"
+    reason = "paired differences of the same prompts, mean of both N; predicted to be 4 standard errors or more"
+    return rows.at_least(words, reason, origin=MIDDLE, detail=f"smallest in standard errors {smallest:.1f}")
 
 
 def recency(rows: np.ndarray) -> np.ndarray:
@@ -154,33 +122,43 @@ def recency(rows: np.ndarray) -> np.ndarray:
 
 
 def _threshold(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    early = data[f"profile-{parameters.sizes[0]}"]["first"].values[parameters.slopes.index(1.0)]
-    found = [moments(recency(rows)) for rows in (early, data["late"]["first"].values)]
-    limit = student(LEVEL, parameters.late_prompts, 2)
-    threshold = float(theory.causal.recency_threshold(1.0))
-    signs = [np.sign(threshold - rate(parameters) * t) for t in (parameters.time, parameters.late)]
-    lower = [sign * mean - limit * error for sign, (mean, error) in zip(signs, found, strict=True)]
-    return Claim.at_least(
-        "slope 1: late sources lead those of the middle before the threshold 2 (1 - 1/e) of a t, and trail after it: "
-        "|lead| less its standard errors", 0.0, lower, 0.0, f"paired differences; {limit:.1f} standard errors",
-        origin=THRESHOLD, labels=[f"t = {t:g}" for t in (parameters.time, parameters.late)],
-        detail="lead " + ", ".join(f"{mean:.3f} ± {error:.3f}" for mean, error in found),
-    )  # fmt: skip
+    early = profile(parameters, data, parameters.sizes[0], 1.0)
+    limit, threshold = student(LEVEL, parameters.late_prompts, 2), float(theory.causal.recency_threshold(1.0))
+    rows, leads = Rows(), []
+    for time, found in ((parameters.time, early), (parameters.late, data["late"]["first"].values)):
+        lead, error = averaged(recency(found))
+        rows.add(0.0, np.sign(threshold - rate(parameters) * time) * lead - limit * error, 0.0, f"t = {time:g}")
+        leads.append(f"{lead:.3f} ± {error:.3f}")
+    words = "late sources lead those of the middle before the threshold 2 (1 - 1/e) of a t, and trail after it"
+    reason = f"paired differences; {limit:.1f} standard errors"
+    statement = f"slope 1: {words}: |lead| less its standard errors"
+    return rows.at_least(statement, reason, origin=THRESHOLD, detail="lead " + ", ".join(leads))
 
 
 def _softmax(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
+    depth, n = rate(parameters, "SA") * parameters.time, parameters.sizes[0]
+    predicted = closure(depth, n, 1.0, float(theory.causal.softmax_dilution(parameters.beta, 2)))
+    more = float(np.max(closure(depth, n, 1.0) / predicted))
+    rows, limit = _over(predicted, data["softmax"]["first"].values, n, 0)
+    words = "softmax, slope 1: the profile over that of exp(a t W) with the token's own weight in W, all j"
+    detail = f"without it W would give up to {more:.2f} times as much"
+    return rows.equal(words, f"{BIAS:g}/N and {limit:.1f} standard errors", origin=DILUTION, detail=detail)
+
+
+def _sphere(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     n = parameters.sizes[0]
-    dilution = float(theory.causal.softmax_dilution(parameters.beta, 2))
-    predicted = closure(rate(parameters, "SA") * parameters.time, n, 1.0, dilution)
-    more = float(np.max(closure(rate(parameters, "SA") * parameters.time, n, 1.0) / predicted))
-    mean, error = moments(data["softmax"]["first"].values)
-    limit = student(LEVEL, parameters.softmax_prompts, len(mean))
-    return Claim.equal(
-        "softmax, slope 1: the profile over that of exp(a t W) with the token's own weight in W, all j", 1.0,
-        mean / predicted, BIAS / n + limit * error / predicted, f"{BIAS:g}/N and {limit:.1f} standard errors",
-        origin=DILUTION, labels=[place_of(k) for k in range(len(mean))],
-        detail=f"without it W would give up to {more:.2f} times as much",
-    )  # fmt: skip
+    predicted = closure(rate(parameters, "USA", 3) * parameters.time, n, 1.0)
+    rows, limit = _over(predicted, data["sphere"]["first"].values, n, FAR)
+    words = "S²: the profile over that of exp(a t W), slope 1, j > N/5"
+    return rows.equal(words, f"{BIAS:g}/N and {limit:.1f} standard errors", origin=CLOSURE)
+
+
+def _over(predicted: np.ndarray, found: np.ndarray, n: int, first: int) -> tuple[Rows, float]:
+    """Means over what is predicted, from a bin on, and how many standard errors they may be off."""
+    rows, limit = Rows(), student(LEVEL, len(found), BINS - first)
+    mean, error = (one[first:] / predicted[first:] for one in averaged(found))
+    rows.add(1.0, mean, BIAS / n + limit * error, [place_of(k) for k in range(first, BINS)])
+    return rows, limit
 
 
 def soft_formula(parameters: Parameters, n: int, slope: float) -> tuple[np.ndarray, np.ndarray]:
@@ -195,51 +173,29 @@ def soft_formula(parameters: Parameters, n: int, slope: float) -> tuple[np.ndarr
 
 
 def _soft(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    labels: list[str] = []
-    predicted: list[float] = []
-    measured: list[float] = []
-    tolerance = []
-    tests = len(parameters.sizes) * len(parameters.slopes) * (len(EDGES) - 1 - FAR)
-    limit = student(LEVEL, min(parameters.prompts), tests)
-    for n in parameters.sizes:
-        for k, slope in enumerate(parameters.slopes):
-            smooth, matrix = soft_formula(parameters, n, slope)
-            mean, error = moments(data[f"profile-{n}"]["soft"].values[k])
-            room = np.abs(smooth - matrix) + SOFT_BIAS / n * smooth + limit * error
-            predicted.extend(smooth[FAR:])
-            measured.extend(mean[FAR:])
-            tolerance.extend(room[FAR:])
-            labels.extend(f"N = {n}, slope {slope:g}, {place_of(b)}" for b in range(FAR, len(mean)))
-    return Claim.equal(
-        f"circle: the soft profile S_t of a vocabulary of {parameters.vocabulary} words, j > N/5", predicted, measured,
-        tolerance, f"what W of N tokens changes, {SOFT_BIAS:g}/N for the next order, {limit:.1f} standard errors",
-        origin=SOFT, labels=labels,
-    )  # fmt: skip
-
-
-def _sphere(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    n = parameters.sizes[0]
-    predicted = closure(rate(parameters, "USA", 3) * parameters.time, n, 1.0)[FAR:]
-    mean, error = (one[FAR:] for one in moments(data["sphere"]["first"].values))
-    limit = student(LEVEL, parameters.sphere_prompts, len(mean))
-    return Claim.equal(
-        "S²: the profile over that of exp(a t W), slope 1, j > N/5", 1.0, mean / predicted,
-        BIAS / n + limit * error / predicted, f"{BIAS:g}/N and {limit:.1f} standard errors", origin=CLOSURE,
-        labels=[place_of(k + FAR) for k in range(len(mean))],
-    )  # fmt: skip
+    rows, cases = Rows(), list(itertools.product(parameters.sizes, parameters.slopes))
+    limit = student(LEVEL, min(parameters.prompts), len(cases) * (BINS - FAR))
+    for n, slope in cases:
+        smooth, matrix = (one[FAR:] for one in soft_formula(parameters, n, slope))
+        found = data[f"profile-{n}"]["soft"].values[parameters.slopes.index(slope)]
+        mean, error = averaged(found[:, FAR:])
+        room = np.abs(smooth - matrix) + SOFT_BIAS / n * smooth + limit * error
+        rows.add(smooth, mean, room, [f"N = {n}, slope {slope:g}, {place_of(k)}" for k in range(FAR, BINS)])
+    words = f"circle: the soft profile S_t of a vocabulary of {parameters.vocabulary} words, j > N/5"
+    reason = f"what W of N tokens changes, {SOFT_BIAS:g}/N for the next order, {limit:.1f} standard errors"
+    return rows.equal(words, reason, origin=SOFT)
 
 
 def _plain(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    n, part = parameters.sizes[0], data["plain"]
-    predicted = [closure(rate(parameters, "USA", d) * parameters.time, n, 1.0)[FAR:] for d in parameters.plain_dims]
-    error = part["error"].values[:, FAR:] / predicted
-    limit = student(LEVEL, int(part["prompts"].values.min()), error.size)
-    return Claim.equal(
-        "plain averages with control variates, d = 2 and 8: the profile over that of exp(a t W), slope 1, j > N/5", 1.0,
-        part["mean"].values[:, FAR:] / predicted, BIAS / n + limit * error,
-        f"{BIAS:g}/N and {limit:.1f} standard errors", origin=NUMERICS,
-        labels=lambda at: f"d = {parameters.plain_dims[at[0]]}, {place_of(at[1] + FAR)}",
-    )  # fmt: skip
+    n, part, rows = parameters.sizes[0], data["plain"], Rows()
+    limit = student(LEVEL, int(part["prompts"].min()), len(parameters.plain_dims) * (BINS - FAR))
+    for k, d in enumerate(parameters.plain_dims):
+        predicted = closure(rate(parameters, "USA", d) * parameters.time, n, 1.0)
+        mean, error = (part[name].values[k, FAR:] / predicted[FAR:] for name in ("mean", "error"))
+        rows.add(1.0, mean, BIAS / n + limit * error, [f"d = {d}, {place_of(b)}" for b in range(FAR, BINS)])
+    words = "the profile over that of exp(a t W), slope 1, j > N/5"
+    statement = f"plain averages with control variates, d = 2 and 8: {words}"
+    return rows.equal(statement, f"{BIAS:g}/N and {limit:.1f} standard errors", origin=NUMERICS)
 
 
 def closure_sums(parameters: Parameters, times: np.ndarray) -> np.ndarray:
@@ -249,29 +205,25 @@ def closure_sums(parameters: Parameters, times: np.ndarray) -> np.ndarray:
 
 
 def _turned(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    rows, times = data["end"]["first"].values, np.array(parameters.ends)
-    early, late = (int(np.flatnonzero(times == t)[0]) for t in (3.0, 8.0))
-    fall, error = moments(rows[:, early] - rows[:, late])
-    limit = student(LEVEL, len(rows))
-    formula = closure_sums(parameters, times[[early, late]])
-    means = rows[:, [early, late]].mean(axis=0)
-    return Claim.at_least(
-        "the sum over all sources falls from t = 3 to 8, where the formula grows: fall less its standard errors", 0.0,
-        fall - limit * error, 0.0, f"paired differences; {limit:.1f} standard errors", origin=END,
-        detail=f"measured {means[0]:.2f}, {means[1]:.2f}; formula {formula[0]:.2f}, {formula[1]:.1f}; no mean exceeds "
-        f"√(N-1) = {np.sqrt(parameters.sizes[0] - 1):.1f}",
-    )  # fmt: skip
+    rows, both = data["end"]["first"].sel(time=[3.0, 8.0]).values, np.array([3.0, 8.0])
+    fall, error = averaged(rows[:, 0] - rows[:, 1])
+    limit, (early, late), formula = student(LEVEL, len(rows)), rows.mean(axis=0), closure_sums(parameters, both)
+    words = "the sum over all sources falls from t = 3 to 8, where the formula grows: fall less its standard errors"
+    bound = f"no mean exceeds √(N-1) = {np.sqrt(parameters.sizes[0] - 1):.1f}"
+    detail = f"measured {early:.2f}, {late:.2f}; formula {formula[0]:.2f}, {formula[1]:.1f}; {bound}"
+    reason = f"paired differences; {limit:.1f} standard errors"
+    return Claim.at_least(words, 0.0, fall - limit * error, 0.0, reason, origin=END, detail=detail)
 
 
 def _ended(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    part = data["end"].isel(time=-1)
+    part, rows = data["end"].isel(time=-1), Rows()
     total = float(np.sum(soft_weights(parameters.vocabulary)))
-    found = [moments(part[name].values) for name in ("first", "soft")]
     late = 2 * np.sqrt(parameters.sizes[0]) / parameters.end_prompts
     limit = student(LEVEL, parameters.end_prompts, 2)
-    return Claim.equal(
-        "in the end the last token is the first one: the sums over all sources are 1 and the sum of the soft weights",
-        (1.0, total), [mean for mean, _ in found], [limit * error + late for _, error in found],
-        f"{limit:.1f} standard errors, and room for one prompt that is late", origin=END,
-        labels=["degree 1", "soft profile"],
-    )  # fmt: skip
+    for name, label, predicted in (("first", "degree 1", 1.0), ("soft", "soft profile", total)):
+        mean, error = averaged(part[name])
+        rows.add(predicted, mean, limit * error + late, label)
+    words = (
+        "in the end the last token is the first one: the sums over all sources are 1 and the sum of the soft weights"
+    )
+    return rows.equal(words, f"{limit:.1f} standard errors, and room for one prompt that is late", origin=END)

@@ -6,13 +6,14 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
-from attnflow_gallery.lost_in_the_middle.compare import closure, closure_sums, moments, rate
+from attnflow.experiments.kit import averaged, panels
+from attnflow.plots.style import COLOURS, GREY, INK
+from attnflow_gallery.lost_in_the_middle.compare import closure, closure_sums, profile, rate
 from attnflow_gallery.lost_in_the_middle.simulate import EDGES, Parameters, groups, soft_weights
 
 TONES = (COLOURS[0], COLOURS[4], COLOURS[2])
-MARKS = "os^"
-LINES = ("-", "--", "-.")
+LOOKS = tuple(zip(TONES, "os^", ("-", "--", "-."), strict=True))
+"""Colour, mark and line of curves."""
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
@@ -24,19 +25,15 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     of the profile. (d) Sum over all sources: simulation (marks), the formula (solid), the bound √(N - 1) (dashed) and
     the limit 1 (dotted): the last token becomes a copy of the first.
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.2))
-        axes = fig.subplots(2, 2)
-        _draw_profiles(axes[0, 0], parameters, data)
-        _draw_others(axes[0, 1], parameters, data)
-        _draw_threshold(axes[1, 0], parameters, data)
-        _draw_end(axes[1, 1], parameters, data)
-        n, wide = parameters.sizes
-        titles = (f"three slopes, $N = {wide}$", f"softmax and $S^2$, $N = {n}$",
-                  rf"threshold, $\lambda = 1$, $N = {n}$", f"where the formula ends, $N = {n}$")  # fmt: skip
-        for letter, one, words in zip("abcd", axes.flat, titles, strict=True):
-            panel(one, letter, words)
-        return fig
+    n, wide = parameters.sizes
+    top = f"three slopes, $N = {wide}$", f"softmax and $S^2$, $N = {n}$"
+    bottom = rf"threshold, $\lambda = 1$, $N = {n}$", f"where the formula ends, $N = {n}$"
+    with panels(2, 2, 5.2, *top, *bottom) as page:
+        _draw_profiles(page[0], parameters, data)
+        _draw_others(page[1], parameters, data)
+        _draw_threshold(page[2], parameters, data)
+        _draw_end(page[3], parameters, data)
+    return page.figure
 
 
 def _curve(c: float, n: int, slope: float, dilution: float | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -45,7 +42,7 @@ def _curve(c: float, n: int, slope: float, dilution: float | None = None) -> tup
 
 def _marks(axes: Any, rows: np.ndarray, n: int, scale: float, **style: Any) -> None:
     """Means of the bins, three standard errors, and the extent of the bins."""
-    mean, error = moments(rows)
+    mean, error = averaged(rows)
     middle = np.array([np.mean(some + 1) / n for some in groups(n)])
     sides = np.abs(np.array([EDGES[:-1], EDGES[1:]]) - middle)
     axes.errorbar(middle, mean / scale, 3 * error / scale, sides, ls="", ms=3.5, lw=0.8, elinewidth=0.8, **style)
@@ -53,11 +50,10 @@ def _marks(axes: Any, rows: np.ndarray, n: int, scale: float, **style: Any) -> N
 
 def _draw_profiles(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     n, depth = parameters.sizes[1], rate(parameters) * parameters.time
-    rows = data[f"profile-{n}"]["first"].values
-    for k, slope in enumerate(parameters.slopes):
-        place, value = _curve(depth, n, slope)
-        axes.plot(place, value, LINES[k % 3], color=TONES[k % 3], lw=1.0)
-        _marks(axes, rows[k], n, 1.0, fmt=MARKS[k % 3], color=TONES[k % 3], label=rf"$\lambda = {slope:g}$")
+    for slope, (tone, mark, line) in zip(parameters.slopes, LOOKS, strict=False):
+        axes.plot(*_curve(depth, n, slope), line, color=tone, lw=1.0)
+        found = profile(parameters, data, n, slope)
+        _marks(axes, found, n, 1.0, fmt=mark, color=tone, label=rf"$\lambda = {slope:g}$")
         middle = theory.causal.find_middle(depth, slope)
         if middle.exists:
             axes.plot(middle.place, middle.value, "x", ms=6, mew=1.3, color=INK, zorder=5)
@@ -69,8 +65,7 @@ def _draw_profiles(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset
 def _draw_others(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     n = parameters.sizes[0]
     depth = rate(parameters, "SA") * parameters.time
-    place, with_own = _curve(depth, n, 1.0, float(theory.causal.softmax_dilution(parameters.beta, 2)))
-    axes.plot(place, with_own, color=TONES[0], lw=1.0)
+    axes.plot(*_curve(depth, n, 1.0, float(theory.causal.softmax_dilution(parameters.beta, 2))), color=TONES[0], lw=1.0)
     axes.plot(*_curve(depth, n, 1.0), ":", color=TONES[0], lw=1.0)
     _marks(axes, data["softmax"]["first"].values, n, 1.0, fmt="o", color=TONES[0], label="softmax, circle")
     axes.plot(*_curve(rate(parameters, "USA", 3) * parameters.time, n, 1.0), "--", color=TONES[1], lw=1.0)
@@ -82,14 +77,13 @@ def _draw_others(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
 
 def _draw_threshold(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     n = parameters.sizes[0]
-    early = data[f"profile-{n}"]["first"].values[parameters.slopes.index(1.0)]
+    early = profile(parameters, data, n, 1.0)
     both = ((parameters.time, early), (parameters.late, data["late"]["first"].values))
-    for k, (time, rows) in enumerate(both):
+    for (time, rows), (tone, mark, line) in zip(both, LOOKS, strict=False):
         depth = rate(parameters) * time
         place, value = _curve(depth, n, 1.0)
-        axes.plot(place, value / np.mean(closure(depth, n, 1.0)[1:]), LINES[k], color=TONES[k], lw=1.0)
-        scale = float(np.mean(rows[:, 1:]))
-        _marks(axes, rows, n, scale, fmt=MARKS[k], color=TONES[k], label=f"$a t = {depth:.2f}$")
+        axes.plot(place, value / np.mean(closure(depth, n, 1.0)[1:]), line, color=tone, lw=1.0)
+        _marks(axes, rows, n, float(np.mean(rows[:, 1:])), fmt=mark, color=tone, label=f"$a t = {depth:.2f}$")
     _finish(axes)
     axes.set(ylabel="profile over its mean", ylim=(0.5, 2.6))
     threshold = float(theory.causal.recency_threshold(1.0))
@@ -103,16 +97,12 @@ def _draw_end(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) ->
     axes.axhline(np.sqrt(parameters.sizes[0] - 1), color=GREY, lw=0.9, ls="--", label=r"bound $\sqrt{N - 1}$")
     axes.axhline(1.0, color=GREY, lw=0.9, ls=":", label="limit 1")
     for name, mark, colour, words in (("first", "o", TONES[0], "degree 1"), ("soft", "s", TONES[1], "soft profile")):
-        mean, error = moments(data["end"][name].values)
+        mean, error = averaged(data["end"][name])
         unit = 1.0 if name == "first" else float(np.sum(soft_weights(parameters.vocabulary)))
         label = words if name == "first" else f"{words}, over {unit:.2f}"
         axes.errorbar(times, mean / unit, 3 * error / unit, fmt=mark, ms=4, lw=0.9, color=colour, label=label)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_ylim(0.01, 100)  # room for the legend
-    axes.set_xlim(fine[0], fine[-1])
-    axes.set_xlabel("time $t$")
-    axes.set_ylabel("sum over all sources")
+    axes.set(xscale="log", xlim=(fine[0], fine[-1]), xlabel="time $t$")
+    axes.set(yscale="log", ylim=(0.01, 100), ylabel="sum over all sources")  # room for the legend
     axes.legend(loc="lower right", labelspacing=0.25, ncol=2)
 
 

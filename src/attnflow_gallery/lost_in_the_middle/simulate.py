@@ -6,7 +6,6 @@ into means of it without any error (derivation.md). Standard errors are ten time
 """
 
 import dataclasses
-import functools
 import itertools
 from typing import Any
 
@@ -21,7 +20,7 @@ from attnflow import in_float64
 from attnflow.decoders import retrieval_profile
 from attnflow.experiments import Salted, Study
 from attnflow.fields import AbstractField, Attention, Unnormalised
-from attnflow.flows import Fixed, advance
+from attnflow.flows import Fixed, advance, solve
 from attnflow.masks import Causal
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
@@ -60,28 +59,32 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    sizes=(32, 64), prompts=(768, 320), late_prompts=768, softmax_prompts=256, sphere_prompts=256, plain_prompts=512,
-    ends=(1.0, 3.0, 8.0, 30.0), end_prompts=256,
-)  # fmt: skip
+    sizes=(32, 64),
+    prompts=(768, 320),
+    late_prompts=768,
+    softmax_prompts=256,
+    sphere_prompts=256,
+    plain_prompts=512,
+    ends=(1.0, 3.0, 8.0, 30.0),
+    end_prompts=256,
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Profiles for every number of tokens, late ones, other models and dimensions, and the sums over all sources."""
-    n, wide = parameters.sizes
-    makers = {
-        f"profile-{n}": functools.partial(profiles, parameters, n, parameters.prompts[0]),
-        f"profile-{wide}": functools.partial(profiles, parameters, wide, parameters.prompts[1]),
-        "late": functools.partial(late_profile, parameters),
-        "softmax": functools.partial(softmax_profile, parameters),
-        "sphere": functools.partial(sphere_profile, parameters),
-        "plain": functools.partial(plain_profiles, parameters),
-        "end": functools.partial(sums, parameters),
+    makers: dict[str, Any] = {
+        f"profile-{n}": (profiles, parameters, n, prompts)
+        for n, prompts in zip(parameters.sizes, parameters.prompts, strict=True)
     }
-    found = {}
-    for k, (name, make) in enumerate(makers.items()):
-        study.progress(name, k / len(makers))
-        found[name] = study.part(name, make)
-    return found
+    time = parameters.time
+    makers |= {
+        "late": (one_profile, parameters, 2, parameters.late_prompts, parameters.late),
+        "softmax": (one_profile, parameters, 3, parameters.softmax_prompts, time, "SA"),
+        "sphere": (one_profile, parameters, 4, parameters.sphere_prompts, time, "USA", 3),
+        "plain": (plain_profiles, parameters),
+        "end": (sums, parameters),
+    }
+    return study.parts(makers)
 
 
 def attention(beta: float, slope: float, n: int, clock: str = "grad") -> Attention:
@@ -110,42 +113,28 @@ def profiles(parameters: Parameters, n: int, prompts: int) -> xr.Dataset:
     return xr.Dataset({"first": (dims, np.array(first)), "soft": (dims, np.array(soft))})
 
 
-def late_profile(parameters: Parameters) -> xr.Dataset:
-    """(prompt, bin) at the slope 1, past the threshold."""
+def one_profile(
+    parameters: Parameters, label: int, prompts: int, until: float, clock: str = "grad", d: int = 2
+) -> xr.Dataset:
+    """(prompt, bin): what each prompt says of the profile of degree 1 at the slope 1 and the first N."""
     n = parameters.sizes[0]
-    start = drawn(parameters.rng(n, 2), parameters.late_prompts, n, 2)
-    found = kept(attention(parameters.beta, 1.0, n), start, parameters.late, 1.0)
-    return xr.Dataset({"first": (("prompt", "bin"), found[0])})
-
-
-def softmax_profile(parameters: Parameters) -> xr.Dataset:
-    """(prompt, bin) for softmax at the slope 1; every token sees itself too."""
-    n = parameters.sizes[0]
-    start = drawn(parameters.rng(n, 3), parameters.softmax_prompts, n, 2)
-    found = kept(attention(parameters.beta, 1.0, n, "SA"), start, parameters.time, 1.0)
-    return xr.Dataset({"first": (("prompt", "bin"), found[0])})
-
-
-def sphere_profile(parameters: Parameters) -> xr.Dataset:
-    """(prompt, bin) on S^2 at the slope 1."""
-    n = parameters.sizes[0]
-    start = drawn(parameters.rng(n, 4), parameters.sphere_prompts, n, 3)
-    found = kept(attention(parameters.beta, 1.0, n, "USA"), start, parameters.time, 1.0)
+    start = drawn(parameters.rng(n, label), prompts, n, d)
+    found = kept(attention(parameters.beta, 1.0, n, clock), start, until, 1.0)
     return xr.Dataset({"first": (("prompt", "bin"), found[0])})
 
 
 def plain_profiles(parameters: Parameters) -> xr.Dataset:
     """(dim, bin): `retrieval_profile` at the slope 1, means and standard errors."""
-    n, rows = parameters.sizes[0], []
-    for k, d in enumerate(parameters.plain_dims):
-        found = retrieval_profile(
-            attention(parameters.beta, 1.0, n, "USA"), n=n, until=parameters.time, d=d, bins=EDGES,
-            prompts=parameters.plain_prompts, seed=parameters.seed(k), method=Fixed(0.25),
-        )  # fmt: skip
-        rows.append((found.mean, found.standard_error, np.full(len(EDGES) - 1, found.prompts)))
-    columns = np.moveaxis(np.array(rows), 1, 0)
-    names = ("mean", "error", "prompts")
-    return xr.Dataset({name: (("dim", "bin"), column) for name, column in zip(names, columns, strict=True)})
+    n = parameters.sizes[0]
+    field = attention(parameters.beta, 1.0, n, "USA")
+    same: Any = {"n": n, "until": parameters.time, "bins": EDGES, "prompts": parameters.plain_prompts}
+    rows = [
+        retrieval_profile(field, d=d, seed=parameters.seed(k), method=Fixed(0.25), **same)
+        for k, d in enumerate(parameters.plain_dims)
+    ]
+    mean, error = (np.array([getattr(row, name) for row in rows]) for name in ("mean", "standard_error"))
+    prompts = "dim", np.array([row.prompts for row in rows])
+    return xr.Dataset({"mean": (("dim", "bin"), mean), "error": (("dim", "bin"), error), "prompts": prompts})
 
 
 def groups(n: int) -> list[np.ndarray]:
@@ -169,12 +158,8 @@ def kept(
     """
     prompts, n, d = start.shape
     block = max(4, BLOCK // n**2)
-    ends, pulls = [], []
-    for begin in range(0, prompts, block):
-        end, pull = derivatives(field, start[begin : begin + block], until)
-        ends.append(end)
-        pulls.append(pull)
-    end, pull = np.concatenate(ends), np.concatenate(pulls, axis=1)
+    pieces = [derivatives(field, start[begin : begin + block], until) for begin in range(0, prompts, block)]
+    end, pull = np.concatenate([one for one, _ in pieces]), np.concatenate([one for _, one in pieces], axis=1)
     q = np.einsum("pd,pjd->pj", end, start)
     if d == 2:
         turn = np.einsum("pjd,pjd->pj", pull[0], _quarter(start))
@@ -183,8 +168,7 @@ def kept(
         own = np.einsum("apjd,pjd->pja", pull, start)
         first = (np.einsum("apja->pj", pull) - np.einsum("pja,pja->pj", own, start)) / (d - 1)
         soft = first
-    control = first_order(float(np.asarray(field.beta)), start, slope)
-    known = n * binned(control)
+    known = n * binned(first_order(float(np.asarray(field.beta)), start, slope))
     return _reduced(n * binned(first), known), _reduced(n * binned(soft), known)
 
 
@@ -257,27 +241,22 @@ def sums(parameters: Parameters) -> xr.Dataset:
 
     Less the regression on overlaps at the start of the last token and of the first few with all others, of mean 0.
     """
-    n, rng = parameters.sizes[0], parameters.rng(parameters.sizes[0], 5)
-    start, weights = drawn(rng, parameters.end_prompts, n, 2), soft_weights(parameters.vocabulary)
-    tokens = Tokens(start, space=Sphere(2), dims=("prompt",))
-    field = attention(parameters.beta, 1.0, n).prepare(tokens, flowing=True)
-    rows: dict[str, list[np.ndarray]] = {"first": [], "soft": []}
-    centres = [-1, *range(CENTRES)]
-    begin = 0.0
-    for end in parameters.ends:
-        tokens = advance(field, tokens, begin, end, Fixed(0.25 if end - begin <= 5 else 0.5))
-        begin = end
-        q = np.einsum("pd,pjd->pj", np.asarray(tokens.positions)[:, -1], start[:, :-1])
-        for name, w in (("first", np.ones(1)), ("soft", weights)):
-            rows[name].append(np.sum(_cosines(q, w), axis=1))
+    n, times = parameters.sizes[0], np.array(parameters.ends)
+    start = drawn(parameters.rng(n, 5), parameters.end_prompts, n, 2)
+    tokens, watch = Tokens(start, space=Sphere(2), dims=("prompt",)), {"last": lambda mu: mu.positions[-1]}
+    field, method = attention(parameters.beta, 1.0, n), Fixed(0.25)
+    flow = solve(field, tokens, times[-1], save=times, method=method, keep=(), observe=watch)
+    last = flow.dataset["last"].transpose("time", "prompt", ...).values[1:]
+    sources = start[:, :-1]
+    pairs = [(start[:, -1], sources), *((start[:, k], np.delete(sources, k, axis=1)) for k in range(CENTRES))]
     found = {}
-    for name, w in (("first", np.ones(1)), ("soft", weights)):
-        others = [np.delete(np.arange(n - 1), k) if k >= 0 else np.arange(n - 1) for k in centres]
-        overlaps = [
-            np.sum(_cosines(np.einsum("pd,pjd->pj", start[:, k], start[:, some]), w), axis=1)
-            for k, some in zip(centres, others, strict=True)
-        ]
-        column = np.stack(rows[name], axis=1)
-        controls = [np.repeat(one[:, None], column.shape[1], axis=1) for one in overlaps]
-        found[name] = (("prompt", "time"), _reduced(column, *controls))
-    return xr.Dataset(found, {"time": np.array(parameters.ends)})
+    for name, weights in (("first", np.ones(1)), ("soft", soft_weights(parameters.vocabulary))):
+        rows = np.stack([_summed(x, sources, weights) for x in last], axis=1)
+        controls = [np.repeat(_summed(*pair, weights)[:, None], len(times), axis=1) for pair in pairs]
+        found[name] = ("prompt", "time"), _reduced(rows, *controls)
+    return xr.Dataset(found, {"time": times})
+
+
+def _summed(x: np.ndarray, sources: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """For every prompt the sum over sources of their overlaps with x, weighted by degree."""
+    return np.asarray(np.sum(_cosines(np.einsum("pd,pjd->pj", x, sources), weights), axis=1))

@@ -1,7 +1,6 @@
 """The continuity equation of softmax attention on the circle from white noise, and modes of the smoothed density."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import xarray as xr
@@ -43,22 +42,18 @@ QUICK = Parameters(
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Counts of modes along flows, for every size of the fluctuation."""
-    starts = [(f"eps{x:g}", 10.0**-x, False) for x in parameters.exponents]
-    starts.append(("tokens", parameters.tokens**-0.5, True))
-    lengths = [_length(eps, parameters.beta) for _, eps, _ in starts]
+    flows = {f"eps{x:g}": (follow, parameters, study, 10.0**-x, False) for x in parameters.exponents}
+    tokens = follow, parameters, study, parameters.tokens**-0.5, True
+    return study.parts({"draws": (drawn, parameters)} | flows | {"tokens": tokens})
 
-    def make(index: int, eps: float, tokens: bool) -> xr.Dataset:
-        made = []
-        for seed in range(parameters.runs):
-            share = (sum(lengths[:index]) + lengths[index] * seed / parameters.runs) / sum(lengths)
-            study.progress(f"eps = {eps:.1g}, seed {seed}", share)
-            made.append(counted(parameters, start(parameters, eps, FIRST_SEED + seed, tokens), eps))
-        return xr.concat(made, dim="seed")
 
-    found = {"draws": study.part("draws", functools.partial(drawn, parameters))}
-    for k, (name, eps, tokens) in enumerate(starts):
-        found[name] = study.part(name, functools.partial(make, k, eps, tokens))
-    return found
+def follow(parameters: Parameters, study: Study, eps: float, tokens: bool) -> xr.Dataset:
+    """Counts of modes along the flows of all seeds."""
+    made = []
+    for seed in range(parameters.runs):
+        study.progress(f"eps = {eps:.1g}, seed {seed}", seed / parameters.runs)
+        made.append(counted(parameters, start(parameters, eps, FIRST_SEED + seed, tokens), eps))
+    return xr.concat(made, dim="seed")
 
 
 def _length(eps: float, beta: float) -> float:

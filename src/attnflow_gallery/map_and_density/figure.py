@@ -6,8 +6,8 @@ import matplotlib.colors
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.kit import draw_points
-from attnflow.plots.style import COLOURS, GREY, PAGE, panel, styled
+from attnflow.experiments.kit import draw_points, panels
+from attnflow.plots.style import COLOURS, GREY
 from attnflow_gallery.map_and_density.simulate import Parameters, phi
 
 
@@ -20,29 +20,24 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     """
     part = data["errors"]
     start = part["start"].values[:4000]
-    colour = matplotlib.colors.hsv_to_rgb(
-        np.stack([0.75 * start[:, 0], np.full(len(start), 0.8), 0.35 + 0.6 * start[:, 1]], axis=1)
-    )
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 2.2))
-        axes = fig.subplots(1, 4, gridspec_kw={"width_ratios": [1, 1.2, 1.2, 1.3]})
-        shown = (start, phi(start), part["end"].values[-1][: len(start)])
-        titles = ("start", r"map $\varphi$", f"{int(part['elements'].values[-1]):,} units")
-        for one, points, letter, title in zip(axes, shown, "abc", titles, strict=False):
-            limits = (-0.05, 1.05, 1.05) if letter == "a" else (-0.05, 1.3, 1.45)
-            draw_points(one, points, colour, limits, letter, title)
-        _draw_errors(axes[3], part)
-        return fig
+    ends = part["end"].values[-1][: len(start)]
+    shade = [0.75 * start[:, 0], np.full(len(start), 0.8), 0.35 + 0.6 * start[:, 1]]
+    colour = matplotlib.colors.hsv_to_rgb(np.stack(shade, axis=1))
+    square, wide = (-0.05, 1.05, 1.05), (-0.05, 1.3, 1.45)
+    units = f"{int(part['elements'].values[-1]):,} units"
+    with panels(1, 4, 2.2, "", "", "", "errors", gridspec_kw={"width_ratios": [1, 1.2, 1.2, 1.3]}) as page:
+        draw_points(page[0], start, colour, square, "a", "start")
+        draw_points(page[1], phi(start), colour, wide, "b", r"map $\varphi$")
+        draw_points(page[2], ends, colour, wide, "c", units)
+        _draw_errors(page[3], part)
+    return page.figure
 
 
 def _draw_errors(axes: Any, part: xr.Dataset) -> None:
-    count = part["elements"].values.astype(float)
-    error = part["map"].mean("batch").values
+    count, error = part["elements"].values.astype(float), part["map"].mean("batch").values
+    density = np.sqrt(part["log_density"].mean("batch").values)
     axes.loglog(count, error, "o", ms=3.6, color=COLOURS[0], label="map")
-    axes.loglog(
-        count, np.sqrt(part["log_density"].mean("batch").values), "s", ms=3.6, color=COLOURS[1], label="log-density"
-    )
+    axes.loglog(count, density, "s", ms=3.6, color=COLOURS[1], label="log-density")
     axes.loglog(count, error[0] * (count / count[0]) ** -0.5, color=GREY, lw=0.8)
     axes.set(xlabel="elements", ylabel="error")
     axes.legend(loc="lower left")
-    panel(axes, "d", "errors")

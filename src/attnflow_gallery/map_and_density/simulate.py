@@ -1,7 +1,6 @@
 """A map of the square by permutations and a stretching, at several sizes."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import xarray as xr
@@ -28,7 +27,7 @@ QUICK = Parameters(sizes=((2, 3), (4, 4), (6, 6)), points=4000)
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Errors of maps and log-densities, and some points."""
-    return {"errors": study.part("errors", functools.partial(errors, parameters, study))}
+    return study.parts({"errors": (errors, parameters, study)})
 
 
 def phi(x: np.ndarray) -> np.ndarray:
@@ -54,8 +53,6 @@ def errors(parameters: Parameters, study: Study) -> xr.Dataset:
         elements.append(len(match.schedule))
         ends.append(end)
     dims = ("size", "batch")
-    return xr.Dataset(
-        {"map": (dims, rows[0]), "log_density": (dims, rows[1]), "elements": ("size", elements),
-         "start": (("point", "axis"), x), "end": (("size", "point", "axis"), np.array(ends))},
-        {"size": [n for n, _ in parameters.sizes]},
-    )  # fmt: skip
+    found = {"map": (dims, rows[0]), "log_density": (dims, rows[1]), "elements": ("size", elements)}
+    points = {"start": (("point", "axis"), x), "end": (("size", "point", "axis"), np.array(ends))}
+    return xr.Dataset(found | points, {"size": [n for n, _ in parameters.sizes]})

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Claim, consequence
-from attnflow.experiments.kit import student
+from attnflow.experiments.kit import Rows, student
 from attnflow.fields import Attention
 from attnflow.masks import Causal
 from attnflow.meanfield import PlacedDensity, Places, evolve, evolve_placed, placed
@@ -66,7 +66,7 @@ def switched_order(parameters: Parameters, mask: str) -> np.ndarray:
 
 
 def mean_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean over prompts, the last axis but one, and its standard error."""
+    """Mean over prompts, the second last axis, and its standard error."""
     return values.mean(axis=-2), values.std(axis=-2, ddof=1) / np.sqrt(values.shape[-2])
 
 
@@ -79,86 +79,73 @@ def squares(parameters: Parameters, data: dict[str, xr.Dataset], n: int) -> tupl
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """Densities; means and noise of iid prompts; prompts whose topic changes."""
-    return [
-        *_densities(data["densities"]), _mean(parameters, data), _noise(parameters, data),
-        *_switch(parameters, data["switch"]),
-    ]  # fmt: skip
+    tokens = [_mean(parameters, data), _noise(parameters, data)]
+    return [*_densities(data["densities"]), *tokens, *_switch(parameters, data["switch"])]
 
 
 def _densities(part: xr.Dataset) -> list[Claim]:
     rows, alone = part["placed"].values, part["alone"].values
     off = np.max(np.abs(rows - alone[:, None, None]), axis=(2, 3))
     spread = np.max(np.ptp(rows, axis=2), axis=-1)
-
-    def label(at: tuple[int, ...]) -> str:
-        return f"{part['model'].values[at[0]]}, slope {part['slope'].values[at[1]]:g}"
-
+    labels = [f"{model}, slope {slope:g}" for model in part["model"].values for slope in part["slope"].values]
+    same, differ = Rows(), Rows()
+    # two solvers that allow 1e-10 a step relative to the largest coefficient, some tens of steps
+    same.add(0.0, off, 1e-8, labels)
+    differ.add(0.0, spread, 1e-12, labels)
+    equal = "densities: coefficients under a mask equal those without"
+    apart = "densities: coefficients under a mask differ between places by"
+    rounding = "rounding: prefix weights sum to 1 to the last bits, and errors grow by at most e^(4 t/4)"
     return [
-        # two solvers that allow 1e-10 a step relative to the largest coefficient, some tens of steps
-        Claim.equal("densities: coefficients under a mask equal those without", 0.0, off, 1e-8,
-                    "both solvers ask for 1e-10 a step", origin=SAME, labels=label),
-        Claim.at_most("densities: coefficients under a mask differ between places by", 0.0, spread, 1e-12,
-                      "rounding: prefix weights sum to 1 to the last bits, and errors grow by at most e^(4 t/4)",
-                      origin=SAME, labels=label),
-    ]  # fmt: skip
+        same.equal(equal, "both solvers ask for 1e-10 a step", origin=SAME),
+        differ.at_most(apart, rounding, origin=SAME),
+    ]
 
 
 def _mean(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    labels: list[str] = []
-    measured, tolerance = [], []
+    rows, order = Rows(), density_order(parameters)
     allowed = student(LEVEL, min(parameters.prompts), 4 * len(parameters.sizes))
     for n in parameters.sizes:
         mean, error = mean_error(data[f"iid-{n}"]["order"].values)
         for at, mask in enumerate(MASKS):
-            measured.extend(mean[at] - density_order(parameters))
-            tolerance.extend(allowed * error[at] + iid_noise(parameters, n, mask).noise)
-            labels.extend(f"{mask}, N = {n}, {wave}" for wave in ("cos", "sin"))
-    return Claim.equal(
-        "iid prompts: the mean order parameter, with and without a mask, less that of the density", 0.0, measured,
-        tolerance, f"Student's test, level {LEVEL:g} for all; second order: the mean square of the noise",
-        origin=SAME, labels=labels,
-        detail=f"the density's is {np.hypot(*density_order(parameters)):.4f}, {parameters.lean / 2:g} at the start",
-    )  # fmt: skip
+            labels = [f"{mask}, N = {n}, {wave}" for wave in ("cos", "sin")]
+            rows.add(0.0, mean[at] - order, allowed * error[at] + iid_noise(parameters, n, mask).noise, labels)
+    says = "iid prompts: the mean order parameter, with and without a mask, less that of the density"
+    reason = f"Student's test, level {LEVEL:g} for all; second order: the mean square of the noise"
+    detail = f"the density's is {np.hypot(*order):.4f}, {parameters.lean / 2:g} at the start"
+    return rows.equal(says, reason, origin=SAME, detail=detail)
 
 
 def _noise(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    predicted, measured, tolerance, labels = [], [], [], []
-    allowed = student(LEVEL, min(parameters.prompts), 2 * len(parameters.sizes))
+    rows, allowed = Rows(), student(LEVEL, min(parameters.prompts), 2 * len(parameters.sizes))
     for n in parameters.sizes:
         mean, error = squares(parameters, data, n)
-        for at, mask in enumerate(MASKS):
-            linear = n * iid_noise(parameters, n, mask).noise
-            predicted.append(linear)
-            measured.append(mean[at])
-            tolerance.append(allowed * error[at] + 2 * linear**2 / n)
-            labels.append(f"{mask}, N = {n}")
-    return Claim.equal(
-        "iid prompts: N E|z − z of the density|² is that of noise carried by the linearised flow", predicted, measured,
-        tolerance, f"Student's test, level {LEVEL:g} for all; a share 2 E|noise|² of the second order", origin=NOISE,
-        labels=labels, detail=f"at N = {parameters.sizes[-1]} predicted {predicted[-2]:.2f} masked, "
-        f"{predicted[-1]:.2f} not; measured {measured[-2]:.2f} and {measured[-1]:.2f}",
-    )  # fmt: skip
+        linear = np.array([n * iid_noise(parameters, n, mask).noise for mask in MASKS])
+        rows.add(linear, mean, allowed * error + 2 * linear**2 / n, [f"{mask}, N = {n}" for mask in MASKS])
+    says = "iid prompts: N E|z − z of the density|² is that of noise carried by the linearised flow"
+    reason = f"Student's test, level {LEVEL:g} for all; a share 2 E|noise|² of the second order"
+    detail = (
+        f"at N = {n} predicted {linear[0]:.2f} masked, {linear[1]:.2f} not; measured {mean[0]:.2f} and {mean[1]:.2f}"
+    )
+    return rows.equal(says, reason, origin=NOISE, detail=detail)
 
 
 def _switch(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     values, allowed = part["order"].values, student(LEVEL, parameters.switch_prompts, 4)
     mean, error = mean_error(values)
-    predicted = np.array([switched_order(parameters, mask) for mask in MASKS])
-    discrete = [switch_noise(parameters, mask) for mask in MASKS]
-    room = np.array([np.abs(one.order - row) + one.noise for one, row in zip(discrete, predicted, strict=True)])
+    predicted, rows = np.array([switched_order(parameters, mask) for mask in MASKS]), Rows()
+    for at, mask in enumerate(MASKS):
+        discrete = switch_noise(parameters, mask)
+        room = np.abs(discrete.order - predicted[at]) + discrete.noise
+        rows.add(predicted[at], mean[at], allowed * error[at] + room, [f"{mask}, {wave}" for wave in ("cos", "sin")])
     (apart,), (apart_error,) = mean_error(values[:1] - values[1:])
     far = np.hypot(*apart) / max(np.hypot(*apart_error), 1e-300)
+    order = "a change of topic: order parameter of the last quarter, with and without a mask, by the placed density"
+    places = f"{parameters.switch_size} places instead of a continuum"
+    reason = f"Student's test, level {LEVEL:g} for all; {places}; second order: the mean square of the noise"
+    seen = "a change of topic is seen: the mask moves the order parameter of the last quarter, in standard errors"
+    chance = "10 standard errors are beyond any chance"
+    detail = f"by {np.hypot(*apart):.4f}; placed densities: {np.hypot(*(predicted[0] - predicted[1])):.4f}"
     return [
-        Claim.equal(
-            "a change of topic: order parameter of the last quarter, with and without a mask, by the placed density",
-            predicted, mean, allowed * error + room,
-            f"Student's test, level {LEVEL:g} for all; {parameters.switch_size} places instead of a continuum; second "
-            "order: the mean square of the noise", origin=SWITCH,
-            labels=lambda at: f"{MASKS[at[0]]}, {('cos', 'sin')[at[1]]}",
-        ),
-        Claim.at_least(
-            "a change of topic is seen: the mask moves the order parameter of the last quarter, in standard errors",
-            10.0, far, 0.0, "10 standard errors are beyond any chance", origin=SWITCH,
-            detail=f"by {np.hypot(*apart):.4f}; placed densities: {np.hypot(*(predicted[0] - predicted[1])):.4f}",
-        ),
-    ]  # fmt: skip
+        rows.equal(order, reason, origin=SWITCH),
+        Claim.at_least(seen, 10.0, far, 0.0, chance, origin=SWITCH, detail=detail),
+    ]

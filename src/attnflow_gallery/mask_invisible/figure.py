@@ -5,14 +5,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
-from attnflow_gallery.mask_invisible.compare import (
-    density_order,
-    iid_noise,
-    mean_error,
-    squares,
-    switched,
-)
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, GREY, INK
+from attnflow_gallery.mask_invisible.compare import density_order, iid_noise, mean_error, squares, switched
 from attnflow_gallery.mask_invisible.simulate import BINS, LAST, Parameters, topic
 
 STYLES = (("masked", COLOURS[0], "o"), ("unmasked", COLOURS[4], "s"))
@@ -23,22 +18,18 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 
     (a) The density of softmax at the end without a mask (line) and at the first, a middle and the last place (circles,
     squares, triangles) under Causal with two ALiBi slopes; dotted: the start. (b) Mean order parameter of iid prompts
-    of N tokens, less that of the density (dashes): thick bars are standard errors, thin ones the noise of one prompt.
-    (c) N times the mean square of the noise (marks, standard errors) and noise carried by the linearised flow (lines).
-    (d) A change of topic at the dotted place: mean of cos(theta) by places, tokens (marks) and placed densities
-    (lines); shaded: the quarter of which the claims speak.
+    of N tokens, minus its value for the density (dashes): thick bars are standard errors, thin ones the noise of one
+    prompt. (c) N times the mean square of the noise (marks, standard errors) and noise carried by the linearised flow
+    (lines). (d) A change of topic at the dotted place: mean of cos(theta) by places, tokens (marks) and placed
+    densities (lines); shaded: the quarter of which the claims speak.
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.0))
-        axes = fig.subplots(2, 2)
-        _draw_densities(axes[0, 0], parameters, data["densities"])
-        _draw_means(axes[0, 1], parameters, data)
-        _draw_noise(axes[1, 0], parameters, data)
-        _draw_switch(axes[1, 1], parameters, data["switch"])
-        titles = ("one density at all places", "iid prompts: mean", "iid prompts: noise", "a change of topic")
-        for letter, one, words in zip("abcd", axes.flat, titles, strict=True):
-            panel(one, letter, words)
-        return fig
+    titles = "one density at all places", "iid prompts: mean", "iid prompts: noise", "a change of topic"
+    with panels(2, 2, 5.0, *titles) as page:
+        _draw_densities(page[0], parameters, data["densities"])
+        _draw_means(page[1], parameters, data)
+        _draw_noise(page[2], parameters, data)
+        _draw_switch(page[3], parameters, data["switch"])
+    return page.figure
 
 
 def _draw_densities(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
@@ -54,8 +45,8 @@ def _draw_densities(axes: Any, parameters: Parameters, part: xr.Dataset) -> None
             values = start.basis.evaluate(part["placed"].values[0, s, node], some)
             words = None if k else rf"$\lambda = {slope:g}$"
             axes.plot(some, values, mark, color=colour, ms=3.5, mfc="white" if s else colour, mew=0.8, label=words)
-    axes.set(xlabel=r"angle $\theta$")
-    axes.set(ylabel=rf"density, $\beta = {parameters.strong_beta:g}$, $t = {parameters.strong_until:g}$")
+    words = rf"density, $\beta = {parameters.strong_beta:g}$, $t = {parameters.strong_until:g}$"
+    axes.set(xlabel=r"angle $\theta$", ylabel=words)
     axes.legend(loc="upper left")
 
 
@@ -82,8 +73,8 @@ def _draw_noise(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
     for at, (mask, colour, mark) in enumerate(STYLES):
         lines = [n * iid_noise(parameters, n, mask).noise for n in parameters.sizes]
         axes.plot(parameters.sizes, lines, color=colour, lw=1.0)
-        axes.errorbar(parameters.sizes, [mean[at] for mean, _ in found], [error[at] for _, error in found], fmt=mark,
-                      color=colour, ms=3.5, lw=1.0, label=mask)  # fmt: skip
+        means, errors = ([one[at] for one in column] for column in zip(*found, strict=True))
+        axes.errorbar(parameters.sizes, means, errors, fmt=mark, color=colour, ms=3.5, lw=1.0, label=mask)
     axes.set(xscale="log", ylim=(0, None), xlabel="tokens $N$", ylabel=r"$N\,\mathrm{E}|z - z_\infty|^2$")
     axes.legend(loc="lower right")
 
@@ -94,11 +85,10 @@ def _draw_switch(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     axes.axvline(parameters.share, color=GREY, lw=0.8, ls=":")
     for at, (mask, colour, mark) in enumerate(STYLES):
         end = switched(parameters, mask)
-        profile = end.profile(1)
-        half = end.places.nodes
+        profile, half = end.profile(1), end.places.nodes
         for piece in (slice(None, half), slice(half, None)):
             axes.plot(end.places.points[piece], profile[piece], color=colour, lw=1.0)
-        axes.errorbar(middle, part["profile"].values[at, :, 0], part["profile_error"].values[at, :, 0], fmt=mark,
-                      color=colour, ms=3.5, lw=1.0, label=mask)  # fmt: skip
+        means, errors = (part[name].values[at, :, 0] for name in ("profile", "profile_error"))
+        axes.errorbar(middle, means, errors, fmt=mark, color=colour, ms=3.5, lw=1.0, label=mask)
     axes.set(xlabel=r"place $\sigma$", ylabel=r"mean of $\cos\theta$", ylim=(-0.25, None))
     axes.legend(loc="lower left", ncols=2)

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow import in_float64
 from attnflow.fields import Attention
-from attnflow.kernels import full_precision
 from attnflow.meanfield import AbstractBasis, Density, Model, as_model
 
 STEPS = 8
@@ -32,11 +32,9 @@ def carried(beta: float, starts: list[Density], weights: np.ndarray, looked: np.
     basis = starts[0].basis
     rows = np.stack([np.asarray(start.coefficients) for start in starts])
     values = np.stack([np.asarray(start.values) for start in starts])
-    with full_precision():
-        model = as_model(Attention(beta))
-        order, pulls = _response(model, basis, *(jnp.asarray(one) for one in (weights, looked, rows, float(until))))
-        masses = basis.weights * values
-        shapes = np.asarray(jax.vmap(jax.vmap(basis.synthesis))(pulls))  # (component, place, point)
+    order, pulls = in_float64(_response)(as_model(Attention(beta)), basis, weights, looked, rows, float(until))
+    masses = basis.weights * values
+    shapes = in_float64(jax.vmap(jax.vmap(basis.synthesis)))(pulls)  # (component, place, point)
     means = np.einsum("cip,ip->ci", shapes, masses)
     squares = np.einsum("cip,ip->ci", shapes**2, masses)
     return Carried(np.asarray(order), float(np.sum(squares - means**2)))

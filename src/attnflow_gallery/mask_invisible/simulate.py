@@ -1,21 +1,21 @@
 """Densities with places, iid prompts with and without a mask, and prompts whose topic changes."""
 
 import dataclasses
-import functools
 import itertools
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Salted, Study
-from attnflow.fields import AbstractNormaliser, Attention, Softmax, Unnormalised
+from attnflow.fields import Attention
 from attnflow.flows import Fixed, advance
 from attnflow.masks import AbstractMask, Causal, Everyone
 from attnflow.meanfield import CircleBasis, Density, Places, evolve, evolve_placed, from_function, placed, sample
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 
-MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
+MODELS: tuple[str, ...] = ("SA", "USA0")
 LAST = 0.75
 """The last quarter of the prompt is looked at."""
 BINS = 10
@@ -53,14 +53,10 @@ QUICK = Parameters(sizes=(64, 256), prompts=(768, 384), switch_size=256, switch_
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Densities, iid prompts of every size, and switched prompts."""
-    study.progress("densities", 0.0)
-    found = {"densities": study.part("densities", functools.partial(densities, parameters))}
-    for at, (n, count) in enumerate(zip(parameters.sizes, parameters.prompts, strict=True)):
-        study.progress(f"{count} prompts of {n} tokens", (1 + at) / (2 + len(parameters.sizes)))
-        found[f"iid-{n}"] = study.part(f"iid-{n}", functools.partial(iid, parameters, n, count))
-    study.progress("a change of topic", 0.9)
-    found["switch"] = study.part("switch", functools.partial(switch, parameters))
-    return found
+    makers: dict[str, Any] = {"densities": (densities, parameters)}
+    sizes = zip(parameters.sizes, parameters.prompts, strict=True)
+    makers |= {f"iid-{n}": (iid, parameters, n, count) for n, count in sizes}
+    return study.parts(makers | {"switch": (switch, parameters)})
 
 
 def topic(parameters: Parameters, turn: float = 0.0) -> Density:
@@ -77,20 +73,18 @@ def densities(parameters: Parameters) -> xr.Dataset:
     """Coefficients of the density at every place under a mask, and without places and mask, at the end."""
     start = topic(parameters)
     with_places = placed(Places(nodes=8), start)
+    beta, until = parameters.strong_beta, parameters.strong_until
     alone, rows = [], []
-    for model in MODELS.values():
-        field = Attention(parameters.strong_beta, normaliser=model)
-        flow = evolve(field, start, parameters.strong_until, save=1)
-        alone.append(flow.dataset["coefficients"].values[-1])
-    for model, slope in itertools.product(MODELS.values(), parameters.slopes):
-        field = Attention(parameters.strong_beta, normaliser=model, mask=Causal(slope=slope))
-        end = evolve_placed(field, with_places, parameters.strong_until, save=1).last
-        rows.append(np.asarray(end.coefficients))
-    shape = (len(MODELS), len(parameters.slopes), *rows[0].shape)
+    for model in MODELS:
+        alone.append(evolve(Attention(beta, normaliser=model), start, until, save=1).dataset["coefficients"].values[-1])
+        fields = [Attention(beta, normaliser=model, mask=Causal(slope=slope)) for slope in parameters.slopes]
+        rows.append(
+            [np.asarray(evolve_placed(field, with_places, until, save=1).last.coefficients) for field in fields]
+        )
     return xr.Dataset(
         {
             "alone": (("model", "harmonic"), np.array(alone)),
-            "placed": (("model", "slope", "place", "harmonic"), np.array(rows).reshape(shape)),
+            "placed": (("model", "slope", "place", "harmonic"), np.array(rows)),
         },
         coords={"model": list(MODELS), "slope": list(parameters.slopes), "place": with_places.places.points},
     )
@@ -123,7 +117,7 @@ def _ends(parameters: Parameters, start: Tokens, first: float) -> xr.Dataset:
     masks: dict[str, AbstractMask] = {"masked": Causal(strict=True), "unmasked": Everyone()}
     rows, parts = [], []
     for mask in masks.values():
-        field = field_of(parameters.beta, MODELS["SA"], mask).prepare(start, 1e-6, flowing=True)
+        field = field_of(parameters.beta, mask).prepare(start, 1e-6, flowing=True)
         end = np.asarray(advance(field, start, 0.0, parameters.until, Fixed(STEP)).positions)
         rows.append(end[:, round(first * start.n) :].mean(axis=1))
         parts.append([part.mean(axis=1) for part in np.array_split(end, BINS, axis=1)])
@@ -138,6 +132,6 @@ def _ends(parameters: Parameters, start: Tokens, first: float) -> xr.Dataset:
     )
 
 
-def field_of(beta: float, normaliser: AbstractNormaliser, mask: AbstractMask) -> Attention:
+def field_of(beta: float, mask: AbstractMask) -> Attention:
     """The field of tokens."""
-    return Attention(beta, normaliser=normaliser, mask=mask)
+    return Attention(beta, mask=mask)

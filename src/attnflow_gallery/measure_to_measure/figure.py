@@ -15,7 +15,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     """One schedule for several measures.
 
     (a to e) Two measures on the sphere that share half of their tokens (both colours at one place), each followed alone
-    under one schedule: at the start, behind the first boost, behind attention, behind the second boost, and at the end.
+    under one schedule: at the start, after the first boost, after attention, after the second boost, and at the end.
     Crosses: the targets, antipodal points. Open marks are on the far side. (f) W₂ of every measure from its target,
     before (grey) and after (colour), against the number of measures; line: the tolerance. (g) W₁ + W₁′ of the two
     measures with attention and without it, over the bound that holds without attention (line).
@@ -45,18 +45,16 @@ def _draw_stage(axes: Any, part: xr.Dataset, stage: int) -> None:
         axes.plot(*x[near, :2].T, "o", ms=2.0, mew=0, color=COLOURS[i], alpha=0.8)
         axes.plot(*x[~near, :2].T, "o", ms=2.0, mew=0.4, mfc="none", color=COLOURS[i], alpha=0.8)
         axes.plot(1 - 2 * i, 0, "x", ms=6, mew=1.5, color=COLOURS[i])
-    axes.set_aspect("equal")
     axes.set_axis_off()
-    axes.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
+    axes.set(aspect="equal", xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
 
 
 def _draw_distances(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
-    names = []
-    for k, (d, count, each) in enumerate(parameters.cases):
-        x = k + np.linspace(-0.25, 0.25, count)
-        axes.semilogy(x, part["before"].values[k, :count], ".", ms=3, color=GREY, label=None if k else "before")
-        axes.semilogy(x, part["after"].values[k, :count], ".", ms=3, color=COLOURS[0], label=None if k else "after")
-        names.append(f"$S^{{{d - 1}}}$\n{count}, {each}")
+    names = [f"$S^{{{d - 1}}}$\n{count}, {each}" for d, count, each in parameters.cases]
+    for name, colour in (("before", GREY), ("after", COLOURS[0])):
+        for k, (_, count, _) in enumerate(parameters.cases):
+            x, label = k + np.linspace(-0.25, 0.25, count), None if k else name
+            axes.semilogy(x, part[name].values[k, :count], ".", ms=3, color=colour, label=label)
     axes.axhline(1e-3, color=INK, lw=0.7, ls=":")
     axes.set_xticks(range(len(names)), names)
     axes.set(ylabel="$W_2$", xlabel="sphere; measures, atoms of each target")

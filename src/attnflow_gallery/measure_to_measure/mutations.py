@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.control import Schedule
-from attnflow.experiments import Mutation, altered
+from attnflow.experiments import Mutation, altered, result
 from attnflow_gallery.measure_to_measure import simulate
 
 
@@ -23,9 +23,7 @@ class Weak:
 
 
 MUTATIONS = (
-    Mutation("replay: attention 20 % shorter", simulate, "match_measures",
-             lambda original: lambda *a, **k: Weak(original(*a, **k))),
-    Mutation("attention stays in the schedule that should lack it", simulate, "blind",
-             lambda _: lambda schedule: schedule),
+    Mutation("replay: attention 20 % shorter", simulate, "match_measures", result(Weak)),
+    Mutation("attention stays in the schedule that should lack it", simulate, "blind", lambda _: lambda plan: plan),
     Mutation("backwards: V = I/2", simulate, "MeanAttention", altered("value", lambda value: 0.5 * np.asarray(value))),
-)  # fmt: skip
+)

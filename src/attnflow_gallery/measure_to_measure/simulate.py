@@ -1,8 +1,6 @@
 """Schedules for random inputs and targets, each input followed alone; shared mass; attention backwards."""
 
 import dataclasses
-import functools
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -39,11 +37,13 @@ QUICK = Parameters(cases=((3, 3, 1), (3, 2, 4), (4, 2, 1)), tokens=60, times=(6.
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Distances of all measures, the pair with shared mass, and amplified errors."""
-    return {
-        "matched": study.part("matched", functools.partial(matched, parameters, study)),
-        "shared": study.part("shared", functools.partial(shared, parameters)),
-        "backwards": study.part("backwards", functools.partial(backwards, parameters)),
-    }
+    return study.parts(
+        {
+            "matched": (matched, parameters, study),
+            "shared": (shared, parameters),
+            "backwards": (backwards, parameters),
+        }
+    )
 
 
 def instance(parameters: Parameters, number: int) -> tuple[list[Tokens], list[Tokens]]:
@@ -59,18 +59,15 @@ def matched(parameters: Parameters, study: Study) -> xr.Dataset:
     shape = (len(parameters.cases), max(count for _, count, _ in parameters.cases))
     after, before, facts = np.full(shape, np.nan), np.full(shape, np.nan), []
     for k, (d, count, each) in enumerate(parameters.cases):
-        study.progress(f"d = {d}, N = {count}, M = {each}", 0.9 * k / shape[0])
+        study.progress(f"d = {d}, N = {count}, M = {each}", k / shape[0])
         inputs, targets = instance(parameters, k)
         match = match_measures(inputs, targets, seed=parameters.seed(k))
         for i, (one, goal) in enumerate(zip(inputs, targets, strict=True)):
             before[k, i], after[k, i] = wasserstein(one, goal), wasserstein(replayed(match.schedule, one), goal)
         facts.append((len(match.schedule), match.attention))
-    found = np.array(facts)
-    dims = ("case", "measure")
-    return xr.Dataset(
-        {"before": (dims, before), "after": (dims, after), "elements": ("case", found[:, 0]),
-         "attention": ("case", found[:, 1])}
-    )  # fmt: skip
+    columns = dict(zip(("elements", "attention"), np.array(facts, float).T, strict=True))
+    found = xr.Dataset({name: ("case", column) for name, column in columns.items()})
+    return found.assign(before=(("case", "measure"), before), after=(("case", "measure"), after))
 
 
 def replayed(schedule: Schedule, tokens: Tokens) -> Tokens:
@@ -87,28 +84,24 @@ def shared(parameters: Parameters) -> xr.Dataset:
     """W_1 of two measures with common tokens and antipodal targets, with and without attention; frames of both."""
     rng, n = parameters.rng(2), parameters.tokens
     common = int(parameters.shared * n)
-    both = cloud(rng, 3, common, SPREAD).positions
-    inputs = [Tokens(np.concatenate([both, cloud(rng, 3, n - common, SPREAD).positions])) for _ in range(2)]
+    same = cloud(rng, 3, common, SPREAD).positions
+    inputs = [Tokens(np.concatenate([same, cloud(rng, 3, n - common, SPREAD).positions])) for _ in range(2)]
     pole = Sphere(3).sample(rng, 1)
     targets = [Tokens(pole), Tokens(-pole)]
     match = match_measures(inputs, targets, seed=parameters.seed(99))
-    without = blind(match.schedule)
-    found = [[wasserstein(plan(one), goal, 1) for one, goal in zip(inputs, targets, strict=True)]
-             for plan in (match.schedule, without)]  # fmt: skip
-    return xr.Dataset(
-        {"w1": (("plan", "measure"), np.array(found)), "bound": ((), shared_mass_bound(inputs, targets)),
-         **_stages(match.schedule, inputs), "pole": ("axis", pole[0])},
-        {"plan": ["attention", "blind"]},
-    )  # fmt: skip
+    plans, both = (match.schedule, blind(match.schedule)), list(zip(inputs, targets, strict=True))
+    found = [[wasserstein(plan(one), goal, 1) for one, goal in both] for plan in plans]
+    distances = xr.Dataset({"w1": (("plan", "measure"), np.array(found))}, {"plan": ["attention", "blind"]})
+    frames = (("measure", "stage", "token", "axis"), _stages(match.schedule, inputs))
+    return distances.assign(bound=shared_mass_bound(inputs, targets), frame=frames, pole=("axis", pole[0]))
 
 
-def _stages(schedule: Schedule, inputs: list[Tokens]) -> dict[str, Any]:
+def _stages(schedule: Schedule, inputs: list[Tokens]) -> np.ndarray:
     """Positions at the start, after the first boost, after attention, after the second boost and at the end."""
     elements = [schedule[k] for k in range(len(schedule))]
     after = int(np.argmin(schedule.free))
     parts = [Schedule(schedule.space, elements[:count]) for count in (1, after + 1, after + 2, len(elements))]
-    frames = [[one.positions, *(part(one).positions for part in parts)] for one in inputs]
-    return {"frame": (("measure", "stage", "token", "axis"), np.array(frames))}
+    return np.array([[one.positions, *(part(one).positions for part in parts)] for one in inputs])
 
 
 def backwards(parameters: Parameters) -> xr.Dataset:

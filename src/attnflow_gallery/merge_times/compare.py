@@ -8,8 +8,8 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import NUMERICS, Claim, consequence
+from attnflow.experiments.kit import EPS, Rows
 from attnflow_gallery.merge_times.simulate import (
-    EPS,
     SYMMETRIC,
     SYMMETRIC_MASSES,
     TRIPLE,
@@ -18,10 +18,7 @@ from attnflow_gallery.merge_times.simulate import (
     distance_of_third,
 )
 
-FOUR_TIMES = {
-    ("USA0", 1): 78.8524416, ("USA0", 2): 29523.7389, ("USA0", 3): 1.099843087e9,
-    ("SA", 1): 14.4023075, ("SA", 2): 10959.3014, ("SA", 3): 3.87390461e8,
-}  # fmt: skip
+FOUR_TIMES = {"USA0": (78.8524416, 29523.7389, 1.099843087e9), "SA": (14.4023075, 10959.3014, 3.87390461e8)}
 """By SciPy alone: `python -m tests.reference.four_clusters`; relative error at most 1e-8."""
 STEPS = "estimated errors of the steps, and tol"
 
@@ -43,7 +40,7 @@ def compare(parameters: Parameters, data: dict[str, xr.Dataset]) -> dict[str, xr
         "triple": [_triple(row) | {"predicted_second": _second(row)} for row in rows_of(data["triple"])],
         "symmetric": [_collapse(row) for row in rows_of(data["symmetric"])],
         "offset": [_growth(parameters, row) for row in rows_of(data["offset"])],
-        "four": [{"predicted_time": FOUR_TIMES[row["model"], row["merge"]]} for row in rows_of(data["four"])],
+        "four": [{"predicted_time": FOUR_TIMES[row["model"]][row["merge"] - 1]} for row in rows_of(data["four"])],
     }
     return {
         kind: data[kind].assign({name: (kind, np.array([row[name] for row in rows])) for name in rows[0]})
@@ -80,10 +77,8 @@ def _second(row: dict[str, Any]) -> float:
 
 def _collapse(row: dict[str, Any]) -> dict[str, float]:
     """All three meet at once."""
-    closing = theory.merging.log_closing_time(
-        lambda t: (-t, 0 * t, t), SYMMETRIC_MASSES, SYMMETRIC, _until(row), row["beta"], row["model"]
-    )
-    return {"predicted_first": closing}
+    setting = SYMMETRIC_MASSES, SYMMETRIC, _until(row), row["beta"], row["model"]
+    return {"predicted_first": theory.merging.log_closing_time(lambda t: (-t, 0 * t, t), *setting)}
 
 
 def _growth(parameters: Parameters, row: dict[str, Any]) -> dict[str, float]:
@@ -106,34 +101,30 @@ def _growth(parameters: Parameters, row: dict[str, Any]) -> dict[str, float]:
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """Pairs, triples, offsets, four clusters."""
     found = compare(parameters, data)
-    four = found["four"]
-    want = four["predicted_time"].values
+    pair, triple, four = found["pair"], found["triple"], Rows()
+    way = "errors of positions of all steps; the mass mean instead of SA from the chord on"
+    delay = f"{STEPS}; delay × expm1((β + 1/sin) shift) for what the third moves meanwhile"
+    third = "three clusters: what the third adds to log T of the first merge"
+    growth = "symmetric triple, middle cluster off by a little: log growth of the offset"
+    offsets = "errors of positions of all steps over the offset; second order"
+    for row in rows_of(found["four"]):
+        words = f"{row['model']}, merge {row['merge']}"
+        four.add(1.0, row["time"] / row["predicted_time"], row["tolerance"] + 1e-8, words)
+    scipy, digits = "four clusters, β = 12: merge times over those of SciPy", "1e-8 for the digits of the reference"
     return [
-        _claim(found["pair"], "log_time", "two clusters: log T", STEPS, "Two clusters"),
-        _claim(found["pair"], "way", "two clusters: angle that cluster 1 travels to the meeting point",
-               "errors of positions of all steps; the mass mean instead of SA from the chord on", "Two clusters"),
-        _claim(found["triple"], "delay", "three clusters: what the third adds to log T of the first merge",
-               f"{STEPS}; delay × expm1((β + 1/sin) shift) for what the third moves meanwhile", "A third cluster"),
-        _claim(found["triple"], "second", "three clusters: log T of the second merge", STEPS, "A third cluster"),
+        _claim(pair, "log_time", "two clusters: log T", STEPS, "Two clusters"),
+        _claim(pair, "way", "two clusters: angle that cluster 1 travels to the meeting point", way, "Two clusters"),
+        _claim(triple, "delay", third, delay, "A third cluster"),
+        _claim(triple, "second", "three clusters: log T of the second merge", STEPS, "A third cluster"),
         _claim(found["symmetric"], "first", "symmetric triple: log T", STEPS, "A symmetric triple"),
-        _claim(found["offset"], "growth", "symmetric triple, middle cluster off by a little: log growth of the offset",
-               "errors of positions of all steps over the offset; second order", "A symmetric triple"),
-        Claim.equal(
-            "four clusters, β = 12: merge times over those of SciPy", 1.0, four["time"].values / want,
-            four["tolerance"].values + 1e-8, f"{STEPS}; 1e-8 for the digits of the reference", origin=NUMERICS,
-            labels=[f"{row['model']}, merge {row['merge']}" for row in rows_of(four)],
-        ),
-    ]  # fmt: skip
+        _claim(found["offset"], "growth", growth, offsets, "A symmetric triple"),
+        four.equal(scipy, f"{STEPS}; {digits}", origin=NUMERICS),
+    ]
 
 
 def _claim(table: xr.Dataset, name: str, words: str, source: str, heading: str) -> Claim:
-    def label(at: tuple[int, ...]) -> str:
-        (kind,) = table.sizes
-        row = table.isel({kind: at[0]})
-        parts = [f"{key} {row[key].item():g}" for key in ("dim", "beta", "angle", "mass", "gap", "size") if key in row]
-        return ", ".join([str(row["model"].item()), *parts])
-
-    return Claim.equal(
-        words, table[f"predicted_{name}"].values, table[name].values, table[f"{name}_tolerance"].values, source,
-        origin=consequence(heading), labels=label,
-    )  # fmt: skip
+    rows = Rows()
+    for row in rows_of(table):
+        parts = [f"{key} {row[key]:g}" for key in ("dim", "beta", "angle", "mass", "gap", "size") if key in row]
+        rows.add(row[f"predicted_{name}"], row[name], row[f"{name}_tolerance"], ", ".join([row["model"], *parts]))
+    return rows.equal(words, source, origin=consequence(heading))

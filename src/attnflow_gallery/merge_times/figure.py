@@ -7,19 +7,12 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow.experiments.kit import LINES, panels
+from attnflow.plots.style import COLOURS, GREY, INK
+from attnflow_gallery.merge_times import simulate
 from attnflow_gallery.merge_times.compare import compare
-from attnflow_gallery.merge_times.simulate import (
-    BOTH,
-    SYMMETRIC,
-    SYMMETRIC_MASSES,
-    TRIPLE,
-    TRIPLE_MASSES,
-    Parameters,
-    distance_of_third,
-)
+from attnflow_gallery.merge_times.simulate import SYMMETRIC, SYMMETRIC_MASSES, TRIPLE, TRIPLE_MASSES, Parameters
 
-LINES = {"SA": "-", "USA0": "--"}
 MARKS = ("o", "s", "^", "D")
 
 
@@ -34,26 +27,15 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     small offset of the middle cluster up to the first merge. (f) Merge times of four clusters; crosses: SciPy.
     """
     found = compare(parameters, data)
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 4.9))
-        axes = fig.subplots(2, 3)
-        _draw_times(axes[0, 0], found["pair"], parameters.chord)
-        _draw_places(axes[0, 1], found["pair"])
-        _draw_errors(axes[0, 2], found["pair"])
-        _draw_delays(axes[1, 0], found["triple"])
-        _draw_growth(axes[1, 1], parameters, found["offset"])
-        _draw_four(axes[1, 2], found["four"])
-        titles = (
-            "time of a pair",
-            "meeting point, SA",
-            "error of a pair",
-            "a third cluster",
-            "symmetric triple",
-            "four clusters",
-        )
-        for letter, one, words in zip("abcdef", axes.flat, titles, strict=True):
-            panel(one, letter, words)
-        return fig
+    top = "time of a pair", "meeting point, SA", "error of a pair"
+    with panels(2, 3, 4.9, *top, "a third cluster", "symmetric triple", "four clusters") as page:
+        _draw_times(page[0], found["pair"], parameters.chord)
+        _draw_places(page[1], found["pair"])
+        _draw_errors(page[2], found["pair"])
+        _draw_delays(page[3], found["triple"])
+        _draw_growth(page[4], parameters, found["offset"])
+        _draw_four(page[5], found["four"])
+    return page.figure
 
 
 def _draw_times(axes: Any, pairs: xr.Dataset, chord: float) -> None:
@@ -68,10 +50,8 @@ def _draw_times(axes: Any, pairs: xr.Dataset, chord: float) -> None:
             axes.plot(found["beta"], found["log_time"] / found["beta"], **_mark(model, k))
         limit = 1 - math.cos(angle)
         axes.axhline(limit, color=COLOURS[k], lw=0.7, ls=":")
-        axes.annotate(
-            rf"$\theta_0 = {angle:g}$", (betas[-1], limit), xytext=(0, 3), textcoords="offset points", ha="right",
-            va="bottom", color=COLOURS[k], fontsize=7,
-        )  # fmt: skip
+        text = {"textcoords": "offset points", "ha": "right", "va": "bottom", "color": COLOURS[k], "fontsize": 7}
+        axes.annotate(rf"$\theta_0 = {angle:g}$", (betas[-1], limit), (0, 3), **text)
     axes.set(xscale="log", ylim=(0, 2.6), xlabel=r"inverse temperature $\beta$", ylabel=r"$(\log T)/\beta$")
 
 
@@ -86,16 +66,16 @@ def _draw_places(axes: Any, pairs: xr.Dataset) -> None:
         axes.plot(found["beta"], (found["way"] - limit) / angle, **_mark("SA", k), label=f"$m_1 = {mass:g}$")
     guide = 0.7 * share[-1] * np.sqrt(betas[-1] / betas)
     axes.plot(betas[betas >= 30], guide[betas >= 30], ":", color=GREY, label=r"$\propto \beta^{-1/2}$")
-    axes.set(xscale="log", yscale="log", xlabel=r"inverse temperature $\beta$")
-    axes.set_ylabel(rf"share of $\theta_0$ $-$ limit   ($\theta_0 = {angle:g}$)")
+    share_of_angle = rf"share of $\theta_0$ $-$ limit   ($\theta_0 = {angle:g}$)"
+    axes.set(xscale="log", yscale="log", xlabel=r"inverse temperature $\beta$", ylabel=share_of_angle)
     axes.legend(loc="lower left", handletextpad=0.3)
 
 
 def _draw_errors(axes: Any, pairs: xr.Dataset) -> None:
-    shown = pairs.isel(pair=np.isin(pairs["model"].values, BOTH))
+    shown = pairs.isel(pair=np.isin(pairs["model"].values, simulate.BOTH))
     at = shown["predicted_log_time"]
     axes.plot(at, shown["log_time_tolerance"], "_", ms=5, mew=0.7, color=INK, label="tolerance")
-    for k, model in enumerate(BOTH):
+    for k, model in enumerate(simulate.BOTH):
         found = _some(shown, model=model)
         error = np.maximum(np.abs(found["log_time"] - found["predicted_log_time"]), 1e-14)
         axes.plot(found["predicted_log_time"], error, **_mark(model, k, 2.5), label=model)
@@ -109,17 +89,12 @@ def _draw_delays(axes: Any, three: xr.Dataset) -> None:
     betas = np.unique(three["beta"])
     for k, beta in enumerate(betas):
         for model, line in LINES.items():
-            until = 1e-4 / beta
-            lines = [
-                theory.merging.third_cluster_delay(
-                    TRIPLE, distance_of_third(beta, g), TRIPLE_MASSES, beta, until, model
-                ).value
-                for g in gaps
-            ]
-            axes.plot(gaps, np.array(lines) * np.exp(gaps), line, color=COLOURS[k], lw=0.8)
+            rest = TRIPLE_MASSES, beta, 1e-4 / beta, model
+            thirds = [simulate.distance_of_third(beta, gap) for gap in gaps]
+            delays = [theory.merging.third_cluster_delay(TRIPLE, third, *rest).value for third in thirds]
+            axes.plot(gaps, delays * np.exp(gaps), line, color=COLOURS[k], lw=0.8)
             found = _some(three, model=model, beta=beta)
-            known = found["first_tolerance"].values < 0.2 * np.abs(found["predicted_delay"].values)
-            found = found.isel(triple=known)
+            found = found.isel(triple=found["first_tolerance"].values < 0.2 * abs(found["predicted_delay"].values))
             axes.plot(found["gap"], found["delay"] * np.exp(found["gap"]), **_mark(model, k))
         axes.plot([], [], MARKS[k], ms=3.5, color=COLOURS[k], label=rf"$\beta = {beta:g}$")
     axes.set(xlabel=r"$g = \beta\,(u_3 - u_1)$", ylabel=r"$e^{g}$ (delay of $\log T$)")
@@ -142,7 +117,7 @@ def _draw_growth(axes: Any, parameters: Parameters, offsets: xr.Dataset) -> None
 
 
 def _draw_four(axes: Any, four: xr.Dataset) -> None:
-    for k, model in enumerate(BOTH):
+    for k, model in enumerate(simulate.BOTH):
         found = _some(four, model=model)
         axes.plot(found["merge"], found["time"], **_mark(model, k, 6), label=model)
         axes.plot(found["merge"], found["predicted_time"], "x", color=INK, ms=5, mew=0.9, zorder=4)

@@ -1,7 +1,6 @@
 """Weighted clusters on their way to consensus: pairs, triples, symmetric triples with an offset, four clusters."""
 
 import dataclasses
-import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -11,11 +10,12 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Salted, Study
-from attnflow.fields import Attention, Softmax, Unnormalised
+from attnflow.experiments.kit import EPS
+from attnflow.fields import Attention
 from attnflow.flows import LongFlow, LongTime, solve_long
 from attnflow.tokens import Tokens
 
-MODELS = {"SA": Softmax(), "USA0": Unnormalised(), "USA": Unnormalised("USA")}
+MODELS = ("SA", "USA0", "USA")
 BOTH = ("SA", "USA0")
 LARGEST_CLOCK = 700.0
 """Beyond this beta the clock USA, e^beta faster than USA0, leaves the range of floats."""
@@ -23,7 +23,6 @@ TRIPLE, TRIPLE_MASSES = 0.8, (0.3, 0.3, 0.4)
 """Angle of the nearer pair of a triple; its clusters have equal masses, so that they move alike."""
 SYMMETRIC, SYMMETRIC_MASSES = 1.0, (0.3, 0.4, 0.3)
 FOUR, FOUR_MASSES, FOUR_BETA = (0.0, 0.9, 2.3, 3.9), (0.1, 0.2, 0.3, 0.4), 12.0
-EPS = float(np.finfo(float).eps)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,39 +48,43 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    betas=(1.0, 30.0, 10000.0), angles=(1.0, 2.8), masses=(0.5, 0.7), dims=(3,), triple_betas=(25.0, 1000.0),
-    gaps=(2.0, 6.0, 12.0), symmetric_betas=(4.0, 16.0), offsets=((4.0, 5e-5), (12.0, 1.3e-8)), offset_draws=2,
-)  # fmt: skip
+    betas=(1.0, 30.0, 10000.0),
+    angles=(1.0, 2.8),
+    masses=(0.5, 0.7),
+    dims=(3,),
+    triple_betas=(25.0, 1000.0),
+    gaps=(2.0, 6.0, 12.0),
+    symmetric_betas=(4.0, 16.0),
+    offsets=((4.0, 5e-5), (12.0, 1.3e-8)),
+    offset_draws=2,
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Merges of pairs, of triples, of symmetric triples, of triples with an offset, and of four clusters."""
-    jobs: list[tuple[str, str, Callable[[], list[dict[str, Any]]]]] = []
+    makers: dict[str, tuple[Any, ...]] = {}
     for model, dim in itertools.product(MODELS, parameters.dims):
-        jobs.append(("pair", f"{model}-S{dim - 1}", functools.partial(_pairs, parameters, model, dim)))
-    for model in BOTH:
-        for kind, rows in (("triple", _triples), ("symmetric", _symmetric), ("offset", _offsets), ("four", _four)):
-            jobs.append((kind, model, functools.partial(rows, parameters, model)))
-    found: dict[str, list[xr.Dataset]] = {}
-    for k, (kind, name, make) in enumerate(jobs):
-        study.progress(f"{kind} {name}", k / len(jobs))
-        found.setdefault(kind, []).append(study.part(f"{kind}-{name}", functools.partial(_table, kind, make)))
-    return {kind: xr.concat(tables, dim=kind) for kind, tables in found.items()}
+        makers[f"pair-{model}-S{dim - 1}"] = _table, "pair", _pairs, parameters, model, dim
+    kinds = {"triple": _triples, "symmetric": _symmetric, "offset": _offsets, "four": _four}
+    for model, (kind, rows) in itertools.product(BOTH, kinds.items()):
+        makers[f"{kind}-{model}"] = _table, kind, rows, parameters, model
+    found = study.parts(makers).values()
+    return {kind: xr.concat([one for one in found if kind in one.dims], dim=kind) for kind in ("pair", *kinds)}
 
 
-def _table(kind: str, make: Callable[[], list[dict[str, Any]]]) -> xr.Dataset:
-    rows = make()
+def _table(kind: str, make: Callable[..., list[dict[str, Any]]], *arguments: Any) -> xr.Dataset:
+    rows = make(*arguments)
     return xr.Dataset({name: (kind, np.array([row[name] for row in rows])) for name in rows[0]})
 
 
 def follow(model: str, beta: float, positions: np.ndarray, masses: Any, tol: float, chord: float) -> LongFlow:
     """Clusters on their way to consensus."""
-    field = Attention(beta, normaliser=MODELS[model])
+    field = Attention(beta, normaliser=model)
     return solve_long(field, Tokens(positions, masses), math.inf, method=LongTime(tol, angle=chord))
 
 
 def _off(flow: LongFlow, tol: float) -> np.ndarray:
-    """Error of the log times: that of the steps, and tol for a step that ends just after the meeting.
+    """Error of the log times: the errors of the steps, and tol for a step that ends just after the meeting.
 
     The bound on what merging does to later forces is taken out: the formulas are of merged clusters too.
     """
@@ -105,15 +108,13 @@ def _pairs(parameters: Parameters, model: str, dim: int) -> list[dict[str, Any]]
         # from the chord c on, SA is taken at the mass mean: off by 2 mu beta c^2/2 in the share, mu = m1 m2 |m1 - m2|,
         # and the mean of chords instead of angles by mu c^3/6
         mu = mass * (1 - mass) * abs(2 * mass - 1)
-        rows.append(
-            {
-                "model": model, "dim": dim, "beta": beta, "angle": angle, "mass": mass,
-                "log_time": float(flow.merges["log_time"][0]),
-                "log_time_tolerance": float(_off(flow, parameters.tol)[0]),
-                "way": float(np.arctan2(circle[1] @ point, circle[0] @ point)),
-                "way_tolerance": steps_off + mu * (2 * beta + 1) / 6 * parameters.chord**3,
-            }
-        )  # fmt: skip
+        rows.append({"model": model, "dim": dim, "beta": beta, "angle": angle, "mass": mass})
+        rows[-1] |= {
+            "log_time": float(flow.merges["log_time"][0]),
+            "log_time_tolerance": float(_off(flow, parameters.tol)[0]),
+            "way": float(np.arctan2(circle[1] @ point, circle[0] @ point)),
+            "way_tolerance": steps_off + mu * (2 * beta + 1) / 6 * parameters.chord**3,
+        }
     return rows
 
 
@@ -160,12 +161,16 @@ def _three(model: str, beta: float, angles: np.ndarray, masses: Any, tol: float,
     after = flow.positions.values[np.searchsorted(flow.log_time.values, merges["log_time"].values[0])]
     last = next(k for k in range(3) if k not in (merges["first"][0], merges["second"][0]))
     merged = merges["point"].values[0]
-    return {
-        "first": float(merges["log_time"][0]), "second": float(merges["log_time"][1]),
-        "first_tolerance": off[0], "second_tolerance": off[1],
-        "left": float(2 * np.arctan2(np.linalg.norm(merged - after[last]), np.linalg.norm(merged + after[last]))),
-        "left_mass": masses[last], "chord": chord, "steps": int(merges["evaluations"][0]) / 15,
-    }  # fmt: skip
+    left = float(2 * np.arctan2(np.linalg.norm(merged - after[last]), np.linalg.norm(merged + after[last])))
+    found: dict[str, Any] = {
+        "left": left,
+        "left_mass": masses[last],
+        "chord": chord,
+        "steps": int(merges["evaluations"][0]) / 15,
+    }
+    for k, name in enumerate(("first", "second")):
+        found |= {name: float(merges["log_time"][k]), f"{name}_tolerance": off[k]}
+    return found
 
 
 def _four(parameters: Parameters, model: str) -> list[dict[str, Any]]:

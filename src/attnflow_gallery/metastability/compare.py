@@ -1,13 +1,13 @@
 """Plateaus against the theorem, the two-body formulas and the escape rate; three caps against slow motion."""
 
 import math
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import EPS, Rows
 from attnflow_gallery.metastability.simulate import STEP, WIDTH, Parameters
 
 THEOREM = published("geshkovski2024metastability")
@@ -16,15 +16,14 @@ PAIR = consequence("Lifetime and escape rate of a plateau")
 CAPS = consequence("Constants of slow motion")
 ALONE, FREE = 0.1, 1e-3
 """Largest first-order change of log t by other pairs, for claims about lifetimes and about escape rates."""
-EPS = float(np.finfo(float).eps)
 
 
 def compare(data: xr.Dataset) -> xr.Dataset:
     """Plateaus with what theory says of them: dimensions (plateau,).
 
-    life: log of the lifetime; alone: that of the pair that merges, were it alone; disturbed: what others may change of
-    it; off: error of `life` as reported; bound: log T_2, NaN where the theorem makes no statement; leaving: log of the
-    escape rate of the pair, NaN where its closing slows down; share: of the closing that its first cluster does.
+    life: log of the lifetime; alone: the same of the pair that merges, were it alone; disturbed: what others may change
+    of it; off: error of `life` as reported; bound: log T_2, NaN where the theorem makes no statement; leaving: log of
+    the escape rate of the pair, NaN where its closing slows down; share: of the closing that its first cluster does.
     """
     beta, model, n = data.attrs["beta"], data.attrs["model"], data.sizes["merge"] + 1
     rows = []
@@ -35,14 +34,13 @@ def compare(data: xr.Dataset) -> xr.Dataset:
         angle, alone = pairs.pop((p, q))
         span, both = float(one["log_end"] - one["log_start"]), (float(m[p]), float(m[q]))
         share, change = _share(angle, beta, both, model)
-        rows.append({
-            "life": float(one["log_end"]) + math.log(-math.expm1(-span)), "alone": alone,
-            "disturbed": theory.merging.pair_disturbance(alone, pairs.values()),
-            "off": float(data["error"][int(one["before"])]) / math.tanh(span / 2),
-            "bound": float(theory.merging.log_plateau_bound(beta, float(one["angle"]), n)), "share": share,
-            "leaving": theory.merging.log_pair_escape_rate(angle, beta, both, model),
-            "share_off": 2 * change * math.exp(-2 * beta * math.sin(float(one["then"]) / 2) ** 2),
-        })  # fmt: skip
+        life = float(one["log_end"]) + math.log(-math.expm1(-span))
+        row = {"life": life, "alone": alone, "disturbed": theory.merging.pair_disturbance(alone, pairs.values())}
+        row["off"] = float(data["error"][int(one["before"])]) / math.tanh(span / 2)
+        row["bound"] = float(theory.merging.log_plateau_bound(beta, float(one["angle"]), n))
+        row["leaving"] = theory.merging.log_pair_escape_rate(angle, beta, both, model)
+        weight = math.exp(-2 * beta * math.sin(float(one["then"]) / 2) ** 2)
+        rows.append(row | {"share": share, "share_off": 2 * change * weight})
     return data.assign({name: ("plateau", np.array([row[name] for row in rows])) for name in rows[0]})
 
 
@@ -61,62 +59,41 @@ def _share(angle: float, beta: float, masses: tuple[float, float], model: str) -
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """The theorem and slow motion, then lifetimes, escape rates and directions, then the constants of slow motion."""
-    flows = [compare(one) for name, one in data.items() if name != "caps"]
-    rows = [_row(flow, k) for flow in flows for k in range(flow.sizes["plateau"])]
-    bounded = [row for row in rows if not np.isnan(row["bound"])]
-    alone = [row for row in rows if not row["disturbed"] >= ALONE]
-    free = [row for row in rows if not row["disturbed"] >= FREE and not np.isnan(row["leaving"])]
-    last = [row for row in rows if row["clusters"] == 2]
-    shares, leans, ways, offs, share_offs, rounding = (
-        np.array([row[name] for row in last]) for name in ("share", "lean", "way", "off", "share_off", "rounding")
-    )
+    bounded, alone, free, shares = Rows(), Rows(), Rows(), Rows()
+    for flow in (compare(one) for name, one in data.items() if name != "caps"):
+        where = f"{flow.attrs['model']} on S^{flow.attrs['dim'] - 1}, β = {flow.attrs['beta']:g}"
+        rounding = 64 * EPS * (1 + flow.attrs["beta"])
+        for k in range(flow.sizes["plateau"]):
+            row = {str(name): float(flow[name][k]) for name in flow if flow[name].dims == ("plateau",)}
+            label, disturbed, off = f"{where}, {row['clusters']:.0f} clusters", row["disturbed"], row["off"]
+            if not math.isnan(row["bound"]):
+                bounded.add(row["bound"], row["life"], off, label)
+            if not disturbed >= ALONE:
+                alone.add(row["alone"], row["life"], disturbed + off, label)
+            if not disturbed >= FREE and not math.isnan(row["leaving"]):
+                free.add(row["leaving"], row["log_rate"], disturbed + rounding, label)
+            if row["clusters"] == 2:
+                shares.add(row["share"], row["lean"], row["share_off"] + rounding, f"direction, {label}")
+                shares.add(row["share"], row["way"], row["share_off"] + off, f"step, {label}")
+    life = "log lifetime of a plateau, two-body formula of the pair that merges"
+    rate = "log escape rate of a plateau, formula of the pair that merges"
+    two = "two clusters: share of the first in the unstable direction and in the first step"
+    others = "share of their time that other pairs use up"
     return [
-        Claim.at_least(
-            "log lifetime of every plateau, at least log T₂", _column(bounded, "bound"), _column(bounded, "life"),
-            _column(bounded, "off"), "reported error", origin=THEOREM, labels=_labels(bounded),
-        ),
+        bounded.at_least("log lifetime of every plateau, at least log T₂", "reported error", origin=THEOREM),
         _slow_motion(parameters, data["caps"]),
-        Claim.equal(
-            "log lifetime of a plateau, two-body formula of the pair that merges", _column(alone, "alone"),
-            _column(alone, "life"), _column(alone, "disturbed") + _column(alone, "off"),
-            "reported error; share of their time that other pairs use up", origin=PAIR, labels=_labels(alone),
-        ),
-        Claim.equal(
-            "log escape rate of a plateau, formula of the pair that merges", _column(free, "leaving"),
-            _column(free, "log_rate"), _column(free, "disturbed") + _column(free, "rounding"),
-            "share of their time that other pairs use up; rounding", origin=PAIR, labels=_labels(free),
-        ),
-        Claim.equal(
-            "two clusters: share of the first in the unstable direction and in the first step", shares, [leans, ways],
-            [share_offs + rounding, share_offs + offs], "weight e^(-βu) of the pair; rounding; reported error",
-            origin=PAIR, labels=lambda at: f"{('direction', 'step')[at[0]]}, {_labels(last)[at[1]]}",
-        ),
+        alone.equal(life, f"reported error; {others}", origin=PAIR),
+        free.equal(rate, f"{others}; rounding", origin=PAIR),
+        shares.equal(two, "weight e^(-βu) of the pair; rounding; reported error", origin=PAIR),
         *_of_caps(parameters, data["caps"]),
-    ]  # fmt: skip
-
-
-def _row(flow: xr.Dataset, k: int) -> dict[str, Any]:
-    found = {str(name): flow[name].values[k] for name in flow if flow[name].dims == ("plateau",)}
-    where = f"{flow.attrs['model']} on S^{flow.attrs['dim'] - 1}, β = {flow.attrs['beta']:g}"
-    return found | {
-        "label": f"{where}, {int(found['clusters'])} clusters", "rounding": 64 * EPS * (1 + flow.attrs["beta"]),
-    }  # fmt: skip
-
-
-def _column(rows: list[dict[str, Any]], name: str) -> np.ndarray:
-    return np.array([row[name] for row in rows], dtype=float)
-
-
-def _labels(rows: list[dict[str, Any]]) -> list[str]:
-    return [row["label"] for row in rows]
+    ]
 
 
 def _slow_motion(parameters: Parameters, data: xr.Dataset) -> Claim:
-    used = (data["distance"] + np.sqrt(np.maximum(data["gap"], 0.0))) / data["bound"]
-    return Claim.at_most(
-        f"USA0, three caps, β = {parameters.cap_beta:g}: |u-v| + √(E(u)-E(v)) over its bound by slow motion", 1.0,
-        used.values, 0.0, "an inequality", origin=SLOW, labels=[f"t = {t:g}" for t in data["time"].values],
-    )  # fmt: skip
+    used = ((data["distance"] + np.sqrt(np.maximum(data["gap"], 0.0))) / data["bound"]).values
+    says = f"USA0, three caps, β = {parameters.cap_beta:g}: |u-v| + √(E(u)-E(v)) over its bound by slow motion"
+    times = [f"t = {t:g}" for t in data["time"].values]
+    return Claim.at_most(says, 1.0, used, 0.0, "an inequality", origin=SLOW, labels=times)
 
 
 def _of_caps(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
@@ -132,17 +109,12 @@ def _of_caps(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
     fall = math.log(float(first["distance"] / last["distance"])) / span
     rest = float(first["others"]) / 2 / span + light * 2 * (beta + 1) * float(first["apart"])
     rest += 256 * EPS / float(last["distance"]) / span + (STEP * light) ** 4 * light / 120
-    label = f"USA0, three caps, β = {beta:g}"
-    times = [f"t = {t:g}" for t in clear["time"].values]
+    label, rows = f"USA0, three caps, β = {beta:g}", Rows()
+    for bound in ("lower", "upper"):
+        rows.add(light, clear[bound], off, [f"{bound} bound, t = {t:g}" for t in clear["time"].values])
+    says = f"{label}: c in c|u-v|²/2 ≤ E(u)-E(v) ≤ |∇E(u)|²/2c, at least the lightest mass"
+    rate, reason = f"{label}: rate at which |u-v| falls, the lightest mass", "share of the other groups; β (diameter)²"
     return [
-        Claim.at_least(
-            f"{label}: c in c|u-v|²/2 ≤ E(u)-E(v) ≤ |∇E(u)|²/2c, at least the lightest mass", light,
-            [clear["lower"].values, clear["upper"].values], off,
-            "β (diameter of a group)²; pull of the others; rounding",
-            origin=CAPS, labels=lambda at: f"{('lower', 'upper')[at[0]]} bound, {times[at[1]]}",
-        ),
-        Claim.equal(
-            f"{label}: rate at which |u-v| falls, the lightest mass", light, fall, rest,
-            "share of the other groups; β (diameter)²; rounding; step", origin=CAPS,
-        ),
-    ]  # fmt: skip
+        rows.at_least(says, "β (diameter of a group)²; pull of the others; rounding", origin=CAPS),
+        Claim.equal(rate, light, fall, rest, f"{reason}; rounding; step", origin=CAPS),
+    ]

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.metastability.compare import compare
 from attnflow_gallery.metastability.simulate import Parameters
 
@@ -25,19 +26,14 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     """
     every = [compare(one) for name, one in data.items() if name != "caps"]
     shown = [one for one in every if one.attrs["model"] == "SA" and one.attrs["dim"] == max(parameters.dims)]
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.2))
-        axes = fig.subplots(2, 2)
-        draw_staircases(axes[0, 0], shown)
-        draw_tree(axes[0, 1], shown[-1])
-        draw_lifetimes(axes[1, 0], every)
-        draw_caps(axes[1, 1], data["caps"])
-        words, beta = _space(shown[-1]), shown[-1].attrs["beta"]
-        titles = (f"energy, {words}", rf"merge tree, {words}, $\beta = {beta:g}$", "lifetimes of plateaus")
-        caps = rf"three caps, USA0, $\beta = {parameters.cap_beta:g}$"
-        for letter, one, title in zip("abcd", axes.flat, (*titles, caps), strict=True):
-            panel(one, letter, title)
-        return fig
+    words, beta = _space(shown[-1]), shown[-1].attrs["beta"]
+    titles = f"energy, {words}", rf"merge tree, {words}, $\beta = {beta:g}$", "lifetimes of plateaus"
+    with panels(2, 2, 5.2, *titles, rf"three caps, USA0, $\beta = {parameters.cap_beta:g}$") as page:
+        draw_staircases(page[0], shown)
+        draw_tree(page[1], shown[-1])
+        draw_lifetimes(page[2], every)
+        draw_caps(page[3], data["caps"])
+    return page.figure
 
 
 def draw_staircases(axes: Any, flows: list[xr.Dataset]) -> None:
@@ -46,15 +42,13 @@ def draw_staircases(axes: Any, flows: list[xr.Dataset]) -> None:
         beta = flow.attrs["beta"]
         s = np.maximum(flow["stair_log_time"].values / beta, -2.0)
         axes.plot(s, flow["stair_level"], color=colour, ls=line, lw=1.1, label=rf"$\beta = {beta:g}$")
-    start, end = (
-        np.maximum(flows[-1][name].values / flows[-1].attrs["beta"], 0.0) for name in ("log_start", "log_end")
-    )
+    last = flows[-1]
+    start, end = (np.maximum(last[name].values / last.attrs["beta"], 0.0) for name in ("log_start", "log_end"))
+    at = {"xytext": (0, -2), "textcoords": "offset points", "ha": "center", "va": "top", "fontsize": 7}
     for k in np.flatnonzero(end - start > 0.04):
-        words, where = str(int(flows[-1]["clusters"][k])), ((start[k] + end[k]) / 2, float(flows[-1]["level"][k]))
-        axes.annotate(words, where, xytext=(0, -2), textcoords="offset points", color=colour, fontsize=7,
-                      ha="center", va="top")  # fmt: skip
-    axes.set(xlim=(-0.3, 1.95), ylim=(0, 1.04), xlabel=r"$(\log t)/\beta$")
-    axes.set_ylabel(r"level $2\beta E_0$")
+        place = (start[k] + end[k]) / 2, float(last["level"][k])
+        axes.annotate(f"{int(last['clusters'][k])}", place, color=colour, **at)
+    axes.set(xlim=(-0.3, 1.95), ylim=(0, 1.04), xlabel=r"$(\log t)/\beta$", ylabel=r"level $2\beta E_0$")
     axes.legend(loc="upper left", handlelength=1.6)
 
 
@@ -109,8 +103,7 @@ def draw_caps(axes: Any, data: xr.Dataset) -> None:
     axes.plot(time, float(total[0]) * np.exp(-light * time), color=GREY, lw=0.8, label=rf"$e^{{-{light:.2g}\,t}}$")
     axes.axhline(float(data["slope"].max()), color=COLOURS[4], lw=0.8, ls=":")
     axes.annotate(r"$\delta$", (time[-1], float(data["slope"].max())), color=COLOURS[4], ha="right", va="bottom")
-    axes.set(yscale="log", xlabel="time $t$", xlim=(0, time[-1]))
-    axes.set_ylabel(r"$|u - v| + \sqrt{E(u) - E(v)}$")
+    axes.set(yscale="log", xlim=(0, time[-1]), xlabel="time $t$", ylabel=r"$|u - v| + \sqrt{E(u) - E(v)}$")
     axes.legend(loc="upper right")
 
 

@@ -1,7 +1,6 @@
 """Tokens followed from the uniform distribution to consensus, and three caps that contract."""
 
 import dataclasses
-import functools
 import itertools
 import math
 from typing import Any
@@ -10,13 +9,12 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Salted, Study
-from attnflow.fields import Attention, Softmax, Unnormalised
+from attnflow.fields import Attention
 from attnflow.flows import Evenly, Fixed, LongFlow, LongTime, solve, solve_long
 from attnflow.observe import slow_motion_along
 from attnflow.spaces import Sphere
 from attnflow.tokens import caps, uniform
 
-MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
 WIDTH = 1e-3
 """Clusters are one at the angle WIDTH/beta."""
 STEP = 0.1
@@ -53,24 +51,18 @@ def flows(parameters: Parameters) -> list[tuple[str, int, float]]:
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Merges, staircase and plateaus of every flow; the frames of three caps."""
-    every = flows(parameters)
-    data = {}
-    for k, (model, dim, beta) in enumerate(every):
-        study.progress(f"{model} on S^{dim - 1}, β = {beta:g}", k / (len(every) + 1))
-        name = f"{model}-S{dim - 1}-{beta:g}"
-        data[name] = study.part(name, functools.partial(_record, model, dim, beta, parameters))
-    study.progress("three caps", len(every) / (len(every) + 1))
-    return data | {"caps": study.part("caps", functools.partial(_caps, parameters))}
+    makers: dict[str, Any] = {
+        f"{model}-S{dim - 1}-{beta:g}": (_record, model, dim, beta, parameters)
+        for model, dim, beta in flows(parameters)
+    }
+    return study.parts(makers | {"caps": (_caps, parameters)})
 
 
 def _record(model: str, dim: int, beta: float, parameters: Parameters) -> xr.Dataset:
     """One flow to consensus."""
-    flow = solve_long(
-        Attention(beta, normaliser=MODELS[model]),
-        uniform(Sphere(dim), n=parameters.n, seed=parameters.seed(1)),
-        math.inf,
-        method=LongTime(parameters.tol, WIDTH / beta, frames=4000),
-    )
+    method = LongTime(parameters.tol, WIDTH / beta, frames=4000)
+    start = uniform(Sphere(dim), n=parameters.n, seed=parameters.seed(1))
+    flow = solve_long(Attention(beta, normaliser=model), start, math.inf, method=method)
     tree, plateaus = flow.tree, flow.tree.plateaus()
     rows = [_plateau(flow, int(merges)) for merges in plateaus["merges"]]
     most = max(len(row["mass"]) for row in rows)
@@ -91,43 +83,40 @@ def _record(model: str, dim: int, beta: float, parameters: Parameters) -> xr.Dat
 def _plateau(flow: LongFlow, merges: int) -> dict[str, Any]:
     """Clusters at the beginning of a plateau, and how the pair that leaves it moves in the first step.
 
-    way: the share of the closing that the first cluster does; lean: that in the unstable direction; then: the angle
-    after the step.
+    way: the share of the closing that the first cluster does; lean: its share in the unstable direction; then: the
+    angle after the step.
     """
-    escape, table, label = flow.tree.escape(merges), flow.merges, flow.tree.labels(merges)
+    escape, table, names = flow.tree.escape(merges), flow.merges, np.unique(flow.tree.labels(merges))
     pair = [int(table[name][merges]) for name in ("first", "second")]
     start = int(np.searchsorted(flow.log_time, table["log_time"].values[merges - 1])) if merges else 0
     begin, after = flow.positions.values[start : start + 2, pair]
     ways = 2 * np.arcsin(np.linalg.norm(after - begin, axis=1) / 2)
-    turns = np.linalg.norm(escape["direction"].values[np.searchsorted(np.unique(label), pair)], axis=1)
-    return {
-        "mass": escape["mass"].values, "centre": escape["centre"].values, "way": ways[0] / ways.sum(),
-        "lean": turns[0] / turns.sum(), "then": 2 * math.asin(min(float(np.linalg.norm(after[0] - after[1])) / 2, 1.0)),
-        "pair": np.searchsorted(np.unique(label), pair),
-    }  # fmt: skip
+    place = np.searchsorted(names, pair)
+    turns = np.linalg.norm(escape["direction"].values[place], axis=1)
+    then = 2 * math.asin(min(float(np.linalg.norm(after[0] - after[1])) / 2, 1.0))
+    found = {"way": ways[0] / ways.sum(), "lean": turns[0] / turns.sum(), "then": then, "pair": place}
+    return found | {name: escape[name].values for name in ("mass", "centre")}
 
 
 def cap_field(parameters: Parameters) -> Attention:
     """USA0, for the three caps."""
-    return Attention(parameters.cap_beta, normaliser=MODELS["USA0"])
+    return Attention(parameters.cap_beta, normaliser="USA0")
 
 
 def _caps(parameters: Parameters) -> xr.Dataset:
     """Three caps that contract, USA0, with the hypotheses of slow motion along the way."""
-    beta, each, labels = parameters.cap_beta, parameters.cap_tokens, np.repeat(np.arange(3), parameters.cap_tokens)
-    tokens = caps(
-        Sphere(3), centres=np.eye(3), n=each, radius=parameters.cap_radius, masses=parameters.cap_masses,
-        seed=parameters.seed(1),
-    )  # fmt: skip
+    beta, each, masses = parameters.cap_beta, parameters.cap_tokens, parameters.cap_masses
+    sizes: dict[str, Any] = {"n": each, "radius": parameters.cap_radius, "masses": masses}
+    tokens = caps(Sphere(3), centres=np.eye(3), seed=parameters.seed(1), **sizes)
     flow = solve(cap_field(parameters), tokens, parameters.cap_until, save=Evenly(25), method=Fixed(STEP))
-    x, masses = flow.positions.values, np.asarray(tokens.masses)
-    found = slow_motion_along(x, flow.time.values, masses, labels, beta)
+    x, labels = flow.positions.values, np.repeat(np.arange(3), each)
+    found = slow_motion_along(x, flow.time.values, np.asarray(tokens.masses), labels, beta)
     groups = x.reshape(len(x), 3, each, 3)
     middle = groups.mean(axis=2, keepdims=True)
     square = np.sum((groups - middle / np.linalg.norm(middle, axis=3, keepdims=True)) ** 2, axis=(2, 3))
-    square = square * np.array(parameters.cap_masses) / each
+    square = square * np.array(masses) / each
     apart = np.max(np.sum((groups[:, :, :, None] - groups[:, :, None]) ** 2, axis=4), axis=(1, 2, 3))
-    light = int(np.argmin(parameters.cap_masses))
+    light = int(np.argmin(masses))
     rest = square.sum(axis=1) - square[:, light]
     # tokens of the lightest cap may coincide to the last bit
     others = np.divide(rest, square[:, light], out=np.full_like(rest, np.inf), where=square[:, light] > 0)

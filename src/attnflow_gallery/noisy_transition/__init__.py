@@ -21,7 +21,10 @@ time; an error of 20 % in the noise or in m^2 is seen.
 from attnflow.experiments import from_files
 
 PAPERS = (
-    "mun2026sphere", "mun2026circle", "balasubramanian2025stationary", "bruno2024emergence",
+    "mun2026sphere",
+    "mun2026circle",
+    "balasubramanian2025stationary",
+    "bruno2024emergence",
     "geshkovski2025perspective",
-)  # fmt: skip
+)
 __getattr__ = from_files(__name__)

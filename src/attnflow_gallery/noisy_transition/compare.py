@@ -1,5 +1,6 @@
 """Thresholds, the kind of the transition, growth on both sides of kappa_c, and fluctuations of tokens."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy.special import ive
 
 from attnflow import theory
 from attnflow.experiments import NUMERICS, Claim, consequence, published
+from attnflow.experiments.kit import Rows, averaged
 from attnflow_gallery.noisy_transition.simulate import RELAXED, Parameters, onset_of
 
 JUMP = published("mun2026sphere")
@@ -23,9 +25,14 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """beta* and kappa_c; the third order; tokens with and without order; the equation."""
     rows = compare(parameters, data)
     return [
-        _jump(parameters, data["jump"]), _growth(parameters, data), _kind(parameters, data), _third(parameters, data),
-        _with_order(parameters, rows), _without_order(parameters, rows), _equation(rows),
-    ]  # fmt: skip
+        _jump(parameters, data["jump"]),
+        _growth(parameters, data),
+        _kind(parameters, data),
+        _third(parameters, data),
+        _with_order(parameters, rows),
+        _without_order(parameters, rows),
+        _equation(rows),
+    ]
 
 
 def compare(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
@@ -35,9 +42,8 @@ def compare(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[st
         part, onset = data[f"flows-{model}-beta{beta:g}"], onset_of(model, beta)
         for k in range(part.sizes["point"]):
             one: dict[str, Any] = {str(n): float(part[n][k]) for n in part.data_vars if n != "squares"}
-            seen = part["squares"][k].dropna("seed").values
             row = one | {"model": model, "beta": beta, "onset": onset, "ordered": bool(one["ordered"])}
-            row |= {"found": float(seen.mean()), "error": float(seen.std(ddof=1) / np.sqrt(len(seen)))}
+            row["found"], row["error"] = map(float, averaged(part["squares"][k].dropna("seed")))
             rows.append(row | (ordered if row["ordered"] else free)(parameters, row))
     return rows
 
@@ -72,30 +78,33 @@ def free(parameters: Parameters, row: dict[str, Any]) -> dict[str, float]:
 
 def _jump(parameters: Parameters, part: xr.Dataset) -> Claim:
     coarse, fine = part["beta"].values.T
-    return Claim.equal(
-        "USA0: the transition becomes a jump at the β* with I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d",
-        theory.uniform.jump_threshold(parameters.dims), fine, np.abs(fine - coarse),
-        "what halving the amplitude changes: the error is of fourth order in it", origin=JUMP,
-        labels=[f"d = {d}" for d in parameters.dims],
-    )  # fmt: skip
+    rows = Rows()
+    labels = [f"d = {d}" for d in parameters.dims]
+    rows.add(theory.uniform.jump_threshold(parameters.dims), fine, np.abs(fine - coarse), labels)
+    statement = "USA0: the transition becomes a jump at the β* with I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d"
+    reason = "what halving the amplitude changes: the error is of fourth order in it"
+    return rows.equal(statement, reason, origin=JUMP)
 
 
 def _growth(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    shares, gains = np.array(parameters.growing), growth_gains(parameters, data)
-    mean, error = gains.mean(axis=-1), gains.std(axis=-1, ddof=1) / np.sqrt(gains.shape[-1])
-    # Euler's rule changes the rate kappa_c of the drift by a share kappa_c h/2; correlations of tokens by about 4/n
-    slack = parameters.step / 2 + 4 / parameters.growth_tokens
-    return Claim.equal(
-        "tokens on both sides of κ_c: a small m grows at the rate κ_c − κ, in units of κ_c", 1 - shares,
-        np.log(mean) / parameters.growth_time, ERRORS * error / mean / parameters.growth_time + slack,
-        "4 standard errors over seeds, the step, 4/n", origin=ONSET,
-        labels=lambda at: f"{_case(parameters, at[0])}, κ = {shares[at[1]]:g} κ_c",
-    )  # fmt: skip
+    rows = Rows()
+    for case in parameters.cases:
+        rate, error = growth_rates(parameters, data, case)
+        # Euler's rule changes the rate kappa_c of the drift by a share kappa_c h/2; correlations of tokens by about 4/n
+        allowed = ERRORS * error + parameters.step / 2 + 4 / parameters.growth_tokens
+        labels = [f"{_case(*case)}, κ = {share:g} κ_c" for share in parameters.growing]
+        rows.add(1 - np.array(parameters.growing), rate, allowed, labels)
+    statement = "tokens on both sides of κ_c: a small m grows at the rate κ_c − κ, in units of κ_c"
+    return rows.equal(statement, "4 standard errors over seeds, the step, 4/n", origin=ONSET)
 
 
-def growth_gains(parameters: Parameters, data: dict[str, xr.Dataset]) -> np.ndarray:
-    """m(t)/m(0), (case, noise, seed)."""
-    return np.array([data[f"growth-{model}-beta{beta:g}"]["gain"].values for model, beta in parameters.cases])
+def growth_rates(
+    parameters: Parameters, data: dict[str, xr.Dataset], case: tuple[str, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rate at which m(t) grows in units of kappa_c, for every noise, and its standard error."""
+    model, beta = case
+    mean, error = averaged(data[f"growth-{model}-beta{beta:g}"]["gain"], axis=1)
+    return np.log(mean) / parameters.growth_time, error / mean / parameters.growth_time
 
 
 def _kind(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -110,71 +119,66 @@ def _kind(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         else:
             good = (np.diff(kappa) > 0).all() and (unstable == 0).all() and kappa[-1] <= onset * (1 + 1e-9)
         right &= bool(good)
-        words.append(f"{model}, β = {beta:g}: largest κ {kappa[fold] / onset:.4f} κ_c, {np.sum(unstable > 0)} unstable")
-    return Claim.true(
-        "ordered states are stable and end at κ_c if c < 0; if c > 0 they fold above κ_c and return unstable", right,
-        "; ".join(words), "eigenvalues of every state on the branch", origin=THIRD,
-    )  # fmt: skip
+        largest = f"largest κ {kappa[fold] / onset:.4f} κ_c, {np.sum(unstable > 0)} unstable"
+        words.append(f"{_case(model, beta)}: {largest}")
+    statement = "ordered states are stable and end at κ_c if c < 0; if c > 0 they fold above κ_c and return unstable"
+    reason = "eigenvalues of every state on the branch"
+    return Claim.true(statement, right, "; ".join(words), reason, origin=THIRD)
 
 
 def _third(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    found, change, expected = [], [], []
+    rows = Rows()
     for model, beta in parameters.cases:
         part = data[f"near-{model}-beta{beta:g}"]
         order = np.where(part["order"].values > 0, part["order"].values, np.nan)
         quotients = float(part["side"]) * part["delta"].values / (2 * order**2)
-        extrapolated = 2 * quotients[1:] - quotients[:-1]  # errors are of first order in delta
-        found.append(extrapolated[-1])
-        change.append(min(abs(extrapolated[-1] - extrapolated[-2]), 0.01 * abs(extrapolated[-1])))
-        expected.append(float(theory.uniform.landau_coefficient(beta, model)) / onset_of(model, beta))
-    return Claim.equal(
-        "(κ − κ_c)/(2 κ_c m²) of ordered states tends to c/κ_c as m → 0", expected, found, change,
-        "the last change of the extrapolated value, at most 1 %", origin=THIRD,
-        labels=[_case(parameters, k) for k in range(len(found))],
-    )  # fmt: skip
+        before, last = (2 * quotients[1:] - quotients[:-1])[-2:]  # errors are of first order in delta
+        expected = float(theory.uniform.landau_coefficient(beta, model)) / onset_of(model, beta)
+        rows.add(expected, last, min(abs(last - before), 0.01 * abs(last)), _case(model, beta))
+    statement = "(κ − κ_c)/(2 κ_c m²) of ordered states tends to c/κ_c as m → 0"
+    return rows.equal(statement, "the last change of the extrapolated value, at most 1 %", origin=THIRD)
 
 
 def _with_order(parameters: Parameters, rows: list[dict[str, Any]]) -> Claim:
-    some = [row for row in rows if row["ordered"]]
-    expected, found, allowed = _columns(some)
-    return Claim.equal(
-        f"{parameters.ordered_tokens} tokens with order: mean of m² is that of the branch", expected, found, allowed,
-        f"4 standard errors of {parameters.ordered_seeds} seeds; the step; 4κ/(rate n); what is left of the start",
-        origin=ORDERED, labels=[_where(row) for row in some], detail=_percent(some),
-    )  # fmt: skip
+    statement = f"{parameters.ordered_tokens} tokens with order: mean of m² is that of the branch"
+    seeds = f"4 standard errors of {parameters.ordered_seeds} seeds"
+    some, detail = _squares(row for row in rows if row["ordered"])
+    reason = f"{seeds}; the step; 4κ/(rate n); what is left of the start"
+    return some.equal(statement, reason, origin=ORDERED, detail=detail)
 
 
 def _without_order(parameters: Parameters, rows: list[dict[str, Any]]) -> Claim:
-    some = [row for row in rows if not row["ordered"]]
-    expected, found, allowed = _columns(some)
-    return Claim.equal(
-        f"{parameters.free_tokens} tokens without order: mean of m² is κ/((κ − (1 − w)κ_c) n), w the weight to itself",
-        expected, found, allowed,
-        f"4 standard errors, derived, of {parameters.free_seeds} seeds; the step; twice the third order; the start",
-        origin=FREE, labels=[_where(row) for row in some], detail=_percent(some),
-    )  # fmt: skip
+    law = "κ/((κ − (1 − w)κ_c) n), w the weight to itself"
+    seeds = f"4 standard errors, derived, of {parameters.free_seeds} seeds"
+    some, detail = _squares(row for row in rows if not row["ordered"])
+    return some.equal(
+        f"{parameters.free_tokens} tokens without order: mean of m² is {law}",
+        f"{seeds}; the step; twice the third order; the start",
+        origin=FREE,
+        detail=detail,
+    )
+
+
+def _squares(rows: Iterable[dict[str, Any]]) -> tuple[Rows, str]:
+    """Mean squares of m, and how large their tolerances are."""
+    found, shares = Rows(), []
+    for row in rows:
+        found.add(row["square"], row["found"], row["tolerance"], _where(row))
+        shares.append(row["tolerance"] / row["square"])
+    return found, f"tolerances are at most {100 * max(shares):.0f} %"
 
 
 def _equation(rows: list[dict[str, Any]]) -> Claim:
-    return Claim.equal(
-        "the equation with noise relaxes to the branch: m", [row["order"] for row in rows],
-        [row["equation"] for row in rows], [1e-10 * row["steps"] + 4 * np.exp(-RELAXED) for row in rows],
-        "e^(-25) of the start; 1e-10 for every step", origin=NUMERICS, labels=[_where(row) for row in rows],
-    )  # fmt: skip
+    found = Rows()
+    for row in rows:
+        found.add(row["order"], row["equation"], 1e-10 * row["steps"] + 4 * np.exp(-RELAXED), _where(row))
+    reason = "e^(-25) of the start; 1e-10 for every step"
+    return found.equal("the equation with noise relaxes to the branch: m", reason, origin=NUMERICS)
 
 
-def _columns(rows: list[dict[str, Any]]) -> tuple[list[float], ...]:
-    return tuple([row[name] for row in rows] for name in ("square", "found", "tolerance"))
-
-
-def _percent(rows: list[dict[str, Any]]) -> str:
-    return f"tolerances are at most {100 * max(row['tolerance'] / row['square'] for row in rows):.0f} %"
-
-
-def _case(parameters: Parameters, k: int) -> str:
-    model, beta = parameters.cases[k]
+def _case(model: str, beta: float) -> str:
     return f"{model}, β = {beta:g}"
 
 
 def _where(row: dict[str, Any]) -> str:
-    return f"{row['model']}, β = {row['beta']:g}, κ = {row['kappa'] / row['onset']:.3g} κ_c"
+    return f"{_case(row['model'], row['beta'])}, κ = {row['kappa'] / row['onset']:.3g} κ_c"

@@ -6,11 +6,13 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
-from attnflow_gallery.noisy_transition.compare import compare, growth_gains
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, GREY, INK
+from attnflow_gallery.noisy_transition.compare import compare, growth_rates
 from attnflow_gallery.noisy_transition.simulate import Parameters, onset_of
 
-MARKS = "os^D"
+LOOKS = tuple(zip((COLOURS[0], COLOURS[4], COLOURS[2]), "os^", strict=True))
+"""Colour and mark of every case."""
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
@@ -22,30 +24,28 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     two standard errors) and κ_c − κ (line). Last: stationary states near κ_c (marks) and the closed form of third order
     (lines, slope 1/2); open marks: unstable states at κ > κ_c.
     """
-    with styled() as figure:
-        count = len(parameters.cases) + 2
-        rows, columns = (count + 2) // 3, min(count, 3)
-        fig = figure.Figure(figsize=(PAGE, 0.4 + 2.3 * rows))
-        axes = np.ravel(fig.subplots(rows, columns))
-        kept = compare(parameters, data)
-        for k, (model, beta) in enumerate(parameters.cases):
+    count, kept = len(parameters.cases) + 2, compare(parameters, data)
+    kinds = [
+        "jump" if theory.uniform.landau_coefficient(b, model) > 0 else "continuous" for model, b in parameters.cases
+    ]
+    titles = [f"{_words(*case)}: {kind}" for case, kind in zip(parameters.cases, kinds, strict=True)]
+    titles += ["growth of a small order", r"order near $\kappa_c$"]
+    height = (count + 2) // 3
+    with panels(height, min(count, 3), 0.4 + 2.3 * height, *titles) as page:
+        for axes, (model, beta) in zip(page, parameters.cases, strict=False):
             some = [row for row in kept if (row["model"], row["beta"]) == (model, beta)]
-            kind = "jump" if theory.uniform.landau_coefficient(beta, model) > 0 else "continuous"
-            panel(axes[k], "abcdefgh"[k], rf"{model}, $\beta = {beta:g}$: {kind}")
-            _draw_branch(axes[k], data[f"{model}-beta{beta:g}"], some, parameters)
-        panel(axes[count - 2], "abcdefgh"[count - 2], "growth of a small order")
-        _draw_growth(axes[count - 2], parameters, data)
-        panel(axes[count - 1], "abcdefgh"[count - 1], r"order near $\kappa_c$")
-        _draw_onset(axes[count - 1], parameters, data)
-        handles, labels = axes[0].get_legend_handles_labels()
-        if len(axes) > count:
-            axes[count].axis("off")
-            axes[count].legend(handles, labels, loc="center left")
+            _draw_branch(axes, data[f"{model}-beta{beta:g}"], some, parameters)
+        _draw_growth(page[count - 2], parameters, data)
+        _draw_onset(page[count - 1], parameters, data)
+        for axes in page[count:]:
+            axes.axis("off")
+            axes.set_title("", loc="left")
+        handles = page[0].get_legend_handles_labels()
+        if len(page) > count:
+            page[count].legend(*handles, loc="center left")
         else:
-            fig.legend(handles, labels, loc="outside upper center", ncols=3)
-        for one in axes[count + 1 :]:
-            one.axis("off")
-        return fig
+            page.figure.legend(*handles, loc="outside upper center", ncols=3)
+    return page.figure
 
 
 def _draw_branch(axes: Any, part: xr.Dataset, rows: list[dict[str, Any]], parameters: Parameters) -> None:
@@ -71,32 +71,28 @@ def _draw_branch(axes: Any, part: xr.Dataset, rows: list[dict[str, Any]], parame
 
 
 def _draw_growth(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
-    shares, gains = np.array(parameters.growing), growth_gains(parameters, data)
-    mean, error = gains.mean(axis=-1), gains.std(axis=-1, ddof=1) / np.sqrt(gains.shape[-1])
+    shares = np.array(parameters.growing)
     ends = np.array([shares[0] - 0.25, shares[-1] + 0.25])
     axes.plot(ends, 1 - ends, color=INK, lw=1.2, label=r"$1 - \kappa/\kappa_c$")
-    for k, (model, beta) in enumerate(parameters.cases):
-        rate = np.log(mean[k]) / parameters.growth_time
-        bars = 2 * error[k] / mean[k] / parameters.growth_time
-        axes.errorbar(
-            shares + 0.04 * (k - (len(mean) - 1) / 2), rate, bars, fmt=MARKS[k], ms=4, lw=1.0,
-            color=COLOURS[(0, 4, 2)[k]], label=rf"{model}, $\beta = {beta:g}$",
-        )  # fmt: skip
+    for k, (case, (colour, mark)) in enumerate(zip(parameters.cases, LOOKS, strict=False)):
+        rate, error = growth_rates(parameters, data, case)
+        place = shares + 0.04 * (k - (len(parameters.cases) - 1) / 2)
+        axes.errorbar(place, rate, 2 * error, fmt=mark, ms=4, lw=1.0, color=colour, label=_words(*case))
     axes.axhline(0, color=GREY, lw=0.6)
     axes.set(xlabel=r"noise $\kappa/\kappa_c$", ylabel=r"growth rate of $m$, over $\kappa_c$")
     axes.legend(loc="upper right")
 
 
+def _words(model: str, beta: float) -> str:
+    return rf"{model}, $\beta = {beta:g}$"
+
+
 def _draw_onset(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
-    for k, (model, beta) in enumerate(parameters.cases):
-        part, colour = data[f"near-{model}-beta{beta:g}"], COLOURS[(0, 4, 2)[k]]
-        delta, unstable = part["delta"].values, float(part["side"]) > 0
-        face = "white" if unstable else colour
+    for (model, beta), (colour, mark) in zip(parameters.cases, LOOKS, strict=False):
+        part = data[f"near-{model}-beta{beta:g}"]
+        face, style = ("white", "--") if float(part["side"]) > 0 else (colour, "-")
         c = abs(float(theory.uniform.landau_coefficient(beta, model))) / onset_of(model, beta)
-        axes.plot(delta, np.sqrt(delta / (2 * c)), color=colour, lw=1.0, ls="--" if unstable else "-")
-        axes.plot(
-            delta, part["order"].values, MARKS[k], ms=4, mec=colour, mfc=face, color=colour, ls="",
-            label=rf"{model}, $\beta = {beta:g}$",
-        )  # fmt: skip
+        axes.plot(part["delta"], np.sqrt(part["delta"] / (2 * c)), color=colour, lw=1.0, ls=style)
+        axes.plot(part["delta"], part["order"], mark, ms=4, color=colour, mfc=face, label=_words(model, beta))
     axes.set(xscale="log", yscale="log", xlabel=r"$|1 - \kappa/\kappa_c|$", ylabel="order $m$")
     axes.legend(loc="upper left")

@@ -8,29 +8,15 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
 
-from attnflow import theory
+from attnflow import meanfield, theory
 from attnflow.axes import Along
 from attnflow.experiments import Salted, Study
-from attnflow.fields import Attention, Softmax, Unnormalised
+from attnflow.fields import Attention
 from attnflow.flows import At, Brownian, Fixed, Layers, ProjectRenormalise, solve
-from attnflow.meanfield import (
-    Density,
-    ZonalBasis,
-    bifurcation,
-    branch,
-    evolve,
-    perturbed,
-    quiet,
-    sample,
-    stability,
-    stationary,
-    uniform,
-    von_mises_fisher,
-)
+from attnflow.meanfield import Density, ZonalBasis, evolve, stationary, von_mises_fisher
 from attnflow.sums import Circle
 from attnflow.tokens import Tokens
 
-MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
 BASIS = ZonalBasis(2, 64)
 AMPLITUDES = (0.1, 0.05)
 """Of the ordered states from which the coefficient of third order is measured."""
@@ -78,32 +64,37 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    dims=(2,), cases=(("SA", 4.0),), step=0.025, growth_tokens=400, growth_seeds=40, free_tokens=64, free_seeds=320,
-    free_burn=2.5, free_window=6.0, below=(0.6,), between=(), ordered_tokens=300, ordered_seeds=8,
-    ordered_step=0.25, frames=20,
-)  # fmt: skip
+    dims=(2,),
+    cases=(("SA", 4.0),),
+    step=0.025,
+    growth_tokens=400,
+    growth_seeds=40,
+    free_tokens=64,
+    free_seeds=320,
+    free_burn=2.5,
+    free_window=6.0,
+    below=(0.6,),
+    between=(),
+    ordered_tokens=300,
+    ordered_seeds=8,
+    ordered_step=0.25,
+    frames=20,
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """beta*; then for every model and beta the branch, states near kappa_c, the equation, and tokens."""
-    study.progress("where the jump begins", 0.0)
     data = {"jump": study.part("jump", functools.partial(jump, parameters))}
-    for index, (model, beta) in enumerate(parameters.cases):
-        name, begin = f"{model}-beta{beta:g}", 0.1 + 0.9 * index / len(parameters.cases)
-
-        def say(words: str, share: float, name: str = name, begin: float = begin) -> None:
-            study.progress(f"{name}: {words}", begin + 0.9 * share / len(parameters.cases))
-
-        say("the branch", 0.0)
+    for model, beta in study.along(parameters.cases):
+        name = f"{model}-beta{beta:g}"
         data[name] = study.part(name, functools.partial(followed, model, beta))
-        say("near the onset", 0.1)
-        data[f"near-{name}"] = study.part(f"near-{name}", functools.partial(near, model, beta, data[name]))
-        say("growth of a small order of tokens", 0.15)
-        data[f"growth-{name}"] = study.part(
-            f"growth-{name}", functools.partial(growing, parameters, model, beta, 100_000 + 1000 * index)
+        data |= study.parts(
+            {
+                f"near-{name}": (near, model, beta, data[name]),
+                f"growth-{name}": (growing, parameters, model, beta),
+                f"flows-{name}": (flows, parameters, model, beta, data[name], study),
+            }
         )
-        make = functools.partial(flows, parameters, model, beta, data[name], 10_000 * index, say)
-        data[f"flows-{name}"] = study.part(f"flows-{name}", make)
     return data
 
 
@@ -116,25 +107,28 @@ def jump(parameters: Parameters) -> xr.Dataset:
     """The beta at which ordered states of small amplitude lie at kappa_c to second order, found by Newton's method."""
 
     def curvature(beta: float, d: int, amplitude: float) -> float:
-        return bifurcation(Attention(beta, normaliser=Unnormalised()), d, amplitude=amplitude).curvature
+        return meanfield.bifurcation(Attention(beta, normaliser="USA0"), d, amplitude=amplitude).curvature
 
     found = [[brentq(curvature, 1.1, 2.7, args=(d, s), xtol=1e-9) for s in AMPLITUDES] for d in parameters.dims]
-    return xr.Dataset(
-        {"beta": (("dimension", "amplitude"), found)},
-        {"dimension": list(parameters.dims), "amplitude": list(AMPLITUDES)},
-    )
+    coordinates = {"dimension": list(parameters.dims), "amplitude": list(AMPLITUDES)}
+    return xr.Dataset({"beta": (("dimension", "amplitude"), found)}, coordinates)
+
+
+def size(density: Density) -> float:
+    """The order m of a density."""
+    return float(np.linalg.norm(density.moments.mean))
 
 
 def followed(model: str, beta: float) -> xr.Dataset:
     """The branch of ordered states from 0.48 kappa_c to the uniform measure."""
-    field, onset = Attention(beta, normaliser=MODELS[model]), onset_of(model, beta)
+    field, onset = Attention(beta, normaliser=model), onset_of(model, beta)
     begin = stationary(field, 0.48 * onset, von_mises_fisher(BASIS, 8.0)).density
-    return branch(field, 0.48 * onset, begin, within=(0.45 * onset, 3 * onset), step=0.08)
+    return meanfield.branch(field, 0.48 * onset, begin, within=(0.45 * onset, 3 * onset), step=0.08)
 
 
 def near(model: str, beta: float, part: xr.Dataset) -> xr.Dataset:
-    """Order at kappa_c (1 - delta), or at kappa_c (1 + delta) behind the fold of a jump, delta halved four times."""
-    field, onset = Attention(beta, normaliser=MODELS[model]), onset_of(model, beta)
+    """Order at kappa_c (1 - delta), or at kappa_c (1 + delta) beyond the fold of a jump, delta halved four times."""
+    field, onset = Attention(beta, normaliser=model), onset_of(model, beta)
     side = 1.0 if part["kappa"].max() > 1.01 * onset else -1.0
     fold = int(np.argmax(part["kappa"].values)) if side > 0 else 0
     late = np.abs(part["kappa"].values[fold:] - onset * (1 + 0.01 * side))
@@ -142,22 +136,24 @@ def near(model: str, beta: float, part: xr.Dataset) -> xr.Dataset:
     deltas, orders = 0.01 * 0.5 ** np.arange(5), []
     for delta in deltas:
         state = stationary(field, onset * (1 + side * delta), Density(BASIS, guess, tol=np.inf)).density
-        orders.append(float(np.linalg.norm(state.moments.mean)))
+        orders.append(size(state))
         guess = np.asarray(state.coefficients) * 0.5 ** (BASIS.degrees / 2)  # degree k goes with m^k
     return xr.Dataset({"order": ("delta", orders), "side": side}, {"delta": deltas})
 
 
-def growing(parameters: Parameters, model: str, beta: float, first: int) -> xr.Dataset:
+def growing(parameters: Parameters, model: str, beta: float) -> xr.Dataset:
     """m(t)/m(0) of tokens with a small order m(0) = +-SMALL, by seed.
 
     Both signs feel the same noise: in the difference of their means most of it cancels.
     """
     onset, step = onset_of(model, beta), parameters.step / onset_of(model, beta)
-    pair = [quiet(perturbed(BASIS, 1, sign * 2 * SMALL), parameters.growth_tokens).positions for sign in (1, -1)]
+    starts = [meanfield.perturbed(BASIS, 1, sign * 2 * SMALL) for sign in (1, -1)]
+    pair = [meanfield.quiet(one, parameters.growth_tokens).positions for one in starts]
     tokens = Tokens(np.stack(pair), dims=("sign",))
     before, rows = _half_difference(np.asarray(tokens.positions)), []
     for k, share in enumerate(parameters.growing):
-        seeds = parameters.seeds(range(first + 100 * k, first + 100 * k + parameters.growth_seeds))
+        first = 100_000 + 1000 * parameters.cases.index((model, beta)) + 100 * k
+        seeds = parameters.seeds(range(first, first + parameters.growth_seeds))
         flow = moved(model, beta, tokens, share * onset, seeds, _euler(step), [parameters.growth_time / onset])
         after = flow["positions"].isel(time=-1).transpose("seed", "sign", "token", "dim").values
         rows.append(_half_difference(after) / before)
@@ -170,7 +166,7 @@ def _half_difference(x: np.ndarray) -> np.ndarray:
     return np.asarray((means[..., 0] - means[..., 1]) / 2)
 
 
-def flows(parameters: Parameters, model: str, beta: float, part: xr.Dataset, first: int, say: Any) -> xr.Dataset:
+def flows(parameters: Parameters, model: str, beta: float, part: xr.Dataset, study: Study) -> xr.Dataset:
     """At each noise: order and growth of the branch, order of the equation in the end, m^2 of tokens by seed.
 
     `ordered` tells from which side tokens and equation start, and thus which state is meant.
@@ -182,8 +178,8 @@ def flows(parameters: Parameters, model: str, beta: float, part: xr.Dataset, fir
     points += [(share * max(fold, onset), False) for share in parameters.above]
     rows = []
     for k, (kappa, ordered) in enumerate(points):
-        say(f"kappa = {kappa:.3g}", 0.2 + 0.8 * k / len(points))
-        one = _with_order if ordered else _without_order
+        study.progress(f"{model}, beta = {beta:g}: kappa = {kappa:.3g}", k / len(points))
+        one, first = _with_order if ordered else _without_order, 10_000 * parameters.cases.index((model, beta))
         rows.append(one(parameters, model, beta, kappa, first + 1000 * k) | {"kappa": kappa, "ordered": ordered})
     most = max(len(row["squares"]) for row in rows)
     squares = [np.append(one, np.full(most - len(one), np.nan)) for one in (row.pop("squares") for row in rows)]
@@ -192,43 +188,40 @@ def flows(parameters: Parameters, model: str, beta: float, part: xr.Dataset, fir
 
 
 def _with_order(parameters: Parameters, model: str, beta: float, kappa: float, first: int) -> dict[str, Any]:
-    plain, start = Attention(beta, normaliser=MODELS[model]), von_mises_fisher(BASIS, 4.0)
+    plain, start = Attention(beta, normaliser=model), von_mises_fisher(BASIS, 4.0)
     step = parameters.ordered_step
     state = stationary(plain, kappa, von_mises_fisher(BASIS, 8.0)).density
     # what the step may do to the noise, see derivation.md
     other = stationary(plain, kappa * (1 - step**2 / 3), state).density
-    rate = -stability(plain, state, kappa).growth
+    rate = -meanfield.stability(plain, state, kappa).growth
     seeds = parameters.seeds(range(first + 1, first + 1 + parameters.ordered_seeds))
-    tokens = sample(start, parameters.ordered_tokens, parameters.seed(first))
+    tokens = meanfield.sample(start, parameters.ordered_tokens, parameters.seed(first))
     times = _frames(parameters.ordered_burn / rate, parameters.ordered_window / rate, parameters.frames, step)
-    return {
-        "order": float(np.linalg.norm(state.moments.mean)),
-        "shifted": float(np.linalg.norm(other.moments.mean)),
-        "rate": rate,
-        "begin": float(np.linalg.norm(np.mean(np.asarray(tokens.positions), axis=0))),
-        "squares": _squares(moved(model, beta, tokens, kappa, seeds, Fixed(step), times), times),
-    } | _equation(plain, start, kappa, rate)
+    found: dict[str, Any] = {"order": size(state), "shifted": size(other), "rate": rate, "begin": _length(tokens)}
+    found["squares"] = _squares(moved(model, beta, tokens, kappa, seeds, Fixed(step), times), times)
+    return found | _equation(plain, start, kappa, rate)
 
 
 def _without_order(parameters: Parameters, model: str, beta: float, kappa: float, first: int) -> dict[str, Any]:
-    plain, onset = Attention(beta, normaliser=MODELS[model]), onset_of(model, beta)
-    step, rate = parameters.step / onset, -stability(plain, uniform(BASIS), kappa).growth
+    plain, onset, start = Attention(beta, normaliser=model), onset_of(model, beta), meanfield.uniform(BASIS)
+    step, rate = parameters.step / onset, -meanfield.stability(plain, start, kappa).growth
     seeds = parameters.seeds(range(first + 1, first + 1 + parameters.free_seeds))
-    tokens = sample(uniform(BASIS), parameters.free_tokens, parameters.seed(first))
+    tokens = meanfield.sample(start, parameters.free_tokens, parameters.seed(first))
     times = _frames(parameters.free_burn / onset, parameters.free_window / onset, parameters.frames, step)
-    return {
-        "order": 0.0,
-        "shifted": 0.0,
-        "rate": rate,
-        "begin": float(np.linalg.norm(np.mean(np.asarray(tokens.positions), axis=0))),
-        "squares": _squares(moved(model, beta, tokens, kappa, seeds, _euler(step), times), times),
-    } | _equation(plain, von_mises_fisher(BASIS, 0.2), kappa, rate)
+    found: dict[str, Any] = {"order": 0.0, "shifted": 0.0, "rate": rate, "begin": _length(tokens)}
+    found["squares"] = _squares(moved(model, beta, tokens, kappa, seeds, _euler(step), times), times)
+    return found | _equation(plain, von_mises_fisher(BASIS, 0.2), kappa, rate)
+
+
+def _length(tokens: Tokens) -> float:
+    """The order m of tokens."""
+    return float(np.linalg.norm(np.mean(np.asarray(tokens.positions), axis=0)))
 
 
 def _equation(plain: Attention, start: Density, kappa: float, rate: float) -> dict[str, Any]:
     """The order that the equation with noise reaches from `start`."""
     flow = evolve(plain, start, RELAXED / rate, kappa=kappa, save=1)
-    return {"equation": float(np.linalg.norm(flow.density().moments.mean)), "steps": flow.steps["accepted"]}
+    return {"equation": size(flow.density()), "steps": flow.steps["accepted"]}
 
 
 def _frames(burn: float, window: float, count: int, step: float) -> list[float]:
@@ -250,7 +243,7 @@ def moved(
     A step turns a token by arctan(v), v normal of variance 2 kappa h, whose variance is 2 kappa h (1 - 4 kappa h):
     noise that is larger by this share turns it by what was asked for.
     """
-    field = Attention(beta, normaliser=MODELS[model], sum=Circle(1e-6, 16, guarded=False))
+    field = Attention(beta, normaliser=model, sum=Circle(1e-6, 16, guarded=False))
     noise = Brownian(kappa * (1 + 4 * kappa * float(method.step)), seed=Along("seed", seeds))
     return solve(field, tokens, times[-1], save=At(times), noise=noise, method=method).dataset
 

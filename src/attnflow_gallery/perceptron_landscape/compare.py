@@ -7,10 +7,10 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import EPS, Rows
 from attnflow.theory.landscape import circle_points
 from attnflow_gallery.perceptron_landscape.simulate import ARC, Parameters
 
-EPS = float(np.finfo(float).eps)
 SAME = 1e-6
 """Tokens closer than this are one atom; tokens of one atom attract each other at the rate of its mass."""
 PAPER = published("alvarez2026perceptrons")
@@ -67,7 +67,7 @@ def network_of(data: xr.Dataset, k: int) -> theory.landscape.Landscape:
 
 def compare(parameters: Parameters, data: xr.Dataset) -> list[dict[str, Any]]:
     """Per network: atoms found, atoms predicted from the nearest peaks of U, and how far off they may be."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for k in range(data.sizes["network"]):
         network = network_of(data, k)
         angles, masses = atoms(data["positions"].values[-1, k])
@@ -75,12 +75,8 @@ def compare(parameters: Parameters, data: xr.Dataset) -> list[dict[str, Any]]:
         nearest = tops[np.argmin(apart(angles[:, None], tops), axis=1)]
         predicted, curvature = critical_atoms(nearest, masses, parameters.beta, network)
         off = (float(data["speed"].values[k].max()) + 64 * EPS) / curvature + SAME**2
-        rows.append(
-            {
-                "angles": angles, "masses": masses, "peaks": tops, "predicted": predicted,
-                "distance": float(apart(angles, predicted).max()), "tolerance": 2 * off,
-            }
-        )  # fmt: skip
+        rows.append({"angles": angles, "masses": masses, "peaks": tops, "predicted": predicted})
+        rows[-1] |= {"distance": float(apart(angles, predicted).max()), "tolerance": 2 * off}
     return rows
 
 
@@ -103,78 +99,81 @@ def certificate(parameters: Parameters, data: xr.Dataset, k: int) -> float:
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """Five statements: three on the paper's landscape, two derived."""
-    up, rows = data["even"], compare(parameters, data["even"])
-    limits = bounds(parameters, up)
-    rounding = 64 * EPS * (1 + limits.max())
-    growth = np.diff(up["energy"].values, axis=0).min(axis=0)
-    fall = -np.diff(data["repel"]["energy"].values, axis=0).max(axis=0)
-    count, n = up.sizes["network"], up.sizes["token"]
-
-    def network(at: tuple[int, ...]) -> str:
-        return f"network {at[0]}"
-
+    found = compare(parameters, data["even"])
+    limits = bounds(parameters, data["even"])
     return [
-        Claim.equal(
-            f"{count} networks, {n} tokens: angle of atoms less that of the critical point next to a peak of U", 0.0,
-            [row["distance"] for row in rows], [row["tolerance"] for row in rows],
-            "twice the speed left at the end over the curvature; width of atoms squared; rounding",
-            origin=PAPER, labels=network,
-            detail=f"{sum(len(row['angles']) for row in rows)} atoms, {sum(len(row['peaks']) for row in rows)} peaks",
-        ),
-        Claim.at_least(
-            "growth of E between frames (attracting tokens), fall of E (repelling tokens)", 0.0,
-            np.concatenate([growth, fall]), rounding, "rounding of sums over pairs", origin=PAPER,
-            labels=lambda at: f"{'attracting' if at[0] < count else 'repelling'}, network {at[0] % count}",
-        ),
+        _places(data["even"], found),
+        _monotone(data, 64 * EPS * (1 + limits.max())),
         _largest(parameters, data["peak"], limits),
         _exception(parameters, data["exception"]),
         _at_rest(data["rest"], data["minimum"]),
-    ]  # fmt: skip
+    ]
+
+
+def _places(data: xr.Dataset, found: list[dict[str, Any]]) -> Claim:
+    rows, start = Rows(), f"{data.sizes['network']} networks, {data.sizes['token']} tokens"
+    for k, one in enumerate(found):
+        rows.add(0.0, one["distance"], one["tolerance"], f"network {k}")
+    atoms, tops = (sum(len(one[name]) for one in found) for name in ("angles", "peaks"))
+    return rows.equal(
+        f"{start}: angle of atoms less that of the critical point next to a peak of U",
+        "twice the speed left at the end over the curvature; width of atoms squared; rounding",
+        origin=PAPER,
+        detail=f"{atoms} atoms, {tops} peaks",
+    )
+
+
+def _monotone(data: dict[str, xr.Dataset], rounding: float) -> Claim:
+    rows = Rows()
+    for name, words, sign in (("even", "attracting", 1), ("repel", "repelling", -1)):
+        for k, gain in enumerate(sign * np.diff(data[name]["energy"].values, axis=0).T):
+            rows.add(0.0, gain.min(), rounding, f"{words}, network {k}")
+    words = "growth of E between frames (attracting tokens), fall of E (repelling tokens)"
+    return rows.at_least(words, "rounding of sums over pairs", origin=PAPER)
 
 
 def _largest(parameters: Parameters, data: xr.Dataset, limits: np.ndarray) -> Claim:
     """E at a distance x from the peak is lower by |U''| x^2/2, and the speed left is |U''| x."""
-    tops = [theory.landscape.largest_potential(network_of(data, k))[1] for k in range(len(limits))]
-    bent = np.array([
-        -theory.landscape.dirac_stability(
-            circle_points(angle), parameters.beta, network_of(data, k)
-        ).hessian_eigenvalues[0]
-        for k, angle in enumerate(tops)
-    ])  # fmt: skip
-    left = data["speed"].max("token").values ** 2 / bent
-    return Claim.equal(
-        f"tokens that start within {ARC:g} of the highest peak: E at the end, against 1/(2β) + max U", limits,
-        data["energy"].values[-1], left + 64 * EPS * (1 + abs(limits)),
-        "square of the speed left over the curvature of U; rounding", origin=PAPER,
-        labels=lambda at: f"network {at[0]}",
-    )  # fmt: skip
+    rows = Rows()
+    for k, limit in enumerate(limits):
+        network, ends = network_of(data, k), data.isel(network=k)
+        top = circle_points(theory.landscape.largest_potential(network)[1])
+        bent = -theory.landscape.dirac_stability(top, parameters.beta, network).hessian_eigenvalues[0]
+        allowed = float(ends["speed"]) ** 2 / bent + 64 * EPS * (1 + abs(limit))
+        rows.add(limit, ends["energy"][-1], allowed, f"network {k}")
+    words = f"tokens that start within {ARC:g} of the highest peak: E at the end, against 1/(2β) + max U"
+    return rows.equal(words, "square of the speed left over the curvature of U; rounding", origin=PAPER)
 
 
 def _exception(parameters: Parameters, data: xr.Dataset) -> Claim:
     """The density without atoms is at rest up to the threshold, and beyond it the excess of u pulls."""
     from scipy.special import ive
 
-    fastest = data["speed"].max("token").values
-    n, limit = data.sizes["token"], data.attrs["limit"]
+    rows, n = Rows(), data.sizes["token"]
     # the trapezoidal rule is exact up to degrees beyond n, whose coefficients e^(-beta) I_(n-1)(beta) are
     missed = 4 * float(ive(n - 1, parameters.beta)) + 64 * EPS
-    beyond = np.maximum(np.array(parameters.shares) - 1, 0.0) * limit
-    words = ", ".join(f"{share:g}" for share in parameters.shares)
-    return Claim.equal(
-        f"U = u cos θ, u/u* = {words}: largest speed in the density without atoms, against max(u - u*, 0)", beyond,
-        fastest, beyond * (2 * np.pi / n) ** 2 / 8 + missed,
+    for share, fastest in zip(parameters.shares, data["speed"].max("token").values, strict=True):
+        beyond = max(share - 1, 0.0) * data.attrs["limit"]
+        rows.add(beyond, fastest, beyond * (2 * np.pi / n) ** 2 / 8 + missed, f"u = {share:g} u*")
+    shares = ", ".join(f"{share:g}" for share in parameters.shares)
+    return rows.equal(
+        f"U = u cos θ, u/u* = {shares}: largest speed in the density without atoms, against max(u - u*, 0)",
         "the largest sine on the grid; trapezoidal rule: degrees beyond the number of tokens; rounding",
-        origin=consequence("A density at rest"), labels=[f"u = {share:g} u*" for share in parameters.shares],
-    )  # fmt: skip
+        origin=consequence("A density at rest"),
+    )
 
 
 def _at_rest(data: xr.Dataset, best: xr.Dataset) -> Claim:
     """From the minimiser on a grid the energy falls by no more than its distance to the minimum on the circle."""
-    fall = data["energy"].values[0] - data["energy"].values[1:]
-    gap = best["circle_gap"].values
-    return Claim.at_most(
-        "repelling tokens on the atoms of the minimiser: E leaves its certified range by", 0.0,
-        np.maximum(-fall, fall - gap), 64 * EPS, "E falls by 0 to mean Φ - min Φ of the minimiser; rounding",
-        origin=consequence("Repelling tokens"), labels=lambda at: f"network {at[1]}, frame {at[0] + 1}",
-        detail=f"ranges up to {gap.max():.1e}",
-    )  # fmt: skip
+    rows, gaps = Rows(), best["circle_gap"].values
+    for k, gap in enumerate(gaps):
+        energy = data["energy"].values[:, k]
+        fall = energy[0] - energy[1:]
+        frames = [f"network {k}, frame {frame + 1}" for frame in range(len(fall))]
+        rows.add(0.0, np.maximum(-fall, fall - gap), 64 * EPS, frames)
+    return rows.at_most(
+        "repelling tokens on the atoms of the minimiser: E leaves its certified range by",
+        "E falls by 0 to mean Φ - min Φ of the minimiser; rounding",
+        origin=consequence("Repelling tokens"),
+        detail=f"ranges up to {gaps.max():.1e}",
+    )

@@ -7,7 +7,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.perceptron_landscape.compare import bounds, certificate, compare, network_of
 from attnflow_gallery.perceptron_landscape.simulate import ARC, Parameters
 
@@ -30,27 +31,21 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     minimum, one line style per network, and the bound by their first variation at the end (triangles, same order).
     """
     rows = compare(parameters, data["even"])
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.0))
-        axes = fig.subplots(2, 3).ravel()
-        shown = max(range(len(rows)), key=lambda k: len(rows[k]["angles"]))
-        _paths(axes[0], data["even"], rows[shown], shown)
-        _energies(axes[1], parameters, data)
-        _places(axes[2], rows)
-        _exception(axes[3], parameters, data["exception"])
-        _minimiser(axes[4], parameters, data["repel"], data["minimum"].isel(network=0))
-        _descent(axes[5], parameters, data["repel"], data["minimum"])
-        titles = ("tokens of one network", "energy below its bound", "atoms", r"$U = u\,\cos\theta$",
-                  "repelling: minimiser", "repelling: energy")  # fmt: skip
-        for letter, one, title in zip("abcdef", axes, titles, strict=True):
-            panel(one, letter, title)
-        return fig
+    shown = max(range(len(rows)), key=lambda k: len(rows[k]["angles"]))
+    top = "tokens of one network", "energy below its bound", "atoms"
+    with panels(2, 3, 5.0, *top, r"$U = u\,\cos\theta$", "repelling: minimiser", "repelling: energy") as page:
+        _paths(page[0], data["even"], rows[shown], shown)
+        _energies(page[1], parameters, data)
+        _places(page[2], rows)
+        _exception(page[3], parameters, data["exception"])
+        _minimiser(page[4], parameters, data["repel"], data["minimum"].isel(network=0))
+        _descent(page[5], parameters, data["repel"], data["minimum"])
+    return page.figure
 
 
 def _turn(axes: Any, which: str) -> None:
-    ticks = [0, np.pi, TURN], ["0", r"$\pi$", r"$2\pi$"]
-    getattr(axes, f"set_{which}ticks")(*ticks)
-    getattr(axes, f"set_{which}lim")(0, TURN)
+    ticks = {f"{which}ticks": [0, np.pi, TURN], f"{which}ticklabels": ["0", r"$\pi$", r"$2\pi$"]}
+    axes.set(**ticks, **{f"{which}lim": (0, TURN)})
 
 
 def _paths(axes: Any, data: xr.Dataset, row: dict[str, Any], k: int) -> None:
@@ -110,10 +105,8 @@ def _exception(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
             )
         marks = data["mass"].values[k] * n / TURN
         state = "at rest" if speed < 1e-12 else f"speed {speed / limit:.2g} $u^*$"
-        axes.plot(
-            data["angle"][k % 2 :: 2], marks[k % 2 :: 2], "os x"[3 if share > 1 else k % 2], ms=3.5, mfc="none",
-            color=colour, label=rf"$u = {share:g}\,u^*$: {state}",
-        )  # fmt: skip
+        mark, words = "x" if share > 1 else "os"[k % 2], rf"$u = {share:g}\,u^*$: {state}"
+        axes.plot(data["angle"][k % 2 :: 2], marks[k % 2 :: 2], mark, ms=3.5, mfc="none", color=colour, label=words)
     axes.set(ylim=(0, 0.55), xlabel=r"angle $\theta$", ylabel="density")
     axes.legend(loc="upper center", handletextpad=0.1, borderpad=0)
     _turn(axes, "x")
@@ -122,9 +115,8 @@ def _exception(axes: Any, parameters: Parameters, data: xr.Dataset) -> None:
 def _minimiser(axes: Any, parameters: Parameters, data: xr.Dataset, best: xr.Dataset) -> None:
     network, grid = network_of(data, 0), np.linspace(0, TURN, 800)
     sites, masses = best["site"].values, best["mass"].values
-    phi = theory.landscape.first_variation(
-        theory.landscape.circle_points(grid), theory.landscape.circle_points(sites), masses, parameters.beta, network
-    )
+    points, atoms = theory.landscape.circle_points(grid), theory.landscape.circle_points(sites)
+    phi = theory.landscape.first_variation(points, atoms, masses, parameters.beta, network)
     excess = 1e3 * (phi - float(best["constant"]))
     axes.plot(grid, excess, color=INK, lw=1.0, label=r"$\Phi - \min\Phi$")
     for k, angle in enumerate(np.unique(sites)):
@@ -133,8 +125,8 @@ def _minimiser(axes: Any, parameters: Parameters, data: xr.Dataset, best: xr.Dat
     ends = data["positions"].values[-1, 0]
     angles = np.mod(np.arctan2(ends[:, 1], ends[:, 0]), TURN)
     top = float(excess.max())
-    axes.plot(angles, np.full(len(angles), -0.08 * top), "|", ms=6, mew=0.8, color=COLOURS[0],
-              label=f"{len(angles)} tokens, equal masses")  # fmt: skip
+    words = f"{len(angles)} tokens, equal masses"
+    axes.plot(angles, np.full(len(angles), -0.08 * top), "|", ms=6, mew=0.8, color=COLOURS[0], label=words)
     axes.set(ylim=(-0.16 * top, 1.75 * top), xlabel=r"angle $\theta$", ylabel=r"$10^3\,(\Phi - \min\Phi)$")
     axes.legend(loc="upper center", borderaxespad=0.0, handlelength=1.4, frameon=True, framealpha=1.0, edgecolor="none")
     _turn(axes, "x")

@@ -7,18 +7,17 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow import theory
-from attnflow.axes import Along
+from attnflow import Along, theory
 from attnflow.experiments import Salted, Study
-from attnflow.fields import AbstractField, Attention, Potential, Unnormalised
-from attnflow.flows import Fixed, advance
+from attnflow.fields import AbstractField, Attention, Potential
+from attnflow.flows import Fixed, Solve
 from attnflow.observe import energy
 from attnflow.theory.landscape import circle_points
 from attnflow.tokens import Tokens
 
 UNITS = 5
 LEG = 10
-"""Steps per compiled piece."""
+"""Steps between frames."""
 BIAS = 1.5
 """Units of the exception have their kink off the circle: w ((c + z)^2 - (c - z)^2)/2 = 2 c w z, so that U = u cos."""
 ARC = 0.2
@@ -55,20 +54,15 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     even = np.broadcast_to(2 * np.pi * (np.arange(n) + 0.37) / n, (parameters.networks, n))
     around = highest(network)[:, None] + np.linspace(-ARC, ARC, n)
     few = [part[: parameters.repelling] for part in (*network[:2], parameters.gentle * network[2])]
-    best = study.part("minimum", functools.partial(_minimise, parameters, study, few))
+    found = study.parts({"minimum": (_minimise, parameters, study, few), "exception": (_rest, parameters)})
     starts = {
-        "even": (network, even, 1.0),
-        "peak": (network, around, 1.0),
-        "repel": (few, even[: parameters.repelling], -1.0),
+        "even": (network, 1.0, even, None),
+        "peak": (network, 1.0, around, None),
+        "repel": (few, -1.0, even[: parameters.repelling], None),
+        "rest": (few, -1.0, found["minimum"]["site"].values, found["minimum"]["mass"].values),
     }
-    found = {"minimum": best, "exception": study.part("exception", functools.partial(_rest, parameters))}
-    for k, (name, (parts, angles, sign)) in enumerate(starts.items()):
-        make = functools.partial(_follow, parameters, study, parts, Tokens(circle_points(angles), dims=("network",)),
-                                 sign, 0.1 + 0.3 * k)  # fmt: skip
-        found[name] = study.part(name, make)
-    at_rest = Tokens(circle_points(best["site"].values), best["mass"].values, dims=("network",))
-    make = functools.partial(_follow, parameters, study, few, at_rest, -1.0, 0.9)
-    return found | {"rest": study.part("rest", make)}
+    flows = study.parts({name: _follow(parameters, *start) for name, start in starts.items()})
+    return found | {name: _seen(parameters, starts[name][0], one) for name, one in flows.items()}
 
 
 def networks(parameters: Parameters) -> list[np.ndarray]:
@@ -95,46 +89,42 @@ def flow(beta: float, network: list[np.ndarray], sign: float = 1.0) -> AbstractF
     parts: list[Any] = [network[0], network[1], sign * network[2]]
     if network[0].ndim == 3:
         parts = [Along("network", part) for part in parts]
-    return Attention(beta, normaliser=Unnormalised(), value=sign * np.eye(2)) + Potential(*parts)
+    return Attention(beta, normaliser="USA0", value=sign * np.eye(2)) + Potential(*parts)
 
 
-def _follow(parameters: Parameters, study: Study, network: list[np.ndarray], tokens: Tokens, sign: float,
-            share: float) -> xr.Dataset:  # fmt: skip
-    """Tokens along the flow of each network, with energies on the way."""
-    field = flow(parameters.beta, network, sign)
-    legs = int(np.ceil(parameters.until / (LEG * parameters.step)))
-    paths, energies = [np.asarray(tokens.positions)], [total_energy(parameters, network, tokens)]
-    for leg in range(legs):
-        study.progress(f"{len(network[0])} networks", share + 0.3 * leg / legs)
-        begin = leg * LEG * parameters.step
-        tokens = advance(field, tokens, begin, begin + LEG * parameters.step, Fixed(parameters.step))
-        paths.append(np.asarray(tokens.positions))
-        energies.append(total_energy(parameters, network, tokens))
-    speed = np.linalg.norm(np.asarray(field.velocity(0.0, None, tokens)), axis=-1)
-    return xr.Dataset(
-        {
-            "positions": (("time", "network", "token", "dim"), np.stack(paths)),
-            "energy": (("time", "network"), np.stack(energies)),
-            "speed": (("network", "token"), speed),
-            "directions": (("network", "unit", "dim"), network[0]),
-            "biases": (("network", "unit"), network[1]),
-            "weights": (("network", "unit"), network[2]),
-            "time": (("time",), LEG * parameters.step * np.arange(legs + 1)),
-        }
-    )
+def _follow(
+    parameters: Parameters, network: list[np.ndarray], sign: float, angles: np.ndarray, masses: np.ndarray | None
+) -> Solve:
+    """Tokens along the flow of each network."""
+    tokens, field = Tokens(circle_points(angles), masses, dims=("network",)), flow(parameters.beta, network, sign)
+    method, legs = Fixed(parameters.step), int(np.ceil(parameters.until / (LEG * parameters.step)))
+    return Solve(field, tokens, legs * LEG * parameters.step, legs, method, keep=("positions", "speed"))
+
+
+def _seen(parameters: Parameters, network: list[np.ndarray], found: xr.Dataset) -> xr.Dataset:
+    """Positions and energies on the way, the largest speed at the end, and the network."""
+    found = found.transpose("time", "network", ...)
+    frames = (Tokens(x, found["masses"].values, dims=("network",)) for x in found["positions"].values)
+    columns: dict[str, Any] = {
+        "energy": (("time", "network"), [total_energy(parameters, network, tokens) for tokens in frames]),
+        "speed": found["speed"].isel(time=-1, drop=True),
+        "directions": (("network", "unit", "dim"), network[0]),
+        "biases": (("network", "unit"), network[1]),
+        "weights": (("network", "unit"), network[2]),
+    }
+    return found[["positions"]].assign(columns)
 
 
 def total_energy(parameters: Parameters, network: list[np.ndarray], tokens: Tokens) -> np.ndarray:
     """E of every network: the energy of attention, and U written out."""
     slopes = np.einsum("ktd,kud->ktu", np.asarray(tokens.positions), network[0]) + network[1][:, None]
     heights = np.einsum("ktu,ku->kt", np.maximum(slopes, 0.0) ** 2 / 2, network[2])
-    masses = np.broadcast_to(np.asarray(tokens.masses), heights.shape)
     pairs = np.asarray(energy(tokens, parameters.beta)) + 1 / (2 * parameters.beta)
-    return np.asarray(pairs + np.sum(masses * heights, axis=1))
+    return np.asarray(pairs + np.sum(np.asarray(tokens.masses) * heights, axis=1))
 
 
 def _rest(parameters: Parameters) -> xr.Dataset:
-    """Velocities of equispaced tokens whose masses are the exceptional density, that of the threshold beyond it."""
+    """Speeds of equispaced tokens whose masses are the exceptional density; beyond the threshold, the density there."""
     n = parameters.exception_tokens
     angles = 2 * np.pi * np.arange(n) / n
     limit = float(theory.landscape.non_atomic_threshold(parameters.beta))
@@ -146,7 +136,7 @@ def _rest(parameters: Parameters) -> xr.Dataset:
         weights = np.array([1.0, -1.0]) * share * limit / (2 * BIAS)
         tokens = Tokens(circle_points(angles), masses[-1])
         field = flow(parameters.beta, [*network, weights])
-        speeds.append(np.linalg.norm(np.asarray(field.velocity(0.0, None, tokens)), axis=-1))
+        speeds.append(np.linalg.norm(np.asarray(field.velocity(tokens)), axis=-1))
     return xr.Dataset(
         {
             "speed": (("share", "token"), np.array(speeds)),
@@ -169,7 +159,7 @@ def _minimise(parameters: Parameters, study: Study, network: list[np.ndarray]) -
     """
     found, rows = [], []
     for k in range(len(network[0])):
-        study.progress("minimising", 0.1 * k / len(network[0]))
+        study.progress("minimising", k / len(network[0]))
         height = functools.partial(_height, theory.landscape.Landscape(*(part[k] for part in network)))
         found.append(theory.landscape.repulsive_minimiser(height, parameters.beta, points=parameters.grid))
     n = max(parameters.tokens, *(len(best.weights) for best in found))
@@ -179,15 +169,6 @@ def _minimise(parameters: Parameters, study: Study, network: list[np.ndarray]) -
         mass = np.append(best.weights, np.zeros(spare))
         shared = site == best.angles[heavy]
         mass[shared] = best.weights[heavy] / np.sum(shared)
-        rows.append((site, mass, len(best.weights), best.constant, best.energy, best.circle_gap))
-    site, mass, atoms, constant, least, gap = map(np.array, zip(*rows, strict=True))
-    return xr.Dataset(
-        {
-            "site": (("network", "token"), site),
-            "mass": (("network", "token"), mass),
-            "atoms": (("network",), atoms),
-            "constant": (("network",), constant),
-            "energy": (("network",), least),
-            "circle_gap": (("network",), gap),
-        }
-    )
+        one = {"site": ("token", site), "mass": ("token", mass), "atoms": len(best.weights)}
+        rows.append(xr.Dataset(one | {name: getattr(best, name) for name in ("constant", "energy", "circle_gap")}))
+    return xr.concat(rows, dim="network")

@@ -34,10 +34,9 @@ def padded(schedule: Schedule) -> Schedule:
 
 def first_half(goal: np.ndarray) -> np.ndarray:
     """The nearest permutation of the lower half alone; the upper half stays."""
-    kept = np.arange(len(goal))
-    low = np.sort(goal[: len(goal) // 2])
-    kept[: len(goal) // 2] = np.argsort(np.argsort(goal[: len(goal) // 2]))
-    return kept if len(low) else goal
+    kept, half = np.arange(len(goal)), len(goal) // 2
+    kept[:half] = np.argsort(np.argsort(goal[:half]))
+    return kept
 
 
 MUTATIONS = (

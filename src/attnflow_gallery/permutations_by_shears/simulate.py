@@ -1,7 +1,6 @@
 """3-cycles, random permutations, and a swirl of the square, as shears."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import xarray as xr
@@ -36,11 +35,8 @@ QUICK = Parameters(cycles=10, points=1000, sizes=(4, 8, 16), permutations=(3, 6)
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Errors of cycles, of random permutations, and of the swirl."""
-    return {
-        "cycles": study.part("cycles", functools.partial(cycles, parameters)),
-        "random": study.part("random", functools.partial(random, parameters)),
-        "swirl": study.part("swirl", functools.partial(swirls, parameters, study)),
-    }
+    makers = {"cycles": (cycles, parameters), "random": (random, parameters), "swirl": (swirls, parameters, study)}
+    return study.parts(makers)
 
 
 def centres(n: int) -> np.ndarray:
@@ -78,8 +74,8 @@ def cycles(parameters: Parameters) -> xr.Dataset:
             end, log_det = schedule.push((np.array(cell) + inside) * 0.25)
             goal = (np.array(cells[(k + 1) % 3]) + inside) * 0.25
             rows.append((np.abs(end - goal).max(), np.abs(log_det).max()))
-    found = np.array(rows)
-    return xr.Dataset({"error": ("cell", found[:, 0]), "log_det": ("cell", found[:, 1])})
+    error, log_det = np.array(rows).T
+    return xr.Dataset({"error": ("cell", error), "log_det": ("cell", log_det)})
 
 
 def random(parameters: Parameters) -> xr.Dataset:
@@ -90,29 +86,21 @@ def random(parameters: Parameters) -> xr.Dataset:
         schedule = permute_cells(goal, ramp=CORE)
         end, _ = schedule.push(centres(n))
         rows.append((np.abs(end - centres(n)[goal]).max(), len(schedule)))
-    found = np.array(rows)
-    return xr.Dataset(
-        {"error": ("n", found[:, 0]), "elements": ("n", found[:, 1])},
-        {"n": list(parameters.permutations)},
-    )
+    error, elements = np.array(rows).T
+    return xr.Dataset({"error": ("n", error), "elements": ("n", elements)}, {"n": list(parameters.permutations)})
 
 
 def swirls(parameters: Parameters, study: Study) -> xr.Dataset:
     """(width of rims, n) root mean square errors of the swirl; elements; starts and ends of some points."""
     x = parameters.rng(3).random((parameters.points, 2))
-    errors, elements, ends = np.zeros((2, len(parameters.sizes))), [], []
+    ramps, errors, elements, ends = [parameters.ramp, parameters.wide], [], [], []
     for k, n in enumerate(parameters.sizes):
         study.progress(f"swirl, {n} x {n} cells", k / len(parameters.sizes))
-        goal = assigned(n)
-        for row, ramp in enumerate((parameters.ramp, parameters.wide)):
-            schedule = permute_cells(goal, ramp=ramp)
-            end, _ = schedule.push(x)
-            errors[row, k] = np.sqrt(np.mean(np.sum((end - swirl(x)) ** 2, axis=1)))
-            if row == 0:
-                elements.append(len(schedule))
-                ends.append(end)
-    return xr.Dataset(
-        {"error": (("ramp", "n"), errors), "elements": ("n", elements), "start": (("point", "axis"), x),
-         "end": (("n", "point", "axis"), np.array(ends))},
-        {"n": list(parameters.sizes), "ramp": [parameters.ramp, parameters.wide]},
-    )  # fmt: skip
+        schedules = [permute_cells(assigned(n), ramp=ramp) for ramp in ramps]
+        both = [schedule.push(x)[0] for schedule in schedules]
+        errors.append([np.sqrt(np.mean(np.sum((end - swirl(x)) ** 2, axis=1))) for end in both])
+        elements.append(len(schedules[0]))
+        ends.append(both[0])
+    found = {"error": (("n", "ramp"), np.array(errors)), "elements": ("n", elements)}
+    found |= {"start": (("point", "axis"), x), "end": (("n", "point", "axis"), np.array(ends))}
+    return xr.Dataset(found, {"n": list(parameters.sizes), "ramp": ramps})

@@ -5,7 +5,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import fit, log_rms
+from attnflow.experiments.kit import Rows, fit, log_rms
 from attnflow_gallery.phase_diagram.simulate import Parameters
 
 ERRORS = 4.0
@@ -43,25 +43,19 @@ def constant(pairs: xr.Dataset) -> tuple[float, float]:
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """The curve at the largest d, the constant of first order, and the exponent of what is left."""
     pairs = compare(parameters, data["times"])
-    largest, betas = pairs.isel(d=-1), pairs["beta"].values
+    largest, curve, d = pairs.isel(d=-1), Rows(), pairs["d"].values.astype(float)
+    for beta in pairs["beta"].values:
+        one = largest.sel(beta=beta)
+        curve.add(one["predicted"], one["time"], FARTHEST * one["spread"], f"β = {beta:g}")
     share, error = constant(pairs)
-    d = pairs["d"].values.astype(float)
     found, errors = fit([np.ones_like(d), np.log(d), 1 / d], *relative(pairs, "started"))
+    every = f"d = {int(d[-1])}: time of the transition of every draw, against the curve"
+    first_order = f"{FARTHEST:g} standard deviations of first order: the mean overlap at the start over γ'(0)"
     reason = f"{ERRORS:g} standard errors, {parameters.draws} draws per d; finite d is fitted by a term in 1/d"
+    size = "root mean square deviation from the curve over its value of first order, all β, d → ∞"
+    power = "exponent of d in the deviation from theory started at the measured mean overlap, all β"
     return [
-        Claim.equal(
-            f"d = {int(largest['d'])}: time of the transition of every draw, against the curve",
-            largest["predicted"].values[:, None], largest["time"].transpose("beta", "seed").values,
-            FARTHEST * largest["spread"].values[:, None],
-            f"{FARTHEST:g} standard deviations of first order: the mean overlap at the start over γ'(0)",
-            origin=published("geshkovski2025perspective", "section 6"), labels=lambda at: f"β = {betas[at[0]]:g}",
-        ),
-        Claim.equal(
-            "root mean square deviation from the curve over its value of first order, all β, d → ∞",
-            1.0, share, ERRORS * error, reason, origin=FIRST_ORDER,
-        ),
-        Claim.equal(
-            "exponent of d in the deviation from theory started at the measured mean overlap, all β",
-            -1.0, float(found[1]), ERRORS * float(errors[1]), reason, origin=FIRST_ORDER,
-        ),
-    ]  # fmt: skip
+        curve.equal(every, first_order, origin=published("geshkovski2025perspective", "section 6")),
+        Claim.equal(size, 1.0, share, ERRORS * error, reason, origin=FIRST_ORDER),
+        Claim.equal(power, -1.0, float(found[1]), ERRORS * float(errors[1]), reason, origin=FIRST_ORDER),
+    ]

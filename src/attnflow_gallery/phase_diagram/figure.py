@@ -32,8 +32,8 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
         _draw_curve(below[0], pairs)
         _draw_exponents(below[1], pairs)
         names = [rf"$d = {int(d)}$, $n = {parameters.n}$" for d in data["maps"]["d"]]
-        for letter, title, one in zip("abcde", [*names, "time of the transition", "deviation against dimension"],
-                                      [*maps, *below], strict=True):  # fmt: skip
+        titles = *names, "time of the transition", "deviation against dimension"
+        for letter, title, one in zip("abcde", titles, (*maps, *below), strict=True):
             panel(one, letter, title)
         return fig
 
@@ -52,24 +52,22 @@ def _draw_maps(fig: Any, axes: Any, parameters: Parameters, maps: xr.Dataset) ->
         one.set(xlim=(times[0], times[-1]), ylim=(betas[0], betas[-1]), xlabel="time $t$")
         one.spines[["top", "right"]].set_visible(True)
     axes[0].set_ylabel(r"inverse temperature $\beta$")
-    handles, labels = axes[0].get_legend_handles_labels()
-    box = axes[2].legend(handles, labels, loc="lower right", frameon=True, facecolor="#303030", edgecolor="none",
-                         labelcolor="white", framealpha=0.75)  # fmt: skip
-    box.set_zorder(5)
+    style = {"facecolor": "#303030", "edgecolor": "none", "labelcolor": "white", "framealpha": 0.75}
+    axes[2].legend(loc="lower right", frameon=True, **style).set_zorder(5)
     fig.colorbar(mesh, ax=list(axes), label="mean overlap", pad=0.01)
 
 
 def _draw_curve(axes: Any, pairs: xr.Dataset) -> None:
     chosen = sorted({0, pairs.sizes["d"] // 2, pairs.sizes["d"] - 1})
-    looks = zip(chosen, (COLOURS[1], COLOURS[0], COLOURS[2]), "sod", strict=False)
-    for place, (k, colour, mark) in enumerate(looks):
+    styles = zip(chosen, (COLOURS[1], COLOURS[0], COLOURS[2]), "sod", strict=False)
+    for place, (k, colour, mark) in enumerate(styles):
         here, shift = pairs.isel(d=k), 0.2 * (place - 1)
         unit, x = here["predicted"].values, here["beta"].values + shift
         width = 2 * here["spread"].values / unit
         axes.bar(x, 2 * width, 0.17, -width, facecolor="none", edgecolor=colour, lw=0.8)
         off = here["time"].transpose("beta", "seed").values / unit[:, None] - 1
-        axes.errorbar(x, off.mean(axis=1), 2 * off.std(axis=1), fmt=mark, ms=3, color=colour, elinewidth=0.9,
-                      label=rf"$d = {int(here['d'])}$")  # fmt: skip
+        mean, bars, words = off.mean(axis=1), 2 * off.std(axis=1), rf"$d = {int(here['d'])}$"
+        axes.errorbar(x, mean, bars, fmt=mark, ms=3, color=colour, elinewidth=0.9, label=words)
     axes.plot([], [], "s", ms=6, mfc="none", mec=INK, mew=0.8, label="theory")
     axes.axhline(0, color=INK, lw=0.6)
     low, high = axes.get_ylim()
@@ -80,15 +78,14 @@ def _draw_curve(axes: Any, pairs: xr.Dataset) -> None:
 
 def _draw_exponents(axes: Any, pairs: xr.Dataset) -> None:
     d = pairs["d"].values.astype(float)
-    for name, words, slope, colour, mark, line in (
-        ("predicted", "from the curve", -0.5, COLOURS[0], "o", "-"),
-        ("started", "started at the measured mean", -1.0, COLOURS[4], "s", "--"),
-    ):
+    curve = "predicted", "from the curve", -0.5, "-1/2", COLOURS[0], "o", "-"
+    started = "started", "started at the measured mean", -1.0, "-1", COLOURS[4], "s", "--"
+    for name, words, slope, power, colour, mark, line in (curve, started):
         value, error = relative(pairs, name)
         bars = np.exp(value) * np.expm1(ERRORS * error)
         axes.errorbar(d, np.exp(value), bars, fmt=mark, ms=3.5, color=colour, elinewidth=0.8, label=words)
         guide = np.exp(value[-1]) * (d / d[-1]) ** slope
-        axes.plot(d, guide, line, color=colour, lw=1.0, label=rf"$d^{{{'-1/2' if slope == -0.5 else '-1'}}}$")
+        axes.plot(d, guide, line, color=colour, lw=1.0, label=rf"$d^{{{power}}}$")
     axes.set_xscale("log", base=2)
     axes.set(yscale="log", xlabel="dimension $d$", ylabel="rms of $T_{\\rm measured}/T_{\\rm predicted} - 1$")
     axes.legend(loc="lower left")

@@ -1,18 +1,17 @@
 """Mean overlaps of iid tokens on a grid of times and inverse temperatures, and times of the transition."""
 
 import dataclasses
-import functools
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from attnflow.axes import Along
+from attnflow import Along
 from attnflow.experiments import Salted, Study
 from attnflow.experiments.kit import in_span
 from attnflow.fields import Attention
-from attnflow.flows import Fixed, advance
-from attnflow.tokens import Tokens, stack
+from attnflow.flows import Fixed, Solve
+from attnflow.tokens import Measure
 
 STEP = 0.125
 """Of time. Rates of SA are of order 1; the error, about STEP^4/120 per unit of time, is below all others here."""
@@ -37,35 +36,25 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    n=8, until=8.0, map_dims=(4, 64, 1024), map_betas=tuple(0.5 * k for k in range(6)), map_draws=4,
-    dims=(64, 256, 1024, 4096), betas=(1.0, 3.0), draws=100,
-)  # fmt: skip
+    n=8,
+    until=8.0,
+    map_dims=(4, 64, 1024),
+    map_betas=tuple(0.5 * k for k in range(6)),
+    dims=(64, 256, 1024, 4096),
+    betas=(1.0, 3.0),
+    draws=100,
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Mean overlaps on the grid of the maps, and times of the transition for many draws."""
-    maps = functools.partial(_maps, parameters, study)
-    times = functools.partial(_times, parameters, study)
-    return {"maps": study.part("maps", maps), "times": study.part("times", times)}
-
-
-def _maps(parameters: Parameters, study: Study) -> xr.Dataset:
-    grid = parameters.map_dims, parameters.map_betas, parameters.map_draws
-    frames = _mean_overlaps(parameters, *grid, lambda share: study.progress("maps", 0.3 * share))
-    return xr.Dataset(
-        {"overlap": (("time", "beta", "d"), frames.mean(axis=-1))},
-        {"time": frame_times(parameters), "beta": list(parameters.map_betas), "d": list(parameters.map_dims)},
-    )
-
-
-def _times(parameters: Parameters, study: Study) -> xr.Dataset:
-    grid = parameters.dims, parameters.betas, parameters.draws
-    frames = _mean_overlaps(parameters, *grid, lambda share: study.progress("transition times", 0.3 + 0.7 * share))
-    dims = ("beta", "d", "seed")
-    return xr.Dataset(
-        {"time": (dims, crossing(frames, parameters)), "start": (dims, frames[0])},
-        {"beta": list(parameters.betas), "d": list(parameters.dims)},
-    )
+    maps = overlaps(parameters, parameters.map_dims, parameters.map_betas, parameters.map_draws)
+    times = overlaps(parameters, parameters.dims, parameters.betas, parameters.draws)
+    found = study.parts({"maps": maps, "times": times})
+    frames = found["times"]["overlap"].transpose("time", "beta", "d", "seed")
+    start = frames.isel(time=0, drop=True)
+    passed = start.copy(data=crossing(frames.values, parameters))
+    return {"maps": found["maps"][["overlap"]].mean("seed"), "times": xr.Dataset({"time": passed, "start": start})}
 
 
 def frame_times(parameters: Parameters) -> np.ndarray:
@@ -73,25 +62,17 @@ def frame_times(parameters: Parameters) -> np.ndarray:
     return parameters.span * np.arange(int(np.ceil(parameters.until / parameters.span)) + 1)
 
 
-def _mean_overlaps(
-    parameters: Parameters, dims: tuple[int, ...], betas: tuple[float, ...], draws: int, on_share: Any
-) -> np.ndarray:
-    """(time, beta, d, seed): the mean of <x_i, x_j>, i != j, at every frame."""
-    start = in_span(parameters, parameters.n, dims, draws)
-    tokens = stack("beta", betas, [start] * len(betas))
-    field = Attention(Along("beta", betas))
-    times, frames = frame_times(parameters), [mean_overlap(tokens)]
-    for k in range(1, len(times)):
-        tokens = advance(field, tokens, 0.0, parameters.span, Fixed(STEP))
-        frames.append(mean_overlap(tokens))
-        on_share(k / len(times))
-    return np.array(frames)
+def overlaps(parameters: Parameters, dims: tuple[int, ...], betas: tuple[float, ...], draws: int) -> Solve:
+    """The flow of all betas, d and draws; observed is the mean overlap at every frame."""
+    tokens, times = in_span(parameters, parameters.n, dims, draws), frame_times(parameters)
+    field, observe = Attention(Along("beta", betas)), {"overlap": mean_overlap}
+    return Solve(field, tokens, times[-1], save=len(times) - 1, method=Fixed(STEP), observe=observe, keep=())
 
 
-def mean_overlap(tokens: Tokens) -> np.ndarray:
-    """The mean of <x_i, x_j> over pairs, (|sum x|^2 - n)/(n (n-1)), for every member."""
-    total = np.sum(np.asarray(tokens.positions), axis=-2)
-    return np.asarray((np.sum(total**2, axis=-1) - tokens.n) / (tokens.n * (tokens.n - 1)))
+def mean_overlap(mu: Measure) -> Any:
+    """The mean of <x_i, x_j> over pairs, (|sum x|^2 - n)/(n (n-1))."""
+    n = mu.positions.shape[-2]
+    return ((mu.positions.sum(axis=-2) ** 2).sum(axis=-1) - n) / (n * (n - 1))
 
 
 def crossing(frames: np.ndarray, parameters: Parameters) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import Rows
 from attnflow_gallery.propagation_of_chaos.simulate import MODELS, Parameters, sizes_of
 
 RATE = published("chaintron2022chaos")
@@ -29,7 +30,7 @@ class Summary:
     spread: np.ndarray
     """(time,): standard deviation of W_1 as a share of its mean, pooled over sizes."""
     missed: np.ndarray
-    """Root mean square of W_1/(that of the linearised flow from the same tokens) - 1."""
+    """Root mean square of W_1/(W_1 of the linearised flow from the same tokens) - 1."""
     missed_error: np.ndarray
     """Standard error of log `missed`."""
     apart: np.ndarray
@@ -61,11 +62,11 @@ class Summary:
         with np.errstate(invalid="ignore", divide="ignore"):
             count = np.sum(weights, axis=0)
             constant = np.sum(weights * np.sqrt(sizes)[:, None] * mean, axis=0) / count
-            return cls(
-                model, sizes, draws, part["time"].values, mean, spread, np.sqrt(second), error / (2 * second),
-                part["quadrature"].values + float(part["apart"]), small, constant, spread * constant / np.sqrt(count),
-                part["constant"].values[::2], part["error"].values[::2],
-            )  # fmt: skip
+            own, missed = spread * constant / np.sqrt(count), (np.sqrt(second), error / (2 * second))
+        apart = part["quadrature"].values + float(part["apart"])
+        known = (part[name].values[::2] for name in ("constant", "error"))
+        head = model, sizes, draws, part["time"].values, mean, spread
+        return cls(*head, *missed, apart, small, constant, own, *known)
 
 
 def summaries(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Summary]:
@@ -79,94 +80,89 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     return [_rate(found), _constant(found), _sphere(parameters, data), _second(found), _quiet(parameters, data)]
 
 
+def power(sizes: np.ndarray, values: np.ndarray, weights: np.ndarray, off: np.ndarray) -> tuple[float, float, float]:
+    """The power of n in `values` by weighted least squares, its standard error, and what errors `off` of log values do.
+
+    The standard error is for logs whose variances are 1/weights.
+    """
+    x = np.log(sizes) - np.average(np.log(sizes), weights=weights)
+    total = np.sum(weights * x**2)
+    found = np.sum(weights * x * np.log(values)) / total
+    return float(found), float(1 / np.sqrt(total)), float(np.sum(weights * np.abs(x) * off) / total)
+
+
 def _rate(found: list[Summary]) -> Claim:
     """The power of n, by least squares of log mean W_1 weighted by samples, where noise is small at two sizes."""
-    rows = []
+    rows = Rows()
     for one in found:
         for at, t in enumerate(one.times):
             some = one.small[:, at]
-            if np.sum(some) < 2:
-                continue
-            x, y, weights = np.log(one.sizes[some]), np.log(one.mean[some, at]), one.draws[some]
-            x = x - np.average(x, weights=weights)
-            total = np.sum(weights * x**2)
-            off = np.sum(weights * np.abs(x) * one.apart[at] / one.mean[some, at]) / total
-            error = one.spread[at] / np.sqrt(total)
-            rows.append((np.sum(weights * x * y) / total, ERRORS * error + off, f"{one.model}, t = {t:g}"))
-    powers, tolerance, labels = zip(*rows, strict=True)
-    return Claim.equal(
-        "circle: the mean W_1 of n iid tokens to the density falls like n^(-1/2): power of n", -0.5, powers, tolerance,
-        "4 standard errors over samples; quadrature and steps", origin=RATE, labels=labels,
-        detail=f"{sum(np.sum(~one.small) for one in found)} pairs of n and t are left out: noise is not small there",
-    )  # fmt: skip
+            if np.sum(some) >= 2:
+                mean = one.mean[some, at]
+                slope, error, off = power(one.sizes[some], mean, one.draws[some], one.apart[at] / mean)
+                rows.add(-0.5, slope, ERRORS * one.spread[at] * error + off, f"{one.model}, t = {t:g}")
+    left = sum(np.sum(~one.small) for one in found)
+    says = "circle: the mean W_1 of n iid tokens to the density falls like n^(-1/2): power of n"
+    detail = f"{left} pairs of n and t are left out: noise is not small there"
+    return rows.equal(says, "4 standard errors over samples; quadrature and steps", origin=RATE, detail=detail)
 
 
 def _constant(found: list[Summary]) -> Claim:
-    predicted, measured, tolerance, labels = [], [], [], []
+    rows, share = Rows(), 0.0
     for one in found:
         room = ERRORS * np.hypot(one.error, one.predicted_error) + np.sqrt(np.max(one.sizes)) * one.apart
-        for at, t in enumerate(one.times):
-            predicted.append(one.predicted[at])
-            measured.append(one.constant[at])
-            tolerance.append(room[at])
-            labels.append(f"{one.model}, t = {t:g}")
-    share = 100 * max(np.array(tolerance) / np.array(predicted))
+        rows.add(one.predicted, one.constant, room, [f"{one.model}, t = {t:g}" for t in one.times])
+        share = max(share, 100 * np.max(room / one.predicted))
     grown = ", ".join(f"{one.model}: {one.predicted[-1] / one.predicted[0]:.2f} times that at t = 0" for one in found)
-    return Claim.equal(
-        "circle: mean of √n W_1 is that of Gaussian noise carried by the linearised flow", predicted, measured,
-        tolerance, "4 standard errors of tokens and of Gaussian fields; quadrature and steps", origin=CARRIED,
-        labels=labels, detail=f"tolerances are at most {share:.0f} %; at the end {grown}",
-    )  # fmt: skip
+    says = "circle: mean of √n W_1 is that of Gaussian noise carried by the linearised flow"
+    reason = "4 standard errors of tokens and of Gaussian fields; quadrature and steps"
+    detail = f"tolerances are at most {share:.0f} %; at the end {grown}"
+    return rows.equal(says, reason, origin=CARRIED, detail=detail)
 
 
 def _sphere(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    power, error = observed(parameters, data)
-    constant, times = data["sphere-linear"]["constant"].values, data["sphere-linear"]["time"].values
-    sizes = np.array(parameters.sphere_sizes)
-    scaled = np.sqrt(sizes)[:, None] * power
-    # what linearisation misses is of order 1/n for a mean square
-    return Claim.equal(
-        "S²: root mean square of √n times the distance by smooth observables is the linearised flow's", constant,
-        scaled, ERRORS * np.sqrt(sizes)[:, None] * error + constant * (constant**2 / sizes[:, None]),
-        "4 standard errors over samples; a share D² of the second order, D the distance", origin=CARRIED,
-        labels=lambda at: f"n = {sizes[at[0]]}, t = {times[at[1]]:g}",
-    )  # fmt: skip
+    rows, part = Rows(), data["sphere-linear"]
+    constant, labels = part["constant"].values, [f"t = {t:g}" for t in part["time"].values]
+    for n, distance, error in zip(parameters.sphere_sizes, *observed(parameters, data), strict=True):
+        # what linearisation misses is of order 1/n for a mean square
+        room = ERRORS * np.sqrt(n) * error + constant * (constant**2 / n)
+        rows.add(constant, np.sqrt(n) * distance, room, [f"n = {n}, {t}" for t in labels])
+    says = "S²: root mean square of √n times the distance by smooth observables is the linearised flow's"
+    reason = "4 standard errors over samples; a share D² of the second order, D the distance"
+    return rows.equal(says, reason, origin=CARRIED)
 
 
 def observed(parameters: Parameters, data: dict[str, xr.Dataset]) -> tuple[np.ndarray, np.ndarray]:
     """Root mean square distance on S^2 by smooth observables and its standard error, (size, time)."""
     rows = [data[f"sphere-{n}"]["measured"].values for n in parameters.sphere_sizes]
-    power = np.sqrt([np.mean(one**2, axis=0) for one in rows])
-    error = np.array([np.std(one**2, axis=0, ddof=1) / np.sqrt(len(one)) for one in rows]) / (2 * power)
-    return power, error
+    found = np.sqrt([np.mean(one**2, axis=0) for one in rows])
+    error = np.array([np.std(one**2, axis=0, ddof=1) / np.sqrt(len(one)) for one in rows]) / (2 * found)
+    return found, error
 
 
 def _second(found: list[Summary]) -> Claim:
     """The power of n of what the linearised flow from the same tokens misses, as a share."""
-    rows = []
+    rows = Rows()
     for one in found:
         for at, t in enumerate(one.times[1:], start=1):
-            some = one.small[:, at] & (one.apart[at] < 0.1 * one.missed[:, at] * one.mean[:, at])
-            if np.sum(some) < 2:
-                continue
-            x, y, weights = np.log(one.sizes[some]), np.log(one.missed[some, at]), one.missed_error[some, at] ** -2.0
-            x = x - np.average(x, weights=weights)
-            total = np.sum(weights * x**2)
-            off = np.sum(weights * np.abs(x) * (one.apart[at] / (one.missed * one.mean)[some, at]) ** 2) / total
-            rows.append((np.sum(weights * x * y) / total, ERRORS / np.sqrt(total) + off, f"{one.model}, t = {t:g}"))
-    powers, tolerance, labels = zip(*rows, strict=True) if rows else ((np.nan,), (0.0,), ("none",))
-    return Claim.equal(
-        "circle: the share of W_1 that the linearised flow from the same tokens misses falls like n^(-1/2)", -0.5,
-        powers, tolerance, "4 standard errors over samples; quadrature and steps", origin=SECOND, labels=labels,
-    )  # fmt: skip
+            off = one.apart[at] / (one.missed * one.mean)[:, at]
+            some = one.small[:, at] & (off < 0.1)
+            if np.sum(some) >= 2:
+                weights = one.missed_error[some, at] ** -2.0
+                slope, error, rest = power(one.sizes[some], one.missed[some, at], weights, off[some] ** 2)
+                rows.add(-0.5, slope, ERRORS * error + rest, f"{one.model}, t = {t:g}")
+    if not rows.labels:
+        rows.add(-0.5, np.nan, 0.0, "none")
+    says = "circle: the share of W_1 that the linearised flow from the same tokens misses falls like n^(-1/2)"
+    return rows.equal(says, "4 standard errors over samples; quadrature and steps", origin=SECOND)
 
 
 def _quiet(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    part, measured, sizes = data["linear-SA"], data["quiet"]["measured"].values, np.array(parameters.quiet_sizes)
+    part, rows = data["linear-SA"], Rows()
     # steps are 4 times as short, of order 4; displaced tokens change W_1 by no more than that
-    room = sizes[:, None] * (part["quadrature"].values + float(part["apart"]) / 4**4)
-    return Claim.equal(
-        "circle: quiet tokens have n W_1 = π/2 at all times", np.pi / 2, sizes[:, None, None] * measured,
-        room[:, None, :], "quadrature, and the steps of the tokens (order 4)", origin=QUIET,
-        labels=lambda at: f"n = {sizes[at[0]]}, t = {part['time'].values[at[2]]:g}",
-    )  # fmt: skip
+    room = part["quadrature"].values + float(part["apart"]) / 4**4
+    for n, measured in zip(parameters.quiet_sizes, data["quiet"]["measured"].values, strict=True):
+        labels = [f"n = {n}, t = {t:g}" for t in part["time"].values] * len(measured)
+        rows.add(np.pi / 2, n * measured, n * room, labels)
+    reason = "quadrature, and the steps of the tokens (order 4)"
+    return rows.equal("circle: quiet tokens have n W_1 = π/2 at all times", reason, origin=QUIET)

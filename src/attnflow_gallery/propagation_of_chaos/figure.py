@@ -6,7 +6,8 @@ import numpy as np
 import xarray as xr
 from scipy.special import ive
 
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, shades, styled
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, GREY, INK, shades
 from attnflow_gallery.propagation_of_chaos.compare import Summary, observed, summaries
 from attnflow_gallery.propagation_of_chaos.simulate import Parameters
 
@@ -24,18 +25,14 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     distance by observables, and the linearised flow (lines).
     """
     found = summaries(parameters, data)
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.4))
-        axes = fig.subplots(2, 2)
-        _draw_rates(axes[0, 0], found[0], data["quiet"])
-        _draw_constants(axes[0, 1], found, data, parameters.beta)
-        _draw_missed(axes[1, 0], found[0])
-        _draw_sphere(axes[1, 1], parameters, data)
-        titles = ("circle, SA: distance to the density", "circle: the constant grows", "circle, SA: second order",
-                  f"$S^2$, SA, $\\beta = {parameters.sphere_beta:g}$: smooth observables")  # fmt: skip
-        for letter, title, one in zip("abcd", titles, axes.flat, strict=True):
-            panel(one, letter, title)
-        return fig
+    titles = "circle, SA: distance to the density", "circle: the constant grows", "circle, SA: second order"
+    sphere = rf"$S^2$, SA, $\beta = {parameters.sphere_beta:g}$: smooth observables"
+    with panels(2, 2, 5.4, *titles, sphere) as page:
+        _draw_rates(page[0], found[0], data["quiet"])
+        _draw_constants(page[1], found, data, parameters.beta)
+        _draw_missed(page[2], found[0])
+        _draw_sphere(page[3], parameters, data)
+    return page.figure
 
 
 def _draw_rates(axes: Any, found: Summary, rest: xr.Dataset) -> None:
@@ -52,10 +49,7 @@ def _draw_rates(axes: Any, found: Summary, rest: xr.Dataset) -> None:
     span = np.array([every.min(), every.max()])
     axes.plot(sizes, rest["measured"].values[:, 0, -1], "x", ms=5, color=INK, mew=1.0, label="quiet")
     axes.plot(span, np.pi / 2 / span, color=INK, lw=0.9, ls="--", label=r"$\pi/(2n)$")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("number of tokens $n$")
-    axes.set_ylabel("mean $W_1$")
+    axes.set(xscale="log", yscale="log", xlabel="number of tokens $n$", ylabel="mean $W_1$")
     axes.set_ylim(bottom=np.pi / 2 / span[1] / 60)  # room for the legend
     axes.legend(loc="lower left", labelspacing=0.25, ncol=2)
 
@@ -64,16 +58,14 @@ def _draw_constants(axes: Any, found: list[Summary], data: dict[str, xr.Dataset]
     for one, colour, mark in zip(found, (COLOURS[0], COLOURS[4]), "os", strict=False):
         part, unit = data[f"linear-{one.model}"], 1.0 if one.model == "SA" else float(ive(0, beta))
         axes.plot(unit * part["fine"], part["constant"], color=colour, lw=1.0, ls="-" if mark == "o" else "--")
-        axes.errorbar(
-            unit * one.times, one.constant, 4 * one.error, fmt=mark, ms=4, lw=0.9, color=colour, label=one.model
-        )
+        look = {"fmt": mark, "ms": 4, "lw": 0.9, "color": colour, "label": one.model}
+        axes.errorbar(unit * one.times, one.constant, 4 * one.error, **look)
     axes.axhline(found[0].predicted[0], color=GREY, lw=0.9, ls=":", label="constant at $t = 0$")
-    axes.set_yscale("log")
+    axes.set(yscale="log", ylabel=r"mean of $\sqrt{n}\, W_1$")
     ticks = [1, 1.5, 2, 3, 4, 5, 6, 8, 10]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
     axes.set(xlabel="time $t$" + (r" (USA0: $t\, e^{-\beta} I_0(\beta)$)" if len(found) > 1 else ""))
-    axes.set(ylabel=r"mean of $\sqrt{n}\, W_1$")
     axes.legend(loc="upper left")
 
 
@@ -81,26 +73,20 @@ def _draw_missed(axes: Any, found: Summary) -> None:
     tones = shades(len(found.times))
     for k, t in enumerate(found.times[1:], start=1):
         style = {"color": tones[k], "ms": 4, "lw": 0.9, "label": f"$t = {t:g}$"}
-        axes.errorbar(
-            found.sizes,
-            found.missed[:, k],
-            found.missed[:, k] * found.missed_error[:, k],
-            fmt=MARKS[k % 5] + "-",
-            **style,
-        )
+        error = found.missed[:, k] * found.missed_error[:, k]
+        axes.errorbar(found.sizes, found.missed[:, k], error, fmt=MARKS[k % 5] + "-", **style)
     ends = np.array([found.sizes[0], found.sizes[-1]], dtype=float)
-    axes.plot(
-        ends, found.missed[0, -1] * 1.7 * np.sqrt(ends[0] / ends), color=GREY, lw=1.0, ls="--", label="slope $-1/2$"
-    )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("number of tokens $n$")
-    axes.set_ylabel(r"rms of $W_1 / W_1^\mathrm{linear} - 1$")
+    slope = found.missed[0, -1] * 1.7 * np.sqrt(ends[0] / ends)
+    axes.plot(ends, slope, color=GREY, lw=1.0, ls="--", label="slope $-1/2$")
+    words = r"rms of $W_1 / W_1^\mathrm{linear} - 1$"
+    axes.set(xscale="log", yscale="log", xlabel="number of tokens $n$", ylabel=words)
     axes.set_ylim(bottom=np.min(found.missed[:, 1:]) / 10)  # room for the legend
     axes.legend(loc="lower left", labelspacing=0.25, ncol=2)
 
 
 def _draw_sphere(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
+    from matplotlib.ticker import LogLocator
+
     n, part = np.array(parameters.sphere_sizes), data["sphere-linear"]
     power, error = observed(parameters, data)
     ends = np.array([n[0] / 1.4, n[-1] * 1.4])
@@ -109,8 +95,6 @@ def _draw_sphere(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
         axes.plot(ends, float(part["constant"][k]) / np.sqrt(ends), color=colour, lw=0.9)
         style = {"color": colour, "ms": 4, "lw": 0.9, "label": f"$t = {t:g}$"}
         axes.errorbar(n, power[:, k], error[:, k], fmt=MARKS[k % 5], **style)
-    from matplotlib.ticker import LogLocator
-
     axes.set(xscale="log", yscale="log")
     axes.set_xticks(n, [f"{size}" for size in n])
     axes.minorticks_off()

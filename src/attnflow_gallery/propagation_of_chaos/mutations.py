@@ -1,6 +1,6 @@
 """Ways to break the simulation."""
 
-from attnflow.experiments import Mutation, altered, scaled
+from attnflow.experiments import Mutation, altered, faster, scaled
 from attnflow_gallery.propagation_of_chaos import simulate
 
 MUTATIONS = (
@@ -10,5 +10,5 @@ MUTATIONS = (
     Mutation("beta of tokens on the circle 0.1 % larger", simulate, "moving_field", scaled("beta", 1.001)),
     Mutation("beta of tokens on the circle 5 % larger", simulate, "moving_field", scaled("beta", 1.05)),
     Mutation("tokens on the circle: no normalisation", simulate, "moving_field", altered("model", lambda _: "USA0")),
-    Mutation("tokens on the circle end 1 % late", simulate, "advance", scaled("t1", 1.01)),
+    Mutation("tokens on the circle end 1 % late", simulate, "moving_field", faster(1.01)),
 )

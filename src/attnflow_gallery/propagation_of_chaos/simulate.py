@@ -1,16 +1,14 @@
 """Tokens, the density that they follow, and the linearised flow of their noise."""
 
 import dataclasses
-import functools
-import itertools
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Salted, Study
-from attnflow.fields import Attention, Softmax, Unnormalised
-from attnflow.flows import At, Fixed, advance, solve
+from attnflow.fields import Attention
+from attnflow.flows import Fixed, solve
 from attnflow.kernels import Exponential
 from attnflow.meanfield import (
     CircleBasis,
@@ -33,7 +31,7 @@ from attnflow.meanfield import (
 from attnflow.sums import Circle, needed_degree
 from attnflow.tokens import Tokens
 
-MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
+MODELS = "SA", "USA0"
 SUMS = 1e-12
 """Error of the kernel in fast sums; its largest value is 1."""
 TOGETHER = 65_536
@@ -75,44 +73,52 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    degree=48, sa_sizes=(500, 2000), sa_draws=(40, 20), usa0_sizes=(), usa0_draws=(), until=(2.0,), frames=2, steps=6,
-    samples=1024, quiet_sizes=(500, 2000), shifts=2, sphere_degree=16, sphere_sizes=(300,), sphere_draws=(16,),
-    sphere_until=1.0, grid=2**12,
-)  # fmt: skip
+    degree=48,
+    sa_sizes=(500, 2000),
+    sa_draws=(40, 20),
+    usa0_sizes=(),
+    usa0_draws=(),
+    until=(2.0,),
+    frames=2,
+    steps=6,
+    samples=1024,
+    quiet_sizes=(500, 2000),
+    shifts=2,
+    sphere_degree=16,
+    sphere_sizes=(300,),
+    sphere_draws=(16,),
+    sphere_until=1.0,
+    grid=2**12,
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """The linearised flow, distances of iid and of quiet tokens, and observables on S^2."""
-    data: dict[str, xr.Dataset] = {}
-    work = [(model, n, count) for model in MODELS for n, count in sizes_of(parameters, model)]
-    cost = np.cumsum([0] + [n * count + 1000 * count for _, n, count in work])
-    for model in dict.fromkeys(model for model, _, _ in work):
-        study.progress(f"{model}: the linearised flow", 0.0)
-        data[f"linear-{model}"] = study.part(f"linear-{model}", functools.partial(linear, model, parameters))
-    for (model, n, count), done in zip(work, cost, strict=False):
-        flow = _flow(parameters, data[f"linear-{model}"])
-
-        def make(model: str = model, n: int = n, count: int = count, flow: Any = flow, done: Any = done) -> xr.Dataset:
-            rows, size = [], together(n, count)
-            for first in range(0, count, size):
-                share = 0.05 + 0.8 * (done + first * (n + 1000)) / cost[-1]
-                study.progress(f"{model}: {n} tokens, seed {first + 1} of {count}", share)
-                # n + seed: no part of a larger sample
-                seeds = [parameters.seed(n + seed) for seed in range(first, first + size)]
-                rows.append(distances(model, iid(n, seeds, parameters), flow, parameters))
-            return xr.concat(rows, "seed")
-
-        data[f"tokens-{model}-{n}"] = study.part(f"tokens-{model}-{n}", make)
-    study.progress("quiet tokens", 0.87)
-    data["quiet"] = study.part("quiet", functools.partial(rest, _flow(parameters, data["linear-SA"]), parameters))
-    study.progress("observables on S^2: the linearised flow", 0.9)
-    data["sphere-linear"] = study.part("sphere-linear", functools.partial(sphere_linear, parameters))
+    models = [model for model in MODELS if sizes_of(parameters, model)]
+    first: dict[str, Any] = {f"linear-{model}": (linear, model, parameters) for model in models}
+    data = study.parts(first | {"sphere-linear": (sphere_linear, parameters)})
+    flows = {model: _flow(parameters, data[f"linear-{model}"]) for model in models}
+    makers: dict[str, Any] = {
+        f"tokens-{model}-{n}": (samples, model, n, count, flows[model], parameters, study)
+        for model in models
+        for n, count in sizes_of(parameters, model)
+    }
+    makers["quiet"] = rest, flows["SA"], parameters
     coefficients = data["sphere-linear"]["coefficients"].values
-    for k, (n, count) in enumerate(zip(parameters.sphere_sizes, parameters.sphere_draws, strict=True)):
-        study.progress(f"observables on S^2: {n} tokens", 0.92 + 0.02 * k)
-        make_sphere = functools.partial(sphere, n, count, coefficients, parameters)
-        data[f"sphere-{n}"] = study.part(f"sphere-{n}", make_sphere)
-    return data
+    for n, count in zip(parameters.sphere_sizes, parameters.sphere_draws, strict=True):
+        makers[f"sphere-{n}"] = sphere, n, count, coefficients, parameters
+    return data | study.parts(makers)
+
+
+def samples(model: str, n: int, count: int, flow: Fluctuations, parameters: Parameters, study: Study) -> xr.Dataset:
+    """`distances` of all samples of n tokens."""
+    rows, size = [], together(n, count)
+    for first in range(0, count, size):
+        study.progress(f"{model}: {n} tokens, seed {first + 1} of {count}", first / count)
+        # n + seed: no part of a larger sample
+        seeds = [parameters.seed(n + seed) for seed in range(first, first + size)]
+        rows.append(distances(model, iid(n, seeds, parameters), flow, parameters))
+    return xr.concat(rows, "seed")
 
 
 def linear(model: str, parameters: Parameters) -> xr.Dataset:
@@ -122,7 +128,7 @@ def linear(model: str, parameters: Parameters) -> xr.Dataset:
     flow = fluctuations(field, _density(parameters), fine)
     expected = expected_distance(flow, samples=parameters.samples, seed=parameters.seed(0))
     tokens = quiet(_density(parameters, 1), sizes_of(parameters, model)[0][0])
-    halves = [_moved(model, tokens, parameters, k * parameters.steps)[-1].positions for k in (1, 2)]
+    halves = [_moved(model, tokens, parameters, k * parameters.steps).values[-1] for k in (1, 2)]
     apart = np.max(np.linalg.norm(halves[0] - halves[1], axis=1))
     return xr.Dataset(
         {
@@ -153,27 +159,24 @@ def iid(n: int, seeds: list[int], parameters: Parameters) -> Tokens:
 
 def distances(model: str, tokens: Tokens, flow: Fluctuations, parameters: Parameters) -> xr.Dataset:
     """W_1 of samples of tokens to the density, through time, and as the linearised flow has it."""
-    frames = [frame.positions for frame in _moved(model, tokens, parameters, parameters.steps)]
-    densities = [flow.density(k) for k in range(len(frames))]
-    grid = parameters.grid
-    measured = [[wasserstein_circle(Tokens(x), rho, grid=grid) for x, rho in zip(path, densities, strict=True)]
-                for path in zip(*frames, strict=True)]  # fmt: skip
-    linear = [linearised_distance(flow, Tokens(x), grid=grid) for x in tokens.positions]
+    frames = _moved(model, tokens, parameters, parameters.steps).values
+    measured = [_distances(path, flow, parameters.grid) for path in frames]
+    linear = [linearised_distance(flow, Tokens(x), grid=parameters.grid) for x in tokens.positions]
     return xr.Dataset({"measured": (("seed", "time"), measured), "linear": (("seed", "time"), linear)})
+
+
+def _distances(path: np.ndarray, flow: Fluctuations, grid: int) -> list[float]:
+    """W_1 to the density of the tokens `path` (time, token, dim)."""
+    return [wasserstein_circle(Tokens(x), flow.density(k), grid=grid) for k, x in enumerate(path)]
 
 
 def rest(flow: Fluctuations, parameters: Parameters) -> xr.Dataset:
     """W_1 of quiet tokens, with steps four times as short."""
-    found = [
-        [
-            [
-                wasserstein_circle(frame, flow.density(k), grid=parameters.grid)
-                for k, frame in enumerate(_moved("SA", _quiet(n, shift, parameters), parameters, 4 * parameters.steps))
-            ]
-            for shift in range(parameters.shifts)
-        ]
-        for n in parameters.quiet_sizes
-    ]
+    found: list[list[Any]] = [[] for _ in parameters.quiet_sizes]
+    for row, n in zip(found, parameters.quiet_sizes, strict=True):
+        for shift in range(parameters.shifts):
+            path = _moved("SA", _quiet(n, shift, parameters), parameters, 4 * parameters.steps).values
+            row.append(_distances(path, flow, parameters.grid))
     labels = {"n": list(parameters.quiet_sizes), "time": _times("SA", parameters)}
     return xr.Dataset({"measured": (("n", "shift", "time"), found)}, labels)
 
@@ -199,27 +202,19 @@ def sphere(n: int, count: int, coefficients: np.ndarray, parameters: Parameters)
     start = perturbed(SphereBasis(1), 1, parameters.amplitude)
     density = perturbed(SphereBasis(parameters.sphere_degree), 1, parameters.amplitude)
     times, rows = _sphere_times(parameters), []
+    densities = [density.moved(c) for c in coefficients]
     for seed in range(count):
-        flow = solve(
-            Attention(parameters.sphere_beta), sample(start, n, parameters.seed(n + seed)), times[-1],
-            save=At(times[1:].tolist()), method=Fixed(0.5),
-        )  # fmt: skip
-        rows.append(
-            [
-                observable_distance(flow.tokens(k), density.moved(c), parameters.observables)
-                for k, c in enumerate(coefficients)
-            ]
-        )
+        tokens = sample(start, n, parameters.seed(n + seed))
+        flow = solve(Attention(parameters.sphere_beta), tokens, times[-1], save=times[1:], method=Fixed(0.5))
+        rows.append([observable_distance(flow[k], rho, parameters.observables) for k, rho in enumerate(densities)])
     return xr.Dataset({"measured": (("seed", "time"), rows)}, {"time": times})
 
 
-def _moved(model: str, tokens: Tokens, parameters: Parameters, steps: int) -> list[Tokens]:
-    """The tokens at all times."""
-    times, frames = _times(model, parameters), [tokens]
-    field, method = moving_field(model, parameters.beta, tokens), Fixed(times[-1] / steps)
-    for t0, t1 in itertools.pairwise(times):
-        frames.append(advance(field, frames[-1], t0, t1, method))
-    return frames
+def _moved(model: str, tokens: Tokens, parameters: Parameters, steps: int) -> xr.DataArray:
+    """Positions (..., time, token, dim) at all times."""
+    until, field = _times(model, parameters)[-1], moving_field(model, parameters.beta, tokens)
+    method = Fixed(until / steps)
+    return solve(field, tokens, until, save=parameters.frames, method=method, keep=("positions",)).positions
 
 
 def moving_field(model: str, beta: float, tokens: Tokens) -> Attention:
@@ -227,7 +222,7 @@ def moving_field(model: str, beta: float, tokens: Tokens) -> Attention:
     tol = 4 * SUMS * tokens.n  # for a token that would see no other; those here see the whole density
     needed = needed_degree([Exponential(beta)], 2, tokens, tol)
     assert needed is not None
-    return Attention(beta, normaliser=MODELS[model], sum=Circle(tol, needed[0], guarded=False))
+    return Attention(beta, normaliser=model, sum=Circle(tol, needed[0], guarded=False))
 
 
 def _quiet(n: int, shift: int, parameters: Parameters) -> Tokens:
@@ -235,7 +230,7 @@ def _quiet(n: int, shift: int, parameters: Parameters) -> Tokens:
 
 
 def _field(model: str, parameters: Parameters) -> Attention:
-    return Attention(parameters.beta, normaliser=MODELS[model])
+    return Attention(parameters.beta, normaliser=model)
 
 
 def _density(parameters: Parameters, degree: int | None = None) -> Any:
@@ -243,7 +238,7 @@ def _density(parameters: Parameters, degree: int | None = None) -> Any:
 
 
 def _times(model: str, parameters: Parameters) -> np.ndarray:
-    return np.linspace(0, parameters.until[list(MODELS).index(model)], parameters.frames + 1)
+    return np.linspace(0, parameters.until[MODELS.index(model)], parameters.frames + 1)
 
 
 def _sphere_times(parameters: Parameters) -> np.ndarray:
@@ -262,6 +257,5 @@ def _flow(parameters: Parameters, part: xr.Dataset) -> Fluctuations:
     theta = 2 * np.pi * np.arange(n) / n
     starts = Tokens(np.stack([np.cos(theta), np.sin(theta)], axis=1), density(theta))
     kept = part.isel(fine=slice(None, None, 2))
-    names = ("coefficients", "moved", "responses")
-    coefficients, moved, responses = (kept[name].values for name in names)
+    coefficients, moved, responses = (kept[name].values for name in ("coefficients", "moved", "responses"))
     return Fluctuations(density, kept["fine"].values, coefficients, starts, moved, responses)

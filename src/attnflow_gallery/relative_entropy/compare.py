@@ -5,6 +5,7 @@ import xarray as xr
 from scipy.stats import norm
 
 from attnflow.experiments import Claim, consequence
+from attnflow.experiments.kit import Rows
 from attnflow_gallery.relative_entropy.simulate import CENTRES, SPAN, WEIGHTS, WIDTHS, Parameters
 
 CONSTANT = consequence("The sharp constant")
@@ -20,11 +21,11 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 def constants() -> dict[str, float]:
     """lim KL K^2 for equal and for the best cells, by the trapezoidal rule on a fine grid."""
     x = np.linspace(*SPAN, 400_001)
-    parts = [w * norm.pdf(x, c, s) for w, c, s in zip(WEIGHTS, CENTRES, WIDTHS, strict=True)]
-    density = np.sum(parts, axis=0)
-    slope = np.sum([-(x - c) / s**2 * p for c, s, p in zip(CENTRES, WIDTHS, parts, strict=True)], axis=0) / density
-    below = np.sum([w * norm.cdf(x, c, s) for w, c, s in zip(WEIGHTS, CENTRES, WIDTHS, strict=True)], axis=0)
-    above = np.sum([w * norm.sf(x, c, s) for w, c, s in zip(WEIGHTS, CENTRES, WIDTHS, strict=True)], axis=0)
+    weights, centres, widths = (np.array(values)[:, None] for values in (WEIGHTS, CENTRES, WIDTHS))
+    parts = weights * norm.pdf(x, centres, widths)
+    density = parts.sum(axis=0)
+    slope = np.sum(-(x - centres) / widths**2 * parts, axis=0) / density
+    below, above = (np.sum(weights * side(x, centres, widths), axis=0) for side in (norm.cdf, norm.sf))
     source = np.where(below < 0.5, norm.ppf(below), norm.isf(above))
     bend = slope + source * density / norm.pdf(source)  # (log S')', for a normal base
     uniform = (SPAN[1] - SPAN[0]) ** 2 * np.trapezoid(density * bend**2, x) / 24
@@ -32,39 +33,39 @@ def constants() -> dict[str, float]:
 
 
 def _constants(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
-    most = int(part["cells"].values[-1])
-    found, wanted, labels = [], [], []
+    cells, limit, order, mass = part["cells"].values, Rows(), Rows(), Rows()
+    most = int(cells[-1])
     for mesh, constant in constants().items():
+        one = part.sel(mesh=mesh)
         for way in ("forward", "backward"):
-            found.append(float(part[way].sel(mesh=mesh).values[-1]) * most**2 / constant)
-            wanted.append(1.0)
-            labels.append(f"{mesh}, {way}")
-    last = part.isel(cells=slice(-2, None))
-    ratio = np.log(last["cells"].values[-1] / last["cells"].values[0])
-    order = [float(-np.diff(np.log(last["forward"].sel(mesh=mesh).values))[0] / ratio) for mesh in constants()]
+            limit.add(1.0, one[way].values[-1] * most**2 / constant, 0.01, f"{mesh}, {way}")
+        order.add(2.0, -np.diff(np.log(one["forward"].values[-2:])) / np.log(cells[-1] / cells[-2]), 0.02, mesh)
+    for mesh in part["mesh"].values:
+        mass.add(1.0, part["mass"].sel(mesh=mesh), 1e-12, [f"{mesh}, K = {count}" for count in cells])
     equal = part["forward"].sel(mesh="quantile") * part["cells"] ** 2
-    growth = float(equal.values[-1] / equal.sel(cells=256))
     return [
-        Claim.equal(
-            f"K = {most}: KL K^2 over its limit, both directions", wanted, found, 0.01,
+        limit.equal(
+            f"K = {most}: KL K^2 over its limit, both directions",
             "corrections are of order 1/K, with a factor of 20 as seen at K = 256",
-            origin=CONSTANT, labels=labels,
+            origin=CONSTANT,
         ),
-        Claim.equal(
-            "order of KL in K", [2.0, 2.0], order, 0.02, "from the last two numbers of cells; corrections of order 1/K",
-            origin=CONSTANT, labels=list(constants()),
+        order.equal(
+            "order of KL in K", "from the last two numbers of cells; corrections of order 1/K", origin=CONSTANT
         ),
         Claim.at_least(
-            f"cells of equal mass: KL K^2 grows from K = 256 to {most} by a factor", 2.0, growth, 0.0,
+            f"cells of equal mass: KL K^2 grows from K = 256 to {most} by a factor",
+            2.0,
+            float(equal[-1] / equal.sel(cells=256)),
+            0.0,
             "the limit of KL K^2, an integral of g^2/rho, is 9,000 times that of the best mesh for this span",
             origin=MASSES,
         ),
-        Claim.equal(
-            "total mass of the reached density", 1.0, part["mass"].values, 1e-12,
-            "Gauss's rule with 20 points in cells up to 3 wide (K = 4)", origin=CONSTANT,
-            labels=lambda at: f"{part['mesh'].values[at[0]]}, K = {part['cells'].values[at[1]]}",
+        mass.equal(
+            "total mass of the reached density",
+            "Gauss's rule with 20 points in cells up to 3 wide (K = 4)",
+            origin=CONSTANT,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def powers(parameters: Parameters, part: xr.Dataset) -> np.ndarray:
@@ -76,11 +77,8 @@ def powers(parameters: Parameters, part: xr.Dataset) -> np.ndarray:
 
 
 def _tails(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
-    nu = part["degrees"].values
-    return [
-        Claim.equal(
-            "parts of KL on shells of Student targets go like R^(2 - nu)", 2 - nu, powers(parameters, part), 1e-3,
-            "shells from 10^9 on; the scale of the map in the tails is below 10^6, corrections are its square over R^2",
-            origin=TAILS, labels=[f"nu = {one:g}" for one in nu],
-        )
-    ]  # fmt: skip
+    rows, nu = Rows(), part["degrees"].values
+    rows.add(2 - nu, powers(parameters, part), 1e-3, [f"nu = {one:g}" for one in nu])
+    words = "parts of KL on shells of Student targets go like R^(2 - nu)"
+    scale = "shells from 10^9 on; the scale of the map in the tails is below 10^6, corrections are its square over R^2"
+    return [rows.equal(words, scale, origin=TAILS)]

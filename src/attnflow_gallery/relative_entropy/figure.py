@@ -7,7 +7,8 @@ import xarray as xr
 from scipy.stats import norm
 
 from attnflow.control import match_density_1d
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.relative_entropy.compare import constants
 from attnflow_gallery.relative_entropy.simulate import SPAN, Parameters, reached, target
 
@@ -24,13 +25,11 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     lines: the limits of KL K². (c) Parts of the divergence on shells of Student targets (marks); lines: R^(2 - ν). They
     add up to infinity for ν ≤ 2.
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 2.6))
-        axes = fig.subplots(1, 3)
-        _draw_densities(axes[0])
-        _draw_meshes(axes[1], data["meshes"])
-        _draw_tails(axes[2], data["tails"])
-        return fig
+    with panels(1, 3, 2.6, "densities", "sharp constants", "second moments") as page:
+        _draw_densities(page[0])
+        _draw_meshes(page[1], data["meshes"])
+        _draw_tails(page[2], data["tails"])
+    return page.figure
 
 
 def _draw_densities(axes: Any) -> None:
@@ -40,7 +39,6 @@ def _draw_densities(axes: Any) -> None:
     axes.plot(x, np.exp(reached(match.schedule, x)), color=COLOURS[0], lw=1.0, label=f"{len(match.schedule)} units")
     axes.set(xlabel="$x$", ylabel="density", ylim=(0, 0.56))
     axes.legend(loc="upper center", handlelength=1.0, ncols=3, columnspacing=0.8, handletextpad=0.4)
-    panel(axes, "a", "densities")
 
 
 def _draw_meshes(axes: Any, part: xr.Dataset) -> None:
@@ -51,7 +49,6 @@ def _draw_meshes(axes: Any, part: xr.Dataset) -> None:
         axes.loglog(cells, limit / cells.astype(float) ** 2, color=COLOURS[k], lw=0.9)
     axes.set(xlabel="cells $K$", ylabel="KL(target | reached)")
     axes.legend(loc="lower left", title="mesh", title_fontsize=7)
-    panel(axes, "b", "sharp constants")
 
 
 def _draw_tails(axes: Any, part: xr.Dataset) -> None:
@@ -61,7 +58,5 @@ def _draw_tails(axes: Any, part: xr.Dataset) -> None:
         seen = rows > 0
         axes.semilogy(shells[seen], rows[seen], "o", ms=3.0, color=COLOURS[k], label=rf"$\nu = {nu:g}$")
         axes.semilogy(shells[3:], rows[-1] * 10 ** ((2 - nu) * (shells[3:] - shells[-1])), color=COLOURS[k], lw=0.8)
-    axes.set(xlabel=r"shell: $\log_{10}|x|$", ylabel="part of KL")
+    axes.set(xlabel=r"shell: $\log_{10}|x|$", ylabel="part of KL", ylim=(1e-17, 1e13))
     axes.legend(loc="upper left", ncols=2, handletextpad=0.2, columnspacing=0.6)
-    axes.set_ylim(1e-17, 1e13)
-    panel(axes, "c", "second moments")

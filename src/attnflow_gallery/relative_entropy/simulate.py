@@ -1,7 +1,7 @@
 """Schedules for a mixture of normal densities and for Student densities; their divergences, cell by cell."""
 
 import dataclasses
-import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -38,11 +38,8 @@ QUICK = Parameters(cells=(4, 32, 256, 1024, 2048), degrees=(1.5, 2.5), student_c
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
-    """Divergences for every mesh and number of cells; those of Student targets by shells."""
-    return {
-        "meshes": study.part("meshes", functools.partial(meshes, parameters, study)),
-        "tails": study.part("tails", functools.partial(tails, parameters, study)),
-    }
+    """Divergences for every mesh and number of cells; divergences of Student targets by shells."""
+    return study.parts({"meshes": (meshes, parameters, study), "tails": (tails, parameters, study)})
 
 
 def target() -> Mixture:
@@ -77,41 +74,31 @@ def divergences(wanted: np.ndarray, made: np.ndarray, weights: np.ndarray) -> tu
 
 def meshes(parameters: Parameters, study: Study) -> xr.Dataset:
     """(mesh, cells): divergences both ways, masses and numbers of elements."""
-    shape = (len(parameters.meshes), len(parameters.cells))
-    found, elements, wanted = np.zeros((3, *shape)), np.zeros(shape, int), target()
-    for i, mesh in enumerate(parameters.meshes):
-        for k, cells in enumerate(parameters.cells):
-            study.progress(f"{mesh}, {cells} cells", 0.8 * (i + k / shape[1]) / shape[0])
-            match = match_density_1d(wanted, cells, mesh=mesh, span=SPAN)
-            outer = np.linspace(OUTSIDE[0], SPAN[0], 17)[:-1], np.linspace(SPAN[1], OUTSIDE[1], 17)[1:]
-            at, weights = gauss(np.concatenate([outer[0], match.nodes, outer[1]]))
-            found[:, i, k] = divergences(wanted.logpdf(at), reached(match.schedule, at), weights)
-            elements[i, k] = len(match.schedule)
-    dims = ("mesh", "cells")
-    return xr.Dataset(
-        {"forward": (dims, found[0]), "backward": (dims, found[1]), "mass": (dims, found[2]),
-         "elements": (dims, elements)},
-        {"mesh": list(parameters.meshes), "cells": list(parameters.cells)},
-    )  # fmt: skip
+    cases, wanted, rows = list(itertools.product(parameters.meshes, parameters.cells)), target(), []
+    below, above = np.linspace(OUTSIDE[0], SPAN[0], 17)[:-1], np.linspace(SPAN[1], OUTSIDE[1], 17)[1:]
+    for k, (mesh, cells) in enumerate(cases):
+        study.progress(f"{mesh}, {cells} cells", k / len(cases))
+        match = match_density_1d(wanted, cells, mesh=mesh, span=SPAN)
+        at, weights = gauss(np.concatenate([below, match.nodes, above]))
+        found = divergences(wanted.logpdf(at), reached(match.schedule, at), weights)
+        rows.append((*found, len(match.schedule)))
+    columns = np.array(rows).T.reshape(4, len(parameters.meshes), len(parameters.cells))
+    names = zip(("forward", "backward", "mass", "elements"), columns, strict=True)
+    coords = {"mesh": list(parameters.meshes), "cells": list(parameters.cells)}
+    return xr.Dataset({name: (("mesh", "cells"), column) for name, column in names}, coords)
 
 
 def tails(parameters: Parameters, study: Study) -> xr.Dataset:
     """(degrees, shell): the parts of KL(target || reached) on both sides of shells."""
-    rows = []
+    parts = np.zeros((len(parameters.degrees), len(parameters.shells)))
     for k, nu in enumerate(parameters.degrees):
-        study.progress(f"Student, nu = {nu:g}", 0.8 + 0.2 * k / len(parameters.degrees))
+        study.progress(f"Student, nu = {nu:g}", k / len(parameters.degrees))
         match = match_density_1d(t(nu), parameters.student_cells, span=(-50.0, 50.0), allow_infinite=True)
-        row = []
-        for shell in parameters.shells:
+        for j, shell in enumerate(parameters.shells):
             logs, weights = gauss(np.linspace(shell, shell + 1, 9) * np.log(10))
-            x = np.exp(logs)
-            part = 0.0
-            for side in (-x, x):
+            for side in (-np.exp(logs), np.exp(logs)):
                 wanted = t(nu).logpdf(side)
-                part += float(np.sum(weights * x * np.exp(wanted) * (wanted - reached(match.schedule, side))))
-            row.append(part)
-        rows.append(row)
-    return xr.Dataset(
-        {"part": (("degrees", "shell"), np.array(rows))},
-        {"degrees": list(parameters.degrees), "shell": list(parameters.shells)},
-    )
+                gap = wanted - reached(match.schedule, side)
+                parts[k, j] += float(np.sum(weights * np.exp(logs + wanted) * gap))
+    coords = {"degrees": list(parameters.degrees), "shell": list(parameters.shells)}
+    return xr.Dataset({"part": (("degrees", "shell"), parts)}, coords)

@@ -8,13 +8,17 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import NUMERICS, Claim, consequence, published
-from attnflow.experiments.kit import counted
+from attnflow.experiments.kit import Rows, counted
 from attnflow_gallery.saddles.simulate import NEUTRAL, SPAN, Parameters, name
 
 ERRORS = 4.0
 """Standard errors that a measured rate may be off."""
 LATE = 0.03
 """The share of starts that make up the tail."""
+STAY = consequence("How long a start stays near a saddle")
+SPECTRA = consequence("Growth rates at rings and antipodal groups")
+SOFTMAX = consequence("Softmax attention has the same equilibria and Morse indices")
+TOPOLOGY = consequence("Counting equilibria with topology")
 CLOSE = "equilibria are found to 1e-12, so that an eigenvalue is off by less than 1e-8"
 
 
@@ -37,21 +41,22 @@ def merge(bend: float, beta: float) -> float:
     return float(theory.merging.merge_time(math.pi - bend, beta, (0.5, 0.5), math.pi / 2, "USA0"))
 
 
-def known(part: xr.Dataset) -> tuple[np.ndarray, list[str]]:
-    """Largest error of an eigenvalue at every equilibrium whose spectrum has a closed form, and what it is."""
+def _add_known(rows: Rows, part: xr.Dataset) -> None:
+    """Errors of all eigenvalues at every equilibrium whose spectrum has a closed form."""
     n, d, beta = (part.attrs[key] for key in ("n", "d", "beta"))
-    errors, words = [], []
-    for k in range(part.sizes["equilibrium"]):
-        positions, rates = part["positions"].values[k], part["rates"].values[k]
+    for positions, rates, rank in zip(*(part[key].values for key in ("positions", "rates", "rank")), strict=True):
         gram = positions @ positions.T
-        if part["rank"][k] == 1:
+        if rank == 1:
             first = int(np.sum(gram[0] > 0))
-            errors.append(np.abs(rates - theory.landscape.antipodal_spectrum(n, d, first, beta)).max())
-            words.append(f"{_case(part)}, {first} tokens against {n - first}")
+            words, expected = (
+                f"{first} tokens against {n - first}",
+                theory.landscape.antipodal_spectrum(n, d, first, beta),
+            )
         elif np.abs(np.sort(gram, axis=1) - np.sort(np.cos(2 * np.pi * np.arange(n) / n))).max() < 1e-6:
-            errors.append(np.abs(rates - theory.landscape.ring_spectrum(n, d, beta)).max())
-            words.append(f"{_case(part)}, ring")
-    return np.array(errors), words
+            words, expected = "ring", theory.landscape.ring_spectrum(n, d, beta)
+        else:
+            continue
+        rows.add(0.0, np.abs(rates - expected).max(), NEUTRAL, f"{_case(part)}, {words}")
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
@@ -73,63 +78,49 @@ def _theorem(d: int) -> str:
 
 
 def _strict(d: int, parts: list[xr.Dataset]) -> Claim:
-    rates, words = [], []
+    rows = Rows()
     for part in parts:
         others = part.isel(equilibrium=part["clusters"].values > 1)
-        rates += list(others["rates"].values.max(axis=1))
-        words += [f"{_case(part)}, {int(k)} clusters" for k in others["clusters"]]
-    return Claim.at_least(
-        f"S^{d - 1}: largest growth rate at every equilibrium but consensus is positive",
-        2 * NEUTRAL, rates, NEUTRAL, CLOSE, origin=published(_theorem(d)), labels=words,
-    )  # fmt: skip
+        labels = [f"{_case(part)}, {int(k)} clusters" for k in others["clusters"]]
+        rows.add(2 * NEUTRAL, others["rates"].values.max(axis=1), NEUTRAL, labels)
+    words = f"S^{d - 1}: largest growth rate at every equilibrium but consensus is positive"
+    return rows.at_least(words, CLOSE, origin=published(_theorem(d)))
 
 
 def _all_leave(parameters: Parameters, d: int, part: xr.Dataset) -> Claim:
-    left = np.isfinite(part["left"].values)
-    return Claim.true(
-        f"USA0, β = {parameters.beta:g}, {parameters.n} iid tokens on S^{d - 1}: every start has left the saddles by "
-        f"t = {parameters.until:g}", bool(left.all()), counted(left), "counted; exact binomial bound",
-        origin=published(_theorem(d)),
-    )  # fmt: skip
+    left, reason = np.isfinite(part["left"].values), "counted; exact binomial bound"
+    where = f"USA0, β = {parameters.beta:g}, {parameters.n} iid tokens on S^{d - 1}"
+    words = f"{where}: every start has left the saddles by t = {parameters.until:g}"
+    return Claim.true(words, bool(left.all()), counted(left), reason, origin=published(_theorem(d)))
 
 
 def _tail(parameters: Parameters, d: int, part: xr.Dataset) -> Claim:
-    rate, error = tail_rate(part["left"].values)
-    return Claim.equal(
-        f"S^{d - 1}: rate at which the share of starts near a saddle falls, (d-1) e^(-2β)",
-        (d - 1) * math.exp(-2 * parameters.beta), rate, ERRORS * error,
-        f"{ERRORS:g} standard errors, the last {LATE:.0%} of {parameters.draws} starts",
-        origin=consequence("How long a start stays near a saddle"),
-    )  # fmt: skip
+    found, error = tail_rate(part["left"].values)
+    words = f"S^{d - 1}: rate at which the share of starts near a saddle falls, (d-1) e^(-2β)"
+    reason = f"{ERRORS:g} standard errors, the last {LATE:.0%} of {parameters.draws} starts"
+    predicted = (d - 1) * math.exp(-2 * parameters.beta)
+    return Claim.equal(words, predicted, found, ERRORS * error, reason, origin=STAY)
 
 
 def _exits(parameters: Parameters, parts: dict[int, xr.Dataset]) -> Claim:
-    predicted = [merge(bend, parameters.beta) for bend in parameters.bends]
-    return Claim.equal(
-        "exit time of two groups that are almost antipodal", predicted,
-        [part["bent"].values - SPAN / 2 for part in parts.values()], SPAN / 2 * (1 + 1e-6),
-        "half the time between frames", origin=consequence("How long a start stays near a saddle"),
-        labels=lambda at: f"S^{list(parts)[at[0]] - 1}, angle π - {parameters.bends[at[1]]:.0e}",
-    )  # fmt: skip
+    rows, predicted = Rows(), [merge(bend, parameters.beta) for bend in parameters.bends]
+    for d, part in parts.items():
+        labels = [f"S^{d - 1}, angle π - {bend:.0e}" for bend in parameters.bends]
+        rows.add(predicted, part["bent"] - SPAN / 2, SPAN / 2 * (1 + 1e-6), labels)
+    words = "exit time of two groups that are almost antipodal"
+    return rows.equal(words, "half the time between frames", origin=STAY)
 
 
 def _spectra(parts: list[xr.Dataset]) -> list[Claim]:
-    found = [known(part) for part in parts]
-    speeds = [[float(part["speed"].max()), _unlike(part)] for part in parts]
-    return [
-        Claim.equal(
-            "growth rates at rings, antipodal groups and consensus minus the closed form", 0.0,
-            np.concatenate([errors for errors, _ in found]), NEUTRAL, CLOSE,
-            origin=consequence("Growth rates at rings and antipodal groups"),
-            labels=[word for _, words in found for word in words],
-        ),
-        Claim.at_most(
-            "SA: largest speed at the equilibria of USA0, and number of those with another Morse index", 0.0, speeds,
-            [NEUTRAL, 0.0], "eigenvalues and speeds against 1e-8; the number exactly",
-            origin=consequence("Softmax attention has the same equilibria and Morse indices"),
-            labels=lambda at: f"{_case(parts[at[0]])}, {('speed', 'number')[at[1]]}",
-        ),
-    ]  # fmt: skip
+    known, same = Rows(), Rows()
+    for part in parts:
+        _add_known(known, part)
+        same.add(0.0, float(part["speed"].max()), NEUTRAL, f"{_case(part)}, speed")
+        same.add(0.0, _unlike(part), 0.0, f"{_case(part)}, number")
+    closed = "growth rates at rings, antipodal groups and consensus minus the closed form"
+    softmax = "SA: largest speed at the equilibria of USA0, and number of those with another Morse index"
+    reason = "eigenvalues and speeds against 1e-8; the number exactly"
+    return [known.equal(closed, CLOSE, origin=SPECTRA), same.at_most(softmax, reason, origin=SOFTMAX)]
 
 
 def _unlike(part: xr.Dataset) -> float:
@@ -137,26 +128,20 @@ def _unlike(part: xr.Dataset) -> float:
 
 
 def _topology(parts: list[xr.Dataset]) -> list[Claim]:
-    sums, quotients = (
-        [_of(theory.landscape.euler_sums, part) for part in parts],
-        [_of(theory.landscape.morse_quotient, part) for part in parts],
-    )
-    count = sum(part.sizes["equilibrium"] for part in parts)
-    origin = consequence("Counting equilibria with topology")
+    rows, quotients = Rows(), [_of(theory.landscape.morse_quotient, part) for part in parts]
+    for part in parts:
+        predicted, summed = _of(theory.landscape.euler_sums, part)
+        rows.add(predicted, summed, 0.0, _case(part))
+    euler = "equilibria modulo rotations, each with (-1)^index, add up to the Euler characteristic"
+    morse = "no equilibrium is degenerate modulo rotations, and Morse's inequalities hold"
+    holds = all(rest == 0 and (q >= 0).all() for rest, q in quotients) and all(map(_nondegenerate, parts))
+    count, least = sum(len(q) for _, q in quotients), min(int(q.min()) for _, q in quotients)
+    found = f"{count} coefficients of Q in {len(parts)} cases, the smallest {least}"
+    number = f"{sum(part.sizes['equilibrium'] for part in parts)} equilibria"
     return [
-        Claim.equal(
-            "equilibria modulo rotations, each with (-1)^index, add up to the Euler characteristic",
-            [predicted for predicted, _ in sums], [found for _, found in sums], 0.0, "integers", origin=origin,
-            labels=[_case(part) for part in parts], detail=f"{count} equilibria",
-        ),
-        Claim.true(
-            "no equilibrium is degenerate modulo rotations, and Morse's inequalities hold",
-            all(rest == 0 and (q >= 0).all() for rest, q in quotients) and all(map(_nondegenerate, parts)),
-            f"{sum(len(q) for _, q in quotients)} coefficients of Q in {len(parts)} cases, the smallest "
-            f"{min(int(q.min()) for _, q in quotients)}", f"integers; eigenvalues below {NEUTRAL:g} are zero",
-            origin=origin,
-        ),
-    ]  # fmt: skip
+        rows.equal(euler, "integers", origin=TOPOLOGY, detail=number),
+        Claim.true(morse, holds, found, f"integers; eigenvalues below {NEUTRAL:g} are zero", origin=TOPOLOGY),
+    ]
 
 
 def _of(function: Callable, part: xr.Dataset) -> tuple:
@@ -173,8 +158,6 @@ def _nondegenerate(part: xr.Dataset) -> bool:
 
 def _second_half(parameters: Parameters, parts: list[xr.Dataset]) -> Claim:
     late = [int(np.sum(part["batch"].values >= parameters.batches // 2)) for part in parts]
-    return Claim.at_most(
-        "equilibria that only the second half of the starts of Newton's method finds", 0.0, late, 0.0, "counted",
-        origin=NUMERICS, labels=[_case(part) for part in parts],
-        detail=f"{sum(part.attrs['starts'] for part in parts)} starts in all",
-    )  # fmt: skip
+    words = "equilibria that only the second half of the starts of Newton's method finds"
+    labels, detail = [_case(part) for part in parts], f"{sum(part.attrs['starts'] for part in parts)} starts in all"
+    return Claim.at_most(words, 0.0, late, 0.0, "counted", origin=NUMERICS, labels=labels, detail=detail)

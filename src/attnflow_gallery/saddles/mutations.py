@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from attnflow.experiments import Mutation, result, scaled, with_arguments
-from attnflow.fields import Unnormalised
+from attnflow.experiments import Mutation, altered, result, scaled, with_arguments
 from attnflow.tokens import Tokens
 from attnflow_gallery.saddles import simulate
 
@@ -28,7 +27,7 @@ MUTATIONS = (
     Mutation("Newton: beta times -4", simulate, "find_equilibria", scaled("beta", -4.0)),
     Mutation("SA: beta 0.01 % larger", simulate, "Attention", scaled("beta", 1.0001)),
     Mutation("flow: beta 2 % larger", simulate, "Attention", scaled("beta", 1.02)),
-    Mutation("flow: USA instead of USA0", simulate, "Unnormalised", lambda original: lambda: Unnormalised("USA")),
+    Mutation("flow: USA instead of USA0", simulate, "Attention", altered("normaliser", {"USA0": "USA"}.get)),
     Mutation("iid starts on a great circle", simulate, "uniform", result(_flat)),
     Mutation("iid starts in antipodal pairs", simulate, "uniform", result(_paired)),
 )

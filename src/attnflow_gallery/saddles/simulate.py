@@ -1,7 +1,7 @@
 """Equilibria by Newton's method, and exit times of iid starts and of two almost antipodal groups."""
 
 import dataclasses
-import functools
+import itertools
 import math
 from typing import Any
 
@@ -10,7 +10,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Salted, Study
-from attnflow.fields import Attention, Unnormalised
+from attnflow.fields import Attention
 from attnflow.flows import Fixed, advance
 from attnflow.observe import energy, overlaps
 from attnflow.spaces import Sphere
@@ -51,15 +51,10 @@ QUICK = Parameters(
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Equilibria with their spectra, and exit times of iid and of bent starts."""
-    found = {}
-    jobs = [(n, d, beta) for n, d in parameters.cases for beta in parameters.betas]
-    for k, (n, d, beta) in enumerate(jobs):
-        study.progress(f"equilibria of {n} tokens on S^{d - 1}, beta = {beta:g}", 0.8 * k / len(jobs))
-        found[name(n, d, beta)] = study.part(name(n, d, beta), functools.partial(_list, parameters, n, d, beta))
-    for k, d in enumerate(parameters.dims):
-        study.progress(f"iid starts on S^{d - 1}", 0.8 + 0.1 * k)
-        found[f"starts-S{d - 1}"] = study.part(f"starts-S{d - 1}", functools.partial(_starts, parameters, d))
-    return found
+    makers: dict[str, Any] = {}
+    for (n, d), beta in itertools.product(parameters.cases, parameters.betas):
+        makers[name(n, d, beta)] = _list, parameters, n, d, beta
+    return study.parts(makers | {f"starts-S{d - 1}": (_starts, parameters, study, d) for d in parameters.dims})
 
 
 def name(n: int, d: int, beta: float) -> str:
@@ -72,17 +67,13 @@ def _list(parameters: Parameters, n: int, d: int, beta: float) -> xr.Dataset:
     rows: list[dict[str, Any]] = []
     starts = parameters.starts * 3 ** (n - 3)
     for batch in range(parameters.batches):
-        for one in find_equilibria(n, d, beta, starts=starts, seed=parameters.seed(batch)):
+        for one in find_equilibria(n=n, d=d, beta=beta, starts=starts, seed=parameters.seed(batch)):
             if all(np.abs(_mark(one.tokens.positions) - _mark(row["positions"])).max() > 1e-6 for row in rows):
                 rows.append(_describe(one, d, beta) | {"batch": batch})
-    attrs = {"n": n, "d": d, "beta": beta, "starts": starts * parameters.batches}
-    return _table(rows).assign_attrs(attrs).sortby("energy")
-
-
-def _table(rows: list[dict[str, Any]]) -> xr.Dataset:
     dims: dict[str, tuple[str, ...]] = {"rates": ("mode",), "rates_SA": ("mode",), "positions": ("token", "dim")}
-    columns = {key: np.array([row[key] for row in rows]) for key in rows[0]}
-    return xr.Dataset({key: (("equilibrium", *dims.get(key, ())), column) for key, column in columns.items()})
+    columns = {key: (("equilibrium", *dims.get(key, ())), np.array([row[key] for row in rows])) for key in rows[0]}
+    attrs = {"n": n, "d": d, "beta": beta, "starts": starts * parameters.batches}
+    return xr.Dataset(columns, attrs=attrs).sortby("energy")
 
 
 def _mark(positions: Any) -> np.ndarray:
@@ -100,7 +91,7 @@ def _describe(found: Equilibrium, d: int, beta: float) -> dict[str, Any]:
         "positions": np.asarray(tokens.positions),
         "rates": rates,
         "rates_SA": np.sort(spectrum(softmax, tokens).eigenvalues.real)[::-1],
-        "speed": float(np.abs(softmax.velocity(0.0, None, tokens)).max()),
+        "speed": float(np.abs(softmax.velocity(tokens)).max()),
         "index": int(np.sum(rates > NEUTRAL)),
         "labelled": theory.landscape.labelled_configurations(gram, rank == d),
         "rank": rank,
@@ -109,22 +100,22 @@ def _describe(found: Equilibrium, d: int, beta: float) -> dict[str, Any]:
     }
 
 
-def _starts(parameters: Parameters, d: int) -> xr.Dataset:
+def _starts(parameters: Parameters, study: Study, d: int) -> xr.Dataset:
     """When all overlaps have become positive, to one frame; infinite if they have not. USA0."""
     seeds = parameters.seeds(range(d * parameters.draws, (d + 1) * parameters.draws))
     iid = np.asarray(uniform(Sphere(d), n=parameters.n, seed=seeds).positions)
     bent = np.array([_groups(parameters.n, d, bend) for bend in parameters.bends])
     tokens = Tokens(np.concatenate([iid, bent]), dims=("member",))
-    field = Attention(parameters.beta, normaliser=Unnormalised())
-    left = np.full(len(iid) + len(bent), np.inf)
-    for frame in range(1, math.ceil(parameters.until / SPAN) + 1):
+    field = Attention(parameters.beta, normaliser="USA0")
+    left, frames = np.full(len(iid) + len(bent), np.inf), math.ceil(parameters.until / SPAN)
+    for frame in range(1, frames + 1):
+        study.progress(f"iid starts on S^{d - 1}, t = {frame * SPAN:g}", frame / frames)
         tokens = advance(field, tokens, 0.0, SPAN, Fixed(STEP))
         left = np.minimum(left, np.where(overlaps(tokens).min(axis=(-1, -2)) > 0, frame * SPAN, np.inf))
         if np.isfinite(left).all():
             break
-    return xr.Dataset(
-        {"left": ("seed", left[: len(iid)]), "bent": ("bend", left[len(iid) :])}, {"bend": list(parameters.bends)}
-    )
+    found = {"left": ("seed", left[: len(iid)]), "bent": ("bend", left[len(iid) :])}
+    return xr.Dataset(found, {"bend": list(parameters.bends)})
 
 
 def _groups(n: int, d: int, bend: float) -> np.ndarray:

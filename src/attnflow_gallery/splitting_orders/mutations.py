@@ -55,11 +55,15 @@ def smooth(original: Any) -> Any:
     return pushed
 
 
+def in_turn(order: str) -> str:
+    """Units one after the other where they would be drawn."""
+    return "trotter" if order == "maurey" else order
+
+
 MUTATIONS = (
     Mutation("1 % more time", simulate, "pushed", late),
     Mutation("draws without the weights 1/p", simulate, "pushed", unweighted),
-    Mutation("units in turn in place of draws", simulate, "split",
-             altered("order", lambda order: "trotter" if order == "maurey" else order)),
+    Mutation("units in turn in place of draws", simulate, "split", altered("order", in_turn)),
     Mutation("sum |w||a| grows with d", simulate, "wide", more_in_high_dimension),
     Mutation("log-determinants without steps", simulate, "pushed", smooth),
-)  # fmt: skip
+)

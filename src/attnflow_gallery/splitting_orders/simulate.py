@@ -1,7 +1,7 @@
 """Wide random fields, split into units in four ways; the reference is Strang's splitting with many more units."""
 
 import dataclasses
-import functools
+import itertools
 
 import numpy as np
 import xarray as xr
@@ -36,7 +36,7 @@ QUICK = Parameters(dims=(2, 10), elements=(128, 512, 2048), points=300, fields=3
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Squared errors of maps and log-determinants."""
-    return {"errors": study.part("errors", functools.partial(errors, parameters, study))}
+    return study.parts({"errors": (errors, parameters, study)})
 
 
 def wide(parameters: Parameters, d: int, number: int) -> Wide:
@@ -63,16 +63,12 @@ def errors(parameters: Parameters, study: Study) -> xr.Dataset:
             field = wide(parameters, d, f)
             x = parameters.rng(2, d, f).standard_normal((parameters.points, d))
             exact = pushed(field, x, parameters.reference, "strang", 0)
-            for k, order in enumerate(ORDERS):
+            for (k, order), (j, count) in itertools.product(enumerate(ORDERS), enumerate(parameters.elements)):
                 draws = parameters.draws if order in ("maurey", "reshuffled") else 1
-                for j, count in enumerate(parameters.elements):
-                    for draw in range(draws):
-                        seed = parameters.seed(1000 * f + draw)
-                        end, log_det = pushed(field, x, count, order, seed)
-                        found[0, i, k, j, f] += np.mean(np.sum((end - exact[0]) ** 2, axis=1)) / draws
-                        found[1, i, k, j, f] += np.mean((log_det - exact[1]) ** 2) / draws
+                for seed in parameters.seeds(range(1000 * f, 1000 * f + draws)):
+                    end, log_det = pushed(field, x, count, order, seed)
+                    found[0, i, k, j, f] += np.mean(np.sum((end - exact[0]) ** 2, axis=1)) / draws
+                    found[1, i, k, j, f] += np.mean((log_det - exact[1]) ** 2) / draws
     dims = ("d", "order", "elements", "field")
-    return xr.Dataset(
-        {"map": (dims, found[0]), "log_det": (dims, found[1])},
-        {"d": list(parameters.dims), "order": list(ORDERS), "elements": list(parameters.elements)},
-    )
+    labels = {"d": list(parameters.dims), "order": list(ORDERS), "elements": list(parameters.elements)}
+    return xr.Dataset({"map": (dims, found[0]), "log_det": (dims, found[1])}, labels)

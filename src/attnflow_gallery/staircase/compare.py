@@ -9,13 +9,15 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments import Claim, Origin, consequence, published
+from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import Rows
 from attnflow_gallery.staircase.simulate import DECIDED, FOUR, MODELS, WIDTH, Parameters, place
 
 LIMIT = published("geshkovski2024metastability")
 CASCADE = consequence("Cascade of pairs")
 APPROACH = consequence("Approach to the limit")
 ORDER = consequence("Change of order")
+NEXT_TERMS = "twice the next terms of the expansion; error of the cascade; reported error"
 
 
 @functools.cache
@@ -53,31 +55,27 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     ]
 
 
+def _names(kind: str, model: str, count: int) -> list[str]:
+    return [f"{model}, {kind} masses, merge {k + 1}" for k in range(count)]
+
+
 def _closest(parameters: Parameters, data: dict[str, xr.Dataset], cases: list[tuple[str, str]]) -> Claim:
-    beta, others = max(parameters.betas), []
+    beta, rows = max(parameters.betas), Rows()
     for kind, model in cases:
         stairs, last = limit(parameters, kind, model)[0], data[f"{kind}-{model}"].sel(beta=beta)
         same = (last["first"].values == stairs.first) & (last["second"].values == stairs.second)
-        others.append(int(np.sum(~same)))
-    return Claim.equal(
-        f"β = {beta:g}: merges of another pair than the closest one", 0, others, 0, "counted", origin=LIMIT,
-        labels=[f"{m}, {k} masses" for k, m in cases],
-    )  # fmt: skip
+        rows.add(0, np.sum(~same), 0, f"{model}, {kind} masses")
+    return rows.equal(f"β = {beta:g}: merges of another pair than the closest one", "counted", origin=LIMIT)
 
 
 def _area(parameters: Parameters, data: dict[str, xr.Dataset], cases: list[tuple[str, str]]) -> Claim:
-    beta = max(parameters.betas)
-    found, expected, slack = zip(
-        *(
-            area(data[f"{k}-{m}"].sel(beta=beta), limit(parameters, k, m)[0], cascade(parameters, k, m, beta), beta)
-            for k, m in cases
-        ),
-        strict=True,
-    )
-    return Claim.equal(
-        f"β = {beta:g}: area between 2βE0 against (log t)/β and the limit staircase", expected, found, slack,
-        "recorded steps; error of the cascade over β", origin=APPROACH, labels=[f"{m}, {k} masses" for k, m in cases],
-    )  # fmt: skip
+    beta, rows = max(parameters.betas), Rows()
+    for kind, model in cases:
+        stairs, pairs = limit(parameters, kind, model)[0], cascade(parameters, kind, model, beta)
+        found, expected, slack = area(data[f"{kind}-{model}"].sel(beta=beta), stairs, pairs, beta)
+        rows.add(expected, found, slack, f"{model}, {kind} masses")
+    words = f"β = {beta:g}: area between 2βE0 against (log t)/β and the limit staircase"
+    return rows.equal(words, "recorded steps; error of the cascade over β", origin=APPROACH)
 
 
 def area(
@@ -94,9 +92,8 @@ def area(
     for k in np.flatnonzero(np.diff(s) > 0):
         cuts = np.unique([*stairs.s[(stairs.s > s[k]) & (stairs.s < s[k + 1])], s[k], s[k + 1]])
         middle = (cuts[1:] + cuts[:-1]) / 2
-        total += float(
-            np.diff(cuts) @ np.abs(np.interp(middle, s[k : k + 2], level[k : k + 2]) - stairs.level_at(middle))
-        )
+        between = np.interp(middle, s[k : k + 2], level[k : k + 2])
+        total += float(np.diff(cuts) @ np.abs(between - stairs.level_at(middle)))
     merges = pairs.log_time / beta
     edges = np.unique([*merges, *stairs.s])
     apart = np.abs(stairs.levels[np.searchsorted(merges, edges, side="right")] - stairs.level_at(edges))
@@ -106,82 +103,71 @@ def area(
 
 
 def _cascade(parameters: Parameters, data: dict[str, xr.Dataset], cases: list[tuple[str, str]]) -> list[Claim]:
-    words = {
-        "log t of every merge, as in a cascade of pairs": "reported error; share of their time that other pairs use up",
-        "distance of every meeting point from that of a pair alone": "the bound for log t, divided by β",
-        "arc length at every merge, as in a cascade": "the bound for log t, divided by β; the angle of merging",
-    }
-    rows: dict[str, list[tuple[float, float, float]]] = {name: [] for name in words}
-    labels, others = [], 0
+    times, places, lengths, others = Rows(), Rows(), Rows(), 0
     for (kind, model), beta in itertools.product(cases, parameters.betas):
         theirs, ours = cascade(parameters, kind, model, beta), data[f"{kind}-{model}"].sel(beta=beta)
         off = theirs.disturbance + ours["error"].values
         same = (theirs.first == ours["first"].values) & (theirs.second == ours["second"].values)
         apart = np.linalg.norm(ours["point"].values - theirs.point, axis=1)
-        for k in np.flatnonzero(~(off >= DECIDED)):
-            others += int(not same[k])
-            labels.append(f"{model}, {kind} masses, β = {beta:g}, merge {k + 1}")
-            entries = (
-                (theirs.log_time[k], float(ours["log_time"][k]), off[k]),
-                (0.0, apart[k], off[k] / beta),
-                (theirs.arc[k], float(ours["arc"][k]), (off[k] + WIDTH * (k + 1) / 2) / beta),
-            )
-            for name, entry in zip(words, entries, strict=True):
-                rows[name].append(entry)
-    made = [_claim(name, rows[name], source, CASCADE, labels) for name, source in words.items()]
+        angles = WIDTH * np.arange(1, len(off) + 1) / 2
+        sure = ~(off >= DECIDED)
+        others += int(np.sum(sure & ~same))
+        names = [f"{model}, {kind} masses, β = {beta:g}, merge {k + 1}" for k in np.flatnonzero(sure)]
+        times.add(theirs.log_time[sure], ours["log_time"].values[sure], off[sure], names)
+        places.add(0.0, apart[sure], off[sure] / beta, names)
+        lengths.add(theirs.arc[sure], ours["arc"].values[sure], (off + angles)[sure] / beta, names)
+    pairs, count = "merges of another pair than in the cascade", f"of {len(times.labels)} merges"
     return [
-        *made,
-        Claim.equal("merges of another pair than in the cascade", 0, others, 0, "counted", origin=CASCADE,
-                    detail=f"of {len(labels)} merges"),
-    ]  # fmt: skip
+        times.equal(
+            "log t of every merge, as in a cascade of pairs",
+            "reported error; share of their time that other pairs use up",
+            origin=CASCADE,
+        ),
+        places.equal(
+            "distance of every meeting point from that of a pair alone",
+            "the bound for log t, divided by β",
+            origin=CASCADE,
+        ),
+        lengths.equal(
+            "arc length at every merge, as in a cascade",
+            "the bound for log t, divided by β; the angle of merging",
+            origin=CASCADE,
+        ),
+        Claim.equal(pairs, 0, others, 0, "counted", origin=CASCADE, detail=count),
+    ]
 
 
 def _expansion(parameters: Parameters, data: dict[str, xr.Dataset], cases: list[tuple[str, str]]) -> Claim:
-    beta, rows, labels = max(parameters.betas), [], []
+    beta, rows = max(parameters.betas), Rows()
     for kind, model in cases:
-        _, form = limit(parameters, kind, model)
-        last = data[f"{kind}-{model}"].sel(beta=beta)
-        for k in range(len(form.s)):
-            missed = cascade(parameters, kind, model, beta).disturbance[k]
-            off = form.off(beta)[k] + (float(last["error"][k]) + missed) / beta
-            rows.append((form.at(beta)[k], float(last["log_time"][k]) / beta, off))
-            labels.append(f"{model}, {kind} masses, merge {k + 1}")
+        form, last = limit(parameters, kind, model)[1], data[f"{kind}-{model}"].sel(beta=beta)
+        missed = cascade(parameters, kind, model, beta).disturbance
+        off = form.off(beta) + (last["error"].values + missed) / beta
+        rows.add(form.at(beta), last["log_time"].values / beta, off, _names(kind, model, len(form.s)))
     words = f"β = {beta:g}: (log t)/β of merges, limit and first corrections"
-    return _claim(
-        words, rows, "twice the next terms of the expansion; error of the cascade; reported error", APPROACH, labels
-    )
+    return rows.equal(words, NEXT_TERMS, origin=APPROACH)
 
 
 def _fit(parameters: Parameters, data: dict[str, xr.Dataset], model: str) -> Claim:
     """The coefficient of the term that decays most slowly, least squares over beta."""
-    betas, rows, labels = fit_betas(parameters), [], []
+    betas, rows = fit_betas(parameters), Rows()
+    each = betas[:, None]
     for kind in parameters.kinds:
         _, form = limit(parameters, kind, model)
-        late = data[f"{kind}-{model}"].sel(beta=betas)
+        late, names = data[f"{kind}-{model}"].sel(beta=betas), _names(kind, model, len(form.s))
         missed = np.array([cascade(parameters, kind, model, float(b)).disturbance for b in betas])
-        off = np.array([form.off(b) for b in betas]) + (late["error"].values + missed) / betas[:, None]
-        gap = late["log_time"].values / betas[:, None] - form.s
-        for k in range(len(form.s)):
-            labels.append(f"{kind} masses, merge {k + 1}")
-            if model == "SA":
-                weights = betas**-0.5 / np.sum(1 / betas)
-                found = weights @ (gap[:, k] + np.log(form.factor[k] * betas) / betas)
-                rows.append((form.root[k], found, weights @ off[:, k]))
-            else:
-                x = np.log(betas) - np.log(betas).mean()
-                weights = x / np.sum(x**2) * betas
-                rows.append((-1.0, weights @ gap[:, k], np.abs(weights) @ off[:, k]))
+        off = np.array([form.off(b) for b in betas]) + (late["error"].values + missed) / each
+        gap = late["log_time"].values / each - form.s
+        if model == "SA":
+            weights = betas**-0.5 / np.sum(1 / betas)
+            rows.add(form.root, weights @ (gap + np.log(form.factor * each) / each), weights @ off, names)
+        else:
+            x = np.log(betas) - np.log(betas).mean()
+            weights = x / np.sum(x**2) * betas
+            rows.add(-1.0, weights @ gap, np.abs(weights) @ off, names)
     term = "β^(-1/2)" if model == "SA" else "(log β)/β"
     words = f"{model}, β ≥ {parameters.fit_from:g}: coefficient of {term} in (log t)/β of merges"
-    return _claim(
-        words, rows, "twice the next terms of the expansion; error of the cascade; reported error", APPROACH, labels
-    )
-
-
-def _claim(words: str, rows: list[tuple[float, float, float]], source: str, origin: Origin, labels: list[str]) -> Claim:
-    """Rows are predicted, measured, tolerance."""
-    predicted, measured, tolerance = np.array(rows).T
-    return Claim.equal(words, predicted, measured, tolerance, source, origin=origin, labels=labels)
+    return rows.equal(words, NEXT_TERMS, origin=APPROACH)
 
 
 def balance(parameters: Parameters, beta: float) -> tuple[float, theory.merging.Balance]:
@@ -205,13 +191,10 @@ def change_of_order(parameters: Parameters) -> tuple[float, float]:
 
 
 def _order(parameters: Parameters, data: xr.Dataset) -> Claim:
-    beta, loose = change_of_order(parameters)
-    low, high = float(data["low"]), float(data["high"])
-    return Claim.equal(
-        "SA, four clusters: β at which the order of merges changes", beta, (low + high) / 2, loose + (high - low) / 2,
-        "sines of angles while it is decided; half the interval", origin=ORDER,
-        detail=f"between {low:.6g} and {high:.6g}",
-    )  # fmt: skip
+    (beta, loose), low, high = change_of_order(parameters), float(data["low"]), float(data["high"])
+    words, allowed = "SA, four clusters: β at which the order of merges changes", loose + (high - low) / 2
+    reason, detail = "sines of angles while it is decided; half the interval", f"between {low:.6g} and {high:.6g}"
+    return Claim.equal(words, beta, (low + high) / 2, allowed, reason, origin=ORDER, detail=detail)
 
 
 def arcs(parameters: Parameters, kind: str, model: str) -> Any:

@@ -1,17 +1,16 @@
 """Profiles against both clocks, the approach to the limit, and the change of order."""
 
-import math
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow.experiments.kit import LINES, panels
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.staircase.compare import arcs, balance, limit
 from attnflow_gallery.staircase.simulate import MODELS, Parameters
 
-LINES = {"SA": "-", "USA0": "--"}
 DASHES = ((0, (1, 1)), "--", "-.", "-")
 
 
@@ -30,27 +29,18 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     betas = np.geomspace(0.75 * parameters.order_betas[0], 1.3 * parameters.order_betas[1], 200)
     found = [balance(parameters, float(beta)) for beta in betas]
     angles, needed = np.array([a for a, _ in found]), np.array([most.angle for _, most in found])
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.0))
-        axes = fig.subplots(2, 2)
-        draw_profiles(axes[0, 0], shown, stairs)
-        draw_arcs(axes[0, 1], shown, stairs.levels, arcs(parameters, kind, model))
-        cases = {(k, m): (data[f"{k}-{m}"], limit(parameters, k, m)[1]) for k in parameters.kinds for m in MODELS}
-        draw_approach(axes[1, 0], cases, parameters.fit_from / 4)
-        draw_order(axes[1, 1], data["order"], betas, angles, needed)
-        titles = (
-            rf"clock $(\log t)/\beta$: {words}",
-            f"arc length: {words}",
-            "approach to the limit",
-            "change of order, SA",
-        )
-        for letter, one, title in zip("abcd", axes.flat, titles, strict=True):
-            panel(one, letter, title)
-        return fig
+    cases = {(k, m): (data[f"{k}-{m}"], limit(parameters, k, m)[1]) for k in parameters.kinds for m in MODELS}
+    clocks = rf"clock $(\log t)/\beta$: {words}", f"arc length: {words}"
+    with panels(2, 2, 5.0, *clocks, "approach to the limit", "change of order, SA") as page:
+        draw_profiles(page[0], shown, stairs)
+        draw_arcs(page[1], shown, stairs.levels, arcs(parameters, kind, model))
+        draw_approach(page[2], cases, parameters.fit_from / 4)
+        draw_order(page[3], data["order"], betas, angles, needed)
+    return page.figure
 
 
 def chosen(data: xr.Dataset) -> list[tuple[float, str, Any]]:
-    """A few beta, small ones for choice, and the largest, with their colours and line styles."""
+    """A few beta, preferably small ones, and the largest, with their colours and line styles."""
     betas = data["beta"].values
     picked = betas[np.unique([0, len(betas) // 5, 2 * len(betas) // 5, len(betas) - 1])]
     return [(float(beta), COLOURS[k], line) for beta, k, line in zip(picked, (1, 2, 0, 3), DASHES, strict=False)]
@@ -62,11 +52,8 @@ def draw_profiles(axes: Any, data: xr.Dataset, limit: theory.merging.LimitStairc
         one = data.sel(beta=beta)
         s = np.maximum(one["stair_log_time"].values / beta, -1.0)
         axes.plot(s, one["stair_level"], color=colour, ls=line, lw=1.1, label=rf"$\beta = {beta:g}$")
-    s = np.concatenate([[-1.0], limit.s, [3.0]])
-    levels = limit.levels[[*range(len(limit.levels)), -1]]
-    axes.step(s, levels, where="post", color=GREY, lw=2.5, alpha=0.6, zorder=0, label="limit")
-    axes.set(xlim=(-0.05, 1.08 * limit.s[-1]), ylim=(0, 1.04))
-    axes.set(xlabel=r"$s = (\log t)/\beta$", ylabel=r"level $2\beta E_0$")
+    _draw_limit(axes, np.array([-1.0, *limit.s, 3.0]), limit.levels)
+    axes.set(xlim=(-0.05, 1.08 * limit.s[-1]), xlabel=r"$s = (\log t)/\beta$")
     axes.legend(loc="upper left", handlelength=1.8)
 
 
@@ -75,12 +62,13 @@ def draw_arcs(axes: Any, data: xr.Dataset, levels: np.ndarray, arcs: np.ndarray)
     for beta, colour, line in chosen(data):
         one = data.sel(beta=beta)
         axes.plot(one["stair_arc"], one["stair_level"], color=colour, ls=line, lw=1.1, label=rf"$\beta = {beta:g}$")
-    axes.step(
-        np.concatenate([[0.0], arcs, [2 * arcs[-1]]]), levels[[*range(len(levels)), -1]], where="post", color=GREY,
-        lw=2.5, alpha=0.6, zorder=0,
-    )  # fmt: skip
-    axes.set(xlim=(0, 1.04 * arcs[-1]), ylim=(0, 1.04))
-    axes.set(xlabel="arc length of the path", ylabel=r"level $2\beta E_0$")
+    _draw_limit(axes, np.array([0.0, *arcs, 2 * arcs[-1]]), levels)
+    axes.set(xlim=(0, 1.04 * arcs[-1]), xlabel="arc length of the path")
+
+
+def _draw_limit(axes: Any, at: np.ndarray, levels: np.ndarray) -> None:
+    axes.step(at, [*levels, levels[-1]], where="post", color=GREY, lw=2.5, alpha=0.6, zorder=0, label="limit")
+    axes.set(ylim=(0, 1.04), ylabel=r"level $2\beta E_0$")
 
 
 def draw_approach(
@@ -99,20 +87,12 @@ def draw_approach(
         axes.plot(data["beta"], found, ls="none", label=f"{model}, {kind}", **marks)
     tail = betas[betas > last]
     height = 0.3 * np.max(np.abs(next(iter(cases.values()))[1].root)) or 0.1
-    axes.plot(tail, 5 * height / np.sqrt(tail), color=GREY, lw=0.8, ls=":")
-    axes.annotate(
-        r"$\beta^{-1/2}$",
-        (tail[-1], 5 * height / math.sqrt(tail[-1])),
-        xytext=(0, 6),
-        textcoords="offset points",
-        ha="right",
-        va="bottom",
-        color=GREY,
-    )
-    axes.plot(tail, 0.4 * np.log(tail) / tail, color=GREY, lw=0.8, ls=":")
-    axes.annotate(
-        r"$(\log\beta)/\beta$", (tail[0], 0.3 * math.log(tail[0]) / tail[0]), ha="right", va="top", color=GREY
-    )
+    guide, text = {"color": GREY, "lw": 0.8, "ls": ":"}, {"color": GREY, "ha": "right", "textcoords": "offset points"}
+    root, log = 5 * height / np.sqrt(tail), np.log(tail) / tail
+    axes.plot(tail, root, **guide)
+    axes.annotate(r"$\beta^{-1/2}$", (tail[-1], root[-1]), (0, 6), va="bottom", **text)
+    axes.plot(tail, 0.4 * log, **guide)
+    axes.annotate(r"$(\log\beta)/\beta$", (tail[0], 0.3 * log[0]), (0, 0), va="top", **text)
     axes.set(xscale="log", yscale="log", xlabel=r"inverse temperature $\beta$", ylabel=r"$\max_k\,|s_k(\beta) - s_k|$")
     axes.legend(loc="lower left", handletextpad=0.2)
 

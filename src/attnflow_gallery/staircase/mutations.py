@@ -16,8 +16,8 @@ def _moved(tokens: Tokens) -> Tokens:
     return Tokens(x, tokens.masses)
 
 
-def _swapped(models: dict[str, Any]) -> dict[str, Any]:
-    return {"SA": models["USA0"], "USA0": models["SA"]}
+def _heavier(masses: Any) -> Any:
+    return None if masses is None else np.array([1.1 * masses[0], *masses[1:]])
 
 
 MUTATIONS = (
@@ -25,9 +25,8 @@ MUTATIONS = (
     Mutation("beta 1 % larger", simulate, "Attention", scaled("beta", 1.01)),
     Mutation("beta 10 % larger", simulate, "Attention", scaled("beta", 1.1)),
     Mutation("equal masses", simulate, "Tokens", altered("masses", lambda masses: None)),
-    Mutation("first cluster 10 % heavier", simulate, "Tokens",
-             altered("masses", lambda m: None if m is None else np.array([1.1 * m[0], *m[1:]]))),
-    Mutation("SA and USA0 swapped", simulate, "MODELS", _swapped),
+    Mutation("first cluster 10 % heavier", simulate, "Tokens", altered("masses", _heavier)),
+    Mutation("SA and USA0 swapped", simulate, "Attention", altered("normaliser", {"SA": "USA0", "USA0": "SA"}.get)),
     Mutation("first cluster elsewhere", simulate, "place", result(_moved)),
     Mutation("merging angle 100 times as large", simulate, "LongTime", scaled("angle", 100.0)),
-)  # fmt: skip
+)

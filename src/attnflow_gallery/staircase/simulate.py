@@ -1,7 +1,6 @@
 """Clusters on the sphere followed to consensus at many beta, and a search for the beta at which an order changes."""
 
 import dataclasses
-import functools
 import itertools
 import math
 from typing import Any
@@ -11,11 +10,11 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Salted, Study
-from attnflow.fields import Attention, Softmax, Unnormalised
+from attnflow.fields import Attention
 from attnflow.flows import LongFlow, LongTime, solve_long
 from attnflow.tokens import Tokens
 
-MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
+MODELS = ("SA", "USA0")
 WIDTH = 1e-3
 """Clusters are one at the angle WIDTH/beta."""
 FIRST, MARGIN = 0.05, 0.02
@@ -78,40 +77,41 @@ def place_four(parameters: Parameters) -> Tokens:
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """The merges and the staircase of every flow, and the search for the change of order."""
-    cases = list(itertools.product(parameters.kinds, MODELS))
+    cases = itertools.product(parameters.kinds, MODELS)
+    flows = {f"{kind}-{model}": (_flows, parameters, study, kind, model) for kind, model in cases}
+    return study.parts(flows | {"order": (_search, parameters, study)})
 
-    def make(index: int, kind: str, model: str) -> xr.Dataset:
-        tokens, flows = place(parameters, kind), []
-        for k, beta in enumerate(parameters.betas):
-            share = (index + k / len(parameters.betas)) / (len(cases) + 1)
-            study.progress(f"{model}, {kind} masses, β = {beta:g}", share)
-            flows.append(_record(follow(model, beta, tokens, parameters)))
-        return xr.concat(flows, dim="beta", join="outer").assign_coords(beta=list(parameters.betas))
 
-    def search() -> xr.Dataset:
-        tokens, (low, high) = place_four(parameters), parameters.order_betas
-        tried = [(beta, int(follow("SA", beta, tokens, parameters).merges["first"][1])) for beta in (low, high)]
-        for k in range(parameters.halvings):
-            study.progress("order of four clusters", (len(cases) + k / parameters.halvings) / (len(cases) + 1))
-            beta = math.sqrt(low * high)
-            tried.append((beta, int(follow("SA", beta, tokens, parameters).merges["first"][1])))
-            low, high = (beta, high) if tried[-1][1] == tried[0][1] else (low, beta)
-        betas, firsts = zip(*tried, strict=True)
-        return xr.Dataset(
-            {"tried": ("try", np.array(betas)), "first": ("try", np.array(firsts)), "low": low, "high": high}
-        )
+def _flows(parameters: Parameters, study: Study, kind: str, model: str) -> xr.Dataset:
+    """The same start at every beta."""
+    tokens, flows = place(parameters, kind), []
+    for k, beta in enumerate(parameters.betas):
+        study.progress(f"{model}, {kind} masses, β = {beta:g}", k / len(parameters.betas))
+        flows.append(_record(follow(model, beta, tokens, parameters)))
+    return xr.concat(flows, dim="beta", join="outer").assign_coords(beta=list(parameters.betas))
 
-    data = {
-        f"{kind}-{model}": study.part(f"{kind}-{model}", functools.partial(make, k, kind, model))
-        for k, (kind, model) in enumerate(cases)
-    }
-    return data | {"order": study.part("order", search)}
+
+def _search(parameters: Parameters, study: Study) -> xr.Dataset:
+    """Halve the interval that holds the beta at which the second merge of four clusters changes."""
+    tokens, (low, high), tried = place_four(parameters), parameters.order_betas, []
+
+    def second(beta: float) -> int:
+        tried.append((beta, int(follow("SA", beta, tokens, parameters).merges["first"][1])))
+        return tried[-1][1]
+
+    at_low, _ = second(low), second(high)
+    for k in range(parameters.halvings):
+        study.progress("order of four clusters", k / parameters.halvings)
+        beta = math.sqrt(low * high)
+        low, high = (beta, high) if second(beta) == at_low else (low, beta)
+    betas, firsts = map(np.array, zip(*tried, strict=True))
+    return xr.Dataset({"tried": ("try", betas), "first": ("try", firsts), "low": low, "high": high})
 
 
 def follow(model: str, beta: float, tokens: Tokens, parameters: Parameters) -> LongFlow:
     """One flow to consensus."""
     method = LongTime(parameters.tol, WIDTH / beta)
-    return solve_long(Attention(beta, normaliser=MODELS[model]), tokens, math.inf, method=method)
+    return solve_long(Attention(beta, normaliser=model), tokens, math.inf, method=method)
 
 
 def _record(flow: LongFlow) -> xr.Dataset:

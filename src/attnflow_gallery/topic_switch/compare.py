@@ -5,6 +5,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import Rows
 from attnflow_gallery.topic_switch.simulate import LAST, Parameters
 
 LINEAR = consequence("The signal of each topic")
@@ -51,24 +52,26 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     ]
 
 
+def _labels(name: str, times: np.ndarray) -> list[str]:
+    return [f"{name}, {topic}, t = {t:g}" for topic in ("early", "late") for t in times]
+
+
 def _linear(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     """Extrapolated from eps and eps/2, since the first term left out is of order eps^2."""
-    off, room, labels = [], [], []
+    rows = Rows()
     for case, name in enumerate(cases(parameters)):
         part = data[f"density-{case}"].isel(time=slice(1, None))
+        times, tail = part["time"].values, float(part["place_tail"].max())
         wide, small = np.moveaxis(measured(part)[:, 1:], 1, 0)
-        exact, second = signals(parameters, case, part["time"].values), (wide - small) * 4 / 3
-        off.append((small - (wide - small) / 3) / exact - 1)
-        tail = float(part["place_tail"].max())
-        room.append(2 * (second / exact) ** 2 + ROUND / exact + 10 * tail / exact)
-        labels.append(name)
-    times = [data[f"density-{case}"]["time"].values[1:] for case in range(len(labels))]
-    return Claim.equal(
-        "density: amplitudes of both topics at the last 4 % of places over e^c P(N_c > N_y) and e^c P(N_c ≤ N_y)", 0.0,
-        np.stack(off), np.stack(room), "extrapolated to eps = 0 from two eps: twice the square of the share of order "
-        "eps², steps, and the last polynomials in the place", origin=LINEAR,
-        labels=lambda at: f"{labels[at[0]]}, {('early', 'late')[at[1]]}, t = {times[at[0]][at[2]]:g}",
-    )  # fmt: skip
+        exact, second = signals(parameters, case, times), (wide - small) * 4 / 3
+        room = 2 * (second / exact) ** 2 + ROUND / exact + 10 * tail / exact
+        rows.add(0.0, (small - (wide - small) / 3) / exact - 1, room, _labels(name, times))
+    terms = "twice the square of the share of order eps², steps, and the last polynomials in the place"
+    return rows.equal(
+        "density: amplitudes of both topics at the last 4 % of places over e^c P(N_c > N_y) and e^c P(N_c ≤ N_y)",
+        f"extrapolated to eps = 0 from two eps: {terms}",
+        origin=LINEAR,
+    )
 
 
 def depths(parameters: Parameters, data: dict[str, xr.Dataset]) -> tuple[np.ndarray, np.ndarray]:
@@ -78,45 +81,40 @@ def depths(parameters: Parameters, data: dict[str, xr.Dataset]) -> tuple[np.ndar
 
 
 def _depth(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    found, moved = depths(parameters, data)
+    (found, moved), rows = depths(parameters, data), Rows()
     exact = theory.causal.takeover_time(np.array(parameters.shares), np.array(parameters.slopes))
-    return Claim.equal(
-        "density: depth a t at which the early topic takes the place 1 over: the root of P(N_c > N_y) = 1/2", exact,
-        found, moved**2 + 2e-5, "the square of what eps² moves; 2e-5 for cubic splines through the frames",
-        origin=DEPTH, labels=cases(parameters),
-    )  # fmt: skip
+    rows.add(exact, found, moved**2 + 2e-5, cases(parameters))
+    return rows.equal(
+        "density: depth a t at which the early topic takes the place 1 over: the root of P(N_c > N_y) = 1/2",
+        "the square of what eps² moves; 2e-5 for cubic splines through the frames",
+        origin=DEPTH,
+    )
 
 
 def _rule(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    found, _ = depths(parameters, data)
-    plain = np.array(parameters.slopes) == 0
-    more = (found + np.log(parameters.shares))[plain]
-    low, high = 0.5, np.log(2)
-    return Claim.equal(
-        "density, no slope: the depth of the take-over less log(1/share) is between 1/2 and log 2", (low + high) / 2,
-        more, (high - low) / 2, "both ends are limits, for a small share and for a share near 1", origin=RULE,
-        labels=[name for name, some in zip(cases(parameters), plain, strict=True) if some],
-        detail=", ".join(f"{value:.4f}" for value in more),
-    )  # fmt: skip
+    more = depths(parameters, data)[0] + np.log(parameters.shares)
+    low, high, rows, words = 0.5, np.log(2), Rows(), []
+    for name, slope, value in zip(cases(parameters), parameters.slopes, more, strict=True):
+        if slope == 0:
+            rows.add((low + high) / 2, value, (high - low) / 2, name)
+            words.append(f"{value:.4f}")
+    statement = "density, no slope: the depth of the take-over less log(1/share) is between 1/2 and log 2"
+    reason = "both ends are limits, for a small share and for a share near 1"
+    return rows.equal(statement, reason, origin=RULE, detail=", ".join(words))
 
 
 def _second(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    powers = []
-    for case in range(len(parameters.shares)):
+    rows = Rows()
+    for case, name in enumerate(cases(parameters)):
         part = data[f"density-{case}"].isel(time=-1)
         wide, small = np.moveaxis(measured(part)[:, 1:], 1, 0)
         exact = signals(parameters, case, np.atleast_1d(part["time"].values))[:, 0]
-        powers.append(np.log2(np.abs((wide / exact - 1) / (small / exact - 1))))
-    # relative amplitude squared: what the fourth order does to the power
-    size = np.array([
-        (parameters.small * np.abs(measured(data[f"density-{case}"].isel(time=-1))[:, 1])) ** 2
-        for case in range(len(parameters.shares))
-    ])  # fmt: skip
-    return Claim.equal(
-        "density: what linear theory misses is of order eps²: power of eps", 2.0, powers, 4 * size + 0.01,
-        "the next order, four times the square of the amplitude; 0.01 for steps", origin=LINEAR,
-        labels=lambda at: f"{cases(parameters)[at[0]]}, {('early', 'late')[at[1]]}",
-    )  # fmt: skip
+        power = np.log2(np.abs((wide / exact - 1) / (small / exact - 1)))
+        # relative amplitude squared: what the fourth order does to the power
+        size = (parameters.small * np.abs(wide)) ** 2
+        rows.add(2.0, power, 4 * size + 0.01, [f"{name}, {topic}" for topic in ("early", "late")])
+    reason = "the next order, four times the square of the amplitude; 0.01 for steps"
+    return rows.equal("density: what linear theory misses is of order eps²: power of eps", reason, origin=LINEAR)
 
 
 def misses(parameters: Parameters, data: dict[str, xr.Dataset], case: int) -> np.ndarray:
@@ -134,14 +132,13 @@ def errors(parameters: Parameters, data: dict[str, xr.Dataset]) -> np.ndarray:
 
 
 def _tokens(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    off = np.stack([misses(parameters, data, case)[:, 1].mean(axis=1) for case in range(len(parameters.shares))])
-    few, many = parameters.tokens
-    size = errors(parameters, data)
-    times = [data[f"tokens-{case}"]["time"].values[1:] for case in range(len(parameters.shares))]
-    return Claim.equal(
+    (few, many), size, rows = parameters.tokens, errors(parameters, data), Rows()
+    for case, name in enumerate(cases(parameters)):
+        off, times = misses(parameters, data, case)[:, 1].mean(axis=1), data[f"tokens-{case}"]["time"].values[1:]
+        rows.add(0.0, off, 2 * size[case, 0] * np.sqrt(few / many), _labels(name, times))
+    return rows.equal(
         f"{many} tokens: amplitudes of both topics less those of the density, over the signal, mean of quiet starts",
-        0.0, off, 2 * size[:, 0, None, None] * np.sqrt(few / many) + 0 * off,
-        f"twice the root mean square for {few} tokens, times N^(-1/2); quiet starts fall faster", origin=LIMIT,
-        labels=lambda at: f"{cases(parameters)[at[0]]}, {('early', 'late')[at[1]]}, t = {times[at[0]][at[2]]:g}",
+        f"twice the root mean square for {few} tokens, times N^(-1/2); quiet starts fall faster",
+        origin=LIMIT,
         detail="root mean squares " + ", ".join(f"{a:.1e} to {b:.1e}" for a, b in size),
-    )  # fmt: skip
+    )

@@ -6,11 +6,11 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow.experiments.kit import MARKS, panels
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.topic_switch.compare import depths, errors, rate, signals
 from attnflow_gallery.topic_switch.simulate import Parameters
 
-MARKS = "osD^v"
 LINES = ("-", "--", "-.", ":")
 
 
@@ -24,22 +24,21 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     log(1/share) without a slope: densities (marks), theory (line), y + 1/2 (dashed). (d) Root mean square error of
     tokens against the density, over the whole signal; grey: slopes -1/2 and -0.7.
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.2))
-        axes = fig.subplots(2, 2)
-        _draw_amplitudes(axes[0, 0], parameters, data)
-        _draw_shares(axes[0, 1], parameters, data)
-        _draw_depths(axes[1, 0], parameters, data)
-        _draw_errors(axes[1, 1], parameters, data)
-        first = rf"share {parameters.shares[0]:g}, $\varepsilon = {parameters.leanings[0]:g}$"
-        for letter, one, words in zip(
-            "abcd",
-            axes.flat,
-            (f"amplitudes: {first}", "part of the early topic", "depth of the take-over", "tokens against density"),
-            strict=True,
-        ):
-            panel(one, letter, words)
-        return fig
+    first = rf"amplitudes: share {parameters.shares[0]:g}, $\varepsilon = {parameters.leanings[0]:g}$"
+    titles = first, "part of the early topic", "depth of the take-over", "tokens against density"
+    with panels(2, 2, 5.2, *titles) as page:
+        _draw_amplitudes(page[0], parameters, data)
+        _draw_shares(page[1], parameters, data)
+        _draw_depths(page[2], parameters, data)
+        _draw_errors(page[3], parameters, data)
+    return page.figure
+
+
+def _look(parameters: Parameters, case: int) -> tuple[str, str, str, str]:
+    """Colour, line, mark and words of a case."""
+    share, slope = parameters.shares[case], parameters.slopes[case]
+    words = f"share {share:g}" + (f", slope {slope:g}" if slope else "")
+    return COLOURS[(0, 4, 2, 3, 1)[case % 5]], LINES[case % 4], MARKS[case % 5], words
 
 
 def _draw_amplitudes(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
@@ -66,12 +65,11 @@ def _draw_shares(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
         part = data[f"density-{case}"].isel(eps=-1)
         depth = rate(parameters) * part["time"].values
         fine = np.linspace(0.0, depth[-1], 200)
-        colour = COLOURS[(0, 4, 2, 3, 1)[case % 5]]
-        words = f"share {share:g}" + (f", slope {slope:g}" if slope else "")
-        axes.plot(fine, theory.causal.early_share(fine, share, slope), LINES[case % 4], color=colour, lw=1.0)
+        colour, line, mark, words = _look(parameters, case)
+        axes.plot(fine, theory.causal.early_share(fine, share, slope), line, color=colour, lw=1.0)
         found = (part["early_end"] / (part["early_end"] + part["late_end"])).values
-        axes.plot(depth[::2], found[::2], MARKS[case % 5], ms=3.5, mec=colour, mfc="white", mew=0.9)
-        axes.plot([], [], LINES[case % 4] + MARKS[case % 5], ms=3.5, mfc="white", color=colour, lw=1.0, label=words)
+        axes.plot(depth[::2], found[::2], mark, ms=3.5, mec=colour, mfc="white", mew=0.9)
+        axes.plot([], [], line + mark, ms=3.5, mfc="white", color=colour, lw=1.0, label=words)
     axes.axhline(0.5, color=GREY, lw=0.8, ls=":")
     axes.set(xlabel="depth $c = a_1 t$", ylabel="part of the early topic", ylim=(0, 1))
     axes.legend(loc="upper left", labelspacing=0.25)
@@ -94,10 +92,9 @@ def _draw_depths(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
 def _draw_errors(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     sizes = np.array(parameters.tokens, float)
     size = errors(parameters, data)
-    for case, (share, slope) in enumerate(zip(parameters.shares, parameters.slopes, strict=True)):
-        colour = COLOURS[(0, 4, 2, 3, 1)[case % 5]]
-        words = f"share {share:g}" + (f", slope {slope:g}" if slope else "")
-        axes.plot(sizes, size[case], LINES[case % 4] + MARKS[case % 5], ms=4, color=colour, lw=0.9, label=words)
+    for case, row in enumerate(size):
+        colour, line, mark, words = _look(parameters, case)
+        axes.plot(sizes, row, line + mark, ms=4, color=colour, lw=0.9, label=words)
     top = 1.6 * np.max(size[:, 0])
     for power, style in ((-0.5, ":"), (-0.7, "--")):
         axes.plot(sizes, top * (sizes / sizes[0]) ** power, style, color=GREY, lw=1.0, label=f"$N^{{{power:g}}}$")

@@ -1,7 +1,6 @@
 """Two topics in one causal prompt: as tokens, and as a density with places, for small and for larger leanings."""
 
 import dataclasses
-import functools
 import itertools
 
 import numpy as np
@@ -17,12 +16,12 @@ from attnflow.masks import Causal
 from attnflow.meanfield import CircleBasis, PlacedDensity, Places, evolve_placed, perturbed, placed, quiet
 
 LAST = 0.96
-"""The last token stands for the places behind this one."""
+"""The last token stands for the places after this one."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Parameters(Salted):
-    """Prompts that lean towards cos(theta) up to the place `shares` and towards sin(theta) behind it, softmax."""
+    """Prompts that lean towards cos(theta) up to the place `shares` and towards sin(theta) after it, softmax."""
 
     beta: float = 1.0
     shares: tuple[float, ...] = (0.25, 0.5, 0.1, 0.25)
@@ -44,20 +43,23 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    shares=(0.25, 0.5, 0.25), slopes=(0.0, 0.0, 2.0), leanings=(0.1, 0.1, 0.05), untils=(5.0, 3.5, 7.0),
-    tokens=(256, 4096), shifts=4, reads=7, degree=24, nodes=12,
-)  # fmt: skip
+    shares=(0.25, 0.5, 0.25),
+    slopes=(0.0, 0.0, 2.0),
+    leanings=(0.1, 0.1, 0.05),
+    untils=(5.0, 3.5, 7.0),
+    tokens=(256, 4096),
+    shifts=4,
+    reads=7,
+    degree=24,
+    nodes=12,
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Densities and tokens of every case."""
-    found, count = {}, len(parameters.shares)
-    for case in range(count):
-        study.progress(f"densities, share {parameters.shares[case]:g}", case / count)
-        found[f"density-{case}"] = study.part(f"density-{case}", functools.partial(densities, parameters, case))
-        study.progress(f"tokens, share {parameters.shares[case]:g}", (case + 0.3) / count)
-        found[f"tokens-{case}"] = study.part(f"tokens-{case}", functools.partial(prompts, parameters, case))
-    return found
+    kinds = (("density", densities), ("tokens", prompts))
+    cases = itertools.product(range(len(parameters.shares)), kinds)
+    return study.parts({f"{name}-{case}": (make, parameters, case) for case, (name, make) in cases})
 
 
 def attention(beta: float, slope: float) -> Attention:
@@ -66,10 +68,10 @@ def attention(beta: float, slope: float) -> Attention:
 
 
 def switch(parameters: Parameters, share: float, leaning: float) -> PlacedDensity:
-    """1 + eps cos(theta) up to the place `share`, 1 + eps sin(theta) behind it."""
+    """1 + eps cos(theta) up to the place `share`, 1 + eps sin(theta) after it."""
     basis = CircleBasis(parameters.degree)
     early, late = (perturbed(basis, 1, leaning, order) for order in (0, -1))
-    # behind the switch the solution is smooth in log(place): one more break, in its middle
+    # after the switch the solution is smooth in log(place): one more break, in its middle
     return placed(Places((0.0, share, np.sqrt(share), 1.0), parameters.nodes), [early, late, late])
 
 
@@ -77,22 +79,21 @@ def densities(parameters: Parameters, case: int) -> xr.Dataset:
     """(eps, time): amplitudes of both topics at the last places and at the place 1, and the time of the take-over."""
     share, slope, until = (row[case] for row in (parameters.shares, parameters.slopes, parameters.untils))
     field = attention(parameters.beta, slope)
+    leanings = [parameters.leanings[case], parameters.small, parameters.small / 2]
     rows: dict[str, list[np.ndarray]] = {"early": [], "late": [], "early_end": [], "late_end": []}
     takeovers, tails = [], []
-    for leaning in (parameters.leanings[case], parameters.small, parameters.small / 2):
+    for leaning in leanings:
         flow = evolve_placed(field, switch(parameters, share, leaning), until, save=parameters.frames)
+        places = flow.densities[0].places
         for name, order in (("early", 0), ("late", -1)):
-            frames = flow.densities
-            profiles = np.stack([one.profile(1, order) for one in frames])
-            rows[name].append(2 / leaning * profiles @ frames[0].places.average(LAST, 1.0))
-            rows[f"{name}_end"].append(2 / leaning * profiles @ frames[0].places.interpolation(1.0))
+            profiles = 2 / leaning * np.stack([one.profile(1, order) for one in flow.densities])
+            rows[name].append(profiles @ places.average(LAST, 1.0))
+            rows[f"{name}_end"].append(profiles @ places.interpolation(1.0))
         takeovers.append(crossing(flow.times, rows["early_end"][-1], rows["late_end"][-1]))
         tails.append(float(flow.dataset["place_tail"].max()))
+    found = xr.Dataset({"takeover": ("eps", takeovers), "place_tail": ("eps", tails)}, {"eps": leanings})
     columns = {name: (("eps", "time"), np.array(values)) for name, values in rows.items()}
-    return xr.Dataset(
-        columns | {"takeover": ("eps", takeovers), "place_tail": ("eps", tails)},
-        {"eps": [parameters.leanings[case], parameters.small, parameters.small / 2], "time": flow.times},
-    )
+    return found.assign(columns).assign_coords(time=flow.times)
 
 
 def crossing(times: np.ndarray, early: np.ndarray, late: np.ndarray) -> float:
@@ -105,11 +106,9 @@ def crossing(times: np.ndarray, early: np.ndarray, late: np.ndarray) -> float:
 
 def prompts(parameters: Parameters, case: int) -> xr.Dataset:
     """(size, shift, time): amplitudes of both topics over the last places, of quiet tokens."""
-    share, slope, leaning, until = (
-        row[case] for row in (parameters.shares, parameters.slopes, parameters.leanings, parameters.untils)
-    )
+    share, slope, leaning = (row[case] for row in (parameters.shares, parameters.slopes, parameters.leanings))
     start, field = switch(parameters, share, leaning), attention(parameters.beta, slope)
-    times = np.linspace(0.0, until, parameters.reads + 1)
+    times = np.linspace(0.0, parameters.untils[case], parameters.reads + 1)
     found = np.empty((2, len(parameters.tokens), parameters.shifts, len(times)))
     for i, n in enumerate(parameters.tokens):
         for k, shift in enumerate(parameters.rng(case, i).random(parameters.shifts)):

@@ -6,13 +6,14 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.plots.style import COLOURS, INK, PAGE, panel, styled
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, INK
 from attnflow_gallery.two_clusters.compare import compare
 from attnflow_gallery.two_clusters.simulate import MODELS, Parameters
 
 LINES = {"SA": "-", "USA0": "--"}
 FILLS = {"SA": None, "USA0": "white"}
-MARKS = ("o", "s", "^", "D", "v")
+SHAPES = "os^Dv"
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
@@ -24,17 +25,12 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     leading term with its first correction; the two largest beta were followed on the coordinate log t.
     """
     pairs = compare(parameters, data["pairs"])
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.0))
-        axes = fig.subplots(2, 2)
-        _draw_times(axes[0, 0], parameters, pairs)
-        _draw_places(axes[0, 1], parameters, pairs)
-        _draw_errors(axes[1, 0], pairs)
-        _draw_expansion(axes[1, 1], parameters, pairs, data["large"])
-        titles = ("merge time", "meeting point", "errors and tolerances", "large-beta approximation")
-        for letter, one, words in zip("abcd", axes.flat, titles, strict=True):
-            panel(one, letter, words)
-        return fig
+    with panels(2, 2, 5.0, "merge time", "meeting point", "errors and tolerances", "large-beta approximation") as page:
+        _draw_times(page[0], parameters, pairs)
+        _draw_places(page[1], parameters, pairs)
+        _draw_errors(page[2], pairs)
+        _draw_expansion(page[3], parameters, pairs, data["large"])
+    return page.figure
 
 
 def _some(pairs: xr.Dataset, **labels: Any) -> xr.Dataset:
@@ -50,7 +46,7 @@ def _draw_times(axes: Any, parameters: Parameters, pairs: xr.Dataset) -> None:
     betas = sorted(parameters.betas)
     betas = [betas[k] for k in np.unique(np.linspace(0, len(betas) - 1, 5).astype(int))]
     widest = min(max(parameters.angles) + 0.15, 3.0)
-    for beta, colour, shape in zip(betas, COLOURS, MARKS, strict=False):
+    for beta, colour, shape in zip(betas, COLOURS, SHAPES, strict=False):
         last = float(np.arccos(max(1 - parameters.reach / beta, np.cos(widest))))
         angles = np.linspace(3 * parameters.until, last, 200)
         for model, line in LINES.items():
@@ -59,10 +55,9 @@ def _draw_times(axes: Any, parameters: Parameters, pairs: xr.Dataset) -> None:
             found = _some(pairs, beta=beta, mass=mass, model=model)
             axes.plot(found["angle"], found["time"], shape, ms=4, mec=colour, mfc=FILLS[model] or colour, mew=0.9)
         steep = last < 0.999 * widest
-        axes.annotate(
-            rf"$\beta = {beta:g}$", (last, times[-1]), xytext=(0, 3) if steep else (3, 0), color=colour, fontsize=7,
-            textcoords="offset points", ha="center" if steep else "left", va="bottom" if steep else "center",
-        )  # fmt: skip
+        side = {"xytext": (0, 3), "ha": "center", "va": "bottom"} if steep else {"xytext": (3, 0), "va": "center"}
+        style = {"textcoords": "offset points", "color": colour, "fontsize": 7}
+        axes.annotate(rf"$\beta = {beta:g}$", (last, times[-1]), **style, **side)
     axes.set(yscale="log", ylim=(0.5, None), xlim=(0, widest + 0.4), xlabel=r"initial angle $\theta_0$")
     axes.set(ylabel=rf"merge time $T$   ($m_1 = {mass:g}$)")
     axes.plot([], [], "-o", color=INK, ms=4, lw=1.0, label="SA")
@@ -74,7 +69,7 @@ def _draw_places(axes: Any, parameters: Parameters, pairs: xr.Dataset) -> None:
     """Share of the angle that cluster 1 travels, against beta."""
     angle = min(parameters.angles, key=lambda a: (-len(_some(pairs, angle=a)["beta"]), -a))
     betas = np.geomspace(min(parameters.betas) / 2, 10 * max(parameters.betas), 120)
-    for mass, colour, shape in zip(sorted(parameters.masses), COLOURS, MARKS, strict=False):
+    for mass, colour, shape in zip(sorted(parameters.masses), COLOURS, SHAPES, strict=False):
         masses = (mass, 1 - mass)
         share = theory.merging.meeting_point(angle, betas, masses) / angle
         axes.plot(betas, share, color=colour, lw=1.0, marker=shape, markevery=[], ms=4, label=f"$m_1 = {mass:g}$")
@@ -108,7 +103,8 @@ def _draw_expansion(axes: Any, parameters: Parameters, pairs: xr.Dataset, large:
     mass = max(parameters.masses)
     angle = min(parameters.angles, key=lambda a: abs(a - 1))
     betas = np.geomspace(2.0, 2 * max(parameters.large_betas), 160)
-    words = {1: "leading term", 2: r"with $1 + 2\cos\theta_0/(\beta\sin^2\theta_0)$"}
+    words = "leading term", r"with $1 + 2\cos\theta_0/(\beta\sin^2\theta_0)$"
+    kinds = list(zip((1, 2), (COLOURS[0], COLOURS[4]), "os", words, strict=True))
     for model, line in LINES.items():
         near = _some(pairs, angle=angle, mass=mass, model=model)
         near = near.isel(pair=near["beta"].values >= betas[0])
@@ -116,15 +112,15 @@ def _draw_expansion(axes: Any, parameters: Parameters, pairs: xr.Dataset, large:
         at = np.concatenate([near["beta"].values, far["beta"].values])
         found = np.concatenate([np.log(near["time"].values), far["log_time"].values])
         exact = theory.merging.log_merge_time(angle, betas, (mass, 1 - mass), parameters.until, model)
-        for terms, colour, shape in ((1, COLOURS[0], "o"), (2, COLOURS[4], "s")):
+        for terms, colour, shape, _ in kinds:
             for x, y in ((betas, exact), (at, found)):
                 error = np.abs(
                     np.expm1(theory.merging.log_merge_time_expansion(angle, x, (mass, 1 - mass), model, terms) - y)
                 )
                 style = {"ls": line} if x is betas else {"ls": "", "marker": shape, "mfc": FILLS[model] or colour}
                 axes.plot(x, error, color=colour, lw=1.0, ms=4, mew=0.9, **style)
-    for terms, colour, shape in ((1, COLOURS[0], "o"), (2, COLOURS[4], "s")):
-        axes.plot([], [], color=colour, marker=shape, ms=4, label=words[terms])
+    for _, colour, shape, label in kinds:
+        axes.plot([], [], color=colour, marker=shape, ms=4, label=label)
     axes.set(xscale="log", yscale="log", xlabel=r"inverse temperature $\beta$")
     axes.set(ylabel=rf"$|T_{{approx}}/T - 1|$   ($\theta_0 = {angle:g}$)")
     axes.legend(loc="upper right")

@@ -1,7 +1,6 @@
 """Two clusters followed in plain time to where they meet, and on the coordinate log t at large beta."""
 
 import dataclasses
-import functools
 import itertools
 import math
 from typing import Any
@@ -11,11 +10,11 @@ import xarray as xr
 
 from attnflow.errors import FlowFailed
 from attnflow.experiments import Salted, Study
-from attnflow.fields import Attention, Softmax, Unnormalised
+from attnflow.fields import Attention
 from attnflow.flows import Adaptive, Evenly, LogSpaced, LongTime, Trajectory, When, solve, solve_long
 from attnflow.tokens import Tokens
 
-MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
+MODELS = "SA", "USA0"
 HORIZON = 1e7
 """Where the search for a crossing gives up."""
 AFTER = 30.0
@@ -47,27 +46,22 @@ QUICK = Parameters(betas=(1.0, 5.0), angles=(1.0, 1.5), masses=(0.5, 0.7), dims=
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Merge time and meeting point of every pair, with what their errors depend on; log times at large beta."""
-    pairs = [
-        (beta, angle, mass)
-        for beta, angle, mass in itertools.product(parameters.betas, parameters.angles, parameters.masses)
-        if beta * (1 - np.cos(angle)) <= parameters.reach
-    ]
-    parts = list(itertools.product(MODELS, parameters.dims))
+    kinds = itertools.product(MODELS, parameters.dims)
+    makers = {f"{model}-S{dim - 1}": (_pairs, parameters, study, model, dim) for model, dim in kinds}
+    *pairs, large = study.parts({**makers, "large": (_large, parameters)}).values()
+    return {"pairs": xr.concat(pairs, dim="pair"), "large": large}
 
-    def make(index: int, model: str, dim: int) -> xr.Dataset:
-        rng = parameters.rng(0, dim)
-        rows = []
-        for k, (beta, angle, mass) in enumerate(pairs):
-            study.progress(
-                f"{model} on S^{dim - 1}: pair {k + 1} of {len(pairs)}", (index + k / len(pairs)) / (len(parts) + 1)
-            )
-            labels = {"model": model, "dim": dim, "beta": beta, "angle": angle, "mass": mass}
-            rows.append(labels | follow(model, beta, place(angle, mass, dim, rng), parameters))
-        return _table(rows)
 
-    made = [study.part(f"{m}-S{d - 1}", functools.partial(make, k, m, d)) for k, (m, d) in enumerate(parts)]
-    study.progress("large beta", len(parts) / (len(parts) + 1))
-    return {"pairs": xr.concat(made, dim="pair"), "large": study.part("large", functools.partial(_large, parameters))}
+def _pairs(parameters: Parameters, study: Study, model: str, dim: int) -> xr.Dataset:
+    """Pairs of all inverse temperatures, angles and masses that plain time can follow."""
+    rng, rows = parameters.rng(0, dim), []
+    every = itertools.product(parameters.betas, parameters.angles, parameters.masses)
+    pairs = [pair for pair in every if pair[0] * (1 - np.cos(pair[1])) <= parameters.reach]
+    for k, (beta, angle, mass) in enumerate(pairs):
+        study.progress(f"{model} on S^{dim - 1}: pair {k + 1} of {len(pairs)}", k / len(pairs))
+        labels = {"model": model, "dim": dim, "beta": beta, "angle": angle, "mass": mass}
+        rows.append(labels | follow(model, beta, place(angle, mass, dim, rng), parameters))
+    return _table(rows)
 
 
 def _table(rows: list[dict[str, Any]]) -> xr.Dataset:
@@ -82,7 +76,7 @@ def place(angle: float, mass: float, dim: int, rng: np.random.Generator) -> Toke
 
 def follow(model: str, beta: float, tokens: Tokens, parameters: Parameters) -> dict[str, float]:
     """One pair: search for the crossing, flow there in one go, and on until the clusters have met."""
-    field = Attention(beta, normaliser=MODELS[model])
+    field = Attention(beta, normaliser=model)
     method = Adaptive(parameters.rtol, parameters.atol)
     close, rate = _search(field, tokens, method, parameters.until)
     there = solve(field, tokens, close, save=Evenly(15), method=method)
@@ -109,7 +103,7 @@ def _large(parameters: Parameters) -> xr.Dataset:
     rng, mass, rows = parameters.rng(1), max(parameters.masses), []
     method = LongTime(parameters.large_tol, angle=2 * math.sin(parameters.until / 2))
     for model, angle, beta in itertools.product(MODELS, parameters.angles, parameters.large_betas):
-        field = Attention(beta, normaliser=MODELS[model])
+        field = Attention(beta, normaliser=model)
         merges = solve_long(field, place(angle, mass, 3, rng), math.inf, method=method).merges
         off = float(merges["error"][0] - merges["bound"][0]) + parameters.large_tol
         labels = {"model": model, "angle": angle, "mass": mass, "beta": beta}

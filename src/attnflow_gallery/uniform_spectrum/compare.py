@@ -8,9 +8,9 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, published
+from attnflow.experiments.kit import EPS, Rows
 from attnflow_gallery.uniform_spectrum.simulate import MODELS, NEAR, Parameters, thresholds
 
-EPS = float(np.finfo(np.float64).eps)
 SPECTRUM = published("bruno2024emergence")
 SPACES = (("circle", 2), ("sphere", 3), ("steps", 2))
 
@@ -24,9 +24,8 @@ def linear(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[str
             n, sees = 2 * parameters.latitudes**2, 2 * parameters.latitudes - 1
         for model, beta in itertools.product(MODELS, data[kind]["beta"].values if kind in data else ()):
             found = data[kind].sel(model=model, beta=beta)
-            k, unit = found["degree"].values, 1.0
-            if model == "USA0":
-                unit = 1 / float(theory.uniform.degree_weights(beta, d, 1)[0])
+            k = found["degree"].values
+            unit = 1.0 if model == "SA" else 1 / float(theory.uniform.degree_weights(beta, d, 1)[0])
             # weights are off by beta eps, sums of n by (4 + sqrt(n)) eps; a derivative has a factor beta
             tolerance = EPS * (4 + np.sqrt(n) + beta) * (1 + beta) * found["peak"].values + _beyond(beta, d, sees - k)
             columns = {"k": k, "measured": found["rate"].values * unit, "rest": found["rest"].values * unit}
@@ -69,38 +68,45 @@ def _beyond(beta: float, d: int, degrees: np.ndarray) -> np.ndarray:
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """The linearised field, the degree that grows fastest, and modes that grow by decades."""
-    still, grown = linear(parameters, data), growing(parameters, data)
-    decades = [row["measured"] * parameters.until / np.log(10) for row in grown]
+    still, grown = Rows(), Rows()
+    for row in linear(parameters, data):
+        where = _where(row)
+        still.add(0.0, row["measured"] - row["predicted"], row["tolerance"], f"⟨v, DF v⟩ − λ_k, {where}")
+        still.add(0.0, row["rest"], row["tolerance"], f"rest of DF v, {where}")
+    rows = growing(parameters, data)
+    for row in rows:
+        grown.add(row["predicted"], row["measured"], row["tolerance"], _where(row))
+    decades = max(row["measured"] for row in rows) * parameters.until / np.log(10)
     return [
-        Claim.equal(
-            "Tokens on the circle and S²: DF v = λ_k v for gradients v of harmonics of degree k", 0.0,
-            [[row["measured"] - row["predicted"], row["rest"]] for row in still],
-            [[row["tolerance"]] for row in still],
+        still.equal(
+            "Tokens on the circle and S²: DF v = λ_k v for gradients v of harmonics of degree k",
             "round-off, and degrees of the kernel beyond the exactness of the quadrature that the tokens form",
-            origin=SPECTRUM, labels=lambda at: f"{('⟨v, DF v⟩ − λ_k', 'rest of DF v')[at[1]]}, {_where(still[at[0]])}",
+            origin=SPECTRUM,
         ),
         _fastest(parameters, data["steps"]),
-        Claim.equal(
+        grown.equal(
             "Tokens on S^(d−1), several d: a seeded mode of degree k grows at the rate λ_k",
-            [row["predicted"] for row in grown], [row["measured"] for row in grown],
-            [row["tolerance"] for row in grown],
             "2λ⁵h⁴/120 of RK4, round-off over the seed, mean fourth power of the density reached, quadrature",
-            origin=SPECTRUM, labels=[_where(row) for row in grown], detail=f"by up to {max(decades):.1f} decades",
+            origin=SPECTRUM,
+            detail=f"by up to {decades:.1f} decades",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _fastest(parameters: Parameters, steps: xr.Dataset) -> Claim:
     """Just below and just above every threshold."""
-    found = steps["degree"].values[steps["rate"].values.argmax(axis=-1)]  # model, beta
+    rows = Rows()
     expected = [k + side for k in parameters.thresholds for side in (0, 1)]
     names = [f"{sign} β = {b:.6g}" for b in thresholds(parameters) for sign in ("below", "above")]
-    return Claim.equal(
-        f"Circle, {100 * NEAR:g} % below and above the β of λ_k = λ_(k+1): the fastest degree is k, then k + 1",
-        np.broadcast_to(expected, found.shape), found, 0.0,
+    for model in MODELS:
+        found = steps["degree"].values[steps["rate"].sel(model=model).values.argmax(axis=-1)]
+        rows.add(expected, found, 0.0, [f"{model}, {name}" for name in names])
+    near = f"{100 * NEAR:g} % below and above the β of λ_k = λ_(k+1)"
+    return rows.equal(
+        f"Circle, {near}: the fastest degree is k, then k + 1",
         "whole numbers; at this distance the rates of k and k + 1 differ by 1e8 times round-off",
-        origin=SPECTRUM, labels=lambda at: f"{tuple(MODELS)[at[0]]}, {names[at[1]]}",
-    )  # fmt: skip
+        origin=SPECTRUM,
+    )
 
 
 def _where(row: dict[str, Any]) -> str:

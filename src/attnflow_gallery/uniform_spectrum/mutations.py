@@ -17,9 +17,9 @@ def equal_masses(rule: tuple[np.ndarray, np.ndarray]) -> Any:
 MUTATIONS = (
     Mutation("beta 0.0001 % larger", simulate, "Attention", scaled("beta", 1 + 1e-6)),
     Mutation("beta 0.02 % larger", simulate, "Attention", scaled("beta", 1.0002)),
-    Mutation("SA runs as USA0", simulate, "Attention", with_arguments(normaliser=simulate.Unnormalised())),
-    Mutation("USA0 runs as SA", simulate, "Attention", with_arguments(normaliser=simulate.Softmax())),
-    Mutation("time 0.0001 % longer", simulate, "advance", scaled("t1", 1 + 1e-6)),
+    Mutation("SA runs as USA0", simulate, "Attention", with_arguments(normaliser="USA0")),
+    Mutation("USA0 runs as SA", simulate, "Attention", with_arguments(normaliser="SA")),
+    Mutation("time 0.0001 % longer", simulate, "solve", scaled("until", 1 + 1e-6)),
     Mutation("steps of RK4 twice as long", simulate, "Fixed", scaled("step", 2.0)),
     Mutation("harmonics of the next dimension", simulate, "harmonic", lambda f: lambda k, d, c: f(k, d + 1, c)),
     Mutation("equal masses on Gauss nodes", simulate, "_gauss", result(equal_masses)),

@@ -1,7 +1,6 @@
 """Tokens that stand for the uniform measure: the linearised field, and seeded modes along flows."""
 
 import dataclasses
-import functools
 import itertools
 from typing import Any
 
@@ -12,13 +11,13 @@ from scipy.special import eval_jacobi, roots_jacobi
 
 from attnflow import theory
 from attnflow.experiments import Salted, Study
-from attnflow.fields import AbstractField, AbstractQuery, AtPoints, Attention, Laws, Part, Softmax, Unnormalised
-from attnflow.flows import Fixed, advance
+from attnflow.fields import AbstractField, AbstractQuery, AtPoints, Attention, Laws, Part
+from attnflow.flows import Fixed, solve
 from attnflow.spaces import AbstractSpace
 from attnflow.stability import jacobian_operator
 from attnflow.tokens import Measure, Tokens, stack
 
-MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
+MODELS = "SA", "USA0"
 NEAR = 1e-4
 """How far below and above a switching threshold the fastest degree is looked for, in relation to it."""
 
@@ -55,9 +54,19 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    circle_betas=(), ring=64, thresholds=(1, 2, 3), sphere_betas=(5.0,), latitudes=16, growth_betas=(5.0,),
-    dims=(2, 3, 8), degrees=(1, 2, 3, 4), meridian=16, sides=12, until=8.0, saturation=0.0,
-)  # fmt: skip
+    circle_betas=(),
+    ring=64,
+    thresholds=(1, 2, 3),
+    sphere_betas=(5.0,),
+    latitudes=16,
+    growth_betas=(5.0,),
+    dims=(2, 3, 8),
+    degrees=(1, 2, 3, 4),
+    meridian=16,
+    sides=12,
+    until=8.0,
+    saturation=0.0,
+)
 
 
 class Zonal(AbstractField):
@@ -65,7 +74,7 @@ class Zonal(AbstractField):
 
     Tokens (c, r, 0) of the meridian stand for their orbits; seen from the meridian an orbit is the distribution of
     (c, r s, +-r sqrt(1 - s^2)), s = <y, u> with y uniform on S^(d-2), here a Gauss quadrature with masses `shares`. The
-    halves + and - pull equally, but for the third component of the drive, which cancels: one half is left out with it.
+    halves + and - pull equally, except for the third component of the drive, which cancels: one half is left out.
     """
 
     attention: Attention
@@ -93,32 +102,19 @@ class Zonal(AbstractField):
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Rates of the linearised field, and amplitudes of modes along flows."""
-    flows = list(itertools.product(MODELS, parameters.growth_betas, parameters.dims))
-
-    def grow(index: int, model: str, beta: float, d: int) -> xr.Dataset:
-        study.progress(f"{model}, beta {beta:g}, S^{d - 1}", 0.1 + 0.7 * index / len(flows))
-        return grown(model, beta, d, parameters.until, parameters)
-
-    def saturate() -> xr.Dataset:
-        study.progress("SA on the circle, to the end of the growth", 0.8)
-        return grown("SA", typical(parameters), 2, parameters.saturation, parameters)
-
-    data = {}
-    for k, (space, betas) in enumerate((("circle", parameters.circle_betas), ("sphere", parameters.sphere_betas))):
-        if betas:
-            study.progress(f"the linearised field, {space}", 0.05 * k)
-            data[space] = study.part(space, functools.partial(linear_rates, space, betas, parameters))
-    study.progress("the linearised field, circle, near thresholds", 0.08)
     near = tuple(float((1 + side) * beta) for beta in thresholds(parameters) for side in (-NEAR, NEAR))
-    data["steps"] = study.part("steps", functools.partial(linear_rates, "circle", near, parameters))
-    made = [
-        study.part(f"{model}-beta{beta:g}-S{d - 1}", functools.partial(grow, k, model, beta, d))
-        for k, (model, beta, d) in enumerate(flows)
-    ]
-    data["growth"] = xr.concat(made, dim="flow")
+    spaces = {"circle": parameters.circle_betas, "sphere": parameters.sphere_betas}
+    linear = {space: (linear_rates, space, betas, parameters) for space, betas in spaces.items() if betas}
+    flows: dict[str, Any] = {
+        f"{model}-beta{beta:g}-S{d - 1}": (grown, model, beta, d, parameters.until, parameters)
+        for model, beta, d in itertools.product(MODELS, parameters.growth_betas, parameters.dims)
+    }
+    makers = linear | {"steps": (linear_rates, "circle", near, parameters)} | flows
     if parameters.saturation > 0:
-        data["saturation"] = study.part("saturation", saturate)
-    return data
+        makers["saturation"] = (grown, "SA", typical(parameters), 2, parameters.saturation, parameters)
+    found = study.parts(makers)
+    growth = xr.concat([found.pop(name) for name in flows], dim="flow")
+    return found | {"growth": growth}
 
 
 def thresholds(parameters: Parameters) -> np.ndarray:
@@ -136,8 +132,8 @@ def linear_rates(space: str, betas: tuple[float, ...], parameters: Parameters) -
     tokens = even_circle(parameters.ring) if space == "circle" else even_sphere(parameters.latitudes)
     top = int(2 * np.sqrt(2 * max(betas))) + 2  # well past sqrt(2 beta), where the rates peak
     rows = []
-    for normaliser, beta in itertools.product(MODELS.values(), betas):
-        apply = jacobian_operator(Attention(beta, normaliser=normaliser), tokens)
+    for model, beta in itertools.product(MODELS, betas):
+        apply = jacobian_operator(Attention(beta, normaliser=model), tokens)
         rows.append([_on_harmonic(apply, tokens, k, parameters.rng(k)) for k in range(1, top + 1)])
     table = np.reshape(rows, (len(MODELS), len(betas), top, 3))
     return xr.Dataset(
@@ -188,7 +184,7 @@ def _on_harmonic(apply: Any, tokens: Tokens, k: int, rng: np.random.Generator) -
 def grown(model: str, beta: float, d: int, until: float, parameters: Parameters) -> xr.Dataset:
     """Amplitudes of seeded modes along a flow: the mean of the harmonic over the tokens, the odd part in the seed."""
     c, masses = _gauss(parameters.meridian, (d - 3) / 2)
-    field = Zonal(Attention(beta, normaliser=MODELS[model]), *_orbit(parameters.sides, d))
+    field = Zonal(Attention(beta, normaliser=model), *_orbit(parameters.sides, d))
     # unnormalised weights are small far from the diagonal: the clock is stretched by their mean
     unit = 1.0 if model == "SA" else 1 / float(np.sum(masses * np.exp(beta * (c - 1))))
     angles, starts = np.arccos(c), []
@@ -197,31 +193,18 @@ def grown(model: str, beta: float, d: int, until: float, parameters: Parameters)
         moved = angles + sign * parameters.size / (k * (k + d - 2)) * slope
         starts.append(Tokens(np.stack([np.cos(moved), np.sin(moved), np.zeros_like(moved)], axis=1), masses))
     tokens = stack("start", range(len(starts)), starts)
-    times = np.arange(0, until + 0.5)
-    frames = [np.asarray(tokens.positions)]
-    for _ in times[1:]:
-        tokens = advance(field, tokens, 0.0, unit, Fixed(parameters.step * unit))
-        frames.append(np.asarray(tokens.positions))
-    heights = np.stack(frames, axis=1)[..., 0]  # start, time, token
-    amplitudes = [
-        (
-            np.sum(masses * harmonic(k, d, heights[2 * i])[0], -1)
-            - np.sum(masses * harmonic(k, d, heights[2 * i + 1])[0], -1)
-        )
-        / 2
-        for i, k in enumerate(parameters.degrees)
+    times, method = np.arange(0, until + 0.5), Fixed(parameters.step * unit)
+    flow = solve(field, tokens, times[-1] * unit, save=len(times) - 1, method=method, keep=("positions",))
+    heights = flow.positions.transpose("start", "time", "token", ...).values[..., 0]
+    means = [
+        [np.sum(masses * harmonic(k, d, rows)[0], axis=-1) for rows in pair]
+        for k, pair in zip(parameters.degrees, np.split(heights, len(parameters.degrees)), strict=True)
     ]
-    return xr.Dataset(
-        {
-            "amplitude": (("degree", "time"), np.array(amplitudes)),
-            "fourth": ("degree", np.array([np.sum(masses * harmonic(k, d, c)[0] ** 4) for k in parameters.degrees])),
-            "unit": unit,
-            "model": model,
-            "beta": beta,
-            "dimension": d,
-        },
-        {"degree": list(parameters.degrees), "time": times},
-    )
+    plus, minus = np.moveaxis(np.array(means), 1, 0)
+    found: dict[str, Any] = {"amplitude": (("degree", "time"), (plus - minus) / 2)}
+    fourth = [np.sum(masses * harmonic(k, d, c)[0] ** 4) for k in parameters.degrees]
+    found |= {"fourth": ("degree", np.array(fourth)), "unit": unit, "model": model, "beta": beta, "dimension": d}
+    return xr.Dataset(found, {"degree": list(parameters.degrees), "time": times})
 
 
 def _orbit(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,9 +7,9 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import EPS, Rows
 from attnflow_gallery.uniform_unstable.simulate import Parameters
 
-EPS = float(np.finfo(np.float64).eps)
 RATES = published("bruno2024emergence")
 SECOND = consequence("One start alone: second order")
 THIRD = consequence("The bend on the circle: third order")
@@ -21,13 +21,8 @@ def lines(data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
     """One row per pair of starts: times, odd amplitude, deviations of log a (odd and even in the start), tolerances."""
     rows = []
     for part in data.values():
-        model, beta, d, space = (
-            part.attrs["model"],
-            float(part.attrs["beta"]),
-            int(part.attrs["d"]),
-            part.attrs["space"],
-        )
-        for k in map(int, part["degree"].values if space != "bend" else ()):
+        model, beta, d, space = (part.attrs[key] for key in ("model", "beta", "d", "space"))
+        for k in part["degree"].values.tolist() if space != "bend" else ():
             plus, minus = part["amplitude"].sel(degree=k).values
             odd, t = (plus - minus) / 2, part["frame"].values * float(part["interval"].sel(degree=k))
             rate = float(theory.uniform.growth_rates(beta, d, k, model))
@@ -48,8 +43,8 @@ def bends(data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
     """One row per mode that is followed to its end: a, log a - log a(0) - lambda t, and what theory says."""
     rows = []
     for part in data.values():
-        model, beta = part.attrs["model"], float(part.attrs["beta"])
-        for k in map(int, part["degree"].values if part.attrs["space"] == "bend" else ()):
+        model, beta = part.attrs["model"], part.attrs["beta"]
+        for k in part["degree"].values.tolist() if part.attrs["space"] == "bend" else ():
             found = part["amplitude"].sel(degree=k).values
             t = part["frame"].values * float(part["interval"].sel(degree=k))
             rate = float(theory.uniform.growth_rates(beta, 2, k, model))
@@ -70,35 +65,27 @@ def _steps(rate: float, t: np.ndarray) -> np.ndarray:
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """Exponential growth of every harmonic, then what second and third order add."""
-    rows = lines(data)
-    made = [
-        Claim.equal(
-            "A harmonic of degree k grows like e^(λ_k t): log a(t) − log a(0) − λ_k t", 0.0,
-            [row["gap"] for row in rows], [row["tolerance"] for row in rows],
-            "(λh)⁵/3600 of λt for steps of length h; a², which a pair of starts leaves; round-off",
-            origin=RATES, labels=lambda at: f"{_where(rows[at[0]])}, a = {rows[at[0]]['odd'][at[1]]:.1e}",
-        )
-    ]  # fmt: skip
-    own = [row for row in rows if row["space"] == "zonal" and row["k"] % 2 == 0]
-    made.append(
-        Claim.equal(
-            "Zonal, even degree, starts ±a: (log a₊ − log a₋)/2 − c(a − a(0)), second order", 0.0,
-            [row["even"] - row["bend"] for row in own], [row["even_tolerance"] for row in own],
-            "a³ of the terms of fourth order; (λh)⁵/3600 of λt for steps of length h; round-off",
-            origin=SECOND, labels=lambda at: f"{_where(own[at[0]])}, a = {own[at[0]]['odd'][at[1]]:.1e}",
-        )
-    )  # fmt: skip
-    ends = [(row, int(np.argmax(row["a"] > SMALL)) or len(row["a"])) for row in bends(data)]
-    names = [f"{_where(row)}, a = {a:.1e}" for row, end in ends for a in row["a"][:end]]
-    bend, gap, tolerance = (np.concatenate([row[n][:end] for row, end in ends]) for n in ("bend", "gap", "tolerance"))
-    made.append(
-        Claim.equal(
-            f"Circle, up to a = {SMALL:g}: log a(t) − log a(0) − λ_k t is the bend of third order",
-            bend, gap, tolerance,
-            "a⁴ of the terms of fifth order; (λh)⁵/3600 of λt for steps of length h", origin=THIRD, labels=names,
-        )
-    )  # fmt: skip
-    return made
+    growth, second, third = Rows(), Rows(), Rows()
+    for row in lines(data):
+        names = [f"{_where(row)}, a = {a:.1e}" for a in row["odd"]]
+        growth.add(0.0, row["gap"], row["tolerance"], names)
+        if row["space"] == "zonal" and row["k"] % 2 == 0:
+            second.add(0.0, row["even"] - row["bend"], row["even_tolerance"], names)
+    for row in bends(data):
+        end = int(np.argmax(row["a"] > SMALL)) or len(row["a"])
+        names = [f"{_where(row)}, a = {a:.1e}" for a in row["a"][:end]]
+        third.add(row["bend"][:end], row["gap"][:end], row["tolerance"][:end], names)
+    steps = "(λh)⁵/3600 of λt for steps of length h"
+    words = (
+        "A harmonic of degree k grows like e^(λ_k t): log a(t) − log a(0) − λ_k t",
+        "Zonal, even degree, starts ±a: (log a₊ − log a₋)/2 − c(a − a(0)), second order",
+        f"Circle, up to a = {SMALL:g}: log a(t) − log a(0) − λ_k t is the bend of third order",
+    )
+    return [
+        growth.equal(words[0], f"{steps}; a², which a pair of starts leaves; round-off", origin=RATES),
+        second.equal(words[1], f"a³ of the terms of fourth order; {steps}; round-off", origin=SECOND),
+        third.equal(words[2], f"a⁴ of the terms of fifth order; {steps}", origin=THIRD),
+    ]
 
 
 def _where(row: dict[str, Any]) -> str:

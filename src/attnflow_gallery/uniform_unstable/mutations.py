@@ -22,7 +22,7 @@ MUTATIONS = (
     Mutation("beta 0.01 % larger", simulate, "Attention", scaled("beta", 1.0001)),
     Mutation("time 0.000001 % longer", simulate, "evolve", scaled("until", 1 + 1e-8)),
     Mutation("diffusion of 1e-8", simulate, "evolve", with_arguments(kappa=1e-8)),
-    Mutation("SA runs as USA0", simulate, "Attention", with_arguments(normaliser=simulate.Unnormalised())),
-    Mutation("USA0 runs as SA", simulate, "Attention", with_arguments(normaliser=simulate.Softmax())),
+    Mutation("SA runs as USA0", simulate, "Attention", with_arguments(normaliser="USA0")),
+    Mutation("USA0 runs as SA", simulate, "Attention", with_arguments(normaliser="SA")),
     Mutation("start holds 1 % of degree 2k", simulate, "perturbed", impure),
 )

@@ -1,26 +1,18 @@
 """The continuity equation in harmonics, from one harmonic of small amplitude."""
 
 import dataclasses
-import functools
 import itertools
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Study
-from attnflow.fields import Attention, Softmax, Unnormalised
-from attnflow.meanfield import (
-    AbstractBasis,
-    CircleBasis,
-    SphereBasis,
-    ZonalBasis,
-    evolve,
-    needed_degree,
-    perturbed,
-)
+from attnflow.fields import Attention
+from attnflow.meanfield import AbstractBasis, CircleBasis, SphereBasis, ZonalBasis, evolve, needed_degree, perturbed
 
-MODELS = {"SA": Softmax(), "USA0": Unnormalised()}
+MODELS = "SA", "USA0"
 START, GROWN = 1e-9, 1e-4
 """Amplitudes at the start: of the pairs, and of the modes that are followed until they stop growing."""
 
@@ -45,9 +37,14 @@ class Parameters:
 
 
 QUICK = Parameters(
-    circle_betas=(5.0,), circle_degrees=(1, 4), sphere_betas=(), zonal_betas=(5.0,), zonal_degrees=(1, 2), dims=(8,),
+    circle_betas=(5.0,),
+    circle_degrees=(1, 4),
+    sphere_betas=(),
+    zonal_betas=(5.0,),
+    zonal_degrees=(1, 2),
+    dims=(8,),
     bends=(5.0,),
-)  # fmt: skip
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
@@ -55,21 +52,12 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     flows = [("circle", 2, beta, parameters.circle_degrees) for beta in parameters.circle_betas]
     flows += [("zonal", d, beta, parameters.zonal_degrees) for d in parameters.dims for beta in parameters.zonal_betas]
     flows += [("sphere", 3, beta, parameters.sphere_degrees) for beta in parameters.sphere_betas]
-    todo = list(itertools.product(MODELS, flows))
-
-    def grow(index: int, model: str, space: str, d: int, beta: float, degrees: tuple[int, ...]) -> xr.Dataset:
-        study.progress(f"{model}, beta {beta:g}, {space}, d = {d}", 0.8 * index / len(todo))
-        return grown(model, space, d, beta, degrees, parameters)
-
-    data = {}
-    for k, (model, (space, d, beta, degrees)) in enumerate(todo):
-        name = f"{model}-{space}-d{d}-beta{beta:g}"
-        data[name] = study.part(name, functools.partial(grow, k, model, space, d, beta, degrees))
+    makers: dict[str, Any] = {}
+    for model, (space, d, beta, degrees) in itertools.product(MODELS, flows):
+        makers[f"{model}-{space}-d{d}-beta{beta:g}"] = grown, model, space, d, beta, degrees, parameters
     for model, beta in itertools.product(MODELS, parameters.bends):
-        name = f"{model}-bend-beta{beta:g}"
-        study.progress(f"{model}, beta {beta:g}, to the end of the growth", 0.9)
-        data[name] = study.part(name, functools.partial(bent, model, beta, parameters))
-    return data
+        makers[f"{model}-bend-beta{beta:g}"] = bent, model, beta, parameters
+    return study.parts(makers)
 
 
 def basis_of(space: str, d: int, beta: float) -> AbstractBasis:
@@ -81,7 +69,7 @@ def basis_of(space: str, d: int, beta: float) -> AbstractBasis:
 
 def grown(model: str, space: str, d: int, beta: float, degrees: tuple[int, ...], parameters: Parameters) -> xr.Dataset:
     """Amplitudes from +START and -START along the flow: (degree, sign, frame), the frames `interval` apart."""
-    field, basis = Attention(beta, normaliser=MODELS[model]), basis_of(space, d, beta)
+    field, basis = Attention(beta, normaliser=model), basis_of(space, d, beta)
     rates = theory.uniform.growth_rates(beta, d, np.arange(1, 60), model)
     spans = parameters.decades * np.log(10) / np.maximum(rates[np.array(degrees) - 1], rates.max() / 2)
     rows = [
@@ -112,7 +100,7 @@ def _amplitudes(
 
 def bent(model: str, beta: float, parameters: Parameters) -> xr.Dataset:
     """Modes on the circle from k_max on, from 1e-4 until the density is no longer resolved."""
-    field, basis = Attention(beta, normaliser=MODELS[model]), basis_of("circle", 2, beta)
+    field, basis = Attention(beta, normaliser=model), basis_of("circle", 2, beta)
     degrees = int(theory.uniform.dominant_degree(beta, 2)) + np.arange(3)
     rates = theory.uniform.growth_rates(beta, 2, degrees, model)
     spans, frames = 13.0 / rates, 2 * parameters.frames

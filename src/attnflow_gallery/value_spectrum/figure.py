@@ -7,43 +7,34 @@ import xarray as xr
 
 from attnflow.experiments.kit import share_interval
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
-from attnflow_gallery.value_spectrum.compare import (
-    chords,
-    linear_flow,
-    measured_rates,
-    pair_rates,
-    two_ended,
-)
+from attnflow_gallery.value_spectrum.compare import linear_flow, measured_rates, pair_rates, two_ended
 from attnflow_gallery.value_spectrum.simulate import KINDS, SHOWN, Case, Parameters, cases, of_kind
-
-MARKS = "osD^"
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     """Attention on the sphere with matrices.
 
-    (a) One random start, Q = K = I, beta = 4: paths (grey) and positions at t = 4 (full marks in front, open marks
-    behind) for four V; the horizontal axis is the leading eigenvector of diag(1, 0.5, 0.5). (b) Chords of tight
+    (a) One random start, Q = K = I, beta = 4: paths (grey) and positions at t = 4 (full marks in front, open marks on
+    the far side) for four V; the horizontal axis is the leading eigenvector of diag(1, 0.5, 0.5). (b) Chords of tight
     clusters over their initial length, random Q and K: simulation (marks) and 1/|e^(tV) x(0)| (lines). (c) For
     V = diag(1, r, r) the share of random starts that end in two clusters, with 95% intervals; two clusters are stable
     to the right of the dashed line, tanh beta = r. (d) Two antipodal clusters: rates at which they bend and turn in
     simulations against the formula, for random heads (full marks) and for diag(1, r, r) (open marks); grey: equality.
     """
-    known = cases(parameters)
+    known, short = cases(parameters), data["short"]
     with styled() as figure:
         fig = figure.Figure(figsize=(PAGE, 4.6))
         top, bottom = fig.subfigures(2, 1, height_ratios=(1, 1.35))
-        globes = top.subplots(1, 4)
+        globes, (left, middle, right) = top.subplots(1, 4), bottom.subplots(1, 3)
         names = ("$V = I$", r"$V = \mathrm{diag}(1, 0.5, 0.5)$", "$V = -I$", "antisymmetric $V$")
         for axes, kind, name in zip(globes, SHOWN, names, strict=True):
-            _draw_globe(axes, data["short"]["fine"].values[:, of_kind(known, kind)[0]])
+            _draw_globe(axes, short["positions"].values[of_kind(known, kind)[0]])
             axes.set_title(name)
-        panel(globes[0], "a")
-        panels = bottom.subplots(1, 3)
-        _draw_chords(panels[0], known, data["short"])
-        _draw_ends(panels[1], parameters, data["long"])
-        _draw_rates(panels[2], parameters, known, data["short"])
-        for letter, one, title in zip("bcd", panels, ("tight clusters", "random starts", "two clusters"), strict=True):
+        _draw_chords(left, known, short)
+        _draw_ends(middle, parameters, data["long"])
+        _draw_rates(right, parameters, known, short)
+        titles = "", "tight clusters", "random starts", "two clusters"
+        for letter, one, title in zip("abcd", (globes[0], left, middle, right), titles, strict=True):
             panel(one, letter, title)
         return fig
 
@@ -67,16 +58,14 @@ def _draw_globe(axes: Any, x: np.ndarray) -> None:
 def _draw_chords(axes: Any, known: list[Case], short: xr.Dataset) -> None:
     times = short["time"].values
     dense, some = np.linspace(0.0, times[-1], 80), slice(None, None, max(1, len(times) // 8))
-    for kind, colour, mark in zip(KINDS, (0, 2, 4, 3), MARKS, strict=True):
+    for kind, colour, mark in zip(KINDS, (COLOURS[k] for k in (0, 2, 4, 3)), "osD^", strict=True):
+        style = {"ms": 3.5, "mfc": "white", "mec": colour, "mew": 0.8}
         for k in of_kind(known, kind)[:2]:
-            x = short["fine"].values[:, k]
-            flow = linear_flow(known[k].value.mean(axis=0), x[0].mean(axis=0), dense)
-            axes.plot(dense, 1 / np.linalg.norm(flow, axis=1), color=COLOURS[colour], lw=1.0)
-            length = chords(x)[:, 0] / chords(x)[0, 0]
-            axes.plot(times[some], length[some], mark, ms=3.5, mfc="white", mec=COLOURS[colour], mew=0.8)
-        axes.plot(
-            [], [], mark, ms=3.5, mfc="white", mec=COLOURS[colour], mew=0.8, label={"-I": "$V = -I$"}.get(kind, kind)
-        )
+            start, chord = short["positions"].values[k, 0], short["chords"].values[k, :, 0, 0]
+            flow = linear_flow(known[k].value.mean(axis=0), start.mean(axis=0), dense)
+            axes.plot(dense, 1 / np.linalg.norm(flow, axis=1), color=colour, lw=1.0)
+            axes.plot(times[some], chord[some] / chord[0], mark, **style)
+        axes.plot([], [], mark, label={"-I": "$V = -I$"}.get(kind, kind), **style)
     axes.set(yscale="log", xlabel="time $t$", ylabel="chord / initial chord")
     axes.legend(loc="lower left", handlelength=1.0)
 
@@ -98,8 +87,8 @@ def _draw_ends(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
 
 
 def _draw_rates(axes: Any, parameters: Parameters, known: list[Case], short: xr.Dataset) -> None:
-    chosen, time = of_kind(known, "pair"), float(short["time"][-1])
-    found = np.array([measured_rates(known[k], short["fine"].values[[0, -1], k], time) for k in chosen])
+    chosen = of_kind(known, "pair")
+    found = np.array([measured_rates(known[k], short.isel(case=k))[0] for k in chosen])
     expected = np.array([pair_rates(known[k]) for k in chosen])
     ends = [expected.min() - 0.1, expected.max() + 0.1]
     axes.plot(ends, ends, color=GREY, lw=0.8, zorder=0)

@@ -1,19 +1,19 @@
 """Attention on the sphere with matrices: tight clusters, two antipodal clusters, random starts, energies."""
 
 import dataclasses
-import functools
 import itertools
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from attnflow import in_float64
 from attnflow.axes import Along
 from attnflow.experiments import Salted, Study
-from attnflow.experiments.kit import frames
 from attnflow.fields import Attention
+from attnflow.flows import Fixed, Solve
 from attnflow.observe import energy_rate, interaction_energy
 from attnflow.spaces import Sphere
 from attnflow.tokens import Measure, Tokens, stack, uniform
@@ -21,8 +21,11 @@ from attnflow.tokens import Measure, Tokens, stack, uniform
 KINDS = ("symmetric", "antisymmetric", "-I", "random heads")
 """Kinds of V for tight clusters."""
 SHOWN = ("V = I", "two eigenvalues", "V = -I", "antisymmetric V")
+EYE = np.eye(3)
 TIGHT = 1e-7
 """Size of tight clusters and of disturbances."""
+LONG_STEP = 0.2
+"""Of random starts."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Parameters(Salted):
     until: float = 4.0
     legs: int = 32
     steps: int = 6
-    """Per leg; half as long ones are taken for comparison."""
+    """Per leg; half as long ones are taken too, the difference gives the tolerance."""
     end: float = 80.0
     """Where random starts count as ended."""
     states: int = 300
@@ -61,9 +64,9 @@ class Case(NamedTuple):
     key: np.ndarray
     value: np.ndarray
     x: np.ndarray
-    frame: np.ndarray
+    frame: np.ndarray = EYE
     """Eigenvectors of both V_h, as columns, and their eigenvalues; for two antipodal clusters."""
-    spectra: np.ndarray
+    spectra: np.ndarray = np.ones((2, 3))
 
 
 def cases(parameters: Parameters) -> list[Case]:
@@ -71,12 +74,9 @@ def cases(parameters: Parameters) -> list[Case]:
     rng, n = parameters.rng(0), parameters.tokens
     made: list[Case] = []
 
-    def add(
-        kind: str, beta: float, value: Any, x: Any, query: Any = np.eye(3), key: Any = np.eye(3),
-        frame: Any = np.eye(3), spectra: Any = np.ones((2, 3)),
-    ) -> None:  # fmt: skip
+    def add(kind: str, beta: float, value: Any, x: Any, query: Any = EYE, key: Any = EYE, *pair: Any) -> None:
         q, k, v = (np.broadcast_to(matrix, (2, 3, 3)) for matrix in (query, key, value))
-        made.append(Case(kind, beta, q, k, v, x / np.linalg.norm(x, axis=1, keepdims=True), frame, spectra))
+        made.append(Case(kind, beta, q, k, v, x / np.linalg.norm(x, axis=1, keepdims=True), *pair))
 
     for _, kind in itertools.product(range(parameters.tight), KINDS):
         value = rng.standard_normal((2, 3, 3)) / np.sqrt(3)
@@ -116,45 +116,47 @@ def of_kind(known: list[Case], *kinds: str) -> list[int]:
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Frames of all cases, short ones and those of random starts, and rates of the energy."""
-    known = cases(parameters)
+    known, step = cases(parameters), parameters.until / (parameters.legs * parameters.steps)
     first = len(known) - len(of_kind(known, "start"))
-    legs, steps = parameters.legs, parameters.steps
-    jobs = {
-        "short": functools.partial(_follow, study, known[:first], parameters.until, legs, steps, (0.0, 0.4)),
-        "long": functools.partial(_follow, study, known[first:], parameters.end, 8, 25, (0.4, 0.5)),
-        "energy": functools.partial(_energies, parameters, study),
+    short = _flow(known[:first], parameters.until, parameters.legs, step, {"chords": chords, "pair": pair})
+    others: dict[str, Any] = {
+        "long": _flow(known[first:], parameters.end, 8, LONG_STEP),
+        "energy": (_energies, parameters),
     }
-    return {name: study.part(name, make) for name, make in jobs.items()}
+    found: dict[str, xr.Dataset] = {}
+    for name in study.along(("short", "others")):
+        found |= {name: study.refined(name, short)} if name == "short" else study.parts(others)
+    return found
 
 
-def _follow(
-    study: Study, known: list[Case], until: float, legs: int, steps: int, share: tuple[float, float]
-) -> xr.Dataset:
+def _flow(known: list[Case], until: float, frames: int, step: float, observe: Any = None) -> Solve:
     numbers = range(len(known))
     batch: dict[str, Any] = {
         name: Along("case", [getattr(case, name) for case in known], labels=numbers)
         for name in ("beta", "query", "key", "value")
     }
-    found = frames(
-        Attention(**batch), stack("case", numbers, [Tokens(case.x) for case in known]), until, legs, steps,
-        lambda done: study.progress(f"{len(known)} systems to t = {until:g}", share[0] + share[1] * done),
-    )  # fmt: skip
-    return xr.Dataset(
-        {
-            "fine": (("frame", "case", "token", "dim"), found.fine),
-            "coarse": (("frame", "case", "token", "dim"), found.coarse),
-            "error": (("frame", "case"), found.error),
-            "time": (("frame",), found.time),
-        }
-    )
+    tokens = stack("case", numbers, [Tokens(case.x) for case in known])
+    how: Any = {"save": frames, "method": Fixed(step), "observe": observe, "keep": ("positions",)}
+    return Solve(Attention(**batch), tokens, until, **how)
 
 
-def _energies(parameters: Parameters, study: Study) -> xr.Dataset:
+def chords(mu: Measure) -> Any:
+    """|x_i - x_(i-k)| around the tokens, for k = 1 and 2."""
+    x = mu.positions
+    return jnp.stack([jnp.linalg.norm(x - jnp.roll(x, k, axis=0), axis=-1) for k in (1, 2)])
+
+
+def pair(mu: Measure) -> Any:
+    """Sum and difference of the first and the last token, which are in opposite clusters if there are two."""
+    first, last = mu.positions[0], mu.positions[-1]
+    return jnp.stack([first + last, first - last])
+
+
+def _energies(parameters: Parameters) -> xr.Dataset:
     """Rates of the log of the energy, V_h = Q_h^T K_h symmetric, in random states: one head, and two different ones.
 
     Three tokens on the circle and large matrices: how often the energy of two heads falls depends much on that.
     """
-    study.progress(f"energy of {parameters.states} states", 0.9)
     tokens = uniform(Sphere(2), n=3, seed=parameters.seeds(range(parameters.states)))
     heads = 3 * parameters.rng(0, 1).standard_normal((parameters.states, 2, 2, 2))
     heads = (heads + np.swapaxes(heads, 2, 3)) / 2

@@ -6,13 +6,13 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
+from attnflow.experiments.kit import MARKS, looks, panels
 from attnflow.observe import convex_hull
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.vertices.compare import limits, regular_radii
 from attnflow_gallery.vertices.simulate import Parameters, solid
 
-MARKS = "osD^v"
-STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+STYLES = ("-", "--")
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
@@ -24,22 +24,18 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     where all limits lie on a line or in a plane. (c) Radius of z from regular polygons of radius 1: simulation (marks)
     and the integral (lines). (d) Distance of every token from its leader (grey lines), and the slope e^(-t) (dashed).
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.2))
-        axes = fig.subplots(2, 2)
-        first = data[f"R{parameters.dims[0]}"]
-        _draw_paths(axes[0, 0], first)
-        _draw_volumes(axes[0, 1], parameters, data)
-        _draw_regular(axes[1, 0], parameters, data)
-        _draw_approach(axes[1, 1], first)
-        titles = ("tokens end at vertices", "the hull shrinks", "regular polygons", "approach to the leader")
-        for letter, one, title in zip("abcd", axes.flat, titles, strict=True):
-            panel(one, letter, title)
-        return fig
+    first = data[f"R{parameters.dims[0]}"]
+    titles = "tokens end at vertices", "the hull shrinks", "regular polygons", "approach to the leader"
+    with panels(2, 2, 5.2, *titles) as page:
+        _draw_paths(page[0], first)
+        _draw_volumes(page[1], parameters, data)
+        _draw_regular(page[2], parameters, data)
+        _draw_approach(page[3], first)
+    return page.figure
 
 
 def _draw_paths(axes: Any, part: xr.Dataset) -> None:
-    z = part["fine"].values[:, 0, :, :2]
+    z = part["positions"].values[:, 0, :, :2]
     for token in range(z.shape[1]):
         axes.plot(*z[:, token].T, color=GREY, lw=0.6)
     axes.plot(*z[0].T, "o", ms=3, color=INK, mew=0, label="$t = 0$")
@@ -62,7 +58,7 @@ def _draw_paths(axes: Any, part: xr.Dataset) -> None:
 def _draw_volumes(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     for k, (dim, colour) in enumerate(zip(parameters.dims, (COLOURS[0], COLOURS[4]), strict=False)):
         part = data[f"R{dim}"]
-        time, z = part["time"].values, part["fine"].values[:, : parameters.starts]
+        time, z = part["time"].values, part["positions"].values[:, : parameters.starts]
         shown = np.flatnonzero(time <= 8.0)
         volume = np.array([[convex_hull(x).volume for x in z[frame]] for frame in shown])
         quarter, half, three = np.quantile(volume / volume[0], [0.25, 0.5, 0.75], axis=1)
@@ -82,21 +78,19 @@ def _draw_regular(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]
     begin = 1.0 if 1.0 in parameters.radii else parameters.radii[0]
     dense, early = np.linspace(0.0, until, 60), np.flatnonzero(times <= until)
     early = early[:: max(1, len(early) // 8)]
-    chosen = np.flatnonzero(part["radius"].values == begin)
-    for k, index in enumerate(chosen):
-        corners, colour = solid(dim, int(part["corners"][index])), COLOURS[k]
+    for index, colour, mark in looks(np.flatnonzero(part["radius"].values == begin)):
+        corners = solid(dim, int(part["corners"][index]))
         path = [theory.landscape.regular_radius(corners, begin, float(t)) for t in dense]
         axes.plot(dense, path, color=colour, lw=1.0)
-        axes.plot(times[early], radii[early, index], MARKS[k % 5], ms=4, mfc="white", mec=colour, mew=0.9)
-        shift = {10: 3, 20: -3}.get(len(corners), 0)
-        axes.annotate(f"{len(corners)} corners", (until, path[-1]), xytext=(5, shift), textcoords="offset points",
-                      va="center", fontsize=7, color=INK)  # fmt: skip
-    axes.set(ylim=(0.6, 1.02), xlim=(0, 1.3 * until), xticks=np.arange(0, until + 1), xlabel="time $t$")
-    axes.set(ylabel="radius $|z|$")
+        axes.plot(times[early], radii[early, index], mark, ms=4, mfc="white", mec=colour, mew=0.9)
+        place = {"xytext": (5, {10: 3, 20: -3}.get(len(corners), 0)), "textcoords": "offset points", "va": "center"}
+        axes.annotate(f"{len(corners)} corners", (until, path[-1]), fontsize=7, color=INK, **place)
+    ticks = np.arange(0, until + 1)
+    axes.set(ylim=(0.6, 1.02), xlim=(0, 1.3 * until), xticks=ticks, xlabel="time $t$", ylabel="radius $|z|$")
 
 
 def _draw_approach(axes: Any, part: xr.Dataset) -> None:
-    z, leader, time = part["fine"].values[:, 0], part["leader"].values[0], part["time"].values
+    z, leader, time = part["positions"].values[:, 0], part["leader"].values[0], part["time"].values
     apart = np.linalg.norm(z - z[:, leader], axis=2)
     for token in np.flatnonzero(leader != np.arange(len(leader))):
         axes.plot(time, apart[:, token], color=GREY, lw=0.7)

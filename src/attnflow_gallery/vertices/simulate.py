@@ -1,7 +1,6 @@
 """Rescaled tokens of attention with V = I, from random starts and from the corners of regular polytopes."""
 
 import dataclasses
-import functools
 import itertools
 from typing import Any
 
@@ -10,8 +9,9 @@ import xarray as xr
 
 from attnflow.axes import Along
 from attnflow.experiments import Salted, Study
-from attnflow.experiments.kit import frames, leaders
+from attnflow.experiments.kit import leaders
 from attnflow.fields import Attention, Rescaled
+from attnflow.flows import Fixed, Solve
 from attnflow.spaces import Euclidean
 from attnflow.tokens import Tokens, stack
 
@@ -43,13 +43,10 @@ QUICK = Parameters(starts=8, dims=(2,), corners=((2, 4), (2, 5)), radii=(0.6, 1.
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Frames of all starts of a dimension, and who leads whom shortly before the end."""
-    return {
-        f"R{dim}": study.part(f"R{dim}", functools.partial(_follow, parameters, k, dim, study))
-        for k, dim in enumerate(parameters.dims)
-    }
+    return {f"R{dim}": _followed(parameters, dim, study) for dim in study.along(parameters.dims)}
 
 
-def _follow(parameters: Parameters, index: int, dim: int, study: Study) -> xr.Dataset:
+def _followed(parameters: Parameters, dim: int, study: Study) -> xr.Dataset:
     from scipy.linalg import expm
 
     regular = [(k, r) for (d, k), r in itertools.product(parameters.corners, parameters.radii) if d == dim]
@@ -61,29 +58,24 @@ def _follow(parameters: Parameters, index: int, dim: int, study: Study) -> xr.Da
         corners = np.repeat(solid(dim, k), parameters.tokens // k, axis=0)
         positions.append(radius * corners @ np.linalg.inv(maps[len(positions)]).T)
     tokens = stack("start", range(count), [Tokens(x, space=Euclidean(dim)) for x in positions])
-    found = frames(
-        field(Along("start", maps)), tokens, parameters.until, parameters.legs, parameters.steps,
-        lambda share: study.progress(f"{count} starts in R^{dim}", (index + share) / len(parameters.dims)),
-    )  # fmt: skip
-    early = int(np.searchsorted(found.time, parameters.until - BEFORE - 1e-9))
+    until, step = parameters.until, parameters.until / parameters.legs / parameters.steps
+    flow = Solve(field(Along("start", maps)), tokens, until, save=parameters.legs, keep=("positions",))
+    steps = {f"R{dim}-coarse": step, f"R{dim}-fine": step / 2}
+    flows = {name: dataclasses.replace(flow, method=Fixed(h)) for name, h in steps.items()}
+    coarse, found = (one.transpose("time", "start", ...) for one in study.parts(flows).values())
+    early = int(np.searchsorted(found["time"], until - BEFORE - 1e-9))
     leader, doubt = leaders(
-        field(maps[k]).matrix(found.time[early], Tokens(found.fine[early, k], space=Euclidean(dim)))
-        for k in range(parameters.starts)
+        field(maps[k]).matrix(float(found["time"][early]), Tokens(x, space=Euclidean(dim)))
+        for k, x in enumerate(found["positions"].values[early, : parameters.starts])
     )
-    return xr.Dataset(
-        {
-            "fine": (("frame", "start", "token", "dim"), found.fine),
-            "coarse": (("frame", "start", "token", "dim"), found.coarse),
-            "error": (("frame", "start"), found.error),
-            "map": (("start", "row", "dim"), maps),
-            "leader": (("random", "token"), leader),
-            "doubt": (("random", "token"), doubt),
-            "corners": (("regular",), np.array([k for k, _ in regular], int)),
-            "radius": (("regular",), np.array([r for _, r in regular], float)),
-            "time": (("frame",), found.time),
-        },
-        attrs={"early": early},
-    )
+    return found.assign(
+        coarse=coarse["positions"],
+        map=(("start", "row", "dim"), maps),
+        leader=(("random", "token"), leader),
+        doubt=(("random", "token"), doubt),
+        corners=("regular", np.array([k for k, _ in regular], int)),
+        radius=("regular", np.array([r for _, r in regular], float)),
+    ).assign_attrs(early=early)
 
 
 def field(matrix: Any) -> Rescaled:

@@ -5,6 +5,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments.kit import Rows
 from attnflow_gallery.zonal.simulate import RTOL, SMALL, TICK, Parameters
 
 RATES = published("bruno2024emergence")
@@ -31,32 +32,29 @@ def _rates(parameters: Parameters, part: xr.Dataset) -> Claim:
     expected = predicted_rates(parameters, degrees)
     third = top[:, None] ** 2 * np.max(expected, axis=1, keepdims=True)
     steps = 4 * RTOL * part["steps"].values[:, None] / SMALL / parameters.rate_until
-    return Claim.equal(
-        f"harmonics of degree 1 to {parameters.degrees} of a density with an axis grow at the rates λ_k", expected,
-        part["rate"].values, third + steps, "the third order of the perturbation; 1e-10 for every step", origin=RATES,
-        labels=lambda at: f"d = {parameters.dims[at[0]]}, k = {degrees[at[1]]}",
-    )  # fmt: skip
+    rows, labels = Rows(), [f"d = {d}, k = {k}" for d in parameters.dims for k in degrees]
+    rows.add(expected, part["rate"], third + steps, labels)
+    says = f"harmonics of degree 1 to {parameters.degrees} of a density with an axis grow at the rates λ_k"
+    return rows.equal(says, "the third order of the perturbation; 1e-10 for every step", origin=RATES)
 
 
 def _times(parameters: Parameters, part: xr.Dataset) -> Claim:
-    gaps = np.diff(part["time"].values, axis=1)
-    first = np.array([float(theory.uniform.growth_rates(parameters.beta, d, 1)) for d in parameters.dims])
-    factor = parameters.overlaps[-2] / parameters.overlaps[-1]
-    return Claim.equal(
-        f"time to condensation is longer by log {factor:.3g}/λ_1 if the mean overlap of the start is "
-        f"{parameters.overlaps[-1]:g} instead of {parameters.overlaps[-2]:g}", np.log(factor) / first, gaps[:, -1],
-        np.abs(gaps[:, -1] - gaps[:, -2]) + 5 / 384 * TICK**4,
-        "the change since larger overlaps, which falls geometrically; the spline", origin=TIMES,
-        labels=[f"d = {d}" for d in parameters.dims],
-    )  # fmt: skip
+    rows, (*_, large, small) = Rows(), parameters.overlaps
+    factor = large / small
+    for d, (*_, before, last) in zip(parameters.dims, np.diff(part["time"].values, axis=1), strict=True):
+        expected = np.log(factor) / float(theory.uniform.growth_rates(parameters.beta, d, 1))
+        rows.add(expected, last, np.abs(last - before) + 5 / 384 * TICK**4, f"d = {d}")
+    overlaps = f"if the mean overlap of the start is {small:g} instead of {large:g}"
+    says = f"time to condensation is longer by log {factor:.3g}/λ_1 {overlaps}"
+    return rows.equal(says, "the change since larger overlaps, which falls geometrically; the spline", origin=TIMES)
 
 
 def _tokens(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    part = data["tokens"]
-    slower = float(part["own"]) * np.abs(part["density"].values - part["density"].values[0])
-    return Claim.equal(
-        f"{parameters.n} iid tokens on S^{parameters.token_dim - 1}: mean overlap with the axis is the density's",
-        part["density"].values, part["overlap"].values, ERRORS * part["noise"].values + slower,
-        "4 standard errors that the linearised flow carries; the weight of a token to itself", origin=NOISE,
-        labels=lambda at: f"sample {at[0]}, t = {part['time'].values[at[1]]:.3g}",
-    )  # fmt: skip
+    part, rows = data["tokens"], Rows()
+    density = part["density"].values
+    room = ERRORS * part["noise"].values + float(part["own"]) * np.abs(density - density[0])
+    for k, overlap in enumerate(part["overlap"].values):
+        rows.add(density, overlap, room, [f"sample {k}, t = {t:.3g}" for t in part["time"].values])
+    where = f"{parameters.n} iid tokens on S^{parameters.token_dim - 1}"
+    reason = "4 standard errors that the linearised flow carries; the weight of a token to itself"
+    return rows.equal(f"{where}: mean overlap with the axis is the density's", reason, origin=NOISE)

@@ -6,7 +6,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, shades, styled
+from attnflow.experiments.kit import panels
+from attnflow.plots.style import COLOURS, GREY, INK, shades
 from attnflow_gallery.zonal.compare import predicted_rates
 from attnflow_gallery.zonal.simulate import LEVELS, Parameters
 
@@ -20,22 +21,21 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     (a) Distribution of the angle to the axis at four mean overlaps, for several d, each scaled to its largest value and
     shifted upwards. (b) Growth rates of small harmonics: nonlinear equation (marks) and closed form (lines). (c) Time
     to a mean overlap of 0.5 against d, from three small overlaps ε (marks); lines: log(0.5/ε)/λ_1, as if growth stayed
-    exponential. (d) Mean overlap with the axis of iid tokens less that of the density (marks, one a sample); grey: 2
-    and 4 standard errors that the linearised flow carries.
+    exponential. (d) Mean overlap with the axis, iid tokens minus density (marks, one a sample); grey: 2 and 4 standard
+    errors that the linearised flow carries.
     """
-    with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 5.6))
-        axes = fig.subplots(2, 2)
-        panel(axes[0, 0], "a", rf"condensing densities, $\beta = {parameters.beta:g}$")
-        _draw_profiles(axes[0, 0], data["condensation"])
-        panel(axes[0, 1], "b", rf"growth of small harmonics, $\beta = {parameters.rate_beta:g}$")
-        _draw_rates(axes[0, 1], parameters, data["rates"])
-        panel(axes[1, 0], "c", rf"time to mean overlap {parameters.condensed:g}, $\beta = {parameters.beta:g}$")
-        _draw_times(axes[1, 0], parameters, data["condensation"])
-        words = rf"{parameters.n} tokens on $S^{{{parameters.token_dim - 1}}}$, $\beta = {parameters.token_beta:g}$"
-        panel(axes[1, 1], "d", words)
-        _draw_tokens(axes[1, 1], data["tokens"])
-        return fig
+    titles = (
+        rf"condensing densities, $\beta = {parameters.beta:g}$",
+        rf"growth of small harmonics, $\beta = {parameters.rate_beta:g}$",
+        rf"time to mean overlap {parameters.condensed:g}, $\beta = {parameters.beta:g}$",
+        rf"{parameters.n} tokens on $S^{{{parameters.token_dim - 1}}}$, $\beta = {parameters.token_beta:g}$",
+    )
+    with panels(2, 2, 5.6, *titles) as page:
+        _draw_profiles(page[0], data["condensation"])
+        _draw_rates(page[1], parameters, data["rates"])
+        _draw_times(page[2], parameters, data["condensation"])
+        _draw_tokens(page[3], data["tokens"])
+    return page.figure
 
 
 def _draw_profiles(axes: Any, part: xr.Dataset) -> None:
@@ -51,8 +51,8 @@ def _draw_profiles(axes: Any, part: xr.Dataset) -> None:
             axes.plot(theta, j + 0.85 * curve / peak, DASHES[k], color=colour, lw=1.1, label=label)
         axes.annotate(f"$d = {d}$", (np.pi, j), (3, 2), textcoords="offset points", fontsize=8, annotation_clip=False)
     axes.set_xticks([0, np.pi / 2, np.pi], ["0", "π/2", "π"])
-    axes.set(yticks=[], xlim=(0, np.pi), ylim=(0, len(chosen) + 0.75), xlabel="angle to the axis")
-    axes.set(ylabel="distribution (scaled, shifted)")
+    axes.set(yticks=[], xlim=(0, np.pi), ylim=(0, len(chosen) + 0.75))
+    axes.set(xlabel="angle to the axis", ylabel="distribution (scaled, shifted)")
     axes.legend(loc="upper center", ncols=2, columnspacing=1.0)
 
 

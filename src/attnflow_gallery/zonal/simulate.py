@@ -1,7 +1,6 @@
 """Densities with an axis: growth of small harmonics, condensation, and tokens on S^7."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import xarray as xr
@@ -57,11 +56,8 @@ QUICK = Parameters(dims=(8,), degree=48, n=1000, draws=2)
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Rates, condensations, tokens."""
-    data: dict[str, xr.Dataset] = {}
-    for k, (name, make) in enumerate({"rates": rates, "condensation": condensation, "tokens": tokens}.items()):
-        study.progress(name, k / 3)
-        data[name] = study.part(name, functools.partial(make, parameters))
-    return data
+    makers = {"rates": rates, "condensation": condensation, "tokens": tokens}
+    return study.parts({name: (make, parameters) for name, make in makers.items()})
 
 
 def rates(parameters: Parameters) -> xr.Dataset:
@@ -74,10 +70,8 @@ def rates(parameters: Parameters) -> xr.Dataset:
         basis = ZonalBasis(d, parameters.degree)
         small = np.where((basis.degrees >= 1) & (basis.degrees <= parameters.degrees), SMALL, 0.0)
         base = np.asarray(uniform(basis).coefficients)
-        flows = [
-            evolve(field, Density(basis, base + sign * small), parameters.rate_until, save=1, rtol=RTOL)
-            for sign in (1, -1)
-        ]
+        starts = [Density(basis, base + sign * small) for sign in (1, -1)]
+        flows = [evolve(field, start, parameters.rate_until, save=1, rtol=RTOL) for start in starts]
         plus, minus = (flow.dataset["coefficients"].values[-1] for flow in flows)
         gain = (plus - minus)[1 : parameters.degrees + 1] / (2 * SMALL)
         found.append(np.log(gain) / parameters.rate_until)

@@ -7,29 +7,38 @@ from attnflow.experiments.claim import share_interval
 from attnflow.experiments.kit import sampling_noise
 from attnflow.experiments.kit.clouds import atoms, cloud
 from attnflow.experiments.kit.convergence import left_of_order, orders
-from attnflow.experiments.kit.legs import EPS, Frames, frames, leaders, rates
-from attnflow.experiments.kit.panels import MARKS, Panels, looks, panels
+from attnflow.experiments.kit.leading import EPS, leaders, rates
+from attnflow.experiments.kit.panels import LINES, MARKS, Panels, looks, panels, powers_of_two
 from attnflow.experiments.kit.rows import Rows
 from attnflow.experiments.kit.sampling_noise import follow
 from attnflow.experiments.kit.spans import in_span, pair_overlaps, with_overlaps
 from attnflow.experiments.kit.squares import draw_points
-from attnflow.experiments.kit.statistics import CONFIDENCE, counted, fit, log_rms, mean_error, share_of, student
+from attnflow.experiments.kit.statistics import (
+    CONFIDENCE,
+    averaged,
+    counted,
+    fit,
+    log_rms,
+    mean_error,
+    share_of,
+    student,
+)
 from attnflow.lazy import listing
 
 __all__ = [
     "CONFIDENCE",
     "EPS",
+    "LINES",
     "MARKS",
-    "Frames",
     "Panels",
     "Rows",
     "atoms",
+    "averaged",
     "cloud",
     "counted",
     "draw_points",
     "fit",
     "follow",
-    "frames",
     "in_span",
     "leaders",
     "left_of_order",
@@ -39,6 +48,7 @@ __all__ = [
     "orders",
     "pair_overlaps",
     "panels",
+    "powers_of_two",
     "rates",
     "sampling_noise",
     "share_interval",

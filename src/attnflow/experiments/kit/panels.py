@@ -8,6 +8,8 @@ from attnflow.plots.style import COLOURS, PAGE, panel, styled
 
 MARKS = "osD^v<>p*hX"
 """Marks of curves, in the order of `COLOURS`."""
+LINES = {"SA": "-", "USA0": "--"}
+"""Styles of the lines of two models."""
 
 
 class Panels(list[Any]):
@@ -38,6 +40,12 @@ def panels(
         for axes, letter, title in zip(page, "abcdefghijkl", (*titles, *[""] * len(page)), strict=False):
             panel(axes, letter, title)
         yield page
+
+
+def powers_of_two(axes: Any) -> None:
+    """A logarithmic x axis that is marked at powers of 2, as plain numbers."""
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
 
 
 def looks(values: Iterable[Any]) -> Iterator[tuple[Any, str, str]]:

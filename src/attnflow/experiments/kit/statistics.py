@@ -35,6 +35,12 @@ def log_rms(square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.log(mean) / 2, error / mean / 2
 
 
+def averaged(rows: Any, axis: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Mean along an axis of independent draws, and its standard error."""
+    values = np.asarray(rows, dtype=np.float64)
+    return values.mean(axis=axis), values.std(axis=axis, ddof=1) / np.sqrt(values.shape[axis])
+
+
 def mean_error(counts: Any) -> tuple[float, float]:
     """Mean and standard error of whole numbers; the variance is raised by 1/draws, as if one draw were off by one.
 
