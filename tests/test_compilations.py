@@ -50,7 +50,7 @@ for beta in (1.0, 2.0):
     count(lambda: af.solve(af.Attention(beta), tokens(int(beta)), 0.1, save=1))
     count(lambda: af.solve(af.Attention(beta), tokens(range(2)), 0.1, save=1, method=af.Layers(0.1)))
     count(lambda: af.advance(af.Attention(beta), tokens(0), 0.0, 0.1, af.Layers(0.1)))
-    count(lambda: af.Attention(beta).velocity(0.0, None, tokens(0)))
+    count(lambda: af.Attention(beta).velocity(tokens(0)))
     count(lambda: mf.evolve(af.Attention(beta), density(), 0.1, kappa=0.1, save=1))
 """
 

@@ -81,7 +81,8 @@ def test_the_gallery_imports_public_names_only():
     import attnflow_gallery
 
     home = Path(attnflow_gallery.__file__).parent
-    public = {attnflow._ROOMS[room]: importlib.import_module(attnflow._ROOMS[room]) for room in attnflow._ROOMS}
+    homes = [*attnflow._ROOMS.values(), *(f"attnflow.theory.{room}" for room in attnflow.theory._ROOMS)]
+    public = {home: importlib.import_module(home) for home in homes}
     public["attnflow"] = attnflow
     offenders = []
     for path in sorted(home.rglob("*.py")):
@@ -98,7 +99,7 @@ def test_the_gallery_imports_public_names_only():
 
 
 def test_every_room_has_a_floor():
-    rooms = {p.stem for p in ROOT.iterdir() if p.stem not in ("__init__", "__pycache__", "py")}
+    rooms = {p.relative_to(ROOT).with_suffix("").parts[0] for p in ROOT.rglob("*.py")} - {"__init__"}
     assert rooms == set(FLOOR) | {"theory"}
 
 

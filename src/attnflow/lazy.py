@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from attnflow.renamed import RENAMED
+from attnflow.renamed import DIVIDED, RENAMED
 
 
 def loader(
@@ -24,16 +24,19 @@ def loader(
         elif rooms is not None and name in rooms:
             value = importlib.import_module(rooms[name])
         else:
-            raise AttributeError(missing(package, name))
+            raise AttributeError(missing(package, name, rooms or {}))
         setattr(sys.modules[package], name, value)
         return value
 
     return get, listing([*where, *(rooms or {})])
 
 
-def missing(package: str, name: str) -> str:
+def missing(package: str, name: str, rooms: Mapping[str, str]) -> str:
     """The sentence that refuses a name which a package does not have: where it is now, if it was renamed."""
     now = RENAMED.get(package, {}).get(name)
+    if now is None and package in DIVIDED and not name.startswith("_"):
+        inside = (room for room in rooms.values() if name in importlib.import_module(room).__all__)
+        now = next((f"{room}.{name}" for room in inside), None)
     return f"module {package!r} has no attribute {name!r}" if now is None else f"{package}.{name} is now {now}."
 
 

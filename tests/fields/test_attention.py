@@ -279,7 +279,7 @@ def test_memory_of_a_large_field_is_bounded():
         "import attnflow as af\n"
         "from attnflow.runs.lifecycle import peak_memory\n"
         "mu = af.uniform(af.Sphere(3), n=100_000)\n"
-        "af.Attention(9.0).velocity(0.0, mu.positions[:1000], mu)\n"
+        "af.Attention(9.0).velocity(mu, at=mu.positions[:1000])\n"
         "print(peak_memory())\n"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
