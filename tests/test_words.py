@@ -101,7 +101,9 @@ def test_old_names_say_where_they_are_now(room):
 def test_a_name_that_moved_into_a_room_is_found_there():
     for room in ROOMS:
         for name in getattr(theory, room).__all__:
-            with pytest.raises(AttributeError, match=rf"attnflow\.theory\.{name} is now attnflow\.theory\.\w+\.{name}\."):
+            with pytest.raises(
+                AttributeError, match=rf"attnflow\.theory\.{name} is now attnflow\.theory\.\w+\.{name}\."
+            ):
                 getattr(theory, name)
     with pytest.raises(AttributeError, match="has no attribute 'no_such_name'"):
         theory.no_such_name  # noqa: B018
