@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "src" / "attnflow"
+PACKAGES = ROOT / "src"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 UNWANTED = re.compile(
     r"__pycache__|\.pyc$|\.pytest_cache|\.mypy_cache|\.ruff_cache|\.hypothesis|\.venv|\.zarr|(^|/)runs/[^/]*-20"
@@ -41,9 +41,9 @@ def built(tmp_path_factory):
 
 
 def needed():
-    """The files of the package that are not caches, as the wheel names them."""
-    files = (p for p in PACKAGE.rglob("*") if p.is_file())
-    return {p.relative_to(PACKAGE.parent).as_posix() for p in files if not UNWANTED.search(p.as_posix())}
+    """The files of both packages that are not caches, as the wheel names them."""
+    files = (p for p in PACKAGES.rglob("*") if p.is_file())
+    return {p.relative_to(PACKAGES).as_posix() for p in files if not UNWANTED.search(p.as_posix())}
 
 
 @pytest.mark.slow
