@@ -18,8 +18,10 @@ import numpy as np
 from attnflow.errors import InvalidInput
 
 NOT_TRACEABLE = (
-    jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError,
-)  # fmt: skip
+    jax.errors.TracerArrayConversionError,
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerIntegerConversionError,
+)
 """What JAX raises where traced code needs numbers."""
 _PACKAGE = Path(__file__).parent
 P = ParamSpec("P")

@@ -70,9 +70,7 @@ def middle(
 
         return draw_middle(context, alibi, beta, depth, d)
 
-    _answer(
-        lambda: theory.causal.predict_middle(context, alibi, beta, depth, d=d, share=share), draw, figure, json_
-    )  # fmt: skip
+    _answer(lambda: theory.causal.predict_middle(context, alibi, beta, depth, d=d, share=share), draw, figure, json_)
 
 
 @predict.command(

@@ -61,11 +61,12 @@ def reproduce(
     jobs: Annotated[int, typer.Option(help="Experiments at a time, each in a process of its own.", min=1)] = 1,
     out: Annotated[
         Path | None,
-        typer.Option(help="The run folder; with several experiments DIR/NAME. Default runs/NAME-DATE-TIME.",
-                     metavar="DIR"),
+        typer.Option(
+            help="The run folder; with several experiments DIR/NAME. Default runs/NAME-DATE-TIME.", metavar="DIR"
+        ),
     ] = None,
     json_: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Carry out experiments and say which of their claims hold; exit with 1 if one does not.
 
     Example: attnflow reproduce staircase --quick --salt 7
@@ -193,8 +194,11 @@ def _side_by_side(work: list[tuple[str, str, Path, list[str]]], jobs: int, found
         except KeyboardInterrupt:
             done = {one.name for one in found}
             rest = [str(where) for _, name, where, _ in work if name not in done and (where / "manifest.json").exists()]
-            say.print(f"interrupted; continue with: {'; '.join(f'attnflow resume {where}' for where in rest)}",
-                      soft_wrap=True, markup=False)  # fmt: skip
+            say.print(
+                f"interrupted; continue with: {'; '.join(f'attnflow resume {where}' for where in rest)}",
+                soft_wrap=True,
+                markup=False,
+            )
             sys.exit(INTERRUPTED)
     for one in found:
         if one.error is not None and not json_:

@@ -152,8 +152,9 @@ def _along(stage: Stage, piece: np.ndarray, here: float, end: float, tol: float)
     sides = np.arctan2(others[:, 1], others[:, 0]) if len(others) else np.zeros(0)
     while abs(end - here) > tol:
         left, sign = abs(end - here), np.sign(end - here)
-        ahead, behind = (float((side % (2 * np.pi)).min(initial=9.0)) for side in
-                         ((sides - here) * sign, (here - sides) * sign))  # fmt: skip
+        ahead, behind = (
+            float((side % (2 * np.pi)).min(initial=9.0)) for side in ((sides - here) * sign, (here - sides) * sign)
+        )
         length = min(HOP, left, 0.85 * ahead, 7.0 * behind)
         if length < min(SHORTEST, left):
             return stage, here

@@ -93,10 +93,14 @@ def save(schedule: Schedule, path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     target = target if target.suffix == ".npz" else target.with_name(target.name + ".npz")
     data: dict[str, Any] = arrays | {
-        "format": FORMAT, "space": space[0], "dim": schedule.space.dim, "kinds": np.array(names),
-        "which": np.asarray(schedule.field.which), "row": np.asarray(schedule.field.row),
+        "format": FORMAT,
+        "space": space[0],
+        "dim": schedule.space.dim,
+        "kinds": np.array(names),
+        "which": np.asarray(schedule.field.which),
+        "row": np.asarray(schedule.field.row),
         "durations": schedule.durations,
-    }  # fmt: skip
+    }
     with target.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **data)
     return target

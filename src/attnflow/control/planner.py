@@ -69,8 +69,9 @@ def contract(stage: Stage, piece: np.ndarray, field: ReluUnit, goal: np.ndarray,
     raise NoPlan("a gate does not gather its cloud")
 
 
-def cut(stage: Stage, cloud: np.ndarray, mass: np.ndarray, quota: float, others: np.ndarray, rng: Any,
-        tol: float) -> tuple[Stage, np.ndarray, np.ndarray]:  # fmt: skip
+def cut(
+    stage: Stage, cloud: np.ndarray, mass: np.ndarray, quota: float, others: np.ndarray, rng: Any, tol: float
+) -> tuple[Stage, np.ndarray, np.ndarray]:
     """Take tokens of total mass `quota` off a cloud into a point beside it: (stage, indices, the point)."""
     x = stage.points[cloud]
     centre = unit(x.mean(axis=0))
@@ -99,8 +100,9 @@ def cut(stage: Stage, cloud: np.ndarray, mass: np.ndarray, quota: float, others:
     return contract(stage, piece, field, z, min(tol, 0.05 * float(np.arccos(level)))), piece, z
 
 
-def carry(stage: Stage, piece: np.ndarray, start: np.ndarray, goal: np.ndarray, others: np.ndarray, rng: Any,
-          tol: float) -> Stage:  # fmt: skip
+def carry(
+    stage: Stage, piece: np.ndarray, start: np.ndarray, goal: np.ndarray, others: np.ndarray, rng: Any, tol: float
+) -> Stage:
     """Carry a piece at `start` to `goal` by hops whose caps contain no other token."""
     for _ in range(4):
         path = _path(start, goal, others, rng, float(angles(stage.points[piece], start[None]).max()))

@@ -105,8 +105,9 @@ def _deliver(stage: Stage, atoms: Sequence[Tokens], tol: float, rng: np.random.G
     return stage
 
 
-def _atom(stage: Stage, i: int, atoms: Tokens, k: int, last: bool, done: np.ndarray, tol: float,
-          rng: Any) -> tuple[Stage, np.ndarray]:  # fmt: skip
+def _atom(
+    stage: Stage, i: int, atoms: Tokens, k: int, last: bool, done: np.ndarray, tol: float, rng: Any
+) -> tuple[Stage, np.ndarray]:
     """Deliver the k-th atom of measure i; `done` says which tokens are at their place, before and after."""
     own = np.arange(stage.ends[i], stage.ends[i + 1])
     cloud = own[~done[own]]

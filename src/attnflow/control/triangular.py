@@ -16,9 +16,14 @@ FINE = 4001
 
 
 def shear(
-    function: Callable[[np.ndarray], Any], cells: int, span: tuple[float, float], *, dim: int = 2, along: int = 0,
+    function: Callable[[np.ndarray], Any],
+    cells: int,
+    span: tuple[float, float],
+    *,
+    dim: int = 2,
+    along: int = 0,
     into: int = 1,
-) -> Schedule:  # fmt: skip
+) -> Schedule:
     """x[into] += g(x[along]), g the linear interpolant of `function` at cells + 1 nodes of the `span`.
 
     Outside of the span g goes on as in the outer cells. The volume is preserved: the log-determinant is exactly 0. It
@@ -43,9 +48,15 @@ def shear(
 
 
 def triangular(
-    conditionals: Sequence[Any], *, slabs: int, cells: int, edges: Sequence[Any] | None = None, given: int = 0,
-    base: Any = None, ramp: float = 1e-6,
-) -> Schedule:  # fmt: skip
+    conditionals: Sequence[Any],
+    *,
+    slabs: int,
+    cells: int,
+    edges: Sequence[Any] | None = None,
+    given: int = 0,
+    base: Any = None,
+    ramp: float = 1e-6,
+) -> Schedule:
     """A schedule that carries independent coordinates with the density `base` to a joint density in R^d.
 
     conditionals[0] is the distribution of x_1, conditionals[k] a function of (x_1, ..., x_k) that gives that of

@@ -6,9 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 FILES = {
-    "Parameters": "simulate", "QUICK": "simulate", "run": "simulate", "claims": "compare", "draw": "figure",
-    "MUTATIONS": "mutations", "motion": "motion",
-}  # fmt: skip
+    "Parameters": "simulate",
+    "QUICK": "simulate",
+    "run": "simulate",
+    "claims": "compare",
+    "draw": "figure",
+    "MUTATIONS": "mutations",
+    "motion": "motion",
+}
 """The file that has each name of the contract."""
 
 

@@ -215,9 +215,12 @@ def _page(entry: Entry, folder: Path, images: Path) -> str:
         f"{entry.verdict[0].upper()}{entry.verdict[1:]}. {_plain(str(entry.replication or ''))}".strip(),
         "",
         *_table(entry.claims[:SHOWN]),
-        *(_folded(f"{len(entry.claims) - SHOWN} more claims", _table(entry.claims[SHOWN:]))
-          if entry.claims[SHOWN:] else []),
-    ]  # fmt: skip
+        *(
+            _folded(f"{len(entry.claims) - SHOWN} more claims", _table(entry.claims[SHOWN:]))
+            if entry.claims[SHOWN:]
+            else []
+        ),
+    ]
     if derivation.is_dir() or derivation.exists():
         lines += ["## Derivations", "", derivation.read_text(encoding="utf-8").strip(), ""]
     if entry.matrix is not None:

@@ -166,10 +166,12 @@ def read_matrices(path: str | Path) -> dict[str, Matrix]:
         rows = json.loads(Path(path).read_text(encoding="utf-8"))["experiments"]
         return {
             name: Matrix(
-                tuple(row["claims"]), tuple(row["mutations"]), tuple(tuple(map(bool, k)) for k in row["killed"]),
+                tuple(row["claims"]),
+                tuple(row["mutations"]),
+                tuple(tuple(map(bool, k)) for k in row["killed"]),
                 row["refused"],
             )
             for name, row in rows.items()
-        }  # fmt: skip
+        }
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(f"{str(path)!r} is no record of campaigns/physics.py ({error}).") from None

@@ -141,8 +141,12 @@ class Custom(AbstractActivation):
 
 
 NAMES: dict[str, type[AbstractActivation]] = {
-    "relu": Relu, "gelu": Gelu, "gelu-tanh": GeluTanh, "silu": Silu, "tanh": Tanh,
-}  # fmt: skip
+    "relu": Relu,
+    "gelu": Gelu,
+    "gelu-tanh": GeluTanh,
+    "silu": Silu,
+    "tanh": Tanh,
+}
 
 
 @jax.custom_jvp

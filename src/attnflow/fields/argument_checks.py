@@ -13,8 +13,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _TOKENS = (Tokens | Measure, "tokens, such as from_array(positions)")
 _ROLES: dict[str, tuple[Any, str]] = {
-    "field": (AbstractField, "a field such as Attention(2.0)"), "tokens": _TOKENS, "mu": _TOKENS, "nu": _TOKENS,
-}  # fmt: skip
+    "field": (AbstractField, "a field such as Attention(2.0)"),
+    "tokens": _TOKENS,
+    "mu": _TOKENS,
+    "nu": _TOKENS,
+}
 
 
 def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:

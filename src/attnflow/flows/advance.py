@@ -69,9 +69,16 @@ def advance(
     break_times = breaks((field, noise), max(t0, t1) if known else (t1 if is_concrete(t0) else t0))
     grid = method.grid(t0, t1, break_times)
     moved = _advance(
-        systems.field, systems.field_axes, systems.measure, systems.measure_axes, _time(t0), _time(t1), method,
-        break_times, grid,
-    )  # fmt: skip
+        systems.field,
+        systems.field_axes,
+        systems.measure,
+        systems.measure_axes,
+        _time(t0),
+        _time(t1),
+        method,
+        break_times,
+        grid,
+    )
     return tokens.moved(systems.unflatten(moved))
 
 

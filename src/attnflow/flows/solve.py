@@ -84,9 +84,14 @@ class Solve(AbstractWork):
         if noise is not None:
             check_noise(noise, method, tokens)
         checked = dataclasses.replace(
-            self, until=until, save=as_times(self.save), method=method, stop=stops, observe=dict(observe),
+            self,
+            until=until,
+            save=as_times(self.save),
+            method=method,
+            stop=stops,
+            observe=dict(observe),
             keep=tuple(name for name in BUILT_IN if name in keep),
-        )  # fmt: skip
+        )
         times = checked.times  # refuses what is no rule for times
         sizes = [len(labels) for labels in dimensions((field, noise), tokens).values()]
         numbers = math.prod(sizes) * tokens.n * tokens.dim

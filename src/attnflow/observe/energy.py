@@ -168,9 +168,7 @@ def _energy_at_level(attention: Attention, x: Any, masses: Any, level: Any) -> A
         steep = jnp.abs(beta) * float(jnp.finfo(x.dtype).eps) > STEEP
         near = steep | (jnp.abs(level - 1.0) < jnp.asarray(NEAR, x.dtype))
         safe = jnp.where(near, 1.0, beta)
-        return jax.lax.cond(
-            near, lambda: renormalised_energy(x, masses, beta), lambda: (level - 1.0) / (2 * safe)
-        )  # fmt: skip
+        return jax.lax.cond(near, lambda: renormalised_energy(x, masses, beta), lambda: (level - 1.0) / (2 * safe))
     flat = jnp.abs(beta) < jnp.asarray(jnp.finfo(x.dtype).eps ** (1 / 3), x.dtype)
     safe = jnp.where(flat, 1.0, beta)
     return jnp.where(flat, _nearly_flat_energy(x, masses, beta), (level - 1.0) / (2 * safe))

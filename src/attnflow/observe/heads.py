@@ -76,9 +76,15 @@ def _energy(field: Attention, x: Any, tokens: Measure, t: Any) -> Any:
             return jnp.exp(kernel.block(queries, features)) @ mass
 
         rows = over_pairs(
-            tile, jnp.add, lambda size: jnp.zeros((size,), x.dtype), head[0], (head[1], masses), x.shape[0], x.shape[0],
+            tile,
+            jnp.add,
+            lambda size: jnp.zeros((size,), x.dtype),
+            head[0],
+            (head[1], masses),
+            x.shape[0],
+            x.shape[0],
             key_padding=(None, 0.0),
-        )  # fmt: skip
+        )
         return jnp.sum(masses * rows)
 
     return jnp.sum(jax.lax.map(one, (query, key))) / (2 * jnp.asarray(field.beta, x.dtype))

@@ -191,12 +191,15 @@ class Observable(Generic[P, R]):
                 one._in_flow(
                     t,
                     Measure(
-                        mu.positions[k], mu.masses[k], present=None if mu.present is None else mu.present[k],
-                        place=mu.place[k], space=mu.space,
+                        mu.positions[k],
+                        mu.masses[k],
+                        present=None if mu.present is None else mu.present[k],
+                        place=mu.place[k],
+                        space=mu.space,
                     ),
                 )
                 for k in range(len(mu.positions))
-            ]  # fmt: skip
+            ]
             return systems.unflatten((jnp if is_traced(found) else np).stack(found))
 
         value.__name__ = self.name

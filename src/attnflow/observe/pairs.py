@@ -104,9 +104,17 @@ def _matrix(field: Attention, tokens: Measure, t: Any) -> Any:
 
     def one(head: tuple[Any, Any]) -> Any:
         pairs = Pairs(
-            kernel, field.mask, Tiled(), query=head[0], query_place=place, key=head[1], key_place=place,
-            masses=masses / unit, unit=unit, own=head[0],
-        )  # fmt: skip
+            kernel,
+            field.mask,
+            Tiled(),
+            query=head[0],
+            query_place=place,
+            key=head[1],
+            key_place=place,
+            masses=masses / unit,
+            unit=unit,
+            own=head[0],
+        )
         return field.normaliser(pairs, identity)
 
     if field.heads is None:

@@ -27,9 +27,13 @@ HEIGHT = 3.7
 OnPicture = Callable[[int, int], None]
 """Called with the number of pictures that are drawn, and of all."""
 _RC: dict[Any, Any] = {
-    "font.size": 9, "axes.labelsize": 9, "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 7.5,
+    "font.size": 9,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 7.5,
     "figure.constrained_layout.use": False,
-}  # fmt: skip
+}
 
 
 class Animation:

@@ -42,9 +42,11 @@ def draw_attention(flow: AbstractTrajectory | FigureData, frames: tuple[int, int
             sums = weights.sum(axis=1, keepdims=True)
             weights = weights / np.where(sums > 0, sums, 1.0)
             image = axes.imshow(
-                weights * len(order), norm=LogNorm(1e-3, max(10.0, float(weights.max()) * len(order))), cmap="cividis",
+                weights * len(order),
+                norm=LogNorm(1e-3, max(10.0, float(weights.max()) * len(order))),
+                cmap="cividis",
                 interpolation="nearest",
-            )  # fmt: skip
+            )
             axes.set(title=data.axis.title(data.log_time[k]), xticks=[], yticks=[], xlabel="listened to")
         panels[0].set_ylabel("listening")
         fig.colorbar(image, ax=panels, label=r"$n A_{ij}$", aspect=18, shrink=0.85)

@@ -49,9 +49,14 @@ def draw_energy(axes: Any, data: FigureData) -> None:
                     predicted = float(theory.landscape.energy_of_clusters(data.masses_on(plateau), beta))
                     ends = data.axis.at([plateau.log_start, plateau.log_end])
                     axes.plot(
-                        ends, [predicted, predicted], color=COLOURS[4], ls="--", lw=1.0, zorder=4,
+                        ends,
+                        [predicted, predicted],
+                        color=COLOURS[4],
+                        ls="--",
+                        lw=1.0,
+                        zorder=4,
                         label=r"$(\sum_q M_q^2-1)/2\beta$" if first else None,
-                    )  # fmt: skip
+                    )
                     first = False
             low, high = axes.get_ylim()
             axes.set_ylim(low, high + 0.04 * (high - low))

@@ -121,9 +121,13 @@ def draw_regions(axes: Any, classifier: Classifier, fitted: Fitted, when: str) -
         plane = np.stack(np.meshgrid(*sides), axis=-1)
         chances = np.asarray(classifier(plane.reshape(-1, 2))).reshape(GRID, GRID, -1)
         axes.imshow(
-            chances @ _pale(classifier.classes), origin="lower", extent=(low[0], high[0], low[1], high[1]),
-            aspect="auto", interpolation="bilinear", zorder=0,
-        )  # fmt: skip
+            chances @ _pale(classifier.classes),
+            origin="lower",
+            extent=(low[0], high[0], low[1], high[1]),
+            aspect="auto",
+            interpolation="bilinear",
+            zorder=0,
+        )
         for k in range(classifier.classes - 1 if classifier.classes == 2 else classifier.classes):
             others = np.max(np.delete(chances, k, axis=-1), axis=-1)
             gap = chances[..., k] - others
@@ -210,9 +214,14 @@ def _scatter(axes: Any, points: np.ndarray, labels: np.ndarray, wrong: np.ndarra
             chosen = (labels == label) & (wrong == bad)
             if chosen.any():
                 axes.scatter(
-                    *points[chosen].T, s=size, c=_colour(label), marker=MARKERS[label % len(MARKERS)],
-                    lw=0.9 if bad else 0.3, edgecolors=INK if bad else "white", zorder=4 if bad else 3,
-                )  # fmt: skip
+                    *points[chosen].T,
+                    s=size,
+                    c=_colour(label),
+                    marker=MARKERS[label % len(MARKERS)],
+                    lw=0.9 if bad else 0.3,
+                    edgecolors=INK if bad else "white",
+                    zorder=4 if bad else 3,
+                )
 
 
 def _colour(label: int) -> str:

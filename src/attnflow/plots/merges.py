@@ -107,9 +107,16 @@ def summarise_merges(merges: Merges) -> dict[str, Any]:
             exits = _exits(group, left)
             low, median, high = (_number(q) for q in exits.quantile([0.25, 0.5, 0.75]).value)
             rows.append(
-                {"group": group.name, "left": left, "made": exits.exits, "of": exits.n, "lower_quartile": low,
-                 "median": median, "upper_quartile": high}
-            )  # fmt: skip
+                {
+                    "group": group.name,
+                    "left": left,
+                    "made": exits.exits,
+                    "of": exits.n,
+                    "lower_quartile": low,
+                    "median": median,
+                    "upper_quartile": high,
+                }
+            )
     return {
         "kind": "merges",
         "systems": sum(len(group.log_time) for group in groups),
@@ -185,9 +192,13 @@ def _finish(axes: Any, title: str) -> None:
         return
     axes.set(ylim=(0, 1.02), xlabel=r"$\log t$")
     axes.legend(
-        title=title, loc="lower center", bbox_to_anchor=(0.5, 0.98), ncols=min(len(axes.lines), 4), handlelength=1.2,
+        title=title,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 0.98),
+        ncols=min(len(axes.lines), 4),
+        handlelength=1.2,
         columnspacing=1.2,
-    )  # fmt: skip
+    )
 
 
 def _coloured(groups: list[Group]) -> list[tuple[Group, str]]:

@@ -144,8 +144,14 @@ class TokenScene(AbstractScene):
         self.dots, self.far, self.trails, self.depth = [], [], [], []
         for k, view in enumerate(self.views):
             gap = 0.0 if not view.labels else 0.2
-            axes = fig.add_axes((left + gap * width, bottom + (count - 1 - k + gap / 2) * height / count,
-                                 width * (1 - 1.2 * gap), height * (1 - gap) / count))  # fmt: skip
+            axes = fig.add_axes(
+                (
+                    left + gap * width,
+                    bottom + (count - 1 - k + gap / 2) * height / count,
+                    width * (1 - 1.2 * gap),
+                    height * (1 - gap) / count,
+                )
+            )
             draw_axes(axes, view)
             if view.labels:
                 axes.set_ylabel(view.labels[1] if len(view.labels) > 1 else "")
@@ -228,9 +234,14 @@ class Cursor:
         panel.draw(axes)
         if axes.get_legend() is not None:
             axes.legend(
-                loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, borderaxespad=0.1, columnspacing=1.2,
-                handlelength=1.6, labelspacing=0.2,
-            )  # fmt: skip
+                loc="lower left",
+                bbox_to_anchor=(-0.02, 1.0),
+                ncols=2,
+                borderaxespad=0.1,
+                columnspacing=1.2,
+                handlelength=1.6,
+                labelspacing=0.2,
+            )
         low = axes.get_xlim()[0]
         line = axes.axvline(low, color=INK, lw=0.8, zorder=5)
         (dot,) = axes.plot([low], [np.nan], "o", ms=6, mfc=COLOURS[4], mec=INK, mew=0.7, zorder=6, clip_on=False)

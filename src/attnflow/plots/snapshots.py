@@ -168,9 +168,16 @@ def _draw_masses(axes: Any, data: FigureData, frame: int, view: Projection) -> N
     for k, place in enumerate(view.points(data, found["centre"].values[:count])):
         behind = view.unit and len(place) > 2 and place[2] < 0
         axes.scatter(
-            place[0], place[1], s=260 * found["mass"].values[k], c=data.colour(labels == k), edgecolors=INK, lw=0.5,
-            alpha=0.35 if behind else 1.0, zorder=4, clip_on=False,
-        )  # fmt: skip
+            place[0],
+            place[1],
+            s=260 * found["mass"].values[k],
+            c=data.colour(labels == k),
+            edgecolors=INK,
+            lw=0.5,
+            alpha=0.35 if behind else 1.0,
+            zorder=4,
+            clip_on=False,
+        )
 
 
 def _tilted() -> np.ndarray:

@@ -56,9 +56,15 @@ def draw_levels(axes: Any, data: FigureData) -> None:
         s, levels, words = limit
         end = max(end, s[-1] + BEYOND * (s[-1] - clock[0]))
         axes.plot(
-            np.append(s, end), np.append(levels, levels[-1]), color=COLOURS[4], ls="--", lw=1.0, zorder=4,
-            drawstyle="steps-post", label=words,
-        )  # fmt: skip
+            np.append(s, end),
+            np.append(levels, levels[-1]),
+            color=COLOURS[4],
+            ls="--",
+            lw=1.0,
+            zorder=4,
+            drawstyle="steps-post",
+            label=words,
+        )
     axes.set(xlim=(clock[0], end), xlabel=r"$(\log t)/\beta$" if scale != 1 else r"$\log t$")
     _level_axis(axes, level)
     axes.legend(loc="upper left")

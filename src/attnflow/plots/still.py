@@ -64,8 +64,17 @@ def _draw(tokens: Tokens, field: AbstractField | None, t: float) -> Any:
                 arrow = (view.seen(tokens.space, moved[some]) - at)[:, :2] / NUDGE * LONGEST
                 width = 1.0 if view.unit else np.abs(at).max() or 1.0
                 pale = np.where(at[:, 2] < 0, 0.2, 1.0) if view.unit and at.shape[1] > 2 else np.ones(len(at))
-                axes.quiver(*at[:, :2].T, *(width * arrow).T, angles="xy", scale_units="xy", scale=1.0, color=INK,
-                            alpha=pale, width=0.004, zorder=4)  # fmt: skip
+                axes.quiver(
+                    *at[:, :2].T,
+                    *(width * arrow).T,
+                    angles="xy",
+                    scale_units="xy",
+                    scale=1.0,
+                    color=INK,
+                    alpha=pale,
+                    width=0.004,
+                    zorder=4,
+                )
         if field is not None:
             fig.suptitle(f"longest arrow: speed {speed:.3g}", fontsize=8)
         return fig

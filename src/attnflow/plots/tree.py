@@ -45,9 +45,13 @@ def draw_branches(axes: Any, data: FigureData) -> None:
 
     def branch(name: int, end: float) -> None:
         axes.plot(
-            axis.at([born[name], end]), [height[name]] * 2, color=data.colour(tokens[name]),
-            lw=0.8 + 4 * float(masses[tokens[name]].sum()), solid_capstyle="butt", zorder=2,
-        )  # fmt: skip
+            axis.at([born[name], end]),
+            [height[name]] * 2,
+            color=data.colour(tokens[name]),
+            lw=0.8 + 4 * float(masses[tokens[name]].sum()),
+            solid_capstyle="butt",
+            zorder=2,
+        )
 
     warned = False
     for k in range(leaves.merges, len(pairs)):

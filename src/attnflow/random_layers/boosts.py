@@ -166,9 +166,16 @@ def poisson_path(
     with full_precision():
         amplitude = np.asarray(np.sqrt(step / d))
         w, gap, moved = wait(
-            _paths(np.asarray(kernel.w), np.asarray(kernel.gap), carried, amplitude, random_key(seed),
-                   np.arange(replicas), marks)
-        )  # fmt: skip
+            _paths(
+                np.asarray(kernel.w),
+                np.asarray(kernel.gap),
+                carried,
+                amplitude,
+                random_key(seed),
+                np.arange(replicas),
+                marks,
+            )
+        )
     return PoissonPath(times, np.asarray(w), np.asarray(gap), None if moved is None else np.asarray(moved), seed)
 
 

@@ -211,9 +211,16 @@ class _Carry(AbstractLayers):
         sizes = {name: len(labels) for name, labels in dims.items()} | {"label": of.labels}
         masses: dict[str, Any] = {"masses": (("label",), self.rho / of.labels)}
         return Layout(
-            {"time": frames}, sizes, {"time": len(of.times)}, {**dims, "label": of.angles}, masses, {"time": CHUNK},
-            {}, float(of.times[-1]), {},
-        )  # fmt: skip
+            {"time": frames},
+            sizes,
+            {"time": len(of.times)},
+            {**dims, "label": of.angles},
+            masses,
+            {"time": CHUNK},
+            {},
+            float(of.times[-1]),
+            {},
+        )
 
     def inner(self) -> Any:
         x = np.asarray(self.batched.measure.positions)

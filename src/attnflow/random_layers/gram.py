@@ -136,13 +136,14 @@ class GramLayers(AbstractWork):
         require_steps(layers, f"`layers` is {layers}: the path", "give a smaller number")
         keep, seed = flag("keep", self.keep), as_seed(self.seed)
         made = dataclasses.replace(
-            self, layers=layers, d=d, d_k=d_k, heads=heads, seed=seed, replicas=replicas, save=as_times(self.save, 1),
-        )  # fmt: skip
+            self, layers=layers, d=d, d_k=d_k, heads=heads, seed=seed, replicas=replicas, save=as_times(self.save, 1)
+        )
         frames = len(made.times)
         require_memory(
             8 * replicas * frames * (n * n if keep else 2),
-            f"{replicas} `replicas` with {frames} frames of {n} tokens", "use fewer of them, or keep=False",
-        )  # fmt: skip
+            f"{replicas} `replicas` with {frames} frames of {n} tokens",
+            "use fewer of them, or keep=False",
+        )
         return made
 
     def stepper(self) -> "_Layers":
@@ -207,9 +208,7 @@ def gram_layers(
     Ctrl-C returns the frames so far, with the outcome `interrupted`. `path.continued(layers)` goes on to more layers,
     bit by bit as one call would have.
     """
-    work = GramLayers(
-        gram, logit_scale, step, layers, d, d_k, heads, n, seed, replicas, save, mean_value, keep
-    )  # fmt: skip
+    work = GramLayers(gram, logit_scale, step, layers, d, d_k, heads, n, seed, replicas, save, mean_value, keep)
     found: GramPath = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
     return found
 
@@ -232,9 +231,16 @@ class _Layers(AbstractLayers):
             frames["factor"] = Variable(("replica", "layer", "token", "column"), real)
             sizes |= dict.fromkeys(("token", "column"), len(self.rows))
         return Layout(
-            {"layer": frames}, sizes, {"layer": len(self.of.times)}, {"replica": np.arange(self.of.replicas)}, {},
-            {"layer": CHUNK}, {}, float(self.of.layers), {},
-        )  # fmt: skip
+            {"layer": frames},
+            sizes,
+            {"layer": len(self.of.times)},
+            {"replica": np.arange(self.of.replicas)},
+            {},
+            {"layer": CHUNK},
+            {},
+            float(self.of.layers),
+            {},
+        )
 
     def inner(self) -> Any:
         return np.broadcast_to(self.rows, (self.of.replicas, *self.rows.shape))

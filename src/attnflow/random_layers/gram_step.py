@@ -87,9 +87,14 @@ def _layer(rows: Any, key: Any, numbers: Any, sizes: tuple[int, int, int]) -> An
     (heads, d, d_k), n = sizes, rows.shape[0]
     b, eta, v = numbers
     own, other, left, right, inner, outer = _drawn(
-        key, _wishart(n, d_k, heads), _wishart(n, d - n), (heads, n, _columns(n, d_k)), (heads, _columns(n, d_k), n),
-        (n, n), (n, _columns(n, d - n)),
-    )  # fmt: skip
+        key,
+        _wishart(n, d_k, heads),
+        _wishart(n, d - n),
+        (heads, n, _columns(n, d_k)),
+        (heads, _columns(n, d_k), n),
+        (n, n),
+        (n, _columns(n, d - n)),
+    )
 
     def head(chi: Any, left: Any, right: Any) -> Any:
         logits = b * d_k**-0.5 * (rows @ _bartlett(left, chi) @ right @ rows.T)

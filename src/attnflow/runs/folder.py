@@ -17,14 +17,28 @@ from attnflow.wording import fresh_path, shown
 
 FORMAT = 1
 ENTRIES: dict[str, Any] = {
-    "format": int, "name": str, "status": str, "spec_hash": str, "created": str, "wall_time": int | float,
+    "format": int,
+    "name": str,
+    "status": str,
+    "spec_hash": str,
+    "created": str,
+    "wall_time": int | float,
     "peak_memory": int | float,
-}  # fmt: skip
+}
 """What every manifest has, and of which type."""
 OPTIONAL: dict[str, Any] = {
-    "checksums": dict, "outcome": dict, "summary": dict, "steps": dict, "plugins": list, "becoming": dict,
-    "experiment": str, "message": str, "frames": int, "quick": bool, "kind": str,
-}  # fmt: skip
+    "checksums": dict,
+    "outcome": dict,
+    "summary": dict,
+    "steps": dict,
+    "plugins": list,
+    "becoming": dict,
+    "experiment": str,
+    "message": str,
+    "frames": int,
+    "quick": bool,
+    "kind": str,
+}
 """What it may have besides; None stands for nothing."""
 STATUSES = ("created", "running", "drawing", "interrupted", "failed", "extending", "finished")
 CREATING = {"spec.toml", "spec.toml.tmp", "manifest.json.tmp"}

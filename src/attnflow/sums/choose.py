@@ -127,9 +127,16 @@ def cheapest(tokens: Tokens, use: Use, tol: float | None, flowing: bool) -> Abst
 
 
 def _case(
-    tokens: Tokens, kernel: AbstractKernel | Batched, tol: float | None, mask: AbstractMask | None, plain: bool,
-    ratios: bool, space: AbstractSpace | None, flowing: bool, backend: str | None,
-) -> Case:  # fmt: skip
+    tokens: Tokens,
+    kernel: AbstractKernel | Batched,
+    tol: float | None,
+    mask: AbstractMask | None,
+    plain: bool,
+    ratios: bool,
+    space: AbstractSpace | None,
+    flowing: bool,
+    backend: str | None,
+) -> Case:
     """The checked arguments of `choose`."""
     if tokens.present is not None and not tokens.dims:
         tokens = tokens.member()  # the choice is that for the tokens alone

@@ -193,10 +193,12 @@ def _emit(instruction: str) -> Callable[..., Any]:
         shape = jnp.broadcast_shapes(*(a.shape for a in args))
         operands = ", ".join(f"${k}" for k in range(len(args) + 1))
         return triton.elementwise_inline_asm(
-            f"{instruction} {operands};", args=[jnp.broadcast_to(a, shape) for a in args],
-            constraints=",".join(["=f"] + ["f"] * len(args)), pack=1,
+            f"{instruction} {operands};",
+            args=[jnp.broadcast_to(a, shape) for a in args],
+            constraints=",".join(["=f"] + ["f"] * len(args)),
+            pack=1,
             result_shape_dtypes=[jax.ShapeDtypeStruct(shape, jnp.float32)],
-        )[0]  # fmt: skip
+        )[0]
 
     return function
 

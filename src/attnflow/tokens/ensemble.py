@@ -147,9 +147,11 @@ class Tokens(eqx.Module):
     def on(self, space: AbstractSpace, positions: Any) -> "Tokens":
         """The same tokens at other positions on another space, unchecked: for use inside compiled code."""
         return eqx.tree_at(
-            lambda tokens: (tokens.positions, tokens.space), self, (positions, space),
+            lambda tokens: (tokens.positions, tokens.space),
+            self,
+            (positions, space),
             is_leaf=lambda node: isinstance(node, AbstractSpace),
-        )  # fmt: skip
+        )
 
     @property
     def measure(self) -> Measure:

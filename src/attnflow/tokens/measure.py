@@ -116,9 +116,11 @@ class Measure(eqx.Module):
 def _at(mu: Measure, space: AbstractSpace, positions: Any) -> Measure:
     if mu.masses is None or mu.place is None:
         return eqx.tree_at(
-            lambda mu: (mu.positions, mu.space), mu, (positions, space),
+            lambda mu: (mu.positions, mu.space),
+            mu,
+            (positions, space),
             is_leaf=lambda node: node is None or isinstance(node, AbstractSpace),
-        )  # fmt: skip
+        )
     return Measure(positions, mu.masses, present=mu.present, place=mu.place, space=space)
 
 

@@ -35,28 +35,37 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         overlap.add(0.0, flow["overlap"].values - gamma, allowed, names)
         spread.add(0.0, flow["spread"], rounding, names)
     return [
-        overlap.equal("orthonormal tokens, SA and USA0: mean overlap minus γ(t), up to γ = 0.99",
-                      "twice the error of order 4, from halving the step; rounding, grown", origin=SECTION),
-        spread.at_most("orthonormal tokens, SA and USA0: largest difference of two overlaps",
-                       "rounding of every step, grown by linear response", origin=SECTION),
+        overlap.equal(
+            "orthonormal tokens, SA and USA0: mean overlap minus γ(t), up to γ = 0.99",
+            "twice the error of order 4, from halving the step; rounding, grown",
+            origin=SECTION,
+        ),
+        spread.at_most(
+            "orthonormal tokens, SA and USA0: largest difference of two overlaps",
+            "rounding of every step, grown by linear response",
+            origin=SECTION,
+        ),
         *_iid(parameters, data),
-    ]  # fmt: skip
+    ]
 
 
 def _iid(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     tables = {model: amplitudes(parameters, data[f"iid-{model}"], model) for model in parameters.iid_models}
     names = [f"{model}, β = {beta:g}" for model in tables for beta in parameters.iid_betas]
-    found = {key: np.concatenate([table[key].values for table in tables.values()])
-             for key in ("ratio", "ratio_error")}  # fmt: skip
+    found = {key: np.concatenate([table[key].values for table in tables.values()]) for key in ("ratio", "ratio_error")}
     reason = f"{ERRORS:g} standard errors, {parameters.draws} draws per d; finite d is fitted by a term in 1/d"
     where = f"iid tokens at γ = {parameters.overlap:g}"
     return [
         Claim.equal(
-            f"{where}: √d times the root mean square of overlap - γ, over that of linear response", 1.0,
-            found["ratio"], ERRORS * found["ratio_error"], f"{reason} and one in 1/d²", labels=names,
+            f"{where}: √d times the root mean square of overlap - γ, over that of linear response",
+            1.0,
+            found["ratio"],
+            ERRORS * found["ratio_error"],
+            f"{reason} and one in 1/d²",
+            labels=names,
             origin=RESPONSE,
-        ),
-    ]  # fmt: skip
+        )
+    ]
 
 
 def amplitudes(parameters: Parameters, part: xr.Dataset, model: str) -> xr.Dataset:

@@ -83,8 +83,9 @@ def _draw_deviations(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
         size = theory.uniform.overlap_spread(parameters.overlap, beta, parameters.n, model)
         axes.plot(d, size / np.sqrt(d), LINES[model], color=colour, lw=0.9)
         bars = np.exp(value) * np.expm1(ERRORS * error)
-        axes.errorbar(part["d"], np.exp(value), bars, fmt=mark, ms=3.5, color=colour, elinewidth=0.7,
-                      label=rf"$\beta = {beta:g}$")  # fmt: skip
+        axes.errorbar(
+            part["d"], np.exp(value), bars, fmt=mark, ms=3.5, color=colour, elinewidth=0.7, label=rf"$\beta = {beta:g}$"
+        )
     axes.plot([], [], color=GREY, lw=0.9, label="linear response")
     axes.set_xscale("log", base=2)
     axes.set(yscale="log", ylim=(0.008, 1.0), xlabel="dimension $d$")
@@ -100,9 +101,16 @@ def _draw_amplitudes(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
         table = amplitudes(parameters, data[f"iid-{model}"], model)
         unit = np.array([theory.uniform.overlap_spread(level, float(b), n, model) for b in table["beta"].values])
         axes.errorbar(
-            table["beta"], unit * table["ratio"], ERRORS * unit * table["ratio_error"], fmt="o", ms=4, color=colour,
-            mfc=FILLS[model] or colour, elinewidth=0.8, label=model,
-        )  # fmt: skip
+            table["beta"],
+            unit * table["ratio"],
+            ERRORS * unit * table["ratio_error"],
+            fmt="o",
+            ms=4,
+            color=colour,
+            mfc=FILLS[model] or colour,
+            elinewidth=0.8,
+            label=model,
+        )
     axes.plot([], [], color=GREY, lw=1.0, label="linear response")
     axes.set(ylim=(0, None), xlabel=r"inverse temperature $\beta$", ylabel=r"$\sqrt{d}\ \times$ rms")
     axes.legend(loc="upper left")

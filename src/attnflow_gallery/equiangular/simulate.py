@@ -64,10 +64,17 @@ def orthonormal_flow(parameters: Parameters, model: str, beta: float) -> Solve:
     frames = int(np.ceil(1.1 * float(theory.uniform.equiangular_time(0.99, beta, n, model=model)) / span))
     tokens = orthonormal(Sphere(n), n=n, seed=parameters.seed(0))
     return Solve(
-        Attention(beta, normaliser=model), tokens, frames * span, save=frames, method=Fixed(parameters.step),
-        observe={"overlap": lambda mu: pair_overlaps(mu.positions).mean(),
-                 "spread": lambda mu: np.ptp(pair_overlaps(mu.positions))}, keep=(),
-    )  # fmt: skip
+        Attention(beta, normaliser=model),
+        tokens,
+        frames * span,
+        save=frames,
+        method=Fixed(parameters.step),
+        observe={
+            "overlap": lambda mu: pair_overlaps(mu.positions).mean(),
+            "spread": lambda mu: np.ptp(pair_overlaps(mu.positions)),
+        },
+        keep=(),
+    )
 
 
 def _iid(parameters: Parameters, model: str, study: Study) -> xr.Dataset:

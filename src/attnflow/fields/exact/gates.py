@@ -36,9 +36,16 @@ def gate_flow(x: Any, w: Any, a: Any, b: Any, h: Any) -> tuple[Any, Any]:
     active = (height > 8 * jnp.finfo(x.dtype).eps * most) & (size > 0)
     # x = -e stays there, with tau' = |w| gamma and D = e^-tau: it takes this tau from a problem where e^-tau may vanish
     opposite = one_plus == 0
-    shape = [jnp.where(active, jnp.where(opposite, pole, value), other) for value, pole, other in
-             ((alpha, gamma / 2, 0.5), (far, 0.0, 0.0), (gamma, gamma / 2, 0.5),
-              (one_plus, 1.0, 1.0), (one_minus, 1.0, 1.0))]  # fmt: skip
+    shape = [
+        jnp.where(active, jnp.where(opposite, pole, value), other)
+        for value, pole, other in (
+            (alpha, gamma / 2, 0.5),
+            (far, 0.0, 0.0),
+            (gamma, gamma / 2, 0.5),
+            (one_plus, 1.0, 1.0),
+            (one_minus, 1.0, 1.0),
+        )
+    ]
     arc = jax.vmap(lambda *shape: _arc(gate_length(*shape, time, most), time, *shape))(*shape)
     plus, minus = shape[3:]
     r = arc.r

@@ -172,9 +172,13 @@ class _Ensemble(AbstractStepper):
         none = _begin(np.zeros((count, 0, d)), np.zeros((count, 0)), False)
         table = (count, n - 1)
         return _EnsembleState(
-            none, np.full(table, np.inf), np.full(table, np.nan), np.zeros(table, int), np.zeros(count, int),
+            none,
+            np.full(table, np.inf),
+            np.full(table, np.nan),
+            np.zeros(table, int),
+            np.zeros(count, int),
             np.asarray(True),
-        )  # fmt: skip
+        )
 
     def work(self, state: _EnsembleState) -> Slice:
         n = self.tokens.n

@@ -17,10 +17,18 @@ UNDETERMINED = 1e-2
 """A perturbation of rounding size that has grown beyond this may have changed what happened."""
 FLOAT, INT, BOOL = np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool)
 MERGE: dict[str, tuple[tuple[str, ...], np.dtype]] = {
-    "log_time": ((), FLOAT), "first": ((), INT), "second": ((), INT), "growth": ((), FLOAT), "rounding": ((), FLOAT),
-    "undetermined": ((), BOOL), "bound": ((), FLOAT), "error": ((), FLOAT), "evaluations": ((), INT),
-    "masses": (("side",), FLOAT), "point": (("dim",), FLOAT),
-}  # fmt: skip
+    "log_time": ((), FLOAT),
+    "first": ((), INT),
+    "second": ((), INT),
+    "growth": ((), FLOAT),
+    "rounding": ((), FLOAT),
+    "undetermined": ((), BOOL),
+    "bound": ((), FLOAT),
+    "error": ((), FLOAT),
+    "evaluations": ((), INT),
+    "masses": (("side",), FLOAT),
+    "point": (("dim",), FLOAT),
+}
 
 
 class Row(NamedTuple):

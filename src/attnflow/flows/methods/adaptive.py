@@ -63,9 +63,16 @@ class Adaptive(AbstractMethod):
         import diffrax
 
         solution = diffrax.diffeqsolve(
-            _term(system, jnp.maximum(t0, t1)), self._solver(), t0, t1, None, state,
-            stepsize_controller=self._controller(system), saveat=diffrax.SaveAt(t1=True), max_steps=self.max_steps,
-        )  # fmt: skip
+            _term(system, jnp.maximum(t0, t1)),
+            self._solver(),
+            t0,
+            t1,
+            None,
+            state,
+            stepsize_controller=self._controller(system),
+            saveat=diffrax.SaveAt(t1=True),
+            max_steps=self.max_steps,
+        )
         return system.retract(jax.tree.map(lambda leaf: leaf[-1], solution.ys))
 
     def begin(self, system: AbstractSystem, state: State, t0: Time) -> Any:

@@ -132,10 +132,15 @@ def filled(work: W) -> W:
     for name, low in (("rtol", 1e-13), ("atol", 0.0), ("resolution", 1e-14)):
         number(name, getattr(work, name), low=low, high=1.0)
     made: Any = dataclasses.replace(
-        of, until=end_time(of.until), save=as_times(of.save, 50), rtol=float(of.rtol), atol=float(of.atol),
-        resolution=float(of.resolution), stop=conditions(of.stop),
+        of,
+        until=end_time(of.until),
+        save=as_times(of.save, 50),
+        rtol=float(of.rtol),
+        atol=float(of.atol),
+        resolution=float(of.resolution),
+        stop=conditions(of.stop),
         observe=dict(of.observe or {}),
-    )  # fmt: skip
+    )
     made.times  # noqa: B018 (refuses what is no rule for times)
     found: W = made
     return found
@@ -206,9 +211,13 @@ def _equation(work: Evolve) -> Equation:
         )
 
     return Equation(
-        np.asarray(density.coefficients), harmonic_dims(basis),
-        numbers if model.softmax else (*numbers, "free_energy"), further, frames_of(density), lost,
-    )  # fmt: skip
+        np.asarray(density.coefficients),
+        harmonic_dims(basis),
+        numbers if model.softmax else (*numbers, "free_energy"),
+        further,
+        frames_of(density),
+        lost,
+    )
 
 
 def harmonic_dims(basis: AbstractBasis) -> tuple[str, ...]:

@@ -73,9 +73,16 @@ class HarmonicStepper(AbstractSingle):
         frames = {name: Variable(("time",), np.dtype(np.float64)) for name in ("time", *self.equation.numbers)}
         frames["coefficients"] = Variable(("time", *dims), np.dtype(np.float64))
         return Layout(
-            {"time": frames}, dict(zip(dims, shape, strict=True)), {"time": len(self.times)}, {}, {}, {"time": 16},
-            {}, float(self.times[-1]), {},
-        )  # fmt: skip
+            {"time": frames},
+            dict(zip(dims, shape, strict=True)),
+            {"time": len(self.times)},
+            {},
+            {},
+            {"time": 16},
+            {},
+            float(self.times[-1]),
+            {},
+        )
 
     def start(self) -> Views:
         return self.equation.views(self.equation.coefficients, 0.0)

@@ -91,8 +91,10 @@ def _balanced(masses: np.ndarray, heaviest: int, upper: tuple[bool, ...], beta: 
     low = np.linspace(1e-3, np.pi - 1e-6, GRID)
     excess = angles(low).sum(axis=1) - 2 * np.pi
     cross = np.flatnonzero(np.sign(excess[:-1]) * np.sign(excess[1:]) < 0)
-    return [angles(np.array([brentq(lambda a: float(angles(np.array([a])).sum()) - 2 * np.pi, low[k], low[k + 1])]))[0]
-            for k in cross]  # fmt: skip
+    return [
+        angles(np.array([brentq(lambda a: float(angles(np.array([a])).sum()) - 2 * np.pi, low[k], low[k + 1])]))[0]
+        for k in cross
+    ]
 
 
 def _is_stable(angles: np.ndarray, masses: np.ndarray, counts: np.ndarray, beta: float) -> bool:
