@@ -27,7 +27,7 @@ TEN_LINES = (
     + """
 tokens = af.uniform(af.Sphere(3), n=2_000, seed=0)
 field = af.Attention(beta=9.0)
-field.velocity(0.0, mu=tokens)
+field.velocity(tokens)
 lap("import, tokens, velocity")
 flow = af.solve(field, tokens, until=40.0)
 lap("solve")

@@ -17,7 +17,7 @@ FIELD = """
 import attnflow as af
 from attnflow.runs.lifecycle import peak_memory
 mu = af.uniform(af.Sphere(3), n=100_000)
-af.Attention(9.0).velocity(0.0, mu.positions[:1000], mu)
+af.Attention(9.0).velocity(mu, at=mu.positions[:1000])
 print(f"field of 1,000 queries against 100,000 tokens: {peak_memory() / 2**20:.0f} MiB")
 """
 

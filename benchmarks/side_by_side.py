@@ -7,6 +7,7 @@ both. Printed are the median of the ratios new/old of neighbouring runs, the qua
 """
 
 import contextlib
+import inspect
 import math
 import statistics
 import sys
@@ -57,7 +58,13 @@ def tokens(af: Any, n: int, dim: int = 3, seed: Any = 0) -> Any:
 def prepared(af: Any, field: Any, tokens: Any) -> Any:
     """Ten velocities at the tokens, with the sum that is chosen once."""
     made = field.prepare(tokens, tol=1e-8)
-    return [made.velocity(0.0, None, tokens) for _ in range(10)]
+    return [velocity(made, tokens) for _ in range(10)]
+
+
+def velocity(field: Any, tokens: Any, at: Any = None) -> Any:
+    """The velocity by either version: older ones take the time first, then points, then tokens."""
+    new = "at" in inspect.signature(field.velocity).parameters
+    return field.velocity(tokens, at=at) if new else field.velocity(0.0, at, tokens)
 
 
 def density(af: Any) -> Any:
@@ -93,7 +100,7 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "long time, 64 tokens": lambda af: long(af, af.Attention(30.0), tokens(af, 64)),
     "merge times, 64 seeds of 8": lambda af: af.merge_times(af.Attention(20.0), tokens(af, 8, seed=range(64))),
     "velocity, 2,000 tokens on S^7": lambda af: [
-        af.Attention(9.0).velocity(0.0, tokens(af, 2000, 8).positions, tokens(af, 2000, 8)) for _ in range(10)
+        velocity(af.Attention(9.0), tokens(af, 2000, 8), tokens(af, 2000, 8).positions) for _ in range(10)
     ],
     "velocity, 10^5 tokens on S^2": lambda af: prepared(af, af.Attention(30.0), tokens(af, 100_000)),
     "velocity, causal, 20,000 on S^1": lambda af: prepared(

@@ -130,7 +130,7 @@ class Attention(AbstractField):
 
     @property
     def model(self) -> str:
-        """The model of `theory`, "SA", "USA0" or "USA": `theory.merging.merge_time(field.beta, model=field.model)`."""
+        """The model of `theory`, "SA", "USA0" or "USA": `theory.uniform.equiangular_time(0.5, 9.0, 8, model=field.model)`."""
         return model_of(self.normaliser)
 
     @property
