@@ -130,7 +130,10 @@ class Attention(AbstractField):
 
     @property
     def model(self) -> str:
-        """The model of `theory`, "SA", "USA0" or "USA": `theory.uniform.equiangular_time(0.5, 9.0, 8, model=field.model)`."""
+        """The model of `theory`: "SA", "USA0" or "USA".
+
+        For example `theory.uniform.equiangular_time(0.5, 9.0, 8, model=field.model)`.
+        """
         return model_of(self.normaliser)
 
     @property
