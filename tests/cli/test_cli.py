@@ -235,14 +235,14 @@ def test_predict(place):
     )
 
 
-def test_predict_middle_and_depth(place):
-    middle = ["predict", "middle", "--context", "4096", "--alibi", "0.0005", "--beta", "1", "--depth", "1"]
+def test_predict_middle_and_layers(place):
+    middle = ["predict", "middle", "--context", "4096", "--alibi", "0.0005", "--beta", "1", "--time", "1"]
     found = {one["quantity"]: one for one in json.loads(attnflow(*middle, "--json", cwd=place, check=0).stdout)}
     assert 900 < found["middle"]["value"] < 920
     text = attnflow(*middle, "--figure", "m.pdf", cwd=place, check=0).stdout
     assert "takeover" in text
     assert (place / "m.pdf").read_bytes()[:4] == b"%PDF"
-    depth = ["predict", "depth", "--layers", "96", "--heads", "64", "--d", "512", "--d-k", "128", "--context", "256"]
-    found = json.loads(attnflow(*depth, "--json", "--figure", "d.pdf", cwd=place, check=0).stdout)
+    layers = ["predict", "layers", "--layers", "96", "--heads", "64", "--d", "512", "--d-k", "128", "--context", "256"]
+    found = json.loads(attnflow(*layers, "--json", "--figure", "d.pdf", cwd=place, check=0).stdout)
     assert found[0]["value"] == 1.5
     assert (place / "d.pdf").read_bytes()[:4] == b"%PDF"

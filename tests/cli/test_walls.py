@@ -167,10 +167,10 @@ def test_claims_are_readable_at_80_columns(narrow, tmp_path):
 
 
 def test_predictions_are_a_table_at_80_columns(narrow):
-    tables.print_predictions(af.theory.predict_particles(9.0, 2, 64))
+    tables.print_predictions(af.theory.predict_particles(9.0, d=2, n=64))
     lines = narrow.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
-    assert sum(line.startswith("├") for line in lines) == len(af.theory.predict_particles(9.0, 2, 64)) - 1
+    assert sum(line.startswith("├") for line in lines) == len(af.theory.predict_particles(9.0, d=2, n=64)) - 1
     assert all(len(line.split("│")[2].strip()) < 30 for line in lines if line.startswith("│"))
 
 

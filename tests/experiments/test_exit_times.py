@@ -38,7 +38,7 @@ def shape(x):
 
 def limit(x):
     n = x.shape[1]
-    return np.array([limit_staircase(one, np.full(n, 1 / n), "USA0").s for one in x])
+    return np.array([limit_staircase(one, np.full(n, 1 / n), model="USA0").s for one in x])
 
 
 ABSURD = {
@@ -62,7 +62,9 @@ def test_the_cascade_in_place_of_the_simulation_holds():
     def cascades(x):
         n, beta = x.shape[1], 10_000.0 if x.shape[1] > 2 else 25.0
         end = 2 * np.arcsin(simulate.chord(MANY, beta) / 2)
-        return np.array([pair_cascade(one, np.full(n, 1 / n), beta, "USA0", end).log_time / beta for one in x])
+        return np.array(
+            [pair_cascade(one, np.full(n, 1 / n), beta, model="USA0", until=end).log_time / beta for one in x]
+        )
 
     with Mutation("cascade", simulate, "merge_times", pretended(cascades)).applied():
         found = claims_of(exit_times, MANY)

@@ -37,7 +37,9 @@ def test_the_ends_are_critical_by_the_residuals_of_theory(tmp_path):
     n = data.sizes["token"]
     for k in range(data.sizes["network"]):
         ends = data["positions"].values[-1, k]
-        residuals = theory.landscape.critical_residuals(ends, np.full(n, 1 / n), two.beta, compare.network_of(data, k))
+        residuals = theory.landscape.critical_residuals(
+            ends, np.full(n, 1 / n), two.beta, landscape=compare.network_of(data, k)
+        )
         # sums of n terms of size 1/n and of five units of size 3 at most
         assert residuals.max() < float(data["speed"].values[k].max()) + 64 * compare.EPS
 
@@ -48,7 +50,7 @@ def test_critical_atoms_have_no_residual():
     masses = np.array([0.7, 0.3])
     tops = compare.peaks(network)
     angles, curvature = compare.critical_atoms(np.resize(tops, 2) + np.array([0.0, 0.05]), masses, QUICK.beta, network)
-    residuals = theory.landscape.critical_residuals(circle_points(angles), masses, QUICK.beta, network)
+    residuals = theory.landscape.critical_residuals(circle_points(angles), masses, QUICK.beta, landscape=network)
     assert residuals.max() < 1e-13
     assert curvature > 0
 

@@ -26,8 +26,8 @@ def test_crossings_are_found_between_frames(beta):
     """Exact curves: cubic interpolation is off by the fourth power of the span (at beta = 0, where it is linear, not)."""
     long = dataclasses.replace(QUICK, until=10.0)
     times = np.arange(41) * long.span
-    frames = equiangular_overlap(times[:, None], beta, long.n, np.array([-0.01, 0.0, 0.02]))
+    frames = equiangular_overlap(times[:, None], beta, long.n, overlap0=np.array([-0.01, 0.0, 0.02]))
     found = simulate.crossing(frames, long)
-    expected = equiangular_time(0.5, beta, long.n, np.array([-0.01, 0.0, 0.02]))
+    expected = equiangular_time(0.5, beta, long.n, overlap0=np.array([-0.01, 0.0, 0.02]))
     np.testing.assert_allclose(found, expected, atol=1e-12 if beta == 0 else 2e-4)
     assert np.isnan(simulate.crossing(np.full((41, 1), 0.1), long)).all()

@@ -45,7 +45,7 @@ def test_the_parts_hold_what_theory_says():
     tokens = simulate.place(FEW, "unequal")
     flows = [simulate._record(simulate.follow("USA0", beta, tokens, FEW)) for beta in FEW.betas]
     data = xr.concat(flows, dim="beta", join="outer").assign_coords(beta=list(FEW.betas))
-    limit = theory.merging.limit_staircase(tokens.positions, tokens.masses, "USA0")
+    limit = theory.merging.limit_staircase(tokens.positions, tokens.masses, model="USA0")
     beta, sine = data["beta"].values, np.sqrt(1 - (1 - limit.s) ** 2)
     late = beta[:, None] * limit.s - np.log(limit.masses.sum(axis=1) * beta[:, None] * sine**2)
     # next term 2 |cos|/(beta sin^2); doubled, for what follows it

@@ -147,7 +147,7 @@ def test_theory_agrees_with_the_simulation(placement):
     times, gap, radius = orthonormal(placement)
     for k, alpha in enumerate([0.5, 1.0, 2.0] if placement == "ngpt" else [None]):
         found, r = (gap, radius) if alpha is None else (gap[k], radius[k])
-        path = norm_overlap(times, 2.0, 8, placement, alpha=1.0 if alpha is None else alpha)
+        path = norm_overlap(times, 2.0, 8, placement=placement, alpha=1.0 if alpha is None else alpha)
         np.testing.assert_allclose(1 - found, path.overlap, rtol=0, atol=2e-9)
         np.testing.assert_allclose(r, path.radius, rtol=2e-9)
         # positions carry 1e-12 absolutely, so that the distance sqrt(2 gap) of two tokens is good while it is above 1e-4
@@ -171,7 +171,7 @@ def test_decay_laws(placement):
 
     if placement == "ngpt":
         for k, alpha in enumerate([0.5, 1.0, 2.0]):
-            kind, rate = norm_decay("ngpt", alpha)
+            kind, rate = norm_decay("ngpt", alpha=alpha)
             assert kind == "exponential"
             assert rate == 2 * alpha
             assert abs(slope(gap[k], 5 / alpha, 8 / alpha, float) - rate) < 0.05

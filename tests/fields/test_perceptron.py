@@ -200,9 +200,9 @@ def test_attention_and_potential_are_one_gradient_flow(name):
     gradient = af.in_float64(jax.jit(jax.grad(energy)))(X, TOKENS.masses)
     velocity = field.velocity(TOKENS, at=X)
     np.testing.assert_allclose(velocity, tangent(X, gradient / TOKENS.masses[:, None]), atol=1e-13)
-    expected = closed_form.perceptron_energy(X, TOKENS.masses, beta, closed_form.Landscape(A, B, OMEGA, name)) - 1 / (
-        2 * beta
-    )
+    expected = closed_form.perceptron_energy(
+        X, TOKENS.masses, beta, landscape=closed_form.Landscape(A, B, OMEGA, name)
+    ) - 1 / (2 * beta)
     assert abs(total_energy(field, TOKENS) - expected) < 1e-13
     rate = np.sum(TOKENS.masses * np.sum(velocity**2, axis=1))
     np.testing.assert_allclose(af.observe.dissipation(field, TOKENS), rate, rtol=1e-13)
@@ -265,7 +265,8 @@ def test_the_energy_climbs_and_respects_the_dirac_bound(climb):
     assert values.max() <= bound
     last = climb.tokens(-1)
     expected = (
-        closed_form.perceptron_energy(last.positions, last.masses, 9.0, closed_form.Landscape(*REFERENCE)) - 1 / 18
+        closed_form.perceptron_energy(last.positions, last.masses, 9.0, landscape=closed_form.Landscape(*REFERENCE))
+        - 1 / 18
     )
     assert abs(values[-1] - expected) < 1e-14
 
@@ -289,6 +290,8 @@ def test_two_atoms_where_the_potential_is_largest(climb):
     for atom, where in ((angles[~left], predicted[0]), (angles[left], predicted[1])):
         assert np.abs(atom - where).max() < 8 * TOL
     assert (
-        closed_form.critical_residuals(last.positions, last.masses, 9.0, closed_form.Landscape(*REFERENCE)).max()
+        closed_form.critical_residuals(
+            last.positions, last.masses, 9.0, landscape=closed_form.Landscape(*REFERENCE)
+        ).max()
         < 8 * TOL
     )

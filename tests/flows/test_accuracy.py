@@ -125,7 +125,7 @@ def test_seeded_modes_grow_at_the_predicted_rate(k):
 
     # plus and minus eps: the quadratic term cancels, the cubic one is eps^2
     rate = np.log((amplitude(1e-4) - amplitude(-1e-4)) / 2e-4) / t
-    assert abs(rate - theory.uniform.growth_rates(beta, 2, k)) < 1e-6
+    assert abs(rate - theory.uniform.growth_rates(beta, 2, k=k)) < 1e-6
 
 
 def test_three_clusters_on_the_circle_are_stable_exactly_below_minus_two_thirds():

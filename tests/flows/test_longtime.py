@@ -118,7 +118,7 @@ def test_eight_clusters_on_the_sphere_at_beta_10_000():
     assert np.diff(flow.merges["evaluations"], prepend=0).max() <= 1000
     for values in flow.dataset.data_vars.values():
         assert not np.isnan(values.values).any()
-    limit = theory.merging.limit_staircase(tokens.positions, tokens.masses, "USA0")
+    limit = theory.merging.limit_staircase(tokens.positions, tokens.masses, model="USA0")
     np.testing.assert_array_equal(flow.merges["first"], limit.first)
     np.testing.assert_array_equal(flow.merges["second"], limit.second)
     late = limit.s - flow.merges["log_time"].values / beta

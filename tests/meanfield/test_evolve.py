@@ -131,7 +131,7 @@ def test_growth_rates(d):
         with jax.enable_x64(True):
             model = as_model(kind(beta), kappa)
             found = np.asarray(linear_rates(model, basis, c))
-        rates = theory.uniform.growth_rates(beta, d, basis.degrees, name) + kappa * basis.laplacian
+        rates = theory.uniform.growth_rates(beta, d, k=basis.degrees, model=name) + kappa * basis.laplacian
         np.testing.assert_allclose(found, rates, atol=1e-8 * np.max(np.abs(rates)))
 
 
@@ -142,7 +142,7 @@ def test_growth_along_the_flow():
         evolve(SA(beta), mf.perturbed(CIRCLE, 4, sign * size), until, save=1, **TIGHT).density() for sign in (1, -1)
     ]
     growth = (ends[0].coefficients - ends[1].coefficients)[4] / (2 * size * CIRCLE.harmonic(4)[4])
-    expected = np.exp(theory.uniform.growth_rates(beta, 2, 4) * until)
+    expected = np.exp(theory.uniform.growth_rates(beta, 2, k=4) * until)
     # the cubic term is (size growth)^2, times at most 4^4; the steps err by 1e-12/size
     assert growth == pytest.approx(expected, rel=256 * (size * expected) ** 2)
 

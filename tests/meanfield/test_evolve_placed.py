@@ -138,7 +138,7 @@ def test_powers_grow_by_their_own_rates(slope):
 
     found = difference(causal(beta, slope), ONE, wave, until)
     for k, order, p in ((2, 0, 0), (1, 0, 1), (1, -1, 2), (3, -1, 3)):
-        expected = np.exp(theory.uniform.growth_rates(beta, 2, k) * until / (p + 1)) * u(ONE.points) ** p
+        expected = np.exp(theory.uniform.growth_rates(beta, 2, k=k) * until / (p + 1)) * u(ONE.points) ** p
         # cubic terms: size^2 growth^3 < 1e-8 15, times a few; the steps: 1e-12/size
         np.testing.assert_allclose(found(k, order), expected, atol=1e-6)
 
@@ -151,7 +151,7 @@ def test_a_topic_switch_by_marcum_functions(slope):
     later = places.points > switch
     u = np.expm1 if slope else (lambda v: v)
     y = np.log(u((slope or 1.0) * places.points[later]) / u((slope or 1.0) * switch))
-    c = theory.uniform.growth_rates(beta, 2, 1) * until
+    c = theory.uniform.growth_rates(beta, 2, k=1) * until
     early = np.exp(c) * stats.ncx2.cdf(2 * c, 2, 2 * y)
     # cubic terms 1e-8 e^{3c} = 2e-6; log(u) is singular at 0, and 8 nodes from 0.25 to 1 leave about 3^-8 = 2e-4
     np.testing.assert_allclose(found(1)[later], early, atol=2e-4)
@@ -169,6 +169,6 @@ def test_the_early_topic_takes_over():
     flow = mf.evolve_placed(causal(1.0), start, 5.0, save=[2.0, 4.0, 5.0])
     found = [2 * density.fourier(1, 0.96) / 0.1 for density in flow.densities[1:]]
     np.testing.assert_allclose(found, [0.5978 - 1.8399j, 2.794 - 3.070j, 5.121 - 3.756j], atol=1e-3)
-    c = theory.uniform.growth_rates(1.0, 2, 1) * 2.0
+    c = theory.uniform.growth_rates(1.0, 2, k=1) * 2.0
     linear = np.exp(c) * stats.ncx2.cdf(2 * c, 2, 2 * np.log(0.98 / 0.25))
     assert found[0].real == pytest.approx(linear, rel=0.01)  # (0.1 e^c)^2 = 6 %, times less than 0.2

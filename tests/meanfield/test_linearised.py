@@ -24,7 +24,7 @@ def test_uniform_law(basis, field, model):
     kappa, d = 0.01, basis.dim
     found = linearised(field, mf.uniform(basis), kappa)
     k = found.degrees
-    expected = theory.uniform.growth_rates(4.0, d, k, model) - kappa * k * (k + d - 2)
+    expected = theory.uniform.growth_rates(4.0, d, k=k, model=model) - kappa * k * (k + d - 2)
     np.testing.assert_allclose(found.matrix, np.diag(expected), atol=1e-12)
     np.testing.assert_allclose(found.spectrum, np.sort(expected)[::-1], atol=1e-12)
     assert (np.diff(found.growth) <= 0).all()
@@ -127,7 +127,7 @@ def test_a_potential_holds_rotations():
 def test_stability_counts_harmonics(d):
     """At the uniform measure degree k is unstable, N(k, d) times, where lambda_k > kappa k (k+d-2)."""
     kappa, k = 0.05, np.arange(1, 15)
-    rates = theory.uniform.growth_rates(9.0, d, k) - kappa * k * (k + d - 2)
+    rates = theory.uniform.growth_rates(9.0, d, k=k) - kappa * k * (k + d - 2)
     found = stability(af.Attention(9.0), mf.uniform(mf.ZonalBasis(d, 14)), kappa)
     assert found.unstable == np.sum(theory.uniform.multiplicity(k, d)[rates > 0]) > d
     assert found.growth == pytest.approx(rates.max(), abs=1e-12)
@@ -156,7 +156,7 @@ def test_another_degree():
     basis = mf.ZonalBasis(3, 8)
     found = linearised(USA0, mf.uniform(basis), 0.0, 7, sector=2)
     np.testing.assert_allclose(
-        found.growth, np.sort(theory.uniform.growth_rates(4.0, 3, np.arange(2, 8), "USA0"))[::-1], atol=1e-13
+        found.growth, np.sort(theory.uniform.growth_rates(4.0, 3, k=np.arange(2, 8), model="USA0"))[::-1], atol=1e-13
     )
 
 

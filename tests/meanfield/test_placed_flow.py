@@ -88,7 +88,7 @@ def test_zonal_densities_on_the_sphere():
     size = 1e-4
     ends = [end(field, mf.placed(places, lambda p, s, e=e: 1 + e * p * s, ZONAL), until) for e in (size, -size)]
     grown = 3 * (ends[0].profile(1) - ends[1].profile(1)) / (2 * size)  # the mean of s^2 is 1/3
-    expected = np.exp(theory.uniform.growth_rates(2.0, 3, 1) * until / 2) * places.points
+    expected = np.exp(theory.uniform.growth_rates(2.0, 3, k=1) * until / 2) * places.points
     np.testing.assert_allclose(grown, expected, atol=1e-6)
 
 

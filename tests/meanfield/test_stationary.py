@@ -51,9 +51,11 @@ def test_von_mises_fisher_at_beta_zero(basis, field):
 def test_critical_noise(d, softmax, model):
     """The maximum over degrees of lambda_k/(k (k+d-2)), which degree 1 attains although degree 4 grows faster."""
     k = np.arange(1, 40)
-    thresholds = critical_noise(9.0, d, k, model)
+    thresholds = critical_noise(9.0, d, k=k, model=model)
     assert np.argmax(thresholds) == 0
-    np.testing.assert_allclose(thresholds * k * (k + d - 2), theory.uniform.growth_rates(9.0, d, k, model), rtol=1e-14)
+    np.testing.assert_allclose(
+        thresholds * k * (k + d - 2), theory.uniform.growth_rates(9.0, d, k=k, model=model), rtol=1e-14
+    )
     by_bessel = sp.ive(d / 2, 9.0) / (9 * sp.ive(d / 2 - 1, 9.0))
     level = sp.gamma(d / 2) * (2 / 9.0) ** (d / 2 - 1) * sp.ive(d / 2 - 1, 9.0)
     assert critical_noise(9.0, d, model=model) == pytest.approx(by_bessel * (1 if softmax else level), rel=1e-12)
@@ -90,7 +92,7 @@ def test_bifurcation_on_the_sphere():
     """
     beta, clock = 2.0, np.exp(2.0)
     found = bifurcation(af.Attention(beta, normaliser=af.Unnormalised("USA")), 3, 2)
-    onset = critical_noise(beta, 3, 2, "USA")
+    onset = critical_noise(beta, 3, k=2, model="USA")
     assert found.kappa == pytest.approx(onset, rel=1e-14)
     assert abs(found.eigenvalue) < 1e-12 * clock
     assert found.slope == pytest.approx(onset * np.sqrt(5) / 7, rel=1e-4)

@@ -220,7 +220,7 @@ def test_growth_rates(d, k):
             up, down = (np.asarray(rate(scheme, jnp.asarray(cells.measure + s * size * wave))) for s in (1, -1))
         change = (up - down) / (2 * size)  # the even part cancels; what is left is of order size^2
         found = np.sum(change * wave / cells.measure) / np.sum(wave**2 / cells.measure)
-        errors.append(abs(found / theory.uniform.growth_rates(9.0, d, k) - 1))
+        errors.append(abs(found / theory.uniform.growth_rates(9.0, d, k=k) - 1))
     # the error is c width^2 (1 + O((k + sqrt beta)^2 width^2)): 0.36 at the wider width on the circle, less elsewhere
     assert np.log2(errors[0] / errors[1]) == pytest.approx(2, abs=0.1)
     assert errors[1] < 3e-3

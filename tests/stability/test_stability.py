@@ -99,7 +99,7 @@ def test_ring_eigenvalues_agree_with_theory():
                 af.Attention(9.0, normaliser=normaliser), af.tokens.ring(af.Sphere(2), n=7)
             ).eigenvalues.real
         )
-        predicted = theory.landscape.ring_growth_rates(9.0, 7, np.arange(7), model=model)
+        predicted = theory.landscape.ring_growth_rates(9.0, 7, k=np.arange(7), model=model)
         np.testing.assert_allclose(found, np.sort(predicted), atol=1e-10)
 
 
@@ -152,7 +152,7 @@ def test_leading_eigenpairs_without_a_matrix():
 def test_leading_eigenpairs_at_ten_thousand_tokens():
     """A ring of 10,000: the most unstable pair is cos and sin of k_max theta, at lambda_kmax."""
     found = stability.leading_eigenpairs(af.Attention(9.0), af.tokens.ring(af.Sphere(2), n=10_000), count=2, tol=1e-9)
-    np.testing.assert_allclose(found.eigenvalues.real, theory.uniform.growth_rates(9.0, 2, 4), atol=1e-7)
+    np.testing.assert_allclose(found.eigenvalues.real, theory.uniform.growth_rates(9.0, 2, k=4), atol=1e-7)
 
 
 def test_equilibria_of_four_tokens_are_strict_saddles_but_consensus():

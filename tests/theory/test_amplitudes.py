@@ -30,7 +30,7 @@ def test_third_order_on_the_circle(model, beta, k):
     a = 2 * np.mean(found * np.cos(k * theta)[:, None], axis=0)
     bend = np.log(a / a[0]) - one * t
     assert abs(bend[-1]) > 2e-5
-    np.testing.assert_allclose(amplitudes.cubic_growth(t, start, beta, k, model), bend, atol=2e-7)
+    np.testing.assert_allclose(amplitudes.cubic_growth(t, start, beta, k=k, model=model), bend, atol=2e-7)
 
 
 @pytest.mark.parametrize("model", ["SA", "USA0"])
@@ -59,7 +59,7 @@ def test_second_order_on_spheres(model, d, k):
     norm = np.sum(masses * h**2)
     even, odd = (rate(1e-3) + rate(-1e-3)) / 2e-6 / norm, (rate(1e-3) - rate(-1e-3)) / 2e-3 / norm
     # the even part is off by a^2 = 1e-6
-    assert amplitudes.quadratic_growth(beta, d, k, model) == pytest.approx(even / odd, abs=1e-5)
+    assert amplitudes.quadratic_growth(beta, d, k, model=model) == pytest.approx(even / odd, abs=1e-5)
 
 
 def _harmonic(d, k, c):

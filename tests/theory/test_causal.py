@@ -48,7 +48,7 @@ RATES = [
 
 @pytest.mark.parametrize(("d", "beta", "model", "printed"), RATES)
 def test_printed_rates(d, beta, model, printed):
-    np.testing.assert_allclose(theory.causal.rates([1, 2, 3], beta, d, model), printed, rtol=0, atol=5.1e-9)
+    np.testing.assert_allclose(theory.causal.rates([1, 2, 3], beta, d, model=model), printed, rtol=0, atol=5.1e-9)
 
 
 @pytest.mark.parametrize(("beta", "d"), [(0.3, 2), (4.0, 3), (1.0, 4096), (50.0, 64)])
@@ -67,24 +67,24 @@ def test_rates_agree_with_mpmath_on_every_clock(beta, d):
     for model, values in exact.items():
         values = [float(v) for v in values]
         # the mean of the kernel is a logarithm of size up to beta, or a log gamma of size d log d
-        np.testing.assert_allclose(theory.causal.rates([1, 2, 3], beta, d, model), values, rtol=1e-11)
+        np.testing.assert_allclose(theory.causal.rates([1, 2, 3], beta, d, model=model), values, rtol=1e-11)
         np.testing.assert_allclose(
-            theory.causal.log_rates([1, 2, 3], beta, d, model), np.log(values), rtol=0, atol=1e-11
+            theory.causal.log_rates([1, 2, 3], beta, d, model=model), np.log(values), rtol=0, atol=1e-11
         )
     np.testing.assert_allclose(theory.causal.softmax_dilution(beta, d), dilution, rtol=1e-11)
 
 
 def test_limits_of_rates():
-    np.testing.assert_allclose(theory.causal.rates([1, 2], 0.0, 3, "SA"), [2 / 3, 0.0], rtol=EPS)
-    np.testing.assert_array_equal(theory.causal.rates([1, 2], 0.0, 3, "grad"), 0.0)
-    np.testing.assert_allclose(theory.causal.rates(1, 1.0, 64, "SA"), 0.98414206, atol=5.1e-9)
+    np.testing.assert_allclose(theory.causal.rates([1, 2], 0.0, 3, model="SA"), [2 / 3, 0.0], rtol=EPS)
+    np.testing.assert_array_equal(theory.causal.rates([1, 2], 0.0, 3, model="grad"), 0.0)
+    np.testing.assert_allclose(theory.causal.rates(1, 1.0, 64, model="SA"), 0.98414206, atol=5.1e-9)
     np.testing.assert_allclose(
-        theory.causal.log_rates(1, 2000.0, 2, "grad"), 2000 - 0.5 * np.log(4000 * np.pi), atol=2e-4
+        theory.causal.log_rates(1, 2000.0, 2, model="grad"), 2000 - 0.5 * np.log(4000 * np.pi), atol=2e-4
     )
     assert theory.causal.softmax_dilution(0.0, 5) == 1.0
     np.testing.assert_allclose(theory.causal.log_softmax_dilution(2000.0, 2), 0.5 * np.log(4000 * np.pi), atol=1e-4)
     for call in (
-        lambda: theory.causal.rates(1, 2000.0, 2, "USA"),
+        lambda: theory.causal.rates(1, 2000.0, 2, model="USA"),
         lambda: theory.causal.softmax_dilution(5000.0, 4096),
     ):
         with pytest.raises(ValueError, match="use log_"):
@@ -190,14 +190,14 @@ PROFILES = [  # slope, c, at the sources .02, .1, .25, .5, .75, .9, 1
 
 @pytest.mark.parametrize(("slope", "c", "printed"), PROFILES)
 def test_printed_profiles(slope, c, printed):
-    found = theory.causal.correlation(c, 1.0, [0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0], slope)
+    found = theory.causal.correlation(c, 1.0, [0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0], slope=slope)
     np.testing.assert_allclose(found, printed, rtol=0, atol=5.1e-7)
 
 
 @pytest.mark.parametrize("slope", [0.0, 1e-6, 0.1, 1.0, 2.0, 10.0, 100.0, 600.0])
 @pytest.mark.parametrize("c", [0.01, 1.0, 6.0])
 def test_sum_rule(c, slope):
-    total = over_sources(lambda s: theory.causal.correlation(c, 1.0, s, slope), slope)
+    total = over_sources(lambda s: theory.causal.correlation(c, 1.0, s, slope=slope), slope)
     assert abs(total / np.expm1(c) - 1) < 1e-11
 
 
@@ -205,7 +205,7 @@ def test_sum_rule(c, slope):
 def test_sum_rule_of_steep_slopes(slope):
     # all of it lies in a layer before the place, s = 1 - x/slope: the rest is e^{-x + 2 sqrt(c x)}
     x, weights = panels(0.0, 12.0, 30)
-    g = theory.causal.correlation(1.0, 1.0, 1 - x**2 / slope, slope) / slope
+    g = theory.causal.correlation(1.0, 1.0, 1 - x**2 / slope, slope=slope) / slope
     assert abs(np.sum(2 * x * weights * g) / np.expm1(1.0) - 1) < 1e-9
 
 
@@ -215,10 +215,14 @@ def volterra_residual(c, place, source, slope, q=0.0):
     seen = (1 - np.exp(-slope * place)) / slope if slope else place
     slowed = seen / (seen + q)  # dilution lowers the weights
     right = slowed * theory.causal.graphon(place, source, slope)
-    inner = theory.causal.graphon(place, x, slope) * theory.causal.correlation(c, x, source, slope, q)
+    inner = theory.causal.graphon(place, x, slope) * theory.causal.correlation(
+        c, x, source, slope=slope, relative_dilution=q
+    )
     right += slowed * np.sum(weights * inner)
     step = 1e-3 * c
-    g = theory.causal.correlation(c + step * np.array([-2.0, -1, 1, 2]), place, source, slope, q)
+    g = theory.causal.correlation(
+        c + step * np.array([-2.0, -1, 1, 2]), place, source, slope=slope, relative_dilution=q
+    )
     left = (g @ [1, -8, 8, -1]) / (12 * step)  # an error of step^4 g^(5)/30
     return left / right - 1
 
@@ -232,35 +236,35 @@ def test_volterra_equation(c, place, source, slope, q):
 
 
 def test_printed_value_of_the_volterra_case():
-    np.testing.assert_allclose(theory.causal.correlation(0.91, 0.9, 0.2, 1.5), 1.4917211, atol=5.1e-8)
+    np.testing.assert_allclose(theory.causal.correlation(0.91, 0.9, 0.2, slope=1.5), 1.4917211, atol=5.1e-8)
 
 
 @pytest.mark.parametrize("slope", [0.0, 1.0, 30.0])
 def test_semigroup_in_time(slope):
     a, b, place, source = 0.4, 0.7, 0.9, 0.3
     x, weights = panels(source, place, 40)
-    through = theory.causal.correlation(a, place, x, slope) * theory.causal.correlation(b, x, source, slope)
-    both = theory.causal.correlation([a, b], place, source, slope).sum() + np.sum(weights * through)
-    np.testing.assert_allclose(theory.causal.correlation(a + b, place, source, slope), both, rtol=1e-12)
+    through = theory.causal.correlation(a, place, x, slope=slope) * theory.causal.correlation(b, x, source, slope=slope)
+    both = theory.causal.correlation([a, b], place, source, slope=slope).sum() + np.sum(weights * through)
+    np.testing.assert_allclose(theory.causal.correlation(a + b, place, source, slope=slope), both, rtol=1e-12)
 
 
 def test_correlations_outside_float_range():
-    logs = theory.causal.log_correlation(1e4, 1.0, [1e-300, 0.5], 1e4)
+    logs = theory.causal.log_correlation(1e4, 1.0, [1e-300, 0.5], slope=1e4)
     assert np.isfinite(logs).all()
     # the expansion of Bessel's function, with Y = 10^4 + log of (1e-300 * 1e4) inverse
     y = 1e4 - np.log(1e-296)
     z = 2 * np.sqrt(1e4 * y)
     exact = np.log(1e4) - 1e4 + np.log(1e4) + z + np.log(2 / z) - 0.5 * np.log(2 * np.pi * z) - 0.375 / z
     np.testing.assert_allclose(logs[0], exact, rtol=1e-12)
-    assert theory.causal.log_correlation(0.0, 1.0, 0.5, 1.0) == -np.inf
+    assert theory.causal.log_correlation(0.0, 1.0, 0.5, slope=1.0) == -np.inf
     with pytest.raises(ValueError, match="use log_correlation"):
-        theory.causal.correlation(1e4, 1.0, 1e-300, 1e4)
+        theory.causal.correlation(1e4, 1.0, 1e-300, slope=1e4)
 
 
 def test_refusals():
     for call, word in [
-        (lambda: theory.causal.rates(1, 1.0, 2, "usa"), "model is 'usa'; use 'SA'"),
-        (lambda: theory.causal.rates(1, -1.0, 2, "SA"), "at least 0"),
+        (lambda: theory.causal.rates(1, 1.0, 2, model="usa"), "model is 'usa'; use 'SA'"),
+        (lambda: theory.causal.rates(1, -1.0, 2, model="SA"), "at least 0"),
         (lambda: theory.causal.graphon(0.0, 0.5, 1.0), "place is 0.0; places are"),
         (lambda: theory.causal.graphon(0.5, 1.5, 1.0), "source is 1.5; places are"),
         (lambda: theory.causal.graphon(0.5, 0.1, -1.0), "slope is -1.0; it must be finite"),
@@ -268,7 +272,7 @@ def test_refusals():
         (lambda: theory.causal.log_place_ratio(0.2, 0.3, 1.0), "give source <= place"),
         (lambda: theory.causal.hop_sum(-1.0, 1.0), "c is -1.0; it must be finite"),
         (lambda: theory.causal.hop_sum(1.0, np.nan), "y is nan; it must be finite"),
-        (lambda: theory.causal.pair_correlation(200.0, 1.0, 0.5, 1.0), "needs c <= 100"),
+        (lambda: theory.causal.pair_correlation(200.0, 1.0, 0.5, slope=1.0), "needs c <= 100"),
     ]:
         with pytest.raises(ValueError, match=word):
             call()

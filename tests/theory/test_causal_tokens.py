@@ -41,17 +41,17 @@ def plain_weights(n, slope, dilution=0.0):
 def test_dense_matrices(slope, dilution):
     n, c = 150, 1.3
     w = plain_weights(n, slope, dilution or 0.0)
-    np.testing.assert_allclose(theory.causal.weights(n, slope, dilution), w, rtol=1e-13, atol=0)
+    np.testing.assert_allclose(theory.causal.weights(n, slope, dilution=dilution), w, rtol=1e-13, atol=0)
     exact = expm(c * w)
-    found = theory.causal.correlation_matrix(c, n, slope, dilution)
+    found = theory.causal.correlation_matrix(c, n, slope, dilution=dilution)
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-14)
     np.testing.assert_allclose(
-        theory.causal.last_row_correlations(c, n, slope, dilution), exact[-1], rtol=0, atol=1e-15
+        theory.causal.last_row_correlations(c, n, slope, dilution=dilution), exact[-1], rtol=0, atol=1e-15
     )
     np.testing.assert_allclose(
-        theory.causal.equal_time_correlations(c, n, slope, dilution), exact @ exact.T, rtol=0, atol=1e-14
+        theory.causal.equal_time_correlations(c, n, slope, dilution=dilution), exact @ exact.T, rtol=0, atol=1e-14
     )
-    noise = theory.causal.discrete_prefix_noise(c, n, slope, dilution)
+    noise = theory.causal.discrete_prefix_noise(c, n, slope=slope, dilution=dilution)
     assert abs(noise - np.sum((exact.T @ np.ones(n)) ** 2) / n) < 1e-12
 
 
@@ -90,7 +90,7 @@ def test_printed_discrete_values(slope, printed, limit):
     sizes = (64, 256, 1024)
     found = [n * theory.causal.last_row_correlations(0.91, n, slope)[n // 2 - 1] for n in sizes]
     np.testing.assert_allclose(found, printed, rtol=0, atol=5.1e-9)
-    np.testing.assert_allclose(theory.causal.correlation(0.91, 1.0, 0.5, slope), limit, rtol=0, atol=5.1e-9)
+    np.testing.assert_allclose(theory.causal.correlation(0.91, 1.0, 0.5, slope=slope), limit, rtol=0, atol=5.1e-9)
 
 
 @pytest.mark.parametrize("slope", [0.0, 2.0, 1e4])
@@ -100,7 +100,7 @@ def test_a_million_tokens_follow_the_continuum(slope):
     j = n - np.array([10, 100]) if slope > 100 else np.array([n // 100, n // 3, n - 10])
     # first order in 1/j; with a slope of 0.01 per token in half a unit of that
     np.testing.assert_allclose(
-        n * row[j - 1], theory.causal.correlation(1.0, 1.0, j / n, slope), rtol=6e-4 if slope < 100 else 2e-2
+        n * row[j - 1], theory.causal.correlation(1.0, 1.0, j / n, slope=slope), rtol=6e-4 if slope < 100 else 2e-2
     )
     assert row[-1] == 1
     assert abs(row.sum() - np.e) < (1e-3 if slope < 100 else 1e-11)
@@ -111,9 +111,11 @@ def test_diluted_tokens_follow_the_diluted_continuum(slope):
     q, c = 0.2, 1.5
     errors = []
     for n in (500, 2000):
-        row = n * theory.causal.last_row_correlations(c, n, slope, q * n)
+        row = n * theory.causal.last_row_correlations(c, n, slope, dilution=q * n)
         j = np.array([n // 500, n // 10, n // 2, n - n // 20])
-        errors.append(np.abs(row[j - 1] / theory.causal.correlation(c, 1.0, j / n, slope, q) - 1))
+        errors.append(
+            np.abs(row[j - 1] / theory.causal.correlation(c, 1.0, j / n, slope=slope, relative_dilution=q) - 1)
+        )
     assert np.all(errors[0] < 0.02)
     # first order in 1/n, where the error is not itself accidentally small
     assert np.all((errors[1] < 0.3 * errors[0]) | (errors[1] < 1e-3))
@@ -121,18 +123,20 @@ def test_diluted_tokens_follow_the_diluted_continuum(slope):
 
 def test_pairs_at_one_time():
     c, slope = 0.9, 1.0
-    direct = theory.causal.correlation(c, 0.8, 0.3, slope)
+    direct = theory.causal.correlation(c, 0.8, 0.3, slope=slope)
     direct += over_sources(
-        lambda s: theory.causal.correlation(c, 0.8, s, slope) * theory.causal.correlation(c, 0.3, s, slope), slope, 0.3
+        lambda s: theory.causal.correlation(c, 0.8, s, slope=slope) * theory.causal.correlation(c, 0.3, s, slope=slope),
+        slope,
+        0.3,
     )
-    np.testing.assert_allclose(theory.causal.pair_correlation(c, 0.8, 0.3, slope), direct, rtol=1e-11)
-    np.testing.assert_allclose(theory.causal.pair_correlation(c, 0.3, 0.8, slope), direct, rtol=1e-11)
+    np.testing.assert_allclose(theory.causal.pair_correlation(c, 0.8, 0.3, slope=slope), direct, rtol=1e-11)
+    np.testing.assert_allclose(theory.causal.pair_correlation(c, 0.3, 0.8, slope=slope), direct, rtol=1e-11)
 
 
 @pytest.mark.parametrize("slope", [0.0, 1.0, 30.0])
 def test_pairs_of_many_tokens(slope):
     c, source = 0.9, np.array([0.9, 0.995])
-    found = theory.causal.pair_correlation(c, 1.0, source, slope)
+    found = theory.causal.pair_correlation(c, 1.0, source, slope=slope)
     errors = []
     for n in (200, 800):
         matrix = theory.causal.equal_time_correlations(c, n, slope)
@@ -146,11 +150,11 @@ def test_printed_noise():
     found = theory.causal.prefix_noise([0.25, 0.5, 1, 1.5, 2])
     np.testing.assert_allclose(found, [1.753388, 3.441524, 16.843984, 98.033340, 617.064030], rtol=0, atol=5.1e-7)
     np.testing.assert_allclose(
-        [theory.causal.prefix_noise(1.0, s) for s in (1, 2)], [15.0845, 13.6493], rtol=0, atol=5.1e-5
+        [theory.causal.prefix_noise(1.0, slope=s) for s in (1, 2)], [15.0845, 13.6493], rtol=0, atol=5.1e-5
     )
     dilution = theory.causal.softmax_dilution(1.0, 2)
-    rate = theory.causal.rates(1, 1.0, 2, "SA")
-    found = [theory.causal.discrete_prefix_noise(rate * t, 2048, 0.0, dilution) for t in (1, 2, 3)]
+    rate = theory.causal.rates(1, 1.0, 2, model="SA")
+    found = [theory.causal.discrete_prefix_noise(rate * t, 2048, slope=0.0, dilution=dilution) for t in (1, 2, 3)]
     np.testing.assert_allclose(found, [2.86, 10.02, 36.6], rtol=0, atol=5.1e-2)
     np.testing.assert_allclose(found[:2], [2.86, 10.02], rtol=0, atol=5.1e-3)
     np.testing.assert_allclose(theory.causal.log_prefix_noise(1e4), 4e4 - 0.5 * np.log(4e4 * np.pi), atol=1e-4)
@@ -163,20 +167,20 @@ def test_noise_is_the_square_of_all_paths(slope):
 
     def heard(s):  # by the definition, over places p = s^x
         p = s[:, None] ** x
-        g = theory.causal.correlation(c, p, s[:, None], slope)
+        g = theory.causal.correlation(c, p, s[:, None], slope=slope)
         return 1 - np.sum(weights * p * np.log(s)[:, None] * g, axis=1)
 
     total = over_sources(lambda s: heard(s) ** 2, slope, top=200.0, count=20)
-    np.testing.assert_allclose(theory.causal.prefix_noise(c, slope), total, rtol=1e-9)
+    np.testing.assert_allclose(theory.causal.prefix_noise(c, slope=slope), total, rtol=1e-9)
 
 
 def test_limits_of_noise():
-    np.testing.assert_allclose(theory.causal.prefix_noise(1.0, 1e-7), theory.causal.prefix_noise(1.0), rtol=1e-6)
+    np.testing.assert_allclose(theory.causal.prefix_noise(1.0, slope=1e-7), theory.causal.prefix_noise(1.0), rtol=1e-6)
     # all but a layer of 1/slope has e^{2c}; panels of every kind of slope lie on one curve e^{2c} + b/slope
     steep = np.array([60.0, 130.0, 1000.0])
-    layers = [s * (theory.causal.prefix_noise(1.0, s) - np.exp(2)) for s in steep]
+    layers = [s * (theory.causal.prefix_noise(1.0, slope=s) - np.exp(2)) for s in steep]
     np.testing.assert_allclose(layers, layers[-1], rtol=1e-10)
-    np.testing.assert_allclose(theory.causal.prefix_noise(1.0, 1e4), np.exp(2), rtol=1e-3)
+    np.testing.assert_allclose(theory.causal.prefix_noise(1.0, slope=1e4), np.exp(2), rtol=1e-3)
     np.testing.assert_allclose(
         theory.causal.attended_noise([0.5, 3.0]), theory.causal.prefix_noise([0.5, 3.0]), rtol=1e-14
     )
@@ -187,14 +191,14 @@ def test_attended_noise(slope):
     c = 0.6
     # at time 0 it is the sum of the squared weights
     squares = over_sources(lambda s: theory.causal.graphon(1.0, s, slope) ** 2, slope)
-    np.testing.assert_allclose(theory.causal.attended_noise(0.0, slope), squares, rtol=1e-11)
+    np.testing.assert_allclose(theory.causal.attended_noise(0.0, slope=slope), squares, rtol=1e-11)
 
     def attended(s):  # the last token moves by what it attends to: dg/dc, an error of step^4
-        g = [theory.causal.correlation(c + step * 1e-3, 1.0, s, slope) for step in (-2, -1, 1, 2)]
+        g = [theory.causal.correlation(c + step * 1e-3, 1.0, s, slope=slope) for step in (-2, -1, 1, 2)]
         return (g[0] - 8 * g[1] + 8 * g[2] - g[3]) / 12e-3
 
     np.testing.assert_allclose(
-        theory.causal.attended_noise(c, slope), over_sources(lambda s: attended(s) ** 2, slope), rtol=1e-9
+        theory.causal.attended_noise(c, slope=slope), over_sources(lambda s: attended(s) ** 2, slope), rtol=1e-9
     )
 
 
@@ -205,8 +209,8 @@ def test_refusals():
         (lambda: theory.causal.weights(10, [1.0, 2.0]), "give one number"),
         (lambda: theory.causal.last_row_correlations(1e3, 10, 1.0), "beyond 700, give a smaller c"),
         (lambda: theory.causal.last_row_correlations(1.0, 10**8, 1.0), "at most 10000000"),
-        (lambda: theory.causal.correlation_matrix(1.0, 10, 1.0, -1.0), "dilution is -1.0; it must be finite"),
-        (lambda: theory.causal.prefix_noise(60.0, 1.0), "needs c <= 50"),
+        (lambda: theory.causal.correlation_matrix(1.0, 10, 1.0, dilution=-1.0), "dilution is -1.0; it must be finite"),
+        (lambda: theory.causal.prefix_noise(60.0, slope=1.0), "needs c <= 50"),
         (lambda: theory.causal.prefix_noise(1e4), "use log_prefix_noise"),
         (lambda: theory.causal.attended_noise(200.0), "beyond 175, give a smaller c"),
     ]:

@@ -86,15 +86,15 @@ def test_printed_powers():
 
 @pytest.mark.parametrize(("d_k", "b"), [(1, 2.0), (2, 1.0), (2, 8.0), (3, 4.0), (7, 1.0)])
 def test_products_at_one_place_are_the_moments(d_k, b):
-    a, second = theory.random_layers.attention_moments(b, 2, d_k)
+    a, second = theory.random_layers.attention_moments(b, d=2, d_k=d_k)
     # the stated accuracy of both quadratures; a curvature of s is B = E |dm|^2
-    np.testing.assert_allclose(theory.random_layers.uniform_products(0.0, b, d_k), a, rtol=1e-7)
+    np.testing.assert_allclose(theory.random_layers.uniform_products(0.0, b, d_k=d_k), a, rtol=1e-7)
     powers = _powers(b, d_k)
     k = 1 + 2 * np.arange(len(powers))
     if d_k > 1:  # for one row m jumps, and the sum converges too slowly
         np.testing.assert_allclose(2 * np.sum(k**2 * powers), second, rtol=2e-6)
     np.testing.assert_allclose(
-        theory.random_layers.uniform_products([np.pi, np.pi / 2], b, d_k), [-a, 0], rtol=1e-7, atol=1e-14
+        theory.random_layers.uniform_products([np.pi, np.pi / 2], b, d_k=d_k), [-a, 0], rtol=1e-7, atol=1e-14
     )
 
 
@@ -109,7 +109,7 @@ def test_products_agree_with_sampled_matrices(d_k, b):
         kappa = np.linalg.norm(a, axis=1)
         means.append((i1e(kappa) / i0e(kappa) / kappa)[:, None] * a)
     product = np.sum(means[0] * means[1], axis=1)
-    assert abs(product.mean() - theory.random_layers.uniform_products(angle, b, d_k)) < 5 * product.std() / np.sqrt(
+    assert abs(product.mean() - theory.random_layers.uniform_products(angle, b, d_k=d_k)) < 5 * product.std() / np.sqrt(
         count
     )
 
@@ -139,8 +139,8 @@ def test_modes_of_one_layer_from_the_uniform_start():
         lambda: theory.random_layers.uniform_start_power(0, 1.0),
         lambda: theory.random_layers.uniform_start_power(1000, 1.0),
         lambda: theory.random_layers.uniform_start_power(2, -1.0),
-        lambda: theory.random_layers.uniform_start_power(2, 1.0, 0),
-        lambda: theory.random_layers.uniform_products(1.0, 1.0, [2, 3]),
+        lambda: theory.random_layers.uniform_start_power(2, 1.0, d_k=0),
+        lambda: theory.random_layers.uniform_products(1.0, 1.0, d_k=[2, 3]),
         lambda: theory.random_layers.uniform_products(np.nan, 1.0),
     ],
 )

@@ -129,11 +129,11 @@ def test_exponential_moments_are_integrals_over_the_overlap(b, d):
 def test_iid_tokens_in_many_dimensions_have_equal_overlaps():
     """For d -> inf the exact cosine of equal overlaps, except for the queries, whose own overlap is 2 rho - 1."""
     c, n, rho = np.array([1.0, 2.0, 3.0]), 1e8, 0.5
-    found = context.long_context_iid_overlap(c, n, np.inf, rho)
+    found = context.long_context_iid_overlap(c, n=n, d=np.inf, overlap=rho)
     y = n ** (1 - c * (1 - rho))  # weight of the others; outputs are sqrt(rho) e (1 + y) +- sqrt(1 - rho) u
     ratio = (1 - rho) / (rho * (1 + y) ** 2)
     np.testing.assert_allclose(found, (1 - ratio) / (1 + ratio), atol=1e-6)
-    finite = context.long_context_iid_overlap(c, n, 1e7, rho)
+    finite = context.long_context_iid_overlap(c, n=n, d=1e7, overlap=rho)
     np.testing.assert_allclose(finite, found, atol=1e-3)
 
 
@@ -145,4 +145,4 @@ def test_iid_tokens_in_three_dimensions():
     across = (1 - np.exp(-2 * b) + (n - 2) * sp.ive(1, b)) / (1 + others + np.exp(-2 * b))
     e, u = np.sqrt(rho), np.sqrt(1 - rho) * across
     want = (e**2 - u**2) / (e**2 + u**2)
-    np.testing.assert_allclose(context.long_context_iid_overlap(c, n, 3, rho), want, rtol=1e-13)
+    np.testing.assert_allclose(context.long_context_iid_overlap(c, n=n, d=3, overlap=rho), want, rtol=1e-13)

@@ -13,10 +13,14 @@ EPS = np.finfo(float).eps
 
 
 def test_the_clock_of_the_printed_scalings():
-    assert theory.random_layers.canonical_time(64**-0.5, 64, 1) == 1
-    np.testing.assert_allclose(theory.random_layers.canonical_time(1 / 64, 64, [1, 8]), [1 / 64, 1 / 512], rtol=4 * EPS)
+    assert theory.random_layers.canonical_time(64**-0.5, layers=64, heads=1) == 1
     np.testing.assert_allclose(
-        theory.random_layers.canonical_time([0.1, 0.3, 1], [100, 44, 64], [1, 4, 64]), [1, 0.99, 1], rtol=4 * EPS
+        theory.random_layers.canonical_time(1 / 64, layers=64, heads=[1, 8]), [1 / 64, 1 / 512], rtol=4 * EPS
+    )
+    np.testing.assert_allclose(
+        theory.random_layers.canonical_time([0.1, 0.3, 1], layers=[100, 44, 64], heads=[1, 4, 64]),
+        [1, 0.99, 1],
+        rtol=4 * EPS,
     )
 
 
@@ -35,28 +39,34 @@ def test_the_clock_of_the_printed_scalings():
     ],
 )
 def test_regimes(step, layers, heads, mean, regime):
-    found = theory.random_layers.regime(step, layers, heads, mean)
+    found = theory.random_layers.regime(step, layers=layers, heads=heads, mean_value=mean)
     assert found.regime == regime
-    assert found.time == theory.random_layers.canonical_time(step, layers, heads)
+    assert found.time == theory.random_layers.canonical_time(step, layers=layers, heads=heads)
     assert found.drift_time == mean * step * layers
     assert found.error > 0
 
 
 def test_errors_of_the_limits():
-    assert theory.random_layers.regime(1.0, 64, 64).error == 1 / 64
-    np.testing.assert_allclose(theory.random_layers.regime(1e-3, 1000, 1, 1.0).error, 2e-3, rtol=1e-12)
-    np.testing.assert_allclose(theory.random_layers.regime(0.1, 100, 1, 1.0).error, 0.1 * 11 * 0.1, rtol=1e-12)
+    assert theory.random_layers.regime(1.0, layers=64, heads=64).error == 1 / 64
+    np.testing.assert_allclose(
+        theory.random_layers.regime(1e-3, layers=1000, heads=1, mean_value=1.0).error, 2e-3, rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        theory.random_layers.regime(0.1, layers=100, heads=1, mean_value=1.0).error, 0.1 * 11 * 0.1, rtol=1e-12
+    )
 
 
 def test_initialisation_has_logits_of_deviation_one():
     d, d_k = 96, 12
     # entries of variance 1/d, tokens of norm sqrt(d), logits over sqrt(d_k): beta of unit tokens is d/sqrt(d_k)
-    np.testing.assert_allclose(theory.random_layers.logit_scale(d / d_k**0.5, d**-0.5, d**-0.5, d_k), 1.0, rtol=8 * EPS)
+    np.testing.assert_allclose(
+        theory.random_layers.logit_scale(d / d_k**0.5, d**-0.5, d**-0.5, d_k=d_k), 1.0, rtol=8 * EPS
+    )
     rng = np.random.default_rng(5)
     q, k = rng.normal(size=(2, 20000, d_k, 8)) * np.array([0.7, 1.9])[:, None, None, None]
     logits = 0.6 * np.sum(q[..., 0] * k[..., 1], axis=1)
     # the fourth moment of a sum of 12 products is 3 + 6/12: the variance has the relative error sqrt(2.5/20000)
-    assert abs(np.var(logits) / theory.random_layers.logit_scale(0.6, 0.7, 1.9, d_k) ** 2 - 1) < 5 * np.sqrt(
+    assert abs(np.var(logits) / theory.random_layers.logit_scale(0.6, 0.7, 1.9, d_k=d_k) ** 2 - 1) < 5 * np.sqrt(
         2.5 / 20000
     )
 
@@ -79,8 +89,8 @@ def test_drift_and_variation_are_those_of_a_layer():
     drift = ((plus + minus) / 2 - r) / step**2
     variation = ((plus - minus) / 2 / step) ** 2
     expected = (
-        theory.random_layers.overlap_drift(r, s[0, 1], s[0, 0], s[1, 1], d),
-        theory.random_layers.overlap_variation(r, s[0, 1], s[0, 0], s[1, 1], d),
+        theory.random_layers.overlap_drift(r, s[0, 1], s[0, 0], s[1, 1], d=d),
+        theory.random_layers.overlap_variation(r, s[0, 1], s[0, 0], s[1, 1], d=d),
     )
     for sample, value in zip((drift, variation), expected, strict=True):
         error = sample.std() / np.sqrt(count)
@@ -100,7 +110,7 @@ def test_one_token_is_a_brownian_motion():
     )
     np.testing.assert_allclose(theory.random_layers.one_token_decay(2.0, 8), np.exp(-7 / 8), rtol=4 * EPS)
     # the drift of <x, x_0> has the same rate: the overlap with a token that does not move
-    np.testing.assert_allclose(theory.random_layers.overlap_drift(0.3, 0, 1, 0, 8) / 0.3, -7 / 16, rtol=4 * EPS)
+    np.testing.assert_allclose(theory.random_layers.overlap_drift(0.3, 0, 1, 0, d=8) / 0.3, -7 / 16, rtol=4 * EPS)
 
 
 def test_two_tokens_alone_on_the_circle():
@@ -118,7 +128,7 @@ def test_two_tokens_alone_on_the_circle():
         (theory.random_layers.overlap_drift, -0.1097),
         (theory.random_layers.overlap_variation, 0.28754),
     ):
-        sample = rate(r, np.clip(s[:, 0, 1], -1, 1), s[:, 0, 0], s[:, 1, 1], 2)
+        sample = rate(r, np.clip(s[:, 0, 1], -1, 1), s[:, 0, 0], s[:, 1, 1], d=2)
         assert abs(sample.mean() - printed) < 5 * sample.std() / np.sqrt(count) + 1e-4  # printed to 5e-5 or less
 
 
@@ -163,8 +173,8 @@ def test_pairs_at_infinite_temperature():
     h, s = 1e-4, (1 + r) / 2
     slope, curvature = (p(r + h) - p(r - h)) / (2 * h), (p(r + h) - 2 * p(r) + p(r - h)) / h**2
     drift, variation = (
-        theory.random_layers.overlap_drift(r, s, s, s, 2),
-        theory.random_layers.overlap_variation(r, s, s, s, 2),
+        theory.random_layers.overlap_drift(r, s, s, s, d=2),
+        theory.random_layers.overlap_variation(r, s, s, s, d=2),
     )
     np.testing.assert_allclose(
         drift * slope + variation * curvature / 2, 0, atol=1e-6
@@ -192,22 +202,22 @@ def test_hot_tokens_in_many_dimensions():
 @settings(max_examples=50, deadline=None)
 def test_variation_is_positive_and_symmetric(r, a, c, share, d):
     s = share * np.sqrt(a * c)
-    found = theory.random_layers.overlap_variation(r, s, a, c, d)
+    found = theory.random_layers.overlap_variation(r, s, a, c, d=d)
     assert found >= -4 * EPS
-    assert found == theory.random_layers.overlap_variation(r, s, c, a, d)
-    assert theory.random_layers.overlap_drift(-r, -s, a, c, d) == -theory.random_layers.overlap_drift(r, s, a, c, d)
+    assert found == theory.random_layers.overlap_variation(r, s, c, a, d=d)
+    assert theory.random_layers.overlap_drift(-r, -s, a, c, d=d) == -theory.random_layers.overlap_drift(r, s, a, c, d=d)
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: theory.random_layers.canonical_time(-1, 2, 1),
-        lambda: theory.random_layers.canonical_time("a", 2, 1),
-        lambda: theory.random_layers.canonical_time(0.1, 2, 0),
-        lambda: theory.random_layers.regime(0.1, 2, 1, np.nan),
-        lambda: theory.random_layers.logit_scale(1, -1, 1, 4),
-        lambda: theory.random_layers.overlap_drift(1.5, 0, 1, 1, 3),
-        lambda: theory.random_layers.overlap_variation(0.5, 0, 1, 1, 1),
+        lambda: theory.random_layers.canonical_time(-1, layers=2, heads=1),
+        lambda: theory.random_layers.canonical_time("a", layers=2, heads=1),
+        lambda: theory.random_layers.canonical_time(0.1, layers=2, heads=0),
+        lambda: theory.random_layers.regime(0.1, layers=2, heads=1, mean_value=np.nan),
+        lambda: theory.random_layers.logit_scale(1, -1, 1, d_k=4),
+        lambda: theory.random_layers.overlap_drift(1.5, 0, 1, 1, d=3),
+        lambda: theory.random_layers.overlap_variation(0.5, 0, 1, 1, d=1),
         lambda: theory.random_layers.small_logit_products(np.ones((2, 3)), 0.1),
         lambda: theory.random_layers.small_logit_products(2 * np.eye(2), 0.1),
         lambda: theory.random_layers.hot_pair_collapse_probability(2.0),

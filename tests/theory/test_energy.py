@@ -77,11 +77,11 @@ def test_rates_of_the_energy_are_derivatives_along_the_field(model):
         both = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in both]
         return (level(both[0]) - level(both[1])) / (2 * h)
 
-    rate, error = theory.landscape.energy_rate_of_heads(matrices, x, np.full(n, 1 / n), beta, model)
+    rate, error = theory.landscape.energy_rate_of_heads(matrices, x, np.full(n, 1 / n), beta=beta, model=model)
     assert rate == pytest.approx(derivative(matrices), rel=1e-6)
     assert 0 < error < 1e-8 * abs(rate)
-    assert theory.landscape.energy_rate_of_tokens(x, beta, model) == pytest.approx(
+    assert theory.landscape.energy_rate_of_tokens(x, beta, model=model) == pytest.approx(
         derivative(np.eye(3)[None]), rel=1e-6
     )
     with pytest.raises(ValueError, match="USA0"):
-        theory.landscape.energy_rate_of_tokens(x, beta, "USA")
+        theory.landscape.energy_rate_of_tokens(x, beta, model="USA")

@@ -87,14 +87,14 @@ def test_times_agree_with_mpmath(log_beta, n, place0, log_way, model):
     # of its terms, which are good to 1e-12 (asked of scaled_expi in its own test). 1 + (n-1) overlap0 is at least
     # n place0, from terms of at most n + 1: a relative error of 4 units/place0 in it, which moves the time less.
     tolerance = 4 * EPS * beta * n / (n - 1) + 50e-12 + 4 * EPS / place0
-    assert abs(eq.log_equiangular_time(overlap, beta, n, overlap0, model) - exact) < tolerance
+    assert abs(eq.log_equiangular_time(overlap, beta, n, overlap0=overlap0, model=model) - exact) < tolerance
     if exact < 709:
-        found = eq.equiangular_time(overlap, beta, n, overlap0, model)
+        found = eq.equiangular_time(overlap, beta, n, overlap0=overlap0, model=model)
         # below 1e-308 digits go
         assert abs(np.log(found) - exact) < tolerance + 1e-12 if exact > -700 else 0 <= found < 1e-300
     else:
         with pytest.raises(ValueError, match="log_equiangular_time"):
-            eq.equiangular_time(overlap, beta, n, overlap0, model)
+            eq.equiangular_time(overlap, beta, n, overlap0=overlap0, model=model)
 
 
 @given(
@@ -109,15 +109,15 @@ def test_overlaps_invert_times(log_t, log_beta, n, place0, model):
     beta, t = float(np.exp(log_beta)), float(np.exp(log_t))
     low = -1 / (n - 1)
     overlap0 = low + place0 * (1 - low)
-    found = float(eq.equiangular_overlap(t, beta, n, overlap0, model))
+    found = float(eq.equiangular_overlap(t, beta, n, overlap0=overlap0, model=model))
     assert overlap0 <= found <= 1
     # t lies between the times of the neighbouring floats, up to the stated 1e-12 and what rounding does to exponents
     slack = 1e-12 + 8 * EPS * (beta + abs(log_t))
     before, after = found - 8 * EPS, found + 8 * EPS
     if before > overlap0:
-        assert eq.log_equiangular_time(before, beta, n, overlap0, model) < np.log(t) + slack
+        assert eq.log_equiangular_time(before, beta, n, overlap0=overlap0, model=model) < np.log(t) + slack
     if after < 1:
-        assert eq.log_equiangular_time(after, beta, n, overlap0, model) > np.log(t) - slack
+        assert eq.log_equiangular_time(after, beta, n, overlap0=overlap0, model=model) > np.log(t) - slack
 
 
 @pytest.mark.parametrize("model", ["SA", "USA0"])
@@ -130,7 +130,9 @@ def test_overlaps_solve_the_ode(beta, n, overlap0, model):
     t = np.linspace(0, 30, 13)
     solution = solve_ivp(slope, (0, 30), [overlap0], "DOP853", t_eval=t, rtol=1e-12, atol=1e-13)
     # the unstable start amplifies the solver's 1e-12 by at most gamma'(t)/gamma'(0), below 100 here
-    np.testing.assert_allclose(eq.equiangular_overlap(t, beta, n, overlap0, model), solution.y[0], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        eq.equiangular_overlap(t, beta, n, overlap0=overlap0, model=model), solution.y[0], rtol=0, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("model", ["SA", "USA0", "USA"])
@@ -143,7 +145,7 @@ def test_the_speed_is_that_of_attention(beta, n, overlap, model):
     velocity = pull - np.sum(pull * x, 1, keepdims=True) * x
     speed = velocity[0] @ x[1] + x[0] @ velocity[1]
     h = 1e-5
-    between = eq.equiangular_time(overlap + h, beta, n, overlap - h, model)
+    between = eq.equiangular_time(overlap + h, beta, n, overlap0=overlap - h, model=model)
     # the midpoint rule: h^2/6 times second derivatives relative to the speed, at most (beta + n + 10)^2
     assert abs(2 * h / between / speed - 1) < h**2 * (beta + n + 10) ** 2
 
@@ -162,8 +164,8 @@ def test_closed_forms_and_limits():
     for model in ("SA", "USA0"):
         ends = eq.equiangular_time([1 - 1e-6, 1 - 1e-8], 3.0, 5, model=model)
         assert np.diff(ends) == pytest.approx(np.log(100) / 2, rel=1e-5)
-    assert eq.equiangular_time(0.3, 2.0, 5, 0.3) == 0
-    assert eq.log_equiangular_time(0.3, 2.0, 5, 0.3) == -np.inf
+    assert eq.equiangular_time(0.3, 2.0, 5, overlap0=0.3) == 0
+    assert eq.log_equiangular_time(0.3, 2.0, 5, overlap0=0.3) == -np.inf
     assert eq.equiangular_time(np.full((3, 1), 0.5), [1.0, 2.0], 4).shape == (3, 2)
     assert eq.equiangular_time([], 2.0, 4).shape == (0,)
     assert eq.equiangular_overlap([], 2.0, 4).shape == (0,)
@@ -179,8 +181,8 @@ def test_any_beta_and_any_time():
     assert eq.equiangular_overlap(1e100, 1e4, 32) < 1e-300  # beta = 1e4 waits for e^9990
     assert eq.equiangular_overlap(1e100, 1e4, 32, model="USA") == 1
     # the simplex does not move, from which side soever
-    assert eq.equiangular_overlap(1e300, 2.0, 4, -1 / 3) == -1 / 3
-    assert eq.equiangular_overlap(1e300, 2.0, 4, np.nextafter(-1 / 3, 0)) == 1
+    assert eq.equiangular_overlap(1e300, 2.0, 4, overlap0=-1 / 3) == -1 / 3
+    assert eq.equiangular_overlap(1e300, 2.0, 4, overlap0=np.nextafter(-1 / 3, 0)) == 1
 
 
 @pytest.mark.parametrize(
@@ -191,13 +193,13 @@ def test_any_beta_and_any_time():
         (lambda: eq.equiangular_overlap(1.0, -1.0, 4), "beta is -1.0"),
         (lambda: eq.equiangular_overlap(1.0, 1.0, 1), "n is 1"),
         (lambda: eq.equiangular_overlap(1.0, 1.0, 2.5), "n is 2.5"),
-        (lambda: eq.equiangular_overlap(1.0, 1.0, 4, -0.5), "overlap0 is"),
-        (lambda: eq.equiangular_overlap(1.0, 1.0, 4, 1.0), "overlap0 is 1.0"),
+        (lambda: eq.equiangular_overlap(1.0, 1.0, 4, overlap0=-0.5), "overlap0 is"),
+        (lambda: eq.equiangular_overlap(1.0, 1.0, 4, overlap0=1.0), "overlap0 is 1.0"),
         (lambda: eq.equiangular_overlap(1.0, 1.0, 4, model="X"), "model is 'X'"),
         (lambda: eq.equiangular_time(1.0, 1.0, 4), "overlap is 1.0"),
         (lambda: eq.equiangular_time(np.nan, 1.0, 4), "overlap is nan"),
-        (lambda: eq.equiangular_time(0.1, 1.0, 4, 0.2), "overlap is"),
-        (lambda: eq.equiangular_time(0.1, 1.0, 3, -0.5), "overlap0 is"),
+        (lambda: eq.equiangular_time(0.1, 1.0, 4, overlap0=0.2), "overlap is"),
+        (lambda: eq.equiangular_time(0.1, 1.0, 3, overlap0=-0.5), "overlap0 is"),
         (lambda: eq.equiangular_time(0.99, 1e4, 4), "log_equiangular_time"),
         (lambda: eq.equiangular_time(0.99, np.inf, 4), "beta is inf"),
         (lambda: eq.log_equiangular_time(0.99, 1.0, 0), "n is 0"),

@@ -18,7 +18,7 @@ def test_the_angle_has_the_stated_distribution(d):
 @pytest.mark.parametrize(("d", "model", "beta"), [(2, "SA", 25.0), (3, "USA0", 25.0), (3, "SA", 1.0), (4, "USA0", 1e4)])
 def test_the_probability_of_a_time_is_that_of_its_angle(d, model, beta):
     angle = np.array([0.03, 1.0, 3.1])
-    times = theory.merging.log_merge_time(angle, beta, (0.5, 0.5), 1e-4, model)
-    found = theory.merging.pair_time_probability(times, beta, d, model, 1e-4)
+    times = theory.merging.log_merge_time(angle, beta, masses=(0.5, 0.5), until=1e-4, model=model)
+    found = theory.merging.pair_time_probability(times, beta, d, model=model, until=1e-4)
     np.testing.assert_allclose(found, theory.merging.pair_angle_probability(angle, d), atol=1e-6)
-    assert theory.merging.pair_time_probability(-1e9, beta, d, model, 1e-4) < 1e-4
+    assert theory.merging.pair_time_probability(-1e9, beta, d, model=model, until=1e-4) < 1e-4

@@ -34,7 +34,7 @@ MOMENTS = [
 
 @pytest.mark.parametrize(("d", "d_k", "b", "a", "second", "exponent"), MOMENTS)
 def test_printed_moments(d, d_k, b, a, second, exponent):
-    found = theory.random_layers.attention_moments(b, d, d_k)
+    found = theory.random_layers.attention_moments(b, d=d, d_k=d_k)
     np.testing.assert_allclose(found, [a, second], rtol=0, atol=5.1e-7)
     assert abs(theory.random_layers.pair_exponent(*found, d) - exponent) < 5.1e-7
 
@@ -67,12 +67,14 @@ def by_laguerre(b, d, d_k):
 )
 def test_moments_by_another_quadrature(b, d, d_k):
     # 120 nodes have converged to 1e-9 here: r is a function of sqrt(U V), smooth where the mass is
-    np.testing.assert_allclose(theory.random_layers.attention_moments(b, d, d_k), by_laguerre(b, d, d_k), rtol=2e-9)
+    np.testing.assert_allclose(
+        theory.random_layers.attention_moments(b, d=d, d_k=d_k), by_laguerre(b, d, d_k), rtol=2e-9
+    )
 
 
 def test_first_moment_with_few_keys_by_another_quadrature():
     # eight keys and b = 128: B has a heavy tail, on which Laguerre nodes are good to 1e-6 only; A is good to 1e-8
-    assert abs(theory.random_layers.attention_moments(128.0, 64, 8)[0] - by_laguerre(128.0, 64, 8)[0]) < 1e-8
+    assert abs(theory.random_layers.attention_moments(128.0, d=64, d_k=8)[0] - by_laguerre(128.0, 64, 8)[0]) < 1e-8
 
 
 def test_moments_are_those_of_sampled_matrices():
@@ -88,25 +90,27 @@ def test_moments_are_those_of_sampled_matrices():
 
     a = np.sum(mean(0.0) ** 2, axis=1)
     second = np.sum((mean(h) - mean(-h)) ** 2, axis=1) / (2 * h) ** 2
-    for sample, value in zip((a, second), theory.random_layers.attention_moments(b, d, d_k), strict=True):
+    for sample, value in zip((a, second), theory.random_layers.attention_moments(b, d=d, d_k=d_k), strict=True):
         assert abs(sample.mean() - value) < 5 * sample.std() / np.sqrt(count) + 1e-6
 
 
 def test_small_and_large_logit_scales():
     # r = kappa/d: A = B = b^2/d as b -> 0, with relative corrections of b^2
     for d, d_k in ((8, 4), (4096, 128), (2, 1), (4096, None)):
-        np.testing.assert_allclose(theory.random_layers.attention_moments(1e-5, d, d_k), [1e-10 / d] * 2, rtol=1e-8)
+        np.testing.assert_allclose(
+            theory.random_layers.attention_moments(1e-5, d=d, d_k=d_k), [1e-10 / d] * 2, rtol=1e-8
+        )
     for d, d_k in ((8, 8), (8, 5), (4096, 128), (64, None)):
         found, limit = (
-            theory.random_layers.attention_moments(1e9, d, d_k),
-            theory.random_layers.attention_moments(np.inf, d, d_k),
+            theory.random_layers.attention_moments(1e9, d=d, d_k=d_k),
+            theory.random_layers.attention_moments(np.inf, d=d, d_k=d_k),
         )
         # 1 - r^2 = (d-1)/kappa: the corrections are d/(b sqrt(d))
         np.testing.assert_allclose(found, limit, rtol=1e-6)
-    assert theory.random_layers.attention_moments(0.0, 8, 4) == (0.0, 0.0)
+    assert theory.random_layers.attention_moments(0.0, d=8, d_k=4) == (0.0, 0.0)
     np.testing.assert_allclose(
-        theory.random_layers.attention_moments(3.0, 16, None),
-        theory.random_layers.attention_moments(3.0, 16, 10**6),
+        theory.random_layers.attention_moments(3.0, d=16, d_k=None),
+        theory.random_layers.attention_moments(3.0, d=16, d_k=10**6),
         rtol=1e-5,
     )
 
@@ -123,7 +127,10 @@ def test_printed_critical_scales():
     for (d, d_k), value in printed.items():
         found = theory.random_layers.critical_logit_scale(d, d_k)
         assert abs(found - value) < 5.1e-5
-        assert abs(theory.random_layers.pair_exponent(*theory.random_layers.attention_moments(found, d, d_k), d)) < 1e-9
+        assert (
+            abs(theory.random_layers.pair_exponent(*theory.random_layers.attention_moments(found, d=d, d_k=d_k), d))
+            < 1e-9
+        )
     for d, d_k in ((8, 7), (8, 8), (64, 64), (8, None), (3, 1), (2, 1)):
         assert theory.random_layers.critical_logit_scale(d, d_k) is None
 
@@ -137,17 +144,21 @@ def test_zero_temperature():
         assert theory.random_layers.zero_temperature_exponent(d, d) < 0
         assert theory.random_layers.zero_temperature_exponent(d, max(1, d - 2)) > 0
     for d, d_k in ((8, 4), (64, 8), (5, None)):
-        found = theory.random_layers.pair_exponent(*theory.random_layers.attention_moments(np.inf, d, d_k), d)
+        found = theory.random_layers.pair_exponent(*theory.random_layers.attention_moments(np.inf, d=d, d_k=d_k), d)
         np.testing.assert_allclose(found, theory.random_layers.zero_temperature_exponent(d, d_k), rtol=1e-13)
     assert theory.random_layers.zero_temperature_exponent(6, 2) == np.inf
     assert theory.random_layers.zero_temperature_exponent(2, 4) == -np.inf
     assert theory.random_layers.zero_temperature_exponent(3, 1) == -2 / 3
     # the limits where moments are infinite: the exponent grows with b for d_k <= 2 < d-1
     rising = [
-        theory.random_layers.pair_exponent(*theory.random_layers.attention_moments(b, 6, 1), 6) for b in (1e2, 1e4, 1e6)
+        theory.random_layers.pair_exponent(*theory.random_layers.attention_moments(b, d=6, d_k=1), 6)
+        for b in (1e2, 1e4, 1e6)
     ]
     assert rising[0] < rising[1] < rising[2]
-    assert abs(theory.random_layers.pair_exponent(*theory.random_layers.attention_moments(1e8, 3, 1), 3) + 2 / 3) < 1e-4
+    assert (
+        abs(theory.random_layers.pair_exponent(*theory.random_layers.attention_moments(1e8, d=3, d_k=1), 3) + 2 / 3)
+        < 1e-4
+    )
 
 
 def test_antipodal_pairs():
@@ -163,8 +174,8 @@ def test_antipodal_pairs():
 def test_exponents_are_those_of_the_overlap_near_one():
     a, second, d, gap = 0.4, 0.7, 6, 1e-6
     s = a - second * gap  # E <m(0), m(angle)> = A - B angle^2/2, and angle^2/2 = 1 - R
-    drift = theory.random_layers.overlap_drift(1 - gap, s, a, a, d) / gap
-    variation = theory.random_layers.overlap_variation(1 - gap, s, a, a, d) / gap**2
+    drift = theory.random_layers.overlap_drift(1 - gap, s, a, a, d=d) / gap
+    variation = theory.random_layers.overlap_variation(1 - gap, s, a, a, d=d) / gap**2
     # Ito: d log(1-R) = -dR/(1-R) - d<R>/(2 (1-R)^2); the next order is the gap, rounding is eps/gap
     np.testing.assert_allclose(-drift - variation / 2, theory.random_layers.pair_exponent(a, second, d), rtol=1e-5)
     np.testing.assert_allclose(variation, theory.random_layers.pair_exponent_spread(a, second, d), rtol=1e-5)
@@ -191,7 +202,7 @@ def test_images_under_a_product_agree_with_samples(d, d_k, r):
     q = rng.normal(size=(count, d, d_k))
     x, y = (np.einsum("cdk,ck->cd", q, part) for part in (x, y))
     cosine = np.sum(x * y, axis=1) / np.linalg.norm(x, axis=1) / np.linalg.norm(y, axis=1)
-    assert abs(cosine.mean() - theory.random_layers.mean_cosine(r, d, d_k)) < 5 * cosine.std() / np.sqrt(count)
+    assert abs(cosine.mean() - theory.random_layers.mean_cosine(r, d, d_k=d_k)) < 5 * cosine.std() / np.sqrt(count)
 
 
 @pytest.mark.parametrize("d_k", [2, 3, 17, 300])
@@ -199,7 +210,7 @@ def test_a_last_matrix_with_many_rows_keeps_angles(d_k):
     r, d = np.array([-0.9, 0.2, 0.7, 0.999]), 2**20
     # the last matrix turns by (r - r^3)/(2d); what is left is the hypergeometric mean of the first, from Fisher's density
     np.testing.assert_allclose(
-        theory.random_layers.mean_cosine(r, d, d_k), theory.random_layers.mean_cosine(r, d_k), rtol=0, atol=0.2 / d
+        theory.random_layers.mean_cosine(r, d, d_k=d_k), theory.random_layers.mean_cosine(r, d_k), rtol=0, atol=0.2 / d
     )
 
 
@@ -209,12 +220,12 @@ def test_expansions_of_cosines():
         share = 1 / (2 * d) + (1 / (2 * d_k) if d_k else 0)
         # the next order is the square of the share
         np.testing.assert_allclose(
-            theory.random_layers.mean_cosine(r, d, d_k), r - (r - r**3) * share, atol=4 * share**2
+            theory.random_layers.mean_cosine(r, d, d_k=d_k), r - (r - r**3) * share, atol=4 * share**2
         )
     # printed: Monte Carlo .694478 +- .000093 at d = d_k = 64, R = .7
-    assert abs(theory.random_layers.mean_cosine(0.7, 64, 64) - 0.694478) < 3 * 0.000093
+    assert abs(theory.random_layers.mean_cosine(0.7, 64, d_k=64) - 0.694478) < 3 * 0.000093
     np.testing.assert_allclose(
-        theory.random_layers.mean_cosine(0.4, 50, 10**6), theory.random_layers.mean_cosine(0.4, 50), atol=1e-6
+        theory.random_layers.mean_cosine(0.4, 50, d_k=10**6), theory.random_layers.mean_cosine(0.4, 50), atol=1e-6
     )
 
 
@@ -222,44 +233,47 @@ def test_the_drift_constant_is_that_of_the_exact_drift():
     d = 4096
     for d_k, kind in ((d, "product"), (1024, "product"), (None, "iid")):
         for r in (0.3, 0.8):
-            image = theory.random_layers.mean_cosine(r, d, d_k if kind == "product" else None)
-            found = -d * theory.random_layers.overlap_drift(r, image, 1, 1, d) / (r * (1 - r * r))
+            image = theory.random_layers.mean_cosine(r, d, d_k=d_k if kind == "product" else None)
+            found = -d * theory.random_layers.overlap_drift(r, image, 1, 1, d=d) / (r * (1 - r * r))
             # corrections of relative order 1/d_k, with constants below 10
-            assert abs(found - theory.random_layers.cosine_drift_constant(d, d_k, kind)) < 10 * d / (d_k or d) ** 2
-    assert theory.random_layers.cosine_drift_constant(64, 16, "product") == 3.5
+            assert (
+                abs(found - theory.random_layers.cosine_drift_constant(d, d_k=d_k, kind=kind))
+                < 10 * d / (d_k or d) ** 2
+            )
+    assert theory.random_layers.cosine_drift_constant(64, d_k=16, kind="product") == 3.5
     assert theory.random_layers.cosine_drift_constant(64) == 2
-    assert theory.random_layers.cosine_drift_constant(64, None, "orthogonal") == 1
-    assert theory.random_layers.cosine_drift_constant(64, 4, "iid") == 1.5
+    assert theory.random_layers.cosine_drift_constant(64, d_k=None, kind="orthogonal") == 1
+    assert theory.random_layers.cosine_drift_constant(64, d_k=4, kind="iid") == 1.5
 
 
 @given(d=st.integers(2, 300), d_k=st.one_of(st.none(), st.integers(1, 300)), r=st.floats(0, 1))
 @settings(max_examples=30, deadline=None)
 def test_images_turn_away(d, d_k, r):
-    found = float(theory.random_layers.mean_cosine(r, d, d_k))
+    found = float(theory.random_layers.mean_cosine(r, d, d_k=d_k))
     assert -1e-14 <= found <= r + 1e-14
-    assert abs(found + float(theory.random_layers.mean_cosine(-r, d, d_k))) < 1e-14
+    assert abs(found + float(theory.random_layers.mean_cosine(-r, d, d_k=d_k))) < 1e-14
 
 
 @given(d=st.integers(2, 200), d_k=st.one_of(st.none(), st.integers(1, 200)), log_b=st.floats(-8, 12))
 @settings(max_examples=30, deadline=None)
 def test_moments_have_their_bounds(d, d_k, log_b):
-    a, second = theory.random_layers.attention_moments(float(np.exp(log_b)), d, d_k)
+    a, second = theory.random_layers.attention_moments(float(np.exp(log_b)), d=d, d_k=d_k)
     assert 0 < a < 1
     assert second >= a * (1 - 1e-9)  # m turns with its argument at least as fast as it is long
-    assert second <= theory.random_layers.attention_moments(np.inf, d, d_k)[1] * (1 + 1e-9)
+    assert second <= theory.random_layers.attention_moments(np.inf, d=d, d_k=d_k)[1] * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: theory.random_layers.attention_moments(-1.0, 8, 8),
-        lambda: theory.random_layers.attention_moments(np.nan, 8, 8),
-        lambda: theory.random_layers.attention_moments(1.0, 1, 8),
-        lambda: theory.random_layers.attention_moments(1.0, 8, 0),
+        lambda: theory.random_layers.attention_moments(-1.0, d=8, d_k=8),
+        lambda: theory.random_layers.attention_moments(np.nan, d=8, d_k=8),
+        lambda: theory.random_layers.attention_moments(1.0, d=1, d_k=8),
+        lambda: theory.random_layers.attention_moments(1.0, d=8, d_k=0),
         lambda: theory.random_layers.critical_logit_scale(8.5, 4),
         lambda: theory.random_layers.zero_temperature_exponent(8, [3, 4]),
         lambda: theory.random_layers.mean_cosine(1.1, 8),
-        lambda: theory.random_layers.cosine_drift_constant(8, 8, "unitary"),
+        lambda: theory.random_layers.cosine_drift_constant(8, d_k=8, kind="unitary"),
         lambda: theory.random_layers.antipodal_exponent(-1.0, 8),
         lambda: theory.random_layers.pair_exponent(-1.0, 0.0, 8),
     ],

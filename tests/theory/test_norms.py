@@ -25,7 +25,7 @@ TIMES = np.array([0.5, 1, 2, 5, 20])
 )
 def test_printed_values(placement, overlaps, radius):
     """n = 8, beta = 2 from orthonormal tokens: six printed decimals, so half a unit of the last one and 1e-9 of ODE."""
-    path = norm_overlap(TIMES, 2.0, 8, placement)
+    path = norm_overlap(TIMES, 2.0, 8, placement=placement)
     np.testing.assert_allclose(path.overlap, overlaps, rtol=0, atol=5.1e-7)
     if radius is not None:
         assert abs(path.radius[-1] - radius) < 5.1e-5
@@ -46,16 +46,16 @@ def test_initial_rate_is_the_slope_of_the_path(placement):
     # rho(h) = rho'(0) h + O(h^2): from h = 1e-4 and 2e-4 the extrapolated slope errs by O(h^2) = 1e-8 and by
     # the integration error 1e-11/h = 1e-7
     h = 1e-4
-    one, two = norm_overlap([h, 2 * h], 1.5, 5, placement, alpha=0.7).overlap
+    one, two = norm_overlap([h, 2 * h], 1.5, 5, placement=placement, alpha=0.7).overlap
     assert (4 * one - two) / (2 * h) == pytest.approx(norm_initial_rate(1.5, 5, placement, alpha=0.7), abs=1e-6)
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("alpha", [1.0, 0.4])
 def test_decay_is_the_measured_one(placement, alpha):
-    kind, exponent = norm_decay(placement, alpha)
+    kind, exponent = norm_decay(placement, alpha=alpha)
     t = np.array([1e5, 1e6])
-    low, high = norm_overlap(t, 2.0, 8, placement, alpha=alpha).log_gap
+    low, high = norm_overlap(t, 2.0, 8, placement=placement, alpha=alpha).log_gap
     span = np.log(10) if kind == "algebraic" else t[1] - t[0]
     assert abs((low - high) / span - exponent) < 0.05
 
@@ -89,7 +89,7 @@ def test_orbits_and_times_agree_with_mpmath(beta, n, placement):
         clock = mp.quad(slowness, mp.linspace(0, target, 5))
         t = float(clock if placement != "ln-scaling" else (1 + clock / 2) ** 2 - 1)
         radius = float(_radius(target, beta, n))
-    path = norm_overlap(t, beta, n, placement)
+    path = norm_overlap(t, beta, n, placement=placement)
     # tolerance 1e-11 a step over some hundred steps gives 1e-9 in log(1-rho); in time that is 1e-9, and time counts
     # beta-fold in the escape from orthogonality and enters log r once more
     assert abs(path.overlap - 0.8) < 1e-7
@@ -121,36 +121,36 @@ def test_layers_converge_to_the_path(placement):
         return np.array([unit(x)[0] @ unit(x)[1], np.linalg.norm(x[0])])
 
     coarse, fine = run(0.01), run(0.005)
-    path = norm_overlap(end, beta, n, placement, alpha=alpha)
+    path = norm_overlap(end, beta, n, placement=placement, alpha=alpha)
     error = np.abs(2 * fine - coarse - [path.overlap, path.radius])
     assert (error <= 0.05 * np.abs(fine - coarse) + 1e-12).all()
 
 
 def test_mix_is_post_and_then_pre():
     t = np.array([3.0, 0.2, 1.5, 0.7])
-    mix = norm_overlap(t, 2.0, 8, "mix", switch=1.5, radius0=2.0)
-    post = norm_overlap(t, 2.0, 8, "post", radius0=2.0)
+    mix = norm_overlap(t, 2.0, 8, placement="mix", switch=1.5, radius0=2.0)
+    post = norm_overlap(t, 2.0, 8, placement="post", radius0=2.0)
     np.testing.assert_allclose(mix.overlap[1:], post.overlap[1:], rtol=0, atol=1e-10)
     np.testing.assert_array_equal(mix.radius[1:], 2.0)
-    resumed = norm_overlap(1.5, 2.0, 8, "pre", overlap0=float(post.overlap[2]), radius0=2.0)
+    resumed = norm_overlap(1.5, 2.0, 8, placement="pre", overlap0=float(post.overlap[2]), radius0=2.0)
     assert abs(mix.overlap[0] - resumed.overlap) < 1e-9
     assert abs(mix.radius[0] - resumed.radius) < 1e-8
     np.testing.assert_array_equal(
-        norm_overlap(t, 2.0, 8, "mix", switch=0.0).overlap, norm_overlap(t, 2.0, 8, "pre").overlap
+        norm_overlap(t, 2.0, 8, placement="mix", switch=0.0).overlap, norm_overlap(t, 2.0, 8, placement="pre").overlap
     )
 
 
 def test_identities():
     t = np.array([[0.0, 0.3], [4.0, 50.0]])
-    scaled = norm_overlap(t, 1.0, 6, "ln-scaling")
-    pre = norm_overlap(2 * (np.sqrt(1 + t) - 1), 1.0, 6, "pre")
+    scaled = norm_overlap(t, 1.0, 6, placement="ln-scaling")
+    pre = norm_overlap(2 * (np.sqrt(1 + t) - 1), 1.0, 6, placement="pre")
     assert scaled.overlap.shape == scaled.radius.shape == t.shape
     np.testing.assert_allclose(scaled.overlap, pre.overlap, rtol=0, atol=1e-9)
     # ngpt is peri at radius 1, so alpha is a clock
-    quick, slow = norm_overlap(2 * t, 1.0, 6, "ngpt"), norm_overlap(t, 1.0, 6, "ngpt", alpha=2.0)
+    quick, slow = norm_overlap(2 * t, 1.0, 6, placement="ngpt"), norm_overlap(t, 1.0, 6, placement="ngpt", alpha=2.0)
     np.testing.assert_allclose(quick.log_gap, slow.log_gap, rtol=1e-9, atol=1e-10)
     # beta = 0: the overlap of post is known, (e^{2t}-1)/(e^{2t}+n-1)
-    free = norm_overlap(TIMES, 0.0, 8, "post").log_gap
+    free = norm_overlap(TIMES, 0.0, 8, placement="post").log_gap
     np.testing.assert_allclose(free, np.log(8 / (np.exp(2 * TIMES) + 7)), rtol=1e-9)
 
 
@@ -172,7 +172,7 @@ def test_ode_of_ln_scaling_written_out():
         k3 = slope(t + h / 2, y + h / 2 * k2)
         k4 = slope(t + h, y + h * k3)
         y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-    path = norm_overlap(2.0, 2.0, 8, "ln-scaling")
+    path = norm_overlap(2.0, 2.0, 8, placement="ln-scaling")
     np.testing.assert_allclose([path.overlap, path.radius], y, rtol=1e-8)
 
 
@@ -180,7 +180,7 @@ def test_ode_of_ln_scaling_written_out():
 @pytest.mark.parametrize("beta", [0.0, 30.0, 1e4])
 @pytest.mark.parametrize("overlap0", [0.0, 0.9995, -0.14])
 def test_whole_range_stays_finite_and_monotone(placement, beta, overlap0):
-    path = norm_overlap([0.0, 1.0, 30.0, 1e6], beta, 8, placement, overlap0=overlap0)
+    path = norm_overlap([0.0, 1.0, 30.0, 1e6], beta, 8, placement=placement, overlap0=overlap0)
     assert path.overlap[0] == pytest.approx(overlap0, abs=1e-15)
     assert np.isfinite(path.log_gap).all()
     assert np.isfinite(path.radius).all()
@@ -189,7 +189,7 @@ def test_whole_range_stays_finite_and_monotone(placement, beta, overlap0):
 
 
 def test_least_overlap_is_an_equilibrium():
-    path = norm_overlap([1.0, 100.0], 2.0, 8, "pre", overlap0=-1 / 7)
+    path = norm_overlap([1.0, 100.0], 2.0, 8, placement="pre", overlap0=-1 / 7)
     np.testing.assert_allclose(path.overlap, -1 / 7, atol=1e-15)
     # A = (1-e)/(1+(n-1)e) theta there, so the radius grows at a constant speed
     e = np.exp(-2 * 8 / 7)
@@ -199,21 +199,21 @@ def test_least_overlap_is_an_equilibrium():
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (lambda: norm_overlap(-1.0, 1.0, 4, "pre"), "t is"),
-        (lambda: norm_overlap(np.nan, 1.0, 4, "pre"), "t is"),
-        (lambda: norm_overlap(1.0, -1.0, 4, "pre"), "beta is"),
-        (lambda: norm_overlap(1.0, np.inf, 4, "pre"), "beta is"),
-        (lambda: norm_overlap(1.0, 1.0, 1, "pre"), "n is"),
-        (lambda: norm_overlap(1.0, 1.0, 2.5, "pre"), "n is"),
-        (lambda: norm_overlap(1.0, 1.0, 4, "rms"), "placement is"),
-        (lambda: norm_overlap(1.0, 1.0, 4, "pre", overlap0=1.0), "overlap0 is"),
-        (lambda: norm_overlap(1.0, 1.0, 4, "pre", overlap0=-0.5), "overlap0 is"),
-        (lambda: norm_overlap(1.0, 0.0, 2, "peri", overlap0=-1.0), "overlap0 is"),
-        (lambda: norm_overlap(1.0, 1.0, 4, "pre", radius0=0.0), "radius0 is"),
-        (lambda: norm_overlap(1.0, 1.0, 4, "ngpt", alpha=-1.0), "alpha is"),
-        (lambda: norm_overlap(1.0, 1.0, 4, "mix", switch=np.nan), "switch is"),
+        (lambda: norm_overlap(-1.0, 1.0, 4, placement="pre"), "t is"),
+        (lambda: norm_overlap(np.nan, 1.0, 4, placement="pre"), "t is"),
+        (lambda: norm_overlap(1.0, -1.0, 4, placement="pre"), "beta is"),
+        (lambda: norm_overlap(1.0, np.inf, 4, placement="pre"), "beta is"),
+        (lambda: norm_overlap(1.0, 1.0, 1, placement="pre"), "n is"),
+        (lambda: norm_overlap(1.0, 1.0, 2.5, placement="pre"), "n is"),
+        (lambda: norm_overlap(1.0, 1.0, 4, placement="rms"), "placement is"),
+        (lambda: norm_overlap(1.0, 1.0, 4, placement="pre", overlap0=1.0), "overlap0 is"),
+        (lambda: norm_overlap(1.0, 1.0, 4, placement="pre", overlap0=-0.5), "overlap0 is"),
+        (lambda: norm_overlap(1.0, 0.0, 2, placement="peri", overlap0=-1.0), "overlap0 is"),
+        (lambda: norm_overlap(1.0, 1.0, 4, placement="pre", radius0=0.0), "radius0 is"),
+        (lambda: norm_overlap(1.0, 1.0, 4, placement="ngpt", alpha=-1.0), "alpha is"),
+        (lambda: norm_overlap(1.0, 1.0, 4, placement="mix", switch=np.nan), "switch is"),
         (lambda: norm_decay("rms"), "placement is"),
-        (lambda: norm_decay("ngpt", 0.0), "alpha is"),
+        (lambda: norm_decay("ngpt", alpha=0.0), "alpha is"),
         (lambda: norm_initial_rate(1.0, [4, 1], "post"), "n is"),
     ],
 )

@@ -87,13 +87,13 @@ def test_first_variation_is_the_slope_of_the_energy(seed, beta, activation, d):
     """E((1-s) mu + s delta_x) is quadratic in s, so two values give its slope Phi(x) - mean of Phi at s = 0 exactly."""
     x, masses, network = _random(seed, d)
     point = np.roll(x[:1], 1, axis=1)
-    rest = (beta, Landscape(*network, activation))
+    landscape = Landscape(*network, activation)
 
     def energy(s):
-        return perceptron_energy(np.vstack([x, point]), np.append((1 - s) * masses, s), *rest)
+        return perceptron_energy(np.vstack([x, point]), np.append((1 - s) * masses, s), beta, landscape=landscape)
 
     slope = 4 * energy(0.5) - energy(1.0) - 3 * energy(0.0)
-    phi = first_variation(np.vstack([x, point]), x, masses, *rest)
+    phi = first_variation(np.vstack([x, point]), x, masses, beta=beta, landscape=landscape)
     # eight energies, each a sum of some tens of terms of the size below; beta multiplies the rounding of <x, y>
     size = 1 / beta + 1 + np.abs(Landscape(*network, activation).potential(np.vstack([x, point]))).max()
     assert abs(slope - (phi[-1] - masses @ phi[:-1])) < 400 * EPS * size
@@ -105,10 +105,10 @@ def test_no_measure_exceeds_the_dirac_bound(seed, beta, model):
     beta = min(beta, 700.0) if model == "USA" else beta
     x, masses, network = _random(seed)
     height, angle = largest_potential(Landscape(*network))
-    bound = dirac_bound(beta, height, model)
-    rest = (beta, Landscape(*network), model)
-    assert perceptron_energy(x, masses, *rest) <= bound
-    top = perceptron_energy(circle_points([angle]), [1.0], *rest)
+    bound = dirac_bound(beta, height, model=model)
+    rest = {"landscape": Landscape(*network), "model": model}
+    assert perceptron_energy(x, masses, beta, **rest) <= bound
+    top = perceptron_energy(circle_points([angle]), [1.0], beta, **rest)
     # the Dirac reaches it: |x|^2 rounds to 1 - EPS, which beta multiplies in the exponent
     assert top == pytest.approx(float(bound), rel=4 * EPS * (1 + beta), abs=1e-14)
 
@@ -121,9 +121,9 @@ def test_printed_example():
     second = np.pi - np.arctan(0.2)
     # both peaks of U; with masses on both, the pull over the distance is e^{-9 (1 - cos 2.944)} < 2e-8
     for atom in (0.0, second):
-        assert critical_residuals(circle_points([atom]), [1.0], 9.0, Landscape(*NETWORK))[0] < 1e-15
-    assert critical_residuals(circle_points([0.0, second]), [0.6, 0.4], 9.0, Landscape(*NETWORK)).max() < 2e-8
-    assert critical_residuals(circle_points([0.3]), [1.0], 9.0, Landscape(*NETWORK))[0] > 0.05
+        assert critical_residuals(circle_points([atom]), [1.0], 9.0, landscape=Landscape(*NETWORK))[0] < 1e-15
+    assert critical_residuals(circle_points([0.0, second]), [0.6, 0.4], 9.0, landscape=Landscape(*NETWORK)).max() < 2e-8
+    assert critical_residuals(circle_points([0.3]), [1.0], 9.0, landscape=Landscape(*NETWORK))[0] > 0.05
 
 
 @given(seed=seeds, activation=st.sampled_from(ACTIVATIONS))
@@ -139,10 +139,11 @@ def test_largest_potential_is_largest(seed, activation):
 def test_residual_is_the_derivative_of_the_first_variation():
     x, masses, network = _random(3)
     angles = np.arctan2(x[:, 1], x[:, 0])
-    found = critical_residuals(x, masses, 4.0, Landscape(*network, "gelu"))
+    found = critical_residuals(x, masses, 4.0, landscape=Landscape(*network, "gelu"))
     h = 1e-5
     up, down = (
-        first_variation(circle_points(angles + s), x, masses, 4.0, Landscape(*network, "gelu")) for s in (h, -h)
+        first_variation(circle_points(angles + s), x, masses, beta=4.0, landscape=Landscape(*network, "gelu"))
+        for s in (h, -h)
     )
     # h^2/6 times Phi''' (of the order of beta^2 + |omega||a|^3 < 100), and EPS/h
     np.testing.assert_allclose(np.abs(up - down) / (2 * h), found, rtol=0, atol=3e-9)
@@ -153,9 +154,9 @@ def test_residual_is_the_derivative_of_the_first_variation():
 @pytest.mark.parametrize("share", [-1.0, 0.0, 0.3, 1.0])
 def test_non_atomic_density_does_not_move(beta, share, model):
     """Phi is constant, by the trapezoidal rule, which converges faster than any power: 128 points leave I_127 < 1e-90."""
-    limit = float(non_atomic_threshold(beta, model))
+    limit = float(non_atomic_threshold(beta, model=model))
     theta = 2 * np.pi * np.arange(128) / 128
-    mass = 2 * np.pi / 128 * non_atomic_density(theta, share * limit, beta, model)
+    mass = 2 * np.pi / 128 * non_atomic_density(theta, share * limit, beta, model=model)
     assert mass.min() >= 0
     assert mass.sum() == pytest.approx(1, abs=1e-14)
     factor = np.exp(beta) if model == "USA" else 1.0
@@ -178,7 +179,7 @@ def test_non_atomic_threshold():
         with mp.workdps(25):
             exact = mp.exp(-mp.mpf(beta)) * mp.besseli(1, beta) / beta
         assert non_atomic_threshold(beta) == pytest.approx(float(exact), rel=1e-13)
-    assert non_atomic_threshold(3.0, "USA") == pytest.approx(np.exp(3) * non_atomic_threshold(3.0))
+    assert non_atomic_threshold(3.0, model="USA") == pytest.approx(np.exp(3) * non_atomic_threshold(3.0))
     assert non_atomic_density([0.0, np.pi], [[0.0], [1e-3]], 9.0).shape == (2, 2)
 
 
@@ -226,8 +227,8 @@ def test_splitting_changes_the_energy_as_the_second_variation_says():
     """Halves at +-h: E changes by (Hess - 1) h^2/2 under USA0, up to O(h^4) (relative h^2 (1 + beta))."""
     network, beta, h = (np.array([[1.0, 0.0]]), np.array([0.5]), np.array([-2.0])), 2.0, 1e-3
     hessian = dirac_stability([1.0, 0.0], beta, Landscape(*network)).hessian_eigenvalues[0]
-    whole = perceptron_energy(circle_points([0.0]), [1.0], beta, Landscape(*network))
-    halves = perceptron_energy(circle_points([h, -h]), [0.5, 0.5], beta, Landscape(*network))
+    whole = perceptron_energy(circle_points([0.0]), [1.0], beta, landscape=Landscape(*network))
+    halves = perceptron_energy(circle_points([h, -h]), [0.5, 0.5], beta, landscape=Landscape(*network))
     # rounding: 4 EPS/(h^2/2) = 2e-9; next order: some 10 h^2 = 1e-5
     assert (halves - whole) / (h**2 / 2) == pytest.approx(hessian - 1, abs=2e-5)
 
@@ -247,9 +248,11 @@ def test_repulsive_minimiser_of_the_printed_example():
         # the certificate of the circle bounds the distance of the two energies, whichever grid is the better one
         assert found.energy - min(printed.energy, fine.energy) <= found.circle_gap
     points = circle_points(fine.angles)
-    assert perceptron_energy(points, fine.weights, 9.0, Landscape(*NETWORK)) == pytest.approx(fine.energy, rel=1e-13)
+    assert perceptron_energy(points, fine.weights, 9.0, landscape=Landscape(*NETWORK)) == pytest.approx(
+        fine.energy, rel=1e-13
+    )
     phi = first_variation(
-        circle_points(np.linspace(0, 2 * np.pi, 5001)), points, fine.weights, 9.0, Landscape(*NETWORK)
+        circle_points(np.linspace(0, 2 * np.pi, 5001)), points, fine.weights, beta=9.0, landscape=Landscape(*NETWORK)
     )
     # Phi may dip between the 16-fold finer points by |Phi''| h^2/8, with h = 2 pi/11520 and |Phi''| below 2
     assert fine.constant - phi.min() <= fine.circle_gap + 2 * (2 * np.pi / 11520) ** 2 / 8
@@ -279,7 +282,7 @@ def test_repulsive_minimiser_is_unique_and_minimal(seed, beta, shift):
     rng = np.random.default_rng(seed)
     for _ in range(5):
         chosen = 2 * np.pi * rng.integers(0, count, 6) / count
-        other = perceptron_energy(circle_points(chosen), rng.dirichlet(np.ones(6)), beta, Landscape(*network))
+        other = perceptron_energy(circle_points(chosen), rng.dirichlet(np.ones(6)), beta, landscape=Landscape(*network))
         assert other >= found.energy - found.gap - 1e-13 * scale
 
 
@@ -287,7 +290,7 @@ def test_repulsive_minimiser_is_unique_and_minimal(seed, beta, shift):
 @pytest.mark.parametrize("model", ["USA0", "USA"])
 def test_repulsive_minimiser_finds_the_non_atomic_density(beta, model):
     """Below the threshold the density is the minimiser: Phi is the constant I_0(beta)/beta (times e^{-beta} on USA0)."""
-    u = 0.5 * float(non_atomic_threshold(beta, model))
+    u = 0.5 * float(non_atomic_threshold(beta, model=model))
     found = repulsive_minimiser(lambda t: u * np.cos(t), beta, model=model, points=240)
     with mp.workdps(25):
         exact = mp.besseli(0, beta) / beta * (1 if model == "USA" else mp.exp(-beta))
@@ -297,7 +300,9 @@ def test_repulsive_minimiser_finds_the_non_atomic_density(beta, model):
     assert found.circle_gap < 1e-10 * float(size)
     # the first moment is -u/(2 threshold); a moment off by x costs threshold * x^2 of energy, which the gap bounds
     moment = found.weights @ np.cos(found.angles)
-    assert abs(moment + 0.25) < np.sqrt((found.gap + 8 * EPS * float(size)) / float(non_atomic_threshold(beta, model)))
+    assert abs(moment + 0.25) < np.sqrt(
+        (found.gap + 8 * EPS * float(size)) / float(non_atomic_threshold(beta, model=model))
+    )
 
 
 def test_repulsive_minimiser_at_the_ends_of_the_range():
@@ -319,13 +324,13 @@ def test_repulsive_minimiser_at_the_ends_of_the_range():
         (lambda: Landscape([[1.0, 0.0]], [0.0, 1.0], [1.0]).potential([1.0, 0.0]), "biases"),
         (lambda: Landscape([[1.0, 0.0]], [0.0], [np.inf]).potential([1.0, 0.0]), "weights is"),
         (lambda: Landscape(*NETWORK, "swish").potential([1.0, 0.0]), "activation is"),
-        (lambda: perceptron_energy([[1.0, 1.0]], [1.0], 1.0, Landscape(*NETWORK)), "positions is"),
-        (lambda: perceptron_energy([[1.0, 0.0]], [0.5], 1.0, Landscape(*NETWORK)), "masses is"),
-        (lambda: perceptron_energy([[1.0, 0.0]], [0.5, 0.5], 1.0, Landscape(*NETWORK)), "masses have"),
-        (lambda: perceptron_energy([[1.0, 0.0]], [1.0], 0.0, Landscape(*NETWORK)), "beta is"),
-        (lambda: perceptron_energy([[1.0, 0.0]], [1.0], 800.0, Landscape(*NETWORK), model="USA"), "beta is"),
-        (lambda: first_variation([2.0, 0.0], [[1.0, 0.0]], [1.0], 1.0, Landscape(*NETWORK)), "x is"),
-        (lambda: critical_residuals([[1.0, 0.0]], [1.0], 1.0, Landscape(*NETWORK), model="SA"), "model is"),
+        (lambda: perceptron_energy([[1.0, 1.0]], [1.0], 1.0, landscape=Landscape(*NETWORK)), "positions is"),
+        (lambda: perceptron_energy([[1.0, 0.0]], [0.5], 1.0, landscape=Landscape(*NETWORK)), "masses is"),
+        (lambda: perceptron_energy([[1.0, 0.0]], [0.5, 0.5], 1.0, landscape=Landscape(*NETWORK)), "masses have"),
+        (lambda: perceptron_energy([[1.0, 0.0]], [1.0], 0.0, landscape=Landscape(*NETWORK)), "beta is"),
+        (lambda: perceptron_energy([[1.0, 0.0]], [1.0], 800.0, landscape=Landscape(*NETWORK), model="USA"), "beta is"),
+        (lambda: first_variation([2.0, 0.0], [[1.0, 0.0]], [1.0], beta=1.0, landscape=Landscape(*NETWORK)), "x is"),
+        (lambda: critical_residuals([[1.0, 0.0]], [1.0], 1.0, landscape=Landscape(*NETWORK), model="SA"), "model is"),
         (lambda: dirac_bound(-1.0, 0.0), "beta is"),
         (lambda: largest_potential(Landscape(np.eye(3), np.zeros(3), np.ones(3))), "directions have shape"),
         (lambda: dirac_stability([[1.0, 0.0]], 1.0, Landscape(*NETWORK)), "x0 has shape"),

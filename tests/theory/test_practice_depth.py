@@ -18,7 +18,10 @@ def values(**changes):
 
 
 def test_a_large_network():
-    found = {one.quantity: one for one in theory.random_layers.predict_layers(96, 64, 4096, 128, 8192, 1.0)}
+    found = {
+        one.quantity: one
+        for one in theory.random_layers.predict_layers(layers=96, heads=64, d=4096, d_k=128, context=8192, step=1.0)
+    }
     assert found["layers as time"].value == 1.5
     assert "diffusive" in found["layers as time"].statement
     # small times at b = 1: u = |mean|^2 grows like e^{0.9997 tau} from 1/8192, R = u - 1/8192

@@ -25,9 +25,9 @@ def test_a_pair_and_a_token_at_zero(middle):
 
     begin = np.stack([START, -START, 0 * START])
     end = solve_ivp(velocity, (0, 1.5), begin.ravel(), rtol=1e-11, atol=1e-13).y[:, -1].reshape(3, 3)
-    lag = pair_delay(VALUE, START, 1.5, middle=middle)
+    lag = pair_delay(VALUE, START, t=1.5, middle=middle)
     np.testing.assert_allclose(end[0], expm((1.5 - lag) * VALUE) @ START, rtol=1e-8)
-    assert pair_delay(VALUE, START, 30.0, middle=middle) == pytest.approx(
+    assert pair_delay(VALUE, START, t=30.0, middle=middle) == pytest.approx(
         pair_delay(VALUE, START, middle=middle), rel=1e-13
     )
 
@@ -56,7 +56,7 @@ def test_two_corners_are_a_pair(radius):
         return [state[0] * (weights @ corners[:, 0] / weights.sum())]
 
     end = solve_ivp(velocity, (0, 2.0), [radius], rtol=1e-11, atol=1e-13).y[0, -1]
-    assert regular_radius(corners, radius, 2.0) == pytest.approx(end * math.exp(-2.0), rel=1e-8)
+    assert regular_radius(corners, radius, t=2.0) == pytest.approx(end * math.exp(-2.0), rel=1e-8)
 
 
 def test_what_has_no_such_solution_is_refused():
@@ -67,7 +67,7 @@ def test_what_has_no_such_solution_is_refused():
     with pytest.raises(ValueError, match="at least 0"):
         pair_delay(np.eye(2), [1.0, 0.0], middle=-1.0)
     with pytest.raises(ValueError, match="at least 0"):
-        pair_delay(np.eye(2), [1.0, 0.0], -1.0)
+        pair_delay(np.eye(2), [1.0, 0.0], t=-1.0)
     with pytest.raises(ValueError, match="has the mean"):
         regular_radius([[1.0, 0.0], [0.0, 1.0]], 1.0)
     with pytest.raises(ValueError, match="unit vectors"):

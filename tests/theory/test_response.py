@@ -25,7 +25,7 @@ def test_rates_are_derivatives_of_the_flow_of_the_overlaps(model):
     first[1, 2] = first[0, 3] = -1.0  # row sums are zero
     kinds = [np.ones((n, n)), u[:, None] + u[None, :], first + first.T]
     start = (1 - gamma) * np.eye(n) + gamma
-    speed, rates = theory.uniform.overlap_rates(gamma, beta, n, model)
+    speed, rates = theory.uniform.overlap_rates(gamma, beta, n, model=model)
     assert flow(start)[0, 1] == pytest.approx(float(speed), abs=1e-14)
     for kind, rate in zip(kinds, rates, strict=True):
         kind = kind - np.diag(np.diag(kind))
@@ -36,25 +36,28 @@ def test_rates_are_derivatives_of_the_flow_of_the_overlaps(model):
 def test_a_mean_deviation_grows_with_the_speed_of_the_common_overlap():
     """It is a shift along the solution: the factor is gamma'(gamma)/gamma'(0)."""
     for model in ("SA", "USA0"):
-        speeds = theory.uniform.overlap_rates(np.array([0.0, 0.7]), 3.0, 8, model)[0]
-        assert theory.uniform.overlap_growth(0.7, 3.0, 8, model)[0] == pytest.approx(speeds[1] / speeds[0], rel=1e-12)
+        speeds = theory.uniform.overlap_rates(np.array([0.0, 0.7]), 3.0, 8, model=model)[0]
+        assert theory.uniform.overlap_growth(0.7, 3.0, 8, model=model)[0] == pytest.approx(
+            speeds[1] / speeds[0], rel=1e-12
+        )
     assert theory.uniform.overlap_spread(1e-12, 3.0, 8) == pytest.approx(1.0)  # variance 1/d at the start
 
 
 def test_the_spread_of_times_is_the_slope_of_the_closed_form():
     n, d, beta, shift = 8, 512, 2.0, 1e-5
     slope = (
-        theory.uniform.equiangular_time(0.6, beta, n, -shift) - theory.uniform.equiangular_time(0.6, beta, n, shift)
+        theory.uniform.equiangular_time(0.6, beta, n, overlap0=-shift)
+        - theory.uniform.equiangular_time(0.6, beta, n, overlap0=shift)
     ) / (2 * shift)
     expected = slope * np.sqrt(2 / (n * (n - 1) * d))
-    assert theory.uniform.collapse_time_spread(beta, n, d) == pytest.approx(expected, rel=1e-8)
+    assert theory.uniform.collapse_time_spread(beta, n=n, d=d) == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
         (lambda: theory.uniform.overlap_rates(0.1, 1.0, 2), "n is 2"),
-        (lambda: theory.uniform.overlap_rates(0.1, 1.0, 8, "USA"), "USA0"),
+        (lambda: theory.uniform.overlap_rates(0.1, 1.0, 8, model="USA"), "USA0"),
         (lambda: theory.uniform.overlap_rates(0.1, -1.0, 8), "beta is"),
     ],
 )

@@ -33,7 +33,9 @@ def spectrum(x, beta, h=1e-5):
 def test_antipodal_groups_against_finite_differences(n, d, first):
     x = np.zeros((n, d))
     x[:, 0] = np.where(np.arange(n) < first, 1.0, -1.0)
-    np.testing.assert_allclose(spectrum(x, 0.7), theory.landscape.antipodal_spectrum(n, d, first, 0.7), atol=1e-8)
+    np.testing.assert_allclose(
+        spectrum(x, 0.7), theory.landscape.antipodal_spectrum(n=n, d=d, first=first, beta=0.7), atol=1e-8
+    )
 
 
 @pytest.mark.parametrize(("n", "d"), [(3, 2), (5, 3), (4, 4)])
@@ -41,31 +43,31 @@ def test_rings_against_finite_differences(n, d):
     angles = 2 * np.pi * np.arange(n) / n
     x = np.zeros((n, d))
     x[:, 0], x[:, 1] = np.cos(angles), np.sin(angles)
-    np.testing.assert_allclose(spectrum(x, 1.3), theory.landscape.ring_spectrum(n, d, 1.3), atol=1e-8)
+    np.testing.assert_allclose(spectrum(x, 1.3), theory.landscape.ring_spectrum(n=n, d=d, beta=1.3), atol=1e-8)
 
 
 def test_the_three_tokens_on_the_circle_by_hand():
     """Consensus, three ways to split off one, two orientations of the triangle: 1 - 3 + 2 = 0 on the torus T^2."""
     index, count, line = [2, 1, 0], [2, 3, 1], [False, True, True]
-    assert theory.landscape.euler_sums(3, 2, index, count, line) == (0, 0)
-    rest, quotient = theory.landscape.morse_quotient(3, 2, index, count, line)
+    assert theory.landscape.euler_sums(n=3, d=2, index=index, count=count, collinear=line) == (0, 0)
+    rest, quotient = theory.landscape.morse_quotient(n=3, d=2, index=index, count=count, collinear=line)
     assert (rest, quotient.tolist()) == (0, [0, 1])  # 1 + 3t + 2t^2 - (1 + t)^2 = t (1 + t)
-    assert theory.landscape.euler_sums(3, 2, index[1:], count[1:], line[1:]) == (0, -2)
-    assert theory.landscape.morse_quotient(3, 2, index[1:], count[1:], line[1:])[0] != 0
+    assert theory.landscape.euler_sums(n=3, d=2, index=index[1:], count=count[1:], collinear=line[1:]) == (0, -2)
+    assert theory.landscape.morse_quotient(n=3, d=2, index=index[1:], count=count[1:], collinear=line[1:])[0] != 0
 
 
 def test_the_four_tokens_on_the_sphere_by_hand():
     """Tetrahedron, square, triangle with a double corner, two and two, one and three, consensus."""
     index, count = np.array([5, 4, 3, 2, 2, 0]), np.array([2, 3, 6, 3, 4, 1])
     line = np.arange(6) > 2
-    assert theory.landscape.euler_sums(4, 3, index, count, line) == (7 - 12, 3 - 6 - 2)
+    assert theory.landscape.euler_sums(n=4, d=3, index=index, count=count, collinear=line) == (7 - 12, 3 - 6 - 2)
     # (1 + t)(4 t^2 + 2 t^3 + 2 t^4) = 6 t^3 + 3 t^4 + 2 t^5 + (1 + 7 t^2 - (1 + t^2)^3)/(1 - t^2)
-    rest, quotient = theory.landscape.morse_quotient(4, 3, index, count, line)
+    rest, quotient = theory.landscape.morse_quotient(n=4, d=3, index=index, count=count, collinear=line)
     assert (rest, quotient.tolist()) == (0, [0, 0, 4, 2, 2])
     for k in range(6):  # Morse's inequalities notice every equilibrium that is left out
-        rest, quotient = theory.landscape.morse_quotient(
-            4, 3, *(np.delete(column, k) for column in (index, count, line))
-        )
+        left = (np.delete(column, k) for column in (index, count, line))
+        left = dict(zip(("index", "count", "collinear"), left, strict=True))
+        rest, quotient = theory.landscape.morse_quotient(n=4, d=3, **left)
         assert rest != 0 or (quotient < 0).any()
 
 
@@ -81,10 +83,10 @@ def test_labelled_configurations():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: theory.landscape.antipodal_spectrum(4, 2, 5, 1.0), "first is 5"),
-        (lambda: theory.landscape.euler_sums(3, 4, [0], [1], [True]), "d is 4"),
-        (lambda: theory.landscape.morse_quotient(3, 2, [9], [1], [True]), "index is"),
-        (lambda: theory.landscape.euler_sums(3, 2, [0, 1], [1], [True]), "index is"),
+        (lambda: theory.landscape.antipodal_spectrum(n=4, d=2, first=5, beta=1.0), "first is 5"),
+        (lambda: theory.landscape.euler_sums(n=3, d=4, index=[0], count=[1], collinear=[True]), "d is 4"),
+        (lambda: theory.landscape.morse_quotient(n=3, d=2, index=[9], count=[1], collinear=[True]), "index is"),
+        (lambda: theory.landscape.euler_sums(n=3, d=2, index=[0, 1], count=[1], collinear=[True]), "index is"),
     ],
 )
 def test_bad_arguments_are_refused(call, words):

@@ -164,8 +164,8 @@ def test_products_of_a_simplex_are_sums_of_weights():
         assert abs(product.mean() - value) < 5 * product.std() / np.sqrt(count)
     s, p = gamma + (1 - gamma) * g, gamma + (1 - gamma) * f
     np.testing.assert_allclose(
-        theory.random_layers.simplex_drift(gamma, n, b, 24),
-        theory.random_layers.overlap_drift(gamma, s, p, p, 24),
+        theory.random_layers.simplex_drift(gamma, n, b, d=24),
+        theory.random_layers.overlap_drift(gamma, s, p, p, d=24),
         rtol=1e-13,
     )
     np.testing.assert_allclose(theory.random_layers.simplex_drift(gamma, n, b), s - gamma * p, rtol=1e-13)
@@ -210,13 +210,15 @@ def test_paths_at_the_printed_times():
 def test_paths_by_a_plain_integrator(n, b, d):
     gamma, h = 0.1, 0.1
     for _ in range(8):
-        k1 = theory.random_layers.simplex_drift(gamma, n, b, d)
-        k2 = theory.random_layers.simplex_drift(gamma + h / 2 * k1, n, b, d)
-        k3 = theory.random_layers.simplex_drift(gamma + h / 2 * k2, n, b, d)
-        k4 = theory.random_layers.simplex_drift(gamma + h * k3, n, b, d)
+        k1 = theory.random_layers.simplex_drift(gamma, n, b, d=d)
+        k2 = theory.random_layers.simplex_drift(gamma + h / 2 * k1, n, b, d=d)
+        k3 = theory.random_layers.simplex_drift(gamma + h / 2 * k2, n, b, d=d)
+        k4 = theory.random_layers.simplex_drift(gamma + h * k3, n, b, d=d)
         gamma += h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
     # RK4: h^4/100; the interpolation of log f and log g is good to 1e-6
-    np.testing.assert_allclose(theory.random_layers.simplex_path(n, b, 0.8, 0.1, d), gamma, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(
+        theory.random_layers.simplex_path(n, b, 0.8, overlap0=0.1, d=d), gamma, rtol=0, atol=2e-6
+    )
 
 
 def test_infinite_temperature_is_closed():
@@ -239,17 +241,17 @@ def test_infinite_temperature_is_closed():
 def test_ends_of_the_path():
     for b in (0.0, 1.0, np.inf):
         np.testing.assert_allclose(theory.random_layers.simplex_drift(0.0, 30, b), 1 / 30, rtol=1e-13)
-        np.testing.assert_allclose(theory.random_layers.simplex_drift(0.0, 30, b, 50), 48 / 50 / 30, rtol=1e-13)
+        np.testing.assert_allclose(theory.random_layers.simplex_drift(0.0, 30, b, d=50), 48 / 50 / 30, rtol=1e-13)
     gap = theory.random_layers.simplex_path(16, 1.0, [30, 31], d=64, gap=True)
     assert gap[0] < 1e-10
     np.testing.assert_allclose(np.log(gap[0] / gap[1]), 61 / 64, rtol=1e-6)
-    assert theory.random_layers.simplex_drift(1.0, 16, 3.0, 8) == 0
+    assert theory.random_layers.simplex_drift(1.0, 16, 3.0, d=8) == 0
     assert theory.random_layers.collapse_time(16, 1.0, 1.0) == np.inf
     assert (
         theory.random_layers.collapse_time(16, np.inf, 0.9, d=4) == np.inf
     )  # hardmax in 8 dimensions stops on the way
-    assert theory.random_layers.simplex_path(16, 2.0, 0.0, 0.25) == pytest.approx(0.25, abs=1e-15)
-    assert theory.random_layers.simplex_path(2, 3.0, 4.0, -0.9) > 0.5
+    assert theory.random_layers.simplex_path(16, 2.0, 0.0, overlap0=0.25) == pytest.approx(0.25, abs=1e-15)
+    assert theory.random_layers.simplex_path(2, 3.0, 4.0, overlap0=-0.9) > 0.5
 
 
 @given(
@@ -262,7 +264,7 @@ def test_ends_of_the_path():
 def test_times_and_paths_are_inverse(n, b, begin, rise):
     time = float(theory.random_layers.collapse_time(n, b, begin + rise, overlap0=begin))
     # both integrate the same speed: the integrator to 1e-10 a step, Gauss-Legendre on pieces of 1/2 to 1e-9
-    assert abs(theory.random_layers.simplex_path(n, b, time, begin) - (begin + rise)) < 1e-6
+    assert abs(theory.random_layers.simplex_path(n, b, time, overlap0=begin) - (begin + rise)) < 1e-6
     later = theory.random_layers.collapse_time(n, b, 0.95, overlap0=begin + rise)
     np.testing.assert_allclose(time + later, theory.random_layers.collapse_time(n, b, 0.95, overlap0=begin), rtol=1e-6)
 
@@ -293,10 +295,10 @@ def test_long_contexts_and_cold_ones():
         lambda: theory.random_layers.simplex_drift(0.3, 1, 1.0),
         lambda: theory.random_layers.simplex_drift(0.3, 5, -1.0),
         lambda: theory.random_layers.simplex_drift(0.3, 5, 1e5),
-        lambda: theory.random_layers.simplex_drift(0.3, 5, 1.0, 1),
+        lambda: theory.random_layers.simplex_drift(0.3, 5, 1.0, d=1),
         lambda: theory.random_layers.simplex_path(5, 1.0, -1.0),
-        lambda: theory.random_layers.simplex_path(5, 1.0, 1.0, 1.0),
-        lambda: theory.random_layers.simplex_path(5, 1.0, 1.0, [0.1, 0.2]),
+        lambda: theory.random_layers.simplex_path(5, 1.0, 1.0, overlap0=1.0),
+        lambda: theory.random_layers.simplex_path(5, 1.0, 1.0, overlap0=[0.1, 0.2]),
         lambda: theory.random_layers.collapse_time(5, 1.0, 0.1, overlap0=0.2),
         lambda: theory.random_layers.simplex_growth(5, np.nan),
     ],

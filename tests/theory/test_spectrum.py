@@ -40,7 +40,7 @@ log_betas = st.floats(np.log(1e-6), np.log(1e4)).map(lambda x: float(np.exp(x)))
 @pytest.mark.parametrize("d", [2, 3])
 def test_printed_rates(d):
     # six decimals: half a unit in the last
-    found = spectrum.growth_rates(np.array(BETAS)[:, None], d, np.arange(1, 7))
+    found = spectrum.growth_rates(np.array(BETAS)[:, None], d, k=np.arange(1, 7))
     np.testing.assert_allclose(found, RATES[d], rtol=0, atol=5.1e-7)
     for beta, row in zip(BETAS, found, strict=True):
         np.testing.assert_array_equal(spectrum.growth_rates(beta, d)[:6][:4], row[:4])
@@ -52,7 +52,7 @@ def test_printed_rates_of_usa():
         (5, [4.86713, 14.0045, 18.5961, 16.3464]),
         (9, [114.546, 384.221, 646.694, 770.430, 726.331]),
     ]:
-        found = spectrum.growth_rates(beta, 2, np.arange(1, len(rates) + 1), "USA")
+        found = spectrum.growth_rates(beta, 2, k=np.arange(1, len(rates) + 1), model="USA")
         np.testing.assert_allclose(found, rates, rtol=5.1e-6)  # six digits
 
 
@@ -135,9 +135,9 @@ def test_rates_agree_with_mpmath(beta, d, k, model):
     tolerance = EPS * (k * partial + 8 * k + 8)
     if model != "SA":
         tolerance += EPS * (8 * size + max(beta, d / 2))
-    assert abs(spectrum.log_growth_rates(beta, d, k, model) - exact) < tolerance
+    assert abs(spectrum.log_growth_rates(beta, d, k, model=model) - exact) < tolerance
     if exact < 709:
-        found = spectrum.growth_rates(beta, d, k, model)
+        found = spectrum.growth_rates(beta, d, k=k, model=model)
         # exp(700 + x) is off by 700 units at most where it replaces the product; below 1e-308 digits go
         if exact > -700:
             assert abs(np.log(found) - exact) < tolerance + 1e3 * EPS
@@ -145,27 +145,27 @@ def test_rates_agree_with_mpmath(beta, d, k, model):
             assert 0 <= found < 1e-300
     else:
         with pytest.raises(ValueError, match="log_growth_rates"):
-            spectrum.growth_rates(beta, d, k, model)
+            spectrum.growth_rates(beta, d, k=k, model=model)
 
 
 def test_rates_in_limits():
     # beta -> 0: (d-1)/d for k = 1, nothing else; all clocks agree there
     for model in ("SA", "USA0", "USA"):
-        np.testing.assert_allclose(spectrum.growth_rates(0.0, 5, [0, 1, 2], model), [0, 0.8, 0], atol=1e-16)
-        np.testing.assert_array_equal(spectrum.log_growth_rates(0.0, 5, [0, 2], model), [-np.inf, -np.inf])
+        np.testing.assert_allclose(spectrum.growth_rates(0.0, 5, k=[0, 1, 2], model=model), [0, 0.8, 0], atol=1e-16)
+        np.testing.assert_array_equal(spectrum.log_growth_rates(0.0, 5, [0, 2], model=model), [-np.inf, -np.inf])
     # k^2 << beta: k(k+d-2)/beta, relative correction about s/(2 beta)
-    assert spectrum.growth_rates(1e4, 3, 2) == pytest.approx(6e-4, rel=6 / 2e4 * 1.1)
+    assert spectrum.growth_rates(1e4, 3, k=2) == pytest.approx(6e-4, rel=6 / 2e4 * 1.1)
     # the largest rate tends to 2/e with a correction of order (d-1)/beta
     for d in (2, 3, 8):
         assert spectrum.growth_rates(1e4, d).max() == pytest.approx(2 / np.e, abs=d / 1e4)
     # a value out of reach of floats: log(e^{-beta} I_141(1e4)), ten decimals
-    found = spectrum.log_growth_rates(1e4, 2, 141, "USA0") - np.log(141**2 / 1e4)
+    found = spectrum.log_growth_rates(1e4, 2, 141, model="USA0") - np.log(141**2 / 1e4)
     assert abs(found + 6.5181794536) < 1e-10
-    assert np.isfinite(spectrum.log_growth_rates(1e4, 4096, [1, 700], "USA")).all()
+    assert np.isfinite(spectrum.log_growth_rates(1e4, 4096, [1, 700], model="USA")).all()
     # the degrees listed do not depend on the clock
     assert len({len(spectrum.growth_rates(50.0, 3, model=m)) for m in ("SA", "USA0", "USA")}) == 1
-    assert spectrum.growth_rates(np.ones((2, 1)), 3, [1, 2, 3]).shape == (2, 3)
-    assert spectrum.growth_rates([], 3, [[1], [2]]).shape == (2, 0)
+    assert spectrum.growth_rates(np.ones((2, 1)), 3, k=[1, 2, 3]).shape == (2, 3)
+    assert spectrum.growth_rates([], 3, k=[[1], [2]]).shape == (2, 0)
 
 
 def test_multiplicities():
@@ -188,14 +188,16 @@ def test_linear_modes():
     # late, the fastest mode is alone; early, sqrt(3 beta/2) up to a relative 1/beta
     betas = np.array([0.0, 0.5, 9.0, 100.0, 1e4])
     for model in ("SA", "USA0", "USA"):
-        late = spectrum.linear_modes(1e300, betas, model)
+        late = spectrum.linear_modes(1e300, betas, model=model)
         np.testing.assert_allclose(late, spectrum.dominant_degree(betas, 2), rtol=1e-12)
     assert spectrum.linear_modes(0.0, 1e4) == pytest.approx(np.sqrt(1.5e4), rel=1e-4)
-    assert spectrum.linear_modes(1.7e308, 1e4, "USA") == pytest.approx(141)
+    assert spectrum.linear_modes(1.7e308, 1e4, model="USA") == pytest.approx(141)
     # the clocks: t_SA = t_USA0 ive(0, beta)
     with mp.workdps(30):
         ratio = float(mp.besseli(0, 9) * mp.exp(-9))
-    assert spectrum.linear_modes(5.0 / ratio, 9.0, "USA0") == pytest.approx(spectrum.linear_modes(5.0, 9.0), rel=1e-12)
+    assert spectrum.linear_modes(5.0 / ratio, 9.0, model="USA0") == pytest.approx(
+        spectrum.linear_modes(5.0, 9.0), rel=1e-12
+    )
 
 
 @given(beta=st.floats(0.01, 300), t=st.floats(0, 50))
@@ -214,10 +216,10 @@ def test_printed_ring_rates():
         rings.ring_growth_rates(5.0, 6, model="USA"), [6.775527500, 19.970983308, 26.397649564], rtol=1e-9
     )
     np.testing.assert_allclose(
-        rings.ring_growth_rates(5.0, 8, [1, 2, 3], "USA"), [5.796281014, 17.903400463, 27.513888885], rtol=1e-9
+        rings.ring_growth_rates(5.0, 8, k=[1, 2, 3], model="USA"), [5.796281014, 17.903400463, 27.513888885], rtol=1e-9
     )
     np.testing.assert_allclose(rings.ring_growth_rates(20.0, 4, model="USA0"), [2.061154e-8, 4.122307e-8], rtol=3e-7)
-    np.testing.assert_allclose(rings.escape_rate(20.0, 4, "USA0"), 4.122307e-8, rtol=2e-7)
+    np.testing.assert_allclose(rings.escape_rate(20.0, 4, model="USA0"), 4.122307e-8, rtol=2e-7)
 
 
 def exact_ring_rate(beta, n, k, model):
@@ -249,11 +251,13 @@ def test_ring_rates_agree_with_mpmath(beta, n, share, model):
     log_exact = float(mp.log(exact))
     if log_exact > 709:
         with pytest.raises(ValueError, match="leave float range"):
-            rings.ring_growth_rates(beta, n, k, model)
+            rings.ring_growth_rates(beta, n, k=k, model=model)
     elif log_exact > -700:
-        assert abs(np.log(rings.ring_growth_rates(beta, n, k, model)) - log_exact) < tolerance
-        assert rings.ring_growth_rates(beta, n, n - k, model) == rings.ring_growth_rates(beta, n, k, model)
-    assert rings.log_escape_rate(beta, n, model) >= log_exact - tolerance
+        assert abs(np.log(rings.ring_growth_rates(beta, n, k=k, model=model)) - log_exact) < tolerance
+        assert rings.ring_growth_rates(beta, n, k=n - k, model=model) == rings.ring_growth_rates(
+            beta, n, k=k, model=model
+        )
+    assert rings.log_escape_rate(beta, n, model=model) >= log_exact - tolerance
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 40])
@@ -261,29 +265,29 @@ def test_log_escape_rate_is_the_largest_at_any_beta(n):
     for beta in (0.0, 1e-3, 3.0, 400.0, 1e4):
         largest = max(exact_ring_rate(beta, n, k, "USA0") for k in range(1, n // 2 + 1))
         tolerance = EPS * (20 * beta + 20 * n + 100)
-        assert abs(rings.log_escape_rate(beta, n, "USA0") - float(mp.log(largest))) < tolerance
-        assert abs(rings.log_escape_rate(beta, n, "USA") - float(mp.log(largest)) - beta) < tolerance
+        assert abs(rings.log_escape_rate(beta, n, model="USA0") - float(mp.log(largest))) < tolerance
+        assert abs(rings.log_escape_rate(beta, n, model="USA") - float(mp.log(largest)) - beta) < tolerance
 
 
 def test_ring_limits():
     # many tokens: the continuum
     k = np.arange(1, 8)
-    np.testing.assert_allclose(rings.ring_growth_rates(9.0, 1000, k), spectrum.growth_rates(9.0, 2, k), rtol=1e-12)
+    np.testing.assert_allclose(rings.ring_growth_rates(9.0, 1000, k=k), spectrum.growth_rates(9.0, 2, k=k), rtol=1e-12)
     # few clusters: nearest neighbours alone; the next ones are smaller by e^{-beta (cos a - cos 2a)}
     for n, beta in [(4, 60.0), (5, 90.0), (6, 150.0)]:
         a = 2 * np.pi / n
         near = 2 / n * (beta * np.sin(a) ** 2 - np.cos(a)) * np.exp(-beta * (1 - np.cos(a))) * (1 - np.cos(a * k))
-        found = rings.ring_growth_rates(beta, n, k, "USA0")
+        found = rings.ring_growth_rates(beta, n, k=k, model="USA0")
         # and the exponents here are rounded, beta and cos(a) included
         relative = 4 * n * np.exp(-beta * (np.cos(a) - np.cos(2 * a))) + 8 * beta * EPS
         assert (np.abs(found - near) <= relative * near.max()).all()
     # three clusters at 120 degrees: (1/2 + 3 beta/4) e^{-beta/2} under USA, stable below -2/3
     betas = np.array([-3.0, -1.0, -0.6, 0.0, 2.0])
     np.testing.assert_allclose(
-        rings.ring_growth_rates(betas, 3, 1, "USA"), (0.5 + 0.75 * betas) * np.exp(-betas / 2), rtol=1e-14
+        rings.ring_growth_rates(betas, 3, k=1, model="USA"), (0.5 + 0.75 * betas) * np.exp(-betas / 2), rtol=1e-14
     )
-    assert rings.ring_growth_rates(-0.67, 3, 1) < 0 < rings.ring_growth_rates(-0.66, 3, 1)
-    assert rings.ring_growth_rates(1.0, 1, 0) == 0
+    assert rings.ring_growth_rates(-0.67, 3, k=1) < 0 < rings.ring_growth_rates(-0.66, 3, k=1)
+    assert rings.ring_growth_rates(1.0, 1, k=0) == 0
     assert rings.ring_growth_rates(np.ones(4), 9).shape == (4, 4)
     assert rings.log_escape_rate(np.ones((2, 1)), [3, 4, 5]).shape == (2, 3)
 
@@ -300,7 +304,7 @@ def test_ring_rates_are_eigenvalues_of_the_field(n, beta, model):
         weights = np.exp(beta * (np.cos(apart) - 1))
         velocity = -np.sum(weights * np.sin(apart), 1) / (np.sum(weights, 1) if model == "SA" else n)
         # entries are at most 1 + beta, n of them
-        rate = rings.ring_growth_rates(beta, n, k, model)
+        rate = rings.ring_growth_rates(beta, n, k=k, model=model)
         np.testing.assert_allclose(velocity.imag / 1e-30, rate * mode, rtol=0, atol=4 * n * (1 + beta) * EPS)
 
 
@@ -308,14 +312,14 @@ def test_ring_rates_are_eigenvalues_of_the_field(n, beta, model):
     ("call", "words"),
     [
         (lambda: spectrum.growth_rates([1.0, 2.0], 3), "without k"),
-        (lambda: spectrum.growth_rates(-1.0, 3, 1), "beta is -1.0"),
-        (lambda: spectrum.growth_rates(np.nan, 3, 1), "beta is nan"),
-        (lambda: spectrum.growth_rates(1.0, 1, 1), "d is 1"),
-        (lambda: spectrum.growth_rates(1.0, [2, 3], 1), "d is"),
-        (lambda: spectrum.growth_rates(1.0, 2.5, 1), "d is 2.5"),
-        (lambda: spectrum.growth_rates(1.0, 3, 1.5), "k is 1.5"),
-        (lambda: spectrum.growth_rates(1.0, 3, 1, "sa"), "model is 'sa'"),
-        (lambda: spectrum.growth_rates(1e4, 3, 1, "USA"), "log_growth_rates"),
+        (lambda: spectrum.growth_rates(-1.0, 3, k=1), "beta is -1.0"),
+        (lambda: spectrum.growth_rates(np.nan, 3, k=1), "beta is nan"),
+        (lambda: spectrum.growth_rates(1.0, 1, k=1), "d is 1"),
+        (lambda: spectrum.growth_rates(1.0, [2, 3], k=1), "d is"),
+        (lambda: spectrum.growth_rates(1.0, 2.5, k=1), "d is 2.5"),
+        (lambda: spectrum.growth_rates(1.0, 3, k=1.5), "k is 1.5"),
+        (lambda: spectrum.growth_rates(1.0, 3, k=1, model="sa"), "model is 'sa'"),
+        (lambda: spectrum.growth_rates(1e4, 3, k=1, model="USA"), "log_growth_rates"),
         (lambda: spectrum.log_growth_rates(1.0, 3, -1), "k is -1"),
         (lambda: spectrum.multiplicity(-1, 3), "k is -1"),
         (lambda: spectrum.multiplicity(1, 0), "d is 0"),
@@ -328,11 +332,11 @@ def test_ring_rates_are_eigenvalues_of_the_field(n, beta, model):
         (lambda: rings.ring_growth_rates(np.nan, 3), "beta is nan"),
         (lambda: rings.ring_growth_rates(1.0, 0), "n is 0"),
         (lambda: rings.ring_growth_rates(1.0, [3, 4]), "n is"),
-        (lambda: rings.ring_growth_rates(1.0, 4, -1), "k is -1"),
-        (lambda: rings.ring_growth_rates(1e4, 400, 5, "USA"), "log_escape_rate"),
+        (lambda: rings.ring_growth_rates(1.0, 4, k=-1), "k is -1"),
+        (lambda: rings.ring_growth_rates(1e4, 400, k=5, model="USA"), "log_escape_rate"),
         (lambda: rings.log_escape_rate(1.0, 1), "n is 1"),
-        (lambda: rings.escape_rate(1.0, 3, "US"), "model is 'US'"),
-        (lambda: rings.escape_rate(1e4, 400, "USA"), "log_escape_rate"),
+        (lambda: rings.escape_rate(1.0, 3, model="US"), "model is 'US'"),
+        (lambda: rings.escape_rate(1e4, 400, model="USA"), "log_escape_rate"),
     ],
 )
 def test_out_of_range_is_refused(call, words):

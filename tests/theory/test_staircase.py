@@ -75,7 +75,7 @@ def followed(x, masses, beta, model):
 @pytest.mark.parametrize("model", MODELS)
 def test_two_clusters(model):
     angle, masses = 1.3, (0.6, 0.2)
-    found = limit_staircase(circle([0.4, 0.4 + angle]), masses, model)
+    found = limit_staircase(circle([0.4, 0.4 + angle]), masses, model=model)
     share = 0.04 / 0.40 if model == "SA" else 0.25
     np.testing.assert_allclose(found.s, [1 - np.cos(angle) - (model == "USA")], rtol=8 * EPS)
     np.testing.assert_allclose(found.points, circle([0.4 + share * angle]), atol=4 * EPS)
@@ -92,7 +92,7 @@ def test_two_clusters(model):
 def test_four_clusters_on_the_circle():
     """Angles 0, .9, 2.3, 3.9 by hand: USA0 gathers at the mass means, SA at the points weighted by m^2."""
     x, masses = circle([0, 0.9, 2.3, 3.9]), [0.1, 0.2, 0.3, 0.4]
-    usa0 = limit_staircase(x, masses, "USA0")
+    usa0 = limit_staircase(x, masses, model="USA0")
     # .6 is 1.7 away from 2.3, which is 1.6 away from 3.9: these merge, at (.3 2.3 + .4 3.9)/.7
     np.testing.assert_allclose(usa0.levels, [0.30, 0.34, 0.58, 1], rtol=8 * EPS)
     last = (0.3 * 2.3 + 0.4 * 3.9) / 0.7
@@ -106,21 +106,21 @@ def test_four_clusters_on_the_circle():
     np.testing.assert_array_equal([sa.first, sa.second], [[0, 0, 0], [1, 2, 3]])
     np.testing.assert_allclose(sa.points[1], circle([0.72 + 1.58 / 2])[0], atol=16 * EPS)
     # at beta = 12 the first pair meets before .7, at beta = 400 after it
-    assert merging.meeting_point(0.9, 12, (0.1, 0.2)) < 0.7 < merging.meeting_point(0.9, 400, (0.1, 0.2))
+    assert merging.meeting_point(0.9, 12, masses=(0.1, 0.2)) < 0.7 < merging.meeting_point(0.9, 400, masses=(0.1, 0.2))
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_merge_times_approach_the_staircase(model):
     """(log T)/beta - s = -(log beta)/beta + O(1/beta) for a pair; O(log beta/beta) for later merges of USA0."""
     beta = np.array([1e3, 1e4])
-    s = limit_staircase(circle([0, 1.0]), [0.5, 0.5], model).s
+    s = limit_staircase(circle([0, 1.0]), [0.5, 0.5], model=model).s
     error = merging.log_merge_time(1.0, beta, model=model) / beta - s
     np.testing.assert_allclose(error * beta / np.log(beta), -1, atol=1.5 / np.log(1e3))
     x, masses = circle([0, 0.9, 2.3, 3.9]), [0.1, 0.2, 0.3, 0.4]
-    found = limit_staircase(x, masses, "USA0")
+    found = limit_staircase(x, masses, model="USA0")
     for b in beta:
         times = [
-            merging.log_merge_time(a, b, pair, model="USA0")
+            merging.log_merge_time(a, b, masses=pair, model="USA0")
             for a, pair in zip(np.arccos(1 - found.s), found.masses, strict=True)
         ]
         # the clusters stand where the limit says, and the time of a merge dwarfs those before it;
@@ -132,7 +132,7 @@ def test_merge_times_approach_the_staircase(model):
 def test_the_flow_of_clusters_follows_the_staircase(model, seed):
     beta, k = 1e6, 6
     x, masses = random_clusters(k, 3, seed)
-    limit = limit_staircase(x, masses, model)
+    limit = limit_staircase(x, masses, model=model)
     log_t, pairs, points = followed(x, masses, beta, model)
     assert pairs == list(zip(limit.first, limit.second, strict=True))
     # each merge is off by at most (log beta + 4)/beta: the power of beta, and sines and masses above e^{-4}.
@@ -157,10 +157,10 @@ def test_four_clusters_of_softmax_change_their_order():
 def test_rotations_permutations_and_levels(model, d):
     k = 12
     x, masses = random_clusters(k, d, 10 + d)
-    found = limit_staircase(x, masses, model)
+    found = limit_staircase(x, masses, model=model)
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((d, d)))[0]
     order = np.random.default_rng(1).permutation(k)
-    moved = limit_staircase((x @ turn)[order], masses[order], model)
+    moved = limit_staircase((x @ turn)[order], masses[order], model=model)
     # every merge adds a few roundings to the points, and sin(angle) >= .1 here enlarges them
     np.testing.assert_allclose(moved.s, found.s, atol=1e3 * EPS)
     np.testing.assert_allclose(moved.points, found.points @ turn, atol=1e3 * EPS)
@@ -181,7 +181,7 @@ def test_rotations_permutations_and_levels(model, d):
 def test_a_closer_pair_follows_at_once():
     # the third is nearer to the middle of the first two (.09) than these are to each other (.1)
     tent = unit(np.array([[0, 0, 1.0], [0, 0.1, 1], [0.09, 0.05, 1]]))
-    both = limit_staircase(tent, [1, 1, 1], "USA0")
+    both = limit_staircase(tent, [1, 1, 1], model="USA0")
     assert both.s[0] == both.s[1]
     assert both.level_at(both.s[0]) == 9
 
@@ -198,7 +198,7 @@ def test_the_plateau_bound_is_the_best_size(beta, n):
         if not legal.any():
             assert np.isnan(best)
             continue
-        grid = merging.log_slow_motion_time(beta, overlap[legal], sizes[legal], n)
+        grid = merging.log_slow_motion_time(beta, overlap[legal], sizes[legal], n=n)
         # the formula of the grid, in 1 - 2 size, loses eps/size of the opening angle
         assert grid.max() <= best + 1e-12 * beta + 1e-9
         # the grid is 1.5e-3 fine in log(size): at a maximum it misses the square of that times f'' = O(1), at the edge
@@ -264,7 +264,7 @@ def test_two_clusters_outlive_the_plateau_bound(n):
             for a, b, log_time in zip(angle[stated], beta[stated], bound[stated], strict=True):
                 # nearer than this, one of the two has left its cap, even that of twice the largest size
                 until = max(0.01, a - 2 * np.arccos(7 / 8))
-                assert log_time < merging.log_merge_time(a, b, masses, until, model)
+                assert log_time < merging.log_merge_time(a, b, masses=masses, until=until, model=model)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_two_clusters_outlive_the_plateau_bound(n):
         (lambda: limit_staircase([[0.0, np.nan]], [1]), "positions has shape"),
         (lambda: limit_staircase(circle([0, 1]), [1, 0]), "masses is"),
         (lambda: limit_staircase(circle([0, 1]), [1]), "masses is"),
-        (lambda: limit_staircase(circle([0, 1]), [1, 1], "GD"), "model is"),
+        (lambda: limit_staircase(circle([0, 1]), [1, 1], model="GD"), "model is"),
         (lambda: limit_staircase(circle([0, 1]), [1, 1]).level_at(np.nan), "s is"),
         (lambda: log_plateau_bound(10.0, 0.0, 4), "angle is"),
         (lambda: log_plateau_bound(10.0, 4.0, 4), "angle is"),

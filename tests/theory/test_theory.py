@@ -21,14 +21,16 @@ from attnflow import special, theory
     ],
 )
 def test_growth_rate_tables(beta, d, rates):
-    np.testing.assert_allclose(theory.uniform.growth_rates(beta, d, np.arange(1, 7)), rates, atol=6e-7)
+    np.testing.assert_allclose(theory.uniform.growth_rates(beta, d, k=np.arange(1, 7)), rates, atol=6e-7)
 
 
 def test_growth_rates_of_usa_and_limits():
     np.testing.assert_allclose(
-        theory.uniform.growth_rates(5.0, 2, [1, 2, 3, 4], "USA"), [4.86713, 14.0045, 18.5961, 16.3464], rtol=1e-5
+        theory.uniform.growth_rates(5.0, 2, k=[1, 2, 3, 4], model="USA"),
+        [4.86713, 14.0045, 18.5961, 16.3464],
+        rtol=1e-5,
     )
-    np.testing.assert_allclose(theory.uniform.growth_rates(0.0, 5, [0, 1, 2]), [0, 4 / 5, 0], atol=1e-15)
+    np.testing.assert_allclose(theory.uniform.growth_rates(0.0, 5, k=[0, 1, 2]), [0, 4 / 5, 0], atol=1e-15)
     every = theory.uniform.growth_rates(100.0, 3)
     assert np.argmax(every) + 1 == 14
     assert abs(theory.uniform.growth_rates(1e4, 64).max() - 2 / np.e) < 1e-2
@@ -41,7 +43,7 @@ def test_growth_rates_agree_with_mpmath(beta, d, k):
     nu = mp.mpf(d) / 2 - 1
     with mp.workdps(30):
         exact = k * (k + d - 2) * mp.besseli(k + nu, beta) / (beta * mp.besseli(nu, beta))
-    assert abs(theory.uniform.growth_rates(beta, d, k) / float(exact) - 1) < 1e-12 if exact > 1e-250 else True
+    assert abs(theory.uniform.growth_rates(beta, d, k=k) / float(exact) - 1) < 1e-12 if exact > 1e-250 else True
 
 
 @given(
@@ -111,7 +113,7 @@ def test_energy_of_clusters_is_the_height_of_plateaus():
         lambda: theory.uniform.growth_rates(-1.0, 3),
         lambda: theory.uniform.growth_rates(np.nan, 3),
         lambda: theory.uniform.growth_rates(1.0, 1),
-        lambda: theory.uniform.growth_rates(1.0, 3, -2),
+        lambda: theory.uniform.growth_rates(1.0, 3, k=-2),
         lambda: theory.uniform.growth_rates(1.0, 3, model="SB"),
         lambda: theory.uniform.equiangular_overlap(1.0, 1.0, 1),
         lambda: theory.uniform.equiangular_overlap(-1.0, 1.0, 4),

@@ -69,7 +69,7 @@ def test_shares_far_out():
     assert theory.causal.early_share(1e-3, 1e-300) < 1e-150
     np.testing.assert_allclose(theory.causal.late_signal(1.0, 1e-300), np.e, rtol=4 * EPS)
     np.testing.assert_allclose(theory.causal.takeover_time(1e-300) - y, 0.5, atol=1e-3)
-    np.testing.assert_allclose(theory.causal.takeover_time(1e-5, 1e4), 1e4 + 2.2521684610 + 0.5, atol=1e-3)
+    np.testing.assert_allclose(theory.causal.takeover_time(1e-5, slope=1e4), 1e4 + 2.2521684610 + 0.5, atol=1e-3)
     with pytest.raises(ValueError, match="use log_early_signal"):
         theory.causal.early_signal(1e4, 0.5)
 
@@ -79,27 +79,28 @@ def test_topics_follow_the_sources(slope):
     # the early signal is what all early sources send, the late one what late sources send, plus the token's own
     c, share = 1.7, 0.3
     x, weights = panels(share, 1.0, 40)
-    late = 1 + np.sum(weights * theory.causal.correlation(c, 1.0, x, slope))
-    np.testing.assert_allclose(theory.causal.late_signal(c, share, slope), late, rtol=1e-12)
-    np.testing.assert_allclose(theory.causal.early_signal(c, share, slope), np.exp(c) - late, rtol=1e-11)
+    late = 1 + np.sum(weights * theory.causal.correlation(c, 1.0, x, slope=slope))
+    np.testing.assert_allclose(theory.causal.late_signal(c, share, slope=slope), late, rtol=1e-12)
+    np.testing.assert_allclose(theory.causal.early_signal(c, share, slope=slope), np.exp(c) - late, rtol=1e-11)
     np.testing.assert_allclose(
-        theory.causal.early_signal(c, share, slope, 0.6) + theory.causal.late_signal(c, share, slope, 0.6),
+        theory.causal.early_signal(c, share, slope=slope, place=0.6)
+        + theory.causal.late_signal(c, share, slope=slope, place=0.6),
         np.exp(c),
         rtol=1e-13,
     )
-    assert theory.causal.early_share(c, share, slope, 0.2) == 1
-    assert theory.causal.late_signal(c, share, slope, share) == 0
+    assert theory.causal.early_share(c, share, slope=slope, place=0.2) == 1
+    assert theory.causal.late_signal(c, share, slope=slope, place=share) == 0
 
 
 @pytest.mark.parametrize(("slope", "q"), [(0.0, 0.0), (3.0, 0.0), (0.0, 0.1), (3.0, 0.05)])
 def test_at_the_takeover_both_topics_are_equal(slope, q):
     share, place = 0.2, 0.9
-    c = float(theory.causal.takeover_time(share, slope, place, q))
+    c = float(theory.causal.takeover_time(share, slope=slope, place=place, relative_dilution=q))
     late = panels(share, place, 40)
-    late = 1 + np.sum(late[1] * theory.causal.correlation(c, place, late[0], slope, q))
+    late = 1 + np.sum(late[1] * theory.causal.correlation(c, place, late[0], slope=slope, relative_dilution=q))
     x, weights = panels(0.0, 14.0, 60)
     s = share * np.exp(-(x**2))
-    early = np.sum(2 * x * s * weights * theory.causal.correlation(c, place, s, slope, q))
+    early = np.sum(2 * x * s * weights * theory.causal.correlation(c, place, s, slope=slope, relative_dilution=q))
     np.testing.assert_allclose(early, late, rtol=1e-11)
 
 

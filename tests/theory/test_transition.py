@@ -17,14 +17,14 @@ def test_the_threshold_of_the_jump():
 
 def test_the_third_order_of_unnormalised_attention_vanishes_at_the_threshold():
     beta = theory.uniform.jump_threshold(2)
-    assert abs(theory.uniform.landau_coefficient(beta, "USA0")) < 1e-15
+    assert abs(theory.uniform.landau_coefficient(beta, model="USA0")) < 1e-15
     assert (
-        theory.uniform.landau_coefficient(beta * 1.01, "USA0")
+        theory.uniform.landau_coefficient(beta * 1.01, model="USA0")
         > 0
-        > theory.uniform.landau_coefficient(beta * 0.99, "USA0")
+        > theory.uniform.landau_coefficient(beta * 0.99, model="USA0")
     )
-    assert theory.uniform.landau_coefficient(1.0, "USA") == pytest.approx(
-        np.e * theory.uniform.landau_coefficient(1.0, "USA0")
+    assert theory.uniform.landau_coefficient(1.0, model="USA") == pytest.approx(
+        np.e * theory.uniform.landau_coefficient(1.0, model="USA0")
     )
 
 
@@ -52,7 +52,7 @@ def test_the_third_order_against_the_fixed_point_on_a_grid(model, beta):
 
     # errors are of second order in m, and extrapolation leaves the fourth
     assert (4 * bend(0.01) - bend(0.02)) / 3 == pytest.approx(
-        float(theory.uniform.landau_coefficient(beta, model)), rel=1e-4
+        float(theory.uniform.landau_coefficient(beta, model=model)), rel=1e-4
     )
 
 

@@ -26,27 +26,36 @@ def test_the_expansion_is_that_of_the_integral(model):
         ends = [mpmath.mpf("0.01"), *(1 - mpmath.mpf(2) ** -k for k in range(1, 12))]
         time = mpmath.quad(lambda t, b=beta: 1 / speed(t, b, masses, model), [angle * e for e in ends] + [angle])
         for terms in (1, 2, 3):
-            off = float(theory.merging.log_merge_time_expansion(1.2, beta, masses, model, terms) - mpmath.log(time))
+            off = float(
+                theory.merging.log_merge_time_expansion(1.2, beta, masses=masses, model=model, terms=terms)
+                - mpmath.log(time)
+            )
             assert 0.2 < abs(off) * beta**terms < 20, (beta, terms)
-    same = theory.merging.log_merge_time_expansion(1.2, 100.0, masses, "USA0") - 100
-    assert theory.merging.log_merge_time_expansion(1.2, 100.0, masses, "USA") == pytest.approx(float(same))
+    same = theory.merging.log_merge_time_expansion(1.2, 100.0, masses=masses, model="USA0") - 100
+    assert theory.merging.log_merge_time_expansion(1.2, 100.0, masses=masses, model="USA") == pytest.approx(float(same))
 
 
 @pytest.mark.parametrize("model", ["SA", "USA0"])
 def test_the_escape_rate_is_the_derivative_of_the_speed(model):
     masses, beta = (0.7, 0.3), 9
     slope = -mpmath.diff(lambda t: speed(t, beta, masses, model), mpmath.mpf("1.1"))
-    assert theory.merging.log_pair_escape_rate(1.1, beta, masses, model) == pytest.approx(
+    assert theory.merging.log_pair_escape_rate(1.1, beta, masses, model=model) == pytest.approx(
         float(mpmath.log(slope)), rel=1e-12
     )
-    assert math.isnan(theory.merging.log_pair_escape_rate(0.1, beta, masses, model))  # the pull grows as they approach
+    assert math.isnan(
+        theory.merging.log_pair_escape_rate(0.1, beta, masses, model=model)
+    )  # the pull grows as they approach
 
 
 @pytest.mark.parametrize("model", ["SA", "USA0"])
 @pytest.mark.parametrize("beta", [3.0, 100.0])
 def test_without_a_third_mass_the_closing_time_is_that_of_a_pair(model, beta):
-    found = theory.merging.log_closing_time(lambda t: (0 * t, t, 2.5 + 0 * t), (0.3, 0.5, 0.0), 1.2, 1e-4, beta, model)
-    assert found == pytest.approx(float(theory.merging.log_merge_time(1.2, beta, (0.3, 0.5), 1e-4, model)), rel=1e-12)
+    found = theory.merging.log_closing_time(
+        lambda t: (0 * t, t, 2.5 + 0 * t), (0.3, 0.5, 0.0), start=1.2, end=1e-4, beta=beta, model=model
+    )
+    assert found == pytest.approx(
+        float(theory.merging.log_merge_time(1.2, beta, masses=(0.3, 0.5), until=1e-4, model=model)), rel=1e-12
+    )
 
 
 def three(model, beta, angles, masses, met):
@@ -70,9 +79,9 @@ def three(model, beta, angles, masses, met):
 def test_the_delay_is_that_of_an_integration_of_three(model):
     """beta = 12: the delay is a few percent, its error bound a tenth of it, and the integration agrees within that."""
     beta, angle, far, masses = 12.0, 0.8, 1.15, (0.3, 0.3, 0.4)
-    delay = theory.merging.third_cluster_delay(angle, far, masses, beta, 1e-3, model)
+    delay = theory.merging.third_cluster_delay(angle, far, masses, beta=beta, until=1e-3, model=model)
     time, _ = three(model, beta, [0.0, angle, angle + far], masses, 1e-3)
-    alone = float(theory.merging.log_merge_time(angle, beta, masses[:2], 1e-3, model))
+    alone = float(theory.merging.log_merge_time(angle, beta, masses=masses[:2], until=1e-3, model=model))
     assert delay.error < abs(delay.value)
     assert abs(math.log(time) - alone - delay.value) <= delay.error
     assert abs(delay.value) > 1e-3
@@ -81,7 +90,10 @@ def test_the_delay_is_that_of_an_integration_of_three(model):
 def test_a_delay_falls_like_the_weight_of_the_third():
     """log(delay) has the slope -1 in beta (u_far - u), up to the geometry: far changes by gap/(beta sin), 1e-4 here."""
     fars = [math.acos(math.cos(0.8) - gap / 1e4) for gap in (8.0, 10.0)]
-    near, far = (theory.merging.third_cluster_delay(0.8, f, (0.3, 0.3, 0.4), 1e4, 1e-6, "USA0").value for f in fars)
+    near, far = (
+        theory.merging.third_cluster_delay(0.8, f, (0.3, 0.3, 0.4), beta=1e4, until=1e-6, model="USA0").value
+        for f in fars
+    )
     assert math.log(near / far) == pytest.approx(2.0, abs=1e-2)
 
 
@@ -93,16 +105,18 @@ def test_a_small_asymmetry_grows_as_the_formula_says(model, beta):
     _, x = three(model, beta, [-angle, start, angle], (m, middle, m), 1e-3)
     end = (x[2] - x[0]) / 2
     grown = math.log(abs((x[1] - x[0]) - (x[2] - x[1])) / (2 * start))
-    assert grown == pytest.approx(theory.merging.log_asymmetry_growth(angle, end, beta, m, middle, model), abs=1e-3)
+    assert grown == pytest.approx(
+        theory.merging.log_asymmetry_growth(angle, end, beta, outer=m, middle=middle, model=model), abs=1e-3
+    )
 
 
 def test_the_balance_decides_which_neighbour_wins():
     """SA, beta = 40: below the angle of balance the middle cluster merges with the first, above it with the third."""
     beta, b, masses = 40.0, 1.0, (0.3, 0.3, 0.4)
     m = np.array(masses)
-    found = theory.merging.neighbour_balance(b, b, masses, beta)
+    found = theory.merging.neighbour_balance(b, b, masses, beta=beta)
     for _ in range(20):  # the angle enters its own formula
-        found = theory.merging.neighbour_balance(found.angle, b, masses, beta)
+        found = theory.merging.neighbour_balance(found.angle, b, masses, beta=beta)
     for side in (-1, 1):
         a = found.angle + side * found.error
 

@@ -1,4 +1,4 @@
-"""`attnflow predict`, with its commands particles, middle and depth: what closed-form theory says, with conditions."""
+"""`attnflow predict`, with its commands particles, middle and layers: what closed-form theory says, with conditions."""
 
 import dataclasses
 import json
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 predict = typer.Typer(
     no_args_is_help=True,
     help="Say what closed-form theory predicts, with its conditions: for tokens on the sphere, for the middle of a "
-    "long prompt, for the depth of a network at initialisation.\n\n"
+    "long prompt, for the layers of a network at initialisation.\n\n"
     "Example: [bold]attnflow predict particles --beta 9 --d 3 --n 64[/bold]",
 )
 Figure = Annotated[Path | None, typer.Option(help="Draw a figure into this file.", metavar="FILE")]
@@ -41,16 +41,16 @@ def particles(
 
         return draw_growth_rates(beta, d)
 
-    _answer(lambda: theory.predict_particles(beta, d, n), draw, figure, json_)
+    _answer(lambda: theory.predict_particles(beta, d=d, n=n), draw, figure, json_)
 
 
 @predict.command(
-    epilog="Example: attnflow predict middle --context 4096 --alibi 0.0005 --beta 1 --depth 2 --figure middle.pdf"
+    epilog="Example: attnflow predict middle --context 4096 --alibi 0.0005 --beta 1 --time 2 --figure middle.pdf"
 )
 def middle(
     context: Annotated[int, typer.Option(help="Number of tokens of the prompt.")],
     beta: Annotated[float, typer.Option(help="Inverse temperature, at least 0.")],
-    depth: Annotated[float, typer.Option(help="Depth as time of the flow: layers times the step of a layer.")],
+    time: Annotated[float, typer.Option(help="The time of the flow: the number of layers times their step.")],
     alibi: Annotated[
         float, typer.Option(help="ALiBi slope per token, at least 0; 0 is a plain causal mask.", metavar="SLOPE")
     ] = 0.0,
@@ -68,15 +68,21 @@ def middle(
     def draw() -> Any:
         from attnflow.plots import draw_middle
 
-        return draw_middle(context, alibi, beta, depth, d)
+        return draw_middle(context, alibi, beta, time, d)
 
-    _answer(lambda: theory.causal.predict_middle(context, alibi, beta, depth, d=d, share=share), draw, figure, json_)
+    _answer(
+        lambda: theory.causal.predict_middle(context=context, slope=alibi, beta=beta, time=time, d=d, share=share),
+        draw,
+        figure,
+        json_,
+    )
 
 
 @predict.command(
-    epilog="Example: attnflow predict depth --layers 96 --heads 64 --d 4096 --d-k 128 --context 8192 --step 1"
+    "layers",
+    epilog="Example: attnflow predict layers --layers 96 --heads 64 --d 4096 --d-k 128 --context 8192 --step 1",
 )
-def depth(
+def of_layers(
     layers: Annotated[int, typer.Option(help="Number of layers.")],
     heads: Annotated[int, typer.Option(help="Number of heads.")],
     d: Annotated[int, typer.Option(help="Dimension of the tokens.")],
@@ -91,19 +97,21 @@ def depth(
     figure: Figure = None,
     json_: Json = False,
 ) -> None:
-    """A network at initialisation: overlap of tokens through depth, the layer of collapse, and what moves that layer.
+    """A network at initialisation: overlap of tokens through the layers, where they collapse, and what moves that.
 
     For attention with random weights and layer norm. The figure is the mean overlap over the layers.
     """
     from attnflow import theory
 
     def draw() -> Any:
-        from attnflow.plots import draw_depth
+        from attnflow.plots import draw_layers
 
-        return draw_depth(layers, heads, d, d_k, context, step, logit_scale)
+        return draw_layers(layers, heads, d, d_k, context, step, logit_scale)
 
     def say() -> list["Prediction"]:
-        return theory.random_layers.predict_layers(layers, heads, d, d_k, context, step, logit_scale)
+        return theory.random_layers.predict_layers(
+            layers=layers, heads=heads, d=d, d_k=d_k, context=context, step=step, logit_scale=logit_scale
+        )
 
     _answer(say, draw, figure, json_)
 

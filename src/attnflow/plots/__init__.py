@@ -12,7 +12,7 @@ from attnflow.plots.matching import draw_carried, draw_distances
 from attnflow.plots.merges import draw_medians, draw_survival
 from attnflow.plots.observables import draw_numbers, draw_observables
 from attnflow.plots.overlaps import draw_overlaps
-from attnflow.plots.predicted import draw_depth, draw_middle
+from attnflow.plots.predicted import draw_layers, draw_middle
 from attnflow.plots.report import Account, account, draw_run
 from attnflow.plots.snapshots import draw_snapshots
 from attnflow.plots.staircase import draw_staircase
@@ -29,12 +29,12 @@ __all__ = [
     "draw_carried",
     "draw_decay",
     "draw_density",
-    "draw_depth",
     "draw_distances",
     "draw_eigenfunctions",
     "draw_energies",
     "draw_energy_and_count",
     "draw_growth_rates",
+    "draw_layers",
     "draw_loss",
     "draw_medians",
     "draw_middle",

@@ -1,4 +1,4 @@
-"""Figures of predictions for networks: the middle of a prompt, and the depth of a network at initialisation."""
+"""Figures of predictions for networks: the middle of a prompt, and the layers of a network at initialisation."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from attnflow import theory
 from attnflow.plots.style import COLOURS, COLUMN, GREY, styled
 
 
-def draw_middle(context: int, slope: float, beta: float, depth: float, d: int = 64) -> Any:
+def draw_middle(context: int, slope: float, beta: float, time: float, d: int = 64) -> Any:
     """What the last token keeps of every token of the prompt, N E<x_N(t), x_j(0)>, the least heard one marked."""
-    tokens, values = theory.causal.middle_curve(context, slope, beta, depth, d)
+    tokens, values = theory.causal.middle_curve(context=context, slope=slope, beta=beta, time=time, d=d)
     least = int(np.argmin(values))
     with styled() as figure:
         fig = figure.Figure(figsize=(COLUMN, 2.3))
@@ -22,15 +22,17 @@ def draw_middle(context: int, slope: float, beta: float, depth: float, d: int = 
         inner = values[(tokens > 0.02 * context) | (tokens >= tokens[-1])]
         axes.set(ylim=(0, 1.25 * float(inner.max())), xlim=(0, context), xlabel="token $j$ of the prompt")
         axes.set(ylabel=r"$N\,\mathrm{E}\langle x_N(t), x_j(0)\rangle$")
-        axes.set(title=rf"$N = {context}$, $\beta = {beta:g}$, $t = {depth:g}$, slope {slope:g}")
+        axes.set(title=rf"$N = {context}$, $\beta = {beta:g}$, $t = {time:g}$, slope {slope:g}")
         return fig
 
 
-def draw_depth(
+def draw_layers(
     layers: int, heads: int, d: int, d_k: int, context: int, step: float = 1.0, logit_scale: float = 1.0
 ) -> Any:
     """Mean overlap of tokens over the layers of a network at initialisation, from orthonormal tokens."""
-    at, overlap = theory.random_layers.layer_curve(layers, heads, d, d_k, context, step, logit_scale)
+    at, overlap = theory.random_layers.layer_curve(
+        layers=layers, heads=heads, d=d, d_k=d_k, context=context, step=step, logit_scale=logit_scale
+    )
     with styled() as figure:
         fig = figure.Figure(figsize=(COLUMN, 2.3))
         axes = fig.subplots()

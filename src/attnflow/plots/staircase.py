@@ -123,7 +123,10 @@ def lifetimes(data: FigureData) -> dict[str, np.ndarray]:
         bound = two = np.nan
         if angle < np.pi:
             weights = float(found.masses[pair[0]]), float(found.masses[pair[1]])
-            two = float(theory.merging.log_merge_time(angle, beta, weights, near, _model(data))) - faster
+            two = (
+                float(theory.merging.log_merge_time(angle, beta, masses=weights, until=near, model=_model(data)))
+                - faster
+            )
         if np.all(masses == masses[0]):
             bound = float(theory.merging.log_plateau_bound(beta, angle, len(masses))) - faster
         rows.append((angle, end + np.log1p(-np.exp(start - end)), two, bound, merges < made))
@@ -139,7 +142,7 @@ def _limit(data: FigureData) -> tuple[np.ndarray, np.ndarray, str] | None:
     if not lingering or len(leaves.names) > FEW or _scale(data) == 1:
         return None
     try:
-        limit = theory.merging.limit_staircase(leaves.centres, leaves.masses, _model(data))
+        limit = theory.merging.limit_staircase(leaves.centres, leaves.masses, model=_model(data))
     except ValueError:  # two pairs are equally close
         return None
     s = limit.s - _faster(data) / _scale(data)

@@ -27,7 +27,7 @@ class Prediction:
     source: str
 
 
-def predict_particles(beta: float, d: int, n: int | None = None) -> list[Prediction]:
+def predict_particles(beta: float, *, d: int, n: int | None = None) -> list[Prediction]:
     """Predictions for n iid uniform tokens on S^{d-1} under SA, in the order of events; beta >= 0, d >= 2."""
     if (found := checked_beta(beta)).ndim or found > STEEPEST:
         raise InvalidInput(f"beta is {beta!r}; a prediction needs one number of at most {STEEPEST:g}.")

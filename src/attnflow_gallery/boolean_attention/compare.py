@@ -47,7 +47,7 @@ def look(part: xr.Dataset, start: int, known: tuple[float, float, float, float])
     radius, value, product, mass = known
     frame = int(part["look"][start])
     time = float(part["time"][frame])
-    lag = theory.landscape.pair_delay([[value]], [math.sqrt(product) * radius], time, middle=mass)
+    lag = theory.landscape.pair_delay([[value]], [math.sqrt(product) * radius], t=time, middle=mass)
     return frame, product * radius**2 * math.exp(2 * value * (time - lag)), lag
 
 

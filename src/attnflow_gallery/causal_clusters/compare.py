@@ -95,8 +95,8 @@ def start_counts(parameters: Parameters, part: xr.Dataset) -> list[tuple[str, np
     """For every kind of centre: words, predicted and counted means by angle, and standard errors."""
     angle, n = part["angle"].values, parameters.strong_tokens
     kinds = {
-        "strong-2": ("strong, S¹", theory.causal.strong_centres(n, angle, 2)),
-        "strong-3": ("strong, S²", theory.causal.strong_centres(n, angle, 3)),
+        "strong-2": ("strong, S¹", theory.causal.strong_centres(n=n, angle=angle, d=2)),
+        "strong-3": ("strong, S²", theory.causal.strong_centres(n=n, angle=angle, d=3)),
         "renyi": ("Rényi, S¹", saturated(parameters, angle)),
     }
     return [(words, predicted, *averaged(part[name], axis=1)) for name, (words, predicted) in kinds.items()]

@@ -63,8 +63,8 @@ def _draw_starts(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     fine = np.geomspace(0.8 * min(parameters.angles), 1.2 * max(parameters.angles), 80)
     n = parameters.strong_tokens
     curves = (
-        theory.causal.strong_centres(n, fine, 2),
-        theory.causal.strong_centres(n, fine, 3),
+        theory.causal.strong_centres(n=n, angle=fine, d=2),
+        theory.causal.strong_centres(n=n, angle=fine, d=3),
         theory.causal.renyi_centres(fine),
     )
     looks = zip(curves, (COLOURS[0], COLOURS[2], COLOURS[4]), MARKS, strict=False)

@@ -57,7 +57,7 @@ class Deviation:
 def depth(parameters: Parameters, name: str) -> float:
     """c = a_k t of a case."""
     d, clock, degree, until = CASES[name]
-    return float(theory.causal.rates(degree, parameters.beta, d, clock)) * until
+    return float(theory.causal.rates(degree, parameters.beta, d, model=clock)) * until
 
 
 def binned(row: np.ndarray, edges: tuple[float, ...]) -> np.ndarray:
@@ -100,18 +100,18 @@ def quarters(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Deviat
 
 def diluted(parameters: Parameters, part: xr.Dataset, with_self: bool) -> tuple[np.ndarray, np.ndarray]:
     """Relative deviation of softmax by bins from the closure with or without the token's own weight; its error."""
-    n, c = int(part["size"]), float(theory.causal.rates(1, parameters.beta, 3, "SA"))
+    n, c = int(part["size"]), float(theory.causal.rates(1, parameters.beta, 3, model="SA"))
     weight = float(theory.causal.softmax_dilution(parameters.beta, 3)) if with_self else None
-    predicted = binned(theory.causal.last_row_correlations(c, n, 0.0, weight), FINE)
+    predicted = binned(theory.causal.last_row_correlations(c, n, 0.0, dilution=weight), FINE)
     return part["mean"].values / predicted - 1, part["error"].values / predicted
 
 
 def predicted_noise(parameters: Parameters, mask: str, times: np.ndarray, n: int) -> np.ndarray:
     """N E|F|^2 of linear theory for N tokens of softmax."""
-    rate = float(theory.causal.rates(1, parameters.beta, 2, "SA"))
+    rate = float(theory.causal.rates(1, parameters.beta, 2, model="SA"))
     own = float(theory.causal.softmax_dilution(parameters.beta, 2))
     if mask == "masked":
-        return np.array([theory.causal.discrete_prefix_noise(rate * t, n, 0.0, own) for t in times])
+        return np.array([theory.causal.discrete_prefix_noise(rate * t, n, slope=0.0, dilution=own) for t in times])
     return np.exp(2 * rate * times * (n - 1) / (n - 1 + own))
 
 
@@ -177,7 +177,7 @@ def _one_token(parameters: Parameters, part: xr.Dataset) -> Claim:
 
 def _noise(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     n, times, rows = parameters.noise_size, np.array(parameters.noise_times), Rows()
-    c = float(theory.causal.rates(1, parameters.beta, 2, "SA")) * times
+    c = float(theory.causal.rates(1, parameters.beta, 2, model="SA")) * times
     allowed = student(LEVEL, parameters.noise_prompts, 2 * len(times))
     # the square of the relative noise of a prefix: e^{4c}/N, and e^{2c}/N without a mask
     for mask, power in (("masked", 4), ("unmasked", 2)):

@@ -35,7 +35,7 @@ def _draw_profile(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     steps = closure(parameters, "circle-1", n, FINE[2:])
     axes.stairs(steps, edges, color=COLOURS[0], lw=1.2, label=rf"$\exp(cW)$, $N = {n}$", baseline=None)
     place = np.linspace(edges[0], 1, 200)
-    limit = theory.causal.correlation(depth(parameters, "circle-1"), 1.0, place, parameters.slope)
+    limit = theory.causal.correlation(depth(parameters, "circle-1"), 1.0, place, slope=parameters.slope)
     axes.plot(place, limit, "--", color=INK, lw=0.9, label="many tokens")
     style = {"fmt": "o", "color": COLOURS[4], "ms": 3.5, "lw": 1.0, "label": "Monte Carlo"}
     axes.errorbar((edges[1:] + edges[:-1]) / 2, part["mean"][0], part["error"][0], **style)
@@ -69,7 +69,7 @@ def _draw_softmax(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
 def _draw_noise(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     last = 1.08 * max(parameters.noise_times)
     times = np.linspace(0, last, 60)
-    rate = float(theory.causal.rates(1, parameters.beta, 2, "SA"))
+    rate = float(theory.causal.rates(1, parameters.beta, 2, model="SA"))
     for mask, colour, mark in (("masked", COLOURS[0], "o"), ("unmasked", COLOURS[4], "s")):
         part = data[mask]
         axes.plot(times, predicted_noise(parameters, mask, times, parameters.noise_size), color=colour, lw=1.0)

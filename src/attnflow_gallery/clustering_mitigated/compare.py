@@ -27,7 +27,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 def exponent(d: int, d_k: int, b: float) -> float:
     """Lambda of nearby tokens in a uniform population."""
-    return float(theory.random_layers.pair_exponent(*theory.random_layers.attention_moments(b, d, d_k), d))
+    return float(theory.random_layers.pair_exponent(*theory.random_layers.attention_moments(b, d=d, d_k=d_k), d))
 
 
 def measured(part: xr.Dataset) -> tuple[float, float]:
@@ -121,7 +121,9 @@ def _simplex(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         rows.add(line, mean, limit * error + late + 4 / d, [f"b = {b:g}, τ = {t:g}" for t in tau])
     words = f"{n} orthonormal tokens, d = {d}: their mean follows the simplex ODE"
     reason = f"Student's test of {draws} networks at level {LEVEL:g}; the time that layers lose; 4/d"
-    half = [f"{float(theory.random_layers.collapse_time(n, b, 0.5, d)):.3f} (b = {b:g})" for b in parameters.simplex_b]
+    half = [
+        f"{float(theory.random_layers.collapse_time(n, b, 0.5, d=d)):.3f} (b = {b:g})" for b in parameters.simplex_b
+    ]
     return rows.equal(words, reason, origin=SIMPLEX, detail="overlap 1/2 at τ = " + ", ".join(half))
 
 

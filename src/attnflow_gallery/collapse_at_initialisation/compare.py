@@ -81,7 +81,7 @@ def collapse(parameters: Parameters, data: dict[str, xr.Dataset], n: int, b: flo
     mean, error, change = straightened(part)
     exact = theory.random_layers.simplex_path(n, b, tau, d=parameters.d)
     known = float(theory.random_layers.collapse_time(n, b, HALF, d=parameters.d))
-    speed = float(theory.random_layers.simplex_drift(HALF, n, b, parameters.d))
+    speed = float(theory.random_layers.simplex_drift(HALF, n, b, d=parameters.d))
     apart = float(np.interp(known, tau, left(parameters, change))) / speed
     missed = abs(passing(tau, exact, n) - known)
     return passing(tau, mean, n), float(np.interp(known, tau, error)) / speed, apart + missed

@@ -124,12 +124,12 @@ def _ring(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     names = [f"β = {beta:g}" for beta in betas]
     for model in parameters.models:
         predicted, tolerance = (
-            theory.landscape.ring_growth_rates(betas, 3, 1, model=model),
+            theory.landscape.ring_growth_rates(betas, 3, k=1, model=model),
             part[f"tolerance_{model}"].values,
         )
         for mode in part[f"rate_{model}"].transpose("mode", "beta").values:
             linear.add(predicted, mode, tolerance, [f"{model}, {name}" for name in names])
-    moving.add(theory.landscape.ring_growth_rates(betas, 3, 1), *simulated_rates(part), names)
+    moving.add(theory.landscape.ring_growth_rates(betas, 3, k=1), *simulated_rates(part), names)
     # the slope of the sum of the three eigenvalues is above 1 there
     room, source = 3 * float(part["tolerance_SA"].max()), published("polyanskiy2025synchronization")
     where = "SA: the β at which three equal clusters at 120 degrees become stable"

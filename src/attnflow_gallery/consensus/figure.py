@@ -64,7 +64,7 @@ def _draw_hemispheres(axes: Any, parameters: Parameters, seen: xr.Dataset) -> No
 def _draw_rates(axes: Any, part: xr.Dataset) -> None:
     betas = part["beta"].values
     fine = np.linspace(betas[0] - 0.2, betas[-1] + 0.2, 200)
-    axes.plot(fine, theory.landscape.ring_growth_rates(fine, 3, 1), color=COLOURS[0], lw=1.0, label="closed form")
+    axes.plot(fine, theory.landscape.ring_growth_rates(fine, 3, k=1), color=COLOURS[0], lw=1.0, label="closed form")
     axes.plot(betas, part["rate_SA"].isel(mode=0), "x", ms=6, color=INK, mew=0.9, label="linearised flow")
     rates, _ = simulated_rates(part)
     axes.plot(betas, rates, "o", ms=4.5, mfc="none", mec=COLOURS[4], mew=0.9, label="displaced ring")

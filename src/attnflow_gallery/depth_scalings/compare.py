@@ -46,7 +46,9 @@ class Row:
     @property
     def tau(self) -> float:
         """eta^2 L/H."""
-        return float(theory.random_layers.canonical_time(self.network[0], self.network[2], self.network[1]))
+        return float(
+            theory.random_layers.canonical_time(self.network[0], layers=self.network[2], heads=self.network[1])
+        )
 
     @property
     def coarse(self) -> float:
@@ -72,7 +74,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 def at_one(parameters: Parameters, rows: list[Row]) -> np.ndarray:
     """Means at tau = 1: means of a network with another tau are moved along the drift of the common overlap."""
-    speed = theory.random_layers.simplex_drift([row.mean for row in rows], parameters.n, parameters.b, parameters.d)
+    speed = theory.random_layers.simplex_drift([row.mean for row in rows], parameters.n, parameters.b, d=parameters.d)
     return np.array([row.mean for row in rows]) + (1 - np.array([row.tau for row in rows])) * speed
 
 
@@ -111,7 +113,7 @@ def one_layer(part: xr.Dataset, d: int, mean_value: float) -> np.ndarray:
 def _frozen(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     rows, part = rows_of(parameters, data, "frozen"), data["moments"].sel(level=0.0)
     own, shared, shared_error = (float(part[name]) for name in ("own", "shared", "shared_error"))
-    rate = float(theory.random_layers.overlap_drift(0.0, shared, own, own, parameters.d))
+    rate = float(theory.random_layers.overlap_drift(0.0, shared, own, own, d=parameters.d))
     wide = math.sqrt(float(one_layer(data["moments"], parameters.d, 0.0)[0]))
     means, spreads = Rows(), Rows()
     for row in rows:

@@ -56,7 +56,7 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     for model, beta in study.along(flows(parameters)):
         name = flow_name(model, beta)
         part = study.refined(name, _flow(parameters, model, beta))
-        rate = theory.landscape.energy_rate_of_tokens(part["positions"].values, beta, model)
+        rate = theory.landscape.energy_rate_of_tokens(part["positions"].values, beta, model=model)
         found[name] = part.assign(rate=(("seed", "time"), np.asarray(rate)))
     rates = {f"{m}-{heads}": (_rates, parameters, m, heads, k) for k, (m, heads) in enumerate(cases(parameters))}
     found |= study.parts(rates)
@@ -114,7 +114,9 @@ def _rates(parameters: Parameters, model: str, heads: int, place: int) -> xr.Dat
     compiled, rows = in_float64(jax.jit(jax.vmap(one))), []
     for k, size in enumerate(parameters.sizes):
         drawn = states(parameters, heads, size, (place, k))
-        rows.append((np.asarray(compiled(*drawn)), *theory.landscape.energy_rate_of_heads(*drawn, BETA, model)))
+        rows.append(
+            (np.asarray(compiled(*drawn)), *theory.landscape.energy_rate_of_heads(*drawn, beta=BETA, model=model))
+        )
     names, columns = ("rate", "formula", "rounding"), zip(*rows, strict=True)
     made = {name: (("size", "state"), np.array(column)) for name, column in zip(names, columns, strict=True)}
     return xr.Dataset(made, {"size": list(parameters.sizes)}, {"place": place, "heads": heads})
@@ -129,7 +131,9 @@ def _descend(parameters: Parameters, part: xr.Dataset, study: Study) -> dict[str
     matrices, x, masses = (one[k] for one in drawn)
     for model in study.along(MODELS):
         # the energy changes by its own size in about this time; the time of a frame is a power of 2
-        unit = float(level[k] / abs(float(theory.landscape.energy_rate_of_heads(matrices, x, masses, BETA, model)[0])))
+        unit = float(
+            level[k] / abs(float(theory.landscape.energy_rate_of_heads(matrices, x, masses, beta=BETA, model=model)[0]))
+        )
         until = parameters.descent * 2.0 ** np.floor(np.log2(2 / parameters.descent * unit))
         field = heads_field(matrices, model)
         flow = _followed(field, Tokens(x, masses), until, parameters.descent, interaction_energy.of(field))

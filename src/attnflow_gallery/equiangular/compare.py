@@ -18,7 +18,7 @@ def tolerances(parameters: Parameters, flow: xr.Dataset, model: str, beta: float
     """What the mean overlap may be off, and what rounding leaves of the difference of two overlaps."""
     # every step rounds overlaps, sums of n products; what that leaves grows as linear response says
     levels = np.linspace(0.05, 0.99, 20)
-    grown = max(theory.uniform.overlap_growth(gamma, beta, parameters.n, model).max() for gamma in levels)
+    grown = max(theory.uniform.overlap_growth(gamma, beta, parameters.n, model=model).max() for gamma in levels)
     rounding = 2 * SUBSTEPS * flow.sizes["time"] * parameters.n * EPS * grown
     return 2 * float(flow["overlap_error"].max()) + rounding, rounding
 
@@ -75,7 +75,8 @@ def amplitudes(parameters: Parameters, part: xr.Dataset, model: str) -> xr.Datas
     for beta in part["beta"].values:
         value, error = log_rms(part["square"].sel(beta=beta).values)
         expected = (
-            np.log(theory.uniform.overlap_spread(parameters.overlap, float(beta), parameters.n, model)) - np.log(d) / 2
+            np.log(theory.uniform.overlap_spread(parameters.overlap, float(beta), parameters.n, model=model))
+            - np.log(d) / 2
         )
         # at d = 16 the term of order 1/d reaches 0.35 (USA0, beta = 3), and its square exceeds the standard error
         size, size_error = fit([one, 1 / d, 1 / d**2], value - expected, error)

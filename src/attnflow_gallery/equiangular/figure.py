@@ -80,7 +80,7 @@ def _draw_deviations(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
     d = np.geomspace(min(parameters.dims) / 1.3, max(parameters.dims) * 1.3, 2)
     for beta, colour, mark in looks(parameters.iid_betas):
         value, error = log_rms(part["square"].sel(beta=beta).values)
-        size = theory.uniform.overlap_spread(parameters.overlap, beta, parameters.n, model)
+        size = theory.uniform.overlap_spread(parameters.overlap, beta, parameters.n, model=model)
         axes.plot(d, size / np.sqrt(d), LINES[model], color=colour, lw=0.9)
         bars = np.exp(value) * np.expm1(ERRORS * error)
         axes.errorbar(
@@ -96,10 +96,10 @@ def _draw_deviations(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
 def _draw_amplitudes(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
     betas, level, n = np.linspace(0, max(parameters.iid_betas) + 0.5, 60), parameters.overlap, parameters.n
     for model, colour in zip(parameters.iid_models, (COLOURS[0], COLOURS[4]), strict=False):
-        sizes = [theory.uniform.overlap_spread(level, float(beta), n, model) for beta in betas]
+        sizes = [theory.uniform.overlap_spread(level, float(beta), n, model=model) for beta in betas]
         axes.plot(betas, sizes, LINES[model], color=colour, lw=1.0)
         table = amplitudes(parameters, data[f"iid-{model}"], model)
-        unit = np.array([theory.uniform.overlap_spread(level, float(b), n, model) for b in table["beta"].values])
+        unit = np.array([theory.uniform.overlap_spread(level, float(b), n, model=model) for b in table["beta"].values])
         axes.errorbar(
             table["beta"],
             unit * table["ratio"],

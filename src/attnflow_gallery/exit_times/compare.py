@@ -45,7 +45,7 @@ def several_of(data: dict[str, xr.Dataset]) -> list[xr.Dataset]:
 def _cascades(starts: bytes, n: int, model: str, beta: float, until: float) -> tuple[np.ndarray, ...]:
     """log T, error and slope of all merges of all starts."""
     x = np.frombuffer(starts).reshape(-1, n, 3)
-    found = [theory.merging.pair_cascade(one, np.full(n, 1 / n), beta, model, until) for one in x]
+    found = [theory.merging.pair_cascade(one, np.full(n, 1 / n), beta, model=model, until=until) for one in x]
     return tuple(np.array([getattr(c, name) for c in found]) for name in ("log_time", "disturbance", "slope"))
 
 
@@ -64,7 +64,7 @@ def other_starts(parameters: Parameters) -> np.ndarray:
 def limits(parameters: Parameters, model: str) -> np.ndarray:
     """s of all merges in the limit, of the other starts: array (start, merge)."""
     masses = np.full(parameters.n, 1 / parameters.n)
-    return np.array([theory.merging.limit_staircase(x, masses, model).s for x in other_starts(parameters)])
+    return np.array([theory.merging.limit_staircase(x, masses, model=model).s for x in other_starts(parameters)])
 
 
 def distance(sample: np.ndarray, other: np.ndarray) -> float:
@@ -144,7 +144,7 @@ def _pair_distribution(parameters: Parameters, pairs: list[xr.Dataset]) -> Claim
 
 
 def _probability(times: Any, beta: float, dim: int, model: str, end: float) -> Any:
-    return theory.merging.pair_time_probability(times, beta, dim, model, end)
+    return theory.merging.pair_time_probability(times, beta, dim, model=model, until=end)
 
 
 def pair_times(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -154,7 +154,7 @@ def pair_times(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray, np
     beta, model = float(part.attrs["beta"]), str(part.attrs["model"])
     end = until(parameters, part)
     apart = np.maximum(angle, end * (1 + 1e-9))
-    log_time = theory.merging.log_merge_time(apart, beta, (0.5, 0.5), end, model)
+    log_time = theory.merging.log_merge_time(apart, beta, masses=(0.5, 0.5), until=end, model=model)
     log_time = np.where(angle > end, log_time, -np.inf)
     q = np.exp(-2 * beta * np.sin(angle / 2) ** 2)
     speed = q * np.sin(angle) * (2 / (1 + q) if model == "SA" else 1.0)

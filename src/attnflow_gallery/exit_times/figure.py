@@ -58,7 +58,7 @@ def _draw_pairs(axes: Any, parameters: Parameters, parts: list[xr.Dataset]) -> N
         beta, dim, model = part.attrs["beta"], int(part.attrs["dim"]), part.attrs["model"]
         sample = part["log_time"].values[:, 0]
         at = np.linspace(0.0, np.quantile(sample, 0.999), 300)
-        shares = theory.merging.pair_time_probability(at, beta, dim, model, compare.until(parameters, part))
+        shares = theory.merging.pair_time_probability(at, beta, dim, model=model, until=compare.until(parameters, part))
         axes.plot(at, 1 - shares, ls=LINES[k], color=COLOURS[k], lw=0.9)
         _survival(axes, sample, k, rf"$S^{{{dim - 1}}}$, {_label(part)}")
     axes.set(xlabel=r"$\log t$", ylabel=r"$P(T > t)$", ylim=(0, 1.02), xlim=(0, None))

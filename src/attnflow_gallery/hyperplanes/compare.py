@@ -62,7 +62,7 @@ def look(part: xr.Dataset, start: int, mass: float) -> tuple[int, float, float]:
     value, x, times = part["value"].values[start], part["positions"].values[0, start, 0], part["time"].values
 
     def at(frame: int) -> tuple[float, float]:
-        lag = theory.landscape.pair_delay(value, x, float(times[frame]), middle=mass)
+        lag = theory.landscape.pair_delay(value, x, t=float(times[frame]), middle=mass)
         return float(np.sum((expm((times[frame] - lag) * value) @ x) ** 2)), lag
 
     frame = bisect.bisect_left(range(len(times)), LARGEST, key=lambda k: at(k)[0]) - 1

@@ -87,7 +87,7 @@ def zero(scales: np.ndarray, exponents: np.ndarray) -> float:
 
 def warm_exponents(d: int, keys: int, scales: Any) -> np.ndarray:
     """Lambda by quadrature."""
-    moments = [theory.random_layers.attention_moments(float(b), d, keys_of(keys)) for b in scales]
+    moments = [theory.random_layers.attention_moments(float(b), d=d, d_k=keys_of(keys)) for b in scales]
     return np.array([float(theory.random_layers.pair_exponent(*one, d)) for one in moments])
 
 
@@ -130,7 +130,7 @@ def _cosines(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     rows, room = Rows(), student(LEVEL, BATCHES, found.size) * error
     for k, kind in enumerate(part["kind"].values):
         predicted = [
-            float(theory.random_layers.mean_cosine(r, int(d), int(d) if kind == "product" else None)) for d in dims
+            float(theory.random_layers.mean_cosine(r, int(d), d_k=int(d) if kind == "product" else None)) for d in dims
         ]
         rows.add(predicted, found[k], room[k], [f"{kind}, d = {d}" for d in dims])
     wrong = r - (r - r**3) / (2 * dims[-1])
@@ -154,7 +154,7 @@ def cold_constants(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray
 
 def exact_constant(r: np.ndarray, d: int) -> np.ndarray:
     """-d D/(R - R^3) for the exact drift D of R at zero temperature, A = Q^T K with d_k = d."""
-    drift = theory.random_layers.overlap_drift(r, theory.random_layers.mean_cosine(r, d, d), 1.0, 1.0, d)
+    drift = theory.random_layers.overlap_drift(r, theory.random_layers.mean_cosine(r, d, d_k=d), 1.0, 1.0, d=d)
     return np.asarray(-d * np.asarray(drift) / (r - r**3))
 
 

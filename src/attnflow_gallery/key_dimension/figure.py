@@ -94,7 +94,7 @@ def _draw_cosines(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     scale = dims / (r - r**3)
     for row, ((colour, mark, style), words) in enumerate(zip(LOOKS, ("$A = Q^T K$", "one matrix"), strict=True)):
         exact = np.array(
-            [float(theory.random_layers.mean_cosine(r, int(d), int(d) if row == 0 else None)) for d in line]
+            [float(theory.random_layers.mean_cosine(r, int(d), d_k=int(d) if row == 0 else None)) for d in line]
         )
         axes.plot(line, line * (r - exact) / (r - r**3), color=colour, lw=1.0, ls=style)
         _bars(axes, dims, (r - found[row]) * scale, error[row] * scale, mark, colour, words)

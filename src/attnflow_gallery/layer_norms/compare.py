@@ -35,7 +35,7 @@ def rounding_error(parameters: Parameters, gap: Any) -> Any:
 def path(parameters: Parameters, placement: str, times: np.ndarray) -> Any:
     """Log gap and radius of orthonormal tokens, by the two scalar equations."""
     options: dict[str, Any] = {"alpha": parameters.alpha, "switch": parameters.switch}
-    return theory.uniform.norm_overlap(times, parameters.beta, parameters.n, placement, **options)  # type: ignore[arg-type]
+    return theory.uniform.norm_overlap(times, parameters.beta, parameters.n, placement=placement, **options)  # type: ignore[arg-type]
 
 
 def compare(parameters: Parameters, placement: str, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

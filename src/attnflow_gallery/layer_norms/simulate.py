@@ -74,7 +74,7 @@ def starts(parameters: Parameters, placement: str) -> Tokens:
 
 def decay(parameters: Parameters, placement: str) -> tuple[str, float]:
     """Kind and exponent of the collapse, from the theory."""
-    return theory.uniform.norm_decay(placement, parameters.alpha)  # type: ignore[arg-type]
+    return theory.uniform.norm_decay(placement, alpha=parameters.alpha)  # type: ignore[arg-type]
 
 
 def times(parameters: Parameters, placement: str) -> np.ndarray:

@@ -89,7 +89,10 @@ def _iid(parameters: Parameters, iid: xr.Dataset) -> Claim:
     # the mean of a smooth function of a fluctuating sum is off by half its second derivative times the variance
     tolerance = ERRORS * error + draws * error**2 + 2 / n + shot(c, n, d, overlap)
     rows.add(
-        theory.uniform.long_context_iid_overlap(c, n, d, overlap), mean, tolerance, [f"c = {one:.3g}" for one in c]
+        theory.uniform.long_context_iid_overlap(c, n=n, d=d, overlap=overlap),
+        mean,
+        tolerance,
+        [f"c = {one:.3g}" for one in c],
     )
     return rows.equal(
         f"{n} iid tokens in dimension {d}, ρ = {overlap:g}: mean cosine, against the mean field",

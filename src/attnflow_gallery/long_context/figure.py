@@ -80,9 +80,9 @@ def _iid(axes: Any, parameters: Parameters, iid: xr.Dataset) -> None:
     overlap = float(iid.attrs["overlap"])
     n, d, c, found = parameters.iid_count, parameters.iid_dim, scan(parameters, overlap), iid["cosine"].values
     fine = np.linspace(0.6 * c[0], 1.05 * c[-1], 300)
-    mean = theory.uniform.long_context_iid_overlap(fine, n, d, overlap)
+    mean = theory.uniform.long_context_iid_overlap(fine, n=n, d=d, overlap=overlap)
     axes.plot(fine, mean, color=COLOURS[2], lw=0.9, label="mean field")
-    flat = theory.uniform.long_context_iid_overlap(fine, n, np.inf, overlap)
+    flat = theory.uniform.long_context_iid_overlap(fine, n=n, d=np.inf, overlap=overlap)
     axes.plot(fine, flat, "--", color=INK, lw=0.9, label=r"$d \to \infty$")
     label = f"$n = {n}$,\n$d = {d}$"
     bars = found.std(axis=0, ddof=1)

@@ -32,12 +32,12 @@ SOFT_BIAS = 5.0
 
 def rate(parameters: Parameters, clock: str = "grad", d: int = 2, degree: int = 1) -> float:
     """The rate a_k of a clock."""
-    return float(theory.causal.rates(degree, parameters.beta, d, clock))
+    return float(theory.causal.rates(degree, parameters.beta, d, model=clock))
 
 
 def closure(c: float, n: int, slope: float, dilution: float | None = None) -> np.ndarray:
     """N times the last row of exp(cW), averaged over the bins."""
-    row = n * theory.causal.last_row_correlations(c, n, slope, dilution)[:-1]
+    row = n * theory.causal.last_row_correlations(c, n, slope, dilution=dilution)[:-1]
     return np.array([np.mean(row[some]) for some in groups(n)])
 
 
@@ -164,7 +164,9 @@ def _over(predicted: np.ndarray, found: np.ndarray, n: int, first: int) -> tuple
 def soft_formula(parameters: Parameters, n: int, slope: float) -> tuple[np.ndarray, np.ndarray]:
     """The soft profile in the bins: of the paper, for infinite N, and with the matrix W of n tokens."""
     places = np.arange(1, n) / n
-    smooth = theory.causal.soft_profile(parameters.time, places, parameters.beta, slope, parameters.vocabulary)
+    smooth = theory.causal.soft_profile(
+        parameters.time, places, parameters.beta, slope=slope, vocabulary=parameters.vocabulary
+    )
     weights = soft_weights(parameters.vocabulary)[:12]
     matrix = sum(
         w * closure(rate(parameters, degree=k) * parameters.time, n, slope) for k, w in enumerate(weights, start=1)

@@ -37,7 +37,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 
 
 def _curve(c: float, n: int, slope: float, dilution: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-    return np.arange(1, n) / n, n * theory.causal.last_row_correlations(c, n, slope, dilution)[:-1]
+    return np.arange(1, n) / n, n * theory.causal.last_row_correlations(c, n, slope, dilution=dilution)[:-1]
 
 
 def _marks(axes: Any, rows: np.ndarray, n: int, scale: float, **style: Any) -> None:

@@ -58,7 +58,7 @@ def follow(parameters: Parameters, study: Study, eps: float, tokens: bool) -> xr
 
 def _length(eps: float, beta: float) -> float:
     """The time at which the fastest degree would be of order 10, by when the density is no longer resolved."""
-    fastest = float(np.max(theory.uniform.growth_rates(beta, 2, np.arange(1, 9 + int(4 * np.sqrt(beta))))))
+    fastest = float(np.max(theory.uniform.growth_rates(beta, 2, k=np.arange(1, 9 + int(4 * np.sqrt(beta))))))
     return float(np.log(10 / eps) / fastest + 4)
 
 

@@ -51,8 +51,10 @@ def compare(parameters: Parameters, data: dict[str, xr.Dataset]) -> dict[str, xr
 def _pair(row: dict[str, Any], until: float) -> dict[str, float]:
     masses, model = (row["mass"], 1 - row["mass"]), row["model"]
     return {
-        "predicted_log_time": float(theory.merging.log_merge_time(row["angle"], row["beta"], masses, until, model)),
-        "predicted_way": float(theory.merging.meeting_point(row["angle"], row["beta"], masses, model)),
+        "predicted_log_time": float(
+            theory.merging.log_merge_time(row["angle"], row["beta"], masses=masses, until=until, model=model)
+        ),
+        "predicted_way": float(theory.merging.meeting_point(row["angle"], row["beta"], masses=masses, model=model)),
     }
 
 
@@ -60,8 +62,8 @@ def _triple(row: dict[str, Any]) -> dict[str, float]:
     """The delay of the first merge by the third cluster."""
     beta, model, until = row["beta"], row["model"], _until(row)
     far = distance_of_third(beta, row["gap"])
-    alone = float(theory.merging.log_merge_time(TRIPLE, beta, TRIPLE_MASSES[:2], until, model))
-    delay = theory.merging.third_cluster_delay(TRIPLE, far, TRIPLE_MASSES, beta, until, model)
+    alone = float(theory.merging.log_merge_time(TRIPLE, beta, masses=TRIPLE_MASSES[:2], until=until, model=model))
+    delay = theory.merging.third_cluster_delay(TRIPLE, far, TRIPLE_MASSES, beta=beta, until=until, model=model)
     tolerance = row["first_tolerance"] + delay.error
     return {"delay": row["first"] - alone, "predicted_delay": delay.value, "delay_tolerance": tolerance}
 
@@ -71,14 +73,21 @@ def _second(row: dict[str, Any]) -> float:
     masses, until = (1 - row["left_mass"], row["left_mass"]), _until(row)
     if row["left"] <= until:
         return float(row["first"])
-    life = theory.merging.log_merge_time(row["left"], row["beta"], masses, until, row["model"])
+    life = theory.merging.log_merge_time(row["left"], row["beta"], masses=masses, until=until, model=row["model"])
     return float(np.logaddexp(row["first"], life))
 
 
 def _collapse(row: dict[str, Any]) -> dict[str, float]:
     """All three meet at once."""
-    setting = SYMMETRIC_MASSES, SYMMETRIC, _until(row), row["beta"], row["model"]
-    return {"predicted_first": theory.merging.log_closing_time(lambda t: (-t, 0 * t, t), *setting)}
+    found = theory.merging.log_closing_time(
+        lambda t: (-t, 0 * t, t),
+        SYMMETRIC_MASSES,
+        start=SYMMETRIC,
+        end=_until(row),
+        beta=row["beta"],
+        model=row["model"],
+    )
+    return {"predicted_first": found}
 
 
 def _growth(parameters: Parameters, row: dict[str, Any]) -> dict[str, float]:
@@ -93,7 +102,9 @@ def _growth(parameters: Parameters, row: dict[str, Any]) -> dict[str, float]:
     steps = 2 * row["steps"] * (parameters.offset_tol / (1 + beta) + 4 * EPS) / size
     return {
         "growth": grown,
-        "predicted_growth": theory.merging.log_asymmetry_growth(SYMMETRIC, distance, beta, outer, middle, row["model"]),
+        "predicted_growth": theory.merging.log_asymmetry_growth(
+            SYMMETRIC, distance, beta, outer=outer, middle=middle, model=row["model"]
+        ),
         "growth_tolerance": steps + (1 + beta) * (offset / distance) ** 2,
     }
 

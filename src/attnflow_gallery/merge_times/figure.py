@@ -44,7 +44,7 @@ def _draw_times(axes: Any, pairs: xr.Dataset, chord: float) -> None:
     until = 2 * math.asin(chord / 2)
     for k, angle in enumerate(np.unique(pairs["angle"])):
         for model, line in LINES.items():
-            predicted = theory.merging.log_merge_time(angle, betas, (mass, 1 - mass), until, model)
+            predicted = theory.merging.log_merge_time(angle, betas, masses=(mass, 1 - mass), until=until, model=model)
             axes.plot(betas, predicted / betas, line, color=COLOURS[k], lw=0.9)
             found = _some(pairs, model=model, angle=angle, mass=mass)
             axes.plot(found["beta"], found["log_time"] / found["beta"], **_mark(model, k))
@@ -59,8 +59,8 @@ def _draw_places(axes: Any, pairs: xr.Dataset) -> None:
     angle = min(np.unique(pairs["angle"]), key=lambda a: abs(a - 1))
     betas = np.geomspace(pairs["beta"].min(), pairs["beta"].max(), 60)
     for k, mass in enumerate(m for m in np.unique(pairs["mass"]) if m != 0.5):
-        limit = float(theory.merging.meeting_point_limit(angle, (mass, 1 - mass)))
-        share = (theory.merging.meeting_point(angle, betas, (mass, 1 - mass)) - limit) / angle
+        limit = float(theory.merging.meeting_point_limit(angle, masses=(mass, 1 - mass)))
+        share = (theory.merging.meeting_point(angle, betas, masses=(mass, 1 - mass)) - limit) / angle
         axes.plot(betas, share, color=COLOURS[k], lw=0.9)
         found = _some(pairs, model="SA", angle=angle, mass=mass)
         axes.plot(found["beta"], (found["way"] - limit) / angle, **_mark("SA", k), label=f"$m_1 = {mass:g}$")
@@ -89,9 +89,11 @@ def _draw_delays(axes: Any, three: xr.Dataset) -> None:
     betas = np.unique(three["beta"])
     for k, beta in enumerate(betas):
         for model, line in LINES.items():
-            rest = TRIPLE_MASSES, beta, 1e-4 / beta, model
+            rest = {"beta": beta, "until": 1e-4 / beta, "model": model}
             thirds = [simulate.distance_of_third(beta, gap) for gap in gaps]
-            delays = [theory.merging.third_cluster_delay(TRIPLE, third, *rest).value for third in thirds]
+            delays = [
+                theory.merging.third_cluster_delay(TRIPLE, third, TRIPLE_MASSES, **rest).value for third in thirds
+            ]
             axes.plot(gaps, delays * np.exp(gaps), line, color=COLOURS[k], lw=0.8)
             found = _some(three, model=model, beta=beta)
             found = found.isel(triple=found["first_tolerance"].values < 0.2 * abs(found["predicted_delay"].values))
@@ -106,7 +108,8 @@ def _draw_growth(axes: Any, parameters: Parameters, offsets: xr.Dataset) -> None
     betas = np.linspace(0.8, 1.15 * float(offsets["beta"].max()), 60)
     for k, (model, line) in enumerate(LINES.items()):
         growth = [
-            theory.merging.log_asymmetry_growth(SYMMETRIC, parameters.chord, b, outer, middle, model) for b in betas
+            theory.merging.log_asymmetry_growth(SYMMETRIC, parameters.chord, b, outer=outer, middle=middle, model=model)
+            for b in betas
         ]
         axes.plot(betas, growth, line, color=COLOURS[k], lw=0.9)
         found = _some(offsets, model=model)

@@ -30,7 +30,10 @@ def compare(data: xr.Dataset) -> xr.Dataset:
     for k in range(data.sizes["plateau"]):
         one = data.isel(plateau=k)
         x, m = one["centre"].values[one["mass"].values > 0], one["mass"].values[one["mass"].values > 0]
-        pairs, (p, q) = theory.merging.pair_lives(x, m, beta, model, WIDTH / beta), (int(i) for i in one["pair"])
+        pairs, (p, q) = (
+            theory.merging.pair_lives(x, m, beta, model=model, until=WIDTH / beta),
+            (int(i) for i in one["pair"]),
+        )
         angle, alone = pairs.pop((p, q))
         span, both = float(one["log_end"] - one["log_start"]), (float(m[p]), float(m[q]))
         share, change = _share(angle, beta, both, model)
@@ -38,7 +41,7 @@ def compare(data: xr.Dataset) -> xr.Dataset:
         row = {"life": life, "alone": alone, "disturbed": theory.merging.pair_disturbance(alone, pairs.values())}
         row["off"] = float(data["error"][int(one["before"])]) / math.tanh(span / 2)
         row["bound"] = float(theory.merging.log_plateau_bound(beta, float(one["angle"]), n))
-        row["leaving"] = theory.merging.log_pair_escape_rate(angle, beta, both, model)
+        row["leaving"] = theory.merging.log_pair_escape_rate(angle, beta, both, model=model)
         weight = math.exp(-2 * beta * math.sin(float(one["then"]) / 2) ** 2)
         rows.append(row | {"share": share, "share_off": 2 * change * weight})
     return data.assign({name: ("plateau", np.array([row[name] for row in rows])) for name in rows[0]})

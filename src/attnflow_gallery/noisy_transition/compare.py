@@ -72,7 +72,7 @@ def free(parameters: Parameters, row: dict[str, Any]) -> dict[str, float]:
     burnt = np.exp(-2 * (kappa - onset) * parameters.free_burn / row["onset"]) * abs(row["begin"] ** 2 / square - 1)
     h = parameters.step / row["onset"]
     stepped = np.expm1(-2 * kappa * h) / (n * ((1 + onset * h) ** 2 * np.exp(-2 * kappa * h) - 1))
-    third = 4 * abs(theory.uniform.landau_coefficient(row["beta"], row["model"])) / (kappa - onset) * square
+    third = 4 * abs(theory.uniform.landau_coefficient(row["beta"], model=row["model"])) / (kappa - onset) * square
     return {"square": square, "tolerance": square * float(sampling + burnt + abs(stepped / square - 1) + 2 * third)}
 
 
@@ -113,7 +113,7 @@ def _kind(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         part, onset = data[f"{model}-beta{beta:g}"], onset_of(model, beta)
         kappa, unstable = part["kappa"].values, part["unstable"].values
         fold = int(np.argmax(kappa))
-        if theory.uniform.landau_coefficient(beta, model) > 0:
+        if theory.uniform.landau_coefficient(beta, model=model) > 0:
             good = onset < kappa[fold] and 0 < fold < len(kappa) - 2
             good = good and (unstable[:fold] == 0).all() and (unstable[fold + 1 : -1] == 1).all()
         else:
@@ -133,7 +133,7 @@ def _third(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         order = np.where(part["order"].values > 0, part["order"].values, np.nan)
         quotients = float(part["side"]) * part["delta"].values / (2 * order**2)
         before, last = (2 * quotients[1:] - quotients[:-1])[-2:]  # errors are of first order in delta
-        expected = float(theory.uniform.landau_coefficient(beta, model)) / onset_of(model, beta)
+        expected = float(theory.uniform.landau_coefficient(beta, model=model)) / onset_of(model, beta)
         rows.add(expected, last, min(abs(last - before), 0.01 * abs(last)), _case(model, beta))
     statement = "(κ − κ_c)/(2 κ_c m²) of ordered states tends to c/κ_c as m → 0"
     return rows.equal(statement, "the last change of the extrapolated value, at most 1 %", origin=THIRD)

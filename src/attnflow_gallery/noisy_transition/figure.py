@@ -26,7 +26,8 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     """
     count, kept = len(parameters.cases) + 2, compare(parameters, data)
     kinds = [
-        "jump" if theory.uniform.landau_coefficient(b, model) > 0 else "continuous" for model, b in parameters.cases
+        "jump" if theory.uniform.landau_coefficient(b, model=model) > 0 else "continuous"
+        for model, b in parameters.cases
     ]
     titles = [f"{_words(*case)}: {kind}" for case, kind in zip(parameters.cases, kinds, strict=True)]
     titles += ["growth of a small order", r"order near $\kappa_c$"]
@@ -91,7 +92,7 @@ def _draw_onset(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
     for (model, beta), (colour, mark) in zip(parameters.cases, LOOKS, strict=False):
         part = data[f"near-{model}-beta{beta:g}"]
         face, style = ("white", "--") if float(part["side"]) > 0 else (colour, "-")
-        c = abs(float(theory.uniform.landau_coefficient(beta, model))) / onset_of(model, beta)
+        c = abs(float(theory.uniform.landau_coefficient(beta, model=model))) / onset_of(model, beta)
         axes.plot(part["delta"], np.sqrt(part["delta"] / (2 * c)), color=colour, lw=1.0, ls=style)
         axes.plot(part["delta"], part["order"], mark, ms=4, color=colour, mfc=face, label=_words(model, beta))
     axes.set(xscale="log", yscale="log", xlabel=r"$|1 - \kappa/\kappa_c|$", ylabel="order $m$")

@@ -1,5 +1,6 @@
 """Atoms and where they are, energies, the density at rest, the minimiser at rest."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -90,11 +91,9 @@ def certificate(parameters: Parameters, data: xr.Dataset, k: int) -> float:
     """Mean less smallest value of Phi at the end of repelling tokens: they are at most so far above the minimum."""
     ends, network = data["positions"].values[-1, k], network_of(data, k)
     masses = np.full(len(ends), 1 / len(ends))
-    rest = (ends, masses, parameters.beta, network)
+    phi = functools.partial(theory.landscape.first_variation, beta=parameters.beta, landscape=network)
     fine = circle_points(2 * np.pi * np.arange(20_000) / 20_000)
-    return float(
-        masses @ theory.landscape.first_variation(ends, *rest) - theory.landscape.first_variation(fine, *rest).min()
-    )
+    return float(masses @ phi(ends, ends, masses) - phi(fine, ends, masses).min())
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:

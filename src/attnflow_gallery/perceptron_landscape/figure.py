@@ -116,7 +116,7 @@ def _minimiser(axes: Any, parameters: Parameters, data: xr.Dataset, best: xr.Dat
     network, grid = network_of(data, 0), np.linspace(0, TURN, 800)
     sites, masses = best["site"].values, best["mass"].values
     points, atoms = theory.landscape.circle_points(grid), theory.landscape.circle_points(sites)
-    phi = theory.landscape.first_variation(points, atoms, masses, parameters.beta, network)
+    phi = theory.landscape.first_variation(points, atoms, masses, beta=parameters.beta, landscape=network)
     excess = 1e3 * (phi - float(best["constant"]))
     axes.plot(grid, excess, color=INK, lw=1.0, label=r"$\Phi - \min\Phi$")
     for k, angle in enumerate(np.unique(sites)):

@@ -18,11 +18,11 @@ FIRST_ORDER = consequence("The time of one draw")
 def compare(parameters: Parameters, part: xr.Dataset) -> xr.Dataset:
     """Predictions beside measured times: from orthogonality, from the measured mean overlap, and the spread."""
     n, level, beta = parameters.n, parameters.level, part["beta"].values
-    started = theory.uniform.equiangular_time(level, beta[:, None, None], n, part["start"].values)
+    started = theory.uniform.equiangular_time(level, beta[:, None, None], n, overlap0=part["start"].values)
     return part.assign(
         predicted=(("beta",), theory.uniform.equiangular_time(level, beta, n)),
         started=(("beta", "d", "seed"), started),
-        spread=(("beta", "d"), theory.uniform.collapse_time_spread(beta[:, None], n, part["d"].values[None, :])),
+        spread=(("beta", "d"), theory.uniform.collapse_time_spread(beta[:, None], n=n, d=part["d"].values[None, :])),
     )
 
 

@@ -38,7 +38,7 @@ def tail_rate(left: np.ndarray) -> tuple[float, float]:
 
 def merge(bend: float, beta: float) -> float:
     """Closed form of the time that two groups need from the angle pi - bend to pi/2."""
-    return float(theory.merging.merge_time(math.pi - bend, beta, (0.5, 0.5), math.pi / 2, "USA0"))
+    return float(theory.merging.merge_time(math.pi - bend, beta, masses=(0.5, 0.5), until=math.pi / 2, model="USA0"))
 
 
 def _add_known(rows: Rows, part: xr.Dataset) -> None:
@@ -50,10 +50,10 @@ def _add_known(rows: Rows, part: xr.Dataset) -> None:
             first = int(np.sum(gram[0] > 0))
             words, expected = (
                 f"{first} tokens against {n - first}",
-                theory.landscape.antipodal_spectrum(n, d, first, beta),
+                theory.landscape.antipodal_spectrum(n=n, d=d, first=first, beta=beta),
             )
         elif np.abs(np.sort(gram, axis=1) - np.sort(np.cos(2 * np.pi * np.arange(n) / n))).max() < 1e-6:
-            words, expected = "ring", theory.landscape.ring_spectrum(n, d, beta)
+            words, expected = "ring", theory.landscape.ring_spectrum(n=n, d=d, beta=beta)
         else:
             continue
         rows.add(0.0, np.abs(rates - expected).max(), NEUTRAL, f"{_case(part)}, {words}")

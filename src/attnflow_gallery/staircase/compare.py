@@ -24,7 +24,7 @@ NEXT_TERMS = "twice the next terms of the expansion; error of the cascade; repor
 def cascade(parameters: Parameters, kind: str, model: str, beta: float) -> theory.merging.PairCascade:
     """The two-body formulas, pair after pair."""
     tokens = place(parameters, kind)
-    return theory.merging.pair_cascade(tokens.positions, tokens.masses, beta, model, WIDTH / beta)
+    return theory.merging.pair_cascade(tokens.positions, tokens.masses, beta, model=model, until=WIDTH / beta)
 
 
 @functools.cache
@@ -34,7 +34,7 @@ def limit(
     """The limit and how it is approached."""
     tokens = place(parameters, kind)
     x, m = np.asarray(tokens.positions), np.asarray(tokens.masses)
-    return theory.merging.limit_staircase(x, m, model), theory.merging.staircase_expansion(x, m, model)
+    return theory.merging.limit_staircase(x, m, model=model), theory.merging.staircase_expansion(x, m, model=model)
 
 
 def fit_betas(parameters: Parameters) -> np.ndarray:
@@ -173,8 +173,8 @@ def _fit(parameters: Parameters, data: dict[str, xr.Dataset], model: str) -> Cla
 def balance(parameters: Parameters, beta: float) -> tuple[float, theory.merging.Balance]:
     """Four clusters, the first two of which have met: their angle to the third, and the angle of balance."""
     begin, middle, third, fourth = parameters.four
-    a = third - begin - float(theory.merging.meeting_point(middle - begin, beta, FOUR[:2], "SA"))
-    return a, theory.merging.neighbour_balance(a, fourth - third, (FOUR[0] + FOUR[1], FOUR[2], FOUR[3]), beta)
+    a = third - begin - float(theory.merging.meeting_point(middle - begin, beta, masses=FOUR[:2], model="SA"))
+    return a, theory.merging.neighbour_balance(a, fourth - third, (FOUR[0] + FOUR[1], FOUR[2], FOUR[3]), beta=beta)
 
 
 def change_of_order(parameters: Parameters) -> tuple[float, float]:
@@ -201,4 +201,4 @@ def arcs(parameters: Parameters, kind: str, model: str) -> Any:
     """Arc lengths at the merges in the limit."""
     stairs, form = limit(parameters, kind, model)
     pairs = zip(form.angle, stairs.masses.tolist(), strict=True)
-    return np.cumsum([theory.merging.merge_arc_length(a, math.inf, (m[0], m[1]), model) for a, m in pairs])
+    return np.cumsum([theory.merging.merge_arc_length(a, math.inf, (m[0], m[1]), model=model) for a, m in pairs])

@@ -61,10 +61,10 @@ def place(parameters: Parameters, kind: str) -> Tokens:
 
 def separated(parameters: Parameters, x: np.ndarray, masses: np.ndarray, model: str) -> bool:
     """Whether merges are far apart in the limit, and cascades make the same ones from `fit_from` on."""
-    stairs = theory.merging.limit_staircase(x, masses, model)
+    stairs = theory.merging.limit_staircase(x, masses, model=model)
     if stairs.s[0] < FIRST or np.diff(stairs.s).min() < MARGIN:
         return False
-    pairs = theory.merging.pair_cascade(x, masses / masses.sum(), parameters.fit_from, model)
+    pairs = theory.merging.pair_cascade(x, masses / masses.sum(), parameters.fit_from, model=model)
     same = np.array_equal(pairs.first, stairs.first) and np.array_equal(pairs.second, stairs.second)
     return bool(same and pairs.disturbance[-1] < DECIDED / 2)
 

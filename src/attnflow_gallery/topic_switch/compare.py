@@ -18,7 +18,7 @@ ROUND = 2e-7
 
 def rate(parameters: Parameters) -> float:
     """a_1 of softmax on the circle."""
-    return float(theory.causal.rates(1, parameters.beta, 2, "SA"))
+    return float(theory.causal.rates(1, parameters.beta, 2, model="SA"))
 
 
 def cases(parameters: Parameters) -> list[str]:
@@ -32,7 +32,10 @@ def signals(parameters: Parameters, case: int, times: np.ndarray) -> np.ndarray:
     nodes, weights = np.polynomial.legendre.leggauss(12)
     places = (1 + LAST) / 2 + (1 - LAST) / 2 * nodes
     share, slope, depth = parameters.shares[case], parameters.slopes[case], rate(parameters) * times[:, None]
-    both = (signal(depth, share, slope, places) for signal in (theory.causal.early_signal, theory.causal.late_signal))
+    both = (
+        signal(depth, share, slope=slope, place=places)
+        for signal in (theory.causal.early_signal, theory.causal.late_signal)
+    )
     return np.array([one @ weights / 2 for one in both])
 
 
@@ -82,7 +85,7 @@ def depths(parameters: Parameters, data: dict[str, xr.Dataset]) -> tuple[np.ndar
 
 def _depth(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     (found, moved), rows = depths(parameters, data), Rows()
-    exact = theory.causal.takeover_time(np.array(parameters.shares), np.array(parameters.slopes))
+    exact = theory.causal.takeover_time(np.array(parameters.shares), slope=np.array(parameters.slopes))
     rows.add(exact, found, moved**2 + 2e-5, cases(parameters))
     return rows.equal(
         "density: depth a t at which the early topic takes the place 1 over: the root of P(N_c > N_y) = 1/2",

@@ -52,7 +52,7 @@ def _draw_amplitudes(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
         mean = rows.mean(axis=0)
         ends = np.abs(np.stack([rows.min(axis=0), rows.max(axis=0)]) - mean)
         axes.errorbar(tokens["time"], mean, ends, fmt=mark, ms=4, lw=0.9, color=colour, label=f"{name} topic")
-    takeover = float(theory.causal.takeover_time(parameters.shares[0], parameters.slopes[0])) / rate(parameters)
+    takeover = float(theory.causal.takeover_time(parameters.shares[0], slope=parameters.slopes[0])) / rate(parameters)
     axes.axvline(takeover, color=GREY, lw=0.8, ls=":")
     axes.plot([], [], color=INK, lw=1.1, label="density")
     axes.plot([], [], "--", color=GREY, lw=0.9, label="closed form")
@@ -66,7 +66,7 @@ def _draw_shares(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
         depth = rate(parameters) * part["time"].values
         fine = np.linspace(0.0, depth[-1], 200)
         colour, line, mark, words = _look(parameters, case)
-        axes.plot(fine, theory.causal.early_share(fine, share, slope), line, color=colour, lw=1.0)
+        axes.plot(fine, theory.causal.early_share(fine, share, slope=slope), line, color=colour, lw=1.0)
         found = (part["early_end"] / (part["early_end"] + part["late_end"])).values
         axes.plot(depth[::2], found[::2], mark, ms=3.5, mec=colour, mfc="white", mew=0.9)
         axes.plot([], [], line + mark, ms=3.5, mfc="white", color=colour, lw=1.0, label=words)

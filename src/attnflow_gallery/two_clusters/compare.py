@@ -30,8 +30,10 @@ def compare(parameters: Parameters, pairs: xr.Dataset) -> xr.Dataset:
     """Predictions and tolerances beside the measurements."""
     time, travelled = [], []
     for angle, beta, mass, model in columns(pairs, "angle", "beta", "mass", "model"):
-        time.append(theory.merging.merge_time(angle, beta, (mass, 1 - mass), parameters.until, model))
-        travelled.append(theory.merging.meeting_point(angle, beta, (mass, 1 - mass), model))
+        time.append(
+            theory.merging.merge_time(angle, beta, masses=(mass, 1 - mass), until=parameters.until, model=model)
+        )
+        travelled.append(theory.merging.meeting_point(angle, beta, masses=(mass, 1 - mass), model=model))
     # every coordinate of a token is off by at most rtol + atol per step, and going back to the sphere may double that
     step = 2 * np.sqrt(pairs["dim"]) * (parameters.rtol + parameters.atol)
     late = pairs["slowness"] * (2 * step * pairs["steps_to_time"] + 2 * pairs["floor"] * pairs["time"])
@@ -83,7 +85,7 @@ def _correction(parameters: Parameters, large: xr.Dataset) -> Claim:
     beta = parameters.large_betas[0]
     chosen = large.isel(pair=large["beta"].values == beta)
     leading = [
-        float(theory.merging.log_merge_time_expansion(angle, beta, (mass, 1 - mass), model, terms=1))
+        float(theory.merging.log_merge_time_expansion(angle, beta, masses=(mass, 1 - mass), model=model, terms=1))
         for angle, mass, model in columns(chosen, "angle", "mass", "model")
     ]
     first, second = correction(chosen["angle"].values)

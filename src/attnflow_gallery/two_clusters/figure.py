@@ -50,7 +50,9 @@ def _draw_times(axes: Any, parameters: Parameters, pairs: xr.Dataset) -> None:
         last = float(np.arccos(max(1 - parameters.reach / beta, np.cos(widest))))
         angles = np.linspace(3 * parameters.until, last, 200)
         for model, line in LINES.items():
-            times = theory.merging.merge_time(angles, beta, (mass, 1 - mass), parameters.until, model)
+            times = theory.merging.merge_time(
+                angles, beta, masses=(mass, 1 - mass), until=parameters.until, model=model
+            )
             axes.plot(angles, times, line, color=colour, lw=1.0)
             found = _some(pairs, beta=beta, mass=mass, model=model)
             axes.plot(found["angle"], found["time"], shape, ms=4, mec=colour, mfc=FILLS[model] or colour, mew=0.9)
@@ -71,10 +73,12 @@ def _draw_places(axes: Any, parameters: Parameters, pairs: xr.Dataset) -> None:
     betas = np.geomspace(min(parameters.betas) / 2, 10 * max(parameters.betas), 120)
     for mass, colour, shape in zip(sorted(parameters.masses), COLOURS, SHAPES, strict=False):
         masses = (mass, 1 - mass)
-        share = theory.merging.meeting_point(angle, betas, masses) / angle
+        share = theory.merging.meeting_point(angle, betas, masses=masses) / angle
         axes.plot(betas, share, color=colour, lw=1.0, marker=shape, markevery=[], ms=4, label=f"$m_1 = {mass:g}$")
         axes.axhline(1 - mass, color=colour, lw=1.0, ls="--")
-        axes.axhline(float(theory.merging.meeting_point_limit(angle, masses)) / angle, color=colour, lw=0.9, ls=":")
+        axes.axhline(
+            float(theory.merging.meeting_point_limit(angle, masses=masses)) / angle, color=colour, lw=0.9, ls=":"
+        )
         for model in MODELS:
             found = _some(pairs, angle=angle, mass=mass, model=model)
             face = FILLS[model] or colour
@@ -111,11 +115,18 @@ def _draw_expansion(axes: Any, parameters: Parameters, pairs: xr.Dataset, large:
         far = _some(large, angle=angle, mass=mass, model=model)
         at = np.concatenate([near["beta"].values, far["beta"].values])
         found = np.concatenate([np.log(near["time"].values), far["log_time"].values])
-        exact = theory.merging.log_merge_time(angle, betas, (mass, 1 - mass), parameters.until, model)
+        exact = theory.merging.log_merge_time(
+            angle, betas, masses=(mass, 1 - mass), until=parameters.until, model=model
+        )
         for terms, colour, shape, _ in kinds:
             for x, y in ((betas, exact), (at, found)):
                 error = np.abs(
-                    np.expm1(theory.merging.log_merge_time_expansion(angle, x, (mass, 1 - mass), model, terms) - y)
+                    np.expm1(
+                        theory.merging.log_merge_time_expansion(
+                            angle, x, masses=(mass, 1 - mass), model=model, terms=terms
+                        )
+                        - y
+                    )
                 )
                 style = {"ls": line} if x is betas else {"ls": "", "marker": shape, "mfc": FILLS[model] or colour}
                 axes.plot(x, error, color=colour, lw=1.0, ms=4, mew=0.9, **style)

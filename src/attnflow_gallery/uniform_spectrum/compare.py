@@ -29,7 +29,10 @@ def linear(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[str
             # weights are off by beta eps, sums of n by (4 + sqrt(n)) eps; a derivative has a factor beta
             tolerance = EPS * (4 + np.sqrt(n) + beta) * (1 + beta) * found["peak"].values + _beyond(beta, d, sees - k)
             columns = {"k": k, "measured": found["rate"].values * unit, "rest": found["rest"].values * unit}
-            columns |= {"predicted": theory.uniform.growth_rates(beta, d, k, model) * unit, "tolerance": tolerance}
+            columns |= {
+                "predicted": theory.uniform.growth_rates(beta, d, k=k, model=model) * unit,
+                "tolerance": tolerance,
+            }
             rows += _rows({"kind": kind, "d": d, "model": model, "beta": float(beta)}, columns)
     return rows
 
@@ -41,7 +44,7 @@ def growing(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[st
         one = flow.squeeze("flow")
         model, beta, d = str(one["model"].values), float(one["beta"]), int(one["dimension"])
         k, amplitude, until = one["degree"].values, one["amplitude"].values, float(one["time"][-1])
-        predicted = theory.uniform.growth_rates(beta, d, k, model) * float(one["unit"])
+        predicted = theory.uniform.growth_rates(beta, d, k=k, model=model) * float(one["unit"])
         slope = np.sqrt(k * (k + d - 2.0))  # root mean square of the gradient
         tolerance = 2 * predicted**5 * parameters.step**4 / 120
         tolerance += 4 * EPS * slope * np.sqrt(until / parameters.step) / (parameters.size * until)

@@ -59,7 +59,7 @@ def _draw_growth(axes: Any, parameters: Parameters, beta: float, data: dict[str,
     times, root = flow["time"].values, np.sqrt(2.0)
     for k, colour, marker in zip(parameters.degrees, COLOURS, MARKERS, strict=False):
         amplitude = flow["amplitude"].sel(degree=k).values / root
-        line = amplitude[0] * np.exp(float(theory.uniform.growth_rates(beta, 2, k)) * times)
+        line = amplitude[0] * np.exp(float(theory.uniform.growth_rates(beta, 2, k=k)) * times)
         axes.plot(times[line < 1], line[line < 1], color=colour, lw=0.9)
         axes.plot(times, np.abs(amplitude), marker, ms=2.6, color=colour, label=f"$k = {k}$")
     axes.axvline(parameters.until, color=GREY, lw=0.8, ls=":")
@@ -70,7 +70,7 @@ def _draw_growth(axes: Any, parameters: Parameters, beta: float, data: dict[str,
 def _draw_dimensions(axes: Any, parameters: Parameters, beta: float, rows: list[dict[str, Any]]) -> None:
     for d, colour, marker, style in zip(parameters.dims, COLOURS, MARKERS, STYLES, strict=False):
         k = np.arange(1, max(parameters.degrees) + 1)
-        axes.plot(k, theory.uniform.growth_rates(beta, d, k), style, color=colour, lw=1.0)
+        axes.plot(k, theory.uniform.growth_rates(beta, d, k=k), style, color=colour, lw=1.0)
         looks = {"USA0": ("o", 7.0, "none", None), "SA": (marker, 3.4, colour, f"SA, $d = {d}$")}
         for model, (mark, size, face, label) in looks.items():
             some = [r for r in rows if (r["d"], r["model"], r["beta"]) == (d, model, beta)]

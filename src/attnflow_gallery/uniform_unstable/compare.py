@@ -25,12 +25,14 @@ def lines(data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
         for k in part["degree"].values.tolist() if space != "bend" else ():
             plus, minus = part["amplitude"].sel(degree=k).values
             odd, t = (plus - minus) / 2, part["frame"].values * float(part["interval"].sel(degree=k))
-            rate = float(theory.uniform.growth_rates(beta, d, k, model))
+            rate = float(theory.uniform.growth_rates(beta, d, k=k, model=model))
             with np.errstate(invalid="ignore", divide="ignore"):
                 gap = np.log(odd / odd[0]) - rate * t
                 even = np.log(plus / plus[0] * minus[0] / minus) / 2
             step, rounding = _steps(rate, t), 32 * EPS * np.sqrt(6.0 * len(t)) * (1 + rate * t)
-            bend = theory.uniform.quadratic_growth(beta, d, k, model) * (odd - odd[0]) if space == "zonal" else 0 * t
+            bend = (
+                theory.uniform.quadratic_growth(beta, d, k, model=model) * (odd - odd[0]) if space == "zonal" else 0 * t
+            )
             rows.append(
                 {"space": space, "d": d, "model": model, "beta": beta, "k": k, "t": t, "rate": rate}
                 | {"odd": odd, "gap": gap, "tolerance": step + odd**2 + rounding, "measured": rate + gap[-1] / t[-1]}
@@ -47,12 +49,12 @@ def bends(data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
         for k in part["degree"].values.tolist() if part.attrs["space"] == "bend" else ():
             found = part["amplitude"].sel(degree=k).values
             t = part["frame"].values * float(part["interval"].sel(degree=k))
-            rate = float(theory.uniform.growth_rates(beta, 2, k, model))
+            rate = float(theory.uniform.growth_rates(beta, 2, k=k, model=model))
             with np.errstate(invalid="ignore", divide="ignore"):
                 gap = np.log(found / found[0]) - rate * t
             rows.append(
                 {"space": "circle", "d": 2, "model": model, "beta": beta, "k": k, "t": t, "a": found, "gap": gap}
-                | {"rate": rate, "bend": theory.uniform.cubic_growth(t, float(found[0]), beta, k, model)}
+                | {"rate": rate, "bend": theory.uniform.cubic_growth(t, float(found[0]), beta, k=k, model=model)}
                 | {"tolerance": found**4 + _steps(rate, t) + 1e-9}
             )
     return rows

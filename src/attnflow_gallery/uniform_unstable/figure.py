@@ -54,7 +54,7 @@ def _draw_rates(axes: Any, rows: list[dict[str, Any]]) -> None:
     k = np.arange(1, max(row["k"] for row in rows) + 1)
     styles = zip(looks(sorted({row["beta"] for row in rows})), ("-", "--", "-."), strict=False)
     for (beta, colour, marker), style in styles:
-        axes.plot(k, theory.uniform.growth_rates(beta, 2, k), style, color=colour, lw=1.0)
+        axes.plot(k, theory.uniform.growth_rates(beta, 2, k=k), style, color=colour, lw=1.0)
         for model, size, face in (("USA0", 7.0, "none"), ("SA", 3.2, colour)):
             unit = 1.0 if model == "SA" else 1 / float(theory.uniform.degree_weights(beta, 2, 1)[0])
             chosen = [row for row in rows if (row["beta"], row["model"]) == (beta, model)]

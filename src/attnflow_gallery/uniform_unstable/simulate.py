@@ -70,7 +70,7 @@ def basis_of(space: str, d: int, beta: float) -> AbstractBasis:
 def grown(model: str, space: str, d: int, beta: float, degrees: tuple[int, ...], parameters: Parameters) -> xr.Dataset:
     """Amplitudes from +START and -START along the flow: (degree, sign, frame), the frames `interval` apart."""
     field, basis = Attention(beta, normaliser=model), basis_of(space, d, beta)
-    rates = theory.uniform.growth_rates(beta, d, np.arange(1, 60), model)
+    rates = theory.uniform.growth_rates(beta, d, k=np.arange(1, 60), model=model)
     spans = parameters.decades * np.log(10) / np.maximum(rates[np.array(degrees) - 1], rates.max() / 2)
     rows = [
         [_amplitudes(field, basis, k, sign * START, float(span), parameters.frames, space) for sign in (1, -1)]
@@ -102,7 +102,7 @@ def bent(model: str, beta: float, parameters: Parameters) -> xr.Dataset:
     """Modes on the circle from k_max on, from 1e-4 until the density is no longer resolved."""
     field, basis = Attention(beta, normaliser=model), basis_of("circle", 2, beta)
     degrees = int(theory.uniform.dominant_degree(beta, 2)) + np.arange(3)
-    rates = theory.uniform.growth_rates(beta, 2, degrees, model)
+    rates = theory.uniform.growth_rates(beta, 2, k=degrees, model=model)
     spans, frames = 13.0 / rates, 2 * parameters.frames
     rows = [
         _amplitudes(field, basis, int(k), GROWN, float(span), frames, "circle")

@@ -80,7 +80,7 @@ def _draw_regular(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]
     early = early[:: max(1, len(early) // 8)]
     for index, colour, mark in looks(np.flatnonzero(part["radius"].values == begin)):
         corners = solid(dim, int(part["corners"][index]))
-        path = [theory.landscape.regular_radius(corners, begin, float(t)) for t in dense]
+        path = [theory.landscape.regular_radius(corners, begin, t=float(t)) for t in dense]
         axes.plot(dense, path, color=colour, lw=1.0)
         axes.plot(times[early], radii[early, index], mark, ms=4, mfc="white", mec=colour, mew=0.9)
         place = {"xytext": (5, {10: 3, 20: -3}.get(len(corners), 0)), "textcoords": "offset points", "va": "center"}

@@ -22,7 +22,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 def predicted_rates(parameters: Parameters, degrees: np.ndarray) -> np.ndarray:
     """lambda_k of SA, (dimension, degree)."""
-    return np.array([theory.uniform.growth_rates(parameters.rate_beta, d, degrees) for d in parameters.dims])
+    return np.array([theory.uniform.growth_rates(parameters.rate_beta, d, k=degrees) for d in parameters.dims])
 
 
 def _rates(parameters: Parameters, part: xr.Dataset) -> Claim:
@@ -42,7 +42,7 @@ def _times(parameters: Parameters, part: xr.Dataset) -> Claim:
     rows, (*_, large, small) = Rows(), parameters.overlaps
     factor = large / small
     for d, (*_, before, last) in zip(parameters.dims, np.diff(part["time"].values, axis=1), strict=True):
-        expected = np.log(factor) / float(theory.uniform.growth_rates(parameters.beta, d, 1))
+        expected = np.log(factor) / float(theory.uniform.growth_rates(parameters.beta, d, k=1))
         rows.add(expected, last, np.abs(last - before) + 5 / 384 * TICK**4, f"d = {d}")
     overlaps = f"if the mean overlap of the start is {small:g} instead of {large:g}"
     says = f"time to condensation is longer by log {factor:.3g}/λ_1 {overlaps}"

@@ -69,7 +69,7 @@ def _draw_rates(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
 def _draw_times(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     dims = part["dimension"].values
     many = np.arange(2, dims.max() + 1)
-    first = np.array([float(theory.uniform.growth_rates(parameters.beta, int(d), 1)) for d in many])
+    first = np.array([float(theory.uniform.growth_rates(parameters.beta, int(d), k=1)) for d in many])
     styles = zip(part["overlap"].values, (COLOURS[0], COLOURS[4], COLOURS[2]), "os^", ("-", "--", ":"), strict=False)
     for overlap, colour, mark, dash in styles:
         axes.plot(many, np.log(parameters.condensed / overlap) / first, dash, color=colour, lw=1.0)

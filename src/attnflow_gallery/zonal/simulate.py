@@ -87,7 +87,7 @@ def condensation(parameters: Parameters) -> xr.Dataset:
     times, profiles = [], []
     for d in parameters.dims:
         basis = ZonalBasis(d, parameters.degree)
-        first = float(theory.uniform.growth_rates(parameters.beta, d, 1))
+        first = float(theory.uniform.growth_rates(parameters.beta, d, k=1))
         row = []
         for overlap in parameters.overlaps:
             until = TICK * np.ceil((np.log(1 / overlap) / first + 3) / TICK)

@@ -17,7 +17,7 @@ RENYI = 0.7475979202534114
 """Renyi's parking constant: the part of a long line that unit intervals cover when they arrive at random (1958)."""
 
 
-def strong_centres(n: ArrayLike, angle: ArrayLike, d: int) -> np.ndarray:
+def strong_centres(*, n: ArrayLike, angle: ArrayLike, d: int) -> np.ndarray:
     """Expected number of strong centres among n iid uniform tokens on S^{d-1}: farther than `angle` from all before.
 
     (1 - (1-v)^n)/v, v the measure of a cap of that angle (angle/pi on the circle): exact, tends to 1/v for many

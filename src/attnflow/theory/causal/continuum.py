@@ -21,7 +21,7 @@ LARGEST_SLOPE = 1e6
 LARGEST_TIME = 1e8
 
 
-def rates(degrees: ArrayLike, beta: ArrayLike, d: int, model: str) -> np.ndarray:
+def rates(degrees: ArrayLike, beta: ArrayLike, d: int, *, model: str) -> np.ndarray:
     """The rate a_k at which causal attention carries correlations of degree k; degrees and beta broadcast.
 
     a_k = k (k+d-2) l_k/(beta l_0) for the model "SA", times l_0 for "USA", times e^{-beta} l_0 for "USA0" and times
@@ -30,15 +30,15 @@ def rates(degrees: ArrayLike, beta: ArrayLike, d: int, model: str) -> np.ndarray
     (`uniform.growth_rates`). beta >= 0, d >= 2. At beta = 0 degree 1 has (d-1)/d, or 0 for "grad", and the others 0.
     Rates beyond float range are refused.
     """
-    logs = log_rates(degrees, beta, d, model)
+    logs = log_rates(degrees, beta, d, model=model)
     if np.any(logs >= LARGEST_LOG):
         raise InvalidInput(f"beta is {beta!r}; rates under {model} leave float range there, use log_rates.")
     if model != "grad":
-        return growth_rates(beta, d, degrees, model)
-    return np.asarray(checked_beta(beta) * growth_rates(beta, d, degrees, "USA"))
+        return growth_rates(beta, d, k=degrees, model=model)
+    return np.asarray(checked_beta(beta) * growth_rates(beta, d, k=degrees, model="USA"))
 
 
-def log_rates(degrees: ArrayLike, beta: ArrayLike, d: int, model: str) -> np.ndarray:
+def log_rates(degrees: ArrayLike, beta: ArrayLike, d: int, *, model: str) -> np.ndarray:
     """The logarithm of `rates`, for models whose rates leave float range (USA and grad at large beta).
 
     -inf where a rate is 0: degree 0, degrees above 1 at beta = 0, and every degree at beta = 0 for "grad".
@@ -46,9 +46,9 @@ def log_rates(degrees: ArrayLike, beta: ArrayLike, d: int, model: str) -> np.nda
     if model not in MODELS:
         raise InvalidInput(f"model is {model!r}; use 'SA', 'USA0', 'USA' or 'grad'.")
     if model != "grad":
-        return log_growth_rates(beta, d, degrees, model)
+        return log_growth_rates(beta, d, degrees, model=model)
     with np.errstate(divide="ignore"):
-        return np.asarray(log_growth_rates(beta, d, degrees, "USA") + np.log(checked_beta(beta)))
+        return np.asarray(log_growth_rates(beta, d, degrees, model="USA") + np.log(checked_beta(beta)))
 
 
 def softmax_dilution(beta: ArrayLike, d: int) -> np.ndarray:
@@ -80,7 +80,7 @@ def graphon(place: ArrayLike, source: ArrayLike, slope: ArrayLike) -> np.ndarray
 
 
 def log_place_ratio(
-    place: ArrayLike, source: ArrayLike, slope: ArrayLike, relative_dilution: ArrayLike = 0.0
+    place: ArrayLike, source: ArrayLike, slope: ArrayLike, *, relative_dilution: ArrayLike = 0.0
 ) -> np.ndarray:
     """Y = log[(e^{slope place} - 1)/(e^{slope source} - 1)]: the number of hops between two places is about c Y.
 
@@ -130,7 +130,7 @@ def hop_ratios(c: ArrayLike, y: ArrayLike, count: int) -> np.ndarray:
 
 
 def correlation(
-    c: ArrayLike, place: ArrayLike, source: ArrayLike, slope: ArrayLike, relative_dilution: ArrayLike = 0.0
+    c: ArrayLike, place: ArrayLike, source: ArrayLike, *, slope: ArrayLike, relative_dilution: ArrayLike = 0.0
 ) -> np.ndarray:
     """N times the correlation E P_k(<x(t) at `place`, x(0) at `source`>) at c = a_k t, for many tokens N.
 
@@ -140,11 +140,13 @@ def correlation(
     softmax by 1 + q/((1 - e^{-slope p})/slope); then c becomes c/(1 + slope q) and u, Y are shifted (ours). All
     arguments broadcast. Beyond float range it is refused, `log_correlation` goes there.
     """
-    return _in_range(log_correlation(c, place, source, slope, relative_dilution), "c", c, "log_correlation")
+    return _in_range(
+        log_correlation(c, place, source, slope=slope, relative_dilution=relative_dilution), "c", c, "log_correlation"
+    )
 
 
 def log_correlation(
-    c: ArrayLike, place: ArrayLike, source: ArrayLike, slope: ArrayLike, relative_dilution: ArrayLike = 0.0
+    c: ArrayLike, place: ArrayLike, source: ArrayLike, *, slope: ArrayLike, relative_dilution: ArrayLike = 0.0
 ) -> np.ndarray:
     """The logarithm of `correlation`, -inf where it is 0."""
     place, source, slope = _places(place, source, slope)
@@ -156,7 +158,7 @@ def log_correlation(
     return np.where(source <= place, _log_weight(place, heard, slope, q) + paths, -np.inf)
 
 
-def pair_correlation(c: ArrayLike, place: ArrayLike, source: ArrayLike, slope: ArrayLike) -> np.ndarray:
+def pair_correlation(c: ArrayLike, place: ArrayLike, source: ArrayLike, *, slope: ArrayLike) -> np.ndarray:
     """N times the correlation E P_k(<x(t) at `place`, x(t) at `source`>) of two tokens at the same time.
 
     g(p, s) + integral over v < s of g(p, v) g(s, v), with g of `correlation`, for s < p; symmetric in p and s
@@ -177,7 +179,7 @@ def pair_correlation(c: ArrayLike, place: ArrayLike, source: ArrayLike, slope: A
         _log_paths(scaled, y + shift) + _log_paths(scaled, y) - y - shift
     )
     shared = c**2 * (inner @ (2 * nodes * weights))
-    return correlation(c, late, early, slope) + shared
+    return correlation(c, late, early, slope=slope) + shared
 
 
 def gauss_panels(edges: np.ndarray, order: int = 16) -> tuple[np.ndarray, np.ndarray]:

@@ -80,7 +80,7 @@ def recency_threshold(slope: ArrayLike) -> np.ndarray:
     return np.asarray(-2 * np.expm1(-checked_slope(slope)))
 
 
-def last_middle_time(slope: ArrayLike, relative_dilution: float = 0.0) -> np.ndarray:
+def last_middle_time(slope: ArrayLike, *, relative_dilution: float = 0.0) -> np.ndarray:
     """The scaled time c up to which the profile of one degree has an interior minimum.
 
     2 (1 - e^{-slope}) for slope <= log 4. Beyond, the minimum outlives the rise at the last place, after a maximum,
@@ -91,7 +91,7 @@ def last_middle_time(slope: ArrayLike, relative_dilution: float = 0.0) -> np.nda
     return np.array([_latest(float(one), q) for one in slopes.ravel()]).reshape(slopes.shape)
 
 
-def find_middle(c: float, slope: float, relative_dilution: float = 0.0) -> Middle:
+def find_middle(c: float, slope: float, *, relative_dilution: float = 0.0) -> Middle:
     """The interior minimum of the profile of one degree at c > 0 (arXiv:2605.09213; beyond its conditions ours).
 
     For c < 2 (1 - e^{-slope}) there is exactly one critical point: proved for c <= 3 - sqrt(3), beyond seen in scans.
@@ -101,19 +101,19 @@ def find_middle(c: float, slope: float, relative_dilution: float = 0.0) -> Middl
     if not c > 0:
         raise InvalidInput(f"c is {c!r}; at time 0 nothing has been heard, give c > 0.")
     slowed, level = c / (1 + slope * q), _level(slope, q)
-    log_last = float(log_correlation(c, 1.0, 1.0, slope, q))
+    log_last = float(log_correlation(c, 1.0, 1.0, slope=slope, relative_dilution=q))
     y = _largest_root(slowed, level)
     if y is None:
         return Middle("falling", 1.0, log_last, log_last)
     place = float(np.logaddexp(0.0, level - y) - np.log1p(slope * q)) / slope
     if place < np.finfo(float).tiny:
         # at the first place u = 0, the diluted ratio of places is finite
-        first = float(log_correlation(c, 1.0, np.finfo(float).tiny, slope, q))
+        first = float(log_correlation(c, 1.0, np.finfo(float).tiny, slope=slope, relative_dilution=q))
         return Middle("rising", 0.0, first, log_last)
-    return Middle("middle", place, float(log_correlation(c, 1.0, place, slope, q)), log_last)
+    return Middle("middle", place, float(log_correlation(c, 1.0, place, slope=slope, relative_dilution=q)), log_last)
 
 
-def soft_profile(t: float, source: ArrayLike, beta: float, slope: float, vocabulary: int) -> np.ndarray:
+def soft_profile(t: float, source: ArrayLike, beta: float, *, slope: float, vocabulary: int) -> np.ndarray:
     """S_t(s) = sum over n >= 1 of e^{-pi^2 n^2/(2 M^2)} g_n(t, 1; s), the profile of retrieval from M codewords, d = 2.
 
     g_n is the `correlation` at c = a_n t, a_n = n^2 I_n(beta) of the model "grad"; the codewords are
@@ -121,14 +121,14 @@ def soft_profile(t: float, source: ArrayLike, beta: float, slope: float, vocabul
     """
     log_weights, times = _modes(t, beta, vocabulary)
     place = checked_place("source", source)[..., None]
-    logs = logsumexp(log_weights + log_correlation(times, 1.0, place, _one("slope", slope)), axis=-1)
+    logs = logsumexp(log_weights + log_correlation(times, 1.0, place, slope=_one("slope", slope)), axis=-1)
     if np.any(logs >= LARGEST_LOG):
         raise InvalidInput(f"t is {t!r}; the profile leaves float range there, use a smaller time or beta.")
     return np.asarray(np.exp(logs))
 
 
 def soft_accuracy(
-    t: float, source: ArrayLike, beta: float, slope: float, vocabulary: int, context: float
+    t: float, source: ArrayLike, beta: float, *, slope: float, vocabulary: int, context: float
 ) -> np.ndarray:
     """sqrt(pi/2)/M + sqrt(2 pi)/(M N) S_t(s): accuracy of reading the codeword at `source` off the last of N tokens.
 
@@ -138,7 +138,7 @@ def soft_accuracy(
     size = _one("context", context)
     if not size >= 2:
         raise InvalidInput(f"context is {context!r}; give a number of tokens, at least 2.")
-    signal = soft_profile(t, source, beta, slope, vocabulary)
+    signal = soft_profile(t, source, beta, slope=slope, vocabulary=vocabulary)
     return np.asarray(np.sqrt(np.pi / 2) / vocabulary + np.sqrt(2 * np.pi) / (vocabulary * size) * signal)
 
 
@@ -160,13 +160,13 @@ def theorem_time(beta: float, slope: float) -> float:
     a_n = n^2 I_n(beta), model "grad", d = 2, for every vocabulary; beta > 0.
     """
     beta = _positive_beta(beta)
-    top = float(log_rates(int(dominant_degree(beta, 2)), beta, 2, "grad"))
+    top = float(log_rates(int(dominant_degree(beta, 2)), beta, 2, model="grad"))
     if top >= LARGEST_LOG:
         raise InvalidInput(f"beta is {beta!r}; rates of the model 'grad' leave float range there, give beta below 700.")
     return float(np.minimum(CONVEX, recency_threshold(_one("slope", slope))) * np.exp(-top))
 
 
-def find_soft_middle(t: float, beta: float, slope: float, vocabulary: int) -> Middle:
+def find_soft_middle(t: float, beta: float, slope: float, *, vocabulary: int) -> Middle:
     """The interior minimum of `soft_profile` over the source (arXiv:2605.09213), t > 0 and beta > 0.
 
     The root with the largest y of the condition at the head of this file, R the mean of those of the degrees, weighted
@@ -178,7 +178,7 @@ def find_soft_middle(t: float, beta: float, slope: float, vocabulary: int) -> Mi
         raise InvalidInput(f"t is {t!r}; at time 0 nothing has been heard, give t > 0.")
 
     def profile(place: float) -> float:
-        return float(logsumexp(log_weights + log_correlation(times, 1.0, place, slope)))
+        return float(logsumexp(log_weights + log_correlation(times, 1.0, place, slope=slope)))
 
     def condition(y: ArrayLike) -> np.ndarray:
         column = np.asarray(y, dtype=np.float64)[..., None]
@@ -207,7 +207,7 @@ def _modes(t: float, beta: float, vocabulary: int) -> tuple[np.ndarray, np.ndarr
         raise InvalidInput(f"vocabulary is {vocabulary!r}; give one number of codewords, at most 10^6.")
     # weights fall to e^{-40} of the first, or I_n(beta) below e^{-40} of the largest
     n = np.arange(1, 3 + min(int(3 * size), 40 + int(12 * np.sqrt(beta))))
-    return -(np.pi**2) * n**2 / (2.0 * int(size) ** 2), t * rates(n, beta, 2, "grad")
+    return -(np.pi**2) * n**2 / (2.0 * int(size) ** 2), t * rates(n, beta, 2, model="grad")
 
 
 def _level(slope: float, q: float) -> float:

@@ -27,29 +27,29 @@ MARGIN = 0.1
 
 
 def predict_middle(
-    context: int, slope: float, beta: float, depth: float, d: int = 64, model: str = "SA", share: float = 0.1
+    *, context: int, slope: float, beta: float, time: float, d: int = 64, model: str = "SA", share: float = 0.1
 ) -> list[Prediction]:
     """Predictions for the last of `context` tokens under causal attention with the slope `slope` of ALiBi per token.
 
-    Tokens start iid uniform on S^{d-1}; `depth` is the time t of the flow: the number of layers times their step.
+    Tokens start iid uniform on S^{d-1}; `time` is the time t of the flow: the number of layers times their step.
     `model` is that of `rates`, and `share` is the part of the context that an early topic fills. Profiles are those of
     degree 1, N E<x_N(t), x_j(0)>; softmax (SA) has the token's own weight in them. context >= 2, slope >= 0,
-    beta >= 0, depth > 0 (arXiv:2605.09213 for the profile; the other statements are ours).
+    beta >= 0, time > 0 (arXiv:2605.09213 for the profile; the other statements are ours).
     """
-    n, q, c, steep = _numbers(context, slope, beta, depth, d, model)
+    n, q, c, steep = _numbers(context, slope, beta, time, d, model)
     share = float(checked_place("share", share))
-    rate = c / depth
-    fastest = float(rates(int(dominant_degree(beta, d)), beta, d, model))
+    rate = c / time
+    fastest = float(rates(int(dominant_degree(beta, d)), beta, d, model=model))
     valid = _validity(n, fastest)
-    found = find_middle(c, steep, q)
-    conditions = _conditions(n, slope, depth, valid)
-    end = float(last_middle_time(steep, q)) / rate
-    half = float(takeover_time(share, steep, 1.0, q)) / rate
+    found = find_middle(c, steep, relative_dilution=q)
+    conditions = _conditions(n, slope, time, valid)
+    end = float(last_middle_time(steep, relative_dilution=q)) / rate
+    half = float(takeover_time(share, slope=steep, place=1.0, relative_dilution=q)) / rate
     return [
         Prediction(
             "scaled time",
             c,
-            f"degree 1 is carried at the rate {rate:.6g}, so that t = {depth:g} is the scaled time c = {c:.4g}",
+            f"degree 1 is carried at the rate {rate:.6g}, so that t = {time:g} is the scaled time c = {c:.4g}",
             f"model {model}, d = {d}, beta = {beta:g}; correlations of iid uniform tokens to first order in 1/N",
             PAPER,
         ),
@@ -58,12 +58,12 @@ def predict_middle(
         _contrast(found, n, steep, c, q, conditions),
         _until(end, steep, _conditions(n, slope, end, valid)),
         _takeover(half, share, _conditions(n, slope, half, valid)),
-        *_noise(fastest * depth, depth, valid, n),
+        *_noise(fastest * time, time, valid, n),
     ]
 
 
 def middle_curve(
-    context: int, slope: float, beta: float, depth: float, d: int = 64, model: str = "SA", count: int = 400
+    *, context: int, slope: float, beta: float, time: float, d: int = 64, model: str = "SA", count: int = 400
 ) -> tuple[np.ndarray, np.ndarray]:
     """The retrieval profile for a figure: token numbers j < context, and N E<x_N(t), x_j(0)> to first order in 1/N.
 
@@ -71,7 +71,7 @@ def middle_curve(
     formula for many tokens (arXiv:2605.09213). About `count` tokens, close together at both ends; arguments as in
     `predict_middle`.
     """
-    n, q, c, steep = _numbers(context, slope, beta, depth, d, model)
+    n, q, c, steep = _numbers(context, slope, beta, time, d, model)
     checked_integers("count", count, 2)
     if n <= count:
         tokens = np.arange(1, n)
@@ -82,20 +82,20 @@ def middle_curve(
 
 
 def _numbers(
-    context: int, slope: float, beta: float, depth: float, d: int, model: str
+    context: int, slope: float, beta: float, time: float, d: int, model: str
 ) -> tuple[int, float, float, float]:
     """Checked: N, the relative dilution, the scaled time c of degree 1 and the slope per context."""
     n, d = int(checked_integers("context", context, 2)), checked_dimension(d)
     if model not in MODELS:
         raise InvalidInput(f"model is {model!r}; use 'SA', 'USA0', 'USA' or 'grad'.")
-    for name, value in (("slope", slope), ("beta", beta), ("depth", depth)):
+    for name, value in (("slope", slope), ("beta", beta), ("time", time)):
         if (checked_beta(value) if name == "beta" else checked_amount(name, value)).ndim:
             raise InvalidInput(f"{name} is {value!r}; give one number.")
     if slope * n > LARGEST_SLOPE:
         raise InvalidInput(f"slope is {slope!r}; times the context it may be at most {LARGEST_SLOPE:g}.")
-    c = float(rates(1, beta, d, model)) * depth
+    c = float(rates(1, beta, d, model=model)) * time
     if not c > 0:
-        raise InvalidInput(f"depth is {depth!r}; give a positive depth (and beta > 0 for the model 'grad').")
+        raise InvalidInput(f"time is {time!r}; give a positive time (and beta > 0 for the model 'grad').")
     # a self weight of a million contexts stops everything; more of it changes no ratio
     logs = float(log_softmax_dilution(beta, d)) - np.log(n)
     return n, float(np.exp(min(logs, np.log(1e6)))) if model == "SA" else 0.0, c, slope * n
@@ -104,8 +104,8 @@ def _numbers(
 def _profile(c: float, n: int, steep: float, q: float, tokens: np.ndarray) -> np.ndarray:
     """N times the correlation of the last token with the tokens of these numbers."""
     if n <= LONGEST and c <= 700:
-        return np.asarray(n * last_row_correlations(c, n, steep, q * n if q else None)[tokens - 1])
-    return correlation(c, 1.0, tokens / n, steep, q)
+        return np.asarray(n * last_row_correlations(c, n, steep, dilution=q * n if q else None)[tokens - 1])
+    return correlation(c, 1.0, tokens / n, slope=steep, relative_dilution=q)
 
 
 def _validity(n: int, rate: float) -> float:

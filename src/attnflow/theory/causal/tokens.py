@@ -31,7 +31,7 @@ DENSE = 2000
 LONGEST = 10_000_000
 
 
-def weights(n: int, slope: float, dilution: float | None = None) -> np.ndarray:
+def weights(n: int, slope: float, *, dilution: float | None = None) -> np.ndarray:
     """The matrix W of causal weights for n tokens, strictly lower triangular, shape (n, n), n <= 2000.
 
     Rows 2, ..., n sum to 1, or with dilution to S/(S + dilution), S = sum_{k<i} r^{i-k} (arXiv:2605.09213).
@@ -43,7 +43,7 @@ def weights(n: int, slope: float, dilution: float | None = None) -> np.ndarray:
     return np.where(i[:, None] > i, np.exp(-slope / n * gaps), 0.0) / seen[:, None]
 
 
-def correlation_matrix(c: float, n: int, slope: float, dilution: float | None = None) -> np.ndarray:
+def correlation_matrix(c: float, n: int, slope: float, *, dilution: float | None = None) -> np.ndarray:
     """exp(cW) for n <= 2000 tokens: entry (i, j) is E P_k(<x_i(t), x_j(0)>) at c = a_k t, to first order in 1/n.
 
     The Taylor series, column by column through the recursion of `weights` (arXiv:2605.09213). Rows sum to e^c in
@@ -58,16 +58,16 @@ def correlation_matrix(c: float, n: int, slope: float, dilution: float | None = 
     return _exponential(_finite_time(c), np.eye(n), hear).T  # rows of the transpose are contiguous
 
 
-def equal_time_correlations(c: float, n: int, slope: float, dilution: float | None = None) -> np.ndarray:
+def equal_time_correlations(c: float, n: int, slope: float, *, dilution: float | None = None) -> np.ndarray:
     """exp(cW) exp(cW^T) for n <= 2000 tokens: entry (i, j), i != j, is E P_k(<x_i(t), x_j(t)>) at c = a_k t.
 
     Holds to first order in 1/n (ours, checked by simulation); on the diagonal the truth is 1, this is 1 + O(1/n).
     """
-    found = correlation_matrix(c, n, slope, dilution)
+    found = correlation_matrix(c, n, slope, dilution=dilution)
     return np.asarray(found @ found.T)
 
 
-def last_row_correlations(c: float, n: int, slope: float, dilution: float | None = None) -> np.ndarray:
+def last_row_correlations(c: float, n: int, slope: float, *, dilution: float | None = None) -> np.ndarray:
     """The last row of exp(cW): E P_k(<x_n(t), x_j(0)>) for j = 1, ..., n, the retrieval profile of the last token.
 
     The Taylor series of exp(cW^T) e_n, each term by one scan with decay from the end, until no entry above
@@ -80,7 +80,7 @@ def last_row_correlations(c: float, n: int, slope: float, dilution: float | None
     return _adjoint(_finite_time(c), unit, float(_one("slope", slope)), dilution)
 
 
-def prefix_noise(c: ArrayLike, slope: float = 0.0) -> np.ndarray:
+def prefix_noise(c: ArrayLike, *, slope: float = 0.0) -> np.ndarray:
     """n E|F|^2 for the mean F = (1/n) sum_j e^{ik theta_j} of n iid uniform tokens at the scaled time c, many tokens.
 
     e^{2c} I_0(2c) at slope 0, near e^{4c}/sqrt(4 pi c): the mean of a prefix has norm 2 on L^2, so that noise grows at
@@ -88,13 +88,13 @@ def prefix_noise(c: ArrayLike, slope: float = 0.0) -> np.ndarray:
     (1 + integral of g(p, s) dp)^2 with g of `correlation`, by quadrature to about 1e-11; for large slope
     it tends to e^{2c}. Linear theory: n must be much larger. Up to c near 178, with slope > 0 to 50.
     """
-    logs = log_prefix_noise(c, slope)
+    logs = log_prefix_noise(c, slope=slope)
     if np.any(logs >= LARGEST_LOG):
         raise InvalidInput(f"c is {c!r}; the noise leaves float range there, use log_prefix_noise.")
     return np.asarray(np.exp(logs))
 
 
-def log_prefix_noise(c: ArrayLike, slope: float = 0.0) -> np.ndarray:
+def log_prefix_noise(c: ArrayLike, *, slope: float = 0.0) -> np.ndarray:
     """The logarithm of `prefix_noise`; at slope 0 for every c, near 4c."""
     times, slope = checked_time(c), float(_one("slope", slope))
     if slope == 0:
@@ -104,7 +104,7 @@ def log_prefix_noise(c: ArrayLike, slope: float = 0.0) -> np.ndarray:
     return np.log([_noise(float(one), slope) for one in times.ravel()]).reshape(times.shape)
 
 
-def attended_noise(c: ArrayLike, slope: ArrayLike = 0.0) -> np.ndarray:
+def attended_noise(c: ArrayLike, *, slope: ArrayLike = 0.0) -> np.ndarray:
     """n E|F|^2 for the mean F that the last token attends to, weighted by ALiBi, of n iid uniform tokens at c = a_k t.
 
     a e^{2c} I_0(2c) + (slope/2) e^c I_0(c) with a = slope/(e^slope - 1) (ours: the integral of (a + slope e^{-y})
@@ -118,7 +118,7 @@ def attended_noise(c: ArrayLike, slope: ArrayLike = 0.0) -> np.ndarray:
     return np.asarray(share * np.exp(4 * times) * ive(0, 2 * times) + slopes / 2 * np.exp(2 * times) * ive(0, times))
 
 
-def discrete_prefix_noise(c: float, n: int, slope: float = 0.0, dilution: float | None = None) -> float:
+def discrete_prefix_noise(c: float, n: int, *, slope: float = 0.0, dilution: float | None = None) -> float:
     """n E|F|^2 for the mean F of n iid uniform tokens at c = a_k t: |exp(cW^T) 1|^2/n (ours; first order in 1/n).
 
     The limit for many tokens is `prefix_noise`, approached slowly. n <= 10^7, c <= 700.

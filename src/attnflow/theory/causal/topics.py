@@ -22,7 +22,7 @@ from attnflow.theory.causal.continuum import (
 )
 
 
-def early_share(c: ArrayLike, share: ArrayLike, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
+def early_share(c: ArrayLike, share: ArrayLike, *, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
     """The part of the signal at `place` that comes from the early topic: P(N_c > N_y), 1 up to the place `share`.
 
     1 - Q_1(sqrt(2y), sqrt(2c)), Marcum's Q (ours). It grows with c, from 0 towards 1. Arguments broadcast;
@@ -31,34 +31,34 @@ def early_share(c: ArrayLike, share: ArrayLike, slope: ArrayLike = 0.0, place: A
     return np.exp(_log_tails(c, share, slope, place)[0])
 
 
-def early_signal(c: ArrayLike, share: ArrayLike, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
+def early_signal(c: ArrayLike, share: ArrayLike, *, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
     """The early topic's amplitude at `place`, in units of its initial one: e^c P(N_c > N_y), e^c up to `share` (ours).
 
     Beyond float range it is refused, `log_early_signal` goes there.
     """
-    return _plain(log_early_signal(c, share, slope, place), c, "log_early_signal")
+    return _plain(log_early_signal(c, share, slope=slope, place=place), c, "log_early_signal")
 
 
-def late_signal(c: ArrayLike, share: ArrayLike, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
+def late_signal(c: ArrayLike, share: ArrayLike, *, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
     """The late topic's amplitude at `place`, in units of its initial one: e^c P(N_c <= N_y), 0 up to `share` (ours).
 
     Beyond float range it is refused, `log_late_signal` goes there.
     """
-    return _plain(log_late_signal(c, share, slope, place), c, "log_late_signal")
+    return _plain(log_late_signal(c, share, slope=slope, place=place), c, "log_late_signal")
 
 
-def log_early_signal(c: ArrayLike, share: ArrayLike, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
+def log_early_signal(c: ArrayLike, share: ArrayLike, *, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
     """The logarithm of `early_signal`, -inf at c = 0 after the switch."""
     return np.asarray(checked_time(c) + _log_tails(c, share, slope, place)[0])
 
 
-def log_late_signal(c: ArrayLike, share: ArrayLike, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
+def log_late_signal(c: ArrayLike, share: ArrayLike, *, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
     """The logarithm of `late_signal`, -inf up to the place `share`."""
     return np.asarray(checked_time(c) + _log_tails(c, share, slope, place)[1])
 
 
 def takeover_time(
-    share: ArrayLike, slope: ArrayLike = 0.0, place: ArrayLike = 1.0, relative_dilution: float = 0.0
+    share: ArrayLike, *, slope: ArrayLike = 0.0, place: ArrayLike = 1.0, relative_dilution: float = 0.0
 ) -> np.ndarray:
     """The scaled time c at which the early topic owns half of the signal at `place`: the root of P(N_c > N_y) = 1/2.
 
@@ -95,7 +95,7 @@ def _whole(place: ArrayLike, slope: ArrayLike, dilution: float) -> np.ndarray:
     """y of the very beginning: infinite without dilution."""
     if dilution == 0:
         return np.asarray(np.inf)
-    return log_place_ratio(place, np.finfo(np.float64).tiny, slope, dilution)
+    return log_place_ratio(place, np.finfo(np.float64).tiny, slope, relative_dilution=dilution)
 
 
 def log_poisson_order(c: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -134,7 +134,7 @@ def _distance(
     share, slope, place = np.broadcast_arrays(
         checked_place("share", share), checked_slope(slope), checked_place("place", place)
     )
-    return log_place_ratio(place, np.minimum(share, place), slope, dilution), place > share
+    return log_place_ratio(place, np.minimum(share, place), slope, relative_dilution=dilution), place > share
 
 
 def _log_tails(c: ArrayLike, share: ArrayLike, slope: ArrayLike, place: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

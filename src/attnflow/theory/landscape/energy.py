@@ -62,7 +62,7 @@ def energy_of_clusters(masses: ArrayLike, beta: ArrayLike) -> Numbers:
     return (np.sum(masses**2, axis=-1) - 1) / (2 * np.asarray(beta, dtype=np.float64))
 
 
-def energy_rate_of_tokens(positions: ArrayLike, beta: float, model: str = "SA") -> np.ndarray:
+def energy_rate_of_tokens(positions: ArrayLike, beta: float, *, model: str = "SA") -> np.ndarray:
     """dE/dt of equal tokens under Q = K = V = I, E = (1/2 beta n^2) sum_ij e^{beta (<x_i, x_j> - 1)}.
 
     USA0: (1/n) sum_i |v_i|^2; SA: (1/n) sum_i Z_i |v_i|^2 with Z_i = (1/n) sum_j e^{beta (<x_i, x_j> - 1)}
@@ -79,7 +79,7 @@ def energy_rate_of_tokens(positions: ArrayLike, beta: float, model: str = "SA") 
 
 
 def energy_rate_of_heads(
-    matrices: ArrayLike, positions: ArrayLike, masses: ArrayLike, beta: float, model: str = "SA"
+    matrices: ArrayLike, positions: ArrayLike, masses: ArrayLike, *, beta: float, model: str = "SA"
 ) -> tuple[np.ndarray, np.ndarray]:
     """(dE/dt, rounding error) of heads with V_h = B_h = B_h^T that add up, E = sum_h E_h.
 

@@ -65,6 +65,7 @@ def perceptron_energy(
     positions: ArrayLike,
     masses: ArrayLike,
     beta: float,
+    *,
     landscape: Landscape,
     model: Model = "USA0",
 ) -> float:
@@ -78,6 +79,7 @@ def first_variation(
     x: ArrayLike,
     positions: ArrayLike,
     masses: ArrayLike,
+    *,
     beta: float,
     landscape: Landscape,
     model: Model = "USA0",
@@ -93,6 +95,7 @@ def critical_residuals(
     positions: ArrayLike,
     masses: ArrayLike,
     beta: float,
+    *,
     landscape: Landscape,
     model: Model = "USA0",
 ) -> np.ndarray:
@@ -104,7 +107,7 @@ def critical_residuals(
     return np.asarray(np.linalg.norm(_tangent(points, field), axis=-1))
 
 
-def dirac_bound(beta: ArrayLike, max_potential: ArrayLike, model: Model = "USA0") -> np.ndarray:
+def dirac_bound(beta: ArrayLike, max_potential: ArrayLike, *, model: Model = "USA0") -> np.ndarray:
     """The largest energy: 1/(2 beta) + max U (USA: e^beta/(2 beta) + max U), reached exactly by Diracs at argmax U."""
     factor = kernel_factor(beta, model)
     return np.asarray(factor / (2 * np.asarray(beta, dtype=np.float64)) + np.asarray(max_potential, dtype=np.float64))
@@ -125,6 +128,7 @@ def dirac_stability(
     x0: ArrayLike,
     beta: float,
     landscape: Landscape,
+    *,
     model: Model = "USA0",
     tol: float = 1e-9,
 ) -> DiracStability:

@@ -49,19 +49,19 @@ def largest_potential(landscape: Landscape) -> tuple[float, float]:
     return float(heights.max()), float(np.mod(candidates[int(heights.argmax())], 2 * np.pi))
 
 
-def non_atomic_threshold(beta: ArrayLike, model: Model = "USA0") -> np.ndarray:
+def non_atomic_threshold(beta: ArrayLike, *, model: Model = "USA0") -> np.ndarray:
     """The largest |u| at which U = u cos(theta) has a critical density: I_1(beta)/beta, times e^{-beta} on USA0."""
     return np.asarray(kernel_factor(beta, model) * sp.ive(1, beta) / np.asarray(beta, dtype=np.float64))
 
 
-def non_atomic_density(theta: ArrayLike, u: ArrayLike, beta: ArrayLike, model: Model = "USA0") -> np.ndarray:
+def non_atomic_density(theta: ArrayLike, u: ArrayLike, beta: ArrayLike, *, model: Model = "USA0") -> np.ndarray:
     """The critical density (1 - (beta u/I_1(beta)) cos theta)/(2 pi) for U = u cos(theta) (USA0: e^beta u for u).
 
     Its first variation is constant: it does not move, against the rule that critical measures are atomic, and
     it is the minimiser of the repulsive problem. A probability only for |u| <= `non_atomic_threshold`; beyond, there is
     no such measure. arXiv:2601.21366.
     """
-    limit = non_atomic_threshold(beta, model)
+    limit = non_atomic_threshold(beta, model=model)
     ratio = np.asarray(u, dtype=np.float64) / limit
     if not (np.abs(ratio) <= 1 + 4 * np.finfo(float).eps).all():
         raise InvalidInput(f"u is {u!r}; |u| must be at most the threshold {limit!r}.")

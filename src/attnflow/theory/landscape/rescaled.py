@@ -22,7 +22,7 @@ DECIDED = 40.0
 LATEST = 1e4
 
 
-def pair_delay(value: ArrayLike, x: ArrayLike, t: float = np.inf, *, middle: float = 0.0) -> float:
+def pair_delay(value: ArrayLike, x: ArrayLike, *, t: float = np.inf, middle: float = 0.0) -> float:
     """t - s of clusters of equal masses at x(0) = +-`x`: they are at +-e^(sV) x at time `t`, so z = e^(-(t-s)V) x.
 
     With u = |e^(sV) x|^2 and kappa = `middle`, dt/ds = (cosh u + kappa)/sinh u. kappa is the mass of a token at 0 over
@@ -67,14 +67,14 @@ def pair_departure(radius: float, t: ArrayLike) -> tuple[Numbers, Numbers]:
     (sinh X^2/sinh X(0)^2)^(1/2) and z by e^(-t) of that: a token leaves the middle doubly exponentially fast.
     """
     times = np.asarray(t, float)
-    lag = np.array([pair_delay([[1.0]], [radius], float(one)) for one in times.ravel()]).reshape(times.shape)
+    lag = np.array([pair_delay([[1.0]], [radius], t=float(one)) for one in times.ravel()]).reshape(times.shape)
     log_size = np.log(radius) + times - lag
     begin, now = radius**2, np.exp(2 * log_size)
     sinh = [u + np.log(-np.expm1(-2 * u)) for u in (now, begin)]
     return (sinh[0] - sinh[1]) / 2 - times, log_size
 
 
-def regular_radius(corners: ArrayLike, radius: float, t: float = np.inf) -> float:
+def regular_radius(corners: ArrayLike, radius: float, *, t: float = np.inf) -> float:
     """Radius of z at time `t`, V = I, from clusters of equal masses at `radius` times `corners`, (corner, dim).
 
     The corners are unit vectors that symmetries of the set carry into each other, with the mean 0: a regular polygon, a

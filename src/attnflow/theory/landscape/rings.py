@@ -10,7 +10,7 @@ from attnflow.theory.checks import checked_beta, checked_integers, checked_model
 from attnflow.theory.uniform.spectrum import LARGEST_LOG
 
 
-def ring_growth_rates(beta: ArrayLike, n: int, k: ArrayLike | None = None, model: str = "SA") -> np.ndarray:
+def ring_growth_rates(beta: ArrayLike, n: int, *, k: ArrayLike | None = None, model: str = "SA") -> np.ndarray:
     """Exact eigenvalues of the displacement modes e^{2 pi i k j/n} of a ring of n equispaced tokens on the circle.
 
     USA0: lambda_k = (1/n) sum_j (beta sin^2 a_j - cos a_j) e^{-beta (1 - cos a_j)} (1 - cos k a_j), a_j = 2 pi j/n,
@@ -41,7 +41,7 @@ def ring_growth_rates(beta: ArrayLike, n: int, k: ArrayLike | None = None, model
     return rates
 
 
-def log_escape_rate(beta: ArrayLike, n: ArrayLike, model: str = "SA") -> np.ndarray:
+def log_escape_rate(beta: ArrayLike, n: ArrayLike, *, model: str = "SA") -> np.ndarray:
     """Log of the largest eigenvalue of a ring: how fast a symmetric plateau of n equal clusters is left.
 
     For beta >> n^2 it is near log((4/n)(beta sin^2 a - cos a)) - beta (1 - cos a), a = 2 pi/n (USA0, n even and at
@@ -53,9 +53,9 @@ def log_escape_rate(beta: ArrayLike, n: ArrayLike, model: str = "SA") -> np.ndar
     return np.array([_log_largest(float(b), int(size), model) for b, size in pairs]).reshape(pairs.shape)
 
 
-def escape_rate(beta: ArrayLike, n: ArrayLike, model: str = "SA") -> Numbers:
+def escape_rate(beta: ArrayLike, n: ArrayLike, *, model: str = "SA") -> Numbers:
     """The largest eigenvalue of a ring of n equal clusters; see `log_escape_rate`. 0 where it underflows."""
-    logs = log_escape_rate(beta, n, model)
+    logs = log_escape_rate(beta, n, model=model)
     if np.any(logs >= LARGEST_LOG):
         raise InvalidInput(f"beta is {beta!r}; rates under {model} leave float range there, use log_escape_rate.")
     return np.exp(logs)

@@ -12,7 +12,7 @@ from attnflow.theory.checks import checked_beta, checked_dimension, checked_inte
 from attnflow.theory.landscape.rings import ring_growth_rates
 
 
-def antipodal_spectrum(n: int, d: int, first: int, beta: float) -> np.ndarray:
+def antipodal_spectrum(*, n: int, d: int, first: int, beta: float) -> np.ndarray:
     """Eigenvalues of USA0 at two antipodal groups of equal tokens, `first` of n in one of them; largest first.
 
     With masses a = first/n and b = 1 - a: 0 (rotation), e^{-2 beta} (the groups turn towards each other),
@@ -29,14 +29,14 @@ def antipodal_spectrum(n: int, d: int, first: int, beta: float) -> np.ndarray:
     return np.asarray(np.sort(np.repeat(rates, d - 1))[::-1])
 
 
-def ring_spectrum(n: int, d: int, beta: float) -> np.ndarray:
+def ring_spectrum(*, n: int, d: int, beta: float) -> np.ndarray:
     """Eigenvalues of USA0 at n equispaced tokens on a great circle of S^{d-1}; largest first.
 
     Within the circle they are `ring_growth_rates`; out of it, d - 2 times,
     (1/n) sum_j e^{-beta (1 - cos a_j)} (cos k a_j - cos a_j), a_j = 2 pi j/n, k = 0, ..., n - 1.
     """
     d, modes, angles = checked_dimension(d), np.arange(n), 2 * np.pi * np.arange(n) / n
-    within = ring_growth_rates(beta, n, modes, model="USA0")
+    within = ring_growth_rates(beta, n, k=modes, model="USA0")
     weights = np.exp(-beta * (1 - np.cos(angles))) / n
     out = [np.sum(weights * (np.cos(k * angles) - np.cos(angles))) for k in modes]
     return np.asarray(np.sort(np.concatenate([within, *[out] * (d - 2)]))[::-1])
@@ -54,7 +54,7 @@ def labelled_configurations(gram: ArrayLike, spans: bool) -> int:
     return math.factorial(len(gram)) // int(same.sum()) * (2 if spans else 1)
 
 
-def euler_sums(n: int, d: int, index: ArrayLike, count: ArrayLike, collinear: ArrayLike) -> tuple[int, int]:
+def euler_sums(*, n: int, d: int, index: ArrayLike, count: ArrayLike, collinear: ArrayLike) -> tuple[int, int]:
     """(predicted, found) Euler characteristics of the configurations of n labelled tokens modulo rotations, d = 2 or 3.
 
     Equilibrium k has the Morse index `index[k]`, occurs `count[k]` times, and is `collinear[k]` or not. Circle: the
@@ -69,7 +69,9 @@ def euler_sums(n: int, d: int, index: ArrayLike, count: ArrayLike, collinear: Ar
     return int(np.sum(count[line] * index[line]) // 2 - (n - 1) * 2 ** (n - 2)), int(signed[~line].sum())
 
 
-def morse_quotient(n: int, d: int, index: ArrayLike, count: ArrayLike, collinear: ArrayLike) -> tuple[int, np.ndarray]:
+def morse_quotient(
+    *, n: int, d: int, index: ArrayLike, count: ArrayLike, collinear: ArrayLike
+) -> tuple[int, np.ndarray]:
     """(rest, Q) of the series of all equilibria minus that of the space, divided by 1 + t, d = 2 or 3.
 
     A complete list of nondegenerate equilibria has rest = 0 and Q >= 0 (Morse's inequalities). Circle:

@@ -35,7 +35,7 @@ class PairCascade(NamedTuple):
 
 
 def pair_cascade(
-    positions: ArrayLike, masses: ArrayLike, beta: float, model: str = "SA", until: float | None = None
+    positions: ArrayLike, masses: ArrayLike, beta: float, *, model: str = "SA", until: float | None = None
 ) -> PairCascade:
     """All merges of clusters at these points of S^{d-1}, as if every pair were alone, down to one cluster.
 
@@ -62,9 +62,9 @@ def pair_cascade(
         angle, life, both = angles.pop((p, q)), lives[p, q], (float(m[p]), float(m[q]))
         missed += pair_disturbance(life, [(angles[pair], lives[pair]) for pair in near if pair != (p, q)])
         log_time = float(np.logaddexp(log_time, life))
-        arc += merge_arc_length(angle, beta, both, model)
+        arc += merge_arc_length(angle, beta, both, model=model)
         slope = math.exp(-life - _log_speed(angle, beta, both, model)) if math.isfinite(life) else 0.0
-        x[p] = _meet(x[p], x[q], angle, float(meeting_point(angle, beta, both, model)))
+        x[p] = _meet(x[p], x[q], angle, float(meeting_point(angle, beta, masses=both, model=model)))
         m[p] += m[q]
         rows.append((log_time, p, q, x[p].copy(), arc, slope, missed))
         angles = {
@@ -76,7 +76,7 @@ def pair_cascade(
     return PairCascade(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
-def pair_lives(positions: ArrayLike, masses: ArrayLike, beta: float, model: str, until: float) -> Pairs:
+def pair_lives(positions: ArrayLike, masses: ArrayLike, beta: float, *, model: str, until: float) -> Pairs:
     """Angle and log merge time of every pair, each alone; minus infinity for a pair that is closer than `until`."""
     checked_model(model)
     x, m = checked_clusters(positions, masses)
@@ -89,7 +89,7 @@ def pair_disturbance(life: float, others: Iterable[tuple[float, float]]) -> floa
     return 2 * sum(math.exp(min(life - other, 700.0)) / math.sin(angle) for angle, other in others)
 
 
-def merge_arc_length(angle: float, beta: float, masses: tuple[float, float], model: str = "SA") -> float:
+def merge_arc_length(angle: float, beta: float, masses: tuple[float, float], *, model: str = "SA") -> float:
     """Length of the path of two clusters until they meet, in the metric sum m |dx|^2; `beta` may be infinite.
 
     int_0^angle sqrt(m1 f^2 + m2 (1 - f)^2) dtheta, f the share of the closing that cluster 1 does: m2/(m1 + m2) for
@@ -130,14 +130,14 @@ class StaircaseExpansion(NamedTuple):
         return 2 * (np.abs(self.second) + 2 * slant / beta + shifted) / beta
 
 
-def staircase_expansion(positions: ArrayLike, masses: ArrayLike, model: str = "SA") -> StaircaseExpansion:
+def staircase_expansion(positions: ArrayLike, masses: ArrayLike, *, model: str = "SA") -> StaircaseExpansion:
     """How merges approach `limit_staircase` as beta grows.
 
     A pair merges in the time e^{beta u}/(rate beta sin^2), rate = m1 + m2 (USA0) or m1/m2 + m2/m1 (SA): this is the
     factor. The SA meeting points approach their limit like beta^{-1/2}, which changes u of all later pairs: these
     coefficients are extrapolated from beta = 1e8 and 4e8.
     """
-    limit, big = limit_staircase(positions, masses, model), 1e8
+    limit, big = limit_staircase(positions, masses, model=model), 1e8
     pairs = list(zip(limit.first.tolist(), limit.second.tolist(), strict=True))
     angle = _angles_of(positions, masses, pairs, model, math.inf)
 
@@ -161,9 +161,9 @@ def _angles_of(
     for p, q in pairs:
         angle, both = _angle(x[p], x[q]), (float(m[p]), float(m[q]))
         if model == "SA" and np.isinf(beta):
-            way = float(meeting_point_limit(angle, both))
+            way = float(meeting_point_limit(angle, masses=both))
         else:
-            way = float(meeting_point(angle, min(beta, 1e300), both, model))
+            way = float(meeting_point(angle, min(beta, 1e300), masses=both, model=model))
         x[p] = _meet(x[p], x[q], angle, way)
         m[p] += m[q]
         found.append(angle)
@@ -173,7 +173,7 @@ def _angles_of(
 def _life(angle: float, m: np.ndarray, pair: tuple[int, int], beta: float, model: str, until: float) -> float:
     if angle <= until:
         return -math.inf
-    return float(log_merge_time(angle, beta, (m[pair[0]], m[pair[1]]), until, model))
+    return float(log_merge_time(angle, beta, masses=(m[pair[0]], m[pair[1]]), until=until, model=model))
 
 
 def _log_speed(angle: float, beta: float, masses: tuple[float, float], model: str) -> float:

@@ -20,7 +20,7 @@ def pair_angle_probability(angle: ArrayLike, d: int) -> Numbers:
 
 
 def pair_time_probability(
-    log_time: ArrayLike, beta: float, d: int, model: str = "SA", until: float | None = None
+    log_time: ArrayLike, beta: float, d: int, *, model: str = "SA", until: float | None = None
 ) -> np.ndarray:
     """Probability that two independent uniform tokens of S^{d-1}, of mass 1/2 each, merge before e^log_time.
 
@@ -32,6 +32,6 @@ def pair_time_probability(
 
     until = float(merging_angle(beta)) if until is None else until
     z = np.linspace(np.log(np.tan(until / 2)) + 1e-9, 16.0, 2000)
-    times = log_merge_time(2 * np.arctan(np.exp(z)), beta, (0.5, 0.5), until, model)
+    times = log_merge_time(2 * np.arctan(np.exp(z)), beta, masses=(0.5, 0.5), until=until, model=model)
     at = np.clip(np.asarray(log_time, dtype=np.float64), times[0], times[-1])
     return np.asarray(pair_angle_probability(2 * np.arctan(np.exp(PchipInterpolator(times, z)(at))), d))

@@ -18,6 +18,7 @@ _SMALLEST_LOG = float(np.log(np.finfo(np.float64).tiny))
 def merge_time(
     angle: ArrayLike,
     beta: ArrayLike,
+    *,
     masses: ArrayLike = (0.5, 0.5),
     until: float | None = None,
     model: str = "SA",
@@ -38,7 +39,7 @@ def merge_time(
     that is 10 times nearer adds log(10) to the time. Exact for point clusters (arXiv:2312.10794, arXiv:2410.06833).
     A loop over broadcast angles and betas; `log_merge_time` gives times beyond float range.
     """
-    log_time = log_merge_time(angle, beta, masses, until, model)
+    log_time = log_merge_time(angle, beta, masses=masses, until=until, model=model)
     if np.any(log_time > _LARGEST_LOG) or np.any(log_time < _SMALLEST_LOG):
         raise InvalidInput(
             f"beta is {beta!r} and angle is {angle!r}; the merge time leaves the range of floats, use log_merge_time."
@@ -49,6 +50,7 @@ def merge_time(
 def log_merge_time(
     angle: ArrayLike,
     beta: ArrayLike,
+    *,
     masses: ArrayLike = (0.5, 0.5),
     until: float | None = None,
     model: str = "SA",
@@ -91,7 +93,9 @@ def merging_angle(beta: ArrayLike) -> Numbers:
     return 1e-3 / np.maximum(checked_beta(beta), 1.0)
 
 
-def meeting_point(angle: ArrayLike, beta: ArrayLike, masses: ArrayLike = (0.5, 0.5), model: str = "SA") -> np.ndarray:
+def meeting_point(
+    angle: ArrayLike, beta: ArrayLike, *, masses: ArrayLike = (0.5, 0.5), model: str = "SA"
+) -> np.ndarray:
     """Angle that cluster 1 travels towards cluster 2 until they meet, of the initial `angle` in (0, pi).
 
     USA, USA0: the mass mean, angle m2/(m1+m2), exactly. SA: the integral over (0, angle) of
@@ -118,7 +122,7 @@ def meeting_point(angle: ArrayLike, beta: ArrayLike, masses: ArrayLike = (0.5, 0
     return np.vectorize(one, otypes=[np.float64])(angles, betas)
 
 
-def meeting_point_limit(angle: ArrayLike, masses: ArrayLike = (0.5, 0.5)) -> Numbers:
+def meeting_point_limit(angle: ArrayLike, *, masses: ArrayLike = (0.5, 0.5)) -> Numbers:
     """Limit beta -> infinity of the SA `meeting_point`: angle m2^2/(m1^2 + m2^2), with an error O(beta^{-1/2})."""
     m1, m2 = _checked_masses(masses)
     ratio = m1 / m2
@@ -144,20 +148,20 @@ def coarse_graining_error(beta: ArrayLike, angle: ArrayLike, spread2: ArrayLike)
     return bound
 
 
-def slow_motion_time(beta: ArrayLike, overlap: ArrayLike, size: ArrayLike, n: ArrayLike) -> Numbers:
+def slow_motion_time(beta: ArrayLike, overlap: ArrayLike, size: ArrayLike, *, n: ArrayLike) -> Numbers:
     """Lower bound T_2 >= (size/n) e^{(1-overlap) beta} on the time for which n tokens stay near where they gathered.
 
     The tokens start in caps {<x, w_q> >= 1 - size}, `overlap` is the largest <x, y> between two of the caps of twice
     that size, and until T_2 no token leaves its cap of twice the size. Clock of SA or USA0. Conditions: beta > 1,
     0 < size < 1/16 and 1 - overlap - 8 size - log(2 n^2/size)/beta > 0 (theorem of arXiv:2410.06833).
     """
-    log_time = log_slow_motion_time(beta, overlap, size, n)
+    log_time = log_slow_motion_time(beta, overlap, size, n=n)
     if np.any(log_time > _LARGEST_LOG):
         raise InvalidInput(f"beta is {beta!r}; the time leaves the range of floats, use log_slow_motion_time.")
     return np.exp(log_time)
 
 
-def log_slow_motion_time(beta: ArrayLike, overlap: ArrayLike, size: ArrayLike, n: ArrayLike) -> Numbers:
+def log_slow_motion_time(beta: ArrayLike, overlap: ArrayLike, size: ArrayLike, *, n: ArrayLike) -> Numbers:
     """Natural logarithm of `slow_motion_time`, under the same conditions."""
     betas, overlaps, sizes, ns = (np.asarray(a, dtype=np.float64) for a in (beta, overlap, size, n))
     if not np.all((betas > 1) & np.isfinite(betas)):

@@ -41,7 +41,7 @@ class LimitStaircase:
         return self.levels[np.searchsorted(self.s, clock, side="right")]
 
 
-def limit_staircase(positions: ArrayLike, masses: ArrayLike, model: str = "SA") -> LimitStaircase:
+def limit_staircase(positions: ArrayLike, masses: ArrayLike, *, model: str = "SA") -> LimitStaircase:
     """The limit beta -> infinity of clusters of these masses at these points of S^{d-1}, down to one cluster.
 
     A pair at u = 1 - cos(angle) merges in time e^{beta u}, up to powers of beta, and all others stand still meanwhile;
@@ -168,7 +168,7 @@ def _closest(apart: np.ndarray, x: np.ndarray) -> tuple[int, int, float]:
 
 def _meeting_point(x: np.ndarray, y: np.ndarray, masses: tuple[float, float], model: str) -> np.ndarray:
     angle = 2 * np.arctan2(np.linalg.norm(x - y), np.linalg.norm(x + y))
-    travel = meeting_point_limit(angle, masses) if model == "SA" else angle / (1 + masses[0] / masses[1])
+    travel = meeting_point_limit(angle, masses=masses) if model == "SA" else angle / (1 + masses[0] / masses[1])
     met = np.sin(angle - travel) * x + np.sin(travel) * y
     return met / np.linalg.norm(met)
 

@@ -34,7 +34,7 @@ def three_clusters(counts: ArrayLike, beta: float) -> np.ndarray:
     return np.array(found).reshape(-1, 3)
 
 
-def three_cluster_threshold(n: int, tol: float = 1e-4) -> float:
+def three_cluster_threshold(n: int, *, tol: float = 1e-4) -> float:
     """The beta below which n >= 3 equal tokens on the circle have a stable state of three clusters, by bisection.
 
     -2/3 if 3 divides n; -2.2124 for 4, -1.4429 for 5 and -1.7169 for 7 tokens.

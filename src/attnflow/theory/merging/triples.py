@@ -15,7 +15,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 def log_merge_time_expansion(
-    angle: ArrayLike, beta: ArrayLike, masses: tuple[float, float] = (0.5, 0.5), model: str = "SA", terms: int = 2
+    angle: ArrayLike, beta: ArrayLike, *, masses: tuple[float, float] = (0.5, 0.5), model: str = "SA", terms: int = 2
 ) -> Numbers:
     """The first terms of `log_merge_time` for large beta: log of e^{beta u}/(R beta sin^2) (1 + c1/beta + c2/beta^2).
 
@@ -36,7 +36,7 @@ def log_merge_time_expansion(
     return 2 * betas * np.sin(angles / 2) ** 2 - np.log(rate * betas / f) + np.log(series) - clock
 
 
-def log_pair_escape_rate(angle: float, beta: float, masses: tuple[float, float], model: str = "SA") -> float:
+def log_pair_escape_rate(angle: float, beta: float, masses: tuple[float, float], *, model: str = "SA") -> float:
     """Log of the rate at which the closing of two clusters grows: the derivative of the closing speed as they approach.
 
     USA0: M (beta sin^2 - cos) e^{-beta u}, M = m1 + m2. SA: e^{-beta u} sum over both clusters of
@@ -56,7 +56,13 @@ def log_pair_escape_rate(angle: float, beta: float, masses: tuple[float, float],
 
 
 def log_closing_time(
-    place: Callable[[Any], Any], masses: tuple[float, float, float], start: float, end: float, beta: float, model: str
+    place: Callable[[Any], Any],
+    masses: tuple[float, float, float],
+    *,
+    start: float,
+    end: float,
+    beta: float,
+    model: str,
 ) -> float:
     """Log of the time in which clusters 0 and 1 of three on a great circle come from the angle `start` to `end`.
 
@@ -89,7 +95,7 @@ class Delay(NamedTuple):
 
 
 def third_cluster_delay(
-    angle: float, far: float, masses: tuple[float, float, float], beta: float, until: float, model: str = "SA"
+    angle: float, far: float, masses: tuple[float, float, float], *, beta: float, until: float, model: str = "SA"
 ) -> Delay:
     """What a third cluster, at `far` beyond cluster 1, adds to log T of the merge of clusters 0 and 1 at `angle`.
 
@@ -105,15 +111,15 @@ def third_cluster_delay(
     def place(t: Any) -> Any:
         return (angle - t) / 2, (angle + t) / 2, angle + far
 
-    three = log_closing_time(place, masses, angle, until, beta, model)
-    two = log_closing_time(place, (m0, m1, 0.0), angle, until, beta, model)
+    three = log_closing_time(place, masses, start=angle, end=until, beta=beta, model=model)
+    two = log_closing_time(place, (m0, m1, 0.0), start=angle, end=until, beta=beta, model=model)
     pull = m2 + m0 + m1 if model == "USA0" else m2 / m1 + (m0 + m1) / m2
     shift = pull * math.exp(three - 2 * beta * math.sin(far / 2) ** 2)
     return Delay(three - two, (three - two) * math.expm1((beta + 1 / math.sin(far)) * shift))
 
 
 def log_asymmetry_growth(
-    start: float, end: float, beta: float, outer: float, middle: float, model: str = "SA"
+    start: float, end: float, beta: float, *, outer: float, middle: float, model: str = "SA"
 ) -> float:
     """Log of the growth of a small asymmetry of three clusters at -r, e, r, while r falls from `start` to `end`.
 
@@ -151,7 +157,7 @@ class Balance(NamedTuple):
     error: float
 
 
-def neighbour_balance(a: float, b: float, masses: tuple[float, float, float], beta: float) -> Balance:
+def neighbour_balance(a: float, b: float, masses: tuple[float, float, float], *, beta: float) -> Balance:
     """SA, three clusters on a great circle, the middle one (mass m) at `a` from the first and at `b` from the third.
 
     With A and B the masses of its neighbours and y = e^{-beta u}, a' = -(A/m + m/A) y_a sin a + (B/m) y_b sin b, and

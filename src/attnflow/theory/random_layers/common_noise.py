@@ -47,7 +47,7 @@ def poisson_order_mean(u0: ArrayLike, tau: ArrayLike) -> np.ndarray:
     return np.reshape(np.array(found), u0.shape)
 
 
-def uniform_start_power(k: int, b: float, d_k: int = 2) -> float:
+def uniform_start_power(k: int, b: float, *, d_k: int = 2) -> float:
     """E |c_k|^2/tau for the k-th Fourier coefficient of the density from the uniform start, to first order in tau.
 
     (k^2/4) (S_{k-1} + S_{k+1}), where S_k are the coefficients (1/2 pi) int s(phi) cos(k phi) dphi of
@@ -62,7 +62,7 @@ def uniform_start_power(k: int, b: float, d_k: int = 2) -> float:
     return 0.0 if degree % 2 else float(half**2 * (powers[half - 1] + powers[half]))
 
 
-def uniform_products(angle: ArrayLike, b: float, d_k: int = 2) -> np.ndarray:
+def uniform_products(angle: ArrayLike, b: float, *, d_k: int = 2) -> np.ndarray:
     """s(phi) = E <m(0), m(phi)> for the softmax means m of two queries at angle phi over uniform keys; d = 2.
 
     m(x) = r(|a|) a/|a| with a = M x, M = (b/sqrt(d_k)) Q^T K and r = I_1/I_0. As a map of the plane of complex numbers,

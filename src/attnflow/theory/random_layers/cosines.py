@@ -10,7 +10,7 @@ from attnflow.special.numbers import Numbers
 from attnflow.theory.checks import checked_dimension, checked_keys, checked_reals
 
 
-def mean_cosine(overlap: ArrayLike, d: int, d_k: int | None = None) -> np.ndarray:
+def mean_cosine(overlap: ArrayLike, d: int, *, d_k: int | None = None) -> np.ndarray:
     """E cos(A x, A y) for unit vectors with <x, y> = overlap and a random d x d matrix A.
 
     d_k = None: A has independent Gaussian entries, and the mean is (2/d) (Gamma((d+1)/2)/Gamma(d/2))^2 R
@@ -31,7 +31,7 @@ def mean_cosine(overlap: ArrayLike, d: int, d_k: int | None = None) -> np.ndarra
     return np.reshape(np.array(flat, dtype=np.float64), r.shape)
 
 
-def cosine_drift_constant(d: int, d_k: int | None = None, kind: str = "product") -> float:
+def cosine_drift_constant(d: int, *, d_k: int | None = None, kind: str = "product") -> float:
     """c in dR = -c R (1-R^2) du + sqrt(2) (1-R^2) dB: two tokens at zero temperature, d -> inf, time u = tau/d.
 
     "product", A = Q^T K with d_k rows (None for d_k = d): 3/2 + d/(2 d_k). "iid", independent Gaussian entries: 3/2.

@@ -37,7 +37,7 @@ class Regime:
     statement: str
 
 
-def canonical_time(step: ArrayLike, layers: ArrayLike, heads: ArrayLike) -> Numbers:
+def canonical_time(step: ArrayLike, *, layers: ArrayLike, heads: ArrayLike) -> Numbers:
     """tau = step^2 layers/heads, the time of the diffusion that the layers become (arXiv:2604.01978).
 
     For V with entries of variance 1/d and heads that are averaged; heads divided by sqrt(H) have tau = step^2 layers,
@@ -51,7 +51,7 @@ def canonical_time(step: ArrayLike, layers: ArrayLike, heads: ArrayLike) -> Numb
     return step * step * layers / heads
 
 
-def regime(step: float, layers: float, heads: float, mean_value: float = 0.0) -> Regime:
+def regime(step: float, *, layers: float, heads: float, mean_value: float = 0.0) -> Regime:
     """The regime of `layers` layers with `heads` heads whose values have mean E V = mean_value I (arXiv:2604.01978).
 
     With tau = step^2 L/H, t = |mean_value| step L and alpha = step/H:
@@ -66,7 +66,7 @@ def regime(step: float, layers: float, heads: float, mean_value: float = 0.0) ->
 
     The limits are asymptotic; the numbers 0.1 and 0.25 are conventions of ours.
     """
-    tau = float(canonical_time(step, layers, heads))
+    tau = float(canonical_time(step, layers=layers, heads=heads))
     mean = abs(float(checked_reals("mean_value", mean_value, -math.inf)))
     drift = mean * step * layers
     lag = max(step, step / heads) * (step * layers + 1)
@@ -84,7 +84,7 @@ def regime(step: float, layers: float, heads: float, mean_value: float = 0.0) ->
     return Regime("discrete", tau, drift, lag, "steps along the mean values are too long for an ODE")
 
 
-def logit_scale(beta: ArrayLike, sigma_q: ArrayLike, sigma_k: ArrayLike, d_k: ArrayLike) -> Numbers:
+def logit_scale(beta: ArrayLike, sigma_q: ArrayLike, sigma_k: ArrayLike, *, d_k: ArrayLike) -> Numbers:
     """b = beta sigma_q sigma_k sqrt(d_k): the standard deviation of the logits of unit tokens (arXiv:2604.01978).
 
     beta multiplies <Q x, K y>, whose Q and K have d_k rows of independent entries of deviations sigma_q, sigma_k.
@@ -94,7 +94,7 @@ def logit_scale(beta: ArrayLike, sigma_q: ArrayLike, sigma_k: ArrayLike, d_k: Ar
     return beta * checked_reals("sigma_q", sigma_q, 0.0) * checked_reals("sigma_k", sigma_k, 0.0) * np.sqrt(d_k)
 
 
-def overlap_drift(overlap: ArrayLike, s_ij: ArrayLike, s_ii: ArrayLike, s_jj: ArrayLike, d: ArrayLike) -> Numbers:
+def overlap_drift(overlap: ArrayLike, s_ij: ArrayLike, s_ii: ArrayLike, s_jj: ArrayLike, *, d: ArrayLike) -> Numbers:
     """The drift of R = <x_i, x_j> per unit of tau: [(d-2+R^2) s_ij - (d-1) R (s_ii+s_jj)/2]/d.
 
     s_ij = E <m_i, m_j> is the mean over Q and K of the product of two softmax means. Exact for every number of tokens,
@@ -105,7 +105,9 @@ def overlap_drift(overlap: ArrayLike, s_ij: ArrayLike, s_ii: ArrayLike, s_jj: Ar
     return ((d - 2 + r * r) * s_ij - (d - 1) * r * own / 2) / d
 
 
-def overlap_variation(overlap: ArrayLike, s_ij: ArrayLike, s_ii: ArrayLike, s_jj: ArrayLike, d: ArrayLike) -> Numbers:
+def overlap_variation(
+    overlap: ArrayLike, s_ij: ArrayLike, s_ii: ArrayLike, s_jj: ArrayLike, *, d: ArrayLike
+) -> Numbers:
     """The rate of the quadratic variation of R = <x_i, x_j>: (1-R^2) (s_ii + s_jj - 2 R s_ij)/d.
 
     Exact under the conditions of `overlap_drift` (ours). All broadcast.

@@ -34,7 +34,7 @@ def pair_exponent_spread(a: ArrayLike, b_: ArrayLike, d: ArrayLike) -> Numbers:
     return 4 * (a + b_) / d
 
 
-def attention_moments(logit_scale: float, d: int, d_k: int | None) -> tuple[float, float]:
+def attention_moments(logit_scale: float, *, d: int, d_k: int | None) -> tuple[float, float]:
     """(A, B) = (E |m|^2, E |dm|^2) for infinitely many tokens, uniform on the sphere of R^d, at logit scale b.
 
     With kappa = b sqrt(U V/d_k) for independent U ~ chi^2_d and V ~ chi^2_{d_k}, r = I_{d/2}(kappa)/I_{d/2-1}(kappa):
@@ -77,7 +77,7 @@ def critical_logit_scale(d: int, d_k: int | None) -> float | None:
         return None
 
     def exponent(log_b: float) -> float:
-        first, second = attention_moments(math.exp(log_b), d, keys)
+        first, second = attention_moments(math.exp(log_b), d=d, d_k=keys)
         return float(pair_exponent(first, second, d)) / first
 
     low, high = 0.0, 1.0

@@ -24,7 +24,7 @@ KNOBS = ("step", "heads", "context", "logit scale")
 
 
 def predict_layers(
-    layers: int, heads: int, d: int, d_k: int, context: int, step: float, logit_scale: float = 1.0
+    *, layers: int, heads: int, d: int, d_k: int, context: int, step: float, logit_scale: float = 1.0
 ) -> list[Prediction]:
     """Predictions for `layers` layers of attention with fresh Gaussian weights in every layer and head.
 
@@ -34,7 +34,7 @@ def predict_layers(
     """
     layers, heads, d, d_k, context = _sizes(layers, heads, d, d_k, context)
     step, b = _positive("step", step), _scale(logit_scale)
-    limit = regime(step, layers, heads)
+    limit = regime(step, layers=layers, heads=heads)
     found = [_time(limit, layers, heads, step)]
     found += _overlaps(limit, layers, d, context, b)
     found.append(_knobs(d, context, b))
@@ -42,6 +42,7 @@ def predict_layers(
 
 
 def layer_curve(
+    *,
     layers: int,
     heads: int,
     d: int,
@@ -49,7 +50,6 @@ def layer_curve(
     context: int,
     step: float,
     logit_scale: float = 1.0,
-    *,
     count: int = 200,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(layer, overlap): the mean overlap of tokens that start orthonormal, at up to `count` layers from 0 to the last.
@@ -60,7 +60,7 @@ def layer_curve(
     layers, heads, d, _, context = _sizes(layers, heads, d, d_k, context)
     step, b = _positive("step", step), _scale(logit_scale)
     chosen = np.unique(np.round(np.linspace(0, layers, max(2, int(count)))))
-    return chosen, simplex_path(context, b, canonical_time(step, chosen, heads), d=d)
+    return chosen, simplex_path(context, b, canonical_time(step, layers=chosen, heads=heads), d=d)
 
 
 def _time(limit: Regime, layers: int, heads: int, step: float) -> Prediction:
@@ -86,7 +86,7 @@ def _overlaps(limit: Regime, layers: int, d: int, context: int, b: float) -> lis
     last = f"1 - {gap:.2g}" if gap < 1e-3 else f"{1 - gap:.4g}"
     statement = f"the mean overlap after the last layer is {last}"
     found = [Prediction("overlap at the end", 1 - gap, statement, conditions, OURS)]
-    for level, time in zip(LEVELS, collapse_time(context, b, LEVELS, d), strict=True):
+    for level, time in zip(LEVELS, collapse_time(context, b, LEVELS, d=d), strict=True):
         layer = layers * float(time) / limit.time
         statement = f"the overlap passes {level:g} at layer {layer:.4g}"
         if math.isinf(layer):
@@ -105,8 +105,8 @@ def _knobs(d: int, context: int, b: float) -> Prediction:
     up, down = 1.05, 1 / 1.05
     sizes = max(context + 1, round(context * up)), max(2, round(context * down))
     scales = (b * up, b * down) if 0 < b < STEEPEST / up else (b, b)
-    times = [float(collapse_time(n, b, 0.5, d)) for n in sizes]
-    times += [float(collapse_time(context, scale, 0.5, d)) for scale in scales]
+    times = [float(collapse_time(n, b, 0.5, d=d)) for n in sizes]
+    times += [float(collapse_time(context, scale, 0.5, d=d)) for scale in scales]
     if not np.isfinite(times).all():
         return Prediction(
             name, None, f"the overlap stops below 1/2 at d = {d}: there is no such layer", conditions, OURS
@@ -127,7 +127,7 @@ def _knobs(d: int, context: int, b: float) -> Prediction:
 
 
 def _pairs(d: int, d_k: int, b: float) -> list[Prediction]:
-    first, second = attention_moments(b, d, d_k)
+    first, second = attention_moments(b, d=d, d_k=d_k)
     cold = b == math.inf
     exponent = zero_temperature_exponent(d, d_k) if cold else float(pair_exponent(first, second, d))
     spread = math.inf if math.isinf(second) else float(pair_exponent_spread(first, second, d))

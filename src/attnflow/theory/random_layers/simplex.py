@@ -29,7 +29,7 @@ STEEPEST = 1e3
 """The largest finite logit scale; hardmax is inf."""
 
 
-def simplex_drift(overlap: ArrayLike, n: int, b: float, d: float = math.inf) -> np.ndarray:
+def simplex_drift(overlap: ArrayLike, n: int, b: float, *, d: float = math.inf) -> np.ndarray:
     """The mean speed D(gamma) of the common overlap of n tokens per unit of tau.
 
     The formula stands at the head of this file. At gamma = 0 it is (d-2)/(d n) for every temperature, and near collapse
@@ -54,7 +54,7 @@ def simplex_growth(n: int, b: float) -> tuple[float, float]:
 
 
 def simplex_path(
-    n: int, b: float, tau: ArrayLike, overlap0: float = 0.0, d: float = math.inf, *, gap: bool = False
+    n: int, b: float, tau: ArrayLike, *, overlap0: float = 0.0, d: float = math.inf, gap: bool = False
 ) -> np.ndarray:
     """The common overlap at the times tau, from `overlap0` at tau = 0; with `gap` 1 - overlap, accurate near 1.
 
@@ -79,7 +79,7 @@ def simplex_path(
     return np.asarray(distance if gap else 1 - distance)
 
 
-def collapse_time(n: int, b: float, overlap: ArrayLike, d: float = math.inf, overlap0: float = 0.0) -> np.ndarray:
+def collapse_time(n: int, b: float, overlap: ArrayLike, *, d: float = math.inf, overlap0: float = 0.0) -> np.ndarray:
     """The time tau at which n tokens, from the common overlap `overlap0`, reach the common overlap `overlap`.
 
     The integral of d gamma/D(gamma); for b = 0 and d = inf it is log(u/(1-u)) - log(u_0/(1-u_0)) with

@@ -8,7 +8,7 @@ from attnflow.theory.checks import checked_degrees, checked_dimension, checked_m
 from attnflow.theory.uniform.spectrum import growth_rates
 
 
-def quadratic_growth(beta: float, d: int, k: int, model: str = "SA") -> float:
+def quadratic_growth(beta: float, d: int, k: int, *, model: str = "SA") -> float:
     """The coefficient c of a' = lambda_k (a + c a^2) for the density 1 + a P_k(<x, e>) on S^{d-1}, P_k(1) = 1.
 
     c = (1 - r) g/2 for SA, with r = a_k/a_0 of the kernel (a_k: Funk-Hecke) and g = mean(P_k^3)/mean(P_k^2) over the
@@ -25,7 +25,7 @@ def quadratic_growth(beta: float, d: int, k: int, model: str = "SA") -> float:
     return float((1 - share) / 2 * np.sum(weights * values**3) / np.sum(weights * values**2))
 
 
-def cubic_growth(t: ArrayLike, start: float, beta: float, k: int, model: str = "SA") -> np.ndarray:
+def cubic_growth(t: ArrayLike, start: float, beta: float, *, k: int, model: str = "SA") -> np.ndarray:
     """log a(t) - log a(0) - lambda_k t to order a^2, for 1 + a cos(k theta) on the circle with a(0) = `start`.
 
     With b the amplitude of cos(2k theta), r_j = I_{jk}/I_0 at beta for SA (0 for USA0 and USA), l_j = lambda_{jk}:
@@ -34,7 +34,7 @@ def cubic_growth(t: ArrayLike, start: float, beta: float, k: int, model: str = "
     Both are integrated with a = start e^{l_1 t} on the right; what is left out is of order a^4. beta > 0, k >= 1.
     """
     degree, model, t = int(checked_degrees(k, 1)), checked_model(model), np.asarray(t, dtype=np.float64)
-    one, two = growth_rates(beta, 2, np.array([degree, 2 * degree]), model)
+    one, two = growth_rates(beta, 2, k=np.array([degree, 2 * degree]), model=model)
     r1, r2 = (_share(beta, 2, degree), _share(beta, 2, 2 * degree)) if model == "SA" else (0.0, 0.0)
     square = start**2 * np.expm1(2 * one * t) / (2 * one)  # the integral of a^2
     double = one * (1 - r1) / (2 * one - two) * (square - start**2 * np.expm1(two * t) / two)  # of b
@@ -43,4 +43,4 @@ def cubic_growth(t: ArrayLike, start: float, beta: float, k: int, model: str = "
 
 def _share(beta: float, d: int, k: int) -> float:
     """a_k/a_0 of the kernel: lambda_k of SA is k (k+d-2) a_k/(beta a_0)."""
-    return float(beta * growth_rates(beta, d, k) / (k * (k + d - 2)))
+    return float(beta * growth_rates(beta, d, k=k) / (k * (k + d - 2)))

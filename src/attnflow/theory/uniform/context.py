@@ -75,7 +75,7 @@ def exponential_moments(b: ArrayLike, d: float) -> tuple[np.ndarray, np.ndarray]
     return np.asarray(gammaln(nu + 1) + nu * np.log(2 / b) + first + b), np.exp(second - first)
 
 
-def long_context_iid_overlap(c: ArrayLike, n: float, d: float, overlap: float) -> np.ndarray:
+def long_context_iid_overlap(c: ArrayLike, *, n: float, d: float, overlap: float) -> np.ndarray:
     """Cosine of the outputs at the opposite queries u_1 = -u_2 of one layer with beta = c log n on iid tokens.
 
     Tokens are x_j = sqrt(rho) e + sqrt(1-rho) u_j, rho = `overlap`, u_j uniform on the unit sphere orthogonal to e in

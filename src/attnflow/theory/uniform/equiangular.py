@@ -13,7 +13,7 @@ from attnflow.theory.uniform.spectrum import LARGEST_LOG
 
 
 def equiangular_overlap(
-    t: ArrayLike, beta: ArrayLike, n: ArrayLike, overlap0: ArrayLike = 0.0, model: str = "SA"
+    t: ArrayLike, beta: ArrayLike, n: ArrayLike, *, overlap0: ArrayLike = 0.0, model: str = "SA"
 ) -> np.ndarray:
     """The common overlap gamma(t) of n tokens that start with <x_i, x_j> = overlap0 for all i != j.
 
@@ -42,7 +42,7 @@ def equiangular_overlap(
 
 
 def equiangular_time(
-    overlap: ArrayLike, beta: ArrayLike, n: ArrayLike, overlap0: ArrayLike = 0.0, model: str = "SA"
+    overlap: ArrayLike, beta: ArrayLike, n: ArrayLike, *, overlap0: ArrayLike = 0.0, model: str = "SA"
 ) -> np.ndarray:
     """The time at which n tokens with common overlap overlap0 have the common overlap `overlap`: exact.
 
@@ -63,7 +63,7 @@ def equiangular_time(
 
 
 def log_equiangular_time(
-    overlap: ArrayLike, beta: ArrayLike, n: ArrayLike, overlap0: ArrayLike = 0.0, model: str = "SA"
+    overlap: ArrayLike, beta: ArrayLike, n: ArrayLike, *, overlap0: ArrayLike = 0.0, model: str = "SA"
 ) -> np.ndarray:
     """The logarithm of `equiangular_time`, for any beta >= 0; -inf where overlap equals overlap0.
 

@@ -27,8 +27,8 @@ def norm_overlap(
     t: ArrayLike,
     beta: float,
     n: int,
-    placement: Placement,
     *,
+    placement: Placement,
     overlap0: float = 0.0,
     radius0: float = 1.0,
     alpha: float = 1.0,
@@ -84,7 +84,7 @@ def norm_overlap(
     return NormPath(np.asarray(0.0 - np.expm1(log_gap)), radius, np.asarray(log_gap))
 
 
-def norm_decay(placement: Placement, alpha: float = 1.0) -> tuple[str, float]:
+def norm_decay(placement: Placement, *, alpha: float = 1.0) -> tuple[str, float]:
     """How 1 - rho vanishes: ("exponential", c) for e^{-c t}, ("algebraic", p) for t^{-p}.
 
     From rho' ~ 2 (1-rho)/s with s -> 1 (post), 1/alpha (ngpt), r ~ t (pre, peri, mix) and r sqrt(t) ~ 2 t (ln-scaling);

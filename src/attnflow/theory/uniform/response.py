@@ -9,7 +9,7 @@ from attnflow.errors import InvalidInput
 from attnflow.theory.checks import checked_beta, checked_integers, checked_model
 
 
-def overlap_rates(overlap: ArrayLike, beta: float, n: int, model: str = "SA") -> tuple[np.ndarray, np.ndarray]:
+def overlap_rates(overlap: ArrayLike, beta: float, n: int, *, model: str = "SA") -> tuple[np.ndarray, np.ndarray]:
     """(gamma', rates): the speed of the common overlap, and the rates of the three parts of a small deviation D_ij.
 
     The parts are the mean, the row sums without their mean, and the rest; rates has them on a new last axis. With
@@ -31,17 +31,17 @@ def overlap_rates(overlap: ArrayLike, beta: float, n: int, model: str = "SA") ->
     return np.asarray(2 * half[..., 0]), np.asarray(rates)
 
 
-def overlap_growth(overlap: float, beta: float, n: int, model: str = "SA") -> np.ndarray:
+def overlap_growth(overlap: float, beta: float, n: int, *, model: str = "SA") -> np.ndarray:
     """Factors by which the three parts of a small deviation have grown when the common overlap 0 has become `overlap`.
 
     exp of the integral of rate/gamma' from 0 to `overlap`; the mean grows by gamma'(overlap)/gamma'(0).
     """
     nodes, weights = _quadrature()
-    speed, rates = overlap_rates(overlap * (1 + nodes) / 2, beta, n, model)
+    speed, rates = overlap_rates(overlap * (1 + nodes) / 2, beta, n, model=model)
     return np.asarray(np.exp(overlap / 2 * np.sum(weights[:, None] * rates / speed[:, None], axis=0)))
 
 
-def overlap_spread(overlap: float, beta: float, n: int, model: str = "SA") -> float:
+def overlap_spread(overlap: float, beta: float, n: int, *, model: str = "SA") -> float:
     """Limit for d -> infinity of sqrt(d) times the root mean square of <x_i, x_j> - gamma, iid tokens on S^{d-1}.
 
     The n (n-1)/2 overlaps start uncorrelated with variance 1/d, so that the three parts have the shares 1, n - 1 and
@@ -49,10 +49,10 @@ def overlap_spread(overlap: float, beta: float, n: int, model: str = "SA") -> fl
     """
     pairs = _size(n) * (n - 1) // 2
     shares = np.array([1, n - 1, pairs - n]) / pairs
-    return float(np.sqrt(np.sum(shares * overlap_growth(overlap, beta, n, model) ** 2)))
+    return float(np.sqrt(np.sum(shares * overlap_growth(overlap, beta, n, model=model) ** 2)))
 
 
-def collapse_time_spread(beta: ArrayLike, n: ArrayLike, d: ArrayLike) -> np.ndarray:
+def collapse_time_spread(beta: ArrayLike, *, n: ArrayLike, d: ArrayLike) -> np.ndarray:
     """Standard deviation of the time at which the mean overlap of iid tokens passes a level, to first order.
 
     SA, first order in d^{-1/2}. The mean overlap at the start has the variance 2/(n (n-1) d), and a shift of gamma at 0

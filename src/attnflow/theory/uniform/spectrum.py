@@ -16,7 +16,7 @@ STEEPEST = 1e10
 LARGEST_LOG = math.log(np.finfo(np.float64).max)
 
 
-def growth_rates(beta: ArrayLike, d: int, k: ArrayLike | None = None, model: str = "SA") -> np.ndarray:
+def growth_rates(beta: ArrayLike, d: int, *, k: ArrayLike | None = None, model: str = "SA") -> np.ndarray:
     """Growth rate of a degree-k harmonic perturbation of the uniform measure on S^{d-1}.
 
     lambda_k = k (k+d-2) a_k / (beta a_0) for SA, with a_k/a_0 = I_{k+nu}(beta)/I_nu(beta), nu = d/2 - 1;
@@ -47,7 +47,7 @@ def growth_rates(beta: ArrayLike, d: int, k: ArrayLike | None = None, model: str
     return rates[: np.flatnonzero(plain > 1e-12)[-1] + 1]
 
 
-def log_growth_rates(beta: ArrayLike, d: int, k: ArrayLike, model: str = "SA") -> np.ndarray:
+def log_growth_rates(beta: ArrayLike, d: int, k: ArrayLike, *, model: str = "SA") -> np.ndarray:
     """The logarithm of `growth_rates`, for rates outside float range (USA at beta = 1e4, d = 4096 with k = 500).
 
     A sum of logarithms of Bessel ratios; -inf where the rate is 0 (k = 0, and k >= 2 at beta = 0). beta and k
@@ -59,7 +59,7 @@ def log_growth_rates(beta: ArrayLike, d: int, k: ArrayLike, model: str = "SA") -
     return _pick(beta, _log_rates(steps, d) + _log_clock(beta, d, model)[..., None], degrees)
 
 
-def critical_noise(beta: ArrayLike, d: int, k: ArrayLike = 1, model: str = "SA") -> np.ndarray:
+def critical_noise(beta: ArrayLike, d: int, *, k: ArrayLike = 1, model: str = "SA") -> np.ndarray:
     """The noise kappa_k = lambda_k/(k (k+d-2)) at which degree k is neutral: it grows below and decays above.
 
     Brownian noise sqrt(2 kappa) dB on S^{d-1} lowers the growth rate of degree k by kappa k (k+d-2), so kappa_k is
@@ -68,7 +68,7 @@ def critical_noise(beta: ArrayLike, d: int, k: ArrayLike = 1, model: str = "SA")
     of USA is that of arXiv:2606.05140.
     """
     degrees = checked_degrees(k, 1)
-    return growth_rates(beta, d, degrees, model) / (degrees * (degrees + d - 2))
+    return growth_rates(beta, d, k=degrees, model=model) / (degrees * (degrees + d - 2))
 
 
 def multiplicity(k: ArrayLike, d: int) -> np.ndarray:
@@ -123,7 +123,7 @@ def switching_threshold(k: ArrayLike, d: ArrayLike) -> np.ndarray:
     return np.array([root(int(j), int(dim)) for j, dim in pairs]).reshape(pairs.shape)
 
 
-def linear_modes(t: ArrayLike, beta: ArrayLike, model: str = "SA") -> np.ndarray:
+def linear_modes(t: ArrayLike, beta: ArrayLike, *, model: str = "SA") -> np.ndarray:
     """Expected number M(t) of modes of the smoothed density of iid uniform tokens on the circle, while it is linear.
 
     M(t) = sqrt(sum k^4 I_k^2 e^{2 lambda_k t} / sum k^2 I_k^2 e^{2 lambda_k t}), the Kac-Rice count of a Gaussian
@@ -162,7 +162,7 @@ def linear_time(n: float, beta: float) -> float:
     if not float(checked_beta(beta)) > 0:
         raise InvalidInput(f"beta is {beta!r}; it must be positive, as a flat kernel smooths all fluctuations away.")
     k = np.arange(1, 30 + int(10 * np.sqrt(beta)))
-    rates = growth_rates(beta, 2, k)
+    rates = growth_rates(beta, 2, k=k)
     logs = np.log(2 * (beta * rates / k**2) ** 2)  # (I_k/I_0)^2
 
     def excess(t: float) -> float:

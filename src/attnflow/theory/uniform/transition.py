@@ -27,7 +27,7 @@ def jump_threshold(d: ArrayLike) -> np.ndarray:
     return np.array([root(int(dim)) for dim in dimensions.ravel()]).reshape(dimensions.shape)
 
 
-def landau_coefficient(beta: ArrayLike, model: str = "SA") -> np.ndarray:
+def landau_coefficient(beta: ArrayLike, *, model: str = "SA") -> np.ndarray:
     """The c of kappa = kappa_c + 2 c m^2 + O(m^4) along ordered states on the circle, m = |mean of x|.
 
     With kappa_c = `critical_noise(beta, 2)` and q = I_2(beta)/I_1(beta): USA0 has c = (kappa_c/4)(q/(1-q) - 1), which
