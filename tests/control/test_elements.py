@@ -73,11 +73,11 @@ def test_against_scipy(kind, space):
     np.testing.assert_allclose(end.positions, direct.reshape(n, -1), rtol=0, atol=1e-11 * scale)
     np.testing.assert_allclose(schedule.inverse()(end).positions, x, rtol=0, atol=1e-11 * scale)
     points, h = np.asarray(space.retract(x[:4] + 0.1 * rng.standard_normal((4, space.dim)))), 1e-5
-    around = np.stack([points[:, None] + s * h * space.frame(points) for s in (1, -1)])
+    around = np.stack([points[:, None] + s * h * space.tangent_basis(points) for s in (1, -1)])
     every = np.concatenate([points, np.asarray(space.retract(around)).reshape(-1, space.dim)])
     found, log_det = schedule.push(every, mu=tokens)
     sides = found[4:].reshape(around.shape)
-    there = space.frame(found[:4])
+    there = space.tangent_basis(found[:4])
     slopes = (sides[0] - sides[1]) / (2 * h) @ np.swapaxes(there, -1, -2)
     np.testing.assert_allclose(log_det[:4], np.linalg.slogdet(slopes)[1], rtol=0, atol=2e-8 * scale)
 

@@ -35,7 +35,7 @@ class Rotations(AbstractSpace):
         """8 pi^2 where distances are angles; here they are sqrt(2) times the angle."""
         return 8 * math.pi**2 * 2**1.5
 
-    def frame(self, x):
+    def tangent_basis(self, x):
         """X S for an orthonormal basis of skew matrices S."""
         return np.einsum("...ij,kjl->...kil", _matrix(np.asarray(x, float)), SKEW).reshape(*x.shape[:-1], 3, 9)
 

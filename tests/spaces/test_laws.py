@@ -92,10 +92,10 @@ def test_tangent_is_the_derivative_of_the_retraction(name):
 
 
 @EVERY
-def test_frames_and_normals_make_a_basis(name):
+def test_tangent_basis_and_normals_make_a_basis(name):
     """Orthonormal tangent vectors, and vectors that `tangent` removes, in any shape of batches."""
     space, (x, _) = SPACES[name], sampled(name)
-    frames, normals = space.frame(x), space.normals(x)
+    frames, normals = space.tangent_basis(x), space.normals(x)
     assert frames.shape == (40, space.dimension, space.dim)
     assert normals.shape == (40, space.dim - space.dimension, space.dim)
     gram = frames @ np.swapaxes(frames, -1, -2)
@@ -103,7 +103,7 @@ def test_frames_and_normals_make_a_basis(name):
     np.testing.assert_allclose(space.tangent(x[:, None], frames), frames, rtol=0, atol=400 * EPS)
     np.testing.assert_allclose(space.tangent(x[:, None], normals), np.zeros(normals.shape), rtol=0, atol=400 * EPS)
     assert np.abs(np.linalg.det(np.concatenate([frames, normals], axis=1))).min() > 1e-2
-    assert space.frame(x[0]).shape == frames[0].shape
+    assert space.tangent_basis(x[0]).shape == frames[0].shape
     assert space.normals(x.reshape(5, 8, -1)).shape == (5, 8, *normals.shape[1:])
     if space.is_riemannian:
         gram = normals @ np.swapaxes(normals, -1, -2)
@@ -116,7 +116,7 @@ def test_normals_give_the_reference_measure(name):
     space, (x, rng) = compiled(name), sampled(name)
     if space.dimension == space.dim:
         return
-    frames, normals = space.frame(x), space.normals(x)
+    frames, normals = space.tangent_basis(x), space.normals(x)
     h = 1e-3
 
     def apart(a, b):  # squared lengths in the metric of the distance, by polarisation
@@ -231,7 +231,7 @@ def test_a_torus_is_a_product_of_circles():
         (torus.retract(v), product.retract(v)),
         (torus.distance(x, y), product.distance(x, y)),
         (torus.normals(x), product.normals(x)),
-        (torus.frame(x), product.frame(x)),
+        (torus.tangent_basis(x), product.tangent_basis(x)),
         (torus.defect(v), product.defect(v)),
     ):
         np.testing.assert_allclose(one, other, rtol=0, atol=8 * EPS)
@@ -253,7 +253,7 @@ def test_float32_stays_float32(name):
         assert call(x32, v32).dtype == np.float32
     assert space.retract(v32).dtype == space.normals(x32).dtype == np.float32
     np.testing.assert_allclose(space.tangent(x32, v32), space.tangent(x, v), atol=2e-5)
-    assert space.frame(x32).dtype == np.float64
+    assert space.tangent_basis(x32).dtype == np.float64
 
 
 @pytest.mark.parametrize(

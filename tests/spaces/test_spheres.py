@@ -212,7 +212,7 @@ def test_frames_are_orthonormal_bases_of_the_tangent_spaces(name):
     assert space.dimension == dimension
     points = np.concatenate([space.sample(np.random.default_rng(5), 24), np.asarray(space.retract(np.eye(space.dim)))])
     points = np.concatenate([points, -points])
-    frames = space.frame(points)
+    frames = space.tangent_basis(points)
     assert frames.shape == (len(points), dimension, space.dim)
     assert frames.dtype == np.float64
     gram = frames @ np.swapaxes(frames, -1, -2)
@@ -225,11 +225,11 @@ def test_frames_are_orthonormal_bases_of_the_tangent_spaces(name):
     rounding = 20 * EPS * np.max(gain) / np.min(gain)
     projection = np.swapaxes(frames, -1, -2) @ frames
     for shape in ((2, -1, space.dim), (-1, 1, space.dim)):
-        some = space.frame(points.reshape(shape))
+        some = space.tangent_basis(points.reshape(shape))
         assert some.shape == (*points.reshape(shape).shape[:-1], dimension, space.dim)
         same = (np.swapaxes(some, -1, -2) @ some).reshape(projection.shape)
         np.testing.assert_allclose(same, projection, rtol=0, atol=rounding)
-    assert space.frame(points[0]).shape == frames[0].shape
+    assert space.tangent_basis(points[0]).shape == frames[0].shape
     # every tangent vector is a combination of them
     v = space.tangent(points, np.random.default_rng(6).standard_normal(points.shape))
     again = np.einsum("na,nad->nd", np.einsum("nad,nd->na", frames, v), frames)

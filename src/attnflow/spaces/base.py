@@ -66,7 +66,7 @@ class AbstractSpace(eqx.Module):
         """The total volume of the reference measure, which is that of `distance`; inf for R^d."""
 
     @abc.abstractmethod
-    def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
+    def tangent_basis(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """An orthonormal basis (in R^dim) of the tangent space at each point `x` of the space; on the host, float64."""
 
     @abc.abstractmethod

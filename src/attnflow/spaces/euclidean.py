@@ -33,7 +33,7 @@ class Euclidean(AbstractSpace):
         """Infinite; the reference measure is that of Lebesgue."""
         return math.inf
 
-    def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
+    def tangent_basis(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """The standard basis."""
         return np.broadcast_to(np.eye(self.dim), (*np.shape(x)[:-1], self.dim, self.dim)).copy()
 

@@ -56,10 +56,10 @@ class Torus(AbstractSpace):
         pairs = self._pairs(np.asarray(x, dtype=np.float64))
         return np.arctan2(pairs[..., 1] + 0.0, pairs[..., 0])  # + 0.0: no angle -pi from a coordinate -0.0
 
-    def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
+    def tangent_basis(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """The unit vector (-sin a_i, cos a_i) in the plane of each circle."""
         pairs = self._pairs(np.asarray(x, dtype=np.float64))
-        return self._joined(np.eye(self.circles)[..., None] * CIRCLE.frame(pairs)[..., None, :, 0, :])
+        return self._joined(np.eye(self.circles)[..., None] * CIRCLE.tangent_basis(pairs)[..., None, :, 0, :])
 
     @in_float64
     def normals(self, x: Point) -> Float[Array | np.ndarray, "*batch codimension dim"]:
@@ -155,9 +155,9 @@ class Product(AbstractSpace):
         ends = np.cumsum([factor.dim for factor in self.factors])
         return [x[..., end - factor.dim : end] for factor, end in zip(self.factors, ends, strict=True)]
 
-    def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
+    def tangent_basis(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """The frames of the factors, with zeros for the coordinates of the others."""
-        frames = [factor.frame(part) for factor, part in self._each(np.asarray(x, dtype=np.float64))]
+        frames = [factor.tangent_basis(part) for factor, part in self._each(np.asarray(x, dtype=np.float64))]
         return _blocks(np, frames)
 
     @in_float64

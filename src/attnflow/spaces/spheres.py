@@ -37,7 +37,7 @@ class Sphere(AbstractSpace):
         """2 pi^(dim/2) / Gamma(dim/2)."""
         return 2 * math.exp(self.dim / 2 * math.log(math.pi) - math.lgamma(self.dim / 2))
 
-    def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
+    def tangent_basis(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """The rows of the reflection that carries the last basis vector to x or -x, except for the last row."""
         x = np.asarray(x, dtype=np.float64)
         return _complement(x, np.full(x.shape[:-1], self.dim - 1))
@@ -119,7 +119,7 @@ class Ellipsoid(AbstractSpace):
         """The volume of the round sphere of this radius: radius^(dim-1) |S^(dim-1)|."""
         return self.radius**self.dimension * Sphere(self.dim).volume
 
-    def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
+    def tangent_basis(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """A basis of the vectors gain * w with <w, theta> = 0: those orthogonal to theta / gain."""
         normal = _unit(_theta(self, x) * _shrunk(self.gain))
         return _complement(normal, np.argmax(np.abs(normal), axis=-1))
@@ -211,7 +211,7 @@ class CentredSphere(AbstractSpace):
         """The volume of the round sphere of this radius: radius^(dim-2) |S^(dim-2)|."""
         return self.radius**self.dimension * Sphere(self.dim - 1).volume
 
-    def frame(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
+    def tangent_basis(self, x: Point) -> Float[np.ndarray, "*batch dimension dim"]:
         """A basis of the vectors gain * w with sum w = 0 and <w, theta> = 0.
 
         They are orthogonal to 1 / gain and theta / gain. The first has the larger entries, so it is removed first; no

@@ -125,7 +125,7 @@ def leading_eigenpairs(
 
 
 def _matrix(columns: Any, tokens: Tokens) -> np.ndarray:
-    """Frames in, columns out: the matrix of a linear map in the tangent frames."""
+    """The matrix of a linear map in the tangent bases: basis vectors in, columns out."""
     frames = tangent_frames(tokens)
     return in_float64(columns)(frames)
 

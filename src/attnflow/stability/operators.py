@@ -26,8 +26,8 @@ from attnflow.tokens import Measure, Tokens, all_present
 
 @checked_arguments
 def tangent_frames(tokens: Tokens) -> np.ndarray:
-    """(n, dimension of the space, d): an orthonormal basis of the tangent space at every token (`space.frame`)."""
-    return tokens.space.frame(np.asarray(tokens.positions, dtype=np.float64))
+    """(n, dimension of the space, d): an orthonormal basis of the tangent space at every token (`space.tangent_basis`)."""
+    return tokens.space.tangent_basis(np.asarray(tokens.positions, dtype=np.float64))
 
 
 @checked_arguments
