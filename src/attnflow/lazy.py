@@ -40,6 +40,15 @@ def missing(package: str, name: str, rooms: Mapping[str, str]) -> str:
     return f"module {package!r} has no attribute {name!r}" if now is None else f"{package}.{name} is now {now}."
 
 
+def refusing(package: str) -> Callable[[str], Any]:
+    """`__getattr__` of a room that has all its names: an old one of `RENAMED` is refused with its new path."""
+
+    def get(name: str) -> Any:
+        raise AttributeError(missing(package, name, {}))
+
+    return get
+
+
 def listing(names: Sequence[str]) -> Callable[[], list[str]]:
     """What `dir` shows of a room: its public names, and not what it imports.
 

@@ -9,6 +9,8 @@ RENAMED: dict[str, dict[str, str]] = {
         "stop": "attnflow.stopping",
         "updates": "attnflow.layer_updates",
     },
+    "attnflow.plots": {"draw_depth": "attnflow.plots.draw_layers"},
+    "attnflow.stability": {"tangent_frames": "attnflow.stability.tangent_bases"},
     "attnflow.theory": {
         "DepthRegime": "attnflow.theory.random_layers.Regime",
         "causal_correlation": "attnflow.theory.causal.correlation",

@@ -18,7 +18,7 @@ def weighted(n=6, d=3, seed=0):
 @pytest.mark.parametrize("d", [2, 3, 5])
 def test_frames_are_orthonormal_and_tangent(d):
     tokens = af.from_array(np.vstack([af.uniform(af.Sphere(d), n=20).positions, np.eye(d), -np.eye(d)]))
-    frames = stability.tangent_frames(tokens)
+    frames = stability.tangent_bases(tokens)
     np.testing.assert_allclose(
         frames @ np.swapaxes(frames, 1, 2), np.broadcast_to(np.eye(d - 1), (20 + 2 * d, d - 1, d - 1)), atol=1e-14
     )
@@ -31,7 +31,7 @@ def test_frames_are_orthonormal_and_tangent(d):
 def test_jacobian_agrees_with_finite_differences(field):
     """Central differences of the velocity along geodesics, projected: error h^2 and eps/h."""
     tokens = weighted()
-    matrix, frames, h = stability.jacobian(field, tokens), stability.tangent_frames(tokens), 1e-5
+    matrix, frames, h = stability.jacobian(field, tokens), stability.tangent_bases(tokens), 1e-5
     for k in range(len(matrix)):
         i, a = divmod(k, 2)
         direction = np.zeros((6, 3))
@@ -63,7 +63,7 @@ def test_energy_hessian_where_tokens_coincide():
 
 def test_hessian_agrees_with_second_differences_along_geodesics():
     tokens, beta, h = weighted(), 4.0, 1e-4
-    hessian, frames = stability.energy_hessian(tokens, beta), stability.tangent_frames(tokens)
+    hessian, frames = stability.energy_hessian(tokens, beta), stability.tangent_bases(tokens)
     rng = np.random.default_rng(1)
     for _ in range(3):
         v = rng.standard_normal(12)

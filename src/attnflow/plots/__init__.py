@@ -1,6 +1,6 @@
 """Figures of results, with theory overlaid: Matplotlib for print, one page per run."""
 
-from attnflow.lazy import listing
+from attnflow.lazy import listing, refusing
 from attnflow.plots.animation import Animation, animate
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles
@@ -55,3 +55,4 @@ __all__ = [
     "summarise",
 ]
 __dir__ = listing(__all__)
+__getattr__ = refusing(__name__)

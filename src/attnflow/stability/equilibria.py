@@ -12,7 +12,7 @@ from attnflow.fields.argument_checks import checked_arguments
 from attnflow.observe import Clusters, clusters, energy, overlaps
 from attnflow.spaces import Sphere
 from attnflow.stability.hessian import Spectrum, jacobian, spectrum
-from attnflow.stability.operators import tangent_frames
+from attnflow.stability.operators import tangent_bases
 from attnflow.tokens import Tokens
 
 SAME = 1e-6
@@ -119,10 +119,10 @@ def find_equilibria(*, n: int, d: int, beta: float, starts: int = 100, seed: int
 
 def _force(field: AbstractField, tokens: Tokens) -> np.ndarray:
     v = field.velocity(tokens)
-    return np.einsum("nad,nd->na", tangent_frames(tokens), v).ravel()
+    return np.einsum("nad,nd->na", tangent_bases(tokens), v).ravel()
 
 
 def _moved(tokens: Tokens, move: np.ndarray) -> Tokens:
-    frames = tangent_frames(tokens)
+    frames = tangent_bases(tokens)
     step = np.einsum("na,nad->nd", move.reshape(frames.shape[:2]), frames)
     return tokens.moved(np.asarray(tokens.space.retract(np.asarray(tokens.positions) + step)))

@@ -16,7 +16,7 @@ from attnflow.fields.argument_checks import checked_arguments
 from attnflow.observe.energy import renormalised_energy
 from attnflow.precision import in_float64
 from attnflow.spaces import Sphere
-from attnflow.stability.operators import check, jacobian_operator, tangent_frames, tangent_map
+from attnflow.stability.operators import check, jacobian_operator, tangent_bases, tangent_map
 from attnflow.tokens import Measure, Tokens, all_present
 
 
@@ -48,7 +48,7 @@ class Spectrum:
 
 @checked_arguments
 def jacobian(field: AbstractField, tokens: Tokens, t: float = 0.0) -> np.ndarray:
-    """The linearised flow as a matrix of n times `space.dimension` rows, in the orthonormal frames of `tangent_frames`.
+    """The linearised flow as a matrix of n times `space.dimension` rows, in the orthonormal bases of `tangent_bases`.
 
     Refused above 6,000 rows; `leading_eigenpairs` needs no matrix.
     """
@@ -88,7 +88,7 @@ def spectrum(field: AbstractField, tokens: Tokens, t: float = 0.0) -> Spectrum:
     """All eigenvalues and eigenvectors of the linearised flow."""
     matrix = jacobian(field, tokens, t)
     values, vectors = np.linalg.eig(matrix)
-    frames = tangent_frames(tokens)
+    frames = tangent_bases(tokens)
     fields = np.einsum("nak,nad->knd", vectors.reshape(*frames.shape[:2], -1), frames)
     order = np.argsort(-values.real, kind="stable")
     # eigenvalues move by eps times the norm of the matrix, more where eigenvectors are nearly parallel
@@ -105,7 +105,7 @@ def leading_eigenpairs(
     from scipy.sparse.linalg import LinearOperator, eigs
 
     check(field, tokens)
-    frames = tangent_frames(tokens)
+    frames = tangent_bases(tokens)
     size = frames.shape[0] * frames.shape[1]
     if not 1 <= count < size - 1:
         raise InvalidInput(f"`count` is {count}; give a number from 1 to {size - 2} for this configuration.")
@@ -126,7 +126,7 @@ def leading_eigenpairs(
 
 def _matrix(columns: Any, tokens: Tokens) -> np.ndarray:
     """The matrix of a linear map in the tangent bases: basis vectors in, columns out."""
-    frames = tangent_frames(tokens)
+    frames = tangent_bases(tokens)
     return in_float64(columns)(frames)
 
 

@@ -25,8 +25,8 @@ from attnflow.tokens import Measure, Tokens, all_present
 
 
 @checked_arguments
-def tangent_frames(tokens: Tokens) -> np.ndarray:
-    """(n, dimension of the space, d): an orthonormal basis of the tangent space at every token (`space.tangent_basis`)."""
+def tangent_bases(tokens: Tokens) -> np.ndarray:
+    """(n, dimension of the space, d): orthonormal bases of the tangent spaces (`space.tangent_basis`)."""
     return tokens.space.tangent_basis(np.asarray(tokens.positions, dtype=np.float64))
 
 

@@ -145,8 +145,9 @@ def _topology(parts: list[xr.Dataset]) -> list[Claim]:
 
 
 def _of(function: Callable, part: xr.Dataset) -> tuple:
-    columns = (part[key].values for key in ("index", "labelled"))
-    return function(part.attrs["n"], part.attrs["d"], *columns, part["rank"].values == 1)
+    sizes = {key: part.attrs[key] for key in ("n", "d")}
+    line = part["rank"].values == 1
+    return function(**sizes, index=part["index"].values, count=part["labelled"].values, collinear=line)
 
 
 def _nondegenerate(part: xr.Dataset) -> bool:
