@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnflow.errors import InvalidInput
-from attnflow.experiments import NUMERICS, Claim, consequence, published
+from attnflow.experiments import NUMERICS, Claim, consequence, published, reported
 
 MAKERS = [Claim.equal, Claim.at_most, Claim.at_least]
 
@@ -35,13 +35,14 @@ def test_verdicts_at_their_edges(maker, measured, holds):
 def test_a_number_that_is_none_never_holds(maker):
     assert not maker("x", 1.0, np.nan, 1e300, "s").holds
     assert not maker("x", 1.0, np.nan, np.nan, "s").holds
+    assert not maker("x", np.nan, 1.0, 1e300, "s").holds
     assert not maker("x", 1.0, 1.0, np.nan, "s").holds  # a tolerance computed from data that were lost
 
 
 @pytest.mark.parametrize("maker", MAKERS)
 @pytest.mark.parametrize(
     ("predicted", "tolerance", "source"),
-    [(1.0, np.inf, "s"), (1.0, -1.0, "s"), (np.nan, 1.0, "s"), (np.inf, 1.0, "s"), (1.0, 1.0, " ")],
+    [(1.0, np.inf, "s"), (1.0, -1.0, "s"), (np.inf, 1.0, "s"), (1.0, 1.0, " ")],
 )
 def test_claims_that_could_not_fail_or_hold_are_refused(maker, predicted, tolerance, source):
     with pytest.raises(InvalidInput):
@@ -119,3 +120,30 @@ def test_origins(origin, words):
     claim = Claim.equal("x", 1.0, 1.0, 0.0, "s", origin=origin)
     assert str(claim.origin) == words
     assert Claim.from_json(json.loads(json.dumps(claim.to_json()))) == claim
+
+
+@pytest.mark.parametrize(
+    ("maker", "predicted", "measured", "tolerance", "used"),
+    [
+        (Claim.equal, 1.0, 0.75, 0.5, 0.5),
+        (Claim.equal, 1.0, 1.0, 0.0, None),
+        (Claim.at_most, 0.0, 0.75, 1.0, 0.75),
+        (Claim.at_most, 1.0, 0.5, 1.0, 0.0),
+        (Claim.at_most, 1.0, 0.998, 0.0, 0.998),
+        (Claim.at_least, 0.5, 0.625, 0.0, 0.8),
+        (Claim.at_least, 0.5, 0.25, 0.5, 0.5),
+        (Claim.at_most, 0.0, -1.0, 0.0, None),
+    ],
+)
+def test_inequalities_use_their_bounds_too(maker, predicted, measured, tolerance, used):
+    assert maker("x", predicted, measured, tolerance, "binary fractions").used == used
+
+
+def test_a_level_is_a_probability_and_survives_json():
+    claim = Claim.equal(
+        "x", 1.0, [1.0, 2.0], 3.0, "s", level=1e-6, origin=reported("koubbi2026homogenized", "abstract")
+    )
+    assert Claim.from_json(json.loads(json.dumps(claim.to_json()))) == claim
+    assert str(claim.origin) == "reported koubbi2026homogenized, abstract"
+    with pytest.raises(InvalidInput, match="probability below 1"):
+        Claim.equal("x", 1.0, 1.0, 1.0, "s", level=1.0)

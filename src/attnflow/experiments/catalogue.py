@@ -12,6 +12,7 @@ also name a single module, which is an experiment called like the entry point. T
 import ast
 import dataclasses
 import functools
+import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -47,6 +48,19 @@ class Experiment:
     def module(self) -> Any:
         """The module, imported: `Parameters`, `QUICK`, `run`, `claims`, `draw`, `MUTATIONS`."""
         return self.plugins.loaded[0].module if self.plugins.loaded else importlib.import_module(self.home)
+
+
+def sources_hash(module: Any) -> str:
+    """A hash of the sources of an experiment, 12 digits: its Python files as parsed, and its derivation.
+
+    Comments and the layout of lines do not count; docstrings do, because pages print them.
+    """
+    file = Path(str(module.__file__))
+    files = sorted(file.parent.glob("*.py")) if file.name == "__init__.py" else [file]
+    words = [f"{one.name}\n{ast.dump(ast.parse(one.read_text(encoding='utf-8')))}" for one in files]
+    if (derivation := file.parent / "derivation.md").exists():
+        words.append(derivation.read_text(encoding="utf-8"))
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()[:12]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -81,7 +81,7 @@ def of_run(run: Run) -> Citation:
         found = dict.fromkeys((*_papers(files), *_published(files)), ())
         for claim in read_claims(run):
             origin = claim.origin
-            if origin is not None and origin.kind is OriginKind.PUBLISHED:
+            if origin is not None and origin.kind in (OriginKind.PUBLISHED, OriginKind.REPORTED):
                 places = {*found.get(origin.source, ()), origin.place} - {""}
                 found[origin.source] = tuple(sorted(places))
     else:
@@ -130,12 +130,12 @@ def _papers(files: Iterable[Path]) -> list[str]:
 
 
 def _published(files: Iterable[Path]) -> list[str]:
-    """Keys in calls published("key", ...) of files that are read, not executed."""
+    """Keys in calls published("key", ...) and reported("key", ...) of files that are read, not executed."""
     found = []
     for file in files:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-                if name == "published":
+                if name in ("published", "reported"):
                     found.append(str(node.args[0].value))
     return found

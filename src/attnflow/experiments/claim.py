@@ -27,7 +27,9 @@ class OriginKind(enum.Enum):
     """Whose statement a claim checks."""
 
     PUBLISHED = "published"
-    """A paper states it."""
+    """A paper states it, and its text was read."""
+    REPORTED = "reported"
+    """A paper states it, according to its abstract, a summary or its authors' code: the text was not read."""
     CONSEQUENCE = "consequence"
     """It follows from published results; the derivation is in the documents."""
     NUMERICS = "numerics"
@@ -36,13 +38,13 @@ class OriginKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """Where the statement of a claim comes from; made by `published`, `consequence`, or the constant `NUMERICS`."""
+    """Where the statement of a claim comes from; made by `published`, `reported`, `consequence`, or `NUMERICS`."""
 
     kind: OriginKind
     source: str = ""
     """A key of the bibliography, or a heading of the experiment's derivation.md."""
     place: str = ""
-    """Theorem, formula or section in the paper."""
+    """Theorem, formula or section in the paper; for what is reported, where it was read."""
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.kind.value, self.source + "," * bool(self.place), self.place)))
@@ -51,6 +53,11 @@ class Origin:
 def published(key: str, place: str = "") -> Origin:
     """A statement of the paper `key` of the bibliography, at `place` ("Theorem 4.1") where that is known."""
     return Origin(OriginKind.PUBLISHED, key, place)
+
+
+def reported(key: str, read: str) -> Origin:
+    """A statement of the paper `key` whose text was not read; `read` says what was: "abstract", "authors' code"."""
+    return Origin(OriginKind.REPORTED, key, read)
 
 
 def consequence(heading: str) -> Origin:
@@ -93,6 +100,8 @@ class Claim:
     detail: str = ""
     origin: Origin | None = None
     """Whose statement it is."""
+    level: float = 0.0
+    """The probability that the claim fails by chance although it is true; 0 where no random numbers decide."""
 
     def __post_init__(self) -> None:
         if not self.reason.strip():
@@ -101,7 +110,9 @@ class Claim:
             raise InvalidInput(
                 f"`tolerance` of {self.statement!r} is {self.tolerance}; give a finite number of at least 0."
             )
-        if self.relation is not Relation.TRUE and not np.isfinite(float(self.predicted)):
+        if not 0 <= self.level < 1:
+            raise InvalidInput(f"`level` of {self.statement!r} is {self.level}; give a probability below 1.")
+        if self.relation is not Relation.TRUE and np.isinf(float(self.predicted)):  # NaN makes the claim fail
             raise InvalidInput(f"`predicted` of {self.statement!r} is {self.predicted}; give a finite number.")
 
     @property
@@ -123,52 +134,119 @@ class Claim:
 
     @property
     def used(self) -> float | None:
-        """|measured - predicted| over the tolerance; None for claims that are no equation with a tolerance."""
-        if self.relation is not Relation.EQUAL or not self.tolerance > 0:
+        """The share of what is allowed that is used: |measured - predicted| over the tolerance for an equation.
+
+        For an inequality it is the excess over the tolerance, 0 where there is none; without a tolerance, and for
+        positive numbers, the ratio of the measured number and the bound. None where nothing can be used.
+        """
+        if self.relation is Relation.TRUE:
             return None
-        return self.excess / self.tolerance
+        if self.tolerance > 0:
+            return max(self.excess, 0.0) / self.tolerance
+        predicted, measured = float(self.predicted), float(self.measured)
+        if self.relation is Relation.EQUAL or not (predicted > 0 and measured > 0):
+            return None
+        return measured / predicted if self.relation is Relation.AT_MOST else predicted / measured
 
     @classmethod
-    def equal(cls, statement: str, predicted: Any, measured: Any, tolerance: Any, reason: str, *,
-              origin: Origin | None = None, labels: Labels | None = None, detail: str = "") -> "Claim":  # fmt: skip
+    def equal(
+        cls,
+        statement: str,
+        predicted: Any,
+        measured: Any,
+        tolerance: Any,
+        reason: str,
+        *,
+        origin: Origin | None = None,
+        labels: Labels | None = None,
+        detail: str = "",
+        level: float = 0.0,
+    ) -> "Claim":
         """|measured - predicted| <= tolerance."""
-        return cls._of(Relation.EQUAL, statement, predicted, measured, tolerance, reason, origin, labels, detail)
+        return cls._of(Relation.EQUAL, statement, predicted, measured, tolerance, reason, origin, labels, detail, level)
 
     @classmethod
-    def at_most(cls, statement: str, predicted: Any, measured: Any, tolerance: Any, reason: str, *,
-                origin: Origin | None = None, labels: Labels | None = None, detail: str = "") -> "Claim":  # fmt: skip
+    def at_most(
+        cls,
+        statement: str,
+        predicted: Any,
+        measured: Any,
+        tolerance: Any,
+        reason: str,
+        *,
+        origin: Origin | None = None,
+        labels: Labels | None = None,
+        detail: str = "",
+        level: float = 0.0,
+    ) -> "Claim":
         """Claims measured <= predicted + tolerance."""
-        return cls._of(Relation.AT_MOST, statement, predicted, measured, tolerance, reason, origin, labels, detail)
+        return cls._of(
+            Relation.AT_MOST, statement, predicted, measured, tolerance, reason, origin, labels, detail, level
+        )
 
     @classmethod
-    def at_least(cls, statement: str, predicted: Any, measured: Any, tolerance: Any, reason: str, *,
-                 origin: Origin | None = None, labels: Labels | None = None, detail: str = "") -> "Claim":  # fmt: skip
+    def at_least(
+        cls,
+        statement: str,
+        predicted: Any,
+        measured: Any,
+        tolerance: Any,
+        reason: str,
+        *,
+        origin: Origin | None = None,
+        labels: Labels | None = None,
+        detail: str = "",
+        level: float = 0.0,
+    ) -> "Claim":
         """Claims measured >= predicted - tolerance."""
-        return cls._of(Relation.AT_LEAST, statement, predicted, measured, tolerance, reason, origin, labels, detail)
+        return cls._of(
+            Relation.AT_LEAST, statement, predicted, measured, tolerance, reason, origin, labels, detail, level
+        )
 
     @classmethod
-    def true(cls, statement: str, holds: bool | np.bool_, detail: str, reason: str, *,
-             origin: Origin | None = None) -> "Claim":  # fmt: skip
+    def true(
+        cls,
+        statement: str,
+        holds: bool | np.bool_,
+        detail: str,
+        reason: str,
+        *,
+        origin: Origin | None = None,
+        level: float = 0.0,
+    ) -> "Claim":
         """A statement without a number: `detail` is what was found, `reason` how `holds` was decided."""
         if not isinstance(holds, bool | np.bool_):
             raise InvalidInput(f"`holds` of {statement!r} is {holds!r}; give True or False.")
-        return cls(statement, Relation.TRUE, "true", "true" if holds else "false", 0.0, reason, detail, origin)
+        return cls(statement, Relation.TRUE, "true", "true" if holds else "false", 0.0, reason, detail, origin, level)
 
     @classmethod
-    def _of(cls, relation: Relation, statement: str, predicted: Any, measured: Any, tolerance: Any, reason: str,
-            origin: Origin | None, labels: Labels | None, detail: str) -> "Claim":  # fmt: skip
+    def _of(
+        cls,
+        relation: Relation,
+        statement: str,
+        predicted: Any,
+        measured: Any,
+        tolerance: Any,
+        reason: str,
+        origin: Origin | None,
+        labels: Labels | None,
+        detail: str,
+        level: float,
+    ) -> "Claim":
         rows = np.broadcast_arrays(*(np.asarray(v, float) for v in (predicted, measured, tolerance)))
         if rows[0].ndim == 0:
-            return cls(statement, relation, float(rows[0]), float(rows[1]), float(rows[2]), reason, detail, origin)
+            return cls(
+                statement, relation, float(rows[0]), float(rows[1]), float(rows[2]), reason, detail, origin, level
+            )
         if rows[0].size == 0:
-            return cls(statement, relation, 0.0, np.nan, 0.0, reason, "nothing to compare", origin)
+            return cls(statement, relation, 0.0, np.nan, 0.0, reason, "nothing to compare", origin, level)
         at = worst(_excess(relation, rows[0], rows[1]), rows[2])
         found = f"worst of {rows[0].size}"
         if labels is not None:
             found += f": {labels(at) if callable(labels) else labels[at[0]]}"
         words = "; ".join(filter(None, (found, detail)))
         one = [float(row[at]) for row in rows]
-        return cls(statement, relation, one[0], one[1], one[2], reason, words, origin)
+        return cls(statement, relation, one[0], one[1], one[2], reason, words, origin, level)
 
     def to_json(self) -> dict[str, Any]:
         """Plain entries; numbers that are not finite become texts, because JSON has no such numbers."""
@@ -201,11 +279,11 @@ class Claim:
         """What was measured, for a table: the error and its tolerance for an equation, else the value."""
         if self.relation is Relation.TRUE:
             return self.detail or str(self.measured)
-        if self.used is None:
+        if self.relation is not Relation.EQUAL or not self.tolerance > 0:
             allowed = f" (± {self.tolerance:.1e})" if self.tolerance > 0 else ""
             return f"{float(self.measured):.{self._digits}g}{allowed}"
         error = float(self.measured) - float(self.predicted)
-        return f"off by {error:+.1e} of ±{self.tolerance:.1e} ({100 * self.used:.0f} %)"
+        return f"off by {error:+.1e} of ±{self.tolerance:.1e} ({100 * abs(error) / self.tolerance:.0f} %)"
 
     @property
     def _digits(self) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from attnflow.errors import InvalidInput, RunCorrupted, RunError
-from attnflow.experiments.catalogue import Experiment, find
+from attnflow.experiments.catalogue import Experiment, find, sources_hash
 from attnflow.experiments.claim import Claim
 from attnflow.experiments.outside import check_contract, check_writable, from_file, from_plugins, is_file
 from attnflow.experiments.randomness import salted
@@ -60,7 +60,7 @@ def reproduce(
     if found.plugins.loaded:
         check_writable(found, chosen)
     settings = Settings(name, quick, chosen)
-    facts = found.plugins.facts() or {"package": found.package}
+    facts = found.plugins.facts() or {"package": found.package, "sources": sources_hash(module)}
     run = Run.create(path, settings, experiment=name, quick=quick, salt=salt, **facts)
     with run.lock():
         return run, _complete(run, found, settings, on_progress, cancel)

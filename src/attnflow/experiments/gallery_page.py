@@ -57,7 +57,7 @@ class Entry:
         used = max((claim.used for claim in self.claims if claim.used is not None), default=None)
         words = f"{failed} of {count} claims fail" if failed else f"all {count} claims hold"
         words += f" ({', '.join(f'{number} {kind}' for kind, number in kinds.items())})" if kinds else ""
-        return words + (f"; the tightest uses {100 * used:.0f} % of its tolerance" if used is not None else "")
+        return words + (f"; the tightest uses {100 * used:.3g} % of what it allows" if used is not None else "")
 
 
 def write_gallery(
@@ -157,8 +157,9 @@ def _list(entries: list[Entry], page: Path) -> str:
         "# Gallery",
         "",
         f"Published results and consequences of them, each made runnable: {len(rows)} experiments, {verdict}. Every "
-        "claim says whose statement it is: *published* (a paper states it), *consequence* (derived on the page of "
-        "the experiment) or *numerics* (one program against another), and where its tolerance comes from. Pages are "
+        "claim says whose statement it is: *published* (a paper states it), *reported* (a paper states it, of which "
+        "only the abstract, a summary or the authors' code was read), *consequence* (derived on the page of the "
+        "experiment) or *numerics* (one program against another), and where its tolerance comes from. Pages are "
         f"written by `attnflow gallery` from finished runs, which took {seconds / 60:.0f} CPU minutes.",
         "",
         "| experiment | statement | claims |",
@@ -209,7 +210,7 @@ def _page(entry: Entry, folder: Path, images: Path) -> str:
         f"*{_plain(caption)}*",
         "",
         *_motion(entry, folder, images),
-        *(line for paragraph in experiment.about.split("\n\n") for line in (_plain(paragraph), "")),
+        *(line for paragraph in experiment.about.split("\n\n") for line in (_paragraph(paragraph), "")),
         "## Claims",
         "",
         f"{entry.verdict[0].upper()}{entry.verdict[1:]}. {_plain(str(entry.replication or ''))}".strip(),
@@ -254,7 +255,8 @@ def _facts(manifest: Mapping[str, Any]) -> str:
     machine = manifest.get("processor", manifest["platform"])
     return (
         f"{manifest['cpu_time']:.0f} CPU s on {machine}, {manifest['created'][:10]}, "
-        f"attnflow {versions['attnflow']}{commit}, JAX {versions['jax']}, Python {versions['python']}."
+        f"attnflow {versions['attnflow']}{commit}, sources {manifest['sources']}, JAX {versions['jax']}, "
+        f"Python {versions['python']}."
     )
 
 
@@ -295,9 +297,16 @@ def _folded(summary: str, lines: list[str]) -> list[str]:
     return ["<details>", f"<summary>{summary}</summary>", "", *lines, "</details>", ""]
 
 
+def _paragraph(text: str) -> str:
+    """A paragraph in one line; lines that begin with * stay a list."""
+    items = re.split(r"\n(?=\* )", text)
+    return "\n".join(f"* {_plain(one[2:])}" if one.startswith("* ") else _plain(one) for one in items)
+
+
 def _plain(text: str) -> str:
     """Text that Markdown leaves alone, in one line."""
-    return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", " ".join(text.split()))
+    signs = " ".join(text.split()).replace(">=", "≥").replace("<=", "≤")
+    return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", signs)
 
 
 def _relative(path: Path, base: Path) -> str:

@@ -15,6 +15,7 @@ from attnflow.experiments.kit.spans import in_span, pair_overlaps, with_overlaps
 from attnflow.experiments.kit.squares import draw_points
 from attnflow.experiments.kit.statistics import (
     CONFIDENCE,
+    LEVEL,
     averaged,
     counted,
     fit,
@@ -28,6 +29,7 @@ from attnflow.lazy import listing
 __all__ = [
     "CONFIDENCE",
     "EPS",
+    "LEVEL",
     "LINES",
     "MARKS",
     "Panels",

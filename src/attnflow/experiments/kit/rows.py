@@ -33,17 +33,26 @@ class Rows:
         if len(self.labels) != sum(one.shape[1] for one in self.values):
             raise ValueError(f"`label` has {len(label)} entries for {count} values; give one text, or one for each.")
 
-    def equal(self, statement: str, reason: str, *, origin: Origin | None = None, detail: str = "") -> Claim:
+    def equal(
+        self, statement: str, reason: str, *, origin: Origin | None = None, detail: str = "", level: float = 0.0
+    ) -> Claim:
         """|measured - predicted| <= tolerance in every row."""
-        return Claim.equal(statement, *self._columns(), reason, origin=origin, labels=self.labels, detail=detail)
+        three, labels = self._columns(), self.labels
+        return Claim.equal(statement, *three, reason, origin=origin, labels=labels, detail=detail, level=level)
 
-    def at_most(self, statement: str, reason: str, *, origin: Origin | None = None, detail: str = "") -> Claim:
+    def at_most(
+        self, statement: str, reason: str, *, origin: Origin | None = None, detail: str = "", level: float = 0.0
+    ) -> Claim:
         """Claims measured <= predicted + tolerance in every row."""
-        return Claim.at_most(statement, *self._columns(), reason, origin=origin, labels=self.labels, detail=detail)
+        three, labels = self._columns(), self.labels
+        return Claim.at_most(statement, *three, reason, origin=origin, labels=labels, detail=detail, level=level)
 
-    def at_least(self, statement: str, reason: str, *, origin: Origin | None = None, detail: str = "") -> Claim:
+    def at_least(
+        self, statement: str, reason: str, *, origin: Origin | None = None, detail: str = "", level: float = 0.0
+    ) -> Claim:
         """Claims measured >= predicted - tolerance in every row."""
-        return Claim.at_least(statement, *self._columns(), reason, origin=origin, labels=self.labels, detail=detail)
+        three, labels = self._columns(), self.labels
+        return Claim.at_least(statement, *three, reason, origin=origin, labels=labels, detail=detail, level=level)
 
     def _columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         predicted, measured, tolerance = np.concatenate([np.zeros((3, 0)), *self.values], axis=1)

@@ -7,6 +7,8 @@ import numpy as np
 
 from attnflow.experiments.claim import share_interval
 
+LEVEL = 5e-7
+"""The probability that a true claim of the gallery fails by chance: of 200 claims one fails in 10,000 reproductions."""
 CONFIDENCE = 0.999
 """Of the bounds that `counted` gives."""
 
