@@ -1,5 +1,6 @@
 """What holds for every experiment of the gallery: marked claims, derivations, figures, and mutations that are noticed."""
 
+import contextlib
 import io
 import itertools
 import json
@@ -16,6 +17,7 @@ from attnflow.experiments import Salted, Study, find, names
 from attnflow.experiments.claim import OriginKind
 from attnflow.experiments.gallery_page import picture
 from attnflow.experiments.mutation import read_matrices
+from attnflow.experiments.verdicts import judged, missing
 from attnflow.plots.style import styled
 
 RECORDS = Path(__file__).parents[2] / "campaigns" / "records"
@@ -73,8 +75,9 @@ def test_the_quick_version_holds(name, matrices, tmp_path):
     """Mutations are noticed by the own test of each experiment; the record has the whole matrix."""
     module, found = find(name).module(), recorded(name, matrices)
     data = module.run(module.QUICK, Study(tmp_path / "parts"))
-    claims = list(module.claims(module.QUICK, data))
+    claims = judged(module, module.QUICK, data)
     assert [(claim.statement, claim.found) for claim in claims if not claim.holds] == []
+    check_nan(module, data)
     check_origins(name, module, claims)
     check_colours(module.draw(module.QUICK, data))
     keys = tuple(dict.fromkeys(claim.key for claim in claims))
@@ -87,13 +90,43 @@ def test_an_experiment_has_a_test_of_its_own_that_applies_a_mutation(name):
     assert re.search(r"kill_matrix\(|noticed\(|\.applied\(\)", own.read_text()), f"{own.name} applies no mutation"
 
 
+def check_nan(module, data):
+    """A NaN in any entry of any array is found, and makes every claim fail, without an error."""
+    arrays, last = 0, None
+    for dataset in datasets(data):
+        for name, array in dataset.data_vars.items():
+            if array.dtype.kind == "f" and array.size:
+                arrays, last = (
+                    arrays + 1,
+                    (array.values, np.unravel_index(np.argmax(~np.isnan(array.values)), array.shape)),
+                )
+                with poisoned(*last):
+                    assert len(list(missing(data))) == 1, name
+    assert arrays
+    with poisoned(*last):
+        assert not any(claim.holds for claim in judged(module, module.QUICK, data))
+
+
+def datasets(data):
+    """The datasets of an experiment, which may stand in dictionaries inside dictionaries."""
+    return [one for inner in data.values() for one in datasets(inner)] if isinstance(data, dict) else [data]
+
+
+@contextlib.contextmanager
+def poisoned(values, at):
+    """One entry is NaN for a while."""
+    before, values[at] = values[at], np.nan
+    yield
+    values[at] = before
+
+
 def check_origins(name, module, claims):
     """Every claim says whose statement it is, and that can be looked up."""
     derivation = folder(name) / "derivation.md"
     headings = set(re.findall(r"(?m)^#+ (.+)$", derivation.read_text())) if derivation.exists() else set()
     for claim in claims:
         assert claim.origin is not None, claim.statement
-        if claim.origin.kind is OriginKind.PUBLISHED:
+        if claim.origin.kind in (OriginKind.PUBLISHED, OriginKind.REPORTED):
             assert claim.origin.source in module.PAPERS, claim.statement
         if claim.origin.kind is OriginKind.CONSEQUENCE:
             assert claim.origin.source in headings, claim.statement

@@ -13,6 +13,7 @@ from attnflow.experiments.randomness import salted
 from attnflow.experiments.report import draw_report
 from attnflow.experiments.settings import Settings, parse_settings
 from attnflow.experiments.study import OnProgress, Study
+from attnflow.experiments.verdicts import judged
 from attnflow.interrupts import interruptible
 from attnflow.runs.files import write_atomically, writing
 from attnflow.runs.folder import Run
@@ -119,7 +120,7 @@ def _complete(
     with attempt(run, experiment.plugins) as status, interruptible(cancel), experiment.plugins.active():
         module, study = experiment.module(), Study(run.path / "parts", on_progress)
         data = module.run(settings.parameters, study)
-        claims = list(module.claims(settings.parameters, data))
+        claims = judged(module, settings.parameters, data)
         if not claims:
             raise InvalidInput(f"the experiment {settings.name!r} makes no claim; `claims` must return some.")
         study.progress("drawing the figure and the report", 1.0)

@@ -10,9 +10,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from attnflow.errors import AttnflowError, InvalidInput
+from attnflow.errors import AttnflowError, InvalidInput, NotFinite
 from attnflow.experiments.claim import Claim
 from attnflow.experiments.study import Study
+from attnflow.experiments.verdicts import missing
 from attnflow.fields import Attention
 
 
@@ -102,7 +103,7 @@ class Matrix:
     killed: tuple[tuple[bool, ...], ...]
     """For every claim and mutation: does a claim of this key fail?"""
     refused: dict[str, str]
-    """Mutations that ended in an error of the library, with its message; such a mutation kills nothing."""
+    """Mutations that ended in an error of the library or in NaN, with the message; such a mutation kills nothing."""
 
     @property
     def survivors(self) -> tuple[str, ...]:
@@ -111,9 +112,11 @@ class Matrix:
 
 
 def claims_of(module: Any, parameters: Any) -> list[Claim]:
-    """The claims of an experiment after a run in a temporary folder."""
+    """The claims of an experiment after a run in a temporary folder; data with a NaN are refused."""
     with tempfile.TemporaryDirectory() as folder:
         data = module.run(parameters, Study(Path(folder) / "parts"))
+        if lost := list(missing(data)):
+            raise NotFinite(f"the data have a NaN in {lost[0]}, which makes every claim fail; change the physics less.")
         return list(module.claims(parameters, data))
 
 

@@ -20,6 +20,8 @@ LEG = 2.0
 """Flows end at a multiple of this time."""
 LOOKS = (0.0, 2.0, 4.0, 8.0, 16.0)
 """When modes are counted."""
+NOT_LOOKED = -1
+"""The number of modes at a look after the end of a flow."""
 CONDENSED = 8.0
 """How long clusters have to contract (at rate 1) after fluctuations have reached the size of the mean."""
 
@@ -105,11 +107,11 @@ def linear_time(beta: float, size: float) -> float:
 
 
 def follow(tokens: Tokens, beta: float, until: float, parameters: Parameters) -> xr.Dataset:
-    """The flow of all seeds to `until`: modes at the looks, clusters at the end."""
+    """The flow of all seeds to `until`: modes at the looks (NOT_LOOKED after its end), clusters at the end."""
     field, early = Attention(beta), [t for t in LOOKS if t <= until]
     save = sorted({*early, until})
     flow = solve(field, tokens, until, save=save, method=Fixed(parameters.step), keep=("positions",))
-    modes = np.full((len(LOOKS), parameters.runs), np.nan)
+    modes = np.full((len(LOOKS), parameters.runs), NOT_LOOKED)
     modes[: len(early)] = [count_modes(field, flow[k], parameters.points) for k in range(len(early))]
     end = flow[-1:].clusters(scale=cluster_scale(beta)).isel(time=-1)
     found = {"clusters": ("seed", end["count"].values), "condensed": ("seed", end["condensed"].values)}

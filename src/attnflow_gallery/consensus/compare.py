@@ -94,13 +94,13 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 def _all_together(parameters: Parameters, data: dict[str, xr.Dataset], d: int) -> Claim:
     """Whether every draw reaches consensus with every model and beta; a draw is counted once."""
-    met = np.all([np.isfinite(data[f"{model}-S{d - 1}"]["met"]) for model in parameters.models], axis=(0, 1))
+    met = np.all([data[f"{model}-S{d - 1}"]["met"] < np.inf for model in parameters.models], axis=(0, 1))
     words = f"{' and '.join(parameters.models)}, β = {_list(parameters.betas)}: {counted(met)}"
     holds = bool(met.all())
     if d in parameters.large_dims:
         times = data[f"large-S{d - 1}"]["log_time"].values
         holds &= bool((times < np.inf).all())
-        late = np.max(times, where=np.isfinite(times), initial=-np.inf)
+        late = np.max(times, where=times < np.inf, initial=-np.inf)
         ended = f"{share_of(times < np.inf)}, the last at e^{late:.0f}"
         words += f"; SA in log time, β = {_list(parameters.large_betas)}: {ended}"
     statement = f"{parameters.n} iid tokens on S^{d - 1}: every draw reaches consensus for every β ≥ 0 tried"
@@ -145,7 +145,7 @@ def _ring(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
 
 def _in_hemispheres(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     parts = [data[f"{model}-S{d - 1}"] for model in parameters.models for d in parameters.dims]
-    met = [np.isfinite(part["met"].values[:, part["inside"].values]).ravel() for part in parts]
+    met = [(part["met"].values[:, part["inside"].values] < np.inf).ravel() for part in parts]
     circles = [data[f"circle-{n}"] for n in parameters.circle_counts]
     met += [together(part)[:, part["inside"].values].ravel() for part in circles]
     every, origin = np.concatenate(met), consequence("In a hemisphere consensus is certain")

@@ -166,7 +166,7 @@ def _pair_seeds(parameters: Parameters, pairs: list[xr.Dataset]) -> Claim:
     rows = Rows()
     for part in pairs:
         log_time, slope = pair_times(parameters, part)
-        apart = np.isfinite(log_time)
+        apart = log_time > -np.inf
         allowed = steps_off(parameters, part, slope[:, None])[apart, 0]
         names = [f"S^{part.attrs['dim'] - 1}, seed {seed}" for seed in np.flatnonzero(apart)]
         rows.add(log_time[apart], part["log_time"].values[apart, 0], allowed, names)
@@ -183,7 +183,7 @@ def _seeds(parameters: Parameters, several: list[xr.Dataset]) -> Claim:
     rows = Rows()
     for part in several:
         log_time, missed, tolerance = own_cascades(parameters, part)
-        clear = (missed <= CLEAR) & np.isfinite(log_time)
+        clear = (missed <= CLEAR) & (np.abs(log_time) < np.inf)
         names = [f"{title(part)}, seed {seed}, merge {merge + 1}" for seed, merge in np.argwhere(clear)]
         rows.add(log_time[clear], part["log_time"].values[clear], tolerance[clear], names)
     words = f"{parameters.n} tokens: log T of every merge with a clear cascade, from its own start"

@@ -46,7 +46,7 @@ def _draw_times(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
     t = np.concatenate([np.linspace(0.0, 1.0, 20), np.geomspace(1.05, last, 300)])
     axes.plot(t, theory.uniform.linear_modes(t, parameters.beta), color=INK, lw=1.0, label="$M(t)$")
     for index, ((x, part), colour, mark) in enumerate(looks(cases)):
-        resolved = part["time"].values[np.isfinite(part["modes"].values).all(axis=0)]
+        resolved = part["time"].values[: int(part["modes_counts"].min())]
         # marks of different sizes stand side by side
         wanted = np.geomspace(1.6 * 1.18**index, resolved[-1], 7) if index else np.linspace(0, resolved[-1], 4)
         shown = np.unique(np.searchsorted(resolved, wanted - 1e-9))

@@ -7,6 +7,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import ragged
 from attnflow.fields import Attention
 from attnflow.meanfield import CircleBasis, Density, empirical, evolve
 from attnflow.spaces import Sphere
@@ -96,24 +97,23 @@ def drawn(parameters: Parameters) -> xr.Dataset:
 
 
 def counted(parameters: Parameters, density: Density, eps: float) -> xr.Dataset:
-    """Modes of K * mu and the root mean square of rho - 1 at every frame, NaN once the density is not resolved."""
+    """Modes of K * mu and the root mean square of rho - 1, at every frame while the density is resolved."""
     frames = int(np.ceil(_length(eps, parameters.beta) / parameters.interval))
     times = parameters.interval * np.arange(frames + 1)
     flow = evolve(Attention(parameters.beta), density, float(times[-1]), save=frames, check=False)
     rows = flow.dataset["coefficients"].values
-    modes, size = np.full((2, frames + 1), np.nan)
     kept = min(len(rows), frames + 1)
     kept -= int(not np.isclose(float(flow.time[kept - 1]), times[kept - 1]))  # the last one may lie between frames
     found = count_modes(rows, parameters.beta, density.basis.degree, parameters.points)
-    modes[:kept] = found[:kept]
-    size[:kept] = _scale(rows[:kept])
+    modes = ragged("modes", ("seed", "time"), [found[:kept]], frames + 1)
+    size = ragged("size", ("seed", "time"), [_scale(rows[:kept])], frames + 1)
     return xr.Dataset(
         {
-            "modes": ("time", modes),
-            "size": ("time", size),
-            "final": int(found[-1]),
-            "end": float(flow.time[-1]),
-            "smoothed": ("angle", smoothed(rows[-1], parameters.beta, density.basis.degree, 512)),
+            **modes,
+            **size,
+            "final": ("seed", [int(found[-1])]),
+            "end": ("seed", [float(flow.time[-1])]),
+            "smoothed": (("seed", "angle"), [smoothed(rows[-1], parameters.beta, density.basis.degree, 512)]),
         },
         {"time": times},
         {"eps": eps},

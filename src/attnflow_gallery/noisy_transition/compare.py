@@ -41,9 +41,13 @@ def compare(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[dict[st
     for model, beta in parameters.cases:
         part, onset = data[f"flows-{model}-beta{beta:g}"], onset_of(model, beta)
         for k in range(part.sizes["point"]):
-            one: dict[str, Any] = {str(n): float(part[n][k]) for n in part.data_vars if n != "squares"}
+            one: dict[str, Any] = {
+                str(n): float(part[n][k]) for n in part.data_vars if n not in ("squares", "squares_counts")
+            }
             row = one | {"model": model, "beta": beta, "onset": onset, "ordered": bool(one["ordered"])}
-            row["found"], row["error"] = map(float, averaged(part["squares"][k].dropna("seed")))
+            row["found"], row["error"] = map(
+                float, averaged(part["squares"].values[k, : int(part["squares_counts"][k])])
+            )
             rows.append(row | (ordered if row["ordered"] else free)(parameters, row))
     return rows
 

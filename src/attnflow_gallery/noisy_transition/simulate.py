@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 from attnflow import meanfield, theory
 from attnflow.axes import Along
 from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import ragged
 from attnflow.fields import Attention
 from attnflow.flows import At, Brownian, Fixed, Layers, ProjectRenormalise, solve
 from attnflow.meanfield import Density, ZonalBasis, evolve, stationary, von_mises_fisher
@@ -181,10 +182,9 @@ def flows(parameters: Parameters, model: str, beta: float, part: xr.Dataset, stu
         study.progress(f"{model}, beta = {beta:g}: kappa = {kappa:.3g}", k / len(points))
         one, first = _with_order if ordered else _without_order, 10_000 * parameters.cases.index((model, beta))
         rows.append(one(parameters, model, beta, kappa, first + 1000 * k) | {"kappa": kappa, "ordered": ordered})
-    most = max(len(row["squares"]) for row in rows)
-    squares = [np.append(one, np.full(most - len(one), np.nan)) for one in (row.pop("squares") for row in rows)]
+    squares = ragged("squares", ("point", "seed"), [row.pop("squares") for row in rows])
     columns = {name: ("point", [row[name] for row in rows]) for name in rows[0]}
-    return xr.Dataset(columns | {"squares": (("point", "seed"), squares)})
+    return xr.Dataset(columns | squares)
 
 
 def _with_order(parameters: Parameters, model: str, beta: float, kappa: float, first: int) -> dict[str, Any]:

@@ -85,8 +85,8 @@ def area(
 
     Between recorded steps the level rises from one to the other: half its rise times their distance is not known.
     """
-    known = np.isfinite(data["stair_level"].values)
-    s, level = data["stair_log_time"].values[known] / beta, data["stair_level"].values[known]
+    steps = int(data["stairs"])
+    s, level = data["stair_log_time"].values[:steps] / beta, data["stair_level"].values[:steps]
     s, level = np.append(np.maximum(s, 0.0), max(s[-1], stairs.s[-1])), np.append(level, 1.0)
     total = 0.0
     for k in np.flatnonzero(np.diff(s) > 0):

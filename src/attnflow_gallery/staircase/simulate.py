@@ -118,7 +118,10 @@ def _record(flow: LongFlow) -> xr.Dataset:
     """Merges, with the arc length after them, and all steps; a merge that rounding may have changed has no time."""
     stairs = flow.tree.staircase
     row = np.searchsorted(stairs["log_time"], flow.merges["log_time"], side="right") - 1
-    columns: dict[str, Any] = {f"stair_{name}": stairs[name] for name in ("log_time", "level", "arc")}
+    columns: dict[str, Any] = {
+        f"stair_{name}": stairs[name].assign_attrs(counts="stairs") for name in ("log_time", "level", "arc")
+    }
+    columns["stairs"] = stairs.sizes["step"]
     columns["arc"] = ("merge", stairs["arc"].values[row])
     columns["log_time"] = flow.merges["log_time"].where(~flow.merges["undetermined"])
     kept = flow.merges[["first", "second", "point", "error"]]

@@ -47,8 +47,9 @@ def bends(data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
     for part in data.values():
         model, beta = part.attrs["model"], part.attrs["beta"]
         for k in part["degree"].values.tolist() if part.attrs["space"] == "bend" else ():
-            found = part["amplitude"].sel(degree=k).values
-            t = part["frame"].values * float(part["interval"].sel(degree=k))
+            count = int(part["amplitude_counts"].sel(degree=k))
+            found = part["amplitude"].sel(degree=k).values[:count]
+            t = part["frame"].values[:count] * float(part["interval"].sel(degree=k))
             rate = float(theory.uniform.growth_rates(beta, 2, k=k, model=model))
             with np.errstate(invalid="ignore", divide="ignore"):
                 gap = np.log(found / found[0]) - rate * t

@@ -9,6 +9,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Study
+from attnflow.experiments.kit import ragged
 from attnflow.fields import Attention
 from attnflow.meanfield import AbstractBasis, CircleBasis, SphereBasis, ZonalBasis, evolve, needed_degree, perturbed
 
@@ -72,12 +73,13 @@ def grown(model: str, space: str, d: int, beta: float, degrees: tuple[int, ...],
     field, basis = Attention(beta, normaliser=model), basis_of(space, d, beta)
     rates = theory.uniform.growth_rates(beta, d, k=np.arange(1, 60), model=model)
     spans = parameters.decades * np.log(10) / np.maximum(rates[np.array(degrees) - 1], rates.max() / 2)
-    rows = [
-        [_amplitudes(field, basis, k, sign * START, float(span), parameters.frames, space) for sign in (1, -1)]
-        for k, span in zip(degrees, spans, strict=True)
-    ]
+    amplitudes = np.full((len(degrees), 2, parameters.frames + 1), np.nan)  # a frame that is not reached stays NaN
+    for k, degree in enumerate(degrees):
+        for j, size in enumerate((START, -START)):
+            found = _amplitudes(field, basis, degree, size, float(spans[k]), parameters.frames, space)
+            amplitudes[k, j, : len(found)] = found
     return xr.Dataset(
-        {"amplitude": (("degree", "sign", "frame"), np.array(rows)), "interval": ("degree", spans / parameters.frames)},
+        {"amplitude": (("degree", "sign", "frame"), amplitudes), "interval": ("degree", spans / parameters.frames)},
         {"degree": list(degrees), "sign": [1, -1], "frame": np.arange(parameters.frames + 1)},
         {"model": model, "space": space, "d": d, "beta": beta},
     )
@@ -86,16 +88,14 @@ def grown(model: str, space: str, d: int, beta: float, degrees: tuple[int, ...],
 def _amplitudes(
     field: Attention, basis: AbstractBasis, k: int, size: float, until: float, frames: int, space: str
 ) -> np.ndarray:
-    """The coefficient of the seeded harmonic, in units in which the harmonic has the maximum 1."""
+    """The coefficient of the seeded harmonic, in units in which the harmonic has the maximum 1, while resolved."""
     order = k // 2 if space == "sphere" else 0
     flow = evolve(field, perturbed(basis, k, size, order), until, save=frames, check=False)
     shape = np.asarray(basis.harmonic(k, order)).reshape(-1)
     place = int(np.argmax(np.abs(shape)))
-    found = np.full(frames + 1, np.nan)
     rows = flow.dataset["coefficients"].values.reshape(len(flow.time), -1)[: frames + 1, place]
     reached = np.isclose(flow.time.values, np.arange(len(rows)) * until / frames)  # the last one may lie between
-    found[: len(rows)][reached] = rows[reached] / shape[place]
-    return found
+    return np.asarray(rows[reached] / shape[place])
 
 
 def bent(model: str, beta: float, parameters: Parameters) -> xr.Dataset:
@@ -109,7 +109,7 @@ def bent(model: str, beta: float, parameters: Parameters) -> xr.Dataset:
         for k, span in zip(degrees, spans, strict=True)
     ]
     return xr.Dataset(
-        {"amplitude": (("degree", "frame"), np.array(rows)), "interval": ("degree", spans / frames)},
+        ragged("amplitude", ("degree", "frame"), rows, frames + 1) | {"interval": ("degree", spans / frames)},
         {"degree": degrees, "frame": np.arange(frames + 1)},
         {"model": model, "space": "bend", "d": 2, "beta": beta},
     )

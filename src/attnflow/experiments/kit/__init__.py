@@ -9,6 +9,7 @@ from attnflow.experiments.kit.clouds import atoms, cloud
 from attnflow.experiments.kit.convergence import left_of_order, orders
 from attnflow.experiments.kit.leading import EPS, leaders, rates
 from attnflow.experiments.kit.panels import LINES, MARKS, Panels, looks, panels, powers_of_two
+from attnflow.experiments.kit.ragged import ragged
 from attnflow.experiments.kit.rows import Rows
 from attnflow.experiments.kit.sampling_noise import follow
 from attnflow.experiments.kit.spans import in_span, pair_overlaps, with_overlaps
@@ -51,6 +52,7 @@ __all__ = [
     "pair_overlaps",
     "panels",
     "powers_of_two",
+    "ragged",
     "rates",
     "sampling_noise",
     "share_interval",
