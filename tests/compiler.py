@@ -3,7 +3,8 @@
 `flags` turns optimisation off and takes the older of the two ways in which XLA emits loops on a CPU, which needs a third
 of the time where XLA still has it. Cases marked `optimised` compile as users do, in a process of their own. Programs of
 both kinds are kept in a folder of the user's cache, which all workers of a run share and the next run finds again; a run
-that finds nothing there takes longer, and nothing else.
+that finds nothing there takes longer, and nothing else. There is a worker for every core, so that the matrices of NumPy
+and SciPy are multiplied by one thread: threads that wait for each other would take the time of the other workers.
 """
 
 import importlib.metadata
@@ -36,6 +37,7 @@ def hurry():
     os.environ.setdefault("XLA_FLAGS", flags())
     # Equinox's checks give NaN in place of a callback that raises: programs with callbacks are never kept
     os.environ.setdefault("EQX_ON_ERROR", "nan")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for workers and other processes: NumPy is loaded here already
     import jax
 
     jax.config.update("jax_compilation_cache_dir", str(folder()))

@@ -142,8 +142,8 @@ def sums(made, kernel, mask, x, masses, charges):
 
 
 SMOOTH = {
-    "gaussian": Gaussian(7.0), "polynomial": Polynomial(5, 0.3), "cosine": Cosine(), "learned": learned(),
-    "signed": Profile(lambda s, _: jnp.cos(4 * s), True), "large": Profile(lambda s, _: 40 + 5 * s),
+    "gaussian": Gaussian(3.0), "polynomial": Polynomial(5, 0.3), "cosine": Cosine(), "learned": learned(),
+    "signed": Profile(lambda s, _: jnp.cos(3 * s), True), "large": Profile(lambda s, _: 40 + 3 * s),
 }  # fmt: skip
 SIGNED = {sign: tuple(name for name in SMOOTH if SMOOTH[name].is_signed == sign) for sign in (False, True)}
 QUICK = {(False, 2, False), (True, 3, False), (False, 3, True)}
@@ -156,7 +156,10 @@ CASES = [(name, d, causal) for name in SMOOTH for d in (2, 3, 4) for causal in (
     [c if (SMOOTH[c[0]].is_signed, *c[1:]) in QUICK else pytest.param(*c, marks=pytest.mark.slow) for c in CASES],
 )
 def test_every_series_takes_a_kernel_with_an_expansion(name, d, causal):
-    """Off by at most what the sum states, and by at least a little: the bound is no wild guess."""
+    """Off by at most what the sum states, which is at most the tolerance.
+
+    In four dimensions the program grows with the degree, so that fewer degrees are summed, to a larger tolerance.
+    """
     alike, rng, mask = (
         SIGNED[SMOOTH[name].is_signed],
         np.random.default_rng(d),
@@ -166,8 +169,9 @@ def test_every_series_takes_a_kernel_with_an_expansion(name, d, causal):
     x, masses = af.uniform(af.Sphere(d), n=150, seed=1).positions, rng.random(150) + 0.5
     masses, charges = masses / masses.sum(), np.concatenate([np.ones((150, 1)), x], axis=1)
     place = np.arange(150.0)
-    made = [Circle(1e-9, 64)] if d == 2 else [Harmonics(1e-9, 64 if d == 3 else 32, d)]
-    made += [FastSphere(1e-9, 64)] if d == 3 and mask.sees_everyone else []
+    tol, degree = (1e-8, 16) if d == 4 else (1e-9, 64)
+    made = [Circle(tol, degree)] if d == 2 else [Harmonics(tol, degree, d)]
+    made += [FastSphere(tol, degree)] if d == 3 and mask.sees_everyone else []
     for one in made:
         found, stated, values = sums(one, kernel, mask, x, masses, charges)
         weights = values if kernel.is_signed else np.exp(values)
@@ -176,7 +180,7 @@ def test_every_series_takes_a_kernel_with_an_expansion(name, d, causal):
             weights = weights * np.where(back >= 0, np.exp(-0.05 * np.maximum(back, 0)), 0.0)
         want = (weights * masses[None, :]) @ charges
         assert np.abs(found - want).max() <= stated + 50 * EPS * np.abs(weights).max()
-        assert stated < 1e-8 * np.abs(weights).max()
+        assert stated < tol * np.abs(weights).max()
 
 
 @pytest.mark.usefixtures("choices_of_a_cpu")

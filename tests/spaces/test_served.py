@@ -3,6 +3,8 @@
 All compact spaces here are x = scale H y, with y in a product of round spheres (`blocks`) and H orthonormal columns.
 """
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -289,24 +291,28 @@ def test_noise_is_refused_where_it_is_not_brownian():
         af.solve(af.Attention(1.0), af.uniform(space, n=4), 1.0, noise=Brownian(0.1))
 
 
-@pytest.mark.parametrize(
-    "space", [Torus(2), Product(Sphere(2), Torus(1)), Ellipsoid((0.5, 2.0, 1.0)), Torus(4)], ids=str
-)
-@pytest.mark.parametrize("scale", [0.02, 0.15, 0.6, 3.5])
-def test_clusters_are_those_of_single_linkage(space, scale):
-    """By the distance of the space, in both searches; 600 tokens around 8 centres on both sides of the seam."""
-    rng = np.random.default_rng(1)
+CLUSTERED = [Torus(2), Product(Sphere(2), Torus(1)), Ellipsoid((0.5, 2.0, 1.0)), Torus(4)]
+
+
+@functools.cache
+def linked(which):
+    """(positions, links) of all tokens and of every second one: 600 around 8 centres on both sides of the seam."""
+    space, rng = CLUSTERED[which], np.random.default_rng(1)
     centres = space.sample(rng, 8)
     centres[0] = np.asarray(space.retract(np.tile([-1.0, 1e-3], space.dim)[: space.dim]))
-    tokens = af.tokens.clustered(space, centres=centres, n=75, spread=0.1, seed=2)
-    x = np.asarray(tokens.positions)
+    x = np.asarray(af.tokens.clustered(space, centres=centres, n=75, spread=0.1, seed=2).positions)
     matrix = af.in_float64(jax.jit(lambda x: space.distance(x[:, None], x[None])))(x)
     matrix = (matrix + matrix.T) / 2 * (1 - np.eye(len(x)))
-    expected = fcluster(linkage(squareform(matrix), "single"), scale, "distance")
-    for some in (np.arange(600), np.arange(0, 600, 2)):  # cells for more than 512 tokens in low dimension, else search
-        want = expected if len(some) == 600 else fcluster(
-            linkage(squareform(matrix[np.ix_(some, some)]), "single"), scale, "distance")  # fmt: skip
-        found = af.observe.clusters(af.Tokens(x[some], space=space), scale=scale)
+    return [(x[::k], linkage(squareform(matrix[::k, ::k]), "single")) for k in (1, 2)]
+
+
+@pytest.mark.parametrize("which", range(len(CLUSTERED)), ids=[str(space) for space in CLUSTERED])
+@pytest.mark.parametrize("scale", [0.02, 0.15, 0.6, 3.5])
+def test_clusters_are_those_of_single_linkage(which, scale):
+    """By the distance of the space, in both searches: cells for more than 512 tokens in low dimension, else all pairs."""
+    for x, links in linked(which):
+        want = fcluster(links, scale, "distance")
+        found = af.observe.clusters(af.Tokens(x, space=CLUSTERED[which]), scale=scale)
         pairs = set(zip(found.labels.tolist(), want.tolist(), strict=True))
         assert len(pairs) == found.count == len(set(want.tolist()))
 
