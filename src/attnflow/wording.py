@@ -22,6 +22,15 @@ def shown(value: Any) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
+def bytes_shown(count: float) -> str:
+    """A number of bytes with a unit that leaves digits before the point: "310 kB", "1.2 GB"."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:,.3g} TB"
+
+
 def fresh_path(name: str, path: str | Path) -> Path:
     """A path for something new, if a person can type it again: no option, on one line, not too long."""
     if not isinstance(path, str | Path):

@@ -2,16 +2,21 @@
 
 import io
 import json
+import math
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 import attnflow as af
-from attnflow.cli import complete, tables
+from attnflow.cli import complete, progress, tables
+from attnflow.cli.main import app
+from attnflow.errors import RunError
 from attnflow.experiments import Claim, names
+from attnflow.flows import Progress
 from attnflow.runs import Run, preset_names, redraw
 from tests.cli.test_cli import attnflow
 from tests.experiments.tiny import BARE
@@ -231,3 +236,32 @@ def test_a_lock_that_cannot_be_asked_leaves_the_status(tmp_path, monkeypatch):
     monkeypatch.setattr("fcntl.flock", lambda *_: (_ for _ in ()).throw(OSError(38, "Function not implemented")))
     assert run.is_held() is None
     assert run.facts()["status"] == "running"
+
+
+def test_a_bar_tells_no_rate_and_no_estimate_that_say_nothing():
+    assert [progress._pace(rate) for rate in (0.0, 0.02, 0.5, 3.0, 4321.0)] == [
+        "first step",
+        "50 s a step",
+        "2 s a step",
+        "3 steps/s",
+        "4,321 steps/s",
+    ]
+    shown = {}
+    bar = progress.Bar(Console(file=io.StringIO()), "mine")
+    bar.bar.update = lambda task, **fields: shown.update(fields)
+    for remaining, words in ((math.nan, ""), (math.inf, ""), (1e300, ""), (60.0, "at most 60 s left")):
+        bar.update(Progress(1.0, 2.0, 1, 2, 7, 1.0, 7.0, remaining))
+        assert shown["left"] == words
+
+
+@pytest.mark.parametrize("command", [["reproduce", "--all", "--quick", "--jobs", "9999"], ["run", "metastability"]])
+def test_a_place_that_cannot_be_written_to_is_refused_before_anything_starts(command, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "file" / "x")])
+    assert isinstance(done.exception, RunError)
+    assert str(done.exception).endswith("is not a folder; choose another --out.")
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+
+
+def test_help_has_a_short_name():
+    assert "Usage: " in CliRunner().invoke(app, ["predict", "-h"]).stdout

@@ -203,7 +203,7 @@ def test_an_unwritable_place_is_refused_before_work(tmp_path):
 def test_too_small_a_disk_is_refused_before_work(tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)._replace(free=1000)
     monkeypatch.setattr(files_module.shutil, "disk_usage", lambda path: usage)
-    with pytest.raises(RunError, match="GiB free"):
+    with pytest.raises(RunError, match="1 kB free"):
         execute(parse_spec(TEXT), tmp_path / "run")
 
 

@@ -29,6 +29,7 @@ from attnflow.wording import fresh_path, shown
 
 app = typer.Typer(
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     help="Transformers as flows of measures: simulate, look, and compare with theory.\n\n"
     "Example: [bold]attnflow run metastability[/bold]",

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from attnflow.flows import Progress as Where
 
 
+LONGEST = 1e7
+"""Seconds, four months: an estimate beyond it says nothing."""
+
+
 class Bar:
     """A bar over saved frames, so that logarithmic times move evenly; or over the share of an experiment."""
 
@@ -51,13 +55,18 @@ class Bar:
 
     def update(self, where: "Where") -> None:
         """Move the bar."""
-        left = "" if where.remaining != where.remaining else f"at most {_span(where.remaining)} left"
+        left = f"at most {_span(where.remaining)} left" if where.remaining < LONGEST else ""
         self.bar.update(
             self.task,
             completed=where.frames / where.of,
-            where=where.note or f"t = {where.time:.4g} of {where.until:.4g} · {where.rate:,.0f} steps/s",
+            where=where.note or f"t = {where.time:.4g} of {where.until:.4g} · {_pace(where.rate)}",
             left=left,
         )
+
+
+def _pace(rate: float) -> str:
+    """Steps per second, or seconds per step where that is the larger number."""
+    return f"{rate:,.0f} steps/s" if rate >= 1 else f"{_span(1 / rate)} a step" if rate > 0 else "first step"
 
 
 def _span(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from attnflow import errors
 from attnflow.cli import complete, console
 from attnflow.cli.console import CLAIM_FAILS, INTERRUPTED, Json, exit_code, leave_interrupted, say, say_error
 from attnflow.cli.progress import Bar
+from attnflow.runs.files import require_writable
 from attnflow.wording import fresh_path
 
 
@@ -58,7 +60,9 @@ def reproduce(
     all_: Annotated[bool, typer.Option("--all", help="Every experiment; go on after failures.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="The small versions, for a first look.")] = False,
     salt: Annotated[int, typer.Option(help="Another family of random numbers: a number of your choice.", min=0)] = 0,
-    jobs: Annotated[int, typer.Option(help="Experiments at a time, each in a process of its own.", min=1)] = 1,
+    jobs: Annotated[
+        int, typer.Option(help="Experiments at a time, each in a process of its own; at most one a core.", min=1)
+    ] = 1,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -78,6 +82,8 @@ def reproduce(
     out = fresh_path("--out", out) if out else None
     several = all_ or len(chosen) > 1
     found: list[Found] = []
+    require_writable(out or Path("runs"))
+    jobs = min(jobs, os.cpu_count() or 1)
     if jobs > 1 and several:
         options = ["--quick"] * quick + (["--salt", str(salt)] if salt else [])
         folder = out or Path("runs") / f"experiments-{datetime.now():%Y%m%d-%H%M%S}"

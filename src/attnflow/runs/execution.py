@@ -10,7 +10,7 @@ from attnflow.errors import FlowFailed, InvalidInput, RunError
 from attnflow.flows import AbstractResult, AbstractWork, Control, Drive, Driven, Ending, Outcome, Progress
 from attnflow.precision import full_precision
 from attnflow.runs.described import Described
-from attnflow.runs.files import require_space
+from attnflow.runs.files import require_space, require_writable
 from attnflow.runs.folder import Run
 from attnflow.runs.lifecycle import attempt
 from attnflow.runs.plugins import Given, Plugins, joined
@@ -60,6 +60,8 @@ def check_spec(spec: Spec, path: str | Path | None = None) -> Drive:
 
     `path` is where its arrays would have to find room. Returns the checked work, ready to be carried out.
     """
+    if path is not None:
+        require_writable(Path(path))
     with spec.plugins.active():
         return _ready(spec.work, path)
 

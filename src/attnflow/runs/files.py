@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from attnflow.errors import RunError
+from attnflow.wording import bytes_shown
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -33,10 +34,20 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        saved = (path / "manifest.json").exists()
+        advice = f"what was saved before is intact. Free space and `attnflow resume {path}`, or " if saved else ""
         raise RunError(
-            f"cannot write to {str(path)!r} ({error.strerror or error}); what was saved before is intact. Free "
-            f"space and `attnflow resume {path}`, or choose another --out."
+            f"cannot write to {str(path)!r} ({error.strerror or error}); {advice}choose another --out."
         ) from error
+
+
+def require_writable(path: Path) -> None:
+    """Refuse a folder that cannot be made, before anything is computed for it; `path` need not exist yet."""
+    there = next((folder for folder in (path, *path.absolute().parents) if folder.exists()), Path.cwd())
+    if not there.is_dir():
+        raise RunError(f"cannot write to {str(path)!r}: {str(there)!r} is not a folder; choose another --out.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise RunError(f"cannot write to {str(path)!r}: {str(there)!r} may not be written to; choose another --out.")
 
 
 def require_space(path: Path, needed: int) -> None:
@@ -45,7 +56,7 @@ def require_space(path: Path, needed: int) -> None:
     free = shutil.disk_usage(there).free
     if needed > free:
         raise RunError(
-            f"the arrays need up to {needed / 2**30:.2f} GiB, but {str(there)!r} has {free / 2**30:.2f} GiB free; "
+            f"the arrays need up to {bytes_shown(needed)}, but {str(there)!r} has {bytes_shown(free)} free; "
             "save fewer frames or choose another --out."
         )
 
