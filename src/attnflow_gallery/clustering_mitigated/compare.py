@@ -9,8 +9,8 @@ from attnflow.experiments import Claim, consequence, published
 from attnflow.experiments.kit import Rows, averaged, student
 from attnflow_gallery.clustering_mitigated.simulate import Parameters
 
-LEVEL = 1e-4
-"""Of every claim: the probability that it fails by chance."""
+LEVEL = 1e-6
+"""Of every claim: the probability that it fails by chance, all its rows together."""
 NEARBY = consequence("Nearby tokens in a uniform population")
 COLLAPSED = consequence("Collapsed tokens")
 ANTIPODAL = published("fedorov2026clustering")
@@ -57,7 +57,7 @@ def _signs(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         right &= (found if apart else -found) >= limit * error
         edge = "no b_c" if critical is None else f"b_c = {critical:.4g}"
         found_words.append(f"d_k = {d_k} ({edge}), b = {b:g}: {found:+.4f} ± {error:.4f}")
-    words = f"d = {parameters.d}: nearby tokens separate where d_k < d − 1 and b > b_c, and meet elsewhere"
+    words = f"d = {parameters.d} ≥ 4: nearby tokens separate where d_k < d − 1 and b > b_c, and meet elsewhere"
     reason = f"each mean drift has its sign in Student's test, level {LEVEL:g} for all (± standard error)"
     return Claim.true(words, right, "; ".join(found_words), reason, origin=NEARBY)
 
