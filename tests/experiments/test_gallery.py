@@ -17,6 +17,7 @@ from attnflow.experiments.claim import OriginKind
 from attnflow.experiments.gallery_page import picture
 from attnflow.experiments.mutation import read_matrices
 from attnflow.plots.style import styled
+from tests.experiments import nan
 
 RECORDS = Path(__file__).parents[2] / "campaigns" / "records"
 SHORT = 20.0
@@ -77,6 +78,10 @@ def test_the_quick_version_holds(name, matrices, tmp_path):
     assert [(claim.statement, claim.found) for claim in claims if not claim.holds] == []
     check_origins(name, module, claims)
     check_colours(module.draw(module.QUICK, data))
+    if name in nan.CHECKED:
+        missed, read = nan.passed_over(module, module.QUICK, data)
+        assert not missed, "entries that are not a number and make no claim fail"
+        assert read > 0
     keys = tuple(dict.fromkeys(claim.key for claim in claims))
     assert keys == found.claims, f"claims changed; {MAKE}"
 
