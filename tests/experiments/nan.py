@@ -16,9 +16,11 @@ CHECKED = (
 
 def verdicts(module, parameters, data):
     """What the claims say: verdicts and numbers, without their words."""
+    with np.errstate(all="ignore"):  # of NaN and of wild numbers
+        claims = list(module.claims(parameters, data))
     return [
         (claim.holds, claim.measured, claim.tolerance, claim.predicted if claim.relation is not Relation.TRUE else "")
-        for claim in module.claims(parameters, data)
+        for claim in claims
     ]
 
 
