@@ -67,7 +67,7 @@ def _draw_times(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
             found, error, _ = compare.collapse(parameters, data, n, b)
             label = f"$b = {b:g}$" if n == parameters.cases[0][0] else None
             axes.errorbar(n, found, 2 * error, fmt=mark, lw=0.9, color=colour, label=label, **look)
-    place = {"xytext": (0, -24), "textcoords": "offset points", "ha": "right"}
+    place = {"xytext": (0, -30), "textcoords": "offset points", "ha": "right"}
     end = CONTEXTS[-1], math.log(CONTEXTS[-1] + 1)
     axes.annotate(r"$\ln(n + 1)$", end, fontsize=7, color=SHADES[0], **place)
     axes.set_xscale("log", base=2)

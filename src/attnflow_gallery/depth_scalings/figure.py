@@ -87,7 +87,7 @@ def _draw_frozen(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
         _bar(axes, size, row.spread, row.spread_error, row, mfc="white")
     powers_of_two(axes)
     axes.set(yscale="log", xlabel="$LH$", ylabel="overlap")
-    axes.legend(loc="lower left")
+    axes.legend(loc="center right")
 
 
 def _draw_ode(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
