@@ -41,7 +41,7 @@ def _exponents(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     for d_k, b in parameters.cases:
         part = data[f"pairs-{d_k}-{b:g}"]
         found, error = measured(part)
-        bias = parameters.pair_h / 4 * float(part["weight"].mean())
+        bias = parameters.pair_h / 4 * float(part["weight"].values.mean())
         rows.add(exponent(parameters.d, d_k, b), found, limit * error + bias, f"d_k = {d_k}, b = {b:g}")
     words = f"nearby tokens in a uniform population, d = {parameters.d}: exponent Λ of 1 − R"
     test = f"Student's test of {parameters.pairs} pairs at level {LEVEL:g}"

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence
-from attnflow.experiments.kit import Rows, fit, student
+from attnflow.experiments.kit import Rows, averaged, fit, student
 from attnflow_gallery.key_dimension.simulate import BATCHES, IID, Parameters
 
 PAIRS = consequence("The pair exponent")
@@ -33,7 +33,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 def mean_of(values: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
     """Mean over batches and its standard error."""
-    return values.mean("batch").values, values.std("batch", ddof=1).values / math.sqrt(values.sizes["batch"])
+    return averaged(values.transpose("batch", ...))
 
 
 def keys_of(keys: int) -> int | None:
