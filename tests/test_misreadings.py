@@ -1,6 +1,8 @@
 """What docs/misreadings.md states and no other test shows."""
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,32 @@ from scipy.optimize import brentq
 
 import attnflow as af
 from attnflow import theory
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def test_numbers_of_clusters_are_those_of_the_experiment():
+    """Items and pages that print mean numbers of clusters at beta = 100 have those of the page of cluster-count."""
+    page = (DOCS / "gallery" / "cluster-count.md").read_text()
+    (few, many), *rest = re.findall(
+        r"β = 100: a density of 1e\+16 tokens .*? than 400 iid.*?\(means ([\d.]+), ([\d.]+);", page
+    )
+    assert not rest
+    for name in ("misreadings", "choosing"):
+        (found,) = re.findall(
+            r"the mean is ([\d.]+) for (?:n = 400|400 tokens) and ([\d.]+) for 10¹⁶", (DOCS / f"{name}.md").read_text()
+        )
+        assert found == (few, many), name
+
+
+def test_the_largest_rate_at_low_beta_against_larger_beta():
+    """(d - 1)/d at beta -> 0 is below 2/e, the limit of large beta, for d = 2 and 3, and above all others for d >= 4."""
+    betas, degrees = (1.0, 3.0, 10.0, 30.0, 100.0, 500.0, 2000.0), np.arange(1, 120)  # k_max is below sqrt(2 beta) + 1
+    for d in (2, 3, 4, 8, 16):
+        rates = [float(np.max(theory.uniform.growth_rates(beta, d, k=degrees))) for beta in betas]
+        assert float(np.max(theory.uniform.growth_rates(1e-6, d, k=degrees))) == pytest.approx((d - 1) / d, abs=1e-5)
+        assert rates[-1] == pytest.approx(2 / np.e, abs=1e-3)
+        assert (max(rates) > (d - 1) / d) == (d < 4)
 
 
 def turning(angles, masses, beta, clock="USA0"):

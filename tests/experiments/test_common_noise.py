@@ -69,11 +69,18 @@ def test_the_decay_of_one_token_to_second_order():
         assert np.log(rho) == pytest.approx(np.log(float(compare.average(np.array(h), 2, h))), abs=h**3)
 
 
+def test_other_heads_are_all_others_of_the_block():
+    values = np.arange(2 * simulate.BLOCK)
+    for head, rest in zip(values, simulate.others(values), strict=True):
+        block = head // simulate.BLOCK * simulate.BLOCK + np.arange(simulate.BLOCK)
+        assert sorted([head, *rest]) == list(block)
+
+
 @pytest.mark.slow
 def test_heads_matter():
     """Tokens with other heads, and other heads that are the same, are found out."""
     names = ("tokens have other heads than the density", "the other heads are the same")
-    few = dataclasses.replace(QUICK, waves=1)  # which the claims on the power of n do not need
+    few = dataclasses.replace(QUICK, waves=3, heads=256, sizes=(64,))
 
     def holds(data):
         return [compare._same(few, data).holds, compare._other(few, data).holds]
@@ -84,3 +91,5 @@ def test_heads_matter():
         assert holds(right | {f"tokens-{n}": simulate.tokens(n, few) for n in few.sizes}) == [False, False]
     with mutation(common_noise, names[1]).applied():
         assert holds(right | {"density": simulate.density(few)}) == [True, False]
+    right["tokens-64"]["mean"][5, 1] = np.nan
+    assert holds(right) == [False, False]

@@ -7,38 +7,47 @@ import pytest
 
 from attnflow import theory
 from attnflow_gallery import depth_scalings
-from attnflow_gallery.depth_scalings import compare, simulate
+from attnflow_gallery.depth_scalings import compare, paths, simulate
 from tests.experiments.mutants import mutation
 
 QUICK = depth_scalings.QUICK
 CORE = dataclasses.replace(
-    QUICK, frozen=((1 / 16, 1, 16, 3_200),), ballistic=((1 / 10, 1, 10, 800), (1 / 30, 1, 30, 800))
+    QUICK,
+    frozen=((1 / 32, 1, 32, 1_600),),
+    ballistic=((1 / 10, 1, 10, 800), (1 / 30, 1, 30, 1_600)),
 )
 
 
-def part(kind, index, mean_value):
-    network = getattr(CORE, kind)[index]
-    return simulate.overlaps(CORE, network, mean_value, index)
-
-
-def core(moments):
-    """Claims about frozen networks and the ODE, which need one number of heads alone."""
-    data = {
-        "moments": moments,
-        "frozen0": part("frozen", 0, 0.0),
-        "ballistic0": part("ballistic", 0, 1.0),
-        "ballistic1": part("ballistic", 1, 1.0),
-    }
-    return [*compare._frozen(CORE, data), *compare._ballistic(CORE, data)]
+def core(kept):
+    """Claims that need one number of heads alone; `kept` are the parts that no network changes."""
+    data, (eta, heads, layers, count) = dict(kept), CORE.frozen[0]
+    for kind, mean_value in (("frozen", 0.0), ("ballistic", 1.0)):
+        for index, network in enumerate(getattr(CORE, kind)):
+            data[f"{kind}{index}"] = simulate.overlaps(CORE, network, mean_value, index)
+    data["longer0"] = simulate.overlaps(CORE, (2 * eta, heads, layers, count), 0.0, 0)
+    return data, [*compare._frozen(CORE, data), *compare._ballistic(CORE, data)]
 
 
 def test_the_core_holds_and_longer_steps_are_found_out():
-    moments = simulate.moments(CORE)  # of one layer: no steps
-    assert [(claim.statement, claim.found) for claim in core(moments) if not claim.holds] == []
+    kept = {"moments": simulate.moments(CORE)}
+    data, right = core(kept)
+    assert [(claim.statement, claim.found) for claim in right if not claim.holds] == []
     with mutation(depth_scalings, "steps 15 % longer").applied():
-        wrong = [claim.statement for claim in core(moments) if not claim.holds]
+        wrong = [claim.statement for claim in core(kept)[1] if not claim.holds]
+    assert any("half the mean" in one for one in wrong)
     assert any("standard deviation" in one for one in wrong)
     assert any("without noise" in one for one in wrong)
+    data["longer0"]["mean"][3] = np.nan
+    assert [claim.holds for claim in compare._frozen(CORE, data)] == [False, True]
+
+
+def test_estimates_of_the_diffusion_have_the_drift_of_the_first_moment():
+    """One step of time 1 has the drift of orthonormal tokens, (d - 2) s_ij/d, and steps of any length stay on it."""
+    few = dataclasses.replace(QUICK, paths=20_000)
+    found = paths.estimates(few, 1, few.rng(0))
+    known = 0.75 * float(simulate.moments(few).sel(level=0.0)["shared"])
+    error = np.hypot(found.std() / np.sqrt(20_000), 0.75 * float(simulate.moments(few).sel(level=0.0)["shared_error"]))
+    assert abs(found.mean() - known) < 5 * error
 
 
 def test_layers_without_noise_by_vectors_and_in_the_limit():

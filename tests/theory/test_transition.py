@@ -28,6 +28,10 @@ def test_the_third_order_of_unnormalised_attention_vanishes_at_the_threshold():
     )
 
 
+def test_the_onset_of_softmax_is_continuous():
+    assert all(theory.uniform.landau_coefficient(beta, model="SA") < 0 for beta in np.geomspace(0.01, 500, 50))
+
+
 @pytest.mark.parametrize("model", ["SA", "USA0"])
 @pytest.mark.parametrize("beta", [0.5, 4.0, 30.0])
 def test_the_third_order_against_the_fixed_point_on_a_grid(model, beta):

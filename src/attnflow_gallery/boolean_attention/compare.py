@@ -81,7 +81,7 @@ def _add_decay(rows: Rows, n: int, parameters: Parameters, part: xr.Dataset) -> 
             then = exponents(np.abs(x[side]), factor)
             leader = np.flatnonzero(side)[np.argmax(np.abs(x[side]))]
             left = np.where(np.arange(n) == leader, 0.0, matrix[side]).sum(axis=1)
-            keep = (then < SMALLEST) & (left > 0)
+            keep = ~(then >= SMALLEST) & ~(left <= 0)  # what is not a number is kept, and makes the claim fail
             # errors of positions change gaps by 2 of them, and grown positions by 2 + factor
             moved = (3 * factor + 2) * widest * error
             # a gap moves by at most n e^(-25) max |x| in the time, and logits round by a few eps x^2

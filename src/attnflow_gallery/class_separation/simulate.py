@@ -68,7 +68,7 @@ class Parameters(Salted):
 
 
 FEW = (("spirals", 2), ("circles", 2), ("circles", 3))
-QUICK = Parameters(FEW, fits=2, points=200, held_out=2000, steps=150, rate=0.05, time_steps=5, layers=(256, 512, 1024))
+QUICK = Parameters(FEW, fits=2, points=200, held_out=6000, steps=150, rate=0.05, time_steps=5, layers=(256, 512, 1024))
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, dict[str, xr.Dataset]]:

@@ -27,8 +27,8 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 
     Bars are one standard error in (d) and (e), else four. (a) Exponent Λ of nearby tokens in a uniform population
     (marks) and theory (lines); crosses: collapsed tokens, which meet at the rate −(d−1)/d (dotted) at every b.
-    (b) Pairs in a uniform population with the largest and the smallest b: paths of log(1−R) (thin), mean drift (marks)
-    and Λτ (lines). (c) Exponent of two nearly antipodal tokens with QᵀK = I. (d) Mean overlap of orthonormal tokens in
+    (b) Pairs in a uniform population with the largest and the smallest b: mean change of log(1−R) (marks) and Λτ
+    (lines). (c) Exponent of two nearly antipodal tokens with QᵀK = I. (d) Mean overlap of orthonormal tokens in
     a high dimension (marks) and the simplex equation with the clock of layers (lines). (e) Mean overlap of populations
     with few keys. (f) Two tokens on the circle at infinite temperature: share of pairs on one side at the end (marks).
     """
@@ -71,11 +71,11 @@ def _draw_pairs(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
     for b, colour, mark, ls in ((scales[0], COLOURS[0], "o", "-"), (scales[-1], COLOURS[4], "s", "--")):
         part = data[f"pairs-{few}-{b:g}"]
         tau = part["tau"].values
-        axes.plot(tau, part["path"].values[:, :12], color=colour, lw=0.5, alpha=0.45)
         axes.plot(tau, exponent(parameters.d, few, b) * tau, color=colour, lw=1.4, ls=ls)
         mean, error = averaged(part["drift"].values.T)
         axes.errorbar(tau[::4], mean[::4], 4 * error[::4], fmt=mark, ms=4, lw=0.9, color=colour, label=f"$b = {b:g}$")
-    axes.set(xlabel=r"time $\tau$", ylabel=r"$\log(1-R)$, change")
+    axes.axhline(0, color=GREY, lw=0.6)
+    axes.set(xlabel=r"time $\tau$", ylabel=r"mean change of $\log(1-R)$")
     axes.legend(loc="upper left")
 
 

@@ -122,8 +122,8 @@ def pairs(d_k: int, b: float, parameters: Parameters) -> xr.Dataset:
     x = _unit(rng.standard_normal((parameters.pairs, d)))
     y = near(x, NEAR, rng)
     layers, frames = round(parameters.pair_tau / h), 20
-    drift, path, weight = np.zeros((3, parameters.pairs))
-    drifts, paths = [drift.copy()], [path.copy()]
+    drift, weight = np.zeros((2, parameters.pairs))
+    drifts = [drift.copy()]
     for layer in range(1, layers + 1):
         logits = keys(parameters.pairs, d, d_k, b, rng)
         values = np.sqrt(h / d) * rng.standard_normal((parameters.pairs, d, d))
@@ -133,14 +133,12 @@ def pairs(d_k: int, b: float, parameters: Parameters) -> xr.Dataset:
         moves = [np.einsum("pij,pj->pi", values, mean) for mean in means]
         ends = [(_unit(x + sign * moves[0]), _unit(y + sign * moves[1])) for sign in (1, -1)]
         changes = [np.log(np.sum((one - other) ** 2, axis=1) / before) for one, other in ends]
-        path += changes[0]
         drift += (changes[0] + changes[1]) / 2
         x, y = ends[0]
         if layer * frames % layers < frames:
             drifts.append(drift.copy())
-            paths.append(path.copy())
     return xr.Dataset(
-        {"drift": (("tau", "pair"), drifts), "path": (("tau", "pair"), paths), "weight": ("pair", weight)},
+        {"drift": (("tau", "pair"), drifts), "weight": ("pair", weight)},
         {"tau": np.linspace(0, layers * h, len(drifts))},
     )
 

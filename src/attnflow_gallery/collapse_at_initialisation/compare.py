@@ -10,14 +10,16 @@ from scipy.optimize import brentq
 from attnflow import theory
 from attnflow.experiments import Claim, consequence
 from attnflow.experiments.kit import Rows, averaged, student
-from attnflow_gallery.collapse_at_initialisation.simulate import Parameters, name
+from attnflow_gallery.collapse_at_initialisation import delay
+from attnflow_gallery.collapse_at_initialisation.simulate import BATCHES, Parameters, name
 
 PATH = consequence("The ODE of one overlap")
 TIMES = consequence("Depth of collapse")
 FIRST = consequence("The first layer")
+LATER = consequence("Later in finite dimension")
 SPREAD = consequence("Differences between networks")
-LEVEL = 1e-4
-"""The probability that a right claim fails by chance."""
+LEVEL = 1e-6
+"""The probability that a right claim fails by chance, all its rows together."""
 LAG = 4.0
 """Over d: how far the mean over networks may lag behind the ODE, which has no noise."""
 HALF = 0.5
@@ -31,15 +33,16 @@ def straightened(part: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def left(parameters: Parameters, change: np.ndarray) -> np.ndarray:
-    """What steps leave in second order: 4 eta^2 times the change by halving them; and the lag of the mean."""
-    return 4 * change / parameters.layers + LAG / parameters.d
+    """What steps leave in second order: 4 eta^2 times the change by halving them."""
+    return 4 * change / parameters.layers
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
-    """Paths, depths of collapse, the closed form at b = 0, the first layer, and differences between networks."""
+    """Paths, depths of collapse, closed forms at b = 0, the first layer, and differences between networks."""
     return [
         _paths(parameters, data),
         *_times(parameters, data),
+        _later(parameters, data),
         _first(parameters, data["first"]),
         _networks(parameters, data),
     ]
@@ -52,7 +55,7 @@ def _paths(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         tau = part["tau"].values
         mean, error, change = straightened(part)
         count = student(LEVEL, part.sizes["replica"], len(parameters.cases) * parameters.until)
-        tolerance = count * error + left(parameters, change)
+        tolerance = count * error + left(parameters, change) + LAG / parameters.d
         exact = theory.random_layers.simplex_path(n, b, tau, d=parameters.d)
         rows.add(exact, mean, tolerance, [f"n = {n}, b = {b:g}, τ = {t:g}" for t in tau])
         most = max(most, float(tolerance.max()))
@@ -88,20 +91,58 @@ def collapse(parameters: Parameters, data: dict[str, xr.Dataset], n: int, b: flo
 
 
 def _times(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
-    every, hot = Rows(), Rows()
+    every, hot, d = Rows(), Rows(), parameters.d
     for n, b in parameters.cases:
         found, error, apart = collapse(parameters, data, n, b)
         tolerance = student(LEVEL, dict(parameters.replicas)[n], len(parameters.cases)) * error + apart
-        every.add(
-            theory.random_layers.collapse_time(n, b, HALF, d=parameters.d), found, tolerance, f"n = {n}, b = {b:g}"
-        )
+        speed = float(theory.random_layers.simplex_drift(HALF, n, b, d=d))
+        exact = theory.random_layers.collapse_time(n, b, HALF, d=d)
+        every.add(exact, found, tolerance + LAG / d / speed, f"n = {n}, b = {b:g}")
         if b == 0:
-            hot.add(math.log(n + 1), found, tolerance + 8 / parameters.d, f"n = {n}, b = {b:g}")
-    reason = f"Student's test, level {LEVEL:g} for all; steps, noise and interpolation"
+            later = delay.limit(n) / d
+            hot.add(math.log(n + 1) + later, found, tolerance + later**2, f"n = {n}, b = {b:g}")
+    reason = f"Student's test, level {LEVEL:g} for all; second order of the steps, interpolation"
+    says = f"d = {d}: depth τ at which the mean overlap passes 1/2"
     return [
-        every.equal(f"d = {parameters.d}: depth τ at which the mean overlap passes 1/2", reason, origin=TIMES),
-        hot.equal("b = 0: this depth is ln(n + 1)", f"{reason}; 8/d for finite d", origin=TIMES),
+        every.equal(says, f"{reason}; {LAG:g}/d for noise", origin=TIMES),
+        hot.equal("b = 0: this depth is ln(n + 1) + c_n/d", f"{reason}; (c_n/d)² for the next order", origin=TIMES),
     ]
+
+
+def weights(dims: np.ndarray) -> np.ndarray:
+    """Of sum 1; they take out what grows like sqrt(d), the noise that all dimensions share, and what falls like 1/d."""
+    return np.linalg.solve(np.stack([np.ones_like(dims), np.sqrt(dims), 1 / dims]), [1.0, 0.0, 0.0])
+
+
+def later(part: xr.Dataset, n: int, h: float) -> tuple[np.ndarray, float, float]:
+    """d (depth of collapse - ln(n + 1)) for every d, its value at d = inf, and the standard error of that."""
+    rows, tau = part["overlap"].values, np.log1p(h) * part["layer"].values
+    dims = part["d"].values.astype(float)
+
+    def constants(overlap: np.ndarray) -> np.ndarray:
+        return dims * ([passing(tau, one, n) - math.log(n + 1) for one in overlap])
+
+    total = rows.sum(axis=1)
+    ends = [weights(dims) @ constants((total - rows[:, k]) / (BATCHES - 1)) for k in range(BATCHES)]
+    found = constants(total / BATCHES)
+    return found, float(weights(dims) @ found), math.sqrt((BATCHES - 1) * np.var(ends))
+
+
+def _later(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
+    h, rows, seen = 1 / parameters.delay_layers, Rows(), []
+    for n in parameters.delay_contexts:
+        found, end, error = later(data[f"delay{n}"], n, h)
+        known = delay.of_layers(n, h)
+        rest = known * (known / parameters.delay_dims[0]) ** 2
+        rows.add(known, end, student(LEVEL, BATCHES, len(parameters.delay_contexts)) * error + rest, f"n = {n}")
+        seen.append(f"n = {n}: " + ", ".join(f"{one:.2f}" for one in found) + f"; c_n = {delay.limit(n):.3f} for h → 0")
+    test = f"Student's test of {BATCHES} batches (errors by leaving one out), level {LEVEL:g} for all"
+    return rows.equal(
+        "b = 0: d times (depth − ln(n + 1)) for d → ∞, layers on their clock log(1 + h)",
+        f"{test}; (c_n/d)² of c_n for the third order in 1/d",
+        origin=LATER,
+        detail=f"at d = {', '.join(map(str, parameters.delay_dims))} " + "; ".join(seen),
+    )
 
 
 def first_layer(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -121,12 +162,8 @@ def _first(parameters: Parameters, part: xr.Dataset) -> Claim:
 def spread(parameters: Parameters, tau: float) -> float:
     """sqrt(d) times the standard deviation of the mean overlap at tau, b = 0, for large d."""
     n = parameters.cases[0][0]
-    u0, times = 1 / n, np.linspace(0.0, tau, 401)
-    u = np.asarray(theory.random_layers.hot_mean_square(u0, times))
-    gamma = (n * u - 1) / (n - 1)
-    noise = 4 * n / (n - 1) ** 2 * u * u * ((1 - u) + (n - 1) * (1 - 2 * u + u * gamma))
-    speed = u * (1 - u)
-    return math.sqrt(float(np.trapezoid((speed[-1] / speed) ** 2 * noise, times)))
+    u = float(theory.random_layers.hot_mean_square(1 / n, tau))
+    return 2 * math.sqrt(tau) * u * (1 - u) * n / (n - 1)
 
 
 def differences(parameters: Parameters, data: dict[str, xr.Dataset]) -> tuple[np.ndarray, np.ndarray]:

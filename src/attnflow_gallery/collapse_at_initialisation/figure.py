@@ -67,7 +67,7 @@ def _draw_times(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
             found, error, _ = compare.collapse(parameters, data, n, b)
             label = f"$b = {b:g}$" if n == parameters.cases[0][0] else None
             axes.errorbar(n, found, 2 * error, fmt=mark, lw=0.9, color=colour, label=label, **look)
-    place = {"xytext": (0, -16), "textcoords": "offset points", "ha": "right"}
+    place = {"xytext": (0, -30), "textcoords": "offset points", "ha": "right"}
     end = CONTEXTS[-1], math.log(CONTEXTS[-1] + 1)
     axes.annotate(r"$\ln(n + 1)$", end, fontsize=7, color=SHADES[0], **place)
     axes.set_xscale("log", base=2)
@@ -90,4 +90,4 @@ def _draw_first(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     axes.axhline(1.0, color=INK, lw=0.9)
     axes.errorbar(part["scale"], mean, 2 * error, fmt="o", ms=3.6, lw=0.9, color=SHADES[0])
     axes.set_xscale("symlog", base=2, linthresh=1.0)
-    axes.set(xlim=(-0.8, 22), ylim=(0.9, 1.1), xlabel="logit scale $b$", ylabel=r"$n\,\gamma H/\eta^2$")
+    axes.set(xlim=(-0.8, 22), ylim=(0.97, 1.03), xlabel="logit scale $b$", ylabel=r"$n\,\gamma H/\eta^2$")

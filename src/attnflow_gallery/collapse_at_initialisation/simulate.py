@@ -1,6 +1,7 @@
 """Random layers on Gram matrices from orthonormal tokens: mean overlaps through depth, and the first layer."""
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,14 @@ class Parameters(Salted):
     """For every one of `dims`."""
     mark: int = 3
     """At this tau."""
+    delay_contexts: tuple[int, ...] = (4, 8)
+    """n for the depth of collapse at b = 0 in several dimensions."""
+    delay_dims: tuple[int, ...] = (64, 256, 1024)
+    """A factor of 4 apart."""
+    delay_networks: int = 4000
+    """With the same random numbers for all of `delay_dims`."""
+    delay_layers: int = 32
+    """In one unit of tau."""
     scales: tuple[float, ...] = (0.0, 1.0, 4.0, 16.0)
     """b of the first layer."""
     firsts: int = 4000
@@ -41,8 +50,17 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    cases=((16, 0.0), (16, 1.0), (16, 4.0)), replicas=((16, 64),), dims=(256, 4096), networks=300, firsts=2000
+    cases=((16, 0.0), (16, 1.0), (16, 4.0)),
+    replicas=((16, 64),),
+    dims=(256, 4096),
+    networks=300,
+    delay_contexts=(4,),
+    delay_networks=1000,
+    delay_layers=16,
+    firsts=2000,
 )
+BATCHES = 50
+"""Means of networks are kept in so many batches where the networks themselves would be many."""
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
@@ -50,6 +68,7 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     return study.parts(
         {name(n, b): (path, parameters, n, b) for n, b in parameters.cases}
         | {f"d{d}": (networks, parameters, d) for d in parameters.dims}
+        | {f"delay{n}": (delay, parameters, n) for n in parameters.delay_contexts}
         | {"first": (first, parameters)}
     )
 
@@ -82,6 +101,23 @@ def networks(parameters: Parameters, d: int) -> xr.Dataset:
     count = parameters.mark * layers
     found = gram_layers(start(n), 0.0, layers**-0.5, count, d, d_k=1, replicas=replicas, seed=seed, keep=False)
     return xr.Dataset({"overlap": ("replica", found.overlap[:, -1])})
+
+
+def delay(parameters: Parameters, n: int) -> xr.Dataset:
+    """Mean overlaps (d, batch, layer) without logits, until they have passed 1/2.
+
+    Networks of one number have the same Gaussian numbers in all dimensions, so that most of their noise is common.
+    """
+    h, seed, rows = 1 / parameters.delay_layers, parameters.seed(500 + n), []
+    count = 4 * math.ceil((math.log(n + 1) + 0.4) / math.log1p(h) / 4)
+    more: dict[str, Any] = {"d_k": 1, "replicas": parameters.delay_networks, "seed": seed, "keep": False}
+    for d in parameters.delay_dims:
+        found = gram_layers(start(n), 0.0, h**0.5, count, d, save=count // 4, **more)
+        rows.append(found.overlap.reshape(BATCHES, -1, len(found.layers)).mean(axis=1))
+    return xr.Dataset(
+        {"overlap": (("d", "batch", "layer"), np.array(rows))},
+        {"d": list(parameters.delay_dims), "layer": found.layers},
+    )
 
 
 def first(parameters: Parameters) -> xr.Dataset:

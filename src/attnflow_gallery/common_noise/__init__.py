@@ -13,8 +13,8 @@ of Heun, which evaluates the noise inside the step, follows another equation); a
 symmetric on every path, so that it ends in antipodal pairs at best; the decay of E<x(tau), x(0)>.
 
 Not shown: higher dimensions (except for single tokens), heads of finite number or values with a mean, rates in the step
-for b > 0, the times at which tokens collapse (see collapse-at-initialisation). Each statistical claim fails by chance
-with probability 1e-4.
+for b > 0, the times at which tokens collapse (see collapse-at-initialisation). A true statistical claim fails by chance
+with probability 1e-6 at most. Of the paper we read the abstract and a third-party transcription of its statements.
 """
 
 from attnflow.experiments import from_files

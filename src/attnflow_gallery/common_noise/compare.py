@@ -7,15 +7,14 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments import Claim, consequence
 from attnflow.experiments.kit import EPS, Rows, averaged, student
-from attnflow_gallery.common_noise.simulate import Parameters
+from attnflow_gallery.common_noise.simulate import BLOCK, Parameters
 
-LEVEL = 1e-4
-"""Of every statistical claim: the probability that it fails by chance. There are eight."""
+LEVEL = 1e-6
+"""Of every statistical claim: the probability that it fails by chance, all its rows together."""
 SECOND = 8.0
 """Second order of the noise: a mean square is that of the linearised layers times 1 + O(1/n), here at most 8/n."""
-RATE = published("koubbi2026homogenized")
 OTHER = consequence("Other heads")
 CARRIED = consequence("The noise of sampling, carried by the layers")
 POISSON = consequence("A moving Poisson kernel")
@@ -30,7 +29,6 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     return [
         _same(parameters, data),
         _other(parameters, data),
-        _constant(parameters, data),
         _kernel(data["kernel"]),
         _logarithm(parameters, data["order"]),
         _order(parameters, data["order"]),
@@ -53,70 +51,59 @@ def jackknife(rows: np.ndarray, estimate: Callable[[np.ndarray], Any]) -> tuple[
     return np.asarray(estimate(total / count)), spread
 
 
+def power_of(tolerance: Any, error: Any, size: Any) -> str:
+    """What the test can see: errors of this share are noticed with probability 98 % (two standard errors more)."""
+    most = float(np.max((np.asarray(tolerance) + 2 * np.asarray(error)) / np.asarray(size)))
+    return f"an error of {100 * most:.0f} % would be noticed with probability 98 %"
+
+
 def squares(parameters: Parameters, data: dict[str, xr.Dataset], which: str) -> np.ndarray:
-    """(seed, size) |c_1 of n tokens - c_1 of the density|^2: `which` is "mean" (same heads) or "other"."""
-    density = data["density"][which].values
-    rows = [np.sum((data[f"tokens-{n}"]["mean"].values - density) ** 2, axis=-1) for n in parameters.sizes]
-    return np.stack(rows, axis=1)
+    """(seed, size) |c_1 of n tokens - c_1 of the density|^2: the same heads ("mean"), or the mean over "other" ones."""
+    density = data["density"][which].values.reshape(parameters.heads, -1, 2)
+    tokens = [data[f"tokens-{n}"]["mean"].values[:, None] for n in parameters.sizes]
+    return np.stack([np.sum((one - density) ** 2, axis=-1).mean(axis=1) for one in tokens], axis=1)
 
 
-def power(parameters: Parameters, data: dict[str, xr.Dataset], which: str) -> tuple[float, float]:
-    """The power of n of the root mean square distance, by least squares, and its standard error."""
-    x = np.log(parameters.sizes)
-    x = x - x.mean()
-    found, error = jackknife(squares(parameters, data, which), lambda mean: x @ np.log(mean) / 2 / (x @ x))
-    return float(found), float(error)
+def blocks(rows: np.ndarray) -> np.ndarray:
+    """Means (block, ...) of rows (seed, ...)."""
+    return np.asarray(rows.reshape(-1, BLOCK, *rows.shape[1:]).mean(axis=1))
 
 
 def _same(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    found, error = power(parameters, data, "mean")
-    rms = np.sqrt(np.array(parameters.sizes) * squares(parameters, data, "mean").mean(axis=0))
-    spread = np.log(max(parameters.sizes) / min(parameters.sizes))
-    tolerance = student(LEVEL, parameters.heads) * error + SECOND / min(parameters.sizes) / 2 / spread
-    statement = "the same heads: c_1 of n tokens approaches that of the density like n^(-1/2): power of n"
-    test = f"{_test(parameters.heads, 'head streams')} (errors by leaving one out); {SECOND:g}/n of the mean square"
-    sizes = "√n times the rms: " + ", ".join(f"{v:.3f}" for v in rms)
-    return Claim.equal(statement, -0.5, found, tolerance, test, origin=RATE, detail=sizes)
-
-
-def _other(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    """E|c^n - c'|^2 - E|c^n - c|^2 = 2 Var c up to O(1/n), for the density c' of an independent head stream."""
-    mean, count = data["density"]["mean"].values, parameters.heads
-    other, same = squares(parameters, data, "other"), squares(parameters, data, "mean")
-    draws = np.concatenate([other, same, np.sum(mean**2, axis=1, keepdims=True), mean], axis=1)
-    sizes = len(parameters.sizes)
-
-    def both(means: np.ndarray) -> np.ndarray:
-        apart = 2 * count / (count - 1) * (means[2 * sizes] - np.sum(means[2 * sizes + 1 :] ** 2))
-        return np.stack([means[:sizes], apart + means[sizes : 2 * sizes]])
-
-    (found, predicted), _ = jackknife(draws, both)
-    _, error = jackknife(draws, lambda means: both(means)[0] - both(means)[1])
-    falls, spread = power(parameters, data, "other")
-    rows = Rows()
-    tolerance = student(LEVEL, count, sizes) * error + SECOND * same.mean(axis=0) / np.array(parameters.sizes)
-    rows.add(predicted, found, tolerance, [f"n = {n}" for n in parameters.sizes])
-    return rows.equal(
-        "other heads: the mean square distance of c_1 is twice its variance over heads, plus that with the same heads",
-        f"{_test(count, 'head streams')}; {SECOND:g}/n of that with the same heads",
-        origin=OTHER,
-        detail=f"power of n of the rms {falls:+.3f} ± {spread:.3f} (standard error): it does not fall",
+    sizes, waves = np.array(parameters.sizes), data["density"]["power"].values
+    total = waves.sum(axis=0)
+    rows = np.column_stack([sizes * squares(parameters, data, "mean"), total])
+    ratio, error = jackknife(rows, lambda mean: mean[:-1] / mean[-1])
+    # the powers of the waves fall geometrically, by more than 2 from one to the next
+    left = float(waves[-1].mean() / total.mean())
+    tolerance = (student(LEVEL, parameters.heads, len(sizes)) * error + left + SECOND / sizes) / 2
+    found, compared = np.sqrt(ratio), Rows()
+    compared.add(1.0, found, tolerance, [f"n = {n}" for n in sizes])
+    return compared.equal(
+        "the same heads: √n times the rms distance of c_1 to the density, over that of the linearised layers",
+        f"{_test(parameters.heads, 'head streams')} for all n; share of the last wave; {SECOND:g}/n; halves for roots",
+        origin=CARRIED,
+        detail=f"linearised {np.sqrt(total.mean()):.3f}; {power_of(tolerance, error / 2, 1.0)} at every n",
     )
 
 
-def _constant(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    n = max(parameters.sizes)
-    waves = data["density"]["power"].values
-    square = squares(parameters, data, "mean")[:, parameters.sizes.index(n)]
-    rows = np.stack([n * square, waves.sum(axis=0)], axis=1)
-    ratio, error = jackknife(rows, lambda mean: mean[0] / mean[1])
-    constant = float(np.sqrt(waves.sum(axis=0).mean()))
-    # the powers of the waves fall geometrically, by more than 2 from one to the next
-    left = float(waves[-1].mean() / waves.sum(axis=0).mean())
-    tolerance = constant * (student(LEVEL, parameters.heads) * float(error) + left + SECOND / n) / 2
-    statement = f"the same heads, {n} tokens: √n times the rms distance of c_1 is that of the linearised layers"
-    reason = f"{_test(parameters.heads, 'head streams')}; share of the last wave; {SECOND:g}/n"
-    return Claim.equal(statement, constant, constant * float(np.sqrt(ratio)), tolerance, reason, origin=CARRIED)
+def _other(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
+    """E|c^n - c'|^2 - E|c^n - c|^2 = 2 Var c up to O(1/n), for the density c' of independent head streams."""
+    mean = data["density"]["mean"].values.reshape(-1, BLOCK, 2)
+    twice = 2 * mean.var(axis=1, ddof=1).sum(axis=-1)
+    same = blocks(squares(parameters, data, "mean"))
+    off, error = averaged(blocks(squares(parameters, data, "other")) - twice[:, None] - same)
+    sizes, rows = np.array(parameters.sizes), Rows()
+    tolerance = student(LEVEL, len(twice), len(sizes)) * error + SECOND * same.mean(axis=0) / sizes
+    rows.add(0.0, off, tolerance, [f"n = {n}" for n in sizes])
+    known = twice.mean() + same.mean(axis=0)
+    return rows.equal(
+        "other heads: the mean square distance of c_1 is twice its variance over heads, plus that with the same heads; "
+        "difference",
+        f"{_test(len(twice), f'blocks of {BLOCK} head streams')} for all n; {SECOND:g}/n of that with the same heads",
+        origin=OTHER,
+        detail=f"predicted {', '.join(f'{v:.4f}' for v in known)}; {power_of(tolerance, error, known)}",
+    )
 
 
 def masses(part: xr.Dataset) -> np.ndarray:
@@ -191,7 +178,7 @@ def _leave(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         f"infinite temperature: layers of time h leave the Poisson kernels, E|c_2 − c_1²|²/(hτ) → {predicted:.6f}",
         _zero_test(len(found)),
         origin=LEAVE,
-        detail=f"power of h of the rms {x @ rms / (x @ x):.3f} (1/2 expected)",
+        detail=f"power of h of the rms {x @ rms / (x @ x):.3f} (1/2 expected); {power_of(tolerance, error, predicted)}",
     )
 
 

@@ -7,8 +7,8 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments.kit import EPS, averaged, log_rms, panels
-from attnflow.plots.style import COLOURS, GREY, INK, shades
-from attnflow_gallery.common_noise.compare import average, departures, squares
+from attnflow.plots.style import COLOURS, GREY, INK
+from attnflow_gallery.common_noise.compare import average, blocks, departures, squares
 from attnflow_gallery.common_noise.simulate import Parameters
 
 
@@ -49,7 +49,7 @@ def _draw_rates(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
     same, other = ("same heads", COLOURS[0], COLOURS[0], "-"), ("other heads", COLOURS[4], "white", "--")
     for which, square, (words, colour, face, style) in (("mean", own, same), ("other", apart + own, other)):
         axes.plot(line, np.sqrt(square), color=colour, lw=1.0, ls=style)
-        _draw_rms(axes, n, squares(parameters, data, which).T, "o", colour, mfc=face, label=words)
+        _draw_rms(axes, n, blocks(squares(parameters, data, which)).T, "o", colour, mfc=face, label=words)
     _plain(axes, n)
     axes.set(xlabel="number of tokens $n$", ylabel=r"rms distance of $c_1$")
     axes.legend(loc="lower left")
@@ -64,7 +64,7 @@ def _draw_rms(axes: Any, x: np.ndarray, square: np.ndarray, mark: str, colour: s
 def _draw_kernel(axes: Any, part: xr.Dataset) -> None:
     path = int(np.argmin(part["gap"].values[:, -1]))
     theta, frames = np.linspace(-np.pi, np.pi, 400), range(0, part.sizes["frame"], 2)
-    for frame, colour, mark in zip(frames, shades(len(frames)), "os^", strict=False):
+    for frame, colour, mark in zip(frames, (COLOURS[0], COLOURS[4], COLOURS[2]), "os^", strict=False):
         w = complex(*part["w"].values[path, frame])
         axes.plot(theta, (1 - abs(w) ** 2) / np.abs(np.exp(1j * theta) - w) ** 2, color=colour, lw=1.0)
         z = part["points"].values[path, frame, :, 0] + 1j * part["points"].values[path, frame, :, 1]

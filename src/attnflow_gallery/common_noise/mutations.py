@@ -65,7 +65,7 @@ def evenly(original: Any) -> Any:
 
 MUTATIONS = (
     Mutation("tokens have other heads than the density", simulate, "token_streams", result(moved)),
-    Mutation("the other heads are the same", simulate, "others", lambda original: lambda values: values),
+    Mutation("the other heads are the same", simulate, "others", lambda original: lambda values: values[:, None]),
     Mutation("tokens at quantiles in place of iid tokens", simulate, "iid", evenly),
     Mutation("40 % fewer tokens", simulate, "iid", altered("n", lambda n: int(0.6 * n))),
     Mutation("boosts of Heun: amplitudes from inside the step", simulate, "poisson_path", stepped(heun=True)),

@@ -14,6 +14,8 @@ from attnflow.random_layers import PoissonKernel, conditional_density, poisson_p
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 
+BLOCK = 32
+"""Head streams that are compared with one another."""
 NUDGE = 1e-4
 """Size of the waves on the density by which the linearised layers are found."""
 
@@ -26,11 +28,11 @@ class Parameters(Salted):
     """u_0 = |w_0|^2 of the Poisson kernel from which tokens are drawn, and where infinite temperature starts."""
     b: float = 2.0
     """The logit scale of tokens and density."""
-    sizes: tuple[int, ...] = (64, 256, 1024)
-    heads: int = 256
-    """Head streams; each has its own tokens."""
+    sizes: tuple[int, ...] = (64, 128, 256)
+    heads: int = 4096
+    """Head streams; each has its own tokens. Other heads are those of the same block of `BLOCK` streams."""
     tau: float = 0.5
-    h: float = 0.02
+    h: float = 0.05
     labels: int = 64
     waves: int = 6
     """Waves of the start that the linearised layers carry."""
@@ -42,10 +44,10 @@ class Parameters(Salted):
     order_times: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0)
     boost: float = 0.02
     """Time of one boost."""
-    leave_steps: tuple[float, ...] = (0.04, 0.01, 0.0025)
-    leave_tau: float = 0.12
+    leave_steps: tuple[float, ...] = (0.02, 0.01, 0.005)
+    leave_tau: float = 0.08
     """Layers are compared with the Poisson kernel after this time and after twice of it."""
-    leave_heads: int = 4000
+    leave_heads: int = 24_000
     uniform_b: tuple[float, ...] = (1.0, 4.0)
     uniform_tau: float = 0.04
     uniform_heads: int = 8000
@@ -61,7 +63,7 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    heads=240,
+    heads=512,
     sizes=(64, 256),
     waves=4,
     labels=32,
@@ -69,7 +71,7 @@ QUICK = Parameters(
     points=64,
     replicas=8000,
     order_times=(1.0,),
-    leave_steps=(0.04, 0.01),
+    leave_steps=(0.02, 0.01),
     leave_heads=4000,
     uniform_b=(4.0,),
     uniform_heads=3000,
@@ -124,7 +126,7 @@ def nudged(angle: np.ndarray, w: float, degree: int, turned: bool, size: float) 
 
 
 def density(parameters: Parameters) -> xr.Dataset:
-    """c_1 of the density given each head stream, c_1 given another stream, and how waves of the start change c_1."""
+    """c_1 of the density given each head stream, c_1 given the others of its block, and how waves change c_1."""
     step, until = ends(parameters.tau, parameters.h)
     field = random_attention(2, parameters.b, step=step, seed=streams(parameters, 0, parameters.heads))
     w = float(np.sqrt(parameters.order))
@@ -138,13 +140,19 @@ def density(parameters: Parameters) -> xr.Dataset:
         sum(np.abs((first(degree, turned, NUDGE) - base) / NUDGE) ** 2 for turned in (False, True))
         for degree in range(1, parameters.waves + 1)
     ]
-    means = {name: (("seed", "part"), _parts(c)) for name, c in (("mean", base), ("other", others(base)))}
-    return xr.Dataset(means | {"power": (("wave", "seed"), np.array(power))})
+    return xr.Dataset(
+        {
+            "mean": (("seed", "part"), _parts(base)),
+            "other": (("seed", "another", "part"), _parts(others(base))),
+            "power": (("wave", "seed"), np.array(power)),
+        }
+    )
 
 
 def others(values: np.ndarray) -> np.ndarray:
-    """The same for another, independent head stream."""
-    return np.roll(values, 1, axis=0)
+    """(seed, BLOCK - 1) the same for the other head streams of the block, which are independent of this one."""
+    blocks = values.reshape(-1, BLOCK)
+    return np.stack([np.roll(blocks, k, axis=1).ravel() for k in range(1, BLOCK)], axis=1)
 
 
 def tokens(n: int, parameters: Parameters) -> xr.Dataset:

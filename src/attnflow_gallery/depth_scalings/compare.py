@@ -9,7 +9,7 @@ from scipy.stats import kstwo
 
 from attnflow import theory
 from attnflow.experiments import NUMERICS, Claim, consequence
-from attnflow.experiments.kit import Rows, fit, student
+from attnflow.experiments.kit import Rows, averaged, fit, student
 from attnflow_gallery.depth_scalings.simulate import Network, Parameters
 
 DIFFUSIVE = consequence("One clock")
@@ -18,8 +18,11 @@ ODE = consequence("The ODE of the mean")
 NOISE = consequence("Fluctuations around the ODE")
 DRIFT = 1 / 3
 """By how much noise moves the mean overlap at most, over tau: its drift is below 1/4, its curvature brings 0.07."""
-LEVEL = 1e-4
-"""The probability that a right claim fails by chance."""
+FINE = 1 / 25
+"""The longest steps for which fluctuations around the ODE are compared with their limit."""
+LEVEL = 1e-6
+"""The probability that a right claim fails by chance, all its rows together."""
+TEST = f"Student's test, level {LEVEL:g} for all"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,19 +76,30 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 
 def at_one(parameters: Parameters, rows: list[Row]) -> np.ndarray:
-    """Means at tau = 1: means of a network with another tau are moved along the drift of the common overlap."""
-    speed = theory.random_layers.simplex_drift([row.mean for row in rows], parameters.n, parameters.b, d=parameters.d)
-    return np.array([row.mean for row in rows]) + (1 - np.array([row.tau for row in rows])) * speed
+    """Means at tau = 1: means of a network with another tau are moved along the drift of a common overlap."""
+    n, b, d = parameters.n, parameters.b, parameters.d
+    speed = float(theory.random_layers.simplex_drift(theory.random_layers.simplex_path(n, b, 1.0, d=d), n, b, d=d))
+    return np.array([row.mean + (1 - row.tau) * speed for row in rows])
 
 
-def limit(parameters: Parameters, data: dict[str, xr.Dataset]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Coefficients and standard errors of mean = a + b eta^2/H + c eta^2/H^2 at tau = 1, and what is left of each."""
+def limit(part: xr.Dataset) -> tuple[float, float, float]:
+    """The mean overlap of the diffusion at tau = 1, its standard error, and what halving the steps changed."""
+    means, errors = averaged(part["estimate"], axis=1)
+    return float(2 * means[1] - means[0]), float(np.hypot(2 * errors[1], errors[0])), float(abs(means[1] - means[0]))
+
+
+def terms(rows: list[Row]) -> list[np.ndarray]:
+    """eta^2/H and eta^2/H^2 of every network."""
+    coarse = np.array([row.coarse for row in rows])
+    return [coarse, coarse / np.array([row.network[1] for row in rows])]
+
+
+def diffusive(parameters: Parameters, data: dict[str, xr.Dataset]) -> tuple[list[Row], np.ndarray, np.ndarray]:
+    """Networks with tau = 1; b and c of mean = limit + b eta^2/H + c eta^2/H^2; what is left of each mean."""
     rows = rows_of(parameters, data, "diffusive")
-    means, errors = at_one(parameters, rows), np.array([row.error for row in rows])
-    coarse, heads = np.array([row.coarse for row in rows]), np.array([row.network[1] for row in rows])
-    terms = [np.ones_like(coarse), coarse, coarse / heads]
-    found, error = fit(terms, means, errors)
-    return found, error, means - np.stack(terms, axis=1) @ found
+    off = at_one(parameters, rows) - limit(data["diffusion"])[0]
+    found, _ = fit(terms(rows), off, np.array([row.error for row in rows]))
+    return rows, found, off - np.stack(terms(rows), axis=1) @ found
 
 
 def allowed(rows: list[Row]) -> float:
@@ -94,14 +108,15 @@ def allowed(rows: list[Row]) -> float:
 
 
 def _diffusive(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    rows, compared = rows_of(parameters, data, "diffusive"), Rows()
-    found, error, left = limit(parameters, data)
+    (rows, _, left), compared = diffusive(parameters, data), Rows()
+    known, error, change = limit(data["diffusion"])
     for row, rest in zip(rows, left, strict=True):
-        compared.add(0.0, rest, allowed(rows) * row.error + row.coarse**2, row.words)
-    most = max(abs(row.mean - found[0]) for row in rows)
-    detail = f"limit {found[0]:.4f} ± {error[0]:.4f}; without terms in η²/H up to {most:.4f} off"
-    reason = f"Student's test, level {LEVEL:g} for all together; (η²/H)² for the next order"
-    says = "τ = 1: the mean overlap is one limit plus terms in η²/H"
+        tolerance = allowed(rows) * math.hypot(row.error, error) + row.coarse**2 + change / parameters.path_steps
+        compared.add(0.0, rest, tolerance, row.words)
+    free, spread = fit([np.ones(len(rows)), *terms(rows)], at_one(parameters, rows), np.array([r.error for r in rows]))
+    detail = f"diffusion {known:.4f} ± {error:.4f}; limit of the networks, fitted {free[0]:.4f} ± {spread[0]:.4f}"
+    reason = f"{TEST}; (η²/H)² for the next order, and what steps of the diffusion leave"
+    says = "τ = 1: the mean overlap is that of the diffusion plus terms in η²/H; what is left"
     return compared.equal(says, reason, origin=DIFFUSIVE, detail=detail)
 
 
@@ -110,24 +125,39 @@ def one_layer(part: xr.Dataset, d: int, mean_value: float) -> np.ndarray:
     return np.asarray(part["noise"].values / d + mean_value**2 * part["push"].values)
 
 
+def growth(parameters: Parameters, data: dict[str, xr.Dataset], number: int) -> tuple[float, float]:
+    """Mean and standard error of L H (half the overlap with steps 2 eta less that with eta), the same random numbers.
+
+    Noise of order eta cancels network by network; what is left has the mean of the drift.
+    """
+    tau = Row.of(parameters.frozen[number], data[f"frozen{number}"]).tau
+    found, error = averaged((data[f"longer{number}"]["mean"] / 2 - data[f"frozen{number}"]["mean"]) / tau)
+    return float(found), float(error)
+
+
 def _frozen(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     rows, part = rows_of(parameters, data, "frozen"), data["moments"].sel(level=0.0)
     own, shared, shared_error = (float(part[name]) for name in ("own", "shared", "shared_error"))
-    rate = float(theory.random_layers.overlap_drift(0.0, shared, own, own, d=parameters.d))
-    wide = math.sqrt(float(one_layer(data["moments"], parameters.d, 0.0)[0]))
+    d, n = parameters.d, parameters.n
+    rate = float(((d - 2) / d) * shared)  # the drift of orthonormal tokens
+    wide = math.sqrt(float(one_layer(data["moments"], d, 0.0)[0]))
     means, spreads = Rows(), Rows()
-    for row in rows:
+    for number, row in enumerate(rows):
         tau, root = row.tau, math.sqrt(row.tau)
-        error = math.hypot(row.error, tau * shared_error)
-        means.add(rate, row.mean / tau, allowed(rows) * error / tau + rate * tau, row.words)
-        spreads.add(wide, row.spread / root, allowed(rows) * row.spread_error / root + wide * tau, row.words)
-    reason = f"Student's test, level {LEVEL:g} for all; a share 1/(L H), the next order"
-    mean = "η = 1/L: L H times the mean overlap is the drift of orthonormal tokens"
-    spread = "η = 1/L: the standard deviation of the mean overlap times √(L H)"
-    detail = f"(d - 2)/(d n) = {(1 - 2 / parameters.d) / parameters.n:.4f}"
+        found, error = growth(parameters, data, number)
+        error = math.hypot(error, (d - 2) / d * shared_error)
+        means.add(0.0, found - rate, allowed(rows) * error + 7 * rate * tau, row.words)
+        spreads.add(0.0, row.spread / root - wide, allowed(rows) * row.spread_error / root + wide * tau, row.words)
+    mean = (
+        "η = 1/L: L H (half the mean overlap with steps 2η less that with η) is the drift of orthonormal tokens: error"
+    )
+    spread = "η = 1/L: the standard deviation of the mean overlap times √(L H) is that of one layer: error"
+    detail = f"drift {rate:.4f}; (d - 2)/(d n) = {(1 - 2 / d) / n:.4f}; E|m|² = {own:.3f}"
     return [
-        means.equal(mean, reason, origin=FROZEN, detail=detail),
-        spreads.equal(spread, reason, origin=FROZEN),
+        means.equal(mean, f"{TEST}; a share 7/(L H), the next order", origin=FROZEN, detail=detail),
+        spreads.equal(
+            spread, f"{TEST}; a share 1/(L H), the next order", origin=FROZEN, detail=f"predicted {wide:.4f}"
+        ),
     ]
 
 
@@ -156,21 +186,34 @@ def fluctuation(parameters: Parameters, part: xr.Dataset) -> float:
     return math.sqrt(float(np.trapezoid((speed[-1] / speed) ** 2 * noise, t)))
 
 
+def noise_drift(parameters: Parameters, rows: list[Row]) -> float:
+    """K, by which noise moves the mean overlap at t = 1: mean = layers without noise + K/(L H)."""
+    tau, errors = np.array([row.tau for row in rows]), np.array([row.error for row in rows])
+    off = np.array([row.mean - euler(parameters.n, row.network[0], row.network[2]) for row in rows])
+    return float(fit([tau], off, errors)[0][0])
+
+
 def _ballistic(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     rows, n = rows_of(parameters, data, "ballistic"), parameters.n
     wide, means, spreads = fluctuation(parameters, data["moments"]), Rows(), Rows()
+    moved = noise_drift(parameters, rows)
+    fine = [row for row in rows if row.network[0] <= FINE]
     for row in rows:
-        tau, root, (eta, _, layers, _) = row.tau, math.sqrt(row.tau), row.network
-        means.add(euler(n, eta, layers), row.mean, allowed(rows) * row.error + DRIFT * tau, row.words)
-        error = allowed(rows) * row.spread_error / root
-        spreads.add(wide, row.spread / root, error + wide * (tau + eta), row.words)
-    mean = "E V = I, η = 1/L: the mean overlap is that of layers without noise"
-    spread = "E V = I, η = 1/L: the standard deviation of the mean overlap times √(L H)"
-    test = f"Student's test, level {LEVEL:g} for all"
+        tau, (eta, _, layers, _) = row.tau, row.network
+        tolerance = allowed(rows) * row.error + 2 * DRIFT * tau * (tau + eta)
+        means.add(0.0, row.mean - euler(n, eta, layers) - moved * tau, tolerance, row.words)
+    for row in fine:
+        root, share = math.sqrt(row.tau), row.tau + row.network[0]
+        spreads.add(0.0, row.spread / root - wide, allowed(fine) * row.spread_error / root + wide * share, row.words)
+    mean = "E V = I, η = 1/L: the mean overlap is that of layers without noise plus K/(L H): error"
+    spread = f"E V = I, η = 1/L ≤ {FINE:g}: the standard deviation of the mean overlap times √(L H): error"
+    reason = f"{TEST}; shares 2/(L H) and 2η of the largest K/(L H) for the next orders"
     return [
-        means.equal(mean, f"{test}; 1/(3 L H) for the drift of the noise", origin=ODE),
+        means.equal(mean, reason, origin=ODE, detail=f"K = {moved:.3f}, fitted; derived |K| ≤ 1/3"),
         _extrapolated(n, *rows[-2:]),
-        spreads.equal(spread, f"{test}; shares 1/(L H) and η of the next orders", origin=NOISE),
+        spreads.equal(
+            spread, f"{TEST}; shares 1/(L H) and η of the next orders", origin=NOISE, detail=f"predicted {wide:.4f}"
+        ),
     ]
 
 
@@ -181,7 +224,7 @@ def _extrapolated(n: int, last: Row, fine: Row) -> Claim:
     error = student(LEVEL, fine.network[3]) * math.hypot(ratio * fine.error, last.error) / (ratio - 1)
     drift = (ratio * fine.tau + last.tau) / (ratio - 1) * DRIFT
     says = "E V = I: the mean overlap extrapolated to η = 0 is that of the ODE at t = 1"
-    reason = "Student's level 1e-4; 1/(3 L H) for the drift of the noise; η² for the next order"
+    reason = f"Student's level {LEVEL:g}; 1/(3 L H) for the drift of the noise; η² for the next order"
     detail = f"without extrapolation {fine.mean:.4f} at η = {fine.network[0]:g}"
     tolerance = error + drift + last.network[0] ** 2
     return Claim.equal(says, ode(n, 1.0), straight, tolerance, reason, origin=ODE, detail=detail)

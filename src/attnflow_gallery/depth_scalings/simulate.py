@@ -12,6 +12,7 @@ from attnflow.flows import Layers, solve
 from attnflow.random_layers import gram_layers, random_attention
 from attnflow.spaces import Sphere
 from attnflow.tokens import orthonormal
+from attnflow_gallery.depth_scalings import paths
 
 BLOCK = 800
 """Networks that are followed at once; numbers of networks are multiples of it."""
@@ -29,16 +30,26 @@ class Parameters(Salted):
     d: int = 8
     b: float = 1.0
     diffusive: tuple[Network, ...] = (
-        (0.1, 1, 100, 9_600), (0.25, 1, 16, 24_000), (0.3, 4, 44, 8_000), (0.5, 4, 16, 16_000),
-        (1.0, 16, 16, 8_000), (1.0, 64, 64, 800),
-    )  # fmt: skip
+        (0.1, 1, 100, 16_000),
+        (0.25, 1, 16, 24_000),
+        (0.3, 4, 44, 12_000),
+        (0.5, 4, 16, 16_000),
+        (1.0, 16, 16, 12_000),
+    )
     """Networks with tau = 1 (0.99 for the third)."""
-    frozen: tuple[Network, ...] = ((1 / 16, 1, 16, 24_000), (1 / 64, 1, 64, 8_000), (1 / 64, 4, 64, 6_400))
-    """eta = 1/L."""
+    paths: int = 16_000
+    """Of the diffusion, for the limit of these networks."""
+    path_steps: int = 16
+    """To tau = 1, and twice as many."""
+    frozen: tuple[Network, ...] = ((1 / 128, 1, 128, 8_000), (1 / 64, 4, 64, 16_000))
+    """eta = 1/L; and with steps twice as long and the same random numbers."""
     ballistic: tuple[Network, ...] = (
-        (1 / 10, 1, 10, 24_000), (1 / 50, 1, 50, 12_000), (1 / 25, 4, 25, 4_800), (1 / 25, 16, 25, 2_400),
-        (1 / 50, 16, 50, 2_400),
-    )  # fmt: skip
+        (1 / 10, 1, 10, 24_000),
+        (1 / 50, 1, 50, 24_000),
+        (1 / 25, 4, 25, 9_600),
+        (1 / 25, 16, 25, 4_800),
+        (1 / 50, 16, 50, 4_800),
+    )
     """eta = 1/L and E V = I."""
     compared: Network = (0.5, 4, 16, 4_800)
     """On vectors and on Gram matrices, with the logit scale `compared_b`."""
@@ -49,9 +60,10 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    diffusive=((0.1, 1, 100, 1_600), (0.25, 1, 16, 3_200), (0.5, 4, 16, 1_600), (1.0, 16, 16, 1_600)),
-    frozen=((1 / 16, 1, 16, 12_800), (1 / 32, 4, 32, 1_600)),
-    ballistic=((1 / 10, 1, 10, 1_600), (1 / 50, 1, 50, 1_600), (1 / 10, 16, 10, 800), (1 / 20, 16, 20, 800)),
+    diffusive=((0.1, 1, 100, 3_200), (0.25, 1, 16, 6_400), (0.5, 4, 16, 3_200), (1.0, 16, 16, 1_600)),
+    paths=4_000,
+    frozen=((1 / 64, 1, 64, 3_200), (1 / 32, 4, 32, 6_400)),
+    ballistic=((1 / 10, 1, 10, 1_600), (1 / 50, 1, 50, 3_200), (1 / 25, 16, 25, 800), (1 / 50, 16, 50, 800)),
     compared=(0.5, 4, 16, 3_200),
     moments=10_000,
     levels=(0.0, 0.2, 0.4, 0.62),
@@ -66,6 +78,9 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
         for number, (kind, mean_value) in enumerate(KINDS.items())
         for index, network in enumerate(getattr(parameters, kind))
     }
+    longer = {k: (2 * eta, heads, layers, count) for k, (eta, heads, layers, count) in enumerate(parameters.frozen)}
+    makers |= {f"longer{k}": (overlaps, parameters, network, 0.0, 10 + k) for k, network in longer.items()}
+    makers["diffusion"] = diffusion, parameters
     makers["gram"] = overlaps, colder, parameters.compared, 0.0, 90
     makers["vectors"] = vectors, colder, parameters.compared
     makers["moments"] = moments, parameters
@@ -95,19 +110,17 @@ def vectors(parameters: Parameters, network: Network) -> xr.Dataset:
     return _stored(np.einsum("rik,rjk->rij", x, x))
 
 
+def diffusion(parameters: Parameters) -> xr.Dataset:
+    """Estimates (step, path) of the mean overlap at tau = 1 of the diffusion, for steps of time h and h/2."""
+    count = parameters.path_steps
+    rows = [paths.estimates(parameters, count * 2**half, parameters.rng(8, half)) for half in range(2)]
+    return xr.Dataset({"estimate": (("step", "path"), np.array(rows))})
+
+
 def _stored(gram: np.ndarray) -> xr.Dataset:
     """The mean over pairs and the first pair of overlaps (replica, n, n)."""
     pairs = gram[:, *np.triu_indices(gram.shape[1], 1)]
     return xr.Dataset({"mean": ("replica", pairs.mean(axis=1)), "first": ("replica", pairs[:, 0])})
-
-
-def softmax_means(parameters: Parameters, x: np.ndarray, *labels: int) -> np.ndarray:
-    """M (draw, n, n): softmax means m_i of one head, in the coordinates of the n tokens `x` (n, n)."""
-    rng, d_k = parameters.rng(*labels), parameters.d
-    queries, keys = rng.standard_normal((2, parameters.moments, d_k, parameters.n))
-    logits = parameters.b / np.sqrt(d_k) * np.einsum("rai,raj->rij", queries @ x.T, keys @ x.T)
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True) @ x)
 
 
 def moments(parameters: Parameters) -> xr.Dataset:
@@ -121,7 +134,8 @@ def moments(parameters: Parameters) -> xr.Dataset:
         x = np.linalg.cholesky((1 - level) * np.eye(n) + level)
         gram = x @ x.T
         w = np.sum(x, axis=0) - np.sum(gram, axis=1)[:, None] * x
-        m = softmax_means(parameters, x, 7, index)
+        many = np.broadcast_to(x, (parameters.moments, n, n))
+        m = paths.softmax_means(parameters.b, parameters.d, many, parameters.rng(7, index))
         products = np.einsum("rik,rjk->rij", m, m)
         own = np.einsum("rii->r", products) / n
         shared = (np.sum(products, axis=(1, 2)) / n - own) / (n - 1)

@@ -4,14 +4,14 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments import NUMERICS, Claim, Origin, consequence, published
-from attnflow.experiments.kit import Rows, left_of_order, orders
+from attnflow.experiments.kit import Rows, fit, left_of_order, orders, student
 from attnflow_gallery.euler_limit.simulate import FRAMES, NAMES, Parameters
 
 DEEP = published("chen2018neural")
 FIRST = consequence("The first term of the error")
 INDEPENDENT = consequence("Independent layers")
-ERRORS = 4.0
-"""Standard errors that a random number may be off."""
+LEVEL = 1e-6
+"""Of every claim about random networks: the probability that it fails by chance."""
 
 
 def first_terms(parameters: Parameters, layers: xr.Dataset) -> np.ndarray:
@@ -46,7 +46,7 @@ def _layers(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     first = f"error/h for h → 0 at {FRAMES} times t ≤ T, against |E₁(t)| of the variational equation"
     reason = "largest change of the extrapolated value at the last halving, three times what is left of O(h²)"
     return [
-        _order(order, 1.0, part["error"].max("time").values, NAMES, DEEP),
+        _order(order, 1.0, part["error"].max("time", skipna=False).values, NAMES, DEEP),
         rows.equal(first, reason, origin=FIRST),
     ]
 
@@ -54,13 +54,14 @@ def _layers(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 def _random(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     count, mean, error = fluctuation(data["random"])
     step, variance = parameters.until / count, float(data["limit"]["variance"])
-    slope, matrix = np.polyfit(np.log(step), np.log(mean) / 2, 1, w=2 * mean / error, cov="unscaled")
-    off, reason = ERRORS * np.sqrt(matrix[0, 0]), f"{ERRORS:g} standard errors, {parameters.networks} networks"
+    (slope, _), (spread, _) = fit([np.log(step), np.ones(len(step))], np.log(mean) / 2, error / mean / 2)
+    allowed = student(LEVEL, parameters.networks)
+    off, reason = allowed * float(spread), f"Student's test of {parameters.networks} networks, level {LEVEL:g}"
     power = "independent layers: order of the root mean square of x_L - x(T)"
     square = f"independent layers, L = {count[-1]}: mean square over h, against the linear noise equation"
-    found, room = mean[-1] / step[-1], ERRORS * error[-1] / step[-1]
+    found, room = mean[-1] / step[-1], allowed * error[-1] / step[-1]
     return [
-        Claim.equal(power, 0.5, slope[0], float(off), f"{reason} for each L", origin=INDEPENDENT),
+        Claim.equal(power, 0.5, float(slope), off, f"{reason}; as many for each L", origin=INDEPENDENT),
         Claim.equal(square, variance, found, room, reason, origin=INDEPENDENT),
     ]
 

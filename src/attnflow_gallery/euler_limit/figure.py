@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.kit import panels
+from attnflow.experiments.kit import panels, student
 from attnflow.plots.style import COLOURS, GREY, INK
-from attnflow_gallery.euler_limit.compare import ERRORS, fluctuation
+from attnflow_gallery.euler_limit.compare import LEVEL, fluctuation
 from attnflow_gallery.euler_limit.simulate import NAMES, NETWORK, Parameters
 
 LABELS = {"N(x + hA)": r"$N(x + hA)$", "N(x + hPA)": r"$N(x + hPA)$", NETWORK: r"$x + hf$"}
@@ -23,7 +23,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     square error at T of networks with independent layers (diamonds; dashed: linear noise equation), and errors of RK4
     at T (open marks; dotted lines fall like L^-4 from the last mark). (b) Error over h in time for the largest L, and
     |E_1(t)| (lines). (c) Errors of (a) over their predicted first terms; they tend to 1. The band is the ratio of
-    independent layers, four standard errors wide on each side.
+    independent layers, as wide as the claims allow.
     """
     titles = "error", "first term in time", "error over first term"
     with panels(1, 3, 3.1, *titles, width_ratios=(1.3, 1, 1)) as page:
@@ -73,7 +73,7 @@ def _ratios(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> N
     counts = np.array(parameters.layers)
     count, mean, error = fluctuation(data["random"])
     over = np.sqrt(mean * count / parameters.until / float(data["limit"]["variance"]))
-    width = over * ERRORS * error / (2 * mean)
+    width = over * student(LEVEL, parameters.networks) * error / (2 * mean)
     axes.fill_between(count, over - width, over + width, color=RANDOM, alpha=0.2, lw=0)
     axes.plot(count, over, "d--", color=RANDOM, ms=4, lw=0.7)
     for name, colour in TINTS.items():

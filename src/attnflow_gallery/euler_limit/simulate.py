@@ -36,7 +36,7 @@ class Parameters(Salted):
     """Numbers of Runge-Kutta steps; each must be twice the one before."""
     random_layers: tuple[int, ...] = (50, 100, 200, 400, 800)
     """Of networks with independent layers."""
-    networks: int = 400
+    networks: int = 1600
     """With independent layers, for each number of layers."""
     scale: float = 0.5
     """Standard deviation of the entries of their weights."""

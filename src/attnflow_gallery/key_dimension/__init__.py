@@ -1,14 +1,15 @@
-"""Nearby tokens of a deep random network meet if d_k > d - 1 at zero temperature, and separate if d_k < d - 1.
+"""In R^d, d >= 4, nearby tokens of a cold random network meet if d_k > d - 1, and separate if d_k < d - 1.
 
 Layers x <- N(x + sqrt(h) V m(x)) have fresh Gaussian V, Q and K; m is the softmax mean of the tokens with the logits of
 Q^T K, whose factors have d_k rows (arXiv:2604.01978; d_k other than d is ours). Two tokens that lie close together have
 a pair exponent, the drift of log(1 - R) of their overlap R. Where the other tokens are uniform on the sphere its sign
-depends on the key dimension d_k, and for d_k < d - 1 on the temperature: there is a critical logit scale b_c.
+depends on the key dimension d_k, and for d_k < d - 1 on the temperature: there is a critical logit scale b_c. In R^3
+nearby tokens meet for every d_k.
 
 Shown: the exponent of one layer at zero temperature for d = 8 and its zero at d_k = d - 1; the exponent at finite b and
-b_c. Two constants on which our derivation and the only readable transcription of arXiv:2604.01978 differ: the mean
-cosine of Ax and Ay for A = Q^T K, and the drift constant c of two cold tokens. Of the paper we could read the abstract
-and a third-party Lean transcription of its statements, not the text; see the derivation.
+b_c; the mean cosine of Ax and Ay for A = Q^T K and for one Gaussian matrix; the drift constant c of two cold tokens,
+which excludes the constants of one Gaussian matrix (3/2) and of an orthogonal one (1). Of the paper we could read the
+abstract and a third-party transcription of its statements, not the text.
 
 Not shown: finitely many tokens (uniform needs many more than e^(b sqrt d) of them), whether pairs that separate stay
 apart (the collapsed state is stable at every temperature), and paths: all numbers are those of one layer.

@@ -1,4 +1,4 @@
-"""Pair exponents against the key dimension and the temperature, and the two disputed constants."""
+"""Pair exponents against the key dimension and the temperature, and the constants of cosines and of cold pairs."""
 
 from typing import Any
 
@@ -21,10 +21,9 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 
     (a) Pair exponent Λ at zero temperature against the key dimension; square: A of independent entries. Tokens separate
     above 0. (b) Λ against the logit scale b; vertical line: b_c. (c) The constant of the mean cosine of Ax and Ay at
-    R = 0.7 against d, for A = QᵀK (d_k = d) and for one Gaussian matrix; lines: exact; dotted: the limits 1 and 1/2, of
-    which 1/2 is transcribed for the product. (d) Drift constant c of two cold tokens against their overlap; solid:
-    exact; dotted: limits for d → ∞ of A = QᵀK (2), of one Gaussian matrix (3/2) and of an orthogonal one (1, which is
-    transcribed for the product).
+    R = 0.7 against d, for A = QᵀK (d_k = d) and for one Gaussian matrix; lines: exact; dotted: the limits 1 and 1/2.
+    (d) Drift constant c of two cold tokens against their overlap; solid: exact; dotted: limits for d → ∞ of A = QᵀK
+    (2), of one Gaussian matrix (3/2) and of an orthogonal one (1).
     """
     d, r = parameters.d, parameters.cosine_overlap
     exponents = rf"zero temperature, $d = {d}$", rf"finite temperature, $d = {d}$"
@@ -109,7 +108,7 @@ def _draw_drift(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     line = np.linspace(0.05, 0.95, 60)
     axes.plot(line, exact_constant(line, parameters.cold_d), color=COLOURS[0], lw=1.0, label="exact drift")
     _bars(axes, part["overlap"].values, found, error, "o", COLOURS[0], "one layer")
-    for level, words in ((2.0, "$Q^T K$, $d \\to \\infty$"), (1.5, "one matrix"), (1.0, "orthogonal; transcribed")):
+    for level, words in ((2.0, "$Q^T K$, $d \\to \\infty$"), (1.5, "one matrix"), (1.0, "orthogonal")):
         axes.axhline(level, color=GREY, lw=0.9, ls=":")
         axes.annotate(words, (0.02, level), (0, 2), xycoords=("axes fraction", "data"), **NOTE)
     axes.set(xlim=(0, 1), ylim=(0.7, 2.3), xlabel="overlap $R$", ylabel="drift constant $c$")

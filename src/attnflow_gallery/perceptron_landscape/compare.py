@@ -151,7 +151,7 @@ def _exception(parameters: Parameters, data: xr.Dataset) -> Claim:
     rows, n = Rows(), data.sizes["token"]
     # the trapezoidal rule is exact up to degrees beyond n, whose coefficients e^(-beta) I_(n-1)(beta) are
     missed = 4 * float(ive(n - 1, parameters.beta)) + 64 * EPS
-    for share, fastest in zip(parameters.shares, data["speed"].max("token").values, strict=True):
+    for share, fastest in zip(parameters.shares, data["speed"].max("token", skipna=False).values, strict=True):
         beyond = max(share - 1, 0.0) * data.attrs["limit"]
         rows.add(beyond, fastest, beyond * (2 * np.pi / n) ** 2 / 8 + missed, f"u = {share:g} u*")
     shares = ", ".join(f"{share:g}" for share in parameters.shares)

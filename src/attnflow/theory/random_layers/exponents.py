@@ -67,10 +67,12 @@ def attention_moments(logit_scale: float, *, d: int, d_k: int | None) -> tuple[f
 
 
 def critical_logit_scale(d: int, d_k: int | None) -> float | None:
-    """The logit scale b_c above which nearby tokens separate, or None where they meet at every temperature.
+    """A logit scale b_c at which Lambda changes sign, or None where nearby tokens meet at b -> inf.
 
-    The zero of Lambda with A and B of `attention_moments`; it exists iff d_k < d - 1 and d >= 4, and is found to 1e-9.
-    The collapsed state stays stable above b_c: clustering is mitigated, not impossible. Ours.
+    A zero of Lambda with A and B of `attention_moments`, found to 1e-9. It exists for d >= 4 and d_k < d - 1, since
+    Lambda is negative for small b and positive for b -> inf. That it is the only zero is not proved. For d <= 3 Lambda
+    is negative at b -> inf, whatever d_k is. The collapsed state stays stable above b_c: clustering is mitigated, not
+    impossible. Ours.
     """
     d, keys = checked_dimension(d), checked_keys(d_k)
     if keys is None or d < 4 or keys >= d - 1:
@@ -97,10 +99,11 @@ def antipodal_exponent(beta: ArrayLike, d: ArrayLike) -> Numbers:
 
 
 def zero_temperature_exponent(d: int, d_k: int | None) -> float:
-    """Lambda at b = inf for infinitely many uniform tokens: (d-1)(d-1-d_k)/(d (d-2)(d_k-2)); it is 0 at d_k = d-1.
+    """Lambda at b = inf for infinitely many uniform tokens; d >= 4: (d-1)(d-1-d_k)/(d (d-2)(d_k-2)), 0 at d_k = d-1.
 
-    d_k = None (Q^T K with independent Gaussian entries) has -(d-1)/(d (d-2)). For d_k <= 2 < d - 1 it is +inf, for
-    d = 3 always -2/3 and for d = 2 -inf: these are the limits b -> inf of Lambda with `attention_moments`. Ours.
+    For d >= 4 it is positive iff d_k < d - 1 (+inf for d_k <= 2), and d_k = None (Q^T K with independent Gaussian
+    entries) has -(d-1)/(d (d-2)). For d = 3 it is -2/3 and for d = 2 -inf, whatever d_k is. These are the limits
+    b -> inf of Lambda with `attention_moments`. Ours.
     """
     d, keys = checked_dimension(d), checked_keys(d_k)
     if d == 2:

@@ -11,7 +11,7 @@ from attnflow.theory.uniform.spectrum import growth_rates
 def quadratic_growth(beta: float, d: int, k: int, *, model: str = "SA") -> float:
     """The coefficient c of a' = lambda_k (a + c a^2) for the density 1 + a P_k(<x, e>) on S^{d-1}, P_k(1) = 1.
 
-    c = (1 - r) g/2 for SA, with r = a_k/a_0 of the kernel (a_k: Funk-Hecke) and g = mean(P_k^3)/mean(P_k^2) over the
+    c = (1 - r) g/2 for SA, with r = l_k/l_0 of the kernel (l_k: Funk-Hecke) and g = mean(P_k^3)/mean(P_k^2) over the
     sphere; c = g/2 for USA0 and USA. It vanishes for odd k, and on the circle, where P_k = cos(k theta). Then
     log a(t) = log a(0) + lambda_k t + c (a(t) - a(0)) up to terms of order a^2. beta > 0, k >= 1.
     """
@@ -42,5 +42,5 @@ def cubic_growth(t: ArrayLike, start: float, beta: float, *, k: int, model: str 
 
 
 def _share(beta: float, d: int, k: int) -> float:
-    """a_k/a_0 of the kernel: lambda_k of SA is k (k+d-2) a_k/(beta a_0)."""
+    """l_k/l_0 of the kernel: lambda_k of SA is k (k+d-2) l_k/(beta l_0)."""
     return float(beta * growth_rates(beta, d, k=k) / (k * (k + d - 2)))

@@ -12,7 +12,7 @@ from attnflow.theory.uniform.spectrum import whole_numbers
 def degree_weights(beta: ArrayLike, d: int, count: int) -> np.ndarray:
     """The weights p_0, ..., p_{count-1} of e^{beta (<x,y> - 1)} = sum_k p_k P_k(<x,y>), P_k(1) = 1, on S^{d-1}.
 
-    p_k = N(k, d) a_k e^{-beta}, with N the multiplicity and a_k the Funk-Hecke multiplier: a probability on degrees,
+    p_k = N(k, d) l_k e^{-beta}, with N the multiplicity and l_k the Funk-Hecke multiplier: a probability on degrees,
     below Poisson(beta) for every d and equal to the distribution of |Skellam(beta/2, beta/2)| on the circle. Computed
     from quotients of neighbours outwards from the largest weight, and normalised: no factor leaves float range, and
     weights below 1e-308 are 0. Any shape of beta >= 0, degrees on a new last axis (DLMF 10.35.2 on the circle,

@@ -19,8 +19,8 @@ LARGEST_LOG = math.log(np.finfo(np.float64).max)
 def growth_rates(beta: ArrayLike, d: int, *, k: ArrayLike | None = None, model: str = "SA") -> np.ndarray:
     """Growth rate of a degree-k harmonic perturbation of the uniform measure on S^{d-1}.
 
-    lambda_k = k (k+d-2) a_k / (beta a_0) for SA, with a_k/a_0 = I_{k+nu}(beta)/I_nu(beta), nu = d/2 - 1;
-    USA0 multiplies by e^{-beta} a_0, USA by a_0 (arXiv:2410.23228; Funk-Hecke). beta and k broadcast, beta >= 0,
+    lambda_k = k (k+d-2) l_k / (beta l_0) for SA, with l_k/l_0 = I_{k+nu}(beta)/I_nu(beta), nu = d/2 - 1;
+    USA0 multiplies by e^{-beta} l_0, USA by l_0 (arXiv:2410.23228; Funk-Hecke). beta and k broadcast, beta >= 0,
     d >= 2. Without k, beta is one number and the degrees are 1, 2, ... as long as the SA rate is above 1e-12 (the
     models differ in their clock alone). Rates too large for a float (USA, beta > 700) are refused, rates too small
     are 0: `log_growth_rates` gives both.
@@ -63,7 +63,7 @@ def critical_noise(beta: ArrayLike, d: int, *, k: ArrayLike = 1, model: str = "S
     """The noise kappa_k = lambda_k/(k (k+d-2)) at which degree k is neutral: it grows below and decays above.
 
     Brownian noise sqrt(2 kappa) dB on S^{d-1} lowers the growth rate of degree k by kappa k (k+d-2), so kappa_k is
-    a_k/(beta a_0) for SA and decreases in k. Degree 1 decides, whichever degree grows fastest without noise: the
+    l_k/(beta l_0) for SA and decreases in k. Degree 1 decides, whichever degree grows fastest without noise: the
     uniform measure is unstable below kappa_1 = I_{d/2}(beta)/(beta I_{d/2-1}(beta)), 1/d at beta = 0. The threshold
     of USA is that of arXiv:2606.05140.
     """
@@ -172,7 +172,7 @@ def linear_time(n: float, beta: float) -> float:
 
 
 def _steps(beta: np.ndarray, d: int, top: int) -> np.ndarray:
-    """a_1/(beta a_0), a_2/a_1, ..., a_top/a_{top-1} on the last axis; the first is finite at beta = 0."""
+    """l_1/(beta l_0), l_2/l_1, ..., l_top/l_{top-1} on the last axis; the first is finite at beta = 0."""
     ratios = bessel_ratios(d / 2 - 1, beta, max(top, 2))
     first = 1 / (d + beta * ratios[..., 1])
     return np.concatenate([first[..., None], ratios[..., 1:]], -1)[..., : max(top, 1)]
@@ -187,14 +187,14 @@ def _log_rates(steps: np.ndarray, d: int) -> np.ndarray:
 
 
 def _log_clock(beta: np.ndarray, d: int, model: str) -> Numbers:
-    """Log of a model's rates over those of SA: log a_0 for USA, log a_0 - beta for USA0."""
+    """Log of a model's rates over those of SA: log l_0 for USA, log l_0 - beta for USA0."""
     if model == "SA":
         return np.zeros(beta.shape)
     return log_mean_kernel(beta, d) + (beta if model == "USA" else 0.0)
 
 
 def log_mean_kernel(beta: np.ndarray, d: int) -> np.ndarray:
-    """log(e^{-beta} a_0), a_0 = Gamma(d/2) (2/beta)^nu I_nu(beta) = sum_m (beta^2/4)^m / (m! (d/2)_m)."""
+    """log(e^{-beta} l_0), l_0 = Gamma(d/2) (2/beta)^nu I_nu(beta) = sum_m (beta^2/4)^m / (m! (d/2)_m)."""
     nu, positive = d / 2 - 1, np.where(beta >= 1, beta, 1.0)
     log_bessel = log_scaled_bessel(nu, positive)
     direct = np.asarray(gammaln(d / 2) + nu * np.log(2 / positive) + log_bessel)
