@@ -89,8 +89,8 @@ def test_drift_and_variation_are_those_of_a_layer():
     drift = ((plus + minus) / 2 - r) / step**2
     variation = ((plus - minus) / 2 / step) ** 2
     expected = (
-        theory.random_layers.overlap_drift(r, s[0, 1], s[0, 0], s_jj=s[1, 1], d=d),
-        theory.random_layers.overlap_variation(r, s[0, 1], s[0, 0], s_jj=s[1, 1], d=d),
+        theory.random_layers.overlap_drift(r, s[0, 1], s[0, 0], s[1, 1], d=d),
+        theory.random_layers.overlap_variation(r, s[0, 1], s[0, 0], s[1, 1], d=d),
     )
     for sample, value in zip((drift, variation), expected, strict=True):
         error = sample.std() / np.sqrt(count)
@@ -110,7 +110,7 @@ def test_one_token_is_a_brownian_motion():
     )
     np.testing.assert_allclose(theory.random_layers.one_token_decay(2.0, 8), np.exp(-7 / 8), rtol=4 * EPS)
     # the drift of <x, x_0> has the same rate: the overlap with a token that does not move
-    np.testing.assert_allclose(theory.random_layers.overlap_drift(0.3, 0, 1, s_jj=0, d=8) / 0.3, -7 / 16, rtol=4 * EPS)
+    np.testing.assert_allclose(theory.random_layers.overlap_drift(0.3, 0, 1, 0, d=8) / 0.3, -7 / 16, rtol=4 * EPS)
 
 
 def test_two_tokens_alone_on_the_circle():
@@ -173,8 +173,8 @@ def test_pairs_at_infinite_temperature():
     h, s = 1e-4, (1 + r) / 2
     slope, curvature = (p(r + h) - p(r - h)) / (2 * h), (p(r + h) - 2 * p(r) + p(r - h)) / h**2
     drift, variation = (
-        theory.random_layers.overlap_drift(r, s, s, s_jj=s, d=2),
-        theory.random_layers.overlap_variation(r, s, s, s_jj=s, d=2),
+        theory.random_layers.overlap_drift(r, s, s, s, d=2),
+        theory.random_layers.overlap_variation(r, s, s, s, d=2),
     )
     np.testing.assert_allclose(
         drift * slope + variation * curvature / 2, 0, atol=1e-6
@@ -202,12 +202,10 @@ def test_hot_tokens_in_many_dimensions():
 @settings(max_examples=50, deadline=None)
 def test_variation_is_positive_and_symmetric(r, a, c, share, d):
     s = share * np.sqrt(a * c)
-    found = theory.random_layers.overlap_variation(r, s, a, s_jj=c, d=d)
+    found = theory.random_layers.overlap_variation(r, s, a, c, d=d)
     assert found >= -4 * EPS
-    assert found == theory.random_layers.overlap_variation(r, s, c, s_jj=a, d=d)
-    assert theory.random_layers.overlap_drift(-r, -s, a, s_jj=c, d=d) == -theory.random_layers.overlap_drift(
-        r, s, a, s_jj=c, d=d
-    )
+    assert found == theory.random_layers.overlap_variation(r, s, c, a, d=d)
+    assert theory.random_layers.overlap_drift(-r, -s, a, c, d=d) == -theory.random_layers.overlap_drift(r, s, a, c, d=d)
 
 
 @pytest.mark.parametrize(
@@ -218,8 +216,8 @@ def test_variation_is_positive_and_symmetric(r, a, c, share, d):
         lambda: theory.random_layers.canonical_time(0.1, layers=2, heads=0),
         lambda: theory.random_layers.regime(0.1, layers=2, heads=1, mean_value=np.nan),
         lambda: theory.random_layers.logit_scale(1, -1, 1, d_k=4),
-        lambda: theory.random_layers.overlap_drift(1.5, 0, 1, s_jj=1, d=3),
-        lambda: theory.random_layers.overlap_variation(0.5, 0, 1, s_jj=1, d=1),
+        lambda: theory.random_layers.overlap_drift(1.5, 0, 1, 1, d=3),
+        lambda: theory.random_layers.overlap_variation(0.5, 0, 1, 1, d=1),
         lambda: theory.random_layers.small_logit_products(np.ones((2, 3)), 0.1),
         lambda: theory.random_layers.small_logit_products(2 * np.eye(2), 0.1),
         lambda: theory.random_layers.hot_pair_collapse_probability(2.0),

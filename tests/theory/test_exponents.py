@@ -174,8 +174,8 @@ def test_antipodal_pairs():
 def test_exponents_are_those_of_the_overlap_near_one():
     a, second, d, gap = 0.4, 0.7, 6, 1e-6
     s = a - second * gap  # E <m(0), m(angle)> = A - B angle^2/2, and angle^2/2 = 1 - R
-    drift = theory.random_layers.overlap_drift(1 - gap, s, a, s_jj=a, d=d) / gap
-    variation = theory.random_layers.overlap_variation(1 - gap, s, a, s_jj=a, d=d) / gap**2
+    drift = theory.random_layers.overlap_drift(1 - gap, s, a, a, d=d) / gap
+    variation = theory.random_layers.overlap_variation(1 - gap, s, a, a, d=d) / gap**2
     # Ito: d log(1-R) = -dR/(1-R) - d<R>/(2 (1-R)^2); the next order is the gap, rounding is eps/gap
     np.testing.assert_allclose(-drift - variation / 2, theory.random_layers.pair_exponent(a, second, d), rtol=1e-5)
     np.testing.assert_allclose(variation, theory.random_layers.pair_exponent_spread(a, second, d), rtol=1e-5)
@@ -234,7 +234,7 @@ def test_the_drift_constant_is_that_of_the_exact_drift():
     for d_k, kind in ((d, "product"), (1024, "product"), (None, "iid")):
         for r in (0.3, 0.8):
             image = theory.random_layers.mean_cosine(r, d, d_k=d_k if kind == "product" else None)
-            found = -d * theory.random_layers.overlap_drift(r, image, 1, s_jj=1, d=d) / (r * (1 - r * r))
+            found = -d * theory.random_layers.overlap_drift(r, image, 1, 1, d=d) / (r * (1 - r * r))
             # corrections of relative order 1/d_k, with constants below 10
             assert (
                 abs(found - theory.random_layers.cosine_drift_constant(d, d_k=d_k, kind=kind))

@@ -165,7 +165,7 @@ def test_products_of_a_simplex_are_sums_of_weights():
     s, p = gamma + (1 - gamma) * g, gamma + (1 - gamma) * f
     np.testing.assert_allclose(
         theory.random_layers.simplex_drift(gamma, n, b, d=24),
-        theory.random_layers.overlap_drift(gamma, s, p, s_jj=p, d=24),
+        theory.random_layers.overlap_drift(gamma, s, p, p, d=24),
         rtol=1e-13,
     )
     np.testing.assert_allclose(theory.random_layers.simplex_drift(gamma, n, b), s - gamma * p, rtol=1e-13)

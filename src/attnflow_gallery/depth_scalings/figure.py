@@ -76,7 +76,7 @@ def _draw_frozen(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
     rows, part = rows_of(parameters, data, "frozen"), data["moments"].sel(level=0.0)
     sizes = np.array([1 / row.tau for row in rows])
     line = np.geomspace(sizes.min() / 1.5, sizes.max() * 1.5, 50)
-    rate = float(theory.random_layers.overlap_drift(0.0, part["shared"], part["own"], s_jj=part["own"], d=parameters.d))
+    rate = float(theory.random_layers.overlap_drift(0.0, part["shared"], part["own"], part["own"], d=parameters.d))
     wide = np.sqrt(one_layer(data["moments"], parameters.d, 0.0)[0])
     words = r"standard deviation, $\propto (LH)^{-1/2}$"
     axes.plot(line, wide / np.sqrt(line), color=INK, lw=1.0, ls="--", label=words)

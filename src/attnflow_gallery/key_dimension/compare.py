@@ -148,7 +148,7 @@ def cold_constants(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray
 
 def exact_constant(r: np.ndarray, d: int) -> np.ndarray:
     """-d D/(R - R^3) for the exact drift D of R at zero temperature, A = Q^T K with d_k = d."""
-    drift = theory.random_layers.overlap_drift(r, theory.random_layers.mean_cosine(r, d, d_k=d), 1.0, s_jj=1.0, d=d)
+    drift = theory.random_layers.overlap_drift(r, theory.random_layers.mean_cosine(r, d, d_k=d), 1.0, 1.0, d=d)
     return np.asarray(-d * np.asarray(drift) / (r - r**3))
 
 
