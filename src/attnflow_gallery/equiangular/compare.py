@@ -22,7 +22,7 @@ def tolerances(parameters: Parameters, flow: xr.Dataset, model: str, beta: float
     levels = np.linspace(0.05, 0.99, 20)
     grown = max(theory.uniform.overlap_growth(gamma, beta, parameters.n, model).max() for gamma in levels)
     rounding = 2 * SUBSTEPS * flow.sizes["time"] * parameters.n * EPS * grown
-    return 2 * float(flow["overlap_error"].max()) + rounding, rounding
+    return 2 * float(flow["overlap_error"].values.max()) + rounding, rounding
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
