@@ -153,9 +153,9 @@ def pair_times(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray, np
     angle = 2 * np.arctan2(np.linalg.norm(x - y, axis=1), np.linalg.norm(x + y, axis=1))
     beta, model = float(part.attrs["beta"]), str(part.attrs["model"])
     end = until(parameters, part)
-    apart = np.maximum(angle, end * (1 + 1e-9))
+    apart = np.where(angle > end * (1 + 1e-9), angle, end * (1 + 1e-9))
     log_time = theory.merging.log_merge_time(apart, beta, (0.5, 0.5), end, model)
-    log_time = np.where(angle > end, log_time, -np.inf)
+    log_time = np.where(angle > end, log_time, -np.inf) + 0 * angle  # what is not a number stays so
     q = np.exp(-2 * beta * np.sin(angle / 2) ** 2)
     speed = q * np.sin(angle) * (2 / (1 + q) if model == "SA" else 1.0)
     with np.errstate(over="ignore"):
@@ -166,7 +166,7 @@ def _pair_seeds(parameters: Parameters, pairs: list[xr.Dataset]) -> Claim:
     rows = Rows()
     for part in pairs:
         log_time, slope = pair_times(parameters, part)
-        apart = np.isfinite(log_time)
+        apart = ~np.isneginf(log_time)
         allowed = steps_off(parameters, part, slope[:, None])[apart, 0]
         names = [f"S^{part.attrs['dim'] - 1}, seed {seed}" for seed in np.flatnonzero(apart)]
         rows.add(log_time[apart], part["log_time"].values[apart, 0], allowed, names)

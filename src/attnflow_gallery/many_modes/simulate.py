@@ -96,12 +96,12 @@ def drawn(parameters: Parameters) -> xr.Dataset:
 
 
 def counted(parameters: Parameters, density: Density, eps: float) -> xr.Dataset:
-    """Modes of K * mu and the root mean square of rho - 1 at every frame, NaN once the density is not resolved."""
+    """Modes of K * mu and the root mean square of rho - 1 at every frame; NaN and infinite once it is unresolved."""
     frames = int(np.ceil(_length(eps, parameters.beta) / parameters.interval))
     times = parameters.interval * np.arange(frames + 1)
     flow = evolve(Attention(parameters.beta), density, float(times[-1]), save=frames, check=False)
     rows = flow.dataset["coefficients"].values
-    modes, size = np.full((2, frames + 1), np.nan)
+    modes, size = np.full(frames + 1, np.nan), np.full(frames + 1, np.inf)
     kept = min(len(rows), frames + 1)
     kept -= int(not np.isclose(float(flow.time[kept - 1]), times[kept - 1]))  # the last one may lie between frames
     found = count_modes(rows, parameters.beta, density.basis.degree, parameters.points)
