@@ -24,9 +24,12 @@ def test_centres_and_clusters_by_hand():
     # 0.3 is close to 0; 0.55 is farther than 0.4 from the centre 0 but not from the token 0.3; 6.2 is close to 0
     assert simulate.renyi(theta, 0.4).tolist() == [0, 2, 3]
     assert simulate.strong(np.cos(theta[:, None] - theta), 0.4).tolist() == [True, False, False, True, False]
-    assert simulate.clusters(theta, 0.4) == 2
-    assert simulate.clusters(theta, 0.28) == 3
-    assert simulate.clusters(np.zeros(3), 0.1) == 1
+    # 6.2 and 0 are 0.083 apart, across the end of the circle
+    assert simulate.groups(theta, 0.4).tolist() == [0, 0, 0, 1, 0]
+    assert simulate.groups(theta, 0.28).tolist() == [0, 1, 1, 2, 0]
+    assert simulate.groups(np.zeros(3), 0.1).tolist() == [0, 0, 0]
+    # two of three tokens: the pair is missed never, the single one by one choice of three
+    assert simulate.covered(np.array([2, 1]), 2) == pytest.approx((2 + 2 / 3) / 3, rel=1e-15)
 
 
 def test_the_time_of_the_second_token_is_that_of_its_equation():

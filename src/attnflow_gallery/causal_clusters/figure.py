@@ -7,23 +7,25 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments.kit import panels
-from attnflow.plots.style import COLOURS, GREY, INK, shades
-from attnflow_gallery.causal_clusters.compare import pair_times, per_root, start_counts
+from attnflow.plots.style import COLOURS, INK
+from attnflow_gallery.causal_clusters.compare import allowed_time, pair_times, per_root, start_counts
 from attnflow_gallery.causal_clusters.simulate import LARGE, Parameters
 
 MARKS = "os^DvP"
+INKS = (COLOURS[0], COLOURS[4], COLOURS[2], COLOURS[3], COLOURS[7], COLOURS[8])
+"""One for every mark, all of them dark on white."""
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     """Causal softmax attention with V = I.
 
-    (a) S²: the angle of token 2 to the first token (marks) against the time that the integral gives for it (dashed:
-    the rate 1/2 near consensus). (b) Forward differences of order p at the first token near consensus (marks) and
+    (a) S²: the time of the flow minus that which the integral gives for the angle of tokens 1 and 2, against this angle
+    (marks), and tolerances (lines). (b) Forward differences of order p at the first token near consensus (marks) and
     e^{-pt/(p+1)} (lines). (c) Mean numbers of centres of uniform starts against the angle, and formulas (lines).
     (d) Large beta at t = 20: clusters and Rényi centres with δ = 4 β^{-1/2}, over √β, and strong centres; bars are
     standard errors.
     """
-    titles = "token 2 approaches token 1", "rates near consensus", "centres of starts", "clusters at large beta"
+    titles = "time of token 2: errors", "rates near consensus", "centres of starts", "clusters at large beta"
     with panels(2, 2, 5.0, *titles) as page:
         _draw_second(page[0], parameters, data["consensus"])
         _draw_differences(page[1], parameters, data["near"])
@@ -34,22 +36,22 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 
 def _draw_second(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     every, time, angles, integral = pair_times(parameters, part)
+    fine = np.geomspace(np.min(angles), np.pi, 60)
     for beta, colour, mark in zip(parameters.betas, (COLOURS[0], COLOURS[4], COLOURS[2]), MARKS, strict=False):
         some = every == beta
-        axes.plot(integral[some], angles[some], mark, color=colour, ms=3.5, label=rf"$\beta = {beta:g}$", alpha=0.9)
-    last = np.linspace(0, 1.05 * np.max(time), 50)
-    axes.plot(last, 3 * np.exp(-last / 2), "--", color=INK, lw=0.9, label=r"slope $e^{-t/2}$")
-    for t in np.unique(time):
-        axes.axvline(t, color=GREY, lw=0.4, zorder=0)
-    axes.set(yscale="log", ylim=(1e-6, 9), xlabel="time by the integral (thin lines: times of the flow)")
-    axes.set(ylabel="angle of tokens 1 and 2")
-    axes.legend(loc="lower right")
+        off = np.maximum(np.abs(time - integral)[some], 1e-15)
+        axes.plot(angles[some], off, mark, color=colour, ms=3.5, label=rf"$\beta = {beta:g}$", mfc="none", mew=0.9)
+        axes.plot(fine, allowed_time(beta, fine), color=colour, lw=0.9)
+    axes.plot([], [], color=INK, lw=0.9, label="tolerance")
+    axes.set(xscale="log", yscale="log", ylim=(3e-16, None), xlabel="angle of tokens 1 and 2")
+    axes.set(ylabel="|time $-$ integral|")
+    axes.legend(loc="upper right", ncols=2)
 
 
 def _draw_differences(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     time = np.linspace(0, max(parameters.near_times), 60)
     size = np.linalg.norm(part["difference"].values, axis=-1)
-    for p, colour, mark in zip(part["order"].values, shades(part.sizes["order"]), MARKS, strict=False):
+    for p, colour, mark in zip(part["order"].values, INKS, MARKS, strict=False):
         axes.plot(time, np.exp(-p / (p + 1) * time), color=colour, lw=1.0)
         for b in range(len(parameters.betas)):
             row = size[b, :, p - 1] / size[b, 0, p - 1]

@@ -23,7 +23,7 @@ def _backwards(original: Any) -> Any:
 
 def _masked(mask: Any) -> Any:
     """Attention with another mask."""
-    return lambda original: lambda beta: Attention(beta, mask=mask)
+    return lambda original: lambda beta, query=None, key=None: Attention(beta, query=query, key=key, mask=mask)
 
 
 MUTATIONS = (

@@ -1,6 +1,8 @@
 """Causal softmax attention to late times, near consensus, and at large beta; centres of uniform starts."""
 
 import dataclasses
+import math
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -13,7 +15,9 @@ from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens, uniform
 
 LARGE = 4.0
-"""Centres of large-beta flows are this times beta^(-1/2) apart."""
+"""Centres of large-beta flows are this times beta^(-1/2) apart, as in figure 2 of arXiv:2411.04990."""
+GAP = 0.5
+"""Groups of tokens that are farther apart than this times beta^(-1/2) are two clusters."""
 TOLERANCE = 1e-11
 """Of a step in flows that are compared to formulas."""
 
@@ -25,8 +29,10 @@ class Parameters(Salted):
     betas: tuple[float, ...] = (0.5, 1.0, 2.0)
     n: int = 16
     starts: int = 8
-    times: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
+    times: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 640.0)
     """Of flows to consensus on S^2."""
+    keys: int = 3
+    """Pairs of random matrices Q, K, for flows to consensus."""
     near: float = 1e-4
     """Distance from consensus of the linear regime."""
     near_tokens: int = 7
@@ -47,7 +53,8 @@ QUICK = Parameters(
     betas=(1.0, 2.0),
     n=8,
     starts=4,
-    times=(1.0, 5.0, 20.0, 160.0),
+    times=(1.0, 5.0, 20.0, 640.0),
+    keys=1,
     angles=(0.5, 1.0),
     renyi_tokens=10_000,
     draws=300,
@@ -59,8 +66,9 @@ QUICK = Parameters(
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Flows to consensus and near it, centres of starts, and clusters at large beta."""
     large = zip(parameters.large_betas, parameters.prompts, strict=True)
+    first = (("consensus", consensus), ("keys", keys), ("near", near), ("starts", starts))
     return study.parts(
-        {name: (make, parameters) for name, make in (("consensus", consensus), ("near", near), ("starts", starts))}
+        {name: (make, parameters) for name, make in first}
         | {f"beta{beta:g}": (gather, parameters, beta, count) for beta, count in large}
     )
 
@@ -76,6 +84,19 @@ def consensus(parameters: Parameters) -> xr.Dataset:
         {"angle": (("beta", "time", "start", "token"), np.array(rows))},
         coords={"beta": list(parameters.betas), "time": [0.0, *parameters.times]},
     )
+
+
+def keys(parameters: Parameters) -> xr.Dataset:
+    """The same at the last time, (beta, pair, start, token), with random Q and K, scaled to a norm 1 of Q^T K."""
+    start = uniform(Sphere(3), n=parameters.n, seed=parameters.seeds(range(100, 100 + parameters.starts)))
+    first, method, rows = np.asarray(start.positions)[:, :1], Adaptive(TOLERANCE, TOLERANCE), []
+    for beta in parameters.betas:
+        for pair in range(parameters.keys):
+            query, key = parameters.rng(4, pair).standard_normal((2, 3, 3))
+            query = query / np.linalg.norm(query.T @ key, 2)
+            rows.append(angle(_frames(beta, start, parameters.times[-1:], method, query, key)[-1], first))
+    shape = len(parameters.betas), parameters.keys, parameters.starts, parameters.n
+    return xr.Dataset({"angle": (("beta", "pair", "start", "token"), np.reshape(rows, shape))})
 
 
 def near(parameters: Parameters) -> xr.Dataset:
@@ -125,26 +146,26 @@ def gather(parameters: Parameters, beta: float, count: int) -> xr.Dataset:
     rows = []
     for before, after in zip(begin, end, strict=True):
         firm = strong(np.cos(before[:, None] - before), LARGE * unit)
-        parked, close = renyi(before, LARGE * unit), renyi(before, (LARGE - 1) * unit)
-        to_centre = np.min(turn(after[:, None] - after[close]), axis=1)
+        parked, group = renyi(before, LARGE * unit), groups(after, GAP * unit)
         row: dict[str, float] = {"strong": int(np.sum(firm)), "renyi": len(parked)}
-        row["clusters"] = clusters(after, unit / 2)
+        row["clusters"] = np.max(group) + 1
         row["moved"] = float(np.max(turn(after[firm] - before[firm]))) / unit
-        row["shared"] = row["strong"] - clusters(after[firm], unit / 2)
-        row["at_centres"] = float(np.mean(to_centre < 0.3 * unit))
+        row["shared"] = row["strong"] - len(np.unique(group[firm]))
+        row["at_centres"] = float(np.mean(np.isin(group, group[parked])))
+        row["at_random"] = covered(np.bincount(group), len(parked))
         rows.append(row)
     table = {name: ("prompt", np.array([row[name] for row in rows])) for name in rows[0]}
     return xr.Dataset(table | {"begin": ("token", begin[0]), "end": ("token", end[0])})
 
 
-def field(beta: float) -> Attention:
-    """Causal softmax attention."""
-    return Attention(beta, mask=Causal())
+def field(beta: float, query: Any = None, key: Any = None) -> Attention:
+    """Causal softmax attention with V = I."""
+    return Attention(beta, query=query, key=key, mask=Causal())
 
 
-def _frames(beta: float, start: Tokens, times: tuple[float, ...], method: AbstractMethod) -> np.ndarray:
-    """Positions (time, ...) at time 0 and at `times`."""
-    flow = solve(field(beta), start, times[-1], save=times, method=method, keep=("positions",))
+def _frames(beta: float, start: Tokens, times: tuple[float, ...], method: AbstractMethod, *matrices: Any) -> np.ndarray:
+    """Positions (time, ...) at time 0 and at `times`; `matrices` are Q and K."""
+    flow = solve(field(beta, *matrices), start, times[-1], save=times, method=method, keep=("positions",))
     return np.asarray(flow.positions.transpose("time", ...).values)
 
 
@@ -172,7 +193,19 @@ def renyi(theta: np.ndarray, delta: float) -> np.ndarray:
     return np.array(found)
 
 
-def clusters(theta: np.ndarray, gap: float) -> int:
-    """Number of groups of tokens on the circle that are at least `gap` apart."""
-    order = np.sort(np.mod(theta, 2 * np.pi))
-    return max(int(np.sum(np.diff(np.append(order, order[0] + 2 * np.pi)) > gap)), 1)
+def groups(theta: np.ndarray, gap: float) -> np.ndarray:
+    """The number of the group of every token on the circle; groups are at least `gap` apart."""
+    around = np.mod(theta, 2 * np.pi)
+    order = np.argsort(around)
+    ahead = np.diff(np.append(around[order], around[order[0]] + 2 * np.pi)) > gap
+    # the gap after a token begins the next group; after the last gap the first group goes on
+    number = np.empty(len(theta), dtype=int)
+    number[order] = (np.cumsum(ahead) - ahead) % max(np.sum(ahead), 1)
+    return number
+
+
+def covered(sizes: np.ndarray, chosen: int) -> float:
+    """The mean share of tokens that are in the group of one of `chosen` tokens that are drawn at random."""
+    n = int(np.sum(sizes))
+    missed = [math.comb(n - int(size), chosen) / math.comb(n, chosen) for size in sizes]
+    return float(1 - np.dot(sizes, missed) / n)

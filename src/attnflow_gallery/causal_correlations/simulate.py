@@ -13,7 +13,7 @@ from attnflow.fields import Attention, Unnormalised
 from attnflow.flows import Fixed, advance, solve
 from attnflow.masks import Causal, Everyone
 
-CASES = {"circle-1": (2, "grad", 1, 1.0), "circle-2": (2, "grad", 2, 1.0), "sphere-1": (3, "USA", 1, 0.75)}
+CASES = {"circle-1": (2, "grad", 1, 1.0), "circle-2": (2, "grad", 2, 0.6), "sphere-1": (3, "USA", 1, 0.75)}
 """Dimension, clock, degree and time, at beta = 1."""
 EDGES = (0.125, 0.5, 1.0)
 """Bins of the source j/N in fits over N."""
@@ -33,14 +33,14 @@ class Parameters(Salted):
     slope: float = 1.0
     """ALiBi slope per prompt, lambda."""
     sizes: tuple[int, ...] = (16, 32, 64)
-    prompts: tuple[int, ...] = (65536, 32768, 8192)
+    prompts: tuple[int, ...] = (16384, 24576, 20480)
     """Of retrieval profiles, by size."""
-    pair_prompts: tuple[int, ...] = (32768, 16384, 4096)
+    pair_prompts: tuple[int, ...] = (8192, 16384, 16384)
     """Of pairs at one time and of one-token moments, by size."""
     profile_size: int = 64
     profile_prompts: int = 8192
     softmax_size: int = 32
-    softmax_prompts: int = 16384
+    softmax_prompts: int = 32768
     noise_size: int = 1024
     noise_prompts: int = 512
     noise_times: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0)
@@ -48,11 +48,11 @@ class Parameters(Salted):
 
 QUICK = Parameters(
     sizes=(8, 16, 32),
-    prompts=(16384, 8192, 4096),
-    pair_prompts=(8192, 4096, 2048),
+    prompts=(8192, 8192, 6144),
+    pair_prompts=(4096, 4096, 4096),
     profile_size=32,
     profile_prompts=1024,
-    softmax_prompts=3072,
+    softmax_prompts=8192,
     noise_size=512,
     noise_prompts=128,
     noise_times=(1.0, 2.0),

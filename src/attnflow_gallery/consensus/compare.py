@@ -7,12 +7,12 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import EPS, Rows, counted, share_of
+from attnflow.experiments.kit import EPS, Rows, counted, share_of, student
 from attnflow_gallery.consensus.simulate import FINE, SPAN, TOGETHER, Parameters
 
 THRESHOLD = -2 / 3
-ERRORS = 4.0
-"""Standard errors that a share may be off."""
+LEVEL = 1e-6
+"""Probability that chance alone makes a claim fail, each."""
 APART = TOGETHER**0.5
 """Tokens on the circle are in one cluster when neighbours are closer than this angle."""
 RING = consequence("Growth rate at the ring of three")
@@ -112,10 +112,10 @@ def _all_together(parameters: Parameters, data: dict[str, xr.Dataset], d: int) -
 def _wendel(parameters: Parameters, seen: xr.Dataset) -> Claim:
     n, d, draws, rows = seen["n"].values, seen["d"].values, parameters.hemisphere_draws, Rows()
     wendel = theory.landscape.hemisphere_probability(n[:, None], d[None, :])
-    tolerance = ERRORS * np.sqrt(wendel * (1 - wendel) / draws) + 1 / draws
+    tolerance = student(LEVEL, draws, wendel.size) * np.sqrt(wendel * (1 - wendel) / draws) + 1 / draws
     labels = [f"{count} tokens on S^{dim - 1}" for count in n for dim in d]
     rows.add(wendel, seen["hits"] / draws, tolerance, labels)
-    reason = f"{ERRORS:g} standard errors of {draws} draws, and one draw"
+    reason = f"normal test of {draws} draws, level {LEVEL:g} for all {wendel.size}, and one draw"
     return rows.equal("share of draws in an open hemisphere", reason, origin=published("wendel1962problem"))
 
 
@@ -131,7 +131,7 @@ def _ring(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
             linear.add(predicted, mode, tolerance, [f"{model}, {name}" for name in names])
     moving.add(theory.landscape.ring_growth_rates(betas, 3, k=1), *simulated_rates(part), names)
     # the slope of the sum of the three eigenvalues is above 1 there
-    room, source = 3 * float(part["tolerance_SA"].max()), published("polyanskiy2025synchronization")
+    room, source = 3 * float(part["tolerance_SA"].values.max()), published("polyanskiy2025synchronization")
     where = "SA: the β at which three equal clusters at 120 degrees become stable"
     slope = "rounding of three eigenvalues, over the slope of their sum in β"
     matrix = "rounding of a matrix and its eigenvalues"

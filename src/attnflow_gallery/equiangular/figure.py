@@ -6,11 +6,13 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments.kit import log_rms, looks, panels
+from attnflow.experiments.kit import averaged, looks, panels
 from attnflow.plots.style import COLOURS, GREY, INK
-from attnflow_gallery.equiangular.compare import ERRORS, amplitudes, tolerances
+from attnflow_gallery.equiangular.compare import amplitudes, tolerances
 from attnflow_gallery.equiangular.simulate import SUBSTEPS, Parameters, cases, part_name
 
+ERRORS = 4.0
+"""Length of a bar, in standard errors."""
 LINES = {"SA": "-", "USA0": "--"}
 FILLS = {"SA": None, "USA0": "white"}
 INKS = COLOURS[0], COLOURS[4]
@@ -79,12 +81,12 @@ def _draw_deviations(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
     part = data[f"iid-{model}"]
     d = np.geomspace(min(parameters.dims) / 1.3, max(parameters.dims) * 1.3, 2)
     for beta, colour, mark in looks(parameters.iid_betas):
-        value, error = log_rms(part["square"].sel(beta=beta).values)
+        mean, error = averaged(part["square"].sel(beta=beta).values, axis=1)
+        value, bars = np.sqrt(mean), ERRORS * error / np.sqrt(mean) / 2
         size = theory.uniform.overlap_spread(parameters.overlap, beta, parameters.n, model=model)
         axes.plot(d, size / np.sqrt(d), LINES[model], color=colour, lw=0.9)
-        bars = np.exp(value) * np.expm1(ERRORS * error)
         axes.errorbar(
-            part["d"], np.exp(value), bars, fmt=mark, ms=3.5, color=colour, elinewidth=0.7, label=rf"$\beta = {beta:g}$"
+            part["d"], value, bars, fmt=mark, ms=3.5, color=colour, elinewidth=0.7, label=rf"$\beta = {beta:g}$"
         )
     axes.plot([], [], color=GREY, lw=0.9, label="linear response")
     axes.set_xscale("log", base=2)

@@ -28,7 +28,7 @@ class Parameters(Salted):
     starts: int = 1000
     others: int = 2000
     """Starts of the cascades whose distribution is compared."""
-    level: float = 0.001
+    level: float = 1e-6
     """Probability that a claim about distributions fails although it is true."""
     tol: float = 1e-6
 

@@ -13,6 +13,7 @@ from attnflow.observe import distinct
 from attnflow_gallery.hyperplanes.simulate import Parameters, exact
 
 PLANES = published("geshkovski2023emergence")
+CLOSING = consequence("The outer planes approach each other")
 LEADERS = consequence("Two planes for random starts")
 PAIRS = consequence("Two clusters lag behind the linear flow")
 MIDDLE = consequence("The middle plane repels tokens")
@@ -47,7 +48,7 @@ def _closing(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         growth = np.maximum(np.diff(y.max(axis=2), axis=0), -np.diff(y.min(axis=2), axis=0))
         rows.add(0.0, growth, error[1:] + error[:-1], _names(parameters, dim) * len(growth))
     says = "Random starts: outward motion of the largest and smallest leading coordinate between frames"
-    return rows.at_most(says, "change by halving the steps; rounding", origin=PLANES)
+    return rows.at_most(says, "change by halving the steps; rounding", origin=CLOSING)
 
 
 def resolution(part: xr.Dataset, start: int) -> float:

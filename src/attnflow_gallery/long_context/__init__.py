@@ -10,7 +10,7 @@ same up to n = 10^12: n - 2 tokens are replaced by their mean, which carries the
 other two, because all n - 2 have the same overlap with them. The approach to the limit is a power of n with the
 exponent |c (1 - rho) - 1|, so the transition is as wide as 1/log n. (3) iid tokens around a direction (overlaps
 rho + O(d^(-1/2))), against their mean-field cosine, in which fluctuations of the overlaps add to the weight of the
-others and move the threshold up; 4 standard errors are allowed (chance 6e-5). Not shown: residual connection, several
+others and move the threshold up; chance fails the claim with 1e-6. Not shown: residual connection, several
 layers, matrices.
 """
 

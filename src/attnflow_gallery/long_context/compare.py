@@ -7,11 +7,11 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import EPS, Rows, averaged
+from attnflow.experiments.kit import EPS, Rows, averaged, student
 from attnflow_gallery.long_context.simulate import Parameters, scan
 
-ERRORS = 4.0
-"""Standard errors that a random number may be off."""
+LEVEL = 1e-6
+"""Probability that chance alone makes a claim fail, each."""
 PAPER = published("chen2025critical")
 
 
@@ -86,8 +86,9 @@ def _iid(parameters: Parameters, iid: xr.Dataset) -> Claim:
     n, d, overlap = parameters.iid_count, parameters.iid_dim, float(iid.attrs["overlap"])
     c, rows, draws = scan(parameters, overlap), Rows(), iid.sizes["draw"]
     mean, error = averaged(iid["cosine"])
+    allowed = student(LEVEL, draws, len(c))
     # the mean of a smooth function of a fluctuating sum is off by half its second derivative times the variance
-    tolerance = ERRORS * error + draws * error**2 + 2 / n + shot(c, n, d, overlap)
+    tolerance = allowed * error + draws * error**2 + 2 / n + shot(c, n, d, overlap)
     rows.add(
         theory.uniform.long_context_iid_overlap(c, n=n, d=d, overlap=overlap),
         mean,
@@ -96,7 +97,7 @@ def _iid(parameters: Parameters, iid: xr.Dataset) -> Claim:
     )
     return rows.equal(
         f"{n} iid tokens in dimension {d}, ρ = {overlap:g}: mean cosine, against the mean field",
-        f"{ERRORS:g} standard errors of {draws} draws, their variance, and the noise of the sum over the others",
+        f"Student's test of {draws} draws, level {LEVEL:g} for all; their variance; noise of the sum over others",
         origin=consequence("Tokens around a direction"),
     )
 

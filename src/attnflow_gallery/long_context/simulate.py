@@ -29,7 +29,7 @@ class Parameters(Salted):
     """n with the others replaced by their mean."""
     iid_count: int = 16384
     iid_dim: int = 128
-    iid_draws: int = 16
+    iid_draws: int = 32
 
 
 QUICK = Parameters(
@@ -39,7 +39,7 @@ QUICK = Parameters(
     large=(1e4, 1e12),
     iid_count=4096,
     iid_dim=64,
-    iid_draws=8,
+    iid_draws=16,
 )
 
 

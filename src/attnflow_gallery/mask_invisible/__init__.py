@@ -12,8 +12,8 @@ prompt whose topic changes at a place does see the mask, by the amount that the 
 linearised flow of the mean at second order (a bias of order 1/N is allowed for); depths at which noise is as large as
 the density.
 
-The level is 0.001 for each claim, by Student's test with Bonferroni's bound for the number of its entries. Sizes were
-chosen on other random numbers.
+The probability that chance fails a claim is below 1e-6, by Student's test with Bonferroni's bound for the number of its
+entries. Sizes were chosen on other random numbers.
 """
 
 from attnflow.experiments import from_files

@@ -39,16 +39,16 @@ class Parameters(Salted):
     """Densities alone, beyond linear theory."""
     degree: int = 48
     sizes: tuple[int, ...] = (64, 256, 1024)
-    prompts: tuple[int, ...] = (2048, 1024, 512)
+    prompts: tuple[int, ...] = (4096, 2048, 768)
     share: float = 0.3
     """Of the early topic."""
     turn: float = 2.0
     """Angle between the topics."""
     switch_size: int = 1024
-    switch_prompts: int = 512
+    switch_prompts: int = 768
 
 
-QUICK = Parameters(sizes=(64, 256), prompts=(768, 384), switch_size=256, switch_prompts=192)
+QUICK = Parameters(sizes=(64, 256), prompts=(1024, 512), switch_size=256, switch_prompts=384)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:

@@ -22,9 +22,10 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     (a) Two equal clusters at the initial angle theta_0: (log T)/beta, and its limit 1 - cos theta_0 (dotted). (b) SA,
     two unequal clusters, the first of mass m_1: the share of the angle that it travels, above its limit for beta ->
     infinity. (c) Two clusters: error of log T, and its tolerance (dashes). (d) What a third cluster adds to log T of
-    the first merge, divided by e^(-g), g = beta (u_3 - u_1), where it is known to a fifth; for small g the third
-    cluster moves meanwhile, which the lines leave out and the tolerance covers. (e) Symmetric triples: growth of a
-    small offset of the middle cluster up to the first merge. (f) Merge times of four clusters; crosses: SciPy.
+    the first merge, divided by e^(-g), g = beta (u_3 - u_1), where it is known to a fifth, marks moved sideways by
+    beta; for small g the third cluster moves meanwhile, which the lines leave out and the tolerance covers. (e)
+    Symmetric triples: growth of a small offset of the middle cluster up to the first merge. (f) Merge times of four
+    clusters; crosses: SciPy.
     """
     found = compare(parameters, data)
     top = "time of a pair", "meeting point, SA", "error of a pair"
@@ -87,7 +88,9 @@ def _draw_delays(axes: Any, three: xr.Dataset) -> None:
     """Where the tolerance is below a fifth of the delay."""
     gaps = np.linspace(float(three["gap"].min()), float(three["gap"].max()), 40)
     betas = np.unique(three["beta"])
+    apart = 0.3 * np.min(np.diff(np.unique(three["gap"]))) / max(len(betas) - 1, 1)
     for k, beta in enumerate(betas):
+        shift = apart * (2 * k - len(betas) + 1)
         for model, line in LINES.items():
             rest = {"beta": beta, "until": 1e-4 / beta, "model": model}
             thirds = [simulate.distance_of_third(beta, gap) for gap in gaps]
@@ -97,7 +100,8 @@ def _draw_delays(axes: Any, three: xr.Dataset) -> None:
             axes.plot(gaps, delays * np.exp(gaps), line, color=COLOURS[k], lw=0.8)
             found = _some(three, model=model, beta=beta)
             found = found.isel(triple=found["first_tolerance"].values < 0.2 * abs(found["predicted_delay"].values))
-            axes.plot(found["gap"], found["delay"] * np.exp(found["gap"]), **_mark(model, k))
+            size = 3.5 if model == "SA" else 6.0
+            axes.plot(found["gap"] + shift, found["delay"] * np.exp(found["gap"]), **_mark(model, k, size))
         axes.plot([], [], MARKS[k], ms=3.5, color=COLOURS[k], label=rf"$\beta = {beta:g}$")
     axes.set(xlabel=r"$g = \beta\,(u_3 - u_1)$", ylabel=r"$e^{g}$ (delay of $\log T$)")
     axes.legend(loc="best", handletextpad=0.1)

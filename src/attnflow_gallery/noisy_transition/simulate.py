@@ -45,7 +45,7 @@ class Parameters(Salted):
     above: tuple[float, ...] = (2.0,)
     """Noise over kappa_c, or over the noise of the fold, of tokens without order."""
     free_tokens: int = 125
-    free_seeds: int = 200
+    free_seeds: int = 320
     free_burn: float = 3.0
     free_window: float = 15.0
     below: tuple[float, ...] = (0.5, 0.75)
@@ -53,7 +53,7 @@ class Parameters(Salted):
     between: tuple[float, ...] = (0.2,)
     """Where there is a fold, more noise with order: the share of the way from kappa_c to the fold."""
     ordered_tokens: int = 1000
-    ordered_seeds: int = 16
+    ordered_seeds: int = 32
     ordered_step: float = 0.15
     """Of the Runge-Kutta rule of order 4, for tokens with order; a time, not in units of 1/kappa_c."""
     ordered_burn: float = 5.0
@@ -69,7 +69,7 @@ QUICK = Parameters(
     cases=(("SA", 4.0),),
     step=0.025,
     growth_tokens=400,
-    growth_seeds=40,
+    growth_seeds=80,
     free_tokens=64,
     free_seeds=320,
     free_burn=2.5,
@@ -77,7 +77,7 @@ QUICK = Parameters(
     below=(0.6,),
     between=(),
     ordered_tokens=300,
-    ordered_seeds=8,
+    ordered_seeds=24,
     ordered_step=0.25,
     frames=20,
 )

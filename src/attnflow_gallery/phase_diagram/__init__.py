@@ -9,7 +9,7 @@ measured curve is from the predicted one. To first order only the mean overlap a
 (n-1) d), and a shift of gamma at 0 is a shift of time by that over gamma'(0). So the time of one draw is off by about
 d^(-1/2), with a known constant; the same theory started from the measured mean overlap should be off by 1/d only. The
 constant and the second exponent are claims; the exponent -1/2 is contained in the constant, which is measured at all
-d. Random claims have a level of 4 standard errors, and 5 standard deviations for the farthest of all draws; with 200
+d. Random claims have a level of 1e-6, and 6 standard deviations for the farthest of all draws; with 200
 draws per d they would see a constant that is off by 10 %. Not shown: what replaces the transition when d is small
 (metastable clusters: the map for the smallest d shows that the curve is wrong there), and other initial distributions.
 """

@@ -8,7 +8,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.plots.style import COLOURS, INK, PAGE, panel, styled
-from attnflow_gallery.phase_diagram.compare import ERRORS, compare, relative
+from attnflow_gallery.phase_diagram.compare import compare, relative
 from attnflow_gallery.phase_diagram.simulate import Parameters, crossing
 
 
@@ -82,7 +82,7 @@ def _draw_exponents(axes: Any, pairs: xr.Dataset) -> None:
     started = "started", "started at the measured mean", -1.0, "-1", COLOURS[4], "s", "--"
     for name, words, slope, power, colour, mark, line in (curve, started):
         value, error = relative(pairs, name)
-        bars = np.exp(value) * np.expm1(ERRORS * error)
+        bars = np.exp(value) * np.expm1(4 * error)
         axes.errorbar(d, np.exp(value), bars, fmt=mark, ms=3.5, color=colour, elinewidth=0.8, label=words)
         guide = np.exp(value[-1]) * (d / d[-1]) ** slope
         axes.plot(d, guide, line, color=colour, lw=1.0, label=rf"$d^{{{power}}}$")

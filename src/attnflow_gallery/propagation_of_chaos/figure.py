@@ -7,11 +7,13 @@ import xarray as xr
 from scipy.special import ive
 
 from attnflow.experiments.kit import panels
-from attnflow.plots.style import COLOURS, GREY, INK, shades
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.propagation_of_chaos.compare import Summary, observed, summaries
 from attnflow_gallery.propagation_of_chaos.simulate import Parameters
 
 MARKS = "os^Dv"
+INKS = (INK, COLOURS[0], COLOURS[2], COLOURS[4], COLOURS[8])
+"""Of the times in their order, all of them dark on white."""
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
@@ -37,7 +39,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 
 def _draw_rates(axes: Any, found: Summary, rest: xr.Dataset) -> None:
     n, ends = found.sizes, np.array([found.sizes[0] / 1.4, found.sizes[-1] * 1.4])
-    for k, (t, colour) in enumerate(zip(found.times, shades(len(found.times)), strict=True)):
+    for k, (t, colour) in enumerate(zip(found.times, INKS, strict=False)):
         axes.plot(ends, found.predicted[k] / np.sqrt(ends), color=colour, lw=0.9)
         error = found.spread[k] * found.mean[:, k] / np.sqrt(found.draws)
         axes.errorbar(n, found.mean[:, k], error, fmt="none", lw=0.8, color=colour)
@@ -70,9 +72,8 @@ def _draw_constants(axes: Any, found: list[Summary], data: dict[str, xr.Dataset]
 
 
 def _draw_missed(axes: Any, found: Summary) -> None:
-    tones = shades(len(found.times))
     for k, t in enumerate(found.times[1:], start=1):
-        style = {"color": tones[k], "ms": 4, "lw": 0.9, "label": f"$t = {t:g}$"}
+        style = {"color": INKS[k % 5], "ms": 4, "lw": 0.9, "label": f"$t = {t:g}$"}
         error = found.missed[:, k] * found.missed_error[:, k]
         axes.errorbar(found.sizes, found.missed[:, k], error, fmt=MARKS[k % 5] + "-", **style)
     ends = np.array([found.sizes[0], found.sizes[-1]], dtype=float)
@@ -91,7 +92,7 @@ def _draw_sphere(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset])
     power, error = observed(parameters, data)
     ends = np.array([n[0] / 1.4, n[-1] * 1.4])
     times = part["time"].values
-    for k, (t, colour) in enumerate(zip(times, shades(len(times)), strict=True)):
+    for k, (t, colour) in enumerate(zip(times, INKS, strict=False)):
         axes.plot(ends, float(part["constant"][k]) / np.sqrt(ends), color=colour, lw=0.9)
         style = {"color": colour, "ms": 4, "lw": 0.9, "label": f"$t = {t:g}$"}
         axes.errorbar(n, power[:, k], error[:, k], fmt=MARKS[k % 5], **style)

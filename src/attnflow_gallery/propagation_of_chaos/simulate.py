@@ -47,10 +47,10 @@ class Parameters(Salted):
     """The density is 1 + amplitude cos(theta), or 1 + amplitude z on S^2."""
     degree: int = 96
     sa_sizes: tuple[int, ...] = (1000, 4000, 16000, 64000)
-    sa_draws: tuple[int, ...] = (128, 96, 48, 40)
+    sa_draws: tuple[int, ...] = (256, 192, 64, 40)
     """How many samples of iid tokens at each size."""
     usa0_sizes: tuple[int, ...] = (4000, 16000, 64000)
-    usa0_draws: tuple[int, ...] = (48, 32, 32)
+    usa0_draws: tuple[int, ...] = (192, 64, 32)
     until: tuple[float, ...] = (4.0, 24.0)
     """Of SA and of USA0, whose clock is slower."""
     frames: int = 4
@@ -64,7 +64,7 @@ class Parameters(Salted):
     sphere_beta: float = 4.0
     sphere_degree: int = 24
     sphere_sizes: tuple[int, ...] = (400, 1600)
-    sphere_draws: tuple[int, ...] = (96, 64)
+    sphere_draws: tuple[int, ...] = (192, 128)
     sphere_until: float = 2.0
     grid: int = 2**14
     """Of angles at which distances on the circle are read."""
@@ -74,8 +74,8 @@ class Parameters(Salted):
 
 QUICK = Parameters(
     degree=48,
-    sa_sizes=(500, 2000),
-    sa_draws=(40, 20),
+    sa_sizes=(500, 2000, 8000),
+    sa_draws=(96, 48, 16),
     usa0_sizes=(),
     usa0_draws=(),
     until=(2.0,),
@@ -86,7 +86,7 @@ QUICK = Parameters(
     shifts=2,
     sphere_degree=16,
     sphere_sizes=(300,),
-    sphere_draws=(16,),
+    sphere_draws=(32,),
     sphere_until=1.0,
     grid=2**12,
 )

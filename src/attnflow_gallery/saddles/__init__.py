@@ -15,7 +15,7 @@ Iid starts show what "almost every" means. The slowest saddle is a pair of antip
 directions have the rate e^(-2 beta) (USA0). A start passes within r of the saddle with a probability of the order of
 r^(d-1), so the share of starts that are still near a saddle at time t falls like e^(-(d-1) e^(-2 beta) t). The rate is
 measured on the last 3 % of the starts. That share was chosen beforehand: the next term of the tail is smaller by a
-factor of about share^(2/(d-1)), at most 3 % here, and 4 standard errors are larger.
+factor of about share^(2/(d-1)), at most 3 % here, and 4.9 standard errors (level 1e-6) are larger.
 
 Not shown: beta = 0, where equilibria come in families, and lists for larger n.
 """

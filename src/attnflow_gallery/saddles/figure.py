@@ -93,6 +93,6 @@ def _draw_exits(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) 
         part = data[f"starts-S{d - 1}"]
         mark, colour, face = STYLES[d]
         size, label = 6 if d == 2 else 3, rf"$S^{{{d - 1}}}$"
-        axes.plot(part["bend"], part["bent"] - SPAN / 2, mark, ms=size, mec=colour, mfc=face, label=label)
+        axes.plot(part["bend"], part["bent"], mark, ms=size, mec=colour, mfc=face, label=label)
     axes.set(xscale="log", ylim=(0, None), xlabel=r"angle $\varepsilon$ from antipodal", ylabel="exit time")
     axes.legend(loc="upper right")

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy.interpolate import CubicSpline
+from scipy.optimize import brentq
 
 from attnflow import theory
 from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention
-from attnflow.flows import Fixed, advance
+from attnflow.flows import Fixed, advance, solve
 from attnflow.observe import energy, overlaps
 from attnflow.spaces import Sphere
 from attnflow.stability import Equilibrium, find_equilibria, spectrum
@@ -101,21 +103,33 @@ def _describe(found: Equilibrium, d: int, beta: float) -> dict[str, Any]:
 
 
 def _starts(parameters: Parameters, study: Study, d: int) -> xr.Dataset:
-    """When all overlaps have become positive, to one frame; infinite if they have not. USA0."""
+    """When all overlaps have become positive: of iid starts to one frame, infinite if they have not. USA0."""
     seeds = parameters.seeds(range(d * parameters.draws, (d + 1) * parameters.draws))
-    iid = np.asarray(uniform(Sphere(d), n=parameters.n, seed=seeds).positions)
-    bent = np.array([_groups(parameters.n, d, bend) for bend in parameters.bends])
-    tokens = Tokens(np.concatenate([iid, bent]), dims=("member",))
+    tokens = uniform(Sphere(d), n=parameters.n, seed=seeds)
     field = Attention(parameters.beta, normaliser="USA0")
-    left, frames = np.full(len(iid) + len(bent), np.inf), math.ceil(parameters.until / SPAN)
+    left, frames = np.full(len(seeds), np.inf), math.ceil(parameters.until / SPAN)
     for frame in range(1, frames + 1):
         study.progress(f"iid starts on S^{d - 1}, t = {frame * SPAN:g}", frame / frames)
         tokens = advance(field, tokens, 0.0, SPAN, Fixed(STEP))
         left = np.minimum(left, np.where(overlaps(tokens).min(axis=(-1, -2)) > 0, frame * SPAN, np.inf))
         if np.isfinite(left).all():
             break
-    found = {"left": ("seed", left[: len(iid)]), "bent": ("bend", left[len(iid) :])}
+    bent = Tokens(np.array([_groups(parameters.n, d, bend) for bend in parameters.bends]), dims=("bend",))
+    watch = {"overlap": lambda mu: (mu.positions[0] * mu.positions[-1]).sum()}
+    flow = solve(field, bent, frames * SPAN, save=frames, method=Fixed(STEP), observe=watch, keep=()).dataset
+    rows = flow["overlap"].transpose("bend", "time").values
+    times = flow["time"].values
+    fine, coarse = (np.array([crossing(times[::k], row[::k]) for row in rows]) for k in (1, 2))
+    found = {"left": ("seed", left), "bent": ("bend", fine), "bent_error": ("bend", np.abs(fine - coarse))}
     return xr.Dataset(found, {"bend": list(parameters.bends)})
+
+
+def crossing(times: np.ndarray, values: np.ndarray) -> float:
+    """When a rising curve passes 0, by a cubic spline through its frames; NaN if it does not."""
+    if not values[0] < 0 < values[-1]:
+        return math.nan
+    last = int(np.argmax(values > 0))
+    return float(brentq(CubicSpline(times, values), times[last - 1], times[last], xtol=1e-12))
 
 
 def _groups(n: int, d: int, bend: float) -> np.ndarray:

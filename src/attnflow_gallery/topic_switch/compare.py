@@ -1,17 +1,15 @@
-"""Densities against linear theory, tokens against densities, and the depth of the take-over."""
+"""Densities against linear theory, the depth of the take-over, and errors of tokens for the figure."""
 
 import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments import Claim, consequence
 from attnflow.experiments.kit import Rows
 from attnflow_gallery.topic_switch.simulate import LAST, Parameters
 
 LINEAR = consequence("The signal of each topic")
 DEPTH = consequence("The depth of the take-over")
-RULE = consequence("The rule log(1/share) + 1/2")
-LIMIT = published("duerinckx2026kinetic", "the mean field of a causal prompt")
 ROUND = 2e-7
 """Steps of the density err by 1e-10 of f, here divided by eps/2 = 0.0025; polynomials in the place by `place_tail`."""
 
@@ -45,14 +43,8 @@ def measured(part: xr.Dataset) -> np.ndarray:
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
-    """Linear theory; the depth and the rule; the order of what it misses; tokens over density."""
-    return [
-        _linear(parameters, data),
-        _depth(parameters, data),
-        _rule(parameters, data),
-        _second(parameters, data),
-        _tokens(parameters, data),
-    ]
+    """Linear theory; the depth of the take-over; the order of what linear theory misses."""
+    return [_linear(parameters, data), _depth(parameters, data), _second(parameters, data)]
 
 
 def _labels(name: str, times: np.ndarray) -> list[str]:
@@ -64,7 +56,7 @@ def _linear(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     rows = Rows()
     for case, name in enumerate(cases(parameters)):
         part = data[f"density-{case}"].isel(time=slice(1, None))
-        times, tail = part["time"].values, float(part["place_tail"].max())
+        times, tail = part["time"].values, float(part["place_tail"].values.max())
         wide, small = np.moveaxis(measured(part)[:, 1:], 1, 0)
         exact, second = signals(parameters, case, times), (wide - small) * 4 / 3
         room = 2 * (second / exact) ** 2 + ROUND / exact + 10 * tail / exact
@@ -87,23 +79,14 @@ def _depth(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     (found, moved), rows = depths(parameters, data), Rows()
     exact = theory.causal.takeover_time(np.array(parameters.shares), slope=np.array(parameters.slopes))
     rows.add(exact, found, moved**2 + 2e-5, cases(parameters))
+    flat = np.array(parameters.slopes) == 0
+    more = ", ".join(f"{one:.4f}" for one in (found + np.log(parameters.shares))[flat])
     return rows.equal(
         "density: depth a t at which the early topic takes the place 1 over: the root of P(N_c > N_y) = 1/2",
         "the square of what eps² moves; 2e-5 for cubic splines through the frames",
         origin=DEPTH,
+        detail=f"without a slope log(1/share) and {more} more; 1/2 for a small share, log 2 for a share near 1",
     )
-
-
-def _rule(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    more = depths(parameters, data)[0] + np.log(parameters.shares)
-    low, high, rows, words = 0.5, np.log(2), Rows(), []
-    for name, slope, value in zip(cases(parameters), parameters.slopes, more, strict=True):
-        if slope == 0:
-            rows.add((low + high) / 2, value, (high - low) / 2, name)
-            words.append(f"{value:.4f}")
-    statement = "density, no slope: the depth of the take-over less log(1/share) is between 1/2 and log 2"
-    reason = "both ends are limits, for a small share and for a share near 1"
-    return rows.equal(statement, reason, origin=RULE, detail=", ".join(words))
 
 
 def _second(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -132,16 +115,3 @@ def errors(parameters: Parameters, data: dict[str, xr.Dataset]) -> np.ndarray:
     """(case, size): root mean square of `misses` over topics, shifts and times."""
     rows = [misses(parameters, data, case) for case in range(len(parameters.shares))]
     return np.array([np.sqrt(np.mean(one**2, axis=(0, 2, 3))) for one in rows])
-
-
-def _tokens(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    (few, many), size, rows = parameters.tokens, errors(parameters, data), Rows()
-    for case, name in enumerate(cases(parameters)):
-        off, times = misses(parameters, data, case)[:, 1].mean(axis=1), data[f"tokens-{case}"]["time"].values[1:]
-        rows.add(0.0, off, 2 * size[case, 0] * np.sqrt(few / many), _labels(name, times))
-    return rows.equal(
-        f"{many} tokens: amplitudes of both topics less those of the density, over the signal, mean of quiet starts",
-        f"twice the root mean square for {few} tokens, times N^(-1/2); quiet starts fall faster",
-        origin=LIMIT,
-        detail="root mean squares " + ", ".join(f"{a:.1e} to {b:.1e}" for a, b in size),
-    )

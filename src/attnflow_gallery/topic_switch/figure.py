@@ -22,7 +22,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     vertical: the take-over by the closed form. (b) The part of the signal at the place 1 that is the early topic's,
     densities of small eps (marks) over P(N_c > N_y) (lines). (c) Depth of the take-over against y, which is
     log(1/share) without a slope: densities (marks), theory (line), y + 1/2 (dashed). (d) Root mean square error of
-    tokens against the density, over the whole signal; grey: slopes -1/2 and -0.7.
+    tokens against the density, over the whole signal; grey: slopes -1/2 and -0.7. Tokens are drawn, not claimed.
     """
     first = rf"amplitudes: share {parameters.shares[0]:g}, $\varepsilon = {parameters.leanings[0]:g}$"
     titles = first, "part of the early topic", "depth of the take-over", "tokens against density"
@@ -48,7 +48,7 @@ def _draw_amplitudes(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
     for k, (name, colour, mark) in enumerate((("early", COLOURS[0], "o"), ("late", COLOURS[4], "s"))):
         axes.plot(fine, closed[k], "--", color=colour, lw=0.9)
         axes.plot(density["time"], density[name], color=colour, lw=1.1)
-        rows = tokens[name].values[1]
+        rows = tokens[name].values[-1]
         mean = rows.mean(axis=0)
         ends = np.abs(np.stack([rows.min(axis=0), rows.max(axis=0)]) - mean)
         axes.errorbar(tokens["time"], mean, ends, fmt=mark, ms=4, lw=0.9, color=colour, label=f"{name} topic")
@@ -57,7 +57,7 @@ def _draw_amplitudes(axes: Any, parameters: Parameters, data: dict[str, xr.Datas
     axes.plot([], [], color=INK, lw=1.1, label="density")
     axes.plot([], [], "--", color=GREY, lw=0.9, label="closed form")
     axes.set(xlabel="time $t$", ylabel=r"amplitude over $\varepsilon$", ylim=(0, 1.08 * np.max(closed)))
-    axes.legend(loc="upper left", title=f"{parameters.tokens[1]:,} tokens".replace(",", "\u202f"), title_fontsize=7)
+    axes.legend(loc="upper left", title=f"{parameters.tokens[-1]:,} tokens".replace(",", "\u202f"), title_fontsize=7)
 
 
 def _draw_shares(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:

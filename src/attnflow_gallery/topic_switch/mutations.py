@@ -9,5 +9,4 @@ MUTATIONS = (
     Mutation("beta 0.1 % larger", simulate, "attention", scaled("beta", 1.001)),
     Mutation("switch at a place 10 % later", simulate, "switch", scaled("share", 1.1)),
     Mutation("slope larger by 1", simulate, "attention", altered("slope", lambda slope: slope + 1)),
-    Mutation("flows of tokens end 10 % late", simulate, "advance", scaled("t1", 1.1)),
 )

@@ -33,7 +33,7 @@ class Parameters(Salted):
     small: float = 0.01
     """eps of the densities that are compared with linear theory, which are followed with half of it too."""
     frames: int = 28
-    tokens: tuple[int, int] = (1024, 16384)
+    tokens: tuple[int, ...] = (256, 1024, 4096, 16384)
     shifts: int = 8
     """Quiet starts of every number of tokens."""
     reads: int = 7
@@ -47,8 +47,8 @@ QUICK = Parameters(
     slopes=(0.0, 0.0, 2.0),
     leanings=(0.1, 0.1, 0.05),
     untils=(5.0, 3.5, 7.0),
-    tokens=(256, 4096),
-    shifts=4,
+    tokens=(256, 1024),
+    shifts=2,
     reads=7,
     degree=24,
     nodes=12,

@@ -12,6 +12,7 @@ from attnflow.observe import convex_hull, distinct
 from attnflow_gallery.vertices.simulate import Parameters, solid
 
 POLYTOPE = published("geshkovski2023emergence")
+NESTED = consequence("The hull shrinks")
 VERTICES = consequence("Limits are vertices and lead themselves")
 REGULAR = consequence("Regular polytopes keep their shape")
 SURE = 1e-9
@@ -58,7 +59,7 @@ def _nested(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         for k in range(part.sizes["start"]):
             rows.add(0.0, growth[:, k], off[1:, k] + off[:-1, k], f"R^{dim}, start {k}")
     statement = f"Growth of the convex hull of z from frame to frame, {DIRECTIONS} directions"
-    return rows.at_most(statement, "change by halving the steps", origin=POLYTOPE)
+    return rows.at_most(statement, "change by halving the steps", origin=NESTED)
 
 
 def resolution(part: xr.Dataset, start: int) -> float:
@@ -87,7 +88,7 @@ def _at_vertices(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     return rows.at_most(
         "Random starts: distance of a token from the nearest vertex of the limit, over e^(-t/2) max |z(0)|",
         "tokens that chose a leader before t/2 are nearer to it than that",
-        origin=VERTICES,
+        origin=POLYTOPE,
         detail=f"{sum(points)} of {len(points)} limits are a single point",
     )
 

@@ -7,11 +7,13 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments.kit import panels
-from attnflow.plots.style import COLOURS, GREY, INK, shades
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.zonal.compare import predicted_rates
 from attnflow_gallery.zonal.simulate import LEVELS, Parameters
 
 MARKS = "os^Dv<>"
+TONES = (INK, COLOURS[0], COLOURS[2], COLOURS[4], COLOURS[3], COLOURS[7], COLOURS[8])
+"""Of dimensions, all of them dark on white."""
 DASHES = ("--", ":", "-.", "-")
 
 
@@ -59,7 +61,7 @@ def _draw_profiles(axes: Any, part: xr.Dataset) -> None:
 def _draw_rates(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     dims, many = part["dimension"].values, np.arange(1, part["degree"].values[-1] + 3)
     expected = predicted_rates(parameters, many)
-    for j, (d, tone) in enumerate(zip(dims, shades(len(dims)), strict=True)):
+    for j, (d, tone) in enumerate(zip(dims, TONES, strict=False)):
         axes.plot(many, expected[j], color=tone, lw=0.9)
         axes.plot(part["degree"], part["rate"][j], MARKS[j % 7], ms=4.5, color=tone, label=f"{d}")
     axes.set(yscale="log", xticks=many, xlabel="degree $k$", ylabel=r"growth rate $\lambda_k$")
