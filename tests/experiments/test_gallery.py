@@ -16,6 +16,7 @@ from PIL import Image
 from attnflow.experiments import Salted, Study, find, names
 from attnflow.experiments.claim import OriginKind
 from attnflow.experiments.gallery_page import picture
+from attnflow.experiments.kit import LEVEL
 from attnflow.experiments.mutation import read_matrices
 from attnflow.experiments.verdicts import judged, missing
 from attnflow.plots.style import styled
@@ -78,6 +79,7 @@ def test_the_quick_version_holds(name, matrices, tmp_path):
     claims = judged(module, module.QUICK, data)
     assert [(claim.statement, claim.found) for claim in claims if not claim.holds] == []
     check_nan(module, data)
+    check_levels(claims)
     check_origins(name, module, claims)
     check_colours(module.draw(module.QUICK, data))
     keys = tuple(dict.fromkeys(claim.key for claim in claims))
@@ -118,6 +120,14 @@ def poisoned(values, at):
     before, values[at] = values[at], np.nan
     yield
     values[at] = before
+
+
+def check_levels(claims):
+    """A claim that random numbers decide says how likely chance fails it, and its reason names the test."""
+    for claim in claims:
+        named = re.search(r"level \d|Student|normal test|Kolmogorov", claim.reason) is not None
+        assert not named or claim.level > 0, f"{claim.statement!r} names a test and no level"
+        assert claim.level <= LEVEL * 2, claim.statement
 
 
 def check_origins(name, module, claims):

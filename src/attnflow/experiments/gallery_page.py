@@ -51,12 +51,14 @@ class Entry:
 
     @property
     def verdict(self) -> str:
-        """How many claims there are, of which kind, and whether they hold."""
+        """How many claims there are, of which kind, whether they hold, and how likely chance alone fails one."""
         count, failed = len(self.claims), sum(not claim.holds for claim in self.claims)
         kinds = collections.Counter(claim.origin.kind.value for claim in self.claims if claim.origin)
         used = max((claim.used for claim in self.claims if claim.used is not None), default=None)
         words = f"{failed} of {count} claims fail" if failed else f"all {count} claims hold"
         words += f" ({', '.join(f'{number} {kind}' for kind, number in kinds.items())})" if kinds else ""
+        if level := sum(claim.level for claim in self.claims):
+            words += f"; if all are true, chance fails one with probability {level:.1e} at most"
         return words + (f"; the tightest uses {100 * used:.3g} % of what it allows" if used is not None else "")
 
 

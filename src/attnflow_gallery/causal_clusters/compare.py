@@ -9,7 +9,7 @@ from scipy.integrate import quad
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import Rows, averaged, counted, student
+from attnflow.experiments.kit import LEVEL, Rows, averaged, counted, student
 from attnflow_gallery.causal_clusters.simulate import LARGE, TOLERANCE, Parameters
 
 FIRST = published("karagodin2024causal", "Theorem 4.1: convergence to the first token")
@@ -19,8 +19,6 @@ PAIR = consequence("The second token")
 RATES = consequence("Rates near consensus")
 COUNTS = consequence("Numbers of centres")
 SCALE = consequence("The scale of large beta")
-LEVEL = 1e-6
-"""Probability that chance alone makes a claim fail, each."""
 SMALL = 1e-5
 """Angles below are left out of the time of the second token: their relative rounding exceeds 1e-11."""
 STEPS = 300
@@ -120,7 +118,7 @@ def _starts(parameters: Parameters, part: xr.Dataset) -> Claim:
     for words, predicted, mean, error in found:
         rows.add(predicted, mean, allowed * error, [f"{words}, angle {angle:g}" for angle in angles])
     statement = "uniform starts have the expected numbers of strong and of Rényi centres"
-    return rows.equal(statement, f"Student's test over draws, level {LEVEL:g} for all", origin=COUNTS)
+    return rows.equal(statement, f"Student's test over draws, level {LEVEL:g} for all", origin=COUNTS, level=LEVEL)
 
 
 def _gathered(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
@@ -138,12 +136,14 @@ def _gathered(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim
             f"large beta: until t = {parameters.until:g} no strong centre moves by more than delta/4, times √beta",
             "delta/4 is far from where two centres meet",
             origin=STRONG,
+            level=LEVEL,
             detail=f"prompts in which all stay: {counted(moved <= LARGE / 4)}",
         ),
         pairs.at_most(
             "large beta: pairs of strong centres of one prompt that are in one cluster",
             "counted",
             origin=STRONG,
+            level=LEVEL,
             detail=f"prompts without one: {counted(shared == 0)}",
         ),
         near.at_least(
@@ -151,6 +151,7 @@ def _gathered(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim
             "that for as many random tokens: lower bound",
             f"Student's test over prompts, level {LEVEL:g} for all, taken off; the mean over random tokens is exact",
             origin=SEEN,
+            level=LEVEL,
             detail=", ".join(words),
         ),
     ]
@@ -174,10 +175,12 @@ def _number(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             "large beta: clusters over √beta, at n ∝ √beta, are those of the smallest beta",
             f"{test}; curvature, a share 1/beta",
             origin=SCALE,
+            level=LEVEL,
         ),
         parked.equal(
             f"large beta: clusters at t = {parameters.until:g} over Rényi centres with delta = {LARGE:g} beta^(-1/2)",
             f"a tenth, since {LARGE:g} is a rounded number; {test}",
             origin=SEEN,
+            level=LEVEL,
         ),
     ]

@@ -8,7 +8,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import NUMERICS, Claim, Origin, consequence, published
-from attnflow.experiments.kit import Rows, fit, student
+from attnflow.experiments.kit import LEVEL, Rows, fit, student
 from attnflow_gallery.causal_correlations.simulate import CASES, EDGES, FINE, QUARTERS, Parameters, quarter
 
 CLOSURE = published("duerinckx2026kinetic", "correlations to first order in 1/N")
@@ -16,8 +16,6 @@ NEXT = consequence("What is left at order 1/N²")
 PAIRS = consequence("Two tokens at one time")
 DILUTION = consequence("Softmax counts the token itself")
 NOISE = consequence("Noise of the mean")
-LEVEL = 1e-6
-"""Probability that chance alone makes a claim fail, each."""
 RAISED = 2.0
 """Standard errors by which a mean is raised before it is compared with a bound."""
 WORDS = {"circle-1": "S¹, degree 1", "circle-2": "S¹, degree 2", "sphere-1": "S², degree 1"}
@@ -145,6 +143,7 @@ def _limit(words: str, found: list[Deviation], prompts: tuple[int, ...], origin:
         f"{test}; a line in 1/N through N = {found[0].sizes[-2]} and {found[0].sizes[-1]}, and the square of the "
         "deviation for the next order",
         origin=origin,
+        level=LEVEL,
         detail=f"at N = {found[0].sizes[-1]} itself {itself} in the first",
     )
 
@@ -169,7 +168,7 @@ def _softmax(parameters: Parameters, part: xr.Dataset) -> Claim:
     words = "with the token's own weight in W at most a quarter of the deviation from exp(cW) is left"
     reason = f"Student's test, level {LEVEL:g} for all bins"
     detail = f"mean over bins {np.mean(off):+.4f} with, {np.mean(plain):+.4f} without"
-    return rows.at_most(f"S², softmax: {words}", reason, origin=DILUTION, detail=detail)
+    return rows.at_most(f"S², softmax: {words}", reason, origin=DILUTION, level=LEVEL, detail=detail)
 
 
 def _one_token(parameters: Parameters, part: xr.Dataset) -> Claim:
@@ -179,7 +178,7 @@ def _one_token(parameters: Parameters, part: xr.Dataset) -> Claim:
     labels = [f"row {row}, {moment}" for row in range(len(values)) for moment in moments]
     words = "S¹: every token stays uniform at t = 1: Student's t of E x, E y, E x² − 1/2, E xy"
     reason = f"Student's test over prompts, level {LEVEL:g} for all {values.size}"
-    return Claim.equal(words, 0.0, values.ravel(), allowed, reason, origin=NUMERICS, labels=labels)
+    return Claim.equal(words, 0.0, values.ravel(), allowed, reason, origin=NUMERICS, level=LEVEL, labels=labels)
 
 
 def _noise(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -198,5 +197,6 @@ def _noise(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         "S¹, softmax: N E|F|² of the mean F is |exp(cWᵀ) 1|²/N",
         f"{test}; second order of the noise, 2 e^(4c)/N masked, 2 e^(2c)/N not",
         origin=NOISE,
+        level=LEVEL,
         detail=f"at the end {masked:.3f} masked, {unmasked:.3f} not; {limits}",
     )

@@ -4,12 +4,10 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import Rows, left_of_order, orders
+from attnflow.experiments.kit import LEVEL, Rows, left_of_order, orders
 from attnflow_gallery.class_separation import simulate
 from attnflow_gallery.class_separation.simulate import CIRCLE, TURN, VIEWS, Parameters, best, side
 
-LEVEL = 1e-6
-"""Chance that one of the binomial intervals of a claim misses."""
 DIRECTIONS = 180
 """Of straight lines, over the full turn."""
 
@@ -120,12 +118,14 @@ def _shares(parameters: Parameters, data: Data) -> list[Claim]:
             "best fit: share of the distribution on its side, all but circles in R^2",
             f"exact binomial limit from {parameters.held_out} held-out points, missed with chance {LEVEL:g} by any",
             origin=consequence("Flows that separate"),
+            level=LEVEL,
             detail=f"fits with at least {parameters.separated:g}: {', '.join(reached)}",
         ),
         line.at_least(
             "best fit: share of the distribution on its side, against that of the best straight line",
             f"all lines in {DIRECTIONS} directions, those between counted in; exact binomial limit, {LEVEL:g} for all",
             origin=consequence("The best straight line"),
+            level=LEVEL,
         ),
     ]
 

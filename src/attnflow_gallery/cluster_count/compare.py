@@ -8,13 +8,11 @@ from scipy.stats import mannwhitneyu
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import Rows, mean_error, student
+from attnflow.experiments.kit import LEVEL, Rows, mean_error, student
 from attnflow_gallery.cluster_count.simulate import LOOKS, Parameters, linear_time, seeded_degree
 
 EARLY = 8.0
 """Fluctuations count as small until this time before they reach the mean: e^(-8 * 0.7) is 0.4 %."""
-LEVEL = 1e-6
-"""Of every claim about means: the probability that it fails by chance."""
 RAISED = 2.0
 """Standard errors by which a mean is raised before it is compared with a bound."""
 NO_DIFFERENCE = 1e-3
@@ -82,9 +80,9 @@ def claims(parameters: Parameters, data: xr.Dataset) -> list[Claim]:
     )
     wide = f"{_wide(iid):.1%} of all runs end with a cluster wider than β^(−1/2)"
     return [
-        crests.equal(words[0], "whole numbers", origin=PERIODIC),
-        modes.equal(words[1], tests[0], origin=MODES),
-        fewer.at_most(words[2], tests[1], origin=FEWER, detail=wide),
+        crests.equal(words[0], "whole numbers", origin=PERIODIC, level=LEVEL),
+        modes.equal(words[1], tests[0], origin=MODES, level=LEVEL),
+        fewer.at_most(words[2], tests[1], origin=FEWER, level=LEVEL, detail=wide),
         _more(parameters, data),
     ]
 

@@ -6,11 +6,9 @@ from scipy.stats import t as student_distribution
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import Rows, averaged, student
+from attnflow.experiments.kit import LEVEL, Rows, averaged, student
 from attnflow_gallery.clustering_mitigated.simulate import Parameters
 
-LEVEL = 1e-6
-"""Of every claim: the probability that it fails by chance, all its rows together."""
 NEARBY = consequence("Nearby tokens in a uniform population")
 COLLAPSED = consequence("Collapsed tokens")
 ANTIPODAL = published("fedorov2026clustering")
@@ -45,7 +43,7 @@ def _exponents(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         rows.add(exponent(parameters.d, d_k, b), found, limit * error + bias, f"d_k = {d_k}, b = {b:g}")
     words = f"nearby tokens in a uniform population, d = {parameters.d}: exponent Λ of 1 − R"
     test = f"Student's test of {parameters.pairs} pairs at level {LEVEL:g}"
-    return rows.equal(words, f"{test}; second order of a layer, (h/4) E(|m|² + |∂m|²)²", origin=NEARBY)
+    return rows.equal(words, f"{test}; second order of a layer, (h/4) E(|m|² + |∂m|²)²", origin=NEARBY, level=LEVEL)
 
 
 def _signs(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -59,7 +57,7 @@ def _signs(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         found_words.append(f"d_k = {d_k} ({edge}), b = {b:g}: {found:+.4f} ± {error:.4f}")
     words = f"d = {parameters.d} ≥ 4: nearby tokens separate where d_k < d − 1 and b > b_c, and meet elsewhere"
     reason = f"each mean drift has its sign in Student's test, level {LEVEL:g} for all (± standard error)"
-    return Claim.true(words, right, "; ".join(found_words), reason, origin=NEARBY)
+    return Claim.true(words, right, "; ".join(found_words), reason, origin=NEARBY, level=LEVEL)
 
 
 def collapsed_exponent(d: int, h: float) -> float:
@@ -79,7 +77,9 @@ def _collapsed(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     test = f"Student's test of {draws} networks at level {LEVEL:g}"
     reason = f"{test}; first order in h = {h:g} is in the prediction, except 2h/d² of several directions and h²"
     allowed, names = student(LEVEL, draws, len(found)) * error + 2 * h / d**2 + h**2, [f"b = {b:g}" for b in labels]
-    return Claim.equal(words, collapsed_exponent(d, h), found, allowed, reason, origin=COLLAPSED, labels=names)
+    return Claim.equal(
+        words, collapsed_exponent(d, h), found, allowed, reason, origin=COLLAPSED, level=LEVEL, labels=names
+    )
 
 
 def _antipodal(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -90,7 +90,7 @@ def _antipodal(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     test = f"Student's test of {parameters.replicas} networks at level {LEVEL:g}"
     reason, names = f"{test}; second order of a layer, (h/4)(1 + tanh²β)²", [f"β = {beta:g}" for beta in betas]
     predicted = theory.random_layers.antipodal_exponent(betas, d)
-    return Claim.equal(words, predicted, found, allowed, reason, origin=ANTIPODAL, labels=names)
+    return Claim.equal(words, predicted, found, allowed, reason, origin=ANTIPODAL, level=LEVEL, labels=names)
 
 
 def _turn(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -101,7 +101,7 @@ def _turn(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         rows.add(least, sign * found / error, 0.0, f"β = {beta:g}: {found:+.4f}")
     words = "nearly antipodal tokens become antipodal iff cosh 2β > d − 2: sign times exponent over its error"
     reason = f"each mean has its sign in Student's test, level {LEVEL:g} for all"
-    return rows.at_least(f"d = {d}: {words}", reason, origin=ANTIPODAL)
+    return rows.at_least(f"d = {d}: {words}", reason, origin=ANTIPODAL, level=LEVEL)
 
 
 def simplex_line(parameters: Parameters, b: float, tau: np.ndarray) -> np.ndarray:
@@ -124,7 +124,7 @@ def _simplex(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     half = [
         f"{float(theory.random_layers.collapse_time(n, b, 0.5, d=d)):.3f} (b = {b:g})" for b in parameters.simplex_b
     ]
-    return rows.equal(words, reason, origin=SIMPLEX, detail="overlap 1/2 at τ = " + ", ".join(half))
+    return rows.equal(words, reason, origin=SIMPLEX, level=LEVEL, detail="overlap 1/2 at τ = " + ", ".join(half))
 
 
 def _slower(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -142,6 +142,7 @@ def _slower(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         f"{where}{parameters.population_tau:g} {lower}",
         f"Student's one-sided test of {same}, at level {LEVEL:g}",
         origin=SLOWER,
+        level=LEVEL,
         detail="; ".join(f"b = {b:g}: overlap {v.mean():.3f}, {np.mean(v > 0.9):.0%} > 0.9" for b, v in ends.items()),
     )
 
@@ -166,4 +167,4 @@ def _hot(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     words = "they merge with probability 1/2 + arcsin(R)/π, a martingale"
     test = f"Student's test of {parameters.hot_pairs} pairs at level {LEVEL:g}"
     reason = f"{test}; for the share also what is undecided at the end"
-    return rows.equal(f"two tokens on the circle, infinite temperature: {words}", reason, origin=HOT)
+    return rows.equal(f"two tokens on the circle, infinite temperature: {words}", reason, origin=HOT, level=LEVEL)

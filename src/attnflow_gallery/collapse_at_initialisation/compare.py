@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence
-from attnflow.experiments.kit import Rows, averaged, student
+from attnflow.experiments.kit import LEVEL, Rows, averaged, student
 from attnflow_gallery.collapse_at_initialisation import delay
 from attnflow_gallery.collapse_at_initialisation.simulate import BATCHES, Parameters, name
 
@@ -18,8 +18,6 @@ TIMES = consequence("Depth of collapse")
 FIRST = consequence("The first layer")
 LATER = consequence("Later in finite dimension")
 SPREAD = consequence("Differences between networks")
-LEVEL = 1e-6
-"""The probability that a right claim fails by chance, all its rows together."""
 LAG = 4.0
 """Over d: how far the mean over networks may lag behind the ODE, which has no noise."""
 HALF = 0.5
@@ -63,6 +61,7 @@ def _paths(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         f"d = {parameters.d}: mean overlap at τ = 1, 2, ... is that of the ODE",
         f"Student's test, level {LEVEL:g} for all; second order of the steps, 4η² of the first; {LAG:g}/d for noise",
         origin=PATH,
+        level=LEVEL,
         detail=f"tolerances up to {most:.4f}",
     )
 
@@ -104,8 +103,13 @@ def _times(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     reason = f"Student's test, level {LEVEL:g} for all; second order of the steps, interpolation"
     says = f"d = {d}: depth τ at which the mean overlap passes 1/2"
     return [
-        every.equal(says, f"{reason}; {LAG:g}/d for noise", origin=TIMES),
-        hot.equal("b = 0: this depth is ln(n + 1) + c_n/d", f"{reason}; (c_n/d)² for the next order", origin=TIMES),
+        every.equal(says, f"{reason}; {LAG:g}/d for noise", origin=TIMES, level=LEVEL),
+        hot.equal(
+            "b = 0: this depth is ln(n + 1) + c_n/d",
+            f"{reason}; (c_n/d)² for the next order",
+            origin=TIMES,
+            level=LEVEL,
+        ),
     ]
 
 
@@ -141,6 +145,7 @@ def _later(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         "b = 0: d times (depth − ln(n + 1)) for d → ∞, layers on their clock log(1 + h)",
         f"{test}; (c_n/d)² of c_n for the third order in 1/d",
         origin=LATER,
+        level=LEVEL,
         detail=f"at d = {', '.join(map(str, parameters.delay_dims))} " + "; ".join(seen),
     )
 
@@ -156,7 +161,9 @@ def _first(parameters: Parameters, part: xr.Dataset) -> Claim:
     tolerance = student(LEVEL, part.sizes["replica"], len(mean)) * error + 2 * parameters.first_step
     rows.add(1.0, mean, tolerance, [f"b = {b:g}" for b in part["scale"].values])
     statement = "first layer: n times the mean overlap over η²/H is 1 at every temperature"
-    return rows.equal(statement, f"Student's test, level {LEVEL:g} for all; 2η² for the finite step", origin=FIRST)
+    return rows.equal(
+        statement, f"Student's test, level {LEVEL:g} for all; 2η² for the finite step", origin=FIRST, level=LEVEL
+    )
 
 
 def spread(parameters: Parameters, tau: float) -> float:
@@ -184,4 +191,5 @@ def _networks(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         f"b = 0, τ = {parameters.mark}: √d times the standard deviation of the mean overlap over networks",
         f"Student's test, level {LEVEL:g} for all; shares 2η² for the steps and 8/d for the next order",
         origin=SPREAD,
+        level=LEVEL,
     )

@@ -8,11 +8,9 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence
-from attnflow.experiments.kit import EPS, Rows, averaged, student
+from attnflow.experiments.kit import EPS, LEVEL, Rows, averaged, student
 from attnflow_gallery.common_noise.simulate import BLOCK, Parameters
 
-LEVEL = 1e-6
-"""Of every statistical claim: the probability that it fails by chance, all its rows together."""
 SECOND = 8.0
 """Second order of the noise: a mean square is that of the linearised layers times 1 + O(1/n), here at most 8/n."""
 OTHER = consequence("Other heads")
@@ -83,6 +81,7 @@ def _same(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         "the same heads: √n times the rms distance of c_1 to the density, over that of the linearised layers",
         f"{_test(parameters.heads, 'head streams')} for all n; share of the last wave; {SECOND:g}/n; halves for roots",
         origin=CARRIED,
+        level=LEVEL,
         detail=f"linearised {np.sqrt(total.mean()):.3f}; {power_of(tolerance, error / 2, 1.0)} at every n",
     )
 
@@ -102,6 +101,7 @@ def _other(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         "difference",
         f"{_test(len(twice), f'blocks of {BLOCK} head streams')} for all n; {SECOND:g}/n of that with the same heads",
         origin=OTHER,
+        level=LEVEL,
         detail=f"predicted {', '.join(f'{v:.4f}' for v in known)}; {power_of(tolerance, error, known)}",
     )
 
@@ -136,7 +136,7 @@ def _logarithm(parameters: Parameters, part: xr.Dataset) -> Claim:
     tolerance = student(LEVEL, part.sizes["path"], len(times)) * error
     rows.add(theory.random_layers.poisson_log_order(parameters.order), mean, tolerance, [f"τ = {t:g}" for t in times])
     statement = f"infinite temperature: E log|w|² stays log {parameters.order:g}"
-    return rows.equal(statement, _test(part.sizes["path"], "paths"), origin=MARTINGALE)
+    return rows.equal(statement, _test(part.sizes["path"], "paths"), origin=MARTINGALE, level=LEVEL)
 
 
 def _order(parameters: Parameters, part: xr.Dataset) -> Claim:
@@ -146,7 +146,9 @@ def _order(parameters: Parameters, part: xr.Dataset) -> Claim:
     tolerance = student(LEVEL, part.sizes["path"], len(times)) * error + h * (mean - parameters.order)
     rows.add(mean, found, tolerance, [f"τ = {t:g}" for t in times])
     reason = f"{_test(part.sizes['path'], 'paths')}; a share h = {h:g} of the growth for boosts of weak order 1"
-    return rows.equal("infinite temperature: E|w|² grows as the backward equation has it", reason, origin=MARTINGALE)
+    return rows.equal(
+        "infinite temperature: E|w|² grows as the backward equation has it", reason, origin=MARTINGALE, level=LEVEL
+    )
 
 
 def departures(parameters: Parameters, part: xr.Dataset, h: float) -> np.ndarray:
@@ -178,6 +180,7 @@ def _leave(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         f"infinite temperature: layers of time h leave the Poisson kernels, E|c_2 − c_1²|²/(hτ) → {predicted:.6f}",
         _zero_test(len(found)),
         origin=LEAVE,
+        level=LEVEL,
         detail=f"power of h of the rms {x @ rms / (x @ x):.3f} (1/2 expected); {power_of(tolerance, error, predicted)}",
     )
 
@@ -205,7 +208,9 @@ def _power(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         value, before = theory.random_layers.uniform_start_power(2, b), found.mean(axis=0)
         allowed = student(LEVEL, len(found), len(parameters.uniform_b)) * error + value * (4 * tau**2 + 2 * h)
         rows.add(value, mean, allowed, f"b = {b:g}, before extrapolation {before[0]:.4f} and {before[1]:.4f}")
-    return rows.equal("uniform start: E|c_2|²/τ at τ → 0", _zero_test(parameters.uniform_heads), origin=UNIFORM)
+    return rows.equal(
+        "uniform start: E|c_2|²/τ at τ → 0", _zero_test(parameters.uniform_heads), origin=UNIFORM, level=LEVEL
+    )
 
 
 def average(tau: np.ndarray, d: int, h: float) -> np.ndarray:
@@ -222,4 +227,4 @@ def _average(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         rows.add(predicted, mean, allowed + predicted * h * h * times, [f"d = {d}, τ = {t:g}" for t in times])
     reason = f"{_test(parameters.tokens, 'tokens')}; first order in h = {h:g} is in the prediction, h² is not"
     statement = "average over heads: E<x(τ), x(0)> of one token decays like e^(-(d-1)τ/(2d))"
-    return rows.equal(statement, reason, origin=AVERAGE)
+    return rows.equal(statement, reason, origin=AVERAGE, level=LEVEL)

@@ -7,12 +7,10 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import EPS, Rows, counted, share_of, student
+from attnflow.experiments.kit import EPS, LEVEL, Rows, counted, share_of, student
 from attnflow_gallery.consensus.simulate import FINE, SPAN, TOGETHER, Parameters
 
 THRESHOLD = -2 / 3
-LEVEL = 1e-6
-"""Probability that chance alone makes a claim fail, each."""
 APART = TOGETHER**0.5
 """Tokens on the circle are in one cluster when neighbours are closer than this angle."""
 RING = consequence("Growth rate at the ring of three")
@@ -116,7 +114,9 @@ def _wendel(parameters: Parameters, seen: xr.Dataset) -> Claim:
     labels = [f"{count} tokens on S^{dim - 1}" for count in n for dim in d]
     rows.add(wendel, seen["hits"] / draws, tolerance, labels)
     reason = f"normal test of {draws} draws, level {LEVEL:g} for all {wendel.size}, and one draw"
-    return rows.equal("share of draws in an open hemisphere", reason, origin=published("wendel1962problem"))
+    return rows.equal(
+        "share of draws in an open hemisphere", reason, origin=published("wendel1962problem"), level=LEVEL
+    )
 
 
 def _ring(parameters: Parameters, part: xr.Dataset) -> list[Claim]:

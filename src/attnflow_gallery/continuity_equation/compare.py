@@ -5,15 +5,13 @@ import xarray as xr
 from scipy.stats import norm
 
 from attnflow.experiments import NUMERICS, Claim, consequence, published
-from attnflow.experiments.kit import Rows, sampling_noise
+from attnflow.experiments.kit import LEVEL, Rows, sampling_noise
 from attnflow.meanfield import AbstractBasis, CircleBasis, SphereBasis
 from attnflow_gallery.continuity_equation.simulate import BUMPS, LOW, Parameters
 
 LIMIT = published("geshkovski2025perspective")
 NOISE = consequence("The standard error that the flow carries")
 QUIET = consequence("Quiet tokens")
-LEVEL = 1e-4
-"""Probability that one of all iid observables exceeds its tolerance by chance."""
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
@@ -66,7 +64,7 @@ def _iid(parts: list[xr.Dataset]) -> Claim:
         rows.add(0.0, _late(part, "measured", "iid") - _late(part, "density"), z * error, _rows(part))
     words = "iid tokens miss harmonics and energy of the density by the standard error that the flow carries, times z"
     reason = f"z for level {LEVEL:g} of all observables together"
-    return rows.equal(words, reason, origin=NOISE, detail=f"z = {z:.2f}")
+    return rows.equal(words, reason, origin=NOISE, level=LEVEL, detail=f"z = {z:.2f}")
 
 
 def _quiet(parts: list[xr.Dataset]) -> Claim:

@@ -9,7 +9,7 @@ from scipy.stats import kstwo
 
 from attnflow import theory
 from attnflow.experiments import NUMERICS, Claim, consequence
-from attnflow.experiments.kit import Rows, averaged, fit, student
+from attnflow.experiments.kit import LEVEL, Rows, averaged, fit, student
 from attnflow_gallery.depth_scalings.simulate import Network, Parameters
 
 DIFFUSIVE = consequence("One clock")
@@ -20,8 +20,6 @@ DRIFT = 1 / 3
 """By how much noise moves the mean overlap at most, over tau: its drift is below 1/4, its curvature brings 0.07."""
 FINE = 1 / 25
 """The longest steps for which fluctuations around the ODE are compared with their limit."""
-LEVEL = 1e-6
-"""The probability that a right claim fails by chance, all its rows together."""
 TEST = f"Student's test, level {LEVEL:g} for all"
 
 
@@ -117,7 +115,7 @@ def _diffusive(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     detail = f"diffusion {known:.4f} ± {error:.4f}; limit of the networks, fitted {free[0]:.4f} ± {spread[0]:.4f}"
     reason = f"{TEST}; (η²/H)² for the next order, and what steps of the diffusion leave"
     says = "τ = 1: the mean overlap is that of the diffusion plus terms in η²/H; what is left"
-    return compared.equal(says, reason, origin=DIFFUSIVE, detail=detail)
+    return compared.equal(says, reason, origin=DIFFUSIVE, level=LEVEL, detail=detail)
 
 
 def one_layer(part: xr.Dataset, d: int, mean_value: float) -> np.ndarray:
@@ -154,9 +152,13 @@ def _frozen(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     spread = "η = 1/L: the standard deviation of the mean overlap times √(L H) is that of one layer: error"
     detail = f"drift {rate:.4f}; (d - 2)/(d n) = {(1 - 2 / d) / n:.4f}; E|m|² = {own:.3f}"
     return [
-        means.equal(mean, f"{TEST}; a share 7/(L H), the next order", origin=FROZEN, detail=detail),
+        means.equal(mean, f"{TEST}; a share 7/(L H), the next order", origin=FROZEN, level=LEVEL, detail=detail),
         spreads.equal(
-            spread, f"{TEST}; a share 1/(L H), the next order", origin=FROZEN, detail=f"predicted {wide:.4f}"
+            spread,
+            f"{TEST}; a share 1/(L H), the next order",
+            origin=FROZEN,
+            level=LEVEL,
+            detail=f"predicted {wide:.4f}",
         ),
     ]
 
@@ -209,10 +211,14 @@ def _ballistic(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Clai
     spread = f"E V = I, η = 1/L ≤ {FINE:g}: the standard deviation of the mean overlap times √(L H): error"
     reason = f"{TEST}; shares 2/(L H) and 2η of the largest K/(L H) for the next orders"
     return [
-        means.equal(mean, reason, origin=ODE, detail=f"K = {moved:.3f}, fitted; derived |K| ≤ 1/3"),
+        means.equal(mean, reason, origin=ODE, level=LEVEL, detail=f"K = {moved:.3f}, fitted; derived |K| ≤ 1/3"),
         _extrapolated(n, *rows[-2:]),
         spreads.equal(
-            spread, f"{TEST}; shares 1/(L H) and η of the next orders", origin=NOISE, detail=f"predicted {wide:.4f}"
+            spread,
+            f"{TEST}; shares 1/(L H) and η of the next orders",
+            origin=NOISE,
+            level=LEVEL,
+            detail=f"predicted {wide:.4f}",
         ),
     ]
 
@@ -227,7 +233,7 @@ def _extrapolated(n: int, last: Row, fine: Row) -> Claim:
     reason = f"Student's level {LEVEL:g}; 1/(3 L H) for the drift of the noise; η² for the next order"
     detail = f"without extrapolation {fine.mean:.4f} at η = {fine.network[0]:g}"
     tolerance = error + drift + last.network[0] ** 2
-    return Claim.equal(says, ode(n, 1.0), straight, tolerance, reason, origin=ODE, detail=detail)
+    return Claim.equal(says, ode(n, 1.0), straight, tolerance, reason, origin=ODE, level=LEVEL, detail=detail)
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> float:
@@ -243,4 +249,4 @@ def _simulators(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         found.add(most, distance(data["gram"][name].values, data["vectors"][name].values), 0.0, words)
     reason = f"two-sample test of Kolmogorov and Smirnov, level {LEVEL:g} for both overlaps together"
     says = "Gram matrices and vectors: distance of the distributions of overlaps"
-    return found.at_most(says, reason, origin=NUMERICS)
+    return found.at_most(says, reason, origin=NUMERICS, level=LEVEL)

@@ -65,6 +65,7 @@ def _iid(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             "linear response",
             f"{test}: {allowed:.2g} standard errors; {CUT:g} for what a fit by 1, 1/d and 1/d² leaves out",
             origin=RESPONSE,
+            level=LEVEL,
         )
     ]
 

@@ -4,14 +4,12 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments import NUMERICS, Claim, Origin, consequence, published
-from attnflow.experiments.kit import Rows, fit, left_of_order, orders, student
+from attnflow.experiments.kit import LEVEL, Rows, fit, left_of_order, orders, student
 from attnflow_gallery.euler_limit.simulate import FRAMES, NAMES, Parameters
 
 DEEP = published("chen2018neural")
 FIRST = consequence("The first term of the error")
 INDEPENDENT = consequence("Independent layers")
-LEVEL = 1e-6
-"""Of every claim about random networks: the probability that it fails by chance."""
 
 
 def first_terms(parameters: Parameters, layers: xr.Dataset) -> np.ndarray:
@@ -61,8 +59,8 @@ def _random(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     square = f"independent layers, L = {count[-1]}: mean square over h, against the linear noise equation"
     found, room = mean[-1] / step[-1], allowed * error[-1] / step[-1]
     return [
-        Claim.equal(power, 0.5, float(slope), off, f"{reason}; as many for each L", origin=INDEPENDENT),
-        Claim.equal(square, variance, found, room, reason, origin=INDEPENDENT),
+        Claim.equal(power, 0.5, float(slope), off, f"{reason}; as many for each L", origin=INDEPENDENT, level=LEVEL),
+        Claim.equal(square, variance, found, room, reason, origin=INDEPENDENT, level=LEVEL),
     ]
 
 

@@ -116,7 +116,7 @@ def _limit(parameters: Parameters, several: list[xr.Dataset]) -> Claim:
         found = distance(part["log_time"].values[:, k] / beta, s[:, k])
         rows.add(0.0, found, critical(parameters, 2), words)
     words = f"{parameters.n} tokens, USA0, β = {beta:g}: Kolmogorov distance of (log T)/β from the limit β → ∞"
-    return rows.at_most(words, _level(parameters, 2), origin=LIMIT)
+    return rows.at_most(words, _level(parameters, 2), origin=LIMIT, level=parameters.level)
 
 
 def _distribution(parameters: Parameters, several: list[xr.Dataset], words: str, merge: int) -> Claim:
@@ -126,7 +126,7 @@ def _distribution(parameters: Parameters, several: list[xr.Dataset], words: str,
         found = distance(part["log_time"].values[:, merge], expected)
         rows.add(0.0, found, critical(parameters, len(several)), title(part))
     words = f"{parameters.n} tokens, {words}: Kolmogorov distance of log T from cascades of other starts"
-    return rows.at_most(words, _level(parameters, len(several)), origin=CASCADE)
+    return rows.at_most(words, _level(parameters, len(several)), origin=CASCADE, level=parameters.level)
 
 
 def _pair_distribution(parameters: Parameters, pairs: list[xr.Dataset]) -> Claim:
@@ -140,7 +140,7 @@ def _pair_distribution(parameters: Parameters, pairs: list[xr.Dataset]) -> Claim
         rows.add(0.0, found, one.critical, f"S^{dim - 1}, {title(part)}")
     words = "2 tokens: Kolmogorov distance of log T from its closed-form distribution"
     reason = f"exact test, {parameters.pair_starts} seeds, level {parameters.level:g}"
-    return rows.at_most(words, reason, origin=PAIRS)
+    return rows.at_most(words, reason, origin=PAIRS, level=parameters.level)
 
 
 def _probability(times: Any, beta: float, dim: int, model: str, end: float) -> Any:

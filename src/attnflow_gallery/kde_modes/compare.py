@@ -9,11 +9,9 @@ from scipy.stats import norm
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import Rows, mean_error
+from attnflow.experiments.kit import LEVEL, Rows, mean_error
 from attnflow_gallery.kde_modes.simulate import Parameters
 
-LEVEL = 1e-6
-"""Of every claim: the probability that it fails by chance."""
 ORDER = published("geshkovski2024modes", "main theorem")
 PAIRS = consequence("Two samples")
 MIDDLE = consequence("The middle of the line")
@@ -70,11 +68,13 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             "Line, β = n and n^1.5: exponent of the number of modes in β is that of √(β log β)",
             f"normal test, level {LEVEL:g} for all; 1/((2/α − 1) log²β): the edge moved by a factor e in density",
             origin=ORDER,
+            level=LEVEL,
         ),
         root.at_least(
             "Line, β = n and n^1.5: the exponent exceeds 1/2, that of √β",
             f"measured: exponent less {above:.2f} standard errors, one-sided test, level {LEVEL:g} for all",
             origin=ORDER,
+            level=LEVEL,
         ),
         _pairs(parameters, data["pairs"]),
         _middle(data["line"]),
@@ -96,7 +96,7 @@ def _pairs(parameters: Parameters, pairs: xr.Dataset) -> Claim:
         rows.add(expected, fine, allowed, f"β = {float(one['beta']):g}")
     words = "Line, two samples: the mean number of modes is 1 + erfc(β^(−1/2))"
     reason = f"normal test of {parameters.pairs} pairs, level {LEVEL:g} for all β; the change by halving the grid"
-    return rows.equal(words, reason, origin=PAIRS)
+    return rows.equal(words, reason, origin=PAIRS, level=LEVEL)
 
 
 def _middle(line: xr.Dataset) -> Claim:
@@ -109,7 +109,7 @@ def _middle(line: xr.Dataset) -> Claim:
         rows.add(expected, one["middle"], allowed, f"n = {n[k]}, β = {beta[k]:g}")
     words = "Line: the mean number of modes in [−1, 1] is that of Kac and Rice for a Gaussian field"
     reason = f"normal test, level {LEVEL:g} for all; relative √β/(n p(1)), as a sum over few samples is not Gaussian"
-    return rows.equal(words, reason, origin=MIDDLE)
+    return rows.equal(words, reason, origin=MIDDLE, level=LEVEL)
 
 
 def _circle(parameters: Parameters, circle: xr.Dataset) -> Claim:
@@ -120,4 +120,4 @@ def _circle(parameters: Parameters, circle: xr.Dataset) -> Claim:
         rows.add(theory.landscape.expected_modes(beta), found, allowed, f"β = {beta:g}")
     words = f"Circle, {parameters.circle} tokens: the mean number of modes is √(Σ k⁴I_k²/Σ k²I_k²)"
     reason = f"normal test of {parameters.circle_runs} runs, level {LEVEL:g} for all β; the change by halving the grid"
-    return rows.equal(words, reason, origin=CIRCLE)
+    return rows.equal(words, reason, origin=CIRCLE, level=LEVEL)

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence
-from attnflow.experiments.kit import Rows, averaged, fit, student
+from attnflow.experiments.kit import LEVEL, Rows, averaged, fit, student
 from attnflow_gallery.key_dimension.simulate import BATCHES, IID, Parameters
 
 PAIRS = consequence("The pair exponent")
@@ -17,8 +17,6 @@ COLD = consequence("Zero temperature")
 WARM = consequence("Finite temperature")
 COSINE = consequence("The cosine of two images")
 DRIFT = consequence("The drift of cold pairs")
-LEVEL = 1e-6
-"""The probability that a right claim fails by chance, all its rows together."""
 NONLINEAR = 1e-4
 """Of an exponent: steps h = 1e-6 and angles 1e-4 in place of 0, with h E|dm|^4 where |dm|^2 is of order 10."""
 FINITE = f"{NONLINEAR:g} for finite steps and angles"
@@ -65,14 +63,16 @@ def _cold(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     allowed, labels = student(LEVEL, BATCHES, len(keys)) * error + NONLINEAR, [_words(one) for one in keys]
     says, spread = f"b = ∞, d = {d}: pair exponent Λ", f"standard errors {error.min():.4f} to {error.max():.4f}"
     reason = f"{SPOKEN}; {FINITE}"
-    exponents = Claim.equal(says, predicted, found, allowed, reason, origin=COLD, labels=labels, detail=spread)
+    exponents = Claim.equal(
+        says, predicted, found, allowed, reason, origin=COLD, level=LEVEL, labels=labels, detail=spread
+    )
     place, place_error = sign_change(parameters, part)
     room = student(LEVEL, BATCHES) * place_error + 0.01
     says = f"b = ∞, d = {d}: Λ vanishes at d_k = d - 1"
     reason = (
         f"Student's level {LEVEL:g} of the zero of a straight line in 1/(d_k - 2); 0.01 for finite steps and angles"
     )
-    return [exponents, Claim.equal(says, d - 1, place, room, reason, origin=COLD)]
+    return [exponents, Claim.equal(says, d - 1, place, room, reason, origin=COLD, level=LEVEL)]
 
 
 def zero(scales: np.ndarray, exponents: np.ndarray) -> float:
@@ -118,8 +118,10 @@ def _warm(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     says = f"d = {d}, d_k = {parameters.warm_keys[0]}: critical logit scale b_c"
     reason = f"Student's level {LEVEL:g}, standard error by jackknife over batches; what interpolation misses in theory"
     return [
-        rows.equal(f"d = {d}: pair exponent Λ at finite logit scale b", f"{SPOKEN}; {FINITE}", origin=WARM),
-        Claim.equal(says, known, place, allowed + missed, reason, origin=WARM),
+        rows.equal(
+            f"d = {d}: pair exponent Λ at finite logit scale b", f"{SPOKEN}; {FINITE}", origin=WARM, level=LEVEL
+        ),
+        Claim.equal(says, known, place, allowed + missed, reason, origin=WARM, level=LEVEL),
     ]
 
 
@@ -135,7 +137,7 @@ def _cosines(parameters: Parameters, part: xr.Dataset) -> Claim:
     scale = dims[-1] / (r - r**3)
     ours = f"{(r - found[0, -1]) * scale:.3f} ± {error[0, -1] * scale:.3f}"
     detail = f"product, d = {dims[-1]}: d (R - E cos)/(R - R³) = {ours}, not the 1/2 of one matrix"
-    return rows.equal(f"R = {r:g}: mean cosine of Ax and Ay", SPOKEN, origin=COSINE, detail=detail)
+    return rows.equal(f"R = {r:g}: mean cosine of Ax and Ay", SPOKEN, origin=COSINE, level=LEVEL, detail=detail)
 
 
 def cold_constants(parameters: Parameters, part: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -167,4 +169,4 @@ def _drift(parameters: Parameters, part: xr.Dataset) -> Claim:
     allowed, labels = student(LEVEL, BATCHES, len(overlaps)) * error, [f"R = {r:g}" for r in overlaps]
     away = " and ".join(f"{abs(mean - c) / mean_error:.0f} from {c:g}" for c in (1.5, 1.0))
     detail = f"all overlaps together c = {mean:.3f} ± {mean_error:.3f}: in standard errors {away}"
-    return Claim.equal(says, exact, found, allowed, SPOKEN, origin=DRIFT, labels=labels, detail=detail)
+    return Claim.equal(says, exact, found, allowed, SPOKEN, origin=DRIFT, level=LEVEL, labels=labels, detail=detail)

@@ -7,11 +7,9 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import EPS, Rows, averaged, student
+from attnflow.experiments.kit import EPS, LEVEL, Rows, averaged, student
 from attnflow_gallery.long_context.simulate import Parameters, scan
 
-LEVEL = 1e-6
-"""Probability that chance alone makes a claim fail, each."""
 PAPER = published("chen2025critical")
 
 
@@ -99,6 +97,7 @@ def _iid(parameters: Parameters, iid: xr.Dataset) -> Claim:
         f"{n} iid tokens in dimension {d}, ρ = {overlap:g}: mean cosine, against the mean field",
         f"Student's test of {draws} draws, level {LEVEL:g} for all; their variance; noise of the sum over others",
         origin=consequence("Tokens around a direction"),
+        level=LEVEL,
     )
 
 

@@ -7,7 +7,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import NUMERICS, Claim, consequence, published
-from attnflow.experiments.kit import Rows, averaged, student
+from attnflow.experiments.kit import LEVEL, Rows, averaged, student
 from attnflow_gallery.lost_in_the_middle.simulate import EDGES, Parameters, groups, soft_weights
 
 PAPER = "duerinckx2026kinetic"
@@ -19,8 +19,6 @@ FALLING = consequence("No middle without a slope")
 THRESHOLD = consequence("The threshold of recency")
 DILUTION = consequence("Softmax")
 END = consequence("Where the formula ends")
-LEVEL = 1e-6
-"""The probability that any comparison of a claim fails by chance; there are at most nine statistical claims."""
 BINS = len(EDGES) - 1
 FAR = 2
 """Bins before this one hold sources of the first fifth, where the expansion in 1/N is poor."""
@@ -67,7 +65,7 @@ def _closure(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         labels = [f"N = {n}, slope {slope:g}, {place_of(k)}" for k in range(FAR, BINS)]
         rows.add(1.0, mean / predicted, BIAS / n + limit * error / predicted, labels)
     words = "circle: the profile N E<x_N(t), x_j(0)> over that of exp(a t W), for all slopes and N, j > N/5"
-    return rows.equal(words, f"{BIAS:g}/N for the next order, {limit:.1f} standard errors", origin=CLOSURE)
+    return rows.equal(words, f"{BIAS:g}/N for the next order, {limit:.1f} standard errors", origin=CLOSURE, level=LEVEL)
 
 
 def _next_order(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -84,7 +82,7 @@ def _next_order(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     words = "circle: the closure errs by order 1/N alone: measured over closure, extrapolated from two N"
     reason = f"{limit:.1f} standard errors, and half the square of the error at the smaller N"
     detail = f"N times the error is {times}"
-    return Claim.equal(words, 1.0, found, limit * error + second, reason, origin=NEXT, detail=detail)
+    return Claim.equal(words, 1.0, found, limit * error + second, reason, origin=NEXT, level=LEVEL, detail=detail)
 
 
 def _falling(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -96,7 +94,7 @@ def _falling(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     words = "slope 0: the later the source, the less is kept: fall from bin to bin, less its standard errors"
     reason = f"paired differences; {limit:.1f} standard errors are taken off"
     detail = f"smallest in standard errors {np.min(step / error):.1f}"
-    return rows.at_least(words, reason, origin=FALLING, detail=detail)
+    return rows.at_least(words, reason, origin=FALLING, level=LEVEL, detail=detail)
 
 
 def _middle(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -132,7 +130,7 @@ def _threshold(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     words = "late sources lead those of the middle before the threshold 2 (1 - 1/e) of a t, and trail after it"
     reason = f"paired differences; {limit:.1f} standard errors"
     statement = f"slope 1: {words}: |lead| less its standard errors"
-    return rows.at_least(statement, reason, origin=THRESHOLD, detail="lead " + ", ".join(leads))
+    return rows.at_least(statement, reason, origin=THRESHOLD, level=LEVEL, detail="lead " + ", ".join(leads))
 
 
 def _softmax(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -142,7 +140,7 @@ def _softmax(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     rows, limit = _over(predicted, data["softmax"]["first"].values, n, 0)
     words = "softmax, slope 1: the profile over that of exp(a t W) with the token's own weight in W, all j"
     detail = f"without it W would give up to {more:.2f} times as much"
-    return rows.equal(words, f"{BIAS:g}/N and {limit:.1f} standard errors", origin=DILUTION, detail=detail)
+    return rows.equal(words, f"{BIAS:g}/N and {limit:.1f} standard errors", origin=DILUTION, level=LEVEL, detail=detail)
 
 
 def _sphere(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -150,7 +148,7 @@ def _sphere(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     predicted = closure(rate(parameters, "USA", 3) * parameters.time, n, 1.0)
     rows, limit = _over(predicted, data["sphere"]["first"].values, n, FAR)
     words = "S²: the profile over that of exp(a t W), slope 1, j > N/5"
-    return rows.equal(words, f"{BIAS:g}/N and {limit:.1f} standard errors", origin=CLOSURE)
+    return rows.equal(words, f"{BIAS:g}/N and {limit:.1f} standard errors", origin=CLOSURE, level=LEVEL)
 
 
 def _over(predicted: np.ndarray, found: np.ndarray, n: int, first: int) -> tuple[Rows, float]:
@@ -185,7 +183,7 @@ def _soft(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         rows.add(smooth, mean, room, [f"N = {n}, slope {slope:g}, {place_of(k)}" for k in range(FAR, BINS)])
     words = f"circle: the soft profile S_t of a vocabulary of {parameters.vocabulary} words, j > N/5"
     reason = f"what W of N tokens changes, {SOFT_BIAS:g}/N for the next order, {limit:.1f} standard errors"
-    return rows.equal(words, reason, origin=SOFT)
+    return rows.equal(words, reason, origin=SOFT, level=LEVEL)
 
 
 def _plain(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -197,7 +195,7 @@ def _plain(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         rows.add(1.0, mean, BIAS / n + limit * error, [f"d = {d}, {place_of(b)}" for b in range(FAR, BINS)])
     words = "the profile over that of exp(a t W), slope 1, j > N/5"
     statement = f"plain averages with control variates, d = 2 and 8: {words}"
-    return rows.equal(statement, f"{BIAS:g}/N and {limit:.1f} standard errors", origin=NUMERICS)
+    return rows.equal(statement, f"{BIAS:g}/N and {limit:.1f} standard errors", origin=NUMERICS, level=LEVEL)
 
 
 def closure_sums(parameters: Parameters, times: np.ndarray) -> np.ndarray:
@@ -214,7 +212,7 @@ def _turned(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     bound = f"no mean exceeds √(N-1) = {np.sqrt(parameters.sizes[0] - 1):.1f}"
     detail = f"measured {early:.2f}, {late:.2f}; formula {formula[0]:.2f}, {formula[1]:.1f}; {bound}"
     reason = f"paired differences; {limit:.1f} standard errors"
-    return Claim.at_least(words, 0.0, fall - limit * error, 0.0, reason, origin=END, detail=detail)
+    return Claim.at_least(words, 0.0, fall - limit * error, 0.0, reason, origin=END, level=LEVEL, detail=detail)
 
 
 def _ended(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -228,4 +226,6 @@ def _ended(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     words = (
         "in the end the last token is the first one: the sums over all sources are 1 and the sum of the soft weights"
     )
-    return rows.equal(words, f"{limit:.1f} standard errors, and room for one prompt that is late", origin=END)
+    return rows.equal(
+        words, f"{limit:.1f} standard errors, and room for one prompt that is late", origin=END, level=LEVEL
+    )

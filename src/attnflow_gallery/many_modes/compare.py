@@ -6,15 +6,13 @@ from scipy.stats import spearmanr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import Rows, mean_error, student
+from attnflow.experiments.kit import LEVEL, Rows, mean_error, student
 from attnflow_gallery.many_modes.simulate import Parameters
 
 LINEAR = 0.2
 """Root mean square of rho - 1 up to which a time counts as linear: its square is what the count may be off by."""
 LOOKS = (0.0, 2.0, 6.0, 20.0, 60.0, 180.0)
 """Times at which modes are compared, while they are linear."""
-LEVEL = 1e-6
-"""Of every claim about a mean: the probability that it fails by chance."""
 TREND = 1e-3
 """p-value at which a trend counts as seen."""
 CLUSTERS = published("bruno2024emergence")
@@ -49,7 +47,9 @@ def _clusters(parameters: Parameters, data: dict[str, xr.Dataset], top: int) -> 
     words = f"β = {parameters.beta:g}, white noise of size 1e-{most:g}: the mean number of clusters is k_max"
     test = f"Student's test of {parameters.runs} runs at level {LEVEL:g}"
     reason = f"{test}; M(t) − k_max at the end of the linear phase"
-    return Claim.equal(words, top, found, student(LEVEL, parameters.runs) * error + left, reason, origin=CLUSTERS)
+    return Claim.equal(
+        words, top, found, student(LEVEL, parameters.runs) * error + left, reason, origin=CLUSTERS, level=LEVEL
+    )
 
 
 def _start(parameters: Parameters, draws: xr.Dataset) -> Claim:
@@ -60,7 +60,7 @@ def _start(parameters: Parameters, draws: xr.Dataset) -> Claim:
     )
     words = f"β = {parameters.beta:g}, t = 0: mean number of modes of K∗W, W white noise, is M(0)"
     reason = f"Student's test of {parameters.draws} draws at level {LEVEL:g}"
-    return Claim.equal(words, expected, found, allowed, reason, origin=MODES)
+    return Claim.equal(words, expected, found, allowed, reason, origin=MODES, level=LEVEL)
 
 
 def _linear(parameters: Parameters, data: dict[str, xr.Dataset], top: int) -> Claim:
@@ -76,7 +76,9 @@ def _linear(parameters: Parameters, data: dict[str, xr.Dataset], top: int) -> Cl
         rows.add(predicted, found, each * error + top * square, f"{_words(name)}, t = {t:g}")
     start = f"β = {parameters.beta:g}, linear phase, white noise and {parameters.tokens} iid tokens"
     test = f"Student's test of {parameters.runs} runs, level {LEVEL:g} for all times"
-    return rows.equal(f"{start}: mean number of modes is M(t)", f"{test}; (mean square of ρ − 1) k_max", origin=MODES)
+    return rows.equal(
+        f"{start}: mean number of modes is M(t)", f"{test}; (mean square of ρ − 1) k_max", origin=MODES, level=LEVEL
+    )
 
 
 def _trend(parameters: Parameters, data: dict[str, xr.Dataset], top: int) -> Claim:

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments import NUMERICS, Claim, consequence
-from attnflow.experiments.kit import Rows, student
+from attnflow.experiments.kit import LEVEL, Rows, student
 from attnflow.fields import Attention
 from attnflow.masks import Causal
 from attnflow.meanfield import PlacedDensity, Places, evolve, evolve_placed, placed
@@ -17,8 +17,6 @@ from attnflow_gallery.mask_invisible.simulate import LAST, Parameters, topic
 SAME = consequence("A prompt that is the same at all places")
 NOISE = consequence("Noise of the start")
 SWITCH = consequence("A change of topic")
-LEVEL = 1e-6
-"""Probability that chance alone makes a claim fail, each."""
 MASKS = ("masked", "unmasked")
 
 
@@ -112,7 +110,7 @@ def _mean(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     says = "iid prompts: the mean order parameter, with and without a mask, less that of the density"
     reason = f"Student's test, level {LEVEL:g} for all; second order: the mean square of the noise"
     detail = f"the density's is {np.hypot(*order):.4f}, {parameters.lean / 2:g} at the start"
-    return rows.equal(says, reason, origin=SAME, detail=detail)
+    return rows.equal(says, reason, origin=SAME, level=LEVEL, detail=detail)
 
 
 def _noise(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -126,7 +124,7 @@ def _noise(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     detail = (
         f"at N = {n} predicted {linear[0]:.2f} masked, {linear[1]:.2f} not; measured {mean[0]:.2f} and {mean[1]:.2f}"
     )
-    return rows.equal(says, reason, origin=NOISE, detail=detail)
+    return rows.equal(says, reason, origin=NOISE, level=LEVEL, detail=detail)
 
 
 def _switch(parameters: Parameters, part: xr.Dataset) -> Claim:
@@ -142,4 +140,4 @@ def _switch(parameters: Parameters, part: xr.Dataset) -> Claim:
     places = f"{parameters.switch_size} places instead of a continuum"
     reason = f"Student's test, level {LEVEL:g} for all; {places}; second order: the mean square of the noise"
     detail = f"the mask moves it by {apart[0]:.4f}; placed densities: {apart[1]:.4f}"
-    return rows.equal(order, reason, origin=SWITCH, detail=detail)
+    return rows.equal(order, reason, origin=SWITCH, level=LEVEL, detail=detail)

@@ -9,7 +9,7 @@ from scipy.special import ive
 
 from attnflow import theory
 from attnflow.experiments import NUMERICS, Claim, consequence, published
-from attnflow.experiments.kit import Rows, averaged, student
+from attnflow.experiments.kit import LEVEL, Rows, averaged, student
 from attnflow_gallery.noisy_transition.simulate import RELAXED, Parameters, onset_of
 
 JUMP = published("mun2026sphere")
@@ -17,8 +17,6 @@ ONSET = published("balasubramanian2025stationary")
 THIRD = consequence("The third order decides")
 FREE = consequence("Fluctuations without order")
 ORDERED = consequence("Tokens in the ordered state")
-LEVEL = 1e-6
-"""Probability that chance alone makes a claim fail, each."""
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
@@ -112,7 +110,9 @@ def _growth(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         labels = [f"{_case(*case)}, κ = {share:g} κ_c" for share in parameters.growing]
         rows.add(1 - np.array(parameters.growing), rate, allowed, labels)
     statement = "tokens on both sides of κ_c: a small m grows at the rate κ_c − κ, in units of κ_c"
-    return rows.equal(statement, f"Student's test over seeds, level {LEVEL:g} for all; the step, 4/n", origin=ONSET)
+    return rows.equal(
+        statement, f"Student's test over seeds, level {LEVEL:g} for all; the step, 4/n", origin=ONSET, level=LEVEL
+    )
 
 
 def growth_rates(
@@ -161,7 +161,7 @@ def _with_order(parameters: Parameters, rows: list[dict[str, Any]]) -> Claim:
     seeds = f"Student's test of {parameters.ordered_seeds} seeds, level {LEVEL:g} for all"
     some, detail = _squares(row for row in rows if row["ordered"])
     reason = f"{seeds}; the step; 4κ/(rate n); what is left of the start"
-    return some.equal(statement, reason, origin=ORDERED, detail=detail)
+    return some.equal(statement, reason, origin=ORDERED, level=LEVEL, detail=detail)
 
 
 def _without_order(parameters: Parameters, rows: list[dict[str, Any]]) -> Claim:
@@ -172,6 +172,7 @@ def _without_order(parameters: Parameters, rows: list[dict[str, Any]]) -> Claim:
         f"{parameters.free_tokens} tokens without order: mean of m² is {law}",
         f"{seeds}; the step; twice the third order; the start",
         origin=FREE,
+        level=LEVEL,
         detail=detail,
     )
 

@@ -5,11 +5,9 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import Rows, fit, log_rms, student
+from attnflow.experiments.kit import LEVEL, Rows, fit, log_rms, student
 from attnflow_gallery.phase_diagram.simulate import Parameters
 
-LEVEL = 1e-6
-"""Probability that chance alone makes a claim fail, each."""
 FARTHEST = 6.0
 """Standard deviations that one draw may be off: 2e-9 for each of some hundred independent draws."""
 FIRST_ORDER = consequence("The time of one draw")
@@ -57,7 +55,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     size = "root mean square deviation from the curve over its value of first order, all β, d → ∞"
     power = "exponent of d in the deviation from theory started at the measured mean overlap, all β"
     return [
-        curve.equal(every, first_order, origin=published("geshkovski2025perspective", "section 6")),
-        Claim.equal(size, 1.0, share, allowed * error, reason, origin=FIRST_ORDER),
-        Claim.equal(power, -1.0, float(found[1]), allowed * float(errors[1]), reason, origin=FIRST_ORDER),
+        curve.equal(every, first_order, origin=published("geshkovski2025perspective", "section 6"), level=LEVEL),
+        Claim.equal(size, 1.0, share, allowed * error, reason, origin=FIRST_ORDER, level=LEVEL),
+        Claim.equal(power, -1.0, float(found[1]), allowed * float(errors[1]), reason, origin=FIRST_ORDER, level=LEVEL),
     ]

@@ -117,7 +117,7 @@ def _rate(found: list[Summary]) -> Claim:
             rows.add(-0.5, slope, allowed * one.spread[at] * error + off, f"{one.model}, t = {one.times[at]:g}")
     says = "circle: the mean W_1 of n iid tokens to the density falls like n^(-1/2): power of n"
     detail = "tolerances are at most " + f"{max((float(np.max(row[2])) for row in rows.values), default=np.nan):.2f}"
-    return rows.equal(says, f"{words} over samples; quadrature and steps", origin=RATE, detail=detail)
+    return rows.equal(says, f"{words} over samples; quadrature and steps", origin=RATE, level=LEVEL, detail=detail)
 
 
 def _constant(found: list[Summary]) -> Claim:
@@ -133,7 +133,7 @@ def _constant(found: list[Summary]) -> Claim:
     says = "circle: mean of √n W_1 is that of Gaussian noise carried by the linearised flow"
     reason = f"{words} of tokens and of Gaussian fields; quadrature and steps"
     detail = f"tolerances are at most {share:.0f} %; at the last time {grown}"
-    return rows.equal(says, reason, origin=CARRIED, detail=detail)
+    return rows.equal(says, reason, origin=CARRIED, level=LEVEL, detail=detail)
 
 
 def _sphere(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -148,7 +148,7 @@ def _sphere(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     says = "S²: root mean square of √n times the distance by smooth observables is the linearised flow's"
     words = f"{allowed:.2g} standard errors over samples (level {LEVEL:g} for all {tests})"
     reason = f"{words}; a share D² of the second order, D the distance"
-    return rows.equal(says, reason, origin=CARRIED)
+    return rows.equal(says, reason, origin=CARRIED, level=LEVEL)
 
 
 def observed(parameters: Parameters, data: dict[str, xr.Dataset]) -> tuple[np.ndarray, np.ndarray]:

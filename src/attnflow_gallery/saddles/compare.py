@@ -8,11 +8,9 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import NUMERICS, Claim, consequence, published
-from attnflow.experiments.kit import EPS, Rows, counted, student
+from attnflow.experiments.kit import EPS, LEVEL, Rows, counted, student
 from attnflow_gallery.saddles.simulate import NEUTRAL, SPAN, Parameters, name
 
-LEVEL = 1e-6
-"""Probability that chance alone makes the claim about a rate fail."""
 STEPS = 1e-5
 """Relative error of a time by Runge-Kutta: rates are below 1, and (1/4)^4/120 is 3e-5 at the rate 1, 1e-6 at 0.4."""
 LATE = 0.03
@@ -102,7 +100,7 @@ def _tail(parameters: Parameters, d: int, part: xr.Dataset) -> Claim:
     allowed = student(LEVEL, round(LATE * parameters.draws))
     reason = f"Student's test, level {LEVEL:g}, the last {LATE:.0%} of {parameters.draws} starts"
     predicted = (d - 1) * math.exp(-2 * parameters.beta)
-    return Claim.equal(words, predicted, found, allowed * error, reason, origin=STAY)
+    return Claim.equal(words, predicted, found, allowed * error, reason, origin=STAY, level=LEVEL)
 
 
 def _exits(parameters: Parameters, parts: dict[int, xr.Dataset]) -> Claim:

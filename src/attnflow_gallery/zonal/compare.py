@@ -5,14 +5,12 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, published
-from attnflow.experiments.kit import Rows, student
+from attnflow.experiments.kit import LEVEL, Rows, student
 from attnflow_gallery.zonal.simulate import RTOL, SMALL, TICK, Parameters
 
 RATES = published("bruno2024emergence")
 TIMES = consequence("Time to condensation")
 NOISE = consequence("Sampling noise")
-LEVEL = 1e-6
-"""Probability that chance alone makes a claim fail."""
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
@@ -60,4 +58,4 @@ def _tokens(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     reason = (
         f"normal test with the noise that the linearised flow carries, level {LEVEL:g} for all; a token's own weight"
     )
-    return rows.equal(f"{where}: mean overlap with the axis less the density's", reason, origin=NOISE)
+    return rows.equal(f"{where}: mean overlap with the axis less the density's", reason, origin=NOISE, level=LEVEL)
