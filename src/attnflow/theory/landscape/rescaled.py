@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import expm
 
 from attnflow.errors import InvalidInput
 from attnflow.special.numbers import Numbers
@@ -20,6 +21,8 @@ PANEL = 0.125
 DECIDED = 40.0
 """Weights below e^(-40) are left out."""
 LATEST = 1e4
+FASTEST = 350.0
+"""The largest s |V| that is tried, so that squares stay in float range: what grows at all has grown by then."""
 
 
 def pair_delay(value: ArrayLike, x: ArrayLike, t: float = np.inf, *, middle: float = 0.0) -> float:
@@ -38,17 +41,17 @@ def pair_delay(value: ArrayLike, x: ArrayLike, t: float = np.inf, *, middle: flo
         )
     if not (np.isfinite(middle) and middle >= 0):
         raise InvalidInput(f"middle is {middle!r}; a ratio of masses must be finite and at least 0.")
-    eigenvalues, vectors = np.linalg.eig(matrix)
-    parts = np.linalg.solve(vectors, start)
+    size = float(np.linalg.norm(matrix, 2))
 
     def square(s: np.ndarray) -> np.ndarray:
-        path = (np.exp(np.multiply.outer(s, eigenvalues)) * parts) @ vectors.T
-        return np.asarray(np.sum(path.real**2, axis=-1))
+        """|e^(sV) x|^2; matrices without a basis of eigenvectors, or nearly so, are as good as others."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.sum((expm(np.multiply.outer(s, matrix)) @ start) ** 2, axis=-1))
 
-    end = 1.0
+    end = min(1.0, 1 / size) if size > 0 else LATEST
     while (square(np.linspace(end, 2 * end, 8)) < DECIDED).any():
         end *= 2
-        if end > LATEST:
+        if end > LATEST or end * size > FASTEST:
             raise InvalidInput(
                 f"x is {x!r}; it does not grow under e^(sV), so give it a part along an eigenvector that grows."
             )

@@ -111,7 +111,8 @@ def third_cluster_delay(
     two = log_closing_time(place, (m0, m1, 0.0), angle, until, beta, model)
     pull = m2 + m0 + m1 if model == "USA0" else m2 / m1 + (m0 + m1) / m2
     shift = pull * math.exp(three - 2 * beta * math.sin(far / 2) ** 2)
-    return Delay(three - two, (three - two) * math.expm1((beta + 1 / math.sin(far)) * shift))
+    change = (beta + 1 / math.sin(far)) * shift
+    return Delay(three - two, (three - two) * math.expm1(change) if change < 700 else math.inf)
 
 
 def log_asymmetry_growth(
@@ -167,4 +168,8 @@ def neighbour_balance(a: float, b: float, masses: tuple[float, float, float], be
     ratio = math.sin(b) ** 2 * (third / m + m / third) + cross * third
     ratio /= math.sin(a) ** 2 * (first / m + m / first) + cross * first
     slant = abs(math.cos(a)) / math.sin(a) ** 2 + abs(math.cos(b)) / math.sin(b) ** 2
-    return Balance(math.acos(math.cos(b) + math.log(ratio) / beta), 2 * slant / (beta**2 * math.sin(b)))
+    half = math.sin(b / 2) ** 2 - math.log(ratio) / (2 * beta)  # (1 - cos)/2 of the angle
+    if not 0 <= half <= 1:
+        winner = "third" if half < 0 else "first"
+        raise InvalidInput(f"masses is {masses!r}; the {winner} neighbour wins at every angle, give a larger beta.")
+    return Balance(2 * math.asin(math.sqrt(half)), 2 * slant / (beta**2 * math.sin(b)))

@@ -150,7 +150,7 @@ def hot_pair_collapse_probability(overlap: ArrayLike) -> Numbers:
     Else they become antipodal. At b = 0 R = tanh(z) with dz = ((d-2+tanh z)/(2d)) dtau + dB/sqrt(d): for d = 3 the
     antipode is critical, and for d >= 4 tokens merge with probability 1 (ours).
     """
-    return 0.5 + np.arcsin(_overlap(overlap)) / np.pi
+    return np.arccos(-_overlap(overlap)) / np.pi
 
 
 def hot_mean_square(u0: ArrayLike, tau: ArrayLike) -> Numbers:
