@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import expm
 
 from attnflow.errors import InvalidInput
 from attnflow.special.numbers import Numbers
@@ -44,9 +43,16 @@ def pair_delay(value: ArrayLike, x: ArrayLike, t: float = np.inf, *, middle: flo
     size = float(np.linalg.norm(matrix, 2))
 
     def square(s: np.ndarray) -> np.ndarray:
-        """|e^(sV) x|^2; matrices without a basis of eigenvectors, or nearly so, are as good as others."""
+        """|e^(sV) x|^2 by power series over steps |sV| <= 1: eigenvectors need not be a basis, nor far from not being."""
+        count = max(1, int(np.ceil(np.max(s) * size)))
+        small, path = (s / count)[..., None], np.broadcast_to(start, (*s.shape, start.size))
         with np.errstate(over="ignore"):
-            return np.asarray(np.sum((expm(np.multiply.outer(s, matrix)) @ start) ** 2, axis=-1))
+            for _ in range(count):
+                term = path
+                for k in range(1, 20):  # 1/20! is below rounding
+                    term = small / k * (term @ matrix.T)
+                    path = path + term
+            return np.asarray(np.sum(path**2, axis=-1))
 
     end = min(1.0, 1 / size) if size > 0 else LATEST
     while (square(np.linspace(end, 2 * end, 8)) < DECIDED).any():
