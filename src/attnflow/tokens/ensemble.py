@@ -266,7 +266,7 @@ def _unmasked(positions: np.ma.MaskedArray) -> tuple[np.ndarray, np.ndarray]:
         raise InvalidTokens(
             f"positions{np.argwhere(parts)[0].tolist()} is masked in part; mask the whole row, which makes it absent."
         )
-    return np.ma.getdata(positions), ~rows
+    return np.ma.getdata(positions), np.asarray(~rows)
 
 
 def _copied(values: np.ndarray, present: np.ndarray) -> np.ndarray:

@@ -43,7 +43,7 @@ def pair_delay(value: ArrayLike, x: ArrayLike, t: float = np.inf, *, middle: flo
     size = float(np.linalg.norm(matrix, 2))
 
     def square(s: np.ndarray) -> np.ndarray:
-        """|e^(sV) x|^2 by power series over steps |sV| <= 1: eigenvectors need not be a basis, nor far from not being."""
+        """|e^(sV) x|^2 by power series over steps |sV| <= 1, which do not ask for a basis of eigenvectors."""
         count = max(1, int(np.ceil(np.max(s) * size)))
         small, path = (s / count)[..., None], np.broadcast_to(start, (*s.shape, start.size))
         with np.errstate(over="ignore"):
