@@ -99,10 +99,10 @@ def not_real(name: str, value: Any) -> InvalidInput:
 def reals(value: Any) -> np.ndarray | None:
     """`value` as an array of float64, or None if it does not consist of real numbers.
 
-    Texts and booleans are no numbers here, and neither are lists of unequal length, complex numbers and integers too
-    large for a float. The caller writes the message.
+    Texts and booleans are no numbers here, and neither are lists of unequal length, complex numbers, masked entries
+    and integers too large for a float. The caller writes the message.
     """
-    if _has_bool(value):
+    if _has_bool(value) or np.ma.is_masked(value):
         return None
     try:
         raw = np.asarray(value)

@@ -115,7 +115,8 @@ class Causal(AbstractPrefix):
 class Window(AbstractMask):
     """A token sees the places less than `width` away: before it and its own, or (`causal=False`) on both sides.
 
-    `width` is a whole number of places, or a float for real places: Window(0.1) for places in [0, 1].
+    `width` is a whole number of places, or a float for real places: Window(0.1) for places in [0, 1]. A fraction of a
+    place is refused for tokens whose places are whole numbers.
     """
 
     width: float = eqx.field(static=True, converter=lambda width: _width(width))
@@ -139,7 +140,11 @@ class Window(AbstractMask):
         return jnp.where(near & (back >= 0) if self.causal else near, bias, -jnp.inf)
 
     def check(self, place: np.ndarray) -> None:
-        """Any place will do."""
+        if self.width != int(self.width) and np.issubdtype(place.dtype, np.integer):
+            raise InvalidInput(
+                f"`width` of Window is {self.width}, but the places of the tokens are whole numbers; give an integer, "
+                "or real places."
+            )
 
 
 class Table(AbstractMask):

@@ -245,6 +245,18 @@ def test_tracing_in_32_bit_mode_is_refused_with_the_mend(four):
         jax.grad(lambda b: jnp.sum(af.Attention(b).velocity(four)))(1.0)
 
 
+def in_float32(beta, clock, t):
+    """A series of too few degrees would advise tiles, if the normaliser did not refuse before."""
+    field = af.Attention(beta, normaliser=af.Unnormalised(clock), sum=af.sums.Harmonics(1e-3, 8, t.dim))
+    return field.velocity(t.astype(np.float32))
+
+
+def test_the_largest_beta_of_a_clock_is_finite_in_float32(four):
+    for clock in ("USA", "grad"):
+        field = af.Attention(79.0, normaliser=af.Unnormalised(clock))
+        assert np.isfinite(field.velocity(four.astype(np.float32))).all()
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -254,7 +266,10 @@ def test_tracing_in_32_bit_mode_is_refused_with_the_mend(four):
         (lambda t: af.Attention([1.0, 2.0]), "Along"),
         (lambda t: af.Attention(af.Along("beta", [1.0, np.nan])), "`beta` is nan"),
         (lambda t: af.Attention(800.0, normaliser=af.Unnormalised("USA")), "overflows"),
-        (lambda t: af.Attention(-400.0, normaliser=af.Unnormalised()), "-400"),
+        (lambda t: af.Attention(-400.0, normaliser=af.Unnormalised()), "-400.*float64.*above -350"),
+        (lambda t: in_float32(100.0, "USA", t), "float32 .above 79.*'USA0'"),
+        (lambda t: in_float32(80.0, "grad", t), "'grad' overflows in float32"),
+        (lambda t: in_float32(-50.0, "USA0", t), "float32.*above -39.5"),
         (lambda t: af.Unnormalised("USA1"), "'USA1'"),
         (lambda t: velocity(af.Attention(1.0, query=np.ones(3)), t), r"`query` has shape \(3,\)"),
         (lambda t: velocity(af.Attention(1.0, query=np.ones((2, 5))), t), r"`query` has shape \(2, 5\)"),

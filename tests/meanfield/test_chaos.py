@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ive
 
+from attnflow import theory
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention, Potential, Unnormalised
 from attnflow.meanfield import (
@@ -48,7 +49,7 @@ def ring(angles, masses=None):
 
 def even(n, distribution=None):
     theta = 2 * np.pi * np.arange(n) / n
-    return ring(theta, None if distribution is None else distribution(theta))
+    return ring(theta, None if distribution is None else distribution(angles=theta))
 
 
 def tilted():
@@ -126,7 +127,9 @@ def test_noise_at_the_uniform_law_grows_by_the_spectrum(field, at_uniform):
     """Nothing moves, and a unit mass at a becomes sum e^(lambda_k t) Y_k(a) Y_k; steps of relative error 1e-8."""
     np.testing.assert_allclose(at_uniform.moved[-1], at_uniform.starts.positions, atol=1e-12)
     seen = at_uniform.responses[-1]
-    bare = np.stack([BASIS.atoms([a], [1.0]) for a in 2 * np.pi * np.arange(STARTS) / STARTS])
+    bare = np.stack(
+        [BASIS.atoms(x, [1.0]) for x in theory.landscape.circle_points(2 * np.pi * np.arange(STARTS) / STARTS)]
+    )
     growth = np.expm1(rate(field, np.maximum(BASIS.degrees, 1)) * TIMES[-1])
     np.testing.assert_allclose(seen[:, 1:], (bare * growth)[:, 1:], atol=1e-6)
 
@@ -179,7 +182,7 @@ def test_clocks_and_potentials_drive_noise():
     # a sum over the same grid: rounding of terms below e^beta
     np.testing.assert_allclose(found, both.velocity(quadrature(tilted()), at=x[None])[0], atol=1e-13)
     k = BASIS.degrees
-    exact = np.exp(BETA) * k**2 * ive(k, BETA) / BETA * BASIS.atoms(BASIS.variable(x)[None], [1.0])
+    exact = np.exp(BETA) * k**2 * ive(k, BETA) / BETA * BASIS.atoms(x, [1.0])
     np.testing.assert_allclose(answer, exact, atol=1e-11)  # rounding times 24^2
 
 
@@ -205,7 +208,7 @@ def test_a_smooth_perturbation_is_carried_as_the_equation_has_it(field, at_tilte
     bump = np.cos(theta) + np.sin(3 * theta)
     weights = bump / STARTS
     bare = np.sum(
-        [w * BASIS.atoms(BASIS.variable(x)[None], [1.0]) for w, x in zip(weights, at_tilted.moved[-1], strict=True)],
+        [w * BASIS.atoms(x, [1.0]) for w, x in zip(weights, at_tilted.moved[-1], strict=True)],
         axis=0,
     )
     found = bare + np.tensordot(weights, at_tilted.responses[-1], 1)

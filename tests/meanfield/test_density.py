@@ -80,12 +80,37 @@ def test_watson(basis, kappa):
     along = integrate.quad(lambda t: np.cos(t) ** 2 * weight(t), 0, np.pi)[0] / total
     assert direction @ rho.moments.second @ direction == pytest.approx(along, abs=1e-10)  # of quad
     np.testing.assert_allclose(rho.moments.mean, 0, atol=1e-14)
-    poles = rho(basis.variable(np.stack([direction, -direction])))
+    poles = rho(np.stack([direction, -direction]))
     uniform = integrate.quad(lambda t: np.sin(t) ** (d - 2), 0, np.pi)[0]
     # what the cut leaves out at the poles, from the coefficients of twelve more degrees
     larger = mf.ZonalBasis(d, basis.degree + 12)
     beyond = np.abs(mf.watson(larger, kappa).coefficients) * (larger.degrees > basis.degree)
-    np.testing.assert_allclose(poles, np.exp(kappa) * uniform / total, atol=2 * larger.evaluate(beyond, 1.0) + 1e-12)
+    np.testing.assert_allclose(
+        poles, np.exp(kappa) * uniform / total, atol=2 * larger.evaluate(beyond, heights=1.0) + 1e-12
+    )
+
+
+@every
+def test_a_density_is_read_at_points_of_the_sphere(basis):
+    """1 + t/2 with t = <x, e>, e the first axis on the circle and the last one else; also by name, and with places."""
+    rho = mf.perturbed(basis, 1, 0.5)
+    x = np.concatenate([np.eye(basis.dim), -np.eye(basis.dim)]).reshape(2, basis.dim, basis.dim)
+    t = x[..., 0 if basis is CIRCLE else -1]
+    placed = mf.placed(mf.Places(nodes=2), rho)
+    ways = [rho(x), placed(0.3, x)]
+    if basis is not SPHERE:
+        named = {"angles": np.arctan2(x[..., 1], x[..., 0])} if basis is CIRCLE else {"heights": t}
+        ways += [rho(**named), placed(0.3, **named)]
+    for found in ways:
+        np.testing.assert_allclose(found, 1 + t / 2, atol=16 * np.finfo(float).eps)  # sums of two terms of size 1
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+@every
+def test_points_of_another_space_are_refused(basis, number):
+    rho = mf.uniform(basis)
+    with pytest.raises(InvalidInput, match=rf"`x` has shape .*unit vectors of R\^{basis.dim}"):
+        rho(np.eye(number if number != basis.dim else 7))
 
 
 @every
@@ -114,10 +139,12 @@ def test_perturbations_have_sup_norm_one(basis, degree, order):
     if basis is SPHERE:
         r, phi = np.sqrt(1 - fine**2), np.pi / (2 * max(abs(order), 1)) * (order < 0)
         x = np.stack([r * np.cos(phi), r * np.sin(phi), fine], axis=1)
-        x = np.concatenate([x, np.eye(3)[-1:]])
+        points = {"x": np.concatenate([x, np.eye(3)[-1:]])}
+    elif basis is CIRCLE:
+        points = {"angles": np.linspace(0, 2 * np.pi, 2401)}
     else:
-        x = np.linspace(0, 2 * np.pi, 2401) if basis is CIRCLE else np.linspace(-1, 1, 2001)
-    top = np.max(np.abs(basis.evaluate(h, x)))
+        points = {"heights": np.linspace(-1, 1, 2001)}
+    top = np.max(np.abs(basis.evaluate(h, **points)))
     # a maximum between points at most 0.011 apart: f'' is at most degree (degree + 1)
     assert 1 - degree * (degree + 1) * 0.011**2 / 8 <= top <= 1 + 1e-12
     rho = mf.perturbed(basis, degree, 0.5, order)
@@ -133,7 +160,7 @@ def test_heat_estimate_on_the_circle_is_a_sum_of_wrapped_gaussians():
     gaps = at[:, None, None] - theta[:, None] + 2 * np.pi * np.arange(-3, 4)
     direct = np.sum(np.exp(-(gaps**2) / (2 * h * h)), axis=(1, 2)) / 9 * np.sqrt(2 * np.pi) / h
     # the cut leaves 2 exp(-(25 h)^2/2) = 5e-17
-    np.testing.assert_allclose(rho(at), direct, atol=1e-13)
+    np.testing.assert_allclose(rho(angles=at), direct, atol=1e-13)
 
 
 @every
@@ -204,7 +231,9 @@ def test_quiet_circle_tokens_are_quantiles():
     rho = mf.mixture([1, 2], [mf.von_mises_fisher(CIRCLE, 6.0, [1.0, 0.3]), mf.von_mises_fisher(CIRCLE, 2.0)])
     theta = np.sort(np.mod(CIRCLE.variable(mf.quiet(rho, 9).positions), 2 * np.pi))
     for i, end in enumerate(theta):
-        assert integrate.quad(rho, 0, end)[0] / (2 * np.pi) == pytest.approx((i + 0.5) / 9, abs=1e-9)  # of quad
+        assert integrate.quad(lambda t: rho(angles=t), 0, end)[0] / (2 * np.pi) == pytest.approx(
+            (i + 0.5) / 9, abs=1e-9
+        )  # of quad
     shifted = mf.quiet(rho, 9, seed=3).positions
     assert np.array_equal(shifted, mf.quiet(rho, 9, seed=3).positions)
     assert not np.allclose(shifted, mf.quiet(rho, 9).positions)
@@ -279,6 +308,18 @@ def test_densities_inside_compiled_code():
         (lambda: mf.from_tokens(CIRCLE, af.uniform(af.Sphere(2), n=5, seed=[1, 2])), "batch dimensions"),
         (lambda: mf.mixture([1.0, -1.0], 2 * [mf.uniform(CIRCLE)]), "weights"),
         (lambda: mf.perturbed(CIRCLE, 0, 0.1), "degree.*0"),
+        (lambda: mf.uniform(CIRCLE)([[1.0, 1.0]]), "norm 1.41421, not 1; divide"),
+        (lambda: mf.uniform(ZONAL)(np.zeros(5)), "norm 0, not 1"),
+        (lambda: mf.uniform(CIRCLE)(0.3), r"shape \(\); give unit vectors of R\^2"),
+        (lambda: mf.uniform(CIRCLE)([[np.nan, 1.0]]), "`x` is .*give unit vectors"),
+        (lambda: mf.uniform(CIRCLE)(), "neither of `x` and `angles`"),
+        (lambda: mf.uniform(CIRCLE)([[1.0, 0.0]], angles=0.0), "both of `x` and `angles`"),
+        (lambda: mf.uniform(SPHERE)(), "`x` is missing"),
+        (lambda: mf.uniform(SPHERE)(angles=0.0), "`angles` are for a `CircleBasis` only; give `x`, unit"),
+        (lambda: mf.uniform(CIRCLE)(heights=0.0), "`heights` are .* a `ZonalBasis` only.*or `angles` by name"),
+        (lambda: mf.uniform(ZONAL)(heights=1.5), "outside"),
+        (lambda: CIRCLE.atoms([0.3, 0.4, 0.5], np.ones(3)), r"shape \(3,\)"),
+        (lambda: mf.from_function(CIRCLE, lambda x: 1 + 0.5 * x[..., 0]), r"shape \(\) on a grid"),
         (lambda: mf.sample(mf.uniform(CIRCLE), 0), "`n` is 0"),
     ],
 )

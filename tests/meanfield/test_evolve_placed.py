@@ -21,12 +21,12 @@ def test_oracle():
     found = oracle(12)
     assert found.fourier(1) == pytest.approx(0.33751484185833 + 0.01782075215423j, abs=1e-12)
     assert found.fourier(2) == pytest.approx(0.15001111808025 - 0.17242782930490j, abs=1e-12)
-    assert found(1.0, 0.0) == pytest.approx(2.163673823405, abs=1e-11)
+    assert found(1.0, angles=0.0) == pytest.approx(2.163673823405, abs=1e-11)
 
 
 @pytest.mark.slow
 def test_the_error_falls_exponentially_with_the_nodes():
-    found = np.array([oracle(nodes)(1.0, 0.0) for nodes in (4, 6)])
+    found = np.array([oracle(nodes)(1.0, angles=0.0) for nodes in (4, 6)])
     printed, last_digit = np.array([2.163086, 2.1636759]), np.array([1e-6, 1e-7])
     assert (np.abs(found - printed) <= last_digit).all()
     assert (np.abs(np.diff(np.log(np.abs(found - 2.163673823405)))) > np.log(100)).all()
@@ -75,7 +75,7 @@ def test_a_prefix_is_a_prompt_of_its_own(slope):
     part = end(causal(2.0, share * slope), mf.placed(ONE, lambda s, x: formula(share * s, x), CIRCLE), 2.0)
     at = np.array([0.0, 0.2, 0.7, 1.0])
     theta = np.linspace(0, 6, 7)
-    np.testing.assert_allclose(full(share * at, theta), part(at, theta), atol=1e-8)
+    np.testing.assert_allclose(full(share * at, angles=theta), part(at, angles=theta), atol=1e-8)
 
 
 def test_the_slope_is_a_change_of_variable():
@@ -86,9 +86,9 @@ def test_the_slope_is_a_change_of_variable():
     two = end(causal(2.0), mf.placed(ONE, lambda v, x: formula(np.log1p(top * v) / slope, x), CIRCLE), 2.0)
     at, theta = np.array([0.1, 0.5, 1.0]), np.linspace(0, 6, 7)
     # log(1 + u) is singular at v = -1/u(1): its polynomial errs by 3.5^-16 = 2e-9, and the steps by 1e-12 each
-    np.testing.assert_allclose(one(at, theta), two(np.expm1(slope * at) / top, theta), atol=1e-8)
+    np.testing.assert_allclose(one(at, angles=theta), two(np.expm1(slope * at) / top, angles=theta), atol=1e-8)
     flat = end(causal(2.0), mf.placed(ONE, formula, CIRCLE), 2.0)
-    assert np.max(np.abs(flat(at, theta) - one(at, theta))) > 1e-3  # the slope matters
+    assert np.max(np.abs(flat(at, angles=theta) - one(at, angles=theta))) > 1e-3  # the slope matters
 
 
 def test_without_a_mask_all_places_see_the_mean():

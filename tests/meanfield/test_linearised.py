@@ -43,7 +43,7 @@ def test_circle_against_dense_matrices():
     basis, kappa, beta, n = mf.CircleBasis(40), 0.1, 4.0, 256
     density = mf.mixture([0.7, 0.3], [mf.von_mises_fisher(basis, 2.0), mf.von_mises_fisher(basis, 1.5, [1.0, 0.3])])
     theta = 2 * np.pi * np.arange(n) / n
-    rho, h = density(theta), np.exp(np.sin(theta + 0.4))
+    rho, h = density(angles=theta), np.exp(np.sin(theta + 0.4))
     h -= h.mean()
     kernel = np.exp(beta * (np.cos(theta[:, None] - theta) - 1)) / n
 
@@ -56,7 +56,9 @@ def test_circle_against_dense_matrices():
     waves = np.fft.rfft(h) / n
     c = np.sqrt(2) * np.concatenate([waves.real[1:41], -waves.imag[1:41]])
     np.testing.assert_allclose(
-        basis.evaluate(np.concatenate([[0], found.matrix @ c]), theta), expected, atol=1e-10 * np.abs(expected).max()
+        basis.evaluate(np.concatenate([[0], found.matrix @ c]), angles=theta),
+        expected,
+        atol=1e-10 * np.abs(expected).max(),
     )
     # the first eigenfunctions solve the eigenvalue equation, also on the grid; 1e-10 for eigenvectors of the last ones
     first = found.eigenfunctions[:5, 1:]
@@ -145,9 +147,9 @@ def test_rotations():
     circle = mf.CircleBasis(10)
     c = mf.von_mises_fisher(circle, 1.0, [1.0, 2.0]).coefficients
     theta = np.linspace(0, 6, 7)
-    along = circle.evaluate(c, theta + h) - circle.evaluate(c, theta - h)
+    along = circle.evaluate(c, angles=theta + h) - circle.evaluate(c, angles=theta - h)
     np.testing.assert_allclose(
-        circle.evaluate(np.append(0, rotations(circle, c)[0]), theta), along / (2 * h), atol=1e-9
+        circle.evaluate(np.append(0, rotations(circle, c)[0]), angles=theta), along / (2 * h), atol=1e-9
     )
     assert rotations(mf.ZonalBasis(3, 4), np.ones(5)).shape == (0, 4)
 

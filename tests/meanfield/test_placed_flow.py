@@ -48,7 +48,7 @@ def test_the_mask_means_the_same_for_tokens_and_densities(kind):
     error = {}
     for slope in (0.0, 6.0):
         seen = start.moved(TWO.prefix(slope) @ start.coefficients)
-        weights = np.stack([seen(tokens.place[i], grid) for i in late]) * np.exp(2 * np.cos(gap)) / 64
+        weights = np.stack([seen(tokens.place[i], angles=grid) for i in late]) * np.exp(2 * np.cos(gap)) / 64
         speed = np.sum(weights * np.sin(gap), axis=1) / (np.sum(weights, axis=1) if kind == "SA" else 1.0)
         error[slope] = np.max(np.abs(turning[late] - speed))
     # log(n)/n for the discrepancy of the prefix, n = 1000/6 tokens within the reach of the slope, times e^2 for USA
@@ -80,7 +80,7 @@ def test_zonal_densities_on_the_sphere():
     full = end(field, mf.placed(places, profile, ZONAL), until)
     part = end(field, mf.placed(places, lambda p, s: profile(p / 2, s), ZONAL), until)
     s = np.linspace(-1, 1, 5)
-    np.testing.assert_allclose(full([0.0, 0.3, 0.5], s), part([0.0, 0.6, 1.0], s), atol=1e-6)
+    np.testing.assert_allclose(full([0.0, 0.3, 0.5], heights=s), part([0.0, 0.6, 1.0], heights=s), atol=1e-6)
     first = mf.from_function(ZONAL, lambda s: profile(0.0, s))
     alone = mf.evolve(af.Attention(2.0), first, until, save=1, **TIGHT).density()
     close(full.at(0.0), alone, 1e-6)
@@ -103,7 +103,7 @@ def test_zonal_densities_move_as_in_the_full_basis():
         one = end(field, mf.placed(places, lambda p, x, h=height: 1 + 0.5 * h(x) * (1 - p), full), 1.0)
         two = end(field, mf.placed(places, lambda p, s: 1 + 0.5 * s * (1 - p), zonal), 1.0)
         x = np.stack([np.sqrt(1 - s**2), *[0 * s] * (full.dim - 2), s], axis=-1)
-        np.testing.assert_allclose(one(0.8, full.variable(x)), two(0.8, s), atol=1e-8)
+        np.testing.assert_allclose(one(0.8, x), two(0.8, heights=s), atol=1e-8)
 
 
 @pytest.mark.slow

@@ -164,13 +164,13 @@ def formula(place, theta):
 def test_a_formula_at_any_place():
     density = mf.placed(mf.Places(nodes=3), formula, CIRCLE)
     theta = np.linspace(0, 6, 5)
-    np.testing.assert_allclose(density(0.7, theta), formula(0.7, theta), atol=50 * EPS)
-    np.testing.assert_allclose(density([0.0, 1.0], theta), [formula(s, theta) for s in (0, 1)], atol=50 * EPS)
-    assert density(1.0, 0.5) == pytest.approx(formula(1.0, 0.5), abs=50 * EPS)
-    assert density.at(0.25)(0.5) == pytest.approx(formula(0.25, 0.5), abs=50 * EPS)
-    assert density.mean(0.5) == pytest.approx(formula(0.5, 0.5), abs=50 * EPS)
-    assert density.average(0.96)(0.5) == pytest.approx(formula(0.98, 0.5), abs=50 * EPS)
-    assert density.node(-1)(0.5) == pytest.approx(formula(density.places.points[-1], 0.5), abs=50 * EPS)
+    np.testing.assert_allclose(density(0.7, angles=theta), formula(0.7, theta), atol=50 * EPS)
+    np.testing.assert_allclose(density([0.0, 1.0], angles=theta), [formula(s, theta) for s in (0, 1)], atol=50 * EPS)
+    assert density(1.0, angles=0.5) == pytest.approx(formula(1.0, 0.5), abs=50 * EPS)
+    assert density.at(0.25)(angles=0.5) == pytest.approx(formula(0.25, 0.5), abs=50 * EPS)
+    assert density.mean(angles=0.5) == pytest.approx(formula(0.5, 0.5), abs=50 * EPS)
+    assert density.average(0.96)(angles=0.5) == pytest.approx(formula(0.98, 0.5), abs=50 * EPS)
+    assert density.node(-1)(angles=0.5) == pytest.approx(formula(density.places.points[-1], 0.5), abs=50 * EPS)
     assert density.mean.mass == pytest.approx(1, abs=8 * EPS)
     assert repr(density) == "PlacedDensity(3 nodes, breaks (0.0, 1.0), CircleBasis of degree 4)"
 

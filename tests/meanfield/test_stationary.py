@@ -166,8 +166,8 @@ def test_branch_in_beta():
     # rho is proportional to (K * mu)^{1/(beta kappa)}, by quadrature with the kernel averaged about the axis
     s, w = np.polynomial.legendre.leggauss(60)
     kernel = np.exp(s[:, None] * s - 1) * sp.i0(np.sqrt((1 - s**2)[:, None] * (1 - s**2)))
-    power = (kernel @ (w / 2 * density(s))) ** (1 / kappa)
-    np.testing.assert_allclose(density(s), power / np.sum(w / 2 * power), atol=1e-8)  # the tail of the density
+    power = (kernel @ (w / 2 * density(heights=s))) ** (1 / kappa)
+    np.testing.assert_allclose(density(heights=s), power / np.sum(w / 2 * power), atol=1e-8)  # the tail of the density
     assert (found.unstable.values == 0).all()
 
 
@@ -187,7 +187,7 @@ def test_circle_with_rotations():
     even = stationary(field, kappa, mf.von_mises_fisher(EVEN, 3.0)).density
     angle = np.arctan2(*np.asarray(found.moments.mean)[::-1])
     theta = np.linspace(0, 3, 9)
-    np.testing.assert_allclose(found(theta + angle), even(np.cos(theta)), atol=1e-9)  # tails: 1e-10
+    np.testing.assert_allclose(found(angles=theta + angle), even(heights=np.cos(theta)), atol=1e-9)  # tails: 1e-10
     operator = linearised(field, found, kappa)
     null = rotations(basis, found.coefficients)[0]
     assert np.abs(operator.matrix @ null).max() < 1e-8 * np.abs(null).max()

@@ -35,6 +35,17 @@ def seeds(count):
     return af.Along("seed", range(count))
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_standard_error_is_that_of_independent_replicas(count):
+    """sqrt(sum (v - mean)^2/(r (r - 1))), for two replicas |v_0 - v_1|/2."""
+    field, tokens = random_attention(2, 2.0, step=0.5, seed=seeds(count)), af.uniform(af.Sphere(2), n=3, seed=0)
+    found = conditional_mean(field, tokens, 0.5, lambda t, mu: mu.positions[0, 0], step=0.5)
+    v = found.values.transpose("seed", "time").values[:, -1]
+    assert np.ptp(v) > 0.01
+    squares = np.sum((v - v.mean()) ** 2) if count > 2 else (v[0] - v[1]) ** 2 / 2
+    assert found.error.values[-1] == pytest.approx(np.sqrt(squares / (count * (count - 1))), rel=1e-12)
+
+
 def test_labels_converge_faster_than_every_power():
     """S^1, b = 2, tau = .5: c_1 with 16, 32, 64 labels against 128, rms over 6 head streams.
 

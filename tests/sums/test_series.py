@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.kernels import Exponential
+from attnflow.kernels import Exponential, Gaussian
 from attnflow.masks import Causal, Everyone, Table
 from attnflow.special import degree_weights
 from attnflow.special.degrees import basis_size
@@ -269,6 +269,14 @@ def test_a_degree_that_does_not_suffice_gives_nan_and_is_refused_beforehand():
         (af.Attention(1.0, mask=Table(np.ones((N, N), bool)), sum=Circle(1e-8, 32)), "does not support the mask Table"),
         (af.Attention(1.0, query=2 * np.eye(2), sum=Circle(1e-8, 32)), "with Q = K = I"),
         (af.Attention(-1.0, sum=Circle(1e-8, 32)), "needs beta >= 0"),
+        (
+            af.Attention(kernel=Gaussian(-1.0), sum=Circle(1e-8, 32)),
+            "`beta` is negative; the sum Circle needs beta >= 0",
+        ),
+        (
+            af.Attention(kernel=Gaussian(1e11), sum=Circle(1e-8, 32)),
+            r"`beta` is above 1e\+10, where the sum Circle needs",
+        ),
         (af.Attention(1.0, sum=Harmonics(1e-8, 32, 3)), r"points in R\^3, not in R\^2"),
     ],
 )

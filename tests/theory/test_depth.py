@@ -159,6 +159,9 @@ def test_small_logits_to_fourth_order():
         ]
         assert 14 < errors[1] / errors[0] < 16.5  # b^4, and a share of b^6
         assert abs(errors[1]) < 0.2**4
+    opposite = np.outer([1.0, 1, -1], [1.0, 1, -1])
+    error = exact_products(opposite, 0.05, 1, 2) - theory.random_layers.small_logit_products(opposite, 0.05)[1, 2]
+    assert error == pytest.approx(1.64 * 0.05**4, rel=0.01)  # as the docstring says, and a share of b^2
 
 
 def test_pairs_at_infinite_temperature():

@@ -41,6 +41,33 @@ def test_bessel_ratios_and_logarithms(order, x):
     assert abs(special.log_scaled_bessel(order, x) - log) < 1e-12 * max(1.0, abs(log))
 
 
+@pytest.mark.parametrize("order", [0.0, 1.0, 2.5])
+def test_the_gap_of_bessel_ratios_keeps_its_digits(order):
+    x = np.array([0.0, 1e-8, 1.0, 50.0, 99.0, 101.0, 1e3, 1e4, 1e8, 1e15])
+    with mp.workdps(60):
+        exact = [float(1 - mp.besseli(order + 1, v) / mp.besseli(order, v)) for v in map(mp.mpf, x.tolist()) if v]
+    # below 100 (order + 1)^2 the difference costs 2 x units in the last place
+    np.testing.assert_allclose(special.bessel_gap(order, x)[1:], exact, rtol=1e-11)
+    np.testing.assert_allclose(special.bessel_gap(order, x)[-2:], exact[-2:], rtol=4 * EPS)
+    assert special.bessel_gap(order, x)[0] == 1
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-16, 1e-12, 1e-8, 0.0999, 0.1001, 3.0])
+def test_divided_differences_of_exprel(gap):
+    y = np.array([-30.0, -1.0, 0.0, 1e-9, 0.7, 5.0, 40.0])
+    x = y + gap
+    with mp.workdps(60):
+        pairs = [(mp.mpf(a), mp.mpf(b)) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+
+        def phi(z):
+            return mp.expm1(z) / z if z else mp.mpf(1)
+
+        exact = [
+            float((phi(a) - phi(b)) / (a - b) if a != b else mp.diff(phi, a + mp.mpf(10) ** -40)) for a, b in pairs
+        ]
+    np.testing.assert_allclose(special.divided_exprel(x, y), exact, rtol=1e-13)
+
+
 def harmonics(k, d):
     """The number of harmonics of degree k on S^(d-1), in exact integers."""
     return 1 if k == 0 else math.comb(k + d - 1, d - 1) - (math.comb(k + d - 3, d - 1) if k > 1 else 0)

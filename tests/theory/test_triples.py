@@ -35,6 +35,25 @@ def test_the_expansion_is_that_of_the_integral(model):
     assert theory.merging.log_merge_time_expansion(1.2, 100.0, masses=masses, model="USA") == pytest.approx(float(same))
 
 
+@pytest.mark.parametrize(("model", "rate"), [("SA", 1.0), ("USA0", 1.6)])
+def test_what_the_expansion_leaves_out_at_moderate_beta(model, rate):
+    """An end 1000 times nearer adds log(1000)/rate to the time: (R/rate) beta sin^2 e^{-beta u} log(1000) of it."""
+    masses, angle, u = (1.0, 0.6), 0.8, 1 - math.cos(0.8)
+    beta = 4.6 / u
+    times = [
+        float(theory.merging.merge_time(angle, beta, masses=masses, until=end / beta, model=model))
+        for end in (1e-3, 1e-6)
+    ]
+    first = math.exp(float(theory.merging.log_merge_time_expansion(angle, beta, masses=masses, model=model, terms=1)))
+    total = 1 / 0.6 + 0.6 if model == "SA" else 1.6
+    predicted = total / rate * beta * math.sin(angle) ** 2 * math.exp(-4.6) * math.log(1000)
+    assert (times[1] - times[0]) / first == pytest.approx(predicted, rel=1e-6)  # beta until^2
+    if model == "SA":
+        third = theory.merging.log_merge_time_expansion(angle, beta, masses=(0.5, 0.5), model=model, terms=3)
+        exact = theory.merging.log_merge_time(angle, beta, masses=(0.5, 0.5), until=1e-3 / beta, model=model)
+        assert float(exact - third) == pytest.approx(0.77, abs=0.005)
+
+
 @pytest.mark.parametrize("model", ["SA", "USA0"])
 def test_the_escape_rate_is_the_derivative_of_the_speed(model):
     masses, beta = (0.7, 0.3), 9

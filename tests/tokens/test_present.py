@@ -125,6 +125,34 @@ def test_masks_compare_real_places(width):
         np.testing.assert_allclose(found, np.where(seen, -0.4 * np.abs(back), -np.inf), rtol=4 * EPS)
 
 
+def test_a_window_of_a_fraction_of_a_place_is_refused_for_whole_places():
+    x, field = np.eye(3), af.Attention(1.0, mask=af.Window(2.5))
+    with pytest.raises(InvalidInput, match="`width` of Window is 2.5, but the places of the tokens are whole numbers"):
+        field.velocity(af.Tokens(x))
+    far = field.velocity(af.Tokens(x, place=[0.0, 1.0, 2.0]))
+    np.testing.assert_array_equal(far, af.Attention(1.0, mask=af.Window(3)).velocity(af.Tokens(x)))
+
+
+def test_masked_rows_are_absent():
+    """Whatever stands in them: they have no norm to divide by, and no mass."""
+    x = np.array([[2.0, 0.0], [np.nan, 0.0], [0.0, 3.0]])
+    masked = np.ma.array(x, mask=np.array([[0, 0], [1, 1], [0, 0]], bool))
+    tokens = af.from_array(masked, normalise=True, masses=[1.0, 5.0, 3.0])
+    np.testing.assert_array_equal(tokens.present, [True, False, True])
+    np.testing.assert_array_equal(tokens.masses, [0.25, 0.0, 0.75])
+    np.testing.assert_array_equal(tokens.positions[[0, 2]], np.eye(2))
+    assert af.from_array(np.ma.array(np.eye(2))).present is None
+    unit = np.ma.array(np.eye(2), mask=np.eye(2, dtype=bool))
+    for call, words in (
+        (lambda: af.from_array(unit), r"positions\[0\] is masked in part; mask the whole row"),
+        (lambda: af.Tokens(masked, present=[True, True, False]), "masked array and `present` is given"),
+        (lambda: af.Tokens(np.eye(2), np.ma.array([1.0, 1.0], mask=[True, False])), "`masses` is a masked array"),
+        (lambda: af.Tokens(np.eye(2), place=np.ma.array([1.0, 1.0], mask=[True, False])), "`place` is a masked array"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            call()
+
+
 def test_a_table_refuses_real_places():
     field, tokens = (
         af.Attention(1.0, mask=af.masks.Table(np.eye(3, dtype=bool))),

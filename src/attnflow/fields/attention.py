@@ -268,6 +268,8 @@ class Attention(AbstractField):
         elif rows != d:
             raise InvalidInput(f"`value` maps to dimension {rows}, but the drive lives in dimension {d}.")
         self.mask.check(np.asarray(tokens.place))
+        for member in members_of(self.kernel) or ():
+            self.normaliser.check(member, self.mask, tokens.positions.dtype)
 
     def choice(self, tokens: Tokens, tol: float | None = None, *, flowing: bool = False) -> Choice:
         """The ways to sum the pairs of these tokens to the accuracy `tol`, and the cheapest; print its `explain()`."""

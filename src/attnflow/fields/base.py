@@ -351,8 +351,9 @@ def _finite(name: str, found: Any) -> Any:
     points = ~np.isfinite(np.asarray(found)).all(axis=-1)
     if points.any():
         raise NotFinite(
-            f"the {name} is not finite at {points.sum()} of {points.size} points: exponentials overflow, or "
-            "an iteration such as that of Sinkhorn does not converge; use a smaller beta, or more iterations."
+            f"the {name} is not finite at {points.sum()} of {points.size} points: exponentials overflow, an "
+            "iteration such as that of Sinkhorn does not converge, or a kernel needs more degrees than its series has; "
+            "use a smaller beta, more iterations, or sum=Tiled()."
         )
     return found
 

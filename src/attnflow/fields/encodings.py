@@ -143,7 +143,7 @@ def sinusoids(place: Any, dim: int, base: Any = 1e4) -> Any:
 
     For an odd `dim` the last coordinate is 0.
     """
-    place = jnp.asarray(place)
+    place, dim = jnp.asarray(place), whole("dim", dim, 1)
     angle = _angles(place, dim // 2, base)
     pairs = jnp.stack([jnp.sin(angle), jnp.cos(angle)], axis=-1).reshape(place.shape[0], -1)
     return jnp.pad(pairs, ((0, 0), (0, dim % 2))) / jnp.sqrt(jnp.asarray(max(dim // 2, 1), pairs.dtype))

@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow import describe
@@ -38,8 +39,8 @@ class AbstractNormaliser(eqx.Module):
         """A bound of the error at every query, for values of size at most 1 and sums S that are off by `cut`."""
 
     @abc.abstractmethod
-    def check(self, kernel: AbstractKernel, mask: AbstractMask) -> None:
-        """Refuse a kernel, its parameters known, or a mask with which the normaliser has no meaning."""
+    def check(self, kernel: AbstractKernel, mask: AbstractMask, dtype: Any = np.float64) -> None:
+        """Refuse a kernel, its parameters known, or a mask with which the normaliser has no meaning in this type."""
 
 
 class Softmax(AbstractNormaliser, describe.LeftOut):
@@ -60,7 +61,7 @@ class Softmax(AbstractNormaliser, describe.LeftOut):
         """The error of a mean of vectors of size at most 1, when numerator and denominator `seen` are off by `cut`."""
         return 2 * cut / seen
 
-    def check(self, kernel: AbstractKernel, mask: AbstractMask) -> None:
+    def check(self, kernel: AbstractKernel, mask: AbstractMask, dtype: Any = np.float64) -> None:
         _positive(self, kernel)
 
 
@@ -119,7 +120,7 @@ class Unnormalised(AbstractNormaliser):
         beta = pairs.kernel.beta  # type: ignore[attr-defined]
         return jnp.exp(beta) if self.clock is Clock.USA else beta * jnp.exp(beta)
 
-    def check(self, kernel: AbstractKernel, mask: AbstractMask) -> None:
+    def check(self, kernel: AbstractKernel, mask: AbstractMask, dtype: Any = np.float64) -> None:
         if not isinstance(kernel, Exponential):
             if self.clock is not Clock.USA0:
                 raise InvalidInput(
@@ -127,16 +128,16 @@ class Unnormalised(AbstractNormaliser):
                     f"{type(kernel).__name__} use Unnormalised('USA0'), the sum itself."
                 )
             return
-        beta = float(kernel.beta)
-        if self.clock is not Clock.USA0 and beta > 700:
+        beta, largest = float(kernel.beta), _largest_exponent(dtype)
+        if self.clock is not Clock.USA0 and beta > largest:
             raise InvalidInput(
-                f"`beta` is {beta:g}, where the clock {self.clock.value!r} overflows (e^beta > 1e304). "
-                "Use Unnormalised('USA0'), the same flow with time multiplied by e^beta."
+                f"`beta` is {beta:g}, where the clock {self.clock.value!r} overflows in {np.dtype(dtype).name} (above "
+                f"{largest}); use Unnormalised('USA0'), the same flow with another unit of time."
             )
-        if beta < -350:
+        if 2 * beta < -largest:
             raise InvalidInput(
-                f"`beta` is {beta:g}, where unnormalised weights reach e^{{-2 beta}} and overflow. "
-                "Use Softmax(), or beta above -350."
+                f"`beta` is {beta:g}, where unnormalised weights reach e^(-2 beta) and overflow in "
+                f"{np.dtype(dtype).name}; use Softmax(), or beta above {-largest / 2:g}."
             )
 
 
@@ -162,7 +163,7 @@ class Hardmax(AbstractNormaliser):
     def error(self, pairs: Pairs, cut: Any) -> Float[Array, " query"]:
         return jnp.zeros(pairs.query.shape[:1], pairs.query.dtype)  # winners are found pair by pair
 
-    def check(self, kernel: AbstractKernel, mask: AbstractMask) -> None:
+    def check(self, kernel: AbstractKernel, mask: AbstractMask, dtype: Any = np.float64) -> None:
         _positive(self, kernel)
         if kernel.magnitude(1.0, 1.0) is None:
             raise InvalidInput(
@@ -225,7 +226,7 @@ class Sinkhorn(AbstractNormaliser):
         )
         return jnp.where(solution.result == optx.RESULTS.successful, solution.value, jnp.nan)
 
-    def check(self, kernel: AbstractKernel, mask: AbstractMask) -> None:
+    def check(self, kernel: AbstractKernel, mask: AbstractMask, dtype: Any = np.float64) -> None:
         _positive(self, kernel)
         if not mask.sees_everyone:
             raise InvalidInput(
@@ -254,6 +255,11 @@ def model_of(normaliser: AbstractNormaliser) -> str:
         if eqx.tree_equal(one, normaliser) is True:
             return name
     raise InvalidInput(f"theory has no model with {normaliser!r}; its models are {', '.join(MODELS)}.")
+
+
+def _largest_exponent(dtype: Any) -> int:
+    """The largest z with e^z, times a few thousands, inside the range of floats: 700 in float64, 79 in float32."""
+    return int(np.log(float(np.finfo(dtype).max))) - 9
 
 
 def _positive(normaliser: AbstractNormaliser, kernel: AbstractKernel) -> None:

@@ -9,11 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.kernels.base import AbstractKernel, Expansion
+from attnflow.kernels.polynomials import angles_and_nodes, legendre
 from attnflow.precision import full_precision
 from attnflow.special.degrees import multiplicity_ratios
 
 BEYOND = 64
 """Degrees beyond the last that tell how much an expansion leaves out."""
+ULPS = 4.0
+"""Units in the last place by which a value of a kernel, its argument and a weight of the quadrature may be off."""
 
 
 def degree_by_quadrature(kernel: AbstractKernel, d: int, error: float, most: int = 512) -> tuple[int, float] | None:
@@ -40,14 +43,18 @@ def degree_by_quadrature(kernel: AbstractKernel, d: int, error: float, most: int
 def by_quadrature(profile: Callable[[Any], Any], is_signed: bool, d: int, degree: int, dtype: Any = float) -> Expansion:
     """The expansion of a function of <x, y>: p_k = N(k, d) times the mean of K P_k over the sphere.
 
-    `noise` takes the values of K and the numbers N w P_k to be off by a few units in the last place each.
+    `noise` takes K and the numbers N w P_k to be off by a few units in the last place each, and <x, y>, at which K is
+    read, by as many: that changes K by its slope.
     """
     nodes, matrix = _quadrature(d, degree + BEYOND)
-    values = profile(jnp.append(jnp.asarray(nodes, dtype), jnp.ones((), dtype)))
+    at = jnp.append(jnp.asarray(nodes, dtype), jnp.ones((), dtype))
+    values, slopes = jax.jvp(profile, (at,), (jnp.ones_like(at),))
     scale = jnp.log(jnp.max(jnp.abs(values))) if is_signed else values[-1]
     k = values[:-1] * jnp.exp(-scale) if is_signed else jnp.exp(values[:-1] - scale)
+    steep = jnp.abs(slopes[:-1]) * (jnp.exp(-scale) if is_signed else k)
+    off = ULPS * (jnp.abs(k) + jnp.where(jnp.isfinite(steep), steep, 0.0))
     weights = jnp.asarray(matrix, k.dtype)
-    p, noise = weights @ k, 8 * jnp.finfo(k.dtype).eps * (jnp.abs(weights) @ jnp.abs(k))
+    p, noise = weights @ k, jnp.finfo(k.dtype).eps * (jnp.abs(weights) @ jax.lax.stop_gradient(off))
     beyond = jnp.maximum(jnp.abs(p) - noise, 0.0)[degree + 1 :]
     return Expansion(scale, p[: degree + 1], jnp.sum(beyond), jnp.sum(noise[: degree + 1]))
 
@@ -58,12 +65,12 @@ def _quadrature(d: int, last: int) -> tuple[np.ndarray, np.ndarray]:
 
     At s = cos(theta), theta evenly spaced. The weight of the sphere is sin^(d-2) d theta: for even d a trigonometric
     polynomial, which equal weights integrate exactly; for odd d a polynomial in s times ds, for which there is Fejer's
-    rule. Both are exact for K P_k of degrees up to 3 `last`, with weights known to the last digit.
+    rule. Both are exact for K P_k of degrees up to 3 `last`, with weights and P_k known to the last digit.
     """
     from scipy.fft import dct
 
     count = 4 * last + d
-    theta = (np.arange(count) + 0.5) * np.pi / count
+    theta, nodes = angles_and_nodes(count)
     if d % 2:
         even = np.arange(0, count, 2)
         series = np.zeros(count)
@@ -71,9 +78,5 @@ def _quadrature(d: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         w = dct(series, 3) * np.sin(theta) ** (d - 3)
     else:
         w = np.sin(theta) ** (d - 2)
-    nodes = np.cos(theta)
-    rows = [np.ones_like(nodes), nodes]
-    for k in range(1, last):
-        rows.append(((2 * k + d - 2) * nodes * rows[k] - k * rows[k - 1]) / (k + d - 2))
     counts = np.cumprod(np.concatenate([[1.0], multiplicity_ratios(d, last)]))
-    return nodes, counts[:, None] * np.stack(rows) * (w / np.sum(w))[None, :]
+    return nodes.high, counts[:, None] * legendre(d, last, nodes) * (w / np.sum(w))[None, :]

@@ -54,8 +54,8 @@ class DensityView:
         if isinstance(flow, CellFlow):
             with np.errstate(divide="ignore", invalid="ignore"):
                 return flow.masses.values[frame] / flow.dataset["measure"].values
-        x = np.cos(self.angles) if self.is_zonal else self.angles
-        return np.asarray(flow.basis.evaluate(flow.dataset["coefficients"].values[frame], x))
+        points = {"heights": np.cos(self.angles)} if self.is_zonal else {"angles": self.angles}
+        return np.asarray(flow.basis.evaluate(flow.dataset["coefficients"].values[frame], **points))
 
     def mapped(self, frame: int) -> np.ndarray:
         """The density of a frame on S^2, (latitude, longitude) from south-west to north-east."""

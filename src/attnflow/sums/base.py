@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.axes import batches
+from attnflow.axes import batches, positive
 from attnflow.errors import InvalidInput
 from attnflow.kernels import AbstractKernel, Exponential, cast, members_of
 from attnflow.masks import AbstractMask, AbstractPrefix
@@ -82,6 +82,11 @@ class AbstractSum(eqx.Module):
     @abc.abstractmethod
     def offers(cls, case: "Case") -> tuple["Offer", ...]:
         """What this way to sum costs in this case and how accurate it is, or why it is out; none is no offer."""
+
+
+def as_tol(tol: Any) -> Any:
+    """The tolerance of a sum: a finite number above 0, or a traced one."""
+    return positive("tol", batch=False)(tol)
 
 
 class Use(NamedTuple):

@@ -4,9 +4,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from attnflow.sums.base import Case
+from attnflow.checks import flag, whole
+from attnflow.sums.base import Case, as_tol
 from attnflow.sums.series import AbstractSeries
 
 BLOCK = 16
@@ -22,10 +22,10 @@ class Circle(AbstractSeries):
     """
 
     def __init__(self, tol: Any, degree: int, *, chunk: int = 512, guarded: bool = True):
-        self.tol = np.asarray(tol)
-        self.degree = -(-max(degree, 1) // BLOCK) * BLOCK
-        self.chunk = chunk
-        self.guarded = guarded
+        self.tol = as_tol(tol)
+        self.degree = -(-whole("degree", degree, 1) // BLOCK) * BLOCK
+        self.chunk = whole("chunk", chunk, 1)
+        self.guarded = flag("guarded", guarded)
 
     @property
     def dim(self) -> int:
@@ -37,7 +37,7 @@ class Circle(AbstractSeries):
 
     @classmethod
     def _made(cls, case: Case, degree: int, tol: float, guarded: bool) -> "Circle":
-        return cls(tol, degree, chunk=case.costs.circle_chunk, guarded=guarded)
+        return cls(tol, max(degree, 1), chunk=case.costs.circle_chunk, guarded=guarded)
 
     def _moments(self, x: Any, charges: Any, top: Any) -> Any:
         powers, stride = _powers(x)

@@ -16,8 +16,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow.checks import instance, whole
 from attnflow.kernels import AbstractKernel
-from attnflow.sums.base import EXPONENTIAL, AbstractSum, Case, Offer, Use, least_mass
+from attnflow.sums.base import EXPONENTIAL, AbstractSum, Case, Offer, Use, as_tol, least_mass
 from attnflow.sums.host import AbstractHostSum, Work, cores, tol_per_mass
 from attnflow.sums.tiled import TILE, Tiled
 from attnflow.sums.weights import Arguments, Charges
@@ -44,9 +45,9 @@ class Cutoff(AbstractHostSum):
     threads: int = eqx.field(static=True)
 
     def __init__(self, tol: Any, *, exact: AbstractSum | None = None, threads: int | None = None):
-        self.tol = np.asarray(tol)
-        self.exact = Tiled() if exact is None else exact
-        self.threads = cores() if threads is None else threads
+        self.tol = as_tol(tol)
+        self.exact = instance("exact", Tiled() if exact is None else exact, AbstractSum, "a sum such as Tiled()")
+        self.threads = cores() if threads is None else whole("threads", threads, 1)
 
     def _numbers(self, kernel: AbstractKernel) -> tuple[Any, Any, Any]:
         beta = jnp.asarray(kernel.beta)  # type: ignore[attr-defined]

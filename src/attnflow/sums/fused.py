@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attnflow.checks import flag
 from attnflow.kernels import AbstractKernel, Exponential
 from attnflow.sums.base import EXPONENTIAL, AbstractSum, Case, Offer, Use, least_mass
 from attnflow.sums.blocks import derived_from
@@ -42,6 +43,9 @@ class Fused(AbstractSum):
     """
 
     interpret: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self) -> None:
+        flag("interpret", self.interpret)
 
     def __call__(
         self,

@@ -15,8 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow.checks import flag, whole
+from attnflow.feasible import LARGEST_DIM
 from attnflow.special.degrees import basis_size, multiplicity_ratios
-from attnflow.sums.base import Case
+from attnflow.sums.base import Case, as_tol
 from attnflow.sums.series import AbstractSeries
 
 SEGMENTS = (0, 1 / 4, 1 / 2, 3 / 4)
@@ -33,11 +35,11 @@ class Harmonics(AbstractSeries):
     d: int = eqx.field(static=True, default=3)
 
     def __init__(self, tol: Any, degree: int, d: int, *, chunk: int | None = None, guarded: bool = True):
-        self.tol = np.asarray(tol)
-        self.degree = -(-max(degree, 1) // 8) * 8
-        self.d = d
-        self.chunk = chunk or _chunk(basis_size(self.degree, d - 1))
-        self.guarded = guarded
+        self.tol = as_tol(tol)
+        self.degree = -(-whole("degree", degree, 1) // 8) * 8
+        self.d = whole("d", d, 3, LARGEST_DIM)
+        self.chunk = _chunk(basis_size(self.degree, self.d - 1)) if chunk is None else whole("chunk", chunk, 1)
+        self.guarded = flag("guarded", guarded)
 
     @property
     def dim(self) -> int:
@@ -49,7 +51,7 @@ class Harmonics(AbstractSeries):
 
     @classmethod
     def _made(cls, case: Case, degree: int, tol: float, guarded: bool) -> "Harmonics":
-        return cls(tol, degree, case.d, chunk=case.costs.chunk(degree, case.d), guarded=guarded)
+        return cls(tol, max(degree, 1), case.d, chunk=case.costs.chunk(degree, case.d), guarded=guarded)
 
     def _moments(self, x: Any, charges: Any, top: Any) -> Any:
         moments = []

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import InvalidInput
-from attnflow.kernels import AbstractKernel, Expansion, Exponential, cast, expanded, first_member
+from attnflow.kernels import AbstractKernel, Expansion, Exponential, Gaussian, cast, expanded, first_member
 from attnflow.kernels.exponential import STEEPEST
 from attnflow.masks import AbstractPrefix
 from attnflow.special.degrees import basis_size
@@ -35,7 +35,7 @@ ROUND_OFF = 4.0
 at most 2.4 in float64 and 1.7 in float32."""
 LARGEST = {"float64": 1300, "float32": 140}
 """Degrees beyond which harmonics underflow before they can grow again."""
-NO_EXPANSION = "needs a kernel with an expansion in degrees (for Exponential, beta >= 0)"
+NO_EXPANSION = f"needs a kernel with an expansion in degrees (for a Gaussian, beta >= 0 and at most {STEEPEST:g})"
 GROUPS = 2
 """Loops over chunks that run at the same time."""
 DIRECT = {2: 32, 3: 128}
@@ -342,10 +342,15 @@ def outside_expansions(name: str, use: Use, d: int) -> str:
 
 def without_expansion(name: str, kernels: list[AbstractKernel]) -> str:
     """The refusal of a kernel by the series `name`."""
-    if isinstance(kernels[0], Exponential):
+    if isinstance(kernels[0], Exponential | Gaussian):
         if max(float(np.asarray(kernel.beta)) for kernel in kernels) > STEEPEST:  # type: ignore[attr-defined]
             return f"`beta` is above {STEEPEST:g}, where the sum {name} needs too many degrees; sum=Tiled() takes any."
         return f"`beta` is negative; the sum {name} needs beta >= 0, sum=Tiled() takes any."
+    if jax.eval_shape(lambda: kernels[0].expansion(3, 1)) is not None:
+        return (
+            f"the kernel {type(kernels[0]).__name__} needs too many degrees for the sum {name}, or is much larger "
+            "elsewhere than at equal points; use sum=Tiled()."
+        )
     return (
         f"the sum {name} needs a kernel with an expansion in degrees, which {type(kernels[0]).__name__} has not; "
         "use sum=Tiled()."

@@ -21,10 +21,11 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow.checks import flag, instance, whole
 from attnflow.errors import MissingExtra
 from attnflow.kernels import AbstractKernel, expanded
 from attnflow.kernels.quadrature import BEYOND
-from attnflow.sums.base import AbstractSum, Case, Offer, Use, largest
+from attnflow.sums.base import AbstractSum, Case, Offer, Use, as_tol, largest
 from attnflow.sums.harmonics import Harmonics
 from attnflow.sums.host import AbstractHostSum, Work, cores
 from attnflow.sums.series import (
@@ -70,11 +71,12 @@ class FastSphere(AbstractHostSum):
         guarded: bool = True,
     ):
         _ducc()
-        self.tol = np.asarray(tol)
-        self.degree = max(degree, 1)
-        self.threads = cores() if threads is None else threads
-        self.guarded = guarded
-        self.exact = (Harmonics(tol, degree, 3) if degree <= 1300 else Tiled()) if exact is None else exact
+        self.tol = as_tol(tol)
+        self.degree = whole("degree", degree, 1)
+        self.threads = cores() if threads is None else whole("threads", threads, 1)
+        self.guarded = flag("guarded", guarded)
+        inner = (Harmonics(tol, degree, 3) if degree <= 1300 else Tiled()) if exact is None else exact
+        self.exact = instance("exact", inner, AbstractSum, "a sum such as Tiled()")
 
     def _numbers(self, kernel: AbstractKernel) -> tuple[Any, Any, Any]:
         found = expanded(kernel, 3, self.degree + BEYOND, float)
@@ -143,11 +145,14 @@ class FastSphere(AbstractHostSum):
         if needed is None:
             return out(NO_EXPANSION)
         degree, noise = needed
-        one = cls(case.tol, degree)
+        one = cls(case.tol, max(degree, 1))
         rounding = noise + one.rounding(case.n)
         return (
             case.cut(
-                "FastSphere", lambda tol, guarded: cls(tol, degree, guarded=guarded), one.seconds(case.n), rounding
+                "FastSphere",
+                lambda tol, guarded: cls(tol, max(degree, 1), guarded=guarded),
+                one.seconds(case.n),
+                rounding,
             ),
         )
 

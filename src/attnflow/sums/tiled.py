@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attnflow.checks import flag, whole
 from attnflow.kernels import AbstractKernel, first_member
 from attnflow.precision import is_concrete
 from attnflow.sums.base import AbstractSum, Case, Offer, Use, least_mass, named
@@ -40,6 +41,13 @@ class Tiled(AbstractSum):
     keys: int | None = eqx.field(static=True, default=None)
     copies: int = eqx.field(static=True, default=1)
     bounded: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self) -> None:
+        for name in ("queries", "keys"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), 1)
+        whole("copies", self.copies, 1)
+        flag("bounded", self.bounded)
 
     def __call__(
         self,

@@ -216,9 +216,9 @@ def from_array(
 ) -> Tokens:
     """Tokens from an array of shape (tokens, dim), on the sphere of R^dim unless `space` says otherwise.
 
-    `normalise=True` first divides every row by its norm.
+    `normalise=True` first divides every row by its norm. Rows that are masked (`numpy.ma`) are absent.
     """
-    values = _numbers("positions", positions, np.float64)
+    values, there = _present(positions, None, np.float64)
     if flag("normalise", normalise) and values.size and values.ndim:
         values = values / np.maximum(np.abs(values).max(axis=-1, keepdims=True), np.finfo(float).tiny)  # no overflow
         norms = np.linalg.norm(values, axis=-1, keepdims=True)
@@ -227,11 +227,15 @@ def from_array(
                 f"positions[{np.argmin(norms.reshape(-1))}] is the zero vector, which has no direction; remove it."
             )
         values = values / norms
-    return Tokens(values, masses, space=space)
+    return Tokens(values, masses, space=space, present=there)
 
 
 def _present(positions: Any, present: Any, dtype: DTypeLike) -> tuple[np.ndarray, np.ndarray | None]:
-    """Positions whose absent rows are filled, and which rows are present, None for all."""
+    """Positions whose absent rows are filled, and which rows are present, None for all; masked rows are absent."""
+    if np.ma.is_masked(positions):
+        if present is not None:
+            raise InvalidTokens("`positions` is a masked array and `present` is given; say one of them.")
+        positions, present = _unmasked(positions)
     if present is None:
         return _numbers("positions", positions, dtype), None
     if is_traced(present):
@@ -254,6 +258,17 @@ def _present(positions: Any, present: Any, dtype: DTypeLike) -> tuple[np.ndarray
     return _numbers("positions", _copied(raw, there), dtype), there
 
 
+def _unmasked(positions: np.ma.MaskedArray) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of a masked array, and which of its rows are not masked."""
+    mask = np.ma.getmaskarray(positions)
+    rows = mask.all(axis=-1)
+    if (parts := mask.any(axis=-1) & ~rows).any():
+        raise InvalidTokens(
+            f"positions{np.argwhere(parts)[0].tolist()} is masked in part; mask the whole row, which makes it absent."
+        )
+    return np.ma.getdata(positions), np.asarray(~rows)
+
+
 def _copied(values: np.ndarray, present: np.ndarray) -> np.ndarray:
     """Absent rows replaced by the last present row of their system; `values` may have an axis more than `present`."""
     last = present.shape[-1] - 1 - np.argmax(present[..., ::-1], axis=-1)[..., None]
@@ -264,6 +279,8 @@ def _copied(values: np.ndarray, present: np.ndarray) -> np.ndarray:
 
 
 def _array(name: str, values: Any) -> np.ndarray:
+    if np.ma.is_masked(values):
+        raise InvalidTokens(f"`{name}` is a masked array; give plain numbers, and mask rows of `positions` alone.")
     try:
         return np.asarray(values)
     except (TypeError, ValueError):
@@ -327,10 +344,7 @@ def _places(place: Any, shape: tuple[int, ...], present: np.ndarray | None) -> n
     if place is None:
         values = np.arange(shape[-1])
     else:
-        try:
-            values = np.asarray(place)
-        except (TypeError, ValueError):
-            raise InvalidTokens(f"`place` is {shown(place)}; give one number for each token.") from None
+        values = _array("place", place)
         if values.shape not in (shape, shape[-1:]) or values.dtype.kind not in "iuf":
             each = f"shape {shape[-1:]}" + (f" or {shape}" if len(shape) > 1 else "")
             raise InvalidTokens(

@@ -71,7 +71,7 @@ def _draw_profiles(axes: Any, part: xr.Dataset) -> None:
     counts = part["shown"].sel(tokens="iid").values
     basis = CircleBasis((part.sizes["axis0"] - 1) // 2)
     theta, edges = np.linspace(0, 2 * np.pi, 600), np.linspace(0, 2 * np.pi, counts.shape[1] + 1)
-    curves = [basis.evaluate(c, theta) for c in part["coefficients"].values]
+    curves = [basis.evaluate(c, angles=theta) for c in part["coefficients"].values]
     highest = float(counts.max())
     shift = 0.6 * highest
     for k in reversed(range(len(counts))):

@@ -35,14 +35,14 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 def _draw_densities(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
     start = topic(parameters)
     theta = np.linspace(-np.pi, np.pi, 241)
-    axes.plot(theta, start.basis.evaluate(np.asarray(start.coefficients), theta), ":", color=GREY, label="start")
-    axes.plot(theta, start.basis.evaluate(part["alone"].values[0], theta), color=INK, label="no mask")
+    axes.plot(theta, start.basis.evaluate(np.asarray(start.coefficients), angles=theta), ":", color=GREY, label="start")
+    axes.plot(theta, start.basis.evaluate(part["alone"].values[0], angles=theta), color=INK, label="no mask")
     size = part.sizes["place"]
     shapes = ((0, "o"), (size // 2, "s"), (size - 1, "^"))
     for s, (slope, colour) in enumerate(zip(part["slope"].values, (COLOURS[0], COLOURS[4]), strict=False)):
         for k, (node, mark) in enumerate(shapes):
             some = theta[4 * k + 12 * s :: 24]
-            values = start.basis.evaluate(part["placed"].values[0, s, node], some)
+            values = start.basis.evaluate(part["placed"].values[0, s, node], angles=some)
             words = None if k else rf"$\lambda = {slope:g}$"
             axes.plot(some, values, mark, color=colour, ms=3.5, mfc="white" if s else colour, mew=0.8, label=words)
     words = rf"density, $\beta = {parameters.strong_beta:g}$, $t = {parameters.strong_until:g}$"

@@ -255,7 +255,7 @@ def _flow(parameters: Parameters, part: xr.Dataset) -> Fluctuations:
     """The linearised flow at the times of the tokens, from what was stored."""
     density, n = _density(parameters), part.sizes["start"]
     theta = 2 * np.pi * np.arange(n) / n
-    starts = Tokens(np.stack([np.cos(theta), np.sin(theta)], axis=1), density(theta))
+    starts = Tokens(np.stack([np.cos(theta), np.sin(theta)], axis=1), density(angles=theta))
     kept = part.isel(fine=slice(None, None, 2))
     coefficients, moved, responses = (kept[name].values for name in ("coefficients", "moved", "responses"))
     return Fluctuations(density, kept["fine"].values, coefficients, starts, moved, responses)

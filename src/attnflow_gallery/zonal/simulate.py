@@ -98,7 +98,7 @@ def condensation(parameters: Parameters) -> xr.Dataset:
             row.append(crossing(t, mean, parameters.condensed))
         times.append(row)
         chosen = [int(np.argmax(mean >= level)) for level in LEVELS if mean[-1] >= level]
-        made = [flow.density(k)(np.cos(ANGLES)) for k in chosen]
+        made = [flow.density(k)(heights=np.cos(ANGLES)) for k in chosen]
         profiles.append(made + [np.full(len(ANGLES), np.nan)] * (len(LEVELS) - len(made)))
     return xr.Dataset(
         {

@@ -129,7 +129,7 @@ def expected_distance(flow: Fluctuations, *, samples: int = 4096, cells: int = 5
     G is a Brownian bridge at the level F_0(a), drawn at the ends of `cells` cells; at time t it is that at X_t^{-1},
     plus the primitive of the responses. The same noise serves all times.
     """
-    rho = np.asarray(circle_of(_checked(flow).start).evaluate(flow.start.coefficients, _centres(cells)))
+    rho = np.asarray(circle_of(_checked(flow).start).evaluate(flow.start.coefficients, angles=_centres(cells)))
     masses = rho / np.sum(rho)
     z = generator(seed).standard_normal((whole("samples", samples, 2), cells))
     noise = np.sqrt(masses) * z - masses * (z @ np.sqrt(masses))[:, None]
@@ -156,7 +156,7 @@ def linearised_distance(flow: Fluctuations, tokens: Tokens, *, grid: int = GRID)
     basis, coarse = circle_of(_checked(flow).start), _coarse(flow)
     on_circle(tokens, basis, grid)
     angles, masses = basis.variable(tokens.positions), np.asarray(tokens.masses)
-    noise = coarse.atoms(angles, masses) - np.asarray(basis.resized(flow.start.coefficients, coarse.degree))
+    noise = coarse.atoms(tokens.positions, masses) - np.asarray(basis.resized(flow.start.coefficients, coarse.degree))
     shares, rows = noise @ _waves(coarse, coarse.points()) / coarse.grid, []
     for at in range(len(flow.times)):
         rest = flow.coefficients[at] - np.sum(shares[:, None] * flow.responses[at], axis=0)
@@ -175,7 +175,7 @@ def expected_observable(flow: Fluctuations, degree: int) -> np.ndarray:
         raise InvalidInput(f"`degree` is {degree}, above the {basis.degree} of the density; use `basis.refined`.")
     found = []
     for points, responses in zip(flow.moved, flow.responses, strict=True):
-        bare = np.stack([basis.atoms(basis.variable(x)[None], [1.0]) for x in points])
+        bare = np.stack([basis.atoms(x, [1.0]) for x in points])
         seen = bare + responses
         mean = np.tensordot(masses, seen, 1)
         found.append(np.sum(kept * (np.tensordot(masses, seen**2, 1) - mean**2)))
@@ -265,7 +265,9 @@ def _even(density: Density) -> Tokens:
     if not isinstance(basis, CircleBasis):
         return quadrature(density)
     theta = 2 * np.pi * np.arange(STARTS) / STARTS
-    return Tokens(np.stack([np.cos(theta), np.sin(theta)], axis=1), np.maximum(density(theta), 0.0), space=Sphere(2))
+    return Tokens(
+        np.stack([np.cos(theta), np.sin(theta)], axis=1), np.maximum(density(angles=theta), 0.0), space=Sphere(2)
+    )
 
 
 def _coarse(flow: Fluctuations) -> CircleBasis:
@@ -284,7 +286,7 @@ def _carried(flow: Fluctuations, at: int, angles: np.ndarray) -> np.ndarray:
     moved = np.arctan2(flow.moved[at, :, 1], flow.moved[at, :, 0])
     gaps = np.unwrap(moved - coarse.points())
     gaps -= 2 * np.pi * np.round(np.mean(gaps) / (2 * np.pi))
-    return angles + coarse.evaluate(np.asarray(coarse.analysis(gaps)), angles)
+    return angles + coarse.evaluate(np.asarray(coarse.analysis(gaps)), angles=angles)
 
 
 def _waves(basis: CircleBasis, angles: np.ndarray) -> np.ndarray:

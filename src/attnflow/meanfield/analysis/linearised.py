@@ -229,12 +229,12 @@ def _sector_matrix(model: Model, density: Density, m: int) -> tuple[np.ndarray, 
     degrees = np.arange(m, top + 1)
     bend = -(degrees * (degrees + d - 2.0))
     interaction, phi, _ = _ingredients(model, basis, c)
-    rho = density(s)
-    along = bend[:, None] * times(rho) + times(rho) * bend - times(basis.evaluate(basis.laplacian * c, s))
-    height = times(basis.evaluate(phi, s))
-    across = bend[:, None] * height + times(basis.evaluate(basis.laplacian * phi, s)) - height * bend
+    rho = density(heights=s)
+    along = bend[:, None] * times(rho) + times(rho) * bend - times(basis.evaluate(basis.laplacian * c, heights=s))
+    height = times(basis.evaluate(phi, heights=s))
+    across = bend[:, None] * height + times(basis.evaluate(basis.laplacian * phi, heights=s)) - height * bend
     if model.softmax:
-        answer = times(1 / (1 + float(model.beta) * basis.evaluate(interaction * c, s)))
+        answer = times(1 / (1 + float(model.beta) * basis.evaluate(interaction * c, heights=s)))
     else:
         answer = float(model.clock_factor) * np.eye(len(degrees))
     matrix = -0.5 * (along @ (answer * interaction[m:]) + across) + np.diag(float(model.kappa) * bend)

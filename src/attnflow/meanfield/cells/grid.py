@@ -136,10 +136,10 @@ def cells_from_density(cells: Cells, density: Density) -> np.ndarray:
     if cells.zonal:
         theta, logs = _nodes(cells.dim, cells.edges)
         share = np.exp(logs - sp.logsumexp(logs, axis=1)[:, None])
-        mean = np.sum(share * np.asarray(density(np.cos(theta))), axis=1)
+        mean = np.sum(share * np.asarray(density(heights=np.cos(theta))), axis=1)
     else:  # the mean of e^{ik theta} over a cell is sinc times its value in the middle
         smooth = np.sinc(basis.degrees * cells.width / (2 * np.pi))
-        mean = basis.evaluate(smooth * np.asarray(density.coefficients), cells.centres)
+        mean = basis.evaluate(smooth * np.asarray(density.coefficients), angles=cells.centres)
     masses = cells.measure * np.maximum(mean, 0.0)
     return masses / np.sum(masses)
 

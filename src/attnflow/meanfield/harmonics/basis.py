@@ -5,7 +5,7 @@ squares is the integral of the square. Code for every basis works on coefficient
 """
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -18,6 +18,7 @@ from attnflow.checks import whole
 from attnflow.errors import InvalidInput
 from attnflow.feasible import LARGEST_DIM, length
 from attnflow.meanfield.harmonics.orthogonal import expansion, gauss, orthonormal, slopes
+from attnflow.meanfield.harmonics.points import by_name, unit_vectors
 from attnflow.precision import full_precision, in_float64
 from attnflow.special.numbers import Numbers
 
@@ -30,9 +31,11 @@ CHUNK = 2**21
 class AbstractBasis(eqx.Module):
     """Harmonics up to `degree` on S^{dim-1}, and a grid on which a product of two functions has exact coefficients.
 
-    A point is given by the basis's own variable: an angle, a unit vector of R^3, or s = <x, e>.
+    Points are unit vectors of R^dim. Grids and formulas use the basis's own variable, which is an angle, a unit vector
+    of R^3, or s = <x, e>; `named` is the argument that takes it ("angles", "heights"), None where it is the vector.
     """
 
+    named: eqx.AbstractClassVar[str | None]
     dim: eqx.AbstractVar[int]
     degree: eqx.AbstractVar[int]
     grid: eqx.AbstractVar[int]
@@ -80,16 +83,43 @@ class AbstractBasis(eqx.Module):
         """
 
     @abc.abstractmethod
-    def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> Numbers:
-        """Values at any points, on the host."""
+    def _evaluate(self, coefficients: np.ndarray, variable: np.ndarray) -> Numbers:
+        """Values at points in the basis's variable, on the host."""
 
     @abc.abstractmethod
+    def _atoms(self, variable: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """The coefficients of atoms in the basis's variable, on the host."""
+
+    @abc.abstractmethod
+    def _variable(self, x: np.ndarray) -> np.ndarray:
+        """Unit vectors (..., dim) in the basis's variable."""
+
+    def evaluate(
+        self,
+        coefficients: Coefficients,
+        x: ArrayLike | None = None,
+        *,
+        angles: ArrayLike | None = None,
+        heights: ArrayLike | None = None,
+    ) -> Numbers:
+        """Values at unit vectors `x` (..., dim), on the host; at `angles` on the circle, at `heights` s = <x, e>."""
+        return self._evaluate(np.asarray(coefficients), self.variable(x, angles=angles, heights=heights))
+
     def atoms(self, x: ArrayLike, masses: ArrayLike) -> np.ndarray:
-        """The coefficients sum_i masses_i Y(x_i) of an atomic measure, on the host: the adjoint of `evaluate`."""
+        """The coefficients sum_i masses_i Y(x_i) of unit vectors (n, dim), on the host: the adjoint of `evaluate`."""
+        rows = np.atleast_2d(unit_vectors(self.dim, x))
+        return self._atoms(self._variable(rows), np.atleast_1d(np.asarray(masses, dtype=np.float64)))
 
-    @abc.abstractmethod
-    def variable(self, positions: ArrayLike) -> Numbers:
-        """Unit vectors (n, dim) in the basis's variable."""
+    def variable(
+        self, x: ArrayLike | None = None, *, angles: ArrayLike | None = None, heights: ArrayLike | None = None
+    ) -> np.ndarray:
+        """Points in the basis's variable: from unit vectors `x` (..., dim), or given in it by name and checked."""
+        found = by_name(self.dim, self.named, x, angles=angles, heights=heights)
+        if found is None:
+            return self._variable(unit_vectors(self.dim, x))
+        if heights is not None and not (np.abs(found) <= 1 + 1e-9).all():
+            raise InvalidInput("`heights` holds a number outside [-1, 1]; give s = <x, e>.")
+        return np.clip(found, -1.0, 1.0) if heights is not None else found
 
     @abc.abstractmethod
     def moments(self, values: Values) -> tuple[Array, Array]:
@@ -121,6 +151,7 @@ class CircleBasis(AbstractBasis):
     logarithms and exponentials of functions more is better.
     """
 
+    named: ClassVar[str | None] = "angles"
     dim: int = eqx.field(static=True)
     degree: int = eqx.field(static=True)
     grid: int = eqx.field(static=True)
@@ -174,15 +205,13 @@ class CircleBasis(AbstractBasis):
         f, k = jnp.asarray(self.analysis(jnp.asarray(flux)[0])), np.arange(1.0, self.degree + 1)
         return jnp.concatenate([jnp.zeros(1), -k * f[self.degree + 1 :], k * f[1 : self.degree + 1]])
 
-    def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> Numbers:
-        theta, c = np.asarray(x, dtype=np.float64), np.asarray(coefficients)
-        z, total = np.exp(1j * theta), np.zeros(theta.shape, dtype=np.complex128)
-        for g in circle_spectrum(c)[::-1]:
+    def _evaluate(self, coefficients: np.ndarray, theta: np.ndarray) -> Numbers:
+        z, total = np.exp(1j * theta), np.zeros(np.shape(theta), dtype=np.complex128)
+        for g in circle_spectrum(coefficients)[::-1]:
             total = (total + g) * z
-        return c[0] + total.real
+        return coefficients[0] + total.real
 
-    def atoms(self, x: ArrayLike, masses: ArrayLike) -> np.ndarray:
-        theta, m = np.atleast_1d(np.asarray(x, dtype=np.float64)), np.atleast_1d(np.asarray(masses, dtype=np.float64))
+    def _atoms(self, theta: np.ndarray, m: np.ndarray) -> np.ndarray:
         k = np.arange(1, self.degree + 1)
         total = np.zeros(2 * self.degree + 1)
         for part in chunks(len(theta), self.degree):
@@ -190,8 +219,7 @@ class CircleBasis(AbstractBasis):
             total += np.concatenate([[np.sum(m[part])], np.sqrt(2.0) * waves.real, np.sqrt(2.0) * waves.imag])
         return total
 
-    def variable(self, positions: ArrayLike) -> Numbers:
-        x = np.asarray(positions, dtype=np.float64)
+    def _variable(self, x: np.ndarray) -> np.ndarray:
         return np.arctan2(x[..., 1], x[..., 0])
 
     @in_float64
@@ -227,6 +255,7 @@ class ZonalBasis(AbstractBasis):
     that goes with it, at points which carry next to no mass.
     """
 
+    named: ClassVar[str | None] = "heights"
     dim: int = eqx.field(static=True)
     degree: int = eqx.field(static=True)
     grid: int = eqx.field(static=True)
@@ -282,17 +311,16 @@ class ZonalBasis(AbstractBasis):
     def inflow(self, flux: Values) -> Coefficients:
         return self.steep @ (self.weights * jnp.asarray(flux)[0])
 
-    def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> Numbers:
-        return expansion(self.dim, np.asarray(coefficients), _heights(x))
+    def _evaluate(self, coefficients: np.ndarray, s: np.ndarray) -> Numbers:
+        return expansion(self.dim, coefficients, s)
 
-    def atoms(self, x: ArrayLike, masses: ArrayLike) -> np.ndarray:
+    def _atoms(self, s: np.ndarray, m: np.ndarray) -> np.ndarray:
         """The coefficients of the atomic measure after averaging over rotations about the axis."""
-        s, m = np.atleast_1d(_heights(x)), np.atleast_1d(np.asarray(masses, dtype=np.float64))
         parts = [orthonormal(self.dim, self.degree, s[p]) @ m[p] for p in chunks(len(s), self.degree)]
         return np.sum(parts, axis=0)
 
-    def variable(self, positions: ArrayLike) -> Numbers:
-        return np.asarray(positions, dtype=np.float64)[..., -1]
+    def _variable(self, x: np.ndarray) -> np.ndarray:
+        return x[..., -1]
 
     @in_float64
     @eqx.filter_jit
@@ -365,10 +393,3 @@ def _fast(count: int) -> int:
     from scipy.fft import next_fast_len
 
     return int(next_fast_len(count, real=True))
-
-
-def _heights(x: ArrayLike) -> Numbers:
-    s = np.asarray(x, dtype=np.float64)
-    if not (np.abs(s) <= 1 + 1e-9).all():
-        raise InvalidInput("`x` holds a number outside [-1, 1]; give s = <x, e>, as `basis.variable(positions)` does.")
-    return np.clip(s, -1.0, 1.0)

@@ -40,9 +40,9 @@ def from_function(
     if raw.dtype.kind not in "iuf":
         raise InvalidInput(f"`function` gives numbers of type {raw.dtype}; a density is real.")
     shape = basis.sensitivity.shape
-    if raw.shape not in (shape, ()):
+    if raw.shape != shape:
         raise InvalidInput(f"`function` gives shape {raw.shape} on a grid of shape {shape}; give one value per point.")
-    values = np.broadcast_to(raw, shape)
+    values = raw.astype(np.float64)
     if not np.isfinite(values).all():
         raise InvalidInput("`function` is not finite at a point of the grid; give a bounded formula.")
     if np.min(values) < -tol:
@@ -158,7 +158,7 @@ def from_tokens(
 def empirical(basis: AbstractBasis, tokens: Tokens) -> np.ndarray:
     """The coefficients sum_i masses_i Y(x_i) of the atomic measure itself, which has no density."""
     x, m = _system(basis, tokens)
-    return basis.atoms(basis.variable(x), m)
+    return basis.atoms(x, m)
 
 
 def _system(basis: AbstractBasis, tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
@@ -182,4 +182,4 @@ def _at(basis: AbstractBasis, name: str, direction: ArrayLike | None) -> np.ndar
     vector = vector / size
     if isinstance(basis, ZonalBasis) and abs(vector[-1]) < 1 - 1e-12:
         raise InvalidInput(f"`{name}` is off the axis of the zonal basis; give plus or minus the last basis vector.")
-    return basis.atoms(basis.variable(vector[None]), [1.0])
+    return basis.atoms(vector, [1.0])

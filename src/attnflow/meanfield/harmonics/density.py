@@ -55,9 +55,14 @@ class Density(eqx.Module):
         """rho on the grid of the basis."""
         return self.basis.synthesis(self.coefficients)
 
-    def __call__(self, x: ArrayLike) -> Numbers:
-        """rho at any points, given in the variable of the basis (`basis.variable(positions)`)."""
-        return self.basis.evaluate(self.coefficients, x)
+    def __call__(
+        self, x: ArrayLike | None = None, *, angles: ArrayLike | None = None, heights: ArrayLike | None = None
+    ) -> Numbers:
+        """rho at unit vectors `x` (..., dim); on a `CircleBasis` also at `angles`, on a `ZonalBasis` at s = <x, e>.
+
+        rho([[1.0, 0.0]]) and rho(angles=[0.0]) are the same; heights s are given by name like angles.
+        """
+        return self.basis.evaluate(self.coefficients, x, angles=angles, heights=heights)
 
     @property
     def mass(self) -> Any:

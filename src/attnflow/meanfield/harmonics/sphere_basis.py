@@ -1,17 +1,16 @@
 """Real spherical harmonics on S^2: FFT in longitude, products with tables of Legendre functions in latitude."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
 
 from attnflow.checks import whole
-from attnflow.errors import InvalidInput, TooLarge
+from attnflow.errors import TooLarge
 from attnflow.meanfield.harmonics.basis import (
     AbstractBasis,
     Coefficients,
@@ -38,6 +37,7 @@ class SphereBasis(AbstractBasis):
     as much for twice the degree.
     """
 
+    named: ClassVar[str | None] = None
     dim: int = eqx.field(static=True)
     degree: int = eqx.field(static=True)
     grid: int = eqx.field(static=True)
@@ -149,9 +149,8 @@ class SphereBasis(AbstractBasis):
         z = jnp.asarray(self.latitudes)[:, None]
         return jnp.broadcast_to(jnp.sqrt((1 - z) * (1 + z)), (2, self.grid, self.longitudes))
 
-    def evaluate(self, coefficients: Coefficients, x: ArrayLike) -> np.ndarray:
-        c, shape = np.asarray(coefficients), np.shape(x)[:-1]
-        rows = _directions(x).reshape(-1, 3)
+    def _evaluate(self, coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
+        c, shape, rows = coefficients, x.shape[:-1], x.reshape(-1, 3)
         found = np.empty(len(rows))
         for part in chunks(len(rows), 4 * self.degree):
             waves = self.along(c, rows[part, 2])
@@ -167,8 +166,7 @@ class SphereBasis(AbstractBasis):
             waves[:, : k + 1] += coefficients[:, : k + 1, k, None] * row
         return waves
 
-    def atoms(self, x: ArrayLike, masses: ArrayLike) -> np.ndarray:
-        rows, m = np.atleast_2d(_directions(x)), np.atleast_1d(np.asarray(masses, dtype=np.float64))
+    def _atoms(self, rows: np.ndarray, m: np.ndarray) -> np.ndarray:
         total = np.zeros((2, self.degree + 1, self.degree + 1))
         for part in chunks(len(rows), 4 * self.degree):
             phi = np.arctan2(rows[part, 1], rows[part, 0])
@@ -178,8 +176,8 @@ class SphereBasis(AbstractBasis):
                 total[1, : k + 1, k] += np.einsum("mn,mn->m", row, turns.imag[: k + 1])
         return total
 
-    def variable(self, positions: ArrayLike) -> np.ndarray:
-        return np.asarray(positions, dtype=np.float64)
+    def _variable(self, x: np.ndarray) -> np.ndarray:
+        return x
 
     @in_float64
     @eqx.filter_jit
@@ -249,12 +247,3 @@ def _largest(degree: int, order: int) -> float:
     sides = (theta[max(best - 1, 0)], theta[min(best + 1, len(theta) - 1)])
     inside = minimize_scalar(lambda t: -height(t)[0], bounds=sides, method="bounded", options={"xatol": 1e-9})
     return float(max(-inside.fun, height(theta[best])[0]))
-
-
-def _directions(x: ArrayLike) -> np.ndarray:
-    rows = np.asarray(x, dtype=np.float64)
-    if rows.shape[-1:] != (3,):
-        raise InvalidInput(f"`x` has shape {rows.shape}; give unit vectors of R^3, with a last axis of length 3.")
-    if not (np.abs(np.linalg.norm(rows, axis=-1) - 1) <= 1e-6).all():
-        raise InvalidInput("`x` holds a vector that is not of norm 1; divide the rows by their norms.")
-    return np.clip(rows, -1.0, 1.0)

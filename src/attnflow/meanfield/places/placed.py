@@ -57,12 +57,19 @@ class PlacedDensity(eqx.Module):
         kind, places = type(self.basis).__name__, self.places
         return f"PlacedDensity({places.size} nodes, breaks {places.breaks}, {kind} of degree {self.basis.degree})"
 
-    def __call__(self, place: ArrayLike, x: ArrayLike) -> Numbers:
-        """f at every place and every point, shape (*place, *points); points in the variable of the basis."""
+    def __call__(
+        self,
+        place: ArrayLike,
+        x: ArrayLike | None = None,
+        *,
+        angles: ArrayLike | None = None,
+        heights: ArrayLike | None = None,
+    ) -> Numbers:
+        """f at every place and every point, shape (*place, *points); points are given as to a `Density`."""
         rows = self.places.at(self.coefficients, place)
         axes = self.basis.mask.ndim
         flat = rows.reshape(-1, *rows.shape[rows.ndim - axes :])
-        values = np.stack([self.basis.evaluate(row, x) for row in flat])
+        values = np.stack([self.basis.evaluate(row, x, angles=angles, heights=heights) for row in flat])
         return values.reshape((*rows.shape[: rows.ndim - axes], *values.shape[1:]))[()]
 
     def at(self, place: float) -> Density:

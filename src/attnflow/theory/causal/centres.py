@@ -24,11 +24,8 @@ def strong_centres(*, n: ArrayLike, angle: ArrayLike, d: int) -> np.ndarray:
     tokens (arXiv:2411.04990 for the definition). n >= 1, 0 < angle <= pi; n and angle broadcast.
     """
     n, angle, d = checked_integers("n", n, 1), _angles(angle), checked_dimension(d)
-    if d == 2:
-        cap = angle / np.pi
-    else:
-        half = betainc((d - 1) / 2, 0.5, np.sin(angle) ** 2) / 2
-        cap = np.where(angle <= np.pi / 2, half, 1 - half)
+    shape = (d - 1) / 2
+    cap = angle / np.pi if d == 2 else betainc(shape, shape, np.sin(angle / 2) ** 2)
     safe = np.where(cap > 0, cap, 1.0)
     with np.errstate(divide="ignore"):
         return np.where(cap > 0, -np.expm1(n * np.log1p(-np.minimum(safe, 1.0))) / safe, n * 1.0)

@@ -55,7 +55,7 @@ def count_circle_modes(angles: ArrayLike, beta: float) -> int:
     gaps = np.diff(found, append=found[0] + 2 * np.pi)
     widest = int(np.argmax(gaps))
     y = np.sort(np.mod(found - found[(widest + 1) % len(found)], 2 * np.pi))  # the seam is in the widest gap
-    reach = float(np.arccos(2 * beta / (1 + np.sqrt(1 + 4 * beta**2))))
+    reach = inflection_angle(beta)
     window = float(np.arccos(np.maximum(1 - (40 + np.log(len(y))) / beta, -1)))
     unrolled = np.concatenate([y - 2 * np.pi, y, y + 2 * np.pi])
 
@@ -79,6 +79,12 @@ def count_circle_modes(angles: ArrayLike, beta: float) -> int:
     if modes == 0:
         raise InvalidInput(f"beta is {beta!r}; it must be larger, as the density of these angles is flat to round-off.")
     return modes
+
+
+def inflection_angle(beta: float) -> float:
+    """The angle with cos = beta sin^2, where e^{beta cos} stops being concave, by the sine of half of it."""
+    root = float(np.hypot(1, 2 * beta))
+    return 2 * float(np.arcsin(np.sqrt((1 + 1 / (root + 2 * beta)) / (2 * (1 + root)))))
 
 
 def _groups(y: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from attnflow.errors import InvalidInput
 from attnflow.special import bessel_ratios
 from attnflow.special.numbers import Numbers
 from attnflow.theory.checks import checked_beta
-from attnflow.theory.landscape.counting import count_circle_modes, count_line_modes
+from attnflow.theory.landscape.counting import count_circle_modes, count_line_modes, inflection_angle
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,7 @@ def circle_modes(n: int, beta: float, *, samples: int | None = None, seed: int =
     """
     _check_number(n, beta, samples)
     if n <= 2 or beta == 0:
-        inflection = float(np.arccos(2 * beta / (1 + np.hypot(1, 2 * beta))))
-        return ModeEstimate(2 - 2 * inflection / np.pi if n == 2 else 1.0, 0.0, "exact")
+        return ModeEstimate(2 - 2 * inflection_angle(beta) / np.pi if n == 2 else 1.0, 0.0, "exact")
     rng = np.random.default_rng(seed)
     return _monte_carlo(n, samples, lambda: count_circle_modes(rng.uniform(0, 2 * np.pi, n), beta))
 

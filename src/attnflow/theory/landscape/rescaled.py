@@ -20,6 +20,8 @@ PANEL = 0.125
 DECIDED = 40.0
 """Weights below e^(-40) are left out."""
 LATEST = 1e4
+FASTEST = 350.0
+"""The largest s |V| that is tried, so that squares stay in float range: what grows at all has grown by then."""
 
 
 def pair_delay(value: ArrayLike, x: ArrayLike, *, t: float = np.inf, middle: float = 0.0) -> float:
@@ -38,17 +40,24 @@ def pair_delay(value: ArrayLike, x: ArrayLike, *, t: float = np.inf, middle: flo
         )
     if not (np.isfinite(middle) and middle >= 0):
         raise InvalidInput(f"middle is {middle!r}; a ratio of masses must be finite and at least 0.")
-    eigenvalues, vectors = np.linalg.eig(matrix)
-    parts = np.linalg.solve(vectors, start)
+    size = float(np.linalg.norm(matrix, 2))
 
     def square(s: np.ndarray) -> np.ndarray:
-        path = (np.exp(np.multiply.outer(s, eigenvalues)) * parts) @ vectors.T
-        return np.asarray(np.sum(path.real**2, axis=-1))
+        """|e^(sV) x|^2 by power series over steps |sV| <= 1, which do not ask for a basis of eigenvectors."""
+        count = max(1, int(np.ceil(np.max(s) * size)))
+        small, path = (s / count)[..., None], np.broadcast_to(start, (*s.shape, start.size))
+        with np.errstate(over="ignore"):
+            for _ in range(count):
+                term = path
+                for k in range(1, 20):  # 1/20! is below rounding
+                    term = small / k * (term @ matrix.T)
+                    path = path + term
+            return np.asarray(np.sum(path**2, axis=-1))
 
-    end = 1.0
+    end = min(1.0, 1 / size) if size > 0 else LATEST
     while (square(np.linspace(end, 2 * end, 8)) < DECIDED).any():
         end *= 2
-        if end > LATEST:
+        if end > LATEST or end * size > FASTEST:
             raise InvalidInput(
                 f"x is {x!r}; it does not grow under e^(sV), so give it a part along an eigenvector that grows."
             )

@@ -68,7 +68,7 @@ def log_merge_time(
         if model != "SA":
             return _log_exponential_integral(a, until, b) - np.log(2 * (m1 + m2)) - (b if model == "USA" else 0.0)
         if m1 == m2:
-            way = _log_half_tangent(a) - _log_half_tangent(until)
+            way = _way(a, until)
             return float(np.logaddexp(_log_exponential_integral(a, until, b), np.log(way))) - np.log(4.0)
         k1, k2 = np.log(m1 / (m1 + m2)), np.log(m2 / (m1 + m2))
         squares, product = np.logaddexp(2 * k1, 2 * k2), np.log(2.0) + k1 + k2
@@ -193,9 +193,13 @@ def cap_overlap(size: ArrayLike) -> Numbers:
     return 4 * (1 - 2 * sizes) * np.sqrt(sizes * (1 - sizes))
 
 
-def _log_half_tangent(angle: float) -> float:
-    """z = log(u/(2-u)) = 2 log tan(angle/2): the clock in which free motion (beta = 0) is uniform."""
-    return 2 * float(np.log(np.tan(angle / 2)))
+def _way(angle: float, until: float) -> float:
+    """z0 - z1 for z = log(u/(2-u)) = 2 log tan(angle/2), the clock in which free motion (beta = 0) is uniform.
+
+    The quotient of the tangents is 1 + sin((angle - until)/2)/(cos(angle/2) sin(until/2)): angles that are close to
+    each other cost no digits.
+    """
+    return 2 * float(np.log1p(np.sin((angle - until) / 2) / (np.cos(angle / 2) * np.sin(until / 2))))
 
 
 def _log_exponential_integral(angle: float, until: float, beta: float) -> float:
@@ -223,17 +227,17 @@ def _log_quadrature(log_h: Callable[[np.ndarray], np.ndarray], angle: float, unt
     Gauss-Legendre with 16 nodes on panels no wider than 1 in z and 2/beta in u: the singularities are at least pi away
     in beta u and in z, so a panel is exact to 1e-16. Panels that add less than e^{-40} of the whole are left out.
     """
-    z0, z1 = _log_half_tangent(angle), _log_half_tangent(until)
+    start, way = 2 * float(np.log(np.tan(until / 2))), _way(angle, until)  # z of the end, and from there on
     u0, u1 = 2 * np.sin(angle / 2) ** 2, 2 * np.sin(until / 2) ** 2
     steps = np.linspace(u1, u0, int(np.ceil(beta * (u0 - u1) / 2)) + 1)[1:-1]
-    edges = np.concatenate([np.linspace(z1, z0, int(np.ceil(z0 - z1)) + 1), np.log(steps / (2 - steps))])
-    edges = np.unique(np.clip(edges, z1, z0))
-    height = log_h(2 * sp.expit(edges))
-    floor = height[-2] + np.log(edges[-1] - edges[-2]) - 40 - np.log(z0 - z1)
+    edges = np.concatenate([np.linspace(0.0, way, int(np.ceil(way)) + 1), np.log(steps / (2 - steps)) - start])
+    edges = np.unique(np.clip(edges, 0.0, way))
+    height = log_h(2 * sp.expit(start + edges))
+    floor = height[-2] + np.log(edges[-1] - edges[-2]) - 40 - np.log(way)
     first = int(np.argmax(height[1:] >= floor))
     left, half = edges[first:-1, None], np.diff(edges[first:])[:, None] / 2
     nodes, weights = np.polynomial.legendre.leggauss(16)
-    z = left + half * (1 + nodes)
+    z = start + left + half * (1 + nodes)
     logs = log_h(2 * sp.expit(z))
     return float(height[-1] + np.log(np.sum(half * weights * np.exp(logs - height[-1]))))
 

@@ -121,7 +121,8 @@ def small_logit_products(gram: ArrayLike, b: float) -> np.ndarray:
     """The matrix s_ij = E <m_i, m_j> of n unit tokens with this Gram matrix, to order b^2.
 
     s_ij = |xm|^2 + b^2 (R_ij tr C^2 + <xm, mean_k |x_k-xm|^2 (x_k-xm)>) + O(b^4), with the mean xm and the covariance C
-    of the tokens; d_k -> inf (ours). The error was 0.05 b^4 to 0.4 b^4 where we looked. b >= 0.
+    of the tokens; d_k -> inf (ours). For three tokens the error is 0.2 b^4 in the median of random ones, up to 1.4 b^4
+    among 40 of them, and 1.64 b^4 for x, x and -x. b >= 0.
     """
     r = np.asarray(gram, dtype=np.float64)
     if r.ndim != 2 or r.shape[0] != r.shape[1] or not np.isfinite(r).all() or not np.allclose(r, r.T):
@@ -151,7 +152,7 @@ def hot_pair_collapse_probability(overlap: ArrayLike) -> Numbers:
     Else they become antipodal. At b = 0 R = tanh(z) with dz = ((d-2+tanh z)/(2d)) dtau + dB/sqrt(d): for d = 3 the
     antipode is critical, and for d >= 4 tokens merge with probability 1 (ours).
     """
-    return 0.5 + np.arcsin(_overlap(overlap)) / np.pi
+    return np.arccos(-_overlap(overlap)) / np.pi
 
 
 def hot_mean_square(u0: ArrayLike, tau: ArrayLike) -> Numbers:

@@ -113,15 +113,19 @@ def _hard_weight(n: int, rho: float) -> float:
     m = fine * np.arange(-half, half + 1)[:, None] + fine / math.pi  # z = 0 is a special place of Owen's function
     m = m[(n - 1) * log_ndtr(wide * m[:, 0]) > -80]  # one of z and z' lies below their mean
     apart = fine * (np.arange(half + 1) + 0.5)  # and as much for the opposite sign
-    z, other = wide * m + narrow * apart, wide * m - narrow * apart
     density = np.exp(-(m * m + apart * apart) / 2) * fine * fine / math.pi
-    return float(n * np.sum(density * np.exp((n - 1) * np.log(np.maximum(_both_below(z, other, rho), 1e-300)))))
+    return float(
+        n * np.sum(density * np.exp((n - 1) * np.log(np.maximum(_both_below(m, apart, wide, narrow), 1e-300))))
+    )
 
 
-def _both_below(x: np.ndarray, y: np.ndarray, rho: float) -> np.ndarray:
-    """P(z <= x, z' <= y) for two normal numbers of correlation rho, by Owen's function."""
-    root = math.sqrt((1 - rho) * (1 + rho))
-    first, second = owens_t(x, (y / x - rho) / root), owens_t(y, (x / y - rho) / root)
+def _both_below(m: np.ndarray, apart: np.ndarray, wide: float, narrow: float) -> np.ndarray:
+    """P(z <= x, z' <= y) at x, y = wide m +- narrow apart, z and z' of correlation wide^2 - narrow^2; Owen's function.
+
+    Its slopes (y/x - rho)/sqrt(1 - rho^2) are (narrow m - wide apart)/x, which needs no difference of equal numbers.
+    """
+    x, y = wide * m + narrow * apart, wide * m - narrow * apart
+    first, second = owens_t(x, (narrow * m - wide * apart) / x), owens_t(y, (narrow * m + wide * apart) / y)
     return (ndtr(x) + ndtr(y)) / 2 - first - second - np.where(x * y < 0, 0.5, 0.0)
 
 

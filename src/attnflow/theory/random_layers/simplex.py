@@ -90,22 +90,24 @@ def collapse_time(n: int, b: float, overlap: ArrayLike, *, d: float = math.inf, 
     levels, begin = _overlaps(overlap, n), _start(overlap0, n)
     if (levels < begin).any():
         raise InvalidInput(f"overlap is {overlap!r}; it must not lie below the start {overlap0!r}.")
-    start, ends = float(_logit(begin, n)), _logit(levels, n)
+    gain = levels - begin  # exact where it is small
+    with np.errstate(divide="ignore"):
+        ways = np.log1p((n - 1) * gain / (1 + (n - 1) * begin)) - np.log1p(-gain / (1 - begin))
     if b == 0 and d == math.inf:
-        return np.asarray(ends - start)
-    speed = _speed(n, b, d, overlap0)
-    found = [_duration(speed, start, float(end)) for end in ends.ravel()]
+        return np.asarray(ways)
+    start, speed = float(_logit(begin, n)), _speed(n, b, d, overlap0)
+    found = [_duration(speed, start, float(way)) for way in ways.ravel()]
     return np.reshape(np.array(found), levels.shape)
 
 
-def _duration(speed: Callable[[np.ndarray], np.ndarray], start: float, end: float) -> float:
-    """The integral of dv/v' by Gauss-Legendre on pieces of length 1/2 at most."""
-    if end == start or end == math.inf:
-        return end - start
+def _duration(speed: Callable[[np.ndarray], np.ndarray], start: float, way: float) -> float:
+    """The integral of dv/v' from `start`, along `way`, by Gauss-Legendre on pieces of length 1/2 at most."""
+    if way == 0 or way == math.inf:
+        return way
     nodes, weights = np.polynomial.legendre.leggauss(12)
-    edges = np.linspace(start, end, math.ceil(2 * (end - start)) + 1)
+    edges = np.linspace(0.0, way, math.ceil(2 * way) + 1)
     half = np.diff(edges)[:, None] / 2
-    v = edges[:-1, None] + half * (1 + nodes)
+    v = start + edges[:-1, None] + half * (1 + nodes)
     rates = speed(v.ravel()).reshape(v.shape)
     return math.inf if (rates <= 0).any() else float(np.sum(half * weights / rates))
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import eval_gegenbauer, roots_jacobi
+from scipy.special import eval_gegenbauer, exprel, roots_jacobi
 
+from attnflow.special import divided_exprel
 from attnflow.theory.checks import checked_degrees, checked_dimension, checked_model
 from attnflow.theory.uniform.spectrum import growth_rates
 
@@ -36,8 +37,8 @@ def cubic_growth(t: ArrayLike, start: float, beta: float, *, k: int, model: str 
     degree, model, t = int(checked_degrees(k, 1)), checked_model(model), np.asarray(t, dtype=np.float64)
     one, two = growth_rates(beta, 2, k=np.array([degree, 2 * degree]), model=model)
     r1, r2 = (_share(beta, 2, degree), _share(beta, 2, 2 * degree)) if model == "SA" else (0.0, 0.0)
-    square = start**2 * np.expm1(2 * one * t) / (2 * one)  # the integral of a^2
-    double = one * (1 - r1) / (2 * one - two) * (square - start**2 * np.expm1(two * t) / two)  # of b
+    square = start**2 * t * exprel(2 * one * t)  # the integral of a^2
+    double = one * (1 - r1) * (start * t) ** 2 * divided_exprel(2 * one * t, two * t)  # of b
     return np.asarray(-one * r1 * (1 - r1) / 4 * square - (one * (1 + r2) / 2 - two / 4) * double)
 
 

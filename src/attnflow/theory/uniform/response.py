@@ -1,12 +1,13 @@
 """Small deviations from a common overlap: how fast they grow, and how large they are for iid tokens."""
 
-import functools
+import math
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.errors import InvalidInput
 from attnflow.theory.checks import checked_beta, checked_integers, checked_model
+from attnflow.theory.uniform.spectrum import LARGEST_LOG
 
 
 def overlap_rates(overlap: ArrayLike, beta: float, n: int, *, model: str = "SA") -> tuple[np.ndarray, np.ndarray]:
@@ -22,7 +23,7 @@ def overlap_rates(overlap: ArrayLike, beta: float, n: int, *, model: str = "SA")
     if checked_model(model) == "USA":
         raise InvalidInput("model is 'USA'; use 'USA0', whose rates are smaller by e^beta.")
     e, c = np.exp(-beta * (1 - gamma)), (1 - gamma) * (1 + beta * gamma)
-    rows = np.array([2.0 * (n - 1), n - 2.0, 0.0])
+    rows = _rows(n)
     half = e / n * (1 - gamma) * (1 + (n - 1) * gamma)
     rates = e / n * (2 * (beta * (1 - gamma**2) - n * gamma - c) + c * rows)
     if model == "SA":
@@ -34,11 +35,33 @@ def overlap_rates(overlap: ArrayLike, beta: float, n: int, *, model: str = "SA")
 def overlap_growth(overlap: float, beta: float, n: int, *, model: str = "SA") -> np.ndarray:
     """Factors by which the three parts of a small deviation have grown when the common overlap 0 has become `overlap`.
 
-    exp of the integral of rate/gamma' from 0 to `overlap`; the mean grows by gamma'(overlap)/gamma'(0).
+    exp of the integral of rate/gamma' from 0 to `overlap`; the mean grows by gamma'(overlap)/gamma'(0). The integral is
+    taken over the log-odds L = log((1+(n-1)gamma)/(1-gamma)): (rate/gamma') dgamma/dL has no singularity at gamma = 1
+    or at the simplex, and no factor e^{-beta (1-gamma)}. -1/(n-1) < overlap < 1; beyond float range it is refused.
     """
-    nodes, weights = _quadrature()
-    speed, rates = overlap_rates(overlap * (1 + nodes) / 2, beta, n, model=model)
-    return np.asarray(np.exp(overlap / 2 * np.sum(weights[:, None] * rates / speed[:, None], axis=0)))
+    end, beta, size = float(overlap), float(checked_beta(beta)), _size(n)
+    if not -1 / (size - 1) < end < 1:
+        raise InvalidInput(f"overlap is {overlap!r}; it must lie between -1/(n-1) and 1.")
+    if checked_model(model) == "USA":
+        raise InvalidInput("model is 'USA'; use 'USA0', whose rates are smaller by e^beta.")
+    way = math.log1p((size - 1) * end) - math.log1p(-end)
+    # panels no wider than 1 in L and 1/2 in beta gamma
+    steps = np.linspace(0.0, end, math.ceil(2 * beta * abs(end)) + 1)
+    steps = np.log1p((size - 1) * steps) - np.log1p(-steps)
+    edges = np.unique(np.concatenate([np.linspace(0.0, way, math.ceil(abs(way)) + 1), steps]))
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    half = np.diff(edges)[:, None] / 2
+    odds = np.exp(edges[:-1, None] + half * (1 + nodes))[..., None]
+    gap, gamma = size / (size - 1 + odds), (odds - 1) / (size - 1 + odds)
+    c, rows = gap * (1 + beta * gamma), _rows(size)
+    slope = (beta * gap * (1 + gamma) - size * gamma - c + c * rows / 2) / size
+    if model == "SA":
+        e = np.exp(-beta * gap)
+        slope = slope - gap * (1 + (size - 1) * gamma) * e * beta / (1 + (size - 1) * e) * rows / (2 * size)
+    logs = math.copysign(1.0, way) * np.sum((half * weights)[..., None] * slope, axis=(0, 1))
+    if (logs >= LARGEST_LOG).any():
+        raise InvalidInput(f"beta is {beta!r}; the growth leaves float range there, give a smaller beta.")
+    return np.asarray(np.exp(logs))
 
 
 def overlap_spread(overlap: float, beta: float, n: int, *, model: str = "SA") -> float:
@@ -63,9 +86,9 @@ def collapse_time_spread(beta: ArrayLike, *, n: ArrayLike, d: ArrayLike) -> np.n
     return np.asarray(np.sqrt(2 / (n * (n - 1) * checked_integers("d", d, 2))) * (np.exp(beta) + n - 1) / 2)
 
 
-@functools.cache
-def _quadrature() -> tuple[np.ndarray, np.ndarray]:
-    return np.polynomial.legendre.leggauss(60)
+def _rows(n: int) -> np.ndarray:
+    """R_i + R_j over D_ij of the three parts."""
+    return np.array([2.0 * (n - 1), n - 2.0, 0.0])
 
 
 def _size(n: int) -> int:

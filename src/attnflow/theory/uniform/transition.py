@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.errors import InvalidInput
-from attnflow.special import bessel_ratios
+from attnflow.special import bessel_gap, bessel_ratios
 from attnflow.theory.checks import checked_beta, checked_integers, checked_model
 from attnflow.theory.uniform.spectrum import critical_noise
 
@@ -38,8 +38,7 @@ def landau_coefficient(beta: ArrayLike, *, model: str = "SA") -> np.ndarray:
     beta, model = checked_beta(beta), checked_model(model)
     if (beta <= 0).any():
         raise InvalidInput(f"beta is {beta!r}; it must be above 0.")
-    onset, ratios = critical_noise(beta, 2, model=model), bessel_ratios(0.0, beta, 2)
-    p, q = 1 / ratios[..., 0], ratios[..., 1]
-    if model == "SA":
-        return np.asarray(onset * (p - 1) * ((p - 1) * q / (1 - q) - p - 2) / (4 * p**2))
-    return np.asarray(onset * (q / (1 - q) - 1) / 4)
+    onset, below, above = critical_noise(beta, 2, model=model), bessel_gap(0.0, beta), bessel_gap(1.0, beta)
+    if model == "SA":  # with 1 - 1/p = below and 1 - q = above, which are small for large beta
+        return np.asarray(onset * below * (below * (1 / above - 1) - 3 + 2 * below) / 4)
+    return np.asarray(onset * (1 / above - 2) / 4)
