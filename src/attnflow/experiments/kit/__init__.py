@@ -7,12 +7,13 @@ from attnflow.experiments.claim import share_interval
 from attnflow.experiments.kit import sampling_noise
 from attnflow.experiments.kit.clouds import atoms, cloud
 from attnflow.experiments.kit.convergence import left_of_order, orders
+from attnflow.experiments.kit.film import Film
 from attnflow.experiments.kit.leading import EPS, leaders, rates
 from attnflow.experiments.kit.panels import LINES, MARKS, Panels, looks, panels, powers_of_two
 from attnflow.experiments.kit.rows import Rows
 from attnflow.experiments.kit.sampling_noise import follow
 from attnflow.experiments.kit.spans import in_span, pair_overlaps, with_overlaps
-from attnflow.experiments.kit.squares import draw_points
+from attnflow.experiments.kit.squares import draw_board, draw_errors_at
 from attnflow.experiments.kit.statistics import (
     CONFIDENCE,
     averaged,
@@ -20,6 +21,7 @@ from attnflow.experiments.kit.statistics import (
     fit,
     log_rms,
     mean_error,
+    refusal_bound,
     share_of,
     student,
 )
@@ -30,13 +32,15 @@ __all__ = [
     "EPS",
     "LINES",
     "MARKS",
+    "Film",
     "Panels",
     "Rows",
     "atoms",
     "averaged",
     "cloud",
     "counted",
-    "draw_points",
+    "draw_board",
+    "draw_errors_at",
     "fit",
     "follow",
     "in_span",
@@ -50,6 +54,7 @@ __all__ = [
     "panels",
     "powers_of_two",
     "rates",
+    "refusal_bound",
     "sampling_noise",
     "share_interval",
     "share_of",
