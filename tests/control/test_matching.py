@@ -1,6 +1,7 @@
 """One schedule for several measures on the sphere."""
 
 import functools
+import itertools
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,9 +13,10 @@ from scipy.optimize import linear_sum_assignment
 import attnflow as af
 from attnflow.control import match_measures, planner, shared_mass_bound, sphere, wasserstein
 from attnflow.control.distances import angles
+from attnflow.control.division import merged, same_measure, subset
 from attnflow.control.sphere import disentangle, spread
 from attnflow.control.stage import NoPlan, Stage
-from attnflow.errors import InvalidInput
+from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.runs.plugins import load
 from tests.history import ROOT, in_history
 
@@ -128,6 +130,75 @@ def test_an_element_of_a_file_moves_a_stage(layer):
         after.clouds[0][0] = 0.0
 
 
+def pair(axis):
+    return af.Tokens(np.stack([np.eye(3)[axis], -np.eye(3)[axis]]))
+
+
+THREE = np.array([[0.539, 0.17, 0.825], [0.9224, -0.3612, 0.1369], [0.6957, 0.3784, -0.6106]])
+E = np.eye(3)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "targets"),
+    [
+        # the first atom lies between the tokens that are left for the second one
+        ([af.Tokens(af.Sphere(3).retract(THREE))], [af.Tokens(E[:2], masses=[1 / 3, 2 / 3])]),
+        # equal inputs share a plan; coincident tokens are one, and so are coincident atoms
+        ([af.Tokens(THREE[[0, 1, 1]] / np.linalg.norm(THREE[[0, 1, 1]], axis=1)[:, None])] * 2,
+         [af.Tokens(E[[0, 1, 1]]), af.Tokens(E[[1, 0, 1]])]),
+        # a mean that vanishes
+        ([pair(0)], [af.Tokens(E[1:2])]),
+        ([pair(0), pair(1)], [af.Tokens(E[1:2]), af.Tokens(E[2:])]),
+    ],
+    ids=["between", "equal", "antipodes", "two pairs"],
+)  # fmt: skip
+def test_easy_problems_are_solved(inputs, targets):
+    """Each was refused once, with a sentence that was not true."""
+    match = match_measures(inputs, targets)
+    assert match.w2.max() < 1e-3
+    assert match.tries == 1
+
+
+def test_masses_that_add_up():
+    """Seven tokens, whose only division into these atoms is no cap: several pieces make an atom."""
+    rng = np.random.default_rng(5)
+    x, mass = af.Sphere(3).sample(rng, 7), rng.uniform(0.3, 1.0, 7)
+    cap = np.argsort(-x[:, 0])
+    chosen = np.isin(np.arange(7), cap[[0, 2, 4]])
+    mass = mass / mass.sum()
+    match = match_measures(
+        [af.Tokens(x, masses=mass)], [af.Tokens(E[:2], masses=[mass[chosen].sum(), mass[~chosen].sum()])]
+    )
+    assert match.w2.max() < 1e-3
+    near = angles(match(af.Tokens(x, masses=mass)).positions, E[:2])[:, 0] < 0.1
+    assert np.array_equal(near, chosen)
+    with pytest.raises(FlowFailed, match=r"add up to that of an atom, 0\.5: the nearest sum is off by 0\.0"):
+        match_measures([af.Tokens(x, masses=mass)], [af.Tokens(E[:2])])
+
+
+def test_subsets_against_all():
+    rng = np.random.default_rng(6)
+    for n, quota in ((1, 0.2), (5, 0.31), (11, 0.6)):
+        mass = rng.dirichlet(np.ones(n))
+        sums = [mass[list(one)].sum() for k in range(n + 1) for one in itertools.combinations(range(n), k)]
+        found = mass[subset(mass, quota)].sum()
+        assert abs(found - quota) <= min(abs(np.array(sums) - quota)) + 1e-15
+    many = rng.dirichlet(np.ones(200))
+    chosen = subset(many, 0.4)
+    assert abs(many[chosen].sum() - 0.4) < 1e-6, "2^28 sums of masses of about 1/200 are 1e-9 apart"
+    assert chosen[:40].all()
+    assert not chosen[140:].any()
+
+
+def test_measures_without_repetition():
+    x = np.concatenate([E, E[1:2]])
+    once = merged(af.Tokens(x, masses=[0.1, 0.2, 0.3, 0.4]))
+    np.testing.assert_array_equal(once.positions, E)
+    np.testing.assert_allclose(once.masses, [0.1, 0.6, 0.3])
+    assert same_measure(af.Tokens(x, masses=[0.1, 0.2, 0.3, 0.4]), af.Tokens(E[::-1], masses=[0.3, 0.6, 0.1]))
+    assert not same_measure(af.Tokens(x), af.Tokens(E))
+
+
 def test_no_free_point(monkeypatch):
     monkeypatch.setattr(sphere, "free_point", lambda points, rng: (np.eye(3)[0], 1e-4))
     with pytest.raises(InvalidInput, match="no free point"):
@@ -181,7 +252,8 @@ def test_no_attention_no_separation():
         (lambda: match_measures(clouds(3, 1, 0), atoms(4, 1, 1, 0)), r"give all on one Sphere\(d\)"),
         (lambda: match_measures([af.Tokens(np.eye(2), space=af.Euclidean(2))], atoms(2, 1, 1, 0)), "Sphere"),
         (lambda: match_measures(clouds(2, 1, 0), atoms(2, 1, 2, 0)), "on the circle a target is one atom"),
-        (lambda: match_measures(clouds(3, 1, 0, n=7), atoms(3, 1, 2, 0)), "no sums of masses"),
+        (lambda: match_measures(clouds(3, 1, 0, n=7), atoms(3, 1, 2, 0)), r"at 7 points of equal mass.*\(0.5, 0.5\)"),
+        (lambda: match_measures([af.Tokens(E[[0, 0, 0, 0]])], [af.Tokens(E[1:])]), "at 1 point, which cannot be"),
         (lambda: match_measures([np.eye(3)], atoms(3, 1, 1, 0)), "a list of Tokens"),
         (lambda: match_measures(clouds(3, 1, 0), atoms(3, 1, 1, 0), tol=1.0), "`tol`"),
         (lambda: match_measures([af.uniform(af.Sphere(3), n=5, seed=0)] , [af.uniform(af.Sphere(3), n=1)], layer=5.0), "`layer`"),
@@ -210,8 +282,8 @@ def test_the_record_of_steered_instances():
 def test_hops_are_long_against_the_whole_piece(monkeypatch):
     """What a path is told is the largest distance of a token of the piece from where the path begins."""
     sizes = []
-    monkeypatch.setattr(planner, "_path", lambda *given: sizes.append(given[-1]))
+    monkeypatch.setattr(planner, "_path", lambda *given: sizes.append(given[-2]))
     x = np.array([[1.0, 0.0, 0.0], [0.8, 0.6, 0.0], [0.96, 0.28, 0.0]])
     with pytest.raises(NoPlan):
-        planner.carry(SimpleNamespace(points=x), np.arange(3), x[0], -x[0], x[:0], None, 0.1)
-    assert sizes == pytest.approx([np.arccos(0.8)] * 4)
+        planner.carry(SimpleNamespace(points=x), np.arange(3), x[0], -x[0], np.zeros(3, bool), None, 0.1)
+    assert sizes == pytest.approx([np.arccos(0.8)] * 3)

@@ -60,7 +60,7 @@ def test_a_search_without_success_says_what_it_reached(tmp_path, monkeypatch):
 
     monkeypatch.setattr(sphere.SpherePlanner, "plan", nothing)
     spec = of("match_measures")
-    words = r"no schedule was found in 8 tries \(last: no path\): the measures"
+    words = r"no schedule was found in 8 tries \(last: no path\); give tokens"
     with pytest.raises(FlowFailed, match=words) as caught:
         match_measures(spec.work.inputs, spec.work.targets)
     failed = caught.value.trajectory

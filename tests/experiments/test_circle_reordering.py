@@ -3,20 +3,39 @@
 import dataclasses
 
 import numpy as np
+import xarray as xr
 
 from attnflow_gallery import circle_reordering
 from attnflow_gallery.circle_reordering import compare, simulate
 from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(circle_reordering.QUICK, lengths=(0.4,), tokens=60)
-PLANS = {"w2": np.zeros((2, 4))}
+
+
+def verdicts(speeds, distances, elements):
+    plans = xr.Dataset({"w2": (("plan", "measure"), distances), "elements": ("plan", np.asarray(elements, float))})
+    return [claim.holds for claim in compare.claims(CORE, {"speeds": speeds, "plans": plans})]
 
 
 def speeds():
-    import xarray as xr
+    return verdicts(simulate.speeds(CORE), np.zeros((2, 4)), [9, 9])[:2]
 
-    plans = xr.Dataset({"w2": (("plan", "measure"), np.zeros((2, 4)))})
-    return [claim.holds for claim in compare.claims(CORE, {"speeds": simulate.speeds(CORE), "plans": plans})[:2]]
+
+def test_whatever_is_no_number_makes_a_claim_fail():
+    """Entries beyond the measures of a plan, and those of a refused one, are not read; a refusal is counted."""
+    turned, good = simulate.speeds(CORE), np.zeros((2, 4))
+    assert verdicts(turned, good, [9, 9]) == [True] * 4
+    for k in range(8):
+        distances = good.copy()
+        distances.flat[k] = np.nan
+        assert verdicts(turned, distances, [9, 9])[2] is (k == 3), k
+    assert verdicts(turned, good, [9, np.nan])[3] is False
+    assert verdicts(turned, np.array([[0.0] * 4, [np.nan] * 4]), [9, 0]) == [True, True, True, False]
+    for name in ("length", "angle"):
+        for k in range(turned[name].size):
+            broken = turned.copy(deep=True)
+            broken[name].values.flat[k] = np.nan
+            assert not all(verdicts(broken, good, [9, 9])), (name, k)
 
 
 def test_speeds_hold_and_another_rotation_is_found_out():

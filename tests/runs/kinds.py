@@ -128,13 +128,28 @@ steps = 60
 batch = 8
 """,
 }
-TEXTS["match_measures"] = (
-    "".join(
-        f'[[{field}]]\nname = "uniform"\nspace = {{ name = "sphere", dim = 3 }}\nn = {n}\nseed = {seed}\n'
-        for field, n, seed in (("inputs", 4, 66), ("inputs", 4, 67), ("targets", 2, 1000066), ("targets", 2, 1000067))
-    )
-    + "[match_measures]\n"
-)  # found in the third try
+TEXTS["match_measures"] = """
+[[inputs]]
+name = "array"
+positions = [[0.3, -0.8, -0.6], [-0.8, 0.6, 0.4], [-0.4, 0.9, 0.3], [-0.5, 0.8, -0.3], [-0.3, -0.8, 0.5]]
+masses = [2.0, 2.0, 2.0, 3.0, 3.0]
+normalise = true
+[[inputs]]
+name = "uniform"
+space = { name = "sphere", dim = 3 }
+n = 4
+seed = 67
+[[targets]]
+name = "array"
+positions = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+masses = [6.0, 3.0, 3.0]
+[[targets]]
+name = "uniform"
+space = { name = "sphere", dim = 3 }
+n = 2
+seed = 1000067
+[match_measures]
+"""  # found in the third try: before, the mass 6 is made of 3 + 3, and what is left makes no 3
 LATER = {
     "solve": 10.0, "solve_long": 50.0, "merge_times": 5000.0, "evolve": 0.9, "evolve_cells": 0.9, "evolve_placed": 0.5,
     "gram_layers": 14, "conditional_density": 6.0, "retrieval_profile": 24, "fit": 110,

@@ -8,8 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from attnflow.checks import generator, instance, number
+from attnflow.control.division import equal_misfit, merged, same_measure
 from attnflow.control.schedule import Schedule
 from attnflow.control.search import Search, replay, schedule_of
+from attnflow.control.sphere import widest
 from attnflow.errors import InvalidInput
 from attnflow.flows.driver import Control, Drive
 from attnflow.flows.outcome import Ending, Outcome, Progress
@@ -119,6 +121,8 @@ class MatchMeasures(AbstractWork):
         layer = None if self.layer is None else number("layer", self.layer, low=1e-4, high=1.0)
         if inputs[0].dim == 2 and any(one.n != 1 for one in targets):
             raise InvalidInput("on the circle a target is one atom; give targets of one token, or use d of at least 3.")
+        for i, (one, goal) in enumerate(zip(inputs, targets, strict=True)):
+            _check_masses(i, merged(one), merged(goal), tol)
         return dataclasses.replace(self, inputs=tuple(inputs), targets=tuple(targets), tol=tol, layer=layer)
 
     def stepper(self) -> Search:
@@ -148,9 +152,11 @@ def match_measures(
     path on a great 2-sphere past all other tokens (paths and cuts are ours). On the circle perceptrons keep the cyclic
     order, so skew attention turns the measures by different angles first; one atom a target there.
 
-    W_2 of the result is below `tol`, checked by replaying every measure alone. A token is never split: masses of atoms
-    have to be sums of masses of tokens. There are 8 tries (40 on the circle); when none succeeds, `FlowFailed` carries
-    what they reached.
+    W_2 of the result is below `tol`, checked by replaying every measure alone. A token is never split, nor are tokens
+    that coincide: masses of atoms have to be sums of masses of tokens. Such sums are looked for among the tokens near
+    the border of a cap; for unequal masses tokens of one atom are then carried in several pieces. Equal inputs with
+    equal targets share one plan. There are 8 tries (40 on the circle), from the second one on with the atoms in another
+    order; when none succeeds, `FlowFailed` carries what they reached.
 
     `layer`: None for exact flows, or the largest size of a layer of a network with normalisation, for which the plan
     is then made (0.25 is safe). `seed` sets random directions of the search. `sink`, `on_progress`, `cancel` and
@@ -181,19 +187,21 @@ def _checked(inputs: Sequence[Tokens], targets: Sequence[Tokens]) -> tuple[list[
         raise InvalidInput("the sphere of R^1 is two points, between which nothing flows; give d of at least 2.")
     for i, one in enumerate(clouds):
         for k in range(i):
-            if _same(one, clouds[k]) and not _same(atoms[i], atoms[k]):
+            if same_measure(one, clouds[k]) and not same_measure(atoms[i], atoms[k]):
                 raise InvalidInput(
                     f"inputs {k} and {i} are the same measure and have different targets; no schedule separates them."
                 )
     return clouds, atoms
 
 
-def _same(one: Tokens, other: Tokens) -> bool:
-    """Whether two measures are equal."""
-    if one.n != other.n:
-        return False
-    first, second = (
-        np.concatenate([np.asarray(t.positions), np.asarray(t.masses)[:, None]], axis=1) for t in (one, other)
-    )
-    first, second = (rows[np.lexsort(np.round(rows, 12).T)] for rows in (first, second))
-    return bool(np.abs(first - second).max() < 1e-12)
+def _check_masses(i: int, one: Tokens, goal: Tokens, tol: float) -> None:
+    """What can be said of masses before the search: about equal ones all, and about fewer points than atoms."""
+    short = one.n < goal.n
+    off = equal_misfit(np.asarray(one.masses), np.asarray(goal.masses))
+    if short or off * widest(goal) ** 2 > tol**2:
+        masses = ", ".join(f"{mass:.3g}" for mass in np.asarray(goal.masses)[:6]) + (", ..." if goal.n > 6 else "")
+        raise InvalidInput(
+            f"inputs[{i}] has tokens at {one.n} point{'s' * (one.n > 1)}{'' if short else ' of equal mass'}, which "
+            f"cannot be divided into the masses of targets[{i}] ({masses}): a token is never split, nor are tokens "
+            "that coincide; give more tokens, or masses that fit."
+        )

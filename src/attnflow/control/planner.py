@@ -7,13 +7,22 @@ from typing import Any
 import numpy as np
 
 from attnflow.control.distances import angles
+from attnflow.control.division import SAME, subset
 from attnflow.control.stage import NoPlan, Stage, unit
 from attnflow.fields import ReluUnit
 
 NODES = 400
 """Points of a great 2-sphere through which a path may lead."""
+RING = 16
+"""Points of each ring about both ends of a path; twice and three times as many where no path is found."""
 WIDER = 1.25
 """The cap of a hop is this much wider than the hop."""
+SIDES, FAR = 96, np.array([0.8, 1.2, 2.0, 3.5])
+"""Caps that cut a cloud: random sides of it, and distances of centres in radii of the cloud."""
+CLEAR = 0.02
+"""Least distance of the border of a cap from tokens on both sides, over the height of the cap, that is preferred."""
+EXCHANGES = 8
+"""Caps for which tokens are exchanged until their masses add up."""
 
 
 def gate(centre: np.ndarray, radius: float, goal: np.ndarray, strength: float) -> ReluUnit:
@@ -32,7 +41,9 @@ def toward(x: np.ndarray, direction: np.ndarray, angle: Any) -> np.ndarray:
 def free_point(points: np.ndarray, rng: np.random.Generator, tries: int = 4096) -> tuple[np.ndarray, float]:
     """(a point of the sphere far from all others, its least angle)."""
     candidates = unit(rng.standard_normal((tries, points.shape[1])))
-    candidates = np.concatenate([candidates, -unit(points.mean(axis=0, keepdims=True) + 1e-300)])
+    mean = points.mean(axis=0, keepdims=True)
+    if np.linalg.norm(mean) > 1e-14:
+        candidates = np.concatenate([candidates, -unit(mean)])
     nearest = np.arccos(np.clip((candidates @ points.T).max(axis=1), -1, 1))
     best = int(np.argmax(nearest))
     return candidates[best], float(nearest[best])
@@ -69,43 +80,91 @@ def contract(stage: Stage, piece: np.ndarray, field: ReluUnit, goal: np.ndarray,
     raise NoPlan("a gate does not gather its cloud")
 
 
-def cut(
-    stage: Stage, cloud: np.ndarray, mass: np.ndarray, quota: float, others: np.ndarray, rng: Any, tol: float
-) -> tuple[Stage, np.ndarray, np.ndarray]:
-    """Take tokens of total mass `quota` off a cloud into a point beside it: (stage, indices, the point)."""
-    x = stage.points[cloud]
+def whole(stage: Stage, wanted: np.ndarray, others: np.ndarray, tol: float) -> tuple[Stage, np.ndarray, np.ndarray]:
+    """All wanted tokens gathered at one point: (stage, their indices, the point)."""
+    stage, centre = gather(stage, wanted, others, tol)
+    return stage, wanted, centre
+
+
+def cut(stage: Stage, wanted: np.ndarray, caps: np.ndarray, tol: float) -> tuple[Stage, np.ndarray, np.ndarray]:
+    """Take as many of the wanted tokens as a cap holds without any other into its centre; `caps` are centres to try.
+
+    (stage, indices, the point). Wanted tokens are also centres: a cap about a token holds it at least.
+    """
+    x = stage.points
+    mine = np.isin(np.arange(len(x)), wanted)
+    caps = np.concatenate([caps, x[mine]])
+    height = caps @ x.T
+    inside = height[:, mine]
+    border = height[:, ~mine].max(axis=1, initial=-1.0)
+    counts = np.sum(inside > border[:, None], axis=1)
+    lowest = np.where(inside > border[:, None], inside, 2.0).min(axis=1)
+    level = (lowest + border) / 2
+    room = np.where((counts > 0) & (level < 1), (lowest - border) / np.maximum(1 - level, 1e-300), 0.0)
+    if not room.max() > 0:
+        raise NoPlan("no cap separates tokens that are meant for different atoms")
+    # many tokens where the border is well away from the next ones, else the widest border
+    best = int(np.lexsort((room, np.where(room >= CLEAR, counts, 0)))[-1])
+    z, radius = caps[best], float(np.arccos(level[best]))
+    piece = np.flatnonzero(mine)[inside[best] > border[best]]
+    centre = unit(x[piece].mean(axis=0))
+    if angles(x[piece], centre[None]).max() < tol:
+        return stage, piece, centre
+    field = gate(z, radius, z, 1.0 / (1 - level[best]))
+    return contract(stage, piece, field, z, min(tol, 0.05 * radius)), piece, z
+
+
+def caps_beside(x: np.ndarray, rng: Any) -> np.ndarray:
+    """Centres of caps that cut a cloud from all sides, near and far."""
     centre = unit(x.mean(axis=0))
     radius = float(angles(x, centre[None]).max())
-    best: tuple[float, Any] = (0.0, None)
-    for _ in range(96):
-        direction = rng.standard_normal(len(centre))
-        for far in (0.8, 1.2, 2.0, 3.5):
-            z = toward(centre, direction, min(far * radius, 1.2))
-            height = x @ z
-            order = np.argsort(-height)
-            k = int(np.argmin(np.abs(np.cumsum(mass[order]) - quota))) + 1
-            if k >= len(order):
-                continue
-            gap = height[order[k - 1]] - height[order[k]]
-            level = (height[order[k - 1]] + height[order[k]]) / 2
-            if level >= 1 or (len(others) and (others @ z).max() > level - 0.05 * (1 - level)):
-                continue
-            score = float(gap / (1 - level))
-            if score > best[0]:
-                best = score, (z, level, cloud[order[:k]])
-    if best[1] is None:
-        raise NoPlan("no cap cuts the cloud")
-    z, level, piece = best[1]
-    field = gate(z, float(np.arccos(level)), z, 1.0 / (1 - level))
-    return contract(stage, piece, field, z, min(tol, 0.05 * float(np.arccos(level)))), piece, z
+    found = [toward(centre, rng.standard_normal(len(centre)), np.minimum(FAR * radius, 1.2)) for _ in range(SIDES)]
+    return np.concatenate(found)
+
+
+def divide(
+    x: np.ndarray, mass: np.ndarray, quota: float, caps: np.ndarray, others: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Tokens of a cloud whose masses add up to `quota`: (their indices, by how much the sum is off).
+
+    Those of a cap that holds no other token, with a border far from the next ones, if such a cap has the right mass;
+    else tokens near the border of a cap are exchanged until the sum is right.
+    """
+    height = caps @ x.T
+    order = np.argsort(-height, axis=1)
+    sums = np.cumsum(mass[order], axis=1)[:, :-1]
+    count = np.argmin(np.abs(sums - quota), axis=1)
+    row = np.arange(len(caps))
+    off = np.abs(sums[row, count] - quota)
+    inside, outside = (height[row, order[row, count + step]] for step in (0, 1))
+    level = (inside + outside) / 2
+    free = level < 1
+    if len(others):
+        free &= (caps @ others.T).max(axis=1) <= level - 0.05 * (1 - level)
+    room = np.where(free, (inside - outside) / np.maximum(1 - level, 1e-300), 0.0)
+    least = float(off.min())
+    if least > SAME and np.ptp(mass) > SAME:
+        chosen = [(k, subset(mass[order[k]], quota)) for k in range(0, len(caps), len(caps) // EXCHANGES)]
+        misses = [abs(float(mass[order[k]][mine].sum()) - quota) for k, mine in chosen]
+        if min(misses) < least - SAME:
+            k, mine = chosen[int(np.argmin(misses))]
+            return order[k][mine], min(misses)
+    fitting = np.where(off <= least + SAME, room, -1.0)
+    best = int(np.argmax(fitting))
+    return order[best, : count[best] + 1], float(off[best])
 
 
 def carry(
-    stage: Stage, piece: np.ndarray, start: np.ndarray, goal: np.ndarray, others: np.ndarray, rng: Any, tol: float
+    stage: Stage, piece: np.ndarray, start: np.ndarray, goal: np.ndarray, there: np.ndarray, rng: Any, tol: float
 ) -> Stage:
-    """Carry a piece at `start` to `goal` by hops whose caps contain no other token."""
-    for _ in range(4):
-        path = _path(start, goal, others, rng, float(angles(stage.points[piece], start[None]).max()))
+    """Carry a piece at `start` to `goal` by hops whose caps contain no other token.
+
+    `there` says which tokens are at the goal already: the last hop gathers them, too.
+    """
+    away = np.setdiff1d(np.arange(len(stage.points)), piece)
+    others, size = stage.points[away], float(angles(stage.points[piece], start[None]).max())
+    for attempt in range(3):
+        path = _path(start, goal, others, there[away], rng, size, RING * (1 + attempt))
         if path is not None:
             break
     else:
@@ -119,22 +178,26 @@ def carry(
     return stage
 
 
-def _path(start: np.ndarray, goal: np.ndarray, others: np.ndarray, rng: Any, size: float) -> list[np.ndarray] | None:
+def _path(
+    start: np.ndarray, goal: np.ndarray, others: np.ndarray, there: np.ndarray, rng: Any, size: float, ring: int
+) -> list[np.ndarray] | None:
     """Few hops from start to goal on a great 2-sphere through both and a random direction."""
     d = len(start)
     basis = np.linalg.qr(np.stack([start, goal, rng.standard_normal(d)], axis=1))[0][:, :3] if d > 3 else np.eye(3)
-    near = [float(angles(others, one[None]).min()) if len(others) else 1.0 for one in (start, goal)]
+    obstacles = others[~there]
+    near = [float(angles(obstacles, one[None]).min()) if len(obstacles) else 1.0 for one in (start, goal)]
     nodes = [np.stack([start, goal]), _fibonacci(NODES, rng) @ basis.T]
     for one, room in zip((start, goal), near, strict=True):
         for radius in max(room, 1e-6) * np.array([0.4, 0.8, 1.5, 3.0, 6.0, 12.0]):
             if radius < 1.2:
-                turn = unit(rng.standard_normal((16, 3))) @ basis.T
+                turn = unit(rng.standard_normal((ring, 3))) @ basis.T
                 nodes.append(np.stack([toward(one, way, radius) for way in turn]))
-    least, balls = max(4 * size, 1e-12), _balls(others, start, goal)
-    if _hops(nodes[0], *balls, least)[0, 1]:
+    x, least, home = np.concatenate(nodes), max(4 * size, 1e-12), _balls(obstacles, start, goal)
+    if _hops(x[:1], x[1:2], *home, least)[0, 0]:
         return [start, goal]
-    x = np.concatenate(nodes)
-    return _fewest(x, _hops(x, *balls, least))
+    allowed = _hops(x, x, *_balls(others, start, goal), least)
+    allowed[:, 1] = _hops(x, x[1:2], *home, least)[:, 0]
+    return _fewest(x, allowed)
 
 
 def _balls(others: np.ndarray, start: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -149,14 +212,14 @@ def _balls(others: np.ndarray, start: np.ndarray, goal: np.ndarray) -> tuple[np.
     return others[first], np.pi / 2 * side[first] * np.sqrt(others.shape[1])
 
 
-def _hops(x: np.ndarray, others: np.ndarray, radii: np.ndarray, least: float) -> np.ndarray:
-    """Which hops are allowed: not too short or long, and no other token in their cap."""
-    length = angles(x, x)
+def _hops(x: np.ndarray, y: np.ndarray, others: np.ndarray, radii: np.ndarray, least: float) -> np.ndarray:
+    """Which hops from x to y are allowed: not too short or long, and no other token in their cap."""
+    length = angles(x, y)
     allowed = (length > least) & (length < 2.2)
     sizes = np.unique(radii)
     if len(others):
         for k in range(len(x)):
-            middle = x[k] + x
+            middle = x[k] + y
             middle = middle / np.maximum(np.linalg.norm(middle, axis=1, keepdims=True), 1e-300)
             cosine = middle @ others.T
             closest = [np.arccos(np.clip(cosine[:, radii == r].max(axis=1), -1, 1)) - r for r in sizes]

@@ -9,10 +9,10 @@ from attnflow.checks import generator
 from attnflow.control.circle import CirclePlanner
 from attnflow.control.convert import ELEMENTS, stack_arrays, stack_of
 from attnflow.control.distances import wasserstein
+from attnflow.control.division import first_of_equals, merged
 from attnflow.control.schedule import Schedule
 from attnflow.control.sphere import SpherePlanner
 from attnflow.control.stage import AbstractPlanner, NoPlan, Plan, Stage
-from attnflow.errors import InvalidInput
 from attnflow.fields.exact.in_turn import InTurn
 from attnflow.flows import Layers, solve
 from attnflow.flows.outcome import Ending, Outcome, Reached
@@ -45,13 +45,16 @@ class Search(AbstractSingle):
     """One try a slice: plan, replay every measure alone, compare with the targets."""
 
     def __init__(self, work: "MatchMeasures"):
-        self.given, self.said = work, ""
-        clouds, self.space = work.inputs, work.inputs[0].space
+        self.given, self.said, self.advice = work, "", "give another `seed`"
+        self.space = work.inputs[0].space
+        # equal inputs, whose targets are equal, share a plan
+        different = sorted(set(first_of_equals(list(work.inputs))))
+        clouds, atoms = ([merged(group[i]) for i in different] for group in (work.inputs, work.targets))
         start = Stage(
             tuple(np.asarray(c.positions) for c in clouds), tuple(np.asarray(c.masses) for c in clouds), work.layer
         )
         made = CirclePlanner if start.dim == 2 else SpherePlanner
-        self.planner: AbstractPlanner = made(start, work.targets, work.tol / 16)
+        self.planner: AbstractPlanner = made(start, atoms, work.tol / 16)
         self.most = len(self.planner.values)
 
     @property
@@ -89,7 +92,7 @@ class Search(AbstractSingle):
         try:
             plan = self.planner.plan(number, rng)
         except NoPlan as error:
-            self.said = str(error)
+            self.said, self.advice = str(error), error.advice
         else:
             schedule = Schedule(self.space, plan.stage.elements)
             ends = [replay(schedule, self.given.layer, one) for one in clouds]
@@ -107,17 +110,9 @@ class Search(AbstractSingle):
             found = state.found | _arrays(schedule) | {"before": _distances(clouds, atoms, 2)}
             message = f"found a schedule of {len(schedule)} elements in try {number + 1}, {self.said}."
             return Slice(made._replace(found=found), rows, Outcome(Ending.FINISHED, message))
-        if plan is not None and number and indivisible(clouds, atoms):
-            raise InvalidInput(
-                f"the masses of the atoms are no sums of masses of tokens (W_2 = {w2.max():.2g} at best here); "
-                "give more tokens, or masses that fit."
-            )
         if number + 1 < self.most:
             return Slice(made, rows)
-        message = (
-            f"no schedule was found in {self.most} tries (last: {self.said}): the measures cannot be told apart by "
-            "attention, or the geometry is too tight; give inputs with different means, or a larger `tol`."
-        )
+        message = f"no schedule was found in {self.most} tries (last: {self.said}); {self.advice}."
         return Slice(made, rows, Outcome(Ending.FAILED, message))
 
     def reached(self, state: _SearchState, rows: dict[str, int]) -> Reached:
@@ -206,14 +201,3 @@ def _generator(words: np.ndarray) -> np.random.Generator:
         "uinteger": rest,
     }  # fmt: skip
     return rng
-
-
-def indivisible(clouds: Sequence[Tokens], atoms: Sequence[Tokens]) -> bool:
-    """Whether some atom's mass is no multiple of equal masses of tokens."""
-    for cloud, target in zip(clouds, atoms, strict=True):
-        mass = np.asarray(cloud.masses)
-        if target.n > 1 and (
-            np.ptp(mass) > 1e-12 or np.abs(np.asarray(target.masses) / mass[0] % 1 - 0.5).min() < 0.499999
-        ):
-            return True
-    return False

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from attnflow.control.distances import angles
-from attnflow.control.planner import carry, cut, free_point, gather
+from attnflow.control.planner import caps_beside, carry, cut, divide, free_point, whole
 from attnflow.control.stage import AbstractPlanner, NoPlan, Plan, Stage, direction
 from attnflow.errors import InvalidInput
 from attnflow.fields import Drift, MeanAttention, ReluUnit
@@ -18,6 +18,8 @@ NEAR, WIDE = 0.5, 0.9
 """All tokens are boosted within NEAR of one point; the separated clouds are spread over a cap of radius WIDE."""
 STEP, LONGEST = 0.25, 40.0
 """Times of attention that are tried."""
+ALLOWED = 12.0
+"""What a mass at a wrong atom may add to W_2, over the angle within which tokens arrive (a sixteenth of `tol`)."""
 
 
 class SpherePlanner(AbstractPlanner):
@@ -51,7 +53,7 @@ class SpherePlanner(AbstractPlanner):
         tau = np.log(np.tan(WIDE / 2) / np.tan(widest / 2))
         if tau > 0 and len(stage.clouds) > 1:
             stage = stage.then(Drift(-centre), float(tau))
-        return Plan(_deliver(stage, self.atoms, self.tol, rng), attention, separation)
+        return Plan(_deliver(stage, self.atoms, self.tol, rng, number > 0), attention, separation)
 
 
 def disentangle(stage: Stage, ratio: float, rng: np.random.Generator) -> tuple[Stage, float, float]:
@@ -68,7 +70,7 @@ def disentangle(stage: Stage, ratio: float, rng: np.random.Generator) -> tuple[S
         if radius < ratio * apart:
             break
         if time >= LONGEST or radius < 1e-13:
-            raise NoPlan("the measures have one mean")
+            raise NoPlan("attention does not tell the measures apart", "give inputs with different means")
         trial = trial.then(attention, STEP)
         time += STEP
     if time > 0:  # one element for all steps
@@ -85,11 +87,11 @@ def spread(stage: Stage) -> tuple[float, float]:
     return radius, float(apart.min()) if len(means) > 1 else np.pi
 
 
-def _deliver(stage: Stage, atoms: Sequence[Tokens], tol: float, rng: np.random.Generator) -> Stage:
+def _deliver(stage: Stage, atoms: Sequence[Tokens], tol: float, rng: np.random.Generator, shuffled: bool) -> Stage:
     """Cut and carry, measure by measure; one that finds no path waits for the others."""
     waiting, failed = list(rng.permutation(len(atoms))), 0
     done = np.zeros(stage.ends[-1], bool)
-    left = {i: list(range(atoms[i].n)) for i in waiting}
+    left = {i: list(rng.permutation(atoms[i].n) if shuffled else range(atoms[i].n)) for i in waiting}
     while waiting:
         i = int(waiting.pop(0))
         try:
@@ -108,21 +110,42 @@ def _deliver(stage: Stage, atoms: Sequence[Tokens], tol: float, rng: np.random.G
 def _atom(
     stage: Stage, i: int, atoms: Tokens, k: int, last: bool, done: np.ndarray, tol: float, rng: Any
 ) -> tuple[Stage, np.ndarray]:
-    """Deliver the k-th atom of measure i; `done` says which tokens are at their place, before and after."""
+    """Deliver the k-th atom of measure i, in pieces if need be; `done` says which tokens are at their place."""
     own = np.arange(stage.ends[i], stage.ends[i + 1])
-    cloud = own[~done[own]]
-    if not len(cloud):
-        return stage, done
-    goal, points = np.asarray(atoms.positions)[k], stage.points
-    rest = np.setdiff1d(np.arange(len(points)), cloud)
-    mass = np.concatenate(stage.masses)[cloud]
-    if last or len(cloud) == 1:
-        piece = cloud
-        stage, start = gather(stage, cloud, points[rest], tol)
-    else:
-        stage, piece, start = cut(stage, cloud, mass, float(np.asarray(atoms.masses)[k]), points[rest], rng, tol)
-    away = np.setdiff1d(np.arange(len(points)), piece)
-    there = done[away] & (angles(stage.points[away], goal[None])[:, 0] < 4 * tol)
-    if angles(start[None], goal[None])[0, 0] > tol:
-        stage = carry(stage, piece, start, goal, stage.points[away[~there]], rng, tol)
-    return stage, done | np.isin(np.arange(len(done)), piece)
+    wanted, goal = own[~done[own]], np.asarray(atoms.positions)[k]
+    if not last:
+        wanted = wanted[_chosen(stage, i, wanted, atoms, k, tol, rng)]
+    every = np.arange(len(done))
+    while len(wanted):
+        others = stage.points[np.setdiff1d(every, wanted)]
+        try:
+            stage, piece, start = whole(stage, wanted, others, tol)
+        except NoPlan:
+            stage, piece, start = cut(stage, wanted, caps_beside(stage.points[wanted], rng), tol)
+        there = done & (angles(stage.points, goal[None])[:, 0] < 4 * tol)
+        if angles(start[None], goal[None])[0, 0] > tol:
+            stage = carry(stage, piece, start, goal, there, rng, tol)
+        done, wanted = done | np.isin(every, piece), np.setdiff1d(wanted, piece)
+    return stage, done
+
+
+def _chosen(stage: Stage, i: int, cloud: np.ndarray, atoms: Tokens, k: int, tol: float, rng: Any) -> np.ndarray:
+    """Which tokens of what is left of measure i are meant for its k-th atom."""
+    if len(cloud) < 2:
+        raise NoPlan(f"measure {i} has fewer tokens at different points than its target has atoms")
+    points, mass = stage.points, np.concatenate(stage.masses)
+    others = np.delete(points, cloud, axis=0)
+    x, quota = points[cloud], float(np.asarray(atoms.masses)[k])
+    found, off = divide(x, mass[cloud], quota, caps_beside(x, rng), others)
+    if off * widest(atoms) ** 2 > (ALLOWED * tol) ** 2:
+        raise NoPlan(
+            f"no tokens of measure {i} were found whose masses add up to that of an atom, {quota:.3g}: the nearest "
+            f"sum is off by {off:.2g}",
+            "a token is never split, nor are tokens that coincide; give more tokens, or masses that fit",
+        )
+    return found
+
+
+def widest(atoms: Tokens) -> float:
+    """The largest angle between atoms: a mass m at a wrong one costs at most m times its square in W_2^2."""
+    return float(angles(atoms.positions, atoms.positions).max())

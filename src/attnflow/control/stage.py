@@ -19,7 +19,11 @@ Element = tuple[AbstractExact, float]
 
 
 class NoPlan(Exception):
-    """The plan failed for a reason that another try may avoid."""
+    """The plan failed for a reason that another try may avoid; `advice` is for those whose tries all failed."""
+
+    def __init__(self, reason: str, advice: str = "give tokens and targets that are farther apart, or another `seed`"):
+        super().__init__(reason)
+        self.advice = advice
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from attnflow.experiments import Mutation, altered
+import numpy as np
+
+from attnflow.experiments import Mutation, altered, result
 from attnflow.tokens import Tokens
 from attnflow_gallery.interpolation_is_not_learning import simulate
 
@@ -28,9 +30,15 @@ def shorter(original: Any) -> Any:
     return lambda *a, **k: Short(original(*a, **k))
 
 
+def uneven(tokens: Tokens) -> Tokens:
+    """Atoms whose masses are no sums of masses of tokens."""
+    return Tokens(tokens.positions, masses=np.sqrt(1.0 + np.arange(tokens.n)))
+
+
 MUTATIONS = (
     Mutation("fresh samples are the given ones", simulate, "drawn", altered("fresh", lambda _: False)),
     Mutation("fresh samples from opposite distributions", simulate, "drawn", elsewhere),
     Mutation("60 tokens whatever n", simulate, "cloud", altered("n", lambda n: 60)),
+    Mutation("atoms of unequal mass", simulate, "atoms", result(uneven)),
     Mutation("schedules without their last two elements", simulate, "match_measures", shorter),
 )

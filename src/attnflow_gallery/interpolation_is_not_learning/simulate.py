@@ -6,9 +6,11 @@ import numpy as np
 import xarray as xr
 
 from attnflow.control import Schedule, match_measures, wasserstein
+from attnflow.errors import AttnflowError
 from attnflow.experiments import Salted, Study
 from attnflow.experiments.kit import atoms, cloud
 from attnflow.fields import MeanAttention
+from attnflow.flows import Adaptive, solve
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 
@@ -22,8 +24,10 @@ class Parameters(Salted):
     tokens: tuple[int, ...] = (100, 400, 1600)
     atoms: tuple[int, ...] = (1, 4)
     measures: int = 3
-    repeats: int = 3
+    repeats: int = 6
     """Independent pairs of inputs and targets."""
+    refusals: int = 1
+    """How many schedules may be refused; fixed before the first run."""
 
     pairs: int = 64
     """Of samples, whose clouds are compared."""
@@ -31,7 +35,7 @@ class Parameters(Salted):
     """For how long attention acts on them."""
 
 
-QUICK = Parameters(tokens=(60, 240), measures=2, repeats=3)
+QUICK = Parameters(tokens=(24, 96), measures=2, repeats=5, refusals=0, pairs=32)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
@@ -46,22 +50,63 @@ def drawn(parameters: Parameters, repeat: int, n: int, fresh: bool) -> list[Toke
     return [cloud(rng, 3, n, SPREAD, centre) for centre in centres]
 
 
+def plan(inputs: list[Tokens], targets: list[Tokens], seed: int) -> Schedule | None:
+    """The schedule, or None where the builder refuses."""
+    try:
+        return match_measures(inputs, targets, seed=seed).schedule
+    except AttnflowError:
+        return None
+
+
+def followed(schedule: Schedule, tokens: Tokens) -> Tokens:
+    """One measure alone, by a solver that knows no closed forms; the builder has replayed it exactly."""
+    method = Adaptive(1e-9, 1e-11, max_steps=10**6)
+    return solve(schedule.field, tokens, schedule.duration, method=method, save=2, keep=["positions"]).tokens(-1)
+
+
 def samples(parameters: Parameters, study: Study) -> xr.Dataset:
-    """(atoms, n, repeat, measure): W_2 of given and fresh tokens."""
+    """(atoms, n, repeat, measure): W_2 of given and fresh tokens, masses at wrong atoms, shifts of clouds over radii.
+
+    NaN where there is no schedule, which `found` says. Given tokens are followed for the fewest tokens only.
+    """
     shape = (len(parameters.atoms), len(parameters.tokens), parameters.repeats, parameters.measures)
-    given, fresh = np.zeros((2, *shape))
+    found, given = np.zeros(shape[:3]), np.full((shape[0], *shape[2:]), np.nan)
+    fresh, wrong, shift = np.full((3, *shape), np.nan)
     for index in np.ndindex(*shape[:3]):
         each, n, repeat = parameters.atoms[index[0]], parameters.tokens[index[1]], index[2]
         study.progress(f"{each} atoms, n = {n}", np.ravel_multi_index(index, shape[:3]) / np.prod(shape[:3]))
         rng = parameters.rng(3, repeat, each)
         goals = [atoms(rng, 3, each) for _ in range(parameters.measures)]
         first, other = (drawn(parameters, repeat, n, again) for again in (False, True))
-        match = match_measures(first, goals, seed=parameters.seed(repeat))
+        schedule = plan(first, goals, parameters.seed(repeat))
+        if schedule is None:
+            continue
+        found[index] = 1.0
         for i, (one, two, goal) in enumerate(zip(first, other, goals, strict=True)):
-            given[(*index, i)] = wasserstein(match.schedule(one), goal)
-            fresh[(*index, i)] = wasserstein(match.schedule(two), goal)
+            end = schedule(two)
+            fresh[(*index, i)], wrong[(*index, i)] = wasserstein(end, goal), misplaced(end, goal)
+            shift[(*index, i)] = shifted(schedule, one, two)
+            if index[1] == 0:
+                given[index[0], repeat, i] = wasserstein(followed(schedule, one), goal)
     dims, labels = ("atoms", "n", "repeat", "measure"), {"atoms": list(parameters.atoms), "n": list(parameters.tokens)}
-    return xr.Dataset({"given": (dims, given), "fresh": (dims, fresh)}, labels)
+    every = {"fresh": (dims, fresh), "wrong": (dims, wrong), "shift": (dims, shift)}
+    return xr.Dataset(every | {"given": (("atoms", "repeat", "measure"), given), "found": (dims[:3], found)}, labels)
+
+
+def misplaced(tokens: Tokens, goal: Tokens) -> float:
+    """The mass that has to leave its nearest atom for all atoms to have theirs."""
+    nearest = np.argmax(np.asarray(tokens.positions) @ np.asarray(goal.positions).T, axis=1)
+    mass = np.bincount(nearest, weights=np.asarray(tokens.masses), minlength=goal.n)
+    return float(np.abs(mass - np.asarray(goal.masses)).sum() / 2)
+
+
+def shifted(schedule: Schedule, given: Tokens, fresh: Tokens) -> float:
+    """How far the cloud that attention makes of fresh tokens is from that of given ones, over its rms radius."""
+    until = int(np.argmin(schedule.free)) + 1
+    part = Schedule(schedule.space, [schedule[k] for k in range(until)])
+    one, two = (np.asarray(part(tokens).positions) for tokens in (given, fresh))
+    centre = one.mean(axis=0)
+    return float(np.linalg.norm(two.mean(axis=0) - centre) / np.sqrt(np.mean(np.sum((one - centre) ** 2, axis=1))))
 
 
 def shifts(parameters: Parameters) -> xr.Dataset:

@@ -15,5 +15,5 @@ def _bent(phi: Any) -> Any:
 MUTATIONS = (
     Mutation("no stretching", simulate, "polar", altered("jacobian", lambda _: lambda x: np.ones(len(x)))),
     Mutation("another map", simulate, "polar", altered("phi", _bent)),
-    Mutation("wide rims", simulate, "polar", with_arguments(ramp=3e-3)),
+    Mutation("wide rims", simulate, "polar", with_arguments(ramp=3e-2)),
 )

@@ -16,13 +16,13 @@ BATCHES = 20
 class Parameters(Salted):
     """What is simulated."""
 
-    sizes: tuple[tuple[int, int], ...] = ((2, 3), (3, 3), (4, 4), (5, 5), (6, 6), (8, 8))
+    sizes: tuple[tuple[int, int], ...] = tuple((n, n) for n in range(2, 9))
     """Cells on a side, and parts of a cell on a side."""
     points: int = 20_000
     ramp: float = 1e-6
 
 
-QUICK = Parameters(sizes=((2, 3), (4, 4), (6, 6)), points=4000)
+QUICK = Parameters(sizes=tuple((n, n) for n in range(2, 7)), points=2000)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:

@@ -6,9 +6,11 @@ import numpy as np
 import xarray as xr
 
 from attnflow.control import Schedule, match_measures, shared_mass_bound, wasserstein
+from attnflow.errors import AttnflowError
 from attnflow.experiments import Salted, Study
 from attnflow.experiments.kit import atoms, cloud
 from attnflow.fields import MeanAttention
+from attnflow.flows import Adaptive, solve
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 
@@ -28,18 +30,25 @@ class Parameters(Salted):
     shared: float = 0.5
     """Mass that the two inputs of the second part have in common."""
     times: tuple[float, ...] = (4.0, 6.0, 8.0, 10.0)
-    """Of attention, which is run backwards."""
+    """Of attention, which is run backwards; a rate is fitted to the last three."""
     noise: float = 1e-9
+    instances: int = 64
+    """Small random instances of which refusals are counted."""
+    refusals: int = 1
+    """How many of them may be refused; fixed before the first run."""
 
 
-QUICK = Parameters(cases=((3, 3, 1), (3, 2, 4), (4, 2, 1)), tokens=60, times=(6.0, 8.0, 10.0))
+QUICK = Parameters(cases=((3, 3, 1), (3, 2, 4), (4, 2, 1)), tokens=60, times=(6.0, 8.0, 10.0), instances=8, refusals=0)
+SMALL = (3, 24)
+"""Measures and tokens of a small instance on S^2; targets have 1 or 4 atoms in turn."""
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
-    """Distances of all measures, the pair with shared mass, and amplified errors."""
+    """Distances of all measures, refusals, the pair with shared mass, and amplified errors."""
     return study.parts(
         {
             "matched": (matched, parameters, study),
+            "small": (small, parameters, study),
             "shared": (shared, parameters),
             "backwards": (backwards, parameters),
         }
@@ -54,25 +63,51 @@ def instance(parameters: Parameters, number: int) -> tuple[list[Tokens], list[To
     return inputs, [atoms(rng, d, each) for _ in range(count)]
 
 
+def plan(inputs: list[Tokens], targets: list[Tokens], seed: int) -> Schedule | None:
+    """The schedule, or None where the builder refuses."""
+    try:
+        return match_measures(inputs, targets, seed=seed).schedule
+    except AttnflowError:
+        return None
+
+
 def matched(parameters: Parameters, study: Study) -> xr.Dataset:
-    """(case, measure) W_2 before and after; elements, time of attention; frames of the first case."""
+    """(case, measure) W_2 before and after; whether there is a schedule, its elements, its time of attention."""
     shape = (len(parameters.cases), max(count for _, count, _ in parameters.cases))
     after, before, facts = np.full(shape, np.nan), np.full(shape, np.nan), []
     for k, (d, count, each) in enumerate(parameters.cases):
         study.progress(f"d = {d}, N = {count}, M = {each}", k / shape[0])
         inputs, targets = instance(parameters, k)
-        match = match_measures(inputs, targets, seed=parameters.seed(k))
-        for i, (one, goal) in enumerate(zip(inputs, targets, strict=True)):
-            before[k, i], after[k, i] = wasserstein(one, goal), wasserstein(replayed(match.schedule, one), goal)
-        facts.append((len(match.schedule), match.attention))
-    columns = dict(zip(("elements", "attention"), np.array(facts, float).T, strict=True))
+        schedule = plan(inputs, targets, parameters.seed(k))
+        before[k, :count] = [wasserstein(one, goal) for one, goal in zip(inputs, targets, strict=True)]
+        if schedule is not None:
+            ends = [followed(schedule, one) for one in inputs]
+            after[k, :count] = [wasserstein(one, goal) for one, goal in zip(ends, targets, strict=True)]
+        facts.append((schedule is not None, 0 if schedule is None else len(schedule)))
+    columns = dict(zip(("found", "elements"), np.array(facts, float).T, strict=True))
     found = xr.Dataset({name: ("case", column) for name, column in columns.items()})
     return found.assign(before=(("case", "measure"), before), after=(("case", "measure"), after))
 
 
-def replayed(schedule: Schedule, tokens: Tokens) -> Tokens:
-    """One measure, alone under the schedule."""
-    return schedule(tokens)
+def followed(schedule: Schedule, tokens: Tokens) -> Tokens:
+    """One measure alone, by a solver that knows no closed forms; the builder has replayed it exactly."""
+    flow = solve(
+        schedule.field, tokens, schedule.duration, method=Adaptive(1e-9, 1e-11, max_steps=10**6), save=2,
+        keep=["positions"],
+    )  # fmt: skip
+    return flow.tokens(-1)
+
+
+def small(parameters: Parameters, study: Study) -> xr.Dataset:
+    """Which of many small random instances are refused."""
+    refused, (count, n) = [], SMALL
+    for k in range(parameters.instances):
+        study.progress(f"instance {k + 1}", k / parameters.instances)
+        rng = parameters.rng(6, k)
+        inputs = [cloud(rng, 3, n, SPREAD) for _ in range(count)]
+        targets = [atoms(rng, 3, (1, 4)[k % 2]) for _ in range(count)]
+        refused.append(plan(inputs, targets, parameters.seed(1000 + k)) is None)
+    return xr.Dataset({"refused": ("instance", np.array(refused, float))})
 
 
 def blind(schedule: Schedule) -> Schedule:
@@ -88,12 +123,16 @@ def shared(parameters: Parameters) -> xr.Dataset:
     inputs = [Tokens(np.concatenate([same, cloud(rng, 3, n - common, SPREAD).positions])) for _ in range(2)]
     pole = Sphere(3).sample(rng, 1)
     targets = [Tokens(pole), Tokens(-pole)]
-    match = match_measures(inputs, targets, seed=parameters.seed(99))
-    plans, both = (match.schedule, blind(match.schedule)), list(zip(inputs, targets, strict=True))
-    found = [[wasserstein(plan(one), goal, 1) for one, goal in both] for plan in plans]
-    distances = xr.Dataset({"w1": (("plan", "measure"), np.array(found))}, {"plan": ["attention", "blind"]})
-    frames = (("measure", "stage", "token", "axis"), _stages(match.schedule, inputs))
-    return distances.assign(bound=shared_mass_bound(inputs, targets), frame=frames, pole=("axis", pole[0]))
+    schedule = plan(inputs, targets, parameters.seed(99))
+    distances, frames = np.full((2, 2), np.nan), np.full((2, 5, n, 3), np.nan)
+    if schedule is not None:
+        both = list(zip(inputs, targets, strict=True))
+        plans = schedule, blind(schedule)
+        distances = np.array([[wasserstein(followed(one, mu), goal, 1) for mu, goal in both] for one in plans])
+        frames = _stages(schedule, inputs)
+    found = xr.Dataset({"w1": (("plan", "measure"), distances)}, {"plan": ["attention", "blind"]})
+    frame = (("measure", "stage", "token", "axis"), frames)
+    return found.assign(bound=shared_mass_bound(inputs, targets), frame=frame, pole=("axis", pole[0]))
 
 
 def _stages(schedule: Schedule, inputs: list[Tokens]) -> np.ndarray:
@@ -105,13 +144,15 @@ def _stages(schedule: Schedule, inputs: list[Tokens]) -> np.ndarray:
 
 
 def backwards(parameters: Parameters) -> xr.Dataset:
-    """How much errors at the end of attention grow on the way back, for every time."""
+    """How much errors at the end of attention grow on the way back, for every time; the least rate from there on."""
     tokens = cloud(parameters.rng(3), 3, parameters.tokens, SPREAD)
-    rows = []
+    errors, rates = [], []
     for time in parameters.times:
         there = Schedule(tokens.space, [(MeanAttention(np.eye(3)), time)])
         end = np.asarray(there(tokens).positions)
         moved = end + parameters.noise * parameters.rng(4).standard_normal(end.shape)
         back = there.inverse()(Tokens(moved / np.linalg.norm(moved, axis=1, keepdims=True)))
-        rows.append(np.sqrt(np.mean(np.sum((np.asarray(back.positions) - tokens.positions) ** 2, axis=1))))
-    return xr.Dataset({"error": ("time", np.array(rows) / parameters.noise)}, {"time": list(parameters.times)})
+        errors.append(np.sqrt(np.mean(np.sum((np.asarray(back.positions) - tokens.positions) ** 2, axis=1))))
+        rates.append((end @ end.mean(axis=0)).min())  # |m| cos of the largest angle from the mean
+    found = {"error": ("time", np.array(errors) / parameters.noise), "rate": ("time", np.array(rates))}
+    return xr.Dataset(found, {"time": list(parameters.times)})

@@ -34,7 +34,7 @@ class Parameters:
     """Last shells to which a power is fitted."""
 
 
-QUICK = Parameters(cells=(4, 32, 256, 1024, 2048), degrees=(1.5, 2.5), student_cells=64)
+QUICK = Parameters(cells=(4, 32, 512, 1024, 2048), degrees=(1.5, 2.5), student_cells=64)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
@@ -73,17 +73,19 @@ def divergences(wanted: np.ndarray, made: np.ndarray, weights: np.ndarray) -> tu
 
 
 def meshes(parameters: Parameters, study: Study) -> xr.Dataset:
-    """(mesh, cells): divergences both ways, masses and numbers of elements."""
+    """(mesh, cells): divergences both ways, in the span and in all; masses and numbers of elements."""
     cases, wanted, rows = list(itertools.product(parameters.meshes, parameters.cells)), target(), []
     below, above = np.linspace(OUTSIDE[0], SPAN[0], 17)[:-1], np.linspace(SPAN[1], OUTSIDE[1], 17)[1:]
     for k, (mesh, cells) in enumerate(cases):
         study.progress(f"{mesh}, {cells} cells", k / len(cases))
         match = match_density_1d(wanted, cells, mesh=mesh, span=SPAN)
         at, weights = gauss(np.concatenate([below, match.nodes, above]))
-        found = divergences(wanted.logpdf(at), reached(match.schedule, at), weights)
-        rows.append((*found, len(match.schedule)))
-    columns = np.array(rows).T.reshape(4, len(parameters.meshes), len(parameters.cells))
-    names = zip(("forward", "backward", "mass", "elements"), columns, strict=True)
+        logs, inside = (wanted.logpdf(at), reached(match.schedule, at)), slice(len(below), len(below) + cells)
+        within = divergences(logs[0][inside], logs[1][inside], weights[inside])[:2]
+        rows.append((*divergences(*logs, weights), *within, len(match.schedule)))
+    columns = np.array(rows).T.reshape(6, len(parameters.meshes), len(parameters.cells))
+    labels = ("forward", "backward", "mass", "forward_inside", "backward_inside", "elements")
+    names = zip(labels, columns, strict=True)
     coords = {"mesh": list(parameters.meshes), "cells": list(parameters.cells)}
     return xr.Dataset({name: (("mesh", "cells"), column) for name, column in names}, coords)
 

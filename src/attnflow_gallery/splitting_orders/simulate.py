@@ -25,13 +25,13 @@ class Parameters(Salted):
     elements: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096)
     reference: int = 2**17
     points: int = 1000
-    fields: int = 6
+    fields: int = 10
     """Random fields for every dimension."""
-    draws: int = 8
+    draws: int = 6
     """Random orders for every field."""
 
 
-QUICK = Parameters(dims=(2, 10), elements=(128, 512, 2048), points=300, fields=3, draws=4, reference=2**15)
+QUICK = Parameters(dims=(2, 10), elements=(128, 512, 2048), points=200, fields=6, draws=3, reference=2**14)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:

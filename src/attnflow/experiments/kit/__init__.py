@@ -7,13 +7,14 @@ from attnflow.experiments.claim import share_interval
 from attnflow.experiments.kit import sampling_noise
 from attnflow.experiments.kit.clouds import atoms, cloud
 from attnflow.experiments.kit.convergence import left_of_order, orders
+from attnflow.experiments.kit.film import Film
 from attnflow.experiments.kit.leading import EPS, leaders, rates
 from attnflow.experiments.kit.panels import LINES, MARKS, Panels, looks, panels, powers_of_two
 from attnflow.experiments.kit.ragged import ragged
 from attnflow.experiments.kit.rows import Rows
 from attnflow.experiments.kit.sampling_noise import follow
 from attnflow.experiments.kit.spans import in_span, pair_overlaps, with_overlaps
-from attnflow.experiments.kit.squares import draw_points
+from attnflow.experiments.kit.squares import draw_board, draw_errors_at
 from attnflow.experiments.kit.statistics import (
     CONFIDENCE,
     LEVEL,
@@ -22,6 +23,7 @@ from attnflow.experiments.kit.statistics import (
     fit,
     log_rms,
     mean_error,
+    refusal_bound,
     share_of,
     student,
 )
@@ -33,13 +35,15 @@ __all__ = [
     "LEVEL",
     "LINES",
     "MARKS",
+    "Film",
     "Panels",
     "Rows",
     "atoms",
     "averaged",
     "cloud",
     "counted",
-    "draw_points",
+    "draw_board",
+    "draw_errors_at",
     "fit",
     "follow",
     "in_span",
@@ -54,6 +58,7 @@ __all__ = [
     "powers_of_two",
     "ragged",
     "rates",
+    "refusal_bound",
     "sampling_noise",
     "share_interval",
     "share_of",

@@ -24,6 +24,17 @@ def counted(hits: np.ndarray) -> str:
     return f"{share_of(hits)}; others have probability at most {float(high):.1e} (confidence {100 * CONFIDENCE:g} %)"
 
 
+def refusal_bound(most: int, draws: int, confidence: float = 0.99) -> str:
+    """What at most `most` refusals of independent draws say: the reason of a claim that counts refusals."""
+    from scipy.stats import beta
+
+    high = float(beta.ppf(confidence, most + 1, draws - most))
+    return (
+        f"fixed beforehand: with so few of {draws} the probability of a refusal is at most {high:.2g} "
+        f"(exact binomial, one-sided, confidence {100 * confidence:g} %)"
+    )
+
+
 def fit(terms: Sequence[np.ndarray], values: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weighted least squares: coefficients of `terms` and their standard errors."""
     matrix = np.stack(terms, axis=1) / errors[:, None]
