@@ -40,9 +40,9 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         ),
         Claim.at_least(
             "four atoms: share of fresh samples that miss, less that for one atom", 0.0, lower_difference(one, four),
-            0.0, f"Student's lower bound, level {LEVEL:g}", origin=CUTS,
+            0.0, f"Student's lower bound, level {LEVEL:g}", origin=CUTS, level=LEVEL,
         ),
-        Claim.at_least(masses, 0.25, least, 0.0, f"Student's lower bound, level {LEVEL:g}", origin=CUTS),
+        Claim.at_least(masses, 0.25, least, 0.0, f"Student's lower bound, level {LEVEL:g}", origin=CUTS, level=LEVEL),
         Claim.equal(
             "power of n in the shift of clouds", -0.5, float(slope[1]), 4 * float(error[1]) + 0.02,
             "four standard errors of the fit; 0.02 for terms of order 1/n", origin=FRESH,

@@ -25,7 +25,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     ):
         slope, error = order(part, name)
         off = float(t.isf(LEVEL / 2, count - 2)) * error + left_out(parameters, part, power)
-        found.append(Claim.equal(words, -power / 4, slope, off, reason, origin=ORDER))
+        found.append(Claim.equal(words, -power / 4, slope, off, reason, origin=ORDER, level=LEVEL))
     return found
 
 

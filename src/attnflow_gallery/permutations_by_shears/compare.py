@@ -35,9 +35,9 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         Claim.at_most(placed, 0.0, random["error"].values, 1e-10, at_centres, origin=PLACING, labels=names),
         Claim.equal(
             "order of the swirl in the number of cells", -0.5, slope, float(t.isf(LEVEL / 2, count - 2)) * error, line,
-            origin=ORDER,
+            origin=ORDER, level=LEVEL,
         ),
-        Claim.at_least(words, 0.0, rise, student(LEVEL, BATCHES) * noise, batches, origin=RIMS),
+        Claim.at_least(words, 0.0, rise, student(LEVEL, BATCHES) * noise, batches, origin=RIMS, level=LEVEL),
     ]  # fmt: skip
 
 

@@ -25,18 +25,25 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         slope, error = slopes(part["map"], order)
         off = student(LEVEL, parameters.fields, len(dims)) * error + left
         origin = DRAWS if order == "maurey" else SPLITTINGS
-        found.append(Claim.equal(f"order of the map, {order}", wanted, slope, off, reason, origin=origin, labels=dims))
+        found.append(
+            Claim.equal(
+                f"order of the map, {order}", wanted, slope, off, reason, origin=origin, labels=dims, level=LEVEL
+            )
+        )
     level, error = averaged(np.log(part["map"].sel(order="maurey").values[:, -1]) / 2, axis=-1)
     ratio, off = level[-1] - level[0], student(LEVEL, parameters.fields) * np.hypot(error[-1], error[0])
     words = "error of Maurey's draws, log of the ratio of largest and smallest dimension"
     reason = f"Student's bound of {parameters.fields} fields, level {LEVEL:g}"
-    found.append(Claim.at_most(words, 0.0, ratio, off, reason, origin=DRAWS))
+    found.append(Claim.at_most(words, 0.0, ratio, off, reason, origin=DRAWS, level=LEVEL))
     rows = Rows()
     for order in ("reshuffled", "strang"):
         slope, error = slopes(part["log_det"], order)
         off = student(LEVEL, parameters.fields, 2 * len(dims)) * error + left
         rows.add(1.0, slope, off, [f"{order}, {d}" for d in dims])
-    return [*found, rows.equal("order of the log-determinant, reshuffled and Strang", "as for the map", origin=STEPS)]
+    return [
+        *found,
+        rows.equal("order of the log-determinant, reshuffled and Strang", "as for the map", origin=STEPS, level=LEVEL),
+    ]
 
 
 def slopes(squares: xr.DataArray, order: str) -> tuple[np.ndarray, np.ndarray]:
