@@ -35,7 +35,7 @@ def _draw_shares(axes: Any, part: xr.Dataset, n: np.ndarray) -> None:
         hits = [missed(part["fresh"].values[k, j][there[j]]).ravel() for j in range(len(n))]
         share = np.array([one.mean() for one in hits])
         low, high = np.array([share_interval(one.sum(), one.size, 0.95) for one in hits]).T
-        label = f"{each} atom{'s' * (each > 1)}"
+        label = f"{each} atom{'s' if each > 1 else ''}"
         axes.errorbar(aside, share, [share - low, high - share], fmt=mark, ms=4, lw=0.9, color=colour, label=label)
     axes.set(xscale="log", xlabel="tokens $n$", ylabel="share", ylim=(-0.03, 1.05))
     axes.set_xticks(n, [f"{one:g}" for one in n])
