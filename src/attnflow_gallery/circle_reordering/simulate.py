@@ -9,6 +9,7 @@ import xarray as xr
 from attnflow.control import Schedule, match_measures, wasserstein
 from attnflow.errors import AttnflowError
 from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import ragged
 from attnflow.fields import MeanAttention
 from attnflow.flows import Adaptive, Exact, solve
 from attnflow.tokens import Tokens
@@ -103,8 +104,8 @@ def followed(schedule: Schedule, tokens: Tokens) -> Tokens:
 
 def plans(parameters: Parameters, study: Study) -> xr.Dataset:
     """Distances of every measure of every plan from its target; the paths of all tokens of the first plan."""
-    shape = (len(parameters.measures), max(parameters.measures))
-    distance, elements, drawn = np.full(shape, np.nan), np.zeros(shape[0]), xr.Dataset()
+    distance: list[list[float]] = [[] for _ in parameters.measures]
+    elements, drawn = np.zeros(len(parameters.measures)), xr.Dataset()
     for k, count in enumerate(parameters.measures):
         study.progress(f"plan {k + 1} of {len(parameters.measures)}", k / len(parameters.measures))
         inputs, targets = instance(parameters, k, count)
@@ -113,9 +114,10 @@ def plans(parameters: Parameters, study: Study) -> xr.Dataset:
             continue
         elements[k] = len(schedule)
         ends = [followed(schedule, one) for one in inputs]
-        distance[k, :count] = [wasserstein(one, goal) for one, goal in zip(ends, targets, strict=True)]
+        distance[k] = [wasserstein(one, goal) for one, goal in zip(ends, targets, strict=True)]
         drawn = drawn if "path" in drawn else _paths(parameters, schedule, inputs, targets)
-    return drawn.assign(w2=(("plan", "measure"), distance), elements=("plan", elements))
+    found = ragged("w2", ("plan", "measure"), distance, max(parameters.measures))
+    return drawn.assign(found | {"elements": ("plan", elements)})
 
 
 def _paths(parameters: Parameters, schedule: Schedule, inputs: list[Tokens], targets: list[Tokens]) -> xr.Dataset:

@@ -13,8 +13,8 @@ def _with_residual(cosines: Any) -> Any:
 
     def changed(field: Any, queries: Any, tokens: Any) -> Any:
         class Residual:
-            def velocity(self, t: float, at: Any, free: Any) -> Any:
-                return np.asarray(field.velocity(free, t, at=at)) + np.asarray(at)
+            def velocity(self, tokens: Any, *, at: Any) -> Any:
+                return np.asarray(field.velocity(tokens, at=at)) + np.asarray(at)
 
         return cosines(Residual(), queries, tokens)
 

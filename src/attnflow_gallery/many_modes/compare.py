@@ -21,8 +21,8 @@ CHOICE = consequence("How small the fluctuation must be")
 
 
 def linear_times(part: xr.Dataset) -> np.ndarray:
-    """Frames at which no run has a root mean square of rho - 1 above LINEAR; it is infinite where none is resolved."""
-    return np.flatnonzero(~(part["size"].values > LINEAR).any(axis=0))
+    """Frames at which all runs are resolved, with a root mean square of rho - 1 of at most LINEAR."""
+    return np.flatnonzero((part["size"].values <= LINEAR).all(axis=0))
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:

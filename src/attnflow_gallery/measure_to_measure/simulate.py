@@ -8,7 +8,7 @@ import xarray as xr
 from attnflow.control import Schedule, match_measures, shared_mass_bound, wasserstein
 from attnflow.errors import AttnflowError
 from attnflow.experiments import Salted, Study
-from attnflow.experiments.kit import atoms, cloud
+from attnflow.experiments.kit import atoms, cloud, ragged
 from attnflow.fields import MeanAttention
 from attnflow.flows import Adaptive, solve
 from attnflow.spaces import Sphere
@@ -73,20 +73,21 @@ def plan(inputs: list[Tokens], targets: list[Tokens], seed: int) -> Schedule | N
 
 def matched(parameters: Parameters, study: Study) -> xr.Dataset:
     """(case, measure) W_2 before and after; whether there is a schedule, its elements, its time of attention."""
-    shape = (len(parameters.cases), max(count for _, count, _ in parameters.cases))
-    after, before, facts = np.full(shape, np.nan), np.full(shape, np.nan), []
+    after: list[list[float]] = []
+    before: list[list[float]] = []
+    facts = []
     for k, (d, count, each) in enumerate(parameters.cases):
-        study.progress(f"d = {d}, N = {count}, M = {each}", k / shape[0])
+        study.progress(f"d = {d}, N = {count}, M = {each}", k / len(parameters.cases))
         inputs, targets = instance(parameters, k)
         schedule = plan(inputs, targets, parameters.seed(k))
-        before[k, :count] = [wasserstein(one, goal) for one, goal in zip(inputs, targets, strict=True)]
-        if schedule is not None:
-            ends = [followed(schedule, one) for one in inputs]
-            after[k, :count] = [wasserstein(one, goal) for one, goal in zip(ends, targets, strict=True)]
+        ends = [] if schedule is None else [followed(schedule, one) for one in inputs]
+        before.append([wasserstein(one, goal) for one, goal in zip(inputs, targets, strict=True)])
+        after.append([wasserstein(one, goal) for one, goal in zip(ends, targets, strict=False)])
         facts.append((schedule is not None, 0 if schedule is None else len(schedule)))
     columns = dict(zip(("found", "elements"), np.array(facts, float).T, strict=True))
     found = xr.Dataset({name: ("case", column) for name, column in columns.items()})
-    return found.assign(before=(("case", "measure"), before), after=(("case", "measure"), after))
+    most, dims = max(count for _, count, _ in parameters.cases), ("case", "measure")
+    return found.assign(ragged("before", dims, before, most) | ragged("after", dims, after, most))
 
 
 def followed(schedule: Schedule, tokens: Tokens) -> Tokens:
