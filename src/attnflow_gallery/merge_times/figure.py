@@ -100,8 +100,9 @@ def _draw_delays(axes: Any, three: xr.Dataset) -> None:
             axes.plot(gaps, delays * np.exp(gaps), line, color=COLOURS[k], lw=0.8)
             found = _some(three, model=model, beta=beta)
             found = found.isel(triple=found["first_tolerance"].values < 0.2 * abs(found["predicted_delay"].values))
-            size = 3.5 if model == "SA" else 6.0
-            axes.plot(found["gap"] + shift, found["delay"] * np.exp(found["gap"]), **_mark(model, k, size))
+            # open marks around full ones
+            look = _mark(model, k, 2.5) if model == "SA" else _mark(model, k, 5.5) | {"mfc": "none"}
+            axes.plot(found["gap"] + shift, found["delay"] * np.exp(found["gap"]), **look)
         axes.plot([], [], MARKS[k], ms=3.5, color=COLOURS[k], label=rf"$\beta = {beta:g}$")
     axes.set(xlabel=r"$g = \beta\,(u_3 - u_1)$", ylabel=r"$e^{g}$ (delay of $\log T$)")
     axes.legend(loc="best", handletextpad=0.1)
