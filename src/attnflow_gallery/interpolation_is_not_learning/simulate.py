@@ -67,11 +67,11 @@ def followed(schedule: Schedule, tokens: Tokens) -> Tokens:
 def samples(parameters: Parameters, study: Study) -> xr.Dataset:
     """(atoms, n, repeat, measure): W_2 of given and fresh tokens, masses at wrong atoms, shifts of clouds over radii.
 
-    NaN where there is no schedule, which `found` says. Given tokens are followed for the fewest tokens only.
+    Infinite where there is no schedule, which `found` says. Given tokens are followed for the fewest tokens only.
     """
     shape = (len(parameters.atoms), len(parameters.tokens), parameters.repeats, parameters.measures)
-    found, given = np.zeros(shape[:3]), np.full((shape[0], *shape[2:]), np.nan)
-    fresh, wrong, shift = np.full((3, *shape), np.nan)
+    found, given = np.zeros(shape[:3]), np.full((shape[0], *shape[2:]), np.inf)
+    fresh, wrong, shift = np.full((3, *shape), np.inf)
     for index in np.ndindex(*shape[:3]):
         each, n, repeat = parameters.atoms[index[0]], parameters.tokens[index[1]], index[2]
         study.progress(f"{each} atoms, n = {n}", np.ravel_multi_index(index, shape[:3]) / np.prod(shape[:3]))

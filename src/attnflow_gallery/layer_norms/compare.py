@@ -29,6 +29,7 @@ def exponents(parameters: Parameters, placement: str, part: xr.Dataset, start: s
 
 def rounding_error(parameters: Parameters, gap: Any) -> Any:
     """Of log gap: coordinates are off by eps per step at random, n coordinates, relative to the distance of a pair."""
+    gap = np.where(np.asarray(gap) > 0, gap, np.nan)  # tokens that have met have no rounding error, and no claim holds
     return 2 * EPS * np.sqrt(parameters.n * 40 * STEPS) / np.sqrt(2 * gap)
 
 
