@@ -29,10 +29,10 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     words = "inputs in the wrong order: W_2 of every measure from its target, followed alone by an adaptive solver"
     asked = "the tolerance that was asked for; the solver has rtol 1e-9"
     rounding = "rounding, and r^n for n quantiles in place of the density"
-    count = f"refused plans of {n} random inputs in the wrong order"
+    refusals = f"refused plans of {n} random inputs in the wrong order"
     return [
         speed.equal("speed at which a Poisson kernel turns", rounding, origin=SPEED),
         length.equal("length of its mean", "as above", origin=SPEED),
         goals.at_most(words, asked, origin=PLANS),
-        Claim.at_most(count, most, refused, 0.0, refusal_bound(most, n), origin=PLANS),
+        Claim.at_most(refusals, most, refused, 0.0, refusal_bound(most, n), origin=PLANS),
     ]

@@ -42,9 +42,9 @@ def motion(parameters: Parameters) -> Film:
                 side = (goal[:, 2] >= 0) == near
                 page[0].plot(*goal[side, :2].T, "x", ms=9, mew=2, color=COLOURS[i], alpha=alpha)
                 dots.append((i, near, page[0].plot([], [], "o", ms=3.2, mew=0, color=COLOURS[i], alpha=alpha)[0]))
-            lines.append(page[1].semilogy([], [], color=COLOURS[i], lw=1.3)[0])
+            lines.append(page[1].plot([], [], color=COLOURS[i], lw=1.3)[0])
         mark = page[1].axvline(0, color=INK, lw=0.7)
-        page[1].set(xlabel="element", xlim=(0, len(schedule)), ylim=(0.5 * np.min(w2), 2 * np.max(w2)))
+        page[1].set(xlabel="element", xlim=(0, len(schedule)), ylim=(0, 1.1 * np.max(w2)))
 
     def show(k: int) -> None:
         k = min(k, len(at) - 1)
