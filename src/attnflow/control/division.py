@@ -49,7 +49,7 @@ def equal_misfit(mass: np.ndarray, quotas: np.ndarray) -> float:
 def subset(mass: np.ndarray, quota: float) -> np.ndarray:
     """Which tokens, listed from near to far, have a sum of masses as near to `quota` as can be found.
 
-    The first ones, but for up to `WINDOW` about the border: of those the sums of both halves are sorted and paired.
+    The first ones, except for up to `WINDOW` about the border: of those the sums of both halves are sorted and paired.
     """
     border = int(np.argmin(np.abs(np.cumsum(mass) - quota)))
     begin = int(np.clip(border - WINDOW // 2, 0, max(len(mass) - WINDOW, 0)))

@@ -8,12 +8,12 @@ import xarray as xr
 from scipy.integrate import quad
 
 from attnflow import theory
-from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, reported
 from attnflow.experiments.kit import LEVEL, Rows, averaged, counted, student
 from attnflow_gallery.causal_clusters.simulate import LARGE, TOLERANCE, Parameters
 
-FIRST = published("karagodin2024causal", "Theorem 4.1: convergence to the first token")
-STRONG = published("karagodin2024causal", "Lemma 5.1: strong Rényi centres stay")
+FIRST = reported("karagodin2024causal", "Theorem 4.1 by the abstract: convergence to the first token")
+STRONG = reported("karagodin2024causal", "Lemma 5.1 by a review: strong Rényi centres stay")
 SEEN = consequence("Seen, not derived")
 PAIR = consequence("The second token")
 RATES = consequence("Rates near consensus")

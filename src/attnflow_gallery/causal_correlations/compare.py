@@ -7,11 +7,11 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments import NUMERICS, Claim, Origin, consequence, published
+from attnflow.experiments import NUMERICS, Claim, Origin, consequence, reported
 from attnflow.experiments.kit import LEVEL, Rows, fit, student
 from attnflow_gallery.causal_correlations.simulate import CASES, EDGES, FINE, QUARTERS, Parameters, quarter
 
-CLOSURE = published("duerinckx2026kinetic", "correlations to first order in 1/N")
+CLOSURE = reported("duerinckx2026kinetic", "abstract and authors' code: correlations to first order in 1/N")
 NEXT = consequence("What is left at order 1/N²")
 PAIRS = consequence("Two tokens at one time")
 DILUTION = consequence("Softmax counts the token itself")

@@ -16,14 +16,9 @@ NESTED = published("dupont2019augmented")
 
 
 def lower_limit(right: float, total: int, tests: int = 1) -> float:
-    """The share below which so many right ones would have a chance of at most LEVEL/tests (Clopper and Pearson).
-
-    Not a number if `right` is none.
-    """
+    """The share below which so many right ones would have a chance of at most LEVEL/tests (Clopper and Pearson)."""
     from scipy.stats import binomtest
 
-    if np.isnan(right):
-        return np.nan
     return float(binomtest(int(right), total, alternative="greater").proportion_ci(1 - LEVEL / tests).low)
 
 
@@ -53,7 +48,7 @@ def right_points(task: dict[str, xr.Dataset]) -> np.ndarray:
     """Per fit the number of held-out points on their side; not a number where a point has no side."""
     learnt, seen = task["fit"], task["flow"]
     scores = np.array([side(learnt, k, end) for k, end in enumerate(seen["end"].values)])
-    return np.sum(np.where(np.isnan(scores), np.nan, (scores > 0) == (seen["label"].values == 1)), axis=1)
+    return np.sum((scores > 0) == (seen["label"].values == 1), axis=1)
 
 
 def wrong_circle_points(task: dict[str, xr.Dataset]) -> np.ndarray:

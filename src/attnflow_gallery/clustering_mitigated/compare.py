@@ -5,14 +5,14 @@ import xarray as xr
 from scipy.stats import t as student_distribution
 
 from attnflow import theory
-from attnflow.experiments import Claim, consequence, published
+from attnflow.experiments import Claim, consequence, reported
 from attnflow.experiments.kit import LEVEL, Rows, averaged, student
 from attnflow_gallery.clustering_mitigated.simulate import Parameters
 
 NEARBY = consequence("Nearby tokens in a uniform population")
 COLLAPSED = consequence("Collapsed tokens")
-ANTIPODAL = published("fedorov2026clustering")
-SIMPLEX = published("koubbi2026homogenized")
+ANTIPODAL = reported("fedorov2026clustering", "abstract and a summary")
+SIMPLEX = reported("koubbi2026homogenized", "abstract and a summary")
 SLOWER = consequence("Whole populations")
 HOT = consequence("Hot pairs on the circle")
 

@@ -77,7 +77,7 @@ def _cold(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
 
 def zero(scales: np.ndarray, exponents: np.ndarray) -> float:
     """The zero, in b, of the polynomial in log b through these exponents; no number unless they change sign."""
-    if np.isnan(exponents).any() or not exponents[0] < 0 < exponents[-1]:
+    if not exponents[0] < 0 < exponents[-1]:
         return math.nan
     x = np.log(scales)
     polynomial = np.polynomial.Polynomial.fit(x, exponents, len(x) - 1)

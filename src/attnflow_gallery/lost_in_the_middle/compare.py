@@ -6,14 +6,14 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments import NUMERICS, Claim, consequence, published
+from attnflow.experiments import NUMERICS, Claim, consequence, reported
 from attnflow.experiments.kit import LEVEL, Rows, averaged, student
 from attnflow_gallery.lost_in_the_middle.simulate import EDGES, Parameters, groups, soft_weights
 
 PAPER = "duerinckx2026kinetic"
-CLOSURE = published(PAPER, "the correlations exp(t a W) to first order in 1/N")
-MIDDLE = published(PAPER, "the U-shaped profile and its minimum")
-SOFT = published(PAPER, "the soft accuracy of retrieval")
+CLOSURE = reported(PAPER, "abstract and authors' code: the correlations exp(t a W) to first order in 1/N")
+MIDDLE = reported(PAPER, "abstract: the U-shaped profile and its minimum")
+SOFT = reported(PAPER, "authors' code: the soft accuracy of retrieval")
 NEXT = consequence("The next order in 1/N")
 FALLING = consequence("No middle without a slope")
 THRESHOLD = consequence("The threshold of recency")

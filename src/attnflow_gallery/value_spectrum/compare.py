@@ -21,7 +21,7 @@ ESCAPE = 12.0
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """Energy of one head; consensus, chords, cross-ratios, two clusters, random starts, energy of two heads."""
     short, known, (one, two) = data["short"], cases(parameters), data["energy"]["rate"].values
-    states, falls = [f"state {k}" for k in range(len(one))], np.sum(np.where(np.isnan(two), np.nan, two < -1e-12))
+    states, falls = [f"state {k}" for k in range(len(one))], np.sum(two < -1e-12)
     single = "One head, V = QᵀK symmetric: rate of the log of its energy"
     double = "Two heads, V_h = Q_hᵀK_h symmetric: number of states in which their energy falls"
     reason, detail = "counted among random states", f"of {len(two)} states"
@@ -121,10 +121,10 @@ def _two_clusters(known: list[Case], short: xr.Dataset) -> Claim:
 
 
 def two_ended(parameters: Parameters, part: xr.Dataset) -> np.ndarray:
-    """Which random starts have tokens near both phi and -phi in the end, (beta, draw): 1, 0, or not a number."""
+    """Which random starts have tokens near both phi and -phi in the end, (beta, draw)."""
     along = part["positions"].values[:, -1, :, 0]
     ends = (along.max(axis=1) > 0.9) & (along.min(axis=1) < -0.9)
-    return np.where(np.isnan(along).any(axis=1), np.nan, ends).reshape(len(parameters.betas), -1)
+    return ends.reshape(len(parameters.betas), -1)
 
 
 def _ends(parameters: Parameters, part: xr.Dataset) -> Claim:
