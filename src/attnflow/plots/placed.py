@@ -87,7 +87,8 @@ def _image(fig: Any, axes: Any, flow: PlacedFlow) -> None:
     circle = isinstance(flow.start.basis, CircleBasis)
     edges, ends = np.linspace(0, 2 * np.pi if circle else np.pi, ANGLES + 1), np.linspace(0, 1, PLACES + 1)
     angles, places = (edges[1:] + edges[:-1]) / 2, (ends[1:] + ends[:-1]) / 2
-    values = np.asarray(flow.last(places, angles if circle else np.cos(angles))).T
+    where = {"angles": angles} if circle else {"heights": np.cos(angles)}
+    values = np.asarray(flow.last(places, **where)).T
     norm = colour_scale(values)
     mesh = axes.pcolormesh(ends, edges, np.maximum(values, norm.vmin), norm=norm, cmap="cividis", rasterized=True)
     plain_numbers(fig.colorbar(mesh, ax=axes, label="density $f$", aspect=25).ax.yaxis, norm.vmin, norm.vmax)

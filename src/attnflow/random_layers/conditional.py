@@ -250,7 +250,7 @@ def _values(density: Any, alpha: np.ndarray) -> np.ndarray:
     if isinstance(density, Density):
         if not isinstance(density.basis, CircleBasis):
             raise InvalidInput(f"`density` is on a {type(density.basis).__name__}; give one on a CircleBasis.")
-        found: Any = density(alpha)
+        found: Any = density(angles=alpha)
     elif isinstance(density, PoissonKernel):
         if density.dim != 2:
             raise InvalidInput(f"`density` is a PoissonKernel in R^{density.dim}; give one on the circle, in R^2.")
