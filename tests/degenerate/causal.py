@@ -96,7 +96,7 @@ ROWS = [
             f"causal.{name}",
             f"source -> place, slope = {slope:g}",
             lambda e, log=log, slope=slope: (room.log_correlation if log else room.correlation)(
-                2.0, 0.7, 0.7 - e, slope
+                2.0, 0.7, 0.7 - e, slope=slope
             ),
             lambda e, log=log, slope=slope: (mp.log if log else m)(
                 graphon(0.7, 0.7 - e, slope) * hops(2.0, ratio(0.7, 0.7 - e, slope))
@@ -156,7 +156,7 @@ ROWS = [
         Row(
             f"causal.{name}",
             "beta -> 0",
-            lambda e, name=name, log=log: getattr(room, name)(1, e, 3, "grad"),
+            lambda e, name=name, log=log: getattr(room, name)(1, e, 3, model="grad"),
             lambda e, log=log: log(rate(1, e, 3) * (mp.sinh(m(e)) if e else m(0))),
             64 * EPS,
             at=NEAR if name == "log_rates" else DISTANCES,

@@ -59,7 +59,7 @@ ROWS = [
             f"merging.{name}",
             f"until -> angle = {angle}, masses {masses}",
             lambda e, log=log, angle=angle, masses=masses: (room.log_merge_time if log else room.merge_time)(
-                next_up(angle, e), 9.0, masses, angle
+                next_up(angle, e), 9.0, masses=masses, until=angle
             ),
             lambda e, log=log, angle=angle, masses=masses: (mp.log if log else m)(
                 time(next_up(angle, e), angle, 9.0, masses)
