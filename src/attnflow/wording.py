@@ -25,7 +25,7 @@ def shown(value: Any) -> str:
 def bytes_shown(count: float) -> str:
     """A number of bytes with a unit that leaves digits before the point: "310 kB", "1.2 GB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
+        if count < 999.5:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:,.3g} TB"

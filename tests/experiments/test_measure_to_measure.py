@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from attnflow.control import match_measures
 from attnflow.experiments import Study
+from attnflow.experiments.kit import planned
 from attnflow_gallery import measure_to_measure
 from attnflow_gallery.measure_to_measure import compare, simulate
 from tests.experiments.mutants import mutation
@@ -51,7 +53,7 @@ def test_a_refusal_is_counted_and_raises_nothing():
     data["small"]["refused"][1] = 1
     assert [claim.holds for claim in compare.claims(CORE, data)] == [True, False, True, True, True]
     with mutation(measure_to_measure, "atoms of unequal mass").applied():
-        assert simulate.plan(*simulate.instance(CORE, 0), 0) is None
+        assert planned(match_measures, *simulate.instance(CORE, 0), 0) is None
 
 
 @pytest.mark.slow

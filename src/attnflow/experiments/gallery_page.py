@@ -254,11 +254,11 @@ def _motion(entry: Entry, folder: Path, images: Path) -> list[str]:
 def _facts(manifest: Mapping[str, Any]) -> str:
     versions = manifest["versions"]
     commit = f", commit {manifest['commit'][:12]}" if manifest.get("commit") else ""
+    commit += f", sources {manifest['sources']}" if "sources" in manifest else ""
     machine = manifest.get("processor", manifest["platform"])
     return (
         f"{manifest['cpu_time']:.0f} CPU s on {machine}, {manifest['created'][:10]}, "
-        f"attnflow {versions['attnflow']}{commit}, sources {manifest['sources']}, JAX {versions['jax']}, "
-        f"Python {versions['python']}."
+        f"attnflow {versions['attnflow']}{commit}, JAX {versions['jax']}, Python {versions['python']}."
     )
 
 

@@ -7,11 +7,10 @@ import numpy as np
 import xarray as xr
 
 from attnflow.control import Schedule, match_measures, wasserstein
-from attnflow.errors import AttnflowError
 from attnflow.experiments import Salted, Study
-from attnflow.experiments.kit import ragged
+from attnflow.experiments.kit import followed, planned, ragged
 from attnflow.fields import MeanAttention
-from attnflow.flows import Adaptive, Exact, solve
+from attnflow.flows import Exact, solve
 from attnflow.tokens import Tokens
 
 SKEW = np.array([[0.0, -1.0], [1.0, 0.0]])
@@ -88,20 +87,6 @@ def ordered(one: np.ndarray, other: np.ndarray) -> bool:
     return bool(np.array_equal(first, second))
 
 
-def plan(inputs: list[Tokens], targets: list[Tokens], seed: int) -> Schedule | None:
-    """The schedule, or None where the builder refuses."""
-    try:
-        return match_measures(inputs, targets, seed=seed).schedule
-    except AttnflowError:
-        return None
-
-
-def followed(schedule: Schedule, tokens: Tokens) -> Tokens:
-    """One measure alone, by a solver that knows no closed forms; the builder has replayed it exactly."""
-    method = Adaptive(1e-9, 1e-11, max_steps=10**6)
-    return solve(schedule.field, tokens, schedule.duration, method=method, save=2, keep=["positions"]).tokens(-1)
-
-
 def plans(parameters: Parameters, study: Study) -> xr.Dataset:
     """Distances of every measure of every plan from its target; the paths of all tokens of the first plan."""
     distance: list[list[float]] = [[] for _ in parameters.measures]
@@ -109,7 +94,7 @@ def plans(parameters: Parameters, study: Study) -> xr.Dataset:
     for k, count in enumerate(parameters.measures):
         study.progress(f"plan {k + 1} of {len(parameters.measures)}", k / len(parameters.measures))
         inputs, targets = instance(parameters, k, count)
-        schedule = plan(inputs, targets, parameters.seed(k))
+        schedule = planned(match_measures, inputs, targets, parameters.seed(k))
         if schedule is None:
             continue
         elements[k] = len(schedule)

@@ -39,8 +39,8 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             origin=FRESH,
         ),
         Claim.at_least(
-            "four atoms: share of fresh samples that miss, less that for one atom", 0.0, lower_difference(one, four),
-            0.0, f"Student's lower bound, level {LEVEL:g}", origin=CUTS, level=LEVEL,
+            "four atoms: share of fresh samples that miss, less that for one atom", 1 / count,
+            lower_difference(one, four), 0.0, f"Student's lower bound, level {LEVEL:g}", origin=CUTS, level=LEVEL,
         ),
         Claim.at_least(masses, 0.25, least, 0.0, f"Student's lower bound, level {LEVEL:g}", origin=CUTS, level=LEVEL),
         Claim.equal(
@@ -65,6 +65,8 @@ def lower_mean(wrong: np.ndarray, shift: np.ndarray) -> float:
 
 
 def lower_difference(one: np.ndarray, other: np.ndarray) -> float:
-    """Student's lower bound of the difference of two means."""
+    """Student's lower bound of the difference of two means; NaN if there are too few."""
+    if min(one.size, other.size) < 2:
+        return float("nan")
     (first, error), (second, noise) = averaged(one), averaged(other)
     return float(second - first - student(LEVEL, min(one.size, other.size)) * np.hypot(error, noise))

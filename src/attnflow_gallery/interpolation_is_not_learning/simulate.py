@@ -6,11 +6,9 @@ import numpy as np
 import xarray as xr
 
 from attnflow.control import Schedule, match_measures, wasserstein
-from attnflow.errors import AttnflowError
 from attnflow.experiments import Salted, Study
-from attnflow.experiments.kit import atoms, cloud
+from attnflow.experiments.kit import atoms, cloud, followed, planned
 from attnflow.fields import MeanAttention
-from attnflow.flows import Adaptive, solve
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 
@@ -50,20 +48,6 @@ def drawn(parameters: Parameters, repeat: int, n: int, fresh: bool) -> list[Toke
     return [cloud(rng, 3, n, SPREAD, centre) for centre in centres]
 
 
-def plan(inputs: list[Tokens], targets: list[Tokens], seed: int) -> Schedule | None:
-    """The schedule, or None where the builder refuses."""
-    try:
-        return match_measures(inputs, targets, seed=seed).schedule
-    except AttnflowError:
-        return None
-
-
-def followed(schedule: Schedule, tokens: Tokens) -> Tokens:
-    """One measure alone, by a solver that knows no closed forms; the builder has replayed it exactly."""
-    method = Adaptive(1e-9, 1e-11, max_steps=10**6)
-    return solve(schedule.field, tokens, schedule.duration, method=method, save=2, keep=["positions"]).tokens(-1)
-
-
 def samples(parameters: Parameters, study: Study) -> xr.Dataset:
     """(atoms, n, repeat, measure): W_2 of given and fresh tokens, masses at wrong atoms, shifts of clouds over radii.
 
@@ -78,7 +62,7 @@ def samples(parameters: Parameters, study: Study) -> xr.Dataset:
         rng = parameters.rng(3, repeat, each)
         goals = [atoms(rng, 3, each) for _ in range(parameters.measures)]
         first, other = (drawn(parameters, repeat, n, again) for again in (False, True))
-        schedule = plan(first, goals, parameters.seed(repeat))
+        schedule = planned(match_measures, first, goals, parameters.seed(repeat))
         if schedule is None:
             continue
         found[index] = 1.0

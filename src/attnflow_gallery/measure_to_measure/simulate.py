@@ -6,11 +6,9 @@ import numpy as np
 import xarray as xr
 
 from attnflow.control import Schedule, match_measures, shared_mass_bound, wasserstein
-from attnflow.errors import AttnflowError
 from attnflow.experiments import Salted, Study
-from attnflow.experiments.kit import atoms, cloud, ragged
+from attnflow.experiments.kit import atoms, cloud, followed, planned, ragged
 from attnflow.fields import MeanAttention
-from attnflow.flows import Adaptive, solve
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
 
@@ -63,14 +61,6 @@ def instance(parameters: Parameters, number: int) -> tuple[list[Tokens], list[To
     return inputs, [atoms(rng, d, each) for _ in range(count)]
 
 
-def plan(inputs: list[Tokens], targets: list[Tokens], seed: int) -> Schedule | None:
-    """The schedule, or None where the builder refuses."""
-    try:
-        return match_measures(inputs, targets, seed=seed).schedule
-    except AttnflowError:
-        return None
-
-
 def matched(parameters: Parameters, study: Study) -> xr.Dataset:
     """(case, measure) W_2 before and after; whether there is a schedule, its elements, its time of attention."""
     after: list[list[float]] = []
@@ -79,7 +69,7 @@ def matched(parameters: Parameters, study: Study) -> xr.Dataset:
     for k, (d, count, each) in enumerate(parameters.cases):
         study.progress(f"d = {d}, N = {count}, M = {each}", k / len(parameters.cases))
         inputs, targets = instance(parameters, k)
-        schedule = plan(inputs, targets, parameters.seed(k))
+        schedule = planned(match_measures, inputs, targets, parameters.seed(k))
         ends = [] if schedule is None else [followed(schedule, one) for one in inputs]
         before.append([wasserstein(one, goal) for one, goal in zip(inputs, targets, strict=True)])
         after.append([wasserstein(one, goal) for one, goal in zip(ends, targets, strict=False)])
@@ -90,15 +80,6 @@ def matched(parameters: Parameters, study: Study) -> xr.Dataset:
     return found.assign(ragged("before", dims, before, most) | ragged("after", dims, after, most))
 
 
-def followed(schedule: Schedule, tokens: Tokens) -> Tokens:
-    """One measure alone, by a solver that knows no closed forms; the builder has replayed it exactly."""
-    flow = solve(
-        schedule.field, tokens, schedule.duration, method=Adaptive(1e-9, 1e-11, max_steps=10**6), save=2,
-        keep=["positions"],
-    )  # fmt: skip
-    return flow.tokens(-1)
-
-
 def small(parameters: Parameters, study: Study) -> xr.Dataset:
     """Which of many small random instances are refused."""
     refused, (count, n) = [], SMALL
@@ -107,7 +88,7 @@ def small(parameters: Parameters, study: Study) -> xr.Dataset:
         rng = parameters.rng(6, k)
         inputs = [cloud(rng, 3, n, SPREAD) for _ in range(count)]
         targets = [atoms(rng, 3, (1, 4)[k % 2]) for _ in range(count)]
-        refused.append(plan(inputs, targets, parameters.seed(1000 + k)) is None)
+        refused.append(planned(match_measures, inputs, targets, parameters.seed(1000 + k)) is None)
     return xr.Dataset({"refused": ("instance", np.array(refused, float))})
 
 
@@ -124,7 +105,7 @@ def shared(parameters: Parameters) -> xr.Dataset:
     inputs = [Tokens(np.concatenate([same, cloud(rng, 3, n - common, SPREAD).positions])) for _ in range(2)]
     pole = Sphere(3).sample(rng, 1)
     targets = [Tokens(pole), Tokens(-pole)]
-    schedule = plan(inputs, targets, parameters.seed(99))
+    schedule = planned(match_measures, inputs, targets, parameters.seed(99))
     distances, frames = np.full((2, 2), np.nan), np.full((2, 5, n, 3), np.nan)
     if schedule is not None:
         both = list(zip(inputs, targets, strict=True))

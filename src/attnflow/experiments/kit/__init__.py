@@ -27,6 +27,7 @@ from attnflow.experiments.kit.statistics import (
     share_of,
     student,
 )
+from attnflow.experiments.kit.steering import followed, planned
 from attnflow.lazy import listing
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "draw_errors_at",
     "fit",
     "follow",
+    "followed",
     "in_span",
     "leaders",
     "left_of_order",
@@ -55,6 +57,7 @@ __all__ = [
     "orders",
     "pair_overlaps",
     "panels",
+    "planned",
     "powers_of_two",
     "ragged",
     "rates",
