@@ -24,7 +24,7 @@ class Parameters(Salted):
     beta: float = 100.0
     exponents: tuple[float, ...] = (2.0, 4.0, 12.0, 36.0, 100.0)
     """eps = 10^-exponent."""
-    runs: int = 40
+    runs: int = 60
     draws: int = 4000
     """Of white noise whose modes are counted at t = 0 only."""
     tokens: int = 10_000
