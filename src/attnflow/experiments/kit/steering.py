@@ -19,6 +19,11 @@ def planned(match: Callable[..., Any], inputs: list[Tokens], targets: list[Token
 
 
 def followed(schedule: Schedule, tokens: Tokens) -> Tokens:
-    """One measure alone, by a solver that knows no closed forms; the builder has replayed it exactly."""
+    """One measure alone, element by element, by a solver that knows no closed forms; the builder has replayed it exactly.
+
+    Every element is solved by itself, so that elements of one kind share a program and no step crosses a switch.
+    """
     method = Adaptive(1e-9, 1e-11, max_steps=10**6)
-    return solve(schedule.field, tokens, schedule.duration, method=method, save=2, keep=["positions"]).tokens(-1)
+    for field, time in (schedule[k] for k in range(len(schedule))):
+        tokens = solve(field, tokens, time, method=method, save=2, keep=["positions"]).tokens(-1)
+    return tokens
