@@ -2,18 +2,18 @@
 
 import numpy as np
 import xarray as xr
-from scipy.stats import t
+from scipy.stats import linregress, t
 
 from attnflow.experiments import Claim, consequence
-from attnflow.experiments.kit import averaged, student
+from attnflow.experiments.kit import LEVEL, averaged, student
 from attnflow_gallery.permutations_by_shears.simulate import BATCHES, CORE, Parameters
 
 CYCLE = consequence("Commutators")
 PLACING = consequence("Placing cells")
 ORDER = consequence("The order of the swirl")
 RIMS = consequence("Rims")
-LEVEL = 1e-2
-"""The probability with which chance makes a claim fail."""
+SCATTER = 1e-2
+"""Level of Student's bound for the scatter of sizes about a line. The sizes are given, so this scatter is no chance."""
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
@@ -22,9 +22,10 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     names = [f"{n} x {n}" for n in random["n"].values]
     on_cores = f"16 shears by up to 3 cells over rims of {CORE:g}: rounding times 3/{CORE:g} each"
     at_centres = "rounding of up to 1,600 shears with slopes up to 500"
-    slope, error = order(swirl)
+    slope, error, chance = order(swirl)
     count = len(parameters.sizes)
-    line = f"Student's bound of a line through {count} sizes, level {LEVEL:g}"
+    off = float(t.isf(SCATTER / 2, count - 2)) * error + student(LEVEL, BATCHES) * chance
+    line = f"Student's bound of a line through {count} sizes, level {SCATTER:g}; chance of the points, level {LEVEL:g}"
     rise, noise = averaged(excess(swirl))
     words = f"order in the number of cells of what rims of {parameters.wide:g} add to the squared error"
     batches = f"Student's bound of {BATCHES} batches of points, level {LEVEL:g}"
@@ -33,20 +34,17 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     return [
         Claim.at_most(found, 0.0, cycles["error"].values, 1e-12, on_cores, origin=CYCLE),
         Claim.at_most(placed, 0.0, random["error"].values, 1e-10, at_centres, origin=PLACING, labels=names),
-        Claim.equal(
-            "order of the swirl in the number of cells", -0.5, slope, float(t.isf(LEVEL / 2, count - 2)) * error, line,
-            origin=ORDER, level=LEVEL,
-        ),
+        Claim.equal("order of the swirl in the number of cells", -0.5, slope, off, line, origin=ORDER, level=LEVEL),
         Claim.at_least(words, 0.0, rise, student(LEVEL, BATCHES) * noise, batches, origin=RIMS, level=LEVEL),
-    ]  # fmt: skip
+    ]
 
 
-def order(part: xr.Dataset) -> tuple[float, float]:
-    """Slope of log(error) against log(n^2) for the first width of rims, and its standard error from the scatter."""
-    x, y = 2 * np.log(part["n"].values.astype(float)), np.log(part["square"].values[:, 0].mean(axis=-1)) / 2
-    line = np.polyfit(x, y, 1)
-    rest = y - np.polyval(line, x)
-    return float(line[0]), float(np.sqrt(rest @ rest / (len(x) - 2)) / np.sqrt(np.sum((x - x.mean()) ** 2)))
+def order(part: xr.Dataset) -> tuple[float, float, float]:
+    """Slope of log(error) against log(n^2) for the first rims; its standard error from the scatter, and from points."""
+    x, square = 2 * np.log(part["n"].values.astype(float)), part["square"].values[:, 0]
+    line = linregress(x, np.log(square.mean(axis=-1)) / 2)
+    noise = averaged([linregress(x, np.log(batch) / 2).slope for batch in square.T])[1]
+    return float(line.slope), float(line.stderr), float(noise)
 
 
 def excess(part: xr.Dataset) -> np.ndarray:

@@ -4,15 +4,13 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Claim, consequence
-from attnflow.experiments.kit import Rows, averaged, student
+from attnflow.experiments.kit import LEVEL, Rows, averaged, student
 from attnflow_gallery.splitting_orders.simulate import Parameters
 
 DRAWS = consequence("Independent draws")
 SPLITTINGS = consequence("Orders of splittings")
 STEPS = consequence("The log-determinant")
 WANTED = {"maurey": 0.5, "trotter": 1.0, "reshuffled": 1.5, "strang": 2.0}
-LEVEL = 1e-3
-"""The probability with which chance makes a claim fail."""
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:

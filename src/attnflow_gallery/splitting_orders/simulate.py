@@ -24,14 +24,14 @@ class Parameters(Salted):
     units: int = 64
     elements: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096)
     reference: int = 2**17
-    points: int = 1000
-    fields: int = 10
+    points: int = 500
+    fields: int = 20
     """Random fields for every dimension."""
     draws: int = 6
     """Random orders for every field."""
 
 
-QUICK = Parameters(dims=(2, 10), elements=(128, 512, 2048), points=200, fields=6, draws=3, reference=2**14)
+QUICK = Parameters(dims=(2, 10), elements=(128, 512, 2048), points=100, fields=24, draws=2, reference=2**14)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:

@@ -19,7 +19,7 @@ def planned(match: Callable[..., Any], inputs: list[Tokens], targets: list[Token
 
 
 def followed(schedule: Schedule, tokens: Tokens) -> Tokens:
-    """One measure alone, element by element, by a solver that knows no closed forms; the builder has replayed it exactly.
+    """One measure alone, element by element, by a solver that knows no closed forms, unlike the builder of a schedule.
 
     Every element is solved by itself, so that elements of one kind share a program and no step crosses a switch.
     """
