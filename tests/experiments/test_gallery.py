@@ -134,7 +134,7 @@ def check_origins(name, module, claims):
         assert claim.origin is not None, claim.statement
         if claim.origin.kind in (OriginKind.PUBLISHED, OriginKind.REPORTED):
             assert claim.origin.source in module.PAPERS, claim.statement
-        if claim.origin.kind is OriginKind.CONSEQUENCE:
+        if claim.origin.kind in (OriginKind.CONSEQUENCE, OriginKind.OBSERVED):
             assert claim.origin.source in headings, claim.statement
 
 

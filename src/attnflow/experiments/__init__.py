@@ -13,7 +13,7 @@ from attnflow.lazy import loader
 if TYPE_CHECKING:
     from attnflow.experiments.catalogue import Experiment, find, names
     from attnflow.experiments.citation import Citation, cited
-    from attnflow.experiments.claim import NUMERICS, Claim, Origin, consequence, published, reported
+    from attnflow.experiments.claim import NUMERICS, Claim, Origin, consequence, observed, published, reported
     from attnflow.experiments.execute import look_up, read_claims, reproduce, resume
     from attnflow.experiments.files import from_files
     from attnflow.experiments.mutation import (
@@ -48,6 +48,7 @@ __all__ = [
     "kill_matrix",
     "look_up",
     "names",
+    "observed",
     "open_part",
     "other_beta",
     "published",
@@ -62,7 +63,7 @@ __all__ = [
 _HOME = {
     "attnflow.experiments.catalogue": ["Experiment", "find", "names"],
     "attnflow.experiments.citation": ["Citation", "cited"],
-    "attnflow.experiments.claim": ["NUMERICS", "Claim", "Origin", "consequence", "published", "reported"],
+    "attnflow.experiments.claim": ["NUMERICS", "Claim", "Origin", "consequence", "observed", "published", "reported"],
     "attnflow.experiments.execute": ["look_up", "read_claims", "reproduce", "resume"],
     "attnflow.experiments.files": ["from_files"],
     "attnflow.experiments.mutation": [

@@ -32,13 +32,15 @@ class OriginKind(enum.Enum):
     """A paper states it, according to its abstract, a summary or its authors' code: the text was not read."""
     CONSEQUENCE = "consequence"
     """It follows from published results; the derivation is in the documents."""
+    OBSERVED = "observed"
+    """Seen here; no paper that was read states it, and nothing derives it. The documents say what it means."""
     NUMERICS = "numerics"
     """It compares one program with another."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """Where the statement of a claim comes from; made by `published`, `reported`, `consequence`, or `NUMERICS`."""
+    """Whose statement a claim checks; made by `published`, `reported`, `consequence`, `observed`, or `NUMERICS`."""
 
     kind: OriginKind
     source: str = ""
@@ -63,6 +65,11 @@ def reported(key: str, read: str) -> Origin:
 def consequence(heading: str) -> Origin:
     """A statement that derivation.md of the experiment derives under the heading `heading`."""
     return Origin(OriginKind.CONSEQUENCE, heading)
+
+
+def observed(heading: str) -> Origin:
+    """A statement that nothing derives; derivation.md says under the heading `heading` what was seen, and where."""
+    return Origin(OriginKind.OBSERVED, heading)
 
 
 NUMERICS = Origin(OriginKind.NUMERICS)

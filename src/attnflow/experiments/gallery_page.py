@@ -161,7 +161,8 @@ def _list(entries: list[Entry], page: Path) -> str:
         f"Published results and consequences of them, each made runnable: {len(rows)} experiments, {verdict}. Every "
         "claim says whose statement it is: *published* (a paper states it), *reported* (a paper states it, of which "
         "only the abstract, a summary or the authors' code was read), *consequence* (derived on the page of the "
-        "experiment) or *numerics* (one program against another), and where its tolerance comes from. Pages are "
+        "experiment), *observed* (seen here, derived nowhere) or *numerics* (one program against another), and where "
+        "its tolerance comes from. Pages are "
         f"written by `attnflow gallery` from finished runs, which took {seconds / 60:.0f} CPU minutes.",
         "",
         "| experiment | statement | claims |",

@@ -22,6 +22,8 @@ LINE = (-1.3, -0.4, -0.05, 0.2, 0.7, 1.9)
 """The example."""
 SHOWN = 8.0
 """Until when the attention matrices of the example are kept."""
+APART = 1e-3
+"""Two outermost tokens of a random start are further apart; closer ones are not told apart by the time of the end."""
 LARGEST = 40.0
 """Exact starts are looked at in the last frame at which u = QK x^2 of the outer tokens is below this number."""
 
@@ -33,7 +35,7 @@ class Parameters(Salted):
     sizes: tuple[int, ...] = (6, 24)
     """Numbers of tokens of random starts."""
     starts: int = 120
-    """Random ones of each size, Gaussian, V = QK = 1 (units of time and length); every third has all tokens > 0."""
+    """Random ones of each size, Gaussian, V = QK = 1 (units of time and length); a third has tokens > 0 only."""
     radii: tuple[float, ...] = (0.7, 1.0, 1.6)
     """a of the exact starts, tokens at -a, 0 and a."""
     values: tuple[float, ...] = (0.5, 1.0, 2.0)
@@ -82,13 +84,21 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
 
 
 def random_starts(parameters: Parameters, n: int) -> Starts:
-    """Gaussian tokens; the second start is the example."""
-    x = parameters.rng(2, n).standard_normal((parameters.starts, n))
-    x[::3] = np.abs(x[::3])
-    if n == len(LINE):
-        x[1] = LINE
-    tokens = [Tokens(one[:, None], space=Euclidean(1)) for one in np.sort(x, axis=1)]
-    return Starts(tokens, np.ones(len(x)), np.ones(len(x)))
+    """Gaussian tokens, without starts whose two outermost tokens are closer than APART; the second is the example."""
+    rng, found = parameters.rng(2, n), []
+    while len(found) < parameters.starts:
+        x = rng.standard_normal(n)
+        x = np.sort(np.abs(x) if len(found) % 3 == 0 else x)
+        if lead(x) > APART:
+            found.append(np.array(LINE) if (n, len(found)) == (len(LINE), 1) else x)
+    tokens = [Tokens(one[:, None], space=Euclidean(1)) for one in found]
+    return Starts(tokens, np.ones(len(found)), np.ones(len(found)))
+
+
+def lead(x: np.ndarray) -> float:
+    """The distance of the outermost token from the next one on its side of 0; of the two sides the smaller."""
+    sides = (np.sort(np.abs(x[side]))[-2:] for side in (x > 0, x < 0))
+    return min((float(np.diff(two)[0]) for two in sides if two.size == 2), default=np.inf)
 
 
 def exact_starts(parameters: Parameters) -> Starts:

@@ -8,13 +8,13 @@ import xarray as xr
 from scipy.integrate import quad
 
 from attnflow import theory
-from attnflow.experiments import Claim, consequence, reported
+from attnflow.experiments import Claim, consequence, observed, reported
 from attnflow.experiments.kit import LEVEL, Rows, averaged, counted, student
 from attnflow_gallery.causal_clusters.simulate import LARGE, TOLERANCE, Parameters
 
 FIRST = reported("karagodin2024causal", "Theorem 4.1 by the abstract: convergence to the first token")
 STRONG = reported("karagodin2024causal", "Lemma 5.1 by a review: strong Rényi centres stay")
-SEEN = consequence("Seen, not derived")
+SEEN = observed("Seen, not derived")
 PAIR = consequence("The second token")
 RATES = consequence("Rates near consensus")
 COUNTS = consequence("Numbers of centres")

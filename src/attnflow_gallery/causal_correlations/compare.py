@@ -7,12 +7,13 @@ import numpy as np
 import xarray as xr
 
 from attnflow import theory
-from attnflow.experiments import NUMERICS, Claim, Origin, consequence, reported
+from attnflow.experiments import NUMERICS, Claim, Origin, consequence, observed, reported
 from attnflow.experiments.kit import LEVEL, Rows, fit, student
 from attnflow_gallery.causal_correlations.simulate import CASES, EDGES, FINE, QUARTERS, Parameters, quarter
 
 CLOSURE = reported("duerinckx2026kinetic", "abstract and authors' code: correlations to first order in 1/N")
 NEXT = consequence("What is left at order 1/N²")
+SIGN = observed("What is left at order 1/N²")
 PAIRS = consequence("Two tokens at one time")
 DILUTION = consequence("Softmax counts the token itself")
 NOISE = consequence("Noise of the mean")
@@ -156,7 +157,7 @@ def _negative(found: list[Deviation]) -> Claim:
     words = "exp(cW) is too large at finite N: coefficient of 1/N in the relative deviation, mean over bins"
     chance = "fails with chance 1e-6 if it is 6.8 of them below 0"
     reason = f"raised by {RAISED:g} standard errors; {chance}; fits by 1/N and 1/N²"
-    return Claim.at_most(f"S¹, degree 1: {words}", 0.0, above, 0.0, reason, origin=NEXT, detail=rest)
+    return Claim.at_most(f"S¹, degree 1: {words}", 0.0, above, 0.0, reason, origin=SIGN, detail=rest)
 
 
 def _softmax(parameters: Parameters, part: xr.Dataset) -> Claim:
