@@ -155,10 +155,12 @@ def _list(entries: list[Entry], page: Path) -> str:
     counts = np.array([_counted(row) for row in rows.values()])
     claims, failed = np.sum(counts, axis=0)
     verdict = f"all {claims} claims hold" if not failed else f"{failed} of {claims} claims fail"
+    chance = sum(float(level) for row in rows.values() for level in re.findall(r"probability ([\d.e-]+) at most", row))
     lines = [
         "# Gallery",
         "",
-        f"Published results and consequences of them, each made runnable: {len(rows)} experiments, {verdict}. Every "
+        f"Published results and consequences of them, each made runnable: {len(rows)} experiments, {verdict}. If "
+        f"every claim is true, chance fails one of them with probability {chance:.1e} at most. Every "
         "claim says whose statement it is: *published* (a paper states it), *reported* (a paper states it, of which "
         "only the abstract, a summary or the authors' code was read), *consequence* (derived on the page of the "
         "experiment), *observed* (seen here, derived nowhere) or *numerics* (one program against another), and where "
