@@ -55,7 +55,7 @@ class Bar:
 
     def update(self, where: "Where") -> None:
         """Move the bar."""
-        left = f"at most {_span(where.remaining)} left" if where.remaining < LONGEST else ""
+        left = f"at most {span(where.remaining)} left" if where.remaining < LONGEST else ""
         self.bar.update(
             self.task,
             completed=where.frames / where.of,
@@ -66,10 +66,11 @@ class Bar:
 
 def _pace(rate: float) -> str:
     """Steps per second, or seconds per step where that is the larger number."""
-    return f"{rate:,.0f} steps/s" if rate >= 1 else f"{_span(1 / rate)} a step" if rate > 0 else "first step"
+    return f"{rate:,.0f} steps/s" if rate >= 1 else f"{span(1 / rate)} a step" if rate > 0 else "first step"
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """Seconds in words."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

@@ -1,6 +1,7 @@
 """The kinds of work that a specification can name: which tables and which keys each of them has."""
 
 import dataclasses
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Sequence
@@ -44,12 +45,17 @@ def is_whole(kind: type[AbstractWork], key: str) -> bool:
 
 def _annotation(maker: Callable[..., Any], key: str) -> Any:
     """The annotation of an argument; None where there is none that can be read."""
+    return _annotations(maker).get(key)
+
+
+@functools.lru_cache(maxsize=1024)
+def _annotations(maker: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of all arguments; none where they cannot be read. A sweep asks for them at every point."""
     try:
         hints = typing.get_type_hints(maker.__init__ if inspect.isclass(maker) else maker)
-        hints = (typing.get_type_hints(maker) if inspect.isclass(maker) else {}) | hints
+        return (typing.get_type_hints(maker) if inspect.isclass(maker) else {}) | hints
     except (NameError, TypeError, AttributeError):
-        return None
-    return hints.get(key)
+        return {}
 
 
 def _classes(hint: Any) -> list[Any]:

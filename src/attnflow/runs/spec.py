@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import inspect
 import math
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,9 @@ from attnflow.runs.kinds import TOP, is_whole, keys_of, parts_of, tables_of, tak
 from attnflow.runs.made import make
 from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.plugins import Given, Plugins, chosen, current, words
-from attnflow.runs.presets import preset_names, preset_text
 from attnflow.runs.recorded import checked
 from attnflow.runs.registry import BATCHED, DEFAULTS, HIDDEN, takes_batches
+from attnflow.runs.texts import changed, load_text
 from attnflow.wording import fresh_path
 
 
@@ -130,61 +129,16 @@ def load_spec(source: str | Path, changes: Sequence[str] = (), plugins: Given = 
 
     `plugins` are Python files that `register` further words; they are executed, a specification never is.
     """
-    path = Path(instance("source", source, str | Path, "a TOML file, or the name of a preset"))
-    try:
-        if path.suffix == ".toml" or path.exists():
-            text = path.read_text(encoding="utf-8-sig")
-        else:
-            text = preset_text(str(source))
-    except OSError as error:
-        raise InvalidSpec(
-            f"cannot read {shown(str(path))} ({error.strerror}); give a TOML file or a preset, one of "
-            f"{', '.join(preset_names())}."
-        ) from None
-    except UnicodeDecodeError as error:
-        raise InvalidSpec(f"{shown(str(path))} is not text in UTF-8 (byte {error.start}); save it as UTF-8.") from None
-    return parse_spec(text, changes, plugins)
+    return parse_spec(load_text(source), changes, plugins)
 
 
 def parse_spec(text: str, changes: Sequence[str] = (), plugins: Given = ()) -> Spec:
     """Parse, change, resolve and check a specification; nothing is run."""
-    table = _read_toml(instance("text", text, str, "the text of a TOML file; load_spec reads files"))
-    for change in sorted(changes, key=lambda c: not c.partition("=")[0].strip().endswith(".name")):
-        _apply(table, change)  # names first: they start their part afresh
+    table = changed(instance("text", text, str, "the text of a TOML file; load_spec reads files"), changes)
     with chosen(plugins).active():
         spec = Spec(_resolve(table))
     spec.work  # noqa: B018 (refuses what cannot be made)
     return spec
-
-
-def _read_toml(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidSpec(f"the specification is not valid TOML: {' '.join(str(error).split())}.") from None
-    except RecursionError:
-        raise InvalidSpec("the specification is nested too deeply; write it with fewer brackets.") from None
-    except ValueError:  # Python reads integers of up to 4300 digits
-        raise InvalidSpec("the specification has a number of thousands of digits; write a smaller one.") from None
-
-
-def _apply(table: dict[str, Any], change: str) -> None:
-    key, equals, value = change.partition("=")
-    if not equals or not key.strip():
-        raise InvalidSpec(f"`--set` is {shown(change)}; write part.key=value, say field.beta=9.")
-    try:
-        found = tomllib.loads(f"value = {value}")
-    except (ValueError, RecursionError):
-        found = {}
-    parsed = found["value"] if len(found) == 1 else value  # what is no TOML value is a text
-    *path, last = key.strip().split(".")
-    for step in path:
-        table = table.setdefault(step, {})
-        if not isinstance(table, dict):
-            raise InvalidSpec(f"`--set` is {shown(change)}, but {shown(step)} is a value, not a table; change that.")
-    if last == "name" and path and table.get("name") != parsed:
-        table.clear()  # the keys of another kind mean nothing to the new one
-    table[last] = parsed
 
 
 def _plain(where: str, value: Any) -> None:
