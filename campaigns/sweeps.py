@@ -5,8 +5,8 @@
 
 Two workers and a scheduler run as processes on loopback. While the sweep runs, a random worker is killed (SIGKILL)
 every few seconds and the scheduler twice; the disk of the workers is full for a while; one task always fails. The sweep
-must complete, its arrays must be those of a sweep that nothing happened to, bit for bit, and the journals may count at most
-one unit more for every worker that died. Exit code 1 if one of these does not hold.
+must complete, its arrays must be those of a sweep that nothing happened to, bit for bit, and the journals may count at
+most one unit more for every worker that died. Exit code 1 if one of these does not hold.
 """
 
 import argparse

@@ -31,7 +31,7 @@ def swept(
         )
     by = others[0] if others else None
     with styled() as figure:
-        fig = figure.Figure(figsize=(COLUMN, 0.75 * COLUMN))
+        fig = figure.Figure(figsize=(COLUMN, 0.75 * COLUMN), dpi=200)
         axes = fig.subplots()
         if heat or (by is not None and mean.sizes[by] > MOST_LINES):
             if by is None:
