@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from attnflow.errors import InvalidInput
-from attnflow.plots.style import COLOURS, COLUMN, GREY, INK, shades, styled
+from attnflow.plots.style import COLOURS, COLUMN, INK, shades, styled
 
 MOST_LINES = 12
 """Lines of one figure; more values make a heat map."""
+FEW = 6
+"""Values of an axis of a map that are all named."""
 FINE = 200
 """Points of a curve of theory."""
 
@@ -41,12 +43,12 @@ def swept(
             _lines(axes, mean, error, x, by, theory)
             axes.set_ylabel(label)
         axes.set_xlabel(x)
-        if _is_geometric(mean[x].values):
-            axes.set_xscale("log")
         return fig
 
 
 def _lines(axes: Any, mean: Any, error: Any, x: str, by: str | None, theory: Any) -> None:
+    if _is_geometric(mean[x].values):
+        axes.set_xscale("log")
     values = [None] if by is None else list(mean[by].values)
     colours: Any = COLOURS if len(values) <= 3 else shades(len(values))
     at = np.asarray(mean[x].values)
@@ -74,13 +76,25 @@ def _map(fig: Any, axes: Any, mean: Any, x: str, by: str, theory: Any, label: st
     mesh = axes.pcolormesh(_edges(across), _edges(up), values, cmap="cividis", shading="flat", rasterized=True)
     fig.colorbar(mesh, ax=axes, label=label)
     axes.set_ylabel(by)
+    if _is_geometric(across):
+        axes.set_xscale("log")
     if _is_geometric(up):
         axes.set_yscale("log")
     if theory is not None and len(across) > 1 and len(up) > 1:
         predicted = np.array([[theory(a, b) for a in across] for b in up], float)
         lines = axes.contour(across, up, predicted, colors="white", linestyles="--", linewidths=0.8)
         axes.clabel(lines, fontsize=6)
-    axes.tick_params(color=GREY)
+    for axis, values in ((axes.xaxis, across), (axes.yaxis, up)):
+        _name_values(axis, values)
+
+
+def _name_values(axis: Any, values: np.ndarray) -> None:
+    """Ticks at the values themselves, where they are few or no numbers."""
+    numbers = values.dtype.kind in "iuf"
+    if len(values) > FEW and numbers:
+        return
+    axis.set_ticks(values if numbers else range(len(values)), [f"{v:.3g}" if numbers else str(v) for v in values])
+    axis.set_ticks([], minor=True)
 
 
 def _is_geometric(values: np.ndarray) -> bool:
