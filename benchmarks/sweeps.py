@@ -41,8 +41,11 @@ method = { name = "fixed", step = 0.1 }
 observe = { order = { name = "order-parameter" } }
 """
 OPTIONS: dict[str, Any] = {
-    "save": 4, "keep": [], "method": af.Fixed(0.1), "observe": {"order": af.observe.order_parameter},
-}  # fmt: skip
+    "save": 4,
+    "keep": [],
+    "method": af.Fixed(0.1),
+    "observe": {"order": af.observe.order_parameter},
+}
 
 
 def by_hand(points: list[tuple[float, int]]) -> np.ndarray:
@@ -88,9 +91,12 @@ def flows(tasks: int, peers: bool, place: Path) -> dict[str, Any]:
     np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-10)
     again, _ = timed(lambda: swept("sweep", over))
     rows: dict[str, Any] = {
-        "tasks": len(points), "plain loop, s": plain, "sweep, s": sweep, "the same sweep again, s": again,
+        "tasks": len(points),
+        "plain loop, s": plain,
+        "sweep, s": sweep,
+        "the same sweep again, s": again,
         "overhead, ms a task": 1e3 * (sweep - plain) / len(points),
-    }  # fmt: skip
+    }
     if peers:
         context = multiprocessing.get_context("forkserver")
         with context.Pool(2) as pool:
@@ -111,9 +117,12 @@ def many(tasks: int, place: Path) -> dict[str, Any]:
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     opened, _ = timed(lambda: af.open_sweep(place / "many").status)
     return {
-        "trivial tasks": tasks, "seconds": seconds, "files": len(list((place / "many" / "shards").iterdir())),
-        "more memory, MB": (after - before) / 1024, "opened again, s": opened,
-    }  # fmt: skip
+        "trivial tasks": tasks,
+        "seconds": seconds,
+        "files": len(list((place / "many" / "shards").iterdir())),
+        "more memory, MB": (after - before) / 1024,
+        "opened again, s": opened,
+    }
 
 
 def main() -> None:

@@ -183,12 +183,19 @@ def main() -> None:
         findings += [] if wild.status.failed == 1 else [f"{wild.status.failed} tasks failed, and one should"]
         findings += [] if waits else ["no worker met the full disk"]
         record |= {
-            "tasks": wild.plan.count, "units": units, "largest unit": largest, "seconds": round(seconds, 1),
-            "kills": chaos.kills, "workers killed": sum(one["what"] == "worker" for one in chaos.kills),
+            "tasks": wild.plan.count,
+            "units": units,
+            "largest unit": largest,
+            "seconds": round(seconds, 1),
+            "kills": chaos.kills,
+            "workers killed": sum(one["what"] == "worker" for one in chaos.kills),
             "schedulers killed": sum(one["what"] == "scheduler" for one in chaos.kills),
             "starts": sum(event["tasks"] for event in log if event["event"] == "start"),
-            "completions": completions, "bound": bound, "full disks met": waits, "findings": findings,
-        }  # fmt: skip
+            "completions": completions,
+            "bound": bound,
+            "full disks met": waits,
+            "findings": findings,
+        }
     _record.save(record, path)
     print({key: value for key, value in record.items() if key != "kills"})
     raise SystemExit(1 if findings else 0)

@@ -1,6 +1,8 @@
 """A sweep folder: what is done is not done again, what is refused leaves it as it was, and it is read without attnflow."""
 
+import errno
 import json
+import os
 import pickle
 import shutil
 
@@ -10,7 +12,7 @@ import xarray as xr
 
 import attnflow as af
 from attnflow.errors import InvalidInput, RunCorrupted, RunError
-from attnflow.sweeps import collection, execution
+from attnflow.sweeps import collection, execution, shards
 from attnflow.sweeps.journal import events
 from attnflow.sweeps.shards import Shard
 from tests.sweeps.tasks import same, unequal
@@ -181,3 +183,56 @@ def test_arrays_of_shards_are_plain(finished):
     for path in (finished / "shards").iterdir():
         with Shard(path) as shard:
             assert all(shard.arrays(k).dtype.kind in "fU" for k in range(len(shard.layout)))
+
+
+def interrupted(k):
+    if k == 5 and "INTERRUPT" in os.environ:
+        raise KeyboardInterrupt
+    return k
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path, monkeypatch):
+    folder = tmp_path / "s"
+    monkeypatch.setenv("INTERRUPT", "yes")
+    with pytest.raises(KeyboardInterrupt):
+        af.sweep(interrupted, {"k": range(9)}, folder, workers=3)
+    assert list((folder / "claims").iterdir()) == []
+    assert af.open_sweep(folder).status.done == 5
+    monkeypatch.delenv("INTERRUPT")
+    assert af.sweep(interrupted, {"k": range(9)}, folder).dataset["value"].values.tolist() == list(range(9))
+    assert tasks_done(folder) == 9
+
+
+def test_a_full_disk_is_waited_for(tmp_path, monkeypatch, capsys):
+    full, sync = iter([True] * 3 + [False] * 2 + [True] * 4), os.fsync
+
+    def fsync(descriptor):
+        if next(full, False):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(shards.time, "sleep", lambda seconds: None)
+    sweep = af.sweep(unequal, OVER, tmp_path / "s", workers=8)
+    assert sweep.status.done == 7
+    assert next(full, None) is None
+    said = capsys.readouterr().err
+    assert 1 <= said.count("is full; the sweep waits") <= 3  # one for each file that had to wait
+    left = [path.name for folder in ("shards", "claims", "journal") for path in (tmp_path / "s" / folder).glob(".*")]
+    assert left == []
+
+
+def moody(k):
+    if k == 1 and "MOODY" in os.environ:
+        raise ValueError("not today")
+    return k
+
+
+def test_failed_tasks_are_done_again_if_that_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("MOODY", "yes")
+    assert af.sweep(moody, {"k": range(3)}, tmp_path / "s").status.failed == 1
+    monkeypatch.delenv("MOODY")
+    assert af.sweep(moody, {"k": range(3)}, tmp_path / "s").status.failed == 1
+    again = af.sweep(moody, {"k": range(3)}, tmp_path / "s", retry=True)
+    assert again.errors == []
+    assert again.dataset["value"].values.tolist() == [0, 1, 2]

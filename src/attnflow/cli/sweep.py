@@ -63,6 +63,7 @@ def sweep(
         Path | None, typer.Option(help="A TOML file with the settings of the jobs of --on slurm.", metavar="FILE.toml")
     ] = None,
     plugin: Plugin = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Do the groups of failed tasks again.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check all points and say what the sweep will take; nothing is written.")
     ] = False,
@@ -101,7 +102,9 @@ def sweep(
         _estimate(source, found, width, workers, json_)
         return
     where = out or Path("sweeps") / Path(what).stem
-    _carry_out(source, found, where, json_, on=on, workers=workers, width=width, configuration=configuration)
+    _carry_out(
+        source, found, where, json_, on=on, workers=workers, width=width, configuration=configuration, retry=retry
+    )
     _draw(where, plot, mean, along, heat, figure)
     if _failures(where):
         sys.exit(FAILED)
@@ -145,9 +148,12 @@ def _look(what: str, folder: Path, json_: bool) -> None:
     found = open_sweep(folder)
     status = found.status
     facts: dict[str, Any] = {
-        "sweep": str(folder), "tasks": status.of, "done": status.done, "failed": status.failed,
+        "sweep": str(folder),
+        "tasks": status.of,
+        "done": status.done,
+        "failed": status.failed,
         "missing": status.missing,
-    }  # fmt: skip
+    }
     facts["axes"] = {axis.dim: len(axis) for axis in found.plan.axes}
     wrong = [] if what == "collect" else found.errors
     facts["errors"] = [{"point": point, "error": error} for point, error in wrong]

@@ -234,9 +234,9 @@ class _Writer:
                 continue
             chosen = [(k, place[row]) for k, row in enumerate(entry["rows"]) if row in place]
             if chosen:
-                source, target = map(list, zip(*chosen, strict=True))
                 inner = tuple(slice(0, size) for size in entry["shape"])
-                blocks[name][(target, *inner)] = shard.arrays(number)[source]
+                target = (np.array([there for _, there in chosen]), *inner)
+                blocks[name][target] = shard.arrays(number)[[k for k, _ in chosen]]
 
 
 def _chunks(shape: Sequence[int], most: int) -> tuple[int, ...]:

@@ -15,11 +15,12 @@ from attnflow.runs.files import require_writable
 from attnflow.runs.plugins import Given, Plugins
 from attnflow.sweeps.claims import PATIENCE, Watch
 from attnflow.sweeps.collection import collect
+from attnflow.sweeps.index import Index
 from attnflow.sweeps.opened import Sweep
 from attnflow.sweeps.plan import Plan, arrange, read_plan, same_sweep, write_plan
 from attnflow.sweeps.ranges import Axis, axes_of, axis_of, checked
 from attnflow.sweeps.source import AbstractSource, FunctionSource, SpecSource, WorkSource, text_of
-from attnflow.sweeps.unit import Record, carry_out, is_done
+from attnflow.sweeps.unit import Record, carry_out, is_done, shard_path
 from attnflow.wording import fresh_path
 
 PAUSE = 0.2
@@ -56,6 +57,7 @@ def sweep(
     workers: int | None = None,
     configuration: str | Path | None = None,
     patience: float = PATIENCE,
+    retry: bool = False,
     on_progress: OnProgress = None,
 ) -> Sweep:
     """Carry out `what` at all points of the axes `over`, in `folder`; what is done already is not done again.
@@ -78,6 +80,7 @@ def sweep(
         workers: processes of "local", jobs of "slurm".
         configuration: a TOML file for "slurm".
         patience: seconds without a sign of life after which the work of another machine is taken over.
+        retry: do the units of tasks that have failed again.
         on_progress: called with a `Progress` whenever tasks have finished.
 
     Returns a `Sweep`, whose `dataset` has the swept keys as coordinates. Ctrl-C raises KeyboardInterrupt; what is
@@ -85,9 +88,17 @@ def sweep(
     """
     source, axes = described(what, over, set, plugins)
     return carry_out_sweep(
-        source, axes, folder, on=on, width=width, workers=workers, configuration=configuration, patience=patience,
+        source,
+        axes,
+        folder,
+        on=on,
+        width=width,
+        workers=workers,
+        configuration=configuration,
+        patience=patience,
+        retry=retry,
         on_progress=on_progress,
-    )  # fmt: skip
+    )
 
 
 def carry_out_sweep(
@@ -100,6 +111,7 @@ def carry_out_sweep(
     workers: int | None = None,
     configuration: str | Path | None = None,
     patience: float = PATIENCE,
+    retry: bool = False,
     on_progress: OnProgress = None,
 ) -> Sweep:
     """The same for a source and axes that are checked; arguments as for `sweep`."""
@@ -109,6 +121,8 @@ def carry_out_sweep(
 
         cluster = cluster_of(on, workers, configuration)
     plan = planned(path, source, axes, width=width, workers=workers or cores(), on_progress=on_progress)
+    if retry:
+        forget_failed(path, plan)
     tally = Tally(path, plan, on_progress)
     if on is None:
         in_this_process(tally, source, patience=patience)
@@ -118,6 +132,15 @@ def carry_out_sweep(
         on_cluster(tally, source, cluster, patience=patience)
     collect(path, plan)
     return Sweep(path)
+
+
+def forget_failed(folder: Path, plan: Plan) -> None:
+    """Remove the shards in which a task has failed."""
+    with Index(folder, plan) as index:
+        index.refresh()
+        units = {unit for unit, _, _ in index.errors()}
+    for unit in units:
+        shard_path(folder, unit).unlink(missing_ok=True)
 
 
 def described(

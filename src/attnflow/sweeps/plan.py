@@ -145,8 +145,8 @@ def read_plan(folder: Path) -> Plan:
             )
             for table in tables
         )
-        limits = (int(first[key]) for key in ("width", "together", "pairs"))
-        found = Plan(first["source"], first["numerics"], *limits, generations)
+        width, together, pairs = (int(first[key]) for key in ("width", "together", "pairs"))
+        found = Plan(first["source"], first["numerics"], width, together, pairs, generations)
         _consistent(found)
     except FileNotFoundError:
         raise RunError(f"{str(folder)!r} is no sweep: it has no sweep.json; give the folder of a sweep.") from None
@@ -201,8 +201,8 @@ def arrange(
         before = Plan(source.facts(), numerics(), widest, together, 0 if width else GROUP[True], ())
     units = []
     groups: dict[str | None, list[Any]] = {}
-    for one in examined:
-        groups.setdefault(one[1].shape, []).append(one)
+    for found in examined:
+        groups.setdefault(found[1].shape, []).append(found)
     for shape, members in groups.items():
         bound = _power(before.pairs / members[0][1].pairs) if shape and before.pairs else before.width
         own = min(before.width, bound)

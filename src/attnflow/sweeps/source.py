@@ -115,8 +115,12 @@ class SpecSource(AbstractSource):
 
     def rows(self, points: Sequence[Point], width: int, cancel: Cancel = None) -> list[Row]:
         with self.plugins.active():
-            works = [self.kept.pop(json.dumps(point), None) or self.spec(point).work.checked() for point in points]
-            return rows_of_works(works, width, cancel)
+            return rows_of_works([self._work(point) for point in points], width, cancel)
+
+    def _work(self, point: Point) -> AbstractWork:
+        """The work at a point; the one that was examined, if it is kept."""
+        key = json.dumps(point)
+        return self.kept.pop(key) if key in self.kept else self.spec(point).work.checked()
 
 
 class WorkSource(AbstractSource):
@@ -140,20 +144,20 @@ class WorkSource(AbstractSource):
                 )
 
     def _at(self, point: Point) -> AbstractWork:
-        return dataclasses.replace(self.work, **point).checked()  # type: ignore[type-var]
+        changed: AbstractWork = dataclasses.replace(self.work, **point)  # type: ignore[type-var]
+        return changed
 
     def examine(self, point: Point) -> Examined:
+        given = self._at(point)
         try:
-            work = self._at(point)
+            work = given.checked()
         except AttnflowError as error:
             raise InvalidInput(f"the point {at(point)} is refused: {error}") from None
         tokens = getattr(work, "tokens", None)
-        return Examined(
-            Described(dataclasses.replace(self.work, **point)).hash, work.shape(), getattr(tokens, "n", 1) ** 2
-        )  # type: ignore[type-var]
+        return Examined(Described(given).hash, work.shape(), getattr(tokens, "n", 1) ** 2)
 
     def rows(self, points: Sequence[Point], width: int, cancel: Cancel = None) -> list[Row]:
-        return rows_of_works([self._at(point) for point in points], width, cancel)
+        return rows_of_works([self._at(point).checked() for point in points], width, cancel)
 
 
 class FunctionSource(AbstractSource):
