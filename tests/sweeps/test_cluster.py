@@ -71,6 +71,7 @@ def port(tmp_path_factory):
         yield number_of
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced(port, tmp_path, monkeypatch):
     """The task that kills its process once is done again; one that always does is a row with the reason."""
     monkeypatch.setattr(cluster, "DEATHS", 3)
@@ -84,6 +85,7 @@ def test_a_worker_that_dies_is_replaced(port, tmp_path, monkeypatch):
     assert sweep.dataset["done"].values.sum() == 11
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_replaced_loses_nothing(port, tmp_path):
     folder, over = tmp_path / "s", {"k": "0:60", "seconds": [0.1]}
 
@@ -132,6 +134,7 @@ exit 0
 """
 
 
+@pytest.mark.slow
 def test_slurm_with_a_stand_in_for_sbatch(tmp_path, monkeypatch):
     for name, text in (("sbatch", SBATCH), ("scancel", SCANCEL)):
         file = tmp_path / "bin" / name

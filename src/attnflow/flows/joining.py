@@ -6,6 +6,7 @@ members of a batch alike, each takes its own steps, and none waits for another b
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -37,8 +38,19 @@ def shape_of(work: "Solve") -> str | None:
     moving = (work.field, work.noise)
     if dimensions(moving, work.tokens) or breaks(moving, float(work.until)).size:
         return None
-    field, noise, tokens = _outline((work.field, work.noise, work.tokens))
-    return content_of(dataclasses.replace(work, field=field, noise=noise, tokens=tokens, chunk=None))
+    fields = {one.name: getattr(work, one.name) for one in dataclasses.fields(work) if one.name != "chunk"}
+    leaves, structure = jax.tree.flatten(fields)
+    outline = tuple(f"{leaf.dtype} {leaf.shape}" if _is_array(leaf) else leaf for leaf in leaves)
+    try:
+        return _digest(structure, outline)
+    except TypeError:  # something in it that cannot be compared at once
+        return content_of(jax.tree.unflatten(structure, outline))
+
+
+@functools.lru_cache(maxsize=256)
+def _digest(structure: Any, outline: tuple[Any, ...]) -> str:
+    """A hash of a tree with the shapes of its arrays in their places; the same in every process."""
+    return content_of(jax.tree.unflatten(structure, outline))
 
 
 def batch_of(works: "Sequence[Solve]") -> "Solve":
@@ -118,11 +130,6 @@ def _outcome(own: Any) -> Outcome:
 
 def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, np.ndarray | np.generic | jax.Array)
-
-
-def _outline(tree: Any) -> Any:
-    """The tree with the shapes of its arrays in their places."""
-    return jax.tree.map(lambda leaf: f"{leaf.dtype} {leaf.shape}" if _is_array(leaf) else leaf, tree)
 
 
 def _stacked(trees: Sequence[Any]) -> Any:

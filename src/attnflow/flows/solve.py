@@ -1,6 +1,7 @@
 """Follow tokens along a field: frames, observables, stop conditions, progress, interruption, continuation."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Self
@@ -116,6 +117,10 @@ class Solve(AbstractWork):
         return super().defaults(given) | {"method": default_method("noise" in given)}
 
     def shape(self) -> str | None:
+        return self._shape
+
+    @functools.cached_property
+    def _shape(self) -> str | None:
         return shape_of(self)
 
     @classmethod

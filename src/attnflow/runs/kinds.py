@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from attnflow.errors import InvalidInput
@@ -17,6 +17,7 @@ MANY = {"stop": "stop", "observe": "observable"}
 """Keys of every kind that hold several parts: a list of stop conditions, observables by name."""
 
 
+@functools.lru_cache(maxsize=4096)
 def parts_of(maker: Callable[..., Any], key: str) -> tuple[str, ...]:
     """The parts of a specification that a table for the argument `key` of `maker` may name.
 
@@ -31,11 +32,18 @@ def parts_of(maker: Callable[..., Any], key: str) -> tuple[str, ...]:
     return tuple(part for part, needed in NEEDED.items() if any(issubclass(one, needed) for one in classes))
 
 
+@functools.lru_cache(maxsize=4096)
 def takes_several(maker: Callable[..., Any], key: str) -> bool:
     """Whether the argument `key` of `maker` is declared as a sequence of parts: a list of tables describes it."""
     needed = tuple(NEEDED[part] for part in parts_of(maker, key) if part in NEEDED)
     inside = [one for hint in _items(_annotation(maker, key)) for one in _classes(hint)]
     return any(isinstance(one, type) and issubclass(one, needed) for one in inside)
+
+
+@functools.lru_cache(maxsize=1024)
+def arguments_of(maker: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """The arguments of a maker, which are the keys of its table."""
+    return inspect.signature(maker).parameters
 
 
 def is_whole(kind: type[AbstractWork], key: str) -> bool:

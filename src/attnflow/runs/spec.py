@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import inspect
+import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from attnflow.errors import AttnflowError, InvalidSpec, RunError
 from attnflow.flows import AbstractWork, At
 from attnflow.runs.files import content_hash
 from attnflow.runs.folder import Run
-from attnflow.runs.kinds import TOP, is_whole, keys_of, parts_of, tables_of, takes_several, written
+from attnflow.runs.kinds import TOP, arguments_of, is_whole, keys_of, parts_of, tables_of, takes_several, written
 from attnflow.runs.made import make
 from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.plugins import Given, Plugins, chosen, current, words
@@ -69,20 +70,30 @@ class Spec:
     @functools.cached_property
     def work(self) -> AbstractWork:
         """The work that the specification describes; made once."""
-        return self._made(lenient=False)
+        return self.work_of({})
+
+    def work_of(self, parts: dict[str, Any]) -> AbstractWork:
+        """The same with parts that `parts` has, by their tables; others are added to it.
+
+        Specifications of one sweep share most of their parts.
+        """
+        return self._made(parts, lenient=False)
 
     def work_as_known(self) -> AbstractWork:
         """The work as far as its words are known here: fields that only missing plugins can make are None."""
-        return self._made(lenient=True)
+        return self._made({}, lenient=True)
 
-    def _made(self, *, lenient: bool) -> AbstractWork:
+    def _made(self, parts: dict[str, Any], *, lenient: bool) -> AbstractWork:
         kind, made = self.work_class, dict[str, Any]()
         with self.plugins.active():
             tables = tables_of(kind)
             known = {field: (part, self.table[field]) for field, part in tables.items()}
             for key, value in (known | self.table[self.kind]).items():
+                name = json.dumps([key, value], default=str)
                 try:
-                    made[key] = _built(*value) if key in tables else _argument(kind, key, value)
+                    if name not in parts:
+                        parts[name] = _built(*value) if key in tables else _argument(kind, key, value)
+                    made[key] = parts[name]
                 except (AttnflowError, KeyError):
                     if not lenient:
                         raise
@@ -135,10 +146,15 @@ def load_spec(source: str | Path, changes: Sequence[str] = (), plugins: Given = 
 def parse_spec(text: str, changes: Sequence[str] = (), plugins: Given = ()) -> Spec:
     """Parse, change, resolve and check a specification; nothing is run."""
     table = changed(instance("text", text, str, "the text of a TOML file; load_spec reads files"), changes)
-    with chosen(plugins).active():
-        spec = Spec(_resolve(table))
+    spec = resolve_spec(table, plugins)
     spec.work  # noqa: B018 (refuses what cannot be made)
     return spec
+
+
+def resolve_spec(table: dict[str, Any], plugins: Given = ()) -> Spec:
+    """The specification of a table, with every default; its parts are not made."""
+    with chosen(plugins).active():
+        return Spec(_resolve(table))
 
 
 def _plain(where: str, value: Any) -> None:
@@ -280,7 +296,7 @@ def _fill(kind: str, where: str, table: Any) -> dict[str, Any]:
     if not isinstance(name, str) or name not in words(kind):
         hint = f" (if it comes from a plugin, give --plugin FILE){did_you_mean(str(name), words(kind))}"
         raise InvalidSpec(f"`{where}.name` is {shown(name)}{hint}")
-    parameters = {k: p for k, p in inspect.signature(words(kind)[name]).parameters.items() if k not in HIDDEN}
+    parameters = {k: p for k, p in arguments_of(words(kind)[name]).items() if k not in HIDDEN}
     for key in table:
         if key != "name" and key not in parameters:
             raise InvalidSpec(f"unknown key '{where}.{key}'{did_you_mean(key, parameters)}")
@@ -337,7 +353,7 @@ def build_part(kind: str, table: dict[str, Any]) -> Any:
             arguments[key] = value
     positional = [
         arguments.pop(key)
-        for key, p in inspect.signature(maker).parameters.items()
+        for key, p in arguments_of(maker).items()
         if p.kind is inspect.Parameter.POSITIONAL_ONLY and key in arguments
     ]
     return make(kind, table["name"], *positional, **arguments)

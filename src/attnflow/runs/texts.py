@@ -31,8 +31,8 @@ def load_text(source: str | Path) -> str:
 
 
 def with_changes(text: str, changes: Sequence[str]) -> str:
-    """The same specification with changes written into it; nothing is resolved."""
-    return tomli_w.dumps(changed(text, changes)) if changes else text
+    """The same specification with changes written into it, and without comments; nothing is resolved."""
+    return tomli_w.dumps(changed(text, changes))
 
 
 def changed(text: str, changes: Sequence[str]) -> dict[str, Any]:

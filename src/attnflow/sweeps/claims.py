@@ -106,7 +106,8 @@ class Claim:
         """A sign of life. It is written into the file itself, so that a claim that was taken over stays so."""
         self.beats += 1
         facts = {"machine": _machine(), "pid": os.getpid(), "born": _born(os.getpid()), "beat": f"{self.beats:09d}"}
-        os.pwrite(self.descriptor, json.dumps(facts).encode(), 0)
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
+        os.write(self.descriptor, json.dumps(facts).encode())
 
     @contextlib.contextmanager
     def beating(self, every: float = BEAT) -> Iterator[None]:

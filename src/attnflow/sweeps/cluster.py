@@ -74,7 +74,7 @@ class Local(AbstractCluster):
                 dashboard_address="127.0.0.1:0",
                 scheduler_kwargs={"dashboard": False},
                 silence_logs=logging.CRITICAL,
-                env=preload.environment(),
+                env=preload.environment() | {preload.CHILD: "1"},
                 preload=["attnflow.sweeps.preload"],
             ) as cluster,
             Client(cluster, set_as_default=False) as client,

@@ -235,7 +235,7 @@ class _Writer:
             chosen = [(k, place[row]) for k, row in enumerate(entry["rows"]) if row in place]
             if chosen:
                 inner = tuple(slice(0, size) for size in entry["shape"])
-                target = (np.array([there for _, there in chosen]), *inner)
+                target: Any = (np.array([there for _, there in chosen]), *inner)
                 blocks[name][target] = shard.arrays(number)[[k for k, _ in chosen]]
 
 

@@ -245,7 +245,7 @@ class Tally:
         self.tell()
         if time.monotonic() - self.collected > max(COLLECT_EVERY, COLLECT_SHARE * self.cost):
             began = time.monotonic()
-            collect(self.folder, self.plan)
+            collect(self.folder, self.plan, wait=False)
             self.collected = time.monotonic()
             self.cost = self.collected - began
 

@@ -250,17 +250,11 @@ def write_plan(folder: Path, plan: Plan) -> None:
 
 def same_sweep(plan: Plan, source: AbstractSource, axes: Sequence[Axis], folder: Path) -> bool:
     """Whether the folder has the sweep with these axes; False if they extend it. Anything else is refused."""
-    facts, where = source.facts(), str(folder)
-    if facts != plan.source:
-        part = next((key for key in facts if facts[key] != plan.source.get(key)), "kind")
+    facts, where = _told(source.facts()), str(folder)
+    if facts != (there := _told(plan.source)):
+        part = next((key for key in facts if facts[key] != there.get(key)), "kind")
         raise RunError(f"{where!r} holds another sweep (its {part} differs); choose another folder.")
-    here = numerics()
-    if here != plan.numerics:
-        name = next(name for name in here if here[name] != plan.numerics.get(name))
-        raise RunError(
-            f"the sweep in {where!r} was begun with {name} {plan.numerics.get(name)}, and here is {here[name]}; "
-            "use that version, or choose another folder."
-        )
+    same_numerics(plan, where)
     old, new = [axis.keys for axis in plan.axes], [axis.keys for axis in axes]
     if old != new:
         raise RunError(
@@ -276,6 +270,22 @@ def same_sweep(plan: Plan, source: AbstractSource, axes: Sequence[Axis], folder:
             )
         same = same and len(now) == len(then)
     return same
+
+
+def same_numerics(plan: Plan, where: str) -> None:
+    """Refuse other versions of the numerics than those that the sweep was begun with."""
+    here = numerics()
+    if here != plan.numerics:
+        name = next(name for name in here if here[name] != plan.numerics.get(name))
+        raise RunError(
+            f"the sweep in {where!r} was begun with {name} {plan.numerics.get(name)}, and here is {here[name]}; "
+            "use that version, or choose another folder."
+        )
+
+
+def _told(facts: dict[str, Any]) -> dict[str, Any]:
+    """What tells one source from another: of plugins their content, wherever they are."""
+    return facts | {"plugins": sorted(row["sha256"] for row in facts.get("plugins", []))}
 
 
 def _keys(axes: Sequence[tuple[str, ...]]) -> str:

@@ -5,6 +5,7 @@ Dask loads this module when it starts a worker (`--preload attnflow.sweeps.prelo
 
 import contextlib
 import os
+import signal
 from typing import Any
 
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PJRT_NPROC", "NPROC")
@@ -13,6 +14,9 @@ ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PJR
 (The flag --xla_cpu_multi_thread_eigen=false, which is often set for this, compiles other programs: results then differ
 in their last bits from those of a process without it.)
 """
+
+CHILD = "ATTNFLOW_SWEEP_CHILD"
+"""Set for workers that the coordinator has started and ends itself: Ctrl-C in its terminal is not for them."""
 
 
 def environment() -> dict[str, str]:
@@ -23,6 +27,9 @@ def environment() -> dict[str, str]:
 def dask_setup(*_: Any) -> None:
     """Called by Dask in the process of the worker."""
     os.environ.update(environment())
+    if CHILD in os.environ:
+        with contextlib.suppress(ValueError):  # not the main thread
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
     _keep_programs()
 
 

@@ -16,12 +16,13 @@ import tomli_w
 from attnflow.errors import AttnflowError, InvalidInput, InvalidSpec, RunError
 from attnflow.flows import AbstractWork
 from attnflow.flows.observables import content_of
-from attnflow.runs import Spec, parse_spec
+from attnflow.runs import Spec
 from attnflow.runs.described import Described
 from attnflow.runs.files import content_hash
 from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.plugins import Given, Plugins, execute_file, load, read
-from attnflow.runs.texts import load_text, with_changes
+from attnflow.runs.spec import resolve_spec
+from attnflow.runs.texts import changed, load_text, with_changes
 from attnflow.sweeps.grouped import Cancel, rows_of_works
 from attnflow.sweeps.ranges import Axis, Point, at
 from attnflow.sweeps.rows import Row, failed, row_of
@@ -74,6 +75,8 @@ class SpecSource(AbstractSource):
     def __init__(self, text: str, plugins: Given = ()):
         self.text, self.plugins = text, load(plugins)
         self.kept: dict[str, AbstractWork] = {}
+        self.parts: dict[str, Any] = {}
+        """Parts of works by their tables."""
 
     def facts(self) -> dict[str, Any]:
         rows = [{"path": one.source.place, "sha256": one.source.sha256} for one in self.plugins.loaded]
@@ -97,15 +100,18 @@ class SpecSource(AbstractSource):
                 if key in ("name", "about"):
                     raise InvalidInput(f"the axis {key!r} changes nothing that is computed; leave it out.")
 
-    def spec(self, point: Point) -> Spec:
-        """The resolved specification at a point."""
-        return parse_spec(self.text, [f"{key}={_toml(value)}" for key, value in point.items()], self.plugins)
+    def _made(self, point: Point) -> tuple[Spec, AbstractWork]:
+        """The resolved specification at a point, and its work, checked."""
+        changes = [f"{key}={_toml(value)}" for key, value in point.items()]
+        spec = resolve_spec(changed(self.text, changes), self.plugins)
+        if len(self.parts) > KEPT:
+            self.parts.clear()
+        with self.plugins.active():
+            return spec, spec.work_of(self.parts).checked()
 
     def examine(self, point: Point) -> Examined:
         try:
-            spec = self.spec(point)
-            with spec.plugins.active():
-                work = spec.work.checked()
+            spec, work = self._made(point)
         except AttnflowError as error:
             raise InvalidSpec(f"the point {at(point)} is refused: {error}") from None
         if len(self.kept) < KEPT:
@@ -120,7 +126,7 @@ class SpecSource(AbstractSource):
     def _work(self, point: Point) -> AbstractWork:
         """The work at a point; the one that was examined, if it is kept."""
         key = json.dumps(point)
-        return self.kept.pop(key) if key in self.kept else self.spec(point).work.checked()
+        return self.kept.pop(key) if key in self.kept else self._made(point)[1]
 
 
 class WorkSource(AbstractSource):

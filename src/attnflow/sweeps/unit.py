@@ -8,7 +8,7 @@ from attnflow.errors import RunCorrupted
 from attnflow.sweeps.claims import BEAT, Claim, content, owner_is_gone, take_away
 from attnflow.sweeps.grouped import Cancel
 from attnflow.sweeps.journal import Journal
-from attnflow.sweeps.plan import Plan, read_plan
+from attnflow.sweeps.plan import Plan, read_plan, same_numerics
 from attnflow.sweeps.rows import Row
 from attnflow.sweeps.shards import Shard, pack, patiently, place
 from attnflow.sweeps.source import AbstractSource, FunctionSource, SpecSource, WorkSource
@@ -89,6 +89,7 @@ def carry_out_here(folder: str, unit: str, plugins: list[str], made: Any = None)
     where = Path(folder)
     if where not in _PLANS or unit not in _PLANS[where].units:
         _PLANS[where] = read_plan(where)
+        same_numerics(_PLANS[where], folder)
     plan = _PLANS[where]
     key = (where, "\n".join(plugins))
     if key not in _SOURCES or made is not None:
