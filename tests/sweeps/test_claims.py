@@ -90,8 +90,6 @@ def share(folder):
 def test_two_processes_share_a_folder_and_do_nothing_twice(tmp_path):
     folder = tmp_path / "s"
     context = multiprocessing.get_context("fork")
-    with context.Manager():
-        pass
     af.sweep(slow, {"k": "0:2", "seconds": [0.02]}, folder, workers=3)
     share_in = [context.Process(target=share, args=(folder,)) for _ in range(2)]
     [one.start() for one in share_in]

@@ -74,7 +74,7 @@ def port(tmp_path_factory):
 @pytest.mark.slow
 def test_a_worker_that_dies_is_replaced(port, tmp_path, monkeypatch):
     """The task that kills its process once is done again; one that always does is a row with the reason."""
-    monkeypatch.setattr(cluster, "DEATHS", 3)
+    monkeypatch.setattr(cluster, "DEATHS", 2)
     mark = tmp_path / "mark"
     over = {"k": "0:6", "marks": [str(mark), "always"]}
     sweep = af.sweep(fatal, over, tmp_path / "s", on=f"tcp://127.0.0.1:{port['port']}", workers=6)
@@ -169,6 +169,7 @@ def test_refusals_start_nothing(tmp_path, monkeypatch):
             af.sweep(what, {"k": "0:2"}, tmp_path / "s", **how)
         assert not (tmp_path / "s").exists()
 
+    monkeypatch.setattr(cluster, "CONNECT", 0.5)
     refused("no scheduler answers", RunError, on=f"tcp://127.0.0.1:{free_port()}")
     refused("use 'local'", InvalidInput, on="moon")
     refused("needs `configuration`", InvalidInput, on="slurm")

@@ -113,7 +113,8 @@ def written(part: str, value: Any) -> Any:
         own = getattr(value, key)
         if own is None:
             continue
-        inner = parts_of(type(value), key)
+        kind: Callable[..., Any] = type(value)
+        inner = parts_of(kind, key)
         if inner and not isinstance(own, bool | int | float | str):
             table[key] = written(inner[0], own)
         elif own != parameter.default:

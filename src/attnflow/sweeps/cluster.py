@@ -18,7 +18,7 @@ from typing import Any
 
 from attnflow.errors import AttnflowError, InvalidInput, MissingExtra, RunError
 from attnflow.sweeps import preload
-from attnflow.sweeps.claims import PATIENCE, Watch
+from attnflow.sweeps.claims import PATIENCE, Watch, content
 from attnflow.sweeps.execution import Tally, cores
 from attnflow.sweeps.rows import Row, failed
 from attnflow.sweeps.source import AbstractSource, FunctionSource, SpecSource, WorkSource
@@ -27,6 +27,8 @@ from attnflow.wording import shown
 
 DEATHS = 5
 """Times that the workers of a unit may die before its tasks count as failed."""
+WAITING = 0.25
+"""What a death counts for a unit that only waited for the worker: it has left no claim."""
 AHEAD = 2
 """Units for each thread of the cluster that are handed out at a time."""
 CONNECT = 10.0
@@ -189,7 +191,7 @@ def _settings(configuration: str | Path | None) -> dict[str, Any]:
 
 def on_cluster(tally: Tally, source: AbstractSource, cluster: AbstractCluster, *, patience: float = PATIENCE) -> None:
     """Do all that is missing on a cluster. A scheduler that is gone is waited for, and gets what is missing then."""
-    deaths: dict[str, int] = {}
+    deaths: dict[str, float] = {}
     work = _Work(tally, deaths, Watch(patience), *_sent(source))
     lost = False
     while tally.missing:
@@ -244,7 +246,7 @@ class _Work:
     """Units on their way through one connection after another."""
 
     tally: Tally
-    deaths: dict[str, int]
+    deaths: dict[str, float]
     watch: Watch
     plugins: list[str]
     made: Any
@@ -310,7 +312,8 @@ class _Work:
         if error is None:  # cancelled, or lost with its scheduler
             self.queue.append(unit)
             return
-        self.deaths[unit] = self.deaths.get(unit, 0) + 1
+        begun = not isinstance(error, KilledWorker) or content(self.tally.folder / "claims" / unit) is not None
+        self.deaths[unit] = self.deaths.get(unit, 0.0) + (1.0 if begun else WAITING)
         if self.deaths[unit] < DEATHS:
             self.queue.insert(0, unit)
             return

@@ -1,5 +1,6 @@
 """Carry out a sweep: plan it or find it in its folder, do what is missing, collect."""
 
+import contextlib
 import dataclasses
 import os
 import time
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attnflow.checks import instance, shown, whole
-from attnflow.errors import InvalidInput, RunError
+from attnflow.errors import InvalidInput, RunError, RunExists
 from attnflow.flows import AbstractWork
 from attnflow.runs import Spec
 from attnflow.runs.files import require_writable
@@ -17,7 +18,7 @@ from attnflow.sweeps.claims import PATIENCE, Watch
 from attnflow.sweeps.collection import collect
 from attnflow.sweeps.index import Index
 from attnflow.sweeps.opened import Sweep
-from attnflow.sweeps.plan import Plan, arrange, read_plan, same_sweep, write_plan
+from attnflow.sweeps.plan import Plan, arrange, is_of_a_sweep, read_plan, same_sweep, write_plan
 from attnflow.sweeps.ranges import Axis, axes_of, axis_of, checked
 from attnflow.sweeps.source import AbstractSource, FunctionSource, SpecSource, WorkSource, text_of
 from attnflow.sweeps.unit import Record, carry_out, is_done, shard_path
@@ -188,9 +189,23 @@ def planned(
             on_progress(Progress(0, of, 0, f"checking point {done} of {of}"))
 
     source.check_axes(axes)
+    while True:
+        with contextlib.suppress(RunExists):  # another process was first; its plan is read
+            return _found(folder, source, axes, width, workers, report)
+
+
+def _found(
+    folder: Path,
+    source: AbstractSource,
+    axes: Sequence[Axis],
+    width: int | None,
+    workers: int,
+    report: Callable[[int, int], None],
+) -> Plan:
+    """The plan of the folder as it is now, made or extended."""
     if not (folder / "sweep.json").exists():
         require_writable(folder)
-        if folder.exists() and any(folder.iterdir()):
+        if folder.exists() and any(not is_of_a_sweep(path) for path in folder.iterdir()):
             raise RunError(f"{str(folder)!r} is not empty and holds no sweep; choose another folder.")
         plan = arrange(source, axes, width=width, workers=workers, on_progress=report)
         write_plan(folder, plan)

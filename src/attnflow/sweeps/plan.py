@@ -248,6 +248,11 @@ def write_plan(folder: Path, plan: Plan) -> None:
         raise RunExists(f"another process has made {str(file)!r} at the same time; start the sweep again to join it.")
 
 
+def is_of_a_sweep(path: Path) -> bool:
+    """Whether a file may be what `write_plan` leaves before the plan is there, here or in another process."""
+    return path.name in FOLDERS or path.name.startswith((".sweep.json", "..sweep.json", "sweep.json"))
+
+
 def same_sweep(plan: Plan, source: AbstractSource, axes: Sequence[Axis], folder: Path) -> bool:
     """Whether the folder has the sweep with these axes; False if they extend it. Anything else is refused."""
     facts, where = _told(source.facts()), str(folder)
