@@ -84,7 +84,7 @@ class Chaos:
         """Kill until the sweep is over. Schedulers die when a third and two thirds of the units are done."""
         marks, full_at = [units // 3, 2 * units // 3], units // 2
         began = time.monotonic()
-        until = 0.0
+        until, begun = 0.0, 0
         while not self.over.wait(self.chance.expovariate(1 / EVERY) if self.kills else 4.0):
             done = len(list((folder / "shards").glob("*.npz")))
             if time.monotonic() - began > self.limit:
@@ -100,7 +100,8 @@ class Chaos:
                 self.kills.append({"what": "scheduler", "at": round(time.monotonic() - began, 2), "units done": done})
                 time.sleep(1.0)
                 self.scheduler = self._scheduler()
-            elif not self.flag.exists():
+            elif not self.flag.exists() and (starts := _starts(folder)) > begun:
+                begun = starts  # workers that die before they begin anything would only be started again
                 self._kill_a_worker(began, done)
             if self.workers.poll() is not None:
                 self.workers = self._workers()
@@ -129,6 +130,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def _starts(folder: Path) -> int:
+    """Units that workers have begun so far."""
+    return sum(path.read_bytes().count(b'"start"') for path in (folder / "journal").glob("*.jsonl"))
 
 
 def differences(one: Any, other: Any) -> list[str]:

@@ -55,10 +55,10 @@ def _lines(axes: Any, mean: Any, error: Any, x: str, by: str | None, theory: Any
     for k, value in enumerate(values):
         line = mean if by is None else mean.isel({by: k})
         name = None if by is None else f"{by} = {value:g}" if isinstance(value, int | float | np.number) else str(value)
-        axes.plot(at, line.values, marker="o", markersize=2.5, color=colours[k], label=name)
+        axes.plot(at, line.values, marker="o", markersize=2, linewidth=0.8, color=colours[k], label=name)
         if error is not None:
             band = (error if by is None else error.isel({by: k})).values
-            axes.fill_between(at, line.values - band, line.values + band, color=colours[k], alpha=0.25, linewidth=0)
+            axes.fill_between(at, line.values - band, line.values + band, color=colours[k], alpha=0.35, linewidth=0)
         if theory is not None:
             fine = _between(at)
             predicted = [theory(one) if by is None else theory(one, value) for one in fine]
