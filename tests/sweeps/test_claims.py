@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import attnflow as af
 from attnflow.sweeps.claims import Claim, Watch, content, owner_is_gone, take_away
@@ -84,16 +85,22 @@ def test_the_claim_of_a_dead_process_of_this_machine_is_free_at_once(tmp_path):
 
 
 def share(folder):
-    af.sweep(slow, {"k": "0:24", "seconds": [0.02]}, folder, workers=3)
+    af.sweep(slow, {"k": "0:24", "seconds": [0.05]}, folder, workers=3)
 
 
 def test_two_processes_share_a_folder_and_do_nothing_twice(tmp_path):
+    """Another process and this one, which waits until the other has begun."""
     folder = tmp_path / "s"
-    context = multiprocessing.get_context("fork")
-    af.sweep(slow, {"k": "0:2", "seconds": [0.02]}, folder, workers=3)
-    share_in = [context.Process(target=share, args=(folder,)) for _ in range(2)]
-    [one.start() for one in share_in]
-    [one.join() for one in share_in]
+    af.sweep(slow, {"k": "0:2", "seconds": [0.05]}, folder, workers=3)
+    other = multiprocessing.get_context("spawn").Process(target=share, args=(folder,))
+    other.start()
+    while other.is_alive() and len(list((folder / "journal").iterdir())) < 2:
+        time.sleep(0.01)
+    share(folder)
+    other.join()
+    assert other.exitcode == 0
+    owners = [len(path.read_bytes()) for path in (folder / "journal").iterdir()]
+    assert len(owners) == 2
     done = [event["unit"] for event in events(folder) if event["event"] == "done"]
     assert sorted(done) == sorted(read_plan(folder).units)
     data = af.open_sweep(folder).dataset
