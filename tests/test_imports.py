@@ -27,6 +27,7 @@ FLOORS = [
     {"sums"},
     {"fields"},
     {"observe"},
+    {"transport"},
     {"flows"},
     {"decoders", "learn", "meanfield", "stability"},
     {"control", "random_layers"},

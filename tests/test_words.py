@@ -30,7 +30,7 @@ WORDS = {
     "plateau": "observe.plateaus",
     "energy": "observe.energy",
     "order parameter": "observe.order_parameter",
-    "Wasserstein distance": "observe.distance",
+    "Wasserstein distance": "transport.distance",
     "mode count": "observe.mode_count",
     "Gram matrix": "observe.overlaps",
     "cluster": "observe.clusters",

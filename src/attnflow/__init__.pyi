@@ -21,6 +21,7 @@ from attnflow.flows.methods import layer_updates as layer_updates
 from attnflow.flows.methods import step_rules as step_rules
 from attnflow.flows import noises as noises
 from attnflow import observe as observe
+from attnflow import transport as transport
 from attnflow import meanfield as meanfield
 from attnflow import decoders as decoders
 from attnflow import stability as stability

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow import observe
+from attnflow import observe, transport
 from attnflow.errors import InvalidInput
 from attnflow.fields.normalisers import Clock
 from attnflow.flows.observables import fingerprint
@@ -40,7 +40,7 @@ WORDS = {
     "interaction-energy": (observe.interaction_energy, {"field": FIELD}),
     "energy-rate": (observe.energy_rate, {"field": FIELD}),
     "attention-matrix": (observe.attention_matrix, {"field": FIELD}),
-    "distance": (observe.distance, {"nu": START}),
+    "distance": (transport.distance, {"nu": START}),
 }
 """word of specifications -> the observable, and what is filled in."""
 FULL = ("overlaps", "attention-matrix")

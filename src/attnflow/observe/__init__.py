@@ -1,8 +1,7 @@
 """Observables: numbers and arrays read off tokens, outside of a flow and inside of one."""
 
-from attnflow.lazy import listing
+from attnflow.lazy import listing, refusing
 from attnflow.observe.clusters import Clusters, cluster_count, cluster_scale, clusters
-from attnflow.observe.distance import distance
 from attnflow.observe.energy import dissipation, energy, energy0, log_energy, total_energy
 from attnflow.observe.exits import Estimate, ExitDistribution, Kolmogorov, exit_distribution
 from attnflow.observe.heads import energy_rate, interaction_energy
@@ -29,7 +28,6 @@ __all__ = [
     "clusters",
     "convex_hull",
     "dissipation",
-    "distance",
     "distinct",
     "effective_rank",
     "energy",
@@ -52,4 +50,5 @@ __all__ = [
     "spread",
     "total_energy",
 ]
+__getattr__ = refusing(__name__)
 __dir__ = listing(__all__)

@@ -17,6 +17,7 @@ from attnflow import (
     random_layers,
     spaces,
     tokens,
+    transport,
 )
 from attnflow.flows.methods import AbstractUpdate
 from attnflow.flows.methods.solvers import solvers
@@ -172,7 +173,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "interaction-energy": maker(observe.interaction_energy),
         "energy-rate": maker(observe.energy_rate),
         "attention-matrix": maker(observe.attention_matrix),
-        "distance": maker(observe.distance),
+        "distance": maker(transport.distance),
     },
 }
 """part of a specification -> name -> what makes it."""

@@ -64,6 +64,15 @@ class Density(eqx.Module):
         """
         return self.basis.evaluate(self.coefficients, x, angles=angles, heights=heights)
 
+    def distance_from(self, tokens: Any, order: int = 1, *, grid: int = 2**14) -> float:
+        """W_1 or W_2 between tokens on the circle and the density; `transport.distance(tokens, rho)` calls it.
+
+        The distribution function is tabulated at `grid` angles: `quadrature_error` bounds what that changes in W_1.
+        """
+        from attnflow.meanfield.analysis.distances import circle_distance
+
+        return circle_distance(tokens, self, order, grid=grid)
+
     @property
     def mass(self) -> Any:
         """The integral of rho, which is its first coefficient."""
