@@ -174,6 +174,10 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "energy-rate": maker(observe.energy_rate),
         "attention-matrix": maker(observe.attention_matrix),
         "distance": maker(transport.distance),
+        "metric-speed": maker(transport.metric_speed),
+        "energy-slope": maker(transport.energy_slope),
+        "balance-gap": maker(transport.balance_gap),
+        "gradient-alignment": maker(transport.gradient_alignment),
     },
 }
 """part of a specification -> name -> what makes it."""
