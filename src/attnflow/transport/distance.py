@@ -91,11 +91,11 @@ def sliced_distance(
     return float((total / circles) ** (1 / order))
 
 
-def checked_order(order: Any) -> int:
+def checked_order(order: Any) -> Order:
     """1 or 2."""
     if order not in (1, 2) or isinstance(order, bool):
         raise InvalidInput(f"`order` is {order!r}; give 1 or 2.")
-    return int(order)
+    return 1 if order == 1 else 2
 
 
 def _single(name: str, mu: Tokens | Measure) -> Tokens | Measure:

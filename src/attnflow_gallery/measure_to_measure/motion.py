@@ -6,6 +6,7 @@ from attnflow.control import match_measures
 from attnflow.experiments.kit import Film, atoms, cloud, panels
 from attnflow.flows import Exact, solve
 from attnflow.plots.style import COLOURS, GREY, INK
+from attnflow.transport import distance
 from attnflow_gallery.measure_to_measure.simulate import SPREAD, Parameters
 
 EACH, STAND = 6, 24
