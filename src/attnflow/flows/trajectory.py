@@ -17,6 +17,7 @@ from attnflow.observe.clusters import Clusters, cluster_scale, clusters
 from attnflow.observe.pairs import overlap_histogram
 from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Measure, Tokens
+from attnflow.tokens.labels import COORDINATE
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -78,6 +79,14 @@ class AbstractTrajectory(AbstractResult):
     def resolved(self) -> "xr.DataArray":
         """Whether the largest speed of a frame stands above round-off."""
         return self.dataset["resolved"]
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        """The labels of the tokens, (token,) or (batch..., token); None where they have none.
+
+        `scipy.cluster.hierarchy.dendrogram(flow.tree.linkage(), labels=flow.labels)` draws a tree of words.
+        """
+        return self.dataset[COORDINATE].values if COORDINATE in self.dataset.coords else None
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -163,6 +172,7 @@ class AbstractTrajectory(AbstractResult):
             present=frame["present"].values if "present" in frame else None,
             dims=left,
             coordinates=[self.dataset[d].values.tolist() for d in left],
+            labels=frame[COORDINATE].values if COORDINATE in frame.coords else None,
             dtype=frame["positions"].dtype,
         )
 
@@ -181,18 +191,24 @@ class AbstractTrajectory(AbstractResult):
         compact, kernel = np.isfinite(self.space.volume), kernels[0] if len(kernels) == 1 else None
         known = isinstance(kernel, Gaussian) or (compact and isinstance(kernel, Exponential))
         if not (known and self.space.is_riemannian):
-            raise InvalidInput(
-                f"{type(self.field).__name__} on {self.space} has no single beta to tie clusters to; pass `scale`."
-            )
+            raise InvalidInput(f"`scale` is not given, and {self._no_scale(kernels)}; give an angle or a distance.")
         assert isinstance(kernel, Exponential | Gaussian)
         beta = kernel.beta.values[index[kernel.beta.dim]] if is_along(kernel.beta) else kernel.beta
         return cluster_scale(float(beta)) if compact or not beta > 0 else float(beta) ** -0.5
 
-    def clusters(self, *, scale: float | np.ndarray | None = None, share: float = 1.0) -> "xr.Dataset":
-        """Clusters at every saved time: `count`, `condensed`, `label` of tokens, `mass` and `centre` of clusters.
+    def _no_scale(self, kernels: list[Any]) -> str:
+        """Why the linking distance of clusters does not follow from the field."""
+        if self.field is None:
+            return "the field of this run, which a plugin makes, is not known here"
+        if len(kernels) != 1:
+            return f"{type(self.field).__name__} has {len(kernels) or 'no'} kernels, so no single beta"
+        return f"the kernel {type(kernels[0]).__name__} on {self.space} has no range beta^(-1/2)"
 
-        Tokens are linked within `scale`, one number or one for each frame, by default `cluster_scale(beta)`. Unused
-        cluster slots hold mass 0 and NaN centres. Where `condensed` is false the tokens still percolate and the count
+    def clusters(self, *, scale: float | np.ndarray | None = None, share: float = 1.0) -> "xr.Dataset":
+        """Clusters at every saved time: `count`, `condensed`, `label` of tokens; `mass`, `centre`, `leader` of clusters.
+
+        Tokens are linked within `scale`, one number or one for each frame, by default `cluster_scale(beta)`. The leader
+        is the token with the least place. Unused cluster slots hold mass 0, NaN centres and the leader -1. Where `condensed` is false the tokens still percolate and the count
         is not a number of clusters. With `share` < 1 frames that percolate are grouped without the loneliest tokens, up
         to a mass of 1 - share, whose label is -1; where that leaves condensed clusters, they are given (and `share` of
         the frame is less than 1).
@@ -217,10 +233,12 @@ class AbstractTrajectory(AbstractResult):
         count, condensed = np.zeros(shape, int), np.zeros(shape, bool)
         label = np.zeros((*shape, n), np.int32)
         mass, centre = np.zeros((*shape, slots)), np.full((*shape, slots, d), np.nan)
+        leader = np.full((*shape, slots), -1)
         held = np.ones(shape)
         for where, (c, held[where]) in found.items():
             count[where], condensed[where], label[where] = c.count, c.condensed, c.labels
             mass[where][: c.count], centre[where][: c.count] = c.masses, c.centres
+            leader[where][: c.count] = c.leaders
         dims = (*self.dims, "time")
         return xr.Dataset(
             {
@@ -229,9 +247,10 @@ class AbstractTrajectory(AbstractResult):
                 "share": (dims, held),
                 "label": ((*dims, "token"), label),
                 "mass": ((*dims, "cluster"), mass),
+                "leader": ((*dims, "cluster"), leader),
                 "centre": ((*dims, "cluster", "dim"), centre),
             },
-            {name: self.dataset[name] for name in dims},
+            {name: self.dataset[name] for name in (*dims, COORDINATE) if name in self.dataset},
         )
 
     def thinned(self: T, frames: int) -> T:
