@@ -9,7 +9,7 @@ import numpy as np
 
 from attnflow.axes import is_along
 from attnflow.checks import shown, whole
-from attnflow.describe import brief, html_table
+from attnflow.describe import brief
 from attnflow.errors import InvalidInput, NoSuchItem
 from attnflow.flows.outcome import Ending, Outcome
 from attnflow.flows.result import AbstractResult
@@ -124,12 +124,6 @@ class AbstractTrajectory(AbstractResult):
             return self.outcome
         return Outcome(Ending.INTERRUPTED, f"these are frames of a longer flow, which ended so: {self.outcome.message}")
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{key}: {value}' for key, value in self._facts().items())})"
-
-    def _repr_html_(self) -> str:
-        return html_table(type(self).__name__, self._facts())
-
     def _facts(self) -> dict[str, str]:
         """What the flow is, in a few words."""
         sizes, last = self.dataset.sizes, ""
@@ -145,12 +139,6 @@ class AbstractTrajectory(AbstractResult):
             "outcome": self.outcome.message,
             "saved": " ".join(str(name) for name in self.dataset.data_vars),
         }
-
-    def plot(self) -> Any:
-        """The flow in one Matplotlib Figure: `attnflow.plot(flow)`."""
-        import attnflow
-
-        return attnflow.plot(self)
 
     def tokens(self, at: int = -1, **index: int) -> Tokens:
         """The tokens of frame number `at`: of one member, `flow.tokens(-1, seed=0)`, or of the whole batch."""
@@ -205,13 +193,14 @@ class AbstractTrajectory(AbstractResult):
         return f"the kernel {type(kernels[0]).__name__} on {self.space} has no range beta^(-1/2)"
 
     def clusters(self, *, scale: float | np.ndarray | None = None, share: float = 1.0) -> "xr.Dataset":
-        """Clusters at every saved time: `count`, `condensed`, `label` of tokens; `mass`, `centre`, `leader` of clusters.
+        """Clusters at every saved time: `count`, `condensed`, `label` of tokens; their `mass`, `centre` and `leader`.
 
         Tokens are linked within `scale`, one number or one for each frame, by default `cluster_scale(beta)`. The leader
-        is the token with the least place. Unused cluster slots hold mass 0, NaN centres and the leader -1. Where `condensed` is false the tokens still percolate and the count
-        is not a number of clusters. With `share` < 1 frames that percolate are grouped without the loneliest tokens, up
-        to a mass of 1 - share, whose label is -1; where that leaves condensed clusters, they are given (and `share` of
-        the frame is less than 1).
+        is the token with the least place, whom the others of its cluster follow under a causal mask. Unused slots hold
+        mass 0, NaN centres and the leader -1. Where `condensed` is false the tokens still percolate and the count is
+        not a number of clusters. With `share` < 1 frames that percolate are grouped without the loneliest tokens, up to
+        a mass of 1 - share, whose label is -1; where that leaves condensed clusters, they are given (and `share` of the
+        frame is less than 1).
         """
         import xarray as xr
 

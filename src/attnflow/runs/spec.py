@@ -28,6 +28,7 @@ from attnflow.runs.registry import BATCHED, DEFAULTS, HIDDEN, takes_batches
 from attnflow.runs.token_files import with_files
 from attnflow.wording import fresh_path
 
+
 @dataclasses.dataclass(frozen=True)
 class Spec:
     """A resolved specification."""

@@ -132,11 +132,11 @@ class Tokens(eqx.Module):
             raise InvalidInput(f"the tokens are a batch along {self.dims}; use member({self.dims[0]}={at}, ...).")
         return self.member(**{self.dims[0]: number})
 
-    def plot(self) -> Any:
+    def plot(self, *, figsize: tuple[float, float] | None = None, style: Any = None) -> Any:
         """The tokens in one Matplotlib Figure: `attnflow.plot(tokens)`."""
         import attnflow
 
-        return attnflow.plot(self)
+        return attnflow.plot(self, figsize=figsize, style=style)
 
     @property
     def n(self) -> int:

@@ -42,7 +42,9 @@ def read_tokens(path: str | Path) -> dict[str, Any]:
     except OSError as error:
         raise InvalidTokens(f"cannot read {shown(str(file))} ({error.strerror or error}); give another file.") from None
     except UnicodeDecodeError as error:
-        raise InvalidTokens(f"{shown(str(file))} is not text in UTF-8 (byte {error.start}); save it as UTF-8.") from None
+        raise InvalidTokens(
+            f"{shown(str(file))} is not text in UTF-8 (byte {error.start}); save it as UTF-8."
+        ) from None
     except (ValueError, EOFError) as error:
         raise InvalidTokens(f"{shown(str(file))} holds no plain arrays ({error}); save them by numpy.savez.") from None
 
@@ -79,7 +81,7 @@ def _table(file: Path, text: str) -> dict[str, Any]:
         )
     numbers = [k for k in range(width) if k not in texts]
     found: dict[str, Any] = {"positions": np.array([[float(row[k]) for k in numbers] for row in rows])}
-    return found | {"labels": [row[k].strip() for row in rows] for k in texts}
+    return found | ({"labels": [row[texts[0]].strip() for row in rows]} if texts else {})
 
 
 def _is_number(text: str) -> bool:
