@@ -215,3 +215,15 @@ def test_a_flow_of_few_masses_and_many_test_particles_is_drawn():
     flow = af.solve(af.Attention(2.0), tokens, 0.5, save=2, method=af.Fixed(0.25))
     figure = plots.draw_overlaps(flow)
     assert np.isfinite(figure.axes[0].collections[0].get_array().filled(np.nan)).any()
+
+
+def test_the_top_of_a_report_says_beta_n_d_and_seed():
+    from attnflow.plots.report import headline
+
+    table = {
+        "tokens": {"name": "uniform", "n": 64, "seed": [0, 1, 2], "space": {"name": "sphere", "dim": 3}},
+        "field": {"name": "total", "beta": 9.0, "noise": {"kappa": 0.5}},
+    }
+    assert headline(table) == "β = 9.0 · κ = 0.5 · n = 64 · d = 3 · seed = [0, 1, 2]"
+    array = {"tokens": {"name": "array", "positions": [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]}, "field": {"beta": 2.0}}
+    assert headline(array) == "β = 2.0 · n = 3 · d = 2"

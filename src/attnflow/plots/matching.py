@@ -50,7 +50,7 @@ def plot_matching(match: Matching) -> Any:
         upper, lower = fig.subfigures(2, 1, height_ratios=(2.5, 2.2))
         panels = upper.subplots(1, 3)
         view = draw_carrying(panels, match, _between(match))
-        below = lower.subplots(1, 2 + gated)
+        below = lower.subplots(1, 2 + gated, width_ratios=(1.25, 1.4, 1)[-2 - gated :])
         if gated:
             draw_gates(below[0], match.schedule, view)
         else:

@@ -16,6 +16,8 @@ MOST_GATES = 60
 """Gates that are drawn; of more, so many evenly picked."""
 MANY = 150
 """More elements than this are lines instead of bars."""
+ROOM = 0.55
+"""How much higher than the bars the panel of elements is, for its legend, as a share of their decades."""
 LONGEST = 0.35
 """The longest arrow of a gate, in units of half the width of the picture."""
 NAMES = {"ReluUnit": "ReLU unit", "Drift": "drift", "MeanAttention": "mean attention", "Affine": "linear map"}
@@ -75,9 +77,9 @@ def draw_elements(axes: Any, schedule: Schedule) -> None:
         else:
             axes.bar(number[own], size[own] - low, 0.8, bottom=low, color=colour, label=label)
     axes.set(yscale="log", xlabel="element", ylabel="Lipschitz constant × time" if known else "duration")
-    axes.set(xlim=(0.3, len(schedule) + 0.7), ylim=(low, top * (top / low) ** 0.25))
+    axes.set(xlim=(0.3, len(schedule) + 0.7), ylim=(low, top * (top / low) ** ROOM))
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.legend(loc="upper left", ncols=3, handlelength=1.0, columnspacing=1.0)
+    axes.legend(loc="upper left", handlelength=1.0)
 
 
 def draw_gates(axes: Any, schedule: Schedule, view: Projection) -> None:
@@ -100,7 +102,7 @@ def draw_gates(axes: Any, schedule: Schedule, view: Projection) -> None:
             start = middle  # the gate holds all of the sphere
         _arrow(axes, schedule.space, view, start, w[k], colour)
     shown = f"{len(keep)} of {len(number)}" if len(keep) < len(number) else str(len(number))
-    axes.set_title(f"{shown} gates, dark to light in time")
+    axes.set_title(f"{shown} gates, the first ones dark")
     axes.set_ylabel(view.labels[1] if len(view.labels) > 1 else "")
     name_view(axes, view)
 
