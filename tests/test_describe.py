@@ -143,7 +143,7 @@ def test_densities_schedules_and_laws_are_said_in_one_line():
         assert words in repr(one)
         assert words in one._repr_html_()
         assert len(repr(one)) < 200
-    assert "0.5 to 1.5" in repr(rho)
+    assert "to 1.5 on the grid" in repr(rho)
 
 
 def test_a_flow_of_a_density_is_said_in_one_line():

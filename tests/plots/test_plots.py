@@ -107,7 +107,7 @@ def test_batches_and_fields_without_energy_are_drawn():
         (Torus(3), 2, ("$a_{1}$", "$a_{2}$")),
         (Euclidean(1), 1, ("$x_{1}$", "")),
         (Euclidean(2), 1, ("$x_{1}$", "$x_{2}$")),
-        (Product(Euclidean(5), Torus(1)), 2, ("", "")),
+        (Product(Euclidean(5), Torus(1)), 2, None),
         (CentredSphere(4, [1.0, 2.0, 1.0, 1.0]), 1, ("", "")),
     ],
     ids=str,
@@ -120,7 +120,10 @@ def test_every_space_has_figures(space, rows, labels):
     figure = plots.draw_snapshots(story, frames=[0, 4])
     assert len(figure.axes) == 2 * rows
     first = figure.axes[0]
-    assert (first.get_xlabel(), first.get_ylabel()) == labels
+    if labels is None:  # principal components, with their shares
+        assert [label[:4] for label in (first.get_xlabel(), first.get_ylabel())] == ["PC 1", "PC 2"]
+    else:
+        assert (first.get_xlabel(), first.get_ylabel()) == labels
     figure.savefig(io.BytesIO(), format="svg")
     made = Animation(TokenScene(story), 3.0, 4, 240)
     assert next(made.pictures()).shape[1] == 240

@@ -12,6 +12,7 @@ from attnflow.plots.figure_data import FigureData
 from attnflow.plots.names import cluster_name
 from attnflow.plots.player import player_data
 from attnflow.plots.scenes import TokenScene
+from attnflow.plots.tree import draw_branches
 
 WORDS = [f"w{k}" for k in range(12)]
 TOKENS = af.tokens.clustered(af.Sphere(3), centres=np.eye(3)[:2], n=6, spread=0.1, seed=0)
@@ -45,33 +46,39 @@ def test_a_name_is_as_long_as_it_may_be():
 
 
 def test_the_leaves_of_a_tree_are_words():
-    rng = np.random.default_rng(0)
-    many = af.from_array(rng.standard_normal((16, 3)), normalise=True, labels=[f"v{k}" for k in range(16)])
-    flow = af.solve_long(af.Attention(9.0), many)
+    centres = [[1, 0, 0], [0.6, 0.8, 0], [-0.6, 0.6, np.sqrt(0.28)]]
+    many = af.tokens.clustered(af.Sphere(3), centres=centres, n=[2, 3, 3], spread=0.02, seed=0)
+    many = af.Tokens(many.positions, labels=WORDS[:8])
+    flow = af.solve_long(af.Attention(40.0), many)
     ticks = [text.get_text() for text in plots.draw_tree(flow).axes[0].get_yticklabels()]
-    assert sorted(ticks) == sorted(many.labels)
-    assert {word for cluster in flow.tree.members(12) for word in cluster} == set(many.labels)
-    sizes = [len(cluster) for cluster in flow.tree.members(12)]
-    assert len(sizes) == 4
-    assert sizes == sorted(sizes, reverse=True)
-    in_summary = [text.get_text() for axes in af.plot(flow).axes for text in axes.get_yticklabels()]
-    assert any("+" in text for text in in_summary)
+    assert sorted(ticks) == WORDS[:8]
+    members = flow.tree.members(5)
+    assert sorted(word for cluster in members for word in cluster) == WORDS[:8]
+    assert sorted(map(len, members), reverse=True) == [len(cluster) for cluster in members]
+    assert len(members) == 3
+    data = FigureData.of(flow)
+    axes = plots.plot(data).axes[0]
+    axes.clear()
+    draw_branches(axes, data, 1)
+    assert data.leaves.merges > 0
+    joined = [text.get_text() for text in axes.get_yticklabels()]
+    assert len(joined) == 8 - data.leaves.merges
+    assert any(", " in text for text in joined)
 
 
 def test_frames_are_shown_where_tokens_move():
-    """A collapse between t = 4 and 5 of 50: without plateaus the frames are those of a quarter, a half, ... of the way."""
-    times = np.linspace(0, 50, 201)
-    flow = af.solve(af.Attention(1.0), TOKENS, 50.0, save=times, **FAST)
+    """A collapse between t = 4 and 5 of 10: the frames between start and end are those of a part of the way."""
+    times = np.linspace(0, 10, 201)
+    flow = af.solve(af.Attention(1.0), TOKENS, 10.0, save=times, **FAST)
     share = np.clip(times - 4, 0, 1)[:, None, None]
     start = flow.positions.values[0]
     path = (1 - share) * start + share * start[:1]
     path /= np.linalg.norm(path, axis=2, keepdims=True)
-    made = FigureData.of(flow)
     dataset = flow.dataset.assign(positions=(flow.positions.dims, path))
     made = FigureData.of(type(flow)(dataset, flow.field, flow.space, flow.outcome, flow.steps))
     shown = made.flow.time.values[made.moments()]
     assert shown[0] == 0
-    assert shown[-1] == 50
+    assert shown[-1] == 10
     assert len(shown) == 5
     assert ((shown[1:-1] > 4) & (shown[1:-1] <= 5)).all()
 

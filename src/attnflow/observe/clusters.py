@@ -31,7 +31,7 @@ WIDEST = 0.5  # radians: at beta < 4 the kernel is so wide that a larger scale w
 
 
 SHOWN = 8
-"""Clusters that a notebook lists."""
+"""Clusters, and tokens of a cluster, that a notebook lists."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -65,7 +65,8 @@ class Clusters:
 
     def _repr_html_(self) -> str:
         rows = {
-            f"cluster {q}": f"mass {self.masses[q]:.3g}, radius {self.radii[q]:.3g}: {listed(members)}"
+            f"cluster {q}": f"mass {self.masses[q]:.3g}, radius {self.radii[q]:.3g}, {len(members)} tokens: "
+            + ", ".join(map(str, members if len(members) <= SHOWN else [*members[:SHOWN], "…"]))
             for q, members in enumerate(self.members[:SHOWN])
         }
         more = {"…": f"{self.count - SHOWN} more"} if self.count > SHOWN else {}

@@ -151,21 +151,18 @@ class FigureData:
     def moments(self) -> list[int]:
         """The frames to show: start, condensation, the first, a middle and the last plateau, end.
 
-        Without plateaus the frames at which tokens have gone a quarter, a half and three quarters of their way. Frames
-        that the tokens of the frame before have hardly left are dropped.
+        Frames that the tokens of the frame before have hardly left are dropped. Where none is left between start and
+        end, those at which tokens have gone a quarter, a half and three quarters of their way.
         """
-        last, way = len(self.log_time) - 1, self._way()
+        way = self._way()
         lasting = [p for p in self.plateaus if _has_clusters(p, self.flow) and self.frame_on(p) > 0]
-        if lasting:
-            some = [lasting[k] for k in np.unique(np.linspace(0, len(lasting) - 1, 3).round().astype(int))]
-            found = {self._condensing(lasting[0])} | {self.frame_on(p) for p in some}
-        else:
-            found = {int(np.searchsorted(way, share * way[-1])) for share in (0.25, 0.5, 0.75)}
-        kept = [0]
-        for frame in sorted(found - {0, last}):
-            if min(way[frame] - way[kept[-1]], way[last] - way[frame]) > SAME * way[-1]:
-                kept.append(frame)
-        return sorted({*kept, last})
+        some = (
+            [lasting[k] for k in np.unique(np.linspace(0, len(lasting) - 1, 3).round().astype(int))] if lasting else []
+        )
+        found = _apart(way, {self._condensing(p) for p in some[:1]} | {self.frame_on(p) for p in some})
+        if not found:
+            found = _apart(way, {int(np.searchsorted(way, share * way[-1])) for share in (0.25, 0.5, 0.75)})
+        return sorted({0, *found, len(way) - 1})
 
     def _way(self) -> np.ndarray:
         """How far the tokens have gone at every frame: the length of their path, their masses as weights."""
@@ -231,6 +228,15 @@ def grouped(one: AbstractTrajectory) -> Any:
     except InvalidInput:
         scale = 0.1
     return one.clusters(scale=scale, share=share)
+
+
+def _apart(way: np.ndarray, frames: set[int]) -> list[int]:
+    """The frames that look neither like the start nor like the end nor like the one before."""
+    kept = [0]
+    for frame in sorted(frames):
+        if min(way[frame] - way[kept[-1]], way[-1] - way[frame]) > SAME * way[-1]:
+            kept.append(frame)
+    return kept[1:]
 
 
 def _has_clusters(plateau: Plateau, flow: AbstractTrajectory) -> bool:

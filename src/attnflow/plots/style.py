@@ -76,15 +76,17 @@ def with_style(style: Any) -> Iterator[None]:
     """Figures that are made meanwhile have `style` over the house look: whatever `matplotlib.style.context` takes."""
     import matplotlib.style
 
-    if style is not None:
-        try:
-            with matplotlib.style.context(style):
-                pass
-        except (OSError, KeyError, ValueError, TypeError, AttributeError):
-            raise InvalidInput(
-                f"`style` is {shown(style)}; give a style of Matplotlib by its name or file, a dictionary of rcParams, "
-                "or a list of these."
-            ) from None
+    if style is None:  # within another style too
+        yield
+        return
+    try:
+        with matplotlib.style.context(style):
+            pass
+    except (OSError, KeyError, ValueError, TypeError, AttributeError):
+        raise InvalidInput(
+            f"`style` is {shown(style)}; give a style of Matplotlib by its name or file, a dictionary of rcParams, or "
+            "a list of these."
+        ) from None
     token = _OWN.set(style)
     try:
         yield

@@ -1,6 +1,8 @@
 """Tokens from a file: vectors, and labels where the file has them."""
 
 import csv
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +47,14 @@ def read_tokens(path: str | Path) -> dict[str, Any]:
         raise InvalidTokens(
             f"{shown(str(file))} is not text in UTF-8 (byte {error.start}); save it as UTF-8."
         ) from None
-    except (ValueError, EOFError) as error:
+    except InvalidTokens:
+        raise
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise InvalidTokens(f"{shown(str(file))} holds no plain arrays ({error}); save them by numpy.savez.") from None
 
 
 def _archive(file: Path) -> dict[str, Any]:
-    with np.load(file, allow_pickle=False) as arrays:
+    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
         if "positions" not in arrays:
             raise InvalidTokens(
                 f"{shown(str(file))} holds {', '.join(arrays) or 'nothing'}; save an array `positions`, and `labels` "
