@@ -127,4 +127,4 @@ def draw_w2(axes: Any, match: Matching) -> None:
     axes.set(yscale="log", xlim=(0.5, len(number) + 0.5))
     axes.locator_params(axis="x", integer=True)
     axes.set(xlabel="measure", ylabel="W₂ from the target")
-    axes.legend()
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.1, 1.0), ncols=3, handlelength=1.2, columnspacing=0.8)
