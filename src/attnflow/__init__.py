@@ -13,7 +13,7 @@ _HOME = {
     "attnflow.compilations": ["cache_compilations"],
     "attnflow.precision": ["in_float64"],
     "attnflow.spaces": ["Euclidean", "Product", "Sphere", "Torus"],
-    "attnflow.tokens": ["Measure", "Tokens", "from_array", "stack", "uniform"],
+    "attnflow.tokens": ["Measure", "Tokens", "from_array", "from_file", "stack", "uniform"],
     "attnflow.masks": ["Causal", "Window"],
     "attnflow.fields": [
         "AbstractField", "Attention", "Composed", "Hardmax", "Perceptron", "Potential", "Rescaled", "Sinkhorn",

@@ -47,6 +47,7 @@ from attnflow.spaces import Torus as Torus
 from attnflow.tokens import Measure as Measure
 from attnflow.tokens import Tokens as Tokens
 from attnflow.tokens import from_array as from_array
+from attnflow.tokens import from_file as from_file
 from attnflow.tokens import stack as stack
 from attnflow.tokens import uniform as uniform
 from attnflow.masks import Causal as Causal

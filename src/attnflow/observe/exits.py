@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from attnflow.checks import shown
+from attnflow.describe import html_table
 from attnflow.errors import InvalidInput
 
 
@@ -34,7 +35,7 @@ class Kolmogorov(NamedTuple):
         return self.distance > self.critical
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class ExitDistribution:
     """The empirical distribution of log exit times; make it with `exit_distribution`."""
 
@@ -44,6 +45,21 @@ class ExitDistribution:
     """Probability with which an interval holds the true value."""
     until: float
     """Log of the time at which observation ended, infinite if every x is to count as observed."""
+
+    def __repr__(self) -> str:
+        return f"ExitDistribution({', '.join(f'{key}: {value}' for key, value in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return html_table("ExitDistribution", self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        """What the distribution is, in a few words."""
+        median = self.quantile(0.5)
+        return {
+            "seeds": f"{self.n}, of which {self.exits} exit",
+            "median of log t": f"{float(median.value):.4g}, between {float(median.low):.4g} and "
+            f"{float(median.high):.4g} at {100 * self.confidence:g} % confidence",
+        }
 
     @property
     def n(self) -> int:

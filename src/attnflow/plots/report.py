@@ -4,12 +4,14 @@ import dataclasses
 import functools
 import html
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from attnflow.control import Matching
 from attnflow.decoders import Retrieval
+from attnflow.describe import listed, nested
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
@@ -39,6 +41,8 @@ from attnflow.runs.files import write_atomically, writing
 from attnflow.runs.folder import Run
 from attnflow.runs.spec import spec_of
 
+HEADLINE = {"beta": "β", "kappa": "κ", "n": "n", "dim": "d", "seed": "seed"}
+"""Keys of a specification, and what the top of a page calls them."""
 CAPTIONS = {
     "rows": "The numbers of every row; a thin line for each member of a batch.",
     "snapshots": "Tokens at chosen times, in the colours of their clusters on a crowded plateau.",
@@ -95,6 +99,8 @@ class Account:
     """For the table at the end of the page."""
     before: list[str] = dataclasses.field(default_factory=list)
     """HTML above the figures."""
+    after: list[str] = dataclasses.field(default_factory=list)
+    """HTML below the figures."""
     player: str = ""
     """HTML of the animation, where there is one."""
     captions: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -122,14 +128,31 @@ def _page(run: Run, account: Account) -> str:
     pictures = {name: as_svg(figure) for name, figure in account.figures.items() if name != "summary"}
     parts = [
         f"<p>{html.escape(spec.table['about'])}</p>",
+        f"<p>{html.escape(headline(spec.table))}</p>",
         account.player,
         *account.before,
         "<h2>Figures</h2>",
         *(with_caption(svg, account.captions.get(name) or CAPTIONS.get(name, "")) for name, svg in pictures.items()),
+        *account.after,
         facts_table(account.facts | {"precision": manifest["dtype"]}, manifest),
         toml_block("Specification", spec.to_toml()),
     ]
     return as_page(spec.name, "\n".join(parts))
+
+
+def headline(table: Mapping[str, Any]) -> str:
+    """The numbers that a reader asks for first: β, n, d and the seed, as far as the specification has them."""
+    found: dict[str, list[str]] = {}
+    for key, value in nested(table).items():
+        name = HEADLINE.get(key.rpartition(".")[2])
+        if name is not None and isinstance(value, int | float | list) and not isinstance(value, bool):
+            found.setdefault(name, []).append(listed(value))
+    positions = table.get("tokens", {}).get("positions") if isinstance(table.get("tokens"), dict) else None
+    if positions:
+        found |= {"n": [str(len(positions))], "d": [str(np.shape(positions)[-1])]}
+    return " · ".join(
+        f"{name} = {', '.join(dict.fromkeys(found[name]))}" for name in HEADLINE.values() if name in found
+    )
 
 
 def checked_account(account: Any) -> Account:
@@ -193,8 +216,8 @@ def _(flow: AbstractTrajectory) -> Account:
         words_ = f"The run holds a batch ({sizes}). Figures and plateaus are{of}; observables are of all."
         counts = [f"{key}: {value}." for key, value in member_counts(summary["batch"]).items()]
         batch = [f"<p>{html.escape(' '.join([words_, *counts]))}</p>", table(*member_table(summary["batch"]))]
-    before = [*batch, f"<h2>Plateaus{html.escape(of)}</h2>", table(heads, rows), *words]
-    return Account(figures | more, summary, facts, before, live(data))
+    after = [f"<h2>Plateaus{html.escape(of)}</h2>", table(heads, rows)]
+    return Account(figures | more, summary, facts, [*batch, *words], after, live(data))
 
 
 @account.register

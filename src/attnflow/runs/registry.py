@@ -72,6 +72,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "clustered": tokens.clustered,
         "caps": tokens.caps,
         "array": tokens.from_array,
+        "file": tokens.from_file,
     },
     "field": {
         "attention": fields.Attention,

@@ -25,6 +25,7 @@ from attnflow.runs.plugins import Given, Plugins, chosen, current, words
 from attnflow.runs.presets import preset_names, preset_text
 from attnflow.runs.recorded import checked
 from attnflow.runs.registry import BATCHED, DEFAULTS, HIDDEN, takes_batches
+from attnflow.runs.token_files import with_files
 from attnflow.wording import fresh_path
 
 
@@ -143,16 +144,21 @@ def load_spec(source: str | Path, changes: Sequence[str] = (), plugins: Given = 
         ) from None
     except UnicodeDecodeError as error:
         raise InvalidSpec(f"{shown(str(path))} is not text in UTF-8 (byte {error.start}); save it as UTF-8.") from None
-    return parse_spec(text, changes, plugins)
+    return parse_spec(text, changes, plugins, folder=path.parent)
 
 
-def parse_spec(text: str, changes: Sequence[str] = (), plugins: Given = ()) -> Spec:
-    """Parse, change, resolve and check a specification; nothing is run."""
+def parse_spec(
+    text: str, changes: Sequence[str] = (), plugins: Given = (), *, folder: str | Path | None = None
+) -> Spec:
+    """Parse, change, resolve and check a specification; nothing is run.
+
+    Files of tokens are read from `folder`, by default the current one, and become arrays of the specification.
+    """
     table = _read_toml(instance("text", text, str, "the text of a TOML file; load_spec reads files"))
     for change in sorted(changes, key=lambda c: not c.partition("=")[0].strip().endswith(".name")):
         _apply(table, change)  # names first: they start their part afresh
     with chosen(plugins).active():
-        spec = Spec(_resolve(table))
+        spec = Spec(_resolve(with_files(table, Path(folder or "."))))
     spec.work  # noqa: B018 (refuses what cannot be made)
     return spec
 

@@ -130,8 +130,11 @@ class ZarrSink(AbstractSink):
                     for d, s in zip(dims, shape, strict=True)
                 )
                 group.create_array(name, shape=shape, chunks=chunks, dtype=dtype, dimension_names=dims)
-        self._put(group, {name: ((name,), labels) for name, labels in layout.coordinates.items()} | layout.static)
+        own = {name: ((name,), labels) for name, labels in layout.coordinates.items()}
+        self._put(group, own | layout.static | layout.beside)
         group.attrs.update(layout.attributes)
+        if layout.beside:
+            group.attrs["coordinates"] = " ".join(layout.beside)  # by which xarray knows them
 
     def _put(self, group: Any, static: dict[str, Any]) -> None:
         for name, (dims, values) in static.items():
@@ -140,7 +143,11 @@ class ZarrSink(AbstractSink):
                 continue
             values = np.ascontiguousarray(values)
             chunks = tuple(max(s, 1) for s in values.shape)
-            group.create_array(name, data=values, chunks=chunks, dimension_names=dims, overwrite=True)
+            kind: Any = "string" if values.dtype.kind == "U" else values.dtype  # texts of one length have no Zarr type
+            made = group.create_array(
+                name, shape=values.shape, dtype=kind, chunks=chunks, dimension_names=dims, overwrite=True
+            )
+            made[...] = values.astype(object) if kind == "string" else values
 
     def _pack(self, checkpoint: Checkpoint) -> bytes:
         outcome = checkpoint.outcome
@@ -247,7 +254,12 @@ def open_arrays(path: Path) -> Any:
         found = xr.open_zarr(path, chunks=None, consolidated=False)
         names = [str(name) for name in found.attrs if str(name).startswith(SCALAR)]
         scalars = {name.removeprefix(SCALAR): ((), float(found.attrs.pop(name))) for name in names}
-        return found.assign(scalars)
+        texts = {  # coordinates: labels of tokens and of members
+            name: one.copy(data=np.array(one.values.tolist(), np.str_))
+            for name, one in found.coords.items()
+            if one.dtype.kind in "OT"
+        }
+        return found.assign(scalars).assign_coords(texts)
     except Exception as error:
         raise RunCorrupted(
             f"the arrays in {str(path)!r} cannot be read ({error}); run the spec.toml beside them again."

@@ -23,6 +23,7 @@ from attnflow.flows.stepper import AbstractSingle, Rows, Slice
 from attnflow.observe.clusters import clusters
 from attnflow.observe.energy import renormalised_energy
 from attnflow.tokens import Tokens
+from attnflow.tokens.labels import labels_beside
 
 ROWS = 64
 """Steps and merges of a slice."""
@@ -77,6 +78,7 @@ class ClusterStepper(AbstractSingle):
             {"space": str(tokens.space)},
             self.until,
             {},
+            labels_beside(tokens, {}),
             exact=False,
         )
 

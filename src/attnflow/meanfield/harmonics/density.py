@@ -9,6 +9,7 @@ from jax.scipy.special import xlogy
 from numpy.typing import ArrayLike
 
 from attnflow.checks import instance
+from attnflow.describe import html_table
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.harmonics.basis import AbstractBasis, Coefficients, Values
 from attnflow.precision import in_float64, is_traced
@@ -49,6 +50,28 @@ class Density(eqx.Module):
     def moved(self, coefficients: Any) -> "Density":
         """Other coefficients in the same basis, unchecked: for use inside compiled code."""
         return eqx.tree_at(lambda density: density.coefficients, self, coefficients)
+
+    def __repr__(self) -> str:
+        if is_traced(self.coefficients) or not isinstance(self.coefficients, np.ndarray):
+            return eqx.tree_pformat(self)
+        return f"Density({', '.join(f'{key}: {value}' for key, value in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return html_table("Density", self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        """What the density is, in a few words."""
+        values = np.asarray(self.values)
+        return {
+            "basis": f"{type(self.basis).__name__} of degree {self.basis.degree} in R^{self.basis.dim}",
+            "values": f"{values.min():.4g} to {values.max():.4g} on the grid",
+        }
+
+    def plot(self, *, figsize: tuple[float, float] | None = None, style: Any = None) -> Any:
+        """The density in one Matplotlib Figure: `attnflow.plot(density)`."""
+        import attnflow
+
+        return attnflow.plot(self, figsize=figsize, style=style)
 
     @property
     def values(self) -> Values:

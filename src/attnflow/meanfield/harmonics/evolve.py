@@ -35,7 +35,7 @@ CUT, NEGATIVE = 1, 2
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class DensityFlow(AbstractDensityFlow):
     """Frames of a density as an xarray Dataset along `time`.
 
@@ -54,6 +54,10 @@ class DensityFlow(AbstractDensityFlow):
     """From where `continued` goes on."""
     work: Any = dataclasses.field(default=None, repr=False)
     """The work that made the flow."""
+
+    def _grid(self) -> str:
+        noise = f", noise kappa = {self.kappa:g}" if self.kappa else ""
+        return f"{type(self.basis).__name__} of degree {self.basis.degree} in R^{self.basis.dim}{noise}"
 
     @property
     def basis(self) -> AbstractBasis:
