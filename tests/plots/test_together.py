@@ -44,7 +44,7 @@ def test_a_density_and_tokens_in_one_picture():
     assert [text.get_text() for text in curves[0].get_legend().get_texts()] == ["60 tokens", "density"]
     (distances,) = [axes for axes in figure.axes if axes.get_ylabel().startswith("$W_1$")]
     shown = distances.lines[0].get_ydata()
-    expected = [mf.wasserstein_circle(flow.tokens(k), density.density(at)) for k, at in ((0, 0), (2, 1))]
+    expected = [af.transport.distance(flow.tokens(k), density.density(at)) for k, at in ((0, 0), (2, 1))]
     np.testing.assert_allclose(shown, expected)
     named = af.plot({"limit": density, "particles": flow})
     assert "particles" in [text.get_text() for text in named.axes[0].get_legend().get_texts()]

@@ -9,7 +9,7 @@ from scipy.special import betainc
 
 from attnflow.errors import InvalidInput
 from attnflow.flows import AbstractTrajectory
-from attnflow.meanfield import CellFlow, CircleBasis, Density, DensityFlow, observable_distance, wasserstein_circle
+from attnflow.meanfield import CellFlow, CircleBasis, Density, DensityFlow, observable_distance
 from attnflow.plots.density import (
     STEEP,
     DensityView,
@@ -21,6 +21,7 @@ from attnflow.plots.density import (
 )
 from attnflow.plots.style import COLOURS, COLUMN, INK, PAGE, say, styled
 from attnflow.tokens import Tokens
+from attnflow.transport import distance
 
 PICTURES = 4
 """Times that are shown."""
@@ -249,7 +250,7 @@ def _distances(axes: Any, pair: Pair) -> None:
 
 def _distance(tokens: Tokens, density: Density) -> float:
     if isinstance(density.basis, CircleBasis):
-        return wasserstein_circle(tokens, density)
+        return float(distance(tokens, density))
     return observable_distance(tokens, density, DEGREE)
 
 
