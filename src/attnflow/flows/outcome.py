@@ -65,6 +65,8 @@ class Reached:
     frames: int
     steps: int
     note: str = ""
+    share: float = float("nan")
+    """The share of the work that is done, where a time does not say how far it is."""
 
 
 class Pace:
@@ -78,10 +80,11 @@ class Pace:
     def progress(self, reached: Reached) -> Progress:
         """The progress at this moment."""
         elapsed = clock.perf_counter() - self.began
-        self.looks = [*self.looks[-19:], (elapsed, reached.time)]
-        (then, at), (now, here) = self.looks[0], self.looks[-1]
-        remaining = (self.until - here) * (now - then) / (here - at) if here > at else float("nan")
-        if reached.time >= self.until:
+        here, end = (reached.share, 1.0) if reached.share >= 0 else (reached.time, self.until)
+        self.looks = [*self.looks[-19:], (elapsed, here)]
+        (then, at), now = self.looks[0], elapsed
+        remaining = (end - here) * (now - then) / (here - at) if here > at else float("nan")
+        if here >= end:
             remaining = 0.0
         rate = reached.steps / max(elapsed, 1e-9)
         return Progress(
