@@ -399,3 +399,24 @@ def test_an_interrupted_flow_in_memory_keeps_its_frames():
     assert flow.outcome.ending.value == "interrupted"
     assert flow.positions.sizes["time"] > 1
     assert np.isfinite(flow.positions.values).all()
+
+
+def test_censoring_reaches_means_and_medians():
+    """Followed to a time at which about half are in consensus: they have ends, and quantiles know of them."""
+    tokens, field = af.uniform(af.Sphere(3), n=8, seed=range(12)), af.Attention(af.Along("beta", [4.0, 12.0]))
+    merges = af.merge_times(field, tokens, until=300.0)
+    apart = np.isinf(merges.log_time.sel(left=1))
+    assert 0 < int(apart.sum()) < 24
+    np.testing.assert_allclose(merges.followed.values[apart.values], math.log(300.0), atol=2 * TOL)
+    assert np.isinf(merges.followed.values[~apart.values]).all()
+    some = merges.survival(beta=4.0)
+    assert some.n == 12
+    assert 0 < some.censored == int(apart.sel(beta=4.0).sum()) < 12
+    assert some.mean().value > float(merges.log_time.sel(left=1, beta=4.0).where(np.isfinite).mean())
+    assert merges.survival().n == 24
+    with pytest.raises(InvalidInput, match="they have beta, seed"):
+        merges.survival(gamma=1.0)
+    with pytest.raises(InvalidInput, match="they have beta, seed"):
+        merges.survival(beta=5.0)
+    with pytest.raises(InvalidInput, match="`left` is 8"):
+        merges.survival(left=8)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import members
-from attnflow.checks import end_time, instance
+from attnflow.checks import end_time, instance, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention
 from attnflow.flows.compiled import compiled, wait
@@ -35,6 +35,8 @@ from attnflow.tokens import Tokens
 if TYPE_CHECKING:
     import xarray as xr
 
+    from attnflow.observe import Survival
+
 MOST = 128
 ROWS = 64
 """Steps and merges that a slice tries for each of its systems."""
@@ -54,7 +56,7 @@ class Merges(AbstractResult):
     """
 
     dataset: "xr.Dataset"
-    """log_time, rounding, undetermined and evaluations."""
+    """log_time, rounding, undetermined, evaluations, and followed."""
     field: AbstractField
     outcome: Outcome
     steps: dict[str, int]
@@ -70,6 +72,29 @@ class Merges(AbstractResult):
     def undetermined(self) -> "xr.DataArray":
         """Whether rounding could have changed a merge; not known for a method that is not `sensitive`."""
         return self.dataset["undetermined"]
+
+    @property
+    def followed(self) -> "xr.DataArray":
+        """Log of the time until which each system was followed; infinite where it came to consensus, or for ever."""
+        return self.dataset["followed"]
+
+    def survival(self, left: int = 1, *, confidence: float = 0.95, **labels: Any) -> "Survival":
+        """The distribution over systems of the log time of the merge that leaves `left` clusters; 1 is consensus.
+
+        Systems that have not made it count as later than they were followed. `labels` choose among the batch, as in
+        `merges.survival(beta=4.0)`; all that is left is taken as one sample.
+        """
+        from attnflow.observe import survival
+
+        n = self.log_time.sizes["merge"] + 1
+        left = whole("left", left, 1, n - 1)
+        try:
+            chosen = self.dataset[["log_time", "followed"]].sel(left=left, **labels)
+        except (KeyError, ValueError) as error:
+            dims = ", ".join(str(dim) for dim in self.followed.dims) or "no batch dimension"
+            raise InvalidInput(f"{shown(labels)} is not among these systems; they have {dims}.") from error
+        ends = chosen["followed"].broadcast_like(chosen["log_time"])
+        return survival(np.ravel(chosen["log_time"].values), np.ravel(ends.values), confidence=confidence)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {size}" for name, size in self.log_time.sizes.items())
@@ -108,6 +133,9 @@ class MergeTimes(AbstractWork):
         table = driven.dataset.load()
         left = np.arange(table.sizes["merge"], 0, -1)
         table = table.assign_coords(left=("merge", left)).set_xindex("left")
+        if "followed" not in table:  # a folder of an earlier version
+            ended = np.isinf(table["log_time"].isel(merge=-1, drop=True))
+            table["followed"] = ended.where(ended, np.inf) * math.log(self.until)
         return Merges(table, self.field, driven.outcome, driven.steps, driven.checkpoint, self)
 
 
@@ -127,7 +155,8 @@ def merge_times(
     `merges.log_time.sel(left=k)` is when k + 1 clusters became k, infinite where that has not happened until `until`.
     Two clusters are one when they are nearer than the angle of `method`, by default 10^(-3)/max(beta, 1), where
     `theory.merging.log_merge_time` ends too. The dataset has log_time, rounding and undetermined as in `flow.merges`,
-    and evaluations so far. `on_progress`, `cancel` and `sink` are those of `solve`. After Ctrl-C the merges made so far
+    evaluations so far, and `followed`, the log time until which each member was followed. `merges.survival()` is the
+    distribution of the time to consensus, with its censoring. `on_progress`, `cancel` and `sink` are those of `solve`. After Ctrl-C the merges made so far
     are returned, with the outcome `interrupted`; `merges.continued(until)` goes on.
     """
     work = MergeTimes(field, tokens, until, method)
@@ -326,7 +355,11 @@ class _Ensemble(AbstractStepper):
             "undetermined": state.now.rounding > UNDETERMINED,
             "evaluations": state.now.evaluations,
         }
-        return {name: (dims, values.reshape(shape)) for name, values in found.items()}
+        made = {name: (dims, values.reshape(shape)) for name, values in found.items()}
+        clusters = state.now.clusters
+        for_ever = (np.sum(clusters.mass > 0, axis=1) <= 1) | clusters.frozen
+        followed = np.where(for_ever, np.inf, clusters.log_t + self.shift)
+        return made | {"followed": (self.batch, followed.reshape(self.systems.shape))}
 
 
 def _on_cpu() -> bool:
