@@ -1,4 +1,4 @@
-"""Time to consensus against beta: medians over seeds with intervals of 95 %; systems that are still apart are censored."""
+"""Time to consensus against beta: medians with intervals of 95 %; systems that are still apart count as censored."""
 
 import os
 

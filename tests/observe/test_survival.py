@@ -71,7 +71,12 @@ def test_known_censored_exponentials():
     40 % are censored are allowed to miss 2.5 % more often than stated (their error is of order 1/n).
     """
     rng, mean, to = np.random.default_rng(2026), 2.0, 3.0
-    truth = {"exponential": mean, "restricted": mean * -np.expm1(-to / mean), "median": mean * np.log(2), "S(2)": np.exp(-1)}
+    truth = {
+        "exponential": mean,
+        "restricted": mean * -np.expm1(-to / mean),
+        "median": mean * np.log(2),
+        "S(2)": np.exp(-1),
+    }
     hits = dict.fromkeys(truth, 0)
     restricted = []
     naive = []

@@ -56,6 +56,16 @@ class Progress:
     note: str = ""
     """What a stepper says instead of the time, where that tells more."""
 
+    @property
+    def left(self) -> str:
+        """How long it will still take, in words; empty where that is not known, or more than four months."""
+        if not self.remaining < 1e7:
+            return ""
+        number, unit = next(
+            (s, u) for s, u in ((3600, "h"), (60, "min"), (1, "s")) if self.remaining >= 1.5 * s or s == 1
+        )
+        return f"about {self.remaining / number:.{int(unit == 'h')}f} {unit} left"
+
 
 @dataclasses.dataclass(frozen=True)
 class Reached:

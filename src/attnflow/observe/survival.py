@@ -1,4 +1,4 @@
-"""Times of which some were not seen, as observation ended before: survival function, quantiles and means, with errors."""
+"""Times of which some were not seen, as observation ended before: survival function, quantiles and means."""
 
 import dataclasses
 from typing import NamedTuple
@@ -117,7 +117,9 @@ class Survival:
         from scipy.stats import chi2
 
         if self.watched.min() < 0:
-            raise InvalidInput("a time is negative; an exponential law has times, not their logarithms: give np.exp(x).")
+            raise InvalidInput(
+                "a time is negative; an exponential law has times, not their logarithms: give np.exp(x)."
+            )
         total, count, tail = float(self.watched.sum()), int(self.events.sum()), (1 - self.confidence) / 2
         low = 2 * total / float(chi2.isf(tail, 2 * count + 2))
         if count == 0:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -30,6 +29,7 @@ from attnflow.flows.stepper import AbstractStepper, Rows, Slice
 from attnflow.flows.work import AbstractWork, Driven
 from attnflow.interrupts import raise_if_interrupted
 from attnflow.precision import full_precision
+from attnflow.sums.host import cores
 from attnflow.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -156,8 +156,8 @@ def merge_times(
     Two clusters are one when they are nearer than the angle of `method`, by default 10^(-3)/max(beta, 1), where
     `theory.merging.log_merge_time` ends too. The dataset has log_time, rounding and undetermined as in `flow.merges`,
     evaluations so far, and `followed`, the log time until which each member was followed. `merges.survival()` is the
-    distribution of the time to consensus, with its censoring. `on_progress`, `cancel` and `sink` are those of `solve`. After Ctrl-C the merges made so far
-    are returned, with the outcome `interrupted`; `merges.continued(until)` goes on.
+    distribution of the time to consensus, with its censoring. `on_progress`, `cancel` and `sink` are those of `solve`.
+    After Ctrl-C the merges made so far are returned, with the outcome `interrupted`; `merges.continued(until)` goes on.
     """
     work = MergeTimes(field, tokens, until, method)
     found: Merges = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
@@ -244,14 +244,16 @@ class _Ensemble(AbstractStepper):
             self._put(now, chosen, size, jax.tree.map(np.asarray, clusters))
             self._read(now, chosen, jax.tree.map(np.asarray, records))
         ended = now.clusters.shortened
-        path = jax.tree.map(lambda old, new: np.where(ended.reshape(-1, *[1] * (new.ndim - 1)), old, new), state.path, now)
+        path = jax.tree.map(
+            lambda old, new: np.where(ended.reshape(-1, *[1] * (new.ndim - 1)), old, new), state.path, now
+        )
         state = _EnsembleState(now, path)
         return Slice(state, Rows({}), None, self._resume(state))
 
     def _compile(self, now: _Systems) -> None:
         """Compile the programs of all numbers of slots on all cores, once, by calls without a system.
 
-        What is left of the time is known from then on. Work with a last time may need fewer of them, and waits for each.
+        How long the rest takes is known from then on. Work with a last time may need fewer, and waits for each.
         """
         sizes = self.slots.sizes
         if self.is_compiled or len(sizes) == 1 or not math.isinf(self.until):
@@ -282,7 +284,7 @@ class _Ensemble(AbstractStepper):
     def _calls(self, now: _Systems) -> list[tuple[np.ndarray, int, int]]:
         """(members, slots, lanes) of the calls of a slice, as many as there are cores or fewer."""
         calls: list[tuple[np.ndarray, int, int]] = []
-        most = max(os.cpu_count() or 1, 2) if _on_cpu() else 1
+        most = cores() if _on_cpu() else 1
         slots = np.where(self._are_over(now), 0, self.slots.of(np.sum(now.clusters.mass > 0, axis=1)))
         for size in sorted(set(slots[slots > 0].tolist()), reverse=True):
             lanes, rest = self._lanes(size), most - len(calls)

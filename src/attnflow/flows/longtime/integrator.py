@@ -149,8 +149,8 @@ def slice_of_work(
 ) -> tuple[ClusterState, Records]:
     """Steps and merges until `rows` of them are recorded, at most `few` clusters are left, or the time is up.
 
-    `keep=False` records merges only, and tries no more than `rows` steps: members of a batch, which wait for each other,
-    then try equally many.
+    `keep=False` records merges only, and tries no more than `rows` steps: members of a batch, which wait for each
+    other, then try equally many.
     """
     n, d = clusters.x.shape
     frames, tried = (rows, 8 * rows) if keep else (1, rows)

@@ -29,10 +29,10 @@ class Slots:
         return max((fewer for fewer in self.sizes if fewer < size), default=1)
 
     def share_done(self, n: int, made: Any) -> np.ndarray:
-        """The share of the work that n tokens have behind them after so many merges: the first ones cost more."""
+        """The share of the work that is done after so many merges of n tokens: the first ones cost more."""
         costs = np.asarray(COST)[np.searchsorted(SLOTS, self.of(np.arange(n, 1, -1)))]
-        behind = np.concatenate([[0.0], np.cumsum(costs)])
-        return np.asarray(behind[np.asarray(made)] / max(behind[-1], COST[0]))
+        done = np.concatenate([[0.0], np.cumsum(costs)])
+        return np.asarray(done[np.asarray(made)] / max(done[-1], COST[0]))
 
 
 def choose_slots(n: int, systems: int = 1, *, dim: int = 3, sensitive: bool = False) -> Slots:
@@ -51,12 +51,12 @@ def choose_slots(n: int, systems: int = 1, *, dim: int = 3, sensitive: bool = Fa
 
 
 def within_span(x: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Coordinates of unit vectors (..., token, dim) in a space of as many dimensions as there are tokens, and its basis.
+    """Coordinates of unit vectors (..., token, dim) in a space of as many dimensions as there are tokens; its basis.
 
-    Attention with Q = K = V = I turns with the tokens and never leaves their span, so n tokens in more than n dimensions
-    move as their coordinates do, exactly. The space has n dimensions even where the span has fewer: a small perturbation
-    in any direction is then, up to a rotation of everything, one within the space. Without more dimensions than tokens
-    the coordinates are `x` and there is no basis.
+    Attention with Q = K = V = I turns with the tokens and never leaves their span, so n tokens in more than n
+    dimensions move as their coordinates do, exactly. The space has n dimensions even where the span has fewer: a small
+    perturbation in any direction is then, up to a rotation of everything, one within the space. Without more dimensions
+    than tokens the coordinates are `x` and there is no basis.
     """
     n, d = x.shape[-2:]
     if d <= n:

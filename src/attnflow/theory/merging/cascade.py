@@ -78,7 +78,7 @@ def pair_cascade(
 def log_first_merge_time(
     positions: ArrayLike, masses: ArrayLike, beta: float, *, model: str = "SA", until: float | None = None
 ) -> float:
-    """Log time of the first merge of clusters at these points of S^{d-1}: that of the fastest pair, as if it were alone.
+    """Log time of the first merge of clusters at these points of S^{d-1}: of the fastest pair, as if it were alone.
 
     The first row of `pair_cascade`, under its conditions; minus infinity if two are nearer than `until` at the start.
     """
@@ -188,7 +188,7 @@ def _angles_of(
 
 
 def _reach(nearest: float, beta: float) -> float:
-    """The angle of pairs that count beside the nearest: one is e^(beta u) slow, beyond u + 40/beta it changes nothing."""
+    """The angle up to which pairs count: one is e^(beta u) slow, and beyond u + 40/beta it changes nothing."""
     return 2 * math.asin(min(math.sqrt(math.sin(nearest / 2) ** 2 + 20 / beta), 1.0))
 
 

@@ -31,8 +31,11 @@ def nearest_angle_probability(angle: ArrayLike, d: int, *, n: int) -> Numbers:
     checked_integers("n", n, 2)
     angles = np.asarray(angle, dtype=np.float64)
     if checked_dimension(d) == 2:
-        return 1 - np.maximum(1 - n * angles / (2 * np.pi), 0.0) ** (n - 1)
-    return -np.expm1(n * (n - 1) / 2 * np.log1p(-np.minimum(pair_angle_probability(angles, d), 1.0)))
+        share, power = n * angles / (2 * np.pi), n - 1.0
+    else:
+        share, power = pair_angle_probability(angles, d), n * (n - 1) / 2
+    with np.errstate(divide="ignore"):
+        return -np.expm1(power * np.log1p(-np.minimum(share, 1.0)))
 
 
 def nearest_angle(q: ArrayLike, d: int, *, n: int) -> Numbers:
@@ -53,7 +56,7 @@ def nearest_angle(q: ArrayLike, d: int, *, n: int) -> Numbers:
 def first_merge_probability(
     log_time: ArrayLike, beta: float, d: int, *, n: int, model: str = "SA", until: float | None = None
 ) -> np.ndarray:
-    """Probability that the first merge of n independent uniform tokens of S^{d-1}, of mass 1/n each, is before e^log_time.
+    """Probability that the first of n independent uniform tokens of S^{d-1}, of mass 1/n each, merge before e^log_time.
 
     The nearest two merge first, as if they were alone: the probability is `nearest_angle_probability` of the angle
     whose `log_merge_time` is `log_time`. For n = 2 that is exact. For more it needs other pairs to be slow,
