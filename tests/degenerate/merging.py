@@ -175,7 +175,7 @@ ROWS = [
         "merging.nearest_angle_probability",
         "angle -> 0, on the circle and in four dimensions",
         lambda e: [room.nearest_angle_probability(e, 2, n=5), room.nearest_angle_probability(e, 4, n=5)],
-        lambda e: [1 - (1 - 5 * m(e) / (2 * mp.pi)) ** 4, 1 - (1 - share_of_pairs(e)) ** 10],
+        lambda e: [1 - (1 - 5 * m(e) / (2 * mp.pi)) ** 4, -mp.expm1(10 * mp.log1p(-share_of_pairs(e)))],
         32 * EPS,
     ),
     Row(
