@@ -391,6 +391,6 @@ def _begin(positions: Any, mass: Any, sensitive: bool) -> Any:
 @compiled
 def _work(physics: Any, clusters: Any, few: int, one_by_one: bool) -> Any:
     def one(system: Any) -> Any:
-        return integrator.slice_of_work(*system, ROWS, few, False)
+        return integrator.slice_of_work(system[0], system[1], ROWS, few, False)
 
     return jax.lax.map(one, (physics, clusters)) if one_by_one else jax.vmap(one)((physics, clusters))
