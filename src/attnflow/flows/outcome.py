@@ -56,6 +56,16 @@ class Progress:
     note: str = ""
     """What a stepper says instead of the time, where that tells more."""
 
+    @property
+    def left(self) -> str:
+        """How long it will still take, in words; empty where that is not known, or more than four months."""
+        if not self.remaining < 1e7:
+            return ""
+        number, unit = next(
+            (s, u) for s, u in ((3600, "h"), (60, "min"), (1, "s")) if self.remaining >= 1.5 * s or s == 1
+        )
+        return f"about {self.remaining / number:.{int(unit == 'h')}f} {unit} left"
+
 
 @dataclasses.dataclass(frozen=True)
 class Reached:
@@ -65,6 +75,8 @@ class Reached:
     frames: int
     steps: int
     note: str = ""
+    share: float = float("nan")
+    """The share of the work that is done, where a time does not say how far it is."""
 
 
 class Pace:
@@ -78,10 +90,11 @@ class Pace:
     def progress(self, reached: Reached) -> Progress:
         """The progress at this moment."""
         elapsed = clock.perf_counter() - self.began
-        self.looks = [*self.looks[-19:], (elapsed, reached.time)]
-        (then, at), (now, here) = self.looks[0], self.looks[-1]
-        remaining = (self.until - here) * (now - then) / (here - at) if here > at else float("nan")
-        if reached.time >= self.until:
+        here, end = (reached.share, 1.0) if reached.share >= 0 else (reached.time, self.until)
+        self.looks = [*self.looks[-19:], (elapsed, here)]
+        (then, at), now = self.looks[0], elapsed
+        remaining = (end - here) * (now - then) / (here - at) if here > at else float("nan")
+        if here >= end:
             remaining = 0.0
         rate = reached.steps / max(elapsed, 1e-9)
         return Progress(

@@ -11,6 +11,7 @@ from attnflow.observe.pairs import attention_matrix, overlap_histogram, overlaps
 from attnflow.observe.plateaus import Plateau, plateaus
 from attnflow.observe.shape import effective_rank, order_parameter, speed, spread
 from attnflow.observe.slow_motion import SlowMotion, slow_motion, slow_motion_along
+from attnflow.observe.survival import Mean, Survival, survival
 
 __all__ = [
     "Clusters",
@@ -18,9 +19,11 @@ __all__ = [
     "ExitDistribution",
     "Hull",
     "Kolmogorov",
+    "Mean",
     "Modes",
     "Plateau",
     "SlowMotion",
+    "Survival",
     "attention_matrix",
     "boolean_rows",
     "cluster_count",
@@ -48,6 +51,7 @@ __all__ = [
     "slow_motion_along",
     "speed",
     "spread",
+    "survival",
     "total_energy",
 ]
 __getattr__ = refusing(__name__)

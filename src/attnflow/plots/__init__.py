@@ -9,7 +9,7 @@ from attnflow.plots.energy import draw_energy_and_count
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane
 from attnflow.plots.growth_rates import draw_growth_rates
 from attnflow.plots.matching import draw_carried, draw_distances
-from attnflow.plots.merges import draw_medians, draw_survival
+from attnflow.plots.merges import draw_first, draw_medians, draw_survival
 from attnflow.plots.observables import draw_numbers, draw_observables
 from attnflow.plots.overlaps import draw_overlaps
 from attnflow.plots.predicted import draw_layers, draw_middle
@@ -33,6 +33,7 @@ __all__ = [
     "draw_eigenfunctions",
     "draw_energies",
     "draw_energy_and_count",
+    "draw_first",
     "draw_growth_rates",
     "draw_layers",
     "draw_loss",

@@ -25,7 +25,7 @@ from attnflow.plots.figure_data import FigureData
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane, in_plane
 from attnflow.plots.matching import can_be_carried, draw_carried, draw_distances
 from attnflow.plots.members import member_counts, member_name, member_table, summarise_members
-from attnflow.plots.merges import draw_medians, draw_survival, grouped
+from attnflow.plots.merges import draw_first, draw_medians, draw_survival, grouped
 from attnflow.plots.observables import MOST, NUMBERS, draw_numbers, draw_observables, draw_rows, observed
 from attnflow.plots.overlaps import SAMPLE, draw_overlaps
 from attnflow.plots.page import as_page, as_svg, facts_table, table, toml_block, with_caption
@@ -72,8 +72,10 @@ CAPTIONS = {
     "Fourier coefficients, a line for each member. A layer that folds the circle ends the curves of the density.",
     "retrieval": "What the last token keeps of each place: means over prompts and bins, with twice their standard "
     "errors.",
-    "survival": "The share of systems that have not made a merge by time t. Shaded: a band that holds the true curve "
-    "with probability 95 % (Dvoretzky–Kiefer–Wolfowitz).",
+    "first": "The share of systems in which no clusters have merged by time t. Dashed: theory, the fastest pair of the "
+    "same starts as if it were alone. Shaded: intervals of 95 % (Greenwood).",
+    "survival": "The share of systems that have not made a merge by time t (Kaplan–Meier). Shaded: intervals of 95 % "
+    "at each time (Greenwood).",
     "medians": "Log time of every merge against the number of clusters that it leaves: median and quartiles over "
     "systems.",
     "loss": "The loss of every step, before that step.",
@@ -276,7 +278,8 @@ def _(found: Retrieval) -> Account:
 
 @account.register
 def _(merges: Merges) -> Account:
-    figures = {"summary": plot(merges), "survival": draw_survival(merges), "medians": draw_medians(merges)}
+    figures = {"summary": plot(merges), "first": draw_first(merges)}
+    figures |= {"survival": draw_survival(merges), "medians": draw_medians(merges)}
     summary = summarise(merges)
     several = len(grouped(merges)) > 1
     columns = ("lower_quartile", "median", "upper_quartile")
@@ -287,7 +290,7 @@ def _(merges: Merges) -> Account:
         for row in summary["last_merges"]
     ]
     heads = ["systems"] * several + ["clusters", "made by", "lower quartile of log t", "median", "upper quartile"]
-    late = "<p>A merge that has not been made counts as later than all others.</p>"
+    late = "<p>A merge that has not been made counts as later than its system was followed (Kaplan–Meier).</p>"
     unmade = not np.isfinite(merges.log_time.values).all()
     before = ["<h2>The last merges</h2>", table(heads, rows), late if unmade else ""]
     doubtful = int(merges.undetermined.sum())
