@@ -232,7 +232,7 @@ class _Ensemble(AbstractStepper):
     def reached(self, state: _EnsembleState, rows: dict[str, int]) -> Reached:
         made, of = int(np.sum(state.made)), self.goal[1]
         steps = int(np.max(np.asarray(state.clusters.evaluations), initial=0))
-        return Reached(math.nan, made, steps, f"{made} of {of} merges")
+        return Reached(math.nan, made, steps, f"{made} of {of} merges", by_rows=True)
 
     def steps(self, state: _EnsembleState) -> dict[str, int]:
         return {"rejected": int(np.sum(np.asarray(state.clusters.rejected)))}

@@ -134,7 +134,8 @@ class ClusterStepper(AbstractSingle):
     def reached(self, state: Long, rows: dict[str, int]) -> Reached:
         log_time, left = float(state.last.log_time), self.tokens.n - int(state.merged)
         time = math.exp(log_time) if log_time < 700 else math.inf
-        return Reached(time, int(state.merged), int(state.rows), f"log t = {log_time:.6g} · {left} clusters")
+        note = f"log t = {log_time:.6g} · {left} clusters"
+        return Reached(time, int(state.merged), int(state.rows), note, by_rows=True)
 
     def steps(self, state: Long) -> dict[str, int]:
         accepted = max(int(state.rows) - 1 - int(state.merged), 0)
