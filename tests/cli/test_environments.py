@@ -69,9 +69,8 @@ def test_characters_that_cannot_be_shown_are_spelled():
 
 
 def test_errors_that_are_no_refusals_become_sentences(monkeypatch):
-    monkeypatch.setenv("JAX_PLATFORMS", "gpu")
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     found = {
-        "JAX_PLATFORMS='gpu'": RuntimeError("Unable to initialize backend 'cuda': no such backend"),
         "cannot use 'a' (No space left on device)": OSError(28, "No space left on device", "a"),
         "the memory of this machine": MemoryError(),
         "kept": RunExists("kept"),

@@ -30,8 +30,6 @@ EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.AttnflowError, 2),
 )
 CLAIM_FAILS = 1
-NO_DEVICE = "Unable to initialize backend"
-"""How the error of JAX begins that finds no device of the kind that JAX_PLATFORMS asks for."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on standard output.")]
 Plugin = Annotated[
@@ -58,13 +56,22 @@ def refusal(error: Exception) -> errors.AttnflowError | None:
         return errors.RunError(f"cannot use{where} ({error.strerror or error}); give another path.")
     if isinstance(error, MemoryError):
         return errors.TooLarge("the memory of this machine is not enough; use fewer tokens, members or frames.")
-    wanted = os.environ.get("JAX_PLATFORMS")
-    if wanted and isinstance(error, RuntimeError) and str(error).startswith(NO_DEVICE):
+    if (wanted := os.environ.get("JAX_PLATFORMS")) and not _has_device():
         return errors.InvalidInput(
             f"the environment has JAX_PLATFORMS={shown(wanted)}, and JAX finds no such device here; unset it, or set "
             "JAX_PLATFORMS=cpu."
         )
     return None
+
+
+def _has_device() -> bool:
+    """Whether JAX finds a device of the kind that it is told to use; its errors are of several types."""
+    import jax
+
+    try:
+        return bool(jax.devices())
+    except Exception:
+        return False
 
 
 def say_error(error: BaseException) -> None:

@@ -121,6 +121,7 @@ class Run:
                 f"{str(run.path)!r} exists already; choose another --out, continue it with "
                 f"`attnflow resume {run.path}`, or remove it."
             )
+        machine = environment()  # asks JAX for its device, which may not be there
         with writing(run.path):
             run.path.mkdir(parents=True, exist_ok=True)
             write_atomically(run.path / "spec.toml", spec.to_toml().encode())
@@ -134,7 +135,7 @@ class Run:
                 created=now(),
                 wall_time=0.0,
                 peak_memory=0,
-                **environment(),
+                **machine,
                 **facts,
             )
         return run

@@ -99,16 +99,19 @@ class ZarrSink(AbstractSink):
             array.resize(tuple(shape))
 
     def _grow(self) -> None:
-        """Room for all rows in a store that is there already."""
+        """Room for all rows in a store that is there already; what does not change along rows is written again."""
         import zarr
 
         try:
             group = zarr.open_group(self.path, mode="r+")
             for table, variables in self.layout.tables.items():
-                for name in variables:
+                for name, (dims, dtype) in variables.items():
                     array: Any = group[name]
+                    if array.metadata.dimension_names != tuple(dims) or array.dtype != np.dtype(dtype):
+                        raise ValueError(f"{name} is not what it was")
                     rows = array.shape[self.layout.axis(table, name)]
                     self._resize(array, table, name, max(rows, self.layout.most[table]))
+            self._put_static(group)
         except OSError:
             raise
         except Exception as error:
@@ -132,8 +135,13 @@ class ZarrSink(AbstractSink):
                 group.create_array(
                     name, shape=shape, chunks=chunks, dtype=dtype, dimension_names=dims, compressors=_compressor()
                 )
-        self._put(group, {name: ((name,), labels) for name, labels in layout.coordinates.items()} | layout.static)
-        group.attrs.update(layout.attributes)
+        self._put_static(group)
+
+    def _put_static(self, group: Any) -> None:
+        """What the layout knows before the first row."""
+        labels = {name: ((name,), values) for name, values in self.layout.coordinates.items()}
+        self._put(group, labels | self.layout.static)
+        group.attrs.update(self.layout.attributes)
 
     def _put(self, group: Any, static: dict[str, Any]) -> None:
         for name, (dims, values) in static.items():
