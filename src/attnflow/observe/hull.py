@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
-from attnflow.checks import reals, shown
+from attnflow.checks import number, reals, shown
 from attnflow.errors import InvalidInput
 from attnflow.special.numbers import Numbers
 
@@ -138,6 +138,4 @@ def _reals(name: str, values: Any) -> np.ndarray:
 
 
 def _tolerance(tol: float) -> float:
-    if not (np.isfinite(tol) and tol >= 0):
-        raise InvalidInput(f"`tol` is {shown(tol)}; give a number of at least 0.")
-    return float(tol)
+    return number("tol", tol, low=0.0)
