@@ -16,7 +16,7 @@ from attnflow.theory.causal.continuum import (
 from attnflow.theory.causal.middle import Middle, find_middle, last_middle_time
 from attnflow.theory.causal.tokens import last_row_correlations, log_prefix_noise
 from attnflow.theory.causal.topics import takeover_time
-from attnflow.theory.checks import checked_beta, checked_dimension, checked_integers
+from attnflow.theory.checks import checked_beta, checked_dimension, checked_integer, checked_integers, written
 from attnflow.theory.predictions import LOG10, Prediction
 from attnflow.theory.uniform.spectrum import STEEPEST, dominant_degree
 
@@ -86,12 +86,12 @@ def _numbers(
     context: int, slope: float, beta: float, time: float, d: int, model: str
 ) -> tuple[int, float, float, float]:
     """Checked: N, the relative dilution, the scaled time c of degree 1 and the slope per context."""
-    n, d = int(checked_integers("context", context, 2)), checked_dimension(d)
+    n, d = checked_integer("context", context, 2), checked_dimension(d)
     if model not in MODELS:
         raise InvalidInput(f"model is {model!r}; use 'SA', 'USA0', 'USA' or 'grad'.")
     for name, value in (("slope", slope), ("beta", beta), ("time", time)):
         if (checked_beta(value) if name == "beta" else checked_amount(name, value)).ndim:
-            raise InvalidInput(f"{name} is {value!r}; give one number.")
+            raise InvalidInput(f"{name} is {written(value)}; give one number.")
     if beta > STEEPEST:
         raise InvalidInput(f"beta is {beta!r}; it may be at most {STEEPEST:g}.")
     if slope * n > LARGEST_SLOPE:
