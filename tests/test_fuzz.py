@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+import attnflow as af
 from tests import fuzz
 from tests import fuzz_commands as commands
 
@@ -71,7 +72,7 @@ def test_damaged_folders(place, change, arguments):
 
 
 @pytest.mark.slow
-@SMALL_STUDY
+@settings(QUICK, max_examples=30)
 @given(change=commands.flips, arguments=st.sampled_from(commands.EVERY_COMMAND))
 def test_flipped_bits(place, change, arguments):
     commands.check_flipped(place, change, arguments)
@@ -82,3 +83,9 @@ def test_flipped_bits(place, change, arguments):
 @given(change=commands.flips)
 def test_flipped_bits_of_an_unfinished_run(place, change):
     commands.check_unfinished(place, change, commands.resumed(place))
+
+
+def test_a_flipped_bit_that_is_read_is_a_finding(place, monkeypatch):
+    monkeypatch.setattr(af.runs.Run, "verify", lambda self: None)
+    with pytest.raises(fuzz.Finding, match=r"\['show'\] reads arrays.zarr/energy/c/0 with a flipped bit"):
+        commands.check_flipped(place, (0.0, 0.5, 0), ["show"])
