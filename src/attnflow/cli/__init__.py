@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 __all__ = ["main"]
 
 INTERRUPTED = 130
-NARROWEST = 20
-"""Columns of a terminal; a smaller number in COLUMNS says nothing about it."""
+NARROWEST, WIDEST = 20, 10_000
+"""Columns of a terminal; another number in COLUMNS says nothing about it."""
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
     Long work takes Ctrl-C itself, to keep what it has done (`console.stoppable`).
     """
     os.environ.setdefault("ATTNFLOW_PROGRESS", "off")  # commands show bars of their own
-    if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) < NARROWEST:
+    if not (columns := os.environ.get("COLUMNS", "80")).isdecimal() or not NARROWEST <= int(columns[:9]) <= WIDEST:
         del os.environ["COLUMNS"]
     show_what_can_be_shown()
     in_charge = threading.current_thread() is threading.main_thread()

@@ -243,6 +243,7 @@ def _perform(start: Callable[..., Any], where: Path, name: str, json_: bool, fig
     with stoppable(), Bar(say, name, figures=figures) as bar:
 
         def draw(run: Any, flow: Any) -> dict[str, Any]:
+            bar.drawing()
             return draw_run(run, flow, bar.figure) if figures else summarise(flow)
 
         try:

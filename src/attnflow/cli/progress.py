@@ -57,6 +57,10 @@ class Bar:
         """Move the bar: what is being done, the share that is done, and how long the rest takes."""
         self.bar.update(self.task, completed=min(share, ALMOST), where=escape(text), left=left)
 
+    def drawing(self) -> None:
+        """Move the bar of a flow to what follows it."""
+        self.at("drawing figures" if self.figures else "reading off numbers", FLOW if self.figures else 1.0)
+
     def figure(self, done: int, of: int) -> None:
         """Move the bar of a flow through its figures."""
         self.at(f"figure {done + 1} of {of}" if done < of else "report", FLOW + (1 - FLOW) * done / of)
