@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from attnflow import experiments, runs
-from attnflow.cli.main import app
+from attnflow.cli.commands import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from attnflow.errors import InvalidInput
+from attnflow.errors import InvalidInput, RunError
 
 _FLOWS, EVERY = itertools.count(), 8
 """Flows so far, and the number of flows of which one counts the maps."""
@@ -24,6 +24,7 @@ def cache_compilations(folder: str | Path | None = None) -> Path:
 
     Arguments:
         folder: default `JAX_COMPILATION_CACHE_DIR` if that is set, else attnflow/compiled in the user's cache folder.
+            A folder that cannot be written to is refused with `RunError`, and no program is kept.
     """
     late = "equinox" in sys.modules and "EQX_ON_ERROR" not in os.environ
     if late or os.environ.setdefault("EQX_ON_ERROR", "nan") != "nan":
@@ -36,6 +37,17 @@ def cache_compilations(folder: str | Path | None = None) -> Path:
 
     given = folder if folder is not None else os.environ.get("JAX_COMPILATION_CACHE_DIR")
     where = Path(given) if given else _default()
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        writable = os.access(where, os.W_OK | os.X_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        jax.config.update("jax_compilation_cache_dir", None)
+        raise RunError(
+            f"compiled programs are not kept, because {str(where)!r} cannot be written to; set "
+            "JAX_COMPILATION_CACHE_DIR to a folder that can."
+        )
     jax.config.update("jax_compilation_cache_dir", str(where))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import math
 import time as clock
 
 
@@ -52,7 +53,7 @@ class Progress:
     rate: float
     """Steps per second."""
     remaining: float
-    """Seconds left at the present pace (an upper bound when a stop condition may end the flow); NaN at first."""
+    """Seconds left at the present pace (an upper bound when a stop condition may end the flow); NaN if unknown."""
     note: str = ""
     """What a stepper says instead of the time, where that tells more."""
 
@@ -75,26 +76,36 @@ class Reached:
     frames: int
     steps: int
     note: str = ""
-    share: float = float("nan")
+    share: float = math.nan
     """The share of the work that is done, where a time does not say how far it is."""
 
 
 class Pace:
-    """Rate and time left, from the last few looks."""
+    """Rate and time left, from the last few looks; `start` is from where the work goes on.
 
-    def __init__(self, until: float, of: int):
+    The first slice is slow, because its program is compiled; it is all there is for a first estimate, and is left out
+    of later ones.
+    """
+
+    def __init__(self, until: float, of: int, start: Reached):
         self.until, self.of = until, of
         self.began = clock.perf_counter()
-        self.looks: list[tuple[float, float]] = []
+        self.looks = [(0.0, self._share(start))]
+        self.slices = 0
+
+    def _share(self, reached: Reached) -> float:
+        return reached.share if reached.share >= 0 else reached.time / self.until
 
     def progress(self, reached: Reached) -> Progress:
         """The progress at this moment."""
         elapsed = clock.perf_counter() - self.began
-        here, end = (reached.share, 1.0) if reached.share >= 0 else (reached.time, self.until)
-        self.looks = [*self.looks[-19:], (elapsed, here)]
-        (then, at), now = self.looks[0], elapsed
-        remaining = (end - here) * (now - then) / (here - at) if here > at else float("nan")
-        if here >= end:
+        self.slices += 1
+        self.looks = [*self.looks[-19:], (elapsed, self._share(reached))]
+        if self.slices == 2:
+            del self.looks[0]
+        (then, at), (now, here) = self.looks[0], self.looks[-1]
+        remaining = (1 - here) * (now - then) / (here - at) if here > at else math.nan
+        if here >= 1:
             remaining = 0.0
         rate = reached.steps / max(elapsed, 1e-9)
         return Progress(

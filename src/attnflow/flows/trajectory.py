@@ -145,6 +145,8 @@ class AbstractTrajectory(AbstractResult):
         self.positions  # noqa: B018 (refuses where none were kept)
         if self.space is None:
             raise InvalidInput("the space of this run comes from a plugin; open it with open_run(path, plugins=[...]).")
+        if not len(self):
+            raise NoSuchItem(f"the flow has no frame: it was {self.outcome.message}")
         sizes = {"at": self.dataset.sizes["time"]} | {name: self.dataset.sizes[name] for name in self.dims}
         for name, k in {"at": at, **index}.items():
             if name not in sizes:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from attnflow.checks import shown
+from attnflow.checks import reals, shown
 from attnflow.describe import html_table
 from attnflow.errors import InvalidInput
 
@@ -150,10 +150,16 @@ def exit_distribution(log_times: ArrayLike, confidence: float = 0.95, *, until: 
     A seed that did not exit has NaN or infinity and counts as later than everything, which is right for times up to
     the end of observation: give its logarithm as `until` and nothing is said beyond it.
     """
-    times = np.sort(np.array(log_times, dtype=np.float64))  # NaN comes last
-    if times.ndim != 1 or len(times) == 0:
-        raise InvalidInput(f"`log_times` has shape {times.shape}; give one for each seed, shape (seeds,).")
-    if not 0 < confidence < 1:
+    given = reals(log_times)
+    if given is None:
+        raise InvalidInput(f"`log_times` is {shown(log_times)}; give an array of real numbers, one for each seed.")
+    if given.ndim != 1 or len(given) == 0:
+        raise InvalidInput(f"`log_times` has shape {given.shape}; give one for each seed, shape (seeds,).")
+    times = np.sort(given)  # NaN comes last
+    level, end = reals(confidence), reals(until)
+    if end is None or end.ndim:
+        raise InvalidInput(f"`until` is {shown(until)}; give the logarithm of a time.")
+    if level is None or level.ndim or not 0 < level < 1:
         raise InvalidInput(f"`confidence` is {shown(confidence)}; give a probability strictly between 0 and 1.")
     times[np.isnan(times)] = np.inf
     exits = times[times < np.inf]

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from attnflow.describe import listed, nested
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
+from attnflow.interrupts import raise_if_interrupted
 from attnflow.learn import Fitted
 from attnflow.meanfield import CellFlow, DensityFlow, PlacedFlow, SphereBasis
 from attnflow.plots.animation import live
@@ -109,25 +110,33 @@ class Account:
     """What a reader is told of a figure; those of the package have captions of their own."""
 
 
-def draw_run(run: Run, result: Any) -> dict[str, Any]:
+def draw_run(run: Run, result: Any, on_figure: Callable[[int, int], None] | None = None) -> dict[str, Any]:
     """Draw all figures (PDF for print, one PNG, SVG in the page), write the report, and give back the summary.
 
-    `result` is what carrying out work left: it says itself, by its work, what there is to draw.
+    `result` is what carrying out work left: it says itself, by its work, what there is to draw. `on_figure` is called
+    with the number of figures that are done and the number of all of them.
     """
-    account = checked_account(result.account())
+    account, pictures = checked_account(result.account()), dict[str, str]()
     with writing(run.path):
         run.figures.mkdir(exist_ok=True)
-        for name, figure in account.figures.items():
+        for done, (name, figure) in enumerate(account.figures.items()):
+            raise_if_interrupted()
+            if on_figure is not None:
+                on_figure(done, len(account.figures))
             lay_out(figure)
             figure.savefig(run.figures / f"{name}.pdf", metadata={"CreationDate": None})
-        account.figures["summary"].savefig(run.figures / "summary.png")
-        write_atomically(run.report, _page(run, account).encode())
+            if name == "summary":
+                figure.savefig(run.figures / "summary.png")
+            else:
+                pictures[name] = as_svg(figure)
+        if on_figure is not None:
+            on_figure(len(account.figures), len(account.figures))
+        write_atomically(run.report, _page(run, account, pictures).encode())
     return account.summary
 
 
-def _page(run: Run, account: Account) -> str:
+def _page(run: Run, account: Account, pictures: dict[str, str]) -> str:
     manifest, spec = run.manifest(), spec_of(run)
-    pictures = {name: as_svg(figure) for name, figure in account.figures.items() if name != "summary"}
     parts = [
         f"<p>{html.escape(spec.table['about'])}</p>",
         f"<p>{html.escape(headline(spec.table))}</p>",

@@ -155,6 +155,8 @@ def parse_spec(
     Files of tokens are read from `folder`, by default the current one, and become arrays of the specification.
     """
     table = _read_toml(instance("text", text, str, "the text of a TOML file; load_spec reads files"))
+    if not isinstance(changes, list | tuple) or not all(isinstance(change, str) for change in changes):
+        raise InvalidSpec(f'`changes` is {shown(changes)}; give a list of texts, say ["field.beta=9"].')
     for change in sorted(changes, key=lambda c: not c.partition("=")[0].strip().endswith(".name")):
         _apply(table, change)  # names first: they start their part afresh
     with chosen(plugins).active():
@@ -221,8 +223,10 @@ def _resolve(table: dict[str, Any]) -> dict[str, Any]:
     lists = [field for field in parts if takes_several(kind, field)]
     for part in (*parts, kinds[0]):
         if not isinstance(table.get(part), list if part in lists else dict):
-            missing = f"list of tables [[{part}]]" if part in lists else f"table [{part}]"
-            raise InvalidSpec(f"the specification has no {missing}; `attnflow presets` shows complete ones.")
+            wanted = f"list of tables [[{part}]]" if part in lists else f"table [{part}]"
+            if part in table:
+                raise InvalidSpec(f"`{part}` is {shown(table[part])}; it must be a {wanted}, with keys of its own.")
+            raise InvalidSpec(f"the specification has no {wanted}; `attnflow presets` shows complete ones.")
     resolved: dict[str, Any] = {key: table.get(key, default) for key, default in TOP.items()}
     for key in ("name", "about"):
         if not isinstance(resolved[key], str):

@@ -99,16 +99,19 @@ class ZarrSink(AbstractSink):
             array.resize(tuple(shape))
 
     def _grow(self) -> None:
-        """Room for all rows in a store that is there already."""
+        """Room for all rows in a store that is there already; what does not change along rows is written again."""
         import zarr
 
         try:
             group = zarr.open_group(self.path, mode="r+")
             for table, variables in self.layout.tables.items():
-                for name in variables:
+                for name, (dims, dtype) in variables.items():
                     array: Any = group[name]
+                    if array.metadata.dimension_names != tuple(dims) or array.dtype != np.dtype(dtype):
+                        raise ValueError(f"{name} is not what it was")
                     rows = array.shape[self.layout.axis(table, name)]
                     self._resize(array, table, name, max(rows, self.layout.most[table]))
+            self._put_static(group)
         except OSError:
             raise
         except Exception as error:
@@ -129,7 +132,14 @@ class ZarrSink(AbstractSink):
                     rows if d == table else max(1, min(s, LARGEST_CHUNK // 256)) if d == "token" else max(s, 1)
                     for d, s in zip(dims, shape, strict=True)
                 )
-                group.create_array(name, shape=shape, chunks=chunks, dtype=dtype, dimension_names=dims)
+                group.create_array(
+                    name, shape=shape, chunks=chunks, dtype=dtype, dimension_names=dims, compressors=_compressor()
+                )
+        self._put_static(group)
+
+    def _put_static(self, group: Any) -> None:
+        """What the layout knows before the first row."""
+        layout = self.layout
         own = {name: ((name,), labels) for name, labels in layout.coordinates.items()}
         self._put(group, own | layout.static | layout.beside)
         group.attrs.update(layout.attributes)
@@ -145,7 +155,13 @@ class ZarrSink(AbstractSink):
             chunks = tuple(max(s, 1) for s in values.shape)
             kind: Any = "string" if values.dtype.kind == "U" else values.dtype  # texts of one length have no Zarr type
             made = group.create_array(
-                name, shape=values.shape, dtype=kind, chunks=chunks, dimension_names=dims, overwrite=True
+                name,
+                shape=values.shape,
+                dtype=kind,
+                chunks=chunks,
+                dimension_names=dims,
+                overwrite=True,
+                compressors=_compressor(),
             )
             made[...] = values.astype(object) if kind == "string" else values
 
@@ -206,6 +222,13 @@ class ZarrSink(AbstractSink):
             raise RunCorrupted(
                 f"the arrays in {str(self.path)!r} do not match their checkpoint ({error}); {AGAIN}"
             ) from None
+
+
+def _compressor() -> Any:
+    """Zstandard with a checksum in every chunk: whoever reads a damaged chunk gets an error, never other numbers."""
+    from zarr.codecs import ZstdCodec
+
+    return ZstdCodec(level=0, checksum=True)
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:

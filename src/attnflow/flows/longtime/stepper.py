@@ -139,7 +139,7 @@ class ClusterStepper(AbstractSingle):
     def reached(self, state: Long, rows: dict[str, int]) -> Reached:
         log_time, left = float(state.last.log_time), self.tokens.n - int(state.merged)
         time = math.exp(log_time) if log_time < 700 else math.inf
-        share = math.nan
+        share = int(state.merged) / max(self.tokens.n - 1, 1)
         if math.isinf(self.until) and self.tokens.n <= SLOTS[-1]:
             share = float(self.slots.share_done(self.tokens.n, int(state.merged)))
         return Reached(time, int(state.merged), int(state.rows), f"log t = {log_time:.6g} · {left} clusters", share)

@@ -11,6 +11,7 @@ from jax.scipy.special import xlogy
 
 from attnflow.checks import end_time, instance, number
 from attnflow.errors import InvalidInput
+from attnflow.feasible import require_clock
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import compiled
 from attnflow.flows.driver import Control, Drive
@@ -137,7 +138,7 @@ def filled(work: W) -> W:
         number(name, getattr(work, name), low=low, high=1.0)
     made: Any = dataclasses.replace(
         of,
-        until=end_time(of.until),
+        until=require_clock(end_time(of.until)),
         save=as_times(of.save, 50),
         rtol=float(of.rtol),
         atol=float(of.atol),
