@@ -35,7 +35,7 @@ def cache_compilations(folder: str | Path | None = None) -> Path:
     import jax
 
     given = folder if folder is not None else os.environ.get("JAX_COMPILATION_CACHE_DIR")
-    where = Path(given) if given else _default()
+    where = Path(given) if given else user_cache("compiled")
     jax.config.update("jax_compilation_cache_dir", str(where))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
@@ -69,11 +69,12 @@ def make_room_at_times() -> bool:
     return next(_FLOWS) % EVERY == 0 and make_room()
 
 
-def _default() -> Path:
+def user_cache(part: str) -> Path:
+    """Where attnflow keeps `part` for a user: attnflow/PART in XDG_CACHE_HOME, or else in ~/.cache."""
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:  # a container whose user has no home
         raise InvalidInput(
-            "there is no home folder to keep programs in; give a folder, or set XDG_CACHE_HOME."
+            f"there is no home folder to keep {part} in; give a folder, or set XDG_CACHE_HOME."
         ) from None
-    return base / "attnflow" / "compiled"
+    return base / "attnflow" / part

@@ -24,6 +24,7 @@ from attnflow.cli.compare import compare
 from attnflow.cli.console import Folder, Json, NoFigures, Plugin, exit_code, leave_interrupted, say, say_error
 from attnflow.cli.kinds import kinds
 from attnflow.cli.predict import predict
+from attnflow.cli.probe import probe
 from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
 from attnflow.wording import fresh_path, shown
 
@@ -221,6 +222,7 @@ def presets(
 
 
 app.add_typer(predict, name="predict")
+app.add_typer(probe, name="probe")
 app.command(epilog="Example: attnflow animate runs/metastability-20260101-120000 --out metastability.gif")(animate)
 app.command(epilog="Example: attnflow compare runs/cold runs/warm --figure both.pdf")(compare)
 app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/first")(reproduce)
