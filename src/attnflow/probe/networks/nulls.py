@@ -78,7 +78,7 @@ class Null(AbstractSource):
         if self.kind == "init":
             return self._fresh(name, number, values)
         if self.kind == "permuted" and is_matrix(name):
-            return self._random(name, number).permutation(values, axis=None).reshape(values.shape)
+            return self._random(name, number).permutation(values.ravel()).reshape(values.shape)
         zero = {"biases zero": ".bias", "norm biases zero": ("norm1.bias", "norm2.bias")}.get(self.kind)
         return np.zeros_like(values) if zero is not None and name.endswith(zero) else values
 

@@ -89,15 +89,16 @@ def _described(weights: AbstractWeights, folder: Path) -> tuple[Architecture, Na
         return of_gguf(weights.facts, tied="output.weight" not in weights.stored)
     file = folder / "config.json"
     try:
-        if file.stat().st_size > LARGEST_CONFIG:
-            raise InvalidInput(f"{str(file)!r} has {file.stat().st_size} bytes; give the config.json of a network.")
-        config = json.loads(file.read_text(encoding="utf-8"))
+        size = file.stat().st_size
+        config = json.loads(file.read_text(encoding="utf-8")) if size <= LARGEST_CONFIG else None
     except OSError as error:
         raise InvalidInput(f"cannot read {str(file)!r} ({error.strerror}), which says what the weights are.") from None
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{str(file)!r} is no JSON ({shown(str(error))}); fetch it again.") from None
     if not isinstance(config, Mapping):
-        raise InvalidInput(f"{str(file)!r} is {type(config).__name__}; give a table of JSON.")
+        raise InvalidInput(
+            f"{str(file)!r} has {size} bytes and is no table of JSON; give the config.json of a network."
+        )
     return of_config(config)
 
 

@@ -51,7 +51,7 @@ def embedded(shape: Architecture, rows: dict[str, np.ndarray], dtype: Any) -> np
 def _attend(shape: Architecture, halves: tuple[str, ...], own: Any, x: Any) -> tuple[Any, Any]:
     """The stream after attention, and the weights of all heads."""
     pre = shape.family == "llama"
-    seen = _root_mean_square(shape, x) * own["norm1.gain"] if pre else x
+    seen = _root_mean_square(shape, x) * own["norm1.gain"][None, :] if pre else x
     split = (x.shape[0], -1, shape.key_width)
     query, key, value = (_affine(own, name, seen).reshape(split) for name in ("query", "key", "value"))
     if pre:
@@ -73,7 +73,7 @@ def _feed(shape: Architecture, halves: tuple[str, ...], own: Any, x: Any) -> Any
     if shape.family == "llama":
         if "perceptron" not in halves:
             return x
-        seen = _root_mean_square(shape, x) * own["norm2.gain"]
+        seen = _root_mean_square(shape, x) * own["norm2.gain"][None, :]
         return x + (jax.nn.silu(seen @ own["gate"].T) * (seen @ own["up"].T)) @ own["outer"].T
     change = jnp.zeros_like(x)
     if "perceptron" in halves:
@@ -84,7 +84,7 @@ def _feed(shape: Architecture, halves: tuple[str, ...], own: Any, x: Any) -> Any
 
 def _affine(own: Any, name: str, x: Any) -> Any:
     image = x @ own[name].T
-    return image + own[f"{name}.bias"] if f"{name}.bias" in own else image
+    return image + own[f"{name}.bias"][None, :] if f"{name}.bias" in own else image
 
 
 def _root_mean_square(shape: Architecture, x: Any) -> Any:
@@ -93,7 +93,7 @@ def _root_mean_square(shape: Architecture, x: Any) -> Any:
 
 def _normed(shape: Architecture, own: Any, name: str, x: Any) -> Any:
     centred = x - jnp.mean(x, axis=-1, keepdims=True)
-    return _root_mean_square(shape, centred) * own[f"{name}.gain"] + own[f"{name}.bias"]
+    return _root_mean_square(shape, centred) * own[f"{name}.gain"][None, :] + own[f"{name}.bias"][None, :]
 
 
 def _turned(shape: Architecture, features: Any) -> Any:
