@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def read(wholes: dict[str, bytes], config: bytes, files: dict[str, bytes]) -> list[dict[str, Any]]:
-    """What a process says about these files; a file at which it ended early is a finding, and the rest are read again."""
+    """What a process says about these files; one at which it ended early is a finding, and the rest are read again."""
     found: list[dict[str, Any]] = []
     left = dict(files)
     while left:
