@@ -330,8 +330,14 @@ def main():
             weights = open_weights(whole)
             for name in weights.stored:
                 weights.array(name)
-    events = []
-    sys.addaudithook(lambda event, _: events.append(event) if event in FORBIDDEN else None)
+    events, libraries = [], (sys.base_prefix, sys.prefix, "<frozen")
+
+    def hook(event, arguments):
+        """Note what runs code, except for modules of libraries that are imported when they are first needed."""
+        if event in FORBIDDEN and not (event == "exec" and arguments[0].co_filename.startswith(libraries)):
+            events.append(event)
+
+    sys.addaudithook(hook)
     for path in files:
         events.clear()
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
