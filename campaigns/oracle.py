@@ -41,7 +41,7 @@ REACTIONS = (
     "CC(C)S.CN(C)C=O.Fc1cccnc1F.O=C([O-])[O-].[K+].[K+]>>CC(C)Sc1ncccc1F",
     "C1COCCN1.O=C(Cl)c1ccc(Br)cc1.CCN(CC)CC>>O=C(c1ccc(Br)cc1)N1CCOCC1",
 )
-LONGEST, KEPT = 256, 8
+LONGEST, KEPT = 256, 2
 SAVED = """
 import json, sys
 import torch
@@ -172,7 +172,7 @@ def compared_on(network: Any, ids: np.ndarray, source: Path, python: str, out: P
         scaled = last / np.sqrt((last**2).mean(axis=-1, keepdims=True) + network.architecture.eps)
         logits = scaled @ states.unembedding.astype(float).T
         row["logits"] = float(f"{np.abs(logits - theirs['logits']).max():.2g}")
-    if len(ids) < 100:
+    if len(ids) < 100 and network.dtype == np.float32:
         row |= {"ids": ids.tolist(), "states": np.round(theirs["hidden"][..., :KEPT].astype(float), 7).tolist()}
     return row
 

@@ -6,10 +6,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from attnflow.flows.methods.layer_updates import Renormalise
 
 import attnflow as af
 from attnflow.errors import InvalidInput
+from attnflow.flows.methods.layer_updates import Renormalise
 from attnflow.probe.networks import network, random_network, save_network
 from tests import kit
 from tests.probe.small import IDS, SIZES, folder, small

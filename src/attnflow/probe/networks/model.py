@@ -1,7 +1,6 @@
 """One network: run on a text, compared with its nulls, its layers as fields."""
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from attnflow.probe.networks.tokenizers import AbstractTokenizer
 if TYPE_CHECKING:
     from attnflow.fields import AbstractField
 
-BLOCK = 64 << 20
+BLOCK = 32 << 20
 """Bytes of the layers that are handed to one compiled call, at most, unless a single layer has more."""
 
 
@@ -130,8 +129,7 @@ class Network:
             for first, last, weights in self._blocks(count):
                 repeats = last - first if shape.shared else None
                 made = run_layers(shape, halves_of(self._kind), weights, hidden[first], repeats)
-                for place, part in zip((hidden[first + 1 : last + 1], middle[first:last], attention[first:last]), made):  # noqa: B905
-                    place[...] = part
+                hidden[first + 1 : last + 1], middle[first:last], attention[first:last] = made
         labels = tuple(self._tokenizer.words(found.tolist()))
         return States(
             hidden, middle, attention, found, self.causal, self.unembedding, labels, self.name, {**self.facts}
@@ -184,13 +182,12 @@ class Network:
 
         return field_of(self.architecture, halves_of(self._kind), self.weights_of(layer), self.heads_of(layer))
 
-    @functools.cached_property
+    @property
     def unembedding(self) -> np.ndarray | None:
         """The matrix of `States.unembedding`: the read-out with the gain of the final norm in it."""
         if self.architecture.family != "llama":
             return None
-        table = self._source.outside("words" if self.architecture.tied else "read-out")
-        return table * self._source.outside("final.gain")
+        return self._source.read_out("words" if self.architecture.tied else "read-out")
 
     def _depth(self, depth: int | None) -> int:
         if depth is None:
@@ -208,12 +205,8 @@ class Network:
         most = max(1, BLOCK // size)
         step = max(length for length in range(1, count + 1) if count % length == 0 and length <= most)
         for first in range(0, count, step):
-            tables = [self._source.layer(number) for number in range(first, first + step)]
-            yield (
-                first,
-                first + step,
-                {name: np.stack([table[name] for table in tables]).astype(self.dtype) for name in tables[0]},
-            )
+            block = self._source.block(first, first + step)
+            yield first, first + step, {name: own.astype(self.dtype, copy=False) for name, own in block.items()}
 
     def _checked(self, ids: Any) -> np.ndarray:
         found, size = np.asarray(ids), self.architecture.vocabulary

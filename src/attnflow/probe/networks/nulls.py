@@ -67,6 +67,17 @@ class Null(AbstractSource):
     def layer(self, number: int) -> Table:
         return {name: self._changed(name, number, values) for name, values in self.trained.layer(number).items()}
 
+    def block(self, first: int, last: int) -> Table:
+        found: Table = {}
+        for number in range(first, last):
+            for name, values in self.layer(number).items():
+                place = found.setdefault(name, np.empty((last - first, *values.shape), values.dtype))
+                place[number - first] = values
+        return found
+
+    def read_out(self, name: str) -> np.ndarray:
+        return self.outside(name) if self.kind == "init" else self.trained.read_out(name)  # a fresh gain is 1
+
     def outside(self, name: str) -> np.ndarray:
         if self.kind != "init":
             return self.trained.outside(name)

@@ -91,8 +91,16 @@ class AbstractSource(abc.ABC):
         """The weights of one layer; those of the trained network are views, not copies."""
 
     @abc.abstractmethod
+    def block(self, first: int, last: int) -> Table:
+        """The weights of several layers, with the layer as first axis."""
+
+    @abc.abstractmethod
     def outside(self, name: str) -> np.ndarray:
         """An array outside of the layers."""
+
+    @abc.abstractmethod
+    def read_out(self, name: str) -> np.ndarray:
+        """The table `name` times the gain of the final norm, made once."""
 
 
 class Stacked(AbstractSource):
@@ -101,12 +109,21 @@ class Stacked(AbstractSource):
     def __init__(self, layers: Mapping[str, np.ndarray], outside: Mapping[str, np.ndarray]):
         """`layers` have the layer as first axis."""
         self.stacked, self.arrays = dict(layers), dict(outside)
+        self.read_outs: Table = {}
 
     def layer(self, number: int) -> Table:
         return {name: values[number] for name, values in self.stacked.items()}
 
+    def block(self, first: int, last: int) -> Table:
+        return {name: values[first:last] for name, values in self.stacked.items()}
+
     def outside(self, name: str) -> np.ndarray:
         return self.arrays[name]
+
+    def read_out(self, name: str) -> np.ndarray:
+        if name not in self.read_outs:
+            self.read_outs[name] = self.arrays[name] * self.arrays["final.gain"]
+        return self.read_outs[name]
 
 
 def is_matrix(name: str) -> bool:
