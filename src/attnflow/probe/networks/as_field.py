@@ -26,9 +26,9 @@ def field_of(shape: Architecture, halves: tuple[str, ...], weights: Table, heads
             mask=Causal(),
             encoding=Rotary(shape.base, shape.pairing),
         )
-        perceptron = GatedPerceptron(own["gate"], own["up"], own["outer"], "silu")
+        gated = GatedPerceptron(own["gate"], own["up"], own["outer"], "silu")
         first = Pre(on["attention"] * attention, RmsNorm(own["norm1.gain"], eps=shape.eps))
-        return first + Pre(on["perceptron"] * perceptron, RmsNorm(own["norm2.gain"], eps=shape.eps))
+        return first + Pre(on["perceptron"] * gated, RmsNorm(own["norm2.gain"], eps=shape.eps))
 
     def biased(name: str, matrices: np.ndarray) -> Biased:
         return Biased(matrices, own[f"{name}.bias"].reshape(matrices.shape[:-1]))

@@ -90,8 +90,8 @@ class Null(AbstractSource):
             return self._fresh(name, number, values)
         if self.kind == "permuted" and is_matrix(name):
             return self._random(name, number).permutation(values.ravel()).reshape(values.shape)
-        zero = {"biases zero": ".bias", "norm biases zero": ("norm1.bias", "norm2.bias")}.get(self.kind)
-        return np.zeros_like(values) if zero is not None and name.endswith(zero) else values
+        zeros = {"biases zero": (".bias",), "norm biases zero": ("norm1.bias", "norm2.bias")}.get(self.kind, ())
+        return np.zeros_like(values) if name.endswith(zeros) else values
 
     def _fresh(self, name: str, number: int, values: np.ndarray) -> np.ndarray:
         if not is_matrix(name):

@@ -73,7 +73,7 @@ def _open(path: Path, name: str, dtype: Any) -> Network:
         source = _named(weights, shape, naming)
         tokenizer = _tokenizer(weights, folder, name, shape)
     record = read_record(folder)
-    facts = {
+    facts: dict[str, Any] = {
         "network": name,
         "family": shape.family,
         "format": weights.form,

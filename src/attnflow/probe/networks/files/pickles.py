@@ -47,7 +47,7 @@ class Storage(NamedTuple):
 
     dtype: str
     key: str
-    count: int
+    length: int
 
 
 class TensorAt(NamedTuple):
@@ -161,7 +161,7 @@ def _call(name: str, arguments: tuple[Any, ...]) -> Any:
             if length < 0 or (length > 1 and stride != step):
                 raise Refused("a tensor with gaps or repetitions")
             step, size = step * max(length, 1), size * length
-        if not 0 <= offset <= storage.count - size:
+        if not 0 <= offset <= storage.length - size:
             raise Refused("a tensor that ends after its storage")
         return TensorAt(storage, offset, shape)
     raise Refused(f"a call of {name}")

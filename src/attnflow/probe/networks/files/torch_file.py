@@ -33,7 +33,7 @@ class TorchWeights(AbstractWeights):
         self.stored, places = {}, {}
         for name, one in self._tensors.items():
             storage, width = one.storage, _dtype(one.storage).itemsize
-            if storage.key not in offsets or storage.count * width > offsets[storage.key][1]:
+            if storage.key not in offsets or storage.length * width > offsets[storage.key][1]:
                 raise refuse(path, f"lacks numbers of the tensor {name[:60]!r}")
             self.stored[name] = Stored(one.shape, storage.dtype, math.prod(one.shape) * width)
             places[storage.key, one.offset] = name  # tied weights lie in one place
@@ -119,7 +119,7 @@ def _legacy(path: Path) -> TorchWeights:
         for key in keys if isinstance(keys, list) else ():
             stream.seek(at)
             count = struct.unpack("<q", stream.read(8))[0]
-            if key not in storages or count != storages[key].count:
+            if key not in storages or count != storages[key].length:
                 raise refuse(path, f"has a storage of {count} numbers that no tensor describes")
             length = count * _dtype(storages[key]).itemsize
             if at + 8 + length > size:
