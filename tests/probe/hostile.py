@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-SPARE = 256 << 20
+SPARE, MEMORY = 256 << 20, Path("/proc/self/statm")
 FORBIDDEN = (
     "os.system",
     "os.exec",
@@ -340,8 +340,9 @@ def main():
     sys.addaudithook(hook)
     for path in files:
         events.clear()
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + path.stat().st_size + SPARE, resource.RLIM_INFINITY))
+        if MEMORY.exists():  # Linux
+            used = int(MEMORY.read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + path.stat().st_size + SPARE, resource.RLIM_INFINITY))
         try:
             weights = open_weights(path)
             for name in weights.stored:

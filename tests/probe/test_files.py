@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from attnflow.errors import InvalidInput
-from attnflow.probe.networks import network
+from attnflow.errors import InvalidInput, MissingExtra
+from attnflow.probe.networks import network, save_network
 from attnflow.probe.networks.files import open_weights
 from tests.history import ROOT
 from tests.probe import hostile, small
@@ -125,3 +125,24 @@ def test_what_is_no_file_is_refused(tmp_path):
         network(tmp_path / "none")
     with pytest.raises(InvalidInput, match="holds none of model.gguf"):
         network(tmp_path)
+
+
+@pytest.mark.parametrize(("module", "name"), [("gguf.constants", "gguf"), ("safetensors", "safetensors")])
+def test_a_reader_that_is_not_installed_is_named(tmp_path, monkeypatch, module, name):
+    file = tmp_path / "a"
+    file.write_bytes(small.wholes(tmp_path)[name])
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra, match=r"install `attnflow\[probe\]`"):
+        open_weights(file)
+    net = network("random-llama")
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    with pytest.raises(MissingExtra, match=r"install `attnflow\[probe\]`"):
+        save_network(net, tmp_path / "b")
+
+
+def test_a_tokenizer_that_is_not_installed_is_named(tmp_path, monkeypatch):
+    net = network(small.folder(tmp_path / "net", "llama", "gguf"))
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(MissingExtra, match=r"install `attnflow\[probe\]`, or give ids"):
+        net.encode("ab")
+    assert net.run([1, 2]).labels == ("<1>", "<2>")  # ids need no tokenizer

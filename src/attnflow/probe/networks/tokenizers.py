@@ -85,9 +85,13 @@ class Library(AbstractTokenizer):
         return self.first + self.inner.encode(_given(text)).ids
 
     def words(self, ids: Sequence[int]) -> list[str]:
+        try:
+            inner = self.inner
+        except (MissingExtra, InvalidInput):  # ids can be run without their words
+            return [f"<{one}>" for one in ids]
         if self.plain:
-            return [self.inner.id_to_token(one) or f"<{one}>" for one in ids]
-        return [self.inner.decode([one], skip_special_tokens=False) for one in ids]
+            return [inner.id_to_token(one) or f"<{one}>" for one in ids]
+        return [inner.decode([one], skip_special_tokens=False) for one in ids]
 
 
 def from_json(path: Path) -> Library:
