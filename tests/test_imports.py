@@ -32,7 +32,7 @@ FLOORS = [
     {"decoders", "learn", "meanfield", "stability"},
     {"control", "random_layers"},
     {"runs"},
-    {"plots", "references"},
+    {"plots", "probe", "references"},
     {"experiments"},
     {"cli"},
     {"__main__"},

@@ -36,7 +36,7 @@ def cache_compilations(folder: str | Path | None = None) -> Path:
     import jax
 
     given = folder if folder is not None else os.environ.get("JAX_COMPILATION_CACHE_DIR")
-    where = Path(given) if given else _default()
+    where = Path(given) if given else user_cache("compiled")
     try:
         where.mkdir(parents=True, exist_ok=True)
         writable = os.access(where, os.W_OK | os.X_OK)
@@ -81,11 +81,12 @@ def make_room_at_times() -> bool:
     return next(_FLOWS) % EVERY == 0 and make_room()
 
 
-def _default() -> Path:
+def user_cache(part: str) -> Path:
+    """Where attnflow keeps `part` for a user: attnflow/PART in XDG_CACHE_HOME, or else in ~/.cache."""
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:  # a container whose user has no home
         raise InvalidInput(
-            "there is no home folder to keep programs in; give a folder, or set XDG_CACHE_HOME."
+            f"there is no home folder to keep {part} in; give a folder, or set XDG_CACHE_HOME."
         ) from None
-    return base / "attnflow" / "compiled"
+    return base / "attnflow" / part

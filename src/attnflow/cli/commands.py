@@ -35,6 +35,7 @@ from attnflow.cli.console import (
 )
 from attnflow.cli.kinds import kinds
 from attnflow.cli.predict import predict
+from attnflow.cli.probe import probe
 from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
 from attnflow.wording import fresh_path, shown
 
@@ -225,6 +226,7 @@ def presets(
 
 
 app.add_typer(predict, name="predict")
+app.add_typer(probe, name="probe")
 app.command(epilog="Example: attnflow animate runs/metastability-20260101-120000 --out metastability.gif")(animate)
 app.command(epilog="Example: attnflow compare runs/cold runs/warm --figure both.pdf")(compare)
 app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/first")(reproduce)

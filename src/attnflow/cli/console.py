@@ -27,6 +27,7 @@ EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.RunLocked, 4),
     (errors.RunCorrupted, 5),
     (errors.RunError, 6),
+    (errors.FetchFailed, 6),
     (errors.AttnflowError, 2),
 )
 CLAIM_FAILS = 1

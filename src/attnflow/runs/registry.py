@@ -89,6 +89,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "multiple": fields.Multiple,
         "rescaled": fields.Rescaled,
         "pre": fields.Pre,
+        "post": fields.Post,
         "peri": fields.Peri,
         "ngpt": fields.Ngpt,
         "mix": fields.Mix,
