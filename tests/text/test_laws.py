@@ -70,6 +70,15 @@ def test_absent_rows_and_batches_change_nothing():
             assert both.information[k] == pytest.approx(alone.information, abs=ROUNDING)
 
 
+def test_tokens_without_mass_have_no_part():
+    """The first block of tokens has no mass, and log Z of all others is about -1000: no sum may underflow."""
+    words = np.tile([1.0, 0.0, 0.0], (7, 1)) + 0.1 * np.eye(7, 3)
+    away = af.Tokens(np.tile([-1.0, 0.0, 0.0], (40, 1)), [0.0] * 33 + [1.0] * 7)
+    law = af.text.next_token_law(away, words, beta=1000.0, readout=af.text.KernelSum())
+    assert law.probabilities.sum() == pytest.approx(1.0, rel=ROUNDING)
+    assert law.information == pytest.approx(0.0, abs=1e-9)  # logits of 1000 are rounded at 1e-13
+
+
 def test_alternatives_inside_a_flow():
     words = np.eye(3)
     tokens = af.Tokens(np.eye(3))

@@ -144,20 +144,25 @@ def _mixture(x: Any, words: Any, masses: Any, last: Any, read: AbstractReadOut, 
         for a in (x, jnp.asarray(masses, float), last)
     ]
 
-    def some(log_sums: Any, given: Any) -> Any:
-        rows, mass, is_last = given
+    def some(carry: Any, given: Any) -> Any:
+        (sums, unit), (rows, mass, is_last) = carry, given
         logits = jnp.asarray(rows, float) if are_logits else beta * jnp.asarray(rows @ words.T, float)
-        partition = jax.nn.logsumexp(logits, axis=1)
-        logs = logits - partition[:, None]
-        entropies = -jnp.sum(jnp.exp(logs) * logs, axis=1)
+        peak = jax.lax.stop_gradient(jnp.max(logits, axis=1, keepdims=True))
+        below = logits - peak
+        weights = jnp.exp(below)
+        partition = jnp.sum(weights, axis=1)
+        entropies = jnp.log(partition) - jnp.sum(weights * below, axis=1) / partition
         log_mass = jnp.where(mass > 0, jnp.log(jnp.where(mass > 0, mass, 1.0)), -jnp.inf)
-        weight = read.log_weights(log_mass, partition, is_last)
-        return jnp.logaddexp(log_sums, jax.nn.logsumexp(weight[:, None] + logs, axis=0)), (weight, entropies)
+        own = read.log_weights(log_mass, jnp.log(partition) + peak[:, 0], is_last)
+        larger = jax.lax.stop_gradient(jnp.maximum(unit, jnp.max(own)))  # sums are in units of e^larger
+        safe = jnp.where(larger > -jnp.inf, larger, 0.0)  # -inf while no token has a weight
+        sums = jnp.exp(unit - safe) * sums + (jnp.exp(own - safe) / partition) @ weights
+        return (sums, larger), (own, entropies)
 
-    start = jnp.full(x.shape[1] if are_logits else words.shape[0], -jnp.inf)
-    log_sums, (weights, entropies) = jax.lax.scan(some, start, tuple(blocks))
-    weights, entropies = weights.reshape(-1)[:n], entropies.reshape(-1)[:n]
-    total = jax.nn.logsumexp(weights)
-    logs, shares = log_sums - total, jnp.exp(weights - total)
-    entropy = -jnp.sum(jnp.exp(logs) * jnp.where(logs > -jnp.inf, logs, 0.0))
-    return jnp.exp(logs), entropy, jnp.sum(shares * entropies), shares
+    start = jnp.zeros(x.shape[1] if are_logits else words.shape[0]), jnp.asarray(-jnp.inf)
+    (sums, unit), (own, entropies) = jax.lax.scan(some, start, tuple(blocks))
+    own, entropies = own.reshape(-1)[:n], entropies.reshape(-1)[:n]
+    shares = jnp.exp(own - unit)
+    law, shares = sums / jnp.sum(shares), shares / jnp.sum(shares)
+    entropy = -jnp.sum(law * jnp.log(jnp.where(law > 0, law, 1.0)))
+    return law, entropy, jnp.sum(shares * entropies), shares
