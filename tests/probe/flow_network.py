@@ -4,6 +4,7 @@ import numpy as np
 
 import attnflow as af
 from attnflow.errors import InvalidInput
+from tests.kit import drive
 
 KINDS = ("permuted", "init", "norms only")
 
@@ -37,7 +38,7 @@ class FlowNetwork:
         states = self.flow(ids).positions.values
         frames = [af.Tokens(x) for x in states[:-1]]
         attention = np.stack([af.observe.attention_matrix(self.field, mu)[None] for mu in frames])
-        middle = np.stack([mu.positions + self.step * self.field.drive(mu) for mu in frames])
+        middle = np.stack([mu.positions + self.step * drive(self.field, mu.measure) for mu in frames])
         return af.probe.Stream(
             states,
             attention,

@@ -6,18 +6,22 @@ to them. `measure` gives all numbers of a stream in one dataset, `compare` those
 
 from attnflow.lazy import listing
 from attnflow.probe.adapters import from_nnsight, from_transformer_lens, from_transformers
+from attnflow.probe.cases import compare
+from attnflow.probe.comparison import Comparison
 from attnflow.probe.heads import Fit, fit_beta
-from attnflow.probe.measure import measure
+from attnflow.probe.measurement import measure
 from attnflow.probe.network_protocol import Head, Network
 from attnflow.probe.sinks import find_sinks
 from attnflow.probe.stored import open_stream
 from attnflow.probe.stream import Stream
 
 __all__ = [
+    "Comparison",
     "Fit",
     "Head",
     "Network",
     "Stream",
+    "compare",
     "find_sinks",
     "fit_beta",
     "from_nnsight",

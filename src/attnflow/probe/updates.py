@@ -84,6 +84,7 @@ def explained(
                     each = np.where(moves, inner / np.sqrt(aa * vv), 0.0)
                     alignment[where] = each.sum(axis=1) / moves.sum(axis=1)
                     time[where] = inner.sum(axis=1) / vv.sum(axis=1)
-                    r2[where] = inner.sum(axis=1) ** 2 / (aa.sum(axis=1) * vv.sum(axis=1))
+                    share = inner.sum(axis=1) ** 2 / (aa.sum(axis=1) * vv.sum(axis=1))
+                    r2[where] = np.where(moves.any(axis=1), share, np.nan)  # of rounding errors nothing is explained
     dims = ("text", "kept", "part", "layer")
     return {"alignment": (dims, alignment), "effective_time": (dims, time), "effective_time_r2": (dims, r2)}
