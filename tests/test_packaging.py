@@ -25,7 +25,7 @@ SCRIPTS = [p for folder in ("benchmarks", "campaigns") for p in sorted((ROOT / f
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.M))
-NEEDED = ("beartype", "ducc0", "hypothesis", "mpmath", "optax", "ot", "xdist")
+NEEDED = ("beartype", "ducc0", "hypothesis", "mpmath", "optax", "ot", "safetensors", "xdist")
 """What the suite imports beyond the package's own requirements."""
 
 
@@ -156,7 +156,7 @@ def requirements(entries):
 
 def test_extras_contain_each_other():
     names = {extra: {canonicalize_name(r.name) for r in requirements(EXTRAS[extra])} for extra in EXTRAS}
-    assert names["all"] == names["fast"] | names["learn"] | names["transport"] | names["video"]
+    assert names["all"] == names["fast"] | names["learn"] | names["probe"] | names["transport"] | names["video"]
     assert names["all"] < names["test"] < names["dev"]
     assert {"ducc0", "beartype"} <= names["test"]
     for requirement in requirements([*PROJECT["dependencies"], *EXTRAS["dev"]]):

@@ -14,6 +14,7 @@ class FlowNetwork:
 
     def __init__(self, beta=4.0, *, layers=4, step=0.25, width=12, words=30, causal=False, seed=0, matrices=None):
         self.name, self.layers, self.heads, self.width, self.causal = "flow", layers, 1, width, causal
+        self.nulls = KINDS
         self.beta, self.step, self.seed = beta, step, seed
         rng = np.random.default_rng(seed)
         self.embedding = rng.standard_normal((words, width)) + 0.3
@@ -74,4 +75,4 @@ class FlowNetwork:
 
     def heads_of(self, layer):
         query, key, value = self.matrices
-        return [(self.beta * query, key, value, np.eye(self.width))]
+        return af.probe.Heads(*(one[None] for one in (self.beta * query, key, value, np.eye(self.width))))

@@ -67,6 +67,25 @@ def test_theory_stands_beside_the_numbers(found):
     assert np.array_equal(iid[:, 0], iid[:, -1])
 
 
+def test_figures_show_every_case(found):
+    figures = found.figures()
+    assert list(figures) == ["overlap", "beta", "alignment", "sinks"]
+    shown = {
+        name: [text.get_text() for text in figure.legends[0].get_texts()]
+        for name, figure in figures.items()
+        if figure.legends
+    }
+    assert shown["overlap"] == list(found.cases)
+    assert shown["alignment"] == [
+        case for case in found.cases if case not in ("iid tokens", "equiangular", "norms only")
+    ] + ["norms only"]
+    line = figures["overlap"].axes[0].lines[0]
+    wanted = found.dataset["overlap"].sel(case="network", kept="without sinks", view="raw").mean("text")
+    assert line.get_ydata() == pytest.approx(wanted.values)
+    alone = af.plots.draw_depth(af.probe.measure(FlowNetwork().run(TEXTS[0]), families=["overlaps"]))
+    assert [text.get_text() for text in alone.legends[0].get_texts()] == ["network"]
+
+
 def test_no_number_without_its_null(found):
     assert all(any(np.isfinite(cell.mean) for case, cell in row.cells.items() if is_null(case)) for row in found.rows)
     with pytest.raises(InvalidInput, match="'r' has no null"):

@@ -4,6 +4,7 @@ from attnflow.lazy import listing, refusing
 from attnflow.plots.animation import Animation, animate
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles
+from attnflow.plots.depth import draw_alignment, draw_depth, draw_head_betas, draw_sinks
 from attnflow.plots.eigenfunctions import draw_eigenfunctions
 from attnflow.plots.energy import draw_energy_and_count
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane
@@ -25,15 +26,18 @@ __all__ = [
     "Animation",
     "account",
     "animate",
+    "draw_alignment",
     "draw_attention",
     "draw_carried",
     "draw_decay",
     "draw_density",
+    "draw_depth",
     "draw_distances",
     "draw_eigenfunctions",
     "draw_energies",
     "draw_energy_and_count",
     "draw_growth_rates",
+    "draw_head_betas",
     "draw_layers",
     "draw_loss",
     "draw_medians",
@@ -45,6 +49,7 @@ __all__ = [
     "draw_plane",
     "draw_profiles",
     "draw_run",
+    "draw_sinks",
     "draw_snapshots",
     "draw_staircase",
     "draw_survival",

@@ -10,17 +10,18 @@ from attnflow.probe.cases import compare
 from attnflow.probe.comparison import Comparison
 from attnflow.probe.heads import Fit, fit_beta
 from attnflow.probe.measurement import measure
-from attnflow.probe.network_protocol import Head, Network
+from attnflow.probe.network_protocol import Heads, Network
 from attnflow.probe.sinks import find_sinks
 from attnflow.probe.stored import open_stream
-from attnflow.probe.stream import Stream
+from attnflow.probe.stream import Stream, as_stream
 
 __all__ = [
     "Comparison",
     "Fit",
-    "Head",
+    "Heads",
     "Network",
     "Stream",
+    "as_stream",
     "compare",
     "find_sinks",
     "fit_beta",

@@ -1,6 +1,6 @@
 """Comparing a network with its nulls and with theory."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,9 @@ from attnflow.checks import instance, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.probe.comparison import NETWORK, THEORY, Comparison, make_rows
 from attnflow.probe.measurement import measure
-from attnflow.probe.network_protocol import NULLS, Network
+from attnflow.probe.network_protocol import Network
 from attnflow.probe.sinks import KEPT, find_sinks
-from attnflow.probe.stream import Stream
+from attnflow.probe.stream import Stream, as_stream
 from attnflow.spaces import Sphere
 from attnflow.theory.uniform import equiangular_overlap
 from attnflow.tokens import uniform
@@ -62,20 +62,23 @@ def compare(
     """
     import xarray as xr
 
-    instance("network", network, Network, "an object with run, null, heads_of, name, layers, heads, width and causal")
+    instance(
+        "network", network, Network, "an object with run, null, nulls, heads_of, name, layers, heads, width and causal"
+    )
     many = _ids(texts)
     if kept not in KEPT:
         raise InvalidInput(f"`kept` is {shown(kept)}; give one of {', '.join(map(repr, KEPT))}.")
     say = (lambda words: None) if on_progress is None else on_progress
     whole("shuffles", shuffles, 0)
     whole("resamples", resamples, 1)
-    if not nulls and not shuffles:
-        raise InvalidInput("`nulls` is empty and `shuffles` is 0; a number needs a null, so give at least one shuffle.")
+    kinds = _kinds(network, nulls)
+    if not kinds and not shuffles:
+        raise InvalidInput("there is no null network and `shuffles` is 0; a number needs a null, so give shuffles=8.")
     settings = {"families": tuple(families), "bootstrap": 0, "seed": seed} | options
 
     def look(one: Network, ids: np.ndarray, words: str, **more: Any) -> Any:
         say(words)
-        stream = one.run(ids)
+        stream = as_stream(one.run(ids))
         marks = find_sinks(stream)
         for mark in marks:
             mark[list(special)] = True
@@ -94,10 +97,9 @@ def compare(
             orders = [_shuffled(ids, special, [seed, k, number]) for number in range(shuffles)]
             each = [look(network, order, f"{SHUFFLED}, text {k + 1} of {len(many)}") for order in orders]
             cases[SHUFFLED].append(xr.concat(each, "shuffle").mean("shuffle", keep_attrs=True))
-    for kind, other in _null_networks(network, nulls, seed):
+    for kind in kinds:
+        other = network.null(kind, seed)
         cases[kind] = [look(other, ids, f"{kind}, text {k + 1} of {len(many)}") for k, ids in enumerate(many)]
-    if len(cases) < 2:
-        raise InvalidInput("the network offers no null and `shuffles` is 0; give at least one shuffle.")
     alone = {**settings, "families": [one for one in families if one in OF_STATES]}
     cases[THEORY[0]] = [_iid(one, network.width, alone, [seed, k]) for k, one in enumerate(cases[NETWORK])]
     if "overlap" in first and "effective_time" in first:
@@ -113,7 +115,9 @@ def compare(
 
 
 def _ids(texts: Any) -> list[np.ndarray]:
-    found = [np.asarray(one) for one in instance("texts", texts, Sequence | np.ndarray, "a list of arrays of token ids")]
+    found = [
+        np.asarray(one) for one in instance("texts", texts, Sequence | np.ndarray, "a list of arrays of token ids")
+    ]
     if not found:
         raise InvalidInput("`texts` is empty; give the token ids of at least one text.")
     for k, one in enumerate(found):
@@ -122,16 +126,11 @@ def _ids(texts: Any) -> list[np.ndarray]:
     return found
 
 
-def _null_networks(network: Network, nulls: Sequence[str] | str, seed: int) -> Iterator[tuple[str, Network]]:
-    """Null networks, made one by one: each may be as large as the network. Of "all" those that there are."""
-    for kind in NULLS if nulls == "all" else (nulls,) if isinstance(nulls, str) else nulls:
-        try:
-            made = network.null(kind, seed)
-        except InvalidInput:
-            if nulls != "all":
-                raise
-            continue
-        yield kind, made
+def _kinds(network: Network, nulls: Sequence[str] | str) -> tuple[str, ...]:
+    """The kinds of null networks that are asked for."""
+    if isinstance(nulls, str):
+        return tuple(network.nulls) if nulls == "all" else (nulls,)
+    return tuple(nulls)
 
 
 def _shuffled(ids: np.ndarray, special: Sequence[int], seed: Any) -> np.ndarray:

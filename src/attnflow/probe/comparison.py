@@ -87,7 +87,9 @@ class Comparison:
         ]
         widths = [max(len(line[k]) for line in table) for k in range(len(cases) + 1)]
         lines = [
-            "  ".join(cell.ljust(width) if not k else cell.rjust(width) for k, (cell, width) in enumerate(parts)).rstrip()
+            "  ".join(
+                cell.ljust(width) if not k else cell.rjust(width) for k, (cell, width) in enumerate(parts)
+            ).rstrip()
             for parts in ([*zip(line, widths, strict=True)] for line in table)
         ]
         return "\n".join([*lines, *self.remarks()])
@@ -107,8 +109,8 @@ class Comparison:
         """What a reader of the table needs to know."""
         texts = self.dataset.sizes["text"]
         found = [
-            f"Means over {texts} text{'s' if texts != 1 else ''}, {self.kept}; ± is half the 95 % bootstrap interval over "
-            "texts; * marks cases from which the network differs (interval of the paired difference, one by one)."
+            f"Means over {texts} text{'s' if texts != 1 else ''}, {self.kept}; ± is half the 95 % bootstrap interval "
+            "over texts; * marks cases from which the network differs (interval of the paired difference, one by one)."
         ]
         if texts == 1:
             found.append("One text has no interval: say nothing about other texts.")

@@ -110,12 +110,14 @@ def matrices(network: Any, states: int) -> Variables:
     found: dict[str, list[list[Any]]] = {"singular": [], "share": [], "trace": [], "sign": []}
     for layer in range(network.layers):
         rows: dict[str, list[Any]] = {key: [] for key in found}
-        for number, head in enumerate(network.heads_of(layer)):
+        own = network.heads_of(layer)
+        stacked = zip(own.query, own.key, own.value, own.output, strict=True)
+        for number, head in enumerate(stacked):
             query, key, value, output = (np.asarray(one, np.float64) for one in head)
             if query.shape != key.shape or output.shape != value.shape[::-1]:
                 raise InvalidInput(
                     f"head {number} of layer {layer} has shapes {query.shape}, {key.shape}, {value.shape} and "
-                    f"{output.shape}; give query and key (d_k, d), value (d_v, d) and output (d, d_v)."
+                    f"{output.shape}; give query and key (d_k, d), value (d_v, d), output (d, d_v)."
                 )
             for name, one in zip(found, (*spectrum_of(query, key), sign_of(value, output)), strict=True):
                 rows[name].append(one)
@@ -138,7 +140,7 @@ def matrices(network: Any, states: int) -> Variables:
 def spectrum_of(query: np.ndarray, key: np.ndarray) -> tuple[np.ndarray, float, float]:
     """Singular values of B = Q^T K, |B - B^T|/(2 |B|) in the Frobenius norm, and the trace of B.
 
-    The share is 0 for a symmetric B, 1 for an antisymmetric one and about 0.71 for a matrix of independent entries.
+    The share is 0 for a symmetric B, 1 for an antisymmetric one and near 1/√2 for a matrix of independent entries.
     """
     values = np.linalg.svd(np.linalg.qr(query.T)[1] @ np.linalg.qr(key.T)[1].T, compute_uv=False)
     mixed = key @ query.T

@@ -52,7 +52,7 @@ ABOUT = {
     "next_token_information": "information I that the tokens carry about it, in nats",
     "next_token_alternatives": "exp(I)",
     "qk_singular_value": "singular values of B = Q^T K, largest first",
-    "qk_antisymmetric_share": "|B - B^T|/(2|B|): 0 symmetric, 1 antisymmetric, about 0.71 for independent entries",
+    "qk_antisymmetric_share": "|B - B^T|/(2|B|): 0 symmetric, 1 antisymmetric, near 1/√2 for independent entries",
     "qk_trace": "trace of B",
     "ov_sign": "tr(OV)/sum |eigenvalues|: 1 attractive, -1 repulsive",
 }

@@ -1,52 +1,69 @@
 """What the probe asks of a network. Any object with these names will do; none of its classes is imported here."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from attnflow.probe.stream import Stream
 
-NULLS = ("permuted", "init", "attention only", "perceptron only", "norms only", "biases zero")
-"""Kinds of null networks that a network may offer."""
-
-
-class Head(NamedTuple):
-    """The matrices of one head, in float64. Logits are x^T Q^T K y; the head adds O V (mean of y) to a token."""
+class Heads(NamedTuple):
+    """The matrices of all heads of one layer, in float64: head h has the logits <Q_h x, K_h y> and adds O_h V_h y."""
 
     query: np.ndarray
-    """(d_k, d) Q, with the gain of the norm before it and 1/sqrt(d_k) multiplied in where there are such."""
+    """(head, d_k, d), without the factor 1/sqrt(d_k) of the logits."""
     key: np.ndarray
-    """(d_k, d) K."""
+    """(head, d_k, d)."""
     value: np.ndarray
-    """(d_v, d) V."""
+    """(head, d_v, d)."""
     output: np.ndarray
-    """(d, d_v) O."""
+    """(head, d, d_v)."""
 
 
 @runtime_checkable
 class Network(Protocol):
     """A network whose activations can be looked at."""
 
-    name: str
-    layers: int
-    heads: int
-    width: int
-    causal: bool
-
-    def run(self, ids: Any) -> Stream:
-        """The stream of one text, given by its token ids (token,)."""
+    @property
+    def name(self) -> str:
+        """What it is called."""
         ...
 
-    def null(self, kind: str, seed: int) -> "Network":
-        """The same network with its training taken out.
+    @property
+    def layers(self) -> int:
+        """Number of layers."""
+        ...
+
+    @property
+    def heads(self) -> int:
+        """Number of heads of a layer."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Dimension d of a state."""
+        ...
+
+    @property
+    def causal(self) -> bool:
+        """Whether a token sees itself and earlier ones alone."""
+        ...
+
+    @property
+    def nulls(self) -> tuple[str, ...]:
+        """The kinds of null networks that there are.
 
         "permuted": every weight matrix with its entries permuted; "init": fresh initialisation; "attention only",
-        "perceptron only", "norms only": the other sub-layers left out; "biases zero". A kind that the network does not
-        offer raises `InvalidInput`.
+        "perceptron only", "norms only": the other sub-layers left out; "biases zero".
         """
         ...
 
-    def heads_of(self, layer: int) -> Sequence[Head] | Sequence[tuple[np.ndarray, ...]]:
-        """The matrices (query, key, value, output) of every head of a layer."""
+    def run(self, ids: Any) -> Any:
+        """The stream of one text, given by its token ids: a `Stream`, or an object with its attributes."""
+        ...
+
+    def null(self, kind: str, seed: int) -> "Network":
+        """The same network with its training taken out; a kind that it does not have raises `InvalidInput`."""
+        ...
+
+    def heads_of(self, layer: int) -> Any:
+        """The matrices of every head of a layer: `Heads`, or an object with its attributes."""
         ...
