@@ -82,7 +82,7 @@ def test_figures_show_every_case(found):
     line = figures["overlap"].axes[0].lines[0]
     wanted = found.dataset["overlap"].sel(case="network", kept="without sinks", view="raw").mean("text")
     assert line.get_ydata() == pytest.approx(wanted.values)
-    alone = af.plots.draw_depth(af.probe.measure(FlowNetwork().run(TEXTS[0]), families=["overlaps"]))
+    alone = af.plots.draw_states(af.probe.measure(FlowNetwork().run(TEXTS[0]), families=["overlaps"]))
     assert [text.get_text() for text in alone.legends[0].get_texts()] == ["network"]
 
 

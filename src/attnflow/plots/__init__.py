@@ -4,7 +4,7 @@ from attnflow.lazy import listing, refusing
 from attnflow.plots.animation import Animation, animate
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles
-from attnflow.plots.depth import draw_alignment, draw_depth, draw_head_betas, draw_sinks
+from attnflow.plots.depth import draw_alignment, draw_head_betas, draw_sinks, draw_states
 from attnflow.plots.eigenfunctions import draw_eigenfunctions
 from attnflow.plots.energy import draw_energy_and_count
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane
@@ -31,7 +31,6 @@ __all__ = [
     "draw_carried",
     "draw_decay",
     "draw_density",
-    "draw_depth",
     "draw_distances",
     "draw_eigenfunctions",
     "draw_energies",
@@ -52,6 +51,7 @@ __all__ = [
     "draw_sinks",
     "draw_snapshots",
     "draw_staircase",
+    "draw_states",
     "draw_survival",
     "draw_tokens",
     "draw_tree",

@@ -19,7 +19,7 @@ SHOWN_NULLS = 2
 """Null networks whose heads are drawn one by one."""
 
 
-def draw_depth(dataset: Any, *, kept: str = "without sinks") -> Any:
+def draw_states(dataset: Any, *, kept: str = "without sinks") -> Any:
     """Mean overlap, overlap without the ten largest coordinates, and centred effective rank through depth.
 
     Bands are 95 % bootstrap intervals over texts. What rises in panel (a) and not in (b) is a common direction of few

@@ -74,7 +74,7 @@ def compare(
     kinds = _kinds(network, nulls)
     if not kinds and not shuffles:
         raise InvalidInput("there is no null network and `shuffles` is 0; a number needs a null, so give shuffles=8.")
-    settings = {"families": tuple(families), "bootstrap": 0, "seed": seed} | options
+    settings: dict[str, Any] = {"families": tuple(families), "bootstrap": 0, "seed": seed} | options
 
     def look(one: Network, ids: np.ndarray, words: str, **more: Any) -> Any:
         say(words)

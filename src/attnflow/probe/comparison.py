@@ -73,7 +73,7 @@ class Comparison:
 
         plots = attnflow.plots
         drawn = {
-            "overlap": (plots.draw_depth, "overlap"),
+            "overlap": (plots.draw_states, "overlap"),
             "beta": (plots.draw_head_betas, "beta"),
             "alignment": (plots.draw_alignment, "alignment"),
             "sinks": (plots.draw_sinks, "norm_median"),

@@ -172,7 +172,7 @@ def _betas(stream: Stream, found: states.Variables, beta: float | None) -> np.nd
     if "beta" not in found:
         return np.ones(shape)
     fitted = found["beta"][1]
-    known = np.isfinite(fitted).any(axis=-1)
+    known = np.asarray(np.isfinite(fitted).any(axis=-1))
     betas = np.ones(shape)
     betas[known] = np.nanmedian(fitted[known], axis=-1)
     for text in range(stream.texts):  # the last state has no layer: it takes the value of the one before
