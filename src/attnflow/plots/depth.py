@@ -12,9 +12,15 @@ from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, say, styled
 NETWORK = "network"
 THEORY = {"iid tokens": (GREY, ":"), "equiangular": (INK, "--")}
 """Colours and lines of cases that are theory."""
+SHADES = tuple(colour for colour in COLOURS if colour != "#F0E442")
+"""Colours of lines; yellow is too light for thin ones."""
 LINES = ("-", (0, (4, 1.5)), "-.", (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (6, 2)))
 """Lines of nulls, so that they can be told apart in greyscale."""
 RESAMPLES = 400
+BANDS = 4
+"""Cases with a band, the network among them: more would hide each other."""
+LEGEND = 5
+"""Entries in one line of a legend."""
 SHOWN_NULLS = 2
 """Null networks whose heads are drawn one by one."""
 
@@ -22,8 +28,8 @@ SHOWN_NULLS = 2
 def draw_states(dataset: Any, *, kept: str = "without sinks") -> Any:
     """Mean overlap, overlap without the ten largest coordinates, and centred effective rank through depth.
 
-    Bands are 95 % bootstrap intervals over texts. What rises in panel (a) and not in (b) is a common direction of few
-    coordinates; what a null does too is not due to training.
+    Bands, of the first cases alone, are 95 % bootstrap intervals over texts. What rises in panel (a) and not in (b) is
+    a common direction of few coordinates; what a null does too is not due to training.
     """
     some = _cases(dataset).sel(kept=kept)
     panels = {
@@ -64,6 +70,7 @@ def draw_head_betas(dataset: Any) -> Any:
     """Fitted inverse temperature of every head, and the share of the variance of log-attention that it explains.
 
     Points are means over texts; large ones belong to the network, small ones to null networks; lines are median heads.
+    Tokens that have collapsed have no cosines to fit, and slopes of any size: the axis is that of the network.
     """
     some = _cases(dataset)
     nulls = [case for case in _names(some) if case not in (NETWORK, "shuffled tokens", *THEORY)][:SHOWN_NULLS]
@@ -84,6 +91,9 @@ def draw_head_betas(dataset: Any) -> Any:
                 axes.plot(some["layer"].values[known] + shift, middle, color=colour, ls=line, label=case)
             axes.set(xlabel="layer", ylabel=label)
         left.axhline(0, color=GREY, lw=0.6)
+        own = some["beta"].sel(case=shown[0]).mean("text")
+        low, high = min(float(own.min()), 0.0), max(float(own.max()), 0.0)
+        left.set_ylim(low - 0.25 * (high - low) - 0.1, high + 0.1 * (high - low) + 0.1)
         right.set_ylim(bottom=0)
         panel(left, "a", "heads and their median")
         panel(right, "b", "what the fit explains")
@@ -94,11 +104,13 @@ def draw_head_betas(dataset: Any) -> Any:
 def _draw(panels: dict[str, Any], *, xlabel: str, zero: bool = False, logarithmic: tuple[str, ...] = ()) -> Any:
     """Panels side by side, one line a case with its band over texts; one legend below them."""
     with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 2.75))
+        looks = _looks(next(iter(panels.values())))
+        rows = -(-len(looks) // LEGEND)
+        fig = figure.Figure(figsize=(PAGE, 2.6 + 0.15 * rows))
         many = np.atleast_1d(fig.subplots(1, len(panels)))
         lines: dict[str, Any] = {}
         for letter, axes, (name, values) in zip("abc", many, panels.items(), strict=False):
-            for case, (colour, line) in _looks(values).items():
+            for number, (case, (colour, line)) in enumerate(looks.items()):
                 table = values.sel(case=case).transpose("text", "layer").values
                 known = np.isfinite(table).any(axis=0)
                 if not known.any():
@@ -106,17 +118,19 @@ def _draw(panels: dict[str, Any], *, xlabel: str, zero: bool = False, logarithmi
                 at, middle = values["layer"].values[known], np.nanmean(table[:, known], axis=0)
                 width = 2.0 if case == NETWORK else 1.0
                 (lines[case],) = axes.plot(at, middle, color=colour, ls=line, lw=width, zorder=3 if width > 1 else 2)
-                if len(table) > 1 and case not in THEORY:
+                if len(table) > 1 and case not in THEORY and number < BANDS:
                     axes.fill_between(at, *_band(table[:, known]), color=colour, alpha=0.18, lw=0)
             if not _any(values):
                 say(axes, "not known")
             if zero and "R^2" not in name:
                 axes.axhline(0, color=GREY, lw=0.6, zorder=1)
-            if name in logarithmic:
+            if name in logarithmic and np.nanmax(values) > 5 * np.nanmin(values):
                 axes.set_yscale("log")
             axes.set(xlabel=xlabel)
             panel(axes, letter, name)
-        fig.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=min(len(lines), 7), handlelength=2.4)
+        fig.legend(
+            lines.values(), lines.keys(), loc="outside lower center", ncols=-(-len(lines) // rows), handlelength=2.4
+        )
         return fig
 
 
@@ -127,7 +141,7 @@ def _cases(dataset: Any) -> Any:
 def _looks(values: Any) -> dict[str, tuple[str, Any]]:
     """Colour and line of every case: the same in all figures of one comparison."""
     own = [case for case in _names(values) if case not in THEORY]
-    nulls = {case: (COLOURS[k % len(COLOURS)], LINES[k % len(LINES)]) for k, case in enumerate(own)}
+    nulls = {case: (SHADES[k % len(SHADES)], LINES[k % len(LINES)]) for k, case in enumerate(own)}
     return {case: THEORY[case] if case in THEORY else nulls[case] for case in _names(values)}
 
 
