@@ -14,6 +14,10 @@ INTERVAL = (0.025, 0.975)
 """Ends of bootstrap intervals, as shares."""
 FEW = 10
 """Texts below which a bootstrap interval is said to be too narrow."""
+LEVEL = 0.05
+"""The probability that a case which does not differ from the network gets a star."""
+ALL_SIGNS = 12
+"""Differences of which all signs are tried; of more, so many random ones."""
 ROUNDING = 1e-5
 """Relative difference that activations in float32 have by rounding alone."""
 NETWORK = "network"
@@ -28,7 +32,7 @@ class Cell(NamedTuple):
     low: float
     high: float
     apart: bool | None
-    """Whether the interval of the paired difference excludes 0; None where there is none."""
+    """Whether the paired differences over texts are not 0 (`differs`); None where there are none."""
 
     def __str__(self) -> str:
         half = (self.high - self.low) / 2
@@ -110,12 +114,13 @@ class Comparison:
         texts = self.dataset.sizes["text"]
         found = [
             f"Means over {texts} text{'s' if texts != 1 else ''}, {self.kept}; ± is half the 95 % bootstrap interval "
-            "over texts; * marks cases from which the network differs (interval of the paired difference, one by one)."
+            "over texts; * marks cases from which the network differs (sign-flip test over texts, 5 %, one by one)."
         ]
         if texts == 1:
             found.append("One text has no interval: say nothing about other texts.")
         elif texts < FEW:
-            found.append(f"With fewer than {FEW} texts the intervals are too narrow.")
+            stars = ", and fewer than 6 can show no difference" if 2 ** (1 - texts) > LEVEL else ""
+            found.append(f"With fewer than {FEW} texts the intervals are too narrow{stars}.")
         if self.left_out:
             found.append(f"Left out, because no null has them: {', '.join(self.left_out)}.")
         return found + [f"Note: {one}" for one in self.dataset.attrs.get("notes", [])]
@@ -141,8 +146,24 @@ def make_rows(dataset: Any, kept: str, resamples: int, seed: int) -> tuple[tuple
     return tuple(rows), tuple(left_out)
 
 
+def differs(away: np.ndarray) -> bool:
+    """Whether differences, one a text, are not 0 in the mean: the sign-flip test at the level 5 %.
+
+    If a difference is as likely as its opposite, all signs are equally likely, and the mean is among the outer 5 % of
+    those of all signs in at most 5 % of cases, for any number of texts. Five texts or fewer can never show it.
+    """
+    count = len(away)
+    if count <= ALL_SIGNS:
+        signs = 1 - 2 * ((np.arange(2**count)[:, None] >> np.arange(count)) & 1)
+    else:
+        drawn = np.random.default_rng(0).integers(0, 2, (2**ALL_SIGNS - 1, count))
+        signs = np.concatenate([np.ones((1, count), int), 1 - 2 * drawn])
+    means = np.abs(signs @ away)
+    return bool(np.mean(means >= means[0] * (1 - 1e-9)) <= LEVEL)
+
+
 def _cell(values: np.ndarray, network: np.ndarray | None, draws: np.ndarray) -> Cell:
-    """Mean and interval over texts. Texts are drawn together, so that differences are paired."""
+    """Mean and interval over texts, and whether the network differs from it, text by text."""
     nothing = float("nan")
     known = np.isfinite(values)
     if not known.any():
@@ -152,9 +173,9 @@ def _cell(values: np.ndarray, network: np.ndarray | None, draws: np.ndarray) -> 
     low, high = _interval(values, draws)
     if network is None or not np.isfinite(network - values).any():
         return Cell(float(np.nanmean(values)), low, high, None)
-    below, above = _interval(network - values, draws)
-    least = ROUNDING * np.nanmax(np.abs(values))
-    return Cell(float(np.nanmean(values)), low, high, bool(below > least or above < -least))
+    away = (network - values)[np.isfinite(network - values)]
+    away = np.where(np.abs(away) > ROUNDING * np.nanmax(np.abs(values)), away, 0.0)
+    return Cell(float(np.nanmean(values)), low, high, differs(away))
 
 
 def _interval(values: np.ndarray, draws: np.ndarray) -> tuple[float, float]:
