@@ -26,6 +26,7 @@ PAGES = [
             "decoders",
             "random_layers",
             "control",
+            "probe",
         )
     ),
     *sorted((ROOT / "docs" / "add").glob("*.md")),

@@ -30,7 +30,7 @@ FLOORS = [
     {"transport"},
     {"flows"},
     {"decoders", "learn", "meanfield", "stability"},
-    {"control", "random_layers"},
+    {"control", "random_layers", "text"},
     {"runs"},
     {"plots", "probe", "references"},
     {"experiments"},

@@ -47,6 +47,11 @@ WORDS = {
     "Jacobian spectrum": "stability.spectrum",
     "steering": "control.Schedule",
     "match measures": "control.match_measures",
+    "stream": "probe.Stream",
+    "null": "probe.compare",
+    "attention sink": "probe.find_sinks",
+    "fitted temperature": "probe.fit_beta",
+    "next-token law": "text.next_token_law",
 }
 ROOMS = ("causal", "landscape", "merging", "random_layers", "uniform")
 

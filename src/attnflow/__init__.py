@@ -38,7 +38,7 @@ _ROOMS = {
     "decoders": "attnflow.decoders", "stability": "attnflow.stability", "learn": "attnflow.learn",
     "theory": "attnflow.theory", "special": "attnflow.special", "runs": "attnflow.runs", "plots": "attnflow.plots",
     "style": "attnflow.plots.style", "experiments": "attnflow.experiments", "kit": "attnflow.experiments.kit",
-    "references": "attnflow.references",
+    "references": "attnflow.references", "text": "attnflow.text", "probe": "attnflow.probe",
     "random_layers": "attnflow.random_layers", "control": "attnflow.control", "errors": "attnflow.errors",
 }  # fmt: skip
 """Where the rest stands: the room, and the module that it is."""

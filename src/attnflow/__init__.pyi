@@ -34,6 +34,8 @@ from attnflow.plots import style as style
 from attnflow import experiments as experiments
 from attnflow.experiments import kit as kit
 from attnflow import references as references
+from attnflow import text as text
+from attnflow import probe as probe
 from attnflow import random_layers as random_layers
 from attnflow import control as control
 from attnflow import errors as errors

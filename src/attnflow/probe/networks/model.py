@@ -1,6 +1,5 @@
 """One network: run on a text, compared with its nulls, its layers as fields."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from attnflow.checks import shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.feasible import require_memory
 from attnflow.precision import full_precision
+from attnflow.probe.network_protocol import Heads
 from attnflow.probe.networks.families.base import AbstractSource, Architecture, Table
 from attnflow.probe.networks.families.forward import embedded, run_layers
 from attnflow.probe.networks.nulls import Null, check_kind, halves_of, kinds_of
@@ -21,24 +21,6 @@ if TYPE_CHECKING:
 
 BLOCK = 32 << 20
 """Bytes of the layers that are handed to one compiled call, at most, unless a single layer has more."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Heads:
-    """The matrices of all heads of one layer, in float64; head h attends by softmax(<query_h x, key_h y>/sqrt(d_k)).
-
-    x and y are what the layer attends to: normalised tokens in the family Llama, whose queries and keys are also turned
-    by the rotary encoding. Biases are left out. Heads that share keys (grouped queries) have copies.
-    """
-
-    query: np.ndarray
-    """(head, d_k, width)."""
-    key: np.ndarray
-    """(head, d_k, width)."""
-    value: np.ndarray
-    """(head, d_v, width)."""
-    output: np.ndarray
-    """(head, width, d_v)."""
 
 
 class Network:
