@@ -1,0 +1,119 @@
+/** Two pens with the same strokes, for a canvas and for SVG, so that every panel is drawn by one function. */
+
+/**
+ * @typedef {{ stroke?: string, width?: number, dash?: number[], fill?: string, alpha?: number }} Look
+ * @typedef {{ size?: number, fill?: string, align?: "left" | "center" | "right", weight?: string }} Letters
+ */
+
+const FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif";
+
+export class CanvasPen {
+  /** @param {CanvasRenderingContext2D} context */
+  constructor(context) {
+    this.context = context;
+  }
+
+  /** A path through points [x, y]; closed if it is filled. @param {number[][]} points @param {Look} look */
+  path(points, { stroke, width = 1.5, dash = [], fill, alpha = 1 }) {
+    const c = this.context;
+    if (points.length < 2) return;
+    c.globalAlpha = alpha;
+    c.beginPath();
+    points.forEach(([x, y], k) => (k ? c.lineTo(x, y) : c.moveTo(x, y)));
+    if (fill) {
+      c.closePath();
+      c.fillStyle = fill;
+      c.fill();
+    }
+    if (stroke) {
+      Object.assign(c, { strokeStyle: stroke, lineWidth: width, lineJoin: "round", lineCap: "round" });
+      c.setLineDash(dash);
+      c.stroke();
+      c.setLineDash([]);
+    }
+    c.globalAlpha = 1;
+  }
+
+  rect(x, y, w, h, { fill, alpha = 1 }) {
+    this.context.globalAlpha = alpha;
+    this.context.fillStyle = fill;
+    this.context.fillRect(x, y, w, h);
+    this.context.globalAlpha = 1;
+  }
+
+  dot(x, y, r, { fill, stroke, width = 1, alpha = 1 }) {
+    const c = this.context;
+    c.globalAlpha = alpha;
+    c.beginPath();
+    c.arc(x, y, r, 0, 2 * Math.PI);
+    if (fill) {
+      c.fillStyle = fill;
+      c.fill();
+    }
+    if (stroke) {
+      Object.assign(c, { strokeStyle: stroke, lineWidth: width });
+      c.stroke();
+    }
+    c.globalAlpha = 1;
+  }
+
+  /** @param {Letters} letters */
+  text(x, y, words, { size = 11, fill, align = "left", weight = "normal" }) {
+    Object.assign(this.context, { font: `${weight} ${size}px ${FONT}`, fillStyle: fill, textAlign: align });
+    this.context.fillText(words, x, y);
+  }
+}
+
+export class SvgPen {
+  constructor() {
+    this.parts = [];
+  }
+
+  path(points, { stroke, width = 1.5, dash = [], fill, alpha = 1 }) {
+    if (points.length < 2) return;
+    const at = points.map((point) => point.map(short).join(",")).join(" ");
+    const lines = stroke ? `stroke="${stroke}" stroke-width="${width}" stroke-dasharray="${dash.join(" ")}"` : "";
+    this.parts.push(
+      `<${fill ? "polygon" : "polyline"} points="${at}" fill="${fill ?? "none"}" opacity="${alpha}" ${lines}/>`,
+    );
+  }
+
+  rect(x, y, w, h, { fill, alpha = 1 }) {
+    const [a, b, c, d] = [x, y, w, h].map(short);
+    this.parts.push(`<rect x="${a}" y="${b}" width="${c}" height="${d}" fill="${fill}" opacity="${alpha}"/>`);
+  }
+
+  dot(x, y, r, { fill, stroke, width = 1, alpha = 1 }) {
+    const line = stroke ? `stroke="${stroke}" stroke-width="${width}"` : "";
+    const [a, b, c] = [x, y, r].map(short);
+    this.parts.push(`<circle cx="${a}" cy="${b}" r="${c}" fill="${fill ?? "none"}" opacity="${alpha}" ${line}/>`);
+  }
+
+  text(x, y, words, { size = 11, fill, align = "left", weight = "normal" }) {
+    const anchor = { left: "start", center: "middle", right: "end" }[align];
+    const safe = words.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+    this.parts.push(
+      `<text x="${short(x)}" y="${short(y)}" font-size="${size}" font-weight="${weight}" fill="${fill}" text-anchor="${anchor}">${safe}</text>`,
+    );
+  }
+
+  /** The whole picture. */
+  toString(width, height) {
+    const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}"`;
+    return `${head} font-family="${FONT.replaceAll("'", "")}">\n${this.parts.join("\n")}\n</svg>\n`;
+  }
+}
+
+/** A pen that draws with the corner of a box as its origin. */
+export function shifted(pen, left, top) {
+  return {
+    path: (points, look) => pen.path(points.map(([x, y]) => [x + left, y + top]), look),
+    rect: (x, y, w, h, look) => pen.rect(x + left, y + top, w, h, look),
+    dot: (x, y, r, look) => pen.dot(x + left, y + top, r, look),
+    text: (x, y, words, letters) => pen.text(x + left, y + top, words, letters),
+  };
+}
+
+function short(number) {
+  return Math.round(number * 100) / 100;
+}
