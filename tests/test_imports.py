@@ -32,7 +32,7 @@ FLOORS = [
     {"control", "random_layers"},
     {"runs"},
     {"plots", "references"},
-    {"experiments"},
+    {"experiments", "lab"},
     {"cli"},
     {"__main__"},
 ]

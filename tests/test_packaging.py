@@ -25,7 +25,7 @@ SCRIPTS = [p for folder in ("benchmarks", "campaigns") for p in sorted((ROOT / f
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.M))
-NEEDED = ("beartype", "ducc0", "hypothesis", "mpmath", "optax", "ot", "xdist")
+NEEDED = ("beartype", "ducc0", "hypothesis", "mpmath", "optax", "ot", "py_mini_racer", "websockets", "xdist")
 """What the suite imports beyond the package's own requirements."""
 
 

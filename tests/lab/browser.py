@@ -1,5 +1,6 @@
 """A small driver of Chromium over the DevTools protocol: pages, scripts, keys, screenshots, console messages."""
 
+import base64
 import contextlib
 import itertools
 import json
@@ -18,6 +19,14 @@ FLAGS = (
 ).split()
 PATIENCE = 60.0
 """Seconds after which a page that does not come to what a test waits for is given up."""
+
+
+TESTS = Path(__file__).parent / "test_page.py"
+
+
+def wanted():
+    """Whether the tests of the page run: where a Chromium is found, or is required."""
+    return found() is not None or os.environ.get("ATTNFLOW_BROWSER") == "required"
 
 
 def found():
@@ -79,9 +88,13 @@ class Page:
 
     def until(self, expression):
         """Wait until the expression holds."""
+        self.wait(lambda: self.ask(f"Boolean({expression})"), expression)
+
+    def wait(self, condition, words="a condition"):
+        """Wait until a function says yes."""
         end = time.monotonic() + PATIENCE
-        while not self.ask(f"Boolean({expression})"):
-            assert time.monotonic() < end, f"waited in vain for {expression}; errors: {self.errors}"
+        while not condition():
+            assert time.monotonic() < end, f"waited in vain for {words}; errors: {self.errors}"
             time.sleep(0.05)
 
     def facts(self):
@@ -100,8 +113,6 @@ class Page:
         self.call("Input.dispatchMouseEvent", type="mouseReleased", x=end[0], y=end[1], button="left", clickCount=1)
 
     def screenshot(self, path, whole=False):
-        import base64
-
         got = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         Path(path).write_bytes(base64.b64decode(got["data"]))
 

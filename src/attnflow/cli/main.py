@@ -23,6 +23,7 @@ from attnflow.cli.cite import cite
 from attnflow.cli.compare import compare
 from attnflow.cli.console import Folder, Json, NoFigures, Plugin, exit_code, leave_interrupted, say, say_error
 from attnflow.cli.kinds import kinds
+from attnflow.cli.lab import lab
 from attnflow.cli.predict import predict
 from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
 from attnflow.wording import fresh_path, shown
@@ -227,6 +228,7 @@ app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/
 app.command(epilog="Example: attnflow experiments --json")(experiments)
 app.command(epilog="Example: attnflow cite staircase > references.bib")(cite)
 app.command(epilog="Example: attnflow kinds solve")(kinds)
+app.command(epilog="Example: attnflow lab --export lab.html")(lab)
 app.command(epilog="Example: attnflow gallery runs --out docs/gallery.md --images docs/images/gallery")(gallery)
 
 

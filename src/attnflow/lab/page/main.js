@@ -265,7 +265,7 @@ function panel(name, title, chart) {
 /** The picture of one flow: the stage by a pen, the tokens by WebGL or, without it, by the same pen. */
 function scene(place) {
   const [stage, front] = place.querySelectorAll("canvas");
-  const gl = new URLSearchParams(location.search).has("flat") ? null : glPainter(front);
+  const gl = glPainter(front);
   turnable(place);
   return {
     painter: gl ? "webgl" : "canvas",

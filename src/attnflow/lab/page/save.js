@@ -84,10 +84,10 @@ export function toPython(state, t, second) {
   for (const { beta: own, lasts } of stages.filter((one) => one.lasts > 0)) {
     lines.push(`field = af.Attention(beta=${own.toFixed(3)}${parts})`);
     lines.push(`flow = af.solve(field, tokens, until=${Number(lasts.toPrecision(6))}${noise})`);
-    lines.push("tokens = flow.final");
+    lines.push("tokens = flow.tokens(-1)");
   }
   const last = stages.at(-1).beta.toFixed(3);
-  lines.push(`found = af.clusters(tokens, scale=af.cluster_scale(${last}))`);
+  lines.push(`found = af.observe.clusters(tokens, scale=af.observe.cluster_scale(${last}))`);
   lines.push("print(found.count, found.condensed)");
   lines.push('af.plot(flow).savefig("flow.pdf")');
   return `${lines.filter((line) => line !== "import numpy as np" || matrix || zipf).join("\n")}\n`;

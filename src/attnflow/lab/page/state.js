@@ -67,7 +67,7 @@ export const TABLE = { ...START, ...DYNAMICS, ...SECOND, ...VIEW };
 /** A value of the right type and in its range, whatever was given. */
 export function clamped(key, given) {
   const { type, fallback, low, high, options } = TABLE[key];
-  if (type === "choice") return given in options ? String(given) : fallback;
+  if (type === "choice") return Object.hasOwn(options, given) ? String(given) : fallback;
   if (type === "text") return cleaned(key.replace(/2$/, ""), String(given), fallback);
   const number = given === "" || given === null ? NaN : Number(given);
   if (Number.isNaN(number)) return fallback;
@@ -91,6 +91,7 @@ function cleaned(key, text, fallback) {
 export function changesOf(text) {
   return text
     .split(",")
+    .filter((one) => /^[\d.e+-]+:[\d.e+-]+$/.test(one))
     .map((one) => one.split(":").map(Number))
     .filter(([t, beta]) => t >= 0 && t <= END && beta >= 0 && beta <= TABLE.beta.high)
     .map(([t, beta]) => ({ t, beta }))
@@ -99,10 +100,20 @@ export function changesOf(text) {
 
 /** The state that an address says: unknown keys are left out, values are clamped. */
 export function parsed(hash) {
-  const given = new URLSearchParams(hash.replace(/^#/, ""));
-  const state = {};
-  for (const key of Object.keys(TABLE)) state[key] = given.has(key) ? clamped(key, given.get(key)) : TABLE[key].fallback;
+  const state = Object.fromEntries(Object.entries(TABLE).map(([key, { fallback }]) => [key, fallback]));
+  for (const part of hash.replace(/^#/, "").split("&")) {
+    const [key, value = ""] = part.split("=");
+    if (Object.hasOwn(TABLE, key)) state[key] = clamped(key, decoded(value));
+  }
   return consistent(state);
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return ""; // a percent sign that means nothing
+  }
 }
 
 /** The part of the address after #, with what differs from the defaults alone. */
