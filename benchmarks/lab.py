@@ -18,9 +18,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from attnflow.lab import Server  # noqa: E402
-from attnflow.lab.bundle import script  # noqa: E402
-from tests.lab import browser  # noqa: E402
+from tests.lab import browser
+
+from attnflow.lab import Server
+from attnflow.lab.bundle import script
 
 COSTS = """
 (d, beta, n, name) => {

@@ -1,6 +1,7 @@
 """The engine of the page against the library and against exact laws."""
 
 import functools
+import itertools
 import math
 
 import numpy as np
@@ -29,9 +30,20 @@ FLOW = """(setting, t) => {
 
 
 def setting(**given):
-    plain = dict(
-        d=3, n=N, seed=0, start="uniform", jitter=0, zipf=0, beta=4.0, model="SA", causal=False, value=None, kappa=0, tol=1e-9
-    )
+    plain = {
+        "d": 3,
+        "n": N,
+        "seed": 0,
+        "start": "uniform",
+        "jitter": 0,
+        "zipf": 0,
+        "beta": 4.0,
+        "model": "SA",
+        "causal": False,
+        "value": None,
+        "kappa": 0,
+        "tol": 1e-9,
+    }
     return plain | given
 
 
@@ -69,7 +81,7 @@ def test_flows_are_those_of_the_library(model, causal):
     ends, energies, counts = reference(model, causal)
     for (d, beta, value, zipf, seed, name), end, energy, count in zip(CASES, ends, energies, counts, strict=True):
         matrix = None if np.array_equal(value, np.eye(d)) else value.ravel().tolist()
-        dynamics = dict(beta=beta, model=model, causal=causal, value=matrix, sum=name)
+        dynamics = {"beta": beta, "model": model, "causal": causal, "value": matrix, "sum": name}
         got = v8.call(FLOW, setting(d=d, zipf=zipf, seed=seed, **dynamics), UNTIL)
         assert np.abs(np.reshape(got["x"], (N, d)) - end[:, :d]).max() < 1e-7
         assert abs(got["energy"] - energy) < 1e-9
@@ -107,7 +119,7 @@ def test_steps_have_order_three():
     start, end = 2.0, 1.2
     until = float(theory.merging.merge_time(start, 4.0, until=end))
     errors = [abs(v8.call(STEPS, start, until, count) - end) for count in (80, 160, 320)]
-    ratios = [math.log2(a / b) for a, b in zip(errors, errors[1:], strict=False)]
+    ratios = [math.log2(a / b) for a, b in itertools.pairwise(errors)]
     assert errors[-1] < 2e-6
     assert all(2.8 < ratio < 3.2 for ratio in ratios)
 
@@ -147,7 +159,7 @@ def test_frames_stay_on_the_sphere_and_energy_rises():
         assert np.abs(norms - 1).max() < 3e-7
         assert sum(frame["overlaps"]) * 2 / len(frame["overlaps"]) == pytest.approx(1)
     energies = [frame["energy"] for frame in frames]
-    assert all(b > a for a, b in zip(energies, energies[1:], strict=False))
+    assert all(b > a for a, b in itertools.pairwise(energies))
     assert frames[-1]["condensed"]
 
 

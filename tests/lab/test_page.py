@@ -97,7 +97,9 @@ def test_one_cursor_links_all_panels(page, address):
     assert not scrubbed["playing"]
     assert 0 < scrubbed["flows"][0]["t"] < 20
     page.until("document.getElementById('time').value == lab.facts().index")
-    labels = page.ask("[...document.querySelectorAll('#panels canvas')].map((e) => /t = ([\\d.]+)/.exec(e.ariaLabel)[1])")
+    labels = page.ask(
+        "[...document.querySelectorAll('#panels canvas')].map((e) => /t = ([\\d.]+)/.exec(e.ariaLabel)[1])"
+    )
     assert len(set(labels)) == 1
     page.ask("document.activeElement.blur()")
     page.press(".", ".")

@@ -33,7 +33,7 @@ def test_series_agree_with_pairs(d, name, causal):
 
 def test_the_cheapest_sum_is_chosen():
     def chosen(**about):
-        best = v8.call("modules.sums.offers", dict(lightest=1 / about["n"], tol=1e-6) | about)
+        best = v8.call("modules.sums.offers", {"lightest": 1 / about["n"], "tol": 1e-6} | about)
         return min(best, key=lambda offer: offer["seconds"])["name"]
 
     assert chosen(d=2, beta=9, n=100_000) == "circle"
@@ -56,8 +56,11 @@ def test_clusters_are_those_of_the_library(d):
         masses /= masses.sum()
         found = v8.call(
             "(x, m, d, scale) => modules.clusters.clusters(Float64Array.from(x), Float64Array.from(m), d, scale)",
-            x.ravel().tolist(), masses.tolist(), d, scale,
-        )  # fmt: skip
+            x.ravel().tolist(),
+            masses.tolist(),
+            d,
+            scale,
+        )
         expected = af.observe.clusters(af.Tokens(x, masses), scale=scale)
         assert found["labels"] == expected.labels.tolist()
         assert found["condensed"] == expected.condensed
@@ -89,14 +92,18 @@ def test_theory_is_that_of_the_library(beta):
             expected = theory.uniform.growth_rates(beta, d, k=np.arange(1, 13), model=model)
             np.testing.assert_allclose(rates, expected, rtol=1e-11, atol=1e-11)
         assert v8.call("modules.theory.dominantDegree", beta, d) == theory.uniform.dominant_degree(beta, d)
-    assert v8.call("modules.theory.expectedModes", beta) == pytest.approx(theory.landscape.expected_modes(beta), rel=1e-12)
+    assert v8.call("modules.theory.expectedModes", beta) == pytest.approx(
+        theory.landscape.expected_modes(beta), rel=1e-12
+    )
     for masses in ([0.5, 0.5], [0.7, 0.1]):
         for model in ("SA", "USA0"):
             got = v8.call("modules.theory.logMergeTime", 1.9, beta, masses, 0.05, model)
             expected = theory.merging.log_merge_time(1.9, beta, masses=masses, until=0.05, model=model)
             assert got == pytest.approx(float(expected), rel=1e-11, abs=1e-11)
             met = v8.call("modules.theory.meetingPoint", 1.9, beta, masses, model)
-            assert met == pytest.approx(float(theory.merging.meeting_point(1.9, beta, masses=masses, model=model)), rel=1e-12)
+            assert met == pytest.approx(
+                float(theory.merging.meeting_point(1.9, beta, masses=masses, model=model)), rel=1e-12
+            )
 
 
 def test_the_next_merge_comes_when_theory_says():
@@ -107,7 +114,9 @@ def test_the_next_merge_comes_when_theory_says():
     angles = np.array([0.0, 0.9, 3.6])
     centres, masses = np.stack([np.cos(angles), np.sin(angles)], 1).ravel().tolist(), [0.25, 0.35, 0.4]
     next_ = v8.call(
-        "(centres, masses) => modules.theory.nextMerge({ centres, masses }, 2, { beta: 16, model: 'SA' }, 0.25)", centres, masses
+        "(centres, masses) => modules.theory.nextMerge({ centres, masses }, 2, { beta: 16, model: 'SA' }, 0.25)",
+        centres,
+        masses,
     )
     assert next_["pair"] == [0, 1]
     field = v8.call(
@@ -118,8 +127,10 @@ def test_the_next_merge_comes_when_theory_says():
           while (stepper.t < t) stepper.step(t);
           return { x: stepper.x, energy: modules.theory.pointEnergy(stepper.x, m, 2, 16) };
         }""",
-        centres, masses, float(np.exp(next_["logTime"])),
-    )  # fmt: skip
+        centres,
+        masses,
+        float(np.exp(next_["logTime"])),
+    )
     x = np.reshape(field["x"], (3, 2))
     assert np.arccos(x[0] @ x[1]) == pytest.approx(0.25, abs=1e-4)
     assert next_["energy"] > field["energy"] > v8.call("modules.theory.pointEnergy", centres, masses, 2, 16)
@@ -132,14 +143,30 @@ def test_the_address_keeps_every_setting_and_clamps_what_is_strange():
     assert v8.call("modules.state.parsed", v8.call("modules.state.written", state)) == state
     strange = "#space=cube&n=1e99&beta=-5&seed=x&model=<b>&value=1,2,3&then=nan:1,5:&pitch=99&noise=&theme=toString&yaw=%&unknown=1"
     state = v8.call("modules.state.parsed", strange)
-    expected = dict(space="sphere", n=20000, beta=0, seed=0, model="SA", value="I", then="", pitch=1.57, noise=0)
+    expected = {
+        "space": "sphere",
+        "n": 20000,
+        "beta": 0,
+        "seed": 0,
+        "model": "SA",
+        "value": "I",
+        "then": "",
+        "pitch": 1.57,
+        "noise": 0,
+    }
     assert {key: state[key] for key in expected} == expected
     assert "unknown" not in state
 
 
 def test_every_panel_has_words_whatever_the_setting():
     panels = v8.call("() => modules.save.PANELS.map((one) => one[0])")
-    for change in ({}, dict(causal=True), dict(value=[-1, 0, 0, 0, -1, 0, 0, 0, -1]), dict(kappa=0.1), dict(d=2, beta=30.0)):
+    for change in (
+        {},
+        {"causal": True},
+        {"value": [-1, 0, 0, 0, -1, 0, 0, 0, -1]},
+        {"kappa": 0.1},
+        {"d": 2, "beta": 30.0},
+    ):
         found = v8.call(
             """(setting) => {
               const engine = new modules.engine.Engine(setting);
@@ -168,8 +195,9 @@ def test_lines_of_python_repeat_the_flow(monkeypatch, tmp_path):
           while (!engine.towards(2));
           return engine.stepper.at(2);
         }""",
-        setting(seed=3, zipf=0.5, beta=4.0, causal=True), 9.0,
-    )  # fmt: skip
+        setting(seed=3, zipf=0.5, beta=4.0, causal=True),
+        9.0,
+    )
     np.testing.assert_allclose(np.reshape(got, (24, 3)), scope["tokens"].positions, atol=1e-6)
     for hash_ in ("#start=ring&space=circle&noise=0.1", "#value=1,0,0,0,1,0,0,0,-1&model=USA0"):
         ast.parse(v8.call("modules.save.toPython", v8.call("modules.state.parsed", hash_), 5, False))

@@ -69,7 +69,9 @@ def test_modules_ask_for_names_that_exist():
     for entry in ("main", "worker"):
         text = script(entry)
         for names, module in re.findall(r"^const \{([^}]*)\} = modules\.(\w+);", text, flags=re.M):
-            exported = re.findall(r"^export (?:async )?(?:function\*?|const|class) (\w+)", page_file(f"{module}.js"), flags=re.M)
+            exported = re.findall(
+                r"^export (?:async )?(?:function\*?|const|class) (\w+)", page_file(f"{module}.js"), flags=re.M
+            )
             assert {name.strip() for name in names.split(",")} <= set(exported)
 
 
@@ -78,7 +80,9 @@ def test_the_command_exports_and_serves(tmp_path):
     file = tmp_path / "lab.html"
     subprocess.run([*command, "--export", str(file)], check=True, capture_output=True)
     assert file.read_text(encoding="utf-8") == lab.single_file()
-    with subprocess.Popen([*command, "--no-open"], stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [*command, "--no-open"], stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL
+    ) as process:
         address = process.stdout.readline().strip()
         status, _, _ = ask(int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)/", address)[1]), "/")
         process.terminate()

@@ -60,7 +60,7 @@ def single_file() -> str:
     policy = "; ".join(
         [
             "default-src 'none'",
-            f"script-src {_checksum(main)} blob:",
+            f"script-src {_checksum(main)}",
             f"style-src {_checksum(style)}",
             "worker-src blob:",
             "img-src data: blob:",
@@ -68,8 +68,9 @@ def single_file() -> str:
             "form-action 'none'",
         ]
     )
+    charset = '<meta charset="utf-8">\n'
     parts = {
-        '<meta charset="utf-8">\n': f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
+        charset: f'{charset}<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
         '<link rel="stylesheet" href="style.css">': f"<style>{style}</style>",
         '<script type="module" src="main.js"></script>': (
             f'<script type="text/plain" id="worker-text">{worker}</script>\n<script>{main}</script>'

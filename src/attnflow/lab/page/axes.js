@@ -1,7 +1,7 @@
 /** Axes of panels: scales, ticks and the frame. */
 
 /** Where panels begin on the axis of log time. */
-export const FIRST = 0.05;
+const FIRST = 0.05;
 const EDGE = { left: 40, right: 10, top: 8, bottom: 20 };
 
 /** The inner box of a panel of this size. */
@@ -23,10 +23,9 @@ export function timeScale(box, last) {
   return (t) => box.left + ((box.right - box.left) * Math.log(Math.max(t, FIRST) / FIRST)) / end;
 }
 
-/** The time at a pixel. */
-export function timeAt(box, last, x) {
-  const share = Math.min(1, Math.max(0, (x - box.left) / (box.right - box.left)));
-  return FIRST * (horizon(last) / FIRST) ** share;
+/** The time at a share of the axis. */
+export function timeAt(share, last) {
+  return FIRST * (horizon(last) / FIRST) ** Math.min(1, Math.max(0, share));
 }
 
 export function linear(from, to, low, high) {
@@ -61,21 +60,47 @@ function power(value, digits) {
 /** The horizontal axis of log time, with the cursor. */
 export function timeAxis(pen, box, last, colours, cursor) {
   const x = timeScale(box, last);
-  pen.path([[box.left, box.bottom], [box.right, box.bottom]], { stroke: colours.grey, width: 0.8 });
+  pen.path(
+    [
+      [box.left, box.bottom],
+      [box.right, box.bottom],
+    ],
+    { stroke: colours.grey, width: 0.8 },
+  );
   for (let t = 0.1; t <= horizon(last) * 1.0001; t *= 10) {
-    pen.path([[x(t), box.bottom], [x(t), box.bottom + 3]], { stroke: colours.grey, width: 0.8 });
-    if (x(t) < box.right - 26) pen.text(x(t), box.bottom + 14, shown(t), { fill: colours.grey, size: 10, align: "center" });
+    pen.path(
+      [
+        [x(t), box.bottom],
+        [x(t), box.bottom + 3],
+      ],
+      { stroke: colours.grey, width: 0.8 },
+    );
+    if (x(t) < box.right - 26)
+      pen.text(x(t), box.bottom + 14, shown(t), { fill: colours.grey, size: 10, align: "center" });
   }
   pen.text(box.right, box.bottom + 14, "t", { fill: colours.grey, size: 11, align: "right", weight: "italic" });
-  if (cursor !== null) pen.path([[x(cursor), box.top], [x(cursor), box.bottom]], { stroke: colours.ink, width: 0.8, alpha: 0.7 });
+  if (cursor !== null)
+    pen.path(
+      [
+        [x(cursor), box.top],
+        [x(cursor), box.bottom],
+      ],
+      { stroke: colours.ink, width: 0.8, alpha: 0.7 },
+    );
   return x;
 }
 
 /** The vertical axis with round numbers and faint lines across. */
-export function valueAxis(pen, box, low, high, colours, count = 3) {
+export function valueAxis(pen, box, low, high, colours, count = 4) {
   const y = linear(box.bottom, box.top, low, high);
   for (const value of ticks(low, high, count)) {
-    pen.path([[box.left, y(value)], [box.right, y(value)]], { stroke: colours.faint, width: 0.7 });
+    pen.path(
+      [
+        [box.left, y(value)],
+        [box.right, y(value)],
+      ],
+      { stroke: colours.faint, width: 0.7 },
+    );
     pen.text(box.left - 5, y(value) + 3.5, shown(value), { fill: colours.grey, size: 10, align: "right" });
   }
   return y;

@@ -3,6 +3,9 @@
 import { horizon, inner, linear, shown, timeAxis, timeScale, valueAxis } from "./axes.js";
 import { colourOf } from "./colours.js";
 
+/** Clusters that the axis has room for even while tokens have not condensed. */
+const FEW = 20;
+
 /**
  * @typedef {object} View
  * @property {import("./main.js").Run[]} runs one flow, or two from the same start
@@ -28,13 +31,31 @@ export function drawEnergy(pen, width, height, view) {
     const [left, right] = [x(start), x(end)];
     pen.rect(left, box.top, right - left, box.bottom - box.top, { fill: own.colour, alpha: 0.1 });
     if (right - left > 12) {
-      pen.text((left + right) / 2, box.bottom - 5, String(clusters), { fill: own.colour, size: 11, align: "center", weight: "600" });
+      pen.text((left + right) / 2, box.bottom - 5, String(clusters), {
+        fill: own.colour,
+        size: 11,
+        align: "center",
+        weight: "600",
+      });
     }
   }
   if (next) {
     const from = Math.min(x(next.t), box.right - 10);
-    pen.path([[from, y(next.energy)], [box.right, y(next.energy)]], { stroke: colours.theory, dash: [4, 3] });
-    if (next.t < horizon(last)) pen.path([[from, box.top], [from, box.bottom]], { stroke: colours.theory, dash: [1, 3], width: 1 });
+    pen.path(
+      [
+        [from, y(next.energy)],
+        [box.right, y(next.energy)],
+      ],
+      { stroke: colours.theory, dash: [4, 3] },
+    );
+    if (next.t < horizon(last))
+      pen.path(
+        [
+          [from, box.top],
+          [from, box.bottom],
+        ],
+        { stroke: colours.theory, dash: [1, 3], width: 1 },
+      );
     else pen.text(box.right, y(next.energy) - 5, "later →", { fill: colours.theory, size: 10, align: "right" });
   }
   for (const run of runs) {
@@ -53,11 +74,21 @@ export function drawCounts(pen, width, height, view) {
   const frames = runs.flatMap((run) => run.history.frames);
   const last = frames.reduce((most, frame) => Math.max(most, frame.t), 0);
   const modes = runs[view.chosen].prediction?.modes;
-  const most = frames.reduce((one, frame) => Math.max(one, frame.condensed ? frame.count : 1), modes ?? 1);
+  const most = frames.reduce(
+    (one, frame) => Math.max(one, frame.condensed || frame.count <= FEW ? frame.count : 1),
+    modes ?? 1,
+  );
   const cap = Math.min(Math.max(4, Math.ceil(1.15 * most)), 1000);
   const y = valueAxis(pen, box, 0, cap, colours);
   const x = timeScale(box, last);
-  if (modes) pen.path([[box.left, y(modes)], [box.right, y(modes)]], { stroke: colours.theory, dash: [4, 3] });
+  if (modes)
+    pen.path(
+      [
+        [box.left, y(modes)],
+        [box.right, y(modes)],
+      ],
+      { stroke: colours.theory, dash: [4, 3] },
+    );
   for (const run of runs) {
     for (const condensed of [false, true]) {
       let line = [];
@@ -100,19 +131,44 @@ export function drawTree(pen, width, height, view) {
   merges.forEach(({ t, name }) => (end[name] = t));
   const thick = births.length > 40 ? 1 : 2;
   births.forEach(({ t, name }, k) => {
-    pen.path([[x(t), y(row[k])], [x(end[k]), y(row[k])]], { stroke: colourOf(name, colours), width: thick });
+    pen.path(
+      [
+        [x(t), y(row[k])],
+        [x(end[k]), y(row[k])],
+      ],
+      { stroke: colourOf(name, colours), width: thick },
+    );
   });
   for (const { t, name, into } of merges) {
     const stroke = colourOf(births[name].name, colours);
-    pen.path([[x(t), y(row[name])], [x(t), y(row[into])]], { stroke, width: thick });
+    pen.path(
+      [
+        [x(t), y(row[name])],
+        [x(t), y(row[into])],
+      ],
+      { stroke, width: thick },
+    );
     pen.dot(x(t), y(row[into]), thick + 0.6, { fill: colours.ink });
   }
   const next = run.prediction?.next;
   const pair = next?.names.map((name) => births.findLastIndex((one, k) => one.name === name && end[k] === last)) ?? [];
   if (pair.length === 2 && pair.every((k) => k >= 0)) {
     const at = Math.min(x(next.t), box.right + 3);
-    for (const k of pair) pen.path([[x(last), y(row[k])], [at, y(row[k])]], { stroke: colours.theory, dash: [4, 3] });
-    pen.path([[at, y(row[pair[0]])], [at, y(row[pair[1]])]], { stroke: colours.theory, dash: [4, 3] });
+    for (const k of pair)
+      pen.path(
+        [
+          [x(last), y(row[k])],
+          [at, y(row[k])],
+        ],
+        { stroke: colours.theory, dash: [4, 3] },
+      );
+    pen.path(
+      [
+        [at, y(row[pair[0]])],
+        [at, y(row[pair[1]])],
+      ],
+      { stroke: colours.theory, dash: [4, 3] },
+    );
   }
   timeAxis(pen, box, last, colours, run.history.frames[view.index]?.t ?? null);
 }
@@ -167,7 +223,13 @@ export function drawOverlaps(pen, width, height, view) {
     if (density <= top) line.push([x(u), y(density)]);
   }
   pen.path(line, { stroke: colours.theory, dash: [4, 3] });
-  pen.path([[box.left, box.bottom], [box.right, box.bottom]], { stroke: colours.grey, width: 0.8 });
+  pen.path(
+    [
+      [box.left, box.bottom],
+      [box.right, box.bottom],
+    ],
+    { stroke: colours.grey, width: 0.8 },
+  );
   for (const u of [-1, -0.5, 0, 0.5, 1]) {
     pen.text(x(u), box.bottom + 14, shown(u), { fill: colours.grey, size: 10, align: "center" });
   }
@@ -182,7 +244,13 @@ export function drawModes(pen, width, height, view) {
   const [low, high] = [-3, 0.05];
   const y = linear(box.bottom, box.top, low, high);
   for (const power of [-3, -2, -1, 0]) {
-    pen.path([[box.left, y(power)], [box.right, y(power)]], { stroke: colours.faint, width: 0.7 });
+    pen.path(
+      [
+        [box.left, y(power)],
+        [box.right, y(power)],
+      ],
+      { stroke: colours.faint, width: 0.7 },
+    );
     pen.text(box.left - 5, y(power) + 3.5, shown(10 ** power), { fill: colours.grey, size: 10, align: "right" });
   }
   const count = now?.modes.length ?? 12;
@@ -195,12 +263,29 @@ export function drawModes(pen, width, height, view) {
   });
   run.prediction?.grown?.forEach((size, k) => {
     const up = level(size);
-    pen.path([[x(k + 1) - 0.42 * step, up], [x(k + 1) + 0.42 * step, up]], { stroke: colours.theory, width: 2 });
+    pen.path(
+      [
+        [x(k + 1) - 0.42 * step, up],
+        [x(k + 1) + 0.42 * step, up],
+      ],
+      { stroke: colours.theory, width: 2 },
+    );
   });
-  pen.path([[box.left, box.bottom], [box.right, box.bottom]], { stroke: colours.grey, width: 0.8 });
+  pen.path(
+    [
+      [box.left, box.bottom],
+      [box.right, box.bottom],
+    ],
+    { stroke: colours.grey, width: 0.8 },
+  );
   for (let k = 1; k <= count; k++) {
     const fastest = run.prediction?.fastest === k;
-    const letters = { size: 10, align: "center", fill: fastest ? colours.theory : colours.grey, weight: fastest ? "700" : "normal" };
+    const letters = {
+      size: 10,
+      align: "center",
+      fill: fastest ? colours.theory : colours.grey,
+      weight: fastest ? "700" : "normal",
+    };
     pen.text(x(k), box.bottom + 14, String(k), letters);
   }
 }
@@ -216,7 +301,7 @@ export function drawAttention(pen, width, height, view) {
   const edge = (k) => Math.round((side * k) / Math.max(size, 1));
   for (let row = 0; row < size; row++) {
     // neighbours of one shade are one rectangle
-    for (let from = 0; from < size; ) {
+    for (let from = 0; from < size;) {
       const shade = weights[row * size + from] >> 4;
       let to = from + 1;
       while (to < size && weights[row * size + to] >> 4 === shade) to += 1;

@@ -1,4 +1,4 @@
-/** Clusters: connected components of tokens linked within an angle, found exactly, as `attnflow.observe.clusters` does. */
+/** Clusters: connected components of tokens linked within an angle, found exactly as in `observe.clusters`. */
 
 /** The linking angle of an inverse temperature: beta^(-1/2), at most 0.5. */
 export function clusterScale(beta) {

@@ -2,8 +2,9 @@
 
 import { DYNAMIC, START, TABLE } from "./state.js";
 
-/** Positions of the slider of beta. */
+/** Positions of the slider of beta, and milliseconds between two changes while it is dragged. */
 const STOPS = 1000;
+const PAUSE = 150;
 
 /**
  * Fill the fieldsets of the page; `onChange(key, value)` is called with what the reader chose, as it is given.
@@ -17,7 +18,10 @@ export function controls(onChange) {
   };
   into("start-controls", Object.keys(START));
   into("first-controls", DYNAMIC);
-  into("second-controls", DYNAMIC.map((key) => `${key}2`));
+  into(
+    "second-controls",
+    DYNAMIC.map((key) => `${key}2`),
+  );
   into("view-controls", ["compare", "shown", "accuracy", "theme"]);
   into("speed-control", ["speed"]);
   return (state) => shows.forEach((show) => show(state));
@@ -29,7 +33,8 @@ function control(place, key, onChange) {
   if (entry.hint) label.title = entry.hint;
   if (entry.type === "choice") {
     const select = element(place, "select", { id: key });
-    for (const [value, words] of Object.entries(entry.options)) element(select, "option", { value, textContent: words });
+    for (const [value, words] of Object.entries(entry.options))
+      element(select, "option", { value, textContent: words });
     select.onchange = () => onChange(key, select.value);
     return (state) => (select.value = state[key]);
   }
@@ -48,7 +53,15 @@ function slider(place, key, entry, onChange) {
   const range = element(both, "input", { id: key, type: "range", min: 0, max: STOPS, step: 1 });
   const exact = element(both, "input", { type: "number", min: entry.low, max: entry.high, step: entry.step });
   exact.setAttribute("aria-label", `${entry.label}, exact`);
-  range.oninput = () => onChange(key, Number((entry.high * (range.value / STOPS) ** 3).toPrecision(3)));
+  const chosen = () => Number((entry.high * (range.value / STOPS) ** 3).toPrecision(3));
+  let last = 0;
+  range.onchange = () => onChange(key, chosen());
+  range.oninput = () => {
+    exact.value = chosen();
+    if (performance.now() - last < PAUSE) return;
+    last = performance.now();
+    onChange(key, chosen());
+  };
   exact.onchange = () => onChange(key, exact.value);
   return (state) => {
     range.value = Math.round(STOPS * Math.cbrt(state[key] / entry.high));

@@ -51,7 +51,10 @@ export function plateaus(frames) {
     const begin = first.t === 0 && start + 1 < k ? start + 1 : start;
     const lasts = frames[k - 1].t >= 2 * frames[begin].t && frames[begin].t > 0;
     if (first.condensed && (lasts || (k === frames.length && first.count === 1))) {
-      const energies = frames.slice(start, k).map((one) => one.energy).sort((a, b) => a - b);
+      const energies = frames
+        .slice(start, k)
+        .map((one) => one.energy)
+        .sort((a, b) => a - b);
       const half = energies.length / 2;
       const energy = (energies[Math.floor(half)] + energies[Math.ceil(half) - 1]) / 2;
       found.push({ start: first.t, end: frames[k - 1].t, clusters: first.count, energy });

@@ -43,7 +43,10 @@ export class Lineage {
     // names that nobody kept: merged into the cluster that holds most of their tokens
     for (const name of [...this.alive.keys()]) {
       if (taken.has(name)) continue;
-      const heir = shares.reduce((best, share, k) => ((share.get(name) ?? 0) > (shares[best].get(name) ?? 0) ? k : best), 0);
+      const heir = shares.reduce(
+        (best, share, k) => ((share.get(name) ?? 0) > (shares[best].get(name) ?? 0) ? k : best),
+        0,
+      );
       const into = taken.has(own[heir]) ? this.alive.get(own[heir]) : -1;
       this.merges.push({ t, name: this.alive.get(name), into });
       this.alive.delete(name);

@@ -1,20 +1,19 @@
 /** The page: one or two flows, one time cursor, panels. */
 
-import { inner, shown, timeAt } from "./axes.js";
+import { shown, timeAt } from "./axes.js";
 import { palette } from "./colours.js";
 import { controls } from "./controls.js";
-import { glPainter } from "./gl.js";
 import { History } from "./history.js";
-import { CanvasPen } from "./pen.js";
+import { panel, scene } from "./panels.js";
 import { predict } from "./predict.js";
 import { offer, PANELS, toCsv, toPng, toPython, toSvg } from "./save.js";
 import { workerSource } from "./source.js";
-import { drawClusters, drawStage, drawTokens } from "./sphere.js";
 import { masses } from "./starts.js";
-import { changesOf, clamped, consistent, DYNAMIC, END, parsed, settingOf, START, written } from "./state.js";
+import { CHANGES, changesOf, clamped, consistent, DYNAMIC, END, parsed, settingOf, START, written } from "./state.js";
 
-/** Frames that may be under way at the same time. */
+/** Frames that may be under way at the same time; more on the way to a time that the address asks for. */
 const OUTSTANDING = 2;
+const SEEKING = 12;
 /** The first step of the cursor; a step is this share of 1 + t. */
 const STEP = 0.02;
 /** Frames a second, at most. */
@@ -42,17 +41,19 @@ let seeking = 0; // a time to go to before anything is shown
 let dirty = true;
 let painted = 0;
 let keeping = 0;
+let said = 0; // the cluster count that a screen reader was told
 
 const show = controls(change);
-const panels = PANELS.map(([name, title, chart]) => panel(name, title, chart));
-const scenes = ["A", "B"].map((name) => scene($(`scene-${name}`)));
+const panels = PANELS.map(([name, title, chart]) => panel($("panels"), name, title, chart, goToShare));
+const scenes = ["A", "B"].map((name) => scene($(`scene-${name}`), turn));
 globalThis.lab = { facts }; // for tests and benchmarks: what the page shows, as numbers
 
 /** Begin again from the start, with what the state says. */
 function restart() {
   for (const run of runs) run.source.close();
   runs = (state.compare === "on" ? [false, true] : [false]).map(begin);
-  [index, asked, reached, seeking] = [0, [], 0, state.t];
+  [index, asked, reached, seeking, said] = [0, [], 0, state.t, 0];
+  complain("");
   document.body.classList.toggle("two", runs.length === 2);
   ask(0);
 }
@@ -68,7 +69,10 @@ function begin(second) {
     changes: changesOf(state[second ? "then2" : "then"]),
     sizes: tokenSizes(setting),
   };
-  run.source = workerSource((frame) => arrive(run, frame), complain);
+  run.source = workerSource(
+    (frame) => arrive(run, frame),
+    (words) => complain(`The engine stopped: ${words}`),
+  );
   run.source.start(setting);
   return run;
 }
@@ -102,28 +106,30 @@ function arrive(run, frame) {
     if (live || last === 0) index = last;
     else if (thinned) index = Math.floor(index / 2);
     dirty = true;
-    if (seeking && reached >= seeking) {
-      playing = false;
-      seeking = 0;
-    }
+    if (seeking && runs[0].history.frames[last].t >= seeking) [playing, seeking] = [false, 0];
   }
 }
 
 /** The next frame: one that is kept, or a new one. */
-function advance(share = 1) {
-  const last = runs[0].history.frames.length - 1;
-  if (index < last) {
+function advance() {
+  if (index < runs[0].history.frames.length - 1) {
     index += 1;
     dirty = true;
-  } else if (asked.length < OUTSTANDING && reached < END) {
-    const step = STEP * Number(state.speed) * share * (1 + reached);
-    ask(Math.min(END, Number((reached + step).toPrecision(6))));
   } else if (reached >= END && !asked.length) playing = false;
+  else if (asked.length < OUTSTANDING) askNext();
+}
+
+/** Ask for the next frame; changes of beta, and the time that the address asks for, fall on frames. */
+function askNext() {
+  const step = STEP * Number(state.speed) * (1 + reached);
+  const stops = [END, seeking, ...runs.flatMap((run) => run.changes.map(({ t }) => t))].filter((t) => t > reached);
+  if (stops.length) ask(Math.min(...stops, Number((reached + step).toPrecision(6))));
 }
 
 function tick(now) {
   if (now - painted >= 1000 / RATE - 4) {
-    if (playing || seeking) advance();
+    while (seeking && reached < seeking && asked.length < SEEKING) askNext();
+    if (playing && !seeking) advance();
     if (dirty && runs[0].history.frames.length) {
       painted = now;
       dirty = false;
@@ -150,7 +156,15 @@ function paint() {
   $("clock").textContent = `t = ${shown(now)}`;
   $("play").textContent = playing ? "Pause" : "Play";
   runs.forEach((run, k) => ($(`facts-${"AB"[k]}`).textContent = sentence(run)));
+  announce(runs[view.chosen].history.frames[index]);
   if (!playing && !seeking) keep();
+}
+
+/** Tell a screen reader when condensed clusters have become fewer or more. */
+function announce({ t, count, condensed }) {
+  if (!condensed || count === said) return;
+  said = count;
+  $("said").textContent = `${count} cluster${count > 1 ? "s" : ""} at t = ${shown(t)}`;
 }
 
 function viewed() {
@@ -166,7 +180,8 @@ function sentence({ setting, history, second }) {
   const { count, condensed, energy, order, sum, beta } = history.frames[index];
   const groups = condensed ? `${count} cluster${count > 1 ? "s" : ""}` : "not condensed";
   const by = sum.name === "pairs" ? "all pairs" : `${sum.name} to degree ${sum.degree}`;
-  return `${label}β = ${shown(beta)} · ${groups} · E = ${shown(energy)} · |mean| = ${shown(order)} · ${setting.n} tokens, ${by}`;
+  const measured = `β = ${shown(beta)} · ${groups} · E = ${shown(energy)} · |mean| = ${shown(order)}`;
+  return `${label}${measured} · ${setting.n} tokens, ${by}`;
 }
 
 /** What the page shows, as numbers. */
@@ -194,6 +209,7 @@ function change(key, given) {
   state = consistent({ ...state, [key]: value, t: 0 });
   const second = key.endsWith("2");
   const own = second ? key.slice(0, -1) : key;
+  if (own === "beta" && value === (live[key] ?? before[key])) return;
   if (own === "beta" && runs[0].history.frames.length > 1) changeBeta(second, before);
   else if (key in START || DYNAMIC.includes(own) || key === "compare" || key === "accuracy") {
     state = { ...state, then: "", then2: "" };
@@ -214,6 +230,8 @@ function changeBeta(second, before) {
   state = { ...state, [then]: clamped(then, changes.map((one) => `${one.t}:${one.beta}`).join(",")) };
   live[key] = beta;
   state[key] = before[key];
+  if (changes.length > CHANGES)
+    complain(`more than ${CHANGES} changes of β: the address no longer repeats this flow; reset it.`);
 }
 
 /** The betas that the sliders show, where they have been changed since the start. */
@@ -229,87 +247,20 @@ function redress() {
 }
 
 function complain(message) {
-  $("message").textContent = `The engine stopped: ${message}`;
+  $("message").textContent = message;
 }
 
-/** A figure with a heading, a canvas and what theory says. */
-function panel(name, title, chart) {
-  const figure = document.createElement("figure");
-  figure.id = `panel-${name}`;
-  const heading = Object.assign(document.createElement("h2"), { textContent: title });
-  const canvas = document.createElement("canvas");
-  canvas.setAttribute("role", "img");
-  const caption = document.createElement("figcaption");
-  figure.append(heading, canvas, caption);
-  $("panels").append(figure);
-  if (["energy", "counts", "tree"].includes(name)) {
-    canvas.classList.add("timed");
-    canvas.onpointerdown = canvas.onpointermove = (event) => {
-      if (event.buttons !== 1) return;
-      const frames = runs[0].history.frames;
-      const at = timeAt(inner(canvas.clientWidth, canvas.clientHeight), frames.at(-1).t, event.offsetX);
-      go(runs[0].history.indexAt(at));
-    };
-  }
-  return {
-    paint(view) {
-      const { pen, width, height } = fitted(canvas);
-      chart(pen, width, height, view);
-      const words = view.runs[view.chosen].prediction.words[name];
-      if (caption.textContent !== words) caption.textContent = words;
-      canvas.setAttribute("aria-label", `${title} at t = ${shown(view.runs[0].history.frames[view.index].t)}. ${words}`);
-    },
-  };
+/** Turn the sphere by these angles. */
+function turn(yaw, pitch) {
+  state.yaw = ((state.yaw + yaw + 3 * Math.PI) % (2 * Math.PI)) - Math.PI;
+  state.pitch = clamped("pitch", state.pitch + pitch);
+  dirty = true;
 }
 
-/** The picture of one flow: the stage by a pen, the tokens by WebGL or, without it, by the same pen. */
-function scene(place) {
-  const [stage, front] = place.querySelectorAll("canvas");
-  const gl = glPainter(front);
-  turnable(place);
-  return {
-    painter: gl ? "webgl" : "canvas",
-    paint(what) {
-      const { pen, width, height, density } = fitted(stage);
-      drawStage(pen, width, height, what);
-      drawClusters(pen, width, height, what);
-      if (gl) {
-        if (front.width !== stage.width) front.width = stage.width;
-        if (front.height !== stage.height) front.height = stage.height;
-        gl(what, width, height, density);
-      } else drawTokens(pen, width, height, what);
-      place.setAttribute("aria-label", `${what.setting.n} tokens, ${what.frame.count} clusters, t = ${shown(what.frame.t)}`);
-    },
-  };
-}
-
-/** A canvas as large as it is shown, cleared, with a pen in its pixels. */
-function fitted(canvas) {
-  const density = Math.min(devicePixelRatio || 1, 2);
-  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
-  const [w, h] = [Math.round(width * density), Math.round(height * density)];
-  if (canvas.width !== w) canvas.width = w;
-  if (canvas.height !== h) canvas.height = h;
-  const context = canvas.getContext("2d");
-  context.setTransform(density, 0, 0, density, 0, 0);
-  context.clearRect(0, 0, width, height);
-  return { pen: new CanvasPen(context), width, height, density };
-}
-
-/** Turn the sphere by dragging, or by the arrow keys. */
-function turnable(place) {
-  const turn = (yaw, pitch) => {
-    state.yaw = ((state.yaw + yaw + Math.PI) % (2 * Math.PI)) - Math.PI;
-    state.pitch = clamped("pitch", state.pitch + pitch);
-    dirty = true;
-  };
-  place.onpointermove = (event) => event.buttons === 1 && turn(-0.008 * event.movementX, 0.008 * event.movementY);
-  place.onkeydown = (event) => {
-    const steps = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] }[event.key];
-    if (!steps) return;
-    event.preventDefault();
-    turn(...steps);
-  };
+/** Move the cursor to the time at this share of the axis of time. */
+function goToShare(share) {
+  const { history: kept } = runs[0];
+  go(kept.indexAt(timeAt(share, kept.frames.at(-1).t)));
 }
 
 /** Move the cursor to a frame, and hold. */
@@ -349,7 +300,10 @@ function listen() {
       $("lines").textContent = toPython(state, runs[0].history.frames[index].t, chosen === 1);
       $("dialog").showModal();
     },
-    copy: () => navigator.clipboard?.writeText($("lines").textContent),
+    copy: () => {
+      getSelection().selectAllChildren($("lines"));
+      navigator.clipboard?.writeText($("lines").textContent);
+    },
     close: () => $("dialog").close(),
   };
   for (const [id, action] of Object.entries(actions)) $(id).onclick = action;
@@ -371,7 +325,8 @@ function listen() {
   new ResizeObserver(() => (dirty = true)).observe(document.body);
 }
 
-if (matchMedia("(max-width: 720px)").matches) for (const one of document.querySelectorAll("details + details")) one.open = false;
+if (matchMedia("(max-width: 720px)").matches)
+  for (const one of document.querySelectorAll("details + details")) one.open = false;
 listen();
 restart();
 redress();

@@ -58,8 +58,8 @@ export function overlaps(x, d, bins) {
 }
 
 /**
- * The size of each degree 1, ..., count: (sum over its orthonormal harmonics Y of (sum_j m_j Y(x_j))^2/multiplicity)^(1/2),
- * near n^(-1/2) for iid uniform tokens and 1 for a single point.
+ * The size of each degree 1, ..., count, near n^(-1/2) for iid uniform tokens and 1 for a single point.
+ * It is the root of the mean of (sum_j m_j Y(x_j))^2 over the orthonormal harmonics Y of the degree.
  */
 export function modes(x, m, d, count) {
   const power = new Float64Array(count + 1);

@@ -57,6 +57,13 @@ export class CanvasPen {
     c.globalAlpha = 1;
   }
 
+  /** A disc that looks round: light at the upper left. @param {string[]} shades the light one, and that of the rim */
+  ball(x, y, r, shades) {
+    const fill = this.context.createRadialGradient(x - 0.3 * r, y - 0.34 * r, 0, x, y, r);
+    shades.forEach((shade, k) => fill.addColorStop(k, shade));
+    this.dot(x, y, r, { fill });
+  }
+
   /** @param {Letters} letters */
   text(x, y, words, { size = 11, fill, align = "left", weight = "normal" }) {
     Object.assign(this.context, { font: `${weight} ${size}px ${FONT}`, fillStyle: fill, textAlign: align });
@@ -89,27 +96,38 @@ export class SvgPen {
     this.parts.push(`<circle cx="${a}" cy="${b}" r="${c}" fill="${fill ?? "none"}" opacity="${alpha}" ${line}/>`);
   }
 
+  ball(x, y, r, shades) {
+    const stops = shades.map((shade, k) => `<stop offset="${k}" stop-color="${shade}"/>`).join("");
+    this.parts.push(`<radialGradient id="ball" cx="0.35" cy="0.33" r="0.75">${stops}</radialGradient>`);
+    this.dot(x, y, r, { fill: "url(#ball)" });
+  }
+
   text(x, y, words, { size = 11, fill, align = "left", weight = "normal" }) {
     const anchor = { left: "start", center: "middle", right: "end" }[align];
     const safe = words.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-    this.parts.push(
-      `<text x="${short(x)}" y="${short(y)}" font-size="${size}" font-weight="${weight}" fill="${fill}" text-anchor="${anchor}">${safe}</text>`,
-    );
+    const look = `font-size="${size}" font-weight="${weight}" fill="${fill}" text-anchor="${anchor}"`;
+    this.parts.push(`<text x="${short(x)}" y="${short(y)}" ${look}>${safe}</text>`);
   }
 
   /** The whole picture. */
   toString(width, height) {
-    const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}"`;
-    return `${head} font-family="${FONT.replaceAll("'", "")}">\n${this.parts.join("\n")}\n</svg>\n`;
+    const size = `viewBox="0 0 ${width} ${height}" width="${width}" height="${height}"`;
+    const font = FONT.replaceAll("'", "");
+    return `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="${font}">\n${this.parts.join("\n")}\n</svg>\n`;
   }
 }
 
 /** A pen that draws with the corner of a box as its origin. */
 export function shifted(pen, left, top) {
   return {
-    path: (points, look) => pen.path(points.map(([x, y]) => [x + left, y + top]), look),
+    path: (points, look) =>
+      pen.path(
+        points.map(([x, y]) => [x + left, y + top]),
+        look,
+      ),
     rect: (x, y, w, h, look) => pen.rect(x + left, y + top, w, h, look),
     dot: (x, y, r, look) => pen.dot(x + left, y + top, r, look),
+    ball: (x, y, r, shades) => pen.ball(x + left, y + top, r, shades),
     text: (x, y, words, letters) => pen.text(x + left, y + top, words, letters),
   };
 }

@@ -70,7 +70,9 @@ export function toPython(state, t, second) {
   const until = Math.max(Number(t.toPrecision(4)), 1);
   const lines = ["import numpy as np", "import attnflow as af", ""];
   const rest = start === "ring" ? `, jitter=${jitter}` : "";
-  lines.push(`tokens = af.${start === "ring" ? "tokens.ring" : "uniform"}(af.Sphere(${d}), n=${n}${rest}, seed=${seed})`);
+  lines.push(
+    `tokens = af.${start === "ring" ? "tokens.ring" : "uniform"}(af.Sphere(${d}), n=${n}${rest}, seed=${seed})`,
+  );
   if (zipf) lines.push(`tokens = af.Tokens(tokens.positions, np.arange(1, ${n + 1}) ** -${zipf.toFixed(2)})`);
   const matrix = value && `np.array([${value.map((one) => one.toFixed(3))}]).reshape(${d}, ${d})`;
   const parts = [
@@ -80,7 +82,10 @@ export function toPython(state, t, second) {
   ].join("");
   const noise = kappa ? `, noise=af.Brownian(kappa=${kappa}, seed=${seed})` : "";
   const changes = changesOf(state[second ? "then2" : "then"]).filter((one) => one.t < until);
-  const stages = [{ t: 0, beta }, ...changes].map((one, k, all) => ({ ...one, lasts: (all[k + 1]?.t ?? until) - one.t }));
+  const stages = [{ t: 0, beta }, ...changes].map((one, k, all) => ({
+    ...one,
+    lasts: (all[k + 1]?.t ?? until) - one.t,
+  }));
   for (const { beta: own, lasts } of stages.filter((one) => one.lasts > 0)) {
     lines.push(`field = af.Attention(beta=${own.toFixed(3)}${parts})`);
     lines.push(`flow = af.solve(field, tokens, until=${Number(lasts.toPrecision(6))}${noise})`);

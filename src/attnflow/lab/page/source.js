@@ -1,6 +1,6 @@
 /**
- * Where frames come from. A source has `start(setting)`, `set(change, t)` and `credit(t)`; for each credit it calls back
- * with one frame at the time t. This one is the engine in a worker.
+ * Where frames come from. A source has `start(setting)`, `set(change, t)`, `credit(t)` and `close()`; for each credit
+ * it calls back with one frame at the time t. This one is the engine in a worker.
  */
 
 /**

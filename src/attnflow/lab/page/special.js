@@ -16,8 +16,8 @@ export function besselRatios(order, x, count) {
 }
 
 /**
- * At least `count` of the weights p_k of e^(beta (u - 1)) = sum_k p_k P_k(u) on S^(d-1), P_k(1) = 1: a probability on degrees, listed
- * until they are e^(-60) of the largest.
+ * At least `count` of the weights p_k of e^(beta (u - 1)) = sum_k p_k P_k(u) on S^(d-1), P_k(1) = 1: a probability on
+ * degrees, listed until they are e^(-60) of the largest.
  */
 export function degreeWeights(beta, d, count = 2) {
   const top = 64 + Math.floor(12 * Math.sqrt(beta));

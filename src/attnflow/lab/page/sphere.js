@@ -33,12 +33,8 @@ export function drawStage(pen, width, height, { setting, frame, eye, colours }) 
     if (frame) drawDensity(pen, { x, y, r }, frame, colours);
     return;
   }
-  pen.dot(x, y, r, { fill: colours.ball[1], stroke: colours.faint, width: 1.2 });
-  for (let k = 1; k < 24; k++) {
-    // lighter towards the upper left
-    const share = 1 - k / 24;
-    pen.dot(x - 0.3 * r * (1 - share), y - 0.34 * r * (1 - share), 0.97 * r * share, { fill: colours.ball[0], alpha: 0.05 });
-  }
+  pen.ball(x, y, r, colours.ball);
+  pen.dot(x, y, r, { stroke: colours.faint, width: 1.2 });
   const turn = camera(3, eye);
   const along = (point) => [x + r * dot(turn, 0, point), y - r * dot(turn, 3, point), dot(turn, 6, point)];
   const curve = (at) => {
@@ -75,7 +71,7 @@ export function drawClusters(pen, width, height, { setting, frame, eye, colours 
     const near = setting.d === 2 || dot(turn, 6, [a, b, c]) >= 0;
     const at = [x + r * dot(turn, 0, [a, b, c]), y - r * dot(turn, 3, [a, b, c])];
     const radius = 0.22 * r * Math.sqrt(frame.clusters.masses[k]);
-    pen.dot(...at, radius, { fill, stroke: fill, alpha: near ? 0.4 : 0.14 });
+    pen.dot(...at, radius, { fill, stroke: fill, alpha: near ? 0.45 : 0.16 });
   });
 }
 
@@ -89,7 +85,12 @@ export function drawTokens(pen, width, height, { setting, frame, eye, colours, s
   const point = [0, 0, 0];
   const chosen = [...evenly(n, DRAWN)].map((i) => {
     for (let c = 0; c < d; c++) point[c] = frame.positions[i * d + c];
-    return { i, a: x + r * dot(turn, 0, point), b: y - r * dot(turn, 3, point), depth: d === 2 ? 1 : dot(turn, 6, point) };
+    return {
+      i,
+      a: x + r * dot(turn, 0, point),
+      b: y - r * dot(turn, 3, point),
+      depth: d === 2 ? 1 : dot(turn, 6, point),
+    };
   });
   chosen.sort((one, other) => one.depth - other.depth);
   for (const { i, a, b, depth } of chosen) {

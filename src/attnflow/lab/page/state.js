@@ -5,7 +5,7 @@ export const MOST = { circle: 100000, sphere: 20000 };
 /** The time at which the page stops: later merges are for `solve_long`. */
 export const END = 1e4;
 /** Changes of beta that an address can hold. */
-const CHANGES = 40;
+export const CHANGES = 150;
 
 /**
  * @typedef {{ label: string, type: "number" | "whole" | "choice" | "text", fallback: any, low?: number, high?: number,
@@ -51,7 +51,12 @@ const VIEW = {
     fallback: "1e-4",
     options: { "1e-4": "10⁻⁴", "1e-6": "10⁻⁶", "1e-8": "10⁻⁸" },
   },
-  theme: { label: "colours", type: "choice", fallback: "auto", options: { auto: "auto", light: "light", dark: "dark" } },
+  theme: {
+    label: "colours",
+    type: "choice",
+    fallback: "auto",
+    options: { auto: "auto", light: "light", dark: "dark" },
+  },
   t: { label: "time", type: "number", fallback: 0, low: 0, high: END },
   yaw: { label: "yaw", type: "number", fallback: 0.5, low: -7, high: 7 },
   pitch: { label: "pitch", type: "number", fallback: 0.35, low: -1.57, high: 1.57 },
@@ -119,7 +124,8 @@ function decoded(text) {
 /** The part of the address after #, with what differs from the defaults alone. */
 export function written(state) {
   const parts = Object.keys(TABLE).filter((key) => state[key] !== TABLE[key].fallback);
-  return `#${parts.map((key) => `${key}=${encodeURIComponent(state[key]).replaceAll("%2C", ",").replaceAll("%3A", ":")}`).join("&")}`;
+  const plain = (text) => encodeURIComponent(text).replaceAll("%2C", ",").replaceAll("%3A", ":");
+  return `#${parts.map((key) => `${key}=${plain(state[key])}`).join("&")}`;
 }
 
 /** The same state with numbers of tokens and matrices that fit the space. */
@@ -146,6 +152,12 @@ export function settingOf(state, second) {
   const unit = Array.from({ length: d * d }, (_, k) => (k % (d + 1) ? 0 : -1));
   const { n, seed, start, jitter, zipf } = state;
   const value = text === "I" ? null : text === "-I" ? unit : text.split(",").map(Number);
-  const dynamics = { beta: own("beta"), model: own("model"), causal: own("mask") === "causal", kappa: own("noise"), value };
+  const dynamics = {
+    beta: own("beta"),
+    model: own("model"),
+    causal: own("mask") === "causal",
+    kappa: own("noise"),
+    value,
+  };
   return { d, n, seed, start, jitter, zipf, ...dynamics, tol: Number(state.accuracy) };
 }

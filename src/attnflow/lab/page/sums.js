@@ -9,7 +9,7 @@ import { degreeWeights, recurrence, truncationDegree } from "./special.js";
 const LOOSEST = 1e-6;
 /** Round-off of a series in units of 2^-52 sqrt(degree + 1), as in the library. */
 const ROUND_OFF = 4;
-/** Nanoseconds of a pair, of a token and degree on the circle, of a token and harmonic (`benchmarks/lab.py --costs`). */
+/** Nanoseconds of a pair, of a token and degree on the circle, of a token and harmonic: `benchmarks/lab.py --costs`. */
 const COSTS = { pair: 22, circle: 8, harmonic: 19 };
 
 /**

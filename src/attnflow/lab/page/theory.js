@@ -31,7 +31,7 @@ export function dominantDegree(beta, d) {
   return rates.indexOf(Math.max(...rates)) + 1;
 }
 
-/** Expected number of modes of sum_i e^(beta cos(t - theta_i)), theta iid uniform, n -> infinity; near sqrt(3 beta/2). */
+/** Expected modes of sum_i e^(beta cos(t - theta_i)), theta iid uniform, n -> infinity; near sqrt(3 beta/2). */
 export function expectedModes(beta) {
   let power = 1;
   let [above, below] = [1, 1];
@@ -119,7 +119,13 @@ export function nextMerge({ centres, masses }, d, { beta, model }, scale) {
   const near = pairs.slice(0, COMPARED).filter(({ angle }) => angle < Math.PI - 1e-6);
   if (!near.length || near[0].angle <= scale) return null;
   for (const one of near) {
-    one.logTime = logMergeTime(one.angle, beta, one.pair.map((k) => masses[k]), scale, model);
+    one.logTime = logMergeTime(
+      one.angle,
+      beta,
+      one.pair.map((k) => masses[k]),
+      scale,
+      model,
+    );
   }
   const first = near.reduce((a, b) => (b.logTime < a.logTime ? b : a));
   const [i, j] = first.pair;

@@ -1,6 +1,6 @@
 /**
  * The engine in a worker. Messages in: {start: setting}, {set: change, t}, {credit: t}, worked on in their order. Out:
- * {frame}, one for each credit, or {error}. Work goes on in slices, so that a new start does not wait for a heavy frame.
+ * {frame}, one for each credit, or {error}. Work goes on in slices, so that a new start does not wait for heavy frames.
  */
 
 import { Engine } from "./engine.js";
