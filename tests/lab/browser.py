@@ -25,7 +25,7 @@ FLAGS = [
     "--remote-debugging-port=0",
     "--enable-unsafe-swiftshader",
 ]
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds after which a page that does not come to what a test waits for is given up."""
 
 
