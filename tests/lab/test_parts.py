@@ -4,6 +4,7 @@ import ast
 
 import numpy as np
 import pytest
+from scipy.special import eval_legendre
 
 import attnflow as af
 from attnflow import theory
@@ -65,6 +66,56 @@ def test_clusters_are_those_of_the_library(d):
         assert found["labels"] == expected.labels.tolist()
         assert found["condensed"] == expected.condensed
         np.testing.assert_allclose(found["radii"], expected.radii, atol=1e-7)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_modes_obey_the_addition_theorem(d):
+    """The square of the size of degree k is sum_ij m_i m_j P_k(<x_i, x_j>), in float32."""
+    x, masses = af.uniform(af.Sphere(d), n=50, seed=8).positions, np.arange(1, 51) ** -0.5
+    masses /= masses.sum()
+    found = v8.call(
+        "(x, m, d) => modules.observe.modes(Float64Array.from(x), Float64Array.from(m), d, 12)",
+        x.ravel().tolist(),
+        masses.tolist(),
+        d,
+    )
+    overlaps, degrees = np.clip(x @ x.T, -1, 1), range(1, 13)
+    kernels = [np.cos(k * np.arccos(overlaps)) if d == 2 else eval_legendre(k, overlaps) for k in degrees]
+    np.testing.assert_allclose(found, [np.sqrt(masses @ kernel @ masses) for kernel in kernels], rtol=1e-5)
+
+
+def test_attention_is_shown_row_by_row():
+    x, masses = af.uniform(af.Sphere(3), n=40, seed=9).positions, np.full(40, 1 / 40)
+    for causal in (False, True):
+        found = v8.call(
+            """(x, m, causal) => modules.observe.attention(
+              Float64Array.from(x), Float64Array.from(m), 3, { beta: 3, causal }, new Int32Array(m.length))""",
+            x.ravel().tolist(),
+            masses.tolist(),
+            causal,
+        )
+        weights = np.exp(3 * (x @ x.T - 1)) * (np.tri(40) if causal else 1)
+        expected = 255 * weights / weights.max(axis=1, keepdims=True)
+        assert np.abs(np.reshape(found["weights"], (40, 40)) - expected).max() <= 0.5 + 1e-9
+
+
+def test_the_tree_accounts_for_every_cluster():
+    """At every frame the branches that have begun and not ended are the names of the tokens; the end is one cluster."""
+    frames = v8.call(
+        """(setting) => {
+          const engine = new modules.engine.Engine(setting);
+          return Array.from({ length: 60 }, (_, k) => 0.1 * 1.13 ** k).map((t) => {
+            while (!engine.towards(t));
+            const { names, tree, count } = engine.frame(t);
+            return { names, count, births: tree.births.length, ends: tree.merges.length, merges: [...tree.merges] };
+          });
+        }""",
+        setting(d=2, n=30, beta=3.0, tol=1e-4),
+    )
+    for frame in frames:
+        assert frame["births"] - frame["ends"] == len({*frame["names"]} - {255})
+    assert frames[-1]["count"] == 1
+    assert any(one["into"] >= 0 for one in frames[-1]["merges"])
 
 
 def test_plateaus_are_those_of_the_library():

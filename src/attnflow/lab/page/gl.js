@@ -37,15 +37,14 @@ export function glPainter(canvas) {
   const gl = canvas.getContext("webgl2", { antialias: false, preserveDrawingBuffer: true });
   if (!gl) return null;
   const program = gl.createProgram();
-  for (const [kind, text] of [
-    [gl.VERTEX_SHADER, VERTEX],
-    [gl.FRAGMENT_SHADER, FRAGMENT],
-  ]) {
+  const attach = (kind, text) => {
     const shader = gl.createShader(kind);
     gl.shaderSource(shader, text);
     gl.compileShader(shader);
     gl.attachShader(program, shader);
-  }
+  };
+  attach(gl.VERTEX_SHADER, VERTEX);
+  attach(gl.FRAGMENT_SHADER, FRAGMENT);
   gl.linkProgram(program);
   if (!gl.getProgramParameter(program, gl.LINK_STATUS)) return null;
   gl.useProgram(program);

@@ -16,6 +16,8 @@ const OUTSTANDING = 2;
 const SEEKING = 12;
 /** The first step of the cursor; a step is this share of 1 + t. */
 const STEP = 0.02;
+/** Milliseconds without a frame after which the page says that it computes. */
+const PATIENCE = 1000;
 /** Frames a second, at most. */
 const RATE = 30;
 
@@ -25,9 +27,14 @@ const RATE = 30;
  * @property {History} history
  * @property {import("./engine.js").Frame[]} arrived frames that wait for those of the other flow
  * @property {string} colour
- * @property {import("./predict.js").Prediction | null} prediction
+ * @property {import("./predict.js").Prediction | null} prediction at the cursor
+ * @property {boolean} second whether it has the second dynamics
+ * @property {{ t: number, beta: number }[]} changes of beta that the address asks for
+ * @property {Float32Array} sizes radii of tokens relative to that of the mean mass
+ * @property {ReturnType<typeof workerSource>} source
  */
 
+/** @type {(id: string) => any} */
 const $ = (id) => document.getElementById(id);
 let state = parsed(location.hash);
 let colours = palette(state.theme);
@@ -41,6 +48,7 @@ let seeking = 0; // a time to go to before anything is shown
 let dirty = true;
 let painted = 0;
 let keeping = 0;
+let heard = 0; // when the last frame came
 let said = 0; // the cluster count that a screen reader was told
 
 const show = controls(change);
@@ -58,6 +66,7 @@ function restart() {
   ask(0);
 }
 
+/** @returns {Run} */
 function begin(second) {
   const setting = settingOf(state, second);
   const run = {
@@ -65,14 +74,15 @@ function begin(second) {
     history: new History(setting.n, setting.d),
     arrived: [],
     prediction: null,
+    colour: "",
     second,
     changes: changesOf(state[second ? "then2" : "then"]),
     sizes: tokenSizes(setting),
+    source: workerSource(
+      (frame) => arrive(run, frame),
+      (words) => complain(`The engine stopped: ${words}`),
+    ),
   };
-  run.source = workerSource(
-    (frame) => arrive(run, frame),
-    (words) => complain(`The engine stopped: ${words}`),
-  );
   run.source.start(setting);
   return run;
 }
@@ -97,6 +107,7 @@ function ask(t) {
 
 function arrive(run, frame) {
   run.arrived.push(frame);
+  heard = performance.now();
   while (runs.every(({ arrived }) => arrived.length)) {
     const live = index === runs[0].history.frames.length - 1;
     asked.shift();
@@ -115,7 +126,7 @@ function advance() {
   if (index < runs[0].history.frames.length - 1) {
     index += 1;
     dirty = true;
-  } else if (reached >= END && !asked.length) playing = false;
+  } else if (reached >= END && !asked.length) [playing, dirty] = [false, true];
   else if (asked.length < OUTSTANDING) askNext();
 }
 
@@ -136,6 +147,7 @@ function tick(now) {
       paint();
     }
   }
+  $("busy").hidden = !asked.length || now - heard < PATIENCE;
   requestAnimationFrame(tick);
 }
 
@@ -309,7 +321,7 @@ function listen() {
   for (const [id, action] of Object.entries(actions)) $(id).onclick = action;
   $("time").oninput = () => go(Number($("time").value));
   addEventListener("keydown", (event) => {
-    if (event.target.closest("input, select, textarea, button, dialog[open]")) return;
+    if (/** @type {Element} */ (event.target).closest("input, select, textarea, button, dialog[open]")) return;
     const action = { " ": "play", ".": "step", ",": "back", r: "reset" }[event.key];
     if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
@@ -326,7 +338,7 @@ function listen() {
 }
 
 if (matchMedia("(max-width: 720px)").matches)
-  for (const one of document.querySelectorAll("details + details")) one.open = false;
+  for (const one of document.querySelectorAll("details + details")) one.removeAttribute("open");
 listen();
 restart();
 redress();

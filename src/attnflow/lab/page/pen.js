@@ -1,8 +1,7 @@
 /** Two pens with the same strokes, for a canvas and for SVG, so that every panel is drawn by one function. */
 
 /**
- * @typedef {{ stroke?: string, width?: number, dash?: number[], fill?: string, alpha?: number }} Look
- * @typedef {{ size?: number, fill?: string, align?: "left" | "center" | "right", weight?: string }} Letters
+ * @typedef {{ stroke?: string, width?: number, dash?: number[], fill?: string | CanvasGradient, alpha?: number }} Look
  */
 
 const FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif";
@@ -41,6 +40,7 @@ export class CanvasPen {
     this.context.globalAlpha = 1;
   }
 
+  /** @param {number} x @param {number} y @param {number} r @param {Look} look */
   dot(x, y, r, { fill, stroke, width = 1, alpha = 1 }) {
     const c = this.context;
     c.globalAlpha = alpha;
@@ -64,7 +64,6 @@ export class CanvasPen {
     this.dot(x, y, r, { fill });
   }
 
-  /** @param {Letters} letters */
   text(x, y, words, { size = 11, fill, align = "left", weight = "normal" }) {
     Object.assign(this.context, { font: `${weight} ${size}px ${FONT}`, fillStyle: fill, textAlign: align });
     this.context.fillText(words, x, y);
@@ -90,6 +89,7 @@ export class SvgPen {
     this.parts.push(`<rect x="${a}" y="${b}" width="${c}" height="${d}" fill="${fill}" opacity="${alpha}"/>`);
   }
 
+  /** @param {number} x @param {number} y @param {number} r @param {Look} look */
   dot(x, y, r, { fill, stroke, width = 1, alpha = 1 }) {
     const line = stroke ? `stroke="${stroke}" stroke-width="${width}"` : "";
     const [a, b, c] = [x, y, r].map(short);

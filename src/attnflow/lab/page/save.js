@@ -6,6 +6,7 @@ import { CanvasPen, shifted, SvgPen } from "./pen.js";
 import { drawClusters, drawStage, drawTokens } from "./sphere.js";
 import { changesOf, settingOf } from "./state.js";
 
+/** Name, title and chart of each panel. @type {[string, string, Function][]} */
 export const PANELS = [
   ["energy", "Energy", charts.drawEnergy],
   ["counts", "Clusters", charts.drawCounts],

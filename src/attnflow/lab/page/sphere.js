@@ -116,6 +116,12 @@ function drawDensity(pen, { x, y, r }, frame, colours) {
   pen.path(line, { stroke: colours.grey, width: 1.2 });
 }
 
+/**
+ * The product of a row of a rotation and a vector.
+ * @param {number[]} turn
+ * @param {number} row
+ * @param {number[]} vector
+ */
 function dot(turn, row, [a, b, c]) {
   return turn[row] * a + turn[row + 1] * b + turn[row + 2] * c;
 }

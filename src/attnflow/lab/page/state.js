@@ -12,6 +12,7 @@ export const CHANGES = 150;
  *   step?: number, options?: Record<string, string>, hint?: string }} Entry
  */
 
+/** @type {Record<string, Entry>} */
 const DYNAMICS = {
   beta: { label: "β", type: "number", fallback: 9, low: 0, high: 400, step: 0.1, hint: "inverse temperature" },
   model: {
@@ -32,7 +33,15 @@ export const START = {
   seed: { label: "seed", type: "whole", fallback: 0, low: 0, high: 2 ** 32 - 1 },
   start: { label: "start", type: "choice", fallback: "uniform", options: { uniform: "iid uniform", ring: "ring" } },
   jitter: { label: "jitter", type: "number", fallback: 0.01, low: 0, high: 1, step: 0.001, hint: "of a ring, radians" },
-  zipf: { label: "masses", type: "number", fallback: 0, low: 0, high: 3, step: 0.1, hint: "∝ rank^(−s), 0 is equal" },
+  zipf: {
+    label: "Zipf exponent",
+    type: "number",
+    fallback: 0,
+    low: 0,
+    high: 3,
+    step: 0.1,
+    hint: "masses ∝ rank^(−s); 0 makes them equal",
+  },
 };
 
 /** @type {Record<string, Entry>} */
@@ -64,7 +73,9 @@ const VIEW = {
   then2: { label: "later β of B", type: "text", fallback: "" },
 };
 
+/** The second setting begins colder, so that there is something to compare. */
 const SECOND = Object.fromEntries(Object.entries(DYNAMICS).map(([key, entry]) => [`${key}2`, entry]));
+SECOND.beta2 = { ...DYNAMICS.beta, fallback: 25 };
 export const DYNAMIC = Object.keys(DYNAMICS);
 /** @type {Record<string, Entry>} */
 export const TABLE = { ...START, ...DYNAMICS, ...SECOND, ...VIEW };

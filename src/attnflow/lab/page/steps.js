@@ -16,7 +16,13 @@ export class Stepper {
    * @param {{ t: number, tol: number, kappa: number, random: { normal: () => number } }} options
    */
   constructor(field, x, d, { t, tol, kappa, random }) {
-    Object.assign(this, { field, x, d, t, tol, kappa, random });
+    this.field = field;
+    this.x = x;
+    this.d = d;
+    this.t = t;
+    this.tol = tol;
+    this.kappa = kappa;
+    this.random = random;
     this.h = 0.01;
     this.steps = 0;
     this.k = [0, 1, 2, 3].map(() => new Float64Array(x.length));

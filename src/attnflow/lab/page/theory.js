@@ -118,16 +118,11 @@ export function nextMerge({ centres, masses }, d, { beta, model }, scale) {
   pairs.sort((a, b) => a.angle - b.angle);
   const near = pairs.slice(0, COMPARED).filter(({ angle }) => angle < Math.PI - 1e-6);
   if (!near.length || near[0].angle <= scale) return null;
-  for (const one of near) {
-    one.logTime = logMergeTime(
-      one.angle,
-      beta,
-      one.pair.map((k) => masses[k]),
-      scale,
-      model,
-    );
-  }
-  const first = near.reduce((a, b) => (b.logTime < a.logTime ? b : a));
+  const lives = near.map(({ pair, angle }) => {
+    const [i, j] = pair;
+    return { pair, angle, logTime: logMergeTime(angle, beta, [masses[i], masses[j]], scale, model) };
+  });
+  const first = lives.reduce((a, b) => (b.logTime < a.logTime ? b : a));
   const [i, j] = first.pair;
   const way = meetingPoint(first.angle, beta, [masses[i], masses[j]], model);
   const after = { centres: [...centres], masses: [...masses] };
