@@ -118,6 +118,15 @@ def test_the_tree_accounts_for_every_cluster():
     assert any(one["into"] >= 0 for one in frames[-1]["merges"])
 
 
+def test_the_tree_forgets_what_fell_apart():
+    """Cluster 1 merges into 0, which falls apart; 3 merges into 2, which lasts."""
+    births = [{"t": k, "name": k} for k in range(4)]
+    ends = [(4, 1, 0), (5, 3, 2), (6, 0, -1)]
+    merges = [{"t": t, "name": name, "into": into} for t, name, into in ends]
+    kept = v8.call("modules.charts.lasting", {"births": births, "merges": merges})
+    assert kept == {"births": births[2:], "merges": [{"t": 5, "name": 1, "into": 0}]}
+
+
 def test_plateaus_are_those_of_the_library():
     rng = np.random.default_rng(6)
     for _ in range(20):

@@ -2,7 +2,7 @@
 
 /** Where panels begin on the axis of log time. */
 const FIRST = 0.05;
-const EDGE = { left: 40, right: 10, top: 8, bottom: 20 };
+const EDGE = { left: 48, right: 10, top: 8, bottom: 20 };
 
 /** The inner box of a panel of this size. */
 export function inner(width, height) {
@@ -36,7 +36,7 @@ export function linear(from, to, low, high) {
 export function ticks(low, high, count = 4) {
   const rough = (high - low) / count || 1;
   const unit = 10 ** Math.floor(Math.log10(rough));
-  const step = unit * [1, 2, 5, 10].find((one) => one * unit >= rough * 0.999);
+  const step = unit * [1, 2, 5, 10].find((one) => one * unit >= 0.7 * rough);
   const found = [];
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push(k * step);
   return found;

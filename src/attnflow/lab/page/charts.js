@@ -173,9 +173,10 @@ export function drawTree(pen, width, height, view) {
   timeAxis(pen, box, last, colours, run.history.frames[view.index]?.t ?? null);
 }
 
-/** The tree without clusters that fell apart again. */
-function lasting({ births, merges }) {
-  const gone = new Set(merges.filter(({ into }) => into < 0).map(({ name }) => name));
+/** The tree without clusters that fell apart again, and without those that had merged into them. */
+export function lasting({ births, merges }) {
+  const gone = new Set();
+  for (const { name, into } of merges.toReversed()) if (into < 0 || gone.has(into)) gone.add(name);
   const kept = births.map((_, k) => k).filter((k) => !gone.has(k));
   const now = new Map(kept.map((k, at) => [k, at]));
   return {
@@ -312,6 +313,9 @@ export function drawAttention(pen, width, height, view) {
       from = to;
     }
   }
-  pen.text(width / 2, top + side + 14, "key j", { fill: colours.grey, size: 10, align: "center" });
-  pen.text(left - 6, top + 10, "query i", { fill: colours.grey, size: 10, align: "right" });
+  pen.text(width / 2, top + side + 14, "rows: query i, columns: key j", {
+    fill: colours.grey,
+    size: 10,
+    align: "center",
+  });
 }

@@ -20,7 +20,7 @@ const SIZE = { scene: 420, width: 330, height: 190 };
 /** The whole page as one picture, by any pen; its width and height. */
 function draw(pen, view, scenes) {
   const { scene, width, height } = SIZE;
-  const total = [scenes.length * scene + 3 * width, 3 * height + 30];
+  const total = [scenes.length * scene + 3 * width, Math.max(scene + 60, 2 * (height + 60))];
   pen.rect(0, 0, ...total, { fill: view.colours.paper });
   scenes.forEach((one, k) => {
     const at = shifted(pen, k * scene, 40);
