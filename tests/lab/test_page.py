@@ -85,6 +85,10 @@ def test_beta_changes_while_tokens_move_and_the_address_repeats_the_flow(page, a
     after = page.facts()["flows"][0]
     assert (after["t"], after["beta"], after["count"]) == (before["t"], before["beta"], before["count"])
     assert after["energy"] == pytest.approx(before["energy"], abs=1e-12)
+    assert float(page.ask("document.getElementById('beta').nextSibling.value")) == before["beta"]
+    click(page, "reset")
+    page.until(f"lab.facts().reached < {before['t']} && lab.facts().flows[0].beta == {before['beta']}")
+    assert page.facts()["state"]["then"] == ""
 
 
 def test_one_cursor_links_all_panels(page, address):

@@ -97,8 +97,10 @@ function ask(t) {
   asked.push(t);
   for (const run of runs) {
     // changes of beta that the address asks for take place at frames
-    for (const one of run.changes.filter(({ t: at }) => at >= reached && at < t)) {
-      run.source.set({ beta: one.beta }, reached);
+    for (const { beta } of run.changes.filter((one) => one.t >= reached && one.t < t)) {
+      run.source.set({ beta }, reached);
+      live[run.second ? "beta2" : "beta"] = beta;
+      show({ ...state, ...live });
     }
     run.source.credit(t);
   }
@@ -217,14 +219,14 @@ function keep() {
 /** What a control says. */
 function change(key, given) {
   const value = clamped(key, given);
+  if (value === (live[key] ?? state[key])) return redress();
   const before = state;
   state = consistent({ ...state, [key]: value, t: 0 });
   const second = key.endsWith("2");
   const own = second ? key.slice(0, -1) : key;
-  if (own === "beta" && value === (live[key] ?? before[key])) return;
   if (own === "beta" && runs[0].history.frames.length > 1) changeBeta(second, before);
   else if (key in START || DYNAMIC.includes(own) || key === "compare" || key === "accuracy") {
-    state = { ...state, then: "", then2: "" };
+    forgetChanges();
     restart();
   }
   redress();
@@ -238,12 +240,18 @@ function changeBeta(second, before) {
   const beta = state[key];
   run.source.set({ beta }, reached);
   index = run.history.frames.length - 1;
-  const changes = [...changesOf(before[then]).filter(({ t }) => t < reached), { t: reached, beta }];
-  state = { ...state, [then]: clamped(then, changes.map((one) => `${one.t}:${one.beta}`).join(",")) };
+  run.changes = []; // later ones that the address asked for
   live[key] = beta;
   state[key] = before[key];
-  if (changes.length > CHANGES)
-    complain(`more than ${CHANGES} changes of β: the address no longer repeats this flow; reset it.`);
+  const changes = [...changesOf(before[then]).filter(({ t }) => t < reached), { t: reached, beta }];
+  if (changes.length <= CHANGES) state[then] = changes.map((one) => `${one.t}:${one.beta}`).join(",");
+  else complain(`more than ${CHANGES} changes of β: the address no longer repeats this flow; reset it.`);
+}
+
+/** Begin with the betas that the sliders show. */
+function forgetChanges() {
+  state = { ...state, ...live, then: "", then2: "", t: 0 };
+  for (const key of Object.keys(live)) delete live[key];
 }
 
 /** The betas that the sliders show, where they have been changed since the start. */
@@ -296,11 +304,7 @@ function listen() {
     },
     back: () => go(index - 1),
     reset: () => {
-      for (const key of Object.keys(live)) {
-        state[key] = live[key];
-        delete live[key];
-      }
-      state = { ...state, then: "", then2: "", t: 0 };
+      forgetChanges();
       restart();
       redress();
     },
