@@ -130,6 +130,7 @@ def browser(*flags):
     """A page of a Chromium of its own, with a fresh profile."""
     from websockets.sync.client import connect
 
+    assert found(), "ATTNFLOW_BROWSER asks for a browser, but there is no Chromium on the path"
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [found(), *FLAGS, *flags, f"--user-data-dir={profile}", "about:blank"]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ))
