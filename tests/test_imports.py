@@ -33,7 +33,7 @@ FLOORS = [
     {"control", "random_layers", "text"},
     {"runs"},
     {"plots", "probe", "references"},
-    {"experiments"},
+    {"experiments", "lab"},
     {"cli"},
     {"__main__"},
 ]

@@ -33,8 +33,10 @@ NEEDED = (
     "mpmath",
     "optax",
     "ot",
+    "py_mini_racer",
     "safetensors",
     "tokenizers",
+    "websockets",
     "xdist",
 )
 """What the suite imports beyond the package's own requirements."""

@@ -34,6 +34,7 @@ from attnflow.cli.console import (
     stoppable,
 )
 from attnflow.cli.kinds import kinds
+from attnflow.cli.lab import lab
 from attnflow.cli.predict import predict
 from attnflow.cli.probe import probe
 from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
@@ -233,6 +234,7 @@ app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/
 app.command(epilog="Example: attnflow experiments --json")(experiments)
 app.command(epilog="Example: attnflow cite staircase > references.bib")(cite)
 app.command(epilog="Example: attnflow kinds solve")(kinds)
+app.command(epilog="Example: attnflow lab --export lab.html")(lab)
 app.command(epilog="Example: attnflow gallery runs --out docs/gallery.md --images docs/images/gallery")(gallery)
 
 
