@@ -152,25 +152,26 @@ def compared(name: str, python: str, folder: Path) -> dict[str, Any]:
 def compared_on(network: Any, ids: np.ndarray, source: Path, python: str, out: Path) -> dict[str, Any]:
     """One network on one text."""
     started = time.process_time()
-    states = network.run(ids)
+    stream = network.run(ids)
+    own, between, weights = stream.hidden[0], stream.after_attention[0], stream.attention[0]
     took = time.process_time() - started
     arguments = [str(source), str(out), network.name, network.dtype.name, json.dumps(ids.tolist())]
     quiet = {**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "TQDM_DISABLE": "1"}
     subprocess.run([python, "-c", REFERENCE, *arguments], check=True, env=quiet)
     theirs = np.load(out)
-    hidden, middle = errors(states.hidden, theirs["hidden"]), errors(states.after_attention, theirs["middle"])
+    hidden, middle = errors(own, theirs["hidden"]), errors(between, theirs["middle"])
     row: dict[str, Any] = {
         "tokens": len(ids),
         "seconds": round(took, 2),
         "worst": max(*hidden, *middle),
         "hidden": hidden,
         "after_attention": middle,
-        "attention": float(f"{np.abs(states.attention - theirs['attention']).max():.2g}"),
+        "attention": float(f"{np.abs(weights - theirs['attention']).max():.2g}"),
     }
     if "logits" in theirs:
-        last = states.hidden[-1].astype(float)
+        last = own[-1].astype(float)
         scaled = last / np.sqrt((last**2).mean(axis=-1, keepdims=True) + network.architecture.eps)
-        logits = scaled @ states.unembedding.astype(float).T
+        logits = scaled @ stream.unembedding.astype(float).T
         row["logits"] = float(f"{np.abs(logits - theirs['logits']).max():.2g}")
     if len(ids) < 100 and network.dtype == np.float32:
         row |= {"ids": ids.tolist(), "states": np.round(theirs["hidden"][..., :KEPT].astype(float), 7).tolist()}

@@ -2,6 +2,7 @@
 
 import functools
 import json
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -16,6 +17,18 @@ IDS = np.random.default_rng(5).integers(0, 256, 12)
 @functools.cache
 def small(family, dtype="float64"):
     return random_network(family, seed=3, dtype=dtype, **SIZES)
+
+
+def states_of(net, ids=IDS, **options):
+    """The arrays of one text."""
+    stream = net.run(ids, **options)
+    parts = ("hidden", "after_attention", "attention", "ids", "labels")
+    return SimpleNamespace(
+        stream=stream,
+        facts=stream.facts,
+        unembedding=stream.unembedding,
+        **{name: getattr(stream, name)[0] for name in parts},
+    )
 
 
 def renamed(net, naming, prefix=""):

@@ -5,7 +5,7 @@ import json
 import zipfile
 
 import pytest
-from attnflow.cli.main import app
+from attnflow.cli.commands import app
 from typer.testing import CliRunner
 
 from attnflow.errors import FetchFailed, InvalidInput

@@ -1,6 +1,5 @@
 """Networks: a layer and its field are one map, every format gives one network, nulls take away what they say."""
 
-import dataclasses
 import json
 import tracemalloc
 
@@ -12,7 +11,7 @@ from attnflow.errors import InvalidInput
 from attnflow.flows.methods.layer_updates import Renormalise
 from attnflow.probe.networks import network, random_network, save_network
 from tests import kit
-from tests.probe.small import IDS, SIZES, folder, small
+from tests.probe.small import IDS, SIZES, folder, small, states_of
 
 FAMILIES = ("llama", "bert", "albert")
 ROUNDING = 2e-12
@@ -31,7 +30,7 @@ def net(request):
 
 @pytest.fixture(scope="module")
 def states(net):
-    return net.run(IDS)
+    return states_of(net)
 
 
 def test_states_have_the_shapes_of_the_contract(net, states):
@@ -40,22 +39,12 @@ def test_states_have_the_shapes_of_the_contract(net, states):
     assert states.after_attention.shape == (3, n, d)
     assert states.attention.shape == (3, 4, n, n)
     assert np.abs(states.attention.sum(axis=-1) - 1).max() < 1e-14
-    assert states.causal is net.causal is (net.architecture.family == "llama")
+    assert states.stream.causal is net.causal is (net.architecture.family == "llama")
     assert (np.triu(states.attention[0, 0], 1) == 0).all() == net.causal
     assert states.ids.tolist() == IDS.tolist()
     assert len(states.labels) == n
-    assert states.name == net.name
-    assert {field.name for field in dataclasses.fields(states)} == {
-        "hidden",
-        "after_attention",
-        "attention",
-        "ids",
-        "causal",
-        "unembedding",
-        "labels",
-        "name",
-        "facts",
-    }
+    assert states.stream.name == net.name
+    assert states.stream.facts == net.facts
     assert (net.layers, net.heads, net.width) == (3, 4, 32)
 
 
@@ -92,8 +81,8 @@ def test_heads_are_those_of_the_field(net, states):
 
 def test_a_shared_layer_is_iterated_past_its_depth():
     net = small("albert")
-    deep = net.run(IDS, depth=7)
-    assert (deep.hidden[:4] == net.run(IDS).hidden).all()
+    deep = states_of(net, depth=7)
+    assert (deep.hidden[:4] == states_of(net).hidden).all()
     tokens = af.Tokens(deep.hidden[0], space=af.Euclidean(net.width))
     method = af.Alternate(1.0, update=Renormalise(), sublayers=2)
     after = kit.frames(net.field(0), tokens, 7.0, save=14, method=method)
@@ -108,7 +97,7 @@ def test_a_shared_layer_is_iterated_past_its_depth():
 def test_float32_is_float64_to_its_rounding(net, states):
     """5e-6 is 40 eps of float32: three layers of sums of 64 products."""
     single = small({True: "llama", False: "albert" if net.architecture.shared else "bert"}[net.causal], "float32")
-    found = single.run(IDS)
+    found = states_of(single)
     assert found.hidden.dtype == found.attention.dtype == np.float32
     assert 0 < relative(found.hidden, states.hidden) < 5e-6
 
@@ -128,14 +117,14 @@ def test_every_format_gives_the_same_network(tmp_path, family, form):
     """As GGUF, transformers and torch save it, and in our own format: the same states, bit by bit, or to the rounding of
     `base` and `eps` in float32, and of the other order of the pairs."""
     read = network(folder(tmp_path / "net", family, form), dtype="float64")
-    expected = small(family).run(IDS)
-    found = read.run(IDS)
+    expected = states_of(small(family))
+    found = states_of(read)
     assert relative(found.hidden, expected.hidden) < (1e-7 if form == "gguf" else ROUNDING)
     assert found.facts["format"] == {"zip": "torch", "legacy": "torch"}.get(form, form)
     assert len(found.facts["sha256"]) == 64
     own = network(save_network(read, tmp_path / "own.safetensors"), dtype="float64")
     assert own.architecture == read.architecture
-    assert (own.run(IDS).hidden == found.hidden).all()
+    assert (states_of(own).hidden == found.hidden).all()
     if family == "llama":
         assert relative(own.unembedding, small(family).unembedding) < 1e-7
         last = expected.hidden[-1]
@@ -168,7 +157,7 @@ def test_nulls_take_away_what_they_say(net, states):
                 assert (np.sort(values, axis=None) == np.sort(trained[name], axis=None)).all()
             else:  # 5 standard errors of the deviation of so many normal numbers
                 assert abs(values.std() / shape.scale - 1) < 5 / np.sqrt(2 * values.size)
-        embedded = null.run(IDS).hidden[0]
+        embedded = states_of(null).hidden[0]
         assert (embedded == states.hidden[0]).all() == (kind == "permuted")
         assert null.facts["null"] == kind
         assert null.name == f"{net.name}, {kind}, seed 4"
@@ -177,9 +166,9 @@ def test_nulls_take_away_what_they_say(net, states):
 
 def test_halves_of_a_layer_are_left_out(net, states):
     x, is_pre = states.hidden[0], net.architecture.family == "llama"
-    attention = net.null("attention only").run(IDS)
+    attention = states_of(net.null("attention only"))
     assert (attention.after_attention[0] == states.after_attention[0]).all()
-    perceptron = net.null("perceptron only").run(IDS)
+    perceptron = states_of(net.null("perceptron only"))
     if is_pre:
         assert (attention.hidden[1] == states.after_attention[0]).all()
         assert (perceptron.after_attention[0] == x).all()
@@ -192,7 +181,7 @@ def test_halves_of_a_layer_are_left_out(net, states):
 
     assert relative(attention.hidden[1], normed(states.after_attention[0], 2)) < ROUNDING
     assert relative(perceptron.after_attention[0], normed(x, 1)) < ROUNDING
-    norms = net.null("norms only").run(IDS)
+    norms = states_of(net.null("norms only"))
     assert relative(norms.hidden[1], normed(normed(x, 1), 2)) < ROUNDING
     tokens = af.Tokens(x, space=af.Euclidean(net.width))
     method = af.Alternate(1.0, update=Renormalise(), sublayers=2)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from attnflow.probe.networks.opening import network
     from attnflow.probe.sinks import find_sinks
     from attnflow.probe.stored import open_stream
-    from attnflow.probe.stream import Stream, as_stream
+    from attnflow.probe.stream import Stream
 
 __all__ = [
     "Comparison",
@@ -28,7 +28,6 @@ __all__ = [
     "Heads",
     "NetworkLike",
     "Stream",
-    "as_stream",
     "compare",
     "find_sinks",
     "fit_beta",
@@ -50,6 +49,6 @@ _HOME = {
     "attnflow.probe.networks.opening": ["network"],
     "attnflow.probe.sinks": ["find_sinks"],
     "attnflow.probe.stored": ["open_stream"],
-    "attnflow.probe.stream": ["Stream", "as_stream"],
+    "attnflow.probe.stream": ["Stream"],
 }
 __getattr__, __dir__ = loader(__name__, _HOME, {"networks": "attnflow.probe.networks"})

@@ -11,7 +11,7 @@ from attnflow.probe.comparison import NETWORK, THEORY, Comparison, make_rows
 from attnflow.probe.measurement import measure
 from attnflow.probe.network_protocol import NetworkLike
 from attnflow.probe.sinks import KEPT, find_sinks
-from attnflow.probe.stream import Stream, as_stream
+from attnflow.probe.stream import Stream
 from attnflow.spaces import Sphere
 from attnflow.theory.uniform import equiangular_overlap
 from attnflow.tokens import uniform
@@ -81,7 +81,7 @@ def compare(
 
     def look(one: NetworkLike, ids: np.ndarray, words: str, **more: Any) -> Any:
         say(words)
-        stream = as_stream(one.run(ids))
+        stream = instance("network.run(ids)", one.run(ids), Stream, "a Stream")
         marks = find_sinks(stream)
         for mark in marks:
             mark[list(special)] = True

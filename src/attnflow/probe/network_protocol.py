@@ -61,7 +61,7 @@ class NetworkLike(Protocol):
         ...
 
     def run(self, ids: Any) -> Any:
-        """The stream of one text, given by its token ids: a `Stream`, or an object with its attributes."""
+        """The `Stream` of one text, given by its token ids."""
         ...
 
     def null(self, kind: str, seed: int) -> "NetworkLike":

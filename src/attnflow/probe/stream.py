@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.checks import flag, instance, shown
+from attnflow.checks import flag, instance
 from attnflow.describe import html_table
 from attnflow.errors import InvalidInput
 from attnflow.probe.arrays import as_array, as_reals
@@ -223,16 +223,6 @@ class Stream:
             if above == 0 and max(self.lengths) > 1:
                 found.append("attention never looks ahead, although `causal` is False: give causal=True for a decoder.")
         return found
-
-
-def as_stream(states: Any) -> Stream:
-    """`states` as a stream: one already, or any object with the attributes `hidden`, `attention`, `ids` and so on."""
-    if isinstance(states, Stream):
-        return states
-    if getattr(states, "hidden", None) is None:
-        raise InvalidInput(f"{shown(states)} is no stream; give Stream(hidden), or an object with `hidden`.")
-    names = ("attention", "ids", "causal", "after_attention", "unembedding", "labels", "name", "facts")
-    return Stream(states.hidden, **{name: getattr(states, name) for name in names if hasattr(states, name)})
 
 
 def unit(states: np.ndarray, name: str = "hidden") -> np.ndarray:

@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from attnflow.probe.networks.model import Network
     from attnflow.probe.networks.opening import network
     from attnflow.probe.networks.own_format import random_network, save_network
-    from attnflow.probe.networks.states import States
 
-__all__ = ["Network", "States", "fetch", "known_networks", "network", "random_network", "save_network"]
+__all__ = ["Network", "fetch", "known_networks", "network", "random_network", "save_network"]
 _HOME = {
     "attnflow.probe.networks.catalogue": ["known_networks"],
     "attnflow.probe.networks.fetching": ["fetch"],
     "attnflow.probe.networks.model": ["Network"],
     "attnflow.probe.networks.opening": ["network"],
     "attnflow.probe.networks.own_format": ["random_network", "save_network"],
-    "attnflow.probe.networks.states": ["States"],
 }
 __getattr__, __dir__ = loader(__name__, _HOME)

@@ -13,8 +13,8 @@ from attnflow.probe.network_protocol import Heads
 from attnflow.probe.networks.families.base import AbstractSource, Architecture, Table
 from attnflow.probe.networks.families.forward import embedded, run_layers
 from attnflow.probe.networks.nulls import Null, check_kind, halves_of, kinds_of
-from attnflow.probe.networks.states import States
 from attnflow.probe.networks.tokenizers import AbstractTokenizer
+from attnflow.probe.stream import Stream
 
 if TYPE_CHECKING:
     from attnflow.fields import AbstractField
@@ -87,8 +87,10 @@ class Network:
         """The word, or the piece of one, for every id."""
         return tuple(self._tokenizer.words([int(one) for one in self._checked(ids)]))
 
-    def run(self, ids: str | Sequence[int] | np.ndarray, *, depth: int | None = None) -> States:
-        """Send a text, or its ids, through all layers.
+    def run(self, ids: str | Sequence[int] | np.ndarray, *, depth: int | None = None) -> Stream:
+        """Send a text, or its ids, through all layers: the stream of its states, in the dtype of the network.
+
+        States are those of the residual stream, before the final norm where the family has one.
 
         `depth` is the number of layers if it is to be another one, for a network that applies one layer again and
         again (ALBERT). Weights that are not the trained ones are made block by block of layers and not kept.
@@ -113,8 +115,16 @@ class Network:
                 made = run_layers(shape, halves_of(self._kind), weights, hidden[first], repeats)
                 hidden[first + 1 : last + 1], middle[first:last], attention[first:last] = made
         labels = tuple(self._tokenizer.words(found.tolist()))
-        return States(
-            hidden, middle, attention, found, self.causal, self.unembedding, labels, self.name, {**self.facts}
+        return Stream(
+            hidden,
+            attention,
+            found,
+            self.causal,
+            after_attention=middle,
+            unembedding=self.unembedding,
+            labels=labels,
+            name=self.name,
+            facts=self.facts,
         )
 
     def null(self, kind: str, seed: int = 0) -> "Network":
@@ -166,7 +176,7 @@ class Network:
 
     @property
     def unembedding(self) -> np.ndarray | None:
-        """The matrix of `States.unembedding`: the read-out with the gain of the final norm in it."""
+        """The matrix of `Stream.unembedding`: the read-out with the gain of the final norm in it."""
         if self.architecture.family != "llama":
             return None
         return self._source.read_out("words" if self.architecture.tied else "read-out")
