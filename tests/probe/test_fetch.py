@@ -5,9 +5,9 @@ import json
 import zipfile
 
 import pytest
-from attnflow.cli.commands import app
 from typer.testing import CliRunner
 
+from attnflow.cli.commands import app
 from attnflow.errors import FetchFailed, InvalidInput
 from attnflow.probe.networks import catalogue, fetch, fetching, known_networks
 
