@@ -2,11 +2,15 @@
 
     python campaigns/fuzz.py                                   100,000 validations and 1,000 runs, the record of today
     python campaigns/fuzz.py --validations 2000 --runs 10 --seed 3 --record trial.json
+    python campaigns/fuzz.py --count calls=1000 --count environments=80 --validations 0 --runs 0
 
-Examples come from the grammar in `tests/fuzz.py`: specifications, calls of the API, command lines, files and damaged
-run folders are checked in this process without being run; small specifications are carried out by `attnflow run`. The
-record counts them and holds every finding: a traceback, an example over its budget of CPU seconds, a file outside of
-the folder that was asked for, a refusal that is not one sentence with its exit code. Exit code 1 if there is one.
+Examples come from the grammars in `tests/fuzz.py` and `tests/fuzz_commands.py`: specifications, calls of the API,
+command lines on terminals of several encodings, files, damaged run folders and folders with a flipped bit (every
+command) are checked in this process; small specifications are carried out by `attnflow run`; odd environments, and
+Ctrl-C while modules are imported, get processes of their own. The record counts them and holds every finding: a
+traceback, a warning, an example over its budget of CPU seconds, a file outside of the folder that was asked for, a
+refusal that is not one sentence with its exit code, a damaged folder that is read as if it were not. Exit code 1 if
+there is one.
 """
 
 import argparse
@@ -27,8 +31,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests import fuzz  # noqa: E402
+from tests import fuzz_commands as commands  # noqa: E402
 
-SHARES = {"specifications": 0.45, "calls": 0.4, "command lines": 0.06, "files": 0.04, "damaged folders": 0.05}
+SEED = 20261118
+"""The seed of the next campaign; it is committed before the campaign begins."""
+SHARES = {
+    "specifications": 0.45, "calls": 0.4, "command lines": 0.06, "files": 0.04, "damaged folders": 0.03,
+    "flipped bits": 0.015, "flipped bits of an unfinished run": 0.003, "environments": 0.001, "interruptions": 0.001,
+}  # fmt: skip
 """Of the validations."""
 MOST_FINDINGS = 50
 
@@ -56,27 +66,12 @@ def examples(strategy: Any, count: int, number: int, check: Callable[[Any], None
     return {"examples": done, "cpu_seconds": round(time.process_time() - began), "findings": findings}
 
 
-def damaged(place: Path) -> Callable[[Any], None]:
-    """Damage a copy of a run, then show, list and resume it."""
-
-    def check(example: Any) -> None:
-        change, command = example
-        other = place / "damaged"
-        shutil.rmtree(other, ignore_errors=True)
-        shutil.copytree(place / "run", other / "run")
-        fuzz.damage(other / "run", *change)
-        rest = ["--root", "damaged"] if command[0] == "list" else ["damaged/run"]
-        fuzz.check_command([*command, *rest], place, runs=True)
-
-    return check
-
-
 def file_of(place: Path) -> Callable[[bytes], None]:
     """Read bytes as a specification."""
 
     def check(content: bytes) -> None:
         (place / "file.toml").write_bytes(content)
-        fuzz.check_command(["run", "file.toml"], place)
+        commands.check_command(["run", "file.toml"], place)
 
     return check
 
@@ -87,7 +82,7 @@ def carried_out(place: Path) -> Callable[[Any], None]:
     def check(table: Any) -> None:
         (place / "file.toml").write_text(fuzz.as_toml(table))
         shutil.rmtree(place / "out", ignore_errors=True)
-        fuzz.check_command(["run", "file.toml", "--out", "out"], place, runs=True, seconds=300.0)
+        commands.check_command(["run", "file.toml", "--out", "out"], place, runs=True, seconds=300.0)
 
     return check
 
@@ -97,39 +92,47 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--validations", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=1_000)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", action="append", default=[], metavar="KIND=N", help="another number of one kind")
+    parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--record", type=Path, help="default: campaigns/records/fuzz-DATE.json")
     options = parser.parse_args()
+    counts = {kind: round(share * options.validations) for kind, share in SHARES.items()} | {"runs": options.runs}
+    counts |= {kind: int(number) for kind, _, number in (one.partition("=") for one in options.count)}
     path, record = _record.begin(ROOT, "fuzz", options.record, seed=options.seed, kinds={})
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "here"
-        place.mkdir()
-        (place / "good.toml").write_text(fuzz.as_toml(fuzz.GOOD["solve"]))
-        (place / "bad.toml").write_text("[solve]\nuntil = ")
-        code, _, err = fuzz.command(["run", "good.toml", "--out", "run"], place)
-        if code:
-            print(err, file=sys.stderr)
-            return 2
-        shutil.copytree(place / "run", place / "broken")
-        (place / "broken" / "manifest.json").write_text("[1, 2]")
-        commands = st.sampled_from([["show"], ["show", "--json"], ["list"], ["resume"]])
+        commands.furnish(place)
+        short = st.sampled_from([["show"], ["show", "--json"], ["list"], ["resume"]])
+        every, lines = st.sampled_from(commands.EVERY_COMMAND), commands.plain_lines
         work: dict[str, tuple[Any, Callable[[Any], None]]] = {
             "specifications": (fuzz.specifications(5), fuzz.check_specification),
             "calls": (fuzz.calls(), lambda call: fuzz.check_call(*call)),
-            "command lines": (fuzz.command_lines, lambda line: fuzz.check_command(line, place)),
-            "files": (fuzz.texts_of_files(), file_of(place)),
-            "damaged folders": (st.tuples(fuzz.damages(), commands), damaged(place)),
+            "command lines": (
+                st.tuples(commands.command_lines, commands.ENCODINGS),
+                lambda one: commands.check_command(one[0], place, encoding=one[1]),
+            ),
+            "files": (commands.texts_of_files(), file_of(place)),
+            "damaged folders": (st.tuples(commands.damages(), short), lambda one: commands.check_damaged(place, *one)),
+            "flipped bits": (st.tuples(commands.flips, every), lambda one: commands.check_flipped(place, *one)),
+            "flipped bits of an unfinished run": (
+                commands.flips,
+                lambda one: commands.check_unfinished(place, one, commands.resumed(place)),
+            ),
+            "environments": (
+                st.tuples(commands.environments, lines),
+                lambda one: commands.check_environment(place, *one),
+            ),
+            "interruptions": (
+                st.tuples(st.integers(1, 2500), lines),
+                lambda one: commands.check_interruption(place, *one),
+            ),
+            "runs": (fuzz.specifications(2).filter(fuzz.small), carried_out(place)),
         }
         for kind, (strategy, check) in work.items():
-            count = round(SHARES[kind] * options.validations)
-            print(f"{kind}: {count}", flush=True)
-            record["kinds"][kind] = examples(strategy, count, options.seed, check) if count else {"findings": []}
-            _record.save(record, path)
-        if options.runs:
-            print(f"runs: {options.runs}", flush=True)
-            small = fuzz.specifications(2).filter(fuzz.small)
-            record["kinds"]["runs"] = examples(small, options.runs, options.seed, carried_out(place))
-            _record.save(record, path)
+            if counts[kind]:
+                print(f"{kind}: {counts[kind]}", flush=True)
+                record["kinds"][kind] = examples(strategy, counts[kind], options.seed, check)
+                _record.save(record, path)
     return bool(sum(len(found["findings"]) for found in record["kinds"].values()))
 
 

@@ -27,7 +27,7 @@ def one(name: str, salt: int, folder: Path) -> tuple[str, int, dict]:
     where = folder / f"{name}-{salt}"
     verb = ["resume", str(where)] if (where / "manifest.json").exists() else ["reproduce", name, "--salt", str(salt)]
     verb += [] if verb[0] == "resume" else ["--out", str(where)]
-    command = [sys.executable, "-c", "from attnflow.cli.main import main; main()", *verb]
+    command = [sys.executable, "-c", "from attnflow.cli import main; main()", *verb]
     done = subprocess.run(command, capture_output=True, text=True)
     if not (where / "claims.json").exists():
         return name, salt, {"error": (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]}

@@ -27,7 +27,7 @@ def one(seed: int, number: int) -> dict[str, Any]:
     """One instance: what was asked, and what was found."""
     import numpy as np
 
-    from attnflow import Tokens, control
+    from attnflow import Tokens, control, transport
     from attnflow.errors import AttnflowError
     from attnflow.experiments.kit.clouds import atoms, cloud
 
@@ -42,7 +42,7 @@ def one(seed: int, number: int) -> dict[str, Any]:
     except AttnflowError as error:
         return row | {"error": str(error)}
     ends: list[Tokens] = [match.schedule(cloud) for cloud in inputs]
-    found = [control.wasserstein(end, target) for end, target in zip(ends, targets, strict=True)]
+    found = [transport.distance(end, target, order=2) for end, target in zip(ends, targets, strict=True)]
     return row | {
         "w2": float(max(found)), "before": float(match.before.max()), "elements": len(match.schedule),
         "tries": match.tries, "seconds": round(time.monotonic() - began, 1),

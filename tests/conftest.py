@@ -19,6 +19,7 @@ import pytest  # noqa: E402
 import attnflow as af  # noqa: E402
 from attnflow.compilations import make_room  # noqa: E402
 from tests import tiers  # noqa: E402
+from tests.lab import browser  # noqa: E402
 from tests.measured import Measured  # noqa: E402
 
 EVERY_CASE = pytest.StashKey[dict]()
@@ -86,6 +87,16 @@ def pytest_collection_modifyitems(config, items):
         left = set(items) - set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = chosen
+
+
+def pytest_ignore_collect(collection_path):
+    """Without a browser the tests of the page are not collected, except where `.ci/run` requires them."""
+    return True if collection_path == browser.TESTS and not browser.wanted() else None
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not browser.wanted():
+        terminalreporter.write_line(f"not collected: tests/lab/{browser.TESTS.name}, as there is no Chromium here")
 
 
 def pytest_collection_finish():

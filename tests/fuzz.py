@@ -1,24 +1,18 @@
-"""A grammar of bad and good input: specifications, command lines, calls of the API, damaged folders.
+"""A grammar of bad and good input: specifications and calls of the API; `tests/fuzz_commands.py` has command lines.
 
-`check_*` carry one example out in this process and raise `Finding` if it ends in anything but an answer or a refusal:
-one sentence of an `AttnflowError`, on the command line with the exit code that belongs to it, and no file outside of
-the folder that was asked for. `tests/test_fuzz.py` runs some of these, `campaigns/fuzz.py` very many.
+`check_*` carry one example out in this process and raise `Finding` if it ends in anything but an answer or a refusal,
+one sentence of an `AttnflowError`. `tests/test_fuzz.py` runs some of these, `campaigns/fuzz.py` very many.
 """
 
 import contextlib
 import copy
-import io
 import json
 import math
-import os
 import re
-import shutil
 import signal
-import sys
 import tomllib
 import traceback
 import warnings
-from pathlib import Path
 
 import numpy as np
 import tomli_w
@@ -26,13 +20,11 @@ from hypothesis import strategies as st
 
 import attnflow as af
 from attnflow import observe, stability
-from attnflow.cli import console, main
 from attnflow.errors import AttnflowError
 from attnflow.runs import check_spec, parse_spec
 from attnflow.runs.registry import REGISTRY
 from tests.runs.kinds import TEXTS
 
-CODES = {0, 1, 2, 3, 4, 5, 6}
 LONGEST_SENTENCE = 1200
 
 
@@ -201,110 +193,6 @@ def check_specification(table):
         check_spec(parse_spec(as_toml(table)))
 
 
-@st.composite
-def texts_of_files(draw):
-    """Bytes that somebody might call a specification."""
-    good = as_toml(GOOD["solve"]).encode()
-    cut = draw(st.integers(0, len(good)))
-    junk = draw(
-        st.one_of(st.binary(max_size=12), st.sampled_from([b"\xff\xfe", b"\xef\xbb\xbf", b"[" * 600, b"\x00", b"="]))
-    )
-    return draw(st.sampled_from([good[:cut] + junk + good[cut:], junk, good[:cut], junk + good]))
-
-
-COMMANDS = [
-    "run", "resume", "extend", "show", "list", "animate", "presets", "predict", "experiments", "cite", "--version",
-]  # fmt: skip
-WORDS_OF_COMMANDS = st.one_of(
-    st.sampled_from(["good.toml", "bad.toml", "run", "broken", "nothing", "metastability", "staircase", ".", "/", "",
-                     "particles", "middle", "depth"]),
-    st.sampled_from(["--out", "--json", "--set", "--root", "--until", "--save", "--beta", "--d", "--n", "--figure",
-                     "--plugin", "--format", "--seconds", "--fps", "--help", "--", "-x", "--nonsense", "--context",
-                     "--alibi", "--depth", "--share", "--layers", "--heads", "--d-k", "--step", "--logit-scale"]),
-    st.sampled_from(["out", "--json", "a\nb", "x" * 300, "field.beta=2", "field.beta=", "=", "a.b.c=3", "tokens.n=1e3",
-                     "solve.until=1e300", "tokens=3", "2", "-1", "1e308", "nan", "3", "0", "1e6", "fig", "fig.nope"]),
-)  # fmt: skip
-command_lines = st.builds(
-    lambda first, rest: [first, *rest], st.sampled_from(COMMANDS), st.lists(WORDS_OF_COMMANDS, max_size=6)
-)
-
-
-def command(arguments, cwd):
-    """(exit code, what is printed, what is said) of a command in this process."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    before, argv, cache, columns = Path.cwd(), sys.argv, console.use_compilation_cache, os.environ.get("COLUMNS")
-    os.chdir(cwd)
-    sys.argv, console.use_compilation_cache, os.environ["COLUMNS"] = ["attnflow", *arguments], lambda: None, "4000"
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            main()
-    except SystemExit as ended:
-        code = ended.code or 0
-    finally:
-        os.chdir(before)
-        sys.argv, console.use_compilation_cache = argv, cache
-        os.environ.pop("COLUMNS")
-        os.environ |= {} if columns is None else {"COLUMNS": columns}
-    return code, out.getvalue(), err.getvalue()
-
-
-def check_command(arguments, place, *, runs=False, seconds=60.0):
-    """Carry a command out; `runs` says that the first argument may do work, else `run` is checked and not carried out."""
-    if not runs and arguments[0] in ("run", "resume", "extend", "animate", "cite"):
-        arguments = [*arguments, "--nonsense-that-ends-it"] if arguments[0] != "run" else [*arguments, "--set", "a"]
-    allowed = {a for a in arguments if a and not a.startswith("-")} | {"runs"}
-    before = {p.name for p in place.iterdir()}
-    above = {p.name for p in place.parent.iterdir()}
-    with budget(seconds), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            code, out, err = command(arguments, place)
-        except Finding:
-            raise
-        except Exception as error:
-            raise Finding(f"{arguments}: {type(error).__name__}: {str(error)[:200]}{place_of(error)}") from error
-    if code not in CODES:
-        raise Finding(f"{arguments}: exit code {code}")
-    # a group without its command prints its help; an option without its value has no usage
-    if code and "Usage:" not in out + err and "─ Error ─" not in err:
-        said = [line for line in err.splitlines() if line.startswith("error: ")]
-        if len(said) != 1:
-            raise Finding(f"{arguments}: exit code {code} with {len(said)} sentences: {err[-300:]!r}")
-        sentence(said[0])
-    new = {p.name for p in place.iterdir()} - before
-    if {p.name for p in place.parent.iterdir()} != above or not new <= {
-        Path(a).parts[0] for a in allowed if Path(a).parts
-    }:
-        raise Finding(f"{arguments}: leaves {sorted(new)}")
-    if code == 2 and new:
-        raise Finding(f"{arguments}: refused, and leaves {sorted(new)}")
-
-
-@st.composite
-def damages(draw):
-    """(file of a run, what becomes of it)."""
-    file = draw(st.sampled_from(["manifest.json", "spec.toml", "checkpoint", "arrays.zarr", "report.html", "figures"]))
-    if file == "manifest.json" and draw(st.integers(0, 3)):
-        keys = ["format", "name", "status", "spec_hash", "created", "wall_time", "peak_memory", "checksums", "outcome",
-                "summary", "steps", "plugins", "becoming", "experiment", "frames", "kind", "message"]  # fmt: skip
-        value = draw(st.one_of(st.none(), values, st.dictionaries(texts, scalars, max_size=2)))
-        return file, {draw(st.sampled_from(keys)): value}
-    return file, draw(st.one_of(st.none(), st.binary(max_size=20), st.sampled_from([b"[1, 2]", b"{}", b"null", b"["])))
-
-
-def damage(run, file, change):
-    """Damage a run folder: entries of its manifest (a dict), a file (bytes), or remove it (None)."""
-    path = run / file
-    if isinstance(change, dict):
-        path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    elif change is None:
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    elif path.is_dir():
-        next(p for p in sorted(path.rglob("*")) if p.is_file()).write_bytes(change)
-    else:
-        path.write_bytes(change)
-
-
 X = np.eye(3)
 SPHERE = af.Sphere(3)
 OBJECTS = {
@@ -344,6 +232,19 @@ CALLS = {
     "cluster_scale": (observe.cluster_scale, ["beta"], []),
     "velocity": (af.Attention(2.0).velocity, ["mu", "t"], ["at", "place"]),
     "spectrum": (stability.spectrum, ["field", "tokens"], []),
+    "choice": (af.Attention(2.0).choice, ["tokens"], ["tol", "flowing"]),
+    "leaders": (observe.leaders, ["matrix"], ["tol"]),
+    "boolean_rows": (observe.boolean_rows, ["matrix"], ["tol"]),
+    "convex_hull": (observe.convex_hull, ["points"], []),
+    "distinct": (observe.distinct, ["points", "tol"], []),
+    "hyperplane_coordinates": (observe.hyperplane_coordinates, ["points", "value"], []),
+    "exit_distribution": (observe.exit_distribution, ["log_times"], ["confidence", "until"]),
+    "animate": (af.animate, ["flow", "path"], ["format", "seconds", "fps", "width"]),
+    "plot": (af.plot, ["result"], []),
+    "parse_spec": (parse_spec, ["text"], ["changes", "plugins"]),
+    "open_run": (af.open_run, ["path"], ["plugins"]),
+    "tokens[...]": (OBJECTS["tokens"].__getitem__, ["at"], []),
+    "predict_middle": (af.theory.causal.predict_middle, [], ["context", "slope", "beta", "time", "d", "share"]),
 }
 PLAIN = (TypeError,)
 """What Python itself raises for arguments that are missing or too many."""
@@ -367,7 +268,13 @@ def calls(draw, solve=True):
     _, positional, keywords = CALLS[name]
     given = [draw(anything) for _ in positional]
     chosen = draw(st.lists(st.sampled_from(keywords), max_size=2, unique=True)) if keywords else []
-    needed = {"uniform": ["n"], "ring": ["n"], "clustered": ["centres", "n"], "clusters": ["scale"]}.get(name, [])
+    needed = {
+        "uniform": ["n"],
+        "ring": ["n"],
+        "clustered": ["centres", "n"],
+        "clusters": ["scale"],
+        "predict_middle": ["context", "slope", "beta", "time"],
+    }.get(name, [])
     return name, given, {key: draw(anything) for key in {*chosen, *needed}}
 
 

@@ -29,6 +29,17 @@ class Host(af.AbstractField):
 
 
 REFUSED = [
+    ("`tokens` is array", lambda: FIELD.choice(X)),
+    ("`matrix` is [[1, 2], [3]]; give an array of real numbers", lambda: observe.leaders([[1, 2], [3]])),
+    ("`points` is 'a'; give an array of real numbers", lambda: observe.distinct("a", 0.1)),
+    ("`log_times` is 'a'; give an array of real numbers", lambda: observe.exit_distribution("a")),
+    ("`path` is 3; give the path", lambda: af.animate(None, 3)),
+    ("`at` is 'a'; give an integer.", lambda: TOKENS["a"]),
+    ("`changes` is 'tokens.n=3'; give a list", lambda: load_spec("metastability", "tokens.n=3")),
+    ("`changes` is [3]; give a list", lambda: load_spec("metastability", [3])),
+    ("`tol` is 1e-300, below the rounding", lambda: af.solve(FIELD, TOKENS, 1.0, tol=1e-300)),
+    ("`keep` is ['speed', 'speed']", lambda: af.solve(FIELD, TOKENS, 1.0, keep=["speed", "speed"])),
+    ("give a smaller integer", lambda: af.uniform(SPHERE, n=3, seed=2**63)),
     ("`tokens` is array", lambda: af.solve(FIELD, X, 1.0)),
     ("`field` is Tokens", lambda: af.solve(TOKENS, FIELD, 1.0)),
     ("`method` is 'layers'", lambda: af.solve(FIELD, TOKENS, 1.0, method="layers")),

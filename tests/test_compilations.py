@@ -73,7 +73,7 @@ def test_a_user_without_a_home(monkeypatch, tmp_path):
     monkeypatch.setattr(compilations.Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     with pytest.raises(InvalidInput, match="give a folder"):
-        compilations._default()
+        compilations.user_cache("compiled")
 
 
 def test_programs_make_room_for_others():

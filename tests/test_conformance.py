@@ -55,6 +55,7 @@ EXAMPLES = {
         "multiple": {"field": ATTENTION, "factor": -1.5},
         "rescaled": {"attention": {**ATTENTION, "value": A.tolist()}},
         "pre": {"field": ATTENTION},
+        "post": {"field": ATTENTION},
         "peri": {"field": ATTENTION},
         "ngpt": {"field": ATTENTION, "alpha": 0.7},
         "mix": {"field": ATTENTION, "switch": 0.5},
@@ -73,7 +74,7 @@ EXAMPLES = {
     },
 }
 SIGNED = {"polynomial", "cosine"}
-EUCLIDEAN = {"pre", "peri", "mix", "scaled", "rescaled"}
+EUCLIDEAN = {"pre", "post", "peri", "mix", "scaled", "rescaled"}
 
 
 def table(kind, name):

@@ -7,6 +7,7 @@ import pytest
 import attnflow as af
 from attnflow.describe import differences, named, nested
 from attnflow.errors import InvalidInput
+from tests.plots.flows import density_flow
 
 
 @pytest.fixture(scope="module")
@@ -128,3 +129,42 @@ def test_tab_shows_what_loads_later():
 def test_equal_names_are_refused(flow):
     with pytest.raises(InvalidInput, match="names that differ"):
         af.plot({1: flow, "1": flow})
+
+
+def test_densities_schedules_and_laws_are_said_in_one_line():
+    """What a notebook shows of them, never whole arrays."""
+    from attnflow.control import Schedule
+    from attnflow.fields import Drift
+
+    rho = af.meanfield.perturbed(af.meanfield.CircleBasis(8), degree=1, amplitude=0.5)
+    schedule = Schedule(af.Sphere(3), [(Drift([0.0, 0, 1]), 2.0)])
+    law = af.observe.exit_distribution(np.r_[np.arange(9.0), np.inf])
+    for one, words in ((rho, "CircleBasis of degree 8"), (schedule, "1 Drift"), (law, "10, of which 9 exit")):
+        assert words in repr(one)
+        assert words in one._repr_html_()
+        assert len(repr(one)) < 200
+    assert "to 1.5 on the grid" in repr(rho)
+
+
+def test_a_flow_of_a_density_is_said_in_one_line():
+    flow = density_flow()
+    text = repr(flow)
+    assert len(text) < 250
+    assert "<xarray" not in text
+    for words in ("2 to t = 1", "CircleBasis of degree 8", "Attention(beta=4)", "reached"):
+        assert words in text
+        assert words in flow._repr_html_()
+
+
+def test_a_flow_says_why_clusters_need_a_scale(flow):
+    """A kernel without a range, several kernels, and a field that only a plugin can make."""
+    import dataclasses
+
+    other = af.Attention(kernel=af.kernels.Cosine(), normaliser=af.Unnormalised())
+    for field, words in (
+        (None, "the field of this run, which a plugin makes"),
+        (other, r"the kernel Cosine on Sphere\(dim=3\) has no range"),
+        (af.Attention(4.0) + other, "Total has 2 kernels"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            dataclasses.replace(flow, field=field).clusters()

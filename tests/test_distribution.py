@@ -57,6 +57,7 @@ def test_the_wheel_holds_the_package_alone(built):
         "staircase/derivation.md",
         "py.typed",
         "plots/player.js",
+        "lab/page/index.html",
         "__init__.pyi",
     ):
         assert any(name.endswith(ending) for name in own), ending
@@ -88,4 +89,4 @@ def test_the_sdist_holds_what_the_tests_need(built):
 def test_everything_that_is_not_python_is_known():
     """A new kind of file in the package is looked at: whether it belongs there, and gets into the wheel."""
     kinds = {Path(name).suffix or Path(name).name for name in needed()}
-    assert kinds <= {".py", ".pyi", ".toml", ".bib", ".md", ".js", ".typed"}
+    assert kinds <= {".py", ".pyi", ".toml", ".bib", ".md", ".js", ".css", ".html", ".typed"}

@@ -27,6 +27,7 @@ PAGES = [
             "random_layers",
             "control",
             "sweeps",
+            "probe",
         )
     ),
     *sorted((ROOT / "docs" / "add").glob("*.md")),

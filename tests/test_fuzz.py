@@ -1,29 +1,25 @@
 """A small part of what `campaigns/fuzz.py` does at length: no traceback, no hang, no stray file, one sentence each."""
 
-import shutil
-
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+import attnflow as af
 from tests import fuzz
+from tests import fuzz_commands as commands
 
 QUICK = settings(max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck),
                  phases=[Phase.generate, Phase.shrink])  # fmt: skip
 STUDY = settings(QUICK, max_examples=400)
 SMALL_STUDY = settings(QUICK, max_examples=100)
+FEW = settings(QUICK, max_examples=10)
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder in which commands are given, with a run and a broken one."""
+    """A folder in which commands are given, with a run, a broken one and an unfinished one."""
     path = tmp_path_factory.mktemp("fuzz") / "here"
-    path.mkdir()
-    (path / "good.toml").write_text(fuzz.as_toml(fuzz.GOOD["solve"]))
-    (path / "bad.toml").write_text("[solve]\nuntil = ")
-    assert fuzz.command(["run", "good.toml", "--out", "run"], path)[0] == 0
-    shutil.copytree(path / "run", path / "broken")
-    (path / "broken" / "manifest.json").write_text("[1, 2]")
+    commands.furnish(path)
     return path
 
 
@@ -55,27 +51,41 @@ def test_calls(call):
 
 @pytest.mark.slow
 @SMALL_STUDY
-@given(arguments=fuzz.command_lines)
-def test_command_lines(place, arguments):
-    fuzz.check_command(arguments, place)
+@given(arguments=commands.command_lines, encoding=commands.ENCODINGS)
+def test_command_lines(place, arguments, encoding):
+    commands.check_command(arguments, place, encoding=encoding)
 
 
 @pytest.mark.slow
 @SMALL_STUDY
-@given(content=fuzz.texts_of_files())
+@given(content=commands.texts_of_files())
 def test_files(place, content):
     (place / "file.toml").write_bytes(content)
-    fuzz.check_command(["run", "file.toml"], place)
+    commands.check_command(["run", "file.toml"], place)
 
 
 @pytest.mark.slow
 @SMALL_STUDY
-@given(change=fuzz.damages(), commands=st.sampled_from([["show"], ["show", "--json"], ["list"], ["resume"]]))
-def test_damaged_folders(place, change, commands):
-    other = place / "damaged"
-    shutil.rmtree(other, ignore_errors=True)
-    shutil.copytree(place / "run", other / "run")
-    fuzz.damage(other / "run", *change)
-    rest = ["--root", "damaged"] if commands == ["list"] else ["damaged/run"]
-    fuzz.check_command([*commands, *rest], place, runs=True)
-    shutil.rmtree(other)
+@given(change=commands.damages(), arguments=st.sampled_from([["show"], ["show", "--json"], ["list"], ["resume"]]))
+def test_damaged_folders(place, change, arguments):
+    commands.check_damaged(place, change, arguments)
+
+
+@pytest.mark.slow
+@settings(QUICK, max_examples=30)
+@given(change=commands.flips, arguments=st.sampled_from(commands.EVERY_COMMAND))
+def test_flipped_bits(place, change, arguments):
+    commands.check_flipped(place, change, arguments)
+
+
+@pytest.mark.slow
+@FEW
+@given(change=commands.flips)
+def test_flipped_bits_of_an_unfinished_run(place, change):
+    commands.check_unfinished(place, change, commands.resumed(place))
+
+
+def test_a_flipped_bit_that_is_read_is_a_finding(place, monkeypatch):
+    monkeypatch.setattr(af.runs.Run, "verify", lambda self: None)
+    with pytest.raises(fuzz.Finding, match=r"\['show'\] reads arrays.zarr/energy/c/0 with a flipped bit"):
+        commands.check_flipped(place, (0.0, 0.5, 0), ["show"])

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from attnflow import experiments, runs
-from attnflow.cli.main import app
+from attnflow.cli.commands import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -25,7 +25,20 @@ SCRIPTS = [p for folder in ("benchmarks", "campaigns") for p in sorted((ROOT / f
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.M))
-NEEDED = ("beartype", "ducc0", "hypothesis", "mpmath", "optax", "ot", "xdist")
+NEEDED = (
+    "beartype",
+    "ducc0",
+    "gguf",
+    "hypothesis",
+    "mpmath",
+    "optax",
+    "ot",
+    "py_mini_racer",
+    "safetensors",
+    "tokenizers",
+    "websockets",
+    "xdist",
+)
 """What the suite imports beyond the package's own requirements."""
 
 
@@ -139,7 +152,7 @@ def test_every_extra_that_is_named_exists():
             named |= dict.fromkeys(re.split(r", *", extras), path.name)
     for extras in re.findall(r"\.\[([\w,]+)\]", makefile):
         named |= dict.fromkeys(extras.split(","), "Makefile")
-    assert set(named) >= {"fast", "learn", "transport", "video", "dev"}
+    assert set(named) >= {"fast", "learn", "probe", "transport", "video", "dev"}
     for extra, where in named.items():
         assert extra in EXTRAS, f"{where} names the extra {extra!r}"
 
@@ -156,7 +169,8 @@ def requirements(entries):
 
 def test_extras_contain_each_other():
     names = {extra: {canonicalize_name(r.name) for r in requirements(EXTRAS[extra])} for extra in EXTRAS}
-    assert names["all"] == set().union(*(names[one] for one in ("fast", "learn", "sweeps", "transport", "video")))
+    every = ("fast", "learn", "probe", "sweeps", "transport", "video")
+    assert names["all"] == set().union(*(names[one] for one in every))
     assert names["all"] < names["test"] < names["dev"]
     assert {"ducc0", "beartype"} <= names["test"]
     for requirement in requirements([*PROJECT["dependencies"], *EXTRAS["dev"]]):

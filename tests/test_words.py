@@ -30,7 +30,7 @@ WORDS = {
     "plateau": "observe.plateaus",
     "energy": "observe.energy",
     "order parameter": "observe.order_parameter",
-    "Wasserstein distance": "observe.distance",
+    "Wasserstein distance": "transport.distance",
     "mode count": "observe.mode_count",
     "Gram matrix": "observe.overlaps",
     "cluster": "observe.clusters",
@@ -47,6 +47,11 @@ WORDS = {
     "Jacobian spectrum": "stability.spectrum",
     "steering": "control.Schedule",
     "match measures": "control.match_measures",
+    "stream": "probe.Stream",
+    "null": "probe.compare",
+    "attention sink": "probe.find_sinks",
+    "fitted temperature": "probe.fit_beta",
+    "next-token law": "text.next_token_law",
 }
 ROOMS = ("causal", "landscape", "merging", "random_layers", "uniform")
 

@@ -13,7 +13,7 @@ _HOME = {
     "attnflow.compilations": ["cache_compilations"],
     "attnflow.precision": ["in_float64"],
     "attnflow.spaces": ["Euclidean", "Product", "Sphere", "Torus"],
-    "attnflow.tokens": ["Measure", "Tokens", "from_array", "stack", "uniform"],
+    "attnflow.tokens": ["Measure", "Tokens", "from_array", "from_file", "stack", "uniform"],
     "attnflow.masks": ["Causal", "Window"],
     "attnflow.fields": [
         "AbstractField", "Attention", "Composed", "Hardmax", "Perceptron", "Potential", "Rescaled", "Sinkhorn",
@@ -34,12 +34,13 @@ _ROOMS = {
     "weights": "attnflow.fields.weights", "norms": "attnflow.fields.norms", "encodings": "attnflow.fields.encodings",
     "flows": "attnflow.flows", "saving": "attnflow.flows.saving", "stopping": "attnflow.flows.stopping",
     "layer_updates": "attnflow.flows.methods.layer_updates", "step_rules": "attnflow.flows.methods.step_rules",
-    "noises": "attnflow.flows.noises", "observe": "attnflow.observe", "meanfield": "attnflow.meanfield",
+    "noises": "attnflow.flows.noises", "observe": "attnflow.observe", "transport": "attnflow.transport",
+    "meanfield": "attnflow.meanfield",
     "decoders": "attnflow.decoders", "stability": "attnflow.stability", "learn": "attnflow.learn",
     "theory": "attnflow.theory", "special": "attnflow.special", "runs": "attnflow.runs", "plots": "attnflow.plots",
     "style": "attnflow.plots.style", "experiments": "attnflow.experiments", "kit": "attnflow.experiments.kit",
     "sweeps": "attnflow.sweeps",
-    "references": "attnflow.references",
+    "references": "attnflow.references", "text": "attnflow.text", "probe": "attnflow.probe",
     "random_layers": "attnflow.random_layers", "control": "attnflow.control", "errors": "attnflow.errors",
 }  # fmt: skip
 """Where the rest stands: the room, and the module that it is."""

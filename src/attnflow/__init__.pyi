@@ -21,6 +21,7 @@ from attnflow.flows.methods import layer_updates as layer_updates
 from attnflow.flows.methods import step_rules as step_rules
 from attnflow.flows import noises as noises
 from attnflow import observe as observe
+from attnflow import transport as transport
 from attnflow import meanfield as meanfield
 from attnflow import decoders as decoders
 from attnflow import stability as stability
@@ -34,6 +35,8 @@ from attnflow import experiments as experiments
 from attnflow.experiments import kit as kit
 from attnflow import sweeps as sweeps
 from attnflow import references as references
+from attnflow import text as text
+from attnflow import probe as probe
 from attnflow import random_layers as random_layers
 from attnflow import control as control
 from attnflow import errors as errors
@@ -47,6 +50,7 @@ from attnflow.spaces import Torus as Torus
 from attnflow.tokens import Measure as Measure
 from attnflow.tokens import Tokens as Tokens
 from attnflow.tokens import from_array as from_array
+from attnflow.tokens import from_file as from_file
 from attnflow.tokens import stack as stack
 from attnflow.tokens import uniform as uniform
 from attnflow.masks import Causal as Causal

@@ -43,7 +43,7 @@ __dir__ = listing(__all__)
 
 GROUP = {True: 1 << 16, False: 1 << 28}
 """Pairs of a group of members: on the CPU (True) what a second-level cache holds, else what keeps a device busy."""
-RESERVED = ("time", "token", "dim", "cluster")
+RESERVED = ("time", "token", "dim", "cluster", "token_label")
 Label: TypeAlias = float | str
 
 

@@ -12,6 +12,8 @@ from attnflow.precision import is_concrete
 from attnflow.wording import shown as shown
 
 T = TypeVar("T")
+LARGEST_SEED = 2**63 - 1
+"""The largest integer of TOML and of labels."""
 ABOVE_ZERO = float(np.finfo(np.float64).tiny)
 """The least number that counts as positive."""
 
@@ -43,6 +45,7 @@ def whole(name: str, value: Any, least: int, most: int | None = None, *, largest
     fits = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not fits or value < least or (most is not None and value > most):
         wanted = "a positive integer" if least == 1 else f"an integer of at least {least}"
+        wanted = "an integer" if least <= -(2**53) else wanted
         wanted = wanted if most is None else f"an integer from {least} to {most}"
         raise InvalidInput(f"`{name}` is {shown(value)}; give {wanted}.")
     if value > largest and most is None:
@@ -72,7 +75,7 @@ def end_time(value: Any, *, endless: bool = False) -> float:
 
 def generator(seed: Any) -> np.random.Generator:
     """NumPy's random numbers from a seed, an integer of at least 0."""
-    return np.random.default_rng(whole("seed", seed, 0, largest=1 << 1024))
+    return np.random.default_rng(whole("seed", seed, 0, largest=LARGEST_SEED))
 
 
 def in_range(name: str, values: np.ndarray, low: float, high: float) -> None:

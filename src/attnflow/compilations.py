@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from attnflow.errors import InvalidInput
+from attnflow.errors import InvalidInput, RunError
 
 _FLOWS, EVERY = itertools.count(), 8
 """Flows so far, and the number of flows of which one counts the maps."""
@@ -24,6 +24,7 @@ def cache_compilations(folder: str | Path | None = None) -> Path:
 
     Arguments:
         folder: default `JAX_COMPILATION_CACHE_DIR` if that is set, else attnflow/compiled in the user's cache folder.
+            A folder that cannot be written to is refused with `RunError`, and no program is kept.
     """
     late = "equinox" in sys.modules and "EQX_ON_ERROR" not in os.environ
     if late or os.environ.setdefault("EQX_ON_ERROR", "nan") != "nan":
@@ -35,7 +36,18 @@ def cache_compilations(folder: str | Path | None = None) -> Path:
     import jax
 
     given = folder if folder is not None else os.environ.get("JAX_COMPILATION_CACHE_DIR")
-    where = Path(given) if given else _default()
+    where = Path(given) if given else user_cache("compiled")
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        writable = os.access(where, os.W_OK | os.X_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        jax.config.update("jax_compilation_cache_dir", None)
+        raise RunError(
+            f"compiled programs are not kept, because {str(where)!r} cannot be written to; set "
+            "JAX_COMPILATION_CACHE_DIR to a folder that can."
+        )
     jax.config.update("jax_compilation_cache_dir", str(where))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
@@ -69,11 +81,12 @@ def make_room_at_times() -> bool:
     return next(_FLOWS) % EVERY == 0 and make_room()
 
 
-def _default() -> Path:
+def user_cache(part: str) -> Path:
+    """Where attnflow keeps `part` for a user: attnflow/PART in XDG_CACHE_HOME, or else in ~/.cache."""
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:  # a container whose user has no home
         raise InvalidInput(
-            "there is no home folder to keep programs in; give a folder, or set XDG_CACHE_HOME."
+            f"there is no home folder to keep {part} in; give a folder, or set XDG_CACHE_HOME."
         ) from None
-    return base / "attnflow" / "compiled"
+    return base / "attnflow" / part

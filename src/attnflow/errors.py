@@ -2,6 +2,7 @@
 
 __all__ = [
     "AttnflowError",
+    "FetchFailed",
     "FlowFailed",
     "InvalidInput",
     "InvalidSpec",
@@ -71,6 +72,10 @@ class RunLocked(RunError):
 
 class RunCorrupted(RunError):
     """Files of the run are missing, truncated or altered."""
+
+
+class FetchFailed(AttnflowError, RuntimeError):
+    """The files of a trained network could not be fetched or kept."""
 
 
 class MissingExtra(AttnflowError, ImportError):

@@ -17,6 +17,8 @@ from attnflow.errors import TooLarge
 MOST_STEPS = 10**11
 """Steps of a flow; a small system makes about STEPS_PER_SECOND of them."""
 STEPS_PER_SECOND = 1e5
+LONGEST_CLOCK = 2.0**53
+"""A time beyond which t + 1 is no other time; at STEPS_PER_SECOND it is 2,900 years away."""
 LARGEST_DIM = 1 << 20
 """Coordinates of a token."""
 LARGEST_TABLE = 8192
@@ -77,6 +79,16 @@ def require_steps(count: float, what: str, fix: str) -> None:
             f"{what} needs {count:.3g} steps, which take at least {span(count / STEPS_PER_SECOND)} at "
             f"{STEPS_PER_SECOND:,.0f} steps a second; {fix}."
         )
+
+
+def require_clock(until: float) -> float:
+    """`until`, if a clock in float64 gets there by steps of length 1, the time in which tokens cross their space."""
+    if until > LONGEST_CLOCK and limited():
+        raise TooLarge(
+            f"`until` is {until:g}, and a clock in float64 counts steps of length 1 up to {LONGEST_CLOCK:.0e} only; "
+            "give an earlier time, or use solve_long, which follows tokens in log t."
+        )
+    return until
 
 
 def size(number: float) -> str:

@@ -9,6 +9,9 @@ RENAMED: dict[str, dict[str, str]] = {
         "stop": "attnflow.stopping",
         "updates": "attnflow.layer_updates",
     },
+    "attnflow.control": {"wasserstein": "attnflow.transport.distance"},
+    "attnflow.meanfield": {"wasserstein_circle": "attnflow.transport.distance"},
+    "attnflow.observe": {"distance": "attnflow.transport.distance"},
     "attnflow.plots": {"draw_depth": "attnflow.plots.draw_layers"},
     "attnflow.stability": {"tangent_frames": "attnflow.stability.tangent_bases"},
     "attnflow.theory": {

@@ -86,11 +86,18 @@ def test_specifications(place, old, new, words):
         (["list", "--root", "nofile"], 6, "there is no folder 'nofile'"),
         (["list", "--root", "a" * 5000], 6, "File name too long"),
         (["predict", "particles", "--d", "3", "--beta", "1e308"], 2, "at most 1e+10"),
-        (["predict", "particles", "--d", "3", "--beta", "5", "--figure", "."], 2, "spectrum.pdf"),
-        (["predict", "middle", "--context", "1", "--beta", "1", "--time", "1"], 2, "context is 1"),
-        (["predict", "middle", "--context", "64", "--beta", "1", "--time", "0"], 2, "time is 0"),
-        (["predict", "middle", "--context", "64", "--beta", "1", "--time", "1", "--alibi", "-1"], 2, "slope is -1"),
-        (["predict", "middle", "--context", "64", "--beta", "1", "--time", "1", "--share", "2"], 2, "share is 2"),
+        (["predict", "particles", "--d", "3", "--beta", "5", "--figure", "."], 2, "a.pdf"),
+        (["predict", "middle", "--context", "1", "--beta", "1", "--time", "1"], 2, "`--context` is 1"),
+        (["predict", "middle", "--context", "64", "--beta", "1", "--time", "0"], 2, "`--time` is 0"),
+        (["predict", "middle", "--context", "64", "--beta", "1", "--time", "1e300"], 2, "`--time` is 1e+300"),
+        (["predict", "middle", "--context", "64", "--beta", "1e300", "--time", "1"], 2, "`--beta` is 1e+300"),
+        (["predict", "middle", "--context", "64", "--beta", "1", "--time", "1", "--alibi", "-1"], 2, "`--alibi` is -1"),
+        (["predict", "middle", "--context", "64", "--beta", "1", "--time", "1", "--share", "2"], 2, "`--share` is 2"),
+        (["run", "s.toml", "--set", "solve=3"], 2, "`solve` is 3; it must be a table [solve]"),
+        (["run", "s.toml", "--set", "solve.keep=['speed','speed']"], 2, "each once"),
+        (["run", "s.toml", "--set", "solve.tol=1e-300"], 2, "below the rounding"),
+        (["run", "s.toml", "--set", "tokens.seed=99999999999999999999"], 2, "give a smaller integer"),
+        (["run", "s.toml", "--set", "solve.until=1e300", "--set", "solve.method.name=adaptive"], 2, "use solve_long"),
         (
             ["predict", "layers", "--layers", "0", "--heads", "1", "--d", "8", "--d-k", "8", "--context", "8"],
             2,
@@ -99,7 +106,12 @@ def test_specifications(place, old, new, words):
         (
             ["predict", "layers", "--layers", "9", "--heads", "1", "--d", "1", "--d-k", "8", "--context", "8"],
             2,
-            "d is 1",
+            "`--d` is 1",
+        ),
+        (
+            ["predict", "layers", "--layers", "9", "--heads", "1", "--d", "8", "--d-k", "0", "--context", "8"],
+            2,
+            "`--d-k` is 0",
         ),
     ],
 )
@@ -126,12 +138,17 @@ def finished(tmp_path_factory):
     return place
 
 
-def without(key):
-    return lambda facts: {k: v for k, v in facts.items() if k != key}
+def without(*keys):
+    return lambda facts: {k: v for k, v in facts.items() if k not in keys}
 
 
 def with_(**changes):
     return lambda facts: facts | changes
+
+
+def older(facts):
+    """A manifest of the first format, which has no digest."""
+    return without("digest")(facts) | {"format": 1}
 
 
 DAMAGE = [
@@ -142,8 +159,12 @@ DAMAGE = [
     ("another status", with_(status="done"), "'status' is 'done'"),
     ("a text of checksums", with_(checksums="abc"), "'checksums' is 'abc'"),
     ("a number in checksums", with_(checksums={"spec.toml": 3}), "an entry that is no text"),
-    ("no checksums", without("checksums"), "no checksums although it is finished"),
-    ("another hash", with_(spec_hash="0" * 64), "its hash differs"),
+    ("no checksums", lambda facts: older(facts) | {"checksums": {}}, "no checksums although it is finished"),
+    ("another hash", lambda facts: older(facts) | {"spec_hash": "0" * 64}, "its hash differs"),
+    ("no versions", with_(versions=None), "'versions' is None"),
+    ("a version that is a number", with_(versions={"jax": 3}), "an entry that is no text"),
+    ("another number", lambda facts: facts | {"wall_time": facts["wall_time"] + 1}, "it was altered"),
+    ("no digest", without("digest"), "it was altered"),
     ("a number of an outcome", with_(outcome=3), "'outcome' is 3"),
     ("an empty outcome", with_(outcome={}), "'outcome' is {}"),
     ("plugins", with_(plugins=[3]), "'plugins' has 3"),
@@ -184,7 +205,7 @@ def test_a_folder_that_cannot_be_written_to(finished, tmp_path, monkeypatch, whe
     shutil.copytree(finished / "runs" / "good", tmp_path / "run")
     file = tmp_path / "run" / "manifest.json"
     if where == "resume":
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"status": "interrupted"}))
+        file.write_text(json.dumps(older(json.loads(file.read_text())) | {"status": "interrupted"}))
     monkeypatch.setattr(filelock.FileLock, "acquire", acquire)
     rest = [] if where == "resume" else ["--until", "2"]
     assert "Read-only file system" in refused(tmp_path, [where, "run", *rest], 6)

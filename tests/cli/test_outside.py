@@ -95,7 +95,9 @@ def test_a_run_with_a_plugin(attnflow, here, monkeypatch):
     assert "'wind.py' is not the file that 'runs/wind' was made with" in err
     assert everything(path) == before
     drawn = []
-    monkeypatch.setattr("attnflow.plots.draw_run", lambda run, flow: drawn.append(spec_of(run).name) or {})
+    monkeypatch.setattr(
+        "attnflow.plots.draw_run", lambda run, flow, on_figure=None: drawn.append(spec_of(run).name) or {}
+    )
     attnflow("resume", "runs/wind", "--plugin", "aside.py")
     assert drawn == ["wind"]
     (here / "aside.py").unlink()

@@ -18,7 +18,7 @@ from tests.combinations.covering import covering
 N, BETA, T = 12, 1.3, 0.1
 WORDS = {
     "space": ["sphere4", "euclidean2", "euclidean4", "torus4"],
-    "wrapper": ["none", "gated", "pre rms", "pre layer", "peri rms"],
+    "wrapper": ["none", "gated", "pre rms", "pre layer", "peri rms", "post rms", "post layer"],
     "heads": [None, 2],
     "biased": ["q", "qk", "v", "qkv", "qkvo"],
     "rows": [2, 6],
@@ -39,9 +39,9 @@ ROTARY = {"none": None, "halves": (None, "halves"), "part": (2, "neighbours"), "
 
 def makes_sense(words):
     """Whether the mathematics is defined and the sum is for it: one that is cut is for unit vectors without Q and K."""
-    if words["wrapper"].startswith(("pre", "peri")) and not words["space"].startswith("euclidean"):
+    if words["wrapper"].startswith(("pre", "peri", "post")) and not words["space"].startswith("euclidean"):
         return False
-    if words["wrapper"] == "pre layer" and words["space"].endswith("2"):
+    if words["wrapper"] in ("pre layer", "post layer") and words["space"].endswith("2"):
         return False  # in two dimensions only signs are left, and rounding decides between them
     if words["normaliser"] == "sinkhorn" and words["mask"] != "everyone":
         return False
@@ -118,6 +118,7 @@ def field(words, made):
         "none": lambda: inner, "gated": lambda: inner + GatedPerceptron(*(Biased(*pair) for pair in made["gate"])),
         "pre rms": lambda: af.norms.Pre(inner, rms), "pre layer": lambda: af.norms.Pre(inner, layer),
         "peri rms": lambda: af.norms.Peri(inner, rms),
+        "post rms": lambda: af.norms.Post(inner, rms), "post layer": lambda: af.norms.Post(inner, layer),
     }[words["wrapper"]]()  # fmt: skip
 
 
@@ -142,9 +143,13 @@ def in_numpy(words, made, x):
         "encoding": "none",
     }
     y, total = x, 0.0
+
+    def normed(z):
+        z = z - z.mean(axis=1, keepdims=True) if words["wrapper"].endswith("layer") else z
+        return made["gain"] * z / np.sqrt((z**2).mean(axis=1, keepdims=True) + 1e-2) + made["bias"]
+
     if words["wrapper"].startswith(("pre", "peri")):
-        y = x - x.mean(axis=1, keepdims=True) if words["wrapper"] == "pre layer" else x
-        y = made["gain"] * y / np.sqrt((y**2).mean(axis=1, keepdims=True) + 1e-2) + made["bias"]
+        y = normed(x)
     for h in range(words["heads"] or 1):
         q, k, v = (
             y @ matrix[h].T + (bias[h] if name in words["biased"] else 0.0)
@@ -165,6 +170,8 @@ def in_numpy(words, made, x):
         total = total + (z * expit(z) * (x @ u.T + b)) @ w.T + c
     if words["wrapper"] == "peri rms":
         total = reference.unit(total)
+    if words["wrapper"].startswith("post"):
+        total = normed(x + total) - x
     return reference.tangent({"space": words["space"][:-1], "gain": np.ones(made["d"])}, x, total)
 
 

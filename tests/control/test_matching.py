@@ -8,16 +8,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.optimize import linear_sum_assignment
 
 import attnflow as af
-from attnflow.control import match_measures, planner, shared_mass_bound, sphere, wasserstein
+from attnflow.control import match_measures, planner, shared_mass_bound, sphere
 from attnflow.control.distances import angles
 from attnflow.control.division import merged, same_measure, subset
 from attnflow.control.sphere import disentangle, spread
 from attnflow.control.stage import NoPlan, Stage
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.runs.plugins import load
+from attnflow.transport import distance
 from tests.history import ROOT, in_history
 
 
@@ -33,19 +33,6 @@ def clouds(d, count, seed, n=60, spread=0.8):
 def atoms(d, count, each, seed, masses=None):
     rng = np.random.default_rng(1000 + seed)
     return [af.Tokens(af.Sphere(d).sample(rng, each), masses=masses) for _ in range(count)]
-
-
-def test_wasserstein():
-    """Against an assignment, in closed form for one atom, and symmetric."""
-    one, other = clouds(3, 2, 0, n=12)
-    cost = angles(one.positions, other.positions)
-    for p in (1, 2):
-        rows, columns = linear_sum_assignment(cost**p)
-        np.testing.assert_allclose(wasserstein(one, other, p), np.mean(cost[rows, columns] ** p) ** (1 / p), rtol=1e-9)
-        np.testing.assert_allclose(wasserstein(other, one, p), wasserstein(one, other, p), rtol=1e-9)
-    atom = af.Tokens(np.eye(1, 3))
-    np.testing.assert_allclose(wasserstein(one, atom, 2), np.sqrt(np.mean(angles(one.positions, atom.positions) ** 2)))
-    assert wasserstein(one, one) < 1e-6
 
 
 @functools.cache
@@ -68,7 +55,7 @@ def test_matching(d, count, each):
         flow = af.solve(
             match.schedule.field, cloud, match.schedule.duration, method=af.Exact(), save=2, keep=["positions"]
         )
-        assert wasserstein(flow.tokens(-1), target) < 1e-3
+        assert distance(flow.tokens(-1), target, order=2) < 1e-3
     assert match.schedule.counts["MeanAttention"] == 1
 
 
@@ -83,7 +70,7 @@ def test_replay_by_a_solver():
             save=2,
             keep=["positions"],
         )
-        assert wasserstein(flow.tokens(-1), target) < 1e-3
+        assert distance(flow.tokens(-1), target, order=2) < 1e-3
 
 
 def test_unequal_masses_and_layers():
@@ -240,7 +227,7 @@ def test_no_attention_no_separation():
     assert match.w1.sum() < 1e-2 * bound
     elements = [match.schedule[k] for k in range(len(match.schedule))]
     blind = af.control.Schedule(af.Sphere(3), [e for e in elements if type(e[0]).__name__ != "MeanAttention"])
-    assert sum(wasserstein(blind(i), o, 1) for i, o in zip(inputs, targets, strict=True)) >= bound
+    assert sum(distance(blind(i), o, order=1) for i, o in zip(inputs, targets, strict=True)) >= bound
 
 
 @pytest.mark.parametrize(

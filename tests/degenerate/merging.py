@@ -172,6 +172,23 @@ ROWS = [
         16 * EPS,
     ),
     Row(
+        "merging.nearest_angle_probability",
+        "angle -> 0, on the circle and in four dimensions",
+        lambda e: [room.nearest_angle_probability(e, 2, n=5), room.nearest_angle_probability(e, 4, n=5)],
+        lambda e: [1 - (1 - 5 * m(e) / (2 * mp.pi)) ** 4, -mp.expm1(10 * mp.log1p(-share_of_pairs(e)))],
+        32 * EPS,
+    ),
+    Row(
+        "merging.nearest_angle",
+        "probability -> 0, on the circle and in three dimensions",
+        lambda e: [room.nearest_angle(e, 2, n=5), room.nearest_angle(e, 3, n=5)],
+        lambda e: [
+            2 * mp.pi / 5 * (1 - (1 - m(e)) ** (m(1) / 4)),
+            2 * mp.asin(mp.sqrt(1 - (1 - m(e)) ** (m(1) / 10))),
+        ],
+        32 * EPS,
+    ),
+    Row(
         "merging.pair_time_probability",
         "the shortest time: only pairs closer than `until`",
         lambda e: room.pair_time_probability(float(room.log_merge_time(0.5, 4.0, until=0.1)), 4.0, 3, until=0.1),

@@ -27,6 +27,8 @@ WITHOUT = {
         "LimitStaircase": RESULT,
         "PairCascade": RESULT,
         "StaircaseExpansion": RESULT,
+        "first_merge_probability": SEARCH,
+        "log_first_merge_time": SEARCH,
         "log_merge_time_expansion": "an expansion for large beta; what it leaves out is tested in test_triples",
         "log_slow_motion_time": "the logarithm of a product",
         "merging_angle": PLAIN,

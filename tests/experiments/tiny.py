@@ -8,7 +8,7 @@ import attnflow_gallery as gallery
 
 BARE = {
     "format": 1, "name": "tiny-mean", "status": "created", "spec_hash": "", "created": "2026-01-01T00:00:00",
-    "wall_time": 0.0, "peak_memory": 0,
+    "wall_time": 0.0, "peak_memory": 0, "versions": {}, "device": "", "platform": "", "dtype": "float64",
 }  # fmt: skip
 """The least that a manifest holds."""
 SOURCE = '''"""The mean of a few numbers is what it is.

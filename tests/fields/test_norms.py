@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.fields import Laws, PerLayer, breaks
-from attnflow.fields.norms import LayerNorm, Mix, Ngpt, Peri, Pre, RmsNorm, Scaled, Unit, direction
+from attnflow.fields.norms import LayerNorm, Mix, Ngpt, Peri, Post, Pre, RmsNorm, Scaled, Unit, direction
 from attnflow.spaces import CentredSphere, Ellipsoid
 from attnflow.theory.uniform import norm_decay, norm_overlap
 from tests.conftest import rotation
@@ -360,6 +360,8 @@ def test_layers_on_the_images_of_norms(centred):
     ("call", "words"),
     [
         (lambda t: Pre(af.Attention(1.0)).check(t), r"space=af\.Euclidean\(3\)"),
+        (lambda t: Post(af.Attention(1.0)).check(t), r"Post .* space=af\.Euclidean\(3\)"),
+        (lambda t: Post(Mix(af.Attention(1.0))).check(generic("pre")), "layer rule"),
         (lambda t: Peri(af.Attention(1.0)).check(t), r"Peri .* space=af\.Euclidean\(3\)"),
         (lambda t: Mix(af.Attention(1.0)).check(t), r"Mix .* space=af\.Euclidean\(3\)"),
         (lambda t: Scaled(af.Attention(1.0)).check(t), r"Scaled .* space=af\.Euclidean\(3\)"),

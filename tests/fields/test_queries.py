@@ -53,6 +53,7 @@ FIELDS = {
     "causal": (lambda: spied(mask=af.Causal()), SPHERE), "total": (lambda: spied() + spied(), SPHERE),
     "composed": (lambda: af.Composed(af.Perceptron(np.eye(3)), spied()), SPHERE), "ngpt": (lambda: af.norms.Ngpt(spied()), SPHERE),
     "pre": (lambda: af.norms.Pre(spied()), FLAT), "peri": (lambda: af.norms.Peri(spied(), af.norms.RmsNorm()), FLAT),
+    "post": (lambda: af.norms.Post(spied(), af.norms.RmsNorm(eps=0.1)), FLAT),
     "scaled": (lambda: af.norms.Scaled(spied()), FLAT), "mix": (lambda: af.norms.Mix(spied()), FLAT),
     "rescaled": (lambda: af.Rescaled(spied()), FLAT),
     "rescaled by V": (lambda: af.Rescaled(spied(value=np.diag([1.0, 2.0, 3.0]))), FLAT),

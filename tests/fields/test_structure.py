@@ -154,6 +154,21 @@ def test_streams_choose_sums_for_the_sphere_inside(wrap):
     assert np.isfinite(field.velocity(*where)).all()
 
 
+@pytest.mark.parametrize("norm", [af.norms.Unit(), af.norms.RmsNorm([0.5, 2.0]), af.norms.RmsNorm([0.5, 2.0], eps=0.3)])
+def test_an_error_goes_through_a_norm_after_the_layer(norm):
+    """|N(a) - N(b)| is at most the diameter of the image of N, and at most |gain|/sqrt(eps) times |a - b|."""
+    tokens = af.Tokens(2.0 * af.uniform(af.Sphere(2), n=64, seed=3).positions, space=af.Euclidean(2))
+
+    def layer(**given):
+        return af.norms.Post(af.norms.Pre(af.Attention(6.0, **given)), norm)
+
+    off, stated = true_error(layer(sum=Circle(1e-4, 32)), layer(), tokens)
+    assert (off <= stated + 1e-13).all()
+    assert stated.max() <= 2 * np.sqrt(2) * 2.0
+    if getattr(norm, "eps", 0.0):
+        assert off.max() >= 1e-5 * stated.max()
+
+
 def is_sum(node):
     return isinstance(node, af.sums.AbstractSum)
 

@@ -299,22 +299,47 @@ def test_groups_of_tokens_become_clusters_at_their_centres():
 
 
 def test_the_table_of_an_ensemble():
-    """Merges of a slice are entered after the earlier ones, on the clock of the field; a slice without rows parts it."""
-    owner = SimpleNamespace(shift=np.array([0.0, 0.5]), method=SimpleNamespace(sensitive=False))
-    table = np.full((2, 3), np.inf)
-    state = ensemble._EnsembleState(None, table, table, table, np.array([0, 1]), np.asarray(True))
+    """Merges of a call are entered after the earlier ones of the same members, on the clock of the field."""
+    owner = SimpleNamespace(shift=np.array([9.0, 0.5, 0.0]), method=SimpleNamespace(sensitive=False))
+    tables = np.full((3, 3), np.inf), np.full((3, 3), np.nan), np.zeros((3, 3), int)
+    now = ensemble._Systems(None, *tables, np.array([0, 1, 0]))
     rows = np.zeros((2, ensemble.ROWS))
     first = np.full(rows.shape, -1)
-    first[0, :2], first[1, 1] = 0, 3
+    first[0, :2], first[1, 1], first[1, 7] = 0, 3, 3
     records = SimpleNamespace(first=first, filled=np.array([2, 2]), log_t=rows + [[1.0], [2.0]], evaluations=rows + 7)
-    found = ensemble._Ensemble._read(owner, state, records)
-    np.testing.assert_array_equal(found.log_time, [[1.0, 1.0, np.inf], [np.inf, 2.5, np.inf]])
-    np.testing.assert_array_equal(found.made, [2, 2])
-    assert found.together
-    records.filled[:] = 0
-    still = ensemble._Ensemble._read(owner, found, records)
-    np.testing.assert_array_equal(still.made, [2, 2])
-    assert not still.together
+    ensemble._Ensemble._read(owner, now, np.array([2, 1]), records)
+    np.testing.assert_array_equal(now.log_time, [[np.inf] * 3, [np.inf, 2.5, np.inf], [1.0, 1.0, np.inf]])
+    np.testing.assert_array_equal(now.made, [0, 2, 2])
+
+
+def test_members_go_as_they_would_beside_others():
+    """Bit for bit: in another order, with fewer of them, and cut at an end and continued."""
+    tokens, field = af.uniform(af.Sphere(2), n=12, seed=range(4)), af.Attention(af.Along("beta", [2.0, 12.0]))
+    all_ = af.merge_times(field, tokens).log_time
+    turned = af.stack("seed", [3, 2, 1, 0], [tokens.member(seed=k) for k in (3, 2, 1, 0)])
+    np.testing.assert_array_equal(af.merge_times(field, turned).log_time.sel(seed=[0, 1, 2, 3]).values, all_.values)
+    short = af.merge_times(field, tokens, until=10.0)
+    assert 0.1 < float(np.isinf(short.log_time).mean()) < 0.9
+    np.testing.assert_array_equal(short.continued(math.inf).log_time.values, all_.values)
+
+
+def test_tokens_in_many_dimensions_move_in_their_span():
+    """Six tokens in the first 6 of 40 dimensions, turned: the tree is that of the six dimensions, turned.
+
+    Both integrate with errors of log t of TOL per step; positions then differ by about as much.
+    """
+    few = af.uniform(af.Sphere(6), n=6, seed=3)
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((40, 6)))[0].T
+    many = af.from_array(np.asarray(few.positions) @ turn, normalise=True)
+    want, found = long(af.Attention(8.0), few), long(af.Attention(8.0), many)
+    assert found.positions.sizes["dim"] == 40
+    for name in ("first", "second"):
+        np.testing.assert_array_equal(found.merges[name], want.merges[name])
+    np.testing.assert_allclose(found.merges["log_time"], want.merges["log_time"], atol=20 * TOL)
+    np.testing.assert_allclose(found.merges["point"].values, want.merges["point"].values @ turn, atol=20 * TOL)
+    np.testing.assert_allclose(np.linalg.norm(found.positions, axis=-1), 1, atol=1e-14)
+    both = af.merge_times(af.Attention(8.0), many).log_time
+    np.testing.assert_allclose(both, want.merges["log_time"], atol=20 * TOL)
 
 
 @pytest.mark.parametrize(
@@ -374,3 +399,24 @@ def test_an_interrupted_flow_in_memory_keeps_its_frames():
     assert flow.outcome.ending.value == "interrupted"
     assert flow.positions.sizes["time"] > 1
     assert np.isfinite(flow.positions.values).all()
+
+
+def test_censoring_reaches_means_and_medians():
+    """Followed to a time at which about half are in consensus: they have ends, and quantiles know of them."""
+    tokens, field = af.uniform(af.Sphere(3), n=8, seed=range(12)), af.Attention(af.Along("beta", [4.0, 12.0]))
+    merges = af.merge_times(field, tokens, until=300.0)
+    apart = np.isinf(merges.log_time.sel(left=1))
+    assert 0 < int(apart.sum()) < 24
+    np.testing.assert_allclose(merges.followed.values[apart.values], math.log(300.0), atol=2 * TOL)
+    assert np.isinf(merges.followed.values[~apart.values]).all()
+    some = merges.survival(beta=4.0)
+    assert some.n == 12
+    assert 0 < some.censored == int(apart.sel(beta=4.0).sum()) < 12
+    assert some.mean().value > float(merges.log_time.sel(left=1, beta=4.0).where(np.isfinite).mean())
+    assert merges.survival().n == 24
+    with pytest.raises(InvalidInput, match="they have beta, seed"):
+        merges.survival(gamma=1.0)
+    with pytest.raises(InvalidInput, match="they have beta, seed"):
+        merges.survival(beta=5.0)
+    with pytest.raises(InvalidInput, match="`left` is 8"):
+        merges.survival(left=8)

@@ -172,7 +172,7 @@ def test_observables_leave_absent_rows_out():
             lambda t: af.observe.log_energy(t, beta), lambda t: total_energy(af.Attention(beta), t),
             lambda t: total_energy(af.Attention(beta, sum=af.sums.Harmonics(1e-12, 40, 3)), t),
             lambda t: af.observe.dissipation(af.Attention(beta), t), lambda t: interaction_energy(af.Attention(beta), t),
-            lambda t: af.observe.energy_rate(af.Attention(beta), t), lambda t: af.observe.distance(t, systems[0]),
+            lambda t: af.observe.energy_rate(af.Attention(beta), t), lambda t: af.transport.distance(t, systems[0]),
             lambda t: af.observe.overlap_histogram(t)[0], lambda t: af.observe.modes(t, 20.0).heights,
         ):  # fmt: skip
             np.testing.assert_allclose(function(padded), function(alone), atol=100 * EPS, rtol=100 * EPS)

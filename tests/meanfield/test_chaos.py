@@ -28,14 +28,13 @@ from attnflow.meanfield import (
     quiet,
     sample,
     uniform,
-    wasserstein_circle,
 )
 from attnflow.meanfield.analysis.chaos import _response, _spread, _velocity
 from attnflow.meanfield.harmonics.model import as_model, grid_positions
-from attnflow.observe import distance
 from attnflow.precision import full_precision
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
+from attnflow.transport import distance
 
 BASIS = CircleBasis(24)
 TIMES = [0.0, 0.7]
@@ -79,22 +78,22 @@ def rate(field, k):
 def test_distance_to_the_uniform_law():
     """n even tokens: pi/(2n), one token: the mean distance pi/2; D is linear between tokens, so to rounding."""
     for n in (1, 2, 7):
-        assert wasserstein_circle(even(n), uniform(BASIS)) == pytest.approx(np.pi / (2 * n), rel=1e-12)
+        assert distance(even(n), uniform(BASIS)) == pytest.approx(np.pi / (2 * n), rel=1e-12)
 
 
 def test_masses_count():
     """Antipodes p, 1-p: D rises and falls by 1/2 over each half, centred on one c; quarter turns by hand at p = 1."""
-    one = wasserstein_circle(ring(np.array([0.3, 2.0]), [1.0, 0.0]), uniform(BASIS))
+    one = distance(ring(np.array([0.3, 2.0]), [1.0, 0.0]), uniform(BASIS))
     assert one == pytest.approx(np.pi / 2, rel=1e-12)
-    twice = wasserstein_circle(ring(np.array([0.3, 0.3, 2.0])), tilted())
-    assert twice == pytest.approx(wasserstein_circle(ring(np.array([0.3, 2.0]), [2, 1]), tilted()), rel=1e-12)
+    twice = distance(ring(np.array([0.3, 0.3, 2.0])), tilted())
+    assert twice == pytest.approx(distance(ring(np.array([0.3, 2.0]), [2, 1]), tilted()), rel=1e-12)
 
 
 def test_distance_agrees_with_the_one_between_tokens():
     """n quiet tokens are pi/(2n) from the density, and W_1 obeys the triangle inequality."""
     tokens, many = sample(tilted(), 60, 3), quiet(tilted(), 20000)
-    found = wasserstein_circle(tokens, tilted())
-    assert wasserstein_circle(many, tilted()) == pytest.approx(np.pi / 40000, rel=1e-3)
+    found = distance(tokens, tilted())
+    assert distance(many, tilted()) == pytest.approx(np.pi / 40000, rel=1e-3)
     assert abs(found - distance(tokens, many)) <= 1.001 * np.pi / 40000
 
 
@@ -102,13 +101,13 @@ def test_distance_turns_with_the_circle():
     angles = np.array([0.1, 1.0, 4.0, 6.2])
     turned = from_function(BASIS, lambda a: 1 + 0.4 * np.cos(a - 1) + 0.2 * np.sin(2 * a - 2))
     error = quadrature_error(tilted()) + quadrature_error(turned)
-    assert abs(wasserstein_circle(ring(angles), tilted()) - wasserstein_circle(ring(angles + 1), turned)) <= error
+    assert abs(distance(ring(angles), tilted()) - distance(ring(angles + 1), turned)) <= error
 
 
 def test_the_quadrature_error_is_bounded_and_of_order_2():
     tokens = sample(tilted(), 5, 1)
-    fine = wasserstein_circle(tokens, tilted())
-    missed = [abs(wasserstein_circle(tokens, tilted(), grid=g) - fine) for g in (60, 120, 240)]
+    fine = distance(tokens, tilted())
+    missed = [abs(tilted().distance_from(tokens, grid=g) - fine) for g in (60, 120, 240)]
     assert all(m <= quadrature_error(tilted(), g) for m, g in zip(missed, (60, 120, 240), strict=True))
     assert quadrature_error(tilted(), 60) / quadrature_error(tilted(), 120) == pytest.approx(4, rel=0.05)
 
@@ -226,7 +225,7 @@ def test_the_linearised_distance_is_linear_in_the_noise(field, at_tilted):
     """At time 0 it is W_1 itself; quiet tokens, whose noise is a sawtooth that nothing feels, stay at pi/(2n)."""
     tokens = quiet(tilted(), 300)
     found = linearised_distance(at_tilted, tokens)
-    assert found[0] == wasserstein_circle(tokens, tilted())
+    assert found[0] == distance(tokens, tilted())
     np.testing.assert_allclose(found, np.pi / 600, rtol=1e-4)
 
 
@@ -247,11 +246,11 @@ def test_the_expected_distance_is_the_mean_of_linearised_distances(field, at_til
 def test_refusals():
     distribution = tilted()
     with pytest.raises(InvalidInput, match="CircleBasis"):
-        wasserstein_circle(even(3), uniform(SphereBasis(2)))
+        distance(even(3), uniform(SphereBasis(2)))
     with pytest.raises(InvalidInput, match="one system on the circle"):
-        wasserstein_circle(Tokens(np.eye(3)), distribution)
+        distance(Tokens(np.eye(3)), distribution)
     with pytest.raises(InvalidInput, match="`grid` is 20"):
-        wasserstein_circle(even(3), distribution, grid=20)
+        distribution.distance_from(even(3), grid=20)
     with pytest.raises(InvalidInput, match="increasing"):
         fluctuations(Attention(BETA), distribution, [1.0, 1.0])
     with pytest.raises(InvalidInput, match="above 0"):

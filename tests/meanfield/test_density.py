@@ -357,7 +357,7 @@ def test_refusals(make, words):
         (lambda: mf.stationary(af.Attention(1.0), 0.1, 1), "`start` is 1"),
         (lambda: mf.stationary(af.Attention(af.Along("b", [1.0])), 0.1, mf.uniform(CIRCLE)), "holds an Along"),
         (lambda: mf.fluctuations(af.Attention(1.0), mf.uniform(CIRCLE), [np.nan]), "times .*not finite"),
-        (lambda: mf.wasserstein_circle(1, mf.uniform(CIRCLE)), "`tokens` is 1"),
+        (lambda: mf.uniform(CIRCLE).distance_from(1), "`tokens` is 1"),
         (lambda: mf.expected_distance("x"), "`flow` is 'x'"),
         (lambda: mf.quadrature_error(mf.uniform(CIRCLE), 0), "`grid` is 0"),
         (lambda: mf.bifurcation(af.Attention(1.0), 2, amplitude=0.0), "`amplitude` is 0.0"),

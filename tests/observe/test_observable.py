@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow import observe
+from attnflow import observe, transport
 from attnflow.errors import InvalidInput
 from attnflow.fields.normalisers import Clock
 from attnflow.flows.observables import fingerprint
@@ -40,7 +40,11 @@ WORDS = {
     "interaction-energy": (observe.interaction_energy, {"field": FIELD}),
     "energy-rate": (observe.energy_rate, {"field": FIELD}),
     "attention-matrix": (observe.attention_matrix, {"field": FIELD}),
-    "distance": (observe.distance, {"nu": START}),
+    "distance": (transport.distance, {"nu": START, "order": 1}),
+    "metric-speed": (transport.metric_speed, {"field": FIELD}),
+    "energy-slope": (transport.energy_slope, {"field": FIELD}),
+    "balance-gap": (transport.balance_gap, {"field": FIELD}),
+    "gradient-alignment": (transport.gradient_alignment, {"field": FIELD}),
 }
 """word of specifications -> the observable, and what is filled in."""
 FULL = ("overlaps", "attention-matrix")
@@ -71,7 +75,8 @@ def flows():
 
 
 def test_every_observable_of_the_room_has_a_word():
-    room = {name for name in observe.__all__ if isinstance(getattr(observe, name), af.Observable)}
+    rooms = [(name, getattr(room, name)) for room in (observe, transport) for name in room.__all__]
+    room = {name for name, one in rooms if isinstance(one, af.Observable)}
     assert {one.name for one, _ in WORDS.values()} == room
     assert set(REGISTRY["observable"]) == set(WORDS)
 
@@ -207,7 +212,9 @@ def test_fingerprints_are_the_same_in_every_process():
 def test_every_word_of_specifications():
     lines = []
     for k, (word, (_, options)) in enumerate(WORDS.items()):
-        keys = "".join(f", {TABLES[key].format(value)}" for key, value in options.items() if key != "share")
+        keys = "".join(
+            f", {TABLES[key].format(value)}" for key, value in options.items() if key not in ("share", "order")
+        )
         lines.append(f'x{k} = {{ name = "{word}"{keys} }}')
     text = '[tokens]\nname = "ring"\nspace = { name = "sphere", dim = 2 }\nn = 3\n[field]\nname = "attention"\nbeta = 2.0\n'
     spec = parse_spec(text + "[solve]\nuntil = 1.0\n[solve.observe]\n" + "\n".join(lines))

@@ -12,8 +12,8 @@ def circle(angles, masses=None):
 
 
 def test_circle_distance_of_two_atoms():
-    assert abs(af.observe.distance(circle([0.0]), circle([1.0])) - 1.0) < 1e-15
-    assert abs(af.observe.distance(circle([0.1]), circle([2 * np.pi - 0.2])) - 0.3) < 1e-14
+    assert abs(af.transport.distance(circle([0.0]), circle([1.0])) - 1.0) < 1e-15
+    assert abs(af.transport.distance(circle([0.1]), circle([2 * np.pi - 0.2])) - 0.3) < 1e-14
 
 
 def test_circle_distance_is_an_assignment():
@@ -23,7 +23,7 @@ def test_circle_distance_is_an_assignment():
         a, b = rng.uniform(0, 2 * np.pi, (2, 5))
         gap = np.abs(np.angle(np.exp(1j * (a[:, None] - b[None, :]))))
         best = min(sum(gap[i, p[i]] for i in range(5)) for p in itertools.permutations(range(5))) / 5
-        assert abs(af.observe.distance(circle(a), circle(b)) - best) < 1e-14
+        assert abs(af.transport.distance(circle(a), circle(b)) - best) < 1e-14
 
 
 @pytest.mark.slow
@@ -32,22 +32,22 @@ def test_circle_distance_agrees_with_linear_programming():
     mu = circle(rng.uniform(0, 7, 30), rng.random(30))
     nu = circle(rng.uniform(0, 7, 40), rng.random(40))
     lifted = [af.Tokens(np.hstack([t.positions, np.zeros((t.n, 1))]), t.masses) for t in (mu, nu)]
-    assert abs(af.observe.distance(mu, nu) - af.observe.distance(*lifted)) < 1e-12
+    assert abs(af.transport.distance(mu, nu) - af.transport.distance(*lifted)) < 1e-12
 
 
 def test_distance_is_a_metric_and_turns_with_the_sphere():
     a, b, c = (af.uniform(af.Sphere(3), n=12, seed=s) for s in range(3))
-    ab, bc, ac = af.observe.distance(a, b), af.observe.distance(b, c), af.observe.distance(a, c)
+    ab, bc, ac = af.transport.distance(a, b), af.transport.distance(b, c), af.transport.distance(a, c)
     assert ac <= ab + bc
-    assert abs(ab - af.observe.distance(b, a)) < 1e-13
-    assert af.observe.distance(a, a) < 1e-15
+    assert abs(ab - af.transport.distance(b, a)) < 1e-13
+    assert af.transport.distance(a, a) < 1e-15
 
 
 def test_distance_refusals():
     with pytest.raises(InvalidInput, match="share a space"):
-        af.observe.distance(circle([0.0]), af.uniform(af.Sphere(3), n=2))
+        af.transport.distance(circle([0.0]), af.uniform(af.Sphere(3), n=2))
     with pytest.raises(TooLarge, match="limit of 10"):
-        af.observe.distance(*[af.uniform(af.Sphere(3), n=11)] * 2, limit=10)
+        af.transport.distance(*[af.uniform(af.Sphere(3), n=11)] * 2, limit=10)
 
 
 def test_overlap_histogram_in_blocks():

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import attnflow as af
-from attnflow.cli import app
+from attnflow.cli.commands import app
 from attnflow.errors import InvalidInput
 from attnflow.kernels import Polynomial
 from attnflow.runs import execute, load_spec, open_run, parse_spec, resume

@@ -107,7 +107,7 @@ def test_batches_and_fields_without_energy_are_drawn():
         (Torus(3), 2, ("$a_{1}$", "$a_{2}$")),
         (Euclidean(1), 1, ("$x_{1}$", "")),
         (Euclidean(2), 1, ("$x_{1}$", "$x_{2}$")),
-        (Product(Euclidean(5), Torus(1)), 2, ("", "")),
+        (Product(Euclidean(5), Torus(1)), 2, None),
         (CentredSphere(4, [1.0, 2.0, 1.0, 1.0]), 1, ("", "")),
     ],
     ids=str,
@@ -120,7 +120,10 @@ def test_every_space_has_figures(space, rows, labels):
     figure = plots.draw_snapshots(story, frames=[0, 4])
     assert len(figure.axes) == 2 * rows
     first = figure.axes[0]
-    assert (first.get_xlabel(), first.get_ylabel()) == labels
+    if labels is None:  # principal components, with their shares
+        assert [label[:4] for label in (first.get_xlabel(), first.get_ylabel())] == ["PC 1", "PC 2"]
+    else:
+        assert (first.get_xlabel(), first.get_ylabel()) == labels
     figure.savefig(io.BytesIO(), format="svg")
     made = Animation(TokenScene(story), 3.0, 4, 240)
     assert next(made.pictures()).shape[1] == 240
@@ -215,3 +218,15 @@ def test_a_flow_of_few_masses_and_many_test_particles_is_drawn():
     flow = af.solve(af.Attention(2.0), tokens, 0.5, save=2, method=af.Fixed(0.25))
     figure = plots.draw_overlaps(flow)
     assert np.isfinite(figure.axes[0].collections[0].get_array().filled(np.nan)).any()
+
+
+def test_the_top_of_a_report_says_beta_n_d_and_seed():
+    from attnflow.plots.report import headline
+
+    table = {
+        "tokens": {"name": "uniform", "n": 64, "seed": [0, 1, 2], "space": {"name": "sphere", "dim": 3}},
+        "field": {"name": "total", "beta": 9.0, "noise": {"kappa": 0.5}},
+    }
+    assert headline(table) == "β = 9.0 · κ = 0.5 · n = 64 · d = 3 · seed = [0, 1, 2]"
+    array = {"tokens": {"name": "array", "positions": [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]}, "field": {"beta": 2.0}}
+    assert headline(array) == "β = 2.0 · n = 3 · d = 2"

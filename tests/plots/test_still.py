@@ -68,7 +68,7 @@ def test_tokens_are_indexed():
 def test_what_is_not_tokens_is_refused():
     with pytest.raises(InvalidInput, match="tokens such as"):
         af.Attention(2.0).plot(np.eye(3))
-    with pytest.raises(InvalidInput, match="or tokens"):
+    with pytest.raises(InvalidInput, match="a density or a schedule"):
         af.plot(af.Attention(2.0))
 
 

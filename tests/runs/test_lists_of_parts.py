@@ -70,7 +70,7 @@ def test_defaults_of_lists_are_written_out(parse):
     ("text", "words"),
     [
         ("[several]\n", r"no list of tables \[\[left\]\]"),
-        (f"[left]\n{TOKENS}2\n[several]\n", r"no list of tables \[\[left\]\]"),
+        (f"[left]\n{TOKENS}2\n[several]\n", r"must be a list of tables \[\[left\]\]"),
         (TEXT.replace("uniform", "unifrom", 1), r"`left\[0\].name` is 'unifrom'.*did you mean 'uniform'"),
         ("left = [3]\n[several]\n", r"`left\[0\]` is 3; give a table"),
         (

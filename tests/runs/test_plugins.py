@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -435,3 +437,10 @@ def test_ctrl_c_while_a_file_is_loaded_is_ctrl_c(here):
         load(["long.py"])
     assert set(sys.modules) == modules
     assert current().loaded == ()
+
+
+def test_the_page_lists_all_kinds_that_can_be_registered():
+    """The sentence of docs/extending.md against the registry."""
+    page = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+    sentence = page.partition("* Kinds are the parts of a specification:")[2].partition("A name that the package")[0]
+    assert set(re.findall(r"`(\w+)`", sentence)) == set(REGISTRY)

@@ -389,7 +389,7 @@ def test_refusals_name_the_space():
 def test_transport_on_a_circle_by_either_name():
     mu, nu = (af.uniform(Sphere(2), n=20, seed=seed) for seed in (0, 1))
     other = [af.Tokens(tokens.positions, space=Torus(1)) for tokens in (mu, nu)]
-    assert af.observe.distance(*other) == pytest.approx(af.observe.distance(mu, nu), rel=1e-14)
+    assert af.transport.distance(*other) == pytest.approx(af.transport.distance(mu, nu), rel=1e-14)
 
 
 def test_every_pair_of_factors_flows():

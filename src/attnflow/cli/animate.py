@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from attnflow import errors
-from attnflow.cli.console import INTERRUPTED, Folder, Plugin, say
+from attnflow.cli import INTERRUPTED
+from attnflow.cli.console import Folder, Plugin, say, stoppable
 from attnflow.wording import fresh_path
 
 
@@ -40,22 +41,23 @@ def animate(
     if manifest["status"] != "finished":
         raise errors.RunError(f"{str(folder)!r} is not finished; continue it with `attnflow resume {folder}` first.")
     index = _member(member or [])
-    flow = runs.open_run(folder, plugins=plugin or ())
-    left = [f"{name}=0" for name in getattr(flow, "dims", ()) if name not in index]
-    if left:
-        say.print(f"the run holds a batch; this is its member {', '.join(left)} (--member chooses).", soft_wrap=True)
     where = out or folder.resolve().with_name(f"{folder.resolve().name}.{format_ or 'html'}")
-    with Bar(say, where.name, "reading") as bar:
+    with stoppable(), Bar(say, where.name, "reading") as bar:
 
         def drawn(done: int, of: int) -> None:
             bar.at(f"picture {done} of {of}", done / of)
 
         options: dict[str, Any] = {"seconds": seconds, "fps": fps, "width": width, "format": format_}
         try:
+            run.verify()
+            flow = runs.open_run(folder, plugins=plugin or ())
+            left = [f"{name}=0" for name in getattr(flow, "dims", ()) if name not in index]
             animated(flow, where, member=index, on_picture=drawn, **options)
         except KeyboardInterrupt:
             say.print("interrupted; nothing was written.")
             raise typer.Exit(INTERRUPTED) from None
+    if left:
+        say.print(f"the run holds a batch; this is its member {', '.join(left)} (--member chooses).", soft_wrap=True)
     print(where)
 
 

@@ -8,7 +8,7 @@ import typer
 
 from attnflow import errors
 from attnflow.cli import complete
-from attnflow.cli.console import Json, Plugin, save_figure
+from attnflow.cli.console import Json, Plugin, figure_file, save_figure
 
 HEADINGS = {
     "status": "status",
@@ -47,8 +47,10 @@ def compare(
 
     if len(folders) < 2:
         raise errors.InvalidInput(f"`compare` got the run {str(folders[0])!r} alone; give two folders or more.")
+    figure_file(figure)
     found = [runs.Run.open(folder) for folder in folders]
     for run in found:
+        run.verify()
         if "experiment" in (facts := run.manifest()):
             raise errors.RunError(
                 f"{str(run.path)!r} holds the experiment {facts['experiment']!r}; compare takes runs of specifications."

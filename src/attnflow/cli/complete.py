@@ -40,5 +40,12 @@ def citable(incomplete: str) -> list[str]:
     return experiments(incomplete) + run_folders(incomplete)
 
 
+def networks(incomplete: str) -> list[str]:
+    """Trained networks that can be fetched."""
+    from attnflow.probe.networks.catalogue import NETWORKS
+
+    return _beginning(NETWORKS, incomplete)
+
+
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))

@@ -2,7 +2,10 @@
 
 import contextlib
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -11,8 +14,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from attnflow import errors
-from attnflow.cli import complete
+from attnflow.cli import INTERRUPTED, complete
 from attnflow.compilations import cache_compilations
+from attnflow.wording import fresh_path, shown
 
 say = Console(stderr=True, highlight=False)
 
@@ -23,10 +27,10 @@ EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.RunLocked, 4),
     (errors.RunCorrupted, 5),
     (errors.RunError, 6),
+    (errors.FetchFailed, 6),
     (errors.AttnflowError, 2),
 )
 CLAIM_FAILS = 1
-INTERRUPTED = 130
 
 Json = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on standard output.")]
 Plugin = Annotated[
@@ -44,6 +48,33 @@ def exit_code(error: errors.AttnflowError) -> int:
     return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
 
 
+def refusal(error: Exception) -> errors.AttnflowError | None:
+    """What a person is told of an error that has to do with files, memory or devices; None for any other error."""
+    if isinstance(error, errors.AttnflowError):
+        return error
+    if isinstance(error, OSError):
+        where = f" {shown(str(error.filename))}" if error.filename else " a file"
+        return errors.RunError(f"cannot use{where} ({error.strerror or error}); give another path.")
+    if isinstance(error, MemoryError):
+        return errors.TooLarge("the memory of this machine is not enough; use fewer tokens, members or frames.")
+    if (wanted := os.environ.get("JAX_PLATFORMS")) and not _has_device():
+        return errors.InvalidInput(
+            f"the environment has JAX_PLATFORMS={shown(wanted)}, and JAX finds no such device here; unset it, or set "
+            "JAX_PLATFORMS=cpu."
+        )
+    return None
+
+
+def _has_device() -> bool:
+    """Whether JAX finds a device of the kind that it is told to use; its errors are of several types."""
+    import jax
+
+    try:
+        return bool(jax.devices())
+    except Exception:
+        return False
+
+
 def say_error(error: BaseException) -> None:
     """A refusal in one sentence."""
     say.print(f"[bold red]error:[/bold red] {escape(str(error))}", soft_wrap=True)
@@ -51,6 +82,7 @@ def say_error(error: BaseException) -> None:
 
 def leave_interrupted(where: Path, *more: str) -> NoReturn:
     """Say how to continue, and `more` on lines of its own, and end the process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C once more must not cost this sentence
     if (where / "manifest.json").exists():
         from attnflow.runs.folder import Run
         from attnflow.runs.recorded import resume_command
@@ -65,6 +97,26 @@ def leave_interrupted(where: Path, *more: str) -> NoReturn:
     os._exit(INTERRUPTED)  # an orderly exit would first wait for compiled code that nobody needs any more
 
 
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """Work that takes Ctrl-C as KeyboardInterrupt, to keep what it has done; elsewhere Ctrl-C ends the command."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def figure_file(path: Path | None) -> Path | None:
+    """The file of `--figure`, if it has a name and an ending that says its format."""
+    if path is not None and not fresh_path("--figure", path).suffix:
+        raise errors.InvalidInput(f"`--figure` is {shown(str(path))}; give a file such as a.pdf.")
+    return path
+
+
 def save_figure(figure: Any, path: Path) -> None:
     """Write a Matplotlib figure into a file that a person named."""
     try:
@@ -75,5 +127,9 @@ def save_figure(figure: Any, path: Path) -> None:
 
 def use_compilation_cache() -> None:
     """Keep compiled programs on disk (`attnflow.cache_compilations`) where that is possible: in a fresh process."""
-    with contextlib.suppress(errors.InvalidInput):
+    try:
         cache_compilations()
+    except errors.RunError as error:
+        say.print(f"note: {error}", soft_wrap=True, markup=False)
+    except errors.InvalidInput:
+        pass

@@ -11,7 +11,6 @@ import typer
 from attnflow import errors
 from attnflow.cli import console
 from attnflow.cli.console import Json
-from attnflow.wording import fresh_path, shown
 
 if TYPE_CHECKING:
     from attnflow.theory import Prediction
@@ -75,6 +74,7 @@ def middle(
         draw,
         figure,
         json_,
+        slope="alibi",
     )
 
 
@@ -116,13 +116,22 @@ def of_layers(
     _answer(say, draw, figure, json_)
 
 
-def _answer(say: Callable[[], list["Prediction"]], draw: Callable[[], Any], figure: Path | None, json_: bool) -> None:
-    """Print predictions, as a table or as JSON, and draw the figure if one is asked for."""
+def _answer(
+    say: Callable[[], list["Prediction"]], draw: Callable[[], Any], figure: Path | None, json_: bool, **options: str
+) -> None:
+    """Print predictions, as a table or as JSON, and draw the figure if one is asked for.
+
+    A refusal of theory begins with the name of an argument; `options` are the options with other names.
+    """
     from attnflow.cli.tables import print_predictions
 
-    if figure is not None and not fresh_path("--figure", figure).suffix:
-        raise errors.InvalidInput(f"`--figure` is {shown(str(figure))}; give a file such as spectrum.pdf.")
-    found = say()
+    console.figure_file(figure)
+    try:
+        found = say()
+    except errors.InvalidInput as error:
+        name, is_, rest = str(error).partition(" is ")
+        option = options.get(name, name).replace("_", "-")
+        raise errors.InvalidInput(f"`--{option}` is {rest}" if is_ and name.isidentifier() else str(error)) from None
     if json_:
         print(json.dumps([dataclasses.asdict(prediction) for prediction in found], indent=2))
     else:

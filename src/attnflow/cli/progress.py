@@ -1,4 +1,4 @@
-"""The live bar of a running flow (time reached, steps per second, time left) or experiment (what it is doing)."""
+"""The live bar of a flow (time reached, steps per second, time left, then figures) or experiment (what it is doing)."""
 
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -12,13 +12,21 @@ if TYPE_CHECKING:
 
 
 LONGEST = 1e7
-"""Seconds, four months: an estimate beyond it says nothing."""
+"""Seconds, four months: of an estimate beyond it the number says nothing."""
+FLOW = 0.75
+"""The share of the bar that is for the flow where figures follow."""
+ALMOST = 0.99
+"""How far the bar goes before the end: Rich stops the clock of a bar that is full."""
 
 
 class Bar:
-    """A bar over saved frames, so that logarithmic times move evenly; or over the share of an experiment."""
+    """A bar over saved frames, so that logarithmic times move evenly; or over the share of an experiment.
 
-    def __init__(self, console: Console, name: str, where: str = "compiling"):
+    With `figures` they have a share of the bar too. The clock goes on to the end.
+    """
+
+    def __init__(self, console: Console, name: str, where: str = "compiling", *, figures: bool = False):
+        self.figures = figures
         self.bar = Progress(
             TextColumn("[bold]{task.description}[/bold]"),
             BarColumn(),
@@ -39,15 +47,23 @@ class Bar:
     ) -> None:
         if kind is None:
             self.bar.update(self.task, completed=1.0, left="")
+        self.stop()
+
+    def stop(self) -> None:
+        """Leave the bar as it is."""
         self.bar.stop()
 
-    def say(self, what: str) -> None:
-        """Show what is being done instead of how far it is."""
-        self.bar.update(self.task, completed=1.0, where=what, left="")
+    def at(self, text: str, share: float, left: str = "") -> None:
+        """Move the bar: what is being done, the share that is done, and how long the rest takes."""
+        self.bar.update(self.task, completed=min(share, ALMOST), where=escape(text), left=left)
 
-    def at(self, text: str, share: float) -> None:
-        """Move the bar of several pieces of work."""
-        self.bar.update(self.task, completed=share, where=escape(text), left="")
+    def drawing(self) -> None:
+        """Move the bar of a flow to what follows it."""
+        self.at("drawing figures" if self.figures else "reading off numbers", FLOW if self.figures else 1.0)
+
+    def figure(self, done: int, of: int) -> None:
+        """Move the bar of a flow through its figures."""
+        self.at(f"figure {done + 1} of {of}" if done < of else "report", FLOW + (1 - FLOW) * done / of)
 
     def experiment(self, where: "Where") -> None:
         """Move the bar of an experiment, whose time is the share that is done."""
@@ -55,13 +71,16 @@ class Bar:
 
     def update(self, where: "Where") -> None:
         """Move the bar."""
-        left = f"at most {span(where.remaining)} left" if where.remaining < LONGEST else ""
-        self.bar.update(
-            self.task,
-            completed=where.frames / where.of,
-            where=where.note or f"t = {where.time:.4g} of {where.until:.4g} · {_pace(where.rate)}",
-            left=left,
-        )
+        text = where.note or f"t = {where.time:.4g} of {where.until:.4g} · {_pace(where.rate)}"
+        self.at(text, (FLOW if self.figures else 1.0) * where.frames / where.of, self._left(where))
+
+    def _left(self, where: "Where") -> str:
+        """How long the flow will still take at the pace of the last steps, and what follows."""
+        if where.remaining != where.remaining:
+            return ""
+        if where.remaining >= LONGEST:
+            return f"more than {LONGEST / 86400:.0f} days left"
+        return f"about {span(where.remaining)} left" + ", then figures" * self.figures
 
 
 def _pace(rate: float) -> str:

@@ -13,8 +13,17 @@ from typing import Annotated, Any
 import typer
 
 from attnflow import errors
-from attnflow.cli import complete, console
-from attnflow.cli.console import CLAIM_FAILS, INTERRUPTED, Json, exit_code, leave_interrupted, say, say_error
+from attnflow.cli import INTERRUPTED, complete, console
+from attnflow.cli.console import (
+    CLAIM_FAILS,
+    Json,
+    exit_code,
+    leave_interrupted,
+    refusal,
+    say,
+    say_error,
+    stoppable,
+)
 from attnflow.cli.progress import Bar
 from attnflow.runs.files import require_writable
 from attnflow.wording import fresh_path
@@ -104,11 +113,12 @@ def reproduce(
         except Exception as error:
             if not several:
                 raise
-            if isinstance(error, errors.AttnflowError):
-                say_error(error)
-            else:
+            known = refusal(error)
+            if known is None:
                 traceback.print_exception(error)
-            found.append(Found(name, error=error))
+            else:
+                say_error(known)
+            found.append(Found(name, error=known or error))
         if not json_:
             print_found(found[-1:], json_)
     if json_:
@@ -154,11 +164,12 @@ def gallery(
 
 def follow(start: Callable[..., Any], where: Path, name: str, *more: str) -> Found:
     """Carry out one experiment with a progress bar; Ctrl-C ends the process and prints how to resume."""
-    try:
-        with Bar(say, name, "beginning") as bar:
-            run, claims = start(on_progress=bar.experiment)
-    except KeyboardInterrupt:
-        leave_interrupted(where, *more)
+    with stoppable():
+        try:
+            with Bar(say, name, "beginning") as bar:
+                run, claims = start(on_progress=bar.experiment)
+        except KeyboardInterrupt:
+            leave_interrupted(where, *more)
     return Found(name, run, claims)
 
 
@@ -188,7 +199,7 @@ def _side_by_side(work: list[tuple[str, str, Path, list[str]]], jobs: int, found
     from attnflow.cli.jobs import in_processes
 
     names = {given: name for given, name, _, _ in work}
-    with Bar(say, "experiments", f"{jobs} at a time") as bar:
+    with stoppable(), Bar(say, "experiments", f"{jobs} at a time") as bar:
 
         def ended(given: str, run: Any, error: Exception | None) -> None:
             name = names[given]

@@ -40,6 +40,8 @@ def print_run(run: Run) -> None:
     if facts["status"] == "finished":
         none = f"none; draw it with: attnflow report {run.path}"
         rows["report"] = str(run.report) if run.report.exists() else none
+        if not run.checkpoint.exists():
+            rows["checkpoint"] = "gone; the run can neither be extended nor drawn again"
     elif facts["status"] == "interrupted":
         rows["continue"] = resume_command(run.path, facts)
     _print_rows(rows)

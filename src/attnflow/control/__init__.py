@@ -7,13 +7,13 @@ constructive.
 
 from attnflow.control.cells import PolarMatch, permute_cells, polar, three_cycle
 from attnflow.control.convert import Network, load, save, to_layers, to_weights
-from attnflow.control.distances import shared_mass_bound, wasserstein
+from attnflow.control.distances import shared_mass_bound
 from attnflow.control.line import LineMatch, Mixture, match_density_1d, monotone
 from attnflow.control.matching import Matching, MatchMeasures, match_measures
 from attnflow.control.schedule import Schedule, chain, layers, units
 from attnflow.control.splitting import split
 from attnflow.control.triangular import shear, triangular
-from attnflow.lazy import listing
+from attnflow.lazy import listing, refusing
 
 __all__ = [
     "LineMatch",
@@ -40,6 +40,6 @@ __all__ = [
     "to_weights",
     "triangular",
     "units",
-    "wasserstein",
 ]
+__getattr__ = refusing(__name__)
 __dir__ = listing(__all__)

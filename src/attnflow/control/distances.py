@@ -1,10 +1,9 @@
-"""Distances of measures on the sphere, and what bounds them where no token feels another."""
+"""Angles between points, and a bound on distances of measures where no token feels another."""
 
 from typing import Any
 
 import numpy as np
 
-from attnflow.checks import number
 from attnflow.errors import InvalidInput
 from attnflow.tokens import Tokens
 
@@ -15,30 +14,6 @@ def angles(x: Any, y: Any) -> np.ndarray:
     apart = np.linalg.norm(x[:, None] - y[None], axis=-1)
     together = np.linalg.norm(x[:, None] + y[None], axis=-1)
     return np.asarray(2 * np.arctan2(apart, together))
-
-
-def wasserstein(tokens: Tokens, others: Tokens, p: float = 2) -> float:
-    """W_p of two measures on the sphere for the geodesic distance, by linear programming (SciPy's HiGHS)."""
-    from scipy.optimize import linprog
-    from scipy.sparse import identity, kron, vstack
-
-    for name, one in (("tokens", tokens), ("others", others)):
-        if not isinstance(one, Tokens) or one.dims:
-            raise InvalidInput(f"`{name}` is not one system of tokens; pick one with `member`.")
-    if tokens.space != others.space:
-        raise InvalidInput(f"the measures are on {tokens.space} and {others.space}; give measures on one space.")
-    p = number("p", p, low=1)
-    cost = angles(tokens.positions, others.positions) ** p
-    left, right = np.asarray(tokens.masses, float), np.asarray(others.masses, float)
-    if len(right) == 1 or len(left) == 1:
-        return float(np.sum(cost * left[:, None] * right[None]) ** (1 / p))
-    n, m = cost.shape
-    rows = kron(identity(n), np.ones((1, m)), format="csr")
-    columns = kron(np.ones((1, n)), identity(m), format="csr")[:-1]
-    found = linprog(cost.ravel(), A_eq=vstack([rows, columns]), b_eq=np.concatenate([left, right[:-1]]), method="highs")
-    if found.x is None:
-        raise InvalidInput(f"no transport plan was found ({found.message}); give measures of equal mass.")
-    return float(max(found.fun, 0.0) ** (1 / p))
 
 
 def shared_mass_bound(inputs: list[Tokens], targets: list[Tokens]) -> float:

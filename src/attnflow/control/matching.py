@@ -22,7 +22,7 @@ from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens, all_present
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Matching(AbstractResult):
     """A schedule that carries inputs[i] to targets[i] for all i, and how well.
 
@@ -40,6 +40,13 @@ class Matching(AbstractResult):
     """From where `continued` goes on."""
     work: Any = dataclasses.field(default=None, repr=False)
     """The work that made it."""
+
+    def _facts(self) -> dict[str, str]:
+        found = {"measures": str(self.dataset.sizes["measure"]), "tries": str(self.tries)}
+        if self.is_found:
+            w2 = f"{self.before.max():.3g} before, {self.w2.max():.3g} after"
+            found |= {"schedule": str(self.schedule), "largest W_2": w2}
+        return found | {"outcome": self.outcome.message}
 
     @property
     def is_found(self) -> bool:

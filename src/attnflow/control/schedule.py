@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.checks import instance
+from attnflow.checks import instance, whole
 from attnflow.compilations import make_room
+from attnflow.describe import html_table
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractExact, AbstractField, AtPoints, AtTokens, ReluUnit
 from attnflow.fields.exact.in_turn import InTurn, choose_kind, lipschitz, multiple, stack_size
@@ -68,6 +69,23 @@ class Schedule:
         kinds = ", ".join(f"{count} {name}" for name, count in self.counts.items())
         return f"Schedule({self.space}, {kinds}, total time {self.duration:.4g})"
 
+    def _repr_html_(self) -> str:
+        kinds = ", ".join(f"{count} {name}" for name, count in self.counts.items())
+        facts = {"space": str(self.space), "elements": f"{len(self)}: {kinds}", "total time": f"{self.duration:.4g}"}
+        return html_table("Schedule", facts | {"budget": f"{self.budget:.4g}"})
+
+    def plot(self, *, figsize: tuple[float, float] | None = None, style: Any = None) -> Any:
+        """The elements and gates in one Matplotlib Figure: `attnflow.plot(schedule)`."""
+        import attnflow
+
+        return attnflow.plot(self, figsize=figsize, style=style)
+
+    def first(self, count: int) -> "Schedule":
+        """The schedule of the first `count` elements."""
+        count = whole("count", count, 1, len(self))
+        which, row, durations = self.field.which[:count], self.field.row[:count], self.durations[:count]
+        return Schedule.of(self.space, InTurn.of(self.field.kinds, which, row, durations), durations)
+
     def __len__(self) -> int:
         return len(self.durations)
 
@@ -113,10 +131,14 @@ class Schedule:
         For ReLU units in R^d it is sum |w| |a| t. Rounding errors of a round trip are at most of the size
         e^(2 budget) times that of the numbers, and much smaller as a rule. nan where a bound is not known.
         """
+        return float(np.sum(self.budgets))
+
+    @property
+    def budgets(self) -> np.ndarray:
+        """(element,) the part of `budget` that every element has: its Lipschitz constant times its duration."""
         rates = [lipschitz(kind, self.space) for kind in self.field.kinds]
         places = zip(self.field.which, self.field.row, strict=True)
-        found = [rates[kind][min(row, len(rates[kind]) - 1)] for kind, row in places]
-        return float(np.sum(np.array(found) * self.durations))
+        return np.array([rates[kind][min(row, len(rates[kind]) - 1)] for kind, row in places]) * self.durations
 
     def __call__(self, tokens: Tokens) -> Tokens:
         """The tokens at the end, in the flow of their own measure."""

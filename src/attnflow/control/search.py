@@ -1,14 +1,13 @@
 """The search of `match_measures`, try by try, as the driver moves it."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from attnflow.checks import generator
 from attnflow.control.circle import CirclePlanner
 from attnflow.control.convert import ELEMENTS, stack_arrays, stack_of
-from attnflow.control.distances import wasserstein
 from attnflow.control.division import first_of_equals, merged
 from attnflow.control.schedule import Schedule
 from attnflow.control.sphere import SpherePlanner
@@ -21,6 +20,7 @@ from attnflow.flows.stepper import AbstractSingle, Rows, Slice
 from attnflow.interrupts import raise_if_interrupted
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
+from attnflow.transport import distance
 
 if TYPE_CHECKING:
     from attnflow.control.matching import MatchMeasures
@@ -180,8 +180,8 @@ def _dims(name: str) -> tuple[str, ...]:
     return (kind, "axis", "column")[: {"bias": 1, "value": 3}.get(role, 2)]
 
 
-def _distances(tokens: Sequence[Tokens], others: Sequence[Tokens], p: int) -> np.ndarray:
-    return np.array([wasserstein(one, other, p) for one, other in zip(tokens, others, strict=True)])
+def _distances(tokens: Sequence[Tokens], others: Sequence[Tokens], p: Literal[1, 2]) -> np.ndarray:
+    return np.array([distance(one, other, order=p) for one, other in zip(tokens, others, strict=True)])
 
 
 def _words(rng: np.random.Generator) -> np.ndarray:

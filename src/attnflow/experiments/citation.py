@@ -74,6 +74,7 @@ def of_experiment(experiment: Experiment) -> Citation:
 def of_run(run: Run) -> Citation:
     """The papers that the words of its specification rest on, or those of its experiment; software with versions."""
     manifest = run.manifest()
+    run.verify()
     found: dict[str, tuple[str, ...]] = {}
     if "experiment" in manifest:
         copies = sorted(run.path.glob("plugin-*.py"))  # of an experiment in a file of one's own: read, never executed
@@ -91,7 +92,7 @@ def of_run(run: Run) -> Citation:
             raise RunCorrupted(f"spec.toml of {str(run.path)!r} cannot be read ({error}); run it again.") from None
         found = {key: tuple(why) for key, why in references.used(table).items()}
     known, unknown = _sorted_out(found)
-    versions = manifest.get("versions", {})
+    versions = manifest["versions"]
     packages = [key for key, entry in references.bibliography().items() if entry.is_software]
     software = {key: versions[key] for key in packages if key in versions}
     software |= {key: versions.get(key, "") for key in known if references.find(key).is_software}

@@ -15,7 +15,7 @@ from attnflow.fields.gated import GatedPerceptron
 from attnflow.fields.linear import Biased, Identity, Matrix
 from attnflow.fields.maps import AbstractLinearMap
 from attnflow.fields.normalisers import AbstractNormaliser, Hardmax, Sinkhorn, Softmax, Unnormalised
-from attnflow.fields.norms import AbstractNorm, LayerNorm, Mix, Ngpt, Peri, Pre, RmsNorm, Scaled, Unit
+from attnflow.fields.norms import AbstractNorm, LayerNorm, Mix, Ngpt, Peri, Post, Pre, RmsNorm, Scaled, Unit
 from attnflow.fields.pairs import Pairs
 from attnflow.fields.perceptron import Composed, Perceptron, Potential
 from attnflow.fields.queries import AbstractQuery, AtPoints, AtTokens
@@ -68,6 +68,7 @@ __all__ = [
     "Perceptron",
     "Peri",
     "Pieces",
+    "Post",
     "Potential",
     "Pre",
     "Random",

@@ -273,6 +273,7 @@ class Attention(AbstractField):
 
     def choice(self, tokens: Tokens, tol: float | None = None, *, flowing: bool = False) -> Choice:
         """The ways to sum the pairs of these tokens to the accuracy `tol`, and the cheapest; print its `explain()`."""
+        checks.instance("tokens", tokens, Tokens, "tokens, such as from_array(positions)")
         return structure.choice(self._summed(tokens.space), tokens, tol, flowing)
 
     def _use(self, space: AbstractSpace) -> Use:

@@ -11,6 +11,9 @@ at the normalised tokens, directions move as d theta/dt = P_theta A / s:
 | nGPT | `Ngpt(field, alpha)` on a `Sphere` | theta <- N(theta + h alpha (N(A) - theta)) | abs(A)/alpha | 0 |
 | Mix-LN | `Mix(field, switch)` on `Euclidean` | Post before the switch, then Pre | 1, then r | 0, then <theta, A> |
 | LN-scaling | `Scaled(field)` on `Euclidean` | x <- x + h A/sqrt(1+t) | r sqrt(1+t) | <theta, A>/sqrt(1+t) |
+
+Post-LN as trained networks have it, with gain, bias and eps, is `Post(field, norm)` on `Euclidean`: its layer of step 1
+is x <- norm(x + A).
 """
 
 import abc
@@ -19,12 +22,12 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 
 from attnflow.axes import Batched, positive
 from attnflow.checks import number
 from attnflow.errors import InvalidInput
 from attnflow.fields.base import AbstractField, AbstractLayered, Laws, Points
+from attnflow.fields.normed_rows import affine, by_size, check_rows, direction, spread
 from attnflow.fields.queries import AbstractQuery
 from attnflow.fields.structure import Inner, Part
 from attnflow.fields.timed import Switch
@@ -34,7 +37,7 @@ from attnflow.precision import in_float64
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 from attnflow.tokens import Measure, Tokens
 
-__all__ = ["AbstractNorm", "LayerNorm", "Mix", "Ngpt", "Peri", "Pre", "RmsNorm", "Scaled", "Unit"]
+__all__ = ["AbstractNorm", "LayerNorm", "Mix", "Ngpt", "Peri", "Post", "Pre", "RmsNorm", "Scaled", "Unit"]
 __dir__ = listing(__all__)
 
 
@@ -48,6 +51,10 @@ class AbstractNorm(eqx.Module):
     @abc.abstractmethod
     def check(self, dim: int) -> None:
         """Refuse gains that do not act on R^dim."""
+
+    @abc.abstractmethod
+    def spread(self, t: Any, dim: int, error: Any) -> Any:
+        """A bound of |norm(x) - norm(y)| over all x, y of R^dim with |x - y| <= `error`, which is positive."""
 
     @abc.abstractmethod
     def image(self, dim: int) -> AbstractSpace:
@@ -72,6 +79,9 @@ class Unit(AbstractNorm):
 
     def check(self, dim: int) -> None:
         """Every vector has a norm."""
+
+    def spread(self, t: Any, dim: int, error: Any) -> Any:
+        return jnp.full_like(error, 2.0)
 
     def image(self, dim: int) -> AbstractSpace:
         return Sphere(dim) if dim > 1 else Euclidean(dim)
@@ -102,10 +112,13 @@ class RmsNorm(AbstractNorm):
         self.eps = number("eps", eps, low=0.0)
 
     def __call__(self, t: Any, x: Points) -> Points:
-        return _affine(t, _by_size(x, self.eps), self.gain, self.bias)
+        return affine(t, by_size(x, self.eps), self.gain, self.bias)
 
     def check(self, dim: int) -> None:
-        _check_rows(dim, gain=self.gain, bias=self.bias)
+        check_rows(dim, gain=self.gain, bias=self.bias)
+
+    def spread(self, t: Any, dim: int, error: Any) -> Any:
+        return spread(t, dim, error, self.gain, self.eps)
 
     def image(self, dim: int) -> AbstractSpace:
         return Euclidean(dim)
@@ -136,12 +149,15 @@ class LayerNorm(AbstractNorm):
 
     def __call__(self, t: Any, x: Points) -> Points:
         centred = x - jnp.mean(x, axis=-1, keepdims=True)
-        return _affine(t, _by_size(centred, self.eps), self.gain, self.bias)
+        return affine(t, by_size(centred, self.eps), self.gain, self.bias)
 
     def check(self, dim: int) -> None:
         if dim < 2:
             raise InvalidInput(f"LayerNorm in dimension {dim} leaves nothing; use tokens of dimension 2 or more.")
-        _check_rows(dim, gain=self.gain, bias=self.bias)
+        check_rows(dim, gain=self.gain, bias=self.bias)
+
+    def spread(self, t: Any, dim: int, error: Any) -> Any:
+        return spread(t, dim, error, self.gain, self.eps)
 
     def image(self, dim: int) -> AbstractSpace:
         return Euclidean(dim)
@@ -166,6 +182,35 @@ class Pre(AbstractField):
 
     def children(self, space: AbstractSpace) -> tuple[Part, ...]:
         return (Inner(_inner, self.norm.image(space.dim), view=_view(self.norm)),)
+
+    def check_parameters(self, tokens: Tokens | Measure) -> None:
+        _check_stream(self, tokens)
+
+    @property
+    def laws(self) -> Laws:
+        return _laws(self.field, self.norm)
+
+
+class Post(AbstractField):
+    """X[mu](x) = norm(x + A[mu](x)) - x: Post-LN with gain, bias and eps, as BERT has it (arXiv:1810.04805).
+
+    A layer of step 1, `Layers(1.0)` on `Euclidean`, is x <- norm(x + A(x)), the network as built; of several parts in
+    turn, `Alternate(1.0, update=Renormalise())`. Smaller steps go a part of the way, so that the flow relaxes to the
+    fixed points of the layer, which are those of the network. Without a gain on the sphere use the bare field.
+    """
+
+    field: AbstractField
+    norm: AbstractNorm = Unit()
+
+    def formula(self, t: Any, query: AbstractQuery, mu: Measure) -> Points:
+        x = jnp.asarray(query.points(mu))
+        return self.norm(t, x + jnp.asarray(self.field.formula(t, query, mu))) - x
+
+    def children(self, space: AbstractSpace) -> tuple[Part, ...]:
+        def amplify(t: Any, drive: Any, error: Any) -> Any:
+            return self.norm.spread(t, space.dim, error)
+
+        return (Inner(_inner, space, amplify=amplify),)
 
     def check_parameters(self, tokens: Tokens | Measure) -> None:
         _check_stream(self, tokens)
@@ -295,20 +340,6 @@ class Mix(AbstractLayered):
         return _laws(self.field, self.norm)._replace(steady=False)
 
 
-def direction(x: Points) -> Points:
-    """x/|x| for every row; a row of zeros stays, with finite derivatives (a network's epsilon does the same)."""
-    squares = jnp.sum(jnp.square(x), axis=-1, keepdims=True)
-    return x / jnp.sqrt(jnp.where(squares > 0, squares, 1.0))  # the derivative of the root at 0 is never taken
-
-
-def _by_size(x: Points, eps: float) -> Points:
-    """x/sqrt(mean of x_i^2 + eps) for every row; a row of zeros stays."""
-    if eps == 0.0:
-        return jnp.asarray(np.sqrt(x.shape[-1]), x.dtype) * direction(x)
-    square = jnp.mean(jnp.square(x), axis=-1, keepdims=True) + jnp.asarray(eps, x.dtype)
-    return x / jnp.sqrt(jnp.where(square > 0, square, 1.0))  # float32 takes an eps below 1e-45 for 0
-
-
 def _inner(field: Any) -> AbstractField:
     return field.field
 
@@ -339,36 +370,24 @@ def _root(t: Any, dtype: Any) -> Any:
     return jnp.sqrt(1.0 + jnp.asarray(t, dtype))
 
 
-def _affine(t: Any, x: Points, gain: AbstractWeight | None, bias: AbstractWeight | None) -> Points:
-    if gain is not None:
-        x = x * gain.at(t, x.dtype)[None, :]
-    return x if bias is None else x + bias.at(t, x.dtype)[None, :]
-
-
 def _laws(field: AbstractField, norm: AbstractNorm) -> Laws:
     laws = field.laws
     return laws._replace(rotation=laws.rotation and norm.is_isotropic, steady=laws.steady and norm.is_continuous)
 
 
-def _check_stream(placement: Pre | Peri | Scaled | Mix, tokens: Tokens | Measure) -> None:
+def _check_stream(placement: Pre | Post | Peri | Scaled | Mix, tokens: Tokens | Measure) -> None:
     if not isinstance(tokens.space, Euclidean):
         raise InvalidInput(
-            f"{type(placement).__name__} lets norms grow and needs tokens in R^d, not on {tokens.space}; "
+            f"{type(placement).__name__} changes norms and needs tokens in R^d, not on {tokens.space}; "
             f"make the tokens with space=af.Euclidean({tokens.dim})."
         )
     placement.norm.check(tokens.dim)
     _check_inner(placement)
 
 
-def _check_inner(placement: Pre | Peri | Scaled | Mix | Ngpt) -> None:
+def _check_inner(placement: Pre | Post | Peri | Scaled | Mix | Ngpt) -> None:
     if isinstance(placement.field, AbstractLayered):
         raise InvalidInput(
             f"`field` of {type(placement).__name__} is {type(placement.field).__name__}, which has its own layer rule "
             "that would be lost; wrap the fields that it is made of instead."
         )
-
-
-def _check_rows(dim: int, **weights: AbstractWeight | None) -> None:
-    for name, weight in weights.items():
-        if weight is not None and weight.shape != (dim,):
-            raise InvalidInput(f"`{name}` has shape {weight.shape}; give ({dim},), one number per coordinate.")

@@ -124,7 +124,6 @@ class Drive:
         return made
 
     def _drive(self) -> Driven:
-        self.pace = Pace(*self.stepper.goal)
         self.sink.begin(self.layout)
         none = dict.fromkeys(self.layout.tables, 0)
         self.saved = Checkpoint(None, none, none, {}, None)
@@ -145,6 +144,8 @@ class Drive:
         assert outcome is not None
         if outcome.ending is Ending.INTERRUPTED or (outcome.ending is Ending.FAILED and self.sink.keeps_partial):
             self._salvage()
+        if outcome.ending is Ending.INTERRUPTED and not any(self.saved.committed.values()):
+            outcome = Outcome(Ending.INTERRUPTED, f"{outcome.message.partition(';')[0]} before anything was saved.")
         return self._end(outcome)
 
     def _work(self) -> None:
@@ -156,6 +157,7 @@ class Drive:
         blank = _DriveState(self.stepper.begin(), np.zeros(self.members, np.int64), np.full(self.members, np.nan))
         self.saved = self.sink.load(blank) or dataclasses.replace(self.saved, state=blank)
         self.state, self.outcome = self.saved.state, self.saved.outcome
+        self.pace = Pace(*self.stepper.goal, self.stepper.reached(self.state.work, self.saved.committed))
         while self.outcome is None:
             raise_if_interrupted()
             self.outcome = self._slice()

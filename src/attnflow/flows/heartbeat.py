@@ -35,7 +35,7 @@ class Heartbeat:
     """
 
     def __init__(self) -> None:
-        self.began, self.text, self.width = time.perf_counter(), "compiling", 0
+        self.began, self.text, self.left, self.width = time.perf_counter(), "compiling", "", 0
         self.done = threading.Event()
         self.thread = threading.Thread(target=self._beat, daemon=True, name="attnflow heartbeat")
         self.writes = False
@@ -62,11 +62,13 @@ class Heartbeat:
     def update(self, where: Progress) -> None:
         """Say how far the work is."""
         self.text = where.note or f"t = {where.time:.4g} of {where.until:.4g}"
+        self.left = where.left
 
     def _beat(self) -> None:
         wait = AFTER
         while not self.done.wait(wait):
-            self._write(f"attnflow: {self.text}, {time.perf_counter() - self.began:.0f} s")
+            spent = f"{time.perf_counter() - self.began:.0f} s"
+            self._write(f"attnflow: {self.text}, {f'{spent}, {self.left}' if self.left else spent}")
             wait = EVERY
 
     def _write(self, text: str, end: str = "") -> None:

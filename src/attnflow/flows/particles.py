@@ -24,6 +24,7 @@ from attnflow.flows.stopping import conditions
 from attnflow.flows.system import Particles
 from attnflow.observe.energy import frame, lyapunov
 from attnflow.tokens import Measure
+from attnflow.tokens.labels import labels_beside
 
 if TYPE_CHECKING:
     from attnflow.flows.solve import Solve
@@ -123,6 +124,7 @@ class FlowingTokens(AbstractStepper):
             {"space": str(tokens.space)},
             float(self.times[-1]),
             {},
+            labels_beside(tokens, self.systems.dims),
         )
 
     def _atoms(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:

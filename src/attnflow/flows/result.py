@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, Self
 
+from attnflow.describe import brief, html_table
 from attnflow.errors import InvalidInput
 from attnflow.flows.driver import Control, Drive
 from attnflow.flows.outcome import Ending, Outcome, Progress
@@ -24,6 +25,28 @@ class AbstractResult(abc.ABC):
     """From where `continued` goes on; None where that is not known."""
     work: Any
     """The work that was done, checked; None for a part of a result."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}: {value}' for key, value in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return html_table(type(self).__name__, self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        """What the result is, in a few words."""
+        field = getattr(self, "field", None)
+        return {
+            "sizes": ", ".join(f"{name} {size}" for name, size in self.dataset.sizes.items()),
+            **({} if field is None else {"field": brief(field)}),
+            "outcome": self.outcome.message,
+            "saved": " ".join(str(name) for name in self.dataset.data_vars),
+        }
+
+    def plot(self, *, figsize: tuple[float, float] | None = None, style: Any = None) -> Any:
+        """The result in one Matplotlib Figure: `attnflow.plot(result)`."""
+        import attnflow
+
+        return attnflow.plot(self, figsize=figsize, style=style)
 
     def continued(
         self,

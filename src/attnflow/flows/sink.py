@@ -47,6 +47,8 @@ class Layout:
     """How far the work goes. A finished run of which more is wanted goes on."""
     identity: dict[str, str]
     """What a resumed run must have in common with the one before: observables and their fingerprints."""
+    beside: dict[str, tuple[tuple[str, ...], np.ndarray]] = dataclasses.field(default_factory=dict)
+    """Coordinates that are not those of a dimension: the labels of tokens."""
     exact: bool = True
     """Whether `most` are the rows that come, unless the work stops early; else far fewer may come."""
 
@@ -152,5 +154,6 @@ class InMemory(AbstractSink):
                 axis = layout.axis(table, name)
                 values = np.concatenate(parts, axis) if parts else np.empty(layout.shape(table, name, 0), dtype)
                 made[name] = (dims, values.take(range(checkpoint.committed[table]), axis))
-        coordinates = dict(layout.coordinates) | {name: made.pop(name) for name in layout.tables if name in made}
+        coordinates: Any = layout.coordinates | layout.beside
+        coordinates = coordinates | {name: made.pop(name) for name in layout.tables if name in made}
         return xr.Dataset(made | layout.static | static, coordinates, layout.attributes | attributes)

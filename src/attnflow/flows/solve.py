@@ -76,8 +76,9 @@ class Solve(AbstractWork):
             isinstance(keep, str | np.ndarray)
             or not isinstance(keep, Collection)
             or not all(k in BUILT_IN for k in keep)
+            or len(set(keep)) < len(keep)
         ):
-            raise InvalidInput(f"`keep` is {shown(keep)}; give names out of {', '.join(BUILT_IN)}.")
+            raise InvalidInput(f"`keep` is {shown(keep)}; give names out of {', '.join(BUILT_IN)}, each once.")
         if isinstance(method, Adaptive) and np.asarray(tokens.positions).dtype == np.float32:
             raise InvalidInput("`tokens` are float32, and Adaptive works in float64; use Fixed(step) or Layers(step).")
         on = method.evaluates_on(tokens.space)

@@ -9,7 +9,7 @@ import numpy as np
 
 from attnflow.axes import is_along
 from attnflow.checks import shown, whole
-from attnflow.describe import brief, html_table
+from attnflow.describe import brief
 from attnflow.errors import InvalidInput, NoSuchItem
 from attnflow.flows.outcome import Ending, Outcome
 from attnflow.flows.result import AbstractResult
@@ -17,6 +17,7 @@ from attnflow.observe.clusters import Clusters, cluster_scale, clusters
 from attnflow.observe.pairs import overlap_histogram
 from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Measure, Tokens
+from attnflow.tokens.labels import COORDINATE
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -80,6 +81,14 @@ class AbstractTrajectory(AbstractResult):
         return self.dataset["resolved"]
 
     @property
+    def labels(self) -> np.ndarray | None:
+        """The labels of the tokens, (token,) or (batch..., token); None where they have none.
+
+        `scipy.cluster.hierarchy.dendrogram(flow.tree.linkage(), labels=flow.labels)` draws a tree of words.
+        """
+        return self.dataset[COORDINATE].values if COORDINATE in self.dataset.coords else None
+
+    @property
     def dims(self) -> tuple[str, ...]:
         """Names of the batch dimensions."""
         return tuple(str(d) for d in self.dataset["masses"].dims[:-1])
@@ -115,12 +124,6 @@ class AbstractTrajectory(AbstractResult):
             return self.outcome
         return Outcome(Ending.INTERRUPTED, f"these are frames of a longer flow, which ended so: {self.outcome.message}")
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{key}: {value}' for key, value in self._facts().items())})"
-
-    def _repr_html_(self) -> str:
-        return html_table(type(self).__name__, self._facts())
-
     def _facts(self) -> dict[str, str]:
         """What the flow is, in a few words."""
         sizes, last = self.dataset.sizes, ""
@@ -137,17 +140,13 @@ class AbstractTrajectory(AbstractResult):
             "saved": " ".join(str(name) for name in self.dataset.data_vars),
         }
 
-    def plot(self) -> Any:
-        """The flow in one Matplotlib Figure: `attnflow.plot(flow)`."""
-        import attnflow
-
-        return attnflow.plot(self)
-
     def tokens(self, at: int = -1, **index: int) -> Tokens:
         """The tokens of frame number `at`: of one member, `flow.tokens(-1, seed=0)`, or of the whole batch."""
         self.positions  # noqa: B018 (refuses where none were kept)
         if self.space is None:
             raise InvalidInput("the space of this run comes from a plugin; open it with open_run(path, plugins=[...]).")
+        if not len(self):
+            raise NoSuchItem(f"the flow has no frame: it was {self.outcome.message}")
         sizes = {"at": self.dataset.sizes["time"]} | {name: self.dataset.sizes[name] for name in self.dims}
         for name, k in {"at": at, **index}.items():
             if name not in sizes:
@@ -163,6 +162,7 @@ class AbstractTrajectory(AbstractResult):
             present=frame["present"].values if "present" in frame else None,
             dims=left,
             coordinates=[self.dataset[d].values.tolist() for d in left],
+            labels=frame[COORDINATE].values if COORDINATE in frame.coords else None,
             dtype=frame["positions"].dtype,
         )
 
@@ -181,21 +181,28 @@ class AbstractTrajectory(AbstractResult):
         compact, kernel = np.isfinite(self.space.volume), kernels[0] if len(kernels) == 1 else None
         known = isinstance(kernel, Gaussian) or (compact and isinstance(kernel, Exponential))
         if not (known and self.space.is_riemannian):
-            raise InvalidInput(
-                f"{type(self.field).__name__} on {self.space} has no single beta to tie clusters to; pass `scale`."
-            )
+            raise InvalidInput(f"`scale` is not given, and {self._no_scale(kernels)}; give an angle or a distance.")
         assert isinstance(kernel, Exponential | Gaussian)
         beta = kernel.beta.values[index[kernel.beta.dim]] if is_along(kernel.beta) else kernel.beta
         return cluster_scale(float(beta)) if compact or not beta > 0 else float(beta) ** -0.5
 
-    def clusters(self, *, scale: float | np.ndarray | None = None, share: float = 1.0) -> "xr.Dataset":
-        """Clusters at every saved time: `count`, `condensed`, `label` of tokens, `mass` and `centre` of clusters.
+    def _no_scale(self, kernels: list[Any]) -> str:
+        """Why the linking distance of clusters does not follow from the field."""
+        if self.field is None:
+            return "the field of this run, which a plugin makes, is not known here"
+        if len(kernels) != 1:
+            return f"{type(self.field).__name__} has {len(kernels) or 'no'} kernels, so no single beta"
+        return f"the kernel {type(kernels[0]).__name__} on {self.space} has no range beta^(-1/2)"
 
-        Tokens are linked within `scale`, one number or one for each frame, by default `cluster_scale(beta)`. Unused
-        cluster slots hold mass 0 and NaN centres. Where `condensed` is false the tokens still percolate and the count
-        is not a number of clusters. With `share` < 1 frames that percolate are grouped without the loneliest tokens, up
-        to a mass of 1 - share, whose label is -1; where that leaves condensed clusters, they are given (and `share` of
-        the frame is less than 1).
+    def clusters(self, *, scale: float | np.ndarray | None = None, share: float = 1.0) -> "xr.Dataset":
+        """Clusters at every saved time: `count`, `condensed`, `label` of tokens; their `mass`, `centre` and `leader`.
+
+        Tokens are linked within `scale`, one number or one for each frame, by default `cluster_scale(beta)`. The leader
+        is the token with the least place, whom the others of its cluster follow under a causal mask. Unused slots hold
+        mass 0, NaN centres and the leader -1. Where `condensed` is false the tokens still percolate and the count is
+        not a number of clusters. With `share` < 1 frames that percolate are grouped without the loneliest tokens, up to
+        a mass of 1 - share, whose label is -1; where that leaves condensed clusters, they are given (and `share` of the
+        frame is less than 1).
         """
         import xarray as xr
 
@@ -217,10 +224,12 @@ class AbstractTrajectory(AbstractResult):
         count, condensed = np.zeros(shape, int), np.zeros(shape, bool)
         label = np.zeros((*shape, n), np.int32)
         mass, centre = np.zeros((*shape, slots)), np.full((*shape, slots, d), np.nan)
+        leader = np.full((*shape, slots), -1)
         held = np.ones(shape)
         for where, (c, held[where]) in found.items():
             count[where], condensed[where], label[where] = c.count, c.condensed, c.labels
             mass[where][: c.count], centre[where][: c.count] = c.masses, c.centres
+            leader[where][: c.count] = c.leaders
         dims = (*self.dims, "time")
         return xr.Dataset(
             {
@@ -229,9 +238,10 @@ class AbstractTrajectory(AbstractResult):
                 "share": (dims, held),
                 "label": ((*dims, "token"), label),
                 "mass": ((*dims, "cluster"), mass),
+                "leader": ((*dims, "cluster"), leader),
                 "centre": ((*dims, "cluster", "dim"), centre),
             },
-            {name: self.dataset[name] for name in dims},
+            {name: self.dataset[name] for name in (*dims, COORDINATE) if name in self.dataset},
         )
 
     def thinned(self: T, frames: int) -> T:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnflow.axes import Along, positive
-from attnflow.checks import instance, shown, whole
+from attnflow.checks import LARGEST_SEED, instance, shown, whole
 from attnflow.errors import MissingExtra
 from attnflow.feasible import require_steps
 from attnflow.fields import AbstractWeight, Constant, Interpolated, PerLayer, Pieces
@@ -77,7 +77,7 @@ class Fit(AbstractWork):
         y = checked_labels(labels, len(x), classifier.classes)
         batch = len(x) if self.batch is None else self.batch
         whole("batch", batch, 1, len(x))
-        whole("seed", self.seed, 0, largest=1 << 1024)
+        whole("seed", self.seed, 0, largest=LARGEST_SEED)
         return dataclasses.replace(self, data=(x, y), rate=float(positive("rate")(self.rate)), batch=batch)
 
     def stepper(self) -> "_Descent":

@@ -7,7 +7,7 @@ Three ways to follow a density: by `harmonics`, by the masses of `cells`, and by
 `analysis` is what can be said about them. All names stand here.
 """
 
-from attnflow.lazy import listing
+from attnflow.lazy import listing, refusing
 from attnflow.meanfield.analysis.chaos import (
     Expected,
     Fluctuations,
@@ -17,7 +17,7 @@ from attnflow.meanfield.analysis.chaos import (
     fluctuations,
     linearised_distance,
 )
-from attnflow.meanfield.analysis.distances import observable_distance, quadrature_error, wasserstein_circle
+from attnflow.meanfield.analysis.distances import observable_distance, quadrature_error
 from attnflow.meanfield.analysis.linearised import Linearised, Stability, linearised, rotations, stability
 from attnflow.meanfield.analysis.onset import Bifurcation, bifurcation
 from attnflow.meanfield.analysis.stationary import Stationary, branch, free_energy, stationary
@@ -104,8 +104,8 @@ __all__ = [
     "stationary",
     "uniform",
     "von_mises_fisher",
-    "wasserstein_circle",
     "watson",
     "zonal_cells",
 ]
+__getattr__ = refusing(__name__)
 __dir__ = listing(__all__)

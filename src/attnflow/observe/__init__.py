@@ -1,8 +1,7 @@
 """Observables: numbers and arrays read off tokens, outside of a flow and inside of one."""
 
-from attnflow.lazy import listing
+from attnflow.lazy import listing, refusing
 from attnflow.observe.clusters import Clusters, cluster_count, cluster_scale, clusters
-from attnflow.observe.distance import distance
 from attnflow.observe.energy import dissipation, energy, energy0, log_energy, total_energy
 from attnflow.observe.exits import Estimate, ExitDistribution, Kolmogorov, exit_distribution
 from attnflow.observe.heads import energy_rate, interaction_energy
@@ -12,6 +11,7 @@ from attnflow.observe.pairs import attention_matrix, overlap_histogram, overlaps
 from attnflow.observe.plateaus import Plateau, plateaus
 from attnflow.observe.shape import effective_rank, order_parameter, speed, spread
 from attnflow.observe.slow_motion import SlowMotion, slow_motion, slow_motion_along
+from attnflow.observe.survival import Mean, Survival, survival
 
 __all__ = [
     "Clusters",
@@ -19,9 +19,11 @@ __all__ = [
     "ExitDistribution",
     "Hull",
     "Kolmogorov",
+    "Mean",
     "Modes",
     "Plateau",
     "SlowMotion",
+    "Survival",
     "attention_matrix",
     "boolean_rows",
     "cluster_count",
@@ -29,7 +31,6 @@ __all__ = [
     "clusters",
     "convex_hull",
     "dissipation",
-    "distance",
     "distinct",
     "effective_rank",
     "energy",
@@ -50,6 +51,8 @@ __all__ = [
     "slow_motion_along",
     "speed",
     "spread",
+    "survival",
     "total_energy",
 ]
+__getattr__ = refusing(__name__)
 __dir__ = listing(__all__)

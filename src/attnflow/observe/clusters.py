@@ -15,6 +15,7 @@ import numpy as np
 
 from attnflow.axes import Number
 from attnflow.checks import number
+from attnflow.describe import html_table, listed
 from attnflow.errors import InvalidInput
 from attnflow.fields.argument_checks import checked_arguments
 from attnflow.observe.linked import Links, components, mass_around
@@ -22,13 +23,18 @@ from attnflow.observe.observable import observable
 from attnflow.precision import in_float64
 from attnflow.spaces import AbstractSpace
 from attnflow.tokens import Measure, Tokens
+from attnflow.tokens.labels import label_array
 
 LADDER = 8
 """Clusters are described in arrays of 1, 8, 64, 512 rows, then of powers of two."""
 WIDEST = 0.5  # radians: at beta < 4 the kernel is so wide that a larger scale would call everything one cluster
 
 
-@dataclasses.dataclass(frozen=True)
+SHOWN = 8
+"""Clusters, and tokens of a cluster, that a notebook lists."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class Clusters:
     """The clusters of one system, largest mass first."""
 
@@ -42,6 +48,39 @@ class Clusters:
     """(count,) distance from the centre to the farthest token."""
     scale: float
     """The linking distance."""
+    leaders: np.ndarray
+    """(count,) the token of each with the least place, test particles aside: under a causal mask no other token of its
+    cluster moves it, and all others of the cluster see it."""
+    names: np.ndarray | None = None
+    """(n,) the labels of the tokens, where they have some."""
+
+    @property
+    def members(self) -> list[list[Any]]:
+        """The tokens of each cluster in their order: their labels where they have some, else their numbers."""
+        names: list[Any] = list(range(len(self.labels))) if self.names is None else self.names.tolist()
+        return [[names[k] for k in np.flatnonzero(self.labels == q)] for q in range(self.count)]
+
+    def __repr__(self) -> str:
+        return f"Clusters({', '.join(f'{key}: {value}' for key, value in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        rows = {
+            f"cluster {q}": f"mass {self.masses[q]:.3g}, radius {self.radii[q]:.3g}, {len(members)} tokens: "
+            + ", ".join(map(str, members if len(members) <= SHOWN else [*members[:SHOWN], "…"]))
+            for q, members in enumerate(self.members[:SHOWN])
+        }
+        more = {"…": f"{self.count - SHOWN} more"} if self.count > SHOWN else {}
+        return html_table("Clusters", self._facts() | rows | more)
+
+    def _facts(self) -> dict[str, str]:
+        """What the clusters are, in a few words."""
+        return {
+            "count": str(self.count),
+            "masses": listed([float(f"{mass:.3g}") for mass in self.masses]),
+            "largest radius": f"{self.radii.max():.3g}",
+            "scale": f"{self.scale:.3g}",
+            "condensed": "yes" if self.condensed else "no",
+        }
 
     @property
     def count(self) -> int:
@@ -79,6 +118,11 @@ def clusters(tokens: Tokens | Measure, *, scale: float, share: float = 1.0) -> C
     1 - share: among many tokens a chain of a few stragglers would link clusters that hold nearly all mass.
     """
     tokens.single()
+    found = _clusters(tokens, scale, share)
+    return dataclasses.replace(found, names=label_array(tokens.labels)) if isinstance(tokens, Tokens) else found
+
+
+def _clusters(tokens: Tokens | Measure, scale: float, share: float) -> Clusters:
     scale, share = number("scale", scale), number("share", share, low=0.5, high=1.0)
     if not scale > 0:
         raise InvalidInput(f"`scale` is {scale}; give a positive angle, say `cluster_scale(beta)`.")
@@ -105,9 +149,9 @@ def cluster_count(tokens: Tokens | Measure, *, scale: float, share: float = 1.0)
 
 def _of_some(tokens: Tokens | Measure, kept: np.ndarray, scale: float, share: float) -> Clusters:
     own = Measure(tokens.positions[kept], tokens.masses[kept], place=tokens.place[kept], space=tokens.space)
-    found, labels = clusters(own, scale=scale, share=share), np.full(tokens.n, -1, np.int32)
+    found, labels = _clusters(own, scale, share), np.full(tokens.n, -1, np.int32)
     labels[kept] = found.labels
-    return dataclasses.replace(found, labels=labels)
+    return dataclasses.replace(found, labels=labels, leaders=np.flatnonzero(kept)[found.leaders])
 
 
 @eqx.filter_jit
@@ -158,4 +202,8 @@ def _describe(tokens: Tokens | Measure, x: np.ndarray, component: np.ndarray, sc
     centres, away = (np.asarray(found) for found in in_float64(_described)(tokens.space, *given))
     radii = np.zeros(len(order))
     np.maximum.at(radii, labels, away[: len(x)])
-    return Clusters(labels.astype(np.int32), np.array(centres[: len(order)]), total[order], radii, float(scale))
+    first_seen = np.lexsort((np.asarray(tokens.place), mass == 0, labels))
+    leaders = first_seen[np.searchsorted(labels[first_seen], np.arange(len(order)))]
+    return Clusters(
+        labels.astype(np.int32), np.array(centres[: len(order)]), total[order], radii, float(scale), leaders
+    )

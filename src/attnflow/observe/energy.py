@@ -75,7 +75,7 @@ def total_energy(field: AbstractField, tokens: Tokens | Measure) -> Any:
     Attention with Q = K = V = I, and for its sum with `Potential`s when it is `Unnormalised()` on the clock USA0. A
     multiple of one of these enters with its factor: a X_1 + b grad U climbs a E + b sum_i m_i U(x_i).
     """
-    _check("total_energy", field, tokens)
+    require_energy("total_energy", field, tokens)
     return _total_energy(field, tokens.measure)
 
 
@@ -88,7 +88,7 @@ def dissipation(field: AbstractField, tokens: Tokens | Measure) -> Any:
     USA0, with potentials too: sum_i m_i |v_i|^2. SA: sum_i m_i Z_i |v_i|^2, Z_i = sum_k m_k e^(beta (<x_i, x_k> - 1)).
     On the clocks USA and grad the rate carries the factor of the clock.
     """
-    _check("dissipation", field, tokens)
+    require_energy("dissipation", field, tokens)
     return _dissipation(field, tokens.measure)
 
 
@@ -236,7 +236,8 @@ def _structure(
     return heads[0], potentials
 
 
-def _check(name: str, field: AbstractField, tokens: Tokens | Measure) -> None:
+def require_energy(name: str, field: AbstractField, tokens: Tokens | Measure) -> None:
+    """Refuse a batch, and a field that has no energy on the space of the tokens."""
     one_system(field, tokens)
     if not energy_is_defined(field, tokens):
         raise InvalidInput(
@@ -254,6 +255,12 @@ def _total_energy(field: AbstractField, tokens: Measure) -> Any:
 
 @eqx.filter_jit
 def _dissipation(field: AbstractField, tokens: Measure) -> Any:
+    weights, squares = gradient_weights(field, tokens)
+    return jnp.sum(tokens.masses * weights * squares)
+
+
+def gradient_weights(field: AbstractField, tokens: Measure) -> tuple[Any, Any]:
+    """(w_i, |v_i|^2) where the gradient of the energy is w_i v_i at the token i, v the velocity: Z_i for SA."""
     x = jnp.asarray(tokens.positions)
     velocity = tangent_drive(field, 0.0, AtTokens(), tokens)
     squares = jnp.sum(velocity**2, axis=1)
@@ -263,10 +270,8 @@ def _dissipation(field: AbstractField, tokens: Measure) -> Any:
     if isinstance(attention.normaliser, Softmax):
         pairs, _ = attention.pairs(0.0, AtTokens(), tokens)
         scale, sums = pairs.sums(jnp.ones((x.shape[0], 1), x.dtype))
-        weights = pairs.unit * jnp.exp(scale) * sums[:, 0]
-    else:
-        weights = jnp.ones_like(squares) / _clock_factor(attention)
-    return jnp.sum(tokens.masses * weights * squares)
+        return pairs.unit * jnp.exp(scale) * sums[:, 0], squares
+    return jnp.ones_like(squares) / _clock_factor(attention), squares
 
 
 def _clock_factor(field: Attention) -> Any:

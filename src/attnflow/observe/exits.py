@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from attnflow.checks import shown
+from attnflow.checks import reals, shown
+from attnflow.describe import html_table
 from attnflow.errors import InvalidInput
 
 
@@ -34,7 +35,7 @@ class Kolmogorov(NamedTuple):
         return self.distance > self.critical
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class ExitDistribution:
     """The empirical distribution of log exit times; make it with `exit_distribution`."""
 
@@ -44,6 +45,21 @@ class ExitDistribution:
     """Probability with which an interval holds the true value."""
     until: float
     """Log of the time at which observation ended, infinite if every x is to count as observed."""
+
+    def __repr__(self) -> str:
+        return f"ExitDistribution({', '.join(f'{key}: {value}' for key, value in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return html_table("ExitDistribution", self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        """What the distribution is, in a few words."""
+        median = self.quantile(0.5)
+        return {
+            "seeds": f"{self.n}, of which {self.exits} exit",
+            "median of log t": f"{float(median.value):.4g}, between {float(median.low):.4g} and "
+            f"{float(median.high):.4g} at {100 * self.confidence:g} % confidence",
+        }
 
     @property
     def n(self) -> int:
@@ -134,10 +150,16 @@ def exit_distribution(log_times: ArrayLike, confidence: float = 0.95, *, until: 
     A seed that did not exit has NaN or infinity and counts as later than everything, which is right for times up to
     the end of observation: give its logarithm as `until` and nothing is said beyond it.
     """
-    times = np.sort(np.array(log_times, dtype=np.float64))  # NaN comes last
-    if times.ndim != 1 or len(times) == 0:
-        raise InvalidInput(f"`log_times` has shape {times.shape}; give one for each seed, shape (seeds,).")
-    if not 0 < confidence < 1:
+    given = reals(log_times)
+    if given is None:
+        raise InvalidInput(f"`log_times` is {shown(log_times)}; give an array of real numbers, one for each seed.")
+    if given.ndim != 1 or len(given) == 0:
+        raise InvalidInput(f"`log_times` has shape {given.shape}; give one for each seed, shape (seeds,).")
+    times = np.sort(given)  # NaN comes last
+    level, end = reals(confidence), reals(until)
+    if end is None or end.ndim:
+        raise InvalidInput(f"`until` is {shown(until)}; give the logarithm of a time.")
+    if level is None or level.ndim or not 0 < level < 1:
         raise InvalidInput(f"`confidence` is {shown(confidence)}; give a probability strictly between 0 and 1.")
     times[np.isnan(times)] = np.inf
     exits = times[times < np.inf]

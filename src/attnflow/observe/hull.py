@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
-from attnflow.checks import shown
+from attnflow.checks import number, reals, shown
 from attnflow.errors import InvalidInput
 from attnflow.special.numbers import Numbers
 
@@ -78,8 +78,7 @@ def hyperplane_coordinates(points: ArrayLike, value: ArrayLike) -> Numbers:
     right eigenvector phi has norm 1 and a positive first component (the first that is not 0). The eigenvalue must be
     real, simple and larger than the real parts of all others.
     """
-    v = _array("value", value, 2)
-    x = np.asarray(points, dtype=np.float64)
+    v, x = _array("value", value, 2), _reals("points", points)
     if v.shape[0] != v.shape[1] or v.size == 0:
         raise InvalidInput(f"`value` has shape {v.shape}; give a square matrix.")
     if x.ndim < 1 or x.shape[-1] != len(v):
@@ -106,7 +105,7 @@ def distinct(points: ArrayLike, tol: float) -> Float[np.ndarray, "limit *dim"]:
     Points at most `tol` apart are in one group, and so are chains of them. Groups come in ascending
     order, by the first coordinate, then the next.
     """
-    x = np.asarray(points, dtype=np.float64)
+    x = _reals("points", points)
     rows = _array("points", x[:, None] if x.ndim == 1 else x, 2)
     if len(rows) == 0:
         return x
@@ -123,7 +122,7 @@ def distinct(points: ArrayLike, tol: float) -> Float[np.ndarray, "limit *dim"]:
 
 
 def _array(name: str, values: Any, ndim: int) -> np.ndarray:
-    array = np.asarray(values, dtype=np.float64)
+    array = _reals(name, values)
     if array.ndim != ndim:
         raise InvalidInput(f"`{name}` has shape {array.shape}; give {ndim} axes, those of one system.")
     if not np.isfinite(array).all():
@@ -131,7 +130,12 @@ def _array(name: str, values: Any, ndim: int) -> np.ndarray:
     return array
 
 
+def _reals(name: str, values: Any) -> np.ndarray:
+    array = reals(values)
+    if array is None:
+        raise InvalidInput(f"`{name}` is {shown(values)}; give an array of real numbers.")
+    return array
+
+
 def _tolerance(tol: float) -> float:
-    if not (np.isfinite(tol) and tol >= 0):
-        raise InvalidInput(f"`tol` is {shown(tol)}; give a number of at least 0.")
-    return float(tol)
+    return number("tol", tol, low=0.0)

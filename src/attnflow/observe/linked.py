@@ -62,7 +62,10 @@ def components(x: np.ndarray, links: Links | float) -> np.ndarray:
 
 
 def squares_of(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """|a_k - b_k|^2 of pairs of rows, coordinate by coordinate: no cancellation for close points."""
+    """|a_k - b_k|^2 of pairs of rows, from differences of coordinates: no cancellation for close points."""
+    if a.shape[-1] > FEW_COLUMNS:
+        away = a - b
+        return np.asarray(np.einsum("...d,...d->...", away, away))
     total = np.zeros(np.broadcast_shapes(a.shape[:-1], b.shape[:-1]))
     for k in range(a.shape[-1]):
         total += (a[..., k] - b[..., k]) ** 2
@@ -81,15 +84,12 @@ def within(a: np.ndarray, b: np.ndarray, *lengths: float) -> list[np.ndarray]:
         return [squares <= length**2 for length in lengths]
     sizes = np.einsum("id,id->i", a, a)[:, None] + np.einsum("id,id->i", b, b)[None]
     squares, slack = sizes - 2 * (a @ b.T), 4 * (a.shape[1] + 8) * np.finfo(float).eps * sizes
-    found = []
-    for length in lengths:
-        near = squares <= length**2
-        i, j = np.nonzero(~(np.abs(squares - length**2) > slack))  # not finite is open too
-        for k in range(0, len(i), KEPT_LINKS):
-            some = i[k : k + KEPT_LINKS], j[k : k + KEPT_LINKS]
-            near[some] = squares_of(a[some[0]], b[some[1]]) <= length**2
-        found.append(near)
-    return found
+    sure = [np.abs(squares - length**2) > slack for length in lengths]
+    i, j = np.nonzero(~np.logical_and.reduce(sure))  # not finite is open too
+    for k in range(0, len(i), KEPT_LINKS):
+        some = i[k : k + KEPT_LINKS], j[k : k + KEPT_LINKS]
+        squares[some] = squares_of(a[some[0]], b[some[1]])
+    return [squares <= length**2 for length in lengths]
 
 
 def by_search(x: np.ndarray, links: Links, block: int = 512) -> np.ndarray:

@@ -56,7 +56,7 @@ def overlap_histogram(tokens: Tokens | Measure, *, bins: int = 100, block: int =
             if i == j:
                 upper = _upper(len(values))
                 values, weights = values[upper], None if weights is None else weights[upper]
-            counts += _counted(values, weights, bins)
+            counts += counted(values, weights, bins)
     total = counts.sum()
     return (counts / (total * np.diff(edges)) if total > 0 else counts), edges
 
@@ -67,7 +67,7 @@ def _upper(size: int) -> np.ndarray:
     return np.triu(np.ones((size, size), bool), 1)
 
 
-def _counted(values: np.ndarray, weights: np.ndarray | None, bins: int) -> np.ndarray:
+def counted(values: np.ndarray, weights: np.ndarray | None, bins: int) -> np.ndarray:
     """The weight in each of `bins` equal bins of [-1, 1]; a value on an edge belongs to the upper bin."""
     place = ((values.ravel() + 1.0) * (bins / 2)).astype(np.intp)
     return np.bincount(np.clip(place, 0, bins - 1), None if weights is None else weights.ravel(), bins)

@@ -4,12 +4,13 @@ from attnflow.lazy import listing, refusing
 from attnflow.plots.animation import Animation, animate
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles
+from attnflow.plots.depth import draw_alignment, draw_head_betas, draw_sinks, draw_states
 from attnflow.plots.eigenfunctions import draw_eigenfunctions
 from attnflow.plots.energy import draw_energy_and_count
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane
 from attnflow.plots.growth_rates import draw_growth_rates
 from attnflow.plots.matching import draw_carried, draw_distances
-from attnflow.plots.merges import draw_medians, draw_survival
+from attnflow.plots.merges import draw_first, draw_medians, draw_survival
 from attnflow.plots.observables import draw_numbers, draw_observables
 from attnflow.plots.overlaps import draw_overlaps
 from attnflow.plots.predicted import draw_layers, draw_middle
@@ -25,6 +26,7 @@ __all__ = [
     "Animation",
     "account",
     "animate",
+    "draw_alignment",
     "draw_attention",
     "draw_carried",
     "draw_decay",
@@ -33,7 +35,9 @@ __all__ = [
     "draw_eigenfunctions",
     "draw_energies",
     "draw_energy_and_count",
+    "draw_first",
     "draw_growth_rates",
+    "draw_head_betas",
     "draw_layers",
     "draw_loss",
     "draw_medians",
@@ -45,8 +49,10 @@ __all__ = [
     "draw_plane",
     "draw_profiles",
     "draw_run",
+    "draw_sinks",
     "draw_snapshots",
     "draw_staircase",
+    "draw_states",
     "draw_survival",
     "draw_tokens",
     "draw_tree",

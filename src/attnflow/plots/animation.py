@@ -139,7 +139,7 @@ def animate(
     seconds = number("seconds", seconds, low=2.0, high=600.0)
     fps, width = whole("fps", fps, 1, 50), whole("width", width, 200, 4000)
     if path is not None:
-        _format(Path(path), format)
+        _format(fresh_path("path", path), format)
     made = Animation(_scene(flow, member), seconds, fps, width)
     if path is not None:
         made.save(path, format, on_picture)

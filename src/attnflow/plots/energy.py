@@ -14,6 +14,8 @@ from attnflow.spaces import Sphere
 MANY = 20
 """More clusters than this are counted on a logarithmic axis."""
 SHADE = "#e6e6e4"
+BRIDGE = 0.05
+"""Stretches without condensed clusters that are shorter than this share of the axis are bridged."""
 FEW_FRAMES = 20
 """Fewer frames than this are marked each."""
 
@@ -75,29 +77,59 @@ def draw_energy(axes: Any, data: FigureData) -> None:
 
 
 def draw_count(axes: Any, data: FigureData) -> None:
-    """Clusters where they exist, a grey area where the tokens still percolate; those of a long flow by their merges."""
+    """Clusters where they exist, a grey area where the tokens still percolate; those of a long flow by their merges.
+
+    Where clusters are condensed in some frames and not in others, short gaps are bridged by a thin line, and a frame
+    that stands alone is a dot.
+    """
     if data.tree is not None:
         _draw_merges(axes, data)
         return
     times, shown = data.axis.at(data.log_time), data.counts[1]
     condensed = np.isfinite(shown)
+    bridged = _bridged(condensed, np.log(times) if data.axis.is_logarithmic else times)
     words = "not condensed"
-    for start, end in _runs(~condensed):
+    for start, end in _runs(~bridged):
         axes.axvspan(times[start], times[min(end, len(times) - 1)], fc=SHADE, ec="none", zorder=0, label=words)
         words = ""
     mark = "o" if condensed.sum() < FEW_FRAMES else None
     if condensed.any():
+        if (bridged & ~condensed).any():
+            last = np.maximum.accumulate(np.where(condensed, np.arange(len(shown)), 0))
+            held = np.where(bridged, shown[last], np.nan)
+            often = np.mean(bridged & ~condensed) > BRIDGE
+            label = "condensed at times" if often else None
+            axes.step(times, held, where="post", color=COLOURS[2], lw=0.6, zorder=2, label=label)
         axes.step(times, shown, where="post", color=COLOURS[2], lw=1.6, marker=mark, ms=3, label="condensed")
-    axes.set_ylim(0, 1.35 * float(shown[condensed].max(initial=1.0)) + 0.5)
+        alone = [start for start, end in _runs(condensed) if end == start + 1]
+        if mark is None and alone:
+            axes.plot(times[alone], shown[alone], "o", ms=1.8, color=COLOURS[2])
+    most = float(shown[condensed].max(initial=1.0))
+    if np.mean(condensed) < 0.5:  # groups are all that can be seen
+        linked = data.clusters["count"].values.astype(float)
+        axes.step(times, linked, where="post", color=GREY, lw=0.8, zorder=1.5, label="linked, not condensed")
+        most, words = max(most, float(linked.max())), ""
+    axes.set_ylim(0, 1.35 * most + 0.5)
     from matplotlib.ticker import MaxNLocator
 
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
     trimmed = bool((data.clusters["share"].values < 1).any())
     axes.set_ylabel(f"clusters that hold\n{100 * SHARE:g} % of the mass" if trimmed else "clusters")
-    if not condensed.all():
+    if len(axes.get_legend_handles_labels()[1]) > 1 or not bridged.all():
         legend = axes.legend(loc="upper right", frameon=True, facecolor="white", edgecolor="none", framealpha=1.0)
         legend.set_zorder(4)
     data.axis.draw(axes)
+
+
+def _bridged(condensed: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """`condensed` with its gaps closed that are narrower than BRIDGE of the axis and lie between condensed frames."""
+    found = condensed.copy()
+    finite = places[np.isfinite(places)]
+    width = BRIDGE * float(np.ptp(finite)) if len(finite) else 0.0
+    for start, end in _runs(~condensed):
+        if start > 0 and end < len(places) and places[end] - places[start - 1] <= width:
+            found[start:end] = True
+    return found
 
 
 def _runs(flags: np.ndarray) -> list[tuple[int, int]]:

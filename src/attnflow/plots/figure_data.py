@@ -18,6 +18,8 @@ FEW = len(COLOURS)
 """Clusters that can be told apart in one figure: by colour, and as leaves of a tree."""
 MANY, SHARE = 1000, 0.99
 """Clusters of at least so many tokens are those that hold this share of the mass, if all tokens percolate."""
+SAME, SAMPLE = 0.01, 4000
+"""Frames nearer than this share of the whole way look the same; of more tokens a part tells the way."""
 BRANCHES = 7
 """Clusters that give the colours of a long flow without a plateau."""
 
@@ -74,6 +76,12 @@ class FigureData:
         label = found["label"].values[shown]
         labels = np.where(label < 0, max(len(PALETTE), label.max() + 1), label)  # stragglers are grey
         return cls(one, found, list_, labels, shown, time_axis(one))
+
+    @property
+    def names(self) -> list[str] | None:
+        """The labels of the tokens, where they have some."""
+        own = self.flow.labels
+        return None if own is None else own.tolist()
 
     @property
     def log_time(self) -> np.ndarray:
@@ -141,13 +149,27 @@ class FigureData:
         return colours(np.argmax(np.bincount(self.labels[tokens], masses), keepdims=True))[0]
 
     def moments(self) -> list[int]:
-        """The frames to show: start, condensation, the first, a middle and the last plateau, end."""
-        last = len(self.log_time) - 1
+        """The frames to show: start, condensation, the first, a middle and the last plateau, end.
+
+        Frames that the tokens of the frame before have hardly left are dropped. Where none is left between start and
+        end, those at which tokens have gone a quarter, a half and three quarters of their way.
+        """
+        way = self._way()
         lasting = [p for p in self.plateaus if _has_clusters(p, self.flow) and self.frame_on(p) > 0]
-        if not lasting:
-            return sorted({0, last // 8, last // 3, last})
-        some = [lasting[k] for k in np.unique(np.linspace(0, len(lasting) - 1, 3).round().astype(int))]
-        return sorted({0, self._condensing(lasting[0]), last} | {self.frame_on(p) for p in some})
+        some = (
+            [lasting[k] for k in np.unique(np.linspace(0, len(lasting) - 1, 3).round().astype(int))] if lasting else []
+        )
+        found = _apart(way, {self._condensing(p) for p in some[:1]} | {self.frame_on(p) for p in some})
+        if not found:
+            found = _apart(way, {int(np.searchsorted(way, share * way[-1])) for share in (0.25, 0.5, 0.75)})
+        return sorted({0, *found, len(way) - 1})
+
+    def _way(self) -> np.ndarray:
+        """How far the tokens have gone at every frame: the length of their path, their masses as weights."""
+        step = max(1, len(self.labels) // SAMPLE)
+        x, masses = self.flow.positions.values[:, ::step], self.flow.dataset["masses"].values[::step]
+        moved = np.sqrt(np.sum(np.diff(x, axis=0) ** 2, axis=2) @ (masses / masses.sum()))
+        return np.concatenate([[0.0], np.cumsum(moved)])
 
     def _condensing(self, first: Plateau) -> int:
         """The frame half way in energy to the first plateau; the first frame where tokens linger from the start on."""
@@ -206,6 +228,15 @@ def grouped(one: AbstractTrajectory) -> Any:
     except InvalidInput:
         scale = 0.1
     return one.clusters(scale=scale, share=share)
+
+
+def _apart(way: np.ndarray, frames: set[int]) -> list[int]:
+    """The frames that look neither like the start nor like the end nor like the one before."""
+    kept = [0]
+    for frame in sorted(frames):
+        if min(way[frame] - way[kept[-1]], way[-1] - way[frame]) > SAME * way[-1]:
+            kept.append(frame)
+    return kept[1:]
 
 
 def _has_clusters(plateau: Plateau, flow: AbstractTrajectory) -> bool:

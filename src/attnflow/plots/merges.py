@@ -1,21 +1,24 @@
-"""When the clusters of many systems merge: survival functions of log t, and quartiles by the clusters that are left."""
+"""When the clusters of many systems merge: survival functions of log t, the first merge beside theory, quartiles."""
 
 import dataclasses
 from typing import Any
 
 import numpy as np
 
+from attnflow.axes import members
 from attnflow.checks import instance
-from attnflow.flows import Ending, Merges
-from attnflow.observe import exit_distribution
-from attnflow.plots.style import COLOURS, COLUMN, GREY, PAGE, blank, say, styled
+from attnflow.fields import Attention, Softmax
+from attnflow.flows import Merges
+from attnflow.observe import Survival, survival
+from attnflow.plots.style import COLOURS, COLUMN, GREY, INK, PAGE, blank, say, styled
+from attnflow.theory.merging import log_first_merge_time
 
 LAST = 4
 """The last merges, whose distributions are drawn."""
 GROUPS = 6
 """Groups of systems in one panel; of more, some."""
-WIDE = 0.45
-"""A confidence band wider than this on both sides says nothing and is left out."""
+FEW = 3
+"""Of fewer systems no confidence interval is drawn."""
 MANY = 20
 """More clusters than this are marked on a logarithmic axis."""
 LETTERS = {"beta": "β", "kappa": "κ"}
@@ -28,6 +31,14 @@ class Group:
     name: str
     log_time: np.ndarray
     """(system, merge), infinite where a merge did not happen."""
+    followed: np.ndarray
+    """(system,) the log time until which each was followed."""
+    alone: np.ndarray | None
+    """(system,) log time of the first merge, as if the fastest pair were alone; None where theory does not say."""
+
+    def merge(self, left: int) -> Survival:
+        """The distribution of the log time of the merge that leaves so many clusters."""
+        return survival(self.log_time[:, -left], self.followed)
 
 
 def grouped(merges: Merges) -> list[Group]:
@@ -37,17 +48,49 @@ def grouped(merges: Merges) -> list[Group]:
     dims = [str(d) for d in times.dims if d != "merge"]
     apart = [d for d in dims if d != "seed"] if "seed" in dims else []
     table = times.transpose(*apart, ..., "merge")
+    order = table.isel(merge=0, drop=True).dims
+    followed, alone = merges.followed.transpose(*order), log_first_merges(merges)
+    alone = None if alone is None else alone.transpose(*order)
     found = []
     for index in np.ndindex(*(table.sizes[d] for d in apart)):
         at = dict(zip(apart, index, strict=True))
         labels = {d: times[d].values[k] if d in times.coords else k for d, k in at.items()}
         name = ", ".join(f"{LETTERS.get(d, d)} = {_text(label)}" for d, label in labels.items())
-        found.append(Group(name, table.isel(at).values.reshape(-1, table.sizes["merge"])))
+        log_time = table.isel(at).values.reshape(-1, table.sizes["merge"])
+        ends, theirs = np.ravel(followed.isel(at)), None if alone is None else np.ravel(alone.isel(at))
+        found.append(Group(name, log_time, ends, theirs))
     return found
 
 
+def log_first_merges(merges: Merges) -> Any:
+    """`theory.merging.log_first_merge_time` of the start of every system, as `merges.followed` is; None if unknown.
+
+    That needs the field and the tokens of the work, and beta above 0.
+    """
+    work = merges.work
+    if work is None or work.field is None or work.tokens is None:
+        return None
+    systems = members(work.field, work.tokens)
+    count = max(merges.followed.size, 1)
+    beta = np.broadcast_to(np.asarray(systems.field.beta, float), (count,))
+    if beta.min() <= 0:
+        return None
+    shape = (count, work.tokens.n)
+    x = np.asarray(systems.measure.positions).reshape(*shape, -1)
+    masses = np.broadcast_to(np.asarray(systems.measure.masses), shape)
+    softmax = isinstance(work.field.normaliser, Softmax)
+    clock = "SA" if softmax else work.field.normaliser.clock.name
+    faster = {"USA": beta, "GRAD": beta + np.log(beta)}.get(clock, 0 * beta)
+    found = []
+    for k in range(count):
+        chord = float(work.method.physics(Attention(float(beta[k])), np.inf, 1.0).angle)
+        model, until = "SA" if softmax else "USA0", 2 * np.arcsin(chord / 2)
+        found.append(log_first_merge_time(x[k], masses[k], float(beta[k]), model=model, until=until))
+    return merges.followed.copy(data=(np.array(found) - faster).reshape(merges.followed.shape))
+
+
 def draw_survival(merges: Merges) -> Any:
-    """The share of systems that have not made each of the last merges by log t, with a confidence band of 95 %.
+    """The share of systems that have not made each of the last merges by log t, with intervals of 95 %.
 
     Where systems differ by more than a seed, a panel per merge, for the last two, with a curve for each group.
     """
@@ -58,12 +101,25 @@ def draw_survival(merges: Merges) -> Any:
         count = 1 if len(groups) == 1 else min(2, groups[0].log_time.shape[1])
         fig = figure.Figure(figsize=(PAGE if count == 2 else COLUMN * 1.25, 2.5))
         panels = np.ravel(fig.subplots(1, count, squeeze=False, sharey=True))
-        end = _observed_until(merges)
         if len(groups) == 1:
-            draw_last(panels[0], groups[0], end)
+            draw_last(panels[0], groups[0])
         else:
             for axes, left in zip(panels, (1, 2), strict=False):
-                draw_groups(axes, groups, left, end)
+                draw_groups(axes, groups, left)
+        return fig
+
+
+def draw_first(merges: Merges) -> Any:
+    """The share of systems in which no clusters have merged by log t, with intervals of 95 %, beside theory (dashed).
+
+    Theory is the fastest pair of the same starts, as if it were alone (`theory.merging.log_first_merge_time`).
+    """
+    groups = grouped(merges)
+    if not _any(groups):
+        return blank("no merge has been made")
+    with styled() as figure:
+        fig = figure.Figure(figsize=(COLUMN * 1.25, 2.5))
+        draw_first_merge(fig.subplots(), groups)
         return fig
 
 
@@ -79,19 +135,19 @@ def draw_medians(merges: Merges) -> Any:
 
 
 def plot_merges(merges: Merges) -> Any:
-    """Survival functions of the last merges, and the medians of all."""
+    """Survival functions of the first merge, beside theory, and of the last merges; medians of all."""
     groups = grouped(merges)
     if not _any(groups):
         return blank("no merge has been made")
     with styled() as figure:
-        fig = figure.Figure(figsize=(PAGE, 2.6))
-        left, right = fig.subplots(1, 2)
-        end = _observed_until(merges)
+        fig = figure.Figure(figsize=(1.4 * PAGE, 2.7))
+        first, last, all_ = fig.subplots(1, 3)
+        draw_first_merge(first, groups)
         if len(groups) == 1:
-            draw_last(left, groups[0], end)
+            draw_last(last, groups[0])
         else:
-            draw_groups(left, groups, 1, end)
-        draw_quartiles(right, groups)
+            draw_groups(last, groups, 1)
+        draw_quartiles(all_, groups)
         return fig
 
 
@@ -104,14 +160,14 @@ def summarise_merges(merges: Merges) -> dict[str, Any]:
     rows = []
     for group in groups:
         for left in range(min(LAST, group.log_time.shape[1]), 0, -1):
-            exits = _exits(group, left)
-            low, median, high = (_number(q) for q in exits.quantile([0.25, 0.5, 0.75]).value)
+            made = group.merge(left)
+            low, median, high = (_number(q) for q in made.quantile([0.25, 0.5, 0.75]).value)
             rows.append(
                 {
                     "group": group.name,
                     "left": left,
-                    "made": exits.exits,
-                    "of": exits.n,
+                    "made": made.n - made.censored,
+                    "of": made.n,
                     "lower_quartile": low,
                     "median": median,
                     "upper_quartile": high,
@@ -125,20 +181,34 @@ def summarise_merges(merges: Merges) -> dict[str, Any]:
     }
 
 
-def draw_last(axes: Any, group: Group, end: float | None) -> None:
-    """The last merges of one group; `end` is the log time until which all systems were followed."""
+def draw_last(axes: Any, group: Group) -> None:
+    """The last merges of one group."""
     for left in range(min(LAST, group.log_time.shape[1]), 0, -1):
-        _survival(axes, _exits(group, left), _colour(left), f"{left + 1} → {left}", end)
+        _survival(axes, group.merge(left), _colour(left), f"{left + 1} → {left}")
     axes.set_ylabel("share of systems before the merge")
     _finish(axes, "merge of clusters")
 
 
-def draw_groups(axes: Any, groups: list[Group], left: int, end: float | None) -> None:
+def draw_groups(axes: Any, groups: list[Group], left: int) -> None:
     """One merge of several groups."""
     for group, colour in _coloured(groups):
-        _survival(axes, _exits(group, left), colour, group.name, end)
+        _survival(axes, group.merge(left), colour, group.name)
     axes.set_ylabel("share of systems before the merge")
     _finish(axes, f"{left + 1} → {left} clusters")
+
+
+def draw_first_merge(axes: Any, groups: list[Group]) -> None:
+    """The first merge of each group, and dashed what theory says of the same starts."""
+    n, several = groups[0].log_time.shape[1] + 1, len(groups) > 1
+    for group, colour in _coloured(groups):
+        _survival(axes, group.merge(n - 1), colour, group.name if several else "simulated")
+    if axes.lines:
+        for group, _ in _coloured(groups):
+            _law(axes, group.alone, None if several else "pair alone")
+        if several and groups[0].alone is not None:
+            axes.plot([], [], color=INK, ls="--", lw=0.9, label="pair alone")
+    axes.set_ylabel("share of systems before the merge")
+    _finish(axes, f"first merge, {n} → {n - 1} clusters")
 
 
 def draw_quartiles(axes: Any, groups: list[Group]) -> None:
@@ -148,7 +218,7 @@ def draw_quartiles(axes: Any, groups: list[Group]) -> None:
     several = len(groups) > 1
     for group, colour in _coloured(groups):
         left = np.arange(group.log_time.shape[1], 0, -1)
-        rows = np.stack([_exits(group, int(k)).quantile([0.25, 0.5, 0.75]).value for k in left])
+        rows = np.stack([group.merge(int(k)).quantile([0.25, 0.5, 0.75]).value for k in left])
         low, median, high = np.where(np.isfinite(rows), rows, np.nan).T
         axes.fill_between(left, low, high, color=colour, alpha=0.2, lw=0, label=None if several else "quartiles")
         axes.plot(left, median, "o-", ms=3, lw=1.0, color=colour, label=group.name if several else "median")
@@ -166,24 +236,27 @@ def draw_quartiles(axes: Any, groups: list[Group]) -> None:
     axes.legend(loc="upper left")
 
 
-def _survival(axes: Any, exits: Any, colour: str, label: str, end: float | None) -> None:
-    times = np.unique(exits.log_times[: exits.exits])
-    if end is not None:
-        times = np.unique(np.append(times, end)) if exits.exits < exits.n else times
+def _survival(axes: Any, made: Survival, colour: str, label: str) -> None:
+    times = made.times
     if not len(times):
         return
+    if made.censored and np.isfinite(made.end):
+        times = np.unique(np.append(times, made.end))
     at = np.concatenate([[times[0] - max(0.05 * np.ptp(times), 0.2)], times])
-    value, low, high = exits.survival(at)
-    if exits.band < WIDE:
+    value, low, high = made(at)
+    if made.n >= FEW:
         axes.fill_between(at, low, high, step="post", color=colour, alpha=0.16, lw=0)
     axes.step(at, value, where="post", color=colour, label=label)
 
 
-def _observed_until(merges: Merges) -> float | None:
-    """A log time until which every system was followed; unknown where the work was interrupted."""
-    times = merges.log_time.values
-    seen = times[np.isfinite(times)]
-    return float(seen.max()) if len(seen) and merges.outcome.ending is Ending.FINISHED else None
+def _law(axes: Any, alone: np.ndarray | None, label: str | None) -> None:
+    if alone is None or not np.isfinite(alone).any():
+        return
+    times = np.sort(alone[np.isfinite(alone)])
+    share = 1 - (np.arange(len(times)) + 1 + np.sum(np.isinf(alone))) / len(alone)
+    low, high = axes.get_xlim()
+    axes.step(times, share, where="post", color=INK, ls="--", lw=0.9, label=label, zorder=3)
+    axes.set_xlim(min(low, times[0]), max(high, times[-1]))
 
 
 def _finish(axes: Any, title: str) -> None:
@@ -195,7 +268,7 @@ def _finish(axes: Any, title: str) -> None:
         title=title,
         loc="lower center",
         bbox_to_anchor=(0.5, 0.98),
-        ncols=min(len(axes.lines), 4),
+        ncols=min(len(axes.get_legend_handles_labels()[1]), 3 if title.startswith("first") else 4),
         handlelength=1.2,
         columnspacing=1.2,
     )
@@ -208,10 +281,6 @@ def _coloured(groups: list[Group]) -> list[tuple[Group, str]]:
 
 def _colour(left: int) -> str:
     return COLOURS[left - 1] if left <= len(COLOURS) else GREY
-
-
-def _exits(group: Group, left: int) -> Any:
-    return exit_distribution(group.log_time[:, -left])
 
 
 def _any(groups: list[Group]) -> bool:

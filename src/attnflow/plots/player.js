@@ -139,8 +139,24 @@ function attnflowPlayer(root, data) {
     const view = views.find(v => v.dim > 2 && Math.hypot(x - v.origin[0], y - v.origin[1]) < 1.2 * v.width * v.scale[0]);
     if (view) { held = [view, event.clientX, event.clientY]; canvas.setPointerCapture(event.pointerId); }
   });
+  function named(event) {  // the labels of the tokens under the pointer, as the browser's own hint
+    const box = canvas.getBoundingClientRect(), frame = data.frame[now], found = [];
+    const x = (event.clientX - box.left) / box.width * width, y = (event.clientY - box.top) / box.height * height;
+    for (const view of views) {
+      const places = Array.from({ length: view.count }, (_, token) => place(view, frame, token));
+      const far = (p, q) => Math.hypot(across(view, p[0]) - q[0], down(view, p[1]) - q[1]);
+      places.forEach((p, first) => {
+        const radius = view.radii[frame * view.count + first] / 10;
+        if (!radius || far(p, [x, y]) > radius + 2) return;
+        const at = [across(view, p[0]), down(view, p[1])];
+        places.forEach((q, token) => { if (far(q, at) < 0.5) found.push(data.names[token]); });
+      });
+    }
+    const words = [...new Set(found)], more = words.length > 20 ? ` and ${words.length - 20} more` : "";
+    canvas.title = words.slice(0, 20).join(", ") + more;
+  }
   canvas.addEventListener("pointermove", event => {
-    if (!held) return;
+    if (!held) { if (data.names) named(event); return; }
     const view = held[0], a = (event.clientX - held[1]) / 120, b = (event.clientY - held[2]) / 120;
     const [ca, sa, cb, sb] = [Math.cos(a), Math.sin(a), Math.cos(b), Math.sin(b)];
     const by = [ca, 0, sa, sb * sa, cb, -sb * ca, -cb * sa, sb, cb * ca], r = view.turn;

@@ -76,6 +76,8 @@ def player_data(animation: Any) -> dict[str, Any]:
         "pale": [lighter(colour, PALE) for colour in PALETTE], "ink": INK, "grey": GREY, "dot": COLOURS[4],
     }  # fmt: skip
     if isinstance(scene, TokenScene):
+        if scene.data.names is not None:
+            found["names"] = [scene.data.names[k] for k in scene.chosen]
         found["views"] = [_view(scene, part, used, placed, unit) for part in range(len(scene.views))]
     elif isinstance(scene, DensityScene):
         if scene.view.edges is None:

@@ -4,15 +4,18 @@ import dataclasses
 import functools
 import html
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from attnflow.control import Matching
 from attnflow.decoders import Retrieval
+from attnflow.describe import listed, nested
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
+from attnflow.interrupts import raise_if_interrupted
 from attnflow.learn import Fitted
 from attnflow.meanfield import CellFlow, DensityFlow, PlacedFlow, SphereBasis
 from attnflow.plots.animation import live
@@ -23,7 +26,7 @@ from attnflow.plots.figure_data import FigureData
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane, in_plane
 from attnflow.plots.matching import can_be_carried, draw_carried, draw_distances
 from attnflow.plots.members import member_counts, member_name, member_table, summarise_members
-from attnflow.plots.merges import draw_medians, draw_survival, grouped
+from attnflow.plots.merges import draw_first, draw_medians, draw_survival, grouped
 from attnflow.plots.observables import MOST, NUMBERS, draw_numbers, draw_observables, draw_rows, observed
 from attnflow.plots.overlaps import SAMPLE, draw_overlaps
 from attnflow.plots.page import as_page, as_svg, facts_table, table, toml_block, with_caption
@@ -39,6 +42,8 @@ from attnflow.runs.files import write_atomically, writing
 from attnflow.runs.folder import Run
 from attnflow.runs.spec import spec_of
 
+HEADLINE = {"beta": "β", "kappa": "κ", "n": "n", "dim": "d", "seed": "seed"}
+"""Keys of a specification, and what the top of a page calls them."""
 CAPTIONS = {
     "rows": "The numbers of every row; a thin line for each member of a batch.",
     "snapshots": "Tokens at chosen times, in the colours of their clusters on a crowded plateau.",
@@ -68,8 +73,10 @@ CAPTIONS = {
     "Fourier coefficients, a line for each member. A layer that folds the circle ends the curves of the density.",
     "retrieval": "What the last token keeps of each place: means over prompts and bins, with twice their standard "
     "errors.",
-    "survival": "The share of systems that have not made a merge by time t. Shaded: a band that holds the true curve "
-    "with probability 95 % (Dvoretzky–Kiefer–Wolfowitz).",
+    "first": "The share of systems in which no clusters have merged by time t. Dashed: theory, the fastest pair of the "
+    "same starts as if it were alone. Shaded: intervals of 95 % (Greenwood).",
+    "survival": "The share of systems that have not made a merge by time t (Kaplan–Meier). Shaded: intervals of 95 % "
+    "at each time (Greenwood).",
     "medians": "Log time of every merge against the number of clusters that it leaves: median and quartiles over "
     "systems.",
     "loss": "The loss of every step, before that step.",
@@ -95,41 +102,68 @@ class Account:
     """For the table at the end of the page."""
     before: list[str] = dataclasses.field(default_factory=list)
     """HTML above the figures."""
+    after: list[str] = dataclasses.field(default_factory=list)
+    """HTML below the figures."""
     player: str = ""
     """HTML of the animation, where there is one."""
     captions: dict[str, str] = dataclasses.field(default_factory=dict)
     """What a reader is told of a figure; those of the package have captions of their own."""
 
 
-def draw_run(run: Run, result: Any) -> dict[str, Any]:
+def draw_run(run: Run, result: Any, on_figure: Callable[[int, int], None] | None = None) -> dict[str, Any]:
     """Draw all figures (PDF for print, one PNG, SVG in the page), write the report, and give back the summary.
 
-    `result` is what carrying out work left: it says itself, by its work, what there is to draw.
+    `result` is what carrying out work left: it says itself, by its work, what there is to draw. `on_figure` is called
+    with the number of figures that are done and the number of all of them.
     """
-    account = checked_account(result.account())
+    account, pictures = checked_account(result.account()), dict[str, str]()
     with writing(run.path):
         run.figures.mkdir(exist_ok=True)
-        for name, figure in account.figures.items():
+        for done, (name, figure) in enumerate(account.figures.items()):
+            raise_if_interrupted()
+            if on_figure is not None:
+                on_figure(done, len(account.figures))
             lay_out(figure)
             figure.savefig(run.figures / f"{name}.pdf", metadata={"CreationDate": None})
-        account.figures["summary"].savefig(run.figures / "summary.png")
-        write_atomically(run.report, _page(run, account).encode())
+            if name == "summary":
+                figure.savefig(run.figures / "summary.png")
+            else:
+                pictures[name] = as_svg(figure)
+        if on_figure is not None:
+            on_figure(len(account.figures), len(account.figures))
+        write_atomically(run.report, _page(run, account, pictures).encode())
     return account.summary
 
 
-def _page(run: Run, account: Account) -> str:
+def _page(run: Run, account: Account, pictures: dict[str, str]) -> str:
     manifest, spec = run.manifest(), spec_of(run)
-    pictures = {name: as_svg(figure) for name, figure in account.figures.items() if name != "summary"}
     parts = [
         f"<p>{html.escape(spec.table['about'])}</p>",
+        f"<p>{html.escape(headline(spec.table))}</p>",
         account.player,
         *account.before,
         "<h2>Figures</h2>",
         *(with_caption(svg, account.captions.get(name) or CAPTIONS.get(name, "")) for name, svg in pictures.items()),
+        *account.after,
         facts_table(account.facts | {"precision": manifest["dtype"]}, manifest),
         toml_block("Specification", spec.to_toml()),
     ]
     return as_page(spec.name, "\n".join(parts))
+
+
+def headline(table: Mapping[str, Any]) -> str:
+    """The numbers that a reader asks for first: β, n, d and the seed, as far as the specification has them."""
+    found: dict[str, list[str]] = {}
+    for key, value in nested(table).items():
+        name = HEADLINE.get(key.rpartition(".")[2])
+        if name is not None and isinstance(value, int | float | list) and not isinstance(value, bool):
+            found.setdefault(name, []).append(listed(value))
+    positions = table.get("tokens", {}).get("positions") if isinstance(table.get("tokens"), dict) else None
+    if positions:
+        found |= {"n": [str(len(positions))], "d": [str(np.shape(positions)[-1])]}
+    return " · ".join(
+        f"{name} = {', '.join(dict.fromkeys(found[name]))}" for name in HEADLINE.values() if name in found
+    )
 
 
 def checked_account(account: Any) -> Account:
@@ -193,8 +227,8 @@ def _(flow: AbstractTrajectory) -> Account:
         words_ = f"The run holds a batch ({sizes}). Figures and plateaus are{of}; observables are of all."
         counts = [f"{key}: {value}." for key, value in member_counts(summary["batch"]).items()]
         batch = [f"<p>{html.escape(' '.join([words_, *counts]))}</p>", table(*member_table(summary["batch"]))]
-    before = [*batch, f"<h2>Plateaus{html.escape(of)}</h2>", table(heads, rows), *words]
-    return Account(figures | more, summary, facts, before, live(data))
+    after = [f"<h2>Plateaus{html.escape(of)}</h2>", table(heads, rows)]
+    return Account(figures | more, summary, facts, [*batch, *words], after, live(data))
 
 
 @account.register
@@ -253,7 +287,8 @@ def _(found: Retrieval) -> Account:
 
 @account.register
 def _(merges: Merges) -> Account:
-    figures = {"summary": plot(merges), "survival": draw_survival(merges), "medians": draw_medians(merges)}
+    figures = {"summary": plot(merges), "first": draw_first(merges)}
+    figures |= {"survival": draw_survival(merges), "medians": draw_medians(merges)}
     summary = summarise(merges)
     several = len(grouped(merges)) > 1
     columns = ("lower_quartile", "median", "upper_quartile")
@@ -264,7 +299,7 @@ def _(merges: Merges) -> Account:
         for row in summary["last_merges"]
     ]
     heads = ["systems"] * several + ["clusters", "made by", "lower quartile of log t", "median", "upper quartile"]
-    late = "<p>A merge that has not been made counts as later than all others.</p>"
+    late = "<p>A merge that has not been made counts as later than its system was followed (Kaplan–Meier).</p>"
     unmade = not np.isfinite(merges.log_time.values).all()
     before = ["<h2>The last merges</h2>", table(heads, rows), late if unmade else ""]
     doubtful = int(merges.undetermined.sum())

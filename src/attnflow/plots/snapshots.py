@@ -8,11 +8,18 @@ import numpy as np
 
 from attnflow.flows import AbstractTrajectory
 from attnflow.plots.figure_data import FigureData
+from attnflow.plots.names import cluster_name, draw_words
 from attnflow.plots.style import GREY, INK, PAGE, colours, styled
 from attnflow.spaces import AbstractSpace
 
 MOST_TOKENS = 4000
 MOST_VIEWS = 3
+DISC = 260.0
+"""Area of the disc of a cluster that holds all mass, square points."""
+TILT = 20
+"""Degrees from which S^2 is seen above its equator."""
+FEW_WORDS, WORD = 8, 5.0
+"""Tokens or clusters that are named in a small picture, and the size of the words, points."""
 MOST_BEHIND = 1000
 """Of more tokens than this, those on the far side of S^2 are left out: so many would hide the near side."""
 
@@ -28,6 +35,10 @@ class Projection:
     labels: tuple[str, ...]
     limits: tuple[float, float] | None
     unit: bool
+    name: str = ""
+    """What is across and up, where the axes do not say it."""
+    box: tuple[tuple[float, float], tuple[float, float]] | None = None
+    """The range across and up of principal components."""
 
     def points(self, data: FigureData, x: np.ndarray) -> np.ndarray:
         """Positions of a flow as they are seen: two coordinates, and the depth where there is one."""
@@ -62,6 +73,7 @@ def draw_frames(panels: Any, data: FigureData, frames: list[int]) -> None:
             _draw_frame(axes, data, k, view, paint)
         if view.labels:
             row[0].set_ylabel(view.labels[1] if len(view.labels) > 1 else "", labelpad=0)
+        name_view(row[0], view)
     for axes, k in zip(panels[0], frames, strict=True):
         axes.set_title(data.axis.title(data.log_time[k]))
 
@@ -83,9 +95,31 @@ def views_of(space: AbstractSpace, cloud: np.ndarray) -> list[Projection]:
             continue
         # with rows of zeros there are three directions for fewer than three points, too
         rows = np.pad(picture.points, ((0, 3), (0, 0)))
-        turn = _tilted() if size == 3 else np.linalg.svd(rows, full_matrices=False)[2][:3]
-        found.append(Projection(k, turn.T, (), None, picture.unit))
+        turn, name = _tilted(), f"$x_1$ across, $x_2$ up, seen from {TILT}° above"
+        if size > 3:
+            _, sizes, axes = np.linalg.svd(rows, full_matrices=False)
+            found.append(_principal(k, picture.points, axes[:3], sizes))
+            continue
+        found.append(Projection(k, turn.T, (), None, picture.unit, name))
     return found
+
+
+def _principal(part: int, points: np.ndarray, axes: np.ndarray, sizes: np.ndarray) -> Projection:
+    """The first two principal components, named with their shares of the squares, in a square around the points."""
+    shares = 100 * sizes**2 / max(float(np.sum(sizes**2)), np.finfo(float).tiny)
+    labels = tuple(f"PC {k + 1} ({shares[k]:.0f} %)" for k in range(2))
+    seen = points @ axes[:2].T
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    reach = 0.62 * max(float(np.max(high - low)), 1e-9)
+    box = tuple((float(m) - reach, float(m) + reach) for m in (low + high) / 2)
+    return Projection(part, axes.T, labels, None, False, "", (box[0], box[1]))
+
+
+def name_view(axes: Any, view: Projection) -> None:
+    """Say below a picture which axes it shows, where they are not drawn."""
+    if view.name:
+        words = axes.text(0.0, -0.02, view.name, transform=axes.transAxes, ha="left", va="top", size=6, color=GREY)
+        words.set_in_layout(False)
 
 
 def _draw_frame(axes: Any, data: FigureData, frame: int, view: Projection, paint: np.ndarray) -> None:
@@ -105,7 +139,9 @@ def _draw_frame(axes: Any, data: FigureData, frame: int, view: Projection, paint
             axes.scatter(seen[~near, 0], seen[~near, 1], s=size, c=paint[~near], lw=0, alpha=0.25, zorder=2)
     rim = 0.2 if view.unit and seen.shape[1] > 2 and size > 2 else 0
     axes.scatter(seen[near, 0], seen[near, 1], s=size, c=paint[near], lw=rim, edgecolors=INK, zorder=3)
-    _draw_masses(axes, data, frame, view)
+    named = _draw_masses(axes, data, frame, view)
+    if data.names is not None and not named and len(x) <= FEW_WORDS:
+        draw_words(axes, view.points(data, x), data.names, np.full(len(x), size), size=WORD)
 
 
 def graticule(axes: Any, view: Projection, body: str = "none") -> list[Any]:
@@ -151,6 +187,8 @@ def draw_axes(axes: Any, view: Projection) -> None:
         axes.set_aspect("auto")
         axes.set_box_aspect(0.2)
         axes.set(yticks=[], ylim=(-1, 1))
+    if view.box is not None:
+        axes.set(xlim=view.box[0], ylim=view.box[1])
     if view.limits is not None:
         if view.limits == (-math.pi, math.pi):
             axes.set_xticks([-math.pi, 0, math.pi], ["−π", "0", "π"])
@@ -159,18 +197,23 @@ def draw_axes(axes: Any, view: Projection) -> None:
         axes.set_ylim(*view.limits)
 
 
-def _draw_masses(axes: Any, data: FigureData, frame: int, view: Projection) -> None:
-    """Condensed clusters as discs whose area is their mass, in the colour of most of it."""
+def _draw_masses(axes: Any, data: FigureData, frame: int, view: Projection) -> bool:
+    """Condensed clusters as discs whose area is their mass, in the colour of most of it; whether there are some."""
     found = data.clusters.isel(time=frame)
     if not bool(found["condensed"]):
-        return
+        return False
     labels, count = found["label"].values, int(found["count"])
-    for k, place in enumerate(view.points(data, found["centre"].values[:count])):
+    places = view.points(data, found["centre"].values[:count])
+    if data.names is not None:
+        words = [cluster_name([data.names[i] for i in np.flatnonzero(labels == k)]) for k in range(count)]
+        areas = DISC * found["mass"].values[:FEW_WORDS]
+        draw_words(axes, places[:FEW_WORDS], words[:FEW_WORDS], areas[: len(places)], size=WORD)
+    for k, place in enumerate(places):
         behind = view.unit and len(place) > 2 and place[2] < 0
         axes.scatter(
             place[0],
             place[1],
-            s=260 * found["mass"].values[k],
+            s=DISC * found["mass"].values[k],
             c=data.colour(labels == k),
             edgecolors=INK,
             lw=0.5,
@@ -178,9 +221,10 @@ def _draw_masses(axes: Any, data: FigureData, frame: int, view: Projection) -> N
             zorder=4,
             clip_on=False,
         )
+    return True
 
 
 def _tilted() -> np.ndarray:
     """A rotation that looks at the sphere slightly from above."""
-    a = np.deg2rad(20)
+    a = np.deg2rad(TILT)
     return np.array([[1, 0, 0], [0, np.cos(a), -np.sin(a)], [0, np.sin(a), np.cos(a)]])

@@ -8,11 +8,14 @@ from attnflow.axes import batches
 from attnflow.checks import instance
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
-from attnflow.plots.snapshots import MOST_TOKENS, draw_axes, graticule, views_of
+from attnflow.plots.names import draw_words
+from attnflow.plots.snapshots import MOST_TOKENS, draw_axes, graticule, name_view, views_of
 from attnflow.plots.style import COLOURS, COLUMN, INK, styled
 from attnflow.tokens import Tokens
 
 MOST_ARROWS = 150
+MOST_WORDS = 80
+"""Tokens whose labels are written."""
 LONGEST = 0.3
 """The longest arrow, in units of half the width of the picture."""
 NUDGE = 1e-6
@@ -58,6 +61,10 @@ def _draw(tokens: Tokens, field: AbstractField | None, t: float) -> Any:
             near = seen[:, 2] >= 0 if view.unit and seen.shape[1] > 2 else np.ones(len(seen), bool)
             for side, alpha in ((~near, 0.25), (near, 1.0)):
                 axes.scatter(*seen[side, :2].T, s=area[side], c=COLOURS[0], lw=0, alpha=alpha, zorder=2 + alpha)
+            name_view(axes, view)
+            axes.set_ylabel(view.labels[1] if len(view.labels) > 1 else "")
+            if tokens.labels is not None and len(x) <= MOST_WORDS:
+                draw_words(axes, seen, [str(label) for label in tokens.labels], area, size=6.0, zoom=3.0)
             if moved is not None:
                 some = np.linspace(0, len(x) - 1, min(len(x), MOST_ARROWS)).astype(int)
                 at = view.seen(tokens.space, x[some])

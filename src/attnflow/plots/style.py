@@ -1,14 +1,17 @@
 """One look for all figures: vector output, colours that the colour-blind can tell apart, legible at column width."""
 
 import contextlib
+import contextvars
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from attnflow.checks import reals, shown
+from attnflow.errors import InvalidInput
 from attnflow.lazy import listing
 
-__all__ = ["COLOURS", "COLUMN", "GREY", "INK", "PAGE", "panel", "shades", "styled"]
+__all__ = ["COLOURS", "COLUMN", "GREY", "INK", "PAGE", "panel", "shades", "styled", "with_style"]
 """What figures outside the package may use."""
 __dir__ = listing(__all__)
 COLUMN = 3.4
@@ -51,15 +54,56 @@ _RC: dict[Any, Any] = {
     "svg.fonttype": "path",
 }
 
+SMALLEST = 0.5
+"""Inches that a figure is wide and high at least."""
+_OWN: contextvars.ContextVar[Any] = contextvars.ContextVar("style of figures", default=None)
+
 
 @contextlib.contextmanager
 def styled() -> Iterator[Any]:
     """Matplotlib without a screen, in the house look; yields `matplotlib.figure`."""
     import matplotlib
     import matplotlib.figure
+    import matplotlib.style
 
-    with matplotlib.rc_context(_RC):
+    own = _OWN.get()
+    with matplotlib.rc_context(_RC), contextlib.nullcontext() if own is None else matplotlib.style.context(own):
         yield matplotlib.figure
+
+
+@contextlib.contextmanager
+def with_style(style: Any) -> Iterator[None]:
+    """Figures that are made meanwhile have `style` over the house look: whatever `matplotlib.style.context` takes."""
+    import matplotlib.style
+
+    if style is None:  # within another style too
+        yield
+        return
+    try:
+        with matplotlib.style.context(style):
+            pass
+    except (OSError, KeyError, ValueError, TypeError, AttributeError):
+        raise InvalidInput(
+            f"`style` is {shown(style)}; give a style of Matplotlib by its name or file, a dictionary of rcParams, or "
+            "a list of these."
+        ) from None
+    token = _OWN.set(style)
+    try:
+        yield
+    finally:
+        _OWN.reset(token)
+
+
+def resized(figure: Any, size: Any) -> Any:
+    """A figure with the width and height `size` in inches; as it is where `size` is None."""
+    if size is not None:
+        found = reals(size)
+        if found is None or found.shape != (2,) or not (np.isfinite(found) & (found >= SMALLEST)).all():
+            raise InvalidInput(
+                f"`figsize` is {shown(size)}; give width and height in inches, at least {SMALLEST}, as in (7, 4)."
+            )
+        figure.set_size_inches(*found)
+    return figure
 
 
 def colours(labels: np.ndarray) -> list[str]:

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.control import Matching
+from attnflow.control import LineMatch, Matching, PolarMatch, Schedule
 from attnflow.decoders import Retrieval
 from attnflow.errors import InvalidInput
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
 from attnflow.learn import Fitted
-from attnflow.meanfield import CellFlow, DensityFlow, PlacedFlow
+from attnflow.meanfield import CellFlow, Density, DensityFlow, PlacedFlow
 from attnflow.plots.compare import plot_several
 from attnflow.plots.density import DensityView, plot_density, summarise_density
 from attnflow.plots.energy import draw_count, draw_energy
@@ -24,29 +24,39 @@ from attnflow.plots.overlaps import draw_overlap_map
 from attnflow.plots.placed import plot_placed, summarise_placed
 from attnflow.plots.random_layers import plot_conditional, plot_gram, summarise_conditional, summarise_gram
 from attnflow.plots.retrieval import plot_retrieval, summarise_retrieval
+from attnflow.plots.schedule import plot_schedule
 from attnflow.plots.snapshots import draw_frames, views
 from attnflow.plots.staircase import draw_levels, draw_lifetimes
 from attnflow.plots.still import draw_tokens
-from attnflow.plots.style import PAGE, blank, styled
+from attnflow.plots.style import PAGE, blank, resized, styled, with_style
+from attnflow.plots.together import draw_one_density, is_mixed, plot_together
 from attnflow.plots.tree import draw_branches
 from attnflow.random_layers import ConditionalDensity, GramPath
 from attnflow.tokens import Tokens
 
 
-def plot(result: Any) -> Any:
+def plot(result: Any, *, figsize: tuple[float, float] | None = None, style: Any = None) -> Any:
     """What `solve`, `solve_long`, `evolve`, `fit` or another kind of work returned, in one Matplotlib Figure.
 
     Of a flow of tokens: tokens at a few times, energy, cluster count and overlaps, with theory overlaid; of one of
     `solve_long` the staircase, the merge tree and the lifetimes of plateaus; of one without positions the numbers that
     were kept. Of a batch the first member is shown. Of a density: its history, energy, entropy and resolution; of one
     with places: how far each is from the uniform measure. Of merges: their distributions and quartiles. Of a fit:
-    losses, regions of the plane and paths. Of matched measures: tokens before and after, and distances.
+    losses, regions of the plane and paths.
 
     Several flows of tokens are overlaid, as lines of energy, mean overlap and number of clusters: `plot([a, b])` names
     them by what differs between them, `plot({"soft": a, "hard": b})` as you say. Of a batch up to 8 members are lines.
-    Tokens are drawn on their space, and `field.plot(tokens)` draws their velocities.
+    A density beside tokens, `plot([density, flow])`, is drawn over their histogram at a few times, with the distance
+    between the two. Tokens are drawn on their space, and `field.plot(tokens)` draws their velocities. Of a `Schedule`
+    the elements and the gates are shown, of matched measures the targets too.
+
+    `figsize` is the width and height in inches; `style` goes over the house look and is whatever
+    `matplotlib.style.context` takes: a name, a dictionary of rcParams, a list of these.
     """
-    return plot_several(result) if isinstance(result, list | tuple | dict) else _plot(result)
+    with with_style(style):
+        if not isinstance(result, list | tuple | dict):
+            return resized(_plot(result), figsize)
+        return resized(plot_together(result) if is_mixed(result) else plot_several(result), figsize)
 
 
 def summarise(result: Any) -> dict[str, Any]:
@@ -88,6 +98,8 @@ _plot.register(Fitted)(plot_fit)
 _plot.register(Tokens)(draw_tokens)
 _summarise.register(Fitted)(summarise_fit)
 _plot.register(Matching)(plot_matching)
+_plot.register(Schedule | LineMatch | PolarMatch)(plot_schedule)
+_plot.register(Density)(draw_one_density)
 _summarise.register(Matching)(summarise_matching)
 
 
@@ -161,7 +173,8 @@ def _numbers(flow: AbstractTrajectory, log_time: np.ndarray) -> dict[str, Any]:
 
 def _unknown(result: Any) -> InvalidInput:
     return InvalidInput(
-        f"`result` is {type(result).__name__}; give the result of work, as `solve` returns one, or tokens."
+        f"`result` is {type(result).__name__}; give the result of work, as `solve` returns one, tokens, a density or a "
+        "schedule."
     )
 
 

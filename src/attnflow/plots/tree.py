@@ -6,8 +6,12 @@ import numpy as np
 
 from attnflow.flows import AbstractTrajectory
 from attnflow.plots.figure_data import FEW, FigureData, Gathering
+from attnflow.plots.names import cluster_name
 from attnflow.plots.staircase import long_data
-from attnflow.plots.style import COLUMN, INK, styled
+from attnflow.plots.style import COLUMN, GREY, INK, styled
+
+MOST_WORDS = 60
+"""Tokens with labels that are all leaves of a tree of their own."""
 
 ALERT = "#c00000"
 """Colour of a merge that rounding could have changed."""
@@ -17,20 +21,23 @@ def draw_tree(flow: AbstractTrajectory | FigureData) -> Any:
     """Who merged with whom and when; branches are as thick as clusters are heavy and have the colours of snapshots.
 
     Leaves are the tokens, or, of many tokens, the clusters that give the colours, with the number of their tokens (or
-    their mass). A merge that an error of rounding size could have changed is red and dashed.
+    their mass, or their labels; up to 60 tokens with labels are all leaves). A merge that an error of rounding size
+    could have changed is red and dashed.
     """
     data = long_data(flow)
+    most = FEW if data.names is None else MOST_WORDS
+    leaves = len(data.labels) if len(data.labels) <= most else FEW
     with styled() as figure:
-        fig = figure.Figure(figsize=(COLUMN, 2.6))
-        draw_branches(fig.subplots(), data)
+        fig = figure.Figure(figsize=(COLUMN, max(2.6, 0.11 * leaves + 0.5)))
+        draw_branches(fig.subplots(), data, most)
         return fig
 
 
-def draw_branches(axes: Any, data: FigureData) -> None:
-    """The dendrogram on given axes, time to the right."""
+def draw_branches(axes: Any, data: FigureData, most: int = FEW) -> None:
+    """The dendrogram on given axes, time to the right; leaves are tokens if there are at most so many."""
     assert data.tree is not None
     assert data.leaves is not None
-    leaves = data.gathered(0) if len(data.labels) <= FEW else data.leaves
+    leaves = data.gathered(0) if len(data.labels) <= most else data.leaves
     axis = data.axis
     merges, masses = data.tree.merges, data.flow.dataset["masses"].values
     pairs = [(int(p), int(q)) for p, q in zip(merges["first"].values, merges["second"].values, strict=True)]
@@ -41,7 +48,22 @@ def draw_branches(axes: Any, data: FigureData) -> None:
     born = dict.fromkeys(rows, -np.inf)
     for k in range(leaves.merges):
         born[int(leaves.labels[pairs[k][0]])] = times[k]
-    axes.set_yticks([height[name] for name in rows], _names(leaves, rows, masses))
+    axes.set_yticks([height[name] for name in rows], _names(leaves, rows, masses, data.names))
+    if data.names is not None:
+        axes.tick_params(axis="y", labelsize=5.5 if len(rows) > FEW else 6)
+    if leaves.merges:  # a cluster that was made late has a short branch: a line leads to it, a dot marks its beginning
+        for name in rows:
+            axes.plot(axis.at([-np.inf, born[name]]), [height[name]] * 2, color=GREY, lw=0.4, ls=":", zorder=1)
+            size = 8 + 60 * float(masses[tokens[name]].sum())
+            axes.scatter(
+                axis.at(born[name]),
+                height[name],
+                s=size,
+                color=data.colour(tokens[name]),
+                lw=0,
+                zorder=2.5,
+                clip_on=False,
+            )
 
     def branch(name: int, end: float) -> None:
         axes.plot(
@@ -69,7 +91,8 @@ def draw_branches(axes: Any, data: FigureData) -> None:
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_ylabel(_title(leaves, masses))
+    if data.names is None:
+        axes.set_ylabel(_title(leaves, masses))
     if warned:
         axes.legend(loc="lower right")
 
@@ -82,7 +105,9 @@ def _order(leaves: Gathering, pairs: list[tuple[int, int]]) -> list[int]:
     return [name for root in order.values() for name in root]
 
 
-def _names(leaves: Gathering, rows: list[int], masses: np.ndarray) -> list[str]:
+def _names(leaves: Gathering, rows: list[int], masses: np.ndarray, words: list[str] | None) -> list[str]:
+    if words is not None:
+        return [cluster_name([words[k] for k in np.flatnonzero(leaves.labels == name)]) for name in rows]
     if leaves.merges == 0:
         return [str(name) for name in rows]
     if np.all(masses == masses[0]):

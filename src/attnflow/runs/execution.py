@@ -8,6 +8,7 @@ from typing import Any
 from attnflow.checks import instance
 from attnflow.errors import FlowFailed, InvalidInput, RunError
 from attnflow.flows import AbstractResult, AbstractWork, Control, Drive, Driven, Ending, Outcome, Progress
+from attnflow.interrupts import interruptible
 from attnflow.precision import full_precision
 from attnflow.runs.described import Described
 from attnflow.runs.files import require_space, require_writable
@@ -234,7 +235,8 @@ def _complete(run: Run, kind: str, plugins: Plugins, drive: Drive, watch: Watch)
         if outcome.complete:
             if type(drive.work) not in REGISTRY["kind"].values():
                 _same_from_folder(run, kind, drive, result)
-            with plugins.active():  # for those who read the specification again
+            # the plugins are for those who read the specification again
+            with plugins.active(), interruptible(watch.cancel):
                 status["summary"] = watch.draw(run, result) if watch.draw else {}
     if outcome.complete:
         run.seal()

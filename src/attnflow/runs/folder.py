@@ -15,7 +15,8 @@ from attnflow.runs.environment import environment
 from attnflow.runs.files import checksum, content_hash, write_atomically, writing
 from attnflow.wording import fresh_path, shown
 
-FORMAT = 1
+FORMAT = 2
+"""Of the manifest: from 2 on it has a digest of its own."""
 ENTRIES: dict[str, Any] = {
     "format": int,
     "name": str,
@@ -24,6 +25,10 @@ ENTRIES: dict[str, Any] = {
     "created": str,
     "wall_time": int | float,
     "peak_memory": int | float,
+    "versions": dict,
+    "device": str,
+    "platform": str,
+    "dtype": str,
 }
 """What every manifest has, and of which type."""
 OPTIONAL: dict[str, Any] = {
@@ -35,6 +40,14 @@ OPTIONAL: dict[str, Any] = {
     "becoming": dict,
     "experiment": str,
     "message": str,
+    "commit": str,
+    "processor": str,
+    "package": str,
+    "sources": str,
+    "finished": str,
+    "cpu_time": int | float,
+    "began": int | float,
+    "salt": int,
     "frames": int,
     "quick": bool,
     "kind": str,
@@ -108,6 +121,7 @@ class Run:
                 f"{str(run.path)!r} exists already; choose another --out, continue it with "
                 f"`attnflow resume {run.path}`, or remove it."
             )
+        machine = environment()  # asks JAX for its device, which may not be there
         with writing(run.path):
             run.path.mkdir(parents=True, exist_ok=True)
             write_atomically(run.path / "spec.toml", spec.to_toml().encode())
@@ -121,7 +135,7 @@ class Run:
                 created=now(),
                 wall_time=0.0,
                 peak_memory=0,
-                **environment(),
+                **machine,
                 **facts,
             )
         return run
@@ -152,11 +166,11 @@ class Run:
             raise RunCorrupted(
                 f"the manifest of {str(self.path)!r} cannot be read ({error}); run the spec again."
             ) from None
-        if isinstance(found, dict) and isinstance(other := found.get("format"), int) and other != FORMAT:
+        if isinstance(found, dict) and isinstance(other := found.get("format"), int) and other not in (1, FORMAT):
             raise RunError(f"{str(self.path)!r} was written in format {other}, this version reads {FORMAT}.")
         if reason := damage(found):
             raise RunCorrupted(f"the manifest of {str(self.path)!r} is damaged ({reason}); run the spec again.")
-        return dict(found)
+        return {key: value for key, value in found.items() if key != "digest"}
 
     def facts(self) -> dict[str, Any]:
         """The manifest as things stand now.
@@ -185,6 +199,7 @@ class Run:
         """Change entries of the manifest, in one atomic step."""
         path = self.path / "manifest.json"
         content = (self.manifest() if path.exists() else {}) | changes
+        content |= {"digest": content_hash(content, ())}
         with writing(self.path):
             write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
 
@@ -276,12 +291,14 @@ class Run:
         for name, expected in sums.items():
             file = self.path / name
             if not file.is_file():
+                if file == self.checkpoint:  # it may be removed to save space; what needs it says so
+                    continue
                 raise RunCorrupted(f"{name!r} is missing from {str(self.path)!r}; run its spec.toml again.")
             if checksum(file) != expected:
                 raise RunCorrupted(f"{name!r} of {str(self.path)!r} was altered or truncated; run its spec.toml again.")
 
     def _files(self) -> list[Path]:
-        own = {"manifest.json", ".lock", "checkpoint"}
+        own = {"manifest.json", ".lock"}
         return sorted(f for f in self.path.rglob("*") if f.is_file() and f.name not in own)
 
 
@@ -317,9 +334,12 @@ def damage(manifest: Any) -> str:
     for entry in manifest.get("plugins") or []:
         if not isinstance(entry, dict) or not all(isinstance(entry.get(k), str) for k in ("file", "path", "sha256")):
             return f"'plugins' has {shown(entry)}"
-    sums = manifest.get("checksums") or {}
-    if not all(isinstance(value, str) for value in sums.values()):
-        return "'checksums' has an entry that is no text"
+    for key in ("checksums", "versions"):
+        if not all(isinstance(value, str) for value in (manifest.get(key) or {}).values()):
+            return f"{key!r} has an entry that is no text"
+    own = {key: value for key, value in manifest.items() if key != "digest"}
+    if manifest["format"] != 1 and manifest.get("digest") != content_hash(own, ()):
+        return "it was altered"
     return ""
 
 

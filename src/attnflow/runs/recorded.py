@@ -9,7 +9,7 @@ from attnflow.runs.plugins import Given, Plugins, current, execute_file, read
 
 def checked(folder: Path, manifest: dict[str, Any], given: Given) -> Plugins:
     """The plugins that a run was made with; files are compared with the manifest before any of them is executed."""
-    recorded = manifest.get("plugins", [])
+    recorded = manifest.get("plugins") or []
     if not isinstance(given, Plugins) and not given:
         known = {entry["sha256"] for entry in recorded}
         given = Plugins(tuple(one for one in current().loaded if one.source.sha256 in known))
@@ -37,4 +37,6 @@ def checked(folder: Path, manifest: dict[str, Any], given: Given) -> Plugins:
 
 def resume_command(folder: Path, manifest: dict[str, Any]) -> str:
     """What a person types to continue a run, its plugins included."""
-    return " ".join([f"attnflow resume {folder}", *(f"--plugin {row['path']}" for row in manifest.get("plugins", []))])
+    return " ".join(
+        [f"attnflow resume {folder}", *(f"--plugin {row['path']}" for row in manifest.get("plugins") or [])]
+    )

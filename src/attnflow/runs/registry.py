@@ -17,6 +17,7 @@ from attnflow import (
     random_layers,
     spaces,
     tokens,
+    transport,
 )
 from attnflow.flows.methods import AbstractUpdate
 from attnflow.flows.methods.solvers import solvers
@@ -71,6 +72,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "clustered": tokens.clustered,
         "caps": tokens.caps,
         "array": tokens.from_array,
+        "file": tokens.from_file,
     },
     "field": {
         "attention": fields.Attention,
@@ -87,6 +89,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "multiple": fields.Multiple,
         "rescaled": fields.Rescaled,
         "pre": fields.Pre,
+        "post": fields.Post,
         "peri": fields.Peri,
         "ngpt": fields.Ngpt,
         "mix": fields.Mix,
@@ -172,7 +175,11 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "interaction-energy": maker(observe.interaction_energy),
         "energy-rate": maker(observe.energy_rate),
         "attention-matrix": maker(observe.attention_matrix),
-        "distance": maker(observe.distance),
+        "distance": maker(transport.distance),
+        "metric-speed": maker(transport.metric_speed),
+        "energy-slope": maker(transport.energy_slope),
+        "balance-gap": maker(transport.balance_gap),
+        "gradient-alignment": maker(transport.gradient_alignment),
     },
 }
 """part of a specification -> name -> what makes it."""

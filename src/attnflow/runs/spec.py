@@ -25,6 +25,7 @@ from attnflow.runs.plugins import Given, Plugins, chosen, current, words
 from attnflow.runs.recorded import checked
 from attnflow.runs.registry import BATCHED, DEFAULTS, HIDDEN, takes_batches
 from attnflow.runs.texts import changed, load_text
+from attnflow.runs.token_files import with_files
 from attnflow.wording import fresh_path
 
 
@@ -140,13 +141,19 @@ def load_spec(source: str | Path, changes: Sequence[str] = (), plugins: Given = 
 
     `plugins` are Python files that `register` further words; they are executed, a specification never is.
     """
-    return parse_spec(load_text(source), changes, plugins)
+    folder = Path(source).parent
+    return parse_spec(load_text(source), changes, plugins, folder=folder)
 
 
-def parse_spec(text: str, changes: Sequence[str] = (), plugins: Given = ()) -> Spec:
-    """Parse, change, resolve and check a specification; nothing is run."""
+def parse_spec(
+    text: str, changes: Sequence[str] = (), plugins: Given = (), *, folder: str | Path | None = None
+) -> Spec:
+    """Parse, change, resolve and check a specification; nothing is run.
+
+    Files of tokens are read from `folder`, by default the current one, and become arrays of the specification.
+    """
     table = changed(instance("text", text, str, "the text of a TOML file; load_spec reads files"), changes)
-    spec = resolve_spec(table, plugins)
+    spec = resolve_spec(with_files(table, Path(folder or ".")), plugins)
     spec.work  # noqa: B018 (refuses what cannot be made)
     return spec
 
@@ -185,8 +192,10 @@ def _resolve(table: dict[str, Any]) -> dict[str, Any]:
     lists = [field for field in parts if takes_several(kind, field)]
     for part in (*parts, kinds[0]):
         if not isinstance(table.get(part), list if part in lists else dict):
-            missing = f"list of tables [[{part}]]" if part in lists else f"table [{part}]"
-            raise InvalidSpec(f"the specification has no {missing}; `attnflow presets` shows complete ones.")
+            wanted = f"list of tables [[{part}]]" if part in lists else f"table [{part}]"
+            if part in table:
+                raise InvalidSpec(f"`{part}` is {shown(table[part])}; it must be a {wanted}, with keys of its own.")
+            raise InvalidSpec(f"the specification has no {wanted}; `attnflow presets` shows complete ones.")
     resolved: dict[str, Any] = {key: table.get(key, default) for key, default in TOP.items()}
     for key in ("name", "about"):
         if not isinstance(resolved[key], str):

@@ -99,16 +99,19 @@ class ZarrSink(AbstractSink):
             array.resize(tuple(shape))
 
     def _grow(self) -> None:
-        """Room for all rows in a store that is there already."""
+        """Room for all rows in a store that is there already; what does not change along rows is written again."""
         import zarr
 
         try:
             group = zarr.open_group(self.path, mode="r+")
             for table, variables in self.layout.tables.items():
-                for name in variables:
+                for name, (dims, dtype) in variables.items():
                     array: Any = group[name]
+                    if array.metadata.dimension_names != tuple(dims) or array.dtype != np.dtype(dtype):
+                        raise ValueError(f"{name} is not what it was")
                     rows = array.shape[self.layout.axis(table, name)]
                     self._resize(array, table, name, max(rows, self.layout.most[table]))
+            self._put_static(group)
         except OSError:
             raise
         except Exception as error:
@@ -129,9 +132,19 @@ class ZarrSink(AbstractSink):
                     rows if d == table else max(1, min(s, LARGEST_CHUNK // 256)) if d == "token" else max(s, 1)
                     for d, s in zip(dims, shape, strict=True)
                 )
-                group.create_array(name, shape=shape, chunks=chunks, dtype=dtype, dimension_names=dims)
-        self._put(group, {name: ((name,), labels) for name, labels in layout.coordinates.items()} | layout.static)
+                group.create_array(
+                    name, shape=shape, chunks=chunks, dtype=dtype, dimension_names=dims, compressors=_compressor()
+                )
+        self._put_static(group)
+
+    def _put_static(self, group: Any) -> None:
+        """What the layout knows before the first row."""
+        layout = self.layout
+        own = {name: ((name,), labels) for name, labels in layout.coordinates.items()}
+        self._put(group, own | layout.static | layout.beside)
         group.attrs.update(layout.attributes)
+        if layout.beside:
+            group.attrs["coordinates"] = " ".join(layout.beside)  # by which xarray knows them
 
     def _put(self, group: Any, static: dict[str, Any]) -> None:
         for name, (dims, values) in static.items():
@@ -140,7 +153,17 @@ class ZarrSink(AbstractSink):
                 continue
             values = np.ascontiguousarray(values)
             chunks = tuple(max(s, 1) for s in values.shape)
-            group.create_array(name, data=values, chunks=chunks, dimension_names=dims, overwrite=True)
+            kind: Any = "string" if values.dtype.kind == "U" else values.dtype  # texts of one length have no Zarr type
+            made = group.create_array(
+                name,
+                shape=values.shape,
+                dtype=kind,
+                chunks=chunks,
+                dimension_names=dims,
+                overwrite=True,
+                compressors=_compressor(),
+            )
+            made[...] = values.astype(object) if kind == "string" else values
 
     def _pack(self, checkpoint: Checkpoint) -> bytes:
         outcome = checkpoint.outcome
@@ -201,6 +224,13 @@ class ZarrSink(AbstractSink):
             ) from None
 
 
+def _compressor() -> Any:
+    """Zstandard with a checksum in every chunk: whoever reads a damaged chunk gets an error, never other numbers."""
+    from zarr.codecs import ZstdCodec
+
+    return ZstdCodec(level=0, checksum=True)
+
+
 def read_checkpoint(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     """What a checkpoint says of the run, and the leaves of its state."""
     head, _, payload = path.read_bytes().partition(b"\n")
@@ -247,7 +277,12 @@ def open_arrays(path: Path) -> Any:
         found = xr.open_zarr(path, chunks=None, consolidated=False)
         names = [str(name) for name in found.attrs if str(name).startswith(SCALAR)]
         scalars = {name.removeprefix(SCALAR): ((), float(found.attrs.pop(name))) for name in names}
-        return found.assign(scalars)
+        texts = {  # coordinates: labels of tokens and of members
+            name: one.copy(data=np.array(one.values.tolist(), np.str_))
+            for name, one in found.coords.items()
+            if one.dtype.kind in "OT"
+        }
+        return found.assign(scalars).assign_coords(texts)
     except Exception as error:
         raise RunCorrupted(
             f"the arrays in {str(path)!r} cannot be read ({error}); run the spec.toml beside them again."

@@ -10,6 +10,7 @@ import tomli_w
 from attnflow.checks import instance, shown
 from attnflow.errors import InvalidSpec
 from attnflow.runs.presets import preset_names, preset_text
+from attnflow.runs.token_files import with_files
 
 
 def load_text(source: str | Path) -> str:
@@ -30,14 +31,16 @@ def load_text(source: str | Path) -> str:
     return text
 
 
-def with_changes(text: str, changes: Sequence[str]) -> str:
-    """The same specification with changes written into it, and without comments; nothing is resolved."""
-    return tomli_w.dumps(changed(text, changes))
+def with_changes(text: str, changes: Sequence[str], folder: str | Path = ".") -> str:
+    """The same specification with changes and files of tokens written into it, without comments; nothing is resolved."""
+    return tomli_w.dumps(with_files(changed(text, changes), Path(folder)))
 
 
 def changed(text: str, changes: Sequence[str]) -> dict[str, Any]:
     """The table of a specification with changes."""
     table = _read_toml(text)
+    if not isinstance(changes, list | tuple) or not all(isinstance(change, str) for change in changes):
+        raise InvalidSpec(f'`changes` is {shown(changes)}; give a list of texts, say ["field.beta=9"].')
     for change in sorted(changes, key=lambda c: not c.partition("=")[0].strip().endswith(".name")):
         _apply(table, change)  # names first: they start their part afresh
     return table

@@ -154,6 +154,8 @@ def _case(
     floor = float(np.finfo(dtype).eps) * (4 + math.sqrt(tokens.n) + max(sizes, default=0.0))
     if tol is not None and not (isinstance(tol, int | float | np.number) and 0 < tol < 1):
         raise InvalidInput(f"`tol` is {shown(tol)}; give the absolute error of the softmax mean, in (0, 1).")
+    if tol is not None and tol < (least := float(np.finfo(np.float64).eps)):
+        raise InvalidInput(f"`tol` is {tol:g}, below the rounding of every sum; give at least {least:.1e}.")
     case = Case(tokens, use, tol, dtype, jax.default_backend() if backend is None else backend, flowing, floor)
     if case.tol < floor and dtype == np.float32:
         raise InvalidInput(

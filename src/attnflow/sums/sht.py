@@ -43,8 +43,9 @@ from attnflow.tokens import Measure, Tokens
 FINEST = 2e-14
 """The smallest accuracy that is asked of ducc0, which refuses less than 7e-15; finer than this it does not improve."""
 
-PARTS = 8
-"""Parts of the tokens, at most, that are transformed side by side; fewer where the grid would cost more."""
+PARTS, POINTS = 8, 4096
+"""Parts of the tokens, at most, that are transformed side by side; fewer where the grid, or starting threads for less
+than so many points, would cost more."""
 
 
 class FastSphere(AbstractHostSum):
@@ -203,13 +204,15 @@ def _sums(
     sht = _ducc()
 
     # threads inside an adjoint transform add up in any order: parts that depend on the sizes alone do not
-    parts = np.array_split(np.arange(len(y)), min(PARTS, max(1, 100 * len(y) // top**3)))
+    parts = np.array_split(np.arange(len(y)), max(1, min(PARTS, 100 * len(y) // top**3, len(y) // POINTS)))
 
     def analysed(charge: np.ndarray) -> Any:
         def one(part: np.ndarray) -> Any:
             points = slice(part[0], part[-1] + 1)
             return sht.adjoint_synthesis_general(map=charge[None, points], spin=0, loc=at_keys[points], **options)
 
+        if len(parts) == 1:
+            return one(parts[0])
         with ThreadPoolExecutor(min(threads, len(parts))) as pool:
             return functools.reduce(np.add, pool.map(one, parts))
 

@@ -263,4 +263,4 @@ def text_of(spec: Spec | str | Path, plugins: Given, changes: Sequence[str]) -> 
     if isinstance(spec, Spec):
         return with_changes(spec.to_toml(), changes), {}, spec.plugins if not plugins else load(plugins)
     text, axes = split(load_text(spec))
-    return with_changes(text, changes), axes, load(plugins)
+    return with_changes(text, changes, Path(spec).parent), axes, load(plugins)

@@ -8,11 +8,14 @@ from attnflow.errors import InvalidInput
 from attnflow.theory.checks import checked_beta, checked_dimension, checked_integers
 from attnflow.theory.landscape.hemisphere import hemisphere_probability
 from attnflow.theory.landscape.modes import expected_modes
+from attnflow.theory.merging.exits import nearest_angle
 from attnflow.theory.merging.pairs import log_merge_time, merging_angle
 from attnflow.theory.uniform.equiangular import log_equiangular_time
 from attnflow.theory.uniform.spectrum import STEEPEST, dominant_degree, growth_rates, multiplicity
 
 LOG10 = np.log(10.0)
+ALONE = 1.0
+"""Least beta (1 - cos) of the nearest pair from which on it merges alone: its pull on others is e^-1 of that at 0."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +37,8 @@ def predict_particles(beta: float, *, d: int, n: int | None = None) -> list[Pred
     checked_dimension(d)
     if n is not None:
         checked_integers("n", n, 2)
-    return [*_linear(beta, d), _clusters(beta, d, n), *_lifetimes(beta, d), *_collapse(beta, d, n)]
+    first = [] if n is None else [_first_merge(beta, d, n)]
+    return [*_linear(beta, d), *first, _clusters(beta, d, n), *_lifetimes(beta, d), *_collapse(beta, d, n)]
 
 
 def _linear(beta: float, d: int) -> list[Prediction]:
@@ -58,6 +62,32 @@ def _linear(beta: float, d: int) -> list[Prediction]:
             "arXiv:2410.23228",
         ),
     ]
+
+
+def _first_merge(beta: float, d: int, n: int) -> Prediction:
+    angles = np.asarray(nearest_angle([0.025, 0.5, 0.975], d, n=n))
+    barrier = beta * (1 - np.cos(angles[1])) if n > 2 else np.inf
+    who = f"the nearest two of {n} tokens, usually at angle {angles[1]:.3g},"
+    if barrier < ALONE:
+        return Prediction(
+            "first merge",
+            None,
+            f"no law: {who} do not merge alone, as all tokens move at once",
+            f"the law of pairs needs beta (1 - cos) of at least {ALONE:g} at that angle; it is {barrier:.2g}",
+            "arXiv:2410.06833",
+        )
+    end = float(merging_angle(beta))
+    low, median, high = (
+        log_merge_time(np.clip(angles, end * (1 + 1e-9), np.pi * (1 - 1e-9)), beta, masses=(1 / n, 1 / n)) / LOG10
+    )
+    return Prediction(
+        "first merge",
+        float(median),
+        f"{who} merge at t = 10^{median:.2f} (median); in 95 % of draws between 10^{low:.2f} and 10^{high:.2f}",
+        f"iid uniform tokens, as if that pair were alone: beta (1 - cos) is {barrier:.2g}; the whole law is "
+        "first_merge_probability of theory.merging",
+        "arXiv:2410.06833",
+    )
 
 
 def _clusters(beta: float, d: int, n: int | None) -> Prediction:

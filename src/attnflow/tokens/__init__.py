@@ -2,6 +2,7 @@
 
 from attnflow.lazy import listing
 from attnflow.tokens.ensemble import Tokens, from_array, onto
+from attnflow.tokens.files import from_file
 from attnflow.tokens.ladder import padded
 from attnflow.tokens.measure import Measure, all_present
 from attnflow.tokens.stacking import stack
@@ -24,6 +25,7 @@ __all__ = [
     "clustered",
     "equiangular",
     "from_array",
+    "from_file",
     "onto",
     "orthonormal",
     "padded",

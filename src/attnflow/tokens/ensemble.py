@@ -16,6 +16,7 @@ from attnflow.describe import html_table, listed
 from attnflow.errors import InvalidInput, InvalidTokens, NoSuchItem
 from attnflow.precision import is_traced
 from attnflow.spaces import AbstractSpace, Sphere
+from attnflow.tokens.labels import Nested, as_token_labels, label_array
 from attnflow.tokens.measure import Measure, members_of
 
 NEARLY_ON_SPACE = 1e-6
@@ -33,6 +34,9 @@ class Tokens(eqx.Module):
     or (*batch, token). `present` says which rows are tokens, so that systems of unequal size make one batch (`stack`).
     An absent row gets mass 0 and the position and place of the last present row of its system, whatever was given for
     it. It is not a test particle: it is not moved, and nothing depends on it.
+
+    `labels` are texts, one for each token, shared by all members or (*batch, token); figures, tables and clusters name
+    tokens by them. No number depends on a label.
     """
 
     positions: Float[Array | np.ndarray, "*batch token dim"]
@@ -42,6 +46,7 @@ class Tokens(eqx.Module):
     space: AbstractSpace
     dims: tuple[str, ...] = eqx.field(static=True)
     coordinates: tuple[tuple[Label, ...] | None, ...] = eqx.field(static=True)
+    labels: Nested | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -53,6 +58,7 @@ class Tokens(eqx.Module):
         present: ArrayLike | None = None,
         dims: Sequence[str] = (),
         coordinates: Sequence[Sequence[Label] | np.ndarray | None] | None = None,
+        labels: Sequence[Any] | np.ndarray | None = None,
         dtype: DTypeLike = np.float64,
     ):
         if isinstance(dims, str) or not isinstance(dims, Sequence):
@@ -79,6 +85,7 @@ class Tokens(eqx.Module):
         self.present = there
         self.space = space
         self.dims, self.coordinates = _labels(dims, coordinates, values.shape)
+        self.labels = as_token_labels(labels, values.shape[:-1], there)
 
     def __repr__(self) -> str:
         if not isinstance(self.masses, np.ndarray | jax.Array) or not self.masses.size:  # a tree of something else
@@ -101,7 +108,8 @@ class Tokens(eqx.Module):
         rest = {} if self.present is None else {"present": f"{int(np.sum(self.present))} of {self.present.size} rows"}
         mass = {"masses": "equal" if equal else f"{here[here > 0].min():.3g} to {here.max():.3g}"}
         kind = {} if self.positions.dtype == np.float64 else {"precision": str(self.positions.dtype)}
-        return {"n": str(self.n), "space": str(self.space)} | batch | mass | rest | kind
+        words = {} if (own := label_array(self.labels)) is None else {"labels": listed(own.ravel().tolist())}
+        return {"n": str(self.n), "space": str(self.space)} | batch | mass | rest | kind | words
 
     def __bool__(self) -> bool:
         return True
@@ -124,11 +132,11 @@ class Tokens(eqx.Module):
             raise InvalidInput(f"the tokens are a batch along {self.dims}; use member({self.dims[0]}={at}, ...).")
         return self.member(**{self.dims[0]: number})
 
-    def plot(self) -> Any:
+    def plot(self, *, figsize: tuple[float, float] | None = None, style: Any = None) -> Any:
         """The tokens in one Matplotlib Figure: `attnflow.plot(tokens)`."""
         import attnflow
 
-        return attnflow.plot(self)
+        return attnflow.plot(self, figsize=figsize, style=style)
 
     @property
     def n(self) -> int:
@@ -184,11 +192,13 @@ class Tokens(eqx.Module):
         rows = slice(None) if self.present is None else np.asarray(self.present)[pick]
         place = np.asarray(self.place)
         masses = np.asarray(self.masses)[pick][rows]
+        labels = label_array(self.labels)
         one = Tokens(
             np.asarray(self.positions)[pick][rows],
             masses,
             space=self.space,
             place=(place if place.ndim == 1 else place[pick])[rows],
+            labels=None if labels is None else (labels if labels.ndim == 1 else labels[pick])[rows],
             dtype=np.asarray(self.positions).dtype,
         )
         return eqx.tree_at(lambda tokens: tokens.masses, one, masses)  # rescaled already, and so to the last bit
@@ -203,6 +213,7 @@ class Tokens(eqx.Module):
             present=self.present,
             dims=self.dims,
             coordinates=self.coordinates,
+            labels=self.labels,
             dtype=dtype,
         )
 
@@ -211,12 +222,14 @@ def from_array(
     positions: ArrayLike,
     *,
     masses: ArrayLike | None = None,
+    labels: Sequence[Any] | np.ndarray | None = None,
     space: AbstractSpace | None = None,
     normalise: bool = False,
 ) -> Tokens:
     """Tokens from an array of shape (tokens, dim), on the sphere of R^dim unless `space` says otherwise.
 
-    `normalise=True` first divides every row by its norm. Rows that are masked (`numpy.ma`) are absent.
+    `normalise=True` first divides every row by its norm. Rows that are masked (`numpy.ma`) are absent. `labels` are
+    texts, one for each token, by which figures, tables and clusters name it.
     """
     values, there = _present(positions, None, np.float64)
     if flag("normalise", normalise) and values.size and values.ndim:
@@ -227,7 +240,7 @@ def from_array(
                 f"positions[{np.argmin(norms.reshape(-1))}] is the zero vector, which has no direction; remove it."
             )
         values = values / norms
-    return Tokens(values, masses, space=space, present=there)
+    return Tokens(values, masses, space=space, present=there, labels=labels)
 
 
 def _present(positions: Any, present: Any, dtype: DTypeLike) -> tuple[np.ndarray, np.ndarray | None]:

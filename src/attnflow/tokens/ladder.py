@@ -7,6 +7,7 @@ from attnflow.checks import instance, whole
 from attnflow.errors import InvalidTokens
 from attnflow.precision import is_traced
 from attnflow.tokens.ensemble import Tokens
+from attnflow.tokens.labels import label_array
 from attnflow.tokens.stacking import filled
 
 LEAST = 8
@@ -25,7 +26,7 @@ def padded(tokens: Tokens, size: int | None = None) -> Tokens:
         raise InvalidTokens("`tokens` are being traced by a JAX transformation; fill them up outside of it.")
     goal = next_size(tokens.n) if size is None else whole("size", size, tokens.n)
     there = np.ones(np.shape(tokens.masses), bool) if tokens.present is None else np.asarray(tokens.present)
-    masses = filled(tokens.masses, goal, -1)
+    masses, labels = filled(tokens.masses, goal, -1), label_array(tokens.labels)
     made = Tokens(
         filled(tokens.positions, goal, -2),
         masses,
@@ -34,6 +35,7 @@ def padded(tokens: Tokens, size: int | None = None) -> Tokens:
         present=filled(there, goal, -1),
         dims=tokens.dims,
         coordinates=tokens.coordinates,
+        labels=None if labels is None else filled(labels.astype(object), goal, -1),
         dtype=np.asarray(tokens.positions).dtype,
     )
     return eqx.tree_at(lambda one: one.masses, made, masses)  # rescaled already, and so to the last bit

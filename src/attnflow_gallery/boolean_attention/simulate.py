@@ -85,7 +85,7 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
 
 def random_starts(parameters: Parameters, n: int) -> Starts:
     """Gaussian tokens, without starts whose two outermost tokens are closer than APART; the second is the example."""
-    rng, found = parameters.rng(2, n), []
+    rng, found = parameters.rng(2, n), list[np.ndarray]()
     while len(found) < parameters.starts:
         x = rng.standard_normal(n)
         x = np.sort(np.abs(x) if len(found) % 3 == 0 else x)

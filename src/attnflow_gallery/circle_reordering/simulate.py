@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.control import Schedule, match_measures, wasserstein
+from attnflow.control import Schedule, match_measures
 from attnflow.experiments import Salted, Study
 from attnflow.experiments.kit import followed, planned, ragged
 from attnflow.fields import MeanAttention
 from attnflow.flows import Exact, solve
 from attnflow.tokens import Tokens
+from attnflow.transport import distance
 
 SKEW = np.array([[0.0, -1.0], [1.0, 0.0]])
 FRAMES = 9
@@ -89,7 +90,7 @@ def ordered(one: np.ndarray, other: np.ndarray) -> bool:
 
 def plans(parameters: Parameters, study: Study) -> xr.Dataset:
     """Distances of every measure of every plan from its target; the paths of all tokens of the first plan."""
-    distance: list[list[float]] = [[] for _ in parameters.measures]
+    off: list[list[float]] = [[] for _ in parameters.measures]
     elements, drawn = np.zeros(len(parameters.measures)), xr.Dataset()
     for k, count in enumerate(parameters.measures):
         study.progress(f"plan {k + 1} of {len(parameters.measures)}", k / len(parameters.measures))
@@ -99,9 +100,9 @@ def plans(parameters: Parameters, study: Study) -> xr.Dataset:
             continue
         elements[k] = len(schedule)
         ends = [followed(schedule, one) for one in inputs]
-        distance[k] = [wasserstein(one, goal) for one, goal in zip(ends, targets, strict=True)]
+        off[k] = [distance(one, goal, order=2) for one, goal in zip(ends, targets, strict=True)]
         drawn = drawn if "path" in drawn else _paths(parameters, schedule, inputs, targets)
-    found = ragged("w2", ("plan", "measure"), distance, max(parameters.measures))
+    found = ragged("w2", ("plan", "measure"), off, max(parameters.measures))
     return drawn.assign(found | {"elements": ("plan", elements)})
 
 

@@ -5,12 +5,13 @@ import dataclasses
 import numpy as np
 import xarray as xr
 
-from attnflow.control import Schedule, match_measures, wasserstein
+from attnflow.control import Schedule, match_measures
 from attnflow.experiments import Salted, Study
 from attnflow.experiments.kit import atoms, cloud, followed, planned
 from attnflow.fields import MeanAttention
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
+from attnflow.transport import distance
 
 SPREAD = 0.8
 
@@ -68,10 +69,10 @@ def samples(parameters: Parameters, study: Study) -> xr.Dataset:
         found[index] = 1.0
         for i, (one, two, goal) in enumerate(zip(first, other, goals, strict=True)):
             end = schedule(two)
-            fresh[(*index, i)], wrong[(*index, i)] = wasserstein(end, goal), misplaced(end, goal)
+            fresh[(*index, i)], wrong[(*index, i)] = distance(end, goal, order=2), misplaced(end, goal)
             shift[(*index, i)] = shifted(schedule, one, two)
             if index[1] == 0:
-                given[index[0], repeat, i] = wasserstein(followed(schedule, one), goal)
+                given[index[0], repeat, i] = distance(followed(schedule, one), goal, order=2)
     dims, labels = ("atoms", "n", "repeat", "measure"), {"atoms": list(parameters.atoms), "n": list(parameters.tokens)}
     every = {"fresh": (dims, fresh), "wrong": (dims, wrong), "shift": (dims, shift)}
     return xr.Dataset(every | {"given": (("atoms", "repeat", "measure"), given), "found": (dims[:3], found)}, labels)

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from attnflow.control import match_measures, wasserstein
+from attnflow.control import match_measures
 from attnflow.experiments.kit import Film, atoms, cloud, panels
 from attnflow.flows import Exact, solve
 from attnflow.plots.style import COLOURS, GREY, INK
+from attnflow.transport import distance
 from attnflow_gallery.measure_to_measure.simulate import SPREAD, Parameters
 
 EACH, STAND = 6, 24
@@ -28,7 +29,8 @@ def motion(parameters: Parameters) -> Film:
     flows = [solve(schedule.field, one, times[-1], method=Exact(), save=list(times)) for one in inputs]
     paths = [flow.positions.values for flow in flows]
     w2 = [
-        [wasserstein(one.moved(x), goal) for x in path] for one, goal, path in zip(inputs, targets, paths, strict=True)
+        [distance(one.moved(x), goal, order=2) for x in path]
+        for one, goal, path in zip(inputs, targets, paths, strict=True)
     ]
     with panels(1, 2, 3.4, "", "$W_2$ from the target") as page:
         turn = np.linspace(0, 2 * np.pi, 200)

@@ -5,12 +5,13 @@ import dataclasses
 import numpy as np
 import xarray as xr
 
-from attnflow.control import Schedule, match_measures, shared_mass_bound, wasserstein
+from attnflow.control import Schedule, match_measures, shared_mass_bound
 from attnflow.experiments import Salted, Study
 from attnflow.experiments.kit import atoms, cloud, followed, planned, ragged
 from attnflow.fields import MeanAttention
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
+from attnflow.transport import distance
 
 SPREAD = 0.8
 """Of inputs, which overlap."""
@@ -71,8 +72,8 @@ def matched(parameters: Parameters, study: Study) -> xr.Dataset:
         inputs, targets = instance(parameters, k)
         schedule = planned(match_measures, inputs, targets, parameters.seed(k))
         ends = [] if schedule is None else [followed(schedule, one) for one in inputs]
-        before.append([wasserstein(one, goal) for one, goal in zip(inputs, targets, strict=True)])
-        after.append([wasserstein(one, goal) for one, goal in zip(ends, targets, strict=False)])
+        before.append([distance(one, goal, order=2) for one, goal in zip(inputs, targets, strict=True)])
+        after.append([distance(one, goal, order=2) for one, goal in zip(ends, targets, strict=False)])
         facts.append((schedule is not None, 0 if schedule is None else len(schedule)))
     columns = dict(zip(("found", "elements"), np.array(facts, float).T, strict=True))
     found = xr.Dataset({name: ("case", column) for name, column in columns.items()})
@@ -110,7 +111,7 @@ def shared(parameters: Parameters) -> xr.Dataset:
     if schedule is not None:
         both = list(zip(inputs, targets, strict=True))
         plans = schedule, blind(schedule)
-        distances = np.array([[wasserstein(followed(one, mu), goal, 1) for mu, goal in both] for one in plans])
+        distances = np.array([[distance(followed(one, mu), goal) for mu, goal in both] for one in plans])
         frames = _stages(schedule, inputs)
     found = xr.Dataset({"w1": (("plan", "measure"), distances)}, {"plan": ["attention", "blind"]})
     frame = (("measure", "stage", "token", "axis"), frames)

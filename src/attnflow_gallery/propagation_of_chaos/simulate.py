@@ -26,7 +26,6 @@ from attnflow.meanfield import (
     quadrature_error,
     quiet,
     sample,
-    wasserstein_circle,
 )
 from attnflow.sums import Circle, needed_degree
 from attnflow.tokens import Tokens
@@ -167,7 +166,7 @@ def distances(model: str, tokens: Tokens, flow: Fluctuations, parameters: Parame
 
 def _distances(path: np.ndarray, flow: Fluctuations, grid: int) -> list[float]:
     """W_1 to the density of the tokens `path` (time, token, dim)."""
-    return [wasserstein_circle(Tokens(x), flow.density(k), grid=grid) for k, x in enumerate(path)]
+    return [flow.density(k).distance_from(Tokens(x), grid=grid) for k, x in enumerate(path)]
 
 
 def rest(flow: Fluctuations, parameters: Parameters) -> xr.Dataset:

@@ -2,6 +2,8 @@
 
 import dataclasses
 import math
+import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -10,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.axes import members, over_members
-from attnflow.checks import end_time, instance
+from attnflow.axes import members
+from attnflow.checks import end_time, instance, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Attention
 from attnflow.flows.compiled import compiled, wait
@@ -19,19 +21,31 @@ from attnflow.flows.driver import Control, Drive
 from attnflow.flows.longtime import integrator
 from attnflow.flows.longtime.method import LongTime, log_clock, mass_unit
 from attnflow.flows.longtime.rows import UNDETERMINED
+from attnflow.flows.longtime.slots import choose_slots, within_span
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
 from attnflow.flows.result import AbstractResult
 from attnflow.flows.sink import AbstractSink, Layout
 from attnflow.flows.stepper import AbstractStepper, Rows, Slice
 from attnflow.flows.work import AbstractWork, Driven
+from attnflow.interrupts import raise_if_interrupted
+from attnflow.precision import full_precision
+from attnflow.sums.host import cores
 from attnflow.tokens import Tokens
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from attnflow.observe import Survival
+
 MOST = 128
 ROWS = 64
-SLOTS = (8, 32, MOST)
+"""Steps and merges that a slice tries for each of its systems."""
+PAIRS = {True: 1 << 14, False: 1 << 28}
+"""Pairs of slots of one call: on the CPU (True) a fraction of a second, else what keeps a device busy."""
+ONE_BY_ONE = 32
+"""Systems with so many slots or more are worked through one by one on the CPU: side by side they are no faster."""
+PAUSE = 0.02
+"""Seconds between looks at Ctrl-C while programs are compiled."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -42,7 +56,7 @@ class Merges(AbstractResult):
     """
 
     dataset: "xr.Dataset"
-    """log_time, rounding, undetermined and evaluations."""
+    """log_time, rounding, undetermined, evaluations, and followed."""
     field: AbstractField
     outcome: Outcome
     steps: dict[str, int]
@@ -58,6 +72,29 @@ class Merges(AbstractResult):
     def undetermined(self) -> "xr.DataArray":
         """Whether rounding could have changed a merge; not known for a method that is not `sensitive`."""
         return self.dataset["undetermined"]
+
+    @property
+    def followed(self) -> "xr.DataArray":
+        """Log of the time until which each system was followed; infinite where it came to consensus, or for ever."""
+        return self.dataset["followed"]
+
+    def survival(self, left: int = 1, *, confidence: float = 0.95, **labels: Any) -> "Survival":
+        """The distribution over systems of the log time of the merge that leaves `left` clusters; 1 is consensus.
+
+        Systems that have not made it count as later than they were followed. `labels` choose among the batch, as in
+        `merges.survival(beta=4.0)`; all that is left is taken as one sample.
+        """
+        from attnflow.observe import survival
+
+        n = self.log_time.sizes["merge"] + 1
+        left = whole("left", left, 1, n - 1)
+        try:
+            chosen = self.dataset[["log_time", "followed"]].sel(left=left, **labels)
+        except (KeyError, ValueError) as error:
+            dims = ", ".join(str(dim) for dim in self.followed.dims) or "no batch dimension"
+            raise InvalidInput(f"{shown(labels)} is not among these systems; they have {dims}.") from error
+        ends = chosen["followed"].broadcast_like(chosen["log_time"])
+        return survival(np.ravel(chosen["log_time"].values), np.ravel(ends.values), confidence=confidence)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {size}" for name, size in self.log_time.sizes.items())
@@ -96,6 +133,9 @@ class MergeTimes(AbstractWork):
         table = driven.dataset.load()
         left = np.arange(table.sizes["merge"], 0, -1)
         table = table.assign_coords(left=("merge", left)).set_xindex("left")
+        if "followed" not in table:  # a folder of an earlier version
+            ended = np.isinf(table["log_time"].isel(merge=-1, drop=True))
+            table["followed"] = ended.where(ended, np.inf) * math.log(self.until)
         return Merges(table, self.field, driven.outcome, driven.steps, driven.checkpoint, self)
 
 
@@ -115,40 +155,54 @@ def merge_times(
     `merges.log_time.sel(left=k)` is when k + 1 clusters became k, infinite where that has not happened until `until`.
     Two clusters are one when they are nearer than the angle of `method`, by default 10^(-3)/max(beta, 1), where
     `theory.merging.log_merge_time` ends too. The dataset has log_time, rounding and undetermined as in `flow.merges`,
-    and evaluations so far. `on_progress`, `cancel` and `sink` are those of `solve`. After Ctrl-C the merges made so far
-    are returned, with the outcome `interrupted`; `merges.continued(until)` goes on.
+    evaluations so far, and `followed`, the log time until which each member was followed. `merges.survival()` is the
+    distribution of the time to consensus, with its censoring. `on_progress`, `cancel` and `sink` are those of `solve`.
+    After Ctrl-C the merges made so far are returned, with the outcome `interrupted`; `merges.continued(until)` goes on.
     """
     work = MergeTimes(field, tokens, until, method)
     found: Merges = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
     return found
 
 
-class _EnsembleState(NamedTuple):
-    """Clusters of all members, in no slots at first, and the table of merges."""
+class _Systems(NamedTuple):
+    """All members: their clusters, in as many slots as they had at first, and their rows of the table of merges."""
 
     clusters: integrator.ClusterState
     log_time: Any
     rounding: Any
     evaluations: Any
     made: Any
-    together: Any
-    path: Any = None
-    """The state before the first step that was shortened to end in time, from which longer work goes on."""
+
+
+class _EnsembleState(NamedTuple):
+    """Where members are, and from where longer work goes on."""
+
+    now: _Systems
+    path: _Systems
+    """The same, but a member with a step that was shortened to end in time is where it was before that slice."""
 
 
 class _Ensemble(AbstractStepper):
-    """Many small systems, followed side by side."""
+    """Many small systems, each followed as if it were alone.
+
+    A slice takes some of them, those with the most clusters first, as many calls at a time as there are cores. A system
+    that has become small enough moves to fewer slots, and one that has ended is not looked at again.
+    """
 
     def __init__(self, field: Attention, tokens: Tokens, method: LongTime, until: float):
         self.tokens, self.method, self.until = tokens, method, until
         self.systems = members(field, tokens)
         self.count = int(np.prod(self.systems.shape)) if self.systems.dims else 1
-        self.positions = np.asarray(self.systems.measure.positions).reshape(self.count, tokens.n, tokens.dim)
+        positions = np.asarray(self.systems.measure.positions).reshape(self.count, tokens.n, tokens.dim)
+        self.positions = within_span(positions)[0]
         masses = np.asarray(self.systems.measure.masses).reshape(self.count, tokens.n)
         self.unit = mass_unit(masses)
         self.masses = np.rint(masses / self.unit) if self.unit != 1.0 else masses
         axes, log_until = self.systems.field_axes, np.asarray(math.log(until))
-        self.physics, self.shift = _physics(self.systems.field, axes, method, log_until, self.unit, self.count)
+        found = _physics(self.systems.field, axes, method, log_until, self.unit, self.count)
+        self.physics, self.shift = jax.tree.map(np.asarray, found)
+        count, n, dim = self.positions.shape
+        self.slots, self.is_compiled = choose_slots(n, count, dim=dim, sensitive=method.sensitive), False
 
     @property
     def batch(self) -> tuple[str, ...]:
@@ -168,57 +222,114 @@ class _Ensemble(AbstractStepper):
         return None
 
     def begin(self) -> _EnsembleState:
-        count, n, d = self.positions.shape
-        none = _begin(np.zeros((count, 0, d)), np.zeros((count, 0)), False)
+        count, n, _ = self.positions.shape
+        size = self.slots.sizes[0]
+        places = np.resize(np.arange(n), size)
+        mass = np.where(np.arange(size) < n, self.masses[:, places], 0.0)
+        clusters = _begin(self.positions[:, places], mass, self.method.sensitive)
         table = (count, n - 1)
-        return _EnsembleState(
-            none,
-            np.full(table, np.inf),
-            np.full(table, np.nan),
-            np.zeros(table, int),
-            np.zeros(count, int),
-            np.asarray(True),
-        )
+        empty = np.full(table, np.inf), np.full(table, np.nan), np.zeros(table, int), np.zeros(count, int)
+        first = _Systems(jax.tree.map(np.asarray, clusters), *empty)
+        return _EnsembleState(first, first)
 
     def work(self, state: _EnsembleState) -> Slice:
-        n = self.tokens.n
-        clusters, size = state.clusters, state.clusters.mass.shape[1]
-        if size == 0:
-            size = next(s for s in SLOTS if s >= n)
-            places = np.resize(np.arange(n), size)
-            mass = np.where(np.arange(size) < n, self.masses[:, places], 0.0)
-            clusters = _begin(self.positions[:, places], mass, self.method.sensitive)
-        few = max([s for s in SLOTS if s < size and bool(state.together)], default=1)
-        while few > 1 and np.sum(np.asarray(clusters.mass) > 0, axis=1).max() <= few:
-            clusters, size = _compact(clusters, few), few
-            few = max([s for s in SLOTS if s < size], default=1)
-        if np.asarray(_over(self.physics, clusters)).all():
+        if self._are_over(state.now).all():
             done = Outcome(Ending.FINISHED, f"followed {self.count} systems to {_named(self.until)}.")
-            return Slice(state._replace(clusters=clusters), None, done, state.path)
-        before = state
-        clusters, records = wait(_work(self.physics, clusters, few))
-        if state.path is None and np.asarray(clusters.shortened).any():
-            state = state._replace(path=before)
-        return Slice(self._read(state._replace(clusters=clusters), records), Rows({}), None, state.path)
+            return Slice(state, None, done, self._resume(state))
+        self._compile(state.now)
+        calls = self._calls(state.now)
+        found = wait([_work(*self._taken(state.now, *call)) for call in calls])
+        now: _Systems = jax.tree.map(np.array, state.now)
+        for (chosen, size, _), (clusters, records) in zip(calls, found, strict=True):
+            self._put(now, chosen, size, jax.tree.map(np.asarray, clusters))
+            self._read(now, chosen, jax.tree.map(np.asarray, records))
+        ended = now.clusters.shortened
+        path = jax.tree.map(
+            lambda old, new: np.where(ended.reshape(-1, *[1] * (new.ndim - 1)), old, new), state.path, now
+        )
+        state = _EnsembleState(now, path)
+        return Slice(state, Rows({}), None, self._resume(state))
 
-    def _read(self, state: _EnsembleState, records: Any) -> _EnsembleState:
-        """The table with the merges of a slice."""
-        first, rows = np.asarray(records.first), np.arange(ROWS)[None, :]
-        is_merge = (first >= 0) & (rows < np.asarray(records.filled)[:, None])
-        member, row = np.nonzero(is_merge)
-        place = (state.made[:, None] + np.cumsum(is_merge, axis=1) - 1)[member, row]
-        log_time, rounding, evaluations = (np.array(a) for a in (state.log_time, state.rounding, state.evaluations))
-        log_time[member, place] = np.asarray(records.log_t)[member, row] + np.asarray(self.shift)[member]
+    def _compile(self, now: _Systems) -> None:
+        """Compile the programs of all numbers of slots on all cores, once, by calls without a system.
+
+        How long the rest takes is known from then on. Work with a last time may need fewer, and waits for each.
+        """
+        sizes = self.slots.sizes
+        if self.is_compiled or len(sizes) == 1 or not math.isinf(self.until):
+            return
+
+        def make(size: int) -> None:
+            with full_precision():
+                _work(*self._taken(now, np.zeros(0, int), size, self._lanes(size)))
+
+        threads = [threading.Thread(target=make, args=(size,), daemon=True) for size in sizes]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            raise_if_interrupted()
+            time.sleep(PAUSE)
+        self.is_compiled = True
+
+    def _lanes(self, size: int) -> int:
+        """Systems of one call: at least two calls, which two cores can share, of as many pairs as are worth one."""
+        return min(max(PAIRS[_on_cpu()] // size**2, 1), -(-self.count // 2))
+
+    def _are_over(self, now: _Systems) -> np.ndarray:
+        return np.asarray(integrator.is_over(self.physics, now.clusters))
+
+    def _resume(self, state: _EnsembleState) -> _EnsembleState | None:
+        return _EnsembleState(state.path, state.path) if state.now.clusters.shortened.any() else None
+
+    def _calls(self, now: _Systems) -> list[tuple[np.ndarray, int, int]]:
+        """(members, slots, lanes) of the calls of a slice, as many as there are cores or fewer."""
+        calls: list[tuple[np.ndarray, int, int]] = []
+        most = cores() if _on_cpu() else 1
+        slots = np.where(self._are_over(now), 0, self.slots.of(np.sum(now.clusters.mass > 0, axis=1)))
+        for size in sorted(set(slots[slots > 0].tolist()), reverse=True):
+            lanes, rest = self._lanes(size), most - len(calls)
+            waiting = np.flatnonzero(slots == size)
+            parts = np.array_split(waiting[: rest * lanes], rest)
+            calls += [(part, size, lanes) for part in parts if len(part)]
+            if len(calls) == most:
+                break
+        return calls
+
+    def _taken(self, now: _Systems, chosen: np.ndarray, size: int, lanes: int) -> tuple[Any, Any, int, bool]:
+        """The arguments of a call; a lane without a system has no mass, and so it is over."""
+        index = np.resize(chosen, lanes)
+        clusters = jax.tree.map(lambda a: a[index], now.clusters)
+        mass = np.where((np.arange(lanes) < len(chosen))[:, None], clusters.mass[:, :size], 0.0)
+        clusters = clusters._replace(x=clusters.x[:, :size], mass=mass, shift=clusters.shift[:, :size])
+        physics, one_by_one = jax.tree.map(lambda a: a[index], self.physics), size >= ONE_BY_ONE and _on_cpu()
+        return physics, clusters, self.slots.next(size), one_by_one
+
+    def _put(self, now: _Systems, chosen: np.ndarray, size: int, clusters: Any) -> None:
+        """Enter the clusters after a call. A system that has just come to fewer slots has its clusters in the first."""
+        mass = clusters.mass[: len(chosen)]
+        alive = np.sum(mass > 0, axis=1)
+        fits = (alive < size) & (alive == self.slots.of(alive))
+        order = np.where(fits[:, None], np.argsort(mass <= 0, axis=1, kind="stable"), np.arange(size))
+        for name, value in clusters._asdict().items():
+            held, found = getattr(now.clusters, name), value[: len(chosen)]
+            if name in ("x", "mass", "shift"):
+                held[chosen, :size] = found[np.arange(len(chosen))[:, None], order]
+            else:
+                held[chosen] = found
+
+    def _read(self, now: _Systems, chosen: np.ndarray, records: Any) -> None:
+        """Enter the merges of a call into the table."""
+        first, filled = records.first[: len(chosen)], records.filled[: len(chosen)]
+        is_merge = (first >= 0) & (np.arange(first.shape[1]) < filled[:, None])
+        lane, row = np.nonzero(is_merge)
+        member = chosen[lane]
+        place = (now.made[chosen][:, None] + np.cumsum(is_merge, axis=1) - 1)[lane, row]
+        now.log_time[member, place] = records.log_t[lane, row] + self.shift[member]
         if self.method.sensitive:
             with np.errstate(over="ignore"):
-                rounding[member, place] = np.finfo(float).eps * np.exp(np.asarray(records.log_growth)[member, row])
-        evaluations[member, place] = np.asarray(records.evaluations)[member, row]
-        together = np.asarray(bool(state.together) and bool(np.any(np.asarray(records.filled))))
-        # (a member that stands still keeps its slots)
-        made = state.made + is_merge.sum(axis=1)
-        return state._replace(
-            log_time=log_time, rounding=rounding, evaluations=evaluations, made=made, together=together
-        )
+                now.rounding[member, place] = np.finfo(float).eps * np.exp(records.log_growth[lane, row])
+        now.evaluations[member, place] = records.evaluations[lane, row]
+        now.made[chosen] += is_merge.sum(axis=1)
 
     def unfinished(self, state: _EnsembleState) -> None:
         return None
@@ -230,22 +341,31 @@ class _Ensemble(AbstractStepper):
         return None
 
     def reached(self, state: _EnsembleState, rows: dict[str, int]) -> Reached:
-        made, of = int(np.sum(state.made)), self.goal[1]
-        steps = int(np.max(np.asarray(state.clusters.evaluations), initial=0))
-        return Reached(math.nan, made, steps, f"{made} of {of} merges")
+        made, of = int(np.sum(state.now.made)), self.goal[1]
+        share = np.where(self._are_over(state.now), 1.0, self.slots.share_done(self.tokens.n, state.now.made))
+        steps = int(np.sum(state.now.clusters.evaluations)) // integrator.EVALUATIONS
+        return Reached(math.nan, made, steps, f"{made} of {of} merges", float(np.mean(share)))
 
     def steps(self, state: _EnsembleState) -> dict[str, int]:
-        return {"rejected": int(np.sum(np.asarray(state.clusters.rejected)))}
+        return {"rejected": int(np.sum(state.now.clusters.rejected))}
 
     def finish(self, state: _EnsembleState) -> dict[str, Any]:
         dims, shape = (*self.batch, "merge"), (*self.systems.shape, self.tokens.n - 1)
         found = {
-            "log_time": state.log_time,
-            "rounding": state.rounding,
-            "undetermined": state.rounding > UNDETERMINED,
-            "evaluations": state.evaluations,
+            "log_time": state.now.log_time,
+            "rounding": state.now.rounding,
+            "undetermined": state.now.rounding > UNDETERMINED,
+            "evaluations": state.now.evaluations,
         }
-        return {name: (dims, values.reshape(shape)) for name, values in found.items()}
+        made = {name: (dims, values.reshape(shape)) for name, values in found.items()}
+        clusters = state.now.clusters
+        for_ever = (np.sum(clusters.mass > 0, axis=1) <= 1) | clusters.frozen
+        followed = np.where(for_ever, np.inf, clusters.log_t + self.shift)
+        return made | {"followed": (self.batch, followed.reshape(self.systems.shape))}
+
+
+def _on_cpu() -> bool:
+    return jax.default_backend() == "cpu"
 
 
 def _named(until: float) -> str:
@@ -269,18 +389,8 @@ def _begin(positions: Any, mass: Any, sensitive: bool) -> Any:
 
 
 @compiled
-def _compact(state: Any, size: int) -> Any:
-    return jax.vmap(lambda one: integrator.compact(one, size)[0])(state)
+def _work(physics: Any, clusters: Any, few: int, one_by_one: bool) -> Any:
+    def one(system: Any) -> Any:
+        return integrator.slice_of_work(system[0], system[1], ROWS, few, False)
 
-
-@compiled
-def _over(physics: Any, state: Any) -> Any:
-    return jax.vmap(integrator.is_over)(physics, state)
-
-
-@compiled
-def _work(physics: Any, state: Any, few: int) -> Any:
-    def one(physics: Any, state: Any) -> Any:
-        return integrator.slice_of_work(physics, state, ROWS, few, False)
-
-    return over_members(one, (0, 0), (physics, state), state.mass.shape[1] ** 2)
+    return jax.lax.map(one, (physics, clusters)) if one_by_one else jax.vmap(one)((physics, clusters))

@@ -100,11 +100,20 @@ def begin(x: Any, mass: Any, sensitive: bool, key: Any) -> ClusterState:
 
 
 def distances(x: Any, mass: Any) -> tuple[Any, Any, Any]:
-    """(x_p - x_q with q first, u_pq, which pairs count)."""
-    apart = x[None, :, :] - x[:, None, :]
-    u = 0.5 * jnp.sum(apart * apart, axis=-1)
+    """(x_p - x_q as [coordinate, q, p], u_pq, which pairs count); the pairs are innermost, where loops are fastest."""
+    apart = x.T[:, None, :] - x.T[:, :, None]
+    u = 0.5 * jnp.sum(apart * apart, axis=0)
     real = (mass > 0)[:, None] & (mass > 0)[None, :] & ~jnp.eye(x.shape[0], dtype=bool)
     return apart, u, real
+
+
+def nearest_pair(x: Any, mass: Any) -> tuple[Any, Any, Any]:
+    """(p, q, u_pq) of the two clusters that are nearest to each other, p < q."""
+    _, u, real = distances(x, mass)
+    u, n = jnp.where(real, u, jnp.inf), x.shape[0]
+    nearest = jnp.argmin(u)
+    p, q = nearest // n, nearest % n
+    return jnp.minimum(p, q), jnp.maximum(p, q), u[p, q]
 
 
 def force(physics: Physics, x: Any, mass: Any) -> tuple[Any, Any]:
@@ -112,12 +121,14 @@ def force(physics: Physics, x: Any, mass: Any) -> tuple[Any, Any]:
     apart, u, real = distances(x, mass)
     log_weight = jnp.where(real, -physics.beta * u, -jnp.inf)
     top = jnp.max(jnp.where(real, log_weight, -1e300))
-    level = jnp.log(jnp.sum(jnp.where(real, jnp.exp(log_weight - top), 0.0)) / 2) + top
-    pull = jnp.where(real, jnp.exp(log_weight - level), 0.0) * mass[None, :]
-    towards = jnp.einsum("qp,qpd->qd", pull, apart) + jnp.sum(pull * u, axis=1)[:, None] * x  # P_q(x_p - x_q)
+    weight = jnp.exp(log_weight - top)  # at most 1, and 0 for pairs that do not count
+    total = jnp.sum(weight) / 2
+    level = jnp.log(total) + top
+    pull = weight * (mass / jnp.where(total > 0, total, 1.0))[None, :]
+    towards = jnp.sum(pull[None] * apart, axis=2).T + jnp.sum(pull * u, axis=1)[:, None] * x  # P_q(x_p - x_q)
     if physics.softmax:
-        total = mass + jnp.sum(jnp.where(real, jnp.exp(log_weight), 0.0) * mass[None, :], axis=1)
-        towards = towards / jnp.where(mass > 0, total, 1.0)[:, None]
+        heard = mass + jnp.exp(level) * jnp.sum(pull, axis=1)
+        towards = towards / jnp.where(mass > 0, heard, 1.0)[:, None]
     return jnp.where((mass > 0)[:, None], towards, 0.0), level
 
 
@@ -138,10 +149,11 @@ def slice_of_work(
 ) -> tuple[ClusterState, Records]:
     """Steps and merges until `rows` of them are recorded, at most `few` clusters are left, or the time is up.
 
-    `keep=False` does not record positions and masses (ensembles do not need them).
+    `keep=False` records merges only, and tries no more than `rows` steps: members of a batch, which wait for each
+    other, then try equally many.
     """
     n, d = clusters.x.shape
-    frames = rows if keep else 1
+    frames, tried = (rows, 8 * rows) if keep else (1, rows)
     column = jnp.zeros(rows, clusters.x.dtype)
     records = Records(
         column, jnp.zeros((frames, n, d), column.dtype), jnp.zeros((frames, n), column.dtype), column, column, column,
@@ -151,14 +163,12 @@ def slice_of_work(
     def going(carry: Any) -> Any:
         state, records, tries = carry
         crowded = jnp.sum(state.mass > 0) > few
-        return crowded & ~is_over(physics, state) & (records.filled < rows) & (tries < 8 * rows)
+        return crowded & ~is_over(physics, state) & (records.filled < rows) & (tries < tried)
 
     def go(carry: Any) -> Any:
         state, records, tries = carry
-        _, u, real = distances(state.x, state.mass)
-        nearest = jnp.argmin(jnp.where(real, u, jnp.inf))
-        first, second = jnp.minimum(nearest // n, nearest % n), jnp.maximum(nearest // n, nearest % n)
-        met = jnp.min(jnp.where(real, u, jnp.inf)) <= 0.5 * physics.angle**2
+        first, second, u = nearest_pair(state.x, state.mass)
+        met = u <= 0.5 * physics.angle**2
         state, done = jax.lax.cond(
             met,
             lambda state: (_merged(physics, state, first, second), jnp.asarray(True)),
@@ -167,11 +177,10 @@ def slice_of_work(
         )
         row = jnp.where(done, records.filled, rows)  # a row out of bounds is dropped
         frame = row if keep else frames
-        towards, level = force(physics, state.x, state.mass)
-        log_speed = level + jnp.log(jnp.max(jnp.linalg.norm(towards, axis=1)))
+        level_of_energy, log_speed = _height(physics, state) if keep else (column[0], column[0])
         error = state.log_error + 2 * physics.beta * state.defect * jnp.exp(_log_size(state))
         entry = Records(
-            state.log_t, state.x, state.mass, energy(physics, state.x, state.mass), log_speed, state.arc,
+            state.log_t, state.x, state.mass, level_of_energy, log_speed, state.arc,
             jnp.where(met, first, -1), jnp.where(met, second, -1), state.log_growth, error, state.evaluations,
             records.filled,
         )  # fmt: skip
@@ -188,9 +197,16 @@ def slice_of_work(
     return state, records
 
 
+def _height(physics: Physics, state: ClusterState) -> tuple[Any, Any]:
+    """The energy, and the logarithm of the largest speed."""
+    towards, level = force(physics, state.x, state.mass)
+    log_speed = level + jnp.log(jnp.max(jnp.linalg.norm(towards, axis=1)))
+    return energy(physics, state.x, state.mass), log_speed
+
+
 def is_over(physics: Physics, clusters: ClusterState) -> Any:
-    """Whether one cluster is left, the time is up, or nothing can move."""
-    alone = (clusters.mass > 0).sum() <= 1
+    """Whether one cluster is left, the time is up, or nothing can move; of one system or of many."""
+    alone = (clusters.mass > 0).sum(axis=-1) <= 1
     return alone | (clusters.log_t >= physics.log_until) | clusters.frozen | has_failed(clusters)
 
 
@@ -227,7 +243,7 @@ def _stepped(physics: Physics, state: ClusterState) -> tuple[ClusterState, Any]:
     """One attempted step of Dormand-Prince 8(7) and whether it was accepted."""
     import diffrax
 
-    start = force(physics, state.x, state.mass)[1]
+    now, start = force(physics, state.x, state.mass)
 
     def rate(_: Any, y: Any, __: Any) -> Any:
         x, _, shift, _ = y
@@ -238,16 +254,17 @@ def _stepped(physics: Physics, state: ClusterState) -> tuple[ClusterState, Any]:
         if physics.sensitive:
             (towards, level), (turn, _) = jax.jvp(at, (x,), (shift,))
         else:
-            (towards, level), turn = at(x), jnp.zeros_like(shift)
+            (towards, level), turn = at(x), None
         speed = jnp.sqrt(jnp.sum(state.mass * jnp.sum(towards * towards, axis=1)))
         return towards, jnp.exp(start - level), turn, speed
 
     zero = jnp.zeros_like(state.arc)
     term, solver = diffrax.ODETerm(rate), diffrax.Dopri8()
-    y = (state.x, zero, state.shift, zero)
+    y = (state.x, zero, state.shift if physics.sensitive else None, zero)
     memory = solver.init(term, zero, state.step, y, None)
     end, error, _, _, _ = solver.step(term, zero, state.step, y, None, memory, False)
     assert error is not None
+    shift = end[2] if physics.sensitive else state.shift
     alive = (state.mass > 0)[:, None]
     log_t = jnp.logaddexp(state.log_t, jnp.log(jnp.maximum(end[1], 0.0)) - start)
     error_x = jnp.max(jnp.where(alive, jnp.abs(error[0]), 0.0))
@@ -266,14 +283,14 @@ def _stepped(physics: Physics, state: ClusterState) -> tuple[ClusterState, Any]:
     late = fine & ((1 - share) * -jnp.expm1(state.log_t - log_t) > physics.tol)
     shorten = jnp.where(late, share, shorten)
     good = fine & (size <= 1.0) & ~beyond & ~late
-    largest = jnp.maximum(jnp.max(jnp.abs(end[2])), 1e-300)
+    largest = jnp.maximum(jnp.max(jnp.abs(shift)), 1e-300)
     big = (largest > 1e100) | (largest < 1e-100)
     moved = state._replace(
         x=jnp.where(alive, x, state.x),
         log_t=log_t,
         arc=state.arc + end[3],
         step=state.step * factor,
-        shift=jnp.where(big, end[2] / largest, end[2]),
+        shift=jnp.where(big, shift / largest, shift),
         log_unit=state.log_unit + jnp.where(big, jnp.log(largest), 0.0),
         log_growth=jnp.maximum(state.log_growth, state.log_unit + jnp.log(largest)),
         log_error=state.log_error + error_t + off_meeting,
@@ -285,7 +302,7 @@ def _stepped(physics: Physics, state: ClusterState) -> tuple[ClusterState, Any]:
         shortened=state.shortened | beyond,
     )
     result = jax.tree.map(lambda a, b: jnp.where(good, a, b), moved, stay)
-    still = jnp.max(jnp.abs(force(physics, state.x, state.mass)[0])) == 0
+    still = jnp.max(jnp.abs(now)) == 0
     return result._replace(evaluations=state.evaluations + EVALUATIONS, frozen=still), good
 
 
@@ -301,11 +318,8 @@ def _meeting(physics: Physics, state: ClusterState, x: Any, error: Any) -> tuple
     the share of the step after which it is as near as the merging angle (1 if it is not), and the relative error of
     its distance, which is the error in s of that moment.
     """
-    apart, u, real = distances(x, state.mass)
-    n = state.mass.shape[0]
-    nearest = jnp.argmin(jnp.where(real, u, jnp.inf))
-    p, q = nearest // n, nearest % n
-    end = jnp.maximum(jnp.linalg.norm(apart[p, q]), 1e-300)
+    p, q, _ = nearest_pair(x, state.mass)
+    end = jnp.maximum(jnp.linalg.norm(x[p] - x[q]), 1e-300)
     before, after = jnp.log(jnp.linalg.norm(state.x[p] - state.x[q])), jnp.log(end)
     wanted = jnp.log(physics.angle)
     share = jnp.where(after < wanted, jnp.clip((before - wanted) / (before - after), 1e-3, 1.0), 1.0)

@@ -15,6 +15,7 @@ from attnflow.flows.compiled import compiled, wait
 from attnflow.flows.longtime import integrator
 from attnflow.flows.longtime.method import LongTime, log_clock, log_faster, mass_unit
 from attnflow.flows.longtime.rows import BOOL, FLOAT, INT, MERGE, Collected, Long, Row, views
+from attnflow.flows.longtime.slots import SLOTS, choose_slots, within_span
 from attnflow.flows.methods import Adaptive
 from attnflow.flows.observables import Views
 from attnflow.flows.outcome import Ending, Outcome, Reached
@@ -23,11 +24,12 @@ from attnflow.flows.stepper import AbstractSingle, Rows, Slice
 from attnflow.observe.clusters import clusters
 from attnflow.observe.energy import renormalised_energy
 from attnflow.tokens import Tokens
+from attnflow.tokens.labels import labels_beside
 
 ROWS = 64
 """Steps and merges of a slice."""
-SLOTS = (8, 32, 128, 512)
-"""Clusters are kept in so many slots: each number is compiled once, and merges compile nothing."""
+EXACT = 128
+"""More clusters than this have exactly as many slots at first: the next number would be wasteful."""
 USUAL_START, LONGEST_START = 32.0, 1e4
 """More than 512 tokens are first moved together (clock of SA or USA0) until 128 clusters are left; after the first of
 these times 512 will do, and after the second it is too much."""
@@ -49,6 +51,9 @@ class ClusterStepper(AbstractSingle):
         softmax = isinstance(field.normaliser, Softmax)
         self.slow = Attention(field.beta, normaliser=Softmax() if softmax else Unnormalised())
         self.late = float(log_faster(field))  # the clock of the field runs e^late times faster than that of `slow`
+        self.basis = within_span(np.asarray(tokens.positions))[1]
+        n, dim = min(tokens.n, SLOTS[-1]), min(tokens.n, tokens.dim)
+        self.slots = choose_slots(n, dim=dim, sensitive=method.sensitive)
         self.measure = tokens.measure.moved(None)
         self.resume: Long | None = None
 
@@ -77,6 +82,7 @@ class ClusterStepper(AbstractSingle):
             {"space": str(tokens.space)},
             self.until,
             {},
+            labels_beside(tokens, {}),
             exact=False,
         )
 
@@ -86,7 +92,7 @@ class ClusterStepper(AbstractSingle):
     def begin(self) -> Long:
         x = np.asarray(self.tokens.positions)
         n, d = x.shape
-        slots = integrator.begin(np.zeros((0, d)), np.zeros(0), False, None)
+        slots = integrator.begin(np.zeros((0, min(n, d))), np.zeros(0), False, None)
         none = Row(np.asarray(-np.inf), np.zeros(()), np.zeros(()), np.full((n, d), np.nan))
         return Long(
             x, np.zeros(()), slots, np.zeros(0, INT), np.arange(n), np.zeros(()),
@@ -104,8 +110,7 @@ class ClusterStepper(AbstractSingle):
         if self._is_over(state.clusters):
             return self._over(state, collect)
         before = self._compacted(state)
-        few = max([slots for slots in SLOTS if slots < len(before.names)], default=1)
-        moved, records = wait(_work(self.physics, before.clusters, few))
+        moved, records = wait(_work(self.physics, before.clusters, self.slots.next(len(before.names))))
         state = self._read(before, moved, jax.tree.map(np.asarray, records), collect)
         if self.resume is None and bool(moved.shortened):
             self.resume = before
@@ -134,7 +139,10 @@ class ClusterStepper(AbstractSingle):
     def reached(self, state: Long, rows: dict[str, int]) -> Reached:
         log_time, left = float(state.last.log_time), self.tokens.n - int(state.merged)
         time = math.exp(log_time) if log_time < 700 else math.inf
-        return Reached(time, int(state.merged), int(state.rows), f"log t = {log_time:.6g} · {left} clusters")
+        share = int(state.merged) / max(self.tokens.n - 1, 1)
+        if math.isinf(self.until) and self.tokens.n <= SLOTS[-1]:
+            share = float(self.slots.share_done(self.tokens.n, int(state.merged)))
+        return Reached(time, int(state.merged), int(state.rows), f"log t = {log_time:.6g} · {left} clusters", share)
 
     def steps(self, state: Long) -> dict[str, int]:
         accepted = max(int(state.rows) - 1 - int(state.merged), 0)
@@ -210,26 +218,26 @@ class ClusterStepper(AbstractSingle):
     def _followed(self, state: Long, x: Any, names: np.ndarray, log_time: float) -> Long:
         """Clusters at `x`, from now on in slots; the padding has no mass."""
         count = len(names)
-        size = _slots(count)
+        size = int(self.slots.of(count)) if count <= EXACT else count
         places = np.resize(np.arange(count), size)
         mass = np.bincount(np.searchsorted(names, state.label), self._token_masses())
         mass = np.where(np.arange(size) < count, mass[places], 0.0)
         key = jax.random.key(0) if self.method.sensitive else None
-        made = integrator.begin(x[places], mass, self.method.sensitive, key)
+        made = integrator.begin(self._inside(x)[places], mass, self.method.sensitive, key)
         begun: Any = np.asarray(log_time - self.shift, float)
         made = made._replace(log_t=begun)
         return state._replace(clusters=made, names=names[places])
 
     def _compacted(self, state: Long) -> Long:
-        size = _slots(int(np.sum(np.asarray(state.clusters.mass) > 0)))
-        if size >= len(state.names) or size not in SLOTS:
+        size = int(self.slots.of(int(np.sum(np.asarray(state.clusters.mass) > 0))))
+        if size >= len(state.names):
             return state
         made, order = integrator.compact(jax.tree.map(jnp.asarray, state.clusters), size)
         return state._replace(clusters=made, names=state.names[np.asarray(order)])
 
     def _read(self, state: Long, moved: integrator.ClusterState, records: Any, collect: Collected) -> Long:
         """Rows and merges out of the records of a slice."""
-        mass = np.asarray(state.clusters.mass)
+        mass, points = np.asarray(state.clusters.mass), self._outside(records.x[: int(records.filled)])
         for k in range(int(records.filled)):
             log_time = float(records.log_t[k]) + self.shift
             met = records.first[k] >= 0
@@ -241,7 +249,7 @@ class ClusterStepper(AbstractSingle):
                 collect.merge(
                     log_time=log_time, first=first, second=second, growth=float(records.log_growth[k]), bound=bound,
                     error=bound + float(records.error[k]), evaluations=int(records.evaluations[k]),
-                    masses=self.unit * np.array([mass[p], mass[q]]), point=records.x[k, p],
+                    masses=self.unit * np.array([mass[p], mass[q]]), point=points[k, p],
                 )  # fmt: skip
                 label = np.where(state.label == second, first, state.label)
                 state = state._replace(label=label, bound=np.asarray(bound), merged=state.merged + 1)
@@ -252,13 +260,27 @@ class ClusterStepper(AbstractSingle):
                 np.asarray(log_time),
                 np.asarray(float(records.energy[k]) * self.unit**2),
                 np.asarray(float(records.log_speed[k]) - self.shift),
-                records.x[k][place],
+                points[k][place],
             )
             arc = float(records.arc[k]) * math.sqrt(self.unit)
             state = collect.row(
                 state, row, arc, met=bool(met), due=bool(met) and self.tokens.n - int(state.merged) < LATE
             )
         return state._replace(clusters=moved)
+
+    def _inside(self, x: Any) -> np.ndarray:
+        """Unit vectors as they are moved: in a space of as many dimensions as there are tokens, or as they are."""
+        if self.basis is None:
+            return np.asarray(x)
+        inside = x @ self.basis
+        return np.asarray(inside / np.linalg.norm(inside, axis=-1, keepdims=True))
+
+    def _outside(self, x: np.ndarray) -> np.ndarray:
+        """Where the points of that space are among all dimensions."""
+        if self.basis is None:
+            return x
+        outside = x @ self.basis.T
+        return np.asarray(outside / np.linalg.norm(outside, axis=-1, keepdims=True))
 
     def _row(self, log_time: float, x: np.ndarray, label: np.ndarray) -> Row:
         """A row in which no tokens have met yet."""
@@ -274,12 +296,6 @@ class ClusterStepper(AbstractSingle):
     def _bound(self, variance: float) -> float:
         beta = float(self.physics.beta)
         return 0.5 * (beta**2 + 3 * beta + 1) * variance
-
-
-def _slots(count: int) -> int:
-    """The slots for so many clusters: the next size, or exactly as many where that would be wasteful."""
-    size = next(size for size in SLOTS if size >= count)
-    return size if size <= 128 else count
 
 
 @compiled

@@ -10,6 +10,7 @@ from attnflow.fields import Softmax
 from attnflow.flows.longtime.method import log_faster
 from attnflow.observe.clusters import cluster_scale
 from attnflow.precision import full_precision
+from attnflow.tokens.labels import COORDINATE
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -59,6 +60,13 @@ class Tree:
         for first, second in zip(table["first"].values[:merges], table["second"].values[:merges], strict=True):
             label[label == second] = first
         return label
+
+    def members(self, merges: int) -> list[list[Any]]:
+        """The tokens of each cluster after so many merges, largest mass first: labels of tokens, else their numbers."""
+        own, masses = self.labels(merges), self.dataset["masses"].values
+        names = self.dataset[COORDINATE].values.tolist() if COORDINATE in self.dataset else list(range(len(own)))
+        heaviest = sorted(np.unique(own).tolist(), key=lambda name: -float(masses[own == name].sum()))
+        return [[names[k] for k in np.flatnonzero(own == name)] for name in heaviest]
 
     def linkage(self) -> np.ndarray:
         """The tree as SciPy's linkage matrix, for `scipy.cluster.hierarchy`: heights are log(1 + t)."""

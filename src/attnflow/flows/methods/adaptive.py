@@ -10,6 +10,7 @@ import numpy as np
 from attnflow.axes import Number, positive
 from attnflow.checks import whole
 from attnflow.errors import InvalidInput
+from attnflow.feasible import require_clock
 from attnflow.fields.base import AbstractField
 from attnflow.flows.methods.base import AbstractMethod, AbstractSystem, State, Stretch, Time
 from attnflow.flows.methods.fixed import finite
@@ -178,6 +179,7 @@ class Adaptive(AbstractMethod):
                 "`Adaptive` cannot follow a discontinuous field (hardmax): its steps shrink to nothing where the "
                 "winner changes. Use Layers(step) or Fixed(step)."
             )
+        require_clock(until)
 
     def _solver(self) -> Any:
         import diffrax

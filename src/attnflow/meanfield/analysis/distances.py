@@ -1,4 +1,4 @@
-"""Distances between tokens and a density: W_1 on the circle, and by smooth observables on any sphere."""
+"""Distances between tokens and a density: W_1 and W_2 on the circle, and by smooth observables on any sphere."""
 
 from typing import Any
 
@@ -10,25 +10,36 @@ from attnflow.meanfield.harmonics.basis import AbstractBasis, CircleBasis, circl
 from attnflow.meanfield.harmonics.densities import empirical
 from attnflow.meanfield.harmonics.density import Density
 from attnflow.tokens import Tokens
+from attnflow.transport.circle import squared_distance_to_quantiles
 
 GRID = 2**14
 """Angles at which a distribution function is tabulated."""
 
 
-def wasserstein_circle(tokens: Tokens, density: Density, *, grid: int = GRID) -> float:
-    """W_1 between the tokens' measure and the density on the circle, for the distance of angles.
+def circle_distance(tokens: Tokens, density: Density, order: int, *, grid: int = GRID) -> float:
+    """W_1 or W_2 between the tokens' measure and the density on the circle, for the distance of angles.
 
     W_1 = min_c of the integral of |D - c| over the angle, D = F_tokens - F_density, c a median of D. D is read at all
     tokens and at `grid` equispaced angles and taken as linear between; the result is off by at most
-    `quadrature_error(density, grid)`, and by rounding.
+    `quadrature_error(density, grid)`, and by rounding. W_2 takes the quantile function of a density that is nowhere
+    negative, by its distribution function at the same angles, linear between: no mass is off by more than 2 pi/grid,
+    so that W_2 is off by at most that.
     """
     basis = circle_of(density)
     on_circle(tokens, basis, grid)
-    return distance_to_series(basis.variable(tokens.positions), np.asarray(tokens.masses), density.coefficients, grid)
+    angles, masses = basis.variable(tokens.positions), np.asarray(tokens.masses)
+    if order == 1:
+        return distance_to_series(angles, masses, density.coefficients, grid)
+    levels = _primitive(circle_spectrum(np.asarray(density.coefficients)) / (2 * np.pi), grid)[1]
+    if np.any(np.diff(levels) < 0):
+        raise InvalidInput("the density is negative somewhere; W_2 needs a positive one, W_1 does not (`order=1`).")
+    levels = (levels - levels[0]) / (levels[-1] - levels[0])
+    nodes = 2 * np.pi / grid * np.arange(grid + 1)
+    return float(np.sqrt(squared_distance_to_quantiles(angles, masses, levels, nodes)))
 
 
 def quadrature_error(density: Density, grid: int = GRID) -> float:
-    """How far `wasserstein_circle` may be off: h^2 sup|rho'|/12 + h^4 sup|rho'''|/384 with h = 2 pi/grid.
+    """How far W_1 of tokens from a density may be off: h^2 sup|rho'|/12 + h^4 sup|rho'''|/384 with h = 2 pi/grid.
 
     The first is the integral of |D - its linear interpolant|, pieces being no longer than h; the second comes with the
     values at tokens, by Hermite's cubic from the grid. Both suprema are bounded by sums of coefficients. The minimum
@@ -53,17 +64,8 @@ def observable_distance(tokens: Tokens, density: Density, degree: int) -> float:
 
 def distance_to_series(angles: np.ndarray, masses: np.ndarray, coefficients: Any, grid: int) -> float:
     """min_c of the integral of |F_tokens - F - c|, F the primitive of the series, which need not be positive."""
-    h, spectrum = 2 * np.pi / grid, circle_spectrum(np.asarray(coefficients)) / (2 * np.pi)
-    nodes = h * np.arange(grid + 1)
-    k = np.arange(1, len(spectrum) + 1)
-
-    def on_grid(g: np.ndarray) -> np.ndarray:
-        padded = np.zeros(grid // 2 + 1, dtype=np.complex128)
-        padded[k] = g * (grid / 2)
-        values = np.fft.irfft(padded, grid)
-        return np.append(values, values[0])
-
-    level, slope = nodes / (2 * np.pi) + on_grid(spectrum / (1j * k)), 1 / (2 * np.pi) + on_grid(spectrum)
+    spectrum = circle_spectrum(np.asarray(coefficients)) / (2 * np.pi)
+    h, (nodes, level, slope) = 2 * np.pi / grid, _primitive(spectrum, grid)
     order = np.argsort(angles := np.mod(angles, 2 * np.pi))
     theta = angles[order]
     cell = np.minimum((theta / h).astype(int), grid - 1)
@@ -92,6 +94,19 @@ def distance_to_series(angles: np.ndarray, masses: np.ndarray, coefficients: Any
     return float(np.sum(lengths * np.where(same, left + right, crossed)) / 2)
 
 
+def _primitive(spectrum: np.ndarray, grid: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`grid` + 1 equispaced angles, and the primitive of a series with the mean 1/(2 pi) there, and the series."""
+    nodes, k = 2 * np.pi / grid * np.arange(grid + 1), np.arange(1, len(spectrum) + 1)
+
+    def on_grid(g: np.ndarray) -> np.ndarray:
+        padded = np.zeros(grid // 2 + 1, dtype=np.complex128)
+        padded[k] = g * (grid / 2)
+        values = np.fft.irfft(padded, grid)
+        return np.append(values, values[0])
+
+    return nodes, nodes / (2 * np.pi) + on_grid(spectrum / (1j * k)), 1 / (2 * np.pi) + on_grid(spectrum)
+
+
 def sobolev_shares(basis: AbstractBasis) -> np.ndarray:
     """1/(k (k+d-2)), 0 at degree 0 and where there is no coefficient."""
     return np.where(basis.mask & (basis.degrees > 0), 1 / np.maximum(-basis.laplacian, 1.0), 0.0)
@@ -111,7 +126,7 @@ def circle_of(density: Density) -> CircleBasis:
     instance("density", density, Density, "a Density, as uniform(basis) is one")
     if not isinstance(density.basis, CircleBasis):
         raise InvalidInput(
-            f"`density` has a {type(density.basis).__name__}; W_1 is computed on the circle, so give a CircleBasis, "
-            "or use `observable_distance`."
+            f"`density` has a {type(density.basis).__name__}; distances are computed on the circle, so give a "
+            "CircleBasis, or use `observable_distance`."
         )
     return density.basis

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.checks import end_time, instance, number
+from attnflow.feasible import require_clock
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import wait
 from attnflow.flows.driver import Control, Drive
@@ -44,7 +45,7 @@ class EvolveCells(AbstractWork):
         cells: Cells = instance("cells", self.cells, Cells, "circle_cells(count) or zonal_cells(dim, count)")
         found = cells_from_density(cells, self.density) if isinstance(self.density, Density) else self.density
         made = dataclasses.replace(
-            self, until=end_time(self.until), density=cells.check(found), tol=float(self.tol),
+            self, until=require_clock(end_time(self.until)), density=cells.check(found), tol=float(self.tol),
             save=as_times(self.save), stop=conditions(self.stop), observe=dict(self.observe or {}),
         )  # fmt: skip
         made.times  # noqa: B018 (refuses what is no rule for times)

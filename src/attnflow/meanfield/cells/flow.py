@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class CellFlow(AbstractDensityFlow):
     """The result of `evolve_cells`.
 
@@ -32,6 +32,9 @@ class CellFlow(AbstractDensityFlow):
     """From where `continued` goes on."""
     work: Any = dataclasses.field(default=None, repr=False)
     """The work that made the flow."""
+
+    def _grid(self) -> str:
+        return f"{self.dataset.sizes['cell']} cells of the sphere in R^{self.cells.dim}"
 
     @property
     def masses(self) -> "xr.DataArray":

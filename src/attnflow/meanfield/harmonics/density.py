@@ -9,6 +9,7 @@ from jax.scipy.special import xlogy
 from numpy.typing import ArrayLike
 
 from attnflow.checks import instance
+from attnflow.describe import html_table
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.harmonics.basis import AbstractBasis, Coefficients, Values
 from attnflow.precision import in_float64, is_traced
@@ -50,6 +51,28 @@ class Density(eqx.Module):
         """Other coefficients in the same basis, unchecked: for use inside compiled code."""
         return eqx.tree_at(lambda density: density.coefficients, self, coefficients)
 
+    def __repr__(self) -> str:
+        if is_traced(self.coefficients) or not isinstance(self.coefficients, np.ndarray):
+            return eqx.tree_pformat(self)
+        return f"Density({', '.join(f'{key}: {value}' for key, value in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return html_table("Density", self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        """What the density is, in a few words."""
+        values = np.asarray(self.values)
+        return {
+            "basis": f"{type(self.basis).__name__} of degree {self.basis.degree} in R^{self.basis.dim}",
+            "values": f"{values.min():.4g} to {values.max():.4g} on the grid",
+        }
+
+    def plot(self, *, figsize: tuple[float, float] | None = None, style: Any = None) -> Any:
+        """The density in one Matplotlib Figure: `attnflow.plot(density)`."""
+        import attnflow
+
+        return attnflow.plot(self, figsize=figsize, style=style)
+
     @property
     def values(self) -> Values:
         """rho on the grid of the basis."""
@@ -63,6 +86,15 @@ class Density(eqx.Module):
         rho([[1.0, 0.0]]) and rho(angles=[0.0]) are the same; heights s are given by name like angles.
         """
         return self.basis.evaluate(self.coefficients, x, angles=angles, heights=heights)
+
+    def distance_from(self, tokens: Any, order: int = 1, *, grid: int = 2**14) -> float:
+        """W_1 or W_2 between tokens on the circle and the density; `transport.distance(tokens, rho)` calls it.
+
+        The distribution function is tabulated at `grid` angles: `quadrature_error` bounds what that changes in W_1.
+        """
+        from attnflow.meanfield.analysis.distances import circle_distance
+
+        return circle_distance(tokens, self, order, grid=grid)
 
     @property
     def mass(self) -> Any:

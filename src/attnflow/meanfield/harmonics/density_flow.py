@@ -1,5 +1,6 @@
 """What the flows of densities have in common: frames along `time`, and the energies that are climbed."""
 
+import abc
 import dataclasses
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class AbstractDensityFlow(AbstractResult):
     """An xarray Dataset along `time`, and the field that moved it."""
 
@@ -23,6 +24,15 @@ class AbstractDensityFlow(AbstractResult):
     def time(self) -> "xr.DataArray":
         """Saved times; the last one is the last resolved time if the density ceased to be resolved."""
         return self.dataset["time"]
+
+    def _facts(self) -> dict[str, str]:
+        times, outcome = self.time.values, super()._facts()
+        frames = f"{len(times)} to t = {times[-1]:.6g}" if len(times) else "0"
+        return {"frames": frames, "on": self._grid(), **{k: v for k, v in outcome.items() if k != "sizes"}}
+
+    @abc.abstractmethod
+    def _grid(self) -> str:
+        """What the density is represented by, in a few words."""
 
     @property
     def energy(self) -> "xr.DataArray":

@@ -11,6 +11,7 @@ from jax.scipy.special import xlogy
 
 from attnflow.checks import end_time, instance, number
 from attnflow.errors import InvalidInput
+from attnflow.feasible import require_clock
 from attnflow.fields import AbstractField
 from attnflow.flows.compiled import compiled
 from attnflow.flows.driver import Control, Drive
@@ -35,7 +36,7 @@ CUT, NEGATIVE = 1, 2
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class DensityFlow(AbstractDensityFlow):
     """Frames of a density as an xarray Dataset along `time`.
 
@@ -54,6 +55,10 @@ class DensityFlow(AbstractDensityFlow):
     """From where `continued` goes on."""
     work: Any = dataclasses.field(default=None, repr=False)
     """The work that made the flow."""
+
+    def _grid(self) -> str:
+        noise = f", noise kappa = {self.kappa:g}" if self.kappa else ""
+        return f"{type(self.basis).__name__} of degree {self.basis.degree} in R^{self.basis.dim}{noise}"
 
     @property
     def basis(self) -> AbstractBasis:
@@ -133,7 +138,7 @@ def filled(work: W) -> W:
         number(name, getattr(work, name), low=low, high=1.0)
     made: Any = dataclasses.replace(
         of,
-        until=end_time(of.until),
+        until=require_clock(end_time(of.until)),
         save=as_times(of.save, 50),
         rtol=float(of.rtol),
         atol=float(of.atol),

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from attnflow.checks import instance, shown, whole
+from attnflow.describe import html_table
 from attnflow.errors import InvalidInput, NoSuchItem
 from attnflow.meanfield.harmonics.basis import AbstractBasis, CircleBasis
 from attnflow.meanfield.harmonics.densities import from_function, uniform
@@ -56,6 +57,10 @@ class PlacedDensity(eqx.Module):
     def __repr__(self) -> str:
         kind, places = type(self.basis).__name__, self.places
         return f"PlacedDensity({places.size} nodes, breaks {places.breaks}, {kind} of degree {self.basis.degree})"
+
+    def _repr_html_(self) -> str:
+        facts = {"nodes": self.places.size, "breaks": self.places.breaks, "degree": self.basis.degree}
+        return html_table("PlacedDensity", {"basis": type(self.basis).__name__} | facts)
 
     def __call__(
         self,

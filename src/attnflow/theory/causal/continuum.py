@@ -12,7 +12,7 @@ from scipy.special import exprel, ive
 
 from attnflow.errors import InvalidInput
 from attnflow.special.numbers import Numbers
-from attnflow.theory.checks import checked_beta, checked_dimension
+from attnflow.theory.checks import as_reals, checked_beta, checked_dimension, written
 from attnflow.theory.uniform.spectrum import LARGEST_LOG, growth_rates, log_growth_rates, log_mean_kernel
 
 MODELS = ("SA", "USA0", "USA", "grad")
@@ -191,13 +191,10 @@ def gauss_panels(edges: np.ndarray, order: int = 16) -> tuple[np.ndarray, np.nda
 
 def checked_amount(name: str, value: ArrayLike, most: float = np.inf) -> np.ndarray:
     """An argument as an array of finite numbers from 0 to `most`."""
-    try:
-        found = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} is {value!r}; it must be a real number.") from None
+    found = as_reals(name, value)
     if not (np.isfinite(found) & (found >= 0) & (found <= most)).all():
         limit = f" and at most {most:g}" if np.isfinite(most) else ""
-        raise InvalidInput(f"{name} is {value!r}; it must be finite, at least 0{limit}.")
+        raise InvalidInput(f"{name} is {written(value)}; it must be finite, at least 0{limit}.")
     return found
 
 
@@ -215,7 +212,7 @@ def checked_place(name: str, value: ArrayLike) -> np.ndarray:
     """Places in (0, 1]."""
     found = checked_amount(name, value)
     if ((found <= 0) | (found > 1)).any():
-        raise InvalidInput(f"{name} is {value!r}; places are numbers i/N above 0 and at most 1.")
+        raise InvalidInput(f"{name} is {written(value)}; places are numbers i/N above 0 and at most 1.")
     return found
 
 
@@ -262,5 +259,5 @@ def _log_paths(c: ArrayLike, y: np.ndarray) -> np.ndarray:
 
 def _in_range(logs: np.ndarray, name: str, value: ArrayLike, instead: str) -> np.ndarray:
     if np.any(logs >= LARGEST_LOG):
-        raise InvalidInput(f"{name} is {value!r}; the result leaves float range there, use {instead}.")
+        raise InvalidInput(f"{name} is {written(value)}; the result leaves float range there, use {instead}.")
     return np.asarray(np.exp(logs))

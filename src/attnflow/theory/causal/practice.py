@@ -5,6 +5,7 @@ import numpy as np
 from attnflow.errors import InvalidInput
 from attnflow.theory.causal.continuum import (
     LARGEST_SLOPE,
+    LARGEST_TIME,
     MODELS,
     checked_amount,
     checked_place,
@@ -15,9 +16,9 @@ from attnflow.theory.causal.continuum import (
 from attnflow.theory.causal.middle import Middle, find_middle, last_middle_time
 from attnflow.theory.causal.tokens import last_row_correlations, log_prefix_noise
 from attnflow.theory.causal.topics import takeover_time
-from attnflow.theory.checks import checked_beta, checked_dimension, checked_integers
+from attnflow.theory.checks import checked_beta, checked_dimension, checked_integer, checked_integers, written
 from attnflow.theory.predictions import LOG10, Prediction
-from attnflow.theory.uniform.spectrum import dominant_degree
+from attnflow.theory.uniform.spectrum import STEEPEST, dominant_degree
 
 PAPER = "arXiv:2605.09213"
 LONGEST = 1_000_000
@@ -85,17 +86,21 @@ def _numbers(
     context: int, slope: float, beta: float, time: float, d: int, model: str
 ) -> tuple[int, float, float, float]:
     """Checked: N, the relative dilution, the scaled time c of degree 1 and the slope per context."""
-    n, d = int(checked_integers("context", context, 2)), checked_dimension(d)
+    n, d = checked_integer("context", context, 2), checked_dimension(d)
     if model not in MODELS:
         raise InvalidInput(f"model is {model!r}; use 'SA', 'USA0', 'USA' or 'grad'.")
     for name, value in (("slope", slope), ("beta", beta), ("time", time)):
         if (checked_beta(value) if name == "beta" else checked_amount(name, value)).ndim:
-            raise InvalidInput(f"{name} is {value!r}; give one number.")
+            raise InvalidInput(f"{name} is {written(value)}; give one number.")
+    if beta > STEEPEST:
+        raise InvalidInput(f"beta is {beta!r}; it may be at most {STEEPEST:g}.")
     if slope * n > LARGEST_SLOPE:
         raise InvalidInput(f"slope is {slope!r}; times the context it may be at most {LARGEST_SLOPE:g}.")
     c = float(rates(1, beta, d, model=model)) * time
     if not c > 0:
         raise InvalidInput(f"time is {time!r}; give a positive time (and beta > 0 for the model 'grad').")
+    if c > LARGEST_TIME:
+        raise InvalidInput(f"time is {time!r}; times the growth rate of degree 1 it may be at most {LARGEST_TIME:g}.")
     # a self weight of a million contexts stops everything; more of it changes no ratio
     logs = float(log_softmax_dilution(beta, d)) - np.log(n)
     return n, float(np.exp(min(logs, np.log(1e6)))) if model == "SA" else 0.0, c, slope * n

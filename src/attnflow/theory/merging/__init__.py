@@ -8,13 +8,20 @@ from attnflow.lazy import listing
 from attnflow.theory.merging.cascade import (
     PairCascade,
     StaircaseExpansion,
+    log_first_merge_time,
     merge_arc_length,
     pair_cascade,
     pair_disturbance,
     pair_lives,
     staircase_expansion,
 )
-from attnflow.theory.merging.exits import pair_angle_probability, pair_time_probability
+from attnflow.theory.merging.exits import (
+    first_merge_probability,
+    nearest_angle,
+    nearest_angle_probability,
+    pair_angle_probability,
+    pair_time_probability,
+)
 from attnflow.theory.merging.pairs import (
     cap_overlap,
     coarse_graining_error,
@@ -47,9 +54,11 @@ __all__ = [
     "StaircaseExpansion",
     "cap_overlap",
     "coarse_graining_error",
+    "first_merge_probability",
     "limit_staircase",
     "log_asymmetry_growth",
     "log_closing_time",
+    "log_first_merge_time",
     "log_merge_time",
     "log_merge_time_expansion",
     "log_pair_escape_rate",
@@ -60,6 +69,8 @@ __all__ = [
     "merge_arc_length",
     "merge_time",
     "merging_angle",
+    "nearest_angle",
+    "nearest_angle_probability",
     "neighbour_balance",
     "pair_angle_probability",
     "pair_cascade",

@@ -54,8 +54,7 @@ def pair_cascade(
     lives: dict[tuple[int, int], float] = {}
     log_time, arc, missed, rows = -math.inf, 0.0, 0.0, []
     while angles:
-        # a pair is e^(beta u) slow: beyond u + 40/beta it changes nothing
-        reach = 2 * math.asin(min(math.sqrt(math.sin(min(angles.values()) / 2) ** 2 + 20 / beta), 1.0))
+        reach = _reach(min(angles.values()), beta)
         near = [pair for pair, angle in angles.items() if angle <= reach]
         lives |= {pair: _life(angles[pair], m, pair, beta, model, until) for pair in near if pair not in lives}
         p, q = min(near, key=lambda pair: lives[pair])
@@ -74,6 +73,24 @@ def pair_cascade(
         }
         lives = {pair: life for pair, life in lives.items() if not {p, q} & {*pair}}
     return PairCascade(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def log_first_merge_time(
+    positions: ArrayLike, masses: ArrayLike, beta: float, *, model: str = "SA", until: float | None = None
+) -> float:
+    """Log time of the first merge of clusters at these points of S^{d-1}: of the fastest pair, as if it were alone.
+
+    The first row of `pair_cascade`, under its conditions; minus infinity if two are nearer than `until` at the start.
+    """
+    checked_model(model)
+    x, m = checked_clusters(positions, masses)
+    until = float(merging_angle(beta)) if until is None else until
+    first, second = np.triu_indices(len(m), 1)
+    apart, together = (np.linalg.norm(x[first] + sign * x[second], axis=1) for sign in (-1, 1))
+    angles = 2 * np.arctan2(apart, together)
+    reach = _reach(float(angles.min()), beta) if np.ptp(m) else float(angles.min())  # of equal masses the nearest pair
+    near = np.flatnonzero(angles <= reach)
+    return min(_life(float(angles[k]), m, (int(first[k]), int(second[k])), beta, model, until) for k in near)
 
 
 def pair_lives(positions: ArrayLike, masses: ArrayLike, beta: float, *, model: str, until: float) -> Pairs:
@@ -168,6 +185,11 @@ def _angles_of(
         m[p] += m[q]
         found.append(angle)
     return np.array(found)
+
+
+def _reach(nearest: float, beta: float) -> float:
+    """The angle up to which pairs count: one is e^(beta u) slow, and beyond u + 40/beta it changes nothing."""
+    return 2 * math.asin(min(math.sqrt(math.sin(nearest / 2) ** 2 + 20 / beta), 1.0))
 
 
 def _life(angle: float, m: np.ndarray, pair: tuple[int, int], beta: float, model: str, until: float) -> float:

@@ -92,6 +92,8 @@ def dominant_degree(beta: ArrayLike, d: int) -> Numbers:
     beta (sqrt(2 beta) on the circle); at beta = 0 it is 1. beta >= 0, any shape (arXiv:2410.23228).
     """
     beta, d = checked_beta(beta), checked_dimension(d)
+    if np.max(beta, initial=0.0) > STEEPEST:
+        raise InvalidInput(f"beta is {np.max(beta):g}; it may be at most {STEEPEST:g}.")
     # log of the quotient is below 2/k - k/beta up to terms that help, so the peak lies below 2 sqrt(beta)
     top = 10 + int(2 * np.sqrt(np.max(beta, initial=0.0)))
     k = np.arange(1.0, top)

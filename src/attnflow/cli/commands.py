@@ -5,13 +5,13 @@ or is in use · 5 a run is damaged · 6 the disk or a file cannot be used · 130
 """
 
 import json
-import os
+import logging
 import sys
 import tomllib
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -21,9 +21,22 @@ from attnflow.cli import complete, console
 from attnflow.cli.animate import animate
 from attnflow.cli.cite import cite
 from attnflow.cli.compare import compare
-from attnflow.cli.console import Folder, Json, NoFigures, Plugin, exit_code, leave_interrupted, say, say_error
+from attnflow.cli.console import (
+    Folder,
+    Json,
+    NoFigures,
+    Plugin,
+    exit_code,
+    leave_interrupted,
+    refusal,
+    say,
+    say_error,
+    stoppable,
+)
 from attnflow.cli.kinds import kinds
+from attnflow.cli.lab import lab
 from attnflow.cli.predict import predict
+from attnflow.cli.probe import probe
 from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
 from attnflow.cli.sweep import sweep
 from attnflow.wording import fresh_path, shown
@@ -40,23 +53,16 @@ app = typer.Typer(
 )
 
 
-def main() -> None:
-    """Run the command line; refusals are one sentence and an exit code."""
-    os.environ.setdefault("ATTNFLOW_PROGRESS", "off")  # commands show bars of their own
+def carry_out() -> None:
+    """Run the command that the process was called with; refusals are one sentence and an exit code."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # a cache of fonts that cannot be kept is no news
     try:
         app(prog_name="attnflow")
-    except errors.AttnflowError as error:
-        _leave(error)
-    except OSError as error:
-        where = f" {shown(str(error.filename))}" if error.filename else " a file"
-        _leave(errors.RunError(f"cannot use{where} ({error.strerror or error}); give another path."))
-    except MemoryError:
-        _leave(errors.TooLarge("the memory of this machine is not enough; use fewer tokens, members or frames."))
-
-
-def _leave(error: errors.AttnflowError) -> NoReturn:
-    say_error(error)
-    sys.exit(exit_code(error))
+    except Exception as error:
+        if (found := refusal(error)) is None:
+            raise
+        say_error(found)
+        sys.exit(exit_code(found))
 
 
 def _version(value: bool) -> None:
@@ -222,6 +228,7 @@ def presets(
 
 
 app.add_typer(predict, name="predict")
+app.add_typer(probe, name="probe")
 app.command(epilog="Example: attnflow animate runs/metastability-20260101-120000 --out metastability.gif")(animate)
 app.command(epilog="Example: attnflow compare runs/cold runs/warm --figure both.pdf")(compare)
 app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/first")(reproduce)
@@ -231,6 +238,7 @@ app.command(epilog="Example: attnflow sweep mine.toml --over field.beta=1:81:9lo
 )
 app.command(epilog="Example: attnflow cite staircase > references.bib")(cite)
 app.command(epilog="Example: attnflow kinds solve")(kinds)
+app.command(epilog="Example: attnflow lab --export lab.html")(lab)
 app.command(epilog="Example: attnflow gallery runs --out docs/gallery.md --images docs/images/gallery")(gallery)
 
 
@@ -240,19 +248,20 @@ def _perform(start: Callable[..., Any], where: Path, name: str, json_: bool, fig
     from attnflow.cli.tables import print_run
     from attnflow.plots import draw_run, summarise
 
-    with Bar(say, name) as bar:
+    with stoppable(), Bar(say, name, figures=figures) as bar:
 
         def draw(run: Any, flow: Any) -> dict[str, Any]:
-            bar.say("drawing figures and report" if figures else "reading off numbers")
-            return draw_run(run, flow) if figures else summarise(flow)
+            bar.drawing()
+            return draw_run(run, flow, bar.figure) if figures else summarise(flow)
 
         try:
             finished, _ = start(draw=draw, on_progress=bar.update)
             interrupted = finished.manifest()["status"] != "finished"
         except KeyboardInterrupt:
             interrupted = True
-    if interrupted:
-        leave_interrupted(where)
+        if interrupted:
+            bar.stop()
+            leave_interrupted(where)
     if json_:
         print(json.dumps({"run": str(where), **finished.manifest()}, indent=2))
     else:

@@ -1,0 +1,18 @@
+"""One schedule that steers three measures to targets of their own: the plan, its gates and how close it comes."""
+
+import os
+
+import numpy as np
+
+import attnflow as af
+
+rng = np.random.default_rng(0)
+n = 12 if os.environ.get("ATTNFLOW_SMALL") else 120
+centres = rng.standard_normal((3, 3))
+inputs = [af.from_array(centre + 0.8 * rng.standard_normal((n, 3)), normalise=True) for centre in centres]
+targets = [af.from_array(rng.standard_normal((atoms, 3)), normalise=True) for atoms in (2, 3, 1)]
+
+plan = af.control.match_measures(inputs, targets)
+print(plan)
+print("W_2 before", plan.before, "after", plan.w2)
+plan.plot().savefig("steer_measures.png")

@@ -1,0 +1,22 @@
+"""Which of my words end together: vectors from a file, their labels through clusters, merge tree and figures."""
+
+import os
+
+import numpy as np
+
+import attnflow as af
+
+n, dim = (10, 6) if os.environ.get("ATTNFLOW_SMALL") else (50, 300)
+rng = np.random.default_rng(0)  # in place of your own file, one line a word: "king 0.12 -0.03 ..."
+topics = rng.standard_normal((5, dim))
+rows = topics[np.arange(n) % 5] + 2 * rng.standard_normal((n, dim))
+with open("words.txt", "w", encoding="utf-8") as file:
+    file.writelines(f"{'ABCDE'[k % 5]}{k // 5} {' '.join(map(str, row))}\n" for k, row in enumerate(rows))
+
+words = af.from_file("words.txt", normalise=True)
+flow = af.solve(af.Attention(9.0), words, until=50.0)
+found = af.observe.clusters(flow[-1], scale=flow.scale())
+for mass, members in zip(found.masses, found.members, strict=True):
+    print(f"{mass:.2f}", *members)
+flow.plot().savefig("word_vectors.png")
+af.plots.draw_tree(af.solve_long(af.Attention(9.0), words)).savefig("word_tree.png")

@@ -1,0 +1,35 @@
+"""`attnflow lab`: the page on which tokens flow."""
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnflow.cli.console import say
+from attnflow.wording import fresh_path
+
+
+def lab(
+    export: Annotated[
+        Path | None, typer.Option(help="Write the page as one file and leave; it runs from its folder.", metavar="FILE")
+    ] = None,
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 0,
+    open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
+) -> None:
+    """Open the lab: drag beta and watch tokens condense, linger and merge."""
+    from attnflow.lab import Server, single_file
+
+    if export is not None:
+        fresh_path("--export", export).write_text(single_file(), encoding="utf-8")
+        print(export)
+        return
+    with Server(port) as server:
+        print(server.address, flush=True)
+        say.print("the lab runs until Ctrl-C; it answers to this machine alone.")
+        if open_:
+            webbrowser.open(server.address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            say.print("closed.")

@@ -1,0 +1,77 @@
+/** Form controls made from the table of the state, each with its label. */
+
+import { DYNAMIC, START, TABLE } from "./state.js";
+
+/** Positions of the slider of beta, and milliseconds between two changes while it is dragged. */
+const STOPS = 1000;
+const PAUSE = 150;
+
+/**
+ * Fill the fieldsets of the page; `onChange(key, value)` is called with what the reader chose, as it is given.
+ * @returns {(state: object) => void} shows a state in the controls
+ */
+export function controls(onChange) {
+  const shows = [];
+  const into = (id, keys) => {
+    const place = document.getElementById(id);
+    for (const key of keys) shows.push(control(place, key, onChange));
+  };
+  into("start-controls", Object.keys(START));
+  into("first-controls", DYNAMIC);
+  into(
+    "second-controls",
+    DYNAMIC.map((key) => `${key}2`),
+  );
+  into("view-controls", ["compare", "shown", "accuracy", "theme"]);
+  into("speed-control", ["speed"]);
+  return (state) => shows.forEach((show) => show(state));
+}
+
+function control(place, key, onChange) {
+  const entry = TABLE[key];
+  const label = element(place, "label", { htmlFor: key, textContent: entry.label });
+  if (entry.hint) label.title = entry.hint;
+  if (entry.type === "choice") {
+    const select = element(place, "select", { id: key });
+    for (const [value, words] of Object.entries(entry.options))
+      element(select, "option", { value, textContent: words });
+    select.onchange = () => onChange(key, select.value);
+    return (state) => (select.value = state[key]);
+  }
+  if (key.startsWith("beta")) return slider(place, key, entry, onChange);
+  const input = element(place, "input", { id: key, type: entry.type === "text" ? "text" : "number" });
+  if (entry.type !== "text") Object.assign(input, { min: entry.low, max: entry.high, step: entry.step ?? 1 });
+  else Object.assign(input, { autocomplete: "off", spellcheck: false });
+  if (entry.hint) input.title = entry.hint;
+  input.onchange = () => onChange(key, input.value);
+  return (state) => (input.value = state[key]);
+}
+
+/** A slider whose cube is beta, so that small values have room, and a field for the exact number. */
+function slider(place, key, entry, onChange) {
+  const both = element(place, "span", { className: "slider" });
+  const range = element(both, "input", { id: key, type: "range", min: 0, max: STOPS, step: 1 });
+  const exact = element(both, "input", { type: "number", min: entry.low, max: entry.high, step: entry.step });
+  exact.setAttribute("aria-label", `${entry.label}, exact`);
+  const chosen = () => Number((entry.high * (range.value / STOPS) ** 3).toPrecision(3));
+  let last = 0;
+  range.onchange = () => onChange(key, chosen());
+  range.oninput = () => {
+    exact.value = chosen();
+    if (performance.now() - last < PAUSE) return;
+    last = performance.now();
+    onChange(key, chosen());
+  };
+  exact.onchange = () => onChange(key, exact.value);
+  return (state) => {
+    range.value = Math.round(STOPS * Math.cbrt(state[key] / entry.high));
+    range.setAttribute("aria-valuetext", `${entry.label} = ${state[key]}`);
+    exact.value = state[key];
+  };
+}
+
+function element(place, kind, properties) {
+  const made = Object.assign(document.createElement(kind), properties);
+  place.append(made);
+  return made;
+}

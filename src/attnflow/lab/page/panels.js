@@ -1,0 +1,85 @@
+/** Elements of the page that draw: figures with a chart, and the pictures of tokens. */
+
+import { inner, shown } from "./axes.js";
+import { glPainter } from "./gl.js";
+import { CanvasPen } from "./pen.js";
+import { drawClusters, drawStage, drawTokens } from "./sphere.js";
+
+/** Panels whose horizontal axis is time. */
+const TIMED = ["energy", "counts", "tree"];
+
+/**
+ * A figure with a heading, a canvas and what theory says; a press on a panel of time calls `onShare` with the share of
+ * its axis.
+ */
+export function panel(place, name, title, chart, onShare) {
+  const figure = document.createElement("figure");
+  figure.id = `panel-${name}`;
+  const heading = Object.assign(document.createElement("h2"), { textContent: title });
+  const canvas = document.createElement("canvas");
+  canvas.setAttribute("role", "img");
+  const caption = document.createElement("figcaption");
+  figure.append(heading, canvas, caption);
+  place.append(figure);
+  if (TIMED.includes(name)) {
+    canvas.classList.add("timed");
+    canvas.onpointerdown = canvas.onpointermove = (event) => {
+      const { left, right } = inner(canvas.clientWidth, canvas.clientHeight);
+      if (event.buttons === 1) onShare((event.offsetX - left) / (right - left));
+    };
+  }
+  return {
+    paint(view) {
+      const { pen, width, height } = fitted(canvas);
+      chart(pen, width, height, view);
+      const run = view.runs[view.chosen];
+      const words = run.prediction.words[name];
+      if (caption.textContent !== words) caption.textContent = words;
+      canvas.setAttribute("aria-label", `${title} at t = ${shown(run.history.frames[view.index].t)}. ${words}`);
+    },
+  };
+}
+
+/**
+ * The picture of one flow: the stage by a pen, the tokens by WebGL or, without it, by the same pen. Dragging and the
+ * arrow keys call `onTurn` with the changes of yaw and pitch.
+ */
+export function scene(place, onTurn) {
+  const [stage, front] = place.querySelectorAll("canvas");
+  const gl = glPainter(front);
+  place.onpointermove = (event) => event.buttons === 1 && onTurn(-0.008 * event.movementX, 0.008 * event.movementY);
+  place.onkeydown = (event) => {
+    const steps = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] }[event.key];
+    if (!steps) return;
+    event.preventDefault();
+    onTurn(...steps);
+  };
+  return {
+    painter: gl ? "webgl" : "canvas",
+    paint(what) {
+      const { pen, width, height, density } = fitted(stage);
+      drawStage(pen, width, height, what);
+      drawClusters(pen, width, height, what);
+      if (gl) {
+        if (front.width !== stage.width) front.width = stage.width;
+        if (front.height !== stage.height) front.height = stage.height;
+        gl(what, width, height, density);
+      } else drawTokens(pen, width, height, what);
+      const { n } = what.setting;
+      place.setAttribute("aria-label", `${n} tokens, ${what.frame.count} clusters, t = ${shown(what.frame.t)}`);
+    },
+  };
+}
+
+/** A canvas as large as it is shown, cleared, with a pen in its pixels. */
+function fitted(canvas) {
+  const density = Math.min(devicePixelRatio || 1, 2);
+  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+  const [w, h] = [Math.round(width * density), Math.round(height * density)];
+  if (canvas.width !== w) canvas.width = w;
+  if (canvas.height !== h) canvas.height = h;
+  const context = canvas.getContext("2d");
+  context.setTransform(density, 0, 0, density, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return { pen: new CanvasPen(context), width, height, density };
+}

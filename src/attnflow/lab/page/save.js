@@ -1,0 +1,109 @@
+/** What leaves the page: PNG, SVG, CSV, and the lines of Python that repeat it. */
+
+import * as charts from "./charts.js";
+import { shown } from "./axes.js";
+import { CanvasPen, shifted, SvgPen } from "./pen.js";
+import { drawClusters, drawStage, drawTokens } from "./sphere.js";
+import { changesOf, settingOf } from "./state.js";
+
+/** Name, title and chart of each panel. @type {[string, string, Function][]} */
+export const PANELS = [
+  ["energy", "Energy", charts.drawEnergy],
+  ["counts", "Clusters", charts.drawCounts],
+  ["tree", "Merges", charts.drawTree],
+  ["modes", "Modes by degree", charts.drawModes],
+  ["overlaps", "Overlaps ⟨xᵢ, xⱼ⟩", charts.drawOverlaps],
+  ["attention", "Attention", charts.drawAttention],
+];
+const SIZE = { scene: 420, width: 330, height: 190 };
+
+/** The whole page as one picture, by any pen; its width and height. */
+function draw(pen, view, scenes) {
+  const { scene, width, height } = SIZE;
+  const total = [scenes.length * scene + 3 * width, Math.max(scene + 60, 2 * (height + 60))];
+  pen.rect(0, 0, ...total, { fill: view.colours.paper });
+  scenes.forEach((one, k) => {
+    const at = shifted(pen, k * scene, 40);
+    const { beta, t } = one.frame;
+    const words = `β = ${shown(beta)}, t = ${shown(t)}, n = ${one.setting.n}, seed ${one.setting.seed}`;
+    pen.text(k * scene + 16, 26, words, { fill: view.colours.ink, size: 14 });
+    drawStage(at, scene, scene, one);
+    drawClusters(at, scene, scene, one);
+    drawTokens(at, scene, scene, one);
+  });
+  PANELS.forEach(([, title, chart], k) => {
+    const [left, top] = [scenes.length * scene + (k % 3) * width, Math.floor(k / 3) * (height + 60) + 30];
+    pen.text(left + 40, top - 6, title, { fill: view.colours.ink, size: 13, weight: "600" });
+    chart(shifted(pen, left, top), width, height, view);
+  });
+  return total;
+}
+
+export function toSvg(view, scenes) {
+  const pen = new SvgPen();
+  return pen.toString(...draw(pen, view, scenes));
+}
+
+/** @returns {Promise<Blob>} */
+export function toPng(view, scenes) {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = draw(new SvgPen(), view, scenes).map((one) => 2 * one);
+  const context = canvas.getContext("2d");
+  context.scale(2, 2);
+  draw(new CanvasPen(context), view, scenes);
+  return new Promise((done) => canvas.toBlob(done, "image/png"));
+}
+
+/** The series of all flows, one row a frame. */
+export function toCsv(runs) {
+  const rows = ["flow,t,beta,energy,clusters,condensed,order_parameter"];
+  runs.forEach((run, k) => {
+    for (const { t, beta, energy, count, condensed, order } of run.history.frames) {
+      rows.push(["AB"[k], t, beta, energy, count, Number(condensed), order].join(","));
+    }
+  });
+  return `${rows.join("\n")}\n`;
+}
+
+/** The lines of Python that repeat a flow up to the time t. */
+export function toPython(state, t, second) {
+  const { d, n, seed, start, jitter, zipf, beta, model, causal, value, kappa } = settingOf(state, second);
+  const until = Math.max(Number(t.toPrecision(4)), 1);
+  const lines = ["import numpy as np", "import attnflow as af", ""];
+  const rest = start === "ring" ? `, jitter=${jitter}` : "";
+  lines.push(
+    `tokens = af.${start === "ring" ? "tokens.ring" : "uniform"}(af.Sphere(${d}), n=${n}${rest}, seed=${seed})`,
+  );
+  if (zipf) lines.push(`tokens = af.Tokens(tokens.positions, np.arange(1, ${n + 1}) ** -${zipf.toFixed(2)})`);
+  const matrix = value && `np.array([${value.map((one) => one.toFixed(3))}]).reshape(${d}, ${d})`;
+  const parts = [
+    model === "SA" ? "" : ', normaliser="USA0"',
+    causal ? ", mask=af.Causal()" : "",
+    matrix ? `, value=${matrix}` : "",
+  ].join("");
+  const noise = kappa ? `, noise=af.Brownian(kappa=${kappa}, seed=${seed})` : "";
+  const changes = changesOf(state[second ? "then2" : "then"]).filter((one) => one.t < until);
+  const stages = [{ t: 0, beta }, ...changes].map((one, k, all) => ({
+    ...one,
+    lasts: (all[k + 1]?.t ?? until) - one.t,
+  }));
+  for (const { beta: own, lasts } of stages.filter((one) => one.lasts > 0)) {
+    lines.push(`field = af.Attention(beta=${own.toFixed(3)}${parts})`);
+    lines.push(`flow = af.solve(field, tokens, until=${Number(lasts.toPrecision(6))}${noise})`);
+    lines.push("tokens = flow.tokens(-1)");
+  }
+  const last = stages.at(-1).beta.toFixed(3);
+  lines.push(`found = af.observe.clusters(tokens, scale=af.observe.cluster_scale(${last}))`);
+  lines.push("print(found.count, found.condensed)");
+  lines.push('af.plot(flow).savefig("flow.pdf")');
+  return `${lines.filter((line) => line !== "import numpy as np" || matrix || zipf).join("\n")}\n`;
+}
+
+/** Hand a file to the reader. */
+export function offer(name, content) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type: "text/plain" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

@@ -1,0 +1,127 @@
+/** The tokens on the circle or the sphere: where they are seen, and how a pen draws them. */
+
+import { colourOf } from "./colours.js";
+import { NONE } from "./lineage.js";
+import { evenly } from "./starts.js";
+
+/** Tokens that a pen draws, at most. */
+const DRAWN = 4000;
+const BINS = 180;
+
+/** The rotation by yaw about the vertical axis and pitch about the horizontal one; rows: right, up, towards the eye. */
+export function camera(d, { yaw, pitch }) {
+  if (d === 2) return [1, 0, 0, 0, 1, 0, 0, 0, 1];
+  const [c, s, k, l] = [Math.cos(yaw), Math.sin(yaw), Math.cos(pitch), Math.sin(pitch)];
+  return [-s, c, 0, -c * l, -s * l, k, c * k, s * k, l];
+}
+
+/** The centre and the radius of the sphere in a picture of this size. */
+export function placed(width, height, d) {
+  return { x: width / 2, y: height / 2, r: (d === 2 ? 0.36 : 0.45) * Math.min(width, height) };
+}
+
+/** Radius of a token of mean mass, in pixels. */
+export function dotRadius(n) {
+  return Math.max(1.1, Math.min(6, 22 / n ** 0.36));
+}
+
+/** Disc, graticule and, on the circle, the density around it: all that is under the tokens. */
+export function drawStage(pen, width, height, { setting, frame, eye, colours }) {
+  const { x, y, r } = placed(width, height, setting.d);
+  if (setting.d === 2) {
+    pen.dot(x, y, r, { stroke: colours.faint, width: 1.2 });
+    if (frame) drawDensity(pen, { x, y, r }, frame, colours);
+    return;
+  }
+  pen.ball(x, y, r, colours.ball);
+  pen.dot(x, y, r, { stroke: colours.faint, width: 1.2 });
+  const turn = camera(3, eye);
+  const along = (point) => [x + r * dot(turn, 0, point), y - r * dot(turn, 3, point), dot(turn, 6, point)];
+  const curve = (at) => {
+    let line = [];
+    for (let k = 0; k <= 72; k++) {
+      const [a, b, depth] = along(at((2 * Math.PI * k) / 72));
+      if (depth >= -1e-9) line.push([a, b]);
+      else if (line.length) {
+        pen.path(line, { stroke: colours.faint, width: 0.8 });
+        line = [];
+      }
+    }
+    pen.path(line, { stroke: colours.faint, width: 0.8 });
+  };
+  for (const level of [-0.5, 0, 0.5]) {
+    const [c, s] = [Math.cos((level * Math.PI) / 1.5), Math.sin((level * Math.PI) / 1.5)];
+    curve((a) => [c * Math.cos(a), c * Math.sin(a), s]);
+  }
+  for (let k = 0; k < 3; k++) {
+    const turnBy = (k * Math.PI) / 3;
+    curve((a) => [Math.cos(a) * Math.cos(turnBy), Math.cos(a) * Math.sin(turnBy), Math.sin(a)]);
+  }
+}
+
+/** Condensed clusters as pale discs, their areas proportional to their masses. */
+export function drawClusters(pen, width, height, { setting, frame, eye, colours }) {
+  if (!frame) return;
+  const { x, y, r } = placed(width, height, setting.d);
+  const turn = camera(setting.d, eye);
+  frame.clusters.names.forEach((name, k) => {
+    if (name === NONE) return;
+    const [a, b, c = 0] = frame.clusters.centres.subarray(k * setting.d, (k + 1) * setting.d);
+    const fill = colourOf(name, colours);
+    const near = setting.d === 2 || dot(turn, 6, [a, b, c]) >= 0;
+    const at = [x + r * dot(turn, 0, [a, b, c]), y - r * dot(turn, 3, [a, b, c])];
+    const radius = 0.22 * r * Math.sqrt(frame.clusters.masses[k]);
+    pen.dot(...at, radius, { fill, stroke: fill, alpha: near ? 0.45 : 0.16 });
+  });
+}
+
+/** The tokens by a pen: what lies on the far side is pale. */
+export function drawTokens(pen, width, height, { setting, frame, eye, colours, sizes }) {
+  if (!frame) return;
+  const { x, y, r } = placed(width, height, setting.d);
+  const { d, n } = setting;
+  const turn = camera(d, eye);
+  const radius = dotRadius(n);
+  const point = [0, 0, 0];
+  const chosen = [...evenly(n, DRAWN)].map((i) => {
+    for (let c = 0; c < d; c++) point[c] = frame.positions[i * d + c];
+    return {
+      i,
+      a: x + r * dot(turn, 0, point),
+      b: y - r * dot(turn, 3, point),
+      depth: d === 2 ? 1 : dot(turn, 6, point),
+    };
+  });
+  chosen.sort((one, other) => one.depth - other.depth);
+  for (const { i, a, b, depth } of chosen) {
+    const look = { fill: colourOf(frame.names[i], colours), alpha: depth < 0 ? 0.28 : 0.92 };
+    pen.dot(a, b, radius * sizes[i] * (depth < 0 ? 0.8 : 1), look);
+  }
+}
+
+function drawDensity(pen, { x, y, r }, frame, colours) {
+  const counts = new Float64Array(BINS);
+  const n = frame.positions.length / 2;
+  for (let i = 0; i < n; i++) {
+    const angle = Math.atan2(frame.positions[2 * i + 1], frame.positions[2 * i]);
+    counts[Math.floor(((angle / (2 * Math.PI) + 1) % 1) * BINS) % BINS] += 1;
+  }
+  const line = [];
+  for (let k = 0; k <= BINS; k++) {
+    // heights as the root of the density, so that one point still fits
+    const height = 0.3 * r * Math.min(1, Math.sqrt(((counts[k % BINS] / n) * BINS) / 60));
+    const angle = (2 * Math.PI * (k + 0.5)) / BINS;
+    line.push([x + (r + 9 + height) * Math.cos(angle), y - (r + 9 + height) * Math.sin(angle)]);
+  }
+  pen.path(line, { stroke: colours.grey, width: 1.2 });
+}
+
+/**
+ * The product of a row of a rotation and a vector.
+ * @param {number[]} turn
+ * @param {number} row
+ * @param {number[]} vector
+ */
+function dot(turn, row, [a, b, c]) {
+  return turn[row] * a + turn[row + 1] * b + turn[row + 2] * c;
+}

@@ -1,0 +1,174 @@
+/** The state of the page as a typed table, and as the part of its address after #. */
+
+/** Numbers of tokens at most, by space. */
+export const MOST = { circle: 100000, sphere: 20000 };
+/** The time at which the page stops: later merges are for `solve_long`. */
+export const END = 1e4;
+/** Changes of beta that an address can hold. */
+export const CHANGES = 150;
+
+/**
+ * @typedef {{ label: string, type: "number" | "whole" | "choice" | "text", fallback: any, low?: number, high?: number,
+ *   step?: number, options?: Record<string, string>, hint?: string }} Entry
+ */
+
+/** @type {Record<string, Entry>} */
+const DYNAMICS = {
+  beta: { label: "β", type: "number", fallback: 9, low: 0, high: 400, step: 0.1, hint: "inverse temperature" },
+  model: {
+    label: "attention",
+    type: "choice",
+    fallback: "SA",
+    options: { SA: "softmax (SA)", USA0: "unnormalised (USA0)" },
+  },
+  mask: { label: "mask", type: "choice", fallback: "all", options: { all: "everyone", causal: "causal" } },
+  value: { label: "V", type: "text", fallback: "I", hint: "I, -I, or a matrix by rows such as 1,0,0,-1" },
+  noise: { label: "noise κ", type: "number", fallback: 0, low: 0, high: 1, step: 0.001, hint: "√(2κ) dB" },
+};
+
+/** @type {Record<string, Entry>} */
+export const START = {
+  space: { label: "space", type: "choice", fallback: "sphere", options: { circle: "circle S¹", sphere: "sphere S²" } },
+  n: { label: "tokens", type: "whole", fallback: 400, low: 2, high: 100000 },
+  seed: { label: "seed", type: "whole", fallback: 0, low: 0, high: 2 ** 32 - 1 },
+  start: { label: "start", type: "choice", fallback: "uniform", options: { uniform: "iid uniform", ring: "ring" } },
+  jitter: { label: "jitter", type: "number", fallback: 0.01, low: 0, high: 1, step: 0.001, hint: "of a ring, radians" },
+  zipf: {
+    label: "Zipf exponent",
+    type: "number",
+    fallback: 0,
+    low: 0,
+    high: 3,
+    step: 0.1,
+    hint: "masses ∝ rank^(−s); 0 makes them equal",
+  },
+};
+
+/** @type {Record<string, Entry>} */
+const VIEW = {
+  compare: { label: "second setting", type: "choice", fallback: "off", options: { off: "off", on: "on" } },
+  shown: { label: "panels show", type: "choice", fallback: "A", options: { A: "A", B: "B" } },
+  speed: {
+    label: "speed",
+    type: "choice",
+    fallback: "1",
+    options: { 0.25: "¼ ×", 0.5: "½ ×", 1: "1 ×", 2: "2 ×", 4: "4 ×" },
+  },
+  accuracy: {
+    label: "error per step",
+    type: "choice",
+    fallback: "1e-4",
+    options: { "1e-4": "10⁻⁴", "1e-6": "10⁻⁶", "1e-8": "10⁻⁸" },
+  },
+  theme: {
+    label: "colours",
+    type: "choice",
+    fallback: "auto",
+    options: { auto: "auto", light: "light", dark: "dark" },
+  },
+  t: { label: "time", type: "number", fallback: 0, low: 0, high: END },
+  yaw: { label: "yaw", type: "number", fallback: 0.5, low: -7, high: 7 },
+  pitch: { label: "pitch", type: "number", fallback: 0.35, low: -1.57, high: 1.57 },
+  then: { label: "later β", type: "text", fallback: "" },
+  then2: { label: "later β of B", type: "text", fallback: "" },
+};
+
+/** The second setting begins colder, so that there is something to compare. */
+const SECOND = Object.fromEntries(Object.entries(DYNAMICS).map(([key, entry]) => [`${key}2`, entry]));
+SECOND.beta2 = { ...DYNAMICS.beta, fallback: 25 };
+export const DYNAMIC = Object.keys(DYNAMICS);
+/** @type {Record<string, Entry>} */
+export const TABLE = { ...START, ...DYNAMICS, ...SECOND, ...VIEW };
+
+/** A value of the right type and in its range, whatever was given. */
+export function clamped(key, given) {
+  const { type, fallback, low, high, options } = TABLE[key];
+  if (type === "choice") return Object.hasOwn(options, given) ? String(given) : fallback;
+  if (type === "text") return cleaned(key.replace(/2$/, ""), String(given), fallback);
+  const number = given === "" || given === null ? NaN : Number(given);
+  if (Number.isNaN(number)) return fallback;
+  const inside = Math.min(high, Math.max(low, number));
+  return type === "whole" ? Math.round(inside) : inside;
+}
+
+function cleaned(key, text, fallback) {
+  if (key === "then") {
+    const changes = changesOf(text);
+    return changes.length <= CHANGES ? changes.map(({ t, beta }) => `${t}:${beta}`).join(",") : fallback;
+  }
+  const trimmed = text.replaceAll("−", "-").trim();
+  if (trimmed === "I" || trimmed === "-I") return trimmed;
+  const numbers = trimmed.split(/[\s,;]+/).map(Number);
+  const fits = [4, 9].includes(numbers.length) && numbers.every((one) => Math.abs(one) <= 10);
+  return fits ? numbers.join(",") : fallback;
+}
+
+/** The changes of beta of a text such as 3.2:25,8:4, in the order of their times. */
+export function changesOf(text) {
+  return text
+    .split(",")
+    .filter((one) => /^[\d.e+-]+:[\d.e+-]+$/.test(one))
+    .map((one) => one.split(":").map(Number))
+    .filter(([t, beta]) => t >= 0 && t <= END && beta >= 0 && beta <= TABLE.beta.high)
+    .map(([t, beta]) => ({ t, beta }))
+    .sort((a, b) => a.t - b.t);
+}
+
+/** The state that an address says: unknown keys are left out, values are clamped. */
+export function parsed(hash) {
+  const state = Object.fromEntries(Object.entries(TABLE).map(([key, { fallback }]) => [key, fallback]));
+  for (const part of hash.replace(/^#/, "").split("&")) {
+    const [key, value = ""] = part.split("=");
+    if (Object.hasOwn(TABLE, key)) state[key] = clamped(key, decoded(value));
+  }
+  return consistent(state);
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return ""; // a percent sign that means nothing
+  }
+}
+
+/** The part of the address after #, with what differs from the defaults alone. */
+export function written(state) {
+  const parts = Object.keys(TABLE).filter((key) => state[key] !== TABLE[key].fallback);
+  const plain = (text) => encodeURIComponent(text).replaceAll("%2C", ",").replaceAll("%3A", ":");
+  return `#${parts.map((key) => `${key}=${plain(state[key])}`).join("&")}`;
+}
+
+/** The same state with numbers of tokens and matrices that fit the space. */
+export function consistent(state) {
+  const d = dimension(state);
+  const fits = (text) => (text.includes(",") && text.split(",").length !== d * d ? "I" : text);
+  return {
+    ...state,
+    n: Math.min(state.n, MOST[state.space]),
+    value: fits(state.value),
+    value2: fits(state.value2),
+  };
+}
+
+export function dimension(state) {
+  return state.space === "circle" ? 2 : 3;
+}
+
+/** What the engine needs; `second` chooses the second dynamics. @returns {import("./engine.js").Setting} */
+export function settingOf(state, second) {
+  const own = (key) => state[second ? `${key}2` : key];
+  const d = dimension(state);
+  const text = own("value");
+  const unit = Array.from({ length: d * d }, (_, k) => (k % (d + 1) ? 0 : -1));
+  const { n, seed, start, jitter, zipf } = state;
+  const value = text === "I" ? null : text === "-I" ? unit : text.split(",").map(Number);
+  const dynamics = {
+    beta: own("beta"),
+    model: own("model"),
+    causal: own("mask") === "causal",
+    kappa: own("noise"),
+    value,
+  };
+  return { d, n, seed, start, jitter, zipf, ...dynamics, tol: Number(state.accuracy) };
+}

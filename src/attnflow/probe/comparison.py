@@ -1,0 +1,192 @@
+"""Comparisons: numbers of a network beside those of its nulls, with intervals over texts."""
+
+import dataclasses
+import html
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attnflow.errors import InvalidInput
+from attnflow.probe.quantities import quantities
+
+INTERVAL = (0.025, 0.975)
+"""Ends of bootstrap intervals, as shares."""
+FEW = 10
+"""Texts below which a bootstrap interval is said to be too narrow."""
+LEVEL = 0.05
+"""The probability that a case which does not differ from the network gets a star."""
+ALL_SIGNS = 12
+"""Differences of which all signs are tried; of more, so many random ones."""
+ROUNDING = 1e-5
+"""Relative difference that activations in float32 have by rounding alone."""
+NETWORK = "network"
+THEORY = ("iid tokens", "equiangular")
+"""Cases that are theory. The others, apart from the network, are nulls."""
+
+
+class Cell(NamedTuple):
+    """The mean over texts with its interval; `apart` says whether the network differs from this case."""
+
+    mean: float
+    low: float
+    high: float
+    apart: bool | None
+    """Whether the paired differences over texts are not 0 (`differs`); None where there are none."""
+
+    def __str__(self) -> str:
+        half = (self.high - self.low) / 2
+        if not np.isfinite(self.mean):
+            return "–"
+        text = f"{self.mean:.3g}" + (f" ±{half:.1g}" if np.isfinite(half) else "")
+        return text + ("*" if self.apart else "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One number of the network, and of every null and theory that has it."""
+
+    quantity: str
+    cells: Mapping[str, Cell]
+
+    def __post_init__(self) -> None:
+        if not any(np.isfinite(cell.mean) for case, cell in self.cells.items() if is_null(case)):
+            raise InvalidInput(f"{self.quantity!r} has no null; a number without its null is not shown.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """The numbers of a network beside those of its nulls; `str` and notebooks show a table."""
+
+    dataset: Any
+    """All measures, dims case, text, layer and so on; the first case is the network."""
+    rows: tuple[Row, ...]
+    left_out: tuple[str, ...]
+    """Quantities that no null has, and that are therefore not shown."""
+    kept: str
+    """Whether sinks are among the tokens of the table."""
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The network, its nulls and theory."""
+        return tuple(str(case) for case in self.dataset["case"].values)
+
+    def figures(self) -> dict[str, Any]:
+        """Matplotlib figures by name: overlaps through depth, beta of heads, alignment, sinks."""
+        import attnflow
+
+        plots = attnflow.plots
+        drawn = {
+            "overlap": (plots.draw_states, "overlap"),
+            "beta": (plots.draw_head_betas, "beta"),
+            "alignment": (plots.draw_alignment, "alignment"),
+            "sinks": (plots.draw_sinks, "norm_median"),
+        }
+        return {name: draw(self.dataset) for name, (draw, needed) in drawn.items() if needed in self.dataset}
+
+    def __str__(self) -> str:
+        cases, names = self.cases, [row.quantity for row in self.rows]
+        table = [["", *cases]] + [
+            [name, *(str(row.cells[case]) for case in cases)] for name, row in zip(names, self.rows, strict=True)
+        ]
+        widths = [max(len(line[k]) for line in table) for k in range(len(cases) + 1)]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if not k else cell.rjust(width) for k, (cell, width) in enumerate(parts)
+            ).rstrip()
+            for parts in ([*zip(line, widths, strict=True)] for line in table)
+        ]
+        return "\n".join([*lines, *self.remarks()])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(case)}</th>" for case in self.cases)
+        body = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(row.quantity)}</th>"
+            + "".join(f"<td>{html.escape(_with_interval(row.cells[case]))}</td>" for case in self.cases)
+            + "</tr>"
+            for row in self.rows
+        )
+        notes = "".join(f"<p>{html.escape(one)}</p>" for one in self.remarks())
+        return f"<table><tr><th></th>{head}</tr>{body}</table>{notes}"
+
+    def remarks(self) -> list[str]:
+        """What a reader of the table needs to know."""
+        texts = self.dataset.sizes["text"]
+        found = [
+            f"Means over {texts} text{'s' if texts != 1 else ''}, {self.kept}; ± is half the 95 % bootstrap interval "
+            "over texts; * marks cases from which the network differs (sign-flip test over texts, 5 %, one by one)."
+        ]
+        if texts == 1:
+            found.append("One text has no interval: say nothing about other texts.")
+        elif texts < FEW:
+            stars = ", and fewer than 6 can show no difference" if 2 ** (1 - texts) > LEVEL else ""
+            found.append(f"With fewer than {FEW} texts the intervals are too narrow{stars}.")
+        if self.left_out:
+            found.append(f"Left out, because no null has them: {', '.join(self.left_out)}.")
+        return found + [f"Note: {one}" for one in self.dataset.attrs.get("notes", [])]
+
+
+def is_null(case: str) -> bool:
+    """Whether a case is a null: neither the network nor theory."""
+    return case != NETWORK and case not in THEORY
+
+
+def make_rows(dataset: Any, kept: str, resamples: int, seed: int) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+    """The rows of a table, and the quantities that no null has."""
+    rows, left_out = [], []
+    draws = np.random.default_rng([seed, 1]).integers(0, dataset.sizes["text"], (resamples, dataset.sizes["text"]))
+    cases = [str(case) for case in dataset["case"].values]
+    for name, values in quantities(dataset, kept).items():
+        table = values.transpose("case", "text").values
+        cells = {case: _cell(table[k], None if not k else table[0], draws) for k, case in enumerate(cases)}
+        try:
+            rows.append(Row(name, cells))
+        except InvalidInput:
+            left_out.append(name)
+    return tuple(rows), tuple(left_out)
+
+
+def differs(away: np.ndarray) -> bool:
+    """Whether differences, one a text, are not 0 in the mean: the sign-flip test at the level 5 %.
+
+    If a difference is as likely as its opposite, all signs are equally likely, and the mean is among the outer 5 % of
+    those of all signs in at most 5 % of cases, for any number of texts. Five texts or fewer can never show it.
+    """
+    count = len(away)
+    if count <= ALL_SIGNS:
+        signs = 1 - 2 * ((np.arange(2**count)[:, None] >> np.arange(count)) & 1)
+    else:
+        drawn = np.random.default_rng(0).integers(0, 2, (2**ALL_SIGNS - 1, count))
+        signs = np.concatenate([np.ones((1, count), int), 1 - 2 * drawn])
+    means = np.abs(signs @ away)
+    return bool(np.mean(means >= means[0] * (1 - 1e-9)) <= LEVEL)
+
+
+def _cell(values: np.ndarray, network: np.ndarray | None, draws: np.ndarray) -> Cell:
+    """Mean and interval over texts, and whether the network differs from it, text by text."""
+    nothing = float("nan")
+    known = np.isfinite(values)
+    if not known.any():
+        return Cell(nothing, nothing, nothing, None)
+    if known.sum() < 2:
+        return Cell(float(np.nanmean(values)), nothing, nothing, None)
+    low, high = _interval(values, draws)
+    if network is None or not np.isfinite(network - values).any():
+        return Cell(float(np.nanmean(values)), low, high, None)
+    away = (network - values)[np.isfinite(network - values)]
+    away = np.where(np.abs(away) > ROUNDING * np.nanmax(np.abs(values)), away, 0.0)
+    return Cell(float(np.nanmean(values)), low, high, differs(away))
+
+
+def _interval(values: np.ndarray, draws: np.ndarray) -> tuple[float, float]:
+    some = values[draws]
+    known = np.isfinite(some).any(axis=1)
+    low, high = np.quantile(np.nanmean(some[known], axis=1), INTERVAL)
+    return float(low), float(high)
+
+
+def _with_interval(cell: Cell) -> str:
+    if not np.isfinite(cell.mean):
+        return "–"
+    interval = f" [{cell.low:.3g}, {cell.high:.3g}]" if np.isfinite(cell.low) else ""
+    return f"{cell.mean:.3g}{interval}{'*' if cell.apart else ''}"

@@ -1,0 +1,1 @@
+"""Families of networks: Llama (pre-norm decoders), BERT and ALBERT (post-norm encoders)."""

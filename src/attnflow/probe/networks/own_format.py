@@ -1,0 +1,131 @@
+"""Networks in a format of our own: safetensors with a line of JSON, and random networks in it.
+
+The metadata of the file have the entry `attnflow`: a JSON object with the fields of `Architecture` and a `name`. The
+weights have our names: `layers.NAME` with the layer as first axis, and `outside.NAME`.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnflow.checks import shown, whole
+from attnflow.errors import InvalidInput, MissingExtra
+from attnflow.probe.networks.families.base import Architecture, Stacked, is_matrix
+from attnflow.probe.networks.families.names import make_architecture
+from attnflow.probe.networks.files.base import AbstractWeights
+from attnflow.probe.networks.model import Network
+from attnflow.probe.networks.tokenizers import Bytes
+from attnflow.wording import fresh_path
+
+FAMILIES = ("llama", "bert", "albert")
+PLACES = 512
+"""Places that a random encoder has."""
+
+
+def random_network(
+    family: str = "llama",
+    *,
+    layers: int = 4,
+    heads: int = 4,
+    width: int = 32,
+    vocabulary: int = 256,
+    seed: int = 0,
+    dtype: Any = "float32",
+) -> Network:
+    """A network with random weights, which needs no file: for tests, and as a start.
+
+    Matrices are N(0, 1/columns), gains N(1, 0.01), biases N(0, 0.01); the numbers of a weight come from
+    `numpy.random.default_rng([seed, crc32(its name)])`. Not a fresh initialisation of a family: that is
+    `null("init")`.
+
+    Arguments:
+        family: "llama" (pairs of heads share their keys), "bert", or "albert" (one layer, applied `layers` times).
+        width: a multiple of `heads`; in the family Llama, of twice their number.
+    """
+    if family not in FAMILIES:
+        raise InvalidInput(f"`family` is {shown(family)}; use one of {', '.join(map(repr, FAMILIES))}.")
+    seed, heads, width = whole("seed", seed, 0), whole("heads", heads, 1), whole("width", width, 1)
+    unit = 2 * heads if family == "llama" else heads
+    if width % unit:
+        raise InvalidInput(f"`width` is {width}, which {heads} heads cannot share; give a multiple of {unit}.")
+    is_llama, is_albert = family == "llama", family == "albert"
+    shape = make_architecture(
+        family="llama" if is_llama else "bert",
+        layers=whole("layers", layers, 1),
+        heads=heads,
+        groups=heads // 2 if is_llama and heads % 2 == 0 else heads,
+        width=width,
+        key_width=width // heads,
+        hidden=2 * width,
+        vocabulary=whole("vocabulary", vocabulary, 1),
+        eps=1e-5 if is_llama else 1e-12,
+        activation="silu" if is_llama else "gelu",
+        shared=is_albert,
+        embedding=max(2, width // 2) if is_albert else 0,
+        places=0 if is_llama else PLACES,
+    )
+
+    def drawn(name: str, size: tuple[int, ...]) -> np.ndarray:
+        numbers = np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal(size)
+        if is_matrix(name):
+            return (numbers / np.sqrt(size[-1])).astype(np.float32)
+        return (0.1 * numbers + name.endswith(".gain")).astype(np.float32)
+
+    stacked = {name: drawn(name, (shape.stored_layers, *size)) for name, size in shape.layer_shapes().items()}
+    outside = {name: drawn(f"outside {name}", size) for name, size in shape.outside_shapes().items()}
+    name = f"random {family}, seed {seed}"
+    facts = {"network": name, "family": shape.family, "format": "random", "seed": seed}
+    return Network(name, shape, Stacked(stacked, outside), Bytes(name, shape.vocabulary), facts, dtype)
+
+
+def save_network(network: Network, path: str | os.PathLike[str]) -> Path:
+    """Write all weights of a network, or of a null, into one file, which `network(path)` reads; returns the path.
+
+    The words of its tokenizer are not kept: what is read back takes bytes or ids.
+    """
+    try:
+        from safetensors.numpy import save_file
+    except ImportError:
+        raise MissingExtra("saving a network needs safetensors; install `attnflow[probe]`.") from None
+    shape, target = network.architecture, fresh_path("path", Path(path))
+    tables = [network.weights_of(number) for number in range(shape.stored_layers)]
+    arrays = {f"layers.{name}": np.stack([table[name] for table in tables]) for name in tables[0]}
+    arrays |= {f"outside.{name}": network.outside(name) for name in shape.outside_shapes()}
+    header = {**dataclasses.asdict(shape), "name": network.name}
+    part = target.with_name(f"{target.name}.part")
+    try:
+        save_file(arrays, str(part), metadata={"attnflow": json.dumps(header)})
+        os.replace(part, target)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+    return target
+
+
+def is_own(weights: AbstractWeights) -> bool:
+    """Whether a file is in our own format."""
+    return weights.form == "safetensors" and "attnflow" in weights.facts
+
+
+def read_own(weights: AbstractWeights) -> tuple[str, Architecture, dict[str, str], dict[str, str]]:
+    """(name, sizes, names of the stacked weights, names of the others) of a file in our own format."""
+    try:
+        header = json.loads(weights.facts["attnflow"])
+        name = str(header.pop("name"))
+        shape = make_architecture(**header)
+        flags = [shape.shared, shape.tied]
+        words = [shape.family, shape.activation, shape.pairing]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise InvalidInput(f"the header of {str(weights.path)!r} is damaged ({shown(str(error))}).") from None
+    known = {"llama": ("silu",), "bert": ("gelu", "gelu-tanh")}
+    fits = words[0] in known and words[1] in known[words[0]] and words[2] in ("neighbours", "halves")
+    if not fits or not all(isinstance(flag, bool) for flag in flags):
+        raise InvalidInput(f"the header of {str(weights.path)!r} names the family or parts {shown(words)}.")
+    inside = {name: f"layers.{name}" for name in shape.layer_shapes()}
+    return name, shape, inside, {name: f"outside.{name}" for name in shape.outside_shapes()}

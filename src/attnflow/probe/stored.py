@@ -1,0 +1,115 @@
+"""Streams in files: `.npz` of NumPy, and `.safetensors`."""
+
+import json
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnflow.checks import shown
+from attnflow.errors import InvalidInput, MissingExtra
+from attnflow.probe.stream import Stream
+
+PARTS = ("hidden", "attention", "after_attention", "ids")
+"""Arrays that a stream has for each text: `hidden` of one text, or `hidden.0`, `hidden.1` of several."""
+
+DAMAGED = (zipfile.BadZipFile, zlib.error, NotImplementedError)
+"""What Python says of archives that are none."""
+
+
+def open_stream(path: str | Path, **options: Any) -> Stream:
+    """The stream in a file, `.npz` or `.safetensors`, that `Stream.save` or another program has written.
+
+    The arrays are called `hidden`, `attention`, `after_attention`, `ids` and `unembedding`; those of several texts
+    `hidden.0`, `hidden.1`, and so on. `options` are arguments of `Stream`, such as causal=True; they replace what the
+    file says. No code of a file is executed.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise InvalidInput(f"`path` is {shown(str(path))}, which is no file; give a .npz or .safetensors file.")
+    arrays, said = (_read_npz if file.suffix == ".npz" else _read_safetensors)(file)
+    given: dict[str, Any] = {}
+    for part in PARTS:
+        if part in arrays:
+            given[part] = arrays[part]
+        elif f"{part}.0" in arrays:
+            count = sum(name.startswith(f"{part}.") for name in arrays)
+            given[part] = [arrays[name] for k in range(count) if (name := f"{part}.{k}") in arrays]
+    if "hidden" not in given:
+        names = ", ".join(sorted(arrays)[:6]) or "none"
+        raise InvalidInput(
+            f"{file.name} has no array `hidden`, only {names}; rename the one of shape (layer, token, d)."
+        )
+    if "unembedding" in arrays:
+        given["unembedding"] = arrays["unembedding"]
+    return Stream(**given | said | options)
+
+
+def write(stream: Stream, file: Path) -> Path:
+    """The stream in a new file, written beside it first and then moved, so that no half of it is ever there."""
+    arrays: dict[str, np.ndarray] = {}
+    for part in PARTS:
+        if (found := getattr(stream, part)) is not None:
+            arrays |= {part: found[0]} if stream.one_text else {f"{part}.{k}": one for k, one in enumerate(found)}
+    if isinstance(stream.unembedding, np.ndarray):
+        arrays["unembedding"] = stream.unembedding
+    labels = None if stream.labels is None else [one.tolist() for one in stream.labels]
+    said = {"name": stream.name, "causal": stream.causal, "facts": stream.facts}
+    text = json.dumps(said | {"labels": labels[0] if labels and stream.one_text else labels}, default=str)
+    beside = file.with_name(f".{file.name}.part")
+    try:
+        if file.suffix == ".npz":
+            with beside.open("wb") as out:
+                np.savez(out, attnflow=np.array(text), **arrays)  # type: ignore[arg-type]
+        elif file.suffix == ".safetensors":
+            _library().numpy.save_file(
+                {name: np.ascontiguousarray(a) for name, a in arrays.items()}, beside, metadata={"attnflow": text}
+            )
+        else:
+            raise InvalidInput(f"`path` is {shown(str(file))}; end it in .npz or .safetensors.")
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)
+    return file
+
+
+def _read_npz(file: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    try:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (*DAMAGED, ValueError, OSError, EOFError, AttributeError, KeyError, MemoryError) as error:
+        raise InvalidInput(f"{file.name} cannot be read as .npz ({error}); write it by numpy.savez.") from None
+    text = arrays.pop("attnflow", None)
+    return arrays, {} if text is None else _said(file, str(text))
+
+
+def _read_safetensors(file: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    library = _library()
+    try:
+        with library.safe_open(file, framework="numpy") as stored:
+            arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 (no mapping)
+            text = (stored.metadata() or {}).get("attnflow")
+    except (library.SafetensorError, OSError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{file.name} cannot be read as .safetensors ({error}); write the file again.") from None
+    return arrays, {} if text is None else _said(file, text)
+
+
+def _said(file: Path, text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+        return {key: found[key] for key in ("name", "causal", "facts", "labels") if key in found}
+    except (ValueError, TypeError):
+        raise InvalidInput(f"{file.name} has a description that is no JSON; write it again by Stream.save.") from None
+
+
+def _library() -> Any:
+    try:
+        import safetensors
+        import safetensors.numpy
+    except ImportError:
+        raise MissingExtra(
+            "files of safetensors need the package safetensors; install `attnflow[probe]`, or save the arrays as .npz."
+        ) from None
+    return safetensors

@@ -1,0 +1,171 @@
+"""The page in a browser. Without one these tests are not collected (`tests/conftest.py`)."""
+
+import threading
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from attnflow import lab
+from tests.lab import browser
+
+SMALL = "n=80&beta=9&seed=2"
+
+
+@pytest.fixture(scope="module")
+def address():
+    server = lab.Server()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.address
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def tab():
+    with browser.browser() as found:
+        yield found
+
+
+@pytest.fixture
+def page(tab):
+    """The tab as a reader finds it; whatever went wrong on the page fails the test."""
+    tab.size(1300, 850)
+    tab.prefer(prefers_color_scheme="light", prefers_reduced_motion="no-preference")
+    tab.errors.clear()
+    tab.requests.clear()
+    yield tab
+    assert tab.errors == []
+
+
+def middle(page, selector, share=0.5):
+    """The point at this share of the width of an element."""
+    x, y, width, height = page.ask(
+        f"(() => {{ const e = document.querySelector({selector!r}); e.scrollIntoView({{ block: 'center' }});"
+        "const b = e.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()"
+    )
+    return x + share * width, y + height / 2
+
+
+def choose(page, name, value):
+    page.ask(
+        f"(() => {{ const e = document.getElementById({name!r}); e.value = {value!r};"
+        "e.dispatchEvent(new Event('change')); })()"
+    )
+
+
+def click(page, name):
+    page.ask(f"document.getElementById({name!r}).click()")
+
+
+def test_the_page_moves_by_itself_and_asks_nobody_else(page, address):
+    page.open(f"{address}#{SMALL}")
+    page.until("lab.facts().flows[0].t > 0.3")
+    facts = page.facts()
+    assert facts["playing"]
+    assert facts["painter"] == "webgl"
+    assert page.requests
+    assert all(url.startswith((address, "about:", "data:", "blob:")) for url in page.requests)
+    assert page.ask("document.querySelectorAll('#panels figcaption').length") == 6
+    assert page.ask("[...document.querySelectorAll('input, select')].every((e) => e.labels?.length || e.ariaLabel)")
+    assert page.ask("[...document.querySelectorAll('[role=img]')].every((e) => e.ariaLabel || !e.clientWidth)")
+
+
+def test_beta_changes_while_tokens_move_and_the_address_repeats_the_flow(page, address):
+    page.open(f"{address}#{SMALL}")
+    page.until("lab.facts().flows[0].t > 0.2")
+    page.drag(middle(page, "#beta", 0.29), middle(page, "#beta", 0.5))
+    page.until("lab.facts().flows[0].beta > 20 && lab.facts().flows[0].frames > 20")
+    click(page, "play")
+    page.until("!lab.facts().playing && location.hash.includes('then=') && location.hash.includes('t=')")
+    before, again = page.facts()["flows"][0], page.ask("location.href")
+    page.open(again)
+    page.until(f"!lab.facts().playing && lab.facts().flows[0].t >= {before['t']}")
+    after = page.facts()["flows"][0]
+    assert (after["t"], after["beta"], after["count"]) == (before["t"], before["beta"], before["count"])
+    assert after["energy"] == pytest.approx(before["energy"], abs=1e-12)
+    assert float(page.ask("document.getElementById('beta').nextSibling.value")) == before["beta"]
+    click(page, "reset")
+    page.until(f"lab.facts().reached < {before['t']} && lab.facts().flows[0].beta == {before['beta']}")
+    assert page.facts()["state"]["then"] == ""
+
+
+def test_one_cursor_links_all_panels(page, address):
+    page.open(f"{address}#{SMALL}&speed=4")
+    page.until("lab.facts().flows[0].t > 20")
+    click(page, "play")
+    x, y = middle(page, "#panel-energy canvas", 0.5)
+    page.drag((x, y), (x + 1, y))
+    scrubbed = page.facts()
+    assert not scrubbed["playing"]
+    assert 0 < scrubbed["flows"][0]["t"] < 20
+    page.until("document.getElementById('time').value == lab.facts().index")
+    labels = page.ask(
+        "[...document.querySelectorAll('#panels canvas')].map((e) => /t = ([\\d.]+)/.exec(e.ariaLabel)[1])"
+    )
+    assert len(set(labels)) == 1
+    page.ask("document.activeElement.blur()")
+    page.press(".", ".")
+    page.until(f"lab.facts().index == {scrubbed['index'] + 1}")
+    page.press(",", ",")
+    page.until(f"lab.facts().index == {scrubbed['index']}")
+    page.press("r", "r")
+    page.until("lab.facts().index == 0 && lab.facts().reached < 20")
+
+
+def test_two_settings_run_side_by_side(page, address):
+    page.open(f"{address}#{SMALL}&beta2=1")
+    choose(page, "compare", "on")
+    page.until("lab.facts().flows.length == 2 && lab.facts().flows[1].t > 1")
+    first, second = page.facts()["flows"]
+    assert (first["t"], first["beta"], second["beta"]) == (second["t"], 9, 1)
+    assert first["energy"] != second["energy"]
+    assert page.ask("document.getElementById('scene-B').clientWidth") > 100
+    choose(page, "shown", "B")
+    page.until("lab.facts().state.shown == 'B'")
+
+
+def test_one_file_runs_from_its_folder_and_saves(page, tmp_path):
+    file = tmp_path / "lab.html"
+    file.write_text(lab.single_file(), encoding="utf-8")
+    page.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    page.open(f"{file.as_uri()}#{SMALL}&space=circle")
+    page.until("lab.facts().flows[0].t > 0.3")
+    click(page, "play")
+    for kind in ("png", "svg", "csv"):
+        click(page, kind)
+        page.wait(lambda kind=kind: (tmp_path / f"attnflow-lab.{kind}").exists())
+    page.wait(lambda: (tmp_path / "attnflow-lab.png").stat().st_size > 10_000)
+    assert (tmp_path / "attnflow-lab.png").read_bytes().startswith(b"\x89PNG")
+    assert len(ElementTree.parse(tmp_path / "attnflow-lab.svg").findall(".//*")) > 100
+    header, *rows = (tmp_path / "attnflow-lab.csv").read_text().splitlines()
+    assert header.split(",") == ["flow", "t", "beta", "energy", "clusters", "condensed", "order_parameter"]
+    assert len(rows) == page.facts()["flows"][0]["frames"]
+    click(page, "python")
+    assert "af.Attention(beta=9.000)" in page.ask("document.getElementById('lines').textContent")
+    click(page, "close")
+
+
+def test_without_webgl_a_canvas_shows_the_tokens(page, address):
+    hide = "const get = HTMLCanvasElement.prototype.getContext; HTMLCanvasElement.prototype.getContext ="
+    hide += "function (kind, ...rest) { return kind === 'webgl2' ? null : get.call(this, kind, ...rest); };"
+    script = page.call("Page.addScriptToEvaluateOnNewDocument", source=hide)
+    page.open(f"{address}#{SMALL}")
+    page.until("lab.facts().flows[0].t > 0.2")
+    page.call("Page.removeScriptToEvaluateOnNewDocument", **script)
+    assert page.facts()["painter"] == "canvas"
+    shades = page.ask(
+        "(() => { const c = document.querySelector('#scene-A canvas'); const d = c.getContext('2d')"
+        ".getImageData(0, 0, c.width, c.height).data; return new Set(new Uint32Array(d.buffer)).size; })()"
+    )
+    assert shades > 50
+
+
+def test_preferences_and_small_screens(page, address):
+    page.prefer(prefers_color_scheme="dark", prefers_reduced_motion="reduce")
+    page.size(390, 844, phone=True)
+    page.open(f"{address}#{SMALL}")
+    assert not page.facts()["playing"]
+    assert page.ask("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
+    assert page.ask("document.documentElement.scrollWidth <= innerWidth")

@@ -1,0 +1,89 @@
+"""The page from this machine and as one file."""
+
+import contextlib
+import http.client
+import re
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from attnflow import lab
+from attnflow.lab.bundle import page_file, script
+
+LARGEST = 150_000
+
+
+@pytest.fixture
+def port():
+    server = lab.Server()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def ask(port, path, host=None, method="GET"):
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    with contextlib.closing(connection):
+        connection.request(method, path, headers={"Host": host} if host else {})
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+
+
+def test_files_of_the_page_are_served_with_a_strict_policy(port):
+    for path, kind in (("/", "text/html"), ("/main.js", "text/javascript"), ("/style.css?x", "text/css")):
+        status, headers, body = ask(port, path)
+        assert status == 200
+        assert headers["Content-Type"].startswith(kind)
+        assert body
+        assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'")
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_nothing_else_is_served(port):
+    for path in ("/../server.py", "/..%2fserver.py", "/page/main.js", "//etc/passwd", "/main"):
+        assert ask(port, path)[0] == 404
+    for host in ("evil.example", "evil.example:80", f"127.0.0.1.evil.example:{port}", "127.0.0.1"):
+        assert ask(port, "/", host=host)[0] == 403
+    assert ask(port, "/", host=f"localhost:{port}")[0] == 200
+    assert ask(port, "/", method="POST")[0] == 501
+
+
+def test_one_file_holds_everything():
+    html = lab.single_file()
+    assert len(html.encode()) <= LARGEST
+    assert not re.search(r'(?:src|href)="(?!data:)', html)
+    assert not re.search(r"^(?:import|export) ", html, flags=re.M)
+    assert "eval(" not in html
+    assert html.count("</script>") == 2  # no module ends its script early
+
+
+def test_modules_ask_for_names_that_exist():
+    """`script` leaves no import or export; every imported name is exported where it comes from."""
+    for entry in ("main", "worker"):
+        text = script(entry)
+        for names, module in re.findall(r"^const \{([^}]*)\} = modules\.(\w+);", text, flags=re.M):
+            exported = re.findall(
+                r"^export (?:async )?(?:function\*?|const|class) (\w+)", page_file(f"{module}.js"), flags=re.M
+            )
+            assert {name.strip() for name in names.split(",")} <= set(exported)
+
+
+def test_the_command_exports_and_serves(tmp_path):
+    command = [sys.executable, "-m", "attnflow", "lab"]
+    file = tmp_path / "lab.html"
+    subprocess.run([*command, "--export", str(file)], check=True, capture_output=True)
+    assert file.read_text(encoding="utf-8") == lab.single_file()
+    with subprocess.Popen(
+        [*command, "--no-open"], stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL
+    ) as process:
+        address = process.stdout.readline().strip()
+        status, _, _ = ask(int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)/", address)[1]), "/")
+        process.terminate()
+    assert status == 200

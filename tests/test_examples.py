@@ -1,0 +1,40 @@
+"""Every script in examples/ runs, at a small size.
+
+The convention: a script looks at the environment variable ATTNFLOW_SMALL, which makes it a matter of seconds; it has at
+most 25 lines of code after its docstring, uses public names only, and saves its figure into the current folder, under
+its own name. All scripts run in this process, so that programs are compiled once.
+"""
+
+import re
+import runpy
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+
+SCRIPTS = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+
+
+def test_there_are_scripts():
+    assert {"consensus_time", "first_merge"} <= {script.stem for script in SCRIPTS}
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_a_script_is_short_and_public(script):
+    text = script.read_text()
+    code = text.split('"""', 2)[2].strip().splitlines()
+    assert sum(bool(line.strip()) for line in code) <= 25
+    assert not re.search(r"\._[a-z]|import _", text)
+    assert re.search(r"^import attnflow|^from attnflow import", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_a_script_runs_and_saves_its_figure(script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ATTNFLOW_SMALL", "1")
+    with mpl.rc_context({"backend": "agg"}):
+        runpy.run_path(str(script), run_name="__main__")
+        mpl.pyplot.close("all")
+    written = list(tmp_path.glob(f"{script.stem}.*"))
+    assert len(written) == int("savefig" in script.read_text())
+    assert all(path.stat().st_size > 1000 for path in written)
