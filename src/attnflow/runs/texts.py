@@ -32,7 +32,7 @@ def load_text(source: str | Path) -> str:
 
 
 def with_changes(text: str, changes: Sequence[str], folder: str | Path = ".") -> str:
-    """The same specification with changes and files of tokens written into it, without comments; nothing is resolved."""
+    """The specification with changes and files of tokens written into it, without comments; nothing is resolved."""
     return tomli_w.dumps(with_files(changed(text, changes), Path(folder)))
 
 
