@@ -51,7 +51,7 @@ WORDS = {
     "null": "probe.compare",
     "attention sink": "probe.find_sinks",
     "fitted temperature": "probe.fit_beta",
-    "next-token law": "text.next_token_law",
+    "next-token law": "text.next_token_distribution",
 }
 ROOMS = ("causal", "landscape", "merging", "random_layers", "uniform")
 

@@ -21,7 +21,7 @@ def test_the_orders_hold_and_a_missing_stretching_is_found_out(tmp_path):
     assert core(tmp_path / "right") == [True, True]
     four = dataclasses.replace(CORE, sizes=((2, 2), (3, 3), (4, 4), (5, 5)), points=400)
     with mutation(map_and_density, "no stretching").applied():
-        slope, _ = compare.order(simulate.errors(four, Study(tmp_path)), "log_density")
+        slope, _, _ = compare.order(simulate.errors(four, Study(tmp_path)), "log_density")
     assert slope > -0.05, "the error of the log-density stays what it is"
 
 

@@ -11,7 +11,7 @@ from attnflow_gallery.splitting_orders import compare, simulate
 from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(
-    splitting_orders.QUICK, dims=(2,), units=16, elements=(64, 1024), points=100, fields=4, draws=4, reference=2**13
+    splitting_orders.QUICK, dims=(2,), units=16, elements=(64, 1024), points=100, fields=10, draws=4, reference=2**13
 )
 
 
@@ -31,7 +31,7 @@ def test_the_core_holds_and_other_orders_are_found_out(tmp_path):
 def test_whatever_is_no_number_makes_a_claim_fail():
     dims = ("d", "order", "elements", "field")
     wanted = {"map": [0.5, 1.0, 1.5, 2.0], "log_det": [0.5, 1.0, 1.0, 1.0]}
-    count, noise = np.array(CORE.elements, float), 1 + 0.01 * np.random.default_rng(1).random((1, 4, 2, 4))
+    count, noise = np.array(CORE.elements, float), 1 + 0.01 * np.random.default_rng(1).random((1, 4, 2, CORE.fields))
     squares = {name: noise * count[:, None] ** (-2 * np.array(p)[:, None, None]) for name, p in wanted.items()}
     labels = {"d": [2], "order": list(simulate.ORDERS), "elements": list(CORE.elements)}
     data = xr.Dataset({name: (dims, values) for name, values in squares.items()}, labels)

@@ -93,10 +93,10 @@ def test_matrices_are_looked_at(data, network):
     assert heads.sign_of(v, o) == pytest.approx(np.trace(ov) / np.abs(np.linalg.eigvals(ov)).sum(), rel=1e-6)
 
 
-def test_the_lens_reads_next_token_laws(stream, data, network):
+def test_the_lens_reads_next_token_distributions(stream, data, network):
     """RMS norm of a state x is sqrt(d) x/|x|, so the read-out has the inverse temperature sqrt(d)."""
     tokens = stream.tokens().member(layer=network.layers)
-    law = af.text.next_token_law(tokens, network.embedding, beta=np.sqrt(network.width))
+    law = af.text.next_token_distribution(tokens, network.embedding, beta=np.sqrt(network.width))
     last = data.isel(text=0, layer=-1)
     assert last["next_token_entropy"].sel(readout="mixture") == pytest.approx(float(law.entropy), rel=1e-10)
     assert last["next_token_alternatives"].sel(readout="mixture") == pytest.approx(float(law.alternatives), rel=1e-10)

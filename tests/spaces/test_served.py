@@ -352,7 +352,7 @@ def test_the_scale_of_clusters_is_that_of_the_kernel():
         assert flow.scale() == 0.25
     tokens = af.uniform(Product(Euclidean(1), Torus(1)), n=4)
     flow = af.solve(af.Attention(16.0), tokens, 0.1, save=af.saving.Evenly(1), keep=["positions"])
-    with pytest.raises(InvalidInput, match="pass `scale`"):
+    with pytest.raises(InvalidInput, match="`scale` is not given"):
         flow.scale()
 
 

@@ -108,7 +108,7 @@ class Survival:
         return Mean(mean, error, mean - off, mean + off)
 
     def exponential_mean(self) -> Mean:
-        """The mean of an exponential law, from time 0 on: total time watched / times seen, the likeliest value.
+        """The mean of an exponential distribution, from 0 on: total time watched / times seen, the likeliest value.
 
         The interval is 2 total/chi^2 with 2 events + 2 degrees of freedom below and 2 events above. It is exact for
         a number of events that was fixed, and covers at least as often as stated for a Poisson number. Without an event
@@ -118,7 +118,7 @@ class Survival:
 
         if self.watched.min() < 0:
             raise InvalidInput(
-                "a time is negative; an exponential law has times, not their logarithms: give np.exp(x)."
+                "a time is negative; an exponential distribution has times, not their logarithms: give np.exp(x)."
             )
         total, count, tail = float(self.watched.sum()), int(self.events.sum()), (1 - self.confidence) / 2
         low = 2 * total / float(chi2.isf(tail, 2 * count + 2))

@@ -1,10 +1,10 @@
-"""The logit lens: the next-token law that the unembedding would read off the states of a layer."""
+"""The logit lens: the next-token distribution that the unembedding would read off the states of a layer."""
 
 import numpy as np
 
 from attnflow.probe.states import Variables
 from attnflow.probe.stream import Stream, unit
-from attnflow.text import KernelSum, LastToken, Mixture, law_of_logits, next_token_law
+from attnflow.text import KernelSum, LastToken, Mixture, distribution_of_logits, next_token_distribution
 from attnflow.tokens import Tokens
 
 READOUTS = {"mixture": Mixture(), "kernel sum": KernelSum(), "last token": LastToken()}
@@ -12,7 +12,7 @@ READOUTS = {"mixture": Mixture(), "kernel sum": KernelSum(), "last token": LastT
 
 
 def lens(stream: Stream, count: int) -> Variables:
-    """Entropy H, information I and number of alternatives exp(I) of the law of the next token, at `count` layers.
+    """Entropy H, information I and number of alternatives exp(I) of the next-token distribution, at `count` layers.
 
     The layers are evenly spaced, with the first and the last state among them; others have NaN.
     """
@@ -26,10 +26,15 @@ def lens(stream: Stream, count: int) -> Variables:
                 rows = x[-1:] if isinstance(readout, LastToken) else x  # the others have no weight there
                 if isinstance(stream.unembedding, np.ndarray):
                     tokens = Tokens(unit(rows), dtype=stream.unembedding.dtype)
-                    law = next_token_law(tokens, stream.unembedding, beta=np.sqrt(stream.width), readout=readout)
+                    distribution = next_token_distribution(
+                        tokens, stream.unembedding, beta=np.sqrt(stream.width), readout=readout
+                    )
                 else:
-                    law = law_of_logits(stream.unembedding(rows), readout=readout)
-                entropy[text, number, layer], information[text, number, layer] = law.entropy, law.information
+                    distribution = distribution_of_logits(stream.unembedding(rows), readout=readout)
+                entropy[text, number, layer], information[text, number, layer] = (
+                    distribution.entropy,
+                    distribution.information,
+                )
     dims = ("text", "readout", "layer")
     return {
         "next_token_entropy": (dims, entropy),

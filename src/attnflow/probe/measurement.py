@@ -48,7 +48,7 @@ ABOUT = {
     "effective_time": "time t of the flow that fits the updates best: sum <a, v>/sum |v|^2",
     "effective_time_r2": "share of the updates that the flow over this time explains",
     "velocity_beta": "inverse temperature at which the velocity was taken",
-    "next_token_entropy": "entropy H of the law of the next token through the logit lens, in nats",
+    "next_token_entropy": "entropy H of the distribution of the next token through the logit lens, in nats",
     "next_token_information": "information I that the tokens carry about it, in nats",
     "next_token_alternatives": "exp(I)",
     "qk_singular_value": "singular values of B = Q^T K, largest first",

@@ -1,7 +1,7 @@
-"""Read-outs: how much each token counts in the next-token law.
+"""Read-outs: how much each token counts in the next-token distribution.
 
-Token j has the law p_j(w) = e^(l_jw)/Z_j over the words w, with logits l_jw = beta <x_j, e_w>. Every read-out is a
-weighted mean p = sum_j w_j p_j, and differs from the others in the weights w_j alone.
+Token j has the distribution p_j(w) = e^(l_jw)/Z_j over the words w, with logits l_jw = beta <x_j, e_w>. Every
+read-out is a weighted mean p = sum_j w_j p_j, and differs from the others in the weights w_j alone.
 """
 
 import abc
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 
 class AbstractReadOut(eqx.Module):
-    """The weights of tokens in the next-token law."""
+    """The weights of tokens in the next-token distribution."""
 
     @abc.abstractmethod
     def log_weights(self, log_masses: Any, log_partitions: Any, last: Any) -> Any:
@@ -43,7 +43,7 @@ class KernelSum(AbstractReadOut):
 
 
 class LastToken(AbstractReadOut):
-    """p = p_n, the law of the token with the largest place; it means "next" only under a causal mask."""
+    """p = p_n, the distribution of the token with the largest place; it means "next" only under a causal mask."""
 
     def log_weights(self, log_masses: Any, log_partitions: Any, last: Any) -> Any:
         return jnp.where(last, 0.0, -jnp.inf)

@@ -72,8 +72,8 @@ def _first_merge(beta: float, d: int, n: int) -> Prediction:
         return Prediction(
             "first merge",
             None,
-            f"no law: {who} do not merge alone, as all tokens move at once",
-            f"the law of pairs needs beta (1 - cos) of at least {ALONE:g} at that angle; it is {barrier:.2g}",
+            f"no distribution: {who} do not merge alone, as all tokens move at once",
+            f"the distribution of pairs needs beta (1 - cos) of at least {ALONE:g} at that angle; it is {barrier:.2g}",
             "arXiv:2410.06833",
         )
     end = float(merging_angle(beta))
@@ -84,7 +84,7 @@ def _first_merge(beta: float, d: int, n: int) -> Prediction:
         "first merge",
         float(median),
         f"{who} merge at t = 10^{median:.2f} (median); in 95 % of draws between 10^{low:.2f} and 10^{high:.2f}",
-        f"iid uniform tokens, as if that pair were alone: beta (1 - cos) is {barrier:.2g}; the whole law is "
+        f"iid uniform tokens, as if that pair were alone: beta (1 - cos) is {barrier:.2g}; the whole distribution is "
         "first_merge_probability of theory.merging",
         "arXiv:2410.06833",
     )
@@ -105,7 +105,7 @@ def _clusters(beta: float, d: int, n: int | None) -> Prediction:
         return Prediction(
             "clusters",
             None,
-            f"{n} tokens are too few for the law of large numbers; most start as clusters of their own",
+            f"{n} tokens are too few for the distribution of large numbers; most start as clusters of their own",
             f"a count needs many more tokens than the {modes:.0f} modes of their density",
             "arXiv:2412.09080",
         )

@@ -46,7 +46,7 @@ def couple_on_circle(x: np.ndarray, a: np.ndarray, y: np.ndarray, b: np.ndarray,
 
 
 def squared_distance_to_quantiles(x: np.ndarray, a: np.ndarray, levels: np.ndarray, angles: np.ndarray) -> float:
-    """W_2^2 on the circle between the angles x with masses a and a law with a continuous quantile function Y.
+    """W_2^2 on the circle between the angles x with masses a and a distribution with a continuous quantile function Y.
 
     Y is linear between Y(levels[k]) = angles[k]; levels run from 0 to 1, angles from 0 to 2 pi, both increasing.
     """

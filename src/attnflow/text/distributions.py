@@ -1,8 +1,8 @@
-"""Next-token laws, their entropy H, and the information I that the tokens carry about the next word.
+"""Next-token distributions, their entropy H, and the information I that the tokens carry about the next word.
 
 H(p) = sum_j w_j H(p_j) + I holds exactly; I is the mutual information of token and word, which is the Jensen-Shannon
-divergence of the laws p_j. exp(I) is the number of alternatives: n tokens with disjoint laws and equal weights have n,
-and tokens at consensus have 1. Clustering lowers I. It need not lower H.
+divergence of the distributions p_j. exp(I) is the number of alternatives: n tokens with disjoint distributions and
+equal weights have n, and tokens at consensus have 1. Clustering lowers I. It need not lower H.
 """
 
 import dataclasses
@@ -27,8 +27,8 @@ BLOCK = 32
 
 
 @dataclasses.dataclass(frozen=True)
-class NextTokenLaw:
-    """The law of the next word; batch dimensions of the tokens come first in every array."""
+class NextTokenDistribution:
+    """The distribution of the next word; batch dimensions of the tokens come first in every array."""
 
     probabilities: np.ndarray
     """(..., V) p(w)."""
@@ -51,13 +51,13 @@ class NextTokenLaw:
 
 
 @checked_arguments
-def next_token_law(
+def next_token_distribution(
     tokens: Tokens | Measure, words: Any, *, beta: float = 1.0, readout: AbstractReadOut | None = None
-) -> NextTokenLaw:
-    """The law of the next word: token j alone says p_j(w) proportional to e^(beta <x_j, e_w>).
+) -> NextTokenDistribution:
+    """The distribution of the next word: token j alone says p_j(w) proportional to e^(beta <x_j, e_w>).
 
-    A law over V words is peaked only for beta well above log V. Tokens of float32 and words of float32 are multiplied
-    in float32; sums over words are in float64.
+    A distribution over V words is peaked only for beta well above log V. Tokens of float32 and words of float32 are
+    multiplied in float32; sums over words are in float64.
 
     Arguments:
         tokens: one system or a batch.
@@ -65,7 +65,7 @@ def next_token_law(
         beta: the inverse temperature of the read-out.
         readout: `Mixture()` (if left out), `KernelSum()` or `LastToken()`.
     """
-    return NextTokenLaw(*in_float64(_law)(tokens, words, beta, readout))
+    return NextTokenDistribution(*in_float64(_law)(tokens, words, beta, readout))
 
 
 @observable
@@ -74,13 +74,15 @@ def next_token_law(
 def alternatives(
     tokens: Tokens | Measure, words: Any, *, beta: float = 1.0, readout: AbstractReadOut | None = None
 ) -> Any:
-    """exp(I) of `next_token_law`: how many different next words the measure carries. Batches give arrays."""
+    """exp(I) of `next_token_distribution`: how many different next words the measure carries. Batches give arrays."""
     _, entropy, conditional, _ = _law(tokens, words, beta, readout)
     return jnp.exp(jnp.maximum(jnp.asarray(entropy) - conditional, 0.0))
 
 
-def law_of_logits(logits: Any, masses: Any = None, *, readout: AbstractReadOut | None = None) -> NextTokenLaw:
-    """The law of the next word from logits (n, V) of the tokens in their order; masses are equal if left out."""
+def distribution_of_logits(
+    logits: Any, masses: Any = None, *, readout: AbstractReadOut | None = None
+) -> NextTokenDistribution:
+    """The distribution of the next word from logits (n, V) of the tokens in order; masses are equal if left out."""
     table = np.asarray(logits)
     if table.ndim != 2 or not table.size or table.dtype.kind not in "iuf" or not np.isfinite(table).all():
         raise InvalidInput(f"`logits` is {shown(logits)}; give finite numbers of shape (tokens, words).")
@@ -90,10 +92,10 @@ def law_of_logits(logits: Any, masses: Any = None, *, readout: AbstractReadOut |
     read = _readout(readout)
     last = np.arange(len(table)) == len(table) - 1
 
-    def law() -> Any:
+    def distribution() -> Any:
         return _mixture(table, jnp.eye(1), jnp.asarray(mass / mass.sum()), last, read, jnp.asarray(1.0), True)
 
-    return NextTokenLaw(*in_float64(law)())
+    return NextTokenDistribution(*in_float64(distribution)())
 
 
 def _readout(readout: Any) -> AbstractReadOut:
@@ -163,6 +165,6 @@ def _mixture(x: Any, words: Any, masses: Any, last: Any, read: AbstractReadOut, 
     (sums, unit), (own, entropies) = jax.lax.scan(some, start, tuple(blocks))
     own, entropies = own.reshape(-1)[:n], entropies.reshape(-1)[:n]
     shares = jnp.exp(own - unit)
-    law, shares = sums / jnp.sum(shares), shares / jnp.sum(shares)
-    entropy = -jnp.sum(law * jnp.log(jnp.where(law > 0, law, 1.0)))
-    return law, entropy, jnp.sum(shares * entropies), shares
+    distribution, shares = sums / jnp.sum(shares), shares / jnp.sum(shares)
+    entropy = -jnp.sum(distribution * jnp.log(jnp.where(distribution > 0, distribution, 1.0)))
+    return distribution, entropy, jnp.sum(shares * entropies), shares
