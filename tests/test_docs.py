@@ -26,6 +26,7 @@ PAGES = [
             "decoders",
             "random_layers",
             "control",
+            "sweeps",
             "probe",
         )
     ),

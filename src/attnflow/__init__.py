@@ -25,6 +25,7 @@ _HOME = {
     ],
     "attnflow.plots": ["animate", "plot"],
     "attnflow.runs": ["open_run", "register"],
+    "attnflow.sweeps": ["open_sweep", "sweep"],
 }  # fmt: skip
 """What stands at the top, by where it comes from."""
 _ROOMS = {
@@ -38,6 +39,7 @@ _ROOMS = {
     "decoders": "attnflow.decoders", "stability": "attnflow.stability", "learn": "attnflow.learn",
     "theory": "attnflow.theory", "special": "attnflow.special", "runs": "attnflow.runs", "plots": "attnflow.plots",
     "style": "attnflow.plots.style", "experiments": "attnflow.experiments", "kit": "attnflow.experiments.kit",
+    "sweeps": "attnflow.sweeps",
     "references": "attnflow.references", "text": "attnflow.text", "probe": "attnflow.probe",
     "random_layers": "attnflow.random_layers", "control": "attnflow.control", "errors": "attnflow.errors",
 }  # fmt: skip

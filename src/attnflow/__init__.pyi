@@ -33,6 +33,7 @@ from attnflow import plots as plots
 from attnflow.plots import style as style
 from attnflow import experiments as experiments
 from attnflow.experiments import kit as kit
+from attnflow import sweeps as sweeps
 from attnflow import references as references
 from attnflow import text as text
 from attnflow import probe as probe
@@ -82,3 +83,5 @@ from attnflow.plots import animate as animate
 from attnflow.plots import plot as plot
 from attnflow.runs import open_run as open_run
 from attnflow.runs import register as register
+from attnflow.sweeps import open_sweep as open_sweep
+from attnflow.sweeps import sweep as sweep

@@ -38,6 +38,7 @@ from attnflow.cli.lab import lab
 from attnflow.cli.predict import predict
 from attnflow.cli.probe import probe
 from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
+from attnflow.cli.sweep import sweep
 from attnflow.wording import fresh_path, shown
 
 app = typer.Typer(
@@ -232,6 +233,9 @@ app.command(epilog="Example: attnflow animate runs/metastability-20260101-120000
 app.command(epilog="Example: attnflow compare runs/cold runs/warm --figure both.pdf")(compare)
 app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/first")(reproduce)
 app.command(epilog="Example: attnflow experiments --json")(experiments)
+app.command(epilog="Example: attnflow sweep mine.toml --over field.beta=1:81:9log --over tokens.seed=0:64 --on local")(
+    sweep
+)
 app.command(epilog="Example: attnflow cite staircase > references.bib")(cite)
 app.command(epilog="Example: attnflow kinds solve")(kinds)
 app.command(epilog="Example: attnflow lab --export lab.html")(lab)
