@@ -141,8 +141,8 @@ def load_spec(source: str | Path, changes: Sequence[str] = (), plugins: Given = 
 
     `plugins` are Python files that `register` further words; they are executed, a specification never is.
     """
-    folder = Path(source).parent
-    return parse_spec(load_text(source), changes, plugins, folder=folder)
+    text = load_text(source)
+    return parse_spec(text, changes, plugins, folder=Path(source).parent)
 
 
 def parse_spec(
