@@ -53,7 +53,7 @@ lint: $(VENV)/.developed
 	$(BIN)/ruff check .
 
 types: $(VENV)/.developed
-	$(BIN)/mypy -n 2
+	$(BIN)/mypy
 
 bench: $(VENV)/.developed
 	$(BIN)/python benchmarks/solve.py

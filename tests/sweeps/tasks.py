@@ -54,3 +54,55 @@ def same(one, other):
         assert left.shape == right.shape
         assert left.tobytes() == right.tobytes(), name
     return True
+
+
+SHARED = '''"""Parts say which process has made them.
+
+Shown: nothing of interest.
+"""
+
+import dataclasses
+import os
+import time
+from pathlib import Path
+
+import matplotlib.figure
+import numpy as np
+import xarray as xr
+
+from attnflow.experiments import Claim
+
+PAPERS = ("geshkovski2025perspective",)
+MARKS = Path("FOLDER")
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    count: int = 12
+
+
+QUICK = Parameters(count=4)
+
+
+def make(k):
+    (MARKS / str(os.getpid())).touch()
+    until = time.monotonic() + 60
+    while len(list(MARKS.iterdir())) < 3 and time.monotonic() < until:
+        time.sleep(0.1)
+    return xr.Dataset({"k": k, "pid": os.getpid()})
+
+
+def run(parameters, study):
+    return study.parts({f"part{k}": (make, k) for k in range(parameters.count)})
+
+
+def claims(parameters, data):
+    found = np.array([float(part["k"]) for part in data.values()])
+    wanted = np.arange(parameters.count)
+    return [Claim.equal("every part is there", wanted, found, 0.0, "counting", labels=list(data))]
+
+
+def draw(parameters, data):
+    return matplotlib.figure.Figure()
+'''
+"""An experiment whose parts wait until three processes make them."""

@@ -14,10 +14,13 @@ from pathlib import Path
 import pytest
 
 import attnflow as af
+from attnflow.cli.reproduce import reproduce
 from attnflow.errors import InvalidInput, MissingExtra, RunError
+from attnflow.experiments import open_part, read_claims
+from attnflow.runs import Run
 from attnflow.sweeps import cluster
 from attnflow.sweeps.journal import events
-from tests.sweeps.tasks import SPEC, fatal, same, slow
+from tests.sweeps.tasks import SHARED, SPEC, fatal, same, slow
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -83,6 +86,21 @@ def test_a_worker_that_dies_is_replaced(port, tmp_path, monkeypatch):
     assert "died" in sweep.errors[0][1]
     assert sweep.dataset["k"].size == 6
     assert sweep.dataset["done"].values.sum() == 11
+
+
+@pytest.mark.slow
+def test_workers_make_parts_of_an_experiment(port, tmp_path, monkeypatch):
+    file = tmp_path / "shared_parts.py"
+    (tmp_path / "marks").mkdir()
+    file.write_text(SHARED.replace("FOLDER", str(tmp_path / "marks")), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    on = f"tcp://127.0.0.1:{port['port']}"
+    reproduce([str(file)], on=on, out=tmp_path / "run", json_=True)
+    parts = [open_part(path) for path in (tmp_path / "run" / "parts").glob("*.npz")]
+    assert len({int(part["pid"]) for part in parts}) == 3, "this process and two workers"
+    assert len(parts) == 12
+    (claim,) = read_claims(Run.open(tmp_path / "run"))
+    assert claim.holds
 
 
 @pytest.mark.slow
@@ -171,7 +189,7 @@ def test_refusals_start_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(cluster, "CONNECT", 0.5)
     refused("no scheduler answers", RunError, on=f"tcp://127.0.0.1:{free_port()}")
-    refused("use 'local'", InvalidInput, on="moon")
+    refused("use 'here', 'local'", InvalidInput, on="moon")
     refused("needs `configuration`", InvalidInput, on="slurm")
     refused("is for 'slurm'", InvalidInput, on="local", configuration="x.toml")
     (tmp_path / "bad.toml").write_text('memory = "1GB"\n')

@@ -187,9 +187,17 @@ def show(folder: Folder, json_: Json = False) -> None:
         print_run(found)
 
 
-@app.command("list", epilog="Example: attnflow list --root runs")
+@app.command("list", epilog="Example: attnflow list --where status=finished --where 'field.beta>=4'")
 def list_(
     root: Annotated[Path, typer.Option(help="The folder that holds the runs.", metavar="DIR")] = Path("runs"),
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="List only runs for which this holds: an entry of the specification or of the manifest, and one of "
+            "= != < <= > >=. May be given again.",
+            metavar="KEY=VALUE",
+        ),
+    ] = None,
     json_: Json = False,
 ) -> None:
     """List the runs below a folder."""
@@ -198,11 +206,11 @@ def list_(
 
     if not root.is_dir() and root != Path("runs"):
         raise errors.RunError(f"there is no folder {shown(str(root))}; give the one that holds the runs.")
-    found = runs.list_runs(root)
+    found = runs.list_runs(root, where or ())
     if json_:
         print(json.dumps([{"run": str(run.path), **run_facts(run)} for run in found], indent=2))
     else:
-        print_runs(found, root)
+        print_runs(found, root, filtered=bool(where))
 
 
 @app.command(epilog="Example: attnflow presets metastability > mine.toml && attnflow run mine.toml")

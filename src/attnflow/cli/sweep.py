@@ -52,9 +52,9 @@ def sweep(
     on: Annotated[
         str | None,
         typer.Option(
-            help="Where: `local` (processes on this machine), `slurm`, or the address of a Dask scheduler; left out, "
-            "this process. Needs the extra `sweeps`.",
-            metavar="local|slurm|tcp://HOST:PORT",
+            help="Where: `local` (processes on this machine; the default with the extra `sweeps`), `slurm`, the "
+            "address of a Dask scheduler, or `here` (this process; the default without the extra).",
+            metavar="local|slurm|tcp://HOST:PORT|here",
         ),
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes or jobs; default one for each core.")] = None,
@@ -103,7 +103,15 @@ def sweep(
         return
     where = out or Path("sweeps") / Path(what).stem
     _carry_out(
-        source, found, where, json_, on=on, workers=workers, width=width, configuration=configuration, retry=retry
+        source,
+        found,
+        where,
+        json_,
+        on=on or _usual(),
+        workers=workers,
+        width=width,
+        configuration=configuration,
+        retry=retry,
     )
     _draw(where, plot, mean, along, heat, figure)
     if _failures(where):
@@ -133,6 +141,23 @@ def _carry_out(source: Any, axes: Any, where: Path, json_: bool, **how: Any) -> 
             sys.stderr.flush()
             os._exit(INTERRUPTED)
     _look("show", where, json_)
+
+
+def _usual() -> str:
+    """Where a sweep is carried out if nothing is said."""
+    import importlib.util
+
+    from attnflow.sweeps.execution import cores
+
+    if importlib.util.find_spec("distributed") is not None:
+        return "local" if cores() > 1 else "here"
+    say.print(
+        "One process does the sweep. The extra adds workers on all cores, SLURM jobs and Dask clusters: "
+        "pip install 'attnflow[sweeps]'.",
+        soft_wrap=True,
+        markup=False,
+    )
+    return "here"
 
 
 def _failures(where: Path) -> int:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from attnflow.errors import AttnflowError, InvalidInput, MissingExtra, RunError
+from attnflow.runs.claims import PATIENCE, Watch, content
 from attnflow.sweeps import preload
-from attnflow.sweeps.claims import PATIENCE, Watch, content
 from attnflow.sweeps.execution import Tally, cores
 from attnflow.sweeps.rows import Row, failed
 from attnflow.sweeps.source import AbstractSource, FunctionSource, SpecSource, WorkSource
@@ -33,6 +33,8 @@ AHEAD = 2
 """Units for each thread of the cluster that are handed out at a time."""
 CONNECT = 10.0
 """Seconds to wait for a scheduler at the start."""
+MEMORY = 2**30
+"""Bytes that a local worker gets at least: JAX, compiled programs and a group of flows."""
 LOOK = 0.5
 """Seconds between two looks at everything else than finished units."""
 SLURM = ("queue", "account", "cores", "processes", "memory", "walltime", "interface", "host", "directives", "prologue")
@@ -141,13 +143,13 @@ def cluster_of(on: str, workers: int | None = None, configuration: str | Path | 
     """The cluster that `on` names; refused where it cannot be used, before anything is planned."""
     if on not in ("local", "slurm") and not str(on).startswith(("tcp://", "tls://")):
         raise InvalidInput(
-            f"`on` is {shown(on)}; use 'local', 'slurm' or the address of a scheduler, 'tcp://HOST:PORT'."
+            f"`on` is {shown(on)}; use 'here', 'local', 'slurm' or the address of a scheduler, 'tcp://HOST:PORT'."
         )
     if configuration is not None and on != "slurm":
         raise InvalidInput(f"`configuration` is for 'slurm', and `on` is {on!r}; leave it out.")
     _need("distributed")
     if on == "local":
-        return Local(workers or cores())
+        return Local(workers or processes())
     if on == "slurm":
         _need("dask_jobqueue")
         return Slurm(workers or 1, _settings(configuration))
@@ -160,13 +162,20 @@ def cluster_of(on: str, workers: int | None = None, configuration: str | Path | 
         raise RunError(f"no scheduler answers at {on!r} ({words}); start one with `dask scheduler`.") from None
 
 
+def processes() -> int:
+    """Workers of this machine: one a core, and at most one for each `MEMORY` bytes that are free."""
+    import psutil
+
+    return max(1, min(cores(), psutil.virtual_memory().available // MEMORY))
+
+
 def _need(package: str) -> None:
     import importlib.util
 
     if importlib.util.find_spec(package) is None:
         raise MissingExtra(
-            f"`on` needs the package {package.replace('_', '-')}; install attnflow[sweeps], or leave `on` out: one "
-            "process does the same sweep."
+            f"`on` needs the package {package.replace('_', '-')}; install attnflow[sweeps], or give `on` as 'here': "
+            "one process does the same sweep."
         )
 
 
@@ -196,7 +205,7 @@ def on_cluster(tally: Tally, source: AbstractSource, cluster: AbstractCluster, *
     lost = False
     while tally.missing:
         try:
-            with _quiet(), cluster.connected() as client:
+            with quiet(), cluster.connected() as client:
                 lost = False
                 work.drain(client)
         except (_Lost, OSError) as error:
@@ -209,7 +218,7 @@ def on_cluster(tally: Tally, source: AbstractSource, cluster: AbstractCluster, *
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Dask says in many lines that a connection is lost; the sweep says it in one."""
     logs = [logging.getLogger(name) for name in NOISY]
     levels = [log.level for log in logs]

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnflow.sweeps.claims import PATIENCE, Claim, Watch
+from attnflow.runs.claims import PATIENCE, Claim, Watch
 from attnflow.sweeps.index import Index
 from attnflow.sweeps.plan import Plan
 from attnflow.sweeps.shards import Shard, patiently

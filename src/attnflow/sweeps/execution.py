@@ -12,9 +12,9 @@ from attnflow.checks import instance, shown, whole
 from attnflow.errors import InvalidInput, RunError, RunExists
 from attnflow.flows import AbstractWork
 from attnflow.runs import Spec
+from attnflow.runs.claims import PATIENCE, Watch
 from attnflow.runs.files import require_writable
 from attnflow.runs.plugins import Given, Plugins
-from attnflow.sweeps.claims import PATIENCE, Watch
 from attnflow.sweeps.collection import collect
 from attnflow.sweeps.index import Index
 from attnflow.sweeps.opened import Sweep
@@ -51,7 +51,7 @@ def sweep(
     over: Mapping[Any, Any] | Sequence[Axis] | None = None,
     folder: str | Path = "sweep",
     *,
-    on: str | None = None,
+    on: str = "here",
     set: Sequence[str] = (),
     plugins: Given = (),
     width: int | None = None,
@@ -72,7 +72,7 @@ def sweep(
         over: values by key, `{"field.beta": "1:81:9log", "tokens.seed": range(64)}`: lists, ranges, arrays, or texts as
             on the command line. Keys that vary together are a tuple, `{("field.beta", "solve.until"): [(1, 10), ...]}`.
             Left out, the table [sweep] of the specification.
-        on: where: None is this process; "local" is a cluster of processes on this machine, "slurm" one of jobs,
+        on: where: "here" is this process; "local" is a cluster of processes on this machine, "slurm" one of jobs,
             "tcp://HOST:PORT" a scheduler that is there. They need the extra `sweeps`.
         set: changes of the specification, as "solve.until=50".
         plugins: files that the specification needs.
@@ -107,7 +107,7 @@ def carry_out_sweep(
     axes: Sequence[Axis],
     folder: str | Path,
     *,
-    on: str | None = None,
+    on: str = "here",
     width: int | None = None,
     workers: int | None = None,
     configuration: str | Path | None = None,
@@ -117,15 +117,17 @@ def carry_out_sweep(
 ) -> Sweep:
     """The same for a source and axes that are checked; arguments as for `sweep`."""
     path = fresh_path("folder", folder)
-    if on is not None:
+    if on != "here":
         from attnflow.sweeps.cluster import cluster_of
 
         cluster = cluster_of(on, workers, configuration)
+    elif configuration is not None:
+        raise InvalidInput("`configuration` is for 'slurm', and `on` is 'here'; leave it out.")
     plan = planned(path, source, axes, width=width, workers=workers or cores(), on_progress=on_progress)
     if retry:
         forget_failed(path, plan)
     tally = Tally(path, plan, on_progress)
-    if on is None:
+    if on == "here":
         in_this_process(tally, source, patience=patience)
     else:
         from attnflow.sweeps.cluster import on_cluster

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from attnflow.errors import RunCorrupted
-from attnflow.sweeps.claims import BEAT, Claim, content, owner_is_gone, take_away
+from attnflow.runs.claims import BEAT, Claim, content, owner_is_gone, take_away
 from attnflow.sweeps.grouped import Cancel
 from attnflow.sweeps.journal import Journal
 from attnflow.sweeps.plan import Plan, read_plan, same_numerics

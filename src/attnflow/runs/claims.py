@@ -4,7 +4,7 @@ A claim is a file that only one process can make. Its owner writes a growing num
 process takes a claim over if the file has not changed for a while of its own clock (clocks of machines need not agree),
 or at once if the owner was a process of this machine that is gone. There is no lock that a dead machine could keep. A
 process that stands still for longer than that while goes on when it wakes up; the work is then done twice, and either
-gives the same shard.
+gives the same file.
 """
 
 import contextlib
@@ -49,6 +49,8 @@ def _alive(pid: int) -> str:
     """Where there is no /proc: whether the process is there."""
     if Path("/proc/self/stat").exists():
         return ""
+    if os.name == "nt":  # os.kill would end the process there; its claim is taken over when it shows no sign of life
+        return "there"
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -134,6 +136,16 @@ class Claim:
             if (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino):
                 self.path.unlink()
         os.close(self.descriptor)
+
+
+def claim_name(name: str) -> str:
+    """What the claim of a file is called that lies beside it."""
+    return f".{name}.claim"
+
+
+def is_claim(path: Path) -> bool:
+    """Whether a file is such a claim, or one on its way."""
+    return path.name.startswith(".") and ".claim" in path.name
 
 
 def content(path: Path) -> bytes | None:

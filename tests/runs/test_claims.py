@@ -9,7 +9,7 @@ import threading
 import time
 
 import attnflow as af
-from attnflow.sweeps.claims import Claim, Watch, content, owner_is_gone, take_away
+from attnflow.runs.claims import Claim, Watch, content, owner_is_gone, take_away
 from attnflow.sweeps.journal import events
 from attnflow.sweeps.plan import read_plan
 from tests.sweeps.tasks import slow
@@ -78,7 +78,7 @@ def test_a_file_system_without_links(tmp_path, monkeypatch):
 
 
 def test_the_claim_of_a_dead_process_of_this_machine_is_free_at_once(tmp_path):
-    code = f"import os; from pathlib import Path; from attnflow.sweeps.claims import Claim\nClaim.take(Path({str(tmp_path / 'unit')!r})); os._exit(9)"
+    code = f"import os; from pathlib import Path; from attnflow.runs.claims import Claim\nClaim.take(Path({str(tmp_path / 'unit')!r})); os._exit(9)"
     subprocess.run([sys.executable, "-c", code], check=False)
     assert owner_is_gone(content(tmp_path / "unit"))
     assert Watch(patience=1e6).is_free(tmp_path / "unit")
