@@ -35,7 +35,7 @@ _ROOMS = {
     "layer_updates": "attnflow.flows.methods.layer_updates", "step_rules": "attnflow.flows.methods.step_rules",
     "noises": "attnflow.flows.noises", "observe": "attnflow.observe", "transport": "attnflow.transport",
     "meanfield": "attnflow.meanfield",
-    "decoders": "attnflow.decoders", "stability": "attnflow.stability", "learn": "attnflow.learn",
+    "decoders": "attnflow.decoders", "stability": "attnflow.stability", "certify": "attnflow.certify", "learn": "attnflow.learn",
     "theory": "attnflow.theory", "special": "attnflow.special", "runs": "attnflow.runs", "plots": "attnflow.plots",
     "style": "attnflow.plots.style", "experiments": "attnflow.experiments", "kit": "attnflow.experiments.kit",
     "references": "attnflow.references", "text": "attnflow.text", "probe": "attnflow.probe",

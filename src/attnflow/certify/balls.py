@@ -74,7 +74,7 @@ class Ball:
 
     @property
     def rad(self) -> float:
-        """At least the radius, as a float; `mid` is rounded and may lie off the middle by half a unit in the last place."""
+        """At least the radius, as a float; `mid` may be off by rounding."""
         return above(self.arb.rad())
 
     @property
@@ -89,7 +89,8 @@ class Ball:
 
     def contains(self, number: Any) -> bool:
         """Whether the ball holds this number: a float, read exactly, or decimal text such as "2.4469"."""
-        return bool(self.arb.contains(flint().arb(number)))
+        with precision(400) as module:
+            return bool(self.arb.contains(module.arb(number)))
 
     def __float__(self) -> float:
         return self.mid

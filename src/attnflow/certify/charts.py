@@ -160,7 +160,9 @@ class Place:
         return h
 
     def rotations(self) -> list[list[Any]]:
-        """How the coordinates move when all tokens turn, a row for each plane: u' = p - p_0 u, (p_0, p) = (c B)^-1 A y."""
+        """How the coordinates move when all tokens turn, a row for each plane: u' = p - p_0 u, (p_0, p) = (c B)^-1 A
+        y.
+        """
         module = flint()
         rows: list[list[Any]] = []
         for a, b in self.problem.planes:

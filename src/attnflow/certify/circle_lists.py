@@ -15,7 +15,7 @@ from attnflow.certify.gap_tables import SIDE, Tables
 from attnflow.errors import InvalidInput
 
 DEEPEST = {3: 13, 4: 12, 5: 12, 6: 11}
-ROUNDS = 4
+ROUNDS, MANY = 4, 20_000
 SCOUT = {3: 6, 4: 6, 5: 5, 6: 5}
 ASSUMES = (
     FLOATS,
@@ -28,11 +28,11 @@ ASSUMES = (
 def circle_equilibria(*, n: int, beta: float | tuple[float, float], least: float = 1e-3) -> Any:
     """A `Certificate` that lists all equilibria of n equal tokens on the circle up to symmetry, or `Undecided`.
 
-    n is 3, 4, 5 or 6; `beta` is one number or an interval, which is cut into slices no shorter than `least`. Configurations
-    count once that differ by rotations, reflections and permutations. The claims are the classes: cluster sizes around
-    the circle, unstable directions, and how many labelled configurations (up to rotation) they stand for. The list for
-    n = 3 is complete on every sphere, as equilibria of n tokens span at most n - 1 dimensions. Seconds for one beta,
-    a minute or two for a long interval.
+    n is 3, 4, 5 or 6; `beta` is one number or an interval, which is cut into slices no shorter than `least`.
+    Configurations count once that differ by rotations, reflections and permutations. The claims are the classes:
+    cluster sizes around the circle, unstable directions, and how many labelled configurations (up to rotation) they
+    stand for. The list for n = 3 is complete on every sphere, as equilibria of n tokens span at most n - 1
+    dimensions. Seconds for one beta, a minute or two for a long interval.
     """
     if n not in DEEPEST:
         raise InvalidInput(f"`n` is {n!r}; complete lists are for 3, 4, 5 or 6 tokens.")
@@ -73,7 +73,8 @@ def circle_equilibria(*, n: int, beta: float | tuple[float, float], least: float
     sizes = "; ".join("+".join(map(str, one["sizes"])) + f" with index {one['unstable']}" for one in classes)
     where = f"beta = {low!r}" if low == high else f"every beta in [{low!r}, {high!r}]"
     statement = (
-        f"At {where} the equilibria of {n} equal tokens on the circle (SA, USA and USA0) form exactly {len(classes)} classes "
+        f"At {where} the equilibria of {n} equal tokens on the circle (SA, USA and USA0) form exactly "
+        f"{len(classes)} classes "
         f"up to rotation, reflection and permutation, all nondegenerate: {sizes}."
     )
     if n == 3:
@@ -83,7 +84,9 @@ def circle_equilibria(*, n: int, beta: float | tuple[float, float], least: float
 
 
 def prove_list(n: int, low: float, high: float, guesses: list[np.ndarray]) -> Any:
-    """(roots, classes, cubes looked at) for all beta of a slice, or Undecided; zeros are sought near the guesses first."""
+    """(roots, classes, cubes looked at) for all beta of a slice, or Undecided; zeros are sought near the guesses
+    first.
+    """
     tables = Tables(low, high)
     where = f"beta in [{low!r}, {high!r}]"
     looked = 0
@@ -103,7 +106,7 @@ def prove_list(n: int, low: float, high: float, guesses: list[np.ndarray]) -> An
         left, level, cubes = search(n, tables, [(root.centre, root.radius) for root in roots], DEEPEST[n])
         looked += cubes
         guesses = list((left + 0.5) * (SIDE / 2**level))
-        if not guesses or len(roots) == before:
+        if not guesses or len(roots) == before or len(guesses) > MANY:
             break
     if guesses:
         gaps = np.round(guesses[0], 4).tolist()
@@ -125,8 +128,8 @@ def _rounded(centre: np.ndarray, coarse: bool) -> np.ndarray:
 def classify(n: int, roots: list[Root]) -> list[dict[str, Any]] | str:
     """The classes of roots up to the dihedral group, with consensus; or what could not be told apart.
 
-    The image of a zero under a cyclic shift or a reflection of the n gaps is a zero. If it lies in the box of a root it is
-    that zero; if its enclosure misses that of the root it is another.
+    The image of a zero under a cyclic shift or a reflection of the n gaps is a zero. If it lies in the box of a root
+    it is that zero; if its enclosure misses that of the root it is another.
     """
     arb = flint().arb
     two_pi = 2 * arb.pi()
@@ -154,10 +157,9 @@ def classify(n: int, roots: list[Root]) -> list[dict[str, Any]] | str:
         turns = [same for turn in range(n) if (same := _same(_image(circle, turn, False), root, circle))]
         mirrored = any(_same(_image(circle, turn, True), root, circle) for turn in range(n))
         sizes = _sizes([*root.zero, False])
-        # `turns` counts shifts of gaps that keep the configuration; clusters of zero gaps break all but shifts of clusters
-        labelled = Fraction(math.factorial(n), math.prod(map(math.factorial, sizes)) * len(turns)) * (
-            1 if mirrored else 2
-        )
+        # shifts that keep the configuration; with clusters, only shifts of whole clusters can
+        alike = math.prod(map(math.factorial, sizes)) * len(turns)
+        labelled = Fraction(math.factorial(n) * (1 if mirrored else 2), alike)
         if labelled.denominator != 1:
             return "the symmetry of a configuration does not fit its clusters"
         found.append({"sizes": canonical(sizes), "unstable": root.unstable, "labelled": int(labelled)})

@@ -1,7 +1,7 @@
 """Branch and bound over gaps: which cubes hold no equilibrium on the circle, and which are left.
 
-Sorted tokens with gaps x_1, ..., x_{n-1} and the largest gap last. Unknown are the gaps; the equations are the cut forces
-H_c = sum over i <= c < j of v(theta_j - theta_i), which vanish at an equilibrium. Forces inside a cluster cancel in them
+Sorted tokens with gaps x_1, ..., x_{n-1} and the largest gap last. The gaps are the unknowns, and the cut forces
+H_c = sum over i <= c < j of v(theta_j - theta_i) vanish at an equilibrium. Forces inside a cluster cancel in them
 exactly, so that clusters far apart, which feel forces of e^{-2 beta}, are still seen.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from attnflow.certify.gap_tables import SIDE, Bounds, Tables
 
 PI_LOW, PI_HIGH = 3.141592653589793, 3.1415926535897936
-MOST, CHUNK = 3_000_000, 50_000
+MOST, CHUNK = 400_000, 50_000
 SLACK = 1e-14
 """Sums of at most 36 floats are wrong by less than SLACK times the sum of the absolute values (36 times 2^-53)."""
 

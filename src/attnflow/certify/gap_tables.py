@@ -1,8 +1,8 @@
 """Tables of the pair force on the circle over a dyadic grid, with proved bounds: what lists of equilibria are made of.
 
-v(s) = e^{-beta (1 - cos s)} sin s is the force of two tokens an angle s apart (clock USA0). FLINT encloses cos, sin and exp;
-the rest is float64 arithmetic rounded outwards. For fixed s, v is monotone in beta, so that its values at the two ends
-of a slice of beta bound it.
+v(s) = e^{-beta (1 - cos s)} sin s is the force of two tokens an angle s apart (clock USA0). FLINT encloses cos, sin
+and exp; the rest is float64 arithmetic rounded outwards. For fixed s, v is monotone in beta, so that its values at the
+two ends of a slice of beta bound it.
 """
 
 import functools
@@ -73,7 +73,7 @@ def _exponentials(beta: float, q: Bounds) -> Bounds:
 
 
 def _over_cells(points: Bounds, turning: tuple[Any, ...], level: int, top: float, bottom: float) -> Bounds:
-    """A function over the cells between neighbours of a grid, monotone except at the given angles of tops and bottoms."""
+    """A function over the cells of a grid, monotone except at the given angles of tops and bottoms."""
     low, high = np.minimum(points[0][:-1], points[0][1:]), np.maximum(points[1][:-1], points[1][1:])
     edges = np.arange(len(points[0])) * (SIDE / 2**level)
     for angles, value, best in zip(turning, (top, bottom), (high, low), strict=True):
@@ -106,7 +106,7 @@ class Tables:
         return self._points[level]
 
     def cells(self, level: int) -> dict[str, Bounds]:
-        """Over the cells of the grid and the slice: `v` and `slope`, its derivative in s, e^{-beta q} (cos s - beta sin^2 s).
+        """Over cells and slice: `v` and `slope`, its derivative e^{-beta q} (cos s - beta sin^2 s) in s.
 
         v over a cell is v at its middle plus slope times half the width.
         """

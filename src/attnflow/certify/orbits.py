@@ -31,11 +31,11 @@ ASSUMES = (
 def equilibrium(tokens: Tokens | Equilibrium | ArrayLike, beta: float, *, radius: float | None = None) -> Any:
     """A `Certificate` that exactly one orbit of equilibria of attention passes near these tokens, or `Undecided`.
 
-    The certificate counts unstable, stable and rotational directions, which are the same for SA, USA and USA0. `tokens`
-    (on a sphere, with any masses, of which only the ratios matter; masses that agree to rounding are taken as equal) and
-    `beta` are read as exact floats. `radius` is the
-    half width of the box in the charts; left out, 1e-9 and smaller ones are tried. Nothing is moved: tokens that are
-    not an equilibrium up to the radius give `Undecided`. Milliseconds for 3 tokens, seconds for 30.
+    The certificate counts unstable, stable and rotational directions, which are the same for SA, USA and USA0.
+    `tokens` and `beta` are read as exact floats. Tokens are on a sphere; of their masses only the ratios matter, and
+    masses that agree to rounding are taken as equal. `radius` is the half width of the box in the charts; left out,
+    1e-9 and smaller ones are tried. Nothing is moved: tokens that are not an equilibrium up to the radius give
+    `Undecided`. Milliseconds for 3 tokens, seconds for 30.
     """
     problem, b = _problem(tokens), finite("beta", beta)
     failed = Undecided("no radius was tried")
@@ -57,7 +57,7 @@ def equilibrium(tokens: Tokens | Equilibrium | ArrayLike, beta: float, *, radius
 def branch(
     tokens: Tokens | Equilibrium | ArrayLike, beta: tuple[float, float], *, most: int = 2000, least: float = 1e-6
 ) -> Any:
-    """A `Certificate` of one smooth branch of equilibria over all beta in an interval with constant index, or `Undecided`.
+    """A `Certificate` of one smooth branch of equilibria over an interval of beta, or `Undecided`.
 
     `tokens` is an equilibrium at the lower end. The branch is covered by at most `most` slanted boxes, each for a slice
     of beta no shorter than `least`; where a slice would have to be shorter, as at a bifurcation, the answer is

@@ -19,6 +19,7 @@ from rich.console import Console
 from attnflow import __version__, errors
 from attnflow.cli import complete, console
 from attnflow.cli.animate import animate
+from attnflow.cli.check import check
 from attnflow.cli.cite import cite
 from attnflow.cli.compare import compare
 from attnflow.cli.console import (
@@ -233,6 +234,7 @@ app.command(epilog="Example: attnflow compare runs/cold runs/warm --figure both.
 app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/first")(reproduce)
 app.command(epilog="Example: attnflow experiments --json")(experiments)
 app.command(epilog="Example: attnflow cite staircase > references.bib")(cite)
+app.command(epilog="Example: attnflow check cube.json")(check)
 app.command(epilog="Example: attnflow kinds solve")(kinds)
 app.command(epilog="Example: attnflow lab --export lab.html")(lab)
 app.command(epilog="Example: attnflow gallery runs --out docs/gallery.md --images docs/images/gallery")(gallery)

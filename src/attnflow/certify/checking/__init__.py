@@ -72,6 +72,16 @@ def _confirm(kind: str, claims: dict[str, Any], data: dict[str, Any]) -> list[st
         from attnflow.certify.checking.lists import check_list
 
         return check_list(claims, data)
+    from attnflow.certify.checking import forms
+
+    others = {
+        "dominant degree": forms.check_degree,
+        "unstable modes": forms.check_unstable,
+        "circle modes": forms.check_modes,
+        "stay apart": forms.check_apart,
+    }
+    if kind in others:
+        return others[kind](claims, data)
     raise Rejected(f"the kind {kind!r} is not known")
 
 
@@ -82,6 +92,8 @@ def _words(kind: str, claims: dict[str, Any], data: dict[str, Any]) -> str:
         names = ", ".join("+".join(map(str, c["sizes"])) + f" (index {c['unstable']})" for c in claims["classes"])
         many = f"exactly {len(claims['classes'])} classes of equilibria of {claims['n']} equal tokens on the circle"
         return f"For every beta in [{low!r}, {high!r}]: {many}: {names}."
+    if kind not in ("equilibrium", "branch"):
+        return f"{kind}: " + ", ".join(f"{name} = {value}" for name, value in claims.items())
     n, d = len(data["tokens"]), len(data["tokens"][0])
     low, high = claims["beta"]
     counts = "{unstable} unstable, {stable} stable and {rotations} rotational directions".format(**claims)

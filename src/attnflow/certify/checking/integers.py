@@ -6,7 +6,7 @@ A matrix of intervals is a middle and a radius, both arrays of Python integers, 
 from typing import Any
 
 import numpy as np
-from mpmath import iv
+from mpmath import iv, libmp
 
 SCALE = 120
 
@@ -15,10 +15,15 @@ class Rejected(Exception):
     """The checker could not confirm a step."""
 
 
-def need(condition: Any, reason: str) -> None:
-    """Go on only if the condition is True itself: None and NaN are doubt, and doubt rejects."""
-    if condition is not True and not (isinstance(condition, np.bool_) and bool(condition)):
+def need(condition: bool, reason: str) -> None:
+    """Go on only if the condition is True itself; doubt rejects."""
+    if condition is not True:
         raise Rejected(reason)
+
+
+def less(a: Any, b: Any) -> bool:
+    """Whether every number of the interval a is below every number of b; doubt and NaN are False."""
+    return bool(libmp.mpf_lt(iv.mpf(a)._mpi_[1], iv.mpf(b)._mpi_[0]))
 
 
 def interval(low: float, high: float) -> Any:
@@ -70,11 +75,11 @@ class Matrix:
 
     def between(self, left: np.ndarray, right: np.ndarray | None = None) -> "Matrix":
         """left M right with exact float matrices, rounded to multiples of 2^-60 first: any guess will do."""
-        l, scale = fixed(left), self.scale + 60
-        middle, radius = l.dot(self.middle), abs(l).dot(self.radius)
+        exact, scale = fixed(left), self.scale + 60
+        middle, radius = exact.dot(self.middle), abs(exact).dot(self.radius)
         if right is not None:
-            r, scale = fixed(right), scale + 60
-            middle, radius = middle.dot(r), radius.dot(abs(r))
+            exact, scale = fixed(right), scale + 60
+            middle, radius = middle.dot(exact), radius.dot(abs(exact))
         return Matrix(middle, radius, scale)
 
     def plus(self, other: "Matrix") -> "Matrix":
@@ -92,4 +97,4 @@ def fixed(values: np.ndarray) -> np.ndarray:
     """Floats rounded to multiples of 2^-60, as integers."""
     if not np.isfinite(values).all():
         raise Rejected("a guess is not finite")
-    return np.array([[int(round(float(x) * 2.0**60)) for x in row] for row in np.asarray(values)], dtype=object)
+    return np.array([[round(float(x) * 2.0**60) for x in row] for row in np.asarray(values)], dtype=object)

@@ -1,8 +1,8 @@
 """The checker of complete lists on the circle: its own branch and bound, in integers made from mpmath.iv.
 
-n equal tokens, sorted, the largest gap last; gaps x_1, ..., x_{n-1} in the cube [0, 13/4]^{n-1}. A cube of gaps is empty if
-a cut force H_c = sum over i <= c < j of v(theta_j - theta_i), or a combination of cut forces, is nowhere zero in it; it is
-done if it lies in the box of a root, which holds exactly one zero.
+n equal tokens, sorted, the largest gap last; gaps x_1, ..., x_{n-1} in the cube [0, 13/4]^{n-1}. A cube of gaps is
+empty if a cut force H_c = sum over i <= c < j of v(theta_j - theta_i), or a combination of cut forces, is nowhere
+zero in it; it is done if it lies in the box of a root, which holds exactly one zero.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from mpmath import iv
 
-from attnflow.certify.checking.integers import SCALE, Matrix, ends, interval, need
+from attnflow.certify.checking.integers import SCALE, Matrix, ends, interval, less, need
 
 SIDE = Fraction(13, 4)
 DEEPEST = 14
@@ -231,14 +231,13 @@ class _Root:
             iv.mpf(0) if z else iv.mpf(float(c)) + interval(-small, small) for c, z in zip(centre, zero, strict=True)
         ]
         self.gaps = [*gaps, 2 * iv.pi - sum(gaps, iv.mpf(0))]
-        need((self.gaps[-1] > 0) is True, "the last gap of a root may vanish")
+        need(less(0, self.gaps[-1]), "the last gap of a root may vanish")
 
     def is_image(self, gaps: list[Any]) -> bool:
         """Whether these gaps, of a zero, are this zero; doubt rejects."""
-        near = (abs(a - iv.mpf(float(c))) < self.radius for a, c in zip(gaps[:-1], self.centre, strict=True))
-        if all(one is True for one in near):
+        if all(less(abs(a - iv.mpf(float(c))), self.radius) for a, c in zip(gaps[:-1], self.centre, strict=True)):
             return True
-        apart = any((a < b) is True or (a > b) is True for a, b in zip(gaps, self.gaps, strict=True))
+        apart = any(less(a, b) or less(b, a) for a, b in zip(gaps, self.gaps, strict=True))
         need(apart, "two zeros cannot be told apart")
         return False
 
@@ -253,7 +252,7 @@ def _classes(n: int, roots: list[_Root]) -> list[dict[str, Any]]:
             continue
         seen.append(root)
         turns = sum(root.is_image(gaps) for gaps in turned)
-        chiral = 1 if any([root.is_image(gaps) for gaps in mirrored]) else 2
+        chiral = 1 if sum(root.is_image(gaps) for gaps in mirrored) else 2
         sizes = [1]
         for gone in root.zero:
             sizes[-1] += gone

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from mpmath import iv
 
-from attnflow.certify.checking.integers import Matrix, interval, need
+from attnflow.certify.checking.integers import Matrix, interval, less, need
 
 Pairs = dict[tuple[int, int], tuple[Any, Any]]
 
@@ -172,7 +172,7 @@ def _krawczyk(total: Matrix, newton: Matrix, rho: float) -> float:
     for a, row in enumerate(rest):
         bound = iv.mpf(int(sum(row))) * iv.mpf(2) ** -total.scale * rho
         bound += iv.mpf(int(newton.sizes()[a][0])) * iv.mpf(2) ** -newton.scale
-        need((bound < rho) is True, "Krawczyk's operator leaves the box")
+        need(less(bound, rho), "Krawczyk's operator leaves the box")
         worst = max(worst, float(bound.b))
     return float(np.nextafter(worst, 1))
 
@@ -206,7 +206,7 @@ def _solve(matrix: list[list[Any]], right: list[Any]) -> list[Any]:
     for k in range(size):
         best = max(range(k, size), key=lambda e: abs(float(rows[e][k].mid)))
         rows[k], rows[best] = rows[best], rows[k]
-        need((abs(rows[k][k]) > 0) is True, "a pivot may be zero")
+        need(less(0, abs(rows[k][k])), "a pivot may be zero")
         rows[k] = [one / rows[k][k] for one in rows[k]]
         for e in range(size):
             if e != k:
@@ -237,6 +237,6 @@ def _joined(one: dict[str, Any], reach: float, two: dict[str, Any], next_reach: 
         abs(iv.mpf(c) + iv.mpf(s) * first - iv.mpf(e) - iv.mpf(f) * second)
         for c, s, e, f in zip(one["centre"], one["slope"], two["centre"], two["slope"], strict=True)
     ]
-    forth = all(((gap + reach) < two["radius"]) is True for gap in gaps)
-    back = all(((gap + next_reach) < one["radius"]) is True for gap in gaps)
+    forth = all(less(gap + reach, two["radius"]) for gap in gaps)
+    back = all(less(gap + next_reach, one["radius"]) for gap in gaps)
     need(forth or back, f"the boxes that meet at beta = {one['beta'][1]} may hold different zeros")
