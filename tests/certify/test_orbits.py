@@ -161,3 +161,15 @@ def test_bad_input_is_refused():
         certify.equilibrium(CUBE, float("nan"))
     with pytest.raises(InvalidInput, match="smaller first"):
         certify.branch(CUBE, (2.0, 1.0))
+
+
+def test_the_equilibrium_is_as_near_as_the_certificate_says():
+    """A ring with one token off by e: the nearest equilibrium has equal gaps, so that some token is e/2 away at least."""
+    for off in (1e-9, 4e-10, 1e-12):
+        angles = 2 * np.pi * np.arange(4) / 4
+        angles[0] += off
+        found = certify.equilibrium(np.column_stack([np.cos(angles), np.sin(angles)]), 2.0)
+        if isinstance(found, certify.Certificate):
+            assert off / 2 < found.claims["distance"] + 1e-15
+            assert certify.check(found).confirmed
+    assert isinstance(found, certify.Certificate)

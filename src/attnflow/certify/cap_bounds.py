@@ -110,9 +110,7 @@ def _best(
 
 
 def _peak(beta: float) -> float:
-    """A float at or above the peak of g: the cosine is (sqrt(1 + 4 beta^2) - 1)/(2 beta) = 2 beta/(sqrt(1 + 4 beta^2)
-    + 1).
-    """
+    """A float at or above the peak of g, whose cosine is 2 beta/(sqrt(1 + 4 beta^2) + 1)."""
     with precision(128) as module:
         b = module.arb(beta)
         return above((2 * b / ((1 + 4 * b * b).sqrt() + 1)).acos())

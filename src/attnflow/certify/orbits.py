@@ -46,11 +46,13 @@ def equilibrium(tokens: Tokens | Equilibrium | ArrayLike, beta: float, *, radius
             if isinstance(found, Undecided):
                 failed = found
                 continue
-            near = _near(problem, found["rotations"], rho)
-            if not near > 0:
-                return Undecided("rotations leave the box too fast", f"radius {rho:g}")
+            # all that is within `distance` of the tokens can be turned into the box; the zero must be within it as well
+            distance = 0.499 * _near(problem, found["rotations"], rho)
+            if not found["reach"] * np.sqrt(problem.d - 1) < 0.98 * distance:
+                failed = Undecided("the equilibrium is too far from the tokens", f"{found['reach']:.2g} in the chart")
+                continue
             found |= {"beta": [b, b], "middle": b, "centre": None, "slope": None}
-            return _certificate(problem, (b, b), [found], near)
+            return _certificate(problem, (b, b), [found], distance)
     return failed
 
 
@@ -200,6 +202,7 @@ def _inverse(product: Any, r: int) -> Any:
 def _near(problem: Problem, rotations: tuple[Any, Any], rho: float) -> float:
     """Every configuration within this chart distance of the tokens can be turned into the box and the slice.
 
+    A token within e of the given one has chart coordinates below 1.1 e, so that half of it is a distance for tokens.
     Turn with the velocity v = -(T^t R)^-1 T^t u(0) of the rotations for unit time: T^t u falls to 0 linearly, and u
     moves by at most |R| |(T^t R)^-1| |T^t| |u(0)|.
     """
@@ -293,20 +296,18 @@ def _problem(tokens: Any) -> Problem:
 
 
 def _certificate(
-    problem: Problem, beta: tuple[float, float], slices: list[dict[str, Any]], near: float | None
+    problem: Problem, beta: tuple[float, float], slices: list[dict[str, Any]], distance: float | None
 ) -> Certificate:
     unstable, stable = slices[-1]["index"]
     r, n, d = len(problem.planes), problem.n, problem.d
     counts = f"{unstable} unstable, {stable} stable and {r} rotational directions (SA, USA and USA0)"
     where = f"{n} tokens on S^{d - 1}"
-    if near is None:
-        distance = None
+    if distance is None:
         statement = (
             f"Over every beta in [{beta[0]!r}, {beta[1]!r}] there is one smooth branch of nondegenerate equilibria of "
             f"{where} in the tube of `data`, the only one there up to rotations, with {counts}."
         )
     else:
-        distance = 0.499 * near  # less than half: the checker rounds differently
         statement = (
             f"At beta = {beta[0]!r} exactly one SO({d})-orbit of equilibria of {where} has a configuration with every "
             f"token within {distance:.3g} of the given one; it is nondegenerate, with {counts}."
@@ -321,4 +322,4 @@ def _certificate(
         "boxes": [{key: part[key] for key in ("beta", "middle", "radius", "centre", "slope")} for part in slices],
     }
     reach = {"coordinates minus those of the centre": [[-part["reach"], part["reach"]] for part in slices]}
-    return Certificate("branch" if near is None else "equilibrium", statement, ASSUMES, claims, data, reach)
+    return Certificate("branch" if distance is None else "equilibrium", statement, ASSUMES, claims, data, reach)

@@ -43,6 +43,8 @@ def check_orbit(claims: dict[str, Any], data: dict[str, Any], point: bool) -> li
     if point:
         need(len(boxes) == 1 and boxes[0]["centre"] is None, "an equilibrium has one box around the tokens")
         need(0 < claims["distance"] <= found[0][2] / 2, "the distance is larger than was proved")
+        # |x - c| <= 1.001 |u| with frames that are orthonormal to 1e-5
+        need(found[0][1] * 1.01 * (d - 1) ** 0.5 <= claims["distance"], "the equilibrium may lie further away")
     else:
         need(claims["distance"] is None, "a branch claims no distance")
     return [
