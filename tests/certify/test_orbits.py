@@ -12,6 +12,7 @@ import attnflow as af
 from attnflow import certify
 from attnflow.errors import InvalidInput, MissingExtra
 from tests.certify.shapes import CASES, CUBE, poles, ring
+from tests.history import ROOT
 
 
 def counts(found):
@@ -173,3 +174,17 @@ def test_the_equilibrium_is_as_near_as_the_certificate_says():
             assert off / 2 < found.claims["distance"] + 1e-15
             assert certify.check(found).confirmed
     assert isinstance(found, certify.Certificate)
+
+
+SAVED = sorted((ROOT / "docs" / "certificates").glob("*.json"))
+
+
+def test_the_cube_of_the_documents_is_confirmed():
+    (cube,) = (path for path in SAVED if path.stem == "cube")
+    assert "11 unstable, 2 stable" in certify.check(cube).statement
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", SAVED, ids=lambda path: path.stem)
+def test_every_saved_certificate_is_confirmed(path):
+    assert certify.check(path).confirmed
