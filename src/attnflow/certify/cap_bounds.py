@@ -88,7 +88,7 @@ def _best(
     start = min(below(gap) for gap in gaps)
     pull = [(1 - m) / m if model == "SA" else 1 - m for m in shares]
     speed = max(above(pull[p] + pull[q]) for p, q in pairs)
-    best = Undecided("the caps touch, or no end fulfils the conditions", f"least gap {start:.6g}")
+    best: Any = Undecided("the caps touch, or no end fulfils the conditions", f"least gap {start:.6g}")
     peak = _peak(beta)
     for share in np.linspace(1, 0.02, 50):
         end = float(start - share * (start - peak))

@@ -203,7 +203,7 @@ def _same(image: list[Any], root: Root, gaps: list[Any]) -> bool | None:
 
 def bracelets(n: int) -> int:
     """The number of cyclic arrangements of cluster sizes of n tokens, up to reflection: binary bracelets less one."""
-    seen = Counter()
+    seen: Counter[tuple[int, ...]] = Counter()
     for bits in range(1, 2**n):
         word = [bool(bits >> k & 1) for k in range(n)]
         turned = word.index(True) + 1

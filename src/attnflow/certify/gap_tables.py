@@ -6,6 +6,7 @@ two ends of a slice of beta bound it.
 """
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,8 @@ class Tables:
     def __init__(self, low: float, high: float):
         self.low, self.high = low, high
         self.middle = low + (high - low) / 2
-        self.half = float(up(max(high - self.middle, self.middle - low))) if high > low else 0.0
+        widest = max(high - self.middle, self.middle - low)
+        self.half = math.nextafter(widest, math.inf) if high > low else 0.0
         self._points: dict[int, dict[str, Bounds]] = {}
         self._cells: dict[int, dict[str, Bounds]] = {}
 
@@ -125,10 +127,10 @@ class Tables:
             square = np.maximum(square[0], 0.0), square[1]
             beta = np.full(len(sine[0]), self.low), np.full(len(sine[0]), self.high)
             slope = times(weight, minus(cosine, times(beta, square)))
-            centre = tuple(one[1::2] for one in self.points(level + 1)["v"])
+            low, high = self.points(level + 1)["v"]
             size = np.maximum(np.abs(slope[0]), np.abs(slope[1])) * (SIDE / 2 ** (level + 1))
             size = up(size)
-            self._cells[level] = {"v": plus(centre, (-size, size)), "slope": slope}
+            self._cells[level] = {"v": plus((low[1::2], high[1::2]), (-size, size)), "slope": slope}
         return self._cells[level]
 
     def windows(self, level: int, most: int) -> dict[str, list[Bounds]]:

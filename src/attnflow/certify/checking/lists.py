@@ -244,7 +244,8 @@ class _Root:
 
 def _classes(n: int, roots: list[_Root]) -> list[dict[str, Any]]:
     """Consensus and the classes of the roots, as the certificate has to list them."""
-    found, seen = [{"sizes": [n], "unstable": 0, "labelled": 1}], []
+    found: list[dict[str, Any]] = [{"sizes": [n], "unstable": 0, "labelled": 1}]
+    seen: list[_Root] = []
     for root in roots:
         turned = [root.gaps[k:] + root.gaps[:k] for k in range(n)]
         mirrored = [gaps[::-1] for gaps in turned]

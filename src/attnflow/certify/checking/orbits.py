@@ -66,7 +66,11 @@ class _Place:
         tokens, masses, frames, _, _ = setting
         self.n, self.k = tokens.shape[0], tokens.shape[1] - 1
         self.masses = [iv.mpf(float(m)) for m in masses]
-        self.x, self.y, self.s, self.t, self.p = [], [], [], [], []
+        self.x: list[Any] = []
+        self.y: list[Any] = []
+        self.s: list[Any] = []
+        self.t: list[Any] = []
+        self.p: list[Any] = []
         for i in range(self.n):
             u = flat[i * self.k : (i + 1) * self.k]
             frame = [[iv.mpf(float(a)) for a in row] for row in frames[i]]
