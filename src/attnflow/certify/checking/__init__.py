@@ -34,7 +34,7 @@ def check(certificate: Any) -> Verdict:
     if isinstance(certificate, str | Path):
         try:
             certificate = json.loads(Path(certificate).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InvalidInput(f"`certificate` is {str(certificate)!r}, which cannot be read ({error}).") from None
     elif hasattr(certificate, "to_json"):
         certificate = json.loads(json.dumps(certificate.to_json()))

@@ -77,11 +77,11 @@ class _Slice:
     # cubes
 
     def _point(self, level: int, k: int) -> tuple[int, int, int, int]:
-        """v(middle beta) and tau v_beta over the slice at k SIDE/2^level: middles and radii."""
+        """At k SIDE/2^level: v(middle beta), and e with v = v(middle) + tau e on the slice (Taylor); middles and radii."""
         s = iv.mpf(13 * k) / (4 << level)
         v, first, second = self.values(s)
         a, b = ends(v)
-        c, d = ends(first + self.tau * second)
+        c, d = ends(first + self.tau * second / 2)
         return a + b, b - a, c + d, d - c
 
     def _cell(self, level: int, k: int) -> tuple[int, int, int, int]:
