@@ -77,7 +77,7 @@ class _Slice:
     # cubes
 
     def _point(self, level: int, k: int) -> tuple[int, int, int, int]:
-        """At k SIDE/2^level: v(middle beta), and e with v = v(middle) + tau e on the slice (Taylor); middles and radii."""
+        """At k SIDE/2^level: v at the middle beta, and e with v = v(middle) + tau e (Taylor); middles and radii."""
         s = iv.mpf(13 * k) / (4 << level)
         v, first, second = self.values(s)
         a, b = ends(v)
