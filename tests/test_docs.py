@@ -20,6 +20,7 @@ PAGES = [
             "guide",
             "models",
             "predictions",
+            "proved",
             "longtime",
             "meanfield",
             "working",

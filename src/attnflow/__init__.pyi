@@ -25,6 +25,7 @@ from attnflow import transport as transport
 from attnflow import meanfield as meanfield
 from attnflow import decoders as decoders
 from attnflow import stability as stability
+from attnflow import certify as certify
 from attnflow import learn as learn
 from attnflow import theory as theory
 from attnflow import special as special

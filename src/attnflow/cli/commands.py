@@ -19,6 +19,7 @@ from rich.console import Console
 from attnflow import __version__, errors
 from attnflow.cli import complete, console
 from attnflow.cli.animate import animate
+from attnflow.cli.check import check
 from attnflow.cli.cite import cite
 from attnflow.cli.compare import compare
 from attnflow.cli.console import (
@@ -245,6 +246,7 @@ app.command(epilog="Example: attnflow sweep mine.toml --over field.beta=1:81:9lo
     sweep
 )
 app.command(epilog="Example: attnflow cite staircase > references.bib")(cite)
+app.command(epilog="Example: attnflow check cube.json")(check)
 app.command(epilog="Example: attnflow kinds solve")(kinds)
 app.command(epilog="Example: attnflow lab --export lab.html")(lab)
 app.command(epilog="Example: attnflow gallery runs --out docs/gallery.md --images docs/images/gallery")(gallery)
