@@ -27,6 +27,7 @@ PAGES = [
             "random_layers",
             "control",
             "probe",
+            "text",
         )
     ),
     *sorted((ROOT / "docs" / "add").glob("*.md")),
