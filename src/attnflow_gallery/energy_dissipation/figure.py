@@ -41,7 +41,8 @@ def _draw_sides(axes: Any, part: xr.Dataset, model: str, beta: float) -> None:
         axes.plot(time, running(part, gap), ":", color=GREY, label=r"$\frac{1}{2}\int\!\int (1 - Z)^2 |v|^2$")
     axes.plot(time[::every], (level - level[0])[::every], "o", ms=4, mfc="white", mec=INK, label="rise of $E$")
     axes.set(xlabel="time $t$", ylabel=f"energy   ($\\beta = {beta:g}$)")
-    axes.legend(loc="upper left")
+    place = {"loc": "upper left"} if model == "USA0" else {"loc": "center right", "bbox_to_anchor": (1.0, 0.52)}
+    axes.legend(**place)
 
 
 def _draw_errors(axes: Any, parts: dict[str, xr.Dataset], beta: float) -> None:
@@ -64,4 +65,4 @@ def _draw_cosines(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]
         for draw, row in enumerate(part["cosine"].values):
             axes.plot(part["time"], row, line, color=colour, lw=1.0, label="" if draw else words)
     axes.set(ylim=(None, 1.005), xlabel="time $t$", ylabel="cosine, SA")
-    axes.legend(loc="lower right", title="straightness of the path, SA", title_fontsize=7)
+    axes.legend(loc="lower left", title="straightness of the path, SA", title_fontsize=7)

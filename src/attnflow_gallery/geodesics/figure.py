@@ -41,7 +41,7 @@ def _draw_straight(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset
             axes.plot(part["quarter"], part["length"], "x", ms=3, color=colour, mew=0.9)
         axes.plot([], [], "o", ms=4, mfc="white", mec=colour, label=rf"$n = {n}$, $\gamma_0 = {overlap:g}$")
     axes.plot([], [], "x", ms=3, color=INK, label="length")
-    axes.set(xlabel="time $t$", ylabel=r"$W_2(\mu_0, \mu_t)$", ylim=(0, 1.5))
+    axes.set(xlabel="time $t$", ylabel=r"$W_2(\mu_0, \mu_t)$", ylim=(0, 1.95))
     axes.legend(loc="upper left")
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.experiments import Mutation, result, scaled, with_arguments
-from attnflow.fields.encodings import NoEncoding, Rotary
+from attnflow.experiments import Mutation, altered, result, scaled
+from attnflow.fields.encodings import NoEncoding
 from attnflow.masks import Causal, Everyone
 from attnflow_gallery.prompt_invariances import simulate
 
@@ -21,15 +21,16 @@ def _heavier(original: Any) -> Any:
     return make
 
 
+def _stretched(matrix: np.ndarray) -> np.ndarray:
+    return np.asarray(matrix * np.linspace(1, 1.001, len(matrix)))
+
+
 MUTATIONS = (
     Mutation("a causal mask everywhere", simulate, "Everyone", lambda original: Causal),
     Mutation("no causal mask", simulate, "Causal", lambda original: Everyone),
-    Mutation("rotary encoding everywhere", simulate, "NoEncoding", lambda original: Rotary),
     Mutation("no rotary encoding", simulate, "Rotary", lambda original: NoEncoding),
+    Mutation("sinusoids everywhere", simulate, "tokens", altered("kind", lambda kind: "sinusoids")),
     Mutation("no sinusoids", simulate, "Sinusoidal", scaled("size", 0.0)),
     Mutation("the first word twice as heavy", simulate, "tokens", _heavier),
-    Mutation(
-        "rotations that stretch by 0.1 %", simulate, "rotation", result(lambda q: q * np.linspace(1, 1.001, len(q)))
-    ),
-    Mutation("places shifted by none", simulate, "tokens", with_arguments(shift=0)),
+    Mutation("rotations that stretch by 0.1 %", simulate, "rotation", result(_stretched)),
 )
