@@ -86,8 +86,8 @@ def text(
     mask = af.Causal() if causal else af.masks.Everyone()
     tokens = af.from_text(text, embedding=words, encoding=added)
     flow = af.solve(af.Attention(beta, mask=mask, encoding=turned), tokens, until, save=BETWEEN * frames)
-    read = {"mixture": af.text.Mixture, "kernel": af.text.KernelSum, "last": af.text.LastToken}[readout.value]()
-    along = af.text.distribution_along(flow, words.vectors, beta=beta_out, readout=read)
+    reads: dict[str, Any] = {"mixture": af.text.Mixture, "kernel": af.text.KernelSum, "last": af.text.LastToken}
+    along = af.text.distribution_along(flow, words.vectors, beta=beta_out, readout=reads[readout.value]())
     scale = af.observe.cluster_scale(max(beta, 0.0))
     together = af.observe.clusters(flow.tokens(-1), scale=scale).members
     names = words.words

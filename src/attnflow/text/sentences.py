@@ -41,9 +41,9 @@ def from_text(text: str, *, embedding: Embedding | None = None, encoding: Abstra
     if encoding is not None and not isinstance(encoding, NoEncoding):
         if isinstance(encoding, Rotary):
             raise InvalidInput("`encoding` is Rotary, which acts in the field; give it to `Attention(encoding=...)`.")
-        instance("encoding", encoding, Sinusoidal, "Sinusoidal(size)")
-        number("size", encoding.size)
-        x = np.asarray(in_float64(encoding.before)(x, np.arange(len(x))))
+        added: Any = instance("encoding", encoding, Sinusoidal, "Sinusoidal(size)")
+        number("size", added.size)
+        x = np.asarray(in_float64(added.before)(x, np.arange(len(x))))
     try:
         return from_array(x, normalise=True, labels=embedding.tokenizer.words(rows.tolist()))
     except InvalidTokens as error:

@@ -57,7 +57,8 @@ def tokens(parameters: Parameters, kind: str, words: list[str], table: Embedding
     places = np.arange(len(words)) + shift
     x = np.asarray(made.positions)
     if kind == "sinusoids":
-        x = np.asarray(in_float64(Sinusoidal(parameters.size).before)(x, places))
+        added: Any = Sinusoidal(parameters.size)
+        x = np.asarray(in_float64(added.before)(x, places))
         x = x / np.linalg.norm(x, axis=1, keepdims=True)
     return Tokens(x, place=places, labels=made.labels)
 
