@@ -1,5 +1,4 @@
-"""An ambiguous word joins the topic that a closed form says; clusters that move shift the border, and warm ones undo
-it.
+"""An ambiguous word joins the topic that a closed form says; clusters that move shift the border.
 
 A word at the angle phi from topic 1 towards topic 2, which is at a right angle, with masses M_1 and M_2 of the topics,
 drifts to topic 1 iff M_1/M_2 > cot(phi) e^(beta (sin phi - cos phi)). The formula is exact for a word without mass
