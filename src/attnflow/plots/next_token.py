@@ -44,7 +44,7 @@ def draw_next_token(time: Any, along: NextTokenDistribution, words: Sequence[str
         right.plot(first[rows], at, "o", ms=4.5, mfc="white", mec=INK, mew=0.9, label="start")
         right.set_yticks(at, [words[k].replace("$", r"\$") for k in rows])
         right.set(xlabel="probability $p(w)$", xlim=(0, None))
-        right.legend(loc="center right")
+        right.legend(loc="lower right", bbox_to_anchor=(1.0, 0.97), ncols=2, handletextpad=0.4, columnspacing=0.8)
         for axes, letter, title in zip(
             (left, middle, right), "abc", ("entropies", "alternatives", "words"), strict=True
         ):

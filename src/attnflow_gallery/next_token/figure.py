@@ -54,7 +54,7 @@ def _draw_plateaus(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset
     axes.plot([], [], "_", ms=7, mew=1.0, color=INK, label="bound")
     axes.axhline(5e-4, color=GREY, ls=":", lw=0.9)
     axes.set(yscale="log", ylim=(3e-17, 3), xlabel="number of clusters", ylabel="relative difference")
-    axes.legend(loc="center left", bbox_to_anchor=(0.0, 0.4))
+    axes.legend(loc="center", bbox_to_anchor=(0.6, 0.5))
 
 
 def _draw_orthonormal(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
