@@ -29,6 +29,7 @@ PAGES = [
             "control",
             "sweeps",
             "probe",
+            "text",
         )
     ),
     *sorted((ROOT / "docs" / "add").glob("*.md")),

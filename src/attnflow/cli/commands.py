@@ -40,6 +40,7 @@ from attnflow.cli.predict import predict
 from attnflow.cli.probe import probe
 from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
 from attnflow.cli.sweep import sweep
+from attnflow.cli.text import text
 from attnflow.wording import fresh_path, shown
 
 app = typer.Typer(
@@ -249,6 +250,7 @@ app.command(epilog="Example: attnflow cite staircase > references.bib")(cite)
 app.command(epilog="Example: attnflow check cube.json")(check)
 app.command(epilog="Example: attnflow kinds solve")(kinds)
 app.command(epilog="Example: attnflow lab --export lab.html")(lab)
+app.command(epilog='Example: attnflow text "Need a new paper on AI" --beta 4 --until 8 --figure text.pdf')(text)
 app.command(epilog="Example: attnflow gallery runs --out docs/gallery.md --images docs/images/gallery")(gallery)
 
 

@@ -11,6 +11,7 @@ from attnflow.plots.fit import draw_loss, draw_paths, draw_plane
 from attnflow.plots.growth_rates import draw_growth_rates
 from attnflow.plots.matching import draw_carried, draw_distances
 from attnflow.plots.merges import draw_first, draw_medians, draw_survival
+from attnflow.plots.next_token import draw_next_token
 from attnflow.plots.observables import draw_numbers, draw_observables
 from attnflow.plots.overlaps import draw_overlaps
 from attnflow.plots.predicted import draw_layers, draw_middle
@@ -42,6 +43,7 @@ __all__ = [
     "draw_loss",
     "draw_medians",
     "draw_middle",
+    "draw_next_token",
     "draw_numbers",
     "draw_observables",
     "draw_overlaps",

@@ -13,8 +13,8 @@ from attnflow.probe.network_protocol import Heads
 from attnflow.probe.networks.families.base import AbstractSource, Architecture, Table
 from attnflow.probe.networks.families.forward import embedded, run_layers
 from attnflow.probe.networks.nulls import Null, check_kind, halves_of, kinds_of
-from attnflow.probe.networks.tokenizers import AbstractTokenizer
 from attnflow.probe.stream import Stream
+from attnflow.text.tokenizers import AbstractTokenizer
 
 if TYPE_CHECKING:
     from attnflow.fields import AbstractField
