@@ -79,6 +79,11 @@ class Network:
         """The kinds of null that this family has."""
         return kinds_of(self.architecture)
 
+    @property
+    def special(self) -> tuple[int, ...]:
+        """The places of the special tokens that `encode` adds, such as (0, -1) for [CLS] and [SEP]."""
+        return self._tokenizer.special
+
     def encode(self, text: str) -> np.ndarray:
         """The ids of a text, with the special tokens that the network was trained with."""
         return np.asarray(self._tokenizer.encode(text), np.int64)

@@ -27,6 +27,11 @@ class AbstractTokenizer(abc.ABC):
     def words(self, ids: Sequence[int]) -> list[str]:
         """The word of every id."""
 
+    @property
+    @abc.abstractmethod
+    def special(self) -> tuple[int, ...]:
+        """The places of the tokens that `encode` adds to a text."""
+
 
 class Bytes(AbstractTokenizer):
     """The bytes of a text are its ids: for networks that bring no words."""
@@ -42,6 +47,10 @@ class Bytes(AbstractTokenizer):
                 f"{self.name} has {self.vocabulary} ids and no words, so that `text` cannot be read; give ids."
             )
         return found
+
+    @property
+    def special(self) -> tuple[int, ...]:
+        return ()
 
     def words(self, ids: Sequence[int]) -> list[str]:
         return [chr(one) if 32 < one < 127 else f"<{one}>" for one in ids]
@@ -61,6 +70,10 @@ class Vocabulary(AbstractTokenizer):
     def encode(self, text: str) -> list[int]:
         words = ["[CLS]", *SMILES.findall("".join(_given(text).split())), "[SEP]"]
         return [self.numbers.get(word, self.numbers["[UNK]"]) for word in words]
+
+    @property
+    def special(self) -> tuple[int, ...]:
+        return 0, -1
 
     def words(self, ids: Sequence[int]) -> list[str]:
         return [self.names[one] if one < len(self.names) else f"<{one}>" for one in ids]
@@ -83,6 +96,15 @@ class Library(AbstractTokenizer):
 
     def encode(self, text: str) -> list[int]:
         return self.first + self.inner.encode(_given(text)).ids
+
+    @property
+    def special(self) -> tuple[int, ...]:
+        """Encoders of this library put one token in front and one behind, or none."""
+        try:
+            around = self.inner.num_special_tokens_to_add(False) == 2
+        except (MissingExtra, InvalidInput):  # ids can be run without their words
+            around = False
+        return (0, -1) if around else (0,) if self.first else ()
 
     def words(self, ids: Sequence[int]) -> list[str]:
         try:
