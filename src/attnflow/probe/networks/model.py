@@ -9,9 +9,10 @@ from attnflow.checks import shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.feasible import require_memory
 from attnflow.precision import full_precision
+from attnflow.probe.arrays import program_size
 from attnflow.probe.network_protocol import Heads
 from attnflow.probe.networks.families.base import AbstractSource, Architecture, Table
-from attnflow.probe.networks.families.forward import embedded, run_layers
+from attnflow.probe.networks.families.forward import HALVES, embedded, run_layers
 from attnflow.probe.networks.nulls import Null, check_kind, halves_of, kinds_of
 from attnflow.probe.networks.tokenizers import AbstractTokenizer
 from attnflow.probe.stream import Stream
@@ -105,7 +106,8 @@ class Network:
         n, dtype = len(found), self.dtype.type
         if shape.places and n > shape.places:
             raise InvalidInput(f"`ids` has {n} tokens, but {self.name} knows {shape.places} places; give fewer.")
-        numbers = count * (shape.heads * n * n + 2 * n * shape.width) * self.dtype.itemsize
+        size = program_size(n)
+        numbers = count * (shape.heads * size * size + 2 * size * shape.width) * self.dtype.itemsize
         require_memory(numbers, f"a text of {n} tokens with all attention weights", "give a shorter text")
         rows = {name: self._source.outside(name) for name in shape.outside_shapes() if name != "read-out"}
         rows["words"] = rows["words"][found]
@@ -114,11 +116,17 @@ class Network:
         hidden = np.empty((count + 1, n, shape.width), dtype)
         middle, attention = np.empty_like(hidden[1:]), np.empty((count, shape.heads, n, n), dtype)
         hidden[0] = embedded(shape, rows, dtype)
+        x: Any = np.zeros((size, shape.width), dtype)
+        x[:n] = hidden[0]
+        acts = np.array([half in halves_of(self._kind) for half in HALVES])
         with full_precision():
             for first, last, weights in self._blocks(count):
                 repeats = last - first if shape.shared else None
-                made = run_layers(shape, halves_of(self._kind), weights, hidden[first], repeats)
-                hidden[first + 1 : last + 1], middle[first:last], attention[first:last] = made
+                after, between, tables = run_layers(shape, acts, weights, x, n, repeats)
+                x = after[-1]
+                hidden[first + 1 : last + 1] = np.asarray(after)[:, :n]
+                middle[first:last] = np.asarray(between)[:, :n]
+                attention[first:last] = np.asarray(tables)[:, :, :n, :n]
         labels = tuple(self._tokenizer.words(found.tolist()))
         return Stream(
             hidden,
