@@ -28,7 +28,7 @@ from attnflow.experiments.kit.statistics import (
     student,
 )
 from attnflow.experiments.kit.steering import followed, planned
-from attnflow.experiments.kit.trained import correlations, numbers_of, passages, reactions, texts_for
+from attnflow.experiments.kit.trained import correlations, lower_ends, numbers_of, passages, reactions, texts_for
 from attnflow.lazy import listing
 
 __all__ = [
@@ -55,6 +55,7 @@ __all__ = [
     "left_of_order",
     "log_rms",
     "looks",
+    "lower_ends",
     "mean_error",
     "numbers_of",
     "orders",

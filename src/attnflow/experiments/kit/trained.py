@@ -5,13 +5,14 @@ of Python's standard library (`pydoc_data.topics`, the language reference; PSF l
 installation has; they differ a little between versions of Python.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from attnflow.errors import InvalidInput
+from attnflow.experiments.kit.statistics import averaged, student
 from attnflow.probe import Stream, find_sinks, measure
 
 GROUPS = ("C", "CC", "CCC", "CCCC", "C(C)C", "CC(C)C")
@@ -29,7 +30,10 @@ REACTIONS = (
 )
 WORDS = 60
 """Of a passage, at least."""
-FAMILIES = ("overlaps", "rank", "heads", "updates", "step")
+PASSAGES = 50
+"""Passages that experiments choose from: every version of Python that is supported has so many."""
+INTERVAL = 0.999
+"""One-sided, of means over texts."""
 
 
 def reactions(count: int) -> list[str]:
@@ -59,20 +63,38 @@ def passages(count: int) -> list[str]:
     return found[:count]
 
 
-def texts_for(network: Any, count: int) -> list[str]:
-    """Reactions for a network that reads them, passages of English for others."""
-    return reactions(count) if "rxnmapper" in network.name else passages(count)
+def texts_for(network: Any, count: int, longest: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Ids of so many texts in random order, cut to `longest` tokens: reactions for a network that reads them.
+
+    A special token at the end stays at the end.
+    """
+    pool = reactions(60) if "rxnmapper" in network.name else passages(PASSAGES)
+    if count > len(pool):
+        raise InvalidInput(f"`count` is {count}; there are {len(pool)} texts.")
+    found = []
+    for number in rng.permutation(len(pool))[:count]:
+        ids = network.encode(pool[number])
+        if len(ids) > longest:
+            ids = np.array([*ids[: longest - 1], ids[-1]]) if -1 in network.special else ids[:longest]
+        found.append(ids)
+    return found
 
 
-def numbers_of(streams: Sequence[Stream], special: Sequence[int], families: Sequence[str] = FAMILIES) -> xr.Dataset:
+def numbers_of(streams: Iterable[Stream], special: Sequence[int], families: Sequence[str]) -> xr.Dataset:
     """`measure` of every stream without sinks and special tokens, joined along `text`."""
     rows = []
     for stream in streams:
         (marks,) = find_sinks(stream)
         marks[list(special)] = True
-        found = measure(stream, sinks=[marks], families=families, bootstrap=0, bins=1).sel(kept="without sinks")
-        rows.append(found.drop_vars(["sink", "kept", "largest_coordinate", "overlap_histogram"], errors="ignore"))
+        found = measure(stream, sinks=[marks], families=families, bootstrap=0).drop_vars("sink")
+        rows.append(found.sel(kept="without sinks") if "kept" in found.dims else found)
     return xr.concat(rows, "text", data_vars="minimal", coords="minimal", compat="override")
+
+
+def lower_ends(rows: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Mean over the first axis, texts, and the lower end of its interval of 99.9 % (t distribution)."""
+    mean, error = averaged(rows)
+    return mean, mean - student(2 * (1 - INTERVAL), len(rows)) * error
 
 
 def correlations(data: xr.Dataset) -> np.ndarray:
