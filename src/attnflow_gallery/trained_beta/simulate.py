@@ -50,7 +50,7 @@ def trained(which: str) -> Any:
 
 def untrained(which: str, kind: str, seed: int) -> Any:
     """A null of it."""
-    return network(which).null(kind, seed)
+    return network(which).null(kind, seed).held()
 
 
 def activations(net: Any, ids: np.ndarray) -> Stream:

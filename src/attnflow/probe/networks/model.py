@@ -11,7 +11,7 @@ from attnflow.feasible import require_memory
 from attnflow.precision import full_precision
 from attnflow.probe.arrays import program_size
 from attnflow.probe.network_protocol import Heads
-from attnflow.probe.networks.families.base import AbstractSource, Architecture, Table
+from attnflow.probe.networks.families.base import AbstractSource, Architecture, Stacked, Table
 from attnflow.probe.networks.families.forward import HALVES, embedded, run_layers
 from attnflow.probe.networks.nulls import Null, check_kind, halves_of, kinds_of
 from attnflow.probe.networks.tokenizers import AbstractTokenizer
@@ -150,6 +150,18 @@ class Network:
         source = Null(self.architecture, self._source, kind, seed)
         facts = {**self.facts, "null": kind, "null_seed": seed}
         return Network(name, self.architecture, source, self._tokenizer, facts, self.dtype, kind)
+
+    def held(self) -> "Network":
+        """The same network with all weights in memory, 4 bytes each: for a null that runs on many texts.
+
+        A null makes its weights anew in every run, so that comparisons need little memory.
+        """
+        shape = self.architecture
+        numbers = shape.stored_layers * sum(int(np.prod(size)) for size in shape.layer_shapes().values())
+        require_memory(4 * numbers, f"all weights of {self.name}", "run the null without `held()`")
+        outside = {name: self._source.outside(name) for name in shape.outside_shapes()}
+        source = Stacked(self._source.block(0, shape.stored_layers), outside)
+        return Network(self.name, shape, source, self._tokenizer, self.facts, self.dtype, self._kind)
 
     def heads_of(self, layer: int) -> Heads:
         """The matrices of every head of a layer, factored; a null has those of its own."""
