@@ -10,8 +10,8 @@ little else, align better than trained ones. And how little it is: the velocity 
 most, layer by layer, and one step of one ODE for all layers no more.
 
 Not shown: that layers are steps of the flow; the numbers say that they are not. Whether alignment rises in training, as
-no checkpoints are looked at. The quick version, which CI runs, has rxnmapper alone; MiniLM and SmolLM2, with weights of
-4 bits, are in the full version, which is run by hand.
+no checkpoints are looked at. The quick version, which CI runs, has rxnmapper alone; MiniLM is in the full version.
+SmolLM2, a decoder with weights of 4 bits, is asked by campaigns/decoder.py, whose record has its claims.
 """
 
 from attnflow.experiments import from_files

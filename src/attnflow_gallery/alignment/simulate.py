@@ -17,7 +17,8 @@ NETWORK = "network"
 class Parameters(Salted):
     """What is looked at."""
 
-    networks: tuple[str, ...] = ("rxnmapper", "minilm", "smollm2")
+    networks: tuple[str, ...] = ("rxnmapper", "minilm")
+    """`campaigns/decoder.py` asks SmolLM2."""
     nulls: tuple[str, ...] = ("permuted", "init")
     texts: int = 50
     tokens: int = 64

@@ -10,7 +10,7 @@ layer does. So what holds the clusters apart are the biases, a fixed external fi
 attention.
 
 Not shown: a proof. A layer without its biases is off its training distribution, and an ablation is a hint. One network,
-60 short reactions; the state at great depth depends on rounding (the iteration is chaotic), so that only means over
+50 short reactions; the state at great depth depends on rounding (the iteration is chaotic), so that only means over
 reactions are claimed.
 """
 

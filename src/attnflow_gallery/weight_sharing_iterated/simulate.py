@@ -7,18 +7,20 @@ import numpy as np
 import xarray as xr
 from scipy.sparse.csgraph import connected_components
 
-from attnflow.experiments import Salted, Study
-from attnflow.experiments.kit import texts_for
+from attnflow.experiments import Study
+from attnflow.experiments.kit import reactions
 from attnflow.probe import network
 
 NETWORK = "network"
+PERMUTATION = 3
+"""The seed of permuted weights."""
 GLUED = 0.999
 """Cosine above which two tokens count as one."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Parameters(Salted):
-    """What is iterated."""
+class Parameters:
+    """What is iterated; nothing is drawn but one permutation of the weights."""
 
     network: str = "rxnmapper"
     cases: tuple[str, ...] = (
@@ -30,9 +32,8 @@ class Parameters(Salted):
         "biases zero",
     )
     texts: int = 50
-    depths: tuple[int, ...] = (12, 64, 256, 1024)
+    depths: tuple[int, ...] = (12, 64, 256, 512)
     """12 is the depth that the network was trained with; permuted weights, at one point by then, go no farther."""
-    tokens: int = 32
 
 
 QUICK = Parameters(cases=("permuted", "attention only", "norms only", "biases zero"), texts=10, depths=(12, 64, 256))
@@ -62,10 +63,11 @@ def ablated(which: str, kind: str, seed: int) -> Any:
 def iterate(parameters: Parameters, case: str) -> xr.Dataset:
     """Mean overlap, effective rank, share of glued pairs and number of clusters (text, depth)."""
     which = parameters.network
-    net = trained(which) if case == NETWORK else ablated(which, case, parameters.seed(3))
+    net = trained(which) if case == NETWORK else ablated(which, case, PERMUTATION)
     depths = parameters.depths[:1] if case == "permuted" else parameters.depths
     rows = []
-    for ids in texts_for(net, parameters.texts, parameters.tokens, parameters.rng(2)):
+    for reaction in reactions(parameters.texts):
+        ids = net.encode(reaction)
         states = net.run(ids, depth=max(depths)).hidden[0]
         free = np.ones(len(ids), bool)
         free[list(net.special)] = False
