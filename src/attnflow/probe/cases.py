@@ -70,7 +70,7 @@ class Cases:
         found = measure(stream, one, sinks=list(marks), **self.settings)
         found["sinks"] = (("text",), np.array([mark.sum() for mark in marks]))
         if case == NETWORK:
-            self.settings = {"energy_beta": found.attrs["energy_beta"]} | self.settings  # that of the first text
+            self.settings = {"energy_beta": found.attrs["energy_beta"]} | self.settings  # the first text decides
             self.tokens = _of_tokens(stream, ~marks[0], found.attrs["link"])
         return found.drop_vars([name for name in DROPPED if name in found])
 

@@ -99,7 +99,7 @@ class Library(AbstractTokenizer):
 
     @property
     def special(self) -> tuple[int, ...]:
-        """Encoders of this library put one token in front and one behind, or none."""
+        """Encoders of this library put one token in front and one after, or none."""
         try:
             around = self.inner.num_special_tokens_to_add(False) == 2
         except (MissingExtra, InvalidInput):  # ids can be run without their words
