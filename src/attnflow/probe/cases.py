@@ -98,7 +98,7 @@ def shown_states(states: int) -> np.ndarray:
 
 def _of_tokens(stream: Stream, kept: np.ndarray, link: float) -> dict[str, np.ndarray]:
     """(token, letter) words as bytes of UTF-8, and (shown, token) numbers of clusters, -1 for sinks."""
-    names = stream.labels[0] if stream.labels is not None else [] if stream.ids is None else stream.ids[0]
+    names: Any = stream.labels[0] if stream.labels is not None else () if stream.ids is None else stream.ids[0]
     words = np.zeros((len(kept), LETTERS), np.uint8)
     for row, name in zip(words, names, strict=False):
         letters = str(name).encode()[:LETTERS]
@@ -106,9 +106,9 @@ def _of_tokens(stream: Stream, kept: np.ndarray, link: float) -> dict[str, np.nd
     tokens, shown = batch(stream, [kept]), shown_states(stream.states)
     labels = np.full((len(shown), len(kept)), -1, np.int32)
     if kept.sum() > 1:
-        for row, layer in zip(labels, shown, strict=True):
+        for number, layer in enumerate(shown):
             found = clusters(tokens.member(text=0, layer=int(layer)), scale=float(np.arccos(link)))
-            row[kept] = found.labels  # a member has no absent rows
+            labels[number, kept] = found.labels  # a member has no absent rows
     return {"word": words, "cluster": labels}
 
 

@@ -161,7 +161,8 @@ class _Texts(AbstractSingle):
         if not kinds and not work.shuffles:
             raise InvalidInput("there is no null network and `shuffles` is 0; a number needs a null: give shuffles=8.")
         self.ids = [_ids(opened, k, one, special, work.longest) for k, one in enumerate(work.texts)]
-        settings = {"families": tuple(work.families), "bootstrap": 0, "bins": BINS, "seed": work.seed} | work.options
+        settings: dict[str, Any] = {"families": tuple(work.families), "bootstrap": 0, "bins": BINS, "seed": work.seed}
+        settings |= work.options
         self.cases = Cases(opened, kinds, work.shuffles, work.seed, special, settings)
         self.looks: list[Any] = [self.cases.look(self.cases.jobs[0], 0, self.ids[0])]
         self.first = self.looks[0]

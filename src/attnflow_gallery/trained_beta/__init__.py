@@ -10,9 +10,8 @@ have beta > 0. And how little this is: cosines explain a quarter of the variance
 
 Not shown: that heads are those of the theory. Most of the variance of log-attention is not explained, Q and K differ,
 and layers disagree (the last claim lists them). "Permuted" keeps the biases and gains of norms, "init" resets them:
-neither is the only null. The texts are few and of two kinds: reactions for rxnmapper, help texts of Python for the
-others. The quick version, which CI runs, has rxnmapper alone; MiniLM is in the full version.
-SmolLM2, a decoder with weights of 4 bits, is asked by campaigns/decoder.py, whose record has its claims.
+neither is the only null. The texts are few and of two kinds: reactions for rxnmapper, help texts of Python for MiniLM.
+Both are encoders; no decoder is asked. The quick version, which CI runs, has rxnmapper alone.
 """
 
 from attnflow.experiments import from_files

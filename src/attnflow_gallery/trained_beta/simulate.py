@@ -18,7 +18,6 @@ class Parameters(Salted):
     """What is looked at."""
 
     networks: tuple[str, ...] = ("rxnmapper", "minilm")
-    """`campaigns/decoder.py` asks SmolLM2."""
     nulls: tuple[str, ...] = ("permuted", "init")
     texts: int = 50
     tokens: int = 64
