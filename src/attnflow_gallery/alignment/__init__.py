@@ -6,8 +6,8 @@ explains.
 
 Shown: for the median layer, the mean alignment over texts is above that of the same network with permuted weights. It
 is no mark of training by itself: in rxnmapper, which applies one layer twelve times, fresh weights align better than
-trained ones; in MiniLM, whose layers differ, they do not align. And how little it is: the velocity explains 15 % of the squared update at
-most, layer by layer, and one step of one ODE for all layers no more.
+trained ones; in MiniLM, whose layers differ, they do not align. And how little it is: the velocity
+explains 15 % of the squared update at most, layer by layer, and one step of one ODE for all layers no more.
 
 Not shown: that layers are steps of the flow; the numbers say that they are not. Whether alignment rises in training, as
 no checkpoints are looked at. Both networks are encoders; no decoder is asked. Nulls are one draw each, which no salt
@@ -16,5 +16,5 @@ changes. The quick version, which CI runs, has rxnmapper alone.
 
 from attnflow.experiments import from_files
 
-PAPERS = ()
+PAPERS = ("geshkovski2025perspective",)
 __getattr__ = from_files(__name__)

@@ -16,5 +16,5 @@ Both are encoders; no decoder is asked. The quick version, which CI runs, has rx
 
 from attnflow.experiments import from_files
 
-PAPERS = ()
+PAPERS = ("geshkovski2025perspective",)
 __getattr__ = from_files(__name__)

@@ -16,5 +16,5 @@ reactions are claimed.
 
 from attnflow.experiments import from_files
 
-PAPERS = ()
+PAPERS = ("geshkovski2025perspective",)
 __getattr__ = from_files(__name__)
