@@ -44,8 +44,11 @@ def account(found: Comparison) -> Any:
         {"summary": summary, **figures},
         _numbers(found),
         {"network": found.dataset.attrs.get("network", ""), "texts": str(found.dataset.sizes["text"])},
-        before=["<h2>Beside its nulls</h2>", f"<div style='overflow-x:auto'>{found._repr_html_()}</div>"],
-        after=_words(found),
+        after=[
+            *_words(found),
+            "<h2>Beside its nulls</h2>",
+            f"<div style='overflow-x:auto'>{found._repr_html_()}</div>",
+        ],
         captions=CAPTIONS,
     )
 
