@@ -63,16 +63,17 @@ def passages(count: int) -> list[str]:
     return found[:count]
 
 
-def texts_for(network: Any, count: int, longest: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Ids of so many texts in random order, cut to `longest` tokens: reactions for a network that reads them.
+def texts_for(network: Any, count: int, longest: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
+    """Ids of so many texts, cut to `longest` tokens: reactions for a network that reads them, else passages.
 
-    A special token at the end stays at the end.
+    With `rng` they are drawn, else they are the first ones. A special token at the end stays at the end.
     """
     pool = reactions(60) if "rxnmapper" in network.name else passages(PASSAGES)
     if count > len(pool):
         raise InvalidInput(f"`count` is {count}; there are {len(pool)} texts.")
     found = []
-    for number in rng.permutation(len(pool))[:count]:
+    order = np.arange(len(pool)) if rng is None else rng.permutation(len(pool))
+    for number in order[:count]:
         ids = network.encode(pool[number])
         if len(ids) > longest:
             ids = np.array([*ids[: longest - 1], ids[-1]]) if -1 in network.special else ids[:longest]
