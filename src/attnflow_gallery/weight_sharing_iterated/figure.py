@@ -5,10 +5,10 @@ from typing import Any
 import xarray as xr
 
 from attnflow.experiments.kit import averaged, panels
-from attnflow.plots.style import COLOURS, INK
+from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.weight_sharing_iterated.simulate import NETWORK, Parameters, name
 
-SHADES = (INK, COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[5], COLOURS[6], COLOURS[7])
+SHADES = (INK, COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[5], GREY, COLOURS[7])
 MARKS = "osD^v<>"
 LINES = ("-", "--", ":", "-.", (0, (4, 1.5)), (0, (1, 1)), (0, (6, 2)))
 
@@ -34,5 +34,6 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
         page[3].set_yscale("log", base=2)
         for axes in (page[1], page[3]):
             axes.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
-        page[1].legend(loc="best", fontsize=6)
+        lines, names = page[0].get_legend_handles_labels()
+        page.figure.legend(lines, names, loc="outside lower center", ncols=4)
     return page.figure
