@@ -28,14 +28,13 @@ from attnflow.cli.console import (
     NoFigures,
     Plugin,
     exit_code,
-    leave_interrupted,
     refusal,
     say,
     say_error,
-    stoppable,
 )
 from attnflow.cli.kinds import kinds
 from attnflow.cli.lab import lab
+from attnflow.cli.perform import perform
 from attnflow.cli.predict import predict
 from attnflow.cli.probe import probe
 from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
@@ -108,7 +107,7 @@ def run(
 
     loaded = runs.load_spec(spec, set_ or (), plugin or ())
     where = fresh_path("--out", out) if out else Path("runs") / f"{loaded.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    _perform(lambda **extra: runs.execute(loaded, where, **extra), where, loaded.name, json_, not no_figures)
+    perform(lambda **extra: runs.execute(loaded, where, **extra), where, loaded.name, json_, not no_figures)
 
 
 @app.command(epilog="Example: attnflow resume runs/metastability-20260101-120000")
@@ -132,7 +131,7 @@ def resume(folder: Folder, plugin: Plugin = None, no_figures: NoFigures = False,
         print_found([found], json_)
         leave([found])
         return
-    _perform(
+    perform(
         lambda **extra: runs.resume(folder, plugins=plugin or (), **extra), folder, folder.name, json_, not no_figures
     )
 
@@ -158,7 +157,7 @@ def extend(
     def start(**extra: Any) -> Any:
         return runs.extend(folder, until, save=save, plugins=plugin or (), **extra)
 
-    _perform(start, folder, folder.name, json_, not no_figures)
+    perform(start, folder, folder.name, json_, not no_figures)
 
 
 @app.command(epilog="Example: attnflow report runs/metastability-20260101-120000")
@@ -167,7 +166,7 @@ def report(folder: Folder, plugin: Plugin = None, json_: Json = False) -> None:
     console.use_compilation_cache()
     from attnflow import runs
 
-    _perform(lambda **extra: runs.redraw(folder, plugins=plugin or (), **extra), folder, folder.name, json_)
+    perform(lambda **extra: runs.redraw(folder, plugins=plugin or (), **extra), folder, folder.name, json_)
 
 
 @app.command(epilog="Example: attnflow show runs/metastability-20260101-120000 --json")
@@ -252,29 +251,3 @@ app.command(epilog="Example: attnflow kinds solve")(kinds)
 app.command(epilog="Example: attnflow lab --export lab.html")(lab)
 app.command(epilog='Example: attnflow text "Need a new paper on AI" --beta 4 --until 8 --figure text.pdf')(text)
 app.command(epilog="Example: attnflow gallery runs --out docs/gallery.md --images docs/images/gallery")(gallery)
-
-
-def _perform(start: Callable[..., Any], where: Path, name: str, json_: bool, figures: bool = True) -> None:
-    """Run with a progress bar, then print the closing table."""
-    from attnflow.cli.progress import Bar
-    from attnflow.cli.tables import print_run
-    from attnflow.plots import draw_run, summarise
-
-    with stoppable(), Bar(say, name, figures=figures) as bar:
-
-        def draw(run: Any, flow: Any) -> dict[str, Any]:
-            bar.drawing()
-            return draw_run(run, flow, bar.figure) if figures else summarise(flow)
-
-        try:
-            finished, _ = start(draw=draw, on_progress=bar.update)
-            interrupted = finished.manifest()["status"] != "finished"
-        except KeyboardInterrupt:
-            interrupted = True
-        if interrupted:
-            bar.stop()
-            leave_interrupted(where)
-    if json_:
-        print(json.dumps({"run": str(where), **finished.manifest()}, indent=2))
-    else:
-        print_run(finished)

@@ -4,7 +4,7 @@ from attnflow.lazy import listing, refusing
 from attnflow.plots.animation import Animation, animate
 from attnflow.plots.attention import draw_attention
 from attnflow.plots.density import draw_decay, draw_density, draw_energies, draw_profiles
-from attnflow.plots.depth import draw_alignment, draw_head_betas, draw_sinks, draw_states
+from attnflow.plots.depth import draw_alignment, draw_cluster_counts, draw_head_betas, draw_sinks, draw_states
 from attnflow.plots.eigenfunctions import draw_eigenfunctions
 from attnflow.plots.energy import draw_energy_and_count
 from attnflow.plots.fit import draw_loss, draw_paths, draw_plane
@@ -30,6 +30,7 @@ __all__ = [
     "draw_alignment",
     "draw_attention",
     "draw_carried",
+    "draw_cluster_counts",
     "draw_decay",
     "draw_density",
     "draw_distances",

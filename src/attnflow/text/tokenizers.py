@@ -37,6 +37,11 @@ class AbstractTokenizer(abc.ABC):
     def words(self, ids: Sequence[int]) -> list[str]:
         """The word of every id."""
 
+    @property
+    def special(self) -> tuple[int, ...]:
+        """The places of the tokens that `encode` adds to a text."""
+        return ()
+
 
 class Words(AbstractTokenizer):
     """Words from a list; a word that is not in the list is looked up in small letters, then refused."""
@@ -98,6 +103,15 @@ class Library(AbstractTokenizer):
 
     def encode(self, text: str) -> list[int]:
         return self.first + self.inner.encode(given_text(text)).ids
+
+    @property
+    def special(self) -> tuple[int, ...]:
+        """Encoders of this library put one token in front and one after, or none."""
+        try:
+            around = self.inner.num_special_tokens_to_add(False) == 2
+        except (MissingExtra, InvalidInput):  # ids can be run without their words
+            around = False
+        return (0, -1) if around else (0,) if self.first else ()
 
     def words(self, ids: Sequence[int]) -> list[str]:
         try:

@@ -30,6 +30,10 @@ class Vocabulary(AbstractTokenizer):
         words = ["[CLS]", *SMILES.findall("".join(given_text(text).split())), "[SEP]"]
         return [self.numbers.get(word, self.numbers["[UNK]"]) for word in words]
 
+    @property
+    def special(self) -> tuple[int, ...]:
+        return 0, -1
+
     def words(self, ids: Sequence[int]) -> list[str]:
         return [self.names[one] if one < len(self.names) else f"<{one}>" for one in ids]
 
