@@ -1,25 +1,40 @@
 """The page in a browser. Without one these tests are not collected (`tests/conftest.py`)."""
 
+import contextlib
 import threading
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from attnflow import lab
+from attnflow import lab, runs
 from tests.lab import browser
 
 SMALL = "n=80&beta=9&seed=2"
 
 
-@pytest.fixture(scope="module")
-def address():
-    server = lab.Server()
+@contextlib.contextmanager
+def served(server):
+    """A server that answers while the block runs."""
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield server.address
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def address():
+    with served(lab.Server()) as server:
+        yield server.address
+
+
+@pytest.fixture(scope="module")
+def base(address):
+    """The address without its token."""
+    return address.partition("?")[0]
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +74,14 @@ def click(page, name):
     page.ask(f"document.getElementById({name!r}).click()")
 
 
-def test_the_page_moves_by_itself_and_asks_nobody_else(page, address):
+def test_the_page_moves_by_itself_and_asks_nobody_else(page, base, address):
     page.open(f"{address}#{SMALL}")
     page.until("lab.facts().flows[0].t > 0.3")
     facts = page.facts()
     assert facts["playing"]
     assert facts["painter"] == "webgl"
     assert page.requests
-    assert all(url.startswith((address, "about:", "data:", "blob:")) for url in page.requests)
+    assert all(url.startswith((base, "about:", "data:", "blob:")) for url in page.requests)
     assert page.ask("document.querySelectorAll('#panels figcaption').length") == 6
     assert page.ask("[...document.querySelectorAll('input, select')].every((e) => e.labels?.length || e.ariaLabel)")
     assert page.ask("[...document.querySelectorAll('[role=img]')].every((e) => e.ariaLabel || !e.clientWidth)")
@@ -169,3 +184,39 @@ def test_preferences_and_small_screens(page, address):
     assert not page.facts()["playing"]
     assert page.ask("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
     assert page.ask("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_recording_shows_the_staircase(page, address):
+    page.open(f"{address}#source=recording&speed=4")
+    page.until("lab.facts().flows[0].count == 1 && lab.facts().flows[0].t > 1e20 && !lab.facts().playing")
+    page.ask("document.getElementById('time').value = 5")
+    assert page.facts()["flows"][0]["frames"] > 50
+
+
+def test_python_computes_and_the_page_comes_back_after_a_restart(page, tmp_path):
+    """A form, a refusal in words, a density, a run folder, and a server that ends and begins again."""
+    from tests.lab.test_python import SPEC, children, toml, wait
+
+    runs.execute(runs.parse_spec(toml(SPEC)), tmp_path / "done")
+    first = lab.Server(runs=tmp_path)
+    with served(first):
+        page.open(f"{first.address}#source=python&run=done")
+        page.until("lab.facts().flows[0].frames == 21 && document.getElementById('form-field-beta')")
+        assert "5 coordinates" in page.ask("document.getElementById('facts-A').textContent")
+        choose(page, "run", "")
+        choose(page, "form-field-beta", "hot")
+        page.until("document.getElementById('message').textContent.includes('beta')")
+        choose(page, "form-example", "density")
+        page.until("lab.facts().flows[0].t > 1 && document.getElementById('panel-tree').hidden")
+        assert "density" in page.ask("document.getElementById('facts-A').textContent")
+        choose(page, "run", "done")
+        page.until("lab.facts().flows[0].frames == 21 && location.hash.includes('run=done')")
+        assert page.errors == []
+    wait(lambda: not children())
+    page.until("document.getElementById('message').textContent.includes('lost')")
+    with served(lab.Server(first.server_port, runs=tmp_path, token=first.token)):
+        page.until("document.getElementById('message').textContent == '' && lab.facts().flows[0].frames > 0")
+        choose(page, "source", "page")
+        page.until("lab.facts().flows[0].t > 0.2")
+        wait(lambda: not children())
+    page.errors.clear()  # the browser notes every attempt while no server was there

@@ -12,7 +12,7 @@ const TIMED = ["energy", "counts", "tree"];
  * A figure with a heading, a canvas and what theory says; a press on a panel of time calls `onShare` with the share of
  * its axis.
  */
-export function panel(place, name, title, chart, onShare) {
+export function panel(place, [name, title, chart, has], onShare) {
   const figure = document.createElement("figure");
   figure.id = `panel-${name}`;
   const heading = Object.assign(document.createElement("h2"), { textContent: title });
@@ -30,6 +30,8 @@ export function panel(place, name, title, chart, onShare) {
   }
   return {
     paint(view) {
+      figure.hidden = !has(view.runs[view.chosen].history.frames[view.index]);
+      if (figure.hidden) return;
       const { pen, width, height } = fitted(canvas);
       chart(pen, width, height, view);
       const run = view.runs[view.chosen];

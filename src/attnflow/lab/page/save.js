@@ -6,14 +6,14 @@ import { CanvasPen, shifted, SvgPen } from "./pen.js";
 import { drawClusters, drawStage, drawTokens } from "./sphere.js";
 import { changesOf, settingOf } from "./state.js";
 
-/** Name, title and chart of each panel. @type {[string, string, Function][]} */
+/** Name, title and chart of each panel, and whether a frame has what it shows. @type {[string, string, Function, Function][]} */
 export const PANELS = [
-  ["energy", "Energy", charts.drawEnergy],
-  ["counts", "Clusters", charts.drawCounts],
-  ["tree", "Merges", charts.drawTree],
-  ["modes", "Modes by degree", charts.drawModes],
-  ["overlaps", "Overlaps ⟨xᵢ, xⱼ⟩", charts.drawOverlaps],
-  ["attention", "Attention", charts.drawAttention],
+  ["energy", "Energy", charts.drawEnergy, (frame) => frame.energy !== null],
+  ["counts", "Clusters", charts.drawCounts, (frame) => frame.counted !== false],
+  ["tree", "Merges", charts.drawTree, (frame) => frame.counted !== false],
+  ["modes", "Modes by degree", charts.drawModes, (frame) => frame.modes],
+  ["overlaps", "Overlaps ⟨xᵢ, xⱼ⟩", charts.drawOverlaps, (frame) => frame.overlaps],
+  ["attention", "Attention", charts.drawAttention, (frame) => frame.attention],
 ];
 const SIZE = { scene: 420, width: 330, height: 190 };
 
@@ -31,7 +31,7 @@ function draw(pen, view, scenes) {
     drawClusters(at, scene, scene, one);
     drawTokens(at, scene, scene, one);
   });
-  PANELS.forEach(([, title, chart], k) => {
+  PANELS.filter(([, , , has]) => has(view.runs[view.chosen].history.frames[view.index])).forEach(([, title, chart], k) => {
     const [left, top] = [scenes.length * scene + (k % 3) * width, Math.floor(k / 3) * (height + 60) + 30];
     pen.text(left + 40, top - 6, title, { fill: view.colours.ink, size: 13, weight: "600" });
     chart(shifted(pen, left, top), width, height, view);

@@ -100,11 +100,12 @@ export function drawTokens(pen, width, height, { setting, frame, eye, colours, s
 }
 
 function drawDensity(pen, { x, y, r }, frame, colours) {
+  const weights = frame.weights;
   const counts = new Float64Array(BINS);
   const n = frame.positions.length / 2;
   for (let i = 0; i < n; i++) {
     const angle = Math.atan2(frame.positions[2 * i + 1], frame.positions[2 * i]);
-    counts[Math.floor(((angle / (2 * Math.PI) + 1) % 1) * BINS) % BINS] += 1;
+    counts[Math.floor(((angle / (2 * Math.PI) + 1) % 1) * BINS) % BINS] += weights ? weights[i] * n : 1;
   }
   const line = [];
   for (let k = 0; k <= BINS; k++) {

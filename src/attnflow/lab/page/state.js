@@ -4,6 +4,8 @@
 export const MOST = { circle: 100000, sphere: 20000 };
 /** The time at which the page stops: later merges are for `solve_long`. */
 export const END = 1e4;
+/** Letters of a text that an address can hold. */
+const LONGEST = 20000;
 /** Changes of beta that an address can hold. */
 export const CHANGES = 150;
 
@@ -44,6 +46,19 @@ export const START = {
   },
 };
 
+/** Where frames come from, and what is asked of an engine in Python. @type {Record<string, Entry>} */
+const SOURCE = {
+  source: {
+    label: "computed by",
+    type: "choice",
+    fallback: "page",
+    options: { page: "this page", recording: "a recording: the staircase", python: "Python" },
+  },
+  spec: { label: "specification", type: "text", fallback: "" },
+  run: { label: "finished run", type: "text", fallback: "", hint: "one that `attnflow lab RUN` lists; empty: the form" },
+  axes: { label: "coordinates", type: "text", fallback: "principal", hint: "principal, or three such as 0,1,4" },
+};
+
 /** @type {Record<string, Entry>} */
 const VIEW = {
   compare: { label: "second setting", type: "choice", fallback: "off", options: { off: "off", on: "on" } },
@@ -78,7 +93,8 @@ const SECOND = Object.fromEntries(Object.entries(DYNAMICS).map(([key, entry]) =>
 SECOND.beta2 = { ...DYNAMICS.beta, fallback: 25 };
 export const DYNAMIC = Object.keys(DYNAMICS);
 /** @type {Record<string, Entry>} */
-export const TABLE = { ...START, ...DYNAMICS, ...SECOND, ...VIEW };
+export const TABLE = { ...SOURCE, ...START, ...DYNAMICS, ...SECOND, ...VIEW };
+export const SOURCES = Object.keys(SOURCE);
 
 /** A value of the right type and in its range, whatever was given. */
 export function clamped(key, given) {
@@ -96,6 +112,7 @@ function cleaned(key, text, fallback) {
     const changes = changesOf(text);
     return changes.length <= CHANGES ? changes.map(({ t, beta }) => `${t}:${beta}`).join(",") : fallback;
   }
+  if (key in SOURCE) return text.length <= LONGEST ? text.trim() || fallback : fallback;
   const trimmed = text.replaceAll("−", "-").trim();
   if (trimmed === "I" || trimmed === "-I") return trimmed;
   const numbers = trimmed.split(/[\s,;]+/).map(Number);
