@@ -186,6 +186,34 @@ def test_preferences_and_small_screens(page, address):
     assert page.ask("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_a_tour_lights_up_what_it_names_and_waits_for_the_reader(page, address):
+    page.open(f"{address}#{SMALL}")
+    choose(page, "tours", "causal")
+    page.until("lab.facts().state.mask == 'causal' && document.querySelector('#panel-attention.lit')")
+    assert page.ask("[...document.querySelectorAll('.phrase')].length") == 1
+    page.press(" ", " ")
+    page.until("lab.facts().state.tour == 'causal.1' && document.querySelector('#scene-A.lit')")
+    click(page, "tour-leave")
+    page.until("document.getElementById('tour').hidden && !document.querySelector('.lit')")
+    before = page.facts()["playing"]
+    page.ask("document.activeElement.blur()")
+    page.press(" ", " ")  # without a tour the space bar plays and pauses
+    page.until(f"lab.facts().playing == {str(not before).lower()}")
+    choose(page, "tours", "causal")
+    page.until("document.getElementById('tour-title').textContent.includes('2 of 4')")
+    page.until("location.hash.includes('tour=causal.1')")
+
+
+def test_every_step_of_every_tour_names_things_that_are_there(page, address):
+    page.open(f"{address}#{SMALL}")
+    missing = page.ask(
+        "import('/tours.js').then(({ TOURS, parts }) => Object.values(TOURS).flatMap(({ steps }) => steps.flatMap("
+        "({ text }) => parts(text).filter(({ names }) => names && !document.querySelector(names)))))"
+    )
+    assert missing == []
+    assert page.ask("import('/tours.js').then(({ TOURS }) => Object.keys(TOURS).length)") == 5
+
+
 def test_a_recording_shows_the_staircase(page, address):
     page.open(f"{address}#source=recording&speed=4")
     page.until("lab.facts().flows[0].count == 1 && lab.facts().flows[0].t > 1e20 && !lab.facts().playing")
@@ -203,7 +231,6 @@ def test_python_computes_and_the_page_comes_back_after_a_restart(page, tmp_path)
         page.open(f"{first.address}#source=python&run=done")
         page.until("lab.facts().flows[0].frames == 21 && document.getElementById('form-field-beta')")
         assert "5 coordinates" in page.ask("document.getElementById('facts-A').textContent")
-        choose(page, "run", "")
         choose(page, "form-field-beta", "hot")
         page.until("document.getElementById('message').textContent.includes('beta')")
         choose(page, "form-example", "density")

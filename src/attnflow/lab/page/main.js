@@ -7,6 +7,7 @@ import { begin, remote, sizesOf } from "./flow.js";
 import { panel, scene } from "./panels.js";
 import { predict } from "./predict.js";
 import { offer, PANELS, toCsv, toPng, toPython, toSvg } from "./save.js";
+import { tours } from "./tours.js";
 import { CHANGES, changesOf, clamped, consistent, DYNAMIC, END, parsed, SOURCES, START, written } from "./state.js";
 
 /** Frames that may be under way at the same time; more on the way to a time that the address asks for. */
@@ -40,6 +41,7 @@ let heard = 0; // when the last frame came
 let said = 0; // the cluster count that a screen reader was told
 
 const show = controls(change);
+const guide = tours(visit);
 const panels = PANELS.map((row) => panel($("panels"), row, goToShare));
 const scenes = ["A", "B"].map((name) => scene($(`scene-${name}`), turn));
 globalThis.lab = { facts }; // for tests and benchmarks: what the page shows, as numbers
@@ -70,7 +72,10 @@ const hear = {
     $("note").textContent = words;
   },
   onBack: () => restart(),
-  onSpec: (spec) => change("spec", JSON.stringify(spec)),
+  onSpec: (spec) => {
+    state.run = "";
+    change("spec", JSON.stringify(spec));
+  },
 };
 
 /** Ask every flow for a frame at the time t. */
@@ -222,6 +227,18 @@ function change(key, given) {
   redress();
 }
 
+/** Go where a step of a tour wants to be; without a place, stay. */
+function visit(hash, tour) {
+  if (hash === null) state = { ...state, tour };
+  else {
+    state = { ...parsed(hash), theme: state.theme, tour };
+    for (const key of Object.keys(live)) delete live[key];
+    playing = !matchMedia(STILL).matches;
+    restart();
+  }
+  redress();
+}
+
 /** Another beta from the last frame on; the address keeps the first beta and the changes. */
 function changeBeta(second, before) {
   const run = runs[second ? 1 : 0];
@@ -317,6 +334,7 @@ function listen() {
   $("time").oninput = () => go(Number($("time").value));
   addEventListener("keydown", (event) => {
     if (/** @type {Element} */ (event.target).closest("input, select, textarea, button, dialog[open]")) return;
+    if (event.key === " " && guide.next()) return event.preventDefault();
     const action = { " ": "play", ".": "step", ",": "back", r: "reset" }[event.key];
     if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
@@ -324,6 +342,7 @@ function listen() {
   });
   addEventListener("hashchange", () => {
     state = parsed(location.hash);
+    guide.show(state.tour);
     for (const key of Object.keys(live)) delete live[key];
     restart();
     redress();
@@ -335,6 +354,7 @@ function listen() {
 if (matchMedia("(max-width: 720px)").matches)
   for (const one of document.querySelectorAll("details + details")) one.removeAttribute("open");
 listen();
+guide.show(state.tour);
 restart();
 redress();
 requestAnimationFrame(tick);

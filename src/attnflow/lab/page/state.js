@@ -84,6 +84,7 @@ const VIEW = {
   t: { label: "time", type: "number", fallback: 0, low: 0, high: END },
   yaw: { label: "yaw", type: "number", fallback: 0.5, low: -7, high: 7 },
   pitch: { label: "pitch", type: "number", fallback: 0.35, low: -1.57, high: 1.57 },
+  tour: { label: "tour", type: "text", fallback: "" },
   then: { label: "later β", type: "text", fallback: "" },
   then2: { label: "later β of B", type: "text", fallback: "" },
 };
@@ -112,7 +113,7 @@ function cleaned(key, text, fallback) {
     const changes = changesOf(text);
     return changes.length <= CHANGES ? changes.map(({ t, beta }) => `${t}:${beta}`).join(",") : fallback;
   }
-  if (key in SOURCE) return text.length <= LONGEST ? text.trim() || fallback : fallback;
+  if (key in SOURCE || key === "tour") return text.length <= LONGEST ? text.trim() || fallback : fallback;
   const trimmed = text.replaceAll("−", "-").trim();
   if (trimmed === "I" || trimmed === "-I") return trimmed;
   const numbers = trimmed.split(/[\s,;]+/).map(Number);
