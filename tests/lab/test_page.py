@@ -3,6 +3,7 @@
 import contextlib
 import threading
 import xml.etree.ElementTree as ElementTree
+from math import cos, sin
 
 import pytest
 
@@ -148,6 +149,13 @@ def test_one_file_runs_from_its_folder_and_saves(page, tmp_path):
     page.open(f"{file.as_uri()}#{SMALL}&space=circle")
     page.until("lab.facts().flows[0].t > 0.3")
     click(page, "play")
+    click(page, "play")
+    click(page, "webm")
+    page.until("lab.facts().flows[0].t > 0.6")
+    click(page, "webm")
+    page.wait(lambda: (tmp_path / "attnflow-lab.webm").exists())
+    assert (tmp_path / "attnflow-lab.webm").read_bytes().startswith(bytes.fromhex("1a45dfa3"))  # of Matroska files
+    click(page, "play")
     for kind in ("png", "svg", "csv"):
         click(page, kind)
         page.wait(lambda kind=kind: (tmp_path / f"attnflow-lab.{kind}").exists())
@@ -184,6 +192,29 @@ def test_preferences_and_small_screens(page, address):
     assert not page.facts()["playing"]
     assert page.ask("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
     assert page.ask("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_words_are_shown_and_points_are_painted(page, address):
+    page.open(f"{address}#start=words&words=one%20two%20three&space=circle&beta=1")
+    page.until("lab.facts().flows[0].t > 0.1")
+    click(page, "play")
+    assert "3 tokens" in page.ask("document.getElementById('facts-A').textContent")
+    places = page.ask(
+        "(async () => { const { placed } = await import('/sphere.js'); const e = document.getElementById('scene-A');"
+        "const b = e.getBoundingClientRect(); const p = placed(b.width, b.height, 2);"
+        "return [b.x + p.x, b.y + p.y, p.r]; })()"
+    )
+    x, y, r = places
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + r, y=y)
+    for k in range(200):  # around the circle, until a token is under the mouse
+        page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + r * cos(k / 30), y=y - r * sin(k / 30))
+        if words := page.ask("document.querySelector('#scene-A .tip:not([hidden])')?.textContent"):
+            break
+    assert words.split(",")[0] in ("one", "two", "three")
+    choose(page, "start", "points")
+    before = len(page.facts()["state"]["points"].split(","))
+    page.drag((x + r * 0.6, y - r * 0.8), (x + r * 0.8, y - r * 0.6))
+    page.until(f"lab.facts().state.points.split(',').length > {before} && lab.facts().flows[0].t !== undefined")
 
 
 def test_a_tour_lights_up_what_it_names_and_waits_for_the_reader(page, address):

@@ -4,8 +4,9 @@ import { drawForm } from "./forms.js";
 import { History } from "./history.js";
 import { connection, tokenOfPage } from "./socket.js";
 import { workerSource } from "./source.js";
+import { wordsOf } from "./own.js";
 import { masses } from "./starts.js";
-import { changesOf, settingOf } from "./state.js";
+import { changesOf, settingOf, specOf } from "./state.js";
 
 /**
  * @typedef {object} Run one flow
@@ -25,13 +26,6 @@ import { changesOf, settingOf } from "./state.js";
  *   onEnded: (words: string) => void, onBack: () => void, onSpec: (spec: object) => void }} Hear
  */
 
-/** What Python is asked for before the reader has chosen. */
-const FIRST = {
-  tokens: { name: "uniform", n: 200, seed: 0, space: { name: "sphere", dim: 6 } },
-  field: { name: "attention", beta: 9 },
-  solve: { until: 40 },
-};
-
 /** The connection to the server, and what it offers. */
 let link = null;
 let offered = null;
@@ -43,6 +37,7 @@ export function begin(state, second, hear) {
   const run = blank(settingOf(state, second), second);
   run.changes = changesOf(state[second ? "then2" : "then"]);
   run.sizes = sizesOf(masses(run.setting));
+  run.labels = state.start === "words" && run.setting.given ? wordsOf(state.words) : null;
   run.begun = true;
   run.source = workerSource({
     onFrame: (frame) => hear.onFrame(run, frame),
@@ -86,15 +81,6 @@ export function remote(state, hear) {
 }
 
 const NEWS = ["onFrame", "onError", "onEnded", "onBegun", "onBack", "onForms"];
-
-/** The specification of the form; the first one where none was written. */
-export function specOf(state) {
-  try {
-    return state.spec ? JSON.parse(state.spec) : FIRST;
-  } catch {
-    return FIRST;
-  }
-}
 
 /** Leave the server, so that its process ends. */
 function leave() {

@@ -4,11 +4,12 @@ import { shown, timeAt } from "./axes.js";
 import { palette } from "./colours.js";
 import { controls } from "./controls.js";
 import { begin, remote, sizesOf } from "./flow.js";
+import { pointText } from "./own.js";
 import { panel, scene } from "./panels.js";
 import { predict } from "./predict.js";
-import { offer, PANELS, toCsv, toPng, toPython, toSvg } from "./save.js";
+import { Film, offer, PANELS, toCsv, toPng, toPython, toSvg } from "./save.js";
 import { tours } from "./tours.js";
-import { CHANGES, changesOf, clamped, consistent, DYNAMIC, END, parsed, SOURCES, START, written } from "./state.js";
+import { CHANGES, changesOf, clamped, consistent, dimension, DYNAMIC, END, parsed, SOURCES, START, written } from "./state.js";
 
 /** Frames that may be under way at the same time; more on the way to a time that the address asks for. */
 const OUTSTANDING = 2;
@@ -38,12 +39,14 @@ let dirty = true;
 let painted = 0;
 let keeping = 0;
 let heard = 0; // when the last frame came
+let film = null; // while one is taken
+const strokes = []; // points since the mouse was pressed
 let said = 0; // the cluster count that a screen reader was told
 
 const show = controls(change);
 const guide = tours(visit);
 const panels = PANELS.map((row) => panel($("panels"), row, goToShare));
-const scenes = ["A", "B"].map((name) => scene($(`scene-${name}`), turn));
+const scenes = ["A", "B"].map((name) => scene($(`scene-${name}`), turn, brush));
 globalThis.lab = { facts }; // for tests and benchmarks: what the page shows, as numbers
 
 /** Begin again from the start, with what the state says. */
@@ -150,6 +153,7 @@ function paint() {
   }
   const view = viewed();
   runs.forEach((run, k) => scenes[k].paint(sceneOf(run)));
+  film?.add(view, runs.map(sceneOf));
   for (const one of panels) one.paint(view);
   const last = runs[0].history.frames.at(-1).t;
   const now = runs[0].history.frames[index].t;
@@ -177,7 +181,8 @@ function viewed() {
 function sceneOf(run) {
   const frame = run.history.frames[index];
   const sizes = frame?.weights ? sizesOf(frame.weights) : run.sizes;
-  return { setting: run.setting, frame, eye: state, colours, sizes };
+  const painting = state.source === "page" && state.start === "points";
+  return { setting: run.setting, frame, eye: state, colours, sizes, labels: run.labels, painting };
 }
 
 function sentence({ setting, history, second }) {
@@ -268,7 +273,7 @@ function redress() {
   colours = palette(state.theme);
   document.documentElement.dataset.theme = state.theme;
   show({ ...state, ...live });
-  document.body.classList.toggle("ring", state.start === "ring");
+  document.body.dataset.start = state.start;
   dirty = true;
   keep();
 }
@@ -283,6 +288,12 @@ function turn(yaw, pitch) {
   state.yaw = ((state.yaw + yaw + 3 * Math.PI) % (2 * Math.PI)) - Math.PI;
   state.pitch = clamped("pitch", state.pitch + pitch);
   dirty = true;
+}
+
+/** Take a painted point into the start; without a point, begin with those that there are. */
+function brush(point) {
+  if (point) strokes.push(pointText(point, dimension(state)));
+  else if (strokes.length) change("points", [state.points, ...strokes.splice(0)].filter(Boolean).join(","));
 }
 
 /** Move the cursor to the time at this share of the axis of time. */
@@ -318,10 +329,18 @@ function listen() {
     },
     png,
     svg: () => offer("attnflow-lab.svg", toSvg(viewed(), runs.map(sceneOf))),
+    webm: async () => {
+      const taken = film;
+      film = taken ? null : new Film();
+      $("webm").textContent = film ? "Stop the film" : "WebM";
+      dirty = true;
+      if (taken) offer("attnflow-lab.webm", await taken.end());
+    },
     csv: () => offer("attnflow-lab.csv", toCsv(runs)),
     python: () => {
       const { chosen } = viewed();
-      $("lines").textContent = toPython(state, runs[0].history.frames[index].t, chosen === 1);
+      const link = state.source === "page" ? `\n# a run folder: attnflow run --from-url '${location.href}'\n` : "";
+      $("lines").textContent = toPython(state, runs[0].history.frames[index].t, chosen === 1) + link;
       $("dialog").showModal();
     },
     copy: () => {

@@ -1,5 +1,7 @@
 /** The state of the page as a typed table, and as the part of its address after #. */
 
+import { pointPositions, wordPositions, wordsOf } from "./own.js";
+
 /** Numbers of tokens at most, by space. */
 export const MOST = { circle: 100000, sphere: 20000 };
 /** The time at which the page stops: later merges are for `solve_long`. */
@@ -33,7 +35,9 @@ export const START = {
   space: { label: "space", type: "choice", fallback: "sphere", options: { circle: "circle S¹", sphere: "sphere S²" } },
   n: { label: "tokens", type: "whole", fallback: 400, low: 2, high: 100000 },
   seed: { label: "seed", type: "whole", fallback: 0, low: 0, high: 2 ** 32 - 1 },
-  start: { label: "start", type: "choice", fallback: "uniform", options: { uniform: "iid uniform", ring: "ring" } },
+  start: { label: "start", type: "choice", fallback: "uniform", options: { uniform: "iid uniform", ring: "ring", words: "a sentence", points: "painted points" } },
+  words: { label: "sentence", type: "text", fallback: "the cat saw the dog and the dog saw the cat", hint: "a token a word" },
+  points: { label: "points", type: "text", fallback: "0,0,700,300,-900,200,1500,-400", hint: "paint on the picture" },
   jitter: { label: "jitter", type: "number", fallback: 0.01, low: 0, high: 1, step: 0.001, hint: "of a ring, radians" },
   zipf: {
     label: "Zipf exponent",
@@ -113,7 +117,7 @@ function cleaned(key, text, fallback) {
     const changes = changesOf(text);
     return changes.length <= CHANGES ? changes.map(({ t, beta }) => `${t}:${beta}`).join(",") : fallback;
   }
-  if (key in SOURCE || key === "tour") return text.length <= LONGEST ? text.trim() || fallback : fallback;
+  if (key in SOURCE || ["tour", "words", "points"].includes(key)) return text.length <= LONGEST ? text.trim() || fallback : fallback;
   const trimmed = text.replaceAll("−", "-").trim();
   if (trimmed === "I" || trimmed === "-I") return trimmed;
   const numbers = trimmed.split(/[\s,;]+/).map(Number);
@@ -173,6 +177,13 @@ export function dimension(state) {
   return state.space === "circle" ? 2 : 3;
 }
 
+/** The positions of a start of one's own; null for others, and where there are fewer than two tokens. */
+function givenOf({ start, words, points, seed }, d) {
+  const found =
+    start === "words" ? wordPositions(wordsOf(words), d, seed) : start === "points" ? pointPositions(points, d) : [];
+  return found.length >= 2 * d ? found : null;
+}
+
 /** What the engine needs; `second` chooses the second dynamics. @returns {import("./engine.js").Setting} */
 export function settingOf(state, second) {
   const own = (key) => state[second ? `${key}2` : key];
@@ -188,5 +199,23 @@ export function settingOf(state, second) {
     kappa: own("noise"),
     value,
   };
-  return { d, n, seed, start, jitter, zipf, ...dynamics, tol: Number(state.accuracy) };
+  const setting = { d, n, seed, start, jitter, zipf, ...dynamics, tol: Number(state.accuracy) };
+  const given = givenOf(state, d);
+  return given ? { ...setting, n: given.length / d, given } : setting;
+}
+
+/** What Python is asked for before the reader has chosen. */
+const FIRST = {
+  tokens: { name: "uniform", n: 200, seed: 0, space: { name: "sphere", dim: 6 } },
+  field: { name: "attention", beta: 9 },
+  solve: { until: 40 },
+};
+
+/** The specification of the form; the first one where none was written. */
+export function specOf(state) {
+  try {
+    return state.spec ? JSON.parse(state.spec) : FIRST;
+  } catch {
+    return FIRST;
+  }
 }
