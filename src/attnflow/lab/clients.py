@@ -16,6 +16,8 @@ from attnflow.lab import limits
 from attnflow.lab.websocket import Closed, WebSocket
 from attnflow.lab.worker import read_piece, write_piece
 
+COMMAND = [sys.executable, "-m", "attnflow.lab.worker"]
+"""The process of a client."""
 LOOK = 0.25
 """Seconds between two looks at the clock."""
 ASKED = {"forms", "start", "credit"}
@@ -86,7 +88,7 @@ class Client:
             write_piece(self.process.stdin, b"T", text.encode())
 
     def _begin(self) -> None:
-        command = [sys.executable, "-m", "attnflow.lab.worker", *([] if self.root is None else [str(self.root)])]
+        command = [*COMMAND, *([] if self.root is None else [str(self.root)])]
         environment = dict(os.environ, ATTNFLOW_PROGRESS="off")
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
