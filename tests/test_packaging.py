@@ -169,7 +169,10 @@ def requirements(entries):
 
 def test_extras_contain_each_other():
     names = {extra: {canonicalize_name(r.name) for r in requirements(EXTRAS[extra])} for extra in EXTRAS}
-    assert names["all"] == names["fast"] | names["learn"] | names["probe"] | names["transport"] | names["video"]
+    assert (
+        names["all"]
+        == names["fast"] | names["lab"] | names["learn"] | names["probe"] | names["transport"] | names["video"]
+    )
     assert names["all"] < names["test"] < names["dev"]
     assert {"ducc0", "beartype"} <= names["test"]
     for requirement in requirements([*PROJECT["dependencies"], *EXTRAS["dev"]]):

@@ -1,4 +1,4 @@
-"""The engine in Python behind the page: frames against credits, what is refused, and that nothing is left running."""
+"""The engine in Python: frames against credits, what is refused, and that nothing is left running."""
 
 import contextlib
 import json

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -182,6 +182,6 @@ def values_at(density: Any, points: np.ndarray) -> np.ndarray:
         return np.asarray(density(points))
 
 
-def labels_of(names: Sequence[Any] | None) -> list[str] | None:
+def labels_of(names: Iterable[Any] | None) -> list[str] | None:
     """Words of tokens, short ones, for the page."""
     return None if names is None else [str(one)[:40] for one in names][:5000]

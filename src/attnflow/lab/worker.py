@@ -15,12 +15,12 @@ import sys
 import threading
 import traceback
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 HEAD = struct.Struct("<cI")
 
 
-def read_piece(stream: BinaryIO) -> tuple[bytes, bytes] | None:
+def read_piece(stream: IO[bytes]) -> tuple[bytes, bytes] | None:
     """The next piece, None at the end."""
     head = stream.read(HEAD.size)
     if len(head) < HEAD.size:
@@ -30,7 +30,7 @@ def read_piece(stream: BinaryIO) -> tuple[bytes, bytes] | None:
     return (kind, content) if len(content) == length else None
 
 
-def write_piece(stream: BinaryIO, kind: bytes, content: bytes) -> None:
+def write_piece(stream: IO[bytes], kind: bytes, content: bytes) -> None:
     """One piece, at once."""
     stream.write(HEAD.pack(kind, len(content)) + content)
     stream.flush()
@@ -39,7 +39,7 @@ def write_piece(stream: BinaryIO, kind: bytes, content: bytes) -> None:
 class Worker:
     """Listens in a thread, works in the main one."""
 
-    def __init__(self, root: Path | None, inward: BinaryIO, outward: BinaryIO):
+    def __init__(self, root: Path | None, inward: IO[bytes], outward: IO[bytes]):
         self.root, self.inward, self.outward = root, inward, outward
         self.changed = threading.Condition()
         self.wanted: collections.deque[dict[str, Any]] = collections.deque()
