@@ -1,5 +1,5 @@
 /**
- * The engine in Python behind a WebSocket of the server that gave the page. One connection serves the forms and one
+ * The engine in Python over a WebSocket of the server that gave the page. One connection serves the forms and one
  * flow. A lost connection is tried again; a flow then begins anew.
  */
 

@@ -39,7 +39,7 @@ export const TOURS = {
       },
       {
         hash: "space=circle&n=4000&beta=40&seed=2",
-        text: "The degree in [bold violet|#panel-modes] grows fastest. Its wave is what the [tokens|#scene-A] condense into.",
+        text: "The degree in [bold violet|#panel-modes] grows fastest. Waves of about this degree are what the [tokens|#scene-A] condense into; the start decides which.",
       },
       {
         hash: "space=circle&n=4000&beta=160&seed=2",
