@@ -33,11 +33,13 @@ class Client:
         self.start: str | None = None
         """The message of the work under way."""
         self.cancelled: float | None = None
-        """When that work was told to make way for other work."""
+        """When work that had begun was told to make way for other work."""
         self.credits: list[float] = []
         """When the credits were given that have not been answered."""
         self.began: float | None = None
         """When work was asked for that has not begun."""
+        self.number: Any = None
+        """Of the work that was asked for last."""
         self.heard = time.monotonic()
 
     def talk(self) -> None:
@@ -68,8 +70,9 @@ class Client:
             if "start" in message:
                 if not isinstance(message["start"], dict):
                     raise _Refused("`start` is a table with the key spec or run")
-                self.cancelled = self.heard if self.start is not None else None
+                self.cancelled = self.heard if self.start is not None and self.began is None else None
                 self.start, self.credits, self.began = text, [], self.heard
+                self.number = message["start"].get("number")
             elif "credit" in message:
                 if self.start is None:
                     return  # the work ended while this credit was under way
@@ -114,15 +117,19 @@ class Client:
                 self._complain("the process that computes has ended, perhaps for lack of memory; start again.")
 
     def _note(self, kind: bytes, content: bytes) -> None:
-        """Keep count of what is owed."""
-        if kind == b"B" and self.credits:
-            self.credits.pop(0)
-        elif content.startswith(b'{"begun"'):
-            self.began = None
-        elif content.startswith(b'{"stopped"'):
-            self.cancelled = None
-        elif content.startswith((b'{"ended"', b'{"error"')):
-            self.start, self.cancelled, self.credits, self.began = None, None, [], None
+        """Keep count of what is owed. Whatever is said of work, the work before it has stopped or is just ending."""
+        if kind == b"B":
+            del self.credits[: self.began is None]
+            return
+        said = json.loads(content)
+        if "forms" in said:
+            return
+        self.cancelled = None
+        if "stopped" in said or said.get("number") != self.number:
+            return
+        self.began = None
+        if "begun" not in said:
+            self.start, self.credits = None, []
 
     def _look(self) -> None:
         """Send away who is idle, end work that does not stop or takes too long."""

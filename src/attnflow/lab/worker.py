@@ -6,7 +6,6 @@ Both are pieces with a letter for their kind, T for text in JSON and B for a fra
 work. The process ends with its input.
 """
 
-import collections
 import contextlib
 import json
 import os
@@ -42,9 +41,11 @@ class Worker:
     def __init__(self, root: Path | None, inward: IO[bytes], outward: IO[bytes]):
         self.root, self.inward, self.outward = root, inward, outward
         self.changed = threading.Condition()
-        self.wanted: collections.deque[dict[str, Any]] = collections.deque()
+        self.forms = False
+        """Whether forms are asked for."""
+        self.next: dict[str, Any] | None = None
+        """The work that waits; of several, the last one."""
         self.credits = 0
-        self.busy = False
 
     def listen(self) -> None:
         """Take messages until the input ends; then the process ends, whatever it is doing."""
@@ -53,16 +54,16 @@ class Worker:
             with self.changed:
                 if "credit" in message:
                     self.credits += 1
+                elif "forms" in message:
+                    self.forms = True
                 else:
-                    if "start" in message:
-                        self.credits = 0
-                    self.wanted.append(message)
+                    self.next, self.credits = message["start"], 0
                 self.changed.notify_all()
         os._exit(0)
 
     def is_cancelled(self) -> bool:
         """Whether other work waits."""
-        return any("start" in one for one in self.wanted)
+        return self.next is not None
 
     def say(self, **message: Any) -> None:
         """A message to the page."""
@@ -83,12 +84,15 @@ class Worker:
         """One thing after the other."""
         while True:
             with self.changed:
-                self.changed.wait_for(lambda: self.wanted)
-                message = self.wanted.popleft()
-            if "forms" in message:
+                self.changed.wait_for(lambda: self.forms or self.next is not None)
+                forms, self.forms = self.forms, False
+                asked = None
+                if not forms:
+                    asked, self.next = self.next, None
+            if asked is None:
                 self.tell_forms()
-            elif "start" in message:
-                self.start(message["start"])
+            else:
+                self.start(asked)
 
     def tell_forms(self) -> None:
         """What there is to choose from."""
