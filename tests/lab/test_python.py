@@ -21,7 +21,7 @@ from attnflow.lab.forms import forms
 from attnflow.lab.frames import TYPES, pack
 from attnflow.lab.limits import check_table
 from attnflow.lab.pictures import Eye, sizes_of_degrees
-from attnflow.lab.sources import listed, opened
+from attnflow.lab.sources import Carried, listed, opened
 from tests.lab.v8 import call
 
 SPEC = {
@@ -218,6 +218,24 @@ def test_work_that_does_not_stop_is_ended_with_its_process(server, monkeypatch):
 def server_workers():
     listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
     return [line.split()[0] for line in listed.stdout.splitlines() if "attnflow.lab.worker" in line]
+
+
+def test_densities_and_batches_are_shown():
+    """A density is points with masses; of a batch the first member is shown, with its beta."""
+    ring = {"name": "perturbed", "basis": {"name": "circle", "degree": 4}, "degree": 1, "amplitude": 0.1}
+    cells = {"cells": {"name": "circle", "count": 32}, "density": ring, "field": SPEC["field"]}
+    told, frames = [], []
+    source = Carried(cells | {"evolve_cells": {"until": 0.1, "save": {"name": "evenly", "count": 1}}}, None, bool)
+    source.stream(told.append, frames.append)
+    first = unpack(frames[0])
+    x, m = first["positions"].astype(float), first["masses"].astype(float)
+    # the density 1 + 0.1 cos: its first moment is 0.1/2, cells of width 2 pi/32 shrink it by less than 1 - width^2/6
+    assert first["order"] == pytest.approx(0.05, rel=(2 * np.pi / 32) ** 2 / 6)
+    np.testing.assert_allclose(np.linalg.norm(m @ x), first["order"], rtol=1e-6)
+    batch = SPEC | {"field": {"name": "attention", "beta": [9.0, 1.0]}, "solve": {"until": 0.1}}
+    Carried(batch, None, bool).stream(told.append, frames.append)
+    assert unpack(frames[-1])["beta"] == 9.0
+    assert (told[0]["kind"], told[1]["kind"]) == ("density", "tokens")
 
 
 def test_streams_are_opened_by_name_and_nothing_outside_the_folder(tmp_path):

@@ -148,14 +148,15 @@ def sizes_of_degrees(gram: np.ndarray, masses: np.ndarray, d: int) -> np.ndarray
 class DensityPainter:
     """Frames of a density on S^1 or S^2: points of a grid that stay where they are, with masses that change."""
 
-    def __init__(self, points: np.ndarray, share: np.ndarray, beta: float | None):
-        self.points, self.share, self.beta = points, share, beta
+    def __init__(self, points: np.ndarray, share: np.ndarray, beta: float | None, dim: int):
+        self.points, self.share, self.beta, self.dim = points, share, beta, dim
 
     def frame(self, t: float, values: np.ndarray, **said: Any) -> bytes:
         """The frame of a density with these values at the points; `share` is the uniform mass of each."""
         masses = np.maximum(values, 0) * self.share
         masses = masses / masses.sum()
-        order = float(np.linalg.norm(masses @ self.points))
+        # a zonal density in more dimensions is drawn by height; the mean of the picture is not its mean
+        order = float(np.linalg.norm(masses @ self.points)) if self.dim == self.points.shape[1] else math.nan
         arrays = {"positions": self.points.astype("<f4"), "masses": masses.astype("<f4")}
         return pack({"t": t, "beta": self.beta, "order": order, "condensed": False, "count": 0, **said}, arrays)
 

@@ -9,6 +9,7 @@ import numpy as np
 import tomli_w
 
 from attnflow import meanfield, probe, runs
+from attnflow.axes import Along
 from attnflow.errors import AttnflowError, InvalidInput
 from attnflow.flows.driver import Control, Drive
 from attnflow.flows.sink import AbstractSink, Checkpoint, Layout, Tables
@@ -91,12 +92,14 @@ class Spread(AbstractPicture):
         else:
             self.points = spiral_of_points(OVER)
         share = np.full(len(self.points), 1 / len(self.points))
-        self.painter = DensityPainter(self.points, share, _beta(work.field))
+        self.dim = work.cells.dim if self.cells is not None else work.density.basis.dim
+        self.painter = DensityPainter(self.points, share, _beta(work.field), self.dim)
 
     def facts(self) -> dict[str, Any]:
         """The number of points of the picture."""
-        n, d = self.points.shape
-        return {"n": n, "d": d, "space": f"S^{d - 1}", "labels": None, "masses": None, "kind": "density"}
+        n, drawn = self.points.shape
+        facts = {"n": n, "d": self.dim, "shown": drawn, "space": f"S^{self.dim - 1}", "kind": "density"}
+        return facts | {"labels": None, "masses": None}
 
     def frame(self, row: dict[str, np.ndarray]) -> bytes:
         """The density at the points of the picture."""
@@ -116,8 +119,12 @@ def _on_circle(angles: np.ndarray) -> np.ndarray:
 
 
 def _beta(field: Any) -> float | None:
-    """The inverse temperature of a field, where it has a single one."""
-    found = np.ravel(np.asarray(getattr(getattr(field, "kernel", field), "beta", np.nan), float))
+    """The inverse temperature of a field, of the first member of a batch; None where it has none."""
+    beta = getattr(getattr(field, "kernel", field), "beta", None)
+    try:
+        found = np.ravel(np.asarray(beta.values if isinstance(beta, Along) else beta, float))
+    except TypeError:  # no beta, or one that changes in time
+        return None
     return float(found[0]) if found.size and np.isfinite(found[0]) else None
 
 
