@@ -170,7 +170,7 @@ def requirements(entries):
 
 def test_extras_contain_each_other():
     names = {extra: {canonicalize_name(r.name) for r in requirements(EXTRAS[extra])} for extra in EXTRAS}
-    every = ("certify", "fast", "learn", "probe", "sweeps", "transport", "video")
+    every = ("certify", "fast", "lab", "learn", "probe", "sweeps", "transport", "video")
     assert names["all"] == set().union(*(names[one] for one in every))
     assert names["all"] < names["test"] < names["dev"]
     assert {"ducc0", "beartype"} <= names["test"]

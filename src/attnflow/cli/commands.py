@@ -84,18 +84,21 @@ def _options(
 @app.command(epilog="Example: attnflow run metastability --set field.beta=9 --set tokens.seed=3 --out runs/first")
 def run(
     spec: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="A TOML file, or the name of a preset.",
             metavar="SPEC.toml|PRESET",
             autocompletion=complete.specifications,
         ),
-    ],
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Change an entry of the specification.", metavar="PART.KEY=VALUE")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="The run folder; default runs/NAME-DATE-TIME.", metavar="DIR")
+    ] = None,
+    from_url: Annotated[
+        str | None, typer.Option(help="An address of the lab instead of a specification.", metavar="URL")
     ] = None,
     plugin: Plugin = None,
     no_figures: NoFigures = False,
@@ -105,7 +108,14 @@ def run(
     console.use_compilation_cache()
     from attnflow import runs
 
-    loaded = runs.load_spec(spec, set_ or (), plugin or ())
+    if (spec is None) == (from_url is None):
+        raise errors.InvalidInput("`run` takes one specification: a TOML file, a preset, or --from-url URL.")
+    if spec is not None:
+        loaded = runs.load_spec(spec, set_ or (), plugin or ())
+    else:
+        from attnflow.lab import spec_of_address
+
+        loaded = spec_of_address(str(from_url), set_ or (), plugin or ())
     where = fresh_path("--out", out) if out else Path("runs") / f"{loaded.name}-{datetime.now():%Y%m%d-%H%M%S}"
     perform(lambda **extra: runs.execute(loaded, where, **extra), where, loaded.name, json_, not no_figures)
 
