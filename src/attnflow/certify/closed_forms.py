@@ -30,7 +30,7 @@ def number(value: Any) -> Any:
 
 
 def switching_threshold(k: int, d: int, *, digits: int = 30) -> Ball:
-    """The beta at which the dominant degree of the uniform law on S^{d-1} steps from k to k + 1, to so many digits.
+    """The beta at which the dominant degree of the uniform measure on S^{d-1} steps from k to k + 1, to so many digits.
 
     The root of I_{q+1}/I_q = k (k+d-2)/((k+1)(k+d-1)), q = k + d/2 - 1, enclosed by signs on both sides.
     """
@@ -46,7 +46,7 @@ def jump_threshold(d: int, *, digits: int = 30) -> Ball:
 
 
 def dominant_degree(beta: float | tuple[float, float], d: int) -> Any:
-    """A `Certificate` of the degree that grows fastest around the uniform law on S^{d-1}, or `Undecided`.
+    """A `Certificate` of the degree that grows fastest around the uniform measure on S^{d-1}, or `Undecided`.
 
     `beta` > 0 is a number or an interval; the statement is about all of it. The quotient of the rates of degrees k + 1
     and k increases in beta and decreases in k, so the signs at the two ends decide.
@@ -64,7 +64,7 @@ def dominant_degree(beta: float | tuple[float, float], d: int) -> Any:
         if not _quotient(arb(high), k, d) < 1:
             return Undecided("the dominant degree changes, or nearly", f"beta up to {high!r}, degree {k}")
     where = f"beta = {low!r}" if low == high else f"every beta in [{low!r}, {high!r}]"
-    statement = f"At {where} degree {k} grows fastest around the uniform law on S^{d - 1} (SA, USA0 and USA)."
+    statement = f"At {where} degree {k} grows fastest around the uniform measure on S^{d - 1} (SA, USA0 and USA)."
     claims = {"beta": [low, high], "d": d, "degree": k}
     return Certificate("dominant degree", statement, (FLOATS, BALLS, TURAN), claims, {})
 
@@ -92,7 +92,7 @@ def unstable_modes(beta: float, d: int, noise: float) -> Any:
                 return Undecided("a degree is nearly neutral", f"degree {k}")
             count += math.comb(k + d - 1, d - 1) - (math.comb(k + d - 3, d - 1) if k > 1 else 0)
     statement = (
-        f"At beta = {b!r} and noise {kappa!r} exactly {count} harmonics grow around the uniform law on S^{d - 1} (SA)."
+        f"At beta = {b!r} and noise {kappa!r} exactly {count} harmonics grow around the uniform measure on S^{d - 1} (SA)."
     )
     claims = {"beta": [b, b], "d": d, "noise": kappa, "degree": k - 1, "modes": count}
     return Certificate("unstable modes", statement, (FLOATS, BALLS, TURAN), claims, {})
