@@ -70,7 +70,7 @@ def dominant_degree(beta: float | tuple[float, float], d: int) -> Any:
 
 
 def unstable_modes(beta: float, d: int, noise: float) -> Any:
-    """A `Certificate` of the number of harmonics that grow around the uniform law with noise, or `Undecided`.
+    """A `Certificate` of the number of harmonics that grow around the uniform measure with noise, or `Undecided`.
 
     Degree k >= 1 with its N(k, d) harmonics on S^{d-1} grows where I_{k+nu}(beta)/I_nu(beta) > kappa beta, kappa > 0
     the noise, nu = d/2 - 1 (SA), and the quotient decreases in k. Without noise all degrees grow, infinitely many.
@@ -91,9 +91,8 @@ def unstable_modes(beta: float, d: int, noise: float) -> Any:
             if not ratio > level:
                 return Undecided("a degree is nearly neutral", f"degree {k}")
             count += math.comb(k + d - 1, d - 1) - (math.comb(k + d - 3, d - 1) if k > 1 else 0)
-    statement = (
-        f"At beta = {b!r} and noise {kappa!r} exactly {count} harmonics grow around the uniform measure on S^{d - 1} (SA)."
-    )
+    where = f"the uniform measure on S^{d - 1} (SA)"
+    statement = f"At beta = {b!r} and noise {kappa!r} exactly {count} harmonics grow around {where}."
     claims = {"beta": [b, b], "d": d, "noise": kappa, "degree": k - 1, "modes": count}
     return Certificate("unstable modes", statement, (FLOATS, BALLS, TURAN), claims, {})
 

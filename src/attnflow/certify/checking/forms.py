@@ -1,4 +1,4 @@
-"""The checker of degrees of the uniform law, of mode counts and of groups that stay apart, in mpmath.iv."""
+"""The checker of degrees of the uniform measure, of mode counts and of groups that stay apart, in mpmath.iv."""
 
 from fractions import Fraction
 from math import comb
