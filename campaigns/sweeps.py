@@ -27,7 +27,7 @@ import _record
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "campaigns"))
-EVERY = 6.0
+EVERY = 2.5
 """Seconds between two deaths of workers, on average."""
 UNIT = 16
 """Tasks of a unit."""
