@@ -160,3 +160,14 @@ def test_refusals(call, words):
 def test_the_inverse_temperature_of_the_read_out_is_a_number():
     with pytest.raises(InvalidInput, match="`beta` is nan; give a finite number"):
         af.text.next_token_distribution(af.Tokens(np.eye(2)), np.eye(2), beta=float("nan"))
+
+
+@pytest.mark.parametrize("beta", [1e3, 1e20, 1e300, -1e20])
+def test_the_read_out_of_any_inverse_temperature_is_a_distribution(beta):
+    """beta x (overlap) is wrong by beta x 1e-16: subtracted afterwards, that is an overflow of exp from 1e19 on."""
+    words = af.text.Embedding(["a", "b", "c"], [[1.0, 0.0], [-0.6, 0.8], [-0.6, -0.8]])
+    found = af.text.next_token_distribution(af.from_text("a b c a a", embedding=words), words.vectors, beta=beta)
+    first = words.vectors @ words.vectors.T
+    rows = np.where(np.sign(beta) * first >= (np.sign(beta) * first).max(axis=1, keepdims=True) - 1e-12, 1.0, 0.0)
+    rows /= rows.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found.probabilities, rows[[0, 1, 2, 0, 0]].mean(axis=0), atol=1e-12)
