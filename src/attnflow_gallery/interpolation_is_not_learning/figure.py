@@ -24,7 +24,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     with panels(1, 3, 2.5, "fresh samples that miss", "four atoms", "after attention") as page:
         _draw_shares(page[0], part, n)
         _draw_masses(page[1], part)
-        _draw_shifts(page[2], data["shifts"], n)
+        _draw_shifts(page[2], data["shifts"])
     return page.figure
 
 
@@ -52,7 +52,8 @@ def _draw_masses(axes: Any, part: xr.Dataset) -> None:
     axes.legend(loc="lower right")
 
 
-def _draw_shifts(axes: Any, part: xr.Dataset, n: np.ndarray) -> None:
+def _draw_shifts(axes: Any, part: xr.Dataset) -> None:
+    n = part["n"].values.astype(float)
     shift, radius = (np.sqrt(np.mean(part[name].values ** 2, axis=1)) for name in ("shift", "radius"))
     axes.loglog(n, shift, "s", ms=5, color=COLOURS[0], label="shift of the cloud")
     axes.loglog(n, radius, "o", ms=5, color=COLOURS[1], label="radius of a cloud")

@@ -20,7 +20,7 @@ SPREAD = 0.8
 class Parameters(Salted):
     """What is simulated."""
 
-    tokens: tuple[int, ...] = (50, 200, 800)
+    tokens: tuple[int, ...] = (64, 128, 256)
     atoms: tuple[int, ...] = (1, 4)
     measures: int = 3
     repeats: int = 6
@@ -28,15 +28,17 @@ class Parameters(Salted):
     refusals: int = 1
     """How many schedules may be refused; fixed before the first run."""
 
-    pairs: int = 64
-    """Of samples, whose clouds are compared."""
+    sizes: tuple[int, ...] = (100, 400, 1600, 6400)
+    """Tokens of the samples whose clouds are compared."""
+    pairs: int = 128
+    """Of such samples."""
     attention: float = 4.0
     """For how long attention acts on them."""
     level: float = LEVEL
     """The probability with which chance makes a claim fail."""
 
 
-QUICK = Parameters(tokens=(24, 96), measures=2, repeats=5, refusals=0, pairs=32, level=1e-2)
+QUICK = Parameters(tokens=(24, 96), measures=2, repeats=5, refusals=0, sizes=(24, 96), pairs=32, level=1e-2)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
@@ -99,14 +101,14 @@ def shifted(schedule: Schedule, given: Tokens, fresh: Tokens) -> float:
 def shifts(parameters: Parameters) -> xr.Dataset:
     """(n, pair): the angle between the clouds that attention makes of two samples, and the radius of a cloud."""
     schedule = Schedule(Sphere(3), [(MeanAttention(np.eye(3)), parameters.attention)])
-    shape = (len(parameters.tokens), parameters.pairs)
+    shape = (len(parameters.sizes), parameters.pairs)
     shift, radius = np.zeros((2, *shape))
     for k, pair in np.ndindex(*shape):
-        rng = parameters.rng(4, pair, parameters.tokens[k])
-        clouds = [schedule(cloud(rng, 3, parameters.tokens[k], SPREAD, np.eye(3)[0])).positions for _ in range(2)]
+        rng = parameters.rng(4, pair, parameters.sizes[k])
+        clouds = [schedule(cloud(rng, 3, parameters.sizes[k], SPREAD, np.eye(3)[0])).positions for _ in range(2)]
         middles = [np.asarray(x).mean(axis=0) for x in clouds]
         middles = [x / np.linalg.norm(x) for x in middles]
         shift[k, pair] = np.linalg.norm(middles[0] - middles[1])
         radius[k, pair] = np.sqrt(np.mean(np.sum((clouds[0] - middles[0]) ** 2, axis=1)))
     dims = ("n", "pair")
-    return xr.Dataset({"shift": (dims, shift), "radius": (dims, radius)}, {"n": list(parameters.tokens)})
+    return xr.Dataset({"shift": (dims, shift), "radius": (dims, radius)}, {"n": list(parameters.sizes)})
