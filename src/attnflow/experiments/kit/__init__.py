@@ -28,7 +28,22 @@ from attnflow.experiments.kit.statistics import (
     student,
 )
 from attnflow.experiments.kit.steering import followed, planned
-from attnflow.experiments.kit.trained import correlations, lower_ends, numbers_of, passages, reactions, texts_for
+from attnflow.experiments.kit.trained import (
+    NETWORK,
+    BesideNulls,
+    activations,
+    correlations,
+    differences,
+    lower_ends,
+    network_of,
+    numbers_of,
+    opened,
+    part_name,
+    passages,
+    reactions,
+    texts_for,
+    upper_ends,
+)
 from attnflow.lazy import listing
 
 __all__ = [
@@ -37,14 +52,18 @@ __all__ = [
     "LEVEL",
     "LINES",
     "MARKS",
+    "NETWORK",
+    "BesideNulls",
     "Film",
     "Panels",
     "Rows",
+    "activations",
     "atoms",
     "averaged",
     "cloud",
     "correlations",
     "counted",
+    "differences",
     "draw_board",
     "draw_errors_at",
     "fit",
@@ -57,10 +76,13 @@ __all__ = [
     "looks",
     "lower_ends",
     "mean_error",
+    "network_of",
     "numbers_of",
+    "opened",
     "orders",
     "pair_overlaps",
     "panels",
+    "part_name",
     "passages",
     "planned",
     "powers_of_two",
@@ -73,6 +95,7 @@ __all__ = [
     "share_of",
     "student",
     "texts_for",
+    "upper_ends",
     "with_overlaps",
 ]
 __dir__ = listing(__all__)
