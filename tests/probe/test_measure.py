@@ -173,7 +173,13 @@ def test_views_take_massive_coordinates_out():
     overlap = dict(zip(data["view"].values, data["overlap"].values, strict=True))
     assert overlap["raw"] > 0.7
     assert abs(overlap["without top 3"]) < 5 / np.sqrt(40 * 60 * 59 / 2)  # five standard deviations of iid in d
-    centred = states.cosines(states.views(states.unit(x[0]))[1])[np.triu_indices(60, 1)]
+    u = states.unit(x[0])
+    centred, *fewer = states.tables(u)[1:]
+    for table, count in zip(fewer, states.REMOVED, strict=True):
+        without = np.delete(u, data["largest_coordinate"].values[:count], axis=1)
+        assert np.abs(table - states.cosines(without)).max() < 1e-14
+    assert (states.tables(u[:, :6])[-1] == 0).all()  # of six coordinates ten are taken away
+    centred = centred[np.triu_indices(60, 1)]
     assert overlap["centred"] == pytest.approx(centred.mean(), rel=1e-12)
     assert data["pairs_of_equal_ids"] == 10
     pairs = (10 * data["overlap_equal_ids"] + (1770 - 10) * data["overlap_different_ids"]) / 1770

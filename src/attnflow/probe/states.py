@@ -20,15 +20,28 @@ VIEWS = ("raw", "centred", *(f"without top {k}" for k in REMOVED))
 Variables = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 
-def views(u: np.ndarray) -> list[np.ndarray]:
-    """Unit vectors u in every view: as they are, without their mean, without their largest coordinates."""
+def tables(u: np.ndarray) -> list[np.ndarray]:
+    """(n, n) cosines of unit vectors u in every view: as they are, without their mean, without their largest coordinates.
+
+    Products without the ten largest coordinates are formed first, and those of the largest ones added: no difference of
+    large numbers, and one product of all coordinates in place of one for every view.
+    """
     order, _ = largest_coordinates(u, max(REMOVED))
-    found = [u, u - u.mean(axis=0)]
-    for count in REMOVED:
-        cut = u.copy()
-        cut[:, order[:count]] = 0.0
-        found.append(cut)
-    return found
+    rest = u.copy()
+    rest[:, order] = 0.0
+    products, above, found = rest @ rest.T, len(order), {}
+    for count in sorted({0, *REMOVED}, reverse=True):
+        some = u[:, order[count:above]]
+        products, above = products + some @ some.T, min(count, above)
+        found[count] = scaled(products)
+    return [found[0], cosines(u - u.mean(axis=0)), *(found[count] for count in REMOVED)]
+
+
+def scaled(products: np.ndarray) -> np.ndarray:
+    """Inner products divided by the norms; 0 where a vector is zero."""
+    norms = np.sqrt(np.diagonal(products))
+    inverse = 1 / np.where(norms > 0, norms, np.inf)
+    return products * inverse[:, None] * inverse
 
 
 def cosines(x: np.ndarray) -> np.ndarray:
@@ -39,12 +52,13 @@ def cosines(x: np.ndarray) -> np.ndarray:
 
 
 def mean_cosine(x: np.ndarray) -> float:
-    """The mean cosine over pairs i < j: (|sum u|^2 - n)/(n (n - 1)) for unit vectors."""
+    """The mean cosine over pairs i < j: (|sum u|^2 - n)/(n (n - 1)) for unit vectors u; that of a zero vector is 0."""
     n = len(x)
     if n < 2:
         return float("nan")
-    table = cosines(x)
-    return float((table.sum() - np.trace(table)) / (n * (n - 1)))
+    norms = np.linalg.norm(x, axis=1, keepdims=True)
+    u = x / np.where(norms > 0, norms, 1.0)
+    return float((np.sum(u.sum(axis=0) ** 2) - np.sum(norms > 0)) / (n * (n - 1)))
 
 
 def overlaps(stream: Stream, kept: Sequence[Sequence[np.ndarray]], quantiles: Sequence[float], bins: int) -> Variables:
@@ -70,8 +84,8 @@ def overlaps(stream: Stream, kept: Sequence[Sequence[np.ndarray]], quantiles: Se
                 u = x[layer][rows]
                 order, part = largest_coordinates(u, max(REMOVED))
                 top[text, choice, layer, : len(part)], which[text, choice, layer, : len(order)] = part, order
-                for view, vectors in enumerate(views(u)):
-                    values = cosines(vectors)[upper]
+                for view, table in enumerate(tables(u)):
+                    values = table[upper]
                     where = text, choice, view, layer
                     mean[where], at[where] = values.mean(), np.quantile(values, quantiles)
                     shares[where] = counted(values, None, bins) / len(values)

@@ -4,12 +4,12 @@ import dataclasses
 
 import xarray as xr
 
-from attnflow.experiments import Study
+from attnflow.experiments import Salted, Study
 from attnflow.experiments.kit import BesideNulls, activations, network_of, numbers_of, opened
 
 
 @dataclasses.dataclass(frozen=True)
-class Parameters(BesideNulls):
+class Parameters(BesideNulls, Salted):
     """What is looked at; the salt draws nulls and texts."""
 
 

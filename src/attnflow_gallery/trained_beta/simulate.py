@@ -5,13 +5,13 @@ import dataclasses
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments import Study
+from attnflow.experiments import Salted, Study
 from attnflow.experiments.kit import BesideNulls, activations, correlations, network_of, numbers_of, opened
 from attnflow.probe import Stream
 
 
 @dataclasses.dataclass(frozen=True)
-class Parameters(BesideNulls):
+class Parameters(BesideNulls, Salted):
     """What is looked at; the salt draws nulls and texts."""
 
 

@@ -41,6 +41,7 @@ from attnflow.experiments.kit.trained import (
     part_name,
     passages,
     reactions,
+    shuffled,
     texts_for,
     upper_ends,
 )
@@ -93,6 +94,7 @@ __all__ = [
     "sampling_noise",
     "share_interval",
     "share_of",
+    "shuffled",
     "student",
     "texts_for",
     "upper_ends",

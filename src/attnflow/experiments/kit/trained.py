@@ -17,6 +17,7 @@ from attnflow.experiments.kit.rows import Rows
 from attnflow.experiments.kit.statistics import averaged, student
 from attnflow.experiments.randomness import Salted
 from attnflow.probe import Stream, find_sinks, measure, network
+from attnflow.probe.cases import shuffled
 
 GROUPS = ("C", "CC", "CCC", "CCCC", "C(C)C", "CC(C)C")
 REACTIONS = (
@@ -43,8 +44,8 @@ Parts = dict[str, xr.Dataset]
 
 
 @dataclasses.dataclass(frozen=True)
-class BesideNulls(Salted):
-    """Trained networks on texts, each beside its nulls."""
+class BesideNulls:
+    """Trained networks on texts, each beside its nulls; where a `Salted` class derives from it, the salt draws both."""
 
     networks: tuple[str, ...] = ("rxnmapper", "minilm")
     nulls: tuple[str, ...] = ("permuted", "init")
@@ -80,9 +81,9 @@ def activations(net: Any, ids: np.ndarray) -> Stream:
 
 def opened(parameters: BesideNulls, which: str, case: str, make: Callable[..., Any]) -> tuple[Any, list[np.ndarray]]:
     """The network that `make`, as `network_of`, returns, and the ids of its texts, which are those of all its cases."""
-    number = parameters.networks.index(which)
-    net = make(which, case, parameters.seed(10 * number + parameters.cases.index(case)))
-    return net, texts_for(net, parameters.texts, parameters.tokens, parameters.rng(1, number))
+    number, drawn = parameters.networks.index(which), parameters if isinstance(parameters, Salted) else Salted()
+    net = make(which, case, drawn.seed(10 * number + parameters.cases.index(case)))
+    return net, texts_for(net, parameters.texts, parameters.tokens, drawn.rng(1, number))
 
 
 def reactions(count: int) -> list[str]:
