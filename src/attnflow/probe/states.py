@@ -21,7 +21,7 @@ Variables = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 
 def tables(u: np.ndarray) -> list[np.ndarray]:
-    """(n, n) cosines of unit vectors u in every view: as they are, without their mean, without their largest coordinates.
+    """(n, n) cosines of unit vectors u in every view: raw, without their mean, without their largest coordinates.
 
     Products without the ten largest coordinates are formed first, and those of the largest ones added: no difference of
     large numbers, and one product of all coordinates in place of one for every view.

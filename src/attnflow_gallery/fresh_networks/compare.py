@@ -1,4 +1,4 @@
-"""Changes of the mean overlap by attention of fresh networks: as predicted with weights of their own, more if shared."""
+"""Changes of the mean overlap by attention of fresh networks: as predicted; more where one layer is repeated."""
 
 import numpy as np
 import xarray as xr
@@ -35,7 +35,7 @@ def _equal(own: dict[str, xr.Dataset], shared: dict[str, xr.Dataset]) -> Claim:
         said.append(f"{words}: {measured.mean():.5f}, predicted {predicted.mean():.5f}, standard error {error:.5f}")
     return rows.equal(
         "change of the mean overlap by attention of fresh networks, predicted from the tokens that enter each layer",
-        f"Student's test over networks at the level {LEVEL:g}, and tau of a layer, relative: the next order of the drift",
+        f"Student's test over networks at the level {LEVEL:g}, and tau of a layer, relative: the next order",
         origin=DRIFT,
         detail="; ".join(said),
         level=LEVEL,
@@ -62,7 +62,7 @@ def _more(shared: dict[str, xr.Dataset]) -> Claim:
         ratio = np.mean(measured) / np.mean(predicted)
         said.append(f"{which}: {measured.mean():.4f}, {ratio:.1f} times the predicted {predicted.mean():.4f}")
     return rows.at_least(
-        f"one fresh layer again and again: change of the mean overlap by attention, less {TIMES:g} times the predicted one",
+        f"one fresh layer repeated: change of the mean overlap by attention, less {TIMES:g} times the predicted one",
         f"lower end of the {ENTRIES}; {TIMES:g} was fixed beforehand",
         origin=SEEN,
         detail="; ".join(said),

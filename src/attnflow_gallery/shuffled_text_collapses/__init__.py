@@ -7,7 +7,7 @@ Shown, at the last state, without sinks: in SmolLM2, a decoder, the mean overlap
 higher on shuffled text than on text and the centred rank is lower, by more than in the same network with permuted and
 with fresh weights. In MiniLM and rxnmapper, encoders, the centred rank does not fall.
 
-Not shown: that attention does it, or that it is the clustering of the theory. Three networks, one of them a decoder, one
+Not shown: that attention does it, or that it is the clustering of the theory. Three networks, one a decoder; one
 shuffle a text, at most 64 tokens; the first token of the decoder and special tokens stay in place. Nulls, texts and
 orders are one draw each, which no salt changes. The quick version, which CI runs, has rxnmapper alone, and with it the
 claim about encoders; the claims about the decoder are checked by `make long`.

@@ -17,7 +17,6 @@ from attnflow.experiments.kit.rows import Rows
 from attnflow.experiments.kit.statistics import averaged, student
 from attnflow.experiments.randomness import Salted
 from attnflow.probe import Stream, find_sinks, measure, network
-from attnflow.probe.cases import shuffled
 
 GROUPS = ("C", "CC", "CCC", "CCCC", "C(C)C", "CC(C)C")
 REACTIONS = (
