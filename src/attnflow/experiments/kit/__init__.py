@@ -41,11 +41,11 @@ from attnflow.experiments.kit.trained import (
     part_name,
     passages,
     reactions,
-    shuffled,
     texts_for,
     upper_ends,
 )
 from attnflow.lazy import listing
+from attnflow.probe.cases import shuffled
 
 __all__ = [
     "CONFIDENCE",
