@@ -108,9 +108,7 @@ def main() -> None:
     options.add_argument("--adapters", action="store_true", help="the adapters alone")
     given = options.parse_args()
     before = sorted((ROOT / "campaigns" / "records").glob("oracle-*.json"))
-    path, record = _record.begin(
-        ROOT, "oracle", given.record, packages=[*PACKAGES, *ADAPTED], limit=LIMIT
-    )
+    path, record = _record.begin(ROOT, "oracle", given.record, packages=[*PACKAGES, *ADAPTED], limit=LIMIT)
     with tempfile.TemporaryDirectory() as folder:
         python = given.python or environment(Path(folder))
         if given.adapters:
@@ -130,7 +128,9 @@ def main() -> None:
 
 def adapted(python: str) -> dict[str, Any]:
     """What `_adapters.py` says, and the commit at which it was asked."""
-    done = subprocess.run([python, str(ROOT / "campaigns" / "_adapters.py")], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [python, str(ROOT / "campaigns" / "_adapters.py")], check=True, capture_output=True, text=True
+    )
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     print(json.dumps(found, indent=1), flush=True)
     return found

@@ -220,3 +220,18 @@ def test_refusals(stream):
         af.probe.measure(stream, sinks=[[24]])
     with pytest.raises(InvalidInput, match="`stream` is"):
         af.probe.measure(stream.hidden[0])
+
+
+def test_blocks_of_states_change_nothing(monkeypatch):
+    """Blocks of two states of five, of which the last two overlap, give the numbers of one block."""
+    stream = FlowNetwork().run(IDS)
+    families = ["rank", "energy", "updates"]
+    whole = af.probe.measure(stream, families=families, bootstrap=0)
+    assert [*map(str, states.blocks(stream))] == [f"slice(0, {stream.states}, None)"]
+    monkeypatch.setattr(states, "BLOCK", 2 * 8 * states.program_size(len(IDS)) * stream.width)
+    many = states.blocks(stream)
+    assert {one.stop - one.start for one in many} == {2}
+    assert sorted({k for one in many for k in range(one.start, one.stop)}) == [*range(stream.states)]
+    found = af.probe.measure(stream, families=families, bootstrap=0)
+    for name in whole:
+        assert found[name].values == pytest.approx(whole[name].values, rel=1e-9, abs=1e-12, nan_ok=True), name

@@ -17,6 +17,8 @@ REMOVED = (1, 3, 10)
 """Numbers of largest coordinates that views leave out."""
 VIEWS = ("raw", "centred", *(f"without top {k}" for k in REMOVED))
 """Labels of the dimension `view`."""
+BLOCK = 16 << 20
+"""Bytes of tokens that are handed to one compiled call."""
 Variables = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 
@@ -111,18 +113,19 @@ def overlaps(stream: Stream, kept: Sequence[Sequence[np.ndarray]], quantiles: Se
 
 def ranks(stream: Stream, kept: Sequence[Sequence[np.ndarray]]) -> Variables:
     """Effective rank, raw and centred."""
-    raw, centred = [], []
-    for marks in kept:
-        tokens = batch(stream, marks)
-        raw.append(effective_rank(tokens))
-        x, m = np.asarray(tokens.positions), np.asarray(tokens.masses)
-        away = x - np.einsum("...i,...id->...d", m, x)[..., None, :]
-        flat = Tokens(away, m, space=Euclidean(tokens.dim), present=tokens.present, dims=tokens.dims)
-        centred.append(effective_rank(flat))
+    raw, centred = np.empty((2, stream.texts, len(kept), stream.states))
+    for choice, marks in enumerate(kept):
+        for some in blocks(stream):
+            tokens = batch(stream, marks, some)
+            raw[:, choice, some] = effective_rank(tokens)
+            x, m = np.asarray(tokens.positions), np.asarray(tokens.masses)
+            away = x - np.einsum("...i,...id->...d", m, x)[..., None, :]
+            flat = Tokens(away, m, space=Euclidean(tokens.dim), present=tokens.present, dims=tokens.dims)
+            centred[:, choice, some] = effective_rank(flat)
     dims = ("text", "kept", "layer")
     return {
-        "effective_rank": (dims, _few(stream, kept, np.stack(raw, axis=1))),
-        "effective_rank_centred": (dims, _few(stream, kept, np.stack(centred, axis=1))),
+        "effective_rank": (dims, _few(stream, kept, raw)),
+        "effective_rank_centred": (dims, _few(stream, kept, centred)),
     }
 
 
@@ -149,7 +152,10 @@ def counts(stream: Stream, kept: Sequence[Sequence[np.ndarray]], link: float) ->
 
 def energies(stream: Stream, kept: Sequence[Sequence[np.ndarray]], beta: float) -> Variables:
     """The energy of attention at one beta, so that layers can be compared."""
-    found = np.stack([energy(batch(stream, marks), beta) for marks in kept], axis=1)
+    found = np.empty((stream.texts, len(kept), stream.states))
+    for choice, marks in enumerate(kept):
+        for some in blocks(stream):
+            found[:, choice, some] = energy(batch(stream, marks, some), beta)
     return {"energy": (("text", "kept", "layer"), _few(stream, kept, found))}
 
 
@@ -167,11 +173,23 @@ def norms(stream: Stream, kept: Sequence[Sequence[np.ndarray]]) -> Variables:
     return {"norm_median": (dims, median), "norm_largest": (dims, largest)}
 
 
-def batch(stream: Stream, marks: Sequence[np.ndarray]) -> Tokens:
+def blocks(stream: Stream) -> list[slice]:
+    """Slices of equally many states, together all, whose tokens have `BLOCK` bytes at most; the last one may overlap.
+
+    Equally many, so that they share compiled programs.
+    """
+    bytes_of_state = 8 * stream.texts * program_size(max(stream.lengths)) * stream.width
+    most = max(1, BLOCK // bytes_of_state)
+    count = -(-stream.states // most)
+    length = -(-stream.states // count)
+    starts = [min(k * length, stream.states - length) for k in range(count)]
+    return [slice(start, start + length) for start in starts]
+
+
+def batch(stream: Stream, marks: Sequence[np.ndarray], states: slice = slice(None)) -> Tokens:
     """`stream.tokens`, with the dimension `text` for one text too; texts of which nothing is kept stay whole."""
-    tokens = stream.tokens(
-        [one if one.any() else np.ones_like(one) for one in marks], rows=program_size(max(stream.lengths))
-    )
+    whole = [one if one.any() else np.ones_like(one) for one in marks]
+    tokens = stream.tokens(whole, rows=program_size(max(stream.lengths)), states=states)
     if not stream.one_text:
         return tokens
     present = None if tokens.present is None else tokens.present[None]
