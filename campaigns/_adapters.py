@@ -109,25 +109,35 @@ def of_transformers() -> dict[str, Any]:
 
 
 def of_transformer_lens() -> dict[str, Any]:
-    """The cache of a bridge to a Llama against our forward pass, and the notes after weights have been processed."""
+    """The cache of a bridge to a Llama against our forward pass; weights of GPT-2 that were processed get a note."""
     from tokenizers import Tokenizer, models
     from transformer_lens.model_bridge import TransformerBridge
 
-    model, ids = llama(), torch.tensor([TEXTS[0]])
-    (ours, _), words = read_back(model), {str(k): k for k in range(64)}
+    ids, words = torch.tensor([TEXTS[0]]), {str(k): k for k in range(64)}
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer(models.WordLevel(words, unk_token="0")), bos_token="1", eos_token="2", pad_token="0"
     )
-    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        bridge = TransformerBridge.boot_transformers(folder, hf_model=model, device="cpu")
-        stream = af.probe.from_transformer_lens(bridge.run_with_cache(ids)[1], ids)
-        require(stream.causal and not stream.notes, stream)
-        found = {"llama": errors(stream, [ours])}
-        bridge.enable_compatibility_mode()
-        notes = list(af.probe.from_transformer_lens(bridge.run_with_cache(ids)[1], ids).notes)
-    return found | {"notes on processed weights": notes}
+
+    def bridged(model: Any) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            return TransformerBridge.boot_transformers(folder, hf_model=model, device="cpu")
+
+    def looked(bridge: Any) -> Any:
+        with torch.no_grad():
+            return af.probe.from_transformer_lens(bridge.run_with_cache(ids)[1], ids)
+
+    model = llama()
+    ours = read_back(model)
+    stream = looked(bridged(model))
+    require(stream.causal and not stream.notes, stream)
+    bridge = bridged(gpt2())
+    require(not looked(bridge).notes, "notes on GPT-2 as it is")
+    bridge.enable_compatibility_mode()
+    processed = looked(bridge)
+    require(any("center_writing_weights" in one for one in processed.notes), processed)
+    return {"llama": errors(stream, ours[:1]), "notes on processed weights": list(processed.notes)}
 
 
 def of_nnsight() -> dict[str, Any]:

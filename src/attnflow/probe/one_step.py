@@ -103,14 +103,14 @@ def _fits(
     ends = {"layer": stream.hidden[text][1:]}
     if stream.after_attention is not None:
         ends["attention"] = stream.after_attention[text]
-    pushes = [tangent_updates(stream.hidden[text], ends[part], vectors)[:, rows] for part in parts]
-    layers = max(map(len, pushes))
-    u = vectors[:layers][:, rows]
-    hidden = np.triu(np.ones((u.shape[1],) * 2, bool), 1) if stream.causal else None
+    ours = [_Moved(stream.hidden[text], ends[part], vectors, rows) for part in parts]
+    layers = max(len(one.size) for one in ours)
+    hidden = np.triu(np.ones((int(rows.sum()),) * 2, bool), 1) if stream.causal else None
     inner, square = np.zeros((len(parts), len(betas), layers)), np.zeros((len(betas), layers))
-    for layer, x in enumerate(u):
+    for layer in range(layers):
+        x = vectors[layer][rows]
         overlaps = x @ x.T
-        reaches = [a[layer] @ x.T if layer < len(a) else None for a in pushes]
+        reaches = [one.update(layer) @ x.T if layer < len(one.size) else None for one in ours]
         for k, beta in enumerate(betas):
             weights = beta * overlaps
             if hidden is not None:
@@ -125,18 +125,47 @@ def _fits(
             speeds = np.einsum("ij,ij->i", pulled, weights) - np.diagonal(pulled) ** 2
             square[k, layer] = np.maximum(speeds, 0.0).sum()
     return [
-        _best(a, inner[part, :, : len(a)], square[:, : len(a)], betas, ends[name].dtype)
-        for part, (name, a) in enumerate(zip(parts, pushes, strict=True))
+        _best(one, inner[part, :, : len(one.size)], square[:, : len(one.size)], betas) for part, one in enumerate(ours)
     ]
 
 
-def _best(a: np.ndarray, inner: np.ndarray, square: np.ndarray, betas: np.ndarray, dtype: Any) -> tuple[float, ...]:
+class _Moved:
+    """The updates of one text, layer by layer: their squares, and the cosines of consecutive ones."""
+
+    def __init__(self, before: np.ndarray, after: np.ndarray, vectors: np.ndarray, rows: np.ndarray):
+        self.before, self.after, self.vectors, self.rows = before, after, vectors, rows
+        self.size = np.zeros(min(len(before), len(after)))
+        """(layer,) Σ_i |a_i|²."""
+        self.last = np.zeros((int(rows.sum()), before.shape[-1]))
+        self.cosines: list[np.ndarray] = []
+
+    def update(self, layer: int) -> np.ndarray:
+        """(token, d) the updates a_i of this layer, which comes after the one that was asked for before."""
+        some = slice(layer, layer + 1)
+        a = tangent_updates(self.before[some], self.after[some], self.vectors[some])[0][self.rows]
+        both = np.linalg.norm(a, axis=-1) * np.linalg.norm(self.last, axis=-1)
+        self.cosines.append(np.sum(a * self.last, axis=-1)[both > 0] / both[both > 0])
+        self.size[layer], self.last = np.sum(a * a), a
+        return a
+
+    @property
+    def moved(self) -> np.ndarray:
+        """(layer,) whether the updates are more than rounding errors."""
+        return np.asarray(self.size > (NOISE * np.finfo(self.after.dtype).eps) ** 2 * len(self.last))
+
+    @property
+    def persistence(self) -> float:
+        """Mean cosine of the updates of one token by consecutive layers."""
+        known = np.concatenate(self.cosines)
+        return float(known.mean()) if known.size else float("nan")
+
+
+def _best(one: _Moved, inner: np.ndarray, square: np.ndarray, betas: np.ndarray) -> tuple[float, ...]:
     """The step of the best β, from Σ <a, v> and Σ |v|² of every β and layer."""
-    size = np.sum(a * a, axis=(1, 2))
-    moved = size > (NOISE * np.finfo(dtype).eps) ** 2 * a.shape[1]
+    moved = one.moved
     if not moved.any():
         return NOTHING
-    inner, square, weight = inner[:, moved], square[:, moved], 1 / size[moved]
+    inner, square, weight = inner[:, moved], square[:, moved], 1 / one.size[moved]
     with np.errstate(divide="ignore", invalid="ignore"):
         steps = (inner * weight).sum(axis=1) / (square * weight).sum(axis=1)
         r2 = steps * (inner * weight).mean(axis=1)
@@ -144,15 +173,4 @@ def _best(a: np.ndarray, inner: np.ndarray, square: np.ndarray, betas: np.ndarra
     if not np.isfinite(r2).any():
         return NOTHING
     best = int(np.nanargmax(r2))
-    return float(steps[best]), float(betas[best]), float(r2[best]), float(free[best]), _persistence(a)
-
-
-def _persistence(a: np.ndarray) -> float:
-    """Mean cosine of the updates of one token by consecutive layers."""
-    if len(a) < 2:
-        return float("nan")
-    norms = np.linalg.norm(a, axis=-1)
-    both = norms[1:] * norms[:-1]
-    inner = np.sum(a[1:] * a[:-1], axis=-1)
-    known = both > 0
-    return float(np.mean(inner[known] / both[known])) if known.any() else float("nan")
+    return float(steps[best]), float(betas[best]), float(r2[best]), float(free[best]), one.persistence

@@ -134,9 +134,10 @@ def counts(stream: Stream, kept: Sequence[Sequence[np.ndarray]], link: float) ->
     shape = (stream.texts, len(kept), stream.states)
     number, largest, condensed = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
     for choice, marks in enumerate(kept):
-        tokens = batch(stream, marks)
-        for text, layer in np.ndindex(stream.texts, stream.states):
-            found = clusters(tokens.member(text=text, layer=layer), scale=float(np.arccos(link)))
+        for layer, text in np.ndindex(stream.states, stream.texts):
+            if not text:
+                tokens = batch(stream, marks, slice(layer, layer + 1))
+            found = clusters(tokens.member(text=text, layer=0), scale=float(np.arccos(link)))
             number[text, choice, layer] = found.count
             largest[text, choice, layer] = found.masses[0]
             condensed[text, choice, layer] = found.condensed
