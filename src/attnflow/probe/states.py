@@ -17,7 +17,7 @@ REMOVED = (1, 3, 10)
 """Numbers of largest coordinates that views leave out."""
 VIEWS = ("raw", "centred", *(f"without top {k}" for k in REMOVED))
 """Labels of the dimension `view`."""
-BLOCK = 16 << 20
+BLOCK = 8 << 20
 """Bytes of tokens that are handed to one compiled call."""
 Variables = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
@@ -73,7 +73,6 @@ def overlaps(stream: Stream, kept: Sequence[Sequence[np.ndarray]], quantiles: Se
     pairs = np.zeros((stream.texts, len(kept)))
     which = np.full(top.shape, -1)
     for text, states in enumerate(stream.hidden):
-        x = unit(states)
         for choice, marks in enumerate(kept):
             rows = marks[text]
             if rows.sum() < 2:
@@ -82,8 +81,8 @@ def overlaps(stream: Stream, kept: Sequence[Sequence[np.ndarray]], quantiles: Se
             ids = None if stream.ids is None else stream.ids[text][rows]
             same = None if ids is None else (ids[:, None] == ids[None])[upper]
             pairs[text, choice] = 0 if same is None else same.sum()
-            for layer in range(len(x)):
-                u = x[layer][rows]
+            for layer, every in enumerate(states):
+                u = unit(every[rows])
                 order, part = largest_coordinates(u, max(REMOVED))
                 top[text, choice, layer, : len(part)], which[text, choice, layer, : len(order)] = part, order
                 for view, table in enumerate(tables(u)):

@@ -212,7 +212,8 @@ class Stream:
     def _noticed(self) -> list[str]:
         found = []
         norms = [np.linalg.norm(states, axis=-1) for states in self.hidden]
-        spreads = [(np.ptp(one, axis=1) / one.max(axis=1))[1:] for one in norms]
+        several = [one for one in norms if one.shape[1] > 1] or [np.ones((1, 2))]  # one token alone shows no spread
+        spreads = [(np.ptp(one, axis=1) / np.maximum(one.max(axis=1), np.finfo(float).tiny))[1:] for one in several]
         if all(len(one) and (one < EQUAL_NORMS).all() for one in spreads):
             found.append(
                 "all tokens of a layer have equal norms in every layer: these are states after a norm. That is right "
