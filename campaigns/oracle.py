@@ -112,7 +112,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         python = given.python or environment(Path(folder))
         if given.adapters:
-            record = json.loads(before[-1].read_text()) | {"packages": record["packages"]}
+            record = json.loads(before[-1].read_text()) | {
+                "packages": record["packages"],
+                "commit of adapters": record["commit"],
+            }
         else:
             record["saved by torch"] = read_back(python, Path(folder))
             record["networks"] = {

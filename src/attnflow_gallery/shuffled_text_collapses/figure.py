@@ -32,7 +32,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
                         look = {"color": LOOKS[case], "ls": LINES[order], "lw": 1.1, "label": f"{case}, {order}"}
                         axes.errorbar(states, mean, 2 * error, elinewidth=0.6, **look)
             page[k].set(ylim=(0, None))
-            page[len(many) + k].set(xlabel="state", ylim=(0, 1))
+            page[len(many) + k].set(xlabel="state", ylim=(0, 1.04))
         page[0].set(ylabel="centred rank")
         page[len(many)].set(ylabel="overlap, top 10 removed")
         page[0].legend(loc="best", fontsize=5)
