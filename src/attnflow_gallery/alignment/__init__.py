@@ -11,7 +11,8 @@ squared update at most, layer by layer, and one step of one ODE for all layers n
 
 Not shown: that layers are steps of the flow; the numbers say that they are not. Whether alignment rises in training, as
 no checkpoints are looked at. Why fresh weights align in rxnmapper: the two networks differ in more than the sharing of
-weights. Both are encoders; no decoder is asked. Nulls are one draw each. The quick version, which CI runs, has
+weights. Both are encoders; no decoder is asked. Nulls are one draw each, which no salt
+changes. The quick version, which CI runs, has
 rxnmapper alone.
 """
 

@@ -4,13 +4,13 @@ import dataclasses
 
 import xarray as xr
 
-from attnflow.experiments import Salted, Study
+from attnflow.experiments import Study
 from attnflow.experiments.kit import BesideNulls, activations, network_of, numbers_of, opened
 
 
 @dataclasses.dataclass(frozen=True)
-class Parameters(BesideNulls, Salted):
-    """What is looked at; the salt draws nulls and texts."""
+class Parameters(BesideNulls):
+    """What is looked at; nulls and texts are one draw, which no salt changes."""
 
 
 QUICK = Parameters(networks=("rxnmapper",), texts=20, tokens=32)

@@ -3,14 +3,13 @@
 import numpy as np
 
 from attnflow.experiments import Mutation, altered, result
-from attnflow.probe import Stream
-from attnflow.probe.networks import Network, random_network
+from attnflow.probe import Stream, networks
 from attnflow_gallery.fresh_networks import simulate
 
 
-def louder(which: str, way: str, words: int, seed: int) -> Network:
+def louder(which: str, way: str, words: int, seed: int) -> networks.Network:
     """Fresh weights with variance 1/columns: three times the deviation that theory is told."""
-    return random_network(simulate.FAMILIES[way], **simulate.SHAPES[which], vocabulary=words, seed=seed)
+    return networks.random_network(simulate.FAMILIES[way], **simulate.SHAPES[which], vocabulary=words, seed=seed)
 
 
 def still(stream: Stream) -> Stream:

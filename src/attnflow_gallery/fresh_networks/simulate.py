@@ -9,8 +9,7 @@ import xarray as xr
 from attnflow import theory
 from attnflow.experiments import Salted, Study
 from attnflow.experiments.kit import activations, passages, reactions
-from attnflow.probe import Stream
-from attnflow.probe.networks import Network, random_network
+from attnflow.probe import Stream, networks
 
 OWN, SHARED = "own", "shared"
 """Every layer has weights of its own, or one layer is applied again and again."""
@@ -63,12 +62,12 @@ def texts_of(which: str, parameters: Parameters) -> tuple[list[np.ndarray], int]
 
 
 @functools.lru_cache(maxsize=4)
-def shaped(which: str, way: str, words: int) -> Network:
+def shaped(which: str, way: str, words: int) -> networks.Network:
     """A network of this shape."""
-    return random_network(FAMILIES[way], **SHAPES[which], vocabulary=words)
+    return networks.random_network(FAMILIES[way], **SHAPES[which], vocabulary=words)
 
 
-def fresh(which: str, way: str, words: int, seed: int) -> Network:
+def fresh(which: str, way: str, words: int, seed: int) -> networks.Network:
     """A network of this shape with fresh weights."""
     return shaped(which, way, words).null("init", seed)
 

@@ -5,7 +5,8 @@ apart; a trained one does something else with each.
 
 Shown, at the last state, without sinks: in SmolLM2, a decoder, the mean overlap without the ten largest coordinates is
 higher on shuffled text than on text and the centred rank is lower, by more than in the same network with permuted and
-with fresh weights. In MiniLM and rxnmapper, encoders, the centred rank does not fall.
+with fresh weights. Only the last states do so: before them the centred rank is higher on shuffled text. In MiniLM and
+rxnmapper, encoders, the centred rank does not fall.
 
 Not shown: that attention does it, or that it is the clustering of the theory. Three networks, one a decoder; one
 shuffle a text, at most 64 tokens; the first token of the decoder and special tokens stay in place. Nulls, texts and

@@ -31,7 +31,7 @@ def look(parameters: Parameters, which: str, case: str) -> xr.Dataset:
     """Overlap, raw and without the ten largest coordinates, and effective rank, raw and centred, of every state."""
     net, texts = opened(parameters, which, case, network_of)
     fixed = [0, *net.special] if net.causal else list(net.special)
-    others = [shuffled(ids, fixed, [2, text]) for text, ids in enumerate(texts)]  # those of all cases of a network
+    others = [shuffled(ids, fixed, [2, text]) for text, ids in enumerate(texts)]  # the same for all cases
     found = []
     for many in (texts, others):
         data = numbers_of((activations(net, ids) for ids in many), net.special, ("overlaps", "rank"))
