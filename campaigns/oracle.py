@@ -7,7 +7,9 @@ Fetches the networks of the catalogue, runs each on two texts here and in transf
 in float64, and compares every layer: the stream before it and between its halves, and the attention weights. The error
 of a layer is the largest over tokens of |x - y|/|y|, so that a token with a huge norm cannot cover the others. The
 record keeps the first coordinates of the states of transformers, to which tests compare ours without it. Files that
-torch itself saves are read back too. Exit code 1 where an error passes 1e-5.
+torch itself saves are read back too, and the adapters of the probe are tried on transformers, TransformerLens and
+nnsight themselves (`_adapters.py`; `--adapters` tries them alone and keeps the rest of the newest record). Exit code 1
+where an error passes 1e-5.
 """
 
 import argparse
@@ -26,6 +28,9 @@ import _record
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("torch==2.13.0", "transformers==5.23.0", "accelerate", "gguf", "safetensors")
+ADAPTED = ("transformer_lens==4.3.0", "nnsight==0.8.1")
+"""Installed without what they require, most of which their import does not need; `NEEDED` is what it does."""
+NEEDED = ("einops", "jaxtyping", "beartype", "datasets", "greenlet")
 LIMIT = 1e-5
 PROSE = (
     "The lamp on the pier goes out at six, and the first boat leaves before the fog has lifted. Nobody on board says "
@@ -100,23 +105,54 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--python", help="a Python that has torch and transformers")
     options.add_argument("--record", type=Path, help="where the record goes")
+    options.add_argument("--adapters", action="store_true", help="the adapters alone")
     given = options.parse_args()
-    path, record = _record.begin(ROOT, "oracle", given.record, packages=list(PACKAGES), limit=LIMIT)
+    before = sorted((ROOT / "campaigns" / "records").glob("oracle-*.json"))
+    path, record = _record.begin(ROOT, "oracle", given.record, packages=[*PACKAGES, *ADAPTED], limit=LIMIT)
     with tempfile.TemporaryDirectory() as folder:
         python = given.python or environment(Path(folder))
-        record["saved by torch"] = read_back(python, Path(folder))
-        record["networks"] = {name: compared(name, python, Path(folder)) for name in ("rxnmapper", "minilm", "smollm2")}
+        if given.adapters:
+            record = json.loads(before[-1].read_text()) | {
+                "packages": record["packages"],
+                "commit of adapters": record["commit"],
+            }
+        else:
+            record["saved by torch"] = read_back(python, Path(folder))
+            record["networks"] = {
+                name: compared(name, python, Path(folder)) for name in ("rxnmapper", "minilm", "smollm2")
+            }
+        record["adapters"] = adapted(python)
     _record.save(record, path)
     print(f"record: {path}")
     worst = max(row["worst"] for one in record["networks"].values() for row in one["texts"])
+    worst = max([worst, *(error for one in record["adapters"].values() for error in errors_in(one))])
     sys.exit(0 if worst <= LIMIT else 1)
+
+
+def adapted(python: str) -> dict[str, Any]:
+    """What `_adapters.py` says, and the commit at which it was asked."""
+    done = subprocess.run(
+        [python, str(ROOT / "campaigns" / "_adapters.py")], check=True, capture_output=True, text=True
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    print(json.dumps(found, indent=1), flush=True)
+    return found
+
+
+def errors_in(found: Any) -> list[float]:
+    """All numbers of nested tables."""
+    if isinstance(found, dict):
+        return [error for one in found.values() for error in errors_in(one)]
+    return [found] if isinstance(found, float) else []
 
 
 def environment(folder: Path) -> str:
     """A Python of its own with the packages of the oracle."""
     subprocess.run([sys.executable, "-m", "venv", str(folder / "oracle")], check=True)
     python = str(folder / "oracle" / "bin" / "python")
-    subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
+    install = [python, "-m", "pip", "install", "--quiet"]
+    subprocess.run([*install, *PACKAGES, *NEEDED, f"{ROOT}[probe]"], check=True)
+    subprocess.run([*install, "--no-deps", *ADAPTED], check=True)
     return python
 
 

@@ -173,7 +173,13 @@ def test_views_take_massive_coordinates_out():
     overlap = dict(zip(data["view"].values, data["overlap"].values, strict=True))
     assert overlap["raw"] > 0.7
     assert abs(overlap["without top 3"]) < 5 / np.sqrt(40 * 60 * 59 / 2)  # five standard deviations of iid in d
-    centred = states.cosines(states.views(states.unit(x[0]))[1])[np.triu_indices(60, 1)]
+    u = states.unit(x[0])
+    centred, *fewer = states.tables(u)[1:]
+    for table, count in zip(fewer, states.REMOVED, strict=True):
+        without = np.delete(u, data["largest_coordinate"].values[:count], axis=1)
+        assert np.abs(table - states.cosines(without)).max() < 1e-14
+    assert (states.tables(u[:, :6])[-1] == 0).all()  # of six coordinates ten are taken away
+    centred = centred[np.triu_indices(60, 1)]
     assert overlap["centred"] == pytest.approx(centred.mean(), rel=1e-12)
     assert data["pairs_of_equal_ids"] == 10
     pairs = (10 * data["overlap_equal_ids"] + (1770 - 10) * data["overlap_different_ids"]) / 1770
@@ -214,3 +220,18 @@ def test_refusals(stream):
         af.probe.measure(stream, sinks=[[24]])
     with pytest.raises(InvalidInput, match="`stream` is"):
         af.probe.measure(stream.hidden[0])
+
+
+def test_blocks_of_states_change_nothing(monkeypatch):
+    """Blocks of two states of five, of which the last two overlap, give the numbers of one block."""
+    stream = FlowNetwork().run(IDS)
+    families = ["rank", "energy", "updates"]
+    whole = af.probe.measure(stream, families=families, bootstrap=0)
+    assert [*map(str, states.blocks(stream))] == [f"slice(0, {stream.states}, None)"]
+    monkeypatch.setattr(states, "BLOCK", 2 * 8 * states.program_size(len(IDS)) * stream.width)
+    many = states.blocks(stream)
+    assert {one.stop - one.start for one in many} == {2}
+    assert sorted({k for one in many for k in range(one.start, one.stop)}) == [*range(stream.states)]
+    found = af.probe.measure(stream, families=families, bootstrap=0)
+    for name in whole:
+        assert found[name].values == pytest.approx(whole[name].values, rel=1e-9, abs=1e-12, nan_ok=True), name

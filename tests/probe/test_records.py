@@ -33,6 +33,20 @@ def test_forward_passes_agree_with_transformers():
             assert max(row["hidden"] + row["after_attention"]) <= limit
 
 
+def test_adapters_were_tried_on_the_libraries():
+    """Streams of small random models, in float32: three layers of width 32 round to less than 1e-5."""
+    record = newest("oracle")
+    found = record["adapters"]
+    assert set(found) == {"transformers", "transformer_lens", "nnsight"}
+    assert set(found["transformers"]) >= {"llama", "bert", "gpt2", "without attention"}
+    for library in found.values():
+        assert library["version"]
+        streams = [one for one in library.values() if isinstance(one, dict)]
+        assert streams
+        assert all(error <= record["limit"] for one in streams for error in one.values())
+    assert "center_writing_weights" in found["transformer_lens"]["notes on processed weights"][0]
+
+
 def test_mutated_files_gave_no_finding():
     record = newest("weights")
     assert record["count"] >= 10_000

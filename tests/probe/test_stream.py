@@ -265,3 +265,12 @@ def test_the_adapter_of_nnsight():
     assert np.array_equal(stream.attention[0], CAUSAL)
     alone = af.probe.from_nnsight(list(HIDDEN))
     assert np.array_equal(alone.hidden[0], HIDDEN)
+
+
+def test_notes_need_more_than_one_token():
+    """One token has the norm of its layer, whatever that is; a zero state gets no warning of NumPy."""
+    assert af.probe.Stream(HIDDEN[:, :1]).notes == ()
+    assert len(af.probe.Stream(HIDDEN / np.linalg.norm(HIDDEN, axis=-1, keepdims=True)).notes) == 1
+    zero = np.array(HIDDEN)
+    zero[1] = 0.0
+    assert af.probe.Stream(zero).notes == ()

@@ -61,7 +61,7 @@ class Cases:
         """The dataset of one job for a text, given by its number and ids."""
         case, number = job
         if case == SHUFFLED:
-            ids = _shuffled(ids, self.special, [self.seed, text, number])
+            ids = shuffled(ids, self.special, [self.seed, text, number])
         one = self.others.get(case, self.network)
         stream = instance("network.run(ids)", one.run(ids), Stream, "a Stream")
         marks = find_sinks(stream)
@@ -96,6 +96,15 @@ def shown_states(states: int) -> np.ndarray:
     return np.unique(np.linspace(0, states - 1, SHOWN_STATES).round().astype(int))
 
 
+def shuffled(ids: np.ndarray, special: Sequence[int], seed: Any) -> np.ndarray:
+    """The ids in random order; those at the places `special` stay."""
+    free = np.ones(len(ids), bool)
+    free[list(special)] = False
+    order = np.array(ids)
+    order[free] = np.random.default_rng(seed).permutation(order[free])
+    return order
+
+
 def _of_tokens(stream: Stream, kept: np.ndarray, link: float) -> dict[str, np.ndarray]:
     """(token, letter) words as bytes of UTF-8, and (shown, token) numbers of clusters, -1 for sinks."""
     names: Any = stream.labels[0] if stream.labels is not None else () if stream.ids is None else stream.ids[0]
@@ -110,14 +119,6 @@ def _of_tokens(stream: Stream, kept: np.ndarray, link: float) -> dict[str, np.nd
             found = clusters(tokens.member(text=0, layer=int(layer)), scale=float(np.arccos(link)))
             labels[number, kept] = found.labels  # a member has no absent rows
     return {"word": words, "cluster": labels}
-
-
-def _shuffled(ids: np.ndarray, special: Sequence[int], seed: Any) -> np.ndarray:
-    free = np.ones(len(ids), bool)
-    free[list(special)] = False
-    order = np.array(ids)
-    order[free] = np.random.default_rng(seed).permutation(order[free])
-    return order
 
 
 def _iid(one: Any, width: int, settings: dict[str, Any], seed: Any) -> Any:

@@ -4,8 +4,7 @@ import numpy as np
 
 from attnflow.probe.states import Variables
 from attnflow.probe.stream import Stream, unit
-from attnflow.text import KernelSum, LastToken, Mixture, distribution_of_logits, next_token_distribution
-from attnflow.tokens import Tokens
+from attnflow.text import KernelSum, LastToken, Mixture, distribution_of_logits
 
 READOUTS = {"mixture": Mixture(), "kernel sum": KernelSum(), "last token": LastToken()}
 """Labels of the dimension `readout`."""
@@ -21,16 +20,10 @@ def lens(stream: Stream, count: int) -> Variables:
     entropy, information = np.full(shape, np.nan), np.full(shape, np.nan)
     for text, states in enumerate(stream.hidden):
         for layer in layers:
-            x = states[layer]
+            logits = _logits(stream, states[layer])
             for number, readout in enumerate(READOUTS.values()):
-                rows = x[-1:] if isinstance(readout, LastToken) else x  # the others have no weight there
-                if isinstance(stream.unembedding, np.ndarray):
-                    tokens = Tokens(unit(rows), dtype=stream.unembedding.dtype)
-                    distribution = next_token_distribution(
-                        tokens, stream.unembedding, beta=np.sqrt(stream.width), readout=readout
-                    )
-                else:
-                    distribution = distribution_of_logits(stream.unembedding(rows), readout=readout)
+                rows = logits[-1:] if isinstance(readout, LastToken) else logits  # the others have no weight there
+                distribution = distribution_of_logits(rows, readout=readout)
                 entropy[text, number, layer], information[text, number, layer] = (
                     distribution.entropy,
                     distribution.information,
@@ -41,3 +34,12 @@ def lens(stream: Stream, count: int) -> Variables:
         "next_token_information": (dims, information),
         "next_token_alternatives": (dims, np.exp(information)),
     }
+
+
+def _logits(stream: Stream, states: np.ndarray) -> np.ndarray:
+    """(token, word) logits of the states of a layer, in the dtype of the unembedding."""
+    words = stream.unembedding
+    if not isinstance(words, np.ndarray):
+        return np.asarray(words(states))  # type: ignore[misc]
+    scaled = np.sqrt(stream.width) * unit(states)
+    return np.asarray(scaled.astype(words.dtype) @ words.T)

@@ -14,6 +14,8 @@ from attnflow.probe.updates import NOISE, PARTS, tangent_updates
 
 GRID = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """Inverse temperatures that are tried."""
+NOTHING = (float("nan"),) * 5
+"""The numbers of a text that does not move."""
 
 
 class Step(NamedTuple):
@@ -70,7 +72,7 @@ def effective_step(
         raise InvalidInput(f"`betas` is {betas!r}; give a list of finite numbers.")
     kept = [~one for one in as_sinks(stream, sinks)]
     vectors = [unit(one, f"hidden of text {text}") for text, one in enumerate(stream.hidden)]
-    rows = [_fit(stream, text, vectors[text], rows, chosen, tried) for text, rows in enumerate(kept)]
+    rows = [_fits(stream, text, vectors[text], rows, (chosen,), tried)[0] for text, rows in enumerate(kept)]
     return Step(*np.array(rows).T)
 
 
@@ -80,60 +82,95 @@ def one_step(stream: Stream, vectors: Sequence[np.ndarray], kept: Sequence[Seque
     found = np.full((len(names), stream.texts, len(kept), len(PARTS)), np.nan)
     for choice, marks in enumerate(kept):
         for text in range(stream.texts):
-            for number, part in enumerate(PARTS):
-                if part == "layer" or stream.after_attention is not None:
-                    one = _fit(stream, text, vectors[text], marks[text], part, np.asarray(GRID))
-                    found[:, text, choice, number] = one
+            parts = PARTS if stream.after_attention is not None else PARTS[1:]
+            for part, one in zip(
+                parts, _fits(stream, text, vectors[text], marks[text], parts, np.asarray(GRID)), strict=True
+            ):
+                found[:, text, choice, PARTS.index(part)] = one
     return {name: (("text", "kept", "part"), values) for name, values in zip(names, found, strict=True)}
 
 
-def _fit(
-    stream: Stream, text: int, vectors: np.ndarray, rows: np.ndarray, part: str, betas: np.ndarray
-) -> tuple[float, ...]:
-    """(step, beta, r2, r2_free, persistence) of one text.
+def _fits(
+    stream: Stream, text: int, vectors: np.ndarray, rows: np.ndarray, parts: Sequence[str], betas: np.ndarray
+) -> list[tuple[float, ...]]:
+    """(step, beta, r2, r2_free, persistence) of one text for every part, whose velocities are the same.
 
     Velocities are not needed one by one: with the overlaps G = <u_i, u_j>, the weights A of softmax attention and
     C_ij = <a_i, u_j>, Σ_i <a_i, v_i> = Σ_ij A_ij C_ij and |v_i|² = (A G Aᵀ)_ii - (A G)_ii².
     """
-    nothing = (float("nan"),) * 5
-    after = stream.after_attention[text] if part == "attention" else stream.hidden[text][1:]  # type: ignore[index]
     if rows.sum() < 2:
-        return nothing
-    a = tangent_updates(stream.hidden[text], after, vectors)[:, rows]
-    u = vectors[: len(a)][:, rows]
-    size = np.sum(a * a, axis=(1, 2))
-    moved = size > (NOISE * np.finfo(after.dtype).eps) ** 2 * a.shape[1]
-    if not moved.any():
-        return nothing
-    hidden = np.triu(np.ones((u.shape[1],) * 2, bool), 1) if stream.causal else None
-    inner, square = np.zeros((2, len(betas), int(moved.sum())))
-    for layer, (x, push) in enumerate(zip(u[moved], a[moved], strict=True)):
-        overlaps, reach = x @ x.T, push @ x.T
+        return [NOTHING] * len(parts)
+    ends = {"layer": stream.hidden[text][1:]}
+    if stream.after_attention is not None:
+        ends["attention"] = stream.after_attention[text]
+    ours = [_Moved(stream.hidden[text], ends[part], vectors, rows) for part in parts]
+    layers = max(len(one.size) for one in ours)
+    hidden = np.triu(np.ones((int(rows.sum()),) * 2, bool), 1) if stream.causal else None
+    inner, square = np.zeros((len(parts), len(betas), layers)), np.zeros((len(betas), layers))
+    for layer in range(layers):
+        x = vectors[layer][rows]
+        overlaps = x @ x.T
+        reaches = [one.update(layer) @ x.T if layer < len(one.size) else None for one in ours]
         for k, beta in enumerate(betas):
-            logits = beta * overlaps if hidden is None else np.where(hidden, -np.inf, beta * overlaps)
-            weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+            weights = beta * overlaps
+            if hidden is not None:
+                weights[hidden] = -np.inf
+            weights -= weights.max(axis=1, keepdims=True)
+            np.exp(weights, out=weights)
             weights /= weights.sum(axis=1, keepdims=True)
             pulled = weights @ overlaps
-            inner[k, layer] = np.sum(weights * reach)
-            speeds = np.sum(pulled * weights, axis=1) - np.diagonal(pulled) ** 2
+            for part, reach in enumerate(reaches):
+                if reach is not None:
+                    inner[part, k, layer] = np.vdot(weights, reach)
+            speeds = np.einsum("ij,ij->i", pulled, weights) - np.diagonal(pulled) ** 2
             square[k, layer] = np.maximum(speeds, 0.0).sum()
-    weight = 1 / size[moved]
+    return [
+        _best(one, inner[part, :, : len(one.size)], square[:, : len(one.size)], betas) for part, one in enumerate(ours)
+    ]
+
+
+class _Moved:
+    """The updates of one text, layer by layer: their squares, and the cosines of consecutive ones."""
+
+    def __init__(self, before: np.ndarray, after: np.ndarray, vectors: np.ndarray, rows: np.ndarray):
+        self.before, self.after, self.vectors, self.rows = before, after, vectors, rows
+        self.size = np.zeros(min(len(before), len(after)))
+        """(layer,) Σ_i |a_i|²."""
+        self.last = np.zeros((int(rows.sum()), before.shape[-1]))
+        self.cosines: list[np.ndarray] = []
+
+    def update(self, layer: int) -> np.ndarray:
+        """(token, d) the updates a_i of this layer, which comes after the one that was asked for before."""
+        some = slice(layer, layer + 1)
+        a = tangent_updates(self.before[some], self.after[some], self.vectors[some])[0][self.rows]
+        both = np.linalg.norm(a, axis=-1) * np.linalg.norm(self.last, axis=-1)
+        self.cosines.append(np.sum(a * self.last, axis=-1)[both > 0] / both[both > 0])
+        self.size[layer], self.last = np.sum(a * a), a
+        return a
+
+    @property
+    def moved(self) -> np.ndarray:
+        """(layer,) whether the updates are more than rounding errors."""
+        return np.asarray(self.size > (NOISE * np.finfo(self.after.dtype).eps) ** 2 * len(self.last))
+
+    @property
+    def persistence(self) -> float:
+        """Mean cosine of the updates of one token by consecutive layers."""
+        known = np.concatenate(self.cosines)
+        return float(known.mean()) if known.size else float("nan")
+
+
+def _best(one: _Moved, inner: np.ndarray, square: np.ndarray, betas: np.ndarray) -> tuple[float, ...]:
+    """The step of the best β, from Σ <a, v> and Σ |v|² of every β and layer."""
+    moved = one.moved
+    if not moved.any():
+        return NOTHING
+    inner, square, weight = inner[:, moved], square[:, moved], 1 / one.size[moved]
     with np.errstate(divide="ignore", invalid="ignore"):
         steps = (inner * weight).sum(axis=1) / (square * weight).sum(axis=1)
         r2 = steps * (inner * weight).mean(axis=1)
         free = (inner**2 / square * weight).mean(axis=1)
     if not np.isfinite(r2).any():
-        return nothing
+        return NOTHING
     best = int(np.nanargmax(r2))
-    return float(steps[best]), float(betas[best]), float(r2[best]), float(free[best]), _persistence(a)
-
-
-def _persistence(a: np.ndarray) -> float:
-    """Mean cosine of the updates of one token by consecutive layers."""
-    if len(a) < 2:
-        return float("nan")
-    norms = np.linalg.norm(a, axis=-1)
-    both = norms[1:] * norms[:-1]
-    inner = np.sum(a[1:] * a[:-1], axis=-1)
-    known = both > 0
-    return float(np.mean(inner[known] / both[known])) if known.any() else float("nan")
+    return float(steps[best]), float(betas[best]), float(r2[best]), float(free[best]), one.persistence

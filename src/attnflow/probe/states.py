@@ -17,18 +17,33 @@ REMOVED = (1, 3, 10)
 """Numbers of largest coordinates that views leave out."""
 VIEWS = ("raw", "centred", *(f"without top {k}" for k in REMOVED))
 """Labels of the dimension `view`."""
+BLOCK = 8 << 20
+"""Bytes of tokens that are handed to one compiled call."""
 Variables = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 
-def views(u: np.ndarray) -> list[np.ndarray]:
-    """Unit vectors u in every view: as they are, without their mean, without their largest coordinates."""
+def tables(u: np.ndarray) -> list[np.ndarray]:
+    """(n, n) cosines of unit vectors u in every view: raw, without their mean, without their largest coordinates.
+
+    Products without the ten largest coordinates are formed first, and those of the largest ones added: no difference of
+    large numbers, and one product of all coordinates in place of one for every view.
+    """
     order, _ = largest_coordinates(u, max(REMOVED))
-    found = [u, u - u.mean(axis=0)]
-    for count in REMOVED:
-        cut = u.copy()
-        cut[:, order[:count]] = 0.0
-        found.append(cut)
-    return found
+    rest = u.copy()
+    rest[:, order] = 0.0
+    products, above, found = rest @ rest.T, len(order), {}
+    for count in sorted({0, *REMOVED}, reverse=True):
+        some = u[:, order[count:above]]
+        products, above = products + some @ some.T, min(count, above)
+        found[count] = scaled(products)
+    return [found[0], cosines(u - u.mean(axis=0)), *(found[count] for count in REMOVED)]
+
+
+def scaled(products: np.ndarray) -> np.ndarray:
+    """Inner products divided by the norms; 0 where a vector is zero."""
+    norms = np.sqrt(np.diagonal(products))
+    inverse = 1 / np.where(norms > 0, norms, np.inf)
+    return products * inverse[:, None] * inverse
 
 
 def cosines(x: np.ndarray) -> np.ndarray:
@@ -39,12 +54,13 @@ def cosines(x: np.ndarray) -> np.ndarray:
 
 
 def mean_cosine(x: np.ndarray) -> float:
-    """The mean cosine over pairs i < j: (|sum u|^2 - n)/(n (n - 1)) for unit vectors."""
+    """The mean cosine over pairs i < j: (|sum u|^2 - n)/(n (n - 1)) for unit vectors u; that of a zero vector is 0."""
     n = len(x)
     if n < 2:
         return float("nan")
-    table = cosines(x)
-    return float((table.sum() - np.trace(table)) / (n * (n - 1)))
+    norms = np.linalg.norm(x, axis=1, keepdims=True)
+    u = x / np.where(norms > 0, norms, 1.0)
+    return float((np.sum(u.sum(axis=0) ** 2) - np.sum(norms > 0)) / (n * (n - 1)))
 
 
 def overlaps(stream: Stream, kept: Sequence[Sequence[np.ndarray]], quantiles: Sequence[float], bins: int) -> Variables:
@@ -57,7 +73,6 @@ def overlaps(stream: Stream, kept: Sequence[Sequence[np.ndarray]], quantiles: Se
     pairs = np.zeros((stream.texts, len(kept)))
     which = np.full(top.shape, -1)
     for text, states in enumerate(stream.hidden):
-        x = unit(states)
         for choice, marks in enumerate(kept):
             rows = marks[text]
             if rows.sum() < 2:
@@ -66,12 +81,12 @@ def overlaps(stream: Stream, kept: Sequence[Sequence[np.ndarray]], quantiles: Se
             ids = None if stream.ids is None else stream.ids[text][rows]
             same = None if ids is None else (ids[:, None] == ids[None])[upper]
             pairs[text, choice] = 0 if same is None else same.sum()
-            for layer in range(len(x)):
-                u = x[layer][rows]
+            for layer, every in enumerate(states):
+                u = unit(every[rows])
                 order, part = largest_coordinates(u, max(REMOVED))
                 top[text, choice, layer, : len(part)], which[text, choice, layer, : len(order)] = part, order
-                for view, vectors in enumerate(views(u)):
-                    values = cosines(vectors)[upper]
+                for view, table in enumerate(tables(u)):
+                    values = table[upper]
                     where = text, choice, view, layer
                     mean[where], at[where] = values.mean(), np.quantile(values, quantiles)
                     shares[where] = counted(values, None, bins) / len(values)
@@ -97,18 +112,19 @@ def overlaps(stream: Stream, kept: Sequence[Sequence[np.ndarray]], quantiles: Se
 
 def ranks(stream: Stream, kept: Sequence[Sequence[np.ndarray]]) -> Variables:
     """Effective rank, raw and centred."""
-    raw, centred = [], []
-    for marks in kept:
-        tokens = batch(stream, marks)
-        raw.append(effective_rank(tokens))
-        x, m = np.asarray(tokens.positions), np.asarray(tokens.masses)
-        away = x - np.einsum("...i,...id->...d", m, x)[..., None, :]
-        flat = Tokens(away, m, space=Euclidean(tokens.dim), present=tokens.present, dims=tokens.dims)
-        centred.append(effective_rank(flat))
+    raw, centred = np.empty((2, stream.texts, len(kept), stream.states))
+    for choice, marks in enumerate(kept):
+        for some in blocks(stream):
+            tokens = batch(stream, marks, some)
+            raw[:, choice, some] = effective_rank(tokens)
+            x, m = np.asarray(tokens.positions), np.asarray(tokens.masses)
+            away = x - np.einsum("...i,...id->...d", m, x)[..., None, :]
+            flat = Tokens(away, m, space=Euclidean(tokens.dim), present=tokens.present, dims=tokens.dims)
+            centred[:, choice, some] = effective_rank(flat)
     dims = ("text", "kept", "layer")
     return {
-        "effective_rank": (dims, _few(stream, kept, np.stack(raw, axis=1))),
-        "effective_rank_centred": (dims, _few(stream, kept, np.stack(centred, axis=1))),
+        "effective_rank": (dims, _few(stream, kept, raw)),
+        "effective_rank_centred": (dims, _few(stream, kept, centred)),
     }
 
 
@@ -117,9 +133,10 @@ def counts(stream: Stream, kept: Sequence[Sequence[np.ndarray]], link: float) ->
     shape = (stream.texts, len(kept), stream.states)
     number, largest, condensed = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
     for choice, marks in enumerate(kept):
-        tokens = batch(stream, marks)
-        for text, layer in np.ndindex(stream.texts, stream.states):
-            found = clusters(tokens.member(text=text, layer=layer), scale=float(np.arccos(link)))
+        for layer, text in np.ndindex(stream.states, stream.texts):
+            if not text:
+                tokens = batch(stream, marks, slice(layer, layer + 1))
+            found = clusters(tokens.member(text=text, layer=0), scale=float(np.arccos(link)))
             number[text, choice, layer] = found.count
             largest[text, choice, layer] = found.masses[0]
             condensed[text, choice, layer] = found.condensed
@@ -135,7 +152,10 @@ def counts(stream: Stream, kept: Sequence[Sequence[np.ndarray]], link: float) ->
 
 def energies(stream: Stream, kept: Sequence[Sequence[np.ndarray]], beta: float) -> Variables:
     """The energy of attention at one beta, so that layers can be compared."""
-    found = np.stack([energy(batch(stream, marks), beta) for marks in kept], axis=1)
+    found = np.empty((stream.texts, len(kept), stream.states))
+    for choice, marks in enumerate(kept):
+        for some in blocks(stream):
+            found[:, choice, some] = energy(batch(stream, marks, some), beta)
     return {"energy": (("text", "kept", "layer"), _few(stream, kept, found))}
 
 
@@ -153,11 +173,23 @@ def norms(stream: Stream, kept: Sequence[Sequence[np.ndarray]]) -> Variables:
     return {"norm_median": (dims, median), "norm_largest": (dims, largest)}
 
 
-def batch(stream: Stream, marks: Sequence[np.ndarray]) -> Tokens:
+def blocks(stream: Stream) -> list[slice]:
+    """Slices of equally many states, together all, whose tokens have `BLOCK` bytes at most; the last one may overlap.
+
+    Equally many, so that they share compiled programs.
+    """
+    bytes_of_state = 8 * stream.texts * program_size(max(stream.lengths)) * stream.width
+    most = max(1, BLOCK // bytes_of_state)
+    count = -(-stream.states // most)
+    length = -(-stream.states // count)
+    starts = [min(k * length, stream.states - length) for k in range(count)]
+    return [slice(start, start + length) for start in starts]
+
+
+def batch(stream: Stream, marks: Sequence[np.ndarray], states: slice = slice(None)) -> Tokens:
     """`stream.tokens`, with the dimension `text` for one text too; texts of which nothing is kept stay whole."""
-    tokens = stream.tokens(
-        [one if one.any() else np.ones_like(one) for one in marks], rows=program_size(max(stream.lengths))
-    )
+    whole = [one if one.any() else np.ones_like(one) for one in marks]
+    tokens = stream.tokens(whole, rows=program_size(max(stream.lengths)), states=states)
     if not stream.one_text:
         return tokens
     present = None if tokens.present is None else tokens.present[None]

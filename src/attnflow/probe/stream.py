@@ -120,20 +120,24 @@ class Stream:
             facts=self.facts,
         )
 
-    def tokens(self, kept: Sequence[np.ndarray] | None = None, *, rows: int | None = None) -> Tokens:
+    def tokens(
+        self, kept: Sequence[np.ndarray] | None = None, *, rows: int | None = None, states: slice = slice(None)
+    ) -> Tokens:
         """The states as tokens x/|x| on the sphere, with dimensions `text` (of several texts) and `layer`.
 
         Every observable applies to them. Texts of unequal length are filled up by absent rows. `kept` leaves tokens
         out: one boolean array (token,) for each text, for example from `find_sinks`. `rows` fills up to so many rows
-        where texts are shorter, so that texts of other lengths share compiled programs.
+        where texts are shorter, so that texts of other lengths share compiled programs. `states` takes some of the
+        states, all if left out.
         """
         longest = max(*self.lengths, 0 if rows is None else rows)
-        positions = np.zeros((self.texts, self.states, longest, self.width))
+        numbers = range(self.states)[states]
+        positions = np.zeros((self.texts, len(numbers), longest, self.width))
         present = np.zeros(positions.shape[:-1], bool)
-        for text, states in enumerate(self.hidden):
-            positions[text, :, : states.shape[1]] = unit(states, f"hidden of text {text}")
-            present[text, :, : states.shape[1]] = True if kept is None else kept[text]
-        labels = (None, tuple(range(self.states)))
+        for text, every in enumerate(self.hidden):
+            positions[text, :, : every.shape[1]] = unit(every[states], f"hidden of text {text}")
+            present[text, :, : every.shape[1]] = True if kept is None else kept[text]
+        labels = (None, tuple(numbers))
         if self.one_text:
             return Tokens(positions[0], present=present[0], dims=("layer",), coordinates=labels[1:])
         return Tokens(positions, present=present, dims=("text", "layer"), coordinates=labels)
@@ -208,7 +212,8 @@ class Stream:
     def _noticed(self) -> list[str]:
         found = []
         norms = [np.linalg.norm(states, axis=-1) for states in self.hidden]
-        spreads = [(np.ptp(one, axis=1) / one.max(axis=1))[1:] for one in norms]
+        several = [one for one in norms if one.shape[1] > 1] or [np.ones((1, 2))]  # one token alone shows no spread
+        spreads = [(np.ptp(one, axis=1) / np.maximum(one.max(axis=1), np.finfo(float).tiny))[1:] for one in several]
         if all(len(one) and (one < EQUAL_NORMS).all() for one in spreads):
             found.append(
                 "all tokens of a layer have equal norms in every layer: these are states after a norm. That is right "

@@ -1,13 +1,14 @@
 """Updates of layers: what each sub-layer does to overlaps, and how much of it the theory's velocity explains."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from attnflow.axes import Along
 from attnflow.fields import Attention
 from attnflow.masks import Causal, Everyone
-from attnflow.probe.states import Variables, batch, mean_cosine
+from attnflow.probe.states import Variables, batch, blocks, mean_cosine
 from attnflow.probe.stream import Stream
 from attnflow.tokens import Tokens
 
@@ -62,34 +63,39 @@ def explained(
     alignment, time, r2 = (np.full(shape, np.nan) for _ in range(3))
     mask = Causal() if stream.causal else Everyone()
     for choice, marks in enumerate(kept):
-        tokens = batch(stream, marks)
-        for text, states in enumerate(stream.hidden):
-            rows = marks[text]
-            if rows.sum() < 2:
-                continue
-            one = Tokens(
-                tokens.positions[text],
-                present=None if tokens.present is None else tokens.present[text],
-                dims=("layer",),
-            )
-            speeds = np.asarray(Attention(Along("layer", betas[text], labels=()), mask=mask).velocity(one))
-            ends = {"layer": states[1:]}
-            if stream.after_attention is not None:
-                ends["attention"] = stream.after_attention[text]
-            for part, after in ends.items():
-                a = tangent_updates(states, after, vectors[text])[:, rows]
-                many = len(a)
-                v = speeds[:many, : states.shape[1]][:, rows]
-                where = text, choice, PARTS.index(part), slice(0, many)
-                inner, aa, vv = np.sum(a * v, axis=-1), np.sum(a * a, axis=-1), np.sum(v * v, axis=-1)
-                moves = (np.sqrt(vv) > NOISE * np.finfo(np.float64).eps) & (
-                    np.sqrt(aa) > NOISE * np.finfo(after.dtype).eps
+        for some in blocks(stream):
+            tokens = batch(stream, marks, some)
+            for text, states in enumerate(stream.hidden):
+                rows = marks[text]
+                if rows.sum() < 2:
+                    continue
+                one = Tokens(
+                    tokens.positions[text],
+                    present=None if tokens.present is None else tokens.present[text],
+                    dims=("layer",),
                 )
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    each = np.where(moves, inner / np.sqrt(aa * vv), 0.0)
-                    alignment[where] = each.sum(axis=1) / moves.sum(axis=1)
-                    time[where] = inner.sum(axis=1) / vv.sum(axis=1)
-                    share = inner.sum(axis=1) ** 2 / (aa.sum(axis=1) * vv.sum(axis=1))
-                    r2[where] = np.where(moves.any(axis=1), share, np.nan)  # of rounding errors nothing is explained
+                speeds = Attention(Along("layer", betas[text, some], labels=()), mask=mask).velocity(one)
+                ends = {"layer": states[1:]}
+                if stream.after_attention is not None:
+                    ends["attention"] = stream.after_attention[text]
+                for part, after in ends.items():
+                    a = tangent_updates(states[some], after[some], vectors[text][some])[:, rows]
+                    v = np.asarray(speeds)[: len(a), : states.shape[1]][:, rows]
+                    where = text, choice, PARTS.index(part), slice(some.start, some.start + len(a))
+                    alignment[where], time[where], r2[where] = _agreement(a, v, after.dtype)
     dims = ("text", "kept", "part", "layer")
     return {"alignment": (dims, alignment), "effective_time": (dims, time), "effective_time_r2": (dims, r2)}
+
+
+def _agreement(a: np.ndarray, v: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(layer,) alignment, effective time and R^2 of updates a and velocities v (layer, token, d)."""
+    inner, aa, vv = np.sum(a * v, axis=-1), np.sum(a * a, axis=-1), np.sum(v * v, axis=-1)
+    moves = (np.sqrt(vv) > NOISE * np.finfo(np.float64).eps) & (np.sqrt(aa) > NOISE * np.finfo(dtype).eps)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(moves, inner / np.sqrt(aa * vv), 0.0)
+        share = inner.sum(axis=1) ** 2 / (aa.sum(axis=1) * vv.sum(axis=1))
+        return (
+            each.sum(axis=1) / moves.sum(axis=1),
+            inner.sum(axis=1) / vv.sum(axis=1),
+            np.where(moves.any(axis=1), share, np.nan),  # of rounding errors nothing is explained
+        )

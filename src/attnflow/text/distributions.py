@@ -95,7 +95,8 @@ def distribution_of_logits(
     last = np.arange(len(table)) == len(table) - 1
 
     def distribution() -> Any:
-        return _mixture(table, jnp.eye(1), jnp.asarray(mass / mass.sum()), last, read, jnp.asarray(1.0), True)
+        none = jnp.eye(1, dtype=table.dtype)  # of the same type, so that logits in float32 are not copied as a whole
+        return _mixture(table, none, jnp.asarray(mass / mass.sum()), last, read, jnp.asarray(1.0), True)
 
     return NextTokenDistribution(*in_float64(distribution)())
 

@@ -6,12 +6,14 @@ explains.
 
 Shown: for the median layer, the mean alignment over texts is above that of the same network with permuted weights. It
 is no mark of training by itself: in rxnmapper, which applies one layer twelve times, fresh weights align better than
-trained ones; in MiniLM, whose layers differ, they do not align. And how little it is: the velocity
-explains 15 % of the squared update at most, layer by layer, and one step of one ODE for all layers no more.
+trained ones; in MiniLM, whose layers differ, they do not align. And how little it is: the velocity explains 15 % of the
+squared update at most, layer by layer, and one step of one ODE for all layers no more.
 
 Not shown: that layers are steps of the flow; the numbers say that they are not. Whether alignment rises in training, as
-no checkpoints are looked at. Both networks are encoders; no decoder is asked. Nulls are one draw each, which no salt
-changes. The quick version, which CI runs, has rxnmapper alone.
+no checkpoints are looked at. Why fresh weights align in rxnmapper: the two networks differ in more than the sharing of
+weights. Both are encoders; no decoder is asked. Nulls are one draw each, which no salt
+changes. The quick version, which CI runs, has
+rxnmapper alone.
 """
 
 from attnflow.experiments import from_files

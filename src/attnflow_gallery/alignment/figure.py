@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.kit import averaged, panels
+from attnflow.experiments.kit import averaged, panels, part_name
 from attnflow.plots.style import COLOURS, GREY
-from attnflow_gallery.alignment.simulate import NETWORK, Parameters, name
+from attnflow_gallery.alignment.simulate import Parameters
 
 LOOKS = ((COLOURS[0], "-", "o"), (COLOURS[1], "--", "s"), (COLOURS[2], ":", "^"))
 
@@ -22,8 +22,8 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     titles = [*(f"{which}: alignment" for which in many), *(f"{which}: explained" for which in many)]
     with panels(2, len(many), 4.4, *titles) as page:
         for k, which in enumerate(many):
-            for (colour, line, mark), case in zip(LOOKS, (NETWORK, *parameters.nulls), strict=False):
-                part = data[name(which, case)]
+            for (colour, line, mark), case in zip(LOOKS, parameters.cases, strict=False):
+                part = data[part_name(which, case)]
                 layers = np.arange(part.sizes["layer"])
                 look = {"color": colour, "ls": line, "marker": mark, "ms": 2.6, "lw": 0.9, "label": case}
                 for axes, quantity in ((page[k], "alignment"), (page[len(many) + k], "r2")):

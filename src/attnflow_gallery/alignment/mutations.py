@@ -1,10 +1,9 @@
 """Ways to break the physics."""
 
-from typing import Any
-
 import numpy as np
 
 from attnflow.experiments import Mutation, altered, result
+from attnflow.experiments.kit import NETWORK
 from attnflow.fields import Attention
 from attnflow.masks import Causal
 from attnflow.probe import Stream
@@ -12,11 +11,6 @@ from attnflow.tokens import Tokens
 from attnflow_gallery.alignment import simulate
 
 STEP = 0.1
-
-
-def permuted(net: Any) -> Any:
-    """The network with its weights permuted, in place of the trained one."""
-    return net.null("permuted", 77)
 
 
 def flowing(stream: Stream) -> Stream:
@@ -30,7 +24,17 @@ def flowing(stream: Stream) -> Stream:
 
 
 MUTATIONS = (
-    Mutation("the trained network has permuted weights", simulate, "trained", result(permuted)),
+    Mutation(
+        "the trained network has permuted weights",
+        simulate,
+        "network_of",
+        altered("case", lambda case: "permuted" if case == NETWORK else case),
+    ),
     Mutation("updates are steps of the flow", simulate, "activations", result(flowing)),
-    Mutation("all nulls are permuted weights", simulate, "untrained", altered("kind", lambda kind: "permuted")),
+    Mutation(
+        "all nulls are permuted weights",
+        simulate,
+        "network_of",
+        altered("case", lambda case: case if case == NETWORK else "permuted"),
+    ),
 )

@@ -4,8 +4,8 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Claim, observed
-from attnflow.experiments.kit import Rows, lower_ends
-from attnflow_gallery.trained_beta.simulate import NETWORK, Parameters, name
+from attnflow.experiments.kit import NETWORK, Rows, differences, part_name, upper_ends
+from attnflow_gallery.trained_beta.simulate import Parameters
 
 SEEN = observed("What is compared")
 LITTLE = observed("How little it is")
@@ -40,26 +40,18 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 
 def _above(parameters: Parameters, data: dict[str, xr.Dataset], quantity: str) -> Claim:
-    rows, said = Rows(), []
-    for which in parameters.networks:
-        own = of_texts(data[name(which, NETWORK)], quantity)
-        said.append(f"{which} {own.mean():.3g}")
-        for null in parameters.nulls:
-            other = of_texts(data[name(which, null)], quantity)
-            _, low = lower_ends(own - other)
-            rows.add(LEAST, low, 0.0, f"{which}, {null}")
-            said.append(f"{null} {other.mean():.3g}")
-    return rows.at_least(WORDS[quantity], REASON, origin=SEEN, detail=", ".join(said))
+    rows, said = differences(parameters, data, lambda part: of_texts(part, quantity), LEAST)
+    return rows.at_least(WORDS[quantity], REASON, origin=SEEN, detail=said)
 
 
 def _little(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     rows, said = Rows(), []
     for which in parameters.networks:
-        found = of_texts(data[name(which, NETWORK)], "r2")
-        mean, low = lower_ends(-found)
-        rows.add(MOST, -low, 0.0, which)
-        against = layers_against(data[name(which, NETWORK)])
-        said.append(f"{which} {-mean:.2g}, layers without β > 0: {', '.join(map(str, against)) or 'none'}")
+        part = data[part_name(which, NETWORK)]
+        found = of_texts(part, "r2")
+        rows.add(MOST, upper_ends(found), 0.0, which)
+        against = layers_against(part)
+        said.append(f"{which} {found.mean():.2g}, layers without β > 0: {', '.join(map(str, against)) or 'none'}")
     return rows.at_most(
         "share R² of the variance of log-attention that cosines explain, median head and layer",
         f"{MOST:g}, fixed beforehand; the upper end of the interval of 99.9 % of the mean over texts is below it",

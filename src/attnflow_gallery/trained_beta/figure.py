@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.kit import averaged, panels
+from attnflow.experiments.kit import averaged, panels, part_name
 from attnflow.plots.style import COLOURS, GREY
 from attnflow_gallery.trained_beta.compare import COLLAPSED
-from attnflow_gallery.trained_beta.simulate import NETWORK, Parameters, name
+from attnflow_gallery.trained_beta.simulate import Parameters
 
 LOOKS = ((COLOURS[0], "-", "o"), (COLOURS[1], "--", "s"), (COLOURS[2], ":", "^"))
 
@@ -24,8 +24,8 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     titles = [*(f"{which}: correlation" for which in many), *(f"{which}: slope" for which in many)]
     with panels(2, len(many), 4.4, *titles) as page:
         for k, which in enumerate(many):
-            for (colour, line, mark), case in zip(LOOKS, (NETWORK, *parameters.nulls), strict=False):
-                part = data[name(which, case)]
+            for (colour, line, mark), case in zip(LOOKS, parameters.cases, strict=False):
+                part = data[part_name(which, case)]
                 layers = np.arange(part.sizes["layer"])
                 there = part["overlap"].values.mean(axis=0) < COLLAPSED
                 for axes, quantity, shown in (

@@ -4,14 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.experiments import Mutation, result
+from attnflow.experiments import Mutation, altered, result
+from attnflow.experiments.kit import NETWORK
 from attnflow.probe import Stream
 from attnflow_gallery.trained_beta import simulate
-
-
-def permuted(net: Any) -> Any:
-    """The network with its weights permuted, in place of the trained one."""
-    return net.null("permuted", 77)
 
 
 def attention_of(sign: float) -> Any:
@@ -31,13 +27,13 @@ def attention_of(sign: float) -> Any:
 
 
 MUTATIONS = (
-    Mutation("the trained network has permuted weights", simulate, "trained", result(permuted)),
+    Mutation(
+        "the trained network has permuted weights",
+        simulate,
+        "network_of",
+        altered("case", lambda case: "permuted" if case == NETWORK else case),
+    ),
     Mutation("attention of the theory in every head", simulate, "activations", result(attention_of(1.0))),
     Mutation("attention prefers what differs", simulate, "activations", result(attention_of(-1.0))),
-    Mutation(
-        "nulls are the trained network",
-        simulate,
-        "untrained",
-        lambda original: lambda which, *_: simulate.network(which),
-    ),
+    Mutation("nulls are the trained network", simulate, "network_of", altered("case", lambda case: NETWORK)),
 )

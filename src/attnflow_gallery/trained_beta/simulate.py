@@ -1,27 +1,18 @@
 """Fits of log-attention on cosines in trained networks and in their nulls, text by text."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Salted, Study
-from attnflow.experiments.kit import correlations, numbers_of, texts_for
-from attnflow.probe import Stream, network
-
-NETWORK = "network"
+from attnflow.experiments.kit import BesideNulls, activations, correlations, network_of, numbers_of, opened
+from attnflow.probe import Stream
 
 
 @dataclasses.dataclass(frozen=True)
-class Parameters(Salted):
-    """What is looked at."""
-
-    networks: tuple[str, ...] = ("rxnmapper", "minilm")
-    nulls: tuple[str, ...] = ("permuted", "init")
-    texts: int = 50
-    tokens: int = 64
-    """Of a text, at most."""
+class Parameters(BesideNulls, Salted):
+    """What is looked at; the salt draws nulls and texts."""
 
 
 QUICK = Parameters(networks=("rxnmapper",), texts=30, tokens=32)
@@ -29,42 +20,12 @@ QUICK = Parameters(networks=("rxnmapper",), texts=30, tokens=32)
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Numbers (text, layer) of every network and every null."""
-    return study.parts(
-        {
-            name(which, case): (look, parameters, which, case)
-            for which in parameters.networks
-            for case in (NETWORK, *parameters.nulls)
-        }
-    )
-
-
-def name(which: str, case: str) -> str:
-    """Of a part."""
-    return f"{which}-{case}"
-
-
-def trained(which: str) -> Any:
-    """The network as it was trained."""
-    return network(which)
-
-
-def untrained(which: str, kind: str, seed: int) -> Any:
-    """A null of it."""
-    return network(which).null(kind, seed).held()
-
-
-def activations(net: Any, ids: np.ndarray) -> Stream:
-    """The stream of one text."""
-    found: Stream = net.run(ids)
-    return found
+    return study.parts(parameters.parts(look))
 
 
 def look(parameters: Parameters, which: str, case: str) -> xr.Dataset:
     """Correlation, beta and R^2 of the median head, share of heads with beta > 0, and mean overlap: (text, layer)."""
-    number = parameters.networks.index(which)
-    seed = parameters.seed(10 * number + (NETWORK, *parameters.nulls).index(case))
-    net = trained(which) if case == NETWORK else untrained(which, case, seed)
-    texts = texts_for(net, parameters.texts, parameters.tokens, parameters.rng(1, number))
+    net, texts = opened(parameters, which, case, network_of)
     streams = [activations(net, ids) for ids in texts]
     data = numbers_of(streams, net.special, ("heads",))
     found = data.isel(layer=slice(0, -1))

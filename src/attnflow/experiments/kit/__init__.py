@@ -28,8 +28,24 @@ from attnflow.experiments.kit.statistics import (
     student,
 )
 from attnflow.experiments.kit.steering import followed, planned
-from attnflow.experiments.kit.trained import correlations, lower_ends, numbers_of, passages, reactions, texts_for
+from attnflow.experiments.kit.trained import (
+    NETWORK,
+    BesideNulls,
+    activations,
+    correlations,
+    differences,
+    lower_ends,
+    network_of,
+    numbers_of,
+    opened,
+    part_name,
+    passages,
+    reactions,
+    texts_for,
+    upper_ends,
+)
 from attnflow.lazy import listing
+from attnflow.probe.cases import shuffled
 
 __all__ = [
     "CONFIDENCE",
@@ -37,14 +53,18 @@ __all__ = [
     "LEVEL",
     "LINES",
     "MARKS",
+    "NETWORK",
+    "BesideNulls",
     "Film",
     "Panels",
     "Rows",
+    "activations",
     "atoms",
     "averaged",
     "cloud",
     "correlations",
     "counted",
+    "differences",
     "draw_board",
     "draw_errors_at",
     "fit",
@@ -57,10 +77,13 @@ __all__ = [
     "looks",
     "lower_ends",
     "mean_error",
+    "network_of",
     "numbers_of",
+    "opened",
     "orders",
     "pair_overlaps",
     "panels",
+    "part_name",
     "passages",
     "planned",
     "powers_of_two",
@@ -71,8 +94,10 @@ __all__ = [
     "sampling_noise",
     "share_interval",
     "share_of",
+    "shuffled",
     "student",
     "texts_for",
+    "upper_ends",
     "with_overlaps",
 ]
 __dir__ = listing(__all__)

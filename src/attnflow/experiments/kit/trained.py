@@ -1,19 +1,22 @@
-"""What experiments on trained networks share: texts, and the numbers of a network on them.
+"""What experiments on trained networks share: texts, the numbers of a network on them, and claims beside its nulls.
 
 Reactions are written here: standard ones of organic chemistry, as SMILES. Passages of English come from the help texts
 of Python's standard library (`pydoc_data.topics`, the language reference; PSF licence version 2), which every
 installation has; they differ a little between versions of Python.
 """
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from attnflow.errors import InvalidInput
+from attnflow.experiments.kit.rows import Rows
 from attnflow.experiments.kit.statistics import averaged, student
-from attnflow.probe import Stream, find_sinks, measure
+from attnflow.experiments.randomness import Salted
+from attnflow.probe import Stream, find_sinks, measure, network
 
 GROUPS = ("C", "CC", "CCC", "CCCC", "C(C)C", "CC(C)C")
 REACTIONS = (
@@ -34,6 +37,52 @@ PASSAGES = 50
 """Passages that experiments choose from: every version of Python that is supported has so many."""
 INTERVAL = 0.999
 """One-sided, of means over texts."""
+NETWORK = "network"
+"""The case of the trained network; the others are its nulls."""
+Parts = dict[str, xr.Dataset]
+
+
+@dataclasses.dataclass(frozen=True)
+class BesideNulls:
+    """Trained networks on texts, each beside its nulls; where a `Salted` class derives from it, the salt draws both."""
+
+    networks: tuple[str, ...] = ("rxnmapper", "minilm")
+    nulls: tuple[str, ...] = ("permuted", "init")
+    texts: int = 50
+    tokens: int = 64
+    """Of a text, at most."""
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The trained network and its nulls."""
+        return NETWORK, *self.nulls
+
+    def parts(self, look: Callable[..., xr.Dataset]) -> dict[str, tuple[Any, ...]]:
+        """For `Study.parts`: `look(parameters, network, case)` of every network and case."""
+        return {part_name(which, case): (look, self, which, case) for which in self.networks for case in self.cases}
+
+
+def part_name(which: str, case: str) -> str:
+    """The part of a network, trained or as a null."""
+    return f"{which}-{case}"
+
+
+def network_of(which: str, case: str, seed: int) -> Any:
+    """The network as it was trained, or a null of it."""
+    return network(which) if case == NETWORK else network(which).null(case, seed).held()
+
+
+def activations(net: Any, ids: np.ndarray) -> Stream:
+    """The stream of one text."""
+    found: Stream = net.run(ids)
+    return found
+
+
+def opened(parameters: BesideNulls, which: str, case: str, make: Callable[..., Any]) -> tuple[Any, list[np.ndarray]]:
+    """The network that `make`, as `network_of`, returns, and the ids of its texts, which are those of all its cases."""
+    number, drawn = parameters.networks.index(which), parameters if isinstance(parameters, Salted) else Salted()
+    net = make(which, case, drawn.seed(10 * number + parameters.cases.index(case)))
+    return net, texts_for(net, parameters.texts, parameters.tokens, drawn.rng(1, number))
 
 
 def reactions(count: int) -> list[str]:
@@ -96,6 +145,36 @@ def lower_ends(rows: Any) -> tuple[np.ndarray, np.ndarray]:
     """Mean over the first axis, texts, and the lower end of its interval of 99.9 % (t distribution)."""
     mean, error = averaged(rows)
     return mean, mean - student(2 * (1 - INTERVAL), len(rows)) * error
+
+
+def upper_ends(rows: Any) -> np.ndarray:
+    """The upper end of the interval of 99.9 % of the mean over the first axis."""
+    return np.asarray(-lower_ends(-np.asarray(rows))[1])
+
+
+def differences(
+    parameters: BesideNulls,
+    data: Parts,
+    number: Callable[[xr.Dataset], np.ndarray],
+    least: float,
+    nulls: Sequence[str] | None = None,
+    *,
+    sign: float = 1.0,
+) -> tuple[Rows, str]:
+    """Rows that ask for more than `least` of trained less null, and all means in words.
+
+    `number` gives one value a text. Differences are paired over texts, and a row has the lower end of the interval of
+    their mean: where a null does the same, it is below 0 with probability 0.999. With `sign` -1, null less trained.
+    """
+    rows, said = Rows(), []
+    for which in parameters.networks:
+        own = number(data[part_name(which, NETWORK)])
+        said.append(f"{which} {own.mean():.3g}")
+        for null in parameters.nulls if nulls is None else nulls:
+            other = number(data[part_name(which, null)])
+            rows.add(least, lower_ends(sign * (own - other))[1], 0.0, f"{which}, {null}")
+            said.append(f"{null} {other.mean():.3g}")
+    return rows, ", ".join(said)
 
 
 def correlations(data: xr.Dataset) -> np.ndarray:

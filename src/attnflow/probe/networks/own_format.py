@@ -34,6 +34,7 @@ def random_network(
     layers: int = 4,
     heads: int = 4,
     width: int = 32,
+    hidden: int | None = None,
     vocabulary: int = 256,
     seed: int = 0,
     dtype: Any = "float32",
@@ -47,6 +48,7 @@ def random_network(
     Arguments:
         family: "llama" (pairs of heads share their keys), "bert", or "albert" (one layer, applied `layers` times).
         width: a multiple of `heads`; in the family Llama, of twice their number.
+        hidden: width of the perceptron; twice `width` if left out.
     """
     if family not in FAMILIES:
         raise InvalidInput(f"`family` is {shown(family)}; use one of {', '.join(map(repr, FAMILIES))}.")
@@ -62,7 +64,7 @@ def random_network(
         groups=heads // 2 if is_llama and heads % 2 == 0 else heads,
         width=width,
         key_width=width // heads,
-        hidden=2 * width,
+        hidden=2 * width if hidden is None else whole("hidden", hidden, 1),
         vocabulary=whole("vocabulary", vocabulary, 1),
         eps=1e-5 if is_llama else 1e-12,
         activation="silu" if is_llama else "gelu",
