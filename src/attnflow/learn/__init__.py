@@ -4,6 +4,7 @@ from attnflow.lazy import listing
 from attnflow.learn.classifier import Classifier, padded
 from attnflow.learn.data import interleaved_classes
 from attnflow.learn.fit import Fit, Fitted, cross_entropy, fit
+from attnflow.learn.heads import HeadFit, fit_heads
 from attnflow.learn.networks import residual_classifier, residual_network
 from attnflow.learn.tasks import AbstractTask, Clustering, Denoising, Prompt
 from attnflow.learn.train import Train, Trained, attention_block, train
@@ -16,12 +17,14 @@ __all__ = [
     "Denoising",
     "Fit",
     "Fitted",
+    "HeadFit",
     "Prompt",
     "Train",
     "Trained",
     "attention_block",
     "cross_entropy",
     "fit",
+    "fit_heads",
     "interleaved_classes",
     "padded",
     "residual_classifier",
