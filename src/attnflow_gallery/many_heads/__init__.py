@@ -17,5 +17,5 @@ is proved elsewhere (arXiv:1912.10077, arXiv:2408.01367), are another question.
 
 from attnflow.experiments import from_files
 
-PAPERS = ("geshkovski2025perspective",)
+PAPERS = ("geshkovski2025perspective", "yun2019transformers", "furuya2024transformers")
 __getattr__ = from_files(__name__)
