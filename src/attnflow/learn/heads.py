@@ -94,7 +94,9 @@ def fit_heads(
     wanted, other = (_prompts("what `target` gives", target(x), dim, x.shape) for x in (given, fresh))
     rows = _columns(given, mixing, bias).reshape(-1, heads * size)
     rest = (wanted - given if residual else wanted).reshape(-1, dim)
-    best = lstsq(rows, rest, cond=1e-13, lapack_driver="gelsy", check_finite=False)[0]
+    # by QR first, which is fast for tall matrices; what is left is square, and may be of less than full rank
+    basis, square = np.linalg.qr(rows)
+    best = lstsq(square, basis.T @ rest, cond=1e-13)[0]
     values = best.T.reshape(dim, heads, size).swapaxes(0, 1)
     off = _answers(fresh, mixing, values, residual, bias) - other
     error = float(np.sqrt(np.sum(off**2) / np.sum(other**2)))

@@ -8,9 +8,9 @@ inverse temperature. Where the data are symmetric under x -> -x, (-Q^T K, -V) is
 Shown: tr(Q^T K)/d against 1/sigma^2, the anisotropy of Q^T K and V, and the loss against the best multiples of the
 identity, for contexts of four centres and of a random great sphere; the loss of the mirror image; the signs found.
 
-Not shown: that 1/sigma^2 is exact. For finite contexts the best inverse temperature is another one (7 to 9 % larger at
-these lengths), in a flat valley; several layers; noise in the context. The probability of each sign is not claimed. Of
-the paper we read the abstract.
+Not shown: that 1/sigma^2 is exact. For finite contexts the best inverse temperature may be another one, in a flat
+valley; several layers; noise in the context. The probability of each sign is not claimed. Of the paper we read the
+abstract.
 """
 
 from attnflow.experiments import from_files

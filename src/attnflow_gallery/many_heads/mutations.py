@@ -1,6 +1,5 @@
 """Ways to break the simulation."""
 
-from typing import Any
 
 import numpy as np
 

@@ -21,10 +21,10 @@ TARGETS = ("softmax", "flow", "product", "even", "sum")
 class Parameters(Salted):
     """What is simulated."""
 
-    sizes: tuple[tuple[int, int], ...] = ((2, 2), (4, 3), (8, 4))
+    sizes: tuple[tuple[int, int], ...] = ((2, 2), (4, 3), (8, 3))
     """(n, d): tokens and dimension."""
-    heads: tuple[int, ...] = (8, 16, 32, 64, 128)
-    samples: int = 2048
+    heads: tuple[int, ...] = (8, 16, 32, 64)
+    samples: int = 1024
     """Independent prompts of a fit, and of its test."""
     beta: float = 2.0
     """Of the flow."""
