@@ -1,6 +1,5 @@
 """Ways to break the simulation."""
 
-
 import numpy as np
 
 from attnflow.experiments import Mutation, altered, result, with_arguments

@@ -21,7 +21,7 @@ TARGETS = ("softmax", "flow", "product", "even", "sum")
 class Parameters(Salted):
     """What is simulated."""
 
-    sizes: tuple[tuple[int, int], ...] = ((2, 2), (4, 3), (8, 3))
+    sizes: tuple[tuple[int, int], ...] = ((2, 2), (4, 3))
     """(n, d): tokens and dimension."""
     heads: tuple[int, ...] = (8, 16, 32, 64)
     samples: int = 1024
@@ -73,13 +73,13 @@ def head(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 
 def fits(n: int, d: int, parameters: Parameters) -> xr.Dataset:
-    """(target, heads): errors on fresh prompts without a bias, x_i added except for e_1; that of e_1 with a bias."""
+    """(target, heads): errors on fresh prompts without a bias; that of e_1 with a bias."""
     seed = parameters.seed(100 * n + d)
     options = {"tokens": n, "dim": d, "samples": parameters.samples, "seed": seed}
     error = np.zeros((len(TARGETS), len(parameters.heads)))
     for index in np.ndindex(error.shape):
         name, heads = TARGETS[index[0]], parameters.heads[index[1]]
-        error[index] = fitted(target_of(name, parameters), heads=heads, residual=name != "even", **options)
+        error[index] = fitted(target_of(name, parameters), heads=heads, **options)
     biased = float(fit_heads(target_of("even", parameters), heads=parameters.heads[0], bias=True, **options).error)
     labels = {"target": list(TARGETS), "heads": list(parameters.heads)}
     return xr.Dataset({"error": (("target", "heads"), error), "biased": biased}, labels)
