@@ -7,10 +7,10 @@ removes this obstruction. On the diagonal f(x, ..., x) is linear in x (derived h
 
 Shown by least squares over the values of random heads, with errors on fresh prompts: even targets, and sums of odd and
 even ones, with and without a bias; the diagonal; n = 2, where the odd map |mean|^2 mean is approximated to many digits;
-the same map for n >= 4, where errors stall; flow maps of attention, whose errors fall; averages of independent heads,
+the same map for n = 4, where errors stall; flow maps of attention, whose errors fall; averages of independent heads,
 whose error falls like H^(-1/2).
 
-Not shown: that the stall for n >= 4 is a floor. It is a measurement with random heads; no proof is known to us. Rates
+Not shown: more than four tokens; that the stall is a floor. It is a measurement with random heads; no proof is known to us. Rates
 depend on the target, and there is no common exponent. Deep networks, perceptrons and positions, for which universality
 is proved elsewhere (arXiv:1912.10077, arXiv:2408.01367), are another question.
 """

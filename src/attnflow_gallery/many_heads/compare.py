@@ -29,7 +29,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         both.add(np.sqrt((1 + error["flow"] ** 2) / 2), error["sum"], ROUNDING, label)
         bias.add(ROUNDING, float(part["biased"]), 0.0, f"n = {n}, d = {d}")
         flow.add(0.6, error["flow"][-1] / error["flow"][0], 0.0, f"n = {n}, d = {d}")
-        if n >= 4:
+        if n == 4:
             product.add(0.8, error["product"][-1] / error["product"][-2], 0.0, f"n = {n}, d = {d}")
             product.add(0.15, error["product"][-1], 0.0, f"n = {n}, d = {d}, the error itself")
     two = parts[parameters.sizes[0]]["error"].sel(target="product").values
@@ -51,7 +51,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         ),
         Claim.at_most(f"two tokens: error of |mean|^2 mean with {last} heads", 1e-3, two[-1], 0.0, seen, origin=TWO),
         product.at_least(
-            f"n >= 4: error of |mean|^2 mean with {last} heads, and over that with fewer", seen, origin=STALL
+            f"four tokens: error of |mean|^2 mean with {last} heads, and over that with fewer", seen, origin=STALL
         ),
         flow.at_most(f"flow maps: error with {last} heads over that with {first}", seen, origin=FLOWS),
         Claim.at_most(
