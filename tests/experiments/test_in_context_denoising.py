@@ -41,7 +41,7 @@ def test_claims_can_hold_and_fail():
     for wrong, lost in (
         (part(8.0, 1.0, best), 0),
         (part(-4.0, -1.0, best), 1),
-        (part(np.diag([4.0, 4.0, 6.0]), 1.0, best), 2),
+        (part(np.diag([3.4, 4.0, 4.9]), 1.0, best), 2),
         (part(4.0, 1.0, 2 * best), 4),  # two of four seeds are left
     ):
         verdicts = [claim.holds for claim in compare.claims(CORE, data | {"train-centres": wrong})]

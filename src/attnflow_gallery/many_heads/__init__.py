@@ -10,9 +10,9 @@ even ones, with and without a bias; the diagonal; n = 2, where the odd map |mean
 the same map for n = 4, where errors stall; flow maps of attention, whose errors fall; averages of independent heads,
 whose error falls like H^(-1/2).
 
-Not shown: more than four tokens; that the stall is a floor. It is a measurement with random heads; no proof is known to us. Rates
-depend on the target, and there is no common exponent. Deep networks, perceptrons and positions, for which universality
-is proved elsewhere (arXiv:1912.10077, arXiv:2408.01367), are another question.
+Not shown: more than four tokens; that the stall is a floor. It is a measurement with random heads; no proof is known
+to us. Rates depend on the target, and there is no common exponent. Deep networks, perceptrons and positions, for which
+universality is proved elsewhere (arXiv:1912.10077, arXiv:2408.01367), are another question.
 """
 
 from attnflow.experiments import from_files
