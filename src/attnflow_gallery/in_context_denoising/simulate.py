@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from attnflow import in_float64
 from attnflow.experiments import Salted, Study
 from attnflow.experiments.kit import averaged
 from attnflow.fields import Attention
 from attnflow.learn import Denoising, Prompt, Train, attention_block
-from attnflow.precision import in_float64
 
 TASKS = ("centres", "great-sphere")
 

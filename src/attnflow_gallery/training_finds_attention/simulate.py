@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from attnflow import in_float64
 from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention, PerLayer
 from attnflow.learn import Clustering, Train, attention_block
-from attnflow.precision import in_float64
 
 LINK = 0.3
 """Tokens nearer than this belong to one cluster."""
