@@ -83,7 +83,7 @@ def fit_heads(
             f"{samples // (SHARE * size)} heads, or at least {heads * size * SHARE} samples."
         )
     require_memory(64 * samples * tokens * heads * size, "the answers of the heads", "use fewer samples")
-    instance("target", target, Callable, "a function of prompts")  # type: ignore[arg-type]
+    instance("target", target, Callable, "a function of prompts")
     mixing = _drawn(heads, size, scales, seed) if matrices is None else np.asarray(matrices, dtype=np.float64)
     if mixing.shape != (heads, size, size) or not np.isfinite(mixing).all():
         raise InvalidInput(f"`matrices` has shape {mixing.shape}; give finite ones of shape {(heads, size, size)}.")

@@ -109,7 +109,8 @@ class Clustering(AbstractTask):
 
     def path(self, field: AbstractField, prompt: Prompt) -> Any:
         """(layers + 1, tokens, dim): the tokens before the first layer and after each."""
-        step, found = float(self.step), [jnp.asarray(prompt.positions)]
+        step = float(self.step)
+        found: list[Any] = [jnp.asarray(prompt.positions)]
         for k in range(self.layers):
             found.append(advance(field, Measure(found[-1]), k * step, (k + 1) * step, Layers(step)).positions)
         return jnp.stack(found)

@@ -204,7 +204,7 @@ def train(
     steps, bit by bit as one call would have. Raises `FlowFailed`, which carries what was found before, when a loss is
     not finite. Needs `pip install 'attnflow[learn]'` (Optax).
     """
-    work = Train(field, task, steps, rate, batch, seeds, start, test, decay)  # type: ignore[arg-type]
+    work = Train(field, task, steps, rate, batch, seeds, start, test, decay)
     found: Trained = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
     return found
 
@@ -332,7 +332,7 @@ class _Training(AbstractSingle):
 
     def reached(self, state: _TrainState, rows: dict[str, int]) -> Reached:
         done = int(state.done)
-        losses = np.sort(state.losses[-1]) if len(state.losses) else ()
+        losses: Any = np.sort(state.losses[-1]) if len(state.losses) else ()
         words = f" · loss {losses[0]:.4g} to {losses[-1]:.4g}" if len(losses) > 1 else ""
         words = f" · loss {losses[0]:.4g}" if len(losses) == 1 else words
         return Reached(float(done), done, done, f"step {done} of {self.train.steps}{words}")

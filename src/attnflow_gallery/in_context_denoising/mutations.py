@@ -9,7 +9,7 @@ from attnflow.learn import Prompt
 from attnflow_gallery.in_context_denoising import simulate
 
 
-def towards(prompt: Prompt) -> Prompt:
+def towards(prompt: Any) -> Prompt:
     """A context that lies on one half of each great sphere: tokens and targets are turned to the side of the first."""
     points = np.concatenate([prompt.target, prompt.positions], axis=1)
     turned = points * np.where(np.sum(points * points[:, :1], axis=-1, keepdims=True) < 0, -1.0, 1.0)
@@ -20,21 +20,21 @@ def drawing(change: Any) -> Any:
     """Prompts of both tasks are changed."""
 
     def around(original: Any) -> Any:
-        class Changed(original):  # type: ignore[misc]
+        class Changed(original):
             def draw(self, rng: np.random.Generator, count: int) -> Prompt:
-                return change(super().draw(rng, count))  # type: ignore[no-any-return]
+                return change(super().draw(rng, count))
 
         return Changed
 
     return around
 
 
-def negated(prompt: Prompt) -> Prompt:
+def negated(prompt: Any) -> Prompt:
     """Contexts are turned around; query and target are not."""
     return prompt._replace(positions=-prompt.positions)
 
 
-def stretched(prompt: Prompt) -> Prompt:
+def stretched(prompt: Any) -> Prompt:
     """The first coordinate is three times as noisy."""
     return prompt._replace(
         query=prompt.target + (prompt.query - prompt.target) * np.r_[3.0, np.ones(prompt.query.shape[-1] - 1)]

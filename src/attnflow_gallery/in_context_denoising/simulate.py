@@ -103,5 +103,5 @@ def grid(name: str, parameters: Parameters) -> xr.Dataset:
     loss = v**2 * square - 2 * signs * v * product + 1  # |v a - t|^2 for unit t; the mirror image is -v at -beta
     more, error = averaged(loss[1] - loss[0], axis=-1)
     dims, best = ("beta", "v"), loss.mean(axis=-1)
-    rows = {"loss": best[0], "mirror": best[1], "difference": more, "error": error}
-    return xr.Dataset({name: (dims, row) for name, row in rows.items()}, {"beta": betas, "v": values})
+    found = {"loss": best[0], "mirror": best[1], "difference": more, "error": error}
+    return xr.Dataset({name: (dims, row) for name, row in found.items()}, {"beta": betas, "v": values})

@@ -35,9 +35,9 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     two = parts[parameters.sizes[0]]["error"].sel(target="product").values
     diagonal, average = data["diagonal"], data["averages"]
     off = np.abs(diagonal["answer"].values - diagonal["line"].values).max() / float(diagonal["size"])
-    mean, error = averaged(average["square"].values, axis=1)
+    mean, spread = averaged(average["square"].values, axis=1)
     variance, noise = averaged(average["variance"].values)
-    allowed = student(LEVEL, parameters.repeats, len(mean)) * np.hypot(error, noise) + variance * 2e-2
+    allowed = student(LEVEL, parameters.repeats, len(mean)) * np.hypot(spread, noise) + variance * 2e-2
     first, last = parameters.heads[0], parameters.heads[-1]
     seen = "fixed after trials with other seeds"
     orthogonal = "odd and even maps are orthogonal on prompts with their antipodes; rounding"

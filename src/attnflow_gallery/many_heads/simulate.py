@@ -75,7 +75,7 @@ def head(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 def fits(n: int, d: int, parameters: Parameters) -> xr.Dataset:
     """(target, heads): errors on fresh prompts without a bias; that of e_1 with a bias."""
     seed = parameters.seed(100 * n + d)
-    options = {"tokens": n, "dim": d, "samples": parameters.samples, "seed": seed}
+    options: dict[str, Any] = {"tokens": n, "dim": d, "samples": parameters.samples, "seed": seed}
     error = np.zeros((len(TARGETS), len(parameters.heads)))
     for index in np.ndindex(error.shape):
         name, heads = TARGETS[index[0]], parameters.heads[index[1]]
@@ -98,7 +98,7 @@ def dictionary(rng: np.random.Generator, d: int) -> np.ndarray:
 def exact(parameters: Parameters) -> xr.Dataset:
     """The error of one head whose matrix is among the heads."""
     n, d = parameters.sizes[-1]
-    options = {"tokens": n, "dim": d, "samples": parameters.samples, "seed": parameters.seed(1)}
+    options: dict[str, Any] = {"tokens": n, "dim": d, "samples": parameters.samples, "seed": parameters.seed(1)}
     matrices = dictionary(parameters.rng(1), d)
     return xr.Dataset({"error": fitted(target_of("softmax", parameters), heads=8, matrices=matrices, **options)})
 
@@ -106,7 +106,7 @@ def exact(parameters: Parameters) -> xr.Dataset:
 def diagonal(parameters: Parameters) -> xr.Dataset:
     """(point, dim): what fitted heads make of prompts (x, ..., x), and the sum of the values times x."""
     n, d = parameters.sizes[-1]
-    options = {"tokens": n, "dim": d, "samples": parameters.samples, "seed": parameters.seed(2)}
+    options: dict[str, Any] = {"tokens": n, "dim": d, "samples": parameters.samples, "seed": parameters.seed(2)}
     found = fit_heads(target_of("flow", parameters), heads=parameters.heads[0], **options)
     points = Sphere(d).sample(parameters.rng(2), 50)
     answers = found(on_diagonal(points, n))[:, 0]

@@ -13,22 +13,22 @@ def drawing(change: Any) -> Any:
     """Prompts are changed."""
 
     def around(original: Any) -> Any:
-        class Changed(original):  # type: ignore[misc]
+        class Changed(original):
             def draw(self, rng: np.random.Generator, count: int) -> Prompt:
-                return change(super().draw(rng, count))  # type: ignore[no-any-return]
+                return change(super().draw(rng, count))
 
         return Changed
 
     return around
 
 
-def flat(prompt: Prompt) -> Prompt:
+def flat(prompt: Any) -> Prompt:
     """Centres have a tenth of their first coordinate: directions are not alike."""
     squeeze = np.r_[0.1, np.ones(prompt.target.shape[-1] - 1)]
     return Prompt(*(one / np.linalg.norm(one, axis=-1, keepdims=True) for one in (x * squeeze for x in prompt[:2])))
 
 
-def turned(prompt: Prompt) -> Prompt:
+def turned(prompt: Any) -> Prompt:
     """Targets are turned by 60 degrees in the plane of the first two coordinates."""
     turn = np.eye(prompt.target.shape[-1])
     turn[:2, :2] = [[0.5, -np.sqrt(0.75)], [np.sqrt(0.75), 0.5]]
