@@ -53,7 +53,7 @@ lint: $(VENV)/.developed
 	$(BIN)/ruff check .
 
 types: $(VENV)/.developed
-	$(BIN)/mypy -n 2
+	$(BIN)/mypy
 
 bench: $(VENV)/.developed
 	$(BIN)/python benchmarks/solve.py
@@ -65,6 +65,7 @@ bench: $(VENV)/.developed
 	$(BIN)/python benchmarks/field.py
 	$(BIN)/python benchmarks/decoders.py
 	$(BIN)/python benchmarks/control.py
+	$(BIN)/python benchmarks/sweeps.py
 	$(BIN)/python benchmarks/lab.py
 
 # modules are compiled when they are first imported: most of them never are

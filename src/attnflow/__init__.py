@@ -24,8 +24,10 @@ _HOME = {
         "flow_map", "merge_times", "solve", "solve_long",
     ],
     "attnflow.learn": ["fit_heads"],
+    "attnflow.text": ["from_text"],
     "attnflow.plots": ["animate", "plot"],
     "attnflow.runs": ["open_run", "register"],
+    "attnflow.sweeps": ["open_sweep", "sweep"],
 }  # fmt: skip
 """What stands at the top, by where it comes from."""
 _ROOMS = {
@@ -36,9 +38,11 @@ _ROOMS = {
     "layer_updates": "attnflow.flows.methods.layer_updates", "step_rules": "attnflow.flows.methods.step_rules",
     "noises": "attnflow.flows.noises", "observe": "attnflow.observe", "transport": "attnflow.transport",
     "meanfield": "attnflow.meanfield",
-    "decoders": "attnflow.decoders", "stability": "attnflow.stability", "learn": "attnflow.learn",
+    "decoders": "attnflow.decoders", "stability": "attnflow.stability", "certify": "attnflow.certify",
+    "learn": "attnflow.learn",
     "theory": "attnflow.theory", "special": "attnflow.special", "runs": "attnflow.runs", "plots": "attnflow.plots",
     "style": "attnflow.plots.style", "experiments": "attnflow.experiments", "kit": "attnflow.experiments.kit",
+    "sweeps": "attnflow.sweeps",
     "references": "attnflow.references", "text": "attnflow.text", "probe": "attnflow.probe",
     "random_layers": "attnflow.random_layers", "control": "attnflow.control", "errors": "attnflow.errors",
 }  # fmt: skip

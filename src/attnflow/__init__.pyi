@@ -25,6 +25,7 @@ from attnflow import transport as transport
 from attnflow import meanfield as meanfield
 from attnflow import decoders as decoders
 from attnflow import stability as stability
+from attnflow import certify as certify
 from attnflow import learn as learn
 from attnflow import theory as theory
 from attnflow import special as special
@@ -33,6 +34,7 @@ from attnflow import plots as plots
 from attnflow.plots import style as style
 from attnflow import experiments as experiments
 from attnflow.experiments import kit as kit
+from attnflow import sweeps as sweeps
 from attnflow import references as references
 from attnflow import text as text
 from attnflow import probe as probe
@@ -79,7 +81,10 @@ from attnflow.flows import merge_times as merge_times
 from attnflow.flows import solve as solve
 from attnflow.flows import solve_long as solve_long
 from attnflow.learn import fit_heads as fit_heads
+from attnflow.text import from_text as from_text
 from attnflow.plots import animate as animate
 from attnflow.plots import plot as plot
 from attnflow.runs import open_run as open_run
 from attnflow.runs import register as register
+from attnflow.sweeps import open_sweep as open_sweep
+from attnflow.sweeps import sweep as sweep

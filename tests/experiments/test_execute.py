@@ -83,7 +83,7 @@ def test_kill_minus_nine_between_parts(log, tmp_path):
     done = subprocess.run([sys.executable, "-c", code], env=os.environ | {"TINY": "kill"})
     assert done.returncode == -signal.SIGKILL
     assert log.read_text() == "abc"
-    assert sorted(f.name for f in (tmp_path / "run" / "parts").iterdir()) == ["a.npz", "b.npz"]
+    assert sorted(f.name for f in (tmp_path / "run" / "parts").iterdir()) == [".c.claim", "a.npz", "b.npz"]
     assert Run.open(tmp_path / "run").manifest()["status"] == "running"
     (tmp_path / "run" / "parts" / "c.npz.tmp").write_bytes(b"half a file")
     resume(tmp_path / "run")

@@ -3,11 +3,17 @@
 import concurrent.futures
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from attnflow import errors
+
+PAUSE = 0.2
+"""Seconds between two looks for a folder that another process makes."""
+APPEAR = 60.0
+"""Seconds after which the folder is not waited for any longer."""
 
 
 def in_processes(
@@ -40,3 +46,15 @@ def in_processes(
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def assist(folder: str, plugins: list[str]) -> None:
+    """What a worker of `attnflow reproduce --on` does: make parts of the experiment, as soon as its folder is there."""
+    from attnflow import experiments
+
+    began = time.monotonic()
+    while not (Path(folder) / "manifest.json").exists():
+        if time.monotonic() - began > APPEAR:
+            return
+        time.sleep(PAUSE)
+    experiments.assist(folder, plugins=plugins)

@@ -80,15 +80,16 @@ class Bar:
             return ""
         if where.remaining >= LONGEST:
             return f"more than {LONGEST / 86400:.0f} days left"
-        return f"about {_span(where.remaining)} left" + ", then figures" * self.figures
+        return f"about {span(where.remaining)} left" + ", then figures" * self.figures
 
 
 def _pace(rate: float) -> str:
     """Steps per second, or seconds per step where that is the larger number."""
-    return f"{rate:,.0f} steps/s" if rate >= 1 else f"{_span(1 / rate)} a step" if rate > 0 else "first step"
+    return f"{rate:,.0f} steps/s" if rate >= 1 else f"{span(1 / rate)} a step" if rate > 0 else "first step"
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """Seconds in words."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

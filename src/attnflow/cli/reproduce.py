@@ -1,5 +1,6 @@
 """`attnflow reproduce`, `attnflow experiments` and `attnflow gallery`."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -72,6 +73,18 @@ def reproduce(
     jobs: Annotated[
         int, typer.Option(help="Experiments at a time, each in a process of its own; at most one a core.", min=1)
     ] = 1,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            help="Workers that make parts of each experiment beside this process: `local` (processes on this machine), "
+            "`slurm`, or the address of a Dask scheduler. Needs the extra `sweeps`.",
+            metavar="local|slurm|tcp://HOST:PORT",
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes or jobs of --on.", min=1)] = None,
+    configuration: Annotated[
+        Path | None, typer.Option(help="A TOML file with the settings of the jobs of --on slurm.", metavar="FILE.toml")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -82,7 +95,7 @@ def reproduce(
 ) -> None:
     """Carry out experiments and say which of their claims hold; exit with 1 if one does not.
 
-    Example: attnflow reproduce staircase --quick --salt 7
+    Example: attnflow reproduce staircase --quick --salt 7; attnflow reproduce exit-times --on local
     """
     console.use_compilation_cache()
     from attnflow import experiments as room
@@ -93,6 +106,7 @@ def reproduce(
     found: list[Found] = []
     require_writable(out or Path("runs"))
     jobs = min(jobs, os.cpu_count() or 1)
+    helped = _helped(on, workers, configuration, jobs)
     if jobs > 1 and several:
         options = ["--quick"] * quick + (["--salt", str(salt)] if salt else [])
         folder = out or Path("runs") / f"experiments-{datetime.now():%Y%m%d-%H%M%S}"
@@ -106,7 +120,8 @@ def reproduce(
         rest = [f"not begun: {', '.join(e.name for e in experiments[k + 1 :])}."] if experiments[k + 1 :] else []
 
         def start(on_progress: Callable[[Any], None], experiment: Any = experiment, where: Path = where) -> Any:
-            return room.reproduce(experiment, where, quick=quick, salt=salt, on_progress=on_progress)
+            with helped(where, experiment):
+                return room.reproduce(experiment, where, quick=quick, salt=salt, on_progress=on_progress)
 
         try:
             found.append(follow(start, where, name, *rest))
@@ -126,6 +141,29 @@ def reproduce(
     elif several:
         _print_summary(found)
     leave(found)
+
+
+def _helped(on: str | None, workers: int | None, configuration: Path | None, jobs: int) -> Callable[..., Any]:
+    """A block in which the workers of --on help with the experiment in a folder; refused before any work."""
+    if on in (None, "here"):
+        if workers is not None or configuration is not None:
+            raise errors.InvalidInput("--workers and --configuration need --on, say --on local.")
+        return lambda where, experiment: contextlib.nullcontext()
+    if jobs > 1:
+        raise errors.InvalidInput("--jobs and --on exclude each other: workers of --on share one experiment.")
+    from attnflow.cli.jobs import assist
+    from attnflow.sweeps.assistants import assistants
+    from attnflow.sweeps.cluster import cluster_of, processes
+
+    if on == "local" and workers is None:
+        workers = max(1, processes() - 1)  # this process is at work too
+    cluster = cluster_of(str(on), workers, configuration)
+
+    def block(where: Path, experiment: Any) -> Any:
+        files = [one.source.place for one in experiment.plugins.loaded]
+        return assistants(cluster, assist, str(where.resolve()), files)
+
+    return block
 
 
 def gallery(

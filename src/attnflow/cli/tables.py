@@ -185,8 +185,11 @@ def print_experiments(found: list["Experiment"]) -> None:
         out.print(f"[bold]{experiment.name}[/bold]  {escape(experiment.statement)}{papers}", soft_wrap=True)
 
 
-def print_runs(found: list[Run], root: Path) -> None:
+def print_runs(found: list[Run], root: Path, *, filtered: bool = False) -> None:
     """One line per run."""
+    if not found and filtered:
+        out.print(f"no runs in {root} for which this holds.")
+        return
     if not found:
         out.print(f"no runs in {root}; make one with: attnflow run metastability")
         return

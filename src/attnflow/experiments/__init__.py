@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from attnflow.experiments.catalogue import Experiment, find, names
     from attnflow.experiments.citation import Citation, cited
     from attnflow.experiments.claim import NUMERICS, Claim, Origin, consequence, observed, published, reported
-    from attnflow.experiments.execute import look_up, read_claims, reproduce, resume
+    from attnflow.experiments.execute import assist, look_up, read_claims, reproduce, resume
     from attnflow.experiments.files import from_files
     from attnflow.experiments.mutation import (
         Mutation,
@@ -40,6 +40,7 @@ __all__ = [
     "Salted",
     "Study",
     "altered",
+    "assist",
     "cited",
     "consequence",
     "faster",
@@ -64,7 +65,7 @@ _HOME = {
     "attnflow.experiments.catalogue": ["Experiment", "find", "names"],
     "attnflow.experiments.citation": ["Citation", "cited"],
     "attnflow.experiments.claim": ["NUMERICS", "Claim", "Origin", "consequence", "observed", "published", "reported"],
-    "attnflow.experiments.execute": ["look_up", "read_claims", "reproduce", "resume"],
+    "attnflow.experiments.execute": ["assist", "look_up", "read_claims", "reproduce", "resume"],
     "attnflow.experiments.files": ["from_files"],
     "attnflow.experiments.mutation": [
         "Mutation",

@@ -99,6 +99,25 @@ def resume(
         return run, _complete(run, experiment, settings, on_progress, cancel)
 
 
+def assist(path: str | Path, *, plugins: Given = (), cancel: Callable[[], bool] | None = None) -> None:
+    """Make parts of an experiment that another process, perhaps on another machine, is carrying out in `path`.
+
+    Returns when all parts are there. A process that dies loses nothing: another one makes its part. The results are
+    those of one process up to rounding (a worker of a cluster computes with one thread).
+    """
+    run = Run.open(path)
+    manifest = run.manifest()
+    if "experiment" not in manifest:
+        raise RunError(f"{str(path)!r} holds a flow, not an experiment; there are no parts to make.")
+    if manifest["status"] == "finished":
+        return
+    loaded = checked(run.path, manifest, plugins)
+    experiment = from_plugins(loaded, manifest["experiment"]) if loaded.loaded else find(manifest["experiment"])
+    settings = run.read_spec(lambda text: parse_settings(text, experiment))
+    with interruptible(cancel), experiment.plugins.active():
+        experiment.module().run(settings.parameters, Study(run.path / "parts"))
+
+
 def read_claims(run: Run) -> list[Claim]:
     """The claims of an experiment that was carried out; an unfinished one has none."""
     file = run.path / "claims.json"

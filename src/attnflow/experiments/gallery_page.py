@@ -21,7 +21,8 @@ from attnflow.experiments.mutation import Matrix
 from attnflow.experiments.randomness import Replication
 from attnflow.references import linked
 from attnflow.runs.files import write_atomically, writing
-from attnflow.runs.folder import Run, list_runs
+from attnflow.runs.folder import Run
+from attnflow.runs.listing import list_runs
 
 WIDTH = 1400
 """Pixels of a figure on its page, at most."""

@@ -16,6 +16,7 @@ from attnflow.errors import InvalidInput
 from attnflow.experiments.parts import open_part, pack
 from attnflow.flows import AbstractWork, Control, Drive, Fixed, Progress, Solve
 from attnflow.interrupts import raise_if_interrupted
+from attnflow.runs.claims import Claim, Watch, claim_name
 from attnflow.runs.files import write_atomically, writing
 from attnflow.runs.store import ZarrSink
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 T = TypeVar("T")
+PAUSE = 0.2
+"""Seconds between two looks at a part that another process is making."""
 OnProgress = Callable[[Progress], None]
 Maker: TypeAlias = "Callable[[], xr.Dataset] | AbstractWork | tuple[Any, ...]"
 
@@ -41,7 +44,8 @@ class Study:
     ```
 
     A part that is finished lies in `folder` as an .npz file. When the study is resumed, after Ctrl-C or a crash, it is
-    loaded and not made again. `attnflow reproduce` makes the Study; to try `run` in Python, give it `Study("parts")`.
+    loaded and not made again. Several processes may work on one folder: each makes parts that no other is making.
+    `attnflow reproduce` makes the Study; to try `run` in Python, give it `Study("parts")`.
 
     Arguments:
         folder: where the parts lie; made when the first one is finished.
@@ -52,6 +56,7 @@ class Study:
         self.folder = Path(folder)
         self.on_progress = on_progress
         self.asked: set[str] = set()
+        self.watch = Watch()
         self.share = 0.0
         self.began = time.perf_counter()
         self.window = (0.0, 1.0)
@@ -64,25 +69,56 @@ class Study:
         or work such as `af.flows.Solve(field, tokens, until, observe=...)`: then the part is the dataset of its result,
         rows go to disk as they come, and a study that is stopped within the part goes on from its last checkpoint.
         """
-        import xarray as xr
+        self._ask(name)
+        while not self._made(name, make):
+            self.progress(f"{name}: another process is making it", 0.0)
+            time.sleep(PAUSE)
+        return open_part(self._file(name))
 
+    def _ask(self, name: str) -> None:
+        """Refuse a name that cannot be the name of a file, or that another part has."""
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
             raise InvalidInput(f"a part is called {name!r}; it becomes a file, so use letters, digits, '-', '_', '.'.")
         if name in self.asked:
             raise InvalidInput(f"the part {name!r} is asked for twice; give each part a name of its own.")
         self.asked.add(name)
-        path = self.folder / f"{name}.npz"
-        if not path.exists():
-            made = self._carried_out(name, make) if isinstance(make, AbstractWork) else make()
-            raise_if_interrupted()
-            if not isinstance(made, xr.Dataset):
-                raise InvalidInput(f"the part {name!r} is a {type(made).__name__}; make an xarray Dataset.")
-            content = pack(made)
-            with writing(self.folder.parent):
-                self.folder.mkdir(parents=True, exist_ok=True)
-                write_atomically(path, content)
-                shutil.rmtree(self.folder / f"{name}.rows", ignore_errors=True)
-        return open_part(path)
+
+    def _file(self, name: str) -> Path:
+        return self.folder / f"{name}.npz"
+
+    def _made(self, name: str, make: "Callable[[], xr.Dataset] | AbstractWork") -> bool:
+        """Whether the part is there, made here if need be; False while another process is making it."""
+        if self._file(name).exists():
+            return True
+        claim = self._claim(name)
+        if claim is None:
+            return False
+        try:
+            with claim.beating():
+                if not self._file(name).exists():  # another process finished between the two looks
+                    self._make(name, make)
+        finally:
+            claim.release()
+        return True
+
+    def _claim(self, name: str) -> Claim | None:
+        path = self.folder / claim_name(name)
+        with writing(self.folder.parent):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return Claim.take(path) if self.watch.is_free(path) else None
+
+    def _make(self, name: str, make: "Callable[[], xr.Dataset] | AbstractWork") -> None:
+        import xarray as xr
+
+        made = self._carried_out(name, make) if isinstance(make, AbstractWork) else make()
+        raise_if_interrupted()
+        if not isinstance(made, xr.Dataset):
+            raise InvalidInput(f"the part {name!r} is a {type(made).__name__}; make an xarray Dataset.")
+        content = pack(made)
+        with writing(self.folder.parent):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._file(name), content)
+            shutil.rmtree(self.folder / f"{name}.rows", ignore_errors=True)
 
     def along(self, items: "Iterable[T]") -> "Iterator[T]":
         """The items one after the other, each an equal share of the work; `progress` takes the share of an item."""
@@ -96,14 +132,19 @@ class Study:
     def parts(self, makers: Mapping[str, Maker]) -> "dict[str, xr.Dataset]":
         """One part after the other, by name: (function, *arguments), a function without arguments, or work.
 
-        Progress is said by name, and every part counts as the same share of the whole.
+        Progress is said by name, and every part counts as the same share of the whole. Parts that another process is
+        making (`assist`) are left to it, and waited for at the end.
         """
-        found = {}
-        for name, maker in self.along(makers.items()):
+        calls: dict[str, Any] = {
+            name: functools.partial(maker[0], *maker[1:]) if isinstance(maker, tuple) else maker
+            for name, maker in makers.items()
+        }
+        for name in self.along(calls):
+            self._ask(name)
             self.progress(name, 0.0)
-            make: Any = functools.partial(maker[0], *maker[1:]) if isinstance(maker, tuple) else maker
-            found[name] = self.part(name, make)
-        return found
+            self._made(name, calls[name])
+        self.asked -= calls.keys()
+        return {name: self.part(name, make) for name, make in calls.items()}  # waits for what others are making
 
     def refined(self, name: str, work: Solve, order: int = 4) -> "xr.Dataset":
         """`work` with the steps h of its method `Fixed(h)`, and with h/2: the finer values and their errors.

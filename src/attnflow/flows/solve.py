@@ -1,6 +1,7 @@
 """Follow tokens along a field: frames, observables, stop conditions, progress, interruption, continuation."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Self
@@ -14,6 +15,7 @@ from attnflow.feasible import require_memory
 from attnflow.fields import AbstractField
 from attnflow.flows.advance import default_method
 from attnflow.flows.driver import Control, Drive
+from attnflow.flows.joining import SideBySide, batch_of, shape_of
 from attnflow.flows.longtime.method import LongTime
 from attnflow.flows.methods import AbstractMethod, Adaptive
 from attnflow.flows.noises import AbstractNoise, check_noise
@@ -101,7 +103,7 @@ class Solve(AbstractWork):
         # a condition is looked at after every chunk, so that a long chunk would delay the stop
         long = not sizes and not stops and times.size > MOST and MOST_OF_FEW * numbers <= SMALL_CHUNK
         most = MOST_OF_A_BATCH if sizes else MOST_OF_FEW if long else MOST
-        chunk = self.chunk or int(np.clip(LARGEST_CHUNK // numbers, FEWEST, most))
+        chunk = self.chunk or frames_of_a_chunk(numbers, most)
         return dataclasses.replace(checked, field=field.prepare(tokens, self.tol, flowing=True, on=on), chunk=chunk)
 
     def stepper(self) -> FlowingTokens:
@@ -114,6 +116,23 @@ class Solve(AbstractWork):
     @classmethod
     def defaults(cls, given: Collection[str]) -> dict[str, Any]:
         return super().defaults(given) | {"method": default_method("noise" in given)}
+
+    def shape(self) -> str | None:
+        return self._shape
+
+    @functools.cached_property
+    def _shape(self) -> str | None:
+        return shape_of(self)
+
+    @classmethod
+    def joined(cls, works: Sequence[Self]) -> AbstractWork:
+        chunk = frames_of_a_chunk(len(works) * works[0].tokens.positions.size, MOST_OF_A_BATCH)
+        return SideBySide(dataclasses.replace(batch_of(works), chunk=chunk))
+
+
+def frames_of_a_chunk(numbers: int, most: int) -> int:
+    """Frames that are measured and stored together, of `numbers` coordinates each."""
+    return int(np.clip(LARGEST_CHUNK // numbers, FEWEST, most))
 
 
 def solve(

@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -80,6 +80,21 @@ class AbstractWork(abc.ABC):
         if hasattr(self, "save"):
             changes["save"] = At(continued(self.times, save, float(until), self.layer_step)[1:])
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def shape(self) -> str | None:
+        """What checked works must have in common to be done side by side: a hash of all but their numbers.
+
+        None: works of this kind are carried out one after the other.
+        """
+        return None
+
+    @classmethod
+    def joined(cls, works: "Sequence[Self]") -> "AbstractWork":
+        """Checked work that does all `works`, which have one shape, side by side; its result is a list of theirs.
+
+        Every member goes on to its own end, so that its result does not depend on the others.
+        """
+        raise InvalidInput(f"works of the kind {cls.__name__} are carried out one after the other; drive each of them.")
 
     @classmethod
     def defaults(cls, given: Collection[str]) -> dict[str, Any]:

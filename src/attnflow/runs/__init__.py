@@ -6,7 +6,8 @@ from attnflow.lazy import loader
 
 if TYPE_CHECKING:
     from attnflow.runs.execution import check_spec, ensure, execute, extend, open_run, redraw, resume
-    from attnflow.runs.folder import Run, list_runs
+    from attnflow.runs.folder import Run
+    from attnflow.runs.listing import list_runs
     from attnflow.runs.plugins import packed, register
     from attnflow.runs.presets import preset_names, preset_text
     from attnflow.runs.spec import Spec, load_spec, parse_spec, spec_of
@@ -34,7 +35,8 @@ __all__ = [
 ]
 _HOME = {
     "attnflow.runs.execution": ["check_spec", "ensure", "execute", "extend", "open_run", "redraw", "resume"],
-    "attnflow.runs.folder": ["Run", "list_runs"],
+    "attnflow.runs.folder": ["Run"],
+    "attnflow.runs.listing": ["list_runs"],
     "attnflow.runs.plugins": ["packed", "register"],
     "attnflow.runs.presets": ["preset_names", "preset_text"],
     "attnflow.runs.spec": ["Spec", "load_spec", "parse_spec", "spec_of"],

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from attnflow.errors import InvalidInput, RunCorrupted, RunError, RunExists, RunLocked
 from attnflow.runs import locks
+from attnflow.runs.claims import is_claim
 from attnflow.runs.environment import environment
 from attnflow.runs.files import checksum, content_hash, write_atomically, writing
 from attnflow.wording import fresh_path, shown
@@ -299,19 +300,8 @@ class Run:
 
     def _files(self) -> list[Path]:
         own = {"manifest.json", ".lock"}
-        return sorted(f for f in self.path.rglob("*") if f.is_file() and f.name not in own)
-
-
-def list_runs(root: str | Path) -> list[Run]:
-    """The run folders directly below `root`, oldest first; damaged ones come before the others."""
-    return sorted((Run(file.parent) for file in sorted(Path(root).glob("*/manifest.json"))), key=_created)
-
-
-def _created(run: Run) -> str:
-    try:
-        return str(run.manifest()["created"])
-    except RunError:
-        return ""
+        found = (f for f in self.path.rglob("*") if f.is_file() and f.name not in own)
+        return sorted(f for f in found if not is_claim(f))  # one may be there while a process looks at a finished part
 
 
 def damage(manifest: Any) -> str:

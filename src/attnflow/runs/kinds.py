@@ -1,9 +1,10 @@
 """The kinds of work that a specification can name: which tables and which keys each of them has."""
 
 import dataclasses
+import functools
 import inspect
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from attnflow.errors import InvalidInput
@@ -16,6 +17,7 @@ MANY = {"stop": "stop", "observe": "observable"}
 """Keys of every kind that hold several parts: a list of stop conditions, observables by name."""
 
 
+@functools.lru_cache(maxsize=4096)
 def parts_of(maker: Callable[..., Any], key: str) -> tuple[str, ...]:
     """The parts of a specification that a table for the argument `key` of `maker` may name.
 
@@ -30,6 +32,7 @@ def parts_of(maker: Callable[..., Any], key: str) -> tuple[str, ...]:
     return tuple(part for part, needed in NEEDED.items() if any(issubclass(one, needed) for one in classes))
 
 
+@functools.lru_cache(maxsize=4096)
 def takes_several(maker: Callable[..., Any], key: str) -> bool:
     """Whether the argument `key` of `maker` is declared as a sequence of parts: a list of tables describes it."""
     needed = tuple(NEEDED[part] for part in parts_of(maker, key) if part in NEEDED)
@@ -37,19 +40,35 @@ def takes_several(maker: Callable[..., Any], key: str) -> bool:
     return any(isinstance(one, type) and issubclass(one, needed) for one in inside)
 
 
+@functools.lru_cache(maxsize=1024)
+def arguments_of(maker: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """The arguments of a maker, which are the keys of its table."""
+    return inspect.signature(maker).parameters
+
+
 def is_whole(kind: type[AbstractWork], key: str) -> bool:
     """Whether a field of a kind is declared as a whole number."""
     return _annotation(kind, key) is int
 
 
+def is_count_or_time(kind: type[AbstractWork], key: str) -> bool:
+    """Whether a field of a kind is declared as a number; the end of work may be a list, to which more is added."""
+    return any(one in (int, float) for one in _classes(_annotation(kind, key)))
+
+
 def _annotation(maker: Callable[..., Any], key: str) -> Any:
     """The annotation of an argument; None where there is none that can be read."""
+    return _annotations(maker).get(key)
+
+
+@functools.lru_cache(maxsize=1024)
+def _annotations(maker: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of all arguments; none where they cannot be read. A sweep asks for them at every point."""
     try:
         hints = typing.get_type_hints(maker.__init__ if inspect.isclass(maker) else maker)
-        hints = (typing.get_type_hints(maker) if inspect.isclass(maker) else {}) | hints
+        return (typing.get_type_hints(maker) if inspect.isclass(maker) else {}) | hints
     except (NameError, TypeError, AttributeError):
-        return None
-    return hints.get(key)
+        return {}
 
 
 def _classes(hint: Any) -> list[Any]:
@@ -99,7 +118,8 @@ def written(part: str, value: Any) -> Any:
         own = getattr(value, key)
         if own is None:
             continue
-        inner = parts_of(type(value), key)
+        kind: Callable[..., Any] = type(value)
+        inner = parts_of(kind, key)
         if inner and not isinstance(own, bool | int | float | str):
             table[key] = written(inner[0], own)
         elif own != parameter.default:

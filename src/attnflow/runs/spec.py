@@ -3,8 +3,8 @@
 import dataclasses
 import functools
 import inspect
+import json
 import math
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,23 @@ from attnflow.errors import AttnflowError, InvalidSpec, RunError
 from attnflow.flows import AbstractWork, At
 from attnflow.runs.files import content_hash
 from attnflow.runs.folder import Run
-from attnflow.runs.kinds import TOP, is_whole, keys_of, parts_of, tables_of, takes_several, written
+from attnflow.runs.kinds import (
+    TOP,
+    arguments_of,
+    is_count_or_time,
+    is_whole,
+    keys_of,
+    parts_of,
+    tables_of,
+    takes_several,
+    written,
+)
 from attnflow.runs.made import make
 from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.plugins import Given, Plugins, chosen, current, words
-from attnflow.runs.presets import preset_names, preset_text
 from attnflow.runs.recorded import checked
 from attnflow.runs.registry import BATCHED, DEFAULTS, HIDDEN, takes_batches
+from attnflow.runs.texts import changed, load_text
 from attnflow.runs.token_files import with_files
 from attnflow.wording import fresh_path
 
@@ -71,20 +81,30 @@ class Spec:
     @functools.cached_property
     def work(self) -> AbstractWork:
         """The work that the specification describes; made once."""
-        return self._made(lenient=False)
+        return self.work_of({})
+
+    def work_of(self, parts: dict[str, Any]) -> AbstractWork:
+        """The same with parts that `parts` has, by their tables; others are added to it.
+
+        Specifications of one sweep share most of their parts.
+        """
+        return self._made(parts, lenient=False)
 
     def work_as_known(self) -> AbstractWork:
         """The work as far as its words are known here: fields that only missing plugins can make are None."""
-        return self._made(lenient=True)
+        return self._made({}, lenient=True)
 
-    def _made(self, *, lenient: bool) -> AbstractWork:
+    def _made(self, parts: dict[str, Any], *, lenient: bool) -> AbstractWork:
         kind, made = self.work_class, dict[str, Any]()
         with self.plugins.active():
             tables = tables_of(kind)
             known = {field: (part, self.table[field]) for field, part in tables.items()}
             for key, value in (known | self.table[self.kind]).items():
+                name = json.dumps([key, value], default=str)
                 try:
-                    made[key] = _built(*value) if key in tables else _argument(kind, key, value)
+                    if name not in parts:
+                        parts[name] = _built(*value) if key in tables else _argument(kind, key, value)
+                    made[key] = parts[name]
                 except (AttnflowError, KeyError):
                     if not lenient:
                         raise
@@ -93,7 +113,7 @@ class Spec:
             made["tokens"] = made["tokens"].astype(np.dtype(self.table["precision"]))
         return kind(**made)
 
-    def extended(self, until: float, save: int | None = None) -> "Spec":
+    def extended(self, until: Any, save: int | None = None) -> "Spec":
         """The specification of longer work with all times of this one; `save` counts the new intervals."""
         work, table = self.work, dict(self.table[self.kind])
         end = work.end
@@ -131,20 +151,8 @@ def load_spec(source: str | Path, changes: Sequence[str] = (), plugins: Given = 
 
     `plugins` are Python files that `register` further words; they are executed, a specification never is.
     """
-    path = Path(instance("source", source, str | Path, "a TOML file, or the name of a preset"))
-    try:
-        if path.suffix == ".toml" or path.exists():
-            text = path.read_text(encoding="utf-8-sig")
-        else:
-            text = preset_text(str(source))
-    except OSError as error:
-        raise InvalidSpec(
-            f"cannot read {shown(str(path))} ({error.strerror}); give a TOML file or a preset, one of "
-            f"{', '.join(preset_names())}."
-        ) from None
-    except UnicodeDecodeError as error:
-        raise InvalidSpec(f"{shown(str(path))} is not text in UTF-8 (byte {error.start}); save it as UTF-8.") from None
-    return parse_spec(text, changes, plugins, folder=path.parent)
+    text = load_text(source)
+    return parse_spec(text, changes, plugins, folder=Path(source).parent)
 
 
 def parse_spec(
@@ -154,45 +162,16 @@ def parse_spec(
 
     Files of tokens are read from `folder`, by default the current one, and become arrays of the specification.
     """
-    table = _read_toml(instance("text", text, str, "the text of a TOML file; load_spec reads files"))
-    if not isinstance(changes, list | tuple) or not all(isinstance(change, str) for change in changes):
-        raise InvalidSpec(f'`changes` is {shown(changes)}; give a list of texts, say ["field.beta=9"].')
-    for change in sorted(changes, key=lambda c: not c.partition("=")[0].strip().endswith(".name")):
-        _apply(table, change)  # names first: they start their part afresh
-    with chosen(plugins).active():
-        spec = Spec(_resolve(with_files(table, Path(folder or "."))))
+    table = changed(instance("text", text, str, "the text of a TOML file; load_spec reads files"), changes)
+    spec = resolve_spec(with_files(table, Path(folder or ".")), plugins)
     spec.work  # noqa: B018 (refuses what cannot be made)
     return spec
 
 
-def _read_toml(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidSpec(f"the specification is not valid TOML: {' '.join(str(error).split())}.") from None
-    except RecursionError:
-        raise InvalidSpec("the specification is nested too deeply; write it with fewer brackets.") from None
-    except ValueError:  # Python reads integers of up to 4300 digits
-        raise InvalidSpec("the specification has a number of thousands of digits; write a smaller one.") from None
-
-
-def _apply(table: dict[str, Any], change: str) -> None:
-    key, equals, value = change.partition("=")
-    if not equals or not key.strip():
-        raise InvalidSpec(f"`--set` is {shown(change)}; write part.key=value, say field.beta=9.")
-    try:
-        found = tomllib.loads(f"value = {value}")
-    except (ValueError, RecursionError):
-        found = {}
-    parsed = found["value"] if len(found) == 1 else value  # what is no TOML value is a text
-    *path, last = key.strip().split(".")
-    for step in path:
-        table = table.setdefault(step, {})
-        if not isinstance(table, dict):
-            raise InvalidSpec(f"`--set` is {shown(change)}, but {shown(step)} is a value, not a table; change that.")
-    if last == "name" and path and table.get("name") != parsed:
-        table.clear()  # the keys of another kind mean nothing to the new one
-    table[last] = parsed
+def resolve_spec(table: dict[str, Any], plugins: Given = ()) -> Spec:
+    """The specification of a table, with every default; its parts are not made."""
+    with chosen(plugins).active():
+        return Spec(_resolve(table))
 
 
 def _plain(where: str, value: Any) -> None:
@@ -253,7 +232,7 @@ def _fill_keys(name: str, kind: type[AbstractWork], table: dict[str, Any]) -> di
         part, where, needed = (*parts_of(kind, key), "value")[0], f"{name}.{key}", key not in defaults
         default = None if needed else written(part, defaults[key])
         value = _named(table.get(key, default), default)
-        if key == kind.end:
+        if key == kind.end and is_count_or_time(kind, key):
             filled |= _end(where, key, value, needed=needed, whole=is_whole(kind, key))
         elif key == "stop":
             filled[key] = _list_of("stop", where, value)
@@ -336,7 +315,7 @@ def _fill(kind: str, where: str, table: Any) -> dict[str, Any]:
     if not isinstance(name, str) or name not in words(kind):
         hint = f" (if it comes from a plugin, give --plugin FILE){did_you_mean(str(name), words(kind))}"
         raise InvalidSpec(f"`{where}.name` is {shown(name)}{hint}")
-    parameters = {k: p for k, p in inspect.signature(words(kind)[name]).parameters.items() if k not in HIDDEN}
+    parameters = {k: p for k, p in arguments_of(words(kind)[name]).items() if k not in HIDDEN}
     for key in table:
         if key != "name" and key not in parameters:
             raise InvalidSpec(f"unknown key '{where}.{key}'{did_you_mean(key, parameters)}")
@@ -393,7 +372,7 @@ def build_part(kind: str, table: dict[str, Any]) -> Any:
             arguments[key] = value
     positional = [
         arguments.pop(key)
-        for key, p in inspect.signature(maker).parameters.items()
+        for key, p in arguments_of(maker).items()
         if p.kind is inspect.Parameter.POSITIONAL_ONLY and key in arguments
     ]
     return make(kind, table["name"], *positional, **arguments)

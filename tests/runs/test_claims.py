@@ -1,0 +1,108 @@
+"""Claims: one owner at a time, none that a dead process keeps."""
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import attnflow as af
+from attnflow.runs.claims import Claim, Watch, content, owner_is_gone, take_away
+from attnflow.sweeps.journal import events
+from attnflow.sweeps.plan import read_plan
+from tests.sweeps.tasks import slow
+
+
+def test_one_of_many_threads_gets_the_claim(tmp_path):
+    path, found = tmp_path / "unit", []
+    barrier = threading.Barrier(8)
+
+    def attempt():
+        barrier.wait()
+        found.append(Claim.take(path))
+
+    threads = [threading.Thread(target=attempt) for _ in range(8)]
+    [one.start() for one in threads]
+    [one.join() for one in threads]
+    mine = [claim for claim in found if claim is not None]
+    assert len(mine) == 1
+    assert os.listdir(tmp_path) == ["unit"]
+    mine[0].release()
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_living_claim_stays_and_a_silent_one_is_taken_over(tmp_path):
+    path = tmp_path / "unit"
+    claim = Claim.take(path)
+    watch = Watch(patience=0.0)
+    assert not owner_is_gone(content(path))
+    elsewhere = json.loads(content(path)) | {"machine": "another"}
+    path.write_bytes(json.dumps(elsewhere).encode())
+    assert not owner_is_gone(content(path))  # whether a process of another machine lives is not known
+    patient = Watch(patience=1e6)
+    assert not patient.is_free(path)
+    assert not patient.is_free(path)
+    assert watch.is_free(path)
+    assert not path.exists()
+    again = Claim.take(path)
+    claim.beat()
+    claim.release()  # the first owner wakes up, and leaves the second alone
+    assert content(path) is not None
+    again.release()
+
+
+def test_a_claim_that_shows_life_is_put_back(tmp_path):
+    path = tmp_path / "unit"
+    claim = Claim.take(path)
+    seen = content(path)
+    claim.beat()
+    assert not take_away(path, seen)
+    claim.beat()
+    assert json.loads(content(path))["beat"] == "000000003"  # the same file
+    claim.release()
+    assert not path.exists()
+
+
+def test_a_file_system_without_links(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(1, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    claim = Claim.take(tmp_path / "unit")
+    assert claim is not None
+    assert Claim.take(tmp_path / "unit") is None
+    claim.release()
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_claim_of_a_dead_process_of_this_machine_is_free_at_once(tmp_path):
+    code = f"import os; from pathlib import Path; from attnflow.runs.claims import Claim\nClaim.take(Path({str(tmp_path / 'unit')!r})); os._exit(9)"
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert owner_is_gone(content(tmp_path / "unit"))
+    assert Watch(patience=1e6).is_free(tmp_path / "unit")
+
+
+def share(folder):
+    af.sweep(slow, {"k": "0:24", "seconds": [0.05]}, folder, workers=3)
+
+
+def test_two_processes_share_a_folder_and_do_nothing_twice(tmp_path):
+    """Another process and this one, which waits until the other has begun."""
+    folder = tmp_path / "s"
+    af.sweep(slow, {"k": "0:2", "seconds": [0.05]}, folder, workers=3)
+    other = multiprocessing.get_context("spawn").Process(target=share, args=(folder,))
+    other.start()
+    while other.is_alive() and len(list((folder / "journal").iterdir())) < 2:
+        time.sleep(0.01)
+    share(folder)
+    other.join()
+    assert other.exitcode == 0
+    owners = [len(path.read_bytes()) for path in (folder / "journal").iterdir()]
+    assert len(owners) == 2
+    done = [event["unit"] for event in events(folder) if event["event"] == "done"]
+    assert sorted(done) == sorted(read_plan(folder).units)
+    data = af.open_sweep(folder).dataset
+    assert data["square"].values[:, 0].tolist() == [float(k * k) for k in range(24)]
+    assert os.listdir(folder / "claims") == []
