@@ -6,7 +6,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -22,12 +21,11 @@ from attnflow.flows.result import AbstractResult
 from attnflow.flows.sink import AbstractSink, Layout, Variable
 from attnflow.flows.stepper import AbstractSingle, Rows, Slice
 from attnflow.flows.work import AbstractWork, Driven
+from attnflow.learn.descent import TOGETHER, programs
 from attnflow.learn.tasks import AbstractTask
 from attnflow.learn.trainable import load_optax, named, trainable
 from attnflow.precision import in_float64, to_numpy
 
-TOGETHER = 10
-"""Steps of one slice of work."""
 EVERY = 50
 """Steps between two checkpoints."""
 MARKS = 8
@@ -246,32 +244,9 @@ class _Training(AbstractSingle):
     """Adam on the weights of a field, for all seeds at once; what a slice computes does not depend on its ends."""
 
     def __init__(self, train: Train):
-        optax = load_optax("train")
+        load_optax("train")
         self.train, self.marks = train, marks_until(train.steps)
-        rate, decay = train.rate, train.decay
-        self.adam = optax.adam(rate if decay is None else lambda done: rate / (1 + done / decay))
-        task, rest, adam = train.task, train.parts[1], self.adam
-
-        def mean(weights: Any, prompts: Any) -> Any:
-            return jnp.mean(jax.vmap(lambda prompt: task.loss(eqx.combine(weights, rest), prompt))(prompts))
-
-        def step(weights: Any, memory: Any, prompts: Any) -> Any:
-            loss, slope = jax.value_and_grad(mean)(weights, prompts)
-            with jax.numpy_dtype_promotion("standard"):  # Optax needs it; the user may have set "strict"
-                change, memory = adam.update(slope, memory, weights)
-                return optax.apply_updates(weights, change), memory, loss
-
-        @jax.jit
-        def several(weights: Any, memory: Any, prompts: Any, count: Any) -> Any:
-            def body(k: Any, carry: Any) -> Any:
-                weights, memory, losses = carry
-                weights, memory, loss = jax.vmap(step)(weights, memory, jax.tree.map(lambda a: a[k], prompts))
-                return weights, memory, losses.at[k].set(loss)
-
-            losses = jnp.zeros((TOGETHER, len(train.seeds)))
-            return jax.lax.fori_loop(0, count, body, (weights, memory, losses))
-
-        self.several, self.test_loss = several, jax.jit(jax.vmap(mean, in_axes=(0, None)))
+        self.programs = programs(train.task, train.parts[1], train.rate, train.decay)
         self.prompts: Any = None
 
     @property
@@ -296,7 +271,7 @@ class _Training(AbstractSingle):
 
     def begin(self) -> _TrainState:
         weights = jax.device_put(self.train.starts())
-        memory = jax.jit(jax.vmap(self.adam.init))(weights)
+        memory = self.programs.begin(weights)
         none = np.zeros((0, len(self.train.seeds)))
         return _TrainState(weights, memory, np.zeros((), np.int64), np.zeros((), np.int64), none)
 
@@ -313,7 +288,7 @@ class _Training(AbstractSingle):
         stops = [done + TOGETHER - done % TOGETHER, steps, *self.marks[marked : marked + 1]]
         last = int(min(stops))
         weights, memory, losses = wait(
-            self.several(state.weights, state.memory, self._prompts(done, last), last - done)
+            self.programs.several(state.weights, state.memory, self._prompts(done, last), last - done)
         )
         losses = np.asarray(losses)[: last - done]
         if not np.isfinite(losses).all():
@@ -366,6 +341,6 @@ class _Training(AbstractSingle):
         """One row of the marks."""
         if self.prompts is None:
             self.prompts = self.train.test_prompts()
-        found = wait(self.test_loss(state.weights, self.prompts))
+        found = wait(self.programs.test_loss(state.weights, self.prompts))
         rows = {"mark_step": np.array([done]), "test_loss": np.asarray(found)[None]}
         return rows | {name: np.asarray(leaf)[None] for name, leaf in named(state.weights).items()}

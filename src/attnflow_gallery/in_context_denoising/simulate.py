@@ -25,6 +25,8 @@ class Parameters(Salted):
     dim: int = 8
     noises: tuple[float, float] = (0.5, 0.4)
     """sigma of each task."""
+    subspace: int = 3
+    """Dimension of the subspaces whose unit spheres are the great spheres."""
     contexts: tuple[int, int] = (64, 128)
     """Tokens of a context."""
     steps: int = 1000
@@ -39,6 +41,8 @@ class Parameters(Salted):
     """Seeds that are trained side by side, for each task."""
     least: int = 3
     """How many of all seeds have to leave the plateau of the start; fixed before the first run."""
+    far: float = 0.15
+    """How far the inverse temperature may be from 1/sigma^2, as a part of it; the valley of the loss is flat."""
     test: int = 8192
     """Prompts of the test."""
     betas: tuple[float, ...] = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
@@ -47,7 +51,9 @@ class Parameters(Salted):
     """v of V = v I on this grid."""
 
 
-QUICK = Parameters(steps=562, batch=48, rate=0.03, test=1024, contexts=(32, 48))
+QUICK = Parameters(
+    dim=4, subspace=2, contexts=(48, 48), steps=422, batch=48, rate=0.05, decay=150.0, test=1024, far=0.3
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
@@ -60,8 +66,8 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
 
 def task_of(name: str, parameters: Parameters) -> Denoising:
     """The task of a name."""
-    k = TASKS.index(name)
-    return Denoising(parameters.dim, parameters.contexts[k], centres=(4, None)[k], noise=parameters.noises[k])
+    p, k = parameters, TASKS.index(name)
+    return Denoising(p.dim, p.contexts[k], (4, None)[k], p.subspace, p.noises[k])
 
 
 def training(name: str, parameters: Parameters) -> Train:

@@ -46,8 +46,12 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         both.equal("e_1 and a flow map: error from that of the flow map alone", orthogonal, origin=PARITY),
         bias.at_most(f"e_1 with a bias, {first} heads: error", "rounding", origin=PARITY),
         Claim.at_most(
-            "heads on the diagonal: distance to a linear map", 1e-14, off, 0.0,
-            "rounding, relative to the sum of |V_h|", origin=DIAGONAL,
+            "heads on the diagonal: distance to a linear map",
+            1e-14,
+            off,
+            0.0,
+            "rounding, relative to the sum of |V_h|",
+            origin=DIAGONAL,
         ),
         Claim.at_most(f"two tokens: error of |mean|^2 mean with {last} heads", 1e-3, two[-1], 0.0, seen, origin=TWO),
         product.at_least(
@@ -55,12 +59,21 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         ),
         flow.at_most(f"flow maps: error with {last} heads over that with {first}", seen, origin=FLOWS),
         Claim.at_most(
-            "one head that is among the heads: error", 1e-10, float(data["exact"]["error"]), 0.0, "rounding",
+            "one head that is among the heads: error",
+            1e-10,
+            float(data["exact"]["error"]),
+            0.0,
+            "rounding",
             origin=PARITY,
         ),
         Claim.equal(
-            "averages of H heads: H times the mean square error", float(variance), mean, allowed,
+            "averages of H heads: H times the mean square error",
+            float(variance),
+            mean,
+            allowed,
             f"Student's test of {parameters.repeats} averages at level {LEVEL:g}; 2 % for the error of the mean",
-            origin=AVERAGES, labels=[f"H = {h}" for h in parameters.averaged], level=LEVEL,
+            origin=AVERAGES,
+            labels=[f"H = {h}" for h in parameters.averaged],
+            level=LEVEL,
         ),
-    ]  # fmt: skip
+    ]

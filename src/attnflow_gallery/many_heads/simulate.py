@@ -35,7 +35,7 @@ class Parameters(Salted):
     """Averages of each kind."""
 
 
-QUICK = Parameters(sizes=((2, 2), (4, 2)), heads=(8, 32, 64), samples=640, averaged=(16, 64), repeats=200)
+QUICK = Parameters(sizes=((2, 2), (4, 2)), heads=(8, 24, 48), samples=640, averaged=(16, 64), repeats=200)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:

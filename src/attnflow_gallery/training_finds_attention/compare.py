@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Claim, observed
-from attnflow.experiments.kit import Rows, share_of
+from attnflow.experiments.kit import LEVEL, Rows, averaged, share_of, student
 from attnflow_gallery.training_finds_attention.simulate import Parameters, weights_of
 
 PLATEAU = observed("The plateau")
@@ -46,7 +46,7 @@ def left(data: dict[str, xr.Dataset], name: str = "shared") -> np.ndarray:
 
 
 def rises(seen: xr.Dataset) -> np.ndarray:
-    """(mark, seed): the share of prompts on which the energy falls in no layer."""
+    """(mark, seed), (start): the share of prompts on which the energy falls in no layer."""
     return np.asarray((seen["gain"].values >= -ROUNDING).all(axis=-1).mean(axis=-1))
 
 
@@ -65,29 +65,51 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         energy.add(1.0, share[-1, k], 0.0, f"seed {seeds[k]}")
         count.add(0.5, number[-1, k, -1] / number[-1, k, 0], 0.0, f"seed {seeds[k]}")
     own = anisotropy(products(data["own"])[1])[-1].max(axis=-1)
+    mean, error = averaged(rises(data["before"]))
     most = parameters.larger[-1]
     large = left(data, f"start-{most:g}")
     fixed = "fixed before the first run with these seeds"
     every = f"all {parameters.prompts} prompts, all {parameters.layers} layers"
     return [
         Claim.at_least(
-            f"seeds of {parameters.starts} that leave the plateau", parameters.least, float(found.sum()), 0.0, fixed,
-            origin=PLATEAU, detail=share_of(found),
+            f"seeds of {parameters.starts} that leave the plateau",
+            parameters.least,
+            float(found.sum()),
+            0.0,
+            fixed,
+            origin=PLATEAU,
+            detail=share_of(found),
         ),
         Claim.at_most(
             f"seeds that leave it within {parameters.larger_steps} steps from a start of {most:g} in place of "
-            f"{parameters.start:g}", parameters.starts // 2, float(large.sum()), 0.0,
-            f"{fixed}; 3 of 16 seeds of a trial", origin=PLATEAU, level=0.03, detail=share_of(large),
+            f"{parameters.start:g}",
+            parameters.starts // 2,
+            float(large.sum()),
+            0.0,
+            f"{fixed}; 3 of 16 seeds of a trial",
+            origin=PLATEAU,
+            level=0.03,
+            detail=share_of(large),
         ),
         shape.at_most("these seeds: anisotropy of Q^T K and V", fixed, origin=ISOTROPIC),
         skew.at_most("these seeds: antisymmetric share of Q^T K and V", fixed, origin=ISOTROPIC),
         energy.at_least("these seeds: share of prompts on which the energy falls in no layer", every, origin=ENERGY),
         Claim.at_most(
-            "before training: mean share of such prompts", 0.5, float(share[0].mean()), 0.0,
-            f"{fixed}; the mean of {parameters.starts} seeds", origin=ENERGY,
+            "before training: mean share of such prompts",
+            0.5,
+            float(mean),
+            float(student(LEVEL, parameters.before) * error),
+            f"{fixed}; Student's test of {parameters.before} starts at level {LEVEL:g}",
+            origin=ENERGY,
+            level=LEVEL,
         ),
         count.at_most("these seeds: clusters after the last layer over those before the first", fixed, origin=ENERGY),
         Claim.at_least(
-            "weights of each layer: largest anisotropy of V, least over seeds", 0.2, own, 0.0, fixed, origin=LAYERS,
+            "weights of each layer: largest anisotropy of V, least over seeds",
+            0.2,
+            own,
+            0.0,
+            fixed,
+            origin=LAYERS,
         ),
-    ]  # fmt: skip
+    ]
