@@ -49,11 +49,17 @@ def from_identity(original: Any) -> Any:
     return make
 
 
+def opposite(value: Any) -> Any:
+    """A value matrix, or those of each layer, with the other sign."""
+    return simulate.PerLayer(-value.values, value.step) if isinstance(value, simulate.PerLayer) else -value
+
+
 MUTATIONS = (
     Mutation("32 steps of training", simulate, "Train", altered("steps", lambda _: 32)),
     Mutation("targets turned", simulate, "Clustering", drawing(turned)),
     Mutation("prompts flat in one direction", simulate, "Clustering", drawing(flat)),
     Mutation("training starts with the identity", simulate, "Train", from_identity),
+    Mutation("tokens of the tests are repelled", simulate, "Attention", altered("value", opposite)),
     Mutation("larger starts are as small as the others", simulate, "larger", altered("start", lambda _: 0.5)),
     Mutation("weights of each layer are shared", simulate, "attention_block", altered("layers", lambda _: None)),
 )
