@@ -9,6 +9,7 @@ import xarray as xr
 import attnflow as af
 from attnflow_gallery import in_context_denoising as experiment
 from attnflow_gallery.in_context_denoising import compare, simulate
+from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(experiment.QUICK, dim=3, contexts=(6, 8), test=64, betas=(1.0, 1.1), values=(0.9, 1.0))
 RNG = np.random.default_rng(0)
@@ -41,11 +42,26 @@ def test_claims_can_hold_and_fail():
     for wrong, lost in (
         (part(8.0, 1.0, best), 0),
         (part(-4.0, -1.0, best), 1),
-        (part(np.diag([3.4, 4.0, 4.9]), 1.0, best), 2),
+        (part(np.diag([2.4, 4.4, 6.2]), 1.0, best), 2),
         (part(4.0, 1.0, 2 * best), 4),  # two of four seeds are left
     ):
         verdicts = [claim.holds for claim in compare.claims(CORE, data | {"train-centres": wrong})]
         assert [k for k in range(5) if not verdicts[k]] == [lost]
+
+
+def test_contexts_that_are_turned_around_are_found_out():
+    """The answer points away from the target: then the mirror image is the better layer, by more than a factor of 2."""
+    with mutation(experiment, "contexts turned around").applied():
+        wrong = simulate.grid("centres", CORE)
+    assert (wrong["loss"] > 2 * wrong["mirror"]).all()
+    verdicts = [claim.holds for claim in compare.claims(CORE, made_up() | {"grid-centres": wrong})]
+    assert not verdicts[-1]
+
+
+def test_the_bound_of_the_anisotropy():
+    """diag(1/9, 1, 1, 1): the mean is 7/9, the rest has the norm sqrt(3 (2/9)^2 + (2/3)^2)."""
+    hand = np.sqrt(3 * (2 / 9) ** 2 + (2 / 3) ** 2) / np.sqrt(3 + 1 / 81) / 2
+    np.testing.assert_allclose(compare.flat(4), hand, rtol=1e-14)
 
 
 def test_the_grid_is_the_loss_of_isotropic_layers():

@@ -9,6 +9,7 @@ import xarray as xr
 import attnflow as af
 from attnflow_gallery import training_finds_attention as experiment
 from attnflow_gallery.training_finds_attention import compare, simulate
+from tests.experiments.mutants import mutation
 
 CORE = dataclasses.replace(experiment.QUICK, dim=3, tokens=6, layers=2, starts=3, least=2, prompts=4)
 RNG = np.random.default_rng(0)
@@ -35,9 +36,10 @@ def made_up():
     dims = ("mark", "seed", "prompt")
     seen = xr.Dataset({"gain": ((*dims, "layer"), gain), "clusters": ((*dims, "depth"), clusters)})
     large = weights(start)
-    large["test_loss"][:] = 0.2
+    large["test_loss"][:] = 0.5
+    before = xr.Dataset({"gain": (("start", "prompt", "layer"), RNG.standard_normal((64, 4, 2)))})
     grid = xr.Dataset({"loss": (("beta", "v"), [[0.049]]), "input": 0.18})
-    return {"shared": shared, "own": own, "shared-seen": seen, "grid": grid, "start-2": large}
+    return {"shared": shared, "own": own, "shared-seen": seen, "before": before, "grid": grid, "start-2": large}
 
 
 def verdicts(data):
@@ -52,11 +54,11 @@ def test_verdicts_on_made_up_weights():
     ("change", "lost"),
     [
         (lambda data: data["shared"]["test_loss"].values.__setitem__(-1, 0.2), [0]),
-        (lambda data: data["start-2"]["test_loss"].values.__setitem__(-1, 0.05), [1]),
+        (lambda data: data["start-2"]["test_loss"].values.__setitem__(-1, 0.3), [1]),
         (lambda data: data["shared"]["weight_value"].values.__setitem__((-1, 1, 0, 0), 2.5), [2]),
         (lambda data: data["shared"]["weight_features_key"].values.__setitem__((-1, 1, 0, 1), 1.0), [2, 3]),
         (lambda data: data["shared-seen"]["gain"].values.__setitem__((-1, 2, 3, 0), -1e-3), [4]),
-        (lambda data: data["shared-seen"]["gain"].values.__setitem__(0, 1.0), [5]),
+        (lambda data: data["before"]["gain"].values.__setitem__(slice(None), 1.0), [5]),
         (lambda data: data["shared-seen"].update({"clusters": 0 * data["shared-seen"]["clusters"] + 6}), [6]),
         (lambda data: data["own"]["weight_value"].values.__setitem__(slice(None), np.eye(3)), [7]),
     ],
@@ -65,6 +67,14 @@ def test_every_claim_can_fail(change, lost):
     data = made_up()
     change(data)
     assert [k for k, holds in enumerate(verdicts(data)) if not holds] == lost
+
+
+def test_the_energy_rises_under_isotropic_weights_and_not_where_tokens_are_repelled():
+    part, last = made_up()["shared"], {"mark": [-1], "seed": [0]}
+    part = part.isel(last)
+    assert compare.rises(simulate.look(part, CORE)) == 1
+    with mutation(experiment, "tokens of the tests are repelled").applied():
+        assert compare.rises(simulate.look(part, CORE)) == 0
 
 
 def test_clusters_are_those_of_the_library():
