@@ -2,8 +2,6 @@
 
 import dataclasses
 
-import numpy as np
-
 from attnflow_gallery import many_heads
 from attnflow_gallery.many_heads import compare, simulate
 from tests.experiments.mutants import mutation

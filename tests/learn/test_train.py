@@ -160,6 +160,8 @@ def test_missing_optax(monkeypatch):
         ({"rate": -0.1}, "`rate`"),
         ({"seeds": []}, "`seeds`"),
         ({"seeds": [1, 1]}, "`seeds`"),
+        ({"seeds": 2.5}, "`seeds`"),
+        ({"seeds": [[1]]}, "`seeds`"),
         ({"start": -1.0}, "`start`"),
         ({"test": 0}, "`test`"),
     ],

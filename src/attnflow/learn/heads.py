@@ -1,13 +1,14 @@
 """Many heads in one layer: the best values of random heads for a given map of prompts, by least squares."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from attnflow.checks import generator, instance, number, whole
+from attnflow.axes import finite_array
+from attnflow.checks import generator, instance, number, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.feasible import require_memory
 from attnflow.fields import Attention, Biased
@@ -84,14 +85,16 @@ def fit_heads(
         )
     require_memory(64 * samples * tokens * heads * size, "the answers of the heads", "use fewer samples")
     instance("target", target, Callable, "a function of prompts")
-    mixing = _drawn(heads, size, scales, seed) if matrices is None else np.asarray(matrices, dtype=np.float64)
-    if mixing.shape != (heads, size, size) or not np.isfinite(mixing).all():
-        raise InvalidInput(f"`matrices` has shape {mixing.shape}; give finite ones of shape {(heads, size, size)}.")
     rng = generator(seed)
+    mixing = _drawn(heads, size, scales, seed) if matrices is None else finite_array("`matrices`", matrices)
+    if mixing.shape != (heads, size, size):
+        raise InvalidInput(f"`matrices` has shape {mixing.shape}; give some of shape {(heads, size, size)}.")
     given, fresh = (
         _mirrored(Sphere(dim).sample(rng, samples * tokens).reshape(samples, tokens, dim)) for _ in range(2)
     )
     wanted, other = (_prompts("what `target` gives", target(x), dim, x.shape) for x in (given, fresh))
+    if not other.any():
+        raise InvalidInput("`target` gives 0 for all prompts, so that there is no relative error; give another map.")
     rows = _columns(given, mixing, bias).reshape(-1, heads * size)
     rest = (wanted - given if residual else wanted).reshape(-1, dim)
     # by QR first, which is fast for tall matrices; what is left is square, and may be of less than full rank
@@ -104,6 +107,8 @@ def fit_heads(
 
 
 def _drawn(heads: int, size: int, scales: tuple[float, float], seed: int) -> np.ndarray:
+    if not isinstance(scales, Sequence) or len(scales) != 2:
+        raise InvalidInput(f"`scales` is {shown(scales)}; give the least and the largest scale, as (0.5, 8.0).")
     low, high = (number("scales", one, low=1e-12) for one in scales)
     rng = np.random.default_rng([seed, 1])
     exponents = np.random.default_rng([seed, 2]).uniform(np.log(low), np.log(high), heads)

@@ -111,10 +111,11 @@ class Train(AbstractWork):
         instance("task", self.task, AbstractTask, "a task such as learn.Clustering()")
         steps = whole("steps", self.steps, 1)
         require_steps(steps, f"`steps` is {shown(steps)}: training", "give a smaller number")
-        seeds = (self.seeds,) if isinstance(self.seeds, int) else tuple(self.seeds)
+        several = isinstance(self.seeds, Sequence) or (isinstance(self.seeds, np.ndarray) and self.seeds.ndim == 1)
+        given: Any = self.seeds if several else (self.seeds,)
+        seeds = tuple(whole("seeds", one, 0, largest=LARGEST_SEED) for one in given)
         if not seeds or len(set(seeds)) < len(seeds):
             raise InvalidInput(f"`seeds` is {shown(self.seeds)}; give at least one seed, each once.")
-        seeds = tuple(whole("seeds", one, 0, largest=LARGEST_SEED) for one in seeds)
         start = None if self.start is None else number("start", self.start, low=0.0)
         self.task.check(self.field)
         if not jax.tree.leaves(self.parts[0]):
