@@ -11,8 +11,8 @@ the same map for n = 4, where errors stall; flow maps of attention, whose errors
 whose error falls like H^(-1/2).
 
 Not shown: more than four tokens; that the stall is a floor. It is a measurement with random heads; no proof is known
-to us. Rates depend on the target, and there is no common exponent. Deep networks, perceptrons and positions, for which
-universality is proved elsewhere (arXiv:1912.10077, arXiv:2408.01367), are another question.
+to us. Rates depend on the target, and there is no common exponent. Deep networks, perceptrons and positions are another
+question; universality is reported for them (arXiv:1912.10077, arXiv:2408.01367, of which we read the abstracts).
 """
 
 from attnflow.experiments import from_files
