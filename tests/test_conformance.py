@@ -60,6 +60,7 @@ EXAMPLES = {
         "ngpt": {"field": ATTENTION, "alpha": 0.7},
         "mix": {"field": ATTENTION, "switch": 0.5},
         "scaled": {"field": ATTENTION},
+        "attention-block": {"dim": D},
     },
     "mask": {"window": {"width": 4}, "table": {"values": np.sin(np.arange(N * N)).reshape(N, N).tolist()}},
     "kernel": {"exponential": {"beta": 2.0}, "gaussian": {"beta": 2.0}, "polynomial": {"degree": 3, "offset": 0.5}},

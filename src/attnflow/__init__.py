@@ -23,6 +23,7 @@ _HOME = {
         "Adaptive", "Alternate", "Brownian", "Exact", "Fixed", "Heun", "Layers", "LongTime", "Observable", "advance",
         "flow_map", "merge_times", "solve", "solve_long",
     ],
+    "attnflow.learn": ["fit_heads"],
     "attnflow.text": ["from_text"],
     "attnflow.plots": ["animate", "plot"],
     "attnflow.runs": ["open_run", "register"],

@@ -80,6 +80,7 @@ from attnflow.flows import flow_map as flow_map
 from attnflow.flows import merge_times as merge_times
 from attnflow.flows import solve as solve
 from attnflow.flows import solve_long as solve_long
+from attnflow.learn import fit_heads as fit_heads
 from attnflow.text import from_text as from_text
 from attnflow.plots import animate as animate
 from attnflow.plots import plot as plot

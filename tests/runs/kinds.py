@@ -128,6 +128,22 @@ steps = 60
 batch = 8
 """,
 }
+TEXTS["train"] = """
+[field]
+name = "attention-block"
+dim = 3
+[task]
+name = "clustering"
+dim = 3
+tokens = 5
+centres = 2
+layers = 2
+[train]
+steps = 22
+batch = 2
+seeds = [0, 1]
+test = 4
+"""
 TEXTS["match_measures"] = """
 [[inputs]]
 name = "array"
@@ -162,7 +178,7 @@ families = ["overlaps", "norms"]
 LATER = {
     "solve": 10.0, "solve_long": 50.0, "merge_times": 5000.0, "evolve": 0.9, "evolve_cells": 0.9, "evolve_placed": 0.5,
     "gram_layers": 14, "conditional_density": 6.0, "retrieval_profile": 24, "fit": 110,
-    "probe": ["question whether"],
+    "probe": ["question whether"], "train": 57,
 }  # fmt: skip
 """To where runs are extended; other kinds have no end."""
 KINDS = tuple(TEXTS)

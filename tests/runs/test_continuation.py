@@ -73,7 +73,10 @@ def test_other_flows_that_go_on_are_those_of_one_call(kind):
 # Refusals
 
 
-QUICK = [kind if kind not in ("merge_times", "fit") else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+QUICK = [
+    kind if kind not in ("merge_times", "fit", "train") else pytest.param(kind, marks=pytest.mark.slow)
+    for kind in KINDS
+]
 """All kinds; those that take long to compile are for `make study`."""
 
 

@@ -16,6 +16,7 @@ EVERY = {
     "merge_times": 5,
     "match_measures": 30,
     "fit": 40,
+    "train": 60,
     "solve": 24,
     "solve_long": 36,
     "evolve": 30,

@@ -10,11 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from attnflow.axes import Along, positive
+from attnflow.axes import positive
 from attnflow.checks import LARGEST_SEED, instance, shown, whole
-from attnflow.errors import MissingExtra
 from attnflow.feasible import require_steps
-from attnflow.fields import AbstractWeight, Constant, Interpolated, PerLayer, Pieces
 from attnflow.flows.compiled import wait
 from attnflow.flows.driver import Control, Drive
 from attnflow.flows.outcome import Ending, Outcome, Progress, Reached
@@ -23,6 +21,7 @@ from attnflow.flows.sink import AbstractSink, Layout, Variable
 from attnflow.flows.stepper import AbstractStepper, Rows, Slice
 from attnflow.flows.work import AbstractWork, Driven
 from attnflow.learn.classifier import Classifier, checked_labels, padded
+from attnflow.learn.trainable import load_optax, named, trainable
 from attnflow.precision import full_precision, in_float64, is_concrete, to_numpy
 
 EVERY = 50
@@ -88,7 +87,7 @@ class Fit(AbstractWork):
         weights, rest = eqx.partition(self.classifier, trainable(self.classifier))
         like, structure = jax.tree.flatten(weights)
         kept = driven.dataset
-        found = [kept[name].values if name in kept else leaf for name, leaf in zip(_named(weights), like, strict=True)]
+        found = [kept[name].values if name in kept else leaf for name, leaf in zip(named(weights), like, strict=True)]
         last = eqx.combine(to_numpy(jax.tree.unflatten(structure, found)), rest)
         with full_precision():
             accuracy = last.accuracy(*self.data)
@@ -131,14 +130,6 @@ def fit(
     return found
 
 
-def _named(weights: Any) -> dict[str, Any]:
-    """The weights by the names that they have in a dataset."""
-    return {
-        "weight" + jax.tree_util.keystr(path).replace(".", "_"): leaf
-        for path, leaf in jax.tree_util.tree_leaves_with_path(weights)
-    }
-
-
 class _FitState(NamedTuple):
     weights: Any
     memory: Any
@@ -153,7 +144,7 @@ class _Descent(AbstractStepper):
     """Adam on the weights of a classifier."""
 
     def __init__(self, fit: Fit):
-        optax = _optax()
+        optax = load_optax("fit")
         self.fit = fit
         self.weights, self.rest = eqx.partition(fit.classifier, trainable(fit.classifier))
         self.adam = optax.adam(fit.rate)
@@ -229,7 +220,7 @@ class _Descent(AbstractStepper):
     def finish(self, state: _FitState) -> dict[str, Any]:
         return {
             name: (tuple(f"{name}_{k}" for k in range(np.ndim(leaf))), np.asarray(leaf))
-            for name, leaf in _named(state.weights).items()
+            for name, leaf in named(state.weights).items()
         }
 
     def _minibatch(self, step: int) -> np.ndarray:
@@ -248,30 +239,3 @@ def cross_entropy(classifier: Classifier, points: Any, labels: Any) -> Any:
         labels = checked_labels(labels, len(points), classifier.classes)
     logs = jax.nn.log_softmax(jnp.asarray(classifier.scores(points)), axis=-1)
     return -jnp.mean(jnp.take_along_axis(logs, jnp.asarray(labels)[:, None], axis=-1))
-
-
-def trainable(classifier: Classifier) -> Any:
-    """A tree of the shape of `classifier`, True at the arrays that `fit` changes: weights of the field and read-out.
-
-    `eqx.partition(classifier, trainable(classifier))` splits them from times and steps, which must stay plain numbers
-    under a gradient.
-    """
-
-    def mark(node: Any) -> Any:
-        marks = jax.tree.map(lambda _: False, node)
-        if isinstance(node, Constant) and not isinstance(node.value, Along):
-            return eqx.tree_at(lambda w: w.value, marks, True)
-        if isinstance(node, PerLayer | Pieces | Interpolated):
-            return eqx.tree_at(lambda w: w.values, marks, True)
-        return marks
-
-    marks = jax.tree.map(mark, classifier, is_leaf=lambda node: isinstance(node, AbstractWeight))
-    return eqx.tree_at(lambda c: (c.readout, c.bias), marks, (True, True))
-
-
-def _optax() -> Any:
-    try:
-        import optax
-    except ImportError:
-        raise MissingExtra("`fit` needs Optax; install `attnflow[learn]`.") from None
-    return optax

@@ -9,7 +9,7 @@ from attnflow.control import LineMatch, Matching, PolarMatch, Schedule
 from attnflow.decoders import Retrieval
 from attnflow.errors import InvalidInput
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
-from attnflow.learn import Fitted
+from attnflow.learn import Fitted, Trained
 from attnflow.meanfield import CellFlow, Density, DensityFlow, PlacedFlow
 from attnflow.plots.compare import plot_several
 from attnflow.plots.density import DensityView, plot_density, summarise_density
@@ -30,6 +30,7 @@ from attnflow.plots.staircase import draw_levels, draw_lifetimes
 from attnflow.plots.still import draw_tokens
 from attnflow.plots.style import PAGE, blank, resized, styled, with_style
 from attnflow.plots.together import draw_one_density, is_mixed, plot_together
+from attnflow.plots.training import plot_training, summarise_training
 from attnflow.plots.tree import draw_branches
 from attnflow.random_layers import ConditionalDensity, GramPath
 from attnflow.tokens import Tokens
@@ -95,6 +96,8 @@ _summarise.register(ConditionalDensity)(summarise_conditional)
 _plot.register(Retrieval)(plot_retrieval)
 _summarise.register(Retrieval)(summarise_retrieval)
 _plot.register(Fitted)(plot_fit)
+_plot.register(Trained)(plot_training)
+_summarise.register(Trained)(summarise_training)
 _plot.register(Tokens)(draw_tokens)
 _summarise.register(Fitted)(summarise_fit)
 _plot.register(Matching)(plot_matching)

@@ -54,6 +54,7 @@ def _kinds() -> dict[str, Callable[..., Any]]:
         "conditional_density": random_layers.CarryDensity,
         "retrieval_profile": decoders.RetrievalProfile,
         "fit": learn.Fit,
+        "train": learn.Train,
         "match_measures": control.MatchMeasures,
         "probe": attnflow.probe.Compare,  # its room lies above this one
     }
@@ -101,6 +102,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "ngpt": fields.Ngpt,
         "mix": fields.Mix,
         "scaled": fields.Scaled,
+        "attention-block": learn.attention_block,
     },
     "weight": {
         "constant": fields.Constant,
@@ -153,6 +155,7 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
     "cells": {"circle": meanfield.circle_cells, "zonal": meanfield.zonal_cells},
     "classifier": {"residual": learn.residual_classifier},
     "data": {"interleaved": learn.interleaved_classes},
+    "task": {"clustering": learn.Clustering, "denoising": learn.Denoising},
     "update": {
         "renormalise": flows.Renormalise,
         "project-renormalise": flows.ProjectRenormalise,
@@ -209,6 +212,7 @@ NEEDED: dict[str, type] = {
     "placed": meanfield.PlacedDensity,
     "cells": meanfield.Cells,
     "classifier": learn.Classifier,
+    "task": learn.AbstractTask,
     "kernel": kernels.AbstractKernel,
     "map": fields.AbstractLinearMap,
 }
