@@ -76,7 +76,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             parameters.least,
             float(count),
             0.0,
-            "fixed before the first run",
+            "fixed after trials, before the salts of the record",
             origin=SEEN,
         ),
         mirror.equal("great sphere: loss of the mirror image, less the loss", reason, origin=MIRROR, level=LEVEL),

@@ -40,7 +40,7 @@ class Parameters(Salted):
     starts: int = 2
     """Seeds that are trained side by side, for each task."""
     least: int = 3
-    """How many of all seeds have to leave the plateau of the start; fixed before the first run."""
+    """How many of all seeds have to leave the plateau of the start; fixed after trials."""
     far: float = 0.15
     """How far the inverse temperature may be from 1/sigma^2, as a part of it; the valley of the loss is flat."""
     test: int = 8192

@@ -70,7 +70,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     name = f"start-{most:g}"
     large = data[name]["test_loss"].values[-1].mean()
     same = list(data["shared"]["mark_step"].values).index(data[name]["mark_step"].values[-1])
-    fixed = "fixed before the first run with these seeds"
+    fixed = "fixed after runs with salt 0, before those with the salts of the record"
     every = f"all {parameters.prompts} prompts, all {parameters.layers} layers"
     return [
         Claim.at_least(

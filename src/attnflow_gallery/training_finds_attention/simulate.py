@@ -39,11 +39,11 @@ class Parameters(Salted):
     starts: int = 8
     """Seeds that are trained side by side."""
     least: int = 6
-    """How many seeds have to leave the plateau; fixed before the first run."""
+    """How many seeds have to leave the plateau; fixed after trials."""
     before: int = 64
     """Starts whose energy is looked at before training."""
     flat: float = 0.05
-    """The largest anisotropy that is called isotropic; fixed before the first run."""
+    """The largest anisotropy that is called isotropic; fixed after trials."""
     larger: tuple[float, ...] = (2.0,)
     """Larger starts, for comparison."""
     larger_steps: int = 237
