@@ -1,7 +1,7 @@
 """Proofs by machine: statements about attention, enclosed in balls, with certificates that another program checks.
 
 `equilibrium` and `branch` are about configurations that floats found, `circle_equilibria` lists all equilibria of 3
-to 6 tokens on the circle. A proof gives a `Certificate` or `Undecided`, never a truth value. `check` confirms a saved
+to 6 tokens on the circle, `circle_flow` follows a start and `circle_consensus` proves where it ends. A proof gives a `Certificate` or `Undecided`, never a truth value. `check` confirms a saved
 certificate with mpmath.iv and none of the code that found it. "Proved" means computer-assisted: conditional on FLINT
 (or mpmath) and on the lemmas that the certificate names (docs/proved.md). Proofs need the extra `certify`; nothing
 here is called by solvers.
@@ -14,6 +14,7 @@ _HOME = {
     "attnflow.certify.cap_bounds": ["stay_apart"],
     "attnflow.certify.certificates": ["Certificate", "Undecided"],
     "attnflow.certify.checking": ["Verdict", "check"],
+    "attnflow.certify.circle_flows": ["circle_consensus", "circle_flow"],
     "attnflow.certify.circle_lists": ["circle_equilibria"],
     "attnflow.certify.closed_forms": [
         "dominant_degree",
