@@ -25,6 +25,7 @@ _HOME = {
         "unstable_modes",
     ],
     "attnflow.certify.mode_counts": ["circle_modes"],
+    "attnflow.certify.plateau_bounds": ["plateaus"],
     "attnflow.certify.orbits": ["branch", "equilibrium"],
 }
 __all__ = sorted(name for names in _HOME.values() for name in names)
