@@ -174,7 +174,7 @@ def mutations(rng: np.random.Generator, count: int) -> dict[str, Any]:
 
 
 def balls(rng: np.random.Generator, count: int) -> dict[str, Any]:
-    """Points outside the balls of primitives, ten for each ball: tables of the search and of the checker, gradient and Hessian."""
+    """Points outside the balls of primitives, ten for each: tables of search and checker, gradient and Hessian."""
     outside: dict[str, int] = {}
     per = max(count // 20, 1)
     for name in ("force", "slope", "checker force", "checker slope"):

@@ -86,9 +86,7 @@ def test_a_wrong_growth_of_errors_is_caught(monkeypatch):
 def test_a_wrong_defect_is_caught(monkeypatch):
     """Without the last coefficient the tube is thinner than the error of the polynomial."""
     whole = tubes.defect_size
-    monkeypatch.setattr(
-        tubes, "defect_size", lambda defect, last, h: whole(defect, [flint().arb(0) for _ in last], h)
-    )
+    monkeypatch.setattr(tubes, "defect_size", lambda defect, last, h: whole(defect, [flint().arb(0) for _ in last], h))
     centre, radius = tube(START, 2.0, 1.0, order=6, tol=1e-12)
     exact, _ = reference.flow(START, 2.0, 1.0)
     assert max(abs(a - b) for a, b in zip(centre, exact, strict=True)) > radius

@@ -48,7 +48,9 @@ def test_the_clock_of_the_field_counts(flow):
 
 def test_reports_print_the_bound_or_say_what_it_takes(flow, monkeypatch):
     account = af.plots.account(flow)
-    assert [row["log_proved"] for row in account.summary["plateaus"]] == certify.plateaus(flow)["log_proved"].values.tolist()
+    assert [row["log_proved"] for row in account.summary["plateaus"]] == certify.plateaus(flow)[
+        "log_proved"
+    ].values.tolist()
     assert "apart until" in account.after[1]
     assert "comparison of caps" in account.after[2]
     monkeypatch.setitem(sys.modules, "flint", None)

@@ -70,9 +70,8 @@ def circle_consensus(
     if isinstance(found, Undecided):
         return found
     claims = given["claims"] | {"time": found.times[-1]}
-    statement = (
-        f"{_start(given)} converges to consensus; from t = {found.times[-1]!r} on all tokens are in an open half circle."
-    )
+    rest = f"from t = {found.times[-1]!r} on all tokens are in an open half circle"
+    statement = f"{_start(given)} converges to consensus; {rest}."
     return Certificate("consensus", statement, (FLOATS, BALLS, GROWTH, HALF), claims, _data(given, found, digits))
 
 

@@ -113,7 +113,8 @@ def remainder(setting: Setting, p: list[list[Any]], h: Any) -> tuple[list[Any], 
     places: list[Any] = []
     for k in range(order + 1):
         moved = [
-            sum((binomials[m][k] * one[m] * powers[m - k] for m in range(k + 1, order + 1)), one[k] + arb(0)) for one in p
+            sum((binomials[m][k] * one[m] * powers[m - k] for m in range(k + 1, order + 1)), one[k] + arb(0))
+            for one in p
         ]
         places = places or moved
         last = drive.extend(moved)
@@ -149,7 +150,7 @@ def log_norm(setting: Setting, places: list[Any], error: Any) -> Any:
 
 
 def defect_size(defect: list[list[Any]], last: list[Any], h: Any) -> Any:
-    """At least |p' - F(p)| on [0, h] in the maximum norm: the coefficients below the order, and the rest over [0, h]."""
+    """At least |p' - F(p)| on [0, h], maximum norm: the coefficients below the order, and the rest over [0, h]."""
     arb, worst = flint().arb, flint().arb(0)
     for own, rest in zip(defect, last, strict=True):
         size, power = arb(0), arb(1)
@@ -230,5 +231,3 @@ def half_circle(centre: list[Any], error: Any) -> bool:
     angles.sort(key=float)
     gaps = [b - a for a, b in itertools.pairwise(angles)] + [angles[0] + around - angles[-1]]
     return any(gap - 2 * error - 1e-9 > arb.pi() for gap in gaps)
-
-

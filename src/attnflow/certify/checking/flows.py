@@ -16,7 +16,7 @@ from attnflow.certify.checking.integers import SCALE, ends, less, need
 
 LEMMAS = [
     "defect: the coefficients of p' - F(p) below the order at the start of a step, the next one over all of the step",
-    "growth: e' <= mu e + delta in the maximum norm, mu = 2 max_i sum_j max(-DF_ij, 0) on the tube, as rows of DF add up to 0",
+    "growth: e' <= mu e + delta in the maximum norm, mu = 2 max_i sum_j max(-DF_ij, 0) on the tube (rows add up to 0)",
     "continuation: the error stays below the radius of the tube on which mu was bounded",
 ]
 
