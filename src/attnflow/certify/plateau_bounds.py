@@ -1,6 +1,6 @@
 """Plateaus of a long flow with what is proved of them: until when their clusters stay apart at least."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,9 +29,10 @@ def plateaus(flow: LongFlow) -> "xr.Dataset":
     """
     flint()
     found, tree = flow.tree.plateaus(), flow.tree
-    beta, softmax = float(flow.field.beta), isinstance(flow.field.normaliser, Softmax)
+    field: Any = flow.field
+    beta, softmax = float(field.beta), isinstance(field.normaliser, Softmax)
     with full_precision():
-        faster = float(log_faster(flow.field))
+        faster = float(log_faster(field))
     log_time, masses = flow.log_time.values, flow.dataset["masses"].values
     rows = []
     for merges, start in zip(found["merges"].values, found["log_start"].values, strict=True):

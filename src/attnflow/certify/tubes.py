@@ -90,7 +90,8 @@ def polynomial(setting: Setting, start: list[Any], order: int) -> tuple[list[lis
     p[i][k] is the coefficient of t^k, k <= order.
     """
     drive = Drive(setting)
-    p, defect = [[x] for x in start], [[] for _ in start]
+    p = [[x] for x in start]
+    defect: list[list[Any]] = [[] for _ in start]
     for k in range(order):
         for i, speed in enumerate(drive.extend([one[k] for one in p])):
             p[i].append((speed / (k + 1)).mid())

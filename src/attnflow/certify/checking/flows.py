@@ -85,8 +85,8 @@ class _Equation:
             angle.append(place[None, :] - place[:, None])
             if k == 0:
                 flat = _Balls(angle[0].mid.ravel(), angle[0].rad.ravel()).intervals()
-                parts = [iv.sin(s) for s in flat], [iv.cos(s) for s in flat]
-                parts += ([iv.exp(-2 * self.beta * iv.sin(s / 2) ** 2) for s in flat],)
+                fall = [iv.exp(-2 * self.beta * iv.sin(s / 2) ** 2) for s in flat]
+                parts = ([iv.sin(s) for s in flat], [iv.cos(s) for s in flat], fall)
                 for kept, values in zip((sine, cosine, weight), parts, strict=True):
                     one = _Balls.of(values)
                     kept.append(_Balls(one.mid.reshape(self.n, self.n), one.rad.reshape(self.n, self.n)))
@@ -94,8 +94,8 @@ class _Equation:
                 turned = [angle[m].scaled(m) for m in range(1, k + 1)]
                 sine.append(_total([a * cosine[k - m] for m, a in enumerate(turned, 1)]).scaled(1, k))
                 cosine.append(_total([a * sine[k - m] for m, a in enumerate(turned, 1)]).scaled(-1, k))
-                fall = _total([cosine[m].scaled(m) * weight[k - m] for m in range(1, k + 1)])
-                weight.append((fall * self.cold).scaled(1, k))
+                down = _total([cosine[m].scaled(m) * weight[k - m] for m in range(1, k + 1)])
+                weight.append((down * self.cold).scaled(1, k))
             push = (_total([weight[m] * sine[k - m] for m in range(k + 1)]) * self.balls).rows()
             if self.softmax:
                 total.append((weight[k] * self.balls).rows())
