@@ -98,6 +98,14 @@ def false_certificates(rng: np.random.Generator) -> Iterator[tuple[str, Callable
         end = parts[int(rng.integers(len(parts)))]["beta"]
         end[1] = float(np.nextafter(end[1], -np.inf))
 
+    def aside(token: int) -> Callable[[dict[str, Any]], None]:  # tokens are directions: along themselves is no change
+        def change(one: dict[str, Any]) -> None:
+            x = np.array(one["data"]["tokens"][token])
+            turn = np.cross(x, rng.standard_normal(3))
+            one["data"]["tokens"][token] = (x + 10 ** rng.uniform(-7, -1) * turn / np.linalg.norm(turn)).tolist()
+
+        return change
+
     def faster(one: dict[str, Any]) -> None:  # two points close up sooner at a smaller beta
         one["claims"]["beta"] = [float(one["claims"]["beta"][0] * rng.uniform(0.3, 0.9))] * 2
 
@@ -112,17 +120,13 @@ def false_certificates(rng: np.random.Generator) -> Iterator[tuple[str, Callable
         one["data"]["times"] = one["data"]["times"][: 1 + int(rng.integers(2))]
         one["claims"]["time"] = one["data"]["times"][-1]
 
-    while True:
+    def once() -> Iterator[tuple[str, Callable[[dict[str, Any]], None], dict]]:
         whole = int(rng.choice([-2, -1, 1, 2]))
         for name in ("cube", "triangle", "square", "branch"):
             yield name, add("claims", str(rng.choice(["unstable", "stable", "rotations"])), by=whole), plain[name]
         for name in ("cube", "square"):
-            token, axis = int(rng.integers(4)), int(rng.integers(3))
-            yield (
-                name,
-                add("data", "tokens", token, axis, by=float(rng.choice([-1, 1]) * 10 ** rng.uniform(-7, -1))),
-                plain[name],
-            )
+            token = int(rng.integers(4))
+            yield name, aside(token), plain[name]
             yield name, add("data", "masses", token, by=float(10 ** rng.uniform(-4, 1))), plain[name]
             yield name, add("claims", "distance", by=float(10 ** rng.uniform(-6, 0))), plain[name]
         for name in ("branch", "list"):
@@ -159,6 +163,11 @@ def false_certificates(rng: np.random.Generator) -> Iterator[tuple[str, Callable
         yield "flow", add("claims", "ball", by=flow["radius"] * float(rng.uniform(1, 9))), plain["flow"]
         yield "consensus", early, plain["consensus"]
         yield "consensus", remove("data", "angles"), plain["consensus"]
+
+    while True:
+        every = list(once())
+        for k in rng.permutation(len(every)):
+            yield every[k]
 
 
 def mutations(rng: np.random.Generator, count: int) -> dict[str, Any]:
@@ -376,9 +385,10 @@ def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
         for key in ("seed", "scale", "source", "of"):
             if part[key] != first[key]:
                 raise SystemExit(f"these are shares of two campaigns: {key} is {first[key]!r} and {part[key]!r}.")
+    done = list({unit["number"]: unit for unit in done}.values())  # of a unit that was done twice, the later one
     numbers = sorted(unit["number"] for unit in done)
     if numbers != list(range(first["of"])):
-        raise SystemExit(f"there are {len(numbers)} units of {first['of']}; a share is missing, or there twice.")
+        raise SystemExit(f"there are {len(numbers)} units of {first['of']}; a share is missing.")
     found: dict[str, Any] = {"seed": first["seed"], "scale": first["scale"], "source": first["source"]}
     for unit in sorted(done, key=lambda one: one["number"]):
         name, value = unit["part"], unit["found"]
@@ -418,7 +428,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="default: drawn from the system; shares need the same")
     parser.add_argument("--scale", type=float, default=1.0, help="a fraction of all cases")
     parser.add_argument("--share", help="K/N: every N-th piece of work from the K-th on (0 to N - 1), into --record")
-    parser.add_argument("--join", type=Path, nargs="+", help="records of all shares")
+    parser.add_argument("--only", help="one part of the share: mutations, balls, adversaries, flows, lists or saved")
+    parser.add_argument("--join", type=Path, nargs="+", help="records of all shares; the later counts")
     parser.add_argument("--record", type=Path, help="default: campaigns/records/certificates-DATE.json")
     options = parser.parse_args()
     if options.join:
@@ -430,6 +441,8 @@ def main() -> int:
         part: dict[str, Any] = {"seed": seed, "scale": options.scale, "source": _record.of_folder(ROOT)}
         part |= {"of": len(work), "units": []}
         for number, (name, function) in work[which::many]:
+            if options.only not in (None, name):
+                continue
             began = time.process_time()
             found = function()
             cpu = round(time.process_time() - began, 1)
