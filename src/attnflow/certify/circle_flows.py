@@ -40,7 +40,7 @@ def circle_flow(
             return found
         end = [float(one) for one in found.centre]
         radius = above(found.error + max(abs(one - float(one)) for one in found.centre))
-        radius *= 1.125  # the checker bounds defect and growth in its own way
+        radius *= 1.5  # the checker bounds defect and growth in its own way
     claims = given["claims"] | {"until": found.times[-1], "end": end, "radius": radius}
     statement = (
         f"{_start(given)} is at t = {found.times[-1]!r} within {radius:.3g} of the angles of `end`, token by token."
