@@ -1,21 +1,24 @@
-"""Does `certify` ever prove what is false? Some ten minutes on one core; part of `make long`.
+"""Does `certify` ever prove what is false? About an hour on one core; part of `make long`.
 
-    python campaigns/certificates.py                 everything, a seed from the system, the record of today
+    python campaigns/certificates.py                                   everything, the record of today
     python campaigns/certificates.py --seed 7 --scale 0.05 --record trial.json
+    python campaigns/certificates.py --seed 7 --share 3/16 --record part-3.json     one share of sixteen
+    python campaigns/certificates.py --join part-*.json                             the record of today, of all shares
 
 Certificates whose claims were made false by construction must be rejected by the checker; balls of every primitive must
-hold their points; inputs near degenerate ones, whose truth is known otherwise, must not give a false certificate. The
-complete lists are proved, and confirmed by the checker where that takes minutes. Exit code 1 if anything is wrong.
+hold their points; inputs near degenerate ones, whose truth is known otherwise, must not give a false certificate; flows
+must be inside their tubes at 50 digits. The complete lists are proved, and every certificate in docs/certificates is
+confirmed, lists over intervals of beta in groups of slices. Exit code 1 if anything is wrong.
 """
 
 import argparse
 import copy
-import datetime
 import json
 import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +30,20 @@ from attnflow import certify
 from attnflow.certify import charts, gap_tables
 from attnflow.certify.balls import hull, precision
 from attnflow.certify.checking import lists as checker_lists
+from attnflow.tokens import Tokens
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.certify import reference  # noqa: E402
+
 SIGNS = (1, -1)
 CUBE = np.array([(a, b, c) for a in SIGNS for b in SIGNS for c in SIGNS]) / np.sqrt(3)
-UNCHECKED = ((6, 2.0), (4, (0.25, 10.0)))
-"""Lists that take the checker many minutes; four tokens are in docs/certificates, for `make long`."""
+LISTS = ((5, 1.0), (5, 5.0), (5, 9.0), (6, 2.0), (3, (-0.3, 20.0)), (4, (0.25, 10.0)))
+SLICES = 4
+"""Slices of beta that the checker confirms in one go."""
+BLOCKS = 10
+"""Blocks of random cases, each with random numbers of its own."""
 ROUNDING = 1e-12
 """Values in floats are sums of at most 12 terms of size 10 at most: wrong by less than 1e-13."""
 
@@ -55,6 +66,9 @@ def false_certificates(rng: np.random.Generator) -> Iterator[tuple[str, Callable
         "degree": certify.dominant_degree((5.0, 6.0), 2),
         "unstable": certify.unstable_modes(9.0, 3, 0.01),
         "modes": certify.circle_modes([0.3, 1.0, 4.0], 9.0),
+        "apart": certify.stay_apart(Tokens(ring(2, 2, np.array([0.0, 1.5]))), 8.0, [0, 1]),
+        "flow": certify.circle_flow([0.3, 2.0, 4.5], 2.0, 0.5, ball=1e-3),
+        "consensus": certify.circle_consensus([0.2, 1.9, 3.3, 5.1], 2.0, ball=1e-4),
     }
     plain = {name: one.to_json() for name, one in bases.items()}
     if not all(certify.check(one).confirmed for one in plain.values()):
@@ -84,17 +98,35 @@ def false_certificates(rng: np.random.Generator) -> Iterator[tuple[str, Callable
         end = parts[int(rng.integers(len(parts)))]["beta"]
         end[1] = float(np.nextafter(end[1], -np.inf))
 
-    while True:
+    def aside(token: int) -> Callable[[dict[str, Any]], None]:  # tokens are directions: along themselves is no change
+        def change(one: dict[str, Any]) -> None:
+            x = np.array(one["data"]["tokens"][token])
+            turn = np.cross(x, rng.standard_normal(3))
+            one["data"]["tokens"][token] = (x + 10 ** rng.uniform(-7, -1) * turn / np.linalg.norm(turn)).tolist()
+
+        return change
+
+    def faster(one: dict[str, Any]) -> None:  # two points close up sooner at a smaller beta
+        one["claims"]["beta"] = [float(one["claims"]["beta"][0] * rng.uniform(0.3, 0.9))] * 2
+
+    def softmax(one: dict[str, Any]) -> None:  # about twice as fast as USA0, for equal masses
+        one["claims"]["model"] = "SA"
+
+    def nearer(one: dict[str, Any]) -> None:
+        angle = float(rng.uniform(0.8, 1.45))
+        one["data"]["tokens"][1] = one["data"]["centres"][1] = [np.cos(angle), np.sin(angle)]
+
+    def early(one: dict[str, Any]) -> None:  # no half circle holds the start
+        one["data"]["times"] = one["data"]["times"][: 1 + int(rng.integers(2))]
+        one["claims"]["time"] = one["data"]["times"][-1]
+
+    def once() -> Iterator[tuple[str, Callable[[dict[str, Any]], None], dict]]:
         whole = int(rng.choice([-2, -1, 1, 2]))
         for name in ("cube", "triangle", "square", "branch"):
             yield name, add("claims", str(rng.choice(["unstable", "stable", "rotations"])), by=whole), plain[name]
         for name in ("cube", "square"):
-            token, axis = int(rng.integers(4)), int(rng.integers(3))
-            yield (
-                name,
-                add("data", "tokens", token, axis, by=float(rng.choice([-1, 1]) * 10 ** rng.uniform(-7, -1))),
-                plain[name],
-            )
+            token = int(rng.integers(4))
+            yield name, aside(token), plain[name]
             yield name, add("data", "masses", token, by=float(10 ** rng.uniform(-4, 1))), plain[name]
             yield name, add("claims", "distance", by=float(10 ** rng.uniform(-6, 0))), plain[name]
         for name in ("branch", "list"):
@@ -118,6 +150,24 @@ def false_certificates(rng: np.random.Generator) -> Iterator[tuple[str, Callable
         )  # 6.2113 is the threshold
         yield "unstable", add("claims", str(rng.choice(["modes", "degree"])), by=whole), plain["unstable"]
         yield "modes", add("claims", "modes", by=whole), plain["modes"]
+        apart, flow = plain["apart"]["claims"], plain["flow"]["claims"]
+        for change in (faster, softmax, nearer):
+            yield "apart", change, plain["apart"]
+        yield "apart", add("claims", "time", by=apart["time"] * float(rng.uniform(0.05, 9))), plain["apart"]
+        wide = 1.5 - apart["gap"]  # at the gap + 0.9 of the way two points are before two thirds of the time
+        yield "apart", add("claims", "gap", by=float(wide * rng.uniform(0.9, 1.5))), plain["apart"]
+        yield "flow", add("claims", "radius", by=1e-3 - flow["radius"] - float(rng.uniform(1e-9, 9e-4))), plain["flow"]
+        token = int(rng.integers(3))
+        off = float(rng.choice([-1, 1]) * flow["radius"] * rng.uniform(1, 9))
+        yield "flow", add("claims", "end", token, by=off), plain["flow"]
+        yield "flow", add("claims", "ball", by=flow["radius"] * float(rng.uniform(1, 9))), plain["flow"]
+        yield "consensus", early, plain["consensus"]
+        yield "consensus", remove("data", "angles"), plain["consensus"]
+
+    while True:
+        every = list(once())
+        for k in rng.permutation(len(every)):
+            yield every[k]
 
 
 def mutations(rng: np.random.Generator, count: int) -> dict[str, Any]:
@@ -133,7 +183,7 @@ def mutations(rng: np.random.Generator, count: int) -> dict[str, Any]:
 
 
 def balls(rng: np.random.Generator, count: int) -> dict[str, Any]:
-    """Points outside the balls of primitives: tables of the search and of the checker, gradient and Hessian."""
+    """Points outside the balls of primitives, ten for each: tables of search and checker, gradient and Hessian."""
     outside: dict[str, int] = {}
     per = max(count // 20, 1)
     for name in ("force", "slope", "checker force", "checker slope"):
@@ -177,7 +227,7 @@ def balls(rng: np.random.Generator, count: int) -> dict[str, Any]:
                 for e in range(6):
                     # complex steps have no cancellation, so that derivatives are as exact as values
                     outside["hessian"] += _outside(hessian[k][e], steps[:, k, e], ROUNDING * 10)
-    return {"count": count, "points each": 10, "outside": outside}
+    return {"count": count, "outside": outside}
 
 
 def _outside(ball: Any, values: np.ndarray, slack: float) -> int:
@@ -202,15 +252,15 @@ def _derivatives(problem: charts.Problem, u: np.ndarray, beta: np.ndarray) -> np
     return np.stack(steps, axis=2)
 
 
-def adversaries(rng: np.random.Generator, count: int) -> dict[str, Any]:
-    """Inputs near degenerate ones: certificates, undecided answers, and false certificates."""
-    tally: dict[str, list[int]] = {}
+def adversaries(rng: np.random.Generator, count: int, fixed: bool) -> dict[str, Any]:
+    """Inputs near degenerate ones: certificates, undecided answers, and false certificates; `fixed` adds named ones."""
+    tally: dict[str, dict[str, int]] = {}
     false: list[str] = []
 
     def note(name: str, found: Any, truth: Callable[[dict[str, Any]], bool]) -> None:
-        row = tally.setdefault(name, [0, 0])
+        row = tally.setdefault(name, {"proved": 0, "undecided": 0})
         proved = isinstance(found, certify.Certificate)
-        row[0 if proved else 1] += 1
+        row["proved" if proved else "undecided"] += 1
         if proved and not truth(found.claims):
             false.append(f"{name}: {found.statement}")
 
@@ -249,6 +299,8 @@ def adversaries(rng: np.random.Generator, count: int) -> dict[str, Any]:
         low = float(beta - abs(rng.choice([0.0, 1e-3])))
         same = degree == k or bool(edge.arb < low)
         note("degree", certify.dominant_degree((low, beta), d), lambda c, g=degree, s=same: s and c["degree"] == g)
+    if not fixed:
+        return {"cases": tally, "false": false}
     for beta in (-1e-9, 0.0, 1e-9):
         note(
             "square near 0",
@@ -259,63 +311,154 @@ def adversaries(rng: np.random.Generator, count: int) -> dict[str, Any]:
     for beta in (0.15, 0.19, 0.2, 0.21, 0.3):  # 3+1+1 exists for beta > log(3/2)/2 = 0.20273
         found = certify.circle_equilibria(n=5, beta=beta)
         note("five tokens", found, lambda c, b=beta: len(c["classes"]) == (7 if b > 0.20274 else 6) and c["euler"] == 0)
-    return {"count": sum(map(sum, tally.values())), "proved and undecided": tally, "false": false}
+    return {"cases": tally, "false": false}
 
 
-def complete_lists(scale: float) -> list[dict[str, Any]]:
-    """The lists, what they took, and what the checker says of them."""
-    rows = []
-    asked = [(5, 1.0), (5, 5.0), (5, 9.0), (6, 2.0), (3, (-0.3, 20.0)), (4, (0.25, 10.0))]
-    for n, beta in asked if scale >= 1 else asked[:1]:
+def flows(rng: np.random.Generator, count: int) -> dict[str, Any]:
+    """Random starts, half of them near an equilibrium, against extrapolation at 50 digits."""
+    outside, radii = [], []
+    for k in range(count):
+        n, beta = int(rng.integers(2, 5)), float(rng.uniform(0, 6))
+        theta = rng.uniform(0, 6, n) if k % 2 else 2 * np.pi * np.arange(n) / n + 1e-3 * rng.standard_normal(n)
+        masses, model = rng.uniform(0.5, 2, n), str(rng.choice(["SA", "USA0"]))
+        found = certify.circle_flow(theta, beta, 1.5, masses=masses, model=model, digits=18)
+        if isinstance(found, certify.Undecided):
+            raise SystemExit(f"undecided: {found}")
+        exact, error = reference.flow(
+            theta.tolist(), beta, 1.5, masses=masses.tolist(), softmax=model == "SA", steps=12
+        )
+        radius = found.claims["radius"]
+        off = max(abs(a - b) for a, b in zip(exact, found.claims["end"], strict=True)) + error
+        radii.append(radius)
+        if not off <= radius:
+            outside.append({"angles": theta.tolist(), "beta": beta, "model": model, "off": float(off)})
+    return {"count": count, "outside": outside, "radii": radii}
+
+
+def one_list(n: int, beta: Any) -> dict[str, Any]:
+    """One complete list: what it took; at one beta, what the checker says of it."""
+    began = time.process_time()
+    found = certify.circle_equilibria(n=n, beta=beta)
+    row: dict[str, Any] = {"n": n, "beta": beta, "cpu": round(time.process_time() - began, 1)}
+    if isinstance(found, certify.Undecided):
+        return row | {"undecided": f"{found.reason}; {found.where}"}
+    row |= {"classes": found.claims["classes"], "euler": found.claims["euler"], **found.enclosures}
+    if not isinstance(beta, tuple):
         began = time.process_time()
-        found = certify.circle_equilibria(n=n, beta=beta)
-        row: dict[str, Any] = {"n": n, "beta": beta, "cpu": round(time.process_time() - began, 1)}
-        if isinstance(found, certify.Certificate):
-            row |= {"classes": found.claims["classes"], "euler": found.claims["euler"], **found.enclosures}
-            if (n, beta) not in UNCHECKED:
-                began = time.process_time()
-                row |= {"confirmed": certify.check(found).confirmed, "checker": round(time.process_time() - began, 1)}
+        row |= {"confirmed": certify.check(found).confirmed, "checker": round(time.process_time() - began, 1)}
+    return row
+
+
+def saved(path: Path, first: int) -> dict[str, Any]:
+    """What the checker says of a certificate of the documents: all of it, or some of its slices of beta."""
+    one = json.loads(path.read_text(encoding="utf-8"))
+    if one["kind"] == "circle list":
+        one["data"]["slices"] = part = one["data"]["slices"][first : first + SLICES]
+        one["claims"]["beta"] = [part[0]["beta"][0], part[-1]["beta"][1]]
+    began = time.process_time()
+    found = certify.check(one)
+    row = {"file": path.name, "beta": one["claims"]["beta"], "confirmed": found.confirmed}
+    return row | {"reason": found.reason, "checker": round(time.process_time() - began, 1)}
+
+
+def units(seed: int, scale: float) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """All the work: (part, function), in an order that does not depend on the machine. Long ones come first."""
+    if scale >= 1:
+        for n, beta in reversed(LISTS):
+            yield "lists", partial(one_list, n, beta)
+        for path in sorted((ROOT / "docs" / "certificates").glob("*.json")):
+            one = json.loads(path.read_text(encoding="utf-8"))
+            for first in range(0, len(one["data"]["slices"]) if one["kind"] == "circle list" else 1, SLICES):
+                yield "saved", partial(saved, path, first)
+    sizes = {"mutations": 300, "balls": 10_000, "adversaries": 1000, "flows": 20}
+    for block in range(BLOCKS):
+        for number, (name, count) in enumerate(sizes.items()):
+            rng, each = np.random.default_rng([seed, number, block]), max(int(scale * count) // BLOCKS, 1)
+            arguments = (rng, each, block == 0) if name == "adversaries" else (rng, each)
+            yield name, partial(globals()[name], *arguments)
+
+
+def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """One record of all shares: counts are added, findings are put one after the other."""
+    first, done = parts[0], [unit for part in parts for unit in part["units"]]
+    for part in parts[1:]:
+        for key in ("seed", "scale", "source", "of"):
+            if part[key] != first[key]:
+                raise SystemExit(f"these are shares of two campaigns: {key} is {first[key]!r} and {part[key]!r}.")
+    done = list({unit["number"]: unit for unit in done}.values())  # of a unit that was done twice, the later one
+    numbers = sorted(unit["number"] for unit in done)
+    if numbers != list(range(first["of"])):
+        raise SystemExit(f"there are {len(numbers)} units of {first['of']}; a share is missing.")
+    found: dict[str, Any] = {"seed": first["seed"], "scale": first["scale"], "source": first["source"]}
+    for unit in sorted(done, key=lambda one: one["number"]):
+        name, value = unit["part"], unit["found"]
+        if name in ("lists", "saved"):
+            found.setdefault(name, []).append(value)
         else:
-            row |= {"undecided": f"{found.reason}; {found.where}"}
-        rows.append(row)
-        print(row["n"], row["beta"], row["cpu"], row.get("confirmed"), flush=True)
-    return rows
+            found[name] = _added(found[name], value) if name in found else value
+    found["cpu"] = round(sum(unit["cpu"] for unit in done))
+    found["adversaries"]["count"] = sum(sum(row.values()) for row in found["adversaries"]["cases"].values())
+    return found
+
+
+def _added(one: Any, two: Any) -> Any:
+    """Numbers added, lists put one after the other, tables entry by entry."""
+    if not isinstance(one, dict):
+        return one + two
+    both = {key: _added(one[key], two[key]) for key in one if key in two}
+    return one | two | both
+
+
+def wrong(record: dict[str, Any]) -> bool:
+    """Whether anything was found that must not be."""
+    found = [
+        record["mutations"]["accepted"],
+        record["adversaries"]["false"],
+        record["flows"]["outside"],
+        any(record["balls"]["outside"].values()),
+        any("undecided" in row or row.get("confirmed") is False for row in record.get("lists", ())),
+        not all(row["confirmed"] for row in record.get("saved", ())),
+    ]
+    return any(map(bool, found))
 
 
 def main() -> int:
-    """Run the campaign."""
+    """Run the campaign, a share of it, or join shares."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, help="default: drawn from the system")
+    parser.add_argument("--seed", type=int, help="default: drawn from the system; shares need the same")
     parser.add_argument("--scale", type=float, default=1.0, help="a fraction of all cases")
-    parser.add_argument("--only", help="one part, written into the record: mutations, balls, adversaries, lists")
+    parser.add_argument("--share", help="K/N: every N-th piece of work from the K-th on (0 to N - 1), into --record")
+    parser.add_argument("--only", help="one part of the share: mutations, balls, adversaries, flows, lists or saved")
+    parser.add_argument("--join", type=Path, nargs="+", help="records of all shares; the later counts")
     parser.add_argument("--record", type=Path, help="default: campaigns/records/certificates-DATE.json")
     options = parser.parse_args()
-    path = options.record or ROOT / "campaigns" / "records" / f"certificates-{datetime.date.today()}.json"
-    seed = secrets.randbits(63) if options.seed is None else options.seed
-    record: dict[str, Any] = {"commit": _record.git(ROOT, "rev-parse", "HEAD").strip()}
-    record |= {"seed": seed, "scale": options.scale}
-    if options.only:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    parts = {
-        "mutations": lambda rng: mutations(rng, int(200 * options.scale)),
-        "balls": lambda rng: balls(rng, int(10_000 * options.scale)),
-        "adversaries": lambda rng: adversaries(rng, int(1000 * options.scale)),
-        "lists": lambda rng: complete_lists(options.scale),
-    }
-    for number, (name, part) in enumerate(parts.items()):
-        if options.only not in (None, name):
-            continue
-        began = time.process_time()
-        record[name] = part(np.random.default_rng([record["seed"], number]))
-        print(name, f"{time.process_time() - began:.0f} s", flush=True)
-        path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    if not set(parts) <= set(record):
-        return 1
-    wrong = (
-        record["mutations"]["accepted"] or record["adversaries"]["false"] or any(record["balls"]["outside"].values())
-    )
-    wrong = wrong or any("undecided" in row or row.get("confirmed") is False for row in record["lists"])
-    return 1 if wrong else 0
+    if options.join:
+        parts = [json.loads(path.read_text(encoding="utf-8")) for path in options.join]
+    else:
+        seed = secrets.randbits(63) if options.seed is None else options.seed
+        which, many = map(int, (options.share or "0/1").split("/"))
+        work = list(enumerate(units(seed, options.scale)))
+        part: dict[str, Any] = {"seed": seed, "scale": options.scale, "source": _record.of_folder(ROOT)}
+        part |= {"of": len(work), "units": []}
+        for number, (name, function) in work[which::many]:
+            if options.only not in (None, name):
+                continue
+            began = time.process_time()
+            found = function()
+            cpu = round(time.process_time() - began, 1)
+            part["units"].append({"number": number, "part": name, "found": found, "cpu": cpu})
+            print(number, name, f"{cpu} s", flush=True)
+        if options.share:
+            options.record.write_text(json.dumps(part) + "\n", encoding="utf-8")
+            return 0
+        parts = [part]
+    record = joined(parts)
+    path, head = _record.begin(ROOT, "certificates", options.record)
+    if head["source"] != record["source"]:
+        raise SystemExit("src is not what the shares ran with.")
+    record = head | record
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return int(wrong(record))
 
 
 if __name__ == "__main__":

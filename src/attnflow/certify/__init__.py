@@ -1,10 +1,11 @@
 """Proofs by machine: statements about attention, enclosed in balls, with certificates that another program checks.
 
 `equilibrium` and `branch` are about configurations that floats found, `circle_equilibria` lists all equilibria of 3
-to 6 tokens on the circle. A proof gives a `Certificate` or `Undecided`, never a truth value. `check` confirms a saved
-certificate with mpmath.iv and none of the code that found it. "Proved" means computer-assisted: conditional on FLINT
-(or mpmath) and on the lemmas that the certificate names (docs/proved.md). Proofs need the extra `certify`; nothing
-here is called by solvers.
+to 6 tokens on the circle. `circle_flow` follows a start with a proved error, `circle_consensus` proves where it ends,
+`stay_apart` how long groups last. A proof gives a `Certificate` or `Undecided`, never a truth value. `check` confirms a
+saved certificate with mpmath.iv and none of the code that found it. "Proved" means computer-assisted: conditional on
+FLINT (or mpmath) and on the lemmas that the certificate names (docs/proved.md). Proofs need the extra `certify`; no
+solver calls them.
 """
 
 from attnflow.lazy import loader
@@ -14,6 +15,7 @@ _HOME = {
     "attnflow.certify.cap_bounds": ["stay_apart"],
     "attnflow.certify.certificates": ["Certificate", "Undecided"],
     "attnflow.certify.checking": ["Verdict", "check"],
+    "attnflow.certify.circle_flows": ["circle_consensus", "circle_flow"],
     "attnflow.certify.circle_lists": ["circle_equilibria"],
     "attnflow.certify.closed_forms": [
         "dominant_degree",
@@ -24,6 +26,7 @@ _HOME = {
         "unstable_modes",
     ],
     "attnflow.certify.mode_counts": ["circle_modes"],
+    "attnflow.certify.plateau_bounds": ["plateaus"],
     "attnflow.certify.orbits": ["branch", "equilibrium"],
 }
 __all__ = sorted(name for names in _HOME.values() for name in names)

@@ -10,6 +10,8 @@ from attnflow.certify.certificates import BALLS, FLOATS, Certificate, Undecided
 from attnflow.errors import InvalidInput
 from attnflow.tokens import Tokens, all_present
 
+LONGEST = 1e300
+"""No longer time is claimed: floats end soon after."""
 ASSUMES = (
     FLOATS,
     BALLS,
@@ -75,7 +77,7 @@ def _angle(module: Any, x: Any, y: Any) -> Any:
 def _best(
     module: Any, places: Any, masses: Any, labels: list[int], centres: np.ndarray, beta: float, model: str
 ) -> Any:
-    """(gap at the start, gap at the end, time) with the longest time among some ends."""
+    """(gap at the start, gap at the end, time): the longest time among some ends, which is that to the least gap."""
     arb, k = module.arb, len(centres)
     exact = [arb(float(m)) for m in masses]
     total = sum(exact, arb(0))
@@ -88,7 +90,6 @@ def _best(
     start = min(below(gap) for gap in gaps)
     pull = [(1 - m) / m if model == "SA" else 1 - m for m in shares]
     speed = max(above(pull[p] + pull[q]) for p, q in pairs)
-    best: Any = Undecided("the caps touch, or no end fulfils the conditions", f"least gap {start:.6g}")
     peak = _peak(beta)
     for share in np.linspace(1, 0.02, 50):
         end = float(start - share * (start - peak))
@@ -103,10 +104,8 @@ def _best(
             for one, r in zip(pull, grown, strict=True)
         ):
             continue
-        time = 0.98 * _time(module, start, end, beta) / speed
-        if isinstance(best, Undecided) or time > best[2]:
-            best = (start, end, float(time))
-    return best
+        return start, end, min(0.98 * _time(start, end, beta) / speed, LONGEST)
+    return Undecided("the caps touch, or no end fulfils the conditions", f"least gap {start:.6g}")
 
 
 def _peak(beta: float) -> float:
@@ -116,7 +115,7 @@ def _peak(beta: float) -> float:
         return above((2 * b / ((1 + 4 * b * b).sqrt() + 1)).acos())
 
 
-def _time(module: Any, start: float, end: float, beta: float) -> float:
+def _time(start: float, end: float, beta: float) -> float:
     """A float below the integral of 1/g from `end` to `start`, by the closed form of two point masses."""
     from attnflow.certify.closed_forms import merge_time
 

@@ -23,6 +23,7 @@ RADII = (1e-9, 1e-10, 1e-11, 1e-12)
 ASSUMES = (
     FLOATS,
     BALLS,
+    "tokens are read as directions",
     "Krawczyk's operator: a box mapped into its interior holds exactly one zero [neumaier1990interval]",
     "Gershgorin's discs and Sylvester's law of inertia; inertia of bordered matrices [gould1985practical]",
 )

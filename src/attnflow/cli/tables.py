@@ -67,12 +67,16 @@ def _flow(name: str, summary: dict[str, Any]) -> dict[str, str]:
     batch = summary.get("batch")
     of = f" of {member_name(batch)}" if batch else ""
     table = Table()
-    for column in ("clusters", f"from {symbol(long)}", f"to {symbol(long)}", "energy"):
+    proved = any("log_proved" in plateau for plateau in summary["plateaus"])
+    columns = ["clusters", f"from {symbol(long)}", f"to {symbol(long)}", "energy"]
+    for column in columns + [f"apart until {symbol(long)} ≥"] * proved:
         table.add_column(column, justify="right")
     for plateau in summary["plateaus"]:
         energy = "–" if plateau["energy"] is None else f"{round(plateau['energy'], 6) + 0.0:.6f}"
         between = [written(plateau[end], long) for end in ("log_start", "log_end")]
-        table.add_row(str(plateau["clusters"]), *between, energy)
+        bound = plateau.get("log_proved")
+        last = ["–" if bound is None else written(bound, long)] * proved
+        table.add_row(str(plateau["clusters"]), *between, energy, *last)
     out.print(f"[bold]{name}: {'plateaus' if summary['plateaus'] else 'no plateau'}{escape(of)}[/bold]")
     if summary["plateaus"]:
         out.print(table)

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.errors import InvalidInput
+from attnflow import certify
+from attnflow.errors import InvalidInput, MissingExtra
 from attnflow.fields import Attention
 from attnflow.flows import AbstractTrajectory, LongFlow
 from attnflow.flows.longtime import Tree
@@ -54,7 +55,7 @@ class FigureData:
     tree: Tree | None = None
     """Merges, where the flow is one of `solve_long`."""
     stretches: Any = None
-    """The plateaus of the tree, as a table."""
+    """The plateaus of the tree, as a table; with log_proved where python-flint is installed."""
     leaves: Gathering | None = None
     """The clusters that the colours name, where there is a tree."""
 
@@ -189,7 +190,10 @@ class FigureData:
 def _of_long(one: LongFlow) -> FigureData:
     """The data of a flow of `solve_long`, whose tree knows the merges: nothing is counted on frames."""
     tree = one.tree
-    table = tree.plateaus()
+    try:
+        table = certify.plateaus(one)
+    except MissingExtra:
+        table = tree.plateaus()
     columns = (table[name].values.tolist() for name in ("log_start", "log_end", "clusters", "energy"))
     list_ = [Plateau(*row) for row in zip(*columns, strict=True)]
     best = _colouring([p for p in list_ if _has_clusters(p, one)])

@@ -221,13 +221,17 @@ def _(flow: AbstractTrajectory) -> Account:
         for p in summary["plateaus"]
     ]
     heads = ["clusters", f"from {symbol(long)}", f"to {symbol(long)}", "energy"]
+    if any("log_proved" in p for p in summary["plateaus"]):
+        heads.append(f"apart until {symbol(long)} ≥")
+        for row, p in zip(rows, summary["plateaus"], strict=True):
+            row.append("–" if p["log_proved"] is None else written(p["log_proved"], long))
     of, batch = "", []
     if flow.dims:
         of = f" of {member_name(summary['batch'])}"
         words_ = f"The run holds a batch ({sizes}). Figures and plateaus are{of}; observables are of all."
         counts = [f"{key}: {value}." for key, value in member_counts(summary["batch"]).items()]
         batch = [f"<p>{html.escape(' '.join([words_, *counts]))}</p>", table(*member_table(summary["batch"]))]
-    after = [f"<h2>Plateaus{html.escape(of)}</h2>", table(heads, rows)]
+    after = [f"<h2>Plateaus{html.escape(of)}</h2>", table(heads, rows), *_proved(data)]
     return Account(figures | more, summary, facts, [*batch, *words], after, live(data))
 
 
@@ -345,6 +349,15 @@ def _(match: Matching) -> Account:
     ]
     before = ["<h2>Tries</h2>", table(["try", varied, "elements", "largest W₂"], rows)]
     return Account(figures, summary, {"outcome": match.outcome.message, "measures": summary["measures"]}, before)
+
+
+def _proved(data: FigureData) -> list[str]:
+    """A sentence on what is proved of the plateaus of a long flow, or what that takes."""
+    if data.tree is None or not data.plateaus:
+        return []
+    if "log_proved" in data.stretches:
+        return ["<p>Last column: proved for point masses where the clusters begin (comparison of caps).</p>"]
+    return ["<p>With python-flint (<code>attnflow[certify]</code>) lower bounds of these times are proved.</p>"]
 
 
 def _of_density(flow: Any, figures: dict[str, Any], summary: dict[str, Any], own: dict[str, Any]) -> Account:

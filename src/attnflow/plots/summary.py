@@ -155,6 +155,9 @@ def _(data: FigureData) -> dict[str, Any]:
         }
         for p in data.plateaus
     ]
+    if data.stretches is not None and "log_proved" in data.stretches:
+        for row, proved in zip(plateaus, data.stretches["log_proved"].values, strict=True):
+            row["log_proved"] = None if np.isnan(proved) else float(proved)
     return {"plateaus": plateaus, "clusters_at_end": data.count} | _numbers(data.flow, data.log_time)
 
 

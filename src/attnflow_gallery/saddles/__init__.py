@@ -19,8 +19,9 @@ factor of about share^(2/(d-1)), at most 3 % here, and 4.9 standard errors (leve
 
 Not shown: beta = 0, where equilibria come in families, and lists for larger n.
 
-On the circle the lists are proved complete by another route, with certificates: `attnflow.certify.circle_equilibria`
-(docs/proved.md).
+Every equilibrium that is found gets a certificate of its index in ball arithmetic, one command each:
+`attnflow.certify.equilibrium(tokens, beta)`, of the extra `certify`. On the circle the lists are proved complete by
+another route, `attnflow.certify.circle_equilibria` (docs/proved.md, experiment certified-equilibria).
 """
 
 from attnflow.experiments import from_files

@@ -66,7 +66,8 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     made = [_strict(d, [p for p in parts if p.attrs["d"] == d]) for d in sorted({d for _, d in parameters.cases})]
     made += [_all_leave(parameters, d, starts[d]) for d in parameters.dims]
     made += [_tail(parameters, d, starts[d]) for d in parameters.dims]
-    return [*made, _exits(parameters, starts), *_spectra(parts), *_topology(parts), _second_half(parameters, parts)]
+    made += [_exits(parameters, starts), *_spectra(parts), *_topology(parts), _second_half(parameters, parts)]
+    return [*made, _proved(parts)]
 
 
 def _case(part: xr.Dataset) -> str:
@@ -160,6 +161,15 @@ def _nondegenerate(part: xr.Dataset) -> bool:
     zeros = np.sum(np.abs(part["rates"].values) <= NEUTRAL, axis=1)
     turns = np.ones_like(zeros) if part.attrs["d"] == 2 else np.minimum(part["rank"].values + 1, 3)
     return bool((zeros == turns).all())
+
+
+def _proved(parts: list[xr.Dataset]) -> Claim:
+    """Each equilibrium has a certificate of its own: exactly one orbit near the tokens, with so many directions."""
+    wrong = [int(np.sum(part["proved_index"].values != part["index"].values)) for part in parts]
+    words = "equilibria whose index `attnflow.certify.equilibrium(tokens, beta)` does not prove"
+    labels, number = [_case(part) for part in parts], sum(part.sizes["equilibrium"] for part in parts)
+    detail = f"{number - sum(wrong)} certificates of {number} equilibria"
+    return Claim.at_most(words, 0.0, wrong, 0.0, "counted", origin=NUMERICS, labels=labels, detail=detail)
 
 
 def _second_half(parameters: Parameters, parts: list[xr.Dataset]) -> Claim:

@@ -11,6 +11,7 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 
 from attnflow import theory
+from attnflow.certify import Certificate, equilibrium
 from attnflow.experiments import Salted, Study
 from attnflow.fields import Attention
 from attnflow.flows import Fixed, advance, solve
@@ -21,6 +22,8 @@ from attnflow.tokens import Tokens, uniform
 
 NEUTRAL = 1e-8
 """Eigenvalues below this are neutral: equilibria are found to 1e-12, and the slowest rate here is e^(-8) = 3e-4."""
+BOX = 1e-7
+"""Half width of the box in which a certificate finds the equilibrium: forces vanish to 1e-12, rates are above 3e-4."""
 STEP, SPAN = 0.25, 1.0
 """Time step, and time between frames, of flows."""
 
@@ -89,12 +92,14 @@ def _describe(found: Equilibrium, d: int, beta: float) -> dict[str, Any]:
     softmax = Attention(beta)
     rates = np.sort(found.spectrum.eigenvalues.real)[::-1]
     rank = int(np.sum(np.linalg.eigvalsh(gram) > 1e-6))
+    proved = equilibrium(found, beta, radius=BOX)
     return {
         "positions": np.asarray(tokens.positions),
         "rates": rates,
         "rates_SA": np.sort(spectrum(softmax, tokens).eigenvalues.real)[::-1],
         "speed": float(np.abs(softmax.velocity(tokens)).max()),
         "index": int(np.sum(rates > NEUTRAL)),
+        "proved_index": proved.claims["unstable"] if isinstance(proved, Certificate) else -1,
         "labelled": theory.landscape.labelled_configurations(gram, rank == d),
         "rank": rank,
         "clusters": found.clusters.count,

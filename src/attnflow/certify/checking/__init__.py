@@ -72,9 +72,11 @@ def _confirm(kind: str, claims: dict[str, Any], data: dict[str, Any]) -> list[st
         from attnflow.certify.checking.lists import check_list
 
         return check_list(claims, data)
-    from attnflow.certify.checking import forms
+    from attnflow.certify.checking import flows, forms
 
     others = {
+        "circle flow": flows.check_flow,
+        "consensus": flows.check_consensus,
         "dominant degree": forms.check_degree,
         "unstable modes": forms.check_unstable,
         "circle modes": forms.check_modes,
@@ -92,6 +94,12 @@ def _words(kind: str, claims: dict[str, Any], data: dict[str, Any]) -> str:
         names = ", ".join("+".join(map(str, c["sizes"])) + f" (index {c['unstable']})" for c in claims["classes"])
         many = f"exactly {len(claims['classes'])} classes of equilibria of {claims['n']} equal tokens on the circle"
         return f"For every beta in [{low!r}, {high!r}]: {many}: {names}."
+    if kind in ("circle flow", "consensus"):
+        start = "the given angles" if claims["ball"] == 0 else f"every start within {claims['ball']!r} of them"
+        where = f"{claims['model']}, beta = {claims['beta'][0]!r}, {len(data['angles'])} tokens on the circle"
+        if kind == "consensus":
+            return f"{where}: {start} leads to consensus; in a half circle from t = {claims['time']!r} on."
+        return f"{where}: {start} leads to within {claims['radius']:.3g} of {claims['end']} at t = {claims['until']!r}."
     if kind not in ("equilibrium", "branch"):
         return f"{kind}: " + ", ".join(f"{name} = {value}" for name, value in claims.items())
     n, d = len(data["tokens"]), len(data["tokens"][0])
