@@ -1,0 +1,46 @@
+"""Formulas: `$…$` and `$$…$$` in Markdown become MathML when the site is built, so that no script draws them.
+
+A code host draws the same sources itself. A formula that cannot be read ends the build.
+"""
+
+import re
+import xml.etree.ElementTree as etree
+from typing import Any
+
+import latex2mathml.converter
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.inlinepatterns import InlineProcessor
+
+INLINE = r"(?<![\\$\w])\$(?![\s$\d])((?:\\.|[^$\\\n])+?)(?<!\s)\$(?![\w$])"
+BLOCK = r"\$\$((?:.|\n)+?)\$\$"
+
+
+class Formula(InlineProcessor):
+    """One formula, within a line or in a line of its own."""
+
+    def __init__(self, pattern: str, md: Markdown, display: str):
+        super().__init__(pattern, md)
+        self.display = display
+
+    def handleMatch(self, found: re.Match[str], _: str) -> tuple[Any, int, int]:  # type: ignore[override]  # noqa: N802
+        """The MathML of a formula, kept as it is by all that follows."""
+        made = latex2mathml.converter.convert(found.group(1).strip(), display=self.display)
+        element = etree.Element("div" if self.display == "block" else "span")
+        element.set("class", "formula")
+        element.text = self.md.htmlStash.store(made)
+        return element, found.start(0), found.end(0)
+
+
+class MathML(Extension):
+    """Formulas as MathML."""
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
+        """Before emphasis and escapes, which would take underscores and backslashes apart."""
+        md.inlinePatterns.register(Formula(BLOCK, md, "block"), "formula-block", 186)
+        md.inlinePatterns.register(Formula(INLINE, md, "inline"), "formula", 185)
+
+
+def makeExtension(**options: Any) -> MathML:  # noqa: N802
+    """The extension, as Markdown asks for it."""
+    return MathML(**options)
