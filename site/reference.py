@@ -46,14 +46,20 @@ def _is_room(module: object, name: str) -> bool:
 def entries(room: str) -> Iterator[tuple[str, str]]:
     """(name, dotted path) of everything public in a room and in the rooms within it."""
     home = rooms()[room]
-    for name in sorted(names(room), key=_order):
-        yield name, f"{home}.{name}"
     module = importlib.import_module(home)
+    for name in sorted(names(room), key=_order):
+        yield name, _path(getattr(module, name), f"{home}.{name}")
     for name in module.__all__:
         if _is_room(module, name) and f"{home}.{name}" not in rooms().values():
             inner = importlib.import_module(f"{home}.{name}")
             for one in getattr(inner, "__all__", ()):
-                yield one, f"{home}.{name}.{one}"
+                yield one, _path(getattr(inner, one), f"{home}.{name}.{one}")
+
+
+def _path(found: object, public: str) -> str:
+    """Where a function or class is defined, for a module may have the name of a function in it; else where it is public."""
+    name, module = getattr(found, "__qualname__", ""), getattr(found, "__module__", "") or ""
+    return f"{module}.{name}" if name.isidentifier() and module.startswith("attnflow.") else public
 
 
 def _order(name: str) -> tuple[int, str]:
