@@ -14,6 +14,16 @@ from markdown.inlinepatterns import InlineProcessor
 
 INLINE = r"(?<![\\$\w])\$(?![\s$\d])((?:\\.|[^$\\\n])+?)(?<!\s)\$(?![\w$])"
 BLOCK = r"\$\$((?:.|\n)+?)\$\$"
+NAME = "<mi>(?:arccos|arcsin|arctan|cos|cosh|cot|exp|log|sin|sinh|tan|tanh)</mi>"
+FUNCTION = f"(?<!<msup>)(?<!<msub>)(?<!<mfrac>){NAME}|<msup>{NAME}<m[in]>[^<]*</m[in]></msup>"
+SPACE = '<mspace width="0.17em"/>'
+"""TeX sets a thin space around the name of a function, unless a sign or a parenthesis follows; the converter does not."""
+
+
+def spaced(made: str) -> str:
+    """MathML with thin spaces around names of functions."""
+    made = re.sub(f"({FUNCTION})(?=<m(?!o))", rf"\1{SPACE}", made)
+    return re.sub(f"(?<=</m[in]>)({FUNCTION})", rf"{SPACE}\1", made)
 
 
 class Formula(InlineProcessor):
@@ -25,7 +35,7 @@ class Formula(InlineProcessor):
 
     def handleMatch(self, found: re.Match[str], _: str) -> tuple[Any, int, int]:  # type: ignore[override]  # noqa: N802
         """The MathML of a formula, kept as it is by all that follows."""
-        made = latex2mathml.converter.convert(found.group(1).strip(), display=self.display)
+        made = spaced(latex2mathml.converter.convert(found.group(1).strip(), display=self.display))
         element = etree.Element("div" if self.display == "block" else "span")
         element.set("class", "formula")
         element.text = self.md.htmlStash.store(made)

@@ -31,6 +31,7 @@ PAGES = [
         )
     ),
     *sorted((ROOT / "docs" / "add").glob("*.md")),
+    *sorted((ROOT / "docs" / "theory").glob("*.md")),
 ]
 
 
