@@ -17,13 +17,13 @@ BLOCK = r"\$\$((?:.|\n)+?)\$\$"
 NAME = "<mi>(?:arccos|arcsin|arctan|cos|cosh|cot|exp|log|sin|sinh|tan|tanh)</mi>"
 FUNCTION = f"(?<!<msup>)(?<!<msub>)(?<!<mfrac>){NAME}|<msup>{NAME}<m[in]>[^<]*</m[in]></msup>"
 SPACE = '<mspace width="0.17em"/>'
-"""TeX sets a thin space around the name of a function, unless a sign or a parenthesis follows; the converter does not."""
+"""TeX sets a thin space around names of functions, unless a sign or a parenthesis follows; the converter does not."""
 
 
 def spaced(made: str) -> str:
     """MathML with thin spaces around names of functions."""
     made = re.sub(f"({FUNCTION})(?=<m(?!o))", rf"\1{SPACE}", made)
-    return re.sub(f"(?<=</m[in]>)({FUNCTION})", rf"{SPACE}\1", made)
+    return re.sub(f"(?:(?<=</m[in]>)|(?<=</msu[bp]>)|(?<=</mfrac>))({FUNCTION})", rf"{SPACE}\1", made)
 
 
 class Formula(InlineProcessor):
@@ -33,7 +33,7 @@ class Formula(InlineProcessor):
         super().__init__(pattern, md)
         self.display = display
 
-    def handleMatch(self, found: re.Match[str], _: str) -> tuple[Any, int, int]:  # type: ignore[override]  # noqa: N802
+    def handleMatch(self, found: re.Match[str], _: str) -> tuple[Any, int, int]:  # type: ignore[override]
         """The MathML of a formula, kept as it is by all that follows."""
         made = spaced(latex2mathml.converter.convert(found.group(1).strip(), display=self.display))
         element = etree.Element("div" if self.display == "block" else "span")
@@ -45,12 +45,12 @@ class Formula(InlineProcessor):
 class MathML(Extension):
     """Formulas as MathML."""
 
-    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
+    def extendMarkdown(self, md: Markdown) -> None:
         """Before emphasis and escapes, which would take underscores and backslashes apart."""
         md.inlinePatterns.register(Formula(BLOCK, md, "block"), "formula-block", 186)
         md.inlinePatterns.register(Formula(INLINE, md, "inline"), "formula", 185)
 
 
-def makeExtension(**options: Any) -> MathML:  # noqa: N802
+def makeExtension(**options: Any) -> MathML:
     """The extension, as Markdown asks for it."""
     return MathML(**options)
