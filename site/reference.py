@@ -57,7 +57,7 @@ def entries(room: str) -> Iterator[tuple[str, str]]:
 
 
 def _path(found: object, public: str) -> str:
-    """Where a function or class is defined, or else where it is public; a module may have the name of a function in it."""
+    """Where a function or class is defined, else where it is public: a module may have the name of a function in it."""
     name, module = getattr(found, "__qualname__", ""), getattr(found, "__module__", "") or ""
     return f"{module}.{name}" if name.isidentifier() and module.startswith("attnflow.") else public
 
