@@ -27,10 +27,12 @@ import _record
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "campaigns"))
-EVERY = 6.0
+EVERY = 2.5
 """Seconds between two deaths of workers, on average."""
 UNIT = 16
 """Tasks of a unit."""
+WIDTH = 8
+"""Flows of a unit that are done side by side."""
 FULL = 15.0
 """Seconds for which the disk is full."""
 SLEEP = 0.03
@@ -162,7 +164,7 @@ def main() -> None:
     over = {"beta": [1.0, 2.0, 4.0, 8.0], "seed": range(given.tasks // 4)}
     workers = max(1, given.tasks // (4 * UNIT))
     with tempfile.TemporaryDirectory() as place:
-        calm = af.sweep(sweeps.flow, over, Path(place) / "calm", workers=workers)
+        calm = af.sweep(sweeps.flow, over, Path(place) / "calm", workers=workers, width=WIDTH)
         units = len(calm.plan.units)
         largest = max(len(unit.names) for _, unit in calm.plan.units.values())
         folder, chaos = Path(place) / "chaos", Chaos(Path(place), given.seed, given.limit)
@@ -171,7 +173,8 @@ def main() -> None:
         began = time.monotonic()
         try:
             thread.start()
-            wild = af.sweep(sweeps.flow, over, folder, on=f"tcp://127.0.0.1:{chaos.port}", workers=workers)
+            address = f"tcp://127.0.0.1:{chaos.port}"
+            wild = af.sweep(sweeps.flow, over, folder, on=address, workers=workers, width=WIDTH)
             seconds = time.monotonic() - began
             chaos.over.set()
             thread.join()
@@ -191,6 +194,7 @@ def main() -> None:
         record |= {
             "tasks": wild.plan.count,
             "units": units,
+            "side by side": WIDTH,
             "largest unit": largest,
             "seconds": round(seconds, 1),
             "kills": chaos.kills,

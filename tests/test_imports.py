@@ -30,7 +30,7 @@ FLOORS = [
     {"transport"},
     {"flows"},
     {"decoders", "learn", "meanfield", "stability"},
-    {"control", "random_layers", "text"},
+    {"certify", "control", "random_layers", "text"},
     {"runs"},
     {"plots", "probe", "references"},
     {"experiments", "lab", "sweeps"},
@@ -133,7 +133,7 @@ def test_a_command_that_lists_does_not_load_the_simulator(command, tmp_path):
 
 def test_no_lazy_name_is_that_of_a_module():
     """Importing the module would put it in the place of the name."""
-    for package in ("attnflow.runs", "attnflow.experiments", "attnflow.sweeps", "attnflow.theory"):
+    for package in ("attnflow.runs", "attnflow.experiments", "attnflow.sweeps", "attnflow.theory", "attnflow.certify"):
         room = importlib.import_module(package)
         names = {name for names in room._HOME.values() for name in names}
         assert names == set(room.__all__) - set(getattr(room, "_ROOMS", {}))

@@ -28,6 +28,7 @@ TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=r
 NEEDED = (
     "beartype",
     "ducc0",
+    "flint",
     "gguf",
     "hypothesis",
     "mpmath",
@@ -152,7 +153,7 @@ def test_every_extra_that_is_named_exists():
             named |= dict.fromkeys(re.split(r", *", extras), path.name)
     for extras in re.findall(r"\.\[([\w,]+)\]", makefile):
         named |= dict.fromkeys(extras.split(","), "Makefile")
-    assert set(named) >= {"fast", "learn", "probe", "transport", "video", "dev"}
+    assert set(named) >= {"certify", "fast", "learn", "probe", "transport", "video", "dev"}
     for extra, where in named.items():
         assert extra in EXTRAS, f"{where} names the extra {extra!r}"
 
@@ -169,7 +170,7 @@ def requirements(entries):
 
 def test_extras_contain_each_other():
     names = {extra: {canonicalize_name(r.name) for r in requirements(EXTRAS[extra])} for extra in EXTRAS}
-    every = ("fast", "learn", "probe", "sweeps", "transport", "video")
+    every = ("certify", "fast", "lab", "learn", "probe", "sweeps", "transport", "video")
     assert names["all"] == set().union(*(names[one] for one in every))
     assert names["all"] < names["test"] < names["dev"]
     assert {"ducc0", "beartype"} <= names["test"]

@@ -235,3 +235,34 @@ def test_the_newest_fuzzing_has_no_findings(parts):
     for kind, one in record["kinds"].items():
         assert one["examples"] > 0, kind
         assert one["findings"] == [], kind
+
+
+def test_the_campaign_of_certificates_found_none_that_is_false():
+    """campaigns/certificates.py, whole, at a commit of this history: nothing false accepted or proved, no point outside."""
+    found = sorted((CAMPAIGNS / "records").glob("certificates-*.json"))
+    assert found, "there is no record; run campaigns/certificates.py at a commit and keep what it writes"
+    record = json.loads(found[-1].read_text(encoding="utf-8"))
+    assert in_history(record["commit"]) or is_squashed(record["commit"])
+    assert record["scale"] >= 1
+    assert record["mutations"]["count"] >= 200
+    assert record["mutations"]["accepted"] == []
+    assert record["balls"]["count"] >= 10_000
+    assert set(record["balls"]["outside"].values()) == {0}
+    assert record["adversaries"]["count"] >= 1000
+    assert record["adversaries"]["false"] == []
+    rows = {(row["n"], str(row["beta"])): row for row in record["lists"]}
+    counts = {key: len(row.get("classes", ())) for key, row in rows.items()}
+    assert counts == {
+        (3, "[-0.3, 20.0]"): 3,
+        (4, "[0.25, 10.0]"): 5,
+        (5, "1.0"): 7,
+        (5, "5.0"): 7,
+        (5, "9.0"): 7,
+        (6, "2.0"): 12,
+    }
+    assert all(row["euler"] == 0 for row in rows.values())
+    assert all(row["confirmed"] for row in rows.values() if row["n"] == 5)
+    three = (
+        rows[3, "[-0.3, 20.0]"].get("confirmed") or record["checked"]["docs/certificates/circle-3.json"]["confirmed"]
+    )
+    assert three

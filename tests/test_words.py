@@ -45,6 +45,7 @@ WORDS = {
     "retrieval profile": "decoders.retrieval_profile",
     "equilibrium": "stability.find_equilibrium",
     "Jacobian spectrum": "stability.spectrum",
+    "certificate": "certify.Certificate",
     "steering": "control.Schedule",
     "match measures": "control.match_measures",
     "stream": "probe.Stream",

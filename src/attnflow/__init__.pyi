@@ -25,6 +25,7 @@ from attnflow import transport as transport
 from attnflow import meanfield as meanfield
 from attnflow import decoders as decoders
 from attnflow import stability as stability
+from attnflow import certify as certify
 from attnflow import learn as learn
 from attnflow import theory as theory
 from attnflow import special as special
@@ -79,6 +80,7 @@ from attnflow.flows import flow_map as flow_map
 from attnflow.flows import merge_times as merge_times
 from attnflow.flows import solve as solve
 from attnflow.flows import solve_long as solve_long
+from attnflow.text import from_text as from_text
 from attnflow.plots import animate as animate
 from attnflow.plots import plot as plot
 from attnflow.runs import open_run as open_run

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 from attnflow.experiments import Study
 
@@ -11,6 +12,11 @@ def mutation(module, name):
     """The mutation `name` of an experiment."""
     (found,) = [one for one in module.MUTATIONS if one.name == name]
     return found
+
+
+def only(module, claims):
+    """The experiment with these claims alone, for parameters that leave out what the others need."""
+    return SimpleNamespace(run=module.run, MUTATIONS=module.MUTATIONS, claims=claims)
 
 
 def noticed(module, parameters, names, *parts):

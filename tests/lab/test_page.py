@@ -1,25 +1,42 @@
 """The page in a browser. Without one these tests are not collected (`tests/conftest.py`)."""
 
+import contextlib
 import threading
 import xml.etree.ElementTree as ElementTree
+from math import cos, sin
 
 import pytest
 
-from attnflow import lab
+from attnflow import lab, runs
+from attnflow.lab import limits
 from tests.lab import browser
 
 SMALL = "n=80&beta=9&seed=2"
 
 
-@pytest.fixture(scope="module")
-def address():
-    server = lab.Server()
+@contextlib.contextmanager
+def served(server):
+    """A server that answers while the block runs."""
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield server.address
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def address():
+    with served(lab.Server()) as server:
+        yield server.address
+
+
+@pytest.fixture(scope="module")
+def base(address):
+    """The address without its token."""
+    return address.partition("?")[0]
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +76,14 @@ def click(page, name):
     page.ask(f"document.getElementById({name!r}).click()")
 
 
-def test_the_page_moves_by_itself_and_asks_nobody_else(page, address):
+def test_the_page_moves_by_itself_and_asks_nobody_else(page, base, address):
     page.open(f"{address}#{SMALL}")
     page.until("lab.facts().flows[0].t > 0.3")
     facts = page.facts()
     assert facts["playing"]
     assert facts["painter"] == "webgl"
     assert page.requests
-    assert all(url.startswith((address, "about:", "data:", "blob:")) for url in page.requests)
+    assert all(url.startswith((base, "about:", "data:", "blob:")) for url in page.requests)
     assert page.ask("document.querySelectorAll('#panels figcaption').length") == 6
     assert page.ask("[...document.querySelectorAll('input, select')].every((e) => e.labels?.length || e.ariaLabel)")
     assert page.ask("[...document.querySelectorAll('[role=img]')].every((e) => e.ariaLabel || !e.clientWidth)")
@@ -133,6 +150,13 @@ def test_one_file_runs_from_its_folder_and_saves(page, tmp_path):
     page.open(f"{file.as_uri()}#{SMALL}&space=circle")
     page.until("lab.facts().flows[0].t > 0.3")
     click(page, "play")
+    click(page, "play")
+    click(page, "webm")
+    page.until("lab.facts().flows[0].t > 0.6")
+    click(page, "webm")
+    page.wait(lambda: (tmp_path / "attnflow-lab.webm").exists())
+    assert (tmp_path / "attnflow-lab.webm").read_bytes().startswith(bytes.fromhex("1a45dfa3"))  # of Matroska files
+    click(page, "play")
     for kind in ("png", "svg", "csv"):
         click(page, kind)
         page.wait(lambda kind=kind: (tmp_path / f"attnflow-lab.{kind}").exists())
@@ -169,3 +193,91 @@ def test_preferences_and_small_screens(page, address):
     assert not page.facts()["playing"]
     assert page.ask("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
     assert page.ask("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_words_are_shown_and_points_are_painted(page, address):
+    page.open(f"{address}#start=words&words=one%20two%20three&space=circle&beta=1")
+    page.until("lab.facts().flows[0].t > 0.1")
+    click(page, "play")
+    assert "3 tokens" in page.ask("document.getElementById('facts-A').textContent")
+    places = page.ask(
+        "(async () => { const { placed } = await import('/sphere.js'); const e = document.getElementById('scene-A');"
+        "const b = e.getBoundingClientRect(); const p = placed(b.width, b.height, 2);"
+        "return [b.x + p.x, b.y + p.y, p.r]; })()"
+    )
+    x, y, r = places
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + r, y=y)
+    for k in range(200):  # around the circle, until a token is under the mouse
+        page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + r * cos(k / 30), y=y - r * sin(k / 30))
+        if words := page.ask("document.querySelector('#scene-A .tip:not([hidden])')?.textContent"):
+            break
+    assert words.split(",")[0] in ("one", "two", "three")
+    choose(page, "start", "points")
+    page.until("document.getElementById('scene-A').ariaLabel.startsWith('8 tokens')")
+    before = len(page.facts()["state"]["points"].split(","))
+    page.drag((x + r * 0.6, y - r * 0.8), (x + r * 0.8, y - r * 0.6))
+    page.until(f"lab.facts().state.points.split(',').length > {before} && lab.facts().flows[0].t !== undefined")
+
+
+def test_a_tour_lights_up_what_it_names_and_waits_for_the_reader(page, address):
+    page.open(f"{address}#{SMALL}")
+    choose(page, "tours", "causal")
+    page.until("lab.facts().state.mask == 'causal' && document.querySelector('#panel-attention.lit')")
+    assert page.ask("[...document.querySelectorAll('.phrase')].length") == 1
+    page.press(" ", " ")
+    page.until("lab.facts().state.tour == 'causal.1' && document.querySelector('#scene-A.lit')")
+    click(page, "tour-leave")
+    page.until("document.getElementById('tour').hidden && !document.querySelector('.lit')")
+    before = page.facts()["playing"]
+    page.ask("document.activeElement.blur()")
+    page.press(" ", " ")  # without a tour the space bar plays and pauses
+    page.until(f"lab.facts().playing == {str(not before).lower()}")
+    choose(page, "tours", "causal")
+    page.until("document.getElementById('tour-title').textContent.includes('2 of 4')")
+    page.until("location.hash.includes('tour=causal.1')")
+
+
+def test_every_step_of_every_tour_names_things_that_are_there(page, address):
+    page.open(f"{address}#{SMALL}")
+    missing = page.ask(
+        "import('/tours.js').then(({ TOURS, parts }) => Object.values(TOURS).flatMap(({ steps }) => steps.flatMap("
+        "({ text }) => parts(text).filter(({ names }) => names && !document.querySelector(names)))))"
+    )
+    assert missing == []
+    assert page.ask("import('/tours.js').then(({ TOURS }) => Object.keys(TOURS).length)") == 5
+
+
+def test_a_recording_shows_the_staircase(page, address):
+    page.open(f"{address}#source=recording&speed=4")
+    page.until("lab.facts().flows[0].count == 1 && lab.facts().flows[0].t > 1e20 && !lab.facts().playing")
+    page.ask("document.getElementById('time').value = 5")
+    assert page.facts()["flows"][0]["frames"] > 50
+
+
+def test_python_computes_and_the_page_comes_back_after_a_restart(page, tmp_path, monkeypatch):
+    """A form, a refusal in words, a density, a run folder, and a server that ends and begins again."""
+    from tests.lab.test_python import SPEC, children, toml, wait
+
+    monkeypatch.setattr(limits, "PER_CREDIT", 3600.0)  # a busy machine is no failure
+    runs.execute(runs.parse_spec(toml(SPEC)), tmp_path / "done")
+    first = lab.Server(runs=tmp_path)
+    with served(first):
+        page.open(f"{first.address}#source=python&run=done")
+        page.until("lab.facts().flows[0].frames == 21 && document.getElementById('form-field-beta')")
+        assert "5 coordinates" in page.ask("document.getElementById('facts-A').textContent")
+        choose(page, "form-field-beta", "hot")
+        page.until("document.getElementById('message').textContent.includes('beta')")
+        choose(page, "form-example", "density")
+        page.until("lab.facts().flows[0].t > 1 && document.getElementById('panel-tree').hidden")
+        assert "density" in page.ask("document.getElementById('facts-A').textContent")
+        choose(page, "run", "done")
+        page.until("lab.facts().flows[0].frames == 21 && location.hash.includes('run=done')")
+        assert page.errors == []
+    wait(lambda: not children())
+    page.until("document.getElementById('message').textContent.includes('lost')")
+    with served(lab.Server(first.server_port, runs=tmp_path, token=first.token)):
+        page.until("document.getElementById('message').textContent == '' && lab.facts().flows[0].frames > 0")
+        choose(page, "source", "page")
+        page.until("lab.facts().flows[0].t > 0.2")
+        wait(lambda: not children())
+    page.errors.clear()  # the browser notes every attempt while no server was there

@@ -1,6 +1,7 @@
 """Parts of the page in an embedded V8: sums, clusters, plateaus, theory, the state in the address, lines of Python."""
 
 import ast
+import json
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scipy.special import eval_legendre
 
 import attnflow as af
 from attnflow import theory
-from tests.lab import v8
+from tests.lab import staircase, v8
 from tests.lab.test_engine import FLOW, setting
 
 SUMS = """(setting) => {
@@ -266,3 +267,13 @@ def test_lines_of_python_repeat_the_flow(monkeypatch, tmp_path):
 def test_a_second_start_of_the_same_setting_is_the_same_flow():
     first, again = (v8.call(FLOW, setting(kappa=0.05, tol=1e-4), 0.4) for _ in range(2))
     assert first == again
+
+
+@pytest.mark.slow
+def test_the_recording_is_what_the_library_computes():
+    """Times were rounded to four digits, angles to 2^-16 of a turn; solve_long itself is repeatable."""
+    stored = json.loads(staircase.FILE.read_text(encoding="utf-8").partition("STAIRCASE = ")[2].rstrip(";\n"))
+    fresh = staircase.recording()
+    np.testing.assert_allclose(stored["times"], fresh["times"], rtol=1e-3)
+    off = (np.array(stored["angles"]) - np.array(fresh["angles"]) + 2**15) % 2**16 - 2**15
+    assert np.abs(off).max() <= 1

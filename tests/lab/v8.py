@@ -17,7 +17,7 @@ const plain = (value) => JSON.stringify(value, (_, one) =>
 def context():
     """One V8 for all tests of a process, with every module that needs no document."""
     made = MiniRacer()
-    made.eval(script("engine", "theory", "state", "history", "predict", "save") + HELPERS)
+    made.eval(script("engine", "theory", "state", "history", "predict", "save", "forms", "frames") + HELPERS)
     return made
 
 

@@ -69,7 +69,7 @@ def test_theory_stands_beside_the_numbers(found):
 
 def test_figures_show_every_case(found):
     figures = found.figures()
-    assert list(figures) == ["overlap", "beta", "alignment", "sinks"]
+    assert list(figures) == ["overlap", "beta", "alignment", "sinks", "clusters"]
     shown = {
         name: [text.get_text() for text in figure.legends[0].get_texts()]
         for name, figure in figures.items()

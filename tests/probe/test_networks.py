@@ -334,3 +334,22 @@ def test_texts_of_gguf_and_of_reactions(tmp_path):
     (where / "vocab.txt").write_text("C\n")
     with pytest.raises(InvalidInput, match=r"lacks the words \[CLS\], \[SEP\], \[UNK\]"):
         network(where)
+
+
+@pytest.mark.parametrize("family", ["llama", "albert"])
+def test_a_null_whose_weights_are_held_is_the_same(family):
+    null = small(family).null("init", 4)
+    for one, other in zip(null.run(IDS).hidden[0], null.held().run(IDS).hidden[0], strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(InvalidInput, match="is a null already"):
+        null.held().null("init")
+
+
+def test_absent_rows_change_nothing():
+    """Lengths below, at and above one of a program: every token of a decoder's prefix is that of the whole text."""
+    net = small("llama")
+    ids = np.random.default_rng(8).integers(0, 256, 40)
+    whole = net.run(ids).hidden[0]
+    for n in (15, 16, 17, 32, 33):
+        # rounding of float64 through 3 layers, whose sums have 33 terms at most: 1e-13 of entries of order 1
+        np.testing.assert_allclose(net.run(ids[:n]).hidden[0], whole[:, :n], rtol=1e-10, atol=1e-10)

@@ -4,6 +4,7 @@ A change is what the file system does in one piece: a folder made or removed, a 
 empty), one half of its content, a rename, a link, a removal. Threads take turns, so that boundaries are numbered.
 """
 
+import ast
 import contextlib
 import functools
 import io
@@ -104,6 +105,7 @@ def remains(root, into, halves=False):
 APART = {
     "solve": 12, "solve_long": 20, "evolve": 10, "evolve_cells": 4, "evolve_placed": 10, "gram_layers": 10,
     "conditional_density": 10, "match_measures": 12, "retrieval_profile": 10, "fit": 8, "merge_times": 3,
+    "probe": 40,
 }  # fmt: skip
 """Every how many states a study looks at where each takes long; `campaigns/crash.py` looks at more."""
 
@@ -138,7 +140,7 @@ def main(what, spec, path, until, die_at):
         if what == "execute":
             execute(load_spec(spec), path)
         elif what == "extend":
-            extend(path, float(until))
+            extend(path, ast.literal_eval(until))
         else:
             resume(path)
     print(count[0], flush=True)

@@ -150,9 +150,19 @@ n = 2
 seed = 1000067
 [match_measures]
 """  # found in the third try: before, the mass 6 is made of 3 + 3, and what is left makes no 3
+TEXTS["probe"] = """
+[probe]
+network = "random-albert"
+texts = ["to be or not", "that is the"]
+nulls = "init"
+shuffles = 1
+longest = 12
+families = ["overlaps", "norms"]
+"""
 LATER = {
     "solve": 10.0, "solve_long": 50.0, "merge_times": 5000.0, "evolve": 0.9, "evolve_cells": 0.9, "evolve_placed": 0.5,
     "gram_layers": 14, "conditional_density": 6.0, "retrieval_profile": 24, "fit": 110,
+    "probe": ["question whether"],
 }  # fmt: skip
 """To where runs are extended; other kinds have no end."""
 KINDS = tuple(TEXTS)

@@ -77,7 +77,7 @@ QUICK = [kind if kind not in ("merge_times", "fit") else pytest.param(kind, mark
 """All kinds; those that take long to compile are for `make study`."""
 
 
-@pytest.mark.parametrize("kind", [kind for kind in QUICK if kind != "match_measures"])
+@pytest.mark.parametrize("kind", [kind for kind in QUICK if kind not in ("match_measures", "probe")])
 def test_an_earlier_end_is_refused(kind, uninterrupted):
     before, earlier = (uninterrupted(kind) / "manifest.json").read_bytes(), 1 if isinstance(LATER[kind], int) else 0.1
     with pytest.raises(InvalidInput, match="goes to .* already"):

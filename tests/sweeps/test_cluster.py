@@ -164,7 +164,9 @@ def test_slurm_with_a_stand_in_for_sbatch(tmp_path, monkeypatch):
     monkeypatch.setenv("SPOOL", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'src'}:{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.chdir(tmp_path)
+    before = signal.getsignal(signal.SIGINT)
     sweep = af.sweep(slow, {"k": "0:8"}, tmp_path / "s", on="slurm", workers=1, configuration=tmp_path / "jobs.toml")
+    assert signal.getsignal(signal.SIGINT) is before, "Ctrl-C is the business of the program that sweeps"
     assert sweep.dataset["square"].values.tolist() == [float(k * k) for k in range(8)]
     script = (tmp_path / "job.sh").read_text()
     assert "#SBATCH -p short" in script

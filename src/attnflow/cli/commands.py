@@ -19,6 +19,7 @@ from rich.console import Console
 from attnflow import __version__, errors
 from attnflow.cli import complete, console
 from attnflow.cli.animate import animate
+from attnflow.cli.check import check
 from attnflow.cli.cite import cite
 from attnflow.cli.compare import compare
 from attnflow.cli.console import (
@@ -27,18 +28,18 @@ from attnflow.cli.console import (
     NoFigures,
     Plugin,
     exit_code,
-    leave_interrupted,
     refusal,
     say,
     say_error,
-    stoppable,
 )
 from attnflow.cli.kinds import kinds
 from attnflow.cli.lab import lab
+from attnflow.cli.perform import perform
 from attnflow.cli.predict import predict
 from attnflow.cli.probe import probe
 from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
 from attnflow.cli.sweep import sweep
+from attnflow.cli.text import text
 from attnflow.wording import fresh_path, shown
 
 app = typer.Typer(
@@ -83,18 +84,21 @@ def _options(
 @app.command(epilog="Example: attnflow run metastability --set field.beta=9 --set tokens.seed=3 --out runs/first")
 def run(
     spec: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="A TOML file, or the name of a preset.",
             metavar="SPEC.toml|PRESET",
             autocompletion=complete.specifications,
         ),
-    ],
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Change an entry of the specification.", metavar="PART.KEY=VALUE")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="The run folder; default runs/NAME-DATE-TIME.", metavar="DIR")
+    ] = None,
+    from_url: Annotated[
+        str | None, typer.Option(help="An address of the lab instead of a specification.", metavar="URL")
     ] = None,
     plugin: Plugin = None,
     no_figures: NoFigures = False,
@@ -104,9 +108,16 @@ def run(
     console.use_compilation_cache()
     from attnflow import runs
 
-    loaded = runs.load_spec(spec, set_ or (), plugin or ())
+    if (spec is None) == (from_url is None):
+        raise errors.InvalidInput("`run` takes one specification: a TOML file, a preset, or --from-url URL.")
+    if spec is not None:
+        loaded = runs.load_spec(spec, set_ or (), plugin or ())
+    else:
+        from attnflow.lab import spec_of_address
+
+        loaded = spec_of_address(str(from_url), set_ or (), plugin or ())
     where = fresh_path("--out", out) if out else Path("runs") / f"{loaded.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    _perform(lambda **extra: runs.execute(loaded, where, **extra), where, loaded.name, json_, not no_figures)
+    perform(lambda **extra: runs.execute(loaded, where, **extra), where, loaded.name, json_, not no_figures)
 
 
 @app.command(epilog="Example: attnflow resume runs/metastability-20260101-120000")
@@ -130,7 +141,7 @@ def resume(folder: Folder, plugin: Plugin = None, no_figures: NoFigures = False,
         print_found([found], json_)
         leave([found])
         return
-    _perform(
+    perform(
         lambda **extra: runs.resume(folder, plugins=plugin or (), **extra), folder, folder.name, json_, not no_figures
     )
 
@@ -156,7 +167,7 @@ def extend(
     def start(**extra: Any) -> Any:
         return runs.extend(folder, until, save=save, plugins=plugin or (), **extra)
 
-    _perform(start, folder, folder.name, json_, not no_figures)
+    perform(start, folder, folder.name, json_, not no_figures)
 
 
 @app.command(epilog="Example: attnflow report runs/metastability-20260101-120000")
@@ -165,7 +176,7 @@ def report(folder: Folder, plugin: Plugin = None, json_: Json = False) -> None:
     console.use_compilation_cache()
     from attnflow import runs
 
-    _perform(lambda **extra: runs.redraw(folder, plugins=plugin or (), **extra), folder, folder.name, json_)
+    perform(lambda **extra: runs.redraw(folder, plugins=plugin or (), **extra), folder, folder.name, json_)
 
 
 @app.command(epilog="Example: attnflow show runs/metastability-20260101-120000 --json")
@@ -245,32 +256,8 @@ app.command(epilog="Example: attnflow sweep mine.toml --over field.beta=1:81:9lo
     sweep
 )
 app.command(epilog="Example: attnflow cite staircase > references.bib")(cite)
+app.command(epilog="Example: attnflow check cube.json")(check)
 app.command(epilog="Example: attnflow kinds solve")(kinds)
 app.command(epilog="Example: attnflow lab --export lab.html")(lab)
+app.command(epilog='Example: attnflow text "Need a new paper on AI" --beta 4 --until 8 --figure text.pdf')(text)
 app.command(epilog="Example: attnflow gallery runs --out docs/gallery.md --images docs/images/gallery")(gallery)
-
-
-def _perform(start: Callable[..., Any], where: Path, name: str, json_: bool, figures: bool = True) -> None:
-    """Run with a progress bar, then print the closing table."""
-    from attnflow.cli.progress import Bar
-    from attnflow.cli.tables import print_run
-    from attnflow.plots import draw_run, summarise
-
-    with stoppable(), Bar(say, name, figures=figures) as bar:
-
-        def draw(run: Any, flow: Any) -> dict[str, Any]:
-            bar.drawing()
-            return draw_run(run, flow, bar.figure) if figures else summarise(flow)
-
-        try:
-            finished, _ = start(draw=draw, on_progress=bar.update)
-            interrupted = finished.manifest()["status"] != "finished"
-        except KeyboardInterrupt:
-            interrupted = True
-        if interrupted:
-            bar.stop()
-            leave_interrupted(where)
-    if json_:
-        print(json.dumps({"run": str(where), **finished.manifest()}, indent=2))
-    else:
-        print_run(finished)

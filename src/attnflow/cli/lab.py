@@ -11,10 +11,19 @@ from attnflow.wording import fresh_path
 
 
 def lab(
+    run: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A run folder, a folder of run folders, or a stream of a network (.npz, .safetensors).", metavar="RUN"
+        ),
+    ] = None,
     export: Annotated[
         Path | None, typer.Option(help="Write the page as one file and leave; it runs from its folder.", metavar="FILE")
     ] = None,
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 0,
+    expose: Annotated[
+        str | None, typer.Option(help="Answer on this host of the machine instead of loopback.", metavar="HOST")
+    ] = None,
     open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
 ) -> None:
     """Open the lab: drag beta and watch tokens condense, linger and merge."""
@@ -24,9 +33,14 @@ def lab(
         fresh_path("--export", export).write_text(single_file(), encoding="utf-8")
         print(export)
         return
-    with Server(port) as server:
+    with Server(port, runs=run, expose=expose) as server:
         print(server.address, flush=True)
-        say.print("the lab runs until Ctrl-C; it answers to this machine alone.")
+        whom = "this machine alone" if expose is None else f"whoever reaches {expose} and knows this address"
+        say.print(f"the lab runs until Ctrl-C; it answers to {whom}.")
+        if not server.python:
+            say.print(
+                "without the extra `lab` the page has its own engine alone; install `attnflow[lab]` for the rest."
+            )
         if open_:
             webbrowser.open(server.address)
         try:

@@ -145,7 +145,7 @@ def reproduce(
 
 def _helped(on: str | None, workers: int | None, configuration: Path | None, jobs: int) -> Callable[..., Any]:
     """A block in which the workers of --on help with the experiment in a folder; refused before any work."""
-    if on is None:
+    if on in (None, "here"):
         if workers is not None or configuration is not None:
             raise errors.InvalidInput("--workers and --configuration need --on, say --on local.")
         return lambda where, experiment: contextlib.nullcontext()
@@ -157,7 +157,7 @@ def _helped(on: str | None, workers: int | None, configuration: Path | None, job
 
     if on == "local" and workers is None:
         workers = max(1, processes() - 1)  # this process is at work too
-    cluster = cluster_of(on, workers, configuration)
+    cluster = cluster_of(str(on), workers, configuration)
 
     def block(where: Path, experiment: Any) -> Any:
         files = [one.source.place for one in experiment.plugins.loaded]

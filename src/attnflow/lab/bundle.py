@@ -19,24 +19,31 @@ def page_file(name: str) -> str:
     return importlib.resources.files("attnflow.lab").joinpath("page", name).read_text(encoding="utf-8")
 
 
+BEGIN = '"use strict";\nconst modules = {};\n'
+
+
 def script(*entries: str) -> str:
     """The modules `entries` and all that they import as one plain script; `modules.NAME` has what NAME exports."""
-    order: list[str] = []
-    bodies: dict[str, str] = {}
+    return BEGIN + "".join(_functions(*entries).values())
+
+
+def _functions(*entries: str) -> dict[str, str]:
+    """The modules `entries` and all that they import as functions, each after those that it imports."""
+    found: dict[str, str] = {}
+    seen: set[str] = set()
 
     def visit(name: str) -> None:
-        if name in bodies:
+        if name in seen:
             return
+        seen.add(name)  # a circle of imports ends here
         text = page_file(f"{name}.js")
-        bodies[name] = ""  # a circle of imports ends here
         for match in _IMPORT.finditer(text):
             visit(match[3])
-        bodies[name] = _as_function(name, text)
-        order.append(name)
+        found[name] = _as_function(name, text)
 
     for entry in entries:
         visit(entry)
-    return '"use strict";\nconst modules = {};\n' + "".join(bodies[name] for name in order)
+    return found
 
 
 def _as_function(name: str, text: str) -> str:
@@ -52,15 +59,18 @@ def _as_function(name: str, text: str) -> str:
 def single_file() -> str:
     """The page as one HTML file that needs nothing else and runs from a folder.
 
-    Its policy allows the two scripts and the style by their checksums, a worker made from the text, and no connection.
-    Comments stay in the sources.
+    Its policy allows the two scripts and the style by their checksums, a worker made from two texts, and no connection.
+    What page and worker share is there once. Comments and indentation stay in the sources.
     """
-    main, worker = (_COMMENT.sub("", script(name)) for name in ("main", "worker"))
-    style = page_file("style.css")
+    page, engine = _functions("main"), _functions("worker")
+    both = BEGIN + "".join(text for name, text in engine.items() if name in page)
+    rest = ("".join(text for name, text in own.items() if name not in (page.keys() & engine)) for own in (page, engine))
+    shared, main, worker = (_shortened(text) for text in (both, *rest))
+    style = _shortened(page_file("style.css"))
     policy = "; ".join(
         [
             "default-src 'none'",
-            f"script-src {_checksum(main)}",
+            f"script-src {_checksum(shared)} {_checksum(main)}",
             f"style-src {_checksum(style)}",
             "worker-src blob:",
             "img-src data: blob:",
@@ -73,6 +83,7 @@ def single_file() -> str:
         charset: f'{charset}<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
         '<link rel="stylesheet" href="style.css">': f"<style>{style}</style>",
         '<script type="module" src="main.js"></script>': (
+            f'<script id="shared-text">{shared}</script>\n'
             f'<script type="text/plain" id="worker-text">{worker}</script>\n<script>{main}</script>'
         ),
     }
@@ -81,6 +92,11 @@ def single_file() -> str:
         before, after = html.split(old)
         html = before + new + after
     return html
+
+
+def _shortened(text: str) -> str:
+    """Without comments, indentation and empty lines."""
+    return re.sub(r"^\s+", "", _COMMENT.sub("", text), flags=re.M)
 
 
 def _checksum(text: str) -> str:

@@ -1,54 +1,180 @@
-"""The page from this machine: files of the page alone, to this machine alone, by the standard library."""
+"""The page from this machine: its files by the standard library and, with the extra `lab`, an engine in Python.
 
+Files and the WebSocket at /socket share one port. The socket asks for the token that is in the address of the page, and
+every request for a Host of its own; pages elsewhere can therefore neither read nor drive anything.
+"""
+
+import contextlib
+import hmac
 import http.server
 import importlib.resources
+import importlib.util
 import mimetypes
+import secrets
+import socket
+import threading
+import urllib.parse
+from pathlib import Path
 from typing import Any
 
-POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "worker-src 'self'",
-        "img-src 'self' data: blob:",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    ]
-)
-"""The page loads its own files and connects to nothing."""
+from attnflow.errors import InvalidInput
+from attnflow.lab import limits
+from attnflow.wording import shown
+
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+CONNECTIONS = 64
+"""Connections at the same time; more are closed at once."""
+PATIENCE = 20.0
+"""Seconds that a connection may take to say what it wants."""
+SOCKET = "/socket"
+
+
+def policy(host: str) -> str:
+    """The page loads its own files and connects to its own server alone."""
+    return "; ".join(
+        [
+            "default-src 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+            "worker-src 'self'",
+            "img-src 'self' data: blob:",
+            f"connect-src ws://{host}",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        ]
+    )
+
+
+def has_extra() -> bool:
+    """Whether the package of the extra `lab` is installed."""
+    return importlib.util.find_spec("websockets") is not None
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves the page on 127.0.0.1, on `port` or, with 0, on a free one; `serve_forever()` runs it."""
+    """Serves the page on 127.0.0.1, on `port` or, with 0, on a free one; `serve_forever()` runs it.
+
+    Arguments:
+        port: the port; 0 takes a free one.
+        runs: a run folder, a folder of such, or a file of a stream: what the page may open.
+        expose: another host of this machine to answer on; who knows the address of the page can use it.
+        token: what the address of the page holds; random unless it is given.
+    """
 
     daemon_threads = True
+    request_queue_size = 64
 
-    def __init__(self, port: int = 0):
+    def __init__(
+        self, port: int = 0, *, runs: str | Path | None = None, expose: str | None = None, token: str | None = None
+    ):
         folder = importlib.resources.files("attnflow.lab").joinpath("page")
         self.files = {f"/{file.name}": file.read_bytes() for file in folder.iterdir() if file.is_file()}
         self.files["/"] = self.files["/index.html"]
         scripts = sorted(path for path in self.files if path.endswith(".js"))
         self.preloads = ", ".join(f"<{path}>; rel=modulepreload" for path in scripts)
         """A header that lets the browser fetch all modules at once, rather than import after import."""
-        super().__init__(("127.0.0.1", port), _Handler)
+        self.runs = None if runs is None else Path(runs)
+        if self.runs is not None and not self.runs.exists():
+            raise InvalidInput(f"`runs` is {shown(str(runs))}, which does not exist; give a run folder.")
+        if expose is not None and expose in ("", "0.0.0.0", "::", "*"):
+            raise InvalidInput(f"`expose` is {shown(expose)}; name the one host under which the page is opened.")
+        self.names = ["127.0.0.1", "localhost"] if expose is None else [expose]
+        self.token = secrets.token_urlsafe(24) if token is None else token
+        self.python = has_extra()
+        self.places = threading.BoundedSemaphore(CONNECTIONS)
+        self.clients = threading.BoundedSemaphore(limits.CLIENTS)
+        self.talks: set[Any] = set()
+        super().__init__((self.names[0], port), _Handler)
 
     @property
     def address(self) -> str:
-        """Where the page is."""
-        return f"http://127.0.0.1:{self.server_port}/"
+        """Where the page is; with the extra it holds the token, and the run that is shown first."""
+        token = f"?token={self.token}" if self.python else ""
+        single = self.runs is not None and (self.runs.is_file() or (self.runs / "manifest.json").is_file())
+        run = f"#source=python&run={urllib.parse.quote(self.runs.name)}" if self.python and single and self.runs else ""
+        return f"http://{self.names[0]}:{self.server_port}/{token}{run}"
+
+    @property
+    def hosts(self) -> list[str]:
+        """What requests may call this server."""
+        return [f"{name}:{self.server_port}" for name in self.names]
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A thread for each connection, while there are places."""
+        if self.places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """As always, and give the place back."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.places.release()
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Files by the standard library; a connection that asks for the socket is handed to `websockets`."""
+        request.settimeout(PATIENCE)
+        with contextlib.suppress(OSError):
+            start = f"GET {SOCKET}".encode()
+            if self.python and request.recv(len(start), socket.MSG_PEEK) == start:
+                request.settimeout(None)
+                self._talk(request)
+            else:
+                super().finish_request(request, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Nothing is printed for a connection that broke."""
+
+    def _talk(self, request: Any) -> None:
+        """A WebSocket, for one client of few."""
+        from attnflow.lab.clients import Client
+        from attnflow.lab.websocket import CloseCode, Closed, WebSocket
+
+        connection = WebSocket(request, limits.MESSAGE)
+        with contextlib.suppress(Closed):
+            if not connection.accept(self._why_not, PATIENCE):
+                return
+            if not self.clients.acquire(blocking=False):
+                connection.close(CloseCode.TRY_AGAIN_LATER, f"the lab has {limits.CLIENTS} clients already")
+                return
+            self.talks.add(connection)
+            try:
+                Client(connection, self.runs).talk()
+            finally:
+                self.talks.discard(connection)
+                self.clients.release()
+
+    def _why_not(self, asked: Any) -> str:
+        """Why a WebSocket is refused: another Host, a page elsewhere, no token. Empty if it is not."""
+        path, _, query = asked.path.partition("?")
+        token = urllib.parse.parse_qs(query).get("token", [""])[0]
+        host, origin = asked.headers.get_all("Host"), asked.headers.get_all("Origin")
+        own = len(host) == 1 and host[0] in self.hosts and origin == [f"http://{host[0]}"]
+        fine = path == SOCKET and own and hmac.compare_digest(token.encode(), self.token.encode())
+        return "" if fine else "this socket is for the page of this server"
+
+    def server_close(self) -> None:
+        """Send all clients away; their processes end."""
+        super().server_close()
+        for connection in list(self.talks):
+            connection.close(reason="the server has been closed")
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
+    timeout = PATIENCE
 
     def do_GET(self) -> None:
         """One of the files; a page elsewhere that points its own name at this machine is refused (DNS rebinding)."""
-        hosts = {f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")}
         path = self.path.partition("?")[0]
-        if self.headers.get("Host") not in hosts:
+        if self.headers.get("Host") not in self.server.hosts:
             self._answer(403, "text/plain", b"this server answers to its own address alone\n")
         elif path not in self.server.files:
             self._answer(404, "text/plain", b"no such file\n")
@@ -61,11 +187,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         headers = {
             "Content-Type": f"{kind}; charset=utf-8",
             "Content-Length": str(len(body)),
-            "Content-Security-Policy": POLICY,
-            "X-Content-Type-Options": "nosniff",
-            "Referrer-Policy": "no-referrer",
-            "Cross-Origin-Resource-Policy": "same-origin",
+            "Content-Security-Policy": policy(self.server.hosts[0] if status == 403 else self.headers["Host"]),
             "Cache-Control": "private, max-age=60",  # the worker imports modules that the page has
+            **HEADERS,
         }
         if kind == "text/html":
             headers["Link"] = self.server.preloads

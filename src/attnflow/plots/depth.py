@@ -66,6 +66,20 @@ def draw_sinks(dataset: Any) -> Any:
     return _draw(panels, xlabel="layer", logarithmic=("largest / median norm",))
 
 
+def draw_cluster_counts(dataset: Any, *, kept: str = "without sinks") -> Any:
+    """Clusters per token, the share of tokens in the largest cluster, and the share of texts that are condensed.
+
+    Where (c) is below 1, tokens of some texts form chains, and the count says nothing about modes.
+    """
+    some = _cases(dataset).sel(kept=kept)
+    panels = {
+        "clusters per token": some["clusters_share"],
+        "share in the largest cluster": some["largest_cluster"],
+        "condensed texts": some["condensed"],
+    }
+    return _draw(panels, xlabel="state")
+
+
 def draw_head_betas(dataset: Any) -> Any:
     """Fitted inverse temperature of every head, and the share of the variance of log-attention that it explains.
 

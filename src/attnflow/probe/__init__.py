@@ -12,23 +12,27 @@ from attnflow.lazy import loader
 if TYPE_CHECKING:
     from attnflow.probe import networks
     from attnflow.probe.adapters import from_nnsight, from_transformer_lens, from_transformers
-    from attnflow.probe.cases import compare
     from attnflow.probe.comparison import Comparison
     from attnflow.probe.heads import Fit, fit_beta
     from attnflow.probe.measurement import measure
     from attnflow.probe.network_protocol import Heads, NetworkLike
     from attnflow.probe.networks.opening import network
+    from attnflow.probe.one_step import Step, effective_step
     from attnflow.probe.sinks import find_sinks
     from attnflow.probe.stored import open_stream
     from attnflow.probe.stream import Stream
+    from attnflow.probe.work import Compare, compare
 
 __all__ = [
+    "Compare",
     "Comparison",
     "Fit",
     "Heads",
     "NetworkLike",
+    "Step",
     "Stream",
     "compare",
+    "effective_step",
     "find_sinks",
     "fit_beta",
     "from_nnsight",
@@ -41,7 +45,6 @@ __all__ = [
 ]
 _HOME = {
     "attnflow.probe.adapters": ["from_nnsight", "from_transformer_lens", "from_transformers"],
-    "attnflow.probe.cases": ["compare"],
     "attnflow.probe.comparison": ["Comparison"],
     "attnflow.probe.heads": ["Fit", "fit_beta"],
     "attnflow.probe.measurement": ["measure"],
@@ -49,6 +52,8 @@ _HOME = {
     "attnflow.probe.networks.opening": ["network"],
     "attnflow.probe.sinks": ["find_sinks"],
     "attnflow.probe.stored": ["open_stream"],
+    "attnflow.probe.one_step": ["Step", "effective_step"],
     "attnflow.probe.stream": ["Stream"],
+    "attnflow.probe.work": ["Compare", "compare"],
 }
 __getattr__, __dir__ = loader(__name__, _HOME, {"networks": "attnflow.probe.networks"})

@@ -42,3 +42,9 @@ def as_reals(name: str, value: Any) -> np.ndarray:
             f"`{name}` has {found[tuple(where)]} at {where}; activations must be finite, so run the network in float32."
         )
     return found
+
+
+def program_size(n: int) -> int:
+    """The number of rows, at least n, for which a program is compiled, so that texts of similar lengths share it."""
+    step = 32 if n <= 128 else 64
+    return max(16, -(-n // step) * step) if n > 16 else 16

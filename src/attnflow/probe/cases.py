@@ -1,139 +1,115 @@
-"""Comparing a network with its nulls and with theory."""
+"""The cases of one text: the network, its nulls, and theory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from attnflow.checks import instance, shown, whole
-from attnflow.errors import InvalidInput
-from attnflow.probe.comparison import NETWORK, THEORY, Comparison, make_rows
+from attnflow.checks import instance
+from attnflow.observe import clusters
+from attnflow.probe.comparison import NETWORK, THEORY
 from attnflow.probe.measurement import measure
 from attnflow.probe.network_protocol import NetworkLike
 from attnflow.probe.sinks import KEPT, find_sinks
+from attnflow.probe.states import batch
 from attnflow.probe.stream import Stream
 from attnflow.spaces import Sphere
 from attnflow.theory.uniform import equiangular_overlap
 from attnflow.tokens import uniform
 
-FAMILIES = ("overlaps", "rank", "clusters", "energy", "norms", "heads", "updates")
+FAMILIES = ("overlaps", "rank", "clusters", "energy", "norms", "heads", "updates", "step")
 """What is measured unless other families are asked for."""
 OF_STATES = ("overlaps", "rank", "clusters", "energy")
 """What iid tokens have."""
 SHUFFLED = "shuffled tokens"
 DROPPED = ("sink", "largest_coordinate")
 """Variables whose mean over texts or shuffles has no meaning."""
+SHOWN_STATES = 5
+"""States, evenly spaced, at which the clusters of the network are kept token by token."""
+LETTERS = 24
+"""Bytes of a word that are kept."""
 
 
-def compare(
-    network: NetworkLike,
-    texts: Sequence[Any],
-    *,
-    nulls: Sequence[str] | str = "all",
-    shuffles: int = 8,
-    seed: int = 0,
-    special: Sequence[int] = (),
-    kept: str = KEPT[1],
-    families: Sequence[str] = FAMILIES,
-    resamples: int = 2000,
-    on_progress: Callable[[str], None] | None = None,
-    **options: Any,
-) -> Comparison:
-    """Measure a network on texts, and beside it its nulls and theory; the result prints as a table.
-
-    Cases are the network; "shuffled tokens", the same network on the tokens of each text in random order (mean over
-    `shuffles`); the null networks ("permuted", "init", and so on); "iid tokens", drawn on the sphere of the same
-    dimension; and "equiangular", the overlap that theory predicts from the first state at the effective times and the
-    fitted beta of the layers, where a negative time counts as 0.
+class Cases:
+    """What a comparison looks at, one job at a time; a job is (case, number of the shuffle).
 
     Arguments:
-        network: what is looked at (`NetworkLike`).
-        texts: token ids of each text.
-        nulls: kinds of null networks; "all" takes those that the network offers.
-        shuffles: random orders of each text; 0 for none.
+        network: what is looked at.
+        kinds: of null networks.
+        shuffles: random orders of each text.
         seed: of everything random.
-        special: places of special tokens, such as (0, -1) for [CLS] and [SEP]: they stay in place in shuffled texts and
-            count as sinks.
-        kept: which tokens the table is about, "without sinks" or "all"; the dataset has both.
-        families: what to measure, as in `measure`.
-        resamples: of the bootstrap over texts.
-        on_progress: called with a few words before every forward pass.
-        options: more arguments of `measure`.
+        special: places of special tokens.
+        settings: arguments of `measure`.
     """
-    import xarray as xr
 
-    instance(
-        "network",
-        network,
-        NetworkLike,
-        "an object with run, null, nulls, heads_of, name, layers, heads, width and causal",
-    )
-    many = _ids(texts)
-    if kept not in KEPT:
-        raise InvalidInput(f"`kept` is {shown(kept)}; give one of {', '.join(map(repr, KEPT))}.")
-    say = (lambda words: None) if on_progress is None else on_progress
-    whole("shuffles", shuffles, 0)
-    whole("resamples", resamples, 1)
-    kinds = _kinds(network, nulls)
-    if not kinds and not shuffles:
-        raise InvalidInput("there is no null network and `shuffles` is 0; a number needs a null, so give shuffles=8.")
-    settings: dict[str, Any] = {"families": tuple(families), "bootstrap": 0, "seed": seed} | options
+    def __init__(
+        self,
+        network: NetworkLike,
+        kinds: Sequence[str],
+        shuffles: int,
+        seed: int,
+        special: Sequence[int],
+        settings: dict[str, Any],
+    ):
+        self.network, self.seed, self.special, self.settings = network, seed, list(special), settings
+        self.others = {kind: network.null(kind, seed) for kind in kinds}
+        self.jobs = [(NETWORK, 0), *((SHUFFLED, k) for k in range(shuffles)), *((kind, 0) for kind in kinds)]
+        self.tokens: dict[str, np.ndarray] = {}
+        """Of the last text that the network was run on: the words and the clusters of its tokens."""
 
-    def look(one: NetworkLike, ids: np.ndarray, words: str, **more: Any) -> Any:
-        say(words)
+    def look(self, job: tuple[str, int], text: int, ids: np.ndarray) -> Any:
+        """The dataset of one job for a text, given by its number and ids."""
+        case, number = job
+        if case == SHUFFLED:
+            ids = _shuffled(ids, self.special, [self.seed, text, number])
+        one = self.others.get(case, self.network)
         stream = instance("network.run(ids)", one.run(ids), Stream, "a Stream")
         marks = find_sinks(stream)
         for mark in marks:
-            mark[list(special)] = True
-        found = measure(stream, one, sinks=list(marks), **settings | more)
-        found["sinks"] = (("text",), np.array([mark.sum() for mark in marks]), {"about": "number of sinks"})
+            mark[self.special] = True
+        found = measure(stream, one, sinks=list(marks), **self.settings)
+        found["sinks"] = (("text",), np.array([mark.sum() for mark in marks]))
+        if case == NETWORK:
+            self.settings = {"energy_beta": found.attrs["energy_beta"]} | self.settings  # the first text decides
+            self.tokens = _of_tokens(stream, ~marks[0], found.attrs["link"])
         return found.drop_vars([name for name in DROPPED if name in found])
 
-    first = look(network, many[0], f"{NETWORK}, text 1 of {len(many)}")
-    fixed = {"energy_beta": first.attrs["energy_beta"]} | options
-    settings |= fixed
-    cases: dict[str, Any] = {NETWORK: [first]}
-    cases[NETWORK] += [look(network, ids, f"{NETWORK}, text {k + 2} of {len(many)}") for k, ids in enumerate(many[1:])]
-    if shuffles:
-        cases[SHUFFLED] = []
-        for k, ids in enumerate(many):
-            orders = [_shuffled(ids, special, [seed, k, number]) for number in range(shuffles)]
-            each = [look(network, order, f"{SHUFFLED}, text {k + 1} of {len(many)}") for order in orders]
-            cases[SHUFFLED].append(xr.concat(each, "shuffle").mean("shuffle", keep_attrs=True))
-    for kind in kinds:
-        other = network.null(kind, seed)
-        cases[kind] = [look(other, ids, f"{kind}, text {k + 1} of {len(many)}") for k, ids in enumerate(many)]
-    alone = {**settings, "families": [one for one in families if one in OF_STATES]}
-    cases[THEORY[0]] = [_iid(one, network.width, alone, [seed, k]) for k, one in enumerate(cases[NETWORK])]
-    if "overlap" in first and "effective_time" in first:
-        cases[THEORY[1]] = _equiangular(cases[NETWORK])
-    joined = [xr.concat(each, "text", data_vars="all", coords="minimal", compat="override") for each in cases.values()]
-    dataset = xr.concat(joined, "case", data_vars="all", coords="minimal", compat="override", join="outer")
-    dataset = dataset.assign_coords(case=list(cases))
-    for name in dataset:
-        dataset[name].attrs = first[name].attrs
-    dataset.attrs = first.attrs | {"shuffles": shuffles, "seed": seed}
-    rows, left_out = make_rows(dataset, kept, resamples, seed)
-    return Comparison(dataset, rows, left_out, kept)
+    def joined(self, text: int, looks: Sequence[Any]) -> Any:
+        """One dataset of a text with the dimension `case`, theory included; `looks` are those of all jobs in order."""
+        import xarray as xr
+
+        found: dict[str, Any] = {}
+        for case in dict.fromkeys(case for case, _ in self.jobs):
+            own = [look for (name, _), look in zip(self.jobs, looks, strict=True) if name == case]
+            found[case] = own[0] if len(own) == 1 else xr.concat(own, "shuffle").mean("shuffle", keep_attrs=True)
+        families = self.settings["families"]
+        alone = {**self.settings, "families": [one for one in families if one in OF_STATES]}
+        found[THEORY[0]] = _iid(found[NETWORK], self.network.width, alone, [self.seed, text])
+        if {"overlap", "effective_time"} <= set(found[NETWORK]):
+            found[THEORY[1]] = _equiangular(found[NETWORK])
+        every = xr.concat(found.values(), "case", data_vars="all", coords="minimal", compat="override", join="outer")
+        return every.assign_coords(case=list(found))
 
 
-def _ids(texts: Any) -> list[np.ndarray]:
-    found = [
-        np.asarray(one) for one in instance("texts", texts, Sequence | np.ndarray, "a list of arrays of token ids")
-    ]
-    if not found:
-        raise InvalidInput("`texts` is empty; give the token ids of at least one text.")
-    for k, one in enumerate(found):
-        if one.ndim != 1 or one.dtype.kind not in "iu" or len(one) < 2:
-            raise InvalidInput(f"texts[{k}] is {shown(texts[k])}; give at least two token ids, whole numbers.")
-    return found
+def shown_states(states: int) -> np.ndarray:
+    """The states at which clusters are kept token by token."""
+    return np.unique(np.linspace(0, states - 1, SHOWN_STATES).round().astype(int))
 
 
-def _kinds(network: NetworkLike, nulls: Sequence[str] | str) -> tuple[str, ...]:
-    """The kinds of null networks that are asked for."""
-    if isinstance(nulls, str):
-        return tuple(network.nulls) if nulls == "all" else (nulls,)
-    return tuple(nulls)
+def _of_tokens(stream: Stream, kept: np.ndarray, link: float) -> dict[str, np.ndarray]:
+    """(token, letter) words as bytes of UTF-8, and (shown, token) numbers of clusters, -1 for sinks."""
+    names: Any = stream.labels[0] if stream.labels is not None else () if stream.ids is None else stream.ids[0]
+    words = np.zeros((len(kept), LETTERS), np.uint8)
+    for row, name in zip(words, names, strict=False):
+        letters = str(name).encode()[:LETTERS]
+        row[: len(letters)] = list(letters)
+    tokens, shown = batch(stream, [kept]), shown_states(stream.states)
+    labels = np.full((len(shown), len(kept)), -1, np.int32)
+    if kept.sum() > 1:
+        for number, layer in enumerate(shown):
+            found = clusters(tokens.member(text=0, layer=int(layer)), scale=float(np.arccos(link)))
+            labels[number, kept] = found.labels  # a member has no absent rows
+    return {"word": words, "cluster": labels}
 
 
 def _shuffled(ids: np.ndarray, special: Sequence[int], seed: Any) -> np.ndarray:
@@ -154,21 +130,20 @@ def _iid(one: Any, width: int, settings: dict[str, Any], seed: Any) -> Any:
     return found.isel(layer=[0] * one.sizes["layer"]).assign_coords(layer=one["layer"])
 
 
-def _equiangular(many: Sequence[Any]) -> list[Any]:
-    """The overlap of tokens that all have the same one, from the first state of each text, layer by layer."""
-    found = [one[["overlap"]].where(False) for one in many]
-    part = "attention" if np.isfinite(many[0]["effective_time"].sel(part="attention")).any() else "layer"
+def _equiangular(one: Any) -> Any:
+    """The overlap of tokens that all have the same one, from the first state of a text, layer by layer."""
+    found = one[["overlap"]].where(False)
+    part = "attention" if np.isfinite(one["effective_time"].sel(part="attention")).any() else "layer"
     for kept in KEPT:
-        gone = [0 if kept == KEPT[0] else int(one["sinks"].values[0]) for one in many]
-        n = np.maximum([int(one["tokens"].values[0]) - sinks for one, sinks in zip(many, gone, strict=True)], 2)
-        times = np.stack([one["effective_time"].sel(kept=kept, part=part).values[0] for one in many])
-        betas = np.maximum(np.stack([one["velocity_beta"].values[0] for one in many]), 0.0)
-        overlap = [np.stack([one["overlap"].sel(kept=kept, view="raw").values[0, 0] for one in many])]
-        known = np.isfinite(overlap[0])  # at least two tokens
-        for layer in range(times.shape[1] - 1):
-            start = np.clip(np.where(known, overlap[-1], 0.0), -(1 - 1e-9) / (n - 1), 1 - 1e-12)
-            ahead = np.maximum(np.nan_to_num(times[:, layer]), 0.0)
-            overlap.append(equiangular_overlap(ahead, betas[:, layer], n, overlap0=start))
-        for one, values in zip(found, np.where(known, np.stack(overlap), np.nan).T, strict=True):
-            one["overlap"].loc[{"kept": kept, "view": "raw"}] = values[None]
+        gone = 0 if kept == KEPT[0] else int(one["sinks"].values[0])
+        n = max(int(one["tokens"].values[0]) - gone, 2)
+        times = np.maximum(np.nan_to_num(one["effective_time"].sel(kept=kept, part=part).values[0]), 0.0)
+        betas = np.maximum(one["velocity_beta"].values[0], 0.0)
+        overlap = [float(one["overlap"].sel(kept=kept, view="raw").values[0, 0])]
+        if not np.isfinite(overlap[0]):  # fewer than two tokens
+            continue
+        for layer in range(len(times) - 1):
+            start = float(np.clip(overlap[-1], -(1 - 1e-9) / (n - 1), 1 - 1e-12))
+            overlap.append(float(equiangular_overlap(times[layer], betas[layer], n, overlap0=start)))
+        found["overlap"].loc[{"kept": kept, "view": "raw"}] = np.array(overlap)[None]
     return found

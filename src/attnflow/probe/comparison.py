@@ -1,6 +1,7 @@
 """Comparisons: numbers of a network beside those of its nulls, with intervals over texts."""
 
 import dataclasses
+import functools
 import html
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnflow.errors import InvalidInput
+from attnflow.flows import AbstractResult, Outcome
 from attnflow.probe.quantities import quantities
 
 INTERVAL = (0.025, 0.975)
@@ -54,17 +56,35 @@ class Row:
             raise InvalidInput(f"{self.quantity!r} has no null; a number without its null is not shown.")
 
 
-@dataclasses.dataclass(frozen=True)
-class Comparison:
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Comparison(AbstractResult):
     """The numbers of a network beside those of its nulls; `str` and notebooks show a table."""
 
     dataset: Any
     """All measures, dims case, text, layer and so on; the first case is the network."""
-    rows: tuple[Row, ...]
-    left_out: tuple[str, ...]
-    """Quantities that no null has, and that are therefore not shown."""
-    kept: str
-    """Whether sinks are among the tokens of the table."""
+    outcome: Outcome
+    steps: Any
+    checkpoint: Any = None
+    work: Any = None
+
+    @property
+    def kept(self) -> str:
+        """Whether sinks are among the tokens of the table."""
+        return str(self.work.kept)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The lines of the table."""
+        return self._made[0]
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Quantities that no null has, and that are therefore not shown."""
+        return self._made[1]
+
+    @functools.cached_property
+    def _made(self) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+        return make_rows(self.dataset, self.kept, self.work.resamples, self.work.seed)
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -72,7 +92,7 @@ class Comparison:
         return tuple(str(case) for case in self.dataset["case"].values)
 
     def figures(self) -> dict[str, Any]:
-        """Matplotlib figures by name: overlaps through depth, beta of heads, alignment, sinks."""
+        """Matplotlib figures by name: overlaps through depth, beta of heads, alignment, sinks, clusters."""
         import attnflow
 
         plots = attnflow.plots
@@ -81,6 +101,7 @@ class Comparison:
             "beta": (plots.draw_head_betas, "beta"),
             "alignment": (plots.draw_alignment, "alignment"),
             "sinks": (plots.draw_sinks, "norm_median"),
+            "clusters": (plots.draw_cluster_counts, "clusters"),
         }
         return {name: draw(self.dataset) for name, (draw, needed) in drawn.items() if needed in self.dataset}
 
@@ -109,6 +130,17 @@ class Comparison:
         notes = "".join(f"<p>{html.escape(one)}</p>" for one in self.remarks())
         return f"<table><tr><th></th>{head}</tr>{body}</table>{notes}"
 
+    def words(self, text: int) -> tuple[str, ...]:
+        """The words of a text; "" where they are not known."""
+        count = int(self.dataset["tokens"].sel(case=NETWORK).values[text])
+        return tuple(_read(row) for row in self.dataset["word"].values[text, :count])
+
+    def clusters(self, text: int, state: int = -1) -> list[list[str]]:
+        """The words in every cluster of a text, largest first; `state` counts the states of `shown` in the dataset."""
+        names, labels = self.words(text), self.dataset["cluster"].values[text, state]
+        found = range(int(labels.max(initial=-1)) + 1)
+        return [[name for name, label in zip(names, labels, strict=False) if label == number] for number in found]
+
     def remarks(self) -> list[str]:
         """What a reader of the table needs to know."""
         texts = self.dataset.sizes["text"]
@@ -126,6 +158,10 @@ class Comparison:
         return found + [f"Note: {one}" for one in self.dataset.attrs.get("notes", [])]
 
 
+def _read(letters: np.ndarray) -> str:
+    return bytes(letters[letters > 0].tolist()).decode(errors="replace")
+
+
 def is_null(case: str) -> bool:
     """Whether a case is a null: neither the network nor theory."""
     return case != NETWORK and case not in THEORY
@@ -134,6 +170,8 @@ def is_null(case: str) -> bool:
 def make_rows(dataset: Any, kept: str, resamples: int, seed: int) -> tuple[tuple[Row, ...], tuple[str, ...]]:
     """The rows of a table, and the quantities that no null has."""
     rows, left_out = [], []
+    if not dataset.sizes["text"]:  # interrupted in the first text
+        return (), ()
     draws = np.random.default_rng([seed, 1]).integers(0, dataset.sizes["text"], (resamples, dataset.sizes["text"]))
     cases = [str(case) for case in dataset["case"].values]
     for name, values in quantities(dataset, kept).items():

@@ -9,10 +9,11 @@ import numpy as np
 from attnflow.checks import instance, number, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.probe import heads, lens, states, updates
+from attnflow.probe.one_step import one_step
 from attnflow.probe.sinks import KEPT, as_sinks
 from attnflow.probe.stream import Stream, unit
 
-FAMILIES = ("overlaps", "rank", "clusters", "energy", "norms", "heads", "updates", "lens", "matrices")
+FAMILIES = ("overlaps", "rank", "clusters", "energy", "norms", "heads", "updates", "step", "lens", "matrices")
 """Families of numbers, in the order in which they are computed."""
 QUANTILES = (0.05, 0.5, 0.95, 0.99)
 ABOUT = {
@@ -35,6 +36,9 @@ ABOUT = {
     "norm_largest": "largest norm of the states",
     "sink": "whether a token is a sink; False beyond the length of a text",
     "tokens": "number of tokens of a text",
+    "sinks": "number of sinks of a text",
+    "word": "the word of every token of a text, as bytes of UTF-8",
+    "cluster": "number of the cluster of every token of the network without sinks, largest first; -1: none",
     "beta": "fitted inverse temperature of a head: slope of log-attention on cosines within rows",
     "beta_r2": "share of the variance of log-attention within rows that the fit explains",
     "beta_low": "2.5 % quantile of beta under resampling of rows",
@@ -48,6 +52,11 @@ ABOUT = {
     "effective_time": "time t of the flow that fits the updates best: sum <a, v>/sum |v|^2",
     "effective_time_r2": "share of the updates that the flow over this time explains",
     "velocity_beta": "inverse temperature at which the velocity was taken",
+    "ode_step": "step ε with which all layers together look most like steps of one flow of attention",
+    "ode_beta": "inverse temperature of that flow, one of `one_step.GRID`",
+    "ode_r2": "share of the updates that steps of this one flow explain, every layer counting the same",
+    "ode_r2_free": "the same with a step of its own for every layer",
+    "persistence": "mean cosine of the updates of one token by consecutive layers; near 1 for small steps of an ODE",
     "next_token_entropy": "entropy H of the distribution of the next token through the logit lens, in nats",
     "next_token_information": "information I that the tokens carry about it, in nats",
     "next_token_alternatives": "exp(I)",
@@ -85,7 +94,7 @@ def measure(
         stream: the stream.
         network: where its matrices come from (`heads_of`), if they are to be looked at.
         families: which numbers: "overlaps", "rank", "clusters", "energy", "norms", "heads", "updates", "lens",
-            "matrices".
+            "step", "matrices".
         beta: inverse temperature of the velocity; if left out, the fitted one of the median head of each layer, or 1
             where attention is not known.
         energy_beta: inverse temperature of the energy, one for all layers; if left out, the median of those of the
@@ -134,6 +143,8 @@ def measure(
         found["velocity_beta"] = (("text", "layer"), betas)
         if stream.after_attention is not None:
             found |= updates.sublayers(stream, kept)
+    if "step" in families and stream.states > 1:
+        found |= one_step(stream, vectors, kept)
     if "lens" in families and stream.unembedding is not None:
         found |= lens.lens(stream, whole("lens_layers", lens_layers, 1))
     if "matrices" in families and network is not None:

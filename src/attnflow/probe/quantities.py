@@ -28,6 +28,9 @@ OVER_LAYERS: dict[str, Callable[[Any], Any]] = {
     "alignment of layer": lambda data: data["alignment"].sel(part="layer").median("layer"),
     "R² of effective time": lambda data: data["effective_time_r2"].sel(part="attention").median("layer"),
     "total effective time": lambda data: data["effective_time"].sel(part="attention").sum("layer", min_count=1),
+    "ε of one ODE": lambda data: data["ode_step"].sel(part="attention"),
+    "R² of one ODE": lambda data: data["ode_r2"].sel(part="attention"),
+    "persistence of updates": lambda data: data["persistence"].sel(part="layer"),
     "layers where attention raises overlap": lambda data: _share(data["overlap_change_attention"]),
 }
 """Numbers of layers, of which the median or the sum over layers is shown."""

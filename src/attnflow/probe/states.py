@@ -7,6 +7,7 @@ import numpy as np
 
 from attnflow.observe import clusters, effective_rank, energy
 from attnflow.observe.pairs import counted
+from attnflow.probe.arrays import program_size
 from attnflow.probe.sinks import largest_coordinates
 from attnflow.probe.stream import Stream, unit
 from attnflow.spaces import Euclidean
@@ -154,7 +155,9 @@ def norms(stream: Stream, kept: Sequence[Sequence[np.ndarray]]) -> Variables:
 
 def batch(stream: Stream, marks: Sequence[np.ndarray]) -> Tokens:
     """`stream.tokens`, with the dimension `text` for one text too; texts of which nothing is kept stay whole."""
-    tokens = stream.tokens([one if one.any() else np.ones_like(one) for one in marks])
+    tokens = stream.tokens(
+        [one if one.any() else np.ones_like(one) for one in marks], rows=program_size(max(stream.lengths))
+    )
     if not stream.one_text:
         return tokens
     present = None if tokens.present is None else tokens.present[None]

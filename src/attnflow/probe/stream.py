@@ -120,13 +120,14 @@ class Stream:
             facts=self.facts,
         )
 
-    def tokens(self, kept: Sequence[np.ndarray] | None = None) -> Tokens:
+    def tokens(self, kept: Sequence[np.ndarray] | None = None, *, rows: int | None = None) -> Tokens:
         """The states as tokens x/|x| on the sphere, with dimensions `text` (of several texts) and `layer`.
 
         Every observable applies to them. Texts of unequal length are filled up by absent rows. `kept` leaves tokens
-        out: one boolean array (token,) for each text, for example from `find_sinks`.
+        out: one boolean array (token,) for each text, for example from `find_sinks`. `rows` fills up to so many rows
+        where texts are shorter, so that texts of other lengths share compiled programs.
         """
-        longest = max(self.lengths)
+        longest = max(*self.lengths, 0 if rows is None else rows)
         positions = np.zeros((self.texts, self.states, longest, self.width))
         present = np.zeros(positions.shape[:-1], bool)
         for text, states in enumerate(self.hidden):

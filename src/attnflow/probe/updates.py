@@ -17,6 +17,14 @@ NOISE = 100
 """An update of fewer rounding errors has no direction, as the one of the first token of a causal flow."""
 
 
+def tangent_updates(before: np.ndarray, after: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """(layer, token, d) a_i = P_u (y_i - x_i)/|x_i| of states x and y; `vectors` are u = x/|x|."""
+    many = min(len(after), len(before))
+    u = vectors[:many]
+    a = np.asarray(after[:many], np.float64) / np.linalg.norm(np.asarray(before[:many], np.float64), axis=-1)[..., None]
+    return np.asarray(a - np.sum(a * u, axis=-1, keepdims=True) * u)
+
+
 def sublayers(stream: Stream, kept: Sequence[Sequence[np.ndarray]]) -> Variables:
     """The change of the mean overlap by attention and by the rest of each layer."""
     assert stream.after_attention is not None
@@ -65,15 +73,12 @@ def explained(
                 dims=("layer",),
             )
             speeds = np.asarray(Attention(Along("layer", betas[text], labels=()), mask=mask).velocity(one))
-            length = np.linalg.norm(np.asarray(states, np.float64), axis=-1)[..., None]
             ends = {"layer": states[1:]}
             if stream.after_attention is not None:
                 ends["attention"] = stream.after_attention[text]
             for part, after in ends.items():
-                many = min(len(after), len(states))
-                u = vectors[text][:many]
-                a = np.asarray(after[:many], np.float64) / length[:many]
-                a = (a - np.sum(a * u, axis=-1, keepdims=True) * u)[:, rows]
+                a = tangent_updates(states, after, vectors[text])[:, rows]
+                many = len(a)
                 v = speeds[:many, : states.shape[1]][:, rows]
                 where = text, choice, PARTS.index(part), slice(0, many)
                 inner, aa, vv = np.sum(a * v, axis=-1), np.sum(a * a, axis=-1), np.sum(v * v, axis=-1)

@@ -130,7 +130,7 @@ def resume(
 
 def extend(
     path: str | Path,
-    until: float,
+    until: Any,
     *,
     save: int | None = None,
     plugins: Given = (),
@@ -138,7 +138,7 @@ def extend(
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> tuple[Run, Any]:
-    """Continue a finished run to the later time `until` (a fit: to more steps).
+    """Continue a finished run to the later time `until` (a fit: to more steps; a comparison: with more texts).
 
     The folder then holds the longer run, bit by bit as one run with all save times would have made it; its
     specification says so. `save` is the number of new intervals between frames; left out, the spacing stays.
@@ -156,7 +156,7 @@ def extend(
         drive = check_spec(longer)
         run.verify()
         if not run.checkpoint.exists():
-            raise RunError(f"{str(path)!r} has no checkpoint to go on from; run its spec.toml again, to {until:g}.")
+            raise RunError(f"{str(path)!r} has no checkpoint to go on from; run its spec.toml again, to a later end.")
         run.become(longer)
         return run, _complete(run, longer.kind, longer.plugins, drive, Watch(draw, on_progress, cancel))
 

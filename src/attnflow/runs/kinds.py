@@ -51,6 +51,11 @@ def is_whole(kind: type[AbstractWork], key: str) -> bool:
     return _annotation(kind, key) is int
 
 
+def is_count_or_time(kind: type[AbstractWork], key: str) -> bool:
+    """Whether a field of a kind is declared as a number; the end of work may be a list, to which more is added."""
+    return any(one in (int, float) for one in _classes(_annotation(kind, key)))
+
+
 def _annotation(maker: Callable[..., Any], key: str) -> Any:
     """The annotation of an argument; None where there is none that can be read."""
     return _annotations(maker).get(key)

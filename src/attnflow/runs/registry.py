@@ -25,7 +25,7 @@ from attnflow.observe.observable import maker
 
 
 class Later(Mapping[str, Callable[..., Any]]):
-    """Words of another package, which is imported when one is looked up."""
+    """Words of another package or of a room above, which is imported when one is looked up."""
 
     def __init__(self, find: Callable[[], dict[str, Callable[..., Any]]]):
         self.find = functools.cache(find)
@@ -40,8 +40,10 @@ class Later(Mapping[str, Callable[..., Any]]):
         return len(self.find())
 
 
-REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
-    "kind": {
+def _kinds() -> dict[str, Callable[..., Any]]:
+    import attnflow
+
+    return {
         "solve": flows.Solve,
         "solve_long": flows.SolveLong,
         "merge_times": flows.MergeTimes,
@@ -53,7 +55,12 @@ REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
         "retrieval_profile": decoders.RetrievalProfile,
         "fit": learn.Fit,
         "match_measures": control.MatchMeasures,
-    },
+        "probe": attnflow.probe.Compare,  # its room lies above this one
+    }
+
+
+REGISTRY: dict[str, Mapping[str, Callable[..., Any]]] = {
+    "kind": Later(_kinds),
     "space": {
         "sphere": spaces.Sphere,
         "euclidean": spaces.Euclidean,

@@ -18,7 +18,17 @@ from attnflow.errors import AttnflowError, InvalidSpec, RunError
 from attnflow.flows import AbstractWork, At
 from attnflow.runs.files import content_hash
 from attnflow.runs.folder import Run
-from attnflow.runs.kinds import TOP, arguments_of, is_whole, keys_of, parts_of, tables_of, takes_several, written
+from attnflow.runs.kinds import (
+    TOP,
+    arguments_of,
+    is_count_or_time,
+    is_whole,
+    keys_of,
+    parts_of,
+    tables_of,
+    takes_several,
+    written,
+)
 from attnflow.runs.made import make
 from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.plugins import Given, Plugins, chosen, current, words
@@ -103,7 +113,7 @@ class Spec:
             made["tokens"] = made["tokens"].astype(np.dtype(self.table["precision"]))
         return kind(**made)
 
-    def extended(self, until: float, save: int | None = None) -> "Spec":
+    def extended(self, until: Any, save: int | None = None) -> "Spec":
         """The specification of longer work with all times of this one; `save` counts the new intervals."""
         work, table = self.work, dict(self.table[self.kind])
         end = work.end
@@ -222,7 +232,7 @@ def _fill_keys(name: str, kind: type[AbstractWork], table: dict[str, Any]) -> di
         part, where, needed = (*parts_of(kind, key), "value")[0], f"{name}.{key}", key not in defaults
         default = None if needed else written(part, defaults[key])
         value = _named(table.get(key, default), default)
-        if key == kind.end:
+        if key == kind.end and is_count_or_time(kind, key):
             filled |= _end(where, key, value, needed=needed, whole=is_whole(kind, key))
         elif key == "stop":
             filled[key] = _list_of("stop", where, value)

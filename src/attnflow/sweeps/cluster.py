@@ -8,6 +8,7 @@ import abc
 import contextlib
 import dataclasses
 import logging
+import signal
 import threading
 import time
 import tomllib
@@ -110,7 +111,6 @@ class Slurm(AbstractCluster):
     @contextlib.contextmanager
     def connected(self) -> Iterator[Any]:
         from dask import config
-        from dask_jobqueue import SLURMCluster
         from distributed import Client
 
         given, one = self.settings, preload.environment()
@@ -119,7 +119,7 @@ class Slurm(AbstractCluster):
         options |= {"host": given["host"]} if "host" in given else {}
         with (
             config.set({"distributed.scheduler.allowed-failures": 0}),
-            SLURMCluster(
+            _slurm_cluster()(
                 queue=given.get("queue"),
                 account=given.get("account"),
                 cores=given.get("cores", 1),
@@ -137,6 +137,17 @@ class Slurm(AbstractCluster):
         ):
             cluster.scale(jobs=self.jobs)
             yield client
+
+
+def _slurm_cluster() -> Any:
+    """The class of dask-jobqueue, which takes Ctrl-C for itself when it is imported: what was there is put back."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    from dask_jobqueue import SLURMCluster
+
+    for number, handler in before.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
+    return SLURMCluster
 
 
 def cluster_of(on: str, workers: int | None = None, configuration: str | Path | None = None) -> AbstractCluster:

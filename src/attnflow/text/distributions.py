@@ -24,6 +24,8 @@ from attnflow.tokens import Measure, Tokens
 
 BLOCK = 32
 """Tokens whose logits are in memory at once."""
+NOTHING = -1e4
+"""Logits this far below the largest have the probability 0 in float64."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,9 +150,11 @@ def _mixture(x: Any, words: Any, masses: Any, last: Any, read: AbstractReadOut, 
 
     def some(carry: Any, given: Any) -> Any:
         (sums, unit), (rows, mass, is_last) = carry, given
-        logits = jnp.asarray(rows, float) if are_logits else beta * jnp.asarray(rows @ words.T, float)
-        peak = jax.lax.stop_gradient(jnp.max(logits, axis=1, keepdims=True))
-        below = logits - peak
+        overlaps = jnp.asarray(rows if are_logits else rows @ words.T, float)
+        nearest = jnp.where(beta >= 0, jnp.max(overlaps, axis=1), jnp.min(overlaps, axis=1))
+        nearest = jax.lax.stop_gradient(nearest)[:, None]
+        below = jnp.maximum(beta * (overlaps - nearest), NOTHING)  # at most 0 whatever the rounding of beta * overlaps
+        peak = beta * nearest
         weights = jnp.exp(below)
         partition = jnp.sum(weights, axis=1)
         entropies = jnp.log(partition) - jnp.sum(weights * below, axis=1) / partition

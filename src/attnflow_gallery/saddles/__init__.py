@@ -18,6 +18,9 @@ measured on the last 3 % of the starts. That share was chosen beforehand: the ne
 factor of about share^(2/(d-1)), at most 3 % here, and 4.9 standard errors (level 1e-6) are larger.
 
 Not shown: beta = 0, where equilibria come in families, and lists for larger n.
+
+On the circle the lists are proved complete by another route, with certificates: `attnflow.certify.circle_equilibria`
+(docs/proved.md).
 """
 
 from attnflow.experiments import from_files

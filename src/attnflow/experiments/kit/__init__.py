@@ -28,6 +28,7 @@ from attnflow.experiments.kit.statistics import (
     student,
 )
 from attnflow.experiments.kit.steering import followed, planned
+from attnflow.experiments.kit.trained import correlations, lower_ends, numbers_of, passages, reactions, texts_for
 from attnflow.lazy import listing
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "atoms",
     "averaged",
     "cloud",
+    "correlations",
     "counted",
     "draw_board",
     "draw_errors_at",
@@ -53,19 +55,24 @@ __all__ = [
     "left_of_order",
     "log_rms",
     "looks",
+    "lower_ends",
     "mean_error",
+    "numbers_of",
     "orders",
     "pair_overlaps",
     "panels",
+    "passages",
     "planned",
     "powers_of_two",
     "ragged",
     "rates",
+    "reactions",
     "refusal_bound",
     "sampling_noise",
     "share_interval",
     "share_of",
     "student",
+    "texts_for",
     "with_overlaps",
 ]
 __dir__ = listing(__all__)

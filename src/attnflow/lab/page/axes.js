@@ -2,6 +2,8 @@
 
 /** Where panels begin on the axis of log time. */
 const FIRST = 0.05;
+/** Ticks of the axis of time, about. */
+const TICKS = 7;
 const EDGE = { left: 48, right: 10, top: 8, bottom: 20 };
 
 /** The inner box of a panel of this size. */
@@ -67,7 +69,8 @@ export function timeAxis(pen, box, last, colours, cursor) {
     ],
     { stroke: colours.grey, width: 0.8 },
   );
-  for (let t = 0.1; t <= horizon(last) * 1.0001; t *= 10) {
+  const decades = Math.ceil(Math.log10(horizon(last) / 0.1) / TICKS);
+  for (let t = 0.1; t <= horizon(last) * 1.0001; t *= 10 ** decades) {
     pen.path(
       [
         [x(t), box.bottom],

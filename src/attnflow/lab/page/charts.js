@@ -218,9 +218,12 @@ export function drawOverlaps(pen, width, height, view) {
     pen.rect(left + 0.5, up, right - left - 1, box.bottom - up, { fill: run.colour, alpha: 0.75 });
   });
   const line = [];
+  const full = run.setting.full ?? run.setting.d; // coordinates of a token, whatever is drawn of them
+  let factor = full % 2 ? 0.5 : 1 / Math.PI;
+  for (let d = full % 2 ? 3 : 2; d < full; d += 2) factor *= d / (d - 1);
   for (let k = 1; k < 200; k++) {
     const u = -1 + k / 100;
-    const density = run.setting.d === 2 ? 1 / (Math.PI * Math.sqrt(1 - u * u)) : 0.5;
+    const density = factor * (1 - u * u) ** ((full - 3) / 2);
     if (density <= top) line.push([x(u), y(density)]);
   }
   pen.path(line, { stroke: colours.theory, dash: [4, 3] });

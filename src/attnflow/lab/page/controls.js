@@ -23,6 +23,8 @@ export function controls(onChange) {
     DYNAMIC.map((key) => `${key}2`),
   );
   into("view-controls", ["compare", "shown", "accuracy", "theme"]);
+  into("source-control", ["source"]);
+  into("remote-controls", ["run", "axes"]);
   into("speed-control", ["speed"]);
   return (state) => shows.forEach((show) => show(state));
 }
@@ -43,6 +45,7 @@ function control(place, key, onChange) {
   if (entry.type !== "text") Object.assign(input, { min: entry.low, max: entry.high, step: entry.step ?? 1 });
   else Object.assign(input, { autocomplete: "off", spellcheck: false });
   if (entry.hint) input.title = entry.hint;
+  if (key === "run") input.setAttribute("list", "runs");
   input.onchange = () => onChange(key, input.value);
   return (state) => (input.value = state[key]);
 }
@@ -70,7 +73,8 @@ function slider(place, key, entry, onChange) {
   };
 }
 
-function element(place, kind, properties) {
+/** An element of this kind with these properties, at the end of a place. */
+export function element(place, kind, properties) {
   const made = Object.assign(document.createElement(kind), properties);
   place.append(made);
   return made;

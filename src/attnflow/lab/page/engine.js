@@ -69,9 +69,13 @@ export class Engine {
 
   /** @returns {Frame} what is seen at the time t, within the last step */
   frame(t) {
+    return this.described(this.stepper.at(t), t);
+  }
+
+  /** @returns {Frame} what is seen of tokens at x at the time t */
+  described(x, t) {
     const { setting, m, field, stepper } = this;
     const { d, beta } = setting;
-    const x = stepper.at(t);
     const scale = clusterScale(beta);
     const found = clusters(x, m, d, scale);
     const names = this.lineage.follow(t, found, scale, m);

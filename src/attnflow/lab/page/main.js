@@ -3,13 +3,13 @@
 import { shown, timeAt } from "./axes.js";
 import { palette } from "./colours.js";
 import { controls } from "./controls.js";
-import { History } from "./history.js";
+import { begin, remote, sizesOf } from "./flow.js";
+import { pointText } from "./own.js";
 import { panel, scene } from "./panels.js";
 import { predict } from "./predict.js";
-import { offer, PANELS, toCsv, toPng, toPython, toSvg } from "./save.js";
-import { workerSource } from "./source.js";
-import { masses } from "./starts.js";
-import { CHANGES, changesOf, clamped, consistent, DYNAMIC, END, parsed, settingOf, START, written } from "./state.js";
+import { Film, offer, PANELS, toCsv, toPng, toPython, toSvg } from "./save.js";
+import { tours } from "./tours.js";
+import { CHANGES, changesOf, clamped, consistent, dimension, DYNAMIC, END, parsed, SOURCES, START, written } from "./state.js";
 
 /** Frames that may be under way at the same time; more on the way to a time that the address asks for. */
 const OUTSTANDING = 2;
@@ -21,76 +21,65 @@ const PATIENCE = 1000;
 /** Frames a second, at most. */
 const RATE = 30;
 
-/**
- * @typedef {object} Run one flow
- * @property {import("./engine.js").Setting} setting
- * @property {History} history
- * @property {import("./engine.js").Frame[]} arrived frames that wait for those of the other flow
- * @property {string} colour
- * @property {import("./predict.js").Prediction | null} prediction at the cursor
- * @property {boolean} second whether it has the second dynamics
- * @property {{ t: number, beta: number }[]} changes of beta that the address asks for
- * @property {Float32Array} sizes radii of tokens relative to that of the mean mass
- * @property {ReturnType<typeof workerSource>} source
- */
+const STILL = "(prefers-reduced-motion: reduce)";
 
 /** @type {(id: string) => any} */
 const $ = (id) => document.getElementById(id);
 let state = parsed(location.hash);
 let colours = palette(state.theme);
-/** @type {Run[]} */
+/** @type {import("./flow.js").Run[]} */
 let runs = [];
 let index = 0; // of the frame at the cursor
 let asked = []; // times of frames under way
 let reached = 0; // the last time that was asked for
-let playing = !matchMedia("(prefers-reduced-motion: reduce)").matches;
+let playing = !matchMedia(STILL).matches;
+let ended = false; // whether a source with times of its own has given its last frame
 let seeking = 0; // a time to go to before anything is shown
 let dirty = true;
 let painted = 0;
 let keeping = 0;
 let heard = 0; // when the last frame came
+let film = null; // while one is taken
+const strokes = []; // points since the mouse was pressed
 let said = 0; // the cluster count that a screen reader was told
 
 const show = controls(change);
-const panels = PANELS.map(([name, title, chart]) => panel($("panels"), name, title, chart, goToShare));
-const scenes = ["A", "B"].map((name) => scene($(`scene-${name}`), turn));
+const guide = tours(visit);
+const panels = PANELS.map((row) => panel($("panels"), row, goToShare));
+const scenes = ["A", "B"].map((name) => scene($(`scene-${name}`), turn, brush));
 globalThis.lab = { facts }; // for tests and benchmarks: what the page shows, as numbers
 
 /** Begin again from the start, with what the state says. */
 function restart() {
   for (const run of runs) run.source.close();
-  runs = (state.compare === "on" ? [false, true] : [false]).map(begin);
-  [index, asked, reached, seeking, said] = [0, [], 0, state.t, 0];
+  [index, asked, reached, seeking, said, ended] = [0, [], 0, state.t, 0, false];
   complain("");
+  const own = state.source !== "page";
+  runs = own ? [remote(state, hear)] : (state.compare === "on" ? [false, true] : [false]).map((b) => begin(state, b, hear));
   document.body.classList.toggle("two", runs.length === 2);
-  ask(0);
+  document.body.dataset.source = state.source;
+  if (!own) ask(0);
 }
 
-/** @returns {Run} */
-function begin(second) {
-  const setting = settingOf(state, second);
-  const run = {
-    setting,
-    history: new History(setting.n, setting.d),
-    arrived: [],
-    prediction: null,
-    colour: "",
-    second,
-    changes: changesOf(state[second ? "then2" : "then"]),
-    sizes: tokenSizes(setting),
-    source: workerSource(
-      (frame) => arrive(run, frame),
-      (words) => complain(`The engine stopped: ${words}`),
-    ),
-  };
-  run.source.start(setting);
-  return run;
-}
-
-/** Radii of tokens relative to that of the mean mass. */
-function tokenSizes(setting) {
-  return Float32Array.from(masses(setting), (one) => Math.min(3, Math.max(0.5, Math.sqrt(one * setting.n))));
-}
+/** What flows tell the page. */
+const hear = {
+  onFrame: arrive,
+  onError: (words) => complain(words),
+  onBegun: () => {
+    [index, asked, reached, ended] = [0, [], 0, false];
+    complain("");
+    ask(0);
+  },
+  onEnded: (words) => {
+    [ended, asked, dirty] = [true, [], true];
+    $("note").textContent = words;
+  },
+  onBack: () => restart(),
+  onSpec: (spec) => {
+    state.run = "";
+    change("spec", JSON.stringify(spec));
+  },
+};
 
 /** Ask every flow for a frame at the time t. */
 function ask(t) {
@@ -110,6 +99,7 @@ function ask(t) {
 function arrive(run, frame) {
   run.arrived.push(frame);
   heard = performance.now();
+  if (frame.last) ended = true;
   while (runs.every(({ arrived }) => arrived.length)) {
     const live = index === runs[0].history.frames.length - 1;
     asked.shift();
@@ -128,12 +118,13 @@ function advance() {
   if (index < runs[0].history.frames.length - 1) {
     index += 1;
     dirty = true;
-  } else if (reached >= END && !asked.length) [playing, dirty] = [false, true];
+  } else if (ended || (!runs[0].source.own && reached >= END && !asked.length)) [playing, dirty] = [false, true];
   else if (asked.length < OUTSTANDING) askNext();
 }
 
 /** Ask for the next frame; changes of beta, and the time that the address asks for, fall on frames. */
 function askNext() {
+  if (runs[0].source.own) return ended || !runs[0].begun ? undefined : ask(reached);
   const step = STEP * Number(state.speed) * (1 + reached);
   const stops = [END, seeking, ...runs.flatMap((run) => run.changes.map(({ t }) => t))].filter((t) => t > reached);
   if (stops.length) ask(Math.min(...stops, Number((reached + step).toPrecision(6))));
@@ -141,7 +132,8 @@ function askNext() {
 
 function tick(now) {
   if (now - painted >= 1000 / RATE - 4) {
-    while (seeking && reached < seeking && asked.length < SEEKING) askNext();
+    const { own, begun } = { own: runs[0].source.own, begun: runs[0].begun };
+    while (seeking && (own ? begun && !ended : reached < seeking) && asked.length < SEEKING) askNext();
     if (playing && !seeking) advance();
     if (dirty && runs[0].history.frames.length) {
       painted = now;
@@ -161,6 +153,7 @@ function paint() {
   }
   const view = viewed();
   runs.forEach((run, k) => scenes[k].paint(sceneOf(run)));
+  film?.add(view, runs.map(sceneOf));
   for (const one of panels) one.paint(view);
   const last = runs[0].history.frames.at(-1).t;
   const now = runs[0].history.frames[index].t;
@@ -186,16 +179,22 @@ function viewed() {
 }
 
 function sceneOf(run) {
-  return { setting: run.setting, frame: run.history.frames[index], eye: state, colours, sizes: run.sizes };
+  const frame = run.history.frames[index];
+  const sizes = frame?.weights ? sizesOf(frame.weights) : run.sizes;
+  const painting = state.source === "page" && state.start === "points";
+  return { setting: run.setting, frame, eye: state, colours, sizes, labels: run.labels, painting };
 }
 
 function sentence({ setting, history, second }) {
   const label = runs.length === 1 ? "" : second ? "B: " : "A: ";
-  const { count, condensed, energy, order, sum, beta } = history.frames[index];
+  const { count, condensed, energy, order, sum, beta, counted } = history.frames[index];
   const groups = condensed ? `${count} cluster${count > 1 ? "s" : ""}` : "not condensed";
-  const by = sum.name === "pairs" ? "all pairs" : `${sum.name} to degree ${sum.degree}`;
-  const measured = `β = ${shown(beta)} · ${groups} · E = ${shown(energy)} · |mean| = ${shown(order)}`;
-  return `${label}${measured} · ${setting.n} tokens, ${by}`;
+  const by = !sum ? "" : sum.name === "pairs" ? ", all pairs" : `, ${sum.name} to degree ${sum.degree}`;
+  const parts = [beta === null ? "" : `β = ${shown(beta)}`, counted === false ? "" : groups];
+  if (energy !== null) parts.push(`E = ${shown(energy)}`);
+  const measured = [...parts, `|mean| = ${shown(order)}`].filter(Boolean).join(" · ");
+  const what = setting.kind === "density" ? `a density on ${setting.space}` : `${setting.n} tokens${by}`;
+  return `${label}${measured} · ${what}${setting.full > 3 ? `, ${setting.full} coordinates` : ""}`;
 }
 
 /** What the page shows, as numbers. */
@@ -224,9 +223,22 @@ function change(key, given) {
   state = consistent({ ...state, [key]: value, t: 0 });
   const second = key.endsWith("2");
   const own = second ? key.slice(0, -1) : key;
-  if (own === "beta" && runs[0].history.frames.length > 1) changeBeta(second, before);
-  else if (key in START || DYNAMIC.includes(own) || key === "compare" || key === "accuracy") {
+  if (own === "beta" && !runs[0].source.own && runs[0].history.frames.length > 1) changeBeta(second, before);
+  else if (SOURCES.includes(key) || key in START || DYNAMIC.includes(own) || key === "compare" || key === "accuracy") {
+    if (SOURCES.includes(key)) playing = !matchMedia(STILL).matches;
     forgetChanges();
+    restart();
+  }
+  redress();
+}
+
+/** Go where a step of a tour wants to be; without a place, stay. */
+function visit(hash, tour) {
+  if (hash === null) state = { ...state, tour };
+  else {
+    state = { ...parsed(hash), theme: state.theme, tour };
+    for (const key of Object.keys(live)) delete live[key];
+    playing = !matchMedia(STILL).matches;
     restart();
   }
   redress();
@@ -261,12 +273,13 @@ function redress() {
   colours = palette(state.theme);
   document.documentElement.dataset.theme = state.theme;
   show({ ...state, ...live });
-  document.body.classList.toggle("ring", state.start === "ring");
+  document.body.dataset.start = state.start;
   dirty = true;
   keep();
 }
 
 function complain(message) {
+  $("note").textContent = "";
   $("message").textContent = message;
 }
 
@@ -275,6 +288,12 @@ function turn(yaw, pitch) {
   state.yaw = ((state.yaw + yaw + 3 * Math.PI) % (2 * Math.PI)) - Math.PI;
   state.pitch = clamped("pitch", state.pitch + pitch);
   dirty = true;
+}
+
+/** Take a painted point into the start; without a point, begin with those that there are. */
+function brush(point) {
+  if (point) strokes.push(pointText(point, dimension(state)));
+  else if (strokes.length) change("points", [state.points, ...strokes.splice(0)].filter(Boolean).join(","));
 }
 
 /** Move the cursor to the time at this share of the axis of time. */
@@ -310,10 +329,18 @@ function listen() {
     },
     png,
     svg: () => offer("attnflow-lab.svg", toSvg(viewed(), runs.map(sceneOf))),
+    webm: async () => {
+      const taken = film;
+      film = taken ? null : new Film();
+      $("webm").textContent = film ? "Stop the film" : "WebM";
+      dirty = true;
+      if (taken) offer("attnflow-lab.webm", await taken.end());
+    },
     csv: () => offer("attnflow-lab.csv", toCsv(runs)),
     python: () => {
       const { chosen } = viewed();
-      $("lines").textContent = toPython(state, runs[0].history.frames[index].t, chosen === 1);
+      const link = state.source === "page" ? `\n# a run folder: attnflow run --from-url '${location.href}'\n` : "";
+      $("lines").textContent = toPython(state, runs[0].history.frames[index].t, chosen === 1) + link;
       $("dialog").showModal();
     },
     copy: () => {
@@ -326,6 +353,7 @@ function listen() {
   $("time").oninput = () => go(Number($("time").value));
   addEventListener("keydown", (event) => {
     if (/** @type {Element} */ (event.target).closest("input, select, textarea, button, dialog[open]")) return;
+    if (event.key === " " && guide.next()) return event.preventDefault();
     const action = { " ": "play", ".": "step", ",": "back", r: "reset" }[event.key];
     if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
@@ -333,6 +361,7 @@ function listen() {
   });
   addEventListener("hashchange", () => {
     state = parsed(location.hash);
+    guide.show(state.tour);
     for (const key of Object.keys(live)) delete live[key];
     restart();
     redress();
@@ -344,6 +373,7 @@ function listen() {
 if (matchMedia("(max-width: 720px)").matches)
   for (const one of document.querySelectorAll("details + details")) one.removeAttribute("open");
 listen();
+guide.show(state.tour);
 restart();
 redress();
 requestAnimationFrame(tick);

@@ -3,7 +3,8 @@
 import { inner, shown } from "./axes.js";
 import { glPainter } from "./gl.js";
 import { CanvasPen } from "./pen.js";
-import { drawClusters, drawStage, drawTokens } from "./sphere.js";
+import { NONE } from "./lineage.js";
+import { drawClusters, drawLabels, drawStage, drawTokens, pointAt, tokenAt } from "./sphere.js";
 
 /** Panels whose horizontal axis is time. */
 const TIMED = ["energy", "counts", "tree"];
@@ -12,7 +13,7 @@ const TIMED = ["energy", "counts", "tree"];
  * A figure with a heading, a canvas and what theory says; a press on a panel of time calls `onShare` with the share of
  * its axis.
  */
-export function panel(place, name, title, chart, onShare) {
+export function panel(place, [name, title, chart, has], onShare) {
   const figure = document.createElement("figure");
   figure.id = `panel-${name}`;
   const heading = Object.assign(document.createElement("h2"), { textContent: title });
@@ -30,6 +31,8 @@ export function panel(place, name, title, chart, onShare) {
   }
   return {
     paint(view) {
+      figure.hidden = !has(view.runs[view.chosen].history.frames[view.index]);
+      if (figure.hidden) return;
       const { pen, width, height } = fitted(canvas);
       chart(pen, width, height, view);
       const run = view.runs[view.chosen];
@@ -44,10 +47,34 @@ export function panel(place, name, title, chart, onShare) {
  * The picture of one flow: the stage by a pen, the tokens by WebGL or, without it, by the same pen. Dragging and the
  * arrow keys call `onTurn` with the changes of yaw and pitch.
  */
-export function scene(place, onTurn) {
+export function scene(place, onTurn, onPaint) {
   const [stage, front] = place.querySelectorAll("canvas");
   const gl = glPainter(front);
-  place.onpointermove = (event) => event.buttons === 1 && onTurn(-0.008 * event.movementX, 0.008 * event.movementY);
+  const tip = Object.assign(document.createElement("span"), { className: "tip", hidden: true });
+  place.append(tip);
+  let seen = null; // what was painted last
+  const size = () => [place.clientWidth, place.clientHeight];
+  const brush = (event) => {
+    const point = pointAt(...size(), seen.setting.d, seen.eye, event.offsetX, event.offsetY);
+    if (point) onPaint(point);
+  };
+  place.onpointerdown = (event) => seen?.painting && brush(event);
+  place.onpointermove = (event) => {
+    if (event.buttons === 1 && seen?.painting) brush(event);
+    else if (event.buttons === 1) onTurn(-0.008 * event.movementX, 0.008 * event.movementY);
+    else point(event);
+  };
+  place.onpointerup = () => seen?.painting && onPaint(null);
+  place.onpointerleave = () => (tip.hidden = true);
+  /** Say which token is under the mouse. */
+  const point = ({ offsetX, offsetY }) => {
+    const i = seen?.frame ? tokenAt(...size(), seen, offsetX, offsetY) : -1;
+    tip.hidden = i < 0;
+    if (i < 0) return;
+    const name = seen.frame.names[i];
+    tip.textContent = `${seen.labels?.[i] ?? `token ${i}`}${name === NONE ? "" : `, cluster ${name + 1}`}`;
+    [tip.style.left, tip.style.top] = [`${offsetX + 12}px`, `${offsetY + 8}px`];
+  };
   place.onkeydown = (event) => {
     const steps = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] }[event.key];
     if (!steps) return;
@@ -57,6 +84,7 @@ export function scene(place, onTurn) {
   return {
     painter: gl ? "webgl" : "canvas",
     paint(what) {
+      seen = what;
       const { pen, width, height, density } = fitted(stage);
       drawStage(pen, width, height, what);
       drawClusters(pen, width, height, what);
@@ -65,6 +93,7 @@ export function scene(place, onTurn) {
         if (front.height !== stage.height) front.height = stage.height;
         gl(what, width, height, density);
       } else drawTokens(pen, width, height, what);
+      drawLabels(pen, width, height, what);
       const { n } = what.setting;
       place.setAttribute("aria-label", `${n} tokens, ${what.frame.count} clusters, t = ${shown(what.frame.t)}`);
     },

@@ -24,6 +24,7 @@ const OVER = 0.6;
  */
 export function predict(setting, frames, index) {
   const frame = frames[index];
+  if (setting.remote) return { next: null, modes: null, fastest: null, grown: null, words: wordsOfRemote(setting, frame) };
   const { d, beta, model } = { ...setting, beta: frame.beta };
   const plain = !setting.causal && setting.value === null;
   const merging = plain && setting.kappa === 0;
@@ -72,6 +73,19 @@ function grownModes(setting, frames, index) {
     for (let j = 0; j < DEGREES; j++) exponents[j] += rates[j] * (t - frames[k - 1].t);
   }
   return exponents.map((one, j) => frames[0].modes[j] * Math.exp(one));
+}
+
+/** Sentences beside frames that the engine in Python sends. */
+function wordsOfRemote({ full, n }, { beta }) {
+  const few = n > 512 ? " Of 512 tokens." : "";
+  return {
+    energy: "Computed by Python; `attnflow predict` says what theory has.",
+    counts: `Tokens linked within ${beta === null ? "0.1" : "β^(−1/2)"}. ${PALE}`,
+    tree: "A branch begins where a cluster has condensed.",
+    overlaps: `Dashed: iid uniform tokens on S^${full - 1}. Consensus is u = 1.${few}`,
+    modes: `Root of Σ mᵢ mⱼ P_k(⟨xᵢ, xⱼ⟩), 1 for a single point.${few}`,
+    attention: "Each row relative to its largest weight, among 64 tokens at most.",
+  };
 }
 
 const PALE = "Pale: not condensed, the count means nothing.";

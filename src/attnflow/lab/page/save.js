@@ -3,17 +3,17 @@
 import * as charts from "./charts.js";
 import { shown } from "./axes.js";
 import { CanvasPen, shifted, SvgPen } from "./pen.js";
-import { drawClusters, drawStage, drawTokens } from "./sphere.js";
-import { changesOf, settingOf } from "./state.js";
+import { drawClusters, drawLabels, drawStage, drawTokens } from "./sphere.js";
+import { changesOf, settingOf, specOf } from "./state.js";
 
-/** Name, title and chart of each panel. @type {[string, string, Function][]} */
+/** Name, title and chart of each panel, and whether a frame has what it shows. @type {[string, string, Function, Function][]} */
 export const PANELS = [
-  ["energy", "Energy", charts.drawEnergy],
-  ["counts", "Clusters", charts.drawCounts],
-  ["tree", "Merges", charts.drawTree],
-  ["modes", "Modes by degree", charts.drawModes],
-  ["overlaps", "Overlaps ⟨xᵢ, xⱼ⟩", charts.drawOverlaps],
-  ["attention", "Attention", charts.drawAttention],
+  ["energy", "Energy", charts.drawEnergy, (frame) => frame.energy !== null],
+  ["counts", "Clusters", charts.drawCounts, (frame) => frame.counted !== false],
+  ["tree", "Merges", charts.drawTree, (frame) => frame.counted !== false],
+  ["modes", "Modes by degree", charts.drawModes, (frame) => frame.modes],
+  ["overlaps", "Overlaps ⟨xᵢ, xⱼ⟩", charts.drawOverlaps, (frame) => frame.overlaps],
+  ["attention", "Attention", charts.drawAttention, (frame) => frame.attention],
 ];
 const SIZE = { scene: 420, width: 330, height: 190 };
 
@@ -30,8 +30,9 @@ function draw(pen, view, scenes) {
     drawStage(at, scene, scene, one);
     drawClusters(at, scene, scene, one);
     drawTokens(at, scene, scene, one);
+    drawLabels(at, scene, scene, one);
   });
-  PANELS.forEach(([, title, chart], k) => {
+  PANELS.filter(([, , , has]) => has(view.runs[view.chosen].history.frames[view.index])).forEach(([, title, chart], k) => {
     const [left, top] = [scenes.length * scene + (k % 3) * width, Math.floor(k / 3) * (height + 60) + 30];
     pen.text(left + 40, top - 6, title, { fill: view.colours.ink, size: 13, weight: "600" });
     chart(shifted(pen, left, top), width, height, view);
@@ -54,6 +55,35 @@ export function toPng(view, scenes) {
   return new Promise((done) => canvas.toBlob(done, "image/png"));
 }
 
+/** A film of the page in WebM, picture by picture as they are painted. */
+export class Film {
+  constructor() {
+    this.canvas = document.createElement("canvas");
+    this.parts = [];
+    this.recorder = null;
+  }
+
+  /** One more picture; the first one begins the film. */
+  add(view, scenes) {
+    const context = this.canvas.getContext("2d");
+    if (!this.recorder) {
+      [this.canvas.width, this.canvas.height] = draw(new SvgPen(), view, scenes);
+      this.recorder = new MediaRecorder(this.canvas.captureStream(30), { mimeType: "video/webm" });
+      this.recorder.ondataavailable = ({ data }) => this.parts.push(data);
+      this.recorder.start();
+    }
+    draw(new CanvasPen(context), view, scenes);
+  }
+
+  /** The end of the film. @returns {Promise<Blob>} */
+  end() {
+    return new Promise((done) => {
+      this.recorder.onstop = () => done(new Blob(this.parts, { type: "video/webm" }));
+      this.recorder.stop();
+    });
+  }
+}
+
 /** The series of all flows, one row a frame. */
 export function toCsv(runs) {
   const rows = ["flow,t,beta,energy,clusters,condensed,order_parameter"];
@@ -67,6 +97,8 @@ export function toCsv(runs) {
 
 /** The lines of Python that repeat a flow up to the time t. */
 export function toPython(state, t, second) {
+  if (state.source !== "page") return toSpecification(state);
+  const { given } = settingOf(state, second);
   const { d, n, seed, start, jitter, zipf, beta, model, causal, value, kappa } = settingOf(state, second);
   const until = Math.max(Number(t.toPrecision(4)), 1);
   const lines = ["import numpy as np", "import attnflow as af", ""];
@@ -74,6 +106,10 @@ export function toPython(state, t, second) {
   lines.push(
     `tokens = af.${start === "ring" ? "tokens.ring" : "uniform"}(af.Sphere(${d}), n=${n}${rest}, seed=${seed})`,
   );
+  if (given) {
+    const rows = Array.from({ length: n }, (_, i) => `[${[...given.slice(i * d, (i + 1) * d)].map((one) => one.toFixed(6))}]`);
+    lines[lines.length - 1] = `tokens = af.tokens.from_array([${rows}], normalise=True)`;
+  }
   if (zipf) lines.push(`tokens = af.Tokens(tokens.positions, np.arange(1, ${n + 1}) ** -${zipf.toFixed(2)})`);
   const matrix = value && `np.array([${value.map((one) => one.toFixed(3))}]).reshape(${d}, ${d})`;
   const parts = [
@@ -97,6 +133,16 @@ export function toPython(state, t, second) {
   lines.push("print(found.count, found.condensed)");
   lines.push('af.plot(flow).savefig("flow.pdf")');
   return `${lines.filter((line) => line !== "import numpy as np" || matrix || zipf).join("\n")}\n`;
+}
+
+/** The lines of Python that carry out the specification of the form, or open the run. */
+function toSpecification(state) {
+  if (state.source === "recording") return "# python -m tests.lab.staircase makes this recording\n";
+  if (state.run) return `from attnflow import runs\n\nflow = runs.open_run("${state.run}")\n`;
+  const text = JSON.stringify(specOf(state)).replaceAll("'", "");
+  const lines = ["import json", "import tomli_w", "from attnflow import runs", "", `table = json.loads('${text}')`];
+  lines.push('run, flow = runs.execute(runs.parse_spec(tomli_w.dumps(table)), "runs/from-the-lab")');
+  return `${lines.join("\n")}\n`;
 }
 
 /** Hand a file to the reader. */

@@ -4,14 +4,16 @@
  */
 
 /**
- * @param {(frame: import("./engine.js").Frame) => void} onFrame
- * @param {(message: string) => void} onError
+ * @param {{ onFrame: (frame: import("./engine.js").Frame) => void, onError: (message: string) => void,
+ *   onBegun?: (facts: object) => void }} hear
  */
-export function workerSource(onFrame, onError) {
+export function workerSource({ onFrame, onError, onBegun }) {
   const worker = newWorker();
-  worker.onmessage = ({ data }) => (data.frame ? onFrame(data.frame) : onError(data.error));
+  worker.onmessage = ({ data }) =>
+    data.frame ? onFrame(data.frame) : data.begun ? onBegun(data.begun) : onError(data.error);
   worker.onerror = (event) => onError(event.message);
   return {
+    own: false,
     start: (setting) => worker.postMessage({ start: setting }),
     set: (change, t) => worker.postMessage({ set: change, t }),
     credit: (t) => worker.postMessage({ credit: t }),
@@ -23,5 +25,6 @@ export function workerSource(onFrame, onError) {
 function newWorker() {
   const inlined = document.getElementById("worker-text");
   if (!inlined) return new Worker(new URL("worker.js", document.baseURI), { type: "module" });
-  return new Worker(URL.createObjectURL(new Blob([inlined.textContent], { type: "text/javascript" })));
+  const texts = [document.getElementById("shared-text").textContent, inlined.textContent];
+  return new Worker(URL.createObjectURL(new Blob(texts, { type: "text/javascript" })));
 }

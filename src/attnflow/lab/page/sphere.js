@@ -7,6 +7,9 @@ import { evenly } from "./starts.js";
 /** Tokens that a pen draws, at most. */
 const DRAWN = 4000;
 const BINS = 180;
+/** Tokens whose words are written beside them, and pixels within which a token is pointed at. */
+const LABELLED = 60;
+const REACH = 10;
 
 /** The rotation by yaw about the vertical axis and pitch about the horizontal one; rows: right, up, towards the eye. */
 export function camera(d, { yaw, pitch }) {
@@ -99,12 +102,52 @@ export function drawTokens(pen, width, height, { setting, frame, eye, colours, s
   }
 }
 
+/** Words beside the tokens of the near side, where they are few. */
+export function drawLabels(pen, width, height, { setting, frame, eye, colours, labels }) {
+  if (!frame || !labels || setting.n > LABELLED) return;
+  const { x, y, r } = placed(width, height, setting.d);
+  const turn = camera(setting.d, eye);
+  labels.forEach((word, i) => {
+    const point = [0, 1, 2].map((c) => (c < setting.d ? frame.positions[i * setting.d + c] : 0));
+    if (setting.d === 3 && dot(turn, 6, point) < 0) return;
+    const at = [x + r * dot(turn, 0, point) + 7, y - r * dot(turn, 3, point) - 6];
+    pen.text(...at, word, { fill: colours.ink, size: 12 });
+  });
+}
+
+/** The token nearest to a place of the picture, within a few pixels on the near side; -1 if there is none. */
+export function tokenAt(width, height, { setting, frame, eye }, left, top) {
+  const { x, y, r } = placed(width, height, setting.d);
+  const turn = camera(setting.d, eye);
+  const point = [0, 0, 0];
+  let [best, found] = [REACH ** 2, -1];
+  for (let i = 0; i < setting.n; i++) {
+    for (let c = 0; c < setting.d; c++) point[c] = frame.positions[i * setting.d + c];
+    if (setting.d === 3 && dot(turn, 6, point) < 0) continue;
+    const away = (x + r * dot(turn, 0, point) - left) ** 2 + (y - r * dot(turn, 3, point) - top) ** 2;
+    if (away < best) [best, found] = [away, i];
+  }
+  return found;
+}
+
+/** The point of the circle or of the near side of the sphere at a place of the picture; null beside it. */
+export function pointAt(width, height, d, eye, left, top) {
+  const { x, y, r } = placed(width, height, d);
+  const [a, b] = [(left - x) / r, (y - top) / r];
+  const size = Math.hypot(a, b);
+  if (d === 2) return size > 0.2 ? [a / size, b / size, 0] : null;
+  if (size > 1) return null;
+  const [turn, c] = [camera(d, eye), Math.sqrt(1 - size ** 2)];
+  return [0, 1, 2].map((k) => turn[k] * a + turn[3 + k] * b + turn[6 + k] * c);
+}
+
 function drawDensity(pen, { x, y, r }, frame, colours) {
+  const weights = frame.weights;
   const counts = new Float64Array(BINS);
   const n = frame.positions.length / 2;
   for (let i = 0; i < n; i++) {
     const angle = Math.atan2(frame.positions[2 * i + 1], frame.positions[2 * i]);
-    counts[Math.floor(((angle / (2 * Math.PI) + 1) % 1) * BINS) % BINS] += 1;
+    counts[Math.floor(((angle / (2 * Math.PI) + 1) % 1) * BINS) % BINS] += weights ? weights[i] * n : 1;
   }
   const line = [];
   for (let k = 0; k <= BINS; k++) {

@@ -8,12 +8,14 @@ import { Random } from "./random.js";
  * @property {number} n number of tokens
  * @property {number} seed
  * @property {"uniform" | "ring"} start iid uniform tokens, or equispaced ones on a great circle
+ * @property {Float64Array | number[]} [given] positions of a start of one's own
  * @property {number} jitter standard deviation of the angles of a ring
  * @property {number} zipf masses proportional to (rank)^(-zipf); 0 makes them equal
  */
 
 /** @param {Start} start @returns {Float64Array} positions, d numbers a token */
-export function positions({ d, n, seed, start, jitter }) {
+export function positions({ d, n, seed, start, jitter, given }) {
+  if (given) return Float64Array.from(given);
   const random = new Random(seed);
   const x = new Float64Array(n * d);
   if (start === "ring") {

@@ -1,9 +1,13 @@
 /** The state of the page as a typed table, and as the part of its address after #. */
 
+import { pointPositions, wordPositions, wordsOf } from "./own.js";
+
 /** Numbers of tokens at most, by space. */
 export const MOST = { circle: 100000, sphere: 20000 };
 /** The time at which the page stops: later merges are for `solve_long`. */
 export const END = 1e4;
+/** Letters of a text that an address can hold. */
+const LONGEST = 20000;
 /** Changes of beta that an address can hold. */
 export const CHANGES = 150;
 
@@ -31,7 +35,9 @@ export const START = {
   space: { label: "space", type: "choice", fallback: "sphere", options: { circle: "circle S¹", sphere: "sphere S²" } },
   n: { label: "tokens", type: "whole", fallback: 400, low: 2, high: 100000 },
   seed: { label: "seed", type: "whole", fallback: 0, low: 0, high: 2 ** 32 - 1 },
-  start: { label: "start", type: "choice", fallback: "uniform", options: { uniform: "iid uniform", ring: "ring" } },
+  start: { label: "start", type: "choice", fallback: "uniform", options: { uniform: "iid uniform", ring: "ring", words: "a sentence", points: "painted points" } },
+  words: { label: "sentence", type: "text", fallback: "the cat saw the dog and the dog saw the cat", hint: "a token a word" },
+  points: { label: "points", type: "text", fallback: "0,0,700,300,-900,200,1500,-400", hint: "paint on the picture" },
   jitter: { label: "jitter", type: "number", fallback: 0.01, low: 0, high: 1, step: 0.001, hint: "of a ring, radians" },
   zipf: {
     label: "Zipf exponent",
@@ -42,6 +48,19 @@ export const START = {
     step: 0.1,
     hint: "masses ∝ rank^(−s); 0 makes them equal",
   },
+};
+
+/** Where frames come from, and what is asked of an engine in Python. @type {Record<string, Entry>} */
+const SOURCE = {
+  source: {
+    label: "computed by",
+    type: "choice",
+    fallback: "page",
+    options: { page: "this page", recording: "a recording: the staircase", python: "Python" },
+  },
+  spec: { label: "specification", type: "text", fallback: "" },
+  run: { label: "finished run", type: "text", fallback: "", hint: "one that `attnflow lab RUN` lists; empty: the form" },
+  axes: { label: "coordinates", type: "text", fallback: "principal", hint: "principal, or three such as 0,1,4" },
 };
 
 /** @type {Record<string, Entry>} */
@@ -69,6 +88,7 @@ const VIEW = {
   t: { label: "time", type: "number", fallback: 0, low: 0, high: END },
   yaw: { label: "yaw", type: "number", fallback: 0.5, low: -7, high: 7 },
   pitch: { label: "pitch", type: "number", fallback: 0.35, low: -1.57, high: 1.57 },
+  tour: { label: "tour", type: "text", fallback: "" },
   then: { label: "later β", type: "text", fallback: "" },
   then2: { label: "later β of B", type: "text", fallback: "" },
 };
@@ -78,7 +98,8 @@ const SECOND = Object.fromEntries(Object.entries(DYNAMICS).map(([key, entry]) =>
 SECOND.beta2 = { ...DYNAMICS.beta, fallback: 25 };
 export const DYNAMIC = Object.keys(DYNAMICS);
 /** @type {Record<string, Entry>} */
-export const TABLE = { ...START, ...DYNAMICS, ...SECOND, ...VIEW };
+export const TABLE = { ...SOURCE, ...START, ...DYNAMICS, ...SECOND, ...VIEW };
+export const SOURCES = Object.keys(SOURCE);
 
 /** A value of the right type and in its range, whatever was given. */
 export function clamped(key, given) {
@@ -96,6 +117,7 @@ function cleaned(key, text, fallback) {
     const changes = changesOf(text);
     return changes.length <= CHANGES ? changes.map(({ t, beta }) => `${t}:${beta}`).join(",") : fallback;
   }
+  if (key in SOURCE || ["tour", "words", "points"].includes(key)) return text.length <= LONGEST ? text.trim() || fallback : fallback;
   const trimmed = text.replaceAll("−", "-").trim();
   if (trimmed === "I" || trimmed === "-I") return trimmed;
   const numbers = trimmed.split(/[\s,;]+/).map(Number);
@@ -155,6 +177,13 @@ export function dimension(state) {
   return state.space === "circle" ? 2 : 3;
 }
 
+/** The positions of a start of one's own; null for others, and where there are fewer than two tokens. */
+function givenOf({ start, words, points, seed }, d) {
+  const found =
+    start === "words" ? wordPositions(wordsOf(words), d, seed) : start === "points" ? pointPositions(points, d) : [];
+  return found.length >= 2 * d ? found : null;
+}
+
 /** What the engine needs; `second` chooses the second dynamics. @returns {import("./engine.js").Setting} */
 export function settingOf(state, second) {
   const own = (key) => state[second ? `${key}2` : key];
@@ -170,5 +199,23 @@ export function settingOf(state, second) {
     kappa: own("noise"),
     value,
   };
-  return { d, n, seed, start, jitter, zipf, ...dynamics, tol: Number(state.accuracy) };
+  const setting = { d, n, seed, start, jitter, zipf, ...dynamics, tol: Number(state.accuracy) };
+  const given = givenOf(state, d);
+  return given ? { ...setting, n: given.length / d, given } : setting;
+}
+
+/** What Python is asked for before the reader has chosen. */
+const FIRST = {
+  tokens: { name: "uniform", n: 200, seed: 0, space: { name: "sphere", dim: 6 } },
+  field: { name: "attention", beta: 9 },
+  solve: { until: 40 },
+};
+
+/** The specification of the form; the first one where none was written. */
+export function specOf(state) {
+  try {
+    return state.spec ? JSON.parse(state.spec) : FIRST;
+  } catch {
+    return FIRST;
+  }
 }

@@ -162,11 +162,26 @@ function harmonics({ beta, causal, degree }) {
     }
   }
   const moments = new Float64Array(8 * size);
+  const values = new Float64Array(size);
+  /** The polynomials p_k of every order at the height t. */
+  const fill = (t) => {
+    for (let m = 0, o = 0; m <= degree; m++) {
+      let before = 0;
+      let now = first[m];
+      for (let k = 0; k <= degree - m; k++, o++) {
+        values[o] = now;
+        const next = up[o] * t * now - down[o] * before;
+        before = now;
+        now = next;
+      }
+    }
+  };
 
   const add = (x, i, mass) => {
     const a = x[3 * i];
     const b = x[3 * i + 1];
     const t = x[3 * i + 2];
+    fill(t);
     let pr = mass;
     let pi = 0;
     for (let m = 0, o = 0; m <= degree; m++) {
@@ -176,10 +191,9 @@ function harmonics({ beta, causal, degree }) {
       const ia = pi * a;
       const ib = pi * b;
       const it = pi * t;
-      let before = 0;
-      let now = first[m];
       for (let k = 0; k <= degree - m; k++, o++) {
         const at = 8 * o;
+        const now = values[o];
         moments[at] += now * pr;
         moments[at + 1] += now * ra;
         moments[at + 2] += now * rb;
@@ -188,9 +202,6 @@ function harmonics({ beta, causal, degree }) {
         moments[at + 5] += now * ia;
         moments[at + 6] += now * ib;
         moments[at + 7] += now * it;
-        const next = up[o] * t * now - down[o] * before;
-        before = now;
-        now = next;
       }
       const next = pr * a - pi * b;
       pi = pr * b + pi * a;
@@ -200,7 +211,7 @@ function harmonics({ beta, causal, degree }) {
   const read = (x, i, total, vector) => {
     const a = x[3 * i];
     const b = x[3 * i + 1];
-    const t = x[3 * i + 2];
+    fill(x[3 * i + 2]);
     let pr = 1;
     let pi = 0;
     let z = 0;
@@ -216,11 +227,9 @@ function harmonics({ beta, causal, degree }) {
       let i1 = 0;
       let i2 = 0;
       let i3 = 0;
-      let before = 0;
-      let now = first[m];
       for (let k = 0; k <= degree - m; k++, o++) {
         const at = 8 * o;
-        const value = weight[o] * now;
+        const value = weight[o] * values[o];
         r0 += value * moments[at];
         r1 += value * moments[at + 1];
         r2 += value * moments[at + 2];
@@ -229,9 +238,6 @@ function harmonics({ beta, causal, degree }) {
         i1 += value * moments[at + 5];
         i2 += value * moments[at + 6];
         i3 += value * moments[at + 7];
-        const next = up[o] * t * now - down[o] * before;
-        before = now;
-        now = next;
       }
       z += pr * r0 + pi * i0;
       sa += pr * r1 + pi * i1;

@@ -1,9 +1,10 @@
 /**
  * The engine in a worker. Messages in: {start: setting}, {set: change, t}, {credit: t}, worked on in their order. Out:
- * {frame}, one for each credit, or {error}. Work goes on in slices, so that a new start does not wait for heavy frames.
+ * {frame}, one for each credit, {begun} of a recording, {error}. Work goes on in slices, so that a new start does not wait for heavy frames.
  */
 
 import { Engine } from "./engine.js";
+import { Recording } from "./recording.js";
 
 /** Milliseconds of work between two looks at the messages. */
 const SLICE = 30;
@@ -16,7 +17,8 @@ again.port1.onmessage = work;
 onmessage = ({ data }) => {
   if (data.start) {
     waiting = [];
-    attempt(() => (engine = new Engine(data.start)));
+    attempt(() => (engine = data.start === "recording" ? new Recording() : new Engine(data.start)));
+    if (engine?.facts) postMessage({ begun: engine.facts });
     return;
   }
   waiting.push(data);

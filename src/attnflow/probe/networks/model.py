@@ -9,12 +9,13 @@ from attnflow.checks import shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.feasible import require_memory
 from attnflow.precision import full_precision
+from attnflow.probe.arrays import program_size
 from attnflow.probe.network_protocol import Heads
-from attnflow.probe.networks.families.base import AbstractSource, Architecture, Table
-from attnflow.probe.networks.families.forward import embedded, run_layers
+from attnflow.probe.networks.families.base import AbstractSource, Architecture, Stacked, Table
+from attnflow.probe.networks.families.forward import HALVES, embedded, run_layers
 from attnflow.probe.networks.nulls import Null, check_kind, halves_of, kinds_of
-from attnflow.probe.networks.tokenizers import AbstractTokenizer
 from attnflow.probe.stream import Stream
+from attnflow.text.tokenizers import AbstractTokenizer
 
 if TYPE_CHECKING:
     from attnflow.fields import AbstractField
@@ -79,6 +80,11 @@ class Network:
         """The kinds of null that this family has."""
         return kinds_of(self.architecture)
 
+    @property
+    def special(self) -> tuple[int, ...]:
+        """The places of the special tokens that `encode` adds, such as (0, -1) for [CLS] and [SEP]."""
+        return self._tokenizer.special
+
     def encode(self, text: str) -> np.ndarray:
         """The ids of a text, with the special tokens that the network was trained with."""
         return np.asarray(self._tokenizer.encode(text), np.int64)
@@ -100,7 +106,8 @@ class Network:
         n, dtype = len(found), self.dtype.type
         if shape.places and n > shape.places:
             raise InvalidInput(f"`ids` has {n} tokens, but {self.name} knows {shape.places} places; give fewer.")
-        numbers = count * (shape.heads * n * n + 2 * n * shape.width) * self.dtype.itemsize
+        size = program_size(n)
+        numbers = count * (shape.heads * size * size + 2 * size * shape.width) * self.dtype.itemsize
         require_memory(numbers, f"a text of {n} tokens with all attention weights", "give a shorter text")
         rows = {name: self._source.outside(name) for name in shape.outside_shapes() if name != "read-out"}
         rows["words"] = rows["words"][found]
@@ -109,11 +116,17 @@ class Network:
         hidden = np.empty((count + 1, n, shape.width), dtype)
         middle, attention = np.empty_like(hidden[1:]), np.empty((count, shape.heads, n, n), dtype)
         hidden[0] = embedded(shape, rows, dtype)
+        x: Any = np.zeros((size, shape.width), dtype)
+        x[:n] = hidden[0]
+        acts = np.array([half in halves_of(self._kind) for half in HALVES])
         with full_precision():
             for first, last, weights in self._blocks(count):
                 repeats = last - first if shape.shared else None
-                made = run_layers(shape, halves_of(self._kind), weights, hidden[first], repeats)
-                hidden[first + 1 : last + 1], middle[first:last], attention[first:last] = made
+                after, between, tables = run_layers(shape, acts, weights, x, n, repeats)
+                x = after[-1]
+                hidden[first + 1 : last + 1] = np.asarray(after)[:, :n]
+                middle[first:last] = np.asarray(between)[:, :n]
+                attention[first:last] = np.asarray(tables)[:, :, :n, :n]
         labels = tuple(self._tokenizer.words(found.tolist()))
         return Stream(
             hidden,
@@ -137,6 +150,18 @@ class Network:
         source = Null(self.architecture, self._source, kind, seed)
         facts = {**self.facts, "null": kind, "null_seed": seed}
         return Network(name, self.architecture, source, self._tokenizer, facts, self.dtype, kind)
+
+    def held(self) -> "Network":
+        """The same network with all weights in memory, 4 bytes each: for a null that runs on many texts.
+
+        A null makes its weights anew in every run, so that comparisons need little memory.
+        """
+        shape = self.architecture
+        numbers = shape.stored_layers * sum(int(np.prod(size)) for size in shape.layer_shapes().values())
+        require_memory(4 * numbers, f"all weights of {self.name}", "run the null without `held()`")
+        outside = {name: self._source.outside(name) for name in shape.outside_shapes()}
+        source = Stacked(self._source.block(0, shape.stored_layers), outside)
+        return Network(self.name, shape, source, self._tokenizer, self.facts, self.dtype, self._kind)
 
     def heads_of(self, layer: int) -> Heads:
         """The matrices of every head of a layer, factored; a null has those of its own."""

@@ -19,8 +19,9 @@ from attnflow.probe.networks.files import open_weights
 from attnflow.probe.networks.files.base import AbstractWeights
 from attnflow.probe.networks.model import Network
 from attnflow.probe.networks.own_format import FAMILIES, is_own, random_network, read_own
-from attnflow.probe.networks.tokenizers import AbstractTokenizer, Bytes, Vocabulary, from_gguf, from_json
+from attnflow.probe.networks.tokenizers import Vocabulary, from_gguf, from_json
 from attnflow.runs.files import checksum
+from attnflow.text.tokenizers import AbstractTokenizer, Bytes
 
 FILES = ("model.gguf", "model.safetensors", "pytorch_model.bin")
 """What a folder may hold, beside config.json."""

@@ -20,7 +20,7 @@ from attnflow.probe.networks.families.base import Architecture, Stacked, is_matr
 from attnflow.probe.networks.families.names import make_architecture
 from attnflow.probe.networks.files.base import AbstractWeights
 from attnflow.probe.networks.model import Network
-from attnflow.probe.networks.tokenizers import Bytes
+from attnflow.text.tokenizers import Bytes
 from attnflow.wording import fresh_path
 
 FAMILIES = ("llama", "bert", "albert")

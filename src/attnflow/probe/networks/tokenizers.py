@@ -1,50 +1,18 @@
-"""Text and ids: what a network reads, and what its tokens are called."""
+"""Tokenizers that networks bring: lists of chemical words, tokenizer.json, and the keys of GGUF files."""
 
-import abc
-import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attnflow.checks import shown
-from attnflow.errors import InvalidInput, MissingExtra
+from attnflow.errors import InvalidInput
+from attnflow.text.tokenizers import AbstractTokenizer, Library, given_text
 
 SMILES = re.compile(r"\[[^\]]*\]|Br|Cl|>>|%\d\d|.")
 """Words of chemical formulas: atoms in brackets, those of two letters, arrows, numbers of rings, single characters."""
 PRETOKENIZERS = ("smollm", "gpt-2")
 """Ways to cut texts before byte pairs are merged, as GGUF calls them, that are known here."""
-
-
-class AbstractTokenizer(abc.ABC):
-    """From text to ids and back to words."""
-
-    @abc.abstractmethod
-    def encode(self, text: str) -> list[int]:
-        """The ids of a text."""
-
-    @abc.abstractmethod
-    def words(self, ids: Sequence[int]) -> list[str]:
-        """The word of every id."""
-
-
-class Bytes(AbstractTokenizer):
-    """The bytes of a text are its ids: for networks that bring no words."""
-
-    def __init__(self, name: str, vocabulary: int):
-        """For a network of this name and vocabulary."""
-        self.name, self.vocabulary = name, vocabulary
-
-    def encode(self, text: str) -> list[int]:
-        found = list(_given(text).encode())
-        if max(found) >= self.vocabulary:
-            raise InvalidInput(
-                f"{self.name} has {self.vocabulary} ids and no words, so that `text` cannot be read; give ids."
-            )
-        return found
-
-    def words(self, ids: Sequence[int]) -> list[str]:
-        return [chr(one) if 32 < one < 127 else f"<{one}>" for one in ids]
 
 
 class Vocabulary(AbstractTokenizer):
@@ -59,39 +27,15 @@ class Vocabulary(AbstractTokenizer):
             raise InvalidInput(f"{str(path)!r} lacks the words {', '.join(missing)}; give the list of an encoder.")
 
     def encode(self, text: str) -> list[int]:
-        words = ["[CLS]", *SMILES.findall("".join(_given(text).split())), "[SEP]"]
+        words = ["[CLS]", *SMILES.findall("".join(given_text(text).split())), "[SEP]"]
         return [self.numbers.get(word, self.numbers["[UNK]"]) for word in words]
+
+    @property
+    def special(self) -> tuple[int, ...]:
+        return 0, -1
 
     def words(self, ids: Sequence[int]) -> list[str]:
         return [self.names[one] if one < len(self.names) else f"<{one}>" for one in ids]
-
-
-class Library(AbstractTokenizer):
-    """A tokenizer of the library `tokenizers`, made when it is first needed."""
-
-    def __init__(self, make: Callable[[], Any], plain: bool, first: Sequence[int] = ()):
-        """`make` gives the tokenizer; words are looked up if `plain`, else decoded; `first` ids begin every text."""
-        self.make, self.plain, self.first = make, plain, list(first)
-
-    @functools.cached_property
-    def inner(self) -> Any:
-        """The tokenizer of the library."""
-        try:
-            return self.make()
-        except ImportError:
-            raise MissingExtra("texts need the library tokenizers; install `attnflow[probe]`, or give ids.") from None
-
-    def encode(self, text: str) -> list[int]:
-        return self.first + self.inner.encode(_given(text)).ids
-
-    def words(self, ids: Sequence[int]) -> list[str]:
-        try:
-            inner = self.inner
-        except (MissingExtra, InvalidInput):  # ids can be run without their words
-            return [f"<{one}>" for one in ids]
-        if self.plain:
-            return [inner.id_to_token(one) or f"<{one}>" for one in ids]
-        return [inner.decode([one], skip_special_tokens=False) for one in ids]
 
 
 def from_json(path: Path) -> Library:
@@ -135,9 +79,3 @@ def from_gguf(facts: Mapping[str, Any]) -> Library:
         return made
 
     return Library(make, plain=False, first=first)
-
-
-def _given(text: Any) -> str:
-    if not isinstance(text, str) or not text.strip():
-        raise InvalidInput(f"`text` is {shown(text)}; give a text with at least one word.")
-    return text

@@ -17,16 +17,22 @@ HALVES = ("attention", "perceptron")
 """The two halves of a layer, which nulls can take out."""
 
 
-@functools.partial(jax.jit, static_argnames=("shape", "halves", "repeats"))
-def run_layers(shape: Architecture, halves: tuple[str, ...], weights: Any, x: Any, repeats: int | None) -> Any:
+@functools.partial(jax.jit, static_argnames=("shape", "repeats"))
+def run_layers(shape: Architecture, halves: Any, weights: Any, x: Any, count: Any, repeats: int | None) -> Any:
     """(x after every layer, x after every attention, attention weights) of stacked layers.
 
-    With `repeats`, `weights` are those of one layer, which is applied so many times.
+    Arguments:
+        shape: the sizes of the network.
+        halves: for each of `HALVES` whether it acts; not static, so that nulls share the program.
+        weights: of the layers, stacked.
+        x: the stream; rows from `count` on are no tokens, and nobody hears them.
+        count: the number of tokens.
+        repeats: `weights` are those of one layer, which is applied so many times.
     """
 
     def step(x: Any, own: Any) -> tuple[Any, Any]:
-        middle, attention = _attend(shape, halves, own, x)
-        after = _feed(shape, halves, own, middle)
+        middle, attention = _attend(shape, halves[0], own, x, count)
+        after = _feed(shape, halves[1], own, middle)
         return after, (after, middle, attention)
 
     if repeats is None:
@@ -48,7 +54,7 @@ def embedded(shape: Architecture, rows: dict[str, np.ndarray], dtype: Any) -> np
     return x
 
 
-def _attend(shape: Architecture, halves: tuple[str, ...], own: Any, x: Any) -> tuple[Any, Any]:
+def _attend(shape: Architecture, acts: Any, own: Any, x: Any, count: Any) -> tuple[Any, Any]:
     """The stream after attention, and the weights of all heads."""
     pre = shape.family == "llama"
     seen = _root_mean_square(shape, x) * own["norm1.gain"][None, :] if pre else x
@@ -59,27 +65,26 @@ def _attend(shape: Architecture, halves: tuple[str, ...], own: Any, x: Any) -> t
     shared = shape.heads // shape.groups
     key, value = jnp.repeat(key, shared, axis=1), jnp.repeat(value, shared, axis=1)
     logits = jnp.einsum("ihk,jhk->hij", query, key) / np.sqrt(shape.key_width).astype(x.dtype)
+    places = jnp.arange(x.shape[0])
+    visible = jnp.broadcast_to((places < count)[None, :], (x.shape[0], x.shape[0]))
     if shape.causal:
-        visible = jnp.tril(jnp.ones((x.shape[0], x.shape[0]), bool))
-        logits = jnp.where(visible[None], logits, -jnp.inf)
+        visible = visible & (places[:, None] >= places[None, :])
+    logits = jnp.where(visible[None], logits, -jnp.inf)
     weights = jax.nn.softmax(logits, axis=-1)
     heard = jnp.einsum("hij,jhk->ihk", weights, value).reshape(x.shape[0], -1)
-    change = _affine(own, "output", heard) if "attention" in halves else jnp.zeros_like(x)
+    change = jnp.where(acts, _affine(own, "output", heard), jnp.zeros_like(x))
     return (x + change if pre else _normed(shape, own, "norm1", x + change)), weights
 
 
-def _feed(shape: Architecture, halves: tuple[str, ...], own: Any, x: Any) -> Any:
+def _feed(shape: Architecture, acts: Any, own: Any, x: Any) -> Any:
     """The stream after the perceptron."""
     if shape.family == "llama":
-        if "perceptron" not in halves:
-            return x
         seen = _root_mean_square(shape, x) * own["norm2.gain"][None, :]
-        return x + (jax.nn.silu(seen @ own["gate"].T) * (seen @ own["up"].T)) @ own["outer"].T
-    change = jnp.zeros_like(x)
-    if "perceptron" in halves:
-        activate = functools.partial(jax.nn.gelu, approximate=shape.activation == "gelu-tanh")
-        change = _affine(own, "outer", activate(_affine(own, "inner", x)))
-    return _normed(shape, own, "norm2", x + change)
+        change = (jax.nn.silu(seen @ own["gate"].T) * (seen @ own["up"].T)) @ own["outer"].T
+        return x + jnp.where(acts, change, jnp.zeros_like(x))
+    activate = functools.partial(jax.nn.gelu, approximate=shape.activation == "gelu-tanh")
+    change = _affine(own, "outer", activate(_affine(own, "inner", x)))
+    return _normed(shape, own, "norm2", x + jnp.where(acts, change, jnp.zeros_like(x)))
 
 
 def _affine(own: Any, name: str, x: Any) -> Any:

@@ -1,0 +1,73 @@
+"""What a proof leaves: a certificate that another program can check, or the place where it could not be decided."""
+
+import copy
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from attnflow.errors import InvalidInput
+from attnflow.wording import fresh_path
+
+FORMAT = 1
+FLOATS = "numbers of the file are binary64 floats, read exactly"
+BALLS = "FLINT's ball arithmetic encloses (found by attnflow.certify; `attnflow check` needs mpmath.iv instead)"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A statement that was proved, computer-assisted: conditional on the arithmetic and on the lemmas it assumes.
+
+    `data` is all that the independent checker needs (`attnflow.certify.check`). A certificate is no truth value: ask
+    `isinstance(found, Certificate)`.
+    """
+
+    kind: str
+    statement: str
+    assumes: tuple[str, ...]
+    claims: dict[str, Any]
+    data: dict[str, Any]
+    enclosures: dict[str, Any] = field(default_factory=dict)
+    """Proved intervals [low, high] by name; for people, the checker finds its own."""
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("A certificate is no truth value; ask `isinstance(found, attnflow.certify.Certificate)`.")
+
+    def to_json(self) -> dict[str, Any]:
+        """The certificate as plain values."""
+        return {
+            "format": FORMAT,
+            "kind": self.kind,
+            "statement": self.statement,
+            "assumes": list(self.assumes),
+            "claims": copy.deepcopy(self.claims),
+            "data": copy.deepcopy(self.data),
+            "enclosures": copy.deepcopy(self.enclosures),
+        }
+
+    def save(self, path: str | Path) -> Path:
+        """Write the certificate as JSON to a new file; floats are written so that they are read back exactly."""
+        where = fresh_path("path", Path(path))
+        where.write_text(json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False) + "\n", encoding="utf-8")
+        return where
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Certificate":
+        """Read a saved certificate, without checking what it says."""
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            fields = (found["kind"], found["statement"], tuple(found["assumes"]), found["claims"], found["data"])
+            return cls(*fields, found.get("enclosures", {}))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InvalidInput(f"`path` is {str(path)!r}, which holds no certificate ({error}).") from None
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """Nothing was proved, and nothing refuted: why not, and where. No truth value either."""
+
+    reason: str
+    where: str = ""
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("Undecided is no truth value; ask `isinstance(found, attnflow.certify.Undecided)`.")

@@ -1,0 +1,78 @@
+"""What a client of the lab may ask for, and what it is refused."""
+
+import math
+from typing import Any
+
+from attnflow.errors import InvalidInput
+from attnflow.wording import shown
+
+CLIENTS = 4
+"""Clients at the same time; each has a process of its own."""
+MESSAGE = 64 * 1024
+"""Bytes of a message of a client."""
+TOKENS = 100_000
+"""Tokens of all members together, and every other whole number of a specification."""
+COORDINATES = 10_000_000
+"""Coordinates of all tokens together."""
+CREDITS = 16
+"""Frames that may be asked for before they have come."""
+MEMORY = 6 * 2**30
+"""Bytes of data of a worker."""
+PER_CREDIT = 60.0
+"""Seconds of work for one frame, compilation included."""
+CANCEL = 2.0
+"""Seconds after which work that was told to stop is ended with its process."""
+IDLE = 600.0
+"""Seconds without a message after which a client is sent away."""
+DEPTH = 12
+"""Tables inside tables."""
+
+FREE = {"seed", "until", "times", "t"}
+"""Keys whose numbers are not sizes."""
+
+
+def check_table(table: Any) -> dict[str, Any]:
+    """Refuse a table that names files, holds sizes beyond the limits, or is none. Nothing has been built then."""
+    if not isinstance(table, dict):
+        raise InvalidInput(f"the specification is {shown(table)}; send a table.")
+    _check(table, "", DEPTH)
+    _check_size(table.get("tokens"))
+    return table
+
+
+def _check(value: Any, where: str, depth: int) -> None:
+    if depth == 0:
+        raise InvalidInput(f"`{where}` is nested too deeply; use at most {DEPTH} levels.")
+    if isinstance(value, dict):
+        if value.get("name") == "file" or "path" in value:
+            raise InvalidInput(f"`{where}` names a file; the lab reads none. Send the positions as an array.")
+        for key, inner in value.items():
+            _check(inner, f"{where}.{key}" if where else str(key), depth - 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _check(inner, where, depth - 1)
+    elif isinstance(value, int) and where.rpartition(".")[2] not in FREE and abs(value) > TOKENS:
+        raise InvalidInput(f"`{where}` is {shown(value)}; the lab takes at most {TOKENS}.")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise InvalidInput(f"`{where}` is {value}; give a finite number.")
+
+
+def _check_size(tokens: Any) -> None:
+    """Refuse more coordinates than the lab takes, before any are drawn."""
+    if not isinstance(tokens, dict):
+        return
+    space = tokens.get("space")
+    sizes = [tokens, space if isinstance(space, dict) else {}]
+    total = math.prod(one[key] for one in sizes for key in ("n", "dim", "d", "circles") if _is_count(one.get(key)))
+    if total > COORDINATES:
+        raise InvalidInput(f"`tokens` has {total} coordinates; the lab takes at most {COORDINATES}.")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def check_tokens(count: int) -> None:
+    """Refuse more tokens, in all members together, than the lab takes."""
+    if count > TOKENS:
+        raise InvalidInput(f"there are {count} tokens in all members together; the lab takes at most {TOKENS}.")
