@@ -1,6 +1,7 @@
 """Formulas: `$…$` and `$$…$$` in Markdown become MathML when the site is built, so that no script draws them.
 
-A code host draws the same sources itself. A formula that cannot be read ends the build.
+A code host draws the same sources itself. A formula that cannot be read ends the build. Docstrings write `X[mu](x)` for
+a functional, which is no link.
 """
 
 import re
@@ -16,6 +17,7 @@ INLINE = r"(?<![\\$\w])\$(?![\s$\d])((?:\\.|[^$\\\n])+?)(?<!\s)\$(?![\w$])"
 BLOCK = r"\$\$((?:.|\n)+?)\$\$"
 NAME = "<mi>(?:arccos|arcsin|arctan|cos|cosh|cot|exp|log|sin|sinh|tan|tanh)</mi>"
 FUNCTION = f"(?<!<msup>)(?<!<msub>)(?<!<mfrac>){NAME}|<msup>{NAME}<m[in]>[^<]*</m[in]></msup>"
+FUNCTIONAL = r"(?<=\w)\[(\w+)\](?=\()"
 SPACE = '<mspace width="0.17em"/>'
 """TeX sets a thin space around names of functions, unless a sign or a parenthesis follows; the converter does not."""
 
@@ -42,6 +44,14 @@ class Formula(InlineProcessor):
         return element, found.start(0), found.end(0)
 
 
+class Brackets(InlineProcessor):
+    """Brackets right after a letter, kept as they are."""
+
+    def handleMatch(self, found: re.Match[str], _: str) -> tuple[Any, int, int]:  # type: ignore[override]
+        """The same characters, which no other pattern reads again."""
+        return self.md.htmlStash.store(f"[{found.group(1)}]"), found.start(0), found.end(0)
+
+
 class MathML(Extension):
     """Formulas as MathML."""
 
@@ -49,6 +59,7 @@ class MathML(Extension):
         """Before emphasis and escapes, which would take underscores and backslashes apart."""
         md.inlinePatterns.register(Formula(BLOCK, md, "block"), "formula-block", 186)
         md.inlinePatterns.register(Formula(INLINE, md, "inline"), "formula", 185)
+        md.inlinePatterns.register(Brackets(FUNCTIONAL, md), "functional", 187)
 
 
 def makeExtension(**options: Any) -> MathML:
