@@ -17,6 +17,7 @@ PAGES = [
     *(
         ROOT / "docs" / f"{name}.md"
         for name in (
+            "first",
             "guide",
             "models",
             "predictions",
