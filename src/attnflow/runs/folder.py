@@ -100,7 +100,8 @@ class Run:
             known = self.manifest()
         except (RunError, InvalidInput) as error:
             return html_table(f"Run {self.path}", {"status": str(error)})
-        facts = {key: known[key] for key in ("name", "status", "created", "wall_time", "outcome") if key in known}
+        told = ("name", "status", "created", "wall_time", "outcome")
+        facts: dict[str, Any] = {key: known[key] for key in told if key in known}
         drawn = sorted(self.figures.glob("*.png"))[:1]
         return html_table(f"Run {self.path}", facts, *map(sketches.file, drawn))
 
