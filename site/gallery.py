@@ -9,6 +9,7 @@ from pathlib import Path
 
 from PIL import Image
 
+import mathml
 from attnflow.experiments.gallery_page import write_gallery
 
 SUBJECTS: dict[str, str] = {
@@ -40,11 +41,6 @@ SUBJECTS: dict[str, str] = {
 MORE = "More"
 ROW = re.compile(r"^\| \[([\w-]+)\]\(gallery/[\w-]+\.md\) \| (.*?) \| (.*?) \|$", re.M)
 WIDTH = 360
-LETTERS = {
-    **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "eta": "η", "theta": "θ", "kappa": "κ"},
-    **{"Lambda": "Λ", "mu": "μ", "rho": "ρ", "sigma": "σ", "tau": "τ"},
-}
-SPELLED = re.compile(rf"(?<![\w`.-])({'|'.join(LETTERS)})(?![\w-])")
 FILTER = """<label class="filter">Filter <input type="search" placeholder="a word, such as merge" id="filter"></label>
 """
 
@@ -53,8 +49,6 @@ def write(pages: Path, runs: Path | None) -> None:
     """Replace the list of the gallery by thumbnails; with `runs` write its pages anew first."""
     if runs is not None:
         write_gallery(runs, pages / "gallery.md", pages / "images" / "gallery")
-    for page in (pages / "gallery.md", *(pages / "gallery").glob("*.md")):
-        page.write_text(greek(page.read_text(encoding="utf-8")), encoding="utf-8")
     text = (pages / "gallery.md").read_text(encoding="utf-8")
     rows = {name: (statement, verdict) for name, statement, verdict in ROW.findall(text)}
     head = text.partition("\n|")[0].rstrip()
@@ -66,15 +60,6 @@ def write(pages: Path, runs: Path | None) -> None:
         if cards:
             parts += [f"## {subject}\n", '<div class="cards">', *cards, "</div>\n"]
     (pages / "gallery.md").write_text("\n".join(parts), encoding="utf-8")
-
-
-def greek(text: str) -> str:
-    """Letters and signs that docstrings spell out, as letters and signs; code and links stay."""
-    parts = re.split(r"(`[^`]*`|\]\([^)]*\))", text)
-    for k in range(0, len(parts), 2):
-        parts[k] = SPELLED.sub(lambda found: LETTERS[found[1]], parts[k])
-        parts[k] = re.sub(r"\\?>=", "≥", re.sub(r"\\?<=", "≤", parts[k]))
-    return "".join(parts)
 
 
 def card(name: str, statement: str, verdict: str, pages: Path) -> str:
@@ -91,7 +76,7 @@ def card(name: str, statement: str, verdict: str, pages: Path) -> str:
             f'<img src="images/thumbnails/{name}.webp" alt="" width="{size[0]}" height="{size[1]}" loading="lazy">'
         )
     moving = " · animation" if figure.with_suffix(".gif").exists() else ""
-    words = html.escape(re.sub(r"\\(.)", r"\1", statement))
+    words = html.escape(mathml.letters(re.sub(r"\\(.)", r"\1", statement)))
     short = html.escape(re.split(r" \(|;", verdict)[0])
     inside = f"{picture}<b>{name}</b><span>{words}</span><i>{short}{moving}</i>"
     return f'<a class="card" href="gallery/{name}.html">{inside}</a>'

@@ -33,10 +33,11 @@ def points(positions: Any, masses: Any, *, unit: bool) -> str:
     x = np.pad(x, ((0, 0), (0, max(0, 2 - x.shape[1]))))[:, :2]
     reach = 1.0 if unit else max(float(np.abs(x).max()), 1e-300)
     at = SIZE / 2 + (SIZE / 2 - MARGIN) * x * [1, -1] / reach
-    radii = np.maximum(10 * np.sqrt(m), 1.2)
+    spots, which = np.unique(np.column_stack([np.round(at), pale]), axis=0, return_inverse=True)
+    radii = np.maximum(10 * np.sqrt(np.bincount(which.ravel(), m)), 1.2)  # tokens that coincide are one disc
     discs = "".join(
-        f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{r:.1f}"{shade}/>'
-        for (a, b), r, shade in zip(at, radii, np.where(pale, ' opacity=".35"', ""), strict=True)
+        f'<circle cx="{a:.0f}" cy="{b:.0f}" r="{r:.1f}"{shade}/>'
+        for (a, b, _), r, shade in zip(spots, radii, np.where(spots[:, 2] > 0, ' opacity=".35"', ""), strict=True)
     )
     middle, around = SIZE / 2, SIZE / 2 - MARGIN
     edge = f'<circle cx="{middle}" cy="{middle}" r="{around}" fill="none" stroke="currentColor" opacity=".3"/>'
