@@ -81,5 +81,7 @@ def draw(parameters, data):
 if __name__ == "__main__":
     small = bool(os.environ.get("ATTNFLOW_SMALL"))
     made, judged = af.experiments.reproduce(Path(__file__), "own_experiment", quick=small)
-    print(*judged, sep="\n")
+    for claim in judged:
+        says = "holds" if claim.holds else "fails"
+        print(f"{claim.statement}: {claim.measured:.8f}, theory {claim.predicted:.8f} ± {claim.tolerance:.1e}, {says}")
     shutil.copy(next(made.figures.glob("*.png")), "own_experiment.png")

@@ -27,7 +27,7 @@ middle = af.theory.causal.find_middle(depth, slope * n)
 print(f"least is kept of the place {middle.place:.3f} of the prompt")
 label = f"{prompts} prompts, 2 standard errors"
 plt.errorbar(found.place, found.mean, 2 * found.standard_error, fmt="o", capsize=3, label=label)
-plt.plot((np.arange(n) + 0.5) / n, expected * n, "k--", lw=1, label="theory")
+plt.plot((np.arange(n - 1) + 0.5) / n, n * expected[:-1], "k--", lw=1, label="theory")
 plt.axvline(middle.place, color="0.7", lw=1, label="the middle")
 plt.gca().set(xlabel="place in the prompt", ylabel=r"$N\,E\langle x_N(t), x_j(0)\rangle$")
 plt.legend()
