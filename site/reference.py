@@ -11,6 +11,7 @@ from textwrap import indent
 
 import attnflow
 import uses
+from tutorials import TUTORIALS
 
 GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tokens": ("Tokens, spaces and text", ("tokens", "spaces", "axes", "text")),
@@ -125,7 +126,9 @@ def _from(where: str) -> str:
 
 
 def _page(name: str) -> str:
-    return name.replace(".py", ".md").replace("_", "-") if name.startswith("tutorials/") else name
+    """The page that shows a file: itself, or the tutorial of a script."""
+    script = name.removeprefix("tutorials/")
+    return next((f"tutorials/{one}.md" for one, (_, files) in TUTORIALS.items() if script in files), name)
 
 
 def _code(text: str) -> str:
