@@ -1,16 +1,20 @@
 """The gallery is found by itself, and every module of it keeps the contract."""
 
 import dataclasses
+import importlib
+import inspect
 import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import attnflow_gallery as gallery
 from attnflow.errors import InvalidInput, InvalidSpec
 from attnflow.experiments import find, names
+from attnflow.experiments.files import FILES
 from attnflow.experiments.settings import Settings, parse_settings
 from tests.experiments.tiny import install
 
@@ -57,6 +61,10 @@ def test_every_experiment_keeps_the_contract(name):
     assert experiment.statement.endswith(".")
     assert len(experiment.statement) <= 120
     assert experiment.about, "say what is shown and what is not"
+    for contract, file in FILES.items():  # a file named like a name of the contract would hide it once imported
+        if (Path(module.__file__).parent / f"{file}.py").exists():
+            importlib.import_module(f"{module.__name__}.{file}")
+            assert not inspect.ismodule(getattr(module, contract)), contract
     assert experiment.papers
     assert all(re.fullmatch(r"arXiv:\d{4}\.\d{4,5}|[a-z]+\d{4}[a-z]+", paper) for paper in experiment.papers)
     assert experiment.papers == module.PAPERS

@@ -1,7 +1,6 @@
 """Parts of a plan on the sphere: gates that move some tokens and leave all others where they are."""
 
 import itertools
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -195,9 +194,7 @@ def _path(
     x, least, home = np.concatenate(nodes), max(4 * size, 1e-12), _balls(obstacles, start, goal)
     if _hops(x[:1], x[1:2], *home, least)[0, 0]:
         return [start, goal]
-    allowed = _hops(x, x, *_balls(others, start, goal), least)
-    allowed[:, 1] = _hops(x, x[1:2], *home, least)[:, 0]
-    return _fewest(x, allowed)
+    return _fewest(x, _hops(x, x[1:2], *home, least)[:, 0], _balls(others, start, goal), least)
 
 
 def _balls(others: np.ndarray, start: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -228,21 +225,30 @@ def _hops(x: np.ndarray, y: np.ndarray, others: np.ndarray, radii: np.ndarray, l
     return allowed
 
 
-def _fewest(x: np.ndarray, allowed: np.ndarray) -> list[np.ndarray] | None:
-    """Breadth first from node 0 to node 1."""
-    before = np.full(len(x), -1)
-    before[0] = 0
-    queue = deque([0])
-    while queue:
-        here = queue.popleft()
-        for there in np.flatnonzero(allowed[here] & (before < 0)):
-            before[there] = here
-            if there == 1:
-                path = [1]
+def _fewest(
+    x: np.ndarray, last: np.ndarray, balls: tuple[np.ndarray, np.ndarray], least: float
+) -> list[np.ndarray] | None:
+    """Breadth first from node 0 to node 1; `last` says from which nodes the last hop is allowed.
+
+    Hops are checked only from nodes that the search reaches to nodes that it has not reached, since a check costs as
+    many cosines as there are balls.
+    """
+    before, level = np.full(len(x), -1), [0]
+    before[:2] = 0
+    while level:
+        for here in level:
+            if last[here]:
+                path = [here]
                 while path[-1] != 0:
                     path.append(int(before[path[-1]]))
-                return [x[k] for k in reversed(path)]
-            queue.append(int(there))
+                return [x[k] for k in (*reversed(path), 1)]
+        reached: list[int] = []
+        for here in level:
+            left = np.flatnonzero(before < 0)
+            new = left[_hops(x[here : here + 1], x[left], *balls, least)[0]]
+            before[new] = here
+            reached.extend(map(int, new))
+        level = reached
     return None
 
 

@@ -12,7 +12,7 @@ FILES = {
     "claims": "compare",
     "draw": "figure",
     "MUTATIONS": "mutations",
-    "motion": "motion",
+    "motion": "animation",
 }
 """The file that has each name of the contract."""
 
@@ -21,7 +21,7 @@ def from_files(package: str) -> Callable[[str], Any]:
     """`__getattr__` of the package of an experiment, which finds the names of the contract in its files.
 
     simulate.py has `Parameters`, `QUICK` and `run`, compare.py `claims`, figure.py `draw`, mutations.py `MUTATIONS` and
-    motion.py, where there is one, `motion`. So the package itself says `PAPERS` and
+    animation.py, where there is one, `motion`. So the package itself says `PAPERS` and
 
         __getattr__ = from_files(__name__)
     """

@@ -7,7 +7,7 @@ import xarray as xr
 
 from attnflow.control import Schedule, match_measures
 from attnflow.experiments import Salted, Study
-from attnflow.experiments.kit import atoms, cloud, followed, planned
+from attnflow.experiments.kit import LEVEL, atoms, cloud, followed, planned
 from attnflow.fields import MeanAttention
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
@@ -20,7 +20,7 @@ SPREAD = 0.8
 class Parameters(Salted):
     """What is simulated."""
 
-    tokens: tuple[int, ...] = (100, 400, 1600)
+    tokens: tuple[int, ...] = (50, 200, 800)
     atoms: tuple[int, ...] = (1, 4)
     measures: int = 3
     repeats: int = 6
@@ -32,9 +32,11 @@ class Parameters(Salted):
     """Of samples, whose clouds are compared."""
     attention: float = 4.0
     """For how long attention acts on them."""
+    level: float = LEVEL
+    """The probability with which chance makes a claim fail."""
 
 
-QUICK = Parameters(tokens=(24, 96), measures=2, repeats=5, refusals=0, pairs=32)
+QUICK = Parameters(tokens=(24, 96), measures=2, repeats=5, refusals=0, pairs=32, level=1e-2)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:

@@ -64,7 +64,7 @@ def _exponent(parameters: Parameters, placement: str, part: xr.Dataset) -> Claim
         (before, last), rounding = exponents(parameters, placement, part, start)
         # LN-scaling lives on the clock sqrt(t): over a factor of four its correction halves, others fall faster
         rows.add(predicted, last, min(2 * abs(last - before) + rounding, TOLD_APART), start)
-    says = f"{NAMES[placement]}: {what} at late times, orthonormal and iid tokens"
+    says = f"{NAMES[placement]}: {what} at late times, orthonormal tokens and iid ones in a cone"
     return rows.equal(says, "twice the last change of the local exponent, and rounding; at most 1/4", origin=RATES)
 
 

@@ -16,13 +16,13 @@ TINTS = dict(zip(NAMES, COLOURS, strict=False)) | {"pre": INK}
 
 
 def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
-    """The gap to consensus under six layer norms: flows (full marks orthonormal, open marks iid), theory (lines).
+    """The gap to consensus under six layer norms: flows (marks, open for iid tokens in a cone), theory (lines).
 
     (a) Doubly logarithmic, the collapse of residual streams shows as straight lines; grey: slopes -1 and -2. (b)
     Semilogarithmic, the collapse under Post-LN and nGPT does; grey: e^(-2t) and e^(-2 alpha t). (c) The gap times t^p,
     p the exponent of the collapse (2; 1 for LN-scaling), tends to a constant; Pre-LN and Peri-LN differ before t = 100.
     (d) Mean radius from orthonormal tokens over its growth: t, and 2 sqrt(t) for LN-scaling; under Post-LN and nGPT the
-    radius is 1. Theory is for orthonormal tokens: iid tokens share exponents, not constants.
+    radius is 1. Theory is for orthonormal tokens: tokens in a cone share exponents, not constants.
     """
     titles = "all placements", "exponential collapse", "algebraic collapse, times $t^p$", "radius over its growth"
     heights = r"gap $1 - \rho$", r"gap $1 - \rho$", r"$(1 - \rho)\,t^p$", "radius / growth"
@@ -33,7 +33,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
         _guides(page, parameters)
         for axes, (x, y), words in zip(page, scales, heights, strict=True):
             axes.set(xscale=x, yscale=y, xlabel="time $t$", ylabel=words)
-        for face, words in ((GREY, "orthonormal tokens"), ("white", "iid tokens")):
+        for face, words in ((GREY, "orthonormal tokens"), ("white", "iid tokens in a cone")):
             page[0].plot([], [], "o", ms=4, mec=GREY, mfc=face, mew=0.8, label=words)
         handles, labels = page[0].get_legend_handles_labels()
         page.figure.legend(handles, labels, loc="outside lower center", ncols=4, handlelength=2.6)
@@ -67,7 +67,7 @@ def _one(axes: Any, parameters: Parameters, placement: str, part: xr.Dataset) ->
     shift = list(NAMES).index(placement) % 4  # marks of placements that coincide are at different times
     axes[0].plot(line, np.exp(known.log_gap), **look)
     axes[0].plot([], [], **(look | mark | {"ls": STYLES[placement], "mfc": TINTS[placement]}), label=NAMES[placement])
-    for start, face in (("orthonormal", TINTS[placement]), ("iid", "white")):
+    for start, face in (("orthonormal", TINTS[placement]), ("cone", "white")):
         seen = part.sel(start=start).isel(time=slice(1 + shift, None, 4))
         time, gap = seen["time"].values, seen["gap"].values
         axes[0].plot(time, gap, mfc=face, **mark)

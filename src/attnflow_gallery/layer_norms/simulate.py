@@ -8,10 +8,11 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import cloud
 from attnflow.fields import AbstractField, Attention, Mix, Ngpt, Peri, Pre, Scaled
 from attnflow.flows import Fixed, advance
 from attnflow.spaces import Euclidean, Sphere
-from attnflow.tokens import Tokens, orthonormal, uniform
+from attnflow.tokens import Tokens, orthonormal
 
 NAMES = {
     "post": "Post-LN",
@@ -21,7 +22,12 @@ NAMES = {
     "mix": "Mix-LN",
     "ln-scaling": "LN-scaling",
 }
-STARTS = ("orthonormal", "iid")
+STARTS = ("orthonormal", "cone")
+SPREAD = 0.4
+"""Of the tokens in a cone: their centre plus a Gaussian vector of this spread, normalised; overlaps are about 0.4.
+
+Iid tokens of the whole sphere may linger in two clusters beyond any time of the experiment (one start of eight did).
+"""
 STEPS = 16
 """Steps from one frame to the next."""
 
@@ -66,9 +72,9 @@ def field(parameters: Parameters, placement: str) -> AbstractField:
 
 
 def starts(parameters: Parameters, placement: str) -> Tokens:
-    """Orthonormal and iid tokens, side by side."""
+    """Orthonormal tokens, and iid ones in a cone, side by side."""
     n, flat = parameters.n, decay(parameters, placement)[0] == "algebraic"
-    positions = [orthonormal(Sphere(n), n=n).positions, uniform(Sphere(n), n=n, seed=parameters.seed(0)).positions]
+    positions = [orthonormal(Sphere(n), n=n).positions, cloud(parameters.rng(0), n, n, SPREAD).positions]
     return Tokens(np.stack(positions), space=Euclidean(n) if flat else Sphere(n), dims=("start",))
 
 
