@@ -86,7 +86,7 @@ def statements(folder: Path) -> str:
         title = text.partition("\n")[0].removeprefix("# ")
         head, _, table = text.partition("| statement | function | experiment | test | whose |\n|---|---|---|---|---|\n")
         rows += [f"| [{title}]({page.name}) {row}" for row in table.splitlines() if row.startswith("|")]
-    head = "# All statements\n\nWhat the pages of theory derive, where the code has it, and what shows it."
+    head = "---\nhide: [navigation, toc]\n---\n\n# All statements\n\nWhat the pages of theory derive, where the code has it, and what shows it."
     return "\n".join(
         [f"{head}\n", "| page | statement | function | experiment | test | whose |", "|---" * 6 + "|", *rows, ""]
     )

@@ -37,5 +37,5 @@ def test_a_script_runs_and_saves_its_figure(script, tmp_path, monkeypatch):
         runpy.run_path(str(script), run_name="__main__")
         mpl.pyplot.close("all")
     written = list(tmp_path.glob(f"{script.stem}.*"))
-    assert len(written) == int("savefig" in script.read_text())
+    assert len(written) == int(f"{script.stem}.png" in script.read_text())
     assert all(path.stat().st_size > 1000 for path in written)

@@ -19,6 +19,7 @@ import pytest
 from tests.lab import browser
 from tests.site.sources import ROOT
 
+pytestmark = pytest.mark.slow  # to build the site takes some twenty seconds of CPU time
 LOADED = "document.readyState == 'complete' && document.querySelector('article')"
 
 
