@@ -44,6 +44,17 @@ show](lab.md)
 
 <iframe class="lab" src="lab-page.html" title="The lab: tokens on the sphere and panels with theory"></iframe>
 """
+STATEMENTS = """---
+hide: [navigation, toc]
+---
+
+# All statements
+
+What the pages of theory derive, where the code has it, and what shows it.
+
+| page | statement | function | experiment | test | whose |
+|---|---|---|---|---|---|
+"""
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 
 
@@ -84,12 +95,9 @@ def statements(folder: Path) -> str:
     for page in sorted(folder.glob("*.md")):
         text = page.read_text(encoding="utf-8")
         title = text.partition("\n")[0].removeprefix("# ")
-        head, _, table = text.partition("| statement | function | experiment | test | whose |\n|---|---|---|---|---|\n")
+        table = text.partition("| statement | function | experiment | test | whose |\n|---|---|---|---|---|\n")[2]
         rows += [f"| [{title}]({page.name}) {row}" for row in table.splitlines() if row.startswith("|")]
-    head = "---\nhide: [navigation, toc]\n---\n\n# All statements\n\nWhat the pages of theory derive, where the code has it, and what shows it."
-    return "\n".join(
-        [f"{head}\n", "| page | statement | function | experiment | test | whose |", "|---" * 6 + "|", *rows, ""]
-    )
+    return STATEMENTS + "\n".join([*rows, ""])
 
 
 def _menu(rows: dict[str, str]) -> str:
