@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # pytest rewrites the asserts of 200 files; where compiled files are kept, each process saves ten seconds of that
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check lint types study everything tiers shapes long bench lock clean
+.PHONY: demo test check lint types study everything tiers shapes long bench docs release-check lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/attnflow run metastability
@@ -67,6 +67,14 @@ bench: $(VENV)/.developed
 	$(BIN)/python benchmarks/control.py
 	$(BIN)/python benchmarks/sweeps.py
 	$(BIN)/python benchmarks/lab.py
+
+# the site, in build/site/html: pages, reference, tutorials run at full size (kept until their sources change), gallery
+docs: $(VENV)/.developed
+	$(BIN)/python site/build.py
+
+# builds sdist and wheel, installs the wheel on each Python, runs the README there; checks metadata, changelog and tag
+release-check:
+	$(PYTHON) tools/release_check.py
 
 # modules are compiled when they are first imported: most of them never are
 QUIETLY := --quiet --disable-pip-version-check --no-compile

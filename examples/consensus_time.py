@@ -1,4 +1,8 @@
-"""Time to consensus against beta: medians with intervals of 95 %; systems that are still apart count as censored."""
+r"""Time to consensus against beta: medians with intervals of 95 %; systems that are still apart count as censored.
+
+Tokens that start iid and uniform on the sphere end in one point, and the time they need grows exponentially with
+$\beta$. Runs must end somewhere, so the slowest systems are only known to need longer than the simulation.
+"""
 
 import os
 
@@ -9,9 +13,20 @@ import attnflow as af
 
 small = os.environ.get("ATTNFLOW_SMALL")
 n, betas, seeds, until = (8, [1, 4, 6], 8, 1e3) if small else (64, [1, 2, 3, 4, 5, 6, 8, 10], 20, 1e6)
+
+# %% [markdown]
+# One call follows all seeds at all $\beta$. `merge_times` records when clusters merge and leaps over plateaus, so
+# that an end at $t={10}^6$ costs little more than one at $t={10}^3$.
+
+# %%
 tokens = af.uniform(af.Sphere(3), n=n, seed=range(seeds))
 merges = af.merge_times(af.Attention(af.Along("beta", betas)), tokens, until)
 
+# %% [markdown]
+# `survival` is the Kaplan-Meier estimate of the share of systems that are not in consensus yet. Its quantiles have
+# intervals that know what censoring hides: an upper end may be infinite.
+
+# %%
 end = np.log(until)
 median, low, high = np.array([merges.survival(beta=beta).quantile(0.5) for beta in betas]).T
 middle, top = np.minimum(median, end), np.minimum(high, end)  # what is not known is later than the end

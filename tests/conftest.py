@@ -90,13 +90,14 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_ignore_collect(collection_path):
-    """Without a browser the tests of the page are not collected, except where `.ci/run` requires them."""
-    return True if collection_path == browser.TESTS and not browser.wanted() else None
+    """Without a browser the tests of pages are not collected, except where `.ci/run` requires them."""
+    return True if collection_path in browser.TESTS and not browser.wanted() else None
 
 
 def pytest_terminal_summary(terminalreporter):
     if not browser.wanted():
-        terminalreporter.write_line(f"not collected: tests/lab/{browser.TESTS.name}, as there is no Chromium here")
+        names = " and ".join(path.relative_to(path.parents[2]).as_posix() for path in browser.TESTS)
+        terminalreporter.write_line(f"not collected: {names}, as there is no Chromium here")
 
 
 def pytest_collection_finish():

@@ -1,8 +1,11 @@
 """What notebooks and legends say: short, with the numbers that matter, never whole arrays."""
 
+import re
+
 import jax
 import numpy as np
 import pytest
+from PIL import Image
 
 import attnflow as af
 from attnflow.describe import differences, named, nested
@@ -89,6 +92,40 @@ def test_tokens_are_said_in_one_line():
     heavy = af.from_array(np.eye(2), masses=[0.25, 0.75])
     assert "0.25 to 0.75" in repr(heavy)
     assert "<table>" in heavy._repr_html_()
+
+
+def test_notebooks_show_small_pictures(flow, tmp_path):
+    """One disc a token, areas as masses; a curve of the energy; few kilobytes, whatever the size."""
+    heavy = af.from_array(np.eye(2), masses=[0.1, 0.9])._repr_html_()
+    radii = sorted(float(r) for r in re.findall(r'<circle cx="[^"]+" cy="[^"]+" r="([^"]+)"/>', heavy))
+    assert radii[1] / radii[0] == pytest.approx(3, rel=0.1)  # radii are printed to one decimal
+    assert flow._repr_html_().count("<circle") == 1 + 8
+    together = af.from_array(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))._repr_html_()
+    assert together.count("<circle") == 1 + 2
+    assert "<polyline" in flow._repr_html_()
+    batch = af.uniform(af.Sphere(5), n=3_000, seed=[0, 1])
+    flat = af.uniform(af.Euclidean(1), n=3, seed=0)
+    for one in (
+        batch,
+        flat,
+        flow,
+        density_flow(),
+        af.meanfield.perturbed(af.meanfield.SphereBasis(8), degree=2, amplitude=0.1),
+    ):
+        assert 300 < len(one._repr_html_()) < 20_000
+        assert re.search(r"<svg|<img", one._repr_html_())
+    assert "nan" not in batch._repr_html_()
+
+
+def test_notebooks_show_the_figure_of_a_run(tmp_path):
+    assert "manifest" in af.runs.Run(tmp_path)._repr_html_()
+    run = af.runs.Run.create(tmp_path / "run", af.runs.load_spec("metastability"))
+    assert "<img" not in run._repr_html_()
+    run.figures.mkdir()
+    Image.fromarray(np.zeros((900, 1200), dtype=np.uint8)).save(run.figures / "mine.png")
+    assert "created" in run._repr_html_()
+    assert "<img" in run._repr_html_()
+    assert len(run._repr_html_()) < 20_000
 
 
 def test_names_say_what_differs():

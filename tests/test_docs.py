@@ -17,6 +17,7 @@ PAGES = [
     *(
         ROOT / "docs" / f"{name}.md"
         for name in (
+            "first",
             "guide",
             "models",
             "predictions",
@@ -33,6 +34,7 @@ PAGES = [
         )
     ),
     *sorted((ROOT / "docs" / "add").glob("*.md")),
+    *sorted((ROOT / "docs" / "theory").glob("*.md")),
 ]
 
 

@@ -22,7 +22,7 @@ FLOORS = [
     {"checks"},
     {"feasible"},
     {"axes", "spaces", "special"},
-    {"describe"},
+    {"describe", "sketches"},
     {"tokens", "masks", "kernels"},
     {"sums"},
     {"fields"},

@@ -21,7 +21,7 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 SOURCES = [p for ending in ("py", "pyi", "toml") for p in sorted((ROOT / "src").rglob(f"*.{ending}"))]
-SCRIPTS = [p for folder in ("benchmarks", "campaigns") for p in sorted((ROOT / folder).glob("*.py"))]
+SCRIPTS = [p for folder in ("benchmarks", "campaigns", "site", "tools") for p in sorted((ROOT / folder).glob("*.py"))]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.M))

@@ -88,14 +88,14 @@ def listed(values: Any) -> str:
     return f"[{values[0]}, {values[1]}, …, {values[-1]}]"
 
 
-def html_table(title: str, rows: Mapping[str, Any]) -> str:
-    """A small table for notebooks."""
+def html_table(title: str, rows: Mapping[str, Any], *pictures: str) -> str:
+    """A small table for notebooks, and pictures below it (`sketches`)."""
     cells = "".join(
         f"<tr><th style='text-align:left'>{html.escape(str(key))}</th>"
         f"<td style='text-align:left'>{html.escape(str(value))}</td></tr>"
         for key, value in rows.items()
     )
-    return f"<div><strong>{html.escape(title)}</strong><table>{cells}</table></div>"
+    return f"<div><strong>{html.escape(title)}</strong><table>{cells}</table>{''.join(pictures)}</div>"
 
 
 def _parts(node: Any, usual: bool = False) -> dict[str, Any]:

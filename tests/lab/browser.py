@@ -29,11 +29,13 @@ PATIENCE = 120.0
 """Seconds after which a page that does not come to what a test waits for is given up."""
 
 
-TESTS = Path(__file__).parent / "test_page.py"
+TESTS = tuple(Path(__file__).parents[1] / name for name in ("lab/test_page.py", "site/test_built.py"))
+LAB = "globalThis.lab && lab.facts().flows[0]?.t !== undefined"
+"""The page of the lab shows tokens."""
 
 
 def wanted():
-    """Whether the tests of the page run: where a Chromium is found, or is required."""
+    """Whether the tests of pages run: where a Chromium is found, or is required."""
     return found() is not None or os.environ.get("ATTNFLOW_BROWSER") == "required"
 
 
@@ -83,10 +85,11 @@ class Page:
         given = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
         self.call("Emulation.setEmulatedMedia", features=given)
 
-    def open(self, address):
+    def open(self, address, ready=LAB):
+        """Go to an address and wait until an expression holds there."""
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=address)
-        self.until("globalThis.lab && lab.facts().flows[0]?.t !== undefined")
+        self.until(ready)
 
     def ask(self, expression):
         """The value of an expression of JavaScript; promises are waited for."""

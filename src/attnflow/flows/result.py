@@ -30,7 +30,11 @@ class AbstractResult(abc.ABC):
         return f"{type(self).__name__}({', '.join(f'{key}: {value}' for key, value in self._facts().items())})"
 
     def _repr_html_(self) -> str:
-        return html_table(type(self).__name__, self._facts())
+        return html_table(type(self).__name__, self._facts(), *self._sketches())
+
+    def _sketches(self) -> list[str]:
+        """Small pictures of the result, for notebooks."""
+        return []
 
     def _facts(self) -> dict[str, str]:
         """What the result is, in a few words."""

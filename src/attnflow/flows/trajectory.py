@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
+from attnflow import sketches
 from attnflow.axes import is_along
 from attnflow.checks import shown, whole
 from attnflow.describe import brief
@@ -15,7 +16,7 @@ from attnflow.flows.outcome import Ending, Outcome
 from attnflow.flows.result import AbstractResult
 from attnflow.observe.clusters import Clusters, cluster_scale, clusters
 from attnflow.observe.pairs import overlap_histogram
-from attnflow.spaces import AbstractSpace
+from attnflow.spaces import AbstractSpace, Sphere
 from attnflow.tokens import Measure, Tokens
 from attnflow.tokens.labels import COORDINATE
 
@@ -139,6 +140,20 @@ class AbstractTrajectory(AbstractResult):
             "outcome": self.outcome.message,
             "saved": " ".join(str(name) for name in self.dataset.data_vars),
         }
+
+    def _sketches(self) -> list[str]:
+        """The last frame and the energy, of a batch those of its first member."""
+        first = dict.fromkeys(self.dims, 0)
+        found = []
+        if len(self) and "positions" in self.dataset:
+            last = self.dataset.isel({"time": -1, **first})
+            unit = isinstance(self.space, Sphere)
+            found.append(sketches.points(last["positions"].values, last["masses"].values, unit=unit))
+        if "energy" in self.dataset:
+            energy = self.dataset["energy"].isel({d: 0 for d in self.dims if d in self.dataset["energy"].dims})
+            log_time = self.log_time.isel({d: 0 for d in self.dims if d in self.log_time.dims})
+            found.append(sketches.curve(log_time.values, energy.values, "energy against log t"))
+        return found
 
     def tokens(self, at: int = -1, **index: int) -> Tokens:
         """The tokens of frame number `at`: of one member, `flow.tokens(-1, seed=0)`, or of the whole batch."""

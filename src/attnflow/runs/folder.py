@@ -92,6 +92,19 @@ class Run:
 
     path: Path
 
+    def _repr_html_(self) -> str:
+        from attnflow import sketches  # lists of runs load no JAX
+        from attnflow.describe import html_table
+
+        try:
+            known = self.manifest()
+        except (RunError, InvalidInput) as error:
+            return html_table(f"Run {self.path}", {"status": str(error)})
+        told = ("name", "status", "created", "wall_time", "outcome")
+        facts: dict[str, Any] = {key: known[key] for key in told if key in known}
+        drawn = sorted(self.figures.glob("*.png"))[:1]
+        return html_table(f"Run {self.path}", facts, *map(sketches.file, drawn))
+
     @property
     def arrays(self) -> Path:
         """The Zarr store, readable with `xarray.open_zarr`."""

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Real
 from numpy.typing import ArrayLike, DTypeLike
 
+from attnflow import sketches
 from attnflow.axes import RESERVED, Label, as_labels
 from attnflow.checks import flag, instance, shown, whole
 from attnflow.describe import html_table, listed
@@ -93,7 +94,13 @@ class Tokens(eqx.Module):
         return f"Tokens({', '.join(f'{key}: {value}' for key, value in self._facts().items())})"
 
     def _repr_html_(self) -> str:
-        return html_table("Tokens", self._facts())
+        if is_traced((self.positions, self.masses)):
+            return html_table("Tokens", self._facts())
+        first = (0,) * len(self.dims)  # of a batch its first member is drawn
+        unit = isinstance(self.space, Sphere)
+        return html_table(
+            "Tokens", self._facts(), sketches.points(self.positions[first], self.masses[first], unit=unit)
+        )
 
     def _facts(self) -> dict[str, str]:
         """What the tokens are, in a few words."""

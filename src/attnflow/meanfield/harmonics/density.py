@@ -8,6 +8,7 @@ import numpy as np
 from jax.scipy.special import xlogy
 from numpy.typing import ArrayLike
 
+from attnflow import sketches
 from attnflow.checks import instance
 from attnflow.describe import html_table
 from attnflow.errors import InvalidInput
@@ -57,7 +58,9 @@ class Density(eqx.Module):
         return f"Density({', '.join(f'{key}: {value}' for key, value in self._facts().items())})"
 
     def _repr_html_(self) -> str:
-        return html_table("Density", self._facts())
+        if is_traced(self.coefficients):
+            return html_table("Density", {"basis": type(self.basis).__name__})
+        return html_table("Density", self._facts(), sketches.on_grid(self.values))
 
     def _facts(self) -> dict[str, str]:
         """What the density is, in a few words."""

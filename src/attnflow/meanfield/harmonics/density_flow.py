@@ -4,6 +4,7 @@ import abc
 import dataclasses
 from typing import TYPE_CHECKING
 
+from attnflow import sketches
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField
 from attnflow.flows.result import AbstractResult
@@ -29,6 +30,11 @@ class AbstractDensityFlow(AbstractResult):
         times, outcome = self.time.values, super()._facts()
         frames = f"{len(times)} to t = {times[-1]:.6g}" if len(times) else "0"
         return {"frames": frames, "on": self._grid(), **{k: v for k, v in outcome.items() if k != "sizes"}}
+
+    def _sketches(self) -> list[str]:
+        if "energy" not in self.dataset or self.dataset["energy"].dims != ("time",):
+            return []
+        return [sketches.curve(self.time.values, self.dataset["energy"].values, "energy against t")]
 
     @abc.abstractmethod
     def _grid(self) -> str:

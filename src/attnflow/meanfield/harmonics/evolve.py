@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import xlogy
 
+from attnflow import sketches
 from attnflow.checks import end_time, instance, number
 from attnflow.errors import InvalidInput
 from attnflow.feasible import require_clock
@@ -59,6 +60,10 @@ class DensityFlow(AbstractDensityFlow):
     def _grid(self) -> str:
         noise = f", noise kappa = {self.kappa:g}" if self.kappa else ""
         return f"{type(self.basis).__name__} of degree {self.basis.degree} in R^{self.basis.dim}{noise}"
+
+    def _sketches(self) -> list[str]:
+        last = [sketches.on_grid(self.density(-1).values)] if self.dataset.sizes["time"] else []
+        return [*last, *super()._sketches()]
 
     @property
     def basis(self) -> AbstractBasis:
