@@ -9,6 +9,7 @@ from attnflow.experiments.kit.clouds import atoms, cloud
 from attnflow.experiments.kit.convergence import left_of_order, orders
 from attnflow.experiments.kit.film import Film
 from attnflow.experiments.kit.leading import EPS, leaders, rates
+from attnflow.experiments.kit.pairs import crossing, pair_angle
 from attnflow.experiments.kit.panels import LINES, MARKS, Panels, looks, panels, powers_of_two
 from attnflow.experiments.kit.ragged import ragged
 from attnflow.experiments.kit.rows import Rows
@@ -45,6 +46,7 @@ __all__ = [
     "cloud",
     "correlations",
     "counted",
+    "crossing",
     "draw_board",
     "draw_errors_at",
     "fit",
@@ -59,6 +61,7 @@ __all__ = [
     "mean_error",
     "numbers_of",
     "orders",
+    "pair_angle",
     "pair_overlaps",
     "panels",
     "passages",

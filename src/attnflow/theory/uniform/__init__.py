@@ -18,6 +18,7 @@ from attnflow.theory.uniform.degrees import basis_size, degree_weights, truncati
 from attnflow.theory.uniform.equiangular import equiangular_overlap, equiangular_time, log_equiangular_time
 from attnflow.theory.uniform.norms import NormPath, norm_decay, norm_initial_rate, norm_overlap
 from attnflow.theory.uniform.response import collapse_time_spread, overlap_growth, overlap_rates, overlap_spread
+from attnflow.theory.uniform.skip import layer_deficit, layer_growth
 from attnflow.theory.uniform.spectrum import (
     critical_noise,
     dominant_degree,
@@ -44,6 +45,8 @@ __all__ = [
     "growth_rates",
     "jump_threshold",
     "landau_coefficient",
+    "layer_deficit",
+    "layer_growth",
     "linear_modes",
     "linear_time",
     "log_equiangular_time",
