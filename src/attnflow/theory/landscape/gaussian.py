@@ -25,7 +25,7 @@ def gaussian_moments(
     c_k(t) = c_k/(1 - 2 v_k b_k c_k t) and m_k(t) = m_k e^(v_k t) sqrt(c_k(t)/c_k), v = `value`, b = `logits`. A tilt of
     N(m, C) by e^(<Bx, y>) has the mean m + C B x, so that the field is affine and the measure stays Gaussian:
     m' = V (I + C B^T) m, C' = V C B^T C + (the same)^T (arXiv:2501.18322; derived again). For v b > 0 the
-    covariance blows up at t = 1/(2 v b c), while n tokens exist for ever: n -> infinity and t -> infinity do not commute.
+    covariance blows up at t = 1/(2 v b c), while n tokens exist for ever: n -> infinity, t -> infinity do not commute.
     V = -I whitens: t C (B + B^T) -> I. Times at or beyond the blow-up are refused.
     """
     v, c, b = (
@@ -44,8 +44,8 @@ def five_point_energies(beta: float) -> tuple[float, float]:
     """Sums of e^(beta <x, y>) over the ten pairs of five points on S^2: triangular bipyramid, best square pyramid.
 
     6 + e^(-beta) + 3 e^(-beta/2), and min_h 4 e^(-beta h) + 4 e^(beta h^2) + 2 e^(beta (2 h^2 - 1)) with the square at
-    height -h below the apex. Under V = -I tokens descend the energy. Four and six points on S^2 have one best configuration at
-    every beta (universally optimal codes, Cohn and Kumar 2007), five have not: `five_point_flip`.
+    height -h below the apex. Under V = -I tokens descend the energy. Four and six points on S^2 have one best
+    configuration at every beta (universally optimal codes, Cohn and Kumar 2007), five have not: `five_point_flip`.
     """
     b = checked_beta(beta)
     if b.ndim or not 0 < b <= 300:

@@ -30,8 +30,9 @@ def pair_limit(x: ArrayLike, *, middle: bool = False) -> np.ndarray:
 
     c_2(a) = a exp(-sum_{k>=1} E1(2 k a^2)); with a token of the same mass at 0
     c_3(a) = a exp(-(1/2) sum_{k>=0} [E1((2k+1) a^2) + 2 E1((2k+2) a^2)]). From x' = x F(x) with F = tanh x^2 or
-    2 sinh x^2/(1 + 2 cosh x^2), log(a/c) = int_a^infinity (1 - F)/(x F) dx. For a product of point sets softmax factorises
-    over the coordinates, so every coordinate with V = 1 of a cube has this limit, whatever V does to the others. It is
+    2 sinh x^2/(1 + 2 cosh x^2), log(a/c) = int_a^infinity (1 - F)/(x F) dx. For a product of point sets softmax
+    factorises over the coordinates, so every coordinate with V = 1 of a cube has this limit, whatever V does to the
+    others. It is
     x e^(-`pair_delay`) with middle = 0 or 1/2. x > 0, at least 0.02 (for smaller x the limit is below e^(-1000)).
     """
     a = np.asarray(x, dtype=np.float64)

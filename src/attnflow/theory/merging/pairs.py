@@ -131,8 +131,8 @@ def layer_angle(angle: ArrayLike, beta: ArrayLike, *, skip: ArrayLike = 1.0) -> 
 
     With half-angles f: tan f' = tan f (skip + tanh(beta sin^2 f))/(skip + 1), exactly. log tan f falls per layer by
     -log(1 - h g), h = 1/(1 + skip), g = 1 - tanh(beta sin^2 f), where the flow (`merge_time`, SA) has the rate -g. So a
-    pair merges after (1 + skip) T - [log tan f + log g]/2 + O(h) layers, with the bracket at the start minus that at the
-    end. Derived here. 0 < angle < pi, skip >= 0.
+    pair merges after (1 + skip) T - [log tan f + log g]/2 + O(h) layers, with the bracket at the start minus that at
+    the end. Derived here. 0 < angle < pi, skip >= 0.
     """
     half, skips = _checked_angles(angle) / 2, checked_reals("skip", skip, 0.0)
     kept = (skips + np.tanh(checked_beta(beta) * np.sin(half) ** 2)) / (skips + 1)
