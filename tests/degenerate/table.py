@@ -22,6 +22,9 @@ WITHOUT = {
         "multiplicity": WHOLE,
         "norm_decay": "a table of exponents",
         "norm_overlap": BY_STEPS,
+        "placed_overlaps": BY_STEPS,
+        "rotary_consensus_rates": "one difference, to the absolute accuracy of rates",
+        "rotary_growth_rates": PLAIN,
     },
     "merging": {
         "Balance": RESULT,
@@ -45,6 +48,7 @@ WITHOUT = {
     "landscape": {
         "DiracStability": RESULT,
         "GaussianMoments": RESULT,
+        "Hold": RESULT,
         "ModeEstimate": RESULT,
         "RepulsiveMinimiser": RESULT,
         "axis_cross_rates": "differences of rates, to the absolute accuracy of rates",
@@ -57,6 +61,9 @@ WITHOUT = {
         "dirac_stability": SEARCH,
         "energy_of_clusters": "sum of squares less 1, to the absolute accuracy that it states",
         "euler_sums": WHOLE,
+        "held_angle": SEARCH,
+        "held_rates": SEARCH,
+        "hold_threshold": SEARCH,
         "five_point_energies": SEARCH,
         "five_point_flip": SEARCH,
         "gaussian_moments": "1 - 2vbct, by design near its pole",

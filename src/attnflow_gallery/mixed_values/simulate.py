@@ -130,7 +130,7 @@ def _six(parameters: Parameters) -> xr.Dataset:
 
 
 def five(square: bool) -> Tokens:
-    """A square pyramid, or a bipyramid over a triangle; a sixth token has no mass, so that the program of six serves."""
+    """A square pyramid, or a bipyramid over a triangle; a sixth token has no mass: the program of six serves."""
     turn = 2 * np.pi * np.arange(4) / 4 if square else 2 * np.pi * np.arange(3) / 3
     ring = np.stack([np.cos(turn), np.sin(turn), np.full(len(turn), -0.15 if square else 0.0)], axis=1)
     ends: Any = [[0, 0, 1]] if square else [[0, 0, 1], [0, 0, -1]]

@@ -21,6 +21,7 @@ from attnflow.theory.landscape.heads import (
     axis_pair_rates,
     axis_pair_threshold,
 )
+from attnflow.theory.landscape.held import Hold, held_angle, held_rates, hold_threshold
 from attnflow.theory.landscape.hemisphere import hemisphere_probability, log_hemisphere_probability
 from attnflow.theory.landscape.modes import (
     ModeEstimate,
@@ -60,6 +61,7 @@ from attnflow.theory.landscape.saddles import (
 __all__ = [
     "DiracStability",
     "GaussianMoments",
+    "Hold",
     "Landscape",
     "ModeEstimate",
     "RepulsiveMinimiser",
@@ -86,7 +88,10 @@ __all__ = [
     "five_point_energies",
     "five_point_flip",
     "gaussian_moments",
+    "held_angle",
+    "held_rates",
     "hemisphere_probability",
+    "hold_threshold",
     "labelled_configurations",
     "largest_energy0",
     "largest_potential",

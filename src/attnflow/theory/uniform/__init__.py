@@ -17,6 +17,7 @@ from attnflow.theory.uniform.context import (
 from attnflow.theory.uniform.degrees import basis_size, degree_weights, truncation_degree
 from attnflow.theory.uniform.equiangular import equiangular_overlap, equiangular_time, log_equiangular_time
 from attnflow.theory.uniform.norms import NormPath, norm_decay, norm_initial_rate, norm_overlap
+from attnflow.theory.uniform.places import placed_overlaps, rotary_consensus_rates, rotary_growth_rates
 from attnflow.theory.uniform.response import collapse_time_spread, overlap_growth, overlap_rates, overlap_spread
 from attnflow.theory.uniform.skip import layer_deficit, layer_growth
 from attnflow.theory.uniform.spectrum import (
@@ -62,7 +63,10 @@ __all__ = [
     "overlap_growth",
     "overlap_rates",
     "overlap_spread",
+    "placed_overlaps",
     "quadratic_growth",
+    "rotary_consensus_rates",
+    "rotary_growth_rates",
     "switching_threshold",
     "truncation_degree",
 ]
