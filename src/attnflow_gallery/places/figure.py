@@ -17,8 +17,8 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 
     (a) Overlaps within a word (solid) and across words (dashed) for places of different size. (b) Growth rates of the
     modes cos(k theta + (k-1) p) with rotary places; dots: the largest rate without them, at most 2/e. (c) Rates at
-    which deviations cos(q p) from consensus fall. (d) Ends of random starts: angle against place; the first two that rest
-    elsewhere, and one consensus where there is one.
+    which deviations cos(q p) from consensus fall. (d) Ends of random starts: angle against place; the first two that
+    rest elsewhere, and one consensus where there is one.
     """
     titles = "additive places", "rotary places: growth", "rotary places: consensus", "rotary places: ends"
     with panels(2, 2, 5.2, *titles) as page:

@@ -1,8 +1,8 @@
 """Two clusters that two neurons hold apart against attention: how strong attention must be to merge them.
 
-U(x) = sum_j (omega/2) (a_j . x)_+^2 with two unit vectors a_1, a_2 at the angle Theta (`opening`) in (pi/2, pi), omega = 1;
-attention of weight kappa; clusters of mass 1/2 on the arc at the separation theta. Only the nearer neuron acts on each
-cluster for theta >= pi - Theta.
+U(x) = (1/2) sum_j (a_j . x)_+^2 with two unit vectors a_1, a_2 at the angle Theta (`opening`) in (pi/2, pi); attention
+of weight kappa; clusters of mass 1/2 on the arc at the separation theta. Only the nearer neuron acts on each cluster for
+theta >= pi - Theta.
 """
 
 from typing import NamedTuple
@@ -24,11 +24,11 @@ class Hold(NamedTuple):
 
 
 def hold_threshold(beta: float, opening: float, *, model: str = "USA0") -> Hold:
-    """Up to which weight kappa of attention two neurons hold two clusters: max over theta of sin(Theta - theta)/g(theta).
+    """Up to which weight kappa of attention two neurons hold two clusters: the maximum of sin(Theta - theta)/g(theta).
 
-    g = e^(-beta (1 - cos theta)) sin theta for USA0 and 2 sin theta/(1 + e^(beta (1 - cos theta))) for SA: the closing speed
-    at kappa = 1 over the pull of a neuron. Equilibria are kappa g(theta) = sin(Theta - theta), theta in [pi - Theta, Theta);
-    above the maximum there are none and the clusters merge. So kappa grows like e^(beta u), u = 1 - cos theta. The
+    g = e^(-beta (1 - cos theta)) sin theta for USA0 and 2 sin theta/(1 + e^(beta (1 - cos theta))) for SA: the closing
+    speed at kappa = 1. Equilibria are kappa g(theta) = sin(Theta - theta), theta in [pi - Theta, Theta). Above the
+    maximum there are none and the clusters merge. So kappa grows like e^(beta u), u = 1 - cos theta. The
     maximum is a fold, or the kink theta = pi - Theta at small beta. Needs theta >= Theta - pi/2 for tokens that
     are not mirror images (`turns` says if not). Derived here from the energy of arXiv:2601.21366.
     """
@@ -56,7 +56,7 @@ def held_angle(beta: float, opening: float, kappa: float, *, model: str = "USA0"
 
 
 def held_rates(beta: float, opening: float, kappa: float) -> np.ndarray:
-    """Rates of the flow (USA0) at the held pair on S^2: across on one side, across on opposite sides, turning, breathing.
+    """Rates of USA0 at the held pair on S^2: across on one side, across on opposite sides, turning, breathing.
 
     With q = e^(-beta (1 - cos theta)) at theta = `held_angle`: -cos((Theta-theta)/2) cos(Theta/2)/cos(theta/2),
     -cos^2((Theta-theta)/2) - (kappa/2) q (1 + cos theta), -cos(Theta-theta), and

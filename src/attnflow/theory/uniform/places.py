@@ -14,8 +14,8 @@ def rotary_growth_rates(beta: float, *, k: ArrayLike) -> np.ndarray:
     Softmax attention on the circle with the logits beta cos(theta_i - theta_j + omega (p_i - p_j)), values not rotated;
     places p uniform on [0, L] with omega L a multiple of 2 pi, or in the limit omega L -> infinity. The mode is
     cos(k theta + (k-1) omega p). Averages over the places do not see it for k >= 2, and the place-averaged kernel,
-    whose only growing mode is k = 1, does not predict it. The largest rate is about sqrt(beta)/(2 sqrt e) and has no bound,
-    where it is at most 2/e without rotary encoding. Derived here.
+    whose only growing mode is k = 1, does not predict it. The largest rate is about sqrt(beta)/(2 sqrt e) and has no
+    bound, where it is at most 2/e without rotary encoding. Derived here.
     """
     b, degrees = checked_beta(beta), checked_degrees(k, 1)
     if b.ndim:
