@@ -18,4 +18,4 @@ def test_separations_hold_and_biases_and_swapped_models_are_found_out():
 
     part = SimpleNamespace(run=run, claims=claims, MUTATIONS=held.MUTATIONS)
     biased, swapped = noticed(part, held.QUICK, ("biases 0.1", "SA and USA0 swapped"))
-    assert biased and swapped
+    assert len(biased) == len(swapped) == 1

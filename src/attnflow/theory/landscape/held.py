@@ -1,8 +1,8 @@
 """Two clusters that two neurons hold apart against attention: how strong attention must be to merge them.
 
 U(x) = (1/2) sum_j (a_j . x)_+^2 with two unit vectors a_1, a_2 at the angle Theta (`opening`) in (pi/2, pi); attention
-of weight kappa; clusters of mass 1/2 on the arc at the separation theta. Only the nearer neuron acts on each cluster for
-theta >= pi - Theta.
+of weight kappa; clusters of mass 1/2 on the arc at the separation theta. Only the nearer neuron acts on each cluster
+for theta >= pi - Theta.
 """
 
 from typing import NamedTuple

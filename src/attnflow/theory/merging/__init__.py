@@ -35,6 +35,7 @@ from attnflow.theory.merging.pairs import (
     merging_angle,
     slow_motion_time,
 )
+from attnflow.theory.merging.ramps import freezing_rate, skew_merge_time
 from attnflow.theory.merging.staircase import LimitStaircase, limit_staircase, log_plateau_bound
 from attnflow.theory.merging.triangles import three_cluster_threshold, three_clusters
 from attnflow.theory.merging.triples import (
@@ -57,6 +58,7 @@ __all__ = [
     "cap_overlap",
     "coarse_graining_error",
     "first_merge_probability",
+    "freezing_rate",
     "layer_angle",
     "limit_staircase",
     "log_asymmetry_growth",
@@ -81,6 +83,7 @@ __all__ = [
     "pair_disturbance",
     "pair_lives",
     "pair_time_probability",
+    "skew_merge_time",
     "slow_motion_time",
     "staircase_expansion",
     "third_cluster_delay",

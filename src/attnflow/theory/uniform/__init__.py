@@ -18,6 +18,7 @@ from attnflow.theory.uniform.degrees import basis_size, degree_weights, truncati
 from attnflow.theory.uniform.equiangular import equiangular_overlap, equiangular_time, log_equiangular_time
 from attnflow.theory.uniform.norms import NormPath, norm_decay, norm_initial_rate, norm_overlap
 from attnflow.theory.uniform.places import placed_overlaps, rotary_consensus_rates, rotary_growth_rates
+from attnflow.theory.uniform.ramps import ramp_growth, ramp_switch, ramp_winner
 from attnflow.theory.uniform.response import collapse_time_spread, overlap_growth, overlap_rates, overlap_spread
 from attnflow.theory.uniform.skip import layer_deficit, layer_growth
 from attnflow.theory.uniform.spectrum import (
@@ -65,6 +66,9 @@ __all__ = [
     "overlap_spread",
     "placed_overlaps",
     "quadratic_growth",
+    "ramp_growth",
+    "ramp_switch",
+    "ramp_winner",
     "rotary_consensus_rates",
     "rotary_growth_rates",
     "switching_threshold",
