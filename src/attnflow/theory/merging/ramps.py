@@ -50,13 +50,14 @@ def freezing_rate(angle: float, beta: float) -> float:
 def skew_merge_time(
     angle: float, beta: float, skew: float, *, masses: ArrayLike, until: float = 0.01, model: str = "USA0"
 ) -> float:
-    """Time of two clusters under V = I + `skew` J, J the rotation by 90 degrees, to the angle `until`, either way round.
+    """Time of two clusters under V = I + `skew` J, J a turn by 90 degrees, to the angle `until`, either way round.
 
     The angle of cluster 1 ahead of cluster 2 obeys, with q = e^(-beta (1 - cos)),
     USA0: angle' = -q sin(angle) + skew (m1 - m2)(1 - q cos(angle)), masses adding to 1: clusters turn at speeds
     proportional to their masses, so unequal clusters lap each other and no plateau outlasts 2 pi/(skew |m1 - m2|).
-    SA: angle' = -sin(angle)(h1 + h2) + skew q (1 - cos(angle)) [m1/(m2 + m1 q) - m2/(m1 + m2 q)] with
-    h1 = m2 q/(m1 + m2 q) and h2 = m1 q/(m2 + m1 q): the drift is exponentially small too. V = I + skew J is not a rotating frame. Derived here.
+    SA: angle' = -sin(angle)(h1 + h2) + skew q (1 - cos(angle)) [m1/(m2 + m1 q) - m2/(m1 + m2 q)], with
+    h1 = m2 q/(m1 + m2 q) and h2 = m1 q/(m2 + m1 q): the drift is exponentially small too. V = I + skew J is not a
+    rotating frame. Derived here.
     """
     b, start = float(checked_beta(beta)), float(angle)
     m1, m2 = (float(one) for one in np.asarray(masses, dtype=np.float64) / np.sum(masses))

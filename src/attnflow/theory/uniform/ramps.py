@@ -23,9 +23,7 @@ def ramp_switch(k: int) -> tuple[float, float]:
 
     1 -> 2: 2.39095886, 1.00815089; 2 -> 3: 6.71251353, 3.32637727. Derived here.
     """
-    k = checked_integer("k", k, 1)
-    b = float(brentq(lambda b: _growth(b, k) - _growth(b, k + 1), 0.5 * k, 4.0 * (k + 1) ** 2, xtol=1e-11))
-    return b, _growth(b, k)
+    return _switch(checked_integer("k", k, 1))
 
 
 def ramp_winner(product: float) -> int:
@@ -42,6 +40,11 @@ def ramp_winner(product: float) -> int:
 
 
 @functools.cache
+def _switch(k: int) -> tuple[float, float]:
+    b = float(brentq(lambda b: _growth(b, k) - _growth(b, k + 1), 0.5 * k, 4.0 * (k + 1) ** 2, xtol=1e-11))
+    return b, _growth(b, k)
+
+
 def _growth(beta: float, k: int) -> float:
     """Gauss-Legendre with 16 nodes on panels no wider than 2; lambda_k is analytic within 2.4 of the real line."""
     panels = 1 + int(beta / 2)
