@@ -8,11 +8,11 @@ from attnflow_gallery.changing_weights import simulate
 
 def _constant(original: Any) -> Any:
     """beta of a ramp is that of its end from the start; for pairs it stays at the first."""
-    return lambda first, rate, model: original(30.0 if model == "SA" else first, 0.0 * rate, model)
+    return lambda first, rate, model, until: original(30.0 if model == "SA" else first, 0.0, model, until)
 
 
 def _fast(original: Any) -> Any:
-    return lambda first, rate, model: original(first, 3.0 * rate if model == "SA" else rate, model)
+    return lambda first, rate, model, until: original(first, 3 * rate if model == "SA" else rate, model, until)
 
 
 MUTATIONS = (

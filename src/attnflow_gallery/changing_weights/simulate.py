@@ -3,13 +3,12 @@
 import dataclasses
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from attnflow.experiments import Salted, Study
 from attnflow.experiments.kit import crossing, pair_angle
-from attnflow.fields import AbstractField, Attention
+from attnflow.fields import AbstractField, Attention, Biased, Interpolated
 from attnflow.flows import Adaptive, Evenly, Fixed, solve
 from attnflow.tokens import Tokens
 
@@ -54,16 +53,18 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     return study.parts(makers)
 
 
-def ramped(first: float, rate: Any, model: str) -> AbstractField:
-    """Attention with beta = first + rate t on the circle, with weights e^(beta <x, y>) or e^(beta (<x, y> - 1))."""
+def ramped(first: float, rate: float, model: str, until: float) -> AbstractField:
+    """Attention with beta = first + rate t on the circle up to `until`, weights e^(beta (<x, y> - 1)).
 
-    def query(t: Any) -> Any:
-        return (first + rate * t) * jnp.eye(2)
-
-    def value(t: Any) -> Any:
-        return jnp.exp(1.0 - first - rate * t) * jnp.eye(2)
-
-    return Attention(1.0, query=query, value=value if model == "USA0" else None, normaliser=model)
+    A third feature, -beta of queries and 1 of keys, makes the -1. Weights that are linear in t are arrays, so that one
+    program serves all ramps.
+    """
+    betas = np.array([first, first + rate * until])
+    plane, apart = np.eye(3)[:, :2], np.array([0.0, 0.0, 1.0])
+    matrix, bias = betas[:, None, None] * plane, -betas[:, None] * apart
+    query = Biased(Interpolated(matrix, until), Interpolated(bias, until))
+    # with beta = 1 the kernel is e^(logit - 1), and the clock USA takes the -1 back
+    return Attention(1.0, query=query, key=Biased(plane, apart), normaliser="USA" if model == "USA0" else "SA")
 
 
 def skewed(beta: float, skew: float, model: str) -> AbstractField:
@@ -89,7 +90,7 @@ def _ramps(parameters: Parameters) -> xr.Dataset:
             off = np.sum(SMALL / modes * np.sin(modes * base[:, None] + shifts), axis=1)
             tokens = Tokens(np.stack([np.cos(base + off), np.sin(base + off)], axis=1))
             flow = solve(
-                ramped(0.0, rate_of(product), "SA"),
+                ramped(0.0, rate_of(product), "SA", until),
                 tokens,
                 until,
                 save=Evenly(200),
@@ -119,7 +120,7 @@ def _freezing(parameters: Parameters) -> xr.Dataset:
         tokens = Tokens(np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]]))
         for rate in (critical * (1 - parameters.near), critical * (1 + parameters.near)):
             until, method = (LAST - first) / rate, Adaptive(parameters.rtol, 1e-13)
-            flow = solve(ramped(first, rate, "USA0"), tokens, until, save=1, method=method, keep=["positions"])
+            flow = solve(ramped(first, rate, "USA0", until), tokens, until, save=1, method=method, keep=["positions"])
             rows.append(float(pair_angle(flow.positions.values[-1])))
     return xr.Dataset({"angle": (("pair", "side"), np.reshape(rows, (-1, 2)))})
 
