@@ -39,8 +39,8 @@ def _draw_words(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
             axes.plot(t, known[kind], line, color=colour, lw=1.0)
             axes.plot(parameters.times, part["overlap"].values[k, 1, kind], mark, ms=4, color=colour)
         axes.plot([], [], f"-{mark}", ms=4, lw=1.0, color=colour, label=f"size {size:g}")
-    axes.set(xlabel="time $t$", ylabel=rf"overlap   ($\beta = {parameters.word_beta:g}$)", ylim=(-0.03, 1.05))
-    axes.legend(loc="center right", fontsize=6.5)
+    axes.set(xlabel="time $t$", ylabel=rf"overlap   ($\beta = {parameters.word_beta:g}$)", ylim=(-0.03, 1.3))
+    axes.legend(loc="upper left", fontsize=6.5, ncols=3)
 
 
 def _draw_modes(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
@@ -50,8 +50,8 @@ def _draw_modes(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
         axes.plot(parameters.degrees, part["rate"].values[k], mark, ms=4, color=colour, label=rf"$\beta = {beta:g}$")
     axes.plot(degrees, theory.uniform.rotary_growth_rates(20.0, k=degrees), color=GREY, lw=1.0, label=r"$\beta = 20$")
     axes.axhline(2 / np.e, color=GREY, lw=0.9, ls=":")
-    axes.set(xlabel="degree $k$", ylabel="growth rate")
-    axes.legend(loc="upper right", fontsize=6.5)
+    axes.set(xlabel="degree $k$", ylabel="growth rate", ylim=(-0.05, 2.2))
+    axes.legend(loc="upper left", fontsize=6.5, ncols=3)
 
 
 def _draw_consensus(axes: Any, parameters: Parameters, part: xr.Dataset) -> None:
