@@ -26,7 +26,7 @@ ADDITIVE = [
 
 
 def test_composed_and_additive_averages():
-    """Ten digits behind the point are printed."""
+    """Ten digits after the point are printed."""
     heads = [af.Attention(beta, value=value) for beta, value in zip((1.0, 3.0), VALUES, strict=True)]
     blocks = [af.Perceptron(np.eye(3), b, w) for w, b in zip(OUTER, BIASES, strict=True)]
     composed = sum([af.Composed(block, head) for block, head in zip(blocks, heads, strict=True)]) / 2

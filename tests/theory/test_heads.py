@@ -39,7 +39,7 @@ def test_one_head_is_the_plain_formula_and_bad_heads_are_refused():
 
 
 def test_thresholds_of_axis_heads():
-    """Eight digits behind the point are printed."""
+    """Eight digits after the point are printed."""
     found = [landscape.axis_pair_threshold(m) for m in (0.5, 0.6, 0.7, 0.8, 0.9)]
     np.testing.assert_allclose(found, [np.arcsinh(1), 0.89832396, 0.95431751, 1.07062000, 1.32439751], atol=5e-9)
     crosses = [landscape.axis_cross_threshold(d) for d in (2, 3, 4, 8)]

@@ -29,7 +29,7 @@ def test_thresholds():
 
 
 def test_separations_and_rates():
-    """Eight and six digits behind the point are printed; the printed Hessians are per mass 1/2."""
+    """Eight and six digits after the point are printed; the printed Hessians are per mass 1/2."""
     for model, known in (("USA0", (2.42741091, 2.26129991)), ("SA", (2.42708113, 2.25996069))):
         top = landscape.hold_threshold(3, 2.5, model=model).kappa
         found = [landscape.held_angle(3, 2.5, share * top, model=model) for share in (0.5, 0.97)]

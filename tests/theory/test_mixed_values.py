@@ -8,7 +8,7 @@ from attnflow.theory import landscape
 
 
 def test_limits_of_pairs_and_triples():
-    """Ten digits behind the point are printed."""
+    """Ten digits after the point are printed."""
     found = landscape.pair_limit([0.3, 0.5, 1, 1.5])
     np.testing.assert_allclose(found, [0.0052119504, 0.1873767679, 0.9483019579, 1.4968743453], atol=5e-11)
     found = landscape.pair_limit([0.5, 1, 1.5], middle=True)
@@ -19,7 +19,7 @@ def test_limits_of_pairs_and_triples():
 
 
 def test_moments_of_gaussians():
-    """Eight digits behind the point are printed, nine of the first means."""
+    """Eight digits after the point are printed, nine of the first means."""
     mean, covariance = landscape.gaussian_moments(2.0, -1.0, [1, 0.25], mean=[0.4, -0.3])
     np.testing.assert_allclose(covariance, [0.2, 0.125], rtol=1e-15)
     np.testing.assert_allclose(mean, [0.024209511, -0.028708949], atol=5e-10)

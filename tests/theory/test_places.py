@@ -8,7 +8,7 @@ from attnflow.theory import uniform
 
 
 def test_rates_of_rotary_attention():
-    """Eight digits behind the point are printed."""
+    """Eight digits after the point are printed."""
     for beta, known in ((1, [0.5, 0.44638997, 0.16083010, 0.03501939]), (5, [0.5, 0.89338314, 0.96397012, 0.75853148])):
         np.testing.assert_allclose(uniform.rotary_growth_rates(beta, k=[1, 2, 3, 4]), known, atol=5e-9)
     largest = {9: (3, 1.18577003), 20: (5, 1.66070943), 100: (10, 3.32899922), 1000: (32, 9.89358726)}
@@ -22,7 +22,7 @@ def test_rates_of_rotary_attention():
 
 
 def test_overlaps_of_words_with_places():
-    """Nine digits behind the point are printed; an unsorted list of times keeps its order."""
+    """Nine digits after the point are printed; an unsorted list of times keeps its order."""
     a, b = uniform.placed_overlaps([3, 1, 6], 4.0, 1.0, words=3, copies=4)
     np.testing.assert_allclose(a, [0.989875173, 0.755361136, 0.999954612], atol=1e-9)
     np.testing.assert_allclose(b, [0.284024754, 0.077614801, 0.897634495], atol=1e-9)

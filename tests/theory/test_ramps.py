@@ -8,7 +8,7 @@ from attnflow.theory import merging, uniform
 
 
 def test_switches_of_ramps():
-    """Eight digits behind the point are printed."""
+    """Eight digits after the point are printed."""
     known = [(2.39095886, 1.00815089), (6.71251353, 3.32637727), (13.52735380, 7.14888834), (22.73842327, 12.33889391)]
     known += [(34.26354096, 18.83162188), (48.08143850, 26.61336657)]
     np.testing.assert_allclose([uniform.ramp_switch(k) for k in range(1, 7)], known, atol=5e-9)

@@ -63,7 +63,7 @@ def test_growth_from_the_uniform_measure():
 
 
 def test_two_clusters():
-    """Twelve digits behind the point are printed; layers are whole numbers."""
+    """Twelve digits after the point are printed; layers are whole numbers."""
     two = [1.5]
     for _ in range(2):
         two.append(float(merging.layer_angle(two[-1], 5.0, skip=0)))
