@@ -49,7 +49,7 @@ def _draw_skew(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -
         for sign in (1, -1):
             known = []
             for one in sign * skews:
-                args = {"masses": parameters.masses, "until": parameters.until, "model": model}
+                args: dict[str, Any] = {"masses": parameters.masses, "until": parameters.until, "model": model}
                 try:
                     known.append(theory.merging.skew_merge_time(parameters.angle, parameters.beta, one, **args))
                 except ValueError:

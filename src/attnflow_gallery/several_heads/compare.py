@@ -1,5 +1,7 @@
 """Merge times against integrals, rates and thresholds against closed forms, ends of random starts against bounds."""
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from scipy.stats import binom
@@ -31,7 +33,7 @@ def alone(parameters: Parameters, betas: tuple[float, float], angle: float, mode
     """
     u = 1 - np.cos(angle)
     half = float(np.arccos(1 - u / 2))
-    flat = {"until": parameters.until, "model": model}
+    flat: dict[str, Any] = {"until": parameters.until, "model": model}
     whole, rest = (float(theory.merging.merge_time(a, betas[0], **flat)) for a in (angle, half))
     return whole, 2 * np.exp(-(betas[1] - betas[0]) * u / 2) + rest / whole
 
