@@ -8,8 +8,8 @@ from attnflow.experiments import Mutation, altered, scaled
 from attnflow_gallery.several_heads import simulate
 
 
-def _steepest(original: Any) -> Any:
-    return lambda betas, weights, model: original((max(betas),) * 2, weights, model)
+def _steeper(original: Any) -> Any:
+    return lambda betas, weights, model: original((1.2 * min(betas), max(betas)), weights, model)
 
 
 def _whole_values(original: Any) -> Any:
@@ -22,7 +22,7 @@ def _whole_values(original: Any) -> Any:
 
 MUTATIONS = (
     Mutation("beta 0.0001 % larger", simulate, "Attention", scaled("beta", 1 + 1e-6)),
-    Mutation("no flat head", simulate, "mixed", _steepest),
+    Mutation("flat head 20 % steeper", simulate, "mixed", _steeper),
     Mutation("weights of the two heads equal", simulate, "mixed", altered("weights", lambda w: (0.5, 0.5))),
     Mutation("V_h = I", simulate, "axis_heads", _whole_values),
     Mutation("softmax for USA", simulate, "axis_heads", altered("model", lambda model: "SA")),
