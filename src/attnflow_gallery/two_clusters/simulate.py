@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.errors import FlowFailed
 from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import crossing, pair_angle
 from attnflow.fields import Attention
-from attnflow.flows import Adaptive, Evenly, LogSpaced, LongTime, Trajectory, When, solve, solve_long
+from attnflow.flows import Adaptive, Evenly, LongTime, solve, solve_long
 from attnflow.tokens import Tokens
 
 MODELS = "SA", "USA0"
-HORIZON = 1e7
-"""Where the search for a crossing gives up."""
 AFTER = 30.0
 """How long a pair is followed beyond the crossing; the angle falls like e^(-t), to round-off."""
 
@@ -78,10 +76,10 @@ def follow(model: str, beta: float, tokens: Tokens, parameters: Parameters) -> d
     """One pair: search for the crossing, flow there in one go, and on until the clusters have met."""
     field = Attention(beta, normaliser=model)
     method = Adaptive(parameters.rtol, parameters.atol)
-    close, rate = _search(field, tokens, method, parameters.until)
+    close, rate = crossing(field, tokens, method, parameters.until)
     there = solve(field, tokens, close, save=Evenly(15), method=method)
     last = there.positions.values[-1]
-    time = close + np.log(_angle(last) / parameters.until) / rate
+    time = close + np.log(pair_angle(last) / parameters.until) / rate
     after = solve(field, Tokens(last, tokens.masses), AFTER, save=Evenly(15), method=method)
     begin, end = np.asarray(tokens.positions), after.positions.values[-1]
     normal = begin[1] - (begin[0] @ begin[1]) * begin[0]
@@ -90,7 +88,7 @@ def follow(model: str, beta: float, tokens: Tokens, parameters: Parameters) -> d
     return {
         "time": time,
         "travelled": float(np.arctan2(along[1], along[0])),
-        "rest": _angle(end),
+        "rest": pair_angle(end),
         "steps_to_time": there.steps["accepted"],
         "steps": there.steps["accepted"] + after.steps["accepted"],
         "slowness": float(np.max(1 / there.dataset["speed"].values)),
@@ -109,35 +107,3 @@ def _large(parameters: Parameters) -> xr.Dataset:
         labels = {"model": model, "angle": angle, "mass": mass, "beta": beta}
         rows.append(labels | {"log_time": float(merges["log_time"][0]), "off": off})
     return _table(rows)
-
-
-def _search(field: Attention, tokens: Tokens, method: Adaptive, until: float) -> tuple[float, float]:
-    """A time close to the crossing of the angle `until`, and the rate at which log(angle) falls there.
-
-    Frames around the crossing are taken ever denser, until the angle falls by less than 1% between two of them.
-    """
-    crossed = When(lambda frame: _angle(frame.positions) <= until, f"the angle is {until:g}")
-    flow = solve(field, tokens, HORIZON, save=LogSpaced(800, 0.1), method=method, stop=crossed)
-    begin = 0.0
-    while True:
-        span, fall, begin, tokens = _bracket(flow, begin, tokens)
-        if fall < 0.01:
-            rate = fall / span
-            return begin + float(np.log(_angle(np.asarray(tokens.positions)) / until)) / rate, rate
-        flow = solve(field, tokens, span, save=Evenly(64), method=method, stop=crossed)
-
-
-def _bracket(flow: Trajectory, begin: float, tokens: Tokens) -> tuple[float, float, float, Tokens]:
-    """Length of the last interval between frames, fall of log(angle) over it, and its beginning."""
-    if flow.outcome.ending.value != "stopped":
-        raise FlowFailed(f"the clusters did not merge: {flow.outcome.message}", flow)
-    before, after = flow.positions.values[-2:]
-    low, high = flow.time.values[-2:]
-    fall = np.log(_angle(before)) - np.log(max(_angle(after), 1e-300))
-    return float(high - low), float(fall), begin + float(low), Tokens(before, tokens.masses)
-
-
-def _angle(positions: np.ndarray) -> Any:
-    """The angle of a pair, accurate when it is small: positions (..., 2, dim)."""
-    x, y = positions[..., 0, :], positions[..., 1, :]
-    return 2 * np.arctan2(np.linalg.norm(x - y, axis=-1), np.linalg.norm(x + y, axis=-1))

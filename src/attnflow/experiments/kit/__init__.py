@@ -9,6 +9,7 @@ from attnflow.experiments.kit.clouds import atoms, cloud
 from attnflow.experiments.kit.convergence import left_of_order, orders
 from attnflow.experiments.kit.film import Film
 from attnflow.experiments.kit.leading import EPS, leaders, rates
+from attnflow.experiments.kit.pairs import crossing, pair_angle
 from attnflow.experiments.kit.panels import LINES, MARKS, Panels, looks, panels, powers_of_two
 from attnflow.experiments.kit.ragged import ragged
 from attnflow.experiments.kit.rows import Rows
@@ -64,6 +65,7 @@ __all__ = [
     "cloud",
     "correlations",
     "counted",
+    "crossing",
     "differences",
     "draw_board",
     "draw_errors_at",
@@ -81,6 +83,7 @@ __all__ = [
     "numbers_of",
     "opened",
     "orders",
+    "pair_angle",
     "pair_overlaps",
     "panels",
     "part_name",

@@ -4,7 +4,9 @@ import abc
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 
+from attnflow.axes import Number, scalar
 from attnflow.lazy import listing
 from attnflow.spaces import AbstractSpace, Euclidean
 
@@ -13,7 +15,7 @@ __dir__ = listing(__all__)
 
 
 class AbstractUpdate(eqx.Module):
-    """What a layer does with its attention output A: three rules with one ODE limit, all of order 1."""
+    """What a layer does with its attention output A: three rules with one ODE limit, of order 1 (for skip = 1)."""
 
     @abc.abstractmethod
     def __call__(self, space: AbstractSpace, x: Any, drive: Any, step: Any) -> Any:
@@ -25,10 +27,16 @@ class AbstractUpdate(eqx.Module):
 
 
 class Renormalise(AbstractUpdate):
-    """x <- N(x + h A): post-layer-norm, the network as built."""
+    """x <- N(skip x + h A): post-layer-norm, the network as built for skip = 1.
+
+    `skip` is the weight of the residual connection. Only skip/h matters, and with h = 1 the time counts layers:
+    `Layers(1.0, Renormalise(skip=0.0))` is attention without a skip connection, which has no ODE limit.
+    """
+
+    skip: Number = eqx.field(converter=scalar("skip", low=0.0, batch=False), default=1.0)
 
     def __call__(self, space: AbstractSpace, x: Any, drive: Any, step: Any) -> Any:
-        return space.retract(x + step * drive)
+        return space.retract(jnp.asarray(self.skip, x.dtype) * x + step * drive)
 
     def image(self, space: AbstractSpace) -> AbstractSpace:
         return space

@@ -14,6 +14,14 @@ from attnflow.theory.landscape.energy import (
     energy_rate_of_tokens,
     largest_energy0,
 )
+from attnflow.theory.landscape.gaussian import GaussianMoments, five_point_energies, five_point_flip, gaussian_moments
+from attnflow.theory.landscape.heads import (
+    axis_cross_rates,
+    axis_cross_threshold,
+    axis_pair_rates,
+    axis_pair_threshold,
+)
+from attnflow.theory.landscape.held import Hold, held_angle, held_rates, hold_threshold
 from attnflow.theory.landscape.hemisphere import hemisphere_probability, log_hemisphere_probability
 from attnflow.theory.landscape.modes import (
     ModeEstimate,
@@ -40,7 +48,7 @@ from attnflow.theory.landscape.repulsion import (
     non_atomic_threshold,
     repulsive_minimiser,
 )
-from attnflow.theory.landscape.rescaled import pair_delay, pair_departure, regular_radius
+from attnflow.theory.landscape.rescaled import pair_delay, pair_departure, pair_limit, regular_radius
 from attnflow.theory.landscape.rings import escape_rate, log_escape_rate, ring_growth_rates
 from attnflow.theory.landscape.saddles import (
     antipodal_spectrum,
@@ -52,10 +60,16 @@ from attnflow.theory.landscape.saddles import (
 
 __all__ = [
     "DiracStability",
+    "GaussianMoments",
+    "Hold",
     "Landscape",
     "ModeEstimate",
     "RepulsiveMinimiser",
     "antipodal_spectrum",
+    "axis_cross_rates",
+    "axis_cross_threshold",
+    "axis_pair_rates",
+    "axis_pair_threshold",
     "circle_modes",
     "circle_points",
     "count_circle_modes",
@@ -71,7 +85,13 @@ __all__ = [
     "euler_sums",
     "expected_modes",
     "first_variation",
+    "five_point_energies",
+    "five_point_flip",
+    "gaussian_moments",
+    "held_angle",
+    "held_rates",
     "hemisphere_probability",
+    "hold_threshold",
     "labelled_configurations",
     "largest_energy0",
     "largest_potential",
@@ -84,6 +104,7 @@ __all__ = [
     "non_atomic_threshold",
     "pair_delay",
     "pair_departure",
+    "pair_limit",
     "perceptron_energy",
     "regular_radius",
     "repulsive_minimiser",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import exp1
 
 from attnflow.errors import InvalidInput
 from attnflow.special.numbers import Numbers
@@ -22,6 +23,28 @@ DECIDED = 40.0
 LATEST = 1e4
 FASTEST = 350.0
 """The largest s |V| that is tried, so that squares stay in float range: what grows at all has grown by then."""
+
+
+def pair_limit(x: ArrayLike, *, middle: bool = False) -> np.ndarray:
+    """The limit of e^(-t) x(t) for tokens at +-`x` on the line under V = 1, without or with a third token at 0.
+
+    c_2(a) = a exp(-sum_{k>=1} E1(2 k a^2)); with a token of the same mass at 0
+    c_3(a) = a exp(-(1/2) sum_{k>=0} [E1((2k+1) a^2) + 2 E1((2k+2) a^2)]). From x' = x F(x) with F = tanh x^2 or
+    2 sinh x^2/(1 + 2 cosh x^2), log(a/c) = int_a^infinity (1 - F)/(x F) dx. For a product of point sets softmax
+    factorises over the coordinates, so every coordinate with V = 1 of a cube has this limit, whatever V does to the
+    others. It is
+    x e^(-`pair_delay`) with middle = 0 or 1/2. x > 0, at least 0.02 (for smaller x the limit is below e^(-1000)).
+    """
+    a = np.asarray(x, dtype=np.float64)
+    if not np.all((a >= 0.02) & np.isfinite(a)):
+        raise InvalidInput(f"x is {x!r}; it must be finite and at least 0.02.")
+
+    def one(a: float) -> float:
+        k = np.arange(1, 2 + int(DECIDED / a**2)) * a**2
+        terms = exp1(k) * np.where(np.arange(1, len(k) + 1) % 2 == 0, 1.0, 0.5) if middle else exp1(2 * k)
+        return a * float(np.exp(-np.sum(terms[::-1])))
+
+    return np.vectorize(one, otypes=[np.float64])(a)
 
 
 def pair_delay(value: ArrayLike, x: ArrayLike, *, t: float = np.inf, middle: float = 0.0) -> float:

@@ -25,14 +25,17 @@ from attnflow.theory.merging.exits import (
 from attnflow.theory.merging.pairs import (
     cap_overlap,
     coarse_graining_error,
+    layer_angle,
     log_merge_time,
     log_slow_motion_time,
     meeting_point,
     meeting_point_limit,
     merge_time,
+    merge_time_of_heads,
     merging_angle,
     slow_motion_time,
 )
+from attnflow.theory.merging.ramps import freezing_rate, skew_merge_time
 from attnflow.theory.merging.staircase import LimitStaircase, limit_staircase, log_plateau_bound
 from attnflow.theory.merging.triangles import three_cluster_threshold, three_clusters
 from attnflow.theory.merging.triples import (
@@ -55,6 +58,8 @@ __all__ = [
     "cap_overlap",
     "coarse_graining_error",
     "first_merge_probability",
+    "freezing_rate",
+    "layer_angle",
     "limit_staircase",
     "log_asymmetry_growth",
     "log_closing_time",
@@ -68,6 +73,7 @@ __all__ = [
     "meeting_point_limit",
     "merge_arc_length",
     "merge_time",
+    "merge_time_of_heads",
     "merging_angle",
     "nearest_angle",
     "nearest_angle_probability",
@@ -77,6 +83,7 @@ __all__ = [
     "pair_disturbance",
     "pair_lives",
     "pair_time_probability",
+    "skew_merge_time",
     "slow_motion_time",
     "staircase_expansion",
     "third_cluster_delay",

@@ -9,7 +9,7 @@ from scipy import special as sp
 from attnflow.errors import InvalidInput
 from attnflow.special import scaled_exp1, scaled_expi
 from attnflow.special.numbers import Numbers
-from attnflow.theory.checks import checked_beta, checked_model
+from attnflow.theory.checks import checked_beta, checked_model, checked_reals
 
 _LARGEST_LOG = float(np.log(np.finfo(np.float64).max))
 _SMALLEST_LOG = float(np.log(np.finfo(np.float64).tiny))
@@ -80,6 +80,63 @@ def log_merge_time(
         return _log_quadrature(log_slowness, a, until, b) - np.log(2.0)
 
     return np.vectorize(one, otypes=[np.float64])(angles, betas, ends)
+
+
+def merge_time_of_heads(
+    angle: float,
+    betas: ArrayLike,
+    weights: ArrayLike,
+    *,
+    masses: ArrayLike = (0.5, 0.5),
+    until: float = 0.01,
+    model: str = "SA",
+) -> float:
+    """Time in which two clusters come from `angle` to `until` under the field sum_h w_h (attention with beta_h).
+
+    With u = 1 - cos(angle):
+    USA0: angle' = -(m1 + m2) sin(angle) sum_h w_h e^(-beta_h u).
+    SA: angle' = -sin(angle) sum_h w_h [m2/(m1 e^(beta_h u) + m2) + m1/(m2 e^(beta_h u) + m1)].
+    USA0 is never slower than its flattest head alone: T <= T(beta_min)/w_min, where w_min is the weight of the head
+    with the smallest beta, and T w_min/T(beta_min) -> 1 as (beta_h - beta_min) u -> infinity, for SA too. So the life
+    of a plateau has the exponent min beta_h and the prefactor 1/w_min. A flat head of weight eps ends a plateau of the
+    others as soon as eps >> e^(-(beta_2 - beta_1) u).
+
+    weights > 0, 0 < until < angle < pi; Q = K = V = I up to the factors. Derived here from the two-body reduction of
+    arXiv:2410.06833. For one head it is `merge_time`.
+    """
+    m1, m2 = _checked_masses(masses)
+    if checked_model(model) == "USA":
+        raise InvalidInput("model is 'USA', on whose clock heads of different beta have different units; use 'USA0'.")
+    start = float(_checked_angles(angle))
+    rates, shares = np.atleast_1d(checked_beta(betas)), np.atleast_1d(checked_reals("weights", weights, 0.0))
+    if rates.ndim != 1 or rates.shape != shares.shape or not np.all(shares > 0):
+        raise InvalidInput(f"weights is {weights!r}; give one positive number for each of the {rates.size} betas.")
+    if not 0 < until < start:
+        raise InvalidInput(f"until is {until!r} and angle is {angle!r}; they must obey 0 < until < angle.")
+
+    def log_slowness(u: np.ndarray) -> np.ndarray:
+        grown = rates[:, None] * np.ravel(u)
+        if model == "USA0":
+            logs = np.log(m1 + m2) - grown
+        else:
+            one, two = np.log(m1), np.log(m2)
+            logs = np.logaddexp(two - np.logaddexp(one + grown, two), one - np.logaddexp(two + grown, one))
+        return -np.logaddexp.reduce(np.log(shares)[:, None] + logs, axis=0).reshape(np.shape(u))
+
+    return float(np.exp(_log_quadrature(log_slowness, start, until, float(rates.max())) - np.log(2.0)))
+
+
+def layer_angle(angle: ArrayLike, beta: ArrayLike, *, skip: ArrayLike = 1.0) -> Numbers:
+    """The angle of two clusters of equal mass after one softmax layer x <- N(skip x + attention).
+
+    With half-angles f: tan f' = tan f (skip + tanh(beta sin^2 f))/(skip + 1), exactly. log tan f falls per layer by
+    -log(1 - h g), h = 1/(1 + skip), g = 1 - tanh(beta sin^2 f), where the flow (`merge_time`, SA) has the rate -g. So a
+    pair merges after (1 + skip) T - [log tan f + log g]/2 + O(h) layers, with the bracket at the start minus that at
+    the end. Derived here. 0 < angle < pi, skip >= 0.
+    """
+    half, skips = _checked_angles(angle) / 2, checked_reals("skip", skip, 0.0)
+    kept = (skips + np.tanh(checked_beta(beta) * np.sin(half) ** 2)) / (skips + 1)
+    return 2 * np.arctan(np.tan(half) * kept)
 
 
 def merging_angle(beta: ArrayLike) -> Numbers:

@@ -17,7 +17,10 @@ from attnflow.theory.uniform.context import (
 from attnflow.theory.uniform.degrees import basis_size, degree_weights, truncation_degree
 from attnflow.theory.uniform.equiangular import equiangular_overlap, equiangular_time, log_equiangular_time
 from attnflow.theory.uniform.norms import NormPath, norm_decay, norm_initial_rate, norm_overlap
+from attnflow.theory.uniform.places import placed_overlaps, rotary_consensus_rates, rotary_growth_rates
+from attnflow.theory.uniform.ramps import ramp_growth, ramp_switch, ramp_winner
 from attnflow.theory.uniform.response import collapse_time_spread, overlap_growth, overlap_rates, overlap_spread
+from attnflow.theory.uniform.skip import layer_deficit, layer_growth
 from attnflow.theory.uniform.spectrum import (
     critical_noise,
     dominant_degree,
@@ -44,6 +47,8 @@ __all__ = [
     "growth_rates",
     "jump_threshold",
     "landau_coefficient",
+    "layer_deficit",
+    "layer_growth",
     "linear_modes",
     "linear_time",
     "log_equiangular_time",
@@ -59,7 +64,13 @@ __all__ = [
     "overlap_growth",
     "overlap_rates",
     "overlap_spread",
+    "placed_overlaps",
     "quadratic_growth",
+    "ramp_growth",
+    "ramp_switch",
+    "ramp_winner",
+    "rotary_consensus_rates",
+    "rotary_growth_rates",
     "switching_threshold",
     "truncation_degree",
 ]

@@ -1,0 +1,43 @@
+"""Weights that change with depth: printed switches, critical rates and times to merge."""
+
+import numpy as np
+import pytest
+
+from attnflow.errors import InvalidInput
+from attnflow.theory import merging, uniform
+
+
+def test_switches_of_ramps():
+    """Eight digits after the point are printed."""
+    known = [(2.39095886, 1.00815089), (6.71251353, 3.32637727), (13.52735380, 7.14888834), (22.73842327, 12.33889391)]
+    known += [(34.26354096, 18.83162188), (48.08143850, 26.61336657)]
+    np.testing.assert_allclose([uniform.ramp_switch(k) for k in range(1, 7)], known, atol=5e-9)
+    assert [uniform.ramp_winner(product) for product in (0.5, 1.1, 5.0, 13.0)] == [1, 2, 3, 5]
+    np.testing.assert_allclose(uniform.ramp_growth(1e-6, 1), 5e-7, rtol=1e-5)  # the rate is 1/2 at beta = 0
+
+
+def test_critical_rates():
+    """Eight digits are printed; the bracket of bisection is 2e-9 wide."""
+    found = [merging.freezing_rate(angle, beta) for beta, angle in ((0, 1), (5, 1))]
+    np.testing.assert_allclose(found, [6.4445928, 1.3092264], rtol=2e-8)
+
+
+def test_times_under_a_skew_value_matrix():
+    """Eight digits are printed."""
+    known = {"USA0": {0.1: 104.83222, 0.5: 25.002822}, "SA": {0.0: 416.09262, 0.1: 441.35886, 0.5: 584.38138}}
+    for model, row in known.items():
+        found = [merging.skew_merge_time(1.5, 10.0, skew, masses=(0.7, 0.3), model=model) for skew in row]
+        np.testing.assert_allclose(found, list(row.values()), rtol=5e-8)
+    found = [merging.skew_merge_time(1.5, 20.0, skew, masses=(0.7, 0.3)) for skew in (0.1, 0.5, -0.1, -0.5)]
+    np.testing.assert_allclose(found, [110.98583, 25.443753, 28.906197, 9.0278260], rtol=5e-8)
+
+
+def test_refusals():
+    for call in (
+        lambda: merging.freezing_rate(4.0, 1.0),
+        lambda: merging.skew_merge_time(1.5, 10.0, 0.1, masses=(0.7, 0.3), model="USA"),
+        lambda: merging.skew_merge_time(3.5, 1.0, 0.5, masses=(0.9, 0.1)),
+        lambda: uniform.ramp_winner(-1.0),
+    ):
+        with pytest.raises(InvalidInput):
+            call()
