@@ -1,8 +1,16 @@
 """The table: rows of all rooms, and public names of `theory` without such families, each with its reason."""
 
-from tests.degenerate import causal, landscape, merging, parts, random_layers, uniform
+from tests.degenerate import causal, interaction, landscape, merging, parts, random_layers, uniform
 
-ROWS = [*parts.ROWS, *merging.ROWS, *uniform.ROWS, *causal.ROWS, *random_layers.ROWS, *landscape.ROWS]
+ROWS = [
+    *parts.ROWS,
+    *merging.ROWS,
+    *uniform.ROWS,
+    *interaction.ROWS,
+    *causal.ROWS,
+    *random_layers.ROWS,
+    *landscape.ROWS,
+]
 
 RESULT = "holds the numbers of a function that has rows"
 WHOLE = "exact integers"
@@ -20,6 +28,7 @@ WITHOUT = {
         "multiplicity": WHOLE,
         "norm_decay": "a table of exponents",
         "norm_overlap": BY_STEPS,
+        "stationarity_defect": "a norm of differences by design: how far matrices are from a condition",
     },
     "merging": {
         "Balance": RESULT,

@@ -16,6 +16,7 @@ from attnflow.theory.uniform.context import (
 )
 from attnflow.theory.uniform.degrees import basis_size, degree_weights, truncation_degree
 from attnflow.theory.uniform.equiangular import equiangular_overlap, equiangular_time, log_equiangular_time
+from attnflow.theory.uniform.interaction import stationarity_defect, turning_rates, uniform_velocity
 from attnflow.theory.uniform.norms import NormPath, norm_decay, norm_initial_rate, norm_overlap
 from attnflow.theory.uniform.response import collapse_time_spread, overlap_growth, overlap_rates, overlap_spread
 from attnflow.theory.uniform.spectrum import (
@@ -60,7 +61,10 @@ __all__ = [
     "overlap_rates",
     "overlap_spread",
     "quadratic_growth",
+    "stationarity_defect",
     "switching_threshold",
     "truncation_degree",
+    "turning_rates",
+    "uniform_velocity",
 ]
 __dir__ = listing(__all__)
