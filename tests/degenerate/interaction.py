@@ -1,10 +1,11 @@
-"""Rows of `theory.uniform` for general weights."""
+"""Rows of `theory.uniform` for general weights and for correlations."""
 
 import mpmath as mp
 import numpy as np
 
 from attnflow.theory import uniform as room
 from tests.degenerate.row import DISTANCES, NEAR, Row, m
+from tests.degenerate.uniform import RESONANCE, multiplier, rate
 
 
 def turning(beta, model):
@@ -20,6 +21,16 @@ def turning(beta, model):
     whole = m(0.6) * 6 * b(2, beta) / beta * phase
     whole -= 1j * m(0.8) * ((slope + b(2, beta) / beta) * phase + b(1, beta))
     return [whole.real, whole.imag]
+
+
+def triple(t, beta):
+    """The closed form with quotients as they stand, at the resonance its limit; SA."""
+    t, one, two = m(t), rate(1, beta, 2), rate(2, beta, 2)
+    b1, b2 = multiplier(1, m(beta), 2), multiplier(2, m(beta), 2)
+    p, q, split = (2 * b2 - b1 - b1 * b2) / m(beta), 2 * b1 * (1 - b1) / m(beta), 2 * one - two
+    grown = mp.expm1(split * t) / split if abs(split) > 1e-30 else t
+    whole = mp.exp((2 * one + two) * t) * (1 + 2 * p * mp.expm1(two * t) / two + 2 * q * grown)
+    return whole - mp.exp(2 * two * t) - 2 * mp.exp(2 * one * t) + 2
 
 
 def parts(number):
@@ -49,6 +60,36 @@ ROWS = [
         lambda e: room.uniform_velocity([0.6, 0.8], [[e, 0.0], [0.0, 2 * e]], np.eye(2)),
         lambda e: [-m(e) * m(0.48) * m(0.8) / 2, m(e) * m(0.48) * m(0.6) / 2],
         1e-8,  # the next order is |B|^2/8
+        at=DISTANCES,
+    ),
+    Row(
+        "uniform.triple_correlation",
+        "the resonance 2 l_1 = l_2",
+        lambda e: room.triple_correlation(0.7, RESONANCE * (1 + e)),
+        lambda e: triple(0.7, RESONANCE * (1 + e)),
+        1e-12,
+    ),
+    Row(
+        "uniform.triple_correlation",
+        "t -> 0, to absolute accuracy",
+        lambda e: room.triple_correlation(e, 2.0),
+        lambda e: triple(e, 2.0),
+        0.0,
+        1e-15,
+    ),
+    Row(
+        "uniform.pair_correlation",
+        "t -> 0",
+        lambda e: room.pair_correlation(e, 3.0, 2, n=16),
+        lambda e: 2 * rate(1, 3.0, 2) * m(e) * 16 / (15 + mp.exp(3) / mp.besseli(0, 3)),
+        1e-3,  # the next order is 2 lambda_1 t
+    ),
+    Row(
+        "uniform.pair_correlation",
+        "beta -> 0",
+        lambda e: room.pair_correlation(1.0, e, 3, n=16),
+        lambda e: mp.expm1(2 * m(2) / 3 * 15 / 16) - mp.expm1(-2 * m(2) / 3 / 16),
+        1e-3,
         at=DISTANCES,
     ),
 ]

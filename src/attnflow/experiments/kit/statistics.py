@@ -71,3 +71,12 @@ def student(level: float, draws: int, tests: int = 1) -> float:
     from scipy.stats import t
 
     return float(t.isf(level / 2 / max(tests, 1), draws - 1))
+
+
+def reduced(value: np.ndarray, control: np.ndarray) -> np.ndarray:
+    """`value` less its regression on controls of mean 0; coefficients come from the other half of the draws."""
+    even, found = np.arange(len(value)) % 2 == 0, np.empty_like(value)
+    for own in (even, ~even):
+        y, z = value[~own], control[~own]
+        found[own] = value[own] - control[own] @ np.linalg.lstsq(z - z.mean(axis=0), y - y.mean(axis=0), rcond=None)[0]
+    return found

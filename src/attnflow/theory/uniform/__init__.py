@@ -14,6 +14,7 @@ from attnflow.theory.uniform.context import (
     long_context_overlap,
     long_context_threshold,
 )
+from attnflow.theory.uniform.correlations import pair_correlation, triple_correlation
 from attnflow.theory.uniform.degrees import basis_size, degree_weights, truncation_degree
 from attnflow.theory.uniform.equiangular import equiangular_overlap, equiangular_time, log_equiangular_time
 from attnflow.theory.uniform.interaction import stationarity_defect, turning_rates, uniform_velocity
@@ -60,9 +61,11 @@ __all__ = [
     "overlap_growth",
     "overlap_rates",
     "overlap_spread",
+    "pair_correlation",
     "quadratic_growth",
     "stationarity_defect",
     "switching_threshold",
+    "triple_correlation",
     "truncation_degree",
     "turning_rates",
     "uniform_velocity",
