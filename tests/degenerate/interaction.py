@@ -1,8 +1,9 @@
-"""Rows of `theory.uniform` for general weights and for correlations."""
+"""Rows of `theory.uniform` for general weights, correlations and patterns, and of the tetrahedron."""
 
 import mpmath as mp
 import numpy as np
 
+from attnflow.theory import landscape
 from attnflow.theory import uniform as room
 from tests.degenerate.row import DISTANCES, NEAR, Row, m
 from tests.degenerate.uniform import RESONANCE, multiplier, rate
@@ -91,5 +92,20 @@ ROWS = [
         lambda e: mp.expm1(2 * m(2) / 3 * 15 / 16) - mp.expm1(-2 * m(2) / 3 / 16),
         1e-3,
         at=DISTANCES,
+    ),
+    Row(
+        "uniform.pattern_coefficient",
+        "beta -> 0 and large",
+        lambda e: [room.pattern_coefficient(e, 3, 2), room.pattern_coefficient(1e4 + e, 3, 2)],
+        lambda e: [(1 - multiplier(2, m(e), 3)) / 2, (1 - multiplier(2, m(1e4 + e), 3)) / 2],
+        1e-11,  # 1 - b_2 is 3e-4 at beta = 1e4
+        at=NEAR,
+    ),
+    Row(
+        "landscape.tetrahedron_rates",
+        "beta -> 0: splitting is of second order",
+        lambda e: landscape.tetrahedron_rates(3 * e / 4, model="USA0").splitting,
+        lambda e: -mp.quad(lambda s: s * mp.exp(-s), [0, m(4 * (3 * e / 4) / 3)]) / 4,
+        1e-14,
     ),
 ]

@@ -22,12 +22,14 @@ SAMPLED = "a mean over random samples"
 WITHOUT = {
     "uniform": {
         "NormPath": RESULT,
+        "PatternSkewness": RESULT,
         "basis_size": WHOLE,
         "collapse_time_spread": PLAIN,
         "long_context_threshold": PLAIN,
         "multiplicity": WHOLE,
         "norm_decay": "a table of exponents",
         "norm_overlap": BY_STEPS,
+        "pattern_skewness": "products of whole numbers and of a polynomial's exact quadrature",
         "stationarity_defect": "a norm of differences by design: how far matrices are from a condition",
     },
     "merging": {
@@ -51,6 +53,7 @@ WITHOUT = {
         "DiracStability": RESULT,
         "ModeEstimate": RESULT,
         "RepulsiveMinimiser": RESULT,
+        "SolidRates": RESULT,
         "circle_points": PLAIN,
         "critical_residuals": "differences by design: residuals of equilibria",
         "dirac_bound": PLAIN,

@@ -49,12 +49,14 @@ from attnflow.theory.landscape.saddles import (
     morse_quotient,
     ring_spectrum,
 )
+from attnflow.theory.landscape.solids import SolidRates, tetrahedron_rates
 
 __all__ = [
     "DiracStability",
     "Landscape",
     "ModeEstimate",
     "RepulsiveMinimiser",
+    "SolidRates",
     "antipodal_spectrum",
     "circle_modes",
     "circle_points",
@@ -89,6 +91,7 @@ __all__ = [
     "repulsive_minimiser",
     "ring_growth_rates",
     "ring_spectrum",
+    "tetrahedron_rates",
     "two_point_modes",
 ]
 __dir__ = listing(__all__)

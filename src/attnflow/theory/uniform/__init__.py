@@ -6,7 +6,13 @@ contexts change.
 """
 
 from attnflow.lazy import listing
-from attnflow.theory.uniform.amplitudes import cubic_growth, quadratic_growth
+from attnflow.theory.uniform.amplitudes import (
+    PatternSkewness,
+    cubic_growth,
+    pattern_coefficient,
+    pattern_skewness,
+    quadratic_growth,
+)
 from attnflow.theory.uniform.context import (
     exponential_moments,
     long_context_iid_overlap,
@@ -34,6 +40,7 @@ from attnflow.theory.uniform.transition import jump_threshold, landau_coefficien
 
 __all__ = [
     "NormPath",
+    "PatternSkewness",
     "basis_size",
     "collapse_time_spread",
     "critical_noise",
@@ -62,6 +69,8 @@ __all__ = [
     "overlap_rates",
     "overlap_spread",
     "pair_correlation",
+    "pattern_coefficient",
+    "pattern_skewness",
     "quadratic_growth",
     "stationarity_defect",
     "switching_threshold",
