@@ -7,7 +7,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, Origin, consequence
-from attnflow.experiments.kit import LEVEL, Rows, student
+from attnflow.experiments.kit import LEVEL, Rows, many_tokens, student
 from attnflow_gallery.independence.simulate import BATCH, DEGREES, MODELS, NAMES, Parameters
 
 PAIRS = consequence("Two tokens")
@@ -26,21 +26,10 @@ class Series(NamedTuple):
     error: np.ndarray
 
     @property
-    def left(self) -> tuple[float, float]:
-        """The constant of the line in 1/n through the two largest sizes, and its standard error."""
-        few, many = self.sizes[-2:]
-        share = np.array([-few, many]) / (many - few)
-        return float(share @ self.off[-2:]), float(np.linalg.norm(share * self.error[-2:]))
-
-    @property
-    def room(self) -> float:
-        """What a term e/n^2 may add to it: the change of the slope in 1/n, from first to last sizes, over the last.
-
-        For the sizes n, 2n, 4n the line is off by e/(8 n^2), and this is 3 e/(16 n^2).
-        """
-        n, off = self.sizes, self.off
-        bend = n[-1] * (off[-1] - off[-2]) / (1 - n[-1] / n[-2]) - n[-2] * (off[-2] - off[-3]) / (1 - n[-2] / n[-3])
-        return float(abs(bend) / n[-1])
+    def left(self) -> tuple[float, float, float]:
+        """What is left for 1/n -> 0, its standard error, and room for the next order."""
+        found = many_tokens(self.sizes, self.off, self.error)
+        return float(found[0]), float(found[1]), float(found[2])
 
 
 def series(parameters: Parameters, data: dict[str, xr.Dataset], model: str) -> list[Series]:
@@ -78,8 +67,8 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 def _limit(words: str, found: list[Series], parameters: Parameters, origin: Origin) -> Claim:
     rows, allowed = Rows(), student(LEVEL, BATCH, len(found))
     for one in found:
-        left, error = one.left
-        rows.add(0.0, left, allowed * error + one.room, f"{one.label}, limit {one.limit:.4f}")
+        left, error, room = one.left
+        rows.add(0.0, left, allowed * error + room, f"{one.label}, limit {one.limit:.4f}")
     sizes = parameters.sizes
     return rows.equal(
         words,

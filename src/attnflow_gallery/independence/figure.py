@@ -64,7 +64,7 @@ def _draw_triple(axes: Any, one: Any, model: str) -> None:
 def _draw_time(axes: Any, parameters: Parameters, one: Any, model: str) -> None:
     t = np.linspace(0, 2 * parameters.until, 100)
     axes.plot(t, theory.uniform.triple_correlation(t, parameters.beta, model=model), color=LOOKS[model], label=model)
-    left, error = one.left
+    left, error, _ = one.left
     axes.errorbar(parameters.until, one.limit + left, error, fmt="o", ms=4, color=LOOKS[model])
     axes.set_ylim(-0.6, 3)
 

@@ -22,6 +22,7 @@ from attnflow.theory.uniform.context import (
 )
 from attnflow.theory.uniform.correlations import pair_correlation, triple_correlation
 from attnflow.theory.uniform.degrees import basis_size, degree_weights, truncation_degree
+from attnflow.theory.uniform.distances import mean_distance, overlap_distribution, overlap_shift
 from attnflow.theory.uniform.equiangular import equiangular_overlap, equiangular_time, log_equiangular_time
 from attnflow.theory.uniform.interaction import stationarity_defect, turning_rates, uniform_velocity
 from attnflow.theory.uniform.norms import NormPath, norm_decay, norm_initial_rate, norm_overlap
@@ -61,12 +62,15 @@ __all__ = [
     "long_context_limit",
     "long_context_overlap",
     "long_context_threshold",
+    "mean_distance",
     "multiplicity",
     "norm_decay",
     "norm_initial_rate",
     "norm_overlap",
+    "overlap_distribution",
     "overlap_growth",
     "overlap_rates",
+    "overlap_shift",
     "overlap_spread",
     "pair_correlation",
     "pattern_coefficient",
