@@ -16,8 +16,9 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
 
     (a) n times its first change on S², softmax: Monte Carlo at the largest n (circles), extrapolated (dots), the
     closure at that n (dashed) and the limit (steps). (b) Tokens condensed at an octahedron and a cube: share of pairs
-    within 0.15 of the overlaps of vertices (marks), and the predicted atoms (lines). (c) The transform at β along flows, softmax, every random start.
-    (d) Three tokens: transforms at β (which rises) and at a smaller one (which falls), each less its start.
+    within 0.15 of the overlaps of vertices (marks), and the predicted atoms (lines). (c) The transform at β along
+    flows, softmax, every random start. (d) Three tokens: transforms at β (which rises) and at a smaller one (which
+    falls), each less its start.
     """
     titles = "first change", "after condensation", r"transform at $\beta$", "three tokens"
     with panels(2, 2, 5.2, *titles) as page:
