@@ -1,4 +1,4 @@
-"""Rows of `theory.uniform` for general weights, correlations and patterns, and of the tetrahedron."""
+"""Rows of `theory.uniform` for general weights, correlations and patterns, of the tetrahedron and of caps."""
 
 import mpmath as mp
 import numpy as np
@@ -32,6 +32,13 @@ def triple(t, beta):
     grown = mp.expm1(split * t) / split if abs(split) > 1e-30 else t
     whole = mp.exp((2 * one + two) * t) * (1 + 2 * p * mp.expm1(two * t) / two + 2 * q * grown)
     return whole - mp.exp(2 * two * t) - 2 * mp.exp(2 * one * t) + 2
+
+
+def steepest(beta):
+    """Where (b (1 - c^2) - c) e^{b (c - 1)} is largest, and its value."""
+    b = m(beta)
+    c = max((-3 + mp.sqrt(4 * b**2 + 5)) / (2 * b), mp.mpf(-1))
+    return {"steepest_overlap": c, "expansion_rate": (b * (1 - c**2) - c) * mp.exp(b * (c - 1))}
 
 
 def parts(number):
@@ -107,5 +114,23 @@ ROWS = [
         lambda e: landscape.tetrahedron_rates(3 * e / 4, model="USA0").splitting,
         lambda e: -mp.quad(lambda s: s * mp.exp(-s), [0, m(4 * (3 * e / 4) / 3)]) / 4,
         1e-14,
+    ),
+    *(
+        Row(
+            f"landscape.{name}",
+            "beta -> 1/3, where the maximum leaves the antipode",
+            lambda e, name=name: getattr(landscape, name)(1 / 3 + e),
+            lambda e, name=name: steepest(1 / 3 + e)[name],
+            1e-13,
+        )
+        for name in ("expansion_rate", "steepest_overlap")
+    ),
+    Row(
+        "landscape.cap_time",
+        "a short way",
+        lambda e: landscape.cap_time(1.0 - e, 4.0, d=3, start=1.0),
+        lambda e: -mp.log(m(1.0 - e)) / (2 * mp.cos(1) * mp.tan(m(0.5)) * mp.exp(-4 * (1 - mp.cos(1)))),
+        1e-3,  # the rate changes along the way
+        1e-15,
     ),
 ]

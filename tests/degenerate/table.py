@@ -57,6 +57,7 @@ WITHOUT = {
         "ModeEstimate": RESULT,
         "RepulsiveMinimiser": RESULT,
         "SolidRates": RESULT,
+        "cap_diameter": BY_STEPS,
         "circle_points": PLAIN,
         "critical_residuals": "differences by design: residuals of equilibria",
         "dirac_bound": PLAIN,
@@ -73,6 +74,9 @@ WITHOUT = {
         "perceptron_energy": "a sum over the atoms of a measure",
         "repulsive_minimiser": SEARCH,
         "ring_spectrum": SEARCH,
+        "softmax_lipschitz": PLAIN,
+        "softmax_spread": "Lambert's function by SciPy",
+        "stability_rate": SEARCH,
     },
     "causal": {
         "Middle": RESULT,

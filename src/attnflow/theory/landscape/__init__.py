@@ -6,6 +6,15 @@ tokens without layer norm.
 """
 
 from attnflow.lazy import listing
+from attnflow.theory.landscape.caps import (
+    cap_diameter,
+    cap_time,
+    expansion_rate,
+    softmax_lipschitz,
+    softmax_spread,
+    stability_rate,
+    steepest_overlap,
+)
 from attnflow.theory.landscape.counting import count_circle_modes, count_line_modes
 from attnflow.theory.landscape.energy import (
     energy_of_clusters,
@@ -58,6 +67,8 @@ __all__ = [
     "RepulsiveMinimiser",
     "SolidRates",
     "antipodal_spectrum",
+    "cap_diameter",
+    "cap_time",
     "circle_modes",
     "circle_points",
     "count_circle_modes",
@@ -71,6 +82,7 @@ __all__ = [
     "energy_rate_of_tokens",
     "escape_rate",
     "euler_sums",
+    "expansion_rate",
     "expected_modes",
     "first_variation",
     "hemisphere_probability",
@@ -91,6 +103,10 @@ __all__ = [
     "repulsive_minimiser",
     "ring_growth_rates",
     "ring_spectrum",
+    "softmax_lipschitz",
+    "softmax_spread",
+    "stability_rate",
+    "steepest_overlap",
     "tetrahedron_rates",
     "two_point_modes",
 ]
