@@ -1,9 +1,9 @@
-"""Rows of `theory.uniform` for general weights, correlations and patterns, of the tetrahedron and of caps."""
+"""Rows of `theory.uniform` for general weights, correlations and patterns, of the tetrahedron, of caps and of layers."""
 
 import mpmath as mp
 import numpy as np
 
-from attnflow.theory import landscape
+from attnflow.theory import landscape, random_layers
 from attnflow.theory import uniform as room
 from tests.degenerate.row import DISTANCES, NEAR, Row, m
 from tests.degenerate.uniform import RESONANCE, multiplier, rate
@@ -132,5 +132,13 @@ ROWS = [
         lambda e: -mp.log(m(1.0 - e)) / (2 * mp.cos(1) * mp.tan(m(0.5)) * mp.exp(-4 * (1 - mp.cos(1)))),
         1e-3,  # the rate changes along the way
         1e-15,
+    ),
+    Row(
+        "random_layers.single_token_overlap",
+        "small steps: the limit to 1e-9",
+        lambda e: random_layers.single_token_overlap(1e-9 + e, 1.0, d=3),
+        lambda e: mp.exp(-m(1) / 3) * (1 - (m(1e-9) + m(e)) / 18),
+        2e-6,  # the mean cosine has an error of eps, and a power of 1e9
+        at=(0.0, 1e-12, 1e-8, 1e-4),
     ),
 ]

@@ -12,7 +12,10 @@ FIRST = consequence("The first change of the histogram")
 ATOMS = consequence("Atoms")
 RISE = published("geshkovski2025perspective", "section 3")
 FALL = consequence("Another kernel")
-EXPECTED = {"octahedron": {1: 1 / 6, 0: 2 / 3, -1: 1 / 6}, "cube": {1: 1 / 8, 1 / 3: 3 / 8, -1 / 3: 3 / 8, -1: 1 / 8}}
+EXPECTED: dict[str, dict[float, float]] = {
+    "octahedron": {1.0: 1 / 6, 0.0: 2 / 3, -1.0: 1 / 6},
+    "cube": {1.0: 1 / 8, 1 / 3: 3 / 8, -1 / 3: 3 / 8, -1.0: 1 / 8},
+}
 """Overlaps of the vertices and the share of all pairs, self pairs included."""
 
 

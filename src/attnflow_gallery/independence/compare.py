@@ -1,6 +1,6 @@
 """Monte Carlo against the limits of many tokens and the closure of softmax."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -42,7 +42,7 @@ def series(parameters: Parameters, data: dict[str, xr.Dataset], model: str) -> l
             limit = float(theory.uniform.triple_correlation(t, beta, model=model))
             predicted = np.full(len(sizes), limit)
         else:
-            same = {"k": DEGREES[at % len(DEGREES)], "from_start": at >= len(DEGREES), "model": model}
+            same: Any = {"k": DEGREES[at % len(DEGREES)], "from_start": at >= len(DEGREES), "model": model}
             limit = float(theory.uniform.pair_correlation(t, beta, 2, **same))
             own = theory.uniform.pair_correlation(t, beta, 2, n=sizes, **same) if model == "SA" else limit
             predicted = np.broadcast_to(own, sizes.shape)

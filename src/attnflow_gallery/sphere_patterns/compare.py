@@ -41,7 +41,7 @@ def off(centres: np.ndarray, vertices: np.ndarray) -> float:
 
 def _platonic(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     counts, places, cell = Rows(), Rows(), np.pi / parameters.latitudes
-    for k in parameters.seeds:
+    for k in parameters.platonic:
         one, part = SEEDS[k], data[f"seed-{k}"]
         label = f"degree {one.degree}, sign {'+' if one.sign > 0 else '−'}, {one.solid}: {one.ends}"
         counts.add(len(VERTICES[one.ends]), part.sizes["cluster"], 0.0, label)

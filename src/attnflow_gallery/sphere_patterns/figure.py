@@ -19,7 +19,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     equal-area (Hammer) projection. Then a random seed of degree 4: a distorted polyhedron. Last: measured growth of
     the skewness per unit of amplitude against 3κ(|Πu²|² − w²), softmax (full) and USA0 (open); the line is equality.
     """
-    shown = [f"seed-{k}" for k in parameters.seeds] + ["random-0"]
+    shown = [f"seed-{k}" for k in parameters.platonic] + ["random-0"]
     titles = []
     for name in shown:
         one = SEEDS[int(name[5:])] if name.startswith("seed") else None

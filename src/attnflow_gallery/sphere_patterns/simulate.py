@@ -51,7 +51,7 @@ SEEDS = (
 class Parameters(Salted):
     """What is simulated."""
 
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
+    platonic: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
     """Numbers of the Platonic seeds."""
     latitudes: int = 22
     """Of the tokens, with twice as many longitudes."""
@@ -69,7 +69,7 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    seeds=(1, 2),
+    platonic=(1, 2),
     latitudes=12,
     random=1,
     skew=((2, 3.0), (3, 3.0)),
@@ -82,7 +82,7 @@ QUICK = Parameters(
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     """Every Platonic seed, random seeds, skewness of both models, spectra."""
-    makers: dict[str, Any] = {f"seed-{k}": (platonic, parameters, k) for k in parameters.seeds}
+    makers: dict[str, Any] = {f"seed-{k}": (platonic, parameters, k) for k in parameters.platonic}
     makers |= {f"random-{k}": (random_seed, parameters, k) for k in range(parameters.random)}
     makers |= {
         f"skew-{degree}-{model}": (skew, parameters, degree, beta, model)
