@@ -50,8 +50,9 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
 
 
 def field(beta: Any, model: str) -> Attention:
-    """The attention that moves all tokens."""
-    return Attention(beta, normaliser=model)
+    """The attention that moves all tokens; an array of betas has one for every case."""
+    each = Along("case", beta, labels=range(len(beta))) if np.ndim(beta) else beta
+    return Attention(each, normaliser=model)
 
 
 def on_circle(angles: Any) -> np.ndarray:
@@ -122,14 +123,12 @@ def caps(parameters: Parameters, d: int, model: str) -> xr.Dataset:
         kinds.append(Tokens(on_circle(np.repeat([-1.2, 1.2], 3 * parameters.tokens // 2))))
     cases = list(itertools.product(parameters.cap_betas, kinds))
     labels = range(len(cases))
-    beta = Along("case", [beta for beta, _ in cases], labels=labels)
+    betas = np.array([beta for beta, _ in cases])
     tokens = stack("case", labels, [one for _, one in cases])
     how: Any = {"save": parameters.frames, "method": Fixed(0.025), "keep": ()}
-    flow = solve(field(beta, model), tokens, parameters.until, observe={"diameter": Observable(diameter)}, **how)
+    flow = solve(field(betas, model), tokens, parameters.until, observe={"diameter": Observable(diameter)}, **how)
     found = flow.dataset["diameter"].transpose("case", "time").values
-    return xr.Dataset(
-        {"diameter": (("case", "time"), found), "beta": ("case", [b for b, _ in cases])}, {"time": flow.time.values}
-    )
+    return xr.Dataset({"diameter": (("case", "time"), found), "beta": ("case", betas)}, {"time": flow.time.values})
 
 
 def cloud(parameters: Parameters) -> xr.Dataset:
