@@ -37,6 +37,14 @@ def test_vertices_of_solids_have_equal_neighbours():
         assert near == len(found) - 1 or np.all(overlaps[:, near] < overlaps[0, 0] - 0.1)
 
 
+def test_dual_solids_have_the_centres_of_faces():
+    """Three vertices are nearest, and equally near, to the centre of a face."""
+    for solid, dual in (("octahedron", "cube"), ("icosahedron", "dodecahedron")):
+        overlaps = np.sort(solids.VERTICES[dual] @ solids.VERTICES[solid].T, axis=1)
+        np.testing.assert_allclose(overlaps[:, -3:], overlaps[0, -1], atol=1e-14)
+        assert np.all(overlaps[:, -4] < overlaps[0, -1] - 0.1)
+
+
 def test_harmonics_are_orthonormal_and_largest_skewness_is_prolate():
     x, masses = solids.nodes(8)
     y = np.concatenate([solids.harmonics(degree, x) for degree in (1, 2, 4)], axis=1)

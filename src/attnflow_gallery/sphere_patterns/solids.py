@@ -26,9 +26,9 @@ VERTICES = {
     "octahedron": _signs((1, 0, 0), (0, 1, 0), (0, 0, 1)),
     "cube": _signs((1, 1, 1)),
     "icosahedron": _signs((0, 1, GOLDEN), (1, GOLDEN, 0), (GOLDEN, 0, 1)),
-    "dodecahedron": _signs((1, 1, 1), (0, 1 / GOLDEN, GOLDEN), (1 / GOLDEN, GOLDEN, 0), (GOLDEN, 0, 1 / GOLDEN)),
+    "dodecahedron": _signs((1, 1, 1), (0, GOLDEN, 1 / GOLDEN), (GOLDEN, 1 / GOLDEN, 0), (1 / GOLDEN, 0, GOLDEN)),
 }
-"""Unit vectors, (vertex, 3); cube and octahedron, and icosahedron and dodecahedron, have the same axes."""
+"""Unit vectors, (vertex, 3); those of the cube and of the dodecahedron are centres of faces of the one before."""
 
 
 def harmonics(degree: int, x: np.ndarray) -> np.ndarray:

@@ -6,13 +6,11 @@ import xarray as xr
 from attnflow import theory
 from attnflow.experiments import Claim, consequence
 from attnflow.experiments.kit import EPS, Rows
-from attnflow_gallery.stability_of_measures.simulate import MODELS, SPREAD_BETA, Parameters
+from attnflow_gallery.stability_of_measures.simulate import MODELS, SPREAD_BETA, STEP, Parameters
 
 APART = consequence("How fast two measures drift apart")
 CAPS = consequence("Caps")
 SPREAD = consequence("The spread of a cloud")
-STEPS = 1e-8
-"""Relative error of the steps of RK4, rate^5 h^4/120 times the time, for rates up to 2 and h = 0.025."""
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
@@ -53,6 +51,7 @@ def curves(parameters: Parameters, part: xr.Dataset, d: int) -> np.ndarray:
 
 def _caps(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     low, high, equal = Rows(), Rows(), Rows()
+    steps = 2**5 * STEP**4 / 120 * parameters.until  # of rates up to 2
     for d in (2, 3):
         for model in MODELS:
             part = data[f"cap-{d}-{model}"]
@@ -60,14 +59,26 @@ def _caps(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             each = parameters.caps + (d == 2)
             for k, beta in enumerate(part["beta"].values):
                 label = f"S^{d - 1}, {model}, β = {beta:g}, measure {k % each}"
-                low.add(1.0, found[k] * np.exp(time) / found[k, 0], STEPS, label)
-                high.add(1.0, found[k] / upper[k], STEPS, label)
+                low.add(1.0, found[k] * np.exp(time) / found[k, 0], steps, label)
+                high.add(1.0, found[k] / upper[k], steps, label)
                 if d == 2 and model == "USA0" and k % each == parameters.caps:
-                    equal.add(1.0, found[k] / upper[k], STEPS, f"β = {beta:g}")
+                    equal.add(1.0, found[k] / upper[k], steps, f"β = {beta:g}")
     return [
-        low.at_least("measures in caps: diameter over e^(−t) D(0)", "steps of RK4", origin=CAPS),
-        high.at_most("measures in caps: diameter over the upper curve", "steps of RK4", origin=CAPS),
-        equal.equal("circle, USA0: diameter of two atoms over the upper curve", "steps of RK4", origin=CAPS),
+        low.at_least(
+            "measures in caps: diameter over e^(−t) D(0)",
+            "steps of RK4, rate⁵ h⁴ t/120 with rates up to 2",
+            origin=CAPS,
+        ),
+        high.at_most(
+            "measures in caps: diameter over the upper curve",
+            "steps of RK4, rate⁵ h⁴ t/120 with rates up to 2",
+            origin=CAPS,
+        ),
+        equal.equal(
+            "circle, USA0: diameter of two atoms over the upper curve",
+            "steps of RK4, rate⁵ h⁴ t/120 with rates up to 2",
+            origin=CAPS,
+        ),
     ]
 
 

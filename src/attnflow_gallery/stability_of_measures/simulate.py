@@ -19,6 +19,8 @@ from attnflow.tokens import Measure, Tokens, stack, uniform
 
 MODELS = "SA", "USA0"
 SPREAD_BETA = 1000.0
+STEP = 0.025
+"""Of the Runge-Kutta method in caps."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +127,7 @@ def caps(parameters: Parameters, d: int, model: str) -> xr.Dataset:
     labels = range(len(cases))
     betas = np.array([beta for beta, _ in cases])
     tokens = stack("case", labels, [one for _, one in cases])
-    how: Any = {"save": parameters.frames, "method": Fixed(0.025), "keep": ()}
+    how: Any = {"save": parameters.frames, "method": Fixed(STEP), "keep": ()}
     flow = solve(field(betas, model), tokens, parameters.until, observe={"diameter": Observable(diameter)}, **how)
     found = flow.dataset["diameter"].transpose("case", "time").values
     return xr.Dataset({"diameter": (("case", "time"), found), "beta": ("case", betas)}, {"time": flow.time.values})
