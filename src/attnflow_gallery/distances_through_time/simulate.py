@@ -32,10 +32,10 @@ LOW = 0.5
 class Parameters(Salted):
     """What is simulated, on S^2."""
 
-    beta: float = 4.0
-    until: float = 0.5
+    beta: float = 2.0
+    until: float = 0.25
     sizes: tuple[int, ...] = (16, 32, 64)
-    batches: tuple[int, ...] = (16, 24, 24)
+    batches: tuple[int, ...] = (8, 16, 16)
     """Of 2048 draws each, by size."""
     solid_beta: float = 10.0
     latitudes: int = 22
