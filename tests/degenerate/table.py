@@ -1,8 +1,16 @@
 """The table: rows of all rooms, and public names of `theory` without such families, each with its reason."""
 
-from tests.degenerate import causal, landscape, merging, parts, random_layers, uniform
+from tests.degenerate import causal, interaction, landscape, merging, parts, random_layers, uniform
 
-ROWS = [*parts.ROWS, *merging.ROWS, *uniform.ROWS, *causal.ROWS, *random_layers.ROWS, *landscape.ROWS]
+ROWS = [
+    *parts.ROWS,
+    *merging.ROWS,
+    *uniform.ROWS,
+    *interaction.ROWS,
+    *causal.ROWS,
+    *random_layers.ROWS,
+    *landscape.ROWS,
+]
 
 RESULT = "holds the numbers of a function that has rows"
 WHOLE = "exact integers"
@@ -14,20 +22,26 @@ SAMPLED = "a mean over random samples"
 WITHOUT = {
     "uniform": {
         "NormPath": RESULT,
+        "PatternSkewness": RESULT,
         "basis_size": WHOLE,
         "collapse_time_spread": PLAIN,
         "long_context_threshold": PLAIN,
         "layer_deficit": "delta -> 0 is in test_skip; expm1",
         "layer_growth": PLAIN,
+        "mean_distance": "a quotient of Gamma functions",
         "multiplicity": WHOLE,
         "norm_decay": "a table of exponents",
         "norm_overlap": BY_STEPS,
+        "overlap_distribution": "an incomplete Beta function of SciPy",
+        "overlap_shift": SEARCH,
+        "pattern_skewness": "products of whole numbers and of a polynomial's exact quadrature",
         "placed_overlaps": BY_STEPS,
         "ramp_growth": SEARCH,
         "ramp_switch": SEARCH,
         "ramp_winner": SEARCH,
         "rotary_consensus_rates": "one difference, to the absolute accuracy of rates",
         "rotary_growth_rates": PLAIN,
+        "stationarity_defect": "a norm of differences by design: how far matrices are from a condition",
     },
     "merging": {
         "Balance": RESULT,
@@ -56,10 +70,12 @@ WITHOUT = {
         "Hold": RESULT,
         "ModeEstimate": RESULT,
         "RepulsiveMinimiser": RESULT,
+        "SolidRates": RESULT,
         "axis_cross_rates": "differences of rates, to the absolute accuracy of rates",
         "axis_cross_threshold": SEARCH,
         "axis_pair_rates": "eigenvalues of a symmetric matrix, to the absolute accuracy of rates",
         "axis_pair_threshold": SEARCH,
+        "cap_diameter": BY_STEPS,
         "circle_points": PLAIN,
         "critical_residuals": "differences by design: residuals of equilibria",
         "dirac_bound": PLAIN,
@@ -83,6 +99,9 @@ WITHOUT = {
         "perceptron_energy": "a sum over the atoms of a measure",
         "repulsive_minimiser": SEARCH,
         "ring_spectrum": SEARCH,
+        "softmax_lipschitz": PLAIN,
+        "softmax_spread": "Lambert's function by SciPy",
+        "stability_rate": SEARCH,
     },
     "causal": {
         "Middle": RESULT,
@@ -104,18 +123,22 @@ WITHOUT = {
         "weights": "rows of softmax, each divided by its sum",
     },
     "random_layers": {
+        "LayerError": RESULT,
         "Regime": RESULT,
         "antipodal_exponent": PLAIN,
         "canonical_time": PLAIN,
         "cosine_drift_constant": PLAIN,
+        "consensus_fluctuation": PLAIN,
         "critical_logit_scale": SEARCH,
         "hot_overlap": BY_STEPS,
         "layer_curve": BY_STEPS,
         "logit_scale": PLAIN,
         "pair_exponent": PLAIN,
         "pair_exponent_spread": PLAIN,
+        "pair_layer_error": "products of hyperbolic functions, without a difference that vanishes",
         "predict_layers": SEARCH,
         "regime": PLAIN,
+        "single_token_limit": PLAIN,
         "uniform_start_power": "a sum of the numbers of `uniform_products`",
         "zero_temperature_exponent": PLAIN,
     },

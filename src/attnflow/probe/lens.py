@@ -40,6 +40,6 @@ def _logits(stream: Stream, states: np.ndarray) -> np.ndarray:
     """(token, word) logits of the states of a layer, in the dtype of the unembedding."""
     words = stream.unembedding
     if not isinstance(words, np.ndarray):
-        return np.asarray(words(states))  # type: ignore[misc]
+        return np.asarray(words(states))
     scaled = np.sqrt(stream.width) * unit(states)
     return np.asarray(scaled.astype(words.dtype) @ words.T)

@@ -8,7 +8,7 @@ import xarray as xr
 
 from attnflow.decoders import retrieval_profile, uniform_prompts
 from attnflow.experiments import Salted, Study
-from attnflow.experiments.kit import averaged
+from attnflow.experiments.kit import averaged, reduced
 from attnflow.fields import Attention, Unnormalised
 from attnflow.flows import Fixed, advance, solve
 from attnflow.masks import Causal, Everyone
@@ -150,12 +150,3 @@ def overlaps(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
     products = np.einsum("pad,pbd->pab", sums, sums) - np.diag(np.diff(ends) / x.shape[1])
     rows, columns = np.triu_indices(len(ends) - 1)
     return products[:, rows, columns]
-
-
-def reduced(value: np.ndarray, control: np.ndarray) -> np.ndarray:
-    """`value` less its regression on controls of mean 0; coefficients come from the other half of the prompts."""
-    even, found = np.arange(len(value)) % 2 == 0, np.empty_like(value)
-    for own in (even, ~even):
-        y, z = value[~own], control[~own]
-        found[own] = value[own] - control[own] @ np.linalg.lstsq(z - z.mean(axis=0), y - y.mean(axis=0), rcond=None)[0]
-    return found

@@ -1,6 +1,7 @@
 """What shuffling does to the last state of a trained decoder, beside its nulls; and what it does not to encoders."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -23,7 +24,7 @@ QUANTITIES = {
 
 def change(part: xr.Dataset, quantity: str) -> np.ndarray:
     """(text,) shuffled less text, at the last state; "fall" is that of the log of the centred rank, downwards."""
-    values = -np.log(part["rank_centred"]) if quantity == "fall" else part[quantity]
+    values: Any = -np.log(part["rank_centred"]) if quantity == "fall" else part[quantity]
     text, other = (values.sel(order=order).values[:, -1] for order in ORDERS)
     return np.asarray(other - text)
 

@@ -71,3 +71,26 @@ def student(level: float, draws: int, tests: int = 1) -> float:
     from scipy.stats import t
 
     return float(t.isf(level / 2 / max(tests, 1), draws - 1))
+
+
+def reduced(value: np.ndarray, control: np.ndarray) -> np.ndarray:
+    """`value` less its regression on controls of mean 0; coefficients come from the other half of the draws."""
+    even, found = np.arange(len(value)) % 2 == 0, np.empty_like(value)
+    for own in (even, ~even):
+        y, z = value[~own], control[~own]
+        found[own] = value[own] - control[own] @ np.linalg.lstsq(z - z.mean(axis=0), y - y.mean(axis=0), rcond=None)[0]
+    return found
+
+
+def many_tokens(sizes: np.ndarray, off: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The constant of the line in 1/n through the last two sizes, its standard error, and room for a term e/n^2.
+
+    `off` and `error` have the sizes, three or more, as first axis. The room is the change of the slope in 1/n, from the
+    two sizes before to the last two, over the last size: for n, 2n, 4n the line is off by e/(8 n^2), and this is
+    3 e/(16 n^2).
+    """
+    n = np.asarray(sizes, dtype=np.float64)
+    slopes = [(off[k] - off[k - 1]) / (1 / n[k] - 1 / n[k - 1]) for k in (-1, -2)]
+    few, many = -n[-2] / (n[-1] - n[-2]), n[-1] / (n[-1] - n[-2])
+    left = many * off[-1] + few * off[-2]
+    return left, np.hypot(many * error[-1], few * error[-2]), np.abs(slopes[0] - slopes[1]) / n[-1]

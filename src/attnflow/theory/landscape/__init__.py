@@ -6,6 +6,15 @@ tokens without layer norm.
 """
 
 from attnflow.lazy import listing
+from attnflow.theory.landscape.caps import (
+    cap_diameter,
+    cap_time,
+    expansion_rate,
+    softmax_lipschitz,
+    softmax_spread,
+    stability_rate,
+    steepest_overlap,
+)
 from attnflow.theory.landscape.counting import count_circle_modes, count_line_modes
 from attnflow.theory.landscape.energy import (
     energy_of_clusters,
@@ -57,6 +66,7 @@ from attnflow.theory.landscape.saddles import (
     morse_quotient,
     ring_spectrum,
 )
+from attnflow.theory.landscape.solids import SolidRates, tetrahedron_rates
 
 __all__ = [
     "DiracStability",
@@ -65,11 +75,14 @@ __all__ = [
     "Landscape",
     "ModeEstimate",
     "RepulsiveMinimiser",
+    "SolidRates",
     "antipodal_spectrum",
     "axis_cross_rates",
     "axis_cross_threshold",
     "axis_pair_rates",
     "axis_pair_threshold",
+    "cap_diameter",
+    "cap_time",
     "circle_modes",
     "circle_points",
     "count_circle_modes",
@@ -83,6 +96,7 @@ __all__ = [
     "energy_rate_of_tokens",
     "escape_rate",
     "euler_sums",
+    "expansion_rate",
     "expected_modes",
     "first_variation",
     "five_point_energies",
@@ -110,6 +124,11 @@ __all__ = [
     "repulsive_minimiser",
     "ring_growth_rates",
     "ring_spectrum",
+    "softmax_lipschitz",
+    "softmax_spread",
+    "stability_rate",
+    "steepest_overlap",
+    "tetrahedron_rates",
     "two_point_modes",
 ]
 __dir__ = listing(__all__)

@@ -34,15 +34,24 @@ from attnflow.theory.random_layers.exponents import (
     zero_temperature_exponent,
 )
 from attnflow.theory.random_layers.gaussian_softmax import simplex_weights
+from attnflow.theory.random_layers.layer_errors import (
+    LayerError,
+    consensus_fluctuation,
+    pair_layer_error,
+    single_token_limit,
+    single_token_overlap,
+)
 from attnflow.theory.random_layers.practice import layer_curve, predict_layers
 from attnflow.theory.random_layers.simplex import collapse_time, simplex_drift, simplex_growth, simplex_path
 
 __all__ = [
+    "LayerError",
     "Regime",
     "antipodal_exponent",
     "attention_moments",
     "canonical_time",
     "collapse_time",
+    "consensus_fluctuation",
     "cosine_drift_constant",
     "critical_logit_scale",
     "hot_mean_square",
@@ -56,6 +65,7 @@ __all__ = [
     "overlap_variation",
     "pair_exponent",
     "pair_exponent_spread",
+    "pair_layer_error",
     "poisson_log_order",
     "poisson_order_mean",
     "predict_layers",
@@ -64,6 +74,8 @@ __all__ = [
     "simplex_growth",
     "simplex_path",
     "simplex_weights",
+    "single_token_limit",
+    "single_token_overlap",
     "small_logit_products",
     "uniform_products",
     "uniform_start_power",

@@ -6,7 +6,13 @@ contexts change.
 """
 
 from attnflow.lazy import listing
-from attnflow.theory.uniform.amplitudes import cubic_growth, quadratic_growth
+from attnflow.theory.uniform.amplitudes import (
+    PatternSkewness,
+    cubic_growth,
+    pattern_coefficient,
+    pattern_skewness,
+    quadratic_growth,
+)
 from attnflow.theory.uniform.context import (
     exponential_moments,
     long_context_iid_overlap,
@@ -14,8 +20,11 @@ from attnflow.theory.uniform.context import (
     long_context_overlap,
     long_context_threshold,
 )
+from attnflow.theory.uniform.correlations import pair_correlation, triple_correlation
 from attnflow.theory.uniform.degrees import basis_size, degree_weights, truncation_degree
+from attnflow.theory.uniform.distances import mean_distance, overlap_distribution, overlap_shift
 from attnflow.theory.uniform.equiangular import equiangular_overlap, equiangular_time, log_equiangular_time
+from attnflow.theory.uniform.interaction import stationarity_defect, turning_rates, uniform_velocity
 from attnflow.theory.uniform.norms import NormPath, norm_decay, norm_initial_rate, norm_overlap
 from attnflow.theory.uniform.places import placed_overlaps, rotary_consensus_rates, rotary_growth_rates
 from attnflow.theory.uniform.ramps import ramp_growth, ramp_switch, ramp_winner
@@ -35,6 +44,7 @@ from attnflow.theory.uniform.transition import jump_threshold, landau_coefficien
 
 __all__ = [
     "NormPath",
+    "PatternSkewness",
     "basis_size",
     "collapse_time_spread",
     "critical_noise",
@@ -57,13 +67,19 @@ __all__ = [
     "long_context_limit",
     "long_context_overlap",
     "long_context_threshold",
+    "mean_distance",
     "multiplicity",
     "norm_decay",
     "norm_initial_rate",
     "norm_overlap",
+    "overlap_distribution",
     "overlap_growth",
     "overlap_rates",
+    "overlap_shift",
     "overlap_spread",
+    "pair_correlation",
+    "pattern_coefficient",
+    "pattern_skewness",
     "placed_overlaps",
     "quadratic_growth",
     "ramp_growth",
@@ -71,7 +87,11 @@ __all__ = [
     "ramp_winner",
     "rotary_consensus_rates",
     "rotary_growth_rates",
+    "stationarity_defect",
     "switching_threshold",
+    "triple_correlation",
     "truncation_degree",
+    "turning_rates",
+    "uniform_velocity",
 ]
 __dir__ = listing(__all__)
