@@ -274,3 +274,18 @@ def test_hops_are_long_against_the_whole_piece(monkeypatch):
     with pytest.raises(NoPlan):
         planner.carry(SimpleNamespace(points=x), np.arange(3), x[0], -x[0], np.zeros(3, bool), None, 0.1)
     assert sizes == pytest.approx([np.arccos(0.8)] * 3)
+
+
+def test_a_quarter_of_many_tokens_comes_off_in_one_cut():
+    """The cap that divides a cloud also cuts it, however narrow its border among 800 tokens; the gate takes no other."""
+    tokens = clouds(3, 1, 5, n=800, spread=0.3)[0]
+    stage = Stage((np.asarray(tokens.positions),), (np.asarray(tokens.masses),))
+    none, tol = np.zeros((0, 3)), 1e-4
+    caps = planner.caps_beside(stage.points, np.random.default_rng(0))
+    wanted, off, cap = planner.divide(stage.points, stage.masses[0], 0.25, caps, none)
+    assert len(wanted) == 200
+    assert off < 1e-12
+    moved, piece, _ = planner.cut(stage, np.sort(wanted), cap[None], tol)
+    assert np.array_equal(piece, np.sort(wanted))
+    still = np.setdiff1d(np.arange(800), wanted)
+    assert np.abs(moved.points[still] - stage.points[still]).max() < 1e-9 + tol

@@ -18,8 +18,9 @@ WIDER = 1.25
 """The cap of a hop is this much wider than the hop."""
 SIDES, FAR = 96, np.array([0.8, 1.2, 2.0, 3.5])
 """Caps that cut a cloud: random sides of it, and distances of centres in radii of the cloud."""
-CLEAR = 0.02
-"""Least distance of the border of a cap from tokens on both sides, over the height of the cap, that is preferred."""
+CLEAR, NARROW = 0.02, 1e-6
+"""Least distance of the border of a cap from tokens on both sides, over the height of the cap: that which is preferred,
+and that of a cap which holds all wanted tokens."""
 EXCHANGES = 8
 """Caps for which tokens are exchanged until their masses add up."""
 
@@ -102,8 +103,9 @@ def cut(stage: Stage, wanted: np.ndarray, caps: np.ndarray, tol: float) -> tuple
     room = np.where((counts > 0) & (level < 1), (lowest - border) / np.maximum(1 - level, 1e-300), 0.0)
     if not room.max() > 0:
         raise NoPlan("no cap separates tokens that are meant for different atoms")
-    # many tokens where the border is well away from the next ones, else the widest border
-    best = int(np.lexsort((room, np.where(room >= CLEAR, counts, 0)))[-1])
+    # all tokens if a cap holds them, else many where the border is well away from the next ones, else the widest border
+    good = room >= np.where(counts == len(wanted), NARROW, CLEAR)
+    best = int(np.lexsort((room, np.where(good, counts, 0)))[-1])
     z, radius = caps[best], float(np.arccos(level[best]))
     piece = np.flatnonzero(mine)[inside[best] > border[best]]
     centre = unit(x[piece].mean(axis=0))
@@ -123,8 +125,8 @@ def caps_beside(x: np.ndarray, rng: Any) -> np.ndarray:
 
 def divide(
     x: np.ndarray, mass: np.ndarray, quota: float, caps: np.ndarray, others: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Tokens of a cloud whose masses add up to `quota`: (their indices, by how much the sum is off).
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Tokens of a cloud whose masses add up to `quota`: (their indices, by how much the sum is off, a cap's centre).
 
     Those of a cap that holds no other token, with a border far from the next ones, if such a cap has the right mass;
     else tokens near the border of a cap are exchanged until the sum is right.
@@ -147,10 +149,10 @@ def divide(
         misses = [abs(float(mass[order[k]][mine].sum()) - quota) for k, mine in chosen]
         if min(misses) < least - SAME:
             k, mine = chosen[int(np.argmin(misses))]
-            return order[k][mine], min(misses)
+            return order[k][mine], min(misses), caps[k]
     fitting = np.where(off <= least + SAME, room, -1.0)
     best = int(np.argmax(fitting))
-    return order[best, : count[best] + 1], float(off[best])
+    return order[best, : count[best] + 1], float(off[best]), caps[best]
 
 
 def carry(

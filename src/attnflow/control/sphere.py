@@ -113,15 +113,18 @@ def _atom(
     """Deliver the k-th atom of measure i, in pieces if need be; `done` says which tokens are at their place."""
     own = np.arange(stage.ends[i], stage.ends[i + 1])
     wanted, goal = own[~done[own]], np.asarray(atoms.positions)[k]
+    caps = np.zeros((0, stage.dim))
     if not last:
-        wanted = wanted[_chosen(stage, i, wanted, atoms, k, tol, rng)]
+        mine, caps = _chosen(stage, i, wanted, atoms, k, tol, rng)
+        wanted = wanted[mine]
     every = np.arange(len(done))
     while len(wanted):
         others = stage.points[np.setdiff1d(every, wanted)]
         try:
             stage, piece, start = whole(stage, wanted, others, tol)
         except NoPlan:
-            stage, piece, start = cut(stage, wanted, caps_beside(stage.points[wanted], rng), tol)
+            beside = caps_beside(stage.points[wanted], rng)
+            stage, piece, start = cut(stage, wanted, np.concatenate([caps, beside]), tol)
         there = done & (angles(stage.points, goal[None])[:, 0] < 4 * tol)
         if angles(start[None], goal[None])[0, 0] > tol:
             stage = carry(stage, piece, start, goal, there, rng, tol)
@@ -129,21 +132,23 @@ def _atom(
     return stage, done
 
 
-def _chosen(stage: Stage, i: int, cloud: np.ndarray, atoms: Tokens, k: int, tol: float, rng: Any) -> np.ndarray:
-    """Which tokens of what is left of measure i are meant for its k-th atom."""
+def _chosen(
+    stage: Stage, i: int, cloud: np.ndarray, atoms: Tokens, k: int, tol: float, rng: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which tokens of what is left of measure i are meant for its k-th atom, and the centre (1, d) of a cap of them."""
     if len(cloud) < 2:
         raise NoPlan(f"measure {i} has fewer tokens at different points than its target has atoms")
     points, mass = stage.points, np.concatenate(stage.masses)
     others = np.delete(points, cloud, axis=0)
     x, quota = points[cloud], float(np.asarray(atoms.masses)[k])
-    found, off = divide(x, mass[cloud], quota, caps_beside(x, rng), others)
+    found, off, cap = divide(x, mass[cloud], quota, caps_beside(x, rng), others)
     if off * widest(atoms) ** 2 > (ALLOWED * tol) ** 2:
         raise NoPlan(
             f"no tokens of measure {i} were found whose masses add up to that of an atom, {quota:.3g}: the nearest "
             f"sum is off by {off:.2g}",
             "a token is never split, nor are tokens that coincide; give more tokens, or masses that fit",
         )
-    return found
+    return found, cap[None]
 
 
 def widest(atoms: Tokens) -> float:

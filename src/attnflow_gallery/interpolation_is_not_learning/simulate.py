@@ -20,7 +20,7 @@ SPREAD = 0.8
 class Parameters(Salted):
     """What is simulated."""
 
-    tokens: tuple[int, ...] = (64, 128, 256)
+    tokens: tuple[int, ...] = (100, 400, 1600)
     atoms: tuple[int, ...] = (1, 4)
     measures: int = 3
     repeats: int = 6
