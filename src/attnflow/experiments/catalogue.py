@@ -53,14 +53,23 @@ class Experiment:
 def sources_hash(module: Any) -> str:
     """A hash of the sources of an experiment, 12 digits: its Python files as parsed, and its derivation.
 
-    Comments and the layout of lines do not count; docstrings do, because pages print them.
+    Comments and the layout of lines do not count; docstrings do, because pages print them. Every Python gives the same
+    hash, so fields of the syntax tree that are empty, and new in some Python, do not count either.
     """
     file = Path(str(module.__file__))
     files = sorted(file.parent.glob("*.py")) if file.name == "__init__.py" else [file]
-    words = [f"{one.name}\n{ast.dump(ast.parse(one.read_text(encoding='utf-8')))}" for one in files]
+    words = [f"{one.name}\n{_shape(ast.parse(one.read_text(encoding='utf-8')))}" for one in files]
     if (derivation := file.parent / "derivation.md").exists():
         words.append(derivation.read_text(encoding="utf-8"))
     return hashlib.sha256("\n".join(words).encode()).hexdigest()[:12]
+
+
+def _shape(node: Any) -> str:
+    """A syntax tree in words; unlike those of `ast.dump` they do not depend on the version of Python."""
+    if isinstance(node, ast.AST):
+        fields = ((name, value) for name, value in ast.iter_fields(node) if value is not None and value != [])
+        return f"{type(node).__name__}({', '.join(f'{name}={_shape(value)}' for name, value in fields)})"
+    return f"[{', '.join(map(_shape, node))}]" if isinstance(node, list) else repr(node)
 
 
 @dataclasses.dataclass(frozen=True)
