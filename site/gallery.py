@@ -14,28 +14,33 @@ from attnflow.experiments.gallery_page import write_gallery
 
 SUBJECTS: dict[str, str] = {
     "Consensus and energy": (
-        "consensus energy-ascent energy-dissipation saddles value-spectrum geodesics equiangular phase-diagram"
+        "consensus energy-ascent energy-dissipation saddles value-spectrum geodesics equiangular phase-diagram "
+        "certified-equilibria mixed-values several-heads"
     ),
     "Clusters, plateaus and merges": (
-        "metastability staircase two-clusters merge-times exit-times cluster-count kde-modes"
+        "metastability staircase two-clusters merge-times exit-times cluster-count kde-modes "
+        "sphere-patterns distances-through-time changing-weights"
     ),
     "Densities and many tokens": (
         "continuity-equation uniform-spectrum uniform-unstable many-modes zonal propagation-of-chaos "
-        "noisy-transition common-noise"
+        "noisy-transition common-noise general-interaction stability-of-measures independence"
     ),
     "Decoders and prompts": (
-        "lost-in-the-middle causal-clusters causal-correlations mask-invisible topic-switch long-context"
+        "lost-in-the-middle causal-clusters causal-correlations mask-invisible topic-switch long-context places"
     ),
     "Layers, norms and perceptrons": (
         "layer-norms perceptron-landscape euler-limit splitting-orders clustering-mitigated "
-        "collapse-at-initialisation depth-scalings key-dimension"
+        "collapse-at-initialisation depth-scalings key-dimension skip-strength perceptron-holds-clusters"
     ),
     "Without layer norm": "hyperplanes vertices boolean-attention",
     "Control and learning": (
         "measure-to-measure circle-reordering map-and-density relative-entropy permutations-by-shears "
-        "interpolation-is-not-learning class-separation"
+        "interpolation-is-not-learning class-separation in-context-denoising training-finds-attention many-heads"
     ),
-    "Text and trained networks": "next-token bank prompt-invariances alignment trained-beta weight-sharing-iterated",
+    "Text and trained networks": (
+        "next-token bank prompt-invariances alignment trained-beta weight-sharing-iterated shuffled-text-collapses "
+        "fresh-networks"
+    ),
 }
 """Subjects in the order of the page; experiments that none names come last, under `MORE`."""
 MORE = "More"
