@@ -33,7 +33,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
         page[2].set(xlabel="time $t$", ylabel=r"$n^2$ E $\cos(\theta_1+\theta_2-2\theta_3)$")
         page[2].legend(loc="upper left")
         page[0].set(xlim=(0, None), xlabel="$1/n$", ylabel=r"$n$ E $P_k(\langle x_1, x_2\rangle)$")
-        page[0].legend(loc="lower left", fontsize=6)
+        page[0].legend(loc="center right", ncols=2, fontsize=6)
         page[1].axhline(0, color=GREY, lw=0.6)
         page[1].set(xlim=(0, None), xlabel="$1/n$", ylabel=r"$n^2$ E $\cos(\theta_1+\theta_2-2\theta_3)$")
         page[1].legend(loc="center right")

@@ -49,6 +49,7 @@ def _draw_masses(axes: Any, part: xr.Dataset) -> None:
         axes.plot(x, y, mark, ms=3.2, color=colour, alpha=0.8, mew=0, label=f"$n = {n}$")
     axes.axhline(0.75, color=GREY, lw=0.7, ls=":")
     axes.set(xscale="log", xlabel=r"$\delta/\rho$", ylabel="mass at wrong atoms", ylim=(0, 0.8))
+    axes.xaxis.set_minor_formatter(lambda x, _: "")
     axes.legend(loc="lower right")
 
 
