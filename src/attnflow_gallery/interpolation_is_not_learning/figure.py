@@ -40,7 +40,7 @@ def _draw_shares(axes: Any, part: xr.Dataset, n: np.ndarray) -> None:
     axes.set(xscale="log", xlabel="tokens $n$", ylabel="share", ylim=(-0.03, 1.05))
     axes.set_xticks(n, [f"{one:g}" for one in n])
     axes.xaxis.set_minor_formatter(lambda x, _: "")
-    axes.legend(loc="center")
+    axes.legend(loc="lower left")
 
 
 def _draw_masses(axes: Any, part: xr.Dataset) -> None:
