@@ -78,10 +78,10 @@ def test_every_corner_of_a_ball_stays_inside_and_the_checker_agrees():
 def test_a_wrong_growth_of_errors_is_caught(monkeypatch):
     """Without growth the tube keeps its radius, and corners of the ball leave it: START repels two of its tokens."""
     monkeypatch.setattr(tubes, "log_norm", lambda setting, places, error: flint().arb(0))
-    found = certify.circle_flow([0.0, 1.4, 2.8], 4.0, 1.0, ball=1e-3)
+    found = certify.circle_flow([0.0, 1.4, 2.8], 4.0, 4.0, ball=1e-3)
     assert not certify.check(found).confirmed
     end, radius = np.array(found.claims["end"]), found.claims["radius"]
-    exact, _ = reference.flow([-0.000999, 1.4, 2.800999], 4.0, 1.0, steps=4, rows=5, digits=20)
+    exact, _ = reference.flow([-0.000999, 1.4, 2.800999], 4.0, 4.0, steps=16, rows=5, digits=20)
     assert np.abs(np.array(exact, dtype=float) - end).max() > radius
 
 

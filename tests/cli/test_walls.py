@@ -220,7 +220,7 @@ def test_predictions_are_a_table_at_80_columns(narrow):
     [
         ("attnflow run me", ["mean-shift", "metastability", "mete.toml"]),
         ("attnflow presets mi", ["million"]),
-        ("attnflow reproduce st", ["staircase"]),
+        ("attnflow reproduce sta", ["stability-of-measures", "staircase"]),
         ("attnflow reproduce staircase two", ["two-clusters"]),
         ("attnflow cite two", ["two-clusters"]),
         ("attnflow show runs/", ["runs/4", "runs/9"]),
