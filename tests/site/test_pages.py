@@ -47,7 +47,7 @@ def test_an_entry_has_an_example_that_the_suite_runs_and_links_to_its_users():
     text = reference.entry("attnflow.flows.solve.solve")
     assert "af.solve(" in text
     assert "(../guide.md)" in text
-    assert "(../gallery/consensus.md)" in text
+    assert "(../gallery/bank.md)" in text
     assert "```" not in reference.entry("attnflow.errors.InvalidTokens")
 
 
