@@ -83,3 +83,10 @@ def test_the_spread_of_a_cloud():
 def test_refusals(call, words):
     with pytest.raises(InvalidInput, match=words):
         call()
+
+
+def test_a_cap_shrinks_like_exp_minus_t_to_the_smallest_numbers():
+    """Late D falls at the rate 1 up to D^2, from 1e-8 to 1e-86; at t = 1000 it is below every float."""
+    early, late, last = landscape.cap_diameter([20.0, 200.0, 1000.0], 4.0, d=2, start=1.0)
+    assert np.log(early / late) == pytest.approx(180.0, abs=1e-9)
+    assert last == 0.0

@@ -126,3 +126,9 @@ def test_refusals(call, words):
 
 def test_no_velocity_is_no_defect():
     assert uniform.stationarity_defect(np.eye(2), np.zeros((2, 2))) == 0.0
+
+
+@pytest.mark.parametrize("points", [[[2.0, 0.0]], [[1.0, 0.0, 0.0]], [[np.nan, 0.0]], 1.0])
+def test_a_velocity_needs_points_of_the_sphere(points):
+    with pytest.raises(InvalidInput, match="points"):
+        uniform.uniform_velocity(points, np.eye(2), np.eye(2))

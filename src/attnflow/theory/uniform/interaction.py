@@ -15,7 +15,9 @@ def uniform_velocity(points: ArrayLike, interaction: ArrayLike, value: ArrayLike
     weight for USA, whose weights are e^{<x, B y>} (von Mises and Fisher; derived here). USA0 is refused: its clock
     needs a beta, which B contains.
     """
-    x, (b, v) = np.asarray(points, dtype=np.float64), _matrices(interaction, value)
+    x, (b, v) = checked_reals("points", points, -np.inf), _matrices(interaction, value)
+    if x.shape[-1:] != (len(b),) or np.abs(np.linalg.norm(x, axis=-1) - 1).max(initial=0.0) > 1e-6:
+        raise InvalidInput(f"points have the shape {x.shape}; give unit vectors with {len(b)} coordinates.")
     if checked_model(model) == "USA0":
         raise InvalidInput("model is 'USA0'; B contains beta, so that weights have no largest value: use 'USA'.")
     key = x @ b

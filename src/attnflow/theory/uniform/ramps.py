@@ -6,16 +6,22 @@ import numpy as np
 from scipy.optimize import brentq
 
 from attnflow.errors import InvalidInput
-from attnflow.theory.checks import checked_integer
+from attnflow.theory.checks import checked_beta, checked_integer
 from attnflow.theory.uniform.spectrum import growth_rates
+
+LARGEST = 1e4
+"""Largest beta of a ramp: the integral takes eight rates for every unit of beta."""
 
 
 def ramp_growth(beta: float, k: int) -> float:
     """F_k(beta), the integral of the growth rate lambda_k (SA, circle) from 0 to beta.
 
-    Under beta = r t mode k has grown by e^(F_k(beta)/r) when beta is reached.
+    Under beta = r t mode k has grown by e^(F_k(beta)/r) when beta is reached. beta at most 10^4.
     """
-    return _growth(float(beta), checked_integer("k", k, 1))
+    b = float(checked_beta(beta))
+    if b > LARGEST:
+        raise InvalidInput(f"beta is {beta!r}; the integral over rates is for beta from 0 to {LARGEST:g}.")
+    return _growth(b, checked_integer("k", k, 1))
 
 
 def ramp_switch(k: int) -> tuple[float, float]:
