@@ -2,7 +2,9 @@
 
 import ast
 import functools
+import io
 import subprocess
+import tarfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -28,18 +30,43 @@ def experiment_changed(name, commit):
 
 @functools.cache
 def changed(commit):
-    """Files of the package that differ from `commit` in the working tree; None if that cannot be found out."""
-    asked = (
-        ["git", "diff", "--name-only", commit, "--", "src"],
-        ["git", "ls-files", "--others", "--exclude-standard", "src"],
-    )
+    """Files of the package that do something else than at `commit` in the working tree; None if git cannot tell."""
     if not commit:
         return None
     try:
-        texts = [subprocess.run(one, cwd=ROOT, capture_output=True, text=True, check=True).stdout for one in asked]
+        differing = _git("diff", "--name-only", "--no-renames", commit, "--", "src").decode().splitlines()
+        new = _git("ls-files", "--others", "--exclude-standard", "src").decode().splitlines()
+        archived = io.BytesIO(_git("archive", "--format=tar", commit, "src"))
     except (OSError, subprocess.CalledProcessError):
         return None
-    return {ROOT / line for text in texts for line in text.splitlines()}
+    with tarfile.open(fileobj=archived) as then:
+        both = set(then.getnames()) & {name for name in differing if name.endswith(".py")}
+        old = {name: then.extractfile(name).read() for name in both}
+    return {ROOT / name for name in (*differing, *new) if name not in old or not same_program(ROOT / name, old[name])}
+
+
+def _git(*words):
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, check=True).stdout
+
+
+def same_program(path, old):
+    """Whether a file of Python does the same as its `old` text: they differ in comments, layout or docstrings alone."""
+    return path.exists() and _program(path.read_bytes()) == _program(old)
+
+
+def _program(text):
+    """What a text of Python does: its syntax tree, without docstrings and the texts below attributes."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        for name, lines in ast.iter_fields(node):
+            if isinstance(lines, list) and lines and isinstance(lines[0], ast.stmt):
+                setattr(node, name, [line for line in lines if not _is_text(line)])
+    return ast.dump(tree)
+
+
+def _is_text(line):
+    """Whether a statement is a text that nothing reads."""
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
 
 
 @functools.cache

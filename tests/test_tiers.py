@@ -71,6 +71,25 @@ def test_quick_versions_run_where_a_source_changed_and_in_turn(monkeypatch):
         assert [tiers.runs(one, "all", n) for n in range(5)].count(True) == runs, change
 
 
+@pytest.mark.parametrize(
+    ("new", "same"),
+    [
+        (
+            '"""Other words."""\n\n# a comment\nx = 1\n"""What x is."""\n\n\ndef f():\n    """Text."""\n    return  x\n',
+            True,
+        ),
+        ('"""A module."""\n\nx = 2\n\n\ndef f():\n    return x\n', False),
+        ('"""A module."""\n\nx = 1\n\n\ndef f():\n    return "x"\n', False),
+        ('"""A module."""\n\nx = 1\n', False),
+    ],
+)
+def test_words_alone_do_not_make_a_file_another_program(new, same, tmp_path):
+    (tmp_path / "a.py").write_text(new)
+    old = '"""A module."""\n\nx = 1\n\n\ndef f():\n    return x\n'
+    assert sources.same_program(tmp_path / "a.py", old) is same
+    assert not sources.same_program(tmp_path / "absent.py", old)
+
+
 def test_the_closure_of_imports_is_what_python_imports():
     """What an experiment really imports is in it; it may hold more, as imports inside of functions count."""
     code = (

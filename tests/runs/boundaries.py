@@ -103,9 +103,9 @@ def remains(root, into, halves=False):
 
 
 APART = {
-    "solve": 12, "solve_long": 20, "evolve": 10, "evolve_cells": 4, "evolve_placed": 10, "gram_layers": 10,
-    "conditional_density": 10, "match_measures": 12, "retrieval_profile": 10, "fit": 8, "merge_times": 3,
-    "probe": 40, "train": 40,
+    "solve": 24, "solve_long": 40, "evolve": 10, "evolve_cells": 4, "evolve_placed": 10, "gram_layers": 10,
+    "conditional_density": 10, "match_measures": 24, "retrieval_profile": 10, "fit": 8, "merge_times": 3,
+    "probe": 120, "train": 80,
 }  # fmt: skip
 """Every how many states a study looks at where each takes long; `campaigns/crash.py` looks at more."""
 

@@ -14,11 +14,12 @@ from tests.runs.kinds import KINDS
 
 EVERY = {
     "merge_times": 5,
-    "match_measures": 30,
+    "match_measures": 60,
+    "probe": 60,
     "fit": 40,
     "train": 60,
     "solve": 24,
-    "solve_long": 36,
+    "solve_long": 72,
     "evolve": 30,
     "evolve_placed": 30,
     "gram_layers": 30,
