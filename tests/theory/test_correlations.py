@@ -85,3 +85,12 @@ def test_triples_by_a_gaussian_start():
 def test_the_closure_is_for_softmax():
     with pytest.raises(InvalidInput, match="use 'SA'"):
         uniform.pair_correlation(1.0, 1.0, 2, n=8, model="USA")
+
+
+def test_long_times_are_infinite_or_refused():
+    """Both are meant for e^{2 lambda t} << n; beyond doubles no warning, no NaN."""
+    assert uniform.pair_correlation(1e4, 1.0, 3) == np.inf == uniform.pair_correlation(1e4, 1.0, 3, n=10)
+    with pytest.raises(InvalidInput, match=r"t is 10000.0; .* beyond doubles: take t <= ") as refused:
+        uniform.triple_correlation([0.5, 1e4], 1.0)
+    last = float(str(refused.value).split("<= ")[1].rstrip("."))
+    assert np.isfinite(uniform.triple_correlation(0.99 * last, 1.0))

@@ -29,13 +29,15 @@ def pair_correlation(
     times, degree, model = checked_reals("t", t, 0.0), int(checked_degrees(k, 1)), checked_model(model)
     c = (1 if from_start else 2) * float(growth_rates(beta, d, k=degree, model=model)) * times
     if n is None:
-        return np.asarray(np.expm1(c))
+        with np.errstate(over="ignore"):  # inf is what is meant
+            return np.asarray(np.expm1(c))
     if model != "SA":
         raise InvalidInput(f"model is {model!r}; the closure at finite n is that of softmax: leave n out, or use 'SA'.")
     others = checked_integers("n", n, 2) - 1.0
     own = np.exp(-log_mean_kernel(np.asarray(float(beta)), d))  # e^beta/a_0
     w = 1 / (others + own)
-    return np.asarray(np.expm1(c * others * w) - np.expm1(-c * w))
+    with np.errstate(over="ignore"):
+        return np.asarray(np.expm1(c * others * w) - np.expm1(-c * w))
 
 
 def triple_correlation(t: ArrayLike, beta: float, *, model: str = "SA") -> np.ndarray:
@@ -53,6 +55,11 @@ def triple_correlation(t: ArrayLike, beta: float, *, model: str = "SA") -> np.nd
     p, q = 2 * second - first, 2 * first
     if model == "SA":
         p, q = p - beta * first * second, q * (1 - beta * first)
+    if (largest := np.max(times, initial=0.0)) * (4 * one + two) > 700:
+        raise InvalidInput(
+            f"t is {largest}; the correlation, of order e^{{(4 l_1 + l_2) t}}, is beyond doubles: take t <= "
+            f"{700 / (4 * one + two):.3g}."
+        )
     split = 2 * one - two
     bent = 2 * times * (p * exprel(two * times) + q * exprel(split * times))
     return np.asarray(
