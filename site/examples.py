@@ -1,8 +1,8 @@
-"""Examples of the reference: site/examples has one file a room, one heading a name, lines after `>>>` and their results.
+"""Examples of the reference: one file a room in site/examples, one heading a name, lines after `>>>` and their results.
 
-`python site/examples.py [ROOM ...]` runs the lines of these rooms (default: all) and writes the results anew; the suite runs
-the same lines and compares (tests/site/test_examples.py). Every example starts from the lines under `## Setup` of its
-file. Numbers are shown with five digits, arrays with four decimals, and an error as its type and message.
+`python site/examples.py [ROOM ...]` runs the lines of these rooms (default: all) and writes the results anew; the suite
+runs the same lines and compares (tests/site/test_examples.py). Every example starts from the lines under `## Setup` of
+its file. Numbers are shown with five digits, arrays with four decimals, and an error as its type and message.
 """
 
 import ast

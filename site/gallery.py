@@ -61,10 +61,23 @@ def write(pages: Path, runs: Path | None) -> None:
     groups = SUBJECTS | {MORE: " ".join(name for name in rows if name not in named)}
     parts = [head, "", FILTER]
     for subject, some in groups.items():
-        cards = [card(name, *rows[name], pages) for name in some.split() if name in rows]
-        if cards:
+        names = [name for name in some.split() if name in rows]
+        if names:
+            cards = [card(name, *rows[name], pages) for name in names]
             parts += [f"## {subject}\n", '<div class="cards">', *cards, "</div>\n"]
+            beside(names, subject, pages)
     (pages / "gallery.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def beside(names: list[str], subject: str, pages: Path) -> None:
+    """At the end of every page of a subject the way back, and to the other experiments of the subject."""
+    for name in names:
+        page = pages / "gallery" / f"{name}.md"
+        if page.exists():
+            others = ", ".join(f"[{other}]({other}.md)" for other in names if other != name)
+            more = f" · {subject}: {others}" if others else ""
+            text = page.read_text(encoding="utf-8").rstrip()
+            page.write_text(f"{text}\n\n---\n\n[All experiments](../gallery.md){more}\n", encoding="utf-8")
 
 
 def card(name: str, statement: str, verdict: str, pages: Path) -> str:
@@ -81,7 +94,7 @@ def card(name: str, statement: str, verdict: str, pages: Path) -> str:
             f'<img src="images/thumbnails/{name}.webp" alt="" width="{size[0]}" height="{size[1]}" loading="lazy">'
         )
     moving = " · animation" if figure.with_suffix(".gif").exists() else ""
-    words = html.escape(mathml.letters(re.sub(r"\\(.)", r"\1", statement)))
+    words = mathml.scripts(re.sub(r"\\(.)", r"\1", statement))
     short = html.escape(re.split(r" \(|;", verdict)[0])
     inside = f"{picture}<b>{name}</b><span>{words}</span><i>{short}{moving}</i>"
     return f'<a class="card" href="gallery/{name}.html">{inside}</a>'

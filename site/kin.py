@@ -1,4 +1,4 @@
-"""Classes that users do not write themselves: which public function makes one, and which public classes derive from it."""
+"""Classes that users do not write themselves: which function makes one, and which public classes derive from it."""
 
 import functools
 import inspect

@@ -48,7 +48,9 @@ def test_an_entry_has_an_example_that_the_suite_runs_and_links_to_its_users():
     assert "af.solve(" in text
     assert "(../guide.md)" in text
     assert "(../gallery/bank.md)" in text
-    assert "```" not in reference.entry("attnflow.errors.InvalidTokens")
+    made = reference.entry("attnflow.observe.clusters.Clusters")
+    assert "You get one from [`clusters`][attnflow.observe.clusters.clusters]" in made
+    assert "[`Exponential`]" in reference.entry("attnflow.kernels.base.AbstractKernel")
 
 
 def test_every_page_has_a_place_in_the_menu():
@@ -125,9 +127,25 @@ def test_every_experiment_has_a_card_under_one_subject(tmp_path):
         ("$$\n\\frac{1}{2}\n$$", 'display="block"'),
         ("it costs $5 and $6", "$5 and $6"),
         ("`$x$` is code", "<code>$x$</code>"),
-        ("X_t[mu](x) is a velocity", "X_t[mu](x)"),
+        ("X_t[mu](x) is a velocity", "X<sub>t</sub>[μ](x)"),
+        (
+            "dist = e^{-beta (1 - <x_i, x_j>)} on S^(d-1)",
+            "e<sup>−β (1 − ⟨x<sub>i</sub>, x<sub>j</sub>⟩)</sup> on S<sup>d−1</sup>",
+        ),
+        (
+            "lambda_k and mu_0, see merge_times in random_layers.md",
+            "λ<sub>k</sub> and μ<sub>0</sub>, see merge_times in random_layers.md",
+        ),
+        (
+            r"dx\_i/dt = sum\_j A\_ij x\_j, 0 \< \<x\_i, y\>",
+            "dx_i/dt = Σ<sub>j</sub> A<sub>ij</sub> x<sub>j</sub>, 0 &lt; ⟨x<sub>i</sub>, y⟩",
+        ),
+        ("`x_i^2` is code", "<code>x_i^2</code>"),
         ("a [word](page.md)", '<a href="page.md">word</a>'),
-        ("K = e^(beta <x, y_j>) with sum_k |p_k| >= 0", "K = e^(β ⟨x, y_j⟩) with Σ_k |p_k| ≥ 0"),
+        (
+            "K = e^(beta <x, y_j>) with sum_k |p_k| >= 0",
+            "K = e<sup>β ⟨x, y<sub>j</sub>⟩</sup> with Σ<sub>k</sub> |p<sub>k</sub>| ≥ 0",
+        ),
         ("at most `beta`, [trained-beta](a-beta.md)", '<code>beta</code>, <a href="a-beta.md">trained-beta</a>'),
     ],
 )
