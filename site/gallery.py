@@ -5,12 +5,18 @@ Pages of experiments are those of docs/gallery, or are written anew from run fol
 
 import html
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
 import mathml
 from attnflow.experiments.gallery_page import write_gallery
+from attnflow.experiments.mutation import read_matrices
+from attnflow.experiments.randomness import read_replications
+
+RECORDS = Path(__file__).resolve().parent.parent / "campaigns" / "records"
 
 SUBJECTS: dict[str, str] = {
     "Consensus and energy": (
@@ -53,7 +59,8 @@ FILTER = """<label class="filter">Filter <input type="search" placeholder="a wor
 def write(pages: Path, runs: Path | None) -> None:
     """Replace the list of the gallery by thumbnails; with `runs` write its pages anew first."""
     if runs is not None:
-        write_gallery(runs, pages / "gallery.md", pages / "images" / "gallery")
+        known = records("physics", read_matrices), records("replicate", read_replications)
+        write_gallery(runs, pages / "gallery.md", pages / "images" / "gallery", *known)
     text = (pages / "gallery.md").read_text(encoding="utf-8")
     rows = {name: (statement, verdict) for name, statement, verdict in ROW.findall(text)}
     head = text.partition("\n|")[0].rstrip()
@@ -67,6 +74,14 @@ def write(pages: Path, runs: Path | None) -> None:
             parts += [f"## {subject}\n", '<div class="cards">', *cards, "</div>\n"]
             beside(names, subject, pages)
     (pages / "gallery.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def records(campaign: str, read: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:
+    """What the records of a campaign say of each experiment; of several records the newest counts."""
+    found: dict[str, Any] = {}
+    for path in sorted(RECORDS.glob(f"{campaign}-*.json")):
+        found |= read(path)
+    return found
 
 
 def beside(names: list[str], subject: str, pages: Path) -> None:

@@ -120,6 +120,23 @@ def test_every_experiment_has_a_card_under_one_subject(tmp_path):
     assert sorted(re.findall(r'href="gallery/([\w-]+)\.html"', text)) == pages
 
 
+def test_of_several_records_of_a_campaign_the_newest_counts(tmp_path, monkeypatch):
+    for day, rows in {"2026-01-02": {"a": 2}, "2026-01-01": {"a": 1, "b": 1}}.items():
+        (tmp_path / f"physics-{day}.json").write_text(json.dumps(rows))
+    monkeypatch.setattr(gallery, "RECORDS", tmp_path)
+    assert gallery.records("physics", lambda path: json.loads(path.read_text())) == {"a": 2, "b": 1}
+
+
+def test_a_page_of_the_gallery_leads_to_its_neighbours(tmp_path):
+    (tmp_path / "gallery").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / "gallery" / f"{name}.md").write_text(f"# {name}\n")
+    gallery.beside(["one", "two"], "Subject", tmp_path)
+    assert (
+        "[All experiments](../gallery.md) · Subject: [two](two.md)\n" in (tmp_path / "gallery" / "one.md").read_text()
+    )
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
