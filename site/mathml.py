@@ -34,9 +34,9 @@ LETTERS = {
         "tau": "τ",
         "xi": "ξ",
     },
-    **{"sum": "Σ", "sqrt": "√", ">=": "≥", "<=": "≤", "->": "→", "+-": "±"},
+    **{"sum": "Σ", "int": "∫", "sqrt": "√", ">=": "≥", "<=": "≤", "->": "→", "+-": "±"},
 }
-NAMES = "|".join(name for name in LETTERS if name.isalpha() and name not in ("sum", "sqrt"))
+NAMES = "|".join(name for name in LETTERS if name.isalpha() and name not in ("sum", "int", "sqrt"))
 PRODUCT = r"\\?<([^<>=\n]{1,60}, ?[^<>=\n]{1,60}?)\\?>"
 PLAIN = "|".join(
     [
@@ -47,9 +47,9 @@ PLAIN = "|".join(
 )
 BRACED = r"\{((?:[^{}\n]|\{[^{}\n]*\})+)\}"
 PAIRED = r"\((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))+\)"
-RAISED = rf"\^(?:{BRACED}|({PAIRED})|([-−]?(?:\d+|[^\W\d_]{{1,5}}(?!\w)))|(\*)(?![\w*]))"
+RAISED = rf"\^(?:{BRACED}|({PAIRED})|([-−]?(?:\d+|[^\W\d_]{{1,5}}(?!\w)))|([*∞](?![\w*])))"
 BEFORE = r"(?<![\w`.])"
-BASE = rf"([^\W\d_]'?|{NAMES}|[Ss]um|max|min|log|mean)"
+BASE = rf"([^\W\d_]'?|∫|{NAMES}|[Ss]um|int|max|min|log|mean)"
 LOWERED = rf"{BEFORE}{BASE}\\?_(?:{BRACED}|(\d+|[^\W\d_]{{1,2}}|max|min|inf|{NAMES})(?!\w|\.\w))"
 BLACKBOARD = {"C": "ℂ", "E": "𝔼", "N": "ℕ", "P": "ℙ", "R": "ℝ", "S": "𝕊", "Z": "ℤ"}
 SPACE = '<mspace width="0.17em"/>'

@@ -88,6 +88,8 @@ def test_statements_of_theory_lead_to_functions_experiments_and_tests_that_exist
 def test_a_script_is_a_notebook_and_every_script_is_a_tutorial():
     shown = {file for _, files in tutorials.TUTORIALS.values() for file in files}
     assert shown == {path.name for path in (ROOT / "examples").iterdir() if path.suffix in (".py", ".toml")}
+    assert list(tutorials.answers()) == list(tutorials.TUTORIALS)  # every question has an answer, and a next step
+    assert all("Next: [" in answer for answer in tutorials.answers().values())
     found = tutorials.cells('"""Words."""\n\nimport os\n\n# %% [markdown]\n# More\n# words.\n\n# %%\nprint(os)\n')
     assert [(cell.kind, cell.text) for cell in found] == [
         ("prose", "Words."),
