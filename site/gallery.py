@@ -74,6 +74,20 @@ def write(pages: Path, runs: Path | None) -> None:
             parts += [f"## {subject}\n", '<div class="cards">', *cards, "</div>\n"]
             beside(names, subject, pages)
     (pages / "gallery.md").write_text("\n".join(parts), encoding="utf-8")
+    for page in (pages / "gallery").glob("*.md"):
+        page.write_text(displayed(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def displayed(text: str) -> str:
+    """A page whose indented lines, the formulas of derivations, are formulas and no code."""
+
+    def one(found: re.Match[str]) -> str:
+        lines = (mathml.scripts(line.strip()) for line in found[1].splitlines())
+        return "".join(f'<div class="plain">{re.sub("  +", "&emsp;", line)}</div>\n' for line in lines)
+
+    fenced = re.split(r"(^```.*?^```$)", text, flags=re.S | re.M)
+    fenced[::2] = [re.sub(r"(?<=\n\n)((?: {4}\S.*\n)+)(?=\n)", one, part) for part in fenced[::2]]
+    return "".join(fenced)
 
 
 def records(campaign: str, read: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:

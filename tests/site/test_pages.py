@@ -122,6 +122,13 @@ def test_every_experiment_has_a_card_under_one_subject(tmp_path):
     assert sorted(re.findall(r'href="gallery/([\w-]+)\.html"', text)) == pages
 
 
+def test_formulas_of_derivations_are_no_code():
+    text = "So\n\n    λ_k = k l_k/β,   k ≥ 1,\n\nand\n\n```sh\n\n    x_i\n\n```\n"
+    found = gallery.displayed(text)
+    assert '<div class="plain">λ<sub>k</sub> = k l<sub>k</sub>/β,&emsp;k ≥ 1,</div>' in found
+    assert "\n    x_i\n" in found
+
+
 def test_of_several_records_of_a_campaign_the_newest_counts(tmp_path, monkeypatch):
     for day, rows in {"2026-01-02": {"a": 2}, "2026-01-01": {"a": 1, "b": 1}}.items():
         (tmp_path / f"physics-{day}.json").write_text(json.dumps(rows))
