@@ -1,8 +1,8 @@
 r"""What the last token of a causal prompt keeps of the others: measured, and the matrix exponential of theory.
 
 With an ALiBi slope a decoder remembers the beginning and the end of a prompt and forgets a middle. The correlation of
-the last token at time $t$ with token $j$ at the start is $[\exp(atW)]_{Nj}$ to first order in $1/N$, with the weights
-$W$ of the mask and a rate $a$.
+the last token at time $t$ with token $j$ at the start is $[\exp(atW)]_{Nj}$ to first order in $\tfrac1N$, with the
+weights $W$ of the mask and a rate $a$.
 """
 
 import os

@@ -10,10 +10,10 @@ import numpy as np
 
 import attnflow as af
 
-n, dim = (10, 6) if os.environ.get("ATTNFLOW_SMALL") else (50, 300)
+n, dim = (10, 6) if os.environ.get("ATTNFLOW_SMALL") else (50, 100)
 rng = np.random.default_rng(0)  # in place of your own file, one line a word: "king 0.12 -0.03 ..."
 topics = rng.standard_normal((5, dim))
-rows = topics[np.arange(n) % 5] + 2 * rng.standard_normal((n, dim))
+rows = topics[np.arange(n) % 5] + 1.5 * rng.standard_normal((n, dim))
 with open("words.txt", "w", encoding="utf-8") as file:
     file.writelines(f"{'ABCDE'[k % 5]}{k // 5} {' '.join(map(str, row))}\n" for k, row in enumerate(rows))
 

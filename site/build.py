@@ -70,8 +70,8 @@ def assemble(out: Path, *, draft: bool = False, only: Sequence[str] = (), runs: 
     _write(pages / "index.md", f"{first}{DOORS}\n![{rest}")
     _write(pages / "theory" / "statements.md", statements(pages / "theory"))
     gallery.write(pages, runs)
-    for page in pages.rglob("*.md"):
-        page.write_text(linked(page, pages), encoding="utf-8")
+    for page in pages.rglob("*.md"):  # a code host reads Markdown within <details>, Zensical if it is told to
+        page.write_text(linked(page, pages).replace("<details>", "<details markdown>"), encoding="utf-8")
     tutorials.write(pages / "tutorials", None if draft else KEPT)
     _write(pages / "play.md", PLAY)
     _write(pages / "lab-page.html", single_file())

@@ -1,9 +1,11 @@
 """Formulas: `$…$` and `$$…$$` in Markdown become MathML when the site is built, so that no script draws them.
 
-A code host draws the same sources itself. A formula that cannot be read ends the build. Docstrings are plain text: they
-write `X[mu](x)` for a functional, which is no link, `<x, y>` for a product, which is no tag, and spell letters out.
+A code host draws the same sources itself. A formula that cannot be read ends the build. Docstrings and derivations are
+plain text: they write `X[mu](x)` for a functional, which is no link, `<x, y>` for a product, which is no tag, spell
+letters out, and have `e^{-2 t}`, `x_i` and `S^(d-1)` for what is raised or lowered.
 """
 
+import html
 import re
 import xml.etree.ElementTree as etree
 from typing import Any
@@ -20,23 +22,46 @@ FUNCTION = f"(?<!<msup>)(?<!<msub>)(?<!<mfrac>){NAME}|<msup>{NAME}<m[in]>[^<]*</
 FUNCTIONAL = r"(?<=\w)\[(\w+)\](?=\()"
 LETTERS = {
     **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "eta": "η", "theta": "θ", "kappa": "κ"},
-    **{"Lambda": "Λ", "mu": "μ", "rho": "ρ", "sigma": "σ", "tau": "τ", "sum": "Σ", "sqrt": "√", ">=": "≥", "<=": "≤"},
+    **{"Lambda": "Λ", "lambda": "λ", "mu": "μ", "nu": "ν", "omega": "ω", "phi": "φ", "psi": "ψ", "rho": "ρ"},
+    **{
+        "Delta": "Δ",
+        "Gamma": "Γ",
+        "Phi": "Φ",
+        "Theta": "Θ",
+        "pi": "π",
+        "zeta": "ζ",
+        "sigma": "σ",
+        "tau": "τ",
+        "xi": "ξ",
+    },
+    **{"sum": "Σ", "int": "∫", "sqrt": "√", ">=": "≥", "<=": "≤", "->": "→", "+-": "±"},
 }
-NAMES = "|".join(name for name in LETTERS if name.isalpha() and name not in ("sum", "sqrt"))
+NAMES = "|".join(name for name in LETTERS if name.isalpha() and name not in ("sum", "int", "sqrt"))
+PRODUCT = r"\\?<([^<>=\n]{1,60}, ?[^<>=\n]{1,60}?)\\?>"
 PLAIN = "|".join(
     [
-        rf"(?<![\w`.#-])(?:{NAMES})(?!\w|-\w|\.\w)",
-        r"\bsum(?=_\w)|\bsqrt(?=\()",
-        r"\\?[<>]=",
-        r"<[^<>=\n]{1,60}, ?[^<>=\n]{1,60}>",
+        rf"(?<![\w`.#])(?<![A-Za-z]-)(?:{NAMES})(?!\w|-[A-Za-z]|\.\w)",
+        r"\bsum(?=\\?_\w)|\bsqrt(?=\()",
+        r"\\?[<>]=|\\[<>]|(?<=\s)-\\?>(?=\s)|\+-(?=[\w`\d])",
     ]
 )
+BRACED = r"\{((?:[^{}\n]|\{[^{}\n]*\})+)\}"
+PAIRED = r"\((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))+\)"
+RAISED = rf"\^(?:{BRACED}|({PAIRED})|([-−]?(?:\d+|[^\W\d_]{{1,5}}(?!\w)))|([*∞](?![\w*])))"
+BEFORE = r"(?<![\w`.])"
+BASE = rf"([^\W\d_]'?|∫|{NAMES}|[Ss]um|int|max|min|log|mean)"
+LOWERED = rf"{BEFORE}{BASE}\\?_(?:{BRACED}|(\d+|[^\W\d_]{{1,2}}|max|min|inf|{NAMES})(?!\w|\.\w))"
+BLACKBOARD = {"C": "ℂ", "E": "𝔼", "N": "ℕ", "P": "ℙ", "R": "ℝ", "S": "𝕊", "Z": "ℤ"}
 SPACE = '<mspace width="0.17em"/>'
 """TeX sets a thin space around names of functions, unless a sign or a parenthesis follows; the converter does not."""
 
 
 def spaced(made: str) -> str:
-    """MathML with thin spaces around names of functions."""
+    """MathML with thin spaces around names of functions, and blackboard letters as letters of their own.
+
+    Browsers know no other variant of a letter than `normal`.
+    """
+    made = re.sub(r'<mi mathvariant="double-struck">(\w)</mi>', lambda found: f"<mi>{BLACKBOARD[found[1]]}</mi>", made)
     made = re.sub(f"({FUNCTION})(?=<m(?!o))", rf"\1{SPACE}", made)
     return re.sub(f"(?:(?<=</m[in]>)|(?<=</msu[bp]>)|(?<=</mfrac>))({FUNCTION})", rf"{SPACE}\1", made)
 
@@ -63,9 +88,41 @@ def letters(text: str) -> str:
 
 
 def _letter(found: str) -> str:
-    if found.startswith("<") and found.endswith(">"):
-        return f"⟨{letters(found[1:-1])}⟩"
-    return LETTERS[found.removeprefix("\\")]
+    sign = found.replace("\\", "")
+    return LETTERS.get(sign, sign)
+
+
+def scripts(text: str, *, inside: bool = False) -> str:
+    """Plain text as HTML, with what is raised after ^ and lowered after _; `inside` of these a hyphen is a minus."""
+    text = re.sub(PRODUCT, r"⟨\1⟩", re.sub(r"\\([_<>|*])", r"\1", text))
+    found = re.search(f"{RAISED}|{LOWERED}", text)
+    if found is None:
+        plain = text.replace("-", "−") if inside else text
+        return html.escape(letters(plain), quote=False)
+    before, after = text[: found.start()], text[found.end() :]
+    return scripts(before, inside=inside) + _script(found[0]) + scripts(after, inside=inside)
+
+
+def _script(found: str) -> str:
+    if up := re.fullmatch(RAISED, found):
+        within = next(filter(None, up.groups()))
+        return f"<sup>{scripts(within[1:-1] if within == up[2] else within, inside=True)}</sup>"
+    down = re.fullmatch(LOWERED.removeprefix(BEFORE), found)
+    assert down is not None
+    base, within = down[1], down[2] or down[3]
+    return f"{LETTERS.get(base.lower(), base)}<sub>{scripts(within, inside=True)}</sub>"
+
+
+class Script(InlineProcessor):
+    """What is raised or lowered, in plain text."""
+
+    def handleMatch(self, found: re.Match[str], _: str) -> tuple[Any, int, int]:  # type: ignore[override]
+        """The characters as HTML; a product may hold such characters, and they may hold a product."""
+        if "\x02" in found[0]:  # code or a link in a product, which Markdown puts back by itself
+            element = etree.Element("span")
+            element.text = re.sub(PRODUCT, r"⟨\1⟩", found[0])
+            return element, found.start(0), found.end(0)
+        return self.md.htmlStash.store(scripts(found[0])), found.start(0), found.end(0)
 
 
 class Plain(InlineProcessor):
@@ -73,7 +130,7 @@ class Plain(InlineProcessor):
 
     def handleMatch(self, found: re.Match[str], _: str) -> tuple[Any, int, int]:  # type: ignore[override]
         """The letter or the sign."""
-        return self.md.htmlStash.store(_letter(found[0])), found.start(0), found.end(0)
+        return self.md.htmlStash.store(html.escape(_letter(found[0]), quote=False)), found.start(0), found.end(0)
 
 
 class Brackets(InlineProcessor):
@@ -81,7 +138,7 @@ class Brackets(InlineProcessor):
 
     def handleMatch(self, found: re.Match[str], _: str) -> tuple[Any, int, int]:  # type: ignore[override]
         """The same characters, which no other pattern reads again."""
-        return self.md.htmlStash.store(f"[{found.group(1)}]"), found.start(0), found.end(0)
+        return self.md.htmlStash.store(f"[{letters(found.group(1))}]"), found.start(0), found.end(0)
 
 
 class MathML(Extension):
@@ -91,6 +148,7 @@ class MathML(Extension):
         """Before emphasis and escapes, which would take underscores and backslashes apart."""
         md.inlinePatterns.register(Formula(BLOCK, md, "block"), "formula-block", 186)
         md.inlinePatterns.register(Formula(INLINE, md, "inline"), "formula", 185)
+        md.inlinePatterns.register(Script(f"{RAISED}|{LOWERED}|{PRODUCT}", md), "script", 184.5)
         md.inlinePatterns.register(Plain(PLAIN, md), "plain", 184)
         md.inlinePatterns.register(Brackets(FUNCTIONAL, md), "functional", 187)
 

@@ -1,15 +1,19 @@
 """The reference: one page for each group of rooms, one entry for each public name.
 
 Public are the names of `attnflow` itself (its stub) and those in the `__all__` of a room. An entry has the docstring,
-an example from a page that the suite runs, and links to the pages and experiments that use the name.
+an example that the suite runs (site/examples, else a statement of a page or an experiment), and links to the pages and
+experiments that use the name; a class that users do not write says what makes it, an abstract one what derives from it.
 """
 
 import importlib
 from collections.abc import Collection, Iterator
 from itertools import chain
 from textwrap import indent
+from typing import Any
 
 import attnflow
+import examples
+import kin
 import uses
 from tutorials import TUTORIALS
 
@@ -40,16 +44,21 @@ def rooms() -> dict[str, str]:
 
 def entries(room: str) -> Iterator[tuple[str, str]]:
     """(name, dotted path) of everything public in a room and in the rooms within it."""
+    return ((name, path) for name, path, _ in values(room))
+
+
+def values(room: str) -> Iterator[tuple[str, str, Any]]:
+    """The same with what the name stands for."""
     home = rooms()[room]
     module = importlib.import_module(home)
     known = set(rooms().values())
     for name in sorted((name for name in module.__all__ if not _is_room(module, name)), key=_order):
-        yield name, uses.path(getattr(module, name), f"{home}.{name}")
+        yield name, uses.path(getattr(module, name), f"{home}.{name}"), getattr(module, name)
     for name in module.__all__:
         if _is_room(module, name) and f"{home}.{name}" not in known:
             inner = importlib.import_module(f"{home}.{name}")
             for one in getattr(inner, "__all__", ()):
-                yield one, uses.path(getattr(inner, one), f"{home}.{name}.{one}")
+                yield one, uses.path(getattr(inner, one), f"{home}.{name}.{one}"), getattr(inner, one)
 
 
 def top() -> Iterator[tuple[str, str]]:
@@ -109,9 +118,12 @@ def entry(path: str) -> str:
     """One name: its docstring, an example that the suite runs, and who uses it."""
     parts = [f"::: {path}\n    options:\n      heading_level: 3\n"]
     used = uses.everywhere().get(path, uses.Uses())
-    if (example := used.example()) is not None:
+    if (own := examples.known().get(path)) is not None:
+        parts.append(f'???+ example "Example"\n\n{indent(_code(own, "pycon"), "    ")}\n')
+    elif (example := used.example()) is not None:
         page, text = example
         parts.append(f'??? example "Example, from {_from(page)}"\n\n{indent(_code(text), "    ")}\n')
+    parts += [f"{words} {_named(some)}.\n{{ .used }}\n" for words, some in kindred(path).items() if some]
     links = [f"[{page.removesuffix('.md')}](../{_page(page)})" for page in sorted(used.statements)][:MOST]
     links += [f"[{name}](../gallery/{name}.md)" for name in sorted(used.experiments)][:MOST]
     if links:
@@ -131,8 +143,21 @@ def _page(name: str) -> str:
     return next((f"tutorials/{one}.md" for one, (_, files) in TUTORIALS.items() if script in files), name)
 
 
-def _code(text: str) -> str:
-    return f"```python\n{text}\n```"
+def kindred(path: str) -> dict[str, list[str]]:
+    """How a user comes to a class that an example of its own does not show."""
+    if path in examples.known():
+        return {}
+    if path.rpartition(".")[2].startswith("Abstract"):
+        return {"Derived from it:": kin.derived(path)}
+    return {"You get one from": kin.made_by(path)}
+
+
+def _named(some: list[str]) -> str:
+    return ", ".join(f"[`{path.rpartition('.')[2]}`][{path}]" for path in some[:MOST])
+
+
+def _code(text: str, language: str = "python") -> str:
+    return f"```{language}\n{text}\n```"
 
 
 def _rooms(some: tuple[str, ...]) -> str:

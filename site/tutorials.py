@@ -119,6 +119,13 @@ def results(script: Path, kept: Path) -> tuple[Path, dict[str, Any]]:
     return folder, json.loads((folder / "results.json").read_text(encoding="utf-8"))
 
 
+@functools.cache
+def answers() -> dict[str, str]:
+    """The end of each page: what the reader takes from it, and where to go on (site/answers.md)."""
+    _, *rest = re.split(r"^## (.+)$", (ROOT / "site" / "answers.md").read_text(encoding="utf-8"), flags=re.M)
+    return {name: text.strip() for name, text in zip(rest[::2], rest[1::2], strict=True)}
+
+
 def page(name: str, where: Path, kept: Path | None) -> str:
     """One tutorial as Markdown; its pictures, script and notebook go into `where`. Without `kept` nothing runs."""
     title, files = TUTORIALS[name]
@@ -142,6 +149,7 @@ def page(name: str, where: Path, kept: Path | None) -> str:
     (where / f"{name}.ipynb").write_text(_notebook(title, notebook), encoding="utf-8")
     links = ", ".join(f"[{file}]({file})" for file in files)
     ran = f" When this page was made, {' and '.join(notes)} on {machine}." if notes else ""
+    parts.append(f"## Answer\n\n{answers()[name]}\n")
     parts.append(f"---\n\nFiles: {links}, [as a notebook]({name}.ipynb).{ran} [All tutorials](index.md)\n")
     return "\n".join(parts)
 

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -88,16 +89,10 @@ def _imported(tree: ast.AST) -> dict[str, Any]:
     known: dict[str, Any] = {"af": attnflow}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "attnflow":
+            home = importlib.import_module(node.module or "")  # a room may be one that nothing has imported yet
             for alias in node.names:
-                home = _walk(attnflow, (node.module or "").split(".")[1:])
-                known[alias.asname or alias.name] = _walk(home, [alias.name])
+                known[alias.asname or alias.name] = getattr(home, alias.name, None)
     return {name: value for name, value in known.items() if value is not None}
-
-
-def _walk(value: Any, names: list[str]) -> Any:
-    for name in names:
-        value = getattr(value, name, None)
-    return value
 
 
 def _named(tree: ast.AST, known: dict[str, Any]) -> set[str]:

@@ -49,6 +49,8 @@ def needed():
 @pytest.mark.slow
 def test_the_wheel_holds_the_package_alone(built):
     wheel, _, metadata = built
+    assert "](docs/" not in metadata  # the README of a package index has absolute addresses
+    assert "](https://github.com/attnflow/attnflow/blob/v" in metadata
     own = {name for name in wheel if ".dist-info/" not in name}
     assert own == needed()
     for ending in (

@@ -21,6 +21,8 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import readme
+
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13")
 
@@ -104,7 +106,10 @@ def metadata(wheel: Path) -> str:
         "Requires-Python differs",
     )
     _hold(set(found.get_all("Provides-Extra")) == set(project["optional-dependencies"]), "extras differ")
-    _hold("# attnflow" in (found.get_payload() or ""), "the description is not the README")
+    shown = str(found.get_payload() or "")
+    _hold("# attnflow" in shown, "the description is not the README")
+    left = readme.relative(shown)
+    _hold(not left, f"the description has addresses that hold in the repository alone: {left}")
     return f"{found['Name']} {found['Version']}, {len(found.get_all('Requires-Dist'))} requirements"
 
 

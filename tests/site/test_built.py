@@ -6,8 +6,10 @@ The build itself fails where a link or an anchor leads nowhere (tests/site/test_
 
 import contextlib
 import functools
+import html
 import http.server
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -91,6 +93,18 @@ def test_formulas_have_boxes_and_brackets_grow(page, address):
         ".map(e => e.getBoundingClientRect().height)"
     )
     assert max(heights) > 1.5 * min(heights)
+
+
+def test_no_formula_is_left_in_plain_text(built):
+    """No page shows dollars, braces, backslashes or marks of the converter outside of code and formulas."""
+    raw = re.compile(r"\$[^\s\d]|[_^]\{|\\[_<>A-Za-z]|\x02")
+    shown = []
+    for path in sorted(built.rglob("*.html")):
+        article = re.search(r"<article.*?</article>", path.read_text(encoding="utf-8"), flags=re.S)
+        text = re.sub(r"<(script|style|pre|code|math|svg)\b.*?</\1>", "", article[0] if article else "", flags=re.S)
+        text = html.unescape(re.sub(r"<[^>]+>", "", text))
+        shown += [(path.name, text[found.start() - 30 : found.end() + 30]) for found in raw.finditer(text)]
+    assert shown == []
 
 
 def test_search_finds_the_staircase(page, address):

@@ -48,7 +48,9 @@ def test_an_entry_has_an_example_that_the_suite_runs_and_links_to_its_users():
     assert "af.solve(" in text
     assert "(../guide.md)" in text
     assert "(../gallery/bank.md)" in text
-    assert "```" not in reference.entry("attnflow.errors.InvalidTokens")
+    made = reference.entry("attnflow.observe.clusters.Clusters")
+    assert "You get one from [`clusters`][attnflow.observe.clusters.clusters]" in made
+    assert "[`Exponential`]" in reference.entry("attnflow.kernels.base.AbstractKernel")
 
 
 def test_every_page_has_a_place_in_the_menu():
@@ -86,6 +88,8 @@ def test_statements_of_theory_lead_to_functions_experiments_and_tests_that_exist
 def test_a_script_is_a_notebook_and_every_script_is_a_tutorial():
     shown = {file for _, files in tutorials.TUTORIALS.values() for file in files}
     assert shown == {path.name for path in (ROOT / "examples").iterdir() if path.suffix in (".py", ".toml")}
+    assert list(tutorials.answers()) == list(tutorials.TUTORIALS)  # every question has an answer, and a next step
+    assert all("Next: [" in answer for answer in tutorials.answers().values())
     found = tutorials.cells('"""Words."""\n\nimport os\n\n# %% [markdown]\n# More\n# words.\n\n# %%\nprint(os)\n')
     assert [(cell.kind, cell.text) for cell in found] == [
         ("prose", "Words."),
@@ -118,6 +122,30 @@ def test_every_experiment_has_a_card_under_one_subject(tmp_path):
     assert sorted(re.findall(r'href="gallery/([\w-]+)\.html"', text)) == pages
 
 
+def test_formulas_of_derivations_are_no_code():
+    text = "So\n\n    λ_k = k l_k/β,   k ≥ 1,\n\nand\n\n```sh\n\n    x_i\n\n```\n"
+    found = gallery.displayed(text)
+    assert '<div class="plain">λ<sub>k</sub> = k l<sub>k</sub>/β,&emsp;k ≥ 1,</div>' in found
+    assert "\n    x_i\n" in found
+
+
+def test_of_several_records_of_a_campaign_the_newest_counts(tmp_path, monkeypatch):
+    for day, rows in {"2026-01-02": {"a": 2}, "2026-01-01": {"a": 1, "b": 1}}.items():
+        (tmp_path / f"physics-{day}.json").write_text(json.dumps(rows))
+    monkeypatch.setattr(gallery, "RECORDS", tmp_path)
+    assert gallery.records("physics", lambda path: json.loads(path.read_text())) == {"a": 2, "b": 1}
+
+
+def test_a_page_of_the_gallery_leads_to_its_neighbours(tmp_path):
+    (tmp_path / "gallery").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / "gallery" / f"{name}.md").write_text(f"# {name}\n")
+    gallery.beside(["one", "two"], "Subject", tmp_path)
+    assert (
+        "[All experiments](../gallery.md) · Subject: [two](two.md)\n" in (tmp_path / "gallery" / "one.md").read_text()
+    )
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
@@ -125,9 +153,25 @@ def test_every_experiment_has_a_card_under_one_subject(tmp_path):
         ("$$\n\\frac{1}{2}\n$$", 'display="block"'),
         ("it costs $5 and $6", "$5 and $6"),
         ("`$x$` is code", "<code>$x$</code>"),
-        ("X_t[mu](x) is a velocity", "X_t[mu](x)"),
+        ("X_t[mu](x) is a velocity", "X<sub>t</sub>[μ](x)"),
+        (
+            "dist = e^{-beta (1 - <x_i, x_j>)} on S^(d-1)",
+            "e<sup>−β (1 − ⟨x<sub>i</sub>, x<sub>j</sub>⟩)</sup> on S<sup>d−1</sup>",
+        ),
+        (
+            "lambda_k and mu_0, see merge_times in random_layers.md",
+            "λ<sub>k</sub> and μ<sub>0</sub>, see merge_times in random_layers.md",
+        ),
+        (
+            r"dx\_i/dt = sum\_j A\_ij x\_j, 0 \< \<x\_i, y\>",
+            "dx_i/dt = Σ<sub>j</sub> A<sub>ij</sub> x<sub>j</sub>, 0 &lt; ⟨x<sub>i</sub>, y⟩",
+        ),
+        ("`x_i^2` is code", "<code>x_i^2</code>"),
         ("a [word](page.md)", '<a href="page.md">word</a>'),
-        ("K = e^(beta <x, y_j>) with sum_k |p_k| >= 0", "K = e^(β ⟨x, y_j⟩) with Σ_k |p_k| ≥ 0"),
+        (
+            "K = e^(beta <x, y_j>) with sum_k |p_k| >= 0",
+            "K = e<sup>β ⟨x, y<sub>j</sub>⟩</sup> with Σ<sub>k</sub> |p<sub>k</sub>| ≥ 0",
+        ),
         ("at most `beta`, [trained-beta](a-beta.md)", '<code>beta</code>, <a href="a-beta.md">trained-beta</a>'),
     ],
 )
