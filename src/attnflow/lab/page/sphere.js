@@ -20,7 +20,7 @@ export function camera(d, { yaw, pitch }) {
 
 /** The centre and the radius of the sphere in a picture of this size. */
 export function placed(width, height, d) {
-  return { x: width / 2, y: height / 2, r: (d === 2 ? 0.36 : 0.45) * Math.min(width, height) };
+  return { x: width / 2, y: height / 2, r: (d === 2 ? 0.36 : 0.43) * Math.min(width, height) };
 }
 
 /** Radius of a token of mean mass, in pixels. */
@@ -73,7 +73,7 @@ export function drawClusters(pen, width, height, { setting, frame, eye, colours 
     const fill = colourOf(name, colours);
     const near = setting.d === 2 || dot(turn, 6, [a, b, c]) >= 0;
     const at = [x + r * dot(turn, 0, [a, b, c]), y - r * dot(turn, 3, [a, b, c])];
-    const radius = 0.22 * r * Math.sqrt(frame.clusters.masses[k]);
+    const radius = 0.16 * r * Math.sqrt(frame.clusters.masses[k]);
     pen.dot(...at, radius, { fill, stroke: fill, alpha: near ? 0.45 : 0.16 });
   });
 }
