@@ -3,6 +3,7 @@
 import { shown, timeAt } from "./axes.js";
 import { palette } from "./colours.js";
 import { controls } from "./controls.js";
+import { areComplete, catchUp, credit, goOn, latest } from "./credits.js";
 import { begin, recorded, sizesOf } from "./flow.js";
 import { keys } from "./keys.js";
 import { saving } from "./out.js";
@@ -89,21 +90,13 @@ const hear = {
   onSpec,
 };
 
-/** Ask a source with times of its own for its next frame. */
-function credit(run) {
-  run.owed += 1;
-  run.source.credit(0);
-}
-
 /** Whether frames have times of their own. */
 const own = () => runs[0].source.own;
-const latest = (run) => run.history.frames.at(-1)?.t ?? -1;
 /** Milliseconds between frames that have times of their own. */
 const pause = () => (own() ? (state.source === "recording" ? LINGER : 900 / RATE) / Number(state.speed) : 0);
 /** Frames under way, and whether no more will come. */
 const underWay = () => (own() ? Math.max(...runs.map((run) => run.owed)) : asked.length);
-const complete = (run) => run.ended || (runs[0].ended && latest(run) >= latest(runs[0]));
-const over = () => (own() ? runs.every(complete) : reached >= END && !asked.length);
+const over = () => (own() ? areComplete(runs) : reached >= END && !asked.length);
 
 /** Ask every flow for a frame at the time t. */
 function ask(t) {
@@ -161,12 +154,7 @@ function advance() {
  * fall on frames; of two flows with times of their own the one that is behind goes on.
  */
 function askNext(most) {
-  if (own()) {
-    const open = runs.filter((run) => !complete(run));
-    const first = Math.min(...open.map(latest));
-    for (const run of open) if (run.begun && run.owed < most && latest(run) <= first) credit(run);
-    return;
-  }
+  if (own()) return goOn(runs, most);
   if (asked.length >= most) return;
   const step = STEP * Number(state.speed) * (1 + reached);
   const stops = [END, seeking, ...runs.flatMap((run) => run.changes.map(({ t }) => t))].filter((t) => t > reached);
@@ -175,6 +163,7 @@ function askNext(most) {
 
 function tick(now) {
   if (now - painted >= 1000 / RATE - 4) {
+    if (own()) catchUp(runs, runs[0].history.frames[index]?.t ?? -1, OUTSTANDING);
     if (seeking && own()) askNext(SEEKING);
     else while (seeking && reached < seeking && asked.length < SEEKING) askNext(SEEKING);
     if (seeking && over()) seeking = 0;
