@@ -3,13 +3,13 @@
     python campaigns/lab.py                              50 clients at a time, 4 rounds
     python campaigns/lab.py --clients 10 --rounds 1 --record trial.json
 
-The server runs as users start it, `attnflow lab FOLDER --no-open`. One good client follows a flow all the time. Beside it
-many clients connect at once, again and again: they start settings as heavy as the limits allow and vanish without a word,
-replace one heavy setting by the next, send garbage, oversized messages, oversized messages in pieces, deeply nested
-JSON, credits without end, half a handshake, handshakes of pages elsewhere, and paths out of the folder. Meanwhile the
-page is fetched four times a second, and memory and processes are counted. It is a finding if the page or a frame of the
-good client takes longer than `PATIENCE`, if there are more processes than clients, if memory grows beyond its bounds, or if
-anything is left running in the end. Exit code 1 if there is one.
+The server runs as users start it, `attnflow lab FOLDER --no-open`. One good client follows a flow all the time. Beside
+it many clients connect at once, again and again until they find a place: they start settings as heavy as the limits
+allow and vanish without a word, replace one heavy setting by the next, send garbage, oversized messages in one and in
+many pieces, deeply nested JSON, credits without end, half a handshake, handshakes of pages elsewhere, and paths out of
+the folder. Meanwhile the page is fetched four times a second, and memory and processes are counted. It is a finding if
+the page or a frame of the good client takes longer than `PATIENCE`, if there are more processes than clients, if memory
+grows beyond its bounds, or if anything is left running in the end. Exit code 1 if there is one.
 """
 
 import argparse
@@ -33,15 +33,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import _record
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.frames import CloseCode
 from websockets.sync.client import connect
 
+import _record
 from attnflow.lab import limits
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 30.0
 """Seconds for the page, or for a frame of the good client, on two busy cores; work per frame is bounded by 60."""
+STUBBORN = 40.0
+"""Seconds for which a client comes again while there is no place for it."""
 SERVER = 400 * 2**20
 """Bytes of the server itself, at most."""
 MARK = "ATTNFLOW_LAB_CAMPAIGN"
@@ -70,17 +73,18 @@ class Attackers:
         self.token = address.partition("token=")[2].partition("#")[0]
 
     def open(self, **other: Any) -> Any:
+        """A socket as the page opens it, but for what is `other`."""
         how = {"token": self.token, "origin": f"http://{self.host}", "max_size": None, "compression": None, **other}
         return connect(f"ws://{self.host}/socket?token={how.pop('token')}", **how)
 
     def vanish(self, chance: random.Random) -> None:
         """Heavy work, and gone without a word."""
-        sock = self.open()
-        sock.send(json.dumps({"start": {"spec": heavy(chance)}}))
-        sock.send('{"credit": 1}')
-        time.sleep(chance.uniform(0, 4))
-        sock.socket.shutdown(socket.SHUT_RDWR)
-        sock.socket.close()
+        with self.open() as sock:
+            sock.send(json.dumps({"start": {"spec": heavy(chance)}}))
+            sock.send('{"credit": 1}')
+            time.sleep(chance.uniform(0, 4))
+            sock.send('{"credit": 1}')
+            sock.socket.close()
 
     def replace(self, chance: random.Random) -> None:
         """One heavy setting after the other."""
@@ -91,6 +95,7 @@ class Attackers:
                 time.sleep(chance.uniform(0, 1))
 
     def garbage(self, chance: random.Random) -> None:
+        """What is no message."""
         with self.open() as sock:
             sock.send(
                 chance.choice([chance.randbytes(1000), "[" * 60_000, '{"start": {"spec": ', "null", '{"save": 1}'])
@@ -98,6 +103,7 @@ class Attackers:
             sock.recv(timeout=PATIENCE)
 
     def oversized(self, chance: random.Random) -> None:
+        """More than a message may hold, in one piece or in many."""
         whole = "x" * chance.randint(limits.MESSAGE + 1, 40 * limits.MESSAGE)
         with self.open() as sock:
             sock.send(whole if chance.random() < 0.5 else [whole[k : k + 30_000] for k in range(0, len(whole), 30_000)])
@@ -153,6 +159,7 @@ class Watch:
         self.findings: list[str] = []
 
     def look(self) -> None:
+        """Fetch the page and count, until it is over."""
         while not self.over.wait(0.25):
             begin = time.perf_counter()
             try:
@@ -200,15 +207,25 @@ def follow(attackers: Attackers, over: threading.Event, waits: list[float], find
 
 
 def attack(attackers: Attackers, kind: str, seed: int, counts: Counter[str], findings: list[str]) -> None:
+    """What one client does; it comes again while there is no place for it."""
     action: Callable[[random.Random], None] = getattr(attackers, kind)
-    try:
-        action(random.Random(seed))
-    except (OSError, WebSocketException, http.client.HTTPException):
-        counts[f"{kind}: sent away"] += 1  # refused, closed, or no place
-    except AssertionError as error:
-        findings.append(f"{kind}: {error}")
-    else:
-        counts[f"{kind}: done"] += 1
+    end = time.monotonic() + STUBBORN
+    while True:
+        try:
+            action(random.Random(seed))
+        except ConnectionClosed as error:
+            if error.rcvd is not None and error.rcvd.code == CloseCode.TRY_AGAIN_LATER and time.monotonic() < end:
+                counts["no place"] += 1
+                time.sleep(0.3)
+                continue
+            counts[f"{kind}: {'gone' if error.rcvd is None else error.rcvd.code.value}"] += 1
+        except (OSError, WebSocketException, http.client.HTTPException) as error:
+            counts[f"{kind}: {type(error).__name__}"] += 1
+        except AssertionError as error:
+            findings.append(f"{kind}: {error}")
+        else:
+            counts[f"{kind}: done"] += 1
+        return
 
 
 def campaign(clients: int, rounds: int, seed: int) -> dict[str, Any]:
@@ -227,8 +244,9 @@ def campaign(clients: int, rounds: int, seed: int) -> dict[str, Any]:
         begin = resident(server.pid)
         looking.start()
         following.start()
-        while not waits and following.is_alive():
+        while len(waits) < 5 and following.is_alive():
             time.sleep(0.1)
+        waits.clear()  # the first ones waited for compilers
         for k in range(rounds):
             some = [
                 threading.Thread(
@@ -264,7 +282,7 @@ def campaign(clients: int, rounds: int, seed: int) -> dict[str, Any]:
         (largest[0] > SERVER, f"the server took {largest[0]} bytes"),
         (largest[1] > limits.MEMORY, f"a process took {largest[1]} bytes"),
         (max(watch.page) > PATIENCE or max(waits) > PATIENCE, "an answer took too long"),
-        (code != 0, f"the server ended with {code}"),
+        (code not in (0, 128 + signal.SIGINT), f"the server ended with {code}"),
         (written != ["runs"], f"files were written: {written}"),
     ):
         if wrong:
