@@ -381,7 +381,7 @@ function listen() {
 }
 
 if (matchMedia("(max-width: 720px)").matches)
-  for (const one of document.querySelectorAll("details + details")) one.removeAttribute("open");
+  for (const one of document.querySelectorAll("details + details:not(:has(#beta))")) one.removeAttribute("open");
 listen();
 guide.show(state.tour);
 restart();
