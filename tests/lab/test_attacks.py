@@ -1,4 +1,4 @@
-"""Attacks on the server of the lab, each with its refusal; none of them starts a process, but for that on memory."""
+"""Attacks on the server of the lab, each with its refusal; of all attacks only the one on memory starts a process of the lab."""
 
 import contextlib
 import http.client
