@@ -119,7 +119,7 @@ class Attackers:
 
     def elsewhere(self, chance: random.Random) -> None:
         """A page of another server, or one without the token."""
-        other = chance.choice(
+        other: dict[str, Any] = chance.choice(
             [{"token": "x"}, {"origin": "http://evil.example"}, {"additional_headers": {"Host": "evil.example"}}]
         )
         with self.open(**other):

@@ -310,7 +310,6 @@ def test_python_beside_python_another_beta_a_sweep_and_a_folder(page, tmp_path, 
         page.until("!lab.facts().playing && location.hash.includes('then=') && location.hash.includes('t=')")
         before, again = page.facts()["flows"], page.ask("location.hash")
         page.ask("location.hash = '#source=python&run=swept'")
-        click(page, "play")
         page.until("lab.facts().flows.length == 1 && lab.facts().flows[0].frames == 3")
         page.ask(f"location.hash = {again!r}")
         page.until(f"!lab.facts().playing && lab.facts().flows[0].t >= {before[0]['t']}")
@@ -320,7 +319,6 @@ def test_python_beside_python_another_beta_a_sweep_and_a_folder(page, tmp_path, 
         assert [after[0][key] for key in ("t", "beta", "energy")] == [before[0][key] for key in ("t", "beta", "energy")]
 
         page.ask("location.hash = '#source=python&run=swept&at=1,0'")
-        click(page, "play")
         page.until("lab.facts().flows[0].frames == 3 && !document.getElementById('panel-sweep').hidden")
         assert "field.beta = 9" in page.ask("document.getElementById('facts-A').textContent")
         page.drag(middle(page, "#panel-sweep canvas", 0.2), middle(page, "#panel-sweep canvas", 0.2))

@@ -10,7 +10,7 @@ import numpy as np
 import tomli_w
 
 from attnflow import fields, runs
-from attnflow.axes import Along, random_key
+from attnflow.axes import Along, dimensions, random_key
 from attnflow.errors import InvalidInput
 from attnflow.fields.timed import AbstractTimed
 from attnflow.flows import Solve, SolveLong
@@ -119,13 +119,14 @@ def turned(work: Any, row: dict[str, np.ndarray] | None, beta: float, count: int
     field = work.field
     timed = [one for one in jax.tree.leaves(field, is_leaf=_is_timed) if _is_timed(one)]
     plain = isinstance(field, fields.Attention) and not timed and _is_number(getattr(field.kernel, "beta", None))
-    if not plain or getattr(getattr(work, "tokens", None), "dims", ()):
+    tokens: Any = getattr(work, "tokens", None)
+    if not plain or (tokens is not None and dimensions((field, getattr(work, "noise", None)), tokens)):
         raise InvalidInput("beta changes on the way for one system of attention that has one beta and no other clock.")
     changes: dict[str, Any] = {"field": eqx.tree_at(lambda one: one.kernel.beta, field, np.asarray(beta))}
     if row is None:
         return dataclasses.replace(work, **changes)
     if isinstance(work, Solve | SolveLong):
-        changes["tokens"] = work.tokens.moved(row["positions"])
+        changes["tokens"] = tokens.moved(row["positions"])
     elif isinstance(work, Evolve):
         changes["density"] = work.density.moved(row["coefficients"])
     else:

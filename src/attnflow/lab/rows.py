@@ -126,8 +126,8 @@ def _beta(field: Any) -> float | None:
 
 def _model(work: Any) -> str | None:
     """The model by which `theory` knows the flow, "SA" or "USA0"; None where its closed forms do not hold."""
-    field, space = getattr(work, "field", None), work.tokens.space
-    plain = isinstance(field, fields.Attention) and field.is_plain and isinstance(space, spaces.Sphere)
+    field: Any = getattr(work, "field", None)
+    plain = isinstance(field, fields.Attention) and field.is_plain and isinstance(work.tokens.space, spaces.Sphere)
     if not plain or getattr(work, "noise", None) is not None or getattr(work, "layer_step", None) is not None:
         return None
     try:

@@ -370,7 +370,7 @@ function listen() {
   $("time").oninput = () => go(Number($("time").value));
   keys(actions, guide);
   addEventListener("hashchange", () => {
-    state = parsed(location.hash);
+    [state, playing] = [parsed(location.hash), !matchMedia(STILL).matches];
     guide.show(state.tour);
     for (const key of Object.keys(live)) delete live[key];
     restart();

@@ -143,17 +143,18 @@ export function pointAt(width, height, d, eye, left, top) {
 
 function drawDensity(pen, { x, y, r }, frame, colours) {
   const weights = frame.weights;
-  const counts = new Float64Array(BINS);
   const n = frame.positions.length / 2;
+  const bins = weights ? n : BINS; // points of a density are a grid: one a bin
+  const counts = new Float64Array(bins);
   for (let i = 0; i < n; i++) {
     const angle = Math.atan2(frame.positions[2 * i + 1], frame.positions[2 * i]);
-    counts[Math.floor(((angle / (2 * Math.PI) + 1) % 1) * BINS) % BINS] += weights ? weights[i] * n : 1;
+    counts[Math.floor(((angle / (2 * Math.PI) + 1) % 1) * bins + (weights ? 0.5 : 0)) % bins] += weights ? weights[i] * n : 1;
   }
   const line = [];
-  for (let k = 0; k <= BINS; k++) {
+  for (let k = 0; k <= bins; k++) {
     // heights as the root of the density, so that one point still fits
-    const height = 0.3 * r * Math.min(1, Math.sqrt(((counts[k % BINS] / n) * BINS) / 60));
-    const angle = (2 * Math.PI * (k + 0.5)) / BINS;
+    const height = 0.3 * r * Math.min(1, Math.sqrt(((counts[k % bins] / n) * bins) / 60));
+    const angle = (2 * Math.PI * (k + (weights ? 0 : 0.5))) / bins;
     line.push([x + (r + 9 + height) * Math.cos(angle), y - (r + 9 + height) * Math.sin(angle)]);
   }
   pen.path(line, { stroke: colours.grey, width: 1.2 });
