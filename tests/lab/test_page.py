@@ -217,6 +217,9 @@ def test_words_are_shown_and_points_are_painted(page, address):
         if words := page.ask("document.querySelector('#scene-A .tip:not([hidden])')?.textContent"):
             break
     assert words.split(",")[0] in ("one", "two", "three")
+    assert page.ask("document.getElementById('colour').offsetParent !== null")
+    choose(page, "colour", "word")
+    page.until("lab.facts().state.colour == 'word' && location.hash.includes('colour=word')")
     choose(page, "start", "points")
     page.until("document.getElementById('scene-A').ariaLabel.startsWith('8 tokens')")
     before = len(page.facts()["state"]["points"].split(","))

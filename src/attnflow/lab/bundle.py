@@ -11,6 +11,7 @@ import re
 
 _IMPORT = re.compile(r'^import (?:\{([^}]*)\}|\* as (\w+)) from "\./(\w+)\.js";\n', flags=re.M)
 _COMMENT = re.compile(r"^ *(?:/\*\*.*?\*/|//[^\n]*)\n", flags=re.M | re.S)
+_ASIDE = re.compile(r"(?<=[;{},)]) // [^\n\"'`]*$", flags=re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|const|class) (\w+))", flags=re.M)
 
 
@@ -100,7 +101,7 @@ def single_file() -> str:
 
 def _shortened(text: str) -> str:
     """Without comments, indentation and empty lines."""
-    return re.sub(r"^\s+", "", _COMMENT.sub("", text), flags=re.M)
+    return re.sub(r"^\s+", "", _ASIDE.sub("", _COMMENT.sub("", text)), flags=re.M)
 
 
 def _checksum(text: str) -> str:

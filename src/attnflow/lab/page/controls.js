@@ -22,7 +22,7 @@ export function controls(onChange) {
     "second-controls",
     DYNAMIC.map((key) => `${key}2`),
   );
-  into("view-controls", ["compare", "shown", "accuracy", "theme"]);
+  into("view-controls", ["compare", "shown", "colour", "accuracy", "theme"]);
   into("source-control", ["source"]);
   into("remote-controls", ["run", "axes"]);
   into("remote-second", ["run2"]);

@@ -18,6 +18,7 @@ import { changesOf, settingOf } from "./state.js";
  * @property {number} owed frames of such a source under way
  * @property {number} index of the frame at the cursor
  * @property {string[] | null} labels words of the tokens
+ * @property {Uint8Array | null} words the number of the word of each token
  * @property {boolean} second whether it has the second dynamics
  * @property {{ t: number, beta: number }[]} changes of beta that the address asks for
  * @property {Float32Array} sizes radii of tokens relative to that of the mean mass
@@ -34,7 +35,7 @@ export function begin(state, second, hear) {
   const run = blank(settingOf(state, second), second);
   run.changes = changesOf(state[second ? "then2" : "then"]);
   run.sizes = sizesOf(masses(run.setting));
-  run.labels = state.start === "words" && run.setting.given ? wordsOf(state.words) : null;
+  name(run, state.start === "words" && run.setting.given ? wordsOf(state.words) : null);
   run.begun = true;
   run.source = workerSource({
     onFrame: (frame) => hear.onFrame(run, frame),
@@ -70,9 +71,16 @@ export function absent(second, hear) {
 /** @returns {Run} */
 export function blank(setting, second) {
   const history = new History(setting.n, setting.d);
-  const rest = { arrived: [], prediction: null, colour: "", changes: [], labels: null, source: null, index: 0 };
+  const rest = { arrived: [], prediction: null, colour: "", changes: [], labels: null, words: null, source: null, index: 0 };
   const under = { begun: false, ended: false, owed: 0 };
   return { setting, history, second, sizes: new Float32Array(setting.n).fill(1), ...rest, ...under };
+}
+
+/** Words of tokens, and the number of each word for colours: equal words are of one colour. */
+function name(run, labels) {
+  const known = [...new Set(labels?.map((word) => word.toLowerCase()))];
+  run.labels = labels;
+  run.words = labels && Uint8Array.from(labels, (word) => known.indexOf(word.toLowerCase()) % 240);
 }
 
 /** What is known of a flow when it begins. */
@@ -82,7 +90,7 @@ export function settle(run, facts) {
   const plain = { model: facts.theory ?? "SA", causal: false, value: null, kappa: 0, start: "" };
   run.setting = facts.beta === undefined ? { ...facts, ...plain, d, full: facts.d, remote: true, seed: 0 } : facts;
   run.history = new History(facts.n, d);
-  run.labels = facts.labels ?? null;
+  name(run, facts.labels ?? null);
   run.sizes = given ? sizesOf(given) : new Float32Array(facts.n).fill(1);
   [run.begun, run.ended, run.owed] = [true, false, 0];
 }

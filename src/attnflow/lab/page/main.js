@@ -67,6 +67,7 @@ function restart() {
     runs = state.source === "page" ? seconds.map((b) => begin(state, b, hear)) : [recorded(hear)];
   }
   document.body.classList.toggle("two", runs.length === 2);
+  document.body.classList.toggle("words", state.source !== "recording" && (state.source === "python" || state.start === "words"));
   Object.assign(document.body.dataset, { source: state.source, run: state.run });
   if (state.source === "page") ask(0);
 }
@@ -211,7 +212,8 @@ function sceneOf(run) {
   const frame = run.history.frames[run.index];
   const sizes = frame?.weights ? sizesOf(frame.weights) : run.sizes;
   const painting = state.source === "page" && state.start === "points";
-  return { setting: run.setting, frame, eye: state, colours, sizes, labels: run.labels, painting };
+  const names = state.colour === "word" && run.words ? run.words : frame?.names;
+  return { setting: run.setting, frame, eye: state, colours, sizes, names, labels: run.labels, painting };
 }
 
 /** What the page shows, as numbers. */

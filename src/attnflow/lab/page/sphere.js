@@ -79,7 +79,7 @@ export function drawClusters(pen, width, height, { setting, frame, eye, colours 
 }
 
 /** The tokens by a pen: what lies on the far side is pale. */
-export function drawTokens(pen, width, height, { setting, frame, eye, colours, sizes }) {
+export function drawTokens(pen, width, height, { setting, frame, eye, colours, sizes, names }) {
   if (!frame) return;
   const { x, y, r } = placed(width, height, setting.d);
   const { d, n } = setting;
@@ -97,7 +97,7 @@ export function drawTokens(pen, width, height, { setting, frame, eye, colours, s
   });
   chosen.sort((one, other) => one.depth - other.depth);
   for (const { i, a, b, depth } of chosen) {
-    const look = { fill: colourOf(frame.names[i], colours), alpha: depth < 0 ? 0.28 : 0.92 };
+    const look = { fill: colourOf(names[i], colours), alpha: depth < 0 ? 0.28 : 0.92 };
     pen.dot(a, b, radius * sizes[i] * (depth < 0 ? 0.8 : 1), look);
   }
 }

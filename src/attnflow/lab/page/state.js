@@ -75,6 +75,7 @@ const LOOK = {
 const VIEW = {
   compare: { label: "second setting", type: "choice", fallback: "off", options: { off: "off", on: "on" } },
   shown: { label: "panels show", type: "choice", fallback: "A", options: { A: "A", B: "B" } },
+  colour: { label: "tokens by", type: "choice", fallback: "cluster", options: { cluster: "cluster", word: "word" } },
   speed: {
     label: "speed",
     type: "choice",
