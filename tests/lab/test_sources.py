@@ -10,6 +10,7 @@ from attnflow import runs
 from attnflow.errors import InvalidInput
 from attnflow.lab import limits
 from attnflow.lab.carried import Carried, Changes, Turn, turned
+from attnflow.lab.rows import picture_of
 from attnflow.lab.saving import Saved, folder_for
 from attnflow.lab.sources import chosen, listed
 from attnflow.lab.swept import Swept, checked_point
@@ -197,3 +198,31 @@ def test_limits_are_those_of_the_page():
         )
         is None
     )
+
+
+PREDICTED = """(setting, beta, t) => {
+  const frame = (t) => ({ t, beta, condensed: false, count: 9, modes: new Array(12).fill(0.01), clusters: null });
+  const { grown, fastest, next } = modules.predict.predict(setting, [frame(0), frame(t)], 1);
+  return { grown, fastest, next };
+}"""
+
+
+@pytest.mark.parametrize("d", [3, 6])
+def test_theory_stands_beside_flows_by_python(d):
+    """Growth rates of plain attention in the dimension of the tokens, whatever is drawn of them."""
+    from attnflow import theory
+    from tests.lab.v8 import call
+
+    def facts(**field):
+        space = {"name": "sphere", "dim": d}
+        table = SPEC | {"tokens": SPEC["tokens"] | {"space": space}, "field": SPEC["field"] | field}
+        return picture_of(runs.parse_spec(toml(table)).work, {"positions"}, None, {"token": 24, "dim": d}).facts()
+
+    told = facts()
+    assert (told["theory"], facts(normaliser={"name": "unnormalised", "clock": "USA0"})["theory"]) == ("SA", "USA0")
+    assert facts(mask={"name": "causal"})["theory"] is facts(value=(-np.eye(d)).tolist())["theory"] is None
+    plain = {"model": "SA", "causal": False, "value": None, "kappa": 0, "start": "", "remote": True, "full": d}
+    found = call(PREDICTED, told | plain | {"d": 3}, 4.0, 0.5)
+    rates = theory.uniform.growth_rates(4.0, d, k=np.arange(1, 13))
+    np.testing.assert_allclose(found["grown"], 0.01 * np.exp(0.5 * rates), rtol=1e-10)
+    assert found["fastest"] == theory.uniform.dominant_degree(4.0, d)
