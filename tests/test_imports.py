@@ -33,7 +33,8 @@ FLOORS = [
     {"certify", "control", "random_layers", "text"},
     {"runs"},
     {"plots", "probe", "references"},
-    {"experiments", "lab", "sweeps"},
+    {"experiments", "sweeps"},
+    {"lab"},
     {"cli"},
     {"__main__"},
 ]

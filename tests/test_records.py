@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from attnflow.lab import limits
 from tests.extremes import FIELDS
 from tests.history import ROOT, in_history, is_squashed
 
@@ -226,6 +227,22 @@ def test_every_field_was_finite_or_refused_at_extremes(parts):
     for name, one in fields.items():
         assert one["findings"] == [], name
         assert one["counts"]["finite"] > 0, name
+
+
+def test_the_lab_stayed_up_under_clients_who_misbehave(parts):
+    """50 clients at a time did what no page does; the server answered all the time, and nothing was left running."""
+    record = newest("lab-*.json", parts)
+    assert record["findings"] == []
+    assert record["clients"] >= 50
+    assert record["rounds"] >= 4
+    done = {name.partition(":")[0] for name in record["counts"]}
+    assert {"vanish", "replace", "garbage", "oversized", "greedy", "elsewhere", "half", "outside"} <= done
+    assert {"garbage: 1008", "greedy: 1008", "oversized: 1009", "elsewhere: InvalidStatus"} <= set(record["counts"])
+    assert 2 <= record["processes"] <= limits.CLIENTS
+    assert record["page, s"]["count"] >= 100
+    assert record["frame of the good client, s"]["count"] >= 100
+    assert record["server, MiB"]["most"] <= 400
+    assert record["largest process, MiB"] <= limits.MEMORY / 2**20
 
 
 def test_the_newest_fuzzing_has_no_findings(parts):

@@ -1,12 +1,15 @@
 """The page in a browser. Without one these tests are not collected (`tests/conftest.py`)."""
 
 import contextlib
+import json
 import threading
+import urllib.parse
 import xml.etree.ElementTree as ElementTree
 from math import cos, sin
 
 import pytest
 
+import attnflow as af
 from attnflow import lab, runs
 from attnflow.lab import limits
 from tests.lab import browser
@@ -84,7 +87,7 @@ def test_the_page_moves_by_itself_and_asks_nobody_else(page, base, address):
     assert facts["painter"] == "webgl"
     assert page.requests
     assert all(url.startswith((base, "about:", "data:", "blob:")) for url in page.requests)
-    assert page.ask("document.querySelectorAll('#panels figcaption').length") == 6
+    assert page.ask("document.querySelectorAll('#panels figure:not([hidden]) figcaption').length") == 6
     assert page.ask("[...document.querySelectorAll('input, select')].every((e) => e.labels?.length || e.ariaLabel)")
     assert page.ask("[...document.querySelectorAll('[role=img]')].every((e) => e.ariaLabel || !e.clientWidth)")
 
@@ -119,7 +122,7 @@ def test_one_cursor_links_all_panels(page, address):
     assert 0 < scrubbed["flows"][0]["t"] < 20
     page.until("document.getElementById('time').value == lab.facts().index")
     labels = page.ask(
-        "[...document.querySelectorAll('#panels canvas')].map((e) => /t = ([\\d.]+)/.exec(e.ariaLabel)[1])"
+        "[...document.querySelectorAll('#panels figure:not([hidden]) canvas')].map((e) => /t = ([\\d.]+)/.exec(e.ariaLabel)[1])"
     )
     assert len(set(labels)) == 1
     page.ask("document.activeElement.blur()")
@@ -168,6 +171,8 @@ def test_one_file_runs_from_its_folder_and_saves(page, tmp_path):
     assert len(rows) == page.facts()["flows"][0]["frames"]
     click(page, "python")
     assert "af.Attention(beta=9.000)" in page.ask("document.getElementById('lines').textContent")
+    assert "no server" in page.ask("document.getElementById('folder-words').textContent")
+    assert page.ask("document.getElementById('folder-form').offsetParent === null")
     click(page, "close")
 
 
@@ -212,6 +217,9 @@ def test_words_are_shown_and_points_are_painted(page, address):
         if words := page.ask("document.querySelector('#scene-A .tip:not([hidden])')?.textContent"):
             break
     assert words.split(",")[0] in ("one", "two", "three")
+    assert page.ask("document.getElementById('colour').offsetParent !== null")
+    choose(page, "colour", "word")
+    page.until("lab.facts().state.colour == 'word' && location.hash.includes('colour=word')")
     choose(page, "start", "points")
     page.until("document.getElementById('scene-A').ariaLabel.startsWith('8 tokens')")
     before = len(page.facts()["state"]["points"].split(","))
@@ -250,8 +258,10 @@ def test_every_step_of_every_tour_names_things_that_are_there(page, address):
 def test_a_recording_shows_the_staircase(page, address):
     page.open(f"{address}#source=recording&speed=4")
     page.until("lab.facts().flows[0].count == 1 && lab.facts().flows[0].t > 1e20 && !lab.facts().playing")
-    page.ask("document.getElementById('time').value = 5")
     assert page.facts()["flows"][0]["frames"] > 50
+    page.ask("location.hash = '#source=recording&t=1e12'")  # any time that a recording has
+    page.until("!lab.facts().playing && lab.facts().flows[0].t >= 1e12")
+    assert page.facts()["flows"][0]["t"] < 1e13
 
 
 def test_python_computes_and_the_page_comes_back_after_a_restart(page, tmp_path, monkeypatch):
@@ -281,3 +291,55 @@ def test_python_computes_and_the_page_comes_back_after_a_restart(page, tmp_path,
         page.until("lab.facts().flows[0].t > 0.2")
         wait(lambda: not children())
     page.errors.clear()  # the browser notes every attempt while no server was there
+
+
+def test_python_beside_python_another_beta_a_sweep_and_a_folder(page, tmp_path, monkeypatch):
+    """Two flows with a process each; beta changes in one that runs; a point of a sweep; a run folder is written."""
+    from tests.lab.test_python import SPEC, children, toml, wait
+
+    monkeypatch.setattr(limits, "PER_CREDIT", 3600.0)
+    short = SPEC | {"solve": {"until": 0.2, "save": {"name": "evenly", "count": 2}}}
+    af.sweep(runs.parse_spec(toml(short)), {"field.beta": [1.0, 9.0], "tokens.seed": [0, 1]}, tmp_path / "swept")
+    spec = urllib.parse.quote(json.dumps(SPEC | {"solve": {"until": 400.0, "save": {"name": "evenly", "count": 4000}}}))
+    with served(lab.Server(runs=tmp_path)) as server:
+        page.open(f"{server.address}#source=python&compare=on&spec={spec}")
+        page.until("lab.facts().flows.length == 2 && lab.facts().flows.every(({ frames }) => frames > 3)")
+        first, second = page.facts()["flows"]
+        assert (first["beta"], second["beta"]) == (4, 25)
+        assert abs(first["t"] - second["t"]) < 0.15  # one frame apart at most
+        assert len(children()) == 2
+        choose(page, "form-field-beta", "40")
+        page.until("lab.facts().flows[0].beta == 40 && lab.facts().state.then.endsWith(':40')")
+        assert page.facts()["flows"][1]["beta"] == 25
+        click(page, "play")
+        page.until("!lab.facts().playing && location.hash.includes('then=') && location.hash.includes('t=')")
+        before, again = page.facts()["flows"], page.ask("location.hash")
+        page.ask("location.hash = '#source=python&run=swept'")
+        page.until("lab.facts().flows.length == 1 && lab.facts().flows[0].frames == 3")
+        page.ask(f"location.hash = {again!r}")
+        page.until(f"!lab.facts().playing && lab.facts().flows[0].t >= {before[0]['t']}")
+        page.until("lab.facts().flows[0].t - lab.facts().flows[1].t < 0.15")
+        after = page.facts()["flows"]
+        # the path is that of the first time, bit for bit: one address, one flow
+        assert [after[0][key] for key in ("t", "beta", "energy")] == [before[0][key] for key in ("t", "beta", "energy")]
+
+        page.ask("location.hash = '#source=python&run=swept&at=1,0'")
+        page.until("lab.facts().flows[0].frames == 3 && !document.getElementById('panel-sweep').hidden")
+        assert "field.beta = 9" in page.ask("document.getElementById('facts-A').textContent")
+        page.drag(middle(page, "#panel-sweep canvas", 0.2), middle(page, "#panel-sweep canvas", 0.2))
+        page.until("lab.facts().state.at == '0,0' && lab.facts().flows[0].beta == 1")
+        choose(page, "at-1", "1")
+        page.until("lab.facts().state.at == '0,1' && lab.facts().flows[0].frames == 3")
+
+        page.ask("location.hash = '#n=4&space=circle&t=0.1'")
+        page.until("!lab.facts().playing && lab.facts().flows[0].t == 0.1")
+        click(page, "python")
+        assert "--from-url" in page.ask("document.getElementById('command').textContent")
+        page.ask("document.getElementById('folder-name').value = '../mine'")
+        click(page, "folder-write")
+        page.until("document.getElementById('folder-said').textContent.includes('give a name')")
+        page.ask("document.getElementById('folder-name').value = 'mine'")
+        click(page, "folder-write")
+        page.until("document.getElementById('folder-said').textContent.startsWith('written')")
+        wait(lambda: not children())
+    assert runs.open_run(tmp_path / "mine").dataset.sizes["token"] == 4

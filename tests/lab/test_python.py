@@ -17,11 +17,12 @@ import attnflow as af
 from attnflow import lab, runs
 from attnflow.errors import InvalidInput
 from attnflow.lab import limits
+from attnflow.lab.carried import Carried
 from attnflow.lab.forms import forms
 from attnflow.lab.frames import TYPES, pack
 from attnflow.lab.limits import check_table
 from attnflow.lab.pictures import Eye, sizes_of_degrees
-from attnflow.lab.sources import Carried, listed, opened
+from attnflow.lab.sources import chosen, listed, opened
 from tests.lab.v8 import call
 
 SPEC = {
@@ -225,7 +226,9 @@ def test_densities_and_batches_are_shown():
     ring = {"name": "perturbed", "basis": {"name": "circle", "degree": 4}, "degree": 1, "amplitude": 0.1}
     cells = {"cells": {"name": "circle", "count": 32}, "density": ring, "field": SPEC["field"]}
     told, frames = [], []
-    source = Carried(cells | {"evolve_cells": {"until": 0.1, "save": {"name": "evenly", "count": 1}}}, None, bool)
+    source = Carried.of_table(
+        cells | {"evolve_cells": {"until": 0.1, "save": {"name": "evenly", "count": 1}}}, None, bool
+    )
     source.stream(told.append, frames.append)
     first = unpack(frames[0])
     x, m = first["positions"].astype(float), first["masses"].astype(float)
@@ -233,7 +236,7 @@ def test_densities_and_batches_are_shown():
     assert first["order"] == pytest.approx(0.05, rel=(2 * np.pi / 32) ** 2 / 6)
     np.testing.assert_allclose(np.linalg.norm(m @ x), first["order"], rtol=1e-6)
     batch = SPEC | {"field": {"name": "attention", "beta": [9.0, 1.0]}, "solve": {"until": 0.1}}
-    Carried(batch, None, bool).stream(told.append, frames.append)
+    Carried.of_table(batch, None, bool).stream(told.append, frames.append)
     assert unpack(frames[-1])["beta"] == 9.0
     assert (told[0]["kind"], told[1]["kind"]) == ("density", "tokens")
 
@@ -250,15 +253,15 @@ def test_streams_are_opened_by_name_and_nothing_outside_the_folder(tmp_path):
     (folder / "notes.txt").write_text("no stream")
     assert list(listed(folder)) == ["net.npz"]
     told, frames = [], []
-    opened("net.npz", folder, [0, 8]).stream(told.append, frames.append)
+    opened(chosen("net.npz", folder), [0, 8]).stream(told.append, frames.append)
     assert (told[0]["labels"], told[0]["d"], told[0]["shown"], told[0]["frames"]) == (list("abcdef"), 9, 2, 3)
     unit = states / np.linalg.norm(states, axis=2, keepdims=True)
     # float32 keeps 24 bits of numbers of size 1
     np.testing.assert_allclose([unpack(one)["positions"] for one in frames], unit[:, :, [0, 8]], rtol=0, atol=2**-24)
     with pytest.raises(InvalidInput, match=r"open one of net\.npz"):
-        opened("../outside.npz", folder, None)
+        chosen("../outside.npz", folder)
     with pytest.raises(InvalidInput, match="two or three"):
-        opened("net.npz", folder, [0, 0]).stream(told.append, frames.append)
+        opened(chosen("net.npz", folder), [0, 0]).stream(told.append, frames.append)
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,14 @@ def test_modules_ask_for_names_that_exist():
             assert {name.strip() for name in names.split(",")} <= set(exported)
 
 
+def test_what_stands_in_for_the_server_has_the_same_names():
+    """One file has `alone` where the served page has `remote`."""
+    exported = r"^export (?:async )?(?:function\*?|const|class) (\w+)"
+    names = [sorted(re.findall(exported, page_file(f"{name}.js"), flags=re.M)) for name in ("remote", "alone")]
+    assert names[0] == names[1]
+    assert "WebSocket(" not in lab.single_file()
+
+
 def test_the_command_exports_and_serves(tmp_path):
     command = [sys.executable, "-m", "attnflow", "lab"]
     file = tmp_path / "lab.html"

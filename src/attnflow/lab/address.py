@@ -56,12 +56,12 @@ def table_of(address: str) -> dict[str, Any]:
                 state[key] = kind(float(value)) if kind is int else kind(urllib.parse.unquote(value))
             except (ValueError, OverflowError):
                 raise InvalidInput(f"`--from-url` has {key} = {shown(value)}; give a number.") from None
-    if state["source"] == "python" and not state["run"]:
-        return _from_json(state["spec"])
-    if state["source"] != "page":
+    if state["source"] == "recording" or (state["source"] == "python" and state["run"]):
         raise InvalidInput("`--from-url` shows a finished run or a recording; give an address of the page or a form.")
     if state["then"]:
         raise InvalidInput("`--from-url` changes beta on its way, which no specification says; use Open in Python.")
+    if state["source"] == "python":
+        return _from_json(state["spec"])
     return _flow(state)
 
 

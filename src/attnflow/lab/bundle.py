@@ -11,6 +11,7 @@ import re
 
 _IMPORT = re.compile(r'^import (?:\{([^}]*)\}|\* as (\w+)) from "\./(\w+)\.js";\n', flags=re.M)
 _COMMENT = re.compile(r"^ *(?:/\*\*.*?\*/|//[^\n]*)\n", flags=re.M | re.S)
+_ASIDE = re.compile(r"(?<=[;{},)]) // [^\n\"'`]*$", flags=re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|const|class) (\w+))", flags=re.M)
 
 
@@ -27,7 +28,11 @@ def script(*entries: str) -> str:
     return BEGIN + "".join(_functions(*entries).values())
 
 
-def _functions(*entries: str) -> dict[str, str]:
+ALONE = {"remote": "alone"}
+"""Modules that need a server, and what stands in their place in one file."""
+
+
+def _functions(*entries: str, instead: dict[str, str] | None = None) -> dict[str, str]:
     """The modules `entries` and all that they import as functions, each after those that it imports."""
     found: dict[str, str] = {}
     seen: set[str] = set()
@@ -36,7 +41,7 @@ def _functions(*entries: str) -> dict[str, str]:
         if name in seen:
             return
         seen.add(name)  # a circle of imports ends here
-        text = page_file(f"{name}.js")
+        text = page_file(f"{(instead or {}).get(name, name)}.js")
         for match in _IMPORT.finditer(text):
             visit(match[3])
         found[name] = _as_function(name, text)
@@ -62,7 +67,7 @@ def single_file() -> str:
     Its policy allows the two scripts and the style by their checksums, a worker made from two texts, and no connection.
     What page and worker share is there once. Comments and indentation stay in the sources.
     """
-    page, engine = _functions("main"), _functions("worker")
+    page, engine = _functions("main", instead=ALONE), _functions("worker")
     both = BEGIN + "".join(text for name, text in engine.items() if name in page)
     rest = ("".join(text for name, text in own.items() if name not in (page.keys() & engine)) for own in (page, engine))
     shared, main, worker = (_shortened(text) for text in (both, *rest))
@@ -96,7 +101,7 @@ def single_file() -> str:
 
 def _shortened(text: str) -> str:
     """Without comments, indentation and empty lines."""
-    return re.sub(r"^\s+", "", _COMMENT.sub("", text), flags=re.M)
+    return re.sub(r"^\s+", "", _ASIDE.sub("", _COMMENT.sub("", text)), flags=re.M)
 
 
 def _checksum(text: str) -> str:

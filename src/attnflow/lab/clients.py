@@ -12,7 +12,9 @@ from typing import Any
 
 from websockets.frames import CloseCode
 
+from attnflow.errors import InvalidInput
 from attnflow.lab import limits
+from attnflow.lab.limits import checked_beta
 from attnflow.lab.websocket import Closed, WebSocket
 from attnflow.lab.worker import read_piece, write_piece
 
@@ -20,7 +22,7 @@ COMMAND = [sys.executable, "-m", "attnflow.lab.worker"]
 """The process of a client."""
 LOOK = 0.25
 """Seconds between two looks at the clock."""
-ASKED = {"forms", "start", "credit"}
+ASKED = {"forms", "start", "set", "credit"}
 
 
 class Client:
@@ -58,14 +60,14 @@ class Client:
                 self._end()
 
     def _take(self, text: Any) -> None:
-        """A message of the page: one of three, in JSON."""
+        """A message of the page: one of four, in JSON."""
         self.heard = time.monotonic()
         try:
             message = json.loads(text) if isinstance(text, str) else None
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict) or len(message) != 1 or not set(message) <= ASKED:
-            raise _Refused("messages are JSON with one of the keys forms, start and credit")
+            raise _Refused("messages are JSON with one of the keys forms, start, set and credit")
         with self.lock:
             if "start" in message:
                 if not isinstance(message["start"], dict):
@@ -80,6 +82,15 @@ class Client:
                 if len(self.credits) > limits.CREDITS:
                     raise _Refused(f"more than {limits.CREDITS} frames asked for at a time")
                 text = '{"credit": 1}'
+            elif "set" in message:
+                if not isinstance(message["set"], dict):
+                    raise _Refused("`set` is a table with the key beta")
+                if self.start is None:
+                    return
+                try:
+                    text = json.dumps({"set": {"beta": checked_beta(message["set"].get("beta"))}})
+                except InvalidInput as error:
+                    raise _Refused(str(error)) from None
             self._hand_over(text)
 
     def _hand_over(self, text: str) -> None:
@@ -122,7 +133,7 @@ class Client:
             del self.credits[: self.began is None]
             return
         said = json.loads(content)
-        if "forms" in said:
+        if "forms" in said or "changed" in said:
             return
         self.cancelled = None
         if "stopped" in said or said.get("number") != self.number:

@@ -1,6 +1,7 @@
 """What a client of the lab may ask for, and what it is refused."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 from attnflow.errors import InvalidInput
@@ -24,6 +25,12 @@ CANCEL = 2.0
 """Seconds after which work that was told to stop is ended with its process."""
 IDLE = 600.0
 """Seconds without a message after which a client is sent away."""
+CHANGES = 150
+"""Changes of beta on the way of one flow."""
+HOTTEST = 1e4
+"""The largest beta that a change asks for."""
+FOLDER = 2**30
+"""Bytes of arrays of a run folder that is written for a client."""
 DEPTH = 12
 """Tables inside tables."""
 
@@ -76,3 +83,15 @@ def check_tokens(count: int) -> None:
     """Refuse more tokens, in all members together, than the lab takes."""
     if count > TOKENS:
         raise InvalidInput(f"there are {count} tokens in all members together; the lab takes at most {TOKENS}.")
+
+
+def checked_beta(beta: Any) -> float:
+    """A beta that a client may ask for."""
+    if isinstance(beta, bool) or not isinstance(beta, int | float) or not 0 <= beta <= HOTTEST:
+        raise InvalidInput(f"`beta` is {shown(beta)}; give a number from 0 to {HOTTEST:g}.")
+    return float(beta)
+
+
+def is_single(root: Path) -> bool:
+    """Whether what was chosen is one thing to open rather than a folder of such."""
+    return root.is_file() or any((root / name).is_file() for name in ("manifest.json", "sweep.json"))

@@ -60,7 +60,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     Arguments:
         port: the port; 0 takes a free one.
-        runs: a run folder, a folder of such, or a file of a stream: what the page may open.
+        runs: a run folder or a sweep, a folder of such, or a file of a stream: what the page may open.
         expose: another host of this machine to answer on; who knows the address of the page can use it.
         token: what the address of the page holds; random unless it is given.
     """
@@ -94,7 +94,7 @@ class Server(http.server.ThreadingHTTPServer):
     def address(self) -> str:
         """Where the page is; with the extra it holds the token, and the run that is shown first."""
         token = f"?token={self.token}" if self.python else ""
-        single = self.runs is not None and (self.runs.is_file() or (self.runs / "manifest.json").is_file())
+        single = self.runs is not None and limits.is_single(self.runs)
         run = f"#source=python&run={urllib.parse.quote(self.runs.name)}" if self.python and single and self.runs else ""
         return f"http://{self.names[0]}:{self.server_port}/{token}{run}"
 

@@ -1,9 +1,15 @@
 """The process of one client, `python -m attnflow.lab.worker [RUNS]`: messages come in, frames go out.
 
 Both are pieces with a letter for their kind, T for text in JSON and B for a frame, and their length. In: {"forms": 1},
-{"start": {"spec": table, "axes": axes}} or {"start": {"run": name, "axes": axes}}, {"credit": 1}. Out: {"forms": ...},
-{"begun": ...}, frames, one a credit, {"ended": words}, {"error": words}, {"stopped": 1} when work made way for other
-work. The process ends with its input.
+{"credit": 1}, {"set": {"beta": number}}, and {"start": what} with one of
+
+    {"spec": table, "axes": axes, "then": [[t, beta], ...]}    work to carry out
+    {"run": name, "axes": axes, "at": [k, ...]}                a finished run, a stream, or a sweep and a point of it
+    {"save": name, "spec": table} or {"save": name, "address": text}    a run folder to write
+
+Out: {"forms": ...}, {"begun": ...}, frames, one a credit, {"changed": {"t": t, "beta": beta, "planned": whether it was
+in "then"}}, {"ended": words}, {"error": words}, {"stopped": 1} when work made way for other work. The process ends with
+its input.
 """
 
 import contextlib
@@ -46,6 +52,8 @@ class Worker:
         self.next: dict[str, Any] | None = None
         """The work that waits; of several, the last one."""
         self.credits = 0
+        self.changes: Any = None
+        """Of beta, while work is carried out that can go on at another one."""
 
     def listen(self) -> None:
         """Take messages until the input ends; then the process ends, whatever it is doing."""
@@ -56,6 +64,9 @@ class Worker:
                     self.credits += 1
                 elif "forms" in message:
                     self.forms = True
+                elif "set" in message:
+                    if self.changes is not None and self.next is None:
+                        self.changes.now = message["set"]["beta"]
                 else:
                     self.next, self.credits = message["start"], 0
                 self.changed.notify_all()
@@ -72,11 +83,15 @@ class Worker:
     def give(self, frame: bytes) -> None:
         """A frame, when there is a credit for it."""
         from attnflow.interrupts import Cancelled
+        from attnflow.lab.carried import Turn
 
+        changes = self.changes
         with self.changed:
-            self.changed.wait_for(lambda: self.credits or self.is_cancelled())
+            self.changed.wait_for(lambda: self.credits or self.is_cancelled() or (changes and changes.now is not None))
             if self.is_cancelled():
                 raise Cancelled
+            if changes and (beta := changes.taken()) is not None:
+                raise Turn(beta)
             self.credits -= 1
         write_piece(self.outward, b"B", frame)
 
@@ -101,20 +116,36 @@ class Worker:
 
         self.say(forms=forms(), runs=list(listed(self.root)))
 
+    def source(self, asked: dict[str, Any]) -> Any:
+        """Where the frames come from that a message asks for."""
+        from attnflow.lab.carried import Carried, Changes
+        from attnflow.lab.saving import Saved
+        from attnflow.lab.sources import chosen, opened
+        from attnflow.lab.swept import opened_sweep
+
+        axes, number = asked.get("axes"), asked.get("number")
+        if "save" in asked:
+            return Saved(asked, self.root, self.is_cancelled)
+        if "run" not in asked:
+            self.changes = Changes(asked.get("then", []))
+
+            def changed(t: float, beta: float, planned: bool) -> None:
+                self.say(changed={"t": t, "beta": beta, "planned": planned}, number=number)
+
+            return Carried.of_table(asked.get("spec"), axes, self.is_cancelled, self.changes, changed)
+        path = chosen(asked["run"], self.root)
+        if (path / "sweep.json").is_file():
+            return opened_sweep(path, axes, asked.get("at"), self.is_cancelled)
+        return opened(path, axes)
+
     def start(self, asked: Any) -> None:
         """Stream what a message asks for."""
         from attnflow.errors import AttnflowError
         from attnflow.interrupts import Cancelled
-        from attnflow.lab.sources import AbstractSource, Carried, opened
 
-        source: AbstractSource
-        axes, number = asked.get("axes"), asked.get("number")
+        number = asked.get("number")
         try:
-            if "run" in asked:
-                source = opened(asked["run"], self.root, axes)
-            else:
-                source = Carried(asked.get("spec"), axes, self.is_cancelled)
-            ended = source.stream(lambda facts: self.say(begun=facts, number=number), self.give)
+            ended = self.source(asked).stream(lambda facts: self.say(begun=facts, number=number), self.give)
         except Cancelled:
             self.say(stopped=1)
         except AttnflowError as error:
@@ -129,6 +160,8 @@ class Worker:
                 self.say(stopped=1)
             else:
                 self.say(ended=ended, number=number)
+        finally:
+            self.changes = None
 
 
 def _bound_memory() -> None:

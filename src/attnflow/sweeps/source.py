@@ -100,10 +100,14 @@ class SpecSource(AbstractSource):
                 if key in ("name", "about"):
                     raise InvalidInput(f"the axis {key!r} changes nothing that is computed; leave it out.")
 
+    def spec(self, point: Point) -> Spec:
+        """The resolved specification at a point."""
+        changes = [f"{key}={_toml(value)}" for key, value in point.items()]
+        return resolve_spec(changed(self.text, changes), self.plugins)
+
     def _made(self, point: Point) -> tuple[Spec, AbstractWork]:
         """The resolved specification at a point, and its work, checked."""
-        changes = [f"{key}={_toml(value)}" for key, value in point.items()]
-        spec = resolve_spec(changed(self.text, changes), self.plugins)
+        spec = self.spec(point)
         if len(self.parts) > KEPT:
             self.parts.clear()
         with self.plugins.active():

@@ -10,7 +10,6 @@ const FEW = 20;
  * @typedef {object} View
  * @property {import("./main.js").Run[]} runs one flow, or two from the same start
  * @property {number} chosen the flow of panels that show one
- * @property {number} index of the frame at the cursor
  * @property {typeof import("./colours.js").CLUSTERS} colours of the page
  */
 
@@ -61,10 +60,10 @@ export function drawEnergy(pen, width, height, view) {
   for (const run of runs) {
     const line = run.history.frames.map((frame) => [x(frame.t), y(frame.energy)]);
     pen.path(line, { stroke: run.colour, width: 1.8 });
-    const now = run.history.frames[view.index];
+    const now = run.history.frames[run.index];
     if (now) pen.dot(x(now.t), y(now.energy), 3.2, { fill: run.colour });
   }
-  timeAxis(pen, box, last, colours, own.history.frames[view.index]?.t ?? null);
+  timeAxis(pen, box, last, colours, own.history.frames[own.index]?.t ?? null);
 }
 
 /** Cluster count against time, pale where tokens have not condensed; theory: the expected number of modes. */
@@ -104,10 +103,10 @@ export function drawCounts(pen, width, height, view) {
       });
       flush();
     }
-    const now = run.history.frames[view.index];
+    const now = run.history.frames[run.index];
     if (now) pen.dot(x(now.t), y(Math.min(now.count, cap)), 3.2, { fill: run.colour });
   }
-  timeAxis(pen, box, last, colours, runs[0].history.frames[view.index]?.t ?? null);
+  timeAxis(pen, box, last, colours, runs[0].history.frames[runs[0].index]?.t ?? null);
 }
 
 /** The tree of merges in log time; theory: the pair that merges next. */
@@ -170,7 +169,7 @@ export function drawTree(pen, width, height, view) {
       { stroke: colours.theory, dash: [4, 3] },
     );
   }
-  timeAxis(pen, box, last, colours, run.history.frames[view.index]?.t ?? null);
+  timeAxis(pen, box, last, colours, run.history.frames[run.index]?.t ?? null);
 }
 
 /** The tree without clusters that fell apart again, and without those that had merged into them. */
@@ -208,7 +207,7 @@ export function drawOverlaps(pen, width, height, view) {
   const box = inner(width, height);
   const { colours } = view;
   const run = view.runs[view.chosen];
-  const bins = run.history.frames[view.index]?.overlaps ?? [];
+  const bins = run.history.frames[run.index]?.overlaps ?? [];
   const top = Math.max(2, ...[...bins].map((one) => Math.min(one, 12))) * 1.05;
   const y = valueAxis(pen, box, 0, top, colours);
   const x = linear(box.left, box.right, -1, 1);
@@ -244,7 +243,7 @@ export function drawModes(pen, width, height, view) {
   const box = inner(width, height);
   const { colours } = view;
   const run = view.runs[view.chosen];
-  const now = run.history.frames[view.index];
+  const now = run.history.frames[run.index];
   const [low, high] = [-3, 0.05];
   const y = linear(box.bottom, box.top, low, high);
   for (const power of [-3, -2, -1, 0]) {
@@ -298,7 +297,7 @@ export function drawModes(pen, width, height, view) {
 export function drawAttention(pen, width, height, view) {
   const { colours } = view;
   const run = view.runs[view.chosen];
-  const { size = 0, weights = [] } = run.history.frames[view.index]?.attention ?? {};
+  const { size = 0, weights = [] } = run.history.frames[run.index]?.attention ?? {};
   const side = Math.min(width - 60, height - 26);
   const [left, top] = [Math.round((width - side) / 2), 6];
   pen.rect(left, top, side, side, { fill: colours.wash });

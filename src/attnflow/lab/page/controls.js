@@ -22,9 +22,10 @@ export function controls(onChange) {
     "second-controls",
     DYNAMIC.map((key) => `${key}2`),
   );
-  into("view-controls", ["compare", "shown", "accuracy", "theme"]);
+  into("view-controls", ["compare", "shown", "colour", "accuracy", "theme"]);
   into("source-control", ["source"]);
   into("remote-controls", ["run", "axes"]);
+  into("remote-second", ["run2"]);
   into("speed-control", ["speed"]);
   return (state) => shows.forEach((show) => show(state));
 }
@@ -45,7 +46,7 @@ function control(place, key, onChange) {
   if (entry.type !== "text") Object.assign(input, { min: entry.low, max: entry.high, step: entry.step ?? 1 });
   else Object.assign(input, { autocomplete: "off", spellcheck: false });
   if (entry.hint) input.title = entry.hint;
-  if (key === "run") input.setAttribute("list", "runs");
+  if (key.startsWith("run")) input.setAttribute("list", "runs");
   input.onchange = () => onChange(key, input.value);
   return (state) => (input.value = state[key]);
 }
@@ -53,24 +54,37 @@ function control(place, key, onChange) {
 /** A slider whose cube is beta, so that small values have room, and a field for the exact number. */
 function slider(place, key, entry, onChange) {
   const both = element(place, "span", { className: "slider" });
-  const range = element(both, "input", { id: key, type: "range", min: 0, max: STOPS, step: 1 });
+  const range = element(both, "input", { id: key, type: "range" });
   const exact = element(both, "input", { type: "number", min: entry.low, max: entry.high, step: entry.step });
   exact.setAttribute("aria-label", `${entry.label}, exact`);
-  const chosen = () => Number((entry.high * (range.value / STOPS) ** 3).toPrecision(3));
-  let last = 0;
-  range.onchange = () => onChange(key, chosen());
-  range.oninput = () => {
-    exact.value = chosen();
-    if (performance.now() - last < PAUSE) return;
-    last = performance.now();
-    onChange(key, chosen());
-  };
+  cubed(range, entry.high, (value) => {
+    exact.value = value;
+    onChange(key, value);
+  });
   exact.onchange = () => onChange(key, exact.value);
   return (state) => {
-    range.value = Math.round(STOPS * Math.cbrt(state[key] / entry.high));
+    range.value = stopOf(state[key], entry.high);
     range.setAttribute("aria-valuetext", `${entry.label} = ${state[key]}`);
     exact.value = state[key];
   };
+}
+
+/** Make an input a slider up to `high`; `onValue(value, live)` is told while it is dragged, a few times a second. */
+export function cubed(range, high, onValue) {
+  Object.assign(range, { min: 0, max: STOPS, step: 1 });
+  const chosen = () => Number((high * (range.value / STOPS) ** 3).toPrecision(3));
+  let last = 0;
+  range.onchange = () => onValue(chosen(), false);
+  range.oninput = () => {
+    if (performance.now() - last < PAUSE) return;
+    last = performance.now();
+    onValue(chosen(), true);
+  };
+}
+
+/** The place of a value on such a slider. */
+export function stopOf(value, high) {
+  return Math.round(STOPS * Math.cbrt(value / high));
 }
 
 /** An element of this kind with these properties, at the end of a place. */

@@ -1,6 +1,10 @@
 /** Forms made from what the server says of works and words: a specification that the reader fills in. */
 
-import { element } from "./controls.js";
+import { cubed, element, stopOf } from "./controls.js";
+import { TABLE } from "./state.js";
+
+/** The largest beta of the slider. */
+const BETA = TABLE.beta.high;
 
 /**
  * @typedef {{ name: string, parts: string[], several: boolean, needed: boolean, apart?: boolean, default: any }} Entry
@@ -40,18 +44,22 @@ function withNeeds(forms, part, name) {
 }
 
 /**
- * Draw the form of a specification; `onChange(spec)` gets a changed copy.
+ * Draw the form of a specification; `onChange(spec, live)` gets a changed copy, `live` while a slider is dragged. The
+ * form of the second flow has no start.
  * @param {HTMLElement} place @param {Forms} forms
  */
-export function drawForm(place, forms, spec, onChange) {
+export function drawForm(place, forms, spec, onChange, second = false) {
   place.replaceChildren();
   const kind = kindOf(forms, spec);
-  const change = (path, value) => onChange(changed(spec, path, value));
+  const change = (path, value, live = false) => onChange(changed(spec, path, value), live);
   const grid = element(place, "div", { className: "grid" });
-  choice(grid, "work", "form-kind", Object.keys(forms.kinds), kind, (name) => onChange(asKind(forms, spec, name)));
+  const id = second ? "form2" : "form";
+  change.id = id;
+  choice(grid, "work", `${id}-kind`, Object.keys(forms.kinds), kind, (name) => onChange(asKind(forms, spec, name)));
   const named = Object.keys(forms.examples);
-  choice(grid, "example", "form-example", ["", ...named], "", (name) => name && onChange(forms.examples[name]));
-  for (const entry of forms.kinds[kind]) {
+  if (!second)
+    choice(grid, "example", `${id}-example`, ["", ...named], "", (name) => name && onChange(forms.examples[name]));
+  for (const entry of forms.kinds[kind].filter(({ name, apart }) => !second || !apart || name === "field")) {
     const path = entry.apart ? [entry.name] : [kind, entry.name];
     const value = entry.apart ? spec[entry.name] : spec[kind]?.[entry.name];
     field(grid, place, forms, entry, path, value, change);
@@ -61,7 +69,9 @@ export function drawForm(place, forms, spec, onChange) {
 /** One entry: a value in the grid, or a part in a fieldset of its own. */
 function field(grid, place, forms, entry, path, value, change) {
   const parts = entry.parts.filter((part) => forms.words[part]);
-  const id = `form-${path.join("-")}`;
+  const id = `${change.id}-${path.join("-")}`;
+  const isBeta = path.join(".") === "field.beta" && typeof value === "number";
+  if (isBeta) return beta(grid, entry, id, value, (one, live) => change(path, one, live));
   if (!parts.length || entry.several || isValue(value)) return input(grid, entry, id, value, (one) => change(path, one));
   const names = parts.flatMap((part) => Object.keys(forms.words[part]));
   const given = value?.name ?? entry.default?.name ?? "";
@@ -80,6 +90,21 @@ function field(grid, place, forms, entry, path, value, change) {
 
 function isValue(value) {
   return value !== undefined && value !== null && (typeof value !== "object" || Array.isArray(value));
+}
+
+/** Beta: what is written, and a slider that changes it while tokens move. */
+function beta(grid, entry, id, value, change) {
+  element(grid, "label", { htmlFor: id, textContent: "β" });
+  const both = element(grid, "span", { className: "slider" });
+  const range = element(both, "input", { id: `${id}-slider`, type: "range" });
+  range.setAttribute("aria-label", "β");
+  const box = element(both, "input", { id, type: "text", value: String(value), autocomplete: "off", spellcheck: false });
+  box.onchange = () => change(read(box.value), false);
+  cubed(range, BETA, (one, live) => {
+    box.value = String(one);
+    change(one, live);
+  });
+  range.value = String(stopOf(value, BETA));
 }
 
 function input(grid, entry, id, value, change) {

@@ -60,13 +60,13 @@ export function glPainter(canvas) {
   };
   const buffers = Object.fromEntries(["position", "name", "size"].map((name) => [name, gl.createBuffer()]));
 
-  return ({ setting, frame, eye, colours, sizes }, width, height, density) => {
+  return ({ setting, frame, eye, colours, sizes, names }, width, height, density) => {
     gl.viewport(0, 0, canvas.width, canvas.height);
     gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT);
     if (!frame) return;
     send("position", frame.positions, setting.d, gl.FLOAT);
-    send("name", frame.names, 1, gl.UNSIGNED_BYTE);
+    send("name", names, 1, gl.UNSIGNED_BYTE);
     send("size", sizes, 1, gl.FLOAT);
     const { r } = placed(width, height, setting.d);
     const radius = dotRadius(setting.n) * density;

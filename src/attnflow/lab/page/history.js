@@ -20,8 +20,9 @@ export class History {
     return true;
   }
 
-  /** The index of the last frame that is not after t. */
-  indexAt(t) {
+  /** The index of the last frame that is not after t, but for rounding. */
+  indexAt(given) {
+    const t = given * (1 + 1e-12);
     let [low, high] = [0, this.frames.length - 1];
     while (low < high) {
       const middle = Math.ceil((low + high) / 2);

@@ -3,13 +3,18 @@
 import { shown, timeAt } from "./axes.js";
 import { palette } from "./colours.js";
 import { controls } from "./controls.js";
-import { begin, remote, sizesOf } from "./flow.js";
+import { areComplete, catchUp, credit, goOn, latest } from "./credits.js";
+import { begin, recorded, sizesOf } from "./flow.js";
+import { keys } from "./keys.js";
+import { saving } from "./out.js";
 import { pointText } from "./own.js";
 import { panel, scene } from "./panels.js";
 import { predict } from "./predict.js";
-import { Film, offer, PANELS, toCsv, toPng, toPython, toSvg } from "./save.js";
+import { leave, pointAtShare, python, showBeta } from "./remote.js";
+import { PANELS } from "./save.js";
+import { announcer, numbersOf, sentence, showTime } from "./sentence.js";
 import { tours } from "./tours.js";
-import { CHANGES, changesOf, clamped, consistent, dimension, DYNAMIC, END, parsed, SOURCES, START, written } from "./state.js";
+import { CHANGES, changesOf, clamped, consistent, dimension, DYNAMIC, END, otherBeta, parsed, SOURCES, START, withChange, written } from "./state.js";
 
 /** Frames that may be under way at the same time; more on the way to a time that the address asks for. */
 const OUTSTANDING = 2;
@@ -18,9 +23,9 @@ const SEEKING = 12;
 const STEP = 0.02;
 /** Milliseconds without a frame after which the page says that it computes. */
 const PATIENCE = 1000;
-/** Frames a second, at most. */
+/** Frames a second, at most, and milliseconds that a frame of a recording stays. */
 const RATE = 30;
-
+const LINGER = 150;
 const STILL = "(prefers-reduced-motion: reduce)";
 
 /** @type {(id: string) => any} */
@@ -33,53 +38,66 @@ let index = 0; // of the frame at the cursor
 let asked = []; // times of frames under way
 let reached = 0; // the last time that was asked for
 let playing = !matchMedia(STILL).matches;
-let ended = false; // whether a source with times of its own has given its last frame
 let seeking = 0; // a time to go to before anything is shown
+let stepping = false; // whether the reader asked for one frame
 let dirty = true;
 let painted = 0;
+let moved = 0; // when the cursor went on
 let keeping = 0;
 let heard = 0; // when the last frame came
-let film = null; // while one is taken
 const strokes = []; // points since the mouse was pressed
-let said = 0; // the cluster count that a screen reader was told
 
 const show = controls(change);
 const guide = tours(visit);
-const panels = PANELS.map((row) => panel($("panels"), row, goToShare));
+const panels = PANELS.map((row) => panel($("panels"), row, press));
 const scenes = ["A", "B"].map((name) => scene($(`scene-${name}`), turn, brush));
+const announce = announcer($("said"));
+const out = saving(() => ({ view: viewed(), scenes: runs.map(sceneOf), state, index }), () => (dirty = true));
 globalThis.lab = { facts }; // for tests and benchmarks: what the page shows, as numbers
 
-/** Begin again from the start, with what the state says. */
+/** Begin again with what the state says. */
 function restart() {
   for (const run of runs) run.source.close();
-  [index, asked, reached, seeking, said, ended] = [0, [], 0, state.t, 0, false];
+  [index, asked, reached, seeking] = [0, [], 0, state.t];
   complain("");
-  const own = state.source !== "page";
-  runs = own ? [remote(state, hear)] : (state.compare === "on" ? [false, true] : [false]).map((b) => begin(state, b, hear));
+  const seconds = state.compare === "on" && state.source !== "recording" ? [false, true] : [false];
+  if (state.source === "python") runs = seconds.map((b) => python(state, b, hear));
+  else {
+    leave();
+    runs = state.source === "page" ? seconds.map((b) => begin(state, b, hear)) : [recorded(hear)];
+  }
   document.body.classList.toggle("two", runs.length === 2);
-  document.body.dataset.source = state.source;
-  if (!own) ask(0);
+  document.body.classList.toggle("words", state.source !== "recording" && (state.source === "python" || state.start === "words"));
+  Object.assign(document.body.dataset, { source: state.source, run: state.run });
+  if (state.source === "page") ask(0);
 }
 
 /** What flows tell the page. */
 const hear = {
   onFrame: arrive,
   onError: (words) => complain(words),
-  onBegun: () => {
-    [index, asked, reached, ended] = [0, [], 0, false];
+  onBegun: (run) => {
+    if (!run.second) [index, seeking] = [0, state.t];
     complain("");
-    ask(0);
+    credit(run);
   },
-  onEnded: (words) => {
-    [ended, asked, dirty] = [true, [], true];
+  onEnded: (run, words) => {
+    [run.ended, run.owed, dirty] = [true, 0, true];
     $("note").textContent = words;
   },
   onBack: () => restart(),
-  onSpec: (spec) => {
-    state.run = "";
-    change("spec", JSON.stringify(spec));
-  },
+  onChanged,
+  onChoice: change,
+  onSpec,
 };
+
+/** Whether frames have times of their own. */
+const own = () => runs[0].source.own;
+/** Milliseconds between frames that have times of their own. */
+const pause = () => (own() ? (state.source === "recording" ? LINGER : 900 / RATE) / Number(state.speed) : 0);
+/** Frames under way, and whether no more will come. */
+const underWay = () => (own() ? Math.max(...runs.map((run) => run.owed)) : asked.length);
+const over = () => (own() ? areComplete(runs) : reached >= END && !asked.length);
 
 /** Ask every flow for a frame at the time t. */
 function ask(t) {
@@ -99,18 +117,28 @@ function ask(t) {
 function arrive(run, frame) {
   run.arrived.push(frame);
   heard = performance.now();
-  if (frame.last) ended = true;
-  while (runs.every(({ arrived }) => arrived.length)) {
-    const live = index === runs[0].history.frames.length - 1;
-    asked.shift();
-    let thinned = false;
-    for (const one of runs) thinned = one.history.push(one.arrived.shift()) || thinned;
-    const last = runs[0].history.frames.length - 1;
-    if (live || last === 0) index = last;
-    else if (thinned) index = Math.floor(index / 2);
-    dirty = true;
-    if (seeking && runs[0].history.frames[last].t >= seeking) [playing, seeking] = [false, 0];
-  }
+  if (own()) {
+    run.owed -= 1;
+    if (frame.last) run.ended = true;
+    keepFrames([run]);
+  } else
+    while (runs.every(({ arrived }) => arrived.length)) {
+      asked.shift();
+      keepFrames(runs);
+    }
+}
+
+/** Take one frame of each of these flows into their histories; a cursor at the end goes with the first flow. */
+function keepFrames(some) {
+  const { frames } = runs[0].history;
+  const atEnd = index === frames.length - 1;
+  const thinned = some.map((run) => run.history.push(run.arrived.shift()));
+  dirty = true;
+  if (some[0] !== runs[0]) return;
+  const last = runs[0].history.frames.length - 1;
+  if (last === 0 || (atEnd && (playing || seeking || stepping))) [index, stepping] = [last, false];
+  else if (thinned[0]) index = Math.floor(index / 2);
+  if (seeking && latest(runs[0]) >= seeking) [playing, seeking] = [false, 0];
 }
 
 /** The next frame: one that is kept, or a new one. */
@@ -118,13 +146,17 @@ function advance() {
   if (index < runs[0].history.frames.length - 1) {
     index += 1;
     dirty = true;
-  } else if (ended || (!runs[0].source.own && reached >= END && !asked.length)) [playing, dirty] = [false, true];
-  else if (asked.length < OUTSTANDING) askNext();
+  } else if (over()) [playing, dirty] = [false, true];
+  else askNext(OUTSTANDING);
 }
 
-/** Ask for the next frame; changes of beta, and the time that the address asks for, fall on frames. */
-function askNext() {
-  if (runs[0].source.own) return ended || !runs[0].begun ? undefined : ask(reached);
+/**
+ * Ask for the next frame, if fewer than `most` are under way. Changes of beta, and the time that the address asks for,
+ * fall on frames; of two flows with times of their own the one that is behind goes on.
+ */
+function askNext(most) {
+  if (own()) return goOn(runs, most);
+  if (asked.length >= most) return;
   const step = STEP * Number(state.speed) * (1 + reached);
   const stops = [END, seeking, ...runs.flatMap((run) => run.changes.map(({ t }) => t))].filter((t) => t > reached);
   if (stops.length) ask(Math.min(...stops, Number((reached + step).toPrecision(6))));
@@ -132,78 +164,61 @@ function askNext() {
 
 function tick(now) {
   if (now - painted >= 1000 / RATE - 4) {
-    const { own, begun } = { own: runs[0].source.own, begun: runs[0].begun };
-    while (seeking && (own ? begun && !ended : reached < seeking) && asked.length < SEEKING) askNext();
-    if (playing && !seeking) advance();
+    if (own()) catchUp(runs, runs[0].history.frames[index]?.t ?? -1, OUTSTANDING);
+    if (seeking && own()) askNext(SEEKING);
+    else while (seeking && reached < seeking && asked.length < SEEKING) askNext(SEEKING);
+    if (seeking && over()) seeking = 0;
+    if (playing && !seeking && now - moved >= pause()) {
+      moved = now;
+      advance();
+    }
     if (dirty && runs[0].history.frames.length) {
       painted = now;
       dirty = false;
       paint();
     }
   }
-  $("busy").hidden = !asked.length || now - heard < PATIENCE;
+  $("busy").hidden = !(underWay() || (own() && !runs[0].begun && !$("message").textContent)) || now - heard < PATIENCE;
   requestAnimationFrame(tick);
 }
 
 function paint() {
   index = Math.min(index, runs[0].history.frames.length - 1);
+  const now = runs[0].history.frames[index].t;
   for (const run of runs) {
+    run.index = run.second ? run.history.indexAt(now) : index;
     run.colour = run.second ? colours.second : colours.first;
-    run.prediction = predict(run.setting, run.history.frames, index);
+    if (run.history.frames.length) run.prediction = predict(run.setting, run.history.frames, run.index);
   }
   const view = viewed();
-  runs.forEach((run, k) => scenes[k].paint(sceneOf(run)));
-  film?.add(view, runs.map(sceneOf));
+  view.runs.forEach((run, k) => scenes[k].paint(sceneOf(run)));
+  out.film(view, view.runs.map(sceneOf));
   for (const one of panels) one.paint(view);
-  const last = runs[0].history.frames.at(-1).t;
-  const now = runs[0].history.frames[index].t;
-  $("time").max = runs[0].history.frames.length - 1;
-  $("time").value = index;
-  $("time").setAttribute("aria-valuetext", `t = ${shown(now)} of ${shown(last)}`);
-  $("clock").textContent = `t = ${shown(now)}`;
-  $("play").textContent = playing ? "Pause" : "Play";
-  runs.forEach((run, k) => ($(`facts-${"AB"[k]}`).textContent = sentence(run)));
-  announce(runs[view.chosen].history.frames[index]);
+  showTime(runs[0].history.frames, index, playing);
+  view.runs.forEach((run, k) => ($(`facts-${"AB"[k]}`).textContent = sentence(run, runs.length)));
+  const shownRun = view.runs[view.chosen];
+  announce(shownRun.history.frames[shownRun.index]);
   if (!playing && !seeking) keep();
 }
 
-/** Tell a screen reader when condensed clusters have become fewer or more. */
-function announce({ t, count, condensed }) {
-  if (!condensed || count === said) return;
-  said = count;
-  $("said").textContent = `${count} cluster${count > 1 ? "s" : ""} at t = ${shown(t)}`;
-}
-
+/** What there is to see: flows that have frames. */
 function viewed() {
-  return { runs, chosen: runs.length === 2 && state.shown === "B" ? 1 : 0, index, colours };
+  const there = runs.filter((run) => run.history.frames.length);
+  const chosen = there.length === 2 && state.shown === "B" ? 1 : 0;
+  return { runs: there, chosen, colours, curve: state.curve };
 }
 
 function sceneOf(run) {
-  const frame = run.history.frames[index];
+  const frame = run.history.frames[run.index];
   const sizes = frame?.weights ? sizesOf(frame.weights) : run.sizes;
   const painting = state.source === "page" && state.start === "points";
-  return { setting: run.setting, frame, eye: state, colours, sizes, labels: run.labels, painting };
-}
-
-function sentence({ setting, history, second }) {
-  const label = runs.length === 1 ? "" : second ? "B: " : "A: ";
-  const { count, condensed, energy, order, sum, beta, counted } = history.frames[index];
-  const groups = condensed ? `${count} cluster${count > 1 ? "s" : ""}` : "not condensed";
-  const by = !sum ? "" : sum.name === "pairs" ? ", all pairs" : `, ${sum.name} to degree ${sum.degree}`;
-  const parts = [beta === null ? "" : `β = ${shown(beta)}`, counted === false ? "" : groups];
-  if (energy !== null) parts.push(`E = ${shown(energy)}`);
-  const measured = [...parts, `|mean| = ${shown(order)}`].filter(Boolean).join(" · ");
-  const what = setting.kind === "density" ? `a density on ${setting.space}` : `${setting.n} tokens${by}`;
-  return `${label}${measured} · ${what}${setting.full > 3 ? `, ${setting.full} coordinates` : ""}`;
+  const names = state.colour === "word" && run.words ? run.words : frame?.names;
+  return { setting: run.setting, frame, eye: state, colours, sizes, names, labels: run.labels, painting };
 }
 
 /** What the page shows, as numbers. */
 function facts() {
-  const flows = runs.map(({ history, prediction }) => {
-    const { t, beta, count, condensed, energy } = history.frames[index] ?? {};
-    return { t, beta, count, condensed, energy, frames: history.frames.length, next: prediction?.next?.t ?? null };
-  });
-  return { playing, index, reached, flows, painter: scenes[0].painter, state };
+  return { playing, index, reached, flows: numbersOf(runs, index), painter: scenes[0].painter, state };
 }
 
 /** Put the state into the address, a little later and once for many changes; the time only while it stands still. */
@@ -222,14 +237,35 @@ function change(key, given) {
   const before = state;
   state = consistent({ ...state, [key]: value, t: 0 });
   const second = key.endsWith("2");
-  const own = second ? key.slice(0, -1) : key;
-  if (own === "beta" && !runs[0].source.own && runs[0].history.frames.length > 1) changeBeta(second, before);
-  else if (SOURCES.includes(key) || key in START || DYNAMIC.includes(own) || key === "compare" || key === "accuracy") {
+  const name = second ? key.slice(0, -1) : key;
+  if (name === "beta" && !own() && runs[0].history.frames.length > 1) changeBeta(second, before);
+  else if (SOURCES.includes(key) || key in START || DYNAMIC.includes(name) || key === "compare" || key === "accuracy") {
     if (SOURCES.includes(key)) playing = !matchMedia(STILL).matches;
     forgetChanges();
     restart();
   }
   redress();
+}
+
+/** What the form says. Another beta alone goes to the flow that runs; while a slider is dragged nothing else counts. */
+function onSpec(spec, second, live) {
+  const run = runs[Number(second)];
+  const beta = otherBeta(state, spec, second);
+  if (beta !== null && run?.begun && !run.ended && run.history.frames.length > 1) {
+    run.source.set({ beta });
+    [index, dirty] = [runs[0].history.frames.length - 1, true];
+  } else if (!live) {
+    state[second ? "run2" : "run"] = "";
+    change(second ? "spec2" : "spec", JSON.stringify(spec));
+  }
+}
+
+/** Beta has changed on the way of a flow by Python. */
+function onChanged(run, { t, beta, planned }) {
+  const then = run.second ? "then2" : "then";
+  if (!planned) state[then] = withChange(state[then], t, beta);
+  showBeta(beta, run.second);
+  keep();
 }
 
 /** Go where a step of a tour wants to be; without a place, stay. */
@@ -246,7 +282,7 @@ function visit(hash, tour) {
 
 /** Another beta from the last frame on; the address keeps the first beta and the changes. */
 function changeBeta(second, before) {
-  const run = runs[second ? 1 : 0];
+  const run = runs[Number(second)];
   const [key, then] = second ? ["beta2", "then2"] : ["beta", "then"];
   if (!run) return;
   const beta = state[key];
@@ -255,8 +291,8 @@ function changeBeta(second, before) {
   run.changes = []; // later ones that the address asked for
   live[key] = beta;
   state[key] = before[key];
-  const changes = [...changesOf(before[then]).filter(({ t }) => t < reached), { t: reached, beta }];
-  if (changes.length <= CHANGES) state[then] = changes.map((one) => `${one.t}:${one.beta}`).join(",");
+  const changes = withChange(before[then], reached, beta);
+  if (changesOf(changes).length <= CHANGES) state[then] = changes;
   else complain(`more than ${CHANGES} changes of β: the address no longer repeats this flow; reset it.`);
 }
 
@@ -296,10 +332,13 @@ function brush(point) {
   else if (strokes.length) change("points", [state.points, ...strokes.splice(0)].filter(Boolean).join(","));
 }
 
-/** Move the cursor to the time at this share of the axis of time. */
-function goToShare(share) {
-  const { history: kept } = runs[0];
-  go(kept.indexAt(timeAt(share, kept.frames.at(-1).t)));
+/** A press on a panel: move the cursor to the time at this share of its axis, or go to a point of a sweep. */
+function press(share, name) {
+  const { runs: there, chosen, curve } = viewed();
+  if (name === "sweep") {
+    const point = pointAtShare(there[chosen].setting.sweep, curve, share);
+    if (point !== null) change(there[chosen].second ? "at2" : "at", point);
+  } else go(runs[0].history.indexAt(timeAt(share, Math.max(...there.map(latest)))));
 }
 
 /** Move the cursor to a frame, and hold. */
@@ -314,11 +353,11 @@ function play(on) {
 }
 
 function listen() {
-  const png = async () => offer("attnflow-lab.png", await toPng(viewed(), runs.map(sceneOf)));
   const actions = {
     play: () => play(!playing),
     step: () => {
       play(false);
+      stepping = index === runs[0].history.frames.length - 1;
       advance();
     },
     back: () => go(index - 1),
@@ -327,40 +366,13 @@ function listen() {
       restart();
       redress();
     },
-    png,
-    svg: () => offer("attnflow-lab.svg", toSvg(viewed(), runs.map(sceneOf))),
-    webm: async () => {
-      const taken = film;
-      film = taken ? null : new Film();
-      $("webm").textContent = film ? "Stop the film" : "WebM";
-      dirty = true;
-      if (taken) offer("attnflow-lab.webm", await taken.end());
-    },
-    csv: () => offer("attnflow-lab.csv", toCsv(runs)),
-    python: () => {
-      const { chosen } = viewed();
-      const link = state.source === "page" ? `\n# a run folder: attnflow run --from-url '${location.href}'\n` : "";
-      $("lines").textContent = toPython(state, runs[0].history.frames[index].t, chosen === 1) + link;
-      $("dialog").showModal();
-    },
-    copy: () => {
-      getSelection().selectAllChildren($("lines"));
-      navigator.clipboard?.writeText($("lines").textContent);
-    },
-    close: () => $("dialog").close(),
+    ...out.actions,
   };
   for (const [id, action] of Object.entries(actions)) $(id).onclick = action;
   $("time").oninput = () => go(Number($("time").value));
-  addEventListener("keydown", (event) => {
-    if (/** @type {Element} */ (event.target).closest("input, select, textarea, button, dialog[open]")) return;
-    if (event.key === " " && guide.next()) return event.preventDefault();
-    const action = { " ": "play", ".": "step", ",": "back", r: "reset" }[event.key];
-    if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    actions[action]();
-  });
+  keys(actions, guide);
   addEventListener("hashchange", () => {
-    state = parsed(location.hash);
+    [state, playing] = [parsed(location.hash), !matchMedia(STILL).matches];
     guide.show(state.tour);
     for (const key of Object.keys(live)) delete live[key];
     restart();
@@ -371,7 +383,7 @@ function listen() {
 }
 
 if (matchMedia("(max-width: 720px)").matches)
-  for (const one of document.querySelectorAll("details + details")) one.removeAttribute("open");
+  for (const one of document.querySelectorAll("details + details:not(:has(#beta))")) one.removeAttribute("open");
 listen();
 guide.show(state.tour);
 restart();

@@ -6,12 +6,13 @@ import { CanvasPen } from "./pen.js";
 import { NONE } from "./lineage.js";
 import { drawClusters, drawLabels, drawStage, drawTokens, pointAt, tokenAt } from "./sphere.js";
 
-/** Panels whose horizontal axis is time. */
+/** Panels whose horizontal axis leads somewhere: to a time, or to a value of a sweep. */
 const TIMED = ["energy", "counts", "tree"];
+const LEADS = [...TIMED, "sweep"];
 
 /**
- * A figure with a heading, a canvas and what theory says; a press on a panel of time calls `onShare` with the share of
- * its axis.
+ * A figure with a heading, a canvas and what theory says; a press on a panel with an axis calls `onShare` with the share of
+ * the axis and the name of the panel.
  */
 export function panel(place, [name, title, chart, has], onShare) {
   const figure = document.createElement("figure");
@@ -22,23 +23,24 @@ export function panel(place, [name, title, chart, has], onShare) {
   const caption = document.createElement("figcaption");
   figure.append(heading, canvas, caption);
   place.append(figure);
-  if (TIMED.includes(name)) {
+  if (LEADS.includes(name)) {
     canvas.classList.add("timed");
-    canvas.onpointerdown = canvas.onpointermove = (event) => {
+    canvas.onpointerdown = (event) => {
       const { left, right } = inner(canvas.clientWidth, canvas.clientHeight);
-      if (event.buttons === 1) onShare((event.offsetX - left) / (right - left));
+      if (event.buttons === 1) onShare((event.offsetX - left) / (right - left), name);
     };
+    if (TIMED.includes(name)) canvas.onpointermove = canvas.onpointerdown;
   }
   return {
     paint(view) {
-      figure.hidden = !has(view.runs[view.chosen].history.frames[view.index]);
+      const run = view.runs[view.chosen];
+      figure.hidden = !has(run.history.frames[run.index], run.setting);
       if (figure.hidden) return;
       const { pen, width, height } = fitted(canvas);
       chart(pen, width, height, view);
-      const run = view.runs[view.chosen];
       const words = run.prediction.words[name];
       if (caption.textContent !== words) caption.textContent = words;
-      canvas.setAttribute("aria-label", `${title} at t = ${shown(run.history.frames[view.index].t)}. ${words}`);
+      canvas.setAttribute("aria-label", `${title} at t = ${shown(run.history.frames[run.index].t)}. ${words}`);
     },
   };
 }
@@ -94,10 +96,17 @@ export function scene(place, onTurn, onPaint) {
         gl(what, width, height, density);
       } else drawTokens(pen, width, height, what);
       drawLabels(pen, width, height, what);
-      const { n } = what.setting;
-      place.setAttribute("aria-label", `${n} tokens, ${what.frame.count} clusters, t = ${shown(what.frame.t)}`);
+      place.setAttribute("aria-label", said(what));
     },
   };
+}
+
+/** A picture of tokens in words, for a screen reader. */
+function said({ setting, frame }) {
+  if (setting.kind === "density") return `a density on ${setting.space}, t = ${shown(frame.t)}`;
+  if (!setting.n) return "no tokens: numbers of a sweep alone";
+  const groups = frame.condensed ? `${frame.count} cluster${frame.count > 1 ? "s" : ""}` : "not condensed";
+  return `${setting.n} tokens, ${groups}, t = ${shown(frame.t)}`;
 }
 
 /** A canvas as large as it is shown, cleared, with a pen in its pixels. */

@@ -24,10 +24,13 @@ const OVER = 0.6;
  */
 export function predict(setting, frames, index) {
   const frame = frames[index];
-  if (setting.remote) return { next: null, modes: null, fastest: null, grown: null, words: wordsOfRemote(setting, frame) };
-  const { d, beta, model } = { ...setting, beta: frame.beta };
+  const unknown = setting.remote && (!setting.theory || frame.beta === null || !frame.modes);
+  if (unknown) return { next: null, modes: null, fastest: null, grown: null, words: wordsOfRemote(setting, frame) };
+  const { model } = setting;
+  const { beta } = frame;
+  const d = fullOf(setting);
   const plain = !setting.causal && setting.value === null;
-  const merging = plain && setting.kappa === 0;
+  const merging = plain && setting.kappa === 0 && d <= 3;
   const linear = !setting.causal && (setting.value === null || isMinus(setting));
   const scale = clusterScale(beta);
   const merge = merging && frame.condensed ? nextMerge(frame.clusters, d, { beta, model }, scale) : null;
@@ -50,13 +53,19 @@ export function predict(setting, frames, index) {
   };
 }
 
+/** Coordinates of a token, whatever is drawn of them. */
+function fullOf({ full, d }) {
+  return full ?? d;
+}
+
 function isMinus({ value, d }) {
   return value !== null && value.every((one, k) => one === (k % (d + 1) ? 0 : -1));
 }
 
 /** The sizes of degrees at the start, grown at the rates of the betas since then. */
 function grownModes(setting, frames, index) {
-  const { d, model, kappa } = setting;
+  const { model, kappa } = setting;
+  const d = fullOf(setting);
   const exponents = new Array(DEGREES).fill(0);
   const known = new Map();
   const sign = isMinus(setting) ? -1 : 1;
@@ -85,21 +94,27 @@ function wordsOfRemote({ full, n }, { beta }) {
     overlaps: `Dashed: iid uniform tokens on S^${full - 1}. Consensus is u = 1.${few}`,
     modes: `Root of Σ mᵢ mⱼ P_k(⟨xᵢ, xⱼ⟩), 1 for a single point.${few}`,
     attention: "Each row relative to its largest weight, among 64 tokens at most.",
+    sweep: SWEEP,
   };
 }
 
+const SWEEP = "Numbers of the sweep at the last time; press on a value to go there. Bars: standard errors of the mean over seeds.";
 const PALE = "Pale: not condensed, the count means nothing.";
 
 /** Sentences for the panels; `about` has the predictions and for which settings theory has them. */
 function words(setting, frame, about) {
-  const why = setting.causal ? "a causal mask" : setting.value !== null ? "this V" : "noise";
+  const d = fullOf(setting);
+  const why = setting.causal ? "a causal mask" : setting.value !== null ? "this V" : setting.kappa ? "noise" : `S^${d - 1}`;
+  const few = setting.remote && setting.n > 512 ? " Of 512 tokens." : "";
+  const density = d === 2 ? ", density 1/(π√(1−u²))" : d === 3 ? ", density 1/2" : ` on S^${d - 1}`;
   return {
     energy: wordsOfEnergy(frame, about, why),
     counts: wordsOfCounts(setting, frame, about),
     tree: wordsOfTree(about, why),
-    overlaps: `Dashed: iid uniform tokens, density ${setting.d === 2 ? "1/(π√(1−u²))" : "1/2"}. Consensus is u = 1.`,
+    overlaps: `Dashed: iid uniform tokens${density}. Consensus is u = 1.${few}`,
     modes: wordsOfModes(setting, frame, about, why),
     attention: wordsOfAttention(setting, frame),
+    sweep: SWEEP,
   };
 }
 
@@ -108,22 +123,24 @@ function wordsOfEnergy({ count, condensed }, { next, merging }, why) {
     const plateau = `Next plateau: E = ${shown(next.energy)} from t ≈ ${time(next)} on`;
     return `${plateau}, when the closest pair has merged. Point clusters, the pair alone.`;
   }
+  if (!merging && why.startsWith("S^")) return `E never falls. No merge times on ${why}: clusters are drawn in three coordinates.`;
   if (!merging) return `No closed form with ${why}; E need not rise.`;
   if (condensed && count === 1) return "Consensus: E = 0, from almost every start.";
   return "E never falls. A prediction waits for condensed clusters that are apart.";
 }
 
-function wordsOfCounts({ d, n }, { beta }, { modes, merging, fastest }) {
+function wordsOfCounts({ d, n, full }, { beta }, { modes, merging, fastest }) {
   if (modes) {
     const few = n < 4 * modes ? "Too few tokens for this mean. " : "";
     return `Modes of many iid tokens: ${shown(modes)}; √(3β/2) = ${shown(Math.sqrt(1.5 * beta))}. ${few}${PALE}`;
   }
+  if ((full ?? d) > 3) return `Tokens linked within β^(−1/2); the pattern has the scale of degree ${fastest}. ${PALE}`;
   if (d === 3 && merging) return `Theory has no count on S²; the pattern has the scale of degree ${fastest}. ${PALE}`;
   return `No closed form for this start, mask, V or noise. ${PALE}`;
 }
 
 function wordsOfTree({ next, merging }, why) {
-  if (!merging) return `No merge times with ${why}.`;
+  if (!merging) return `No merge times ${why.startsWith("S^") ? "on" : "with"} ${why}.`;
   if (!next) return "A branch begins where a cluster has condensed.";
   return `Closest pair: angle ${shown(next.angle)}, linked at t ≈ ${time(next)} (dashed). Two point clusters alone.`;
 }
@@ -143,8 +160,9 @@ function wordsOfAttention({ causal }, { beta }) {
   return `Tokens cluster by cluster. At an angle a the weight is e^(−β(1 − cos a)): range β^(−1/2) = ${range}.`;
 }
 
-function rateOf({ d, model, kappa }, beta, degree) {
-  return growthRates(beta, d, degree, { model, kappa })[degree - 1];
+function rateOf(setting, beta, degree) {
+  const { model, kappa } = setting;
+  return growthRates(beta, fullOf(setting), degree, { model, kappa })[degree - 1];
 }
 
 function time({ t, logTime }) {

@@ -3,11 +3,13 @@
 import * as charts from "./charts.js";
 import { shown } from "./axes.js";
 import { CanvasPen, shifted, SvgPen } from "./pen.js";
+import { drawSweep } from "./remote.js";
 import { drawClusters, drawLabels, drawStage, drawTokens } from "./sphere.js";
 import { changesOf, settingOf, specOf } from "./state.js";
 
-/** Name, title and chart of each panel, and whether a frame has what it shows. @type {[string, string, Function, Function][]} */
+/** Name, title and chart of each panel, and whether a frame or the setting has what it shows. @type {[string, string, Function, Function][]} */
 export const PANELS = [
+  ["sweep", "Sweep", drawSweep, (_, setting) => setting.sweep],
   ["energy", "Energy", charts.drawEnergy, (frame) => frame.energy !== null],
   ["counts", "Clusters", charts.drawCounts, (frame) => frame.counted !== false],
   ["tree", "Merges", charts.drawTree, (frame) => frame.counted !== false],
@@ -25,14 +27,16 @@ function draw(pen, view, scenes) {
   scenes.forEach((one, k) => {
     const at = shifted(pen, k * scene, 40);
     const { beta, t } = one.frame;
-    const words = `β = ${shown(beta)}, t = ${shown(t)}, n = ${one.setting.n}, seed ${one.setting.seed}`;
+    const parts = [`t = ${shown(t)}`, `n = ${one.setting.n}`, one.setting.remote ? one.setting.name : `seed ${one.setting.seed}`];
+    const words = [...(beta === null ? [] : [`β = ${shown(beta)}`]), ...parts].join(", ");
     pen.text(k * scene + 16, 26, words, { fill: view.colours.ink, size: 14 });
     drawStage(at, scene, scene, one);
     drawClusters(at, scene, scene, one);
     drawTokens(at, scene, scene, one);
     drawLabels(at, scene, scene, one);
   });
-  PANELS.filter(([, , , has]) => has(view.runs[view.chosen].history.frames[view.index])).forEach(([, title, chart], k) => {
+  const run = view.runs[view.chosen];
+  PANELS.filter(([, , , has]) => has(run.history.frames[run.index], run.setting)).forEach(([, title, chart], k) => {
     const [left, top] = [scenes.length * scene + (k % 3) * width, Math.floor(k / 3) * (height + 60) + 30];
     pen.text(left + 40, top - 6, title, { fill: view.colours.ink, size: 13, weight: "600" });
     chart(shifted(pen, left, top), width, height, view);
@@ -97,7 +101,7 @@ export function toCsv(runs) {
 
 /** The lines of Python that repeat a flow up to the time t. */
 export function toPython(state, t, second) {
-  if (state.source !== "page") return toSpecification(state);
+  if (state.source !== "page") return toSpecification(state, second);
   const { given } = settingOf(state, second);
   const { d, n, seed, start, jitter, zipf, beta, model, causal, value, kappa } = settingOf(state, second);
   const until = Math.max(Number(t.toPrecision(4)), 1);
@@ -136,13 +140,25 @@ export function toPython(state, t, second) {
 }
 
 /** The lines of Python that carry out the specification of the form, or open the run. */
-function toSpecification(state) {
+function toSpecification(state, second) {
   if (state.source === "recording") return "# python -m tests.lab.staircase makes this recording\n";
-  if (state.run) return `from attnflow import runs\n\nflow = runs.open_run("${state.run}")\n`;
-  const text = JSON.stringify(specOf(state)).replaceAll("'", "");
-  const lines = ["import json", "import tomli_w", "from attnflow import runs", "", `table = json.loads('${text}')`];
+  const run = state[second ? "run2" : "run"] || state.run;
+  const at = state[second ? "at2" : "at"];
+  if (run && at) return `import attnflow as af\n\nsweep = af.open_sweep("${run}")\nsweep.dataset.isel(dict(zip([a.dim for a in sweep.plan.axes], [${at}])))\n`;
+  if (run) return `from attnflow import runs\n\nflow = runs.open_run("${run}")\n`;
+  const rows = Object.entries(specOf(state, second)).map(([key, value]) => `    "${key}": ${literal(value)},`);
+  const lines = ["import tomli_w", "from attnflow import runs", "", "table = {", ...rows, "}"];
+  if (state[second ? "then2" : "then"]) lines.push("# beta changed on the way: this is the flow without its changes");
   lines.push('run, flow = runs.execute(runs.parse_spec(tomli_w.dumps(table)), "runs/from-the-lab")');
   return `${lines.join("\n")}\n`;
+}
+
+/** A value as Python writes it. */
+function literal(value) {
+  if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
+  if (value !== null && typeof value === "object")
+    return `{${Object.entries(value).map(([key, one]) => `${JSON.stringify(key)}: ${literal(one)}`).join(", ")}}`;
+  return { true: "True", false: "False", null: "None" }[String(value)] ?? JSON.stringify(value);
 }
 
 /** Hand a file to the reader. */

@@ -19,6 +19,7 @@ export function tokenOfPage() {
 /**
  * @param {{ onForms: (forms: object, runs: string[]) => void, onBegun: (facts: object) => void,
  *   onFrame: (frame: import("./engine.js").Frame) => void, onEnded: (words: string) => void,
+ *   onChanged: (change: { t: number, beta: number, planned: boolean }) => void,
  *   onError: (words: string) => void, onBack: () => void }} hear
  */
 export function connection(hear) {
@@ -68,6 +69,7 @@ export function connection(hear) {
       unpacker = new Unpacker(said.begun);
       hear.onBegun(said.begun);
     } else if (said.ended !== undefined) hear.onEnded(said.ended);
+    else if (said.changed) hear.onChanged(said.changed);
     else if (said.error !== undefined) hear.onError(said.error);
   };
   const send = (message) => {
@@ -83,7 +85,7 @@ export function connection(hear) {
       number += 1;
       send({ start: { ...asked, number } });
     },
-    set: () => {},
+    set: (change) => send({ set: change }),
     credit: () => send({ credit: 1 }),
     close: () => {
       closed = true;

@@ -20,7 +20,7 @@ export function camera(d, { yaw, pitch }) {
 
 /** The centre and the radius of the sphere in a picture of this size. */
 export function placed(width, height, d) {
-  return { x: width / 2, y: height / 2, r: (d === 2 ? 0.36 : 0.45) * Math.min(width, height) };
+  return { x: width / 2, y: height / 2, r: (d === 2 ? 0.36 : 0.43) * Math.min(width, height) };
 }
 
 /** Radius of a token of mean mass, in pixels. */
@@ -73,13 +73,13 @@ export function drawClusters(pen, width, height, { setting, frame, eye, colours 
     const fill = colourOf(name, colours);
     const near = setting.d === 2 || dot(turn, 6, [a, b, c]) >= 0;
     const at = [x + r * dot(turn, 0, [a, b, c]), y - r * dot(turn, 3, [a, b, c])];
-    const radius = 0.22 * r * Math.sqrt(frame.clusters.masses[k]);
+    const radius = 0.16 * r * Math.sqrt(frame.clusters.masses[k]);
     pen.dot(...at, radius, { fill, stroke: fill, alpha: near ? 0.45 : 0.16 });
   });
 }
 
 /** The tokens by a pen: what lies on the far side is pale. */
-export function drawTokens(pen, width, height, { setting, frame, eye, colours, sizes }) {
+export function drawTokens(pen, width, height, { setting, frame, eye, colours, sizes, names }) {
   if (!frame) return;
   const { x, y, r } = placed(width, height, setting.d);
   const { d, n } = setting;
@@ -97,7 +97,7 @@ export function drawTokens(pen, width, height, { setting, frame, eye, colours, s
   });
   chosen.sort((one, other) => one.depth - other.depth);
   for (const { i, a, b, depth } of chosen) {
-    const look = { fill: colourOf(frame.names[i], colours), alpha: depth < 0 ? 0.28 : 0.92 };
+    const look = { fill: colourOf(names[i], colours), alpha: depth < 0 ? 0.28 : 0.92 };
     pen.dot(a, b, radius * sizes[i] * (depth < 0 ? 0.8 : 1), look);
   }
 }
@@ -143,17 +143,18 @@ export function pointAt(width, height, d, eye, left, top) {
 
 function drawDensity(pen, { x, y, r }, frame, colours) {
   const weights = frame.weights;
-  const counts = new Float64Array(BINS);
   const n = frame.positions.length / 2;
+  const bins = weights ? n : BINS; // points of a density are a grid: one a bin
+  const counts = new Float64Array(bins);
   for (let i = 0; i < n; i++) {
     const angle = Math.atan2(frame.positions[2 * i + 1], frame.positions[2 * i]);
-    counts[Math.floor(((angle / (2 * Math.PI) + 1) % 1) * BINS) % BINS] += weights ? weights[i] * n : 1;
+    counts[Math.floor(((angle / (2 * Math.PI) + 1) % 1) * bins + (weights ? 0.5 : 0)) % bins] += weights ? weights[i] * n : 1;
   }
   const line = [];
-  for (let k = 0; k <= BINS; k++) {
+  for (let k = 0; k <= bins; k++) {
     // heights as the root of the density, so that one point still fits
-    const height = 0.3 * r * Math.min(1, Math.sqrt(((counts[k % BINS] / n) * BINS) / 60));
-    const angle = (2 * Math.PI * (k + 0.5)) / BINS;
+    const height = 0.3 * r * Math.min(1, Math.sqrt(((counts[k % bins] / n) * bins) / 60));
+    const angle = (2 * Math.PI * (k + (weights ? 0 : 0.5))) / bins;
     line.push([x + (r + 9 + height) * Math.cos(angle), y - (r + 9 + height) * Math.sin(angle)]);
   }
   pen.path(line, { stroke: colours.grey, width: 1.2 });

@@ -6,6 +6,8 @@ import { pointPositions, wordPositions, wordsOf } from "./own.js";
 export const MOST = { circle: 100000, sphere: 20000 };
 /** The time at which the page stops: later merges are for `solve_long`. */
 export const END = 1e4;
+/** The latest time that Python or a recording can have. */
+const LATEST = 1e300;
 /** Letters of a text that an address can hold. */
 const LONGEST = 20000;
 /** Changes of beta that an address can hold. */
@@ -50,7 +52,7 @@ export const START = {
   },
 };
 
-/** Where frames come from, and what is asked of an engine in Python. @type {Record<string, Entry>} */
+/** Where frames come from, and what an engine in Python is asked for. @type {Record<string, Entry>} */
 const SOURCE = {
   source: {
     label: "computed by",
@@ -59,14 +61,21 @@ const SOURCE = {
     options: { page: "this page", recording: "a recording: the staircase", python: "Python" },
   },
   spec: { label: "specification", type: "text", fallback: "" },
-  run: { label: "finished run", type: "text", fallback: "", hint: "one that `attnflow lab RUN` lists; empty: the form" },
+  run: { label: "run", type: "text", fallback: "", hint: "a run, sweep or stream that `attnflow lab RUN` lists; empty: the form" },
+  at: { label: "point", type: "text", fallback: "", hint: "of a sweep: the number of the value along each axis" },
+};
+
+/** How it is looked at. @type {Record<string, Entry>} */
+const LOOK = {
   axes: { label: "coordinates", type: "text", fallback: "principal", hint: "principal, or three such as 0,1,4" },
+  curve: { label: "curve", type: "text", fallback: "", hint: "of a sweep: variable|axis" },
 };
 
 /** @type {Record<string, Entry>} */
 const VIEW = {
   compare: { label: "second setting", type: "choice", fallback: "off", options: { off: "off", on: "on" } },
   shown: { label: "panels show", type: "choice", fallback: "A", options: { A: "A", B: "B" } },
+  colour: { label: "tokens by", type: "choice", fallback: "cluster", options: { cluster: "cluster", word: "word" } },
   speed: {
     label: "speed",
     type: "choice",
@@ -85,7 +94,7 @@ const VIEW = {
     fallback: "auto",
     options: { auto: "auto", light: "light", dark: "dark" },
   },
-  t: { label: "time", type: "number", fallback: 0, low: 0, high: END },
+  t: { label: "time", type: "number", fallback: 0, low: 0, high: LATEST },
   yaw: { label: "yaw", type: "number", fallback: 0.5, low: -7, high: 7 },
   pitch: { label: "pitch", type: "number", fallback: 0.35, low: -1.57, high: 1.57 },
   tour: { label: "tour", type: "text", fallback: "" },
@@ -94,12 +103,14 @@ const VIEW = {
 };
 
 /** The second setting begins colder, so that there is something to compare. */
-const SECOND = Object.fromEntries(Object.entries(DYNAMICS).map(([key, entry]) => [`${key}2`, entry]));
+const { spec, run, at } = SOURCE;
+const SECOND = Object.fromEntries(Object.entries({ ...DYNAMICS, spec, run, at }).map(([key, entry]) => [`${key}2`, entry]));
 SECOND.beta2 = { ...DYNAMICS.beta, fallback: 25 };
 export const DYNAMIC = Object.keys(DYNAMICS);
 /** @type {Record<string, Entry>} */
-export const TABLE = { ...SOURCE, ...START, ...DYNAMICS, ...SECOND, ...VIEW };
-export const SOURCES = Object.keys(SOURCE);
+export const TABLE = { ...SOURCE, ...LOOK, ...START, ...DYNAMICS, ...SECOND, ...VIEW };
+/** Settings that begin a flow of another source. */
+export const SOURCES = [...Object.keys(SOURCE), "axes", "spec2", "run2", "at2"];
 
 /** A value of the right type and in its range, whatever was given. */
 export function clamped(key, given) {
@@ -117,7 +128,7 @@ function cleaned(key, text, fallback) {
     const changes = changesOf(text);
     return changes.length <= CHANGES ? changes.map(({ t, beta }) => `${t}:${beta}`).join(",") : fallback;
   }
-  if (key in SOURCE || ["tour", "words", "points"].includes(key)) return text.length <= LONGEST ? text.trim() || fallback : fallback;
+  if (key in SOURCE || key in LOOK || ["tour", "words", "points"].includes(key)) return text.length <= LONGEST ? text.trim() || fallback : fallback;
   const trimmed = text.replaceAll("−", "-").trim();
   if (trimmed === "I" || trimmed === "-I") return trimmed;
   const numbers = trimmed.split(/[\s,;]+/).map(Number);
@@ -131,9 +142,15 @@ export function changesOf(text) {
     .split(",")
     .filter((one) => /^[\d.e+-]+:[\d.e+-]+$/.test(one))
     .map((one) => one.split(":").map(Number))
-    .filter(([t, beta]) => t >= 0 && t <= END && beta >= 0 && beta <= TABLE.beta.high)
+    .filter(([t, beta]) => t >= 0 && t <= LATEST && beta >= 0 && beta <= TABLE.beta.high)
     .map(([t, beta]) => ({ t, beta }))
     .sort((a, b) => a.t - b.t);
+}
+
+/** Such a text with another beta from the time t on, and no later change. */
+export function withChange(text, t, beta) {
+  const changes = [...changesOf(text).filter((one) => one.t < t), { t, beta }];
+  return changes.map((one) => `${one.t}:${one.beta}`).join(",");
 }
 
 /** The state that an address says: unknown keys are left out, values are clamped. */
@@ -168,6 +185,7 @@ export function consistent(state) {
   return {
     ...state,
     n: Math.min(state.n, MOST[state.space]),
+    t: Math.min(state.t, state.source === "page" ? END : LATEST),
     value: fits(state.value),
     value2: fits(state.value2),
   };
@@ -211,11 +229,41 @@ const FIRST = {
   solve: { until: 40 },
 };
 
-/** The specification of the form; the first one where none was written. */
-export function specOf(state) {
+/** Tables of a specification that say where a flow starts. */
+const STARTS = ["tokens", "density", "cells"];
+
+/**
+ * The specification of the form; the first one where none was written. That of the second flow has the start of the
+ * first one, and unless the reader wrote it another beta.
+ */
+export function specOf(state, second = false) {
+  const first = read(state.spec) ?? FIRST;
+  if (!second) return first;
+  const { field } = first;
+  const other = typeof field?.beta === "number" ? { ...first, field: { ...field, beta: SECOND.beta2.fallback } } : first;
+  const same = STARTS.filter((key) => key in first).map((key) => [key, first[key]]);
+  return { ...(read(state.spec2) ?? other), ...Object.fromEntries(same) };
+}
+
+/** The beta of a changed specification where nothing else of the form differs and no run is shown; else null. */
+export function otherBeta(state, spec, second) {
+  const before = specOf(state, second);
+  const beta = spec.field?.beta;
+  const same = JSON.stringify({ ...before, field: { ...before.field, beta } }) === JSON.stringify(spec);
+  const fits = typeof beta === "number" && beta >= 0 && beta <= DYNAMICS.beta.high;
+  return same && fits && !state[second ? "run2" : "run"] ? beta : null;
+}
+
+function read(text) {
   try {
-    return state.spec ? JSON.parse(state.spec) : FIRST;
+    return text ? JSON.parse(text) : null;
   } catch {
-    return FIRST;
+    return null;
   }
+}
+
+/** The same state with the second dynamics as the first ones: what B shows, alone. */
+export function asFirst(state) {
+  const own = Object.keys(SECOND).concat("then2").map((key) => [key.slice(0, -1), state[key]]);
+  return { ...state, ...Object.fromEntries(own), compare: "off" };
 }

@@ -9,20 +9,20 @@ export const TOURS = {
     title: "A flow of measures",
     steps: [
       {
-        hash: "n=300&beta=2&seed=1",
+        hash: "n=300&beta=2&seed=1&speed=0.25",
         text: "Each [dot|#scene-A] is a token, and [time|#transport] is depth. A token moves towards the average of the tokens that it attends to, and stays on the sphere.",
       },
       {
-        hash: "n=300&beta=2&seed=1&zipf=1",
-        text: "[Larger dots|#scene-A] have more mass. The measure is all that counts: two tokens at one point do what one token with both masses does.",
+        hash: "n=300&beta=2&seed=1&zipf=1&speed=0.25",
+        text: "[Larger dots|#scene-A] have more mass, and draw the others more. The measure is all that counts: two tokens at one point do what one token with both masses does.",
       },
       {
-        hash: "n=300&beta=2&seed=1&speed=2",
-        text: "The [energy|#panel-energy] never falls: attention with V = I climbs it, whatever the start.",
+        hash: "n=300&beta=2&seed=1&speed=0.5",
+        text: "The [energy|#panel-energy] never falls: attention with V = I climbs it, whatever the start. It is 0 where all tokens have met, and nowhere larger.",
       },
       {
         hash: "n=300&beta=2&seed=1&t=30",
-        text: "At a small β all tokens meet: [one cluster|#panel-counts], and every [overlap|#panel-overlaps] becomes 1. Drag [β|#beta] and see when this takes longer.",
+        text: "At a small β all tokens soon meet: [one cluster|#panel-counts], and every [overlap|#panel-overlaps] becomes 1. Drag [β|#beta] to 30, press [Reset|#reset], and see how long this takes now.",
       },
     ],
   },
@@ -31,11 +31,11 @@ export const TOURS = {
     steps: [
       {
         hash: "space=circle&n=4000&beta=40&seed=2&t=0.02",
-        text: "4,000 independent tokens on the circle look uniform: their [overlaps|#panel-overlaps] follow the dashed curve.",
+        text: "4,000 independent tokens on the circle look uniform: their [overlaps|#panel-overlaps] follow the dashed curve. What differs from uniform is small in every [degree|#panel-modes], about n^(−1/2).",
       },
       {
         hash: "space=circle&n=4000&beta=40&seed=2&speed=0.5",
-        text: "The uniform measure is unstable. Each [degree|#panel-modes] grows at a rate of its own; marks in violet are linear theory.",
+        text: "The uniform measure is unstable. Each [degree|#panel-modes] grows at a rate of its own; marks in violet are linear theory, which holds while sizes are small.",
       },
       {
         hash: "space=circle&n=4000&beta=40&seed=2",
@@ -52,10 +52,10 @@ export const TOURS = {
     steps: [
       {
         hash: "source=recording",
-        text: "32 tokens at β = 25, followed by the library to t = 4·10²⁰. They condense within t ≈ 10, and then [linger|#scene-A].",
+        text: "32 tokens at β = 25, followed by the library to t = 4·10²⁰. They condense within t ≈ 10, and then [linger|#scene-A]: watch the [clock|#clock].",
       },
       {
-        hash: "source=recording&speed=4",
+        hash: "source=recording&t=1e21",
         text: "The [energy|#panel-energy] is a staircase: on each shaded plateau nothing seems to happen. Press on a plateau to go there.",
       },
       {
@@ -64,7 +64,7 @@ export const TOURS = {
       },
       {
         hash: "source=recording&t=1e12",
-        text: "In violet: when the next pair will merge, and the [energy|#panel-energy] after that. Times are on a logarithmic axis: each step takes far longer than all before it.",
+        text: "In violet: when the next pair will merge, and the [energy|#panel-energy] after that. Times are on a logarithmic axis: each step takes far longer than all before it. Go on with [the button ›|#step] and compare.",
       },
     ],
   },
@@ -76,16 +76,16 @@ export const TOURS = {
         text: "Under a causal mask a token attends to earlier ones and to itself: [attention|#panel-attention] is a triangle.",
       },
       {
-        hash: "n=150&beta=4&mask=causal&seed=3",
+        hash: "n=150&beta=4&mask=causal&seed=3&speed=0.5",
         text: "The first token sees itself alone and stands still; the [others|#scene-A] follow what came before them.",
       },
       {
-        hash: "n=150&beta=4&mask=causal&seed=3&compare=on&mask2=all&beta2=4",
+        hash: "n=150&beta=4&mask=causal&seed=3&compare=on&mask2=all&beta2=4&speed=0.5",
         text: "[A|#scene-A] is causal, [B|#scene-B] is not, from the same start. In A all tokens end at the first one; in B they meet somewhere between.",
       },
       {
         hash: "n=150&beta=4&mask=causal&seed=3&t=2",
-        text: "Early tokens are heard by all who follow, so the [last row|#panel-attention] remembers them best. With an ALiBi slope it remembers the latest ones too, and knows least of a middle: `attnflow predict middle` says where it lies.",
+        text: "In [attention|#panel-attention] every row sees the first column, and one row alone the last. What the last token keeps of another is summed over all paths through those between: most of the earliest. With an ALiBi slope it keeps the latest ones too, and least of a middle: `attnflow predict middle` says where it lies.",
       },
     ],
   },
@@ -93,20 +93,20 @@ export const TOURS = {
     title: "Heads and V",
     steps: [
       {
-        hash: "n=200&beta=4&seed=4&compare=on&beta2=4&value2=-I",
+        hash: "n=200&beta=4&seed=4&compare=on&beta2=4&value2=-I&speed=0.5",
         text: "A head multiplies what it attends to by V. With V = I tokens [attract|#scene-A], with V = −I they [repel|#scene-B]: there every degree decays, and the uniform measure is stable.",
       },
       {
-        hash: "n=200&beta=4&seed=4&value=1,0,0,0,1,0,0,0,-1",
-        text: "V = diag(1, 1, −1) repels along the axis of the poles: [tokens|#scene-A] gather near the equator.",
+        hash: "n=200&beta=4&seed=4&value=1,0,0,0,1,0,0,0,-1&speed=0.5",
+        text: "[V|#value] = diag(1, 1, −1) repels along the axis of the poles: [tokens|#scene-A] gather near the equator.",
       },
       {
-        hash: "n=200&beta=4&seed=4&value=1,-1,0,1,1,0,0,0,0",
-        text: "The antisymmetric part of V turns: tokens [gather|#scene-A] and go round together for ever. There is no [energy|#panel-energy] that must rise.",
+        hash: "n=200&beta=4&seed=4&value=1,-1,0,1,1,0,0,0,1&speed=0.5",
+        text: "Heads with the same attention add up. One with V = I attracts, one with a quarter turn about the axis as V turns: under their [sum|#value] tokens [gather|#scene-A] and go round for ever. There is no [energy|#panel-energy] that must rise.",
       },
       {
-        hash: "n=200&beta=4&seed=4&noise=0.05",
-        text: "With noise degree k decays at the rate κk(k + 1) besides: [degrees|#panel-modes] grow only where attention is stronger. Several heads at a time are in the engine in [Python|#source].",
+        hash: "n=200&beta=4&seed=4&noise=0.05&speed=0.5",
+        text: "With noise degree k decays at the rate κk(k + 1) besides: [degrees|#panel-modes] grow only where attention is stronger. Heads with different Q and K are in the engine in [Python|#source].",
       },
     ],
   },

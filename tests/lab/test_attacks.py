@@ -1,0 +1,178 @@
+"""Attacks on the server of the lab, each with its refusal; of all attacks only the one on memory starts a process of the lab."""
+
+import contextlib
+import http.client
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from attnflow import lab
+from attnflow.errors import InvalidInput
+from attnflow.lab import clients, limits
+from tests.lab.test_python import PATIENCE, SPEC, children, client, start, told, wait
+
+KEYS = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+
+
+@contextlib.contextmanager
+def serving(**how):
+    made = lab.Server(**how)
+    thread = threading.Thread(target=made.serve_forever)
+    thread.start()
+    try:
+        yield made
+    finally:
+        made.shutdown()
+        made.server_close()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving() as made:
+        yield made
+
+
+def raw(server, text, host="127.0.0.1"):
+    """The first line of the answer to a request as it is."""
+    with socket.create_connection((host, server.server_port), timeout=PATIENCE) as plug:
+        plug.sendall(text.encode())
+        with plug.makefile("rb") as answer:
+            return answer.readline().decode().strip()
+
+
+def code(sock):
+    """How the server ended a talk."""
+    while True:
+        try:
+            sock.recv(timeout=PATIENCE)
+        except ConnectionClosed as ended:
+            return ended.rcvd.code, ended.rcvd.reason
+
+
+def test_handshakes_that_are_not_those_of_the_page(server):
+    """Two hosts, no host, a host without its port, a page elsewhere, no page, another path, another token: 403."""
+    own, token = server.hosts[0], server.token
+    good = f"GET /socket?token={token} HTTP/1.1\r\nHost: {own}\r\nOrigin: http://{own}\r\n{KEYS}\r\n"
+    assert raw(server, good) == "HTTP/1.1 101 Switching Protocols"
+    wrong = {
+        f"Host: {own}\r\n": ["", f"Host: {own}\r\nHost: evil.example\r\n", "Host: 127.0.0.1\r\n", "Host: [::1]\r\n"],
+        f"Origin: http://{own}\r\n": [
+            "",
+            "Origin: null\r\n",
+            f"Origin: https://{own}\r\n",
+            f"Origin: http://{own}.evil.example\r\n",
+        ],
+        f"token={token}": ["", "token=", f"token={token}x", f"token={token[:-1]}", f"Token={token}"],
+        "GET /socket?": ["GET /socket/?", "GET /socketx?", "POST /socket?"],
+    }
+    for part, others in wrong.items():
+        for other in others:
+            answer = raw(server, good.replace(part, other))
+            assert answer.split()[1:2] in (["403"], ["400"], ["404"], ["501"], []), (other, answer)
+
+
+def test_other_methods_and_pages_elsewhere_get_no_permission(server):
+    """No CORS: a preflight is not answered with a permission, whatever its Origin."""
+    for method in ("OPTIONS", "PUT", "DELETE", "POST", "HEAD"):
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_port)
+        with contextlib.closing(connection):
+            asked = {"Origin": "http://evil.example", "Access-Control-Request-Method": "GET"}
+            connection.request(method, "/", headers=asked)
+            answer = connection.getresponse()
+            answer.read()
+            assert answer.status == 501
+            assert not [name for name, _ in answer.getheaders() if name.lower().startswith("access-control")]
+    for path in ("/%2e%2e/server.py", "/....//server.py", "/main.js/..", "http://evil.example/", "/\\..\\server.py"):
+        host = server.hosts[0]
+        assert "404" in raw(server, f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")
+
+
+def test_policy_names_this_server_alone(server):
+    connection = http.client.HTTPConnection(*server.server_address)
+    with contextlib.closing(connection):
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        answer.read()
+        policy = dict(part.strip().split(" ", 1) for part in answer.getheader("Content-Security-Policy").split(";"))
+    assert policy["default-src"] == policy["base-uri"] == policy["form-action"] == policy["frame-ancestors"] == "'none'"
+    assert policy["connect-src"] == f"ws://{server.hosts[0]}"
+    assert policy["script-src"] == policy["worker-src"] == policy["style-src"] == "'self'"
+
+
+def test_an_exposed_server_keeps_its_token_and_answers_to_one_name():
+    """127.0.0.2 is another host of this machine; what is right for it is wrong for every other name."""
+    with serving(expose="127.0.0.2") as server:
+        port = server.server_port
+        assert server.address.startswith(f"http://127.0.0.2:{port}/?token=")
+        get = "GET / HTTP/1.1\r\nHost: {}\r\n\r\n"
+        assert "200" in raw(server, get.format(f"127.0.0.2:{port}"), "127.0.0.2")
+        for other in (f"127.0.0.1:{port}", f"localhost:{port}", "evil.example"):
+            assert "403" in raw(server, get.format(other), "127.0.0.2")
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        address, origin = f"ws://127.0.0.2:{port}/socket?token=", f"http://127.0.0.2:{port}"
+        for token, page in ((server.token[1:], origin), ("", origin), (server.token, f"http://127.0.0.1:{port}")):
+            with pytest.raises(InvalidStatus), connect(address + token, origin=page):
+                pass
+        with connect(address + server.token, origin=origin) as socket_:
+            socket_.send("[]")
+            assert code(socket_)[0] == 1008
+    for name in ("", "0.0.0.0", "::", "*"):
+        with pytest.raises(InvalidInput, match="name the one host"):
+            lab.Server(expose=name)
+
+
+def test_clients_messages_credits_and_silence_are_bounded(server, monkeypatch):
+    with contextlib.ExitStack() as stack:
+        four = [stack.enter_context(client(server)) for _ in range(limits.CLIENTS)]
+        wait(lambda: len(server.talks) == limits.CLIENTS)
+        with client(server) as fifth:
+            assert code(fifth) == (1013, "the lab has 4 clients already")
+        four[0].send("x" * limits.MESSAGE)  # not too long, but no message
+        assert code(four[0])[0] == 1008
+        four[1].send("x" * (limits.MESSAGE + 1))
+        assert code(four[1])[0] == 1009
+        four[2].send(["x" * 40_000] * 3)  # one message in three pieces
+        assert code(four[2])[0] == 1009
+        monkeypatch.setattr(limits, "IDLE", 0.0)
+        assert code(four[3]) == (1008, "no message in 0 seconds")
+        monkeypatch.undo()
+        wait(lambda: not server.talks)
+        monkeypatch.setattr(clients, "COMMAND", [sys.executable, "-c", "import time; time.sleep(999)"])
+        with client(server) as greedy:
+            start(greedy, spec=SPEC)
+            for _ in range(limits.CREDITS + 1):
+                greedy.send('{"credit": 1}')
+            assert code(greedy)[0] == 1008
+        for text in ('{"set": 3}', '{"set": {"beta": "hot"}}', '{"set": {"beta": 1e99}}', '{"set": {"beta": true}}'):
+            with client(server) as wrong:
+                start(wrong, spec=SPEC)
+                wrong.send(text)
+                assert code(wrong)[0] == 1008
+    wait(lambda: not server.talks)
+
+
+SMALL = "from attnflow.lab import limits, worker; limits.MEMORY = 400 * 2**20; worker.main()"
+
+
+def test_a_process_that_wants_too_much_memory_is_refused_it(server, monkeypatch):
+    """With 400 MiB instead of 6 GiB: 10^7 coordinates are 80 MB, and work needs several copies of them."""
+    monkeypatch.setattr(clients, "COMMAND", [sys.executable, "-c", SMALL])
+    monkeypatch.setattr(limits, "PER_CREDIT", 3600.0)
+    large = SPEC | {"tokens": {"name": "uniform", "n": 10**5, "seed": 0, "space": {"name": "sphere", "dim": 100}}}
+    with client(server) as socket_:
+        start(socket_, spec=large)
+        words = told(socket_, "error", "begun")["error"]
+        assert "memory" in words
+        assert len(server.talks) == 1  # the talk goes on
+    wait(lambda: not server.talks)
+    look = "from attnflow.lab import worker; worker._bound_memory(); import resource as r; print(*r.getrlimit(r.RLIMIT_DATA))"
+    limited = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert limited.stdout.split() == 2 * [str(limits.MEMORY)]
+    assert not children()
