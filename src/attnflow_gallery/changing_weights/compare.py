@@ -34,7 +34,7 @@ def winners(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
 def _freezing(parameters: Parameters, part: xr.Dataset) -> Claim:
     rows = Rows()
     for k, (first, angle) in enumerate(parameters.pairs):
-        # y = beta u with the last beta: for ever merged if y <= log(beta/r) - 1, for ever kept if y >= log(2 beta/r) + 1
+        # y = beta u at the last beta: merged for ever if y <= log(beta/r) - 1, kept for ever if y >= log(2 beta/r) + 1
         below, above = LAST * (1 - np.cos(part["angle"].values[k]))
         slow, fast = part["rate"].values[k]
         label = f"first β {first:g}, angle {angle:g}"

@@ -1,5 +1,7 @@
 """Divergences and mean squares against closed forms; skew parts of Jacobians."""
 
+import itertools
+
 import numpy as np
 import xarray as xr
 from scipy.integrate import quad
@@ -139,7 +141,7 @@ def _skew(parameters: Parameters, part: xr.Dataset) -> list[Claim]:
     # rounding of the map, at most 20 in size, over the step of the differences
     flat.add(0.0, part["layer"].values, 100 * EPS / STEP, [f"m = {one}" for one in m])
     sweep = part["sweep"].values
-    rise.add(0.0, np.diff(sweep), 0.0, [f"from m = {one} to {other}" for one, other in zip(m, m[1:], strict=False)])
+    rise.add(0.0, np.diff(sweep), 0.0, [f"from m = {one} to {other}" for one, other in itertools.pairwise(m)])
     return [
         flat.equal("units side by side: skew part of the Jacobian", "rounding of the differences", origin=LAYER),
         rise.at_least(
