@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnflow.experiments.kit import panels
+from attnflow.experiments.kit import panels, powers_of_two
 from attnflow.plots.style import COLOURS, GREY
 from attnflow_gallery.causal_rate.compare import constants, found, linear
 from attnflow_gallery.causal_rate.simulate import Parameters
@@ -34,4 +34,6 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
             page[1].errorbar(sizes, mean, error, fmt="o-", ms=4, lw=0.8, color=colour, label=label)
         page[1].set(xscale="log", xlabel="tokens $N$", ylabel=r"$N$ (E mean $-$ limit)", ylim=(None, 0))
         page[1].legend(loc="lower left")
+        for axes in page:
+            powers_of_two(axes)
     return page.figure

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from scipy.stats import norm
 
-from attnflow.experiments.kit import looks, panels
+from attnflow.experiments.kit import looks, panels, powers_of_two
 from attnflow.plots.style import COLOURS, GREY, INK
 from attnflow_gallery.conditional_sampling.compare import composed_square, scale_divergence, sheared_divergence
 from attnflow_gallery.conditional_sampling.simulate import Parameters, sampler
@@ -32,6 +32,7 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
         page[3].loglog(part["m"], part["sweep"], "o", ms=4, color=COLOURS[0], label="one after the other")
         page[3].loglog(part["m"], np.maximum(part["layer"], 1e-12), "s", ms=4, color=COLOURS[4], label="side by side")
         page[3].set(xlabel="units $m$", ylabel="root mean square", ylim=(1e-13, 3))
+        powers_of_two(page[3])
         page[3].legend(loc="center right")
     return page.figure
 
@@ -68,4 +69,5 @@ def _draw_composed(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset
         part = data[f"composed-{d}"]
         axes.errorbar(part["count"], part["mean"], part["error"], fmt=mark, ms=4, color=colour, label=f"$d = {d}$")
     axes.set(xlabel="units $K$", ylabel=r"E $|x_K - e^{c/2d}x_0|^2/|x_0|^2$")
+    powers_of_two(axes)
     axes.legend(loc="lower left")
