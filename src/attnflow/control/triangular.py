@@ -102,7 +102,7 @@ def triangular(
 def _grid(
     conditionals: Sequence[Any], edges: Sequence[Any] | None, d: int, j: int
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Borders of the cells of every coordinate but the last, and their medians, or middles where no law is known.
+    """Borders of the cells of every coordinate but the last, and their medians, or middles where no distribution is known.
 
     The distribution of a coordinate is the mixture of its conditional ones at the centres of the cells before it.
     """
@@ -124,19 +124,19 @@ def _grid(
             borders.append(given[k])  # type: ignore[index]
             centres.append(_middles(borders[k]))
             continue
-        laws = [conditionals[k](*at) if k else conditionals[0] for at in itertools.product(*centres)]
-        joint = Mixture(masses[masses > 0], [law for law, mass in zip(laws, masses, strict=True) if mass > 0])
+        each = [conditionals[k](*at) if k else conditionals[0] for at in itertools.product(*centres)]
+        joint = Mixture(masses[masses > 0], [one for one, mass in zip(each, masses, strict=True) if mass > 0])
         borders.append(_cells(joint, j) if given is None else given[k])
-        below = np.array([[0.0, *np.ravel(law.cdf(borders[k])), 1.0] for law in (joint, *laws)])
+        below = np.array([[0.0, *np.ravel(one.cdf(borders[k])), 1.0] for one in (joint, *each)])
         centres.append(np.asarray(joint.ppf(np.clip((below[0, 1:] + below[0, :-1]) / 2, 1e-12, 1 - 1e-12)), float))
         masses = (masses[:, None] * np.diff(below[1:], axis=1)).ravel()
     return borders, centres
 
 
-def _cells(law: Any, j: int) -> np.ndarray:
+def _cells(one: Any, j: int) -> np.ndarray:
     """Borders of cells whose lengths go like rho^(-1/3): the best for an error rho h^2."""
-    grid = np.linspace(float(law.ppf(1e-6)), float(law.isf(1e-6)), FINE)
-    total = np.concatenate([[0.0], np.cumsum(law.pdf(grid) ** (1 / 3))[:-1]])
+    grid = np.linspace(float(one.ppf(1e-6)), float(one.isf(1e-6)), FINE)
+    total = np.concatenate([[0.0], np.cumsum(one.pdf(grid) ** (1 / 3))[:-1]])
     return np.interp(np.arange(1, j) / j * total[-1], total, grid)
 
 

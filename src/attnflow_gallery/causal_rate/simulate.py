@@ -91,7 +91,7 @@ def ends(parameters: Parameters, angles: np.ndarray, causal: bool) -> np.ndarray
 def squared_distance(z: np.ndarray) -> np.ndarray:
     """W_2^2 of the tokens of every prompt to the uniform measure on the circle.
 
-    Sorted angles less those of equal cells, but for a shift, and the second moment of a cell.
+    Sorted angles less those of equal cells, except for a shift, and the second moment of a cell.
     """
     n = z.shape[1]
     off = np.sort(np.angle(z), axis=1) - 2 * np.pi * (np.arange(n) + 0.5) / n

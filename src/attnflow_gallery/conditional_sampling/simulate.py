@@ -17,7 +17,7 @@ SHIFT = 3.0
 FRAMES = 32
 """Random orthonormal frames; their axes, both ways, are the directions of random compositions."""
 STEP = 1e-5
-"""Of central differences. Maps are piecewise linear, so that they are exact but for points beside a kink."""
+"""Of central differences. Maps are piecewise linear, so that they are exact except for points beside a kink."""
 
 
 @dataclasses.dataclass(frozen=True)
