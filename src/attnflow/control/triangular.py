@@ -102,7 +102,7 @@ def triangular(
 def _grid(
     conditionals: Sequence[Any], edges: Sequence[Any] | None, d: int, j: int
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Borders of the cells of every coordinate but the last, and their medians, or middles where no distribution is known.
+    """Borders and medians of the cells of every coordinate but the last; middles where no distribution is known.
 
     The distribution of a coordinate is the mixture of its conditional ones at the centres of the cells before it.
     """
@@ -125,7 +125,7 @@ def _grid(
             centres.append(_middles(borders[k]))
             continue
         each = [conditionals[k](*at) if k else conditionals[0] for at in itertools.product(*centres)]
-        joint = Mixture(masses[masses > 0], [one for one, mass in zip(each, masses, strict=True) if mass > 0])
+        joint = Mixture(list(masses[masses > 0]), [one for one, mass in zip(each, masses, strict=True) if mass > 0])
         borders.append(_cells(joint, j) if given is None else given[k])
         below = np.array([[0.0, *np.ravel(one.cdf(borders[k])), 1.0] for one in (joint, *each)])
         centres.append(np.asarray(joint.ppf(np.clip((below[0, 1:] + below[0, :-1]) / 2, 1e-12, 1 - 1e-12)), float))

@@ -122,8 +122,8 @@ def _freezing(parameters: Parameters) -> xr.Dataset:
             until, method = (LAST - first) / rate, Adaptive(parameters.rtol, 1e-13)
             flow = solve(ramped(first, rate, "USA0", until), tokens, until, save=1, method=method, keep=["positions"])
             rows.append((float(pair_angle(flow.positions.values[-1])), rate))
-    angle, rate = np.moveaxis(np.reshape(rows, (-1, 2, 2)), -1, 0)
-    return xr.Dataset({"angle": (("pair", "side"), angle), "rate": (("pair", "side"), rate)})
+    left, rates = np.moveaxis(np.reshape(rows, (-1, 2, 2)), -1, 0)
+    return xr.Dataset({"angle": (("pair", "side"), left), "rate": (("pair", "side"), rates)})
 
 
 def _skew(parameters: Parameters, model: str) -> xr.Dataset:
