@@ -17,7 +17,7 @@ SHIFT = 3.0
 FRAMES = 32
 """Random orthonormal frames; their axes, both ways, are the directions of random compositions."""
 STEP = 1e-5
-"""Of central differences. Maps are piecewise linear, so that they are exact except for points beside a kink."""
+"""Of central differences, which are exact away from kinks: maps are piecewise linear. Points beside a kink are left out."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,14 +209,14 @@ def skew(parameters: Parameters) -> xr.Dataset:
     """Root mean square, over the normal density, of the skew part of the Jacobian, by number of units."""
     r, weights = gauss(np.linspace(0, 6, 13), 6)
     weights = weights * r * np.exp(-(r**2) / 2)
-    # angles of which none is a multiple of another, so that few points are beside a kink
     turn = 2 * np.pi * (np.arange(360) + 0.3819660113) / 360
     points = (r[:, None, None] * on_circle(turn)).reshape(-1, 2)
     masses = np.repeat(weights, len(turn)) / (len(turn) * weights.sum())
     rows = []
     for m in parameters.sweeps:
         a = on_circle(2 * np.pi * np.arange(m) / m)
-        rows.append([rms_skew(make(a, 0.5, parameters.growth), points, masses) for make in (layer, sweep)])
+        clear = np.abs(points @ a.T - 0.5).min(axis=1) > 2 * STEP  # of the kinks of the layer
+        rows.append([rms_skew(make(a, 0.5, parameters.growth), points, masses * clear) for make in (layer, sweep)])
     found = np.array(rows).T
     return xr.Dataset({"layer": ("m", found[0]), "sweep": ("m", found[1])}, {"m": list(parameters.sweeps)})
 

@@ -11,6 +11,8 @@ from attnflow_gallery.homogenisation_rate.simulate import BLOCK, EIGENVALUES, PA
 ONE = consequence("One token")
 TWO = consequence("Two tokens with a mean of V")
 CONSENSUS = consequence("The consensus under a mean of V")
+APART = 2
+"""From d = 4: at d = 3 the error is 4 to 20 times smaller than at d = 2, too small for its sign to be seen."""
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
@@ -26,7 +28,7 @@ def _one(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
         labels = [f"d = {d}, η² = {step:g}" for step in steps]
         exact.add(theory.random_layers.single_token_overlap(steps, parameters.time, d=d), mean, allowed * error, labels)
         limit, slope = theory.random_layers.single_token_limit(parameters.time, d=d)
-        if d != 4:
+        if abs(d - 4) >= APART:
             off = np.sign(float(slope)) * (mean - float(limit))
             sign.add(0.0, (off - allowed * error)[0], 0.0, labels[0])
     test = f"Student's test over networks, level {LEVEL:g}"
@@ -38,7 +40,7 @@ def _one(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             level=LEVEL,
         ),
         sign.at_least(
-            f"one token, η² = {steps[0]:g}: its error against the limit has the sign of d − 4; in this direction",
+            f"one token, η² = {steps[0]:g}: its error against the limit has the sign of d − 4 for |d − 4| ≥ {APART}; in this direction",
             f"lowered by the bound of {test}",
             origin=ONE,
             level=LEVEL,
