@@ -17,7 +17,7 @@ SHIFT = 3.0
 FRAMES = 32
 """Random orthonormal frames; their axes, both ways, are the directions of random compositions."""
 STEP = 1e-5
-"""Of central differences, which are exact away from kinks: maps are piecewise linear. Points beside a kink are left out."""
+"""Of central differences, which are exact away from kinks: maps are piecewise linear."""
 
 
 @dataclasses.dataclass(frozen=True)

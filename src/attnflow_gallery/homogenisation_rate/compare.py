@@ -40,7 +40,7 @@ def _one(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             level=LEVEL,
         ),
         sign.at_least(
-            f"one token, η² = {steps[0]:g}: its error against the limit has the sign of d − 4 for |d − 4| ≥ {APART}; in this direction",
+            f"one token, η² = {steps[0]:g}, |d − 4| ≥ {APART}: the error of the limit has the sign of d − 4, its size",
             f"lowered by the bound of {test}",
             origin=ONE,
             level=LEVEL,
