@@ -59,7 +59,7 @@ def _draw_divergences(axes: Any, parameters: Parameters, data: dict[str, xr.Data
         axes.loglog(part["units"], known, color=colour, lw=0.8)
         axes.loglog(part["units"], part["divergence"], mark, ms=4, color=colour, label=f"scale, $d = {d}$")
     axes.set(xlabel="units", ylabel="KL(target | reached)")
-    axes.legend(loc="lower left")
+    axes.legend(loc="upper right")
 
 
 def _draw_composed(axes: Any, parameters: Parameters, data: dict[str, xr.Dataset]) -> None:
