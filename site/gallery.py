@@ -32,15 +32,18 @@ SUBJECTS: dict[str, str] = {
         "noisy-transition common-noise general-interaction stability-of-measures independence"
     ),
     "Decoders and prompts": (
-        "lost-in-the-middle causal-clusters causal-correlations mask-invisible topic-switch long-context places"
+        "lost-in-the-middle causal-clusters causal-correlations mask-invisible topic-switch long-context places "
+        "causal-rate"
     ),
     "Layers, norms and perceptrons": (
         "layer-norms perceptron-landscape euler-limit splitting-orders clustering-mitigated "
-        "collapse-at-initialisation depth-scalings key-dimension skip-strength perceptron-holds-clusters"
+        "collapse-at-initialisation depth-scalings key-dimension skip-strength perceptron-holds-clusters "
+        "homogenisation-rate"
     ),
     "Without layer norm": "hyperplanes vertices boolean-attention",
     "Control and learning": (
-        "measure-to-measure circle-reordering map-and-density relative-entropy permutations-by-shears "
+        "measure-to-measure circle-reordering map-and-density relative-entropy conditional-sampling "
+        "permutations-by-shears "
         "interpolation-is-not-learning class-separation in-context-denoising training-finds-attention many-heads"
     ),
     "Text and trained networks": (

@@ -5,11 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 
+import attnflow as af
 from attnflow.experiments import Study
 from attnflow.experiments.mutation import kill_matrix
 from attnflow_gallery import euler_limit
 from attnflow_gallery.euler_limit import reference, simulate
 from tests.experiments.mutants import mutation
+from tests.kit import end
 
 SMALL = dataclasses.replace(
     euler_limit.QUICK, layers=(25, 50, 100), steps=(8, 16, 32), random_layers=(25, 50), networks=40
@@ -43,3 +45,33 @@ def test_the_first_error_of_a_linear_equation_is_known():
     path, first = reference.first_error(lambda t, x: a * x, np.zeros_like, np.ones((1, 1)), times)
     np.testing.assert_allclose(path[:, 0, 0], np.exp(a * times), rtol=1e-11)
     np.testing.assert_allclose(first[:, 0, 0], -(a**2) * times / 2 * np.exp(a * times), rtol=1e-10)
+
+
+@pytest.mark.parametrize("rule", ["N(x + hA)", "N(x + hPA)"])
+def test_layers_of_unnormalised_attention_have_the_same_first_error(rule):
+    """USA: error/h for h to 0 is E_1 of its own variational equation, A = mean of e^(beta <x, y>) y.
+
+    Extrapolated from 32, 64 and 128 layers; three times the last change bounds what is left of order h^2.
+    """
+    x, beta = np.asarray(simulate.start(SMALL).positions), 1.0
+
+    def mean(x):
+        return np.exp(beta * x @ x.T) @ x / len(x)
+
+    def speed(t, x):
+        pull = mean(x)
+        return pull - np.sum(x * pull, axis=1, keepdims=True) * x
+
+    def bend(x):
+        pull, v = mean(x), speed(0.0, x)
+        inward = np.sum(x * pull, axis=1, keepdims=True) * v if rule == "N(x + hA)" else 0.0
+        return -inward - np.sum(v**2, axis=1, keepdims=True) * x / 2
+
+    path, first = reference.first_error(speed, bend, x, np.array([0.0, 0.5]))
+    field, found = af.Attention(beta, normaliser="USA"), []
+    for count in (32, 64, 128):
+        layers = af.Layers(0.5 / count, simulate.RULES[rule]())
+        found.append((end(field, af.Tokens(x), 0.5, method=layers) - path[-1]) * count / 0.5)
+    before, last = 2 * found[1] - found[0], 2 * found[2] - found[1]
+    np.testing.assert_allclose(last, first[-1], rtol=0, atol=3 * np.abs(last - before).max())
+    assert np.abs(last - before).max() < 0.02 * np.abs(first[-1]).max()

@@ -39,6 +39,7 @@ def test_a_page_says_what_fresh_random_numbers_gave(log, tmp_path):
     for runs, words in (
         ({"1": good, "2": good}, r"With fresh random numbers (salts 1, 2) all 2 claims hold too."),
         ({"1": good, "2": bad}, r"(salts 1, 2) 1 of 2 × 2 claims fail: the mean is 0 (salt 2: level 1e-6)."),
+        ({"1": bad, "2": bad}, r"(salts 1, 2) 2 of 2 × 2 claims fail: the mean is 0 (salts 1, 2: level 1e-6)."),
     ):
         (tmp_path / "record.json").write_text(json.dumps({"runs": {"tiny-mean": runs}}))
         write(tmp_path, replications=read_replications(tmp_path / "record.json"))

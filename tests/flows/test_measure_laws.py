@@ -55,3 +55,31 @@ def test_an_atom_beside_a_density(share, beta, model, expected):
     )
     x = frames(af.Attention(beta, normaliser=model), tokens, 2.0, save=2, method=METHOD)
     np.testing.assert_allclose(x[1:, :, 0] @ np.asarray(tokens.masses), expected, rtol=0, atol=2e-7)
+
+
+def test_the_order_of_tokens_does_not_matter():
+    """phi_t of permuted tokens is the permuted phi_t: sums are reordered, so that rounding alone differs."""
+    tokens, order = af.uniform(af.Sphere(3), n=12, seed=0), np.random.default_rng(0).permutation(12)
+    whole = end(af.Attention(4.0), tokens, 2.0, method=METHOD)
+    other = end(af.Attention(4.0), af.from_array(np.asarray(tokens.positions)[order]), 2.0, method=METHOD)
+    np.testing.assert_allclose(other, whole[order], rtol=0, atol=1e-12)
+
+
+def test_where_unnormalised_tokens_of_an_arc_meet():
+    """On an arc shorter than pi: at the mean of their angles, weighted by masses, whatever beta is; softmax elsewhere.
+
+    Forces of USA0 on the circle are odd in the angle between two tokens, so that sum m_i angle_i stays. By t = 40 an
+    arc of length 1.5 is shorter than 1e-6 (cap law, beta = 2), and RK4 of step 0.05 moves the sum by less than 1e-7.
+    """
+    rng = np.random.default_rng(2)
+    angles, masses = rng.uniform(-0.5, 1.0, 12), rng.uniform(0.2, 1.0, 12)
+    masses /= masses.sum()
+    tokens = af.Tokens(np.stack([np.cos(angles), np.sin(angles)], axis=1), masses)
+    met = {}
+    for model in ("USA0", "SA"):
+        x = end(af.Attention(2.0, normaliser=model), tokens, 40.0, method=METHOD)
+        place = np.arctan2(x[:, 1], x[:, 0])
+        assert np.ptp(place) < 1e-6
+        met[model] = place.mean()
+    assert met["USA0"] == pytest.approx(masses @ angles, abs=1e-6)
+    assert abs(met["SA"] - masses @ angles) > 1e-3

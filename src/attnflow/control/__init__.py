@@ -1,8 +1,8 @@
 """Control: schedules of piecewise-constant fields that steer points, densities and measures, and builders of them.
 
-A `Schedule` is a composition of exact flows. Builders: `match_density_1d`, `shear`, `triangular`, `split`,
-`permute_cells`, `polar` in R^d, `match_measures` on the sphere. docs/control.md says which theorem each one makes
-constructive.
+A `Schedule` is a composition of exact flows. Builders: `match_density_1d`, `shear`, `triangular`, `match_samples`,
+`split`, `permute_cells`, `polar` in R^d, `match_measures` on the sphere. docs/control.md says which theorem each one
+makes constructive.
 """
 
 from attnflow.control.cells import PolarMatch, permute_cells, polar, three_cycle
@@ -10,6 +10,7 @@ from attnflow.control.convert import Network, load, save, to_layers, to_weights
 from attnflow.control.distances import shared_mass_bound
 from attnflow.control.line import LineMatch, Mixture, match_density_1d, monotone
 from attnflow.control.matching import Matching, MatchMeasures, match_measures
+from attnflow.control.samples import match_samples
 from attnflow.control.schedule import Schedule, chain, layers, units
 from attnflow.control.splitting import split
 from attnflow.control.triangular import shear, triangular
@@ -28,6 +29,7 @@ __all__ = [
     "load",
     "match_density_1d",
     "match_measures",
+    "match_samples",
     "monotone",
     "permute_cells",
     "polar",

@@ -193,6 +193,11 @@ def monotone(sources: Any, nodes: Any, slopes: tuple[float, float], *, dim: int 
 
     For K cells it has K + 3 units: a translation, a ray to the left, and a unit for every node.
     """
+    return along(sources, nodes, slopes, np.eye(dim)[whole("axis", axis, 0, dim - 1)])
+
+
+def along(sources: Any, nodes: Any, slopes: tuple[float, float], unit: np.ndarray) -> Schedule:
+    """`monotone` as a map of <unit, x>, |unit| = 1, that leaves what is orthogonal to `unit`."""
     c, q = np.asarray(sources, float), np.asarray(nodes, float)
     _increasing(c, q)
     left, right = (number("slopes", slope, low=1e-300) for slope in slopes)
@@ -201,7 +206,6 @@ def monotone(sources: Any, nodes: Any, slopes: tuple[float, float], *, dim: int 
     u = np.concatenate([[q[0] - c[0], -(left - 1)], ratios])
     a = np.concatenate([[0.0, -1.0], np.ones(len(q))])
     b = np.concatenate([[1.0, q[0]], -q])
-    unit = np.eye(dim)[whole("axis", axis, 0, dim - 1)]
     return layers(u[:, None] * unit, a[:, None] * unit, b)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.checks import number, whole
-from attnflow.control.line import line_nodes, monotone
+from attnflow.checks import number, shown, whole
+from attnflow.control.line import Mixture, line_nodes, monotone
 from attnflow.control.schedule import Schedule, chain, units
 from attnflow.errors import InvalidInput
 
@@ -67,8 +67,9 @@ def triangular(
 
     `given` coordinates at the front are left as they are: a conditional sampler of the others, (x_1, z) -> (x_1, x_2)
     with x_2 distributed given x_1. `edges` are the inner borders of the cells of every coordinate but the last; left
-    out, `slabs` cells of the first one (needed for d > 2, or if the first is given). `ramp` is the width of
-    a stair; round trips lose a factor of the height over the ramp.
+    out, `slabs` cells with lengths like the -1/3 power of the density of that coordinate, which is the mixture of its
+    conditional densities over the cells before it (a given coordinate needs its distribution for this). `ramp` is the
+    width of a stair; round trips lose a factor of the height over the ramp.
     """
     from scipy.stats import norm
 
@@ -77,50 +78,70 @@ def triangular(
     given, ramp = whole("given", given, 0, d - 1), number("ramp", ramp, low=1e-12)
     if d < 1:
         raise InvalidInput("`conditionals` is empty; give the distribution of x_1, then functions.")
-    borders = _borders(conditionals, edges, d, j)
+    borders, centres = _grid(conditionals, edges, d, j)
     parts: list[Schedule] = []
     for k in range(given, d):
         if k == 0:
             parts.append(_mapped([(conditionals[0], 0.0)], cells, base, d, 0))
             continue
-        axes = [borders[i] for i in range(k)]
-        centres = [_centres(edge, conditionals[i] if i == 0 else None) for i, edge in enumerate(axes)]
-        targets = [conditionals[k](*centre) for centre in itertools.product(*centres)]
-        lift = _height(targets, cells, base)
+        axes = borders[:k]
+        targets = [conditionals[k](*centre) for centre in itertools.product(*centres[:k])]
+        reach = _reach(targets, cells, base)
+        lift = reach[1] - reach[0]
         strides = np.cumprod([1, *(len(edge) + 1 for edge in axes[::-1])])[-2::-1]  # the last axis moves by one lift
         stairs = [
             _staircase(edge, lift * stride, ramp, d, i, k)
             for i, (edge, stride) in enumerate(zip(axes, strides, strict=True))
             if len(edge)
         ]
-        inner = _mapped([(one, lift * number) for number, one in enumerate(targets)], cells, base, d, k)
+        inner = _mapped([(one, lift * number) for number, one in enumerate(targets)], cells, base, d, k, reach)
         parts += [*stairs, inner, *(stair.inverse() for stair in stairs)]
     return chain(parts)
 
 
-def _borders(conditionals: Sequence[Any], edges: Sequence[Any] | None, d: int, j: int) -> list[np.ndarray]:
-    if edges is not None:
-        found = [np.asarray(edge, float) for edge in edges]
-        if len(found) != d - 1 or any(edge.ndim != 1 or (np.diff(edge) <= 0).any() for edge in found):
+def _grid(
+    conditionals: Sequence[Any], edges: Sequence[Any] | None, d: int, j: int
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Borders and medians of the cells of every coordinate but the last; middles where no distribution is known.
+
+    The distribution of a coordinate is the mixture of its conditional ones at the centres of the cells before it.
+    """
+    given = None if edges is None else [np.asarray(edge, float) for edge in edges]
+    if given is not None and (len(given) != d - 1 or any(e.ndim != 1 or (np.diff(e) <= 0).any() for e in given)):
+        raise InvalidInput(f"`edges` has {len(given)} rows; give increasing numbers for each of {d - 1} coordinates.")
+    borders: list[np.ndarray] = []
+    centres: list[np.ndarray] = []
+    masses, known = np.ones(1), True  # of the cells so far
+    for k in range(d - 1):
+        # a given coordinate may have no distribution, and then no later one has
+        known = known and (hasattr(conditionals[k], "ppf") if k == 0 else callable(conditionals[k]))
+        if given is None and not known:
             raise InvalidInput(
-                f"`edges` has {len(found)} rows; give increasing numbers for each of {d - 1} coordinates."
+                f"`edges` is left out, and conditionals[{k}] is {shown(conditionals[k])}; give the borders of cells, "
+                "or the distribution of that coordinate."
             )
-        return found
-    if d > 2 or not hasattr(conditionals[0], "ppf"):
-        raise InvalidInput(
-            "`edges` is left out; give the borders of cells where d > 2 or the first coordinate is given."
-        )
-    # cells whose lengths go like rho^(-1/3): the best for an error rho h^2
-    grid = np.linspace(float(conditionals[0].ppf(1e-6)), float(conditionals[0].isf(1e-6)), FINE)
-    total = np.concatenate([[0.0], np.cumsum(conditionals[0].pdf(grid) ** (1 / 3))[:-1]])
-    return [np.interp(np.arange(1, j) / j * total[-1], total, grid)]
+        if not known:
+            borders.append(given[k])  # type: ignore[index]
+            centres.append(_middles(borders[k]))
+            continue
+        each = [conditionals[k](*at) if k else conditionals[0] for at in itertools.product(*centres)]
+        joint = Mixture(list(masses[masses > 0]), [one for one, mass in zip(each, masses, strict=True) if mass > 0])
+        borders.append(_cells(joint, j) if given is None else given[k])
+        below = np.array([[0.0, *np.ravel(one.cdf(borders[k])), 1.0] for one in (joint, *each)])
+        centres.append(np.asarray(joint.ppf(np.clip((below[0, 1:] + below[0, :-1]) / 2, 1e-12, 1 - 1e-12)), float))
+        masses = (masses[:, None] * np.diff(below[1:], axis=1)).ravel()
+    return borders, centres
 
 
-def _centres(edge: np.ndarray, distribution: Any) -> np.ndarray:
-    """Medians of cells where the distribution is known, else middles; the outer cells are as long as the next ones."""
-    if hasattr(distribution, "ppf"):
-        mass = np.concatenate([[0.0], np.asarray(distribution.cdf(edge), float), [1.0]])
-        return np.asarray(distribution.ppf((mass[1:] + mass[:-1]) / 2), float)
+def _cells(one: Any, j: int) -> np.ndarray:
+    """Borders of cells whose lengths go like rho^(-1/3): the best for an error rho h^2."""
+    grid = np.linspace(float(one.ppf(1e-6)), float(one.isf(1e-6)), FINE)
+    total = np.concatenate([[0.0], np.cumsum(one.pdf(grid) ** (1 / 3))[:-1]])
+    return np.interp(np.arange(1, j) / j * total[-1], total, grid)
+
+
+def _middles(edge: np.ndarray) -> np.ndarray:
+    """Middles of cells; the outer ones are as long as those beside them."""
     if len(edge) == 0:
         return np.zeros(1)
     gaps = np.diff(edge) if len(edge) > 1 else np.ones(1)
@@ -128,23 +149,39 @@ def _centres(edge: np.ndarray, distribution: Any) -> np.ndarray:
     return (ends[1:] + ends[:-1]) / 2
 
 
-def _height(targets: Sequence[Any], cells: int, base: Any) -> float:
-    """The distance of private intervals: they contain the base and all conditional distributions."""
+def _reach(targets: Sequence[Any], cells: int, base: Any) -> tuple[float, float]:
+    """The ends of private intervals: twice as long as the base and all conditional distributions together."""
     share = 1e-4 / cells**2
     ends = [(float(one.ppf(share)), float(one.isf(share))) for one in (*targets, base)]
     low, high = min(end[0] for end in ends), max(end[1] for end in ends)
-    return 1.25 * (max(high, float(base.isf(1e-10))) - min(low, float(base.ppf(1e-10))))
+    low, high = min(low, float(base.ppf(1e-10))), max(high, float(base.isf(1e-10)))
+    return low - (high - low) / 2, high + (high - low) / 2
 
 
-def _mapped(targets: Sequence[tuple[Any, float]], cells: int, base: Any, d: int, axis: int) -> Schedule:
-    """One monotone map of a coordinate: a quantile map around every offset."""
+def _mapped(
+    targets: Sequence[tuple[Any, float]], cells: int, base: Any, d: int, axis: int, reach: Any = None
+) -> Schedule:
+    """One monotone map of a coordinate: a quantile map around every offset, its tails straight up to the `reach`."""
     sources, nodes = [], []
     for target, offset in targets:
         c, q, _ = line_nodes(target, base, cells, fine=FINE)
+        if reach is not None:
+            c, q = _prolonged(c, q, *reach)
         sources.append(c + offset)
         nodes.append(q + offset)
     first, last = (np.diff(nodes[k])[e] / np.diff(sources[k])[e] for k, e in ((0, 0), (-1, -1)))
     return monotone(np.concatenate(sources), np.concatenate(nodes), (float(first), float(last)), dim=d, axis=axis)
+
+
+def _prolonged(c: np.ndarray, q: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    """The first and the last cell go on with their slopes, almost to where c or q leaves the interval."""
+    left, right = (np.diff(q)[e] / np.diff(c)[e] for e in (0, -1))
+    back = 0.98 * min(c[0] - low, (q[0] - low) / left)
+    on = 0.98 * min(high - c[-1], (high - q[-1]) / right)
+    return (
+        np.concatenate([[c[0] - back], c, [c[-1] + on]]),
+        np.concatenate([[q[0] - left * back], q, [q[-1] + right * on]]),
+    )
 
 
 def _staircase(edge: np.ndarray, lift: float, ramp: float, d: int, along: int, into: int) -> Schedule:

@@ -68,14 +68,20 @@ class Replication:
     salts: tuple[int, ...]
     claims: int
     """Of one run."""
-    failed: tuple[str, ...]
-    """Statements of claims that failed, with the salt and the reason."""
+    failed: tuple[tuple[str, str, tuple[int, ...]], ...]
+    """Statements of claims that failed, the reason, and with which salts."""
 
     def __str__(self) -> str:
         salts = f"With fresh random numbers (salts {', '.join(map(str, self.salts))})"
         if not self.failed:
             return f"{salts} all {self.claims} claims hold too."
-        return f"{salts} {len(self.failed)} of {len(self.salts)} × {self.claims} claims fail: {'; '.join(self.failed)}."
+        count = sum(len(some) for _, _, some in self.failed)
+        listed = "; ".join(f"{statement} ({_salts(some)}: {why})" for statement, why, some in self.failed)
+        return f"{salts} {count} of {len(self.salts)} × {self.claims} claims fail: {listed}."
+
+
+def _salts(salts: tuple[int, ...]) -> str:
+    return f"salt{'s' * (len(salts) > 1)} {', '.join(map(str, salts))}"
 
 
 def read_replications(path: str | Path) -> dict[str, Replication]:
@@ -88,9 +94,9 @@ def read_replications(path: str | Path) -> dict[str, Replication]:
 
 
 def _replication(by_salt: dict[str, Any]) -> Replication:
-    failed = [
-        f"{one['statement']} (salt {salt}: {one.get('why', 'not explained')})"
-        for salt, run in by_salt.items()
-        for one in run["failed"]
-    ]
-    return Replication(tuple(sorted(map(int, by_salt))), next(iter(by_salt.values()))["claims"], tuple(failed))
+    failed: dict[tuple[str, str], list[int]] = {}
+    for salt, run in by_salt.items():
+        for one in run["failed"]:
+            failed.setdefault((one["statement"], one.get("why", "not explained")), []).append(int(salt))
+    rows = tuple((statement, why, tuple(sorted(salts))) for (statement, why), salts in failed.items())
+    return Replication(tuple(sorted(map(int, by_salt))), next(iter(by_salt.values()))["claims"], rows)

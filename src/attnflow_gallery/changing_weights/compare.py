@@ -1,11 +1,12 @@
 """Winners of ramps, critical rates and times to merge against closed forms."""
 
+import numpy as np
 import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence
 from attnflow.experiments.kit import Rows
-from attnflow_gallery.changing_weights.simulate import MODELS, Parameters
+from attnflow_gallery.changing_weights.simulate import LAST, MODELS, Parameters
 
 RAMP = consequence("Winner of a ramp")
 FREEZE = consequence("Freezing")
@@ -33,14 +34,15 @@ def winners(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
 def _freezing(parameters: Parameters, part: xr.Dataset) -> Claim:
     rows = Rows()
     for k, (first, angle) in enumerate(parameters.pairs):
-        below, above = part["angle"].values[k]
+        # y = beta u at the last beta: merged for ever if y <= log(beta/r) - 1, kept for ever if y >= log(2 beta/r) + 1
+        below, above = LAST * (1 - np.cos(part["angle"].values[k]))
+        slow, fast = part["rate"].values[k]
         label = f"first β {first:g}, angle {angle:g}"
-        # merged pairs are at rounding; kept ones have β u > 5, u = angle²/2, at the last β of 300: angle > 0.18
-        rows.add(0.0, below, 0.05, f"{label}, below")
-        rows.add(1.0, min(above / 0.18, 1.0), 0.0, f"{label}, above")
-    return rows.equal(
+        rows.add(0.0, below + 1 - np.log(LAST / slow), 0.0, f"{label}, below: βu + 1 − log(β/r)")
+        rows.add(0.0, max(1 + np.log(2 * LAST / fast), 2.0) - above, 0.0, f"{label}, above: 1 + log(2β/r) − βu")
+    return rows.at_most(
         f"two clusters under β₀ + r t: merged at {100 * parameters.near:g} % below the critical rate, kept above it",
-        "merged: below 0.05 rad; kept: above 0.18 rad, where β u > 5 at the end",
+        f"at β = {LAST:g} the pair is where u = 1 − cos θ falls to 0, or where βu grows for ever: no margin",
         origin=FREEZE,
     )
 

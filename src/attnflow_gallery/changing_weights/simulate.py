@@ -114,15 +114,16 @@ def critical_rates(parameters: Parameters) -> np.ndarray:
 
 
 def _freezing(parameters: Parameters) -> xr.Dataset:
-    """Angles of two clusters when beta is LAST, below and above the critical rate."""
+    """Angles of two clusters when beta is LAST, below and above the critical rate, and these rates."""
     rows = []
     for (first, angle), critical in zip(parameters.pairs, critical_rates(parameters), strict=True):
         tokens = Tokens(np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]]))
         for rate in (critical * (1 - parameters.near), critical * (1 + parameters.near)):
             until, method = (LAST - first) / rate, Adaptive(parameters.rtol, 1e-13)
             flow = solve(ramped(first, rate, "USA0", until), tokens, until, save=1, method=method, keep=["positions"])
-            rows.append(float(pair_angle(flow.positions.values[-1])))
-    return xr.Dataset({"angle": (("pair", "side"), np.reshape(rows, (-1, 2)))})
+            rows.append((float(pair_angle(flow.positions.values[-1])), rate))
+    left, rates = np.moveaxis(np.reshape(rows, (-1, 2, 2)), -1, 0)
+    return xr.Dataset({"angle": (("pair", "side"), left), "rate": (("pair", "side"), rates)})
 
 
 def _skew(parameters: Parameters, model: str) -> xr.Dataset:
