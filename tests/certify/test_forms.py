@@ -10,6 +10,7 @@ import pytest
 import attnflow as af
 from attnflow import certify, theory
 from attnflow.errors import InvalidInput
+from tests.certify.false import changed, claim
 
 ULP = 2.0**-52
 
@@ -41,9 +42,7 @@ def test_dominant_degrees_between_thresholds():
         assert found.claims["degree"] == k == theory.uniform.dominant_degree((low + high) / 2, 2)
         assert certify.check(found).confirmed
         assert isinstance(certify.dominant_degree((low, high * (1 + 1e-9)), 2), certify.Undecided)
-        wrong = found.to_json()
-        wrong["claims"]["degree"] += 1
-        assert not certify.check(wrong).confirmed
+        assert not certify.check(changed(found, claim(degree=k + 1))).confirmed
 
 
 def test_unstable_modes_with_noise():
@@ -54,9 +53,7 @@ def test_unstable_modes_with_noise():
         grows = theory.uniform.critical_noise(beta, d, k=np.arange(1, 40)) > noise
         assert found.claims["degree"] == grows.sum()
     assert certify.check(found).confirmed
-    wrong = found.to_json()
-    wrong["claims"]["modes"] += 1
-    assert not certify.check(wrong).confirmed
+    assert not certify.check(changed(found, claim(modes=found.claims["modes"] + 1))).confirmed
 
 
 @pytest.mark.parametrize("model", ["SA", "USA0", "USA"])
@@ -89,9 +86,7 @@ def test_modes_are_counted_exactly():
     found = certify.circle_modes(angles, 30.0)
     assert found.claims["modes"] == theory.landscape.count_circle_modes(angles, 30.0)
     assert certify.check(found).confirmed
-    wrong = found.to_json()
-    wrong["claims"]["modes"] += 1
-    assert not certify.check(wrong).confirmed
+    assert not certify.check(changed(found, claim(modes=found.claims["modes"] + 1))).confirmed
     # two angles a apart have two modes if and only if beta sin^2(a/2) > cos(a/2), with b = a/2 from the middle
     half = 0.4
     edge = np.cos(half) / np.sin(half) ** 2
@@ -118,9 +113,7 @@ def test_groups_stay_apart_as_long_as_two_point_masses_would():
         gap, time = found.claims["gap"], found.claims["time"]
         exact = theory.merging.merge_time(1.5, 8.0, until=gap, model=model)
         assert 0.9 * exact < time < exact
-        wrong = found.to_json()
-        wrong["claims"]["time"] = 1.1 * float(exact)
-        assert not certify.check(wrong).confirmed
+        assert not certify.check(changed(found, claim(time=1.1 * float(exact)))).confirmed
     tokens = two_caps(np.random.default_rng(0), 0.14, 2.0, 16)
     found = certify.stay_apart(tokens, 20.0, [0] * 16 + [1] * 16)
     assert found.claims["time"] > 1e8

@@ -1,6 +1,5 @@
 """Complete lists on the circle: classes, indices, labelled counts, and what the checker says of false lists."""
 
-import copy
 import itertools
 import math
 
@@ -13,6 +12,7 @@ from attnflow.certify.exclusion import excluded, search
 from attnflow.certify.gap_roots import forces, newton
 from attnflow.certify.gap_tables import SIDE, Tables
 from attnflow.errors import InvalidInput
+from tests.certify.false import changed
 
 
 def arrangements(n):
@@ -66,9 +66,7 @@ def test_a_list_over_an_interval_and_its_checker():
         lambda one: one["data"]["slices"][0]["radii"].__setitem__(0, 0.9),
         lambda one: one["data"]["slices"][0].update(beta=[1.0, 1.2]),
     ):
-        other = copy.deepcopy(found.to_json())
-        change(other)
-        assert not certify.check(other).confirmed
+        assert not certify.check(changed(found, change)).confirmed
 
 
 def test_bifurcations_and_degenerate_ends_are_undecided():

@@ -1,12 +1,13 @@
 """Groups of tokens that stay apart: the comparison of caps with two point masses, as a lower bound on a time."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from attnflow.certify.balls import above, below, finite, precision
-from attnflow.certify.certificates import BALLS, FLOATS, Certificate, Undecided
+from attnflow.certify.certificates import BALLS, FLOATS, Undecided, certified
 from attnflow.errors import InvalidInput
 from attnflow.tokens import Tokens, all_present
 
@@ -47,11 +48,6 @@ def stay_apart(tokens: Tokens, beta: float, groups: Sequence[int], *, model: str
     if isinstance(found, Undecided):
         return found
     first, last, time = found
-    statement = (
-        f"Under {model} at beta = {b!r} tokens of different groups ({len(names)} groups of {len(places)} tokens) are "
-        f"at least "
-        f"{last:.6g} apart until t = {time:.6g}; at the start they are at least {first:.6g} apart."
-    )
     data = {
         "tokens": places.tolist(),
         "masses": masses.tolist(),
@@ -59,7 +55,7 @@ def stay_apart(tokens: Tokens, beta: float, groups: Sequence[int], *, model: str
         "centres": centres.tolist(),
     }
     claims = {"beta": [b, b], "model": model, "gap": last, "time": time}
-    return Certificate("stay apart", statement, ASSUMES, claims, data)
+    return certified("stay apart", ASSUMES, claims, data, {"gap at the start": [first, math.nextafter(math.pi, 4)]})
 
 
 def _angle(module: Any, x: Any, y: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.certify.balls import above, finite, flint, precision
-from attnflow.certify.certificates import BALLS, FLOATS, Certificate, Undecided
+from attnflow.certify.certificates import BALLS, FLOATS, Undecided, certified
 from attnflow.certify.tubes import Setting, Tube, advance, half_circle
 from attnflow.errors import InvalidInput
 
@@ -42,10 +42,7 @@ def circle_flow(
         radius = above(found.error + max(abs(one - float(one)) for one in found.centre))
         radius *= 1.5  # the checker bounds defect and growth in its own way
     claims = given["claims"] | {"until": found.times[-1], "end": end, "radius": radius}
-    statement = (
-        f"{_start(given)} is at t = {found.times[-1]!r} within {radius:.3g} of the angles of `end`, token by token."
-    )
-    return Certificate("circle flow", statement, (FLOATS, BALLS, GROWTH), claims, _data(given, found, digits))
+    return certified("circle flow", (FLOATS, BALLS, GROWTH), claims, _data(given, found, digits))
 
 
 def circle_consensus(
@@ -70,9 +67,7 @@ def circle_consensus(
     if isinstance(found, Undecided):
         return found
     claims = given["claims"] | {"time": found.times[-1]}
-    rest = f"from t = {found.times[-1]!r} on all tokens are in an open half circle"
-    statement = f"{_start(given)} converges to consensus; {rest}."
-    return Certificate("consensus", statement, (FLOATS, BALLS, GROWTH, HALF), claims, _data(given, found, digits))
+    return certified("consensus", (FLOATS, BALLS, GROWTH, HALF), claims, _data(given, found, digits))
 
 
 def _given(
@@ -121,12 +116,6 @@ def _follow(given: dict[str, Any], digits: int, goal: Any) -> Any:
 def _order(digits: int, ball: float) -> int:
     """The degree of the polynomials: about one for each digit; a ball of starts needs few."""
     return digits if ball < 1e-9 else 8
-
-
-def _start(given: dict[str, Any]) -> str:
-    claims, n = given["claims"], len(given["angles"])
-    which = "The given start" if claims["ball"] == 0 else f"Every start within {claims['ball']!r} of the given angles"
-    return f"{which} of {n} tokens on the circle, under {claims['model']} at beta = {claims['beta'][0]!r},"
 
 
 def _data(given: dict[str, Any], tube: Tube, digits: int) -> dict[str, Any]:

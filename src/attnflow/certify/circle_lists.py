@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.certify.balls import finite, flint, largest, precision
-from attnflow.certify.certificates import BALLS, FLOATS, Certificate, Undecided
+from attnflow.certify.certificates import BALLS, FLOATS, Undecided, certified
 from attnflow.certify.exclusion import search
 from attnflow.certify.gap_roots import Root, proposals, prove_root
 from attnflow.certify.gap_tables import SIDE, Tables
@@ -70,17 +70,8 @@ def circle_equilibria(*, n: int, beta: float | tuple[float, float], least: float
         "classes": classes,
         "euler": sum(one["labelled"] * (-1) ** one["unstable"] for one in classes),
     }
-    sizes = "; ".join("+".join(map(str, one["sizes"])) + f" with index {one['unstable']}" for one in classes)
-    where = f"beta = {low!r}" if low == high else f"every beta in [{low!r}, {high!r}]"
-    statement = (
-        f"At {where} the equilibria of {n} equal tokens on the circle (SA, USA and USA0) form exactly "
-        f"{len(classes)} classes "
-        f"up to rotation, reflection and permutation, all nondegenerate: {sizes}."
-    )
-    if n == 3:
-        statement += " The list is complete on every sphere."
     enclosures = {"cubes looked at": looked, "slices": len(slices)}
-    return Certificate("circle list", statement, ASSUMES, claims, {"slices": slices}, enclosures)
+    return certified("circle list", ASSUMES, claims, {"slices": slices}, enclosures)
 
 
 def prove_list(n: int, low: float, high: float, guesses: list[np.ndarray]) -> Any:

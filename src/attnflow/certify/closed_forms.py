@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from attnflow.certify.balls import Ball, above, below, finite, flint, precision
-from attnflow.certify.certificates import BALLS, FLOATS, Certificate, Undecided
+from attnflow.certify.certificates import BALLS, FLOATS, Undecided, certified
 from attnflow.errors import InvalidInput
 
 TURAN = "I_{q+1}(x)/I_q(x) increases in x > 0 and decreases in q >= 0 [amos1974computation]"
@@ -63,10 +63,7 @@ def dominant_degree(beta: float | tuple[float, float], d: int) -> Any:
             return Undecided("two degrees are too close", f"beta = {low!r}, degree {k}")
         if not _quotient(arb(high), k, d) < 1:
             return Undecided("the dominant degree changes, or nearly", f"beta up to {high!r}, degree {k}")
-    where = f"beta = {low!r}" if low == high else f"every beta in [{low!r}, {high!r}]"
-    statement = f"At {where} degree {k} grows fastest around the uniform measure on S^{d - 1} (SA, USA0 and USA)."
-    claims = {"beta": [low, high], "d": d, "degree": k}
-    return Certificate("dominant degree", statement, (FLOATS, BALLS, TURAN), claims, {})
+    return certified("dominant degree", (FLOATS, BALLS, TURAN), {"beta": [low, high], "d": d, "degree": k}, {})
 
 
 def unstable_modes(beta: float, d: int, noise: float) -> Any:
@@ -91,10 +88,8 @@ def unstable_modes(beta: float, d: int, noise: float) -> Any:
             if not ratio > level:
                 return Undecided("a degree is nearly neutral", f"degree {k}")
             count += math.comb(k + d - 1, d - 1) - (math.comb(k + d - 3, d - 1) if k > 1 else 0)
-    where = f"the uniform measure on S^{d - 1} (SA)"
-    statement = f"At beta = {b!r} and noise {kappa!r} exactly {count} harmonics grow around {where}."
     claims = {"beta": [b, b], "d": d, "noise": kappa, "degree": k - 1, "modes": count}
-    return Certificate("unstable modes", statement, (FLOATS, BALLS, TURAN), claims, {})
+    return certified("unstable modes", (FLOATS, BALLS, TURAN), claims, {})
 
 
 def merge_time(angle: Any, beta: Any, *, until: Any, masses: tuple[Any, Any] = (0.5, 0.5), model: str = "SA") -> Ball:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.certify.balls import finite, precision
-from attnflow.certify.certificates import BALLS, FLOATS, Certificate, Undecided
+from attnflow.certify.certificates import BALLS, FLOATS, Undecided, certified
 from attnflow.errors import InvalidInput
 
 MOST = 200_000
@@ -29,11 +29,8 @@ def circle_modes(angles: ArrayLike, beta: float) -> Any:
     if isinstance(found, Undecided):
         return found
     start, modes = found
-    statement = (
-        f"The density estimate of these {len(theta)} angles on the circle with beta = {b!r} has exactly {modes} modes."
-    )
     data = {"angles": theta.tolist(), "start": start}
-    return Certificate("circle modes", statement, (FLOATS, BALLS), {"beta": [b, b], "modes": modes}, data)
+    return certified("circle modes", (FLOATS, BALLS), {"beta": [b, b], "modes": modes}, data)
 
 
 class _Density:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.certify.balls import below, finite, flint, hull, largest, precision
-from attnflow.certify.certificates import BALLS, FLOATS, Certificate, Undecided
+from attnflow.certify.certificates import BALLS, FLOATS, Certificate, Undecided, certified
 from attnflow.certify.charts import Place, Problem, make_problem
 from attnflow.errors import InvalidInput
 from attnflow.spaces import Sphere
@@ -300,20 +300,9 @@ def _certificate(
     problem: Problem, beta: tuple[float, float], slices: list[dict[str, Any]], distance: float | None
 ) -> Certificate:
     unstable, stable = slices[-1]["index"]
-    r, n, d = len(problem.planes), problem.n, problem.d
-    counts = f"{unstable} unstable, {stable} stable and {r} rotational directions (SA, USA and USA0)"
-    where = f"{n} tokens on S^{d - 1}"
-    if distance is None:
-        statement = (
-            f"Over every beta in [{beta[0]!r}, {beta[1]!r}] there is one smooth branch of nondegenerate equilibria of "
-            f"{where} in the tube of `data`, the only one there up to rotations, with {counts}."
-        )
-    else:
-        statement = (
-            f"At beta = {beta[0]!r} exactly one SO({d})-orbit of equilibria of {where} has a configuration with every "
-            f"token within {distance:.3g} of the given one; it is nondegenerate, with {counts}."
-        )
-    claims = {"beta": list(beta), "unstable": unstable, "stable": stable, "rotations": r, "distance": distance}
+    claims = {"beta": list(beta), "unstable": unstable, "stable": stable, "rotations": len(problem.planes)}
+    if distance is not None:
+        claims["distance"] = distance
     data = {
         "tokens": problem.tokens.tolist(),
         "masses": problem.masses.tolist(),
@@ -323,4 +312,4 @@ def _certificate(
         "boxes": [{key: part[key] for key in ("beta", "middle", "radius", "centre", "slope")} for part in slices],
     }
     reach = {"coordinates minus those of the centre": [[-part["reach"], part["reach"]] for part in slices]}
-    return Certificate("branch" if distance is None else "equilibrium", statement, ASSUMES, claims, data, reach)
+    return certified("branch" if distance is None else "equilibrium", ASSUMES, claims, data, reach)
