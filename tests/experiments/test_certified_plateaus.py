@@ -9,7 +9,7 @@ from attnflow_gallery import certified_plateaus
 from attnflow_gallery.certified_plateaus import compare, simulate
 from tests.experiments.mutants import noticed
 
-FEW = dataclasses.replace(certified_plateaus.QUICK, betas=(9.0,), masses=(0.5,), flows=2, corners=2)
+FEW = dataclasses.replace(certified_plateaus.QUICK, betas=(9.0,), masses=(0.5,))
 PLATEAUS = xr.Dataset({"clusters": ("plateau", [2]), "log_end": ("plateau", [3.0]), "log_proved": ("plateau", [2.0])})
 
 

@@ -68,8 +68,10 @@ def _draw_points(axes: Any, points: xr.Dataset) -> None:
             label=rf"$\theta_0 = {angle:g}$",
         )
         axes.plot(points["beta"].values[rows], points["error"].values[rows], "_", ms=7, color=COLOURS[k])
+    axes.plot([], [], "_", ms=7, color=INK, label="error of the simulated time")
     axes.set(yscale="log", xlabel=r"inverse temperature $\beta$", ylabel="|share/0.98 $-$ 1|")
-    axes.legend(loc="lower left", ncols=2)
+    axes.set_ylim(bottom=max(float(off.min()), 1e-14) * 1e-3)  # room for the legend below the marks
+    axes.legend(loc="lower center", ncols=2, columnspacing=1.0, handletextpad=0.3)
 
 
 def _draw_tubes(axes: Any, flows: xr.Dataset) -> None:

@@ -64,10 +64,10 @@ QUICK = Parameters(
     points=(1.4,),
     iid=1,
     n=6,
-    flows=3,
+    flows=2,
     tokens=3,
     until=1.0,
-    corners=3,
+    corners=2,
 )
 
 
