@@ -28,8 +28,6 @@ def test_thresholds_enclose_those_of_theory_and_the_printed_digits():
             assert ball.rad < 1e-27
             assert f"{ball.mid:.6f}" == text
             assert holds(ball, theory.uniform.switching_threshold(k, d), 1e-12)
-    for d in (2, 3, 8):
-        assert holds(certify.jump_threshold(d), theory.uniform.jump_threshold(d), 1e-12)
     assert certify.jump_threshold(2, digits=18).contains("2.4469183112890461309039")
     # the two definitions meet: degree 1 to 2 on S^2 is the root of I_{5/2}/I_{3/2} = 1/3
     assert abs(certify.jump_threshold(3).mid - certify.switching_threshold(1, 3).mid) < 1e-15
@@ -46,7 +44,7 @@ def test_dominant_degrees_between_thresholds():
 
 
 def test_unstable_modes_with_noise():
-    table = {(9.0, 2, 0.01): 12, (9.0, 3, 0.01): 48, (20.0, 8, 0.001): 17874}
+    table = {(100.0, 3, 1e-4): 899, (9.0, 2, 0.01): 12, (9.0, 3, 0.01): 48, (20.0, 8, 0.001): 17874}
     for (beta, d, noise), modes in table.items():
         found = certify.unstable_modes(beta, d, noise)
         assert found.claims["modes"] == modes
@@ -73,11 +71,6 @@ def test_merge_times_enclose_those_of_theory(model):
     assert certify.merge_time("0.1", 1, until=Fraction(1, 100)).mid != certify.merge_time(0.1001, 1, until=0.01).mid
     with pytest.raises(InvalidInput, match="until"):
         certify.merge_time(0.5, 1.0, until=0.6)
-
-
-def test_expected_modes_enclose_those_of_theory():
-    for beta in (0.5, 9.0, 100.0):
-        assert holds(certify.expected_modes(beta), theory.landscape.expected_modes(beta), 1e-13)
 
 
 def test_modes_are_counted_exactly():
@@ -118,3 +111,5 @@ def test_groups_stay_apart_as_long_as_two_point_masses_would():
     found = certify.stay_apart(tokens, 20.0, [0] * 16 + [1] * 16)
     assert found.claims["time"] > 1e8
     assert isinstance(certify.stay_apart(tokens, 20.0, [0, 1] * 16), certify.Undecided)  # the groups overlap
+    with pytest.raises(InvalidInput, match="spheres"):  # in R^d tokens obey another equation
+        certify.stay_apart(af.Tokens(np.eye(2), space=af.Euclidean(2)), 20.0, [0, 1])

@@ -54,7 +54,10 @@ def test_below_the_threshold_a_class_is_missing():
 def test_a_list_over_an_interval_and_its_checker():
     found = certify.circle_equilibria(n=3, beta=(1.0, 1.5))
     assert len(found.claims["classes"]) == 3
-    assert certify.check(found).confirmed
+    verdict = certify.check(found)
+    assert verdict.confirmed
+    assert "On every sphere" in verdict.statement  # rank X <= n - 1 at an equilibrium of n tokens
+    assert any("great circle" in lemma for lemma in verdict.lemmas)
     for change in (
         lambda one: one["claims"]["classes"].pop(),
         lambda one: one["claims"]["classes"][1].update(unstable=2),
@@ -72,8 +75,12 @@ def test_a_list_over_an_interval_and_its_checker():
 def test_bifurcations_and_degenerate_ends_are_undecided():
     """At -2/3 the triangle bifurcates; four tokens at beta = 0, a continuum, are in campaigns/certificates.py."""
     assert isinstance(certify.circle_equilibria(n=3, beta=-2 / 3), certify.Undecided)
-    with pytest.raises(InvalidInput, match="3, 4, 5 or 6"):
-        certify.circle_equilibria(n=7, beta=1.0)
+    for n in (7, 3.0, True):
+        with pytest.raises(InvalidInput, match="3, 4, 5 or 6"):
+            certify.circle_equilibria(n=n, beta=1.0)
+    for beta in ((2.0, 1.0), (1.0,), "one", None, (1.0, float("inf")), 10**400):
+        with pytest.raises(InvalidInput, match="beta"):
+            certify.circle_equilibria(n=3, beta=beta)
 
 
 def test_no_cube_with_a_zero_is_excluded():

@@ -9,6 +9,7 @@ import numpy as np
 from attnflow.certify.balls import above, below, finite, precision
 from attnflow.certify.certificates import BALLS, FLOATS, Undecided, certified
 from attnflow.errors import InvalidInput
+from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens, all_present
 
 LONGEST = 1e300
@@ -26,13 +27,22 @@ def stay_apart(tokens: Tokens, beta: float, groups: Sequence[int], *, model: str
 
     `groups` holds the number of the group of every token. Any n, d, masses and shapes: each group lies in a cap
     around its mean direction, and while the caps grow slowly no two groups come closer than two point masses at the
-    edges of their caps would. `model` is "USA0" or "SA", each on its own clock. beta > 0.
+    edges of their caps would: the least gap stays above the solution of s' = -C e^{-beta (1 - cos s)} sin s, with C = 1
+    for two groups under USA0 (docs/proved.md, lemma 9). `model` is "USA0" or "SA", each on its own clock. beta > 0.
+
+    ```python
+    tokens = attnflow.Tokens([[1.0, 0.0], [0.8, 0.6], [-0.6, 0.8], [-0.8, 0.6]])
+    found = attnflow.certify.stay_apart(tokens, 20.0, [0, 0, 1, 1])
+    found.claims["time"], found.claims["gap"]
+    ```
     """
     b = finite("beta", beta)
     if model not in ("USA0", "SA") or not b > 0:
         raise InvalidInput(f"`model` is {model!r} and `beta` {beta!r}; give 'USA0' or 'SA', and a positive beta.")
     tokens.single()
     all_present(tokens, "a certificate")
+    if type(tokens.space) is not Sphere:
+        raise InvalidInput(f"`tokens` live on {tokens.space}; the comparison of caps is about spheres.")
     places, masses = np.asarray(tokens.positions, float), np.asarray(tokens.masses, float)
     labels, names = np.asarray(groups), sorted(set(np.asarray(groups).tolist()))
     if labels.shape != (len(places),) or len(names) < 2:

@@ -22,9 +22,11 @@ class Certificate:
     `data` is all that the independent checker needs (`attnflow.certify.check`). A certificate is no truth value: ask
     `isinstance(found, Certificate)`.
 
-        found = attnflow.certify.dominant_degree((5.0, 6.0), 2)
-        found.statement, found.claims["degree"]
-        found.save("degree.json")
+    ```python
+    found = attnflow.certify.dominant_degree((5.0, 6.0), 2)
+    found.statement, found.claims["degree"], found.assumes
+    attnflow.certify.check(found).confirmed
+    ```
     """
 
     kind: str
@@ -83,8 +85,10 @@ def certified(
 class Undecided:
     """Nothing was proved, and nothing refuted: why not, and where. No truth value either.
 
-    found = attnflow.certify.dominant_degree((5.0, 7.0), 2)  # 6.2113 is a threshold
+    ```python
+    found = attnflow.certify.dominant_degree((5.0, 7.0), 2)  # degree 4 overtakes degree 3 at 6.2113
     found.reason, found.where
+    ```
     """
 
     reason: str

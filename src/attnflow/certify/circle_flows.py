@@ -32,6 +32,14 @@ def circle_flow(
     them. Angles are not reduced: they are followed continuously. `model` is "SA" or "USA0", beta >= 0; of `masses`
     only the ratios matter. Steps have defects of the size 10^-digits; more digits carry a flow further, as errors grow
     exponentially. About a second for 5 tokens until t = 5.
+
+    theta_i' = sum_j m_j w_ij sin(theta_j - theta_i)/Z_i with w_ij = e^{-beta (1 - cos(theta_j - theta_i))};
+    Z_i = sum_j m_j w_ij under SA and 1 under USA0, and the masses add up to 1.
+
+    ```python
+    found = attnflow.certify.circle_flow([0.3, 2.0, 4.5], 2.0, 1.0)
+    found.claims["end"], found.claims["radius"]
+    ```
     """
     given = _given(angles, beta, until, ball, masses, model, digits)
     with precision(64 + 5 * digits):
@@ -58,8 +66,13 @@ def circle_consensus(
     """A `Certificate` that tokens on the circle converge to consensus from this start, or `Undecided`.
 
     With `ball` > 0 it is about every start whose angles are within `ball` of `angles`. The tokens are followed as by
-    `circle_flow` until they are in an open half circle, from where they converge (a lemma); after `until` the answer
-    is `Undecided`.
+    `circle_flow` until they are in an open half circle, where the distance D of the outermost two falls at least like
+    D' = -2 m e^{-2 beta} sin D, m the least mass; after `until` the answer is `Undecided`.
+
+    ```python
+    found = attnflow.certify.circle_consensus([0.2, 1.9, 3.3, 5.1], 2.0, ball=1e-4)
+    found.statement, found.claims["time"]
+    ```
     """
     given = _given(angles, beta, until, ball, masses, model, digits)
     with precision(64 + 5 * digits):

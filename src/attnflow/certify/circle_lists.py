@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.certify.balls import finite, flint, largest, precision
+from attnflow.certify.balls import flint, largest, precision, span
 from attnflow.certify.certificates import BALLS, FLOATS, Undecided, certified
 from attnflow.certify.exclusion import search
 from attnflow.certify.gap_roots import Root, proposals, prove_root
@@ -33,12 +33,18 @@ def circle_equilibria(*, n: int, beta: float | tuple[float, float], least: float
     cluster sizes around the circle, unstable directions, and how many labelled configurations (up to rotation) they
     stand for. The list for n = 3 is complete on every sphere, as equilibria of n tokens span at most n - 1
     dimensions. Seconds for one beta, a minute or two for a long interval.
+
+    In equilibrium sum_j e^{-beta (1 - cos(theta_j - theta_i))} sin(theta_j - theta_i) = 0 for all i. The claim "euler"
+    is sum (-1)^index over labelled configurations, which is 0 on a torus.
+
+    ```python
+    found = attnflow.certify.circle_equilibria(n=3, beta=(1.0, 1.25))
+    found.statement, [(one["sizes"], one["unstable"]) for one in found.claims["classes"]]
+    ```
     """
-    if n not in DEEPEST:
+    if type(n) is not int or n not in DEEPEST:
         raise InvalidInput(f"`n` is {n!r}; complete lists are for 3, 4, 5 or 6 tokens.")
-    low, high = (finite("beta", b) for b in (beta if isinstance(beta, tuple) else (beta, beta)))
-    if not low <= high:
-        raise InvalidInput(f"`beta` is {beta!r}; give two numbers, the smaller first.")
+    low, high = span("beta", beta)
     flint()
     slices: list[dict[str, Any]] = []
     classes: list[dict[str, Any]] = []

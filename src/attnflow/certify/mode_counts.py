@@ -18,6 +18,10 @@ def circle_modes(angles: ArrayLike, beta: float) -> Any:
     The circle is cut into dyadic pieces. On each piece the derivative has no zero, or it is monotone with known signs
     at both ends; the modes are the changes from + to -. `angles` and `beta` > 0 are read as exact floats. About 0.6 s
     for 100 angles at beta = 100.
+
+    ```python
+    attnflow.certify.circle_modes([0.3, 1.0, 4.0], 9.0).claims["modes"]  # 3
+    ```
     """
     theta, b = np.asarray(angles, dtype=np.float64), finite("beta", beta)
     if theta.ndim != 1 or not len(theta) or not np.isfinite(theta).all() or np.abs(theta).max() > 1e6:

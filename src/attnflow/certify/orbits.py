@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attnflow.certify.balls import below, finite, flint, hull, largest, precision
+from attnflow.certify.balls import below, finite, flint, hull, largest, precision, span
 from attnflow.certify.certificates import BALLS, FLOATS, Certificate, Undecided, certified
 from attnflow.certify.charts import Place, Problem, make_problem
 from attnflow.errors import InvalidInput
@@ -37,6 +37,15 @@ def equilibrium(tokens: Tokens | Equilibrium | ArrayLike, beta: float, *, radius
     masses that agree to rounding are taken as equal. `radius` is the half width of the box in the charts; left out,
     1e-9 and smaller ones are tried. Nothing is moved: tokens that are not an equilibrium up to the radius give
     `Undecided`. Milliseconds for 3 tokens, seconds for 30.
+
+    An equilibrium is a zero of the tangential part of sum_j m_j e^{beta (<x_i, x_j> - 1)} x_j, for all i; unstable
+    directions are those in which the energy sum_ij m_i m_j e^{beta <x_i, x_j>}/(2 beta) bends upwards.
+
+    ```python
+    octahedron = [[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]]
+    found = attnflow.certify.equilibrium(octahedron, 9.0)
+    found.statement, found.claims["unstable"]
+    ```
     """
     problem, b = _problem(tokens), finite("beta", beta)
     failed = Undecided("no radius was tried")
@@ -64,9 +73,15 @@ def branch(
 
     `tokens` is an equilibrium at the lower end. The branch is covered by at most `most` slanted boxes, each for a slice
     of beta no shorter than `least`; where a slice would have to be shorter, as at a bifurcation, the answer is
-    `Undecided` with the place.
+    `Undecided` with the place. In coordinates u of the charts a box is u(beta) = c + s (beta - b) + [-rho, rho].
+
+    ```python
+    square = [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]]
+    found = attnflow.certify.branch(square, (1.0, 1.5))
+    found.claims["unstable"], len(found.data["boxes"])
+    ```
     """
-    problem, (low, high) = _problem(tokens), (finite("beta", b) for b in beta)
+    problem, (low, high) = _problem(tokens), span("beta", beta)
     if not low < high:
         raise InvalidInput(f"`beta` is {beta!r}; give two numbers, the smaller first.")
     slices: list[dict[str, Any]] = []

@@ -16,7 +16,13 @@ BITS = 106
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the checker found: whether it confirmed the statement, the lemmas it went through, or why it rejects."""
+    """What the checker found: whether it confirmed the statement, the lemmas it went through, or why it rejects.
+
+    ```python
+    verdict = attnflow.certify.check(attnflow.certify.unstable_modes(9.0, 3, 0.01))
+    verdict.confirmed, verdict.lemmas, verdict.reason
+    ```
+    """
 
     confirmed: bool
     kind: str
@@ -32,8 +38,10 @@ def check(certificate: Any) -> Verdict:
     All of its claims are proved again, and its statement must be the one that they make; what it says besides
     (`assumes`, `enclosures`) is for people. Seconds for most; minutes for complete lists over an interval of beta.
 
-        verdict = attnflow.certify.check("docs/certificates/cube.json")
-        verdict.confirmed, verdict.statement, verdict.lemmas
+    ```python
+    verdict = attnflow.certify.check("docs/certificates/unstable-modes.json")
+    verdict.confirmed, verdict.statement
+    ```
     """
     try:
         from mpmath import iv

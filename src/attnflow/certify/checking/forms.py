@@ -6,7 +6,7 @@ from typing import Any
 
 from mpmath import iv
 
-from attnflow.certify.checking.integers import less, need
+from attnflow.certify.checking.integers import atan2, less, need
 
 LEMMA = "I_{q+1}(x)/I_q(x) increases in x and decreases in q"
 
@@ -145,9 +145,9 @@ def check_apart(claims: dict[str, Any], data: dict[str, Any]) -> list[str]:
 
 
 def _angle(x: list[Any], y: list[Any]) -> Any:
-    """The angle between two directions, 2 arcsin or 2 arccos of half chords by atan2."""
+    """The angle between two directions, 2 atan2 of the half chords."""
     sizes = [iv.sqrt(sum((a * a for a in one), iv.mpf(0))) for one in (x, y)]
     x, y = ([a / s for a in one] for one, s in zip((x, y), sizes, strict=True))
-    less = sum(((a - b) ** 2 for a, b in zip(x, y, strict=True)), iv.mpf(0))
-    more = sum(((a + b) ** 2 for a, b in zip(x, y, strict=True)), iv.mpf(0))
-    return 2 * iv.atan2(iv.sqrt(less), iv.sqrt(more))
+    apart = sum(((a - b) ** 2 for a, b in zip(x, y, strict=True)), iv.mpf(0))
+    along = sum(((a + b) ** 2 for a, b in zip(x, y, strict=True)), iv.mpf(0))
+    return 2 * atan2(iv.sqrt(apart), iv.sqrt(along))

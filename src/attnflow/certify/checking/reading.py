@@ -126,7 +126,8 @@ def parts(certificate: Any) -> tuple[str, dict[str, Any], dict[str, Any]]:
     need(type(certificate.get("format")) is int and certificate["format"] == 1, "the format is not 1")
     known = {"format", "kind", "statement", "assumes", "claims", "data", "enclosures"}
     need({*certificate} == known, f"the names are {sorted(certificate)}, not {sorted(known)}")
-    kind = certificate["kind"]
+    kind, rest = certificate["kind"], (certificate["assumes"], certificate["enclosures"])
+    need(type(rest[0]) is list and type(rest[1]) is dict, "assumes is no list, or enclosures no object")
     need(type(kind) is str and kind in KINDS, f"the kind {kind!r} is not known")
     for name, shape in zip(("claims", "data"), KINDS[kind], strict=True):
         shape(name, certificate[name])
