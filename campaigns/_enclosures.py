@@ -14,7 +14,6 @@ from attnflow.certify.checking import flows as checker_flows
 from attnflow.certify.checking import forms as checker_forms
 from attnflow.certify.checking import lists as checker_lists
 from attnflow.certify.checking import orbits as checker_orbits
-from attnflow.certify.checking.integers import SCALE
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -48,7 +47,7 @@ def _pair_forces(rng: np.random.Generator, count: int) -> dict[str, int]:
         beta = rng.uniform(low, high, (per, 10))
         q = 2 * np.sin(s / 2) ** 2
         value = np.exp(-beta * q) * np.sin(s), np.exp(-beta * q) * (np.cos(s) - beta * np.sin(s) ** 2)
-        found = np.array([[float(e) * 2.0**-SCALE for e in own.cell(level, int(c))] for c in at])
+        found = np.array([[float(e) * 2.0**-checker_lists.SCALE for e in own.cell(level, int(c))] for c in at])
         for k, (name, key) in enumerate((("force", "v"), ("slope", "slope"))):
             a, b = (side[at][:, None] for side in cells[key])
             outside[name] += int(np.sum(~((value[k] >= a - ROUNDING) & (value[k] <= b + ROUNDING))))

@@ -201,7 +201,7 @@ def main() -> int:
     if head["source"] != record["source"]:
         raise SystemExit("src is not what the shares ran with.")
     record = head | record
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    _record.save(record, path)
     return int(wrong(record))
 
 

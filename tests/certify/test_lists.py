@@ -83,6 +83,15 @@ def test_bifurcations_and_degenerate_ends_are_undecided():
             certify.circle_equilibria(n=3, beta=beta)
 
 
+def test_cold_lists_are_confirmed_and_colder_ones_undecided(recwarn):
+    """At beta = 40 two antipodal clusters feel e^-80. Beyond 300 forces come near to the smallest floats."""
+    found = certify.circle_equilibria(n=3, beta=40.0)
+    assert certify.check(found).confirmed
+    for beta in (301.0, -1e4):
+        assert isinstance(certify.circle_equilibria(n=3, beta=beta), certify.Undecided)
+    assert not recwarn.list
+
+
 def test_no_cube_with_a_zero_is_excluded():
     """Cubes around zeros that Newton's method finds survive at every level, with slices of beta too."""
     rng = np.random.default_rng(0)

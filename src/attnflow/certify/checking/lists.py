@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from mpmath import iv
 
-from attnflow.certify.checking.integers import SCALE, Matrix, ends, interval, less, need
+from attnflow.certify.checking.integers import Matrix, ends, interval, less, need
 
+SCALE = 700
+"""Forces are multiples of 2^-SCALE: those of antipodal clusters are as small as e^(-2 beta)."""
 SIDE = Fraction(13, 4)
 DEEPEST = 14
 FINE = 8
@@ -62,7 +64,7 @@ class _Slice:
         self.n, self.beta = n, interval(low, high)
         self.middle = iv.mpf(low + (high - low) / 2)
         self.tau = self.beta - self.middle
-        self.half = max(map(abs, ends(self.tau)))
+        self.half = max(map(abs, ends(self.tau, SCALE)))
         self.point, self.cell = cache(self._point), cache(self._cell)
 
     def values(self, s: Any) -> tuple[Any, ...]:
@@ -83,8 +85,8 @@ class _Slice:
         """At k SIDE/2^level: v at the middle beta, and e with v = v(middle) + tau e (Taylor); middles and radii."""
         s = iv.mpf(13 * k) / (4 << level)
         v, first, second = self.values(s)
-        a, b = ends(v)
-        c, d = ends(first + self.tau * second / 2)
+        a, b = ends(v, SCALE)
+        c, d = ends(first + self.tau * second / 2, SCALE)
         return a + b, b - a, c + d, d - c
 
     def _cell(self, level: int, k: int) -> tuple[int, int, int, int]:
@@ -94,7 +96,7 @@ class _Slice:
             return min(one[0], two[0]), max(one[1], two[1]), min(one[2], two[2]), max(one[3], two[3])
         s = iv.mpf([13 * k, 13 * (k + 1)]) / (4 << level)
         first, by_beta = self.slopes(s)
-        slope = ends(first + self.tau * by_beta)
+        slope = ends(first + self.tau * by_beta, SCALE)
         middle, _, moved, around = self.point(level + 1, 2 * k + 1)
         spread = self.point(level + 1, 2 * k + 1)[1]
         # v over the cell: v at its middle, plus tau v_beta, plus v' times half the side
@@ -145,7 +147,7 @@ class _Slice:
     def cover(self, roots: list["_Root"]) -> None:
         """Every cube that meets the domain is empty or in the box of a root."""
         boxes = [([Fraction(float(c)) for c in root.centre], Fraction(root.radius)) for root in roots]
-        pi = [Fraction(e, 1 << SCALE) for e in ends(iv.pi)]
+        pi = [Fraction(e, 1 << SCALE) for e in ends(iv.pi, SCALE)]
         corners, cubes = list(itertools.product((0, 1), repeat=self.n - 1)), [(0,) * (self.n - 1)]
         for level in range(1, DEEPEST + 1):
             h, left = SIDE / 2**level, []
@@ -180,7 +182,7 @@ class _Slice:
                 slope = iv.mpf([min(p[which].a for p in parts), max(p[which].b for p in parts)])
                 for a, c in itertools.product(range(i, j), repeat=2):
                     matrix[a][c] += slope
-        return [Matrix.of(found[0]), Matrix.of(found[1])]
+        return [Matrix.of(part, SCALE) for part in found]
 
     def root(self, centre: np.ndarray, radius: float) -> "_Root":
         """Exactly one zero in the box; its enclosure, exact zeros among the gaps, and index."""
@@ -191,7 +193,7 @@ class _Slice:
             terms = self.values(sum((iv.mpf(float(c)) for c in centre[i:j]), iv.mpf(0)))
             for c in range(i, j):
                 value[c] = [a + b for a, b in zip(value[c], terms, strict=True)]
-        residual = Matrix.of([[v + self.tau * (a + self.tau * b / 2)] for v, a, b in value])
+        residual = Matrix.of([[v + self.tau * (a + self.tau * b / 2)] for v, a, b in value], SCALE)
         middle = self.jacobian(centre, 1e-12)[0].floats()
         need(bool(abs(np.linalg.det(middle)) > 0), "the derivative at a root is singular")
         y, v = np.linalg.inv(middle), np.linalg.eigh(middle)[1]
