@@ -7,9 +7,9 @@
 
 Certificates whose claims were made false by construction must be rejected by the checker (_forgeries.py); balls of
 every primitive must hold their points, and flows must be inside their tubes at 50 digits (_enclosures.py); inputs near
-degenerate ones, whose truth is known otherwise, must not give a false certificate (_adversaries.py). Equilibria,
-branches and complete lists are proved, and every certificate in docs/certificates is confirmed, lists over intervals of
-beta in groups of slices. Exit code 1 if anything is wrong.
+degenerate ones, whose truth is known otherwise, must not give a false certificate (_adversaries.py). Equilibria and
+complete lists are proved, and every certificate in docs/certificates is confirmed, lists over intervals of beta in
+groups of slices. Exit code 1 if anything is wrong.
 """
 
 import argparse
@@ -34,14 +34,9 @@ from attnflow.certify.checking.words import statement
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.certify.shapes import CASES, CUBE, antiprism, simplex  # noqa: E402
+from tests.certify.shapes import CASES  # noqa: E402
 
 LISTS = ((5, 1.0), (5, 5.0), (5, 9.0), (6, 1.0), (6, 2.0), (6, 4.0), (3, (-0.3, 20.0)), (4, (0.25, 10.0)))
-BRANCHES = {
-    "cube": (CUBE, (1.0, 3.0)),
-    "square antiprism": (antiprism(1.0), (1.0, 1.5)),
-    "tetrahedron": (simplex(3), (1.0, 2.0)),
-}
 SLICES = 4
 """Slices of beta that the checker confirms in one go."""
 BLOCKS = 10
@@ -75,15 +70,6 @@ def equilibria(first: int) -> list[dict[str, Any]]:
     return rows
 
 
-def one_branch(name: str) -> list[dict[str, Any]]:
-    """One branch over an interval of beta."""
-    tokens, beta = BRANCHES[name]
-    found, row = proved(partial(certify.branch, tokens, beta))
-    if isinstance(found, certify.Certificate):
-        row |= {"unstable": found.claims["unstable"], "boxes": len(found.data["boxes"])}
-    return [{"name": name, "beta": beta} | row]
-
-
 def one_list(n: int, beta: Any) -> list[dict[str, Any]]:
     """One complete list: what it took; at one beta, what the checker says of it."""
     found, row = proved(partial(certify.circle_equilibria, n=n, beta=beta), check=not isinstance(beta, tuple))
@@ -110,8 +96,6 @@ def units(seed: int, scale: float) -> Iterator[tuple[str, Callable[[], Any]]]:
     if scale >= 1:
         for n, beta in reversed(LISTS):
             yield "lists", partial(one_list, n, beta)
-        for name in BRANCHES:
-            yield "branches", partial(one_branch, name)
         for first in range(6):
             yield "equilibria", partial(equilibria, first)
         for path in sorted((ROOT / "docs" / "certificates").glob("*.json")):
@@ -155,7 +139,7 @@ def _added(one: Any, two: Any) -> Any:
 
 def wrong(record: dict[str, Any]) -> bool:
     """Whether anything was found that must not be."""
-    rows = [row for part in ("equilibria", "branches", "lists", "saved") for row in record.get(part, ())]
+    rows = [row for part in ("equilibria", "lists", "saved") for row in record.get(part, ())]
     found = [
         record["mutations"]["accepted"],
         record["adversaries"]["false"],

@@ -271,11 +271,6 @@ def test_the_campaign_of_certificates_found_none_that_is_false(parts):
     assert all(row["confirmed"] for row in rows.values() if not isinstance(row["beta"], list))
     assert len(record["equilibria"]) >= 40
     assert all(row["known"] and row["confirmed"] and row["cpu"] < 2 for row in record["equilibria"])
-    assert {row["name"]: row["unstable"] for row in record["branches"] if row["confirmed"]} == {
-        "cube": 11,
-        "square antiprism": 13,
-        "tetrahedron": 5,
-    }
     assert record["flows"]["count"] >= 20
     assert record["flows"]["outside"] == []
     # every certificate of the documents is confirmed; of the lists, slices that adjoin and cover the claimed interval

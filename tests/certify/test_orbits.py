@@ -11,7 +11,7 @@ import attnflow as af
 from attnflow import certify
 from attnflow.errors import InvalidInput, MissingExtra
 from tests.certify.false import changed
-from tests.certify.shapes import CASES, CUBE, poles, ring
+from tests.certify.shapes import CASES, CUBE, antiprism, poles, ring, simplex
 from tests.history import ROOT
 
 
@@ -76,6 +76,18 @@ def test_branches_go_over_intervals_and_stop_at_bifurcations():
     stuck = certify.branch(ring(3, 2), (-0.7, -0.6), least=1e-3)
     assert isinstance(stuck, certify.Undecided)
     assert -0.7 < float(stuck.where.split("= ")[1]) < -0.66  # the index changes at -2/3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("tokens", "beta", "unstable"),
+    [(CUBE, (1.0, 3.0), 11), (antiprism(1.0), (1.0, 1.1), 13), (simplex(3), (1.0, 2.0), 5)],
+    ids=["cube", "square antiprism", "tetrahedron"],
+)
+def test_branches_of_polytopes_are_confirmed(tokens, beta, unstable):
+    found = certify.branch(tokens, beta)
+    assert found.claims["unstable"] == unstable
+    assert certify.check(found).confirmed
 
 
 def test_a_certificate_is_saved_loaded_and_confirmed(tmp_path):
