@@ -25,7 +25,7 @@ SUBJECTS: dict[str, str] = {
     ),
     "Clusters, plateaus and merges": (
         "metastability staircase two-clusters merge-times exit-times cluster-count kde-modes "
-        "sphere-patterns distances-through-time changing-weights"
+        "sphere-patterns distances-through-time changing-weights certified-plateaus"
     ),
     "Densities and many tokens": (
         "continuity-equation uniform-spectrum uniform-unstable many-modes zonal propagation-of-chaos "

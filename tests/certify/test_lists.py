@@ -1,6 +1,5 @@
 """Complete lists on the circle: classes, indices, labelled counts, and what the checker says of false lists."""
 
-import copy
 import itertools
 import math
 
@@ -13,6 +12,7 @@ from attnflow.certify.exclusion import excluded, search
 from attnflow.certify.gap_roots import forces, newton
 from attnflow.certify.gap_tables import SIDE, Tables
 from attnflow.errors import InvalidInput
+from tests.certify.false import changed
 
 
 def arrangements(n):
@@ -54,7 +54,10 @@ def test_below_the_threshold_a_class_is_missing():
 def test_a_list_over_an_interval_and_its_checker():
     found = certify.circle_equilibria(n=3, beta=(1.0, 1.5))
     assert len(found.claims["classes"]) == 3
-    assert certify.check(found).confirmed
+    verdict = certify.check(found)
+    assert verdict.confirmed
+    assert "On every sphere" in verdict.statement  # rank X <= n - 1 at an equilibrium of n tokens
+    assert any("great circle" in lemma for lemma in verdict.lemmas)
     for change in (
         lambda one: one["claims"]["classes"].pop(),
         lambda one: one["claims"]["classes"][1].update(unstable=2),
@@ -66,16 +69,27 @@ def test_a_list_over_an_interval_and_its_checker():
         lambda one: one["data"]["slices"][0]["radii"].__setitem__(0, 0.9),
         lambda one: one["data"]["slices"][0].update(beta=[1.0, 1.2]),
     ):
-        other = copy.deepcopy(found.to_json())
-        change(other)
-        assert not certify.check(other).confirmed
+        assert not certify.check(changed(found, change)).confirmed
 
 
 def test_bifurcations_and_degenerate_ends_are_undecided():
     """At -2/3 the triangle bifurcates; four tokens at beta = 0, a continuum, are in campaigns/certificates.py."""
     assert isinstance(certify.circle_equilibria(n=3, beta=-2 / 3), certify.Undecided)
-    with pytest.raises(InvalidInput, match="3, 4, 5 or 6"):
-        certify.circle_equilibria(n=7, beta=1.0)
+    for n in (7, 3.0, True):
+        with pytest.raises(InvalidInput, match="3, 4, 5 or 6"):
+            certify.circle_equilibria(n=n, beta=1.0)
+    for beta in ((2.0, 1.0), (1.0,), "one", None, (1.0, float("inf")), 10**400):
+        with pytest.raises(InvalidInput, match="beta"):
+            certify.circle_equilibria(n=3, beta=beta)
+
+
+def test_cold_lists_are_confirmed_and_colder_ones_undecided(recwarn):
+    """At beta = 40 two antipodal clusters feel e^-80. Beyond 300 forces come near to the smallest floats."""
+    found = certify.circle_equilibria(n=3, beta=40.0)
+    assert certify.check(found).confirmed
+    for beta in (301.0, -1e4):
+        assert isinstance(certify.circle_equilibria(n=3, beta=beta), certify.Undecided)
+    assert not recwarn.list
 
 
 def test_no_cube_with_a_zero_is_excluded():

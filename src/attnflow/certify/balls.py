@@ -55,14 +55,32 @@ def hull(low: float, high: float) -> Any:
 
 def finite(name: str, value: Any) -> float:
     """A finite float; a number that a float cannot hold exactly is refused."""
-    found = float(value)
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
     if not math.isfinite(found) or found != value:
         raise InvalidInput(f"`{name}` is {value!r}; give a finite float, which is read as the exact binary64 number.")
     return found
 
 
+def span(name: str, value: Any) -> tuple[float, float]:
+    """(low, high) of an interval, or twice the same for one number."""
+    ends = tuple(value) if isinstance(value, tuple | list) else (value, value)
+    low, high = (finite(name, one) for one in ends) if len(ends) == 2 else (math.nan, math.nan)
+    if not low <= high:
+        raise InvalidInput(f"`{name}` is {value!r}; give one number, or two with the smaller first.")
+    return low, high
+
+
 class Ball:
-    """A real number known to lie in [mid - rad, mid + rad], at FLINT's precision; its text shows the proved digits."""
+    """A real number known to lie in [mid - rad, mid + rad], at FLINT's precision; its text shows the proved digits.
+
+    ```python
+    ball = attnflow.certify.jump_threshold(2)
+    ball.low, ball.high, ball.contains("2.446"), str(ball)
+    ```
+    """
 
     def __init__(self, arb: Any):
         self.arb = arb

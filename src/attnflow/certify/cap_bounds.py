@@ -1,13 +1,15 @@
 """Groups of tokens that stay apart: the comparison of caps with two point masses, as a lower bound on a time."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from attnflow.certify.balls import above, below, finite, precision
-from attnflow.certify.certificates import BALLS, FLOATS, Certificate, Undecided
+from attnflow.certify.certificates import BALLS, FLOATS, Undecided, certified
 from attnflow.errors import InvalidInput
+from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens, all_present
 
 LONGEST = 1e300
@@ -25,13 +27,22 @@ def stay_apart(tokens: Tokens, beta: float, groups: Sequence[int], *, model: str
 
     `groups` holds the number of the group of every token. Any n, d, masses and shapes: each group lies in a cap
     around its mean direction, and while the caps grow slowly no two groups come closer than two point masses at the
-    edges of their caps would. `model` is "USA0" or "SA", each on its own clock. beta > 0.
+    edges of their caps would: the least gap stays above the solution of s' = -C e^{-beta (1 - cos s)} sin s, with C = 1
+    for two groups under USA0 (docs/proved.md, lemma 9). `model` is "USA0" or "SA", each on its own clock. beta > 0.
+
+    ```python
+    tokens = attnflow.Tokens([[1.0, 0.0], [0.8, 0.6], [-0.6, 0.8], [-0.8, 0.6]])
+    found = attnflow.certify.stay_apart(tokens, 20.0, [0, 0, 1, 1])
+    found.claims["time"], found.claims["gap"]
+    ```
     """
     b = finite("beta", beta)
     if model not in ("USA0", "SA") or not b > 0:
         raise InvalidInput(f"`model` is {model!r} and `beta` {beta!r}; give 'USA0' or 'SA', and a positive beta.")
     tokens.single()
     all_present(tokens, "a certificate")
+    if type(tokens.space) is not Sphere:
+        raise InvalidInput(f"`tokens` live on {tokens.space}; the comparison of caps is about spheres.")
     places, masses = np.asarray(tokens.positions, float), np.asarray(tokens.masses, float)
     labels, names = np.asarray(groups), sorted(set(np.asarray(groups).tolist()))
     if labels.shape != (len(places),) or len(names) < 2:
@@ -47,11 +58,6 @@ def stay_apart(tokens: Tokens, beta: float, groups: Sequence[int], *, model: str
     if isinstance(found, Undecided):
         return found
     first, last, time = found
-    statement = (
-        f"Under {model} at beta = {b!r} tokens of different groups ({len(names)} groups of {len(places)} tokens) are "
-        f"at least "
-        f"{last:.6g} apart until t = {time:.6g}; at the start they are at least {first:.6g} apart."
-    )
     data = {
         "tokens": places.tolist(),
         "masses": masses.tolist(),
@@ -59,7 +65,7 @@ def stay_apart(tokens: Tokens, beta: float, groups: Sequence[int], *, model: str
         "centres": centres.tolist(),
     }
     claims = {"beta": [b, b], "model": model, "gap": last, "time": time}
-    return Certificate("stay apart", statement, ASSUMES, claims, data)
+    return certified("stay apart", ASSUMES, claims, data, {"gap at the start": [first, math.nextafter(math.pi, 4)]})
 
 
 def _angle(module: Any, x: Any, y: Any) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from attnflow.certify.checking.words import statement
 from attnflow.errors import InvalidInput
 from attnflow.wording import fresh_path
 
@@ -20,6 +21,12 @@ class Certificate:
 
     `data` is all that the independent checker needs (`attnflow.certify.check`). A certificate is no truth value: ask
     `isinstance(found, Certificate)`.
+
+    ```python
+    found = attnflow.certify.dominant_degree((5.0, 6.0), 2)
+    found.statement, found.claims["degree"], found.assumes
+    attnflow.certify.check(found).confirmed
+    ```
     """
 
     kind: str
@@ -62,9 +69,27 @@ class Certificate:
             raise InvalidInput(f"`path` is {str(path)!r}, which holds no certificate ({error}).") from None
 
 
+def certified(
+    kind: str,
+    assumes: tuple[str, ...],
+    claims: dict[str, Any],
+    data: dict[str, Any],
+    enclosures: dict[str, Any] | None = None,
+) -> Certificate:
+    """A certificate whose statement is made from claims and data, as the checker will make it."""
+    plain = json.loads(json.dumps([claims, data, enclosures or {}], allow_nan=False))
+    return Certificate(kind, statement(kind, plain[0], plain[1]), assumes, *plain)
+
+
 @dataclass(frozen=True)
 class Undecided:
-    """Nothing was proved, and nothing refuted: why not, and where. No truth value either."""
+    """Nothing was proved, and nothing refuted: why not, and where. No truth value either.
+
+    ```python
+    found = attnflow.certify.dominant_degree((5.0, 7.0), 2)  # degree 4 overtakes degree 3 at 6.2113
+    found.reason, found.where
+    ```
+    """
 
     reason: str
     where: str = ""

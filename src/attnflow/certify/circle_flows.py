@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.certify.balls import above, finite, flint, precision
-from attnflow.certify.certificates import BALLS, FLOATS, Certificate, Undecided
+from attnflow.certify.certificates import BALLS, FLOATS, Undecided, certified
 from attnflow.certify.tubes import Setting, Tube, advance, half_circle
 from attnflow.errors import InvalidInput
 
@@ -32,6 +32,14 @@ def circle_flow(
     them. Angles are not reduced: they are followed continuously. `model` is "SA" or "USA0", beta >= 0; of `masses`
     only the ratios matter. Steps have defects of the size 10^-digits; more digits carry a flow further, as errors grow
     exponentially. About a second for 5 tokens until t = 5.
+
+    theta_i' = sum_j m_j w_ij sin(theta_j - theta_i)/Z_i with w_ij = e^{-beta (1 - cos(theta_j - theta_i))};
+    Z_i = sum_j m_j w_ij under SA and 1 under USA0, and the masses add up to 1.
+
+    ```python
+    found = attnflow.certify.circle_flow([0.3, 2.0, 4.5], 2.0, 1.0)
+    found.claims["end"], found.claims["radius"]
+    ```
     """
     given = _given(angles, beta, until, ball, masses, model, digits)
     with precision(64 + 5 * digits):
@@ -42,10 +50,7 @@ def circle_flow(
         radius = above(found.error + max(abs(one - float(one)) for one in found.centre))
         radius *= 1.5  # the checker bounds defect and growth in its own way
     claims = given["claims"] | {"until": found.times[-1], "end": end, "radius": radius}
-    statement = (
-        f"{_start(given)} is at t = {found.times[-1]!r} within {radius:.3g} of the angles of `end`, token by token."
-    )
-    return Certificate("circle flow", statement, (FLOATS, BALLS, GROWTH), claims, _data(given, found, digits))
+    return certified("circle flow", (FLOATS, BALLS, GROWTH), claims, _data(given, found, digits))
 
 
 def circle_consensus(
@@ -61,8 +66,13 @@ def circle_consensus(
     """A `Certificate` that tokens on the circle converge to consensus from this start, or `Undecided`.
 
     With `ball` > 0 it is about every start whose angles are within `ball` of `angles`. The tokens are followed as by
-    `circle_flow` until they are in an open half circle, from where they converge (a lemma); after `until` the answer
-    is `Undecided`.
+    `circle_flow` until they are in an open half circle, where the distance D of the outermost two falls at least like
+    D' = -2 m e^{-2 beta} sin D, m the least mass; after `until` the answer is `Undecided`.
+
+    ```python
+    found = attnflow.certify.circle_consensus([0.2, 1.9, 3.3, 5.1], 2.0, ball=1e-4)
+    found.statement, found.claims["time"]
+    ```
     """
     given = _given(angles, beta, until, ball, masses, model, digits)
     with precision(64 + 5 * digits):
@@ -70,9 +80,7 @@ def circle_consensus(
     if isinstance(found, Undecided):
         return found
     claims = given["claims"] | {"time": found.times[-1]}
-    rest = f"from t = {found.times[-1]!r} on all tokens are in an open half circle"
-    statement = f"{_start(given)} converges to consensus; {rest}."
-    return Certificate("consensus", statement, (FLOATS, BALLS, GROWTH, HALF), claims, _data(given, found, digits))
+    return certified("consensus", (FLOATS, BALLS, GROWTH, HALF), claims, _data(given, found, digits))
 
 
 def _given(
@@ -121,12 +129,6 @@ def _follow(given: dict[str, Any], digits: int, goal: Any) -> Any:
 def _order(digits: int, ball: float) -> int:
     """The degree of the polynomials: about one for each digit; a ball of starts needs few."""
     return digits if ball < 1e-9 else 8
-
-
-def _start(given: dict[str, Any]) -> str:
-    claims, n = given["claims"], len(given["angles"])
-    which = "The given start" if claims["ball"] == 0 else f"Every start within {claims['ball']!r} of the given angles"
-    return f"{which} of {n} tokens on the circle, under {claims['model']} at beta = {claims['beta'][0]!r},"
 
 
 def _data(given: dict[str, Any], tube: Tube, digits: int) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from attnflow.certify.balls import Ball, above, below, finite, flint, precision
-from attnflow.certify.certificates import BALLS, FLOATS, Certificate, Undecided
+from attnflow.certify.balls import Ball, above, below, finite, flint, precision, span
+from attnflow.certify.certificates import BALLS, FLOATS, Undecided, certified
 from attnflow.errors import InvalidInput
 
 TURAN = "I_{q+1}(x)/I_q(x) increases in x > 0 and decreases in q >= 0 [amos1974computation]"
@@ -33,6 +33,10 @@ def switching_threshold(k: int, d: int, *, digits: int = 30) -> Ball:
     """The beta at which the dominant degree of the uniform measure on S^{d-1} steps from k to k + 1, to so many digits.
 
     The root of I_{q+1}/I_q = k (k+d-2)/((k+1)(k+d-1)), q = k + d/2 - 1, enclosed by signs on both sides.
+
+    ```python
+    attnflow.certify.switching_threshold(1, 2)  # 1.0444...
+    ```
     """
     _sizes(k=(k, 1), d=(d, 2))
     share = Fraction(k * (k + d - 2), (k + 1) * (k + d - 1))
@@ -40,7 +44,12 @@ def switching_threshold(k: int, d: int, *, digits: int = 30) -> Ball:
 
 
 def jump_threshold(d: int, *, digits: int = 30) -> Ball:
-    """The beta* at which the transition of unnormalised attention with noise is a jump: I_{d/2+1}/I_{d/2} = 1/d."""
+    """The beta* at which the transition of unnormalised attention with noise is a jump: I_{d/2+1}/I_{d/2} = 1/d.
+
+    ```python
+    attnflow.certify.jump_threshold(2)  # 2.4469...
+    ```
+    """
     _sizes(d=(d, 2))
     return _ratio_root(Fraction(d, 2), Fraction(1, d), 1.5, digits)
 
@@ -48,12 +57,17 @@ def jump_threshold(d: int, *, digits: int = 30) -> Ball:
 def dominant_degree(beta: float | tuple[float, float], d: int) -> Any:
     """A `Certificate` of the degree that grows fastest around the uniform measure on S^{d-1}, or `Undecided`.
 
-    `beta` > 0 is a number or an interval; the statement is about all of it. The quotient of the rates of degrees k + 1
-    and k increases in beta and decreases in k, so the signs at the two ends decide.
+    `beta` > 0 is a number or an interval; the statement is about all of it. Degree k grows like
+    k (k + d - 2) I_{k+nu}(beta), nu = d/2 - 1. The quotient of the rates of degrees k + 1 and k increases in beta and
+    decreases in k, so the signs at the two ends decide.
+
+    ```python
+    attnflow.certify.dominant_degree((5.0, 6.0), 2).claims["degree"]  # 3
+    ```
     """
     _sizes(d=(d, 2))
-    low, high = (finite("beta", b) for b in (beta if isinstance(beta, tuple) else (beta, beta)))
-    if not 0 < low <= high:
+    low, high = span("beta", beta)
+    if not low > 0:
         raise InvalidInput(f"`beta` is {beta!r}; give positive numbers, the smaller first.")
     with precision(128):
         arb, k = flint().arb, 1
@@ -63,10 +77,7 @@ def dominant_degree(beta: float | tuple[float, float], d: int) -> Any:
             return Undecided("two degrees are too close", f"beta = {low!r}, degree {k}")
         if not _quotient(arb(high), k, d) < 1:
             return Undecided("the dominant degree changes, or nearly", f"beta up to {high!r}, degree {k}")
-    where = f"beta = {low!r}" if low == high else f"every beta in [{low!r}, {high!r}]"
-    statement = f"At {where} degree {k} grows fastest around the uniform measure on S^{d - 1} (SA, USA0 and USA)."
-    claims = {"beta": [low, high], "d": d, "degree": k}
-    return Certificate("dominant degree", statement, (FLOATS, BALLS, TURAN), claims, {})
+    return certified("dominant degree", (FLOATS, BALLS, TURAN), {"beta": [low, high], "d": d, "degree": k}, {})
 
 
 def unstable_modes(beta: float, d: int, noise: float) -> Any:
@@ -74,6 +85,10 @@ def unstable_modes(beta: float, d: int, noise: float) -> Any:
 
     Degree k >= 1 with its N(k, d) harmonics on S^{d-1} grows where I_{k+nu}(beta)/I_nu(beta) > kappa beta, kappa > 0
     the noise, nu = d/2 - 1 (SA), and the quotient decreases in k. Without noise all degrees grow, infinitely many.
+
+    ```python
+    attnflow.certify.unstable_modes(9.0, 3, 0.01).claims["modes"]  # 48, of degrees 1 to 6
+    ```
     """
     _sizes(d=(d, 2))
     b, kappa = finite("beta", beta), finite("noise", noise)
@@ -91,16 +106,20 @@ def unstable_modes(beta: float, d: int, noise: float) -> Any:
             if not ratio > level:
                 return Undecided("a degree is nearly neutral", f"degree {k}")
             count += math.comb(k + d - 1, d - 1) - (math.comb(k + d - 3, d - 1) if k > 1 else 0)
-    where = f"the uniform measure on S^{d - 1} (SA)"
-    statement = f"At beta = {b!r} and noise {kappa!r} exactly {count} harmonics grow around {where}."
     claims = {"beta": [b, b], "d": d, "noise": kappa, "degree": k - 1, "modes": count}
-    return Certificate("unstable modes", statement, (FLOATS, BALLS, TURAN), claims, {})
+    return certified("unstable modes", (FLOATS, BALLS, TURAN), claims, {})
 
 
 def merge_time(angle: Any, beta: Any, *, until: Any, masses: tuple[Any, Any] = (0.5, 0.5), model: str = "SA") -> Ball:
     """The time in which two point clusters come from `angle` to `until`, as in `theory.merging.merge_time`.
 
-    The working precision grows with beta, because exponential integrals of size e^{2 beta} cancel.
+    With u = 1 - cos(angle) the angle falls at the rate sin(angle) (m_1 + m_2) e^{-beta u} under USA0, and at
+    sin(angle) (m_2/(m_1 e^{beta u} + m_2) + m_1/(m_2 e^{beta u} + m_1)) under SA. The working precision grows with
+    beta, because exponential integrals of size e^{2 beta} cancel.
+
+    ```python
+    attnflow.certify.merge_time("1.5", 20, until="0.01")
+    ```
     """
     if model not in ("SA", "USA0", "USA"):
         raise InvalidInput(f"`model` is {model!r}; it is 'SA', 'USA0' or 'USA'.")
@@ -135,6 +154,10 @@ def expected_modes(beta: Any) -> Ball:
 
     Terms up to K = beta + 40 are summed. Beyond, I_{k+1}/I_k < beta/(2k + 2) < 1/2, so that a term is at most 0.3 of
     the one before.
+
+    ```python
+    attnflow.certify.expected_modes(9.0)
+    ```
     """
     with precision(192):
         b = number(beta)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attnflow.certify.balls import finite, precision
-from attnflow.certify.certificates import BALLS, FLOATS, Certificate, Undecided
+from attnflow.certify.certificates import BALLS, FLOATS, Undecided, certified
 from attnflow.errors import InvalidInput
 
 MOST = 200_000
@@ -18,6 +18,10 @@ def circle_modes(angles: ArrayLike, beta: float) -> Any:
     The circle is cut into dyadic pieces. On each piece the derivative has no zero, or it is monotone with known signs
     at both ends; the modes are the changes from + to -. `angles` and `beta` > 0 are read as exact floats. About 0.6 s
     for 100 angles at beta = 100.
+
+    ```python
+    attnflow.certify.circle_modes([0.3, 1.0, 4.0], 9.0).claims["modes"]  # 3
+    ```
     """
     theta, b = np.asarray(angles, dtype=np.float64), finite("beta", beta)
     if theta.ndim != 1 or not len(theta) or not np.isfinite(theta).all() or np.abs(theta).max() > 1e6:
@@ -29,11 +33,8 @@ def circle_modes(angles: ArrayLike, beta: float) -> Any:
     if isinstance(found, Undecided):
         return found
     start, modes = found
-    statement = (
-        f"The density estimate of these {len(theta)} angles on the circle with beta = {b!r} has exactly {modes} modes."
-    )
     data = {"angles": theta.tolist(), "start": start}
-    return Certificate("circle modes", statement, (FLOATS, BALLS), {"beta": [b, b], "modes": modes}, data)
+    return certified("circle modes", (FLOATS, BALLS), {"beta": [b, b], "modes": modes}, data)
 
 
 class _Density:

@@ -25,7 +25,14 @@ def plateaus(flow: LongFlow) -> "xr.Dataset":
 
     The statement is that of `stay_apart` about point masses exactly where the clusters are at the first frame of the
     plateau; that the flow comes there is computed, not proved. log_proved is the logarithm of a time on the clock of
-    the field, at most 690 after that frame; NaN where nothing is proved, or where there are more than 64 clusters.
+    the field, at most 690 after that frame; NaN where nothing is proved, or where there are more than 64 clusters. From
+    a frame at t_0 a proved time T gives log_proved = log(t_0 + T).
+
+    ```python
+    tokens = attnflow.uniform(attnflow.Sphere(2), n=6, seed=1)
+    flow = attnflow.solve_long(attnflow.Attention(20.0, normaliser="USA0"), tokens, float("inf"))
+    attnflow.certify.plateaus(flow)["log_proved"]
+    ```
     """
     flint()
     found, tree = flow.tree.plateaus(), flow.tree

@@ -16,7 +16,13 @@ BITS = 106
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the checker found: whether it confirmed the statement, the lemmas it went through, or why it rejects."""
+    """What the checker found: whether it confirmed the statement, the lemmas it went through, or why it rejects.
+
+    ```python
+    verdict = attnflow.certify.check(attnflow.certify.unstable_modes(9.0, 3, 0.01))
+    verdict.confirmed, verdict.lemmas, verdict.reason
+    ```
+    """
 
     confirmed: bool
     kind: str
@@ -29,52 +35,59 @@ class Verdict:
 def check(certificate: Any) -> Verdict:
     """Confirm or reject a certificate: a path to its JSON file, its plain values, or the object.
 
-    Seconds for most; minutes for complete lists over an interval of beta.
+    All of its claims are proved again, and its statement must be the one that they make; what it says besides
+    (`assumes`, `enclosures`) is for people. Seconds for most; minutes for complete lists over an interval of beta.
+
+    ```python
+    verdict = attnflow.certify.check("docs/certificates/unstable-modes.json")
+    verdict.confirmed, verdict.statement
+    ```
     """
-    if isinstance(certificate, str | Path):
-        try:
-            certificate = json.loads(Path(certificate).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise InvalidInput(f"`certificate` is {str(certificate)!r}, which cannot be read ({error}).") from None
-    elif hasattr(certificate, "to_json"):
-        certificate = json.loads(json.dumps(certificate.to_json()))
     try:
         from mpmath import iv
     except ImportError:
         raise MissingExtra("the checker needs mpmath; install `attnflow[certify]`.") from None
     from attnflow.certify.checking.integers import Rejected, need
+    from attnflow.certify.checking.reading import parts, read
+    from attnflow.certify.checking.words import statement
 
+    text = _text(certificate)
     before, kind = iv.prec, ""
     iv.prec = BITS
     try:
-        need(isinstance(certificate, dict), "the file is no object of JSON")
-        kind = str(certificate.get("kind"))
-        need(certificate.get("format") == 1, "the format is not 1")
-        claims, data = certificate["claims"], certificate["data"]
-        lemmas = _confirm(kind, claims, data)
-        return Verdict(True, kind, _words(kind, claims, data), tuple(lemmas))
+        values = read(text)
+        kind, claims, data = parts(values)
+        said = statement(kind, claims, data)
+        need(values["statement"] == said, f"the statement of the file is not what its claims say: {said}")
+        return Verdict(True, kind, said, tuple(_confirm(kind, claims, data)))
     except Rejected as error:
         return Verdict(False, kind, "", (), str(error))
-    except Exception as error:  # malformed values: whatever goes wrong is no confirmation
+    except Exception as error:  # whatever goes wrong is no confirmation
         return Verdict(False, kind, "", (), f"the certificate is malformed ({type(error).__name__}: {error})")
     finally:
         iv.prec = before
 
 
+def _text(certificate: Any) -> str:
+    """The certificate as JSON; what is checked is the text, not objects that may change while they are read."""
+    try:
+        if isinstance(certificate, str | Path):
+            text = Path(certificate).read_text(encoding="utf-8")
+            json.loads(text)
+            return text
+        return json.dumps(certificate.to_json() if hasattr(certificate, "to_json") else certificate)
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise InvalidInput(f"`certificate` is {str(certificate)[:200]!r}, which cannot be read ({error}).") from None
+
+
 def _confirm(kind: str, claims: dict[str, Any], data: dict[str, Any]) -> list[str]:
-    from attnflow.certify.checking.integers import Rejected
+    """The lemmas that were used, or Rejected."""
+    from attnflow.certify.checking import flows, forms, lists, orbits
 
-    if kind in ("equilibrium", "branch"):
-        from attnflow.certify.checking.orbits import check_orbit
-
-        return check_orbit(claims, data, kind == "equilibrium")
-    if kind == "circle list":
-        from attnflow.certify.checking.lists import check_list
-
-        return check_list(claims, data)
-    from attnflow.certify.checking import flows, forms
-
-    others = {
+    checkers = {
+        "equilibrium": orbits.check_equilibrium,
+        "branch": orbits.check_branch,
+        "circle list": lists.check_list,
         "circle flow": flows.check_flow,
         "consensus": flows.check_consensus,
         "dominant degree": forms.check_degree,
@@ -82,32 +95,4 @@ def _confirm(kind: str, claims: dict[str, Any], data: dict[str, Any]) -> list[st
         "circle modes": forms.check_modes,
         "stay apart": forms.check_apart,
     }
-    if kind in others:
-        return others[kind](claims, data)
-    raise Rejected(f"the kind {kind!r} is not known")
-
-
-def _words(kind: str, claims: dict[str, Any], data: dict[str, Any]) -> str:
-    """The statement in words, from claims and data alone."""
-    if kind == "circle list":
-        low, high = claims["beta"]
-        names = ", ".join("+".join(map(str, c["sizes"])) + f" (index {c['unstable']})" for c in claims["classes"])
-        many = f"exactly {len(claims['classes'])} classes of equilibria of {claims['n']} equal tokens on the circle"
-        return f"For every beta in [{low!r}, {high!r}]: {many}: {names}."
-    if kind in ("circle flow", "consensus"):
-        start = "the given angles" if claims["ball"] == 0 else f"every start within {claims['ball']!r} of them"
-        where = f"{claims['model']}, beta = {claims['beta'][0]!r}, {len(data['angles'])} tokens on the circle"
-        if kind == "consensus":
-            return f"{where}: {start} leads to consensus; in a half circle from t = {claims['time']!r} on."
-        return f"{where}: {start} leads to within {claims['radius']:.3g} of {claims['end']} at t = {claims['until']!r}."
-    if kind not in ("equilibrium", "branch"):
-        return f"{kind}: " + ", ".join(f"{name} = {value}" for name, value in claims.items())
-    n, d = len(data["tokens"]), len(data["tokens"][0])
-    low, high = claims["beta"]
-    counts = "{unstable} unstable, {stable} stable and {rotations} rotational directions".format(**claims)
-    if kind == "branch":
-        return (
-            f"One smooth branch of equilibria of {n} tokens on S^{d - 1} for all beta in [{low!r}, {high!r}]: {counts}."
-        )
-    near = f"within {claims['distance']:.3g} of the given tokens"
-    return f"Exactly one orbit of equilibria of {n} tokens on S^{d - 1} at beta = {low!r} comes {near}: {counts}."
+    return checkers[kind](claims, data)

@@ -26,26 +26,35 @@ def less(a: Any, b: Any) -> bool:
     return bool(libmp.mpf_lt(iv.mpf(a)._mpi_[1], iv.mpf(b)._mpi_[0]))
 
 
+def atan2(y: Any, x: Any) -> Any:
+    """The angle of (x, y).
+
+    mpmath 1.4.1 rounds it outwards only after a quotient and an arctangent that are rounded to nearest with four more
+    bits than iv.prec. They are wrong by less than 2^-prec of the angle, by which the interval is widened.
+    """
+    return iv.atan2(y, x) * (1 + iv.mpf([-1, 1]) * iv.mpf(2) ** -iv.prec)
+
+
 def interval(low: float, high: float) -> Any:
     """The interval between two floats, read exactly."""
     return iv.mpf([low, high])
 
 
-def _shifted(part: tuple[int, int, int, int], up: bool) -> int:
-    """The number of raw mpmath form times 2^SCALE, rounded down or up."""
+def _shifted(part: tuple[int, int, int, int], up: bool, scale: int) -> int:
+    """The number of raw mpmath form times 2^scale, rounded down or up."""
     sign, mantissa, exponent, _ = part
     if not mantissa and exponent:
         raise Rejected("a number is infinite or not a number")
-    value, shift = (-int(mantissa) if sign else int(mantissa)), int(exponent) + SCALE
+    value, shift = (-int(mantissa) if sign else int(mantissa)), int(exponent) + scale
     if shift >= 0:
         return value << shift
     return -((-value) >> -shift) if up else value >> -shift
 
 
-def ends(x: Any) -> tuple[int, int]:
-    """Integers low and high with low <= 2^SCALE x <= high for all of the interval."""
+def ends(x: Any, scale: int = SCALE) -> tuple[int, int]:
+    """Integers low and high with low <= 2^scale x <= high for all of the interval."""
     low, high = iv.mpf(x)._mpi_
-    return _shifted(low, False), _shifted(high, True)
+    return _shifted(low, False, scale), _shifted(high, True, scale)
 
 
 class Matrix:
@@ -55,12 +64,12 @@ class Matrix:
         self.middle, self.radius, self.scale = middle, radius, scale
 
     @classmethod
-    def of(cls, rows: list[list[Any]]) -> "Matrix":
+    def of(cls, rows: list[list[Any]], scale: int = SCALE) -> "Matrix":
         """From intervals of mpmath.iv."""
-        pairs = [[ends(x) for x in row] for row in rows]
+        pairs = [[ends(x, scale) for x in row] for row in rows]
         middle = np.array([[low + high for low, high in row] for row in pairs], dtype=object)
         radius = np.array([[high - low for low, high in row] for row in pairs], dtype=object)
-        return cls(middle, radius, SCALE + 1)
+        return cls(middle, radius, scale + 1)
 
     def floats(self) -> np.ndarray:
         """The middle as floats, for guesses."""

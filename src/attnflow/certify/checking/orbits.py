@@ -12,47 +12,59 @@ from mpmath import iv
 from attnflow.certify.checking.integers import Matrix, interval, less, need
 
 Pairs = dict[tuple[int, int], tuple[Any, Any]]
+LEMMAS = [
+    "Krawczyk: the box is mapped into its interior, so it holds exactly one zero",
+    "rotations: R^t G = 0 and R^t T is invertible, so the multipliers of the slice vanish",
+    "inertia: Gershgorin's discs of V^t J V miss 0; J has the inertia of the slice plus (r, r)",
+]
 
 
-def check_orbit(claims: dict[str, Any], data: dict[str, Any], point: bool) -> list[str]:
-    """Confirm a certificate of an equilibrium (`point`) or a branch; the lemmas that were used, or Rejected."""
+def check_equilibrium(claims: dict[str, Any], data: dict[str, Any]) -> list[str]:
+    """Confirm that exactly one orbit of equilibria comes near the tokens; the lemmas that were used, or Rejected."""
+    low, high = claims["beta"]
+    (box, *more), distance, d = data["boxes"], claims["distance"], len(data["tokens"][0])
+    need(
+        low == high and not more and box["centre"] is None, "an equilibrium has one beta and one box around the tokens"
+    )
+    ((reach, near),) = _boxes(claims, data)
+    need(0 < distance <= near / 2, "the distance is larger than was proved")
+    # |x - c| <= 1.001 |u| with frames that are orthonormal to 1e-5
+    need(reach * 1.01 * (d - 1) ** 0.5 <= distance, "the equilibrium may lie further away")
+    return [*LEMMAS, "turning: what is near the tokens can be turned into the slice"]
+
+
+def check_branch(claims: dict[str, Any], data: dict[str, Any]) -> list[str]:
+    """Confirm a branch of equilibria over an interval of beta; the lemmas that were used, or Rejected."""
+    need(claims["beta"][0] < claims["beta"][1], "a branch needs an interval of beta")
+    found = _boxes(claims, data)
+    for (one, two), (first, second) in zip(itertools.pairwise(data["boxes"]), itertools.pairwise(found), strict=True):
+        _joined(one, first[0], two, second[0])
+    return [*LEMMAS, "branch: where two boxes meet they share their zero"]
+
+
+def _boxes(claims: dict[str, Any], data: dict[str, Any]) -> list[tuple[float, float]]:
+    """(reach, near) of every box; all have one zero with the claimed index, and they cover the interval of beta."""
     tokens, masses, frames, slices = (np.array(data[k], float) for k in ("tokens", "masses", "frames", "slices"))
     n, d = tokens.shape
     planes, boxes = [tuple(p) for p in data["planes"]], data["boxes"]
     r, size = len(planes), n * (d - 1)
     slices = slices.reshape(size, r)
     need(n >= 2 and d >= 2 and masses.shape == (n,) and frames.shape == (n, d - 1, d), "shapes do not fit")
-    need(all(np.isfinite(a).all() for a in (tokens, masses, frames, slices)), "a number is not finite")
     need(bool((masses > 0).all()), "a mass is not positive")
     need(len(set(planes)) == r and all(0 <= a < b < d for a, b in planes), "planes do not fit")
     gram = np.concatenate([tokens[:, None], frames], axis=1)
     off = np.abs(np.einsum("nad,nbd->nab", gram, gram) - np.eye(d)).max()
     need(bool(off <= 1e-5), "frames are not orthonormal to 1e-5")  # rounding of this sum is below 1e-14
-    low, high = claims["beta"]
     ends = [box["beta"] for box in boxes]
-    need(ends[0][0] == low and ends[-1][1] == high, "the boxes do not cover the interval of beta")
+    need([ends[0][0], ends[-1][1]] == claims["beta"], "the boxes do not cover the interval of beta")
     need(all(a[1] == b[0] for a, b in itertools.pairwise(ends)), "there is a hole between two boxes")
-    need(all(a <= b for a, b in ends) and (low == high) is point, "the interval of beta does not fit the kind")
-    setting = (tokens, masses, frames, slices, planes)
-    found = [_box(setting, box) for box in boxes]
-    for (index, _, _), box in zip(found, boxes, strict=True):
-        need(index == (claims["unstable"], claims["stable"]), f"the index at beta = {box['beta']} is {index}")
     need(claims["rotations"] == r, "the number of rotations does not fit")
-    for at in range(len(boxes) - 1):
-        _joined(boxes[at], found[at][1], boxes[at + 1], found[at + 1][1])
-    if point:
-        need(len(boxes) == 1 and boxes[0]["centre"] is None, "an equilibrium has one box around the tokens")
-        need(0 < claims["distance"] <= found[0][2] / 2, "the distance is larger than was proved")
-        # |x - c| <= 1.001 |u| with frames that are orthonormal to 1e-5
-        need(found[0][1] * 1.01 * (d - 1) ** 0.5 <= claims["distance"], "the equilibrium may lie further away")
-    else:
-        need(claims["distance"] is None, "a branch claims no distance")
-    return [
-        "Krawczyk: the box is mapped into its interior, so it holds exactly one zero",
-        "rotations: R^t G = 0 and R^t T is invertible, so the multipliers of the slice vanish",
-        "inertia: Gershgorin's discs of V^t J V miss 0; J has the inertia of the slice plus (r, r)",
-        "turning: what is near the tokens can be turned into the slice" if point else "the boxes share their zeros",
-    ]
+    found = []
+    for box in boxes:
+        index, reach, near = _box((tokens, masses, frames, slices, planes), box)
+        need(index == (claims["unstable"], claims["stable"]), f"the index at beta = {box['beta']} is {index}")
+        found.append((reach, near))
+    return found
 
 
 def _dot(a: Any, b: Any) -> Any:
@@ -128,6 +140,8 @@ def _box(setting: tuple[Any, ...], box: dict[str, Any]) -> tuple[tuple[int, int]
     size, r = slices.shape
     rho, middle = float(box["radius"]), float(box["middle"])
     need(0 < rho < 1, "a radius is not between 0 and 1")
+    # Taylor's remainders in beta are taken from the middle over the slice, and the equilibrium is that of the middle
+    need(box["beta"][0] <= middle <= box["beta"][1], "the middle of a box lies outside its beta")
     still = np.zeros(size)
     centre = still if box["centre"] is None else np.array(box["centre"], float)
     slope = still if box["slope"] is None else np.array(box["slope"], float)
