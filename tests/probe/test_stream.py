@@ -91,7 +91,15 @@ def test_files_give_the_stream_back(tmp_path, ending, texts):
         short = CAUSAL[..., :4, :4] / CAUSAL[..., :4, :4].sum(axis=-1, keepdims=True)
         hidden, attention, ids, labels = [HIDDEN, HIDDEN[:, :4]], [CAUSAL, short], [IDS, IDS[:4]], [labels, labels[:4]]
     stream = af.probe.Stream(
-        hidden, attention, ids, True, labels=labels, name="small", facts={"seed": 3}, unembedding=np.eye(WIDTH)
+        hidden,
+        attention,
+        ids,
+        True,
+        labels=labels,
+        name="small",
+        facts={"seed": 3},
+        unembedding=np.eye(WIDTH),
+        final_gain=np.arange(WIDTH),
     )
     path = stream.save(tmp_path / f"stream{ending}")
     again = af.probe.open_stream(path)
@@ -100,6 +108,7 @@ def test_files_give_the_stream_back(tmp_path, ending, texts):
     assert (again.name, again.causal, again.facts, again.one_text) == ("small", True, {"seed": 3}, texts == 1)
     assert again.labels[0].tolist() == list("abcdefg")
     assert np.array_equal(again.unembedding, np.eye(WIDTH))
+    assert np.array_equal(again.final_gain, np.arange(WIDTH))
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
@@ -226,7 +235,8 @@ def test_the_adapter_of_transformers():
     assert np.array_equal(stream.hidden[0], HIDDEN[:2])  # the state before the final norm, not hidden_states[-1]
     assert np.array_equal(stream.hidden[1], HIDDEN[:2, :5] + 1.0)
     assert np.array_equal(stream.after_attention[0][0], HIDDEN[0] + 0.5)
-    assert stream.unembedding == pytest.approx(model.words * model.gain)
+    assert np.array_equal(stream.unembedding, model.words)
+    assert np.array_equal(stream.final_gain, model.gain)
     assert (model.norm.hooks, model.inner.hooks) == ([], [])
     model.words = model.words + 1.0  # an unembedding that does not give the logits is not taken
     model.get_output_embeddings = lambda: Module(Tensor(model.words * 2))

@@ -14,6 +14,8 @@ from attnflow.probe.stream import Stream
 
 PARTS = ("hidden", "attention", "after_attention", "ids")
 """Arrays that a stream has for each text: `hidden` of one text, or `hidden.0`, `hidden.1` of several."""
+READ_OUT = ("unembedding", "final_gain")
+"""Arrays that all texts share."""
 
 DAMAGED = (zipfile.BadZipFile, zlib.error, NotImplementedError)
 """What Python says of archives that are none."""
@@ -22,9 +24,9 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, NotImplementedError)
 def open_stream(path: str | Path, **options: Any) -> Stream:
     """The stream in a file, `.npz` or `.safetensors`, that `Stream.save` or another program has written.
 
-    The arrays are called `hidden`, `attention`, `after_attention`, `ids` and `unembedding`; those of several texts
-    `hidden.0`, `hidden.1`, and so on. `options` are arguments of `Stream`, such as causal=True; they replace what the
-    file says. No code of a file is executed.
+    The arrays are called `hidden`, `attention`, `after_attention`, `ids`, `unembedding` and `final_gain`; those of
+    several texts `hidden.0`, `hidden.1`, and so on. `options` are arguments of `Stream`, such as causal=True; they
+    replace what the file says. No code of a file is executed.
     """
     file = Path(path)
     if not file.is_file():
@@ -42,8 +44,7 @@ def open_stream(path: str | Path, **options: Any) -> Stream:
         raise InvalidInput(
             f"{file.name} has no array `hidden`, only {names}; rename the one of shape (layer, token, d)."
         )
-    if "unembedding" in arrays:
-        given["unembedding"] = arrays["unembedding"]
+    given |= {name: arrays[name] for name in READ_OUT if name in arrays}
     return Stream(**given | said | options)
 
 
@@ -53,8 +54,7 @@ def write(stream: Stream, file: Path) -> Path:
     for part in PARTS:
         if (found := getattr(stream, part)) is not None:
             arrays |= {part: found[0]} if stream.one_text else {f"{part}.{k}": one for k, one in enumerate(found)}
-    if isinstance(stream.unembedding, np.ndarray):
-        arrays["unembedding"] = stream.unembedding
+    arrays |= {name: part for name in READ_OUT if isinstance(part := getattr(stream, name), np.ndarray)}
     labels = None if stream.labels is None else [one.tolist() for one in stream.labels]
     said = {"name": stream.name, "causal": stream.causal, "facts": stream.facts}
     text = json.dumps(said | {"labels": labels[0] if labels and stream.one_text else labels}, default=str)
