@@ -12,8 +12,8 @@ no more.
 
 Not shown: that layers are steps of the flow; the numbers say that they are not. Whether alignment rises in training, as
 no checkpoints are looked at. Why fresh weights align in rxnmapper: the two networks differ in more than the sharing of
-weights. Not every fresh network of its shape aligns better: single draws differ by half of the mean difference. Both
-networks are encoders; no decoder is asked. The quick version, which CI runs, has rxnmapper alone.
+weights. That every fresh network of its shape aligns better: the claim is about their mean. Both networks are encoders;
+no decoder is asked. The quick version, which CI runs, has rxnmapper alone.
 """
 
 from attnflow.experiments import from_files

@@ -11,10 +11,10 @@ variance of log-attention at most.
 
 Not shown: that heads are those of the theory. Most of the variance of log-attention is not explained, Q and K differ,
 and layers disagree (the last claim lists them). That the correlation is above that of every fresh network: in
-rxnmapper, one layer of eight heads, fresh draws scatter so much that the trained network is three of their standard
-deviations above their mean, and no more. "Permuted" keeps the biases and gains of norms, "init" resets them: neither is
-the only null. The texts are few and of two kinds: reactions for rxnmapper, help texts of Python for MiniLM. Both are
-encoders; no decoder is asked. The quick version, which CI runs, has rxnmapper alone.
+rxnmapper, one layer of eight heads, the trained network is only three to four standard deviations of such draws above
+their mean. "Permuted" keeps the biases and gains of norms, "init" resets them: neither is the only null. The texts are
+few and of two kinds: reactions for rxnmapper, help texts of Python for MiniLM. Both are encoders; no decoder is asked.
+The quick version, which CI runs, has rxnmapper alone.
 """
 
 from attnflow.experiments import from_files
