@@ -5,8 +5,8 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
+from attnflow.intervals import mean_ends
 from attnflow.probe.comparison import Cell, Row, differs, is_null
-from attnflow.probe.intervals import mean_ends
 from tests.probe.flow_network import FlowNetwork
 
 RNG = np.random.default_rng(8)

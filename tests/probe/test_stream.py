@@ -65,6 +65,13 @@ def test_arrays_of_other_packages(source):
     assert stream.hidden[0] == pytest.approx(HIDDEN, rel=1e-6)  # JAX outside of 64-bit mode has float32
 
 
+@pytest.mark.parametrize("names", [("layer", "head", "query", "key"), ("head", "layer", "token", "key")])
+def test_attention_of_xarray_is_put_into_order(names):
+    table = ATTENTION if names[0] == "layer" else ATTENTION.swapaxes(0, 1)
+    stream = af.probe.Stream(HIDDEN, xr.DataArray(table, dims=names).transpose(*names[::-1]))
+    assert np.array_equal(stream.attention[0], ATTENTION)
+
+
 def test_half_precision_of_jax_becomes_single():
     assert af.probe.Stream(jnp.asarray(HIDDEN, jnp.bfloat16)).hidden[0].dtype == np.float32
 
@@ -174,6 +181,7 @@ def test_notes():
     assert "after the final norm" in af.probe.Stream(last).notes[0]
     assert "causal=True for a decoder" in af.probe.Stream(HIDDEN, CAUSAL).notes[0]
     assert af.probe.Stream(HIDDEN, CAUSAL, causal=True).notes == ()
+    assert "np.stack(states, axis=1)" in af.probe.Stream([HIDDEN[:1], HIDDEN[1:2]]).notes[0]
 
 
 class Module:

@@ -10,7 +10,7 @@ import numpy as np
 
 from attnflow.errors import InvalidInput
 from attnflow.flows import AbstractResult, Outcome
-from attnflow.probe.intervals import mean_ends
+from attnflow.intervals import mean_ends
 from attnflow.probe.quantities import quantities
 
 INTERVAL = (0.025, 0.975)

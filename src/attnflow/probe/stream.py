@@ -220,6 +220,11 @@ class Stream:
 
     def _noticed(self) -> list[str]:
         found = []
+        if self.texts > 1 and self.states == 1:
+            found.append(
+                f"each of {self.texts} texts has one state, hence no layer. Arrays (text, token, d), one a layer, as "
+                "transformers returns them, are to be stacked: hidden=np.stack(states, axis=1)."
+            )
         norms = [np.linalg.norm(states, axis=-1) for states in self.hidden]
         several = [one for one in norms if one.shape[1] > 1] or [np.ones((1, 2))]  # one token alone shows no spread
         spreads = [(np.ptp(one, axis=1) / np.maximum(one.max(axis=1), np.finfo(float).tiny))[1:] for one in several]

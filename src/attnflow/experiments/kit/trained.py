@@ -16,9 +16,9 @@ from attnflow.errors import InvalidInput
 from attnflow.experiments.kit.rows import Rows
 from attnflow.experiments.kit.statistics import averaged, student
 from attnflow.experiments.randomness import Salted
+from attnflow.intervals import mean_ends
 from attnflow.plots.style import COLOURS
 from attnflow.probe import Stream, find_sinks, measure, network
-from attnflow.probe.intervals import mean_ends
 
 GROUPS = ("C", "CC", "CCC", "CCCC", "C(C)C", "CC(C)C")
 REACTIONS = (

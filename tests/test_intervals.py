@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from attnflow.probe.intervals import mean_ends
+from attnflow.intervals import mean_ends
 
 ENDS = (0.001, 0.025, 0.975)
 
