@@ -10,7 +10,8 @@ import pytest
 import xarray as xr
 
 import attnflow as af
-from attnflow.errors import InvalidInput, MissingExtra
+from attnflow import feasible
+from attnflow.errors import InvalidInput, MissingExtra, TooLarge
 
 RNG = np.random.default_rng(0)
 LAYERS, HEADS, N, WIDTH = 3, 2, 7, 5
@@ -136,6 +137,11 @@ def test_bad_files_give_one_sentence(tmp_path, monkeypatch):
         archive.writestr("hidden.npy", b"\x93NUMPY\x01\x00" + len(claims).to_bytes(2, "little") + claims.encode())
     with pytest.raises(InvalidInput, match="cannot be read as .npz"):
         af.probe.open_stream(tmp_path / "huge.npz")
+    np.savez_compressed(tmp_path / "zeros.npz", hidden=np.zeros((4, 2**16, 4)))  # 8 MiB in a few kilobytes
+    with monkeypatch.context() as small:
+        small.setattr(feasible, "machine_memory", lambda: 2.0**20)
+        with pytest.raises(TooLarge, match="the arrays of zeros.npz would take 8"):
+            af.probe.open_stream(tmp_path / "zeros.npz")
     with pytest.raises(InvalidInput, match="end it in .npz or .safetensors"):
         af.probe.Stream(HIDDEN).save(tmp_path / "x.bin")
     monkeypatch.setitem(sys.modules, "safetensors", None)

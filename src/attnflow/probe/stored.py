@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from attnflow.checks import shown
-from attnflow.errors import InvalidInput, MissingExtra
+from attnflow.errors import InvalidInput, MissingExtra, TooLarge
+from attnflow.feasible import require_memory
 from attnflow.probe.stream import Stream
 
 PARTS = ("hidden", "attention", "after_attention", "ids")
@@ -77,8 +78,13 @@ def write(stream: Stream, file: Path) -> Path:
 
 def _read_npz(file: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     try:
+        with zipfile.ZipFile(file) as archive:  # a few bytes may stand for any number of zeros
+            unpacked = sum(one.file_size for one in archive.infolist())
+        require_memory(unpacked, f"the arrays of {file.name}", "save fewer layers or texts in a file")
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
+    except TooLarge:
+        raise
     except (*DAMAGED, ValueError, OSError, EOFError, AttributeError, KeyError, MemoryError) as error:
         raise InvalidInput(f"{file.name} cannot be read as .npz ({error}); write it by numpy.savez.") from None
     text = arrays.pop("attnflow", None)
