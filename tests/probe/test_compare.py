@@ -95,6 +95,7 @@ def test_no_number_without_its_null(found):
     assert text.splitlines()[0].split("  ")[-1].strip() == "equiangular"
     assert "Means over 3 texts, without sinks" in text
     assert "Fewer than 6 texts can show no difference." in text
+    assert "One draw of permuted and of init: another seed" in text
     page = found._repr_html_()
     assert page.count("<tr>") == 1 + len(found.rows)
     with pytest.raises(InvalidInput, match="a number needs a null"):

@@ -22,6 +22,8 @@ ALL_SIGNS = 12
 ROUNDING = 1e-5
 """Relative difference that activations in float32 have by rounding alone."""
 NETWORK = "network"
+DRAWN = ("permuted", "init")
+"""Null networks that are random."""
 THEORY = ("iid tokens", "equiangular")
 """Cases that are theory. The others, apart from the network, are nulls."""
 
@@ -151,6 +153,8 @@ class Comparison(AbstractResult):
             found.append("One text has no interval: say nothing about other texts.")
         elif 2 ** (1 - texts) > LEVEL:
             found.append("Fewer than 6 texts can show no difference.")
+        if drawn := [case for case in DRAWN if case in self.cases]:
+            found.append(f"One draw of {' and of '.join(drawn)}: another seed may differ by more than texts do.")
         if self.left_out:
             found.append(f"Left out, because no null has them: {', '.join(self.left_out)}.")
         return found + [f"Note: {one}" for one in self.dataset.attrs.get("notes", [])]
