@@ -1,4 +1,4 @@
-"""Do our forward passes agree with those of transformers? Minutes, and 1.2 GB of packages; part of `make long`.
+"""Do our forward passes agree with those of transformers? Ten minutes, 1.2 GB of packages; part of `make long`.
 
     python campaigns/oracle.py                                     makes an environment with torch and transformers
     python campaigns/oracle.py --python PATH/bin/python --record trial.json              uses the one of this Python

@@ -213,7 +213,8 @@ def differences(
                 rows.add(least, end_over_draws(own - other, another=True), 0.0, f"{which}, {null}")
             spread = f" ± {other.mean(axis=1).std(ddof=1):.2g}" if len(other) > 1 else ""
             said.append(f"{null} {other.mean():.3g}{spread}")
-    return rows, ", ".join(said) + "; ± is the standard deviation over draws of a null"
+    words = ", ".join(said)
+    return rows, f"{words}; ± is the standard deviation over draws of a null" if "±" in words else words
 
 
 def of_draws(
