@@ -99,7 +99,7 @@ def _texts(states: Any, attention: Any, ids: Any, mask: Any, middle: Any) -> dic
     }
 
 
-def _read_out(model: Any, final: Any, state: Any, logits: Any) -> dict[str, np.ndarray]:
+def _read_out(model: Any, final: Any, state: Any, logits: Any) -> dict[str, Any]:
     """Rows of words and the gain of the final norm, if they give the logits of the model; else nothing."""
     head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     if head is None or logits is None or getattr(final, "weight", None) is None:
