@@ -77,6 +77,7 @@ def errors(stream: Any, ours: Sequence[Any]) -> dict[str, float]:
             found[part] = max(apart(one, getattr(own, part)[0]) for one, own in zip(given, ours, strict=True))
     if stream.unembedding is not None:
         found["unembedding"] = apart(stream.unembedding, ours[0].unembedding)
+        found["final_gain"] = apart(stream.final_gain, ours[0].final_gain)
     return found
 
 

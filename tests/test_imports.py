@@ -21,7 +21,7 @@ FLOORS = [
     {"precision", "interrupts", "wording", "compilations"},
     {"checks"},
     {"feasible"},
-    {"axes", "spaces", "special"},
+    {"axes", "intervals", "spaces", "special"},
     {"describe", "sketches"},
     {"tokens", "masks", "kernels"},
     {"sums"},

@@ -43,5 +43,7 @@ def test_shapes_are_those_of_the_catalogue(which):
 
 def test_fresh_weights_for_every_repetition_are_found_out():
     few = dataclasses.replace(fresh_networks.QUICK, draws=6, texts=6)
-    module = only(fresh_networks, lambda _, data: [compare._more({"rxnmapper": data[name("rxnmapper", SHARED)]})])
+    module = only(
+        fresh_networks, lambda given, data: [compare._more(given, {"rxnmapper": data[name("rxnmapper", SHARED)]})]
+    )
     assert noticed(module, few, "the repeated layer has fresh weights every time", "*-shared")

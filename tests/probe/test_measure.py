@@ -105,8 +105,11 @@ def test_the_lens_reads_next_token_distributions(stream, data, network):
         stream.hidden[0],
         unembedding=lambda x: np.sqrt(12) * x @ network.embedding.T / np.linalg.norm(x, axis=1)[:, None],
     )
-    again = af.probe.measure(by_function, families=["lens"])
-    assert again["next_token_entropy"].values == pytest.approx(data["next_token_entropy"].values, rel=1e-10)
+    gain = np.linspace(1, 2, 12)
+    by_gain = af.probe.Stream(stream.hidden[0], unembedding=network.embedding / gain, final_gain=gain)
+    for one in (by_function, by_gain):
+        again = af.probe.measure(one, families=["lens"])
+        assert again["next_token_entropy"].values == pytest.approx(data["next_token_entropy"].values, rel=1e-10)
 
 
 def test_a_fit_in_plain_numpy():

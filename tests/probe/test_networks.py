@@ -130,7 +130,8 @@ def test_every_format_gives_the_same_network(tmp_path, family, form):
         last = expected.hidden[-1]
         final = last / np.sqrt((last**2).mean(axis=-1, keepdims=True)) * small(family).outside("final.gain")
         logits = final @ small(family).outside("words").T
-        assert relative((last / np.sqrt((last**2).mean(-1, keepdims=True))) @ expected.unembedding.T, logits) < 1e-6
+        gain, words = expected.stream.final_gain, expected.unembedding
+        assert relative(gain * last / np.sqrt((last**2).mean(-1, keepdims=True)) @ words.T, logits) < 1e-6
     else:
         assert found.unembedding is None
 

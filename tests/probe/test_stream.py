@@ -10,7 +10,8 @@ import pytest
 import xarray as xr
 
 import attnflow as af
-from attnflow.errors import InvalidInput, MissingExtra
+from attnflow import feasible
+from attnflow.errors import InvalidInput, MissingExtra, TooLarge
 
 RNG = np.random.default_rng(0)
 LAYERS, HEADS, N, WIDTH = 3, 2, 7, 5
@@ -65,6 +66,13 @@ def test_arrays_of_other_packages(source):
     assert stream.hidden[0] == pytest.approx(HIDDEN, rel=1e-6)  # JAX outside of 64-bit mode has float32
 
 
+@pytest.mark.parametrize("names", [("layer", "head", "query", "key"), ("head", "layer", "token", "key")])
+def test_attention_of_xarray_is_put_into_order(names):
+    table = ATTENTION if names[0] == "layer" else ATTENTION.swapaxes(0, 1)
+    stream = af.probe.Stream(HIDDEN, xr.DataArray(table, dims=names).transpose(*names[::-1]))
+    assert np.array_equal(stream.attention[0], ATTENTION)
+
+
 def test_half_precision_of_jax_becomes_single():
     assert af.probe.Stream(jnp.asarray(HIDDEN, jnp.bfloat16)).hidden[0].dtype == np.float32
 
@@ -91,7 +99,15 @@ def test_files_give_the_stream_back(tmp_path, ending, texts):
         short = CAUSAL[..., :4, :4] / CAUSAL[..., :4, :4].sum(axis=-1, keepdims=True)
         hidden, attention, ids, labels = [HIDDEN, HIDDEN[:, :4]], [CAUSAL, short], [IDS, IDS[:4]], [labels, labels[:4]]
     stream = af.probe.Stream(
-        hidden, attention, ids, True, labels=labels, name="small", facts={"seed": 3}, unembedding=np.eye(WIDTH)
+        hidden,
+        attention,
+        ids,
+        True,
+        labels=labels,
+        name="small",
+        facts={"seed": 3},
+        unembedding=np.eye(WIDTH),
+        final_gain=np.arange(WIDTH),
     )
     path = stream.save(tmp_path / f"stream{ending}")
     again = af.probe.open_stream(path)
@@ -100,6 +116,7 @@ def test_files_give_the_stream_back(tmp_path, ending, texts):
     assert (again.name, again.causal, again.facts, again.one_text) == ("small", True, {"seed": 3}, texts == 1)
     assert again.labels[0].tolist() == list("abcdefg")
     assert np.array_equal(again.unembedding, np.eye(WIDTH))
+    assert np.array_equal(again.final_gain, np.arange(WIDTH))
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
@@ -120,6 +137,11 @@ def test_bad_files_give_one_sentence(tmp_path, monkeypatch):
         archive.writestr("hidden.npy", b"\x93NUMPY\x01\x00" + len(claims).to_bytes(2, "little") + claims.encode())
     with pytest.raises(InvalidInput, match="cannot be read as .npz"):
         af.probe.open_stream(tmp_path / "huge.npz")
+    np.savez_compressed(tmp_path / "zeros.npz", hidden=np.zeros((4, 2**16, 4)))  # 8 MiB in a few kilobytes
+    with monkeypatch.context() as small:
+        small.setattr(feasible, "machine_memory", lambda: 2.0**20)
+        with pytest.raises(TooLarge, match="the arrays of zeros.npz would take 8"):
+            af.probe.open_stream(tmp_path / "zeros.npz")
     with pytest.raises(InvalidInput, match="end it in .npz or .safetensors"):
         af.probe.Stream(HIDDEN).save(tmp_path / "x.bin")
     monkeypatch.setitem(sys.modules, "safetensors", None)
@@ -165,6 +187,7 @@ def test_notes():
     assert "after the final norm" in af.probe.Stream(last).notes[0]
     assert "causal=True for a decoder" in af.probe.Stream(HIDDEN, CAUSAL).notes[0]
     assert af.probe.Stream(HIDDEN, CAUSAL, causal=True).notes == ()
+    assert "np.stack(states, axis=1)" in af.probe.Stream([HIDDEN[:1], HIDDEN[1:2]]).notes[0]
 
 
 class Module:
@@ -226,7 +249,8 @@ def test_the_adapter_of_transformers():
     assert np.array_equal(stream.hidden[0], HIDDEN[:2])  # the state before the final norm, not hidden_states[-1]
     assert np.array_equal(stream.hidden[1], HIDDEN[:2, :5] + 1.0)
     assert np.array_equal(stream.after_attention[0][0], HIDDEN[0] + 0.5)
-    assert stream.unembedding == pytest.approx(model.words * model.gain)
+    assert np.array_equal(stream.unembedding, model.words)
+    assert np.array_equal(stream.final_gain, model.gain)
     assert (model.norm.hooks, model.inner.hooks) == ([], [])
     model.words = model.words + 1.0  # an unembedding that does not give the logits is not taken
     model.get_output_embeddings = lambda: Module(Tensor(model.words * 2))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.intervals import mean_ends
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, say, styled
 
 NETWORK = "network"
@@ -169,7 +170,6 @@ def _any(values: Any) -> bool:
 
 def _band(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The 95 % bootstrap interval of the mean over texts, at every layer."""
-    draws = np.random.default_rng(0).integers(0, len(table), (RESAMPLES, len(table)))
     filled = np.where(np.isfinite(table), table, np.nanmean(table, axis=0))
-    low, high = np.quantile(filled[draws].mean(axis=1), (0.025, 0.975), axis=0)
+    low, high = mean_ends(filled, (0.025, 0.975), resamples=RESAMPLES, seed=0)
     return low, high

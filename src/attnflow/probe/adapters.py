@@ -40,9 +40,9 @@ def from_transformers(model: Any, inputs: Mapping[str, Any], *, before_perceptro
     causal = bool(getattr(model.config, "is_decoder", False) or kept)
     mask = inputs.get("attention_mask")
     parts = _texts(states, out.attentions, inputs["input_ids"], mask, [middle[name] for name in wanted])
-    words = _unembedding(model, final, states[-1], getattr(out, "logits", None))
+    read = _read_out(model, final, states[-1], getattr(out, "logits", None))
     name = str(getattr(model.config, "name_or_path", "") or type(model).__name__)
-    return Stream(**parts, causal=causal, unembedding=words, name=name)
+    return Stream(**parts, causal=causal, **read, name=name)
 
 
 def from_transformer_lens(cache: Any, ids: Any, *, causal: bool = True) -> Stream:
@@ -99,12 +99,13 @@ def _texts(states: Any, attention: Any, ids: Any, mask: Any, middle: Any) -> dic
     }
 
 
-def _unembedding(model: Any, final: Any, state: Any, logits: Any) -> np.ndarray | None:
-    """Rows of words with the gain of the final norm, if they give the logits of the model; else None."""
+def _read_out(model: Any, final: Any, state: Any, logits: Any) -> dict[str, Any]:
+    """Rows of words and the gain of the final norm, if they give the logits of the model; else nothing."""
     head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     if head is None or logits is None or getattr(final, "weight", None) is None:
-        return None
-    words = as_reals("unembedding", head.weight) * as_reals("gain", final.weight)
+        return {}
+    words, gain = as_reals("unembedding", head.weight), as_reals("gain", final.weight)
     x, wanted = as_reals("hidden", state)[0, -1], as_reals("logits", logits)[0, -1]
-    found = words @ (x * np.sqrt(len(x)) / np.linalg.norm(x))
-    return words if np.abs(found - wanted).max() <= NEAR * np.abs(wanted).max() else None
+    found = words @ (gain * x * np.sqrt(len(x)) / np.linalg.norm(x))
+    near = np.abs(found - wanted).max() <= NEAR * np.abs(wanted).max()
+    return {"unembedding": words, "final_gain": gain} if near else {}

@@ -7,8 +7,8 @@ import numpy as np
 from attnflow.checks import shown
 from attnflow.errors import InvalidInput
 
-DIMS = ("text", "layer", "head", "token", "key")
-"""Names of dimensions of an xarray by which it is put into order; others keep their order at the end."""
+DIMS = ("text", "layer", "head", "query", "token")
+"""Names of dimensions of an xarray by which it is put into order; others, such as `key`, keep theirs at the end."""
 
 
 def as_array(name: str, value: Any) -> np.ndarray:

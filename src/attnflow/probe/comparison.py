@@ -10,12 +10,11 @@ import numpy as np
 
 from attnflow.errors import InvalidInput
 from attnflow.flows import AbstractResult, Outcome
+from attnflow.intervals import mean_ends
 from attnflow.probe.quantities import quantities
 
 INTERVAL = (0.025, 0.975)
 """Ends of bootstrap intervals, as shares."""
-FEW = 10
-"""Texts below which a bootstrap interval is said to be too narrow."""
 LEVEL = 0.05
 """The probability that a case which does not differ from the network gets a star."""
 ALL_SIGNS = 12
@@ -23,6 +22,8 @@ ALL_SIGNS = 12
 ROUNDING = 1e-5
 """Relative difference that activations in float32 have by rounding alone."""
 NETWORK = "network"
+DRAWN = ("permuted", "init")
+"""Null networks that are random."""
 THEORY = ("iid tokens", "equiangular")
 """Cases that are theory. The others, apart from the network, are nulls."""
 
@@ -150,9 +151,10 @@ class Comparison(AbstractResult):
         ]
         if texts == 1:
             found.append("One text has no interval: say nothing about other texts.")
-        elif texts < FEW:
-            stars = ", and fewer than 6 can show no difference" if 2 ** (1 - texts) > LEVEL else ""
-            found.append(f"With fewer than {FEW} texts the intervals are too narrow{stars}.")
+        elif 2 ** (1 - texts) > LEVEL:
+            found.append("Fewer than 6 texts can show no difference.")
+        if drawn := [case for case in DRAWN if case in self.cases]:
+            found.append(f"One draw of {' and of '.join(drawn)}: another seed may differ by more than texts do.")
         if self.left_out:
             found.append(f"Left out, because no null has them: {', '.join(self.left_out)}.")
         return found + [f"Note: {one}" for one in self.dataset.attrs.get("notes", [])]
@@ -172,11 +174,10 @@ def make_rows(dataset: Any, kept: str, resamples: int, seed: int) -> tuple[tuple
     rows, left_out = [], []
     if not dataset.sizes["text"]:  # interrupted in the first text
         return (), ()
-    draws = np.random.default_rng([seed, 1]).integers(0, dataset.sizes["text"], (resamples, dataset.sizes["text"]))
     cases = [str(case) for case in dataset["case"].values]
     for name, values in quantities(dataset, kept).items():
         table = values.transpose("case", "text").values
-        cells = {case: _cell(table[k], None if not k else table[0], draws) for k, case in enumerate(cases)}
+        cells = {case: _cell(table[k], None if not k else table[0], resamples, seed) for k, case in enumerate(cases)}
         try:
             rows.append(Row(name, cells))
         except InvalidInput:
@@ -200,7 +201,7 @@ def differs(away: np.ndarray) -> bool:
     return bool(np.mean(means >= means[0] * (1 - 1e-9)) <= LEVEL)
 
 
-def _cell(values: np.ndarray, network: np.ndarray | None, draws: np.ndarray) -> Cell:
+def _cell(values: np.ndarray, network: np.ndarray | None, resamples: int, seed: int) -> Cell:
     """Mean and interval over texts, and whether the network differs from it, text by text."""
     nothing = float("nan")
     known = np.isfinite(values)
@@ -208,19 +209,12 @@ def _cell(values: np.ndarray, network: np.ndarray | None, draws: np.ndarray) -> 
         return Cell(nothing, nothing, nothing, None)
     if known.sum() < 2:
         return Cell(float(np.nanmean(values)), nothing, nothing, None)
-    low, high = _interval(values, draws)
+    low, high = map(float, mean_ends(values[known], INTERVAL, resamples=resamples, seed=[seed, 1]))
     if network is None or not np.isfinite(network - values).any():
         return Cell(float(np.nanmean(values)), low, high, None)
     away = (network - values)[np.isfinite(network - values)]
     away = np.where(np.abs(away) > ROUNDING * np.nanmax(np.abs(values)), away, 0.0)
     return Cell(float(np.nanmean(values)), low, high, differs(away))
-
-
-def _interval(values: np.ndarray, draws: np.ndarray) -> tuple[float, float]:
-    some = values[draws]
-    known = np.isfinite(some).any(axis=1)
-    low, high = np.quantile(np.nanmean(some[known], axis=1), INTERVAL)
-    return float(low), float(high)
 
 
 def _with_interval(cell: Cell) -> str:

@@ -41,5 +41,6 @@ def _logits(stream: Stream, states: np.ndarray) -> np.ndarray:
     words = stream.unembedding
     if not isinstance(words, np.ndarray):
         return np.asarray(words(states))
-    scaled = np.sqrt(stream.width) * unit(states)
+    gain = 1.0 if stream.final_gain is None else stream.final_gain
+    scaled = np.sqrt(stream.width) * unit(states) * gain
     return np.asarray(scaled.astype(words.dtype) @ words.T)

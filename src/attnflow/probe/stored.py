@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from attnflow.checks import shown
-from attnflow.errors import InvalidInput, MissingExtra
+from attnflow.errors import InvalidInput, MissingExtra, TooLarge
+from attnflow.feasible import require_memory
 from attnflow.probe.stream import Stream
 
 PARTS = ("hidden", "attention", "after_attention", "ids")
 """Arrays that a stream has for each text: `hidden` of one text, or `hidden.0`, `hidden.1` of several."""
+READ_OUT = ("unembedding", "final_gain")
+"""Arrays that all texts share."""
 
 DAMAGED = (zipfile.BadZipFile, zlib.error, NotImplementedError)
 """What Python says of archives that are none."""
@@ -22,9 +25,9 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, NotImplementedError)
 def open_stream(path: str | Path, **options: Any) -> Stream:
     """The stream in a file, `.npz` or `.safetensors`, that `Stream.save` or another program has written.
 
-    The arrays are called `hidden`, `attention`, `after_attention`, `ids` and `unembedding`; those of several texts
-    `hidden.0`, `hidden.1`, and so on. `options` are arguments of `Stream`, such as causal=True; they replace what the
-    file says. No code of a file is executed.
+    The arrays are called `hidden`, `attention`, `after_attention`, `ids`, `unembedding` and `final_gain`; those of
+    several texts `hidden.0`, `hidden.1`, and so on. `options` are arguments of `Stream`, such as causal=True; they
+    replace what the file says. No code of a file is executed.
     """
     file = Path(path)
     if not file.is_file():
@@ -42,8 +45,7 @@ def open_stream(path: str | Path, **options: Any) -> Stream:
         raise InvalidInput(
             f"{file.name} has no array `hidden`, only {names}; rename the one of shape (layer, token, d)."
         )
-    if "unembedding" in arrays:
-        given["unembedding"] = arrays["unembedding"]
+    given |= {name: arrays[name] for name in READ_OUT if name in arrays}
     return Stream(**given | said | options)
 
 
@@ -53,8 +55,7 @@ def write(stream: Stream, file: Path) -> Path:
     for part in PARTS:
         if (found := getattr(stream, part)) is not None:
             arrays |= {part: found[0]} if stream.one_text else {f"{part}.{k}": one for k, one in enumerate(found)}
-    if isinstance(stream.unembedding, np.ndarray):
-        arrays["unembedding"] = stream.unembedding
+    arrays |= {name: part for name in READ_OUT if isinstance(part := getattr(stream, name), np.ndarray)}
     labels = None if stream.labels is None else [one.tolist() for one in stream.labels]
     said = {"name": stream.name, "causal": stream.causal, "facts": stream.facts}
     text = json.dumps(said | {"labels": labels[0] if labels and stream.one_text else labels}, default=str)
@@ -77,8 +78,13 @@ def write(stream: Stream, file: Path) -> Path:
 
 def _read_npz(file: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     try:
+        with zipfile.ZipFile(file) as archive:  # a few bytes may stand for any number of zeros
+            unpacked = sum(one.file_size for one in archive.infolist())
+        require_memory(unpacked, f"the arrays of {file.name}", "save fewer layers or texts in a file")
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
+    except TooLarge:
+        raise
     except (*DAMAGED, ValueError, OSError, EOFError, AttributeError, KeyError, MemoryError) as error:
         raise InvalidInput(f"{file.name} cannot be read as .npz ({error}); write it by numpy.savez.") from None
     text = arrays.pop("attnflow", None)

@@ -33,9 +33,9 @@ class Stream:
         ids: (token,) integers that say which tokens are equal; or one array for each text.
         causal: whether tokens see earlier ones alone.
         after_attention: (layer, token, d) states after the attention of each layer; or one for each text.
-        unembedding: (V, d) rows of words, with the gain of the final norm multiplied in: the logits of a state x are
-            √d <x/|x|, e_w>, the RMS norm of a decoder. For another final norm give a function of states (n, d) that
-            returns logits (n, V).
+        unembedding: (V, d) rows of words e_w: the logits of a state x are √d <g x/|x|, e_w>, with the RMS norm of a
+            decoder. For another final norm give a function of states (n, d) that returns logits (n, V).
+        final_gain: (d,) the gain g of the final norm, 1 if left out or multiplied into the unembedding.
         labels: words to show for the tokens, one list or one for each text.
         name: the network.
         facts: what else is known, such as checksums; kept in datasets.
@@ -54,6 +54,7 @@ class Stream:
         *,
         after_attention: Any = None,
         unembedding: Any = None,
+        final_gain: Any = None,
         labels: Any = None,
         name: str = "",
         facts: Mapping[str, Any] | None = None,
@@ -67,6 +68,7 @@ class Stream:
         self.ids = self._per_token("ids", ids)
         self.labels = self._per_token("labels", labels)
         self.unembedding = unembedding if unembedding is None or callable(unembedding) else self._words(unembedding)
+        self.final_gain = None if final_gain is None else self._gain(final_gain)
         for text, states in enumerate(self.hidden):
             _check_parts(text, states, self.attention, self.after_attention, self.causal)
         self.notes = tuple(self._noticed())
@@ -115,6 +117,7 @@ class Stream:
             self.causal,
             after_attention=one(self.after_attention),
             unembedding=self.unembedding,
+            final_gain=self.final_gain,
             labels=one(self.labels),
             name=self.name,
             facts=self.facts,
@@ -209,8 +212,19 @@ class Stream:
             raise InvalidInput(f"`unembedding` has shape {words.shape}; give (words, {self.width}), or a function.")
         return words
 
+    def _gain(self, given: Any) -> np.ndarray:
+        gain = as_reals("final_gain", given)
+        if gain.shape != (self.width,):
+            raise InvalidInput(f"`final_gain` has shape {gain.shape}; give one number for each of {self.width}.")
+        return gain
+
     def _noticed(self) -> list[str]:
         found = []
+        if self.texts > 1 and self.states == 1:
+            found.append(
+                f"each of {self.texts} texts has one state, hence no layer. Arrays (text, token, d), one a layer, as "
+                "transformers returns them, are to be stacked: hidden=np.stack(states, axis=1)."
+            )
         norms = [np.linalg.norm(states, axis=-1) for states in self.hidden]
         several = [one for one in norms if one.shape[1] > 1] or [np.ones((1, 2))]  # one token alone shows no spread
         spreads = [(np.ptp(one, axis=1) / np.maximum(one.max(axis=1), np.finfo(float).tiny))[1:] for one in several]

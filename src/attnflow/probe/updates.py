@@ -7,7 +7,7 @@ import numpy as np
 
 from attnflow.axes import Along
 from attnflow.fields import Attention
-from attnflow.masks import Causal, Everyone
+from attnflow.masks import AbstractMask, Causal, Everyone
 from attnflow.probe.states import Variables, batch, blocks, mean_cosine
 from attnflow.probe.stream import Stream
 from attnflow.tokens import Tokens
@@ -61,30 +61,33 @@ def explained(
     """
     shape = (stream.texts, len(kept), len(PARTS), stream.states)
     alignment, time, r2 = (np.full(shape, np.nan) for _ in range(3))
-    mask = Causal() if stream.causal else Everyone()
+    mask: AbstractMask = Causal() if stream.causal else Everyone()
     for choice, marks in enumerate(kept):
         for some in blocks(stream):
-            tokens = batch(stream, marks, some)
+            speeds = _velocities(batch(stream, marks, some), betas[:, some], mask)
             for text, states in enumerate(stream.hidden):
                 rows = marks[text]
                 if rows.sum() < 2:
                     continue
-                one = Tokens(
-                    tokens.positions[text],
-                    present=None if tokens.present is None else tokens.present[text],
-                    dims=("layer",),
-                )
-                speeds = Attention(Along("layer", betas[text, some], labels=()), mask=mask).velocity(one)
                 ends = {"layer": states[1:]}
                 if stream.after_attention is not None:
                     ends["attention"] = stream.after_attention[text]
                 for part, after in ends.items():
                     a = tangent_updates(states[some], after[some], vectors[text][some])[:, rows]
-                    v = np.asarray(speeds)[: len(a), : states.shape[1]][:, rows]
+                    v = speeds[text, : len(a), : states.shape[1]][:, rows]
                     where = text, choice, PARTS.index(part), slice(some.start, some.start + len(a))
                     alignment[where], time[where], r2[where] = _agreement(a, v, after.dtype)
     dims = ("text", "kept", "part", "layer")
     return {"alignment": (dims, alignment), "effective_time": (dims, time), "effective_time_r2": (dims, r2)}
+
+
+def _velocities(tokens: Tokens, betas: np.ndarray, mask: AbstractMask) -> np.ndarray:
+    """(text, layer, token, d) velocities of all texts and states in one call; `betas` are (text, layer)."""
+    x = np.asarray(tokens.positions)
+    present = None if tokens.present is None else np.asarray(tokens.present).reshape(-1, x.shape[2])
+    every = Tokens(x.reshape(-1, *x.shape[2:]), present=present, dims=("state",))
+    field = Attention(Along("state", betas.ravel(), labels=()), mask=mask)
+    return np.asarray(field.velocity(every)).reshape(x.shape)
 
 
 def _agreement(a: np.ndarray, v: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

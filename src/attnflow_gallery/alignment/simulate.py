@@ -4,33 +4,30 @@ import dataclasses
 
 import xarray as xr
 
-from attnflow.experiments import Study
-from attnflow.experiments.kit import BesideNulls, activations, network_of, numbers_of, opened
+from attnflow.experiments import Salted, Study
+from attnflow.experiments.kit import NETWORK, BesideNulls, activations, network_of, numbers_of, opened
 
 
 @dataclasses.dataclass(frozen=True)
-class Parameters(BesideNulls):
-    """What is looked at; nulls and texts are one draw, which no salt changes."""
+class Parameters(BesideNulls, Salted):
+    """What is looked at; the salt draws nulls and texts."""
 
 
-QUICK = Parameters(networks=("rxnmapper",), texts=20, tokens=32)
+QUICK = Parameters(networks=("rxnmapper",), draws=(7,), texts=10, tokens=32)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
-    """Numbers (text, layer) of every network and every null."""
+    """Numbers (text, layer) of every network and every draw of its nulls."""
     return study.parts(parameters.parts(look))
 
 
-def look(parameters: Parameters, which: str, case: str) -> xr.Dataset:
-    """Alignment of attention and R^2 of the effective time (text, layer); R^2 and step of one ODE (text,)."""
-    net, texts = opened(parameters, which, case, network_of)
-    data = numbers_of((activations(net, ids) for ids in texts), net.special, ("updates", "step"))
+def look(parameters: Parameters, which: str, case: str, draw: int) -> xr.Dataset:
+    """Alignment of attention and R^2 of the effective time (text, layer); of the network R^2 of one ODE too (text,)."""
+    net, texts = opened(parameters, which, case, draw, network_of)
+    families = ("updates", "step") if case == NETWORK else ("updates",)
+    data = numbers_of((activations(net, ids) for ids in texts), net.special, families)
     found = data.sel(part="attention").isel(layer=slice(0, -1))
-    return xr.Dataset(
-        {
-            "alignment": (("text", "layer"), found["alignment"].values),
-            "r2": (("text", "layer"), found["effective_time_r2"].values),
-            "ode_r2": ("text", found["ode_r2"].values),
-            "ode_step": ("text", found["ode_step"].values),
-        }
-    )
+    numbers = {"alignment": found["alignment"], "r2": found["effective_time_r2"]}
+    if case == NETWORK:
+        numbers |= {"ode_r2": found["ode_r2"]}
+    return xr.Dataset({name: (one.dims, one.values) for name, one in numbers.items()})

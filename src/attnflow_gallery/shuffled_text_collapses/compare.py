@@ -38,7 +38,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
 
 
 def _collapse(parameters: Parameters, data: dict[str, xr.Dataset], decoders: list[str], quantity: str) -> Claim:
-    some = dataclasses.replace(parameters, networks=tuple(decoders))
+    some = dataclasses.replace(parameters, networks=tuple(decoders), draws=(1,) * len(decoders))
     rows, said = differences(some, data, lambda part: change(part, quantity), LEAST)
     return rows.at_least(
         QUANTITIES[quantity],

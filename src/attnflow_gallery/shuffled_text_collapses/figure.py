@@ -23,8 +23,8 @@ def draw(parameters: Parameters, data: dict[str, xr.Dataset]) -> Any:
     titles = [*(f"{which}: centred rank" for which in many), *(f"{which}: overlap" for which in many)]
     with panels(2, len(many), 4.4, *titles) as page:
         for k, which in enumerate(many):
-            for case in parameters.cases:
-                part = data[part_name(which, case)]
+            for case, number in parameters.cases(which):
+                part = data[part_name(which, case, number)]
                 states = np.arange(part.sizes["state"])
                 for order in ORDERS:
                     for axes, quantity in ((page[k], "rank_centred"), (page[len(many) + k], "overlap_few")):

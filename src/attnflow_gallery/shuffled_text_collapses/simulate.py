@@ -17,9 +17,10 @@ class Parameters(BesideNulls):
     """What is looked at; nulls, texts and orders are one draw each."""
 
     networks: tuple[str, ...] = ("rxnmapper", "minilm", "smollm2")
+    draws: tuple[int, ...] = (1, 1, 1)
 
 
-QUICK = Parameters(networks=("rxnmapper",), nulls=("permuted",), texts=20)
+QUICK = Parameters(networks=("rxnmapper",), nulls=("permuted",), draws=(1,), texts=20)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
@@ -27,9 +28,9 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
     return study.parts(parameters.parts(look))
 
 
-def look(parameters: Parameters, which: str, case: str) -> xr.Dataset:
+def look(parameters: Parameters, which: str, case: str, draw: int) -> xr.Dataset:
     """Overlap, raw and without the ten largest coordinates, and effective rank, raw and centred, of every state."""
-    net, texts = opened(parameters, which, case, network_of)
+    net, texts = opened(parameters, which, case, draw, network_of)
     fixed = [0, *net.special] if net.causal else list(net.special)
     others = [shuffled(ids, fixed, [2, text]) for text, ids in enumerate(texts)]  # the same for all cases
     found = []

@@ -15,17 +15,17 @@ class Parameters(BesideNulls, Salted):
     """What is looked at; the salt draws nulls and texts."""
 
 
-QUICK = Parameters(networks=("rxnmapper",), texts=30, tokens=32)
+QUICK = Parameters(networks=("rxnmapper",), draws=(7,), texts=10, tokens=32)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
-    """Numbers (text, layer) of every network and every null."""
+    """Numbers (text, layer) of every network and every draw of its nulls."""
     return study.parts(parameters.parts(look))
 
 
-def look(parameters: Parameters, which: str, case: str) -> xr.Dataset:
+def look(parameters: Parameters, which: str, case: str, draw: int) -> xr.Dataset:
     """Correlation, beta and R^2 of the median head, share of heads with beta > 0, and mean overlap: (text, layer)."""
-    net, texts = opened(parameters, which, case, network_of)
+    net, texts = opened(parameters, which, case, draw, network_of)
     streams = [activations(net, ids) for ids in texts]
     data = numbers_of(streams, net.special, ("heads",))
     found = data.isel(layer=slice(0, -1))

@@ -135,6 +135,7 @@ class Network:
             self.causal,
             after_attention=middle,
             unembedding=self.unembedding,
+            final_gain=None if self.unembedding is None else self._source.outside("final.gain"),
             labels=labels,
             name=self.name,
             facts=self.facts,
@@ -201,10 +202,10 @@ class Network:
 
     @property
     def unembedding(self) -> np.ndarray | None:
-        """The matrix of `Stream.unembedding`: the read-out with the gain of the final norm in it."""
+        """The matrix of `Stream.unembedding`: rows of words, without the gain of the final norm."""
         if self.architecture.family != "llama":
             return None
-        return self._source.read_out("words" if self.architecture.tied else "read-out")
+        return self._source.outside("words" if self.architecture.tied else "read-out")
 
     def _depth(self, depth: int | None) -> int:
         if depth is None:

@@ -75,9 +75,6 @@ class Null(AbstractSource):
                 place[number - first] = values
         return found
 
-    def read_out(self, name: str) -> np.ndarray:
-        return self.outside(name) if self.kind == "init" else self.trained.read_out(name)  # a fresh gain is 1
-
     def outside(self, name: str) -> np.ndarray:
         if self.kind != "init":
             return self.trained.outside(name)

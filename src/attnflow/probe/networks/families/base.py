@@ -98,10 +98,6 @@ class AbstractSource(abc.ABC):
     def outside(self, name: str) -> np.ndarray:
         """An array outside of the layers."""
 
-    @abc.abstractmethod
-    def read_out(self, name: str) -> np.ndarray:
-        """The table `name` times the gain of the final norm, made once."""
-
 
 class Stacked(AbstractSource):
     """All weights in memory, once, as float32: the layers of each weight in one array."""
@@ -109,7 +105,6 @@ class Stacked(AbstractSource):
     def __init__(self, layers: Mapping[str, np.ndarray], outside: Mapping[str, np.ndarray]):
         """`layers` have the layer as first axis."""
         self.stacked, self.arrays = dict(layers), dict(outside)
-        self.read_outs: Table = {}
 
     def layer(self, number: int) -> Table:
         return {name: values[number] for name, values in self.stacked.items()}
@@ -119,11 +114,6 @@ class Stacked(AbstractSource):
 
     def outside(self, name: str) -> np.ndarray:
         return self.arrays[name]
-
-    def read_out(self, name: str) -> np.ndarray:
-        if name not in self.read_outs:
-            self.read_outs[name] = self.arrays[name] * self.arrays["final.gain"]
-        return self.read_outs[name]
 
 
 def is_matrix(name: str) -> bool:
