@@ -14,7 +14,8 @@ def lab(
     run: Annotated[
         Path | None,
         typer.Argument(
-            help="A run folder or a sweep, a folder of such, or a stream of a network (.npz, .safetensors).", metavar="RUN"
+            help="A run folder or a sweep, a folder of such, or a stream of a network (.npz, .safetensors).",
+            metavar="RUN",
         ),
     ] = None,
     export: Annotated[
