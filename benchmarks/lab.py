@@ -4,7 +4,7 @@
 
 Needs a Chromium on the path and the extra `test`. Targets, on an idle machine with two cores: 12 states a second with
 all panels at 2,000 tokens on S^2 and beta = 9; tokens that the page computed move within 1 s of navigation. CPU
-milliseconds a state, of all processes of the browser together, depend little on the load.
+milliseconds a state are those of all processes of the browser together; they depend on the load.
 `--costs` measures the sums of the engine in an embedded V8 instead: nanoseconds of a pair, of a token and a degree on
 the circle, of a token and a harmonic, which `sums.js` compares.
 `--server` measures the engine in Python at 100,000 tokens on the circle: frames a second through the processes and the
@@ -63,7 +63,7 @@ def costs() -> dict[str, float]:
 
 
 def browser_seconds() -> float:
-    """CPU seconds of the browser's processes so far, which do not depend on what else the machine does."""
+    """CPU seconds of the browser's processes so far."""
     listed = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], capture_output=True, text=True, check=True)
     rows = [line.split(maxsplit=2) for line in listed.stdout.splitlines()]
     own, grown = {str(os.getpid())}, True
