@@ -35,6 +35,7 @@ TEN = (
     "homogenisation-rate",
     "mixed-values",
     "perceptron-holds-clusters",
+    "places",
     "several-heads",
     "skip-strength",
     "sphere-patterns",
