@@ -24,7 +24,7 @@ import _record
 ROOT = Path(__file__).resolve().parent.parent
 SEED = 20261118
 """Chosen before the first of its salts was used. After a failure the claim changes, and a new seed is taken."""
-AGAIN = {"homogenisation-rate": 20261119, "layer-norms": 20261119}
+AGAIN = dict.fromkeys(("conditional-sampling", "homogenisation-rate", "layer-norms"), 20261119)
 """Experiments whose claims changed after a failure, with the seed of their new salts."""
 TEN = (
     "causal-rate",

@@ -252,9 +252,9 @@ def correlations(data: xr.Dataset) -> np.ndarray:
 
 
 def draw_beside_nulls(
-    axes: Any, parameters: BesideNulls, data: Parts, which: str, number: Callable[[xr.Dataset], np.ndarray]
+    axes: Any, parameters: BesideNulls, data: Parts, which: str, number: Callable[..., np.ndarray]
 ) -> None:
-    """Lines over layers of the numbers (text, layer) of a network: trained, and the means over draws of its nulls.
+    """Lines over layers of the numbers (text, layer) of a network, `number(part)`: trained, and means over its nulls.
 
     Bars are two standard errors over texts, bands the range over draws of the means over texts.
     """
