@@ -48,8 +48,8 @@ PLAIN = "|".join(
 BRACED = r"\{((?:[^{}\n]|\{[^{}\n]*\})+)\}"
 PAIRED = r"\((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))+\)"
 RAISED = rf"\^(?:{BRACED}|({PAIRED})|([-−]?(?:\d+|[^\W\d_]{{1,5}}(?!\w)))|([*∞](?![\w*])))"
-BEFORE = r"(?<![\w`.])"
-BASE = rf"([^\W\d_]'?|[∫∂∇]|{NAMES}|[Ss]um|int|max|min|sup|lim|log|mean|Var|Cov|tr)"
+BEFORE = r"(?:(?<![\w`.])|(?<=[²³]))"
+BASE = rf"([^\W\d_]['²³]?|[∫∂∇]|{NAMES}|[Ss]um|int|max|min|sup|lim|log|mean|Var|Cov|tr)"
 LOWERED = rf"{BEFORE}{BASE}\\?_(?:{BRACED}|(\d+|[^\W\d_]{{1,2}}|max|min|inf|∞|{NAMES})(?!\w|\.\w))"
 BLACKBOARD = {"C": "ℂ", "E": "𝔼", "N": "ℕ", "P": "ℙ", "R": "ℝ", "S": "𝕊", "Z": "ℤ"}
 SPACE = '<mspace width="0.17em"/>'
