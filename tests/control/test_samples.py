@@ -49,7 +49,16 @@ def test_a_bent_density():
 
 @pytest.mark.parametrize(
     ("samples", "words"),
-    [(np.zeros(40), "finite numbers"), (np.zeros((8, 2)), "at least 32"), (np.zeros((40, 2)), "no density")],
+    [
+        (np.zeros(40), "within"),
+        (np.zeros((40, 0)), "within"),
+        (np.where(np.eye(40, 2) == 1, np.nan, 0.0), "within"),
+        (np.full((40, 2), 1e200), "within"),
+        (np.zeros((8, 2)), "at least 32"),
+        (np.zeros((40, 2)), "no density"),
+        (np.outer(np.arange(40.0), [1.0, 1.0]), "in a subspace of R\\^2"),
+        (np.repeat(np.random.default_rng(0).standard_normal((4, 2)), 10, axis=0), "repeat values"),
+    ],
 )
 def test_refusals(samples, words):
     with pytest.raises(InvalidInput, match=words):

@@ -5,7 +5,6 @@ import http.client
 import socket
 import subprocess
 import sys
-import threading
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -14,27 +13,15 @@ from websockets.sync.client import connect
 from attnflow import lab
 from attnflow.errors import InvalidInput
 from attnflow.lab import clients, limits
+from tests.lab.serving import served
 from tests.lab.test_python import PATIENCE, SPEC, children, client, start, told, wait
 
 KEYS = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
 
 
-@contextlib.contextmanager
-def serving(**how):
-    made = lab.Server(**how)
-    thread = threading.Thread(target=made.serve_forever)
-    thread.start()
-    try:
-        yield made
-    finally:
-        made.shutdown()
-        made.server_close()
-        thread.join()
-
-
 @pytest.fixture(scope="module")
 def server():
-    with serving() as made:
+    with served(lab.Server()) as made:
         yield made
 
 
@@ -107,7 +94,7 @@ def test_policy_names_this_server_alone(server):
 
 def test_an_exposed_server_keeps_its_token_and_answers_to_one_name():
     """127.0.0.2 is another host of this machine; what is right for it is wrong for every other name."""
-    with serving(expose="127.0.0.2") as server:
+    with served(lab.Server(expose="127.0.0.2")) as server:
         port = server.server_port
         assert server.address.startswith(f"http://127.0.0.2:{port}/?token=")
         get = "GET / HTTP/1.1\r\nHost: {}\r\n\r\n"

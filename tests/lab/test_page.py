@@ -1,8 +1,6 @@
 """The page in a browser. Without one these tests are not collected (`tests/conftest.py`)."""
 
-import contextlib
 import json
-import threading
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
 from math import cos, sin
@@ -13,21 +11,9 @@ import attnflow as af
 from attnflow import lab, runs
 from attnflow.lab import limits
 from tests.lab import browser
+from tests.lab.serving import served
 
 SMALL = "n=80&beta=9&seed=2"
-
-
-@contextlib.contextmanager
-def served(server):
-    """A server that answers while the block runs."""
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ import json
 import os
 import struct
 import subprocess
-import threading
 import time
 
 import numpy as np
@@ -23,6 +22,7 @@ from attnflow.lab.frames import TYPES, pack
 from attnflow.lab.limits import check_table
 from attnflow.lab.pictures import Eye, sizes_of_degrees
 from attnflow.lab.sources import chosen, listed, opened
+from tests.lab.serving import served
 from tests.lab.v8 import call
 
 SPEC = {
@@ -64,15 +64,9 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     runs.execute(runs.parse_spec(toml(SPEC)), folder / "done")
     (folder / "secret.txt").write_text("nobody reads this")
-    made = lab.Server(runs=folder)
-    thread = threading.Thread(target=made.serve_forever)
-    thread.start()
-    with pytest.MonkeyPatch.context() as patch:
+    with served(lab.Server(runs=folder)) as made, pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "PER_CREDIT", 3600.0)  # a busy machine is no failure
         yield made
-    made.shutdown()
-    made.server_close()
-    thread.join()
     wait(lambda: not children())
 
 

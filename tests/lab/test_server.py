@@ -5,25 +5,20 @@ import http.client
 import re
 import subprocess
 import sys
-import threading
 
 import pytest
 
 from attnflow import lab
 from attnflow.lab.bundle import page_file, script
+from tests.lab.serving import served
 
 LARGEST = 150_000
 
 
 @pytest.fixture
 def port():
-    server = lab.Server()
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served(lab.Server()) as server:
+        yield server.server_port
 
 
 def ask(port, path, host=None, method="GET"):

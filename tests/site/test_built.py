@@ -4,7 +4,6 @@ The site is built once a run, with one page of the reference and without running
 The build itself fails where a link or an anchor leads nowhere (tests/site/test_pages.py).
 """
 
-import contextlib
 import functools
 import html
 import http.server
@@ -12,13 +11,13 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 
 import filelock
 import pytest
 
 from tests.lab import browser
+from tests.lab.serving import served
 from tests.site.sources import ROOT
 
 pytestmark = pytest.mark.slow  # to build the site takes some twenty seconds of CPU time
@@ -50,13 +49,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def address(built):
-    with contextlib.ExitStack() as stack:
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(built)))
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        stack.callback(thread.join)
-        stack.callback(server.server_close)
-        stack.callback(server.shutdown)
+    files = functools.partial(Quiet, directory=str(built))
+    with served(http.server.ThreadingHTTPServer(("127.0.0.1", 0), files)) as server:
         yield f"http://127.0.0.1:{server.server_port}/"
 
 

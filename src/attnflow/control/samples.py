@@ -11,6 +11,8 @@ from attnflow.errors import InvalidInput
 
 FEWEST = 8
 """Samples beyond the outer nodes of a map."""
+LARGEST = 1e100
+"""Of a coordinate: squares of distances stay within doubles."""
 
 
 def match_samples(samples: Any, *, steps: int, cells: int = 12, candidates: int = 64, seed: int = 0) -> Schedule:
@@ -29,12 +31,14 @@ def match_samples(samples: Any, *, steps: int, cells: int = 12, candidates: int 
     from scipy.stats import norm
 
     x = np.array(samples, float)
-    if x.ndim != 2 or not np.isfinite(x).all():
-        raise InvalidInput(f"`samples` has shape {x.shape}; give finite numbers (samples, d).")
+    if x.ndim != 2 or x.shape[1] == 0 or not (np.abs(x) <= LARGEST).all():
+        raise InvalidInput(f"`samples` has shape {x.shape}; give numbers (samples, d) within ±{LARGEST:g}.")
     count, n, d = whole("steps", steps, 1, 10**5), *x.shape
     cells, rng = whole("cells", cells, 2, 10**4), generator(seed)
     if n < 4 * FEWEST:
         raise InvalidInput(f"`samples` has {n} rows; give at least {4 * FEWEST}.")
+    if np.linalg.matrix_rank(x - x.mean(axis=0)) < d:
+        raise InvalidInput(f"`samples` lie in a subspace of R^{d}, so that they have no density; give others.")
     others = whole("candidates", candidates, 0, 10**5)
     scores = norm.ppf((np.arange(n) + 0.5) / n)
     edge = float(norm.isf(FEWEST / n))

@@ -55,10 +55,11 @@ def triple_correlation(t: ArrayLike, beta: float, *, model: str = "SA") -> np.nd
     p, q = 2 * second - first, 2 * first
     if model == "SA":
         p, q = p - beta * first * second, q * (1 - beta * first)
-    if (largest := np.max(times, initial=0.0)) * (4 * one + two) > 700:
+    rate = max(4 * one, 2 * (one + two))
+    if (largest := np.max(times, initial=0.0)) * rate > 680:  # the factor t has room below e^709
         raise InvalidInput(
-            f"t is {largest}; the correlation, of order e^{{(4 l_1 + l_2) t}}, is beyond doubles: take t <= "
-            f"{700 / (4 * one + two):.3g}."
+            f"t is {largest}; the correlation, of order t e^{{{rate:.3g} t}}, is beyond doubles: take t <= "
+            f"{680 / rate:.3g}."
         )
     split = 2 * one - two
     bent = 2 * times * (p * exprel(two * times) + q * exprel(split * times))
