@@ -71,7 +71,11 @@ def _is_text(line):
 
 @functools.cache
 def closure(paths):
-    """All files of the package that these import, directly or not."""
+    """All files of the package that these use, directly or not.
+
+    A module counts with all that it imports, a package with the names that are asked of it: what hands names on
+    (`from attnflow.experiments.kit import Rows`, `theory.uniform.growth_rate`) leads to the modules that have them.
+    """
     found, left = set(), list(paths)
     while left:
         path = left.pop()
@@ -83,19 +87,93 @@ def closure(paths):
 
 @functools.cache
 def imported(path):
-    """Files of the package that a file imports, anywhere in it; a module brings the packages that it is in."""
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    """Files of the package with what a file imports, anywhere in it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    modules, names = {}, set()
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    parents = {name.rsplit(".", k)[0] for name in names for k in range(name.count(".") + 1)}
-    found = (_file(name) for name in names | parents if name.split(".")[0] in ("attnflow", "attnflow_gallery"))
-    return sorted(one for one in found if one is not None)
+            for alias in node.names:
+                if alias.asname:
+                    modules[alias.asname] = alias.name
+                elif _ours(alias.name):
+                    names.add((alias.name, None))
+        elif isinstance(node, ast.ImportFrom) and _ours(node.module):
+            for alias in node.names:
+                module, name = origin(node.module, alias.name)
+                if name is None:
+                    modules[alias.asname or alias.name] = module
+                else:
+                    names.add((module, name))
+    modules = {alias: module for alias, module in modules.items() if _ours(module)}
+    names |= {_along(modules[first], rest) for first, *rest in _chains(tree) if first in modules}
+    return sorted(set().union(*(_files(module, name) for module, name in names)))
+
+
+def _ours(module):
+    return (module or "").split(".")[0] in ("attnflow", "attnflow_gallery")
+
+
+def _chains(tree):
+    """Names and what is asked of them: `a.b.c` gives (a, b, c); a name by itself gives (a,)."""
+    inner = {node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and node not in inner:
+            parts = []
+            while isinstance(node, ast.Attribute):
+                parts.append(node.attr)
+                node = node.value
+            if isinstance(node, ast.Name):
+                yield (node.id, *reversed(parts))
+
+
+def _along(module, names):
+    """The module and name at the end of a chain of attributes of a module; None for a module that is used whole."""
+    for name in names:
+        module, name = origin(module, name)
+        if name is not None:
+            return module, name
+    return module, None
+
+
+@functools.cache
+def origin(module, name):
+    """The module that has a name which another module hands on, and the name there: None for a module."""
+    if _file(f"{module}.{name}") is not None:
+        return f"{module}.{name}", None
+    handed = _handed_on(module)
+    return origin(*handed[name]) if name in handed else (module, name)
+
+
+@functools.cache
+def _handed_on(module):
+    """What a package imports to hand it on: names, with the module and the name there."""
+    path = _file(module)
+    if path is None or path.name not in ("__init__.py", "__init__.pyi"):
+        return {}
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    froms = (node for node in nodes if isinstance(node, ast.ImportFrom) and _ours(node.module))
+    return {
+        alias.asname or alias.name: (node.module, alias.name)
+        for node in froms
+        for alias in node.names
+        if (node.module, alias.name) != (module, alias.asname or alias.name)
+    }
+
+
+def _files(module, name):
+    """The files of a name of a module; of all that a module has, if the name is None."""
+    path = _file(module)
+    if path is None or path.suffix == ".pyi":
+        return set()
+    if name is None and path.name == "__init__.py":
+        inside = (origin(module, one) for one in _handed_on(module))
+        return {path}.union(*(_files(*one) for one in inside if one != (module, None)))
+    return {path}
 
 
 def _file(name):
-    """The file of a module, None for a name that is no module."""
+    """The file of a module, None for a name that is no module; of the package itself what editors read."""
     at = PACKAGE.parent.joinpath(*name.split("."))
-    return next((one for one in (at.with_suffix(".py"), at / "__init__.py") if at != PACKAGE and one.exists()), None)
+    if at == PACKAGE:
+        return at / "__init__.pyi"
+    return next((one for one in (at.with_suffix(".py"), at / "__init__.py") if one.exists()), None)
