@@ -88,16 +88,16 @@ def closure(paths):
 @functools.cache
 def imported(path):
     """Files of the package with what a file imports, anywhere in it."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    statements, chains = _read(ast.parse(path.read_text(encoding="utf-8")))
     modules, names = {}, set()
-    for node in ast.walk(tree):
+    for node in statements:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.asname:
                     modules[alias.asname] = alias.name
                 elif _ours(alias.name):
                     names.add((alias.name, None))
-        elif isinstance(node, ast.ImportFrom) and _ours(node.module):
+        elif _ours(node.module):
             for alias in node.names:
                 module, name = origin(node.module, alias.name)
                 if name is None:
@@ -105,7 +105,7 @@ def imported(path):
                 else:
                     names.add((module, name))
     modules = {alias: module for alias, module in modules.items() if _ours(module)}
-    names |= {_along(modules[first], rest) for first, *rest in _chains(tree) if first in modules}
+    names |= {_along(modules[first], rest) for first, *rest in chains if first in modules}
     return sorted(set().union(*(_files(module, name) for module, name in names)))
 
 
@@ -113,17 +113,23 @@ def _ours(module):
     return (module or "").split(".")[0] in ("attnflow", "attnflow_gallery")
 
 
-def _chains(tree):
-    """Names and what is asked of them: `a.b.c` gives (a, b, c); a name by itself gives (a,)."""
-    inner = {node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name | ast.Attribute) and node not in inner:
-            parts = []
-            while isinstance(node, ast.Attribute):
-                parts.append(node.attr)
-                node = node.value
-            if isinstance(node, ast.Name):
-                yield (node.id, *reversed(parts))
+def _read(tree):
+    """(imports, chains): `a.b.c` makes the chain (a, b, c), a name by itself (a,)."""
+    imports, chains, left = [], set(), [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append(node)
+            continue
+        parts = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if isinstance(node, ast.Name):
+            chains.add((node.id, *reversed(parts)))
+        else:
+            left += ast.iter_child_nodes(node)
+    return imports, chains
 
 
 def _along(module, names):
