@@ -55,6 +55,7 @@ What the pages of theory derive, where the code has it, and what shows it.
 | page | statement | function | experiment | test | whose |
 |---|---|---|---|---|---|
 """
+LIST = re.compile(r"(?m)^(?!(?:[*-]|\d+\.) |[\s|])(.+\n)(?=(?:[*-]|1\.) )")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 
 
@@ -71,7 +72,8 @@ def assemble(out: Path, *, draft: bool = False, only: Sequence[str] = (), runs: 
     _write(pages / "theory" / "statements.md", statements(pages / "theory"))
     gallery.write(pages, runs)
     for page in pages.rglob("*.md"):  # a code host reads Markdown within <details>, Zensical if it is told to
-        page.write_text(linked(page, pages).replace("<details>", "<details markdown>"), encoding="utf-8")
+        text = apart(linked(page, pages).replace("<details>", "<details markdown>"))
+        page.write_text(text, encoding="utf-8")
     tutorials.write(pages / "tutorials", None if draft else KEPT)
     _write(pages / "play.md", PLAY)
     _write(pages / "lab-page.html", single_file())
@@ -122,6 +124,13 @@ def linked(page: Path, pages: Path) -> str:
         return words
 
     return LINK.sub(one, page.read_text(encoding="utf-8"))
+
+
+def apart(text: str) -> str:
+    """An empty line between a paragraph and the list after it, which Python-Markdown needs and a code host does not."""
+    fenced = re.split(r"(^```.*?^```$)", text, flags=re.S | re.M)
+    fenced[::2] = [LIST.sub(r"\1\n", part) for part in fenced[::2]]
+    return "".join(fenced)
 
 
 def render(folder: Path) -> Path:
