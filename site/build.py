@@ -22,6 +22,7 @@ import gallery
 import links
 import reference
 import tutorials
+from attnflow.errors import RunError
 from attnflow.lab import single_file
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -152,7 +153,10 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=(), metavar="PAGE", help="pages of the reference (default: all)")
     parser.add_argument("--runs", type=Path, metavar="FOLDER", help="runs of experiments, for the gallery")
     given = parser.parse_args()
-    made = render(assemble(given.out, draft=given.draft, only=given.only, runs=given.runs))
+    try:
+        made = render(assemble(given.out, draft=given.draft, only=given.only, runs=given.runs))
+    except RunError as error:  # of `--runs`
+        raise SystemExit(str(error)) from None
     print(f"open {made / 'index.html'}")
 
 
