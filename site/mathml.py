@@ -15,8 +15,8 @@ from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
 
-INLINE = r"(?<![\\$\w])\$(?![\s$\d])((?:\\.|[^$\\\n])+?)(?<!\s)\$(?![\w$])"
-BLOCK = r"\$\$((?:.|\n)+?)\$\$"
+INLINE = r"(?P<before>\(?)(?<![\\$\w])\$(?![\s$\d])(?P<tex>(?:\\.|[^$\\\n])+?)(?<!\s)\$(?![\w$])(?P<after>[.,;:!?)]*)"
+BLOCK = r"\$\$(?P<tex>(?:.|\n)+?)\$\$"
 NAME = "<mi>(?:arccos|arcsin|arctan|cos|cosh|cot|det|exp|inf|lim|ln|log|max|min|sin|sinh|sup|tan|tanh)</mi>"
 FUNCTION = f"(?<!<msup>)(?<!<msub>)(?<!<mfrac>){NAME}|<msu([pb])>{NAME}<m[in]>[^<]*</m[in]></msu\\2>"
 FUNCTIONAL = r"(?<=\w)\[(\w+)\](?=\()"
@@ -58,7 +58,7 @@ SIGNS = {
     r"(?<=</mn>)<mrow><mo>&#x0002C;</mo></mrow>(?=<mn>)": '<mo lspace="0" rspace="0">&#x0002C;</mo>',
     r"<mi>\ue000</mi>": '<mo stretchy="false" lspace="0" rspace="0" form="prefix">&#x0007C;</mo>',
     r"<mi>\ue001</mi>": '<mo stretchy="false" lspace="0" rspace="0" form="postfix">&#x0007C;</mo>',
-    r"(<mo>&#x0(?:003D|003C|003E|2264|2265|2260|2248|2192|2208|21A6|002C);</mo>)<mo>(&#x0(?:2212|00B1);)</mo>": (
+    r"(<mo(?: stretchy=\"false\")?>&#x0(?:0028|005B|003D|003C|003E|2264|2265|2260|2248|2192|2208|21A6|002C);</mo>)<mo>(&#x0(?:2212|00B1);)</mo>": (
         r'\1<mo form="prefix">\2</mo>'
     ),
 }
@@ -97,8 +97,9 @@ class Formula(InlineProcessor):
         self.display = display
 
     def handleMatch(self, found: re.Match[str], _: str) -> tuple[Any, int, int]:  # type: ignore[override]
-        """The MathML of a formula, kept as it is by all that follows."""
-        made = convert(found.group(1).strip(), self.display)
+        """The MathML of a formula with the signs that touch it, kept as it is by all that follows."""
+        around = {"before": "", "after": ""} | found.groupdict()
+        made = around["before"] + convert(found["tex"].strip(), self.display) + around["after"]
         element = etree.Element("div" if self.display == "block" else "span")
         element.set("class", "formula")
         element.text = self.md.htmlStash.store(made)

@@ -157,6 +157,8 @@ def test_a_page_of_the_gallery_leads_to_its_neighbours(tmp_path):
             "$\\lvert x\\rvert\\le-\\max a$",
             'form="postfix">&#x0007C;</mo><mo>&#x02264;</mo><mo form="prefix">&#x02212;</mo>',
         ),
+        ("with ($x$), of", '<span class="formula">(<math'),
+        ("with ($x$), of", "</math>),</span> of"),
         ("it costs $5 and $6", "$5 and $6"),
         ("`$x$` is code", "<code>$x$</code>"),
         ("X_t[mu](x) is a velocity", "X<sub>t</sub>[μ](x)"),
