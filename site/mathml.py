@@ -51,6 +51,8 @@ RAISED = rf"\^(?:{BRACED}|({PAIRED})|([-−]?(?:\d+|[^\W\d_]{{1,5}}(?!\w)))|([*�
 BEFORE = r"(?:(?<![\w`.])|(?<=[²³]))"
 BASE = rf"([^\W\d_]['²³]?|[∫∂∇]|{NAMES}|[Ss]um|int|max|min|sup|lim|log|mean|Var|Cov|tr)"
 LOWERED = rf"{BEFORE}{BASE}\\?_(?:{BRACED}|(\d+|[^\W\d_]{{1,2}}|max|min|inf|∞|{NAMES})(?!\w|\.\w))"
+OPENS = '<mo(?: stretchy="false")?>&#x0(?:0028|005B|003D|003C|003E|2264|2265|2260|2248|2192|2208|21A6|002C);</mo>'
+"""Brackets and relations, after which a minus is a sign."""
 SIGNS = {
     r'<mo(?: movablelimits="true")?>(det|inf|lim|max|min|sup)</mo>': r"<mi>\1</mi>",
     r"<mo>&#x0221E;</mo>": "<mi>&#x0221E;</mi>",
@@ -58,9 +60,7 @@ SIGNS = {
     r"(?<=</mn>)<mrow><mo>&#x0002C;</mo></mrow>(?=<mn>)": '<mo lspace="0" rspace="0">&#x0002C;</mo>',
     r"<mi>\ue000</mi>": '<mo stretchy="false" lspace="0" rspace="0" form="prefix">&#x0007C;</mo>',
     r"<mi>\ue001</mi>": '<mo stretchy="false" lspace="0" rspace="0" form="postfix">&#x0007C;</mo>',
-    r"(<mo(?: stretchy=\"false\")?>&#x0(?:0028|005B|003D|003C|003E|2264|2265|2260|2248|2192|2208|21A6|002C);</mo>)<mo>(&#x0(?:2212|00B1);)</mo>": (
-        r'\1<mo form="prefix">\2</mo>'
-    ),
+    rf"({OPENS})<mo>(&#x0(?:2212|00B1);)</mo>": r'\1<mo form="prefix">\2</mo>',
 }
 """What the converter takes for an operator with spaces around it, and TeX does not."""
 BARS = {r"(?<!left)\\lvert(?![A-Za-z])": "\ue000", r"(?<!right)\\rvert(?![A-Za-z])": "\ue001"}
