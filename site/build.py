@@ -22,6 +22,7 @@ import gallery
 import links
 import reference
 import tutorials
+from attnflow.errors import RunError
 from attnflow.lab import single_file
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,6 +56,7 @@ What the pages of theory derive, where the code has it, and what shows it.
 | page | statement | function | experiment | test | whose |
 |---|---|---|---|---|---|
 """
+LIST = re.compile(r"(?m)^(?!(?:[*-]|\d+\.) |[\s|])(.+\n)(?=(?:[*-]|1\.) )")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 
 
@@ -71,7 +73,8 @@ def assemble(out: Path, *, draft: bool = False, only: Sequence[str] = (), runs: 
     _write(pages / "theory" / "statements.md", statements(pages / "theory"))
     gallery.write(pages, runs)
     for page in pages.rglob("*.md"):  # a code host reads Markdown within <details>, Zensical if it is told to
-        page.write_text(linked(page, pages).replace("<details>", "<details markdown>"), encoding="utf-8")
+        text = apart(linked(page, pages).replace("<details>", "<details markdown>"))
+        page.write_text(text, encoding="utf-8")
     tutorials.write(pages / "tutorials", None if draft else KEPT)
     _write(pages / "play.md", PLAY)
     _write(pages / "lab-page.html", single_file())
@@ -124,6 +127,13 @@ def linked(page: Path, pages: Path) -> str:
     return LINK.sub(one, page.read_text(encoding="utf-8"))
 
 
+def apart(text: str) -> str:
+    """An empty line between a paragraph and the list after it, which Python-Markdown needs and a code host does not."""
+    fenced = re.split(r"(^```.*?^```$)", text, flags=re.S | re.M)
+    fenced[::2] = [LIST.sub(r"\1\n", part) for part in fenced[::2]]
+    return "".join(fenced)
+
+
 def render(folder: Path) -> Path:
     """Run Zensical; its warnings are errors, and so are links that lead nowhere."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "site"), os.environ.get("PYTHONPATH", "")])}
@@ -143,7 +153,10 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=(), metavar="PAGE", help="pages of the reference (default: all)")
     parser.add_argument("--runs", type=Path, metavar="FOLDER", help="runs of experiments, for the gallery")
     given = parser.parse_args()
-    made = render(assemble(given.out, draft=given.draft, only=given.only, runs=given.runs))
+    try:
+        made = render(assemble(given.out, draft=given.draft, only=given.only, runs=given.runs))
+    except RunError as error:  # of `--runs`
+        raise SystemExit(str(error)) from None
     print(f"open {made / 'index.html'}")
 
 

@@ -15,10 +15,10 @@ from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
 
-INLINE = r"(?<![\\$\w])\$(?![\s$\d])((?:\\.|[^$\\\n])+?)(?<!\s)\$(?![\w$])"
-BLOCK = r"\$\$((?:.|\n)+?)\$\$"
-NAME = "<mi>(?:arccos|arcsin|arctan|cos|cosh|cot|exp|log|sin|sinh|tan|tanh)</mi>"
-FUNCTION = f"(?<!<msup>)(?<!<msub>)(?<!<mfrac>){NAME}|<msup>{NAME}<m[in]>[^<]*</m[in]></msup>"
+INLINE = r"(?P<before>\(?)(?<![\\$\w])\$(?![\s$\d])(?P<tex>(?:\\.|[^$\\\n])+?)(?<!\s)\$(?![\w$])(?P<after>[.,;:!?)]*)"
+BLOCK = r"\$\$(?P<tex>(?:.|\n)+?)\$\$"
+NAME = "<mi>(?:arccos|arcsin|arctan|cos|cosh|cot|det|exp|inf|lim|ln|log|max|min|sin|sinh|sup|tan|tanh)</mi>"
+FUNCTION = f"(?<!<msup>)(?<!<msub>)(?<!<mfrac>){NAME}|<msu([pb])>{NAME}<m[in]>[^<]*</m[in]></msu\\2>"
 FUNCTIONAL = r"(?<=\w)\[(\w+)\](?=\()"
 LETTERS = {
     **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "eta": "η", "theta": "θ", "kappa": "κ"},
@@ -51,9 +51,30 @@ RAISED = rf"\^(?:{BRACED}|({PAIRED})|([-−]?(?:\d+|[^\W\d_]{{1,5}}(?!\w)))|([*�
 BEFORE = r"(?:(?<![\w`.])|(?<=[²³]))"
 BASE = rf"([^\W\d_]['²³]?|[∫∂∇]|{NAMES}|[Ss]um|int|max|min|sup|lim|log|mean|Var|Cov|tr)"
 LOWERED = rf"{BEFORE}{BASE}\\?_(?:{BRACED}|(\d+|[^\W\d_]{{1,2}}|max|min|inf|∞|{NAMES})(?!\w|\.\w))"
+OPENS = '<mo(?: stretchy="false")?>&#x0(?:0028|005B|003D|003C|003E|2264|2265|2260|2248|2192|2208|21A6|002C);</mo>'
+"""Brackets and relations, after which a minus is a sign."""
+SIGNS = {
+    r'<mo(?: movablelimits="true")?>(det|inf|lim|max|min|sup)</mo>': r"<mi>\1</mi>",
+    r"<mo>&#x0221E;</mo>": "<mi>&#x0221E;</mi>",
+    r"<mo>&#x0002F;</mo>": '<mo lspace="0" rspace="0">&#x0002F;</mo>',
+    r"(?<=</mn>)<mrow><mo>&#x0002C;</mo></mrow>(?=<mn>)": '<mo lspace="0" rspace="0">&#x0002C;</mo>',
+    r"<mi>\ue000</mi>": '<mo stretchy="false" lspace="0" rspace="0" form="prefix">&#x0007C;</mo>',
+    r"<mi>\ue001</mi>": '<mo stretchy="false" lspace="0" rspace="0" form="postfix">&#x0007C;</mo>',
+    rf"({OPENS})<mo>(&#x0(?:2212|00B1);)</mo>": r'\1<mo form="prefix">\2</mo>',
+}
+"""What the converter takes for an operator with spaces around it, and TeX does not."""
+BARS = {r"(?<!left)\\lvert(?![A-Za-z])": "\ue000", r"(?<!right)\\rvert(?![A-Za-z])": "\ue001"}
+"""Bars that open and close are one character to the converter."""
 BLACKBOARD = {"C": "ℂ", "E": "𝔼", "N": "ℕ", "P": "ℙ", "R": "ℝ", "S": "𝕊", "Z": "ℤ"}
 SPACE = '<mspace width="0.17em"/>'
 """TeX sets a thin space around names of functions, unless a sign or a parenthesis follows; the converter does not."""
+
+
+def convert(formula: str, display: str) -> str:
+    """LaTeX as MathML, spaced as TeX does it."""
+    for bar, sign in BARS.items():
+        formula = re.sub(bar, sign, formula)
+    return spaced(latex2mathml.converter.convert(formula, display=display))
 
 
 def spaced(made: str) -> str:
@@ -61,6 +82,8 @@ def spaced(made: str) -> str:
 
     Browsers know no other variant of a letter than `normal`.
     """
+    for pattern, instead in SIGNS.items():
+        made = re.sub(pattern, instead, made)
     made = re.sub(r'<mi mathvariant="double-struck">(\w)</mi>', lambda found: f"<mi>{BLACKBOARD[found[1]]}</mi>", made)
     made = re.sub(f"({FUNCTION})(?=<m(?!o))", rf"\1{SPACE}", made)
     return re.sub(f"(?:(?<=</m[in]>)|(?<=</msu[bp]>)|(?<=</mfrac>))({FUNCTION})", rf"{SPACE}\1", made)
@@ -74,8 +97,9 @@ class Formula(InlineProcessor):
         self.display = display
 
     def handleMatch(self, found: re.Match[str], _: str) -> tuple[Any, int, int]:  # type: ignore[override]
-        """The MathML of a formula, kept as it is by all that follows."""
-        made = spaced(latex2mathml.converter.convert(found.group(1).strip(), display=self.display))
+        """The MathML of a formula with the signs that touch it, kept as it is by all that follows."""
+        around = {"before": "", "after": ""} | found.groupdict()
+        made = around["before"] + convert(found["tex"].strip(), self.display) + around["after"]
         element = etree.Element("div" if self.display == "block" else "span")
         element.set("class", "formula")
         element.text = self.md.htmlStash.store(made)

@@ -24,7 +24,8 @@ def test_numbers_of_clusters_are_those_of_the_experiment():
     assert not rest
     for name in ("misreadings", "choosing"):
         (found,) = re.findall(
-            r"the mean is ([\d.]+) for (?:n = 400|400 tokens) and ([\d.]+) for 10¹⁶", (DOCS / f"{name}.md").read_text()
+            r"the mean is ([\d.]+) for (?:\$n=400\$|400 tokens) and ([\d.]+) for 10¹⁶",
+            (DOCS / f"{name}.md").read_text(),
         )
         assert found == (few, many), name
 

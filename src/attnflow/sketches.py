@@ -57,8 +57,23 @@ def curve(x: Any, y: Any, name: str) -> str:
     up = SIZE - MARGIN - (SIZE - 3 * MARGIN) * (y - y.min()) / width[1]
     line = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, up, strict=True))
     words = f"{name}: {y.min():.3g} to {y.max():.3g}"
-    text = f'<text x="{MARGIN}" y="{1.3 * MARGIN}" font-size="9" fill="currentColor">{words}</text>'
+    text = f'<text x="{MARGIN}" y="{1.3 * MARGIN}" font-size="7.5" fill="currentColor">{words}</text>'
     return _svg(f'{text}<polyline points="{line}" fill="none" stroke="{INK}" stroke-width="1.5"/>', 1.6)
+
+
+def bars(heights: Any, name: str) -> str:
+    """One bar for each number, with the name and the largest; the first `MOST` of them."""
+    h = np.asarray(heights, dtype=float).ravel()[:MOST]
+    if not h.size or not np.isfinite(h).all() or h.min() < 0:
+        return ""
+    step, top = (1.6 * SIZE - 2 * MARGIN) / h.size, max(h.max(), 1e-300)
+    tall = np.maximum((SIZE - 3 * MARGIN) * h / top, 0.5)
+    columns = "".join(
+        f'<rect x="{MARGIN + k * step:.1f}" y="{SIZE - MARGIN - up:.1f}" width="{0.8 * step:.1f}" height="{up:.1f}"/>'
+        for k, up in enumerate(tall)
+    )
+    text = f'<text x="{MARGIN}" y="{1.3 * MARGIN}" font-size="7.5" fill="currentColor">{name}: to {h.max():.3g}</text>'
+    return _svg(f'{text}<g fill="{INK}" fill-opacity=".75">{columns}</g>', 1.6)
 
 
 def on_grid(values: Any) -> str:

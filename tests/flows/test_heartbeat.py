@@ -50,6 +50,30 @@ def test_the_line_says_how_far_the_work_is(terminal):
     assert "attnflow: t = 1.5 of 40, 0 s" in terminal.getvalue()
 
 
+def test_a_notebook_shows_one_output_that_changes(terminal, monkeypatch):
+    said = []
+
+    class Handle:
+        def display(self, data, raw):
+            said.append(("display", data["text/plain"], raw))
+
+        def update(self, data, raw):
+            said.append(("update", data["text/plain"], raw))
+
+    for name, module in {
+        "ipykernel": types.SimpleNamespace(),
+        "IPython": types.SimpleNamespace(get_ipython=object),
+        "IPython.display": types.SimpleNamespace(DisplayHandle=Handle),
+    }.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    with Heartbeat():
+        time.sleep(0.1)
+    assert said[0] == ("display", "attnflow: compiling, 0 s", True)
+    assert said[1] == ("update", "attnflow: compiling, 0 s", True)
+    assert said[-1] == ("update", "", True)
+    assert terminal.getvalue() == ""
+
+
 @pytest.mark.parametrize("why", ["no terminal", "turned off", "on_progress"])
 def test_nobody_is_disturbed(why, terminal, monkeypatch):
     seen = []

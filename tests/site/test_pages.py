@@ -15,7 +15,9 @@ import pytest
 import attnflow as af
 from tests.site.sources import ROOT, module
 
-gallery, links, mathml, reference, tutorials = map(module, ("gallery", "links", "mathml", "reference", "tutorials"))
+build, gallery, links, mathml, reference, tutorials = map(
+    module, ("build", "gallery", "links", "mathml", "reference", "tutorials")
+)
 PAGES = reference.pages()
 
 
@@ -151,6 +153,12 @@ def test_a_page_of_the_gallery_leads_to_its_neighbours(tmp_path):
     [
         ("the overlap $\\rho_\\beta$ of", "<msub><mi>&#x003C1;</mi><mi>&#x003B2;</mi></msub>"),
         ("$$\n\\frac{1}{2}\n$$", 'display="block"'),
+        (
+            "$\\lvert x\\rvert\\le-\\max a$",
+            'form="postfix">&#x0007C;</mo><mo>&#x02264;</mo><mo form="prefix">&#x02212;</mo>',
+        ),
+        ("with ($x$), of", '<span class="formula">(<math'),
+        ("with ($x$), of", "</math>),</span> of"),
         ("it costs $5 and $6", "$5 and $6"),
         ("`$x$` is code", "<code>$x$</code>"),
         ("X_t[mu](x) is a velocity", "X<sub>t</sub>[μ](x)"),
@@ -177,6 +185,11 @@ def test_a_page_of_the_gallery_leads_to_its_neighbours(tmp_path):
 )
 def test_formulas_become_mathml_and_other_text_stays(source, expected):
     assert expected in markdown.markdown(source, extensions=[mathml.MathML()])
+
+
+def test_a_list_that_follows_a_paragraph_is_a_list():
+    text = build.apart("**1. Words.**\n* one\n  more\n* two\n\n```text\nwords\n* code\n```\n")
+    assert text == "**1. Words.**\n\n* one\n  more\n* two\n\n```text\nwords\n* code\n```\n"
 
 
 def test_links_that_lead_nowhere_are_found(tmp_path):

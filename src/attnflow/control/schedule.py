@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow import sketches
 from attnflow.checks import instance, whole
 from attnflow.compilations import make_room
 from attnflow.describe import html_table
@@ -72,7 +73,8 @@ class Schedule:
     def _repr_html_(self) -> str:
         kinds = ", ".join(f"{count} {name}" for name, count in self.counts.items())
         facts = {"space": str(self.space), "elements": f"{len(self)}: {kinds}", "total time": f"{self.duration:.4g}"}
-        return html_table("Schedule", facts | {"budget": f"{self.budget:.4g}"})
+        drawn = sketches.bars(self.durations, "durations")
+        return html_table("Schedule", facts | {"budget": f"{self.budget:.4g}"}, drawn)
 
     def plot(self, *, figsize: tuple[float, float] | None = None, style: Any = None) -> Any:
         """The elements and gates in one Matplotlib Figure: `attnflow.plot(schedule)`."""

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special as sp
 
+from attnflow import sketches
 from attnflow.axes import batches
 from attnflow.checks import ABOVE_ZERO, flag, instance, number, shown, whole
 from attnflow.errors import InvalidInput
@@ -60,6 +61,9 @@ class Retrieval(AbstractResult):
     """From where `continued` goes on."""
     work: Any = None
     """The work that made it."""
+
+    def _sketches(self) -> list[str]:
+        return [sketches.curve(self.place, self.mean, "mean against place")]
 
     @property
     def place(self) -> np.ndarray:

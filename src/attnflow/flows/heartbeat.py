@@ -1,10 +1,12 @@
-"""A sign of life on the terminal: one line about work that takes more than two seconds."""
+"""A sign of life on the terminal or below a cell: one line about work that takes more than two seconds."""
 
+import importlib
 import os
 import sys
 import threading
 import time
 from types import TracebackType
+from typing import Any
 
 from attnflow.flows.outcome import Progress
 
@@ -24,6 +26,13 @@ def is_wanted() -> bool:
         return False
 
 
+def cell() -> Any:
+    """What writes below the cell of a notebook, in place of what it wrote before; None outside of notebooks."""
+    if "ipykernel" not in sys.modules or importlib.import_module("IPython").get_ipython() is None:
+        return None
+    return importlib.import_module("IPython.display").DisplayHandle()
+
+
 _ONE = threading.Lock()
 """Held by the one heartbeat that writes: several threads do not share a line."""
 
@@ -31,14 +40,15 @@ _ONE = threading.Lock()
 class Heartbeat:
     """Writes "attnflow: compiling, 3 s", then how far the work is, from a thread; the line is wiped at the end.
 
-    A terminal that does not take the line, as after Ctrl-S, does not hold the work up.
+    In a notebook it is one output that changes, so that a notebook which is saved holds one line. A terminal that does
+    not take the line, as after Ctrl-S, does not hold the work up.
     """
 
     def __init__(self) -> None:
         self.began, self.text, self.left, self.width = time.perf_counter(), "compiling", "", 0
         self.done = threading.Event()
         self.thread = threading.Thread(target=self._beat, daemon=True, name="attnflow heartbeat")
-        self.writes = False
+        self.writes, self.cell = False, cell()
 
     def __enter__(self) -> "Heartbeat":
         self.writes = _ONE.acquire(blocking=False)
@@ -73,8 +83,12 @@ class Heartbeat:
 
     def _write(self, text: str, end: str = "") -> None:
         try:
-            sys.stderr.write("\r" + text.ljust(self.width) + end)
-            sys.stderr.flush()
+            if self.cell is not None:
+                show = self.cell.update if self.width else self.cell.display
+                show({"text/plain": text}, raw=True)
+            else:
+                sys.stderr.write("\r" + text.ljust(self.width) + end)
+                sys.stderr.flush()
         except (OSError, ValueError):  # a terminal that is gone does not end the work
             self.done.set()
         self.width = len(text)

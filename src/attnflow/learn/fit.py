@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from attnflow import sketches
 from attnflow.axes import positive
 from attnflow.checks import LARGEST_SEED, instance, shown, whole
 from attnflow.feasible import require_steps
@@ -44,6 +45,9 @@ class Fitted(eqx.Module, AbstractResult):
     """From where `continued` goes on."""
     work: Any = eqx.field(static=True, repr=False, default=None)
     """The work that made it."""
+
+    def _sketches(self) -> list[str]:
+        return [sketches.curve(np.arange(len(self.losses)), self.losses, "loss against step")]
 
     @property
     def steps(self) -> dict[str, int]:

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from attnflow import sketches
 from attnflow.axes import positive
 from attnflow.checks import LARGEST_SEED, generator, instance, number, shown, whole
 from attnflow.errors import InvalidInput
@@ -46,6 +47,9 @@ class Trained(eqx.Module, AbstractResult):
     """From where `continued` goes on."""
     work: Any = eqx.field(static=True, repr=False, default=None)
     """The work that made it."""
+
+    def _sketches(self) -> list[str]:
+        return [sketches.curve(np.arange(len(self.losses)), self.losses.mean(axis=1), "loss against step")]
 
     @property
     def steps(self) -> dict[str, int]:

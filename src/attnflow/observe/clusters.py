@@ -13,6 +13,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow import sketches
 from attnflow.axes import Number
 from attnflow.checks import number
 from attnflow.describe import html_table, listed
@@ -70,7 +71,7 @@ class Clusters:
             for q, members in enumerate(self.members[:SHOWN])
         }
         more = {"…": f"{self.count - SHOWN} more"} if self.count > SHOWN else {}
-        return html_table("Clusters", self._facts() | rows | more)
+        return html_table("Clusters", self._facts() | rows | more, sketches.bars(self.masses, "masses"))
 
     def _facts(self) -> dict[str, str]:
         """What the clusters are, in a few words."""

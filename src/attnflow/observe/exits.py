@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from attnflow import sketches
 from attnflow.checks import reals, shown
 from attnflow.describe import html_table
 from attnflow.errors import InvalidInput
@@ -50,7 +51,9 @@ class ExitDistribution:
         return f"ExitDistribution({', '.join(f'{key}: {value}' for key, value in self._facts().items())})"
 
     def _repr_html_(self) -> str:
-        return html_table("ExitDistribution", self._facts())
+        x = self.log_times[: self.exits]
+        left = sketches.curve(x, 1 - np.arange(1, x.size + 1) / self.n, "share that is left, against log t")
+        return html_table("ExitDistribution", self._facts(), left)
 
     def _facts(self) -> dict[str, str]:
         """What the distribution is, in a few words."""

@@ -2,6 +2,8 @@
 
 import contextlib
 import contextvars
+import importlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,9 +68,18 @@ def styled() -> Iterator[Any]:
     import matplotlib.figure
     import matplotlib.style
 
+    _show_in_notebooks(matplotlib.figure.Figure)
     own = _OWN.get()
     with matplotlib.rc_context(_RC), contextlib.nullcontext() if own is None else matplotlib.style.context(own):
         yield matplotlib.figure
+
+
+def _show_in_notebooks(kind: type) -> None:
+    """A notebook shows a figure that a cell ends with. To import pyplot would see to that, but nothing here does."""
+    shell = sys.modules["IPython"].get_ipython() if "ipykernel" in sys.modules and "IPython" in sys.modules else None
+    if shell is not None and not any(kind in one.type_printers for one in shell.display_formatter.formatters.values()):
+        tools = importlib.import_module("IPython.core.pylabtools")
+        tools.select_figure_formats(shell, {"png"}, bbox_inches="tight")
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attnflow import sketches
 from attnflow.axes import as_seed, random_key
 from attnflow.checks import flag, number, whole
 from attnflow.errors import InvalidInput
@@ -45,6 +46,9 @@ class GramPath(AbstractResult):
     def __repr__(self) -> str:
         sizes = self.dataset.sizes
         return f"GramPath({sizes['replica']} replicas, {sizes['layer']} frames; {self.outcome.message})"
+
+    def _sketches(self) -> list[str]:
+        return [sketches.curve(self.tau, self.gap.mean(axis=0), "mean gap against tau")]
 
     @property
     def layers(self) -> np.ndarray:

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnflow import sketches
 from attnflow.axes import members
 from attnflow.checks import end_time, instance, shown, whole
 from attnflow.errors import InvalidInput
@@ -62,6 +63,9 @@ class Merges(AbstractResult):
     steps: dict[str, int]
     checkpoint: Any = None
     work: Any = None
+
+    def _sketches(self) -> list[str]:  # of a batch the first member
+        return [sketches.curve(np.ravel(self.log_time)[: self.dataset["left"].size], self.dataset["left"], "clusters")]
 
     @property
     def log_time(self) -> "xr.DataArray":
