@@ -18,12 +18,12 @@ from tests.site.sources import ROOT, module
 build, gallery, links, mathml, reference, tutorials = map(
     module, ("build", "gallery", "links", "mathml", "reference", "tutorials")
 )
-PAGES = reference.pages()
 
 
 def test_every_public_name_is_on_a_page():
     """The names of the stub, and those in the `__all__` of rooms and of the rooms within them."""
-    shown = set(re.findall(r"^::: (\S+)$", "\n".join(PAGES.values()), flags=re.M))
+    pages = reference.pages()
+    shown = set(re.findall(r"^::: (\S+)$", "\n".join(pages.values()), flags=re.M))
     stub = (ROOT / "src" / "attnflow" / "__init__.pyi").read_text()
     at_top = re.findall(r"^from (\S+) import (\w+) as \w+$", stub, flags=re.M)
     missing, checked = [], 0
@@ -42,7 +42,7 @@ def test_every_public_name_is_on_a_page():
                 missing += [f"{where}.{word}"] if not {written, f"{where}.{word}"} & shown else []
     assert missing == []
     assert checked > 800
-    assert "`af.__version__`" in PAGES["index"]
+    assert "`af.__version__`" in pages["index"]
 
 
 def test_an_entry_has_an_example_that_the_suite_runs_and_links_to_its_users():
