@@ -213,7 +213,9 @@ def test_words_are_shown_and_points_are_painted(page, address):
     choose(page, "start", "points")
     page.until("document.getElementById('scene-A').ariaLabel.startsWith('8 tokens')")
     before = len(page.facts()["state"]["points"].split(","))
-    page.drag((x + r * 0.6, y - r * 0.8), (x + r * 0.8, y - r * 0.6))
+    page.drag((x + r * 0.6, y - r * 0.8), (x + 2 * r, y - r * 0.6))  # the mouse is let go beside the picture
+    page.until(f"lab.facts().state.points.split(',').length < {before}")
+    page.drag((x - r * 0.6, y - r * 0.8), (x - r * 0.8, y - r * 0.6))
     page.until(f"lab.facts().state.points.split(',').length > {before} && lab.facts().flows[0].t !== undefined")
 
 
