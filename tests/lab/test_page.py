@@ -92,6 +92,9 @@ def test_beta_changes_while_tokens_move_and_the_address_repeats_the_flow(page, a
     assert (after["t"], after["beta"], after["count"]) == (before["t"], before["beta"], before["count"])
     assert after["energy"] == pytest.approx(before["energy"], abs=1e-12)
     assert float(page.ask("document.getElementById('beta').nextSibling.value")) == before["beta"]
+    click(page, "python")
+    assert "no specification" in page.ask("document.getElementById('folder-words').textContent")
+    click(page, "close")
     click(page, "reset")
     page.until(f"lab.facts().reached < {before['t']} && lab.facts().flows[0].beta == {before['beta']}")
     assert page.facts()["state"]["then"] == ""

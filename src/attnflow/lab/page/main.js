@@ -212,7 +212,7 @@ function sceneOf(run) {
   const sizes = frame?.weights ? sizesOf(frame.weights) : run.sizes;
   const painting = state.source === "page" && state.start === "points";
   const names = state.colour === "word" && run.words ? run.words : frame?.names;
-  return { setting: run.setting, frame, eye: state, colours, sizes, names, labels: run.labels, painting };
+  return { setting: run.setting, frame, eye: state, colours, sizes, names, labels: run.labels, painting, strokes };
 }
 
 /** What the page shows, as numbers. */

@@ -15,7 +15,7 @@ const LEADS = [...TIMED, "sweep"];
  * the axis and the name of the panel.
  */
 export function panel(place, [name, title, chart, has], onShare) {
-  const figure = document.createElement("figure");
+  const figure = Object.assign(document.createElement("figure"), { hidden: true });
   figure.id = `panel-${name}`;
   const heading = Object.assign(document.createElement("h2"), { textContent: title });
   const canvas = document.createElement("canvas");
