@@ -4,7 +4,7 @@
 const FIRST = 0.05;
 /** Ticks of the axis of time, about. */
 const TICKS = 7;
-const EDGE = { left: 48, right: 10, top: 8, bottom: 20 };
+const EDGE = { left: 54, right: 10, top: 8, bottom: 20 };
 
 /** The inner box of a panel of this size. */
 export function inner(width, height) {
@@ -107,7 +107,8 @@ export function valueAxis(pen, box, low, high, colours, count = 4) {
       ],
       { stroke: colours.faint, width: 0.7 },
     );
-    pen.text(box.left - 5, y(value) + 3.5, shown(value, digits > 3 ? digits : 3), { fill: colours.grey, size: 10, align: "right" });
+    const words = shown(value, digits > 3 ? digits : 3);
+    pen.text(box.left - 5, y(value) + 3.5, words, { fill: colours.grey, size: words.length > 8 ? 8 : 10, align: "right" });
   }
   return y;
 }
