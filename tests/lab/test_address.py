@@ -32,6 +32,9 @@ def test_what_an_address_leaves_out_is_what_the_page_has():
         "start=words&words=a%20B%20\u00e9t\u00e9%20a&seed=9",
         "start=points&points=100,200,-300,400,50,60",
         "start=points&space=circle&points=100,200,-300",
+        "start=points&points=a,b",
+        "start=points&points=1,x,2",
+        "start=words&words=one",
     ],
 )
 def test_starts_are_those_of_the_page(state):

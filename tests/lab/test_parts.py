@@ -240,6 +240,34 @@ def test_every_panel_has_words_whatever_the_setting():
         assert (found["fastest"] is not None) == (not change.get("causal") and "value" not in change)
 
 
+def test_marks_of_an_axis_read_differently_and_words_at_one_place_are_one_label():
+    drawn = """(low, high) => {
+      const texts = [];
+      const pen = { path() {}, text: (x, y, words) => texts.push(words) };
+      modules.axes.valueAxis(pen, modules.axes.inner(300, 180), low, high, {});
+      return texts;
+    }"""
+    for low, high in ((-0.01182, -0.01169), (-0.2, 0.01), (0, 0), (2, 2.001)):
+        marks = v8.call(drawn, low, high)
+        assert len(set(marks)) == len(marks)
+    labels = """() => {
+      const texts = [];
+      const pen = { text: (x, y, words) => texts.push(words) };
+      const frame = { positions: [1, 0, 1, 0, -1, 0, Math.cos(0.01), Math.sin(0.01)] };
+      const what = { setting: { d: 2, n: 4 }, frame, eye: {}, colours: {}, labels: ["a", "b", "c", "a"] };
+      modules.sphere.drawLabels(pen, 400, 400, what);
+      return texts;
+    }"""
+    assert v8.call(labels) == ["a b", "c"]
+
+
+def test_painted_points_take_the_place_of_those_of_the_beginning():
+    state = v8.call("modules.state.parsed", "#start=points&space=circle")
+    first = v8.call("modules.state.withPoints", state, [[0, 1, 0], [1, 0, 0]])
+    assert first == "1571,0"
+    assert v8.call("modules.state.withPoints", state | {"points": first}, [[0, -1, 0]]) == "1571,0,-1571"
+
+
 def test_lines_of_python_repeat_the_flow(monkeypatch, tmp_path):
     """With a change of beta: the engine and the library agree to the accuracy of both, 1e-6 after the growth by e^5."""
     monkeypatch.chdir(tmp_path)

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from attnflow import lab
+from attnflow.errors import InvalidInput
 from attnflow.lab.bundle import page_file, script
 from tests.lab.serving import served
 
@@ -39,6 +40,12 @@ def test_files_of_the_page_are_served_with_a_strict_policy(port):
         assert "unsafe" not in headers["Content-Security-Policy"]
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert "Access-Control-Allow-Origin" not in headers
+
+
+@pytest.mark.parametrize(("expose", "words"), [(None, "in use"), ("192.0.2.1", "`expose`")])
+def test_a_place_that_cannot_be_had_is_said(port, expose, words):
+    with pytest.raises(InvalidInput, match=words):
+        lab.Server(port, expose=expose)
 
 
 def test_nothing_else_is_served(port):

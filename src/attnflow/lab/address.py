@@ -1,5 +1,6 @@
 """An address of the lab as a specification: what the page shows, for a run folder."""
 
+import contextlib
 import json
 import math
 import urllib.parse
@@ -145,8 +146,20 @@ def _number(word: str) -> int:
     return found
 
 
+def _angles(text: str) -> list[float]:
+    """The numbers of a text; what is none is left out."""
+    found = []
+    for one in text.split(","):
+        with contextlib.suppress(ValueError):
+            found.append(float(one) / GRAIN)
+    return [one for one in found if math.isfinite(one)]
+
+
 def _points(state: dict[str, Any], d: int) -> tuple[np.ndarray, None]:
-    numbers = [float(one) / GRAIN for one in state["points"].split(",") if one]
+    """Painted points as angles; a text that has none says those of the beginning, as in `page/state.js`."""
+    numbers = _angles(state["points"])
+    if len(numbers) < d - 1:
+        numbers = _angles(FALLBACKS["points"])
     angles = np.array(numbers[: len(numbers) // (d - 1) * (d - 1)]).reshape(-1, d - 1)[:400]
     around, up = angles[:, 0], angles[:, 1] if d == 3 else np.zeros(len(angles))
     x = np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=1)

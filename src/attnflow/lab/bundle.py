@@ -92,7 +92,7 @@ def single_file() -> str:
             f'<script type="text/plain" id="worker-text">{worker}</script>\n<script>{main}</script>'
         ),
     }
-    html = page_file("index.html")
+    html = _shortened(page_file("index.html"))
     for old, new in parts.items():
         before, after = html.split(old)
         html = before + new + after

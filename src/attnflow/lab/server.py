@@ -88,7 +88,11 @@ class Server(http.server.ThreadingHTTPServer):
         self.places = threading.BoundedSemaphore(CONNECTIONS)
         self.clients = threading.BoundedSemaphore(limits.CLIENTS)
         self.talks: set[Any] = set()
-        super().__init__((self.names[0], port), _Handler)
+        try:
+            super().__init__((self.names[0], port), _Handler)
+        except (OSError, UnicodeError) as error:
+            here = "" if expose is None else f" and `expose` {shown(expose)}"
+            raise InvalidInput(f"`port` is {port}{here}, where no server can be: {error}; give another.") from None
 
     @property
     def address(self) -> str:

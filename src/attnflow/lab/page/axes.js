@@ -4,7 +4,7 @@
 const FIRST = 0.05;
 /** Ticks of the axis of time, about. */
 const TICKS = 7;
-const EDGE = { left: 48, right: 10, top: 8, bottom: 20 };
+const EDGE = { left: 54, right: 10, top: 8, bottom: 20 };
 
 /** The inner box of a panel of this size. */
 export function inner(width, height) {
@@ -96,7 +96,10 @@ export function timeAxis(pen, box, last, colours, cursor) {
 /** The vertical axis with round numbers and faint lines across. */
 export function valueAxis(pen, box, low, high, colours, count = 4) {
   const y = linear(box.bottom, box.top, low, high);
-  for (const value of ticks(low, high, count)) {
+  const marks = ticks(low, high, count);
+  const most = Math.max(...marks.map(Math.abs));
+  const digits = Math.ceil(Math.log10(most / (marks[1] - marks[0]))) + 1; // so that no two marks read the same
+  for (const value of marks) {
     pen.path(
       [
         [box.left, y(value)],
@@ -104,7 +107,8 @@ export function valueAxis(pen, box, low, high, colours, count = 4) {
       ],
       { stroke: colours.faint, width: 0.7 },
     );
-    pen.text(box.left - 5, y(value) + 3.5, shown(value), { fill: colours.grey, size: 10, align: "right" });
+    const words = shown(value, digits > 3 ? digits : 3);
+    pen.text(box.left - 5, y(value) + 3.5, words, { fill: colours.grey, size: words.length > 8 ? 8 : 10, align: "right" });
   }
   return y;
 }

@@ -289,7 +289,7 @@ export function drawModes(pen, width, height, view) {
       fill: fastest ? colours.theory : colours.grey,
       weight: fastest ? "700" : "normal",
     };
-    pen.text(x(k), box.bottom + 14, String(k), letters);
+    if (step > 16 || k % 2 || fastest) pen.text(x(k), box.bottom + 14, String(k), letters);
   }
 }
 

@@ -64,7 +64,7 @@ export function recorded(hear) {
 /** A flow that never begins, where no server is. @param {Hear} hear @returns {Run} */
 export function absent(second, hear) {
   const none = () => {};
-  setTimeout(() => hear.onError("Python is not there: see “What Python adds”."));
+  setTimeout(() => hear.onError("Python is not there: this page was not opened by `attnflow lab` with its extra `lab`."));
   return { ...blank({ d: 3, n: 1, seed: 0 }, second), source: { own: true, start: none, set: none, credit: none, close: none } };
 }
 

@@ -7,14 +7,13 @@ import { areComplete, catchUp, credit, goOn, latest } from "./credits.js";
 import { begin, recorded, sizesOf } from "./flow.js";
 import { keys } from "./keys.js";
 import { saving } from "./out.js";
-import { pointText } from "./own.js";
 import { panel, scene } from "./panels.js";
 import { predict } from "./predict.js";
 import { leave, pointAtShare, python, showBeta } from "./remote.js";
 import { PANELS } from "./save.js";
 import { announcer, numbersOf, sentence, showTime } from "./sentence.js";
 import { tours } from "./tours.js";
-import { CHANGES, changesOf, clamped, consistent, dimension, DYNAMIC, END, otherBeta, parsed, SOURCES, START, withChange, written } from "./state.js";
+import { CHANGES, changesOf, clamped, consistent, dimension, DYNAMIC, END, otherBeta, parsed, SOURCES, START, withChange, withPoints, written } from "./state.js";
 
 /** Frames that may be under way at the same time; more on the way to a time that the address asks for. */
 const OUTSTANDING = 2;
@@ -52,7 +51,7 @@ const guide = tours(visit);
 const panels = PANELS.map((row) => panel($("panels"), row, press));
 const scenes = ["A", "B"].map((name) => scene($(`scene-${name}`), turn, brush));
 const announce = announcer($("said"));
-const out = saving(() => ({ view: viewed(), scenes: runs.map(sceneOf), state, index }), () => (dirty = true));
+const out = saving(() => ({ view: viewed(), scenes: viewed().runs.map(sceneOf), state, index }), () => (dirty = true));
 globalThis.lab = { facts }; // for tests and benchmarks: what the page shows, as numbers
 
 /** Begin again with what the state says. */
@@ -213,7 +212,7 @@ function sceneOf(run) {
   const sizes = frame?.weights ? sizesOf(frame.weights) : run.sizes;
   const painting = state.source === "page" && state.start === "points";
   const names = state.colour === "word" && run.words ? run.words : frame?.names;
-  return { setting: run.setting, frame, eye: state, colours, sizes, names, labels: run.labels, painting };
+  return { setting: run.setting, frame, eye: state, colours, sizes, names, labels: run.labels, painting, strokes };
 }
 
 /** What the page shows, as numbers. */
@@ -328,8 +327,9 @@ function turn(yaw, pitch) {
 
 /** Take a painted point into the start; without a point, begin with those that there are. */
 function brush(point) {
-  if (point) strokes.push(pointText(point, dimension(state)));
-  else if (strokes.length) change("points", [state.points, ...strokes.splice(0)].filter(Boolean).join(","));
+  if (point) strokes.push(point);
+  else if (strokes.length) change("points", withPoints(state, strokes.splice(0)));
+  dirty = true;
 }
 
 /** A press on a panel: move the cursor to the time at this share of its axis, or go to a point of a sweep. */

@@ -7,6 +7,7 @@ import { asFirst, specOf, written } from "./state.js";
 /** @type {(id: string) => any} */
 const $ = (id) => document.getElementById(id);
 const NOTHING = "This is a finished run, a sweep or a recording: there is nothing to write.";
+const CHANGED = "β was changed on the way, which no specification says.";
 const ALONE = "This page has no server, so it writes no run folder itself; this command does:";
 const SERVED = "Python carries it out and writes it below the folder that `attnflow lab FOLDER` was given. The same from a terminal:";
 
@@ -29,11 +30,17 @@ export function saving(seen, repaint) {
     return { address: written({ ...one, spec, t: time(now), tour: "" }) };
   };
 
-  const python = () => {
+  /** An action on what is shown, if there is anything. */
+  const some = (action) => () => {
     const now = seen();
+    if (now.view.runs.length) action(now);
+  };
+
+  const python = (now) => {
     $("lines").textContent = toPython(now.state, time(now), now.view.runs[now.view.chosen].second);
-    const what = asked();
-    $("folder-words").textContent = !what ? NOTHING : isServed() ? SERVED : ALONE;
+    const changed = now.state[now.view.runs[now.view.chosen].second ? "then2" : "then"];
+    const what = changed ? null : asked();
+    $("folder-words").textContent = changed ? CHANGED : !what ? NOTHING : isServed() ? SERVED : ALONE;
     $("command").textContent = what ? `attnflow run --from-url '${location.origin}/${what.address}'` : "";
     $("command").hidden = !what;
     $("folder-form").hidden = !what || !isServed();
@@ -54,14 +61,8 @@ export function saving(seen, repaint) {
     /** Take the picture into the film, if there is one. */
     film: (view, scenes) => film?.add(view, scenes),
     actions: {
-      png: async () => {
-        const { view, scenes } = seen();
-        offer("attnflow-lab.png", await toPng(view, scenes));
-      },
-      svg: () => {
-        const { view, scenes } = seen();
-        offer("attnflow-lab.svg", toSvg(view, scenes));
-      },
+      png: some(async ({ view, scenes }) => offer("attnflow-lab.png", await toPng(view, scenes))),
+      svg: some(({ view, scenes }) => offer("attnflow-lab.svg", toSvg(view, scenes))),
       webm: async () => {
         const taken = film;
         film = taken ? null : new Film();
@@ -70,7 +71,7 @@ export function saving(seen, repaint) {
         if (taken?.recorder) offer("attnflow-lab.webm", await taken.end());
       },
       csv: () => offer("attnflow-lab.csv", toCsv(seen().view.runs)),
-      python,
+      python: some(python),
       copy: () => {
         getSelection().selectAllChildren($("lines"));
         navigator.clipboard?.writeText($("lines").textContent);

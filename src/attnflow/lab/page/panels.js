@@ -4,7 +4,7 @@ import { inner, shown } from "./axes.js";
 import { glPainter } from "./gl.js";
 import { CanvasPen } from "./pen.js";
 import { NONE } from "./lineage.js";
-import { drawClusters, drawLabels, drawStage, drawTokens, pointAt, tokenAt } from "./sphere.js";
+import { drawClusters, drawLabels, drawStage, drawStrokes, drawTokens, pointAt, tokenAt } from "./sphere.js";
 
 /** Panels whose horizontal axis leads somewhere: to a time, or to a value of a sweep. */
 const TIMED = ["energy", "counts", "tree"];
@@ -15,7 +15,7 @@ const LEADS = [...TIMED, "sweep"];
  * the axis and the name of the panel.
  */
 export function panel(place, [name, title, chart, has], onShare) {
-  const figure = document.createElement("figure");
+  const figure = Object.assign(document.createElement("figure"), { hidden: true });
   figure.id = `panel-${name}`;
   const heading = Object.assign(document.createElement("h2"), { textContent: title });
   const canvas = document.createElement("canvas");
@@ -60,13 +60,16 @@ export function scene(place, onTurn, onPaint) {
     const point = pointAt(...size(), seen.setting.d, seen.eye, event.offsetX, event.offsetY);
     if (point) onPaint(point);
   };
-  place.onpointerdown = (event) => seen?.painting && brush(event);
+  place.onpointerdown = (event) => {
+    place.setPointerCapture(event.pointerId); // a stroke may end beside the picture
+    if (seen?.painting) brush(event);
+  };
   place.onpointermove = (event) => {
     if (event.buttons === 1 && seen?.painting) brush(event);
     else if (event.buttons === 1) onTurn(-0.008 * event.movementX, 0.008 * event.movementY);
     else point(event);
   };
-  place.onpointerup = () => seen?.painting && onPaint(null);
+  place.onpointerup = place.onpointercancel = () => seen?.painting && onPaint(null);
   place.onpointerleave = () => (tip.hidden = true);
   /** Say which token is under the mouse. */
   const point = ({ offsetX, offsetY }) => {
@@ -96,6 +99,8 @@ export function scene(place, onTurn, onPaint) {
         gl(what, width, height, density);
       } else drawTokens(pen, width, height, what);
       drawLabels(pen, width, height, what);
+      drawStrokes(pen, width, height, what);
+      place.style.touchAction = what.painting ? "none" : ""; // a finger paints, rather than scrolls
       place.setAttribute("aria-label", said(what));
     },
   };

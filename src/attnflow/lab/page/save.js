@@ -104,7 +104,7 @@ export function toPython(state, t, second) {
   if (state.source !== "page") return toSpecification(state, second);
   const { given } = settingOf(state, second);
   const { d, n, seed, start, jitter, zipf, beta, model, causal, value, kappa } = settingOf(state, second);
-  const until = Math.max(Number(t.toPrecision(4)), 1);
+  const until = Number(t.toPrecision(6)) || 10;
   const lines = ["import numpy as np", "import attnflow as af", ""];
   const rest = start === "ring" ? `, jitter=${jitter}` : "";
   lines.push(

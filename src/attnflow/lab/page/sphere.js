@@ -10,6 +10,8 @@ const BINS = 180;
 /** Tokens whose words are written beside them, and pixels within which a token is pointed at. */
 const LABELLED = 60;
 const REACH = 10;
+/** Pixels, across and up, within which words are written one after the other. */
+const NEAR = [32, 10];
 
 /** The rotation by yaw about the vertical axis and pitch about the horizontal one; rows: right, up, towards the eye. */
 export function camera(d, { yaw, pitch }) {
@@ -107,12 +109,23 @@ export function drawLabels(pen, width, height, { setting, frame, eye, colours, l
   if (!frame || !labels || setting.n > LABELLED) return;
   const { x, y, r } = placed(width, height, setting.d);
   const turn = camera(setting.d, eye);
+  const written = [];
   labels.forEach((word, i) => {
     const point = [0, 1, 2].map((c) => (c < setting.d ? frame.positions[i * setting.d + c] : 0));
     if (setting.d === 3 && dot(turn, 6, point) < 0) return;
     const at = [x + r * dot(turn, 0, point) + 7, y - r * dot(turn, 3, point) - 6];
-    pen.text(...at, word, { fill: colours.ink, size: 12 });
+    const there = written.find((one) => NEAR.every((reach, c) => Math.abs(one.at[c] - at[c]) < reach));
+    if (there) there.words.add(word);
+    else written.push({ at, words: new Set([word]) });
   });
+  for (const { at, words } of written) pen.text(...at, [...words].join(" "), { fill: colours.ink, size: 12 });
+}
+
+/** Points that are being painted. */
+export function drawStrokes(pen, width, height, { setting, eye, colours, strokes }) {
+  const { x, y, r } = placed(width, height, setting.d);
+  const turn = camera(setting.d, eye);
+  for (const point of strokes) pen.dot(x + r * dot(turn, 0, point), y - r * dot(turn, 3, point), 4, { fill: colours.ink });
 }
 
 /** The token nearest to a place of the picture, within a few pixels on the near side; -1 if there is none. */

@@ -1,6 +1,6 @@
 /** The state of the page as a typed table, and as the part of its address after #. */
 
-import { pointPositions, wordPositions, wordsOf } from "./own.js";
+import { pointPositions, pointText, wordPositions, wordsOf } from "./own.js";
 
 /** Numbers of tokens at most, by space. */
 export const MOST = { circle: 100000, sphere: 20000 };
@@ -153,6 +153,12 @@ export function withChange(text, t, beta) {
   return changes.map((one) => `${one.t}:${one.beta}`).join(",");
 }
 
+/** The text of painted points with more of them; the first ones take the place of those that were there unpainted. */
+export function withPoints({ points, space }, more) {
+  const before = points === START.points.fallback ? [] : [points];
+  return [...before, ...more.map((one) => pointText(one, dimension({ space })))].join(",");
+}
+
 /** The state that an address says: unknown keys are left out, values are clamped. */
 export function parsed(hash) {
   const state = Object.fromEntries(Object.entries(TABLE).map(([key, { fallback }]) => [key, fallback]));
@@ -195,11 +201,12 @@ export function dimension(state) {
   return state.space === "circle" ? 2 : 3;
 }
 
-/** The positions of a start of one's own; null for others, and where there are fewer than two tokens. */
+/** The positions of a start of one's own; null for others. Points that make no token are those of the beginning. */
 function givenOf({ start, words, points, seed }, d) {
-  const found =
-    start === "words" ? wordPositions(wordsOf(words), d, seed) : start === "points" ? pointPositions(points, d) : [];
-  return found.length >= 2 * d ? found : null;
+  if (start === "words") return wordPositions(wordsOf(words), d, seed);
+  if (start !== "points") return null;
+  const found = pointPositions(points, d);
+  return found.length ? found : pointPositions(START.points.fallback, d);
 }
 
 /** What the engine needs; `second` chooses the second dynamics. @returns {import("./engine.js").Setting} */

@@ -132,7 +132,9 @@ export function tours(onVisit) {
   for (const [key, { title }] of Object.entries(TOURS)) choice.add(new Option(title, key));
   const light = (selector) => {
     for (const one of document.querySelectorAll(".lit")) one.classList.remove("lit");
-    if (selector) document.querySelector(selector)?.classList.add("lit");
+    const named = selector ? document.querySelector(selector) : null;
+    named?.classList.add("lit");
+    return named;
   };
   const step = () => reached[name] ?? 0;
   const draw = () => {
@@ -147,7 +149,8 @@ export function tours(onVisit) {
       else {
         const phrase = Object.assign(document.createElement("button"), { type: "button", textContent: words });
         phrase.className = "phrase";
-        phrase.onmouseenter = phrase.onfocus = phrase.onclick = () => light(names);
+        phrase.onmouseenter = phrase.onfocus = () => light(names);
+        phrase.onclick = () => light(names)?.scrollIntoView({ block: "nearest" });
         text.append(phrase);
       }
     }
