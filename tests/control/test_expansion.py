@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.control import match_measures
+from attnflow.control import match_measures, sphere
 from attnflow.control.distances import angles
 from attnflow.control.sphere import SpherePlanner, amplification, clouds_apart, expansion
 from attnflow.control.stage import NoPlan, Stage
@@ -105,6 +105,24 @@ def test_too_much_amplification():
     with pytest.raises(NoPlan, match="the expansion multiplies errors by") as caught:
         SpherePlanner(start, targets, 1e-12 / 16, expand=True).plan(6, np.random.default_rng(0))
     assert caught.value.advice == "give a larger `tol`, or leave `expand` out"
+
+
+def test_gates_arrive_closer_by_the_amplification(monkeypatch):
+    """Without amplification, as for errors that shrink, they arrive within the tolerance that was asked for."""
+    targets, seen = atoms(3, 2, 4, 50), []
+
+    def deliver(stage, goals, tol, *_):
+        seen.append((goals, tol))
+        return stage
+
+    monkeypatch.setattr(sphere, "_deliver", deliver)
+    start = Stage(tuple(one.positions for one in targets), tuple(one.masses for one in targets))
+    for grows in (50.0, 1.0):
+        monkeypatch.setattr(sphere, "expansion", lambda *_, grows=grows: (targets[::-1], [], grows))
+        plan = SpherePlanner(start, targets, 1e-4, expand=True).plan(0, np.random.default_rng(0))
+        assert plan.amplification == grows
+    assert [tol for _, tol in seen] == [1e-4 / 50, 1e-4]
+    assert seen[0][0] == targets[::-1]
 
 
 def test_in_a_specification():
